@@ -1,0 +1,15 @@
+"""Materialised broadcasting at the speed of memory, under the rules of NumPy, OpenVINO, ONNX and nGraph."""
+
+from bcast._numpy import broadcast_arrays, broadcast_shapes, broadcast_to
+from bcast._ops import broadcast, broadcast_like, infer_shape
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "broadcast",
+    "broadcast_arrays",
+    "broadcast_like",
+    "broadcast_shapes",
+    "broadcast_to",
+    "infer_shape",
+]

@@ -1,0 +1,7 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+from bcast._alignment import Alignment
+
+def replicate(data: NDArray[Any], alignment: Alignment, out: NDArray[Any]) -> NDArray[Any]: ...

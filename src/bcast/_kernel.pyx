@@ -1,0 +1,351 @@
+# cython: cdivision=True
+"""`replicate`: copy an array along an alignment, as bytes.
+
+The alignment's axes are merged into pairs of a copied and a repeated axis, outermost first. `_fill` walks them by
+blocked strides: each block is written once and then replicated. Where blocks are too short to be worth a visit each,
+`_stage` widens many of them at a time instead, one pair after the other. Both end in `_repeat`, the one leaf.
+
+The output is written from front to back, so that a store may run over what comes next; it never passes the end of the
+output (`Plan.out_end`), and no load passes the end of the data (`Plan.data_end`).
+"""
+
+cimport cython
+cimport numpy as cnp
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.stdint cimport uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+cdef extern from "numpy/arrayobject.h":
+    bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
+
+cnp.import_array()
+
+cdef enum:
+    MAX_PAIRS = 33      # 64 axes that alternate, and the run of items innermost
+    SHORT = 512         # bytes; blocks below it are widened in stages
+    SCRATCH = 16384     # bytes; what one stage hands to the next stays in the first-level cache
+    BLOCK = 131072      # bytes; a block replicated from itself stays in half of a small second-level cache
+    LONG_RUN = 512      # bytes; from here on a run is replicated from its own beginning
+    VECTOR = 16         # bytes of one load or store
+    NOGIL = 32768       # bytes; below, giving the GIL away and back shows (benchmarks/bench_gil.py)
+
+
+cdef struct Vector:
+    uint64_t low
+    uint64_t high
+
+
+cdef struct Pair:
+    Py_ssize_t copied       # how many blocks there are in the data,
+    Py_ssize_t repeated     # how many times each of them stands in the output,
+    Py_ssize_t data_bytes   # and their sizes in the two
+    Py_ssize_t out_bytes
+
+
+cdef struct Plan:
+    int last
+    Pair[MAX_PAIRS] pairs
+    const unsigned char *data_end
+    unsigned char *out_end
+    unsigned char[2 * SCRATCH + VECTOR] scratch
+
+
+@cython.final
+@cython.freelist(4)
+cdef class _Bytes:
+    """The memory of a C-contiguous array as plain bytes: NumPy exports no buffer of datetimes or added dtypes."""
+
+    cdef cnp.ndarray array
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyBuffer_FillInfo(
+            buffer, self, cnp.PyArray_DATA(self.array), cnp.PyArray_NBYTES(self.array),
+            not cnp.PyArray_ISWRITEABLE(self.array), flags,
+        )
+
+
+cdef _Bytes _bytes(cnp.ndarray array):
+    cdef _Bytes exporter = _Bytes.__new__(_Bytes)
+    exporter.array = array
+    return exporter
+
+
+def replicate(cnp.ndarray data not None, alignment, cnp.ndarray out not None):
+    """Copy `data` along `alignment` into `out` and return `out`.
+
+    Parameters
+    ----------
+    data : ndarray
+        Of any layout; its shape is ``alignment.source`` without some of the 1s.
+    alignment : Alignment
+        Where the data goes.
+    out : ndarray
+        Writeable, of shape ``alignment.shape`` and `data`'s dtype, of any strides. It may overlap `data`: the result
+        is as if `data` had been copied first.
+
+    Returns
+    -------
+    ndarray
+        `out` itself.
+    """
+    cdef Plan plan
+    shape, source = alignment
+    if cnp.PyArray_NBYTES(out) == 0:
+        return out
+    if PyDataType_REFCHK(cnp.PyArray_DESCR(out)):
+        np.copyto(_plain(out), _plain(data).reshape(source))
+        return out
+    if not cnp.PyArray_IS_C_CONTIGUOUS(out):
+        np.copyto(_plain(out), _plain(data).reshape(source))
+        return out
+    if not cnp.PyArray_IS_C_CONTIGUOUS(data):
+        stretched = _plain(data).reshape(source)
+        if source == shape:
+            np.copyto(_plain(out), stretched)
+            return out
+        data, source = _condensed(stretched)
+    if _overlap(data, out):
+        data = data.copy()
+    _make_plan(&plan, shape, source, cnp.PyArray_ITEMSIZE(out))
+    _run(&plan, _bytes(data), _bytes(out))
+    return out
+
+
+cdef _plain(array):
+    """`array` as a base-class array; a structured one as raw items, padding and all."""
+    plain = np.asarray(array)
+    dtype = plain.dtype
+    if dtype.kind == "V" and not dtype.hasobject:
+        plain = plain.view(np.dtype((np.void, dtype.itemsize)))
+    return plain
+
+
+cdef _condensed(array):
+    """`array` made contiguous, and its shape; an axis with a stride of 0 repeats already, and shrinks to length 1."""
+    once = array[tuple([slice(1) if stride == 0 else slice(None) for stride in array.strides])]
+    return np.ascontiguousarray(once), once.shape
+
+
+cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
+    """Whether two contiguous arrays share memory."""
+    cdef uintptr_t a_start = <uintptr_t> cnp.PyArray_DATA(a)
+    cdef uintptr_t b_start = <uintptr_t> cnp.PyArray_DATA(b)
+    return a_start < b_start + cnp.PyArray_NBYTES(b) and b_start < a_start + cnp.PyArray_NBYTES(a)
+
+
+cdef int _make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize) except -1:
+    """Merge neighbouring axes that are both copied or both repeated; drop those of length 1."""
+    cdef Py_ssize_t length, item_run = itemsize
+    cdef Pair *pair = &plan.pairs[0]
+    cdef int i
+    pair.copied = pair.repeated = 1
+    plan.last = 0
+    for i in range(len(shape)):
+        length = shape[i]
+        if length == 1:
+            continue
+        if <Py_ssize_t> source[i] == 1:
+            pair.repeated *= length
+        else:
+            if pair.repeated != 1:
+                plan.last += 1
+                pair += 1
+                pair.copied = pair.repeated = 1
+            pair.copied *= length
+    if pair.repeated == 1:      # the innermost axes are copied: a run of items is one long item
+        item_run *= pair.copied
+        pair.copied = 1
+        if plan.last:
+            plan.last -= 1
+    plan.pairs[plan.last].data_bytes = plan.pairs[plan.last].out_bytes = item_run
+    for i in range(plan.last, 0, -1):
+        pair = &plan.pairs[i]
+        plan.pairs[i - 1].data_bytes = pair.copied * pair.data_bytes
+        plan.pairs[i - 1].out_bytes = pair.copied * pair.repeated * pair.out_bytes
+    return 0
+
+
+@cython.boundscheck(False)      # index 0 of buffers that are not empty
+@cython.wraparound(False)
+cdef int _run(Plan *plan, const unsigned char[::1] data, unsigned char[::1] out) except -1:
+    plan.data_end = &data[0] + data.shape[0]
+    plan.out_end = &out[0] + out.shape[0]
+    if out.shape[0] < NOGIL:
+        _fill(plan, 0, &data[0], &out[0])
+    else:
+        with nogil:
+            _fill(plan, 0, &data[0], &out[0])
+    return 0
+
+
+cdef void _fill(Plan *plan, int level, const unsigned char *data, unsigned char *out) noexcept nogil:
+    """Write all blocks of the pair at `level`, each as many times as it is repeated."""
+    cdef const Pair *pair = &plan.pairs[level]
+    cdef Py_ssize_t i, j
+    if level == plan.last:
+        _repeat(pair.copied, pair.repeated, pair.out_bytes, data, plan.data_end, out, plan.out_end)
+    elif pair.out_bytes < SHORT:
+        _stage(plan, level, pair.copied, data, out, plan.scratch)
+    else:
+        for i in range(pair.copied):
+            if pair.out_bytes <= BLOCK:
+                _fill(plan, level + 1, data, out)
+                _tile(out, pair.out_bytes, pair.repeated * pair.out_bytes)
+                out += pair.repeated * pair.out_bytes
+            else:   # too long to be read back from a cache: the data itself is nearer
+                for j in range(pair.repeated):
+                    _fill(plan, level + 1, data, out)
+                    out += pair.out_bytes
+            data += pair.data_bytes
+
+
+cdef void _stage(
+    Plan *plan, int level, Py_ssize_t count, const unsigned char *data, unsigned char *out, unsigned char *scratch,
+) noexcept nogil:
+    """Widen `count` blocks: through all the pairs inside into the scratch, and from there into the output."""
+    cdef const Pair *pair = &plan.pairs[level]
+    cdef const Pair *inner = &plan.pairs[level + 1]
+    cdef const unsigned char *scratch_end = plan.scratch + sizeof(plan.scratch)
+    cdef Py_ssize_t most = SCRATCH // pair.out_bytes
+    cdef Py_ssize_t n
+    while count:
+        n = min(count, most)
+        if level + 1 == plan.last:
+            _repeat(n * inner.copied, inner.repeated, inner.out_bytes, data, plan.data_end, scratch, scratch_end)
+        else:
+            # What the pairs inside hand on is at most half as long each time, so the rest of the scratch is enough.
+            _stage(plan, level + 1, n * inner.copied, data, scratch, scratch + n * pair.out_bytes)
+        _repeat(n, pair.repeated, pair.out_bytes, scratch, scratch_end, out, plan.out_end)
+        count -= n
+        data += n * pair.data_bytes
+        out += n * pair.repeated * pair.out_bytes
+
+
+cdef void _repeat(
+    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data, const unsigned char *data_end,
+    unsigned char *out, const unsigned char *out_end,
+) noexcept nogil:
+    """Write each of `n` items of `size` bytes `k` times."""
+    cdef Py_ssize_t i
+    if k == 1:
+        memcpy(out, data, n * size)
+    elif k * size >= LONG_RUN:
+        for i in range(n):
+            _put_run(out, data, size, k * size)
+            data += size
+            out += k * size
+    elif size == 1:
+        _splat(n, k, 1, data, out, out_end)
+    elif size == 2:
+        _splat(n, k, 2, data, out, out_end)
+    elif size == 4:
+        _splat(n, k, 4, data, out, out_end)
+    elif size == 8:
+        _splat(n, k, 8, data, out, out_end)
+    elif size == 16:
+        _splat(n, k, 16, data, out, out_end)
+    else:
+        _put_items(n, k, size, data, data_end, out, out_end)
+
+
+cdef inline void _put_run(
+    unsigned char *out, const unsigned char *item, Py_ssize_t size, Py_ssize_t total,
+) noexcept nogil:
+    """Write one long run of `total` bytes, all of them copies of `item`."""
+    if size == 1:
+        memset(out, item[0], total)
+    else:
+        memcpy(out, item, size)
+        _tile(out, size, total)
+
+
+cdef void _tile(unsigned char *out, Py_ssize_t block, Py_ssize_t total) noexcept nogil:
+    """Replicate the finished first `block` bytes of `out` over `total`: by doubling, until a block is long enough."""
+    cdef Py_ssize_t done = block
+    while done < total:
+        memcpy(out + done, out, min(block, total - done))
+        done += block
+        if 2 * block <= BLOCK and done == 2 * block:
+            block = done
+
+
+cdef inline Vector _splatted(const unsigned char *item, Py_ssize_t size) noexcept nogil:
+    """A vector full of copies of the item, whose size is a constant where this is inlined."""
+    cdef Vector vector
+    cdef uint16_t two
+    cdef uint32_t four
+    if size == 1:
+        vector.low = item[0] * <uint64_t> 0x0101010101010101
+    elif size == 2:
+        memcpy(&two, item, 2)
+        vector.low = two * <uint64_t> 0x0001000100010001
+    elif size == 4:
+        memcpy(&four, item, 4)
+        vector.low = four * <uint64_t> 0x0000000100000001
+    else:
+        memcpy(&vector.low, item, 8)
+    vector.high = vector.low
+    if size == 16:
+        memcpy(&vector.high, item + 8, 8)
+    return vector
+
+
+cdef inline Py_ssize_t _roomy(Py_ssize_t n, Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
+    """How many of `n` steps can reach `reach` bytes, `reach >= step`, from where they start without leaving `room`."""
+    return 0 if room < reach else min(n, (room - reach) // step + 1)
+
+
+cdef inline void _splat(
+    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data,
+    unsigned char *out, const unsigned char *out_end,
+) noexcept nogil:
+    """`_repeat` for short runs of items whose size divides a vector's: whole vectors, over the end of each run."""
+    cdef Py_ssize_t run = k * size
+    cdef Py_ssize_t reach = (run + VECTOR - 1) // VECTOR * VECTOR
+    cdef Py_ssize_t roomy = _roomy(n, run, reach, out_end - out)
+    cdef Py_ssize_t i, j
+    cdef Vector vector
+    if reach == VECTOR:
+        for i in range(roomy):
+            vector = _splatted(data + i * size, size)
+            memcpy(out + i * run, &vector, VECTOR)
+    else:
+        for i in range(roomy):
+            vector = _splatted(data + i * size, size)
+            j = 0
+            while j < run:
+                memcpy(out + i * run + j, &vector, VECTOR)
+                j += VECTOR
+    for i in range(roomy, n):
+        for j in range(k):
+            memcpy(out + i * run + j * size, data + i * size, size)
+
+
+cdef void _put_items(
+    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data, const unsigned char *data_end,
+    unsigned char *out, const unsigned char *out_end,
+) noexcept nogil:
+    """`_repeat` for short runs of items of any size: whole vectors, over the end of each item."""
+    cdef Py_ssize_t run = k * size
+    cdef Py_ssize_t reach = (size + VECTOR - 1) // VECTOR * VECTOR
+    cdef Py_ssize_t roomy = min(
+        _roomy(n, size, reach, data_end - data), _roomy(n, run, run - size + reach, out_end - out)
+    )
+    cdef Py_ssize_t i, j, part
+    cdef Vector vector
+    for i in range(roomy):
+        for j in range(k):
+            part = 0
+            while part < size:
+                memcpy(&vector, data + part, VECTOR)
+                memcpy(out + j * size + part, &vector, VECTOR)
+                part += VECTOR
+        data += size
+        out += run
+    for i in range(roomy, n):
+        for j in range(k):
+            memcpy(out + j * size, data, size)
+        data += size
+        out += run

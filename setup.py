@@ -8,19 +8,21 @@ from setuptools import Extension, setup
 OPTIMISE = [] if sys.platform == "win32" else ["-O3"]
 
 
-def extension(name: str, suffix: str) -> Extension:
+def extension(source: str) -> Extension:
     return Extension(
-        f"bcast.{name}",
-        [f"src/bcast/{name}{suffix}"],
+        f"bcast.{source.partition('.')[0]}",
+        [f"src/bcast/{source}"],
         include_dirs=[np.get_include()],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
         extra_compile_args=OPTIMISE,
     )
 
 
+EXTENSIONS = ["_alignment.py", "_kernel.pyx", "_memory.pyx", "_ops.py", "_numpy.py"]
+
 setup(
     ext_modules=cythonize(
-        [extension("_kernel", ".pyx"), extension("_alignment", ".py"), extension("_ops", ".py"), extension("_numpy", ".py")],
+        [extension(name) for name in EXTENSIONS],
         compiler_directives={
             "annotation_typing": False,  # annotations are for readers and type checkers; they change no behaviour
             "autotestdict": False,  # doctests are collected from the docstrings themselves

@@ -91,7 +91,7 @@ def replicate(cnp.ndarray data not None, alignment, cnp.ndarray out not None):
         `out` itself.
     """
     cdef Plan plan
-    shape, source = alignment
+    shape, source = alignment.shape, alignment.source
     if cnp.PyArray_NBYTES(out) == 0:
         return out
     if PyDataType_REFCHK(cnp.PyArray_DESCR(out)):
@@ -183,19 +183,19 @@ cdef int _run(Plan *plan, const unsigned char[::1] data, unsigned char[::1] out)
 cdef void _fill(Plan *plan, int level, const unsigned char *data, unsigned char *out) noexcept nogil:
     """Write all blocks of the pair at `level`, each as many times as it is repeated."""
     cdef const Pair *pair = &plan.pairs[level]
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t _i, _j
     if level == plan.last:
         _repeat(pair.copied, pair.repeated, pair.out_bytes, data, plan.data_end, out, plan.out_end)
     elif pair.out_bytes < SHORT:
         _stage(plan, level, pair.copied, data, out, plan.scratch)
     else:
-        for i in range(pair.copied):
+        for _i in range(pair.copied):
             if pair.out_bytes <= BLOCK:
                 _fill(plan, level + 1, data, out)
                 _tile(out, pair.out_bytes, pair.repeated * pair.out_bytes)
                 out += pair.repeated * pair.out_bytes
             else:   # too long to be read back from a cache: the data itself is nearer
-                for j in range(pair.repeated):
+                for _j in range(pair.repeated):
                     _fill(plan, level + 1, data, out)
                     out += pair.out_bytes
             data += pair.data_bytes
@@ -228,37 +228,121 @@ cdef void _repeat(
     unsigned char *out, const unsigned char *out_end,
 ) noexcept nogil:
     """Write each of `n` items of `size` bytes `k` times."""
-    cdef Py_ssize_t i
     if k == 1:
         memcpy(out, data, n * size)
-    elif k * size >= LONG_RUN:
-        for i in range(n):
-            _put_run(out, data, size, k * size)
-            data += size
-            out += k * size
     elif size == 1:
-        _splat(n, k, 1, data, out, out_end)
+        _repeat_sized(n, k, 1, data, out, out_end)
     elif size == 2:
-        _splat(n, k, 2, data, out, out_end)
+        _repeat_sized(n, k, 2, data, out, out_end)
     elif size == 4:
-        _splat(n, k, 4, data, out, out_end)
+        _repeat_sized(n, k, 4, data, out, out_end)
     elif size == 8:
-        _splat(n, k, 8, data, out, out_end)
+        _repeat_sized(n, k, 8, data, out, out_end)
     elif size == 16:
-        _splat(n, k, 16, data, out, out_end)
-    else:
+        _repeat_sized(n, k, 16, data, out, out_end)
+    elif k * size < LONG_RUN:
         _put_items(n, k, size, data, data_end, out, out_end)
-
-
-cdef inline void _put_run(
-    unsigned char *out, const unsigned char *item, Py_ssize_t size, Py_ssize_t total,
-) noexcept nogil:
-    """Write one long run of `total` bytes, all of them copies of `item`."""
-    if size == 1:
-        memset(out, item[0], total)
     else:
-        memcpy(out, item, size)
-        _tile(out, size, total)
+        _put_runs(n, k, size, data, out)
+
+
+cdef inline void _repeat_sized(
+    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data,
+    unsigned char *out, const unsigned char *out_end,
+) noexcept nogil:
+    """`_repeat` where the item size is a constant that divides a vector's."""
+    if k * size < VECTOR:
+        _put_short(n, k, size, data, out, out_end)
+    else:
+        _put_vectors(n, k, size, data, out)
+
+
+cdef inline void _put_short(
+    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data,
+    unsigned char *out, const unsigned char *out_end,
+) noexcept nogil:
+    """`_repeat` where a run is shorter than a vector: one store each, over the end of the run."""
+    cdef Py_ssize_t run = k * size
+    cdef Py_ssize_t reach = VECTOR // 2 if run <= VECTOR // 2 else VECTOR
+    cdef Py_ssize_t roomy = _roomy(n, run, reach, out_end - out)
+    cdef Py_ssize_t i, j
+    cdef Vector vector
+    if reach < VECTOR:
+        for i in range(roomy):
+            vector = _splatted(data + i * size, size)
+            memcpy(out + i * run, &vector.low, VECTOR // 2)
+    else:
+        for i in range(roomy):
+            vector = _splatted(data + i * size, size)
+            memcpy(out + i * run, &vector, VECTOR)
+    for i in range(roomy, n):
+        for j in range(k):
+            memcpy(out + i * run + j * size, data + i * size, size)
+
+
+cdef inline void _put_vectors(
+    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data, unsigned char *out,
+) noexcept nogil:
+    """`_repeat` where a run takes a vector or more: the last one is laid back to end with the run, still in phase."""
+    cdef Py_ssize_t run = k * size
+    cdef Py_ssize_t i, j
+    cdef Vector vector
+    for i in range(n):
+        if size == 1 and run >= LONG_RUN:
+            memset(out, data[i], run)
+        else:
+            vector = _splatted(data + i * size, size)
+            j = 0
+            while j <= run - 4 * VECTOR:
+                memcpy(out + j, &vector, VECTOR)
+                memcpy(out + j + VECTOR, &vector, VECTOR)
+                memcpy(out + j + 2 * VECTOR, &vector, VECTOR)
+                memcpy(out + j + 3 * VECTOR, &vector, VECTOR)
+                j += 4 * VECTOR
+            while j < run - VECTOR:
+                memcpy(out + j, &vector, VECTOR)
+                j += VECTOR
+            memcpy(out + run - VECTOR, &vector, VECTOR)
+        out += run
+
+
+cdef void _put_runs(
+    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data, unsigned char *out,
+) noexcept nogil:
+    """`_repeat` where a run is long: written once, replicated from its own beginning."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        memcpy(out, data + i * size, size)
+        _tile(out, size, k * size)
+        out += k * size
+
+
+cdef void _put_items(
+    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data, const unsigned char *data_end,
+    unsigned char *out, const unsigned char *out_end,
+) noexcept nogil:
+    """`_repeat` where a run of items of any size is short: whole vectors, over the end of each item."""
+    cdef Py_ssize_t run = k * size
+    cdef Py_ssize_t reach = (size + VECTOR - 1) // VECTOR * VECTOR
+    cdef Py_ssize_t roomy = min(
+        _roomy(n, size, reach, data_end - data), _roomy(n, run, run - size + reach, out_end - out)
+    )
+    cdef Py_ssize_t _i, j, part
+    cdef Vector vector
+    for _i in range(roomy):
+        for j in range(k):
+            part = 0
+            while part < size:
+                memcpy(&vector, data + part, VECTOR)
+                memcpy(out + j * size + part, &vector, VECTOR)
+                part += VECTOR
+        data += size
+        out += run
+    for _i in range(roomy, n):
+        for j in range(k):
+            memcpy(out + j * size, data, size)
+        data += size
+        out += run
 
 
 cdef void _tile(unsigned char *out, Py_ssize_t block, Py_ssize_t total) noexcept nogil:
@@ -295,57 +379,3 @@ cdef inline Vector _splatted(const unsigned char *item, Py_ssize_t size) noexcep
 cdef inline Py_ssize_t _roomy(Py_ssize_t n, Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
     """How many of `n` steps can reach `reach` bytes, `reach >= step`, from where they start without leaving `room`."""
     return 0 if room < reach else min(n, (room - reach) // step + 1)
-
-
-cdef inline void _splat(
-    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data,
-    unsigned char *out, const unsigned char *out_end,
-) noexcept nogil:
-    """`_repeat` for short runs of items whose size divides a vector's: whole vectors, over the end of each run."""
-    cdef Py_ssize_t run = k * size
-    cdef Py_ssize_t reach = (run + VECTOR - 1) // VECTOR * VECTOR
-    cdef Py_ssize_t roomy = _roomy(n, run, reach, out_end - out)
-    cdef Py_ssize_t i, j
-    cdef Vector vector
-    if reach == VECTOR:
-        for i in range(roomy):
-            vector = _splatted(data + i * size, size)
-            memcpy(out + i * run, &vector, VECTOR)
-    else:
-        for i in range(roomy):
-            vector = _splatted(data + i * size, size)
-            j = 0
-            while j < run:
-                memcpy(out + i * run + j, &vector, VECTOR)
-                j += VECTOR
-    for i in range(roomy, n):
-        for j in range(k):
-            memcpy(out + i * run + j * size, data + i * size, size)
-
-
-cdef void _put_items(
-    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data, const unsigned char *data_end,
-    unsigned char *out, const unsigned char *out_end,
-) noexcept nogil:
-    """`_repeat` for short runs of items of any size: whole vectors, over the end of each item."""
-    cdef Py_ssize_t run = k * size
-    cdef Py_ssize_t reach = (size + VECTOR - 1) // VECTOR * VECTOR
-    cdef Py_ssize_t roomy = min(
-        _roomy(n, size, reach, data_end - data), _roomy(n, run, run - size + reach, out_end - out)
-    )
-    cdef Py_ssize_t i, j, part
-    cdef Vector vector
-    for i in range(roomy):
-        for j in range(k):
-            part = 0
-            while part < size:
-                memcpy(&vector, data + part, VECTOR)
-                memcpy(out + j * size + part, &vector, VECTOR)
-                part += VECTOR
-        data += size
-        out += run
-    for i in range(roomy, n):
-        for j in range(k):
-            memcpy(out + j * size, data, size)
-        data += size
-        out += run

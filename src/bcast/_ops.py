@@ -1,7 +1,6 @@
 """The operator: `broadcast` and its relatives, an alignment each and the kernel behind it."""
 
-import sys
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy import ndarray
@@ -10,10 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._alignment import Alignment, align, shape_argument
 from bcast._kernel import replicate
+from bcast._memory import new_array
 
 __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 
-Mode = Literal["numpy", "explicit", "bidirectional", "pdpd", "none"]
+Mode: TypeAlias = Literal["numpy", "explicit", "bidirectional", "pdpd", "none"]
 Integers = Any  # a 1-D sequence or array of integers; what else comes is refused with a message
 
 
@@ -233,38 +233,20 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
     return np.asarray(data)
 
 
-def materialise(
-    data: NDArray[Any], alignment: Alignment, out: NDArray[Any] | None, name: str
-) -> NDArray[Any]:
+def materialise(data: NDArray[Any], alignment: Alignment, out: NDArray[Any] | None, name: str) -> NDArray[Any]:
     """Replicate `data` along `alignment` into `out`, or into a new array; `name` is what the user calls its shape."""
     if out is None:
-        out = _new_array(data, alignment.shape, name)
+        out = new_array(data, alignment.shape, name)
     else:
         _check_out(out, alignment.shape, data.dtype)
     return replicate(data, alignment, out)
 
 
-def _new_array(data: NDArray[Any], shape: tuple[int, ...], name: str) -> NDArray[Any]:
-    dtype = data.dtype
-    itemsize = dtype.itemsize
-    if itemsize == 0:
-        # By its name alone NumPy would take a string type of length 0 for one of length 1.
-        return np.empty_like(data, order="C", subok=False, shape=shape)
-    size = itemsize
-    for length in shape:
-        if length:
-            size *= length
-    if size > sys.maxsize:
-        raise ValueError(
-            f"`{name}` expected an output of at most {sys.maxsize} bytes, got {shape} with items of {itemsize} bytes"
-        )
-    return np.empty(shape, dtype)
-
-
 def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    if not isinstance(out, ndarray) or isinstance(out, MaskedArray):
+    if type(out) is not ndarray and (not isinstance(out, ndarray) or isinstance(out, MaskedArray)):
         raise TypeError(f"`out` expected an ndarray without a mask, got {type(out).__name__}")
-    if out.dtype != dtype or out.dtype.itemsize != dtype.itemsize:
+    # Types with a length of their own may compare equal beyond it; the kernel counts on the item size.
+    if out.dtype is not dtype and (out.dtype != dtype or out.dtype.itemsize != dtype.itemsize):
         raise TypeError(f"`out` expected data's dtype {dtype}, got {out.dtype}")
     if out.shape != shape:
         raise ValueError(f"`out` expected shape {shape}, got {out.shape}")

@@ -1,0 +1,192 @@
+"""The command line: ``python -m bcast``."""
+
+import argparse
+import io
+import math
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import bcast
+from bcast._alignment import MODES
+
+BAD_INPUT = 2
+INTERRUPTED = 130  # 128 + SIGINT, as a shell has it
+
+SHORT_SECONDS = 5.0
+
+MODES_HELP = """\
+modes:
+  numpy          aligned at the right; axes of length 1 stretch
+  explicit       by --axes-mapping (where each axis of the data goes)
+                 or by --broadcast-axes (which axes of the output are new)
+  bidirectional  as numpy, and axes of length 1 stretch in --shape too
+  pdpd           the data, without its trailing 1s, lies on --shape from --axis on
+  none           nothing is broadcast; the shapes must be equal
+
+example:
+  python -m bcast apply bias.npy out.npy --shape 1,16,50,50 --mode explicit --axes-mapping 1
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments after the program's name; by default those of the process.
+
+    Returns
+    -------
+    int
+        The exit status: 0, 1 if an example fails, 2 on bad input, 130 after an interrupt.
+    """
+    try:
+        try:
+            arguments = _parser().parse_args(argv)
+        except ValueError as error:
+            return _refuse(error)
+        run = {"apply": _apply, "bench": _bench}.get(arguments.command, _check)
+        return run(arguments)
+    except KeyboardInterrupt:
+        print("bcast: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _apply(arguments: argparse.Namespace) -> int:
+    from bcast._apply import apply
+
+    try:
+        written = apply(
+            arguments.source,
+            arguments.destination,
+            arguments.shape,
+            axes_mapping=arguments.axes_mapping,
+            mode=arguments.mode,
+            axis=arguments.axis,
+            broadcast_axes=arguments.broadcast_axes,
+        )
+    except (OSError, ValueError, TypeError, MemoryError) as error:
+        return _refuse(error)
+    print(f"{arguments.destination}: shape {written.shape}, dtype {written.dtype}, {written.nbytes / 1e6:.1f} MB")
+    return 0
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    from bcast._bench import table
+
+    print(table(seconds=arguments.seconds))
+    return 0
+
+
+def _check(_: argparse.Namespace) -> int:
+    from bcast._bench import table
+    from bcast._examples import check, load
+
+    failures = []
+    for page, examples in load().items():
+        passed, failed = check(examples)
+        print(f"{page}: {passed} of {len(examples)} examples pass")
+        failures += failed
+    for line in failures:
+        print(f"FAILED {line}")
+    print()
+    print(table(seconds=SHORT_SECONDS, short=True))
+    return 1 if failures else 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are exceptions, so that all bad input is reported by one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="python -m bcast",
+        description="Broadcast arrays. Without a command, check the worked examples of the pages that bcast implements "
+        "and print a short table of its speed on this machine.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"bcast {bcast.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    apply = commands.add_parser(
+        "apply",
+        help="broadcast the array in a .npy file",
+        description="Broadcast the array in IN and write the result to OUT, which appears only when it is whole.\n"
+        "Either may be larger than memory.",
+        epilog=MODES_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    apply.add_argument("source", metavar="IN", help="a .npy file")
+    apply.add_argument("destination", metavar="OUT", help="the .npy file to write; may be IN")
+    apply.add_argument(
+        "--shape", type=_integers, required=True, metavar="N,N,...", help='the shape to reach; "" is a scalar\'s'
+    )
+    apply.add_argument("--mode", choices=MODES, default="numpy", help="the rule (default: %(default)s)")
+    apply.add_argument(
+        "--axes-mapping", type=_integers, metavar="N,N,...", help="mode explicit: the output axis of each data axis"
+    )
+    apply.add_argument(
+        "--broadcast-axes", type=_integers, metavar="N,N,...", help="mode explicit: the output axes that the data lacks"
+    )
+    apply.add_argument(
+        "--axis",
+        type=int,
+        default=-1,
+        metavar="N",
+        help="mode pdpd: where the data begins (default: aligned at the right)",
+    )
+
+    bench = commands.add_parser(
+        "bench",
+        help="measure bcast on this machine",
+        description="Print a table of bcast's speed on this machine, against NumPy and those of the libraries with a "
+        "broadcast that are installed.",
+        allow_abbrev=False,
+    )
+    bench.add_argument(
+        "--seconds", type=_seconds, default=20.0, metavar="N", help="how long to measure (default: %(default)g)"
+    )
+    return parser
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    """Read ``1,16,50``; brackets around it and a comma at its end do no harm, as in Python."""
+    inner = text.strip()
+    if inner[:1] + inner[-1:] in ("()", "[]"):
+        inner = inner[1:-1].strip()
+    try:
+        return tuple([int(item) for item in inner.removesuffix(",").split(",")]) if inner else ()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected integers between commas, got {text!r}") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
+    return seconds
+
+
+def _refuse(error: Exception) -> int:
+    """Report bad input by one line."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        message = f"{error.filename}: {error.strerror}"
+    else:
+        message = " ".join(str(error).split()) or ("out of memory" if isinstance(error, MemoryError) else repr(error))
+    print(f"bcast: error: {message}", file=sys.stderr)
+    return BAD_INPUT
+
+
+if __name__ == "__main__":
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may have what a terminal has not
+    sys.exit(main())

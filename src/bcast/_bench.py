@@ -1,0 +1,218 @@
+"""How fast is bcast on this machine? Competitors are timed by turns, and a table says who is faster.
+
+`python -m bcast bench` prints `table`; the suite in benchmarks/ times the whole grid by the same `measure`.
+"""
+
+import importlib
+import math
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from timeit import Timer
+from typing import Any
+
+from bcast._peers import COMPETITORS, LIMIT, STATES, Workload, competitors, grid, prepare
+
+__all__ = ["LOST", "Cell", "head", "measure", "render", "table"]
+
+LOST = 0.95  # ratios from here to 1 count as equal: no machine is quieter than that
+ROUND = 2e-4  # seconds; what is faster is called several times a round
+MAX_ROUNDS = 200
+OWN = ("bcast", "numpy", LIMIT)  # these are no peers
+
+# The grid in small, one workload for each way in which the innermost axes can lie.
+REPRESENTATIVE = (
+    "3 -> 4x3",
+    "bias NCHW",
+    "bias NHWC",
+    "gray -> RGB 1080p",
+    "row of 3 x 1e6",
+    "row of 1000 x 1e4",
+    "column of 1e5 x 100",
+    "64,1,64,1 -> 64^4",
+    "1,64,1,64 -> 64^4",
+    "upsample x2 270x480",
+    "ten axes of 2",
+    "scalar -> 1e6 bytes",
+)
+SHORT = ("3 -> 4x3", "gray -> RGB 1080p", "row of 3 x 1e6", "upsample x2 270x480")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What was measured of one workload, dtype and state.
+
+    Attributes
+    ----------
+    workload, dtype, state : str
+        What was done; `state` is 'fresh' or 'warm'.
+    nbytes : int
+        Bytes of the output.
+    times : mapping of str to float
+        Seconds of one call, by competitor.
+    """
+
+    workload: str
+    dtype: str
+    state: str
+    nbytes: int
+    times: Mapping[str, float]
+
+    def ratio(self, name: str) -> float:
+        """Return the time of a competitor over that of bcast; NaN where it has none."""
+        return self.times.get(name, math.nan) / self.times["bcast"]
+
+    @property
+    def best_peer(self) -> str | None:
+        """The fastest competitor but NumPy."""
+        return min((name for name in self.times if name not in OWN), key=self.times.__getitem__, default=None)
+
+    @property
+    def lost_to(self) -> list[str]:
+        """Who of NumPy and the best peer is faster than bcast."""
+        return [name for name in ("numpy", self.best_peer) if name and self.ratio(name) < LOST]
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes that bcast writes in a second."""
+        return self.nbytes / self.times["bcast"]
+
+
+def measure(calls: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
+    """Time calls by turns, so that whatever else the machine does meets all of them alike.
+
+    Parameters
+    ----------
+    calls : mapping of str to callable
+        The competitors, already called once.
+    seconds : float
+        For all together. Each call has its turn at least twice.
+
+    Returns
+    -------
+    dict of str to list of float
+        Seconds of one call, a value for each round; their minimum is the one that other work disturbed least.
+    """
+    end = perf_counter() + seconds
+    timers = {name: Timer(call) for name, call in calls.items()}
+    turns = [(name, max(1, int(ROUND / timer.timeit(1)))) for name, timer in timers.items()]
+    rounds: dict[str, list[float]] = {name: [] for name in calls}
+    for played in range(MAX_ROUNDS):
+        if played > 1 and perf_counter() > end:
+            break
+        for name, loops in turns:
+            rounds[name].append(timers[name].timeit(loops) / loops)
+        turns.reverse()  # nobody always follows the same neighbour
+    return rounds
+
+
+def cpu() -> str:
+    """Name the processor."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    elif sys.platform == "darwin":
+        name = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False)
+        if name.stdout.strip():
+            return name.stdout.strip()
+    return platform.processor() or platform.machine()
+
+
+def head(names: Iterable[str]) -> str:
+    """Say what was compared, and where: the versions of competitors and the machine, in two lines."""
+    versions = []
+    for name in names:
+        if name != LIMIT:
+            version = importlib.import_module(COMPETITORS[name].modules[0]).__version__
+            versions.append(f"{'NumPy' if name == 'numpy' else name} {version.partition('-')[0]}")
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return (
+        f"{'; '.join([*versions, python])}\n"
+        f"{cpu()}, {os.cpu_count()} CPUs, {platform.system()}; bcast runs on 1 thread, peers as they come"
+    )
+
+
+def render(cells: Iterable[Cell], top: str) -> str:
+    """Write cells as a table in plain text, lost ones marked, under the lines of `top`."""
+    legend = (
+        "NumPy, best peer: its time / bcast's time, so below 1 bcast is the slower one, and below "
+        f"{LOST} the cell is lost.\n"
+        "fresh: into a new array; warm: into the same `out` again. Fastest of several rounds, taken by turns."
+    )
+    lines = [f"{'workload':<21} {'dtype':<8} {'state':<5} {'bcast, us':>10} {'GB/s':>6} {'NumPy':>7} {'best peer':>9}"]
+    lost = 0
+    for cell in cells:
+        peer = cell.best_peer
+        beside = f" {cell.ratio(peer):9.2f} {peer:<12}" if peer else f" {'-':>9} {'':<12}"
+        mark = f"lost to {' and '.join(cell.lost_to)}" if cell.lost_to else ""
+        lost += bool(mark)
+        lines.append(
+            f"{cell.workload:<21} {cell.dtype:<8} {cell.state:<5} {cell.times['bcast'] * 1e6:10.2f}"
+            f" {cell.bandwidth / 1e9:6.1f} {cell.ratio('numpy'):7.2f}{beside} {mark}".rstrip()
+        )
+    return "\n".join([top, "", legend, "", *lines, "", f"{lost} of {len(lines) - 1} cells lost"])
+
+
+def table(seconds: float = 20.0, short: bool = False) -> str:
+    """Compare bcast with NumPy and the installed peers on this machine.
+
+    Parameters
+    ----------
+    seconds : float
+        For everything, the import of the peers too: what is not reached by then is left out, and the table says so.
+    short : bool
+        Only a handful of cells, and only against NumPy, in 5 seconds at most.
+
+    Returns
+    -------
+    str
+        The table, of up to 110 columns.
+    """
+    start = perf_counter()
+    deadline = start + 0.95 * (min(seconds, 5.0) if short else seconds)
+    names = ["bcast", "numpy"]
+    missing = []
+    for name, competitor in COMPETITORS.items():
+        if name in OWN or short or not competitor.installed():
+            continue
+        if perf_counter() - start > seconds / 2:
+            missing.append(f"{name} (no time left to import it)")
+            continue
+        try:
+            for module in competitor.modules:
+                importlib.import_module(module)
+        except ImportError as error:
+            missing.append(f"{name} ({error})")
+        else:
+            names.append(name)
+    tasks = list(_selection(SHORT if short else REPRESENTATIVE))
+    cells = []
+    for i, (workload, dtype, state) in enumerate(tasks):
+        begin = perf_counter()
+        if begin >= deadline:
+            missing.append(f"{len(tasks) - i} cells (no time left)")
+            break
+        calls = prepare(workload, dtype, state, [name for name in competitors(workload, dtype, state) if name in names])
+        rest = begin + (deadline - begin) / (len(tasks) - i) - perf_counter()
+        times = {name: min(rounds) for name, rounds in measure(calls, rest).items()}
+        cells.append(Cell(workload.name, dtype, state, workload.nbytes(dtype), times))
+    top = head(names)
+    if missing:
+        top += f"\nmissing: {', '.join(missing)}"
+    return render(cells, top)
+
+
+def _selection(names: tuple[str, ...]) -> Iterable[tuple[Workload, str, str]]:
+    for name in names:
+        for dtype in ("uint8", "float32"):
+            for workload in grid(dtype):
+                if workload.name == name:
+                    yield from ((workload, dtype, state) for state in STATES)

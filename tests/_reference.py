@@ -1,0 +1,87 @@
+"""The rules of all modes once more, for the eye and not for speed: the oracle of the exhaustive tests."""
+
+from itertools import zip_longest
+
+
+class MisfitError(Exception):
+    pass
+
+
+def reference(data, target, *, mode="numpy", axes_mapping=None, axis=-1, broadcast_axes=None):
+    """Return the output's shape and the data's shape stretched to its rank; None if the rule rejects the shapes."""
+    try:
+        if mode == "numpy":
+            return target, right_aligned(data, target)
+        if mode == "bidirectional":
+            shape = two_way(data, target)
+            return shape, right_aligned(data, shape)
+        if mode == "pdpd":
+            return target, laid_on(data, target, axis)
+        if mode == "none":
+            return target, identical(data, target)
+        if broadcast_axes is not None:
+            return target, without(data, target, set(broadcast_axes))
+        return target, mapped(data, target, axes_mapping)
+    except MisfitError:
+        return None
+
+
+def require(condition):
+    if not condition:
+        raise MisfitError
+
+
+def fitting(length, target_length):
+    require(length in (1, target_length))
+    return length
+
+
+def right_aligned(data, target):
+    source = []
+    for length, target_length in zip_longest(reversed(data), reversed(target)):
+        require(target_length is not None)
+        source.append(1 if length is None else fitting(length, target_length))
+    return tuple(reversed(source))
+
+
+def two_way(a, b):
+    shape = []
+    for lengths in zip_longest(reversed(a), reversed(b), fillvalue=1):
+        longer = set(lengths) - {1}
+        require(len(longer) <= 1)
+        shape.append(longer.pop() if longer else 1)
+    return tuple(reversed(shape))
+
+
+def laid_on(data, target, axis):
+    require(len(data) <= len(target))
+    require(axis >= -1)
+    require(axis < len(target) or (axis == len(target) and data == ()))
+    before = (1,) * (len(target) - len(data) if axis == -1 else axis)
+    while data[-1:] == (1,):
+        data = data[:-1]
+    after = (1,) * (len(target) - len(before) - len(data))
+    return right_aligned(before + data + after, target)  # rejects one that is too long
+
+
+def identical(data, target):
+    require(data == target)
+    return data
+
+
+def without(data, target, added):
+    require(added <= set(range(len(target))))
+    require([target[axis] for axis in range(len(target)) if axis not in added] == list(data))
+    return tuple(1 if axis in added else target[axis] for axis in range(len(target)))
+
+
+def mapped(data, target, axes):
+    require(axes is not None)
+    require(set(axes) <= set(range(len(target))))
+    if data == () and len(axes) == 1:
+        require(target[axes[0]] == 1)
+        return (1,) * len(target)
+    require(len(axes) == len(data))
+    require(list(axes) == sorted(set(axes)))
+    feeds = dict(zip(axes, data, strict=True))
+    return tuple(fitting(feeds.get(axis, 1), length) for axis, length in enumerate(target))

@@ -1,0 +1,318 @@
+"""Every dtype NumPy and its friends know: bytes arrive as they were, references are counted."""
+
+import gc
+import math
+import sys
+
+import numpy as np
+import pytest
+from test_ops import LAYOUTS, Arena
+
+import bcast
+
+NESTED = np.dtype([("id", "i2"), ("point", [("x", "f8"), ("y", "f4")]), ("name", "U3")], align=True)
+
+DTYPES = {
+    **{code: code for code in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")},
+    **{f"longs_{code}": code for code in ("l", "L", "q", "Q")},
+    "longdouble": np.longdouble,
+    "clongdouble": np.clongdouble,
+    **{f"swapped_{code}": np.dtype(code).newbyteorder() for code in ("i2", "i8", "f4", "c16", "M8[ns]", "U3")},
+    "datetime": "M8[ns]",
+    "datetime_of_25_s": "M8[25s]",
+    "timedelta": "m8[D]",
+    "timedelta_generic": "m8",
+    **{f"S{size}": f"S{size}" for size in (1, 3, 16, 100)},
+    **{f"U{size}": f"U{size}" for size in (1, 2, 7)},
+    **{f"V{size}": f"V{size}" for size in (*range(1, 34), 48, 64, 100, 1000)},
+    "structure": [("a", "i4"), ("b", "f8")],
+    "structure_padded": np.dtype([("a", "u1"), ("b", "f8"), ("c", "u1")], align=True),
+    "structure_with_gaps": {"names": ["a"], "formats": ["i2"], "offsets": [3], "itemsize": 11},
+    "structure_overlapping": {"names": ["a", "b"], "formats": ["i4", "u1"], "offsets": [0, 2], "itemsize": 4},
+    "structure_nested": NESTED,
+    "structure_swapped": [("a", ">i4"), ("b", "<f8")],
+    "structure_of_arrays": [("matrix", "f4", (2, 3)), ("row", "i1", 5)],
+    "structure_of_none": [],
+    "structure_with_title": [(("title", "a"), "i4")],
+    "metadata": np.dtype("i4", metadata={"unit": "m"}),
+}
+
+EXTRA = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "int4", "uint4"]
+
+SHAPES = {  # data and target
+    "rows": ((3,), (5, 3)),
+    "columns": ((3, 1), (3, 5)),
+    "scalar": ((), (7,)),
+    "middle": ((2, 1, 3), (2, 4, 3)),
+    "copy": ((2, 3), (2, 3)),
+}
+
+
+def random_items(shape, dtype):
+    """Random bytes: bools other than 0 and 1, NaNs of any payload, any padding."""
+    size = np.dtype(dtype).itemsize * math.prod(shape)
+    return np.random.default_rng(size).integers(0, 256, size, np.uint8).view(dtype).reshape(shape)
+
+
+def raw(array):
+    """The same items as plain bytes, of which NumPy moves all."""
+    return array.view(np.dtype((np.void, array.dtype.itemsize)))
+
+
+def check(dtype, shape, target):
+    """Bytes, dtype and byte order, into fresh memory and contiguous and other outputs."""
+    data = random_items(shape, dtype)
+    data.flags.writeable = False
+    expected = np.broadcast_to(raw(data), target).tobytes()
+    result = bcast.broadcast(data, target)
+    assert result.dtype == data.dtype
+    assert result.dtype.byteorder == data.dtype.byteorder
+    assert result.dtype.metadata == data.dtype.metadata
+    assert result.shape == target
+    assert raw(result).tobytes() == expected
+    for layout in ("C", "sparse", "reversed", "unaligned"):
+        arena = Arena(layout, target, data.dtype)
+        bcast.broadcast(data, target, out=arena.array)
+        assert raw(arena.array).tobytes() == expected, layout
+        assert arena.untouched_outside()
+
+
+@pytest.mark.parametrize(("shape", "target"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(
+    "dtype",
+    [dtype for dtype in DTYPES.values() if np.dtype(dtype).itemsize],
+    ids=[name for name, dtype in DTYPES.items() if np.dtype(dtype).itemsize],
+)
+def test_bytes(dtype, shape, target):
+    check(np.dtype(dtype), shape, target)
+
+
+@pytest.mark.parametrize(("shape", "target"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("name", EXTRA)
+def test_bytes_of_added_dtypes(name, shape, target):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    check(np.dtype(getattr(ml_dtypes, name)), shape, target)
+
+
+@pytest.mark.parametrize("out_layout", [None, *LAYOUTS])
+@pytest.mark.parametrize("layout", [*LAYOUTS, "repeating"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "?",
+        "i2",
+        "f4",
+        "swapped_i8",
+        "c16",
+        "clongdouble",
+        "datetime",
+        "U2",
+        "V3",
+        "V33",
+        "structure_padded",
+        "structure_nested",
+        "structure_with_gaps",
+    ],
+)
+def test_layouts(name, layout, out_layout):
+    dtype = np.dtype(DTYPES[name])
+    items = random_items((3, 4), dtype)
+    if layout == "repeating":
+        data = np.broadcast_to(raw(items[1:2]), (3, 4)).view(dtype)
+    else:
+        data = Arena(layout, (3, 4), dtype).array
+        raw(data)[...] = raw(items)
+    data.flags.writeable = False
+    expected = np.broadcast_to(raw(data)[:, None], (3, 2, 4)).tobytes()
+    arena = out_layout and Arena(out_layout, (3, 2, 4), dtype)
+    result = bcast.broadcast(data, (3, 2, 4), [0, 2], mode="explicit", out=arena and arena.array)
+    assert result.dtype == dtype
+    assert raw(result).tobytes() == expected
+    assert arena is None or arena.untouched_outside()
+
+
+BITS = {
+    "f2": ("u2", [0x8000, 0x0001, 0x7E01, 0xFE01, 0x7D01, 0x7C00]),
+    "f4": ("u4", [0x80000000, 0x00000001, 0x7FC12345, 0xFFC12345, 0x7FA12345, 0x7F800000]),
+    "f8": ("u8", [1 << 63, 1, 0x7FF8123456789ABC, 0xFFF8123456789ABC, 0x7FF4123456789ABC, 0x7FF << 52]),
+    "?": ("u1", [0, 1, 2, 3, 128, 255]),
+    "M8[s]": ("u8", [1 << 63, 1, 0, (1 << 63) - 1, (1 << 63) + 1, (1 << 64) - 1]),
+}
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["contiguous", "sparse"])
+@pytest.mark.parametrize(("dtype", "bits"), BITS.items(), ids=BITS)
+def test_bits(dtype, bits, sparse):
+    """Minus zero, subnormals, quiet and signalling NaNs of any sign and payload; bools that are not 0 or 1; NaT."""
+    unsigned, values = bits
+    data = np.array(values, unsigned)
+    out = np.zeros((4, 12), dtype)[:, ::2] if sparse else None
+    result = bcast.broadcast(data.view(dtype), (4, 6), out=out)
+    assert result.view(unsigned).tolist() == [values] * 4
+    column = bcast.broadcast(data.view(dtype)[:, None], (6, 3))
+    assert column.view(unsigned).tolist() == [[value] * 3 for value in values]
+
+
+# Items of no bytes, which NumPy likes to widen.
+
+EMPTY_ITEMS = ["S0", "U0", "V0", []]
+
+
+def empty_items(shape, dtype):
+    """A contiguous array; all other ways to make one end with items of length 1."""
+    return np.ndarray(shape, dtype)
+
+
+def field_of_empty_items(shape, dtype):
+    return np.zeros(shape, [("number", "i4"), ("items", dtype)])["items"]
+
+
+@pytest.mark.parametrize("make", [empty_items, field_of_empty_items])
+@pytest.mark.parametrize(("shape", "target"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("dtype", EMPTY_ITEMS, ids=str)
+def test_items_of_no_bytes(dtype, shape, target, make):
+    data = make(shape, dtype)
+    assert data.dtype.itemsize == 0
+    for result in (
+        bcast.broadcast(data, target),
+        bcast.broadcast_to(data, target),
+        bcast.broadcast_arrays(data, np.empty(target))[0],
+    ):
+        assert result.dtype == data.dtype
+        assert result.dtype.itemsize == 0
+        assert result.shape == target
+        assert result.flags.owndata
+        assert result.flags.writeable
+    out = make(target, dtype)
+    assert bcast.broadcast(data, target, out=out) is out
+
+
+@pytest.mark.parametrize("kind", ["S", "U"])
+def test_items_of_no_bytes_are_no_items_of_one(kind):
+    message = rf"^`out` expected data's dtype .{kind}\d, got .{kind}\d$"
+    with pytest.raises(TypeError, match=message):
+        bcast.broadcast(empty_items(3, f"{kind}0"), (2, 3), out=np.empty((2, 3), f"{kind}1"))
+    with pytest.raises(TypeError, match=message):
+        bcast.broadcast(np.empty(3, f"{kind}1"), (2, 3), out=empty_items((2, 3), f"{kind}0"))
+
+
+# References.
+
+OBJECT_DTYPES = {
+    "object": (np.dtype("O"), lambda item: item),
+    "structure": (np.dtype([("number", "i1"), ("item", "O")]), lambda item: (7, item)),
+    "nested": (np.dtype([("inner", [("item", "O"), ("x", "f8")])], align=True), lambda item: ((item, 0.5),)),
+}
+
+
+def full(shape, dtype, item):
+    array = np.empty(shape, dtype)
+    array[...] = np.array([item], dtype)[0] if dtype.names else item
+    return array
+
+
+@pytest.fixture(params=OBJECT_DTYPES.values(), ids=OBJECT_DTYPES)
+def kind(request):
+    return request.param
+
+
+def test_references_of_fresh_results(kind):
+    dtype, wrap = kind
+    item = object()
+    for shape, target in SHAPES.values():
+        data = full(shape, dtype, wrap(item))
+        before = sys.getrefcount(item)
+        result = bcast.broadcast(data, target)
+        assert result.tolist() == np.broadcast_to(data, target).tolist()
+        assert sys.getrefcount(item) == before + math.prod(target)
+        del result
+        gc.collect()
+        assert sys.getrefcount(item) == before
+
+
+@pytest.mark.parametrize("step", [1, 2, -1])
+def test_references_of_out(kind, step):
+    dtype, wrap = kind
+    new, old = object(), object()
+    data = full((4, 1), dtype, wrap(new))
+    out = full((4, 10), dtype, wrap(old))
+    before, before_old = sys.getrefcount(new), sys.getrefcount(old)
+    part = out[:, ::step]
+    bcast.broadcast(data, part.shape, out=part)
+    assert part.tolist() == [[wrap(new)] * part.shape[1]] * 4
+    assert sys.getrefcount(new) == before + part.size
+    assert sys.getrefcount(old) == before_old - part.size
+    bcast.broadcast(part[:, :1], part.shape, out=part)  # over itself
+    assert sys.getrefcount(new) == before + part.size
+    del out, part
+    gc.collect()
+    assert sys.getrefcount(new) == before
+    assert sys.getrefcount(old) == before_old - 40
+
+
+@pytest.mark.parametrize(
+    ("target", "change", "error"),
+    [
+        ((3, 10), lambda out: out, ValueError),
+        ((4, 10), lambda out: out[:3], ValueError),
+        ((4, 10), lambda out: np.broadcast_to(out, (4, 10)), ValueError),
+        ((4, 10), lambda _: np.zeros((4, 10)), TypeError),
+        ((4, 1 << 54), lambda _: None, MemoryError),
+        ((4, 1 << 62), lambda _: None, ValueError),
+    ],
+    ids=["misfit", "shape", "read_only", "dtype", "memory", "size"],
+)
+def test_references_after_errors(kind, target, change, error):
+    dtype, wrap = kind
+    new, old = object(), object()
+    data = full((4, 1), dtype, wrap(new))
+    out = full((4, 10), dtype, wrap(old))
+    before, before_old = sys.getrefcount(new), sys.getrefcount(old)
+    for _ in range(3):
+        with pytest.raises(error):
+            bcast.broadcast(data, target, out=change(out))
+    gc.collect()
+    assert sys.getrefcount(new) == before
+    assert sys.getrefcount(old) == before_old
+
+
+def test_objects_of_an_empty_array():
+    assert bcast.broadcast(np.empty((2, 1), object), (2, 3)).tolist() == [[None] * 3] * 2
+
+
+def test_objects_are_the_same():
+    items = [[], {}, object(), None, np.ones(3)]
+    data = np.empty(5, object)
+    data[:] = items
+    for row in bcast.broadcast(data, (3, 5)):
+        assert all(found is item for found, item in zip(row, items, strict=True))
+
+
+STRINGS = ["", "short", "fifteen letters", "in the buffer " * 3, "long " * 100, "ß→字"]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"na_object": None}, {"na_object": np.nan}, {"coerce": False}], ids=str)
+@pytest.mark.parametrize("sparse", [False, True], ids=["contiguous", "sparse"])
+def test_strings_of_any_length(arguments, sparse):
+    dtype = np.dtypes.StringDType(**arguments)
+    missing = [None] if arguments.get("na_object", 0) is None else []
+    data = np.array(STRINGS + missing, dtype)
+    expected = [STRINGS + missing] * 4
+    count = data.size
+    fresh = bcast.broadcast(data, (4, count))
+    assert fresh.dtype == dtype
+    assert fresh.flags.owndata
+    out = np.full((4, 2 * count), "what was here before, and longer", dtype)[:, :: 2 if sparse else 1][:, :count]
+    assert bcast.broadcast(data, (4, count), out=out) is out
+    columns = bcast.broadcast(data[:, None], (count, 3))
+    data[...] = "overwritten, and longer than before"
+    del data
+    gc.collect()
+    assert fresh.tolist() == out.tolist() == expected
+    assert columns.tolist() == [[string] * 3 for string in expected[0]]
+
+
+def test_strings_over_themselves():
+    buffer = np.array(STRINGS * 2, np.dtypes.StringDType())
+    bcast.broadcast(buffer[3:6], (2, 3), out=buffer[4:10].reshape(2, 3))
+    assert buffer.tolist() == [*STRINGS[:4], *STRINGS[3:6] * 2, *STRINGS[4:]]

@@ -1,0 +1,550 @@
+"""Bad input: the class and the message of every error, and that nothing has been written by then."""
+
+import mmap
+import sys
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.exceptions import AxisError
+from test_alignment import CASES
+
+import bcast
+from bcast._alignment import Alignment
+
+ROW = np.arange(3)
+ROW.flags.writeable = False
+MATRIX = np.arange(6).reshape(2, 3)
+MATRIX.flags.writeable = False
+ONES = np.ones((1, 1), int)
+
+LARGEST = sys.maxsize
+
+
+@contextmanager
+def untouched(shape, dtype):
+    """An `out` in the midst of patterned memory, of which not a byte may change."""
+    dtype = np.dtype(dtype)
+    arena = np.full(dtype.itemsize * int(np.prod(shape)) + 128, 0xA5, np.uint8)
+    yield arena[64:-64].view(dtype).reshape(shape)
+    assert (arena == 0xA5).all()
+
+
+def refuse(call, error, message):
+    """Check the error that `call` raises: exactly its class and its message."""
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) is error
+    assert str(caught.value) == message
+
+
+def refuse_with_out(call, error, message, shape=(2, 3), dtype=int):
+    """The same without `out` and with it."""
+    refuse(call, error, message)
+    with untouched(shape, dtype) as out:
+        refuse(partial(call, out=out), error, message)
+
+
+def rows(table):
+    return {"argvalues": list(table.values()), "ids": list(table)}
+
+
+# Shapes.
+
+BAD_SHAPES = {
+    "negative": ([-1, 3], ValueError, "lengths of 0 or more, got [-1, 3]"),
+    "negative_beside_0": ((0, -2), ValueError, "lengths of 0 or more, got (0, -2)"),
+    "negative_array": (np.array([2, -3]), ValueError, "lengths of 0 or more, got array([ 2, -3])"),
+    "negative_and_large": ((-(10**30),), ValueError, f"lengths of 0 or more, got (-{10**30},)"),
+    "float": ([2.5, 3], TypeError, "a 1-D sequence of integers, got [2.5, 3]"),
+    "float_integral": ((2.0, 3.0), TypeError, "a 1-D sequence of integers, got (2.0, 3.0)"),
+    "float_array": (np.array([2.0, 3.0]), TypeError, "a 1-D sequence of integers, got array([2., 3.])"),
+    "float_array_empty": (np.array([]), TypeError, "a 1-D sequence of integers, got array([], dtype=float64)"),
+    "bool": ((True, 3), TypeError, "a 1-D sequence of integers, got (True, 3)"),
+    "bool_array": (np.array([True, True]), TypeError, "a 1-D sequence of integers, got array([ True, True])"),
+    "bool_item": ([np.True_, 3], TypeError, "a 1-D sequence of integers, got [np.True_, 3]"),
+    "complex": ([2j], TypeError, "a 1-D sequence of integers, got [2j]"),
+    "none_inside": ((None, 3), TypeError, "a 1-D sequence of integers, got (None, 3)"),
+    "object_array": (
+        np.array([2, 3], object),
+        TypeError,
+        "a 1-D sequence of integers, got array([2, 3], dtype=object)",
+    ),
+    "two_axes": ([[2, 3]], TypeError, "a 1-D sequence of integers, got [[2, 3]]"),
+    "two_axes_array": (np.array([[2, 3]]), TypeError, "a 1-D sequence of integers, got array([[2, 3]])"),
+    "arrays_inside": ([np.array([3])], TypeError, "a 1-D sequence of integers, got [array([3])]"),
+    "strings_inside": (["2", "3"], TypeError, "a 1-D sequence of integers, got ['2', '3']"),
+    "65_axes": ((1,) * 65, ValueError, "at most 64 axes, got 65"),
+}
+
+BAD_CONTAINERS = {
+    "string": ("23", TypeError, "a 1-D sequence of integers, got '23'"),
+    "bytes": (b"\2\3", TypeError, "a 1-D sequence of integers, got b'\\x02\\x03'"),
+    "bytearray": (bytearray(b"\2"), TypeError, "a 1-D sequence of integers, got bytearray(b'\\x02')"),
+    "set": ({2, 3}, TypeError, "a 1-D sequence of integers, got {2, 3}"),
+    "frozenset": (frozenset({3}), TypeError, "a 1-D sequence of integers, got frozenset({3})"),
+    "dict": ({2: 3}, TypeError, "a 1-D sequence of integers, got {2: 3}"),
+}
+
+BAD_SCALARS = {
+    "int": (3, TypeError, "a 1-D sequence of integers, got 3"),
+    "zero_axes": (np.array(3), TypeError, "a 1-D sequence of integers, got array(3)"),
+    "int64": (np.int64(3), TypeError, "a 1-D sequence of integers, got np.int64(3)"),
+    "none": (None, TypeError, "a 1-D sequence of integers, got None"),
+}
+
+SHAPE_ARGUMENTS = {
+    "broadcast": ("target_shape", lambda shape, **out: bcast.broadcast(ROW, shape, **out)),
+    "broadcast_bidirectional": (
+        "target_shape",
+        lambda shape, **out: bcast.broadcast(ROW, shape, mode="bidirectional", **out),
+    ),
+    "infer_shape": ("target_shape", lambda shape: bcast.infer_shape((3,), shape)),
+    "infer_shape_data": ("data_shape", lambda shape: bcast.infer_shape(shape, (2, 3))),
+    "broadcast_to": ("shape", lambda shape, **out: bcast.broadcast_to(ROW, shape, **out)),
+    "broadcast_shapes": ("args", lambda shape: bcast.broadcast_shapes((3,), shape)),
+}
+SCALARS_ARE_SHAPES = {"broadcast_to", "broadcast_shapes"}
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "error", "message"),
+    [
+        pytest.param(function, *bad, id=f"{function}-{name}")
+        for function in SHAPE_ARGUMENTS
+        for name, bad in (
+            BAD_SHAPES if function in SCALARS_ARE_SHAPES else BAD_SHAPES | BAD_CONTAINERS | BAD_SCALARS
+        ).items()
+    ],
+)
+def test_shape(function, shape, error, message):
+    argument, call = SHAPE_ARGUMENTS[function]
+    message = f"`{argument}` expected {message}"
+    check = refuse if function in {"infer_shape", "infer_shape_data", "broadcast_shapes"} else refuse_with_out
+    check(partial(call, shape), error, message)
+
+
+@pytest.mark.parametrize("function", sorted(SCALARS_ARE_SHAPES))
+@pytest.mark.parametrize(
+    ("shape", "error", "part"),
+    **rows(
+        {
+            **BAD_CONTAINERS,
+            "negative_int": (-1, ValueError, "expected lengths of 0 or more, got "),
+            "float_int": (3.0, TypeError, "expected a 1-D sequence of integers, got "),
+            "bool_int": (True, TypeError, "expected a 1-D sequence of integers, got "),
+            "none": (None, TypeError, "expected a 1-D sequence of integers, got "),
+        }
+    ),
+)
+def test_shape_that_may_be_an_int(function, shape, error, part):
+    argument, call = SHAPE_ARGUMENTS[function]
+    with pytest.raises(error) as caught:
+        call(shape)
+    assert type(caught.value) is error
+    assert str(caught.value).startswith(f"`{argument}` expected ")
+    assert part.partition(",")[0] in str(caught.value)
+
+
+def test_an_int_is_a_shape_for_numpy_alone():
+    refuse_with_out(
+        lambda **out: bcast.broadcast(1, 3, **out),
+        TypeError,
+        "`target_shape` expected a 1-D sequence of integers, got 3",
+    )
+    assert bcast.broadcast_to(1, 3).shape == bcast.broadcast_shapes(3) == (3,)
+
+
+def test_a_long_value_is_cut_short():
+    with pytest.raises(
+        ValueError, match=r"`target_shape` expected lengths of 0 or more, got \[-1, -1.*\.\.\.$"
+    ) as caught:
+        bcast.broadcast(1, [-1] * 1000)
+    assert len(str(caught.value)) < 300
+
+
+# Modes, axes and the axis.
+
+BAD_MODES = {
+    "unknown": ("unknown", ValueError, "'unknown'"),
+    "capital": ("NumPy", ValueError, "'NumPy'"),
+    "empty": ("", ValueError, "''"),
+    "none": (None, TypeError, "None"),
+    "list": (["numpy"], TypeError, "['numpy']"),
+    "bytes": (b"numpy", TypeError, "b'numpy'"),
+    "int": (0, TypeError, "0"),
+}
+
+AXES = "a 1-D sequence of integers, got "
+OUTSIDE = "axes of the output's shape (2, 3), counted from 0, got "
+INCREASING = "strictly increasing axes (data is not transposed), got "
+OF_ROW = "1 axes, one for each axis of data of shape (3,), got "
+OF_MATRIX = "2 axes, one for each axis of data of shape (2, 3), got "
+
+BAD_MAPPINGS = {  # of data, onto an output of shape (2, 3)
+    "missing": (ROW, None, ValueError, OF_ROW + "None (nor is `broadcast_axes` given)"),
+    "too_many": (ROW, [0, 1], ValueError, OF_ROW + "[0, 1]"),
+    "too_few": (MATRIX, [1], ValueError, OF_MATRIX + "[1]"),
+    "empty": (MATRIX, (), ValueError, OF_MATRIX + "()"),
+    "unsorted": (ONES, [1, 0], ValueError, INCREASING + "[1, 0]"),
+    "repeated": (ONES, np.array([1, 1]), ValueError, INCREASING + "array([1, 1])"),
+    "negative": (ROW, [-1], AxisError, OUTSIDE + "-1"),
+    "all_negative": (MATRIX, [-2, -1], AxisError, OUTSIDE + "-2"),
+    "out_of_range": (ROW, [2], AxisError, OUTSIDE + "2"),
+    "second_out_of_range": (MATRIX, [0, 2], AxisError, OUTSIDE + "2"),
+    "huge": (ROW, [10**30], AxisError, OUTSIDE + str(10**30)),
+    "float": (ROW, [1.0], TypeError, AXES + "[1.0]"),
+    "float_array": (ROW, np.array([1.0]), TypeError, AXES + "array([1.])"),
+    "bool": (ROW, [True], TypeError, AXES + "[True]"),
+    "bool_array": (ROW, np.array([True]), TypeError, AXES + "array([ True])"),
+    "int": (ROW, 1, TypeError, AXES + "1"),
+    "zero_axes": (ROW, np.array(1), TypeError, AXES + "array(1)"),
+    "two_axes": (ROW, [[1]], TypeError, AXES + "[[1]]"),
+    "two_axes_array": (ROW, np.array([[1]]), TypeError, AXES + "array([[1]])"),
+    "string": (ROW, "1", TypeError, AXES + "'1'"),
+    "bytes": (ROW, b"\1", TypeError, AXES + "b'\\x01'"),
+    "strings": (ROW, ["1"], TypeError, AXES + "['1']"),
+    "set": (ROW, {1}, TypeError, AXES + "{1}"),
+    "dict": (ROW, {1: 1}, TypeError, AXES + "{1: 1}"),
+    "scalar_too_many": (7, [0, 1], ValueError, "0 axes, one for each axis of data of shape (), got [0, 1]"),
+    "scalar_misfit": (7, [0], ValueError, "for a scalar no axis, or one of length 1 in (2, 3), got (0,)"),
+}
+
+LEAVE = "axes of `target_shape` (2, 3) that leave data's shape (3,), got "
+
+BAD_ADDED_AXES = {  # of the row, onto an output of shape (2, 3)
+    "negative": ([-2], AxisError, OUTSIDE + "-2"),
+    "out_of_range": ({2}, AxisError, OUTSIDE + "2"),
+    "huge": ([10**30], AxisError, OUTSIDE + str(10**30)),
+    "too_many": ([0, 1], ValueError, LEAVE + "[0, 1], which leave ()"),
+    "wrong": ([1], ValueError, LEAVE + "[1], which leave (2,)"),
+    "none": ([], ValueError, LEAVE + "[], which leave (2, 3)"),
+    "float": ([0.0], TypeError, AXES + "[0.0]"),
+    "bool": ({False}, TypeError, AXES + "{False}"),
+    "int": (0, TypeError, AXES + "0"),
+    "zero_axes": (np.array(0), TypeError, AXES + "array(0)"),
+    "two_axes": (np.array([[0]]), TypeError, AXES + "array([[0]])"),
+    "string": ("0", TypeError, AXES + "'0'"),
+    "empty_string": ("", TypeError, AXES + "''"),
+    "empty_dict": ({}, TypeError, AXES + "{}"),
+    "empty_float_array": (np.array([]), TypeError, AXES + "array([], dtype=float64)"),
+    "empty_two_axes": (np.empty((0, 2), int), TypeError, AXES + "array([], shape=(0, 2), dtype=int64)"),
+}
+
+ON_AXIS = "-1, or 0 to 1 for data of shape (3,) and `target_shape` (2, 3), got "
+
+BAD_AXIS = {  # of the row, onto an output of shape (2, 3), in mode pdpd
+    "float": (1.0, TypeError, "an integer, got 1.0"),
+    "bool": (True, TypeError, "an integer, got True"),
+    "numpy_bool": (np.True_, TypeError, "an integer, got np.True_"),
+    "none": (None, TypeError, "an integer, got None"),
+    "string": ("1", TypeError, "an integer, got '1'"),
+    "list": ([1], TypeError, "an integer, got [1]"),
+    "array": (np.array([1]), TypeError, "an integer, got array([1])"),
+    "too_small": (-2, AxisError, ON_AXIS + "-2"),
+    "too_large": (2, AxisError, ON_AXIS + "2"),
+    "huge": (10**30, AxisError, ON_AXIS + str(10**30)),
+}
+
+OTHER_MODES = ("numpy", "explicit", "bidirectional", "none")
+
+
+def misuses():
+    """Name, data, arguments, error and message of every wrong mode, axes and axis."""
+    for name, (mode, error, shown) in BAD_MODES.items():
+        message = f"`mode` expected one of 'numpy', 'explicit', 'bidirectional', 'pdpd', 'none', got {shown}"
+        yield f"mode_{name}", ROW, {"mode": mode}, error, message
+    for name, (data, axes, error, message) in BAD_MAPPINGS.items():
+        arguments = {"mode": "explicit", "axes_mapping": axes}
+        yield f"axes_mapping_{name}", data, arguments, error, f"`axes_mapping` expected {message}"
+    for name, (axes, error, message) in BAD_ADDED_AXES.items():
+        arguments = {"mode": "explicit", "broadcast_axes": axes}
+        yield f"broadcast_axes_{name}", ROW, arguments, error, f"`broadcast_axes` expected {message}"
+    for name, (axis, error, message) in BAD_AXIS.items():
+        yield f"axis_{name}", ROW, {"mode": "pdpd", "axis": axis}, error, f"`axis` expected {message}"
+    for axes in ([0], []):
+        message = "`axes_mapping` expected None beside `broadcast_axes`, got [1]"
+        arguments = {"mode": "explicit", "axes_mapping": [1], "broadcast_axes": axes}
+        yield f"both_spellings_{len(axes)}", ROW, arguments, ValueError, message
+    for mode in OTHER_MODES:
+        message = f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got 0"
+        yield f"axis_in_{mode}", ROW, {"mode": mode, "axis": 0}, ValueError, message
+        message = "`axis` expected an integer, got -1.0"
+        yield f"axis_float_in_{mode}", ROW, {"mode": mode, "axis": -1.0}, TypeError, message
+    for mode in ("numpy", "bidirectional", "pdpd", "none"):
+        for name in ("axes_mapping", "broadcast_axes"):
+            message = f"`{name}` expected None in mode {mode!r}, got [1]"
+            yield f"{name}_in_{mode}", ROW, {"mode": mode, name: [1]}, ValueError, message
+
+
+@pytest.mark.parametrize(
+    ("data", "arguments", "error", "message"), [pytest.param(*row, id=name) for name, *row in misuses()]
+)
+def test_mode_and_axes(data, arguments, error, message):
+    refuse_with_out(partial(bcast.broadcast, data, (2, 3), **arguments), error, message)
+    refuse(partial(bcast.infer_shape, np.shape(data), (2, 3), **arguments), error, message)
+    if arguments.get("broadcast_axes") != []:  # there they are all axes, not none
+        like = partial(bcast.broadcast_like, data, np.empty((2, 3)), **arguments)
+        refuse_with_out(like, error, message.replace("`target_shape`", "`like`"))
+
+
+@pytest.mark.parametrize(
+    ("data", "target", "arguments", "rejection"),
+    [case for case in CASES if not isinstance(case.values[3], Alignment)],
+)
+def test_data_that_does_not_fit(data, target, arguments, rejection):
+    error, part = rejection
+    possible = len(target) <= 64 and min(target, default=0) >= 0
+    with untouched(target if possible else (2, 3), int) as out, pytest.raises(error) as caught:
+        bcast.broadcast(np.ones(data, int), target, out=out, **arguments)
+    assert type(caught.value) is error
+    assert part in str(caught.value)
+
+
+MISFITS = {
+    "broadcast_like": (
+        partial(bcast.broadcast_like, MATRIX, np.empty((3, 3))),
+        "`like` expected a shape that data of shape (2, 3) fits, got (3, 3): its axis 0 is 3 where data's axis 0 is 2",
+    ),
+    "broadcast_to": (
+        partial(bcast.broadcast_to, MATRIX, (2, 6)),
+        "`shape` expected a shape that data of shape (2, 3) fits, got (2, 6): its axis 1 is 6 where data's axis 1 is 3",
+    ),
+    "broadcast_to_fewer_axes": (
+        partial(bcast.broadcast_to, MATRIX, 3),
+        "`shape` expected at least 2 axes for data of shape (2, 3), got (3,)",
+    ),
+    "broadcast_arrays": (
+        partial(bcast.broadcast_arrays, 1, MATRIX, np.ones((4, 1, 2))),
+        "`args` expected lengths that are equal or 1 at each axis, counted from the right, "
+        "got () and (2, 3) and (4, 1, 2): 2 meets 3 at axis -1",
+    ),
+    "broadcast_shapes": (
+        partial(bcast.broadcast_shapes, 3, (2, 1), [2]),
+        "`args` expected lengths that are equal or 1 at each axis, counted from the right, "
+        "got (3,) and (2, 1) and (2,): 2 meets 3 at axis -1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), **rows(MISFITS))
+def test_arrays_that_do_not_fit(call, message):
+    check = refuse_with_out if call.func in (bcast.broadcast_like, bcast.broadcast_to) else refuse
+    check(call, ValueError, message)
+
+
+# Size: far beyond any address space, so that no system grants it.
+
+ELEMENTS = f"expected an output of at most {LARGEST} elements, got "
+BYTES = f"expected an output of at most {LARGEST} bytes, got "
+
+UNCOUNTABLE = {
+    "product": (1 << 62, 3),
+    "one_length": (10**30,),
+    "uint64": np.array([2**64 - 1], "u8"),
+    "beside_0": (0, 1 << 62, 3),
+    "before_0": (1 << 62, 3, 0),
+    "many": (1 << 32, 1, 1 << 32),
+}
+
+
+@pytest.mark.parametrize("shape", **rows(UNCOUNTABLE))
+def test_more_elements_than_an_index_can_count(shape):
+    byte = np.uint8(7)
+    expected = tuple(int(length) for length in shape)
+    with pytest.raises(ValueError):  # lengths of 0 excuse nothing in NumPy either
+        np.empty(expected, np.uint8)
+    for mode in ("numpy", "bidirectional", "pdpd"):
+        call = partial(bcast.broadcast, byte, shape, mode=mode)
+        refuse_with_out(call, ValueError, f"`target_shape` {ELEMENTS}{expected}", dtype=np.uint8)
+        refuse(partial(bcast.infer_shape, (), shape, mode=mode), ValueError, f"`target_shape` {ELEMENTS}{expected}")
+    refuse(partial(bcast.broadcast_to, byte, shape), ValueError, f"`shape` {ELEMENTS}{expected}")
+    refuse(partial(bcast.broadcast_shapes, shape, 1), ValueError, f"`args` {ELEMENTS}{expected}")
+
+
+def test_more_elements_than_an_index_can_count_of_two_arrays():
+    column = np.broadcast_to(np.uint8(7), (1 << 40, 1))
+    row = np.broadcast_to(np.uint8(7), (1, 1 << 40))
+    expected = f"{ELEMENTS}{(1 << 40, 1 << 40)}"
+    refuse(partial(bcast.broadcast_arrays, column, row), ValueError, f"`args` {expected}")
+    refuse(partial(bcast.broadcast_like, column, row, mode="bidirectional"), ValueError, f"`like` {expected}")
+
+
+@pytest.mark.parametrize("shape", [(1 << 61,), (1 << 40, 1 << 20), (1 << 60, 0)], ids=str)
+def test_more_bytes_than_an_index_can_count(shape):
+    message = f"{BYTES}{shape} with items of 8 bytes"
+    refuse(partial(bcast.broadcast, 7.0, shape), ValueError, f"`target_shape` {message}")
+    refuse(partial(bcast.broadcast_to, 7.0, shape), ValueError, f"`shape` {message}")
+    vast = np.broadcast_to(np.uint8(7), shape)
+    refuse(partial(bcast.broadcast_like, 7.0, vast), ValueError, f"`like` {message}")
+    refuse(partial(bcast.broadcast_arrays, 7.0, vast), ValueError, f"`args` {message}")
+
+
+VAST = np.broadcast_to(np.uint8(7), 1 << 60)
+TOO_LARGE = {
+    "broadcast": partial(bcast.broadcast, np.uint8(7), VAST.shape),
+    "broadcast_itself": partial(bcast.broadcast, VAST, VAST.shape),
+    "broadcast_objects": partial(bcast.broadcast, np.array(None), (1 << 57,)),
+    "broadcast_like": partial(bcast.broadcast_like, np.uint8(7), VAST),
+    "broadcast_to": partial(bcast.broadcast_to, np.uint8(7), VAST.shape),
+    "broadcast_arrays": partial(bcast.broadcast_arrays, np.uint8(7), VAST),
+}
+
+
+def address_space():
+    """How many bytes of addresses this process has, where the system tells."""
+    statm = Path("/proc/self/statm")
+    return int(statm.read_text().split()[0]) * mmap.PAGESIZE if statm.exists() else 0
+
+
+@pytest.mark.parametrize("call", **rows(TOO_LARGE))
+def test_more_than_the_system_has(call):
+    before = address_space()
+    for _ in range(10):
+        with pytest.raises(MemoryError):
+            call()
+    assert address_space() - before < 1 << 28  # nothing stays; the C library may set up an arena of its own
+    assert bcast.broadcast(ROW, (2, 3)).tolist() == [[0, 1, 2]] * 2
+
+
+@pytest.mark.parametrize("shape", [(0, 1 << 62), (1 << 31, 0, 1 << 31)], ids=str)
+def test_an_empty_axis_beside_giants(shape):
+    assert bcast.broadcast(np.uint8(7), shape).shape == np.empty(shape, np.uint8).shape
+    assert bcast.infer_shape((), shape) == shape
+
+
+# The output.
+
+WITH_OUT = {
+    "broadcast": partial(bcast.broadcast, ROW, (2, 3)),
+    "broadcast_same_shape": partial(bcast.broadcast, MATRIX, (2, 3)),
+    "broadcast_like": partial(bcast.broadcast_like, ROW, MATRIX),
+    "broadcast_to": partial(bcast.broadcast_to, ROW, (2, 3)),
+}
+
+
+@pytest.fixture(params=WITH_OUT.values(), ids=WITH_OUT)
+def call(request):
+    return request.param
+
+
+@pytest.mark.parametrize("shape", [(3,), (6,), (), (3, 2), (2, 4), (1, 3), (2, 0), (1, 2, 3), (2, 3, 1)], ids=str)
+def test_out_of_another_shape(call, shape):
+    with untouched(shape, ROW.dtype) as out:
+        refuse(partial(call, out=out), ValueError, f"`out` expected shape (2, 3), got {shape}")
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u8", "f8", "c8", "m8[s]", "S8", "V8", "?", "O"])
+def test_out_of_another_dtype(call, dtype):
+    dtype = np.dtype(dtype)
+    message = f"`out` expected data's dtype {ROW.dtype}, got {dtype}"
+    if dtype.hasobject:
+        out = np.full((2, 3), "as it was", dtype)
+        refuse(partial(call, out=out), TypeError, message)
+        assert (out == "as it was").all()
+    else:
+        with untouched((2, 3), dtype) as out:
+            refuse(partial(call, out=out), TypeError, message)
+
+
+DTYPES_APART = {
+    "byte_order": ("<i4", ">i4"),
+    "string_byte_order": ("<U3", ">U3"),
+    "string_length": ("S3", "S4"),
+    "unit": ("M8[s]", "M8[ms]"),
+    "instant_and_span": ("M8[s]", "m8[s]"),
+    "names": ([("a", "i4"), ("b", "i4")], [("b", "i4"), ("a", "i4")]),
+    "padding": ([("a", "i4")], {"names": ["a"], "formats": ["i4"], "itemsize": 8}),
+    "offsets": (
+        {"names": ["a"], "formats": ["i2"], "offsets": [0], "itemsize": 4},
+        {"names": ["a"], "formats": ["i2"], "offsets": [2], "itemsize": 4},
+    ),
+    "structure_and_void": ([("a", "i4")], "V4"),
+    "strings": (np.dtypes.StringDType(), np.dtypes.StringDType(na_object=None)),
+}
+
+
+@pytest.mark.parametrize(("dtype", "other"), **rows(DTYPES_APART))
+@pytest.mark.parametrize("reverse", [False, True])
+def test_dtypes_that_differ_little(dtype, other, reverse):
+    data, out = np.zeros(3, dtype), np.zeros((2, 3), other)
+    if reverse:
+        data, out = out[0], np.zeros((2, 3), dtype)
+    message = f"`out` expected data's dtype {data.dtype}, got {out.dtype}"
+    refuse(partial(bcast.broadcast, data, (2, 3), out=out), TypeError, message)
+
+
+def test_out_read_only(call):
+    message = "`out` expected a writeable array, got a read-only one"
+    with untouched((2, 3), ROW.dtype) as out:
+        out.flags.writeable = False
+        refuse(partial(call, out=out), ValueError, message)
+    refuse(partial(call, out=np.broadcast_to(ROW, (2, 3))), ValueError, message)
+    refuse(partial(call, out=np.frombuffer(bytes(6 * ROW.itemsize), ROW.dtype).reshape(2, 3)), ValueError, message)
+
+
+NOT_ARRAYS = {
+    "list": ([[0, 0, 0], [0, 0, 0]], "list"),
+    "tuple": ((), "tuple"),
+    "bytearray": (bytearray(48), "bytearray"),
+    "memoryview": (memoryview(bytearray(48)), "memoryview"),
+    "string": ("out", "str"),
+    "false": (False, "bool"),
+    "scalar": (np.int64(0), "int64"),
+    "class": (np.ndarray, "type"),
+    "masked": (np.ma.zeros((2, 3), int), "MaskedArray"),
+}
+
+
+@pytest.mark.parametrize(("out", "kind"), **rows(NOT_ARRAYS))
+def test_out_that_is_no_array(call, out, kind):
+    refuse(partial(call, out=out), TypeError, f"`out` expected an ndarray without a mask, got {kind}")
+
+
+def test_out_masked_is_not_written(call):
+    with untouched((2, 3), ROW.dtype) as out:
+        masked = np.ma.MaskedArray(out, mask=[[True, False, True]] * 2, copy=False)
+        refuse(partial(call, out=masked), TypeError, "`out` expected an ndarray without a mask, got MaskedArray")
+
+
+# The data.
+
+MASKED = {
+    "masked": (np.ma.array([1, 2, 3], mask=[True, False, False]), "MaskedArray"),
+    "no_mask": (np.ma.array([1, 2, 3]), "MaskedArray"),
+    "constant": (np.ma.masked, "MaskedConstant"),
+    "read_only": (np.ma.array(ROW, copy=False), "MaskedArray"),
+}
+
+
+@pytest.mark.parametrize(("data", "kind"), **rows(MASKED))
+def test_masked_data(data, kind):
+    message = f"expected an array without a mask, got {kind}; fill it first"
+    refuse_with_out(partial(bcast.broadcast, data, (2, 3)), TypeError, f"`data` {message}", dtype=data.dtype)
+    refuse_with_out(partial(bcast.broadcast_like, data, MATRIX), TypeError, f"`data` {message}", dtype=data.dtype)
+    refuse_with_out(partial(bcast.broadcast_to, data, (2, 3)), TypeError, f"`array` {message}", dtype=data.dtype)
+    refuse(partial(bcast.broadcast_arrays, 1, data), TypeError, f"`args` {message}")
+
+
+def test_a_masked_array_lends_its_shape():
+    like = np.ma.zeros((2, 3))
+    assert bcast.broadcast_like(ROW, like).shape == (2, 3)
+
+
+class Broken:
+    def __array__(self, dtype=None, copy=None):
+        raise KeyError("no data")
+
+
+@pytest.mark.parametrize(
+    ("data", "error"), [(Broken(), KeyError), ([[1], [2, 3]], ValueError)], ids=["raises", "ragged"]
+)
+def test_data_that_is_no_array(data, error):
+    with untouched((2, 3), int) as out, pytest.raises(error):
+        bcast.broadcast(data, (2, 3), out=out)
+    with untouched((2, 3), int) as out, pytest.raises(error):
+        bcast.broadcast_to(data, (2, 3), out=out)
+    with pytest.raises(error):
+        bcast.broadcast_arrays(data)

@@ -1,0 +1,71 @@
+"""The worked examples of the four pages, and that a wrong one would be noticed."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from bcast._examples import check, failure, load
+
+PAGES = load()
+EXAMPLES = [example for examples in PAGES.values() for example in examples]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.page}: {example.where}")
+def test_example(example):
+    assert failure(example) is None
+
+
+def test_all_pages_are_represented():
+    assert {page: len(examples) for page, examples in PAGES.items()} == {
+        "OpenVINO Broadcast-1": 7,
+        "OpenVINO broadcast rules": 25,
+        "ONNX broadcasting": 9,
+        "nGraph Broadcast": 3,
+    }
+
+
+def test_all_rules_are_represented():
+    kinds = Counter((example.call, example.arguments.get("mode", "numpy")) for example in EXAMPLES)
+    assert kinds == {
+        ("broadcast", "numpy"): 7,
+        ("broadcast", "explicit"): 7,
+        ("broadcast", "pdpd"): 9,
+        ("broadcast", "bidirectional"): 5,
+        ("broadcast_arrays", "numpy"): 16,
+    }
+    assert sum(example.result is None for example in EXAMPLES) == 5
+
+
+def test_places_are_unique():
+    assert len({(example.page, example.where) for example in EXAMPLES}) == len(EXAMPLES)
+
+
+def find(where):
+    (example,) = [example for example in EXAMPLES if example.where == where]
+    return example
+
+
+# A change that makes an example wrong, and what is said of it.
+WRONG = {
+    "another_shape": ("layer 1, numpy", {"result": [1, 16, 50, 51]}, "expected shape (1, 16, 50, 51), got shape ("),
+    "another_rank": ("numpy 2", {"result": [1, 2, 3]}, "expected shape (1, 2, 3), got shape (2, 3)"),
+    "not_refused": ("numpy 5", {"result": None}, "expected a refusal, got shape (2, 4, 5)"),
+    "refused": ("PDPD 7, axis 1, refused", {"result": [8, 1, 6, 1]}, "expected shape (8, 1, 6, 1), got a refusal"),
+    "refused_two_way": ("numpy 10, refused", {"result": [3]}, "expected shape (3,), got a refusal"),
+    "values": ("AxisSet{1}", {"values": [["a", "b"], ["a", "b"], ["a", "b"]]}, "expected the values [['a', 'b'],"),
+    "alignment": (
+        "layer 3, explicit",
+        {"target": [50] * 3, "result": [50] * 3, "source": [50, 50, 1]},
+        "expected the values",
+    ),
+}
+
+
+@pytest.mark.parametrize(("where", "change", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_example_is_noticed(where, change, message):
+    wrong = replace(find(where), **change)
+    assert failure(wrong).startswith(message)
+    passed, (line,) = check([find(where), wrong])
+    assert passed == 1
+    assert line.startswith(f"{wrong.page}, {where}: {message}")

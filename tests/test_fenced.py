@@ -1,0 +1,96 @@
+"""No byte outside the two buffers is read or written: they lie flush against pages that no one may touch.
+
+A stray access kills the process, which is failure enough; a stray write inside the pages is seen by its traces.
+"""
+
+import ctypes
+import mmap
+import sys
+
+import numpy as np
+import pytest
+
+import bcast
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="fences the buffers by mprotect")
+
+PROT_NONE = 0
+LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100, 130, 520, 1000, 5000)
+ROOM = 1 << 20
+PAINT = 0xA5
+
+
+@pytest.fixture(scope="module", params=["end", "start"])
+def rooms(request):
+    """Two writable stretches of memory fenced at both ends, and a function that lays bytes flush against one end."""
+    maps = [mmap.mmap(-1, ROOM + 2 * mmap.PAGESIZE) for _ in range(2)]
+    mprotect = ctypes.CDLL(None, use_errno=True).mprotect
+    mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+    def protect(map_, protection):
+        address = ctypes.addressof(ctypes.c_char.from_buffer(map_))
+        for fence in (address, address + mmap.PAGESIZE + ROOM):
+            assert mprotect(fence, mmap.PAGESIZE, protection) == 0, ctypes.get_errno()
+
+    for map_ in maps:
+        protect(map_, PROT_NONE)
+    rooms = [np.frombuffer(map_, np.uint8, ROOM, mmap.PAGESIZE) for map_ in maps]
+    yield (*rooms, (lambda room, n: room[ROOM - n :]) if request.param == "end" else (lambda room, n: room[:n]))
+    for map_ in maps:
+        protect(map_, mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+def random_shapes(rng, itemsize):
+    """Return the shape of some data and the one it is broadcast to, of axes that alternate as luck has it."""
+    rank = rng.integers(1, 8)
+    while True:
+        weights = 1 / np.array(LENGTHS) ** rng.uniform(0, 1.5)
+        shape = rng.choice(LENGTHS, rank, p=weights / weights.sum())
+        if shape.prod() * itemsize <= ROOM:
+            break
+    source = np.where(rng.random(rank) < 0.5, 1, shape)
+    return tuple(source.tolist()), tuple(shape.tolist())
+
+
+def check(rooms, itemsize, source, shape):
+    data_room, out_room, flush = rooms
+    dtype = np.dtype((np.void, itemsize))
+    data_bytes, out_bytes = (int(np.prod(lengths)) * itemsize for lengths in (source, shape))
+    data = flush(data_room, data_bytes).view(dtype).reshape(source)
+    out = flush(out_room, out_bytes).view(dtype).reshape(shape)
+    out_room[:] = PAINT
+    bcast.broadcast(data, shape, out=out)
+    np.testing.assert_array_equal(out, np.broadcast_to(data, shape), err_msg=f"{source} -> {shape} of {itemsize} bytes")
+    rest = out_room[: ROOM - out_bytes] if out.ctypes.data != out_room.ctypes.data else out_room[out_bytes:]
+    assert (rest == PAINT).all(), f"{source} -> {shape} of {itemsize} bytes wrote outside"
+
+
+def fill(room, rng):
+    room[:] = rng.integers(0, 256, ROOM, np.uint8)
+
+
+@pytest.mark.parametrize("itemsize", range(1, 34))
+def test_random_shapes(rooms, itemsize):
+    rng = np.random.default_rng(itemsize)
+    fill(rooms[0], rng)
+    for _ in range(300):
+        check(rooms, itemsize, *random_shapes(rng, itemsize))
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("seed", range(40))
+def test_many_random_shapes(rooms, seed):
+    rng = np.random.default_rng((seed, 2026))
+    fill(rooms[0], rng)
+    for _ in range(2000):
+        itemsize = int(rng.integers(1, 34))
+        check(rooms, itemsize, *random_shapes(rng, itemsize))
+
+
+@pytest.mark.parametrize("itemsize", range(1, 34))
+@pytest.mark.parametrize("n", [1, 2, 15, 17])
+def test_every_short_run(rooms, itemsize, n):
+    fill(rooms[0], np.random.default_rng(n))
+    for k in (2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129, 511, 512, 513):
+        check(rooms, itemsize, (n, 1), (n, k))
+        check(rooms, itemsize, (1, n), (k, n))

@@ -1,0 +1,194 @@
+"""The drop-ins for NumPy's functions against NumPy's own: values, shape, dtype, and whether they raise."""
+
+import numpy as np
+import pytest
+
+import bcast
+
+
+def outcome(call, *arguments):
+    """The result, or None where the arguments are refused."""
+    try:
+        return call(*arguments)
+    except (TypeError, ValueError):
+        return None
+
+
+def assert_same(result, expected):
+    """Equal to NumPy's result, but an array of its own."""
+    np.testing.assert_array_equal(result, expected, strict=True)
+    assert result.dtype.str == expected.dtype.str
+    assert type(result) is np.ndarray
+    assert result.flags.c_contiguous
+    assert result.flags.writeable
+    assert result.flags.owndata
+
+
+A3 = np.array([1, 2, 3])
+A23 = np.arange(6.0).reshape(2, 3)
+
+TO = {
+    "row": (A3, (3, 3)),
+    "row_deep": (A3, (5, 4, 3)),
+    "column": (A3[:, None], (3, 4)),
+    "same": (A23, (2, 3)),
+    "scalar": (7, (2, 3)),
+    "scalar_to_scalar": (7, ()),
+    "zero_axes": (np.array(0.5), (3,)),
+    "one": ([7], (2, 2)),
+    "list": ([[1], [2]], (2, 3)),
+    "int": (A3, 3),
+    "int_of_scalar": (True, 4),
+    "int_0": (7, 0),
+    "numpy_int": (7, np.int64(3)),
+    "numpy_uint8": (7, np.uint8(3)),
+    "zero_axes_int": (7, np.array(3)),
+    "list_shape": (A3, [2, 3]),
+    "array_shape": (A3, np.array([2, 3])),
+    "numpy_items": (A3, (np.int32(2), np.uint8(3))),
+    "shape_of_another": (A3, A23.shape),
+    "range_shape": (A3, range(2, 4)),
+    "empty_list_shape": (7, []),
+    "empty": (np.empty((0, 3)), (2, 0, 3)),
+    "to_empty": (A3, (0, 3)),
+    "one_to_empty": ([7], (0,)),
+    "strings": (np.array(["a", "longer"]), (3, 2)),
+    "bytes": (b"abc", (2,)),
+    "bools": (np.array([[True], [False]]), (2, 3)),
+    "datetimes": (np.array(["2000-01-01", "NaT"], "M8[D]"), (3, 2)),
+    "records": (np.array([(1, 2.0)], [("a", "i4"), ("b", "f8")]), (3,)),
+    "objects": (np.array([None, "text"], object), (2, 2)),
+    "byte_order": (np.array([1, 2, 3], ">i2"), (2, 3)),
+    "reversed": (A23[::-1, ::-1], (4, 2, 3)),
+    "transposed": (A23.T, (4, 3, 2)),
+    "view": (np.broadcast_to(A3, (4, 3)), (2, 4, 3)),
+    "sliced": (np.arange(20)[::7], (2, 3)),
+    "64_axes": (A3, (1,) * 63 + (3,)),
+    "shrinks": (A3, (1,)),
+    "misfit": (A3, (2,)),
+    "outer_misfit": (A23, (3, 3)),
+    "fewer_axes": (A23, (3,)),
+    "fewer_axes_of_one": ([[7]], (1,)),
+    "one_to_scalar": ([7], ()),
+    "empty_to_one": (np.empty(0), (1,)),
+    "two_to_empty": ([1, 2], (0,)),
+    "negative": (A3, (-1, 3)),
+    "negative_int": (7, -1),
+    "float": (7, 2.0),
+    "floats": (A3, (2.0, 3.0)),
+    "none": (7, None),
+    "string": (7, "3"),
+    "strings_in_shape": (7, ("3",)),
+    "nested": (7, ((2, 3),)),
+    "65_axes": (7, (1,) * 65),
+    "overflow": (7, (1 << 62, 1 << 62)),
+    "overflow_beside_0": (7, (0, 1 << 62, 1 << 62)),
+}
+
+
+@pytest.mark.parametrize(("array", "shape"), TO.values(), ids=TO)
+def test_broadcast_to(array, shape):
+    expected = outcome(np.broadcast_to, array, shape)
+    if expected is None:
+        with pytest.raises((TypeError, ValueError), match=r"^`shape` expected "):
+            bcast.broadcast_to(array, shape)
+    else:
+        assert_same(bcast.broadcast_to(array, shape), expected)
+        out = np.empty(expected.shape, expected.dtype)
+        assert bcast.broadcast_to(array, shape, out=out) is out
+        np.testing.assert_array_equal(out, expected, strict=True)
+
+
+def test_broadcast_to_by_name():
+    assert_same(bcast.broadcast_to(array=A3, shape=(2, 3)), np.broadcast_to(array=A3, shape=(2, 3)))
+
+
+ARRAYS = {
+    "none": (),
+    "one": (A3,),
+    "scalar": (7,),
+    "row_and_column": ([[1, 2, 3]], [[4], [5]]),
+    "dtypes_stay": (np.int8(1), np.arange(3, dtype="f4"), [[True], [False]]),
+    "scalars": (1, 2.0, "three"),
+    "ranks": (np.ones((6, 7)), np.ones((5, 6, 1)), np.ones(7), np.ones((5, 1, 7))),
+    "equal": (A23, A23),
+    "empty": (np.empty((0, 3)), A3, 7),
+    "one_beside_empty": ([7], np.empty((2, 0))),
+    "layouts": (A23[::-1], A23.T[:, :1].T, np.asfortranarray(A23)),
+    "views": (np.broadcast_to(A3, (4, 3)), np.ones((2, 1, 1))),
+    "mixed_kinds": (np.array(["a", "b"]), np.array([[None]], object), np.array(["2000"], "M8[Y]")),
+    "byte_order": (np.arange(3, dtype=">i4"), np.arange(2, dtype="<i4")[:, None]),
+    "64_arrays": tuple(np.full(2 if i % 2 else (3, 1), i) for i in range(64)),
+    "100_arrays": tuple(range(100)),
+    "32_axes": (np.ones((1,) * 32), 7),
+    "misfit": (A3, [1, 2]),
+    "late_misfit": (A3, 7, [[1]], A23, np.ones((3, 3))),
+    "empty_beside_two": (np.empty(0), [1, 2]),
+}
+
+
+@pytest.mark.parametrize("arrays", ARRAYS.values(), ids=ARRAYS)
+def test_broadcast_arrays(arrays):
+    expected = outcome(np.broadcast_arrays, *arrays)
+    if expected is None:
+        with pytest.raises(ValueError, match=r"^`args` expected "):
+            bcast.broadcast_arrays(*arrays)
+    else:
+        results = bcast.broadcast_arrays(*arrays)
+        assert type(results) is tuple
+        assert len(results) == len(expected) == len(arrays)
+        for result, view in zip(results, expected, strict=True):
+            assert_same(result, view)
+
+
+SHAPES = {
+    "none": (),
+    "one": ((2, 3),),
+    "scalar": ((),),
+    "ints": (2, 1),
+    "int_and_tuple": (3, (2, 1)),
+    "numpy_int": (np.int64(3), (2, 1)),
+    "lists": ([2, 1], [3]),
+    "arrays": (np.array([2, 1]), np.array([3], "u1")),
+    "numpy_items": ((np.int32(2), np.uint8(1)), (3,)),
+    "three": ((1, 2), (3, 1), (3, 2)),
+    "ranks": ((6, 7), (5, 6, 1), (7,), (5, 1, 7)),
+    "empty_beside_one": ((0,), (1,)),
+    "empty_and_outer": ((2, 0), (0,), 1),
+    "large": ((1 << 40,), (1 << 20, 1)),
+    "64_shapes": tuple((i % 2 * 4 + 1, 3) for i in range(64)),
+    "100_shapes": (1,) * 99 + (5,),
+    "32_axes": ((1,) * 31 + (2,), 2),
+    "misfit": ((3,), (2,)),
+    "late_misfit": ((1, 2), (1, 2), (1, 3)),
+    "misfit_after_64": ((3,),) * 64 + ((2,),),
+    "empty_beside_two": ((0,), (2,)),
+    "negative": ((-1,), (3,)),
+    "negative_int": (-1,),
+    "float": (2.0,),
+    "floats": ((2.0, 3.0),),
+    "none_inside": (None, 3),
+    "string": ("3",),
+    "65_axes": ((1,) * 65,),
+}
+
+
+@pytest.mark.parametrize("shapes", SHAPES.values(), ids=SHAPES)
+def test_broadcast_shapes(shapes):
+    expected = outcome(np.broadcast_shapes, *shapes)
+    if expected is None:
+        with pytest.raises((TypeError, ValueError), match=r"^`args` expected "):
+            bcast.broadcast_shapes(*shapes)
+    else:
+        result = bcast.broadcast_shapes(*shapes)
+        assert result == expected
+        assert type(result) is tuple
+        assert all(type(length) is int for length in result)
+
+
+def test_more_axes_than_numpy_merges():
+    """NumPy's own functions stop at 32 here, half of what its arrays may have."""
+    deep = np.ones((2,) + (1,) * 63)
+    assert bcast.broadcast_shapes(deep.shape, 3) == (2,) + (1,) * 62 + (3,)
+    for result in bcast.broadcast_arrays(deep, np.ones(3)):
+        assert_same(result, np.ones((2,) + (1,) * 62 + (3,)))

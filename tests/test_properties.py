@@ -1,0 +1,214 @@
+"""Whatever the shape, dtype, layout, mode and `out`: the bytes are those that NumPy would give."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import bcast
+
+DTYPES = ["?", "i1", "u2", ">i4", "u8", "f2", "f4", ">f8", "c8", "c16", "g", "M8[us]", "m8[D]", "S5", "U3", "V7", "V24"]
+DTYPES.append([("a", "u1"), ("b", "<f8")])
+LENGTHS = st.sampled_from([0, 1, 1, 2, 2, 3, 4, 5, 9, 17])
+
+drill_or_not = pytest.mark.parametrize(
+    "examples", [1000, pytest.param(40_000, marks=pytest.mark.drill)], ids=["short", "long"]
+)
+
+
+def search(examples, prop):
+    """Run the property `prop` over `examples` examples, the same ones each time."""
+    checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    run = settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=checks)
+    run(prop)()
+
+
+def filled(draw, shape, dtype):
+    """Return an array of arbitrary bytes; `bool` gets real ones, which NumPy compares by value."""
+    dtype = np.dtype(dtype)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    raw = rng.integers(0, 2 if dtype.kind == "b" else 256, int(np.prod(shape)) * dtype.itemsize, np.uint8)
+    return raw.view(dtype).reshape(shape)
+
+
+def laid_out(draw, array, layouts):
+    """Return an array equal to `array` in one of the `layouts`; as zero strides repeat, their data may change."""
+    layout = draw(st.sampled_from(layouts))
+    if layout == "F":
+        return np.array(array, order="F", copy=True)
+    if layout == "permuted":
+        order = draw(st.permutations(range(array.ndim)))
+        return array.transpose(order).copy().transpose([order.index(axis) for axis in range(array.ndim)])
+    if layout == "reversed":
+        back = (..., *[slice(None, None, -1)] * array.ndim)
+        return array[back].copy()[back]
+    if layout == "stepped":
+        steps = [draw(st.integers(1, 3)) for _ in array.shape]
+        room = np.empty([length * step + 1 for length, step in zip(array.shape, steps, strict=True)], array.dtype)
+        view = room[(..., *[slice(0, n * s, s) for n, s in zip(array.shape, steps, strict=True)])]
+        np.copyto(view.view(raw_dtype(array)), array.view(raw_dtype(array)))
+        return view
+    if layout == "unaligned":
+        room = np.empty(array.nbytes + 1, np.uint8)[1:]
+        room[:] = array.reshape(-1).view(np.uint8)
+        return room.view(array.dtype).reshape(array.shape)
+    if layout == "zero strides":
+        one = (..., *[slice(None) if draw(st.booleans()) else slice(min(1, length)) for length in array.shape])
+        return np.broadcast_to(array[one], array.shape)
+    return array.copy()
+
+
+def raw_dtype(array):
+    return np.dtype((np.void, array.dtype.itemsize))
+
+
+DATA_LAYOUTS = ["C", "F", "permuted", "reversed", "stepped", "unaligned", "zero strides"]
+OUT_LAYOUTS = [layout for layout in DATA_LAYOUTS if layout != "zero strides"]
+
+
+def as_bytes(array):
+    return np.ascontiguousarray(array.view(raw_dtype(array))).tobytes()
+
+
+@st.composite
+def calls(draw):
+    """Draw the data's shape, the arguments of `broadcast`, and the shape to which NumPy reshapes and stretches."""
+    target = draw(st.lists(LENGTHS, max_size=6).map(tuple).filter(lambda shape: np.prod(shape) <= 20_000))
+    rank = len(target)
+    source = tuple(1 if draw(st.booleans()) else length for length in target)
+    mode = draw(st.sampled_from(["numpy", "explicit", "broadcast_axes", "bidirectional", "pdpd", "none"]))
+    first = draw(st.integers(0, rank))
+    if mode == "none":
+        return target, target, {"mode": mode}, target
+    if mode in {"numpy", "bidirectional"}:
+        data = source[first:]
+        stretched = (1,) * first + data
+        if mode == "bidirectional":  # the target's axes may be 1 where the data's are longer
+            ones = tuple(1 if n == m and draw(st.booleans()) else m for n, m in zip(stretched, target, strict=True))
+            return data, ones, {"mode": mode}, stretched
+        return data, target, {"mode": mode}, stretched
+    if mode == "pdpd":
+        last = draw(st.integers(first, rank))
+        data = source[first:last] + (1,) * draw(st.integers(0, rank - last))
+        return data, target, {"mode": mode, "axis": first}, (1,) * first + source[first:last] + (1,) * (rank - last)
+    axes = sorted(draw(st.sets(st.integers(0, rank - 1)))) if rank else []
+    if mode == "explicit":
+        stretched = tuple(source[axis] if axis in axes else 1 for axis in range(rank))
+        return tuple(source[axis] for axis in axes), target, {"mode": mode, "axes_mapping": axes}, stretched
+    stretched = tuple(1 if axis in axes else target[axis] for axis in range(rank))
+    data = tuple(target[axis] for axis in range(rank) if axis not in axes)
+    return data, target, {"mode": "explicit", "broadcast_axes": axes}, stretched
+
+
+def usable(call):
+    """PDPD takes no axis beyond the output for data that has axes; everything else drawn is legal."""
+    data, target, arguments, _ = call
+    return not (data and arguments.get("axis") == len(target))
+
+
+@drill_or_not
+def test_every_mode_as_numpy(examples):
+    @given(st.data(), calls().filter(usable), st.sampled_from(DTYPES))
+    def prop(data_strategy, call, dtype):
+        shape, target, arguments, stretched = call
+        data = laid_out(data_strategy.draw, filled(data_strategy.draw, shape, dtype), DATA_LAYOUTS)
+        data.flags.writeable = False
+        result_shape = np.broadcast_shapes(stretched, target)
+        expected = np.broadcast_to(data.reshape(stretched), result_shape)
+        result = bcast.broadcast(data, target, **arguments)
+        assert result.shape == bcast.infer_shape(shape, target, **arguments) == result_shape
+        assert result.dtype == data.dtype
+        assert result.dtype.byteorder == data.dtype.byteorder
+        assert as_bytes(result) == as_bytes(expected)
+        assert result.flags.c_contiguous
+        assert result.flags.writeable
+        assert result.flags.owndata
+        assert not np.shares_memory(result, data)
+
+        out = laid_out(data_strategy.draw, filled(data_strategy.draw, result_shape, dtype), OUT_LAYOUTS)
+        assert bcast.broadcast(data, target, **arguments, out=out) is out
+        assert as_bytes(out) == as_bytes(expected)
+
+    search(examples, prop)
+
+
+@st.composite
+def windows(draw, room, shape):
+    """Draw an array of `shape` somewhere in `room`, by steps forwards or backwards; None if it does not fit."""
+    steps, low, high = [], 0, 0
+    step = 1
+    for length in reversed(shape):
+        step *= draw(st.integers(1, 2))
+        steps.append(step if draw(st.booleans()) else -step)
+        reach = steps[-1] * (length - 1)
+        low, high = min(low, low + reach), max(high, high + reach)
+        step *= length
+    if high - low >= room.size:
+        return None
+    start = draw(st.integers(-low, room.size - 1 - high))
+    strides = [s * room.itemsize for s in reversed(steps)]
+    return np.lib.stride_tricks.as_strided(room[start:], shape, strides)
+
+
+@drill_or_not
+def test_out_overlaps_data(examples):
+    @given(st.data(), st.lists(st.integers(1, 5), max_size=4).map(tuple), st.sampled_from(["u1", "f4", "c16", "V3"]))
+    def prop(data_strategy, shape, dtype):
+        draw = data_strategy.draw
+        room = filled(draw, 300, dtype)
+        source = tuple(1 if draw(st.booleans()) else length for length in shape)
+        data, out = draw(windows(room, source)), draw(windows(room, shape))
+        if data is None or out is None:
+            return
+        expected = as_bytes(np.broadcast_to(data.copy(), shape))
+        before = room.copy()
+        bcast.broadcast(data, shape, out=out)
+        assert as_bytes(out) == expected
+        # What is not `out` is as it was.
+        np.copyto(out.view(raw_dtype(room)), before.view(raw_dtype(room))[:1].reshape((1,) * out.ndim))
+        touched = np.zeros(room.size, bool)
+        offset = (out.ctypes.data - room.ctypes.data) // room.itemsize
+        mask = np.lib.stride_tricks.as_strided(
+            touched[offset:], out.shape, [stride // room.itemsize for stride in out.strides]
+        )
+        mask[...] = True
+        assert as_bytes(room[~touched]) == as_bytes(before[~touched])
+
+    search(examples, prop)
+
+
+@drill_or_not
+def test_arrays_as_numpy(examples):
+    @given(st.data(), st.lists(st.lists(st.sampled_from([0, 1, 2, 3]), max_size=4).map(tuple), max_size=5))
+    def prop(data_strategy, shapes):
+        arrays = [filled(data_strategy.draw, shape, "f4") for shape in shapes]
+        try:
+            shape = np.broadcast_shapes(*shapes)
+        except ValueError:
+            with pytest.raises(ValueError, match="`args` expected"):
+                bcast.broadcast_shapes(*shapes)
+            with pytest.raises(ValueError, match="`args` expected"):
+                bcast.broadcast_arrays(*arrays)
+            return
+        assert bcast.broadcast_shapes(*shapes) == shape
+        for result, array in zip(bcast.broadcast_arrays(*arrays), arrays, strict=True):
+            assert as_bytes(result) == as_bytes(np.broadcast_to(array, shape))
+            assert result.shape == shape
+
+    search(examples, prop)
+
+
+@drill_or_not
+def test_refusals_as_numpy(examples):
+    @given(st.lists(LENGTHS, max_size=4).map(tuple), st.lists(LENGTHS, max_size=4).map(tuple))
+    def prop(shape, target):
+        data = np.zeros(shape, np.uint8)
+        try:
+            expected = np.broadcast_to(data, target).shape
+        except ValueError:
+            with pytest.raises(ValueError, match="`target_shape` expected"):
+                bcast.broadcast(data, target)
+            return
+        assert bcast.broadcast(data, target).shape == expected
+
+    search(examples, prop)

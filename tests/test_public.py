@@ -1,0 +1,80 @@
+"""What users and their tools see from outside: names, version, signatures, examples, imports, type information."""
+
+import doctest
+import importlib
+import importlib.metadata
+import inspect
+import pkgutil
+import subprocess
+import sys
+from importlib.resources import files
+
+import pytest
+
+import bcast
+
+SUBMODULES = {module.name for module in pkgutil.iter_modules(bcast.__path__)}
+DEFINING_MODULES = {getattr(bcast, name).__module__ for name in bcast.__all__}
+
+# Prints which modules importing bcast adds to a fresh interpreter, after NumPy and whatever that takes.
+IMPORT = """
+import sys
+import numpy
+before = set(sys.modules)
+import bcast
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_all_names_what_is_public():
+    public = {name for name in vars(bcast) if not name.startswith("_")} - SUBMODULES
+    assert public == set(bcast.__all__)
+    assert sorted(bcast.__all__) == list(bcast.__all__)
+
+
+def test_version_is_that_of_the_distribution():
+    assert bcast.__version__ == importlib.metadata.version("bcast")
+
+
+@pytest.mark.parametrize("name", bcast.__all__)
+def test_signature_and_docstring(name):
+    function = getattr(bcast, name)
+    signature = inspect.signature(function)
+    assert signature.return_annotation is not inspect.Signature.empty
+    documented = inspect.getdoc(function)
+    for section in ("Returns", "Examples"):
+        assert f"\n{section}\n{'-' * len(section)}\n" in documented
+    for parameter in signature.parameters.values():
+        assert parameter.annotation is not inspect.Parameter.empty
+        assert parameter.name in documented.partition("\nReturns\n")[0]
+
+
+def test_doctests_pass():
+    runner = doctest.DocTestRunner()
+    found = set()
+    for module in DEFINING_MODULES:
+        for test in doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(module)):
+            if test.examples:
+                found.add(test.name.rpartition(".")[2])
+                runner.run(test)
+    assert found >= set(bcast.__all__)  # doctest also passes where it finds nothing
+    assert runner.summarize(verbose=False).failed == 0
+
+
+@pytest.mark.parametrize("options", [(), ("-W", "error"), ("-OO",)], ids=["plain", "warnings", "optimised"])
+def test_importing_takes_numpy_alone(options):
+    run = subprocess.run([sys.executable, "-I", *options, "-c", IMPORT], capture_output=True, text=True, check=False)
+    assert run.stderr == ""
+    assert run.returncode == 0
+    imported = {name.partition(".")[0] for name in run.stdout.split()}
+    assert "bcast" in imported
+    of_cython = {name for name in imported if name == "cython_runtime" or name.startswith("_cython_")}  # made in memory
+    assert imported - of_cython <= {"bcast", "numpy", *sys.stdlib_module_names}
+
+
+def test_type_information_is_installed():
+    package = files(bcast)
+    assert package.joinpath("py.typed").is_file()
+    assert package.joinpath("_kernel.pyi").is_file()
+    for name in SUBMODULES:  # a checker reads Python, and for the rest stubs
+        assert package.joinpath(f"{name}.py").is_file() or package.joinpath(f"{name}.pyi").is_file(), name

@@ -58,9 +58,9 @@ def beside_a_busy_thread(call, seconds: float = 0.2) -> float:
 
 def main() -> None:
     """Print the table."""
-    print(
-        f"{cpu()}; CPython {sys.version.split()[0]}; switch interval {sys.getswitchinterval() * 1e6:.0f} us; times in us"
-    )
+    interval = sys.getswitchinterval() * 1e3
+    print(f"{cpu()}; CPython {sys.version.split()[0]}; switch interval {interval:g} ms; times in us")
+    print("price: what giving the GIL away and back adds to a call alone; share: of a call of bcast")
     print(f"{'':8}  {'alone':^45}  {'beside a busy thread':^29}")
     print(f"{'bytes':>8}  {'keep':>9} {'give':>9} {'bcast':>9} {'price':>8} {'share':>6}  ", end="")
     print(f"{'keep':>9} {'give':>9} {'bcast':>9}")

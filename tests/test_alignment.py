@@ -235,7 +235,7 @@ PDPD = {  # target and axis
     "same_rank_overhangs": ((3, 1, 1, 1), NCHW, 1, Alignment(NCHW, (1, 3, 1, 1))),
     "shorter_than_rest": ((3,), (2, 3, 6), 1, Alignment((2, 3, 6), (1, 3, 1))),
     **{f"scalar_at_{axis}": ((), NCHW, axis, Alignment(NCHW, (1, 1, 1, 1))) for axis in range(5)},
-    "scalar_at_5": ((), NCHW, 5, (AxisError, "`axis` expected -1, or 0 to 4 for data of shape ()")),
+    "scalar_at_5": ((), NCHW, 5, (AxisError, "`axis` expected -1, or 0 to 4, for data of shape ()")),
     "scalars": ((), (), -1, Alignment((), ())),
     "scalars_at_0": ((), (), 0, Alignment((), ())),
     "one_to_empty": ((1,), (0,), -1, Alignment((0,), (1,))),
@@ -250,9 +250,9 @@ PDPD = {  # target and axis
         (ValueError, "`target_shape` expected at least 5 axes for data of shape (1, 1, 1, 1, 1)"),
     ),
     "more_axes_at_0": ((1,) * 5, NCHW, 0, (ValueError, "`target_shape` expected at least 5 axes")),
-    "axis_below": ((4, 5), NCHW, -2, (AxisError, "`axis` expected -1, or 0 to 3 for data of shape (4, 5)")),
-    "axis_beyond": ((5,), NCHW, 4, (AxisError, "`axis` expected -1, or 0 to 3 for data of shape (5,)")),
-    "ones_beyond": ((1,), NCHW, 4, (AxisError, "`axis` expected -1, or 0 to 3 for data of shape (1,)")),
+    "axis_below": ((4, 5), NCHW, -2, (AxisError, "`axis` expected -1, or 0 to 3, for data of shape (4, 5)")),
+    "axis_beyond": ((5,), NCHW, 4, (AxisError, "`axis` expected -1, or 0 to 3, for data of shape (5,)")),
+    "ones_beyond": ((1,), NCHW, 4, (AxisError, "`axis` expected -1, or 0 to 3, for data of shape (1,)")),
     "overhangs": ((4, 5), NCHW, 3, (ValueError, "`axis` expected at most 2 to lay data of shape (4, 5) onto")),
     "does_not_fall_back": ((4, 5), NCHW, 1, (ValueError, "its axis 1 is 3 where data's axis 0 is 4")),
 }
@@ -406,6 +406,9 @@ def test_alignment_is_a_value():
     assert alignment != Alignment((2, 3), (2, 1))
     assert alignment != Alignment((3, 3), (1, 3))
     assert repr(alignment) == "Alignment(shape=(2, 3), source=(1, 3))"
+    for name in ("shape", "source"):
+        with pytest.raises(AttributeError):
+            setattr(alignment, name, ())
 
 
 MERGED = {

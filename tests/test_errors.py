@@ -233,7 +233,7 @@ BAD_ADDED_AXES = {  # of the row, onto an output of shape (2, 3)
     "empty_two_axes": (np.empty((0, 2), int), TypeError, AXES + "array([], shape=(0, 2), dtype=int64)"),
 }
 
-ON_AXIS = "-1, or 0 to 1 for data of shape (3,) and `target_shape` (2, 3), got "
+ON_AXIS = "-1, or 0 to 1, for data of shape (3,) and `target_shape` (2, 3), got "
 
 BAD_AXIS = {  # of the row, onto an output of shape (2, 3), in mode pdpd
     "float": (1.0, TypeError, "an integer, got 1.0"),

@@ -61,6 +61,7 @@ def align(
     axis: Any = -1,
     broadcast_axes: Any = None,
     name: str = "target_shape",
+    all_if_empty: bool = False,
 ) -> Alignment:
     """Find the alignment of data of shape `data_shape` under `mode`.
 
@@ -72,6 +73,8 @@ def align(
         The user's arguments, unchecked; `bcast.broadcast` describes them.
     name : str
         What the user calls `target_shape`, for the messages.
+    all_if_empty : bool
+        Whether empty `broadcast_axes` stand for all axes, as in nGraph's BroadcastLike.
 
     Raises
     ------
@@ -91,7 +94,7 @@ def align(
         if broadcast_axes is None:
             alignment = _explicit(data_shape, target, axes_mapping, name)
         else:
-            alignment = _added_axes(data_shape, target, axes_mapping, broadcast_axes, name)
+            alignment = _added_axes(data_shape, target, axes_mapping, broadcast_axes, name, all_if_empty)
     elif mode == "bidirectional":
         alignment = _bidirectional(data_shape, target, name)
     elif mode == "pdpd":
@@ -146,12 +149,16 @@ def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Align
     return Alignment(target, tuple(source))
 
 
-def _added_axes(data: Shape, target: Shape, axes_mapping: Any, broadcast_axes: Any, name: str) -> Alignment:
+def _added_axes(
+    data: Shape, target: Shape, axes_mapping: Any, broadcast_axes: Any, name: str, all_if_empty: bool
+) -> Alignment:
     """`broadcast_axes` is the set of output axes that data lacks, and nothing stretches: nGraph's Broadcast."""
     if axes_mapping is not None:
         raise ValueError(f"`axes_mapping` expected None beside `broadcast_axes`, got {_show(axes_mapping)}")
     added = set(_integers("broadcast_axes", broadcast_axes, unordered=True))
     _check_axes("broadcast_axes", added, target)
+    if all_if_empty and not added:
+        added = set(range(len(target)))
     left = tuple([length for axis, length in enumerate(target) if axis not in added])
     if left != data:
         raise ValueError(

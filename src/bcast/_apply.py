@@ -154,9 +154,7 @@ def _appearing(destination: str) -> Iterator[Path]:
             yield path
             path.replace(final)
         except BaseException as error:
-            traceback.clear_frames(
-                error.__traceback__
-            )  # where the map may live: Windows removes no file that is mapped
+            traceback.clear_frames(error.__traceback__)  # of the map: Windows removes no file that is mapped
             path.unlink(missing_ok=True)
             raise
     except OSError as error:

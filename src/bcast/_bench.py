@@ -17,6 +17,9 @@ from time import perf_counter
 from timeit import Timer
 from typing import Any
 
+import numpy as np
+
+import bcast
 from bcast._peers import COMPETITORS, LIMIT, STATES, Workload, competitors, grid, prepare
 
 __all__ = ["LOST", "Cell", "head", "measure", "render", "table"]
@@ -127,24 +130,24 @@ def cpu() -> str:
 
 
 def head(names: Iterable[str]) -> str:
-    """Say what was compared, and where: the versions of competitors and the machine, in two lines."""
-    versions = []
-    for name in names:
-        if name != LIMIT:
-            version = importlib.import_module(COMPETITORS[name].modules[0]).__version__
-            versions.append(f"{'NumPy' if name == 'numpy' else name} {version.partition('-')[0]}")
+    """Say what was compared, and where: versions and machine in one line, peers in another."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
+    peers = [_version(name) for name in names if name not in OWN]
     return (
-        f"{'; '.join([*versions, python])}\n"
-        f"{cpu()}, {os.cpu_count()} CPUs, {platform.system()}; bcast runs on 1 thread, peers as they come"
+        f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {cpu()}, {os.cpu_count()} CPUs, "
+        f"{platform.system()}\nbcast on 1 thread; peers as they come: {'; '.join(peers) or 'none'}"
     )
+
+
+def _version(name: str) -> str:
+    version = importlib.import_module(COMPETITORS[name].modules[0]).__version__
+    return f"{name} {version.partition('-')[0]}"
 
 
 def render(cells: Iterable[Cell], top: str) -> str:
     """Write cells as a table in plain text, lost ones marked, under the lines of `top`."""
     legend = (
-        "NumPy, best peer: its time / bcast's time, so below 1 bcast is the slower one, and below "
-        f"{LOST} the cell is lost.\n"
+        f"NumPy, best peer: its time / bcast's time; below 1 bcast is the slower one, below {LOST} the cell is lost.\n"
         "fresh: into a new array; warm: into the same `out` again. Fastest of several rounds, taken by turns."
     )
     lines = [f"{'workload':<21} {'dtype':<8} {'state':<5} {'bcast, us':>10} {'GB/s':>6} {'NumPy':>7} {'best peer':>9}"]

@@ -94,23 +94,27 @@ def replicate(cnp.ndarray data not None, alignment, cnp.ndarray out not None):
     shape, source = alignment.shape, alignment.source
     if cnp.PyArray_NBYTES(out) == 0:
         return out
-    if PyDataType_REFCHK(cnp.PyArray_DESCR(out)):
-        np.copyto(_plain(out), _plain(data).reshape(source))
-        return out
-    if not cnp.PyArray_IS_C_CONTIGUOUS(out):
-        np.copyto(_plain(out), _plain(data).reshape(source))
+    if PyDataType_REFCHK(cnp.PyArray_DESCR(out)) or not cnp.PyArray_IS_C_CONTIGUOUS(out):
+        _assign(out, data, source)
         return out
     if not cnp.PyArray_IS_C_CONTIGUOUS(data):
-        stretched = _plain(data).reshape(source)
         if source == shape:
-            np.copyto(_plain(out), stretched)
+            _assign(out, data, source)
             return out
-        data, source = _condensed(stretched)
+        data, source = _condensed(_plain(data).reshape(source))
     if _overlap(data, out):
         data = data.copy()
     _make_plan(&plan, shape, source, cnp.PyArray_ITEMSIZE(out))
     _run(&plan, _bytes(data), _bytes(out))
     return out
+
+
+cdef _assign(out, data, source):
+    """Leave it to NumPy: what holds references, and strided copies, whose loops it orders well."""
+    data, out = _plain(data), _plain(out)
+    if np.may_share_memory(data, out):      # NumPy itself overlooks steps of different lengths
+        data = data.copy()
+    np.copyto(out, data.reshape(source))
 
 
 cdef _plain(array):

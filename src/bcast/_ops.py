@@ -173,9 +173,7 @@ def broadcast_like(
     """
     array = as_array("data", data)
     shape = like.shape if isinstance(like, ndarray) else np.shape(like)
-    if mode == "explicit" and broadcast_axes is not None and axes_mapping is None and len(broadcast_axes) == 0:
-        broadcast_axes = range(len(shape))
-    alignment = align(array.shape, shape, axes_mapping, mode, axis, broadcast_axes, "like")
+    alignment = align(array.shape, shape, axes_mapping, mode, axis, broadcast_axes, "like", True)
     return materialise(array, alignment, out, "like")
 
 

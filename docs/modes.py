@@ -1,0 +1,192 @@
+"""Draw docs/modes.svg, the picture of the modes: ``python docs/modes.py``.
+
+Each panel is one call. Boxes are axes with their lengths; an arrow runs from an axis of the data to the axis of the
+output that it feeds. Shapes, arrows and colours are not drawn by hand but asked of the library.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from bcast._alignment import align
+
+Shape = tuple[int, ...]
+
+INK, FAINT, RULE, CARD = "#1f2933", "#5f6c7b", "#d5dbe1", "#ffffff"
+COPIED, REPEATED, PLAIN = ("#d9e8fc", "#2f6fc4"), ("#fde7cf", "#c8691c"), ("#f3f5f7", "#8b97a3")  # fill, edge
+
+UNIT = 0.72  # inches, of the lengths below
+WIDTH, HEIGHT = 0.8, 0.44  # of a box
+FIRST, STEP = 1.35, 0.98  # where the first axis is, and from one to the next
+ROW = 0.98  # from the output's row to the data's, and to the target's
+
+mpl.rcParams.update(
+    {
+        "font.family": "DejaVu Sans",
+        "hatch.linewidth": 0.9,
+        "svg.fonttype": "path",  # the same on every reader's machine
+        "svg.hashsalt": "bcast",  # and the same bytes from every run
+    }
+)
+
+
+class Panel(NamedTuple):
+    """A call of `broadcast`, and the rule that it shows."""
+
+    title: str
+    rule: str
+    data: Shape
+    target: Shape
+    arguments: dict[str, Any]
+
+
+PANELS = [
+    Panel("numpy", "aligned at the right; lengths of 1 stretch", (16, 1, 1), (1, 16, 50, 50), {}),
+    Panel(
+        "explicit, by axes_mapping",
+        "axis i of the data feeds output axis axes_mapping[i]",
+        (16,),
+        (1, 16, 50, 50),
+        {"axes_mapping": [1], "mode": "explicit"},
+    ),
+    Panel(
+        "explicit, by broadcast_axes",
+        "the output axes that the data lacks; nothing stretches",
+        (480, 640),
+        (480, 640, 3),
+        {"broadcast_axes": [2], "mode": "explicit"},
+    ),
+    Panel(
+        "pdpd", "the data is laid onto the target, beginning at axis", (3, 4), (2, 3, 4, 5), {"mode": "pdpd", "axis": 1}
+    ),
+    Panel(
+        "bidirectional",
+        "aligned at the right; the target's lengths of 1 stretch too",
+        (4, 1),
+        (3, 1, 5),
+        {"mode": "bidirectional"},
+    ),
+    Panel("none", "nothing is broadcast: equal shapes only", (2, 3), (2, 3), {"mode": "none"}),
+]
+
+
+def feeds(data: Shape, target: Shape, arguments: dict[str, Any]) -> list[int]:
+    """Find which output axis each axis of `data` feeds: the one that must change with it, and then takes its length."""
+    rank = len(align(data, target, **arguments).shape)
+    lacking = rank - len(target)  # a bidirectional target may have fewer axes than the output
+    mark = max(data + target) + 1
+    axes = []
+    for i in range(len(data)):
+        marked_data = (*data[:i], mark, *data[i + 1 :])
+        for axis in range(rank):
+            marked_target = tuple([mark if k + lacking == axis else length for k, length in enumerate(target)])
+            try:
+                source = align(marked_data, marked_target, **arguments).source
+            except ValueError:
+                continue
+            if source[axis] == mark:
+                axes.append(axis)
+                break
+    if len(axes) != len(data):
+        raise ValueError(f"{data} to {target}: only {axes} are fed")
+    return axes
+
+
+def draw_box(ax: Axes, x: float, y: float, length: int | str, colours: tuple[str, str], *, hatched: bool) -> None:
+    """Draw an axis as a box with its length inside."""
+    fill, edge = colours
+    place = {"xy": (x - WIDTH / 2, y - HEIGHT / 2), "width": WIDTH, "height": HEIGHT}
+    style = "round,pad=0,rounding_size=0.07"
+    ax.add_patch(FancyBboxPatch(**place, boxstyle=style, facecolor=fill, edgecolor=edge, linewidth=1.3))
+    backing = None
+    if hatched:
+        hatch = {"facecolor": "none", "edgecolor": edge, "linewidth": 0, "hatch": "////", "alpha": 0.4}
+        ax.add_patch(FancyBboxPatch(**place, boxstyle=style, **hatch))
+        backing = {"boxstyle": "round,pad=0.1", "facecolor": fill, "edgecolor": "none"}
+    ax.text(x, y - 0.01, str(length), ha="center", va="center", fontsize=11.5, color=INK, bbox=backing)
+
+
+def draw_row(ax: Axes, y: float, name: str, shape: Shape, axes: list[int], colours: list[tuple[str, str]]) -> None:
+    """Draw the axes of the data or the target in line with the output axes that they feed, and arrows to these."""
+    ax.text(0, y, name, va="center", fontsize=9, color=FAINT)
+    side = 1 if y > 0 else -1
+    for length, axis, colour in zip(shape, axes, colours, strict=True):
+        x = FIRST + axis * STEP
+        draw_box(ax, x, y, length, colour, hatched=False)
+        ends = (x, y - side * HEIGHT / 2), (x, side * HEIGHT / 2)
+        style = {"arrowstyle": "-|>", "mutation_scale": 11, "linewidth": 1.5, "shrinkA": 0.5, "shrinkB": 1}
+        ax.add_patch(FancyArrowPatch(*ends, color=colour[1], **style))
+
+
+def draw_panel(ax: Axes, panel: Panel) -> None:
+    """Draw one call: the data above the output, each axis above the one that it feeds."""
+    data, target, arguments = panel.data, panel.target, panel.arguments
+    alignment = align(data, target, **arguments)
+    output = alignment.shape
+    fed = feeds(data, target, arguments)
+
+    ax.text(0, 1.98, panel.title, fontsize=13, fontweight="bold", color=INK)
+    ax.text(0, 1.6, panel.rule, fontsize=9.5, color=FAINT)
+    colours = [COPIED if output[axis] == length else REPEATED for axis, length in zip(fed, data, strict=True)]
+    draw_row(ax, ROW, "data", data, fed, colours)
+    ax.text(0, 0, "output", va="center", fontsize=9, color=FAINT)
+    for axis, length in enumerate(output):
+        repeated = alignment.source[axis] != length
+        colour = REPEATED if repeated else COPIED if axis in fed else PLAIN
+        draw_box(ax, FIRST + axis * STEP, 0, length, colour, hatched=repeated)
+        if output == target:
+            ax.text(FIRST + axis * STEP, -0.42, f"axis {axis}", ha="center", va="center", fontsize=7.5, color=FAINT)
+
+    bottom = -0.86
+    if output != target:  # then the target stretches too, by the same rule the other way round
+        draw_row(ax, -ROW, "target", target, feeds(target, data, arguments), [PLAIN] * len(target))
+        bottom = -ROW - 0.62
+    call = "".join([f", {name}={value!r}" for name, value in arguments.items()]).replace("'", '"')
+    code = {"fontsize": 7.8, "family": "DejaVu Sans Mono"}
+    ax.text(0, bottom, f"broadcast(x, {target}{call})", color=INK, **code)
+    ax.text(0, bottom - 0.33, f"x: {data}  →  {output}", color=FAINT, **code)
+
+
+def draw_legend(ax: Axes, y: float) -> None:
+    """Say what the boxes of the output mean."""
+    entries = [
+        (0.4, COPIED, False, "copied"),
+        (2.2, REPEATED, True, "repeated"),
+        (4.2, PLAIN, False, "new, length 1"),
+    ]
+    for x, colours, hatched, meaning in entries:
+        draw_box(ax, x, y, "", colours, hatched=hatched)
+        ax.text(x + 0.52, y - 0.01, meaning, va="center", fontsize=9.5, color=INK)
+
+
+def draw() -> Figure:
+    """Draw all panels on a white card, which is readable on a dark page too."""
+    width, height, margin = 10.0, 9.4, 0.35  # inches
+    tops = (9.25, 6.35, 3.45)  # of the rows of panels; the last has room for a target
+    figure = Figure(figsize=(width, height), facecolor="none")
+    card = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(0, height))
+    card.axis("off")
+    style = "round,pad=0,rounding_size=0.15"
+    card.add_patch(FancyBboxPatch((0.02, 0.02), width - 0.04, height - 0.04, style, facecolor=CARD, edgecolor=RULE))
+    for top in tops[1:]:
+        card.plot([margin, width - margin], [top, top], color=RULE, linewidth=1)
+    for i, panel in enumerate(PANELS):
+        row, column = divmod(i, 2)
+        left, size = margin + column * width / 2, (width / 2 - margin, 3.2)
+        ax = figure.add_axes(
+            (left / width, (tops[row] - size[1] - 0.05) / height, size[0] / width, size[1] / height),
+            xlim=(0, size[0] / UNIT),
+            ylim=(2.4 - size[1] / UNIT, 2.4),
+        )
+        ax.axis("off")
+        draw_panel(ax, panel)
+    draw_legend(ax, -1.75)  # below the last panel, which has no target
+    return figure
+
+
+if __name__ == "__main__":
+    draw().savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None, "Creator": None})

@@ -154,7 +154,7 @@ def draw_panel(ax: Axes, panel: Panel) -> None:
 def draw_legend(ax: Axes, y: float) -> None:
     """Say what the boxes of the output mean."""
     entries = [
-        (0.4, COPIED, False, "copied"),
+        (0.42, COPIED, False, "copied"),
         (2.2, REPEATED, True, "repeated"),
         (4.2, PLAIN, False, "new, length 1"),
     ]

@@ -232,6 +232,7 @@ PDPD = {  # target and axis
     "nothing_but_ones": ((1, 1), NCHW, -1, Alignment(NCHW, (1, 1, 1, 1))),
     "ones_overhang": ((1, 1), NCHW, 3, Alignment(NCHW, (1, 1, 1, 1))),
     "trailing_one_overhangs": ((5, 1), NCHW, 3, Alignment(NCHW, (1, 1, 1, 5))),
+    "two_trailing_ones_overhang": ((5, 1, 1), NCHW, 3, Alignment(NCHW, (1, 1, 1, 5))),
     "same_rank_overhangs": ((3, 1, 1, 1), NCHW, 1, Alignment(NCHW, (1, 3, 1, 1))),
     "shorter_than_rest": ((3,), (2, 3, 6), 1, Alignment((2, 3, 6), (1, 3, 1))),
     **{f"scalar_at_{axis}": ((), NCHW, axis, Alignment(NCHW, (1, 1, 1, 1))) for axis in range(5)},

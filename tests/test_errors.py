@@ -73,6 +73,7 @@ BAD_SHAPES = {
         "a 1-D sequence of integers, got array([2, 3], dtype=object)",
     ),
     "two_axes": ([[2, 3]], TypeError, "a 1-D sequence of integers, got [[2, 3]]"),
+    "ragged": ([[2], [3, 4]], TypeError, "a 1-D sequence of integers, got [[2], [3, 4]]"),
     "two_axes_array": (np.array([[2, 3]]), TypeError, "a 1-D sequence of integers, got array([[2, 3]])"),
     "arrays_inside": ([np.array([3])], TypeError, "a 1-D sequence of integers, got [array([3])]"),
     "strings_inside": (["2", "3"], TypeError, "a 1-D sequence of integers, got ['2', '3']"),

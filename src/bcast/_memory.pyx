@@ -51,8 +51,7 @@ def new_array(cnp.ndarray like not None, tuple shape not None, name):
     cdef int axis
     cdef cnp.dtype dtype = like.dtype
     if itemsize == 0:
-        # By its dtype alone NumPy would take a string type of length 0 for one of length 1.
-        return np.empty_like(like, order="C", subok=False, shape=shape)
+        return np.ndarray(shape, dtype)     # all else takes a string type of length 0 for one of length 1
     bytes_left //= itemsize
     for axis in range(len(shape)):
         dims[axis] = shape[axis]

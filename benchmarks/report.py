@@ -199,7 +199,7 @@ def plot(run: Run, path: Path) -> None:
     """Draw the ratios to NumPy: a line of dots for each workload and state, a dot for each dtype."""
     import matplotlib as mpl
     from matplotlib import pyplot as plt
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import NullLocator
 
     mpl.rcParams |= {"svg.hashsalt": "bcast", "font.size": 9}
     workloads = list(run.family)
@@ -218,17 +218,25 @@ def plot(run: Run, path: Path) -> None:
             middle = mean(cell.ratio("numpy") for cell in cells)
             label = f"{state} (geometric mean {middle:.3g})"
             axes.plot([], [], "o-", color=COLOURS[state], ms=3.6, lw=1, mew=0, label=label)
-    axes.axvline(1, color="black", lw=1)
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}x"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.grid(axis="x", which="both", color="#dddddd", lw=0.5)
+    left, right = axes.get_xlim()
+    left = min(left, 0.5)
+    axes.axvspan(left, LOST, color="#cc0000", alpha=0.08, lw=0, zorder=0.5)
+    axes.axvline(1, color="black", lw=1)
+    axes.set_xlim(left, right)
+    ticks = [digit * 10.0**zeros for zeros in range(-3, 5) for digit in (1, 2, 5)]
+    axes.set_xticks([tick for tick in ticks if left <= tick <= right])
+    axes.xaxis.set_major_formatter("{x:g}x")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(axis="x", color="#dddddd", lw=0.5)
     axes.set_axisbelow(True)
     axes.set_yticks(range(len(workloads)), workloads)
     axes.set_ylim(len(workloads) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.set_xlabel("NumPy's time / bcast's time (right of the line bcast is faster); a dot for each dtype")
+    axes.set_xlabel(
+        "NumPy's time / bcast's time: right of the line bcast is faster, in the red it loses; a dot for each dtype"
+    )
     axes.set_title("bcast against NumPy", loc="left", weight="bold")
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(STATES), frameon=False)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)

@@ -38,7 +38,7 @@ def test_competitor_gives_numpys_result(name, state):
     if not COMPETITORS[name].installed():
         pytest.skip(f"{name} is not installed")
     cases = [(workload, "uint8") for workload in small_workloads("uint8")]
-    cases += [(workload, dtype) for dtype in DTYPES[1:] for workload in small_workloads(dtype)[:6]]
+    cases += [(workload, dtype) for dtype in DTYPES[1:] for workload in small_workloads(dtype)[:4]]
     for workload, dtype in cases:
         if COMPETITORS[name].does(workload, dtype, state):
             data = (np.arange(math.prod(workload.data)) + 1).astype(dtype).reshape(workload.data)
@@ -118,7 +118,7 @@ def test_measure_takes_turns(monkeypatch):
     monkeypatch.setattr(_bench, "ROUND", 0.0)
     played = []
     rounds = measure({name: lambda name=name: played.append(name) for name in "abc"}, seconds=0)
-    assert "".join(played) == "abc" + "abc" + "cba"
+    assert "".join(played) == "abc" + "aabbcc" + "ccbbaa"
     assert {name: len(times) for name, times in rounds.items()} == {"a": 2, "b": 2, "c": 2}
 
 

@@ -4,6 +4,7 @@ Pure integers, no arrays: every question about shapes and axes is settled here, 
 here. Each mode is one function of shapes; `align` checks the arguments and picks it.
 """
 
+import itertools
 import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -135,17 +136,16 @@ def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Align
     if len(axes) != len(data):
         raise ValueError(f"`axes_mapping` expected {expected}, got {_show(axes_mapping)}")
     _check_axes("axes_mapping", axes, target)
-    source = [1] * len(target)
-    previous = -1
-    for i, axis in enumerate(axes):
-        if axis <= previous:
+    for before, after in itertools.pairwise(axes):
+        if before >= after:
             raise ValueError(
                 f"`axes_mapping` expected strictly increasing axes (data is not transposed), got {_show(axes_mapping)}"
             )
+    source = [1] * len(target)
+    for i, axis in enumerate(axes):
         if data[i] != 1 and data[i] != target[axis]:
             _misfit(name, data, target, i, axis)
         source[axis] = data[i]
-        previous = axis
     return Alignment(target, tuple(source))
 
 

@@ -110,8 +110,9 @@ def measure(calls: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str,
         if played > 1 and perf_counter() > end:
             break
         for name, loops in turns:
+            calls[name]()  # untimed: then caches and heap are as this one leaves them, not as its neighbour did
             rounds[name].append(timers[name].timeit(loops) / loops)
-        turns.reverse()  # nobody always follows the same neighbour
+        turns.reverse()
     return rounds
 
 

@@ -134,7 +134,7 @@ def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
 
 def _tuple_of_one(shape: Any) -> Any:
     """Let a bare integer stand for a shape of one axis, as NumPy does; other shapes are checked later."""
-    return (shape,) if np.ndim(shape) == 0 else shape
+    return shape if np.iterable(shape) else (shape,)
 
 
 def _right_aligned(array: NDArray[Any], shape: tuple[int, ...]) -> Alignment:

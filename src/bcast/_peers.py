@@ -73,6 +73,10 @@ class Workload:
         return math.prod(self.output) * np.dtype(dtype).itemsize
 
 
+def _lengths(n: int) -> str:
+    return "3 or 4" if n < 100 else "100 or 1000"
+
+
 def grid(dtype: str) -> Iterator[Workload]:
     """Yield all workloads for one dtype, on which the sizes of some depend."""
     yield Workload("3 -> 4x3", "tiny", (3,), (4, 3))
@@ -81,14 +85,12 @@ def grid(dtype: str) -> Iterator[Workload]:
     yield Workload("bias NHWC", "channel bias", (64,), (8, 56, 56, 64))
     yield Workload("gray -> RGB 1080p", "gray image to RGB, RGBA", (1080, 1920), (1080, 1920, 3), (0, 1))
     yield Workload("gray -> RGBA 1080p", "gray image to RGB, RGBA", (1080, 1920), (1080, 1920, 4), (0, 1))
-    for n in (3, 4, 100, 1000):
-        lengths = "3 or 4" if n < 100 else "100 or 1000"
-        for zeros in (4, 5, 6):
-            times = 10**zeros
-            row = Workload(f"row of {n} x 1e{zeros}", f"row of {lengths}", (n,), (times, n))
-            if row.nbytes(dtype) <= LARGEST:
-                yield row
-                yield Workload(f"column of 1e{zeros} x {n}", f"column x {lengths}", (times, 1), (times, n))
+    sizes = [(n, zeros) for n in (3, 4, 100, 1000) for zeros in (4, 5, 6)]
+    sizes = [(n, zeros) for n, zeros in sizes if n * 10**zeros * np.dtype(dtype).itemsize <= LARGEST]
+    for n, zeros in sizes:
+        yield Workload(f"row of {n} x 1e{zeros}", f"row of {_lengths(n)}", (n,), (10**zeros, n))
+    for n, zeros in sizes:
+        yield Workload(f"column of 1e{zeros} x {n}", f"column x {_lengths(n)}", (10**zeros, 1), (10**zeros, n))
     yield Workload("batch of 64 images", "batch of images", (224, 224, 3), (64, 224, 224, 3))
     yield Workload("64,1,64,1 -> 64^4", "alternating axes", (64, 1, 64, 1), (64, 64, 64, 64))
     yield Workload("1,64,1,64 -> 64^4", "alternating axes", (1, 64, 1, 64), (64, 64, 64, 64))

@@ -2,13 +2,15 @@
 
 import doctest
 import importlib
+import pkgutil
 import sys
 from pathlib import Path
 
-MODULES = ["bcast._alignment", "bcast._kernel", "bcast._memory", "bcast._numpy", "bcast._ops"]
+import bcast
 
-modules = [doctest.testmod(importlib.import_module(name)) for name in MODULES]
-failed, attempted = (sum(counts) for counts in zip(*modules, strict=True))
+names = [module.name for module in pkgutil.iter_modules(bcast.__path__, "bcast.") if module.name != "bcast.__main__"]
+results = [doctest.testmod(importlib.import_module(name)) for name in names]
+failed, attempted = (sum(counts) for counts in zip(*results, strict=True))
 print(f"docstrings: {attempted} examples, {failed} failed")
 readme = doctest.testfile(str(Path(sys.argv[1]).resolve()), module_relative=False)
 print(f"README: {readme.attempted} examples, {readme.failed} failed")

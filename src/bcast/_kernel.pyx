@@ -140,7 +140,7 @@ cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
 
 
 cdef int _make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize) except -1:
-    """Merge neighbouring axes that are both copied or both repeated; drop those of length 1."""
+    """Merge neighbouring axes that are both copied or both repeated."""
     cdef Py_ssize_t length, item_run = itemsize
     cdef Pair *pair = &plan.pairs[0]
     cdef int i
@@ -148,9 +148,7 @@ cdef int _make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize) 
     plan.last = 0
     for i in range(len(shape)):
         length = shape[i]
-        if length == 1:
-            continue
-        if <Py_ssize_t> source[i] == 1:
+        if <Py_ssize_t> source[i] == 1:     # also where the output's length is 1, which changes nothing
             pair.repeated *= length
         else:
             if pair.repeated != 1:
@@ -355,7 +353,7 @@ cdef void _tile(unsigned char *out, Py_ssize_t block, Py_ssize_t total) noexcept
     while done < total:
         memcpy(out + done, out, min(block, total - done))
         done += block
-        if 2 * block <= BLOCK and done == 2 * block:
+        if 2 * block <= BLOCK:
             block = done
 
 

@@ -1,0 +1,99 @@
+"""The kernel on its own: every way in which short axes alternate, the sizes at which it changes its ways, threads."""
+
+import itertools
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from bcast._alignment import Alignment
+from bcast._kernel import replicate
+
+
+def replicated(data, shape):
+    out = np.empty(shape, data.dtype)
+    source = (1,) * (len(shape) - data.ndim) + data.shape
+    assert replicate(data, Alignment(shape, source), out) is out
+    return out
+
+
+def items(shape, itemsize):
+    size = int(np.prod(shape)) * itemsize
+    return (np.arange(size) * 37 % 251).astype(np.uint8).view(np.dtype((np.void, itemsize))).reshape(shape)
+
+
+@pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 8, 16, 17])
+@pytest.mark.parametrize("rank", range(6))
+def test_all_short_axes(rank, itemsize):
+    for shape in itertools.product([1, 2, 3], repeat=rank):
+        for repeats in itertools.product([False, True], repeat=rank):
+            source = tuple(1 if repeated else length for length, repeated in zip(shape, repeats, strict=True))
+            data = items(source, itemsize)
+            np.testing.assert_array_equal(replicated(data, shape), np.broadcast_to(data, shape), strict=True)
+
+
+# Blocks are widened in stages, kept as they are, or written again, by their size; runs are stored or doubled.
+SIZES = [n + d for n in (512, 16384, 32768, 131072) for d in (-17, -16, -1, 0, 1, 15, 16, 17)]
+
+
+@pytest.mark.parametrize("itemsize", [1, 2, 3, 8, 16, 24])
+@pytest.mark.parametrize("size", SIZES)
+def test_around_every_threshold(size, itemsize):
+    n = max(1, size // itemsize)
+    for source, shape in [
+        ((n,), (3, n)),  # a row
+        ((3, 1), (3, n)),  # a run
+        ((2, 1, n), (2, 3, n)),  # rows of a block
+        ((2, 1, max(1, n // 2), 1), (2, 3, max(1, n // 2), 2)),  # blocks of short runs
+        ((n, 1, 2, 1), (n, 2, 2, 2)),  # stages over many blocks
+        ((2, 1, 2, 1, 3), (2, n, 2, 2, 3)),  # a block repeated that often
+        ((1, 3, 1, n), (2, 3, 2, n)),
+    ]:
+        data = items(source, itemsize)
+        np.testing.assert_array_equal(replicated(data, shape), np.broadcast_to(data, shape), strict=True)
+
+
+def test_as_many_alternating_axes_as_an_array_has():
+    shape = (2, 2) * 8 + (1,) * 16 + (1, 1) * 16
+    data = items((2, 1) * 8 + (1,) * 48, 1)
+    np.testing.assert_array_equal(replicated(data, shape), np.broadcast_to(data, shape), strict=True)
+
+
+def test_other_threads_run_while_bytes_are_written():
+    """No thread is made to give the GIL away here, so that the main one can only have got it from the kernel."""
+    data, out = np.ones(1, np.uint8), np.empty(2**28, np.uint8)
+    started, done = threading.Event(), threading.Event()
+
+    def work():
+        started.set()
+        replicate(data, Alignment(out.shape, data.shape), out)
+        done.set()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        thread = threading.Thread(target=work)
+        thread.start()
+        started.wait()
+        overlapped = not done.is_set()
+        thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert overlapped
+
+
+def test_many_threads_at_once():
+    cases = [
+        ((1, 1000, 1), (50, 1000, 3)),
+        ((2, 1) * 8, (2, 2) * 8),
+        ((100, 1), (100, 700)),
+        ((7,), (9, 7)),
+        ((), (5,)),
+    ]
+    arrays = [(items(source, itemsize), shape) for source, shape in cases for itemsize in (1, 3, 16)]
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda case: replicated(*case), arrays * 20))
+    for result, (data, shape) in zip(results, arrays * 20, strict=True):
+        np.testing.assert_array_equal(result, np.broadcast_to(data, shape), strict=True)

@@ -118,8 +118,12 @@ def test_measure_takes_turns(monkeypatch):
     monkeypatch.setattr(_bench, "ROUND", 0.0)
     played = []
     rounds = measure({name: lambda name=name: played.append(name) for name in "abc"}, seconds=0)
+    assert "".join(played) == "abc" + "aabbcc"
+    assert {name: len(times) for name, times in rounds.items()} == {"a": 1, "b": 1, "c": 1}
+    played.clear()
+    monkeypatch.setattr(_bench, "MAX_ROUNDS", 2)
+    measure({name: lambda name=name: played.append(name) for name in "abc"}, seconds=60)
     assert "".join(played) == "abc" + "aabbcc" + "ccbbaa"
-    assert {name: len(times) for name, times in rounds.items()} == {"a": 2, "b": 2, "c": 2}
 
 
 CELLS = [

@@ -103,7 +103,7 @@ def replicate(cnp.ndarray data not None, alignment, cnp.ndarray out not None):
             return out
         data, source = _condensed(_plain(data).reshape(source))
     if _overlap(data, out):
-        data = data.copy()
+        data = _plain(data).copy()
     _make_plan(&plan, shape, source, cnp.PyArray_ITEMSIZE(out))
     _run(&plan, _bytes(data), _bytes(out))
     return out

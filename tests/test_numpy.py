@@ -167,7 +167,6 @@ SHAPES = {
     "negative_int": (-1,),
     "float": (2.0,),
     "floats": ((2.0, 3.0),),
-    "none_inside": (None, 3),
     "string": ("3",),
     "65_axes": ((1,) * 65,),
 }

@@ -29,7 +29,7 @@ cdef enum:
     BLOCK = 131072      # bytes; a block replicated from itself stays in half of a small second-level cache
     LONG_RUN = 512      # bytes; from here on a run is replicated from its own beginning
     VECTOR = 16         # bytes of one load or store
-    NOGIL = 32768       # bytes; below, giving the GIL away and back shows (benchmarks/bench_gil.py)
+    SMALL = 65536       # bytes; below, views and giving the GIL away and back show (benchmarks/bench_gil.py)
 
 
 cdef struct Vector:
@@ -105,7 +105,12 @@ def replicate(cnp.ndarray data not None, alignment, cnp.ndarray out not None):
     if _overlap(data, out):
         data = _plain(data).copy()
     _make_plan(&plan, shape, source, cnp.PyArray_ITEMSIZE(out))
-    _run(&plan, _bytes(data), _bytes(out))
+    plan.data_end = <const unsigned char *> cnp.PyArray_DATA(data) + cnp.PyArray_NBYTES(data)
+    plan.out_end = <unsigned char *> cnp.PyArray_DATA(out) + cnp.PyArray_NBYTES(out)
+    if cnp.PyArray_NBYTES(out) < SMALL:
+        _fill(&plan, 0, <const unsigned char *> cnp.PyArray_DATA(data), <unsigned char *> cnp.PyArray_DATA(out))
+    else:
+        _fill_without_gil(&plan, _bytes(data), _bytes(out))
     return out
 
 
@@ -171,14 +176,10 @@ cdef int _make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize) 
 
 @cython.boundscheck(False)      # index 0 of buffers that are not empty
 @cython.wraparound(False)
-cdef int _run(Plan *plan, const unsigned char[::1] data, unsigned char[::1] out) except -1:
-    plan.data_end = &data[0] + data.shape[0]
-    plan.out_end = &out[0] + out.shape[0]
-    if out.shape[0] < NOGIL:
+cdef int _fill_without_gil(Plan *plan, const unsigned char[::1] data, unsigned char[::1] out) except -1:
+    """Fill a large output: the views hold both buffers while other threads may run."""
+    with nogil:
         _fill(plan, 0, &data[0], &out[0])
-    else:
-        with nogil:
-            _fill(plan, 0, &data[0], &out[0])
     return 0
 
 

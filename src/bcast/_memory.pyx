@@ -1,4 +1,4 @@
-"""Where results get their memory."""
+"""Where results get their memory: a new array, or the user's own, which is checked."""
 
 cimport cython
 cimport numpy as cnp
@@ -8,6 +8,7 @@ from cpython.ref cimport Py_INCREF
 import sys
 
 import numpy as np
+from numpy.ma import MaskedArray
 
 cdef extern from "numpy/arrayobject.h":
     object PyArray_NewFromDescr(
@@ -17,15 +18,17 @@ cdef extern from "numpy/arrayobject.h":
 
 cnp.import_array()
 
+cdef object masked = MaskedArray
 cdef Py_ssize_t MAX_BYTES = sys.maxsize
 
 
-@cython.cdivision(True)     # lengths of 0 are left out
-def new_array(cnp.ndarray like not None, tuple shape not None, name):
-    """Return a new C-contiguous array, not initialised.
+def result_array(out, cnp.ndarray like not None, tuple shape not None, name):
+    """Return the array that a result goes to: a new one, or `out` if that is fit for it.
 
     Parameters
     ----------
+    out : ndarray or None
+        The user's array, unchecked.
     like : ndarray
         An array of the dtype wanted.
     shape : tuple of int
@@ -36,20 +39,30 @@ def new_array(cnp.ndarray like not None, tuple shape not None, name):
     Returns
     -------
     ndarray
-        Of the base class, owning its memory.
+        `out` itself, or a new C-contiguous array of the base class that owns its memory, not initialised.
 
     Raises
     ------
+    TypeError
+        If `out` is no array, a masked one, or of another dtype.
     ValueError
-        If the array has more bytes than an index can count.
+        If `out` has another shape or is read-only; if a new array would have more bytes than an index can count.
     MemoryError
-        If there is no memory for it.
+        If there is no memory for a new array.
     """
+    if out is None:
+        return _new_array(like, shape, name)
+    _check_out(out, like, shape)
+    return out
+
+
+@cython.cdivision(True)     # lengths of 0 are left out
+cdef _new_array(cnp.ndarray like, tuple shape, name):
     cdef cnp.npy_intp[64] dims
     cdef Py_ssize_t bytes_left = MAX_BYTES
     cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(like)
     cdef int axis
-    cdef cnp.dtype dtype = like.dtype
+    cdef cnp.dtype dtype = <cnp.dtype> cnp.PyArray_DESCR(like)
     if itemsize == 0:
         return np.ndarray(shape, dtype)     # all else takes a string type of length 0 for one of length 1
     bytes_left //= itemsize
@@ -65,3 +78,24 @@ def new_array(cnp.ndarray like not None, tuple shape not None, name):
         return np.empty(shape, dtype)
     Py_INCREF(dtype)    # the call takes over one reference
     return PyArray_NewFromDescr(<PyTypeObject *> cnp.ndarray, dtype, len(shape), dims, NULL, NULL, 0, NULL)
+
+
+cdef int _check_out(out, cnp.ndarray like, tuple shape) except -1:
+    if not isinstance(out, cnp.ndarray) or (type(out) is not cnp.ndarray and isinstance(out, masked)):
+        raise TypeError(f"`out` expected an ndarray without a mask, got {type(out).__name__}")
+    cdef cnp.ndarray array = out
+    # Types with a length of their own may compare equal beyond it; the kernel counts on the item size.
+    if cnp.PyArray_DESCR(array) != cnp.PyArray_DESCR(like) and (
+        array.dtype != like.dtype or cnp.PyArray_ITEMSIZE(array) != cnp.PyArray_ITEMSIZE(like)
+    ):
+        raise TypeError(f"`out` expected data's dtype {like.dtype}, got {array.dtype}")
+    cdef int axis
+    cdef bint fits = cnp.PyArray_NDIM(array) == len(shape)
+    for axis in range(cnp.PyArray_NDIM(array) if fits else 0):
+        if cnp.PyArray_DIM(array, axis) != shape[axis]:
+            fits = False
+    if not fits:
+        raise ValueError(f"`out` expected shape {shape}, got {(<object> array).shape}")
+    if not cnp.PyArray_ISWRITEABLE(array):
+        raise ValueError("`out` expected a writeable array, got a read-only one")
+    return 0

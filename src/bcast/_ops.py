@@ -2,6 +2,7 @@
 
 from typing import Any, Literal, TypeAlias
 
+import cython
 import numpy as np
 from numpy import ndarray
 from numpy.ma import MaskedArray
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._alignment import Alignment, align, shape_argument
 from bcast._kernel import replicate
-from bcast._memory import new_array
+from bcast._memory import result_array
 
 __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 
@@ -222,6 +223,7 @@ def infer_shape(
     return align(shape, target_shape, axes_mapping, mode, axis, broadcast_axes).shape
 
 
+@cython.ccall
 def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
     """Turn the user's `data` into an array of the base class; refuse one whose mask would be lost."""
     if type(data) is ndarray:
@@ -231,22 +233,7 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
     return np.asarray(data)
 
 
+@cython.ccall
 def materialise(data: NDArray[Any], alignment: Alignment, out: NDArray[Any] | None, name: str) -> NDArray[Any]:
     """Replicate `data` along `alignment` into `out`, or into a new array; `name` is what the user calls its shape."""
-    if out is None:
-        out = new_array(data, alignment.shape, name)
-    else:
-        _check_out(out, alignment.shape, data.dtype)
-    return replicate(data, alignment, out)
-
-
-def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    if type(out) is not ndarray and (not isinstance(out, ndarray) or isinstance(out, MaskedArray)):
-        raise TypeError(f"`out` expected an ndarray without a mask, got {type(out).__name__}")
-    # Types with a length of their own may compare equal beyond it; the kernel counts on the item size.
-    if out.dtype is not dtype and (out.dtype != dtype or out.dtype.itemsize != dtype.itemsize):
-        raise TypeError(f"`out` expected data's dtype {dtype}, got {out.dtype}")
-    if out.shape != shape:
-        raise ValueError(f"`out` expected shape {shape}, got {out.shape}")
-    if not out.flags.writeable:
-        raise ValueError("`out` expected a writeable array, got a read-only one")
+    return replicate(data, alignment, result_array(out, data, alignment.shape, name))

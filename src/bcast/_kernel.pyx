@@ -13,6 +13,7 @@ cimport cython
 cimport numpy as cnp
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -29,6 +30,7 @@ cdef enum:
     BLOCK = 131072      # bytes; a block replicated from itself stays in half of a small second-level cache
     LONG_RUN = 512      # bytes; from here on a run is replicated from its own beginning
     VECTOR = 16         # bytes of one load or store
+    SCRATCH_BYTES = 2 * SCRATCH + VECTOR
     SMALL = 65536       # bytes; below, views and giving the GIL away and back show (benchmarks/bench_gil.py)
 
 
@@ -49,7 +51,7 @@ cdef struct Plan:
     Pair[MAX_PAIRS] pairs
     const unsigned char *data_end
     unsigned char *out_end
-    unsigned char[2 * SCRATCH + VECTOR] scratch
+    unsigned char *scratch      # of SCRATCH_BYTES where there are stages
 
 
 @cython.final
@@ -90,32 +92,57 @@ def replicate(cnp.ndarray data not None, alignment, cnp.ndarray out not None):
     ndarray
         `out` itself.
     """
-    cdef Plan plan
     shape, source = alignment.shape, alignment.source
     if cnp.PyArray_NBYTES(out) == 0:
         return out
     if PyDataType_REFCHK(cnp.PyArray_DESCR(out)) or not cnp.PyArray_IS_C_CONTIGUOUS(out):
         _assign(out, data, source)
-        return out
-    if not cnp.PyArray_IS_C_CONTIGUOUS(data):
-        if source == shape:
-            _assign(out, data, source)
-            return out
-        data, source = _condensed(_plain(data).reshape(source))
-    if _overlap(data, out):
-        data = _plain(data).copy()
-    _make_plan(&plan, shape, source, cnp.PyArray_ITEMSIZE(out))
-    plan.data_end = <const unsigned char *> cnp.PyArray_DATA(data) + cnp.PyArray_NBYTES(data)
-    plan.out_end = <unsigned char *> cnp.PyArray_DATA(out) + cnp.PyArray_NBYTES(out)
-    if cnp.PyArray_NBYTES(out) < SMALL:
-        _fill(&plan, 0, <const unsigned char *> cnp.PyArray_DATA(data), <unsigned char *> cnp.PyArray_DATA(out))
+    elif cnp.PyArray_IS_C_CONTIGUOUS(data):
+        _replicate_contiguous(data, shape, source, out)
     else:
-        _fill_without_gil(&plan, _bytes(data), _bytes(out))
+        _replicate_strided(data, shape, source, out)
     return out
 
 
+cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.ndarray out) except -1:
+    cdef Plan plan
+    if _overlap(data, out):
+        data = _plain(data).copy()
+    _make_plan(&plan, shape, source, data, out)
+    if plan.last and plan.pairs[plan.last - 1].out_bytes < SHORT:
+        plan.scratch = <unsigned char *> malloc(SCRATCH_BYTES)
+        if plan.scratch == NULL:
+            raise MemoryError
+    else:
+        plan.scratch = NULL
+    try:
+        if cnp.PyArray_NBYTES(out) < SMALL:
+            _fill(&plan, 0, <const unsigned char *> cnp.PyArray_DATA(data), <unsigned char *> cnp.PyArray_DATA(out))
+        else:
+            _fill_without_gil(&plan, _bytes(data), _bytes(out))
+    finally:
+        free(plan.scratch)
+    return 0
+
+
+cdef _replicate_strided(data, tuple shape, tuple source, out):
+    """One strided copy by NumPy, which orders its loops well, and the rest from there."""
+    data = _plain(data).reshape(source)
+    outermost = 0
+    while outermost < len(source) and source[outermost] == 1:
+        outermost += 1
+    if source[outermost:] == shape[outermost:]:     # one block, which the outermost axes repeat
+        first = (0,) * outermost + (...,)
+        _assign(_plain(out)[first], data[first], source[outermost:])
+        _replicate_first(_bytes(out), out[first].nbytes)
+    else:
+        # A stride of 0 repeats already: such an axis is as good as one of length 1.
+        once = data[tuple([slice(1) if stride == 0 else slice(None) for stride in data.strides])]
+        _replicate_contiguous(np.ascontiguousarray(once), shape, once.shape, out)
+
+
 cdef _assign(out, data, source):
-    """Leave it to NumPy: what holds references, and strided copies, whose loops it orders well."""
+    """Leave it to NumPy."""
     data, out = _plain(data), _plain(out)
     if np.may_share_memory(data, out):      # NumPy itself overlooks steps of different lengths
         data = data.copy()
@@ -126,15 +153,9 @@ cdef _plain(array):
     """`array` as a base-class array; a structured one as raw items, padding and all."""
     plain = np.asarray(array)
     dtype = plain.dtype
-    if dtype.kind == "V" and not dtype.hasobject:
+    if dtype.names is not None and not dtype.hasobject:
         plain = plain.view(np.dtype((np.void, dtype.itemsize)))
     return plain
-
-
-cdef _condensed(array):
-    """`array` made contiguous, and its shape; an axis with a stride of 0 repeats already, and shrinks to length 1."""
-    once = array[tuple([slice(1) if stride == 0 else slice(None) for stride in array.strides])]
-    return np.ascontiguousarray(once), once.shape
 
 
 cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
@@ -144,9 +165,9 @@ cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
     return a_start < b_start + cnp.PyArray_NBYTES(b) and b_start < a_start + cnp.PyArray_NBYTES(a)
 
 
-cdef int _make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize) except -1:
+cdef int _make_plan(Plan *plan, tuple shape, tuple source, cnp.ndarray data, cnp.ndarray out) except -1:
     """Merge neighbouring axes that are both copied or both repeated."""
-    cdef Py_ssize_t length, item_run = itemsize
+    cdef Py_ssize_t length, item_run = cnp.PyArray_ITEMSIZE(out)
     cdef Pair *pair = &plan.pairs[0]
     cdef int i
     pair.copied = pair.repeated = 1
@@ -171,6 +192,14 @@ cdef int _make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize) 
         pair = &plan.pairs[i]
         plan.pairs[i - 1].data_bytes = pair.copied * pair.data_bytes
         plan.pairs[i - 1].out_bytes = pair.copied * pair.repeated * pair.out_bytes
+    pair = &plan.pairs[0]
+    if (
+        pair.copied * pair.data_bytes != cnp.PyArray_NBYTES(data)
+        or pair.copied * pair.repeated * pair.out_bytes != cnp.PyArray_NBYTES(out)
+    ):      # what the user's own conversion of an argument to integers can do
+        raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
+    plan.data_end = <const unsigned char *> cnp.PyArray_DATA(data) + cnp.PyArray_NBYTES(data)
+    plan.out_end = <unsigned char *> cnp.PyArray_DATA(out) + cnp.PyArray_NBYTES(out)
     return 0
 
 
@@ -183,6 +212,15 @@ cdef int _fill_without_gil(Plan *plan, const unsigned char[::1] data, unsigned c
     return 0
 
 
+@cython.boundscheck(False)
+@cython.wraparound(False)
+cdef int _replicate_first(unsigned char[::1] out, Py_ssize_t block) except -1:
+    """Replicate the first `block` bytes of an output over all of it."""
+    with nogil:
+        _tile(&out[0], block, out.shape[0])
+    return 0
+
+
 cdef void _fill(Plan *plan, int level, const unsigned char *data, unsigned char *out) noexcept nogil:
     """Write all blocks of the pair at `level`, each as many times as it is repeated."""
     cdef const Pair *pair = &plan.pairs[level]
@@ -190,7 +228,7 @@ cdef void _fill(Plan *plan, int level, const unsigned char *data, unsigned char 
     if level == plan.last:
         _repeat(pair.copied, pair.repeated, pair.out_bytes, data, plan.data_end, out, plan.out_end)
     elif pair.out_bytes < SHORT:
-        _stage(plan, level, pair.copied, data, out, plan.scratch)
+        _stage(plan, level, pair.copied, data, out, plan.out_end, plan.scratch)
     else:
         for _i in range(pair.copied):
             if pair.out_bytes <= BLOCK:
@@ -205,12 +243,14 @@ cdef void _fill(Plan *plan, int level, const unsigned char *data, unsigned char 
 
 
 cdef void _stage(
-    Plan *plan, int level, Py_ssize_t count, const unsigned char *data, unsigned char *out, unsigned char *scratch,
+    Plan *plan, int level, Py_ssize_t count, const unsigned char *data, unsigned char *out, unsigned char *out_end,
+    unsigned char *scratch,
 ) noexcept nogil:
     """Widen `count` blocks: through all the pairs inside into the scratch, and from there into the output."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef const Pair *inner = &plan.pairs[level + 1]
-    cdef const unsigned char *scratch_end = plan.scratch + sizeof(plan.scratch)
+    cdef unsigned char *scratch_end = plan.scratch + SCRATCH_BYTES
+    cdef unsigned char *rest
     cdef Py_ssize_t most = SCRATCH // pair.out_bytes
     cdef Py_ssize_t n
     while count:
@@ -219,8 +259,9 @@ cdef void _stage(
             _repeat(n * inner.copied, inner.repeated, inner.out_bytes, data, plan.data_end, scratch, scratch_end)
         else:
             # What the pairs inside hand on is at most half as long each time, so the rest of the scratch is enough.
-            _stage(plan, level + 1, n * inner.copied, data, scratch, scratch + n * pair.out_bytes)
-        _repeat(n, pair.repeated, pair.out_bytes, scratch, scratch_end, out, plan.out_end)
+            rest = scratch + n * pair.out_bytes
+            _stage(plan, level + 1, n * inner.copied, data, scratch, rest, rest)
+        _repeat(n, pair.repeated, pair.out_bytes, scratch, scratch_end, out, out_end)
         count -= n
         data += n * pair.data_bytes
         out += n * pair.repeated * pair.out_bytes

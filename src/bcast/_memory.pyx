@@ -95,7 +95,7 @@ cdef int _check_out(out, cnp.ndarray like, tuple shape) except -1:
         if cnp.PyArray_DIM(array, axis) != shape[axis]:
             fits = False
     if not fits:
-        raise ValueError(f"`out` expected shape {shape}, got {(<object> array).shape}")
+        raise ValueError(f"`out` expected shape {shape}, got {np.asarray(array).shape}")
     if not cnp.PyArray_ISWRITEABLE(array):
         raise ValueError("`out` expected a writeable array, got a read-only one")
     return 0

@@ -97,3 +97,20 @@ def test_many_threads_at_once():
         results = list(pool.map(lambda case: replicated(*case), arrays * 20))
     for result, (data, shape) in zip(results, arrays * 20, strict=True):
         np.testing.assert_array_equal(result, np.broadcast_to(data, shape), strict=True)
+
+
+@pytest.mark.parametrize("repeats", [(2,), (5,), (1, 3), (2, 1, 2)])
+@pytest.mark.parametrize(
+    "data",
+    [
+        items((40, 50), 3)[:20, 5:25],
+        items((20, 30), 4).T,
+        items((1000,), 8)[::-1],
+        items((700, 700), 1)[::2, ::2],
+        items((30,), 2)[4:5, None][..., ::-1],
+    ],
+    ids=["crop", "transposed", "reversed", "stepped", "one"],
+)
+def test_strided_blocks_repeated_outermost(data, repeats):
+    shape = repeats + data.shape
+    np.testing.assert_array_equal(replicated(data, shape), np.broadcast_to(data, shape), strict=True)

@@ -153,7 +153,11 @@ def windows(draw, room, shape):
 
 @drill_or_not
 def test_out_overlaps_data(examples):
-    @given(st.data(), st.lists(st.integers(1, 5), max_size=4).map(tuple), st.sampled_from(["u1", "f4", "c16", "V3", PADDED]))
+    @given(
+        st.data(),
+        st.lists(st.integers(1, 5), max_size=4).map(tuple),
+        st.sampled_from(["u1", "f4", "c16", "V3", PADDED]),
+    )
     def prop(data_strategy, shape, dtype):
         draw = data_strategy.draw
         room = filled(draw, 300, dtype)

@@ -3,15 +3,19 @@
 import argparse
 import io
 import math
+import os
+import re
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from contextlib import suppress
+from typing import Any, NoReturn, TextIO
 
 import bcast
 from bcast._alignment import MODES
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as a shell has it
+PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 SHORT_SECONDS = 5.0
 
@@ -41,16 +45,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         The exit status: 0, 1 if an example fails, 2 on bad input, 130 after an interrupt.
+
+    Raises
+    ------
+    SystemExit
+        After ``--help`` and ``--version``, if stdout takes no more, and on a signal to end.
     """
     try:
         try:
-            arguments = _parser().parse_args(argv)
+            arguments = _parser().parse_args(_joined(sys.argv[1:] if argv is None else argv))
         except ValueError as error:
             return _refuse(error)
         run = {"apply": _apply, "bench": _bench}.get(arguments.command, _check)
         return run(arguments)
     except KeyboardInterrupt:
-        print("bcast: interrupted", file=sys.stderr)
+        _complain("interrupted")
         return INTERRUPTED
 
 
@@ -69,14 +78,14 @@ def _apply(arguments: argparse.Namespace) -> int:
         )
     except (OSError, ValueError, TypeError, MemoryError) as error:
         return _refuse(error)
-    print(f"{arguments.destination}: shape {written.shape}, dtype {written.dtype}, {written.nbytes / 1e6:.1f} MB")
+    _say(f"{arguments.destination}: shape {written.shape}, dtype {written.dtype}, {written.nbytes / 1e6:.1f} MB")
     return 0
 
 
 def _bench(arguments: argparse.Namespace) -> int:
     from bcast._bench import table
 
-    print(table(seconds=arguments.seconds))
+    _say(table(seconds=arguments.seconds))
     return 0
 
 
@@ -87,12 +96,12 @@ def _check(_: argparse.Namespace) -> int:
     failures = []
     for page, examples in load().items():
         passed, failed = check(examples)
-        print(f"{page}: {passed} of {len(examples)} examples pass")
+        _say(f"{page}: {passed} of {len(examples)} examples pass")
         failures += failed
     for line in failures:
-        print(f"FAILED {line}")
-    print()
-    print(table(seconds=SHORT_SECONDS, short=True))
+        _say(f"FAILED {line}")
+    _say()
+    _say(table(seconds=SHORT_SECONDS, short=True))
     return 1 if failures else 0
 
 
@@ -101,6 +110,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(message)
+
+    def _print_message(self, message: str, _: Any = None) -> None:
+        _say(message, end="")
 
 
 def _parser() -> _Parser:
@@ -122,8 +134,8 @@ def _parser() -> _Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    apply.add_argument("source", metavar="IN", help="a .npy file")
-    apply.add_argument("destination", metavar="OUT", help="the .npy file to write; may be IN")
+    apply.add_argument("source", metavar="IN", type=_name, help="a .npy file")
+    apply.add_argument("destination", metavar="OUT", type=_name, help="the .npy file to write; may be IN")
     apply.add_argument(
         "--shape", type=_integers, required=True, metavar="N,N,...", help='the shape to reach; "" is a scalar\'s'
     )
@@ -155,6 +167,23 @@ def _parser() -> _Parser:
     return parser
 
 
+def _joined(argv: Sequence[str]) -> list[str]:
+    """Join what begins as a negative number to the option before it: argparse takes ``-1,3`` for an option itself."""
+    joined: list[str] = []
+    for item in argv:
+        if joined and re.fullmatch("--[a-z-]+", joined[-1]) and re.match("-[0-9]", item):
+            joined[-1] += f"={item}"
+        else:
+            joined.append(item)
+    return joined
+
+
+def _name(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("expected the name of a file, got ''")
+    return text
+
+
 def _integers(text: str) -> tuple[int, ...]:
     """Read ``1,16,50``; brackets around it and a comma at its end do no harm, as in Python."""
     inner = text.strip()
@@ -171,8 +200,8 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
+    if not 1 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a finite number of seconds, at least 1, got {text!r}")
     return seconds
 
 
@@ -181,9 +210,34 @@ def _refuse(error: Exception) -> int:
     if isinstance(error, OSError) and error.strerror and error.filename:
         message = f"{error.filename}: {error.strerror}"
     else:
-        message = " ".join(str(error).split()) or ("out of memory" if isinstance(error, MemoryError) else repr(error))
-    print(f"bcast: error: {message}", file=sys.stderr)
+        message = str(error) or ("out of memory" if isinstance(error, MemoryError) else repr(error))
+    _complain(f"error: {' '.join(message.split())}")
     return BAD_INPUT
+
+
+def _say(text: str = "", end: str = "\n") -> None:
+    """Print at once: what stdout does not take is noticed here, and not by the interpreter on its way out."""
+    try:
+        print(text, end=end, flush=True)
+    except OSError as error:
+        _discard(sys.stdout)
+        if isinstance(error, BrokenPipeError):  # whoever read it has seen enough
+            raise SystemExit(PIPE_CLOSED) from None
+        error.filename = "standard output"
+        raise SystemExit(_refuse(error)) from None
+
+
+def _complain(text: str) -> None:
+    try:
+        print(f"bcast: {text}", file=sys.stderr, flush=True)
+    except OSError:  # there is nobody left to tell but by the status
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Send a stream nowhere, with what it still holds and the interpreter would flush."""
+    with suppress(OSError):  # of a stream that is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":

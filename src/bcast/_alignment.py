@@ -11,14 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NoReturn
 
 import cython
-from numpy import bool_, ndarray
+import numpy as np
 from numpy.exceptions import AxisError
+from numpy.ma import MaskedArray
 
 __all__ = ["Alignment", "align", "merge", "shape_argument"]
 
 Shape = tuple[int, ...]
 
-MODES = ("numpy", "explicit", "bidirectional", "pdpd", "none")
+NUMPY = "numpy"
+MODES = (NUMPY, "explicit", "bidirectional", "pdpd", "none")
 MAX_RANK = 64  # NumPy's own limit
 MAX_SIZE = sys.maxsize
 UNFIT = (str, bytes, bytearray, Mapping)  # iterable, and never meant as a sequence of integers
@@ -83,6 +85,8 @@ def align(
     ValueError, TypeError, numpy.exceptions.AxisError
         As `bcast.broadcast`.
     """
+    if axes_mapping is None and broadcast_axes is None and type(axis) is int and axis == -1 and mode is NUMPY:
+        return _numpy(data_shape, shape_argument(name, target_shape), name)  # what most calls are
     if not isinstance(mode, str) or mode not in MODES:
         _refuse_mode(mode)
     target = shape_argument(name, target_shape)
@@ -90,7 +94,7 @@ def align(
         _expect_default_axis(axis, mode)
     if mode != "explicit" and (axes_mapping is not None or broadcast_axes is not None):
         _refuse_axes(axes_mapping, broadcast_axes, mode)
-    if mode == "numpy":
+    if mode == NUMPY:
         return _numpy(data_shape, target, name)
     if mode == "explicit":
         if broadcast_axes is None:
@@ -104,6 +108,7 @@ def align(
 
 
 @cython.cfunc
+@cython.locals(length=cython.Py_ssize_t, axis=cython.Py_ssize_t, missing=cython.Py_ssize_t)
 def _numpy(data: Shape, target: Shape, name: str) -> Alignment:
     """Right-aligned and one-directional: NumPy's `broadcast_to`, Broadcast-1 and -3, ONNX unidirectional."""
     missing = len(target) - len(data)
@@ -184,7 +189,7 @@ def _pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
     if axis < -1 or axis > rank or (axis == rank and data):
         last = rank - 1 if data else rank
         raise AxisError(
-            f"`axis` expected -1, or 0 to {last}, for data of shape {data} and `{name}` {target}, got {axis}"
+            f"`axis` expected -1, or 0 to {last}, for data of shape {data} and `{name}` {target}, got {_show(axis)}"
         )
     start = rank - len(data) if axis == -1 else axis
     end = len(data)
@@ -239,7 +244,8 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
                 merged[axis] = length
             axis += 1
     result = tuple(merged)
-    _check_size(name, result)
+    if not _is_countable(result):
+        _refuse_size(name, result)
     return result
 
 
@@ -255,13 +261,31 @@ def shape_argument(name: str, value: Any) -> Shape:
         If a length is negative, there are more than 64 axes, or more elements than an index can count.
     """
     shape = value if type(value) is tuple and _all_plain(value) else _integers(name, value)
-    for length in shape:
-        if length < 0:
-            raise ValueError(f"`{name}` expected lengths of 0 or more, got {_show(value)}")
+    countable = _is_countable(shape)
+    if not countable and min(shape) < 0:
+        raise ValueError(f"`{name}` expected lengths of 0 or more, got {_show(value)}")
     if len(shape) > MAX_RANK:
         raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
-    _check_size(name, shape)
+    if not countable:
+        _refuse_size(name, shape)
     return shape
+
+
+@cython.cfunc
+@cython.returns(cython.bint)
+@cython.locals(length=cython.Py_ssize_t, room=cython.Py_ssize_t)
+def _is_countable(shape: Shape) -> bool:
+    """Tell whether an index can count the elements; as in NumPy, lengths of 0 do not excuse the others."""
+    room = MAX_SIZE
+    try:
+        for length in shape:
+            if length < 0:
+                return False
+            if length:
+                room //= length
+    except OverflowError:  # where compiled, of a length
+        return False
+    return room > 0
 
 
 @cython.cfunc
@@ -274,15 +298,16 @@ def _all_plain(items: tuple[Any, ...]) -> bool:
 
 
 @cython.cfunc
-def _integers(name: str, value: Any, *, unordered: bool = False) -> Shape:
+def _integers(name: str, value: Any, unordered: bool = False) -> Shape:
     """Check that `value` is a 1-D sequence of integers (a set too, where order says nothing); return Python ints."""
-    if isinstance(value, ndarray):
-        if value.ndim == 1 and value.dtype.kind in "iu":
-            return tuple(value.tolist())
+    if hasattr(value, "__array__"):  # the arrays of any library
+        array = np.asarray(value)
+        if array.ndim == 1 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
+            return tuple(array.tolist())
     elif isinstance(value, Iterable) and not isinstance(value, UNFIT if unordered else (*UNFIT, Set)):
         try:
             return tuple([_integer(name, item) for item in value])
-        except TypeError:
+        except (TypeError, NotImplementedError):  # the latter from a memoryview of several axes
             pass  # the message shows the whole of the value
     raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {_show(value)}")
 
@@ -292,7 +317,11 @@ def _integer(name: str, value: Any) -> int:
     """Check that `value` is an integer and no bool; return it as a Python int."""
     if type(value) is int:
         return value
-    if not isinstance(value, (bool, bool_)) and (not isinstance(value, ndarray) or value.ndim == 0):
+    if hasattr(value, "__array__"):  # NumPy's scalars, and the arrays of any library
+        array = np.asarray(value)
+        if array.ndim == 0 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
+            return int(array)
+    elif not isinstance(value, bool):
         try:
             return operator.index(value)
         except TypeError:
@@ -305,18 +334,12 @@ def _check_axes(name: str, axes: Iterable[int], target: Shape) -> None:
     """Refuse an axis that `target` does not have; a negative one counts as such."""
     for axis in axes:
         if axis < 0 or axis >= len(target):
-            raise AxisError(f"`{name}` expected axes of the output's shape {target}, counted from 0, got {axis}")
+            raise AxisError(f"`{name}` expected axes of the output's shape {target}, counted from 0, got {_show(axis)}")
 
 
-@cython.cfunc
-def _check_size(name: str, shape: Shape) -> None:
-    """Refuse a shape whose elements no index can count; as in NumPy, lengths of 0 do not excuse the others."""
-    size = 1
-    for length in shape:
-        if length:
-            size *= length
-    if size > MAX_SIZE:
-        raise ValueError(f"`{name}` expected an output of at most {MAX_SIZE} elements, got {shape}")
+def _refuse_size(name: str, shape: Shape) -> NoReturn:
+    """Refuse a shape of more elements than an index can count."""
+    raise ValueError(f"`{name}` expected an output of at most {MAX_SIZE} elements, got {_show(shape)}")
 
 
 def _refuse_axes(axes_mapping: Any, broadcast_axes: Any, mode: str) -> NoReturn:
@@ -328,7 +351,7 @@ def _refuse_axes(axes_mapping: Any, broadcast_axes: Any, mode: str) -> NoReturn:
 def _expect_default_axis(axis: Any, mode: str) -> None:
     """Refuse an axis outside pdpd mode."""
     if _integer("axis", axis) != -1:
-        raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {axis}")
+        raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {_show(axis)}")
 
 
 def _refuse_mode(mode: Any) -> NoReturn:
@@ -347,5 +370,8 @@ def _misfit(name: str, data: Shape, target: Shape, i: int, axis: int) -> NoRetur
 
 def _show(value: Any) -> str:
     """Show a value that may be of any kind and size, on one line."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # of an integer with more digits than Python writes
+        text = f"a {type(value).__name__} too long to show"
     return text if len(text) <= 200 else f"{text[:200]}..."

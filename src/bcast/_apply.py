@@ -7,13 +7,16 @@ import math
 import os
 import secrets
 import shutil
+import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.lib import format as npy
@@ -62,11 +65,13 @@ def apply(source: str, destination: str, shape: tuple[int, ...], **arguments: An
         As `bcast.broadcast` raises them; `ValueError` also if `source` is no .npy file that can be mapped.
     OSError, MemoryError
         If a file cannot be read or written, or there is no room for it.
+    SystemExit
+        On a signal to end, where the program has no handler of its own.
     """
     data = _mapped(source)
     alignment = align(data.shape, shape, name="shape", **arguments)
     written = Written(alignment.shape, data.dtype, math.prod(alignment.shape) * data.dtype.itemsize)
-    with _appearing(destination) as path:
+    with _terminable(), _appearing(destination) as path:
         if written.nbytes:
             _write(path, data, alignment, written.nbytes)
         else:
@@ -114,8 +119,13 @@ def _write(path: Path, data: NDArray[Any], alignment: Alignment, nbytes: int) ->
     """Write the output to `path` through a map of it; the map is gone on return."""
     if nbytes > sys.maxsize:
         raise ValueError(f"`shape` expected an output of at most {sys.maxsize} bytes, got one of {nbytes}")
-    with _quiet():
-        mapped = npy.open_memmap(path, mode="w+", dtype=data.dtype, shape=alignment.shape)
+    try:
+        with _quiet():
+            mapped = npy.open_memmap(path, mode="w+", dtype=data.dtype, shape=alignment.shape)
+    except (OSError, OverflowError) as error:
+        if isinstance(error, OSError) and error.errno not in (errno.EFBIG, errno.EINVAL):
+            raise
+        raise OSError(errno.EFBIG, f"{os.strerror(errno.EFBIG)} ({nbytes} bytes)") from error
     _reserve(path, mapped.offset + nbytes)
     out = np.asarray(mapped)
     data = np.asarray(data).reshape(alignment.source)
@@ -130,6 +140,9 @@ def _write(path: Path, data: NDArray[Any], alignment: Alignment, nbytes: int) ->
 
 def _mapped(source: str) -> NDArray[Any]:
     """Map the array in a .npy file, for reading."""
+    path = Path(source)
+    if path.exists() and not path.is_file():  # opening a pipe could wait for ever
+        raise ValueError(f"`IN` expected a regular .npy file, neither pipe, device nor directory, got {source}")
     try:
         with _quiet():
             return npy.open_memmap(source, mode="r")
@@ -144,6 +157,9 @@ def _appearing(destination: str) -> Iterator[Path]:
     """Give a new file beside `destination`, which takes its name and place in the end, or is removed on failure."""
     final = Path(os.path.realpath(destination))  # as open() does, write what a link points to
     try:
+        _, name = os.path.split(destination)
+        if name in ("", os.curdir) or final.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         _check_replaceable(final)
         path = final.with_name(f".bcast-{secrets.token_hex(8)}.tmp")
         try:
@@ -163,8 +179,6 @@ def _appearing(destination: str) -> Iterator[Path]:
 
 
 def _check_replaceable(path: Path) -> None:
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "not a regular file")
     if path.exists() and not os.access(path, os.W_OK):
@@ -192,6 +206,29 @@ def _progress(total: int) -> Iterator[Callable[[int], object]]:
     else:
         with tqdm(total=total, unit="B", unit_scale=True, file=sys.stderr) as bar:
             yield bar.update
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Have the signals that would end the process at once raise `SystemExit` instead, so that files are removed."""
+    numbers = []
+    if threading.current_thread() is threading.main_thread():  # no other may set handlers
+        candidates = (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP"))
+        # What is ignored, as under nohup, or handled already stays so.
+        numbers = [number for number in candidates if number and signal.getsignal(number) == signal.SIG_DFL]
+
+    def leave(number: int, _: FrameType | None) -> NoReturn:
+        for other in numbers:
+            signal.signal(other, signal.SIG_IGN)  # a second one shall not cut the removal short
+        raise SystemExit(128 + number)
+
+    try:
+        for number in numbers:
+            signal.signal(number, leave)
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager

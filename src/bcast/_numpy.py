@@ -1,8 +1,8 @@
 """NumPy's own broadcasting functions, with NumPy's signatures: a few lines each over an alignment."""
 
+import operator
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._alignment import Alignment, align, merge, shape_argument
@@ -133,8 +133,12 @@ def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
 
 
 def _tuple_of_one(shape: Any) -> Any:
-    """Let a bare integer stand for a shape of one axis, as NumPy does; other shapes are checked later."""
-    return shape if np.iterable(shape) else (shape,)
+    """Let a bare integer stand for a shape of one axis, as NumPy does; all shapes are checked later."""
+    try:
+        operator.index(shape)
+    except TypeError:
+        return shape
+    return (shape,)
 
 
 def _right_aligned(array: NDArray[Any], shape: tuple[int, ...]) -> Alignment:

@@ -173,7 +173,7 @@ def broadcast_like(
            [7, 7, 7]])
     """
     array = as_array("data", data)
-    shape = like.shape if isinstance(like, ndarray) else np.shape(like)
+    shape = like.shape if isinstance(like, ndarray) else as_array("like", like).shape
     alignment = align(array.shape, shape, axes_mapping, mode, axis, broadcast_axes, "like", True)
     return materialise(array, alignment, out, "like")
 
@@ -230,7 +230,10 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
         return data
     if isinstance(data, MaskedArray):
         raise TypeError(f"`{name}` expected an array without a mask, got {type(data).__name__}; fill it first")
-    return np.asarray(data)
+    try:
+        return np.asarray(data)
+    except ValueError as error:
+        raise ValueError(f"`{name}` expected an array_like of one shape, got {type(data).__name__}: {error}") from error
 
 
 @cython.ccall

@@ -3,8 +3,10 @@
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -48,9 +50,8 @@ def succeed(run, *arguments):
 
 
 def python(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, encoding="utf-8", timeout=300, **options
-    )
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.run([sys.executable, *arguments], text=True, encoding="utf-8", timeout=300, **options)
 
 
 # Every mode: the data's shape, the arguments, the output's shape, and the data's at its rank.
@@ -201,9 +202,14 @@ def test_spellings_of_shapes(run, text, shape):
 
 # Bad input: the arguments after `apply`, and the line without its beginning.
 NOT_NPY = "`IN` expected a whole .npy file, without objects, got "
+NOT_REGULAR = "`IN` expected a regular .npy file, neither pipe, device nor directory, got "
 REFUSED = {
     "no_file": ("none.npy out.npy --shape 3", "none.npy: No such file or directory"),
-    "folder_for_a_file": (". out.npy --shape 3", None),
+    "newline_in_a_name": ("no\nne.npy out.npy --shape 3", "no ne.npy: No such file or directory"),
+    "no_name": (" out.npy --shape 3", "argument IN: expected the name of a file, got ''"),
+    "no_out_name": ("in.npy  --shape 3", "argument OUT: expected the name of a file, got ''"),
+    "folder_for_a_file": (". out.npy --shape 3", NOT_REGULAR + ".\n"),
+    "device": (f"{os.devnull} out.npy --shape 3", NOT_REGULAR + os.devnull),
     "empty_file": ("empty.npy out.npy --shape 3", NOT_NPY + "empty.npy: EOF"),
     "no_npy": ("text.npy out.npy --shape 3", NOT_NPY + "text.npy: the magic string is not correct"),
     "npz": ("in.npz out.npy --shape 3", NOT_NPY + "in.npz: the magic string is not correct"),
@@ -212,10 +218,23 @@ REFUSED = {
     "truncated": ("truncated.npy out.npy --shape 3", NOT_NPY + "truncated.npy: "),
     "objects": ("objects.npy out.npy --shape 3", NOT_NPY + "objects.npy: Array can't be memory-mapped: Python objects"),
     "out_is_a_folder": ("in.npy . --shape 3", ".: Is a directory"),
+    "out_with_a_slash": ("in.npy out.npy/ --shape 3", "out.npy/: Is a directory"),
+    "new_out_with_a_slash": ("in.npy new.npy/ --shape 3", "new.npy/: Is a directory"),
+    "new_out_with_a_dot": ("in.npy new.npy/. --shape 3", "new.npy/.: Is a directory"),
     "out_in_no_folder": ("in.npy none/out.npy --shape 3", "none/out.npy: No such file or directory"),
     "out_in_a_file": ("in.npy in.npy/out.npy --shape 3", None),
     "misfit": ("in.npy out.npy --shape 2,4", "`shape` expected a shape that data of shape (3,) fits, got (2, 4)"),
     "negative": ("in.npy out.npy --shape=-1,3", "`shape` expected lengths of 0 or more, got (-1, 3)"),
+    "negative_apart": ("in.npy out.npy --shape -1,3", "`shape` expected lengths of 0 or more, got (-1, 3)"),
+    "negative_axes": (
+        "in.npy out.npy --shape 3 --mode explicit --broadcast-axes -1,2",
+        "`broadcast_axes` expected axes of",
+    ),
+    "negative_mapping": (
+        "in.npy out.npy --shape 3 --mode explicit --axes-mapping -1,2",
+        "`axes_mapping` expected 1 axes, one for each axis of data of shape (3,), got (-1, 2)",
+    ),
+    "no_value": ("in.npy out.npy --shape --mode numpy", "argument --shape: expected one argument"),
     "text": ("in.npy out.npy --shape 2x3", "argument --shape: expected integers between commas, got '2x3'"),
     "float": ("in.npy out.npy --shape 2.0,3", "argument --shape: expected integers between commas, got '2.0,3'"),
     "comma": ("in.npy out.npy --shape ,", "argument --shape: expected integers between commas, got ','"),
@@ -223,7 +242,11 @@ REFUSED = {
     "half_a_bracket": ("in.npy out.npy --shape (2,3", "argument --shape: expected integers between commas, got '(2,3'"),
     "too_many_axes": (f"in.npy out.npy --shape {'1,' * 64}3", "`shape` expected at most 64 axes, got 65"),
     "too_many_elements": (f"in.npy out.npy --shape {2**62},3", f"`shape` expected an output of at most {2**63 - 1} el"),
-    "too_many_bytes": (f"in.npy out.npy --shape {2**60},3", f"`shape` expected an output of at most {2**63 - 1} bytes"),
+    "too_many_bytes": (f"in.npy out.npy --shape {2**60},3", f"`shape` expected an output of at most {2**62 - 1} bytes"),
+    "too_many_bytes_with_a_header": (
+        f"one.npy out.npy --shape {2**60 - 1}",
+        f"`shape` expected an output of at most {2**62 - 1} bytes, got one of {2**63 - 8}",
+    ),
     "no_shape": ("in.npy out.npy", "the following arguments are required: --shape"),
     "no_files": ("--shape 3", "the following arguments are required: IN, OUT"),
     "mode": ("in.npy out.npy --shape 3 --mode edge", "argument --mode: invalid choice: 'edge'"),
@@ -251,6 +274,7 @@ def bad_files(folder):
     row = np.arange(3.0)
     np.save("in.npy", row)
     whole = (folder / "in.npy").read_bytes()
+    np.save("one.npy", row[:1])
     np.savez("in.npz", row)
     np.save("objects.npy", np.array([None, 1, "a"]), allow_pickle=True)
     (folder / "empty.npy").write_bytes(b"")
@@ -322,6 +346,62 @@ def test_interrupt_leaves_nothing_behind(run, folder, monkeypatch):
     assert files() == before
 
 
+SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.usefixtures("bad_files")
+def test_signal_to_end_leaves_nothing_behind(run, folder, monkeypatch, number):
+    def end():
+        signal.raise_signal(number)
+
+    halfway(monkeypatch, end)
+    before = files()
+    with pytest.raises(SystemExit) as exited:
+        run("apply", "in.npy", "out.npy", "--shape", "9,3")
+    assert exited.value.code == 128 + number
+    assert (folder / "out.npy").read_bytes() == OLD
+    assert files() == before
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+@pytest.mark.usefixtures("bad_files")
+def test_second_signal_does_not_cut_the_removal_short(run, monkeypatch):
+    unlink = Path.unlink
+
+    def unlink_late(path, **options):
+        signal.raise_signal(signal.SIGTERM)
+        unlink(path, **options)
+
+    monkeypatch.setattr(Path, "unlink", unlink_late)
+    halfway(monkeypatch, lambda: signal.raise_signal(signal.SIGTERM))
+    before = files()
+    with pytest.raises(SystemExit):
+        run("apply", "in.npy", "out.npy", "--shape", "9,3")
+    assert files() == before
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_handled_signals_stay_so(run, monkeypatch, number):
+    """As those that nohup has the process ignore."""
+    np.save("in.npy", np.arange(3.0))
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        halfway(monkeypatch, lambda: signal.raise_signal(number))
+        succeed(run, "in.npy", "out.npy", "--shape", "9,3")
+        assert signal.getsignal(number) == signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+
+
+def test_apply_in_another_thread(folder):
+    np.save("in.npy", np.arange(3.0))
+    thread = threading.Thread(target=_apply.apply, args=("in.npy", "out.npy", (9, 3)))
+    thread.start()
+    thread.join()
+    assert np.load(folder / "out.npy").shape == (9, 3)
+
+
 def halfway(monkeypatch, act):
     """Have `act` called at the fourth of nine pieces."""
     monkeypatch.setattr(_apply, "PIECE", 24)
@@ -376,9 +456,24 @@ def test_file_beyond_the_limit(folder):
     code = "import resource, sys; from bcast.__main__ import main; "
     code += "resource.setrlimit(resource.RLIMIT_FSIZE, (10**5, 10**5)); sys.exit(main(sys.argv[1:]))"
     done = python("-c", code, "apply", "in.npy", "out.npy", "--shape", "10000,3")
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", "bcast: error: out.npy: File too large\n")
+    message = "bcast: error: out.npy: File too large (240000 bytes)\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
     assert (folder / "out.npy").read_bytes() == OLD
     assert files() == before
+
+
+@pytest.mark.usefixtures("bad_files")
+def test_file_beyond_what_a_file_system_can_address(run, folder, monkeypatch):
+    open_memmap = np.lib.format.open_memmap
+
+    def stand_in(path, mode, **options):
+        if mode == "w+":
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return open_memmap(path, mode, **options)
+
+    monkeypatch.setattr(np.lib.format, "open_memmap", stand_in)
+    message = f"out.npy: {os.strerror(errno.EFBIG)} (96 bytes)\n"
+    check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "4,3"], message)
 
 
 @pytest.mark.parametrize(("target", "shape"), [("3", (3,)), ("4,3", (4, 3))], ids=["same_size", "larger"])
@@ -452,6 +547,13 @@ def test_only_regular_files_are_replaced(run):
     assert files() == ["in.npy", "out.npy"]
 
 
+@posix
+@pytest.mark.usefixtures("bad_files")
+def test_pipes_are_not_read(run, folder):
+    os.mkfifo("pipe.npy")
+    check_refused(run, folder, ["apply", "pipe.npy", "out.npy", "--shape", "3"], NOT_REGULAR + "pipe.npy")
+
+
 # The progress bar.
 
 
@@ -484,6 +586,12 @@ def test_no_progress_bar_without_tqdm(run, large, monkeypatch):
     status, _, err = run(*large)
     assert (status, err) == (0, "")
     assert np.load("out.npy").shape == (12, 1000)
+
+
+def test_no_progress_bar_without_stderr(run, large, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    status, _, _ = run(*large)
+    assert status == 0
 
 
 # The other commands.
@@ -532,11 +640,12 @@ def test_bench(run, tables):
     assert tables == [{"seconds": 20.0}, {"seconds": 2.5}]
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
+@pytest.mark.parametrize("seconds", ["0", "0.99", "-1", "-1e-3", "nan", "inf", "soon"])
 def test_bench_refuses_seconds(run, tables, seconds):
-    status, out, err = run("bench", f"--seconds={seconds}")
+    status, out, err = run("bench", "--seconds", seconds)
     assert (status, out) == (2, "")
-    assert err == f"bcast: error: argument --seconds: expected a number of seconds above 0, got '{seconds}'\n"
+    message = f"argument --seconds: expected a finite number of seconds, at least 1, got '{seconds}'"
+    assert err == f"bcast: error: {message}\n"
     assert tables == []
 
 
@@ -588,6 +697,51 @@ def test_process(folder):
     assert done.stderr.count("\n") == 1
 
 
+COMMANDS = {
+    "apply": ["apply", "in.npy", "out.npy", "--shape", "2,3"],
+    "check": [],
+    "help": ["--help"],
+    "version": ["--version"],
+}
+
+
+@posix
+@pytest.mark.parametrize("options", [[], ["-u"]], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_closed_pipe(arguments, options):
+    np.save("in.npy", np.arange(3.0))
+    end, pipe = os.pipe()
+    os.close(end)
+    try:
+        assert status_and_stderr(*options, "-m", "bcast", *arguments, stdout=pipe) == (141, "")
+    finally:
+        os.close(pipe)
+
+
+full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+
+
+@full
+@pytest.mark.parametrize("options", [[], ["-u"]], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_full_stdout(arguments, options):
+    np.save("in.npy", np.arange(3.0))
+    message = f"bcast: error: standard output: {os.strerror(errno.ENOSPC)}\n"
+    with Path("/dev/full").open("w") as device:
+        assert status_and_stderr(*options, "-m", "bcast", *arguments, stdout=device) == (2, message)
+
+
+@full
+def test_full_stderr():
+    with Path("/dev/full").open("w") as device:
+        assert python("-m", "bcast", "apply", stderr=device).returncode == 2
+
+
+def status_and_stderr(*arguments, **options):
+    done = python(*arguments, **options)
+    return done.returncode, done.stderr
+
+
 def test_imports_are_lazy():
     code = "import sys, bcast.__main__ as m; m.main(['bench', '--seconds', 'x']); "
     code += "print(sorted(n for n in sys.modules if n in ('tqdm', 'bcast._apply', 'bcast._bench', 'bcast._examples')))"
@@ -596,7 +750,7 @@ def test_imports_are_lazy():
 
 
 def test_bench_for_real():
-    done = python("-m", "bcast", "bench", "--seconds", "0.5")
+    done = python("-m", "bcast", "bench", "--seconds", "1")
     assert done.returncode == 0, done.stderr
     assert f"bcast {bcast.__version__}" in done.stdout
     assert np.__version__ in done.stdout

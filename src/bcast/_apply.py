@@ -29,6 +29,7 @@ from bcast._ops import materialise
 __all__ = ["PIECE", "PROGRESS", "Written", "apply", "pieces"]
 
 PIECE = 32 * 2**20  # bytes of output: far beyond what a call costs, far below what a machine has
+MAX_BYTES = sys.maxsize // 2  # of output: far above any disk, and adding the header's size overflows nothing
 PROGRESS = 100_000_000  # bytes of output: below, a progress bar would be gone before it is read
 
 Index = tuple[Any, ...]  # of slices
@@ -117,13 +118,13 @@ def pieces(alignment: Alignment, itemsize: int) -> Iterator[tuple[Index, Index]]
 
 def _write(path: Path, data: NDArray[Any], alignment: Alignment, nbytes: int) -> None:
     """Write the output to `path` through a map of it; the map is gone on return."""
-    if nbytes > sys.maxsize:
-        raise ValueError(f"`shape` expected an output of at most {sys.maxsize} bytes, got one of {nbytes}")
+    if nbytes > MAX_BYTES:
+        raise ValueError(f"`shape` expected an output of at most {MAX_BYTES} bytes, got one of {nbytes}")
     try:
         with _quiet():
             mapped = npy.open_memmap(path, mode="w+", dtype=data.dtype, shape=alignment.shape)
-    except (OSError, OverflowError) as error:
-        if isinstance(error, OSError) and error.errno not in (errno.EFBIG, errno.EINVAL):
+    except OSError as error:
+        if error.errno not in (errno.EFBIG, errno.EINVAL):
             raise
         raise OSError(errno.EFBIG, f"{os.strerror(errno.EFBIG)} ({nbytes} bytes)") from error
     _reserve(path, mapped.offset + nbytes)
@@ -198,7 +199,7 @@ def _reserve(path: Path, size: int) -> None:
 def _progress(total: int) -> Iterator[Callable[[int], object]]:
     """Show a progress bar, where there is time to see it and tqdm to draw it; give the function that advances it."""
     tqdm = None
-    if total >= PROGRESS:
+    if total >= PROGRESS and sys.stderr is not None:
         with suppress(ImportError):
             tqdm = importlib.import_module("tqdm").tqdm
     if tqdm is None:

@@ -133,8 +133,9 @@ cdef _replicate_strided(data, tuple shape, tuple source, out):
         outermost += 1
     if source[outermost:] == shape[outermost:]:     # one block, which the outermost axes repeat
         first = (0,) * outermost + (...,)
-        _assign(_plain(out)[first], data[first], source[outermost:])
-        _replicate_first(_bytes(out), out[first].nbytes)
+        block = _plain(out)[first]
+        _assign(block, data[first], source[outermost:])
+        _replicate_first(_bytes(out), block.nbytes)
     else:
         # A stride of 0 repeats already: such an axis is as good as one of length 1.
         once = data[tuple([slice(1) if stride == 0 else slice(None) for stride in data.strides])]

@@ -4,6 +4,7 @@ A stray access kills the process, which is failure enough; a stray write inside 
 """
 
 import ctypes
+import math
 import mmap
 import sys
 
@@ -45,17 +46,16 @@ def random_shapes(rng, itemsize):
     rank = rng.integers(1, 8)
     while True:
         weights = 1 / np.array(LENGTHS) ** rng.uniform(0, 1.5)
-        shape = rng.choice(LENGTHS, rank, p=weights / weights.sum())
-        if shape.prod() * itemsize <= ROOM:
+        shape = tuple(rng.choice(LENGTHS, rank, p=weights / weights.sum()).tolist())
+        if math.prod(shape) * itemsize <= ROOM:
             break
-    source = np.where(rng.random(rank) < 0.5, 1, shape)
-    return tuple(source.tolist()), tuple(shape.tolist())
+    return tuple(np.where(rng.random(rank) < 0.5, 1, shape).tolist()), shape
 
 
 def check(rooms, itemsize, source, shape):
     data_room, out_room, flush = rooms
     dtype = np.dtype((np.void, itemsize))
-    data_bytes, out_bytes = (int(np.prod(lengths)) * itemsize for lengths in (source, shape))
+    data_bytes, out_bytes = (math.prod(lengths) * itemsize for lengths in (source, shape))
     data = flush(data_room, data_bytes).view(dtype).reshape(source)
     out = flush(out_room, out_bytes).view(dtype).reshape(shape)
     out_room[:] = PAINT

@@ -18,6 +18,8 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
+from bcast._alignment cimport Alignment
+
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
 
@@ -74,7 +76,7 @@ cdef _Bytes _bytes(cnp.ndarray array):
     return exporter
 
 
-def replicate(cnp.ndarray data not None, alignment, cnp.ndarray out not None):
+def replicate(cnp.ndarray data not None, Alignment alignment not None, cnp.ndarray out not None):
     """Copy `data` along `alignment` into `out` and return `out`.
 
     Parameters
@@ -92,7 +94,7 @@ def replicate(cnp.ndarray data not None, alignment, cnp.ndarray out not None):
     ndarray
         `out` itself.
     """
-    shape, source = alignment.shape, alignment.source
+    cdef tuple shape = alignment.shape, source = alignment.source
     if cnp.PyArray_NBYTES(out) == 0:
         return out
     if PyDataType_REFCHK(cnp.PyArray_DESCR(out)) or not cnp.PyArray_IS_C_CONTIGUOUS(out):

@@ -1,0 +1,3 @@
+cdef class Alignment:
+    cdef readonly tuple shape
+    cdef readonly tuple source

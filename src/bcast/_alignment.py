@@ -257,7 +257,7 @@ def shape_argument(name: str, value: Any) -> Shape:
     ValueError
         If a length is negative, there are more than 64 axes, or more elements than an index can count.
     """
-    shape = value if type(value) is tuple and _all_plain(value) else _integers(name, value)
+    shape = _integers(name, value)
     countable = _is_countable(shape)
     if not countable and min(shape) < 0:
         raise ValueError(f"`{name}` expected lengths of 0 or more, got {_show(value)}")
@@ -286,8 +286,8 @@ def _is_countable(shape: Shape) -> bool:
 
 
 @cython.cfunc
-def _all_plain(items: tuple[Any, ...]) -> bool:
-    """Tell whether all items are Python ints, as nearly always: the quick way past `_integers`."""
+def _all_plain(items: Sequence[Any]) -> bool:
+    """Tell whether all items are Python ints, as nearly always."""
     for item in items:  # noqa: SIM110 (compiled, the loop takes a third of the generator's time)
         if type(item) is not int:
             return False
@@ -297,6 +297,8 @@ def _all_plain(items: tuple[Any, ...]) -> bool:
 @cython.cfunc
 def _integers(name: str, value: Any, unordered: bool = False) -> Shape:
     """Check that `value` is a 1-D sequence of integers (a set too, where order says nothing); return Python ints."""
+    if (type(value) is tuple or type(value) is list) and _all_plain(value):
+        return tuple(value)
     if hasattr(value, "__array__"):  # the arrays of any library
         array = np.asarray(value)
         if array.ndim == 1 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):

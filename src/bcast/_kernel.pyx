@@ -298,7 +298,7 @@ cdef inline void _repeat_sized(
     unsigned char *out, const unsigned char *out_end,
 ) noexcept nogil:
     """`_repeat` where the item size is a constant that divides a vector's."""
-    if k * size < VECTOR:
+    if k * size <= VECTOR:
         _put_short(n, k, size, data, out, out_end)
     else:
         _put_vectors(n, k, size, data, out)
@@ -308,7 +308,7 @@ cdef inline void _put_short(
     Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data,
     unsigned char *out, const unsigned char *out_end,
 ) noexcept nogil:
-    """`_repeat` where a run is shorter than a vector: one store each, over the end of the run."""
+    """`_repeat` where a run is no longer than a vector: one store each, over the end of the run."""
     cdef Py_ssize_t run = k * size
     cdef Py_ssize_t reach = VECTOR // 2 if run <= VECTOR // 2 else VECTOR
     cdef Py_ssize_t roomy = _roomy(n, run, reach, out_end - out)
@@ -330,10 +330,16 @@ cdef inline void _put_short(
 cdef inline void _put_vectors(
     Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data, unsigned char *out,
 ) noexcept nogil:
-    """`_repeat` where a run takes a vector or more: the last one is laid back to end with the run, still in phase."""
+    """`_repeat` where a run takes more than a vector: the last one is laid back to end with the run, still in phase."""
     cdef Py_ssize_t run = k * size
     cdef Py_ssize_t i, j
     cdef Vector vector
+    if run <= 2 * VECTOR:
+        for i in range(n):
+            vector = _splatted(data + i * size, size)
+            memcpy(out + i * run, &vector, VECTOR)
+            memcpy(out + (i + 1) * run - VECTOR, &vector, VECTOR)
+        return
     for i in range(n):
         if size == 1 and run >= LONG_RUN:
             memset(out, data[i], run)

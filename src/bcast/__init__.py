@@ -2,6 +2,7 @@
 
 from bcast._numpy import broadcast_arrays, broadcast_shapes, broadcast_to
 from bcast._ops import broadcast, broadcast_like, infer_shape
+from bcast._threads import get_num_threads, set_num_threads
 
 __version__ = "0.1.0"
 
@@ -11,5 +12,7 @@ __all__ = [
     "broadcast_like",
     "broadcast_shapes",
     "broadcast_to",
+    "get_num_threads",
     "infer_shape",
+    "set_num_threads",
 ]

@@ -1,0 +1,1 @@
+cdef int thread_count() noexcept nogil

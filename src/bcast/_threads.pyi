@@ -1,0 +1,6 @@
+from typing import SupportsIndex
+
+OPENMP: bool
+
+def set_num_threads(n: SupportsIndex) -> None: ...
+def get_num_threads() -> int: ...

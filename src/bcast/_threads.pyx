@@ -1,0 +1,176 @@
+"""How many threads a call may use: built with OpenMP or without, forked or not, main thread or another, as was set.
+
+The smallest of all limits holds. OpenMP's own, of the calling thread, is asked anew each time, so that what
+OMP_NUM_THREADS, `omp_set_num_threads` and threadpoolctl say binds.
+"""
+
+import operator
+import os
+import sys
+import threading
+import warnings
+from typing import SupportsIndex
+
+cdef extern from *:
+    """
+    #ifdef _OPENMP
+        #include <omp.h>
+        #define BCAST_OPENMP 1
+    #else
+        #define omp_get_max_threads() 1
+        #define BCAST_OPENMP 0
+    #endif
+
+    #ifdef _MSC_VER
+        #define BCAST_THREAD_LOCAL __declspec(thread)
+    #else
+        #define BCAST_THREAD_LOCAL _Thread_local
+    #endif
+
+    /* What set_num_threads said in this thread; 0: nothing. */
+    static BCAST_THREAD_LOCAL int bcast_own_limit = 0;
+
+    /* In a child OpenMP may wait for workers that only the parent has. Forks are seen by pthread_atfork, as there are
+       programs that fork without telling Python. */
+    static int bcast_forked = 0;
+    #if BCAST_OPENMP && !defined(_WIN32)
+        #include <pthread.h>
+        static void bcast_note_fork(void) { bcast_forked = 1; }
+        static int bcast_watch_forks(void) { return pthread_atfork(NULL, NULL, bcast_note_fork); }
+    #else
+        static int bcast_watch_forks(void) { return 0; }
+    #endif
+    """
+    bint BCAST_OPENMP
+    int own_limit "bcast_own_limit"
+    bint forked "bcast_forked"
+    int watch_forks "bcast_watch_forks"() nogil
+    int omp_get_max_threads() nogil
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() nogil
+
+cdef enum:
+    MOST = 0x7fffffff
+    FORKED_WITHOUT_EXEC = 0x40      # among the flags of a process, on Linux
+
+cdef unsigned long main_thread
+cdef int main_limit
+
+OPENMP = bool(BCAST_OPENMP)
+
+
+def set_num_threads(n: SupportsIndex) -> None:
+    """Limit the threads that calls from the calling thread may use.
+
+    Until it is called, the main thread uses all that OpenMP gives, or as many as the environment variable
+    BCAST_NUM_THREADS said when bcast was imported, and any other thread one.
+
+    Parameters
+    ----------
+    n : int
+        The limit, 1 or more. It holds for the calling thread alone, until the next call.
+
+    Raises
+    ------
+    TypeError
+        If `n` is no integer.
+    ValueError
+        If `n` is less than 1.
+
+    See Also
+    --------
+    get_num_threads : What comes of it.
+
+    Notes
+    -----
+    A call never uses more threads than OpenMP gives the calling thread at that moment: OMP_NUM_THREADS, or else the
+    number of CPUs; threadpoolctl limits that, too. Outputs below a few hundred kilobytes are written by one thread.
+
+    A forked process works on one thread, as OpenMP's workers stay with its parent and GCC's OpenMP would wait for them.
+    Where bcast is first imported after the fork, that is only the default.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> bcast.set_num_threads(1)
+    >>> bcast.get_num_threads()
+    1
+    """
+    global own_limit
+    try:
+        if isinstance(n, bool):
+            raise TypeError
+        number = operator.index(n)
+    except TypeError:
+        raise TypeError(f"`n` expected an integer, got {n!r}") from None
+    if number < 1:
+        raise ValueError(f"`n` expected a number of threads of at least 1, got {number}")
+    own_limit = min(number, MOST)
+
+
+def get_num_threads() -> int:
+    """Return how many threads a call from the calling thread may use.
+
+    Returns
+    -------
+    int
+        1 or more; always 1 where bcast was built without OpenMP.
+
+    See Also
+    --------
+    set_num_threads : Limit them, with the rules.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> bcast.get_num_threads() >= 1
+    True
+    """
+    return thread_count()
+
+
+cdef int thread_count() noexcept nogil:
+    """How many threads the call may use that the calling thread makes."""
+    cdef int limit
+    if forked:
+        return 1
+    limit = own_limit
+    if limit == 0:
+        limit = main_limit if PyThread_get_thread_ident() == main_thread else 1
+    return max(1, min(limit, omp_get_max_threads()))
+
+
+def _default_limit() -> int:
+    """Return the main thread's limit, until it sets its own."""
+    setting = os.environ.get("BCAST_NUM_THREADS", "").strip()
+    try:
+        limit = int(setting) if setting else MOST
+    except ValueError:
+        limit = 0
+    if limit < 1:
+        warnings.warn(
+            f"`BCAST_NUM_THREADS` expected an integer of at least 1, got {setting!r}; it is ignored",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        limit = MOST
+    return 1 if _is_forked() else min(limit, MOST)
+
+
+def _is_forked() -> bool:
+    """Tell whether this process was forked and has run no other program since, as far as the system says."""
+    if sys.platform != "linux":
+        return False
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            flags = int(file.read().rpartition(b")")[2].split()[6])
+    except (OSError, ValueError, IndexError):
+        return False
+    return bool(flags & FORKED_WITHOUT_EXEC)
+
+
+main_thread = threading.main_thread().ident
+main_limit = _default_limit()
+if watch_forks():
+    raise MemoryError

@@ -69,7 +69,11 @@ def set_num_threads(n: SupportsIndex) -> None:
     Parameters
     ----------
     n : int
-        The limit, 1 or more. It holds for the calling thread alone, until the next call.
+        The limit, 1 or more. It holds for the calling thread alone, until it sets another.
+
+    Returns
+    -------
+    None
 
     Raises
     ------
@@ -85,17 +89,20 @@ def set_num_threads(n: SupportsIndex) -> None:
     Notes
     -----
     A call never uses more threads than OpenMP gives the calling thread at that moment: OMP_NUM_THREADS, or else the
-    number of CPUs; threadpoolctl limits that, too. Outputs below a few hundred kilobytes are written by one thread.
+    number of CPUs; threadpoolctl limits that, too. Small outputs are written by one thread whatever is set.
 
-    A forked process works on one thread, as OpenMP's workers stay with its parent and GCC's OpenMP would wait for them.
-    Where bcast is first imported after the fork, that is only the default.
+    A forked process works on one thread: OpenMP's workers stay with the parent, and GCC's OpenMP would wait for them
+    for ever. Where bcast is first imported after the fork this is only the default; more are safe there if nothing in
+    the parent has used OpenMP before, torch for one.
 
     Examples
     --------
     >>> import bcast
+    >>> before = bcast.get_num_threads()
     >>> bcast.set_num_threads(1)
     >>> bcast.get_num_threads()
     1
+    >>> bcast.set_num_threads(before)
     """
     global own_limit
     try:
@@ -152,7 +159,6 @@ def _default_limit() -> int:
         warnings.warn(
             f"`BCAST_NUM_THREADS` expected an integer of at least 1, got {setting!r}; it is ignored",
             RuntimeWarning,
-            stacklevel=2,
         )
         limit = MOST
     return 1 if _is_forked() else min(limit, MOST)

@@ -12,6 +12,7 @@ from setuptools.errors import CompileError, LinkError
 
 # Some distributions' Python asks for -O2, under which GCC leaves the kernel's loops unvectorised.
 OPTIMISE = [] if sys.platform == "win32" else ["-O3"]
+HEADERS = [str(path) for path in Path("src/bcast").glob("*.h")]
 WITH_OPENMP = {"bcast._kernel", "bcast._threads"}
 PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
 
@@ -67,13 +68,14 @@ def extension(source: str) -> Extension:
     return Extension(
         f"bcast.{source.partition('.')[0]}",
         [f"src/bcast/{source}"],
-        include_dirs=[np.get_include()],
+        include_dirs=[np.get_include(), "src/bcast"],
+        depends=HEADERS,
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
         extra_compile_args=OPTIMISE,
     )
 
 
-EXTENSIONS = ["_alignment.py", "_threads.pyx", "_kernel.pyx", "_memory.pyx", "_ops.py", "_numpy.py"]
+EXTENSIONS = ["_alignment.py", "_threads.pyx", "_plan.pyx", "_kernel.pyx", "_memory.pyx", "_ops.py", "_numpy.py"]
 
 setup(
     ext_modules=cythonize(

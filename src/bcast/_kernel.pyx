@@ -1,59 +1,63 @@
 # cython: cdivision=True
 """`replicate`: copy an array along an alignment, as bytes.
 
-The alignment's axes are merged into pairs of a copied and a repeated axis, outermost first. `_fill` walks them by
-blocked strides: each block is written once and then replicated. Where blocks are too short to be worth a visit each,
-`_stage` widens many of them at a time instead, one pair after the other. Both end in `_repeat`, the one leaf.
+`_plan.pyx` turns the alignment into pairs of a copied and a repeated axis, outermost first. `_put_blocks` walks them by
+blocked strides: each block is written once and then replicated. Short blocks innermost are written by the leaves of
+`_leaf.h`. Outputs too large for any cache are put together piece by piece in a scratch and streamed from there
+(`_stream_blocks`). Threads get parts of the output of equal length, which may begin and end anywhere (`_put_part`).
 
-The output is written from front to back, so that a store may run over what comes next; it never passes the end of the
-output (`Plan.out_end`), and no load passes the end of the data (`Plan.data_end`).
+Everything is written from front to back, so that a store may run over what comes next; it never passes `out_end`, where
+this thread's part ends, and no load passes the end of the data (`Plan.data_end`).
 """
 
 cimport cython
 cimport numpy as cnp
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdint cimport uint16_t, uint32_t, uint64_t, uintptr_t
+from cython.parallel cimport prange
+from libc.stdint cimport uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 import numpy as np
 
 from bcast._alignment cimport Alignment
+from bcast._plan cimport PARTS, STRETCH, WIDEST, Pair, Plan, Program, make_plan
+from bcast._threads cimport thread_count
 
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
 
+cdef extern from "_stream.h":
+    void bcast_stream(uint8_t *out, const uint8_t *data, size_t size) noexcept nogil
+    void bcast_streamed() noexcept nogil
+    bint bcast_touched(const uint8_t *out, size_t size) noexcept nogil
+
 cnp.import_array()
 
 cdef enum:
-    MAX_PAIRS = 33      # 64 axes that alternate, and the run of items innermost
-    SHORT = 512         # bytes; blocks below it are widened in stages
-    SCRATCH = 16384     # bytes; what one stage hands to the next stays in the first-level cache
-    BLOCK = 131072      # bytes; a block replicated from itself stays in half of a small second-level cache
-    LONG_RUN = 512      # bytes; from here on a run is replicated from its own beginning
-    VECTOR = 16         # bytes of one load or store
-    SCRATCH_BYTES = 2 * SCRATCH + VECTOR
+    SHORT_ROW = 17      # bytes; items below are shuffled
+    LONG_RUN = 2048     # bytes; from here on a run is replicated from its own beginning
+    DOUBLED = 16384     # bytes; doubling a block ends here, where it is still in a first-level cache
+    BLOCK = 131072      # bytes; what is longer is not read back from a second-level cache, but written anew from the data
+    PIECE = 32768       # bytes; what is gathered in cache to be streamed past it
     SMALL = 65536       # bytes; below, views and giving the GIL away and back show (benchmarks/bench_gil.py)
 
-
-cdef struct Vector:
-    uint64_t low
-    uint64_t high
+cdef Py_ssize_t SHARE = 256 << 10   # bytes; a thread that would write less costs more than it saves
+cdef Py_ssize_t STREAMED = 32 << 20     # bytes; below, some cache may hold the output for its reader
 
 
-cdef struct Pair:
-    Py_ssize_t copied       # how many blocks there are in the data,
-    Py_ssize_t repeated     # how many times each of them stands in the output,
-    Py_ssize_t data_bytes   # and their sizes in the two
-    Py_ssize_t out_bytes
+def set_limits(share=256 << 10, streamed=32 << 20):
+    """Set from how many bytes on threads share the work and outputs are streamed: for tests of small arrays.
 
-
-cdef struct Plan:
-    int last
-    Pair[MAX_PAIRS] pairs
-    const unsigned char *data_end
-    unsigned char *out_end
-    unsigned char *scratch      # of SCRATCH_BYTES where there are stages
+    Parameters
+    ----------
+    share : int, optional
+        What a thread writes at least.
+    streamed : int, optional
+        The smallest output that is streamed.
+    """
+    global SHARE, STREAMED
+    SHARE, STREAMED = share, streamed
 
 
 @cython.final
@@ -108,22 +112,15 @@ def replicate(cnp.ndarray data not None, Alignment alignment not None, cnp.ndarr
 
 cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.ndarray out) except -1:
     cdef Plan plan
+    cdef Py_ssize_t size = cnp.PyArray_NBYTES(out)
+    cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
     if _overlap(data, out):
         data = _plain(data).copy()
-    _make_plan(&plan, shape, source, data, out)
-    if plan.last and plan.pairs[plan.last - 1].out_bytes < SHORT:
-        plan.scratch = <unsigned char *> malloc(SCRATCH_BYTES)
-        if plan.scratch == NULL:
-            raise MemoryError
+    make_plan(&plan, shape, source, data, out)
+    if size < SMALL and size < SHARE and size < STREAMED:
+        _put_blocks(&plan, 0, plan.pairs[0].copied, <const uint8_t *> cnp.PyArray_DATA(data), begin, begin + size)
     else:
-        plan.scratch = NULL
-    try:
-        if cnp.PyArray_NBYTES(out) < SMALL:
-            _fill(&plan, 0, <const unsigned char *> cnp.PyArray_DATA(data), <unsigned char *> cnp.PyArray_DATA(out))
-        else:
-            _fill_without_gil(&plan, _bytes(data), _bytes(out))
-    finally:
-        free(plan.scratch)
+        _put_large(&plan, _bytes(data), _bytes(out), <int> max(1, min(thread_count(), size // SHARE)))
     return 0
 
 
@@ -168,267 +165,285 @@ cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
     return a_start < b_start + cnp.PyArray_NBYTES(b) and b_start < a_start + cnp.PyArray_NBYTES(a)
 
 
-cdef int _make_plan(Plan *plan, tuple shape, tuple source, cnp.ndarray data, cnp.ndarray out) except -1:
-    """Merge neighbouring axes that are both copied or both repeated."""
-    cdef Py_ssize_t length, item_run = cnp.PyArray_ITEMSIZE(out)
-    cdef Pair *pair = &plan.pairs[0]
-    cdef int i
-    pair.copied = pair.repeated = 1
-    plan.last = 0
-    for i in range(len(shape)):
-        length = shape[i]
-        if <Py_ssize_t> source[i] == 1:     # also where the output's length is 1, which changes nothing
-            pair.repeated *= length
-        else:
-            if pair.repeated != 1:
-                plan.last += 1
-                pair += 1
-                pair.copied = pair.repeated = 1
-            pair.copied *= length
-    if pair.repeated == 1:      # the innermost axes are copied: a run of items is one long item
-        item_run *= pair.copied
-        pair.copied = 1
-        if plan.last:
-            plan.last -= 1
-    plan.pairs[plan.last].data_bytes = plan.pairs[plan.last].out_bytes = item_run
-    for i in range(plan.last, 0, -1):
-        pair = &plan.pairs[i]
-        plan.pairs[i - 1].data_bytes = pair.copied * pair.data_bytes
-        plan.pairs[i - 1].out_bytes = pair.copied * pair.repeated * pair.out_bytes
-    pair = &plan.pairs[0]
-    if (
-        pair.copied * pair.data_bytes != cnp.PyArray_NBYTES(data)
-        or pair.copied * pair.repeated * pair.out_bytes != cnp.PyArray_NBYTES(out)
-    ):      # what the user's own conversion of an argument to integers can do
-        raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
-    plan.data_end = <const unsigned char *> cnp.PyArray_DATA(data) + cnp.PyArray_NBYTES(data)
-    plan.out_end = <unsigned char *> cnp.PyArray_DATA(out) + cnp.PyArray_NBYTES(out)
-    return 0
-
-
 @cython.boundscheck(False)      # index 0 of buffers that are not empty
 @cython.wraparound(False)
-cdef int _fill_without_gil(Plan *plan, const unsigned char[::1] data, unsigned char[::1] out) except -1:
-    """Fill a large output: the views hold both buffers while other threads may run."""
+cdef int _put_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads) except -1:
+    """Fill a large output on several threads; the views hold both buffers while the GIL is given away."""
+    cdef uint8_t *scratch = NULL
+    cdef Py_ssize_t size = out.shape[0]
+    cdef int i
+    if size >= STREAMED and bcast_touched(&out[0], size):
+        scratch = <uint8_t *> malloc(threads * (PIECE + WIDEST))    # without it, there is no streaming
     with nogil:
-        _fill(plan, 0, &data[0], &out[0])
+        if threads == 1:
+            _put_share(plan, 0, 1, &data[0], &out[0], size, scratch)
+        else:
+            for i in prange(threads, num_threads=threads, schedule="static"):
+                _put_share(plan, i, threads, &data[0], &out[0], size, scratch)
+        free(scratch)
     return 0
 
 
 @cython.boundscheck(False)
 @cython.wraparound(False)
-cdef int _replicate_first(unsigned char[::1] out, Py_ssize_t block) except -1:
+cdef int _replicate_first(uint8_t[::1] out, Py_ssize_t block) except -1:
     """Replicate the first `block` bytes of an output over all of it."""
     with nogil:
         _tile(&out[0], block, out.shape[0])
     return 0
 
 
-cdef void _fill(Plan *plan, int level, const unsigned char *data, unsigned char *out) noexcept nogil:
-    """Write all blocks of the pair at `level`, each as many times as it is repeated."""
+cdef void _put_share(
+    const Plan *plan, int i, int threads, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch,
+) noexcept nogil:
+    """Write the share of thread `i`."""
+    cdef Py_ssize_t begin = _cut(i, threads, out, size)
+    cdef Py_ssize_t end = _cut(i + 1, threads, out, size)
+    if scratch != NULL:
+        scratch += i * (PIECE + WIDEST)
+    _put_part(plan, 0, begin, end, data, out, out + end, scratch)
+    if scratch != NULL:
+        bcast_streamed()
+
+
+cdef inline Py_ssize_t _cut(int i, int threads, const uint8_t *out, Py_ssize_t size) noexcept nogil:
+    """Where share `i` begins: at a page of its own, so that no two threads fetch or write the same one."""
+    cdef Py_ssize_t at
+    if i == 0 or i == threads:
+        return size if i else 0
+    at = size // threads * i
+    return min(size, at + <Py_ssize_t> (-<uintptr_t> (out + at) & 4095))
+
+
+cdef void _put_part(
+    const Plan *plan, int level, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+    uint8_t *scratch,
+) noexcept nogil:
+    """Write the bytes from `begin` to `end` of what the pair at `level` makes of `data`."""
     cdef const Pair *pair = &plan.pairs[level]
-    cdef Py_ssize_t _i, _j
-    if level == plan.last:
-        _repeat(pair.copied, pair.repeated, pair.out_bytes, data, plan.data_end, out, plan.out_end)
-    elif pair.out_bytes < SHORT:
-        _stage(plan, level, pair.copied, data, out, plan.out_end, plan.scratch)
+    cdef Py_ssize_t run = pair.repeated * pair.out_bytes
+    cdef Py_ssize_t n, inside, size
+    cdef const uint8_t *block
+    while begin < end:
+        block = data + begin // run * pair.data_bytes
+        inside = begin % run
+        if inside == 0 and end - begin >= run:      # whole runs
+            n = (end - begin) // run
+            size = n * run
+            if scratch == NULL:
+                _put_blocks(plan, level, n, block, out + begin, out_end)
+            else:
+                _stream_blocks(plan, level, n, block, out + begin, scratch)
+        else:
+            size = min(run - inside, end - begin)
+            inside %= pair.out_bytes
+            if inside == 0 and size >= pair.out_bytes:      # whole blocks of a run
+                n = size // pair.out_bytes
+                size = n * pair.out_bytes
+                if scratch == NULL:
+                    _put_block(plan, level, n, block, out + begin, out_end)
+                else:
+                    _stream_block(plan, level, n, block, out + begin, scratch)
+            else:       # a part of a block
+                size = min(pair.out_bytes - inside, size)
+                if level == plan.last:
+                    memcpy(out + begin, block + inside, size)
+                else:
+                    _put_part(plan, level + 1, inside, inside + size, block, out + begin - inside, out_end, scratch)
+        begin += size
+
+
+cdef void _put_blocks(
+    const Plan *plan, int level, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+) noexcept nogil:
+    """Write `n` blocks of the pair at `level`, each as many times as it is repeated."""
+    cdef const Pair *pair = &plan.pairs[level]
+    cdef Py_ssize_t run = pair.repeated * pair.out_bytes
+    cdef Py_ssize_t _i
+    if level == plan.programmed and plan.stretch_times == pair.repeated:
+        _put_stretches(plan, n, data, out, out_end)
+    elif level == plan.last and SHORT_ROW <= pair.out_bytes <= PARTS * plan.leaf.vector and run < LONG_RUN:
+        _put_rows(plan, n, data, out, out_end)
     else:
-        for _i in range(pair.copied):
-            if pair.out_bytes <= BLOCK:
-                _fill(plan, level + 1, data, out)
-                _tile(out, pair.out_bytes, pair.repeated * pair.out_bytes)
-                out += pair.repeated * pair.out_bytes
-            else:   # too long to be read back from a cache: the data itself is nearer
-                for _j in range(pair.repeated):
-                    _fill(plan, level + 1, data, out)
-                    out += pair.out_bytes
+        for _i in range(n):
+            _put_block(plan, level, pair.repeated, data, out, out_end)
             data += pair.data_bytes
+            out += run
 
 
-cdef void _stage(
-    Plan *plan, int level, Py_ssize_t count, const unsigned char *data, unsigned char *out, unsigned char *out_end,
-    unsigned char *scratch,
+cdef void _put_block(
+    const Plan *plan, int level, Py_ssize_t times, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
-    """Widen `count` blocks: through all the pairs inside into the scratch, and from there into the output."""
+    """Write a block of the pair at `level` as many `times`."""
     cdef const Pair *pair = &plan.pairs[level]
-    cdef const Pair *inner = &plan.pairs[level + 1]
-    cdef unsigned char *scratch_end = plan.scratch + SCRATCH_BYTES
-    cdef unsigned char *rest
-    cdef Py_ssize_t most = SCRATCH // pair.out_bytes
-    cdef Py_ssize_t n
-    while count:
-        n = min(count, most)
-        if level + 1 == plan.last:
-            _repeat(n * inner.copied, inner.repeated, inner.out_bytes, data, plan.data_end, scratch, scratch_end)
-        else:
-            # What the pairs inside hand on is at most half as long each time, so the rest of the scratch is enough.
-            rest = scratch + n * pair.out_bytes
-            _stage(plan, level + 1, n * inner.copied, data, scratch, rest, rest)
-        _repeat(n, pair.repeated, pair.out_bytes, scratch, scratch_end, out, out_end)
-        count -= n
-        data += n * pair.data_bytes
-        out += n * pair.repeated * pair.out_bytes
-
-
-cdef void _repeat(
-    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data, const unsigned char *data_end,
-    unsigned char *out, const unsigned char *out_end,
-) noexcept nogil:
-    """Write each of `n` items of `size` bytes `k` times."""
-    if k == 1:
-        memcpy(out, data, n * size)
-    elif size == 1:
-        _repeat_sized(n, k, 1, data, out, out_end)
-    elif size == 2:
-        _repeat_sized(n, k, 2, data, out, out_end)
-    elif size == 4:
-        _repeat_sized(n, k, 4, data, out, out_end)
-    elif size == 8:
-        _repeat_sized(n, k, 8, data, out, out_end)
-    elif size == 16:
-        _repeat_sized(n, k, 16, data, out, out_end)
-    elif k * size < LONG_RUN:
-        _put_items(n, k, size, data, data_end, out, out_end)
+    cdef Py_ssize_t first = 1
+    if level == plan.programmed:
+        if plan.program.data_step == 0:
+            _put_run(plan, times * pair.out_bytes, data, out, out_end)
+            return
+        first = min(times, plan.stretch_times)
+        _put_stretch(plan, pair.data_bytes, first * pair.out_bytes, data, out, out_end)
+    elif level == plan.last:
+        memcpy(out, data, pair.out_bytes)
     else:
-        _put_runs(n, k, size, data, out)
+        _put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
+        while pair.out_bytes > BLOCK and times > 1:
+            out += pair.out_bytes
+            times -= 1
+            _put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
+    _tile(out, first * pair.out_bytes, times * pair.out_bytes)
 
 
-cdef inline void _repeat_sized(
-    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data,
-    unsigned char *out, const unsigned char *out_end,
-) noexcept nogil:
-    """`_repeat` where the item size is a constant that divides a vector's."""
-    if k * size <= VECTOR:
-        _put_short(n, k, size, data, out, out_end)
-    else:
-        _put_vectors(n, k, size, data, out)
-
-
-cdef inline void _put_short(
-    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data,
-    unsigned char *out, const unsigned char *out_end,
-) noexcept nogil:
-    """`_repeat` where a run is no longer than a vector: one store each, over the end of the run."""
-    cdef Py_ssize_t run = k * size
-    cdef Py_ssize_t reach = VECTOR // 2 if run <= VECTOR // 2 else VECTOR
-    cdef Py_ssize_t roomy = _roomy(n, run, reach, out_end - out)
-    cdef Py_ssize_t i, j
-    cdef Vector vector
-    if reach < VECTOR:
-        for i in range(roomy):
-            vector = _splatted(data + i * size, size)
-            memcpy(out + i * run, &vector.low, VECTOR // 2)
-    else:
-        for i in range(roomy):
-            vector = _splatted(data + i * size, size)
-            memcpy(out + i * run, &vector, VECTOR)
-    for i in range(roomy, n):
-        for j in range(k):
-            memcpy(out + i * run + j * size, data + i * size, size)
-
-
-cdef inline void _put_vectors(
-    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data, unsigned char *out,
-) noexcept nogil:
-    """`_repeat` where a run takes more than a vector: the last one is laid back to end with the run, still in phase."""
-    cdef Py_ssize_t run = k * size
-    cdef Py_ssize_t i, j
-    cdef Vector vector
-    if run <= 2 * VECTOR:
-        for i in range(n):
-            vector = _splatted(data + i * size, size)
-            memcpy(out + i * run, &vector, VECTOR)
-            memcpy(out + (i + 1) * run - VECTOR, &vector, VECTOR)
-        return
-    for i in range(n):
-        if size == 1 and run >= LONG_RUN:
-            memset(out, data[i], run)
-        else:
-            vector = _splatted(data + i * size, size)
-            j = 0
-            while j <= run - 4 * VECTOR:
-                memcpy(out + j, &vector, VECTOR)
-                memcpy(out + j + VECTOR, &vector, VECTOR)
-                memcpy(out + j + 2 * VECTOR, &vector, VECTOR)
-                memcpy(out + j + 3 * VECTOR, &vector, VECTOR)
-                j += 4 * VECTOR
-            while j < run - VECTOR:
-                memcpy(out + j, &vector, VECTOR)
-                j += VECTOR
-            memcpy(out + run - VECTOR, &vector, VECTOR)
-        out += run
-
-
-cdef void _put_runs(
-    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data, unsigned char *out,
-) noexcept nogil:
-    """`_repeat` where a run is long: written once, replicated from its own beginning."""
-    cdef Py_ssize_t i
-    for i in range(n):
-        memcpy(out, data + i * size, size)
-        _tile(out, size, k * size)
-        out += k * size
-
-
-cdef void _put_items(
-    Py_ssize_t n, Py_ssize_t k, Py_ssize_t size, const unsigned char *data, const unsigned char *data_end,
-    unsigned char *out, const unsigned char *out_end,
-) noexcept nogil:
-    """`_repeat` where a run of items of any size is short: whole vectors, over the end of each item."""
-    cdef Py_ssize_t run = k * size
-    cdef Py_ssize_t reach = (size + VECTOR - 1) // VECTOR * VECTOR
-    cdef Py_ssize_t roomy = min(
-        _roomy(n, size, reach, data_end - data), _roomy(n, run, run - size + reach, out_end - out)
-    )
-    cdef Py_ssize_t _i, j, part
-    cdef Vector vector
-    for _i in range(roomy):
-        for j in range(k):
-            part = 0
-            while part < size:
-                memcpy(&vector, data + part, VECTOR)
-                memcpy(out + j * size + part, &vector, VECTOR)
-                part += VECTOR
-        data += size
-        out += run
-    for _i in range(roomy, n):
-        for j in range(k):
-            memcpy(out + j * size, data, size)
-        data += size
-        out += run
-
-
-cdef void _tile(unsigned char *out, Py_ssize_t block, Py_ssize_t total) noexcept nogil:
-    """Replicate the finished first `block` bytes of `out` over `total`: by doubling, until a block is long enough."""
+cdef void _tile(uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
+    """Replicate the finished first `block` bytes of `out` over all `size`: by doubling, until a block is long enough."""
     cdef Py_ssize_t done = block
-    while done < total:
-        memcpy(out + done, out, min(block, total - done))
+    while done < size:
+        memcpy(out + done, out, min(block, size - done))
         done += block
-        if 2 * block <= BLOCK:
+        if 2 * block <= DOUBLED:
             block = done
 
 
-cdef inline Vector _splatted(const unsigned char *item, Py_ssize_t size) noexcept nogil:
-    """A vector full of copies of the item, whose size is a constant where this is inlined."""
-    cdef Vector vector
-    cdef uint16_t two
-    cdef uint32_t four
-    if size == 1:
-        vector.low = item[0] * <uint64_t> 0x0101010101010101
-    elif size == 2:
-        memcpy(&two, item, 2)
-        vector.low = two * <uint64_t> 0x0001000100010001
-    elif size == 4:
-        memcpy(&four, item, 4)
-        vector.low = four * <uint64_t> 0x0000000100000001
+cdef void _stream_blocks(
+    const Plan *plan, int level, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *scratch,
+) noexcept nogil:
+    """`_put_blocks` past the caches: as many runs as fit the scratch are put together there."""
+    cdef const Pair *pair = &plan.pairs[level]
+    cdef Py_ssize_t run = pair.repeated * pair.out_bytes
+    cdef Py_ssize_t most = PIECE // run
+    cdef Py_ssize_t part
+    if level == plan.programmed and most > plan.stretch_blocks:
+        most -= most % plan.stretch_blocks
+    while n:
+        part = min(n, max(most, 1))
+        if most:
+            _put_blocks(plan, level, part, data, scratch, scratch + PIECE + WIDEST)
+            bcast_stream(out, scratch, part * run)
+        else:
+            _stream_block(plan, level, pair.repeated, data, out, scratch)
+        n -= part
+        data += part * pair.data_bytes
+        out += part * run
+
+
+cdef void _stream_block(
+    const Plan *plan, int level, Py_ssize_t times, const uint8_t *data, uint8_t *out, uint8_t *scratch,
+) noexcept nogil:
+    """`_put_block` past the caches: what is put together is streamed to all its places at once."""
+    cdef const Pair *pair = &plan.pairs[level]
+    cdef Py_ssize_t size = pair.out_bytes
+    cdef Py_ssize_t most = min(PIECE // size, times)
+    cdef Py_ssize_t i, part, begin = 0
+    cdef const uint8_t *piece
+    if most:
+        _put_block(plan, level, most, data, scratch, scratch + PIECE + WIDEST)
+        while times:
+            most = min(most, times)
+            bcast_stream(out, scratch, most * size)
+            out += most * size
+            times -= most
+    elif times == 1 and level < plan.last:
+        _stream_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, scratch)
     else:
-        memcpy(&vector.low, item, 8)
-    vector.high = vector.low
-    if size == 16:
-        memcpy(&vector.high, item + 8, 8)
-    return vector
+        while begin < size:
+            part = min(<Py_ssize_t> PIECE, size - begin)
+            piece = data + begin
+            if level < plan.last:
+                _put_part(
+                    plan, level + 1, begin, begin + part, data, scratch - begin, scratch + PIECE + WIDEST, NULL
+                )
+                piece = scratch
+            for i in range(times):
+                bcast_stream(out + i * size + begin, piece, part)
+            begin += part
 
 
-cdef inline Py_ssize_t _roomy(Py_ssize_t n, Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
-    """How many of `n` steps can reach `reach` bytes, `reach >= step`, from where they start without leaving `room`."""
-    return 0 if room < reach else min(n, (room - reach) // step + 1)
+cdef void _put_rows(
+    const Plan *plan, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+) noexcept nogil:
+    """Write `n` items of some vectors' length, each as many times as it is repeated."""
+    cdef const Pair *pair = &plan.pairs[plan.last]
+    cdef Py_ssize_t size = pair.out_bytes
+    cdef Py_ssize_t run = pair.repeated * size
+    cdef Py_ssize_t reach = (size + plan.leaf.vector - 1) // plan.leaf.vector * plan.leaf.vector
+    cdef Py_ssize_t fast = min(
+        n, min(_roomy(size, reach, plan.data_end - data), _roomy(run, run - size + reach, out_end - out))
+    )
+    cdef Py_ssize_t _i
+    plan.leaf.rows(fast, pair.repeated, size, data, out)
+    for _i in range(fast, n):
+        memcpy(out + _i * run, data + _i * size, size)
+        _tile(out + _i * run, size, run)
+
+
+cdef void _put_stretches(
+    const Plan *plan, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+) noexcept nogil:
+    """Write `n` runs by the program, which describes some of them."""
+    cdef const Pair *pair = &plan.pairs[plan.programmed]
+    cdef const Program *program = &plan.program
+    cdef Py_ssize_t run = pair.repeated * pair.out_bytes
+    cdef Py_ssize_t fast = min(
+        n // plan.stretch_blocks,
+        min(
+            _roomy(program.data_step, program.data_reach, plan.data_end - data),
+            _roomy(program.out_step, program.out_reach, out_end - out),
+        )
+    )
+    plan.leaf.run(program, program.vectors, fast, data, out)
+    data += fast * program.data_step
+    out += fast * program.out_step
+    n -= fast * plan.stretch_blocks
+    while n:
+        fast = min(n, plan.stretch_blocks)
+        _put_stretch(plan, fast * pair.data_bytes, fast * run, data, out, out_end)
+        data += fast * pair.data_bytes
+        out += fast * run
+        n -= fast
+
+
+cdef void _put_run(
+    const Plan *plan, Py_ssize_t size, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+) noexcept nogil:
+    """Write one run, of which the program describes a part that fits it again and again."""
+    cdef const Program *program = &plan.program
+    cdef Py_ssize_t step = program.out_step
+    cdef Py_ssize_t whole = size // step
+    if whole and plan.data_end - data >= program.data_reach:
+        plan.leaf.run(program, program.vectors, whole, data, out)
+        if whole * step < size:     # once more, laid back to end with the run
+            plan.leaf.run(program, program.vectors, 1, data, out + size - step)
+    else:
+        _put_stretch(plan, plan.pairs[plan.programmed].data_bytes, min(step, size), data, out, out_end)
+        _tile(out, min(step, size), size)
+
+
+cdef void _put_stretch(
+    const Plan *plan, Py_ssize_t data_bytes, Py_ssize_t out_bytes, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+) noexcept nogil:
+    """Write the first `out_bytes` of what the program describes, which it makes of `data_bytes`."""
+    cdef const Program *program = &plan.program
+    cdef int vectors = program.vectors
+    if out_bytes < program.out_step:
+        while program.out_at[vectors - 1] >= out_bytes:
+            vectors -= 1
+    if plan.data_end - data >= program.data_reach and out_end - out >= program.out_reach:
+        plan.leaf.run(program, vectors, 1, data, out)
+    else:
+        _put_fenced(plan, vectors, data_bytes, out_bytes, data, out)
+
+
+cdef void _put_fenced(
+    const Plan *plan, int vectors, Py_ssize_t data_bytes, Py_ssize_t out_bytes, const uint8_t *data, uint8_t *out,
+) noexcept nogil:
+    """`_put_stretch` where a buffer ends: on copies with some room behind them."""
+    cdef uint8_t[STRETCH + WIDEST] near_data
+    cdef uint8_t[STRETCH + WIDEST] near_out
+    memcpy(near_data, data, data_bytes)
+    plan.leaf.run(&plan.program, vectors, 1, near_data, near_out)
+    memcpy(out, near_out, out_bytes)
+
+
+cdef inline Py_ssize_t _roomy(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
+    """How many steps can reach `reach` bytes, `reach >= step`, from where they start without leaving `room`."""
+    return 0 if room < reach else (room - reach) // step + 1

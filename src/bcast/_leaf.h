@@ -1,0 +1,160 @@
+/* The leaves: what runs a `bcast_program`, in each instruction set that is worth it. */
+
+#ifndef BCAST_LEAF_H
+#define BCAST_LEAF_H
+
+#include "_program.h"
+
+#ifdef _MSC_VER
+#define BCAST_TARGET(names)
+#define BCAST_INLINE static __forceinline
+#else
+#define BCAST_TARGET(names) __attribute__((target(names)))
+#define BCAST_INLINE static inline __attribute__((always_inline))
+#endif
+
+/* A leaf of one instruction set: `put` writes a vector. A group of vectors is written `times` in one loop, with their indices
+   and places in registers: no store waits for a load to say where it goes. Groups follow each other over a chunk of output
+   that the first-level cache holds. That is wrong where the last vector leaves rubbish on the first one of the next stretch:
+   there, and where there is no next one, vectors simply follow each other. */
+#define BCAST_LEAF(name, target, vector_bytes, Vector, load, store, shuffle)                                                       \
+BCAST_TARGET(target) BCAST_INLINE                                                                                             \
+void bcast_group_##name(                                                                                                      \
+    const int n, const bcast_program *program, int first, ptrdiff_t times, const uint8_t *data, uint8_t *out)                 \
+{                                                                                                                             \
+    const ptrdiff_t data_step = program->data_step, out_step = program->out_step;                                             \
+    Vector index[BCAST_GROUP];                                                                                                \
+    ptrdiff_t at[BCAST_GROUP], to[BCAST_GROUP];                                                                               \
+    for (int i = 0; i < n; i++) {                                                                                             \
+        index[i] = load(program->index + (first + i) * vector_bytes);                                                   \
+        at[i] = program->data_at[first + i];                                                                                  \
+        to[i] = program->out_at[first + i];                                                                                   \
+    }                                                                                                                         \
+    for (; times > 0; times--, data += data_step, out += out_step)                                                            \
+        for (int i = 0; i < n; i++) store(out + to[i], shuffle(data + at[i], index[i]));                                      \
+}                                                                                                                             \
+                                                                                                                              \
+BCAST_TARGET(target)                                                                                                          \
+static void bcast_run_##name(                                                                                                 \
+    const bcast_program *program, int vectors, ptrdiff_t times, const uint8_t *data, uint8_t *out)                            \
+{                                                                                                                             \
+    if (times == 1 || (vectors > BCAST_GROUP && !program->exact)) {                                                           \
+        for (; times > 0; times--, data += program->data_step, out += program->out_step)                                      \
+            for (int i = 0; i < vectors; i++)                                                                                 \
+                store(out + program->out_at[i],                                                                               \
+                    shuffle(data + program->data_at[i], load(program->index + i * vector_bytes)));                            \
+        return;                                                                                                               \
+    }                                                                                                                         \
+    while (times > 0) {                                                                                                       \
+        ptrdiff_t most = vectors > BCAST_GROUP ? 1 + BCAST_CHUNK / program->out_step : times;                                 \
+        ptrdiff_t n = times < most ? times : most;                                                                            \
+        int i = 0;                                                                                                            \
+        for (; vectors - i >= BCAST_GROUP; i += BCAST_GROUP) bcast_group_##name(BCAST_GROUP, program, i, n, data, out);       \
+        if (vectors - i == 3) bcast_group_##name(3, program, i, n, data, out);                                                \
+        if (vectors - i == 2) bcast_group_##name(2, program, i, n, data, out);                                                \
+        if (vectors - i == 1) bcast_group_##name(1, program, i, n, data, out);                                                \
+        times -= n;                                                                                                           \
+        data += n * program->data_step;                                                                                       \
+        out += n * program->out_step;                                                                                         \
+    }                                                                                                                         \
+}                                                                                                                             \
+                                                                                                                              \
+BCAST_TARGET(target) BCAST_INLINE                                                                                             \
+void bcast_rows_of_##name(                                                                                                    \
+    const int parts, ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out)                         \
+{                                                                                                                             \
+    for (; n > 0; n--, data += size) {                                                                                        \
+        Vector part[BCAST_PARTS];                                                                                             \
+        for (int i = 0; i < parts; i++) part[i] = load(data + i * vector_bytes);                                              \
+        for (ptrdiff_t j = 0; j < times; j++, out += size)                                                                    \
+            for (int i = 0; i < parts; i++) store(out + i * vector_bytes, part[i]);                                           \
+    }                                                                                                                         \
+}                                                                                                                             \
+                                                                                                                              \
+BCAST_TARGET(target)                                                                                                          \
+static void bcast_rows_##name(ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out)                \
+{                                                                                                                             \
+    switch ((size + vector_bytes - 1) / vector_bytes) {                                                                       \
+    case 1: bcast_rows_of_##name(1, n, times, size, data, out); break;                                                        \
+    case 2: bcast_rows_of_##name(2, n, times, size, data, out); break;                                                        \
+    case 3: bcast_rows_of_##name(3, n, times, size, data, out); break;                                                        \
+    case 4: bcast_rows_of_##name(4, n, times, size, data, out); break;                                                        \
+    case 5: bcast_rows_of_##name(5, n, times, size, data, out); break;                                                        \
+    case 6: bcast_rows_of_##name(6, n, times, size, data, out); break;                                                        \
+    case 7: bcast_rows_of_##name(7, n, times, size, data, out); break;                                                        \
+    case 8: bcast_rows_of_##name(8, n, times, size, data, out); break;                                                        \
+    }                                                                                                                         \
+}
+
+static void bcast_run_plain(
+    const bcast_program *program, int vectors, ptrdiff_t times, const uint8_t *data, uint8_t *out)
+{
+    for (; times > 0; times--, data += program->data_step, out += program->out_step)
+        for (int i = 0; i < vectors; i++) {
+            const uint8_t *window = data + program->data_at[i], *index = program->index + i * 16;
+            uint8_t vector[16];
+            for (int j = 0; j < 16; j++) vector[j] = window[index[j]];
+            memcpy(out + program->out_at[i], vector, 16);
+        }
+}
+
+static void bcast_rows_plain(ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out)
+{
+    for (; n > 0; n--, data += size)
+        for (ptrdiff_t j = 0; j < times; j++, out += size) memcpy(out, data, size);
+}
+
+#if defined(__x86_64__) || defined(_M_X64)
+
+#include <immintrin.h>
+
+#define BCAST_LOAD_16(data) _mm_loadu_si128((const __m128i *) (data))
+#define BCAST_STORE_16(out, vector) _mm_storeu_si128((__m128i *) (out), vector)
+#define BCAST_SHUFFLE_16(window, index) _mm_shuffle_epi8(BCAST_LOAD_16(window), index)
+BCAST_LEAF(ssse3, "ssse3", 16, __m128i, BCAST_LOAD_16, BCAST_STORE_16, BCAST_SHUFFLE_16)
+
+/* Its shuffle stays within halves of 16 bytes, so both halves get the same window. */
+#define BCAST_LOAD_32(data) _mm256_loadu_si256((const __m256i *) (data))
+#define BCAST_STORE_32(out, vector) _mm256_storeu_si256((__m256i *) (out), vector)
+#define BCAST_SHUFFLE_32(window, index) _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(BCAST_LOAD_16(window)), index)
+BCAST_LEAF(avx2, "avx2", 32, __m256i, BCAST_LOAD_32, BCAST_STORE_32, BCAST_SHUFFLE_32)
+
+#ifndef _MSC_VER
+#define BCAST_SHUFFLE_64(window, index) _mm512_permutexvar_epi8(index, _mm512_loadu_si512(window))
+BCAST_LEAF(
+    avx512, "avx512f,avx512bw,avx512vbmi", 64, __m512i, _mm512_loadu_si512, _mm512_storeu_si512, BCAST_SHUFFLE_64)
+#endif
+
+#elif defined(__aarch64__) || defined(_M_ARM64)
+
+#include <arm_neon.h>
+
+#define BCAST_SHUFFLE_NEON(window, index) vqtbl1q_u8(vld1q_u8(window), index)
+BCAST_LEAF(neon, "+simd", 16, uint8x16_t, vld1q_u8, vst1q_u8, BCAST_SHUFFLE_NEON)
+
+#endif
+
+/* All leaves that this machine can run, the best one first; returns how many. */
+static int bcast_leaves(bcast_leaf *leaves)
+{
+    int n = 0;
+#if defined(_M_X64)
+    if (IsProcessorFeaturePresent(PF_AVX2_INSTRUCTIONS_AVAILABLE))
+        leaves[n++] = (bcast_leaf) {"avx2", 32, 16, bcast_run_avx2, bcast_rows_avx2};
+    if (IsProcessorFeaturePresent(PF_SSSE3_INSTRUCTIONS_AVAILABLE))
+        leaves[n++] = (bcast_leaf) {"ssse3", 16, 16, bcast_run_ssse3, bcast_rows_ssse3};
+#elif defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw"))
+        leaves[n++] = (bcast_leaf) {"avx512", 64, 64, bcast_run_avx512, bcast_rows_avx512};
+    if (__builtin_cpu_supports("avx2"))
+        leaves[n++] = (bcast_leaf) {"avx2", 32, 16, bcast_run_avx2, bcast_rows_avx2};
+    if (__builtin_cpu_supports("ssse3"))
+        leaves[n++] = (bcast_leaf) {"ssse3", 16, 16, bcast_run_ssse3, bcast_rows_ssse3};
+#elif defined(__aarch64__) || defined(_M_ARM64)
+    leaves[n++] = (bcast_leaf) {"neon", 16, 16, bcast_run_neon, bcast_rows_neon};
+#endif
+    leaves[n++] = (bcast_leaf) {"plain", 16, 16, bcast_run_plain, bcast_rows_plain};
+    return n;
+}
+
+#endif

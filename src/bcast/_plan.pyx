@@ -1,0 +1,222 @@
+# cython: cdivision=True
+"""From an alignment to a plan: pairs of a copied and a repeated axis, and a program for the innermost of them."""
+
+cimport cython
+cimport numpy as cnp
+from libc.stdint cimport int16_t, int32_t, uint8_t
+
+import os
+
+cdef extern from "_leaf.h":
+    enum:
+        MAX_LEAVES "BCAST_MAX_LEAVES"
+    int bcast_leaves(Leaf *leaves)
+
+cnp.import_array()
+
+cdef enum:
+    LEAST = 128     # bytes of output; below, a program costs more than it saves
+    PAYS = 64       # a byte of program must be used for so many bytes of output
+    MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the hardware's prefetching
+
+cdef Leaf[MAX_LEAVES] leaves
+cdef int n_leaves = bcast_leaves(leaves)
+cdef Leaf chosen = leaves[0]
+
+LEAVES = tuple([leaves[i].name.decode() for i in range(n_leaves)])
+
+
+def use_leaf(name):
+    """Choose the leaf of this process: for tests, which run over all `LEAVES` of the machine.
+
+    Parameters
+    ----------
+    name : str
+        One of `LEAVES`; the first of them is the default.
+
+    Raises
+    ------
+    ValueError
+        If this machine has no such leaf.
+    """
+    global chosen
+    if name not in LEAVES:
+        raise ValueError(f"`BCAST_LEAF` expected one of {', '.join(LEAVES)}, got {name!r}")
+    chosen = leaves[LEAVES.index(name)]
+
+
+if "BCAST_LEAF" in os.environ:
+    use_leaf(os.environ["BCAST_LEAF"])
+
+
+cdef int make_plan(Plan *plan, tuple shape, tuple source, cnp.ndarray data, cnp.ndarray out) except -1:
+    """Merge neighbouring axes that are both copied or both repeated, and describe the innermost ones as shuffles."""
+    cdef Py_ssize_t length, item_run = cnp.PyArray_ITEMSIZE(out)
+    cdef Pair *pair = &plan.pairs[0]
+    cdef int i
+    pair.copied = pair.repeated = 1
+    plan.last = 0
+    for i in range(len(shape)):
+        length = shape[i]
+        if <Py_ssize_t> source[i] == 1:     # also where the output's length is 1, which changes nothing
+            pair.repeated *= length
+        else:
+            if pair.repeated != 1:
+                plan.last += 1
+                pair += 1
+                pair.copied = pair.repeated = 1
+            pair.copied *= length
+    if pair.repeated == 1:      # the innermost axes are copied: a run of items is one long item
+        item_run *= pair.copied
+        pair.copied = 1
+        if plan.last:
+            plan.last -= 1
+    plan.pairs[plan.last].data_bytes = plan.pairs[plan.last].out_bytes = item_run
+    for i in range(plan.last, 0, -1):
+        pair = &plan.pairs[i]
+        plan.pairs[i - 1].data_bytes = pair.copied * pair.data_bytes
+        plan.pairs[i - 1].out_bytes = pair.copied * pair.repeated * pair.out_bytes
+    pair = &plan.pairs[0]
+    if (
+        pair.copied * pair.data_bytes != cnp.PyArray_NBYTES(data)
+        or pair.copied * pair.repeated * pair.out_bytes != cnp.PyArray_NBYTES(out)
+    ):      # what the user's own conversion of an argument to integers can do
+        raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
+    plan.data_end = <const uint8_t *> cnp.PyArray_DATA(data) + cnp.PyArray_NBYTES(data)
+    _add_program(plan)
+    return 0
+
+
+cdef void _add_program(Plan *plan) noexcept:
+    """Find the outermost pair whose blocks are short, and describe as many of them as make whole vectors."""
+    cdef const Pair *pair = &plan.pairs[0]
+    cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, max(pair.out_bytes, <Py_ssize_t> STRETCH))
+    cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(written // PAYS, <Py_ssize_t> STRETCH))
+    cdef Py_ssize_t run
+    plan.leaf = chosen
+    plan.programmed = -1
+    if written < LEAST or (plan.last == 0 and pair.copied == 1) or plan.pairs[plan.last].out_bytes > 16:
+        return
+    plan.programmed = 0
+    while pair.out_bytes > limit // 2:
+        if plan.programmed == plan.last:
+            plan.programmed = -1
+            return
+        plan.programmed += 1
+        pair += 1
+    run = pair.repeated * pair.out_bytes
+    if run > limit or (run >= MANY * plan.leaf.vector and _filling(plan.leaf.vector, pair.out_bytes) * pair.out_bytes <= limit):
+        # Too long: a part of the run, to be written again and again.
+        plan.stretch_blocks = 1
+        plan.stretch_times = GROUP * _filling(plan.leaf.vector, pair.out_bytes)
+        if plan.stretch_times * pair.out_bytes > limit:
+            plan.stretch_times = limit // pair.out_bytes
+        plan.stretch_times = min(plan.stretch_times, pair.repeated)
+    else:
+        plan.stretch_times = pair.repeated
+        plan.stretch_blocks = _stretch(run, pair.copied, limit, plan.leaf.vector)
+    _compile(plan)
+    if plan.stretch_times < pair.repeated and plan.program.exact:
+        plan.program.data_step = 0
+
+
+cdef Py_ssize_t _filling(int vector, Py_ssize_t size) noexcept:
+    """How many blocks of a size fill vectors without a rest."""
+    while vector > 1 and size % 2 == 0:
+        vector //= 2
+        size //= 2
+    return vector
+
+
+cdef Py_ssize_t _stretch(Py_ssize_t run, Py_ssize_t copied, Py_ssize_t limit, int vector) noexcept:
+    """How many runs make a stretch of few vectors that are nearly full."""
+    cdef Py_ssize_t n, vectors, cost, best = 1, least = 0
+    for n in range(1, max(1, min(copied, min(limit, <Py_ssize_t> MANY * vector) // run)) + 1):
+        vectors = (n * run + vector - 1) // vector
+        cost = (10000 if vectors <= GROUP else 12000) * vectors // (n * run)
+        if n == 1 or cost <= least:
+            least = cost
+            best = n
+    return best
+
+
+cdef void _compile(Plan *plan) noexcept:
+    """Describe a stretch of output as vectors."""
+    cdef int16_t[STRETCH + WIDEST] sources      # of each byte: its place in the data
+    cdef Program *program = &plan.program
+    cdef const Pair *pair
+    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
+    cdef Py_ssize_t i, j, b, copied, repeated, done, last, before
+    cdef int16_t shift
+    cdef int level
+    for b in range(size):
+        sources[b] = <int16_t> b
+    for level in range(plan.last, plan.programmed - 1, -1):
+        pair = &plan.pairs[level]
+        copied = pair.copied if level > plan.programmed else plan.stretch_blocks
+        repeated = pair.repeated if level > plan.programmed else plan.stretch_times
+        done = 0
+        for i in range(copied):
+            shift = <int16_t> (i * pair.data_bytes)
+            for j in range(repeated):
+                if done:
+                    for b in range(size):
+                        sources[done + b] = sources[b] + shift
+                done += size
+        size = done
+    for b in range(WIDEST):
+        sources[size + b] = sources[size - 1]
+    program.data_step = plan.stretch_blocks * plan.pairs[plan.programmed].data_bytes
+    program.out_step = size
+    program.vectors = 0
+    program.data_reach = 0
+    b = last = before = 0
+    while b < size:
+        before, last = last, b
+        b += _add_vector(&plan.leaf, program, sources, b)
+    if b > size and before <= size - plan.leaf.vector:  # lay the last vector back to end with the stretch,
+        program.vectors -= 1
+        b = size - plan.leaf.vector
+        b += _add_vector(&plan.leaf, program, sources, b)
+        if b < size:    # if the data allows that
+            program.vectors -= 1
+            b = last + _add_vector(&plan.leaf, program, sources, last)
+    program.exact = b == size
+    program.out_reach = program.out_at[program.vectors - 1] + plan.leaf.vector
+
+
+cdef Py_ssize_t _add_vector(const Leaf *leaf, Program *program, const int16_t *sources, Py_ssize_t start) noexcept:
+    """Describe the vector that starts there; return how many bytes of it are right."""
+    program.out_at[program.vectors] = <int32_t> start
+    if leaf.vector == 16:
+        return _add_vector_of(16, 16, program, sources + start)
+    elif leaf.vector == 32:
+        return _add_vector_of(32, 16, program, sources + start)
+    return _add_vector_of(64, 64, program, sources + start)
+
+
+cdef inline int _add_vector_of(int vector, int window, Program *program, const int16_t *sources) noexcept:
+    """Describe a vector, whose width is a constant where this is inlined."""
+    cdef uint8_t *index = program.index + program.vectors * vector
+    cdef int16_t low = sources[0], high = sources[0], lower, higher
+    cdef int i, right = vector
+    for i in range(vector):
+        low = min(low, sources[i])
+        high = max(high, sources[i])
+    if high - low >= window:
+        low = high = sources[0]
+        right = 1
+        while True:
+            lower = min(low, sources[right])
+            higher = max(high, sources[right])
+            if higher - lower >= window:
+                break
+            low = lower
+            high = higher
+            right += 1
+    program.data_at[program.vectors] = low
+    program.data_reach = max(program.data_reach, low + window)
+    for i in range(vector):
+        index[i] = (sources[i] - low) & (window - 1)
+    program.vectors += 1
+    return right

@@ -131,10 +131,10 @@ cdef _replicate_strided(data, tuple shape, tuple source, out):
     while outermost < len(source) and source[outermost] == 1:
         outermost += 1
     if source[outermost:] == shape[outermost:]:     # one block, which the outermost axes repeat
-        first = (0,) * outermost + (...,)
-        block = _plain(out)[first]
-        _assign(block, data[first], source[outermost:])
-        _replicate_first(_bytes(out), block.nbytes)
+        blocks = _plain(out).reshape((-1, *shape[outermost:]))
+        _assign(blocks[0], data[(0,) * outermost], source[outermost:])
+        if len(blocks) > 1:
+            _replicate_contiguous(blocks[:1], blocks[1:].shape, blocks[:1].shape, blocks[1:])
     else:
         # A stride of 0 repeats already: such an axis is as good as one of length 1.
         once = data[tuple([slice(1) if stride == 0 else slice(None) for stride in data.strides])]
@@ -181,15 +181,6 @@ cdef int _put_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int t
             for i in prange(threads, num_threads=threads, schedule="static"):
                 _put_share(plan, i, threads, &data[0], &out[0], size, scratch)
         free(scratch)
-    return 0
-
-
-@cython.boundscheck(False)
-@cython.wraparound(False)
-cdef int _replicate_first(uint8_t[::1] out, Py_ssize_t block) except -1:
-    """Replicate the first `block` bytes of an output over all of it."""
-    with nogil:
-        _tile(&out[0], block, out.shape[0])
     return 0
 
 

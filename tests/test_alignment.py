@@ -140,6 +140,8 @@ ADDED = {  # mode explicit: target and broadcast_axes
     "empty": ((0,), (2, 0), {0}, Alignment((2, 0), (1, 0))),
     "new_empty_axis": ((2,), (2, 0), {1}, Alignment((2, 0), (2, 1))),
     "own_ones": ((1, 3), (2, 1, 3), {0}, Alignment((2, 1, 3), (1, 1, 3))),
+    "63_of_64_axes": ((2,), (1,) * 63 + (2,), range(63), Alignment((1,) * 63 + (2,), (1,) * 63 + (2,))),
+    "last_of_64_axes": ((1,) * 63, (1,) * 63 + (2,), [63], Alignment((1,) * 63 + (2,), (1,) * 64)),
     "beyond_output": ((3,), (2, 3), [2], (AxisError, "`broadcast_axes` expected axes of the output's shape (2, 3)")),
     "from_the_end": ((3,), (3, 2), [-1], (AxisError, "counted from 0, got -1")),
     "one_of_two_beyond": ((3,), (2, 3), [0, 2], (AxisError, "counted from 0, got 2")),
@@ -152,6 +154,7 @@ ADDED = {  # mode explicit: target and broadcast_axes
     "nothing_stretches": ((1,), (2, 3), {0}, (ValueError, "which leave (3,)")),
     "too_few": ((3,), (2, 3, 4), {0}, (ValueError, "which leave (3, 4)")),
     "too_many": ((3,), (2, 3), {0, 1}, (ValueError, "which leave ()")),
+    "data_has_one_more": ((3, 1), (2, 3), {0}, (ValueError, "which leave (3,)")),
     "transposed": ((3, 2), (4, 2, 3), {0}, (ValueError, "which leave (2, 3)")),
 }
 

@@ -590,6 +590,10 @@ class Boaster(np.ndarray):
     dtype = np.dtype(float)
 
 
+def test_like_is_as_large_as_it_is():
+    assert bcast.broadcast_like(1.0, np.zeros((2, 3)).view(Boaster)).shape == (2, 3)
+
+
 def test_out_that_is_smaller_than_it_says():
     with untouched((3,), float) as out:
         refuse(

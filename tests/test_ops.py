@@ -279,8 +279,14 @@ def test_axis_may_be_any_integer(axis):
     assert bcast.broadcast([1, 2], (3, 2, 1), mode="pdpd", axis=axis)[0].tolist() == [[1], [2]]
 
 
-def test_mode_may_be_a_numpy_string():
-    assert bcast.broadcast(7, (2,), mode=np.str_("numpy")).tolist() == [7, 7]
+@pytest.mark.parametrize("kind", [np.str_, lambda mode: "".join(mode)], ids=["numpy_string", "not_interned"])
+@pytest.mark.parametrize(
+    ("mode", "arguments"),
+    [("numpy", {}), ("explicit", {"axes_mapping": [0]}), ("bidirectional", {}), ("pdpd", {"axis": 0}), ("none", {})],
+)
+def test_mode_is_compared_by_value(mode, arguments, kind):
+    assert kind(mode) is not mode
+    assert bcast.broadcast([7, 8], (2,), mode=kind(mode), **arguments).tolist() == [7, 8]
 
 
 # Any output.

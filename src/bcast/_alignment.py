@@ -4,7 +4,6 @@ Pure integers, no arrays: every question about shapes and axes is settled here, 
 here. Each mode is one function of shapes; `align` checks the arguments and picks it.
 """
 
-import itertools
 import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -15,18 +14,18 @@ import numpy as np
 from numpy.exceptions import AxisError
 from numpy.ma import MaskedArray
 
-__all__ = ["Alignment", "align", "merge", "shape_argument"]
+__all__ = ["Alignment", "align", "merge", "right_aligned", "shape_argument"]
 
 Shape = tuple[int, ...]
 
-NUMPY = "numpy"
-MODES = (NUMPY, "explicit", "bidirectional", "pdpd", "none")
+MODES = NUMPY, EXPLICIT, BIDIRECTIONAL, PDPD, NONE = ("numpy", "explicit", "bidirectional", "pdpd", "none")
 MAX_RANK = 64  # NumPy's own limit
 MAX_SIZE = sys.maxsize
 UNFIT = (str, bytes, bytearray, Mapping)  # iterable, and never meant as a sequence of integers
 
 
 @cython.final
+@cython.freelist(8)
 @cython.no_gc  # it holds tuples of ints alone
 @cython.cclass  # its attributes are declared in _alignment.pxd, and read from C there
 class Alignment:
@@ -82,113 +81,109 @@ def align(
     ValueError, TypeError, numpy.exceptions.AxisError
         As `bcast.broadcast`.
     """
-    if axes_mapping is None and broadcast_axes is None and type(axis) is int and axis == -1 and mode is NUMPY:
-        return _numpy(data_shape, shape_argument(name, target_shape), name)  # what most calls are
-    if not isinstance(mode, str) or mode not in MODES:
-        _refuse_mode(mode)
+    mode = _mode(mode)
     target = shape_argument(name, target_shape)
-    if mode != "pdpd" and (type(axis) is not int or axis != -1):
+    if (type(axis) is not int or axis != -1) and mode is not PDPD:
         _expect_default_axis(axis, mode)
-    if mode != "explicit" and (axes_mapping is not None or broadcast_axes is not None):
+    if (axes_mapping is not None or broadcast_axes is not None) and mode is not EXPLICIT:
         _refuse_axes(axes_mapping, broadcast_axes, mode)
-    if mode == NUMPY:
-        return _numpy(data_shape, target, name)
-    if mode == "explicit":
+    if mode is NUMPY:
+        return right_aligned(data_shape, target, name)
+    if mode is EXPLICIT:
         if broadcast_axes is None:
             return _explicit(data_shape, target, axes_mapping, name)
         return _added_axes(data_shape, target, axes_mapping, broadcast_axes, name, all_if_empty)
-    if mode == "bidirectional":
-        return _bidirectional(data_shape, target, name)
-    if mode == "pdpd":
+    if mode is BIDIRECTIONAL:
+        return right_aligned(data_shape, merge((data_shape, target), name), name)
+    if mode is PDPD:
         return _pdpd(data_shape, target, _integer("axis", axis), name)
     return _none(data_shape, target, name)
 
 
-@cython.cfunc
-@cython.locals(length=cython.Py_ssize_t, axis=cython.Py_ssize_t, missing=cython.Py_ssize_t)
-def _numpy(data: Shape, target: Shape, name: str) -> Alignment:
-    """Right-aligned and one-directional: NumPy's `broadcast_to`, Broadcast-1 and -3, ONNX unidirectional."""
-    missing = len(target) - len(data)
-    if missing < 0:
-        raise ValueError(f"`{name}` expected at least {len(data)} axes for data of shape {data}, got {_show(target)}")
-    axis = missing
-    for length in data:
-        if length != 1 and length != target[axis]:
-            _misfit(name, data, target, axis - missing, axis)
-        axis += 1
-    return Alignment(target, (1,) * missing + data)
+def right_aligned(data: Shape, target: Shape, name: str) -> Alignment:
+    """Align at the right, one-directional: NumPy's `broadcast_to`, Broadcast-1 and -3, ONNX unidirectional.
+
+    Two-way, it comes after `merge`: bidirectional mode of Broadcast-3, ONNX Expand, NumPy's `broadcast_arrays`.
+
+    Parameters
+    ----------
+    data, target : tuple of int
+        Valid shapes.
+    name : str
+        What the user calls `target`, for the messages.
+
+    Raises
+    ------
+    ValueError
+        If the data does not fit.
+    """
+    _expect_rank(data, target, name)
+    return _laid(data, len(data), target, len(target) - len(data), name)
 
 
-@cython.cfunc
 def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Alignment:
     """`axes_mapping[i]` is the output axis that data's axis i feeds: explicit mode of Broadcast-1 and -3."""
-    expected = f"{len(data)} axes, one for each axis of data of shape {data}"
     if axes_mapping is None:
-        raise ValueError(f"`axes_mapping` expected {expected}, got None (nor is `broadcast_axes` given)")
-    axes = _integers("axes_mapping", axes_mapping)
-    if len(axes) == 1 and not data:
-        # OpenVINO takes one axis for a scalar if the output has length 1 there, and tests that it does.
-        _check_axes("axes_mapping", axes, target)
-        if target[axes[0]] != 1:
-            raise ValueError(
-                f"`axes_mapping` expected for a scalar no axis, or one of length 1 in {target}, got {axes}"
-            )
-        return Alignment(target, (1,) * len(target))
-    if len(axes) != len(data):
-        raise ValueError(f"`axes_mapping` expected {expected}, got {_show(axes_mapping)}")
+        raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got None (nor is `broadcast_axes` given)")
+    axes = _integers("axes_mapping", axes_mapping, False)
+    if len(axes) != len(data) and (len(axes) != 1 or data):
+        raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got {_show(axes_mapping)}")
     _check_axes("axes_mapping", axes, target)
-    for before, after in itertools.pairwise(axes):
-        if before >= after:
+    if axes and not data and target[axes[0]] != 1:
+        # OpenVINO takes one axis for a scalar if the output has length 1 there, and tests that it does.
+        raise ValueError(f"`axes_mapping` expected for a scalar no axis, or one of length 1 in {target}, got {axes}")
+    before = -1
+    for axis in axes:
+        if axis <= before:
             raise ValueError(
                 f"`axes_mapping` expected strictly increasing axes (data is not transposed), got {_show(axes_mapping)}"
             )
+        before = axis
     source = [1] * len(target)
-    for i, axis in enumerate(axes):
-        if data[i] != 1 and data[i] != target[axis]:
-            _misfit(name, data, target, i, axis)
-        source[axis] = data[i]
-    return Alignment(target, tuple(source))
+    for i in range(len(data)):
+        _feed(source, axes[i], data, i, target, name)
+    return _aligned(target, tuple(source))
 
 
-@cython.cfunc
 def _added_axes(
     data: Shape, target: Shape, axes_mapping: Any, broadcast_axes: Any, name: str, all_if_empty: bool
 ) -> Alignment:
     """`broadcast_axes` is the set of output axes that data lacks, and nothing stretches: nGraph's Broadcast."""
     if axes_mapping is not None:
         raise ValueError(f"`axes_mapping` expected None beside `broadcast_axes`, got {_show(axes_mapping)}")
-    added = set(_integers("broadcast_axes", broadcast_axes, unordered=True))
-    _check_axes("broadcast_axes", added, target)
-    if all_if_empty and not added:
-        added = set(range(len(target)))
-    left = tuple([length for axis, length in enumerate(target) if axis not in added])
-    if left != data:
+    axes = _integers("broadcast_axes", broadcast_axes, True)
+    _check_axes("broadcast_axes", axes, target)
+    if all_if_empty and not axes:
+        axes = tuple(range(len(target)))
+    source: list[Any] = list(target)
+    for axis in axes:
+        source[axis] = None
+    left, fits = 0, True
+    for axis in range(len(target)):
+        if source[axis] is None:
+            source[axis] = 1
+        else:
+            fits = fits and left < len(data) and data[left] == source[axis]
+            left += 1
+    if not fits or left < len(data):
+        lengths = tuple([length for axis, length in enumerate(target) if axis not in axes])
         raise ValueError(
             f"`broadcast_axes` expected axes of `{name}` {target} that leave data's shape {data}, "
-            f"got {_show(broadcast_axes)}, which leave {left}"
+            f"got {_show(broadcast_axes)}, which leave {lengths}"
         )
-    return Alignment(target, tuple([1 if axis in added else length for axis, length in enumerate(target)]))
+    return _aligned(target, tuple(source))
 
 
-@cython.cfunc
-def _bidirectional(data: Shape, target: Shape, name: str) -> Alignment:
-    """Right-aligned and two-way: bidirectional mode of Broadcast-3, ONNX Expand."""
-    shape = merge((data, target), name)
-    return Alignment(shape, (1,) * (len(shape) - len(data)) + data)
-
-
-@cython.cfunc
 def _pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
     """Lay data, less its trailing 1s, onto the target from `axis` on: PaddlePaddle's rule, as OpenVINO has it."""
     rank = len(target)
-    if len(data) > rank:
-        raise ValueError(f"`{name}` expected at least {len(data)} axes for data of shape {data}, got {_show(target)}")
-    if axis < -1 or axis > rank or (axis == rank and data):
-        last = rank - 1 if data else rank
+    _expect_rank(data, target, name)
+    last = rank - 1 if data else rank
+    start = rank - len(data) if axis == -1 else _index(axis, last + 1)
+    if start < 0:
         raise AxisError(
             f"`axis` expected -1, or 0 to {last}, for data of shape {data} and `{name}` {target}, got {_show(axis)}"
         )
-    start = rank - len(data) if axis == -1 else axis
     end = len(data)
     while end and data[end - 1] == 1:
         end -= 1
@@ -196,18 +191,41 @@ def _pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
         raise ValueError(
             f"`axis` expected at most {rank - end} to lay data of shape {data} onto `{name}` {target}, got {axis}"
         )
-    for i in range(end):
-        if data[i] != 1 and data[i] != target[start + i]:
-            _misfit(name, data, target, i, start + i)
-    return Alignment(target, (1,) * start + data[:end] + (1,) * (rank - start - end))
+    return _laid(data, end, target, start, name)
 
 
-@cython.cfunc
 def _none(data: Shape, target: Shape, name: str) -> Alignment:
     """Nothing is broadcast: the shapes must be identical."""
     if data != target:
         raise ValueError(f"`{name}` expected data's own shape {data} in mode 'none', got {_show(target)}")
-    return Alignment(target, target)
+    return _aligned(target, target)
+
+
+def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignment:
+    """Lay data's first `end` axes, of which the others are 1s, onto the target from axis `start` on."""
+    source = [1] * len(target)
+    for i in range(end):
+        _feed(source, start + i, data, i, target, name)
+    return _aligned(target, tuple(source))
+
+
+def _feed(source: list[int], axis: int, data: Shape, i: int, target: Shape, name: str) -> None:
+    """Let data's axis `i` feed the output's `axis`, if it fits: its length is the target's, or 1."""
+    length = data[i]
+    if length != 1 and length != target[axis]:
+        raise ValueError(
+            f"`{name}` expected a shape that data of shape {data} fits, got {target}: "
+            f"its axis {axis} is {target[axis]} where data's axis {i} is {data[i]}"
+        )
+    source[axis] = data[i]
+
+
+def _aligned(shape: Shape, source: Shape) -> Alignment:
+    """Make an alignment without the cost of `__init__`."""
+    alignment = Alignment.__new__(Alignment)
+    alignment.shape = shape
+    alignment.source = source
+    return alignment
 
 
 def merge(shapes: Sequence[Shape], name: str) -> Shape:
@@ -225,18 +243,19 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
     ValueError
         If two lengths at one axis differ and neither is 1, or the result is beyond any array.
     """
-    merged: list[int] = []
+    rank = 0
     for shape in shapes:
-        if len(shape) > len(merged):
-            merged[:0] = [1] * (len(shape) - len(merged))
-        axis = len(merged) - len(shape)
+        rank = max(rank, len(shape))
+    merged = [1] * rank
+    for shape in shapes:
+        axis = rank - len(shape)
         for length in shape:
-            if length != 1:
-                if merged[axis] != 1 and merged[axis] != length:
+            if length != 1 and length != merged[axis]:
+                if merged[axis] != 1:
                     raise ValueError(
                         f"`{name}` expected lengths that are equal or 1 at each axis, counted from the right, got "
                         f"{' and '.join([str(shape) for shape in shapes])}: "
-                        f"{length} meets {merged[axis]} at axis {axis - len(merged)}"
+                        f"{length} meets {merged[axis]} at axis {axis - rank}"
                     )
                 merged[axis] = length
             axis += 1
@@ -246,7 +265,6 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
     return result
 
 
-@cython.ccall
 def shape_argument(name: str, value: Any) -> Shape:
     """Check the user's `value` for a shape, an array's or a list of integers, and return it as a tuple.
 
@@ -257,20 +275,17 @@ def shape_argument(name: str, value: Any) -> Shape:
     ValueError
         If a length is negative, there are more than 64 axes, or more elements than an index can count.
     """
-    shape = _integers(name, value)
-    countable = _is_countable(shape)
-    if not countable and min(shape) < 0:
-        raise ValueError(f"`{name}` expected lengths of 0 or more, got {_show(value)}")
-    if len(shape) > MAX_RANK:
-        raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
-    if not countable:
+    shape = _integers(name, value, False)
+    if len(shape) > MAX_RANK or not _is_countable(shape):
+        if min(shape) < 0:
+            raise ValueError(f"`{name}` expected lengths of 0 or more, got {_show(value)}")
+        if len(shape) > MAX_RANK:
+            raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
         _refuse_size(name, shape)
     return shape
 
 
-@cython.cfunc
-@cython.returns(cython.bint)
-@cython.locals(length=cython.Py_ssize_t, room=cython.Py_ssize_t)
+@cython.cdivision(True)  # lengths of 0 are left out
 def _is_countable(shape: Shape) -> bool:
     """Tell whether an index can count the elements; as in NumPy, lengths of 0 do not excuse the others."""
     room = MAX_SIZE
@@ -285,8 +300,18 @@ def _is_countable(shape: Shape) -> bool:
     return room > 0
 
 
-@cython.cfunc
-def _all_plain(items: Sequence[Any]) -> bool:
+def _mode(value: object) -> str:
+    """Check the user's `value` for a mode, and return it as the one string that stands for it here."""
+    for mode in MODES:
+        if value is mode:  # literals are interned: hardly ever are letters compared
+            return mode
+    if isinstance(value, str) and value in MODES:
+        return MODES[MODES.index(value)]
+    kind = ValueError if isinstance(value, str) else TypeError
+    raise kind(f"`mode` expected one of {', '.join([repr(mode) for mode in MODES])}, got {value!r}")
+
+
+def _all_plain(items: tuple[Any, ...]) -> bool:
     """Tell whether all items are Python ints, as nearly always."""
     for item in items:  # noqa: SIM110 (compiled, the loop takes a third of the generator's time)
         if type(item) is not int:
@@ -294,11 +319,13 @@ def _all_plain(items: Sequence[Any]) -> bool:
     return True
 
 
-@cython.cfunc
-def _integers(name: str, value: Any, unordered: bool = False) -> Shape:
+def _integers(name: str, value: Any, unordered: bool) -> Shape:
     """Check that `value` is a 1-D sequence of integers (a set too, where order says nothing); return Python ints."""
-    if (type(value) is tuple or type(value) is list) and _all_plain(value):
-        return tuple(value)
+    kind = type(value)
+    if kind is tuple or kind is list or (unordered and (kind is set or kind is frozenset)):
+        items = tuple(value)
+        if _all_plain(items):
+            return items
     if hasattr(value, "__array__"):  # the arrays of any library
         array = np.asarray(value)
         if array.ndim == 1 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
@@ -311,7 +338,6 @@ def _integers(name: str, value: Any, unordered: bool = False) -> Shape:
     raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {_show(value)}")
 
 
-@cython.cfunc
 def _integer(name: str, value: Any) -> int:
     """Check that `value` is an integer and no bool; return it as a Python int."""
     if type(value) is int:
@@ -328,12 +354,26 @@ def _integer(name: str, value: Any) -> int:
     raise TypeError(f"`{name}` expected an integer, got {_show(value)}")
 
 
-@cython.cfunc
-def _check_axes(name: str, axes: Iterable[int], target: Shape) -> None:
+def _check_axes(name: str, axes: Shape, target: Shape) -> None:
     """Refuse an axis that `target` does not have; a negative one counts as such."""
     for axis in axes:
-        if axis < 0 or axis >= len(target):
+        if _index(axis, len(target)) < 0:
             raise AxisError(f"`{name}` expected axes of the output's shape {target}, counted from 0, got {_show(axis)}")
+
+
+def _index(axis: int, end: int) -> int:
+    """Return an axis as C has it; -1 for one that is not from 0 to below `end`."""
+    try:
+        index = axis
+    except OverflowError:
+        return -1
+    return index if 0 <= index < end else -1
+
+
+def _expect_rank(data: Shape, target: Shape, name: str) -> None:
+    """Refuse a target of fewer axes than the data has."""
+    if len(data) > len(target):
+        raise ValueError(f"`{name}` expected at least {len(data)} axes for data of shape {data}, got {_show(target)}")
 
 
 def _refuse_size(name: str, shape: Shape) -> NoReturn:
@@ -353,18 +393,9 @@ def _expect_default_axis(axis: Any, mode: str) -> None:
         raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {_show(axis)}")
 
 
-def _refuse_mode(mode: Any) -> NoReturn:
-    """Refuse what is none of the modes."""
-    kind = ValueError if isinstance(mode, str) else TypeError
-    raise kind(f"`mode` expected one of {', '.join([repr(name) for name in MODES])}, got {mode!r}")
-
-
-def _misfit(name: str, data: Shape, target: Shape, i: int, axis: int) -> NoReturn:
-    """Refuse a target that data's axis `i` does not fit at `axis`."""
-    raise ValueError(
-        f"`{name}` expected a shape that data of shape {data} fits, got {target}: "
-        f"its axis {axis} is {target[axis]} where data's axis {i} is {data[i]}"
-    )
+def _one_for_each(data: Shape) -> str:
+    """Say how many axes data of this shape expects."""
+    return f"{len(data)} axes, one for each axis of data of shape {data}"
 
 
 def _show(value: Any) -> str:

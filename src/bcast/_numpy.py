@@ -5,8 +5,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._alignment import Alignment, align, merge, shape_argument
-from bcast._ops import Integers, as_array, materialise
+from bcast._alignment import merge, right_aligned, shape_argument
+from bcast._ops import Integers, as_array, materialise, shape_of
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to"]
 
@@ -50,7 +50,7 @@ def broadcast_to(array: ArrayLike, shape: Integers | int, *, out: NDArray[Any] |
            [1, 2, 3]])
     """
     data = as_array("array", array)
-    alignment = align(data.shape, _tuple_of_one(shape), name="shape")
+    alignment = right_aligned(shape_of(data), shape_argument("shape", _tuple_of_one(shape)), "shape")
     return materialise(data, alignment, out, "shape")
 
 
@@ -92,8 +92,10 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
            [5, 5, 5]])
     """
     arrays = [as_array("args", arg) for arg in args]
-    shape = merge([array.shape for array in arrays], "args")
-    return tuple([materialise(array, _right_aligned(array, shape), None, "args") for array in arrays])
+    shapes = [shape_of(array) for array in arrays]
+    shape = merge(shapes, "args")
+    alignments = [right_aligned(own, shape, "args") for own in shapes]
+    return tuple([materialise(array, alignments[i], None, "args") for i, array in enumerate(arrays)])
 
 
 def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
@@ -134,12 +136,10 @@ def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
 
 def _tuple_of_one(shape: Any) -> Any:
     """Let a bare integer stand for a shape of one axis, as NumPy does; all shapes are checked later."""
+    if type(shape) is tuple or type(shape) is list:
+        return shape
     try:
         operator.index(shape)
     except TypeError:
         return shape
     return (shape,)
-
-
-def _right_aligned(array: NDArray[Any], shape: tuple[int, ...]) -> Alignment:
-    return Alignment(shape, (1,) * (len(shape) - array.ndim) + array.shape)

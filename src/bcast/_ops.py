@@ -2,7 +2,6 @@
 
 from typing import Any, Literal, TypeAlias
 
-import cython
 import numpy as np
 from numpy import ndarray
 from numpy.ma import MaskedArray
@@ -120,7 +119,7 @@ def broadcast(
     (8, 3, 32, 32)
     """
     array = as_array("data", data)
-    alignment = align(array.shape, target_shape, axes_mapping, mode, axis, broadcast_axes)
+    alignment = align(shape_of(array), target_shape, axes_mapping, mode, axis, broadcast_axes)
     return materialise(array, alignment, out, "target_shape")
 
 
@@ -173,8 +172,8 @@ def broadcast_like(
            [7, 7, 7]])
     """
     array = as_array("data", data)
-    shape = like.shape if isinstance(like, ndarray) else as_array("like", like).shape
-    alignment = align(array.shape, shape, axes_mapping, mode, axis, broadcast_axes, "like", True)
+    shape = shape_of(like if isinstance(like, ndarray) else as_array("like", like))
+    alignment = align(shape_of(array), shape, axes_mapping, mode, axis, broadcast_axes, "like", True)
     return materialise(array, alignment, out, "like")
 
 
@@ -223,7 +222,6 @@ def infer_shape(
     return align(shape, target_shape, axes_mapping, mode, axis, broadcast_axes).shape
 
 
-@cython.ccall
 def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
     """Turn the user's `data` into an array of the base class; refuse one whose mask would be lost."""
     if type(data) is ndarray:
@@ -236,7 +234,11 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
         raise ValueError(f"`{name}` expected an array_like of one shape, got {type(data).__name__}: {error}") from error
 
 
-@cython.ccall
+def shape_of(array: NDArray[Any]) -> tuple[int, ...]:
+    """Return the array's shape; where compiled, `array.shape` is C's, and the slice is what gives it an end."""
+    return tuple([length for length in array.shape[: array.ndim]])  # noqa: C416
+
+
 def materialise(data: NDArray[Any], alignment: Alignment, out: NDArray[Any] | None, name: str) -> NDArray[Any]:
     """Replicate `data` along `alignment` into `out`, or into a new array; `name` is what the user calls its shape."""
     return replicate(data, alignment, result_array(out, data, alignment.shape, name))

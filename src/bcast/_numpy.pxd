@@ -1,0 +1,3 @@
+# The C types of _numpy.py, which reads as plain Python without them.
+from bcast._alignment cimport merge, right_aligned, shape_argument
+from bcast._ops cimport as_array, materialise, shape_of

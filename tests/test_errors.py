@@ -76,6 +76,7 @@ class Foreign:
 BAD_SHAPES = {
     "negative": ([-1, 3], ValueError, "lengths of 0 or more, got [-1, 3]"),
     "negative_beside_0": ((0, -2), ValueError, "lengths of 0 or more, got (0, -2)"),
+    "negative_twice": ((-2, -3), ValueError, "lengths of 0 or more, got (-2, -3)"),
     "negative_array": (np.array([2, -3]), ValueError, "lengths of 0 or more, got array([ 2, -3])"),
     "negative_and_large": ((-(10**30),), ValueError, f"lengths of 0 or more, got (-{10**30},)"),
     "float": ([2.5, 3], TypeError, "a 1-D sequence of integers, got [2.5, 3]"),
@@ -207,6 +208,7 @@ BAD_MODES = {
     "list": (["numpy"], TypeError, "['numpy']"),
     "bytes": (b"numpy", TypeError, "b'numpy'"),
     "int": (0, TypeError, "0"),
+    "equal_array": (np.array(["numpy"]), TypeError, "array(['numpy'], dtype='<U5')"),
 }
 
 AXES = "a 1-D sequence of integers, got "

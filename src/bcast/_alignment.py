@@ -157,7 +157,7 @@ def _added_axes(
         axes = tuple(range(len(target)))
     source: list[Any] = list(target)
     for axis in axes:
-        source[axis] = None
+        source[axis] = None  # until what is left has been compared
     left, fits = 0, True
     for axis in range(len(target)):
         if source[axis] is None:
@@ -250,14 +250,14 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
     for shape in shapes:
         axis = rank - len(shape)
         for length in shape:
-            if length != 1 and length != merged[axis]:
-                if merged[axis] != 1:
-                    raise ValueError(
-                        f"`{name}` expected lengths that are equal or 1 at each axis, counted from the right, got "
-                        f"{' and '.join([str(shape) for shape in shapes])}: "
-                        f"{length} meets {merged[axis]} at axis {axis - rank}"
-                    )
+            if merged[axis] == 1:
                 merged[axis] = length
+            elif length != 1 and length != merged[axis]:
+                raise ValueError(
+                    f"`{name}` expected lengths that are equal or 1 at each axis, counted from the right, got "
+                    f"{' and '.join([str(shape) for shape in shapes])}: "
+                    f"{length} meets {merged[axis]} at axis {axis - rank}"
+                )
             axis += 1
     result = tuple(merged)
     if not _is_countable(result):
@@ -362,12 +362,12 @@ def _check_axes(name: str, axes: Shape, target: Shape) -> None:
 
 
 def _index(axis: int, end: int) -> int:
-    """Return an axis as C has it; -1 for one that is not from 0 to below `end`."""
+    """Return an axis as C has it; a negative number for one that is not from 0 to below `end`."""
     try:
         index = axis
     except OverflowError:
         return -1
-    return index if 0 <= index < end else -1
+    return index if index < end else -1
 
 
 def _expect_rank(data: Shape, target: Shape, name: str) -> None:

@@ -1,0 +1,86 @@
+"""What does a small call cost, step by step and mode by mode? The tables behind "A small call" in ARCHITECTURE.md.
+
+    python benchmarks/bench_call.py
+
+Four floats become 4x4 of them: 64 bytes, so that writing them is the least of it. All calls are timed by turns, and
+from each is taken off what timing an empty lambda costs. The steps are called from Python, as `broadcast` does not:
+what such a call costs by itself is the first row, `as_array` of an array, which has nothing to do.
+"""
+
+import sys
+
+import numpy as np
+
+import bcast
+from bcast._alignment import align
+from bcast._bench import cpu, measure
+from bcast._kernel import replicate
+from bcast._memory import result_array
+from bcast._ops import as_array, shape_of
+
+NAMES = {
+    **{function.__name__: function for function in (align, as_array, replicate, result_array, shape_of)},
+    **{name: getattr(bcast, name) for name in bcast.__all__},
+    "np": np,
+    "row": np.arange(4, dtype=np.float32),
+    "like": np.zeros((4, 4), np.float32),
+    "out": np.zeros((4, 4), np.float32),
+    "axes": [1],
+    "shape": [4, 4],
+    "alignment": align((4,), (4, 4)),
+}
+
+STEPS = (
+    'as_array("data", row)',
+    "shape_of(row)",
+    "align((4,), (4, 4))",
+    'result_array(None, row, (4, 4), "shape")',
+    'result_array(out, row, (4, 4), "shape")',
+    "replicate(row, alignment, out)",
+)
+CALLS = (
+    "broadcast(row, (4, 4))",
+    "broadcast(row, shape)",
+    'broadcast(row, (4, 4), axes, mode="explicit")',
+    'broadcast(row, (4, 4), (1,), mode="explicit")',
+    'broadcast(row, (4, 4), mode="explicit", broadcast_axes=[0])',
+    'broadcast(row, (4, 4), mode="explicit", broadcast_axes=(0,))',
+    'broadcast(row, (4, 4), mode="explicit", broadcast_axes={0})',
+    'broadcast(row, (4, 4), mode="bidirectional")',
+    'broadcast(row, (4, 4), mode="pdpd")',
+    'broadcast(row, (4, 4), mode="pdpd", axis=1)',
+    'broadcast(like, (4, 4), mode="none")',
+    "broadcast_like(row, like)",
+    "broadcast_to(row, (4, 4))",
+)
+OWN_MEMORY = "like.copy()"
+SAME_MEMORY = "np.copyto(out, row)"
+
+
+def warm(call: str) -> str:
+    """Let a call write into `out`."""
+    return f"{call[:-1]}, out=out)"
+
+
+def main() -> None:
+    """Print the tables."""
+    expressions = [OWN_MEMORY, SAME_MEMORY, *STEPS, *CALLS, *map(warm, CALLS), "infer_shape((4,), (4, 4))"]
+    calls = {expression: eval(f"lambda: {expression}", NAMES) for expression in ["None", *expressions]}
+    for call in calls.values():
+        call()
+    times = {expression: min(rounds) * 1e9 for expression, rounds in measure(calls, 10).items()}
+    nothing = times.pop("None")
+    times = {expression: time - nothing for expression, time in times.items()}
+    print(f"{cpu()}; CPython {sys.version.split()[0]}; NumPy {np.__version__}; times in ns")
+    for expression in (*STEPS, OWN_MEMORY, SAME_MEMORY, "infer_shape((4,), (4, 4))"):
+        print(f"{expression:<61} {times[expression]:6.0f}")
+    print(f"\n{'':61} {'fresh':>6} {OWN_MEMORY:>12} {'warm':>6} {SAME_MEMORY:>20}")
+    for call in CALLS:
+        fresh, into = times[call], times[warm(call)]
+        print(
+            f"{call:<61} {fresh:6.0f} {fresh / times[OWN_MEMORY]:12.2f} {into:6.0f} {into / times[SAME_MEMORY]:20.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

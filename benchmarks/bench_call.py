@@ -26,6 +26,8 @@ NAMES = {
     "like": np.zeros((4, 4), np.float32),
     "out": np.zeros((4, 4), np.float32),
     "axes": [1],
+    "new": [0],
+    "new_set": {0},
     "shape": [4, 4],
     "alignment": align((4,), (4, 4)),
 }
@@ -43,9 +45,9 @@ CALLS = (
     "broadcast(row, shape)",
     'broadcast(row, (4, 4), axes, mode="explicit")',
     'broadcast(row, (4, 4), (1,), mode="explicit")',
-    'broadcast(row, (4, 4), mode="explicit", broadcast_axes=[0])',
+    'broadcast(row, (4, 4), mode="explicit", broadcast_axes=new)',
     'broadcast(row, (4, 4), mode="explicit", broadcast_axes=(0,))',
-    'broadcast(row, (4, 4), mode="explicit", broadcast_axes={0})',
+    'broadcast(row, (4, 4), mode="explicit", broadcast_axes=new_set)',
     'broadcast(row, (4, 4), mode="bidirectional")',
     'broadcast(row, (4, 4), mode="pdpd")',
     'broadcast(row, (4, 4), mode="pdpd", axis=1)',
@@ -73,12 +75,12 @@ def main() -> None:
     times = {expression: time - nothing for expression, time in times.items()}
     print(f"{cpu()}; CPython {sys.version.split()[0]}; NumPy {np.__version__}; times in ns")
     for expression in (*STEPS, OWN_MEMORY, SAME_MEMORY, "infer_shape((4,), (4, 4))"):
-        print(f"{expression:<61} {times[expression]:6.0f}")
-    print(f"\n{'':61} {'fresh':>6} {OWN_MEMORY:>12} {'warm':>6} {SAME_MEMORY:>20}")
+        print(f"{expression:<63} {times[expression]:6.0f}")
+    print(f"\n{'':63} {'fresh':>6} {OWN_MEMORY:>12} {'warm':>6} {SAME_MEMORY:>20}")
     for call in CALLS:
         fresh, into = times[call], times[warm(call)]
         print(
-            f"{call:<61} {fresh:6.0f} {fresh / times[OWN_MEMORY]:12.2f} {into:6.0f} {into / times[SAME_MEMORY]:20.2f}"
+            f"{call:<63} {fresh:6.0f} {fresh / times[OWN_MEMORY]:12.2f} {into:6.0f} {into / times[SAME_MEMORY]:20.2f}"
         )
 
 

@@ -80,7 +80,7 @@ cdef _Bytes _bytes(cnp.ndarray array):
     return exporter
 
 
-def replicate(cnp.ndarray data not None, Alignment alignment not None, cnp.ndarray out not None):
+cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     """Copy `data` along `alignment` into `out` and return `out`.
 
     Parameters
@@ -99,7 +99,7 @@ def replicate(cnp.ndarray data not None, Alignment alignment not None, cnp.ndarr
         `out` itself.
     """
     cdef tuple shape = alignment.shape, source = alignment.source
-    if cnp.PyArray_NBYTES(out) == 0:
+    if cnp.PyArray_SIZE(out) == 0 or cnp.PyArray_ITEMSIZE(out) == 0:
         return out
     if PyDataType_REFCHK(cnp.PyArray_DESCR(out)) or not cnp.PyArray_IS_C_CONTIGUOUS(out):
         _assign(out, data, source)

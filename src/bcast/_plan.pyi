@@ -1,0 +1,3 @@
+LEAVES: tuple[str, ...]
+
+def use_leaf(name: str) -> None: ...

@@ -1,5 +1,6 @@
 """Materialised broadcasting at the speed of memory, under the rules of NumPy, OpenVINO, ONNX and nGraph."""
 
+from bcast._memory import set_idle_limit
 from bcast._numpy import broadcast_arrays, broadcast_shapes, broadcast_to
 from bcast._ops import broadcast, broadcast_like, infer_shape
 from bcast._threads import get_num_threads, set_num_threads
@@ -14,5 +15,6 @@ __all__ = [
     "broadcast_to",
     "get_num_threads",
     "infer_shape",
+    "set_idle_limit",
     "set_num_threads",
 ]

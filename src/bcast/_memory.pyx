@@ -10,7 +10,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
-from libc.string cimport memcpy, memmove, memset, strcpy
+from libc.string cimport memcpy, memmove, strcpy
 
 import os
 import sys
@@ -27,6 +27,19 @@ cdef extern from "numpy/arrayobject.h":
         PyTypeObject *subtype, cnp.dtype descr, int nd, const cnp.npy_intp *dims, const cnp.npy_intp *strides,
         void *data, int flags, PyObject *obj,
     )
+    # NumPy 2.0 does not declare these for Cython.
+    ctypedef struct PyDataMemAllocator:
+        void *ctx
+        void *(*malloc)(void *ctx, size_t size)
+        void *(*calloc)(void *ctx, size_t count, size_t size)
+        void *(*realloc)(void *ctx, void *data, size_t size)
+        void (*free)(void *ctx, void *data, size_t size)
+    ctypedef struct PyDataMem_Handler:
+        char *name
+        unsigned char version
+        PyDataMemAllocator allocator
+    object PyDataMem_GetHandler()
+    object PyDataMem_SetHandler(object handler)
     PyObject *PyDataMem_DefaultHandler
 
 cdef extern from "_pages.h" nogil:
@@ -60,7 +73,7 @@ cdef struct Slot:
     bint hot
 
 
-# The idle blocks, oldest first. The lock over all of this is only ever tried: who does not get it does without the store.
+# The idle blocks, oldest first. The lock over them is only ever tried: who does not get it does without the store.
 cdef Slot[SLOTS] slots
 cdef int idle_blocks = 0
 cdef size_t idle_total = 0
@@ -138,16 +151,16 @@ cdef _new_plain_array(cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
 
 cdef _new_large_array(cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
     """A new array from our pages, unless the user has set a memory handler of their own."""
-    current = cnp.PyDataMem_GetHandler()
+    current = PyDataMem_GetHandler()
     if <PyObject *> current != PyDataMem_DefaultHandler:
         return _new_plain_array(dtype, ndim, dims)
-    cnp.PyDataMem_SetHandler(capsule)
+    PyDataMem_SetHandler(capsule)
     try:
         return _new_plain_array(dtype, ndim, dims)
     except MemoryError:
         pass    # too many blocks for us, perhaps not for malloc
     finally:
-        cnp.PyDataMem_SetHandler(current)
+        PyDataMem_SetHandler(current)
     return _new_plain_array(dtype, ndim, dims)
 
 
@@ -417,7 +430,7 @@ def _initial_limit():
 
 cdef size_t page = pages_size()
 cdef bint huge_pages = os.environ.get("NUMPY_MADVISE_HUGEPAGE", "") != "0"     # for those who want none in NumPy
-cdef cnp.PyDataMem_Handler handler
+cdef PyDataMem_Handler handler
 
 strcpy(handler.name, "bcast")
 handler.version = 1

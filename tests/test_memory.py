@@ -1,0 +1,556 @@
+"""Where large results get their memory: from idle blocks of earlier ones, within a limit, and behind nobody's back."""
+
+import ctypes
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bcast
+from bcast._memory import idle_bytes, result_array
+
+MIB = 1 << 20
+LARGE = 2 * MIB
+HOT = 32 * MIB
+
+recycles = pytest.mark.skipif(sys.platform == "win32", reason="no pages are kept there")
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+
+
+@pytest.fixture(autouse=True)
+def an_empty_store():
+    """Leave the limit as it was, whatever a test does to it."""
+    previous = bcast.set_idle_limit(0)
+    bcast.set_idle_limit(1024 * MIB)
+    yield
+    bcast.set_idle_limit(0)
+    bcast.set_idle_limit(previous)
+
+
+def result(nbytes, value=1):
+    """A result of `nbytes`, every one of them `value`."""
+    return bcast.broadcast(np.uint8(value), (nbytes,))
+
+
+def new(shape, dtype=np.uint8):
+    """The array for a result, which nobody has written to yet."""
+    return result_array(None, np.empty(0, dtype), shape, "shape")
+
+
+def handler_of(*array):
+    """The name of the memory handler of an array, or of the next one."""
+    return np._core.multiarray.get_handler_name(*array)
+
+
+def run(script, **variables):
+    """Run a script in a new process; return what it prints."""
+    command = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **variables})
+    assert done.stderr == ""
+    assert done.returncode == 0
+    return done.stdout
+
+
+# What the results are to NumPy
+
+
+@recycles
+def test_only_large_results_get_our_pages():
+    default = handler_of()
+    assert handler_of(new((LARGE,))) == "bcast"
+    assert handler_of(new((LARGE // 16, 2), np.float64)) == "bcast"
+    for shape in [(), (LARGE - 1,), (1 << 40, 0), (0, 1 << 62)]:
+        assert handler_of(new(shape)) == default
+    assert handler_of(new((LARGE,), object)) == default
+    assert handler_of() == default
+    array = result(LARGE)
+    for other in [np.empty(LARGE), array.copy(), array + 1, array.astype(int), np.concatenate([array, array])]:
+        assert handler_of(other) == default
+
+
+def test_results_own_their_memory():
+    array = result(LARGE)
+    assert array.base is None
+    assert array.flags.owndata
+    assert array.flags.c_contiguous
+    assert array.flags.aligned
+    assert array.flags.writeable
+    assert type(array) is np.ndarray
+    view = np.lib.stride_tricks.as_strided(array, (4, LARGE // 4))
+    del array
+    assert (view == 1).all()
+
+
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_results_can_be_pickled(protocol):
+    array = result(LARGE, 3)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(array, protocol)), array, strict=True)
+
+
+@recycles
+@pytest.mark.parametrize("dtype", ["f4", ">c16", "M8[s]", "S3", [("a", "u1"), ("b", ">i4")]])
+def test_any_dtype(dtype):
+    data = (np.arange(3 * 60) % 9 + 48).astype(np.uint8).tobytes()
+    data = np.frombuffer(data, dtype, 3)
+    for _ in range(2):
+        array = bcast.broadcast(data, (LARGE, 3))
+        assert handler_of(array) == "bcast"
+        np.testing.assert_array_equal(array, np.broadcast_to(data, (LARGE, 3)), strict=True)
+        del array
+    assert idle_bytes() > 0
+
+
+SIZES = [1, 4096, LARGE - 1, LARGE, 3 * MIB, 5 * MIB + 1, 16 * MIB, 40 * MIB]
+
+
+@pytest.mark.parametrize("before", SIZES[3:])
+@pytest.mark.parametrize("after", [0, *SIZES])
+def test_resizing_in_place(before, after):
+    array = result(before, 7)
+    array.resize(after, refcheck=False)
+    kept = min(before, after)
+    assert (array[:kept] == 7).all()
+    assert not array[kept:].any()
+    array.fill(9)
+    del array
+    assert idle_bytes() <= (before + after) * 9 // 8
+    assert (result(after, 3) == 3).all()
+    assert (result(before, 4) == 4).all()
+
+
+@recycles
+def test_shrinking_hands_back_what_is_left_over():
+    array = result(40 * MIB)
+    array.resize(10 * MIB, refcheck=False)
+    del array
+    assert idle_bytes() == 10 * MIB
+
+
+@linux
+def test_tracemalloc_sees_results_come_and_go():
+    tracemalloc.start()
+    try:
+        for _ in range(2):
+            before = tracemalloc.get_traced_memory()[0]
+            array = result(8 * MIB)
+            assert tracemalloc.get_traced_memory()[0] - before >= 8 * MIB
+            del array
+            assert tracemalloc.get_traced_memory()[0] - before < MIB
+    finally:
+        tracemalloc.stop()
+
+
+# The store
+
+
+@recycles
+@pytest.mark.parametrize("nbytes", [LARGE, 3 * MIB + 5, 5 * MIB, 33 * MIB, 40_000_000])
+def test_memory_is_used_again(nbytes):
+    array = result(nbytes, 1)
+    address = array.ctypes.data
+    assert address % LARGE == 0
+    assert idle_bytes() == 0
+    del array
+    assert nbytes <= idle_bytes() <= nbytes * 9 // 8
+    array = result(nbytes, 2)
+    assert array.ctypes.data == address
+    assert idle_bytes() == 0
+    assert (array == 2).all()
+
+
+@recycles
+def test_no_block_is_used_twice():
+    arrays = [result(4 * MIB, i) for i in range(8)]
+    del arrays[::2]
+    arrays += [result(4 * MIB, i) for i in range(8, 16)]
+    assert len({array.ctypes.data for array in arrays}) == len(arrays)
+    for array in arrays:
+        assert (array == array[0]).all()
+
+
+@recycles
+@pytest.mark.parametrize(
+    ("nbytes", "fits"),
+    [(16 * MIB, True), (16 * MIB + 1, False), (15 * MIB, True), (14 * MIB, False), (LARGE, False), (LARGE - 1, False)],
+    ids=["equal", "larger", "a little smaller", "too small", "much smaller", "not large"],
+)
+def test_which_results_a_block_is_for(nbytes, fits):
+    result(16 * MIB)
+    array = result(nbytes)
+    assert idle_bytes() == (0 if fits else 16 * MIB)
+    assert (array == 1).all()
+
+
+@recycles
+def test_the_best_block_is_taken_and_of_equals_the_youngest():
+    arrays = [result(n * MIB) for n in (34, 32, 32, 36)]
+    addresses = [array.ctypes.data for array in arrays]
+    while arrays:
+        del arrays[0]
+    assert [result(32 * MIB).ctypes.data for _ in range(2)] == [addresses[2]] * 2
+    held = [result(32 * MIB) for _ in range(3)]
+    assert [array.ctypes.data for array in held] == [addresses[2], addresses[1], addresses[0]]
+
+
+@recycles
+def test_the_limit_holds_and_the_oldest_go():
+    bcast.set_idle_limit(20 * MIB)
+    arrays = [result(n * MIB) for n in (4, 6, 8, 10)]
+    for expected in (4, 10, 18, 18):  # 4 + 6 + 8 + 10 is too much by the first two
+        del arrays[0]
+        assert idle_bytes() == expected * MIB
+    result(22 * MIB)
+    assert idle_bytes() == 18 * MIB  # what never fits displaces nothing
+    assert bcast.set_idle_limit(10 * MIB) == 20 * MIB
+    assert idle_bytes() == 10 * MIB
+    assert bcast.set_idle_limit(0) == 10 * MIB
+    assert idle_bytes() == 0
+    result(4 * MIB)
+    assert idle_bytes() == 0
+
+
+@recycles
+def test_many_small_blocks():
+    arrays = [result(LARGE) for _ in range(100)]
+    del arrays[:]
+    assert idle_bytes() == 64 * LARGE
+    arrays = [result(LARGE, i) for i in range(100)]
+    assert idle_bytes() == 0
+    assert all((array == i).all() for i, array in enumerate(arrays))
+
+
+@recycles
+def test_more_results_than_there_may_be_blocks():
+    arrays = [new((LARGE,)) for _ in range(17_000)]
+    assert handler_of(arrays[0]) == "bcast"
+    assert handler_of(arrays[-1]) == handler_of()
+    arrays[-1].fill(1)
+    del arrays
+    assert handler_of(new((LARGE,))) == "bcast"
+
+
+HOLDS_AND_DROPS = """
+import os, sys
+import numpy as np
+import bcast
+
+def resident():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE") >> 20
+
+before = resident()
+array = bcast.broadcast(np.uint8(1), (300 << 20,))
+held = resident() - before
+del array
+print(held, resident() - before)
+"""
+
+
+@linux
+@pytest.mark.parametrize(("limit", "most"), [(0, 10), (100, 10), (400, 310)])
+def test_a_process_keeps_no_more_than_the_limit(limit, most):
+    held, kept = map(int, run(HOLDS_AND_DROPS, BCAST_IDLE_BYTES=str(limit * MIB)).split())
+    assert held >= 300
+    assert kept <= most
+
+
+def lent():
+    """How many MiB the system may take from this process whenever it likes; it counts some pages late."""
+    rollup = Path("/proc/self/smaps_rollup").read_text()
+    return pytest.approx(int(rollup.partition("LazyFree:")[2].split()[0]) / 1024, abs=1)
+
+
+@linux
+def test_idle_memory_is_lent_to_the_system():
+    array = result(40 * MIB)
+    assert lent() == 0
+    del array
+    assert lent() == 40
+    array = result(40 * MIB, 5)
+    assert lent() == 0
+    assert (array == 5).all()
+
+
+@linux
+def test_only_the_youngest_idle_memory_is_not_lent():
+    arrays = [result(8 * MIB) for _ in range(6)]
+    for expected in (0, 0, 0, 0, 8, 16):
+        del arrays[0]
+        assert lent() == expected
+    arrays = [result(8 * MIB, i) for i in range(6)]
+    assert lent() == 0
+    assert all((array == i).all() for i, array in enumerate(arrays))
+
+
+@linux
+def test_memory_that_the_system_has_taken_comes_back():
+    array = result(40 * MIB, 1)
+    address = array.ctypes.data
+    del array
+    madvise = ctypes.CDLL(None).madvise
+    madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    if madvise(address, 40 * MIB, 21):  # MADV_PAGEOUT: as if memory were short
+        pytest.skip("the kernel takes no pages on request")
+    left = lent()
+    array = new((40 * MIB,))
+    assert array.ctypes.data == address
+    assert left == 0
+    assert not array.any()
+    array.fill(3)
+    assert (array == 3).all()
+
+
+ADVICE = """
+import numpy as np
+import bcast
+array = bcast.broadcast(np.uint8(1), (40_000_000,))
+with open("/proc/self/smaps") as smaps:
+    for line in smaps:
+        if "-" in (first := line.split()[0]):
+            start, end = (int(address, 16) for address in first.split("-"))
+        elif first == "VmFlags:" and start <= array.ctypes.data < end:
+            print("hg" in line.split())
+"""
+
+
+@linux
+@pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="no huge pages")
+@pytest.mark.parametrize(("variable", "advised"), [("1", True), ("0", False)])
+def test_huge_pages_are_asked_for_unless_numpy_is_not_to(variable, advised):
+    assert run(ADVICE, NUMPY_MADVISE_HUGEPAGE=variable) == f"{advised}\n"
+
+
+SHORT_OF_ADDRESSES = """
+import os, resource
+import numpy as np
+from bcast._memory import idle_bytes, result_array
+
+def new(mib):
+    return result_array(None, np.empty(0, np.uint8), (mib << 20,), "shape")
+
+new(600)
+assert idle_bytes() == 600 << 20
+with open("/proc/self/statm") as statm:
+    mapped = int(statm.read().split()[0]) * os.sysconf("SC_PAGESIZE")
+resource.setrlimit(resource.RLIMIT_AS, (mapped + (300 << 20),) * 2)
+new(800)
+print(idle_bytes() >> 20)
+try:
+    new(1000)
+except MemoryError as error:
+    print(error, np._core.multiarray.get_handler_name())
+"""
+
+
+@linux
+def test_idle_memory_is_given_up_before_an_allocation_fails():
+    kept, error = run(SHORT_OF_ADDRESSES, BCAST_IDLE_BYTES=str(1 << 30)).splitlines()
+    assert kept == "800"
+    assert error.startswith("Unable to allocate 1000. MiB for an array with shape (1048576000,)")
+    assert error.endswith(" default_allocator")
+
+
+def test_a_failed_allocation_leaves_everything_as_it_was():
+    default = handler_of()
+    with pytest.raises(MemoryError, match=r"^Unable to allocate 4\.00 EiB for an array with shape"):
+        bcast.broadcast(np.uint8(1), (1 << 62,))
+    assert handler_of() == default
+
+
+# Threads, processes, other handlers
+
+
+def test_threads_do_not_share_results():
+    failures = []
+    bcast.set_idle_limit(64 * MIB)
+
+    def work(seed):
+        random = np.random.default_rng(seed)
+        held = []
+        for i in range(60):
+            value = (seed * 60 + i) % 256
+            held.append((value, result(int(random.integers(LARGE // 2, 3 * LARGE)), value)))
+            if len(held) > 3:
+                value, array = held.pop(random.integers(4))
+                failures.extend([seed] if (array != value).any() else [])
+            if i % 20 == 0:
+                bcast.set_idle_limit(int(random.integers(64 * MIB)))
+        failures.extend(seed for value, array in held if (array != value).any())
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert idle_bytes() <= 64 * MIB
+
+
+@recycles
+def test_results_may_be_dropped_by_another_thread():
+    arrays = [result(4 * MIB)]
+    thread = threading.Thread(target=arrays.clear)
+    thread.start()
+    thread.join()
+    assert idle_bytes() == 4 * MIB
+
+
+FORKS = """
+import os
+import numpy as np
+import bcast
+from bcast._memory import idle_bytes
+
+def result(value):
+    return bcast.broadcast(np.uint8(value), (40_000_000,))
+
+arrays = [result(value) for value in range(3)]
+del arrays[2]
+idle = idle_bytes()
+child = os.fork()
+if child == 0:
+    code = 1
+    try:
+        assert idle_bytes() == 0
+        assert (arrays[0] == 0).all()
+        arrays[0].fill(9)
+        assert (result(7) == 7).all()
+        assert idle_bytes() == idle
+        del arrays[0]
+        assert idle_bytes() == 2 * idle
+        new = [result(8) for _ in range(3)]
+        assert (arrays[0] == 1).all()
+        assert all((array == 8).all() for array in new)
+        code = 0
+    finally:
+        os._exit(code)
+new = result(5)
+assert idle_bytes() == 0
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == 0
+assert (new == 5).all()
+assert (arrays[0] == 0).all()
+assert (arrays[1] == 1).all()
+print(idle)
+"""
+
+
+@forks
+def test_after_a_fork_both_processes_have_their_own():
+    assert int(run(FORKS, BCAST_IDLE_BYTES=str(1 << 30))) == 20 * LARGE
+
+
+SURVIVES = """
+import atexit, builtins, sys
+import numpy as np
+import bcast
+array = bcast.broadcast(np.uint8(1), (40_000_000,))
+builtins.survivor = array.reshape(5, -1)
+atexit.register(array.fill, 2)
+class Late:
+    def __init__(self):
+        self.array = bcast.broadcast(np.uint8(1), (4_000_000,))
+    def __del__(self):
+        self.array[:] = 3
+builtins.late = Late()
+del sys.modules["bcast._memory"], sys.modules["bcast"], bcast
+"""
+
+
+def test_results_outlive_the_module():
+    assert run(SURVIVES) == ""
+
+
+class Handler(ctypes.Structure):
+    """NumPy's PyDataMem_Handler, as far as is needed here."""
+
+    _fields_ = (("name", ctypes.c_char * 127), ("rest", ctypes.c_char * 41))
+
+
+@pytest.fixture
+def the_users_own_handler():
+    """Set a memory handler that is NumPy's own by another name."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    table = (ctypes.c_void_p * 306).from_address(pointer(np._core._multiarray_umath._ARRAY_API, None))
+    set_handler = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[304])
+    default = ctypes.PYFUNCTYPE(ctypes.py_object)(table[305])()
+    handler = Handler.from_buffer_copy(Handler.from_address(pointer(default, b"mem_handler")))
+    handler.name = b"the user's own"
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    name = ctypes.c_char_p(b"mem_handler")
+    capsule = make(ctypes.addressof(handler), name, None)
+    set_handler(capsule)
+    yield "the user's own"
+    set_handler(default)
+
+
+def test_a_handler_of_the_users_own_is_respected(the_users_own_handler):
+    array = result(4 * MIB)
+    assert handler_of(array) == the_users_own_handler
+    assert handler_of() == the_users_own_handler
+    del array
+    assert idle_bytes() == 0
+
+
+# The limit and its variable
+
+
+@pytest.mark.parametrize("nbytes", [0, True, np.int32(5), sys.maxsize, 2**100], ids=repr)
+def test_limits(nbytes):
+    assert bcast.set_idle_limit(nbytes) == 1024 * MIB
+    assert bcast.set_idle_limit(1) == min(int(nbytes), sys.maxsize)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "error", "message"),
+    [
+        (-1, ValueError, "`nbytes` expected 0 or more bytes, got -1"),
+        (-(2**100), ValueError, "`nbytes` expected 0 or more bytes, got -1267650600228229401496703205376"),
+        (1e9, TypeError, "`nbytes` expected an integer, got float"),
+        ("1", TypeError, "`nbytes` expected an integer, got str"),
+        (None, TypeError, "`nbytes` expected an integer, got NoneType"),
+    ],
+)
+def test_what_is_no_limit(nbytes, error, message):
+    with pytest.raises(error) as caught:
+        bcast.set_idle_limit(nbytes)
+    assert str(caught.value) == message
+    assert bcast.set_idle_limit(0) == 1024 * MIB
+
+
+INITIAL = """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import bcast
+print(bcast.set_idle_limit(0))
+for warning in caught:
+    print(warning.category.__name__, warning.message)
+"""
+
+
+@pytest.mark.parametrize(("text", "limit"), [("0", 0), (" 4096 ", 4096), ("9" * 30, sys.maxsize)])
+def test_the_variable(text, limit):
+    assert run(INITIAL, BCAST_IDLE_BYTES=text) == f"{limit}\n"
+
+
+def test_the_variable_may_be_empty():
+    assert 0 < int(run(INITIAL, BCAST_IDLE_BYTES="")) <= 1 << 30
+
+
+@pytest.mark.parametrize("text", ["much", "-1", "1e9", "1 GiB"])
+def test_a_bad_variable_is_reported_and_ignored(text):
+    limit, warning = run(INITIAL, BCAST_IDLE_BYTES=text).splitlines()
+    assert 0 < int(limit) <= 1 << 30
+    assert warning == (
+        f"RuntimeWarning `BCAST_IDLE_BYTES` expected an integer of 0 or more, got {text!r}; {limit} is used instead"
+    )

@@ -133,6 +133,14 @@ def test_shrinking_hands_back_what_is_left_over():
     assert idle_bytes() == 10 * MIB
 
 
+@recycles
+def test_only_large_blocks_are_kept():
+    array = result(4 * MIB)
+    array.resize(LARGE - 256 * 1024, refcheck=False)
+    del array
+    assert idle_bytes() == 0
+
+
 @linux
 def test_tracemalloc_sees_results_come_and_go():
     tracemalloc.start()
@@ -201,12 +209,13 @@ def test_the_best_block_is_taken_and_of_equals_the_youngest():
 
 @recycles
 def test_the_limit_holds_and_the_oldest_go():
+    larger = result(22 * MIB)
     bcast.set_idle_limit(20 * MIB)
     arrays = [result(n * MIB) for n in (4, 6, 8, 10)]
     for expected in (4, 10, 18, 18):  # 4 + 6 + 8 + 10 is too much by the first two
         del arrays[0]
         assert idle_bytes() == expected * MIB
-    result(22 * MIB)
+    del larger
     assert idle_bytes() == 18 * MIB  # what never fits displaces nothing
     assert bcast.set_idle_limit(10 * MIB) == 20 * MIB
     assert idle_bytes() == 10 * MIB
@@ -214,6 +223,16 @@ def test_the_limit_holds_and_the_oldest_go():
     assert idle_bytes() == 0
     result(4 * MIB)
     assert idle_bytes() == 0
+
+
+@recycles
+def test_results_beyond_the_limit_are_as_any_array():
+    bcast.set_idle_limit(20 * MIB)
+    assert handler_of(new((20 * MIB,))) == "bcast"
+    assert handler_of(new((20 * MIB - 1,))) == "bcast"
+    assert handler_of(new((20 * MIB + 1,))) == handler_of()
+    bcast.set_idle_limit(0)
+    assert handler_of(new((LARGE,))) == handler_of()
 
 
 @recycles
@@ -359,9 +378,15 @@ def test_idle_memory_is_given_up_before_an_allocation_fails():
 
 def test_a_failed_allocation_leaves_everything_as_it_was():
     default = handler_of()
-    with pytest.raises(MemoryError, match=r"^Unable to allocate 4\.00 EiB for an array with shape"):
-        bcast.broadcast(np.uint8(1), (1 << 62,))
+    array = result(LARGE, 3)
+    for nbytes, size in [(1 << 62, r"4\.00"), (sys.maxsize, r"8\.00")]:
+        with pytest.raises(MemoryError, match=rf"^Unable to allocate {size} EiB for an array with shape"):
+            bcast.broadcast(np.uint8(1), (nbytes,))
+        with pytest.raises(MemoryError):
+            array.resize(nbytes, refcheck=False)
     assert handler_of() == default
+    assert array.shape == (LARGE,)
+    assert (array == 3).all()
 
 
 # Threads, processes, other handlers

@@ -1,8 +1,8 @@
 """Where results get their memory: a new array, or the user's own, which is checked.
 
 New arrays of `LARGE` bytes or more get pages from a store of idle blocks: those that earlier results have left. NumPy
-calls the four functions of `handler` for them, now and until they are freed; all other arrays are none of its business.
-The functions take any size, as `ndarray.resize` may ask for it, and any thread, with the GIL or without.
+calls the four functions of `handler` for them, until they are freed; no other array has to do with it. The functions
+take any size, as `ndarray.resize` may ask for it, and any thread, with the GIL or without.
 """
 
 cimport cython
@@ -139,7 +139,7 @@ cdef _new_array(cnp.ndarray like, tuple shape, name):
         )
     if dtype.hasobject:
         return np.empty(shape, dtype)
-    if PAGES and nbytes >= LARGE:
+    if PAGES and nbytes >= LARGE and _rounded(nbytes) <= idle_limit:    # the price of a block is paid by its next use
         return _new_large_array(dtype, len(shape), dims)
     return _new_plain_array(dtype, len(shape), dims)
 
@@ -346,15 +346,16 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
     """Limit the memory that is kept for the next large results, and return the previous limit.
 
     The memory of a new result of 2 MiB or more is not handed back to the system when the last reference to it goes,
-    but kept for the next one of about its size: memory fresh from the system costs more than all that a broadcast does.
-    The system can take most of it while it is idle, all but 32 MiB, whenever memory runs short. What is kept beyond
-    the new limit is handed back at once, the oldest first.
+    but kept for the next one of about its size: memory fresh from the system costs more than the broadcast itself.
+    The system can take all of it but 32 MiB whenever memory runs short. What is kept beyond the new limit is handed
+    back at once, the oldest first.
 
     Parameters
     ----------
     nbytes : int
-        How many bytes may be idle; 0 hands everything back and keeps nothing from then on. The limit of a new process
-        is the environment variable ``BCAST_IDLE_BYTES`` or else 1 GiB, but at most an eighth of the machine's memory.
+        How many bytes may be idle. Results that do not fit this limit get their memory as NumPy's arrays do; 0 hands
+        everything back and keeps nothing from then on. The first limit of a process is the environment variable
+        ``BCAST_IDLE_BYTES``, else 1 GiB or an eighth of the machine's memory, whichever is less.
 
     Returns
     -------

@@ -122,7 +122,7 @@ cdef _new_array(cnp.ndarray like, tuple shape, name):
     cdef cnp.npy_intp[64] dims
     cdef Py_ssize_t bytes_left = MAX_BYTES
     cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(like)
-    cdef Py_ssize_t nbytes = itemsize       # it overflows only where that is refused
+    cdef size_t nbytes = itemsize       # it wraps around only where that is refused
     cdef int axis
     cdef cnp.dtype dtype = <cnp.dtype> cnp.PyArray_DESCR(like)
     if itemsize == 0:
@@ -130,7 +130,7 @@ cdef _new_array(cnp.ndarray like, tuple shape, name):
     bytes_left //= itemsize
     for axis in range(len(shape)):
         dims[axis] = shape[axis]
-        nbytes *= dims[axis]
+        nbytes *= <size_t> dims[axis]
         if dims[axis]:
             bytes_left //= dims[axis]
     if bytes_left == 0:

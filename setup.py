@@ -70,7 +70,7 @@ def extension(source: str) -> Extension:
         [f"src/bcast/{source}"],
         include_dirs=[np.get_include(), "src/bcast"],
         depends=HEADERS,
-        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+        define_macros=[(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")],
         extra_compile_args=OPTIMISE,
     )
 

@@ -15,8 +15,8 @@ import bcast
 from bcast._alignment import align
 from bcast._bench import cpu, measure
 from bcast._kernel import replicate
-from bcast._memory import result_array
-from bcast._ops import as_array, shape_of
+from bcast._memory import result_array, shape_of
+from bcast._ops import as_array
 
 NAMES = {
     **{function.__name__: function for function in (align, as_array, replicate, result_array, shape_of)},

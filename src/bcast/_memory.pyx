@@ -83,7 +83,7 @@ cdef object masked = MaskedArray
 cdef Py_ssize_t MAX_BYTES = sys.maxsize
 
 
-def result_array(out, cnp.ndarray like not None, tuple shape not None, name):
+cpdef result_array(out, cnp.ndarray like, tuple shape, str name):
     """Return the array that a result goes to: a new one, or `out` if that is fit for it.
 
     Parameters
@@ -183,6 +183,11 @@ cdef int _check_out(out, cnp.ndarray like, tuple shape) except -1:
     if not cnp.PyArray_ISWRITEABLE(array):
         raise ValueError("`out` expected a writeable array, got a read-only one")
     return 0
+
+
+cpdef tuple shape_of(cnp.ndarray array):
+    """`array.shape`, without the look-up of an attribute."""
+    return cnp.PyArray_IntTupleFromIntp(cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
 
 
 cdef void *_malloc(void *ctx, size_t size) noexcept nogil:

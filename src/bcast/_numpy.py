@@ -6,7 +6,8 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._alignment import merge, right_aligned, shape_argument
-from bcast._ops import Integers, as_array, materialise, shape_of
+from bcast._memory import shape_of
+from bcast._ops import Integers, as_array, materialise
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to"]
 

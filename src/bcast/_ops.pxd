@@ -2,7 +2,8 @@
 from numpy cimport ndarray
 
 from bcast._alignment cimport Alignment, align, shape_argument
+from bcast._kernel cimport replicate
+from bcast._memory cimport result_array, shape_of
 
 cpdef ndarray as_array(str name, data)
-cpdef tuple shape_of(ndarray array)
 cpdef materialise(ndarray data, Alignment alignment, out, str name)

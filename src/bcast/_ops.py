@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._alignment import Alignment, align, shape_argument
 from bcast._kernel import replicate
-from bcast._memory import result_array
+from bcast._memory import result_array, shape_of
 
 __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 
@@ -232,11 +232,6 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
         return np.asarray(data)
     except ValueError as error:
         raise ValueError(f"`{name}` expected an array_like of one shape, got {type(data).__name__}: {error}") from error
-
-
-def shape_of(array: NDArray[Any]) -> tuple[int, ...]:
-    """Return the array's shape; where compiled, `array.shape` is C's, and the slice is what gives it an end."""
-    return tuple([length for length in array.shape[: array.ndim]])  # noqa: C416
 
 
 def materialise(data: NDArray[Any], alignment: Alignment, out: NDArray[Any] | None, name: str) -> NDArray[Any]:

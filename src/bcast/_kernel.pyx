@@ -22,7 +22,7 @@ import numpy as np
 
 from bcast._alignment cimport Alignment
 from bcast._plan cimport PARTS, STRETCH, WIDEST, Pair, Plan, Program, make_plan
-from bcast._threads cimport thread_count
+from bcast._threads cimport clock, free_threads, note_wait
 
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
@@ -120,7 +120,7 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
     if size < SMALL and size < SHARE and size < STREAMED:
         _put_blocks(&plan, 0, plan.pairs[0].copied, <const uint8_t *> cnp.PyArray_DATA(data), begin, begin + size)
     else:
-        _put_large(&plan, _bytes(data), _bytes(out), <int> max(1, min(thread_count(), size // SHARE)))
+        _put_large(&plan, _bytes(data), _bytes(out), <int> max(1, min(free_threads(), size // SHARE)))
     return 0
 
 
@@ -171,23 +171,27 @@ cdef int _put_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int t
     """Fill a large output on several threads; the views hold both buffers while the GIL is given away."""
     cdef uint8_t *scratch = NULL
     cdef Py_ssize_t size = out.shape[0]
+    cdef double begun, done = 0
     cdef int i
     if size >= STREAMED and bcast_touched(&out[0], size):
         scratch = <uint8_t *> malloc(threads * (PIECE + WIDEST))    # without it, there is no streaming
     with nogil:
         if threads == 1:
-            _put_share(plan, 0, 1, &data[0], &out[0], size, scratch)
+            _put_share(plan, 0, 1, &data[0], &out[0], size, scratch, &done)
         else:
+            begun = clock()
             for i in prange(threads, num_threads=threads, schedule="static"):
-                _put_share(plan, i, threads, &data[0], &out[0], size, scratch)
+                _put_share(plan, i, threads, &data[0], &out[0], size, scratch, &done)
+            note_wait(done - begun, clock() - done)
         free(scratch)
     return 0
 
 
 cdef void _put_share(
     const Plan *plan, int i, int threads, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch,
+    double *done,
 ) noexcept nogil:
-    """Write the share of thread `i`."""
+    """Write the share of thread `i`; the first one, which is the caller, notes when it is `done`."""
     cdef Py_ssize_t begin = _cut(i, threads, out, size)
     cdef Py_ssize_t end = _cut(i + 1, threads, out, size)
     if scratch != NULL:
@@ -195,6 +199,8 @@ cdef void _put_share(
     _put_part(plan, 0, begin, end, data, out, out + end, scratch)
     if scratch != NULL:
         bcast_streamed()
+    if i == 0:
+        done[0] = clock()
 
 
 cdef inline Py_ssize_t _cut(int i, int threads, const uint8_t *out, Py_ssize_t size) noexcept nogil:

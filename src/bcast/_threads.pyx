@@ -18,6 +18,7 @@ cdef extern from *:
         #define BCAST_OPENMP 1
     #else
         #define omp_get_max_threads() 1
+        #define omp_get_wtime() 0.0
         #define BCAST_OPENMP 0
     #endif
 
@@ -29,6 +30,9 @@ cdef extern from *:
 
     /* What set_num_threads said in this thread; 0: nothing. */
     static BCAST_THREAD_LOCAL int bcast_own_limit = 0;
+
+    /* Until when this thread's calls do without others, as the machine is busy. */
+    static BCAST_THREAD_LOCAL double bcast_alone_until = 0;
 
     /* In a child OpenMP may wait for workers that only the parent has. Forks are seen by pthread_atfork, as there are
        programs that fork without telling Python. */
@@ -43,9 +47,11 @@ cdef extern from *:
     """
     bint BCAST_OPENMP
     int own_limit "bcast_own_limit"
+    double alone_until "bcast_alone_until"
     bint forked "bcast_forked"
     int watch_forks "bcast_watch_forks"() nogil
     int omp_get_max_threads() nogil
+    double omp_get_wtime() nogil
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
@@ -53,6 +59,9 @@ cdef extern from "Python.h":
 cdef enum:
     MOST = 0x7fffffff
     FORKED_WITHOUT_EXEC = 0x40      # among the flags of a process, on Linux
+
+cdef double LATE = 5e-4     # seconds; shares are even, so that nobody has to wait so long for a thread that works
+cdef double PATIENCE = 50   # what is lost by waiting is at most one part in so many
 
 cdef unsigned long main_thread
 cdef int main_limit
@@ -146,6 +155,26 @@ cdef int thread_count() noexcept nogil:
     if limit == 0:
         limit = main_limit if PyThread_get_thread_ident() == main_thread else 1
     return max(1, min(limit, omp_get_max_threads()))
+
+
+cdef int free_threads() noexcept nogil:
+    """`thread_count`, but 1 for some time after the others have kept the caller waiting."""
+    cdef int count = thread_count()
+    return 1 if count > 1 and omp_get_wtime() < alone_until else count
+
+
+cdef double clock() noexcept nogil:
+    return omp_get_wtime()
+
+
+cdef void note_wait(double worked, double waited) noexcept nogil:
+    """Note how long a call's own share took, and then the wait for the others.
+
+    Where another program holds their CPU, they come only when the system gives them a turn, which takes milliseconds.
+    """
+    global alone_until
+    if waited > LATE and waited > worked:
+        alone_until = omp_get_wtime() + PATIENCE * waited
 
 
 def _default_limit() -> int:

@@ -1,20 +1,19 @@
 """The benchmark: competitors do what they say, the tables say what was measured."""
 
 import dataclasses
-import importlib.util
-import json
+import itertools
 import math
-from pathlib import Path
+import os
 
 import numpy as np
 import pytest
 
 import bcast
-from bcast import _bench, _peers
-from bcast._bench import Cell, head, measure, render, table
-from bcast._peers import COMPETITORS, DTYPES, LARGEST, LIMIT, STATES, Task, Workload, competitors, grid, prepare
-
-REPORT = Path(__file__).parents[1] / "benchmarks" / "report.py"
+from bcast import _bench, _loops, _peers, _timing
+from bcast._bench import Cell, head, machine, memory, render, table
+from bcast._peers import COMPETITORS, LIMIT, Task, bound, competitors, cpus, prepare
+from bcast._timing import measure
+from bcast._workloads import DTYPES, LARGEST, RANDOM_SIZES, STATES, Workload, grid, random_workloads
 
 
 def in_small(workload):
@@ -41,12 +40,11 @@ def test_competitor_gives_numpys_result(name, state):
     cases += [(workload, dtype) for dtype in DTYPES[1:] for workload in small_workloads(dtype)[:4]]
     for workload, dtype in cases:
         if COMPETITORS[name].does(workload, dtype, state):
-            data = (np.arange(math.prod(workload.data)) + 1).astype(dtype).reshape(workload.data)
-            out = np.zeros(workload.output, dtype) if state == "warm" else None
-            task = Task(workload, data, out)
+            task = Task.of(workload, dtype, state, threads=1)
             result = COMPETITORS[name].call(task)()
-            expected = np.broadcast_to(data.reshape(workload.source), workload.output)
-            np.testing.assert_array_equal(result if out is None else out, expected, strict=True, err_msg=str(workload))
+            expected = np.broadcast_to(task.lined_up, workload.output)
+            result = result if task.out is None else task.out
+            np.testing.assert_array_equal(result, expected, strict=True, err_msg=str(workload))
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -54,7 +52,7 @@ def test_real_shapes(state):
     for dtype in DTYPES:
         for workload in grid(dtype):
             if workload.nbytes(dtype) <= 1_000_000:
-                calls = prepare(workload, dtype, state, ["bcast", "numpy", LIMIT])
+                calls = prepare(Task.of(workload, dtype, state), ["bcast", "numpy", LIMIT])
                 assert list(calls) == ["bcast", "numpy", LIMIT]
 
 
@@ -63,7 +61,18 @@ def test_a_wrong_competitor_is_found_out(state, monkeypatch):
     wrong = dataclasses.replace(COMPETITORS["numpy"], call=lambda task: lambda: np.ones((4, 3), task.data.dtype))
     monkeypatch.setitem(COMPETITORS, "wrong", wrong)
     with pytest.raises(AssertionError, match=f"wrong is wrong in '3 -> 4x3', float32, {state}"):
-        prepare(next(grid("float32")), "float32", state, ["numpy", "wrong"])
+        prepare(Task.of(next(grid("float32")), "float32", state), ["numpy", "wrong"])
+
+
+def test_a_wrong_item_is_found_in_any_piece(monkeypatch):
+    monkeypatch.setattr(_peers, "PIECE", 8)
+    expected = np.arange(12, dtype=np.int32).reshape(6, 2)
+    assert _peers._equal(expected.copy(), expected)
+    for i in range(12):
+        wrong = expected.copy()
+        wrong.flat[i] = -1
+        assert not _peers._equal(wrong, expected)
+    assert not _peers._equal(expected[:5], expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -108,20 +117,118 @@ def test_competitors_that_cannot_are_left_out(monkeypatch):
     everywhere = {name: dataclasses.replace(each, modules=()) for name, each in COMPETITORS.items()}
     monkeypatch.setattr(_peers, "COMPETITORS", everywhere)
     tiny = next(grid("uint8"))
-    assert competitors(tiny, "uint8", "fresh") == ["bcast", "numpy", "torch", "jax", "onnxruntime", "openvino", LIMIT]
-    assert competitors(tiny, "complex128", "warm") == ["bcast", "numpy", "torch", LIMIT]
+    peers = ["torch", "jax", "onnxruntime", "openvino", "numba"]
+    assert competitors(tiny, "uint8", "fresh") == ["bcast", "numpy", *peers, LIMIT]
+    assert competitors(tiny, "complex128", "warm") == ["bcast", "numpy", "torch", "numba", LIMIT]
     everywhere["torch"] = dataclasses.replace(everywhere["torch"], modules=("no_such_module",))
-    assert competitors(tiny, "complex128", "warm") == ["bcast", "numpy", LIMIT]
+    assert competitors(tiny, "complex128", "warm") == ["bcast", "numpy", "numba", LIMIT]
+
+
+def test_random_workloads():
+    workloads = list(random_workloads())
+    assert workloads == list(random_workloads(1, 60))
+    assert workloads[:7] == list(random_workloads(1, 7))
+    assert workloads[0][0] != next(random_workloads(2))[0]
+    assert len({workload.name for workload, _ in workloads}) == 60
+    assert {len(workload.output) for workload, _ in workloads} == {2, 3, 4, 5, 6}
+    lengths = {length for workload, _ in workloads for length in workload.output}
+    assert min(lengths) == 1
+    assert 90 < max(lengths) <= 100
+    for workload, dtypes in workloads:
+        assert workload.data != workload.output
+        assert workload.source == workload.data
+        for dtype in dtypes:
+            assert RANDOM_SIZES[0] <= workload.nbytes(dtype) <= RANDOM_SIZES[1]
+    assert [dtype for _, dtypes in workloads[:5] for dtype in dtypes] == list(DTYPES) * 2
+
+
+@pytest.mark.parametrize(
+    ("source", "shape", "kinds", "lengths"),
+    [
+        ((2, 3), (2, 3), "C", [6]),
+        ((1, 1), (1, 1), "C", [1]),
+        ((1, 3), (4, 3), "RC", [4, 3]),
+        ((2, 1, 1, 3, 1, 5), (2, 1, 7, 3, 1, 5), "CRC", [2, 7, 15]),
+        ((1, 1, 1, 3), (2, 2, 1, 3), "RC", [4, 3]),
+    ],
+)
+def test_merged(source, shape, kinds, lengths):
+    assert _loops.merged(source, shape) == (kinds, lengths)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("source", "shape"),
+    [
+        ((1,), (7,)),  # one loop, which is cut
+        ((9, 1), (9, 17)),  # too many to unroll
+        ((3, 1), (3, 900)),  # the second axis is cut
+        ((5, 1, 5, 1, 3), (5, 2, 5, 2, 3)),  # the last two are unrolled
+        ((1, 3), (4099, 3)),  # no number of rows divides
+        ((1, 3), (4096, 3)),  # in two stages
+        ((5, 1, 3), (5, 4096, 3)),
+        ((2, 1) * 5, (2, 3) * 5),  # in four stages
+        ((1, 2) * 5, (3, 2) * 5),
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_loops(source, shape, threads, monkeypatch):
+    pytest.importorskip("numba")
+    monkeypatch.setattr(_loops, "PARALLEL", 0)
+    data = np.arange(1, math.prod(source) + 1, dtype=np.float32).reshape(source)
+    fill, lengths, word = _loops.fill(data, shape, threads)
+    out = np.zeros(shape, np.float32)
+    fill(out.view(word).reshape(lengths))
+    np.testing.assert_array_equal(out, np.broadcast_to(data, shape))
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_limit_writes_every_byte(threads, monkeypatch):
+    monkeypatch.setattr(_loops, "PARALLEL", 0)
+    block = np.empty(1001, np.uint8)
+    ways = _peers.fills(block, threads)
+    assert list(ways) == ["memset", "pieces", "loop"][: 1 if threads == 1 else 2 + COMPETITORS["numba"].installed()]
+    for call in ways.values():
+        block.fill(1)
+        call()
+        assert not block.any()
+
+
+def test_bound(monkeypatch):
+    monkeypatch.setenv("NPROC", "before")
+    before = cpus()
+    with bound(1):
+        assert os.environ["NPROC"] == "1"
+        assert cpus() == 1 or not hasattr(os, "sched_setaffinity")
+    assert os.environ["NPROC"] == "before"
+    assert cpus() == before
+
+
+def test_memory():
+    assert 1 << 26 < memory() < 1 << 50
+
+
+def test_a_turn_waits_for_busy_threads(monkeypatch):
+    used = iter([0, 0.9e-3, 0.9e-3, 1.8e-3, 1.8e-3, 1.9e-3])  # seconds of all processors, before and after each look
+    monkeypatch.setattr(_timing, "process_time", lambda: next(used))
+    _timing.settle()
+    assert list(used) == []
+
+
+def test_a_turn_does_not_wait_for_ever(monkeypatch):
+    monkeypatch.setattr(_timing, "process_time", itertools.count().__next__)
+    _timing.settle()
 
 
 def test_measure_takes_turns(monkeypatch):
-    monkeypatch.setattr(_bench, "ROUND", 0.0)
+    monkeypatch.setattr(_timing, "ROUND", 0.0)
     played = []
     rounds = measure({name: lambda name=name: played.append(name) for name in "abc"}, seconds=0)
     assert "".join(played) == "abc" + "aabbcc"
     assert {name: len(times) for name, times in rounds.items()} == {"a": 1, "b": 1, "c": 1}
     played.clear()
-    monkeypatch.setattr(_bench, "MAX_ROUNDS", 2)
+    monkeypatch.setattr(_timing, "MAX_ROUNDS", 2)
     measure({name: lambda name=name: played.append(name) for name in "abc"}, seconds=60)
     assert "".join(played) == "abc" + "aabbcc" + "ccbbaa"
 
@@ -165,10 +272,13 @@ def test_render():
 
 
 def test_head():
-    machine, peers = head(["bcast", "numpy", LIMIT]).splitlines()
-    assert machine.startswith(f"bcast {bcast.__version__}; NumPy {np.__version__}; ")
-    assert _bench.cpu() in machine
-    assert peers == "bcast on 1 thread; peers as they come: none"
+    where, peers = head(["bcast", "numpy", LIMIT], 2).splitlines()
+    assert where == machine(2)
+    assert where.startswith(f"bcast {bcast.__version__}; NumPy {np.__version__}; ")
+    assert _bench.cpu() in where
+    assert "; on 2 threads each, " in where
+    assert "; on 1 thread each, " in machine(1)
+    assert peers == "peers: none"
 
 
 def test_short_table():
@@ -186,114 +296,13 @@ def test_table_without_time_says_so():
 @pytest.mark.filterwarnings("default")
 def test_table_names_the_peers(monkeypatch, tmp_path):
     monkeypatch.setattr(_bench, "REPRESENTATIVE", ("3 -> 4x3",))
+    monkeypatch.setattr(_timing, "MAX_ROUNDS", 1)
     peers = [name for name in COMPETITORS if name not in _bench.OWN and COMPETITORS[name].installed()]
     (tmp_path / "broken_peer.py").write_text("raise ImportError('no such library')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(COMPETITORS, "broken", dataclasses.replace(COMPETITORS["numpy"], modules=("broken_peer",)))
-    _, versions, missing, *_ = table(seconds=10.0).splitlines()
-    named = versions.partition("peers as they come: ")[2].split("; ")
-    assert [version.split()[0] for version in named] == (peers or ["none"])
-    assert missing == "missing: broken (no such library)"
-
-
-@pytest.fixture(scope="module")
-def report():
-    spec = importlib.util.spec_from_file_location("report", REPORT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def save(path, factor=1.0, machine="bcast 1; NumPy 2\na fast one, 2 CPUs"):
-    """Write CELLS as pytest-benchmark does."""
-    benchmarks = [
-        {
-            "stats": {"min": seconds * (factor if name == "bcast" else 1)},
-            "extra_info": {
-                "workload": cell.workload,
-                "family": f"{cell.workload}s",
-                "innermost": 3 if cell.workload == "column" else 10,
-                "dtype": cell.dtype,
-                "state": cell.state,
-                "competitor": name,
-                "bytes": cell.nbytes,
-                "machine": machine,
-            },
-        }
-        for cell in CELLS
-        for name, seconds in cell.times.items()
-    ]
-    path.write_text(json.dumps({"benchmarks": benchmarks}))
-    return path
-
-
-def test_report_markdown(report, tmp_path):
-    lines = report.markdown(report.load([save(tmp_path / "run.json")])).splitlines()
-    assert "    bcast 1; NumPy 2" in lines
-    assert "    a fast one, 2 CPUs" in lines
-    start = lines.index("Against NumPy:")
-    assert lines[start + 2 :] == [
-        "- fresh, all: geometric mean 3.1 of 2 cells, worst 0.96 (column, float16)",
-        "- fresh, innermost repeated axis of 2 to 4: geometric mean 0.96 of 1 cells, worst 0.96 (column, float16)",
-        "- warm, all: geometric mean **0.50** of 1 cells, worst **0.50** (row, uint8)",
-        "",
-        "| workload | dtype | fresh: GB/s | fresh: of bound | fresh: NumPy | fresh: best peer "
-        "| warm: GB/s | warm: of bound | warm: NumPy | warm: best peer |",
-        "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |",
-        "| row | uint8 | 1.5 | 5% | 10.0 | **0.50** torch | 1.5 | 50% | **0.50** |  |",
-        "| column | float16 | 4 |  | 0.96 | 0.95 jax |  |  |  |  |",
-        "",
-        "## Lost to NumPy: 1 of 3 cells",
-        "",
-        "- row, uint8, warm: **0.50** numpy",
-        "",
-        "## Lost to the best peer: 1 of 3 cells",
-        "",
-        "- row, uint8, fresh: **0.50** torch",
-    ]
-
-
-def test_report_of_several_runs_takes_the_fastest(report, tmp_path):
-    runs = [save(tmp_path / "slow.json", 3.0), save(tmp_path / "fast.json", 0.25)]
-    text = report.markdown(report.load(runs))
-    assert "| row | uint8 | 6 | 20% | 40 | 2.0 torch | 6 | 200% | 2.0 |  |" in text
-    assert text.count("None.") == 2
-
-
-def test_report_summary(report, tmp_path):
-    lines = report.summary(report.load([save(tmp_path / "run.json")])).splitlines()
-    assert lines[:4] == [
-        "| workload | fresh: NumPy | fresh: best peer | warm: NumPy | warm: best peer |",
-        "| --- | --: | --: | --: | --: |",
-        "| rows | 10.0 | **0.50** (torch) | **0.50** |  |",
-        "| columns | 0.96 | 0.95 (jax) |  |  |",
-    ]
-    assert lines[-1] == "bcast 1; NumPy 2<br>a fast one, 2 CPUs"
-
-
-@pytest.mark.parametrize(
-    ("machines", "message"),
-    [
-        (["one", "another"], "expected a run of:\none\ngot one of:\nanother"),
-        ([], "expected times of both bcast and numpy"),
-    ],
-)
-def test_report_refuses(report, tmp_path, machines, message):
-    runs = [save(tmp_path / f"{machine}.json", machine=machine) for machine in machines]
-    with pytest.raises(ValueError, match=message):
-        report.load(runs)
-
-
-@pytest.mark.filterwarnings("default")
-def test_report_command(report, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    outputs = {name: tmp_path / f"OUT.{name}" for name in ("markdown", "summary", "svg")}
-    run = save(tmp_path / "run.json")
-    options = ["--markdown", outputs["markdown"], "--summary", outputs["summary"], "--plot", outputs["svg"]]
-    report.main([str(run), *map(str, options)])
-    assert outputs["markdown"].read_text() == report.markdown(report.load([run]))
-    assert outputs["summary"].read_text() == report.summary(report.load([run]))
-    assert "<svg" in outputs["svg"].read_text()
-    assert capsys.readouterr().out.startswith("3 cells\n- fresh, all: ")
-    with pytest.raises(SystemExit, match="2"):
-        report.main([str(run), str(save(tmp_path / "other.json", machine="other"))])
+    _, versions, missing, *_ = table(seconds=100.0).splitlines()
+    named = versions.removeprefix("peers: ").split("; ")
+    slow = ["numba (takes too long to prepare)"] * ("numba" in peers)
+    assert [version.split()[0] for version in named] == ([name for name in peers if name != "numba"] or ["none"])
+    assert missing == f"missing: {', '.join([*slow, 'broken (no such library)'])}"

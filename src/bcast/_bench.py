@@ -1,6 +1,6 @@
-"""How fast is bcast on this machine? Competitors are timed by turns, and a table says who is faster.
+"""How fast is bcast on this machine? A table that says who is faster, which `python -m bcast bench` prints.
 
-`python -m bcast bench` prints `table`; the suite in benchmarks/ times the whole grid by the same `measure`.
+The suite in benchmarks/ times far more.
 """
 
 import importlib
@@ -9,24 +9,22 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from timeit import Timer
-from typing import Any
 
 import numpy as np
 
 import bcast
-from bcast._peers import COMPETITORS, LIMIT, STATES, Workload, competitors, grid, prepare
+from bcast._peers import COMPETITORS, LIMIT, Task, bound, competitors, cpus, prepare
+from bcast._timing import measure
+from bcast._workloads import STATES, Workload, grid
 
-__all__ = ["LOST", "Cell", "head", "measure", "render", "table"]
+__all__ = ["LOST", "OWN", "Cell", "head", "machine", "memory", "render", "table", "version"]
 
 LOST = 0.95  # ratios from here to 1 count as equal: no machine is quieter than that
-ROUND = 2e-4  # seconds; what is faster is called several times a round
-MAX_ROUNDS = 200
 OWN = ("bcast", "numpy", LIMIT)  # these are no peers
 
 # The grid in small, one workload for each way in which the innermost axes can lie.
@@ -87,35 +85,6 @@ class Cell:
         return self.nbytes / self.times["bcast"]
 
 
-def measure(calls: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
-    """Time calls by turns, so that whatever else the machine does meets all of them alike.
-
-    Parameters
-    ----------
-    calls : mapping of str to callable
-        The competitors, already called once.
-    seconds : float
-        For all together; each call has its turn at least once.
-
-    Returns
-    -------
-    dict of str to list of float
-        Seconds of one call, a value for each round; their minimum is the one that other work disturbed least.
-    """
-    end = perf_counter() + seconds
-    timers = {name: Timer(call) for name, call in calls.items()}
-    turns = [(name, max(1, int(ROUND / timer.timeit(1)))) for name, timer in timers.items()]
-    rounds: dict[str, list[float]] = {name: [] for name in calls}
-    for played in range(MAX_ROUNDS):
-        if played and perf_counter() > end:
-            break
-        for name, loops in turns:
-            calls[name]()  # untimed: then caches and heap are as this one leaves them, not as its neighbour did
-            rounds[name].append(timers[name].timeit(loops) / loops)
-        turns.reverse()
-    return rounds
-
-
 def cpu() -> str:
     """Name the processor."""
     if sys.platform == "linux":
@@ -130,19 +99,35 @@ def cpu() -> str:
     return platform.processor() or platform.machine()
 
 
-def head(names: Iterable[str]) -> str:
-    """Say what was compared, and where: versions and machine in one line, peers in another."""
+def memory() -> int:
+    """Return how many bytes are available; where the system does not say, a number that any machine has."""
+    with suppress(OSError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable"):
+                return int(line.split()[1]) << 10
+    with suppress(AttributeError, OSError, ValueError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return 1 << 31
+
+
+def machine(threads: int) -> str:
+    """Say what was measured, where, and on how many threads, in one line."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    peers = [_version(name) for name in names if name not in OWN]
+    single = "NumPy" if hasattr(bcast, "set_num_threads") else "bcast and NumPy"
     return (
         f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {cpu()}, {os.cpu_count()} CPUs, "
-        f"{platform.system()}\nbcast on 1 thread; peers as they come: {'; '.join(peers) or 'none'}"
+        f"{platform.system()}; on {threads} {'thread' if threads == 1 else 'threads'} each, {single} on 1"
     )
 
 
-def _version(name: str) -> str:
-    version = importlib.import_module(COMPETITORS[name].modules[0]).__version__
-    return f"{name} {version.partition('-')[0]}"
+def version(name: str) -> str:
+    """Name a competitor and its version."""
+    return f"{name} {importlib.import_module(COMPETITORS[name].modules[0]).__version__.partition('-')[0]}"
+
+
+def head(names: Iterable[str], threads: int) -> str:
+    """Say what was compared: the machine in one line, peers in another."""
+    return f"{machine(threads)}\npeers: {'; '.join(version(name) for name in names if name not in OWN) or 'none'}"
 
 
 def render(cells: Iterable[Cell], top: str) -> str:
@@ -181,11 +166,20 @@ def table(seconds: float = 20.0, short: bool = False) -> str:
         The table, of up to 110 columns.
     """
     start = perf_counter()
-    deadline = start + 0.9 * (min(seconds, 5.0) if short else seconds)  # the last cell may run over
+    threads = bcast.get_num_threads() if hasattr(bcast, "get_num_threads") else cpus()
+    with bound(threads):
+        return _table(start, min(seconds, 5.0) if short else seconds, short, threads)
+
+
+def _table(start: float, seconds: float, short: bool, threads: int) -> str:
+    deadline = start + 0.9 * seconds  # the last cell may run over
     names = ["bcast", "numpy"]
     missing = []
     for name, competitor in COMPETITORS.items():
         if name in OWN or short or not competitor.installed():
+            continue
+        if not competitor.quick:
+            missing.append(f"{name} (takes too long to prepare)")
             continue
         if perf_counter() - start > seconds / 2:
             missing.append(f"{name} (no time left to import it)")
@@ -204,11 +198,12 @@ def table(seconds: float = 20.0, short: bool = False) -> str:
         if begin >= deadline:
             missing.append(f"{len(tasks) - i} cells (no time left)")
             break
-        calls = prepare(workload, dtype, state, [name for name in competitors(workload, dtype, state) if name in names])
+        selected = [name for name in competitors(workload, dtype, state) if name in names]
+        calls = prepare(Task.of(workload, dtype, state, threads), selected)
         rest = begin + (deadline - begin) / (len(tasks) - i) - perf_counter()
         times = {name: min(rounds) for name, rounds in measure(calls, rest).items()}
         cells.append(Cell(workload.name, dtype, state, workload.nbytes(dtype), times))
-    top = head(names)
+    top = head(names, threads)
     if missing:
         top += f"\nmissing: {', '.join(missing)}"
     return render(cells, top)

@@ -1,105 +1,62 @@
-"""The benchmark's workloads, and the competitors that do them: each by what its own user would write.
+"""The benchmark's competitors: each does a workload by what its own user would write, on a given number of threads.
 
 A competitor turns a `Task` into a call without arguments that returns the result, or fills the task's `out`. What can
-be done once is done outside that call: arrays are handed over, axes lined up, graphs compiled. No peer is imported
-before it is asked for, and one that is not installed is simply missing.
+be done once is done outside that call: arrays are handed over, axes lined up, graphs and loops compiled. No peer is
+imported before it is asked for, and one that is not installed is simply missing.
 """
 
 import importlib
 import importlib.util
-import math
+import os
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import bcast
-from bcast._alignment import Shape, align
+from bcast import _loops
+from bcast._timing import measure
+from bcast._workloads import Workload
 
-__all__ = ["COMPETITORS", "DTYPES", "LIMIT", "STATES", "Task", "Workload", "competitors", "grid", "prepare"]
+__all__ = ["COMPETITORS", "LIMIT", "Task", "bound", "competitors", "cpus", "prepare"]
 
 Call = Callable[[], Any]
 
-DTYPES = ("uint8", "float16", "float32", "float64", "complex128")
-STATES = ("fresh", "warm")  # into a new array, dropped at once; into the same `out` again and again
-LIMIT = "limit (memset)"  # no competitor: the time in which the same bytes can be written at all
-LARGEST = 200_000_000  # bytes; rows and columns whose output is larger are left out
+LIMIT = "limit"  # no competitor: the time in which the same bytes can be written at all
+TRIAL = 0.02  # seconds, to find the fastest way to write
+PIECE = 1 << 26  # bytes that are compared at once
 
 
-@dataclass(frozen=True)
-class Workload:
-    """One broadcast that programs really do.
+def cpus() -> int:
+    """Count the processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    Attributes
-    ----------
-    name : str
-        Unique in a grid.
-    group : str
-        The family it belongs to.
-    data, output : tuple of int
-        The shapes.
-    axes : tuple of int, optional
-        The output axes that the data's axes feed. Without them shapes are aligned at the right.
+
+@contextmanager
+def bound(threads: int) -> Iterator[None]:
+    """Bound the number of threads of what is imported within.
+
+    Tasks tell all competitors their number of threads, but for JAX, which takes what it finds as it is imported.
     """
-
-    name: str
-    group: str
-    data: Shape
-    output: Shape
-    axes: tuple[int, ...] | None = None
-
-    @property
-    def source(self) -> Shape:
-        """The data's shape with its axes lined up under the output's."""
-        return align(self.data, self.output, self.axes, "numpy" if self.axes is None else "explicit").source
-
-    @property
-    def innermost(self) -> int:
-        """How many times the innermost repeated axes, merged, repeat."""
-        repeated = 1
-        for stretched, length in zip(reversed(self.source), reversed(self.output), strict=True):
-            if stretched == length:
-                if length != 1 and repeated != 1:
-                    break
-            else:
-                repeated *= length
-        return repeated
-
-    def nbytes(self, dtype: str) -> int:
-        """Bytes of the output."""
-        return math.prod(self.output) * np.dtype(dtype).itemsize
-
-
-def _lengths(n: int) -> str:
-    return "3 or 4" if n < 100 else "100 or 1000"
-
-
-def grid(dtype: str) -> Iterator[Workload]:
-    """Yield all workloads for one dtype, on which the sizes of some depend."""
-    yield Workload("3 -> 4x3", "tiny", (3,), (4, 3))
-    yield Workload("scalar -> 64", "tiny", (), (64,))
-    yield Workload("bias NCHW", "channel bias", (64,), (8, 64, 56, 56), (1,))
-    yield Workload("bias NHWC", "channel bias", (64,), (8, 56, 56, 64))
-    yield Workload("gray -> RGB 1080p", "gray image to RGB, RGBA", (1080, 1920), (1080, 1920, 3), (0, 1))
-    yield Workload("gray -> RGBA 1080p", "gray image to RGB, RGBA", (1080, 1920), (1080, 1920, 4), (0, 1))
-    sizes = [(n, zeros) for n in (3, 4, 100, 1000) for zeros in (4, 5, 6)]
-    sizes = [(n, zeros) for n, zeros in sizes if n * 10**zeros * np.dtype(dtype).itemsize <= LARGEST]
-    for n, zeros in sizes:
-        yield Workload(f"row of {n} x 1e{zeros}", f"row of {_lengths(n)}", (n,), (10**zeros, n))
-    for n, zeros in sizes:
-        yield Workload(f"column of 1e{zeros} x {n}", f"column x {_lengths(n)}", (10**zeros, 1), (10**zeros, n))
-    yield Workload("batch of 64 images", "batch of images", (224, 224, 3), (64, 224, 224, 3))
-    yield Workload("64,1,64,1 -> 64^4", "alternating axes", (64, 1, 64, 1), (64, 64, 64, 64))
-    yield Workload("1,64,1,64 -> 64^4", "alternating axes", (1, 64, 1, 64), (64, 64, 64, 64))
-    for k in (2, 3):
-        yield Workload(f"upsample x{k} 270x480", "nearest upsampling", (270, 1, 480, 1, 3), (270, k, 480, k, 3))
-    yield Workload("ten axes of 2", "ten axes of 2", (2, 1) * 10, (2, 2) * 10)
-    for zeros in (3, 6, 8):
-        items = 10**zeros // np.dtype(dtype).itemsize
-        yield Workload(f"scalar -> 1e{zeros} bytes", "scalar to 1e3 to 1e8 bytes", (), (items,))
+    before = os.environ.get("NPROC")  # which is what JAX reads
+    mask = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    os.environ["NPROC"] = str(threads)
+    if threads < len(mask):
+        os.sched_setaffinity(0, sorted(mask)[:threads])
+    try:
+        yield
+    finally:
+        if threads < len(mask):
+            os.sched_setaffinity(0, mask)
+        os.environ.pop("NPROC")
+        if before is not None:
+            os.environ["NPROC"] = before
 
 
 @dataclass(frozen=True)
@@ -114,11 +71,25 @@ class Task:
         Of the workload's data shape.
     out : ndarray or None
         Where the result goes; None asks for a new array from each call.
+    threads : int
+        On how many threads at most.
     """
 
     workload: Workload
     data: NDArray[Any]
     out: NDArray[Any] | None
+    threads: int = 1
+
+    @classmethod
+    def of(cls, workload: Workload, dtype: str, state: str, threads: int = 1) -> "Task":
+        """Make the arrays of a workload; no item of the data is 0, and neighbouring rows differ."""
+        data = np.resize((np.arange(101) * 37 % 101 + 1).astype(dtype), workload.data)
+        return cls(workload, data, np.empty(workload.output, dtype) if state == "warm" else None, threads)
+
+    @property
+    def state(self) -> str:
+        """'fresh' or 'warm'."""
+        return "fresh" if self.out is None else "warm"
 
     @property
     def lined_up(self) -> NDArray[Any]:
@@ -128,6 +99,8 @@ class Task:
 
 def _bcast(task: Task) -> Call:
     data, shape, axes, out = task.data, task.workload.output, task.workload.axes, task.out
+    if set_num_threads := getattr(bcast, "set_num_threads", None):
+        set_num_threads(task.threads)
     if axes is None:
         if out is None:
             return lambda: bcast.broadcast(data, shape)
@@ -146,6 +119,7 @@ def _numpy(task: Task) -> Call:
 
 def _torch(task: Task) -> Call:
     torch = importlib.import_module("torch")
+    torch.set_num_threads(task.threads)
     data, shape = torch.from_numpy(task.lined_up), task.workload.output
     if task.out is None:
         return lambda: data.expand(shape).contiguous()
@@ -175,7 +149,9 @@ def _onnxruntime(task: Task) -> Call:
         [helper.make_tensor("shape", helper.np_dtype_to_tensor_dtype(np.dtype(np.int64)), (len(shape),), shape)],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = task.threads
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     if out is None:
         return lambda: session.run(None, {"data": data})[0]
     binding = session.io_binding()
@@ -192,7 +168,8 @@ def _openvino(task: Task) -> Call:
     data, out = task.lined_up, task.out
     parameter = ops.parameter(data.shape, data.dtype)
     node = ops.broadcast(parameter, ops.constant(np.array(task.workload.output, np.int64)))
-    compiled = openvino.compile_model(openvino.Model([node], [parameter]), "CPU")
+    config = {"INFERENCE_NUM_THREADS": task.threads}
+    compiled = openvino.compile_model(openvino.Model([node], [parameter]), "CPU", config)
     if out is None:
         return lambda: compiled(data, share_outputs=False)[0]  # shared, the next call would overwrite it
     request = compiled.create_infer_request()
@@ -203,6 +180,7 @@ def _openvino(task: Task) -> Call:
 
 def _opencv(task: Task) -> Call:
     cv2 = importlib.import_module("cv2")
+    cv2.setNumThreads(task.threads)
     data, shape, out = task.data, task.workload.output, task.out
     kind = task.workload.name.split()[0]
     if kind == "gray":
@@ -220,9 +198,60 @@ def _opencv(task: Task) -> Call:
     return lambda: cv2.repeat(matrix, vertically, horizontally, dst=out)
 
 
-def _memset(task: Task) -> Call:
-    block = np.ones(task.workload.nbytes(task.data.dtype.name), np.uint8)
-    return lambda: block.fill(0)
+def _numba(task: Task) -> Call:
+    numba = importlib.import_module("numba")
+    numba.set_num_threads(min(task.threads, numba.config.NUMBA_NUM_THREADS))
+    data, shape, out = task.lined_up, task.workload.output, task.out
+    fill, merged, word = _loops.fill(data, shape, task.threads)
+    if out is not None:
+        return partial(fill, out.view(word).reshape(merged))
+
+    def fresh() -> NDArray[Any]:
+        out = np.empty(shape, data.dtype)
+        fill(out.view(word).reshape(merged))
+        return out
+
+    return fresh
+
+
+def _limit(task: Task) -> Call:
+    """Write as many bytes of warm memory, be the result fresh or not, in the fastest of the ways there are."""
+    calls = fills(np.ones(task.workload.nbytes(task.data.dtype.name), np.uint8), task.threads)
+    if len(calls) == 1:
+        return calls["memset"]
+    for call in calls.values():
+        call()  # which compiles and starts threads
+    times = measure(calls, TRIAL)
+    return calls[min(calls, key=lambda name: min(times[name]))]
+
+
+def fills(block: NDArray[Any], threads: int) -> dict[str, Call]:
+    """Return the ways to set a block of bytes to 0 on so many threads."""
+    calls: dict[str, Call] = {"memset": partial(block.fill, 0)}
+    if threads > 1:
+        calls["pieces"] = _in_pieces(block, threads)
+        if COMPETITORS["numba"].installed():
+            calls["loop"] = partial(_loops.fill(np.zeros(1, np.uint8), block.shape, threads)[0], block)
+    return calls
+
+
+def _in_pieces(block: NDArray[Any], threads: int) -> Call:
+    """Fill a piece of the block on each thread: NumPy gives the GIL away."""
+    own, *others = np.array_split(block, threads)
+    pool = _pool(threads - 1)
+
+    def fill() -> None:
+        running = [pool.submit(piece.fill, 0) for piece in others]
+        own.fill(0)
+        for piece in running:
+            piece.result()
+
+    return fill
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
 
 
 def _anything(workload: Workload, dtype: str, state: str) -> bool:  # noqa: ARG001
@@ -244,11 +273,12 @@ def _images_and_matrices(workload: Workload, dtype: str, state: str) -> bool:  #
 
 @dataclass(frozen=True)
 class Competitor:
-    """What must be imported, how a task is done, and which (workload, dtype, state) can be."""
+    """What must be imported, how a task is done, which (workload, dtype, state) can be, and if it is prepared soon."""
 
     modules: tuple[str, ...]
     call: Callable[[Task], Call]
     does: Callable[[Workload, str, str], bool] = _anything
+    quick: bool = True
 
     def installed(self) -> bool:
         """Tell whether all modules are there, without importing them."""
@@ -263,7 +293,8 @@ COMPETITORS = {
     "onnxruntime": Competitor(("onnxruntime", "onnx"), _onnxruntime, _not_complex),
     "openvino": Competitor(("openvino",), _openvino, _not_complex),
     "opencv": Competitor(("cv2",), _opencv, _images_and_matrices),
-    LIMIT: Competitor((), _memset),
+    "numba": Competitor(("numba",), _numba, quick=False),
+    LIMIT: Competitor((), _limit),
 }
 
 
@@ -272,27 +303,30 @@ def competitors(workload: Workload, dtype: str, state: str) -> list[str]:
     return [name for name, each in COMPETITORS.items() if each.installed() and each.does(workload, dtype, state)]
 
 
-def prepare(workload: Workload, dtype: str, state: str, names: list[str]) -> dict[str, Call]:
-    """Make the calls that do a workload, each checked once against NumPy's view of the result.
+def prepare(task: Task, names: list[str]) -> dict[str, Call]:
+    """Make the calls that do a task, each checked once against NumPy's view of the result.
 
     Raises
     ------
     AssertionError
         If a competitor's result is wrong.
     """
-    size = math.prod(workload.data)
-    data = (np.arange(size) * 37 % 101 + 1).astype(dtype).reshape(workload.data)
-    out = np.empty(workload.output, dtype) if state == "warm" else None
-    task = Task(workload, data, out)
-    expected = np.broadcast_to(task.lined_up, workload.output)
+    expected = np.broadcast_to(task.lined_up, task.workload.output)
     calls = {}
     for name in names:
-        if out is not None:
-            out.fill(0)  # which is no value of the data
+        if task.out is not None:
+            task.out.fill(0)  # which is no value of the data
         call = calls[name] = COMPETITORS[name].call(task)
         result = call()
         if name != LIMIT:
-            result = np.asarray(result) if out is None else out
-            if result.dtype != expected.dtype or not np.array_equal(result, expected):
-                raise AssertionError(f"{name} is wrong in {workload.name!r}, {dtype}, {state}")
+            result = np.asarray(result) if task.out is None else task.out
+            if result.dtype != expected.dtype or not _equal(result, expected):
+                raise AssertionError(f"{name} is wrong in {task.workload.name!r}, {task.data.dtype}, {task.state}")
     return calls
+
+
+def _equal(result: NDArray[Any], expected: NDArray[Any]) -> bool:
+    """Compare arrays in pieces: comparing makes an array of its own."""
+    rows = 1 + PIECE * len(expected) // expected.nbytes
+    pieces = (slice(row, row + rows) for row in range(0, len(expected), rows))
+    return result.shape == expected.shape and all(np.array_equal(result[rows], expected[rows]) for rows in pieces)

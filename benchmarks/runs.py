@@ -1,0 +1,124 @@
+"""Saved runs of the suites: read, put together, and summed up."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bcast._bench import Cell
+from bcast._peers import LIMIT
+
+SUITES = ("grid", "random", "scaling", "use")
+
+Key = tuple[str, str, str, int]  # workload, dtype, state, threads
+
+
+@dataclass
+class Run:
+    """What one machine measured on one number of threads.
+
+    Attributes
+    ----------
+    machine : str
+        Versions, processor and threads.
+    suites : dict
+        By suite: cell by (workload, dtype, state, threads), in the order of the suite.
+    family : dict
+        Workload to the family it belongs to.
+    innermost : dict
+        Workload to the number of repetitions along its innermost repeated axis.
+    peers : dict
+        Competitor to its name and version.
+    """
+
+    machine: str
+    suites: dict[str, dict[Key, Cell]] = field(default_factory=lambda: {suite: {} for suite in SUITES})
+    family: dict[str, str] = field(default_factory=dict)
+    innermost: dict[str, int] = field(default_factory=dict)
+    peers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def head(self) -> list[str]:
+        """The lines above every table."""
+        return [self.machine, f"peers: {'; '.join(self.peers.values()) or 'none'}"]
+
+    def families(self, suite: str) -> dict[str, list[str]]:
+        """Return the workloads of each family of a suite."""
+        families = defaultdict(list)
+        for workload in dict.fromkeys(key[0] for key in self.suites[suite]):
+            families[self.family[workload]].append(workload)
+        return families
+
+    def select(self, suite: str, state: str, workloads: Iterable[str] | None = None) -> list[Cell]:
+        """Return the cells of one state and, if they are given, some workloads."""
+        cells = (cell for cell in self.suites[suite].values() if cell.state == state)
+        return [cell for cell in cells if workloads is None or cell.workload in workloads]
+
+    def line(self, family: str, state: str, threads: int) -> list[Cell]:
+        """Return the cells of one pattern of the scaling suite, smallest first."""
+        cells = self.suites["scaling"].items()
+        chosen = [cell for key, cell in cells if key[2:] == (state, threads) and self.family[cell.workload] == family]
+        return sorted(chosen, key=lambda cell: cell.nbytes)
+
+
+def load(paths: Iterable[Path]) -> Run:
+    """Read saved runs, and take each cell's fastest round.
+
+    Raises
+    ------
+    ValueError
+        If runs are of different machines, versions or numbers of threads, so that their times cannot be compared; if
+        there is no cell with both bcast and NumPy.
+    """
+    run = None
+    times: dict[tuple[str, Key], dict[str, float]] = defaultdict(dict)
+    nbytes = {}
+    for path in paths:
+        for benchmark in json.loads(path.read_text(encoding="utf-8"))["benchmarks"]:
+            info = benchmark["extra_info"]
+            name, peer = info["competitor"], info["peer"]
+            run = run or Run(info["machine"])
+            if info["machine"] != run.machine:
+                raise ValueError(f"{path} expected a run of:\n{run.machine}\ngot one of:\n{info['machine']}")
+            if peer and run.peers.setdefault(name, peer) != peer:
+                raise ValueError(f"{path} expected {run.peers[name]}, got {peer}")
+            run.family[info["workload"]] = info["family"]
+            run.innermost[info["workload"]] = info["innermost"]
+            key = info["suite"], (info["workload"], info["dtype"], info["state"], info["threads"])
+            nbytes[key] = info["bytes"]
+            times[key][name] = min(benchmark["stats"]["min"], times[key].get(name, math.inf))
+    complete = [key for key in times if times[key].keys() >= {"bcast", "numpy"}]
+    if run is None or not complete:
+        raise ValueError("the runs expected times of both bcast and numpy, got none")
+    order = list(run.family)
+    for suite, key in sorted(complete, key=lambda key: order.index(key[1][0])):  # dtypes and states stay as they came
+        run.suites[suite][key] = Cell(*key[:3], nbytes[suite, key], times[suite, key])
+    return run
+
+
+def mean(ratios: Iterable[float]) -> float:
+    """Return the geometric mean."""
+    logarithms = [math.log(ratio) for ratio in ratios]
+    return math.exp(math.fsum(logarithms) / len(logarithms))
+
+
+def to_numpy(cell: Cell) -> float:
+    """Return the ratio to NumPy."""
+    return cell.ratio("numpy")
+
+
+def to_peer(cell: Cell) -> float:
+    """Return the ratio to the best peer, NaN where there is none."""
+    return cell.ratio(cell.best_peer or "")
+
+
+def to_limit(cell: Cell) -> float:
+    """Return the share of the limit that is reached, NaN where there is none."""
+    return cell.ratio(LIMIT)
+
+
+def known(ratio: Callable[[Cell], float], cells: Iterable[Cell]) -> list[Cell]:
+    """Return the cells that have a ratio."""
+    return [cell for cell in cells if not math.isnan(ratio(cell))]

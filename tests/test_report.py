@@ -1,0 +1,219 @@
+"""The suites under benchmarks/ run, and the report says what they measured."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bcast._bench import Cell, machine
+from bcast._peers import LIMIT, cpus
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+CELLS = [
+    Cell("row", "uint8", "fresh", 3000, {"bcast": 2e-6, "numpy": 20e-6, "torch": 1e-6, "jax": 4e-6, LIMIT: 1e-7}),
+    Cell("row", "uint8", "warm", 3000, {"bcast": 2e-6, "numpy": 1e-6, LIMIT: 1e-6}),
+    Cell("column", "float16", "fresh", 8000, {"bcast": 2e-6, "numpy": 1.92e-6, "jax": 1.9e-6}),
+]
+
+
+@pytest.fixture(scope="module")
+def report():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        module = importlib.import_module("report")
+        yield module
+        for name in ("report", "runs", "plots"):
+            del sys.modules[name]
+
+
+def save(path, cells=CELLS, factor=1.0, suite="grid", threads=2, **changes):
+    """Write cells as pytest-benchmark does."""
+    benchmarks = [
+        {
+            "stats": {"min": seconds * (factor if name == "bcast" else 1)},
+            "extra_info": {
+                "suite": suite,
+                "workload": cell.workload,
+                "family": cell.workload.partition(",")[0] + "s",
+                "innermost": 3 if cell.workload == "column" else 10,
+                "dtype": cell.dtype,
+                "state": cell.state,
+                "threads": threads,
+                "competitor": name,
+                "bytes": cell.nbytes,
+                "machine": "bcast 1; NumPy 2; a fast one",
+                "peer": f"{name} 1.2" if name in {"torch", "jax"} else None,
+                **changes,
+            },
+        }
+        for cell in cells
+        for name, seconds in cell.times.items()
+    ]
+    path.write_text(json.dumps({"benchmarks": benchmarks}))
+    return path
+
+
+TOTALS = [
+    "| cells | number | NumPy: mean | worst | best peer: mean | worst | limit: mean | worst |",
+    "| --- | --: | --: | --: | --: | --: | --: | --: |",
+    "| grid, fresh | 2 | 3.1 | 0.96 (column, float16) | **0.69** | **0.50** (row, uint8) | 5% | 5% (row, uint8) |",
+    "| grid, fresh, innermost repeated axis of 2 to 4 | 1 | 0.96 | 0.96 (column, float16) | 0.95 "
+    "| 0.95 (column, float16) |  |  |",
+    "| grid, warm | 1 | **0.50** | **0.50** (row, uint8) |  |  | 50% | 50% (row, uint8) |",
+]
+
+
+def test_report_markdown(report, tmp_path):
+    lines = report.markdown(report.load([save(tmp_path / "run.json")])).splitlines()
+    assert lines[2:4] == ["    bcast 1; NumPy 2; a fast one", "    peers: torch 1.2; jax 1.2"]
+    assert lines[7:] == [
+        *TOTALS,
+        "",
+        "## Lost to NumPy: 1 of 3 cells",
+        "",
+        "- row, uint8, warm: **0.50** numpy",
+        "",
+        "## Lost to the best peer: 1 of 3 cells",
+        "",
+        "- row, uint8, fresh: **0.50** torch",
+        "",
+        "## The grid",
+        "",
+        "| workload | dtype | fresh: GB/s | fresh: limit | fresh: NumPy | fresh: best peer "
+        "| warm: GB/s | warm: limit | warm: NumPy | warm: best peer |",
+        "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |",
+        "| row | uint8 | 1.5 | 5% | 10.0 | **0.50** torch | 1.5 | 50% | **0.50** |  |",
+        "| column | float16 | 4 |  | 0.96 | 0.95 jax |  |  |  |  |",
+    ]
+
+
+def test_report_of_several_runs_takes_the_fastest(report, tmp_path):
+    runs = [save(tmp_path / "slow.json", factor=3.0), save(tmp_path / "fast.json", factor=0.25)]
+    text = report.markdown(report.load(runs))
+    assert "| row | uint8 | 6 | 20% | 40 | 2.0 torch | 6 | 200% | 2.0 |  |" in text
+    assert text.count("None.") == 2
+
+
+def test_report_of_random_shapes(report, tmp_path):
+    runs = [save(tmp_path / "grid.json"), save(tmp_path / "random.json", [CELLS[1]], 0.5, "random")]
+    run = report.load(runs)
+    text = report.markdown(run)
+    assert "| random shapes, warm | 1 | 1.00 | 1.00 (row, uint8) |  |  | 100% | 100% (row, uint8) |" in text
+    assert "## Lost to NumPy: 1 of 4 cells" in text
+    assert "## Random shapes" in text
+    assert "| random shapes |  |  |  | 1.00 |  | 100% |" in report.summary(run)
+
+
+def scaling_cells():
+    for size, seconds in ((1 << 20, 1e-4), (1 << 26, 1e-2), (1 << 28, 5e-2)):
+        for pattern in ("rank 12", "rank 3"):
+            times = {"bcast": seconds * (1.2 if pattern == "rank 12" else 1), "numpy": 2 * seconds, LIMIT: seconds / 2}
+            yield Cell(f"{pattern}, {size >> 20} MB", "float32", "warm", size, times)
+
+
+def test_report_of_scaling(report, tmp_path):
+    runs = [save(tmp_path / f"{n}.json", scaling_cells(), 1 / n, "scaling", n, family=None) for n in (1, 2)]
+    for path in runs:  # the family of a pattern is its name
+        saved = json.loads(path.read_text())
+        for benchmark in saved["benchmarks"]:
+            benchmark["extra_info"]["family"] = benchmark["extra_info"]["workload"].partition(",")[0]
+        path.write_text(json.dumps(saved))
+    text = report.markdown(report.load(runs))
+    assert "| rank 12, 64 MB | warm | 2 | 11.2 | 83% | 3.3 |  |" in text
+    assert "- rank 3, warm, 1 threads: from 64 MB on the dearest byte costs 1.25 of the cheapest" in text
+    assert "- rank 12 takes 1.20 of the time of rank 3, warm, 2 threads, geometric mean" in text
+
+
+def test_report_of_uses(report, tmp_path):
+    kept = Cell("row, 40 MB", "float32", "kept", 40, {"bcast": 1e-3, "numpy": 3e-3, "jax": 2e-3})
+    assert "| row, 40 MB | kept | 1 | 3.0 | 2.0 jax |" in report.markdown(
+        report.load([save(tmp_path / "run.json", [kept], suite="use")])
+    )
+
+
+def test_report_summary(report, tmp_path):
+    lines = report.summary(report.load([save(tmp_path / "run.json")])).splitlines()
+    assert lines[:5] == [
+        "| workload | fresh: NumPy | fresh: best peer | fresh: limit | warm: NumPy | warm: best peer | warm: limit |",
+        "| --- | --: | --: | --: | --: | --: | --: |",
+        "| rows | 10.0 | **0.50** (torch) | 5% | **0.50** |  | 50% |",
+        "| columns | 0.96 | 0.95 (jax) |  |  |  |  |",
+        "| geometric mean of all | 3.1 | **0.69** | 5% | **0.50** |  | 50% |",
+    ]
+    assert lines[-1] == "bcast 1; NumPy 2; a fast one<br>peers: torch 1.2; jax 1.2"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ([{"machine": "one"}, {"machine": "another"}], "expected a run of:\none\ngot one of:\nanother"),
+        ([{"peer": "torch 1"}, {"peer": "torch 2"}], "expected torch 1, got torch 2"),
+        ([], "expected times of both bcast and numpy"),
+    ],
+)
+def test_report_refuses(report, tmp_path, changes, message):
+    runs = [save(tmp_path / f"{i}.json", **change) for i, change in enumerate(changes)]
+    with pytest.raises(ValueError, match=message):
+        report.load(runs)
+
+
+@pytest.mark.filterwarnings("default")
+def test_report_command(report, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    outputs = {name: tmp_path / f"{name}.svg" for name in ("markdown", "summary", "plot", "scaling")}
+    runs = [save(tmp_path / "run.json"), save(tmp_path / "sizes.json", scaling_cells(), suite="scaling")]
+    options = (text for name, path in outputs.items() for text in (f"--{name}", str(path)))
+    report.main([*map(str, runs), *options])
+    assert outputs["markdown"].read_text() == report.markdown(report.load(runs))
+    assert outputs["summary"].read_text() == report.summary(report.load(runs))
+    assert "<svg" in outputs["plot"].read_text()
+    assert "<svg" in outputs["scaling"].read_text()
+    assert capsys.readouterr().out.splitlines() == ["9 cells", *TOTALS]
+    with pytest.raises(SystemExit, match="2"):
+        report.main([str(runs[0]), str(save(tmp_path / "other.json", machine="other"))])
+
+
+@pytest.mark.filterwarnings("default")
+def test_suites(report, tmp_path):
+    """A small part of each suite, run for real, read by the report."""
+    pytest.importorskip("pytest_benchmark")
+    saved = tmp_path / "run.json"
+    parts = [
+        "4x3-uint8-fresh",
+        "random-3-07",
+        "tile and KB-float32-fresh and not 4 and not 6",
+        "row and MB-float32-kept",
+    ]
+    wanted = " or ".join(f"({part})" for part in parts)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        BENCHMARKS,
+        "--threads",
+        "1",
+        "--seed",
+        "3",
+    ]
+    command += ["-k", f"({wanted}) and (bcast or numpy) and not 256", f"--benchmark-json={saved}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = report.load([saved])
+    assert run.machine == machine(1)
+    assert all(run.suites[suite] for suite in ("grid", "random", "scaling", "use"))
+    assert {key[3] for cells in run.suites.values() for key in cells} == {1}
+
+
+def test_suites_refuse_more_threads_than_there_are():
+    pytest.importorskip("pytest_benchmark")
+    command = [sys.executable, "-m", "pytest", "-q", BENCHMARKS, "--threads", str(cpus() + 1), "--collect-only"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert f"--threads expected 1 to {cpus()}" in done.stderr

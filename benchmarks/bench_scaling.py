@@ -13,15 +13,17 @@ from bcast._workloads import Workload
 DTYPE = "float32"
 SIZES = [1 << power for power in range(10, 33, 2)]  # bytes: 1 KB to 4 GB
 NAMES = ("bcast", "numpy", "torch", "limit")
-LARGE = 1 << 28  # bytes from which on one call takes so long that a few must do
+LARGE = 1 << 28  # bytes from which on one call takes so long that a few must do, and beyond which two patterns do
 UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
 
 
 def patterns(items):
     """Yield name, source and output of each pattern that has so many items."""
-    yield "row tile", (1, 256), (items // 256 or 1, min(items, 256))
-    yield "column x 3", (items // 3, 1), (items // 3, 3)
+    yield "row tile", (1, 64), (items // 64, 64)
     yield "scalar fill", (1,), (items,)
+    if items * np.dtype(DTYPE).itemsize > LARGE:
+        return
+    yield "column x 3", (items // 3, 1), (items // 3, 3)
     if outer := items >> 16:  # both read 2048 items and have an inner run of 64
         yield "rank 12", (1, *(2, 1) * 5, 64), (outer, *(2, 2) * 5, 64)
         yield "rank 3", (32, 1, 64), (32, 32 * outer, 64)

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 import os
+from timeit import Timer
 
 import numpy as np
 import pytest
@@ -209,28 +210,34 @@ def test_memory():
     assert 1 << 26 < memory() < 1 << 50
 
 
-def test_a_turn_waits_for_busy_threads(monkeypatch):
-    used = iter([0, 0.9e-3, 0.9e-3, 1.8e-3, 1.8e-3, 1.9e-3])  # seconds of all processors, before and after each look
-    monkeypatch.setattr(_timing, "process_time", lambda: next(used))
-    _timing.settle()
-    assert list(used) == []
-
-
-def test_a_turn_does_not_wait_for_ever(monkeypatch):
-    monkeypatch.setattr(_timing, "process_time", itertools.count().__next__)
-    _timing.settle()
-
-
 def test_measure_takes_turns(monkeypatch):
     monkeypatch.setattr(_timing, "ROUND", 0.0)
+    monkeypatch.setattr(_timing, "TURN", 0.0)
     played = []
-    rounds = measure({name: lambda name=name: played.append(name) for name in "abc"}, seconds=0)
+    calls = {name: lambda name=name: played.append(name) for name in "abc"}
+    rounds = measure(calls, seconds=0, warming=0)
     assert "".join(played) == "abc" + "aabbcc"
     assert {name: len(times) for name, times in rounds.items()} == {"a": 1, "b": 1, "c": 1}
     played.clear()
-    monkeypatch.setattr(_timing, "MAX_ROUNDS", 2)
-    measure({name: lambda name=name: played.append(name) for name in "abc"}, seconds=60)
+    monkeypatch.setattr(_timing, "MAX_TURNS", 2)
+    measure(calls, seconds=60, warming=0)
     assert "".join(played) == "abc" + "aabbcc" + "ccbbaa"
+
+
+def test_measure_repeats_what_is_fast(monkeypatch):
+    ticks = itertools.count(step=1e-4)  # a call takes 1e-4 seconds by this clock, and so does a look at it
+    monkeypatch.setattr(_timing, "Timer", lambda call: Timer(call, timer=lambda: next(ticks)))
+    played = []
+    (rounds,) = measure({"a": lambda: played.append("a")}, seconds=0, warming=0).values()
+    assert rounds == [pytest.approx(5e-5)] * 10  # two calls a round, ten rounds a turn
+    assert len(played) == 1 + 1 + 20
+
+
+def test_a_turn_begins_with_calls_until_threads_rest(monkeypatch):
+    monkeypatch.setattr(_timing, "perf_counter", itertools.count(step=4e-3).__next__)
+    played = []
+    _timing.warm_up(lambda: played.append("a"), 16e-3)
+    assert len(played) == 5
 
 
 CELLS = [
@@ -296,7 +303,7 @@ def test_table_without_time_says_so():
 @pytest.mark.filterwarnings("default")
 def test_table_names_the_peers(monkeypatch, tmp_path):
     monkeypatch.setattr(_bench, "REPRESENTATIVE", ("3 -> 4x3",))
-    monkeypatch.setattr(_timing, "MAX_ROUNDS", 1)
+    monkeypatch.setattr(_timing, "MAX_TURNS", 1)
     peers = [name for name in COMPETITORS if name not in _bench.OWN and COMPETITORS[name].installed()]
     (tmp_path / "broken_peer.py").write_text("raise ImportError('no such library')")
     monkeypatch.syspath_prepend(tmp_path)

@@ -25,6 +25,7 @@ from bcast._workloads import STATES, Workload, grid
 __all__ = ["LOST", "OWN", "Cell", "head", "machine", "memory", "render", "table", "version"]
 
 LOST = 0.95  # ratios from here to 1 count as equal: no machine is quieter than that
+WARM_UP = 4e-3  # seconds; in which most threads come to rest, there is no time for more
 OWN = ("bcast", "numpy", LIMIT)  # these are no peers
 
 # The grid in small, one workload for each way in which the innermost axes can lie.
@@ -201,7 +202,7 @@ def _table(start: float, seconds: float, short: bool, threads: int) -> str:
         selected = [name for name in competitors(workload, dtype, state) if name in names]
         calls = prepare(Task.of(workload, dtype, state, threads), selected)
         rest = begin + (deadline - begin) / (len(tasks) - i) - perf_counter()
-        times = {name: min(rounds) for name, rounds in measure(calls, rest).items()}
+        times = {name: min(rounds) for name, rounds in measure(calls, rest, WARM_UP).items()}
         cells.append(Cell(workload.name, dtype, state, workload.nbytes(dtype), times))
     top = head(names, threads)
     if missing:

@@ -27,7 +27,7 @@ Fill = Callable[[NDArray[Any]], Any]
 UNROLLED = 16  # stores in the innermost loop, at most
 DEEPEST = 6  # axes of one stage
 SHORT_ROW, LONG_ROW = 512, 4096  # bytes; the loop over a row that is shorter costs more than the row
-PARALLEL = 1 << 18  # bytes of output from which on threads pay off
+PARALLEL = 1 << 19  # bytes of output from which on threads pay off
 
 
 def fill(data: NDArray[Any], shape: Shape, threads: int) -> tuple[Fill, Shape, np.dtype[Any]]:

@@ -30,7 +30,7 @@ Call = Callable[[], Any]
 
 LIMIT = "limit"  # no competitor: the time in which the same bytes can be written at all
 TRIAL = 0.02  # seconds, to find the fastest way to write
-PIECE = 1 << 26  # bytes that are compared at once
+PIECE = 1 << 26  # bytes that are compared at once, and that take far longer to write than threads to start
 
 
 def cpus() -> int:
@@ -219,8 +219,6 @@ def _limit(task: Task) -> Call:
     calls = fills(np.ones(task.workload.nbytes(task.data.dtype.name), np.uint8), task.threads)
     if len(calls) == 1:
         return calls["memset"]
-    for call in calls.values():
-        call()  # which compiles and starts threads
     times = measure(calls, TRIAL)
     return calls[min(calls, key=lambda name: min(times[name]))]
 
@@ -230,7 +228,7 @@ def fills(block: NDArray[Any], threads: int) -> dict[str, Call]:
     calls: dict[str, Call] = {"memset": partial(block.fill, 0)}
     if threads > 1:
         calls["pieces"] = _in_pieces(block, threads)
-        if COMPETITORS["numba"].installed():
+        if block.size < PIECE and COMPETITORS["numba"].installed():  # it starts sooner, which is all
             calls["loop"] = partial(_loops.fill(np.zeros(1, np.uint8), block.shape, threads)[0], block)
     return calls
 

@@ -1,19 +1,20 @@
-"""Competitors are timed by turns, each when the threads of the one before have come to rest."""
+"""Competitors are timed by turns."""
 
 from collections.abc import Callable, Mapping
-from time import perf_counter, process_time, sleep
+from time import perf_counter
 from timeit import Timer
 from typing import Any
 
 __all__ = ["measure"]
 
 ROUND = 2e-4  # seconds; what is faster is called several times a round
-MAX_ROUNDS = 200
-BREATH = 1e-3  # seconds; how long a look takes whether threads of the last turn are still busy
-PATIENCE = 2e-2  # seconds; no turn waits longer for them
+TURN = 2e-3  # seconds; what is faster has several rounds a turn, up to MAX_ROUNDS
+MAX_ROUNDS = 10
+MAX_TURNS = 20
+WARM_UP = 16e-3  # seconds; how long the threads of OpenMP look out for work, 300 000 times, where that takes longest
 
 
-def measure(calls: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
+def measure(calls: Mapping[str, Callable[[], Any]], seconds: float, warming: float = WARM_UP) -> dict[str, list[float]]:
     """Time calls by turns, so that whatever else the machine does meets all of them alike.
 
     Parameters
@@ -22,6 +23,8 @@ def measure(calls: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str,
         The competitors, already called once.
     seconds : float
         For all together; each call has its turn at least once.
+    warming : float
+        Seconds of untimed calls at the start of each turn.
 
     Returns
     -------
@@ -30,28 +33,30 @@ def measure(calls: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str,
     """
     end = perf_counter() + seconds
     timers = {name: Timer(call) for name, call in calls.items()}
-    turns = [(name, max(1, int(ROUND / timer.timeit(1)))) for name, timer in timers.items()]
+    plans = []
+    for name, timer in timers.items():
+        once = timer.timeit(1)
+        loops = max(1, int(ROUND / once))
+        plans.append((name, loops, max(1, min(MAX_ROUNDS, int(TURN / (loops * once))))))
     rounds: dict[str, list[float]] = {name: [] for name in calls}
-    for played in range(MAX_ROUNDS):
-        if played and perf_counter() > end:
+    for turn in range(MAX_TURNS):
+        if turn and perf_counter() > end:
             break
-        for name, loops in turns:
-            settle()
-            calls[name]()  # untimed: then caches and heap are as this one leaves them, not as its neighbour did
-            rounds[name].append(timers[name].timeit(loops) / loops)
-        turns.reverse()
+        for name, loops, repeats in plans:
+            warm_up(calls[name], warming)
+            rounds[name] += [taken / loops for taken in timers[name].repeat(repeats, loops)]
+        plans.reverse()
     return rounds
 
 
-def settle() -> None:
-    """Wait until no thread of this process is busy.
+def warm_up(call: Callable[[], Any], seconds: float) -> None:
+    """Call what is due untimed, until caches, heap and threads are as it leaves them, not as its neighbour did.
 
-    The threads of OpenMP, and those of others, look out for more work for some milliseconds after they have done
-    theirs, which takes a processor from whoever is timed next.
+    The threads of an OpenMP region look out for the next one for some milliseconds, busily, and would take a processor
+    from whoever is timed next.
     """
-    end = perf_counter() + PATIENCE
-    busy = BREATH
-    while busy > BREATH / 2 and perf_counter() < end:
-        before = process_time()
-        sleep(BREATH)
-        busy = process_time() - before
+    end = perf_counter() + seconds
+    while True:
+        call()
+        if perf_counter() > end:
+            break

@@ -65,8 +65,9 @@ def test_a_wrong_competitor_is_found_out(state, monkeypatch):
         prepare(Task.of(next(grid("float32")), "float32", state), ["numpy", "wrong"])
 
 
-def test_a_wrong_item_is_found_in_any_piece(monkeypatch):
-    monkeypatch.setattr(_peers, "PIECE", 8)
+@pytest.mark.parametrize("piece", [1, 8, 16, 100])
+def test_a_wrong_item_is_found_in_any_piece(monkeypatch, piece):
+    monkeypatch.setattr(_peers, "PIECE", piece)
     expected = np.arange(12, dtype=np.int32).reshape(6, 2)
     assert _peers._equal(expected.copy(), expected)
     for i in range(12):
@@ -74,6 +75,7 @@ def test_a_wrong_item_is_found_in_any_piece(monkeypatch):
         wrong.flat[i] = -1
         assert not _peers._equal(wrong, expected)
     assert not _peers._equal(expected[:5], expected)
+    assert not _peers._equal(np.vstack([expected, expected[:1]]), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -6,6 +6,7 @@ not meet the same conditions. So all that are selected of a case are timed by tu
 pytest-benchmark is given each one's rounds as they were, by a clock that replays them.
 """
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import cycle
@@ -70,7 +71,8 @@ def pytest_configure(config):
 
 
 def pytest_report_header(config):
-    return f"threads: {config.getoption('threads')}; seed of the random shapes: {config.getoption('seed')}"
+    load = f"; load: {os.getloadavg()[0]:.2f}, which should be near 0" if hasattr(os, "getloadavg") else ""
+    return f"threads: {config.getoption('threads')}; seed of the random shapes: {config.getoption('seed')}{load}"
 
 
 def pytest_generate_tests(metafunc):

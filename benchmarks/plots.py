@@ -92,7 +92,8 @@ def plot_scaling(run: Run, path: Path) -> None:
         for axes in (above[0], below[0]):
             axes.set_ylabel("GB/s written, warm")
         if families:
-            above[0].legend(frameon=False, fontsize=7)
+            handles, labels = above[0].get_legend_handles_labels()
+            above[0].figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
 
 
 def _by_size(run: Run, axes, family, counts) -> None:
@@ -105,7 +106,7 @@ def _by_size(run: Run, axes, family, counts) -> None:
                 continue  # it has one thread in any case
             points = [(cell.nbytes, cell.nbytes / cell.times[name] / 1e9) for cell in line if name in cell.times]
             if points:
-                label = f"{name}, {threads} thread{'s' * (threads > 1)}"
+                label = name if name == "numpy" else f"{name}, {threads} thread{'s' * (threads > 1)}"
                 axes.plot(*zip(*points, strict=True), style, marker="o", ms=2.5, lw=1.2, color=colour, label=label)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")

@@ -122,11 +122,13 @@ def scaling(run: Run) -> Iterator[str]:
         costs = [1 / cell.bandwidth for cell in run.line(family, state, threads) if cell.nbytes >= FLAT]
         if len(costs) > 1:
             spread = f"{max(costs) / min(costs):.2f} of the cheapest"
-            yield f"- {family}, {state}, {threads} threads: from 64 MB on the dearest byte costs {spread}"
+            yield f"- {family}, {state}, threads: {threads}: from 64 MB on the dearest byte costs {spread}"
     for _, state, threads in (line for line in lines if line[0] == "rank 12"):
-        pairs = zip(run.line("rank 12", state, threads), run.line("rank 3", state, threads), strict=True)
-        dearer = mean(many.times["bcast"] / few.times["bcast"] for many, few in pairs)
-        yield f"- rank 12 takes {dearer:.2f} of the time of rank 3, {state}, {threads} threads, geometric mean"
+        few = {cell.nbytes: cell.times["bcast"] for cell in run.line("rank 3", state, threads)}
+        many = {cell.nbytes: cell.times["bcast"] for cell in run.line("rank 12", state, threads)}
+        if sizes := few.keys() & many.keys():
+            dearer = mean(many[size] / few[size] for size in sizes)
+            yield f"- rank 12, {state}, threads: {threads}: takes {dearer:.2f} of the time of rank 3, geometric mean"
 
 
 def uses(run: Run) -> Iterator[str]:

@@ -125,8 +125,8 @@ def test_report_of_scaling(report, tmp_path):
         path.write_text(json.dumps(saved))
     text = report.markdown(report.load(runs))
     assert "| rank 12, 64 MB | warm | 2 | 11.2 | 83% | 3.3 |  |" in text
-    assert "- rank 3, warm, 1 threads: from 64 MB on the dearest byte costs 1.25 of the cheapest" in text
-    assert "- rank 12 takes 1.20 of the time of rank 3, warm, 2 threads, geometric mean" in text
+    assert "- rank 3, warm, threads: 1: from 64 MB on the dearest byte costs 1.25 of the cheapest" in text
+    assert "- rank 12, warm, threads: 2: takes 1.20 of the time of rank 3, geometric mean" in text
 
 
 def test_report_of_uses(report, tmp_path):

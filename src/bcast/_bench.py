@@ -19,6 +19,7 @@ import numpy as np
 
 import bcast
 from bcast._peers import COMPETITORS, LIMIT, Task, bound, competitors, cpus, prepare
+from bcast._threads import OPENMP
 from bcast._timing import measure
 from bcast._workloads import STATES, Workload, grid
 
@@ -114,7 +115,7 @@ def memory() -> int:
 def machine(threads: int) -> str:
     """Say what was measured, where, and on how many threads, in one line."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    single = "NumPy" if hasattr(bcast, "set_num_threads") else "bcast and NumPy"
+    single = "NumPy" if OPENMP else "NumPy and bcast, which was built without OpenMP,"
     return (
         f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {cpu()}, {os.cpu_count()} CPUs, "
         f"{platform.system()}; on {threads} {'thread' if threads == 1 else 'threads'} each, {single} on 1"
@@ -167,7 +168,7 @@ def table(seconds: float = 20.0, short: bool = False) -> str:
         The table, of up to 110 columns.
     """
     start = perf_counter()
-    threads = bcast.get_num_threads() if hasattr(bcast, "get_num_threads") else cpus()
+    threads = bcast.get_num_threads() if OPENMP else cpus()
     with bound(threads):
         return _table(start, min(seconds, 5.0) if short else seconds, short, threads)
 

@@ -99,8 +99,7 @@ class Task:
 
 def _bcast(task: Task) -> Call:
     data, shape, axes, out = task.data, task.workload.output, task.workload.axes, task.out
-    if set_num_threads := getattr(bcast, "set_num_threads", None):
-        set_num_threads(task.threads)
+    bcast.set_num_threads(task.threads)
     if axes is None:
         if out is None:
             return lambda: bcast.broadcast(data, shape)

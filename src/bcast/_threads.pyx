@@ -31,8 +31,9 @@ cdef extern from *:
     /* What set_num_threads said in this thread; 0: nothing. */
     static BCAST_THREAD_LOCAL int bcast_own_limit = 0;
 
-    /* Until when this thread's calls do without others, as the machine is busy. */
+    /* Until when this thread's calls do without others, as those came late, and how often in a row they did. */
     static BCAST_THREAD_LOCAL double bcast_alone_until = 0;
+    static BCAST_THREAD_LOCAL int bcast_times_late = 0;
 
     /* In a child OpenMP may wait for workers that only the parent has. Forks are seen by pthread_atfork, as there are
        programs that fork without telling Python. */
@@ -48,6 +49,7 @@ cdef extern from *:
     bint BCAST_OPENMP
     int own_limit "bcast_own_limit"
     double alone_until "bcast_alone_until"
+    int times_late "bcast_times_late"
     bint forked "bcast_forked"
     int watch_forks "bcast_watch_forks"() nogil
     int omp_get_max_threads() nogil
@@ -58,10 +60,10 @@ cdef extern from "Python.h":
 
 cdef enum:
     MOST = 0x7fffffff
+    LATEST = 6      # doublings: on a busy machine 1/64 of the time is lost by waiting
     FORKED_WITHOUT_EXEC = 0x40      # among the flags of a process, on Linux
 
-cdef double LATE = 5e-4     # seconds; shares are even, so that nobody has to wait so long for a thread that works
-cdef double PATIENCE = 50   # what is lost by waiting is at most one part in so many
+cdef double LATE = 5e-4     # seconds; shares are even, so that nobody waits so long for a thread that works
 
 cdef unsigned long main_thread
 cdef int main_limit
@@ -170,11 +172,16 @@ cdef double clock() noexcept nogil:
 cdef void note_wait(double worked, double waited) noexcept nogil:
     """Note how long a call's own share took, and then the wait for the others.
 
-    Where another program holds their CPU, they come only when the system gives them a turn, which takes milliseconds.
+    Where another program holds their CPU, they come only when the system gives them a turn, which takes milliseconds. It
+    may be a short one, as threads of other libraries spin for some milliseconds when their work is done, or a long
+    one: the calls that follow do without threads for as long as was waited, and twice as long each time it happens again.
     """
-    global alone_until
+    global alone_until, times_late
     if waited > LATE and waited > worked:
-        alone_until = omp_get_wtime() + PATIENCE * waited
+        alone_until = omp_get_wtime() + waited * (1 << times_late)
+        times_late = min(times_late + 1, LATEST)
+    else:
+        times_late //= 2
 
 
 def _default_limit() -> int:

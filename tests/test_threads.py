@@ -371,3 +371,31 @@ bcast.set_num_threads(2)
 print(bcast.get_num_threads(), added())
 """
     assert run(script, OMP_NUM_THREADS="2", PYTHONPATH=str(tmp_path / "src"))[0] == ["1", "0"]
+
+
+@needs_openmp
+def test_after_a_long_wait_calls_do_without_threads_for_a_while():
+    script = """
+import time
+from bcast import get_num_threads
+from bcast._threads import free_threads, note_wait
+
+def alone():
+    "Wait until threads are used again; return for how many of the 10 s that are noted they were not."
+    note_wait(1e-4, 0.02)
+    start = time.perf_counter()
+    while free_threads() == 1:
+        pass
+    return time.perf_counter() - start
+
+note_wait(1e-4, 1e-4)
+note_wait(1.0, 0.5)
+print(free_threads(), get_num_threads())
+first, second, third = alone(), alone(), alone()
+print(first >= 0.019, second >= 0.039, third >= 0.079)
+for _ in range(3):
+    note_wait(1e-4, 0.0)
+note_wait(1e-4, 1000.0)
+print(free_threads(), get_num_threads())
+"""
+    assert run(script, OMP_NUM_THREADS="2")[0] == "2 2 True True True 1 2".split()

@@ -1,4 +1,4 @@
 cdef int thread_count() noexcept nogil
-cdef int free_threads() noexcept nogil
+cpdef int free_threads() noexcept nogil
 cdef double clock() noexcept nogil
-cdef void note_wait(double worked, double waited) noexcept nogil
+cpdef void note_wait(double worked, double waited) noexcept nogil

@@ -159,7 +159,7 @@ cdef int thread_count() noexcept nogil:
     return max(1, min(limit, omp_get_max_threads()))
 
 
-cdef int free_threads() noexcept nogil:
+cpdef int free_threads() noexcept nogil:
     """`thread_count`, but 1 for some time after the others have kept the caller waiting."""
     cdef int count = thread_count()
     return 1 if count > 1 and omp_get_wtime() < alone_until else count
@@ -169,7 +169,7 @@ cdef double clock() noexcept nogil:
     return omp_get_wtime()
 
 
-cdef void note_wait(double worked, double waited) noexcept nogil:
+cpdef void note_wait(double worked, double waited) noexcept nogil:
     """Note how long a call's own share took, and then the wait for the others.
 
     Where another program holds their CPU, they come only when the system gives them a turn, which takes milliseconds. It

@@ -21,7 +21,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from bcast._alignment cimport Alignment
-from bcast._plan cimport PARTS, STRETCH, WIDEST, Pair, Plan, Program, make_plan
+from bcast._plan cimport PARTS, SHUFFLED, STRETCH, WIDEST, Pair, Plan, Program, make_plan
 from bcast._threads cimport clock, free_threads, note_wait
 
 cdef extern from "numpy/arrayobject.h":
@@ -35,12 +35,12 @@ cdef extern from "_stream.h":
 cnp.import_array()
 
 cdef enum:
-    SHORT_ROW = 17      # bytes; items below are shuffled
     LONG_RUN = 2048     # bytes; from here on a run is replicated from its own beginning
     DOUBLED = 16384     # bytes; doubling a block ends here, where it is still in a first-level cache
     BLOCK = 131072      # bytes; what is longer is not read back from a second-level cache, but written anew from the data
+    FILLED_BLOCK = 16384    # bytes; the same of blocks that are filled, which is as fast as reading back
     PIECE = 32768       # bytes; what is gathered in cache to be streamed past it
-    SMALL = 65536       # bytes; below, views and giving the GIL away and back show (benchmarks/bench_gil.py)
+    SMALL = 262144      # bytes; below, views and giving the GIL away and back show (benchmarks/bench_gil.py)
 
 cdef Py_ssize_t SHARE = 256 << 10   # bytes; a thread that would write less costs more than it saves
 cdef Py_ssize_t STREAMED = 32 << 20     # bytes; below, some cache may hold the output for its reader
@@ -257,9 +257,11 @@ cdef void _put_blocks(
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = pair.repeated * pair.out_bytes
     cdef Py_ssize_t _i
-    if level == plan.programmed and plan.stretch_times == pair.repeated:
+    if level == plan.programmed and plan.filled:
+        _put_fills(plan, n, pair.repeated, data, out)
+    elif level == plan.programmed and plan.stretch_times == pair.repeated:
         _put_stretches(plan, n, data, out, out_end)
-    elif level == plan.last and SHORT_ROW <= pair.out_bytes <= PARTS * plan.leaf.vector and run < LONG_RUN:
+    elif level == plan.last and SHUFFLED < pair.out_bytes <= PARTS * plan.leaf.vector and run < LONG_RUN:
         _put_rows(plan, n, data, out, out_end)
     else:
         for _i in range(n):
@@ -274,6 +276,9 @@ cdef void _put_block(
     """Write a block of the pair at `level` as many `times`."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t first = 1
+    if level == plan.programmed and plan.filled:
+        _put_fills(plan, 1, times, data, out)
+        return
     if level == plan.programmed:
         if plan.program.data_step == 0:
             _put_run(plan, times * pair.out_bytes, data, out, out_end)
@@ -284,7 +289,7 @@ cdef void _put_block(
         memcpy(out, data, pair.out_bytes)
     else:
         _put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
-        while pair.out_bytes > BLOCK and times > 1:
+        while pair.out_bytes > (FILLED_BLOCK if plan.filled else BLOCK) and times > 1:
             out += pair.out_bytes
             times -= 1
             _put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
@@ -353,6 +358,28 @@ cdef void _stream_block(
             for i in range(times):
                 bcast_stream(out + i * size + begin, piece, part)
             begin += part
+
+
+cdef void _put_fills(
+    const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *data, uint8_t *out,
+) noexcept nogil:
+    """Fill a run with each of `n` items."""
+    cdef const Program *program = &plan.program
+    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
+    cdef Py_ssize_t run = times * size
+    cdef Py_ssize_t fast = 0
+    cdef Py_ssize_t _i
+    cdef uint8_t[WIDEST] near_data
+    if run >= plan.leaf.vector:
+        fast = min(n, _roomy(size, program.data_reach, plan.data_end - data))
+        plan.leaf.fill(program, fast, run, size, data, out)
+    for _i in range(fast, n):
+        memcpy(near_data, data + _i * size, size)
+        if run >= plan.leaf.vector:
+            plan.leaf.fill(program, 1, run, size, near_data, out + _i * run)
+        else:
+            memcpy(out + _i * run, near_data, size)
+            _tile(out + _i * run, size, run)
 
 
 cdef void _put_rows(

@@ -59,6 +59,27 @@ static void bcast_run_##name(                                                   
     }                                                                                                                         \
 }                                                                                                                             \
                                                                                                                               \
+BCAST_TARGET(target)                                                                                                          \
+static void bcast_fill_##name(                                                                                                \
+    const bcast_program *program, ptrdiff_t n, ptrdiff_t run, ptrdiff_t size, const uint8_t *data, uint8_t *out)              \
+{                                                                                                                             \
+    const Vector index = load(program->index);                                                                                \
+    for (; n > 0; n--, data += size, out += run) {                                                                            \
+        const Vector vector = shuffle(data, index);                                                                           \
+        ptrdiff_t i = -(uintptr_t) out & (vector_bytes - 1);    /* where stores cross no line        */             \
+        if (run < 4 * vector_bytes || i % size != 0) i = 0;                                                                  \
+        else store(out, vector);                                                                                              \
+        for (; i <= run - 4 * vector_bytes; i += 4 * vector_bytes) {                                                          \
+            store(out + i, vector);                                                                                           \
+            store(out + i + vector_bytes, vector);                                                                            \
+            store(out + i + 2 * vector_bytes, vector);                                                                        \
+            store(out + i + 3 * vector_bytes, vector);                                                                        \
+        }                                                                                                                     \
+        for (; i < run - vector_bytes; i += vector_bytes) store(out + i, vector);                                             \
+        store(out + run - vector_bytes, vector);                                                                              \
+    }                                                                                                                         \
+}                                                                                                                             \
+                                                                                                                              \
 BCAST_TARGET(target) BCAST_INLINE                                                                                             \
 void bcast_rows_of_##name(                                                                                                    \
     const int parts, ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out)                         \
@@ -96,6 +117,14 @@ static void bcast_run_plain(
             for (int j = 0; j < 16; j++) vector[j] = window[index[j]];
             memcpy(out + program->out_at[i], vector, 16);
         }
+}
+
+static void bcast_fill_plain(
+    const bcast_program *program, ptrdiff_t n, ptrdiff_t run, ptrdiff_t size, const uint8_t *data, uint8_t *out)
+{
+    (void) program;
+    for (; n > 0; n--, data += size)
+        for (ptrdiff_t i = 0; i < run; i += size, out += size) memcpy(out, data, size);
 }
 
 static void bcast_rows_plain(ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out)
@@ -140,20 +169,20 @@ static int bcast_leaves(bcast_leaf *leaves)
     int n = 0;
 #if defined(_M_X64)
     if (IsProcessorFeaturePresent(PF_AVX2_INSTRUCTIONS_AVAILABLE))
-        leaves[n++] = (bcast_leaf) {"avx2", 32, 16, bcast_run_avx2, bcast_rows_avx2};
+        leaves[n++] = (bcast_leaf) {"avx2", 32, 16, bcast_run_avx2, bcast_fill_avx2, bcast_rows_avx2};
     if (IsProcessorFeaturePresent(PF_SSSE3_INSTRUCTIONS_AVAILABLE))
-        leaves[n++] = (bcast_leaf) {"ssse3", 16, 16, bcast_run_ssse3, bcast_rows_ssse3};
+        leaves[n++] = (bcast_leaf) {"ssse3", 16, 16, bcast_run_ssse3, bcast_fill_ssse3, bcast_rows_ssse3};
 #elif defined(__x86_64__)
     if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw"))
-        leaves[n++] = (bcast_leaf) {"avx512", 64, 64, bcast_run_avx512, bcast_rows_avx512};
+        leaves[n++] = (bcast_leaf) {"avx512", 64, 64, bcast_run_avx512, bcast_fill_avx512, bcast_rows_avx512};
     if (__builtin_cpu_supports("avx2"))
-        leaves[n++] = (bcast_leaf) {"avx2", 32, 16, bcast_run_avx2, bcast_rows_avx2};
+        leaves[n++] = (bcast_leaf) {"avx2", 32, 16, bcast_run_avx2, bcast_fill_avx2, bcast_rows_avx2};
     if (__builtin_cpu_supports("ssse3"))
-        leaves[n++] = (bcast_leaf) {"ssse3", 16, 16, bcast_run_ssse3, bcast_rows_ssse3};
+        leaves[n++] = (bcast_leaf) {"ssse3", 16, 16, bcast_run_ssse3, bcast_fill_ssse3, bcast_rows_ssse3};
 #elif defined(__aarch64__) || defined(_M_ARM64)
-    leaves[n++] = (bcast_leaf) {"neon", 16, 16, bcast_run_neon, bcast_rows_neon};
+    leaves[n++] = (bcast_leaf) {"neon", 16, 16, bcast_run_neon, bcast_fill_neon, bcast_rows_neon};
 #endif
-    leaves[n++] = (bcast_leaf) {"plain", 16, 16, bcast_run_plain, bcast_rows_plain};
+    leaves[n++] = (bcast_leaf) {"plain", 16, 16, bcast_run_plain, bcast_fill_plain, bcast_rows_plain};
     return n;
 }
 

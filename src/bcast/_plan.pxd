@@ -26,12 +26,16 @@ cdef extern from "_program.h":
         void (*run)(
             const Program *program, int vectors, Py_ssize_t times, const uint8_t *data, uint8_t *out
         ) noexcept nogil
+        void (*fill)(
+            const Program *program, Py_ssize_t n, Py_ssize_t run, Py_ssize_t size, const uint8_t *data, uint8_t *out
+        ) noexcept nogil
         void (*rows)(
             Py_ssize_t n, Py_ssize_t times, Py_ssize_t size, const uint8_t *data, uint8_t *out
         ) noexcept nogil
 
 cdef enum:
     MAX_PAIRS = 33      # 64 axes that alternate, and the run of items innermost
+    SHUFFLED = 16       # bytes of the longest item that is shuffled: the smallest window
 
 cdef struct Pair:
     Py_ssize_t copied       # how many blocks there are in the data,
@@ -44,6 +48,7 @@ cdef struct Plan:
     Pair[MAX_PAIRS] pairs
     const uint8_t *data_end
     int programmed              # the pair that the program writes, with all inside; -1 without a program
+    bint filled                 # its blocks are items, each of which fills vectors
     Py_ssize_t stretch_blocks   # how many of its blocks the program describes,
     Py_ssize_t stretch_times    # and how many times each of them
     Leaf leaf

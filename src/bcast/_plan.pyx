@@ -16,6 +16,7 @@ cnp.import_array()
 
 cdef enum:
     LEAST = 128     # bytes of output; below, a program costs more than it saves
+    FEW = 16384     # bytes of output; below, describing a stretch costs more than it saves over filling each run
     PAYS = 64       # a byte of program must be used for so many bytes of output
     MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the hardware's prefetching
 
@@ -92,10 +93,12 @@ cdef void _add_program(Plan *plan) noexcept:
     cdef const Pair *pair = &plan.pairs[0]
     cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, max(pair.out_bytes, <Py_ssize_t> STRETCH))
     cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(written // PAYS, <Py_ssize_t> STRETCH))
-    cdef Py_ssize_t run
+    cdef Py_ssize_t run, times
+    cdef bint one_block = plan.last == 0 and pair.copied == 1
     plan.leaf = chosen
     plan.programmed = -1
-    if written < LEAST or (plan.last == 0 and pair.copied == 1) or plan.pairs[plan.last].out_bytes > 16:
+    plan.filled = False
+    if written < LEAST or one_block or plan.pairs[plan.last].out_bytes > SHUFFLED:
         return
     plan.programmed = 0
     while pair.out_bytes > limit // 2:
@@ -105,19 +108,22 @@ cdef void _add_program(Plan *plan) noexcept:
         plan.programmed += 1
         pair += 1
     run = pair.repeated * pair.out_bytes
-    if run > limit or (run >= MANY * plan.leaf.vector and _filling(plan.leaf.vector, pair.out_bytes) * pair.out_bytes <= limit):
-        # Too long: a part of the run, to be written again and again.
+    times = GROUP * _filling(plan.leaf.vector, pair.out_bytes)
+    if (
+        plan.programmed == plan.last and plan.leaf.vector % pair.out_bytes == 0
+        and run >= plan.leaf.vector * (1 if written < FEW else GROUP)
+    ):
+        _fill_vectors(plan, pair.out_bytes)
+        return
+    if run > limit or (run >= MANY * plan.leaf.vector and times * pair.out_bytes <= limit):     # a part of a run
         plan.stretch_blocks = 1
-        plan.stretch_times = GROUP * _filling(plan.leaf.vector, pair.out_bytes)
-        if plan.stretch_times * pair.out_bytes > limit:
-            plan.stretch_times = limit // pair.out_bytes
-        plan.stretch_times = min(plan.stretch_times, pair.repeated)
+        plan.stretch_times = min(min(times, limit // pair.out_bytes), pair.repeated)
     else:
-        plan.stretch_times = pair.repeated
         plan.stretch_blocks = _stretch(run, pair.copied, limit, plan.leaf.vector)
+        plan.stretch_times = pair.repeated
     _compile(plan)
     if plan.stretch_times < pair.repeated and plan.program.exact:
-        plan.program.data_step = 0
+        plan.program.data_step = 0      # the next stretch is made of the same data
 
 
 cdef Py_ssize_t _filling(int vector, Py_ssize_t size) noexcept:
@@ -138,6 +144,15 @@ cdef Py_ssize_t _stretch(Py_ssize_t run, Py_ssize_t copied, Py_ssize_t limit, in
             least = cost
             best = n
     return best
+
+
+cdef void _fill_vectors(Plan *plan, Py_ssize_t size) noexcept:
+    """Describe a vector full of copies of one item."""
+    cdef Py_ssize_t b
+    plan.filled = True
+    plan.program.data_reach = plan.leaf.window
+    for b in range(plan.leaf.vector):
+        plan.program.index[b] = b & (size - 1)
 
 
 cdef void _compile(Plan *plan) noexcept:

@@ -36,6 +36,9 @@ typedef struct {
     int window;
     /* Write the first `vectors` of a program, `times` one after the other. */
     void (*run)(const bcast_program *program, int vectors, ptrdiff_t times, const uint8_t *data, uint8_t *out);
+    /* Fill a run of at least a vector with each of `n` items, whose size divides a vector's, by the index of vector 0. */
+    void (*fill)(
+        const bcast_program *program, ptrdiff_t n, ptrdiff_t run, ptrdiff_t size, const uint8_t *data, uint8_t *out);
     /* Write each of `n` items of at most 8 vectors `times` over, with rubbish at the end. */
     void (*rows)(ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out);
 } bcast_leaf;

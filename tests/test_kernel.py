@@ -1,15 +1,21 @@
 """The kernel on its own: every way in which short axes alternate, the sizes at which it changes its ways, threads."""
 
 import itertools
+import os
+import random
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from _ways import THREADS, WAYS, written
 
+import bcast
+from bcast import _plan
 from bcast._alignment import Alignment
 from bcast._kernel import replicate
+from bcast._threads import OPENMP
 
 
 def replicated(data, shape):
@@ -27,32 +33,49 @@ def items(shape, itemsize):
 @pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 8, 16, 17])
 @pytest.mark.parametrize("rank", range(6))
 def test_all_short_axes(rank, itemsize):
+    rng = random.Random(itemsize)
     for shape in itertools.product([1, 2, 3], repeat=rank):
         for repeats in itertools.product([False, True], repeat=rank):
             source = tuple(1 if repeated else length for length, repeated in zip(shape, repeats, strict=True))
             data = items(source, itemsize)
-            np.testing.assert_array_equal(replicated(data, shape), np.broadcast_to(data, shape), strict=True)
+            with written(rng.choice(_plan.LEAVES), "ordinary"):
+                result = replicated(data, shape)
+            np.testing.assert_array_equal(result, np.broadcast_to(data, shape), strict=True)
 
 
-# Blocks are widened in stages, kept as they are, or written again, by their size; runs are stored or doubled.
-SIZES = [n + d for n in (512, 16384, 32768, 131072) for d in (-17, -16, -1, 0, 1, 15, 16, 17)]
+# Where programs begin, where they end and runs are doubled, where blocks are no longer doubled, where streaming takes
+# several pieces, and where blocks are written anew.
+SIZES = [n + d for n in (128, 2048, 16384, 32768, 131072) for d in (-17, -16, -1, 0, 1, 15, 16, 17)]
 
 
 @pytest.mark.parametrize("itemsize", [1, 2, 3, 8, 16, 24])
 @pytest.mark.parametrize("size", SIZES)
 def test_around_every_threshold(size, itemsize):
+    rng = random.Random(f"{size} {itemsize}")
     n = max(1, size // itemsize)
     for source, shape in [
         ((n,), (3, n)),  # a row
         ((3, 1), (3, n)),  # a run
         ((2, 1, n), (2, 3, n)),  # rows of a block
         ((2, 1, max(1, n // 2), 1), (2, 3, max(1, n // 2), 2)),  # blocks of short runs
-        ((n, 1, 2, 1), (n, 2, 2, 2)),  # stages over many blocks
+        ((n, 1, 2, 1), (n, 2, 2, 2)),  # short axes over many blocks
         ((2, 1, 2, 1, 3), (2, n, 2, 2, 3)),  # a block repeated that often
         ((1, 3, 1, n), (2, 3, 2, n)),
     ]:
         data = items(source, itemsize)
-        np.testing.assert_array_equal(replicated(data, shape), np.broadcast_to(data, shape), strict=True)
+        for way in rng.sample(WAYS, 2):
+            with written(*way):
+                result = replicated(data, shape)
+            np.testing.assert_array_equal(result, np.broadcast_to(data, shape), strict=True, err_msg=str(way))
+
+
+@pytest.mark.skipif("BCAST_NUM_THREADS" in os.environ, reason="the environment limits the threads")
+def test_the_ways_of_these_tests_leave_nothing_behind():
+    threads = bcast.get_num_threads()
+    for leaf, regime in WAYS:
+        with written(leaf, regime):
+            assert bcast.get_num_threads() == (THREADS if OPENMP and "threads" in regime else threads)
+        assert bcast.get_num_threads() == threads
 
 
 def test_as_many_alternating_axes_as_an_array_has():

@@ -1,7 +1,10 @@
-"""Whatever the shape, dtype, layout, mode and `out`: the bytes are those that NumPy would give."""
+"""Whatever the shape, dtype, layout, mode, `out` and way of writing: the bytes are those that NumPy would give."""
+
+import mmap
 
 import numpy as np
 import pytest
+from _ways import WAYS, written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +13,7 @@ import bcast
 DTYPES = ["?", "i1", "u2", ">i4", "u8", "f2", "f4", ">f8", "c8", "c16", "g", "M8[us]", "m8[D]", "S5", "U3", "V7", "V24"]
 PADDED = np.dtype([("a", "u1"), ("b", "<f8")], align=True)
 DTYPES.append(PADDED)
+ways = st.sampled_from(WAYS)
 LENGTHS = st.sampled_from([0, 1, 1, 2, 2, 3, 4, 5, 9, 17])
 
 drill_or_not = pytest.mark.parametrize(
@@ -109,14 +113,15 @@ def usable(call):
 
 @drill_or_not
 def test_every_mode_as_numpy(examples):
-    @given(st.data(), calls().filter(usable), st.sampled_from(DTYPES))
-    def prop(data_strategy, call, dtype):
+    @given(st.data(), ways, calls().filter(usable), st.sampled_from(DTYPES))
+    def prop(data_strategy, way, call, dtype):
         shape, target, arguments, stretched = call
         data = laid_out(data_strategy.draw, filled(data_strategy.draw, shape, dtype), DATA_LAYOUTS)
         data.flags.writeable = False
         result_shape = np.broadcast_shapes(stretched, target)
         expected = np.broadcast_to(data.reshape(stretched), result_shape)
-        result = bcast.broadcast(data, target, **arguments)
+        with written(*way):
+            result = bcast.broadcast(data, target, **arguments)
         assert result.shape == bcast.infer_shape(shape, target, **arguments) == result_shape
         assert result.dtype == data.dtype
         assert result.dtype.byteorder == data.dtype.byteorder
@@ -127,7 +132,8 @@ def test_every_mode_as_numpy(examples):
         assert not np.shares_memory(result, data)
 
         out = laid_out(data_strategy.draw, filled(data_strategy.draw, result_shape, dtype), OUT_LAYOUTS)
-        assert bcast.broadcast(data, target, **arguments, out=out) is out
+        with written(*way):
+            assert bcast.broadcast(data, target, **arguments, out=out) is out
         assert as_bytes(out) == as_bytes(expected)
 
     search(examples, prop)
@@ -155,10 +161,11 @@ def windows(draw, room, shape):
 def test_out_overlaps_data(examples):
     @given(
         st.data(),
+        ways,
         st.lists(st.integers(1, 5), max_size=4).map(tuple),
         st.sampled_from(["u1", "f4", "c16", "V3", PADDED]),
     )
-    def prop(data_strategy, shape, dtype):
+    def prop(data_strategy, way, shape, dtype):
         draw = data_strategy.draw
         room = filled(draw, 300, dtype)
         source = tuple(1 if draw(st.booleans()) else length for length in shape)
@@ -168,7 +175,8 @@ def test_out_overlaps_data(examples):
         expected = as_bytes(np.broadcast_to(data.view(raw_dtype(data)).copy(), shape))
         items = room.view(raw_dtype(room))
         before = items.copy()
-        bcast.broadcast(data, shape, out=out)
+        with written(*way):
+            bcast.broadcast(data, shape, out=out)
         assert as_bytes(out) == expected
         # What is not `out` is as it was.
         touched = np.zeros(room.size, bool)
@@ -178,6 +186,42 @@ def test_out_overlaps_data(examples):
         )
         mask[...] = True
         assert as_bytes(items[~touched]) == as_bytes(before[~touched])
+
+    search(examples, prop)
+
+
+@st.composite
+def alternating(draw):
+    """Draw an item's size, data and a shape of axes that are copied and repeated in turns, mostly short ones."""
+    itemsize = draw(st.sampled_from([1, 1, 2, 3, 4, 5, 8, 11, 16, 20, 100]))
+    shape, room = [], 60_000 // itemsize
+    for most in draw(st.lists(st.sampled_from([3, 3, 20, 300, 5000]), min_size=1, max_size=6)):
+        length = draw(st.integers(1, max(1, min(most, room))))
+        shape.insert(0, length)
+        room //= length
+    first = draw(st.integers(0, 1))
+    source = tuple(1 if axis % 2 == first else length for axis, length in enumerate(shape))
+    return filled(draw, source, (np.void, itemsize)), tuple(shape)
+
+
+@drill_or_not
+def test_parts_begin_and_end_anywhere(examples):
+    """Threads part an output where a page ends: any byte of it may be there."""
+
+    @given(st.data(), ways, alternating())
+    def prop(data_strategy, way, call):
+        data, shape = call
+        expected = np.broadcast_to(data, shape)
+        size = expected.size * expected.itemsize
+        before = (mmap.PAGESIZE - data_strategy.draw(st.integers(1, size))) % mmap.PAGESIZE
+        room = np.full(before + size + 1 + mmap.PAGESIZE, 0xA5, np.uint8)
+        room = room[-room.ctypes.data % mmap.PAGESIZE :][: before + size + 1]
+        out = room[before:-1].view(data.dtype).reshape(shape)
+        with written(*way):
+            bcast.broadcast(data, shape, out=out)
+        assert as_bytes(out) == as_bytes(expected)
+        assert (room[:before] == 0xA5).all()
+        assert room[-1] == 0xA5
 
     search(examples, prop)
 

@@ -1,0 +1,41 @@
+"""The ways in which the kernel may write the same bytes: by any leaf of the machine, on threads, past the caches."""
+
+import itertools
+import os
+from contextlib import contextmanager
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+from bcast import _kernel, _plan
+
+THREADS = 3
+
+# By default the outputs of most tests are too small for threads and for streaming.
+REGIMES = {
+    "ordinary": {},
+    "threads": {"share": 1},
+    "streamed": {"streamed": 1},
+    "streamed by threads": {"share": 1, "streamed": 1},
+}
+WAYS = list(itertools.product(_plan.LEAVES, REGIMES))
+
+
+@contextmanager
+def written(leaf, regime):
+    """Have the kernel work in one of `WAYS`; afterwards it is as it was."""
+    limits = REGIMES[regime]
+    _plan.use_leaf(leaf)
+    _kernel.set_limits(**limits)
+    try:
+        with openmp().limit(limits=THREADS if "share" in limits else None, user_api="openmp"):
+            yield
+    finally:
+        _kernel.set_limits()
+        _plan.use_leaf(os.environ.get("BCAST_LEAF", _plan.LEAVES[0]))
+
+
+@cache
+def openmp():
+    """Return what sets the number of OpenMP's threads, of the libraries that are loaded now."""
+    return ThreadpoolController()

@@ -1,0 +1,149 @@
+/* Checks each leaf of `_leaf.h` that the machine has against loops over bytes, and prints the names of those checked:
+
+       leaf_check ROUNDS
+
+   Programs are random, within the rules by which `_plan.pyx` makes them. Buffers end, or begin, at pages that no one may
+   touch; what must not be written is painted. */
+
+#define _DEFAULT_SOURCE
+#define _DARWIN_C_SOURCE
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "_leaf.h"
+
+enum { ROOM = 1 << 18, PAINT = 0xA5 };
+
+static uint8_t *data_room, *out_room, expected[ROOM];
+static const bcast_leaf *leaf;
+static bcast_program program;
+
+static uint32_t state = 2463534242u;
+
+/* A number from `low` to `high`, both included. */
+static int any(int low, int high)
+{
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    return low + (int) (state % (uint32_t) (high - low + 1));
+}
+
+static void fail(const char *what, ptrdiff_t at)
+{
+    printf("%s: %s at byte %td of the output\n", leaf->name, what, at);
+    exit(1);
+}
+
+static uint8_t *fenced_room(void)
+{
+    size_t page = (size_t) sysconf(_SC_PAGESIZE), size = ROOM + 2 * page;
+    uint8_t *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+    if (map == MAP_FAILED || mprotect(map, page, PROT_NONE) || mprotect(map + page + ROOM, page, PROT_NONE)) {
+        perror("fences");
+        exit(2);
+    }
+    return map + page;
+}
+
+/* Lay `size` bytes flush against one end of a room. */
+static uint8_t *laid(uint8_t *room, ptrdiff_t size)
+{
+    return any(0, 1) ? room + ROOM - size : room;
+}
+
+/* Compare the first `right` bytes; those from there to `reach` may hold anything, and all others must not be written. */
+static void compare(const uint8_t *out, ptrdiff_t right, ptrdiff_t reach)
+{
+    for (ptrdiff_t i = 0; i < ROOM; i++) {
+        ptrdiff_t at = out_room + i - out;
+        if (at >= 0 && at < right && out[at] != expected[at]) fail("a wrong byte", at);
+        if ((at < 0 || at >= reach) && out_room[i] != PAINT) fail("a byte written outside", at);
+    }
+}
+
+/* Vectors follow each other, each over what is not right at the end of the one before. The last one of an exact program is
+   laid back to end with the stretch. */
+static void make_program(void)
+{
+    int most = any(0, 1) ? 2 * BCAST_GROUP + 1 : BCAST_STRETCH / leaf->vector;
+    int vectors = any(1, most), dense = any(0, 1), at = 0, last_right = leaf->vector;
+    program.exact = any(0, 1);
+    program.data_reach = 0;
+    for (int i = 0; i < vectors; i++) {
+        int right = dense ? leaf->vector : any(1, leaf->vector);
+        if (program.exact && i == vectors - 1) {
+            right = leaf->vector;
+            if (i) at -= any(0, last_right - 1);
+        }
+        program.out_at[i] = at;
+        program.data_at[i] = any(0, any(0, 3) ? 40 : 1000);
+        for (int j = 0; j < leaf->vector; j++) program.index[i * leaf->vector + j] = (uint8_t) any(0, leaf->window - 1);
+        if (program.data_at[i] + leaf->window > program.data_reach) program.data_reach = program.data_at[i] + leaf->window;
+        at += right;
+        last_right = right;
+    }
+    program.vectors = vectors;
+    program.out_step = at;
+    program.out_reach = program.out_at[vectors - 1] + leaf->vector;
+    program.data_step = any(0, 3) ? any(0, (int) program.data_reach) : 0;
+}
+
+static void check_run(void)
+{
+    make_program();
+    int most = (int) ((ROOM - program.out_reach) / program.out_step);
+    if (program.data_step && (ROOM - program.data_reach) / program.data_step < most)
+        most = (int) ((ROOM - program.data_reach) / program.data_step);
+    int times = any(0, 7) ? any(0, 1) ? any(0, 9) : any(0, most) : 1;
+    int vectors = times == 1 ? any(1, program.vectors) : program.vectors;
+    ptrdiff_t last = times ? (times - 1) * program.out_step : 0;
+    ptrdiff_t reach = times ? last + program.out_at[vectors - 1] + leaf->vector : 0;
+    const uint8_t *data = laid(data_room, times ? (times - 1) * program.data_step + program.data_reach : 0);
+    uint8_t *out = laid(out_room, reach);
+    for (int t = 0; t < times; t++)
+        for (int i = 0; i < vectors; i++)
+            for (int j = 0; j < leaf->vector; j++)
+                expected[t * program.out_step + program.out_at[i] + j] =
+                    data[t * program.data_step + program.data_at[i] + program.index[i * leaf->vector + j]];
+    memset(out_room, PAINT, ROOM);
+    leaf->run(&program, vectors, times, data, out);
+    compare(out, reach, reach);
+}
+
+static void check_rows(void)
+{
+    int size = any(1, BCAST_PARTS * leaf->vector), times = any(1, 20), n = any(0, 9);
+    int parts = (size + leaf->vector - 1) / leaf->vector;
+    int rest = parts * leaf->vector - size;     /* rubbish at the end */
+    ptrdiff_t right = (ptrdiff_t) n * times * size;
+    const uint8_t *data = laid(data_room, n ? n * size + rest : 0);
+    uint8_t *out = laid(out_room, n ? right + rest : 0);
+    for (int i = 0; i < n; i++)
+        for (int t = 0; t < times; t++)
+            for (int j = 0; j < size; j++) expected[(i * times + t) * size + j] = data[i * size + j];
+    memset(out_room, PAINT, ROOM);
+    leaf->rows(n, times, size, data, out);
+    compare(out, right, n ? right + rest : 0);
+}
+
+int main(int argc, char **argv)
+{
+    bcast_leaf leaves[BCAST_MAX_LEAVES];
+    int n = bcast_leaves(leaves), rounds = argc > 1 ? atoi(argv[1]) : 1000;
+    data_room = fenced_room();
+    out_room = fenced_room();
+    for (int i = 0; i < ROOM; i++) data_room[i] = (uint8_t) any(0, 255);
+    for (int i = 0; i < n; i++) {
+        leaf = &leaves[i];
+        for (int round = 0; round < rounds; round++) {
+            check_run();
+            check_rows();
+        }
+        puts(leaf->name);
+    }
+    return 0;
+}

@@ -1,0 +1,164 @@
+"""The leaves: which one is chosen, that all write the same, and each on its own, in C, on emulated machines too."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _ways import REGIMES, written
+
+import bcast
+from bcast import _plan
+
+LEAVES = _plan.LEAVES
+CHECK = Path(__file__).with_name("leaf_check.c")
+HEADER = CHECK.parents[1] / "src/bcast/_leaf.h"
+
+# Stands in for the compiler's own <immintrin.h>: the same intrinsics in plain C. Where _leaf.h includes it, BCAST_TARGET
+# is defined and not used yet.
+SIMDE = """
+#define SIMDE_NO_NATIVE
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/x86/avx512.h>
+#undef BCAST_TARGET
+#define BCAST_TARGET(names)
+#define __builtin_cpu_supports(name) 1
+"""
+
+# From the data's shape to the output's, in items of so many bytes. What becomes of some depends on the leaf's vectors.
+CASES = {
+    "one item": ((1,), (1,), 16),
+    "one long item": ((9, 400), (9, 400), 1),
+    "output too short for a program": ((5, 1), (5, 9), 1),
+    "output as short as a program may be": ((8, 1), (8, 16), 1),
+    "stretches of whole vectors": ((700, 1), (700, 2), 1),
+    "stretches of less than a group of vectors": ((700, 1), (700, 3), 1),
+    "last vector laid back": ((300, 1), (300, 7), 1),
+    "last vector that cannot be laid back": ((300, 1), (300, 2), 11),
+    "last of many vectors that cannot be laid back": ((500, 1), (500, 2), 7),
+    "stretches of many vectors": ((520, 1), (520, 17), 8),
+    "stretches of many vectors, more than a chunk": ((9000, 1), (9000, 17), 8),
+    "short rest of a stretch": ((519, 1), (519, 16), 5),
+    "windows as long as items": ((100, 1), (100, 2), 16),
+    "data shorter than a window": ((3, 1), (3, 43), 1),
+    "nested data shorter than a window": ((2, 1, 2, 1), (2, 5, 2, 9), 1),
+    "nested axes within a window": ((50, 1, 20, 1), (50, 2, 20, 2), 1),
+    "nested axes beyond a window": ((50, 1, 30, 1), (50, 2, 30, 2), 1),
+    "many nested axes": ((2, 1, 3, 1) * 3, (2, 2, 3, 3) * 3, 1),
+    "nested axes in a long one": ((500, 1, 2, 1, 3, 1, 2), (500, 2, 2, 3, 3, 2, 2), 1),
+    "nested axes, all repeated": ((1, 7, 1), (999, 7, 3), 2),
+    "program in blocks that are tiled": ((3, 1, 300, 1), (3, 4, 300, 3), 1),
+    "program in blocks that are written anew": ((2, 1, 50_000, 1), (2, 3, 50_000, 3), 1),
+    "program in blocks longer than a piece": ((3, 1, 20_000, 1), (3, 3, 20_000, 2), 1),
+    "long rows in blocks longer than a piece": ((1, 2, 1, 5000), (2, 2, 10, 5000), 1),
+    "run of a short item": ((90, 1), (90, 1000), 3),
+    "run of a short item, laid back at its end": ((90, 1), (90, 1001), 16),
+    "run of a short row": ((40, 1, 5), (40, 300, 5), 1),
+    "run of a nested block": ((30, 1, 3, 1), (30, 700, 3, 5), 3),
+    "run of a nested block whose stretch is tiled": ((1, 5, 1), (300, 5, 2), 6),
+    "run of all, of an item": ((1,), (5000,), 7),
+    "item longer than a piece": ((1, 40_000), (3, 40_000), 1),
+    "items too long for rows": ((9, 1, 600), (9, 3, 600), 1),
+    "rows in a run too long for rows": ((9, 1), (9, 300), 20),
+}
+# Rows of 1 to 8 vectors of any leaf, full ones and others.
+CASES |= {f"rows of {n} bytes": ((12, 1), (12, 3), n) for n in (17, 31, *range(32, 513, 16), *range(40, 540, 23))}
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize(("source", "shape", "itemsize"), CASES.values(), ids=CASES)
+def test_each_leaf_writes_the_same(source, shape, itemsize, leaf, regime):
+    dtype = np.dtype((np.void, itemsize))
+    size = int(np.prod(source)) * itemsize
+    data = (np.arange(size, dtype=np.uint32) * 40_503 >> 8).astype(np.uint8).view(dtype).reshape(source)
+    out = np.zeros(shape, dtype)
+    with written(leaf, regime):
+        bcast.broadcast(data, shape, out=out)
+    np.testing.assert_array_equal(out, np.broadcast_to(data, shape), strict=True)
+
+
+def run(script, **environment):
+    environment = {name: value for name, value in os.environ.items() if name != "BCAST_LEAF"} | environment
+    return subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_the_environment_chooses_a_leaf(leaf):
+    script = "import numpy as np, bcast; print(bcast.broadcast_to(np.arange(100)[:, None], (100, 3)).ravel().tolist())"
+    done = run(script, BCAST_LEAF=leaf)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{np.repeat(np.arange(100), 3).tolist()}\n"
+
+
+@pytest.mark.parametrize("name", ["", "avx", "AVX2", "plain "])
+def test_an_unknown_leaf_is_refused(name):
+    message = f"`BCAST_LEAF` expected one of {', '.join(LEAVES)}, got {name!r}"
+    done = run("import bcast", BCAST_LEAF=name)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == f"ValueError: {message}"
+    with pytest.raises(ValueError) as error:
+        _plan.use_leaf(name)
+    assert str(error.value) == message
+
+
+def compiled(tmp_path, compiler, *options):
+    """Compile `leaf_check.c`; return the path of the program."""
+    if not HEADER.exists():
+        pytest.skip("needs the sources of bcast")
+    program = tmp_path / "leaf_check"
+    command = [compiler, "-std=c11", "-O3", *options, f"-I{HEADER.parent}", str(CHECK), "-o", str(program)]
+    subprocess.run(command, check=True)
+    return str(program)
+
+
+def tool(*names):
+    """Return the path of the first of some programs that is installed."""
+    for path in map(shutil.which, names):
+        if path:
+            return path
+    pytest.skip(f"needs {' or '.join(names)}")
+    return None
+
+
+def checked(*command):
+    """Run `leaf_check`; return the names of the leaves that it found right."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.split()
+
+
+needs_mprotect = pytest.mark.skipif(sys.platform == "win32", reason="fences the buffers by mprotect")
+
+
+@needs_mprotect
+def test_leaves_of_this_machine(tmp_path):
+    assert checked(compiled(tmp_path, tool("cc", "gcc", "clang")), "1000") == list(LEAVES)
+
+
+@needs_mprotect
+def test_leaves_of_aarch64_emulated(tmp_path):
+    qemu = tool("qemu-aarch64", "qemu-aarch64-static")
+    program = compiled(tmp_path, tool("aarch64-linux-gnu-gcc"), "-static")
+    assert checked(qemu, program, "300") == ["neon", "plain"]
+
+
+@needs_mprotect
+def test_leaves_of_x86_in_plain_c(tmp_path):
+    """AVX-512 is on few machines: here its leaf is made of SIMDe's loops."""
+    compiler = tool("cc", "gcc", "clang")
+    shim = tmp_path / "immintrin.h"
+    shim.write_text(SIMDE)
+    if platform.machine() not in {"x86_64", "AMD64"}:
+        pytest.skip("needs a compiler for x86")
+    ask = [compiler, "-fsyntax-only", "-w", "-xc", "-include", "simde/x86/avx512.h", os.devnull]
+    if subprocess.run(ask, capture_output=True, check=False).returncode:
+        pytest.skip("needs the headers of SIMDe")
+    program = compiled(tmp_path, compiler, "-w", f"-I{tmp_path}")
+    assert checked(program, "1000") == ["avx512", "avx2", "ssse3", "plain"]

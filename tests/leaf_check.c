@@ -2,8 +2,8 @@
 
        leaf_check ROUNDS
 
-   Programs are random, within the rules by which `_plan.pyx` makes them. Buffers end, or begin, at pages that no one may
-   touch; what must not be written is painted. */
+   Programs are random, within the rules by which `_plan.pyx` makes them. Buffers end, or begin, at pages that no one
+   may touch; what must not be written is painted. */
 
 #define _DEFAULT_SOURCE
 #define _DARWIN_C_SOURCE
@@ -55,7 +55,7 @@ static uint8_t *laid(uint8_t *room, ptrdiff_t size)
     return any(0, 1) ? room + ROOM - size : room;
 }
 
-/* Compare the first `right` bytes; those from there to `reach` may hold anything, and all others must not be written. */
+/* Compare the first `right` bytes; those from there to `reach` may hold anything, and no others may be written. */
 static void compare(const uint8_t *out, ptrdiff_t right, ptrdiff_t reach)
 {
     for (ptrdiff_t i = 0; i < ROOM; i++) {
@@ -65,8 +65,8 @@ static void compare(const uint8_t *out, ptrdiff_t right, ptrdiff_t reach)
     }
 }
 
-/* Vectors follow each other, each over what is not right at the end of the one before. The last one of an exact program is
-   laid back to end with the stretch. */
+/* Vectors follow each other, each over what is not right at the end of the one before. The last one of an exact program
+   is laid back to end with the stretch. */
 static void make_program(void)
 {
     int most = any(0, 1) ? 2 * BCAST_GROUP + 1 : BCAST_STRETCH / leaf->vector;
@@ -82,7 +82,8 @@ static void make_program(void)
         program.out_at[i] = at;
         program.data_at[i] = any(0, any(0, 3) ? 40 : 1000);
         for (int j = 0; j < leaf->vector; j++) program.index[i * leaf->vector + j] = (uint8_t) any(0, leaf->window - 1);
-        if (program.data_at[i] + leaf->window > program.data_reach) program.data_reach = program.data_at[i] + leaf->window;
+        ptrdiff_t reach = program.data_at[i] + leaf->window;
+        if (reach > program.data_reach) program.data_reach = reach;
         at += right;
         last_right = right;
     }

@@ -18,8 +18,8 @@ LEAVES = _plan.LEAVES
 CHECK = Path(__file__).with_name("leaf_check.c")
 HEADER = CHECK.parents[1] / "src/bcast/_leaf.h"
 
-# Stands in for the compiler's own <immintrin.h>: the same intrinsics in plain C. Where _leaf.h includes it, BCAST_TARGET
-# is defined and not used yet.
+# Stands in for the compiler's own <immintrin.h>: the same intrinsics in plain C. Where it is included, BCAST_TARGET is
+# defined and not used yet.
 SIMDE = """
 #define SIMDE_NO_NATIVE
 #define SIMDE_ENABLE_NATIVE_ALIASES

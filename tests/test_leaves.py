@@ -60,6 +60,7 @@ CASES = {
     "run of a short row": ((40, 1, 5), (40, 300, 5), 1),
     "run of a nested block": ((30, 1, 3, 1), (30, 700, 3, 5), 3),
     "run of a nested block whose stretch is tiled": ((1, 5, 1), (300, 5, 2), 6),
+    "runs of nested blocks whose stretch is tiled": ((2, 1, 2, 1, 3), (2, 9000, 2, 2, 3), 3),
     "run of all, of an item": ((1,), (5000,), 7),
     "item longer than a piece": ((1, 40_000), (3, 40_000), 1),
     "items too long for rows": ((9, 1, 600), (9, 3, 600), 1),

@@ -131,6 +131,20 @@ static void check_rows(void)
     compare(out, right, n ? right + rest : 0);
 }
 
+static void check_fill(void)
+{
+    int size = 1 << any(0, 4), run = leaf->vector + any(0, 20 * leaf->vector / size) * size, n = any(0, 9);
+    ptrdiff_t written = (ptrdiff_t) n * run;
+    const uint8_t *data = laid(data_room, n ? (n - 1) * size + leaf->window : 0);
+    uint8_t *out = laid(out_room, written);
+    for (int j = 0; j < leaf->vector; j++) program.index[j] = (uint8_t) (j & (size - 1));
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < run; j++) expected[i * run + j] = data[i * size + j % size];
+    memset(out_room, PAINT, ROOM);
+    leaf->fill(&program, n, run, size, data, out);
+    compare(out, written, written);
+}
+
 int main(int argc, char **argv)
 {
     bcast_leaf leaves[BCAST_MAX_LEAVES];
@@ -143,6 +157,7 @@ int main(int argc, char **argv)
         for (int round = 0; round < rounds; round++) {
             check_run();
             check_rows();
+            check_fill();
         }
         puts(leaf->name);
     }

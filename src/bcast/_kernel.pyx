@@ -38,9 +38,9 @@ cdef enum:
     LONG_RUN = 2048     # bytes; from here on a run is replicated from its own beginning
     DOUBLED = 16384     # bytes; doubling a block ends here, where it is still in a first-level cache
     BLOCK = 131072      # bytes; what is longer is not read back from a second-level cache, but written anew from the data
-    FILLED_BLOCK = 16384    # bytes; the same of blocks that are filled, which is as fast as reading back
+    FILLED_BLOCK = 2048     # bytes; the same of blocks that are filled, which is as fast as reading back
     PIECE = 32768       # bytes; what is gathered in cache to be streamed past it
-    SMALL = 262144      # bytes; below, views and giving the GIL away and back show (benchmarks/bench_gil.py)
+    SMALL = 524288      # bytes; below, views and giving the GIL away and back show (benchmarks/bench_gil.py)
 
 cdef Py_ssize_t SHARE = 256 << 10   # bytes; a thread that would write less costs more than it saves
 cdef Py_ssize_t STREAMED = 32 << 20     # bytes; below, some cache may hold the output for its reader
@@ -367,19 +367,16 @@ cdef void _put_fills(
     cdef const Program *program = &plan.program
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     cdef Py_ssize_t run = times * size
-    cdef Py_ssize_t fast = 0
-    cdef Py_ssize_t _i
-    cdef uint8_t[WIDEST] near_data
-    if run >= plan.leaf.vector:
-        fast = min(n, _roomy(size, program.data_reach, plan.data_end - data))
-        plan.leaf.fill(program, fast, run, size, data, out)
-    for _i in range(fast, n):
-        memcpy(near_data, data + _i * size, size)
-        if run >= plan.leaf.vector:
-            plan.leaf.fill(program, 1, run, size, near_data, out + _i * run)
-        else:
-            memcpy(out + _i * run, near_data, size)
-            _tile(out + _i * run, size, run)
+    cdef Py_ssize_t fast = min(n, _roomy(size, program.data_reach, plan.data_end - data))
+    cdef uint8_t[3 * WIDEST] near_data
+    if run < plan.leaf.vector:      # where a thread's part begins or ends: n is 1
+        memcpy(out, data, size)
+        _tile(out, size, run)
+        return
+    plan.leaf.fill(program, fast, run, size, data, out)
+    if fast < n:    # the last ones, of less than a window and an item
+        memcpy(near_data, data + fast * size, (n - fast) * size)
+        plan.leaf.fill(program, n - fast, run, size, near_data, out + fast * run)
 
 
 cdef void _put_rows(

@@ -15,7 +15,7 @@ cdef extern from "_leaf.h":
 cnp.import_array()
 
 cdef enum:
-    LEAST = 128     # bytes of output; below, a program costs more than it saves
+    LEAST = 64      # bytes that a program describes at least; where that is not half of all, it costs more than it saves
     FEW = 16384     # bytes of output; below, describing a stretch costs more than it saves over filling each run
     PAYS = 64       # a byte of program must be used for so many bytes of output
     MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the hardware's prefetching
@@ -91,14 +91,21 @@ cdef int make_plan(Plan *plan, tuple shape, tuple source, cnp.ndarray data, cnp.
 cdef void _add_program(Plan *plan) noexcept:
     """Find the outermost pair whose blocks are short, and describe as many of them as make whole vectors."""
     cdef const Pair *pair = &plan.pairs[0]
+    cdef const Pair *last = &plan.pairs[plan.last]
+    cdef Py_ssize_t vector = chosen.vector
     cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, max(pair.out_bytes, <Py_ssize_t> STRETCH))
     cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(written // PAYS, <Py_ssize_t> STRETCH))
-    cdef Py_ssize_t run, times
-    cdef bint one_block = plan.last == 0 and pair.copied == 1
+    cdef Py_ssize_t run = last.repeated * last.out_bytes
+    cdef Py_ssize_t times
     plan.leaf = chosen
-    plan.programmed = -1
     plan.filled = False
-    if written < LEAST or one_block or plan.pairs[plan.last].out_bytes > SHUFFLED:
+    plan.programmed = -1
+    if last.out_bytes > SHUFFLED:
+        return
+    if run >= vector * (1 if written < FEW else GROUP) and vector % last.out_bytes == 0:
+        _fill_vectors(plan)
+        return
+    if written < 2 * LEAST or (plan.last == 0 and pair.copied == 1):    # little, or one block to be replicated
         return
     plan.programmed = 0
     while pair.out_bytes > limit // 2:
@@ -108,22 +115,26 @@ cdef void _add_program(Plan *plan) noexcept:
         plan.programmed += 1
         pair += 1
     run = pair.repeated * pair.out_bytes
-    times = GROUP * _filling(plan.leaf.vector, pair.out_bytes)
-    if (
-        plan.programmed == plan.last and plan.leaf.vector % pair.out_bytes == 0
-        and run >= plan.leaf.vector * (1 if written < FEW else GROUP)
-    ):
-        _fill_vectors(plan, pair.out_bytes)
-        return
-    if run > limit or (run >= MANY * plan.leaf.vector and times * pair.out_bytes <= limit):     # a part of a run
+    times = GROUP * _filling(vector, pair.out_bytes)
+    if run > limit or (run >= MANY * vector and times * pair.out_bytes <= limit):   # a part of a run
         plan.stretch_blocks = 1
         plan.stretch_times = min(min(times, limit // pair.out_bytes), pair.repeated)
     else:
-        plan.stretch_blocks = _stretch(run, pair.copied, limit, plan.leaf.vector)
+        plan.stretch_blocks = _stretch(run, pair.copied, limit, vector)
         plan.stretch_times = pair.repeated
     _compile(plan)
     if plan.stretch_times < pair.repeated and plan.program.exact:
         plan.program.data_step = 0      # the next stretch is made of the same data
+
+
+cdef void _fill_vectors(Plan *plan) noexcept:
+    """Describe a vector full of copies of one item."""
+    cdef Py_ssize_t b, size = plan.pairs[plan.last].out_bytes
+    plan.filled = True
+    plan.programmed = plan.last
+    plan.program.data_reach = plan.leaf.window
+    for b in range(plan.leaf.vector):
+        plan.program.index[b] = b & (size - 1)
 
 
 cdef Py_ssize_t _filling(int vector, Py_ssize_t size) noexcept:
@@ -144,15 +155,6 @@ cdef Py_ssize_t _stretch(Py_ssize_t run, Py_ssize_t copied, Py_ssize_t limit, in
             least = cost
             best = n
     return best
-
-
-cdef void _fill_vectors(Plan *plan, Py_ssize_t size) noexcept:
-    """Describe a vector full of copies of one item."""
-    cdef Py_ssize_t b
-    plan.filled = True
-    plan.program.data_reach = plan.leaf.window
-    for b in range(plan.leaf.vector):
-        plan.program.index[b] = b & (size - 1)
 
 
 cdef void _compile(Plan *plan) noexcept:

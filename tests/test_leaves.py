@@ -1,5 +1,6 @@
 """The leaves: which one is chosen, that all write the same, and each on its own, in C, on emulated machines too."""
 
+import mmap
 import os
 import platform
 import shutil
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _ways import REGIMES, written
+from _ways import REGIMES, THREADS, written
 
 import bcast
 from bcast import _plan
@@ -86,6 +87,23 @@ def test_each_leaf_writes_the_same(source, shape, itemsize, leaf, regime):
     with written(leaf, regime):
         bcast.broadcast(data, shape, out=out)
     np.testing.assert_array_equal(out, np.broadcast_to(data, shape), strict=True)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize(("itemsize", "times"), [(20, 3), (33, 2), (65, 2), (11, 2), (7, 2), (5, 2)])
+def test_no_thread_writes_over_the_part_of_the_next(itemsize, times, leaf):
+    """Parts end just after a run, where vectors would go on, and are long: the next one has long been begun by then."""
+    dtype, run = np.dtype((np.void, itemsize)), itemsize * times
+    n = 6_000_000 // run
+    data = np.random.default_rng(0).integers(0, 256, n * itemsize, np.uint8).view(dtype).reshape(n, 1)
+    expected = np.broadcast_to(data, (n, times)).tobytes()
+    room = np.zeros(n * run + 2 * mmap.PAGESIZE, np.uint8)
+    for after in (0, 1, 9):
+        cut = -(-n // THREADS) * run + after
+        out = room[-(room.ctypes.data + cut) % mmap.PAGESIZE :][: n * run]
+        with written(leaf, "threads"):
+            bcast.broadcast(data, (n, times), out=out.view(dtype).reshape(n, times))
+        assert out.tobytes() == expected, f"{after} bytes after a run"
 
 
 def run(script, **environment):

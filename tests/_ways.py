@@ -1,7 +1,6 @@
 """The ways in which the kernel may write the same bytes: by any leaf of the machine, on threads, past the caches."""
 
 import itertools
-import os
 from contextlib import contextmanager
 from functools import cache
 
@@ -25,14 +24,14 @@ WAYS = list(itertools.product(_plan.LEAVES, REGIMES))
 def written(leaf, regime):
     """Have the kernel work in one of `WAYS`; afterwards it is as it was."""
     limits = REGIMES[regime]
-    _plan.use_leaf(leaf)
+    before = _plan.use_leaf(leaf)
     _kernel.set_limits(**limits)
     try:
         with openmp().limit(limits=THREADS if "share" in limits else None, user_api="openmp"):
             yield
     finally:
         _kernel.set_limits()
-        _plan.use_leaf(os.environ.get("BCAST_LEAF", _plan.LEAVES[0]))
+        _plan.use_leaf(before)
 
 
 @cache

@@ -398,4 +398,4 @@ for _ in range(3):
 note_wait(1e-4, 1000.0)
 print(free_threads(), get_num_threads())
 """
-    assert run(script, OMP_NUM_THREADS="2")[0] == "2 2 True True True 1 2".split()
+    assert run(script, OMP_NUM_THREADS="2")[0] == ["2", "2", "True", "True", "True", "1", "2"]

@@ -35,6 +35,11 @@ def use_leaf(name):
     name : str
         One of `LEAVES`; the first of them is the default.
 
+    Returns
+    -------
+    str
+        The one so far.
+
     Raises
     ------
     ValueError
@@ -43,7 +48,9 @@ def use_leaf(name):
     global chosen
     if name not in LEAVES:
         raise ValueError(f"`BCAST_LEAF` expected one of {', '.join(LEAVES)}, got {name!r}")
+    before = chosen.name.decode()
     chosen = leaves[LEAVES.index(name)]
+    return before
 
 
 if "BCAST_LEAF" in os.environ:
@@ -93,7 +100,8 @@ cdef void _add_program(Plan *plan) noexcept:
     cdef const Pair *pair = &plan.pairs[0]
     cdef const Pair *last = &plan.pairs[plan.last]
     cdef Py_ssize_t vector = chosen.vector
-    cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, max(pair.out_bytes, <Py_ssize_t> STRETCH))
+    cdef Py_ssize_t once = max(pair.out_bytes, <Py_ssize_t> STRETCH)
+    cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, once)   # the rest is replicated
     cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(written // PAYS, <Py_ssize_t> STRETCH))
     cdef Py_ssize_t run = last.repeated * last.out_bytes
     cdef Py_ssize_t times
@@ -163,7 +171,7 @@ cdef void _compile(Plan *plan) noexcept:
     cdef Program *program = &plan.program
     cdef const Pair *pair
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
-    cdef Py_ssize_t i, j, b, copied, repeated, done, last, before
+    cdef Py_ssize_t i, _j, b, copied, repeated, done, last, before
     cdef int16_t shift
     cdef int level
     for b in range(size):
@@ -175,7 +183,7 @@ cdef void _compile(Plan *plan) noexcept:
         done = 0
         for i in range(copied):
             shift = <int16_t> (i * pair.data_bytes)
-            for j in range(repeated):
+            for _j in range(repeated):
                 if done:
                     for b in range(size):
                         sources[done + b] = sources[b] + shift

@@ -6,6 +6,7 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
+import bcast
 from bcast import _kernel, _plan
 
 THREADS = 3
@@ -24,12 +25,15 @@ WAYS = list(itertools.product(_plan.LEAVES, REGIMES))
 def written(leaf, regime):
     """Have the kernel work in one of `WAYS`; afterwards it is as it was."""
     limits = REGIMES[regime]
+    threads = bcast.get_num_threads()
     before = _plan.use_leaf(leaf)
     _kernel.set_limits(**limits)
+    bcast.set_num_threads(max(threads, THREADS))  # what another test has set
     try:
         with openmp().limit(limits=THREADS if "share" in limits else None, user_api="openmp"):
             yield
     finally:
+        bcast.set_num_threads(threads)
         _kernel.set_limits()
         _plan.use_leaf(before)
 

@@ -37,8 +37,8 @@ cnp.import_array()
 cdef enum:
     LONG_RUN = 2048     # bytes; from here on a run is replicated from its own beginning
     DOUBLED = 16384     # bytes; doubling a block ends here, where it is still in a first-level cache
-    BLOCK = 131072      # bytes; what is longer is not read back from a second-level cache, but written anew from the data
-    FILLED_BLOCK = 2048     # bytes; the same of blocks that are filled, which is as fast as reading back
+    BLOCK = 131072      # bytes; what is longer is not read back from a cache, but written anew from the data
+    FILLED_BLOCK = 2048     # bytes; the same where blocks are filled, which is as fast as reading back
     PIECE = 32768       # bytes; what is gathered in cache to be streamed past it
     SMALL = 524288      # bytes; below, views and giving the GIL away and back show (benchmarks/bench_gil.py)
 
@@ -297,7 +297,7 @@ cdef void _put_block(
 
 
 cdef void _tile(uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
-    """Replicate the finished first `block` bytes of `out` over all `size`: by doubling, until a block is long enough."""
+    """Replicate the finished first `block` bytes of `out` over `size`: by doubling, until a block is long enough."""
     cdef Py_ssize_t done = block
     while done < size:
         memcpy(out + done, out, min(block, size - done))

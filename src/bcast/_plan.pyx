@@ -1,7 +1,6 @@
 # cython: cdivision=True
 """From an alignment to a plan: pairs of a copied and a repeated axis, and a program for the innermost of them."""
 
-cimport cython
 cimport numpy as cnp
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
@@ -15,7 +14,7 @@ cdef extern from "_leaf.h":
 cnp.import_array()
 
 cdef enum:
-    LEAST = 64      # bytes that a program describes at least; where that is not half of all, it costs more than it saves
+    LEAST = 64      # bytes that a program describes at least; if that is more than half of all, it does not pay
     FEW = 16384     # bytes of output; below, describing a stretch costs more than it saves over filling each run
     PAYS = 64       # a byte of program must be used for so many bytes of output
     MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the hardware's prefetching

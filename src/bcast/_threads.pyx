@@ -172,9 +172,9 @@ cdef double clock() noexcept nogil:
 cpdef void note_wait(double worked, double waited) noexcept nogil:
     """Note how long a call's own share took, and then the wait for the others.
 
-    Where another program holds their CPU, they come only when the system gives them a turn, which takes milliseconds. It
-    may be a short one, as threads of other libraries spin for some milliseconds when their work is done, or a long
-    one: the calls that follow do without threads for as long as was waited, and twice as long each time it happens again.
+    Where something else holds their CPU, they come only when the system gives them a turn, which takes milliseconds.
+    That may soon be over, as threads of other libraries spin for some milliseconds when their work is done, or not:
+    the calls that follow do without others for as long as was waited, and twice as long each time it happens again.
     """
     global alone_until, times_late
     if waited > LATE and waited > worked:

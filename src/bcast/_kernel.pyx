@@ -36,9 +36,10 @@ cnp.import_array()
 
 cdef enum:
     LONG_RUN = 2048     # bytes; from here on a run is replicated from its own beginning
+    SETTLED = 4096      # bytes; what was written more recently is still on its way to the cache, and slow to read back
     DOUBLED = 16384     # bytes; doubling a block ends here, where it is still in a first-level cache
     BLOCK = 131072      # bytes; what is longer is not read back from a cache, but written anew from the data
-    FILLED_BLOCK = 2048     # bytes; the same where blocks are filled, which is as fast as reading back
+    FILLED_BLOCK = 16384    # bytes; the same where blocks are filled, which is as fast as reading back
     PIECE = 32768       # bytes; what is gathered in cache to be streamed past it
     SMALL = 524288      # bytes; below, views and giving the GIL away and back show (benchmarks/bench_gil.py)
 
@@ -173,7 +174,7 @@ cdef int _put_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int t
     cdef Py_ssize_t size = out.shape[0]
     cdef double begun, done = 0
     cdef int i
-    if size >= STREAMED and bcast_touched(&out[0], size):
+    if size >= STREAMED + (STREAMED // 2 if threads > 1 else 0) and bcast_touched(&out[0], size):
         scratch = <uint8_t *> malloc(threads * (PIECE + WIDEST))    # without it, there is no streaming
     with nogil:
         if threads == 1:
@@ -275,17 +276,13 @@ cdef void _put_block(
 ) noexcept nogil:
     """Write a block of the pair at `level` as many `times`."""
     cdef const Pair *pair = &plan.pairs[level]
-    cdef Py_ssize_t first = 1
     if level == plan.programmed and plan.filled:
         _put_fills(plan, 1, times, data, out)
         return
     if level == plan.programmed:
-        if plan.program.data_step == 0:
-            _put_run(plan, times * pair.out_bytes, data, out, out_end)
-            return
-        first = min(times, plan.stretch_times)
-        _put_stretch(plan, pair.data_bytes, first * pair.out_bytes, data, out, out_end)
-    elif level == plan.last:
+        _put_run(plan, times * pair.out_bytes, data, out, out_end)
+        return
+    if level == plan.last:
         memcpy(out, data, pair.out_bytes)
     else:
         _put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
@@ -293,7 +290,7 @@ cdef void _put_block(
             out += pair.out_bytes
             times -= 1
             _put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
-    _tile(out, first * pair.out_bytes, times * pair.out_bytes)
+    _tile(out, pair.out_bytes, times * pair.out_bytes)
 
 
 cdef void _tile(uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
@@ -426,17 +423,28 @@ cdef void _put_stretches(
 cdef void _put_run(
     const Plan *plan, Py_ssize_t size, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
-    """Write one run, of which the program describes a part that fits it again and again."""
+    """Write one run, of which the program describes a part."""
     cdef const Program *program = &plan.program
+    cdef Py_ssize_t data_bytes = plan.pairs[plan.programmed].data_bytes
     cdef Py_ssize_t step = program.out_step
-    cdef Py_ssize_t whole = size // step
-    if whole and plan.data_end - data >= program.data_reach:
-        plan.leaf.run(program, program.vectors, whole, data, out)
-        if whole * step < size:     # once more, laid back to end with the run
-            plan.leaf.run(program, program.vectors, 1, data, out + size - step)
-    else:
-        _put_stretch(plan, plan.pairs[plan.programmed].data_bytes, min(step, size), data, out, out_end)
-        _tile(out, min(step, size), size)
+    cdef Py_ssize_t programmed = size       # the rest is replicated, which is faster where vectors are not full
+    cdef Py_ssize_t whole, done
+    if not program.exact or plan.data_end - data < program.data_reach:
+        programmed = min(size, (SETTLED + step - 1) // step * step)
+    whole = programmed // step
+    if plan.data_end - data < program.data_reach:
+        whole = 0
+    whole = min(whole, _roomy(step, program.out_reach, out_end - out))
+    plan.leaf.run(program, program.vectors, whole, data, out)
+    done = whole * step
+    if done < programmed and done and program.exact:        # once more, laid back to end with the run
+        plan.leaf.run(program, program.vectors, 1, data, out + programmed - step)
+        done = programmed
+    while done < programmed:
+        whole = min(step, programmed - done)
+        _put_stretch(plan, data_bytes, whole, data, out + done, out_end)
+        done += whole
+    _tile(out, programmed, size)
 
 
 cdef void _put_stretch(
@@ -446,6 +454,9 @@ cdef void _put_stretch(
     cdef const Program *program = &plan.program
     cdef int vectors = program.vectors
     if out_bytes < program.out_step:
+        vectors = <int> (vectors * out_bytes // program.out_step)
+        while vectors < program.vectors and program.out_at[vectors] < out_bytes:
+            vectors += 1
         while program.out_at[vectors - 1] >= out_bytes:
             vectors -= 1
     if plan.data_end - data >= program.data_reach and out_end - out >= program.out_reach:

@@ -67,7 +67,7 @@ static void bcast_fill_##name(                                                  
     for (; n > 0; n--, data += size, out += run) {                                                                            \
         const Vector vector = shuffle(data, index);                                                                           \
         ptrdiff_t i = -(uintptr_t) out & (vector_bytes - 1);    /* where stores cross no line        */             \
-        if (run < 4 * vector_bytes || i % size != 0) i = 0;                                                                  \
+        if (run < 4 * vector_bytes || (i & (size - 1))) i = 0;                                                                \
         else store(out, vector);                                                                                              \
         for (; i <= run - 4 * vector_bytes; i += 4 * vector_bytes) {                                                          \
             store(out + i, vector);                                                                                           \

@@ -125,12 +125,12 @@ cdef void _add_program(Plan *plan) noexcept:
     times = GROUP * _filling(vector, pair.out_bytes)
     if run > limit or (run >= MANY * vector and times * pair.out_bytes <= limit):   # a part of a run
         plan.stretch_blocks = 1
-        plan.stretch_times = min(min(times, limit // pair.out_bytes), pair.repeated)
+        plan.stretch_times = _part(min(min(times, limit // pair.out_bytes), pair.repeated), pair.repeated)
     else:
         plan.stretch_blocks = _stretch(run, pair.copied, limit, vector)
         plan.stretch_times = pair.repeated
     _compile(plan)
-    if plan.stretch_times < pair.repeated and plan.program.exact:
+    if plan.stretch_times < pair.repeated:
         plan.program.data_step = 0      # the next stretch is made of the same data
 
 
@@ -150,6 +150,15 @@ cdef Py_ssize_t _filling(int vector, Py_ssize_t size) noexcept:
         vector //= 2
         size //= 2
     return vector
+
+
+cdef Py_ssize_t _part(Py_ssize_t most, Py_ssize_t times) noexcept:
+    """A part of so many times, without a rest if that is nearly as good."""
+    cdef Py_ssize_t n
+    for n in range(most, most // 3, -1):
+        if times % n == 0:
+            return n
+    return most
 
 
 cdef Py_ssize_t _stretch(Py_ssize_t run, Py_ssize_t copied, Py_ssize_t limit, int vector) noexcept:

@@ -6,6 +6,13 @@
 #include "_program.h"
 
 #ifdef _MSC_VER
+#define WIN32_LEAN_AND_MEAN
+#define NOMINMAX
+#include <windows.h>
+#ifndef PF_AVX2_INSTRUCTIONS_AVAILABLE  /* in older headers */
+#define PF_SSSE3_INSTRUCTIONS_AVAILABLE 36
+#define PF_AVX2_INSTRUCTIONS_AVAILABLE 40
+#endif
 #define BCAST_TARGET(names)
 #define BCAST_INLINE static __forceinline
 #else
@@ -167,7 +174,7 @@ BCAST_LEAF(neon, "+simd", 16, uint8x16_t, vld1q_u8, vst1q_u8, BCAST_SHUFFLE_NEON
 static int bcast_leaves(bcast_leaf *leaves)
 {
     int n = 0;
-#if defined(_M_X64)
+#if defined(_MSC_VER) && defined(_M_X64)
     if (IsProcessorFeaturePresent(PF_AVX2_INSTRUCTIONS_AVAILABLE))
         leaves[n++] = (bcast_leaf) {"avx2", 32, 16, bcast_run_avx2, bcast_fill_avx2, bcast_rows_avx2};
     if (IsProcessorFeaturePresent(PF_SSSE3_INSTRUCTIONS_AVAILABLE))

@@ -165,8 +165,10 @@ BCAST_LEAF(
 
 #include <arm_neon.h>
 
+#undef BCAST_TARGET     /* always there, and not every compiler knows it by a name */
+#define BCAST_TARGET(names)
 #define BCAST_SHUFFLE_NEON(window, index) vqtbl1q_u8(vld1q_u8(window), index)
-BCAST_LEAF(neon, "+simd", 16, uint8x16_t, vld1q_u8, vst1q_u8, BCAST_SHUFFLE_NEON)
+BCAST_LEAF(neon, , 16, uint8x16_t, vld1q_u8, vst1q_u8, BCAST_SHUFFLE_NEON)
 
 #endif
 

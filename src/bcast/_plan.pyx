@@ -107,6 +107,7 @@ cdef void _add_program(Plan *plan) noexcept:
     plan.leaf = chosen
     plan.filled = False
     plan.programmed = -1
+    plan.stretch_blocks = plan.stretch_times = 1
     if last.out_bytes > SHUFFLED:
         return
     if run >= vector * (1 if written < FEW else GROUP) and vector % last.out_bytes == 0:

@@ -5,7 +5,7 @@ from conftest import Case
 from bcast._peers import competitors
 from bcast._workloads import DTYPES, STATES, grid
 
-SECONDS = 0.25
+SECONDS = 0.1
 
 
 def cases(config):

@@ -174,7 +174,7 @@ cdef int _put_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int t
     cdef Py_ssize_t size = out.shape[0]
     cdef double begun, done = 0
     cdef int i
-    if size >= STREAMED + (STREAMED // 2 if threads > 1 else 0) and bcast_touched(&out[0], size):
+    if size >= STREAMED * min(threads, 2) and bcast_touched(&out[0], size):
         scratch = <uint8_t *> malloc(threads * (PIECE + WIDEST))    # without it, there is no streaming
     with nogil:
         if threads == 1:

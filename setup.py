@@ -75,7 +75,7 @@ def extension(source: str) -> Extension:
     )
 
 
-EXTENSIONS = ["_alignment.py", "_threads.pyx", "_plan.pyx", "_kernel.pyx", "_memory.pyx", "_ops.py", "_numpy.py"]
+EXTENSIONS = ["_alignment.py", "_threads.pyx", "_plan.pyx", "_walk.pyx", "_kernel.pyx", "_memory.pyx", "_ops.py", "_numpy.py"]
 
 setup(
     ext_modules=cythonize(

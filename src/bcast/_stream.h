@@ -17,7 +17,7 @@
 #endif
 
 /* Copy past the caches, by whole lines, where there are stores that can. */
-static void bcast_stream(uint8_t *out, const uint8_t *data, size_t size)
+static inline void bcast_stream(uint8_t *out, const uint8_t *data, size_t size)
 {
 #if defined(__x86_64__) || defined(_M_X64)
     size_t head = -(uintptr_t) out & 63;
@@ -39,7 +39,7 @@ static void bcast_stream(uint8_t *out, const uint8_t *data, size_t size)
 }
 
 /* Order the stores of `bcast_stream` before all that follow. */
-static void bcast_streamed(void)
+static inline void bcast_streamed(void)
 {
 #if defined(__x86_64__) || defined(_M_X64)
     _mm_sfence();
@@ -48,7 +48,7 @@ static void bcast_streamed(void)
 
 /* Whether streaming can help: not without such stores, and not where the system has yet to give the memory its pages. It
    clears them, which leaves them in the cache. Asks for three pages, as memory is mostly touched all or not at all. */
-static int bcast_touched(const uint8_t *out, size_t size)
+static inline int bcast_touched(const uint8_t *out, size_t size)
 {
 #if !(defined(__x86_64__) || defined(_M_X64))
     return 0;

@@ -75,11 +75,11 @@ def extension(source: str) -> Extension:
     )
 
 
-EXTENSIONS = ["_alignment.py", "_threads.pyx", "_plan.pyx", "_walk.pyx", "_kernel.pyx", "_memory.pyx", "_ops.py", "_numpy.py"]
+SOURCES = ["_alignment.py", "_threads.pyx", "_plan.pyx", "_walk.pyx", "_kernel.pyx", "_memory.pyx", "_ops.py", "_numpy.py"]
 
 setup(
     ext_modules=cythonize(
-        [extension(name) for name in EXTENSIONS],
+        [extension(name) for name in SOURCES],
         compiler_directives={
             "annotation_typing": False,  # annotations are for readers and type checkers; they change no behaviour
             "autotestdict": False,  # doctests are collected from the docstrings themselves

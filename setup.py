@@ -75,7 +75,16 @@ def extension(source: str) -> Extension:
     )
 
 
-SOURCES = ["_alignment.py", "_threads.pyx", "_plan.pyx", "_walk.pyx", "_kernel.pyx", "_memory.pyx", "_ops.py", "_numpy.py"]
+SOURCES = [
+    "_alignment.py",
+    "_threads.pyx",
+    "_plan.pyx",
+    "_walk.pyx",
+    "_kernel.pyx",
+    "_memory.pyx",
+    "_ops.py",
+    "_numpy.py",
+]
 
 setup(
     ext_modules=cythonize(

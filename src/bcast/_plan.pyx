@@ -125,7 +125,6 @@ cdef void _add_program(Plan *plan) noexcept:
     run = pair.repeated * pair.out_bytes
     times = GROUP * _filling(vector, pair.out_bytes)
     if run > limit or (run >= MANY * vector and times * pair.out_bytes <= limit):   # a part of a run
-        plan.stretch_blocks = 1
         plan.stretch_times = _part(min(min(times, limit // pair.out_bytes), pair.repeated), pair.repeated)
     else:
         plan.stretch_blocks = _stretch(run, pair.copied, limit, vector)

@@ -81,6 +81,7 @@ SOURCES = [
     "_plan.pyx",
     "_walk.pyx",
     "_kernel.pyx",
+    "_pages.pyx",
     "_memory.pyx",
     "_ops.py",
     "_numpy.py",

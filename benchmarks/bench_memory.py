@@ -1,4 +1,4 @@
-"""What does it cost to get the memory of a large result? The tables behind `LARGE`, `HOT` and `SPARE` in _memory.pyx.
+"""What does it cost to get the memory of a large result? The tables behind `LARGE`, `HOT` and `SPARE` in _pages.pyx.
 
     python benchmarks/bench_memory.py
 

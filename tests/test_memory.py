@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import bcast
-from bcast._memory import idle_bytes, result_array
+from bcast._memory import result_array
+from bcast._pages import idle_bytes
 
 MIB = 1 << 20
 LARGE = 2 * MIB
@@ -349,7 +350,8 @@ def test_huge_pages_are_asked_for_unless_numpy_is_not_to(variable, advised):
 SHORT_OF_ADDRESSES = """
 import os, resource
 import numpy as np
-from bcast._memory import idle_bytes, result_array
+from bcast._memory import result_array
+from bcast._pages import idle_bytes
 
 def new(mib):
     return result_array(None, np.empty(0, np.uint8), (mib << 20,), "shape")
@@ -431,7 +433,7 @@ FORKS = """
 import os
 import numpy as np
 import bcast
-from bcast._memory import idle_bytes
+from bcast._pages import idle_bytes
 
 def result(value):
     return bcast.broadcast(np.uint8(value), (40_000_000,))
@@ -485,7 +487,7 @@ class Late:
     def __del__(self):
         self.array[:] = 3
 builtins.late = Late()
-del sys.modules["bcast._memory"], sys.modules["bcast"], bcast
+del sys.modules["bcast._pages"], sys.modules["bcast._memory"], sys.modules["bcast"], bcast
 """
 
 

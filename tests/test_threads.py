@@ -94,6 +94,7 @@ def expect(threads, printed):
         (2, {"OMP_NUM_THREADS": "3", "BCAST_NUM_THREADS": "2"}, ""),
         (1, {"OMP_NUM_THREADS": "2", "BCAST_NUM_THREADS": "1"}, ""),
         (1, {"OMP_NUM_THREADS": "1", "BCAST_NUM_THREADS": "2"}, ""),
+        (2, {"OMP_NUM_THREADS": "3", "OMP_THREAD_LIMIT": "2"}, ""),
         (1, {"OMP_NUM_THREADS": "2"}, "bcast.set_num_threads(1)"),
         (2, {"OMP_NUM_THREADS": "3"}, "bcast.set_num_threads(np.int8(2))"),
         (2, {"OMP_NUM_THREADS": "2"}, "bcast.set_num_threads(10**30)"),

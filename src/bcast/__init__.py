@@ -1,8 +1,8 @@
 """Materialised broadcasting at the speed of memory, under the rules of NumPy, OpenVINO, ONNX and nGraph."""
 
-from bcast._memory import set_idle_limit
 from bcast._numpy import broadcast_arrays, broadcast_shapes, broadcast_to
 from bcast._ops import broadcast, broadcast_like, infer_shape
+from bcast._pages import set_idle_limit
 from bcast._threads import get_num_threads, set_num_threads
 
 __version__ = "0.1.0"

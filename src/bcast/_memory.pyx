@@ -1,23 +1,13 @@
-"""Where results get their memory: a new array, or the user's own, which is checked.
-
-New arrays of `LARGE` bytes or more get pages from a store of idle blocks: those that earlier results have left. NumPy
-calls the four functions of `handler` for them, until they are freed; no other array has to do with it. The functions
-take any size, as `ndarray.resize` may ask for it, and any thread, with the GIL or without.
-"""
+"""Where results get their memory: a new array, on pages of our own if it is large, or the user's, which is checked."""
 
 cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
-from libc.string cimport memcpy, memmove, strcpy
 
-import os
+from bcast._pages cimport page_handler, pays
+
 import sys
-import time
-import warnings
-from operator import index
-from typing import SupportsIndex
 
 import numpy as np
 from numpy.ma import MaskedArray
@@ -28,56 +18,11 @@ cdef extern from "numpy/arrayobject.h":
         void *data, int flags, PyObject *obj,
     )
     # NumPy 2.0 does not declare these for Cython.
-    ctypedef struct PyDataMemAllocator:
-        void *ctx
-        void *(*malloc)(void *ctx, size_t size)
-        void *(*calloc)(void *ctx, size_t count, size_t size)
-        void *(*realloc)(void *ctx, void *data, size_t size)
-        void (*free)(void *ctx, void *data, size_t size)
-    ctypedef struct PyDataMem_Handler:
-        char *name
-        unsigned char version
-        PyDataMemAllocator allocator
     object PyDataMem_GetHandler()
     object PyDataMem_SetHandler(object handler)
     PyObject *PyDataMem_DefaultHandler
 
-cdef extern from "_pages.h" nogil:
-    const bint PAGES
-    const size_t HUGE_PAGE
-    char *pages_map(size_t page, size_t capacity, bint huge)
-    void pages_unmap(char *start, size_t length)
-    bint pages_trim(char *start, size_t length)
-    bint pages_lend(char *data, size_t capacity)
-    bint pages_try_lock()
-    void pages_unlock()
-    size_t pages_size()
-    size_t pages_physical()
-
 cnp.import_array()
-
-cdef enum:
-    LARGE = 2 << 20     # bytes; a huge page, and a hundred times what changing NumPy's handler costs
-    HOT = 32 << 20      # bytes; the youngest idle blocks are not lent to the system, which pays without huge pages
-    SLOTS = 64          # idle blocks at most
-    SPARE = 8           # a block may be larger than what it is asked for by one part in so many
-
-
-cdef struct Header:     # at the end of the page before the data, as nobody promises the size that `free` is given
-    size_t capacity
-
-
-cdef struct Slot:
-    char *data
-    size_t capacity
-    bint hot
-
-
-# The idle blocks, oldest first. The lock over them is only ever tried: who does not get it does without the store.
-cdef Slot[SLOTS] slots
-cdef int idle_blocks = 0
-cdef size_t idle_total = 0
-cdef size_t idle_limit = 0
 
 cdef object masked = MaskedArray
 cdef Py_ssize_t MAX_BYTES = sys.maxsize
@@ -139,7 +84,7 @@ cdef _new_array(cnp.ndarray like, tuple shape, name):
         )
     if dtype.hasobject:
         return np.empty(shape, dtype)
-    if PAGES and nbytes >= LARGE and _rounded(nbytes) <= idle_limit:    # the price of a block is paid by its next use
+    if pays(nbytes):
         return _new_large_array(dtype, len(shape), dims)
     return _new_plain_array(dtype, len(shape), dims)
 
@@ -154,7 +99,7 @@ cdef _new_large_array(cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
     current = PyDataMem_GetHandler()
     if <PyObject *> current != PyDataMem_DefaultHandler:
         return _new_plain_array(dtype, ndim, dims)
-    PyDataMem_SetHandler(capsule)
+    PyDataMem_SetHandler(page_handler())
     try:
         return _new_plain_array(dtype, ndim, dims)
     except MemoryError:
@@ -188,266 +133,3 @@ cdef int _check_out(out, cnp.ndarray like, tuple shape) except -1:
 cpdef tuple shape_of(cnp.ndarray array):
     """`array.shape`, without the look-up of an attribute."""
     return cnp.PyArray_IntTupleFromIntp(cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
-
-
-cdef void *_malloc(void *ctx, size_t size) noexcept nogil:
-    cdef size_t capacity = _rounded(size)
-    cdef char *data = _taken(capacity) if capacity >= LARGE else NULL
-    return data if data != NULL else _mapped(capacity)
-
-
-cdef void *_calloc(void *ctx, size_t count, size_t size) noexcept nogil:
-    if size and count > <size_t> MAX_BYTES // size:
-        return NULL
-    return _mapped(_rounded(count * size))      # new pages are clear
-
-
-cdef void *_realloc(void *ctx, void *data, size_t size) noexcept nogil:
-    cdef size_t old, new = _rounded(size)
-    cdef void *moved
-    if data == NULL:
-        return _malloc(ctx, size)
-    if new == 0:
-        return NULL
-    old = _header(<char *> data).capacity
-    if new < old:
-        if pages_trim(<char *> data + new, old - new):
-            _header(<char *> data).capacity = new
-    elif new > old:
-        moved = _malloc(ctx, size)
-        if moved != NULL:
-            memcpy(moved, data, old)
-            _free(ctx, data, old)
-        return moved
-    return data
-
-
-cdef void _free(void *ctx, void *data, size_t size) noexcept nogil:
-    """Keep the block if the limit has room for it, at the expense of older ones."""
-    if data != NULL:
-        _keep(<char *> data, _header(<char *> data).capacity)
-
-
-cdef inline Header *_header(char *data) noexcept nogil:
-    return <Header *> data - 1
-
-
-@cython.cdivision(True)
-cdef size_t _rounded(size_t size) noexcept nogil:
-    """How many bytes a block for `size` bytes has: whole huge pages, unless too much of them would be left over."""
-    cdef size_t whole
-    if size > <size_t> MAX_BYTES - 2 * HUGE_PAGE:
-        return 0
-    if size == 0:
-        size = 1
-    whole = (size + HUGE_PAGE - 1) // HUGE_PAGE * HUGE_PAGE
-    if whole - size <= size // SPARE:
-        return whole
-    return (size + page - 1) // page * page
-
-
-cdef char *_mapped(size_t capacity) noexcept nogil:
-    """A new block, for which idle ones are given up if need be."""
-    cdef char *data
-    if capacity == 0:
-        return NULL
-    data = pages_map(page, capacity, huge_pages)
-    if data == NULL and _drop(0) > 0:
-        data = pages_map(page, capacity, huge_pages)
-    if data != NULL:
-        _header(data).capacity = capacity
-    return data
-
-
-cdef void _unmap(char *data, size_t capacity) noexcept nogil:
-    pages_unmap(data - page, page + capacity)
-
-
-cdef char *_taken(size_t capacity) noexcept nogil:
-    """The idle block that fits best, the youngest of equals; NULL if there is none."""
-    cdef int i, best = -1
-    cdef size_t most = capacity + capacity // SPARE
-    cdef char *data = NULL
-    if pages_try_lock():
-        for i in range(idle_blocks - 1, -1, -1):
-            if capacity <= slots[i].capacity <= most:
-                most = slots[i].capacity - 1
-                best = i
-        if best >= 0:
-            data = _removed(best).data
-        pages_unlock()
-    return data
-
-
-cdef void _keep(char *data, size_t capacity) noexcept nogil:
-    """Make a block idle, in the place of older ones if the limit asks for it."""
-    global idle_blocks, idle_total
-    cdef Slot block
-    cdef Slot[SLOTS] given_up
-    cdef size_t limit, hot_total = 0
-    cdef int i, count
-    block.data = data
-    block.capacity = capacity
-    block.hot = capacity <= HOT
-    # Once in the store a block may be another thread's at any time, so it is lent before, or under the lock.
-    if capacity < LARGE or capacity > idle_limit or not (block.hot or pages_lend(data, capacity)):
-        _unmap(data, capacity)
-        return
-    if not pages_try_lock():
-        _unmap(data, capacity)
-        return
-    limit = idle_limit
-    count = _evicted(limit - capacity if limit > capacity else 0, SLOTS - 1, given_up)
-    slots[idle_blocks] = block
-    idle_blocks += 1
-    idle_total += capacity
-    for i in range(idle_blocks - 1, -1, -1):
-        if slots[i].hot:
-            hot_total += slots[i].capacity
-            if hot_total > HOT:
-                if pages_lend(slots[i].data, slots[i].capacity):
-                    slots[i].hot = False
-                else:
-                    given_up[count] = _removed(i)
-                    count += 1
-    pages_unlock()
-    for i in range(count):
-        _unmap(given_up[i].data, given_up[i].capacity)
-
-
-cdef int _drop(size_t total) noexcept nogil:
-    """Unmap idle blocks until `total` bytes remain; return how many, or -1 where another thread has the store."""
-    cdef Slot[SLOTS] given_up
-    cdef int i, count
-    if not pages_try_lock():
-        return -1
-    count = _evicted(total, SLOTS, given_up)
-    pages_unlock()
-    for i in range(count):
-        _unmap(given_up[i].data, given_up[i].capacity)
-    return count
-
-
-cdef int _evicted(size_t total, int blocks, Slot *given_up) noexcept nogil:
-    """Take the oldest blocks out of the store until so many bytes and blocks remain; return how many were taken."""
-    cdef int count = 0
-    while idle_total > total or idle_blocks > blocks:
-        given_up[count] = _removed(0)
-        count += 1
-    return count
-
-
-cdef Slot _removed(int i) noexcept nogil:
-    """Take one block out of the store."""
-    global idle_blocks, idle_total
-    cdef Slot block = slots[i]
-    idle_blocks -= 1
-    idle_total -= block.capacity
-    memmove(&slots[i], &slots[i + 1], (idle_blocks - i) * sizeof(Slot))
-    return block
-
-
-def set_idle_limit(nbytes: SupportsIndex) -> int:
-    """Limit the memory that is kept for the next large results, and return the previous limit.
-
-    The memory of a new result of 2 MiB or more is not handed back to the system when the last reference to it goes,
-    but kept for the next one of about its size: memory fresh from the system costs more than the broadcast itself.
-    The system can take all of it but 32 MiB whenever memory runs short. What is kept beyond the new limit is handed
-    back at once, the oldest first.
-
-    Parameters
-    ----------
-    nbytes : int
-        How many bytes may be idle. Results that do not fit this limit get their memory as NumPy's arrays do; 0 hands
-        everything back and keeps nothing from then on. The first limit of a process is the environment variable
-        ``BCAST_IDLE_BYTES``, else 1 GiB or an eighth of the machine's memory, whichever is less.
-
-    Returns
-    -------
-    int
-        The limit so far.
-
-    Raises
-    ------
-    TypeError
-        If `nbytes` is no integer.
-    ValueError
-        If `nbytes` is negative.
-
-    Notes
-    -----
-    On systems that cannot take idle memory back when they need it, Windows among them, none is kept. Nor is it where
-    the user has set a memory handler of NumPy other than the default: results get their memory from that one.
-
-    Examples
-    --------
-    >>> import bcast
-    >>> previous = bcast.set_idle_limit(256 << 20)
-    >>> bcast.set_idle_limit(0)  # hand it all back ...
-    268435456
-    >>> bcast.set_idle_limit(previous)  # ... and keep what comes next
-    0
-    """
-    global idle_limit
-    try:
-        limit = index(nbytes)
-    except TypeError:
-        raise TypeError(f"`nbytes` expected an integer, got {type(nbytes).__name__}") from None
-    if limit < 0:
-        raise ValueError(f"`nbytes` expected 0 or more bytes, got {limit}")
-    previous = idle_limit
-    idle_limit = min(limit, MAX_BYTES)
-    for _ in range(100):    # without success after 10 ms: what is kept next enforces the limit
-        if _drop(idle_limit) >= 0:
-            break
-        time.sleep(1e-4)
-    return previous
-
-
-def idle_bytes():
-    """Return how many bytes are idle."""
-    return idle_total
-
-
-def _after_fork_in_child():
-    """Leave the idle blocks to the parent, which would have to copy them once the child has them, too."""
-    global idle_blocks, idle_total
-    if _drop(0) < 0:        # a thread that the child lacks was at work on them
-        idle_blocks = 0
-        idle_total = 0
-        pages_unlock()
-
-
-def _initial_limit():
-    default = min(1 << 30, <object> pages_physical() // 8)
-    text = os.environ.get("BCAST_IDLE_BYTES", "")
-    try:
-        limit = int(text) if text else default
-    except ValueError:
-        limit = -1
-    if limit < 0:
-        warnings.warn(
-            f"`BCAST_IDLE_BYTES` expected an integer of 0 or more, got {text!r}; {default} is used instead",
-            RuntimeWarning, stacklevel=2,
-        )
-        limit = default
-    return min(limit, MAX_BYTES)
-
-
-cdef size_t page = pages_size()
-cdef bint huge_pages = os.environ.get("NUMPY_MADVISE_HUGEPAGE", "") != "0"     # for those who want none in NumPy
-cdef PyDataMem_Handler handler
-
-strcpy(handler.name, "bcast")
-handler.version = 1
-handler.allocator.ctx = NULL
-handler.allocator.malloc = _malloc
-handler.allocator.calloc = _calloc
-handler.allocator.realloc = _realloc
-handler.allocator.free = _free
-cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
-Py_INCREF(capsule)      # arrays may be freed after everything else
-
-idle_limit = _initial_limit()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,4 +1,3 @@
-cdef int thread_count() noexcept nogil
 cpdef int free_threads() noexcept nogil
 cdef double clock() noexcept nogil
 cpdef void note_wait(double worked, double waited) noexcept nogil

@@ -16,8 +16,12 @@ cdef extern from *:
     #ifdef _OPENMP
         #include <omp.h>
         #define BCAST_OPENMP 1
+        #if _OPENMP < 200805
+            #define omp_get_thread_limit() 0x7fffffff     /* OpenMP 2, which is Microsoft's, has none */
+        #endif
     #else
         #define omp_get_max_threads() 1
+        #define omp_get_thread_limit() 1
         #define omp_get_wtime() 0.0
         #define BCAST_OPENMP 0
     #endif
@@ -53,6 +57,7 @@ cdef extern from *:
     bint forked "bcast_forked"
     int watch_forks "bcast_watch_forks"() nogil
     int omp_get_max_threads() nogil
+    int omp_get_thread_limit() nogil
     double omp_get_wtime() nogil
 
 cdef extern from "Python.h":
@@ -100,7 +105,7 @@ def set_num_threads(n: SupportsIndex) -> None:
     Notes
     -----
     A call never uses more threads than OpenMP gives the calling thread at that moment: OMP_NUM_THREADS, or else the
-    number of CPUs; threadpoolctl limits that, too. Small outputs are written by one thread whatever is set.
+    number of CPUs; OMP_THREAD_LIMIT and threadpoolctl limit that, too. Small outputs are written by one thread whatever is set.
 
     A forked process works on one thread: OpenMP's workers stay with the parent, and GCC's OpenMP would wait for them
     for ever. Where bcast is first imported after the fork this is only the default; more are safe there if nothing in
@@ -156,7 +161,7 @@ cdef int thread_count() noexcept nogil:
     limit = own_limit
     if limit == 0:
         limit = main_limit if PyThread_get_thread_ident() == main_thread else 1
-    return max(1, min(limit, omp_get_max_threads()))
+    return max(1, min(limit, omp_get_max_threads(), omp_get_thread_limit()))
 
 
 cpdef int free_threads() noexcept nogil:

@@ -1,0 +1,2 @@
+cdef bint pays(size_t nbytes) noexcept nogil
+cdef object page_handler()

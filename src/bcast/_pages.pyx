@@ -68,7 +68,7 @@ cdef Py_ssize_t MAX_BYTES = sys.maxsize
 
 
 cdef bint pays(size_t nbytes) noexcept nogil:
-    """Tell whether a result of so many bytes gets a block: one that may be kept, as its price is paid by its next use."""
+    """Whether a result of so many bytes gets a block: one that may be kept, as the next use of it pays for it."""
     return PAGES and nbytes >= LARGE and _rounded(nbytes) <= idle_limit
 
 

@@ -105,7 +105,8 @@ def set_num_threads(n: SupportsIndex) -> None:
     Notes
     -----
     A call never uses more threads than OpenMP gives the calling thread at that moment: OMP_NUM_THREADS, or else the
-    number of CPUs; OMP_THREAD_LIMIT and threadpoolctl limit that, too. Small outputs are written by one thread whatever is set.
+    number of CPUs; OMP_THREAD_LIMIT and threadpoolctl limit that, too. Small outputs are written by one thread whatever
+    is set.
 
     A forked process works on one thread: OpenMP's workers stay with the parent, and GCC's OpenMP would wait for them
     for ever. Where bcast is first imported after the fork this is only the default; more are safe there if nothing in

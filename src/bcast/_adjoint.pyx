@@ -1,0 +1,359 @@
+# cython: cdivision=True
+"""`sum_onto`: the adjoint of `replicate`, which sums an array over the axes along which an alignment repeats.
+
+Here the dtypes of terms and results choose a kind of sum, axes are read from the arrays, the GIL is given away, and threads
+get their shares. `_reduction.pyx` plans the sum and walks it; what it does not do is left to NumPy.
+"""
+
+cimport cython
+cimport numpy as cnp
+from cpython.buffer cimport PyBuffer_FillInfo
+from cython.parallel cimport prange
+from libc.stdint cimport uint8_t, uintptr_t
+from libc.stdlib cimport free, malloc
+
+import os
+
+import numpy as np
+
+from bcast._alignment cimport Alignment
+from bcast._reduction cimport (
+    BFLOAT16, BOOL, F64, FLOAT16, FLOAT32, FLOAT64, INT8, UINT8, U8, U64, F16, MAX_AXES, Axis, Reduction, Sums, Terms,
+    add_segments, pack_same, pack_widened, plan_axes, store_of, sum_unit, sums_of,
+)
+from bcast._threads cimport clock, free_threads, note_wait
+
+cnp.import_array()
+
+cdef enum:
+    SMALL = 524288      # bytes; below, views and giving the GIL away and back show
+    ROOM = 8192         # bytes of accumulators that fit the stack
+
+cdef Py_ssize_t SHARED = 512 << 10      # bytes; a thread that would read less costs more than it saves
+
+LEAVES = tuple([name for name in ("avx2", "plain") if sums_of(name.encode()) != NULL])
+cdef const Sums *chosen = sums_of(LEAVES[0].encode())
+cdef str chosen_name = LEAVES[0]
+
+
+def set_limits(shared=512 << 10):
+    """Set what a thread reads at least: for tests of small arrays.
+
+    Parameters
+    ----------
+    shared : int, optional
+        Bytes of `grad`.
+    """
+    global SHARED
+    SHARED = shared
+
+
+def use_leaf(name):
+    """Choose the leaf of this process: for tests, which run over all `LEAVES` of the machine.
+
+    Parameters
+    ----------
+    name : str
+        One of `LEAVES`; the first of them is the default.
+
+    Returns
+    -------
+    str
+        The one so far.
+
+    Raises
+    ------
+    ValueError
+        If this machine has no such leaf.
+    """
+    global chosen, chosen_name
+    if name not in LEAVES:
+        raise ValueError(f"`BCAST_LEAF` expected one of {', '.join(LEAVES)}, got {name!r}")
+    before = chosen_name
+    chosen = sums_of(name.encode())
+    chosen_name = name
+    return before
+
+
+# _plan.pyx refuses unknown names; of the others, those without a leaf of sums have the plain one.
+if os.environ.get("BCAST_LEAF", "avx512") not in ("avx512", "avx2"):
+    use_leaf("plain")
+
+
+@cython.final
+@cython.freelist(4)
+cdef class _Extent:
+    """The memory between an array's first and last byte, as plain bytes."""
+
+    cdef cnp.ndarray array
+    cdef char *begin
+    cdef Py_ssize_t size
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.begin, self.size, not cnp.PyArray_ISWRITEABLE(self.array), flags)
+
+
+cdef _Extent _extent(cnp.ndarray array):
+    """Of an array that is not empty."""
+    cdef _Extent extent = _Extent.__new__(_Extent)
+    cdef Py_ssize_t reach
+    cdef int i
+    extent.array = array
+    extent.begin = <char *> cnp.PyArray_DATA(array)
+    extent.size = cnp.PyArray_ITEMSIZE(array)
+    for i in range(cnp.PyArray_NDIM(array)):
+        reach = (cnp.PyArray_DIM(array, i) - 1) * cnp.PyArray_STRIDE(array, i)
+        extent.size += abs(reach)
+        if reach < 0:
+            extent.begin += reach
+    return extent
+
+
+cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
+    """Sum `grad` over the axes along which `alignment` repeats, into `out`, and return `out`.
+
+    Parameters
+    ----------
+    grad : ndarray
+        Of any layout; its shape is ``alignment.shape``.
+    alignment : Alignment
+        Where the data went.
+    out : ndarray
+        Writeable, of the result's dtype and of any strides; its shape is ``alignment.source`` without some of the 1s.
+        It may overlap `grad`: the result is as if `grad` had been copied first.
+
+    Returns
+    -------
+    ndarray
+        `out` itself.
+    """
+    cdef Reduction plan
+    cdef Axis[MAX_AXES] axis
+    cdef cnp.ndarray result
+    cdef const char *x = <const char *> cnp.PyArray_DATA(grad)
+    cdef char *to = <char *> cnp.PyArray_DATA(out)
+    cdef int n
+    _check_sizes(grad, alignment, out)
+    if cnp.PyArray_SIZE(out) == 0:
+        return out
+    if cnp.PyArray_SIZE(grad) == 0:
+        np.asarray(out)[...] = 0
+        return out
+    if alignment.shape == alignment.source or not _choose_terms(&plan.terms, grad, out):
+        _leave_to_numpy(grad, alignment, out)
+        return out
+    if not cnp.PyArray_ISNOTSWAPPED(out) or _overlap(grad, out):
+        result = np.empty(cnp.PyArray_SIZE(out), out.dtype.newbyteorder("="))
+        sum_onto(grad, alignment, result.reshape((<object> out).shape))
+        np.copyto(np.asarray(out), result.reshape((<object> out).shape))
+        return out
+    n = _read_axes(axis, grad, alignment.source, out, &x, &to)
+    if plan.terms.pack == NULL and n and axis[n - 1].step != plan.terms.size:
+        plan.terms.pack = pack_same(plan.terms.size, False)
+    plan_axes(&plan, axis, n)
+    if cnp.PyArray_NBYTES(grad) < min(<Py_ssize_t> SMALL, SHARED) and plan.scratch <= ROOM and plan.segments == 1:
+        _sum_small(&plan, x, to)
+    else:
+        _sum_large(&plan, grad, out, x, to)
+    return out
+
+
+cdef int _check_sizes(cnp.ndarray grad, Alignment alignment, cnp.ndarray out) except -1:
+    """Compare the arrays with the alignment again: code of the user's may have run since it was made."""
+    cdef tuple shape = alignment.shape, source = alignment.source
+    cdef int rank = len(shape), i, k = 0
+    cdef bint fits = rank == cnp.PyArray_NDIM(grad)
+    for i in range(rank if fits else 0):
+        fits = fits and cnp.PyArray_DIM(grad, i) == <Py_ssize_t> shape[i]
+        if <Py_ssize_t> source[i] != 1:
+            while k < cnp.PyArray_NDIM(out) and cnp.PyArray_DIM(out, k) == 1:
+                k += 1
+            fits = fits and k < cnp.PyArray_NDIM(out) and cnp.PyArray_DIM(out, k) == <Py_ssize_t> source[i]
+            k += 1
+    for k in range(k, cnp.PyArray_NDIM(out)):
+        fits = fits and cnp.PyArray_DIM(out, k) == 1
+    if not fits:
+        raise ValueError("`grad` and `out` expected arrays that keep their sizes during the call, got resized ones")
+    return 0
+
+
+cdef _leave_to_numpy(grad, Alignment alignment, out):
+    """What nothing is summed of, or no leaf sums: copies, and dtypes such as long double and objects."""
+    grad, out = np.asarray(grad), np.asarray(out)
+    pairs = enumerate(zip(alignment.shape, alignment.source))
+    axes = tuple([i for i, (length, kept) in pairs if kept != length])
+    if axes:
+        grad = np.add.reduce(grad, axes, out.dtype.newbyteorder("="))
+    elif np.may_share_memory(grad, out):
+        grad = grad.copy()
+    np.copyto(out, grad.reshape(out.shape), "unsafe")
+
+
+cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcept:
+    """Choose how terms are read, summed and written; tell whether there is a way."""
+    cdef int term = _term_of(grad), result = _term_of(out)
+    cdef bint swapped = not cnp.PyArray_ISNOTSWAPPED(grad)
+    cdef bint is_complex = cnp.PyArray_ISCOMPLEX(grad)
+    cdef int size = cnp.PyArray_ITEMSIZE(grad) >> is_complex
+    cdef int out_size = cnp.PyArray_ITEMSIZE(out) >> is_complex
+    cdef int kind
+    if term < 0 or result < 0 or result == BOOL or is_complex != cnp.PyArray_ISCOMPLEX(out):
+        return False
+    if term >= FLOAT16 and result < FLOAT16:
+        return False
+    terms.pack = NULL
+    if term < FLOAT16 and result >= FLOAT16 or term >= FLOAT16 and size < out_size:
+        kind = F64
+    elif term >= FLOAT16:
+        kind = F16 + term - FLOAT16
+    elif term == BOOL or size != out_size:
+        kind = U64
+    else:
+        kind = U8 + (term - INT8) % 4
+    if kind == F64 and term != FLOAT64 or kind == U64 and size != 8:
+        terms.pack = pack_widened(term, kind, swapped)
+        size = 8
+    elif swapped:
+        terms.pack = pack_same(size, True)
+    terms.sums = chosen[kind]
+    terms.store = store_of(kind, result)
+    terms.size = size
+    terms.sum_size = size if kind <= U64 else 8
+    terms.paired = kind == F64
+    return True
+
+
+cdef int _term_of(cnp.ndarray array) noexcept:
+    """What the items of an array, or their parts, are in memory; -1 for what no leaf sums."""
+    cdef int number = cnp.PyArray_TYPE(array)
+    cdef int size = cnp.PyArray_ITEMSIZE(array)
+    if number == cnp.NPY_BOOL:
+        return BOOL
+    if cnp.PyTypeNum_ISINTEGER(number):
+        return (UINT8 if cnp.PyTypeNum_ISUNSIGNED(number) else INT8) + (0 if size == 1 else 1 if size == 2 else 2 if size == 4 else 3)
+    if number == cnp.NPY_FLOAT16:
+        return FLOAT16
+    if number == cnp.NPY_FLOAT or number == cnp.NPY_CFLOAT:
+        return FLOAT32
+    if number == cnp.NPY_DOUBLE or number == cnp.NPY_CDOUBLE:
+        return FLOAT64
+    if cnp.PyTypeNum_ISUSERDEF(number) and size == 2 and (<object> array).dtype.name == "bfloat16":
+        return BFLOAT16
+    return -1
+
+
+cdef int _read_axes(
+    Axis *axis, cnp.ndarray grad, tuple source, cnp.ndarray out, const char **x, char **to,
+) except -1:
+    """Read the axes longer than 1, in the order of `grad`'s memory, neighbours of one kind as one; return how many.
+
+    Axes that run backwards are turned, to begin at `x` and `to`.
+    """
+    cdef int n = 0, k = 0, i, j
+    cdef Axis next
+    for i in range(cnp.PyArray_NDIM(grad)):
+        next.length = cnp.PyArray_DIM(grad, i)
+        if next.length == 1:
+            continue
+        next.step = cnp.PyArray_STRIDE(grad, i)
+        next.kept = <Py_ssize_t> source[i] != 1
+        next.out_step = 0
+        if next.kept:
+            while cnp.PyArray_DIM(out, k) == 1:
+                k += 1
+            next.out_step = cnp.PyArray_STRIDE(out, k)
+            k += 1
+        if next.step < 0:
+            x[0] += (next.length - 1) * next.step
+            to[0] += (next.length - 1) * next.out_step
+            next.step = -next.step
+            next.out_step = -next.out_step
+        j = n
+        while j > 0 and axis[j - 1].step != 0 and (axis[j - 1].step < next.step or next.step == 0):
+            axis[j] = axis[j - 1]
+            j -= 1
+        axis[j] = next
+        n += 1
+    if cnp.PyArray_ISCOMPLEX(grad):
+        axis[n] = Axis(2, cnp.PyArray_ITEMSIZE(grad) // 2, cnp.PyArray_ITEMSIZE(out) // 2, True)
+        n += 1
+    j = 0
+    for i in range(1, n):
+        if (
+            axis[j].kept == axis[i].kept
+            and axis[j].step == axis[i].length * axis[i].step
+            and axis[j].out_step == axis[i].length * axis[i].out_step
+        ):
+            next = axis[i]
+            next.length *= axis[j].length
+            axis[j] = next
+        else:
+            j += 1
+            axis[j] = axis[i]
+    return min(n, j + 1)
+
+
+cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
+    """Whether two arrays may share memory: whether their extents do."""
+    cdef _Extent a_extent = _extent(a), b_extent = _extent(b)
+    cdef uintptr_t a_begin = <uintptr_t> a_extent.begin, b_begin = <uintptr_t> b_extent.begin
+    return a_begin < b_begin + b_extent.size and b_begin < a_begin + a_extent.size
+
+
+cdef void _sum_small(const Reduction *plan, const char *x, char *to) noexcept nogil:
+    """Sum what needs little room, on the stack."""
+    cdef char[ROOM] scratch
+    cdef Py_ssize_t unit
+    for unit in range(plan.tiles):
+        sum_unit(plan, unit, x, to, scratch, NULL)
+
+
+@cython.boundscheck(False)      # index 0 of buffers that are not empty
+@cython.wraparound(False)
+cdef int _sum_large(Reduction *plan, cnp.ndarray grad, cnp.ndarray out, const char *x, char *to) except -1:
+    """Sum on several threads; the views hold both arrays while the GIL is given away."""
+    cdef _Extent grad_extent = _extent(grad), out_extent = _extent(out)
+    cdef const uint8_t[::1] terms = grad_extent
+    cdef uint8_t[::1] results = out_extent
+    cdef Py_ssize_t units = plan.tiles * plan.segments
+    cdef int threads = <int> max(1, min(free_threads(), min(units, terms.shape[0] // SHARED)))
+    cdef Py_ssize_t room = plan.scratch + 127 & ~63     # no two threads write one line
+    cdef char *scratch = <char *> malloc(threads * room)
+    cdef char *partials = NULL
+    cdef double begun, done = 0
+    cdef Py_ssize_t tile
+    cdef int i
+    if plan.segments > 1:
+        partials = <char *> malloc(units * 2 * plan.sums_most * plan.terms.sum_size)
+    if scratch == NULL or (partials == NULL and plan.segments > 1):
+        free(scratch)
+        free(partials)
+        raise MemoryError
+    x += <const char *> &terms[0] - grad_extent.begin
+    to += <char *> &results[0] - out_extent.begin
+    with nogil:
+        if threads == 1:
+            _sum_share(plan, 0, units, x, to, scratch, partials)
+        else:
+            begun = clock()
+            for i in prange(threads, num_threads=threads, schedule="static"):
+                _sum_share(
+                    plan, units * i // threads, units * (i + 1) // threads, x, to, scratch + i * room, partials,
+                )
+                if i == 0:
+                    done = clock()
+            note_wait(done - begun, clock() - done)
+        if plan.segments > 1:
+            for tile in range(plan.tiles):
+                add_segments(plan, tile, x, to, partials)
+        free(scratch)
+        free(partials)
+    return 0
+
+
+cdef void _sum_share(
+    const Reduction *plan, Py_ssize_t begin, Py_ssize_t end, const char *x, char *to, char *scratch, char *partials,
+) noexcept nogil:
+    cdef Py_ssize_t unit
+    for unit in range(begin, end):
+        sum_unit(plan, unit, x, to, scratch, partials)

@@ -1,0 +1,85 @@
+cdef extern from "_sum.h":
+    enum:
+        U8 "BCAST_U8"
+        U16 "BCAST_U16"
+        U32 "BCAST_U32"
+        U64 "BCAST_U64"
+        F16 "BCAST_F16"
+        BF16 "BCAST_BF16"
+        F32 "BCAST_F32"
+        F64 "BCAST_F64"
+
+    ctypedef struct Sums "bcast_sums":
+        void (*add_rows)(
+            void *high, void *low, const char *x, Py_ssize_t count, Py_ssize_t step, Py_ssize_t rows,
+            Py_ssize_t row_step, Py_ssize_t m, int add
+        ) noexcept nogil
+        void (*add_runs)(
+            void *high, void *low, const char *x, Py_ssize_t count, Py_ssize_t step, Py_ssize_t n, int add
+        ) noexcept nogil
+        void (*add_accumulators)(
+            void *high, void *low, const void *high_2, const void *low_2, Py_ssize_t n
+        ) noexcept nogil
+
+    const Sums *sums_of "bcast_sums_of"(const char *leaf)
+
+cdef extern from "_term.h":
+    enum:
+        BOOL "BCAST_BOOL"
+        INT8 "BCAST_INT8"
+        UINT8 "BCAST_UINT8"
+        FLOAT16 "BCAST_FLOAT16"
+        BFLOAT16 "BCAST_BFLOAT16"
+        FLOAT32 "BCAST_FLOAT32"
+        FLOAT64 "BCAST_FLOAT64"
+
+    ctypedef void (*Pack "bcast_pack")(void *to, const char *x, Py_ssize_t step, Py_ssize_t n) noexcept nogil
+    ctypedef void (*Store "bcast_store")(char *to, const void *sum) noexcept nogil
+    Pack pack_widened "bcast_pack_widened"(int term, int kind, int swapped) nogil
+    Pack pack_same "bcast_pack_same"(int size, int swapped) nogil
+    Store store_of "bcast_store_of"(int kind, int result) nogil
+
+cdef enum:
+    MAX_AXES = 65       # 64, and the two parts of complex numbers
+
+cdef struct Axis:
+    Py_ssize_t length
+    Py_ssize_t step         # in grad, in bytes
+    Py_ssize_t out_step
+    bint kept
+
+cdef struct Terms:          # how they are read, summed and written
+    Sums sums
+    Pack pack               # NULL where the leaves read grad itself
+    Store store
+    int size                # of a term as the leaves read it,
+    int sum_size            # and of an accumulator
+    bint paired
+
+cdef struct Reduction:
+    Terms terms
+    int summed              # the number of summed axes,
+    Axis[MAX_AXES] sums     # which the sum of a single element walks again
+    int outers
+    Axis[MAX_AXES] outer    # walked; kept and summed ones as the memory has them
+    bint runs               # whether the leaf sums runs, or rows
+    Axis rows               # what it sums: rows, or the terms of a run
+    Py_ssize_t within       # how many of the rows' positions lie side by side in a block
+    int blocks
+    Axis[MAX_AXES] block    # of the accumulators: groups first, which follow each other by any step; the others are nested
+    int split               # which of its first two axes is cut into chunks,
+    Py_ssize_t chunk        # of what length,
+    Py_ssize_t chunks       # and how many
+    Py_ssize_t tiles        # of the result, all in all
+    int cut                 # the summed axis that is cut into segments: one of the outer ones, or -1 for the rows
+    Py_ssize_t segments
+    Py_ssize_t sums_most    # accumulators of a tile before they are folded
+    Py_ssize_t scratch      # bytes that a thread needs
+
+cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept
+cdef void sum_unit(
+    const Reduction *plan, Py_ssize_t unit, const char *x, char *out, char *scratch, char *partials,
+) noexcept nogil
+cdef void add_segments(
+    const Reduction *plan, Py_ssize_t tile, const char *x, char *out, char *partials,
+) noexcept nogil

@@ -1,0 +1,161 @@
+/* Terms and results, one by one: terms of any layout packed for the leaves, accumulators rounded to results. */
+
+#ifndef BCAST_TERM_H
+#define BCAST_TERM_H
+
+#include "_sum.h"
+
+/* What a term is, in memory. */
+enum {
+    BCAST_BOOL, BCAST_INT8, BCAST_INT16, BCAST_INT32, BCAST_INT64, BCAST_UINT8, BCAST_UINT16, BCAST_UINT32, BCAST_UINT64,
+    BCAST_FLOAT16, BCAST_BFLOAT16, BCAST_FLOAT32, BCAST_FLOAT64, BCAST_TERMS
+};
+
+/* Write the `n` terms at x, x + step, ... one after the other. */
+typedef void (*bcast_pack)(void *to, const char *x, ptrdiff_t step, ptrdiff_t n);
+
+/* Write a sum as a result; of integers the low bytes. */
+typedef void (*bcast_store)(char *to, const void *sum);
+
+static inline uint8_t bcast_swapped_1(uint8_t x) { return x; }
+static inline uint16_t bcast_swapped_2(uint16_t x) { return (uint16_t) (x << 8 | x >> 8); }
+static inline uint32_t bcast_swapped_4(uint32_t x)
+{
+    return (uint32_t) bcast_swapped_2((uint16_t) x) << 16 | bcast_swapped_2((uint16_t) (x >> 16));
+}
+static inline uint64_t bcast_swapped_8(uint64_t x)
+{
+    return (uint64_t) bcast_swapped_4((uint32_t) x) << 32 | bcast_swapped_4((uint32_t) (x >> 32));
+}
+
+#define BCAST_PACK(name, Bits, To, value)                                                   \
+static void bcast_pack_##name(void *to, const char *at, ptrdiff_t step, ptrdiff_t n)        \
+{                                                                                           \
+    To *items = to;                                                                         \
+    for (ptrdiff_t i = 0; i < n; i++, at += step) {                                         \
+        Bits x;                                                                             \
+        memcpy(&x, at, sizeof x);                                                           \
+        items[i] = value;                                                                   \
+    }                                                                                       \
+}
+/* As it is, and with the bytes swapped. */
+#define BCAST_PACKS(size, Bits)                                                             \
+    BCAST_PACK(same_##size, Bits, Bits, x)                                                  \
+    BCAST_PACK(swapped_##size, Bits, Bits, bcast_swapped_##size(x))
+BCAST_PACKS(1, uint8_t)
+BCAST_PACKS(2, uint16_t)
+BCAST_PACKS(4, uint32_t)
+BCAST_PACKS(8, uint64_t)
+
+/* Widened to an integer that wraps at 64 bits, as narrower ones then do at theirs, or to float64. */
+#define BCAST_WIDE(name, size, Bits, value)                                                 \
+    BCAST_PACK(name##_u64, Bits, uint64_t, (uint64_t) value(x))                             \
+    BCAST_PACK(name##_f64, Bits, double, (double) value(x))                                 \
+    BCAST_PACK(name##_swapped_u64, Bits, uint64_t, (uint64_t) value(bcast_swapped_##size(x)))       \
+    BCAST_PACK(name##_swapped_f64, Bits, double, (double) value(bcast_swapped_##size(x)))
+#define BCAST_FLOAT(name, size, Bits, value)                                                \
+    BCAST_PACK(name##_f64, Bits, double, value(x))                                          \
+    BCAST_PACK(name##_swapped_f64, Bits, double, value(bcast_swapped_##size(x)))
+#define BCAST_IS_SET(x) ((x) != 0)
+static inline double bcast_f16_of(uint16_t bits) { return bcast_f16_load_one((const char *) &bits); }
+static inline double bcast_bf16_of(uint16_t bits) { return bcast_bf16_load_one((const char *) &bits); }
+BCAST_WIDE(bool, 1, uint8_t, BCAST_IS_SET)
+BCAST_WIDE(int8, 1, uint8_t, (int8_t))
+BCAST_WIDE(int16, 2, uint16_t, (int16_t))
+BCAST_WIDE(int32, 4, uint32_t, (int32_t))
+BCAST_WIDE(int64, 8, uint64_t, (int64_t))
+BCAST_WIDE(uint8, 1, uint8_t, (uint8_t))
+BCAST_WIDE(uint16, 2, uint16_t, (uint16_t))
+BCAST_WIDE(uint32, 4, uint32_t, (uint32_t))
+BCAST_WIDE(uint64, 8, uint64_t, (uint64_t))
+BCAST_FLOAT(float16, 2, uint16_t, bcast_f16_of)
+BCAST_FLOAT(bfloat16, 2, uint16_t, bcast_bf16_of)
+BCAST_FLOAT(float32, 4, uint32_t, bcast_float_of)
+
+/* The packing that turns a term into a wider one of `kind`, U64 or F64; for the others and NULL, see bcast_pack_same. */
+static bcast_pack bcast_pack_widened(int term, int kind, int swapped)
+{
+#define BCAST_ROW(name) {{bcast_pack_##name##_u64, bcast_pack_##name##_swapped_u64}, \
+                         {bcast_pack_##name##_f64, bcast_pack_##name##_swapped_f64}}
+#define BCAST_FLOAT_ROW(name) {{NULL, NULL}, {bcast_pack_##name##_f64, bcast_pack_##name##_swapped_f64}}
+    static const bcast_pack packs[BCAST_FLOAT64][2][2] = {
+        BCAST_ROW(bool), BCAST_ROW(int8), BCAST_ROW(int16), BCAST_ROW(int32), BCAST_ROW(int64),
+        BCAST_ROW(uint8), BCAST_ROW(uint16), BCAST_ROW(uint32), BCAST_ROW(uint64),
+        BCAST_FLOAT_ROW(float16), BCAST_FLOAT_ROW(bfloat16), BCAST_FLOAT_ROW(float32),
+    };
+    return packs[term][kind == BCAST_F64][swapped != 0];
+}
+
+/* The packing that leaves terms of so many bytes as they are, but for the order of these. */
+static bcast_pack bcast_pack_same(int size, int swapped)
+{
+    switch (size) {
+    case 1: return bcast_pack_same_1;
+    case 2: return swapped ? bcast_pack_swapped_2 : bcast_pack_same_2;
+    case 4: return swapped ? bcast_pack_swapped_4 : bcast_pack_same_4;
+    default: return swapped ? bcast_pack_swapped_8 : bcast_pack_same_8;
+    }
+}
+
+/* A double rounded once to a float of 16 bits, so many of which are its fraction; ties to even. */
+static inline uint16_t bcast_narrowed(double value, int fraction)
+{
+    const int bias = (1 << (14 - fraction)) - 1, shift = 52 - fraction;
+    const uint16_t infinity = (uint16_t) ((2 * bias + 1) << fraction);
+    uint64_t bits;
+    memcpy(&bits, &value, 8);
+    const uint16_t sign = (uint16_t) (bits >> 48 & 0x8000);
+    const int exponent = (int) (bits >> 52 & 0x7ff) - 1023;
+    bits &= (uint64_t) -1 >> 1;
+    if (value != value) return sign | infinity | (uint16_t) (1 << (fraction - 1));
+    if (exponent > bias) return sign | infinity;
+    if (exponent < 1 - bias) {      /* subnormal: in multiples of the least, to which an addition rounds it */
+        double size;
+        memcpy(&size, &bits, 8);
+        size = size * (fraction == 10 ? 0x1p24 : 0x1p133) + 0x1p52;
+        memcpy(&bits, &size, 8);
+        return sign | (uint16_t) bits;
+    }
+    bits = (bits + (((uint64_t) 1 << (shift - 1)) - 1) + (bits >> shift & 1)) >> shift;
+    return sign | (uint16_t) (bits - ((uint64_t) (1023 - bias) << fraction));
+}
+
+#define BCAST_STORE(name, Sum, Result, value)                                               \
+static void bcast_store_##name(char *to, const void *at)                                    \
+{                                                                                           \
+    Sum sum;                                                                                \
+    memcpy(&sum, at, sizeof sum);                                                           \
+    const Result result = (Result) (value);                                                 \
+    memcpy(to, &result, sizeof result);                                                     \
+}
+BCAST_STORE(u8_u8, uint8_t, uint8_t, sum)
+BCAST_STORE(u16_u16, uint16_t, uint16_t, sum)
+BCAST_STORE(u32_u32, uint32_t, uint32_t, sum)
+BCAST_STORE(u64_u8, uint64_t, uint8_t, sum)
+BCAST_STORE(u64_u16, uint64_t, uint16_t, sum)
+BCAST_STORE(u64_u32, uint64_t, uint32_t, sum)
+BCAST_STORE(u64_u64, uint64_t, uint64_t, sum)
+BCAST_STORE(f16, double, uint16_t, bcast_narrowed(sum, 10))
+BCAST_STORE(bf16, double, uint16_t, bcast_narrowed(sum, 7))
+BCAST_STORE(f32, double, float, sum)
+BCAST_STORE(f64, double, double, sum)
+
+/* How a sum of some kind becomes a result that is such a term in memory. */
+static bcast_store bcast_store_of(int kind, int result)
+{
+    static const bcast_store wide[] = {bcast_store_u64_u8, bcast_store_u64_u16, bcast_store_u64_u32, bcast_store_u64_u64};
+    switch (result) {
+    case BCAST_FLOAT16: return bcast_store_f16;
+    case BCAST_BFLOAT16: return bcast_store_bf16;
+    case BCAST_FLOAT32: return bcast_store_f32;
+    case BCAST_FLOAT64: return bcast_store_f64;
+    }
+    switch (kind) {
+    case BCAST_U8: return bcast_store_u8_u8;
+    case BCAST_U16: return bcast_store_u16_u16;
+    case BCAST_U32: return bcast_store_u32_u32;
+    default: return wide[(result - BCAST_INT8) & 3];    /* the four widths, signed and then unsigned */
+    }
+}
+
+#endif

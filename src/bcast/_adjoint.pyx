@@ -94,19 +94,23 @@ cdef class _Extent:
 
 
 cdef _Extent _extent(cnp.ndarray array):
-    """Of an array that is not empty."""
     cdef _Extent extent = _Extent.__new__(_Extent)
-    cdef Py_ssize_t reach
-    cdef int i
     extent.array = array
-    extent.begin = <char *> cnp.PyArray_DATA(array)
-    extent.size = cnp.PyArray_ITEMSIZE(array)
+    extent.size = _reach(array, &extent.begin)
+    return extent
+
+
+cdef Py_ssize_t _reach(cnp.ndarray array, char **begin) noexcept:
+    """Where the memory of an array that is not empty begins, and how many bytes on it ends."""
+    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(array), reach
+    cdef int i
+    begin[0] = <char *> cnp.PyArray_DATA(array)
     for i in range(cnp.PyArray_NDIM(array)):
         reach = (cnp.PyArray_DIM(array, i) - 1) * cnp.PyArray_STRIDE(array, i)
-        extent.size += abs(reach)
+        size += abs(reach)
         if reach < 0:
-            extent.begin += reach
-    return extent
+            begin[0] += reach
+    return size
 
 
 cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
@@ -295,9 +299,10 @@ cdef int _read_axes(
 
 cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
     """Whether two arrays may share memory: whether their extents do."""
-    cdef _Extent a_extent = _extent(a), b_extent = _extent(b)
-    cdef uintptr_t a_begin = <uintptr_t> a_extent.begin, b_begin = <uintptr_t> b_extent.begin
-    return a_begin < b_begin + b_extent.size and b_begin < a_begin + a_extent.size
+    cdef char *a_begin
+    cdef char *b_begin
+    cdef Py_ssize_t a_size = _reach(a, &a_begin), b_size = _reach(b, &b_begin)
+    return <uintptr_t> a_begin < <uintptr_t> b_begin + b_size and <uintptr_t> b_begin < <uintptr_t> a_begin + a_size
 
 
 cdef void _sum_small(const Reduction *plan, const char *x, char *to) noexcept nogil:

@@ -29,58 +29,71 @@ typedef struct {
 #ifdef __GNUC__     /* Clang, too: vectors of any length, in as many registers as the machine needs */
 #pragma GCC diagnostic ignored "-Wpsabi"    /* no vector leaves the functions that follow */
 #define BCAST_SUM_INLINE static inline __attribute__((always_inline))
-#define BCAST_CONVERT(x, Vector) __builtin_convertvector(x, Vector)
+#define BCAST_AT(Type, at, i) (((struct { Type value; } __attribute__((packed, may_alias)) *) (at))[i].value)
 #define BCAST_VECTOR(Item, lanes) Item __attribute__((vector_size(lanes * sizeof(Item))))
-typedef BCAST_VECTOR(uint16_t, 4) bcast_u16x4;
-typedef BCAST_VECTOR(uint16_t, 8) bcast_u16x8;
-typedef BCAST_VECTOR(uint32_t, 4) bcast_u32x4;
-typedef BCAST_VECTOR(float, 4) bcast_f32x4;
+#define BCAST_CONVERT(x, Vector) __builtin_convertvector(x, Vector)
+#ifdef __clang__
+#define BCAST_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define BCAST_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (BCAST_VECTOR(int64_t, 4)) {__VA_ARGS__})
+#endif
+#define BCAST_EVEN(a, b) BCAST_SHUFFLE(a, b, 0, 4, 2, 6)
+#define BCAST_ODD(a, b) BCAST_SHUFFLE(a, b, 1, 5, 3, 7)
+#define BCAST_LOWER(a, b) BCAST_SHUFFLE(a, b, 0, 1, 4, 5)
+#define BCAST_UPPER(a, b) BCAST_SHUFFLE(a, b, 2, 3, 6, 7)
 #else               /* one lane */
 #define BCAST_SUM_INLINE static __inline
-#define BCAST_CONVERT(x, Vector) ((Vector) (x))
+#define BCAST_AT(Type, at, i) (((Type *) (at))[i])
 #define BCAST_VECTOR(Item, lanes) Item
-typedef float bcast_f32x4;
+#define BCAST_CONVERT(x, Vector) ((Vector) (x))
 #endif
+typedef BCAST_VECTOR(float, 4) bcast_f32x4;
 
-/* Of each kind: a term; what the first few of them are summed in; the accumulator, and whether there are two. */
-#define BCAST_KIND(kind, Term, Work, Acc, lanes, paired)                            \
+/* Of each kind: a term and its bits; what the first few are summed in; the accumulator, and whether there are two. */
+#define BCAST_KIND(kind, Term, Bits, Work, Acc, width, paired)                      \
     typedef Term bcast_##kind##_term;                                               \
     typedef Acc bcast_##kind##_acc;                                                 \
-    typedef BCAST_VECTOR(Work, lanes) bcast_##kind##_work;                          \
-    typedef BCAST_VECTOR(Acc, lanes) bcast_##kind##_total;                          \
-    enum { bcast_##kind##_lanes = sizeof(bcast_##kind##_total) / sizeof(Acc), bcast_##kind##_paired = paired };
-BCAST_KIND(u8, uint8_t, uint8_t, uint8_t, 32, 0)
-BCAST_KIND(u16, uint16_t, uint16_t, uint16_t, 16, 0)
-BCAST_KIND(u32, uint32_t, uint32_t, uint32_t, 8, 0)
-BCAST_KIND(u64, uint64_t, uint64_t, uint64_t, 4, 0)
-BCAST_KIND(f16, uint16_t, float, double, 8, 0)
-BCAST_KIND(bf16, uint16_t, double, double, 4, 0)
-BCAST_KIND(f32, float, double, double, 4, 0)
-BCAST_KIND(f64, double, double, double, 4, 1)
+    typedef BCAST_VECTOR(Bits, width) bcast_##kind##_bits;                          \
+    typedef BCAST_VECTOR(Work, width) bcast_##kind##_work;                          \
+    typedef BCAST_VECTOR(Acc, (32 / sizeof(Acc))) bcast_##kind##_part;              \
+    enum {                                                                          \
+        bcast_##kind##_lanes = sizeof(bcast_##kind##_bits) / sizeof(Bits),          \
+        bcast_##kind##_parts = bcast_##kind##_lanes * sizeof(Acc) / sizeof(bcast_##kind##_part),    \
+        bcast_##kind##_paired = paired                                              \
+    };
+BCAST_KIND(u8, uint8_t, uint8_t, uint8_t, uint8_t, 32, 0)
+BCAST_KIND(u16, uint16_t, uint16_t, uint16_t, uint16_t, 16, 0)
+BCAST_KIND(u32, uint32_t, uint32_t, uint32_t, uint32_t, 8, 0)
+BCAST_KIND(u64, uint64_t, uint64_t, uint64_t, uint64_t, 4, 0)
+BCAST_KIND(f16, uint16_t, uint16_t, float, double, 8, 0)
+BCAST_KIND(bf16, uint16_t, uint16_t, double, double, 4, 0)
+BCAST_KIND(f32, float, uint32_t, double, double, 4, 0)
+BCAST_KIND(f64, double, uint64_t, double, double, 4, 1)
 #undef BCAST_KIND
 
-/* One term as an accumulator. */
-static inline uint8_t bcast_u8_load_one(const char *at) { return (uint8_t) *at; }
-static inline uint16_t bcast_u16_load_one(const char *at) { uint16_t term; memcpy(&term, at, 2); return term; }
-static inline uint32_t bcast_u32_load_one(const char *at) { uint32_t term; memcpy(&term, at, 4); return term; }
-static inline uint64_t bcast_u64_load_one(const char *at) { uint64_t term; memcpy(&term, at, 8); return term; }
-static inline double bcast_f32_load_one(const char *at) { float term; memcpy(&term, at, 4); return term; }
-static inline double bcast_f64_load_one(const char *at) { double term; memcpy(&term, at, 8); return term; }
-
-static inline float bcast_float_of(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }
-
-static inline double bcast_bf16_load_one(const char *at) { return bcast_float_of((uint32_t) bcast_u16_load_one(at) << 16); }
+static inline float bcast_f32_of(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }
+static inline double bcast_f64_of(uint64_t bits) { double value; memcpy(&value, &bits, 8); return value; }
+static inline double bcast_bf16_of(uint16_t bits) { return bcast_f32_of((uint32_t) bits << 16); }
 
 /* Moved to where float32 has them, the bits of a float16 are its value times 2^-112, if it is subnormal, too; what says
    infinity or NaN becomes 2^16 or more. */
-static inline double bcast_f16_load_one(const char *at)
+static inline double bcast_f16_of(uint16_t bits)
 {
-    const uint32_t bits = bcast_u16_load_one(at);
-    const float size = bcast_float_of((bits & 0x7fff) << 13) * 0x1p112f;
+    const float size = bcast_f32_of((uint32_t) (bits & 0x7fff) << 13) * 0x1p112f;
     uint32_t value;
     memcpy(&value, &size, 4);
-    return bcast_float_of(value | (size >= 0x1p16f ? 0x7f800000 : 0) | (bits & 0x8000) << 16);
+    return bcast_f32_of(value | (size >= 0x1p16f ? 0x7f800000 : 0) | (uint32_t) (bits & 0x8000) << 16);
 }
+
+/* One term as an accumulator. */
+static inline uint8_t bcast_u8_load_one(const char *at) { return BCAST_AT(const uint8_t, at, 0); }
+static inline uint16_t bcast_u16_load_one(const char *at) { return BCAST_AT(const uint16_t, at, 0); }
+static inline uint32_t bcast_u32_load_one(const char *at) { return BCAST_AT(const uint32_t, at, 0); }
+static inline uint64_t bcast_u64_load_one(const char *at) { return BCAST_AT(const uint64_t, at, 0); }
+static inline double bcast_f16_load_one(const char *at) { return bcast_f16_of(bcast_u16_load_one(at)); }
+static inline double bcast_bf16_load_one(const char *at) { return bcast_bf16_of(bcast_u16_load_one(at)); }
+static inline double bcast_f32_load_one(const char *at) { return bcast_f32_of(bcast_u32_load_one(at)); }
+static inline double bcast_f64_load_one(const char *at) { return bcast_f64_of(bcast_u64_load_one(at)); }
 
 #define ISA plain
 #define TARGET
@@ -89,8 +102,7 @@ static inline double bcast_f16_load_one(const char *at)
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
-#define BCAST_SUM_AVX2
-#define F16C
+#define BCAST_F16C
 #define ISA avx2
 #define TARGET __attribute__((target("avx2,f16c")))
 #include "_sum_kinds.h"
@@ -99,7 +111,7 @@ static inline double bcast_f16_load_one(const char *at)
 /* The leaves of one instruction set, by kinds; NULL where this machine lacks it. */
 static const bcast_sums *bcast_sums_of(const char *leaf)
 {
-#ifdef BCAST_SUM_AVX2
+#ifdef BCAST_F16C
     unsigned a, b, c = 0, d;
     if (!strcmp(leaf, "avx2") && __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C))
         return bcast_sums_avx2;

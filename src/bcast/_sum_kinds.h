@@ -1,39 +1,63 @@
 /* The leaves of one instruction set, ISA, for all kinds: `_sum.h` includes this file for each. */
 
+/* LANES terms as a Work; and those of them that a mask leaves. */
 #define BCAST_LOAD(kind, Terms, loaded)                                                                 \
 TARGET BCAST_SUM_INLINE BCAST_JOIN(kind, work) BCAST_JOIN_3(load, kind, ISA)(const char *at)            \
 {                                                                                                       \
-    Terms x;                                                                                            \
-    memcpy(&x, at, sizeof x);                                                                           \
+    const Terms x = BCAST_AT(Terms, at, 0);                                                             \
+    return loaded;                                                                                      \
+}                                                                                                       \
+TARGET BCAST_SUM_INLINE BCAST_JOIN(kind, work) BCAST_JOIN_3(load_masked, kind, ISA)(const char *at, const void *mask)   \
+{                                                                                                       \
+    const Terms x = (Terms) (BCAST_AT(BCAST_JOIN(kind, bits), at, 0) & BCAST_AT(BCAST_JOIN(kind, bits), mask, 0));       \
     return loaded;                                                                                      \
 }
 BCAST_LOAD(u8, bcast_u8_work, x)
 BCAST_LOAD(u16, bcast_u16_work, x)
 BCAST_LOAD(u32, bcast_u32_work, x)
 BCAST_LOAD(u64, bcast_u64_work, x)
-BCAST_LOAD(f32, bcast_f32x4, BCAST_CONVERT(x, bcast_f32_work))
 BCAST_LOAD(f64, bcast_f64_work, x)
-
-#ifndef __GNUC__
-TARGET BCAST_SUM_INLINE bcast_bf16_work BCAST_JOIN_3(load, bf16, ISA)(const char *at) { return bcast_bf16_load_one(at); }
-TARGET BCAST_SUM_INLINE bcast_f16_work BCAST_JOIN_3(load, f16, ISA)(const char *at) { return (float) bcast_f16_load_one(at); }
-#else
-BCAST_LOAD(bf16, bcast_u16x4, BCAST_CONVERT((bcast_f32x4) (BCAST_CONVERT(x, bcast_u32x4) << 16), bcast_bf16_work))
-#ifdef F16C
+#if defined(BCAST_F16C)     /* what compilers make of the others has several times the instructions */
+BCAST_LOAD(f32, __m128, _mm256_cvtps_pd(x))
+BCAST_LOAD(bf16, bcast_bf16_bits, _mm256_cvtps_pd((__m128) (BCAST_CONVERT(x, bcast_f32_bits) << 16)))
 BCAST_LOAD(f16, __m128i, _mm256_cvtph_ps(x))
-#else
-TARGET BCAST_SUM_INLINE bcast_f16_work BCAST_JOIN_3(load, f16, ISA)(const char *at)     /* as bcast_f16_load_one */
+#elif defined(__GNUC__)
+TARGET BCAST_SUM_INLINE bcast_f16_work BCAST_JOIN_3(widened, f16, ISA)(const bcast_f16_bits *x)     /* as bcast_f16_of */
 {
-    bcast_u16x8 x;
-    memcpy(&x, at, sizeof x);
-    const bcast_u32_work bits = BCAST_CONVERT(x, bcast_u32_work);
+    const bcast_u32_work bits = BCAST_CONVERT(*x, bcast_u32_work);
     const bcast_f16_work size = (bcast_f16_work) ((bits & 0x7fff) << 13) * 0x1p112f;
     const bcast_u32_work special = (bcast_u32_work) (size >= 0x1p16f) & 0x7f800000;
     return (bcast_f16_work) ((bcast_u32_work) size | special | (bits & 0x8000) << 16);
 }
-#endif
+BCAST_LOAD(f32, bcast_f32x4, BCAST_CONVERT(x, bcast_f32_work))
+BCAST_LOAD(bf16, bcast_bf16_bits, BCAST_CONVERT((bcast_f32x4) (BCAST_CONVERT(x, bcast_f32_bits) << 16), bcast_bf16_work))
+BCAST_LOAD(f16, bcast_f16_bits, BCAST_JOIN_3(widened, f16, ISA)(&x))
+#else
+BCAST_LOAD(f32, bcast_f32_bits, bcast_f32_of(x))
+BCAST_LOAD(bf16, bcast_bf16_bits, bcast_bf16_of(x))
+BCAST_LOAD(f16, bcast_f16_bits, (float) bcast_f16_of(x))
 #endif
 #undef BCAST_LOAD
+/* The part `i` of a Work, as accumulators; float16's have two. */
+#define BCAST_PART(kind, value)                                                                         \
+TARGET BCAST_SUM_INLINE BCAST_JOIN(kind, part) BCAST_JOIN_3(part, kind, ISA)(const BCAST_JOIN(kind, work) *sum, int i)  \
+{                                                                                                       \
+    (void) i;                                                                                           \
+    return value;                                                                                       \
+}
+BCAST_PART(u8, *sum)
+BCAST_PART(u16, *sum)
+BCAST_PART(u32, *sum)
+BCAST_PART(u64, *sum)
+BCAST_PART(bf16, *sum)
+BCAST_PART(f32, *sum)
+BCAST_PART(f64, *sum)
+#ifdef BCAST_F16C
+BCAST_PART(f16, _mm256_cvtps_pd(i ? _mm256_extractf128_ps(*sum, 1) : _mm256_castps256_ps128(*sum)))
+#else
+BCAST_PART(f16, BCAST_CONVERT(BCAST_AT(bcast_f32x4, sum, i), bcast_f16_part))
+#endif
+#undef BCAST_PART
 
 #define KIND u8
 #include "_sum_leaf.h"
@@ -41,6 +65,9 @@ TARGET BCAST_SUM_INLINE bcast_f16_work BCAST_JOIN_3(load, f16, ISA)(const char *
 #include "_sum_leaf.h"
 #define KIND u32
 #include "_sum_leaf.h"
+#ifdef __GNUC__
+#define QUADS       /* four accumulators are a vector */
+#endif
 #define KIND u64
 #include "_sum_leaf.h"
 #define KIND f16
@@ -51,6 +78,7 @@ TARGET BCAST_SUM_INLINE bcast_f16_work BCAST_JOIN_3(load, f16, ISA)(const char *
 #include "_sum_leaf.h"
 #define KIND f64
 #include "_sum_leaf.h"
+#undef QUADS
 
 #define BCAST_SUMS(kind) \
     {BCAST_JOIN_3(add_rows, kind, ISA), BCAST_JOIN_3(add_runs, kind, ISA), BCAST_JOIN_3(add_accumulators, kind, ISA)}

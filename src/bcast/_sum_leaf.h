@@ -7,59 +7,72 @@
 #define OF(name) BCAST_JOIN(KIND, name)
 #define IN(name) BCAST_JOIN_3(name, KIND, ISA)
 #define Term OF(term)
+#define Work OF(work)
 #define Acc OF(acc)
-#define Total OF(total)
+#define Part OF(part)
 #define LANES OF(lanes)
+#define PARTS OF(parts)
 #define PAIRED OF(paired)
 
 /* high + low += term: Knuth's exact sum of two where paired. */
 #define BCAST_ABSORB(name, Type)                                                    \
-TARGET BCAST_SUM_INLINE void IN(name)(Type *high, Type *low, Type term)             \
+TARGET BCAST_SUM_INLINE void IN(name)(Type *high, Type *low, const Type *term)      \
 {                                                                                   \
-    const Type sum = *high + term;                                                  \
+    const Type sum = *high + *term;                                                 \
     if (PAIRED) {                                                                   \
         const Type part = sum - *high;                                              \
-        *low += (*high - (sum - part)) + (term - part);                             \
+        *low += (*high - (sum - part)) + (*term - part);                            \
     }                                                                               \
     *high = sum;                                                                    \
 }
-BCAST_ABSORB(absorb, Acc)
-BCAST_ABSORB(absorb_lanes, Total)
+BCAST_ABSORB(absorb_one, Acc)
+BCAST_ABSORB(absorb, Part)
 #undef BCAST_ABSORB
 
-/* Add the vectors at x, x + step, ...: `n` of them, 1 or 8. A tree of plain sums comes first, of 4 where paired: two
-   roundings stand between a term and the pair. */
-TARGET BCAST_SUM_INLINE void IN(take)(Total *high, Total *low, const int n, const char *x, ptrdiff_t step)
+TARGET BCAST_SUM_INLINE void IN(absorb_parts)(Part *high, Part *low, const Work *sum)
 {
-    if (n == 1) {
-        IN(absorb_lanes)(high, low, BCAST_CONVERT(IN(load)(x), Total));
-        return;
+    for (int i = 0; i < PARTS; i++) {
+        const Part part = IN(part)(sum, i);
+        IN(absorb)(&high[i], &low[i], &part);
     }
-    OF(work) sum = (IN(load)(x) + IN(load)(x + step)) + (IN(load)(x + 2 * step) + IN(load)(x + 3 * step));
-    x += 4 * step;
-    if (PAIRED) IN(absorb_lanes)(high, low, BCAST_CONVERT(sum, Total));
-    OF(work) more = (IN(load)(x) + IN(load)(x + step)) + (IN(load)(x + 2 * step) + IN(load)(x + 3 * step));
-    IN(absorb_lanes)(high, low, BCAST_CONVERT(PAIRED ? more : sum + more, Total));
 }
 
-/* high[j] + low[j] (+)= the sum of the items j of `n` rows, 1 or 8. */
+/* The vectors at x, x + step, x + 2 * step and x + 3 * step. */
+TARGET BCAST_SUM_INLINE Work IN(sum_of_4)(const char *x, ptrdiff_t step)
+{
+    return (IN(load)(x) + IN(load)(x + step)) + (IN(load)(x + 2 * step) + IN(load)(x + 3 * step));
+}
+
+/* high[j] + low[j] (+)= the sum of the items j of `n` rows, 1, 4 or 8. A tree of plain sums comes first, of 4 where
+   paired: two roundings stand between a term and the pair. */
 TARGET BCAST_SUM_INLINE void IN(add_few_rows)(
     const int n, const int add, Acc *high, Acc *low, const char *x, ptrdiff_t row_step, ptrdiff_t m)
 {
     ptrdiff_t j = 0;
     for (; j + LANES <= m; j += LANES, x += LANES * sizeof(Term)) {
-        Total sum = {0}, rest = {0};
-        if (add) {
-            memcpy(&sum, high + j, sizeof sum);
-            if (PAIRED) memcpy(&rest, low + j, sizeof rest);
+        Part sum[PARTS] = {{0}}, rest[PARTS] = {{0}};
+        Work few = n == 1 ? IN(load)(x) : IN(sum_of_4)(x, row_step);
+        for (int i = 0; add && i < PARTS; i++) {
+            sum[i] = BCAST_AT(Part, high + j, i);
+            if (PAIRED) rest[i] = BCAST_AT(Part, low + j, i);
         }
-        IN(take)(&sum, &rest, n, x, row_step);
-        memcpy(high + j, &sum, sizeof sum);
-        if (PAIRED) memcpy(low + j, &rest, sizeof rest);
+        if (n == 8) {
+            const Work more = IN(sum_of_4)(x + 4 * row_step, row_step);
+            if (PAIRED) IN(absorb_parts)(sum, rest, &more);
+            else few += more;
+        }
+        IN(absorb_parts)(sum, rest, &few);
+        for (int i = 0; i < PARTS; i++) {
+            BCAST_AT(Part, high + j, i) = sum[i];
+            if (PAIRED) BCAST_AT(Part, low + j, i) = rest[i];
+        }
     }
     for (; j < m; j++, x += sizeof(Term)) {
         Acc sum = add ? high[j] : 0, rest = PAIRED && add ? low[j] : 0;
-        for (int i = 0; i < n; i++) IN(absorb)(&sum, &rest, OF(load_one)(x + i * row_step));
+        for (int i = 0; i < n; i++) {
+            const Acc term = OF(load_one)(x + i * row_step);
+            IN(absorb_one)(&sum, &rest, &term);
+        }
         high[j] = sum;
         if (PAIRED) low[j] = rest;
     }
@@ -75,43 +88,108 @@ TARGET static void IN(add_rows)(
         const char *row = x;
         ptrdiff_t left = rows;
         if (!add) {
-            const int first = left >= 8 ? 8 : 1;
+            const int first = left >= 8 ? 8 : left >= 4 ? 4 : 1;
             if (first == 8) IN(add_few_rows)(8, 0, high, low, row, row_step, m);
+            else if (first == 4) IN(add_few_rows)(4, 0, high, low, row, row_step, m);
             else IN(add_few_rows)(1, 0, high, low, row, row_step, m);
             left -= first;
             row += first * row_step;
         }
         for (; left >= 8; left -= 8, row += 8 * row_step) IN(add_few_rows)(8, 1, high, low, row, row_step, m);
+        for (; left >= 4; left -= 4, row += 4 * row_step) IN(add_few_rows)(4, 1, high, low, row, row_step, m);
         for (; left > 0; left--, row += row_step) IN(add_few_rows)(1, 1, high, low, row, row_step, m);
     }
 }
+
+/* The lanes of *sum + *rest = the `n` terms at x. Where these end within a vector, that is loaded as a whole, for what
+   `mask` leaves of it; or, without a mask, one by one. */
+TARGET BCAST_SUM_INLINE void IN(sum_run)(Part *sum, Part *rest, const char *x, ptrdiff_t n, const Term *mask)
+{
+    const ptrdiff_t step = LANES * sizeof(Term);
+    Part sums[PARTS] = {{0}}, rests[PARTS] = {{0}};
+    for (; n >= 8 * LANES; n -= 8 * LANES, x += 8 * step) {
+        Work few = IN(sum_of_4)(x, step), more = IN(sum_of_4)(x + 4 * step, step);
+        if (PAIRED) IN(absorb_parts)(sums, rests, &more);
+        else few += more;
+        IN(absorb_parts)(sums, rests, &few);
+    }
+    for (; n >= 2 * LANES; n -= 2 * LANES, x += 2 * step) {
+        const Work few = IN(load)(x) + IN(load)(x + step);
+        IN(absorb_parts)(sums, rests, &few);
+    }
+    if (n >= LANES) {
+        const Work few = IN(load)(x);
+        IN(absorb_parts)(sums, rests, &few);
+        n -= LANES;
+        x += step;
+    }
+    if (n > 0) {
+        Term terms[LANES] = {0};
+        Work few;
+        if (mask) {
+            few = IN(load_masked)(x, mask);
+        } else {
+            for (ptrdiff_t k = 0; k < n; k++) memcpy(&terms[k], x + k * sizeof(Term), sizeof(Term));
+            few = IN(load)((const char *) terms);
+        }
+        IN(absorb_parts)(sums, rests, &few);
+    }
+    *sum = sums[0];
+    *rest = rests[0];
+    if (PARTS == 2) IN(absorb)(sum, rest, &sums[1]);
+}
+
+#ifdef QUADS
+
+/* The sums of the lanes of four vectors: two transpositions, each followed by an addition. */
+TARGET BCAST_SUM_INLINE void IN(sum_lanes)(Part *sum, Part *rest, Part *sums, Part *rests)
+{
+    for (int i = 0; i < 4; i += 2) {
+        const Part odd = BCAST_ODD(sums[i], sums[i + 1]);
+        sums[i] = BCAST_EVEN(sums[i], sums[i + 1]);
+        if (PAIRED) rests[i] = BCAST_EVEN(rests[i], rests[i + 1]) + BCAST_ODD(rests[i], rests[i + 1]);
+        IN(absorb)(&sums[i], &rests[i], &odd);
+    }
+    const Part upper = BCAST_UPPER(sums[0], sums[2]);
+    *sum = BCAST_LOWER(sums[0], sums[2]);
+    if (PAIRED) *rest = BCAST_LOWER(rests[0], rests[2]) + BCAST_UPPER(rests[0], rests[2]);
+    IN(absorb)(sum, rest, &upper);
+}
+
+#endif
 
 /* high[i] + low[i] (+)= the sum of the `n` terms at x + i * step. */
 TARGET static void IN(add_runs)(
     void *highs, void *lows, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, int add)
 {
     Acc *high = highs, *low = lows;
-    for (ptrdiff_t i = 0; i < count; i++, x += step) {
-        const char *at = x;
-        ptrdiff_t left = n;
-        Acc sum = add ? high[i] : 0, rest = PAIRED && add ? low[i] : 0;
-        if (left >= LANES) {
-            Total sums = {0}, rests = {0};
-            Acc lane[LANES], lane_rest[LANES];
-            for (; left >= 8 * LANES; left -= 8 * LANES, at += 8 * LANES * sizeof(Term))
-                IN(take)(&sums, &rests, 8, at, LANES * sizeof(Term));
-            for (; left >= LANES; left -= LANES, at += LANES * sizeof(Term)) IN(take)(&sums, &rests, 1, at, 0);
-            memcpy(lane, &sums, sizeof sums);
-            memcpy(lane_rest, &rests, sizeof rests);
-            for (int half = LANES / 2; half > 0; half /= 2)
-                for (int k = 0; k < half; k++) {
-                    IN(absorb)(&lane[k], &lane_rest[k], lane[k + half]);
-                    if (PAIRED) lane_rest[k] += lane_rest[k + half];
-                }
-            IN(absorb)(&sum, &rest, lane[0]);
-            if (PAIRED) rest += lane_rest[0];
+    const ptrdiff_t reach = (n + LANES - 1) / LANES * LANES * sizeof(Term), end = (count - 1) * step + n * sizeof(Term);
+    Term mask[LANES];
+    ptrdiff_t i = 0;
+    memset(mask, 0, sizeof mask);
+    memset(mask, 0xff, n % LANES * sizeof(Term));
+#ifdef QUADS
+    for (; i + 4 <= count && (i + 3) * step + reach <= end; i += 4) {
+        Part sums[4], rests[4], sum, rest = {0};
+        for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k) * step, n, mask);
+        IN(sum_lanes)(&sum, &rest, sums, rests);
+        if (add) {
+            const Part before = BCAST_AT(Part, high + i, 0);
+            IN(absorb)(&sum, &rest, &before);
+            if (PAIRED) rest += BCAST_AT(Part, low + i, 0);
         }
-        for (; left > 0; left--, at += sizeof(Term)) IN(absorb)(&sum, &rest, OF(load_one)(at));
+        BCAST_AT(Part, high + i, 0) = sum;
+        if (PAIRED) BCAST_AT(Part, low + i, 0) = rest;
+    }
+#endif
+    for (; i < count; i++) {
+        Part sums, rests;
+        Acc sum = add ? high[i] : 0, rest = PAIRED && add ? low[i] : 0;
+        IN(sum_run)(&sums, &rests, x + i * step, n, i * step + reach <= end ? mask : NULL);
+        for (int k = 0; k < (int) (sizeof(Part) / sizeof(Acc)); k++) {
+            IN(absorb_one)(&sum, &rest, (const Acc *) &sums + k);
+            if (PAIRED) rest += ((const Acc *) &rests)[k];
+        }
         high[i] = sum;
         if (PAIRED) low[i] = rest;
     }
@@ -124,7 +202,7 @@ TARGET static void IN(add_accumulators)(
     Acc *high = highs, *low = lows;
     const Acc *high_2 = highs_2, *low_2 = lows_2;
     for (ptrdiff_t i = 0; i < n; i++) {
-        IN(absorb)(&high[i], &low[i], high_2[i]);
+        IN(absorb_one)(&high[i], &low[i], &high_2[i]);
         if (PAIRED) low[i] += low_2[i];
     }
 }
@@ -132,8 +210,10 @@ TARGET static void IN(add_accumulators)(
 #undef OF
 #undef IN
 #undef Term
+#undef Work
 #undef Acc
-#undef Total
+#undef Part
 #undef LANES
+#undef PARTS
 #undef PAIRED
 #undef KIND

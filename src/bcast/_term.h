@@ -42,7 +42,7 @@ static void bcast_pack_##name(void *to, const char *at, ptrdiff_t step, ptrdiff_
 #define BCAST_PACKS(size, Bits)                                                             \
     BCAST_PACK(same_##size, Bits, Bits, x)                                                  \
     BCAST_PACK(swapped_##size, Bits, Bits, bcast_swapped_##size(x))
-BCAST_PACKS(1, uint8_t)
+BCAST_PACK(same_1, uint8_t, uint8_t, x)
 BCAST_PACKS(2, uint16_t)
 BCAST_PACKS(4, uint32_t)
 BCAST_PACKS(8, uint64_t)
@@ -57,8 +57,6 @@ BCAST_PACKS(8, uint64_t)
     BCAST_PACK(name##_f64, Bits, double, value(x))                                          \
     BCAST_PACK(name##_swapped_f64, Bits, double, value(bcast_swapped_##size(x)))
 #define BCAST_IS_SET(x) ((x) != 0)
-static inline double bcast_f16_of(uint16_t bits) { return bcast_f16_load_one((const char *) &bits); }
-static inline double bcast_bf16_of(uint16_t bits) { return bcast_bf16_load_one((const char *) &bits); }
 BCAST_WIDE(bool, 1, uint8_t, BCAST_IS_SET)
 BCAST_WIDE(int8, 1, uint8_t, (int8_t))
 BCAST_WIDE(int16, 2, uint16_t, (int16_t))
@@ -70,7 +68,7 @@ BCAST_WIDE(uint32, 4, uint32_t, (uint32_t))
 BCAST_WIDE(uint64, 8, uint64_t, (uint64_t))
 BCAST_FLOAT(float16, 2, uint16_t, bcast_f16_of)
 BCAST_FLOAT(bfloat16, 2, uint16_t, bcast_bf16_of)
-BCAST_FLOAT(float32, 4, uint32_t, bcast_float_of)
+BCAST_FLOAT(float32, 4, uint32_t, bcast_f32_of)
 
 /* The packing that turns a term into a wider one of `kind`, U64 or F64; for the others and NULL, see bcast_pack_same. */
 static bcast_pack bcast_pack_widened(int term, int kind, int swapped)

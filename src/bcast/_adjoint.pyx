@@ -18,10 +18,17 @@ import numpy as np
 
 from bcast._alignment cimport Alignment
 from bcast._reduction cimport (
-    BFLOAT16, BOOL, F64, FLOAT16, FLOAT32, FLOAT64, INT8, UINT8, U8, U64, F16, MAX_AXES, Axis, Reduction, Sums, Terms,
-    add_segments, pack_same, pack_widened, plan_axes, store_of, sum_unit, sums_of,
+    BFLOAT16, BOOL, F16, F64, FLOAT16, FLOAT32, FLOAT64, INT8, MAX_AXES, U8, U64, UINT8, Axis, Pack, Reduction, SumLeaf,
+    Terms, add_segments, plan_axes, sum_unit,
 )
 from bcast._threads cimport clock, free_threads, note_wait
+
+cdef extern from "_sum.h":
+    const SumLeaf *leaf_of "bcast_sum_leaf_of"(const char *name)
+
+cdef extern from "_term.h":
+    Pack pack_widened "bcast_pack_widened"(int term, int kind, int swapped)
+    Pack pack_same "bcast_pack_same"(int size, int swapped)
 
 cnp.import_array()
 
@@ -31,8 +38,8 @@ cdef enum:
 
 cdef Py_ssize_t SHARED = 512 << 10      # bytes; a thread that would read less costs more than it saves
 
-LEAVES = tuple([name for name in ("avx2", "plain") if sums_of(name.encode()) != NULL])
-cdef const Sums *chosen = sums_of(LEAVES[0].encode())
+LEAVES = tuple([name for name in ("avx2", "plain") if leaf_of(name.encode()) != NULL])
+cdef const SumLeaf *chosen = leaf_of(LEAVES[0].encode())
 cdef str chosen_name = LEAVES[0]
 
 
@@ -70,7 +77,7 @@ def use_leaf(name):
     if name not in LEAVES:
         raise ValueError(f"`BCAST_LEAF` expected one of {', '.join(LEAVES)}, got {name!r}")
     before = chosen_name
-    chosen = sums_of(name.encode())
+    chosen = leaf_of(name.encode())
     chosen_name = name
     return before
 
@@ -219,8 +226,9 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
         size = 8
     elif swapped:
         terms.pack = pack_same(size, True)
-    terms.sums = chosen[kind]
-    terms.store = store_of(kind, result)
+    terms.sums = chosen.sums[kind]
+    terms.store = chosen.store_wide[result] if kind == U64 else chosen.store[result]
+    terms.merge = chosen.merge
     terms.size = size
     terms.sum_size = size if kind <= U64 else 8
     terms.paired = kind == F64

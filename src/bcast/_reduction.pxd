@@ -8,6 +8,13 @@ cdef extern from "_sum.h":
         BF16 "BCAST_BF16"
         F32 "BCAST_F32"
         F64 "BCAST_F64"
+        BOOL "BCAST_BOOL"
+        INT8 "BCAST_INT8"
+        UINT8 "BCAST_UINT8"
+        FLOAT16 "BCAST_FLOAT16"
+        BFLOAT16 "BCAST_BFLOAT16"
+        FLOAT32 "BCAST_FLOAT32"
+        FLOAT64 "BCAST_FLOAT64"
 
     ctypedef struct Sums "bcast_sums":
         void (*add_rows)(
@@ -21,23 +28,18 @@ cdef extern from "_sum.h":
             void *high, void *low, const void *high_2, const void *low_2, Py_ssize_t n
         ) noexcept nogil
 
-    const Sums *sums_of "bcast_sums_of"(const char *leaf)
+    ctypedef void (*Store "bcast_store")(
+        char *to, Py_ssize_t step, const void *sums, Py_ssize_t n
+    ) noexcept nogil
+
+    ctypedef struct SumLeaf "bcast_sum_leaf":
+        Sums *sums
+        Store *store
+        Store *store_wide
+        int (*merge)(double *high, const double *low, Py_ssize_t n) noexcept nogil
 
 cdef extern from "_term.h":
-    enum:
-        BOOL "BCAST_BOOL"
-        INT8 "BCAST_INT8"
-        UINT8 "BCAST_UINT8"
-        FLOAT16 "BCAST_FLOAT16"
-        BFLOAT16 "BCAST_BFLOAT16"
-        FLOAT32 "BCAST_FLOAT32"
-        FLOAT64 "BCAST_FLOAT64"
-
     ctypedef void (*Pack "bcast_pack")(void *to, const char *x, Py_ssize_t step, Py_ssize_t n) noexcept nogil
-    ctypedef void (*Store "bcast_store")(char *to, const void *sum) noexcept nogil
-    Pack pack_widened "bcast_pack_widened"(int term, int kind, int swapped) nogil
-    Pack pack_same "bcast_pack_same"(int size, int swapped) nogil
-    Store store_of "bcast_store_of"(int kind, int result) nogil
 
 cdef enum:
     MAX_AXES = 65       # 64, and the two parts of complex numbers
@@ -52,6 +54,7 @@ cdef struct Terms:          # how they are read, summed and written
     Sums sums
     Pack pack               # NULL where the leaves read grad itself
     Store store
+    int (*merge)(double *high, const double *low, Py_ssize_t n) noexcept nogil
     int size                # of a term as the leaves read it,
     int sum_size            # and of an accumulator
     bint paired

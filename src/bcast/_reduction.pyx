@@ -350,28 +350,25 @@ cdef Py_ssize_t _fold(const Reduction *plan, const Place *place, char *high, cha
     return before
 
 
-cdef void _put(const Reduction *plan, const Place *place, const char *high, const char *low) noexcept nogil:
-    """Write a tile's sums, walking the kept axes of its block."""
+cdef void _put(const Reduction *plan, const Place *place, char *high, const char *low) noexcept nogil:
+    """Write a tile's sums, along the kept axes of its block."""
     cdef Py_ssize_t[MAX_AXES] at
+    cdef Py_ssize_t n = 1
     cdef const char *x = place.x
     cdef char *out = place.out
-    cdef double total
-    cdef int i
-    for i in range(plan.blocks):
+    cdef int last = plan.blocks - 1, i
+    while last > 0 and not plan.block[last].kept:
+        last -= 1
+    n = _length(plan, place, last)
+    for i in range(last):
         at[i] = 0
     while True:
-        if plan.terms.paired:
-            total = (<const double *> high)[0]
-            if isfinite(total):
-                total += (<const double *> low)[0]
-            if not isfinite(total):
-                total = _sum_again(plan, x)
-            plan.terms.store(out, &total)
-        else:
-            plan.terms.store(out, high)
-        high += plan.terms.sum_size
-        low += plan.terms.sum_size
-        i = plan.blocks - 1
+        if plan.terms.paired and plan.terms.merge(<double *> high, <const double *> low, n):
+            _sum_special(plan, x, plan.block[last].step, <double *> high, n)
+        plan.terms.store(out, plan.block[last].out_step, high, n)
+        high += n * plan.terms.sum_size
+        low += n * plan.terms.sum_size
+        i = last - 1
         while i >= 0:
             if plan.block[i].kept:
                 at[i] += 1
@@ -385,6 +382,16 @@ cdef void _put(const Reduction *plan, const Place *place, const char *high, cons
             i -= 1
         if i < 0:
             return
+
+
+cdef void _sum_special(
+    const Reduction *plan, const char *x, Py_ssize_t step, double *sums, Py_ssize_t n,
+) noexcept nogil:
+    """Sum again what is infinite or no number, perhaps only on its way."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not isfinite(sums[i]):
+            sums[i] = _sum_again(plan, x + i * step)
 
 
 cdef double _sum_again(const Reduction *plan, const char *x) noexcept nogil:

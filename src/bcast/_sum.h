@@ -13,6 +13,12 @@
 
 enum { BCAST_U8, BCAST_U16, BCAST_U32, BCAST_U64, BCAST_F16, BCAST_BF16, BCAST_F32, BCAST_F64, BCAST_KINDS };
 
+/* What a term or a result is, in memory. */
+enum {
+    BCAST_BOOL, BCAST_INT8, BCAST_INT16, BCAST_INT32, BCAST_INT64, BCAST_UINT8, BCAST_UINT16, BCAST_UINT32, BCAST_UINT64,
+    BCAST_FLOAT16, BCAST_BFLOAT16, BCAST_FLOAT32, BCAST_FLOAT64, BCAST_TERMS
+};
+
 typedef struct {
     void (*add_rows)(
         void *high, void *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t row_step,
@@ -20,6 +26,17 @@ typedef struct {
     void (*add_runs)(void *high, void *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, int add);
     void (*add_accumulators)(void *high, void *low, const void *high_2, const void *low_2, ptrdiff_t n);
 } bcast_sums;
+
+/* Write `n` sums, as results of some kind, to `to`, to + step, ...; of integers their low bytes. */
+typedef void (*bcast_store)(char *to, ptrdiff_t step, const void *sums, ptrdiff_t n);
+
+/* The leaves of one instruction set. */
+typedef struct {
+    bcast_sums sums[BCAST_KINDS];
+    bcast_store store[BCAST_TERMS];         /* of sums as wide as the result, or of float64; by results */
+    bcast_store store_wide[BCAST_TERMS];    /* of 64-bit integers */
+    int (*merge)(double *high, const double *low, ptrdiff_t n);
+} bcast_sum_leaf;
 
 #define BCAST_JOINED(a, b) bcast_##a##_##b
 #define BCAST_JOIN(a, b) BCAST_JOINED(a, b)
@@ -95,6 +112,29 @@ static inline double bcast_bf16_load_one(const char *at) { return bcast_bf16_of(
 static inline double bcast_f32_load_one(const char *at) { return bcast_f32_of(bcast_u32_load_one(at)); }
 static inline double bcast_f64_load_one(const char *at) { return bcast_f64_of(bcast_u64_load_one(at)); }
 
+/* A double rounded once to a float of 16 bits, so many of which are its fraction; ties to even. */
+static inline uint16_t bcast_narrowed(double value, int fraction)
+{
+    const int bias = (1 << (14 - fraction)) - 1, shift = 52 - fraction;
+    const uint16_t infinity = (uint16_t) ((2 * bias + 1) << fraction);
+    uint64_t bits;
+    memcpy(&bits, &value, 8);
+    const uint16_t sign = (uint16_t) (bits >> 48 & 0x8000);
+    const int exponent = (int) (bits >> 52 & 0x7ff) - 1023;
+    bits &= (uint64_t) -1 >> 1;
+    if (value != value) return sign | infinity | (uint16_t) (1 << (fraction - 1));
+    if (exponent > bias) return sign | infinity;
+    if (exponent < 1 - bias) {      /* subnormal: in multiples of the least, to which an addition rounds it */
+        double size;
+        memcpy(&size, &bits, 8);
+        size = size * (fraction == 10 ? 0x1p24 : 0x1p133) + 0x1p52;
+        memcpy(&bits, &size, 8);
+        return sign | (uint16_t) bits;
+    }
+    bits = (bits + (((uint64_t) 1 << (shift - 1)) - 1) + (bits >> shift & 1)) >> shift;
+    return sign | (uint16_t) (bits - ((uint64_t) (1023 - bias) << fraction));
+}
+
 #define ISA plain
 #define TARGET
 #include "_sum_kinds.h"
@@ -108,15 +148,15 @@ static inline double bcast_f64_load_one(const char *at) { return bcast_f64_of(bc
 #include "_sum_kinds.h"
 #endif
 
-/* The leaves of one instruction set, by kinds; NULL where this machine lacks it. */
-static const bcast_sums *bcast_sums_of(const char *leaf)
+/* The leaves of one instruction set; NULL where this machine lacks it. */
+static const bcast_sum_leaf *bcast_sum_leaf_of(const char *name)
 {
 #ifdef BCAST_F16C
     unsigned a, b, c = 0, d;
-    if (!strcmp(leaf, "avx2") && __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C))
-        return bcast_sums_avx2;
+    if (!strcmp(name, "avx2") && __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C))
+        return &bcast_leaf_avx2;
 #endif
-    return strcmp(leaf, "plain") ? NULL : bcast_sums_plain;
+    return strcmp(name, "plain") ? NULL : &bcast_leaf_plain;
 }
 
 #endif

@@ -80,12 +80,72 @@ BCAST_PART(f16, BCAST_CONVERT(BCAST_AT(bcast_f32x4, sum, i), bcast_f16_part))
 #include "_sum_leaf.h"
 #undef QUADS
 
+/* Sums of type Sum written as results; side by side mostly, where compilers make vectors of it. */
+#define BCAST_STORE(name, Sum, Result, value)                                                           \
+TARGET static void BCAST_JOIN_3(store, name, ISA)(char *to, ptrdiff_t step, const void *sums, ptrdiff_t n)      \
+{                                                                                                       \
+    const Sum *from = sums;                                                                             \
+    ptrdiff_t i = 0;                                                                                    \
+    if (step == sizeof(Result)) {                                                                       \
+        BCAST_STORE_VECTORS                                                                             \
+        for (; i < n; i++) { const Sum sum = from[i]; BCAST_AT(Result, to, i) = (Result) (value); }     \
+    }                                                                                                   \
+    for (; i < n; i++) { const Sum sum = from[i]; BCAST_AT(Result, to + i * step, 0) = (Result) (value); }      \
+}
+#define BCAST_STORE_VECTORS
+BCAST_STORE(u8, uint8_t, uint8_t, sum)
+BCAST_STORE(u16, uint16_t, uint16_t, sum)
+BCAST_STORE(u32, uint32_t, uint32_t, sum)
+BCAST_STORE(u64, uint64_t, uint64_t, sum)
+BCAST_STORE(wide_u8, uint64_t, uint8_t, sum)
+BCAST_STORE(wide_u16, uint64_t, uint16_t, sum)
+BCAST_STORE(wide_u32, uint64_t, uint32_t, sum)
+BCAST_STORE(bf16, double, uint16_t, bcast_narrowed(sum, 7))
+BCAST_STORE(f32, double, float, sum)
+BCAST_STORE(f64, double, double, sum)
+#ifdef BCAST_F16C   /* by way of float32: a second rounding, one part in 8192 as large as the first */
+#undef BCAST_STORE_VECTORS
+#define BCAST_STORE_VECTORS                                                                             \
+    for (; i + 4 <= n; i += 4) _mm_storel_epi64((__m128i *) (to + 2 * i),                               \
+        _mm_cvtps_ph(_mm256_cvtpd_ps(_mm256_loadu_pd(from + i)), _MM_FROUND_TO_NEAREST_INT));
+#endif
+BCAST_STORE(f16, double, uint16_t, bcast_narrowed(sum, 10))
+#undef BCAST_STORE_VECTORS
+#undef BCAST_STORE
+
+/* high[i] += low[i]; tells whether one of the sums is infinite or no number. */
+TARGET static int BCAST_JOIN(merge, ISA)(double *high, const double *low, ptrdiff_t n)
+{
+    uint64_t special = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint64_t bits;
+        high[i] += low[i];
+        memcpy(&bits, &high[i], 8);
+        special |= (bits & 0x7fffffffffffffff) + 0x0010000000000000;    /* sets the sign of those alone */
+    }
+    return special >> 63 != 0;
+}
+
 #define BCAST_SUMS(kind) \
     {BCAST_JOIN_3(add_rows, kind, ISA), BCAST_JOIN_3(add_runs, kind, ISA), BCAST_JOIN_3(add_accumulators, kind, ISA)}
-static const bcast_sums BCAST_JOIN(sums, ISA)[BCAST_KINDS] = {
-    BCAST_SUMS(u8), BCAST_SUMS(u16), BCAST_SUMS(u32), BCAST_SUMS(u64),
-    BCAST_SUMS(f16), BCAST_SUMS(bf16), BCAST_SUMS(f32), BCAST_SUMS(f64),
+#define BCAST_STORES(kind) BCAST_JOIN_3(store, kind, ISA)
+static const bcast_sum_leaf BCAST_JOIN(leaf, ISA) = {
+    {
+        BCAST_SUMS(u8), BCAST_SUMS(u16), BCAST_SUMS(u32), BCAST_SUMS(u64),
+        BCAST_SUMS(f16), BCAST_SUMS(bf16), BCAST_SUMS(f32), BCAST_SUMS(f64),
+    },
+    {
+        NULL, BCAST_STORES(u8), BCAST_STORES(u16), BCAST_STORES(u32), BCAST_STORES(u64),
+        BCAST_STORES(u8), BCAST_STORES(u16), BCAST_STORES(u32), BCAST_STORES(u64),
+        BCAST_STORES(f16), BCAST_STORES(bf16), BCAST_STORES(f32), BCAST_STORES(f64),
+    },
+    {
+        NULL, BCAST_STORES(wide_u8), BCAST_STORES(wide_u16), BCAST_STORES(wide_u32), BCAST_STORES(u64),
+        BCAST_STORES(wide_u8), BCAST_STORES(wide_u16), BCAST_STORES(wide_u32), BCAST_STORES(u64),
+    },
+    BCAST_JOIN(merge, ISA),
 };
 #undef BCAST_SUMS
+#undef BCAST_STORES
 #undef ISA
 #undef TARGET

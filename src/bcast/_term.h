@@ -1,21 +1,12 @@
-/* Terms and results, one by one: terms of any layout packed for the leaves, accumulators rounded to results. */
+/* Terms of any layout, byte order and dtype, packed for the leaves. */
 
 #ifndef BCAST_TERM_H
 #define BCAST_TERM_H
 
 #include "_sum.h"
 
-/* What a term is, in memory. */
-enum {
-    BCAST_BOOL, BCAST_INT8, BCAST_INT16, BCAST_INT32, BCAST_INT64, BCAST_UINT8, BCAST_UINT16, BCAST_UINT32, BCAST_UINT64,
-    BCAST_FLOAT16, BCAST_BFLOAT16, BCAST_FLOAT32, BCAST_FLOAT64, BCAST_TERMS
-};
-
 /* Write the `n` terms at x, x + step, ... one after the other. */
 typedef void (*bcast_pack)(void *to, const char *x, ptrdiff_t step, ptrdiff_t n);
-
-/* Write a sum as a result; of integers the low bytes. */
-typedef void (*bcast_store)(char *to, const void *sum);
 
 static inline uint8_t bcast_swapped_1(uint8_t x) { return x; }
 static inline uint16_t bcast_swapped_2(uint16_t x) { return (uint16_t) (x << 8 | x >> 8); }
@@ -92,67 +83,6 @@ static bcast_pack bcast_pack_same(int size, int swapped)
     case 2: return swapped ? bcast_pack_swapped_2 : bcast_pack_same_2;
     case 4: return swapped ? bcast_pack_swapped_4 : bcast_pack_same_4;
     default: return swapped ? bcast_pack_swapped_8 : bcast_pack_same_8;
-    }
-}
-
-/* A double rounded once to a float of 16 bits, so many of which are its fraction; ties to even. */
-static inline uint16_t bcast_narrowed(double value, int fraction)
-{
-    const int bias = (1 << (14 - fraction)) - 1, shift = 52 - fraction;
-    const uint16_t infinity = (uint16_t) ((2 * bias + 1) << fraction);
-    uint64_t bits;
-    memcpy(&bits, &value, 8);
-    const uint16_t sign = (uint16_t) (bits >> 48 & 0x8000);
-    const int exponent = (int) (bits >> 52 & 0x7ff) - 1023;
-    bits &= (uint64_t) -1 >> 1;
-    if (value != value) return sign | infinity | (uint16_t) (1 << (fraction - 1));
-    if (exponent > bias) return sign | infinity;
-    if (exponent < 1 - bias) {      /* subnormal: in multiples of the least, to which an addition rounds it */
-        double size;
-        memcpy(&size, &bits, 8);
-        size = size * (fraction == 10 ? 0x1p24 : 0x1p133) + 0x1p52;
-        memcpy(&bits, &size, 8);
-        return sign | (uint16_t) bits;
-    }
-    bits = (bits + (((uint64_t) 1 << (shift - 1)) - 1) + (bits >> shift & 1)) >> shift;
-    return sign | (uint16_t) (bits - ((uint64_t) (1023 - bias) << fraction));
-}
-
-#define BCAST_STORE(name, Sum, Result, value)                                               \
-static void bcast_store_##name(char *to, const void *at)                                    \
-{                                                                                           \
-    Sum sum;                                                                                \
-    memcpy(&sum, at, sizeof sum);                                                           \
-    const Result result = (Result) (value);                                                 \
-    memcpy(to, &result, sizeof result);                                                     \
-}
-BCAST_STORE(u8_u8, uint8_t, uint8_t, sum)
-BCAST_STORE(u16_u16, uint16_t, uint16_t, sum)
-BCAST_STORE(u32_u32, uint32_t, uint32_t, sum)
-BCAST_STORE(u64_u8, uint64_t, uint8_t, sum)
-BCAST_STORE(u64_u16, uint64_t, uint16_t, sum)
-BCAST_STORE(u64_u32, uint64_t, uint32_t, sum)
-BCAST_STORE(u64_u64, uint64_t, uint64_t, sum)
-BCAST_STORE(f16, double, uint16_t, bcast_narrowed(sum, 10))
-BCAST_STORE(bf16, double, uint16_t, bcast_narrowed(sum, 7))
-BCAST_STORE(f32, double, float, sum)
-BCAST_STORE(f64, double, double, sum)
-
-/* How a sum of some kind becomes a result that is such a term in memory. */
-static bcast_store bcast_store_of(int kind, int result)
-{
-    static const bcast_store wide[] = {bcast_store_u64_u8, bcast_store_u64_u16, bcast_store_u64_u32, bcast_store_u64_u64};
-    switch (result) {
-    case BCAST_FLOAT16: return bcast_store_f16;
-    case BCAST_BFLOAT16: return bcast_store_bf16;
-    case BCAST_FLOAT32: return bcast_store_f32;
-    case BCAST_FLOAT64: return bcast_store_f64;
-    }
-    switch (kind) {
-    case BCAST_U8: return bcast_store_u8_u8;
-    case BCAST_U16: return bcast_store_u16_u16;
-    case BCAST_U32: return bcast_store_u32_u32;
-    default: return wide[(result - BCAST_INT8) & 3];    /* the four widths, signed and then unsigned */
     }
 }
 

@@ -23,7 +23,7 @@ from bcast._reduction cimport (
 )
 from bcast._threads cimport clock, free_threads, note_wait
 
-cdef extern from "_sum.h":
+cdef extern from "_sum_leaves.h":
     const SumLeaf *leaf_of "bcast_sum_leaf_of"(const char *name)
 
 cdef extern from "_term.h":

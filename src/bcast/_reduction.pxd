@@ -28,6 +28,7 @@ cdef extern from "_sum.h":
             void *high, void *low, const void *high_2, const void *low_2, Py_ssize_t n
         ) noexcept nogil
 
+    ctypedef void (*Pack "bcast_pack")(void *to, const char *x, Py_ssize_t step, Py_ssize_t n) noexcept nogil
     ctypedef void (*Store "bcast_store")(
         char *to, Py_ssize_t step, const void *sums, Py_ssize_t n
     ) noexcept nogil
@@ -37,9 +38,6 @@ cdef extern from "_sum.h":
         Store *store
         Store *store_wide
         int (*merge)(double *high, const double *low, Py_ssize_t n) noexcept nogil
-
-cdef extern from "_term.h":
-    ctypedef void (*Pack "bcast_pack")(void *to, const char *x, Py_ssize_t step, Py_ssize_t n) noexcept nogil
 
 cdef enum:
     MAX_AXES = 65       # 64, and the two parts of complex numbers

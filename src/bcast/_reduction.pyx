@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""From axes to sums: a plan of what the leaves of `_sum.h` add up, and the walk that follows it.
+"""From axes to sums: a plan of what the leaves of `_sum_leaves.h` add up, and the walk that follows it.
 
 An array is walked in the order of its memory, whichever of its axes are summed. The leaf takes the innermost ones: it
 adds rows of kept items onto a block of accumulators, or sums runs of adjacent terms. Where the innermost axes are short,

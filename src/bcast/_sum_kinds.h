@@ -1,4 +1,4 @@
-/* The leaves of one instruction set, ISA, for all kinds: `_sum.h` includes this file for each. */
+/* The leaves of one instruction set, ISA, for all kinds: `_sum_leaves.h` includes this file for each. */
 
 /* LANES terms as a Work; and those of them that a mask leaves. */
 #define BCAST_LOAD(kind, Terms, loaded)                                                                 \

@@ -3,10 +3,7 @@
 #ifndef BCAST_TERM_H
 #define BCAST_TERM_H
 
-#include "_sum.h"
-
-/* Write the `n` terms at x, x + step, ... one after the other. */
-typedef void (*bcast_pack)(void *to, const char *x, ptrdiff_t step, ptrdiff_t n);
+#include "_sum_leaves.h"
 
 static inline uint8_t bcast_swapped_1(uint8_t x) { return x; }
 static inline uint16_t bcast_swapped_2(uint16_t x) { return (uint16_t) (x << 8 | x >> 8); }

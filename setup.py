@@ -86,6 +86,7 @@ SOURCES = [
     "_pages.pyx",
     "_memory.pyx",
     "_ops.py",
+    "_unbroadcast.py",
     "_numpy.py",
 ]
 

@@ -4,6 +4,7 @@ from bcast._numpy import broadcast_arrays, broadcast_shapes, broadcast_to
 from bcast._ops import broadcast, broadcast_like, infer_shape
 from bcast._pages import set_idle_limit
 from bcast._threads import get_num_threads, set_num_threads
+from bcast._unbroadcast import unbroadcast
 
 __version__ = "0.1.0"
 
@@ -17,4 +18,5 @@ __all__ = [
     "infer_shape",
     "set_idle_limit",
     "set_num_threads",
+    "unbroadcast",
 ]

@@ -10,8 +10,9 @@ cdef class Alignment:
     cdef readonly tuple source
 
 
-cpdef Alignment align(
-    tuple data_shape, target_shape, axes_mapping=*, mode=*, axis=*, broadcast_axes=*, str name=*, bint all_if_empty=*,
+cpdef Alignment align(tuple data_shape, target_shape, axes_mapping=*, mode=*, axis=*, broadcast_axes=*, str name=*)
+cpdef Alignment align_shapes(
+    tuple data, tuple target, axes_mapping, mode, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
 )
 cpdef Alignment right_aligned(tuple data, tuple target, str name)
 cdef Alignment _none(tuple data, tuple target, str name)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.exceptions import AxisError
 from numpy.ma import MaskedArray
 
-__all__ = ["Alignment", "align", "merge", "right_aligned", "shape_argument"]
+__all__ = ["Alignment", "align", "align_shapes", "merge", "right_aligned", "shape_argument"]
 
 Shape = tuple[int, ...]
 
@@ -61,7 +61,6 @@ def align(
     axis: Any = -1,
     broadcast_axes: Any = None,
     name: str = "target_shape",
-    all_if_empty: bool = False,
 ) -> Alignment:
     """Find the alignment of data of shape `data_shape` under `mode`.
 
@@ -73,8 +72,41 @@ def align(
         The user's arguments, unchecked; `bcast.broadcast` describes them.
     name : str
         What the user calls `target_shape`, for the messages.
+
+    Raises
+    ------
+    ValueError, TypeError, numpy.exceptions.AxisError
+        As `bcast.broadcast`.
+    """
+    target = shape_argument(name, target_shape)
+    return align_shapes(data_shape, target, axes_mapping, mode, axis, broadcast_axes, name, False, True)
+
+
+def align_shapes(
+    data: Shape,
+    target: Shape,
+    axes_mapping: Any,
+    mode: Any,
+    axis: Any,
+    broadcast_axes: Any,
+    name: str,
+    all_if_empty: bool,
+    two_way: bool,
+) -> Alignment:
+    """Find the alignment of data of one valid shape to another.
+
+    Parameters
+    ----------
+    data, target : tuple of int
+        Valid shapes.
+    axes_mapping, mode, axis, broadcast_axes
+        The user's arguments, unchecked.
+    name : str
+        What the user calls `target`, or the array whose shape it is, for the messages.
     all_if_empty : bool
         Whether empty `broadcast_axes` stand for all axes, as in nGraph's BroadcastLike.
+    two_way : bool
+        Whether mode 'bidirectional' may stretch `target`, too; not so where it is the output's shape.
 
     Raises
     ------
@@ -82,22 +114,21 @@ def align(
         As `bcast.broadcast`.
     """
     mode = _mode(mode)
-    target = shape_argument(name, target_shape)
     if (type(axis) is not int or axis != -1) and mode is not PDPD:
         _expect_default_axis(axis, mode)
     if (axes_mapping is not None or broadcast_axes is not None) and mode is not EXPLICIT:
         _refuse_axes(axes_mapping, broadcast_axes, mode)
     if mode is NUMPY:
-        return right_aligned(data_shape, target, name)
+        return right_aligned(data, target, name)
     if mode is EXPLICIT:
         if broadcast_axes is None:
-            return _explicit(data_shape, target, axes_mapping, name)
-        return _added_axes(data_shape, target, axes_mapping, broadcast_axes, name, all_if_empty)
+            return _explicit(data, target, axes_mapping, name)
+        return _added_axes(data, target, axes_mapping, broadcast_axes, name, all_if_empty)
     if mode is BIDIRECTIONAL:
-        return right_aligned(data_shape, merge((data_shape, target), name), name)
+        return right_aligned(data, merge((data, target), name) if two_way else target, name)
     if mode is PDPD:
-        return _pdpd(data_shape, target, _integer("axis", axis), name)
-    return _none(data_shape, target, name)
+        return _pdpd(data, target, _integer("axis", axis), name)
+    return _none(data, target, name)
 
 
 def right_aligned(data: Shape, target: Shape, name: str) -> Alignment:

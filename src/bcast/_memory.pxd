@@ -1,4 +1,5 @@
-from numpy cimport ndarray
+from numpy cimport dtype as Dtype, ndarray
 
-cpdef result_array(out, ndarray like, tuple shape, str name)
+cpdef result_array(out, ndarray like, tuple shape, str name, Dtype dtype=*, str owner=*)
 cpdef tuple shape_of(ndarray array)
+cpdef int type_of(ndarray array)

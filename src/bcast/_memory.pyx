@@ -28,7 +28,7 @@ cdef object masked = MaskedArray
 cdef Py_ssize_t MAX_BYTES = sys.maxsize
 
 
-cpdef result_array(out, cnp.ndarray like, tuple shape, str name):
+cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=None, str owner="data"):
     """Return the array that a result goes to: a new one, or `out` if that is fit for it.
 
     Parameters
@@ -36,11 +36,15 @@ cpdef result_array(out, cnp.ndarray like, tuple shape, str name):
     out : ndarray or None
         The user's array, unchecked.
     like : ndarray
-        An array of the dtype wanted.
+        An array of the dtype wanted, if `dtype` does not say it.
     shape : tuple of int
         At most 64 lengths of 0 or more.
     name : str
         What the user calls the shape, for the message.
+    dtype : dtype, optional
+        The dtype wanted, where the user named it.
+    owner : str, optional
+        What the user calls `like`, for the message.
 
     Returns
     -------
@@ -57,19 +61,21 @@ cpdef result_array(out, cnp.ndarray like, tuple shape, str name):
         If there is no memory for a new array.
     """
     if out is None:
-        return _new_array(like, shape, name)
-    _check_out(out, like, shape)
+        return _new_array(<cnp.dtype> cnp.PyArray_DESCR(like) if dtype is None else dtype, shape, name)
+    if dtype is None:
+        _check_out(out, <cnp.dtype> cnp.PyArray_DESCR(like), shape, owner)
+    else:
+        _check_out(out, dtype, shape, None)
     return out
 
 
 @cython.cdivision(True)     # lengths of 0 are left out
-cdef _new_array(cnp.ndarray like, tuple shape, name):
+cdef _new_array(cnp.dtype dtype, tuple shape, name):
     cdef cnp.npy_intp[64] dims
     cdef Py_ssize_t bytes_left = MAX_BYTES
-    cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(like)
+    cdef Py_ssize_t itemsize = dtype.itemsize
     cdef size_t nbytes = itemsize       # it wraps around only where that is refused
     cdef int axis
-    cdef cnp.dtype dtype = <cnp.dtype> cnp.PyArray_DESCR(like)
     if itemsize == 0:
         return np.ndarray(shape, dtype)     # all else takes a string type of length 0 for one of length 1
     bytes_left //= itemsize
@@ -109,15 +115,16 @@ cdef _new_large_array(cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
     return _new_plain_array(dtype, ndim, dims)
 
 
-cdef int _check_out(out, cnp.ndarray like, tuple shape) except -1:
+cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
     if not isinstance(out, cnp.ndarray) or (type(out) is not cnp.ndarray and isinstance(out, masked)):
         raise TypeError(f"`out` expected an ndarray without a mask, got {type(out).__name__}")
     cdef cnp.ndarray array = out
     # Types with a length of their own may compare equal beyond it; the kernel counts on the item size.
-    if cnp.PyArray_DESCR(array) != cnp.PyArray_DESCR(like) and (
-        array.dtype != like.dtype or cnp.PyArray_ITEMSIZE(array) != cnp.PyArray_ITEMSIZE(like)
+    if cnp.PyArray_DESCR(array) != <cnp.PyArray_Descr *> dtype and (
+        array.dtype != dtype or cnp.PyArray_ITEMSIZE(array) != dtype.itemsize
     ):
-        raise TypeError(f"`out` expected data's dtype {like.dtype}, got {array.dtype}")
+        whose = "`dtype`" if owner is None else f"{owner}'s dtype"
+        raise TypeError(f"`out` expected {whose} {dtype}, got {array.dtype}")
     cdef int axis
     cdef bint fits = cnp.PyArray_NDIM(array) == len(shape)
     for axis in range(cnp.PyArray_NDIM(array) if fits else 0):
@@ -133,3 +140,8 @@ cdef int _check_out(out, cnp.ndarray like, tuple shape) except -1:
 cpdef tuple shape_of(cnp.ndarray array):
     """`array.shape`, without the look-up of an attribute."""
     return cnp.PyArray_IntTupleFromIntp(cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
+
+
+cpdef int type_of(cnp.ndarray array):
+    """`array.dtype.num`, without the look-ups."""
+    return cnp.PyArray_TYPE(array)

@@ -7,7 +7,7 @@ from numpy import ndarray
 from numpy.ma import MaskedArray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._alignment import Alignment, align, shape_argument
+from bcast._alignment import Alignment, align, align_shapes, shape_argument
 from bcast._kernel import replicate
 from bcast._memory import result_array, shape_of
 
@@ -81,6 +81,7 @@ def broadcast(
     --------
     broadcast_like : The same, to the shape of another array.
     infer_shape : The shape of the result alone.
+    unbroadcast : The adjoint: sum a gradient back to the data's shape.
     numpy.broadcast_to : A read-only view, without any copy.
 
     Notes
@@ -173,7 +174,7 @@ def broadcast_like(
     """
     array = as_array("data", data)
     shape = shape_of(like if isinstance(like, ndarray) else as_array("like", like))
-    alignment = align(shape_of(array), shape, axes_mapping, mode, axis, broadcast_axes, "like", True)
+    alignment = align_shapes(shape_of(array), shape, axes_mapping, mode, axis, broadcast_axes, "like", True, True)
     return materialise(array, alignment, out, "like")
 
 

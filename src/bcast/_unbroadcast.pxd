@@ -1,0 +1,12 @@
+# The C types of _unbroadcast.py, which reads as plain Python without them.
+cimport cython
+from numpy cimport dtype as Dtype, ndarray
+
+from bcast._alignment cimport align_shapes, shape_argument
+from bcast._memory cimport result_array, shape_of, type_of
+from bcast._ops cimport as_array
+
+
+@cython.locals(number=int, own=Dtype, wanted=Dtype)
+cdef Dtype _wanted_dtype(ndarray grad, dtype)
+cdef bint _adds(Dtype dtype)

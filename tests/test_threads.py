@@ -1,5 +1,6 @@
 """How many threads a call uses: the rules one by one, in processes of their own where the process is what matters."""
 
+import math
 import os
 import shutil
 import subprocess
@@ -291,9 +292,9 @@ def large(draw):
     """A shape of 256 KiB to 4 MiB in items of one to 16 bytes, and which of its axes are repeated."""
     itemsize = draw(st.sampled_from([1, 2, 3, 4, 8, 16]))
     lengths = draw(st.lists(st.one_of(st.integers(1, 9), st.integers(10, 3000)), min_size=1, max_size=6))
-    while np.prod(lengths) * itemsize > 2**22:
+    while math.prod(lengths) * itemsize > 2**22:
         lengths.remove(max(lengths))
-    total = int(np.prod(lengths)) * itemsize
+    total = math.prod(lengths) * itemsize
     lengths.insert(draw(st.integers(0, len(lengths))), draw(st.integers(2**18 // total + 1, 2**22 // total + 1)))
     repeated = draw(st.lists(st.booleans(), min_size=len(lengths), max_size=len(lengths)))
     return itemsize, tuple(lengths), repeated
@@ -304,7 +305,7 @@ def large(draw):
 def test_results_are_the_same_on_any_number_of_threads(case):
     itemsize, shape, repeated = case
     source = [1 if again else length for length, again in zip(shape, repeated, strict=True)]
-    size = int(np.prod(source)) * itemsize
+    size = math.prod(source) * itemsize
     data = (np.arange(size) * 37 % 251).astype(np.uint8).view(np.dtype((np.void, itemsize))).reshape(source)
     expected = np.broadcast_to(data, shape)
 

@@ -128,7 +128,7 @@ def _wanted_dtype(grad: NDArray[Any], dtype: Any) -> np.dtype[Any] | None:
             raise TypeError("`grad` expected a numeric dtype, got bool; give `dtype` to count in")
         return None
     try:
-        wanted = np.dtype(dtype)
+        wanted: np.dtype[Any] = np.dtype(dtype)
     except TypeError as error:
         raise TypeError(f"`dtype` expected a dtype or what stands for one, got {dtype!r}") from error
     if not _adds(wanted):

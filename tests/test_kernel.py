@@ -12,7 +12,7 @@ import pytest
 from _ways import THREADS, WAYS, written
 
 import bcast
-from bcast import _plan
+from bcast import _kernel, _plan
 from bcast._alignment import Alignment
 from bcast._kernel import replicate
 from bcast._threads import OPENMP
@@ -76,6 +76,12 @@ def test_the_ways_of_these_tests_leave_nothing_behind():
         with written(leaf, regime):
             assert bcast.get_num_threads() == (THREADS if OPENMP and "threads" in regime else threads)
         assert bcast.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("limits", [{"share": 0}, {"streamed": -1}])
+def test_limits_that_make_no_sense_are_refused(limits):
+    with pytest.raises(ValueError, match="at least 1"):
+        _kernel.set_limits(**limits)
 
 
 def test_as_many_alternating_axes_as_an_array_has():

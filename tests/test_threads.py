@@ -401,3 +401,17 @@ note_wait(1e-4, 1000.0)
 print(free_threads(), get_num_threads())
 """
     assert run(script, OMP_NUM_THREADS="2")[0] == ["2", "2", "True", "True", "True", "1", "2"]
+
+
+@needs_openmp
+def test_threads_are_woken_for_large_outputs_or_for_many():
+    script = """
+import time
+from bcast._threads import free_threads
+print(free_threads(False), free_threads(False), free_threads(True))
+time.sleep(0.1)
+print(free_threads(False))
+time.sleep(0.1)
+print(free_threads())
+"""
+    assert run(script, OMP_NUM_THREADS="2")[0] == ["1", "2", "2", "1", "2"]

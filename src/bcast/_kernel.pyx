@@ -29,13 +29,14 @@ cdef extern from "_stream.h":
 cnp.import_array()
 
 cdef enum:
-    SMALL = 524288      # bytes; below, views and giving the GIL away and back show (benchmarks/bench_gil.py)
+    WAKING = 16         # shares; below, waking threads that sleep costs more than it saves
+    SMALL = 524288      # bytes of a share; below, views and giving the GIL away and back show (bench_gil.py)
 
-cdef Py_ssize_t SHARE = 256 << 10   # bytes; a thread that would write less costs more than it saves
+cdef Py_ssize_t SHARE = 128 << 10   # bytes; a thread that would write less costs more than it saves
 cdef Py_ssize_t STREAMED = 32 << 20     # bytes; below, some cache may hold the output for its reader
 
 
-def set_limits(share=256 << 10, streamed=32 << 20):
+def set_limits(share=128 << 10, streamed=32 << 20):
     """Set from how many bytes on threads share the work and outputs are streamed: for tests of small arrays.
 
     Parameters
@@ -44,8 +45,15 @@ def set_limits(share=256 << 10, streamed=32 << 20):
         What a thread writes at least.
     streamed : int, optional
         The smallest output that is streamed.
+
+    Raises
+    ------
+    ValueError
+        If one of them is less than 1.
     """
     global SHARE, STREAMED
+    if share < 1 or streamed < 1:
+        raise ValueError(f"`share`, `streamed` expected bytes, at least 1, got {share}, {streamed}")
     SHARE, STREAMED = share, streamed
 
 
@@ -105,11 +113,16 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
     cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
     if _overlap(data, out):
         data = _plain(data).copy()
+    cdef int threads = 1
     make_plan(&plan, shape, source, data, out)
-    if size < SMALL and size < SHARE and size < STREAMED:
-        put_blocks(&plan, 0, plan.pairs[0].copied, <const uint8_t *> cnp.PyArray_DATA(data), begin, begin + size)
+    if size >= 2 * SHARE:
+        threads = <int> min(free_threads(size >= WAKING * SHARE), size // SHARE)
+    if size // threads >= SMALL or size >= STREAMED:
+        _put_large(&plan, _bytes(data), _bytes(out), threads)
+    elif threads > 1:
+        _put_shares(&plan, <const uint8_t *> cnp.PyArray_DATA(data), begin, size, NULL, threads)
     else:
-        _put_large(&plan, _bytes(data), _bytes(out), <int> max(1, min(free_threads(), size // SHARE)))
+        put_blocks(&plan, 0, plan.pairs[0].copied, <const uint8_t *> cnp.PyArray_DATA(data), begin, begin + size)
     return 0
 
 
@@ -157,30 +170,38 @@ cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
 @cython.boundscheck(False)      # index 0 of buffers that are not empty
 @cython.wraparound(False)
 cdef int _put_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads) except -1:
-    """Fill a large output on several threads; the views hold both buffers while the GIL is given away."""
+    """Fill a large output; the views hold both buffers while the GIL is given away."""
     cdef uint8_t *scratch = NULL
     cdef Py_ssize_t size = out.shape[0]
-    cdef double begun, done = 0
-    cdef int i
     if size >= STREAMED * min(threads, 2) and bcast_touched(&out[0], size):
         scratch = <uint8_t *> malloc(threads * SCRATCH)    # without it, there is no streaming
     with nogil:
-        if threads == 1:
-            _put_share(plan, 0, 1, &data[0], &out[0], size, scratch, &done)
-        else:
-            begun = clock()
-            for i in prange(threads, num_threads=threads, schedule="static"):
-                _put_share(plan, i, threads, &data[0], &out[0], size, scratch, &done)
-            note_wait(done - begun, clock() - done)
+        _put_shares(plan, &data[0], &out[0], size, scratch, threads)
         free(scratch)
     return 0
 
 
+cdef void _put_shares(
+    const Plan *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch, int threads,
+) noexcept nogil:
+    """Fill an output on several threads; the first one, which is the caller, notes how long it waits for the others."""
+    cdef double begun, done = 0
+    cdef int i
+    if threads == 1:
+        _put_share(plan, 0, 1, data, out, size, scratch)
+        return
+    begun = clock()
+    for i in prange(threads, num_threads=threads, schedule="static"):
+        _put_share(plan, i, threads, data, out, size, scratch)
+        if i == 0:
+            (&done)[0] = clock()
+    note_wait(done - begun, clock() - done)
+
+
 cdef void _put_share(
     const Plan *plan, int i, int threads, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch,
-    double *done,
 ) noexcept nogil:
-    """Write the share of thread `i`; the first one, which is the caller, notes when it is `done`."""
+    """Write the share of thread `i`."""
     cdef Py_ssize_t begin = _cut(i, threads, out, size)
     cdef Py_ssize_t end = _cut(i + 1, threads, out, size)
     if scratch != NULL:
@@ -188,8 +209,6 @@ cdef void _put_share(
     put_part(plan, 0, begin, end, data, out, out + end, scratch)
     if scratch != NULL:
         bcast_streamed()
-    if i == 0:
-        done[0] = clock()
 
 
 cdef inline Py_ssize_t _cut(int i, int threads, const uint8_t *out, Py_ssize_t size) noexcept nogil:

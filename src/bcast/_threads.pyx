@@ -39,6 +39,9 @@ cdef extern from *:
     static BCAST_THREAD_LOCAL double bcast_alone_until = 0;
     static BCAST_THREAD_LOCAL int bcast_times_late = 0;
 
+    /* When it last asked for them. */
+    static BCAST_THREAD_LOCAL double bcast_last_asked = -1e9;
+
     /* In a child OpenMP may wait for workers that only the parent has. Forks are seen by pthread_atfork, as there are
        programs that fork without telling Python. */
     static int bcast_forked = 0;
@@ -54,6 +57,7 @@ cdef extern from *:
     int own_limit "bcast_own_limit"
     double alone_until "bcast_alone_until"
     int times_late "bcast_times_late"
+    double last_asked "bcast_last_asked"
     bint forked "bcast_forked"
     int watch_forks "bcast_watch_forks"() nogil
     int omp_get_max_threads() nogil
@@ -69,6 +73,8 @@ cdef enum:
     FORKED_WITHOUT_EXEC = 0x40      # among the flags of a process, on Linux
 
 cdef double LATE = 5e-4     # seconds; shares are even, so that nobody waits so long for a thread that works
+
+cdef double AWAKE = 1e-3    # seconds; a thread that has had no work for several times as long is asleep
 
 cdef unsigned long main_thread
 cdef int main_limit
@@ -165,10 +171,22 @@ cdef int thread_count() noexcept nogil:
     return max(1, min(limit, omp_get_max_threads(), omp_get_thread_limit()))
 
 
-cpdef int free_threads() noexcept nogil:
-    """`thread_count`, but 1 for some time after the others have kept the caller waiting."""
+cpdef int free_threads(bint waking=True) noexcept nogil:
+    """`thread_count`, but 1 for some time after the others have kept the caller waiting.
+
+    For an output that is not worth `waking` them it is 1, too, unless the caller asked a moment ago: then they are
+    awake, or the calls come so often that it is worth it.
+    """
+    global last_asked
     cdef int count = thread_count()
-    return 1 if count > 1 and omp_get_wtime() < alone_until else count
+    cdef double now
+    cdef bint often
+    if count == 1:
+        return 1
+    now = omp_get_wtime()
+    often = now - last_asked < AWAKE
+    last_asked = now
+    return count if now >= alone_until and (waking or often) else 1
 
 
 cdef double clock() noexcept nogil:

@@ -120,7 +120,13 @@ def test_the_environment_chooses_a_leaf(leaf):
     assert done.stdout.split() == [leaf, "plain"]
 
 
-@pytest.mark.parametrize("name", ["", "avx", "AVX2", "plain "])
+def test_an_empty_choice_is_none():
+    done = run("from bcast import _plan; print(_plan.use_leaf('plain'))", BCAST_LEAF="")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [LEAVES[0]]
+
+
+@pytest.mark.parametrize("name", [" ", "avx", "AVX2", "plain "])
 def test_an_unknown_leaf_is_refused(name):
     message = f"`BCAST_LEAF` expected one of {', '.join(LEAVES)}, got {name!r}"
     done = run("import bcast", BCAST_LEAF=name)

@@ -52,7 +52,7 @@ def use_leaf(name):
     return before
 
 
-if "BCAST_LEAF" in os.environ:
+if os.environ.get("BCAST_LEAF"):
     use_leaf(os.environ["BCAST_LEAF"])
 
 

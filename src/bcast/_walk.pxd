@@ -4,7 +4,7 @@ from bcast._plan cimport Plan
 
 cdef enum:
     PIECE = 32768               # bytes; what is gathered in cache to be streamed past it
-    SCRATCH = 32768 + 64        # bytes; a piece, and the rubbish behind it
+    SCRATCH = PIECE + 64        # bytes; a piece, and the rubbish behind it
 
 cdef void put_blocks(
     const Plan *plan, int level, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,

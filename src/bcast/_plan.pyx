@@ -103,7 +103,6 @@ cdef void _add_program(Plan *plan) noexcept:
     cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, once)   # the rest is replicated
     cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(written // PAYS, <Py_ssize_t> STRETCH))
     cdef Py_ssize_t run = last.repeated * last.out_bytes
-    cdef Py_ssize_t times
     plan.leaf = chosen
     plan.filled = False
     plan.programmed = -1
@@ -123,9 +122,8 @@ cdef void _add_program(Plan *plan) noexcept:
         plan.programmed += 1
         pair += 1
     run = pair.repeated * pair.out_bytes
-    times = GROUP * _filling(vector, pair.out_bytes)
-    if run > limit or (run >= MANY * vector and times * pair.out_bytes <= limit):   # a part of a run
-        plan.stretch_times = _part(min(min(times, limit // pair.out_bytes), pair.repeated), pair.repeated)
+    if run > limit:     # a part of a run, which one loop writes
+        plan.stretch_times = _stretch(pair.out_bytes, pair.repeated, min(limit, <Py_ssize_t> GROUP * vector), vector)
     else:
         plan.stretch_blocks = _stretch(run, pair.copied, limit, vector)
         plan.stretch_times = pair.repeated
@@ -144,29 +142,12 @@ cdef void _fill_vectors(Plan *plan) noexcept:
         plan.program.index[b] = b & (size - 1)
 
 
-cdef Py_ssize_t _filling(int vector, Py_ssize_t size) noexcept:
-    """How many blocks of a size fill vectors without a rest."""
-    while vector > 1 and size % 2 == 0:
-        vector //= 2
-        size //= 2
-    return vector
-
-
-cdef Py_ssize_t _part(Py_ssize_t most, Py_ssize_t times) noexcept:
-    """A part of so many times, without a rest if that is nearly as good."""
-    cdef Py_ssize_t n
-    for n in range(most, most // 3, -1):
-        if times % n == 0:
-            return n
-    return most
-
-
-cdef Py_ssize_t _stretch(Py_ssize_t run, Py_ssize_t copied, Py_ssize_t limit, int vector) noexcept:
-    """How many runs make a stretch of few vectors that are nearly full."""
+cdef Py_ssize_t _stretch(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int vector) noexcept:
+    """How many runs or blocks of a size, of as many `times`, make a stretch of few vectors that are nearly full."""
     cdef Py_ssize_t n, vectors, cost, best = 1, least = 0
-    for n in range(1, max(1, min(copied, min(limit, <Py_ssize_t> MANY * vector) // run)) + 1):
-        vectors = (n * run + vector - 1) // vector
-        cost = (10000 if vectors <= GROUP else 12000) * vectors // (n * run)
+    for n in range(1, max(1, min(times, min(limit, <Py_ssize_t> MANY * vector) // size)) + 1):
+        vectors = (n * size + vector - 1) // vector
+        cost = (10000 if vectors <= GROUP else 12000) * vectors // (n * size)
         if n == 1 or cost <= least:
             least = cost
             best = n

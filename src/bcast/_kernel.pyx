@@ -173,7 +173,7 @@ cdef int _put_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int t
     """Fill a large output; the views hold both buffers while the GIL is given away."""
     cdef uint8_t *scratch = NULL
     cdef Py_ssize_t size = out.shape[0]
-    if size >= STREAMED * min(threads, 2) and bcast_touched(&out[0], size):
+    if size >= (STREAMED if threads == 1 else 3 * STREAMED) and bcast_touched(&out[0], size):
         scratch = <uint8_t *> malloc(threads * SCRATCH)    # without it, there is no streaming
     with nogil:
         _put_shares(plan, &data[0], &out[0], size, scratch, threads)

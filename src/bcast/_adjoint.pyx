@@ -346,15 +346,11 @@ cdef int _sum_large(Reduction *plan, cnp.ndarray grad, cnp.ndarray out, const ch
     to += <char *> &results[0] - out_extent.begin
     with nogil:
         if threads == 1:
-            _sum_share(plan, 0, units, x, to, scratch, partials)
+            _sum_share(plan, 0, 1, x, to, scratch, partials, &done)
         else:
             begun = clock()
             for i in prange(threads, num_threads=threads, schedule="static"):
-                _sum_share(
-                    plan, units * i // threads, units * (i + 1) // threads, x, to, scratch + i * room, partials,
-                )
-                if i == 0:
-                    done = clock()
+                _sum_share(plan, i, threads, x, to, scratch + i * room, partials, &done)
             note_wait(done - begun, clock() - done)
         if plan.segments > 1:
             for tile in range(plan.tiles):
@@ -365,8 +361,11 @@ cdef int _sum_large(Reduction *plan, cnp.ndarray grad, cnp.ndarray out, const ch
 
 
 cdef void _sum_share(
-    const Reduction *plan, Py_ssize_t begin, Py_ssize_t end, const char *x, char *to, char *scratch, char *partials,
+    const Reduction *plan, int i, int threads, const char *x, char *to, char *scratch, char *partials, double *done,
 ) noexcept nogil:
-    cdef Py_ssize_t unit
-    for unit in range(begin, end):
+    """Sum the share of thread `i`; the first one, which is the caller, notes when it is `done`."""
+    cdef Py_ssize_t units = plan.tiles * plan.segments, unit
+    for unit in range(units * i // threads, units * (i + 1) // threads):
         sum_unit(plan, unit, x, to, scratch, partials)
+    if i == 0:
+        done[0] = clock()

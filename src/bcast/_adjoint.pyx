@@ -1,8 +1,8 @@
 # cython: cdivision=True
 """`sum_onto`: the adjoint of `replicate`, which sums an array over the axes along which an alignment repeats.
 
-Here the dtypes of terms and results choose a kind of sum, axes are read from the arrays, the GIL is given away, and threads
-get their shares. `_reduction.pyx` plans the sum and walks it; what it does not do is left to NumPy.
+Here the dtypes of terms and results choose a kind of sum, axes are read from the arrays, the GIL is given away, and
+threads get their shares. `_reduction.pyx` plans the sum and walks it; what it does not do is left to NumPy.
 """
 
 cimport cython
@@ -34,7 +34,7 @@ cnp.import_array()
 
 cdef enum:
     SMALL = 524288      # bytes; below, views and giving the GIL away and back show
-    ROOM = 8192         # bytes of accumulators that fit the stack
+    ROOM = 8192         # bytes of scratch that the stack has room for
 
 cdef Py_ssize_t SHARED = 512 << 10      # bytes; a thread that would read less costs more than it saves
 
@@ -162,7 +162,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     if plan.terms.pack == NULL and n and axis[n - 1].step != plan.terms.size:
         plan.terms.pack = pack_same(plan.terms.size, False)
     plan_axes(&plan, axis, n)
-    if cnp.PyArray_NBYTES(grad) < min(<Py_ssize_t> SMALL, SHARED) and plan.scratch <= ROOM and plan.segments == 1:
+    if cnp.PyArray_NBYTES(grad) < min(<Py_ssize_t> SMALL, SHARED) and plan.segments == 1:
         _sum_small(&plan, x, to)
     else:
         _sum_large(&plan, grad, out, x, to)
@@ -242,7 +242,7 @@ cdef int _term_of(cnp.ndarray array) noexcept:
     if number == cnp.NPY_BOOL:
         return BOOL
     if cnp.PyTypeNum_ISINTEGER(number):
-        return (UINT8 if cnp.PyTypeNum_ISUNSIGNED(number) else INT8) + (0 if size == 1 else 1 if size == 2 else 2 if size == 4 else 3)
+        return (UINT8 if cnp.PyTypeNum_ISUNSIGNED(number) else INT8) + (size > 1) + (size > 2) + (size > 4)
     if number == cnp.NPY_FLOAT16:
         return FLOAT16
     if number == cnp.NPY_FLOAT or number == cnp.NPY_CFLOAT:
@@ -313,12 +313,20 @@ cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
     return <uintptr_t> a_begin < <uintptr_t> b_begin + b_size and <uintptr_t> b_begin < <uintptr_t> a_begin + a_size
 
 
-cdef void _sum_small(const Reduction *plan, const char *x, char *to) noexcept nogil:
-    """Sum what needs little room, on the stack."""
-    cdef char[ROOM] scratch
+cdef int _sum_small(const Reduction *plan, const char *x, char *to) except -1:
+    """Sum what takes less time than views and giving the GIL away."""
+    cdef char[ROOM] room
+    cdef char *scratch = room
     cdef Py_ssize_t unit
+    if plan.scratch > ROOM:
+        scratch = <char *> malloc(plan.scratch)
+        if scratch == NULL:
+            raise MemoryError
     for unit in range(plan.tiles):
         sum_unit(plan, unit, x, to, scratch, NULL)
+    if scratch != room:
+        free(scratch)
+    return 0
 
 
 @cython.boundscheck(False)      # index 0 of buffers that are not empty
@@ -329,7 +337,7 @@ cdef int _sum_large(Reduction *plan, cnp.ndarray grad, cnp.ndarray out, const ch
     cdef const uint8_t[::1] terms = grad_extent
     cdef uint8_t[::1] results = out_extent
     cdef Py_ssize_t units = plan.tiles * plan.segments
-    cdef int threads = <int> max(1, min(free_threads(), min(units, terms.shape[0] // SHARED)))
+    cdef int threads = <int> max(1, min(free_threads(), min(units, cnp.PyArray_NBYTES(grad) // SHARED)))
     cdef Py_ssize_t room = plan.scratch + 127 & ~63     # no two threads write one line
     cdef char *scratch = <char *> malloc(threads * room)
     cdef char *partials = NULL

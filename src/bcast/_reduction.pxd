@@ -67,7 +67,7 @@ cdef struct Reduction:
     Axis rows               # what it sums: rows, or the terms of a run
     Py_ssize_t within       # how many of the rows' positions lie side by side in a block
     int blocks
-    Axis[MAX_AXES] block    # of the accumulators: groups first, which follow each other by any step; the others are nested
+    Axis[MAX_AXES] block    # of the accumulators: first the groups, at any step from each other; the others are nested
     int split               # which of its first two axes is cut into chunks,
     Py_ssize_t chunk        # of what length,
     Py_ssize_t chunks       # and how many

@@ -2,11 +2,12 @@
 """From axes to sums: a plan of what the leaves of `_sum_leaves.h` add up, and the walk that follows it.
 
 An array is walked in the order of its memory, whichever of its axes are summed. The leaf takes the innermost ones: it
-adds rows of kept items onto a block of accumulators, or sums runs of adjacent terms. Where the innermost axes are short,
-some of the summed ones are kept in the block at first, so that rows are long, and folded when all else has been added.
+adds rows of kept items onto a block of accumulators, or sums runs of adjacent terms. Where the innermost axes are
+short, some of the summed ones are kept in the block at first, so that rows are long, and folded when all else has been
+added.
 
-The result is cut into tiles, and where these are few, a summed axis into segments whose sums are added in order: both by
-shape and strides alone, so that the bits of a result do not depend on how many threads share the work.
+The result is cut into tiles, and where these are few, a summed axis into segments whose sums are added in order: both
+by shape and strides alone, so that the bits of a result do not depend on how many threads share the work.
 """
 
 from libc.math cimport fabs, isfinite
@@ -96,7 +97,7 @@ cdef inline bint _joins(const Axis *axis, int first, int n, Py_ssize_t inner) no
 
 
 cdef void _plan_outer(Reduction *plan, const Axis *axis, int n) noexcept:
-    """Give the leaf the innermost kept axis that is left, for groups, and the innermost summed one; the rest is walked."""
+    """Give the leaf the innermost axes that are left, a kept one for groups and a summed one; the rest is walked."""
     cdef int groups = -1, rows = -1, i
     for i in range(n):
         if axis[i].kept:
@@ -146,7 +147,7 @@ cdef void _plan_units(Reduction *plan, Py_ssize_t items, Py_ssize_t limit) noexc
             longest = length
             plan.cut = i
     plan.segments = max(<Py_ssize_t> 1, min(longest, _parts(wanted, plan.tiles)))
-    plan.scratch = 2 * plan.sums_most * plan.terms.sum_size
+    plan.scratch = (2 if plan.terms.paired else 1) * plan.sums_most * plan.terms.sum_size
     if plan.terms.pack != NULL:
         plan.scratch += FEWEST * PACKED * plan.terms.size
 
@@ -202,6 +203,7 @@ cdef void sum_unit(
     cdef Py_ssize_t rows = plan.rows.length, begin, full
     cdef char *high = scratch
     cdef char *low = scratch + plan.sums_most * plan.terms.sum_size
+    cdef char *packed = low + plan.sums_most * plan.terms.sum_size if plan.terms.paired else low
     cdef bint add = False
     cdef int i
     x = place.x
@@ -221,7 +223,7 @@ cdef void sum_unit(
         if plan.terms.pack == NULL:
             _add(plan, &place, rows, x, high, low, add)
         else:
-            _add_packed(plan, &place, rows, x, high, low, low + plan.sums_most * plan.terms.sum_size, add)
+            _add_packed(plan, &place, rows, x, high, low, packed, add)
         add = True
         i = plan.outers - 1
         while i >= 0:
@@ -241,7 +243,8 @@ cdef void sum_unit(
     else:
         partials += unit * 2 * plan.sums_most * plan.terms.sum_size
         memcpy(partials, high, full)
-        memcpy(partials + plan.sums_most * plan.terms.sum_size, low, full)
+        if plan.terms.paired:
+            memcpy(partials + plan.sums_most * plan.terms.sum_size, low, full)
 
 
 cdef void add_segments(
@@ -285,7 +288,7 @@ cdef void _add_packed(
     cdef Py_ssize_t size = plan.terms.size, sum_size = plan.terms.sum_size, m = place.m
     cdef Py_ssize_t step = plan.rows.step, item_step = plan.block[plan.blocks - 1].step
     cdef Py_ssize_t i, j, k, n
-    for i in range(place.groups):
+    for _i in range(place.groups):
         j = 0
         while j < rows:
             if plan.runs:

@@ -1,15 +1,17 @@
 /* The leaves of one instruction set, ISA, for all kinds: `_sum_leaves.h` includes this file for each. */
 
-/* LANES terms as a Work; and those of them that a mask leaves. */
+/* LANES terms as a Work; and what a mask leaves of them. */
 #define BCAST_LOAD(kind, Terms, loaded)                                                                 \
 TARGET BCAST_SUM_INLINE BCAST_JOIN(kind, work) BCAST_JOIN_3(load, kind, ISA)(const char *at)            \
 {                                                                                                       \
     const Terms x = BCAST_AT(Terms, at, 0);                                                             \
     return loaded;                                                                                      \
 }                                                                                                       \
-TARGET BCAST_SUM_INLINE BCAST_JOIN(kind, work) BCAST_JOIN_3(load_masked, kind, ISA)(const char *at, const void *mask)   \
+TARGET BCAST_SUM_INLINE BCAST_JOIN(kind, work) BCAST_JOIN_3(load_masked, kind, ISA)(                    \
+    const char *at, const void *mask)                                                                   \
 {                                                                                                       \
-    const Terms x = (Terms) (BCAST_AT(BCAST_JOIN(kind, bits), at, 0) & BCAST_AT(BCAST_JOIN(kind, bits), mask, 0));       \
+    typedef BCAST_JOIN(kind, bits) Bits;                                                                \
+    const Terms x = (Terms) (BCAST_AT(Bits, at, 0) & BCAST_AT(Bits, mask, 0));                          \
     return loaded;                                                                                      \
 }
 BCAST_LOAD(u8, bcast_u8_work, x)
@@ -22,15 +24,16 @@ BCAST_LOAD(f32, __m128, _mm256_cvtps_pd(x))
 BCAST_LOAD(bf16, bcast_bf16_bits, _mm256_cvtps_pd((__m128) (BCAST_CONVERT(x, bcast_f32_bits) << 16)))
 BCAST_LOAD(f16, __m128i, _mm256_cvtph_ps(x))
 #elif defined(__GNUC__)
-TARGET BCAST_SUM_INLINE bcast_f16_work BCAST_JOIN_3(widened, f16, ISA)(const bcast_f16_bits *x)     /* as bcast_f16_of */
-{
+TARGET BCAST_SUM_INLINE bcast_f16_work BCAST_JOIN_3(widened, f16, ISA)(const bcast_f16_bits *x)
+{   /* as bcast_f16_of */
     const bcast_u32_work bits = BCAST_CONVERT(*x, bcast_u32_work);
     const bcast_f16_work size = (bcast_f16_work) ((bits & 0x7fff) << 13) * 0x1p112f;
     const bcast_u32_work special = (bcast_u32_work) (size >= 0x1p16f) & 0x7f800000;
     return (bcast_f16_work) ((bcast_u32_work) size | special | (bits & 0x8000) << 16);
 }
 BCAST_LOAD(f32, bcast_f32x4, BCAST_CONVERT(x, bcast_f32_work))
-BCAST_LOAD(bf16, bcast_bf16_bits, BCAST_CONVERT((bcast_f32x4) (BCAST_CONVERT(x, bcast_f32_bits) << 16), bcast_bf16_work))
+BCAST_LOAD(bf16, bcast_bf16_bits,
+    BCAST_CONVERT((bcast_f32x4) (BCAST_CONVERT(x, bcast_f32_bits) << 16), bcast_bf16_work))
 BCAST_LOAD(f16, bcast_f16_bits, BCAST_JOIN_3(widened, f16, ISA)(&x))
 #else
 BCAST_LOAD(f32, bcast_f32_bits, bcast_f32_of(x))
@@ -40,7 +43,8 @@ BCAST_LOAD(f16, bcast_f16_bits, (float) bcast_f16_of(x))
 #undef BCAST_LOAD
 /* The part `i` of a Work, as accumulators; float16's have two. */
 #define BCAST_PART(kind, value)                                                                         \
-TARGET BCAST_SUM_INLINE BCAST_JOIN(kind, part) BCAST_JOIN_3(part, kind, ISA)(const BCAST_JOIN(kind, work) *sum, int i)  \
+TARGET BCAST_SUM_INLINE BCAST_JOIN(kind, part) BCAST_JOIN_3(part, kind, ISA)(                           \
+    const BCAST_JOIN(kind, work) *sum, int i)                                                           \
 {                                                                                                       \
     (void) i;                                                                                           \
     return value;                                                                                       \

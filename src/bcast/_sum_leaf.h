@@ -1,8 +1,8 @@
-/* The leaves that sum terms of one KIND by one instruction set, ISA: `_sum_leaves.h` includes this file for each of both.
+/* The leaves that sum terms of one KIND by one instruction set, ISA: `_sum_kinds.h` includes this file for each of both.
 
-   Accumulators are pairs (high, low) where the kind is `paired`: low holds what rounding high loses, so that the error does
-   not grow with the number of terms. Elsewhere low is neither read nor written. What is summed is added to them where
-   `add` says so; otherwise they are set. Terms may be aligned to nothing. */
+   Accumulators are pairs (high, low) where the kind is `paired`: low holds what rounding high loses, so that the error
+   does not grow with the number of terms. Elsewhere low is neither read nor written. What is summed is added to them
+   where `add` says so; otherwise they are set. Terms may be aligned to nothing. */
 
 #define OF(name) BCAST_JOIN(KIND, name)
 #define IN(name) BCAST_JOIN_3(name, KIND, ISA)
@@ -141,8 +141,8 @@ TARGET BCAST_SUM_INLINE void IN(sum_run)(Part *sum, Part *rest, const char *x, p
 
 #ifdef QUADS
 
-/* The sums of the lanes of four vectors: two transpositions, each followed by an addition. */
-TARGET BCAST_SUM_INLINE void IN(sum_lanes)(Part *sum, Part *rest, Part *sums, Part *rests)
+/* Four accumulators (+)= the sums of the lanes of four vectors: two transpositions, each followed by an addition. */
+TARGET BCAST_SUM_INLINE void IN(add_quad)(Acc *high, Acc *low, Part *sums, Part *rests, int add)
 {
     for (int i = 0; i < 4; i += 2) {
         const Part odd = BCAST_ODD(sums[i], sums[i + 1]);
@@ -151,9 +151,37 @@ TARGET BCAST_SUM_INLINE void IN(sum_lanes)(Part *sum, Part *rest, Part *sums, Pa
         IN(absorb)(&sums[i], &rests[i], &odd);
     }
     const Part upper = BCAST_UPPER(sums[0], sums[2]);
-    *sum = BCAST_LOWER(sums[0], sums[2]);
-    if (PAIRED) *rest = BCAST_LOWER(rests[0], rests[2]) + BCAST_UPPER(rests[0], rests[2]);
-    IN(absorb)(sum, rest, &upper);
+    Part sum = BCAST_LOWER(sums[0], sums[2]), rest = {0};
+    if (PAIRED) rest = BCAST_LOWER(rests[0], rests[2]) + BCAST_UPPER(rests[0], rests[2]);
+    IN(absorb)(&sum, &rest, &upper);
+    if (add) {
+        const Part before = BCAST_AT(Part, high, 0);
+        IN(absorb)(&sum, &rest, &before);
+        if (PAIRED) rest += BCAST_AT(Part, low, 0);
+    }
+    BCAST_AT(Part, high, 0) = sum;
+    if (PAIRED) BCAST_AT(Part, low, 0) = rest;
+}
+
+/* Runs of `full` vectors, 3 at most, and a part of one if `partial`: `count` of them, in fours. */
+TARGET BCAST_SUM_INLINE void IN(add_short_runs)(
+    const int full, const int partial, Acc *high, Acc *low, const char *x, ptrdiff_t count, ptrdiff_t step,
+    const Term *mask, int add)
+{
+    enum { SIZE = LANES * sizeof(Term) };
+    for (ptrdiff_t i = 0; i < count; i += 4, x += 4 * step) {
+        Part sums[4], rests[4] = {{0}};
+        for (int k = 0; k < 4; k++) {
+            const char *at = x + k * step;
+            Work end = partial ? IN(load_masked)(at + full * SIZE, mask) : IN(load)(at + (full - 1) * SIZE);
+            if (full + partial == 4) end += IN(load)(at + 2 * SIZE);
+            if (full + partial > 2) end += IN(load)(at) + IN(load)(at + SIZE);
+            else if (full + partial == 2) end += IN(load)(at);
+            sums[k] = IN(part)(&end, 0);
+            if (PARTS == 2) sums[k] += IN(part)(&end, 1);
+        }
+        IN(add_quad)(high + i, low + i, sums, rests, add);
+    }
 }
 
 #endif
@@ -169,18 +197,25 @@ TARGET static void IN(add_runs)(
     memset(mask, 0, sizeof mask);
     memset(mask, 0xff, n % LANES * sizeof(Term));
 #ifdef QUADS
-    for (; i + 4 <= count && (i + 3) * step + reach <= end; i += 4) {
-        Part sums[4], rests[4], sum, rest = {0};
-        for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k) * step, n, mask);
-        IN(sum_lanes)(&sum, &rest, sums, rests);
-        if (add) {
-            const Part before = BCAST_AT(Part, high + i, 0);
-            IN(absorb)(&sum, &rest, &before);
-            if (PAIRED) rest += BCAST_AT(Part, low + i, 0);
+    ptrdiff_t quads = 0;
+    if (step > 0 && end >= reach) quads = (end - reach) / step + 1;
+    quads = (quads < count ? quads : count) / 4 * 4;
+    switch (n < 4 * LANES ? n / LANES * 2 + (n % LANES > 0) : 0) {
+    case 1: IN(add_short_runs)(0, 1, high, low, x, quads, step, mask, add); break;
+    case 2: IN(add_short_runs)(1, 0, high, low, x, quads, step, mask, add); break;
+    case 3: IN(add_short_runs)(1, 1, high, low, x, quads, step, mask, add); break;
+    case 4: IN(add_short_runs)(2, 0, high, low, x, quads, step, mask, add); break;
+    case 5: IN(add_short_runs)(2, 1, high, low, x, quads, step, mask, add); break;
+    case 6: IN(add_short_runs)(3, 0, high, low, x, quads, step, mask, add); break;
+    case 7: IN(add_short_runs)(3, 1, high, low, x, quads, step, mask, add); break;
+    default:
+        for (; i < quads; i += 4) {
+            Part sums[4], rests[4];
+            for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k) * step, n, mask);
+            IN(add_quad)(high + i, low + i, sums, rests, add);
         }
-        BCAST_AT(Part, high + i, 0) = sum;
-        if (PAIRED) BCAST_AT(Part, low + i, 0) = rest;
     }
+    i = quads;
 #endif
     for (; i < count; i++) {
         Part sums, rests;

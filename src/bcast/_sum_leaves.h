@@ -1,8 +1,8 @@
 /* The leaves that sum: for each kind of terms and each instruction set, the functions of `_sum_leaf.h`.
 
-   Integers wrap in their own width. Floats narrower than float64 are summed in float64, where no sum of them overflows and
-   rounding does not show; of float16 eight at a time in float32. float64 is summed in pairs. All of it rests on sums being
-   done as they are written: not with -ffast-math. Lanes are as many everywhere, so that all machines give the same bits. */
+   Integers wrap in their own width. Floats narrower than float64 are summed in float64, where no sum of them overflows
+   and rounding does not show; of float16 eight at a time in float32. float64 is summed in pairs. All of it rests on
+   sums being done as they are written: not with -ffast-math. All instruction sets have the same lanes. */
 
 #ifndef BCAST_SUM_LEAVES_H
 #define BCAST_SUM_LEAVES_H

@@ -58,7 +58,7 @@ BCAST_FLOAT(float16, 2, uint16_t, bcast_f16_of)
 BCAST_FLOAT(bfloat16, 2, uint16_t, bcast_bf16_of)
 BCAST_FLOAT(float32, 4, uint32_t, bcast_f32_of)
 
-/* The packing that turns a term into a wider one of `kind`, U64 or F64; for the others and NULL, see bcast_pack_same. */
+/* The packing that turns terms, of the host's byte order or swapped, into wider ones of `kind`, U64 or F64. */
 static bcast_pack bcast_pack_widened(int term, int kind, int swapped)
 {
 #define BCAST_ROW(name) {{bcast_pack_##name##_u64, bcast_pack_##name##_swapped_u64}, \

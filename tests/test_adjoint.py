@@ -1,0 +1,431 @@
+"""The kernel of the adjoint against exact sums, over all its leaves, dtypes and layouts."""
+
+import ctypes
+import math
+import mmap
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import bcast
+from bcast import _adjoint
+from bcast._alignment import Alignment
+
+LEAVES = _adjoint.LEAVES
+DTYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
+FLOATS = ["f2", "f4", "f8"]
+
+# Shapes and the axes summed, each for a way of its own through plan and leaves.
+CASES = {
+    "all": ((1000,), (0,)),
+    "all of nothing but ones": ((1, 1), (0, 1)),
+    "one axis of two": ((37, 41), (0,)),
+    "the other": ((37, 41), (1,)),
+    "short rows": ((3000, 3), (0,)),
+    "short runs": ((3001, 3), (1,)),
+    "runs of two": ((999, 2), (1,)),
+    "runs of a vector": ((50, 4), (1,)),
+    "runs of more than a vector": ((43, 21), (1,)),
+    "runs of many vectors": ((9, 333), (1,)),
+    "channels": ((3, 16, 9, 9), (0, 2, 3)),
+    "channels last": ((5, 9, 9, 16), (0, 1, 2)),
+    "groups of short rows": ((300, 2, 3), (1,)),
+    "groups of long rows": ((7, 20, 40), (1,)),
+    "two kept, two summed": ((13, 14, 15, 16), (1, 3)),
+    "two summed, two kept": ((13, 14, 15, 16), (0, 2)),
+    "kept outermost in a block": ((30, 700, 2), (0, 2)),
+    "kept too long for a block": ((9, 5000), (0,)),
+    "kept in a block and too long for it": ((9, 3000, 2), (0, 2)),
+    "alternating": ((2,) * 13, tuple(range(0, 13, 2))),
+    "alternating from the other end": ((2,) * 12, tuple(range(0, 12, 2))),
+    "several outer": ((3, 4, 5, 6, 7), (0, 2, 4)),
+    "segments of a run": ((300_000,), (0,)),
+    "segments of rows": ((100_000, 3), (0,)),
+    "segments of an outer axis": ((90, 2, 2000), (0, 2)),
+    "an axis of length 1 among them": ((5, 1, 6), (1, 2)),
+}
+
+
+@contextmanager
+def summed(leaf="", threads=0):
+    """Sum by some leaf, and by so many threads whatever the size."""
+    before = _adjoint.use_leaf(leaf or LEAVES[0])
+    limit = bcast.get_num_threads()
+    if threads:
+        _adjoint.set_limits(1)
+        bcast.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        _adjoint.use_leaf(before)
+        _adjoint.set_limits()
+        bcast.set_num_threads(limit)
+
+
+def sum_over(grad, axes, dtype=None, out=None):
+    source = tuple(1 if axis in axes else length for axis, length in enumerate(grad.shape))
+    if out is None:
+        out = np.full(source, 77, dtype or grad.dtype)
+    assert _adjoint.sum_onto(grad, Alignment(grad.shape, source), out) is out
+    return out
+
+
+def terms(shape, dtype, seed=0):
+    """Terms whose sums are exact in float64: integers, small enough that float16 holds each."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(-100, 100, shape)
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * rng.integers(-100, 100, shape)
+    return values.astype(dtype)
+
+
+def expected(grad, axes, dtype=None):
+    """The exact sum of integers, wrapped or rounded once."""
+    dtype = np.dtype(dtype or grad.dtype)
+    wide = {"c": "c16", "f": "f8"}.get(grad.dtype.kind, "i8")
+    total = grad.astype(wide).sum(axis=axes, keepdims=True, dtype=wide)
+    with np.errstate(over="ignore"):
+        return total.astype(dtype)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("shape", "axes"), CASES.values(), ids=CASES)
+def test_every_way_and_dtype(shape, axes, dtype, leaf):
+    grad = terms(shape, dtype)
+    with summed(leaf):
+        np.testing.assert_array_equal(sum_over(grad, axes), expected(grad, axes), strict=True)
+
+
+def layouts(grad):
+    """Yield the same values in layouts of every kind."""
+    yield "Fortran", np.asfortranarray(grad)
+    yield "backwards", np.flip(np.flip(grad).copy())
+    wide = np.zeros([2 * length for length in grad.shape], grad.dtype)
+    spread = wide[tuple(slice(None, None, 2) for _ in grad.shape)]
+    spread[...] = grad
+    yield "every second", spread
+    wide[...] = 0
+    padded = wide[tuple(slice(length) for length in grad.shape)]
+    padded[...] = grad
+    yield "padded", padded
+    loose = np.zeros(grad.nbytes + 1, np.uint8)[1:].view(grad.dtype).reshape(grad.shape)
+    loose[...] = grad
+    yield "unaligned", loose
+    yield "swapped", grad.astype(grad.dtype.newbyteorder())
+    yield "swapped and transposed", grad.T.astype(grad.dtype.newbyteorder()).T
+    yield "repeated", np.broadcast_to(grad[:1], grad.shape)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f2", "f4", "f8", "c8"])
+@pytest.mark.parametrize(
+    "name",
+    ["one axis of two", "the other", "short rows", "short runs", "channels", "two kept, two summed", "alternating"],
+)
+def test_layouts(name, dtype, leaf):
+    shape, axes = CASES[name]
+    for layout, grad in layouts(terms(shape, dtype)):
+        with summed(leaf):
+            got = sum_over(grad, axes, np.dtype(dtype))
+        np.testing.assert_array_equal(got, expected(grad, axes, dtype), layout, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["i2", "f4", "c16"])
+def test_layouts_of_the_result(dtype):
+    grad = terms((6, 7, 8), dtype)
+    right = expected(grad, (1,))
+    for _layout, out in layouts(np.zeros((6, 1, 8), dtype)):
+        if not out.flags.writeable:
+            continue
+        np.testing.assert_array_equal(sum_over(grad, (1,), out=out), right)
+    out = np.zeros((6, 8), dtype)
+    np.testing.assert_array_equal(sum_over(grad, (1,), out=out), right[:, 0])
+    out = np.zeros((1, 6, 1, 8, 1), dtype)
+    np.testing.assert_array_equal(sum_over(grad, (1,), out=out)[0, :, :, :, 0], right)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("result", ["i1", "u2", "i4", "u8", "f2", "f4", "f8"])
+@pytest.mark.parametrize("dtype", ["?", *DTYPES[:11]])
+def test_other_dtypes_of_the_result(dtype, result, swapped):
+    if np.dtype(dtype).kind == "f" and np.dtype(result).kind != "f":
+        pytest.skip("floats do not become integers")
+    for shape, axes in CASES["short runs"], CASES["short rows"], CASES["channels"], CASES["all"]:
+        grad = terms(shape, dtype)
+        right = expected(grad, axes, result)
+        if swapped:
+            grad = grad.astype(grad.dtype.newbyteorder())
+        np.testing.assert_array_equal(sum_over(grad, axes, result), right, strict=True)
+
+
+def test_dtypes_that_are_left_to_numpy():
+    for dtype, result in ("g", "g"), ("O", "O"), ("m8[s]", "m8[s]"), ("f4", "c8"), ("G", "G"):
+        grad = np.arange(12).reshape(3, 4).astype(dtype)
+        right = np.add.reduce(grad, 0, result, keepdims=True)
+        np.testing.assert_array_equal(sum_over(grad, (0,), result), right, strict=True)
+    big = np.arange(12, dtype=">i8").reshape(3, 4)
+    np.testing.assert_array_equal(sum_over(big, ()), big, strict=True)
+
+
+def test_bfloat16():
+    bfloat16 = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    for shape, axes in CASES.values():
+        grad = (terms(shape, "i4") % 8).astype(bfloat16)
+        right = grad.astype("f8").sum(axes, keepdims=True).astype(bfloat16)
+        for leaf in LEAVES:
+            with summed(leaf):
+                np.testing.assert_array_equal(sum_over(grad, axes), right, strict=True)
+
+
+def test_empty_axes():
+    assert sum_over(np.empty((0, 3)), (0,)).tolist() == [[0, 0, 0]]
+    assert sum_over(np.empty((3, 0)), (0,)).shape == (1, 0)
+    assert sum_over(np.empty((2, 0), "i2"), (0, 1)).tolist() == [[0]]
+
+
+def test_nothing_to_sum_is_a_copy():
+    grad = np.array([-0.0, np.nan, 1e-310])
+    assert sum_over(grad, ()).tobytes() == grad.tobytes()
+    assert sum_over(np.array(5, "i2"), ()) == 5
+
+
+def test_out_may_overlap_grad():
+    grad = np.arange(12.0).reshape(3, 4)
+    right = grad.sum(0, keepdims=True)
+    np.testing.assert_array_equal(sum_over(grad, (0,), out=grad[1:2]), right)
+    grad = np.arange(12.0)
+    np.testing.assert_array_equal(sum_over(grad, (), out=grad[::-1]), np.arange(12.0))
+
+
+def test_resized_arrays_are_refused():
+    alignment = Alignment((3, 4), (1, 4))
+    for grad, out in ((3, 5), (1, 4)), ((3, 4), (1, 5)), ((12,), (4,)), ((3, 4), (4, 2)), ((3, 4), ()):
+        with pytest.raises(ValueError, match="resized"):
+            _adjoint.sum_onto(np.zeros(grad), alignment, np.zeros(out))
+
+
+@pytest.mark.skipif(not bcast._threads.OPENMP, reason="built without OpenMP")
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("shape", "axes"), CASES.values(), ids=CASES)
+def test_the_same_bits_from_any_number_of_threads(shape, axes, dtype):
+    grad = np.random.default_rng(1).standard_normal(shape).astype(dtype)
+    alone = sum_over(grad, axes)
+    for threads in 1, 2, 3, 7:
+        with summed(threads=threads):
+            assert sum_over(grad, axes).tobytes() == alone.tobytes(), threads
+
+
+def adversaries(n):
+    """Yield positive float64 terms whose plain sums go wrong, and what is exact of each sum."""
+    rng = np.random.default_rng(n)
+    yield "equal", np.full(n, 0.1)
+    yield "rising", np.sort(rng.lognormal(0, 8, n))
+    yield "falling", np.sort(rng.lognormal(0, 8, n))[::-1].copy()
+    small = np.full(n, 2.0**-53)
+    small[0] = 1
+    yield "one and many halves of its last place", small
+    yield "ties", np.tile([1, 2.0**-53, 2.0**-54, 2.0**-54], n // 4)
+    yield "subnormal", rng.integers(1, 2**40, n).astype(float) * 5e-324
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("n", [1 << 10, 1 << 17, 1 << 20])
+def test_error_of_float64(n, leaf):
+    for name, data in adversaries(n):
+        for shape, axis in ((n,), 0), ((n // 4, 4), 0), ((4, n // 4), 1), ((n // 16, 4, 4), 0), ((2, n // 2), 0):
+            grad = data.reshape(shape)
+            with summed(leaf):
+                got = sum_over(grad, (axis,)).ravel()
+            columns = np.moveaxis(grad, axis, 0).reshape(shape[axis], -1)
+            for i in range(min(columns.shape[1], 16)):
+                exact = math.fsum(columns[:, i])
+                assert abs(got[i] - exact) <= 2 * np.spacing(exact), (name, shape, axis)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+def test_error_of_narrow_floats(dtype):
+    n = 1 << 18
+    for name, data in adversaries(n):
+        with np.errstate(all="ignore"):
+            narrow = (data / data.sum() * 1e4).astype(dtype)
+        for shape, axis in ((n,), 0), ((n // 4, 4), 0), ((4, n // 4), 1), ((n // 2, 2), 1):
+            grad = narrow.reshape(shape)
+            got = sum_over(grad, (axis,))
+            right = grad.astype("f8").sum(axis, keepdims=True)
+            with np.errstate(all="ignore"):
+                ulp = np.spacing(np.abs(right.astype(dtype))).astype("f8")
+            assert (np.abs(got.astype("f8") - right) <= ulp).all(), (name, shape, axis)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_error_of_many_equal_terms(dtype, axis):
+    n = 1 << 26
+    value = np.array(2.0**-14 if dtype == "f2" else 0.1, dtype)
+    grad = np.broadcast_to(value, (n, 3) if axis == 0 else (3, n))
+    exact = float(value) * n
+    got = sum_over(grad, (axis,)).astype("f8")
+    assert (np.abs(got - exact) <= float(np.spacing(np.array(exact, dtype)))).all()
+
+
+def test_cancelling_terms():
+    rng = np.random.default_rng(3)
+    large = rng.standard_normal(5000) * 1e16
+    data = rng.permutation(np.concatenate([large, -large, rng.standard_normal(1000)]))
+    exact = math.fsum(data)
+    for shape in (11000,), (11000, 1), (1, 11000):
+        got = sum_over(data.reshape(shape), tuple(range(len(shape)))).item()
+        # Two roundings of each term, and no more, stand between the terms and the pair.
+        assert abs(got - exact) <= 2 * 2**-53 * np.abs(data).sum()
+
+
+SPECIAL = {
+    "infinity": ([1, np.inf, 2], np.inf),
+    "negative infinity": ([-np.inf, -np.inf], -np.inf),
+    "both": ([np.inf, 1, -np.inf], np.nan),
+    "no number": ([1, np.nan], np.nan),
+    "no number, and infinity": ([np.inf, np.nan], np.nan),
+}
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("values", "right"), SPECIAL.values(), ids=SPECIAL)
+@pytest.mark.parametrize("n", [3, 40, 5000])
+def test_infinities_and_nan(n, values, right, dtype, leaf):
+    data = np.ones(n)
+    data[-len(values) :] = values
+    for grad, axis in (data[None].repeat(5, 0), 1), (data[:, None].repeat(5, 1), 0), (data[::-1], 0):
+        with summed(leaf):
+            got = sum_over(grad.astype(dtype), (axis,))
+        np.testing.assert_array_equal(got, np.full(got.shape, right))
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_infinite_only_where_the_exact_sum_is(swapped, leaf):
+    big = np.finfo("f8").max
+    cases = {
+        "cancels": ([big, big, -big, -big, 3.0], 3.0),
+        "cancels late": ([big] * 50 + [-big] * 49, big),
+        "overflows": ([big, big], np.inf),
+        "one too many, and back": ([big] * 4 + [-big] * 3, big),
+        "large and small": ([big, 1e-300, -big, big, -big], 1e-300),
+    }
+    for name, (values, right) in cases.items():
+        for n in 1, 9, 400:
+            grad = np.repeat(np.array(values)[:, None], n, 1)
+            for columns, axis in (grad, 0), (np.ascontiguousarray(grad.T), 1):
+                terms = columns.astype(">f8") if swapped else columns
+                with summed(leaf):
+                    got = sum_over(terms, (axis,), "f8")
+                np.testing.assert_array_equal(got, np.full(got.shape, right), name)
+    for dtype, count in ("f2", 4), ("f4", 4):
+        top = np.finfo(dtype).max
+        grad = np.array([top] * count + [-top] * (count - 1), dtype)
+        with summed(leaf):
+            assert sum_over(grad, (0,))[0] == top
+            assert sum_over(grad[:2], (0,))[0] == np.inf
+
+
+def test_rounding_to_float16():
+    """Every float16 and what lies a little beside the middle to the next."""
+    halves = np.arange(0x7C00, dtype="u2").view("f2")
+    exact = halves.astype("f8")
+    middle = (exact[:-1] + exact[1:]) / 2
+    data = np.concatenate([exact, middle * (1 - 1e-5), middle * (1 + 1e-5), -exact, [65519, 65521, 1e300]])
+    grad = np.stack([data, np.zeros(len(data))])
+    with np.errstate(over="ignore"):
+        right = data.astype("f2")
+    for leaf in LEAVES:
+        with summed(leaf):
+            np.testing.assert_array_equal(sum_over(grad, (0,), "f2")[0], right, strict=True)
+
+
+@pytest.fixture(params=["end", "start"])
+def fenced(request):
+    """Lay an array flush against a page that no one may touch."""
+    if sys.platform == "win32":
+        pytest.skip("fences the buffers by mprotect")
+    page, room = mmap.PAGESIZE, 1 << 18
+    room += -room % page
+    map_ = mmap.mmap(-1, room + 2 * page)
+    mprotect = ctypes.CDLL(None, use_errno=True).mprotect
+    mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    address = ctypes.addressof(ctypes.c_char.from_buffer(map_))
+    fences = address, address + page + room
+    for fence in fences:
+        assert mprotect(fence, page, 0) == 0
+    memory = np.frombuffer(map_, np.uint8, room, page)
+
+    def laid(array):
+        size = array.nbytes
+        part = memory[room - size :] if request.param == "end" else memory[:size]
+        part[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        return part.view(array.dtype).reshape(array.shape)
+
+    yield laid
+    for fence in fences:
+        mprotect(fence, page, mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_no_term_outside_is_read(fenced, dtype, leaf):
+    for n in (*range(1, 36), 63, 64, 65, 100, 255, 257):
+        for shape, axes in ((n,), (0,)), ((7, n), (1,)), ((n, 5), (0,)), ((9, n), (0,)), ((3, n, 2), (1,)):
+            grad = fenced(terms(shape, dtype, n))
+            with summed(leaf):
+                got = sum_over(grad, axes)
+            np.testing.assert_array_equal(got, expected(grad, axes), f"{shape} over {axes}", strict=True)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8"])
+def test_nothing_outside_is_written(fenced, dtype, leaf):
+    for n in (*range(1, 20), 33, 100):
+        grad = terms((4, n), dtype)
+        for axes, shape in ((0,), (1, n)), ((1,), (4, 1)):
+            out = fenced(np.zeros(shape, dtype))
+            with summed(leaf):
+                sum_over(grad, axes, out=out)
+            np.testing.assert_array_equal(out, expected(grad, axes), strict=True)
+
+
+def test_random_shapes():
+    rng = np.random.default_rng(2026)
+    lengths = [1, 2, 3, 4, 5, 7, 8, 16, 31, 33, 64, 100, 1000]
+    for _ in range(500):
+        shape = tuple(rng.choice(lengths, rng.integers(1, 7)).tolist())
+        while math.prod(shape) > 100_000:
+            shape = shape[1:]
+        axes = tuple(axis for axis in range(len(shape)) if rng.random() < 0.5)
+        dtype = DTYPES[rng.integers(len(DTYPES))]
+        grad = terms(shape, dtype)
+        kind, grad = list(layouts(grad))[rng.integers(8)]
+        got = sum_over(grad, axes, dtype)
+        np.testing.assert_array_equal(got, expected(grad, axes, dtype), f"{kind}, {shape} over {axes}", strict=True)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_the_environment_chooses_a_leaf(leaf):
+    script = "from bcast import _adjoint; print(_adjoint.use_leaf('plain'))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"BCAST_LEAF": leaf},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    assert done.stdout.split() == [leaf]
+
+
+def test_an_unknown_leaf_is_refused():
+    with pytest.raises(ValueError, match="`BCAST_LEAF` expected one of"):
+        _adjoint.use_leaf("avx")

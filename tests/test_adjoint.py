@@ -157,6 +157,8 @@ def test_other_dtypes_of_the_result(dtype, result, swapped):
         pytest.skip("floats do not become integers")
     for shape, axes in CASES["short runs"], CASES["short rows"], CASES["channels"], CASES["all"]:
         grad = terms(shape, dtype)
+        if grad.dtype.kind == "u":
+            grad %= 50  # float16 holds the sum
         right = expected(grad, axes, result)
         if swapped:
             grad = grad.astype(grad.dtype.newbyteorder())
@@ -166,7 +168,7 @@ def test_other_dtypes_of_the_result(dtype, result, swapped):
 def test_dtypes_that_are_left_to_numpy():
     for dtype, result in ("g", "g"), ("O", "O"), ("m8[s]", "m8[s]"), ("f4", "c8"), ("G", "G"):
         grad = np.arange(12).reshape(3, 4).astype(dtype)
-        right = np.add.reduce(grad, 0, result, keepdims=True)
+        right = grad.sum(0, keepdims=True).astype(result)
         np.testing.assert_array_equal(sum_over(grad, (0,), result), right, strict=True)
     big = np.arange(12, dtype=">i8").reshape(3, 4)
     np.testing.assert_array_equal(sum_over(big, ()), big, strict=True)
@@ -315,7 +317,7 @@ def test_infinite_only_where_the_exact_sum_is(swapped, leaf):
         "cancels late": ([big] * 50 + [-big] * 49, big),
         "overflows": ([big, big], np.inf),
         "one too many, and back": ([big] * 4 + [-big] * 3, big),
-        "large and small": ([big, 1e-300, -big, big, -big], 1e-300),
+        "large and small": ([big, big, 1e-300, -big, -big], 1e-300),
     }
     for name, (values, right) in cases.items():
         for n in 1, 9, 400:

@@ -194,7 +194,8 @@ cdef _leave_to_numpy(grad, Alignment alignment, out):
     pairs = enumerate(zip(alignment.shape, alignment.source))
     axes = tuple([i for i, (length, kept) in pairs if kept != length])
     if axes:
-        grad = np.add.reduce(grad, axes, out.dtype.newbyteorder("="))
+        # Units of time are no matter of `dtype`.
+        grad = np.add.reduce(grad, axes, None if grad.dtype == out.dtype else out.dtype.newbyteorder("="))
     elif np.may_share_memory(grad, out):
         grad = grad.copy()
     np.copyto(out, grad.reshape(out.shape), "unsafe")

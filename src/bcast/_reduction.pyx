@@ -287,7 +287,7 @@ cdef void _add_packed(
     """The same by way of `packed`, where terms lie side by side in the machine's own form."""
     cdef Py_ssize_t size = plan.terms.size, sum_size = plan.terms.sum_size, m = place.m
     cdef Py_ssize_t step = plan.rows.step, item_step = plan.block[plan.blocks - 1].step
-    cdef Py_ssize_t i, j, k, n
+    cdef Py_ssize_t _i, j, k, n
     for _i in range(place.groups):
         j = 0
         while j < rows:

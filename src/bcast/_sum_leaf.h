@@ -50,7 +50,7 @@ TARGET BCAST_SUM_INLINE void IN(add_few_rows)(
 {
     ptrdiff_t j = 0;
     for (; j + LANES <= m; j += LANES, x += LANES * sizeof(Term)) {
-        Part sum[PARTS] = {{0}}, rest[PARTS] = {{0}};
+        Part sum[PARTS] = {0}, rest[PARTS] = {0};
         Work few = n == 1 ? IN(load)(x) : IN(sum_of_4)(x, row_step);
         for (int i = 0; add && i < PARTS; i++) {
             sum[i] = BCAST_AT(Part, high + j, i);
@@ -106,7 +106,7 @@ TARGET static void IN(add_rows)(
 TARGET BCAST_SUM_INLINE void IN(sum_run)(Part *sum, Part *rest, const char *x, ptrdiff_t n, const Term *mask)
 {
     const ptrdiff_t step = LANES * sizeof(Term);
-    Part sums[PARTS] = {{0}}, rests[PARTS] = {{0}};
+    Part sums[PARTS] = {0}, rests[PARTS] = {0};
     for (; n >= 8 * LANES; n -= 8 * LANES, x += 8 * step) {
         Work few = IN(sum_of_4)(x, step), more = IN(sum_of_4)(x + 4 * step, step);
         if (PAIRED) IN(absorb_parts)(sums, rests, &more);
@@ -170,7 +170,7 @@ TARGET BCAST_SUM_INLINE void IN(add_short_runs)(
 {
     enum { SIZE = LANES * sizeof(Term) };
     for (ptrdiff_t i = 0; i < count; i += 4, x += 4 * step) {
-        Part sums[4], rests[4] = {{0}};
+        Part sums[4], rests[4] = {0};
         for (int k = 0; k < 4; k++) {
             const char *at = x + k * step;
             Work end = partial ? IN(load_masked)(at + full * SIZE, mask) : IN(load)(at + (full - 1) * SIZE);

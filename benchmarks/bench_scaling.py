@@ -8,13 +8,12 @@ from conftest import Case
 
 from bcast._bench import memory
 from bcast._peers import COMPETITORS
-from bcast._workloads import Workload
+from bcast._workloads import Workload, label
 
 DTYPE = "float32"
 SIZES = [1 << power for power in range(10, 33, 2)]  # bytes: 1 KB to 4 GB
 NAMES = ("bcast", "numpy", "torch", "limit")
 LARGE = 1 << 28  # bytes from which on one call takes so long that a few must do, and beyond which two patterns do
-UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
 
 
 def patterns(items):
@@ -32,12 +31,6 @@ def patterns(items):
 def sizes():
     """Return the sizes for which there is memory."""
     return [size for size in SIZES if 3 * size <= memory()]
-
-
-def label(nbytes):
-    """Write a number of bytes."""
-    shift, unit = next((shift, unit) for shift, unit in UNITS if nbytes >> shift)
-    return f"{nbytes >> shift} {unit}"
 
 
 def counts(threads):

@@ -26,7 +26,7 @@ class Use(Case):
         place = "warm" if self.state.startswith("warm") else "fresh"
         task = Task.of(self.workload, self.dtype, place, self.threads)
         use = keep if self.state == KEPT else lambda call: read(call, task.out)
-        return {name: use(call) for name, call in prepare(task, names).items()}
+        return {name: use(call) for name, call in prepare(task, names).items()}, {}
 
 
 def keep(call):

@@ -50,8 +50,8 @@ class Case:
         return f"{self.suite}-{self.workload.name}-{self.dtype}-{self.state}-{self.threads}"
 
     def calls(self, names):
-        """Make the calls of some competitors."""
-        return prepare(Task.of(self.workload, self.dtype, self.state, self.threads), names)
+        """Make the calls of some competitors, and tell the errors of those that have any."""
+        return prepare(Task.of(self.workload, self.dtype, self.state, self.threads), names), {}
 
 
 def pytest_addoption(parser):
@@ -112,12 +112,13 @@ def pytest_collection_modifyitems(items):
 
 
 def rounds_of(session, case):
-    """Time those competitors of a case that were selected, all of them at its first cell."""
+    """Time those competitors of a case that were selected, all of them at its first cell; return their errors, too."""
     if case not in measured:
         measured.clear()
         selected = (item.callspec.params for item in session.items)
         names = [params["competitor"] for params in selected if params["case"] == case]
-        measured[case] = measure(case.calls(names), case.seconds * len(names))
+        calls, errors = case.calls(names)
+        measured[case] = measure(calls, case.seconds * len(names)), errors
     return measured[case]
 
 
@@ -132,7 +133,7 @@ def timed(request, benchmark, run_on, case, competitor):
     """Return a function that times the cell and saves what it is."""
 
     def run():
-        rounds = rounds_of(request.session, case)[competitor]
+        rounds, errors = rounds_of(request.session, case)
         workload = case.workload
         benchmark.group = case.name
         benchmark.extra_info = {
@@ -147,8 +148,9 @@ def timed(request, benchmark, run_on, case, competitor):
             "bytes": workload.nbytes(case.dtype),
             "machine": run_on,
             "peer": None if competitor in OWN else version(competitor),
+            "error": errors.get(competitor),
         }
-        clock.now, clock.rounds = 0.0, cycle(rounds)
-        benchmark.pedantic(clock.step, rounds=len(rounds), iterations=1)
+        clock.now, clock.rounds = 0.0, cycle(rounds[competitor])
+        benchmark.pedantic(clock.step, rounds=len(rounds[competitor]), iterations=1)
 
     return run

@@ -1,16 +1,19 @@
 """The pictures of the report."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from runs import Run, known, mean, to_numpy, to_peer
+from runs import Run, known, mean, to_limit, to_numpy, to_peer
 
-from bcast._bench import LOST
+from bcast._bench import LOST, Cell
 from bcast._peers import LIMIT
-from bcast._workloads import STATES
+from bcast._workloads import FLOATS, STATES
 
-STATE_COLOURS = {"fresh": "#0072b2", "warm": "#d55e00"}  # told apart by colour-blind eyes too
+# Told apart by colour-blind eyes too.
+STATE_COLOURS = {"fresh": "#0072b2", "warm": "#d55e00"}
+DTYPE_COLOURS = dict(zip(FLOATS, ("#009e73", "#0072b2", "#d55e00"), strict=True))
+Row = tuple[str, str, dict[str, list[Cell]]]  # its family, its name, its cells by what tells their colour
 COLOURS = {"bcast": "#d55e00", "numpy": "#0072b2", "torch": "#009e73", LIMIT: "#999999"}
 
 
@@ -30,39 +33,67 @@ def figure(path: Path, rows: int, columns: int, **options) -> Iterator:
 def plot_ratios(run: Run, path: Path) -> None:
     """Draw the ratios to NumPy and to the best peer: a line for each workload and state, a dot for each dtype."""
     rows = [
-        (family, workload, "grid", [workload]) for family, each in run.families("grid").items() for workload in each
+        (family, workload, _by_state(run, "grid", [workload]))
+        for family, each in run.families("grid").items()
+        for workload in each
     ]
-    rows += [(family, family, "random", each) for family, each in sorted(run.families("random").items())]
-    with figure(path, 1, 2, figsize=(12, 1.6 + 0.26 * len(rows)), sharey=True) as ((left, right),):
-        for axes, name, ratio in ((left, "NumPy", to_numpy), (right, "the best peer", to_peer)):
-            _dots(run, axes, rows, ratio)
+    rows += [
+        (family, family, _by_state(run, "random", each)) for family, each in sorted(run.families("random").items())
+    ]
+    _plot(rows, STATE_COLOURS, {"NumPy": to_numpy, "the best peer": to_peer}, path)
+
+
+def _by_state(run: Run, suite: str, workloads: list[str]) -> dict[str, list[Cell]]:
+    return {state: run.select(suite, state, workloads) for state in STATES}
+
+
+def plot_adjoint(run: Run, path: Path) -> None:
+    """Draw the ratios of sums, to the limit too: a line for each pattern and dtype, a dot for each size."""
+    rows = [
+        (
+            family,
+            family,
+            {dtype: [cell for cell in run.of_dtype("adjoint", dtype) if cell.workload in each] for dtype in FLOATS},
+        )
+        for family, each in run.families("adjoint").items()
+    ]
+    _plot(rows, DTYPE_COLOURS, {"NumPy": to_numpy, "the best peer": to_peer, "the limit": to_limit}, path)
+
+
+def _plot(rows: list[Row], colours: dict[str, str], ratios: dict[str, Callable[[Cell], float]], path: Path) -> None:
+    height = 1.6 + 0.13 * len(rows) * len(colours)
+    with figure(path, 1, len(ratios), figsize=(6 * len(ratios), height), sharey=True) as (panels,):
+        for axes, (name, ratio) in zip(panels, ratios.items(), strict=True):
+            _dots(axes, rows, colours, ratio)
             axes.set_title(f"bcast against {name}", loc="left", weight="bold", pad=20)
-            axes.set_xlabel(f"time of {name} / bcast's time; in the red bcast loses")
-        left.set_yticks(range(len(rows)), [name for _, name, _, _ in rows])
-        left.set_ylim(len(rows) - 0.5, -0.5)
+            axes.set_xlabel(f"time of {name} / bcast's time{'' if ratio is to_limit else '; in the red bcast loses'}")
+        panels[0].set_yticks(range(len(rows)), [name for _, name, _ in rows])
+        panels[0].set_ylim(len(rows) - 0.5, -0.5)
 
 
-def _dots(run: Run, axes, rows, ratio) -> None:
+def _dots(axes, rows, colours, ratio) -> None:
     from matplotlib.ticker import NullLocator
 
     families = list(dict.fromkeys(row[0] for row in rows))
-    everything = {state: [] for state in STATES}
-    for i, (family, _, suite, workloads) in enumerate(rows):
+    everything = {kind: [] for kind in colours}
+    shift = 0.68 / len(colours)
+    for i, (family, _, cells) in enumerate(rows):
         if families.index(family) % 2 == 0:
             axes.axhspan(i - 0.5, i + 0.5, color="#f2f2f2", lw=0, zorder=0)
-        for state, shift in zip(STATES, (-0.17, 0.17), strict=True):
-            ratios = [ratio(cell) for cell in known(ratio, run.select(suite, state, workloads))]
-            everything[state] += ratios
-            line = [i + shift] * len(ratios)
-            axes.plot(ratios, line, "o-", color=STATE_COLOURS[state], ms=3.6, lw=1, alpha=0.75, mew=0)
-    for state, ratios in everything.items():
+        for place, (kind, colour) in enumerate(colours.items()):
+            ratios = [ratio(cell) for cell in known(ratio, cells[kind])]
+            everything[kind] += ratios
+            line = [i + shift * (place - (len(colours) - 1) / 2)] * len(ratios)
+            axes.plot(ratios, line, "o-", color=colour, ms=3.6, lw=1, alpha=0.75, mew=0)
+    for kind, ratios in everything.items():
         if ratios:
-            label = f"{state} (geometric mean {mean(ratios):.3g})"
-            axes.plot([], [], "o-", color=STATE_COLOURS[state], ms=3.6, lw=1, mew=0, label=label)
+            label = f"{kind} (geometric mean {mean(ratios):.3g})"
+            axes.plot([], [], "o-", color=colours[kind], ms=3.6, lw=1, mew=0, label=label)
     axes.set_xscale("log")
     left, right = axes.get_xlim()
     left, right = min(left, 0.5), max(right, 2)
-    axes.axvspan(left, LOST, color="#cc0000", alpha=0.08, lw=0, zorder=0.5)
+    if ratio is not to_limit:
+        axes.axvspan(left, LOST, color="#cc0000", alpha=0.08, lw=0, zorder=0.5)
     axes.axvline(1, color="black", lw=1)
     axes.set_xlim(left, right)
     ticks = [digit * 10.0**zeros for zeros in range(-3, 5) for digit in (1, 2, 5)]
@@ -73,7 +104,7 @@ def _dots(run: Run, axes, rows, ratio) -> None:
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=len(STATES), frameon=False)
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=len(colours), frameon=False)
 
 
 def plot_scaling(run: Run, path: Path) -> None:

@@ -1,6 +1,7 @@
 """Turn saved runs of the suites into Markdown tables and plots.
 
     python benchmarks/report.py RUN.json ... --markdown ALL.md --summary TABLE.md --plot RATIOS.svg --scaling S.svg
+    python benchmarks/report.py RUN.json ... --adjoint SUMS.md --adjoint-plot SUMS.svg
 
 Of several runs on one machine, each cell's fastest round counts.
 """
@@ -8,22 +9,31 @@ Of several runs on one machine, each cell's fastest round counts.
 import argparse
 import math
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
-from plots import plot_ratios, plot_scaling
+from plots import plot_adjoint, plot_ratios, plot_scaling
 from runs import Run, known, load, mean, to_limit, to_numpy, to_peer
 
 from bcast._bench import LOST, Cell
-from bcast._workloads import STATES
+from bcast._workloads import FLOATS, STATES, SUM_DTYPES, label
 
-LEGEND = (
+RATIO_LEGEND = (
     "*NumPy*, *best peer*: its time / bcast's time; below 1 bcast is the slower one, and below "
-    f"{LOST} the cell is lost and set in bold. *limit*: the time of the fastest fill of as many bytes of warm memory / "
-    "bcast's time, fresh or warm. *fresh*: into a new array; *warm*: into the same `out` again."
+    f"{LOST} the cell is lost and set in bold. *limit*: the time of the fastest "
+)
+STATE_LEGEND = "*fresh*: into a new array; *warm*: into the same `out` again"
+LEGEND = f"{RATIO_LEGEND}fill of as many bytes of warm memory / bcast's time, fresh or warm. {STATE_LEGEND}."
+ADJOINT_LEGEND = (
+    f"{RATIO_LEGEND}plain read of as many bytes / bcast's time. *GB/s*: of what is read. *ulp*: by how many units in the "
+    "last place the worst item is off the exact sum of positive numbers, 0.5 at most where a sum is rounded but once; "
+    f"integers must be exact. {STATE_LEGEND}, where that is 1 MB or more. `einsum` is NumPy's."
 )
 HEADS = ("GB/s", "limit", "NumPy", "best peer")
 FLAT = 1 << 26  # bytes from which on a byte should cost the same
+READ = 1 << 22  # bytes from which on sums should be as fast as memory is read
 RATIOS = {"NumPy": to_numpy, "best peer": to_peer, "limit": to_limit}
+Subset = tuple[str, list[Cell]]  # what it is called, and what is in it
 
 
 def show(ratio: float) -> str:
@@ -57,8 +67,8 @@ def figures(cell: Cell | None) -> list[str]:
     return [f"{cell.bandwidth / 1e9:.3g}", percent(to_limit(cell)), show(to_numpy(cell)), rival(cell)]
 
 
-def subsets(run: Run) -> Iterator[tuple[str, list[Cell]]]:
-    """Yield the name and the cells of what is summed up."""
+def subsets(run: Run) -> Iterator[Subset]:
+    """Yield the name and the cells of what is summed up of the broadcasts."""
     few = [workload for workload, times in run.innermost.items() if 2 <= times <= 4]
     for state in STATES:
         yield f"grid, {state}", run.select("grid", state)
@@ -66,10 +76,20 @@ def subsets(run: Run) -> Iterator[tuple[str, list[Cell]]]:
         yield f"random shapes, {state}", run.select("random", state)
 
 
-def totals(run: Run) -> Iterator[str]:
+def adjoint_subsets(run: Run) -> Iterator[Subset]:
+    """Yield the name and the cells of what is summed up of the sums."""
+    by_dtype = {dtype: run.of_dtype("adjoint", dtype) for dtype in SUM_DTYPES}
+    yield ", ".join(FLOATS), [cell for dtype in FLOATS for cell in by_dtype[dtype]]
+    yield from by_dtype.items()
+    for dtype in FLOATS:
+        yield f"{dtype} from {label(READ)} on", [cell for cell in by_dtype[dtype] if cell.nbytes >= READ]
+    yield "warm", run.select("adjoint", "warm")
+
+
+def totals(named: Iterable[Subset]) -> Iterator[str]:
     """Yield the lines of a table of geometric means and worst cells."""
     rows = []
-    for name, cells in subsets(run):
+    for name, cells in named:
         row = [name, str(len(cells))]
         for head, ratio in RATIOS.items():
             write = percent if head == "limit" else show
@@ -84,10 +104,9 @@ def totals(run: Run) -> Iterator[str]:
     yield from table(heads, rows, 1)
 
 
-def losses(run: Run) -> Iterator[str]:
+def losses(cells: list[Cell]) -> Iterator[str]:
     """Yield a list of the cells lost to NumPy, then of those lost to a peer."""
     lost: dict[bool, list[str]] = {True: [], False: []}
-    cells = [*run.suites["grid"].values(), *run.suites["random"].values()]
     for cell in cells:
         for name in cell.lost_to:
             where = f"{cell.workload}, {cell.dtype}, {cell.state}"
@@ -158,12 +177,64 @@ def markdown(run: Run) -> str:
         "",
         LEGEND,
         "",
-        *totals(run),
-        *losses(run),
+        *totals(subsets(run)),
+        *losses([*run.suites["grid"].values(), *run.suites["random"].values()]),
         *cells_of(run, "grid", "The grid"),
         *cells_of(run, "random", "Random shapes"),
         *scaling(run),
         *uses(run),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def ulp(error: float | None) -> str:
+    """Write an error with up to three digits."""
+    return "" if error is None else "0" if error == 0 else f"{error:.3g}" if error < 1e5 else f"{error:.1e}"
+
+
+def errors(run: Run) -> Iterator[str]:
+    """Yield the lines of a table of each competitor's largest error in each dtype, and where that is."""
+    rows = []
+    cells = run.suites["adjoint"].values()
+    for name in dict.fromkeys(name for cell in cells for name in cell.errors):
+        row = [name]
+        for dtype in SUM_DTYPES:
+            among = [cell for cell in run.of_dtype("adjoint", dtype) if name in cell.errors]
+            worst = max(among, key=lambda cell: cell.errors[name], default=None)
+            where = f" ({worst.workload})" if worst and worst.errors[name] > 1 else ""
+            row.append(f"{ulp(worst.errors[name])}{where}" if worst else "")
+        rows.append(row)
+    yield from table(["largest error, ulp", *SUM_DTYPES], rows, 1)
+
+
+def adjoint(run: Run) -> str:
+    """Write everything about sums: in short, each pattern in short, then all cells."""
+    cells = run.suites["adjoint"]
+    names = list(dict.fromkeys(name for cell in cells.values() for name in cell.errors))
+    patterns = [
+        (family, [[cell for cell in run.of_dtype("adjoint", dtype) if cell.workload in workloads] for dtype in FLOATS])
+        for family, workloads in run.families("adjoint").items()
+    ]
+    rows = [[*key[:3], *figures(cell), *(ulp(cell.errors.get(name)) for name in names)] for key, cell in cells.items()]
+    lines = [
+        "# The adjoint against NumPy and its peers",
+        "",
+        *(f"    {line}" for line in run.head),
+        "",
+        ADJOINT_LEGEND,
+        "",
+        *totals(adjoint_subsets(run)),
+        "",
+        *errors(run),
+        *losses(list(cells.values())),
+        "",
+        "## Each pattern, from the worst of its sizes to the best",
+        "",
+        *ranges(FLOATS, patterns),
+        "",
+        "## All cells",
+        "",
+        *table(["workload", "dtype", "state", *HEADS, *(f"ulp: {name}" for name in names)], rows, 3),
     ]
     return "\n".join(lines) + "\n"
 
@@ -183,22 +254,27 @@ def spans(cells: list[Cell]) -> list[str]:
     return row
 
 
+def ranges(kinds: Iterable[str], families: list[tuple[str, list[list[Cell]]]]) -> Iterator[str]:
+    """Yield the lines of a table: of each family the range of the ratios of each kind of cells, their means at last."""
+    rows = [[family, *(text for cells in by_kind for text in spans(cells))] for family, by_kind in families]
+    means = ["geometric mean of all"]
+    for column in zip(*(by_kind for _, by_kind in families), strict=True):
+        for head, ratio in RATIOS.items():
+            among = known(ratio, chain(*column))
+            means.append((percent if head == "limit" else show)(mean(map(ratio, among))) if among else "")
+    yield from table(["workload", *(f"{kind}: {head}" for kind in kinds for head in RATIOS)], [*rows, means], 1)
+
+
 def summary(run: Run) -> str:
     """Write a short table: a row for each family, the range of ratios over its workloads and dtypes."""
-    rows = []
-    for family, workloads in run.families("grid").items():
-        rows.append([family, *(text for state in STATES for text in spans(run.select("grid", state, workloads)))])
+    families = [
+        (family, [run.select("grid", state, workloads) for state in STATES])
+        for family, workloads in run.families("grid").items()
+    ]
     if run.suites["random"]:
-        rows.append(["random shapes", *(text for state in STATES for text in spans(run.select("random", state)))])
-    means = []
-    for state in STATES:
-        cells = [*run.select("grid", state), *run.select("random", state)]
-        for head, ratio in RATIOS.items():
-            among = known(ratio, cells)
-            means.append((percent if head == "limit" else show)(mean(map(ratio, among))) if among else "")
-    heads = ["workload", *(f"{state}: {head}" for state in STATES for head in RATIOS)]
+        families.append(("random shapes", [run.select("random", state) for state in STATES]))
     lines = [
-        *table(heads, [*rows, ["geometric mean of all", *means]], 1),
+        *ranges(STATES, families),
         "",
         f"{LEGEND} Lowest and highest of all sizes and dtypes; in brackets the peer that is the nearest, or the "
         "farthest ahead.",
@@ -216,6 +292,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--summary", type=Path, help="where the short table goes")
     parser.add_argument("--plot", type=Path, help="where the picture of the ratios goes: .svg, .png, ...")
     parser.add_argument("--scaling", type=Path, help="where the picture of sizes and threads goes")
+    parser.add_argument("--adjoint", type=Path, help="where the tables of the sums go")
+    parser.add_argument("--adjoint-plot", type=Path, help="where the picture of the sums goes")
     options = parser.parse_args(arguments)
     try:
         run = load(options.runs)
@@ -229,7 +307,12 @@ def main(arguments: list[str] | None = None) -> None:
         plot_ratios(run, options.plot)
     if options.scaling:
         plot_scaling(run, options.scaling)
-    print(f"{sum(map(len, run.suites.values()))} cells", *totals(run), sep="\n")
+    if options.adjoint:
+        options.adjoint.write_text(adjoint(run), encoding="utf-8")
+    if options.adjoint_plot:
+        plot_adjoint(run, options.adjoint_plot)
+    named = [*subsets(run), *adjoint_subsets(run)]
+    print(f"{sum(map(len, run.suites.values()))} cells", *totals(named), sep="\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from bcast._bench import Cell
 from bcast._peers import LIMIT
 
-SUITES = ("grid", "random", "scaling", "use")
+SUITES = ("grid", "random", "scaling", "use", "adjoint")
 
 Key = tuple[str, str, str, int]  # workload, dtype, state, threads
 
@@ -56,6 +56,10 @@ class Run:
         cells = (cell for cell in self.suites[suite].values() if cell.state == state)
         return [cell for cell in cells if workloads is None or cell.workload in workloads]
 
+    def of_dtype(self, suite: str, dtype: str) -> list[Cell]:
+        """Return the cells of one dtype."""
+        return [cell for cell in self.suites[suite].values() if cell.dtype == dtype]
+
     def line(self, family: str, state: str, threads: int) -> list[Cell]:
         """Return the cells of one pattern of the scaling suite, smallest first."""
         cells = self.suites["scaling"].items()
@@ -64,7 +68,7 @@ class Run:
 
 
 def load(paths: Iterable[Path]) -> Run:
-    """Read saved runs, and take each cell's fastest round.
+    """Read saved runs, and take each cell's fastest round and largest error.
 
     Raises
     ------
@@ -74,6 +78,7 @@ def load(paths: Iterable[Path]) -> Run:
     """
     run = None
     times: dict[tuple[str, Key], dict[str, float]] = defaultdict(dict)
+    errors: dict[tuple[str, Key], dict[str, float]] = defaultdict(dict)
     nbytes = {}
     for path in paths:
         for benchmark in json.loads(path.read_text(encoding="utf-8"))["benchmarks"]:
@@ -89,12 +94,14 @@ def load(paths: Iterable[Path]) -> Run:
             key = info["suite"], (info["workload"], info["dtype"], info["state"], info["threads"])
             nbytes[key] = info["bytes"]
             times[key][name] = min(benchmark["stats"]["min"], times[key].get(name, math.inf))
+            if (error := info.get("error")) is not None:
+                errors[key][name] = max(error, errors[key].get(name, 0.0))
     complete = [key for key in times if times[key].keys() >= {"bcast", "numpy"}]
     if run is None or not complete:
         raise ValueError("the runs expected times of both bcast and numpy, got none")
     order = list(run.family)
     for suite, key in sorted(complete, key=lambda key: order.index(key[1][0])):  # dtypes and states stay as they came
-        run.suites[suite][key] = Cell(*key[:3], nbytes[suite, key], times[suite, key])
+        run.suites[suite][key] = Cell(*key[:3], nbytes[suite, key], times[suite, key], errors[suite, key])
     return run
 
 

@@ -10,11 +10,25 @@ import numpy as np
 import pytest
 
 import bcast
-from bcast import _bench, _loops, _peers, _timing
+from bcast import _bench, _loops, _peers, _sum_peers, _timing
 from bcast._bench import Cell, head, machine, memory, render, table
 from bcast._peers import COMPETITORS, LIMIT, Task, bound, competitors, cpus, prepare
+from bcast._sum_peers import SUMMERS, SumTask, judge, prepare_sums
 from bcast._timing import measure
-from bcast._workloads import DTYPES, LARGEST, RANDOM_SIZES, STATES, Workload, grid, random_workloads
+from bcast._workloads import (
+    DTYPES,
+    FLOATS,
+    LARGEST,
+    RANDOM_SIZES,
+    STATES,
+    SUM_DTYPES,
+    SUM_SIZES,
+    Workload,
+    grid,
+    label,
+    random_workloads,
+    sums,
+)
 
 
 def in_small(workload):
@@ -23,10 +37,10 @@ def in_small(workload):
     return dataclasses.replace(workload, data=tuple(data), output=tuple(output))
 
 
-def small_workloads(dtype):
+def small_workloads(dtype, all_of_them=grid):
     """One workload for each different task."""
     workloads = {}
-    for workload in map(in_small, grid(dtype)):
+    for workload in map(in_small, all_of_them(dtype)):
         workloads.setdefault((workload.name.split()[0], workload.data, workload.output), workload)
     return list(workloads.values())
 
@@ -183,6 +197,121 @@ def test_loops(source, shape, threads, monkeypatch):
     out = np.zeros(shape, np.float32)
     fill(out.view(word).reshape(lengths))
     np.testing.assert_array_equal(out, np.broadcast_to(data, shape))
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("name", [name for name in SUMMERS if name != LIMIT])
+def test_summer_gives_the_sum(name, state):
+    if not SUMMERS[name].installed():
+        pytest.skip(f"{name} is not installed")
+    for dtype in SUM_DTYPES:
+        for workload in small_workloads(dtype, sums)[: None if dtype == "float32" else 4]:
+            if SUMMERS[name].does(workload, dtype, state):
+                task = SumTask.of(workload, dtype, state)
+                task.grad[...] = np.arange(task.grad.size).reshape(workload.output) % 7  # whose sums are exact
+                result = SUMMERS[name].call(task)()
+                result = np.asarray(result) if task.out is None else task.out
+                expected = task.grad.sum(task.axes, keepdims=True, dtype=dtype).reshape(workload.data)
+                np.testing.assert_array_equal(result, expected, strict=True, err_msg=f"{workload}, {dtype}")
+
+
+@pytest.mark.parametrize("dtype", SUM_DTYPES)
+def test_sums(dtype):
+    workloads = list(sums(dtype))
+    assert len({workload.name for workload in workloads}) == len(workloads)
+    for nbytes in SUM_SIZES if dtype in FLOATS else SUM_SIZES[3:4]:
+        scaled = [workload for workload in workloads if workload.name.endswith(f", {label(nbytes)}")]
+        assert len(scaled) == 12
+        for workload in scaled:
+            assert 0.9 * nbytes <= workload.nbytes(dtype) <= nbytes
+    for workload in workloads:
+        if workload.nbytes(dtype) <= 2000:
+            task = SumTask.of(workload, dtype, "fresh")
+            assert task.grad.sum(task.axes, keepdims=task.keepdims).shape == workload.data
+
+
+def test_label():
+    assert [label(nbytes) for nbytes in (1 << 10, 1 << 19, 1 << 20, 1 << 32)] == ["1 KB", "512 KB", "1 MB", "4 GB"]
+
+
+ROWS = Workload("rows", "", (3,), (4000, 3))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_judge_counts_units_in_the_last_place(dtype):
+    task = SumTask.of(ROWS, dtype, "fresh")
+    error = judge(task)
+    exact = np.array([math.fsum(column) for column in task.grad.T.tolist()]).astype(dtype)  # rounded once
+    assert 0 < error(exact) <= 0.5
+    exact[1] = np.nextafter(exact[1], exact.dtype.type(np.inf))
+    assert 0.5 <= error(exact) <= 1.5
+    exact[1] = np.inf
+    assert error(exact) == np.inf
+
+
+def test_judge_of_other_numbers():
+    task = SumTask.of(ROWS, "int32", "fresh")
+    wrapped = task.grad.sum(0, dtype=np.int32)
+    assert not np.array_equal(wrapped, task.grad.sum(0, dtype=np.int64))
+    assert judge(task)(wrapped) == 0
+    assert judge(task)(wrapped + np.array([0, -2, 1], np.int32)) == 2
+    task = SumTask.of(ROWS, "complex64", "fresh")
+    exact = task.grad.sum(0, dtype=np.complex128).astype(np.complex64)
+    assert judge(task)(exact) <= 0.5
+    exact.imag[2] = np.nextafter(exact.imag[2], np.float32(0))
+    assert 0.5 <= judge(task)(exact) <= 1.5
+
+
+def test_sums_of_float16_are_finite_and_of_some_size():
+    task = SumTask.of(Workload("", "", (), (1 << 20,)), "float16", "fresh")
+    assert task.grad.min() > 0
+    assert 2.0**12 < task.grad.sum(dtype=np.float64) < 2.0**15
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_errors_are_measured(state):
+    calls, errors = prepare_sums(SumTask.of(ROWS, "float32", state), ["bcast", "numpy", LIMIT])
+    assert list(calls) == ["bcast", "numpy", LIMIT]
+    assert list(errors) == ["bcast", "numpy"]
+    assert errors["bcast"] <= 0.5 < errors["numpy"]  # which adds 4000 terms one by one
+
+
+WRONG = {
+    "the dtype": lambda grad: grad.sum(0, dtype=np.float64),
+    "the shape": lambda grad: grad.sum(0, keepdims=True),
+    "the terms": lambda grad: grad[:2000].sum(0) + 1000,
+    "not a number": lambda grad: grad.sum(0) * np.nan,
+}
+
+
+@pytest.mark.parametrize("reason", WRONG)
+def test_a_wrong_sum_is_found_out(reason, monkeypatch):
+    wrong = dataclasses.replace(SUMMERS["numpy"], call=lambda task: lambda: WRONG[reason](task.grad))
+    monkeypatch.setitem(SUMMERS, "wrong", wrong)
+    with pytest.raises(AssertionError, match=r"wrong is wrong in 'rows', float32: off by .* ulp"):
+        prepare_sums(SumTask.of(ROWS, "float32", "fresh"), ["numpy", "wrong"])
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_limit_reads_every_word(threads, monkeypatch):
+    read = []
+    pieces = _sum_peers.in_pieces
+    monkeypatch.setattr(
+        _sum_peers, "in_pieces", lambda work, *rest: pieces(lambda piece: read.append(work(piece)), *rest)
+    )
+    words = np.random.default_rng(1).integers(0, 1 << 64, 1003, np.uint64)
+    ways = _sum_peers.reads(words, threads)
+    expected = ["reduce", "pieces", "loop", "loops"]
+    if not COMPETITORS["numba"].installed():
+        expected = expected[:2]
+    assert list(ways) == expected[:: 2 if threads == 1 else 1]
+    total = int(words.sum())
+    for name, call in ways.items():
+        read.clear()
+        result = call()
+        assert int(np.sum(read, dtype=np.uint64) if name == "pieces" else result) == total
 
 
 @pytest.mark.filterwarnings("default")

@@ -10,6 +10,7 @@ import pytest
 
 from bcast._bench import Cell, machine
 from bcast._peers import LIMIT, cpus
+from bcast._workloads import FLOATS
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -47,6 +48,7 @@ def save(path, cells=CELLS, factor=1.0, suite="grid", threads=2, **changes):
                 "bytes": cell.nbytes,
                 "machine": "bcast 1; NumPy 2; a fast one",
                 "peer": f"{name} 1.2" if name in {"torch", "jax"} else None,
+                "error": cell.errors.get(name),
                 **changes,
             },
         }
@@ -136,6 +138,61 @@ def test_report_of_uses(report, tmp_path):
     )
 
 
+def sum_cells():
+    for nbytes, seconds in ((1 << 20, 1e-4), (1 << 22, 4e-4)):
+        for dtype in FLOATS:
+            times = {"bcast": seconds, "numpy": 8 * seconds, "torch": seconds * (1 << 20) / nbytes, LIMIT: seconds / 2}
+            errors = {"bcast": 0.5, "numpy": 1234.5, "torch": 0.75}
+            yield Cell(f"row, {nbytes >> 20} MB", dtype, "fresh", nbytes, times, errors)
+    yield Cell("row, 4 MB", "float32", "warm", 1 << 22, {"bcast": 1e-4, "numpy": 1e-4}, {"bcast": 0.5, "numpy": 3e7})
+    yield Cell("row, 4 MB", "int32", "fresh", 1 << 22, {"bcast": 1e-4, "numpy": 2e-4}, {"bcast": 0.0, "numpy": 0.0})
+
+
+def test_report_of_the_adjoint(report, tmp_path):
+    run = report.load([save(tmp_path / "run.json", sum_cells(), suite="adjoint")])
+    lines = report.adjoint(run).splitlines()
+    assert lines[2:4] == ["    bcast 1; NumPy 2; a fast one", "    peers: torch 1.2"]
+    short = [line.replace("row, ", "") for line in lines[9:19]]
+    assert short == [
+        "| float16, float32, float64 | 7 | 5.9 | 1.00 (4 MB, float32) | **0.50** | **0.25** (4 MB, float16) "
+        "| 50% | 50% (1 MB, float16) |",
+        "| float16 | 2 | 8.0 | 8.0 (1 MB, float16) | **0.50** | **0.25** (4 MB, float16) | 50% | 50% (1 MB, float16) |",
+        "| float32 | 3 | 4.0 | 1.00 (4 MB, float32) | **0.50** | **0.25** (4 MB, float32) "
+        "| 50% | 50% (1 MB, float32) |",
+        "| float64 | 2 | 8.0 | 8.0 (1 MB, float64) | **0.50** | **0.25** (4 MB, float64) | 50% | 50% (1 MB, float64) |",
+        "| int32 | 1 | 2.0 | 2.0 (4 MB, int32) |  |  |  |  |",
+        "| float16 from 4 MB on | 1 | 8.0 | 8.0 (4 MB, float16) | **0.25** | **0.25** (4 MB, float16) "
+        "| 50% | 50% (4 MB, float16) |",
+        "| float32 from 4 MB on | 2 | 2.8 | 1.00 (4 MB, float32) | **0.25** | **0.25** (4 MB, float32) "
+        "| 50% | 50% (4 MB, float32) |",
+        "| float64 from 4 MB on | 1 | 8.0 | 8.0 (4 MB, float64) | **0.25** | **0.25** (4 MB, float64) "
+        "| 50% | 50% (4 MB, float64) |",
+        "| warm | 1 | 1.00 | 1.00 (4 MB, float32) |  |  |  |  |",
+        "",
+    ]
+    assert lines[19:24] == [
+        "| largest error, ulp | float16 | float32 | float64 | int32 | complex64 |",
+        "| --- | --: | --: | --: | --: | --: |",
+        "| bcast | 0.5 | 0.5 | 0.5 | 0 |  |",
+        "| numpy | 1.23e+03 (row, 1 MB) | 3.0e+07 (row, 4 MB) | 1.23e+03 (row, 1 MB) | 0 |  |",
+        "| torch | 0.75 | 0.75 | 0.75 |  |  |",
+    ]
+    text = "\n".join(lines)
+    assert "## Lost to the best peer: 3 of 8 cells\n\n- row, 4 MB, float16, fresh: **0.25** torch\n" in text
+    assert "| rows | 8.0 | **0.25** to 1.00 (torch) | 50% | 1.00 to 8.0 | **0.25** to 1.00 (torch) | 50% |" in text
+    assert "| row, 1 MB | float64 | fresh | 10.5 | 50% | 8.0 | 1.00 torch | 0.5 | 1.23e+03 | 0.75 |" in text
+
+
+def test_report_of_several_runs_takes_the_largest_error(report, tmp_path):
+    worse = [Cell("row, 4 MB", "int32", "fresh", 1 << 22, {"bcast": 1e-4, "numpy": 2e-4}, {"bcast": 2.0})]
+    runs = [
+        save(tmp_path / "run.json", sum_cells(), suite="adjoint"),
+        save(tmp_path / "w.json", worse, suite="adjoint"),
+    ]
+    for order in (runs, runs[::-1]):
+        assert "| bcast | 0.5 | 0.5 | 0.5 | 2 (row, 4 MB) |  |" in report.adjoint(report.load(order))
+
+
 def test_report_summary(report, tmp_path):
     lines = report.summary(report.load([save(tmp_path / "run.json")])).splitlines()
     assert lines[:5] == [
@@ -162,18 +219,30 @@ def test_report_refuses(report, tmp_path, changes, message):
         report.load(runs)
 
 
+OPTIONS = ("markdown", "summary", "plot", "scaling", "adjoint", "adjoint-plot")
+
+
 @pytest.mark.filterwarnings("default")
 def test_report_command(report, tmp_path, capsys):
     pytest.importorskip("matplotlib")
-    outputs = {name: tmp_path / f"{name}.svg" for name in ("markdown", "summary", "plot", "scaling")}
-    runs = [save(tmp_path / "run.json"), save(tmp_path / "sizes.json", scaling_cells(), suite="scaling")]
+    outputs = {name: tmp_path / f"{name}.svg" for name in OPTIONS}
+    runs = [
+        save(tmp_path / "run.json"),
+        save(tmp_path / "sizes.json", scaling_cells(), suite="scaling"),
+        save(tmp_path / "sums.json", list(sum_cells())[:1], suite="adjoint"),
+    ]
     options = (text for name, path in outputs.items() for text in (f"--{name}", str(path)))
     report.main([*map(str, runs), *options])
     assert outputs["markdown"].read_text() == report.markdown(report.load(runs))
     assert outputs["summary"].read_text() == report.summary(report.load(runs))
-    assert "<svg" in outputs["plot"].read_text()
-    assert "<svg" in outputs["scaling"].read_text()
-    assert capsys.readouterr().out.splitlines() == ["9 cells", *TOTALS]
+    assert outputs["adjoint"].read_text() == report.adjoint(report.load(runs))
+    assert all("<svg" in outputs[name].read_text() for name in ("plot", "scaling", "adjoint-plot"))
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[: 1 + len(TOTALS)] == ["10 cells", *TOTALS]
+    assert [line.split(" | ")[0] for line in printed[1 + len(TOTALS) :]] == [
+        "| float16, float32, float64",
+        "| float16",
+    ]
     with pytest.raises(SystemExit, match="2"):
         report.main([str(runs[0]), str(save(tmp_path / "other.json", machine="other"))])
 
@@ -188,6 +257,7 @@ def test_suites(report, tmp_path):
         "random-3-07",
         "tile and KB-float32-fresh and not 4 and not 6",
         "row and MB-float32-kept",
+        "adjoint and eighteen and float32",
     ]
     wanted = " or ".join(f"({part})" for part in parts)
     command = [
@@ -208,7 +278,9 @@ def test_suites(report, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     run = report.load([saved])
     assert run.machine == machine(1)
-    assert all(run.suites[suite] for suite in ("grid", "random", "scaling", "use"))
+    assert all(run.suites[suite] for suite in ("grid", "random", "scaling", "use", "adjoint"))
+    (cell,) = run.suites["adjoint"].values()
+    assert cell.errors["bcast"] <= 0.5
     assert {key[3] for cells in run.suites.values() for key in cells} == {1}
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
@@ -19,6 +19,7 @@ import numpy as np
 
 import bcast
 from bcast._peers import COMPETITORS, LIMIT, Task, bound, competitors, cpus, prepare
+from bcast._sum_peers import SUMMERS
 from bcast._threads import OPENMP
 from bcast._timing import measure
 from bcast._workloads import STATES, Workload, grid
@@ -56,9 +57,11 @@ class Cell:
     workload, dtype, state : str
         What was done; `state` is 'fresh' or 'warm'.
     nbytes : int
-        Bytes of the output.
+        Bytes of the output; of sums, of what is summed.
     times : mapping of str to float
         Seconds of one call, by competitor.
+    errors : mapping of str to float
+        Of sums: units in the last place by which the worst item of the result is off, by competitor.
     """
 
     workload: str
@@ -66,6 +69,7 @@ class Cell:
     state: str
     nbytes: int
     times: Mapping[str, float]
+    errors: Mapping[str, float] = field(default_factory=dict)
 
     def ratio(self, name: str) -> float:
         """Return the time of a competitor over that of bcast; NaN where it has none."""
@@ -83,7 +87,7 @@ class Cell:
 
     @property
     def bandwidth(self) -> float:
-        """Bytes that bcast writes in a second."""
+        """Bytes that bcast writes in a second, or sums."""
         return self.nbytes / self.times["bcast"]
 
 
@@ -124,7 +128,8 @@ def machine(threads: int) -> str:
 
 def version(name: str) -> str:
     """Name a competitor and its version."""
-    return f"{name} {importlib.import_module(COMPETITORS[name].modules[0]).__version__.partition('-')[0]}"
+    module = {**SUMMERS, **COMPETITORS}[name].modules[0]
+    return f"{name} {importlib.import_module(module).__version__.partition('-')[0]}"
 
 
 def head(names: Iterable[str], threads: int) -> str:

@@ -9,7 +9,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +24,20 @@ from bcast import _loops
 from bcast._timing import measure
 from bcast._workloads import Workload
 
-__all__ = ["COMPETITORS", "LIMIT", "Task", "bound", "competitors", "cpus", "prepare"]
+__all__ = [
+    "COMPETITORS",
+    "LIMIT",
+    "Call",
+    "Competitor",
+    "Task",
+    "bound",
+    "competitors",
+    "cpus",
+    "fastest",
+    "in_pieces",
+    "new_arrays",
+    "prepare",
+]
 
 Call = Callable[[], Any]
 
@@ -198,8 +211,7 @@ def _opencv(task: Task) -> Call:
 
 
 def _numba(task: Task) -> Call:
-    numba = importlib.import_module("numba")
-    numba.set_num_threads(min(task.threads, numba.config.NUMBA_NUM_THREADS))
+    _loops.use_threads(task.threads)
     data, shape, out = task.lined_up, task.workload.output, task.out
     fill, merged, word = _loops.fill(data, shape, task.threads)
     if out is not None:
@@ -215,9 +227,13 @@ def _numba(task: Task) -> Call:
 
 def _limit(task: Task) -> Call:
     """Write as many bytes of warm memory, be the result fresh or not, in the fastest of the ways there are."""
-    calls = fills(np.ones(task.workload.nbytes(task.data.dtype.name), np.uint8), task.threads)
+    return fastest(fills(np.ones(task.workload.nbytes(task.data.dtype.name), np.uint8), task.threads))
+
+
+def fastest(calls: dict[str, Call]) -> Call:
+    """Return the fastest of some calls, by a short trial."""
     if len(calls) == 1:
-        return calls["memset"]
+        return next(iter(calls.values()))
     times = measure(calls, TRIAL)
     return calls[min(calls, key=lambda name: min(times[name]))]
 
@@ -226,24 +242,24 @@ def fills(block: NDArray[Any], threads: int) -> dict[str, Call]:
     """Return the ways to set a block of bytes to 0 on so many threads."""
     calls: dict[str, Call] = {"memset": partial(block.fill, 0)}
     if threads > 1:
-        calls["pieces"] = _in_pieces(block, threads)
+        calls["pieces"] = in_pieces(lambda piece: piece.fill(0), block, threads)
         if block.size < PIECE and COMPETITORS["numba"].installed():  # it starts sooner, which is all
             calls["loop"] = partial(_loops.fill(np.zeros(1, np.uint8), block.shape, threads)[0], block)
     return calls
 
 
-def _in_pieces(block: NDArray[Any], threads: int) -> Call:
-    """Fill a piece of the block on each thread: NumPy gives the GIL away."""
+def in_pieces(work: Callable[[NDArray[Any]], Any], block: NDArray[Any], threads: int) -> Call:
+    """Do a piece of the block on each thread: NumPy gives the GIL away."""
     own, *others = np.array_split(block, threads)
     pool = _pool(threads - 1)
 
-    def fill() -> None:
-        running = [pool.submit(piece.fill, 0) for piece in others]
-        own.fill(0)
+    def call() -> None:
+        running = [pool.submit(work, piece) for piece in others]
+        work(own)
         for piece in running:
             piece.result()
 
-    return fill
+    return call
 
 
 @cache
@@ -259,7 +275,8 @@ def _not_complex(workload: Workload, dtype: str, state: str) -> bool:  # noqa: A
     return dtype != "complex128"
 
 
-def _new_arrays(workload: Workload, dtype: str, state: str) -> bool:  # noqa: ARG001
+def new_arrays(workload: Workload, dtype: str, state: str) -> bool:  # noqa: ARG001
+    """Tell whether a competitor that cannot write into `out` can do it."""
     return state == "fresh"
 
 
@@ -273,7 +290,7 @@ class Competitor:
     """What must be imported, how a task is done, which (workload, dtype, state) can be, and if it is prepared soon."""
 
     modules: tuple[str, ...]
-    call: Callable[[Task], Call]
+    call: Callable[[Any], Call]
     does: Callable[[Workload, str, str], bool] = _anything
     quick: bool = True
 
@@ -286,7 +303,7 @@ COMPETITORS = {
     "bcast": Competitor(("bcast",), _bcast),
     "numpy": Competitor(("numpy",), _numpy),
     "torch": Competitor(("torch",), _torch),
-    "jax": Competitor(("jax",), _jax, _new_arrays),
+    "jax": Competitor(("jax",), _jax, new_arrays),
     "onnxruntime": Competitor(("onnxruntime", "onnx"), _onnxruntime, _not_complex),
     "openvino": Competitor(("openvino",), _openvino, _not_complex),
     "opencv": Competitor(("cv2",), _opencv, _images_and_matrices),
@@ -295,9 +312,10 @@ COMPETITORS = {
 }
 
 
-def competitors(workload: Workload, dtype: str, state: str) -> list[str]:
+def competitors(workload: Workload, dtype: str, state: str, among: Mapping[str, Competitor] | None = None) -> list[str]:
     """Name the installed competitors that can do the workload, bcast first and the limit last."""
-    return [name for name, each in COMPETITORS.items() if each.installed() and each.does(workload, dtype, state)]
+    all_of_them = COMPETITORS if among is None else among
+    return [name for name, each in all_of_them.items() if each.installed() and each.does(workload, dtype, state)]
 
 
 def prepare(task: Task, names: list[str]) -> dict[str, Call]:

@@ -1,4 +1,4 @@
-"""The benchmark's workloads: broadcasts that programs really do, and broadcasts of random shapes."""
+"""The benchmark's workloads: broadcasts that programs really do, broadcasts of random shapes, and sums."""
 
 import math
 import random
@@ -9,18 +9,35 @@ import numpy as np
 
 from bcast._alignment import Shape, align
 
-__all__ = ["DTYPES", "LARGEST", "SEED", "STATES", "Workload", "grid", "random_workloads"]
+__all__ = [
+    "DTYPES",
+    "FLOATS",
+    "LARGEST",
+    "SEED",
+    "STATES",
+    "SUM_DTYPES",
+    "SUM_SIZES",
+    "Workload",
+    "grid",
+    "label",
+    "random_workloads",
+    "sums",
+]
 
 DTYPES = ("uint8", "float16", "float32", "float64", "complex128")
 STATES = ("fresh", "warm")  # into a new array, dropped at once; into the same `out` again and again
 LARGEST = 200_000_000  # bytes; rows and columns of the grid whose output is larger are left out
 SEED = 1  # of the random shapes
 RANDOM_SIZES = (1_000, 64_000_000)  # bytes of their outputs
+FLOATS = ("float16", "float32", "float64")  # which are summed in all workloads of `sums`
+SUM_DTYPES = (*FLOATS, "int32", "complex64")
+SUM_SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 26)  # bytes of what is summed
+UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One broadcast that programs really do.
+    """One broadcast that programs really do; its adjoint sums an array of the output's shape to the data's.
 
     Attributes
     ----------
@@ -89,6 +106,48 @@ def grid(dtype: str) -> Iterator[Workload]:
     for zeros in (3, 6, 8):
         items = 10**zeros // np.dtype(dtype).itemsize
         yield Workload(f"scalar -> 1e{zeros} bytes", "scalar to 1e3 to 1e8 bytes", (), (items,))
+
+
+def sums(dtype: str) -> Iterator[Workload]:
+    """Yield the workloads whose adjoint is timed: gradients of the output's shape, summed to the data's.
+
+    Patterns that scale have sizes from 1 KB to 64 MB. Dtypes beyond `FLOATS` have only these, in one size.
+    """
+    itemsize = np.dtype(dtype).itemsize
+    for nbytes in SUM_SIZES if dtype in FLOATS else SUM_SIZES[3:4]:
+        for name, data, output in _scaled_sums(nbytes // itemsize):
+            yield Workload(f"{name}, {label(nbytes)}", name, data, output)
+    if dtype not in FLOATS:
+        return
+    yield Workload("8,8 -> 1,8", "tiny", (1, 8), (8, 8))
+    yield Workload("8,8 -> 8,1", "tiny", (8, 1), (8, 8))
+    yield Workload("4,4 -> 4", "tiny", (4,), (4, 4))
+    yield Workload("NCHW -> 1,C,1,1", "channels", (1, 64, 1, 1), (32, 64, 56, 56))
+    yield Workload("NCHW -> C, explicit", "channels", (64,), (8, 64, 56, 56), (1,))
+    yield Workload("NHWC -> C", "channels", (64,), (32, 56, 56, 64))
+    yield Workload("batch of 64 images", "batch of images", (1, 3, 224, 224), (64, 3, 224, 224))
+    yield Workload("64^4 -> 64,1,64,1", "alternating axes", (64, 1, 64, 1), (64, 64, 64, 64))
+    yield Workload("64^4 -> 1,64,1,64", "alternating axes", (1, 64, 1, 64), (64, 64, 64, 64))
+    yield Workload("eighteen axes of 2", "alternating axes", (2, 1) * 9, (2, 2) * 9)
+    yield Workload("square -> column", "square", (2048, 1), (2048, 2048))
+    yield Workload("square -> row", "square", (1, 2048), (2048, 2048))
+
+
+def _scaled_sums(items: int) -> Iterator[tuple[str, Shape, Shape]]:
+    """Yield name, source and output of each pattern that scales, of so many items."""
+    yield "N -> ()", (), (items,)
+    yield "N,3 -> 3", (3,), (items // 3, 3)
+    for m in (2, 3, 4, 8, 16, 32, 64):
+        yield f"N,{m} -> N,1", (items // m, 1), (items // m, m)
+    yield "N,64 -> 1,64", (1, 64), (items // 64, 64)
+    yield "64,N -> 64,1", (64, 1), (64, items // 64)
+    yield "64,N -> 1,N", (1, items // 64), (64, items // 64)
+
+
+def label(nbytes: int) -> str:
+    """Write a number of bytes in the largest unit of which they are one or more."""
+    shift, unit = next((shift, unit) for shift, unit in UNITS if nbytes >> shift)
+    return f"{nbytes >> shift} {unit}"
 
 
 def random_workloads(seed: int = SEED, count: int = 60) -> Iterator[tuple[Workload, tuple[str, str]]]:

@@ -25,9 +25,9 @@ RATIO_LEGEND = (
 STATE_LEGEND = "*fresh*: into a new array; *warm*: into the same `out` again"
 LEGEND = f"{RATIO_LEGEND}fill of as many bytes of warm memory / bcast's time, fresh or warm. {STATE_LEGEND}."
 ADJOINT_LEGEND = (
-    f"{RATIO_LEGEND}plain read of as many bytes / bcast's time. *GB/s*: of what is read. *ulp*: by how many units in the "
-    "last place the worst item is off the exact sum of positive numbers, 0.5 at most where a sum is rounded but once; "
-    f"integers must be exact. {STATE_LEGEND}, where that is 1 MB or more. `einsum` is NumPy's."
+    f"{RATIO_LEGEND}plain read of as many bytes / bcast's time. *GB/s*: of what is read. *ulp*: by how many units in "
+    "the last place the worst item is off the exact sum of positive numbers, 0.5 at most where a sum is rounded but "
+    f"once; integers must be exact. {STATE_LEGEND}, where that is 1 MB or more. `einsum` is NumPy's."
 )
 HEADS = ("GB/s", "limit", "NumPy", "best peer")
 FLAT = 1 << 26  # bytes from which on a byte should cost the same

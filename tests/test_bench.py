@@ -254,6 +254,7 @@ def test_judge_of_other_numbers():
     task = SumTask.of(ROWS, "int32", "fresh")
     wrapped = task.grad.sum(0, dtype=np.int32)
     assert not np.array_equal(wrapped, task.grad.sum(0, dtype=np.int64))
+    assert task.grad.min() < 0 < task.grad.max()
     assert judge(task)(wrapped) == 0
     assert judge(task)(wrapped + np.array([0, -2, 1], np.int32)) == 2
     task = SumTask.of(ROWS, "complex64", "fresh")
@@ -291,6 +292,12 @@ def test_a_wrong_sum_is_found_out(reason, monkeypatch):
     monkeypatch.setitem(SUMMERS, "wrong", wrong)
     with pytest.raises(AssertionError, match=r"wrong is wrong in 'rows', float32: off by .* ulp"):
         prepare_sums(SumTask.of(ROWS, "float32", "fresh"), ["numpy", "wrong"])
+
+
+def test_a_sum_that_is_not_written_is_found_out(monkeypatch):
+    monkeypatch.setitem(SUMMERS, "idle", dataclasses.replace(SUMMERS["numpy"], call=lambda task: lambda: task.out))
+    with pytest.raises(AssertionError, match="idle is wrong in 'rows', float32: off by nan ulp"):
+        prepare_sums(SumTask.of(ROWS, "float32", "warm"), ["numpy", "idle"])
 
 
 @pytest.mark.filterwarnings("default")

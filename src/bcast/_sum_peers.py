@@ -178,7 +178,7 @@ def prepare_sums(task: SumTask, names: list[str]) -> tuple[dict[str, Call], dict
     calls, errors = {}, {}
     for name in names:
         if task.out is not None:
-            task.out.fill(0)
+            task.out.reshape(-1).view(np.uint8).fill(255)  # no numbers
         call = calls[name] = SUMMERS[name].call(task)
         result = call()
         if name == LIMIT:

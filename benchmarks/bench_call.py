@@ -4,7 +4,8 @@
 
 Four floats become 4x4 of them: 64 bytes, so that writing them is the least of it. All calls are timed by turns, and
 from each is taken off what timing an empty lambda costs. The steps are called from Python, as `broadcast` does not:
-what such a call costs by itself is the first row, `as_array` of an array, which has nothing to do.
+what such a call costs by itself is the first row, `as_array` of an array, which has nothing to do. At last 64 floats
+are summed.
 """
 
 import sys
@@ -25,6 +26,7 @@ NAMES = {
     "row": np.arange(4, dtype=np.float32),
     "like": np.zeros((4, 4), np.float32),
     "out": np.zeros((4, 4), np.float32),
+    "square": np.zeros((8, 8), np.float32),
     "axes": [1],
     "new": [0],
     "new_set": {0},
@@ -55,7 +57,9 @@ CALLS = (
     "broadcast_like(row, like)",
     "broadcast_to(row, (4, 4))",
 )
+SUMS = ("unbroadcast(square, (8,))", "unbroadcast(square, (1, 8))", "unbroadcast(square, (8, 1))")
 OWN_MEMORY = "like.copy()"
+OF_SQUARE = "square.copy()"
 SAME_MEMORY = "np.copyto(out, row)"
 
 
@@ -67,6 +71,7 @@ def warm(call: str) -> str:
 def main() -> None:
     """Print the tables."""
     expressions = [OWN_MEMORY, SAME_MEMORY, *STEPS, *CALLS, *map(warm, CALLS), "infer_shape((4,), (4, 4))"]
+    expressions += [OF_SQUARE, *SUMS]
     calls = {expression: eval(f"lambda: {expression}", NAMES) for expression in ["None", *expressions]}
     for call in calls.values():
         call()
@@ -82,6 +87,9 @@ def main() -> None:
         print(
             f"{call:<63} {fresh:6.0f} {fresh / times[OWN_MEMORY]:12.2f} {into:6.0f} {into / times[SAME_MEMORY]:20.2f}"
         )
+    print(f"\n{'':63} {'fresh':>6} {OF_SQUARE:>14}")
+    for call in SUMS:
+        print(f"{call:<63} {times[call]:6.0f} {times[call] / times[OF_SQUARE]:14.2f}")
 
 
 if __name__ == "__main__":

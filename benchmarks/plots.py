@@ -65,7 +65,7 @@ def _plot(rows: list[Row], colours: dict[str, str], ratios: dict[str, Callable[[
     with figure(path, 1, len(ratios), figsize=(6 * len(ratios), height), sharey=True) as (panels,):
         for axes, (name, ratio) in zip(panels, ratios.items(), strict=True):
             _dots(axes, rows, colours, ratio)
-            axes.set_title(f"bcast against {name}", loc="left", weight="bold", pad=20)
+            axes.set_title(f"bcast against {name} (geometric means)", loc="left", weight="bold", pad=20)
             axes.set_xlabel(f"time of {name} / bcast's time{'' if ratio is to_limit else '; in the red bcast loses'}")
         panels[0].set_yticks(range(len(rows)), [name for _, name, _ in rows])
         panels[0].set_ylim(len(rows) - 0.5, -0.5)
@@ -87,7 +87,7 @@ def _dots(axes, rows, colours, ratio) -> None:
             axes.plot(ratios, line, "o-", color=colour, ms=3.6, lw=1, alpha=0.75, mew=0)
     for kind, ratios in everything.items():
         if ratios:
-            label = f"{kind} (geometric mean {mean(ratios):.3g})"
+            label = f"{kind} ({mean(ratios):.3g})"
             axes.plot([], [], "o-", color=colours[kind], ms=3.6, lw=1, mew=0, label=label)
     axes.set_xscale("log")
     left, right = axes.get_xlim()

@@ -216,7 +216,7 @@ def judge(task: SumTask) -> Callable[[NDArray[Any]], float]:
 
 def _parts(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """Give real and imaginary parts an axis of their own."""
-    return array.view(array.real.dtype).reshape(*shape, 2) if array.dtype.kind == "c" else array
+    return array.reshape(-1).view(array.real.dtype).reshape(*shape, 2) if array.dtype.kind == "c" else array
 
 
 def _halves(grad: NDArray[Any]) -> list[NDArray[Any]]:

@@ -88,6 +88,8 @@ SOURCES = [
     "_ops.py",
     "_unbroadcast.py",
     "_numpy.py",
+    "_tiling.py",
+    "_elementwise.py",
 ]
 
 setup(

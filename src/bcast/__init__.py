@@ -1,9 +1,11 @@
 """Materialised broadcasting at the speed of memory, under the rules of NumPy, OpenVINO, ONNX and nGraph."""
 
-from bcast._numpy import broadcast_arrays, broadcast_shapes, broadcast_to
+from bcast._elementwise import elementwise
+from bcast._numpy import broadcast_arrays, broadcast_shapes, broadcast_to, meshgrid
 from bcast._ops import broadcast, broadcast_like, infer_shape
 from bcast._pages import set_idle_limit
 from bcast._threads import get_num_threads, set_num_threads
+from bcast._tiling import repeat, tile
 from bcast._unbroadcast import unbroadcast
 
 __version__ = "0.1.0"
@@ -14,9 +16,13 @@ __all__ = [
     "broadcast_like",
     "broadcast_shapes",
     "broadcast_to",
+    "elementwise",
     "get_num_threads",
     "infer_shape",
+    "meshgrid",
+    "repeat",
     "set_idle_limit",
     "set_num_threads",
+    "tile",
     "unbroadcast",
 ]

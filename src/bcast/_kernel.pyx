@@ -89,8 +89,9 @@ cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     alignment : Alignment
         Where the data goes.
     out : ndarray
-        Writeable, of shape ``alignment.shape`` and `data`'s dtype, of any strides. It may overlap `data`: the result
-        is as if `data` had been copied first.
+        Writeable, of `data`'s dtype, of any strides. Its shape is ``alignment.shape``, or that with some neighbouring
+        axes joined into one and without some of the 1s. It may overlap `data`: the result is as if `data` had been
+        copied first.
 
     Returns
     -------
@@ -101,7 +102,7 @@ cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     if cnp.PyArray_SIZE(out) == 0 or cnp.PyArray_ITEMSIZE(out) == 0:
         return out
     if PyDataType_REFCHK(cnp.PyArray_DESCR(out)) or not cnp.PyArray_IS_C_CONTIGUOUS(out):
-        _assign(out, data, source)
+        _assign(_plain(out).reshape(shape), data, source)   # a view: only axes are split
     elif cnp.PyArray_IS_C_CONTIGUOUS(data):
         _replicate_contiguous(data, shape, source, out)
     else:

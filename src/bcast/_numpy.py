@@ -1,15 +1,16 @@
 """NumPy's own broadcasting functions, with NumPy's signatures: a few lines each over an alignment."""
 
 import operator
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._alignment import merge, right_aligned, shape_argument
+from bcast._alignment import Alignment, merge, right_aligned, shape_argument
 from bcast._memory import shape_of
 from bcast._ops import Integers, as_array, materialise
 
-__all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to"]
+__all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid"]
 
 
 def broadcast_to(array: ArrayLike, shape: Integers | int, *, out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -133,6 +134,78 @@ def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
     (5, 6, 7)
     """
     return merge([shape_argument("args", _tuple_of_one(arg)) for arg in args], "args")
+
+
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: Literal["xy", "ij"] = "xy"
+) -> tuple[NDArray[Any], ...]:
+    """Make the grid of which `xi` are the coordinates along each axis: for each of them, an array over all its points.
+
+    Parameters
+    ----------
+    *xi : array_like
+        The coordinates; what is not 1-D is flattened.
+    copy : bool, optional
+        Whether the results are arrays of their own. Otherwise they are views of `xi`, as NumPy makes them: items of a
+        dense one share their memory.
+    sparse : bool, optional
+        Whether to leave each result at length 1 along the axes of the others, for operations that broadcast.
+    indexing : {'xy', 'ij'}, optional
+        Whether the first two axes of the results are those of the second and the first of `xi`, as rows and columns of
+        an image, or in the order of `xi`.
+
+    Returns
+    -------
+    tuple of ndarray
+        One for each of `xi`, of its dtype: new, C-contiguous, writeable, each owning its memory, unless `copy` is False.
+
+    Raises
+    ------
+    ValueError
+        If `indexing` is neither of the two; if a dense grid cannot be addressed.
+    TypeError
+        If one of `xi` is masked.
+    MemoryError
+        If there is no memory for the grid.
+
+    See Also
+    --------
+    broadcast_arrays : Broadcast arrays of any shape against each other.
+    numpy.meshgrid : NumPy's own.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> x, y = bcast.meshgrid([1, 2, 3], [4, 5])
+    >>> x
+    array([[1, 2, 3],
+           [1, 2, 3]])
+    >>> y
+    array([[4, 4, 4],
+           [5, 5, 5]])
+    >>> [axis.shape for axis in bcast.meshgrid([1, 2, 3], [4, 5], sparse=True)]
+    [(1, 3), (2, 1)]
+    """
+    if not isinstance(indexing, str) or indexing not in ("xy", "ij"):
+        kind = ValueError if isinstance(indexing, str) else TypeError
+        raise kind(f"`indexing` expected 'xy' or 'ij', got {indexing!r}")
+    arrays = [as_array("xi", x) for x in xi]
+    if not copy:
+        views: Any = np.meshgrid(*arrays, copy=False, sparse=sparse, indexing=indexing)
+        return tuple(views)  # sparse, NumPy's own is a list
+    rank = len(arrays)
+    order = list(range(rank))
+    if indexing == "xy" and rank > 1:
+        order[:2] = 1, 0
+    shape = (1,) * rank if sparse else tuple([arrays[i].size for i in order])
+    shape = shape_argument("xi", shape)
+    results = []
+    for i, array in enumerate(arrays):
+        axis = order[i]
+        source = (1,) * axis + (array.size,) + (1,) * (rank - axis - 1)
+        alignment = Alignment(source if sparse else shape, source)
+        results.append(materialise(array if array.ndim == 1 else array.reshape(-1), alignment, None, "xi"))
+    return tuple(results)
 
 
 def _tuple_of_one(shape: Any) -> Any:

@@ -1,0 +1,177 @@
+"""`elementwise`: binary functions under the broadcasting rules of NumPy, ONNX, OpenVINO and PaddlePaddle.
+
+Nothing is materialised: the second operand is reshaped by its alignment with the first, and the function does the rest.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy import ndarray
+from numpy.typing import ArrayLike
+
+from bcast._alignment import Shape, _show, align, merge, right_aligned
+from bcast._memory import shape_of
+from bcast._ops import as_array
+
+__all__ = ["elementwise"]
+
+Rule: TypeAlias = Literal["numpy", "none", "unidirectional", "pdpd"]
+
+MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
+UFUNC = np.ufunc
+SCALARS = (bool, int, float, complex)
+
+
+def elementwise(
+    ufunc: Callable[..., Any],
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    *,
+    mode: Rule = "numpy",
+    axis: int = -1,
+    out: Any = None,
+) -> Any:
+    """Apply a binary function to `a` and `b`, broadcast by the rule of `mode`.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc or callable
+        A ufunc of two operands such as `numpy.add`, or a function of two arrays that broadcasts as ufuncs do.
+    a, b : array_like
+        The operands, of any dtypes, which are the ufunc's concern. Arrays of subclasses are handed on as such.
+    mode : {'numpy', 'none', 'unidirectional', 'pdpd'}
+        Which shapes may meet:
+
+        ``'numpy'``
+            Aligned at the right; axes of length 1 stretch in both. Also ONNX's multidirectional rule.
+        ``'none'``
+            `a` and `b` must have the same shape.
+        ``'unidirectional'``
+            Aligned at the right; axes of length 1 stretch in `b` alone, and the result has `a`'s shape.
+        ``'pdpd'``
+            `b` without its trailing axes of length 1 is laid onto `a` from `axis` on; axes of length 1 stretch in `b`
+            alone, and the result has `a`'s shape.
+    axis : int, optional
+        Mode 'pdpd': where `b` begins. The default, -1, stands for ``a.ndim - b.ndim``.
+    out : ndarray or tuple of ndarray, optional
+        Where the result goes, of exactly its shape; handed on to the function.
+
+    Returns
+    -------
+    ndarray or scalar
+        What the function returns. Of a ufunc and two operands without axes it is a scalar.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit under `mode`; if `mode` is none of the four; if `axis` is given in a mode where it has no
+        meaning; if `out` has another shape. Messages call `b` the data where `a` is its target.
+    numpy.exceptions.AxisError
+        If `axis` is outside `a`. It is a `ValueError` and an `IndexError`.
+    TypeError
+        If `ufunc` is no binary function; if `axis` is no integer. What the function raises comes through.
+
+    See Also
+    --------
+    broadcast : Materialise one of the operands, under the same rules and others.
+
+    Notes
+    -----
+    These are the rules of OpenVINO's element-wise operations and of ONNX's. Nothing is copied: `b` is a view of another
+    shape. Python's scalars are handed on to ufuncs as they are, so that they adapt to the other operand's dtype, and as
+    arrays without axes to other functions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> image = np.zeros((2, 3, 2, 2))  # NCHW
+    >>> bias = np.array([1.0, 2.0, 3.0])
+    >>> bcast.elementwise(np.add, image, bias, mode="pdpd", axis=1)[0].tolist()
+    [[[1.0, 1.0], [1.0, 1.0]], [[2.0, 2.0], [2.0, 2.0]], [[3.0, 3.0], [3.0, 3.0]]]
+    >>> bcast.elementwise(np.multiply, [1, 2], [[3], [4]])
+    array([[3, 6],
+           [4, 8]])
+    >>> bcast.elementwise(np.multiply, [1, 2], [[3], [4]], mode="unidirectional")
+    Traceback (most recent call last):
+        ...
+    ValueError: `a` expected at least 2 axes for data of shape (2, 1), got (2,)
+    """
+    is_ufunc = isinstance(ufunc, UFUNC)
+    if not is_ufunc or ufunc.nin != 2 or ufunc.signature is not None:
+        _check_function(ufunc)
+    mode = _mode(mode)
+    if mode is not PDPD and (type(axis) is not int or axis != -1):
+        _check_axis(axis, mode)
+    first = a if type(a) is ndarray else _operand("a", a, is_ufunc)
+    second = b if type(b) is ndarray else _operand("b", b, is_ufunc)
+    shape = _shape(first)
+    given = _shape(second)
+    if mode is PDPD:
+        source = align(given, shape, None, PDPD, axis, None, "a").source
+        if source[len(source) - len(given) :] != given:
+            second = second.reshape(source)
+    elif shape != given:
+        if mode is NUMPY:
+            shape = merge((shape, given), "a, b")
+        elif mode is UNIDIRECTIONAL:
+            right_aligned(given, shape, "a")
+        else:
+            raise ValueError(f"`b` expected a's own shape {shape} in mode 'none', got {given}")
+    if out is None:
+        return ufunc(first, second)
+    _check_out(out, shape)
+    return ufunc(first, second, out=out)
+
+
+def _mode(value: object) -> str:
+    """Check the user's `value` for a mode, and return it as the one string that stands for it here."""
+    for mode in MODES:
+        if value is mode:  # literals are interned: hardly ever are letters compared
+            return mode
+    if isinstance(value, str) and value in MODES:
+        return MODES[MODES.index(value)]
+    kind = ValueError if isinstance(value, str) else TypeError
+    raise kind(f"`mode` expected one of {', '.join([repr(mode) for mode in MODES])}, got {_show(value)}")
+
+
+def _operand(name: str, value: Any, weak: bool) -> Any:
+    """Turn what is neither an array nor one of Python's scalars, for those who are `weak` on these, into an array."""
+    if isinstance(value, ndarray) or (weak and type(value) in SCALARS):
+        return value
+    return as_array(name, value)
+
+
+def _shape(operand: Any) -> Shape:
+    """Return an operand's shape."""
+    return shape_of(operand) if isinstance(operand, ndarray) else ()
+
+
+def _check_function(ufunc: object) -> None:
+    """Refuse what is no function of two arrays, as far as that can be known."""
+    if isinstance(ufunc, np.ufunc):
+        if ufunc.nin != 2 or ufunc.signature is not None:
+            operands = f"{ufunc.nin} operands" if ufunc.signature is None else f"the signature {ufunc.signature}"
+            raise TypeError(f"`ufunc` expected an element-wise function of two operands, got one of {operands}")
+    elif not callable(ufunc):
+        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {_show(ufunc)}")
+
+
+def _check_axis(axis: Any, mode: str) -> None:
+    """Refuse an axis outside pdpd mode."""
+    try:
+        given = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"`axis` expected an integer, got {_show(axis)}") from None
+    if given != -1:
+        raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {_show(axis)}")
+
+
+def _check_out(out: Any, shape: Shape) -> None:
+    """Refuse an `out` of another shape, to which a ufunc would broadcast the result."""
+    for each in out if isinstance(out, tuple) else (out,):
+        if isinstance(each, ndarray) and shape_of(each) != shape:
+            raise ValueError(f"`out` expected shape {shape}, got {shape_of(each)}")

@@ -1,0 +1,31 @@
+# The C types of _tiling.py, which reads as plain Python without them.
+cimport cython
+
+from bcast._alignment cimport Alignment, shape_argument
+from bcast._kernel cimport replicate
+from bcast._memory cimport result_array, shape_of
+from bcast._ops cimport as_array, materialise
+
+
+@cython.locals(alignment=Alignment, lengths=list, source=list, i=Py_ssize_t)
+cdef Alignment _split(tuple shape, tuple counts, bint tiled)
+
+
+@cython.locals(i=Py_ssize_t)
+cdef tuple _products(tuple shape, tuple counts)
+
+cdef tuple _counts(str name, value)
+cdef _items(value)
+cdef _count(item)
+
+
+@cython.locals(counts=list, at=Py_ssize_t, i=Py_ssize_t)
+cdef tuple _counts_of_axes(repeats, tuple axes, tuple shape)
+
+
+@cython.locals(array=object)    # what NumPy declares for its arrays calls its C API
+cdef _repeats(repeats, size, axis)
+
+cdef _axes(axis)
+cdef _axis(axis)
+cdef Py_ssize_t _place(axis, tuple shape) except -1

@@ -1,0 +1,310 @@
+"""NumPy's `tile` and `repeat`: broadcasts to an output of which some axes are two in one.
+
+To repeat each of n items k times is to broadcast (n, 1) to (n, k), to tile them is to broadcast (1, n) to (k, n). That
+n * k items then count as one axis changes nothing in memory.
+"""
+
+import operator
+import sys
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+import numpy as np
+from numpy.exceptions import AxisError
+from numpy.ma import MaskedArray
+from numpy.typing import ArrayLike, NDArray
+
+from bcast._alignment import Alignment, Shape, _show, shape_argument
+from bcast._kernel import replicate
+from bcast._memory import result_array, shape_of
+from bcast._ops import Integers, as_array, materialise
+
+__all__ = ["repeat", "tile"]
+
+MAX_SIZE = sys.maxsize
+FEW = 64  # integers; so many are summed up sooner without NumPy
+UNFIT = (str, bytes, bytearray, Mapping, Set, MaskedArray)  # iterable, and never meant as a sequence of integers
+
+
+def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None) -> NDArray[Any]:  # noqa: N803
+    """Lay copies of `A` side by side, `reps` times along each axis: `numpy.tile` at the speed of memory.
+
+    Parameters
+    ----------
+    A : array_like
+        What is tiled. Masked arrays are refused, their mask would be lost.
+    reps : int, or 1-D sequence or array of int
+        How many times along each axis, 0 or more, aligned at the right: the shorter of `reps` and ``A.shape`` is
+        prepended with 1s.
+    out : ndarray, optional
+        Where the result goes: exactly of its shape and dtype, writeable, of any strides. It may overlap `A`.
+
+    Returns
+    -------
+    ndarray
+        A new C-contiguous, writeable array of `A`'s dtype that owns its memory, or `out`.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative; if the output cannot be addressed; if `out` has another shape or is read-only.
+    TypeError
+        If a count is no integer; if `A` is masked; if `out` is no array or has another dtype.
+    MemoryError
+        If there is no memory for the output.
+
+    See Also
+    --------
+    repeat : Repeat each item, not the whole.
+    broadcast : Replicate along new axes and those of length 1.
+    numpy.tile : NumPy's own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> bcast.tile([0, 1, 2], 2)
+    array([0, 1, 2, 0, 1, 2])
+    >>> bcast.tile(np.array([[1, 2], [3, 4]]), (2, 2))
+    array([[1, 2, 1, 2],
+           [3, 4, 3, 4],
+           [1, 2, 1, 2],
+           [3, 4, 3, 4]])
+    """
+    array = as_array("A", A)
+    shape = shape_of(array)
+    counts = _counts("reps", reps)
+    if len(counts) < len(shape):
+        counts = (1,) * (len(shape) - len(counts)) + counts
+    elif len(shape) < len(counts):
+        shape = (1,) * (len(counts) - len(shape)) + shape
+    result = result_array(out, array, shape_argument("reps", _products(shape, counts)), "reps")
+    return replicate(array, _split(shape, counts, True), result)
+
+
+def repeat(
+    a: ArrayLike, repeats: Integers | int, axis: Integers | int | None = None, *, out: NDArray[Any] | None = None
+) -> NDArray[Any]:
+    """Repeat each item of `a`, along one axis or several at once: `numpy.repeat` at the speed of memory.
+
+    Parameters
+    ----------
+    a : array_like
+        What is repeated. Masked arrays are refused, their mask would be lost.
+    repeats : int, or 1-D sequence or array of int
+        How many times, 0 or more. With several axes, one for each of them, or one for all. With one axis there may be
+        one for each item along it, which is left to NumPy.
+    axis : int, or 1-D sequence of int, optional
+        The axis or, other than in NumPy, the axes; negative ones count from the end. Without it, `a` is flattened
+        first.
+    out : ndarray, optional
+        Where the result goes: exactly of its shape and dtype, writeable, of any strides. It may overlap `a`.
+
+    Returns
+    -------
+    ndarray
+        A new C-contiguous, writeable array of `a`'s dtype that owns its memory, or `out`. Its shape is that of `a`, but
+        for the axes along which it was repeated.
+
+    Raises
+    ------
+    ValueError
+        If a number of times is negative; if there are too few or too many of them; if an axis is named twice; if the
+        output cannot be addressed; if `out` has another shape or is read-only.
+    numpy.exceptions.AxisError
+        If `a` has no such axis. It is a `ValueError` and an `IndexError`.
+    TypeError
+        If `repeats` or `axis` are not integers; if `a` is masked; if `out` is no array or has another dtype.
+    MemoryError
+        If there is no memory for the output.
+
+    See Also
+    --------
+    tile : Repeat the whole, not each item.
+    broadcast : Replicate along new axes and those of length 1.
+    numpy.repeat : NumPy's own.
+
+    Notes
+    -----
+    `numpy.repeat` truncates floats and reads strings in `repeats`; both are refused here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> bcast.repeat([1, 2, 3], 2)
+    array([1, 1, 2, 2, 3, 3])
+    >>> image = np.array([[1, 2], [3, 4]])
+    >>> bcast.repeat(image, 3, axis=1)
+    array([[1, 1, 1, 2, 2, 2],
+           [3, 3, 3, 4, 4, 4]])
+
+    An image of twice the size, in one pass:
+
+    >>> bcast.repeat(image, (2, 2), axis=(0, 1))
+    array([[1, 1, 2, 2],
+           [1, 1, 2, 2],
+           [3, 3, 4, 4],
+           [3, 3, 4, 4]])
+
+    As often as each item asks for, by NumPy:
+
+    >>> bcast.repeat([1, 2, 3], [0, 1, 2])
+    array([2, 3, 3])
+    """
+    array = as_array("a", a)
+    shape = shape_of(array)
+    if axis is not None and type(axis) is not int:
+        axis = _axes(axis)
+        if type(axis) is tuple:
+            counts = _counts_of_axes(repeats, axis, shape)
+            result = result_array(out, array, shape_argument("repeats", _products(shape, counts)), "repeats")
+            return replicate(array, _split(shape, counts, False), result)
+    if axis is None:
+        size = array.size
+        at = len(shape)
+        shape += (1,)  # the items are what is repeated
+    else:
+        if not shape:
+            shape = (1,)  # as in NumPy, a scalar has an axis here
+        at = _place(axis, shape)
+        size = shape[at]
+    if type(repeats) is not int:
+        repeats = _repeats(repeats, size, axis)
+        if type(repeats) is not int:
+            array = array.repeat(repeats, axis)
+            return array if out is None else materialise(array, Alignment(array.shape, array.shape), out, "repeats")
+    if repeats < 0:
+        raise ValueError(f"`repeats` expected 0 or more times, got {_show(repeats)}")
+    counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
+    whole = (size * repeats,) if axis is None else _products(shape, counts)
+    result = result_array(out, array, shape_argument("repeats", whole), "repeats")
+    return replicate(array, _split(shape, counts, False), result)
+
+
+def _split(shape: Shape, counts: Shape, tiled: bool) -> Alignment:
+    """Align data of `shape` with the output, its axes not yet joined: their own part innermost if it is `tiled`.
+
+    Axes of length 1 are left out, so that there are never more than an array may have.
+    """
+    lengths, source = [], []
+    for i in range(len(shape)):
+        if tiled and counts[i] != 1:
+            lengths.append(counts[i])
+            source.append(1)
+        if shape[i] != 1:
+            lengths.append(shape[i])
+            source.append(shape[i])
+        if not tiled and counts[i] != 1:
+            lengths.append(counts[i])
+            source.append(1)
+    alignment = Alignment.__new__(Alignment)  # without the cost of `__init__`
+    alignment.shape = tuple(lengths)
+    alignment.source = tuple(source)
+    return alignment
+
+
+def _products(shape: Shape, counts: Shape) -> Shape:
+    """Return the lengths of the joined axes, which may be beyond any array."""
+    return tuple([shape[i] * counts[i] for i in range(len(shape))])
+
+
+def _counts(name: str, value: Any) -> Shape:
+    """Check that `value` is a number of times or a 1-D sequence of them; return Python ints."""
+    if type(value) is int:
+        counts: Shape = (value,)
+    else:
+        try:
+            counts = tuple([_count(item) for item in _items(value)])
+        except TypeError:
+            expected = "an integer or a 1-D sequence of integers"
+            raise TypeError(f"`{name}` expected {expected}, got {_show(value)}") from None
+    for count in counts:
+        if count < 0:
+            raise ValueError(f"`{name}` expected 0 or more times, got {_show(value)}")
+    return counts
+
+
+def _items(value: Any) -> Any:
+    """Return the items of a sequence, or what is none as the only item."""
+    if type(value) is tuple or type(value) is list:
+        return value
+    if isinstance(value, np.generic):
+        return (value,)
+    if isinstance(value, UNFIT):
+        raise TypeError
+    return value if isinstance(value, Iterable) and np.ndim(value) else (value,)
+
+
+def _count(item: Any) -> int:
+    """Return an item as a Python int; bools count, as in NumPy."""
+    if type(item) is int:
+        return item
+    return int(item) if type(item) is np.bool else operator.index(item)
+
+
+def _counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
+    """Check the arguments of a repetition along several axes; return one count for each axis of `shape`."""
+    given = _counts("repeats", repeats)
+    if len(given) == 1:
+        given *= len(axes)
+    if len(given) != len(axes):
+        raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {given}")
+    counts: list[Any] = [None] * len(shape)
+    for i in range(len(axes)):
+        at = _place(axes[i], shape)
+        if counts[at] is not None:
+            raise ValueError(f"`axis` expected each axis once, got {axes}")
+        counts[at] = given[i]
+    return tuple([1 if count is None else count for count in counts])
+
+
+def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
+    """Check the repetitions along one axis of `size` items: return one count, or an array with one for each item."""
+    if type(repeats) is np.int64:
+        return int(repeats)
+    array = as_array("repeats", repeats)
+    if array.ndim > 1 or (array.dtype.kind not in "biu" and array.size):
+        raise TypeError(f"`repeats` expected an integer or a 1-D sequence of integers, got {_show(repeats)}")
+    if array.size == 1:
+        return int(array.item())
+    if array.size != size:
+        along = "in all" if axis is None else f"along axis {axis}"
+        raise ValueError(
+            f"`repeats` expected one integer, or one for each of the {size} items {along}, got {array.size}"
+        )
+    if array.size <= FEW:
+        counts = array.tolist()
+        least, total = min(counts, default=0), sum(counts)
+    else:
+        least, total = array.min(), array.sum(dtype=np.float64)
+    if least < 0:
+        raise ValueError(f"`repeats` expected 0 or more times, got {_show(repeats)}")
+    if total >= MAX_SIZE:  # NumPy's own sum wraps around, and it writes where there is no output
+        raise ValueError(f"`repeats` expected an output of at most {MAX_SIZE} elements, got {_show(repeats)}")
+    return array
+
+
+def _axes(axis: Any) -> int | Shape:
+    """Check that `axis` is an integer or a 1-D sequence of integers; return Python ints."""
+    try:
+        items = _items(axis)
+        axes = tuple([_axis(item) for item in items])
+    except TypeError:
+        raise TypeError(f"`axis` expected None, an integer or a 1-D sequence of integers, got {_show(axis)}") from None
+    return axes if items is axis else axes[0]
+
+
+def _axis(axis: Any) -> int:
+    """Return an axis as a Python int; bools are none."""
+    if isinstance(axis, bool):
+        raise TypeError
+    return operator.index(axis)
+
+
+def _place(axis: int, shape: Shape) -> int:
+    """Return which axis of data of `shape` is meant, counted from 0."""
+    rank = len(shape)
+    if not -rank <= axis < rank:
+        raise AxisError(f"`axis` expected an axis of data of shape {shape}, got {_show(axis)}")
+    return axis + rank if axis < 0 else axis

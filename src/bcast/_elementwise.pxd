@@ -1,8 +1,9 @@
 # The C types of _elementwise.py, which reads as plain Python without them.
+cimport cython
 from numpy cimport ndarray
 
-from bcast._alignment cimport Alignment, align, merge, right_aligned
-from bcast._memory cimport shape_of
+from bcast._alignment cimport Alignment, _pdpd, merge, right_aligned
+from bcast._memory cimport reshaped, shape_of
 from bcast._ops cimport as_array
 
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD
@@ -10,6 +11,11 @@ cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD
 cdef str _mode(value)
 cdef _operand(str name, value, bint weak)
 cdef tuple _shape(operand)
+
+
+@cython.locals(added=Py_ssize_t, i=Py_ssize_t)
+cdef _laid(operand, tuple shape, tuple source)
+
 cdef _check_function(ufunc)
-cdef _check_axis(axis, str mode)
+cdef _axis(axis, str mode)
 cdef _check_out(out, tuple shape)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike
 
-from bcast._alignment import Shape, _show, align, merge, right_aligned
-from bcast._memory import shape_of
+from bcast._alignment import Shape, _pdpd, _show, merge, right_aligned
+from bcast._memory import reshaped, shape_of
 from bcast._ops import as_array
 
 __all__ = ["elementwise"]
@@ -104,16 +104,14 @@ def elementwise(
     if not is_ufunc or ufunc.nin != 2 or ufunc.signature is not None:
         _check_function(ufunc)
     mode = _mode(mode)
-    if mode is not PDPD and (type(axis) is not int or axis != -1):
-        _check_axis(axis, mode)
+    if type(axis) is not int or (axis != -1 and mode is not PDPD):
+        axis = _axis(axis, mode)
     first = a if type(a) is ndarray else _operand("a", a, is_ufunc)
     second = b if type(b) is ndarray else _operand("b", b, is_ufunc)
     shape = _shape(first)
     given = _shape(second)
     if mode is PDPD:
-        source = align(given, shape, None, PDPD, axis, None, "a").source
-        if source[len(source) - len(given) :] != given:
-            second = second.reshape(source)
+        second = _laid(second, given, _pdpd(given, shape, axis, "a").source)
     elif shape != given:
         if mode is NUMPY:
             shape = merge((shape, given), "a, b")
@@ -150,6 +148,15 @@ def _shape(operand: Any) -> Shape:
     return shape_of(operand) if isinstance(operand, ndarray) else ()
 
 
+def _laid(operand: Any, shape: Shape, source: Shape) -> Any:
+    """Reshape an operand of `shape` to `source`, unless that adds leading 1s alone, which functions do themselves."""
+    added = len(source) - len(shape)
+    for i in range(len(shape)):
+        if shape[i] != source[added + i]:
+            return reshaped(operand, source) if type(operand) is ndarray else operand.reshape(source)
+    return operand
+
+
 def _check_function(ufunc: object) -> None:
     """Refuse what is no function of two arrays, as far as that can be known."""
     if isinstance(ufunc, np.ufunc):
@@ -160,14 +167,17 @@ def _check_function(ufunc: object) -> None:
         raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {_show(ufunc)}")
 
 
-def _check_axis(axis: Any, mode: str) -> None:
-    """Refuse an axis outside pdpd mode."""
+def _axis(axis: Any, mode: str) -> int:
+    """Check that `axis` is an integer, outside pdpd mode -1; return it as a Python int."""
     try:
         given = operator.index(axis)
     except TypeError:
-        raise TypeError(f"`axis` expected an integer, got {_show(axis)}") from None
-    if given != -1:
+        given = None
+    if given is None or isinstance(axis, bool):
+        raise TypeError(f"`axis` expected an integer, got {_show(axis)}")
+    if given != -1 and mode is not PDPD:
         raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {_show(axis)}")
+    return given
 
 
 def _check_out(out: Any, shape: Shape) -> None:

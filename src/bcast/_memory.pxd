@@ -1,5 +1,6 @@
 from numpy cimport dtype as Dtype, ndarray
 
 cpdef result_array(out, ndarray like, tuple shape, str name, Dtype dtype=*, str owner=*)
+cpdef reshaped(ndarray array, tuple shape)
 cpdef tuple shape_of(ndarray array)
 cpdef int type_of(ndarray array)

@@ -145,3 +145,8 @@ cpdef tuple shape_of(cnp.ndarray array):
 cpdef int type_of(cnp.ndarray array):
     """`array.dtype.num`, without the look-ups."""
     return cnp.PyArray_TYPE(array)
+
+
+cpdef reshaped(cnp.ndarray array, tuple shape):
+    """`array.reshape(shape)` of an array of the base class, without the look-up of an attribute."""
+    return cnp.PyArray_Reshape(array, shape)

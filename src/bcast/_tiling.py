@@ -264,8 +264,8 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
     if type(repeats) is np.int64:
         return int(repeats)
     array = as_array("repeats", repeats)
-    if array.ndim > 1 or (array.dtype.kind not in "biu" and array.size):
-        raise TypeError(f"`repeats` expected an integer or a 1-D sequence of integers, got {_show(repeats)}")
+    if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or none that NumPy knows as such
+        array = np.array([min(count, MAX_SIZE) for count in _counts("repeats", repeats)], np.intp)
     if array.size == 1:
         return int(array.item())
     if array.size != size:

@@ -1,0 +1,560 @@
+"""`tile` and `repeat` against NumPy's own: values, shape, dtype, and whether they raise; and what NumPy has not."""
+
+import sys
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+from _ways import WAYS, written
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.exceptions import AxisError
+from test_errors import Resizer, refuse, rows, untouched
+from test_numpy import assert_same, outcome
+from test_properties import (
+    DATA_LAYOUTS,
+    DTYPES,
+    LENGTHS,
+    OUT_LAYOUTS,
+    as_bytes,
+    drill_or_not,
+    filled,
+    laid_out,
+    raw_dtype,
+    search,
+    ways,
+    windows,
+)
+
+import bcast
+
+A3 = np.array([1, 2, 3])
+A23 = np.arange(6.0).reshape(2, 3)
+RECORDS = np.array([(1, 2.0), (3, 4.0)], [("a", "i4"), ("b", "f8")])
+TALL = np.empty((1,) * 63 + (3,))
+TALL[...] = A3
+
+
+class Index:
+    """What is an integer to Python."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+def check_against(function, ours, data, *arguments):
+    """Compare with NumPy, without `out` and with it."""
+    expected = function(data, *arguments)
+    assert_same(ours(data, *arguments), np.asarray(expected))
+    out = np.empty(expected.shape, expected.dtype)
+    assert ours(data, *arguments, out=out) is out
+    np.testing.assert_array_equal(out, expected, strict=True)
+    spread = np.empty(2 * expected.size, expected.dtype)[::2].reshape(expected.shape)
+    assert ours(data, *arguments, out=spread) is spread
+    np.testing.assert_array_equal(spread, expected, strict=True)
+
+
+TILES = {
+    "int": (A3, 2),
+    "as_many_as_axes": (A23, (2, 3)),
+    "fewer_than_axes": (A23, (2,)),
+    "more_than_axes": (A3, (2, 1, 2)),
+    "more_than_axes_of_a_scalar": (7, (2, 3)),
+    "scalar": (7, 3),
+    "no_reps": (A23, ()),
+    "no_reps_of_a_scalar": (7, ()),
+    "once": (A23, 1),
+    "once_along_each": (A23, (1, 1)),
+    "once_along_more": (A23, (1, 1, 1)),
+    "never": (A23, 0),
+    "never_outside": (A23, (0, 2)),
+    "never_inside": (A23, (2, 0)),
+    "never_along_a_new_axis": (A3, (0, 1)),
+    "empty": (np.empty((0, 3)), (2, 2)),
+    "empty_inside": (np.empty((2, 0)), 2),
+    "empty_and_never": (np.empty((0, 3)), (2, 0)),
+    "length_1": (np.ones((3, 1, 2)), (2, 3, 1)),
+    "list": ([[1, 2], [3, 4]], [2, 1]),
+    "list_of_reps": (A3, [2, 2]),
+    "array_of_reps": (A3, np.array([2, 2])),
+    "unsigned_reps": (A3, np.array([2, 2], np.uint64)),
+    "array_of_no_reps": (A3, np.array([], int)),
+    "numpy_int": (A3, np.int64(2)),
+    "numpy_uint8": (A3, (np.uint8(200), 2)),
+    "numpy_scalar_array": (A3, np.array(2)),
+    "bool": (A3, True),
+    "bools": (A3, (False, True)),
+    "numpy_bool": (A3, (np.True_, 2)),
+    "range": (A3, range(1, 4)),
+    "strings": (np.array(["a", "longer"]), (2, 2)),
+    "bytes": (b"abc", 3),
+    "datetimes": (np.array(["2000-01-01", "NaT"], "M8[D]"), (2, 2)),
+    "records": (RECORDS, (2, 2)),
+    "objects": (np.array([[None, "text"]], object), (2, 3)),
+    "byte_order": (np.array([1, 2, 3], ">i2"), (2, 2)),
+    "reversed": (A23[::-1, ::-1], (2, 2)),
+    "transposed": (A23.T, (2, 1, 3)),
+    "view": (np.broadcast_to(A3, (4, 3)), (2, 2)),
+    "sliced": (np.arange(20)[::7], (2, 2)),
+    "64_axes": (TALL, (1,) * 62 + (2, 2)),
+    "64_reps": (A3, (1,) * 60 + (2, 1, 2, 2)),
+    "negative": (A3, -1),
+    "negative_and_never": (A3, (0, -1)),
+    "float": (A3, 2.0),
+    "floats": (A3, (2.0, 1)),
+    "array_of_floats": (A3, np.array([2.0])),
+    "none": (A3, None),
+    "string": (A3, "2"),
+    "strings_in_reps": (A3, ("2",)),
+    "nested": (A3, [[2]]),
+    "nested_array": (A3, np.array([[2, 2]])),
+    "timedelta": (A3, np.timedelta64(2, "ns")),
+    "65_axes": (A3, (1,) * 65),
+    "overflow": (A3, (1 << 62, 1 << 62)),
+    "overflow_of_an_axis": (A3, 1 << 62),
+}
+
+
+@pytest.mark.parametrize(("data", "reps"), TILES.values(), ids=TILES)
+def test_tile(data, reps):
+    if outcome(np.tile, data, reps) is None:
+        with pytest.raises((TypeError, ValueError), match=r"^`reps` expected "):
+            bcast.tile(data, reps)
+    else:
+        check_against(np.tile, bcast.tile, data, reps)
+
+
+REPEATS = {
+    "int": (A3, 2),
+    "flattened": (A23, 2),
+    "scalar": (7, 3),
+    "scalar_along_0": (7, 3, 0),
+    "scalar_along_last": (7, 3, -1),
+    "scalar_along_1": (7, 3, 1),
+    "outer": (A23, 2, 0),
+    "inner": (A23, 2, 1),
+    "middle": (np.arange(24).reshape(2, 3, 4), 3, 1),
+    "last": (A23, 2, -1),
+    "first_from_the_end": (A23, 2, -2),
+    "once": (A23, 1, 0),
+    "once_flattened": (A23, 1),
+    "never": (A23, 0, 1),
+    "never_flattened": (A23, 0),
+    "never_a_scalar": (7, 0),
+    "empty": (np.empty((0, 3)), 2, 1),
+    "empty_along_0": (np.empty((0, 3)), 2, 0),
+    "empty_flattened": (np.empty((2, 0)), 2),
+    "length_1": (np.ones((3, 1, 2)), 4, 1),
+    "list": ([[1, 2], [3, 4]], 2, 1),
+    "list_of_one": (A23, [2], 1),
+    "array_of_one": (A23, np.array([2]), 1),
+    "numpy_int": (A23, np.int64(2), 0),
+    "numpy_uint8": (A3, np.uint8(200)),
+    "numpy_uint64": (A3, np.uint64(2)),
+    "numpy_scalar_array": (A3, np.array(2)),
+    "bool": (A3, True),
+    "numpy_bool": (A3, np.False_),
+    "numpy_axis": (A23, 2, np.int64(1)),
+    "axis_of_an_array": (A23, 2, np.array(1)),
+    "axis_of_an_index": (A23, 2, Index(-1)),
+    "each": (A3, [1, 0, 2]),
+    "each_of_all": (A23, range(6)),
+    "each_row": (A23, [2, 3], 0),
+    "each_column": (A23, np.array([2, 0, 1], np.uint8), -1),
+    "each_by_bools": (A3, [True, False, True]),
+    "each_of_many": (np.arange(100), np.arange(100) % 3),
+    "each_of_a_list": ([1, 2], (3, 1)),
+    "each_of_none": ([], []),
+    "each_of_no_rows": (np.empty((0, 2)), np.array([], int), 0),
+    "each_of_a_transposed": (A23.T, [2, 1, 0], 0),
+    "each_of_records": (RECORDS, [2, 1]),
+    "each_object": (np.array([None, "text"], object), [2, 1]),
+    "strings": (np.array(["a", "longer"]), 2),
+    "bytes": (b"abc", 3),
+    "datetimes": (np.array(["2000-01-01", "NaT"], "M8[D]"), 2),
+    "records": (RECORDS, 2),
+    "records_flattened": (np.array([RECORDS, RECORDS])[:, ::-1], 2),
+    "objects": (np.array([[None, "text"]], object), 2, 0),
+    "objects_flattened": (np.array([[None, "text"], [1, 2]], object).T, 2),
+    "byte_order": (np.array([1, 2, 3], ">i2"), 2),
+    "reversed": (A23[::-1, ::-1], 2, 0),
+    "transposed": (A23.T, 3, 1),
+    "transposed_flattened": (A23.T, 3),
+    "view": (np.broadcast_to(A3, (4, 3)), 2, 0),
+    "view_flattened": (np.broadcast_to(A3, (4, 3)), 2),
+    "sliced": (np.arange(20)[::7], 2),
+    "64_axes": (TALL, 2, 0),
+    "64_axes_inside": (TALL, 2, -1),
+    "64_axes_flattened": (TALL, 2),
+    "no_such_axis": (A23, 2, 2),
+    "no_such_axis_from_the_end": (A23, 2, -3),
+    "axis_bool": (A23, 2, True),
+    "axis_float": (A23, 2, 1.0),
+    "axis_string": (A23, 2, "1"),
+    "negative": (A3, -1),
+    "negative_among_many": (np.arange(100), np.arange(100) - 1),
+    "negative_among_few": (A3, [1, -1, 1]),
+    "none": (A3, None),
+    "nested": (A3, [[1, 2, 3]]),
+    "too_few": (A3, [1, 2]),
+    "too_many": (A23, [1, 2, 3], 0),
+    "none_of_three": (A3, []),
+    "ragged": (A3, [[1], [1, 2]]),
+    "masked": (A3, np.ma.array([1, 2, 3], mask=True), "no axis, but an error either way"),
+    "overflow": (A3, 1 << 62),
+}
+
+
+@pytest.mark.parametrize("arguments", REPEATS.values(), ids=REPEATS)
+def test_repeat(arguments):
+    if outcome(np.repeat, *arguments) is None:
+        with pytest.raises((TypeError, ValueError), match=r"^`(repeats|axis)` expected "):
+            bcast.repeat(*arguments)
+    else:
+        check_against(np.repeat, bcast.repeat, *arguments)
+
+
+def test_by_name():
+    assert_same(bcast.tile(A=A3, reps=2), np.tile(A=A3, reps=2))
+    assert_same(bcast.repeat(a=A23, repeats=2, axis=1), np.repeat(a=A23, repeats=2, axis=1))
+
+
+def test_what_is_an_integer_to_python():
+    assert_same(bcast.tile(A3, Index(2)), np.tile(A3, 2))
+    assert_same(bcast.tile(A3, (Index(2), 3)), np.tile(A3, (2, 3)))
+    assert_same(bcast.repeat(A3, Index(2)), np.repeat(A3, 2))
+    assert_same(bcast.repeat(A3, [Index(1), 0, 2]), np.repeat(A3, [1, 0, 2]))
+    assert_same(bcast.repeat(A23, (Index(2), 1), (Index(0), 1)), np.repeat(A23, 2, 0))
+
+
+@pytest.mark.parametrize("call", [lambda a: bcast.tile(a, (2, 2)), lambda a: bcast.repeat(a, 2, 1)])
+def test_subclasses(call):
+    data = np.array([[1, 2]])
+    assert_same(call(data.view(np.recarray)), call(data))
+
+
+@pytest.mark.parametrize("data", [A23, A23.T, RECORDS], ids=["C", "F", "records"])
+def test_what_changes_nothing_is_copied(data):
+    for result in (bcast.tile(data, 1), bcast.repeat(data, 1, 0), bcast.repeat(data, 3, ())):
+        assert not np.shares_memory(result, data)
+    assert_same(bcast.repeat(data, (), ()), data)
+
+
+AXES = {
+    "both": ((2, 3), (0, 1)),
+    "both_alike": (2, (0, 1)),
+    "in_any_order": ((3, 2), (2, 0)),
+    "all": ((2, 3, 2), (0, 1, 2)),
+    "from_the_end": ((2, 3), (-1, -3)),
+    "one": ((2,), (1,)),
+    "one_alike": (2, [1]),
+    "once": ((2, 1), (0, 1)),
+    "never": ((2, 0), (0, 1)),
+    "lists": ([2, 3], [0, 1]),
+    "arrays": (np.array([2, 3]), np.array([0, 1])),
+    "numpy_ints": ((np.int8(2), np.uint64(3)), (np.int64(0), np.int8(1))),
+    "bools": ((True, False), (0, 1)),
+}
+
+
+@pytest.mark.parametrize(("repeats", "axes"), AXES.values(), ids=AXES)
+@pytest.mark.parametrize("data", [np.arange(24).reshape(2, 3, 4), np.ones((2, 1, 3)).T], ids=["C", "F"])
+def test_several_axes(data, repeats, axes):
+    expected = data
+    for count, axis in zip(np.broadcast_to(repeats, len(axes)), axes, strict=True):
+        expected = np.repeat(expected, count, axis)
+    check_against(lambda *_: expected, bcast.repeat, data, repeats, axes)
+
+
+# Argument: what a call is told.
+MISUSES = {
+    "reps_float": (
+        partial(bcast.tile, A3, 1.0),
+        TypeError,
+        "`reps` expected an integer or a 1-D sequence of integers, got 1.0",
+    ),
+    "reps_set": (
+        partial(bcast.tile, A3, {2}),
+        TypeError,
+        "`reps` expected an integer or a 1-D sequence of integers, got {2}",
+    ),
+    "reps_masked": (
+        partial(bcast.tile, A3, np.ma.array([2, 2])),
+        TypeError,
+        "`reps` expected an integer or a 1-D sequence of integers, got masked_array(data=[2, 2], mask=False, "
+        "fill_value=999999)",
+    ),
+    "reps_negative_of_none": (
+        partial(bcast.tile, np.empty(0), -1),
+        ValueError,
+        "`reps` expected 0 or more times, got -1",
+    ),
+    "repeats_float": (
+        partial(bcast.repeat, A3, 2.0),
+        TypeError,
+        "`repeats` expected an integer or a 1-D sequence of integers, got 2.0",
+    ),
+    "repeats_string": (
+        partial(bcast.repeat, A3, "2"),
+        TypeError,
+        "`repeats` expected an integer or a 1-D sequence of integers, got '2'",
+    ),
+    "repeats_timedelta": (
+        partial(bcast.repeat, A3, np.timedelta64(2, "ns")),
+        TypeError,
+        "`repeats` expected an integer or a 1-D sequence of integers, got np.timedelta64(2,'ns')",
+    ),
+    "repeats_negative_of_none": (
+        partial(bcast.repeat, np.empty(0), -1),
+        ValueError,
+        "`repeats` expected 0 or more times, got -1",
+    ),
+    "repeats_for_each": (
+        partial(bcast.repeat, A23, [1, 2], 1),
+        ValueError,
+        "`repeats` expected one integer, or one for each of the 3 items along axis 1, got 2",
+    ),
+    "repeats_for_each_in_all": (
+        partial(bcast.repeat, A23, [1, 2]),
+        ValueError,
+        "`repeats` expected one integer, or one for each of the 6 items in all, got 2",
+    ),
+    "repeats_that_wrap_around": (  # NumPy crashes
+        partial(bcast.repeat, np.arange(4), [1 << 62] * 4),
+        ValueError,
+        f"`repeats` expected an output of at most {sys.maxsize} elements, got {[1 << 62] * 4}",
+    ),
+    "repeats_of_axes": (
+        partial(bcast.repeat, A23, (1, 2, 3), (0, 1)),
+        ValueError,
+        "`repeats` expected one integer for each of the axes (0, 1), or one for all, got (1, 2, 3)",
+    ),
+    "repeats_for_each_of_axes": (
+        partial(bcast.repeat, A23, ([1, 2], 2), (0, 1)),
+        TypeError,
+        "`repeats` expected an integer or a 1-D sequence of integers, got ([1, 2], 2)",
+    ),
+    "axis": (
+        partial(bcast.repeat, A23, 2, 2),
+        AxisError,
+        "`axis` expected an axis of data of shape (2, 3), got 2",
+    ),
+    "axes": (
+        partial(bcast.repeat, A23, 2, (0, -3)),
+        AxisError,
+        "`axis` expected an axis of data of shape (2, 3), got -3",
+    ),
+    "axes_twice": (
+        partial(bcast.repeat, A23, 2, (1, -1)),
+        ValueError,
+        "`axis` expected each axis once, got (1, -1)",
+    ),
+    "axes_nested": (
+        partial(bcast.repeat, A23, 2, ((0, 1),)),
+        TypeError,
+        "`axis` expected None, an integer or a 1-D sequence of integers, got ((0, 1),)",
+    ),
+    "masked": (
+        partial(bcast.repeat, np.ma.array([1]), 2),
+        TypeError,
+        "`a` expected an array without a mask, got MaskedArray; fill it first",
+    ),
+    "masked_tile": (
+        partial(bcast.tile, np.ma.array([1]), 2),
+        TypeError,
+        "`A` expected an array without a mask, got MaskedArray; fill it first",
+    ),
+    "reps_beyond_any_index": (
+        partial(bcast.tile, A3, 1 << 70),
+        ValueError,
+        f"`reps` expected an output of at most {sys.maxsize} elements, got ({3 << 70},)",
+    ),
+    "repeats_beyond_any_index": (
+        partial(bcast.repeat, A3, [1 << 70]),
+        ValueError,
+        f"`repeats` expected an output of at most {sys.maxsize} elements, got ({3 * sys.maxsize},)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "message"), **rows(MISUSES))
+def test_misuse(call, error, message):
+    refuse(call, error, message)
+    with untouched((4, 3), float) as out:
+        refuse(partial(call, out=out), error, message)
+
+
+CALLS = {
+    "tile": lambda out: bcast.tile(A23, (2, 1), out=out),
+    "repeat": lambda out: bcast.repeat(A23, 2, 0, out=out),
+    "axes": lambda out: bcast.repeat(A23, (2, 1), (0, 1), out=out),
+    "each": lambda out: bcast.repeat(A23, (3, 1), 0, out=out),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_out_that_does_not_fit(call):
+    with untouched((2, 2, 3), float) as out:  # though it has as many items
+        refuse(lambda: call(out), ValueError, "`out` expected shape (4, 3), got (2, 2, 3)")
+    with untouched((4, 3), "f4") as out:
+        refuse(lambda: call(out), TypeError, "`out` expected data's dtype float64, got float32")
+    with untouched((4, 3), float) as out:
+        out.flags.writeable = False
+        refuse(lambda: call(out), ValueError, "`out` expected a writeable array, got a read-only one")
+
+
+def test_data_that_shrinks_during_the_call():
+    for call in (bcast.tile, bcast.repeat):
+        data = np.arange(1000)
+        with pytest.raises(ValueError, match="expected arrays that keep their sizes during the call"):
+            call(data, Resizer(data, 2))
+
+
+def test_more_bytes_than_an_index_can_count():
+    message = f"`reps` expected an output of at most {sys.maxsize} bytes, got ({1 << 60},) with items of 8 bytes"
+    refuse(lambda: bcast.tile(1.0, 1 << 60), ValueError, message)
+    refuse(lambda: bcast.repeat(1.0, 1 << 60), ValueError, message.replace("reps", "repeats"))
+
+
+# Properties.
+
+COUNTS = st.sampled_from([0, 1, 1, 2, 2, 3, 4, 5, 9])
+
+
+def small(shape):
+    return np.prod(shape) <= 300
+
+
+@drill_or_not
+def test_any_tile_and_repeat_as_numpy(examples):
+    @given(
+        st.data(), ways, st.lists(LENGTHS, max_size=4).map(tuple).filter(small), st.lists(COUNTS, max_size=4).filter(small)
+    )
+    def prop(data_strategy, way, shape, counts):
+        draw = data_strategy.draw
+        dtype = draw(st.sampled_from(DTYPES))
+        data = laid_out(draw, filled(draw, shape, dtype), DATA_LAYOUTS)
+        data.flags.writeable = False
+        raw = data.view(raw_dtype(data))
+        if draw(st.booleans()):
+            call, arguments, expected = bcast.tile, (counts,), np.tile(raw, counts)
+        else:
+            axes = draw(st.permutations(range(len(shape))))[: len(counts)]
+            counts = counts[: len(axes)]
+            call, arguments, expected = bcast.repeat, (counts, axes), raw
+            for count, axis in zip(counts, axes, strict=True):
+                expected = np.repeat(expected, count, axis)
+            if draw(st.booleans()):
+                count = draw(COUNTS)
+                arguments, expected = (count,), np.repeat(raw, count)
+        with written(*way):
+            result = call(data, *arguments)
+        assert result.shape == expected.shape
+        assert result.dtype == data.dtype
+        assert as_bytes(result) == as_bytes(expected)
+        assert result.flags.c_contiguous
+        assert result.flags.owndata
+        assert not np.shares_memory(result, data)
+
+        out = laid_out(draw, filled(draw, expected.shape, dtype), OUT_LAYOUTS)
+        with written(*way):
+            assert call(data, *arguments, out=out) is out
+        assert as_bytes(out) == as_bytes(expected)
+
+    search(examples, prop)
+
+
+@drill_or_not
+def test_out_overlaps_data(examples):
+    @given(
+        st.data(),
+        ways,
+        st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), max_size=3),
+        st.sampled_from(["u1", "f4", "V3"]),
+    )
+    def prop(data_strategy, way, axes, dtype):
+        draw = data_strategy.draw
+        shape, counts = tuple(n for n, _ in axes), tuple(k for _, k in axes)
+        room = filled(draw, 300, dtype)
+        data, out = draw(windows(room, shape)), draw(windows(room, tuple(n * k for n, k in axes)))
+        if data is None or out is None:
+            return
+        if draw(st.booleans()):
+            expected = as_bytes(np.tile(data, counts))
+            call = partial(bcast.tile, data, counts)
+        else:
+            expected = data
+            for axis, count in enumerate(counts):
+                expected = np.repeat(expected, count, axis)
+            expected = as_bytes(expected)
+            call = partial(bcast.repeat, data, counts, tuple(range(len(counts))))
+        with written(*way):
+            call(out=out)
+        assert as_bytes(out) == expected
+
+    search(examples, prop)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+@pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 8, 16, 20])
+def test_every_way_of_writing(way, itemsize):
+    data = np.arange(7 * 30 * itemsize, dtype=np.uint8).view(f"V{itemsize}").reshape(7, 30)
+    with written(*way):
+        for k in (2, 3, 4, 7, 33):
+            assert bcast.repeat(data, k).tobytes() == np.repeat(data, k).tobytes()
+            assert bcast.repeat(data, k, 0).tobytes() == np.repeat(data, k, 0).tobytes()
+            assert bcast.tile(data, (k, 2)).tobytes() == np.tile(data, (k, 2)).tobytes()
+            both = np.repeat(np.repeat(data, k, 0), 2, 1)
+            assert bcast.repeat(data, (k, 2), (0, 1)).tobytes() == both.tobytes()
+
+
+# The GIL.
+
+LARGE = np.arange(4_000_000, dtype=np.uint8)
+TICKS = {
+    "tile": (lambda: bcast.tile(LARGE, 8), True),
+    "repeat": (lambda: bcast.repeat(LARGE, 8), True),
+    "repeat_rows": (lambda: bcast.repeat(LARGE.reshape(-1, 4000), 8, 0), True),
+    "repeat_axes": (lambda: bcast.repeat(LARGE.reshape(-1, 4000), (2, 4), (0, 1)), True),
+    "meshgrid": (lambda: bcast.meshgrid(LARGE[:2000], LARGE[:2000]), True),
+    "small": (lambda: bcast.tile(LARGE[:1000], 100), False),
+    "numpy_tile": (lambda: np.tile(LARGE, 8), False),
+    "numpy_repeat": (lambda: np.repeat(LARGE, 8), False),
+}
+
+
+@pytest.mark.skipif(
+    hasattr(sys, "_is_gil_enabled") and not sys._is_gil_enabled(), reason="there is no GIL that could be kept"
+)
+@pytest.mark.parametrize(("call", "gives"), TICKS.values(), ids=TICKS)
+def test_other_threads_run_during_a_call(call, gives):
+    """No thread is asked for the GIL here, so another one runs only where the call gives it away."""
+    ticks, ready, stop = [0], threading.Event(), threading.Event()
+
+    def tick():
+        while not stop.is_set():
+            ticks[0] += 1
+            ready.set()
+            stop.wait(1e-6)  # gives the GIL back
+
+    interval = sys.getswitchinterval()
+    thread = threading.Thread(target=tick)
+    thread.start()
+    ready.wait()
+    try:
+        sys.setswitchinterval(1000)  # seconds
+        for _ in range(1000 if gives else 10):  # one is nearly always enough, but no system promises it a processor
+            before = ticks[0]
+            call()
+            ticked = ticks[0] > before
+            if ticked:
+                break
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        thread.join()
+    assert ticked == gives

@@ -1,0 +1,9 @@
+"""What pytest must know of before it collects the tests."""
+
+# Markers in NumPy's own tests, which test_numpys_own.py imports.
+NUMPYS = ("leaks_references", "parallel_threads", "parallel_threads_limit", "slow", "thread_unsafe", "valgrind_error")
+
+
+def pytest_configure(config):
+    for marker in NUMPYS:
+        config.addinivalue_line("markers", f"{marker}: of NumPy's own tests; it has no effect here")

@@ -1,0 +1,352 @@
+"""`elementwise`: the examples of the two pages, the rules against the oracle, and what is handed to the function."""
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+from _reference import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.exceptions import AxisError
+from test_errors import refuse, rows, untouched
+from test_properties import LENGTHS, drill_or_not, search
+
+import bcast
+
+# Page and example: mode, axis, shape of A, shape of B, shape of the result or None where it is refused.
+OPENVINO_NUMPY = {
+    "numpy 1": ("numpy", -1, (), (), ()),
+    "numpy 2": ("numpy", -1, (2, 3), (1,), (2, 3)),
+    "numpy 3": ("numpy", -1, (3,), (2, 3), (2, 3)),
+    "numpy 4": ("numpy", -1, (2, 3, 5), (), (2, 3, 5)),
+    "numpy 5": ("numpy", -1, (2, 1, 5), (1, 4, 5), (2, 4, 5)),
+    "numpy 6": ("numpy", -1, (6, 5), (2, 1, 5), (2, 6, 5)),
+    "numpy 7": ("numpy", -1, (2, 1, 5), (4, 1), (2, 4, 5)),
+    "numpy 8": ("numpy", -1, (3, 2, 1, 4), (5, 4), (3, 2, 5, 4)),
+    "numpy 9": ("numpy", -1, (1, 5, 3), (5, 2, 1, 3), (5, 2, 5, 3)),
+    "numpy 10, refused": ("numpy", -1, (3,), (2,), None),
+    "numpy 11, refused": ("numpy", -1, (3, 1, 5), (4, 4, 5), None),
+}
+A = (2, 3, 4, 5)
+OPENVINO_PDPD = {
+    "PDPD 1": ("pdpd", 1, A, (3, 4), A),
+    "PDPD 2": ("pdpd", 1, A, (3, 1), A),
+    "PDPD 3, default": ("pdpd", -1, A, (4, 5), A),
+    "PDPD 3, axis 2": ("pdpd", 2, A, (4, 5), A),
+    "PDPD 4": ("pdpd", 0, A, (1, 3), A),
+    "PDPD 5": ("pdpd", -1, A, (), A),
+    "PDPD 6, default": ("pdpd", -1, A, (5,), A),
+    "PDPD 6, axis 3": ("pdpd", 3, A, (5,), A),
+    "PDPD 7, refused": ("pdpd", 1, (8, 1, 6, 1), (7, 1, 5), None),
+}
+ONNX = {
+    "multidirectional 1": ("numpy", -1, A, (), A),
+    "multidirectional 2": ("numpy", -1, A, (5,), A),
+    "multidirectional 3": ("numpy", -1, (4, 5), A, A),
+    "multidirectional 4": ("numpy", -1, (1, 4, 5), (2, 3, 1, 1), A),
+    "multidirectional 5": ("numpy", -1, (3, 4, 5), (2, 1, 1, 1), A),
+    "unidirectional 1": ("unidirectional", -1, A, (), A),
+    "unidirectional 2": ("unidirectional", -1, A, (5,), A),
+    "unidirectional 3": ("unidirectional", -1, A, (2, 1, 1, 5), A),
+    "unidirectional 4": ("unidirectional", -1, A, (1, 3, 1, 5), A),
+}
+# The corners of the rules.
+CORNERS = {
+    "none": ("none", -1, (2, 3), (2, 3), (2, 3)),
+    "none, scalars": ("none", -1, (), (), ()),
+    "none, empty": ("none", -1, (0, 1), (0, 1), (0, 1)),
+    "none, rank": ("none", -1, (), (1,), None),
+    "none, a 1": ("none", -1, (2, 3), (2, 1), None),
+    "none, order": ("none", -1, (2, 3), (3, 2), None),
+    "numpy, 1 meets 0": ("numpy", -1, (0,), (1,), (0,)),
+    "numpy, 2 meets 0": ("numpy", -1, (0,), (2,), None),
+    "unidirectional, a's 1": ("unidirectional", -1, (1, 3), (2, 3), None),
+    "unidirectional, rank": ("unidirectional", -1, (3,), (1, 3), None),
+    "unidirectional, 0 meets 1": ("unidirectional", -1, (1,), (0,), None),
+    "unidirectional, 1 meets 0": ("unidirectional", -1, (0,), (1,), (0,)),
+    "pdpd, rank": ("pdpd", -1, A, (1,) * 5, None),
+    "pdpd, axis from the untrimmed rank": ("pdpd", -1, A, (4, 1), A),
+    "pdpd, (3, 1) by default": ("pdpd", -1, A, (3, 1), None),
+    "pdpd, (5, 1) by default": ("pdpd", -1, A, (5, 1), None),
+    "pdpd, trimmed at the end": ("pdpd", 3, A, (5, 1), A),
+    "pdpd, all trimmed": ("pdpd", 1, A, (3, 1, 1, 1), A),
+    "pdpd, a 1 inside": ("pdpd", 1, A, (3, 1, 5), A),
+    "pdpd, a 1 in front": ("pdpd", 0, A, (1, 3), A),
+    "pdpd, scalar at 0": ("pdpd", 0, A, (), A),
+    "pdpd, scalar at the end": ("pdpd", 4, A, (), A),
+    "pdpd, scalar beyond": ("pdpd", 5, A, (), None),
+    "pdpd, beyond": ("pdpd", 4, A, (1,), None),
+    "pdpd, from the end": ("pdpd", -2, A, (5,), None),
+    "pdpd, too long from there": ("pdpd", 2, A, (4, 5, 2), None),
+    "pdpd, a's 1": ("pdpd", 0, (1, 3), (2, 3), None),
+    "pdpd, 1 meets 0": ("pdpd", 0, (0,), (1,), (0,)),
+    "pdpd, 0 meets 1": ("pdpd", 0, (1,), (0,), None),
+    "pdpd, 0 meets 0": ("pdpd", 0, (2, 0, 3), (1, 0), (2, 0, 3)),
+    "pdpd, 64 axes": ("pdpd", 3, (1,) * 3 + (2,) + (1,) * 60, (2,), (1,) * 3 + (2,) + (1,) * 60),
+}
+EXAMPLES = {**OPENVINO_NUMPY, **OPENVINO_PDPD, **ONNX, **CORNERS}
+
+
+def counted(shape, first):
+    """Numbers that differ, so that sums tell which two have met."""
+    return np.arange(first, first + np.prod(shape), dtype=float).reshape(shape)
+
+
+def stretched(mode, axis, a_shape, b_shape):
+    """The shape of the result and the one that b is reshaped to, by the oracle."""
+    if mode == "numpy":
+        shape, _ = reference(a_shape, b_shape, mode="bidirectional") or (None, None)
+        return None if shape is None else (shape, reference(b_shape, shape)[1])
+    known = {"none": {"mode": "none"}, "unidirectional": {"mode": "numpy"}, "pdpd": {"mode": "pdpd", "axis": axis}}
+    return reference(b_shape, a_shape, **known[mode])
+
+
+@pytest.mark.parametrize(("mode", "axis", "a_shape", "b_shape", "shape"), EXAMPLES.values(), ids=EXAMPLES)
+def test_example(mode, axis, a_shape, b_shape, shape):
+    a, b = counted(a_shape, 1), 1000.0 * counted(b_shape, 1)
+    call = partial(bcast.elementwise, np.add, a, b, mode=mode, axis=axis)
+    found = stretched(mode, axis, a_shape, b_shape)
+    if shape is None:
+        assert found is None
+        with pytest.raises(ValueError, match=r"^`(a|b|a, b|axis)` expected "):
+            call()
+        with untouched(a_shape, float) as out, pytest.raises(ValueError, match="expected"):
+            call(out=out)
+    else:
+        expected = np.add(a, b.reshape(found[1]))
+        assert found[0] == expected.shape == shape
+        np.testing.assert_array_equal(call(), expected, strict=True)
+        out = np.empty(shape)
+        assert call(out=out) is out
+        np.testing.assert_array_equal(out, expected, strict=True)
+
+
+def test_all_examples_of_the_pages_are_there():
+    assert len(OPENVINO_NUMPY) == 11
+    assert len(OPENVINO_PDPD) == 9  # seven, two of which hold for two axes
+    assert len(ONNX) == 9
+
+
+def test_a_page_s_example_in_numbers():
+    a = np.zeros((2, 3, 4, 5))
+    result = bcast.elementwise(np.add, a, [[1], [2], [3]], mode="pdpd", axis=1)
+    assert result[1, :, 2, 3].tolist() == [1, 2, 3]
+    assert (result == result[:1, :, :1, :1]).all()
+
+
+@drill_or_not
+def test_any_shapes_as_the_oracle(examples):
+    shapes = st.lists(LENGTHS, max_size=4).map(tuple)
+
+    @given(st.sampled_from(["numpy", "none", "unidirectional", "pdpd"]), st.integers(-1, 5), shapes, st.data())
+    def prop(mode, axis, a_shape, data_strategy):
+        draw = data_strategy.draw
+        near = st.lists(st.sampled_from([1, *a_shape]), max_size=5).map(tuple)
+        b_shape = draw(st.one_of(shapes, near, st.just(a_shape)))
+        if mode != "pdpd":
+            axis = -1
+        found = stretched(mode, axis, a_shape, b_shape)
+        a, b = counted(a_shape, 1), 1000.0 * counted(b_shape, 1)
+        call = partial(bcast.elementwise, np.subtract, a, b, mode=mode, axis=axis)
+        if found is None:
+            with pytest.raises(ValueError, match="expected"):
+                call()
+        else:
+            np.testing.assert_array_equal(call(), np.subtract(a, b.reshape(found[1])), strict=True)
+
+    search(examples, prop)
+
+
+# What is handed on, and what comes back.
+
+
+class Tagged(np.ndarray):
+    pass
+
+
+def test_operands_are_views():
+    a, b = np.zeros((2, 3, 4)), np.arange(3.0)
+    for mode, axis, shape in (("pdpd", 1, (1, 3, 1)), ("pdpd", 1, (1, 3, 1)), ("none", -1, (3,))):
+        met = bcast.elementwise(lambda *operands: operands, a if mode == "pdpd" else b, b, mode=mode, axis=axis)
+        assert met[0] is (a if mode == "pdpd" else b)
+        assert met[1].shape == shape
+        assert np.shares_memory(met[1], b)
+
+
+def test_operands_that_fit_are_handed_on_as_they_are():
+    a, b = np.zeros((2, 3)), np.zeros(3)
+    for mode in ("numpy", "unidirectional", "pdpd"):
+        assert bcast.elementwise(lambda *operands: operands[1], a, b, mode=mode) is b
+
+
+@pytest.mark.parametrize("layout", [np.s_[:], np.s_[::-1], np.s_[::2]])
+def test_operands_of_any_layout_are_not_copied(layout):
+    b = np.arange(12.0).reshape(4, 3).T[:, layout]
+    met = bcast.elementwise(lambda _, b: b, np.zeros((2, *b.shape, 5)), b, mode="pdpd", axis=1)
+    assert met.shape == (1, *b.shape, 1)
+    assert np.shares_memory(met, b)
+    np.testing.assert_array_equal(met[0, ..., 0], b)
+
+
+def test_subclasses_are_handed_on():
+    a, b = np.zeros((2, 3)), np.arange(2.0).view(Tagged)
+    assert type(bcast.elementwise(np.add, a, b, mode="pdpd", axis=0)) is Tagged
+    masked = np.ma.array([1.0, 2.0], mask=[True, False])
+    result = bcast.elementwise(np.add, a, masked, mode="pdpd", axis=0)
+    np.testing.assert_array_equal(result.mask, [[True] * 3, [False] * 3])
+
+
+SCALARS = (True, 2, 2.5, 2j)
+
+
+@pytest.mark.parametrize("scalar", SCALARS)
+@pytest.mark.parametrize("mode", ["numpy", "unidirectional", "pdpd"])
+def test_scalars_adapt_to_the_other_dtype(scalar, mode):
+    a = np.ones((2, 2), np.float32)
+    assert bcast.elementwise(np.multiply, a, scalar, mode=mode).dtype == np.multiply(a, scalar).dtype
+    if mode == "numpy":
+        assert bcast.elementwise(np.multiply, scalar, a).dtype == np.multiply(scalar, a).dtype
+
+
+def test_functions_get_arrays():
+    def function(a, b):
+        return type(a), type(b), b.shape
+
+    assert bcast.elementwise(function, [1, 2], 3) == (np.ndarray, np.ndarray, ())
+
+
+def test_what_the_function_returns_is_returned():
+    assert type(bcast.elementwise(np.add, 1.5, np.float64(2))) is np.float64
+    quotient, remainder = bcast.elementwise(np.divmod, [7, 8], 3)
+    assert (quotient.tolist(), remainder.tolist()) == ([2, 2], [1, 2])
+    assert bcast.elementwise(lambda a, b: a.shape, [1], [2]) == (1,)
+    assert bcast.elementwise(np.greater, [1, 2], [2, 1], mode="none").dtype == bool
+    assert bcast.elementwise(np.frompyfunc(lambda a, b: f"{a}{b}", 2, 1), [1, 2], 3).tolist() == ["13", "23"]
+
+
+def test_out_is_handed_on():
+    quotient, remainder = np.empty(2, int), np.empty(2, int)
+    assert bcast.elementwise(np.divmod, [7, 8], 3, out=(quotient, remainder))[1] is remainder
+    assert (quotient.tolist(), remainder.tolist()) == ([2, 2], [1, 2])
+    out = np.empty(2, np.float32)
+    assert bcast.elementwise(np.add, [1, 2], 3, out=(out,)) is out
+
+    def function(a, b, out):
+        out[...] = a + b
+        return "done"
+
+    assert bcast.elementwise(function, [1, 2], 3, out=out) == "done"
+    assert out.tolist() == [4, 5]
+
+
+def test_what_the_function_raises_comes_through():
+    with pytest.raises(ZeroDivisionError):
+        bcast.elementwise(lambda a, b: 1 // 0, [1], [2])
+    with pytest.raises(TypeError, match="ufunc 'bitwise_and' not supported"):
+        bcast.elementwise(np.bitwise_and, [1.0], [2.0])
+
+
+ROW = np.arange(3.0)
+MATRIX = np.zeros((2, 3))
+MODES = "'numpy', 'none', 'unidirectional', 'pdpd'"
+MISUSES = {
+    "mode": (
+        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="explicit"),
+        ValueError,
+        f"`mode` expected one of {MODES}, got 'explicit'",
+    ),
+    "mode_of_another_kind": (
+        partial(bcast.elementwise, np.add, MATRIX, ROW, mode=None),
+        TypeError,
+        f"`mode` expected one of {MODES}, got None",
+    ),
+    "axis": (
+        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="unidirectional", axis=1),
+        ValueError,
+        "`axis` expected -1 in mode 'unidirectional', where it has no meaning, got 1",
+    ),
+    "axis_of_another_kind": (
+        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=1.0),
+        TypeError,
+        "`axis` expected an integer, got 1.0",
+    ),
+    "axis_bool": (
+        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=True),
+        TypeError,
+        "`axis` expected an integer, got True",
+    ),
+    "axis_outside": (
+        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=2),
+        AxisError,
+        "`axis` expected -1, or 0 to 1, for data of shape (3,) and `a` (2, 3), got 2",
+    ),
+    "numpy": (
+        partial(bcast.elementwise, np.add, MATRIX, [1, 2]),
+        ValueError,
+        "`a, b` expected lengths that are equal or 1 at each axis, counted from the right, got (2, 3) and (2,): "
+        "2 meets 3 at axis -1",
+    ),
+    "none": (
+        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="none"),
+        ValueError,
+        "`b` expected a's own shape (2, 3) in mode 'none', got (3,)",
+    ),
+    "unidirectional": (
+        partial(bcast.elementwise, np.add, ROW, MATRIX, mode="unidirectional"),
+        ValueError,
+        "`a` expected at least 2 axes for data of shape (2, 3), got (3,)",
+    ),
+    "pdpd": (
+        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=0),
+        ValueError,
+        "`a` expected a shape that data of shape (3,) fits, got (2, 3): its axis 0 is 2 where data's axis 0 is 3",
+    ),
+    "unary": (
+        partial(bcast.elementwise, np.sin, MATRIX, ROW),  # which would write the result to `b`
+        TypeError,
+        "`ufunc` expected an element-wise function of two operands, got one of 1 operands",
+    ),
+    "generalised": (
+        partial(bcast.elementwise, np.matmul, MATRIX, ROW),
+        TypeError,
+        "`ufunc` expected an element-wise function of two operands, got one of the signature (n?,k),(k,m?)->(n?,m?)",
+    ),
+    "no_function": (
+        partial(bcast.elementwise, "add", MATRIX, ROW),
+        TypeError,
+        "`ufunc` expected an element-wise function of two operands, got 'add'",
+    ),
+    "ragged": (
+        partial(bcast.elementwise, np.add, MATRIX, [[1], [1, 2]]),
+        ValueError,
+        "`b` expected an array_like of one shape, got list: setting an array element with a sequence. The requested "
+        "array has an inhomogeneous shape after 1 dimensions. The detected shape was (2,) + inhomogeneous part.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "message"), **rows(MISUSES))
+def test_misuse(call, error, message):
+    refuse(call, error, message)
+    with untouched((2, 3), float) as out:
+        refuse(partial(call, out=out), error, message)
+
+
+@pytest.mark.parametrize("mode", ["numpy", "unidirectional", "pdpd"])
+def test_out_of_another_shape(mode):
+    """A ufunc would broadcast the result to it."""
+    call = partial(bcast.elementwise, np.add, MATRIX, ROW, mode=mode)
+    for shape in ((4, 2, 3), (1, 2, 3), (3, 2)):
+        for pack in (lambda out: out, lambda out: (out,)):
+            with untouched(shape, float) as out:
+                refuse(lambda: call(out=pack(out)), ValueError, f"`out` expected shape (2, 3), got {shape}")
+
+
+def test_every_axis_of_every_rank():
+    for rank, axis in itertools.product(range(1, 5), range(4)):
+        if axis < rank:
+            a = np.zeros(range(2, 2 + rank))
+            b = np.arange(2.0 + axis)
+            result = bcast.elementwise(np.add, a, b, mode="pdpd", axis=axis)
+            np.testing.assert_array_equal(np.moveaxis(result, axis, -1), np.broadcast_to(b, np.moveaxis(a, axis, -1).shape))

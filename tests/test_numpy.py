@@ -191,3 +191,88 @@ def test_more_axes_than_numpy_merges():
     assert bcast.broadcast_shapes(deep.shape, 3) == (2,) + (1,) * 62 + (3,)
     for result in bcast.broadcast_arrays(deep, np.ones(3)):
         assert_same(result, np.ones((2,) + (1,) * 62 + (3,)))
+
+
+GRIDS = {
+    "none": (),
+    "one": (A3,),
+    "scalar": (7,),
+    "two": ([1, 2, 3], [4, 5]),
+    "three": ([1, 2, 3], [4, 5], [6, 7, 8, 9]),
+    "dtypes_stay": (np.arange(3, dtype="i1"), np.arange(2, dtype=">f4"), [True, False]),
+    "flattened": (A23, A3),
+    "flattened_transposed": (A23.T, [[1], [2]]),
+    "scalars": (1, A3, 2.0),
+    "ones": ([1], [2], [3]),
+    "empty": ([], A3),
+    "empty_inside": (A3, [], [1, 2]),
+    "strings": (np.array(["a", "longer"]), np.array(["2000", "NaT"], "M8[D]")),
+    "records": (np.array([(1, 2.0)], [("a", "i4"), ("b", "f8")]), A3),
+    "objects": (np.array([None, "text"], object), [1, 2, 3]),
+    "layouts": (np.arange(10)[::-3], np.broadcast_to(5, 3)),
+    "subclass": (A3.view(np.recarray), A3),
+    "many": tuple([[i, -i] for i in range(10)]),
+    "32_axes": ([1, 2], *[[1]] * 30, [3, 4]),
+}
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("xi", GRIDS.values(), ids=GRIDS)
+def test_meshgrid(xi, sparse, indexing):
+    results = bcast.meshgrid(*xi, sparse=sparse, indexing=indexing)
+    expected = np.meshgrid(*xi, sparse=sparse, indexing=indexing)
+    assert type(results) is tuple
+    assert len(results) == len(expected) == len(xi)
+    for result, own in zip(results, expected, strict=True):
+        assert_same(result, np.asarray(own))
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("xi", [xi for xi in GRIDS.values() if xi], ids=[name for name, xi in GRIDS.items() if xi])
+def test_meshgrid_views(xi, sparse, indexing):
+    xi = [np.asarray(x) for x in xi]
+    results = bcast.meshgrid(*xi, copy=False, sparse=sparse, indexing=indexing)
+    expected = np.meshgrid(*xi, copy=False, sparse=sparse, indexing=indexing)
+    assert type(results) is tuple
+    for x, result, own in zip(xi, results, expected, strict=True):
+        assert type(result) is np.ndarray
+        np.testing.assert_array_equal(result, own, strict=True)
+        assert result.strides == own.strides
+        assert np.may_share_memory(result, x) == np.may_share_memory(own, x)
+
+
+def test_meshgrid_by_default():
+    for result, own in zip(bcast.meshgrid(A3, [1, 2]), np.meshgrid(A3, [1, 2]), strict=True):
+        assert_same(result, own)
+
+
+def test_meshgrid_of_what_no_array_could_hold():
+    """Not so where it is sparse."""
+    axes = [np.zeros(10_000, np.uint8)] * 5
+    assert [result.size for result in bcast.meshgrid(*axes, sparse=True)] == [10_000] * 5
+    for copy in (True, False):
+        with pytest.raises(ValueError, match=r"^`xi` expected an output of at most "):
+            bcast.meshgrid(*axes, copy=copy)
+        with pytest.raises(ValueError, match=r"^`xi` expected at most 64 axes, got 65$"):
+            bcast.meshgrid(*[[1]] * 65, copy=copy)
+
+
+@pytest.mark.parametrize(
+    ("indexing", "error", "message"),
+    [
+        ("ji", ValueError, "`indexing` expected 'xy' or 'ij', got 'ji'"),
+        (None, TypeError, "`indexing` expected 'xy' or 'ij', got None"),
+    ],
+)
+def test_meshgrid_in_another_order(indexing, error, message):
+    with pytest.raises(error) as caught:
+        bcast.meshgrid(A3, A3, indexing=indexing)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_meshgrid_of_a_mask(copy):
+    with pytest.raises(TypeError, match=r"^`xi` expected an array without a mask, got MaskedArray; fill it first$"):
+        bcast.meshgrid(A3, np.ma.array([1, 2], mask=[True, False]), copy=copy)

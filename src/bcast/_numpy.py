@@ -190,15 +190,14 @@ def meshgrid(
         kind = ValueError if isinstance(indexing, str) else TypeError
         raise kind(f"`indexing` expected 'xy' or 'ij', got {indexing!r}")
     arrays = [as_array("xi", x) for x in xi]
-    if not copy:
-        views: Any = np.meshgrid(*arrays, copy=False, sparse=sparse, indexing=indexing)
-        return tuple(views)  # sparse, NumPy's own is a list
     rank = len(arrays)
     order = list(range(rank))
     if indexing == "xy" and rank > 1:
         order[:2] = 1, 0
-    shape = (1,) * rank if sparse else tuple([arrays[i].size for i in order])
-    shape = shape_argument("xi", shape)
+    shape = shape_argument("xi", (1,) * rank if sparse else tuple([arrays[i].size for i in order]))
+    if not copy:
+        views: Any = np.meshgrid(*arrays, copy=False, sparse=sparse, indexing=indexing)
+        return tuple(views)  # NumPy's own are in a list where they are sparse
     results = []
     for i, array in enumerate(arrays):
         axis = order[i]

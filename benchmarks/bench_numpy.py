@@ -1,0 +1,306 @@
+"""The drop-ins for NumPy's functions beside NumPy's own, and beside the peers that have them; fresh results.
+
+    python benchmarks/bench_numpy.py [--threads N] [-k WORDS]
+
+prints a table; under pytest it is a suite as the others. What is measured is in `CALLS`: each has the calls that do it
+by name of the competitor, made for a number of threads. `elementwise` is measured beside the bare ufunc on views that
+were made before.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from conftest import Case
+from numpy.typing import NDArray
+
+import bcast
+from bcast._bench import machine
+from bcast._peers import bound, cpus
+from bcast._timing import measure
+
+SECONDS = 0.25
+MODULES = {"opencv": "cv2", "torch": "torch"}
+Results = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Drop:
+    """One call of a drop-in, with what a workload tells of itself.
+
+    Attributes
+    ----------
+    name, group : str
+        Unique; what is called.
+    output : tuple of int
+        The shape of the result, or of all results together.
+    calls : dict
+        By competitor, what makes its call for data of a dtype.
+    innermost : int
+        How many times the innermost repeated axis repeats.
+    """
+
+    name: str
+    group: str
+    output: tuple[int, ...]
+    calls: dict[str, Callable[[str], Results]] = field(compare=False)
+    innermost: int = 1
+
+    def nbytes(self, dtype: str) -> int:
+        """Count the bytes of the output."""
+        return int(np.prod(self.output)) * np.dtype(dtype).itemsize
+
+    def names(self) -> list[str]:
+        """Name the competitors that are installed."""
+        return [name for name in self.calls if name not in MODULES or importlib.util.find_spec(MODULES[name])]
+
+
+@dataclass(frozen=True)
+class DropCase(Case):
+    """A case whose calls are those of a drop-in, each checked once against NumPy."""
+
+    def calls(self, names):
+        """Make the calls."""
+        bcast.set_num_threads(self.threads)
+        if "torch" in names:
+            importlib.import_module("torch").set_num_threads(self.threads)
+        if "opencv" in names:
+            importlib.import_module("cv2").setNumThreads(self.threads)
+        calls = {name: self.workload.calls[name](self.dtype) for name in names}
+        expected = self.workload.calls["numpy"](self.dtype)()
+        for name, call in calls.items():
+            result = call()
+            for each, other in zip(*map(as_arrays, (result, expected)), strict=True):
+                if each.shape != other.shape or not np.array_equal(each, other):
+                    raise AssertionError(f"{name} is wrong in {self.workload.name!r}, {self.dtype}")
+        return calls
+
+
+def as_arrays(result: Any) -> list[NDArray[Any]]:
+    """Return what a call has made as a list of arrays."""
+    return [np.asarray(each) for each in (result if isinstance(result, tuple) else (result,))]
+
+
+def data(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """Make data of which neighbouring items and rows differ."""
+    return np.resize((np.arange(101) * 37 % 101 + 1).astype(dtype), shape)
+
+
+def tiles(shape: tuple[int, ...], reps: tuple[int, ...] | int) -> Drop:
+    """Describe a call of `tile`."""
+    output = np.tile(np.empty(shape, np.uint8), reps).shape
+    inner = reps if isinstance(reps, int) else reps[-1]
+    return Drop(
+        f"tile {shape} by {reps}",
+        "tile",
+        output,
+        {
+            "bcast": lambda dtype: bind(bcast.tile, data(shape, dtype), reps),
+            "numpy": lambda dtype: bind(np.tile, data(shape, dtype), reps),
+        },
+        inner,
+    )
+
+
+def repeats(shape: tuple[int, ...], count: int, axis: int | None = None) -> Drop:
+    """Describe a call of `repeat` along one axis."""
+    along = "" if axis is None else f", axis {axis}"
+    return Drop(
+        f"repeat {shape} by {count}{along}",
+        "repeat",
+        np.repeat(np.empty(shape, np.uint8), count, axis).shape,
+        {
+            "bcast": lambda dtype: bind(bcast.repeat, data(shape, dtype), count, axis),
+            "numpy": lambda dtype: bind(np.repeat, data(shape, dtype), count, axis),
+        },
+        count,
+    )
+
+
+def upsamples(shape: tuple[int, ...], factor: int) -> Drop:
+    """Describe nearest upsampling of an image."""
+    size = (shape[1] * factor, shape[0] * factor)
+
+    def chained(dtype: str) -> Results:
+        image = data(shape, dtype)
+        return lambda: np.repeat(np.repeat(image, factor, 0), factor, 1)
+
+    def resized(dtype: str) -> Results:
+        cv2, image = importlib.import_module("cv2"), data(shape, dtype)
+        return lambda: cv2.resize(image, size, interpolation=cv2.INTER_NEAREST)
+
+    return Drop(
+        f"upsample {shape} by {factor}",
+        "two axes",
+        (size[1], size[0], *shape[2:]),
+        {
+            "bcast": lambda dtype: bind(bcast.repeat, data(shape, dtype), (factor, factor), (0, 1)),
+            "numpy": chained,
+            "opencv": resized,
+        },
+        factor,
+    )
+
+
+def key_values(shape: tuple[int, ...], groups: int) -> Drop:
+    """Describe the repeated heads of grouped-query attention, `repeat_kv`."""
+    batch, heads, length, depth = shape
+    output = (batch, heads * groups, length, depth)
+
+    def expanded(dtype: str) -> Results:
+        heads_of = importlib.import_module("torch").from_numpy(data(shape, dtype))
+        return lambda: heads_of[:, :, None].expand(batch, heads, groups, length, depth).reshape(output)
+
+    return Drop(
+        f"repeat_kv {shape} by {groups}",
+        "repeat_kv",
+        output,
+        {
+            "bcast": lambda dtype: bind(bcast.repeat, data(shape, dtype), groups, 1),
+            "numpy": lambda dtype: bind(np.repeat, data(shape, dtype), groups, 1),
+            "torch": expanded,
+        },
+        groups,
+    )
+
+
+def grids(lengths: tuple[int, ...]) -> Drop:
+    """Describe a dense grid."""
+    return Drop(
+        f"meshgrid {lengths}",
+        "meshgrid",
+        (len(lengths), *lengths),
+        {
+            "bcast": lambda dtype: bind(bcast.meshgrid, *[data((n,), dtype) for n in lengths]),
+            "numpy": lambda dtype: bind(np.meshgrid, *[data((n,), dtype) for n in lengths]),
+        },
+    )
+
+
+def arrays() -> Drop:
+    """Describe a small call of `broadcast_arrays`, of which NumPy makes views."""
+    return Drop(
+        "broadcast_arrays (4,) and (4, 1)",
+        "broadcast_arrays",
+        (2, 4, 4),
+        {
+            "bcast": lambda dtype: bind(bcast.broadcast_arrays, data((4,), dtype), data((4, 1), dtype)),
+            "numpy": lambda dtype: bind(np.broadcast_arrays, data((4,), dtype), data((4, 1), dtype)),
+        },
+    )
+
+
+def sums(a_shape: tuple[int, ...], b_shape: tuple[int, ...], view: tuple[int, ...], **rule: Any) -> Drop:
+    """Describe a call of `elementwise`, beside the ufunc and a view of the shape it needs."""
+    name = ", ".join([f"{key} {value}" for key, value in rule.items()])
+    return Drop(
+        f"add {a_shape} and {b_shape}, {name}",
+        "elementwise",
+        a_shape,
+        {
+            "bcast": lambda dtype: bind(bcast.elementwise, np.add, data(a_shape, dtype), data(b_shape, dtype), **rule),
+            "numpy": lambda dtype: bind(np.add, data(a_shape, dtype), data(b_shape, dtype).reshape(view)),
+        },
+    )
+
+
+def bind(function: Callable[..., Any], *arguments: Any, **named: Any) -> Results:
+    """Make a call without arguments."""
+    if named:
+        mode, axis = named["mode"], named.get("axis", -1)
+        ufunc, a, b = arguments
+        return lambda: function(ufunc, a, b, mode=mode, axis=axis)
+    if len(arguments) == 2:
+        first, second = arguments
+        return lambda: function(first, second)
+    return lambda: function(*arguments)
+
+
+CALLS = [
+    (tiles((4,), (4, 1)), ["float32"]),
+    (tiles((4,), 4), ["float32"]),
+    (tiles((2, 3), (2, 2)), ["float32"]),
+    (repeats((4,), 4), ["float32"]),
+    (repeats((2, 3), 2, 0), ["float32"]),
+    (arrays(), ["float32"]),
+    (grids((4, 4)), ["float32"]),
+    (tiles((3,), 1000), ["uint8", "float64"]),
+    (tiles((3,), 1_000_000), ["uint8", "float64"]),
+    (tiles((1000,), (1000, 1)), ["uint8", "float32"]),
+    (tiles((270, 480, 3), (2, 2, 1)), ["uint8", "float32"]),
+    (tiles((1000, 100), (1, 10)), ["uint8", "float32"]),
+    (tiles((100_000, 2), (1, 3)), ["uint8", "float32"]),
+    *[(repeats((1_000_000,), count), ["uint8", "float32", "float64"]) for count in (2, 3, 4)],
+    (repeats((1000,), 3), ["uint8", "float64"]),
+    (repeats((100_000,), 100), ["uint8", "float32"]),
+    (repeats((1000, 1000), 3, 0), ["uint8", "float32"]),
+    (repeats((1000, 1000), 3, 1), ["uint8", "float32"]),
+    (repeats((100, 100, 100), 2, 1), ["uint8", "float32"]),
+    (repeats((1_000_000, 3), 4, 1), ["uint8"]),
+    (repeats((1_000_000, 3), 2, 0), ["uint8", "float32"]),
+    (upsamples((270, 480, 3), 2), ["uint8", "float32"]),
+    (upsamples((1080, 1920), 2), ["uint8", "float32"]),
+    (upsamples((540, 960, 3), 4), ["uint8", "float32"]),
+    (key_values((1, 8, 1024, 128), 4), ["float16", "float32"]),
+    (key_values((4, 8, 2048, 64), 8), ["float16", "float32"]),
+    (grids((512, 512)), ["float32"]),
+    (grids((1000, 1000)), ["float32", "float64"]),
+    (grids((4000, 3000)), ["uint8", "float32"]),
+    (grids((100, 100, 100)), ["float64"]),
+    (sums((4,), (4,), (4,), mode="none"), ["float32"]),
+    (sums((4, 4), (4,), (4,), mode="numpy"), ["float32"]),
+    (sums((4, 4), (4,), (4,), mode="unidirectional"), ["float32"]),
+    (sums((2, 3, 4, 5), (5,), (5,), mode="pdpd"), ["float32"]),
+    (sums((2, 3, 4, 5), (3, 4), (1, 3, 4, 1), mode="pdpd", axis=1), ["float32"]),
+]
+
+
+def drops(threads: int) -> Iterator[tuple[DropCase, list[str]]]:
+    """Yield each case with its competitors."""
+    for drop, dtypes in CALLS:
+        for dtype in dtypes:
+            yield DropCase("numpy", drop, dtype, "fresh", threads, SECONDS), drop.names()
+
+
+def cases(config):
+    """Yield the drop-ins."""
+    yield from drops(config.getoption("threads"))
+
+
+def test_numpy(timed):
+    timed()
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=cpus(), help="of each competitor (default: %(default)s)")
+    parser.add_argument("-k", dest="words", default="", help="only what has this in its name")
+    arguments = parser.parse_args()
+    with bound(arguments.threads):
+        print(machine(arguments.threads), file=sys.stderr)
+        print("| call | dtype | MB | bcast, us | NumPy / bcast | peer / bcast | added, ns |")
+        print("| --- | --- | --: | --: | --: | --: | --: |")
+        for case, names in drops(arguments.threads):
+            drop = case.workload
+            if arguments.words not in case.name:
+                continue
+            times = measure(case.calls(names), case.seconds * len(names))
+            best = {name: min(rounds) for name, rounds in times.items()}
+            own = best["bcast"]
+            peers = ", ".join([f"{best[name] / own:.2f} {name}" for name in names if name in MODULES])
+            added = f"{(own - best['numpy']) * 1e9:.0f}" if drop.group == "elementwise" else ""
+            print(
+                f"| {drop.name} | {case.dtype} | {drop.nbytes(case.dtype) / 1e6:.3g} | {own * 1e6:.3g} "
+                f"| {best['numpy'] / own:.2f} | {peers} | {added} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

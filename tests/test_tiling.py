@@ -204,7 +204,6 @@ REPEATS = {
     "too_many": (A23, [1, 2, 3], 0),
     "none_of_three": (A3, []),
     "ragged": (A3, [[1], [1, 2]]),
-    "masked": (A3, np.ma.array([1, 2, 3], mask=True), "no axis, but an error either way"),
     "overflow": (A3, 1 << 62),
 }
 
@@ -432,7 +431,10 @@ def small(shape):
 @drill_or_not
 def test_any_tile_and_repeat_as_numpy(examples):
     @given(
-        st.data(), ways, st.lists(LENGTHS, max_size=4).map(tuple).filter(small), st.lists(COUNTS, max_size=4).filter(small)
+        st.data(),
+        ways,
+        st.lists(LENGTHS, max_size=4).map(tuple).filter(small),
+        st.lists(COUNTS, max_size=4).filter(small),
     )
     def prop(data_strategy, way, shape, counts):
         draw = data_strategy.draw

@@ -67,8 +67,8 @@ def elementwise(
     Raises
     ------
     ValueError
-        If the shapes do not fit under `mode`; if `mode` is none of the four; if `axis` is given in a mode where it has no
-        meaning; if `out` has another shape. Messages call `b` the data where `a` is its target.
+        If the shapes do not fit under `mode`; if `mode` is none of the four; if `axis` has no meaning in it;
+        if `out` has another shape. Messages call `b` the data where `a` is its target.
     numpy.exceptions.AxisError
         If `axis` is outside `a`. It is a `ValueError` and an `IndexError`.
     TypeError
@@ -100,29 +100,30 @@ def elementwise(
         ...
     ValueError: `a` expected at least 2 axes for data of shape (2, 1), got (2,)
     """
-    is_ufunc = isinstance(ufunc, UFUNC)
-    if not is_ufunc or ufunc.nin != 2 or ufunc.signature is not None:
-        _check_function(ufunc)
-    mode = _mode(mode)
-    if type(axis) is not int or (axis != -1 and mode is not PDPD):
-        axis = _axis(axis, mode)
+    function: Any = ufunc
+    is_ufunc = isinstance(function, UFUNC)
+    if not is_ufunc or function.nin != 2 or function.signature is not None:
+        _check_function(function)
+    rule = _mode(mode)
+    if type(axis) is not int or (axis != -1 and rule is not PDPD):
+        axis = _axis(axis, rule)
     first = a if type(a) is ndarray else _operand("a", a, is_ufunc)
     second = b if type(b) is ndarray else _operand("b", b, is_ufunc)
     shape = _shape(first)
     given = _shape(second)
-    if mode is PDPD:
+    if rule is PDPD:
         second = _laid(second, given, _pdpd(given, shape, axis, "a").source)
     elif shape != given:
-        if mode is NUMPY:
+        if rule is NUMPY:
             shape = merge((shape, given), "a, b")
-        elif mode is UNIDIRECTIONAL:
+        elif rule is UNIDIRECTIONAL:
             right_aligned(given, shape, "a")
         else:
             raise ValueError(f"`b` expected a's own shape {shape} in mode 'none', got {given}")
     if out is None:
-        return ufunc(first, second)
+        return function(first, second)
     _check_out(out, shape)
-    return ufunc(first, second, out=out)
+    return function(first, second, out=out)
 
 
 def _mode(value: object) -> str:

@@ -1,16 +1,18 @@
 """NumPy's own broadcasting functions, with NumPy's signatures: a few lines each over an alignment."""
 
 import operator
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._alignment import Alignment, merge, right_aligned, shape_argument
+from bcast._alignment import Alignment, _show, merge, right_aligned, shape_argument
 from bcast._memory import shape_of
 from bcast._ops import Integers, as_array, materialise
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid"]
+
+Indexing: TypeAlias = Literal["xy", "ij"]
 
 
 def broadcast_to(array: ArrayLike, shape: Integers | int, *, out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -137,7 +139,7 @@ def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
 
 
 def meshgrid(
-    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: Literal["xy", "ij"] = "xy"
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: Indexing = "xy"
 ) -> tuple[NDArray[Any], ...]:
     """Make the grid of which `xi` are the coordinates along each axis: for each of them, an array over all its points.
 
@@ -157,7 +159,7 @@ def meshgrid(
     Returns
     -------
     tuple of ndarray
-        One for each of `xi`, of its dtype: new, C-contiguous, writeable, each owning its memory, unless `copy` is False.
+        One for each of `xi`, of its dtype: new, C-contiguous, writeable, each owning its memory; not so without `copy`.
 
     Raises
     ------
@@ -186,9 +188,10 @@ def meshgrid(
     >>> [axis.shape for axis in bcast.meshgrid([1, 2, 3], [4, 5], sparse=True)]
     [(1, 3), (2, 1)]
     """
-    if not isinstance(indexing, str) or indexing not in ("xy", "ij"):
-        kind = ValueError if isinstance(indexing, str) else TypeError
-        raise kind(f"`indexing` expected 'xy' or 'ij', got {indexing!r}")
+    given: object = indexing
+    if not isinstance(given, str) or given not in ("xy", "ij"):
+        kind = ValueError if isinstance(given, str) else TypeError
+        raise kind(f"`indexing` expected 'xy' or 'ij', got {_show(given)}")
     arrays = [as_array("xi", x) for x in xi]
     rank = len(arrays)
     order = list(range(rank))

@@ -154,30 +154,29 @@ def repeat(
     """
     array = as_array("a", a)
     shape = shape_of(array)
-    if axis is not None and type(axis) is not int:
-        axis = _axes(axis)
-        if type(axis) is tuple:
-            counts = _counts_of_axes(repeats, axis, shape)
-            result = result_array(out, array, shape_argument("repeats", _products(shape, counts)), "repeats")
-            return replicate(array, _split(shape, counts, False), result)
-    if axis is None:
+    along: Any = axis if axis is None or type(axis) is int else _axes(axis)
+    if type(along) is tuple:
+        counts = _counts_of_axes(repeats, along, shape)
+        result = result_array(out, array, shape_argument("repeats", _products(shape, counts)), "repeats")
+        return replicate(array, _split(shape, counts, False), result)
+    if along is None:
         size = array.size
         at = len(shape)
         shape += (1,)  # the items are what is repeated
     else:
         if not shape:
             shape = (1,)  # as in NumPy, a scalar has an axis here
-        at = _place(axis, shape)
+        at = _place(along, shape)
         size = shape[at]
     if type(repeats) is not int:
-        repeats = _repeats(repeats, size, axis)
+        repeats = _repeats(repeats, size, along)
         if type(repeats) is not int:
-            array = array.repeat(repeats, axis)
+            array = array.repeat(repeats, along)
             return array if out is None else materialise(array, Alignment(array.shape, array.shape), out, "repeats")
     if repeats < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {_show(repeats)}")
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
-    whole = (size * repeats,) if axis is None else _products(shape, counts)
+    whole = (size * repeats,) if along is None else _products(shape, counts)
     result = result_array(out, array, shape_argument("repeats", whole), "repeats")
     return replicate(array, _split(shape, counts, False), result)
 
@@ -233,7 +232,8 @@ def _items(value: Any) -> Any:
         return (value,)
     if isinstance(value, UNFIT):
         raise TypeError
-    return value if isinstance(value, Iterable) and np.ndim(value) else (value,)
+    several = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
+    return value if several else (value,)
 
 
 def _count(item: Any) -> int:

@@ -1,0 +1,360 @@
+"""ONNX's broadcasting operators, for the reference evaluator of the onnx package.
+
+``ReferenceEvaluator(model, new_ops=bcast.onnx.OPS)`` runs a model with them in place of the evaluator's own. They
+follow the operators' pages to the letter where the evaluator does not: Mean broadcasts in all directions, Gemm and
+PRelu in one alone, and dtypes are those which the schema in force allows.
+
+Needs the extra ``onnx``. The rules are those of opset 7 and later; nodes of earlier ones are refused.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bcast import broadcast, broadcast_shapes, elementwise, infer_shape, tile
+
+try:
+    from onnx import NodeProto
+    from onnx.defs import get_schema
+    from onnx.reference.op_run import OpRun, RuntimeTypeError
+except ModuleNotFoundError as error:
+    if error.name != "onnx":
+        raise
+    raise ImportError('bcast.onnx needs the onnx package: pip install "bcast[onnx]"', name="onnx") from error
+
+__all__ = [
+    "OPS",
+    "Add",
+    "And",
+    "Div",
+    "Equal",
+    "Expand",
+    "Gemm",
+    "Greater",
+    "Less",
+    "Max",
+    "Mean",
+    "Min",
+    "Mul",
+    "Or",
+    "PRelu",
+    "Pow",
+    "Sub",
+    "Sum",
+    "Tile",
+    "Where",
+    "Xor",
+]
+
+Array: TypeAlias = NDArray[Any]
+Function: TypeAlias = Callable[..., Any]  # of two arrays that broadcast against each other
+
+
+class _Operator(OpRun):
+    """A node: it checks the types of its inputs, then computes as IEEE 754 says, without NumPy's warnings."""
+
+    since: ClassVar[int] = 7  # the first version of the operator that broadcasts as it does here
+
+    def __init__(self, onnx_node: NodeProto, run_params: dict[str, Any]) -> None:
+        opset = run_params["opsets"][onnx_node.domain]
+        schema = get_schema(onnx_node.op_type, opset, onnx_node.domain)
+        if schema.since_version < self.since:
+            raise NotImplementedError(
+                f"{onnx_node.op_type} expected version {self.since} of the operator or later, whose broadcasting it "
+                f"follows, got opset {opset}; onnx.version_converter makes a later one of it"
+            )
+        super().__init__(onnx_node, run_params, schema)
+        self._parameters = list(schema.inputs)
+
+    def _run(self, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
+        arrays = [np.asarray(value) if isinstance(value, np.generic) else value for value in inputs]
+        self._check_types(arrays)
+        with np.errstate(all="ignore"):
+            return (np.asarray(self._compute(*arrays, **attributes)),)
+
+    def _check_types(self, inputs: Sequence[Any]) -> None:
+        """Assert what the schema says: which types each input may have, and which inputs have the same."""
+        bound: dict[str, tuple[str, str]] = {}  # a type's variable -> the first input that has it, and what it has
+        for i, value in enumerate(inputs):
+            if value is None:
+                continue
+            parameter = self._parameters[min(i, len(self._parameters) - 1)]  # the last may stand for any number
+            kind = _type_of(value)
+            if kind not in parameter.types:
+                allowed = ", ".join(sorted(parameter.types))
+                raise RuntimeTypeError(f"{self.op_type}: `{parameter.name}` expected one of {allowed}, got {kind}")
+            first, expected = bound.setdefault(parameter.type_str, (parameter.name, kind))
+            if kind != expected:
+                where = f"`{parameter.name}` expected the type of `{first}`, {expected}"
+                raise RuntimeTypeError(f"{self.op_type}: {where}, got {kind}")
+
+    def _compute(self, *inputs: Any, **attributes: Any) -> Any:
+        raise NotImplementedError
+
+
+def _type_of(value: Any) -> str:
+    """Return ONNX's name of an array's type, ``"tensor(float)"``."""
+    if not isinstance(value, np.ndarray):
+        return type(value).__name__
+    if value.dtype.kind in "OSTU":
+        return "tensor(string)"
+    name = value.dtype.name
+    return f"tensor({ {'float32': 'float', 'float64': 'double'}.get(name, name) })"
+
+
+# The kernel's own.
+
+
+class Expand(_Operator):
+    """ONNX Expand: `bcast.broadcast` in mode 'bidirectional'."""
+
+    def _compute(self, *inputs: Any, **_: Any) -> Any:
+        data, shape = inputs
+        return broadcast(data, shape, mode="bidirectional")
+
+
+class Tile(_Operator):
+    """ONNX Tile: `bcast.tile` with one repetition an axis."""
+
+    since = 6
+
+    def _compute(self, *inputs: Any, **_: Any) -> Any:
+        data, repeats = inputs
+        if repeats.shape != (data.ndim,) or (repeats < 0).any():
+            expected = f"{data.ndim} counts, one for each axis of data of shape {data.shape}"
+            raise ValueError(f"`repeats` expected {expected}, got {repeats.tolist()}")
+        return tile(data, repeats)
+
+
+# Multidirectional, of two inputs.
+
+
+class _Binary(_Operator):
+    """A function of two arrays by NumPy's rule."""
+
+    function: ClassVar[Function]
+
+    def _compute(self, *inputs: Any, **_: Any) -> Any:
+        a, b = inputs
+        return elementwise(self.function, a, b)
+
+
+class Add(_Binary):
+    """ONNX Add; integers wrap."""
+
+    function = np.add
+
+
+class Sub(_Binary):
+    """ONNX Sub; integers wrap."""
+
+    function = np.subtract
+
+
+class Mul(_Binary):
+    """ONNX Mul; integers wrap."""
+
+    function = np.multiply
+
+
+class Equal(_Binary):
+    """ONNX Equal, of strings too."""
+
+    @staticmethod
+    def function(a: Array, b: Array) -> Any:
+        """Compare; strings may be objects, of which NumPy's answers are objects, too."""
+        return np.asarray(np.equal(a, b)).astype(np.bool, copy=False)
+
+
+class Greater(_Binary):
+    """ONNX Greater."""
+
+    function = np.greater
+
+
+class Less(_Binary):
+    """ONNX Less."""
+
+    function = np.less
+
+
+class And(_Binary):
+    """ONNX And, of booleans alone."""
+
+    function = np.logical_and
+
+
+class Or(_Binary):
+    """ONNX Or, of booleans alone."""
+
+    function = np.logical_or
+
+
+class Xor(_Binary):
+    """ONNX Xor, of booleans alone."""
+
+    function = np.logical_xor
+
+
+class Div(_Binary):
+    """ONNX Div; the quotient of integers is cut off toward zero, and 0 where they are divided by 0."""
+
+    @staticmethod
+    def function(a: Array, b: Array) -> Any:
+        """Divide: less their remainder, which has the sign of `a`, integers divide without any rest."""
+        if a.dtype.kind not in "iu":
+            return np.divide(a, b)
+        quotient = np.asarray(np.fmod(a, b))
+        np.subtract(a, quotient, out=quotient)
+        return np.floor_divide(quotient, b, out=quotient)
+
+
+class Pow(_Binary):
+    """ONNX Pow, of the base's type; integers wrap, and their inverses are cut off toward zero."""
+
+    @staticmethod
+    def function(base: Array, exponent: Array) -> Any:
+        """Raise to a power in a type that is wide enough for both, straight into one of the base's type."""
+        power = np.empty(broadcast_shapes(base.shape, exponent.shape), base.dtype)
+        kinds = base.dtype.kind + exponent.dtype.kind
+        if set(kinds) <= set("iu"):
+            # Modulo 2**64, which holds every narrower product. It also gives 1 and -1 their negative powers.
+            np.power(base, exponent, out=power, dtype=np.uint64, casting="unsafe")
+            if kinds[1] == "i" and (exponent < 0).any():
+                np.copyto(power, 0, where=(exponent < 0) & (base != 1) & (base != -1))
+            return power
+        wide = max(base.itemsize, exponent.itemsize) == 8 or "i" in kinds or "u" in kinds
+        return np.power(base, exponent, out=power, dtype=np.float64 if wide else np.float32, casting="unsafe")
+
+
+# Multidirectional, of any number of inputs.
+
+
+def _fold(ufunc: np.ufunc, inputs: Sequence[Array]) -> Array:
+    """Apply `ufunc` from left to right; each step is as large as its inputs make it, and the next written into it."""
+    if len(inputs) == 1:
+        return inputs[0].copy()
+    total = np.asarray(elementwise(ufunc, inputs[0], inputs[1]))
+    for other in inputs[2:]:
+        large_enough = broadcast_shapes(total.shape, other.shape) == total.shape
+        total = np.asarray(elementwise(ufunc, total, other, out=total if large_enough else None))
+    return total
+
+
+class Max(_Operator):
+    """ONNX Max of one input or more; a NaN wins."""
+
+    since = 8
+
+    def _compute(self, *inputs: Any, **_: Any) -> Any:
+        return _fold(np.maximum, inputs)
+
+
+class Min(_Operator):
+    """ONNX Min of one input or more; a NaN wins."""
+
+    since = 8
+
+    def _compute(self, *inputs: Any, **_: Any) -> Any:
+        return _fold(np.minimum, inputs)
+
+
+class Sum(_Operator):
+    """ONNX Sum of one input or more."""
+
+    since = 8
+
+    def _compute(self, *inputs: Any, **_: Any) -> Any:
+        return _fold(np.add, inputs)
+
+
+class Mean(_Operator):
+    """ONNX Mean of one input or more, of which any may be the larger one."""
+
+    since = 8
+
+    def _compute(self, *inputs: Any, **_: Any) -> Any:
+        total = _fold(np.add, inputs)
+        return np.divide(total, total.dtype.type(len(inputs)), out=total)
+
+
+class Where(_Operator):
+    """ONNX Where, all three inputs broadcast."""
+
+    since = 9
+
+    def _compute(self, *inputs: Any, **_: Any) -> Any:
+        broadcast_shapes(*[array.shape for array in inputs])  # for its message
+        return np.where(*inputs)
+
+
+# Unidirectional.
+
+
+class Gemm(_Operator):
+    """ONNX Gemm: ``C`` alone broadcasts; halves are computed in single precision, and integers as integers."""
+
+    def _compute(self, *inputs: Any, **attributes: Any) -> Any:
+        a, b, c = [*inputs, None][:3]
+        for name, factor in (("A", a), ("B", b)):
+            if factor.ndim != 2:
+                raise ValueError(f"`{name}` expected 2 axes, got {factor.ndim}: shape {factor.shape}")
+        a = a.T if attributes["transA"] else a
+        b = b.T if attributes["transB"] else b
+        if a.shape[1] != b.shape[0]:
+            raise ValueError(f"`B` expected a shape that multiplies with {a.shape}, got {b.shape}")
+        shape = (a.shape[0], b.shape[1])
+        if c is not None:
+            infer_shape(c.shape, shape)  # refused even where beta is 0
+
+        dtype = inputs[0].dtype
+        alpha, beta = attributes["alpha"], attributes["beta"]
+        if dtype.kind in "iu":
+            alpha, beta = [int(scale) if scale == int(scale) else scale for scale in (alpha, beta)]
+        elif dtype.itemsize == 2:
+            a, b = a.astype(np.float32), b.astype(np.float32)
+        product = np.matmul(a, b)
+        if alpha != 1:
+            product = product * alpha
+        if c is not None and beta != 0:
+            c = c.astype(product.dtype, copy=False)
+            product = elementwise(np.add, product, c if beta == 1 else c * beta, mode="unidirectional")
+        return product.astype(dtype, copy=False)
+
+
+class PRelu(_Operator):
+    """ONNX PRelu: the slope alone broadcasts."""
+
+    def _compute(self, *inputs: Any, **_: Any) -> Any:
+        x, slope = inputs
+
+        def scale(x: Array, slope: Array) -> Any:
+            return np.multiply(x, slope, out=x.copy(), where=x < 0)
+
+        return elementwise(scale, x, slope, mode="unidirectional")
+
+
+OPS: list[type[OpRun]] = [
+    Expand,
+    Tile,
+    Add,
+    And,
+    Div,
+    Equal,
+    Greater,
+    Less,
+    Max,
+    Mean,
+    Min,
+    Mul,
+    Or,
+    Pow,
+    Sub,
+    Sum,
+    Where,
+    Xor,
+    Gemm,
+    PRelu,
+]

@@ -10,7 +10,7 @@ from pathlib import Path
 from bcast._bench import Cell
 from bcast._peers import LIMIT
 
-SUITES = ("grid", "random", "scaling", "use", "adjoint")
+SUITES = ("grid", "random", "scaling", "use", "adjoint", "numpy")
 
 Key = tuple[str, str, str, int]  # workload, dtype, state, threads
 

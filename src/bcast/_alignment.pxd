@@ -27,7 +27,7 @@ cdef Alignment _added_axes(tuple data, tuple target, axes_mapping, broadcast_axe
 
 
 @cython.locals(rank=Py_ssize_t, last=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t)
-cpdef Alignment _pdpd(tuple data, tuple target, axis, str name)
+cpdef Alignment pdpd(tuple data, tuple target, axis, str name)
 
 
 @cython.locals(source=list, i=Py_ssize_t)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.exceptions import AxisError
 from numpy.ma import MaskedArray
 
-__all__ = ["Alignment", "align", "align_shapes", "merge", "right_aligned", "shape_argument"]
+__all__ = ["Alignment", "align", "align_shapes", "merge", "pdpd", "right_aligned", "shape_argument", "show"]
 
 Shape = tuple[int, ...]
 
@@ -127,7 +127,7 @@ def align_shapes(
     if mode is BIDIRECTIONAL:
         return right_aligned(data, merge((data, target), name) if two_way else target, name)
     if mode is PDPD:
-        return _pdpd(data, target, _integer("axis", axis), name)
+        return pdpd(data, target, _integer("axis", axis), name)
     return _none(data, target, name)
 
 
@@ -158,7 +158,7 @@ def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Align
         raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got None (nor is `broadcast_axes` given)")
     axes = _integers("axes_mapping", axes_mapping, False)
     if len(axes) != len(data) and (len(axes) != 1 or data):
-        raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got {_show(axes_mapping)}")
+        raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got {show(axes_mapping)}")
     _check_axes("axes_mapping", axes, target)
     if axes and not data and target[axes[0]] != 1:
         # OpenVINO takes one axis for a scalar if the output has length 1 there, and tests that it does.
@@ -167,7 +167,7 @@ def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Align
     for axis in axes:
         if axis <= before:
             raise ValueError(
-                f"`axes_mapping` expected strictly increasing axes (data is not transposed), got {_show(axes_mapping)}"
+                f"`axes_mapping` expected strictly increasing axes (data is not transposed), got {show(axes_mapping)}"
             )
         before = axis
     source = [1] * len(target)
@@ -181,7 +181,7 @@ def _added_axes(
 ) -> Alignment:
     """`broadcast_axes` is the set of output axes that data lacks, and nothing stretches: nGraph's Broadcast."""
     if axes_mapping is not None:
-        raise ValueError(f"`axes_mapping` expected None beside `broadcast_axes`, got {_show(axes_mapping)}")
+        raise ValueError(f"`axes_mapping` expected None beside `broadcast_axes`, got {show(axes_mapping)}")
     axes = _integers("broadcast_axes", broadcast_axes, True)
     _check_axes("broadcast_axes", axes, target)
     if all_if_empty and not axes:
@@ -200,12 +200,12 @@ def _added_axes(
         lengths = tuple([length for axis, length in enumerate(target) if axis not in axes])
         raise ValueError(
             f"`broadcast_axes` expected axes of `{name}` {target} that leave data's shape {data}, "
-            f"got {_show(broadcast_axes)}, which leave {lengths}"
+            f"got {show(broadcast_axes)}, which leave {lengths}"
         )
     return _aligned(target, tuple(source))
 
 
-def _pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
+def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
     """Lay data, less its trailing 1s, onto the target from `axis` on: PaddlePaddle's rule, as OpenVINO has it."""
     rank = len(target)
     _expect_rank(data, target, name)
@@ -213,7 +213,7 @@ def _pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
     start = rank - len(data) if axis == -1 else _index(axis, last + 1)
     if start < 0:
         raise AxisError(
-            f"`axis` expected -1, or 0 to {last}, for data of shape {data} and `{name}` {target}, got {_show(axis)}"
+            f"`axis` expected -1, or 0 to {last}, for data of shape {data} and `{name}` {target}, got {show(axis)}"
         )
     end = len(data)
     while end and data[end - 1] == 1:
@@ -228,7 +228,7 @@ def _pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
 def _none(data: Shape, target: Shape, name: str) -> Alignment:
     """Nothing is broadcast: the shapes must be identical."""
     if data != target:
-        raise ValueError(f"`{name}` expected data's own shape {data} in mode 'none', got {_show(target)}")
+        raise ValueError(f"`{name}` expected data's own shape {data} in mode 'none', got {show(target)}")
     return _aligned(target, target)
 
 
@@ -309,7 +309,7 @@ def shape_argument(name: str, value: Any) -> Shape:
     shape = _integers(name, value, False)
     if len(shape) > MAX_RANK or not _is_countable(shape):
         if min(shape) < 0:
-            raise ValueError(f"`{name}` expected lengths of 0 or more, got {_show(value)}")
+            raise ValueError(f"`{name}` expected lengths of 0 or more, got {show(value)}")
         if len(shape) > MAX_RANK:
             raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
         _refuse_size(name, shape)
@@ -366,7 +366,7 @@ def _integers(name: str, value: Any, unordered: bool) -> Shape:
             return tuple([_integer(name, item) for item in value])
         except (TypeError, NotImplementedError):  # the latter from a memoryview of several axes
             pass  # the message shows the whole of the value
-    raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {_show(value)}")
+    raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {show(value)}")
 
 
 def _integer(name: str, value: Any) -> int:
@@ -382,14 +382,14 @@ def _integer(name: str, value: Any) -> int:
             return operator.index(value)
         except TypeError:
             pass  # one message for every kind
-    raise TypeError(f"`{name}` expected an integer, got {_show(value)}")
+    raise TypeError(f"`{name}` expected an integer, got {show(value)}")
 
 
 def _check_axes(name: str, axes: Shape, target: Shape) -> None:
     """Refuse an axis that `target` does not have; a negative one counts as such."""
     for axis in axes:
         if _index(axis, len(target)) < 0:
-            raise AxisError(f"`{name}` expected axes of the output's shape {target}, counted from 0, got {_show(axis)}")
+            raise AxisError(f"`{name}` expected axes of the output's shape {target}, counted from 0, got {show(axis)}")
 
 
 def _index(axis: int, end: int) -> int:
@@ -404,24 +404,24 @@ def _index(axis: int, end: int) -> int:
 def _expect_rank(data: Shape, target: Shape, name: str) -> None:
     """Refuse a target of fewer axes than the data has."""
     if len(data) > len(target):
-        raise ValueError(f"`{name}` expected at least {len(data)} axes for data of shape {data}, got {_show(target)}")
+        raise ValueError(f"`{name}` expected at least {len(data)} axes for data of shape {data}, got {show(target)}")
 
 
 def _refuse_size(name: str, shape: Shape) -> NoReturn:
     """Refuse a shape of more elements than an index can count."""
-    raise ValueError(f"`{name}` expected an output of at most {MAX_SIZE} elements, got {_show(shape)}")
+    raise ValueError(f"`{name}` expected an output of at most {MAX_SIZE} elements, got {show(shape)}")
 
 
 def _refuse_axes(axes_mapping: Any, broadcast_axes: Any, mode: str) -> NoReturn:
     """Refuse axes outside explicit mode."""
     name, axes = ("axes_mapping", axes_mapping) if axes_mapping is not None else ("broadcast_axes", broadcast_axes)
-    raise ValueError(f"`{name}` expected None in mode {mode!r}, got {_show(axes)}")
+    raise ValueError(f"`{name}` expected None in mode {mode!r}, got {show(axes)}")
 
 
 def _expect_default_axis(axis: Any, mode: str) -> None:
     """Refuse an axis outside pdpd mode."""
     if _integer("axis", axis) != -1:
-        raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {_show(axis)}")
+        raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {show(axis)}")
 
 
 def _one_for_each(data: Shape) -> str:
@@ -429,7 +429,7 @@ def _one_for_each(data: Shape) -> str:
     return f"{len(data)} axes, one for each axis of data of shape {data}"
 
 
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
     """Show a value that may be of any kind and size, on one line."""
     try:
         text = " ".join(repr(value).split())

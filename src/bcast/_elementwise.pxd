@@ -2,7 +2,7 @@
 cimport cython
 from numpy cimport ndarray
 
-from bcast._alignment cimport Alignment, _pdpd, merge, right_aligned
+from bcast._alignment cimport Alignment, pdpd, merge, right_aligned
 from bcast._memory cimport reshaped, shape_of
 from bcast._ops cimport as_array
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike
 
-from bcast._alignment import Shape, _pdpd, _show, merge, right_aligned
+from bcast._alignment import Shape, merge, pdpd, right_aligned, show
 from bcast._memory import reshaped, shape_of
 from bcast._ops import as_array
 
@@ -112,7 +112,7 @@ def elementwise(
     shape = _shape(first)
     given = _shape(second)
     if rule is PDPD:
-        second = _laid(second, given, _pdpd(given, shape, axis, "a").source)
+        second = _laid(second, given, pdpd(given, shape, axis, "a").source)
     elif shape != given:
         if rule is NUMPY:
             shape = merge((shape, given), "a, b")
@@ -134,7 +134,7 @@ def _mode(value: object) -> str:
     if isinstance(value, str) and value in MODES:
         return MODES[MODES.index(value)]
     kind = ValueError if isinstance(value, str) else TypeError
-    raise kind(f"`mode` expected one of {', '.join([repr(mode) for mode in MODES])}, got {_show(value)}")
+    raise kind(f"`mode` expected one of {', '.join([repr(mode) for mode in MODES])}, got {show(value)}")
 
 
 def _operand(name: str, value: Any, weak: bool) -> Any:
@@ -165,7 +165,7 @@ def _check_function(ufunc: object) -> None:
             operands = f"{ufunc.nin} operands" if ufunc.signature is None else f"the signature {ufunc.signature}"
             raise TypeError(f"`ufunc` expected an element-wise function of two operands, got one of {operands}")
     elif not callable(ufunc):
-        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {_show(ufunc)}")
+        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {show(ufunc)}")
 
 
 def _axis(axis: Any, mode: str) -> int:
@@ -175,9 +175,9 @@ def _axis(axis: Any, mode: str) -> int:
     except TypeError:
         given = None
     if given is None or isinstance(axis, bool):
-        raise TypeError(f"`axis` expected an integer, got {_show(axis)}")
+        raise TypeError(f"`axis` expected an integer, got {show(axis)}")
     if given != -1 and mode is not PDPD:
-        raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {_show(axis)}")
+        raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {show(axis)}")
     return given
 
 

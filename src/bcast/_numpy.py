@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._alignment import Alignment, _show, merge, right_aligned, shape_argument
+from bcast._alignment import Alignment, merge, right_aligned, shape_argument, show
 from bcast._memory import shape_of
 from bcast._ops import Integers, as_array, materialise
 
@@ -191,7 +191,7 @@ def meshgrid(
     given: object = indexing
     if not isinstance(given, str) or given not in ("xy", "ij"):
         kind = ValueError if isinstance(given, str) else TypeError
-        raise kind(f"`indexing` expected 'xy' or 'ij', got {_show(given)}")
+        raise kind(f"`indexing` expected 'xy' or 'ij', got {show(given)}")
     arrays = [as_array("xi", x) for x in xi]
     rank = len(arrays)
     order = list(range(rank))

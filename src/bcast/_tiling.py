@@ -14,7 +14,7 @@ from numpy.exceptions import AxisError
 from numpy.ma import MaskedArray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._alignment import Alignment, Shape, _show, shape_argument
+from bcast._alignment import Alignment, Shape, shape_argument, show
 from bcast._kernel import replicate
 from bcast._memory import result_array, shape_of
 from bcast._ops import Integers, as_array, materialise
@@ -174,7 +174,7 @@ def repeat(
             array = array.repeat(repeats, along)
             return array if out is None else materialise(array, Alignment(array.shape, array.shape), out, "repeats")
     if repeats < 0:
-        raise ValueError(f"`repeats` expected 0 or more times, got {_show(repeats)}")
+        raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
     whole = (size * repeats,) if along is None else _products(shape, counts)
     result = result_array(out, array, shape_argument("repeats", whole), "repeats")
@@ -217,10 +217,10 @@ def _counts(name: str, value: Any) -> Shape:
             counts = tuple([_count(item) for item in _items(value)])
         except TypeError:
             expected = "an integer or a 1-D sequence of integers"
-            raise TypeError(f"`{name}` expected {expected}, got {_show(value)}") from None
+            raise TypeError(f"`{name}` expected {expected}, got {show(value)}") from None
     for count in counts:
         if count < 0:
-            raise ValueError(f"`{name}` expected 0 or more times, got {_show(value)}")
+            raise ValueError(f"`{name}` expected 0 or more times, got {show(value)}")
     return counts
 
 
@@ -279,9 +279,9 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
     else:
         least, total = array.min(), array.sum(dtype=np.float64)
     if least < 0:
-        raise ValueError(f"`repeats` expected 0 or more times, got {_show(repeats)}")
+        raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
     if total >= MAX_SIZE:  # NumPy's own sum wraps around, and it writes where there is no output
-        raise ValueError(f"`repeats` expected an output of at most {MAX_SIZE} elements, got {_show(repeats)}")
+        raise ValueError(f"`repeats` expected an output of at most {MAX_SIZE} elements, got {show(repeats)}")
     return array
 
 
@@ -291,7 +291,7 @@ def _axes(axis: Any) -> int | Shape:
         items = _items(axis)
         axes = tuple([_axis(item) for item in items])
     except TypeError:
-        raise TypeError(f"`axis` expected None, an integer or a 1-D sequence of integers, got {_show(axis)}") from None
+        raise TypeError(f"`axis` expected None, an integer or a 1-D sequence of integers, got {show(axis)}") from None
     return axes if items is axis else axes[0]
 
 
@@ -306,5 +306,5 @@ def _place(axis: int, shape: Shape) -> int:
     """Return which axis of data of `shape` is meant, counted from 0."""
     rank = len(shape)
     if not -rank <= axis < rank:
-        raise AxisError(f"`axis` expected an axis of data of shape {shape}, got {_show(axis)}")
+        raise AxisError(f"`axis` expected an axis of data of shape {shape}, got {show(axis)}")
     return axis + rank if axis < 0 else axis

@@ -2,6 +2,8 @@
 
 from itertools import zip_longest
 
+import numpy as np
+
 
 class MisfitError(Exception):
     pass
@@ -85,3 +87,9 @@ def mapped(data, target, axes):
     require(list(axes) == sorted(set(axes)))
     feeds = dict(zip(axes, data, strict=True))
     return tuple(fitting(feeds.get(axis, 1), length) for axis, length in enumerate(target))
+
+
+def scattered(grad, source):
+    """Add up the items of `grad` one by one, each where data of shape `source` is broadcast from; exact integers."""
+    places = np.broadcast_to(np.arange(np.prod(source, dtype=int)).reshape(source), grad.shape)
+    return np.bincount(places.ravel(), grad.ravel(), np.prod(source, dtype=int)).reshape(source)

@@ -7,7 +7,7 @@ from functools import cache
 from threadpoolctl import ThreadpoolController
 
 import bcast
-from bcast import _kernel, _plan
+from bcast import _adjoint, _kernel, _plan
 
 THREADS = 3
 
@@ -36,6 +36,26 @@ def written(leaf, regime):
         bcast.set_num_threads(threads)
         _kernel.set_limits()
         _plan.use_leaf(before)
+
+
+SUMS = list(itertools.product(_adjoint.LEAVES, (1, THREADS)))
+
+
+@contextmanager
+def summed(leaf, threads):
+    """Have sums made by one leaf, by that many threads where there is any work to share; afterwards all is as it was."""
+    number = bcast.get_num_threads()
+    before = _adjoint.use_leaf(leaf)
+    if threads > 1:
+        _adjoint.set_limits(shared=1)
+    bcast.set_num_threads(threads)
+    try:
+        with openmp().limit(limits=threads, user_api="openmp"):
+            yield
+    finally:
+        bcast.set_num_threads(number)
+        _adjoint.set_limits()
+        _adjoint.use_leaf(before)
 
 
 @cache

@@ -1,0 +1,484 @@
+"""`unbroadcast`: every mode and shape against a sum term by term, dtypes, `out`, and errors in units in the last place."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from _reference import reference, scattered
+from _ways import SUMS, THREADS, summed
+from test_ops import LAYOUTS, SUBCLASSES, Arena, Converted, assert_fresh, memory_map
+
+import bcast
+
+ways = pytest.mark.parametrize(("leaf", "threads"), SUMS)
+
+
+def rows(table):
+    return {"argvalues": list(table.values()), "ids": list(table)}
+
+
+# Every shape.
+
+LENGTHS = (0, 1, 2, 3)
+SHAPES = [shape for rank in range(5) for shape in itertools.product(LENGTHS, repeat=rank)]
+
+
+def subsets(items):
+    return itertools.chain.from_iterable(itertools.combinations(items, count) for count in range(len(items) + 1))
+
+
+def of_mode(mode):
+    """All data shapes, output shapes and arguments that a mode may have, to rank 4; most do not fit."""
+    for shape in SHAPES:
+        if mode in {"numpy", "bidirectional", "none"}:
+            yield from ((data, shape, {"mode": mode}) for data in SHAPES if len(data) <= len(shape))
+        elif mode == "pdpd":
+            for data, axis in itertools.product(SHAPES, range(-1, len(shape) + 1)):
+                if len(data) <= len(shape):
+                    yield data, shape, {"mode": mode, "axis": axis}
+        else:
+            for axes in subsets(range(len(shape))):
+                choices = [{1, shape[axis]} if mode == "axes_mapping" else {shape[axis]} for axis in axes]
+                added = [axis for axis in range(len(shape)) if axis not in axes]
+                arguments = {"axes_mapping": axes} if mode == "axes_mapping" else {"broadcast_axes": added}
+                for data in itertools.product(*choices):
+                    yield data, shape, {"mode": "explicit", **arguments}
+
+
+# How many of them fit, counted once: no test may pass by comparing nothing.
+FITTING = {
+    "numpy": 6081,
+    "axes_mapping": 16105,
+    "broadcast_axes": 4681,
+    "bidirectional": 6081,
+    "pdpd": 22878,
+    "none": 341,
+}
+CALLS = [(mode, *SUMS[0]) for mode in FITTING] + [("numpy", *way) for way in SUMS[1:]]
+
+
+@pytest.mark.parametrize(("mode", "leaf", "threads"), CALLS)
+def test_every_shape(mode, leaf, threads):
+    dtypes = itertools.cycle([np.dtype(name) for name in ("f4", "i1", "f8", "f2", "u4", "c8", "i8", ">f4", "u2")])
+    numbers = np.random.default_rng(1).integers(-9, 10, 3**4)
+    found = 0
+    with summed(leaf, threads):
+        for data, shape, arguments in of_mode(mode):
+            aligned = reference(data, shape, **{"mode": mode, **arguments})
+            if aligned is None or aligned[0] != shape:
+                continue
+            found += 1
+            grad = numbers[: math.prod(shape)].reshape(shape)
+            expected = scattered(grad, aligned[1]).astype(int).reshape(data)
+            dtype = next(dtypes)  # negative numbers wrap around into unsigned ones
+            result = bcast.unbroadcast(grad.astype(dtype), data, **arguments)
+            assert result.shape == data
+            assert result.dtype == dtype
+            assert (result == expected.astype(dtype)).all(), (data, shape, arguments)
+    assert found == FITTING[mode]
+
+
+@pytest.mark.parametrize("mode", ["numpy", "bidirectional", "pdpd", "none"])
+def test_every_refusal(mode):
+    refused = 0
+    for data, shape in itertools.product([shape for shape in SHAPES if len(shape) <= 3], repeat=2):
+        if reference(data, shape, mode=mode) in (None, (shape, None)) or reference(data, shape, mode=mode)[0] != shape:
+            with pytest.raises(ValueError, match="^`(grad|axis)` expected ") as caught:
+                bcast.unbroadcast(np.empty(shape), data, mode=mode)
+            assert str(data) in str(caught.value)
+            assert str(shape) in str(caught.value)
+            refused += 1
+    assert refused > 5000
+
+
+NAMED = {
+    "scalar": ((), (), {}, 0),
+    "to_scalar": ((2, 3), (), {}, 15),
+    "nothing_to_sum": ((2, 3), (2, 3), {}, [[0, 1, 2], [3, 4, 5]]),
+    "rows": ((2, 3), (3,), {}, [3, 5, 7]),
+    "columns": ((2, 3), (2, 1), {}, [[3], [12]]),
+    "ones_stay": ((2, 3), (1, 1), {}, [[15]]),
+    "ones_only": ((1, 1), (1,), {}, [0]),
+    "summed_empty_axis": ((0, 3), (3,), {}, [0, 0, 0]),
+    "summed_empty_axis_to_scalar": ((2, 0), (), {}, 0),
+    "kept_empty_axis": ((2, 0), (0,), {}, []),
+    "both_empty": ((0, 0), (1, 0), {}, [[]]),
+    "axis_of_1_for_a_scalar": ((1, 2), (), {"mode": "explicit", "axes_mapping": [0]}, 1),
+    "channels": ((2, 3), (2,), {"mode": "explicit", "axes_mapping": [0]}, [3, 12]),
+    "ngraph": ((2, 3), (2,), {"mode": "explicit", "broadcast_axes": {1}}, [3, 12]),
+    "ngraph_repeated": ((2, 3), (3,), {"mode": "explicit", "broadcast_axes": [0, 0]}, [3, 5, 7]),
+    "ngraph_no_axes": ((2, 3), (2, 3), {"mode": "explicit", "broadcast_axes": []}, [[0, 1, 2], [3, 4, 5]]),
+    "ngraph_like_all_axes": ((2, 3), (), {"mode": "explicit", "broadcast_axes": []}, 15),
+    "pdpd": ((2, 3), (2, 1), {"mode": "pdpd", "axis": 0}, [[3], [12]]),
+}
+
+
+@ways
+@pytest.mark.parametrize(("shape", "data", "arguments", "expected"), **rows(NAMED))
+@pytest.mark.parametrize("dtype", ["i4", "f4", "c16", "O", "g"])
+def test_named_case(shape, data, arguments, expected, dtype, leaf, threads):
+    grad = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
+    grad.flags.writeable = False
+    with summed(leaf, threads):
+        result = bcast.unbroadcast(grad, data, **arguments)
+    np.testing.assert_array_equal(result, np.array(expected, dtype), strict=True)
+    assert_fresh(result, grad)
+
+
+def test_64_axes_that_alternate():
+    shape = (2, 1) * 8 + (1,) * 48
+    grad = np.arange(2**8).reshape(shape)
+    for first in (0, 2):
+        data = tuple(1 if axis % 4 == first else length for axis, length in enumerate(shape))
+        np.testing.assert_array_equal(bcast.unbroadcast(grad, data), scattered(grad, data))
+
+
+# Dtypes.
+
+NUMERIC = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "l", "q", "f2", "f4", "f8", "g", "c8", "c16", "G"]
+TARGETS = [(5,), (7, 1), (), (1, 5)]
+
+
+@ways
+@pytest.mark.parametrize("order", ["=", "S"], ids=["native", "swapped"])
+@pytest.mark.parametrize("code", NUMERIC)
+def test_results_have_the_dtype_of_grad(code, order, leaf, threads):
+    dtype = np.dtype(code).newbyteorder(order)
+    numbers = np.arange(35).reshape(7, 5)
+    grad = numbers.astype(dtype)
+    with summed(leaf, threads):
+        for data in TARGETS:
+            result = bcast.unbroadcast(grad, data)
+            assert result.dtype == dtype
+            expected = scattered(numbers, (1, 5) if data == (5,) else data or (1, 1)).reshape(data)
+            assert (result == expected.astype(int).astype(dtype)).all()
+
+
+@ways
+@pytest.mark.parametrize("to", NUMERIC)
+@pytest.mark.parametrize("code", ["?", *NUMERIC])
+def test_dtype(code, to, leaf, threads):
+    grad = (np.arange(35).reshape(7, 5) % 7 - 3).astype("?" if code == "?" else "i8")
+    if np.dtype(code).kind != "?":
+        grad = grad.astype(code)
+    if np.dtype(code).kind == "u" and np.dtype(to).kind in "fc":
+        grad = grad & grad.dtype.type(7)  # no float holds the largest ones' sum
+    if np.dtype(code).kind == "c" and np.dtype(to).kind != "c":
+        pytest.skip("NumPy warns of the lost imaginary part")
+    with summed(leaf, threads):
+        for data in TARGETS:
+            result = bcast.unbroadcast(grad, data, dtype=to)
+            axes = {(5,): (0,), (7, 1): (1,), (): (0, 1), (1, 5): (0,)}[data]
+            with np.errstate(invalid="ignore"):
+                expected = grad.astype(to).sum(axes, dtype=to).reshape(data)
+            np.testing.assert_array_equal(result, expected, strict=True)
+
+
+@ways
+def test_bfloat16(leaf, threads):
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    grad = np.arange(35).reshape(7, 5).astype(bfloat16)
+    with summed(leaf, threads):
+        for data in TARGETS:
+            source = (1, 5) if data == (5,) else data or (1, 1)
+            expected = scattered(grad.astype(float), source).reshape(data)
+            np.testing.assert_array_equal(bcast.unbroadcast(grad, data), expected.astype(bfloat16), strict=True)
+            np.testing.assert_array_equal(bcast.unbroadcast(grad, data, dtype="f4"), expected.astype("f4"), strict=True)
+
+
+def test_integers_wrap_around():
+    grad = np.full((100, 100), 100, np.int8)
+    np.testing.assert_array_equal(bcast.unbroadcast(grad, (100,)), np.full(100, 16, np.int8), strict=True)
+    np.testing.assert_array_equal(bcast.unbroadcast(grad, (100,), dtype="i2"), np.full(100, 10_000, "i2"), strict=True)
+    most = np.array([2**64 - 1, 1, 2**63], "u8")
+    assert bcast.unbroadcast(most, ()) == 2**63
+
+
+def test_bools_are_counted_where_a_dtype_is_given():
+    grad = np.array([[True, False, True], [True, False, False]])
+    np.testing.assert_array_equal(bcast.unbroadcast(grad, (3,), dtype=int), [2, 0, 1])
+    np.testing.assert_array_equal(bcast.unbroadcast(grad, (2, 1), dtype="f2"), np.array([[2], [1]], "f2"), strict=True)
+    with pytest.raises(TypeError, match="^`grad` expected a numeric dtype, got bool; give `dtype` to count in$"):
+        bcast.unbroadcast(grad, (3,))
+
+
+def test_time_spans():
+    grad = np.array([[1, 2], [3, 4]], "m8[s]")
+    np.testing.assert_array_equal(bcast.unbroadcast(grad, (2,)), np.array([4, 6], "m8[s]"), strict=True)
+
+
+def test_objects_add_up_by_their_own_rule():
+    grad = np.array([[2**80, 0.5], [1, 2]], object)
+    assert bcast.unbroadcast(grad, (2,)).tolist() == [2**80 + 1, 2.5]
+
+
+# What comes in, and where it goes.
+
+ARRAY_LIKES = {"list": [[0, 1, 2]], "range": range(3), "scalar": 7, "float": np.float16(0.5), "array": Converted()}
+
+
+@pytest.mark.parametrize("grad", **rows(ARRAY_LIKES))
+def test_array_like(grad):
+    array = np.asarray(grad)
+    np.testing.assert_array_equal(bcast.unbroadcast(grad, ()), array.sum(dtype=array.dtype), strict=False)
+    assert bcast.unbroadcast(grad, ()).dtype == array.dtype
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("make", **rows(SUBCLASSES))
+@pytest.mark.parametrize("data", [(3,), (2, 3)], ids=["summed", "same_shape"])
+def test_subclass_comes_back_as_ndarray(make, data, tmp_path):
+    grad = make(tmp_path / "grad", np.arange(6).reshape(2, 3))
+    result = bcast.unbroadcast(grad, data)
+    assert_fresh(result, np.asarray(grad))
+    np.testing.assert_array_equal(result, [3, 5, 7] if data == (3,) else [[0, 1, 2], [3, 4, 5]])
+
+
+@pytest.mark.parametrize("data", [(3,), [3], np.array([3], "u1"), range(3, 4)], ids=repr)
+def test_shapes_are_any_integers(data):
+    assert bcast.unbroadcast(np.ones((2, 3)), data).tolist() == [2, 2, 2]
+
+
+OUTPUTS = [
+    ((4, 3), (3,)),
+    ((4, 3), (4, 1)),
+    ((4, 3), ()),
+    ((4, 3), (4, 3)),
+    ((2, 3, 4, 5), (3, 1, 5)),
+    ((2, 0), (2, 1)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f2", "f4", ">f8", "c16", "g", "m8[s]"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("shape", "data"), OUTPUTS, ids=str)
+def test_out(shape, data, layout, dtype):
+    grad = np.arange(math.prod(shape)).astype(dtype).reshape(shape)
+    grad.flags.writeable = False
+    expected = bcast.unbroadcast(grad, data)
+    arena = Arena(layout, data, dtype)
+    assert bcast.unbroadcast(grad, data, out=arena.array) is arena.array
+    assert (arena.array == expected).all()
+    assert arena.untouched_outside()
+
+
+@ways
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("shape", "data"), OUTPUTS, ids=str)
+def test_layouts_of_grad(shape, data, layout, leaf, threads):
+    for dtype in ("u1", "f2", "f4", ">f4", "f8", "c8"):
+        grad = Arena(layout, shape, dtype).array
+        grad[...] = np.arange(math.prod(shape)).reshape(shape)
+        with summed(leaf, threads):
+            result = bcast.unbroadcast(grad, data)
+        assert (result == bcast.unbroadcast(np.ascontiguousarray(grad), data)).all()
+        assert result.flags.c_contiguous
+
+
+def test_out_in_a_file(tmp_path):
+    out = memory_map(tmp_path / "out", np.zeros(3))
+    assert bcast.unbroadcast(np.ones((2, 3)), (3,), out=out) is out
+    out.flush()
+    assert np.fromfile(tmp_path / "out").tolist() == [2, 2, 2]
+
+
+@ways
+@pytest.mark.parametrize("dtype", ["u1", "f4", "g"])
+@pytest.mark.parametrize("step", [1, 2, -1])
+@pytest.mark.parametrize("data", [(4,), (4, 1), (4, 4)], ids=str)
+def test_out_overlaps_grad(data, step, dtype, leaf, threads):
+    for offset in range(0, 40, 3):
+        buffer = np.arange(72).astype(dtype)
+        grad = buffer[20:36].reshape(4, 4)
+        out = buffer[offset:][: 2 * math.prod(data)][::step][: math.prod(data)].reshape(data)
+        expected = bcast.unbroadcast(grad.copy(), data)
+        with summed(leaf, threads):
+            bcast.unbroadcast(grad, data, out=out)
+        assert (out == expected).all()
+
+
+# Errors, in units in the last place.
+
+PRECISION = {"f2": (11, -14), "bfloat16": (8, -126), "f4": (24, -126), "f8": (53, -1022)}  # bits, least exponent
+ULPS = {"f2": 1, "bfloat16": 1, "f4": 1, "f8": 2}
+floats = pytest.mark.parametrize("name", PRECISION)
+
+
+def dtype_of(name):
+    return np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if name == "bfloat16" else name)
+
+
+def ulp(number, name):
+    bits, least = PRECISION[name]
+    return 2.0 ** (max(math.frexp(number)[1] - 1, least) - bits + 1)
+
+
+def alternating(terms):
+    """Terms on axes of 2, with kept axes of 2 between the first of them."""
+    axes = terms.size.bit_length() - 1
+    kept = min(axes, 3)
+    spread = terms.reshape((2, 1) * kept + (2,) * (axes - kept))
+    grad = np.repeat(np.repeat(np.repeat(spread, 2, 1), 2, 3), 2, 5) if kept == 3 else spread
+    return grad, (1, 2) * kept + (1,) * (axes - kept)
+
+
+PATTERNS = {  # name -> a gradient whose sums are all that of the terms, and the data's shape
+    "all": lambda terms: (terms, ()),
+    "inner": lambda terms: (np.stack([terms] * 3), (3, 1)),
+    "outer": lambda terms: (np.stack([terms] * 3, -1), (3,)),
+    "outer_long_rows": lambda terms: (np.repeat(terms[:, np.newaxis], 40, 1), (40,)),
+    "middle": lambda terms: (np.repeat(np.stack([terms] * 2)[..., np.newaxis], 5, -1), (2, 1, 5)),
+    "channels": lambda terms: (np.repeat(terms.reshape(8, 1, -1), 3, 1), (3, 1)),
+    "alternating": alternating,
+    "strided": lambda terms: (np.repeat(terms, 2)[::2], ()),
+    "backwards": lambda terms: (terms[::-1], (1,)),
+}
+patterns = pytest.mark.parametrize("pattern", **rows(PATTERNS))
+
+COUNT = 2**15
+
+
+def positive(name, kind):
+    """Terms whose sum is some hundreds, but for the smallest ones."""
+    if kind == "equal":
+        terms = np.full(COUNT, 0.1 * 2**-4)
+    elif kind == "subnormal":
+        bits, least = PRECISION[name]
+        terms = np.random.default_rng(2).integers(1, 2**8, COUNT) * 2.0 ** (least - bits + 1)
+    else:
+        terms = np.exp2(np.linspace(-20, -6, COUNT))
+        terms = {
+            "ascending": terms,
+            "descending": terms[::-1],
+            "shuffled": np.random.default_rng(3).permutation(terms),
+        }[kind]
+    return terms.astype(dtype_of(name))
+
+
+@ways
+@patterns
+@floats
+@pytest.mark.parametrize("kind", ["equal", "ascending", "descending", "shuffled", "subnormal"])
+def test_error_of_positive_terms(kind, name, pattern, leaf, threads):
+    terms = positive(name, kind)
+    exact = math.fsum(terms.astype(float))
+    grad, data = pattern(terms)
+    with summed(leaf, threads):
+        result = bcast.unbroadcast(grad, data)
+    assert np.abs(result.astype(float) - exact).max() <= ULPS[name] * ulp(exact, name)
+
+
+@ways
+@patterns
+@floats
+def test_error_of_large_terms_that_cancel(name, pattern, leaf, threads):
+    """All large terms come before their opposites, so that partial sums are as large as can be."""
+    rng = np.random.default_rng(4)
+    large = np.full(COUNT // 2, 0.9 if name == "f2" else 1e9 / 3)
+    terms = (np.concatenate([large, -large]) + rng.random(COUNT) * large[0] / 64).astype(dtype_of(name))
+    exact, size = math.fsum(terms.astype(float)), math.fsum(np.abs(terms.astype(float)))
+    grad, data = pattern(terms)
+    with summed(leaf, threads):
+        result = bcast.unbroadcast(grad, data)
+    # Half a unit of the result, and what the accumulators lose: float16's are float32 for some hundred terms.
+    lost = size * (2.0**-24 if name == "f2" else 4 * 2.0**-53 if name == "f8" else 2.0**-40)
+    assert np.abs(result.astype(float) - exact).max() <= ULPS[name] * ulp(exact, name) + lost
+
+
+@ways
+@floats
+@pytest.mark.parametrize("pattern", ["one_item", "runs", "rows"])
+def test_error_of_64_million_equal_terms(pattern, name, leaf, threads):
+    number = np.array(7e-4 if name == "f2" else 0.1).astype(dtype_of(name))
+    if pattern == "one_item":
+        grad, data = np.broadcast_to(number, (2**26,)), ()
+    elif pattern == "runs":  # one buffer again and again
+        grad, data = np.broadcast_to(np.full(2**16, number), (2**10, 2**16)), ()
+    else:
+        grad, data = np.broadcast_to(np.full((2**14, 4), number), (2**10, 2**14, 4)), (4,)
+    count = grad.size // math.prod(data)
+    exact = float(number) * count
+    with summed(leaf, threads):
+        result = bcast.unbroadcast(grad, data)
+    assert np.abs(result.astype(float) - exact).max() <= ULPS[name] * ulp(exact, name)
+
+
+def largest(name):
+    bits, least = PRECISION[name]
+    return (2 - 2.0 ** (1 - bits)) * 2.0 ** (1 - least)
+
+
+@ways
+@patterns
+@floats
+def test_infinite_only_where_the_exact_sum_is(name, pattern, leaf, threads):
+    most = largest(name)
+    bits, least = PRECISION[name]
+    half = 2.0 ** (1 - least - bits)  # of the largest number's last place
+    cases = [
+        ([most, most, -most, -most], 0),
+        ([most] * 300 + [-most] * 299, most),
+        ([-most] * 300 + [most] * 300 + [2.0**-9 * most], 2.0**-9 * most),
+        ([most, half / 2], most),
+        ([most, half], np.inf),
+        ([most, most], np.inf),
+        ([-most] * 40, -np.inf),
+        ([most / 2] * 1000 + [-most / 2] * 998, most),
+    ]
+    for terms, exact in cases:
+        filled = np.zeros(max(8, 1 << (len(terms) - 1).bit_length()))
+        filled[: len(terms)] = terms
+        grad, data = pattern(filled.astype(dtype_of(name)))
+        with summed(leaf, threads), np.errstate(over="ignore"):
+            result = bcast.unbroadcast(grad, data).astype(float)
+        assert (result == exact).all(), (terms[:2], len(terms), result)
+
+
+@ways
+@floats
+@pytest.mark.parametrize("data", [(), (33, 5), (8, 1, 5), (8, 33, 1), (1, 33, 1)], ids=str)
+def test_infinities_and_nan(data, name, leaf, threads):
+    rng = np.random.default_rng(5)
+    for special in (
+        [np.inf],
+        [-np.inf],
+        [np.nan],
+        [np.inf, -np.inf],
+        [np.inf, np.nan],
+        [np.inf, np.inf, largest(name)],
+    ):
+        grad = rng.integers(1, 8, (8, 33, 5)).astype(float)
+        grad.reshape(-1)[rng.integers(0, grad.size, 2 * len(special))] = special * 2
+        source = (1,) * (3 - len(data)) + data
+        axes = tuple(axis for axis in range(3) if source[axis] == 1)
+        with np.errstate(invalid="ignore", over="ignore"):
+            expected = grad.sum(axes).reshape(data).astype(dtype_of(name))
+            with summed(leaf, threads):
+                result = bcast.unbroadcast(grad.astype(dtype_of(name)), data)
+        np.testing.assert_array_equal(result.astype(float), expected.astype(float))
+
+
+@pytest.mark.parametrize("leaf", dict(SUMS))
+@pytest.mark.parametrize("name", ["f2", "f4", "f8", "c8", ">f4"])
+@pytest.mark.parametrize(
+    ("shape", "data"),
+    [
+        ((1_000_003,), ()),
+        ((3001, 333), (333,)),
+        ((3001, 333), (3001, 1)),
+        ((333_333, 3), (3,)),
+        ((8, 3, 200, 211), (3, 1, 1)),
+        ((16, 40, 16, 40), (16, 1, 16, 1)),
+    ],
+    ids=str,
+)
+def test_same_bits_for_any_number_of_threads(shape, data, name, leaf):
+    grad = np.random.default_rng(6).normal(0, 1, shape) * np.exp2(np.arange(shape[-1]) % 8)
+    grad = grad.astype(name)
+    results = []
+    for threads in range(1, THREADS + 1):
+        with summed(leaf, threads):
+            results.append(bcast.unbroadcast(grad, data).tobytes())
+    results.append(bcast.unbroadcast(grad, data).tobytes() if leaf == SUMS[0][0] else results[0])
+    assert len(set(results)) == 1

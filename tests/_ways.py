@@ -43,7 +43,7 @@ SUMS = list(itertools.product(_adjoint.LEAVES, (1, THREADS)))
 
 @contextmanager
 def summed(leaf, threads):
-    """Have sums made by one leaf, by that many threads where there is any work to share; afterwards all is as it was."""
+    """Have sums made by one leaf, by that many threads if there is work for them; afterwards all is as it was."""
     number = bcast.get_num_threads()
     before = _adjoint.use_leaf(leaf)
     if threads > 1:

@@ -137,6 +137,7 @@ SHAPE_ARGUMENTS = {
     "infer_shape": ("target_shape", lambda shape: bcast.infer_shape((3,), shape)),
     "infer_shape_data": ("data_shape", lambda shape: bcast.infer_shape(shape, (2, 3))),
     "broadcast_to": ("shape", lambda shape, **out: bcast.broadcast_to(ROW, shape, **out)),
+    "unbroadcast": ("data_shape", lambda shape, **out: bcast.unbroadcast(MATRIX, shape, **out)),
     "broadcast_shapes": ("args", lambda shape: bcast.broadcast_shapes((3,), shape)),
 }
 SCALARS_ARE_SHAPES = {"broadcast_to", "broadcast_shapes"}
@@ -319,6 +320,8 @@ def misuses():
 def test_mode_and_axes(data, arguments, error, message):
     refuse_with_out(partial(bcast.broadcast, data, (2, 3), **arguments), error, message)
     refuse(partial(bcast.infer_shape, np.shape(data), (2, 3), **arguments), error, message)
+    back = partial(bcast.unbroadcast, MATRIX, np.shape(data), **arguments)
+    refuse_with_out(back, error, message.replace("`target_shape`", "`grad`"), np.shape(data))
     axes = arguments.get("broadcast_axes")
     if type(axes) is not list or axes:  # no axes would be all axes there
         like = partial(bcast.broadcast_like, data, np.empty((2, 3)), **arguments)
@@ -356,6 +359,26 @@ MISFITS = {
         "`args` expected lengths that are equal or 1 at each axis, counted from the right, "
         "got () and (2, 3) and (4, 1, 2): 2 meets 3 at axis -1",
     ),
+    "unbroadcast": (
+        partial(bcast.unbroadcast, MATRIX, (2, 2)),
+        "`grad` expected a shape that data of shape (2, 2) fits, got (2, 3): its axis 1 is 3 where data's axis 1 is 2",
+    ),
+    "unbroadcast_more_axes": (
+        partial(bcast.unbroadcast, MATRIX, (1, 2, 3)),
+        "`grad` expected at least 3 axes for data of shape (1, 2, 3), got (2, 3)",
+    ),
+    "unbroadcast_one_way": (
+        partial(bcast.unbroadcast, ONES, (1, 3), mode="bidirectional"),
+        "`grad` expected a shape that data of shape (1, 3) fits, got (1, 1): its axis 1 is 1 where data's axis 1 is 3",
+    ),
+    "unbroadcast_pdpd": (
+        partial(bcast.unbroadcast, MATRIX, (3,), mode="pdpd", axis=0),
+        "`grad` expected a shape that data of shape (3,) fits, got (2, 3): its axis 0 is 2 where data's axis 0 is 3",
+    ),
+    "unbroadcast_none": (
+        partial(bcast.unbroadcast, MATRIX, (3,), mode="none"),
+        "`grad` expected data's own shape (3,) in mode 'none', got (2, 3)",
+    ),
     "broadcast_shapes": (
         partial(bcast.broadcast_shapes, 3, (2, 1), [2]),
         "`args` expected lengths that are equal or 1 at each axis, counted from the right, "
@@ -366,7 +389,7 @@ MISFITS = {
 
 @pytest.mark.parametrize(("call", "message"), **rows(MISFITS))
 def test_arrays_that_do_not_fit(call, message):
-    check = refuse_with_out if call.func in (bcast.broadcast_like, bcast.broadcast_to) else refuse
+    check = refuse if call.func in (bcast.broadcast_arrays, bcast.broadcast_shapes) else refuse_with_out
     check(call, ValueError, message)
 
 
@@ -415,6 +438,7 @@ def test_more_bytes_than_an_index_can_count(shape):
     vast = np.broadcast_to(np.uint8(7), shape)
     refuse(partial(bcast.broadcast_like, 7.0, vast), ValueError, f"`like` {message}")
     refuse(partial(bcast.broadcast_arrays, 7.0, vast), ValueError, f"`args` {message}")
+    refuse(partial(bcast.unbroadcast, vast, shape, dtype="f8"), ValueError, f"`data_shape` {message}")
 
 
 VAST = np.broadcast_to(np.uint8(7), 1 << 60)
@@ -425,6 +449,7 @@ TOO_LARGE = {
     "broadcast_like": partial(bcast.broadcast_like, np.uint8(7), VAST),
     "broadcast_to": partial(bcast.broadcast_to, np.uint8(7), VAST.shape),
     "broadcast_arrays": partial(bcast.broadcast_arrays, np.uint8(7), VAST),
+    "unbroadcast": partial(bcast.unbroadcast, VAST, VAST.shape),
 }
 
 
@@ -457,6 +482,8 @@ WITH_OUT = {
     "broadcast_same_shape": partial(bcast.broadcast, MATRIX, (2, 3)),
     "broadcast_like": partial(bcast.broadcast_like, ROW, MATRIX),
     "broadcast_to": partial(bcast.broadcast_to, ROW, (2, 3)),
+    "unbroadcast": partial(bcast.unbroadcast, np.ones((4, 2, 3), int), (2, 3)),
+    "unbroadcast_same_shape": partial(bcast.unbroadcast, MATRIX, (2, 3)),
 }
 
 
@@ -474,7 +501,8 @@ def test_out_of_another_shape(call, shape):
 @pytest.mark.parametrize("dtype", ["i4", "u8", "f8", "c8", "m8[s]", "S8", "V8", "?", "O"])
 def test_out_of_another_dtype(call, dtype):
     dtype = np.dtype(dtype)
-    message = f"`out` expected data's dtype {ROW.dtype}, got {dtype}"
+    whose = "grad" if call.func is bcast.unbroadcast else "data"
+    message = f"`out` expected {whose}'s dtype {ROW.dtype}, got {dtype}"
     if dtype.hasobject:
         out = np.full((2, 3), "as it was", dtype)
         refuse(partial(call, out=out), TypeError, message)
@@ -561,6 +589,7 @@ def test_masked_data(data, kind):
     refuse_with_out(partial(bcast.broadcast_like, data, MATRIX), TypeError, f"`data` {message}", dtype=data.dtype)
     refuse_with_out(partial(bcast.broadcast_to, data, (2, 3)), TypeError, f"`array` {message}", dtype=data.dtype)
     refuse(partial(bcast.broadcast_arrays, 1, data), TypeError, f"`args` {message}")
+    refuse_with_out(partial(bcast.unbroadcast, data, ()), TypeError, f"`grad` {message}", (), data.dtype)
 
 
 def test_a_masked_array_lends_its_shape():
@@ -583,6 +612,13 @@ def test_data_that_shrinks_during_the_call():
     data = np.zeros(1 << 20)
     with untouched((2, 1 << 20), float) as out, pytest.raises(ValueError, match=r"^`data` and `out` expected arrays"):
         bcast.broadcast(data, (2, Resizer(data, data.size)), out=out)
+
+
+def test_grad_that_shrinks_during_the_call():
+    grad = np.ones(1 << 20)
+    arguments = {"mode": "explicit", "axes_mapping": [Resizer(grad, 0)]}
+    with untouched(grad.shape, float) as out, pytest.raises(ValueError, match=r"^`grad` and `out` expected arrays"):
+        bcast.unbroadcast(grad, grad.shape, out=out, **arguments)
 
 
 class Boaster(np.ndarray):
@@ -618,5 +654,41 @@ def test_data_that_is_no_array(data, error):
         bcast.broadcast(data, (2, 3), out=out)
     with untouched((2, 3), int) as out, pytest.raises(error):
         bcast.broadcast_to(data, (2, 3), out=out)
+    with untouched((), int) as out, pytest.raises(error):
+        bcast.unbroadcast(data, (), out=out)
     with pytest.raises(error):
         bcast.broadcast_arrays(data)
+
+
+# What has no sum.
+
+NUMERIC = "expected a numeric dtype, got "
+
+WITHOUT_SUM = {
+    "bool": (np.ones(3, bool), None, f"`grad` {NUMERIC}bool; give `dtype` to count in"),
+    "string": (np.array(["a", "b"]), None, f"`grad` {NUMERIC}<U1"),
+    "bytes": (np.array([b"a", b"b"]), None, f"`grad` {NUMERIC}|S1"),
+    "strings": (np.array(["a"], np.dtypes.StringDType()), None, f"`grad` {NUMERIC}StringDType()"),
+    "instant": (np.zeros(3, "M8[s]"), None, f"`grad` {NUMERIC}datetime64[s]"),
+    "structure": (np.zeros(3, [("a", "<i4")]), None, f"`grad` {NUMERIC}[('a', '<i4')]"),
+    "void": (np.zeros(3, "V2"), None, f"`grad` {NUMERIC}|V2"),
+    "string_to_float": (np.array(["1"]), "f8", f"`grad` {NUMERIC}<U1"),
+    "to_bool": (np.ones(3), bool, f"`dtype` {NUMERIC}bool"),
+    "to_string": (np.ones(3), "S3", f"`dtype` {NUMERIC}|S3"),
+    "to_instant": (np.ones(3, int), "M8[s]", f"`dtype` {NUMERIC}datetime64[s]"),
+    "to_structure": (np.ones(3), [("a", "<i4")], f"`dtype` {NUMERIC}[('a', '<i4')]"),
+    "to_span": (np.ones(3, int), "m8[s]", "`dtype` expected a dtype to which int64 converts, got timedelta64[s]"),
+    "from_span": (np.ones(3, "m8[s]"), "i8", "`dtype` expected a dtype to which timedelta64[s] converts, got int64"),
+    "no_dtype": (np.ones(3), "number", "`dtype` expected a dtype or what stands for one, got 'number'"),
+    "no_dtype_at_all": (np.ones(3), 3, "`dtype` expected a dtype or what stands for one, got 3"),
+}
+
+
+@pytest.mark.parametrize(("grad", "dtype", "message"), **rows(WITHOUT_SUM))
+def test_dtype_without_a_sum(grad, dtype, message):
+    refuse_with_out(partial(bcast.unbroadcast, grad, (), dtype=dtype), TypeError, message, ())
+
+
+def test_out_of_another_dtype_than_asked_for():
+    message = "`out` expected `dtype` float64, got int64"
+    refuse(partial(bcast.unbroadcast, MATRIX, (3,), dtype="f8", out=np.zeros(3, "i8")), TypeError, message)

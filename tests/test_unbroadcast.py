@@ -1,4 +1,4 @@
-"""`unbroadcast`: every mode and shape against a sum term by term, dtypes, `out`, and errors in units in the last place."""
+"""`unbroadcast`: every mode and shape against a sum term by term, dtypes, `out`, and errors in last places."""
 
 import itertools
 import math
@@ -83,8 +83,9 @@ def test_every_shape(mode, leaf, threads):
 def test_every_refusal(mode):
     refused = 0
     for data, shape in itertools.product([shape for shape in SHAPES if len(shape) <= 3], repeat=2):
-        if reference(data, shape, mode=mode) in (None, (shape, None)) or reference(data, shape, mode=mode)[0] != shape:
-            with pytest.raises(ValueError, match="^`(grad|axis)` expected ") as caught:
+        aligned = reference(data, shape, mode=mode)
+        if aligned is None or aligned[0] != shape:
+            with pytest.raises(ValueError, match=r"^`(grad|axis)` expected ") as caught:
                 bcast.unbroadcast(np.empty(shape), data, mode=mode)
             assert str(data) in str(caught.value)
             assert str(shape) in str(caught.value)
@@ -199,7 +200,7 @@ def test_bools_are_counted_where_a_dtype_is_given():
     grad = np.array([[True, False, True], [True, False, False]])
     np.testing.assert_array_equal(bcast.unbroadcast(grad, (3,), dtype=int), [2, 0, 1])
     np.testing.assert_array_equal(bcast.unbroadcast(grad, (2, 1), dtype="f2"), np.array([[2], [1]], "f2"), strict=True)
-    with pytest.raises(TypeError, match="^`grad` expected a numeric dtype, got bool; give `dtype` to count in$"):
+    with pytest.raises(TypeError, match=r"^`grad` expected a numeric dtype, got bool; give `dtype` to count in$"):
         bcast.unbroadcast(grad, (3,))
 
 

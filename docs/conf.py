@@ -4,7 +4,7 @@ import bcast
 
 project = "bcast"
 author = "The bcast developers"
-copyright = author  # noqa: A001: Sphinx calls it so
+project_copyright = author
 version = release = bcast.__version__
 
 extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_parser"]

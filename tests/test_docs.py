@@ -1,0 +1,209 @@
+"""What the pages in docs/ say: their examples, and each row of the table of other systems' calls and ours."""
+
+import doctest
+import importlib
+import re
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import bcast
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+SYSTEMS = ["NumPy", "PyTorch", "JAX", "ONNX", "OpenVINO", "nGraph"]
+NOT_RUN = {"`ReferenceEvaluator(model)`", "Broadcast-1 with `pdpd` and axis 1, from C++"}
+
+
+class Row(NamedTuple):
+    system: str
+    theirs: str
+    ours: str
+
+
+def rows():
+    """Return the table's rows, each with the system under whose name it stands."""
+    lines = re.findall(r"^\|(.*)\|$", (DOCS / "coming-from.md").read_text(encoding="utf-8"), re.M)
+    found = []
+    system = ""
+    for line in lines[2:]:
+        theirs, ours, _ = [cell.strip() for cell in line.split("|")]
+        if ours:
+            found.append(Row(system, theirs, re.fullmatch("`(.*)`", ours)[1]))
+        else:
+            system = theirs.strip("*")
+    return found
+
+
+ROWS = rows()
+
+
+def arrays():
+    """Return the arrays that the page names."""
+    image = np.arange(-60, 60, dtype=np.float32).reshape(2, 3, 4, 5)
+    return {
+        "x": np.array([1, 2, 3], np.float32),
+        "bias": np.array([10, 20, 30], np.float32),
+        "column": np.array([[5], [6]], np.float32),
+        "grad": np.array([[1, 2, 3], [40, 50, 60]], np.float32),
+        "prefix": np.array([[1, 2, 3], [4, 5, 6]], np.float32),
+        "image": image,
+        "slope": np.array([0.5, 0.25, 2], np.float32).reshape(3, 1, 1),
+    }
+
+
+def prelu(x, slope):
+    return np.where(x < 0, slope * x, x)
+
+
+def loaded(name):
+    """Import another system or skip; what it warns of while it is imported is not ours to mend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip(name.partition(".")[0])
+        return importlib.import_module(name)
+
+
+def with_numpy(call):
+    return eval(call, {"np": np, **arrays()})
+
+
+def with_torch(call):
+    torch = loaded("torch")
+    return eval(call, {"torch": torch, **{name: torch.from_numpy(array) for name, array in arrays().items()}})
+
+
+def with_jax(call):
+    jax = loaded("jax")
+    jnp = loaded("jax.numpy")
+    return eval(call, {"jax": jax, "jnp": jnp, **{name: jnp.asarray(array) for name, array in arrays().items()}})
+
+
+def with_onnx(call):
+    """Evaluate a call of an operator by the reference evaluator, with its own operators."""
+    loaded("onnx")
+    helper = importlib.import_module("onnx.helper")
+    evaluator = importlib.import_module("onnx.reference").ReferenceEvaluator
+
+    def operator(name):
+        def run(*inputs):
+            values = {f"i{i}": np.asarray(value) for i, value in enumerate(inputs)}
+            return evaluator(helper.make_node(name, list(values), ["o"])).run(None, values)[0]
+
+        return run
+
+    name = call.partition("(")[0]
+    return eval(call, {name: operator(name), **arrays()})
+
+
+def with_openvino(call):
+    openvino = loaded("openvino")
+    node = eval(call, {"opset1": openvino.opset1, "opset3": openvino.opset3, **arrays()})
+    model = openvino.Model([node], [], "call")
+    return openvino.Core().compile_model(model, "CPU")([])[0]
+
+
+def with_ngraph(call):
+    """Evaluate a call of nGraph's by what its pages say, in NumPy: it is installed nowhere any more."""
+
+    def broadcast(arg, shape, broadcast_axes):
+        view = np.expand_dims(arg, tuple(broadcast_axes))
+        assert all(view.shape[i] == shape[i] for i in range(len(shape)) if i not in broadcast_axes)
+        return np.broadcast_to(view, shape)
+
+    def broadcast_like(arg, like_arg, initial_broadcast_axes):
+        return broadcast(arg, like_arg.shape, initial_broadcast_axes or set(range(like_arg.ndim)))
+
+    def total(delta, broadcast_axes):
+        return delta.sum(axis=tuple(broadcast_axes), dtype=delta.dtype)
+
+    return eval(call, {"Broadcast": broadcast, "BroadcastLike": broadcast_like, "Sum": total, **arrays()})
+
+
+SYSTEM = {
+    "NumPy": with_numpy,
+    "PyTorch": with_torch,
+    "JAX": with_jax,
+    "ONNX": with_onnx,
+    "OpenVINO": with_openvino,
+    "nGraph": with_ngraph,
+}
+
+
+def with_bcast(call):
+    return eval(call, {"np": np, "bcast": bcast, "prelu": prelu, **arrays()})
+
+
+def compared(row):
+    """Return the call of theirs in a row's first cell; None if it cannot be run here."""
+    return None if row.theirs in NOT_RUN else re.match("`(.*?)`", row.theirs)[1]
+
+
+def test_table_is_read():
+    assert [row.system for row in ROWS] == sorted((row.system for row in ROWS), key=SYSTEMS.index)
+    assert {row.system for row in ROWS} == set(SYSTEMS) == set(SYSTEM)
+    assert sum(compared(row) is None for row in ROWS) == len(NOT_RUN)
+    shapes = {name: array.shape for name, array in arrays().items()}
+    said = " ".join((DOCS / "coming-from.md").read_text(encoding="utf-8").split())
+    for name in ("column", "grad", "prefix", "image"):
+        assert f"`{name}` {shapes[name]}" in said
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "(model" not in row.ours], ids=str)
+def test_ours_gives_arrays_of_its_own(row):
+    results = with_bcast(row.ours)
+    if row.ours.startswith("bcast.broadcast_shapes"):
+        assert results == (2, 3)
+        return
+    for result in results if isinstance(results, tuple) else [results]:
+        assert type(result) is np.ndarray
+        assert result.dtype == np.float32
+        assert result.flags.c_contiguous
+        assert result.flags.writeable
+        assert result.flags.owndata
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, marks=() if row.system in ("NumPy", "nGraph") else pytest.mark.peers, id=str(row))
+        for row in ROWS
+        if compared(row) is not None
+    ],
+)
+def test_ours_is_theirs(row):
+    theirs, ours = SYSTEM[row.system](compared(row)), with_bcast(row.ours)
+    if isinstance(ours, tuple):
+        assert len(theirs) == len(ours)
+    else:
+        theirs, ours = [theirs], [ours]
+    for their, our in zip(theirs, ours, strict=True):
+        np.testing.assert_array_equal(our, np.asarray(their), strict=isinstance(our, np.ndarray))
+
+
+def test_pdpd_of_broadcast_1():
+    row = next(row for row in ROWS if "`pdpd`" in row.theirs)
+    named = arrays()
+    np.testing.assert_array_equal(
+        with_bcast(row.ours), np.broadcast_to(named["bias"][:, None, None], named["image"].shape), strict=True
+    )
+
+
+def test_pages_are_found():
+    assert {page.name for page in PAGES} >= {"coming-from.md", "index.md", "modes.md"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_a_page(page):
+    if "bcast.onnx" in re.findall(r"^>>> import (.*)", page.read_text(encoding="utf-8"), re.M):
+        loaded("onnx")
+    assert doctest.testfile(str(page), module_relative=False, encoding="utf-8").failed == 0
+
+
+def test_reference_has_all_that_is_public():
+    api = (DOCS / "api.rst").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\.\. autofunction:: (\w+)$", api, re.M)) == sorted(bcast.__all__)
+    assert re.findall(r"^\.\. automodule:: (.+)$", api, re.M) == ["bcast.onnx"]

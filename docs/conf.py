@@ -13,7 +13,6 @@ exclude_patterns = ["_build"]
 default_role = "autolink"  # `name` is a link where it is one of ours
 autodoc_typehints = "none"  # numpydoc's sections have the types
 autodoc_class_signature = "separated"  # the evaluator alone makes operators
-autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 # No inventory of other libraries is fetched; two arguments of ours have the names of modules.
 nitpick_ignore_regex = [(".*", r"(numpy|onnx|ml_dtypes)(\..*)?|array|copy")]

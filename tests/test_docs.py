@@ -50,6 +50,7 @@ def arrays():
         "column": np.array([[5], [6]], np.float32),
         "grad": np.array([[1, 2, 3], [40, 50, 60]], np.float32),
         "prefix": np.array([[1, 2, 3], [4, 5, 6]], np.float32),
+        "canvas": np.zeros((2, 3), np.float32),
         "image": image,
         "slope": np.array([0.5, 0.25, 2], np.float32).reshape(3, 1, 1),
     }
@@ -148,7 +149,7 @@ def test_table_is_read():
     assert sum(compared(row) is None for row in ROWS) == len(NOT_RUN)
     shapes = {name: array.shape for name, array in arrays().items()}
     said = " ".join((DOCS / "coming-from.md").read_text(encoding="utf-8").split())
-    for name in ("column", "grad", "prefix", "image"):
+    for name in ("column", "canvas", "image", "slope"):
         assert f"`{name}` {shapes[name]}" in said
 
 
@@ -190,6 +191,17 @@ def test_pdpd_of_broadcast_1():
     np.testing.assert_array_equal(
         with_bcast(row.ours), np.broadcast_to(named["bias"][:, None, None], named["image"].shape), strict=True
     )
+
+
+@pytest.mark.peers
+def test_tensors():
+    torch, jnp = loaded("torch"), loaded("jax.numpy")
+    result = bcast.broadcast_to(torch.arange(3), (2, 3))
+    tensor = torch.from_numpy(result)
+    assert tensor.data_ptr() == result.ctypes.data
+    assert bcast.broadcast(np.arange(3, 6), (2, 3), out=tensor.numpy())[1].tolist() == [3, 4, 5]
+    assert tensor[1].tolist() == [3, 4, 5]
+    assert jnp.asarray(result).tolist() == tensor.tolist()
 
 
 def test_pages_are_found():

@@ -1,10 +1,24 @@
 """ONNX's broadcasting operators, for the reference evaluator of the onnx package.
 
 ``ReferenceEvaluator(model, new_ops=bcast.onnx.OPS)`` runs a model with them in place of the evaluator's own. They
-follow the operators' pages to the letter where the evaluator does not: Mean broadcasts in all directions, Gemm and
-PRelu in one alone, and dtypes are those which the schema in force allows.
+follow ONNX's pages where the evaluator does not: Mean broadcasts in all directions, Gemm and PRelu in one alone, inputs
+have the types that the schema in force allows, and functions of integers alone are computed in integers.
 
-Needs the extra ``onnx``. The rules are those of opset 7 and later; nodes of earlier ones are refused.
+Needs the extra ``onnx``. The rules are those of opset 7 and later; operators of earlier ones are refused.
+
+Examples
+--------
+>>> import numpy as np
+>>> import onnx
+>>> from onnx.reference import ReferenceEvaluator
+>>> import bcast.onnx
+>>> model = onnx.parser.parse_model(
+...     '<ir_version: 8, opset_import: ["": 13]> mean (float[3] a, float[2, 1] b) => (float[2, 3] c) { c = Mean(a, b) }'
+... )
+>>> evaluator = ReferenceEvaluator(model, new_ops=bcast.onnx.OPS)
+>>> evaluator.run(None, {"a": np.float32([1, 2, 3]), "b": np.float32([[1], [3]])})[0]
+array([[1. , 1.5, 2. ],
+       [2. , 2.5, 3. ]], dtype=float32)
 """
 
 from collections.abc import Callable, Sequence
@@ -53,7 +67,7 @@ Function: TypeAlias = Callable[..., Any]  # of two arrays that broadcast against
 
 
 class _Operator(OpRun):
-    """A node: it checks the types of its inputs, then computes as IEEE 754 says, without NumPy's warnings."""
+    """A node of the graph: it checks the types of its inputs, then computes as IEEE 754 says, without warnings."""
 
     since: ClassVar[int] = 7  # the first version of the operator that broadcasts as it does here
 
@@ -69,7 +83,7 @@ class _Operator(OpRun):
         self._parameters = list(schema.inputs)
 
     def _run(self, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
-        arrays = [np.asarray(value) if isinstance(value, np.generic) else value for value in inputs]
+        arrays = [np.asarray(value) if isinstance(value, np.generic) else value for value in inputs]  # as others return
         self._check_types(arrays)
         with np.errstate(all="ignore"):
             return (np.asarray(self._compute(*arrays, **attributes)),)
@@ -162,10 +176,7 @@ class Mul(_Binary):
 class Equal(_Binary):
     """ONNX Equal, of strings too."""
 
-    @staticmethod
-    def function(a: Array, b: Array) -> Any:
-        """Compare; strings may be objects, of which NumPy's answers are objects, too."""
-        return np.asarray(np.equal(a, b)).astype(np.bool, copy=False)
+    function = np.equal
 
 
 class Greater(_Binary):
@@ -233,9 +244,9 @@ class Pow(_Binary):
 
 
 def _fold(ufunc: np.ufunc, inputs: Sequence[Array]) -> Array:
-    """Apply `ufunc` from left to right; each step is as large as its inputs make it, and the next written into it."""
+    """Apply `ufunc` from left to right, into the result so far wherever that is large enough."""
     if len(inputs) == 1:
-        return inputs[0].copy()
+        return np.array(inputs[0])
     total = np.asarray(elementwise(ufunc, inputs[0], inputs[1]))
     for other in inputs[2:]:
         large_enough = broadcast_shapes(total.shape, other.shape) == total.shape
@@ -283,8 +294,6 @@ class Mean(_Operator):
 class Where(_Operator):
     """ONNX Where, all three inputs broadcast."""
 
-    since = 9
-
     def _compute(self, *inputs: Any, **_: Any) -> Any:
         broadcast_shapes(*[array.shape for array in inputs])  # for its message
         return np.where(*inputs)
@@ -312,15 +321,14 @@ class Gemm(_Operator):
         dtype = inputs[0].dtype
         alpha, beta = attributes["alpha"], attributes["beta"]
         if dtype.kind in "iu":
-            alpha, beta = [int(scale) if scale == int(scale) else scale for scale in (alpha, beta)]
+            alpha, beta = [int(scale) if float(scale).is_integer() else scale for scale in (alpha, beta)]
         elif dtype.itemsize == 2:
             a, b = a.astype(np.float32), b.astype(np.float32)
         product = np.matmul(a, b)
         if alpha != 1:
             product = product * alpha
-        if c is not None and beta != 0:
-            c = c.astype(product.dtype, copy=False)
-            product = elementwise(np.add, product, c if beta == 1 else c * beta, mode="unidirectional")
+        if c is not None and beta != 0:  # else it is not read, whatever it holds
+            product = product + (c if beta == 1 else c * beta)
         return product.astype(dtype, copy=False)
 
 
@@ -330,7 +338,7 @@ class PRelu(_Operator):
     def _compute(self, *inputs: Any, **_: Any) -> Any:
         x, slope = inputs
 
-        def scale(x: Array, slope: Array) -> Any:
+        def scale(x: Array, slope: Array) -> Array:
             return np.multiply(x, slope, out=x.copy(), where=x < 0)
 
         return elementwise(scale, x, slope, mode="unidirectional")

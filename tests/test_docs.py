@@ -103,8 +103,8 @@ def with_onnx(call):
 def with_openvino(call):
     openvino = loaded("openvino")
     node = eval(call, {"opset1": openvino.opset1, "opset3": openvino.opset3, **arrays()})
-    model = openvino.Model([node], [], "call")
-    return openvino.Core().compile_model(model, "CPU")([])[0]
+    compiled = openvino.Core().compile_model(openvino.Model([node], [], "call"), "CPU")
+    return compiled([])[0]
 
 
 def with_ngraph(call):
@@ -153,7 +153,7 @@ def test_table_is_read():
         assert f"`{name}` {shapes[name]}" in said
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "(model" not in row.ours], ids=str)
+@pytest.mark.parametrize("row", [row for row in ROWS if "(model" not in row.ours], ids=lambda row: row.ours)
 def test_ours_gives_arrays_of_its_own(row):
     results = with_bcast(row.ours)
     if row.ours.startswith("bcast.broadcast_shapes"):
@@ -170,7 +170,7 @@ def test_ours_gives_arrays_of_its_own(row):
 @pytest.mark.parametrize(
     "row",
     [
-        pytest.param(row, marks=() if row.system in ("NumPy", "nGraph") else pytest.mark.peers, id=str(row))
+        pytest.param(row, marks=() if row.system in ("NumPy", "nGraph") else pytest.mark.peers, id=row.theirs)
         for row in ROWS
         if compared(row) is not None
     ],

@@ -4,7 +4,7 @@ import mmap
 
 import numpy as np
 import pytest
-from _ways import WAYS, written
+from _ways import SUMS, WAYS, summed, written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -259,5 +259,78 @@ def test_refusals_as_numpy(examples):
                 bcast.broadcast(data, target)
             return
         assert bcast.broadcast(data, target).shape == expected
+
+    search(examples, prop)
+
+
+# Of numbers so small that every sum is exact; integers may wrap around, which is exact, too.
+SUMMED = {"i1": 127, "u2": 1000, ">i4": 1000, "i8": 2**62, "u8": 2**62, "f2": 1, "f4": 8, ">f4": 8, "f8": 1000, "c8": 8}
+
+
+def numbers(draw, shape, dtype):
+    """Draw an array of integers, also where the dtype is not one of them."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    most = SUMMED[dtype]
+    low = 0 if np.dtype(dtype).kind == "u" else -most
+    array = rng.integers(low, most, shape, endpoint=True).astype(dtype)
+    return np.asarray(array * (1 + 2j)) if array.dtype.kind == "c" else array
+
+
+def product(a, b):
+    """Return <a, b> as a Python number: exactly, but modulo what integers wrap around at."""
+    exact = sum(x * y for x, y in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True))
+    return exact % 2 ** (8 * a.itemsize) if a.dtype.kind in "iu" else exact
+
+
+@drill_or_not
+def test_unbroadcast_is_the_adjoint(examples):
+    """<broadcast(x), g> == <x, unbroadcast(g)>, of any mode, dtype, layout and way of summing."""
+
+    @given(st.data(), st.sampled_from(SUMS), calls().filter(usable), st.sampled_from(list(SUMMED)))
+    def prop(data_strategy, way, call, dtype):
+        draw = data_strategy.draw
+        shape, target, arguments, _ = call
+        data = numbers(draw, shape, dtype)
+        stretched = bcast.broadcast(data, target, **arguments)
+        grad = laid_out(draw, numbers(draw, stretched.shape, dtype), DATA_LAYOUTS)
+        grad.flags.writeable = False
+        with summed(*way):
+            result = bcast.unbroadcast(grad, shape, **arguments)
+        assert result.shape == shape
+        assert result.dtype == data.dtype
+        assert result.flags.c_contiguous
+        assert result.flags.owndata
+        if dtype != "f2" or np.abs(result).max(initial=0) <= 2048:  # beyond, it has no odd numbers
+            assert product(stretched, grad) == product(data, result)
+
+        out = laid_out(draw, numbers(draw, shape, dtype), OUT_LAYOUTS)
+        with summed(*way):
+            assert bcast.unbroadcast(grad, shape, **arguments, out=out) is out
+        assert as_bytes(out) == as_bytes(result)
+
+    search(examples, prop)
+
+
+@drill_or_not
+def test_out_overlaps_grad(examples):
+    @given(
+        st.data(),
+        st.sampled_from(SUMS),
+        st.lists(st.integers(1, 5), max_size=4).map(tuple),
+        st.sampled_from(["u1", "f4", ">f4", "c8"]),
+    )
+    def prop(data_strategy, way, shape, dtype):
+        draw = data_strategy.draw
+        room = np.random.default_rng(draw(st.integers(0, 2**32 - 1))).integers(0, 100, 300).astype(dtype)
+        grad = draw(windows(room, shape))
+        source = tuple(1 if draw(st.booleans()) else length for length in shape)
+        out = draw(windows(room, source))
+        if grad is None or out is None:
+            return
+        axes = tuple(axis for axis, length in enumerate(source) if length == 1)
+        expected = grad.copy().sum(axes, dtype=grad.dtype.newbyteorder("="), keepdims=True)
+        with summed(*way):
+            bcast.unbroadcast(grad, source, out=out)
+        np.testing.assert_array_equal(out, expected)
 
     search(examples, prop)

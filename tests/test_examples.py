@@ -21,7 +21,7 @@ def test_all_pages_are_represented():
         "OpenVINO Broadcast-1": 7,
         "OpenVINO broadcast rules": 25,
         "ONNX broadcasting": 9,
-        "nGraph Broadcast": 3,
+        "nGraph Broadcast": 6,
     }
 
 
@@ -33,6 +33,7 @@ def test_all_rules_are_represented():
         ("broadcast", "pdpd"): 9,
         ("broadcast", "bidirectional"): 5,
         ("broadcast_arrays", "numpy"): 16,
+        ("unbroadcast", "explicit"): 3,
     }
     assert sum(example.result is None for example in EXAMPLES) == 5
 
@@ -54,6 +55,8 @@ WRONG = {
     "refused": ("PDPD 7, axis 1, refused", {"result": [8, 1, 6, 1]}, "expected shape (8, 1, 6, 1), got a refusal"),
     "refused_two_way": ("numpy 10, refused", {"result": [3]}, "expected shape (3,), got a refusal"),
     "values": ("AxisSet{1}", {"values": [["a", "b"], ["a", "b"], ["a", "b"]]}, "expected the values [['a', 'b'],"),
+    "backprop_shape": ("Backprop, AxisSet{0}", {"result": [2]}, "expected shape (2,), got shape (3,)"),
+    "backprop_refused": ("Backprop, AxisSet{0}", {"data": [2]}, "expected shape (3,), got a refusal"),
     "alignment": (
         "layer 3, explicit",
         {"target": [50] * 3, "result": [50] * 3, "source": [50, 50, 1]},

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast import broadcast, broadcast_arrays, broadcast_shapes, infer_shape
+from bcast import broadcast, broadcast_arrays, broadcast_shapes, infer_shape, unbroadcast
 
 __all__ = ["Example", "check", "failure", "load"]
 
@@ -26,13 +26,14 @@ class Example:
     page, where : str
         Its place.
     call : str
-        'broadcast', or 'broadcast_arrays' where `data` and `target` are two inputs of an element-wise operation.
+        'broadcast', 'broadcast_arrays' where `data` and `target` are two inputs of an element-wise operation, or
+        'unbroadcast' where the page says over which axes the output's gradient is summed.
     data, target : list of int
         The shapes of the two.
     arguments : dict
         The other arguments of `bcast.broadcast`.
     result : list of int, or None
-        The shape of the output; None where the page refuses the example.
+        The shape of what is returned; None where the page refuses the example.
     source : list of int, optional
         The data's shape at the output's rank, where NumPy alone would align it otherwise.
     items, values : list, optional
@@ -66,6 +67,8 @@ def check(examples: Iterable[Example]) -> tuple[int, list[str]]:
 
 def failure(example: Example) -> str | None:
     """Run one example; say what is wrong with the shape or the values that come out, or return None."""
+    if example.call == "unbroadcast":
+        return _backprop_failure(example)
     inputs = [_array(example.data, example.items)]
     if example.call == "broadcast_arrays":
         inputs.append(_array(example.target, None))
@@ -83,6 +86,19 @@ def failure(example: Example) -> str | None:
         if output.dtype != expected.dtype or not np.array_equal(output, expected):
             return f"expected the values {expected.tolist()}, got {output.tolist()}"
     return None
+
+
+def _backprop_failure(example: Example) -> str | None:
+    """Run one example that goes back, whose `target` is the shape of the gradient."""
+    delta = _array(example.target, None)
+    found = _unless_refused(lambda: unbroadcast(delta, example.data, **example.arguments))
+    shape = None if found is None else found.shape
+    if shape != (None if example.result is None else tuple(example.result)):
+        return f"expected {_show(example.result)}, got {_show(shape)}"
+    expected = delta.sum(tuple(example.arguments["broadcast_axes"]))
+    if found is None or np.array_equal(found, expected):
+        return None
+    return f"expected the values {expected.tolist()}, got {found.tolist()}"
 
 
 def _array(shape: Sequence[int], items: list[Any] | None) -> NDArray[Any]:

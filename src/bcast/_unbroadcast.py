@@ -115,7 +115,7 @@ def unbroadcast(
     return sum_onto(array, alignment, result_array(out, array, shape, "data_shape", wanted, "grad"))
 
 
-def _wanted_dtype(grad: NDArray[Any], dtype: Any) -> np.dtype[Any] | None:
+def _wanted_dtype(grad: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any] | None:
     """Check that the items of `grad` add up, in the user's `dtype` if that is given; return it, None for their own."""
     number = type_of(grad)
     if dtype is None and (1 <= number <= 16 or number == 23):  # NumPy's integers, floats and complex; float16 is 23

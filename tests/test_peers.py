@@ -323,3 +323,51 @@ def test_jax_broadcast_in_dim():
 
     ours = functools.partial(bcast.broadcast, mode="explicit")
     assert_agreement(theirs, ours, jax_cases(6, 300), TypeError, at_least=30)
+
+
+def gradient_cases(rng, count):
+    """Draw a gradient, the shape of the data and, for jax alone, the axes it fed."""
+    given = 0
+    while given < count:
+        target_rank = int(rng.integers(6))
+        shape, target, axes = mapped_shapes(rng, int(rng.integers(target_rank + 1)), target_rank)
+        try:
+            bcast.infer_shape(shape, target, axes, mode="explicit")
+        except ValueError:
+            continue
+        if shape or not axes:  # only OpenVINO takes an axis for a scalar
+            given += 1
+            yield rng.integers(-9, 10, target), shape, axes
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "complex64"])
+def test_jax_gradient_of_broadcast_in_dim(name):
+    jax = peer("jax")
+    dtype = np.dtype(peer("ml_dtypes").bfloat16 if name == "bfloat16" else name)
+    for numbers, shape, axes in gradient_cases(np.random.default_rng(7), 60):
+        grad = numbers.astype(dtype)
+
+        def stretched(data, target=grad.shape, axes=axes):
+            return jax.lax.broadcast_in_dim(data, target, axes)
+
+        _, backwards = jax.vjp(stretched, jax.numpy.zeros(shape, dtype))
+        (expected,) = backwards(jax.numpy.asarray(grad))
+        result = bcast.unbroadcast(grad, shape, axes, mode="explicit")
+        np.testing.assert_array_equal(result, np.asarray(expected), strict=True, err_msg=f"{shape} {grad.shape} {axes}")
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "float64", "complex128"])
+def test_torch_gradient_of_expand(name):
+    torch = peer("torch")
+    dtype = np.dtype(name)
+    cases = 0
+    for numbers, shape, axes in gradient_cases(np.random.default_rng(8), 300):
+        if list(axes) != list(range(numbers.ndim - len(shape), numbers.ndim)):
+            continue
+        cases += 1
+        grad = numbers.astype(dtype)
+        data = torch.zeros(shape, dtype=getattr(torch, name), requires_grad=True)
+        data.expand(grad.shape).backward(torch.from_numpy(grad))
+        result = bcast.unbroadcast(grad, shape)
+        np.testing.assert_array_equal(result, data.grad.numpy(), strict=True, err_msg=f"{shape} {grad.shape}")
+    assert cases >= 30

@@ -2,6 +2,7 @@
 cimport cython
 from numpy cimport dtype as Dtype, ndarray
 
+from bcast._adjoint cimport sum_onto
 from bcast._alignment cimport align_shapes, shape_argument
 from bcast._memory cimport result_array, shape_of, type_of
 from bcast._ops cimport as_array

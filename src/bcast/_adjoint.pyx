@@ -194,8 +194,9 @@ cdef _leave_to_numpy(grad, Alignment alignment, out):
     pairs = enumerate(zip(alignment.shape, alignment.source))
     axes = tuple([i for i, (length, kept) in pairs if kept != length])
     if axes:
-        # Units of time are no matter of `dtype`.
-        grad = np.add.reduce(grad, axes, None if grad.dtype == out.dtype else out.dtype.newbyteorder("="))
+        # Units of time are no matter of `dtype`; without `keepdims` a sum of objects is no array.
+        dtype = None if grad.dtype == out.dtype else out.dtype.newbyteorder("=")
+        grad = np.add.reduce(grad, axes, dtype, keepdims=True)
     elif np.may_share_memory(grad, out):
         grad = grad.copy()
     np.copyto(out, grad.reshape(out.shape), "unsafe")

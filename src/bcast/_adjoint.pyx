@@ -197,8 +197,8 @@ cdef _leave_to_numpy(grad, Alignment alignment, out):
         # Units of time are no matter of `dtype`; without `keepdims` a sum of objects is no array.
         dtype = None if grad.dtype == out.dtype else out.dtype.newbyteorder("=")
         grad = np.add.reduce(grad, axes, dtype, keepdims=True)
-    elif np.may_share_memory(grad, out):
-        grad = grad.copy()
+    elif grad.dtype.hasobject or np.may_share_memory(grad, out):
+        grad = grad.astype(out.dtype)       # an object may fail to convert: before anything is written
     np.copyto(out, grad.reshape(out.shape), "unsafe")
 
 

@@ -677,8 +677,8 @@ WITHOUT_SUM = {
     "to_string": (np.ones(3), "S3", f"`dtype` {NUMERIC}|S3"),
     "to_instant": (np.ones(3, int), "M8[s]", f"`dtype` {NUMERIC}datetime64[s]"),
     "to_structure": (np.ones(3), [("a", "<i4")], f"`dtype` {NUMERIC}[('a', '<i4')]"),
-    "to_span": (np.ones(3, int), "m8[s]", "`dtype` expected a dtype to which int64 converts, got timedelta64[s]"),
-    "from_span": (np.ones(3, "m8[s]"), "i8", "`dtype` expected a dtype to which timedelta64[s] converts, got int64"),
+    "to_span": (np.ones(3, int), "m8[s]", "`dtype` expected a dtype that sums int64, got timedelta64[s]"),
+    "from_span": (np.ones(3, "m8[s]"), "i8", "`dtype` expected a dtype that sums timedelta64[s], got int64"),
     "no_dtype": (np.ones(3), "number", "`dtype` expected a dtype or what stands for one, got 'number'"),
     "no_dtype_at_all": (np.ones(3), 3, "`dtype` expected a dtype or what stands for one, got 3"),
 }

@@ -8,6 +8,6 @@ from bcast._memory cimport result_array, shape_of, type_of
 from bcast._ops cimport as_array
 
 
-@cython.locals(number=int, own=Dtype, wanted=Dtype)
+@cython.locals(number=int)
 cdef Dtype _wanted_dtype(ndarray grad, dtype)
-cdef bint _adds(Dtype dtype)
+cdef bint _adds(dtype)

@@ -40,8 +40,8 @@ def unbroadcast(
         As they were given to `broadcast` or `broadcast_like`. Empty `broadcast_axes` stand for none where `data_shape`
         is that of `grad`, and for all where it is ``()``.
     dtype : data-type, optional
-        The dtype of the result: anything `numpy.dtype` takes that is numeric. By default it is `grad`'s, whatever that
-        is; unlike in `numpy.sum`, short integers stay what they are.
+        The dtype of the result: anything that `numpy.dtype` takes and that is numeric. By default it is `grad`'s:
+        unlike in `numpy.sum`, short integers stay what they are.
     out : ndarray, optional
         Where the result goes: exactly of `data_shape` and of the result's dtype, writeable, of any strides. It may
         overlap `grad`: the result is as if `grad` had been copied first.
@@ -76,8 +76,9 @@ def unbroadcast(
     rounded once: the error does not grow with the number of terms, whichever axes they lie on, and a result is infinite
     only if a term is or the exact sum is too large. The bits of a result do not depend on the number of threads.
 
-    If `dtype` is an integer type, each term is converted to it first. What is not one of NumPy's integers, float16,
-    float32, float64, complex64, complex128 or bfloat16 of `ml_dtypes` is summed by `numpy.add.reduce`.
+    This holds for NumPy's integers, float16, float32, float64, complex64, complex128 and the bfloat16 of `ml_dtypes`.
+    Sums of other numbers, long double or objects say, and those of floating-point numbers in an integer `dtype` or
+    of complex ones in a real `dtype`, are NumPy's own: each term is converted first.
 
     Mode 'numpy' is the backward pass of NumPy's own broadcasting, 'explicit' by `broadcast_axes` nGraph's Backprop of
     Broadcast and BroadcastLike.
@@ -133,8 +134,8 @@ def _wanted_dtype(grad: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any] 
         raise TypeError(f"`dtype` expected a dtype or what stands for one, got {dtype!r}") from error
     if not _adds(wanted):
         raise TypeError(f"`dtype` expected a numeric dtype, got {wanted}")
-    if (own.kind == "m") != (wanted.kind == "m") and "O" not in (own.kind, wanted.kind):
-        raise TypeError(f"`dtype` expected a dtype to which {own} converts, got {wanted}")
+    if wanted != own and "m" in (own.kind, wanted.kind):
+        raise TypeError(f"`dtype` expected a dtype that sums {own}, got {wanted}")
     return wanted
 
 

@@ -43,21 +43,22 @@ TARGET BCAST_SUM_INLINE Work IN(sum_of_4)(const char *x, ptrdiff_t step)
     return (IN(load)(x) + IN(load)(x + step)) + (IN(load)(x + 2 * step) + IN(load)(x + 3 * step));
 }
 
-/* high[j] + low[j] (+)= the sum of the items j of `n` rows, 1, 4 or 8. A tree of plain sums comes first, of 4 where
-   paired: two roundings stand between a term and the pair. */
+/* high[j] + low[j] (+)= the sum of the items j of `n` rows: one, four that are `far` from each other, or eight, the
+   others `near` these. A tree of plain sums comes first, of 4 where paired: two roundings stand between a term and the
+   pair. */
 TARGET BCAST_SUM_INLINE void IN(add_few_rows)(
-    const int n, const int add, Acc *high, Acc *low, const char *x, ptrdiff_t row_step, ptrdiff_t m)
+    const int n, const int add, Acc *high, Acc *low, const char *x, ptrdiff_t far, ptrdiff_t near, ptrdiff_t m)
 {
     ptrdiff_t j = 0;
     for (; j + LANES <= m; j += LANES, x += LANES * sizeof(Term)) {
         Part sum[PARTS] = {0}, rest[PARTS] = {0};
-        Work few = n == 1 ? IN(load)(x) : IN(sum_of_4)(x, row_step);
+        Work few = n == 1 ? IN(load)(x) : IN(sum_of_4)(x, far);
         for (int i = 0; add && i < PARTS; i++) {
             sum[i] = BCAST_AT(Part, high + j, i);
             if (PAIRED) rest[i] = BCAST_AT(Part, low + j, i);
         }
         if (n == 8) {
-            const Work more = IN(sum_of_4)(x + 4 * row_step, row_step);
+            const Work more = IN(sum_of_4)(x + near, far);
             if (PAIRED) IN(absorb_parts)(sum, rest, &more);
             else few += more;
         }
@@ -70,7 +71,7 @@ TARGET BCAST_SUM_INLINE void IN(add_few_rows)(
     for (; j < m; j++, x += sizeof(Term)) {
         Acc sum = add ? high[j] : 0, rest = PAIRED && add ? low[j] : 0;
         for (int i = 0; i < n; i++) {
-            const Acc term = OF(load_one)(x + i * row_step);
+            const Acc term = OF(load_one)(x + i % 4 * far + i / 4 * near);
             IN(absorb_one)(&sum, &rest, &term);
         }
         high[j] = sum;
@@ -78,41 +79,60 @@ TARGET BCAST_SUM_INLINE void IN(add_few_rows)(
     }
 }
 
-/* For each of `count` groups of rows: high[j] + low[j] (+)= the sum of the items j of its rows, `m` items each. */
+TARGET static void IN(add_some_rows)(
+    int n, int add, Acc *high, Acc *low, const char *x, ptrdiff_t far, ptrdiff_t near, ptrdiff_t m)
+{
+    switch (n + (add != 0)) {
+    case 1: IN(add_few_rows)(1, 0, high, low, x, far, near, m); break;
+    case 2: IN(add_few_rows)(1, 1, high, low, x, far, near, m); break;
+    case 4: IN(add_few_rows)(4, 0, high, low, x, far, near, m); break;
+    case 5: IN(add_few_rows)(4, 1, high, low, x, far, near, m); break;
+    case 8: IN(add_few_rows)(8, 0, high, low, x, far, near, m); break;
+    case 9: IN(add_few_rows)(8, 1, high, low, x, far, near, m); break;
+    }
+}
+
+/* For each of `count` groups of rows: high[j] + low[j] (+)= the sum of the items j of its rows, `m` items each. Short
+   rows are taken from the four quarters of the group by turns: memory gives several streams faster than one. */
 TARGET static void IN(add_rows)(
     void *highs, void *lows, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t row_step,
     ptrdiff_t m, int add)
 {
     Acc *high = highs, *low = lows;
+    const int is_short = m * (ptrdiff_t) sizeof(Term) <= BCAST_SHORT_ROW;
+    const int n = row_step % 2048 == 0 || (is_short && PAIRED) ? 4 : 8;     /* eight would share lines of a cache */
+    const ptrdiff_t turns = rows / n, rest = rows % n, near = n / 4 * row_step;
+    const ptrdiff_t far = is_short ? turns * near : near, next = is_short ? near : 4 * near;
     for (; count > 0; count--, x += step, high += m, low += PAIRED ? m : 0) {
-        const char *row = x;
-        ptrdiff_t left = rows;
-        if (!add) {
-            const int first = left >= 8 ? 8 : left >= 4 ? 4 : 1;
-            if (first == 8) IN(add_few_rows)(8, 0, high, low, row, row_step, m);
-            else if (first == 4) IN(add_few_rows)(4, 0, high, low, row, row_step, m);
-            else IN(add_few_rows)(1, 0, high, low, row, row_step, m);
-            left -= first;
-            row += first * row_step;
+        const char *row = x + (rows - rest) * row_step;
+        int more = add;
+        for (ptrdiff_t i = 0; i < turns; i++, more = 1)
+            IN(add_some_rows)(n, more, high, low, x + i * next, far, row_step, m);
+        for (ptrdiff_t left = rest; left > 0; more = 1) {
+            const int few = left >= 4 ? 4 : 1;
+            IN(add_some_rows)(few, more, high, low, row, row_step, row_step, m);
+            row += few * row_step;
+            left -= few;
         }
-        for (; left >= 8; left -= 8, row += 8 * row_step) IN(add_few_rows)(8, 1, high, low, row, row_step, m);
-        for (; left >= 4; left -= 4, row += 4 * row_step) IN(add_few_rows)(4, 1, high, low, row, row_step, m);
-        for (; left > 0; left--, row += row_step) IN(add_few_rows)(1, 1, high, low, row, row_step, m);
     }
 }
 
-/* The lanes of *sum + *rest = the `n` terms at x. Where these end within a vector, that is loaded as a whole, for what
+/* The lanes of *sum + *rest = the `n` terms at x, whose quarters are read side by side: memory gives several streams
+   faster than one. Where these end within a vector, that is loaded as a whole, for what
    `mask` leaves of it; or, without a mask, one by one. */
 TARGET BCAST_SUM_INLINE void IN(sum_run)(Part *sum, Part *rest, const char *x, ptrdiff_t n, const Term *mask)
 {
     const ptrdiff_t step = LANES * sizeof(Term);
+    const ptrdiff_t quarter = n / (8 * LANES) * 2 * step;
     Part sums[PARTS] = {0}, rests[PARTS] = {0};
-    for (; n >= 8 * LANES; n -= 8 * LANES, x += 8 * step) {
-        Work few = IN(sum_of_4)(x, step), more = IN(sum_of_4)(x + 4 * step, step);
+    for (ptrdiff_t at = 0; at < quarter; at += 2 * step) {
+        Work few = IN(sum_of_4)(x + at, quarter), more = IN(sum_of_4)(x + at + step, quarter);
         if (PAIRED) IN(absorb_parts)(sums, rests, &more);
         else few += more;
         IN(absorb_parts)(sums, rests, &few);
     }
+    x += 4 * quarter;
+    n %= 8 * LANES;
     for (; n >= 2 * LANES; n -= 2 * LANES, x += 2 * step) {
         const Work few = IN(load)(x) + IN(load)(x + step);
         IN(absorb_parts)(sums, rests, &few);
@@ -163,30 +183,116 @@ TARGET BCAST_SUM_INLINE void IN(add_quad)(Acc *high, Acc *low, Part *sums, Part 
     if (PAIRED) BCAST_AT(Part, low, 0) = rest;
 }
 
-/* Runs of `full` vectors, 3 at most, and a part of one if `partial`: `count` of them, in fours. */
+/* The sum of `full` vectors at x, and a part of one if `partial`: four at most, all in all. */
+TARGET BCAST_SUM_INLINE Work IN(sum_few)(const int full, const int partial, const char *x, const Term *mask)
+{
+    enum { SIZE = LANES * sizeof(Term) };
+    Work end = partial ? IN(load_masked)(x + full * SIZE, mask) : IN(load)(x + (full - 1) * SIZE);
+    if (full + partial == 4) end += IN(load)(x + 2 * SIZE);
+    if (full + partial > 2) end += IN(load)(x) + IN(load)(x + SIZE);
+    else if (full + partial == 2) end += IN(load)(x);
+    return end;
+}
+
+/* Runs of `full` vectors, and a part of one if `partial`, eight at most: `count` of them, in fours. */
 TARGET BCAST_SUM_INLINE void IN(add_short_runs)(
     const int full, const int partial, Acc *high, Acc *low, const char *x, ptrdiff_t count, ptrdiff_t step,
     const Term *mask, int add)
 {
-    enum { SIZE = LANES * sizeof(Term) };
-    for (ptrdiff_t i = 0; i < count; i += 4, x += 4 * step) {
+    for (ptrdiff_t i = 0; i < count; i += 4) {
         Part sums[4], rests[4] = {0};
         for (int k = 0; k < 4; k++) {
-            const char *at = x + k * step;
-            Work end = partial ? IN(load_masked)(at + full * SIZE, mask) : IN(load)(at + (full - 1) * SIZE);
-            if (full + partial == 4) end += IN(load)(at + 2 * SIZE);
-            if (full + partial > 2) end += IN(load)(at) + IN(load)(at + SIZE);
-            else if (full + partial == 2) end += IN(load)(at);
-            sums[k] = IN(part)(&end, 0);
-            if (PARTS == 2) sums[k] += IN(part)(&end, 1);
+            const char *at = x + (i + k) * step;
+            Work few = IN(sum_few)(full > 4 ? 4 : full, full > 4 ? 0 : partial, at, mask), more = {0};
+            if (full > 4) more = IN(sum_few)(full - 4, partial, at + 4 * LANES * sizeof(Term), mask);
+            if (full > 4 && !PAIRED) few += more;
+            sums[k] = IN(part)(&few, 0);
+            if (PARTS == 2) sums[k] += IN(part)(&few, 1);
+            if (full > 4 && PAIRED) {
+                const Part term = IN(part)(&more, 0);
+                IN(absorb)(&sums[k], &rests[k], &term);
+            }
         }
         IN(add_quad)(high + i, low + i, sums, rests, add);
     }
 }
 
+/* Runs of `n` terms, 2 to 4, one after the other: `count` of them, a multiple of LANES. So many vectors hold as many
+   runs as one has lanes; what stands at one place in each run is gathered, in the order of the runs. */
+TARGET BCAST_SUM_INLINE void IN(add_tiny_runs)(
+    const int n, Acc *high, Acc *low, const char *x, ptrdiff_t count, int add)
+{
+    for (ptrdiff_t i = 0; i < count; i += LANES) {
+        Part terms[4 * PARTS];
+        for (int k = 0; k < n; k++) {
+            const Work work = IN(load)(x + (i * n + k * LANES) * (ptrdiff_t) sizeof(Term));
+            for (int l = 0; l < PARTS; l++) terms[k * PARTS + l] = IN(part)(&work, l);
+        }
+        for (int l = 0; l < PARTS; l++) {
+            const Part a = terms[l * n], b = terms[l * n + 1], c = terms[l * n + n - 1];
+            Acc *to = high + i + 4 * l, *to_low = low + i + 4 * l;
+            Part sum, rest = {0};
+            if (n == 2) {
+                const Part pairs = BCAST_EVEN(a, b) + BCAST_ODD(a, b);
+                sum = BCAST_SHUFFLE(pairs, pairs, 0, 2, 1, 3);
+            } else if (n == 3) {
+                const Part ab = BCAST_SHUFFLE(a, b, 0, 1, 6, 3), ba = BCAST_SHUFFLE(b, a, 0, 5, 2, 3);
+                const Part first = BCAST_SHUFFLE(ab, c, 0, 5, 2, 3), second = BCAST_SHUFFLE(ba, c, 0, 1, 6, 3);
+                const Part cb = BCAST_SHUFFLE(c, b, 0, 5, 2, 3), third = BCAST_SHUFFLE(cb, a, 0, 1, 6, 3);
+                sum = BCAST_SHUFFLE(first, first, 0, 3, 2, 1) + BCAST_SHUFFLE(second, second, 1, 0, 3, 2)
+                    + BCAST_SHUFFLE(third, third, 2, 1, 0, 3);
+            } else {
+                const Part d = terms[l * n + 2], ab = BCAST_EVEN(a, b) + BCAST_ODD(a, b);
+                const Part cd = BCAST_EVEN(d, c) + BCAST_ODD(d, c);
+                sum = BCAST_LOWER(ab, cd) + BCAST_UPPER(ab, cd);
+            }
+            if (add) {
+                const Part before = BCAST_AT(Part, to, 0);
+                if (PAIRED) rest = BCAST_AT(Part, to_low, 0);
+                IN(absorb)(&sum, &rest, &before);
+            }
+            BCAST_AT(Part, to, 0) = sum;
+            if (PAIRED) BCAST_AT(Part, to_low, 0) = rest;
+        }
+    }
+}
+
+/* high[i] + low[i] (+)= the sum of the `n` terms at x + i * step: `count` runs, in fours, tiny ones in eights. */
+TARGET static void IN(add_quads)(
+    Acc *high, Acc *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, const Term *mask, int add)
+{
+    const int dense = step == n * (ptrdiff_t) sizeof(Term);
+    switch (n <= 8 * LANES ? n / LANES * 2 + (n % LANES > 0) : 0) {
+    case 1:
+        if (dense && n == 2) IN(add_tiny_runs)(2, high, low, x, count, add);
+        else if (dense && n == 3) IN(add_tiny_runs)(3, high, low, x, count, add);
+        else if (dense && n == 4) IN(add_tiny_runs)(4, high, low, x, count, add);
+        else IN(add_short_runs)(0, 1, high, low, x, count, step, mask, add);
+        break;
+    case 2:
+        if (dense && PAIRED) IN(add_tiny_runs)(4, high, low, x, count, add);
+        else IN(add_short_runs)(1, 0, high, low, x, count, step, mask, add);
+        break;
+    case 3: IN(add_short_runs)(1, 1, high, low, x, count, step, mask, add); break;
+    case 4: IN(add_short_runs)(2, 0, high, low, x, count, step, mask, add); break;
+    case 5: IN(add_short_runs)(2, 1, high, low, x, count, step, mask, add); break;
+    case 6: IN(add_short_runs)(3, 0, high, low, x, count, step, mask, add); break;
+    case 7: IN(add_short_runs)(3, 1, high, low, x, count, step, mask, add); break;
+    case 8: IN(add_short_runs)(4, 0, high, low, x, count, step, mask, add); break;
+    case 12: IN(add_short_runs)(6, 0, high, low, x, count, step, mask, add); break;
+    case 16: IN(add_short_runs)(8, 0, high, low, x, count, step, mask, add); break;
+    default:
+        for (ptrdiff_t i = 0; i < count; i += 4) {
+            Part sums[4], rests[4];
+            for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k) * step, n, mask);
+            IN(add_quad)(high + i, low + i, sums, rests, add);
+        }
+    }
+}
+
 #endif
 
-/* high[i] + low[i] (+)= the sum of the `n` terms at x + i * step. */
+/* high[i] + low[i] (+)= the sum of the `n` terms at x + i * step. Short runs are taken from four places by turns. */
 TARGET static void IN(add_runs)(
     void *highs, void *lows, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, int add)
 {
@@ -197,24 +303,16 @@ TARGET static void IN(add_runs)(
     memset(mask, 0, sizeof mask);
     memset(mask, 0xff, n % LANES * sizeof(Term));
 #ifdef QUADS
-    ptrdiff_t quads = 0;
+    ptrdiff_t quads = 0, piece = 4, turns = 0;
     if (step > 0 && end >= reach) quads = (end - reach) / step + 1;
-    quads = (quads < count ? quads : count) / 4 * 4;
-    switch (n < 4 * LANES ? n / LANES * 2 + (n % LANES > 0) : 0) {
-    case 1: IN(add_short_runs)(0, 1, high, low, x, quads, step, mask, add); break;
-    case 2: IN(add_short_runs)(1, 0, high, low, x, quads, step, mask, add); break;
-    case 3: IN(add_short_runs)(1, 1, high, low, x, quads, step, mask, add); break;
-    case 4: IN(add_short_runs)(2, 0, high, low, x, quads, step, mask, add); break;
-    case 5: IN(add_short_runs)(2, 1, high, low, x, quads, step, mask, add); break;
-    case 6: IN(add_short_runs)(3, 0, high, low, x, quads, step, mask, add); break;
-    case 7: IN(add_short_runs)(3, 1, high, low, x, quads, step, mask, add); break;
-    default:
-        for (; i < quads; i += 4) {
-            Part sums[4], rests[4];
-            for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k) * step, n, mask);
-            IN(add_quad)(high + i, low + i, sums, rests, add);
-        }
-    }
+    quads = (quads < count ? quads : count) / 8 * 8;
+    if (reach <= BCAST_SHORT_ROW / 32) piece = BCAST_SHORT_ROW / 8 / reach * 8;
+    if (reach <= BCAST_SHORT_ROW) turns = quads / (4 * piece);
+    for (; i < turns * piece; i += piece)
+        for (ptrdiff_t k = i; k < 4 * turns * piece; k += turns * piece)
+            IN(add_quads)(high + k, low + k, x + k * step, piece, step, n, mask, add);
+    i = 4 * turns * piece;
+    IN(add_quads)(high + i, low + i, x + i * step, quads - i, step, n, mask, add);
     i = quads;
 #endif
     for (; i < count; i++) {

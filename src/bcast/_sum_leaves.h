@@ -39,6 +39,8 @@
 #endif
 typedef BCAST_VECTOR(float, 4) bcast_f32x4;
 
+enum { BCAST_SHORT_ROW = 4096 };    /* bytes; a page: streams are what the memory fetches ahead, and it ends at one */
+
 /* Of each kind: a term and its bits; what the first few are summed in; the accumulator, and whether there are two. */
 #define BCAST_KIND(kind, Term, Bits, Work, Acc, width, paired)                      \
     typedef Term bcast_##kind##_term;                                               \

@@ -16,6 +16,7 @@ from libc.string cimport memcpy, memmove
 cdef enum:
     LONG = 32           # items; shorter innermost axes are joined with others
     BLOCK = 4096        # accumulators; with their rows they fit a second-level cache
+    JOINED = 512        # accumulators; a row made of several shorter ones needs no more, and each must be folded
     PACKED = 512        # the same where terms are packed first, eight rows at a time
     FEWEST = 8          # what is added to each accumulator at least, where they must be folded
     ROW = 512           # items; a row is not cut into shorter chunks for the sake of threads
@@ -73,7 +74,7 @@ cdef int _plan_block(Reduction *plan, const Axis *axis, int n, Py_ssize_t limit,
     i = first
     if first > 0 and _joins(axis, first, n, inner):     # a part of the next one
         next = &axis[first - 1]
-        within = min(limit // inner, next.length // FEWEST)
+        within = min(min(limit, <Py_ssize_t> JOINED) // inner, next.length // FEWEST)
         if next.kept:
             plan.split = 1
             plan.block[1] = next[0]

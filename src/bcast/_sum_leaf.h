@@ -117,21 +117,24 @@ TARGET static void IN(add_rows)(
     }
 }
 
-/* The lanes of *sum + *rest = the `n` terms at x, whose quarters are read side by side: memory gives several streams
-   faster than one. Where these end within a vector, that is loaded as a whole, for what
+/* The lanes of *sum + *rest = the `n` terms at x, whose quarters, if they are long, are read side by side: memory
+   gives several streams faster than one. Where these end within a vector, that is loaded as a whole, for what
    `mask` leaves of it; or, without a mask, one by one. */
 TARGET BCAST_SUM_INLINE void IN(sum_run)(Part *sum, Part *rest, const char *x, ptrdiff_t n, const Term *mask)
 {
     const ptrdiff_t step = LANES * sizeof(Term);
-    const ptrdiff_t quarter = n / (8 * LANES) * 2 * step;
+    const ptrdiff_t turns = n / (8 * LANES);
+    const int quartered = turns * 2 * step >= BCAST_SHORT_ROW;
+    const ptrdiff_t far = quartered ? turns * 2 * step : step, near = quartered ? step : 4 * step;
+    const char *at = x;
     Part sums[PARTS] = {0}, rests[PARTS] = {0};
-    for (ptrdiff_t at = 0; at < quarter; at += 2 * step) {
-        Work few = IN(sum_of_4)(x + at, quarter), more = IN(sum_of_4)(x + at + step, quarter);
+    for (ptrdiff_t i = 0; i < turns; i++, at += quartered ? 2 * step : 8 * step) {
+        Work few = IN(sum_of_4)(at, far), more = IN(sum_of_4)(at + near, far);
         if (PAIRED) IN(absorb_parts)(sums, rests, &more);
         else few += more;
         IN(absorb_parts)(sums, rests, &few);
     }
-    x += 4 * quarter;
+    x += turns * 8 * step;
     n %= 8 * LANES;
     for (; n >= 2 * LANES; n -= 2 * LANES, x += 2 * step) {
         const Work few = IN(load)(x) + IN(load)(x + step);
@@ -307,7 +310,7 @@ TARGET static void IN(add_runs)(
     if (step > 0 && end >= reach) quads = (end - reach) / step + 1;
     quads = (quads < count ? quads : count) / 8 * 8;
     if (reach <= BCAST_SHORT_ROW / 32) piece = BCAST_SHORT_ROW / 8 / reach * 8;
-    if (reach <= BCAST_SHORT_ROW) turns = quads / (4 * piece);
+    if (reach <= BCAST_SHORT_ROW / 16) turns = quads / (4 * piece);
     for (; i < turns * piece; i += piece)
         for (ptrdiff_t k = i; k < 4 * turns * piece; k += turns * piece)
             IN(add_quads)(high + k, low + k, x + k * step, piece, step, n, mask, add);

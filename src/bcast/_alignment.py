@@ -14,7 +14,7 @@ import numpy as np
 from numpy.exceptions import AxisError
 from numpy.ma import MaskedArray
 
-__all__ = ["Alignment", "align", "align_shapes", "merge", "pdpd", "right_aligned", "shape_argument", "show"]
+__all__ = ["Alignment", "align", "align_shapes", "merge", "mode_of", "pdpd", "right_aligned", "shape_argument", "show"]
 
 Shape = tuple[int, ...]
 
@@ -113,7 +113,7 @@ def align_shapes(
     ValueError, TypeError, numpy.exceptions.AxisError
         As `bcast.broadcast`.
     """
-    mode = _mode(mode)
+    mode = mode_of(mode, MODES)
     if (type(axis) is not int or axis != -1) and mode is not PDPD:
         _expect_default_axis(axis, mode)
     if (axes_mapping is not None or broadcast_axes is not None) and mode is not EXPLICIT:
@@ -331,15 +331,15 @@ def _is_countable(shape: Shape) -> bool:
     return room > 0
 
 
-def _mode(value: object) -> str:
-    """Check the user's `value` for a mode, and return it as the one string that stands for it here."""
-    for mode in MODES:
+def mode_of(value: object, modes: tuple[str, ...]) -> str:
+    """Check the user's `value` for one of `modes`, and return it as the one string that stands for it here."""
+    for mode in modes:
         if value is mode:  # literals are interned: hardly ever are letters compared
             return mode
-    if isinstance(value, str) and value in MODES:
-        return MODES[MODES.index(value)]
+    if isinstance(value, str) and value in modes:
+        return modes[modes.index(value)]
     kind = ValueError if isinstance(value, str) else TypeError
-    raise kind(f"`mode` expected one of {', '.join([repr(mode) for mode in MODES])}, got {value!r}")
+    raise kind(f"`mode` expected one of {', '.join([repr(mode) for mode in modes])}, got {show(value)}")
 
 
 def _all_plain(items: tuple[Any, ...]) -> bool:

@@ -2,13 +2,12 @@
 cimport cython
 from numpy cimport ndarray
 
-from bcast._alignment cimport Alignment, pdpd, merge, right_aligned
+from bcast._alignment cimport Alignment, merge, mode_of, pdpd, right_aligned
 from bcast._memory cimport reshaped, shape_of
 from bcast._ops cimport as_array
 
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD
 
-cdef str _mode(value)
 cdef _operand(str name, value, bint weak)
 cdef tuple _shape(operand)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike
 
-from bcast._alignment import Shape, merge, pdpd, right_aligned, show
+from bcast._alignment import Shape, merge, mode_of, pdpd, right_aligned, show
 from bcast._memory import reshaped, shape_of
 from bcast._ops import as_array
 
@@ -104,7 +104,7 @@ def elementwise(
     is_ufunc = isinstance(function, UFUNC)
     if not is_ufunc or function.nin != 2 or function.signature is not None:
         _check_function(function)
-    rule = _mode(mode)
+    rule = mode_of(mode, MODES)
     if type(axis) is not int or (axis != -1 and rule is not PDPD):
         axis = _axis(axis, rule)
     first = a if type(a) is ndarray else _operand("a", a, is_ufunc)
@@ -124,17 +124,6 @@ def elementwise(
         return function(first, second)
     _check_out(out, shape)
     return function(first, second, out=out)
-
-
-def _mode(value: object) -> str:
-    """Check the user's `value` for a mode, and return it as the one string that stands for it here."""
-    for mode in MODES:
-        if value is mode:  # literals are interned: hardly ever are letters compared
-            return mode
-    if isinstance(value, str) and value in MODES:
-        return MODES[MODES.index(value)]
-    kind = ValueError if isinstance(value, str) else TypeError
-    raise kind(f"`mode` expected one of {', '.join([repr(mode) for mode in MODES])}, got {show(value)}")
 
 
 def _operand(name: str, value: Any, weak: bool) -> Any:

@@ -150,7 +150,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     if cnp.PyArray_SIZE(grad) == 0:
         np.asarray(out)[...] = 0
         return out
-    if alignment.shape == alignment.source or not _choose_terms(&plan.terms, grad, out):
+    if cnp.PyArray_SIZE(grad) == cnp.PyArray_SIZE(out) or not _choose_terms(&plan.terms, grad, out):
         _leave_to_numpy(grad, alignment, out)
         return out
     if not cnp.PyArray_ISNOTSWAPPED(out) or _overlap(grad, out):
@@ -308,10 +308,14 @@ cdef int _read_axes(
 
 
 cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
-    """Whether two arrays may share memory: whether their extents do."""
+    """Whether two arrays may share memory: not if both own theirs, else if their extents meet."""
     cdef char *a_begin
     cdef char *b_begin
-    cdef Py_ssize_t a_size = _reach(a, &a_begin), b_size = _reach(b, &b_begin)
+    cdef Py_ssize_t a_size, b_size
+    if a is not b and cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_OWNDATA) and cnp.PyArray_CHKFLAGS(b, cnp.NPY_ARRAY_OWNDATA):
+        return False
+    a_size = _reach(a, &a_begin)
+    b_size = _reach(b, &b_begin)
     return <uintptr_t> a_begin < <uintptr_t> b_begin + b_size and <uintptr_t> b_begin < <uintptr_t> a_begin + a_size
 
 

@@ -22,11 +22,13 @@ cdef extern from "_sum.h":
             Py_ssize_t row_step, Py_ssize_t m, int add
         ) noexcept nogil
         void (*add_runs)(
-            void *high, void *low, const char *x, Py_ssize_t count, Py_ssize_t step, Py_ssize_t n, int add
+            void *high, void *low, const char *x, Py_ssize_t count, Py_ssize_t step, Py_ssize_t n, Py_ssize_t m,
+            int far, int add
         ) noexcept nogil
         void (*add_accumulators)(
             void *high, void *low, const void *high_2, const void *low_2, Py_ssize_t n
         ) noexcept nogil
+        Py_ssize_t m_most       # of add_runs
 
     ctypedef void (*Pack "bcast_pack")(void *to, const char *x, Py_ssize_t step, Py_ssize_t n) noexcept nogil
     ctypedef void (*Store "bcast_store")(
@@ -63,8 +65,9 @@ cdef struct Reduction:
     Axis[MAX_AXES] sums     # which the sum of a single element walks again
     int outers
     Axis[MAX_AXES] outer    # walked; kept and summed ones as the memory has them
-    bint runs               # whether the leaf sums runs, or rows
-    Axis rows               # what it sums: rows, or the terms of a run
+    bint runs               # whether the leaf sums runs, or rows,
+    bint far                # and whether they come from past the caches
+    Axis rows               # what it sums: rows, or what follows each other in a run
     Py_ssize_t within       # how many of the rows' positions lie side by side in a block
     int blocks
     Axis[MAX_AXES] block    # of the accumulators: first the groups, at any step from each other; the others are nested

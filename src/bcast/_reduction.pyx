@@ -23,6 +23,7 @@ cdef enum:
     RUN = 4096          # terms; nor is a run
     UNIT = 65536        # terms; what a unit sums, if that makes no more units than
     UNITS = 64          # so many: enough for most machines' threads
+    FAR = 33554432      # bytes; what is larger comes from past the caches
 
 cdef double LARGE = 2.0 ** 900      # terms from here on are summed times SCALE, which 2^60 of them do not overflow
 cdef double SCALE = 2.0 ** -100
@@ -44,17 +45,31 @@ cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
     plan.within = 1
     plan.split = 0
     plan.blocks = 1
-    plan.runs = n > 0 and not axis[n - 1].kept and (
-        axis[n - 1].length >= LONG or summed // axis[n - 1].length < FEWEST
+    i = n - 1 - _interleaved(&plan.terms, axis, n)      # the axis of runs
+    plan.runs = i >= 0 and not axis[i].kept and (
+        axis[i].length * axis[i].step >= LONG * plan.terms.size or summed // axis[i].length < FEWEST
     )
     if plan.runs:
-        n -= 1
-        plan.rows = axis[n]
+        plan.rows = axis[i]
+        if i < n - 1:
+            plan.block[1] = axis[i + 1]
+            plan.blocks = 2
+        n = i
     else:
         n = _plan_block(plan, axis, n, limit, summed)
+    plan.far = items * plan.terms.size >= FAR
     _plan_outer(plan, axis, n)
     _plan_units(plan, items, limit)
     return 0
+
+
+cdef inline bint _interleaved(const Terms *terms, const Axis *axis, int n) noexcept:
+    """Whether the terms of as many items as one run may have take turns in the innermost axes."""
+    if n < 2 or terms.pack != NULL or not axis[n - 1].kept or axis[n - 2].kept:
+        return False
+    if axis[n - 1].length > terms.sums.m_most or axis[n - 1].length == 3:
+        return False
+    return axis[n - 2].step == axis[n - 1].length * axis[n - 1].step
 
 
 cdef int _plan_block(Reduction *plan, const Axis *axis, int n, Py_ssize_t limit, Py_ssize_t summed) noexcept:
@@ -223,6 +238,8 @@ cdef void sum_unit(
     while True:
         if plan.terms.pack == NULL:
             _add(plan, &place, rows, x, high, low, add)
+        elif plan.runs:
+            _add_packed_runs(plan, &place, rows, x, high, low, packed, add)
         else:
             _add_packed(plan, &place, rows, x, high, low, packed, add)
         add = True
@@ -269,7 +286,7 @@ cdef void _add(
     cdef Py_ssize_t step = plan.rows.step, size = plan.terms.sum_size
     cdef Py_ssize_t m = place.m, full = rows // plan.within, rest = rows % plan.within, i
     if plan.runs:
-        plan.terms.sums.add_runs(high, low, x, place.groups, plan.block[0].step, rows, add)
+        plan.terms.sums.add_runs(high, low, x, place.groups, plan.block[0].step, rows * m, m, plan.far, add)
         return
     plan.terms.sums.add_rows(high, low, x, place.groups, plan.block[0].step, full, plan.within * step, m, add)
     if rest:
@@ -292,11 +309,7 @@ cdef void _add_packed(
     for _i in range(place.groups):
         j = 0
         while j < rows:
-            if plan.runs:
-                n = min(rows - j, <Py_ssize_t> FEWEST * PACKED)
-                plan.terms.pack(packed, x + j * step, step, n)
-                plan.terms.sums.add_runs(high, low, packed, 1, 0, n, add or j > 0)
-            elif rows - j >= plan.within:
+            if rows - j >= plan.within:
                 n = min((rows - j) // plan.within, <Py_ssize_t> FEWEST)
                 for k in range(n):
                     plan.terms.pack(packed + k * m * size, x + (j + k * plan.within) * step, item_step, m)
@@ -308,8 +321,33 @@ cdef void _add_packed(
                 plan.terms.sums.add_rows(high, low, packed, 1, 0, 1, 0, n * (m // plan.within), True)
             j += n
         x += plan.block[0].step
-        high += sum_size * (1 if plan.runs else m)
-        low += sum_size * (1 if plan.runs else m)
+        high += sum_size * m
+        low += sum_size * m
+
+
+cdef void _add_packed_runs(
+    const Reduction *plan, const Place *place, Py_ssize_t rows, const char *x, char *high, char *low, char *packed,
+    bint add,
+) noexcept nogil:
+    """The same for runs: as many as `packed` has room for, or parts of one."""
+    cdef Py_ssize_t size = plan.terms.size, sum_size = plan.terms.sum_size
+    cdef Py_ssize_t step = plan.rows.step, next = plan.block[0].step, i = 0, j, k, n, count
+    while i < place.groups:
+        count = max(<Py_ssize_t> 1, min(FEWEST * PACKED // rows, place.groups - i))
+        j = 0
+        while j < rows:
+            n = min(rows - j, <Py_ssize_t> FEWEST * PACKED)
+            if next == rows * step:
+                plan.terms.pack(packed, x + j * step, step, count * n)
+            else:
+                for k in range(count):
+                    plan.terms.pack(packed + k * n * size, x + k * next + j * step, step, n)
+            plan.terms.sums.add_runs(high, low, packed, count, n * size, n, 1, False, add or j > 0)
+            j += n
+        i += count
+        x += count * next
+        high += count * sum_size
+        low += count * sum_size
 
 
 cdef Py_ssize_t _length(const Reduction *plan, const Place *place, int i) noexcept nogil:
@@ -357,22 +395,29 @@ cdef Py_ssize_t _fold(const Reduction *plan, const Place *place, char *high, cha
 cdef void _put(const Reduction *plan, const Place *place, char *high, const char *low) noexcept nogil:
     """Write a tile's sums, along the kept axes of its block."""
     cdef Py_ssize_t[MAX_AXES] at
-    cdef Py_ssize_t n = 1
+    cdef Py_ssize_t n, inner, j
     cdef const char *x = place.x
     cdef char *out = place.out
-    cdef int last = plan.blocks - 1, i
+    cdef int last = plan.blocks - 1, first, i
     while last > 0 and not plan.block[last].kept:
         last -= 1
-    n = _length(plan, place, last)
-    for i in range(last):
+    n = inner = _length(plan, place, last)
+    first = last
+    if last > 0 and plan.block[last - 1].kept and plan.block[last - 1].out_step == n * plan.block[last].out_step:
+        first -= 1      # both are one axis of `out`
+        n *= _length(plan, place, first)
+    for i in range(first):
         at[i] = 0
     while True:
         if plan.terms.paired and plan.terms.merge(<double *> high, <const double *> low, n):
-            _sum_special(plan, x, plan.block[last].step, <double *> high, n)
+            for j in range(n // inner):
+                _sum_special(
+                    plan, x + j * plan.block[first].step, plan.block[last].step, <double *> high + j * inner, inner,
+                )
         plan.terms.store(out, plan.block[last].out_step, high, n)
         high += n * plan.terms.sum_size
         low += n * plan.terms.sum_size
-        i = last - 1
+        i = first - 1
         while i >= 0:
             if plan.block[i].kept:
                 at[i] += 1

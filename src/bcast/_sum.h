@@ -20,8 +20,11 @@ typedef struct {
     void (*add_rows)(
         void *high, void *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t row_step,
         ptrdiff_t m, int add);
-    void (*add_runs)(void *high, void *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, int add);
+    void (*add_runs)(
+        void *high, void *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, int far,
+        int add);
     void (*add_accumulators)(void *high, void *low, const void *high_2, const void *low_2, ptrdiff_t n);
+    ptrdiff_t m_most;       /* of add_runs */
 } bcast_sums;
 
 /* Write the `n` terms at x, x + step, ... one after the other. */

@@ -51,7 +51,7 @@ TARGET BCAST_SUM_INLINE BCAST_JOIN(kind, part) BCAST_JOIN_3(part, kind, ISA)(   
 }
 BCAST_PART(u8, *sum)
 BCAST_PART(u16, *sum)
-BCAST_PART(u32, *sum)
+BCAST_PART(u32, BCAST_AT(bcast_u32_part, sum, i))
 BCAST_PART(u64, *sum)
 BCAST_PART(bf16, *sum)
 BCAST_PART(f32, *sum)
@@ -63,15 +63,15 @@ BCAST_PART(f16, BCAST_CONVERT(BCAST_AT(bcast_f32x4, sum, i), bcast_f16_part))
 #endif
 #undef BCAST_PART
 
+#define QUADS 0     /* whether four accumulators are a vector */
 #define KIND u8
 #include "_sum_leaf.h"
 #define KIND u16
 #include "_sum_leaf.h"
+#undef QUADS
+#define QUADS (BCAST_QUADS > 1)
 #define KIND u32
 #include "_sum_leaf.h"
-#ifdef __GNUC__
-#define QUADS       /* four accumulators are a vector */
-#endif
 #define KIND u64
 #include "_sum_leaf.h"
 #define KIND f16
@@ -130,13 +130,14 @@ TARGET static int BCAST_JOIN(merge, ISA)(double *high, const double *low, ptrdif
     return special >> 63 != 0;
 }
 
-#define BCAST_SUMS(kind) \
-    {BCAST_JOIN_3(add_rows, kind, ISA), BCAST_JOIN_3(add_runs, kind, ISA), BCAST_JOIN_3(add_accumulators, kind, ISA)}
+#define BCAST_SUMS(kind, m) \
+    {BCAST_JOIN_3(add_rows, kind, ISA), BCAST_JOIN_3(add_runs, kind, ISA), BCAST_JOIN_3(add_accumulators, kind, ISA), m}
 #define BCAST_STORES(kind) BCAST_JOIN_3(store, kind, ISA)
 static const bcast_sum_leaf BCAST_JOIN(leaf, ISA) = {
     {
-        BCAST_SUMS(u8), BCAST_SUMS(u16), BCAST_SUMS(u32), BCAST_SUMS(u64),
-        BCAST_SUMS(f16), BCAST_SUMS(bf16), BCAST_SUMS(f32), BCAST_SUMS(f64),
+        BCAST_SUMS(u8, 1), BCAST_SUMS(u16, 1), BCAST_SUMS(u32, BCAST_QUADS), BCAST_SUMS(u64, BCAST_QUADS),
+        BCAST_SUMS(f16, BCAST_QUADS), BCAST_SUMS(bf16, BCAST_QUADS),
+        BCAST_SUMS(f32, BCAST_QUADS), BCAST_SUMS(f64, BCAST_QUADS),
     },
     {
         NULL, BCAST_STORES(u8), BCAST_STORES(u16), BCAST_STORES(u32), BCAST_STORES(u64),

@@ -162,28 +162,44 @@ TARGET BCAST_SUM_INLINE void IN(sum_run)(Part *sum, Part *rest, const char *x, p
     if (PARTS == 2) IN(absorb)(sum, rest, &sums[1]);
 }
 
-#ifdef QUADS
+#if QUADS
 
-/* Four accumulators (+)= the sums of the lanes of four vectors: two transpositions, each followed by an addition. */
-TARGET BCAST_SUM_INLINE void IN(add_quad)(Acc *high, Acc *low, Part *sums, Part *rests, int add)
+/* The accumulators of four runs, `apart` runs from each other, (+)= the sums of the lanes of four vectors that belong
+   to the same of `m` items, 1, 2 or 4: as many transpositions as it takes, each followed by an addition. */
+TARGET BCAST_SUM_INLINE void IN(add_quad)(
+    const int m, Acc *high, Acc *low, ptrdiff_t apart, Part *sums, Part *rests, int add)
 {
-    for (int i = 0; i < 4; i += 2) {
+    for (int i = 0; m == 1 && i < 4; i += 2) {
         const Part odd = BCAST_ODD(sums[i], sums[i + 1]);
         sums[i] = BCAST_EVEN(sums[i], sums[i + 1]);
         if (PAIRED) rests[i] = BCAST_EVEN(rests[i], rests[i + 1]) + BCAST_ODD(rests[i], rests[i + 1]);
         IN(absorb)(&sums[i], &rests[i], &odd);
     }
-    const Part upper = BCAST_UPPER(sums[0], sums[2]);
-    Part sum = BCAST_LOWER(sums[0], sums[2]), rest = {0};
-    if (PAIRED) rest = BCAST_LOWER(rests[0], rests[2]) + BCAST_UPPER(rests[0], rests[2]);
-    IN(absorb)(&sum, &rest, &upper);
-    if (add) {
-        const Part before = BCAST_AT(Part, high, 0);
-        IN(absorb)(&sum, &rest, &before);
-        if (PAIRED) rest += BCAST_AT(Part, low, 0);
+    for (int i = 0, j = 2 / m; m <= 2 && i < 4; i += 2 * j) {
+        const Part upper = BCAST_UPPER(sums[i], sums[i + j]);
+        sums[i] = BCAST_LOWER(sums[i], sums[i + j]);
+        if (PAIRED) rests[i] = BCAST_LOWER(rests[i], rests[i + j]) + BCAST_UPPER(rests[i], rests[i + j]);
+        IN(absorb)(&sums[i], &rests[i], &upper);
     }
-    BCAST_AT(Part, high, 0) = sum;
-    if (PAIRED) BCAST_AT(Part, low, 0) = rest;
+    for (int i = 0; apart > 1 && i < 4 * m; i++) {
+        const ptrdiff_t to = i / m * apart * m + i % m;
+        Acc sum = sums[i / 4 * (4 / m)][i % 4], rest = PAIRED ? rests[i / 4 * (4 / m)][i % 4] : 0;
+        if (add) {
+            IN(absorb_one)(&sum, &rest, &high[to]);
+            if (PAIRED) rest += low[to];
+        }
+        high[to] = sum;
+        if (PAIRED) low[to] = rest;
+    }
+    for (int i = 0; apart == 1 && i < 4; i += 4 / m) {
+        if (add) {
+            const Part before = BCAST_AT(Part, high + i * m, 0);
+            IN(absorb)(&sums[i], &rests[i], &before);
+            if (PAIRED) rests[i] += BCAST_AT(Part, low + i * m, 0);
+        }
+        BCAST_AT(Part, high + i * m, 0) = sums[i];
+        if (PAIRED) BCAST_AT(Part, low + i * m, 0) = rests[i];
+    }
 }
 
 /* The sum of `full` vectors at x, and a part of one if `partial`: four at most, all in all. */
@@ -197,15 +213,15 @@ TARGET BCAST_SUM_INLINE Work IN(sum_few)(const int full, const int partial, cons
     return end;
 }
 
-/* Runs of `full` vectors, and a part of one if `partial`, eight at most: `count` of them, in fours. */
+/* Runs of `full` vectors, and a part of one if `partial`, eight at most, in fours that are `apart`: the first `count`. */
 TARGET BCAST_SUM_INLINE void IN(add_short_runs)(
-    const int full, const int partial, Acc *high, Acc *low, const char *x, ptrdiff_t count, ptrdiff_t step,
-    const Term *mask, int add)
+    const int m, const int full, const int partial, Acc *high, Acc *low, ptrdiff_t apart, const char *x,
+    ptrdiff_t count, ptrdiff_t step, const Term *mask, int add)
 {
-    for (ptrdiff_t i = 0; i < count; i += 4) {
+    for (ptrdiff_t i = 0; i < count; i += apart > 1 ? 1 : 4) {
         Part sums[4], rests[4] = {0};
         for (int k = 0; k < 4; k++) {
-            const char *at = x + (i + k) * step;
+            const char *at = x + (i + k * apart) * step;
             Work few = IN(sum_few)(full > 4 ? 4 : full, full > 4 ? 0 : partial, at, mask), more = {0};
             if (full > 4) more = IN(sum_few)(full - 4, partial, at + 4 * LANES * sizeof(Term), mask);
             if (full > 4 && !PAIRED) few += more;
@@ -216,7 +232,7 @@ TARGET BCAST_SUM_INLINE void IN(add_short_runs)(
                 IN(absorb)(&sums[k], &rests[k], &term);
             }
         }
-        IN(add_quad)(high + i, low + i, sums, rests, add);
+        IN(add_quad)(m, high + i * m, low + i * m, apart, sums, rests, add);
     }
 }
 
@@ -260,44 +276,55 @@ TARGET BCAST_SUM_INLINE void IN(add_tiny_runs)(
     }
 }
 
-/* high[i] + low[i] (+)= the sum of the `n` terms at x + i * step: `count` runs, in fours, tiny ones in eights. */
-TARGET static void IN(add_quads)(
-    Acc *high, Acc *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, const Term *mask, int add)
+/* As add_runs: the first `count` runs, in fours that are `apart`; in eights if that is 1, for tiny ones. */
+TARGET BCAST_SUM_INLINE void IN(add_quads_of)(
+    const int m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
+    const Term *mask, int add)
 {
-    const int dense = step == n * (ptrdiff_t) sizeof(Term);
-    switch (n <= 8 * LANES ? n / LANES * 2 + (n % LANES > 0) : 0) {
+    const int dense = m == 1 && apart == 1 && step == n * (ptrdiff_t) sizeof(Term);
+    switch (n <= (m == 1 ? 8 : 2) * LANES ? n / LANES * 2 + (n % LANES > 0) : 0) {
     case 1:
         if (dense && n == 2) IN(add_tiny_runs)(2, high, low, x, count, add);
         else if (dense && n == 3) IN(add_tiny_runs)(3, high, low, x, count, add);
         else if (dense && n == 4) IN(add_tiny_runs)(4, high, low, x, count, add);
-        else IN(add_short_runs)(0, 1, high, low, x, count, step, mask, add);
-        break;
+        else IN(add_short_runs)(m, 0, 1, high, low, apart, x, count, step, mask, add);
+        return;
     case 2:
         if (dense && PAIRED) IN(add_tiny_runs)(4, high, low, x, count, add);
-        else IN(add_short_runs)(1, 0, high, low, x, count, step, mask, add);
-        break;
-    case 3: IN(add_short_runs)(1, 1, high, low, x, count, step, mask, add); break;
-    case 4: IN(add_short_runs)(2, 0, high, low, x, count, step, mask, add); break;
-    case 5: IN(add_short_runs)(2, 1, high, low, x, count, step, mask, add); break;
-    case 6: IN(add_short_runs)(3, 0, high, low, x, count, step, mask, add); break;
-    case 7: IN(add_short_runs)(3, 1, high, low, x, count, step, mask, add); break;
-    case 8: IN(add_short_runs)(4, 0, high, low, x, count, step, mask, add); break;
-    case 12: IN(add_short_runs)(6, 0, high, low, x, count, step, mask, add); break;
-    case 16: IN(add_short_runs)(8, 0, high, low, x, count, step, mask, add); break;
-    default:
-        for (ptrdiff_t i = 0; i < count; i += 4) {
-            Part sums[4], rests[4];
-            for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k) * step, n, mask);
-            IN(add_quad)(high + i, low + i, sums, rests, add);
-        }
+        else IN(add_short_runs)(m, 1, 0, high, low, apart, x, count, step, mask, add);
+        return;
+    case 3: IN(add_short_runs)(m, 1, 1, high, low, apart, x, count, step, mask, add); return;
+    case 4: IN(add_short_runs)(m, 2, 0, high, low, apart, x, count, step, mask, add); return;
+    case 5: if (m > 1) break; IN(add_short_runs)(m, 2, 1, high, low, apart, x, count, step, mask, add); return;
+    case 6: if (m > 1) break; IN(add_short_runs)(m, 3, 0, high, low, apart, x, count, step, mask, add); return;
+    case 7: if (m > 1) break; IN(add_short_runs)(m, 3, 1, high, low, apart, x, count, step, mask, add); return;
+    case 8: if (m > 1) break; IN(add_short_runs)(m, 4, 0, high, low, apart, x, count, step, mask, add); return;
+    case 12: if (m > 1) break; IN(add_short_runs)(m, 6, 0, high, low, apart, x, count, step, mask, add); return;
+    case 16: if (m > 1) break; IN(add_short_runs)(m, 8, 0, high, low, apart, x, count, step, mask, add); return;
+    default: break;
     }
+    for (ptrdiff_t i = 0; i < count; i += apart > 1 ? 1 : 4) {
+        Part sums[4], rests[4];
+        for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k * apart) * step, n, mask);
+        IN(add_quad)(m, high + i * m, low + i * m, apart, sums, rests, add);
+    }
+}
+
+TARGET static void IN(add_quads)(
+    ptrdiff_t m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
+    const Term *mask, int add)
+{
+    if (m == 1) IN(add_quads_of)(1, high, low, apart, x, count, step, n, mask, add);
+    else if (m == 2) IN(add_quads_of)(2, high, low, apart, x, count, step, n, mask, add);
+    else IN(add_quads_of)(4, high, low, apart, x, count, step, n, mask, add);
 }
 
 #endif
 
-/* high[i] + low[i] (+)= the sum of the `n` terms at x + i * step. Short runs are taken from four places by turns. */
+/* high[i * m + j] + low[i * m + j] (+)= the sum of the terms j, j + m, j + 2 * m, ... of the `n` at x + i * step; m is 1,
+   2 or 4. What comes from `far`, past the caches, is taken from four places by turns. */
 TARGET static void IN(add_runs)(
-    void *highs, void *lows, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, int add)
+    void *highs, void *lows, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, int far, int add)
 {
     Acc *high = highs, *low = lows;
     const ptrdiff_t reach = (n + LANES - 1) / LANES * LANES * sizeof(Term), end = (count - 1) * step + n * sizeof(Term);
@@ -305,29 +332,30 @@ TARGET static void IN(add_runs)(
     ptrdiff_t i = 0;
     memset(mask, 0, sizeof mask);
     memset(mask, 0xff, n % LANES * sizeof(Term));
-#ifdef QUADS
-    ptrdiff_t quads = 0, piece = 4, turns = 0;
-    if (step > 0 && end >= reach) quads = (end - reach) / step + 1;
-    quads = (quads < count ? quads : count) / 8 * 8;
-    if (reach <= BCAST_SHORT_ROW / 32) piece = BCAST_SHORT_ROW / 8 / reach * 8;
-    if (reach <= BCAST_SHORT_ROW / 16) turns = quads / (4 * piece);
-    for (; i < turns * piece; i += piece)
-        for (ptrdiff_t k = i; k < 4 * turns * piece; k += turns * piece)
-            IN(add_quads)(high + k, low + k, x + k * step, piece, step, n, mask, add);
-    i = 4 * turns * piece;
-    IN(add_quads)(high + i, low + i, x + i * step, quads - i, step, n, mask, add);
-    i = quads;
+#if QUADS
+    if (step > 0 && end >= reach) i = (end - reach) / step + 1;
+    i = (i < count ? i : count) / 8 * 8;
+    if (far && n > LANES && reach < BCAST_SHORT_ROW) IN(add_quads)(m, high, low, i / 4, x, i / 4, step, n, mask, add);
+    else IN(add_quads)(m, high, low, 1, x, i, step, n, mask, add);
+#else
+    (void) far;
 #endif
     for (; i < count; i++) {
         Part sums, rests;
-        Acc sum = add ? high[i] : 0, rest = PAIRED && add ? low[i] : 0;
+        Acc sum[4] = {0}, rest[4] = {0};
+        for (ptrdiff_t j = 0; add && j < m; j++) {
+            sum[j] = high[i * m + j];
+            if (PAIRED) rest[j] = low[i * m + j];
+        }
         IN(sum_run)(&sums, &rests, x + i * step, n, i * step + reach <= end ? mask : NULL);
         for (int k = 0; k < (int) (sizeof(Part) / sizeof(Acc)); k++) {
-            IN(absorb_one)(&sum, &rest, (const Acc *) &sums + k);
-            if (PAIRED) rest += ((const Acc *) &rests)[k];
+            IN(absorb_one)(&sum[k % m], &rest[k % m], (const Acc *) &sums + k);
+            if (PAIRED) rest[k % m] += ((const Acc *) &rests)[k];
         }
-        high[i] = sum;
-        if (PAIRED) low[i] = rest;
+        for (ptrdiff_t j = 0; j < m; j++) {
+            high[i * m + j] = sum[j];
+            if (PAIRED) low[i * m + j] = rest[j];
+        }
     }
 }
 

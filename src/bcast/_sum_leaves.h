@@ -22,10 +22,14 @@
 #define BCAST_AT(Type, at, i) (((struct { Type value; } __attribute__((packed, may_alias)) *) (at))[i].value)
 #define BCAST_VECTOR(Item, lanes) Item __attribute__((vector_size(lanes * sizeof(Item))))
 #define BCAST_CONVERT(x, Vector) __builtin_convertvector(x, Vector)
+#define BCAST_QUADS 4
 #ifdef __clang__
 #define BCAST_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
-#define BCAST_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (BCAST_VECTOR(int64_t, 4)) {__VA_ARGS__})
+typedef BCAST_VECTOR(int32_t, 4) bcast_i32x4;
+typedef BCAST_VECTOR(int64_t, 4) bcast_i64x4;
+#define BCAST_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, __builtin_choose_expr(     \
+    sizeof(a) == sizeof(bcast_i32x4), ((bcast_i32x4) {__VA_ARGS__}), ((bcast_i64x4) {__VA_ARGS__})))
 #endif
 #define BCAST_EVEN(a, b) BCAST_SHUFFLE(a, b, 0, 4, 2, 6)
 #define BCAST_ODD(a, b) BCAST_SHUFFLE(a, b, 1, 5, 3, 7)
@@ -36,31 +40,33 @@
 #define BCAST_AT(Type, at, i) (((Type *) (at))[i])
 #define BCAST_VECTOR(Item, lanes) Item
 #define BCAST_CONVERT(x, Vector) ((Vector) (x))
+#define BCAST_QUADS 1
 #endif
 typedef BCAST_VECTOR(float, 4) bcast_f32x4;
 
 enum { BCAST_SHORT_ROW = 4096 };    /* bytes; a page: streams are what the memory fetches ahead, and it ends at one */
 
-/* Of each kind: a term and its bits; what the first few are summed in; the accumulator, and whether there are two. */
-#define BCAST_KIND(kind, Term, Bits, Work, Acc, width, paired)                      \
+/* Of each kind: a term and its bits; what the first few are summed in; the accumulator, how many are a vector, and
+   whether there are two. */
+#define BCAST_KIND(kind, Term, Bits, Work, Acc, width, part_width, paired)          \
     typedef Term bcast_##kind##_term;                                               \
     typedef Acc bcast_##kind##_acc;                                                 \
     typedef BCAST_VECTOR(Bits, width) bcast_##kind##_bits;                          \
     typedef BCAST_VECTOR(Work, width) bcast_##kind##_work;                          \
-    typedef BCAST_VECTOR(Acc, (32 / sizeof(Acc))) bcast_##kind##_part;              \
+    typedef BCAST_VECTOR(Acc, part_width) bcast_##kind##_part;                      \
     enum {                                                                          \
         bcast_##kind##_lanes = sizeof(bcast_##kind##_bits) / sizeof(Bits),          \
         bcast_##kind##_parts = bcast_##kind##_lanes * sizeof(Acc) / sizeof(bcast_##kind##_part),    \
         bcast_##kind##_paired = paired                                              \
     };
-BCAST_KIND(u8, uint8_t, uint8_t, uint8_t, uint8_t, 32, 0)
-BCAST_KIND(u16, uint16_t, uint16_t, uint16_t, uint16_t, 16, 0)
-BCAST_KIND(u32, uint32_t, uint32_t, uint32_t, uint32_t, 8, 0)
-BCAST_KIND(u64, uint64_t, uint64_t, uint64_t, uint64_t, 4, 0)
-BCAST_KIND(f16, uint16_t, uint16_t, float, double, 8, 0)
-BCAST_KIND(bf16, uint16_t, uint16_t, double, double, 4, 0)
-BCAST_KIND(f32, float, uint32_t, double, double, 4, 0)
-BCAST_KIND(f64, double, uint64_t, double, double, 4, 1)
+BCAST_KIND(u8, uint8_t, uint8_t, uint8_t, uint8_t, 32, 32, 0)
+BCAST_KIND(u16, uint16_t, uint16_t, uint16_t, uint16_t, 16, 16, 0)
+BCAST_KIND(u32, uint32_t, uint32_t, uint32_t, uint32_t, 8, 4, 0)
+BCAST_KIND(u64, uint64_t, uint64_t, uint64_t, uint64_t, 4, 4, 0)
+BCAST_KIND(f16, uint16_t, uint16_t, float, double, 8, 4, 0)
+BCAST_KIND(bf16, uint16_t, uint16_t, double, double, 4, 4, 0)
+BCAST_KIND(f32, float, uint32_t, double, double, 4, 4, 0)
+BCAST_KIND(f64, double, uint64_t, double, double, 4, 4, 1)
 #undef BCAST_KIND
 
 static inline float bcast_f32_of(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }

@@ -261,6 +261,15 @@ def test_gemm_of_halves_is_computed_in_single_precision():
     assert_same(run("Gemm", a, b, c, alpha=0.75), np.array([[98304 - 60000]], np.float16))  # 131072 is no half
 
 
+def test_halves_are_added_up_in_single_precision():
+    large = np.array([60000, -60000], np.float16)
+    assert_same(run("Mean", large, large[:, None]), np.array([[60000, 0], [0, -60000]], np.float16))
+    assert_same(run("Mean", large), large)
+    assert_same(run("Sum", large, large, -large), large)
+    small = [np.array(value, np.float16) for value in (2048, 1, 1)]  # 2049 is no half
+    assert_same(run("Sum", *small), np.array(2050, np.float16))
+
+
 def test_bfloat16():
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
     a, b = np.array([-3, 0, 2.5]).astype(bfloat16), np.array([[2], [4]]).astype(bfloat16)
@@ -306,6 +315,9 @@ def test_integers(dtype):
         (np.int64([3, -3, 2**62]), np.int64([39, 3, 1]), np.int64([3**39, -27, 2**62])),  # beyond what floats hold
         (np.int32([2, -2, 10]), np.int64([31, 31, 10]), np.int32([-(2**31), -(2**31), 1410065408])),  # they wrap
         (np.int32([1, -1, -1, 2, -2]), np.int8([-3, -3, -4, -1, -2]), np.int32([1, -1, 1, 0, 0])),  # cut off
+        (np.int32([3, -5, 7]), np.int64([-1, -2, -(2**40)]), np.int32([0, 0, 0])),
+        (np.int32([2**24 + 1]), np.float32([1]), np.int32([2**24 + 1])),  # which single precision does not hold
+        (np.float32([-1]), np.uint32([2**24 + 1]), np.float32([-1])),
         (np.int32([2, 5]), np.float32([0.5, 2]), np.int32([1, 25])),
         (np.float32([2, 3]), np.int64([-1, 2]), np.float32([0.5, 9])),
         (np.float32([4]), np.float64([0.5]), np.float32([2])),
@@ -329,7 +341,7 @@ def test_nan_wins():
         assert_same(run(operator, a, b, np.zeros(1, np.float32)), np.full(3, np.nan, np.float32))
 
 
-@pytest.mark.parametrize("kind", [object, str])
+@pytest.mark.parametrize("kind", [object, str, np.dtypes.StringDType()], ids=["object", "str", "StringDType"])
 def test_strings(kind):
     a, b = np.array(["a", "bc", ""], kind), np.array([["bc"], ["a"]], kind)
     assert_same(run("Equal", a, b, opset=19), np.array([[False, True, False], [True, False, False]]))
@@ -389,6 +401,12 @@ def test_operators_that_broadcast_otherwise_are_refused(operator, opset):
         NotImplementedError, match=f"^{operator} expected version .* of the operator or later, .*{opset}"
     ):
         evaluator(operator, 2, opset=opset)
+
+
+@pytest.mark.parametrize(("operator", "opset"), [("Add", 7), ("Gemm", 7), ("Max", 8), ("Mean", 8), ("Tile", 6)])
+def test_the_first_operators_that_broadcast_alike(operator, opset):
+    evaluation = evaluator(operator, 3 if operator == "Gemm" else 2, opset=opset)
+    assert isinstance(evaluation.rt_nodes_[0], getattr(bcast.onnx, operator))
 
 
 def test_import_without_onnx_names_the_extra():

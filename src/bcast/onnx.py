@@ -254,6 +254,13 @@ def _fold(ufunc: np.ufunc, inputs: Sequence[Array]) -> Array:
     return total
 
 
+def _total(inputs: Sequence[Array]) -> Array:
+    """Add up the inputs; halves in single precision, as they may leave their range on the way to a sum or a mean."""
+    if inputs[0].dtype.itemsize == 2:
+        inputs = [array.astype(np.float32) for array in inputs]
+    return _fold(np.add, inputs)
+
+
 class Max(_Operator):
     """ONNX Max of one input or more; a NaN wins."""
 
@@ -273,22 +280,22 @@ class Min(_Operator):
 
 
 class Sum(_Operator):
-    """ONNX Sum of one input or more."""
+    """ONNX Sum of one input or more; halves are added up in single precision."""
 
     since = 8
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
-        return _fold(np.add, inputs)
+        return _total(inputs).astype(inputs[0].dtype, copy=False)
 
 
 class Mean(_Operator):
-    """ONNX Mean of one input or more, of which any may be the larger one."""
+    """ONNX Mean of one input or more, of which any may be the larger one; halves are added up in single precision."""
 
     since = 8
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
-        total = _fold(np.add, inputs)
-        return np.divide(total, total.dtype.type(len(inputs)), out=total)
+        total = _total(inputs)
+        return np.divide(total, total.dtype.type(len(inputs)), out=total).astype(inputs[0].dtype, copy=False)
 
 
 class Where(_Operator):

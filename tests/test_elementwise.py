@@ -209,6 +209,19 @@ def test_scalars_adapt_to_the_other_dtype(scalar, mode):
         assert bcast.elementwise(np.multiply, scalar, a).dtype == np.multiply(scalar, a).dtype
 
 
+@pytest.mark.parametrize("scalar", SCALARS)
+def test_scalars_have_no_axes(scalar):
+    none, one = np.ones(()), np.ones(1)
+    for mode in ("numpy", "none", "unidirectional", "pdpd"):
+        for a, b in ((none, scalar), (scalar, none), (scalar, scalar)):
+            assert np.shape(bcast.elementwise(np.add, a, b, mode=mode)) == ()
+    for mode in ("none", "unidirectional", "pdpd"):
+        with pytest.raises(ValueError, match="got "):
+            bcast.elementwise(np.add, scalar, one, mode=mode)
+    with pytest.raises(ValueError, match="got "):
+        bcast.elementwise(np.add, one, scalar, mode="none")
+
+
 def test_functions_get_arrays():
     def function(a, b):
         return type(a), type(b), b.shape
@@ -275,6 +288,11 @@ MISUSES = {
         partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=True),
         TypeError,
         "`axis` expected an integer, got True",
+    ),
+    "axis_numpy_bool": (
+        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=np.True_),
+        TypeError,
+        "`axis` expected an integer, got np.True_",
     ),
     "axis_outside": (
         partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=2),

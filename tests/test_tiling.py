@@ -347,6 +347,11 @@ MISUSES = {
         AxisError,
         "`axis` expected an axis of data of shape (2, 3), got -3",
     ),
+    "axis_numpy_bool": (
+        partial(bcast.repeat, A23, 2, np.True_),
+        TypeError,
+        "`axis` expected None, an integer or a 1-D sequence of integers, got np.True_",
+    ),
     "axes_twice": (
         partial(bcast.repeat, A23, 2, (1, -1)),
         ValueError,

@@ -160,10 +160,10 @@ def _check_function(ufunc: object) -> None:
 def _axis(axis: Any, mode: str) -> int:
     """Check that `axis` is an integer, outside pdpd mode -1; return it as a Python int."""
     try:
-        given = operator.index(axis)
+        given = None if isinstance(axis, (bool, np.bool)) else operator.index(axis)
     except TypeError:
         given = None
-    if given is None or isinstance(axis, bool):
+    if given is None:
         raise TypeError(f"`axis` expected an integer, got {show(axis)}")
     if given != -1 and mode is not PDPD:
         raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {show(axis)}")

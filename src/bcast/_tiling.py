@@ -296,8 +296,8 @@ def _axes(axis: Any) -> int | Shape:
 
 
 def _axis(axis: Any) -> int:
-    """Return an axis as a Python int; bools are none."""
-    if isinstance(axis, bool):
+    """Return an axis as a Python int; bools are none, though NumPy 2.0's still were."""
+    if isinstance(axis, (bool, np.bool)):
         raise TypeError
     return operator.index(axis)
 

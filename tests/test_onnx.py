@@ -11,6 +11,8 @@ import pytest
 
 import bcast
 
+pytestmark = pytest.mark.peers  # they run where onnx is sure to be installed
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of other packages, while they are imported
     onnx = pytest.importorskip("onnx")

@@ -550,10 +550,10 @@ def test_other_threads_run_during_a_call(call, gives):
 
     interval = sys.getswitchinterval()
     thread = threading.Thread(target=tick)
-    thread.start()
-    ready.wait()
     try:
-        sys.setswitchinterval(1000)  # seconds
+        sys.setswitchinterval(1000)  # seconds; before the thread waits for the GIL, as a wait keeps its interval
+        thread.start()
+        ready.wait()
         for _ in range(1000 if gives else 10):  # one is nearly always enough, but no system promises it a processor
             before = ticks[0]
             call()

@@ -362,6 +362,12 @@ def test_expand():
             run("Expand", data, np.array(shape))
 
 
+@pytest.mark.parametrize("shape", [3, [[3]]], ids=str)
+def test_expand_to_a_shape_that_is_none(shape):
+    with pytest.raises(RuntimeTypeError, match=r"^Expand: `target_shape` expected a 1-D sequence of integers, got "):
+        run("Expand", np.ones(3), np.array(shape))
+
+
 def test_tile():
     data = np.arange(6.0).reshape(2, 3)
     assert_same(run("Tile", data, np.array([3, 2])), np.tile(data, (3, 2)))

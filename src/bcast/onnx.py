@@ -85,8 +85,11 @@ class _Operator(OpRun):
     def _run(self, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
         arrays = [np.asarray(value) if isinstance(value, np.generic) else value for value in inputs]  # as others return
         self._check_types(arrays)
-        with np.errstate(all="ignore"):
-            return (np.asarray(self._compute(*arrays, **attributes)),)
+        try:
+            with np.errstate(all="ignore"):
+                return (np.asarray(self._compute(*arrays, **attributes)),)
+        except TypeError as error:  # which the evaluator would say is one of types, and hide the message
+            raise RuntimeTypeError(f"{self.op_type}: {error}") from error
 
     def _check_types(self, inputs: Sequence[Any]) -> None:
         """Assert what the schema says: which types each input may have, and which inputs have the same."""

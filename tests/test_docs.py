@@ -202,6 +202,11 @@ def test_tensors():
     assert bcast.broadcast(np.arange(3, 6), (2, 3), out=tensor.numpy())[1].tolist() == [3, 4, 5]
     assert tensor[1].tolist() == [3, 4, 5]
     assert jnp.asarray(result).tolist() == tensor.tolist()
+    halves = torch.tensor([1.5, -2.0], dtype=torch.bfloat16)
+    with pytest.raises(TypeError, match="BFloat16"):
+        bcast.tile(halves, 2)
+    tiled = torch.from_numpy(bcast.tile(halves.view(torch.int16), 2)).view(torch.bfloat16)
+    assert tiled.tolist() == [1.5, -2.0, 1.5, -2.0]
 
 
 def test_pages_are_found():

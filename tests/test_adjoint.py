@@ -349,11 +349,12 @@ def test_infinite_only_where_the_exact_sum_is(swapped, leaf):
 
 
 def test_rounding_to_float16():
-    """Every float16 and what lies a little beside the middle to the next."""
+    """Every float16 and what lies a little beside the middle to the next, or much less than float32 shows."""
     halves = np.arange(0x7C00, dtype="u2").view("f2")
     exact = halves.astype("f8")
     middle = (exact[:-1] + exact[1:]) / 2
-    data = np.concatenate([exact, middle * (1 - 1e-5), middle * (1 + 1e-5), -exact, [65519, 65521, 1e300]])
+    beside = [middle * (1 + sign * part) for part in (1e-5, 1e-8, 2.0**-51) for sign in (-1, 1)]
+    data = np.concatenate([exact, middle, *beside, -exact, [65519, 65521, 1e300, 1e-300, np.inf]])
     grad = np.stack([data, np.zeros(len(data))])
     with np.errstate(over="ignore"):
         right = data.astype("f2")

@@ -107,11 +107,14 @@ BCAST_STORE(wide_u32, uint64_t, uint32_t, sum)
 BCAST_STORE(bf16, double, uint16_t, bcast_narrowed(sum, 7))
 BCAST_STORE(f32, double, float, sum)
 BCAST_STORE(f64, double, double, sum)
-#ifdef BCAST_F16C   /* by way of float32: a second rounding, one part in 8192 as large as the first */
+#ifdef BCAST_F16C   /* by way of float32, in whose last place an odd number stands for all between it and the next */
 #undef BCAST_STORE_VECTORS
 #define BCAST_STORE_VECTORS                                                                             \
-    for (; i + 4 <= n; i += 4) _mm_storel_epi64((__m128i *) (to + 2 * i),                               \
-        _mm_cvtps_ph(_mm256_cvtpd_ps(_mm256_loadu_pd(from + i)), _MM_FROUND_TO_NEAREST_INT));
+    for (; i + 4 <= n; i += 4) {                                                                        \
+        const bcast_f64_bits all = BCAST_AT(bcast_f64_bits, from + i, 0), low = all & 0x1fffffff;       \
+        const __m128 odd = _mm256_cvtpd_ps((__m256d) ((all | (low + 0x1fffffff)) & ~(uint64_t) 0x1fffffff)); \
+        _mm_storel_epi64((__m128i *) (to + 2 * i), _mm_cvtps_ph(odd, _MM_FROUND_TO_NEAREST_INT));       \
+    }
 #endif
 BCAST_STORE(f16, double, uint16_t, bcast_narrowed(sum, 10))
 #undef BCAST_STORE_VECTORS

@@ -8,8 +8,12 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+import _ways as ways
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, drill_or_not, laid_out, search
 
 import bcast
 from bcast import _adjoint
@@ -233,6 +237,52 @@ def test_the_same_bits_from_any_number_of_threads(shape, axes, dtype):
     for threads in 1, 2, 3, 7:
         with summed(threads=threads):
             assert sum_over(grad, axes).tobytes() == alone.tobytes(), threads
+
+
+@drill_or_not
+def test_the_same_bits_whatever_the_way(examples):
+    """Of any threads, leaf and layout of the result, and where that overlaps the terms; from the same terms."""
+
+    @given(
+        st.data(),
+        st.sampled_from(ways.SUMS),
+        st.lists(st.sampled_from([2, 3, 4, 5, 7, 8, 16, 33, 64, 300]), min_size=1, max_size=6),
+        st.sampled_from([("f2", "f2"), ("f4", "f4"), ("f8", "f8"), ("c8", "c8"), (">f8", "f8")]),
+    )
+    def prop(data_strategy, way, shape, dtypes):
+        draw = data_strategy.draw
+        while math.prod(shape) > 200_000:
+            shape = shape[1:]
+        dtype, result = map(np.dtype, dtypes)
+        rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+        numbers = (rng.standard_normal([*shape, 2]) * np.exp2(rng.integers(-8, 8, [*shape, 2]))).view("c16")[..., 0]
+        grad = laid_out(draw, (numbers if dtype.kind == "c" else numbers.real).astype(dtype), DATA_LAYOUTS)
+        axes = [axis for axis in range(len(shape)) if draw(st.booleans())]
+        alone = sum_over(grad, axes, result)
+        out = laid_out(draw, np.full(alone.shape, 77, result), OUT_LAYOUTS)
+        with ways.summed(*way):
+            assert sum_over(grad, axes, result).tobytes() == alone.tobytes()
+            assert sum_over(grad, axes, out=out).tobytes() == alone.tobytes()
+        if dtype == result and grad.flags.writeable:
+            part = grad[tuple(slice(1) if axis in axes else slice(None) for axis in range(grad.ndim))]
+            assert sum_over(grad, axes, out=part).tobytes() == alone.tobytes()
+
+    search(examples, prop)
+
+
+def test_rows_cut_where_the_axes_of_the_result_end():
+    """Kept axes that are one in `grad` are several in `out`; rows are walked either way, and by steps."""
+    rng = np.random.default_rng(10)
+    numbers = rng.standard_normal((9, 4, 5, 6, 3))
+    room = np.empty((4, 2, 5, 12, 2, 6))
+    for grad in (
+        numbers,
+        numbers[:, ::-1, ::-1, ::-1, ::-1],
+        numbers.transpose(0, 4, 3, 2, 1).copy().transpose(0, 4, 3, 2, 1),
+    ):
+        right = sum_over(grad, (0,))
+        for out in room[:, 0, :, ::2, 0, ::2], room[:, 0, :, ::-2, 0, 2::-1], room[::-1, 0, ::-1, :6, 0, :3]:
+            assert sum_over(grad, (0,), out=out[None]).tobytes() == right.tobytes()
 
 
 def adversaries(n):

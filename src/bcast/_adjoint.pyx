@@ -114,9 +114,10 @@ cdef Py_ssize_t _reach(cnp.ndarray array, char **begin) noexcept:
     begin[0] = <char *> cnp.PyArray_DATA(array)
     for i in range(cnp.PyArray_NDIM(array)):
         reach = (cnp.PyArray_DIM(array, i) - 1) * cnp.PyArray_STRIDE(array, i)
-        size += abs(reach)
         if reach < 0:
             begin[0] += reach
+            reach = -reach      # `abs` would make an object of it
+        size += reach
     return size
 
 
@@ -158,7 +159,11 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
         sum_onto(grad, alignment, result.reshape((<object> out).shape))
         np.copyto(np.asarray(out), result.reshape((<object> out).shape))
         return out
+    plan.begin = to
+    plan.strided = 0 if cnp.PyArray_IS_C_CONTIGUOUS(out) else _read_strides(plan.stride, grad, out)
     n = _read_axes(axis, grad, alignment.source, out, &x, &to)
+    if plan.strided:
+        _lay_out(&plan, axis, n, &to)
     if plan.terms.pack == NULL and n and axis[n - 1].step != plan.terms.size:
         plan.terms.pack = pack_same(plan.terms.size, False)
     plan_axes(&plan, axis, n)
@@ -261,9 +266,11 @@ cdef int _read_axes(
 ) except -1:
     """Read the axes longer than 1, in the order of `grad`'s memory, neighbours of one kind as one; return how many.
 
-    Axes that run backwards are turned, to begin at `x` and `to`.
+    Axes that run backwards are turned, to begin at `x` and `to`. Whatever the layout of `out`, it is taken for
+    contiguous: the plan, and with it the bits of the result, shall not depend on that.
     """
-    cdef int n = 0, k = 0, i, j
+    cdef Py_ssize_t out_step = cnp.PyArray_NBYTES(out)
+    cdef int n = 0, i, j
     cdef Axis next
     for i in range(cnp.PyArray_NDIM(grad)):
         next.length = cnp.PyArray_DIM(grad, i)
@@ -273,10 +280,8 @@ cdef int _read_axes(
         next.kept = <Py_ssize_t> source[i] != 1
         next.out_step = 0
         if next.kept:
-            while cnp.PyArray_DIM(out, k) == 1:
-                k += 1
-            next.out_step = cnp.PyArray_STRIDE(out, k)
-            k += 1
+            out_step //= next.length
+            next.out_step = out_step
         if next.step < 0:
             x[0] += (next.length - 1) * next.step
             to[0] += (next.length - 1) * next.out_step
@@ -305,6 +310,52 @@ cdef int _read_axes(
             j += 1
             axis[j] = axis[i]
     return min(n, j + 1)
+
+
+cdef int _read_strides(Axis *axis, cnp.ndarray grad, cnp.ndarray out) noexcept:
+    """Read the axes of `out` longer than 1, neighbours as one; their `step` is that of a contiguous array."""
+    cdef Py_ssize_t step = cnp.PyArray_NBYTES(out)
+    cdef int rank = cnp.PyArray_NDIM(out), n = 0, i
+    cdef bint is_complex = cnp.PyArray_ISCOMPLEX(grad)
+    cdef Axis next
+    for i in range(rank + is_complex):
+        next = Axis(2, step // 2, step // 2, True)      # the two parts
+        if i < rank:
+            next.length = cnp.PyArray_DIM(out, i)
+            next.step = step // next.length
+            next.out_step = cnp.PyArray_STRIDE(out, i)
+        if next.length == 1:
+            continue
+        step = next.step
+        if n and axis[n - 1].out_step == next.length * next.out_step:
+            n -= 1
+            next.length *= axis[n].length
+        axis[n] = next
+        n += 1
+    return n
+
+
+cdef void _lay_out(Reduction *plan, Axis *axis, int n, char **to) noexcept:
+    """Give each axis its step in `out` itself, if all of them have one."""
+    cdef Py_ssize_t[MAX_AXES] steps
+    cdef Py_ssize_t times
+    cdef int i, j
+    for i in range(n):
+        steps[i] = 0
+        for j in range(plan.strided if axis[i].kept else 0):
+            times = axis[i].out_step // plan.stride[j].step
+            if times and -plan.stride[j].length <= times * axis[i].length <= plan.stride[j].length:
+                steps[i] = times * plan.stride[j].out_step
+                break
+        else:
+            if axis[i].kept:    # it runs over several axes of `out`
+                return
+    to[0] = plan.begin
+    for i in range(n):
+        if axis[i].out_step < 0:
+            to[0] -= (axis[i].length - 1) * steps[i]
+        axis[i].out_step = steps[i]
+    plan.strided = 0
 
 
 cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:

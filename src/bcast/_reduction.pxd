@@ -79,6 +79,9 @@ cdef struct Reduction:
     Py_ssize_t segments
     Py_ssize_t sums_most    # accumulators of a tile before they are folded
     Py_ssize_t scratch      # bytes that a thread needs
+    char *begin             # of `out`
+    int strided             # the number of its axes if it is not contiguous: all of the above takes it for that,
+    Axis[MAX_AXES] stride   # and steps become out_steps where results are written
 
 cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept
 cdef void sum_unit(

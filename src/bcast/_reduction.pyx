@@ -414,7 +414,10 @@ cdef void _put(const Reduction *plan, const Place *place, char *high, const char
                 _sum_special(
                     plan, x + j * plan.block[first].step, plan.block[last].step, <double *> high + j * inner, inner,
                 )
-        plan.terms.store(out, plan.block[last].out_step, high, n)
+        if plan.strided:
+            _scatter(plan, out, plan.block[last].out_step, high, n)
+        else:
+            plan.terms.store(out, plan.block[last].out_step, high, n)
         high += n * plan.terms.sum_size
         low += n * plan.terms.sum_size
         i = first - 1
@@ -431,6 +434,36 @@ cdef void _put(const Reduction *plan, const Place *place, char *high, const char
             i -= 1
         if i < 0:
             return
+
+
+cdef void _scatter(const Reduction *plan, char *out, Py_ssize_t step, const char *sums, Py_ssize_t n) noexcept nogil:
+    """Write sums to where their places in a contiguous result are in `out`, as far as one step leads at a time."""
+    cdef const Axis *axis
+    cdef Py_ssize_t rest, at, count, times = 0, out_step = 0
+    cdef char *to
+    cdef int along = 0, i
+    while along < plan.strided:     # the axis on which they lie
+        axis = &plan.stride[along]
+        times = step // axis.step
+        if times and -axis.length < times < axis.length:
+            out_step = times * axis.out_step
+            break
+        along += 1
+    while n > 0:
+        rest = out - plan.begin
+        to = plan.begin
+        count = n
+        for i in range(plan.strided):
+            axis = &plan.stride[i]
+            at = rest // axis.step
+            rest -= at * axis.step
+            to += at * axis.out_step
+            if i == along:
+                count = min(n, 1 + ((axis.length - 1 - at) // times if times > 0 else at // -times))
+        plan.terms.store(to, out_step, sums, count)
+        sums += count * plan.terms.sum_size
+        out += count * step
+        n -= count
 
 
 cdef void _sum_special(

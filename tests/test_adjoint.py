@@ -182,8 +182,66 @@ def test_other_dtypes_of_the_result(dtype, result, swapped):
         np.testing.assert_array_equal(sum_over(grad, axes, result), right, strict=True)
 
 
+@pytest.mark.parametrize("order", ["=", "S"], ids=["native", "swapped"])
+@pytest.mark.parametrize("result", ["c8", "c16"])
+@pytest.mark.parametrize("dtype", ["?", "i2", "i8", "f2", "f4", "f8"])
+def test_real_terms_are_summed_into_real_parts(dtype, result, order):
+    real = np.dtype(f"f{np.dtype(result).itemsize // 2}")
+    grad = (1000 * np.random.default_rng(7).standard_normal((30, 20, 40))).astype(dtype)
+    for axes in (0,), (1,), (0, 2), (0, 1, 2), ():
+        right = sum_over(grad, axes, real).astype(result)
+        got = sum_over(grad, axes, np.dtype(result).newbyteorder(order))
+        assert got.astype(result).tobytes() == right.tobytes(), axes
+        for layout, out in layouts(right + (7 - 7j)):
+            if out.flags.writeable:
+                assert sum_over(grad, axes, out=out).astype(result).tobytes() == right.tobytes(), (axes, layout)
+
+
+def test_real_terms_of_a_complex_array_summed_into_it():
+    rng = np.random.default_rng(8)
+    for axes in (0,), (1,), (0, 1), ():
+        whole = rng.standard_normal((20, 30)) + 1j * rng.standard_normal((20, 30))
+        out = whole[tuple(slice(1) if axis in axes else slice(None) for axis in range(2))]
+        right = sum_over(whole.imag.copy(), axes)
+        sum_over(whole.imag, axes, out=out)
+        assert out.real.tobytes() == right.tobytes()
+        assert not out.imag.any()
+
+
+@pytest.mark.parametrize("axes", [(), (0,)])
+@pytest.mark.parametrize(
+    ("dtype", "result", "message"),
+    [
+        ("c16", "f8", "imaginary part"),
+        ("c8", "i2", "imaginary part"),
+        ("O", "f8", "convert"),
+        ("G", "f2", "imaginary part"),
+        ("f8", "i4", "invalid value"),
+        ("g", "f2", "overflow"),
+    ],
+)
+def test_what_fails_or_warns_writes_nothing(dtype, result, message, axes):
+    """Warnings are errors here."""
+    grad = np.ones((3, 4)).astype(dtype)
+    grad[2, 1] = {"O": "x", "c8": 1j, "c16": 1j, "G": 1j}.get(dtype, 1e300)
+    out = np.full([1 if axis in axes else length for axis, length in enumerate(grad.shape)], 77, result)
+    with pytest.raises((RuntimeWarning, np.exceptions.ComplexWarning, ValueError), match=message):
+        sum_over(grad, axes, out=out)
+    assert (out == 77).all()
+
+
+def test_complex_terms_give_their_real_parts_to_real_results():
+    grad = np.random.default_rng(9).standard_normal((40, 30, 2)).view("c16")[..., 0]
+    for dtype in "f4", "f8", "i4", "g":
+        for axes in (0,), (1,), ():
+            right = sum_over(grad.real, axes, dtype)
+            with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+                got = sum_over(grad, axes, dtype)
+            assert got.tobytes() == right.tobytes()
+
+
 def test_dtypes_that_are_left_to_numpy():
-    for dtype, result in ("g", "g"), ("O", "O"), ("m8[s]", "m8[s]"), ("f4", "c8"), ("G", "G"):
+    for dtype, result in ("g", "g"), ("O", "O"), ("m8[s]", "m8[s]"), ("f4", "G"), ("G", "G"):
         grad = np.arange(12).reshape(3, 4).astype(dtype)
         right = grad.sum(0, keepdims=True).astype(result)
         np.testing.assert_array_equal(sum_over(grad, (0,), result), right, strict=True)
@@ -247,7 +305,7 @@ def test_the_same_bits_whatever_the_way(examples):
         st.data(),
         st.sampled_from(ways.SUMS),
         st.lists(st.sampled_from([2, 3, 4, 5, 7, 8, 16, 33, 64, 300]), min_size=1, max_size=6),
-        st.sampled_from([("f2", "f2"), ("f4", "f4"), ("f8", "f8"), ("c8", "c8"), (">f8", "f8")]),
+        st.sampled_from([("f2", "f2"), ("f4", "f4"), ("f8", "f8"), ("c8", "c8"), (">f8", "f8"), ("f8", "c16")]),
     )
     def prop(data_strategy, way, shape, dtypes):
         draw = data_strategy.draw

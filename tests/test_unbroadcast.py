@@ -2,11 +2,13 @@
 
 import itertools
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from _reference import reference, scattered
 from _ways import SUMS, THREADS, summed
+from numpy.exceptions import ComplexWarning
 from test_ops import LAYOUTS, SUBCLASSES, Arena, Converted, assert_fresh, memory_map
 
 import bcast
@@ -165,14 +167,14 @@ def test_dtype(code, to, leaf, threads):
         grad = grad.astype(code)
     if np.dtype(code).kind == "u" and np.dtype(to).kind in "fc":
         grad = grad & grad.dtype.type(7)  # no float holds the largest ones' sum
-    if np.dtype(code).kind == "c" and np.dtype(to).kind != "c":
-        pytest.skip("NumPy warns of the lost imaginary part")
+    lost = np.dtype(code).kind == "c" and np.dtype(to).kind != "c"
     with summed(leaf, threads):
         for data in TARGETS:
-            result = bcast.unbroadcast(grad, data, dtype=to)
+            with pytest.warns(ComplexWarning, match="imaginary part") if lost else nullcontext():
+                result = bcast.unbroadcast(grad, data, dtype=to)
             axes = {(5,): (0,), (7, 1): (1,), (): (0, 1), (1, 5): (0,)}[data]
             with np.errstate(invalid="ignore"):
-                expected = grad.astype(to).sum(axes, dtype=to).reshape(data)
+                expected = (grad.real if lost else grad).astype(to).sum(axes, dtype=to).reshape(data)
             np.testing.assert_array_equal(result, expected, strict=True)
 
 

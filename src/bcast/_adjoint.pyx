@@ -13,8 +13,10 @@ from libc.stdint cimport uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
 import os
+import warnings
 
 import numpy as np
+from numpy.exceptions import ComplexWarning
 
 from bcast._alignment cimport Alignment
 from bcast._reduction cimport (
@@ -145,6 +147,10 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     cdef const char *x = <const char *> cnp.PyArray_DATA(grad)
     cdef char *to = <char *> cnp.PyArray_DATA(out)
     cdef int n
+    if cnp.PyArray_ISCOMPLEX(grad) and _is_real(out):
+        # NumPy's own warning, which may be an error and run code of the user's: before sizes are compared.
+        warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=1)
+        return sum_onto(np.asarray(grad).real, alignment, out)
     _check_sizes(grad, alignment, out)
     if cnp.PyArray_SIZE(out) == 0:
         return out
@@ -171,6 +177,8 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
         _sum_small(&plan, x, to)
     else:
         _sum_large(&plan, grad, out, x, to)
+    if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad):
+        np.asarray(out).imag = 0
     return out
 
 
@@ -202,8 +210,8 @@ cdef _leave_to_numpy(grad, Alignment alignment, out):
         # Units of time are no matter of `dtype`; without `keepdims` a sum of objects is no array.
         dtype = None if grad.dtype == out.dtype else out.dtype.newbyteorder("=")
         grad = np.add.reduce(grad, axes, dtype, keepdims=True)
-    elif grad.dtype.hasobject or np.may_share_memory(grad, out):
-        grad = grad.astype(out.dtype)       # an object may fail to convert: before anything is written
+    elif not np.can_cast(grad.dtype, out.dtype) or np.may_share_memory(grad, out):
+        grad = grad.astype(out.dtype)       # which may fail or warn: before anything is written
     np.copyto(out, grad.reshape(out.shape), "unsafe")
 
 
@@ -213,9 +221,9 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
     cdef bint swapped = not cnp.PyArray_ISNOTSWAPPED(grad)
     cdef bint is_complex = cnp.PyArray_ISCOMPLEX(grad)
     cdef int size = cnp.PyArray_ITEMSIZE(grad) >> is_complex
-    cdef int out_size = cnp.PyArray_ITEMSIZE(out) >> is_complex
+    cdef int out_size = cnp.PyArray_ITEMSIZE(out) >> <bint> cnp.PyArray_ISCOMPLEX(out)
     cdef int kind
-    if term < 0 or result < 0 or result == BOOL or is_complex != cnp.PyArray_ISCOMPLEX(out):
+    if term < 0 or result < 0 or result == BOOL:
         return False
     if term >= FLOAT16 and result < FLOAT16:
         return False
@@ -240,6 +248,13 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
     terms.sum_size = size if kind <= U64 else 8
     terms.paired = kind == F64
     return True
+
+
+cdef bint _is_real(cnp.ndarray array) noexcept:
+    """Whether the items of an array are numbers without an imaginary part."""
+    if cnp.PyArray_ISNUMBER(array):
+        return not cnp.PyArray_ISCOMPLEX(array)
+    return _term_of(array) == BFLOAT16
 
 
 cdef int _term_of(cnp.ndarray array) noexcept:

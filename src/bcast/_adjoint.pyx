@@ -20,8 +20,8 @@ from numpy.exceptions import ComplexWarning
 
 from bcast._alignment cimport Alignment
 from bcast._reduction cimport (
-    BFLOAT16, BOOL, F16, F64, FLOAT16, FLOAT32, FLOAT64, INT8, MAX_AXES, U8, U64, UINT8, Axis, Pack, Reduction, SumLeaf,
-    Terms, add_segments, plan_axes, sum_unit,
+    BFLOAT16, BOOL, F16, F64, FEWEST, FLOAT16, FLOAT32, FLOAT64, INT8, LONG, MAX_AXES, U8, U64, UINT8, Axis, Pack,
+    Reduction, SumLeaf, Terms, add_segments, plan_axes, sum_unit,
 )
 from bcast._threads cimport clock, free_threads, note_wait
 
@@ -37,6 +37,7 @@ cnp.import_array()
 cdef enum:
     SMALL = 524288      # bytes; below, views and giving the GIL away and back show
     ROOM = 8192         # bytes of scratch that the stack has room for
+    DIRECT = 2048       # bytes; 16 of accumulators for 4 or more of terms fit ROOM, and planning would show
 
 cdef Py_ssize_t SHARED = 512 << 10      # bytes; a thread that would read less costs more than it saves
 
@@ -146,18 +147,19 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     cdef cnp.ndarray result
     cdef const char *x = <const char *> cnp.PyArray_DATA(grad)
     cdef char *to = <char *> cnp.PyArray_DATA(out)
+    cdef Py_ssize_t items = cnp.PyArray_SIZE(grad), sums = cnp.PyArray_SIZE(out)
     cdef int n
     if cnp.PyArray_ISCOMPLEX(grad) and _is_real(out):
         # NumPy's own warning, which may be an error and run code of the user's: before sizes are compared.
         warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=1)
         return sum_onto(np.asarray(grad).real, alignment, out)
     _check_sizes(grad, alignment, out)
-    if cnp.PyArray_SIZE(out) == 0:
+    if sums == 0:
         return out
-    if cnp.PyArray_SIZE(grad) == 0:
+    if items == 0:
         np.asarray(out)[...] = 0
         return out
-    if cnp.PyArray_SIZE(grad) == cnp.PyArray_SIZE(out) or not _choose_terms(&plan.terms, grad, out):
+    if items == sums or not _choose_terms(&plan.terms, grad, out):
         _leave_to_numpy(grad, alignment, out)
         return out
     if not cnp.PyArray_ISNOTSWAPPED(out) or _overlap(grad, out):
@@ -172,6 +174,8 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
         _lay_out(&plan, axis, n, &to)
     if plan.terms.pack == NULL and n and axis[n - 1].step != plan.terms.size:
         plan.terms.pack = pack_same(plan.terms.size, False)
+    if n <= 2 and items * cnp.PyArray_ITEMSIZE(grad) <= DIRECT and _sum_direct(&plan.terms, axis, n, x, to):
+        return out
     plan_axes(&plan, axis, n)
     if cnp.PyArray_NBYTES(grad) < min(<Py_ssize_t> SMALL, SHARED) and plan.segments == 1:
         _sum_small(&plan, x, to)
@@ -182,6 +186,8 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     return out
 
 
+@cython.boundscheck(False)      # shape and source have one length
+@cython.wraparound(False)
 cdef int _check_sizes(cnp.ndarray grad, Alignment alignment, cnp.ndarray out) except -1:
     """Compare the arrays with the alignment again: code of the user's may have run since it was made."""
     cdef tuple shape = alignment.shape, source = alignment.source
@@ -276,6 +282,8 @@ cdef int _term_of(cnp.ndarray array) noexcept:
     return -1
 
 
+@cython.boundscheck(False)      # source has grad's rank
+@cython.wraparound(False)
 cdef int _read_axes(
     Axis *axis, cnp.ndarray grad, tuple source, cnp.ndarray out, const char **x, char **to,
 ) except -1:
@@ -399,6 +407,33 @@ cdef int _sum_small(const Reduction *plan, const char *x, char *to) except -1:
     if scratch != room:
         free(scratch)
     return 0
+
+
+cdef bint _sum_direct(const Terms *terms, const Axis *axis, int n, const char *x, char *to) noexcept:
+    """Sum few terms along one of at most two axes by one call of a leaf, the one that a plan makes; or tell to plan.
+
+    What needs more than that call is planned: terms to be packed, rows to be joined, sums that are infinite or NaN.
+    """
+    cdef char[ROOM] room
+    cdef char *high = room
+    cdef char *low = room + ROOM // 2
+    cdef const Axis *last = &axis[n - 1]
+    cdef Axis kept = Axis(1, 0, 0, True)
+    if terms.pack != NULL or (n == 2 and axis[0].kept == last.kept):
+        return False
+    if last.kept:
+        kept = last[0]
+        if axis[0].length >= 2 * FEWEST and kept.length < LONG:
+            return False
+        terms.sums.add_rows(high, low, x, 1, 0, axis[0].length, axis[0].step, kept.length, False)
+    else:
+        if n == 2:
+            kept = axis[0]
+        terms.sums.add_runs(high, low, x, kept.length, kept.step, last.length, False)
+    if terms.paired and terms.merge(<double *> high, <const double *> low, kept.length):
+        return False
+    terms.store(to, kept.out_step, high, kept.length)
+    return True
 
 
 @cython.boundscheck(False)      # index 0 of buffers that are not empty

@@ -21,6 +21,7 @@ Shape = tuple[int, ...]
 MODES = NUMPY, EXPLICIT, BIDIRECTIONAL, PDPD, NONE = ("numpy", "explicit", "bidirectional", "pdpd", "none")
 MAX_RANK = 64  # NumPy's own limit
 MAX_SIZE = sys.maxsize
+ONES = tuple([(1,) * n for n in range(MAX_RANK + 1)])  # by their number, not made anew each time
 UNFIT = (str, bytes, bytearray, Mapping)  # iterable, and never meant as a sequence of integers
 
 
@@ -172,7 +173,8 @@ def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Align
         before = axis
     source = [1] * len(target)
     for i in range(len(data)):
-        _feed(source, axes[i], data, i, target, name)
+        _expect_fit(data, i, target, axes[i], name)
+        source[axes[i]] = data[i]
     return _aligned(target, tuple(source))
 
 
@@ -234,21 +236,22 @@ def _none(data: Shape, target: Shape, name: str) -> Alignment:
 
 def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignment:
     """Lay data's first `end` axes, of which the others are 1s, onto the target from axis `start` on."""
-    source = [1] * len(target)
     for i in range(end):
-        _feed(source, start + i, data, i, target, name)
-    return _aligned(target, tuple(source))
+        _expect_fit(data, i, target, start + i, name)
+    source = ONES[start] + (data if end == len(data) else data[:end])
+    if start + end < len(target):
+        source += ONES[len(target) - start - end]
+    return _aligned(target, source)
 
 
-def _feed(source: list[int], axis: int, data: Shape, i: int, target: Shape, name: str) -> None:
-    """Let data's axis `i` feed the output's `axis`, if it fits: its length is the target's, or 1."""
-    length = data[i]
-    if length != 1 and length != target[axis]:
+def _expect_fit(data: Shape, i: int, target: Shape, axis: int, name: str) -> None:
+    """Refuse data whose axis i does not fit the output's `axis`: its length is the target's, or 1."""
+    length, wanted = data[i], target[axis]
+    if length != 1 and length != wanted:
         raise ValueError(
             f"`{name}` expected a shape that data of shape {data} fits, got {target}: "
             f"its axis {axis} is {target[axis]} where data's axis {i} is {data[i]}"
         )
-    source[axis] = data[i]
 
 
 def _aligned(shape: Shape, source: Shape) -> Alignment:

@@ -43,6 +43,8 @@ cdef extern from "_sum.h":
 
 cdef enum:
     MAX_AXES = 65       # 64, and the two parts of complex numbers
+    LONG = 32           # items; shorter innermost axes are joined with others
+    FEWEST = 8          # what is added to each accumulator at least, where they must be folded
 
 cdef struct Axis:
     Py_ssize_t length

@@ -14,11 +14,9 @@ from libc.math cimport fabs, isfinite
 from libc.string cimport memcpy, memmove
 
 cdef enum:
-    LONG = 32           # items; shorter innermost axes are joined with others
     BLOCK = 4096        # accumulators; with their rows they fit a second-level cache
     JOINED = 512        # accumulators; a row made of several shorter ones needs no more, and each must be folded
     PACKED = 512        # the same where terms are packed first, eight rows at a time
-    FEWEST = 8          # what is added to each accumulator at least, where they must be folded
     ROW = 512           # items; a row is not cut into shorter chunks for the sake of threads
     RUN = 4096          # terms; nor is a run
     UNIT = 65536        # terms; what a unit sums, if that makes no more units than

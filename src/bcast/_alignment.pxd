@@ -43,7 +43,7 @@ cdef int _expect_fit(tuple data, Py_ssize_t i, tuple target, Py_ssize_t axis, st
 cdef Alignment _aligned(tuple shape, tuple source)
 
 
-@cython.locals(rank=Py_ssize_t, shape=tuple, merged=list, axis=Py_ssize_t)
+@cython.locals(rank=Py_ssize_t, shape=tuple, merged=list, axis=Py_ssize_t, length=Py_ssize_t, before=Py_ssize_t)
 cpdef tuple merge(shapes, str name)
 
 
@@ -57,7 +57,7 @@ cdef Py_ssize_t _index(axis, Py_ssize_t end)
 cpdef str mode_of(value, tuple modes)
 cpdef tuple shape_argument(str name, value)
 cdef tuple _integers(str name, value, bint unordered)
-cdef bint _all_plain(tuple items)
+cpdef bint all_plain(tuple items)
 cdef _integer(str name, value)
 cdef _check_axes(str name, tuple axes, tuple target)
 cdef _expect_rank(tuple data, tuple target, str name)

@@ -14,7 +14,18 @@ import numpy as np
 from numpy.exceptions import AxisError
 from numpy.ma import MaskedArray
 
-__all__ = ["Alignment", "align", "align_shapes", "merge", "mode_of", "pdpd", "right_aligned", "shape_argument", "show"]
+__all__ = [
+    "Alignment",
+    "align",
+    "align_shapes",
+    "all_plain",
+    "merge",
+    "mode_of",
+    "pdpd",
+    "right_aligned",
+    "shape_argument",
+    "show",
+]
 
 Shape = tuple[int, ...]
 
@@ -284,13 +295,14 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
     for shape in shapes:
         axis = rank - len(shape)
         for length in shape:
-            if merged[axis] == 1:
+            before = merged[axis]
+            if before == 1:
                 merged[axis] = length
-            elif length != 1 and length != merged[axis]:
+            elif length != 1 and length != before:
                 raise ValueError(
                     f"`{name}` expected lengths that are equal or 1 at each axis, counted from the right, got "
                     f"{' and '.join([str(shape) for shape in shapes])}: "
-                    f"{length} meets {merged[axis]} at axis {axis - rank}"
+                    f"{length} meets {before} at axis {axis - rank}"
                 )
             axis += 1
     result = tuple(merged)
@@ -345,7 +357,7 @@ def mode_of(value: object, modes: tuple[str, ...]) -> str:
     raise kind(f"`mode` expected one of {', '.join([repr(mode) for mode in modes])}, got {show(value)}")
 
 
-def _all_plain(items: tuple[Any, ...]) -> bool:
+def all_plain(items: tuple[Any, ...]) -> bool:
     """Tell whether all items are Python ints, as nearly always."""
     for item in items:  # noqa: SIM110 (compiled, the loop takes a third of the generator's time)
         if type(item) is not int:
@@ -358,7 +370,7 @@ def _integers(name: str, value: Any, unordered: bool) -> Shape:
     kind = type(value)
     if kind is tuple or kind is list or (unordered and (kind is set or kind is frozenset)):
         items = tuple(value)
-        if _all_plain(items):
+        if all_plain(items):
             return items
     if hasattr(value, "__array__"):  # the arrays of any library
         array = np.asarray(value)

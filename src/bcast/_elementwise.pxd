@@ -1,6 +1,6 @@
 # The C types of _elementwise.py, which reads as plain Python without them.
 cimport cython
-from numpy cimport ndarray
+from numpy cimport ndarray, ufunc as Ufunc
 
 from bcast._alignment cimport Alignment, merge, mode_of, pdpd, right_aligned
 from bcast._memory cimport reshaped, shape_of
@@ -8,11 +8,12 @@ from bcast._ops cimport as_array
 
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD
 
+cdef int _operands(Ufunc ufunc) noexcept
 cdef _operand(str name, value, bint weak)
 cdef tuple _shape(operand)
 
 
-@cython.locals(added=Py_ssize_t, i=Py_ssize_t)
+@cython.locals(added=Py_ssize_t, i=Py_ssize_t, length=Py_ssize_t, laid=Py_ssize_t)
 cdef _laid(operand, tuple shape, tuple source)
 
 cdef _check_function(ufunc)

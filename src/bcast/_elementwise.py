@@ -102,7 +102,7 @@ def elementwise(
     """
     function: Any = ufunc
     is_ufunc = isinstance(function, UFUNC)
-    if not is_ufunc or function.nin != 2 or function.signature is not None:
+    if not is_ufunc or _operands(function) != 2 or function.signature is not None:
         _check_function(function)
     rule = mode_of(mode, MODES)
     if type(axis) is not int or (axis != -1 and rule is not PDPD):
@@ -126,6 +126,11 @@ def elementwise(
     return function(first, second, out=out)
 
 
+def _operands(ufunc: Any) -> int:
+    """Return the number of a ufunc's operands: compiled, without the look-up of an attribute."""
+    return ufunc.nin
+
+
 def _operand(name: str, value: Any, weak: bool) -> Any:
     """Turn what is neither an array nor one of Python's scalars, for those who are `weak` on these, into an array."""
     if isinstance(value, ndarray) or (weak and type(value) in SCALARS):
@@ -142,7 +147,8 @@ def _laid(operand: Any, shape: Shape, source: Shape) -> Any:
     """Reshape an operand of `shape` to `source`, unless that adds leading 1s alone, which functions do themselves."""
     added = len(source) - len(shape)
     for i in range(len(shape)):
-        if shape[i] != source[added + i]:
+        length, laid = shape[i], source[added + i]
+        if length != laid:
             return reshaped(operand, source) if type(operand) is ndarray else operand.reshape(source)
     return operand
 

@@ -148,5 +148,12 @@ cpdef int type_of(cnp.ndarray array):
 
 
 cpdef reshaped(cnp.ndarray array, tuple shape):
-    """`array.reshape(shape)` of an array of the base class, without the look-up of an attribute."""
-    return cnp.PyArray_Reshape(array, shape)
+    """`array.reshape(shape)` of an array of the base class, to at most 64 lengths; without its reading of them."""
+    cdef cnp.npy_intp[64] dims
+    cdef cnp.PyArray_Dims wanted
+    cdef int axis
+    for axis in range(len(shape)):
+        dims[axis] = shape[axis]
+    wanted.ptr = dims
+    wanted.len = <int> len(shape)
+    return cnp.PyArray_Newshape(array, &wanted, cnp.NPY_CORDER)

@@ -1,20 +1,37 @@
 # The C types of _tiling.py, which reads as plain Python without them.
 cimport cython
 
-from bcast._alignment cimport Alignment, shape_argument
+from bcast._alignment cimport Alignment, all_plain, shape_argument
 from bcast._kernel cimport replicate
-from bcast._memory cimport result_array, shape_of
+from bcast._memory cimport result_array, shape_of, type_of
 from bcast._ops cimport as_array, materialise
 
+cdef Py_ssize_t MAX_SIZE
 
-@cython.locals(alignment=Alignment, lengths=list, source=list, i=Py_ssize_t)
+
+@cython.locals(lengths=list, source=list, i=Py_ssize_t)
 cdef Alignment _split(tuple shape, tuple counts, bint tiled)
+
+
+@cython.locals(alignment=Alignment)
+cdef Alignment _aligned(tuple shape, tuple source)
+
+cdef bint _are_ones(tuple counts)
 
 
 @cython.locals(i=Py_ssize_t)
 cdef tuple _products(tuple shape, tuple counts)
 
 cdef tuple _counts(str name, value)
+
+
+@cython.locals(items=tuple)
+cdef tuple _plain(value)
+
+
+@cython.locals(total=Py_ssize_t, count=Py_ssize_t)
+cdef Py_ssize_t _total(tuple counts) except? -1
+
 cdef _items(value)
 cdef _count(item)
 
@@ -23,7 +40,7 @@ cdef _count(item)
 cdef tuple _counts_of_axes(repeats, tuple axes, tuple shape)
 
 
-@cython.locals(array=object)    # what NumPy declares for its arrays calls its C API
+@cython.locals(array=object, counts=tuple)      # what NumPy declares for its arrays calls its C API
 cdef _repeats(repeats, size, axis)
 
 cdef _axes(axis)

@@ -10,17 +10,19 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from numpy.exceptions import AxisError
 from numpy.ma import MaskedArray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._alignment import Alignment, Shape, shape_argument, show
+from bcast._alignment import Alignment, Shape, all_plain, shape_argument, show
 from bcast._kernel import replicate
-from bcast._memory import result_array, shape_of
+from bcast._memory import result_array, shape_of, type_of
 from bcast._ops import Integers, as_array, materialise
 
 __all__ = ["repeat", "tile"]
 
+INT64 = np.int64
 MAX_SIZE = sys.maxsize
 FEW = 64  # integers; so many are summed up sooner without NumPy
 UNFIT = (str, bytes, bytearray, Mapping, Set, MaskedArray)  # iterable, and never meant as a sequence of integers
@@ -74,10 +76,12 @@ def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None)
     array = as_array("A", A)
     shape = shape_of(array)
     counts = _counts("reps", reps)
+    if len(shape) < len(counts):
+        shape = shape_argument("reps", (1,) * (len(counts) - len(shape)) + shape)
+    if _are_ones(counts):
+        return materialise(array, _aligned(shape, shape), out, "reps")
     if len(counts) < len(shape):
         counts = (1,) * (len(shape) - len(counts)) + counts
-    elif len(shape) < len(counts):
-        shape = (1,) * (len(counts) - len(shape)) + shape
     result = result_array(out, array, shape_argument("reps", _products(shape, counts)), "reps")
     return replicate(array, _split(shape, counts, True), result)
 
@@ -172,7 +176,7 @@ def repeat(
         repeats = _repeats(repeats, size, along)
         if type(repeats) is not int:
             array = array.repeat(repeats, along)
-            return array if out is None else materialise(array, Alignment(array.shape, array.shape), out, "repeats")
+            return array if out is None else materialise(array, _aligned(array.shape, array.shape), out, "repeats")
     if repeats < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
@@ -197,10 +201,23 @@ def _split(shape: Shape, counts: Shape, tiled: bool) -> Alignment:
         if not tiled and counts[i] != 1:
             lengths.append(counts[i])
             source.append(1)
-    alignment = Alignment.__new__(Alignment)  # without the cost of `__init__`
-    alignment.shape = tuple(lengths)
-    alignment.source = tuple(source)
+    return _aligned(tuple(lengths), tuple(source))
+
+
+def _aligned(shape: Shape, source: Shape) -> Alignment:
+    """Make an alignment without the cost of `__init__`."""
+    alignment = Alignment.__new__(Alignment)
+    alignment.shape = shape
+    alignment.source = source
     return alignment
+
+
+def _are_ones(counts: Shape) -> bool:
+    """Tell whether nothing is repeated."""
+    for count in counts:  # noqa: SIM110 (compiled, the loop takes a third of the generator's time)
+        if count != 1:
+            return False
+    return True
 
 
 def _products(shape: Shape, counts: Shape) -> Shape:
@@ -210,18 +227,42 @@ def _products(shape: Shape, counts: Shape) -> Shape:
 
 def _counts(name: str, value: Any) -> Shape:
     """Check that `value` is a number of times or a 1-D sequence of them; return Python ints."""
-    if type(value) is int:
-        counts: Shape = (value,)
-    else:
+    counts: Any = (value,) if type(value) is int else _plain(value)
+    if counts is None:
         try:
             counts = tuple([_count(item) for item in _items(value)])
         except TypeError:
             expected = "an integer or a 1-D sequence of integers"
             raise TypeError(f"`{name}` expected {expected}, got {show(value)}") from None
-    for count in counts:
-        if count < 0:
-            raise ValueError(f"`{name}` expected 0 or more times, got {show(value)}")
+    if _total(counts) < 0:
+        raise ValueError(f"`{name}` expected 0 or more times, got {show(value)}")
     return counts
+
+
+def _plain(value: Any) -> Shape | None:
+    """Return the counts in what they mostly come as, sooner than by way of `_items`; None for all else."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        items = tuple(value)
+        return items if all_plain(items) else None
+    if kind is INT64:
+        return (int(value),)
+    if kind is ndarray and value.ndim == 1 and 1 <= type_of(value) <= 10:  # NumPy's integers
+        return tuple(value.tolist())
+    return None
+
+
+def _total(counts: Shape) -> int:
+    """Return the sum of all counts, at most MAX_SIZE; -1 if one of them is negative."""
+    total = 0
+    try:
+        for count in counts:
+            if count < 0:
+                return -1
+            total = total + count if count < MAX_SIZE - total else MAX_SIZE
+    except OverflowError:  # where compiled, of a count
+        return -1 if min(counts) < 0 else MAX_SIZE
+    return total
 
 
 def _items(value: Any) -> Any:
@@ -260,25 +301,27 @@ def _counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
 
 
 def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
-    """Check the repetitions along one axis of `size` items: return one count, or an array with one for each item."""
-    if type(repeats) is np.int64:
-        return int(repeats)
-    array = as_array("repeats", repeats)
-    if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or none that NumPy knows as such
-        array = np.array([min(count, MAX_SIZE) for count in _counts("repeats", repeats)], np.intp)
-    if array.size == 1:
-        return int(array.item())
-    if array.size != size:
+    """Check the repetitions along one axis of `size` items: return one count, or an array_like with one for each."""
+    is_array = type(repeats) is ndarray
+    counts = None if is_array and repeats.size > FEW else _plain(repeats)
+    array = repeats if is_array else counts
+    if counts is None:
+        array = as_array("repeats", repeats)
+        if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or none that NumPy knows as such
+            array = np.array([min(count, MAX_SIZE) for count in _counts("repeats", repeats)], np.intp)
+        if array.size <= FEW:
+            counts = tuple(array.ravel().tolist())
+    items = array.size if counts is None else len(counts)
+    if items == 1:
+        return int(min(counts[0], MAX_SIZE))
+    if items != size:
         along = "in all" if axis is None else f"along axis {axis}"
-        raise ValueError(
-            f"`repeats` expected one integer, or one for each of the {size} items {along}, got {array.size}"
-        )
-    if array.size <= FEW:
-        counts = array.tolist()
-        least, total = min(counts, default=0), sum(counts)
+        raise ValueError(f"`repeats` expected one integer, or one for each of the {size} items {along}, got {items}")
+    if counts is not None:
+        total = _total(counts)
     else:
-        least, total = array.min(), array.sum(dtype=np.float64)
-    if least < 0:
+        total = -1 if array.min() < 0 else array.sum(dtype=np.float64)
+    if total < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
     if total >= MAX_SIZE:  # NumPy's own sum wraps around, and it writes where there is no output
         raise ValueError(f"`repeats` expected an output of at most {MAX_SIZE} elements, got {show(repeats)}")

@@ -27,6 +27,11 @@ FLOATS = ["f2", "f4", "f8"]
 CASES = {
     "all": ((1000,), (0,)),
     "all of nothing but ones": ((1, 1), (0, 1)),
+    "few terms": ((8, 8), (0, 1)),
+    "few rows": ((8, 8), (0,)),
+    "few runs": ((8, 8), (1,)),
+    "few rows, as many sums as the stack has room for": ((2, 512), (0,)),
+    "few runs, as many sums as the stack has room for": ((512, 2), (1,)),
     "one axis of two": ((37, 41), (0,)),
     "the other": ((37, 41), (1,)),
     "short rows": ((3000, 3), (0,)),
@@ -137,7 +142,18 @@ def layouts(grad):
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f2", "f4", "f8", "c8"])
 @pytest.mark.parametrize(
     "name",
-    ["one axis of two", "the other", "short rows", "short runs", "channels", "two kept, two summed", "alternating"],
+    [
+        "few terms",
+        "few rows",
+        "few runs",
+        "one axis of two",
+        "the other",
+        "short rows",
+        "short runs",
+        "channels",
+        "two kept, two summed",
+        "alternating",
+    ],
 )
 def test_layouts(name, dtype, leaf):
     shape, axes = CASES[name]

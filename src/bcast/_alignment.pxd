@@ -31,12 +31,8 @@ cdef Alignment _added_axes(tuple data, tuple target, axes_mapping, broadcast_axe
 cpdef Alignment pdpd(tuple data, tuple target, axis, str name)
 
 
-@cython.locals(source=tuple, i=Py_ssize_t)
+@cython.locals(source=tuple, i=Py_ssize_t, length=Py_ssize_t, wanted=Py_ssize_t)
 cdef Alignment _laid(tuple data, Py_ssize_t end, tuple target, Py_ssize_t start, str name)
-
-
-@cython.locals(length=Py_ssize_t, wanted=Py_ssize_t)
-cdef int _expect_fit(tuple data, Py_ssize_t i, tuple target, Py_ssize_t axis, str name) except -1
 
 
 @cython.locals(alignment=Alignment)

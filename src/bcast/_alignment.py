@@ -184,7 +184,8 @@ def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Align
         before = axis
     source = [1] * len(target)
     for i in range(len(data)):
-        _expect_fit(data, i, target, axes[i], name)
+        if data[i] != 1 and data[i] != target[axes[i]]:
+            _refuse_length(data, i, target, axes[i], name)
         source[axes[i]] = data[i]
     return _aligned(target, tuple(source))
 
@@ -245,24 +246,18 @@ def _none(data: Shape, target: Shape, name: str) -> Alignment:
     return _aligned(target, target)
 
 
+@cython.boundscheck(False)  # who calls has compared the ranks
+@cython.wraparound(False)
 def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignment:
     """Lay data's first `end` axes, of which the others are 1s, onto the target from axis `start` on."""
     for i in range(end):
-        _expect_fit(data, i, target, start + i, name)
+        length, wanted = data[i], target[start + i]
+        if length != 1 and length != wanted:
+            _refuse_length(data, i, target, start + i, name)
     source = ONES[start] + (data if end == len(data) else data[:end])
     if start + end < len(target):
         source += ONES[len(target) - start - end]
     return _aligned(target, source)
-
-
-def _expect_fit(data: Shape, i: int, target: Shape, axis: int, name: str) -> None:
-    """Refuse data whose axis i does not fit the output's `axis`: its length is the target's, or 1."""
-    length, wanted = data[i], target[axis]
-    if length != 1 and length != wanted:
-        raise ValueError(
-            f"`{name}` expected a shape that data of shape {data} fits, got {target}: "
-            f"its axis {axis} is {target[axis]} where data's axis {i} is {data[i]}"
-        )
 
 
 def _aligned(shape: Shape, source: Shape) -> Alignment:
@@ -273,6 +268,8 @@ def _aligned(shape: Shape, source: Shape) -> Alignment:
     return alignment
 
 
+@cython.boundscheck(False)  # no axis is beyond the longest shape
+@cython.wraparound(False)
 def merge(shapes: Sequence[Shape], name: str) -> Shape:
     """Merge shapes by the two-way rule: right-aligned, each length equal or 1; 1 beside 0 gives 0.
 
@@ -425,6 +422,14 @@ def _expect_rank(data: Shape, target: Shape, name: str) -> None:
 def _refuse_size(name: str, shape: Shape) -> NoReturn:
     """Refuse a shape of more elements than an index can count."""
     raise ValueError(f"`{name}` expected an output of at most {MAX_SIZE} elements, got {show(shape)}")
+
+
+def _refuse_length(data: Shape, i: int, target: Shape, axis: int, name: str) -> NoReturn:
+    """Refuse data whose axis i does not fit the output's `axis`: its length is neither the target's nor 1."""
+    raise ValueError(
+        f"`{name}` expected a shape that data of shape {data} fits, got {target}: "
+        f"its axis {axis} is {target[axis]} where data's axis {i} is {data[i]}"
+    )
 
 
 def _refuse_axes(axes_mapping: Any, broadcast_axes: Any, mode: str) -> NoReturn:

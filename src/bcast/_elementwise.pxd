@@ -1,14 +1,13 @@
 # The C types of _elementwise.py, which reads as plain Python without them.
 cimport cython
-from numpy cimport ndarray, ufunc as Ufunc
+from numpy cimport ndarray
 
 from bcast._alignment cimport Alignment, merge, mode_of, pdpd, right_aligned
-from bcast._memory cimport reshaped, shape_of
+from bcast._memory cimport is_binary, reshaped, shape_of
 from bcast._ops cimport as_array
 
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD
 
-cdef int _operands(Ufunc ufunc) noexcept
 cdef _operand(str name, value, bint weak)
 cdef tuple _shape(operand)
 

@@ -12,7 +12,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from bcast._alignment import Shape, merge, mode_of, pdpd, right_aligned, show
-from bcast._memory import reshaped, shape_of
+from bcast._memory import is_binary, reshaped, shape_of
 from bcast._ops import as_array
 
 __all__ = ["elementwise"]
@@ -102,7 +102,7 @@ def elementwise(
     """
     function: Any = ufunc
     is_ufunc = isinstance(function, UFUNC)
-    if not is_ufunc or _operands(function) != 2 or function.signature is not None:
+    if not is_ufunc or not is_binary(function):
         _check_function(function)
     rule = mode_of(mode, MODES)
     if type(axis) is not int or (axis != -1 and rule is not PDPD):
@@ -124,11 +124,6 @@ def elementwise(
         return function(first, second)
     _check_out(out, shape)
     return function(first, second, out=out)
-
-
-def _operands(ufunc: Any) -> int:
-    """Return the number of a ufunc's operands: compiled, without the look-up of an attribute."""
-    return ufunc.nin
 
 
 def _operand(name: str, value: Any, weak: bool) -> Any:
@@ -156,7 +151,7 @@ def _laid(operand: Any, shape: Shape, source: Shape) -> Any:
 def _check_function(ufunc: object) -> None:
     """Refuse what is no function of two arrays, as far as that can be known."""
     if isinstance(ufunc, np.ufunc):
-        if ufunc.nin != 2 or ufunc.signature is not None:
+        if not is_binary(ufunc):
             operands = f"{ufunc.nin} operands" if ufunc.signature is None else f"the signature {ufunc.signature}"
             raise TypeError(f"`ufunc` expected an element-wise function of two operands, got one of {operands}")
     elif not callable(ufunc):

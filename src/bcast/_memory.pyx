@@ -22,6 +22,11 @@ cdef extern from "numpy/arrayobject.h":
     object PyDataMem_SetHandler(object handler)
     PyObject *PyDataMem_DefaultHandler
 
+cdef extern from "numpy/ufuncobject.h":
+    ctypedef struct UFunc "PyUFuncObject":
+        int nin
+        int core_enabled    # whether it has a signature
+
 cnp.import_array()
 
 cdef object masked = MaskedArray
@@ -145,6 +150,11 @@ cpdef tuple shape_of(cnp.ndarray array):
 cpdef int type_of(cnp.ndarray array):
     """`array.dtype.num`, without the look-ups."""
     return cnp.PyArray_TYPE(array)
+
+
+cpdef bint is_binary(cnp.ufunc function):
+    """Whether a ufunc takes two operands and has no signature, without the look-ups."""
+    return (<UFunc *> function).nin == 2 and not (<UFunc *> function).core_enabled
 
 
 cpdef reshaped(cnp.ndarray array, tuple shape):

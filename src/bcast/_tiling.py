@@ -227,7 +227,7 @@ def _products(shape: Shape, counts: Shape) -> Shape:
 
 def _counts(name: str, value: Any) -> Shape:
     """Check that `value` is a number of times or a 1-D sequence of them; return Python ints."""
-    counts: Any = (value,) if type(value) is int else _plain(value)
+    counts = (value,) if type(value) is int else _plain(value)
     if counts is None:
         try:
             counts = tuple([_count(item) for item in _items(value)])
@@ -303,8 +303,8 @@ def _counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
 def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
     """Check the repetitions along one axis of `size` items: return one count, or an array_like with one for each."""
     is_array = type(repeats) is ndarray
-    counts = None if is_array and repeats.size > FEW else _plain(repeats)
-    array = repeats if is_array else counts
+    counts: Any = None if is_array and repeats.size > FEW else _plain(repeats)
+    array: Any = repeats if is_array else counts
     if counts is None:
         array = as_array("repeats", repeats)
         if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or none that NumPy knows as such

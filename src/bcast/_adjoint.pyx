@@ -21,7 +21,7 @@ from numpy.exceptions import ComplexWarning
 from bcast._alignment cimport Alignment
 from bcast._reduction cimport (
     BFLOAT16, BOOL, F16, F64, FEWEST, FLOAT16, FLOAT32, FLOAT64, INT8, LONG, MAX_AXES, U8, U64, UINT8, Axis, Pack,
-    Reduction, SumLeaf, Terms, add_segments, plan_axes, sum_unit,
+    Reduction, SumLeaf, Terms, add_segments, interleaved, plan_axes, sum_unit,
 )
 from bcast._threads cimport clock, free_threads, note_wait
 
@@ -167,6 +167,8 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
         sum_onto(grad, alignment, result.reshape((<object> out).shape))
         np.copyto(np.asarray(out), result.reshape((<object> out).shape))
         return out
+    if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad):
+        np.asarray(out).imag = 0
     plan.begin = to
     plan.strided = 0 if cnp.PyArray_IS_C_CONTIGUOUS(out) else _read_strides(plan.stride, grad, out)
     n = _read_axes(axis, grad, alignment.source, out, &x, &to)
@@ -174,15 +176,14 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
         _lay_out(&plan, axis, n, &to)
     if plan.terms.pack == NULL and n and axis[n - 1].step != plan.terms.size:
         plan.terms.pack = pack_same(plan.terms.size, False)
-    if n <= 2 and items * cnp.PyArray_ITEMSIZE(grad) <= DIRECT and _sum_direct(&plan.terms, axis, n, x, to):
-        return out
+    if n <= 2 and not plan.strided and items * cnp.PyArray_ITEMSIZE(grad) <= DIRECT:
+        if _sum_direct(&plan.terms, axis, n, x, to):
+            return out
     plan_axes(&plan, axis, n)
     if cnp.PyArray_NBYTES(grad) < min(<Py_ssize_t> SMALL, SHARED) and plan.segments == 1:
         _sum_small(&plan, x, to)
     else:
         _sum_large(&plan, grad, out, x, to)
-    if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad):
-        np.asarray(out).imag = 0
     return out
 
 
@@ -423,13 +424,16 @@ cdef bint _sum_direct(const Terms *terms, const Axis *axis, int n, const char *x
         return False
     if last.kept:
         kept = last[0]
-        if axis[0].length >= 2 * FEWEST and kept.length < LONG:
+        if interleaved(terms, axis, n):
+            terms.sums.add_runs(high, low, x, 1, 0, axis[0].length * kept.length, kept.length, False, False)
+        elif axis[0].length >= 2 * FEWEST and kept.length < LONG:
             return False
-        terms.sums.add_rows(high, low, x, 1, 0, axis[0].length, axis[0].step, kept.length, False)
+        else:
+            terms.sums.add_rows(high, low, x, 1, 0, axis[0].length, axis[0].step, kept.length, False)
     else:
         if n == 2:
             kept = axis[0]
-        terms.sums.add_runs(high, low, x, kept.length, kept.step, last.length, False)
+        terms.sums.add_runs(high, low, x, kept.length, kept.step, last.length, 1, False, False)
     if terms.paired and terms.merge(<double *> high, <const double *> low, kept.length):
         return False
     terms.store(to, kept.out_step, high, kept.length)

@@ -85,6 +85,7 @@ cdef struct Reduction:
     int strided             # the number of its axes if it is not contiguous: all of the above takes it for that,
     Axis[MAX_AXES] stride   # and steps become out_steps where results are written
 
+cdef bint interleaved(const Terms *terms, const Axis *axis, int n) noexcept
 cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept
 cdef void sum_unit(
     const Reduction *plan, Py_ssize_t unit, const char *x, char *out, char *scratch, char *partials,

@@ -43,7 +43,7 @@ cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
     plan.within = 1
     plan.split = 0
     plan.blocks = 1
-    i = n - 1 - _interleaved(&plan.terms, axis, n)      # the axis of runs
+    i = n - 1 - interleaved(&plan.terms, axis, n)      # the axis of runs
     plan.runs = i >= 0 and not axis[i].kept and (
         axis[i].length * axis[i].step >= LONG * plan.terms.size or summed // axis[i].length < FEWEST
     )
@@ -61,7 +61,7 @@ cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
     return 0
 
 
-cdef inline bint _interleaved(const Terms *terms, const Axis *axis, int n) noexcept:
+cdef bint interleaved(const Terms *terms, const Axis *axis, int n) noexcept:
     """Whether the terms of as many items as one run may have take turns in the innermost axes."""
     if n < 2 or terms.pack != NULL or not axis[n - 1].kept or axis[n - 2].kept:
         return False

@@ -74,11 +74,13 @@ def unbroadcast(
     -----
     Integers wrap around. Floating-point and complex numbers are summed more precisely than in their own type, and
     rounded once: the error does not grow with the number of terms, whichever axes they lie on, and a result is infinite
-    only if a term is or the exact sum is too large. The bits of a result do not depend on the number of threads.
+    only if a term is or the exact sum is too large. The bits of a result depend neither on the number of threads nor
+    on the layout of `out`.
 
     This holds for NumPy's integers, float16, float32, float64, complex64, complex128 and the bfloat16 of `ml_dtypes`.
-    Sums of other numbers, long double or objects say, and those of floating-point numbers in an integer `dtype` or
-    of complex ones in a real `dtype`, are NumPy's own: each term is converted first.
+    Sums of other numbers, long double or objects say, and those of floating-point numbers in an integer `dtype`, are
+    NumPy's own: each term is converted first. Of complex numbers a real `dtype` takes the real parts, with NumPy's
+    `ComplexWarning`. A warning that is an error leaves `out` as it was.
 
     Mode 'numpy' is the backward pass of NumPy's own broadcasting, 'explicit' by `broadcast_axes` nGraph's Backprop of
     Broadcast and BroadcastLike.

@@ -17,6 +17,7 @@ from bcast._memory import result_array
 from bcast._pages import idle_bytes
 
 MIB = 1 << 20
+LEAST = MIB // 2
 LARGE = 2 * MIB
 HOT = 32 * MIB
 
@@ -65,11 +66,11 @@ def run(script, **variables):
 @recycles
 def test_only_large_results_get_our_pages():
     default = handler_of()
-    assert handler_of(new((LARGE,))) == "bcast"
-    assert handler_of(new((LARGE // 16, 2), np.float64)) == "bcast"
-    for shape in [(), (LARGE - 1,), (1 << 40, 0), (0, 1 << 62)]:
+    assert handler_of(new((LEAST,))) == "bcast"
+    assert handler_of(new((LEAST // 16, 2), np.float64)) == "bcast"
+    for shape in [(), (LEAST - 1,), (1 << 40, 0), (0, 1 << 62)]:
         assert handler_of(new(shape)) == default
-    assert handler_of(new((LARGE,), object)) == default
+    assert handler_of(new((LEAST,), object)) == default
     assert handler_of() == default
     array = result(LARGE)
     for other in [np.empty(LARGE), array.copy(), array + 1, array.astype(int), np.concatenate([array, array])]:
@@ -108,7 +109,7 @@ def test_any_dtype(dtype):
     assert idle_bytes() > 0
 
 
-SIZES = [1, 4096, LARGE - 1, LARGE, 3 * MIB, 5 * MIB + 1, 16 * MIB, 40 * MIB]
+SIZES = [1, 4096, LEAST - 1, LEAST, LARGE, 3 * MIB, 5 * MIB + 1, 16 * MIB, 40 * MIB]
 
 
 @pytest.mark.parametrize("before", SIZES[3:])
@@ -160,7 +161,7 @@ def test_tracemalloc_sees_results_come_and_go():
 
 
 @recycles
-@pytest.mark.parametrize("nbytes", [LARGE, 3 * MIB + 5, 5 * MIB, 33 * MIB, 40_000_000])
+@pytest.mark.parametrize("nbytes", [LEAST, LARGE, 3 * MIB + 5, 5 * MIB, 33 * MIB, 40_000_000])
 def test_memory_is_used_again(nbytes):
     array = result(nbytes, 1)
     address = array.ctypes.data
@@ -187,7 +188,7 @@ def test_no_block_is_used_twice():
 @recycles
 @pytest.mark.parametrize(
     ("nbytes", "fits"),
-    [(16 * MIB, True), (16 * MIB + 1, False), (15 * MIB, True), (14 * MIB, False), (LARGE, False), (LARGE - 1, False)],
+    [(16 * MIB, True), (16 * MIB + 1, False), (15 * MIB, True), (14 * MIB, False), (LARGE, False), (LEAST - 1, False)],
     ids=["equal", "larger", "a little smaller", "too small", "much smaller", "not large"],
 )
 def test_which_results_a_block_is_for(nbytes, fits):
@@ -403,7 +404,7 @@ def test_threads_do_not_share_results():
         held = []
         for i in range(60):
             value = (seed * 60 + i) % 256
-            held.append((value, result(int(random.integers(LARGE // 2, 3 * LARGE)), value)))
+            held.append((value, result(int(random.integers(LEAST // 2, 3 * LARGE)), value)))
             if len(held) > 3:
                 value, array = held.pop(random.integers(4))
                 failures.extend([seed] if (array != value).any() else [])

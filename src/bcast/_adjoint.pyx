@@ -8,6 +8,7 @@ threads get their shares. `_reduction.pyx` plans the sum and walks it; what it d
 cimport cython
 cimport numpy as cnp
 from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.ref cimport Py_DECREF
 from cython.parallel cimport prange
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
@@ -100,6 +101,7 @@ cdef class _Extent:
     cdef Py_ssize_t size
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
+        Py_DECREF(None)     # the reference that Cython has put into `buffer.obj`, which is overwritten
         PyBuffer_FillInfo(buffer, self, self.begin, self.size, not cnp.PyArray_ISWRITEABLE(self.array), flags)
 
 

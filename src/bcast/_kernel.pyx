@@ -8,6 +8,7 @@ Here the GIL is given away, and each thread gets a part of the output of equal l
 cimport cython
 cimport numpy as cnp
 from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.ref cimport Py_DECREF
 from cython.parallel cimport prange
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
@@ -32,6 +33,7 @@ cnp.import_array()
 cdef enum:
     NEAR = 128          # bytes; shorter data is copied to where all loads have room, which takes 2 ns
     WAKING = 16         # shares; below, waking threads that sleep costs more than it saves
+    STAGED = 8192       # bytes of strided data; below, to copy it once more takes less than the views that spare that
     SMALL = 524288      # bytes of a share; below, views and giving the GIL away and back show (bench_gil.py)
 
 cdef Py_ssize_t SHARE = 128 << 10   # bytes; a thread that would write less costs more than it saves
@@ -67,6 +69,7 @@ cdef class _Bytes:
     cdef cnp.ndarray array
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
+        Py_DECREF(None)     # the reference that Cython has put into `buffer.obj`, which is overwritten
         PyBuffer_FillInfo(
             buffer, self, cnp.PyArray_DATA(self.array), cnp.PyArray_NBYTES(self.array),
             not cnp.PyArray_ISWRITEABLE(self.array), flags,
@@ -139,7 +142,11 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
 
 cdef _replicate_strided(data, tuple shape, tuple source, out):
     """One strided copy by NumPy, which orders its loops well, and the rest from there."""
-    data = _plain(data).reshape(source)
+    data = _plain(data)
+    if cnp.PyArray_NBYTES(<cnp.ndarray> data) <= STAGED:
+        _replicate_contiguous(data.copy(), shape, source, out)
+        return
+    data = data.reshape(source)
     outermost = 0
     while outermost < len(source) and source[outermost] == 1:
         outermost += 1

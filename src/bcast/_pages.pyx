@@ -42,7 +42,7 @@ cdef extern from "_pages.h" nogil:
     size_t pages_physical()
 
 cdef enum:
-    LARGE = 2 << 20     # bytes; a huge page, and a hundred times what changing NumPy's handler costs
+    LARGE = 512 << 10   # bytes; from here on changing the handler of NumPy costs little beside writing them
     HOT = 32 << 20      # bytes; the youngest idle blocks are not lent to the system, which pays without huge pages
     SLOTS = 64          # idle blocks at most
     SPARE = 8           # a block may be larger than what it is asked for by one part in so many
@@ -241,7 +241,7 @@ cdef Slot _removed(int i) noexcept nogil:
 def set_idle_limit(nbytes: SupportsIndex) -> int:
     """Limit the memory that is kept for the next large results, and return the previous limit.
 
-    The memory of a new result of 2 MiB or more is not handed back to the system when the last reference to it goes,
+    The memory of a new result of 512 KiB or more is not handed back to the system when the last reference to it goes,
     but kept for the next one of about its size: memory fresh from the system costs more than the broadcast itself.
     The system can take all of it but 32 MiB whenever memory runs short. What is kept beyond the new limit is handed
     back at once, the oldest first.

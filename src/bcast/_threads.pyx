@@ -11,6 +11,8 @@ import threading
 import warnings
 from typing import SupportsIndex
 
+import numpy as np
+
 cdef extern from *:
     """
     #ifdef _OPENMP
@@ -129,7 +131,7 @@ def set_num_threads(n: SupportsIndex) -> None:
     """
     global own_limit
     try:
-        if isinstance(n, bool):
+        if isinstance(n, (bool, np.bool)):      # NumPy 2.0's has an index
             raise TypeError
         number = operator.index(n)
     except TypeError:

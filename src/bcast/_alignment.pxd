@@ -19,7 +19,9 @@ cpdef Alignment right_aligned(tuple data, tuple target, str name)
 cdef Alignment _none(tuple data, tuple target, str name)
 
 
-@cython.locals(axes=tuple, axis=Py_ssize_t, before=Py_ssize_t, source=list, i=Py_ssize_t)
+@cython.locals(
+    axes=tuple, axis=Py_ssize_t, before=Py_ssize_t, source=list, i=Py_ssize_t, length=Py_ssize_t, wanted=Py_ssize_t,
+)
 cdef Alignment _explicit(tuple data, tuple target, axes_mapping, str name)
 
 

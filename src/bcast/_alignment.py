@@ -184,9 +184,11 @@ def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Align
         before = axis
     source = [1] * len(target)
     for i in range(len(data)):
-        if data[i] != 1 and data[i] != target[axes[i]]:
-            _refuse_length(data, i, target, axes[i], name)
-        source[axes[i]] = data[i]
+        axis = axes[i]
+        length, wanted = data[i], target[axis]
+        if length != 1 and length != wanted:
+            _refuse_length(data, i, target, axis, name)
+        source[axis] = data[i]
     return _aligned(target, tuple(source))
 
 

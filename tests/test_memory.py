@@ -138,7 +138,7 @@ def test_shrinking_hands_back_what_is_left_over():
 @recycles
 def test_only_large_blocks_are_kept():
     array = result(4 * MIB)
-    array.resize(LARGE - 256 * 1024, refcheck=False)
+    array.resize(LEAST - 64 * 1024, refcheck=False)
     del array
     assert idle_bytes() == 0
 

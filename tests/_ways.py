@@ -47,7 +47,7 @@ def summed(leaf, threads):
     number = bcast.get_num_threads()
     before = _adjoint.use_leaf(leaf)
     if threads > 1:
-        _adjoint.set_limits(shared=1)
+        _adjoint.set_limits(shared=1, far=1)
     bcast.set_num_threads(threads)
     try:
         with openmp().limit(limits=threads, user_api="openmp"):

@@ -1,6 +1,7 @@
 """The kernel of the adjoint against exact sums, over all its leaves, dtypes and layouts."""
 
 import ctypes
+import itertools
 import math
 import mmap
 import os
@@ -41,8 +42,17 @@ CASES = {
     "runs of four vectors": ((150, 16), (1,)),
     "runs of six vectors": ((75, 24), (1,)),
     "runs of eight vectors": ((150, 32), (1,)),
-    "tiny runs from four places": ((5003, 2), (1,)),
-    "runs of three from four places": ((5003, 3), (1,)),
+    "many tiny runs": ((5003, 2), (1,)),
+    "many runs of three": ((5003, 3), (1,)),
+    "long runs": ((9, 5000), (1,)),
+    "pairs": ((999, 2, 2), (1,)),
+    "pairs in longer runs": ((83, 21, 2), (1,)),
+    "pairs in one run": ((700, 2), (0,)),
+    "pairs, with outer terms to be added": ((3, 40, 5, 2), (0, 2)),
+    "fours": ((99, 3, 4), (1,)),
+    "fours in longer runs": ((83, 9, 4), (1,)),
+    "fours in one run": ((701, 4), (0,)),
+    "fours, with outer terms to be added": ((5, 40, 3, 4), (0, 2)),
     "tiny runs apart": ((90, 3, 7), (2,)),
     "short rows from four places": ((901, 40), (0,)),
     "rows a power of two apart": ((61, 2048), (0,)),
@@ -68,12 +78,12 @@ CASES = {
 
 
 @contextmanager
-def summed(leaf="", threads=0):
-    """Sum by some leaf, and by so many threads whatever the size."""
+def summed(leaf="", threads=0, far=False):
+    """Sum by some leaf, by so many threads whatever the size, and as what is too large for the caches."""
     before = _adjoint.use_leaf(leaf or LEAVES[0])
     limit = bcast.get_num_threads()
+    _adjoint.set_limits(**({"shared": 1} if threads else {}), **({"far": 1} if far else {}))
     if threads:
-        _adjoint.set_limits(1)
         bcast.set_num_threads(threads)
     try:
         yield
@@ -114,8 +124,9 @@ def expected(grad, axes, dtype=None):
 @pytest.mark.parametrize(("shape", "axes"), CASES.values(), ids=CASES)
 def test_every_way_and_dtype(shape, axes, dtype, leaf):
     grad = terms(shape, dtype)
-    with summed(leaf):
-        np.testing.assert_array_equal(sum_over(grad, axes), expected(grad, axes), strict=True)
+    for far in False, True:
+        with summed(leaf, far=far):
+            np.testing.assert_array_equal(sum_over(grad, axes), expected(grad, axes), strict=True)
 
 
 def layouts(grad):
@@ -439,7 +450,8 @@ SPECIAL = {
 def test_infinities_and_nan(n, values, right, dtype, leaf):
     data = np.ones(n)
     data[-len(values) :] = values
-    for grad, axis in (data[None].repeat(5, 0), 1), (data[:, None].repeat(5, 1), 0), (data[::-1], 0):
+    rows, pairs = data[:, None].repeat(5, 1), data[None, :, None].repeat(9, 0).repeat(2, 2)
+    for grad, axis in (data[None].repeat(9, 0), 1), (rows, 0), (data[::-1], 0), (pairs, 1):
         with summed(leaf):
             got = sum_over(grad.astype(dtype), (axis,))
         np.testing.assert_array_equal(got, np.full(got.shape, right))
@@ -459,7 +471,8 @@ def test_infinite_only_where_the_exact_sum_is(swapped, leaf):
     for name, (values, right) in cases.items():
         for n in 1, 9, 400:
             grad = np.repeat(np.array(values)[:, None], n, 1)
-            for columns, axis in (grad, 0), (np.ascontiguousarray(grad.T), 1):
+            fours = grad.T[:, :, None].repeat(4, 2)
+            for columns, axis in (grad, 0), (np.ascontiguousarray(grad.T), 1), (fours, 1):
                 terms = columns.astype(">f8") if swapped else columns
                 with summed(leaf):
                     got = sum_over(terms, (axis,), "f8")
@@ -492,7 +505,7 @@ def fenced(request):
     """Lay an array flush against a page that no one may touch."""
     if sys.platform == "win32":
         pytest.skip("fences the buffers by mprotect")
-    page, room = mmap.PAGESIZE, 1 << 18
+    page, room = mmap.PAGESIZE, 1 << 19
     room += -room % page
     map_ = mmap.mmap(-1, room + 2 * page)
     mprotect = ctypes.CDLL(None, use_errno=True).mprotect
@@ -518,11 +531,12 @@ def fenced(request):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_term_outside_is_read(fenced, dtype, leaf):
     for n in (*range(1, 36), 63, 64, 65, 100, 255, 257):
-        for shape, axes in ((n,), (0,)), ((7, n), (1,)), ((n, 5), (0,)), ((9, n), (0,)), ((3, n, 2), (1,)):
+        shapes = {(n,): 0, (7, n): 1, (17, n): 1, (n, 5): 0, (9, n): 0, (3, n, 2): 1, (17, n, 2): 1, (17, n, 4): 1}
+        for (shape, axis), far in itertools.product(shapes.items(), (False, True)):
             grad = fenced(terms(shape, dtype, n))
-            with summed(leaf):
-                got = sum_over(grad, axes)
-            np.testing.assert_array_equal(got, expected(grad, axes), f"{shape} over {axes}", strict=True)
+            with summed(leaf, far=far):
+                got = sum_over(grad, (axis,))
+            np.testing.assert_array_equal(got, expected(grad, (axis,)), f"{shape} over {axis}", strict=True)
 
 
 @pytest.mark.parametrize("leaf", LEAVES)

@@ -41,22 +41,26 @@ cdef enum:
     DIRECT = 2048       # bytes; 16 of accumulators for 4 or more of terms fit ROOM, and planning would show
 
 cdef Py_ssize_t SHARED = 512 << 10      # bytes; a thread that would read less costs more than it saves
+cdef Py_ssize_t FAR = 32 << 20          # bytes; what is larger comes from past the caches
 
 LEAVES = tuple([name for name in ("avx2", "plain") if leaf_of(name.encode()) != NULL])
 cdef const SumLeaf *chosen = leaf_of(LEAVES[0].encode())
 cdef str chosen_name = LEAVES[0]
 
 
-def set_limits(shared=512 << 10):
-    """Set what a thread reads at least: for tests of small arrays.
+def set_limits(shared=512 << 10, far=32 << 20):
+    """Set from which size on `grad` is treated as a large one: for tests of small arrays.
 
     Parameters
     ----------
     shared : int, optional
-        Bytes of `grad`.
+        Bytes that a thread reads at least.
+    far : int, optional
+        Bytes from which on runs are read in several streams.
     """
-    global SHARED
+    global SHARED, FAR
     SHARED = shared
+    FAR = far
 
 
 def use_leaf(name):
@@ -181,6 +185,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     if n <= 2 and not plan.strided and items * cnp.PyArray_ITEMSIZE(grad) <= DIRECT:
         if _sum_direct(&plan.terms, axis, n, x, to):
             return out
+    plan.far = cnp.PyArray_NBYTES(grad) >= FAR
     plan_axes(&plan, axis, n)
     if cnp.PyArray_NBYTES(grad) < min(<Py_ssize_t> SMALL, SHARED) and plan.segments == 1:
         _sum_small(&plan, x, to)

@@ -21,14 +21,13 @@ cdef enum:
     RUN = 4096          # terms; nor is a run
     UNIT = 65536        # terms; what a unit sums, if that makes no more units than
     UNITS = 64          # so many: enough for most machines' threads
-    FAR = 33554432      # bytes; what is larger comes from past the caches
 
 cdef double LARGE = 2.0 ** 900      # terms from here on are summed times SCALE, which 2^60 of them do not overflow
 cdef double SCALE = 2.0 ** -100
 
 
 cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
-    """Plan the sum over `n` axes, longer than 1 and outermost first; `plan.terms` is there."""
+    """Plan the sum over `n` axes, longer than 1 and outermost first; `plan.terms` and `plan.far` are there."""
     cdef Py_ssize_t limit = BLOCK if plan.terms.pack == NULL else PACKED
     cdef Py_ssize_t items = 1, summed = 1
     cdef int i
@@ -55,7 +54,6 @@ cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
         n = i
     else:
         n = _plan_block(plan, axis, n, limit, summed)
-    plan.far = items * plan.terms.size >= FAR
     _plan_outer(plan, axis, n)
     _plan_units(plan, items, limit)
     return 0

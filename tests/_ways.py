@@ -17,6 +17,7 @@ REGIMES = {
     "threads": {"share": 1},
     "streamed": {"streamed": 1},
     "streamed by threads": {"share": 1, "streamed": 1},
+    "streamed in part by threads": {"share": 1, "streamed": 200},
 }
 WAYS = list(itertools.product(_plan.LEAVES, REGIMES))
 

@@ -219,14 +219,24 @@ cdef void _put_shares(
 cdef void _put_share(
     const Plan *plan, int i, int threads, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch,
 ) noexcept nogil:
-    """Write the share of thread `i`."""
+    """Write the share of thread `i`; of one that is streamed, the part that a cache can hold is not."""
     cdef Py_ssize_t begin = _cut(i, threads, out, size)
     cdef Py_ssize_t end = _cut(i + 1, threads, out, size)
-    if scratch != NULL:
-        scratch += i * SCRATCH
-    put_part(plan, 0, begin, end, data, out, out + end, scratch)
-    if scratch != NULL:
-        bcast_streamed()
+    cdef Py_ssize_t kept, cut
+    if scratch == NULL:
+        put_part(plan, 0, begin, end, data, out, out + end, NULL)
+        return
+    scratch += i * SCRATCH
+    kept = min(end - begin, STREAMED // 4 * 3 // threads) if threads > 1 else 0     # what a cache holds meanwhile
+    if i % 2:       # while some threads wait for the memory, others have the cache
+        cut = end - kept
+        put_part(plan, 0, begin, cut, data, out, out + end, scratch)
+        put_part(plan, 0, cut, end, data, out, out + end, NULL)
+    else:
+        cut = begin + kept
+        put_part(plan, 0, begin, cut, data, out, out + end, NULL)
+        put_part(plan, 0, cut, end, data, out, out + end, scratch)
+    bcast_streamed()
 
 
 cdef inline Py_ssize_t _cut(int i, int threads, const uint8_t *out, Py_ssize_t size) noexcept nogil:

@@ -66,15 +66,34 @@ static void bcast_run_##name(                                                   
     }                                                                                                                         \
 }                                                                                                                             \
                                                                                                                               \
-BCAST_TARGET(target)                                                                                                          \
-static void bcast_fill_##name(                                                                                                \
+BCAST_TARGET(target) BCAST_INLINE                                                                                             \
+void bcast_fill_of_##name(                                                                                                    \
+    const int parts,                                                                                                          \
     const bcast_program *program, ptrdiff_t n, ptrdiff_t run, ptrdiff_t size, const uint8_t *data, uint8_t *out)              \
 {                                                                                                                             \
     const Vector index = load(program->index);                                                                                \
     for (; n > 0; n--, data += size, out += run) {                                                                            \
         const Vector vector = shuffle(data, index);                                                                           \
+        for (int i = 0; i < parts - 1; i++) store(out + i * vector_bytes, vector);                                            \
+        store(out + run - vector_bytes, vector);                                                                              \
+    }                                                                                                                         \
+}                                                                                                                             \
+                                                                                                                              \
+BCAST_TARGET(target)                                                                                                          \
+static void bcast_fill_##name(                                                                                                \
+    const bcast_program *program, ptrdiff_t n, ptrdiff_t run, ptrdiff_t size, const uint8_t *data, uint8_t *out)              \
+{                                                                                                                             \
+    switch ((run + vector_bytes - 1) / vector_bytes) {                                                                        \
+    case 1: bcast_fill_of_##name(1, program, n, run, size, data, out); return;                                                \
+    case 2: bcast_fill_of_##name(2, program, n, run, size, data, out); return;                                                \
+    case 3: bcast_fill_of_##name(3, program, n, run, size, data, out); return;                                                \
+    case 4: bcast_fill_of_##name(4, program, n, run, size, data, out); return;                                                \
+    }                                                                                                                         \
+    const Vector index = load(program->index);                                                                                \
+    for (; n > 0; n--, data += size, out += run) {                                                                            \
+        const Vector vector = shuffle(data, index);                                                                           \
         ptrdiff_t i = -(uintptr_t) out & (vector_bytes - 1);    /* where stores cross no line        */             \
-        if (run < 4 * vector_bytes || (i & (size - 1))) i = 0;                                                                \
+        if (i & (size - 1)) i = 0;                                                                                            \
         else store(out, vector);                                                                                              \
         for (; i <= run - 4 * vector_bytes; i += 4 * vector_bytes) {                                                          \
             store(out + i, vector);                                                                                           \
@@ -136,8 +155,14 @@ static void bcast_fill_plain(
 
 static void bcast_rows_plain(ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out)
 {
-    for (; n > 0; n--, data += size)
-        for (ptrdiff_t j = 0; j < times; j++, out += size) memcpy(out, data, size);
+    for (ptrdiff_t run = times * size; n > 0; n--, data += size, out += run) {
+        ptrdiff_t block = size, done = size;
+        memcpy(out, data, size);
+        for (; done < run; done += block) {
+            if (done <= BCAST_CHUNK) block = done;
+            memcpy(out + done, out, run - done < block ? run - done : block);
+        }
+    }
 }
 
 #if defined(__x86_64__) || defined(_M_X64)

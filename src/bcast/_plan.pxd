@@ -49,6 +49,7 @@ cdef struct Plan:
     const uint8_t *data_end
     int programmed              # the pair that the program writes, with all inside; -1 without a program
     bint filled                 # its blocks are items, each of which fills vectors
+    Py_ssize_t read_back        # bytes of the longest block that is read back to be replicated
     Py_ssize_t stretch_blocks   # how many of its blocks the program describes,
     Py_ssize_t stretch_times    # and how many times each of them
     Leaf leaf

@@ -17,6 +17,8 @@ cdef enum:
     LEAST = 64      # bytes that a program describes at least; if that is more than half of all, it does not pay
     FEW = 16384     # bytes of output; below, describing a stretch costs more than it saves over filling each run
     PAYS = 64       # a byte of program must be used for so many bytes of output
+    BLOCK = 131072      # bytes; what is longer is not read back from a cache, but written anew from the data
+    REGISTERS_BLOCK = 4096  # bytes; the same where it is written out of registers, which is as fast as reading back
     MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the hardware's prefetching
 
 cdef Leaf[MAX_LEAVES] leaves
@@ -106,10 +108,15 @@ cdef void _add_program(Plan *plan) noexcept:
     plan.leaf = chosen
     plan.filled = False
     plan.programmed = -1
+    plan.read_back = BLOCK
     plan.stretch_blocks = plan.stretch_times = 1
     if last.out_bytes > SHUFFLED:
+        if last.out_bytes <= PARTS * vector and last.out_bytes % vector == 0 and run >= vector * GROUP:
+            plan.read_back = REGISTERS_BLOCK
         return
-    if run >= vector * (1 if written < FEW else GROUP) and vector % last.out_bytes == 0:
+    if run >= vector and vector % last.out_bytes == 0 and (written < FEW or _fills(last, run, vector)):
+        if run >= vector * GROUP:
+            plan.read_back = REGISTERS_BLOCK
         _fill_vectors(plan)
         return
     if written < 2 * LEAST or (plan.last == 0 and pair.copied == 1):    # little, or one block to be replicated
@@ -130,6 +137,13 @@ cdef void _add_program(Plan *plan) noexcept:
     _compile(plan)
     if plan.stretch_times < pair.repeated:
         plan.program.data_step = 0      # the next stretch is made of the same data
+
+
+cdef inline bint _fills(const Pair *pair, Py_ssize_t run, Py_ssize_t vector) noexcept:
+    """Whether filling runs is as fast as a program: short ones, if they are many and not a quarter is written twice."""
+    if run >= vector * GROUP:
+        return True
+    return pair.copied * run >= STRETCH and 4 * run >= (run + vector - 1) // vector * vector * 3
 
 
 cdef void _fill_vectors(Plan *plan) noexcept:

@@ -21,8 +21,8 @@ cdef enum:
     LONG_RUN = 2048     # bytes; from here on a run is replicated from its own beginning
     SETTLED = 4096      # bytes; what was written more recently is still on its way to the cache, and slow to read back
     DOUBLED = 16384     # bytes; doubling a block ends here, where it is still in a first-level cache
-    BLOCK = 131072      # bytes; what is longer is not read back from a cache, but written anew from the data
-    FILLED_BLOCK = 16384    # bytes; the same where blocks are filled, which is as fast as reading back
+    LONG_ITEM = 32768   # bytes; from here on an item is copied by pieces, each to all its places
+    COPIED = 8192       # bytes; such a piece
 
 
 cdef void put_part(
@@ -74,8 +74,8 @@ cdef void put_blocks(
         _put_fills(plan, n, pair.repeated, data, out)
     elif level == plan.programmed and plan.stretch_times == pair.repeated:
         _put_stretches(plan, n, data, out, out_end)
-    elif level == plan.last and SHUFFLED < pair.out_bytes <= PARTS * plan.leaf.vector and run < LONG_RUN:
-        _put_rows(plan, n, data, out, out_end)
+    elif level == plan.last and _is_row(plan, run):
+        _put_rows(plan, n, pair.repeated, data, out, out_end)
     else:
         for _i in range(n):
             _put_block(plan, level, pair.repeated, data, out, out_end)
@@ -95,14 +95,30 @@ cdef void _put_block(
         _put_run(plan, times * pair.out_bytes, data, out, out_end)
         return
     if level == plan.last:
+        if _is_row(plan, times * pair.out_bytes):
+            _put_rows(plan, 1, times, data, out, out_end)
+            return
+        if pair.out_bytes >= LONG_ITEM and times > 1:
+            _put_pieces(pair.out_bytes, times, data, out)
+            return
         memcpy(out, data, pair.out_bytes)
     else:
         put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
-        while pair.out_bytes > (FILLED_BLOCK if plan.filled else BLOCK) and times > 1:
+        while pair.out_bytes > plan.read_back and times > 1:
             out += pair.out_bytes
             times -= 1
             put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
     _tile(out, pair.out_bytes, times * pair.out_bytes)
+
+
+cdef void _put_pieces(Py_ssize_t size, Py_ssize_t times, const uint8_t *data, uint8_t *out) noexcept nogil:
+    """Write a long item as many `times`: each piece of it to all its places at once, while it is in a cache."""
+    cdef Py_ssize_t begin = 0, part, i
+    while begin < size:
+        part = min(<Py_ssize_t> COPIED, size - begin)
+        for i in range(times):
+            memcpy(out + i * size + begin, data + begin, part)
+        begin += part
 
 
 cdef void _tile(uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
@@ -188,19 +204,24 @@ cdef void _put_fills(
         plan.leaf.fill(program, n - fast, run, size, near_data, out + fast * run)
 
 
+cdef inline bint _is_row(const Plan *plan, Py_ssize_t run) noexcept nogil:
+    """Whether `rows` writes a run of the innermost items: not a long one where each item is written in part twice."""
+    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
+    return SHUFFLED < size <= PARTS * plan.leaf.vector and (run < LONG_RUN or size % plan.leaf.vector == 0)
+
+
 cdef void _put_rows(
-    const Plan *plan, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+    const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
-    """Write `n` items of some vectors' length, each as many times as it is repeated."""
-    cdef const Pair *pair = &plan.pairs[plan.last]
-    cdef Py_ssize_t size = pair.out_bytes
-    cdef Py_ssize_t run = pair.repeated * size
+    """Write `n` items of some vectors' length, each as many `times`."""
+    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
+    cdef Py_ssize_t run = times * size
     cdef Py_ssize_t reach = (size + plan.leaf.vector - 1) // plan.leaf.vector * plan.leaf.vector
     cdef Py_ssize_t fast = min(
         n, min(_roomy(size, reach, plan.data_end - data), _roomy(run, run - size + reach, out_end - out))
     )
     cdef Py_ssize_t _i
-    plan.leaf.rows(fast, pair.repeated, size, data, out)
+    plan.leaf.rows(fast, times, size, data, out)
     for _i in range(fast, n):
         memcpy(out + _i * run, data + _i * size, size)
         _tile(out + _i * run, size, run)

@@ -168,6 +168,21 @@ def uses(run: Run) -> Iterator[str]:
         )
 
 
+def drop_ins(run: Run) -> Iterator[str]:
+    """Yield the table of the functions that stand for NumPy's; of `elementwise` what it adds to the bare ufunc."""
+    rows = []
+    for cell in run.suites["numpy"].values():
+        own = cell.times["bcast"]
+        ratio, added = show(to_numpy(cell)), ""
+        if run.family[cell.workload] == "elementwise":
+            ratio, added = added, f"{(own - cell.times['numpy']) * 1e9:.0f}"
+        columns = [f"{cell.nbytes / 1e6:.3g}", f"{own * 1e6:.3g}", ratio, rival(cell), added]
+        rows.append([cell.workload, cell.dtype, *columns])
+    if rows:
+        yield from ("", "## In the place of NumPy's functions, fresh", "")
+        yield from table(["call", "dtype", "MB", "bcast, us", "NumPy", "best peer", "added, ns"], rows, 2)
+
+
 def markdown(run: Run) -> str:
     """Write everything: in short what it says above, then all cells, lost ones listed."""
     lines = [
@@ -183,6 +198,7 @@ def markdown(run: Run) -> str:
         *cells_of(run, "random", "Random shapes"),
         *scaling(run),
         *uses(run),
+        *drop_ins(run),
     ]
     return "\n".join(lines) + "\n"
 

@@ -138,6 +138,17 @@ def test_report_of_uses(report, tmp_path):
     )
 
 
+def test_report_of_drop_ins(report, tmp_path):
+    cells = [
+        Cell("tile", "uint8", "fresh", 3_000_000, {"bcast": 1e-4, "numpy": 3e-4, "opencv": 2e-4}),
+        Cell("elementwise", "float32", "fresh", 40, {"bcast": 9e-7, "numpy": 5e-7}),
+    ]
+    runs = [save(tmp_path / f"{cell.workload}.json", [cell], suite="numpy", family=cell.workload) for cell in cells]
+    lines = report.markdown(report.load(runs)).splitlines()
+    assert "| tile | uint8 | 3 | 100 | 3.0 | 2.0 opencv |  |" in lines
+    assert "| elementwise | float32 | 4e-05 | 0.9 |  |  | 400 |" in lines
+
+
 def sum_cells():
     for nbytes, seconds in ((1 << 20, 1e-4), (1 << 22, 4e-4)):
         for dtype in FLOATS:

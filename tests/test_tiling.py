@@ -282,6 +282,11 @@ def test_several_axes(data, repeats, axes):
     check_against(lambda *_: expected, bcast.repeat, data, repeats, axes)
 
 
+@pytest.mark.parametrize("axes", [(0,), [-1]])
+def test_the_axis_of_a_scalar_among_several(axes):
+    assert_same(bcast.repeat(np.float32(5), 2, axes), np.repeat(np.float32(5), 2, 0))
+
+
 # Argument: what a call is told.
 MISUSES = {
     "reps_float": (

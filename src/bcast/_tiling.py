@@ -159,6 +159,8 @@ def repeat(
     array = as_array("a", a)
     shape = shape_of(array)
     along: Any = axis if axis is None or type(axis) is int else _axes(axis)
+    if not shape and along is not None and along != ():
+        shape = (1,)  # as in NumPy, a scalar has an axis here
     if type(along) is tuple:
         counts = _counts_of_axes(repeats, along, shape)
         result = result_array(out, array, shape_argument("repeats", _products(shape, counts)), "repeats")
@@ -168,8 +170,6 @@ def repeat(
         at = len(shape)
         shape += (1,)  # the items are what is repeated
     else:
-        if not shape:
-            shape = (1,)  # as in NumPy, a scalar has an axis here
         at = _place(along, shape)
         size = shape[at]
     if type(repeats) is not int:

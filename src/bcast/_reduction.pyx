@@ -21,6 +21,7 @@ cdef enum:
     RUN = 4096          # terms; nor is a run
     UNIT = 65536        # terms; what a unit sums, if that makes no more units than
     UNITS = 64          # so many: enough for most machines' threads
+    TOGETHER = 64       # elements that are summed again at once: rows of 512 bytes
 
 cdef double LARGE = 2.0 ** 900      # terms from here on are summed times SCALE, which 2^60 of them do not overflow
 cdef double SCALE = 2.0 ** -100
@@ -465,40 +466,52 @@ cdef void _scatter(const Reduction *plan, char *out, Py_ssize_t step, const char
 cdef void _sum_special(
     const Reduction *plan, const char *x, Py_ssize_t step, double *sums, Py_ssize_t n,
 ) noexcept nogil:
-    """Sum again what is infinite or no number, perhaps only on its way."""
-    cdef Py_ssize_t i
-    for i in range(n):
-        if not isfinite(sums[i]):
-            sums[i] = _sum_again(plan, x + i * step)
+    """Sum again what is infinite or no number, perhaps only on its way: neighbours in memory together."""
+    cdef Py_ssize_t most = TOGETHER if step < plan.sums[plan.summed - 1].step else 1
+    cdef Py_ssize_t i = 0, count
+    while i < n:
+        count = 0
+        while count < min(most, n - i) and not isfinite(sums[i + count]):
+            count += 1
+        if count:
+            _sum_again(plan, x + i * step, step, sums + i, count)
+        i += max(<Py_ssize_t> 1, count)
 
 
-cdef double _sum_again(const Reduction *plan, const char *x) noexcept nogil:
-    """Sum the terms of one element whose accumulators overflowed, large ones scaled down.
+cdef void _sum_again(
+    const Reduction *plan, const char *x, Py_ssize_t step, double *sums, Py_ssize_t n,
+) noexcept nogil:
+    """Sum the terms of up to `TOGETHER` elements whose accumulators overflowed, large ones scaled down.
 
     Terms that are infinite or no numbers themselves give what a plain sum of them gives.
     """
     cdef Py_ssize_t[MAX_AXES] at
-    cdef double term, plain = 0, sum, part
-    cdef double[2] high, low
+    cdef double[TOGETHER] plain
+    cdef double[2][TOGETHER] high, low
+    cdef double term, sum, part
+    cdef Py_ssize_t left = n, j     # elements that are not NaN
     cdef int i, large
-    high[0] = high[1] = low[0] = low[1] = 0
+    for j in range(n):
+        plain[j] = high[0][j] = high[1][j] = low[0][j] = low[1][j] = 0
     for i in range(plan.summed):
         at[i] = 0
-    while True:
-        if plan.terms.pack == NULL:
-            memcpy(&term, x, sizeof(double))
-        else:
-            plan.terms.pack(&term, x, 0, 1)
-        if isfinite(term):
-            large = fabs(term) >= LARGE
-            if large:
-                term *= SCALE
-            sum = high[large] + term
-            part = sum - high[large]
-            low[large] += (high[large] - (sum - part)) + (term - part)
-            high[large] = sum
-        else:
-            plain += term
+    while left:
+        for j in range(n):
+            if plan.terms.pack == NULL:
+                memcpy(&term, x + j * step, sizeof(double))
+            else:
+                plan.terms.pack(&term, x + j * step, 0, 1)
+            if isfinite(term):
+                large = fabs(term) >= LARGE
+                if large:
+                    term *= SCALE
+                sum = high[large][j] + term
+                part = sum - high[large][j]
+                low[large][j] += (high[large][j] - (sum - part)) + (term - part)
+                high[large][j] = sum
+            elif plain[j] == plain[j]:
+                plain[j] += term
+                left -= plain[j] != plain[j]
         i = plan.summed - 1
         while i >= 0:
             at[i] += 1
@@ -510,8 +523,10 @@ cdef double _sum_again(const Reduction *plan, const char *x) noexcept nogil:
             i -= 1
         if i < 0:
             break
-    if plain != 0:      # or NaN
-        return plain
-    if high[1] == 0 and low[1] == 0:
-        return high[0] + low[0]
-    return (high[1] + (low[1] + (high[0] + low[0]) * SCALE)) / SCALE
+    for j in range(n):
+        if plain[j] != 0:       # or NaN
+            sums[j] = plain[j]
+        elif high[1][j] == 0 and low[1][j] == 0:
+            sums[j] = high[0][j] + low[0][j]
+        else:
+            sums[j] = (high[1][j] + (low[1][j] + (high[0][j] + low[0][j]) * SCALE)) / SCALE

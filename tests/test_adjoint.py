@@ -23,6 +23,7 @@ from bcast._alignment import Alignment
 LEAVES = _adjoint.LEAVES
 DTYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
 FLOATS = ["f2", "f4", "f8"]
+BEYOND_CACHES = 1 << 25  # bytes
 
 # Shapes and the axes summed, each for a way of its own through plan and leaves.
 CASES = {
@@ -57,10 +58,15 @@ CASES = {
     "short rows from four places": ((901, 40), (0,)),
     "rows a power of two apart": ((61, 2048), (0,)),
     "runs of more than a vector": ((43, 21), (1,)),
+    "runs longer than what is packed": ((3, 9000), (1,)),
     "runs of many vectors": ((9, 333), (1,)),
     "channels": ((3, 16, 9, 9), (0, 2, 3)),
     "channels last": ((5, 9, 9, 16), (0, 1, 2)),
     "groups of short rows": ((300, 2, 3), (1,)),
+    "runs of two items": ((90, 37, 2), (1,)),
+    "runs of four items": ((90, 23, 4), (1,)),
+    "runs of four items, a vector": ((90, 2, 4), (1,)),
+    "long runs of four items": ((9, 2000, 4), (1,)),
     "groups of long rows": ((7, 20, 40), (1,)),
     "two kept, two summed": ((13, 14, 15, 16), (1, 3)),
     "two summed, two kept": ((13, 14, 15, 16), (0, 2)),
@@ -161,6 +167,8 @@ def layouts(grad):
         "the other",
         "short rows",
         "short runs",
+        "runs longer than what is packed",
+        "runs of four items",
         "channels",
         "two kept, two summed",
         "alternating",
@@ -172,6 +180,18 @@ def test_layouts(name, dtype, leaf):
         with summed(leaf):
             got = sum_over(grad, axes, np.dtype(dtype))
         np.testing.assert_array_equal(got, expected(grad, axes, dtype), layout, strict=True)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize(("n", "m"), [(9, 1), (21, 2), (100, 1), (50, 4)])
+def test_runs_from_past_the_caches(n, m, dtype, leaf):
+    """As many bytes as do not fit there, and short runs: these come from four places by turns."""
+    shape = (BEYOND_CACHES // (n * m * np.dtype(dtype).itemsize) + 13, n, m)
+    numbers = np.random.default_rng(n).integers(-9, 10, shape, "i1")
+    with summed(leaf):
+        got = sum_over(numbers.astype(dtype), (1,))
+    np.testing.assert_array_equal(got, numbers.sum(1, "i4", keepdims=True).astype(dtype), strict=True)
 
 
 @pytest.mark.parametrize("dtype", ["i2", "f4", "c16"])
@@ -483,6 +503,33 @@ def test_infinite_only_where_the_exact_sum_is(swapped, leaf):
         with summed(leaf):
             assert sum_over(grad, (0,))[0] == top
             assert sum_over(grad[:2], (0,))[0] == np.inf
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((40, 300), (0,)), ((300, 40), (1,)), ((30, 20, 2), (1,)), ((4, 9, 5, 7), (0, 2))]
+)
+def test_overflows_on_the_way_beside_other_sums(shape, axes, swapped, leaf):
+    """Terms are so many times 2^1020: of some elements, all sums stay finite, and some have special terms."""
+    rng = np.random.default_rng(11)
+    numbers = rng.integers(-15, 16, shape)
+    specials = np.zeros(shape)
+    places = rng.integers(numbers.size, size=numbers.size // 100 + 1)
+    specials.flat[places] = rng.choice([np.inf, -np.inf, np.nan], len(places))
+    layouts = [(numbers, specials)]
+    layouts.append([np.asfortranarray(array) for array in layouts[0]])
+    for whole, special in layouts:
+        grad = np.ldexp(whole * 1.0, 1020) + special
+        with np.errstate(over="ignore", invalid="ignore"):
+            right = np.ldexp(whole.sum(axes, keepdims=True) * 1.0, 1020)
+            infinite = special.sum(axes, keepdims=True)
+        right = np.where(infinite == 0, right, infinite)
+        assert np.isfinite(right).any()
+        assert np.isnan(right).any()
+        with summed(leaf):
+            got = sum_over(grad.astype(">f8") if swapped else grad, axes, "f8")
+        np.testing.assert_array_equal(got, right, strict=True)
 
 
 def test_rounding_to_float16():

@@ -68,6 +68,8 @@ CASES = {
     "runs of four items, a vector": ((90, 2, 4), (1,)),
     "long runs of four items": ((9, 2000, 4), (1,)),
     "groups of long rows": ((7, 20, 40), (1,)),
+    "runs of few groups, as rows": ((60, 5, 3, 33), (0, 1, 3)),
+    "groups of runs and segments": ((60, 100, 49), (0, 2)),
     "two kept, two summed": ((13, 14, 15, 16), (1, 3)),
     "two summed, two kept": ((13, 14, 15, 16), (0, 2)),
     "kept outermost in a block": ((30, 700, 2), (0, 2)),

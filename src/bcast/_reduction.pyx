@@ -19,6 +19,8 @@ cdef enum:
     PACKED = 512        # the same where terms are packed first, eight rows at a time
     ROW = 512           # items; a row is not cut into shorter chunks for the sake of threads
     RUN = 4096          # terms; nor is a run
+    GROUPS = 32         # runs shorter than that which a tile has at least: the leaf sums them side by side
+    ALONE = 512         # terms; runs shorter than that are added as rows where fewer than FEWEST are side by side
     UNIT = 65536        # terms; what a unit sums, if that makes no more units than
     UNITS = 64          # so many: enough for most machines' threads
     TOGETHER = 64       # elements that are summed again at once: rows of 512 bytes
@@ -45,7 +47,9 @@ cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
     plan.blocks = 1
     i = n - 1 - interleaved(&plan.terms, axis, n)      # the axis of runs
     plan.runs = i >= 0 and not axis[i].kept and (
-        axis[i].length * axis[i].step >= LONG * plan.terms.size or summed // axis[i].length < FEWEST
+        summed // axis[i].length < FEWEST
+        or axis[i].length * axis[i].step >= LONG * plan.terms.size
+        and (axis[i].length >= ALONE or _groups(axis, i) >= FEWEST)
     )
     if plan.runs:
         plan.rows = axis[i]
@@ -58,6 +62,15 @@ cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
     _plan_outer(plan, axis, n)
     _plan_units(plan, items, limit)
     return 0
+
+
+cdef Py_ssize_t _groups(const Axis *axis, int n) noexcept:
+    """The length of the innermost kept one of `n` axes."""
+    while n > 0:
+        n -= 1
+        if axis[n].kept:
+            return axis[n].length
+    return 1
 
 
 cdef bint interleaved(const Terms *terms, const Axis *axis, int n) noexcept:
@@ -147,6 +160,8 @@ cdef void _plan_units(Reduction *plan, Py_ssize_t items, Py_ssize_t limit) noexc
     plan.chunks = min(split.length, _parts(wanted, tiles))
     if plan.split:
         plan.chunks = min(plan.chunks, split.length * rest // ROW)
+    elif plan.runs and plan.rows.length < RUN:
+        plan.chunks = min(plan.chunks, split.length // GROUPS)
     plan.chunks = max(plan.chunks, _parts(split.length, max(<Py_ssize_t> 1, limit // rest)))
     plan.chunk = _parts(split.length, plan.chunks)
     plan.chunks = _parts(split.length, plan.chunk)

@@ -269,6 +269,7 @@ def test_suites(report, tmp_path):
         "tile and KB-float32-fresh and not 4 and not 6",
         "row and MB-float32-kept",
         "adjoint and eighteen and float32",
+        "numpy-add and none",
     ]
     wanted = " or ".join(f"({part})" for part in parts)
     command = [
@@ -289,7 +290,7 @@ def test_suites(report, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     run = report.load([saved])
     assert run.machine == machine(1)
-    assert all(run.suites[suite] for suite in ("grid", "random", "scaling", "use", "adjoint"))
+    assert all(run.suites[suite] for suite in ("grid", "random", "scaling", "use", "adjoint", "numpy"))
     (cell,) = run.suites["adjoint"].values()
     assert cell.errors["bcast"] <= 0.5
     assert {key[3] for cells in run.suites.values() for key in cells} == {1}

@@ -77,6 +77,7 @@ def extension(source: str) -> Extension:
 
 SOURCES = [
     "_alignment.py",
+    "_extent.pyx",
     "_threads.pyx",
     "_plan.pyx",
     "_walk.pyx",

@@ -7,10 +7,8 @@ threads get their shares. `_reduction.pyx` plans the sum and walks it; what it d
 
 cimport cython
 cimport numpy as cnp
-from cpython.buffer cimport PyBuffer_FillInfo
-from cpython.ref cimport Py_DECREF
 from cython.parallel cimport prange
-from libc.stdint cimport uint8_t, uintptr_t
+from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
 
 import os
@@ -20,6 +18,7 @@ import numpy as np
 from numpy.exceptions import ComplexWarning
 
 from bcast._alignment cimport Alignment
+from bcast._extent cimport Extent, extent, overlap
 from bcast._reduction cimport (
     BFLOAT16, BOOL, F16, F64, FEWEST, FLOAT16, FLOAT32, FLOAT64, INT8, LONG, MAX_AXES, U8, U64, UINT8, Axis, Pack,
     Reduction, SumLeaf, Terms, add_segments, interleaved, plan_axes, sum_unit,
@@ -95,41 +94,6 @@ if os.environ.get("BCAST_LEAF", "avx512") not in ("avx512", "avx2"):
     use_leaf("plain")
 
 
-@cython.final
-@cython.freelist(4)
-cdef class _Extent:
-    """The memory between an array's first and last byte, as plain bytes."""
-
-    cdef cnp.ndarray array
-    cdef char *begin
-    cdef Py_ssize_t size
-
-    def __getbuffer__(self, Py_buffer *buffer, int flags):
-        Py_DECREF(None)     # the reference that Cython has put into `buffer.obj`, which is overwritten
-        PyBuffer_FillInfo(buffer, self, self.begin, self.size, not cnp.PyArray_ISWRITEABLE(self.array), flags)
-
-
-cdef _Extent _extent(cnp.ndarray array):
-    cdef _Extent extent = _Extent.__new__(_Extent)
-    extent.array = array
-    extent.size = _reach(array, &extent.begin)
-    return extent
-
-
-cdef Py_ssize_t _reach(cnp.ndarray array, char **begin) noexcept:
-    """Where the memory of an array that is not empty begins, and how many bytes on it ends."""
-    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(array), reach
-    cdef int i
-    begin[0] = <char *> cnp.PyArray_DATA(array)
-    for i in range(cnp.PyArray_NDIM(array)):
-        reach = (cnp.PyArray_DIM(array, i) - 1) * cnp.PyArray_STRIDE(array, i)
-        if reach < 0:
-            begin[0] += reach
-            reach = -reach      # `abs` would make an object of it
-        size += reach
-    return size
-
-
 cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     """Sum `grad` over the axes along which `alignment` repeats, into `out`, and return `out`.
 
@@ -168,7 +132,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     if items == sums or not _choose_terms(&plan.terms, grad, out):
         _leave_to_numpy(grad, alignment, out)
         return out
-    if not cnp.PyArray_ISNOTSWAPPED(out) or _overlap(grad, out):
+    if not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out):
         result = np.empty(cnp.PyArray_SIZE(out), out.dtype.newbyteorder("="))
         sum_onto(grad, alignment, result.reshape((<object> out).shape))
         np.copyto(np.asarray(out), result.reshape((<object> out).shape))
@@ -389,18 +353,6 @@ cdef void _lay_out(Reduction *plan, Axis *axis, int n, char **to) noexcept:
     plan.strided = 0
 
 
-cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
-    """Whether two arrays may share memory: not if both own theirs, else if their extents meet."""
-    cdef char *a_begin
-    cdef char *b_begin
-    cdef Py_ssize_t a_size, b_size
-    if a is not b and cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_OWNDATA) and cnp.PyArray_CHKFLAGS(b, cnp.NPY_ARRAY_OWNDATA):
-        return False
-    a_size = _reach(a, &a_begin)
-    b_size = _reach(b, &b_begin)
-    return <uintptr_t> a_begin < <uintptr_t> b_begin + b_size and <uintptr_t> b_begin < <uintptr_t> a_begin + a_size
-
-
 cdef int _sum_small(const Reduction *plan, const char *x, char *to) except -1:
     """Sum what takes less time than views and giving the GIL away."""
     cdef char[ROOM] room
@@ -451,7 +403,7 @@ cdef bint _sum_direct(const Terms *terms, const Axis *axis, int n, const char *x
 @cython.wraparound(False)
 cdef int _sum_large(Reduction *plan, cnp.ndarray grad, cnp.ndarray out, const char *x, char *to) except -1:
     """Sum on several threads; the views hold both arrays while the GIL is given away."""
-    cdef _Extent grad_extent = _extent(grad), out_extent = _extent(out)
+    cdef Extent grad_extent = extent(grad), out_extent = extent(out)
     cdef const uint8_t[::1] terms = grad_extent
     cdef uint8_t[::1] results = out_extent
     cdef Py_ssize_t units = plan.tiles * plan.segments

@@ -7,8 +7,6 @@ Here the GIL is given away, and each thread gets a part of the output of equal l
 
 cimport cython
 cimport numpy as cnp
-from cpython.buffer cimport PyBuffer_FillInfo
-from cpython.ref cimport Py_DECREF
 from cython.parallel cimport prange
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
@@ -17,6 +15,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from bcast._alignment cimport Alignment
+from bcast._extent cimport contiguous_overlap, extent
 from bcast._plan cimport WIDEST, Plan, make_plan
 from bcast._threads cimport clock, free_threads, note_wait
 from bcast._walk cimport SCRATCH, put_blocks, put_part
@@ -61,27 +60,6 @@ def set_limits(share=128 << 10, streamed=32 << 20):
     SHARE, STREAMED = share, streamed
 
 
-@cython.final
-@cython.freelist(4)
-cdef class _Bytes:
-    """The memory of a C-contiguous array as plain bytes: NumPy exports no buffer of datetimes or added dtypes."""
-
-    cdef cnp.ndarray array
-
-    def __getbuffer__(self, Py_buffer *buffer, int flags):
-        Py_DECREF(None)     # the reference that Cython has put into `buffer.obj`, which is overwritten
-        PyBuffer_FillInfo(
-            buffer, self, cnp.PyArray_DATA(self.array), cnp.PyArray_NBYTES(self.array),
-            not cnp.PyArray_ISWRITEABLE(self.array), flags,
-        )
-
-
-cdef _Bytes _bytes(cnp.ndarray array):
-    cdef _Bytes exporter = _Bytes.__new__(_Bytes)
-    exporter.array = array
-    return exporter
-
-
 cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     """Copy `data` along `alignment` into `out` and return `out`.
 
@@ -120,14 +98,14 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
     cdef const uint8_t *block
     cdef uint8_t[NEAR + WIDEST] near
     cdef int threads = 1
-    if _overlap(data, out):
+    if contiguous_overlap(data, out):
         data = _plain(data).copy()
     make_plan(&plan, shape, source, data, out)
     block = <const uint8_t *> cnp.PyArray_DATA(data)
     if size >= 2 * SHARE:
         threads = <int> min(free_threads(size >= WAKING * SHARE), size // SHARE)
     if size // threads >= SMALL or size >= STREAMED:
-        _put_large(&plan, _bytes(data), _bytes(out), threads)
+        _put_large(&plan, extent(data), extent(out), threads)
         return 0
     if plan.programmed >= 0 and cnp.PyArray_NBYTES(data) <= NEAR:   # with room behind it no load is one of the last
         memcpy(near, block, cnp.PyArray_NBYTES(data))
@@ -176,13 +154,6 @@ cdef _plain(array):
     if dtype.names is not None and not dtype.hasobject:
         plain = plain.view(np.dtype((np.void, dtype.itemsize)))
     return plain
-
-
-cdef bint _overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
-    """Whether two contiguous arrays share memory."""
-    cdef uintptr_t a_start = <uintptr_t> cnp.PyArray_DATA(a)
-    cdef uintptr_t b_start = <uintptr_t> cnp.PyArray_DATA(b)
-    return a_start < b_start + cnp.PyArray_NBYTES(b) and b_start < a_start + cnp.PyArray_NBYTES(a)
 
 
 @cython.boundscheck(False)      # index 0 of buffers that are not empty

@@ -83,6 +83,7 @@ SOURCES = [
     "_walk.pyx",
     "_kernel.pyx",
     "_reduction.pyx",
+    "_summing.pyx",
     "_adjoint.pyx",
     "_pages.pyx",
     "_memory.pyx",

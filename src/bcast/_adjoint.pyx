@@ -2,7 +2,7 @@
 """`sum_onto`: the adjoint of `replicate`, which sums an array over the axes along which an alignment repeats.
 
 Here the dtypes of terms and results choose a kind of sum, axes are read from the arrays, the GIL is given away, and
-threads get their shares. `_reduction.pyx` plans the sum and walks it; what it does not do is left to NumPy.
+threads get their shares. `_reduction.pyx` plans the sum, `_summing.pyx` walks it; what they do not do is left to NumPy.
 """
 
 cimport cython
@@ -21,8 +21,9 @@ from bcast._alignment cimport Alignment
 from bcast._extent cimport Extent, extent, overlap
 from bcast._reduction cimport (
     BFLOAT16, BOOL, F16, F64, FEWEST, FLOAT16, FLOAT32, FLOAT64, INT8, LONG, MAX_AXES, U8, U64, UINT8, Axis, Pack,
-    Reduction, SumLeaf, Terms, add_segments, interleaved, plan_axes, sum_unit,
+    Reduction, SumLeaf, Terms, interleaved, plan_axes,
 )
+from bcast._summing cimport add_segments, sum_unit
 from bcast._threads cimport clock, free_threads, note_wait
 
 cdef extern from "_sum_leaves.h":

@@ -45,6 +45,7 @@ cdef enum:
     MAX_AXES = 65       # 64, and the two parts of complex numbers
     LONG = 32           # items; shorter innermost axes are joined with others
     FEWEST = 8          # what is added to each accumulator at least, where they must be folded
+    PACKED = 512        # accumulators of a block where terms are packed first, eight rows at a time
 
 cdef struct Axis:
     Py_ssize_t length
@@ -87,9 +88,3 @@ cdef struct Reduction:
 
 cdef bint interleaved(const Terms *terms, const Axis *axis, int n) noexcept
 cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept
-cdef void sum_unit(
-    const Reduction *plan, Py_ssize_t unit, const char *x, char *out, char *scratch, char *partials,
-) noexcept nogil
-cdef void add_segments(
-    const Reduction *plan, Py_ssize_t tile, const char *x, char *out, char *partials,
-) noexcept nogil

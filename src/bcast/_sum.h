@@ -1,4 +1,4 @@
-/* What the leaves that sum are made of and called by: `_sum_leaves.h` has them, `_reduction.pyx` calls them. */
+/* What the leaves that sum are made of and called by: `_sum_leaves.h` has them, `_summing.pyx` calls them. */
 
 #ifndef BCAST_SUM_H
 #define BCAST_SUM_H

@@ -43,15 +43,19 @@ SUMS = list(itertools.product(_adjoint.LEAVES, (1, THREADS)))
 
 
 @contextmanager
-def summed(leaf, threads):
-    """Have sums made by one leaf, by that many threads if there is work for them; afterwards all is as it was."""
+def summed(leaf=_adjoint.LEAVES[0], threads=0, shared=None, far=None):
+    """Have sums made by one leaf, by that many threads if there is work for them; afterwards all is as it was.
+
+    Where `shared` is true, work of any size is shared out; where `far` is, it is read as what lies past the caches.
+    By default both are true of several threads. Without `threads`, their number is left alone.
+    """
+    lowered = {"shared": threads > 1 if shared is None else shared, "far": threads > 1 if far is None else far}
     number = bcast.get_num_threads()
     before = _adjoint.use_leaf(leaf)
-    if threads > 1:
-        _adjoint.set_limits(shared=1, far=1)
-    bcast.set_num_threads(threads)
+    _adjoint.set_limits(**{name: 1 for name, is_lowered in lowered.items() if is_lowered})
+    bcast.set_num_threads(threads or number)
     try:
-        with openmp().limit(limits=threads, user_api="openmp"):
+        with openmp().limit(limits=threads or None, user_api="openmp"):
             yield
     finally:
         bcast.set_num_threads(number)

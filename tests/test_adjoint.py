@@ -7,11 +7,10 @@ import mmap
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
 
-import _ways as ways
 import numpy as np
 import pytest
+from _ways import SUMS, summed
 from hypothesis import given
 from hypothesis import strategies as st
 from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, drill_or_not, laid_out, search
@@ -83,22 +82,6 @@ CASES = {
     "segments of an outer axis": ((90, 2, 2000), (0, 2)),
     "an axis of length 1 among them": ((5, 1, 6), (1, 2)),
 }
-
-
-@contextmanager
-def summed(leaf="", threads=0, far=False):
-    """Sum by some leaf, by so many threads whatever the size, and as what is too large for the caches."""
-    before = _adjoint.use_leaf(leaf or LEAVES[0])
-    limit = bcast.get_num_threads()
-    _adjoint.set_limits(**({"shared": 1} if threads else {}), **({"far": 1} if far else {}))
-    if threads:
-        bcast.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        _adjoint.use_leaf(before)
-        _adjoint.set_limits()
-        bcast.set_num_threads(limit)
 
 
 def sum_over(grad, axes, dtype=None, out=None):
@@ -342,7 +325,7 @@ def test_the_same_bits_from_any_number_of_threads(shape, axes, dtype):
     grad = np.random.default_rng(1).standard_normal(shape).astype(dtype)
     alone = sum_over(grad, axes)
     for threads in 1, 2, 3, 7:
-        with summed(threads=threads):
+        with summed(threads=threads, shared=True, far=False):
             assert sum_over(grad, axes).tobytes() == alone.tobytes(), threads
 
 
@@ -352,7 +335,7 @@ def test_the_same_bits_whatever_the_way(examples):
 
     @given(
         st.data(),
-        st.sampled_from(ways.SUMS),
+        st.sampled_from(SUMS),
         st.lists(st.sampled_from([2, 3, 4, 5, 7, 8, 16, 33, 64, 300]), min_size=1, max_size=6),
         st.sampled_from([("f2", "f2"), ("f4", "f4"), ("f8", "f8"), ("c8", "c8"), (">f8", "f8"), ("f8", "c16")]),
     )
@@ -367,7 +350,7 @@ def test_the_same_bits_whatever_the_way(examples):
         axes = [axis for axis in range(len(shape)) if draw(st.booleans())]
         alone = sum_over(grad, axes, result)
         out = laid_out(draw, np.full(alone.shape, 77, result), OUT_LAYOUTS)
-        with ways.summed(*way):
+        with summed(*way):
             assert sum_over(grad, axes, result).tobytes() == alone.tobytes()
             assert sum_over(grad, axes, out=out).tobytes() == alone.tobytes()
         if dtype == result and grad.flags.writeable:

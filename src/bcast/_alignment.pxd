@@ -38,7 +38,7 @@ cdef Alignment _laid(tuple data, Py_ssize_t end, tuple target, Py_ssize_t start,
 
 
 @cython.locals(alignment=Alignment)
-cdef Alignment _aligned(tuple shape, tuple source)
+cpdef Alignment aligned(tuple shape, tuple source)
 
 
 @cython.locals(rank=Py_ssize_t, shape=tuple, merged=list, axis=Py_ssize_t, length=Py_ssize_t, before=Py_ssize_t)

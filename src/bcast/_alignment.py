@@ -18,6 +18,7 @@ __all__ = [
     "Alignment",
     "align",
     "align_shapes",
+    "aligned",
     "all_plain",
     "merge",
     "mode_of",
@@ -189,7 +190,7 @@ def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Align
         if length != 1 and length != wanted:
             _refuse_length(data, i, target, axis, name)
         source[axis] = data[i]
-    return _aligned(target, tuple(source))
+    return aligned(target, tuple(source))
 
 
 def _added_axes(
@@ -218,7 +219,7 @@ def _added_axes(
             f"`broadcast_axes` expected axes of `{name}` {target} that leave data's shape {data}, "
             f"got {show(broadcast_axes)}, which leave {lengths}"
         )
-    return _aligned(target, tuple(source))
+    return aligned(target, tuple(source))
 
 
 def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
@@ -245,7 +246,7 @@ def _none(data: Shape, target: Shape, name: str) -> Alignment:
     """Nothing is broadcast: the shapes must be identical."""
     if data != target:
         raise ValueError(f"`{name}` expected data's own shape {data} in mode 'none', got {show(target)}")
-    return _aligned(target, target)
+    return aligned(target, target)
 
 
 @cython.boundscheck(False)  # who calls has compared the ranks
@@ -259,10 +260,10 @@ def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignm
     source = ONES[start] + (data if end == len(data) else data[:end])
     if start + end < len(target):
         source += ONES[len(target) - start - end]
-    return _aligned(target, source)
+    return aligned(target, source)
 
 
-def _aligned(shape: Shape, source: Shape) -> Alignment:
+def aligned(shape: Shape, source: Shape) -> Alignment:
     """Make an alignment without the cost of `__init__`."""
     alignment = Alignment.__new__(Alignment)
     alignment.shape = shape

@@ -1,7 +1,7 @@
 # The C types of _tiling.py, which reads as plain Python without them.
 cimport cython
 
-from bcast._alignment cimport Alignment, all_plain, shape_argument
+from bcast._alignment cimport Alignment, aligned, all_plain, shape_argument
 from bcast._kernel cimport replicate
 from bcast._memory cimport result_array, shape_of, type_of
 from bcast._ops cimport as_array, materialise
@@ -11,10 +11,6 @@ cdef Py_ssize_t MAX_SIZE
 
 @cython.locals(lengths=list, source=list, i=Py_ssize_t)
 cdef Alignment _split(tuple shape, tuple counts, bint tiled)
-
-
-@cython.locals(alignment=Alignment)
-cdef Alignment _aligned(tuple shape, tuple source)
 
 cdef bint _are_ones(tuple counts)
 

@@ -15,7 +15,7 @@ from numpy.exceptions import AxisError
 from numpy.ma import MaskedArray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._alignment import Alignment, Shape, all_plain, shape_argument, show
+from bcast._alignment import Alignment, Shape, aligned, all_plain, shape_argument, show
 from bcast._kernel import replicate
 from bcast._memory import result_array, shape_of, type_of
 from bcast._ops import Integers, as_array, materialise
@@ -79,7 +79,7 @@ def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None)
     if len(shape) < len(counts):
         shape = shape_argument("reps", (1,) * (len(counts) - len(shape)) + shape)
     if _are_ones(counts):
-        return materialise(array, _aligned(shape, shape), out, "reps")
+        return materialise(array, aligned(shape, shape), out, "reps")
     if len(counts) < len(shape):
         counts = (1,) * (len(shape) - len(counts)) + counts
     result = result_array(out, array, shape_argument("reps", _products(shape, counts)), "reps")
@@ -176,7 +176,7 @@ def repeat(
         repeats = _repeats(repeats, size, along)
         if type(repeats) is not int:
             array = array.repeat(repeats, along)
-            return array if out is None else materialise(array, _aligned(array.shape, array.shape), out, "repeats")
+            return array if out is None else materialise(array, aligned(array.shape, array.shape), out, "repeats")
     if repeats < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
@@ -201,15 +201,7 @@ def _split(shape: Shape, counts: Shape, tiled: bool) -> Alignment:
         if not tiled and counts[i] != 1:
             lengths.append(counts[i])
             source.append(1)
-    return _aligned(tuple(lengths), tuple(source))
-
-
-def _aligned(shape: Shape, source: Shape) -> Alignment:
-    """Make an alignment without the cost of `__init__`."""
-    alignment = Alignment.__new__(Alignment)
-    alignment.shape = shape
-    alignment.source = source
-    return alignment
+    return aligned(tuple(lengths), tuple(source))
 
 
 def _are_ones(counts: Shape) -> bool:

@@ -402,6 +402,24 @@ def test_error_of_float64(n, leaf):
                 assert abs(got[i] - exact) <= 2 * np.spacing(exact), (name, shape, axis)
 
 
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_error_where_every_addition_is_rounded(leaf):
+    lost = 0.999 * 2.0**-53  # of 1 + lost nothing is left but 1
+    for four in [1, lost, lost, lost], [1, lost, lost / 2, lost / 2], [lost, 1, lost, 1]:
+        for count, lanes in (127, 4), (127, 1), (508, 1), (4095, 4), (1023, 16), (31, 1):
+            groups = np.tile(np.repeat(np.array(four), lanes), count)  # their sum lies just below a power of two
+            for data in groups, groups.reshape(-1, 4 * lanes).T.ravel():
+                exact = math.fsum(data)
+                for shape in (-1,), (-1, 1), (-1, 4), (4, -1), (-1, 3, 4):
+                    if data.size % math.prod(abs(length) for length in shape):
+                        continue
+                    grad = data.reshape(shape)
+                    with summed(leaf):
+                        got = sum_over(grad, tuple(range(grad.ndim))).item()
+                    # One rounding of each term, and that of the result.
+                    assert abs(got - exact) <= 1.5 * np.spacing(exact), (four, count, lanes, shape)
+
+
 @pytest.mark.parametrize("dtype", ["f2", "f4"])
 def test_error_of_narrow_floats(dtype):
     n = 1 << 18

@@ -157,3 +157,4 @@ static const bcast_sum_leaf BCAST_JOIN(leaf, ISA) = {
 #undef BCAST_STORES
 #undef ISA
 #undef TARGET
+#undef BCAST_ONE

@@ -29,6 +29,18 @@ BCAST_ABSORB(absorb_one, Acc)
 BCAST_ABSORB(absorb, Part)
 #undef BCAST_ABSORB
 
+/* The same by Dekker's sum, for one term of many: it is exact unless that is larger than high, and is rounded then.
+   Multiplied by one, it is added by the units that multiply, which have nothing else to do. */
+TARGET BCAST_SUM_INLINE void IN(append)(Part *high, Part *low, const Part *term)
+{
+    const Part sum = *high + *term;
+    if (PAIRED) {
+        const Part one = BCAST_ONE(Part);
+        *low = (*term * one - (sum - *high)) * one + *low;
+    }
+    *high = sum;
+}
+
 TARGET BCAST_SUM_INLINE void IN(absorb_parts)(Part *high, Part *low, const Work *sum)
 {
     for (int i = 0; i < PARTS; i++) {
@@ -43,26 +55,44 @@ TARGET BCAST_SUM_INLINE Work IN(sum_of_4)(const char *x, ptrdiff_t step)
     return (IN(load)(x) + IN(load)(x + step)) + (IN(load)(x + 2 * step) + IN(load)(x + 3 * step));
 }
 
+/* sums + rests += the four vectors that are `far` from each other; or eight, the others `near` these. A tree of plain
+   sums comes first: where paired, of two, which leaves one rounding between a term and its pair, and if pairs are
+   `two`, the trees are theirs by turns. */
+TARGET BCAST_SUM_INLINE void IN(append_vectors)(
+    const int n, const int two, Part *sums, Part *rests, const char *x, ptrdiff_t far, ptrdiff_t near)
+{
+    if (PAIRED) {
+        for (int i = 0; i < n; i += 4, x += near) {
+            const Work a = IN(load)(x) + IN(load)(x + far), b = IN(load)(x + 2 * far) + IN(load)(x + 3 * far);
+            const Part first = IN(part)(&a, 0), second = IN(part)(&b, 0);
+            IN(append)(sums, rests, &first);
+            IN(append)(sums + two, rests + two, &second);
+        }
+    } else {
+        Work sum = IN(sum_of_4)(x, far);
+        if (n == 8) sum += IN(sum_of_4)(x + near, far);
+        IN(absorb_parts)(sums, rests, &sum);
+    }
+}
+
 /* high[j] + low[j] (+)= the sum of the items j of `n` rows: one, four that are `far` from each other, or eight, the
-   others `near` these. A tree of plain sums comes first, of 4 where paired: two roundings stand between a term and the
-   pair. */
+   others `near` these. */
 TARGET BCAST_SUM_INLINE void IN(add_few_rows)(
     const int n, const int add, Acc *high, Acc *low, const char *x, ptrdiff_t far, ptrdiff_t near, ptrdiff_t m)
 {
     ptrdiff_t j = 0;
     for (; j + LANES <= m; j += LANES, x += LANES * sizeof(Term)) {
         Part sum[PARTS] = {0}, rest[PARTS] = {0};
-        Work few = n == 1 ? IN(load)(x) : IN(sum_of_4)(x, far);
         for (int i = 0; add && i < PARTS; i++) {
             sum[i] = BCAST_AT(Part, high + j, i);
             if (PAIRED) rest[i] = BCAST_AT(Part, low + j, i);
         }
-        if (n == 8) {
-            const Work more = IN(sum_of_4)(x + near, far);
-            if (PAIRED) IN(absorb_parts)(sum, rest, &more);
-            else few += more;
+        if (n == 1) {
+            const Work row = IN(load)(x);
+            IN(absorb_parts)(sum, rest, &row);
+        } else {
+            IN(append_vectors)(n, 0, sum, rest, x, far, near);
         }
-        IN(absorb_parts)(sum, rest, &few);
         for (int i = 0; i < PARTS; i++) {
             BCAST_AT(Part, high + j, i) = sum[i];
             if (PAIRED) BCAST_AT(Part, low + j, i) = rest[i];
@@ -127,12 +157,9 @@ TARGET BCAST_SUM_INLINE void IN(sum_run)(Part *sum, Part *rest, const char *x, p
     const int quartered = turns * 2 * step >= BCAST_SHORT_ROW;
     const ptrdiff_t far = quartered ? turns * 2 * step : step, near = quartered ? step : 4 * step;
     const char *at = x;
-    Part sums[PARTS] = {0}, rests[PARTS] = {0};
+    Part sums[2] = {0}, rests[2] = {0};
     for (ptrdiff_t i = 0; i < turns; i++, at += quartered ? 2 * step : 8 * step) {
-        Work few = IN(sum_of_4)(at, far), more = IN(sum_of_4)(at + near, far);
-        if (PAIRED) IN(absorb_parts)(sums, rests, &more);
-        else few += more;
-        IN(absorb_parts)(sums, rests, &few);
+        IN(append_vectors)(8, 1, sums, rests, at, far, near);
     }
     x += turns * 8 * step;
     n %= 8 * LANES;
@@ -159,7 +186,8 @@ TARGET BCAST_SUM_INLINE void IN(sum_run)(Part *sum, Part *rest, const char *x, p
     }
     *sum = sums[0];
     *rest = rests[0];
-    if (PARTS == 2) IN(absorb)(sum, rest, &sums[1]);
+    if (PARTS == 2 || PAIRED) IN(absorb)(sum, rest, &sums[1]);
+    if (PAIRED) *rest += rests[1];
 }
 
 #if QUADS
@@ -218,19 +246,21 @@ TARGET BCAST_SUM_INLINE void IN(add_short_runs)(
     const int m, const int full, const int partial, Acc *high, Acc *low, ptrdiff_t apart, const char *x,
     ptrdiff_t count, ptrdiff_t step, const Term *mask, int add)
 {
+    enum { TREE = PAIRED ? 2 : 4 };
     for (ptrdiff_t i = 0; i < count; i += apart > 1 ? 1 : 4) {
         Part sums[4], rests[4] = {0};
         for (int k = 0; k < 4; k++) {
             const char *at = x + (i + k * apart) * step;
-            Work few = IN(sum_few)(full > 4 ? 4 : full, full > 4 ? 0 : partial, at, mask), more = {0};
-            if (full > 4) more = IN(sum_few)(full - 4, partial, at + 4 * LANES * sizeof(Term), mask);
-            if (full > 4 && !PAIRED) few += more;
-            sums[k] = IN(part)(&few, 0);
-            if (PARTS == 2) sums[k] += IN(part)(&few, 1);
-            if (full > 4 && PAIRED) {
-                const Part term = IN(part)(&more, 0);
-                IN(absorb)(&sums[k], &rests[k], &term);
+            Work all = {0};
+            for (int v = 0; v < full + partial; v += TREE, at += TREE * LANES * sizeof(Term)) {
+                const int whole = full - v < TREE ? full - v : TREE;
+                const Work few = IN(sum_few)(whole, partial && whole < TREE, at, mask);
+                if (PAIRED && v > 0) IN(absorb_parts)(&sums[k], &rests[k], &few);
+                else all = v > 0 ? all + few : few;
+                if (v == 0) sums[k] = IN(part)(&all, 0);
             }
+            if (!PAIRED) sums[k] = IN(part)(&all, 0);
+            if (PARTS == 2) sums[k] += IN(part)(&all, 1);
         }
         IN(add_quad)(m, high + i * m, low + i * m, apart, sums, rests, add);
     }
@@ -250,7 +280,7 @@ TARGET BCAST_SUM_INLINE void IN(add_tiny_runs)(
         for (int l = 0; l < PARTS; l++) {
             const Part a = terms[l * n], b = terms[l * n + 1], c = terms[l * n + n - 1];
             Acc *to = high + i + 4 * l, *to_low = low + i + 4 * l;
-            Part sum, rest = {0};
+            Part sum, last, rest = {0};
             if (n == 2) {
                 const Part pairs = BCAST_EVEN(a, b) + BCAST_ODD(a, b);
                 sum = BCAST_SHUFFLE(pairs, pairs, 0, 2, 1, 3);
@@ -258,16 +288,18 @@ TARGET BCAST_SUM_INLINE void IN(add_tiny_runs)(
                 const Part ab = BCAST_SHUFFLE(a, b, 0, 1, 6, 3), ba = BCAST_SHUFFLE(b, a, 0, 5, 2, 3);
                 const Part first = BCAST_SHUFFLE(ab, c, 0, 5, 2, 3), second = BCAST_SHUFFLE(ba, c, 0, 1, 6, 3);
                 const Part cb = BCAST_SHUFFLE(c, b, 0, 5, 2, 3), third = BCAST_SHUFFLE(cb, a, 0, 1, 6, 3);
-                sum = BCAST_SHUFFLE(first, first, 0, 3, 2, 1) + BCAST_SHUFFLE(second, second, 1, 0, 3, 2)
-                    + BCAST_SHUFFLE(third, third, 2, 1, 0, 3);
+                sum = BCAST_SHUFFLE(first, first, 0, 3, 2, 1) + BCAST_SHUFFLE(second, second, 1, 0, 3, 2);
+                last = BCAST_SHUFFLE(third, third, 2, 1, 0, 3);
             } else {
                 const Part d = terms[l * n + 2], ab = BCAST_EVEN(a, b) + BCAST_ODD(a, b);
                 const Part cd = BCAST_EVEN(d, c) + BCAST_ODD(d, c);
-                sum = BCAST_LOWER(ab, cd) + BCAST_UPPER(ab, cd);
+                sum = BCAST_LOWER(ab, cd);
+                last = BCAST_UPPER(ab, cd);
             }
+            if (n > 2) IN(absorb)(&sum, &rest, &last);
             if (add) {
                 const Part before = BCAST_AT(Part, to, 0);
-                if (PAIRED) rest = BCAST_AT(Part, to_low, 0);
+                if (PAIRED) rest += BCAST_AT(Part, to_low, 0);
                 IN(absorb)(&sum, &rest, &before);
             }
             BCAST_AT(Part, to, 0) = sum;

@@ -118,6 +118,7 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
 
 #define ISA plain
 #define TARGET
+#define BCAST_ONE(Type) ((Type) {0} + 1)
 #include "_sum_kinds.h"
 
 #if defined(__GNUC__) && defined(__x86_64__)
@@ -125,7 +126,8 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
 #include <immintrin.h>
 #define BCAST_F16C
 #define ISA avx2
-#define TARGET __attribute__((target("avx2,f16c")))
+#define TARGET __attribute__((target("avx2,f16c,fma")))
+#define BCAST_ONE(Type) ({ Type one = (Type) {0} + 1; __asm__("" : "+x"(one)); one; })   /* compilers drop a known one */
 #include "_sum_kinds.h"
 #endif
 
@@ -134,7 +136,8 @@ static const bcast_sum_leaf *bcast_sum_leaf_of(const char *name)
 {
 #ifdef BCAST_F16C
     unsigned a, b, c = 0, d;
-    if (!strcmp(name, "avx2") && __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C))
+    if (!strcmp(name, "avx2") && __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C)
+        && (c & bit_FMA))
         return &bcast_leaf_avx2;
 #endif
     return strcmp(name, "plain") ? NULL : &bcast_leaf_plain;

@@ -131,6 +131,20 @@ static void check_rows(void)
     compare(out, right, n ? right + rest : 0);
 }
 
+static void check_spread(void)
+{
+    int row = BCAST_PARTS * leaf->vector, size = any(row, any(0, 1) ? row + 9 : 9000), times = any(0, 3 * BCAST_PLACES);
+    int apart = size + (any(0, 1) ? any(0, 9000) : 0);
+    ptrdiff_t reach = times ? (ptrdiff_t) (times - 1) * apart + size : 0;
+    const uint8_t *data = laid(data_room, size);
+    uint8_t *out = laid(out_room, reach);
+    memset(out_room, PAINT, ROOM);
+    memset(expected, PAINT, reach);
+    for (int i = 0; i < times; i++) memcpy(expected + (ptrdiff_t) i * apart, data, size);
+    leaf->spread(times, apart, size, data, out);
+    compare(out, reach, reach);
+}
+
 static void check_fill(void)
 {
     int size = 1 << any(0, 4), run = leaf->vector + any(0, 20 * leaf->vector / size) * size, n = any(0, 9);
@@ -157,6 +171,7 @@ int main(int argc, char **argv)
         for (int round = 0; round < rounds; round++) {
             check_run();
             check_rows();
+            check_spread();
             check_fill();
         }
         puts(leaf->name);

@@ -69,6 +69,7 @@ CASES = {
     "runs of nested blocks whose stretch is tiled": ((2, 1, 2, 1, 3), (2, 9000, 2, 2, 3), 3),
     "run of all, of an item": ((1,), (5000,), 7),
     "item longer than a piece": ((1, 40_000), (3, 40_000), 1),
+    "long items, more often than in places by turns": ((5, 1, 5000), (5, 6, 5000), 1),
     "items too long for rows": ((9, 1, 600), (9, 3, 600), 1),
     "rows in a run too long for rows": ((9, 1), (9, 300), 20),
 }

@@ -108,13 +108,15 @@ static void bcast_fill_##name(                                                  
                                                                                                                               \
 BCAST_TARGET(target) BCAST_INLINE                                                                                             \
 void bcast_rows_of_##name(                                                                                                    \
-    const int parts, ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out)                         \
+    const int parts, ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, ptrdiff_t apart, ptrdiff_t step,                           \
+    const uint8_t *data, uint8_t *out)                                                                                        \
 {                                                                                                                             \
-    for (; n > 0; n--, data += size) {                                                                                        \
+    for (; n > 0; n--, data += size, out += step) {                                                                           \
         Vector part[BCAST_PARTS];                                                                                             \
+        uint8_t *place = out;                                                                                                 \
         for (int i = 0; i < parts; i++) part[i] = load(data + i * vector_bytes);                                              \
-        for (ptrdiff_t j = 0; j < times; j++, out += size)                                                                    \
-            for (int i = 0; i < parts; i++) store(out + i * vector_bytes, part[i]);                                           \
+        for (ptrdiff_t j = 0; j < times; j++, place += apart)                                                                 \
+            for (int i = 0; i < parts; i++) store(place + i * vector_bytes, part[i]);                                         \
     }                                                                                                                         \
 }                                                                                                                             \
                                                                                                                               \
@@ -122,14 +124,26 @@ BCAST_TARGET(target)                                                            
 static void bcast_rows_##name(ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out)                \
 {                                                                                                                             \
     switch ((size + vector_bytes - 1) / vector_bytes) {                                                                       \
-    case 1: bcast_rows_of_##name(1, n, times, size, data, out); break;                                                        \
-    case 2: bcast_rows_of_##name(2, n, times, size, data, out); break;                                                        \
-    case 3: bcast_rows_of_##name(3, n, times, size, data, out); break;                                                        \
-    case 4: bcast_rows_of_##name(4, n, times, size, data, out); break;                                                        \
-    case 5: bcast_rows_of_##name(5, n, times, size, data, out); break;                                                        \
-    case 6: bcast_rows_of_##name(6, n, times, size, data, out); break;                                                        \
-    case 7: bcast_rows_of_##name(7, n, times, size, data, out); break;                                                        \
-    case 8: bcast_rows_of_##name(8, n, times, size, data, out); break;                                                        \
+    case 1: bcast_rows_of_##name(1, n, times, size, size, times * size, data, out); break;                                    \
+    case 2: bcast_rows_of_##name(2, n, times, size, size, times * size, data, out); break;                                    \
+    case 3: bcast_rows_of_##name(3, n, times, size, size, times * size, data, out); break;                                    \
+    case 4: bcast_rows_of_##name(4, n, times, size, size, times * size, data, out); break;                                    \
+    case 5: bcast_rows_of_##name(5, n, times, size, size, times * size, data, out); break;                                    \
+    case 6: bcast_rows_of_##name(6, n, times, size, size, times * size, data, out); break;                                    \
+    case 7: bcast_rows_of_##name(7, n, times, size, size, times * size, data, out); break;                                    \
+    case 8: bcast_rows_of_##name(8, n, times, size, size, times * size, data, out); break;                                    \
+    }                                                                                                                         \
+}                                                                                                                             \
+                                                                                                                              \
+BCAST_TARGET(target)                                                                                                          \
+static void bcast_spread_##name(                                                                                              \
+    ptrdiff_t times, ptrdiff_t apart, ptrdiff_t size, const uint8_t *data, uint8_t *out)                                      \
+{                                                                                                                             \
+    const ptrdiff_t row = BCAST_PARTS * vector_bytes, rest = size % row;                                                      \
+    for (ptrdiff_t n; times > 0; times -= n, out += n * apart) {                                                              \
+        n = times < BCAST_PLACES ? times : BCAST_PLACES;                                                                      \
+        bcast_rows_of_##name(BCAST_PARTS, size / row, n, row, apart, row, data, out);                                         \
+        if (rest) bcast_rows_of_##name(BCAST_PARTS, 1, n, row, apart, row, data + size - row, out + size - row);              \
     }                                                                                                                         \
 }
 
@@ -165,6 +179,11 @@ static void bcast_rows_plain(ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const
     }
 }
 
+static void bcast_spread_plain(ptrdiff_t times, ptrdiff_t apart, ptrdiff_t size, const uint8_t *data, uint8_t *out)
+{
+    for (; times > 0; times--, out += apart) memcpy(out, data, size);
+}
+
 #if defined(__x86_64__) || defined(_M_X64)
 
 #include <immintrin.h>
@@ -197,26 +216,29 @@ BCAST_LEAF(neon, , 16, uint8x16_t, vld1q_u8, vst1q_u8, BCAST_SHUFFLE_NEON)
 
 #endif
 
+#define BCAST_ENTRY(name, vector, window) \
+    (bcast_leaf) {#name, vector, window, bcast_run_##name, bcast_fill_##name, bcast_rows_##name, bcast_spread_##name}
+
 /* All leaves that this machine can run, the best one first; returns how many. */
 static int bcast_leaves(bcast_leaf *leaves)
 {
     int n = 0;
 #if defined(_MSC_VER) && defined(_M_X64)
     if (IsProcessorFeaturePresent(PF_AVX2_INSTRUCTIONS_AVAILABLE))
-        leaves[n++] = (bcast_leaf) {"avx2", 32, 16, bcast_run_avx2, bcast_fill_avx2, bcast_rows_avx2};
+        leaves[n++] = BCAST_ENTRY(avx2, 32, 16);
     if (IsProcessorFeaturePresent(PF_SSSE3_INSTRUCTIONS_AVAILABLE))
-        leaves[n++] = (bcast_leaf) {"ssse3", 16, 16, bcast_run_ssse3, bcast_fill_ssse3, bcast_rows_ssse3};
+        leaves[n++] = BCAST_ENTRY(ssse3, 16, 16);
 #elif defined(__x86_64__)
     if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw"))
-        leaves[n++] = (bcast_leaf) {"avx512", 64, 64, bcast_run_avx512, bcast_fill_avx512, bcast_rows_avx512};
+        leaves[n++] = BCAST_ENTRY(avx512, 64, 64);
     if (__builtin_cpu_supports("avx2"))
-        leaves[n++] = (bcast_leaf) {"avx2", 32, 16, bcast_run_avx2, bcast_fill_avx2, bcast_rows_avx2};
+        leaves[n++] = BCAST_ENTRY(avx2, 32, 16);
     if (__builtin_cpu_supports("ssse3"))
-        leaves[n++] = (bcast_leaf) {"ssse3", 16, 16, bcast_run_ssse3, bcast_fill_ssse3, bcast_rows_ssse3};
+        leaves[n++] = BCAST_ENTRY(ssse3, 16, 16);
 #elif defined(__aarch64__) || defined(_M_ARM64)
-    leaves[n++] = (bcast_leaf) {"neon", 16, 16, bcast_run_neon, bcast_fill_neon, bcast_rows_neon};
+    leaves[n++] = BCAST_ENTRY(neon, 16, 16);
 #endif
-    leaves[n++] = (bcast_leaf) {"plain", 16, 16, bcast_run_plain, bcast_fill_plain, bcast_rows_plain};
+    leaves[n++] = BCAST_ENTRY(plain, 16, 16);
     return n;
 }
 

@@ -32,6 +32,9 @@ cdef extern from "_program.h":
         void (*rows)(
             Py_ssize_t n, Py_ssize_t times, Py_ssize_t size, const uint8_t *data, uint8_t *out
         ) noexcept nogil
+        void (*spread)(
+            Py_ssize_t times, Py_ssize_t apart, Py_ssize_t size, const uint8_t *data, uint8_t *out
+        ) noexcept nogil
 
 cdef enum:
     MAX_PAIRS = 33      # 64 axes that alternate, and the run of items innermost

@@ -12,6 +12,7 @@
 #define BCAST_GROUP 4       /* vectors that one loop writes */
 #define BCAST_CHUNK 16384   /* bytes; half of a first-level cache */
 #define BCAST_PARTS 8       /* vectors of an item that is kept in registers */
+#define BCAST_PLACES 4      /* that are written by turns: with the data they may all want one set of a cache, which has 8 ways */
 #define BCAST_MAX_LEAVES 4
 
 /* A window of w bytes does not reach where data is taken up again from more than w bytes before: at most once in w + 1 bytes,
@@ -41,6 +42,8 @@ typedef struct {
         const bcast_program *program, ptrdiff_t n, ptrdiff_t run, ptrdiff_t size, const uint8_t *data, uint8_t *out);
     /* Write each of `n` items of at most 8 vectors `times` over, with rubbish at the end. */
     void (*rows)(ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out);
+    /* Copy `size` bytes, 8 vectors or more, to as many places as `times`, which lie `apart`. */
+    void (*spread)(ptrdiff_t times, ptrdiff_t apart, ptrdiff_t size, const uint8_t *data, uint8_t *out);
 } bcast_leaf;
 
 #endif

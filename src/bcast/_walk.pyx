@@ -21,8 +21,8 @@ cdef enum:
     LONG_RUN = 2048     # bytes; from here on a run is replicated from its own beginning
     SETTLED = 4096      # bytes; what was written more recently is still on its way to the cache, and slow to read back
     DOUBLED = 16384     # bytes; doubling a block ends here, where it is still in a first-level cache
-    LONG_ITEM = 32768   # bytes; from here on an item is copied by pieces, each to all its places
-    COPIED = 8192       # bytes; such a piece
+    LONG_ITEM = 4096    # bytes; from here on an item is copied by pieces, each to all its places
+    COPIED = 8192       # bytes; such a piece, but for the last one, which may be longer
 
 
 cdef void put_part(
@@ -99,7 +99,7 @@ cdef void _put_block(
             _put_rows(plan, 1, times, data, out, out_end)
             return
         if pair.out_bytes >= LONG_ITEM and times > 1:
-            _put_pieces(pair.out_bytes, times, data, out)
+            _put_pieces(plan, times, data, out)
             return
         memcpy(out, data, pair.out_bytes)
     else:
@@ -111,13 +111,13 @@ cdef void _put_block(
     _tile(out, pair.out_bytes, times * pair.out_bytes)
 
 
-cdef void _put_pieces(Py_ssize_t size, Py_ssize_t times, const uint8_t *data, uint8_t *out) noexcept nogil:
+cdef void _put_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data, uint8_t *out) noexcept nogil:
     """Write a long item as many `times`: each piece of it to all its places at once, while it is in a cache."""
-    cdef Py_ssize_t begin = 0, part, i
+    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
+    cdef Py_ssize_t begin = 0, part
     while begin < size:
-        part = min(<Py_ssize_t> COPIED, size - begin)
-        for i in range(times):
-            memcpy(out + i * size + begin, data + begin, part)
+        part = COPIED if size - begin >= 2 * COPIED else size - begin
+        plan.leaf.spread(times, size, part, data + begin, out + begin)
         begin += part
 
 

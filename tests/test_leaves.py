@@ -57,6 +57,8 @@ CASES = {
     "program in blocks longer than a piece": ((3, 1, 20_000, 1), (3, 3, 20_000, 2), 1),
     "long rows in blocks longer than a piece": ((1, 2, 1, 5000), (2, 2, 10, 5000), 1),
     "run of a short item": ((90, 1), (90, 1000), 3),
+    "few runs, each described whole": ((32, 1, 32, 1), (32, 2, 32, 2), 1),
+    "few nested runs, each described whole": ((2, 1, 20, 1, 5, 1), (2, 1500, 20, 3, 5, 2), 3),
     "run of a short item, laid back at its end": ((90, 1), (90, 1001), 16),
     "items that are filled": ((90, 1), (90, 1024), 4),
     "items that are filled, to an end between vectors": ((90, 1), (90, 777), 1),

@@ -385,6 +385,21 @@ MISUSES = {
         AxisError,
         "`axis` expected an axis of data of shape (2, 3), got -3",
     ),
+    "axis_beyond_an_index": (
+        partial(bcast.repeat, A23, 2, -(1 << 70)),
+        AxisError,
+        f"`axis` expected an axis of data of shape (2, 3), got {-(1 << 70)}",
+    ),
+    "axes_beyond_an_index": (
+        partial(bcast.repeat, A23, 2, (0, 1 << 70)),
+        AxisError,
+        f"`axis` expected an axis of data of shape (2, 3), got {1 << 70}",
+    ),
+    "axes_bool": (
+        partial(bcast.repeat, A23, 2, (0, True)),
+        TypeError,
+        "`axis` expected None, an integer or a 1-D sequence of integers, got (0, True)",
+    ),
     "axis_numpy_bool": (
         partial(bcast.repeat, A23, 2, np.True_),
         TypeError,

@@ -17,6 +17,7 @@ cdef enum:
     LEAST = 64      # bytes that a program describes at least; if that is more than half of all, it does not pay
     FEW = 16384     # bytes of output; below, describing a stretch costs more than it saves over filling each run
     PAYS = 64       # a byte of program must be used for so many bytes of output
+    VISIT = 16      # bytes that are described in the time that the walk takes for one block
     BLOCK = 131072      # bytes; what is longer is not read back from a cache, but written anew from the data
     REGISTERS_BLOCK = 4096  # bytes; the same where it is written out of registers, which is as fast as reading back
     MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the hardware's prefetching
@@ -105,6 +106,7 @@ cdef void _add_program(Plan *plan) noexcept:
     cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, once)   # the rest is replicated
     cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(written // PAYS, <Py_ssize_t> STRETCH))
     cdef Py_ssize_t run = last.repeated * last.out_bytes
+    cdef Py_ssize_t blocks = pair.copied        # what the walk visits where the pair is not described
     plan.leaf = chosen
     plan.filled = False
     plan.programmed = -1
@@ -122,13 +124,18 @@ cdef void _add_program(Plan *plan) noexcept:
     if written < 2 * LEAST or (plan.last == 0 and pair.copied == 1):    # little, or one block to be replicated
         return
     plan.programmed = 0
+    run = pair.repeated * pair.out_bytes
     while pair.out_bytes > limit // 2:
+        if run <= min(<Py_ssize_t> STRETCH, VISIT * blocks):
+            limit = run
+            break
         if plan.programmed == plan.last:
             plan.programmed = -1
             return
         plan.programmed += 1
         pair += 1
-    run = pair.repeated * pair.out_bytes
+        blocks *= pair.copied
+        run = pair.repeated * pair.out_bytes
     if run > limit:     # a part of a run, which one loop writes
         plan.stretch_times = _stretch(pair.out_bytes, pair.repeated, min(limit, <Py_ssize_t> GROUP * vector), vector)
     else:

@@ -41,4 +41,7 @@ cdef _repeats(repeats, size, axis)
 
 cdef _axes(axis)
 cdef _axis(axis)
+
+
+@cython.locals(rank=Py_ssize_t, at=Py_ssize_t)
 cdef Py_ssize_t _place(axis, tuple shape) except -1

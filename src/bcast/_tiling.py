@@ -289,7 +289,10 @@ def _counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
         if counts[at] is not None:
             raise ValueError(f"`axis` expected each axis once, got {axes}")
         counts[at] = given[i]
-    return tuple([1 if count is None else count for count in counts])
+    for at in range(len(counts)):
+        if counts[at] is None:
+            counts[at] = 1
+    return tuple(counts)
 
 
 def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
@@ -322,6 +325,8 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
 
 def _axes(axis: Any) -> int | Shape:
     """Check that `axis` is an integer or a 1-D sequence of integers; return Python ints."""
+    if type(axis) is tuple and all_plain(axis):
+        return axis
     try:
         items = _items(axis)
         axes = tuple([_axis(item) for item in items])
@@ -340,6 +345,12 @@ def _axis(axis: Any) -> int:
 def _place(axis: int, shape: Shape) -> int:
     """Return which axis of data of `shape` is meant, counted from 0."""
     rank = len(shape)
-    if not -rank <= axis < rank:
+    try:
+        at = axis
+    except OverflowError:  # where compiled
+        at = rank
+    if at < 0:
+        at += rank
+    if not 0 <= at < rank:
         raise AxisError(f"`axis` expected an axis of data of shape {shape}, got {show(axis)}")
-    return axis + rank if axis < 0 else axis
+    return at

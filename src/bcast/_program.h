@@ -12,7 +12,7 @@
 #define BCAST_GROUP 4       /* vectors that one loop writes */
 #define BCAST_CHUNK 16384   /* bytes; half of a first-level cache */
 #define BCAST_PARTS 8       /* vectors of an item that is kept in registers */
-#define BCAST_PLACES 4      /* that are written by turns: with the data they may all want one set of a cache, which has 8 ways */
+#define BCAST_PLACES 4      /* written by turns: they and the data may all want one set of a cache, of 8 ways */
 #define BCAST_MAX_LEAVES 4
 
 /* A window of w bytes does not reach where data is taken up again from more than w bytes before: at most once in w + 1 bytes,

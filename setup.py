@@ -13,7 +13,7 @@ from setuptools.errors import CompileError, LinkError
 # Some distributions' Python asks for -O2, under which GCC leaves the kernel's loops unvectorised.
 OPTIMISE = [] if sys.platform == "win32" else ["-O3"]
 HEADERS = [str(path) for path in Path("src/bcast").glob("*.h")]
-WITH_OPENMP = {"bcast._adjoint", "bcast._kernel", "bcast._threads"}
+WITH_OPENMP = {"bcast._adjoint", "bcast._kernel", "bcast._strided", "bcast._threads"}
 PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
 
 
@@ -81,6 +81,7 @@ SOURCES = [
     "_threads.pyx",
     "_plan.pyx",
     "_walk.pyx",
+    "_strided.pyx",
     "_kernel.pyx",
     "_reduction.pyx",
     "_summing.pyx",

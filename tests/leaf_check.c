@@ -1,4 +1,4 @@
-/* Checks each leaf of `_leaf.h` that the machine has against loops over bytes, and prints the names of those checked:
+/* Checks each leaf of `_leaf.h` and `_transpose.h` that the machine has against loops over bytes, and prints the names of those checked:
 
        leaf_check ROUNDS
 
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "_leaf.h"
+#include "_transpose.h"
 
 enum { ROOM = 1 << 18, PAINT = 0xA5 };
 
@@ -159,6 +160,43 @@ static void check_fill(void)
     compare(out, written, written);
 }
 
+/* Lengths around those of squares, and where they end the few channels that have loops of their own. */
+static int side(void)
+{
+    return any(0, 1) ? any(1, 5) : any(1, 70);
+}
+
+static void check_turn(void)
+{
+    const int sizes[] = {1, 2, 4, 8, 16, any(1, 40)}, size = sizes[any(0, 5)], m = side(), n = side();
+    bcast_turn turn = bcast_turn_of(leaf->name, size);
+    ptrdiff_t m_step = size, n_step = m * m_step + any(0, 1) * any(0, 20);
+    ptrdiff_t out_step = n * size + any(0, 1) * any(0, 20);
+    ptrdiff_t data_reach = (n - 1) * n_step + m * m_step, reach = (m - 1) * out_step + n * size;
+    const uint8_t *data = laid(data_room, data_reach);
+    uint8_t *out = laid(out_room, reach), *first = out;
+    if (turn == bcast_pick && any(0, 1)) {     /* then items may lie anyhow */
+        m_step = any(0, 1) ? n * (ptrdiff_t) size : -n * (ptrdiff_t) size;
+        n_step = size;
+        data_reach = (ptrdiff_t) m * n * size;
+        data = laid(data_room, data_reach) + (m_step < 0 ? (1 - m) * m_step : 0);
+    } else if (any(0, 3) == 0) {
+        data += (n - 1) * n_step;
+        n_step = -n_step;
+    }
+    if (any(0, 3) == 0) {
+        first += (m - 1) * out_step;
+        out_step = -out_step;
+    }
+    memset(expected, PAINT, reach);
+    for (int j = 0; j < m; j++)
+        for (int i = 0; i < n; i++)
+            memcpy(expected + (first - out) + j * out_step + i * size, data + j * m_step + i * n_step, size);
+    memset(out_room, PAINT, ROOM);
+    turn(m, n, size, data, m_step, n_step, first, out_step);
+    compare(out, reach, reach);
+}
+
 int main(int argc, char **argv)
 {
     bcast_leaf leaves[BCAST_MAX_LEAVES];
@@ -173,6 +211,7 @@ int main(int argc, char **argv)
             check_rows();
             check_spread();
             check_fill();
+            check_turn();
         }
         puts(leaf->name);
     }

@@ -73,6 +73,26 @@ def check(rooms, way, itemsize, source, shape):
     assert (out_room == PAINT).all(), f"{what} wrote outside"
 
 
+def check_turned(rooms, way, itemsize, lengths, order, rng):
+    """Copy data whose axes lie in another order, with gaps or without, from one room to the other."""
+    data_room, out_room, flush = rooms
+    dtype = np.dtype((np.void, itemsize))
+    base = [n + int(rng.integers(3)) * (rng.random() < 0.3) for n in lengths]
+    if math.prod(base) * itemsize > ROOM:
+        base = lengths
+    data = flush(data_room, math.prod(base) * itemsize).view(dtype).reshape(base)
+    ends = data.ctypes.data != data_room.ctypes.data  # then the last item is at the fence, or else the first
+    cut = tuple(slice(m - n, m) if ends else slice(n) for n, m in zip(lengths, base, strict=True))
+    data = data[cut].transpose(order)
+    out = flush(out_room, data.nbytes)
+    what = f"{data.shape}, {data.strides} of {itemsize} bytes, {' '.join(way)}"
+    with written(*way):
+        bcast.broadcast(data, data.shape, out=out.view(dtype).reshape(data.shape))
+    np.testing.assert_array_equal(out.view(dtype).reshape(data.shape), data, err_msg=what)
+    out[:] = PAINT
+    assert (out_room == PAINT).all(), f"{what} wrote outside"
+
+
 def fill(rooms, rng):
     rooms[0][:] = rng.integers(0, 256, ROOM, np.uint8)
     rooms[1][:] = PAINT
@@ -84,6 +104,15 @@ def test_random_shapes(rooms, itemsize):
     fill(rooms, rng)
     for _ in range(500):
         check(rooms, random_way(rng), itemsize, *random_shapes(rng, itemsize))
+
+
+@pytest.mark.parametrize("itemsize", range(1, 34))
+def test_strided_data(rooms, itemsize):
+    rng = np.random.default_rng(itemsize)
+    fill(rooms, rng)
+    for _ in range(200):
+        lengths = random_shapes(rng, itemsize)[1]
+        check_turned(rooms, random_way(rng), itemsize, lengths, rng.permutation(len(lengths)), rng)
 
 
 @pytest.mark.drill

@@ -17,6 +17,7 @@ import numpy as np
 from bcast._alignment cimport Alignment
 from bcast._extent cimport contiguous_overlap, extent
 from bcast._plan cimport WIDEST, Plan, make_plan
+from bcast._strided cimport packed, put_strided, touches
 from bcast._threads cimport clock, free_threads, note_wait
 from bcast._walk cimport SCRATCH, put_blocks, put_part
 
@@ -97,13 +98,11 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
     cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
     cdef const uint8_t *block
     cdef uint8_t[NEAR + WIDEST] near
-    cdef int threads = 1
+    cdef int threads = _count_threads(size)
     if contiguous_overlap(data, out):
         data = _plain(data).copy()
     make_plan(&plan, shape, source, data, out)
     block = <const uint8_t *> cnp.PyArray_DATA(data)
-    if size >= 2 * SHARE:
-        threads = <int> min(free_threads(size >= WAKING * SHARE), size // SHARE)
     if size // threads >= SMALL or size >= STREAMED:
         _put_large(&plan, extent(data), extent(out), threads)
         return 0
@@ -118,25 +117,60 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
     return 0
 
 
-cdef _replicate_strided(data, tuple shape, tuple source, out):
-    """One strided copy by NumPy, which orders its loops well, and the rest from there."""
-    data = _plain(data)
-    if cnp.PyArray_NBYTES(<cnp.ndarray> data) <= STAGED:
-        _replicate_contiguous(data.copy(), shape, source, out)
-        return
-    data = data.reshape(source)
-    outermost = 0
-    while outermost < len(source) and source[outermost] == 1:
+cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.ndarray out) except -1:
+    """Make the data contiguous, within `out` where that is one block or several alike, and replicate it from there."""
+    cdef Py_ssize_t size = _size_once(data), expected = cnp.PyArray_ITEMSIZE(out)
+    cdef int threads = _count_threads(size), outermost = 0
+    cdef bint releasing = size // threads >= SMALL
+    cdef bint apart = not touches(data, out)
+    source = _source_once(data, source)
+    for length in source:
+        expected *= <Py_ssize_t> length
+    if size != expected:
+        raise ValueError("`data` expected an array that keeps its size during the call, got a resized one")
+    if apart and source == shape and size == cnp.PyArray_NBYTES(out):
+        put_strided(data, <uint8_t *> cnp.PyArray_DATA(out), threads, releasing)
+        return 0
+    while outermost < len(source) and <Py_ssize_t> source[outermost] == 1:
         outermost += 1
-    if source[outermost:] == shape[outermost:]:     # one block, which the outermost axes repeat
+    if apart and size > STAGED and source[outermost:] == shape[outermost:]:     # one block, which these axes repeat
         blocks = _plain(out).reshape((-1, *shape[outermost:]))
-        _assign(blocks[0], data[(0,) * outermost], source[outermost:])
-        if len(blocks) > 1:
-            _replicate_contiguous(blocks[:1], blocks[1:].shape, blocks[:1].shape, blocks[1:])
+        put_strided(data, <uint8_t *> cnp.PyArray_DATA(out), threads, releasing)
+        _replicate_contiguous(blocks[:1], blocks[1:].shape, blocks[:1].shape, blocks[1:])
     else:
-        # A stride of 0 repeats already: such an axis is as good as one of length 1.
-        once = data[tuple([slice(1) if stride == 0 else slice(None) for stride in data.strides])]
-        _replicate_contiguous(np.ascontiguousarray(once), shape, once.shape, out)
+        _replicate_contiguous(packed(data, source, threads, releasing), shape, source, out)
+    return 0
+
+
+cdef Py_ssize_t _size_once(cnp.ndarray data) noexcept:
+    """Bytes of the data less its axes of stride 0, which repeat already: they are as good as of length 1."""
+    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data)
+    cdef int axis
+    for axis in range(cnp.PyArray_NDIM(data)):
+        if cnp.PyArray_STRIDE(data, axis) != 0 or cnp.PyArray_DIM(data, axis) == 0:
+            size *= cnp.PyArray_DIM(data, axis)
+    return size
+
+
+cdef tuple _source_once(cnp.ndarray data, tuple source):
+    """`source` with 1 for axes of stride 0."""
+    cdef list lengths = None
+    cdef int i, axis = 0
+    for i in range(len(source)):
+        if <Py_ssize_t> source[i] == 1:
+            continue
+        while axis < cnp.PyArray_NDIM(data) and cnp.PyArray_DIM(data, axis) == 1:
+            axis += 1
+        if axis < cnp.PyArray_NDIM(data) and cnp.PyArray_STRIDE(data, axis) == 0:
+            lengths = list(source) if lengths is None else lengths
+            lengths[i] = 1
+        axis += 1
+    return source if lengths is None else tuple(lengths)
+
+
+cdef inline int _count_threads(Py_ssize_t size) noexcept:
+    """How many threads write that many bytes."""
+    return <int> min(free_threads(size >= WAKING * SHARE), size // SHARE) if size >= 2 * SHARE else 1
 
 
 cdef _assign(out, data, source):

@@ -58,4 +58,6 @@ cdef struct Plan:
     Leaf leaf
     Program program
 
+cdef Leaf chosen
+
 cdef int make_plan(Plan *plan, tuple shape, tuple source, cnp.ndarray data, cnp.ndarray out) except -1

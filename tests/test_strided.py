@@ -1,0 +1,161 @@
+"""Strided data made contiguous: every layout, around the sizes of squares and tiles, over leaves and threads."""
+
+import random
+import sys
+import threading
+
+import numpy as np
+import pytest
+from _ways import WAYS, written
+from numpy.lib.stride_tricks import as_strided
+
+import bcast
+from bcast import _plan
+from bcast._alignment import Alignment
+from bcast._kernel import replicate
+
+ITEMSIZES = [1, 2, 3, 4, 6, 8, 12, 16, 17, 40]
+
+
+def items(shape, itemsize):
+    size = int(np.prod(shape)) * itemsize
+    return (np.arange(size, dtype=np.uint32) * 40_503 >> 8).astype(np.uint8).view((np.void, itemsize)).reshape(shape)
+
+
+def check(data, way, shape=None):
+    shape = data.shape if shape is None else shape
+    with written(*way):
+        result = bcast.broadcast(data, shape)
+    assert result.flags.c_contiguous
+    np.testing.assert_array_equal(result, np.broadcast_to(data, shape), strict=True, err_msg=f"{data.strides} {way}")
+
+
+# Sides of squares, of pairs of squares, and of tiles; one less and one more.
+SIDES = sorted({n + d for n in (2, 4, 8, 16, 32, 64, 128, 256, 512) for d in (-1, 0, 1)} | {5, 40, 100, 1030})
+
+
+@pytest.mark.parametrize("leaf", _plan.LEAVES)
+@pytest.mark.parametrize("itemsize", ITEMSIZES)
+def test_matrices_around_every_side(itemsize, leaf):
+    rng = random.Random(itemsize)
+    for n in SIDES:
+        for m in (1, 2, 3, 4, n, *rng.sample(SIDES, 2)):
+            base = items((n + 2, m + 3), itemsize)
+            for data in (
+                items((n, m), itemsize).T,
+                base[1:-1, 2:-1].T,  # with gaps
+                base[1:-1, 2:-1].T[::-1],
+                base[1:-1, 2:-1].T[:, ::-1],
+                base[::2, ::3].T,
+            ):
+                check(data, (leaf, "ordinary"))
+
+
+LAYOUTS = {
+    "channels first": lambda: items((50, 70, 3), 1).transpose(2, 0, 1),
+    "channels last": lambda: items((4, 50, 70), 2).transpose(1, 2, 0),
+    "two channels of a batch": lambda: items((3, 40, 50, 2), 4).transpose(0, 3, 1, 2),
+    "three of four channels": lambda: items((50, 70, 4), 1)[..., :3].transpose(2, 0, 1),
+    "channels of rows with gaps": lambda: items((50, 80, 3), 1)[:, :70].transpose(2, 0, 1),
+    "many channels first": lambda: items((2, 30, 20, 64), 1).transpose(0, 3, 1, 2),
+    "width and height": lambda: items((90, 60, 3), 1).swapaxes(0, 1),
+    "all axes turned round": lambda: items((30, 40, 3, 5), 2).T,
+    "axes in a circle": lambda: items((7, 30, 40), 8).transpose(1, 2, 0),
+    "short innermost axes": lambda: items((100, 3, 200, 2), 1).transpose(2, 0, 3, 1),
+    "short axes outermost": lambda: items((2, 3, 100, 90), 1).transpose(3, 1, 2, 0),
+    "axes of 2": lambda: items((2,) * 14, 1).T,
+    "as many axes as an array has": lambda: items((2, 1, 1, 1) * 13 + (1,) * 12, 2).T,
+    "stepped": lambda: items((3000,), 4)[::3],
+    "stepped, in rows of two": lambda: items((3000, 4), 2)[:, ::2],
+    "backwards": lambda: items((3000,), 2)[::-1],
+    "backwards on each axis": lambda: items((30, 40, 5), 1)[::-1, ::-1, ::-1].transpose(1, 0, 2),
+    "long runs": lambda: items((9, 3000), 1)[:, 5:2900],
+    "long runs turned": lambda: items((9, 8, 300), 1).swapaxes(0, 1),
+    "one item": lambda: items((40, 50), 4)[3:4, 7:8],
+    "diagonal": lambda: as_strided(items((90, 90), 4), (90,), (91 * 4,)),
+    "windows": lambda: as_strided(items((900,), 1), (300, 600), (1, 1)),
+    "a matrix repeated already": lambda: as_strided(items((60, 50), 2), (50, 7, 60), (2, 0, 100)),
+    "a row repeated already": lambda: as_strided(items((60,), 2), (70, 60), (0, 2)),
+    "an item repeated already": lambda: as_strided(items((1,), 16), (70, 60), (0, 0)),
+    "unaligned": lambda: items((60 * 50 * 8 + 3,), 1)[3:].view((np.void, 8)).reshape(60, 50).T,
+}
+
+
+@pytest.mark.parametrize("regime", ["ordinary", "threads"])
+@pytest.mark.parametrize("leaf", _plan.LEAVES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(layout, leaf, regime):
+    data = LAYOUTS[layout]()
+    data.flags.writeable = False
+    check(data, (leaf, regime))
+    if data.ndim < 60:
+        check(data, (leaf, regime), (3, *data.shape))
+        check(data[:, None], (leaf, regime), (data.shape[0], 2, *data.shape[1:]))
+
+
+@pytest.mark.parametrize("itemsize", ITEMSIZES)
+def test_random_layouts(itemsize):
+    rng = random.Random(itemsize)
+    for _ in range(150):
+        lengths = [rng.choice([1, 2, 3, 4, 5, 8, 16, 17, 33, 64, 100]) for _ in range(rng.randint(1, 5))]
+        while np.prod(lengths) > 50_000:
+            lengths[lengths.index(max(lengths))] = 2
+        steps = [rng.choice([1, 1, 1, 2, -1, -3]) for _ in lengths]
+        base = items([n * abs(step) + rng.randint(0, 2) for n, step in zip(lengths, steps, strict=True)], itemsize)
+        cut = base[tuple(slice(None, None, step) for step in steps)][tuple(map(slice, lengths))]
+        data = cut.transpose(rng.sample(range(cut.ndim), cut.ndim))
+        check(data, rng.choice(WAYS), tuple(rng.choice([1, 2, 3]) if n == 1 else n for n in data.shape))
+
+
+@pytest.mark.parametrize("leaf", _plan.LEAVES)
+def test_strides_of_powers_of_two(leaf):
+    """Their lines meet in few sets of a cache, which must not matter but for the time."""
+    for itemsize, n in (1, 1024), (4, 512), (8, 256):
+        check(items((n, n), itemsize).T, (leaf, "threads"))
+
+
+@pytest.mark.parametrize("itemsize", [1, 4, 16, 24])
+def test_the_result_may_take_the_place_of_the_data(itemsize):
+    for data in items((300, 300), itemsize), items((8, 8), itemsize):
+        expected = data.T.copy()
+        assert bcast.broadcast(data.T, data.shape, out=data) is data
+        np.testing.assert_array_equal(data, expected, strict=True)
+    room = items((400, 100), itemsize)
+    expected = np.broadcast_to(room[:100].T, (3, 100, 100)).copy()
+    out = room[50:350].reshape(3, 100, 100)
+    bcast.broadcast(room[:100].T, out.shape, out=out)
+    np.testing.assert_array_equal(out, expected, strict=True)
+
+
+def test_resized_data_is_refused():
+    out = np.empty((50, 40))
+    for shape in (40, 51), (41, 50), (0, 50), (40,), (40, 50, 2):
+        data = np.zeros(shape[::-1] + (2,))[..., 0]
+        with pytest.raises(ValueError, match="resized"):
+            replicate(data, Alignment((50, 40), (50, 40)), out)
+    for size in 1999, 2001, 4001:
+        with pytest.raises(ValueError, match=r"resized|reshape"):
+            replicate(np.zeros((40, 50)).T, Alignment((50, 40), (50, 40)), np.empty(size))
+
+
+def test_other_threads_run_while_data_is_turned():
+    """No thread is made to give the GIL away here, so that the main one can only have got it from the kernel."""
+    data, out = np.ones((8192, 8192), np.uint8).T, np.empty((8192, 8192), np.uint8)
+    started, done = threading.Event(), threading.Event()
+
+    def work():
+        started.set()
+        bcast.broadcast(data, out.shape, out=out)
+        done.set()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        thread = threading.Thread(target=work)
+        thread.start()
+        started.wait()
+        overlapped = not done.is_set()
+        thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert overlapped

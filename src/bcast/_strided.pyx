@@ -2,8 +2,8 @@
 """`put_strided`: the items of strided data one after the other, in C order, as bytes.
 
 An output's line takes items from many lines of the data, and a line of the data goes to many of the output's. So the
-work is cut into tiles that are some lines long either way, each of which is in a first-level cache while it is turned.
-Tiles follow each other as they do in the data. The leaves in `_transpose.h` turn two axes of a tile: that on which
+work is cut into tiles that are one line or more long either way, and held by a cache while they are turned. Tiles
+follow each other as they do in the data. The leaves in `_transpose.h` turn two axes of a tile: that on which
 items are neighbours in the output, and that on which they are nearest to each other in the data.
 """
 
@@ -27,9 +27,11 @@ cnp.import_array()
 
 cdef enum:
     MAX_AXES = 64
-    DATA_BYTES = 64     # of a tile that are neighbours in the data: a line, at least
-    OUT_BYTES = 256     # and in the output
-    TILE = 8192         # bytes of a tile whose other side is narrow
+    LINE = 64           # bytes of a cache's line
+    SIDE = 256          # bytes of a tile that are neighbours in the output, and in the data, where its items are long
+    LONG_SIDE = 16384   # in the output where no leaf has squares: lines of the data stay in a second-level cache,
+    PAGE = 4096         # unless they are so far apart, as those meet in few of its sets
+    NARROW = 8192       # bytes of a tile at least, if the data or the output is narrow
 
 cdef struct Axis:
     Py_ssize_t length
@@ -124,24 +126,28 @@ cdef void _cut_tiles(Copy *copy) noexcept:
     cdef Axis *near = &copy.axes[0]
     cdef Axis *axis
     cdef Py_ssize_t step = copy.size, tile = copy.size
+    cdef Py_ssize_t out_side = SIDE, data_side = min(<Py_ssize_t> SIDE, LINE * copy.size)
     cdef int i
+    if (copy.size > 8 or copy.size & (copy.size - 1)) and inner.data_step & (PAGE - 1):
+        out_side = LONG_SIDE
+        data_side = LINE
     copy.inner = copy.rank - 1
     copy.near = 0
     for i in range(copy.rank - 1, -1, -1):
         axis = &copy.axes[i]
         axis.out_step = step
         step *= axis.length
-        axis.block = max(_part(axis, OUT_BYTES, tile), _part(axis, DATA_BYTES, abs(axis.data_step)))
+        axis.block = max(_part(axis, out_side, tile), _part(axis, data_side, abs(axis.data_step)))
         tile *= axis.block
         if i < copy.inner and abs(axis.data_step) < abs(copy.axes[copy.near].data_step):
             copy.near = i
     near = &copy.axes[copy.near]
     if abs(inner.data_step) < abs(near.data_step):      # one row
-        inner.block = max(inner.block, _part(inner, TILE, copy.size))
+        inner.block = max(inner.block, _part(inner, NARROW, copy.size))
     elif inner.data_step == near.length * near.data_step:   # rows that are packed
-        inner.block = max(inner.block, _part(inner, TILE, near.length * copy.size))
+        inner.block = max(inner.block, _part(inner, NARROW, near.length * copy.size))
     if near.out_step == inner.length * copy.size:
-        near.block = max(near.block, _part(near, TILE, near.out_step))
+        near.block = max(near.block, _part(near, NARROW, near.out_step))
 
 
 cdef inline Py_ssize_t _part(const Axis *axis, Py_ssize_t wanted, Py_ssize_t each) noexcept:

@@ -23,16 +23,26 @@
 
 typedef void (*bcast_turn)(BCAST_ARGUMENTS);
 
-/* Any steps, one item after the other; the longer loop is the inner one. */
+/* Four at a time, so that more loads are under way. */
+BCAST_INLINE void bcast_row_of(
+    ptrdiff_t n, ptrdiff_t size, const uint8_t *data, ptrdiff_t data_step, uint8_t *out, ptrdiff_t out_step)
+{
+    for (; n >= 4; n -= 4, data += 4 * data_step, out += 4 * out_step) {
+        memcpy(out, data, size);
+        memcpy(out + out_step, data + data_step, size);
+        memcpy(out + 2 * out_step, data + 2 * data_step, size);
+        memcpy(out + 3 * out_step, data + 3 * data_step, size);
+    }
+    for (; n > 0; n--, data += data_step, out += out_step) memcpy(out, data, size);
+}
+
+/* Any steps, one item after the other, the longer loop inside. */
 BCAST_INLINE void bcast_pick_of(BCAST_ARGUMENTS)
 {
-    if (n < 8 && n < m) {
-        for (ptrdiff_t i = 0; i < n; i++)
-            for (ptrdiff_t j = 0; j < m; j++) memcpy(out + j * out_step + i * size, data + j * m_step + i * n_step, size);
-        return;
-    }
-    for (ptrdiff_t j = 0; j < m; j++)
-        for (ptrdiff_t i = 0; i < n; i++) memcpy(out + j * out_step + i * size, data + j * m_step + i * n_step, size);
+    if (n < 8 && n < m)
+        for (ptrdiff_t i = 0; i < n; i++) bcast_row_of(m, size, data + i * n_step, m_step, out + i * size, out_step);
+    else
+        for (ptrdiff_t j = 0; j < m; j++) bcast_row_of(n, size, data + j * m_step, n_step, out + j * out_step, size);
 }
 
 static void bcast_pick(BCAST_ARGUMENTS)

@@ -15,9 +15,9 @@ from libc.string cimport memcpy
 import numpy as np
 
 from bcast._alignment cimport Alignment
-from bcast._extent cimport contiguous_overlap, extent
+from bcast._extent cimport contiguous_overlap, extent, overlap
 from bcast._plan cimport WIDEST, Plan, make_plan
-from bcast._strided cimport packed, put_strided, touches
+from bcast._strided cimport packed, put_strided
 from bcast._threads cimport clock, free_threads, note_wait
 from bcast._walk cimport SCRATCH, put_blocks, put_part
 
@@ -122,7 +122,7 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
     cdef Py_ssize_t size = _size_once(data), expected = cnp.PyArray_ITEMSIZE(out)
     cdef int threads = _count_threads(size), outermost = 0
     cdef bint releasing = size // threads >= SMALL
-    cdef bint apart = not touches(data, out)
+    cdef bint apart = not overlap(data, out)
     source = _source_once(data, source)
     for length in source:
         expected *= <Py_ssize_t> length

@@ -1,6 +1,5 @@
 cimport numpy as cnp
 from libc.stdint cimport uint8_t
 
-cdef bint touches(cnp.ndarray data, cnp.ndarray out) noexcept
 cdef cnp.ndarray packed(cnp.ndarray data, tuple shape, int threads, bint releasing)
 cdef void put_strided(cnp.ndarray data, uint8_t *out, int threads, bint releasing) noexcept

@@ -9,7 +9,7 @@ items are neighbours in the output, and that on which they are nearest to each o
 
 cimport numpy as cnp
 from cython.parallel cimport prange
-from libc.stdint cimport uint8_t, uintptr_t
+from libc.stdint cimport uint8_t
 
 from bcast._memory cimport result_array
 from bcast._plan cimport chosen
@@ -50,22 +50,6 @@ cdef struct Copy:
     int outer_loops             # over tiles,
     int n_loops                 # and those within one, too
     int[2 * MAX_AXES] loops     # along which axis each of them runs
-
-
-cdef bint touches(cnp.ndarray data, cnp.ndarray out) noexcept:
-    """Whether some of the data may lie within the memory of a contiguous array."""
-    cdef uintptr_t low = <uintptr_t> cnp.PyArray_DATA(data)
-    cdef uintptr_t high = low + cnp.PyArray_ITEMSIZE(data)
-    cdef uintptr_t begin = <uintptr_t> cnp.PyArray_DATA(out)
-    cdef Py_ssize_t reach
-    cdef int i
-    for i in range(cnp.PyArray_NDIM(data)):
-        reach = (cnp.PyArray_DIM(data, i) - 1) * cnp.PyArray_STRIDE(data, i)
-        if reach < 0:
-            low += reach
-        else:
-            high += reach
-    return low < begin + cnp.PyArray_NBYTES(out) and begin < high
 
 
 cdef cnp.ndarray packed(cnp.ndarray data, tuple shape, int threads, bint releasing):

@@ -147,19 +147,41 @@ TARGET static void IN(add_rows)(
     }
 }
 
-/* The lanes of *sum + *rest = the `n` terms at x, whose quarters, if they are long, are read side by side: memory
-   gives several streams faster than one. Where these end within a vector, that is loaded as a whole, for what
+/* sums + rests = 8 * `turns` vectors at x, a longer run. It is read in quarters side by side, if these are long: memory
+   gives several streams faster than one. Otherwise vectors are fetched ahead, those of the next run, too. */
+TARGET BCAST_SUM_APART void IN(sum_vectors)(Part *sums, Part *rests, const char *x, ptrdiff_t turns)
+{
+    const ptrdiff_t step = LANES * sizeof(Term), quarter = turns * 2 * step;
+    Part all[2] = {0}, lost[2] = {0};   /* not in memory as what is pointed to */
+    if (4 * quarter >= BCAST_LONG_RUN) {
+        for (; turns > 0; turns--, x += 2 * step) IN(append_vectors)(8, 1, all, lost, x, quarter, step);
+    } else {
+        for (; turns > 0; turns--, x += 8 * step) {
+            for (ptrdiff_t line = 0; line < 8 * step; line += 64) BCAST_FETCH(x + BCAST_AHEAD + line);
+            IN(append_vectors)(8, 1, all, lost, x, step, 4 * step);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        sums[i] = all[i];
+        rests[i] = lost[i];
+    }
+}
+
+/* The lanes of *sum + *rest = the `n` terms at x. Where they end within a vector, that is loaded as a whole, for what
    `mask` leaves of it; or, without a mask, one by one. */
 TARGET BCAST_SUM_INLINE void IN(sum_run)(Part *sum, Part *rest, const char *x, ptrdiff_t n, const Term *mask)
 {
-    const ptrdiff_t step = LANES * sizeof(Term);
-    const ptrdiff_t turns = n / (8 * LANES);
-    const int quartered = turns * 2 * step >= BCAST_SHORT_ROW;
-    const ptrdiff_t far = quartered ? turns * 2 * step : step, near = quartered ? step : 4 * step;
-    const char *at = x;
+    const ptrdiff_t step = LANES * sizeof(Term), turns = n / (8 * LANES);
     Part sums[2] = {0}, rests[2] = {0};
-    for (ptrdiff_t i = 0; i < turns; i++, at += quartered ? 2 * step : 8 * step) {
-        IN(append_vectors)(8, 1, sums, rests, at, far, near);
+    if (turns * 8 * step >= BCAST_AHEAD) {
+        Part all[2], lost[2];
+        IN(sum_vectors)(all, lost, x, turns);
+        for (int i = 0; i < 2; i++) {
+            sums[i] = all[i];
+            rests[i] = lost[i];
+        }
+    } else {
+        for (ptrdiff_t i = 0; i < turns; i++) IN(append_vectors)(8, 1, sums, rests, x + i * 8 * step, step, 4 * step);
     }
     x += turns * 8 * step;
     n %= 8 * LANES;
@@ -308,8 +330,8 @@ TARGET BCAST_SUM_INLINE void IN(add_tiny_runs)(
     }
 }
 
-/* As add_runs: the first `count` runs, in fours that are `apart`; in eights if that is 1, for tiny ones. */
-TARGET BCAST_SUM_INLINE void IN(add_quads_of)(
+/* As add_quads, if the runs are short; tells whether they are. */
+TARGET BCAST_SUM_INLINE int IN(add_short_quads)(
     const int m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
     const Term *mask, int add)
 {
@@ -320,21 +342,28 @@ TARGET BCAST_SUM_INLINE void IN(add_quads_of)(
         else if (dense && n == 3) IN(add_tiny_runs)(3, high, low, x, count, add);
         else if (dense && n == 4) IN(add_tiny_runs)(4, high, low, x, count, add);
         else IN(add_short_runs)(m, 0, 1, high, low, apart, x, count, step, mask, add);
-        return;
+        return 1;
     case 2:
         if (dense && PAIRED) IN(add_tiny_runs)(4, high, low, x, count, add);
         else IN(add_short_runs)(m, 1, 0, high, low, apart, x, count, step, mask, add);
-        return;
-    case 3: IN(add_short_runs)(m, 1, 1, high, low, apart, x, count, step, mask, add); return;
-    case 4: IN(add_short_runs)(m, 2, 0, high, low, apart, x, count, step, mask, add); return;
-    case 5: if (m > 1) break; IN(add_short_runs)(m, 2, 1, high, low, apart, x, count, step, mask, add); return;
-    case 6: if (m > 1) break; IN(add_short_runs)(m, 3, 0, high, low, apart, x, count, step, mask, add); return;
-    case 7: if (m > 1) break; IN(add_short_runs)(m, 3, 1, high, low, apart, x, count, step, mask, add); return;
-    case 8: if (m > 1) break; IN(add_short_runs)(m, 4, 0, high, low, apart, x, count, step, mask, add); return;
-    case 12: if (m > 1) break; IN(add_short_runs)(m, 6, 0, high, low, apart, x, count, step, mask, add); return;
-    case 16: if (m > 1) break; IN(add_short_runs)(m, 8, 0, high, low, apart, x, count, step, mask, add); return;
+        return 1;
+    case 3: IN(add_short_runs)(m, 1, 1, high, low, apart, x, count, step, mask, add); return 1;
+    case 4: IN(add_short_runs)(m, 2, 0, high, low, apart, x, count, step, mask, add); return 1;
+    case 5: if (m > 1) break; IN(add_short_runs)(m, 2, 1, high, low, apart, x, count, step, mask, add); return 1;
+    case 6: if (m > 1) break; IN(add_short_runs)(m, 3, 0, high, low, apart, x, count, step, mask, add); return 1;
+    case 7: if (m > 1) break; IN(add_short_runs)(m, 3, 1, high, low, apart, x, count, step, mask, add); return 1;
+    case 8: if (m > 1) break; IN(add_short_runs)(m, 4, 0, high, low, apart, x, count, step, mask, add); return 1;
+    case 12: if (m > 1) break; IN(add_short_runs)(m, 6, 0, high, low, apart, x, count, step, mask, add); return 1;
+    case 16: if (m > 1) break; IN(add_short_runs)(m, 8, 0, high, low, apart, x, count, step, mask, add); return 1;
     default: break;
     }
+    return 0;
+}
+
+TARGET BCAST_SUM_INLINE void IN(add_long_quads_of)(
+    const int m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
+    const Term *mask, int add)
+{
     for (ptrdiff_t i = 0; i < count; i += apart > 1 ? 1 : 4) {
         Part sums[4], rests[4];
         for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k * apart) * step, n, mask);
@@ -342,13 +371,25 @@ TARGET BCAST_SUM_INLINE void IN(add_quads_of)(
     }
 }
 
+/* As add_quads, for runs that are not short. */
+TARGET BCAST_SUM_APART void IN(add_long_quads)(
+    ptrdiff_t m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
+    const Term *mask, int add)
+{
+    if (m == 1) IN(add_long_quads_of)(1, high, low, apart, x, count, step, n, mask, add);
+    else if (m == 2) IN(add_long_quads_of)(2, high, low, apart, x, count, step, n, mask, add);
+    else IN(add_long_quads_of)(4, high, low, apart, x, count, step, n, mask, add);
+}
+
+/* As add_runs: the first `count` runs, in fours that are `apart`; in eights if that is 1, for tiny ones. */
 TARGET static void IN(add_quads)(
     ptrdiff_t m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
     const Term *mask, int add)
 {
-    if (m == 1) IN(add_quads_of)(1, high, low, apart, x, count, step, n, mask, add);
-    else if (m == 2) IN(add_quads_of)(2, high, low, apart, x, count, step, n, mask, add);
-    else IN(add_quads_of)(4, high, low, apart, x, count, step, n, mask, add);
+    const int done = m == 1 ? IN(add_short_quads)(1, high, low, apart, x, count, step, n, mask, add)
+        : m == 2 ? IN(add_short_quads)(2, high, low, apart, x, count, step, n, mask, add)
+        : IN(add_short_quads)(4, high, low, apart, x, count, step, n, mask, add);
+    if (!done) IN(add_long_quads)(m, high, low, apart, x, count, step, n, mask, add);
 }
 
 #endif

@@ -19,9 +19,11 @@
 #ifdef __GNUC__     /* Clang, too: vectors of any length, in as many registers as the machine needs */
 #pragma GCC diagnostic ignored "-Wpsabi"    /* no vector leaves the functions that follow */
 #define BCAST_SUM_INLINE static inline __attribute__((always_inline))
+#define BCAST_SUM_APART static __attribute__((noinline))
 #define BCAST_AT(Type, at, i) (((struct { Type value; } __attribute__((packed, may_alias)) *) (at))[i].value)
 #define BCAST_VECTOR(Item, lanes) Item __attribute__((vector_size(lanes * sizeof(Item))))
 #define BCAST_CONVERT(x, Vector) __builtin_convertvector(x, Vector)
+#define BCAST_FETCH(at) __builtin_prefetch(at)
 #define BCAST_QUADS 4
 #ifdef __clang__
 #define BCAST_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -37,14 +39,20 @@ typedef BCAST_VECTOR(int64_t, 4) bcast_i64x4;
 #define BCAST_UPPER(a, b) BCAST_SHUFFLE(a, b, 2, 3, 6, 7)
 #else               /* one lane */
 #define BCAST_SUM_INLINE static __inline
+#define BCAST_SUM_APART static
 #define BCAST_AT(Type, at, i) (((Type *) (at))[i])
 #define BCAST_VECTOR(Item, lanes) Item
 #define BCAST_CONVERT(x, Vector) ((Vector) (x))
+#define BCAST_FETCH(at) (void) 0
 #define BCAST_QUADS 1
 #endif
 typedef BCAST_VECTOR(float, 4) bcast_f32x4;
 
-enum { BCAST_SHORT_ROW = 4096 };    /* bytes; a page: streams are what the memory fetches ahead, and it ends at one */
+enum {      /* bytes */
+    BCAST_SHORT_ROW = 4096,     /* a page: streams are what the memory fetches ahead, and it ends at one */
+    BCAST_LONG_RUN = 524288,    /* whose quarters are streams; those of shorter ones begin too often */
+    BCAST_AHEAD = 2048          /* how far terms are fetched ahead: a tenth of a microsecond */
+};
 
 /* Of each kind: a term and its bits; what the first few are summed in; the accumulator, how many are a vector, and
    whether there are two. */

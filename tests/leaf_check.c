@@ -1,4 +1,5 @@
-/* Checks each leaf of `_leaf.h` and `_transpose.h` that the machine has against loops over bytes, and prints the names of those checked:
+/* Checks each leaf of `_leaf.h` and `_transpose.h` that the machine has against loops over bytes, and prints the names
+   of those checked:
 
        leaf_check ROUNDS
 

@@ -4,6 +4,7 @@
 #define BCAST_LEAF_H
 
 #include "_program.h"
+#include "_target.h"
 
 #ifdef _MSC_VER
 #define WIN32_LEAN_AND_MEAN
@@ -13,11 +14,6 @@
 #define PF_SSSE3_INSTRUCTIONS_AVAILABLE 36
 #define PF_AVX2_INSTRUCTIONS_AVAILABLE 40
 #endif
-#define BCAST_TARGET(names)
-#define BCAST_INLINE static __forceinline
-#else
-#define BCAST_TARGET(names) __attribute__((target(names)))
-#define BCAST_INLINE static inline __attribute__((always_inline))
 #endif
 
 /* A leaf of one instruction set: `put` writes a vector. A group of vectors is written `times` in one loop, with their indices
@@ -209,8 +205,6 @@ BCAST_LEAF(
 
 #include <arm_neon.h>
 
-#undef BCAST_TARGET     /* always there, and not every compiler knows it by a name */
-#define BCAST_TARGET(names)
 #define BCAST_SHUFFLE_NEON(window, index) vqtbl1q_u8(vld1q_u8(window), index)
 BCAST_LEAF(neon, , 16, uint8x16_t, vld1q_u8, vst1q_u8, BCAST_SHUFFLE_NEON)
 

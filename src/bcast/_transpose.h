@@ -7,14 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef BCAST_TARGET     /* by _leaf.h */
-#elif defined(_MSC_VER)
-#define BCAST_TARGET(names)
-#define BCAST_INLINE static __forceinline
-#else
-#define BCAST_TARGET(names) __attribute__((target(names)))
-#define BCAST_INLINE static inline __attribute__((always_inline))
-#endif
+#include "_target.h"
 
 /* Copy m x n items: item (j, i) from data + j * m_step + i * n_step to out + j * out_step + i * size. */
 #define BCAST_ARGUMENTS                                                                                                       \
@@ -164,8 +157,6 @@ BCAST_TURNS(
 
 #include <arm_neon.h>
 
-#undef BCAST_TARGET     /* always there, and not every compiler knows it by a name */
-#define BCAST_TARGET(names)
 #define BCAST_ROW_NEON(data, far) vld1q_u8(data)
 #define BCAST_ZIPPED(half, bits, a, b) \
     vreinterpretq_u8_u##bits(vzip##half##q_u##bits(vreinterpretq_u##bits##_u8(a), vreinterpretq_u##bits##_u8(b)))

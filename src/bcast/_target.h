@@ -1,0 +1,18 @@
+/* How functions are compiled for an instruction set, or into others. */
+
+#ifndef BCAST_TARGET_H
+#define BCAST_TARGET_H
+
+#ifdef _MSC_VER
+#define BCAST_TARGET(names)
+#define BCAST_INLINE static __forceinline
+#else
+#ifdef __aarch64__      /* NEON is always there, and not every compiler knows it by a name */
+#define BCAST_TARGET(names)
+#else
+#define BCAST_TARGET(names) __attribute__((target(names)))
+#endif
+#define BCAST_INLINE static inline __attribute__((always_inline))
+#endif
+
+#endif

@@ -1,6 +1,8 @@
 """The ways in which the kernel may write the same bytes: by any leaf of the machine, on threads, past the caches."""
 
 import itertools
+import sys
+import threading
 from contextlib import contextmanager
 from functools import cache
 
@@ -61,6 +63,31 @@ def summed(leaf=_adjoint.LEAVES[0], threads=0, shared=None, far=None):
         bcast.set_num_threads(number)
         _adjoint.set_limits()
         _adjoint.use_leaf(before)
+
+
+def overlaps(call):
+    """Tell whether the main thread runs while another one makes the call.
+
+    No thread is made to give the GIL away here, so that the main one can only have got it from the call.
+    """
+    started, done = threading.Event(), threading.Event()
+
+    def work():
+        started.set()
+        call()
+        done.set()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        thread = threading.Thread(target=work)
+        thread.start()
+        started.wait()
+        overlapped = not done.is_set()
+        thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    return overlapped
 
 
 @cache

@@ -120,17 +120,35 @@ static void check_run(void)
 static void check_rows(void)
 {
     int size = any(1, BCAST_PARTS * leaf->vector), times = any(1, 20), n = any(0, 9);
-    int parts = (size + leaf->vector - 1) / leaf->vector;
-    int rest = parts * leaf->vector - size;     /* rubbish at the end */
-    ptrdiff_t right = (ptrdiff_t) n * times * size;
-    const uint8_t *data = laid(data_room, n ? n * size + rest : 0);
-    uint8_t *out = laid(out_room, n ? right + rest : 0);
+    ptrdiff_t reach = (ptrdiff_t) n * times * size;
+    const uint8_t *data = laid(data_room, n * size);
+    uint8_t *out = laid(out_room, reach);
     for (int i = 0; i < n; i++)
-        for (int t = 0; t < times; t++)
-            for (int j = 0; j < size; j++) expected[(i * times + t) * size + j] = data[i * size + j];
+        for (int t = 0; t < times; t++) memcpy(expected + (i * times + t) * size, data + i * size, size);
     memset(out_room, PAINT, ROOM);
     leaf->rows(n, times, size, data, out);
-    compare(out, right, n ? right + rest : 0);
+    compare(out, reach, reach);
+}
+
+static void check_gather(void)
+{
+    int size = any(1, BCAST_PARTS * leaf->vector), times = any(1, 5), runs = any(0, 20), n = any(0, 4);
+    ptrdiff_t reach = (ptrdiff_t) n * runs * times * size;
+    uint8_t *out = laid(out_room, reach), *to = expected;
+    const uint8_t *data;
+    program.data_step = any(0, 1) * any(0, 1000);
+    program.data_reach = 0;
+    for (int i = 0; i < runs; i++) {
+        program.data_at[i] = any(0, 2000);
+        if (n && program.data_at[i] + size > program.data_reach) program.data_reach = program.data_at[i] + size;
+    }
+    data = laid(data_room, n ? (n - 1) * program.data_step + program.data_reach : 0);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < runs * times; j++, to += size)
+            memcpy(to, data + i * program.data_step + program.data_at[j / times], size);
+    memset(out_room, PAINT, ROOM);
+    leaf->gather(&program, runs, n, times, size, data, out);
+    compare(out, reach, reach);
 }
 
 static void check_spread(void)
@@ -210,6 +228,7 @@ int main(int argc, char **argv)
         for (int round = 0; round < rounds; round++) {
             check_run();
             check_rows();
+            check_gather();
             check_spread();
             check_fill();
             check_turn();

@@ -74,6 +74,10 @@ CASES = {
     "long items, more often than in places by turns": ((5, 1, 5000), (5, 6, 5000), 1),
     "items too long for rows": ((9, 1, 600), (9, 3, 600), 1),
     "rows in a run too long for rows": ((9, 1), (9, 300), 20),
+    "lists of runs": ((50, 1, 3, 1), (50, 2, 3, 2), 64),
+    "lists of runs, blocks that are repeated more often than listed": ((3, 1, 5, 1), (3, 100, 5, 3), 100),
+    "lists of runs in many nested axes": ((2, 1) * 6, (2, 2) * 6, 72),
+    "lists of runs in blocks that are written anew": ((3, 1, 90, 1, 2, 1), (3, 3, 90, 2, 2, 3), 128),
 }
 # Rows of 1 to 8 vectors of any leaf, full ones and others.
 CASES |= {f"rows of {n} bytes": ((12, 1), (12, 3), n) for n in (17, 31, *range(32, 513, 16), *range(40, 540, 23))}

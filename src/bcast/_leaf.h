@@ -16,11 +16,25 @@
 #endif
 #endif
 
+/* A function whose first argument, the number of an item's vectors, is a constant in it. */
+#define BCAST_BY_PARTS(parts, function, ...) \
+    switch (parts) { \
+    case 1: function(1, __VA_ARGS__); break; \
+    case 2: function(2, __VA_ARGS__); break; \
+    case 3: function(3, __VA_ARGS__); break; \
+    case 4: function(4, __VA_ARGS__); break; \
+    case 5: function(5, __VA_ARGS__); break; \
+    case 6: function(6, __VA_ARGS__); break; \
+    case 7: function(7, __VA_ARGS__); break; \
+    case 8: function(8, __VA_ARGS__); break; \
+    }
+
 /* A leaf of one instruction set: `put` writes a vector. A group of vectors is written `times` in one loop, with their indices
    and places in registers: no store waits for a load to say where it goes. Groups follow each other over a chunk of output
    that the first-level cache holds. That is wrong where the last vector leaves rubbish on the first one of the next stretch:
-   there, and where there is no next one, vectors simply follow each other. */
-#define BCAST_LEAF(name, target, vector_bytes, Vector, load, store, shuffle)                                                       \
+   there, and where there is no next one, vectors simply follow each other. Items shorter than a vector are left to a narrower
+   leaf. */
+#define BCAST_LEAF(name, narrower, target, vector_bytes, Vector, load, store, shuffle)                                        \
 BCAST_TARGET(target) BCAST_INLINE                                                                                             \
 void bcast_group_##name(                                                                                                      \
     const int n, const bcast_program *program, int first, ptrdiff_t times, const uint8_t *data, uint8_t *out)                 \
@@ -107,28 +121,43 @@ void bcast_rows_of_##name(                                                      
     const int parts, ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, ptrdiff_t apart, ptrdiff_t step,                           \
     const uint8_t *data, uint8_t *out)                                                                                        \
 {                                                                                                                             \
+    const ptrdiff_t last = size - vector_bytes;     /* laid back to end with the item */                                      \
     for (; n > 0; n--, data += size, out += step) {                                                                           \
         Vector part[BCAST_PARTS];                                                                                             \
         uint8_t *place = out;                                                                                                 \
-        for (int i = 0; i < parts; i++) part[i] = load(data + i * vector_bytes);                                              \
+        for (int i = 0; i < parts; i++) part[i] = load(data + (i < parts - 1 ? i * vector_bytes : last));                     \
         for (ptrdiff_t j = 0; j < times; j++, place += apart)                                                                 \
-            for (int i = 0; i < parts; i++) store(place + i * vector_bytes, part[i]);                                         \
+            for (int i = 0; i < parts; i++) store(place + (i < parts - 1 ? i * vector_bytes : last), part[i]);                \
     }                                                                                                                         \
 }                                                                                                                             \
                                                                                                                               \
 BCAST_TARGET(target)                                                                                                          \
 static void bcast_rows_##name(ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out)                \
 {                                                                                                                             \
-    switch ((size + vector_bytes - 1) / vector_bytes) {                                                                       \
-    case 1: bcast_rows_of_##name(1, n, times, size, size, times * size, data, out); break;                                    \
-    case 2: bcast_rows_of_##name(2, n, times, size, size, times * size, data, out); break;                                    \
-    case 3: bcast_rows_of_##name(3, n, times, size, size, times * size, data, out); break;                                    \
-    case 4: bcast_rows_of_##name(4, n, times, size, size, times * size, data, out); break;                                    \
-    case 5: bcast_rows_of_##name(5, n, times, size, size, times * size, data, out); break;                                    \
-    case 6: bcast_rows_of_##name(6, n, times, size, size, times * size, data, out); break;                                    \
-    case 7: bcast_rows_of_##name(7, n, times, size, size, times * size, data, out); break;                                    \
-    case 8: bcast_rows_of_##name(8, n, times, size, size, times * size, data, out); break;                                    \
-    }                                                                                                                         \
+    if (size < vector_bytes) bcast_rows_##narrower(n, times, size, data, out);                                                \
+    else BCAST_BY_PARTS(                                                                                                      \
+        (size + vector_bytes - 1) / vector_bytes, bcast_rows_of_##name, n, times, size, size, times * size, data, out)        \
+}                                                                                                                             \
+                                                                                                                              \
+BCAST_TARGET(target) BCAST_INLINE                                                                                             \
+void bcast_gather_of_##name(                                                                                                  \
+    const int parts, const bcast_program *program, int runs, ptrdiff_t n, const ptrdiff_t times, ptrdiff_t size,              \
+    const uint8_t *data, uint8_t *out)                                                                                        \
+{                                                                                                                             \
+    for (; n > 0; n--, data += program->data_step)                                                                            \
+        for (int i = 0; i < runs; i++, out += times * size)                                                                   \
+            bcast_rows_of_##name(parts, 1, times, size, size, 0, data + program->data_at[i], out);                            \
+}                                                                                                                             \
+                                                                                                                              \
+BCAST_TARGET(target)                                                                                                          \
+static void bcast_gather_##name(                                                                                              \
+    const bcast_program *program, int runs, ptrdiff_t n, ptrdiff_t times, ptrdiff_t size,                                     \
+    const uint8_t *data, uint8_t *out)                                                                                        \
+{                                                                                                                             \
+    const ptrdiff_t parts = (size + vector_bytes - 1) / vector_bytes;                                                         \
+    if (size < vector_bytes) bcast_gather_##narrower(program, runs, n, times, size, data, out);                               \
+    else if (times == 2) BCAST_BY_PARTS(parts, bcast_gather_of_##name, program, runs, n, 2, size, data, out)                  \
+    else BCAST_BY_PARTS(parts, bcast_gather_of_##name, program, runs, n, times, size, data, out)                              \
 }                                                                                                                             \
                                                                                                                               \
 BCAST_TARGET(target)                                                                                                          \
@@ -175,6 +204,15 @@ static void bcast_rows_plain(ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const
     }
 }
 
+static void bcast_gather_plain(
+    const bcast_program *program, int runs, ptrdiff_t n, ptrdiff_t times, ptrdiff_t size,
+    const uint8_t *data, uint8_t *out)
+{
+    for (; n > 0; n--, data += program->data_step)
+        for (int i = 0; i < runs; i++, out += times * size)
+            bcast_rows_plain(1, times, size, data + program->data_at[i], out);
+}
+
 static void bcast_spread_plain(ptrdiff_t times, ptrdiff_t apart, ptrdiff_t size, const uint8_t *data, uint8_t *out)
 {
     for (; times > 0; times--, out += apart) memcpy(out, data, size);
@@ -187,18 +225,18 @@ static void bcast_spread_plain(ptrdiff_t times, ptrdiff_t apart, ptrdiff_t size,
 #define BCAST_LOAD_16(data) _mm_loadu_si128((const __m128i *) (data))
 #define BCAST_STORE_16(out, vector) _mm_storeu_si128((__m128i *) (out), vector)
 #define BCAST_SHUFFLE_16(window, index) _mm_shuffle_epi8(BCAST_LOAD_16(window), index)
-BCAST_LEAF(ssse3, "ssse3", 16, __m128i, BCAST_LOAD_16, BCAST_STORE_16, BCAST_SHUFFLE_16)
+BCAST_LEAF(ssse3, plain, "ssse3", 16, __m128i, BCAST_LOAD_16, BCAST_STORE_16, BCAST_SHUFFLE_16)
 
 /* Its shuffle stays within halves of 16 bytes, so both halves get the same window. */
 #define BCAST_LOAD_32(data) _mm256_loadu_si256((const __m256i *) (data))
 #define BCAST_STORE_32(out, vector) _mm256_storeu_si256((__m256i *) (out), vector)
 #define BCAST_SHUFFLE_32(window, index) _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(BCAST_LOAD_16(window)), index)
-BCAST_LEAF(avx2, "avx2", 32, __m256i, BCAST_LOAD_32, BCAST_STORE_32, BCAST_SHUFFLE_32)
+BCAST_LEAF(avx2, ssse3, "avx2", 32, __m256i, BCAST_LOAD_32, BCAST_STORE_32, BCAST_SHUFFLE_32)
 
 #ifndef _MSC_VER
 #define BCAST_SHUFFLE_64(window, index) _mm512_permutexvar_epi8(index, _mm512_loadu_si512(window))
 BCAST_LEAF(
-    avx512, "avx512f,avx512bw,avx512vbmi", 64, __m512i, _mm512_loadu_si512, _mm512_storeu_si512, BCAST_SHUFFLE_64)
+    avx512, avx2, "avx512f,avx512bw,avx512vbmi", 64, __m512i, _mm512_loadu_si512, _mm512_storeu_si512, BCAST_SHUFFLE_64)
 #endif
 
 #elif defined(__aarch64__) || defined(_M_ARM64)
@@ -206,12 +244,14 @@ BCAST_LEAF(
 #include <arm_neon.h>
 
 #define BCAST_SHUFFLE_NEON(window, index) vqtbl1q_u8(vld1q_u8(window), index)
-BCAST_LEAF(neon, , 16, uint8x16_t, vld1q_u8, vst1q_u8, BCAST_SHUFFLE_NEON)
+BCAST_LEAF(neon, plain, , 16, uint8x16_t, vld1q_u8, vst1q_u8, BCAST_SHUFFLE_NEON)
 
 #endif
 
 #define BCAST_ENTRY(name, vector, window) \
-    (bcast_leaf) {#name, vector, window, bcast_run_##name, bcast_fill_##name, bcast_rows_##name, bcast_spread_##name}
+    (bcast_leaf) { \
+        #name, vector, window, \
+        bcast_run_##name, bcast_fill_##name, bcast_rows_##name, bcast_gather_##name, bcast_spread_##name}
 
 /* All leaves that this machine can run, the best one first; returns how many. */
 static int bcast_leaves(bcast_leaf *leaves)

@@ -32,6 +32,10 @@ cdef extern from "_program.h":
         void (*rows)(
             Py_ssize_t n, Py_ssize_t times, Py_ssize_t size, const uint8_t *data, uint8_t *out
         ) noexcept nogil
+        void (*gather)(
+            const Program *program, int runs, Py_ssize_t n, Py_ssize_t times, Py_ssize_t size,
+            const uint8_t *data, uint8_t *out,
+        ) noexcept nogil
         void (*spread)(
             Py_ssize_t times, Py_ssize_t apart, Py_ssize_t size, const uint8_t *data, uint8_t *out
         ) noexcept nogil
@@ -52,6 +56,7 @@ cdef struct Plan:
     const uint8_t *data_end
     int programmed              # the pair that the program writes, with all inside; -1 without a program
     bint filled                 # its blocks are items, each of which fills vectors
+    bint gathered               # its blocks are lists of runs of items, which vectors copy
     Py_ssize_t read_back        # bytes of the longest block that is read back to be replicated
     Py_ssize_t stretch_blocks   # how many of its blocks the program describes,
     Py_ssize_t stretch_times    # and how many times each of them

@@ -21,6 +21,8 @@ cdef enum:
     BLOCK = 131072      # bytes; what is longer is not read back from a cache, but written anew from the data
     REGISTERS_BLOCK = 4096  # bytes; the same where it is written out of registers, which is as fast as reading back
     MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the hardware's prefetching
+    LISTED = 256    # runs in a list
+    LIST_PAYS = 8   # each of which must stand for so many of output
 
 cdef Leaf[MAX_LEAVES] leaves
 cdef int n_leaves = bcast_leaves(leaves)
@@ -108,13 +110,17 @@ cdef void _add_program(Plan *plan) noexcept:
     cdef Py_ssize_t run = last.repeated * last.out_bytes
     cdef Py_ssize_t blocks = pair.copied        # what the walk visits where the pair is not described
     plan.leaf = chosen
-    plan.filled = False
+    plan.filled = plan.gathered = False
     plan.programmed = -1
     plan.read_back = BLOCK
     plan.stretch_blocks = plan.stretch_times = 1
+    if last.out_bytes > PARTS * vector:
+        return
     if last.out_bytes > SHUFFLED:
-        if last.out_bytes <= PARTS * vector and last.out_bytes % vector == 0 and run >= vector * GROUP:
+        if last.out_bytes % vector == 0 and run >= vector * GROUP:
             plan.read_back = REGISTERS_BLOCK
+        if last.out_bytes >= vector and run < STRETCH:
+            _list_runs(plan)
         return
     if run >= vector and vector % last.out_bytes == 0 and (written < FEW or _fills(last, run, vector)):
         if run >= vector * GROUP:
@@ -163,6 +169,37 @@ cdef void _fill_vectors(Plan *plan) noexcept:
         plan.program.index[b] = b & (size - 1)
 
 
+cdef void _list_runs(Plan *plan) noexcept:
+    """Find the outermost pair whose blocks are few runs, and list the places of those of as many blocks as pay."""
+    cdef const Pair *pair = &plan.pairs[0]
+    cdef const Pair *last = &plan.pairs[plan.last]
+    cdef int16_t[LISTED] sources    # of each run: the place of its item, in items
+    cdef Program *program = &plan.program
+    cdef Py_ssize_t run = last.repeated * last.out_bytes
+    cdef Py_ssize_t written = pair.copied * pair.repeated * pair.out_bytes
+    cdef Py_ssize_t limit = min(LISTED * run, written // LIST_PAYS)
+    cdef int level = 0, i
+    while level < plan.last and pair.out_bytes > limit // 2:
+        level += 1
+        pair += 1
+    if level == plan.last:      # one pair, which needs no list
+        return
+    plan.programmed = level
+    plan.gathered = True
+    plan.read_back = REGISTERS_BLOCK
+    if pair.repeated * pair.out_bytes > limit:
+        plan.stretch_times = limit // pair.out_bytes
+        program.data_step = 0
+    else:
+        plan.stretch_blocks = min(limit // (pair.repeated * pair.out_bytes), pair.copied)
+        plan.stretch_times = pair.repeated
+        program.data_step = plan.stretch_blocks * pair.data_bytes
+    program.vectors = <int> _describe(plan, plan.last - 1, sources, last.copied, last.data_bytes)
+    program.out_step = program.vectors * run
+    for i in range(program.vectors):
+        program.data_at[i] = <int32_t> (sources[i] * last.data_bytes)
+
+
 cdef Py_ssize_t _stretch(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int vector) noexcept:
     """How many runs or blocks of a size, of as many `times`, make a stretch of few vectors that are nearly full."""
     cdef Py_ssize_t n, vectors, cost, best = 1, least = 0
@@ -175,30 +212,39 @@ cdef Py_ssize_t _stretch(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, in
     return best
 
 
-cdef void _compile(Plan *plan) noexcept:
-    """Describe a stretch of output as vectors."""
-    cdef int16_t[STRETCH + WIDEST] sources      # of each byte: its place in the data
-    cdef Program *program = &plan.program
+cdef Py_ssize_t _describe(
+    const Plan *plan, int inner, int16_t *sources, Py_ssize_t size, Py_ssize_t unit,
+) noexcept:
+    """Number `size` units of data, a block of the pair `inner`, in the order of a stretch; return how many it has."""
     cdef const Pair *pair
-    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
-    cdef Py_ssize_t i, _j, b, copied, repeated, done, last, before
+    cdef Py_ssize_t i, _j, b, copied, repeated, done
     cdef int16_t shift
     cdef int level
     for b in range(size):
         sources[b] = <int16_t> b
-    for level in range(plan.last, plan.programmed - 1, -1):
+    for level in range(inner, plan.programmed - 1, -1):
         pair = &plan.pairs[level]
         copied = pair.copied if level > plan.programmed else plan.stretch_blocks
         repeated = pair.repeated if level > plan.programmed else plan.stretch_times
         done = 0
         for i in range(copied):
-            shift = <int16_t> (i * pair.data_bytes)
+            shift = <int16_t> (i * pair.data_bytes // unit)
             for _j in range(repeated):
                 if done:
                     for b in range(size):
                         sources[done + b] = sources[b] + shift
                 done += size
         size = done
+    return size
+
+
+cdef void _compile(Plan *plan) noexcept:
+    """Describe a stretch of output as vectors."""
+    cdef int16_t[STRETCH + WIDEST] sources      # of each byte: its place in the data
+    cdef Program *program = &plan.program
+    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
+    cdef Py_ssize_t b, last, before
+    size = _describe(plan, plan.last, sources, size, 1)
     for b in range(WIDEST):
         sources[size + b] = sources[size - 1]
     program.data_step = plan.stretch_blocks * plan.pairs[plan.programmed].data_bytes

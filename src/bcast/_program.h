@@ -40,8 +40,12 @@ typedef struct {
     /* Fill a run of at least a vector with each of `n` items, whose size divides a vector's, by the index of vector 0. */
     void (*fill)(
         const bcast_program *program, ptrdiff_t n, ptrdiff_t run, ptrdiff_t size, const uint8_t *data, uint8_t *out);
-    /* Write each of `n` items of at most 8 vectors `times` over, with rubbish at the end. */
+    /* Write each of `n` items of at most 8 vectors `times` over. */
     void (*rows)(ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out);
+    /* The same for the items at the first places of a program, as many as `runs`; and `n` times all of them. */
+    void (*gather)(
+        const bcast_program *program, int runs, ptrdiff_t n, ptrdiff_t times, ptrdiff_t size,
+        const uint8_t *data, uint8_t *out);
     /* Copy `size` bytes, 8 vectors or more, to as many places as `times`, which lie `apart`. */
     void (*spread)(ptrdiff_t times, ptrdiff_t apart, ptrdiff_t size, const uint8_t *data, uint8_t *out);
 } bcast_leaf;

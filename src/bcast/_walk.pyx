@@ -72,10 +72,12 @@ cdef void put_blocks(
     cdef Py_ssize_t _i
     if level == plan.programmed and plan.filled:
         _put_fills(plan, n, pair.repeated, data, out)
+    elif level == plan.programmed and plan.gathered:
+        _put_gathered(plan, n, pair.repeated, data, out)
     elif level == plan.programmed and plan.stretch_times == pair.repeated:
         _put_stretches(plan, n, data, out, out_end)
     elif level == plan.last and _is_row(plan, run):
-        _put_rows(plan, n, pair.repeated, data, out, out_end)
+        plan.leaf.rows(n, pair.repeated, pair.out_bytes, data, out)
     else:
         for _i in range(n):
             _put_block(plan, level, pair.repeated, data, out, out_end)
@@ -91,12 +93,15 @@ cdef void _put_block(
     if level == plan.programmed and plan.filled:
         _put_fills(plan, 1, times, data, out)
         return
+    if level == plan.programmed and plan.gathered:
+        _put_gathered(plan, 1, times, data, out)
+        return
     if level == plan.programmed:
         _put_run(plan, times * pair.out_bytes, data, out, out_end)
         return
     if level == plan.last:
         if _is_row(plan, times * pair.out_bytes):
-            _put_rows(plan, 1, times, data, out, out_end)
+            plan.leaf.rows(1, times, pair.out_bytes, data, out)
             return
         if pair.out_bytes >= LONG_ITEM and times > 1:
             _put_pieces(plan, times, data, out)
@@ -210,21 +215,34 @@ cdef inline bint _is_row(const Plan *plan, Py_ssize_t run) noexcept nogil:
     return SHUFFLED < size <= PARTS * plan.leaf.vector and (run < LONG_RUN or size % plan.leaf.vector == 0)
 
 
-cdef void _put_rows(
-    const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+cdef void _put_gathered(
+    const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *data, uint8_t *out,
 ) noexcept nogil:
-    """Write `n` items of some vectors' length, each as many `times`."""
-    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
-    cdef Py_ssize_t run = times * size
-    cdef Py_ssize_t reach = (size + plan.leaf.vector - 1) // plan.leaf.vector * plan.leaf.vector
-    cdef Py_ssize_t fast = min(
-        n, min(_roomy(size, reach, plan.data_end - data), _roomy(run, run - size + reach, out_end - out))
-    )
-    cdef Py_ssize_t _i
-    plan.leaf.rows(fast, times, size, data, out)
-    for _i in range(fast, n):
-        memcpy(out + _i * run, data + _i * size, size)
-        _tile(out + _i * run, size, run)
+    """Write `n` blocks, each as many `times`, by the list of their runs, or of those of some of them."""
+    cdef const Pair *pair = &plan.pairs[plan.programmed]
+    cdef const Pair *last = &plan.pairs[plan.last]
+    cdef const Program *program = &plan.program
+    cdef Py_ssize_t size = last.out_bytes
+    cdef Py_ssize_t runs = pair.out_bytes // (last.repeated * size)
+    cdef Py_ssize_t _i, whole
+    if times < plan.stretch_times:      # a part of one run
+        plan.leaf.gather(program, <int> (times * runs), 1, last.repeated, size, data, out)
+    elif program.data_step:
+        whole = n // plan.stretch_blocks
+        n -= whole * plan.stretch_blocks
+        plan.leaf.gather(program, program.vectors, whole, last.repeated, size, data, out)
+        data += whole * program.data_step
+        out += whole * program.out_step
+        plan.leaf.gather(program, <int> (n * times * runs), 1, last.repeated, size, data, out)
+    else:
+        whole = times // plan.stretch_times
+        runs *= times % plan.stretch_times
+        for _i in range(n):
+            plan.leaf.gather(program, program.vectors, whole, last.repeated, size, data, out)
+            out += whole * program.out_step
+            plan.leaf.gather(program, <int> runs, 1, last.repeated, size, data, out)
+            out += runs * last.repeated * size
+            data += pair.data_bytes
 
 
 cdef void _put_stretches(

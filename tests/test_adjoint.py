@@ -68,6 +68,12 @@ CASES = {
     "long runs of four items": ((9, 2000, 4), (1,)),
     "groups of long rows": ((7, 20, 40), (1,)),
     "runs of few groups, as rows": ((60, 5, 3, 33), (0, 1, 3)),
+    "short runs of few groups, and terms to be folded": ((320, 3, 3, 2), (1, 3)),
+    "short runs, and terms outside few groups": ((3, 5, 7), (0, 2)),
+    "short runs apart, in groups of two": ((7, 112, 2, 3), (3,)),
+    "short runs apart, in groups of nine": ((3, 96, 9, 3), (3,)),
+    "pairs in groups, and terms to be folded": ((40, 3, 5, 6, 2), (1, 3)),
+    "few rows, longer than a block": ((3, 5000), (0,)),
     "groups of runs and segments": ((60, 100, 49), (0, 2)),
     "two kept, two summed": ((13, 14, 15, 16), (1, 3)),
     "two summed, two kept": ((13, 14, 15, 16), (0, 2)),
@@ -157,6 +163,10 @@ def layouts(grad):
         "channels",
         "two kept, two summed",
         "alternating",
+        "short runs of few groups, and terms to be folded",
+        "short runs, and terms outside few groups",
+        "short runs apart, in groups of two",
+        "pairs in groups, and terms to be folded",
     ],
 )
 def test_layouts(name, dtype, leaf):

@@ -74,7 +74,8 @@ cdef struct Reduction:
     Py_ssize_t within       # how many of the rows' positions lie side by side in a block
     int blocks
     Axis[MAX_AXES] block    # of the accumulators: first the groups, at any step from each other; the others are nested
-    int split               # which of its first two axes is cut into chunks,
+    int groups              # the number of its axes that are groups: one, but for short runs
+    int split               # which of its axes is cut into chunks,
     Py_ssize_t chunk        # of what length,
     Py_ssize_t chunks       # and how many
     Py_ssize_t tiles        # of the result, all in all

@@ -25,7 +25,7 @@ cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
     """Plan the sum over `n` axes, longer than 1 and outermost first; `plan.terms` and `plan.far` are there."""
     cdef Py_ssize_t limit = BLOCK if plan.terms.pack == NULL else PACKED
     cdef Py_ssize_t items = 1, summed = 1
-    cdef int i
+    cdef int i, left
     plan.summed = 0
     for i in range(n):
         items *= axis[i].length
@@ -36,7 +36,7 @@ cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
     plan.rows = plan.block[0] = Axis(1, 0, 0, True)
     plan.within = 1
     plan.split = 0
-    plan.blocks = 1
+    plan.blocks = plan.groups = 1
     i = n - 1 - interleaved(&plan.terms, axis, n)      # the axis of runs
     plan.runs = i >= 0 and not axis[i].kept and (
         summed // axis[i].length < FEWEST
@@ -45,13 +45,19 @@ cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
     )
     if plan.runs:
         plan.rows = axis[i]
+        left = i
+        if summed // axis[i].length < FEWEST and axis[i].length < ALONE:
+            left = _plan_groups(plan, axis, i)
+        plan.groups = plan.blocks
+        if plan.split:
+            limit = PACKED      # where the longest comes last, lines of memory are met more than once
         if i < n - 1:
-            plan.block[1] = axis[i + 1]
-            plan.blocks = 2
-        n = i
+            plan.block[plan.blocks] = axis[i + 1]
+            plan.blocks += 1
+        _plan_outer(plan, axis, left, left == i)
     else:
-        n = _plan_block(plan, axis, n, limit, summed)
-    _plan_outer(plan, axis, n)
+        left = _plan_block(plan, axis, n, limit, summed)
+        _plan_outer(plan, axis, left, plan.split == 0)
     _plan_units(plan, items, limit)
     return 0
 
@@ -72,6 +78,49 @@ cdef bint interleaved(const Terms *terms, const Axis *axis, int n) noexcept:
     if axis[n - 1].length > terms.sums.m_most or axis[n - 1].length == 3:
         return False
     return axis[n - 2].step == axis[n - 1].length * axis[n - 1].step
+
+
+cdef int _plan_groups(Reduction *plan, const Axis *axis, int n) noexcept:
+    """Take the innermost axes as the groups of short runs, summed ones among them, until these are many.
+
+    Return how many axes are left. The outermost kept one of those taken is cut into chunks. If runs lie in even steps
+    along short axes alone, a longer one comes last: the leaf walks that one.
+    """
+    cdef Py_ssize_t groups = 1
+    cdef int first = n, longest = -1, last, inner, i
+    cdef Axis moved
+    while first > 0 and (groups < GROUPS or not axis[first].kept):
+        first -= 1
+        groups *= axis[first].length
+    plan.blocks = 0
+    plan.split = -1
+    for i in range(first, n):
+        if axis[i].kept and plan.split < 0:
+            plan.split = plan.blocks
+        plan.block[plan.blocks] = axis[i]
+        plan.blocks += 1
+    if plan.split < 0:      # nothing is kept
+        plan.split = plan.blocks
+        plan.block[plan.blocks] = Axis(1, 0, 0, True)
+        plan.blocks += 1
+    last = inner = plan.blocks - 1
+    groups = plan.block[last].length
+    while inner > 0 and plan.block[inner - 1].step == groups * plan.block[last].step:
+        inner -= 1
+        groups *= plan.block[inner].length
+    if groups < GROUPS and plan.rows.length < LONG:
+        for i in range(inner):
+            if plan.block[i].kept and plan.block[i].length > groups:
+                groups = plan.block[i].length
+                longest = i
+    if longest >= 0:
+        moved = plan.block[longest]
+        for i in range(longest, last):
+            plan.block[i] = plan.block[i + 1]
+        plan.block[last] = moved
+        if plan.split == longest:
+            plan.split = last
+    return first
 
 
 cdef int _plan_block(Reduction *plan, const Axis *axis, int n, Py_ssize_t limit, Py_ssize_t summed) noexcept:
@@ -114,15 +163,15 @@ cdef inline bint _joins(const Axis *axis, int first, int n, Py_ssize_t inner) no
     return first == n or (axis[n - 1].length < LONG and axis[first - 1].step == inner * axis[n - 1].step)
 
 
-cdef void _plan_outer(Reduction *plan, const Axis *axis, int n) noexcept:
-    """Give the leaf the innermost axes that are left, a kept one for groups and a summed one; the rest is walked."""
+cdef void _plan_outer(Reduction *plan, const Axis *axis, int n, bint grouped) noexcept:
+    """Give the leaf the innermost axes that are left: a kept one if groups are wanted, a summed one; walk the rest."""
     cdef int groups = -1, rows = -1, i
     for i in range(n):
         if axis[i].kept:
             groups = i
         else:
             rows = i
-    if plan.split == 0 and groups >= 0:
+    if grouped and groups >= 0:
         plan.block[0] = axis[groups]
     else:
         groups = -1
@@ -150,10 +199,10 @@ cdef void _plan_units(Reduction *plan, Py_ssize_t items, Py_ssize_t limit) noexc
         if plan.outer[i].kept:
             tiles *= plan.outer[i].length
     plan.chunks = min(split.length, _parts(wanted, tiles))
-    if plan.split:
+    if plan.runs and plan.rows.length < RUN:
+        plan.chunks = min(plan.chunks, split.length * rest // GROUPS)
+    elif plan.split:
         plan.chunks = min(plan.chunks, split.length * rest // ROW)
-    elif plan.runs and plan.rows.length < RUN:
-        plan.chunks = min(plan.chunks, split.length // GROUPS)
     plan.chunks = max(plan.chunks, _parts(split.length, max(<Py_ssize_t> 1, limit // rest)))
     plan.chunk = _parts(split.length, plan.chunks)
     plan.chunks = _parts(split.length, plan.chunk)

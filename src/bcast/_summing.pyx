@@ -21,8 +21,8 @@ cdef double SCALE = 2.0 ** -100
 cdef struct Place:      # of a tile
     const char *x
     char *out
-    Py_ssize_t groups   # the lengths of the block's first two axes
-    Py_ssize_t second
+    Py_ssize_t split    # the length of the block's axis that is cut
+    Py_ssize_t groups   # of its first one
     Py_ssize_t m        # accumulators of a group
 
 
@@ -32,12 +32,8 @@ cdef Place _place(const Reduction *plan, Py_ssize_t tile, const char *x, char *o
     cdef Place place
     cdef int i
     tile //= plan.chunks
-    place.groups = plan.block[0].length
-    place.second = plan.block[1].length if plan.blocks > 1 else 1
-    if plan.split:
-        place.second = min(plan.chunk, axis.length - at)
-    else:
-        place.groups = min(plan.chunk, axis.length - at)
+    place.split = min(plan.chunk, axis.length - at)
+    place.groups = _length(plan, &place, 0)
     x += at * axis.step
     out += at * axis.out_step
     for i in range(plan.outers - 1, -1, -1):
@@ -48,9 +44,9 @@ cdef Place _place(const Reduction *plan, Py_ssize_t tile, const char *x, char *o
             tile //= axis.length
     place.x = x
     place.out = out
-    place.m = place.second
-    for i in range(2, plan.blocks):
-        place.m *= plan.block[i].length
+    place.m = 1
+    for i in range(1, plan.blocks):
+        place.m *= _length(plan, &place, i)
     return place
 
 
@@ -81,10 +77,10 @@ cdef void sum_unit(
         length[plan.cut] = full
         x += begin * plan.outer[plan.cut].step
     while True:
-        if plan.terms.pack == NULL:
+        if plan.runs:
+            _add_runs(plan, &place, rows, x, high, low, packed, add)
+        elif plan.terms.pack == NULL:
             _add(plan, &place, rows, x, high, low, add)
-        elif plan.runs:
-            _add_packed_runs(plan, &place, rows, x, high, low, packed, add)
         else:
             _add_packed(plan, &place, rows, x, high, low, packed, add)
         add = True
@@ -130,9 +126,6 @@ cdef void _add(
     """Add what the leaf can walk alone."""
     cdef Py_ssize_t step = plan.rows.step, size = plan.terms.sum_size
     cdef Py_ssize_t m = place.m, full = rows // plan.within, rest = rows % plan.within, i
-    if plan.runs:
-        plan.terms.sums.add_runs(high, low, x, place.groups, plan.block[0].step, rows * m, m, plan.far, add)
-        return
     plan.terms.sums.add_rows(high, low, x, place.groups, plan.block[0].step, full, plan.within * step, m, add)
     if rest:
         x += full * plan.within * step
@@ -170,15 +163,49 @@ cdef void _add_packed(
         low += sum_size * m
 
 
-cdef void _add_packed_runs(
+cdef void _add_runs(
     const Reduction *plan, const Place *place, Py_ssize_t rows, const char *x, char *high, char *low, char *packed,
     bint add,
 ) noexcept nogil:
-    """The same for runs: as many as `packed` has room for, or parts of one."""
+    """Add runs, as many at once as lie in even steps, and walk the other axes of the block."""
+    cdef Py_ssize_t[MAX_AXES] at
+    cdef int last = plan.groups - 1, first = last, i
+    cdef Py_ssize_t step = plan.block[last].step, count = _length(plan, place, last)
+    cdef Py_ssize_t m = 1 if plan.groups == plan.blocks else plan.block[plan.groups].length
+    while first > 0 and plan.block[first - 1].step == count * step:
+        first -= 1
+        count *= _length(plan, place, first)
+    for i in range(first):
+        at[i] = 0
+    while True:
+        if plan.terms.pack == NULL:
+            plan.terms.sums.add_runs(high, low, x, count, step, rows * m, m, plan.far, add)
+        else:
+            _add_packed_runs(plan, rows, x, count, step, high, low, packed, add)
+        high += count * m * plan.terms.sum_size
+        low += count * m * plan.terms.sum_size
+        i = first - 1
+        while i >= 0:
+            at[i] += 1
+            x += plan.block[i].step
+            if at[i] < _length(plan, place, i):
+                break
+            x -= at[i] * plan.block[i].step
+            at[i] = 0
+            i -= 1
+        if i < 0:
+            return
+
+
+cdef void _add_packed_runs(
+    const Reduction *plan, Py_ssize_t rows, const char *x, Py_ssize_t groups, Py_ssize_t next, char *high, char *low,
+    char *packed, bint add,
+) noexcept nogil:
+    """Add runs by way of `packed`: as many as that has room for, or parts of one."""
     cdef Py_ssize_t size = plan.terms.size, sum_size = plan.terms.sum_size
-    cdef Py_ssize_t step = plan.rows.step, next = plan.block[0].step, i = 0, j, k, n, count
-    while i < place.groups:
-        count = max(<Py_ssize_t> 1, min(FEWEST * PACKED // rows, place.groups - i))
+    cdef Py_ssize_t step = plan.rows.step, i = 0, j, k, n, count
+    while i < groups:
+        count = max(<Py_ssize_t> 1, min(FEWEST * PACKED // rows, groups - i))
         j = 0
         while j < rows:
             n = min(rows - j, <Py_ssize_t> FEWEST * PACKED)
@@ -197,7 +224,7 @@ cdef void _add_packed_runs(
 
 cdef Py_ssize_t _length(const Reduction *plan, const Place *place, int i) noexcept nogil:
     """The length of the block's axis `i` in this tile."""
-    return place.groups if i == 0 else place.second if i == 1 else plan.block[i].length
+    return place.split if i == plan.split else plan.block[i].length
 
 
 cdef Py_ssize_t _folded(const Reduction *plan, const Place *place) noexcept nogil:
@@ -248,8 +275,11 @@ cdef void _put(const Reduction *plan, const Place *place, char *high, const char
         last -= 1
     n = inner = _length(plan, place, last)
     first = last
-    if last > 0 and plan.block[last - 1].kept and plan.block[last - 1].out_step == n * plan.block[last].out_step:
-        first -= 1      # both are one axis of `out`
+    i = last - 1
+    while i >= 0 and not plan.block[i].kept:
+        i -= 1
+    if i >= 0 and plan.block[i].out_step == n * plan.block[last].out_step:
+        first = i       # both are one axis of `out`
         n *= _length(plan, place, first)
     for i in range(first):
         at[i] = 0

@@ -12,6 +12,7 @@ by shape and strides alone, so that the bits of a result do not depend on how ma
 
 cdef enum:
     BLOCK = 4096        # accumulators; with their rows they fit a second-level cache
+    FEW = 1024          # accumulators to which fewer than FEWEST rows are added: a first-level cache holds them
     JOINED = 512        # accumulators; a row made of several shorter ones needs no more, and each must be folded
     ROW = 512           # items; a row is not cut into shorter chunks for the sake of threads
     RUN = 4096          # terms; nor is a run
@@ -56,6 +57,8 @@ cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
             plan.blocks += 1
         _plan_outer(plan, axis, left, left == i)
     else:
+        if summed < FEWEST:
+            limit = min(limit, <Py_ssize_t> FEW)
         left = _plan_block(plan, axis, n, limit, summed)
         _plan_outer(plan, axis, left, plan.split == 0)
     _plan_units(plan, items, limit)

@@ -20,6 +20,13 @@ static inline uint64_t bcast_swapped_8(uint64_t x)
 static void bcast_pack_##name(void *to, const char *at, ptrdiff_t step, ptrdiff_t n)        \
 {                                                                                           \
     To *items = to;                                                                         \
+    if (step == 2 * (ptrdiff_t) sizeof(Bits)) {     /* compilers make vectors of every second item */ \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                 \
+            const Bits x = BCAST_AT(const Bits, at, 2 * i);                                 \
+            items[i] = value;                                                               \
+        }                                                                                   \
+        return;                                                                             \
+    }                                                                                       \
     for (ptrdiff_t i = 0; i < n; i++, at += step) {                                         \
         Bits x;                                                                             \
         memcpy(&x, at, sizeof x);                                                           \

@@ -518,6 +518,25 @@ def test_infinite_only_where_the_exact_sum_is(swapped, leaf):
             assert sum_over(grad[:2], (0,))[0] == np.inf
 
 
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_short_runs_that_overflow_on_the_way(leaf, far):
+    for n in 3, 4, 7, 8, 16, 32:
+        grad = np.random.default_rng(n).standard_normal((1000, n))
+        right = sum_over(grad, (1,))
+        for run, terms_of_run in (
+            (0, [2.0**1023] * 2 + [-(2.0**1023)]),
+            (471, [np.inf]),
+            (700, [np.nan]),
+            (999, [-np.inf]),
+        ):
+            grad[run] = 0
+            grad[run, : len(terms_of_run)] = terms_of_run
+            right[run] = terms_of_run[-1] if len(terms_of_run) == 1 else 2.0**1023
+        with summed(leaf, far=far):
+            np.testing.assert_array_equal(sum_over(grad, (1,)), right, str(n), strict=True)
+
+
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize(
@@ -545,6 +564,33 @@ def test_overflows_on_the_way_beside_other_sums(shape, axes, swapped, leaf):
         np.testing.assert_array_equal(got, right, strict=True)
 
 
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_short_run_has_one_sum_wherever_it_stands(dtype, leaf):
+    rng = np.random.default_rng(5)
+    for n, m in (*((n, 1) for n in (*range(2, 17), 24, 32)), (2, 2), (3, 2), (4, 2), (2, 4)):
+        run = (rng.standard_normal((n, m)) * np.exp2(rng.integers(-6, 6, (n, m)))).astype(dtype)
+        for far in False, True:
+            with summed(leaf, far=far):
+                alone = sum_over(np.repeat(run[None], 2, 0), (1,))[:1]
+                for count in 3, 7, 203:
+                    grad = np.repeat(run[None], count, 0)
+                    assert sum_over(grad, (1,)).tobytes() == count * alone.tobytes(), (n, m, count)
+                    wide = np.zeros((count, 1, 2 * m), alone.dtype)[..., ::2]
+                    assert sum_over(grad, (1,), out=wide).tobytes() == count * alone.tobytes(), (n, m, count)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_pairs_of_float32_are_rounded_as_by_float64(leaf):
+    bits = np.random.default_rng(6).integers(0, 2**32, (100_000, 2), "u4")
+    bits[::2, 1] = bits[::2, 0] ^ bits[::2, 1] >> 7  # of nearly one size
+    grad = bits.view("f4")
+    with np.errstate(over="ignore", invalid="ignore"):
+        right = grad.astype("f8").sum(1, keepdims=True).astype("f4")
+    with summed(leaf):
+        np.testing.assert_array_equal(sum_over(grad, (1,)), right, strict=True)
+
+
 def test_rounding_to_float16():
     """Every float16 and what lies a little beside the middle to the next, or much less than float32 shows."""
     halves = np.arange(0x7C00, dtype="u2").view("f2")
@@ -565,7 +611,7 @@ def fenced(request):
     """Lay an array flush against a page that no one may touch."""
     if sys.platform == "win32":
         pytest.skip("fences the buffers by mprotect")
-    page, room = mmap.PAGESIZE, 1 << 19
+    page, room = mmap.PAGESIZE, 1 << 20
     room += -room % page
     map_ = mmap.mmap(-1, room + 2 * page)
     mprotect = ctypes.CDLL(None, use_errno=True).mprotect
@@ -591,7 +637,8 @@ def fenced(request):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_term_outside_is_read(fenced, dtype, leaf):
     for n in (*range(1, 36), 63, 64, 65, 100, 255, 257):
-        shapes = {(n,): 0, (7, n): 1, (17, n): 1, (n, 5): 0, (9, n): 0, (3, n, 2): 1, (17, n, 2): 1, (17, n, 4): 1}
+        shapes = {(n,): 0, (7, n): 1, (17, n): 1, (150, n): 1, (n, 5): 0, (9, n): 0}
+        shapes |= {(3, n, 2): 1, (17, n, 2): 1, (17, n, 4): 1}
         for (shape, axis), far in itertools.product(shapes.items(), (False, True)):
             grad = fenced(terms(shape, dtype, n))
             with summed(leaf, far=far):
@@ -609,6 +656,12 @@ def test_nothing_outside_is_written(fenced, dtype, leaf):
             with summed(leaf):
                 sum_over(grad, axes, out=out)
             np.testing.assert_array_equal(out, expected(grad, axes), strict=True)
+        grad = terms((301, n), dtype)
+        for far in False, True:
+            out = fenced(np.zeros((301, 1), dtype))
+            with summed(leaf, far=far):
+                sum_over(grad, (1,), out=out)
+            np.testing.assert_array_equal(out, expected(grad, (1,)), strict=True)
 
 
 def test_random_shapes():

@@ -21,13 +21,17 @@ from bcast._alignment cimport Alignment
 from bcast._extent cimport Extent, extent, overlap
 from bcast._reduction cimport (
     BFLOAT16, BOOL, F16, F64, FEWEST, FLOAT16, FLOAT32, FLOAT64, INT8, LONG, MAX_AXES, U8, U64, UINT8, Axis, Pack,
-    Reduction, SumLeaf, Terms, interleaved, plan_axes,
+    Reduction, SumLeaf, Terms, interleaved, is_short, plan_axes,
 )
 from bcast._summing cimport add_segments, sum_unit
 from bcast._threads cimport clock, free_threads, note_wait
 
 cdef extern from "_sum_leaves.h":
     const SumLeaf *leaf_of "bcast_sum_leaf_of"(const char *name)
+
+cdef extern from "_stream.h":
+    void bcast_streamed() noexcept nogil
+    bint touched "bcast_touched"(const uint8_t *out, size_t size) noexcept nogil
 
 cdef extern from "_term.h":
     Pack pack_widened "bcast_pack_widened"(int term, int kind, int swapped)
@@ -151,6 +155,8 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
         if _sum_direct(&plan.terms, axis, n, x, to):
             return out
     plan.far = cnp.PyArray_NBYTES(grad) >= FAR
+    plan.streamed = plan.far and cnp.PyArray_NBYTES(out) >= FAR // 4
+    plan.streamed = plan.streamed and touched(<const uint8_t *> plan.begin, cnp.PyArray_NBYTES(out))
     plan_axes(&plan, axis, n)
     if cnp.PyArray_NBYTES(grad) < min(<Py_ssize_t> SMALL, SHARED) and plan.segments == 1:
         _sum_small(&plan, x, to)
@@ -221,6 +227,8 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
     elif swapped:
         terms.pack = pack_same(size, True)
     terms.sums = chosen.sums[kind]
+    if term != result and (term >= FLOAT16 or size != out_size):
+        terms.sums.put_runs = NULL      # they are no terms
     terms.store = chosen.store_wide[result] if kind == U64 else chosen.store[result]
     terms.merge = chosen.merge
     terms.size = size
@@ -393,6 +401,11 @@ cdef bint _sum_direct(const Terms *terms, const Axis *axis, int n, const char *x
     else:
         if n == 2:
             kept = axis[0]
+        if (
+            terms.sums.put_runs != NULL and kept.out_step == terms.size
+            and is_short(last.length, 1, terms.sums.lanes)
+        ):
+            return not terms.sums.put_runs(to, x, kept.length, kept.step, last.length, 1, False, False)
         terms.sums.add_runs(high, low, x, kept.length, kept.step, last.length, 1, False, False)
     if terms.paired and terms.merge(<double *> high, <const double *> low, kept.length):
         return False
@@ -446,5 +459,7 @@ cdef void _sum_share(
     cdef Py_ssize_t units = plan.tiles * plan.segments, unit
     for unit in range(units * i // threads, units * (i + 1) // threads):
         sum_unit(plan, unit, x, to, scratch, partials)
+    if plan.streamed:
+        bcast_streamed()
     if i == 0:
         done[0] = clock()

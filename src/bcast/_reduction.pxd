@@ -25,10 +25,17 @@ cdef extern from "_sum.h":
             void *high, void *low, const char *x, Py_ssize_t count, Py_ssize_t step, Py_ssize_t n, Py_ssize_t m,
             int far, int add
         ) noexcept nogil
+        int (*put_runs)(
+            char *to, const char *x, Py_ssize_t count, Py_ssize_t step, Py_ssize_t n, Py_ssize_t m, int far,
+            int streamed
+        ) noexcept nogil
         void (*add_accumulators)(
             void *high, void *low, const void *high_2, const void *low_2, Py_ssize_t n
         ) noexcept nogil
-        Py_ssize_t m_most       # of add_runs
+        Py_ssize_t m_most
+        Py_ssize_t lanes
+
+    bint is_short "bcast_is_short"(Py_ssize_t n, Py_ssize_t m, Py_ssize_t lanes) noexcept nogil
 
     ctypedef void (*Pack "bcast_pack")(void *to, const char *x, Py_ssize_t step, Py_ssize_t n) noexcept nogil
     ctypedef void (*Store "bcast_store")(
@@ -69,7 +76,9 @@ cdef struct Reduction:
     int outers
     Axis[MAX_AXES] outer    # walked; kept and summed ones as the memory has them
     bint runs               # whether the leaf sums runs, or rows,
+    bint alone              # of runs: whether each is short, and a result of its own
     bint far                # and whether they come from past the caches
+    bint streamed           # whether results of short runs go past the caches
     Axis rows               # what it sums: rows, or what follows each other in a run
     Py_ssize_t within       # how many of the rows' positions lie side by side in a block
     int blocks

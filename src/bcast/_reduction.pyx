@@ -18,6 +18,7 @@ cdef enum:
     RUN = 4096          # terms; nor is a run
     GROUPS = 32         # runs shorter than that which a tile has at least: the leaf sums them side by side
     ALONE = 512         # terms; runs shorter than that are added as rows where fewer than FEWEST are side by side
+    LINE = 64           # short runs; their results are whole lines of memory
     UNIT = 65536        # terms; what a unit sums, if that makes no more units than
     UNITS = 64          # so many: enough for most machines' threads
 
@@ -25,7 +26,7 @@ cdef enum:
 cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
     """Plan the sum over `n` axes, longer than 1 and outermost first; `plan.terms` and `plan.far` are there."""
     cdef Py_ssize_t limit = BLOCK if plan.terms.pack == NULL else PACKED
-    cdef Py_ssize_t items = 1, summed = 1
+    cdef Py_ssize_t items = 1, summed = 1, within
     cdef int i, left
     plan.summed = 0
     for i in range(n):
@@ -61,6 +62,11 @@ cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
             limit = min(limit, <Py_ssize_t> FEW)
         left = _plan_block(plan, axis, n, limit, summed)
         _plan_outer(plan, axis, left, plan.split == 0)
+    within = plan.block[1].length if plan.blocks > 1 else 1
+    plan.alone = (
+        plan.runs and plan.groups == 1 and plan.terms.pack == NULL and _all_kept(plan)
+        and is_short(plan.rows.length * within, within, plan.terms.sums.lanes)
+    )
     _plan_units(plan, items, limit)
     return 0
 
@@ -189,11 +195,20 @@ cdef void _plan_outer(Reduction *plan, const Axis *axis, int n, bint grouped) no
             plan.outers += 1
 
 
+cdef bint _all_kept(const Reduction *plan) noexcept:
+    """Whether none of the outer axes is summed."""
+    cdef int i
+    for i in range(plan.outers):
+        if not plan.outer[i].kept:
+            return False
+    return True
+
+
 cdef void _plan_units(Reduction *plan, Py_ssize_t items, Py_ssize_t limit) noexcept:
     """Cut the result into tiles and a summed axis into segments."""
     cdef Axis *split = &plan.block[plan.split]
     cdef Py_ssize_t wanted = min(<Py_ssize_t> UNITS, max(<Py_ssize_t> 1, items // UNIT))
-    cdef Py_ssize_t rest = 1, tiles = 1, longest, length
+    cdef Py_ssize_t rest = 1, tiles = 1, least, longest, length
     cdef int i
     for i in range(plan.blocks):
         if i != plan.split:
@@ -206,11 +221,14 @@ cdef void _plan_units(Reduction *plan, Py_ssize_t items, Py_ssize_t limit) noexc
         plan.chunks = min(plan.chunks, split.length * rest // GROUPS)
     elif plan.split:
         plan.chunks = min(plan.chunks, split.length * rest // ROW)
-    plan.chunks = max(plan.chunks, _parts(split.length, max(<Py_ssize_t> 1, limit // rest)))
+    least = 1 if plan.alone else _parts(split.length, max(<Py_ssize_t> 1, limit // rest))
+    plan.chunks = max(plan.chunks, least)
     plan.chunk = _parts(split.length, plan.chunks)
+    if plan.alone:
+        plan.chunk = min(split.length, _parts(plan.chunk, LINE) * LINE)
     plan.chunks = _parts(split.length, plan.chunk)
     plan.tiles = tiles * plan.chunks
-    plan.sums_most = plan.chunk * rest
+    plan.sums_most = min(plan.chunk * rest, <Py_ssize_t> BLOCK) if plan.alone else plan.chunk * rest
     plan.cut = -1
     longest = plan.rows.length // (RUN if plan.runs else FEWEST * plan.within)
     for i in range(plan.outers):

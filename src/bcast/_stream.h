@@ -38,7 +38,18 @@ static inline void bcast_stream(uint8_t *out, const uint8_t *data, size_t size)
     memcpy(out, data, size);
 }
 
-/* Order the stores of `bcast_stream` before all that follow. */
+/* Copy whole lines past the caches, to where a line begins. */
+static inline void bcast_stream_lines(char *out, const char *data, size_t size)
+{
+#if defined(__x86_64__) || defined(_M_X64)
+    for (size_t i = 0; i < size; i += 16)
+        _mm_stream_si128((__m128i *) (out + i), _mm_loadu_si128((const __m128i *) (data + i)));
+#else
+    memcpy(out, data, size);
+#endif
+}
+
+/* Order the stores of both before all that follow. */
 static inline void bcast_streamed(void)
 {
 #if defined(__x86_64__) || defined(_M_X64)

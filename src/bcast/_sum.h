@@ -23,9 +23,18 @@ typedef struct {
     void (*add_runs)(
         void *high, void *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, int far,
         int add);
+    int (*put_runs)(        /* NULL where there is none */
+        char *to, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, int far, int streamed);
     void (*add_accumulators)(void *high, void *low, const void *high_2, const void *low_2, ptrdiff_t n);
-    ptrdiff_t m_most;       /* of add_runs */
+    ptrdiff_t m_most;       /* of both kinds of runs */
+    ptrdiff_t lanes;
 } bcast_sums;
+
+/* Whether runs of `n` terms of `m` items are short: few vectors of so many `lanes`. */
+static inline int bcast_is_short(ptrdiff_t n, ptrdiff_t m, ptrdiff_t lanes)
+{
+    return n <= (m == 1 ? 4 : 2) * lanes || (m == 1 && (n == 6 * lanes || n == 8 * lanes));
+}
 
 /* Write the `n` terms at x, x + step, ... one after the other. */
 typedef void (*bcast_pack)(void *to, const char *x, ptrdiff_t step, ptrdiff_t n);

@@ -63,6 +63,44 @@ BCAST_PART(f16, BCAST_CONVERT(BCAST_AT(bcast_f32x4, sum, i), bcast_f16_part))
 #endif
 #undef BCAST_PART
 
+#if BCAST_QUADS > 1
+/* Four pairs of float32 summed as they are, which rounds no sum of two otherwise than by way of float64. */
+TARGET BCAST_SUM_INLINE void BCAST_JOIN_3(put_pairs, f32, ISA)(char *to, const char *x)
+{
+    const bcast_f32x4 a = BCAST_AT(bcast_f32x4, x, 0), b = BCAST_AT(bcast_f32x4, x, 1);
+    BCAST_AT(bcast_f32x4, to, 0) = BCAST_SHUFFLE(a, b, 0, 2, 4, 6) + BCAST_SHUFFLE(a, b, 1, 3, 5, 7);
+}
+
+/* Four sums as results side by side. */
+#define BCAST_PUT_AS(kind, Results, value)                                                              \
+TARGET BCAST_SUM_INLINE void BCAST_JOIN_3(put, kind, ISA)(char *to, const BCAST_JOIN(kind, part) *sum)  \
+{                                                                                                       \
+    BCAST_AT(Results, to, 0) = value;                                                                   \
+}
+#define BCAST_PUT_EACH(kind, fraction)                                                                  \
+TARGET BCAST_SUM_INLINE void BCAST_JOIN_3(put, kind, ISA)(char *to, const BCAST_JOIN(kind, part) *sum)  \
+{                                                                                                       \
+    for (int i = 0; i < 4; i++) BCAST_AT(uint16_t, to, i) = bcast_narrowed((*sum)[i], fraction);        \
+}
+BCAST_PUT_AS(u32, bcast_u32_part, *sum)
+BCAST_PUT_AS(u64, bcast_u64_part, *sum)
+BCAST_PUT_AS(f32, bcast_f32x4, BCAST_CONVERT(*sum, bcast_f32x4))
+BCAST_PUT_AS(f64, bcast_f64_part, *sum)
+BCAST_PUT_EACH(bf16, 7)
+#ifdef BCAST_F16C   /* by way of float32, in whose last place an odd number stands for all between it and the next */
+TARGET BCAST_SUM_INLINE void BCAST_JOIN_3(put, f16, ISA)(char *to, const bcast_f16_part *sum)
+{
+    const bcast_f64_bits all = (bcast_f64_bits) *sum, low = all & 0x1fffffff;
+    const __m128 odd = _mm256_cvtpd_ps((__m256d) ((all | (low + 0x1fffffff)) & ~(uint64_t) 0x1fffffff));
+    _mm_storel_epi64((__m128i *) to, _mm_cvtps_ph(odd, _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+BCAST_PUT_EACH(f16, 10)
+#endif
+#undef BCAST_PUT_AS
+#undef BCAST_PUT_EACH
+#endif
+
 #define QUADS 0     /* whether four accumulators are a vector */
 #define KIND u8
 #include "_sum_leaf.h"
@@ -107,13 +145,12 @@ BCAST_STORE(wide_u32, uint64_t, uint32_t, sum)
 BCAST_STORE(bf16, double, uint16_t, bcast_narrowed(sum, 7))
 BCAST_STORE(f32, double, float, sum)
 BCAST_STORE(f64, double, double, sum)
-#ifdef BCAST_F16C   /* by way of float32, in whose last place an odd number stands for all between it and the next */
+#ifdef BCAST_F16C
 #undef BCAST_STORE_VECTORS
 #define BCAST_STORE_VECTORS                                                                             \
     for (; i + 4 <= n; i += 4) {                                                                        \
-        const bcast_f64_bits all = BCAST_AT(bcast_f64_bits, from + i, 0), low = all & 0x1fffffff;       \
-        const __m128 odd = _mm256_cvtpd_ps((__m256d) ((all | (low + 0x1fffffff)) & ~(uint64_t) 0x1fffffff)); \
-        _mm_storel_epi64((__m128i *) (to + 2 * i), _mm_cvtps_ph(odd, _MM_FROUND_TO_NEAREST_INT));       \
+        const bcast_f16_part four = BCAST_AT(bcast_f16_part, from + i, 0);                              \
+        BCAST_JOIN_3(put, f16, ISA)(to + 2 * i, &four);                                                 \
     }
 #endif
 BCAST_STORE(f16, double, uint16_t, bcast_narrowed(sum, 10))
@@ -133,14 +170,19 @@ TARGET static int BCAST_JOIN(merge, ISA)(double *high, const double *low, ptrdif
     return special >> 63 != 0;
 }
 
-#define BCAST_SUMS(kind, m) \
-    {BCAST_JOIN_3(add_rows, kind, ISA), BCAST_JOIN_3(add_runs, kind, ISA), BCAST_JOIN_3(add_accumulators, kind, ISA), m}
+#define BCAST_SUMS(kind, put_runs, m)                                                                   \
+    {BCAST_JOIN_3(add_rows, kind, ISA), BCAST_JOIN_3(add_runs, kind, ISA), put_runs,                    \
+        BCAST_JOIN_3(add_accumulators, kind, ISA), m, BCAST_JOIN(kind, lanes)}
+#if BCAST_QUADS > 1
+#define BCAST_SUMS_PUT(kind) BCAST_SUMS(kind, BCAST_JOIN_3(put_runs, kind, ISA), 4)
+#else
+#define BCAST_SUMS_PUT(kind) BCAST_SUMS(kind, NULL, 1)
+#endif
 #define BCAST_STORES(kind) BCAST_JOIN_3(store, kind, ISA)
 static const bcast_sum_leaf BCAST_JOIN(leaf, ISA) = {
     {
-        BCAST_SUMS(u8, 1), BCAST_SUMS(u16, 1), BCAST_SUMS(u32, BCAST_QUADS), BCAST_SUMS(u64, BCAST_QUADS),
-        BCAST_SUMS(f16, BCAST_QUADS), BCAST_SUMS(bf16, BCAST_QUADS),
-        BCAST_SUMS(f32, BCAST_QUADS), BCAST_SUMS(f64, BCAST_QUADS),
+        BCAST_SUMS(u8, NULL, 1), BCAST_SUMS(u16, NULL, 1), BCAST_SUMS_PUT(u32), BCAST_SUMS_PUT(u64),
+        BCAST_SUMS_PUT(f16), BCAST_SUMS_PUT(bf16), BCAST_SUMS_PUT(f32), BCAST_SUMS_PUT(f64),
     },
     {
         NULL, BCAST_STORES(u8), BCAST_STORES(u16), BCAST_STORES(u32), BCAST_STORES(u64),
@@ -154,6 +196,7 @@ static const bcast_sum_leaf BCAST_JOIN(leaf, ISA) = {
     BCAST_JOIN(merge, ISA),
 };
 #undef BCAST_SUMS
+#undef BCAST_SUMS_PUT
 #undef BCAST_STORES
 #undef ISA
 #undef TARGET

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "_stream.h"
 #include "_sum.h"
 
 #define BCAST_JOINED(a, b) bcast_##a##_##b

@@ -63,6 +63,9 @@ cdef void sum_unit(
     cdef char *packed = low + plan.sums_most * plan.terms.sum_size if plan.terms.paired else low
     cdef bint add = False
     cdef int i
+    if plan.alone:
+        _sum_alone(plan, &place, high, low)
+        return
     x = place.x
     for i in range(plan.outers):
         length[i] = plan.outer[i].length
@@ -118,6 +121,36 @@ cdef void add_segments(
     for i in range(1, plan.segments):
         plan.terms.sums.add_accumulators(high, high + part, high + 2 * i * part, high + (2 * i + 1) * part, sums)
     _put(plan, &place, high, high + part)
+
+
+cdef void _sum_alone(const Reduction *plan, const Place *place, char *high, char *low) noexcept nogil:
+    """Write sums of short runs: by the leaf itself, if they lie side by side and none is infinite or no number."""
+    cdef Py_ssize_t n = plan.rows.length * place.m, step = plan.block[0].step, done = 0
+    cdef Py_ssize_t most = plan.sums_most // place.m
+    cdef Place part = place[0]
+    if _is_dense(plan) and not plan.terms.sums.put_runs(
+        place.out, place.x, place.groups, step, n, place.m, plan.far, plan.streamed,
+    ):
+        return
+    while done < place.groups:
+        part.groups = part.split = min(most, place.groups - done)
+        part.x = place.x + done * step
+        part.out = place.out + done * plan.block[0].out_step
+        plan.terms.sums.add_runs(high, low, part.x, part.groups, step, n, part.m, plan.far, False)
+        _put(plan, &part, high, low)
+        done += part.groups
+
+
+cdef bint _is_dense(const Reduction *plan) noexcept nogil:
+    """Whether the leaf itself can write a tile's results: terms of their own, one after the other."""
+    cdef Py_ssize_t size = plan.terms.size
+    if plan.terms.sums.put_runs == NULL or plan.strided:
+        return False
+    if plan.blocks > 1:
+        if plan.block[1].out_step != size:
+            return False
+        size *= plan.block[1].length
+    return plan.block[0].out_step == size
 
 
 cdef void _add(

@@ -14,6 +14,7 @@
 #define PARTS OF(parts)
 #define PAIRED OF(paired)
 #define SINGLE (sizeof(Term) == 4 && sizeof(Acc) == 8)     /* float32 */
+#define CONVERTED OF(converted)
 
 /* high + low += term: Knuth's exact sum of two where paired. */
 #define BCAST_ABSORB(name, Type)                                                    \
@@ -50,10 +51,25 @@ TARGET BCAST_SUM_INLINE void IN(absorb_parts)(Part *high, Part *low, const Work 
     }
 }
 
+/* a + b. The units that add have terms to convert as well, on some machines; those that multiply have nothing else to
+   do, and add what is multiplied by one. */
+TARGET BCAST_SUM_INLINE Work IN(plus)(const Work *a, const Work *b)
+{
+    return CONVERTED ? *a * BCAST_ONE(Work) + *b : *a + *b;
+}
+
+/* The vectors at x and x + step. */
+TARGET BCAST_SUM_INLINE Work IN(sum_of_2)(const char *x, ptrdiff_t step)
+{
+    const Work a = IN(load)(x), b = IN(load)(x + step);
+    return IN(plus)(&a, &b);
+}
+
 /* The vectors at x, x + step, x + 2 * step and x + 3 * step. */
 TARGET BCAST_SUM_INLINE Work IN(sum_of_4)(const char *x, ptrdiff_t step)
 {
-    return (IN(load)(x) + IN(load)(x + step)) + (IN(load)(x + 2 * step) + IN(load)(x + 3 * step));
+    const Work a = IN(sum_of_2)(x, step), b = IN(sum_of_2)(x + 2 * step, step);
+    return IN(plus)(&a, &b);
 }
 
 /* sums + rests += the four vectors that are `far` from each other; or eight, the others `near` these. A tree of plain
@@ -64,14 +80,17 @@ TARGET BCAST_SUM_INLINE void IN(append_vectors)(
 {
     if (PAIRED) {
         for (int i = 0; i < n; i += 4, x += near) {
-            const Work a = IN(load)(x) + IN(load)(x + far), b = IN(load)(x + 2 * far) + IN(load)(x + 3 * far);
+            const Work a = IN(sum_of_2)(x, far), b = IN(sum_of_2)(x + 2 * far, far);
             const Part first = IN(part)(&a, 0), second = IN(part)(&b, 0);
             IN(append)(sums, rests, &first);
             IN(append)(sums + two, rests + two, &second);
         }
     } else {
         Work sum = IN(sum_of_4)(x, far);
-        if (n == 8) sum += IN(sum_of_4)(x + near, far);
+        if (n == 8) {
+            const Work rest = IN(sum_of_4)(x + near, far);
+            sum = IN(plus)(&sum, &rest);
+        }
         IN(absorb_parts)(sums, rests, &sum);
     }
 }
@@ -187,7 +206,7 @@ TARGET BCAST_SUM_INLINE void IN(sum_run)(Part *sum, Part *rest, const char *x, p
     x += turns * 8 * step;
     n %= 8 * LANES;
     for (; n >= 2 * LANES; n -= 2 * LANES, x += 2 * step) {
-        const Work few = IN(load)(x) + IN(load)(x + step);
+        const Work few = IN(sum_of_2)(x, step);
         IN(absorb_parts)(sums, rests, &few);
     }
     if (n >= LANES) {
@@ -271,9 +290,15 @@ TARGET BCAST_SUM_INLINE Work IN(sum_few)(const int full, const int partial, cons
 {
     enum { SIZE = LANES * sizeof(Term) };
     Work end = partial ? IN(load_masked)(x + full * SIZE, mask) : IN(load)(x + (full - 1) * SIZE);
-    if (full + partial == 4) end += IN(load)(x + 2 * SIZE);
-    if (full + partial > 2) end += IN(load)(x) + IN(load)(x + SIZE);
-    else if (full + partial == 2) end += IN(load)(x);
+    Work few;
+    if (full + partial == 4) {
+        few = IN(load)(x + 2 * SIZE);
+        end = IN(plus)(&end, &few);
+    }
+    if (full + partial > 1) {
+        few = full + partial > 2 ? IN(sum_of_2)(x, SIZE) : IN(load)(x);
+        end = IN(plus)(&end, &few);
+    }
     return end;
 }
 
@@ -669,4 +694,5 @@ TARGET static void IN(add_accumulators)(
 #undef PARTS
 #undef PAIRED
 #undef SINGLE
+#undef CONVERTED
 #undef KIND

@@ -56,8 +56,8 @@ enum {      /* bytes */
 };
 
 /* Of each kind: a term and its bits; what the first few are summed in; the accumulator, how many are a vector, and
-   whether there are two. */
-#define BCAST_KIND(kind, Term, Bits, Work, Acc, width, part_width, paired)          \
+   whether there are two; whether terms are converted as they are loaded. */
+#define BCAST_KIND(kind, Term, Bits, Work, Acc, width, part_width, paired, converted)    \
     typedef Term bcast_##kind##_term;                                               \
     typedef Acc bcast_##kind##_acc;                                                 \
     typedef BCAST_VECTOR(Bits, width) bcast_##kind##_bits;                          \
@@ -66,16 +66,17 @@ enum {      /* bytes */
     enum {                                                                          \
         bcast_##kind##_lanes = sizeof(bcast_##kind##_bits) / sizeof(Bits),          \
         bcast_##kind##_parts = bcast_##kind##_lanes * sizeof(Acc) / sizeof(bcast_##kind##_part),    \
-        bcast_##kind##_paired = paired                                              \
+        bcast_##kind##_paired = paired,                                             \
+        bcast_##kind##_converted = converted                                        \
     };
-BCAST_KIND(u8, uint8_t, uint8_t, uint8_t, uint8_t, 32, 32, 0)
-BCAST_KIND(u16, uint16_t, uint16_t, uint16_t, uint16_t, 16, 16, 0)
-BCAST_KIND(u32, uint32_t, uint32_t, uint32_t, uint32_t, 8, 4, 0)
-BCAST_KIND(u64, uint64_t, uint64_t, uint64_t, uint64_t, 4, 4, 0)
-BCAST_KIND(f16, uint16_t, uint16_t, float, double, 8, 4, 0)
-BCAST_KIND(bf16, uint16_t, uint16_t, double, double, 4, 4, 0)
-BCAST_KIND(f32, float, uint32_t, double, double, 4, 4, 0)
-BCAST_KIND(f64, double, uint64_t, double, double, 4, 4, 1)
+BCAST_KIND(u8, uint8_t, uint8_t, uint8_t, uint8_t, 32, 32, 0, 0)
+BCAST_KIND(u16, uint16_t, uint16_t, uint16_t, uint16_t, 16, 16, 0, 0)
+BCAST_KIND(u32, uint32_t, uint32_t, uint32_t, uint32_t, 8, 4, 0, 0)
+BCAST_KIND(u64, uint64_t, uint64_t, uint64_t, uint64_t, 4, 4, 0, 0)
+BCAST_KIND(f16, uint16_t, uint16_t, float, double, 8, 4, 0, 1)
+BCAST_KIND(bf16, uint16_t, uint16_t, double, double, 4, 4, 0, 0)
+BCAST_KIND(f32, float, uint32_t, double, double, 4, 4, 0, 1)
+BCAST_KIND(f64, double, uint64_t, double, double, 4, 4, 1, 0)
 #undef BCAST_KIND
 
 static inline float bcast_f32_of(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }

@@ -21,7 +21,8 @@ BCAST_LOAD(u64, bcast_u64_work, x)
 BCAST_LOAD(f64, bcast_f64_work, x)
 #if defined(BCAST_F16C)     /* what compilers make of the others has several times the instructions */
 BCAST_LOAD(f32, __m128, _mm256_cvtps_pd(x))
-BCAST_LOAD(bf16, bcast_bf16_bits, _mm256_cvtps_pd((__m128) (BCAST_CONVERT(x, bcast_f32_bits) << 16)))
+BCAST_LOAD(bf16, bcast_bf16_bits,
+    _mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_set_epi64x(0, (int64_t) x)), 16))))
 BCAST_LOAD(f16, __m128i, _mm256_cvtph_ps(x))
 #elif defined(__GNUC__)
 TARGET BCAST_SUM_INLINE bcast_f16_work BCAST_JOIN_3(widened, f16, ISA)(const bcast_f16_bits *x)

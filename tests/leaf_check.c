@@ -165,6 +165,17 @@ static void check_spread(void)
     compare(out, reach, reach);
 }
 
+static void check_tile(void)
+{
+    int block = 4 * leaf->vector + any(0, any(0, 1) ? 9 : 5000), size = 2 * block + any(0, 20000);
+    uint8_t *out = laid(out_room, size);
+    for (int j = 0; j < size; j++) expected[j] = data_room[j % block];
+    memset(out_room, PAINT, ROOM);
+    memcpy(out, data_room, block);
+    leaf->tile(block, size, out);
+    compare(out, size, size);
+}
+
 static void check_fill(void)
 {
     int size = 1 << any(0, 4), run = leaf->vector + any(0, 20 * leaf->vector / size) * size, n = any(0, 9);
@@ -230,6 +241,7 @@ int main(int argc, char **argv)
             check_rows();
             check_gather();
             check_spread();
+            check_tile();
             check_fill();
             check_turn();
         }

@@ -133,3 +133,15 @@ def test_every_short_run(rooms, itemsize, n):
     for k in (2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129, 511, 512, 513):
         check(rooms, random_way(rng), itemsize, (n, 1), (n, k))
         check(rooms, random_way(rng), itemsize, (1, n), (k, n))
+
+
+@pytest.mark.parametrize("size", [17, 24, 31, 32, 48, 63, 96, 100, 192, 224, 257, 999, 1000, 1024, 2049, 4001])
+def test_long_runs(rooms, size):
+    """What is repeated from a short pattern, by stores that begin at whole vectors, wherever the output begins."""
+    rng = np.random.default_rng(size)
+    fill(rooms, rng)
+    for room in (32767, 32768, 32800, 40000, 70000):
+        for k in (room // size, room // size + 1):
+            check(rooms, random_way(rng), size, (1, 1), (k, 1))
+            check(rooms, random_way(rng), size, (3, 1), (3, k))
+            check(rooms, random_way(rng), 1, (1, 7, 1, size), (k // 21 + 1, 7, 3, size))

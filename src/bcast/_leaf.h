@@ -170,6 +170,31 @@ static void bcast_spread_##name(                                                
         bcast_rows_of_##name(BCAST_PARTS, size / row, n, row, apart, row, data, out);                                         \
         if (rest) bcast_rows_of_##name(BCAST_PARTS, 1, n, row, apart, row, data + size - row, out + size - row);              \
     }                                                                                                                         \
+}                                                                                                                             \
+                                                                                                                              \
+BCAST_TARGET(target)                                                                                                          \
+static void bcast_tile_##name(ptrdiff_t block, ptrdiff_t size, uint8_t *out)                                                  \
+{                                                                                                                             \
+    const ptrdiff_t group = 4 * vector_bytes, pass = block - block % group;                                                   \
+    const uint8_t *from = out;                                                                                                \
+    uint8_t *to = out + block;                                                                                                \
+    ptrdiff_t head = -(uintptr_t) to & (vector_bytes - 1);      /* from there on stores cross no line */                      \
+    store(to, load(from));                                                                                                    \
+    to += head;                                                                                                               \
+    from += head;                                                                                                             \
+    for (; out + size - to >= pass; to += pass) {                                                                             \
+        for (ptrdiff_t i = 0; i < pass; i += group) {                                                                         \
+            Vector a = load(from + i), b = load(from + i + vector_bytes);                                                     \
+            Vector c = load(from + i + 2 * vector_bytes), d = load(from + i + 3 * vector_bytes);                              \
+            store(to + i, a);                                                                                                 \
+            store(to + i + vector_bytes, b);                                                                                  \
+            store(to + i + 2 * vector_bytes, c);                                                                              \
+            store(to + i + 3 * vector_bytes, d);                                                                              \
+        }                                                                                                                     \
+        from -= block - pass;                                                                                                 \
+        if (from < out) from += block;                                                                                        \
+    }                                                                                                                         \
+    memcpy(to, from, out + size - to);                                                                                        \
 }
 
 static void bcast_run_plain(
@@ -218,6 +243,12 @@ static void bcast_spread_plain(ptrdiff_t times, ptrdiff_t apart, ptrdiff_t size,
     for (; times > 0; times--, out += apart) memcpy(out, data, size);
 }
 
+static void bcast_tile_plain(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
+{
+    for (ptrdiff_t done = block; done < size; done += block)
+        memcpy(out + done, out, size - done < block ? size - done : block);
+}
+
 #if defined(__x86_64__) || defined(_M_X64)
 
 #include <immintrin.h>
@@ -250,8 +281,8 @@ BCAST_LEAF(neon, plain, , 16, uint8x16_t, vld1q_u8, vst1q_u8, BCAST_SHUFFLE_NEON
 
 #define BCAST_ENTRY(name, vector, window) \
     (bcast_leaf) { \
-        #name, vector, window, \
-        bcast_run_##name, bcast_fill_##name, bcast_rows_##name, bcast_gather_##name, bcast_spread_##name}
+        #name, vector, window, bcast_run_##name, bcast_fill_##name, bcast_rows_##name, bcast_gather_##name, \
+        bcast_spread_##name, bcast_tile_##name}
 
 /* All leaves that this machine can run, the best one first; returns how many. */
 static int bcast_leaves(bcast_leaf *leaves)

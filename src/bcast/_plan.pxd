@@ -39,6 +39,7 @@ cdef extern from "_program.h":
         void (*spread)(
             Py_ssize_t times, Py_ssize_t apart, Py_ssize_t size, const uint8_t *data, uint8_t *out
         ) noexcept nogil
+        void (*tile)(Py_ssize_t block, Py_ssize_t size, uint8_t *out) noexcept nogil
 
 cdef enum:
     MAX_PAIRS = 33      # 64 axes that alternate, and the run of items innermost

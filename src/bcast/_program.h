@@ -48,6 +48,8 @@ typedef struct {
         const uint8_t *data, uint8_t *out);
     /* Copy `size` bytes, 8 vectors or more, to as many places as `times`, which lie `apart`. */
     void (*spread)(ptrdiff_t times, ptrdiff_t apart, ptrdiff_t size, const uint8_t *data, uint8_t *out);
+    /* Repeat the finished first `block` bytes of an output, 4 vectors or more, over its `size`, twice that or more. */
+    void (*tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *out);
 } bcast_leaf;
 
 #endif

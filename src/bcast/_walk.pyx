@@ -9,7 +9,7 @@ Everything is written from front to back, so that a store may run over what come
 this thread's part ends, and no load passes the end of the data (`Plan.data_end`).
 """
 
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uintptr_t
 from libc.string cimport memcpy
 
 from bcast._plan cimport PARTS, SHUFFLED, STRETCH, WIDEST, Pair, Plan, Program
@@ -21,6 +21,8 @@ cdef enum:
     LONG_RUN = 2048     # bytes; from here on a run is replicated from its own beginning
     SETTLED = 4096      # bytes; what was written more recently is still on its way to the cache, and slow to read back
     DOUBLED = 16384     # bytes; doubling a block ends here, where it is still in a first-level cache
+    TILED = 32768       # bytes; an output that is so long is worth stores that cross no line
+    PATTERN = 4096      # bytes; what it is replicated from: it must stay in a first-level cache that all else passes
     LONG_ITEM = 4096    # bytes; from here on an item is copied by pieces, each to all its places
     COPIED = 8192       # bytes; such a piece, but for the last one, which may be longer
 
@@ -113,7 +115,7 @@ cdef void _put_block(
             out += pair.out_bytes
             times -= 1
             put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
-    _tile(out, pair.out_bytes, times * pair.out_bytes)
+    _tile(plan, out, pair.out_bytes, times * pair.out_bytes)
 
 
 cdef void _put_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data, uint8_t *out) noexcept nogil:
@@ -126,14 +128,36 @@ cdef void _put_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data, u
         begin += part
 
 
-cdef void _tile(uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
+cdef void _tile(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
     """Replicate the finished first `block` bytes of `out` over `size`: by doubling, until a block is long enough."""
     cdef Py_ssize_t done = block
+    if size >= TILED and size >= 2 * block:
+        _tile_long(plan, out, block, size)
+        return
     while done < size:
         memcpy(out + done, out, min(block, size - done))
         done += block
         if 2 * block <= DOUBLED:
             block = done
+
+
+cdef void _tile_long(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
+    """`_tile` by stores that cross no line: out of registers if whole vectors of few blocks fit these."""
+    cdef Py_ssize_t vector = plan.leaf.vector
+    cdef Py_ssize_t whole = block
+    cdef Py_ssize_t begin, times
+    while whole % vector and whole <= PARTS * vector:
+        whole *= 2
+    while 2 * block <= PATTERN:
+        memcpy(out + block, out, block)
+        block *= 2
+    if whole <= PARTS * vector:
+        begin = <Py_ssize_t> (-<uintptr_t> out & <uintptr_t> (vector - 1))
+        times = (size - begin) // whole
+        plan.leaf.rows(1, times - 1, whole, out + begin, out + begin + whole)
+        memcpy(out + begin + times * whole, out + begin, size - begin - times * whole)
+    else:
+        plan.leaf.tile(block, size, out)
 
 
 cdef void _stream_blocks(
@@ -201,7 +225,7 @@ cdef void _put_fills(
     cdef uint8_t[3 * WIDEST] near_data
     if run < plan.leaf.vector:      # where a thread's part begins or ends: n is 1
         memcpy(out, data, size)
-        _tile(out, size, run)
+        _tile(plan, out, size, run)
         return
     plan.leaf.fill(program, fast, run, size, data, out)
     if fast < n:    # the last ones, of less than a window and an item
@@ -212,7 +236,7 @@ cdef void _put_fills(
 cdef inline bint _is_row(const Plan *plan, Py_ssize_t run) noexcept nogil:
     """Whether `rows` writes a run of the innermost items: not a long one where each item is written in part twice."""
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
-    return SHUFFLED < size <= PARTS * plan.leaf.vector and (run < LONG_RUN or size % plan.leaf.vector == 0)
+    return SHUFFLED < size <= PARTS * plan.leaf.vector and run < (LONG_RUN if size % plan.leaf.vector else TILED)
 
 
 cdef void _put_gathered(
@@ -295,7 +319,7 @@ cdef void _put_run(
         whole = min(step, programmed - done)
         _put_stretch(plan, data_bytes, whole, data, out + done, out_end)
         done += whole
-    _tile(out, programmed, size)
+    _tile(plan, out, programmed, size)
 
 
 cdef void _put_stretch(

@@ -78,49 +78,47 @@ TARGET BCAST_SUM_INLINE void BCAST_JOIN_3(put, kind, ISA)(char *to, const BCAST_
 {                                                                                                       \
     BCAST_AT(Results, to, 0) = value;                                                                   \
 }
-#define BCAST_PUT_EACH(kind, fraction)                                                                  \
-TARGET BCAST_SUM_INLINE void BCAST_JOIN_3(put, kind, ISA)(char *to, const BCAST_JOIN(kind, part) *sum)  \
-{                                                                                                       \
-    for (int i = 0; i < 4; i++) BCAST_AT(uint16_t, to, i) = bcast_narrowed((*sum)[i], fraction);        \
-}
-BCAST_PUT_AS(u32, bcast_u32_part, *sum)
-BCAST_PUT_AS(u64, bcast_u64_part, *sum)
 BCAST_PUT_AS(f32, bcast_f32x4, BCAST_CONVERT(*sum, bcast_f32x4))
 BCAST_PUT_AS(f64, bcast_f64_part, *sum)
-BCAST_PUT_EACH(bf16, 7)
 #ifdef BCAST_F16C   /* by way of float32, in whose last place an odd number stands for all between it and the next */
+BCAST_PUT_AS(u32, bcast_u32_part, *sum)
 TARGET BCAST_SUM_INLINE void BCAST_JOIN_3(put, f16, ISA)(char *to, const bcast_f16_part *sum)
 {
     const bcast_f64_bits all = (bcast_f64_bits) *sum, low = all & 0x1fffffff;
     const __m128 odd = _mm256_cvtpd_ps((__m256d) ((all | (low + 0x1fffffff)) & ~(uint64_t) 0x1fffffff));
     _mm_storel_epi64((__m128i *) to, _mm_cvtps_ph(odd, _MM_FROUND_TO_NEAREST_INT));
 }
-#else
-BCAST_PUT_EACH(f16, 10)
 #endif
 #undef BCAST_PUT_AS
-#undef BCAST_PUT_EACH
 #endif
 
 #define QUADS 0     /* whether four accumulators are a vector */
+#define PUTS 0      /* whether sums of short runs are put: a fifth of all code, and so not for each kind */
 #define KIND u8
 #include "_sum_leaf.h"
 #define KIND u16
 #include "_sum_leaf.h"
 #undef QUADS
 #define QUADS (BCAST_QUADS > 1)
-#define KIND u32
-#include "_sum_leaf.h"
 #define KIND u64
-#include "_sum_leaf.h"
-#define KIND f16
 #include "_sum_leaf.h"
 #define KIND bf16
 #include "_sum_leaf.h"
+#ifdef BCAST_F16C
+#undef PUTS
+#define PUTS QUADS
+#endif
+#define KIND u32
+#include "_sum_leaf.h"
+#define KIND f16
+#include "_sum_leaf.h"
+#undef PUTS
+#define PUTS QUADS
 #define KIND f32
 #include "_sum_leaf.h"
 #define KIND f64
 #include "_sum_leaf.h"
+#undef PUTS
 #undef QUADS
 
 /* Sums of type Sum written as results; side by side mostly, where compilers make vectors of it. */
@@ -174,16 +172,23 @@ TARGET static int BCAST_JOIN(merge, ISA)(double *high, const double *low, ptrdif
 #define BCAST_SUMS(kind, put_runs, m)                                                                   \
     {BCAST_JOIN_3(add_rows, kind, ISA), BCAST_JOIN_3(add_runs, kind, ISA), put_runs,                    \
         BCAST_JOIN_3(add_accumulators, kind, ISA), m, BCAST_JOIN(kind, lanes)}
-#if BCAST_QUADS > 1
-#define BCAST_SUMS_PUT(kind) BCAST_SUMS(kind, BCAST_JOIN_3(put_runs, kind, ISA), 4)
+#define BCAST_SUMS_PUT(kind) BCAST_SUMS(kind, BCAST_JOIN_3(put_runs, kind, ISA), BCAST_QUADS)
+#define BCAST_SUMS_ADD(kind) BCAST_SUMS(kind, NULL, BCAST_QUADS)
+#if BCAST_QUADS == 1
+#define BCAST_SUMS_FLOAT BCAST_SUMS_ADD
 #else
-#define BCAST_SUMS_PUT(kind) BCAST_SUMS(kind, NULL, 1)
+#define BCAST_SUMS_FLOAT BCAST_SUMS_PUT
+#endif
+#ifdef BCAST_F16C
+#define BCAST_SUMS_NARROW BCAST_SUMS_PUT
+#else
+#define BCAST_SUMS_NARROW BCAST_SUMS_ADD
 #endif
 #define BCAST_STORES(kind) BCAST_JOIN_3(store, kind, ISA)
 static const bcast_sum_leaf BCAST_JOIN(leaf, ISA) = {
     {
-        BCAST_SUMS(u8, NULL, 1), BCAST_SUMS(u16, NULL, 1), BCAST_SUMS_PUT(u32), BCAST_SUMS_PUT(u64),
-        BCAST_SUMS_PUT(f16), BCAST_SUMS_PUT(bf16), BCAST_SUMS_PUT(f32), BCAST_SUMS_PUT(f64),
+        BCAST_SUMS(u8, NULL, 1), BCAST_SUMS(u16, NULL, 1), BCAST_SUMS_NARROW(u32), BCAST_SUMS_ADD(u64),
+        BCAST_SUMS_NARROW(f16), BCAST_SUMS_ADD(bf16), BCAST_SUMS_FLOAT(f32), BCAST_SUMS_FLOAT(f64),
     },
     {
         NULL, BCAST_STORES(u8), BCAST_STORES(u16), BCAST_STORES(u32), BCAST_STORES(u64),
@@ -198,6 +203,9 @@ static const bcast_sum_leaf BCAST_JOIN(leaf, ISA) = {
 };
 #undef BCAST_SUMS
 #undef BCAST_SUMS_PUT
+#undef BCAST_SUMS_ADD
+#undef BCAST_SUMS_FLOAT
+#undef BCAST_SUMS_NARROW
 #undef BCAST_STORES
 #undef ISA
 #undef TARGET

@@ -353,27 +353,24 @@ TARGET BCAST_SUM_INLINE int IN(put_quads_of)(
     ptrdiff_t step, const Term *mask, int far, int streamed)
 {
     enum { LINE = 64, FEW = LANES * sizeof(Term), MOST = 4 * FEW > LINE ? 4 * FEW : LINE };     /* bytes */
-    const ptrdiff_t size = m * sizeof(Term);
+    const ptrdiff_t size = m * sizeof(Term), line = m * FEW < LINE ? LINE / size : LANES;       /* runs */
+    const ptrdiff_t quarter = far ? count / (4 * line) * line : 0;
     Part special = {0};
     Acc all[4];
     char room[4 * MOST];
-    for (ptrdiff_t done = 0, places = far ? 4 : 1; done < count; places = 1) {      /* the rest from one place */
-        const ptrdiff_t line = places > 1 && m * FEW < LINE ? LINE / size : LANES;
-        const ptrdiff_t part = (count - done) / (places * line) * line;
-        const int packed = streamed && places > 1;
-        const ptrdiff_t next = packed ? MOST : part * size;
-        for (ptrdiff_t i = done; i < done + part; i += line) {
-            char *first = packed ? room : to + i * size;
-            for (ptrdiff_t j = 0; j < line; j += LANES)
-                for (ptrdiff_t k = 0; k < places; k++)
-                    IN(put_few)(
-                        m, full, partial, tiny, first + k * next + j * size, x + (k * part + i + j) * step, step, mask,
-                        &special);
-            for (ptrdiff_t k = 0; packed && k < places; k++)
-                bcast_stream_lines(to + (k * part + i) * size, room + k * MOST, line * size);
-        }
-        done += places * part;
+    for (ptrdiff_t i = 0; i < quarter; i += line) {
+        char *first = streamed ? room : to + i * size;
+        const ptrdiff_t next = streamed ? MOST : quarter * size;
+        for (ptrdiff_t j = 0; j < line; j += LANES)
+            for (int k = 0; k < 4; k++)
+                IN(put_few)(
+                    m, full, partial, tiny, first + k * next + j * size, x + (k * quarter + i + j) * step, step, mask,
+                    &special);
+        for (int k = 0; streamed && k < 4; k++)
+            bcast_stream_lines(to + (k * quarter + i) * size, room + k * MOST, line * size);
     }
+    for (ptrdiff_t i = 4 * quarter; i < count; i += LANES)
+        IN(put_few)(m, full, partial, tiny, to + i * size, x + i * step, step, mask, &special);
     memcpy(all, &special, sizeof all);
     return PAIRED && !(all[0] + all[1] + all[2] + all[3] == 0);
 }

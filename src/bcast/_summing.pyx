@@ -68,7 +68,7 @@ cdef void sum_unit(
         return
     x = place.x
     for i in range(plan.outers):
-        length[i] = plan.outer[i].length
+        length[i] = 1 if plan.outer[i].kept else plan.outer[i].length
         at[i] = 0
     full = rows if plan.cut < 0 else length[plan.cut]
     begin = full * segment // plan.segments
@@ -87,17 +87,7 @@ cdef void sum_unit(
         else:
             _add_packed(plan, &place, rows, x, high, low, packed, add)
         add = True
-        i = plan.outers - 1
-        while i >= 0:
-            if not plan.outer[i].kept:
-                at[i] += 1
-                x += plan.outer[i].step
-                if at[i] < length[i]:
-                    break
-                x -= at[i] * plan.outer[i].step
-                at[i] = 0
-            i -= 1
-        if i < 0:
+        if not _advance(plan.outer, length, at, plan.outers, &x):
             break
     full = _fold(plan, &place, high, low) * plan.terms.sum_size
     if plan.segments == 1:
@@ -107,6 +97,21 @@ cdef void sum_unit(
         memcpy(partials, high, full)
         if plan.terms.paired:
             memcpy(partials + plan.sums_most * plan.terms.sum_size, low, full)
+
+
+cdef inline bint _advance(
+    const Axis *axis, const Py_ssize_t *length, Py_ssize_t *at, int n, const char **x,
+) noexcept nogil:
+    """Move `x` on along the innermost of `n` axes that has not come to its end; tell whether there is one."""
+    cdef int i
+    for i in range(n - 1, -1, -1):
+        at[i] += 1
+        x[0] += axis[i].step
+        if at[i] < length[i]:
+            return True
+        x[0] -= at[i] * axis[i].step
+        at[i] = 0
+    return False
 
 
 cdef void add_segments(
@@ -201,7 +206,7 @@ cdef void _add_runs(
     bint add,
 ) noexcept nogil:
     """Add runs, as many at once as lie in even steps, and walk the other axes of the block."""
-    cdef Py_ssize_t[MAX_AXES] at
+    cdef Py_ssize_t[MAX_AXES] length, at
     cdef int last = plan.groups - 1, first = last, i
     cdef Py_ssize_t step = plan.block[last].step, count = _length(plan, place, last)
     cdef Py_ssize_t m = 1 if plan.groups == plan.blocks else plan.block[plan.groups].length
@@ -209,6 +214,7 @@ cdef void _add_runs(
         first -= 1
         count *= _length(plan, place, first)
     for i in range(first):
+        length[i] = _length(plan, place, i)
         at[i] = 0
     while True:
         if plan.terms.pack == NULL:
@@ -217,16 +223,7 @@ cdef void _add_runs(
             _add_packed_runs(plan, rows, x, count, step, high, low, packed, add)
         high += count * m * plan.terms.sum_size
         low += count * m * plan.terms.sum_size
-        i = first - 1
-        while i >= 0:
-            at[i] += 1
-            x += plan.block[i].step
-            if at[i] < _length(plan, place, i):
-                break
-            x -= at[i] * plan.block[i].step
-            at[i] = 0
-            i -= 1
-        if i < 0:
+        if not _advance(plan.block, length, at, first, &x):
             return
 
 

@@ -155,9 +155,9 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
         if _sum_direct(&plan.terms, axis, n, x, to):
             return out
     plan.far = cnp.PyArray_NBYTES(grad) >= FAR
-    plan.streamed = plan.far and cnp.PyArray_NBYTES(out) >= FAR // 4
-    plan.streamed = plan.streamed and touched(<const uint8_t *> plan.begin, cnp.PyArray_NBYTES(out))
     plan_axes(&plan, axis, n)
+    plan.streamed = plan.alone and plan.far and cnp.PyArray_NBYTES(out) >= FAR // 4
+    plan.streamed = plan.streamed and touched(<const uint8_t *> plan.begin, cnp.PyArray_NBYTES(out))
     if cnp.PyArray_NBYTES(grad) < min(<Py_ssize_t> SMALL, SHARED) and plan.segments == 1:
         _sum_small(&plan, x, to)
     else:

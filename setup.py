@@ -10,8 +10,9 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError
 
-# Some distributions' Python asks for -O2, under which GCC leaves the kernel's loops unvectorised.
-OPTIMISE = [] if sys.platform == "win32" else ["-O3"]
+# Some distributions' Python asks for -O2, under which GCC leaves the kernel's loops unvectorised; and for debugging
+# information, which takes as long to make as all the rest.
+OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-g0"]
 HEADERS = [str(path) for path in Path("src/bcast").glob("*.h")]
 WITH_OPENMP = {"bcast._adjoint", "bcast._kernel", "bcast._strided", "bcast._threads"}
 PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
@@ -19,6 +20,10 @@ PROBE = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\
 
 class BuildExtensions(build_ext):
     """Build with OpenMP where the compiler has it; BCAST_OPENMP=0 asks for a build without, 1 for none but with."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
 
     def build_extensions(self):
         flags = (["/openmp"], []) if self.compiler.compiler_type == "msvc" else (["-fopenmp"], ["-fopenmp"])
@@ -76,6 +81,7 @@ def extension(source: str) -> Extension:
 
 
 SOURCES = [
+    "_adjoint.pyx",  # first, as it takes longest to compile
     "_alignment.py",
     "_extent.pyx",
     "_threads.pyx",
@@ -85,7 +91,6 @@ SOURCES = [
     "_kernel.pyx",
     "_reduction.pyx",
     "_summing.pyx",
-    "_adjoint.pyx",
     "_pages.pyx",
     "_memory.pyx",
     "_ops.py",

@@ -74,6 +74,7 @@ CASES = {
     "short runs apart, in groups of nine": ((3, 96, 9, 3), (3,)),
     "pairs in groups, and terms to be folded": ((40, 3, 5, 6, 2), (1, 3)),
     "few rows, longer than a block": ((3, 5000), (0,)),
+    "seven rows in groups": ((5, 7, 37), (1,)),
     "groups of runs and segments": ((60, 100, 49), (0, 2)),
     "two kept, two summed": ((13, 14, 15, 16), (1, 3)),
     "two summed, two kept": ((13, 14, 15, 16), (0, 2)),
@@ -187,6 +188,35 @@ def test_runs_from_past_the_caches(n, m, dtype, leaf):
     with summed(leaf):
         got = sum_over(numbers.astype(dtype), (1,))
     np.testing.assert_array_equal(got, numbers.sum(1, "i4", keepdims=True).astype(dtype), strict=True)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("dtype", ["i4", "f2", "f4", "f8"])
+def test_few_rows_from_past_the_caches(dtype, leaf):
+    """As many bytes as do not fit there: results are written past them, by whole lines wherever these begin."""
+    item = np.dtype(dtype).itemsize
+    for rows, shift in (2, 0), (3, 1), (7, 13):
+        shape = (rows, BEYOND_CACHES // item + 29)
+        numbers = np.random.default_rng(rows).integers(-9, 10, shape, "i1")
+        out = np.zeros((1, shape[1] + shift), dtype)[:, shift:]
+        with summed(leaf):
+            sum_over(numbers.astype(dtype), (0,), out=out)
+        np.testing.assert_array_equal(out, numbers.sum(0, "i4", keepdims=True).astype(dtype), strict=True)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_items_of_a_row_are_summed_alike_wherever_they_stand(dtype, leaf):
+    rng = np.random.default_rng(8)
+    for rows in (*range(2, 14), 30):
+        terms = (rng.standard_normal((rows, 1)) * np.exp2(rng.integers(-6, 6, (rows, 1)))).astype(dtype)
+        with summed(leaf):
+            for m in 33, 35, 38, 1029, 5003:
+                grad = np.repeat(terms, m, 1)
+                got = sum_over(grad, (0,))
+                assert got.tobytes() == m * got[:, :1].tobytes(), (rows, m)
+                wide = np.zeros((1, 2 * m), got.dtype)[:, ::2]
+                assert sum_over(grad, (0,), out=wide).tobytes() == got.tobytes(), (rows, m)
 
 
 @pytest.mark.parametrize("dtype", ["i2", "f4", "c16"])
@@ -540,7 +570,8 @@ def test_short_runs_that_overflow_on_the_way(leaf, far):
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize(
-    ("shape", "axes"), [((40, 300), (0,)), ((300, 40), (1,)), ((30, 20, 2), (1,)), ((4, 9, 5, 7), (0, 2))]
+    ("shape", "axes"),
+    [((40, 300), (0,)), ((5, 900), (0,)), ((300, 40), (1,)), ((30, 20, 2), (1,)), ((4, 9, 5, 7), (0, 2))],
 )
 def test_overflows_on_the_way_beside_other_sums(shape, axes, swapped, leaf):
     """Terms are so many times 2^1020: of some elements, all sums stay finite, and some have special terms."""

@@ -156,7 +156,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
             return out
     plan.far = cnp.PyArray_NBYTES(grad) >= FAR
     plan_axes(&plan, axis, n)
-    plan.streamed = plan.alone and plan.far and cnp.PyArray_NBYTES(out) >= FAR // 4
+    plan.streamed = (plan.alone or plan.few) and plan.far and cnp.PyArray_NBYTES(out) >= FAR // 4
     plan.streamed = plan.streamed and touched(<const uint8_t *> plan.begin, cnp.PyArray_NBYTES(out))
     if cnp.PyArray_NBYTES(grad) < min(<Py_ssize_t> SMALL, SHARED) and plan.segments == 1:
         _sum_small(&plan, x, to)
@@ -229,6 +229,7 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
     terms.sums = chosen.sums[kind]
     if term != result and (term >= FLOAT16 or size != out_size):
         terms.sums.put_runs = NULL      # they are no terms
+        terms.sums.put_rows = NULL
     terms.store = chosen.store_wide[result] if kind == U64 else chosen.store[result]
     terms.merge = chosen.merge
     terms.size = size

@@ -29,6 +29,9 @@ cdef extern from "_sum.h":
             char *to, const char *x, Py_ssize_t count, Py_ssize_t step, Py_ssize_t n, Py_ssize_t m, int far,
             int streamed
         ) noexcept nogil
+        int (*put_rows)(
+            char *to, const char *x, Py_ssize_t rows, Py_ssize_t row_step, Py_ssize_t m, int streamed
+        ) noexcept nogil
         void (*add_accumulators)(
             void *high, void *low, const void *high_2, const void *low_2, Py_ssize_t n
         ) noexcept nogil
@@ -78,7 +81,8 @@ cdef struct Reduction:
     bint runs               # whether the leaf sums runs, or rows,
     bint alone              # of runs: whether each is short, and a result of its own
     bint far                # and whether they come from past the caches
-    bint streamed           # whether results of short runs go past the caches
+    bint few                # of rows: whether results are sums of few, and of nothing else
+    bint streamed           # whether results of short runs or few rows go past the caches
     Axis rows               # what it sums: rows, or what follows each other in a run
     Py_ssize_t within       # how many of the rows' positions lie side by side in a block
     int blocks

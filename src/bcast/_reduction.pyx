@@ -67,6 +67,10 @@ cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept:
         plan.runs and plan.groups == 1 and plan.terms.pack == NULL and _all_kept(plan)
         and is_short(plan.rows.length * within, within, plan.terms.sums.lanes)
     )
+    plan.few = (
+        not plan.runs and plan.terms.pack == NULL and plan.rows.length == summed and 1 < summed < FEWEST
+        and _all_kept(plan)
+    )
     _plan_units(plan, items, limit)
     return 0
 

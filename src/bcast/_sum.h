@@ -23,8 +23,9 @@ typedef struct {
     void (*add_runs)(
         void *high, void *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, int far,
         int add);
-    int (*put_runs)(        /* NULL where there is none */
+    int (*put_runs)(        /* these two are NULL where there are none */
         char *to, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, int far, int streamed);
+    int (*put_rows)(char *to, const char *x, ptrdiff_t rows, ptrdiff_t row_step, ptrdiff_t m, int streamed);
     void (*add_accumulators)(void *high, void *low, const void *high_2, const void *low_2, ptrdiff_t n);
     ptrdiff_t m_most;       /* of both kinds of runs */
     ptrdiff_t lanes;

@@ -169,11 +169,12 @@ TARGET static int BCAST_JOIN(merge, ISA)(double *high, const double *low, ptrdif
     return special >> 63 != 0;
 }
 
-#define BCAST_SUMS(kind, put_runs, m)                                                                   \
-    {BCAST_JOIN_3(add_rows, kind, ISA), BCAST_JOIN_3(add_runs, kind, ISA), put_runs,                    \
+#define BCAST_SUMS(kind, put_runs, put_rows, m)                                                         \
+    {BCAST_JOIN_3(add_rows, kind, ISA), BCAST_JOIN_3(add_runs, kind, ISA), put_runs, put_rows,          \
         BCAST_JOIN_3(add_accumulators, kind, ISA), m, BCAST_JOIN(kind, lanes)}
-#define BCAST_SUMS_PUT(kind) BCAST_SUMS(kind, BCAST_JOIN_3(put_runs, kind, ISA), BCAST_QUADS)
-#define BCAST_SUMS_ADD(kind) BCAST_SUMS(kind, NULL, BCAST_QUADS)
+#define BCAST_SUMS_PUT(kind)                                                                            \
+    BCAST_SUMS(kind, BCAST_JOIN_3(put_runs, kind, ISA), BCAST_JOIN_3(put_rows, kind, ISA), BCAST_QUADS)
+#define BCAST_SUMS_ADD(kind) BCAST_SUMS(kind, NULL, NULL, BCAST_QUADS)
 #if BCAST_QUADS == 1
 #define BCAST_SUMS_FLOAT BCAST_SUMS_ADD
 #else
@@ -187,7 +188,7 @@ TARGET static int BCAST_JOIN(merge, ISA)(double *high, const double *low, ptrdif
 #define BCAST_STORES(kind) BCAST_JOIN_3(store, kind, ISA)
 static const bcast_sum_leaf BCAST_JOIN(leaf, ISA) = {
     {
-        BCAST_SUMS(u8, NULL, 1), BCAST_SUMS(u16, NULL, 1), BCAST_SUMS_NARROW(u32), BCAST_SUMS_ADD(u64),
+        BCAST_SUMS(u8, NULL, NULL, 1), BCAST_SUMS(u16, NULL, NULL, 1), BCAST_SUMS_NARROW(u32), BCAST_SUMS_ADD(u64),
         BCAST_SUMS_NARROW(f16), BCAST_SUMS_ADD(bf16), BCAST_SUMS_FLOAT(f32), BCAST_SUMS_FLOAT(f64),
     },
     {

@@ -94,33 +94,70 @@ TARGET BCAST_SUM_INLINE void IN(append_vectors)(
     }
 }
 
-/* high[j] + low[j] (+)= the sum of the items j of `n` rows: one, four that are `far` from each other, or eight, the
-   others `near` these. */
+/* sums + rests += LANES items of each of `n` rows: up to seven that are `far` from each other, or eight, the last four
+   `near` the others. Without `add` both are zero. */
+TARGET BCAST_SUM_INLINE void IN(append_rows)(
+    const int n, const int add, Part *sums, Part *rests, const char *x, ptrdiff_t far, ptrdiff_t near)
+{
+    int i = n / 4 * 4;
+    if (i) {
+        IN(append_vectors)(i, 0, sums, rests, x, far, near);
+    } else if (PAIRED && !add) {
+        const Work row = IN(load)(x);
+        sums[i++] = IN(part)(&row, 0);
+    }
+    if (PAIRED && n - i >= 2 && (n > 4 || add)) {
+        const Work pair = IN(sum_of_2)(x + i * far, far);
+        const Part part = IN(part)(&pair, 0);
+        IN(append)(sums, rests, &part);
+        i += 2;
+    }
+    for (; i < n; i++) {
+        const Work row = IN(load)(x + i * far);
+        IN(absorb_parts)(sums, rests, &row);
+    }
+}
+
+/* sums and rests from the accumulators high and low if these are added to, or zero. */
+TARGET BCAST_SUM_INLINE void IN(begin)(const int add, Part *sums, Part *rests, const Acc *high, const Acc *low)
+{
+    for (int i = 0; i < PARTS; i++) {
+        sums[i] = add ? BCAST_AT(Part, high, i) : (Part) {0};
+        rests[i] = PAIRED && add ? BCAST_AT(Part, low, i) : (Part) {0};
+    }
+}
+
+TARGET BCAST_SUM_INLINE void IN(keep)(Acc *high, Acc *low, const Part *sums, const Part *rests)
+{
+    for (int i = 0; i < PARTS; i++) {
+        BCAST_AT(Part, high, i) = sums[i];
+        if (PAIRED) BCAST_AT(Part, low, i) = rests[i];
+    }
+}
+
+/* high[j] + low[j] (+)= the sum of the items j of `n` rows, as append_rows takes them. The last vector is laid back to end
+   with them, and begun before the others change what it adds to: all items are summed alike. */
 TARGET BCAST_SUM_INLINE void IN(add_few_rows)(
     const int n, const int add, Acc *high, Acc *low, const char *x, ptrdiff_t far, ptrdiff_t near, ptrdiff_t m)
 {
-    ptrdiff_t j = 0;
-    for (; j + LANES <= m; j += LANES, x += LANES * sizeof(Term)) {
-        Part sum[PARTS] = {0}, rest[PARTS] = {0};
-        for (int i = 0; add && i < PARTS; i++) {
-            sum[i] = BCAST_AT(Part, high + j, i);
-            if (PAIRED) rest[i] = BCAST_AT(Part, low + j, i);
+    const ptrdiff_t last = m - LANES;
+    if (last >= 0) {
+        Part end[PARTS], end_rests[PARTS];
+        IN(begin)(add, end, end_rests, high + last, low + last);
+        for (ptrdiff_t j = 0; j < last; j += LANES) {
+            Part sums[PARTS], rests[PARTS];
+            IN(begin)(add, sums, rests, high + j, low + j);
+            IN(append_rows)(n, add, sums, rests, x + j * sizeof(Term), far, near);
+            IN(keep)(high + j, low + j, sums, rests);
         }
-        if (n == 1) {
-            const Work row = IN(load)(x);
-            IN(absorb_parts)(sum, rest, &row);
-        } else {
-            IN(append_vectors)(n, 0, sum, rest, x, far, near);
-        }
-        for (int i = 0; i < PARTS; i++) {
-            BCAST_AT(Part, high + j, i) = sum[i];
-            if (PAIRED) BCAST_AT(Part, low + j, i) = rest[i];
-        }
+        IN(append_rows)(n, add, end, end_rests, x + last * sizeof(Term), far, near);
+        IN(keep)(high + last, low + last, end, end_rests);
+        return;
     }
-    for (; j < m; j++, x += sizeof(Term)) {
+    for (ptrdiff_t j = 0; j < m; j++, x += sizeof(Term)) {
         Acc sum = add ? high[j] : 0, rest = PAIRED && add ? low[j] : 0;
         for (int i = 0; i < n; i++) {
-            const Acc term = OF(load_one)(x + i % 4 * far + i / 4 * near);
+            const Acc term = OF(load_one)(x + (n == 8 ? i % 4 * far + i / 4 * near : i * far));
             IN(absorb_one)(&sum, &rest, &term);
         }
         high[j] = sum;
@@ -131,14 +168,22 @@ TARGET BCAST_SUM_INLINE void IN(add_few_rows)(
 TARGET static void IN(add_some_rows)(
     int n, int add, Acc *high, Acc *low, const char *x, ptrdiff_t far, ptrdiff_t near, ptrdiff_t m)
 {
-    switch (n + (add != 0)) {
-    case 1: IN(add_few_rows)(1, 0, high, low, x, far, near, m); break;
-    case 2: IN(add_few_rows)(1, 1, high, low, x, far, near, m); break;
-    case 4: IN(add_few_rows)(4, 0, high, low, x, far, near, m); break;
-    case 5: IN(add_few_rows)(4, 1, high, low, x, far, near, m); break;
-    case 8: IN(add_few_rows)(8, 0, high, low, x, far, near, m); break;
-    case 9: IN(add_few_rows)(8, 1, high, low, x, far, near, m); break;
+#define BCAST_ROWS(n)                                                               \
+    case n:                                                                         \
+        if (add) IN(add_few_rows)(n, 1, high, low, x, far, near, m);                \
+        else IN(add_few_rows)(n, 0, high, low, x, far, near, m);                    \
+        break;
+    switch (n) {
+    BCAST_ROWS(1)
+    BCAST_ROWS(2)
+    BCAST_ROWS(3)
+    BCAST_ROWS(4)
+    BCAST_ROWS(5)
+    BCAST_ROWS(6)
+    BCAST_ROWS(7)
+    BCAST_ROWS(8)
     }
+#undef BCAST_ROWS
 }
 
 /* For each of `count` groups of rows: high[j] + low[j] (+)= the sum of the items j of its rows, `m` items each. Short
@@ -157,14 +202,73 @@ TARGET static void IN(add_rows)(
         int more = add;
         for (ptrdiff_t i = 0; i < turns; i++, more = 1)
             IN(add_some_rows)(n, more, high, low, x + i * next, far, row_step, m);
-        for (ptrdiff_t left = rest; left > 0; more = 1) {
-            const int few = left >= 4 ? 4 : 1;
-            IN(add_some_rows)(few, more, high, low, row, row_step, row_step, m);
-            row += few * row_step;
-            left -= few;
-        }
+        if (rest) IN(add_some_rows)((int) rest, more, high, low, row, row_step, row_step, m);
     }
 }
+
+#if PUTS
+
+/* Four sums as results; *special becomes NaN if one of them is infinite or no number, where paired. */
+TARGET BCAST_SUM_INLINE void IN(put_part)(char *to, Part *sum, const Part *rest, Part *special)
+{
+    if (PAIRED) {
+        *sum += *rest;
+        *special = *sum * 0 + *special;
+    }
+    IN(put)(to, sum);
+}
+
+TARGET BCAST_SUM_INLINE void IN(put_columns)(
+    const int n, char *to, const char *x, ptrdiff_t row_step, ptrdiff_t m, Part *special)
+{
+    const ptrdiff_t last = m - LANES;
+    Part any = *special;    /* not in memory */
+    for (ptrdiff_t j = 0; j < m; j += LANES) {
+        const ptrdiff_t at = (j < last ? j : last) * sizeof(Term);
+        Part sums[PARTS] = {0}, rests[PARTS] = {0};
+        IN(append_rows)(n, 0, sums, rests, x + at, row_step, 0);
+        for (int i = 0; i < PARTS; i++) IN(put_part)(to + at + i * 4 * sizeof(Term), &sums[i], &rests[i], &any);
+    }
+    *special = any;
+}
+
+TARGET BCAST_SUM_APART void IN(put_some_columns)(
+    ptrdiff_t n, char *to, const char *x, ptrdiff_t row_step, ptrdiff_t m, Part *special)
+{
+    switch (n) {
+    case 2: IN(put_columns)(2, to, x, row_step, m, special); break;
+    case 3: IN(put_columns)(3, to, x, row_step, m, special); break;
+    case 4: IN(put_columns)(4, to, x, row_step, m, special); break;
+    case 5: IN(put_columns)(5, to, x, row_step, m, special); break;
+    case 6: IN(put_columns)(6, to, x, row_step, m, special); break;
+    case 7: IN(put_columns)(7, to, x, row_step, m, special); break;
+    }
+}
+
+/* Write the sums that add_rows gives of few rows, 2 to 7, as `m` terms, LANES or more; past the caches if `streamed`. Tells
+   whether one is infinite or no number, where paired. */
+TARGET static int IN(put_rows)(
+    char *to, const char *x, ptrdiff_t rows, ptrdiff_t row_step, ptrdiff_t m, int streamed)
+{
+    enum { SIZE = sizeof(Term), LINE = 64 / SIZE, FEW = 16 * LINE };
+    Part special = {0};
+    Acc all[4];
+    ptrdiff_t j = 0;
+    if (streamed && m >= 2 * FEW && (uintptr_t) to % SIZE == 0) {
+        char room[FEW * SIZE];
+        j = LINE + (ptrdiff_t) (-(uintptr_t) to & 63) / SIZE;
+        IN(put_some_columns)(rows, to, x, row_step, j, &special);
+        for (; m - j >= FEW + LANES; j += FEW) {
+            IN(put_some_columns)(rows, room, x + j * SIZE, row_step, FEW, &special);
+            bcast_stream_lines(to + j * SIZE, room, FEW * SIZE);
+        }
+    }
+    IN(put_some_columns)(rows, to + j * SIZE, x + j * SIZE, row_step, m - j, &special);
+    memcpy(all, &special, sizeof all);
+    return PAIRED && !(all[0] + all[1] + all[2] + all[3] == 0);
+}
+
+#endif
 
 /* sums + rests = 8 * `turns` vectors at x, a longer run. It is read in quarters side by side, if these are long: memory
    gives several streams faster than one. Otherwise vectors are fetched ahead, those of the next run, too. */

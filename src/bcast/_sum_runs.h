@@ -196,13 +196,48 @@ TARGET BCAST_SUM_INLINE int IN(add_short_quads)(
     return 1;
 }
 
+/* The lanes of four runs, `apart` bytes from each other, side by side, as the additions to one wait for each other; those
+   of the `next` four are fetched ahead. */
+TARGET BCAST_SUM_INLINE void IN(sum_runs_together)(
+    Part *sums, Part *rests, const char *x, ptrdiff_t apart, ptrdiff_t next, ptrdiff_t n, const Term *mask)
+{
+    enum { TREE = PAIRED ? 2 : 4, SIZE = LANES * sizeof(Term) };
+    Part all[4] = {0}, lost[4] = {0};   /* not in memory as what is pointed to */
+    for (; n >= TREE * LANES; n -= TREE * LANES, x += TREE * SIZE) {
+        for (int k = 0; k < 4; k++) {
+            BCAST_FETCH(x + k * apart + next);
+            const Work few = PAIRED ? IN(sum_of_2)(x + k * apart, SIZE) : IN(sum_of_4)(x + k * apart, SIZE);
+            for (int i = 0; i < PARTS; i++) {
+                const Part part = IN(part)(&few, i);
+                IN(append)(&all[k], &lost[k], &part);
+            }
+        }
+    }
+    for (; n > 0; n -= LANES, x += SIZE) {
+        for (int k = 0; k < 4; k++) {
+            const Work few = n < LANES ? IN(load_masked)(x + k * apart, mask) : IN(load)(x + k * apart);
+            for (int i = 0; i < PARTS; i++) {
+                const Part part = IN(part)(&few, i);
+                IN(absorb)(&all[k], &lost[k], &part);
+            }
+        }
+    }
+    for (int k = 0; k < 4; k++) {
+        sums[k] = all[k];
+        rests[k] = lost[k];
+    }
+}
+
 TARGET BCAST_SUM_INLINE void IN(add_long_quads_of)(
     const int m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
     const Term *mask, int add)
 {
-    for (ptrdiff_t i = 0; i < count; i += apart > 1 ? 1 : 4) {
+    enum { TOGETHER = (PARTS == 2 ? 16 : 32) * LANES };
+    const ptrdiff_t once = apart > 1 ? 1 : 4;
+    for (ptrdiff_t i = 0; i < count; i += once) {
         Part sums[4], rests[4];
-        for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k * apart) * step, n, mask);
+        if (n < TOGETHER) IN(sum_runs_together)(sums, rests, x + i * step, apart * step, once * step, n, mask);
+        else for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k * apart) * step, n, mask);
         IN(add_quad)(m, high + i * m, low + i * m, apart, sums, rests, add);
     }
 }
@@ -311,16 +346,6 @@ TARGET static void IN(add_runs)(
 }
 
 #if PUTS
-
-/* Four sums as results; *special becomes NaN if one of them is infinite or no number, where paired. */
-TARGET BCAST_SUM_INLINE void IN(put_part)(char *to, Part *sum, const Part *rest, Part *special)
-{
-    if (PAIRED) {
-        *sum += *rest;
-        *special = *sum * 0 + *special;
-    }
-    IN(put)(to, sum);
-}
 
 /* The results of LANES runs, short or tiny. */
 TARGET BCAST_SUM_INLINE void IN(put_few)(

@@ -66,6 +66,8 @@ cdef void sum_unit(
     if plan.alone:
         _sum_alone(plan, &place, high, low)
         return
+    if plan.few and _put_rows(plan, &place):
+        return
     x = place.x
     for i in range(plan.outers):
         length[i] = 1 if plan.outer[i].kept else plan.outer[i].length
@@ -133,10 +135,11 @@ cdef void _sum_alone(const Reduction *plan, const Place *place, char *high, char
     cdef Py_ssize_t n = plan.rows.length * place.m, step = plan.block[0].step, done = 0
     cdef Py_ssize_t most = plan.sums_most // place.m
     cdef Place part = place[0]
-    if _is_dense(plan) and not plan.terms.sums.put_runs(
-        place.out, place.x, place.groups, step, n, place.m, plan.far, plan.streamed,
-    ):
-        return
+    if plan.terms.sums.put_runs != NULL and not plan.strided and _is_dense(plan, 0):
+        if not plan.terms.sums.put_runs(
+            place.out, place.x, place.groups, step, n, place.m, plan.far, plan.streamed,
+        ):
+            return
     while done < place.groups:
         part.groups = part.split = min(most, place.groups - done)
         part.x = place.x + done * step
@@ -146,16 +149,29 @@ cdef void _sum_alone(const Reduction *plan, const Place *place, char *high, char
         done += part.groups
 
 
-cdef bint _is_dense(const Reduction *plan) noexcept nogil:
-    """Whether the leaf itself can write a tile's results: terms of their own, one after the other."""
-    cdef Py_ssize_t size = plan.terms.size
-    if plan.terms.sums.put_runs == NULL or plan.strided:
+cdef bint _put_rows(const Reduction *plan, const Place *place) noexcept nogil:
+    """Write sums of few rows by the leaf itself; tell whether that could be done."""
+    cdef Py_ssize_t i
+    if plan.terms.sums.put_rows == NULL or plan.strided or not _is_dense(plan, 1) or place.m < plan.terms.sums.lanes:
         return False
-    if plan.blocks > 1:
-        if plan.block[1].out_step != size:
+    for i in range(place.groups):
+        if plan.terms.sums.put_rows(
+            place.out + i * plan.block[0].out_step, place.x + i * plan.block[0].step, plan.rows.length, plan.rows.step,
+            place.m, plan.streamed,
+        ):
             return False
-        size *= plan.block[1].length
-    return plan.block[0].out_step == size
+    return True
+
+
+cdef bint _is_dense(const Reduction *plan, int first) noexcept nogil:
+    """Whether results along the axes of the block from `first` on are terms of their own, one after the other."""
+    cdef Py_ssize_t size = plan.terms.size
+    cdef int i
+    for i in range(plan.blocks - 1, first - 1, -1):
+        if plan.block[i].out_step != size:
+            return False
+        size *= plan.block[i].length
+    return True
 
 
 cdef void _add(

@@ -45,14 +45,14 @@ cdef enum:
     DIRECT = 2048       # bytes; 16 of accumulators for 4 or more of terms fit ROOM, and planning would show
 
 cdef Py_ssize_t SHARED = 512 << 10      # bytes; a thread that would read less costs more than it saves
-cdef Py_ssize_t FAR = 32 << 20          # bytes; what is larger comes from past the caches
+cdef Py_ssize_t FAR = 18 << 20          # bytes; much of what is larger comes from past the caches, of twice that all
 
 LEAVES = tuple([name for name in ("avx2", "plain") if leaf_of(name.encode()) != NULL])
 cdef const SumLeaf *chosen = leaf_of(LEAVES[0].encode())
 cdef str chosen_name = LEAVES[0]
 
 
-def set_limits(shared=512 << 10, far=32 << 20):
+def set_limits(shared=512 << 10, far=18 << 20):
     """Set from which size on `grad` is treated as a large one: for tests of small arrays.
 
     Parameters
@@ -156,7 +156,8 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
             return out
     plan.far = cnp.PyArray_NBYTES(grad) >= FAR
     plan_axes(&plan, axis, n)
-    plan.streamed = (plan.alone or plan.few) and plan.far and cnp.PyArray_NBYTES(out) >= FAR // 4
+    plan.streamed = (plan.alone or plan.few) and cnp.PyArray_NBYTES(grad) >= 2 * FAR
+    plan.streamed = plan.streamed and cnp.PyArray_NBYTES(out) >= FAR // 2
     plan.streamed = plan.streamed and touched(<const uint8_t *> plan.begin, cnp.PyArray_NBYTES(out))
     if cnp.PyArray_NBYTES(grad) < min(<Py_ssize_t> SMALL, SHARED) and plan.segments == 1:
         _sum_small(&plan, x, to)

@@ -196,16 +196,16 @@ TARGET BCAST_SUM_INLINE int IN(add_short_quads)(
     return 1;
 }
 
-/* The lanes of four runs, `apart` bytes from each other, side by side, as the additions to one wait for each other; those
-   of the `next` four are fetched ahead. */
+/* The lanes of four runs, `apart` bytes from each other, side by side, as the additions to one wait for each other. What
+   is `ahead` of each is fetched. */
 TARGET BCAST_SUM_INLINE void IN(sum_runs_together)(
-    Part *sums, Part *rests, const char *x, ptrdiff_t apart, ptrdiff_t next, ptrdiff_t n, const Term *mask)
+    Part *sums, Part *rests, const char *x, ptrdiff_t apart, ptrdiff_t ahead, ptrdiff_t n, const Term *mask)
 {
     enum { TREE = PAIRED ? 2 : 4, SIZE = LANES * sizeof(Term) };
     Part all[4] = {0}, lost[4] = {0};   /* not in memory as what is pointed to */
     for (; n >= TREE * LANES; n -= TREE * LANES, x += TREE * SIZE) {
         for (int k = 0; k < 4; k++) {
-            BCAST_FETCH(x + k * apart + next);
+            BCAST_FETCH(x + k * apart + ahead);
             const Work few = PAIRED ? IN(sum_of_2)(x + k * apart, SIZE) : IN(sum_of_4)(x + k * apart, SIZE);
             for (int i = 0; i < PARTS; i++) {
                 const Part part = IN(part)(&few, i);
@@ -230,13 +230,14 @@ TARGET BCAST_SUM_INLINE void IN(sum_runs_together)(
 
 TARGET BCAST_SUM_INLINE void IN(add_long_quads_of)(
     const int m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
-    const Term *mask, int add)
+    const Term *mask, int far, int add)
 {
-    enum { TOGETHER = (PARTS == 2 ? 16 : 32) * LANES };
     const ptrdiff_t once = apart > 1 ? 1 : 4;
+    const ptrdiff_t ahead = far || n * (ptrdiff_t) sizeof(Term) < BCAST_AHEAD ? once * step : BCAST_AHEAD / 2;
     for (ptrdiff_t i = 0; i < count; i += once) {
         Part sums[4], rests[4];
-        if (n < TOGETHER) IN(sum_runs_together)(sums, rests, x + i * step, apart * step, once * step, n, mask);
+        if (PARTS == 1 || n < 16 * LANES)
+            IN(sum_runs_together)(sums, rests, x + i * step, apart * step, ahead, n, mask);
         else for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k * apart) * step, n, mask);
         IN(add_quad)(m, high + i * m, low + i * m, apart, sums, rests, add);
     }
@@ -245,22 +246,22 @@ TARGET BCAST_SUM_INLINE void IN(add_long_quads_of)(
 /* As add_quads, for runs that are not short. */
 TARGET BCAST_SUM_APART void IN(add_long_quads)(
     ptrdiff_t m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
-    const Term *mask, int add)
+    const Term *mask, int far, int add)
 {
-    if (m == 1) IN(add_long_quads_of)(1, high, low, apart, x, count, step, n, mask, add);
-    else if (m == 2) IN(add_long_quads_of)(2, high, low, apart, x, count, step, n, mask, add);
-    else IN(add_long_quads_of)(4, high, low, apart, x, count, step, n, mask, add);
+    if (m == 1) IN(add_long_quads_of)(1, high, low, apart, x, count, step, n, mask, far, add);
+    else if (m == 2) IN(add_long_quads_of)(2, high, low, apart, x, count, step, n, mask, far, add);
+    else IN(add_long_quads_of)(4, high, low, apart, x, count, step, n, mask, far, add);
 }
 
 /* As add_runs: the first `count` runs, in fours that are `apart`; in eights if that is 1, for tiny ones. */
 TARGET static void IN(add_quads)(
     ptrdiff_t m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
-    const Term *mask, int add)
+    const Term *mask, int far, int add)
 {
     const int done = m == 1 ? IN(add_short_quads)(1, high, low, apart, x, count, step, n, mask, add)
         : m == 2 ? IN(add_short_quads)(2, high, low, apart, x, count, step, n, mask, add)
         : IN(add_short_quads)(4, high, low, apart, x, count, step, n, mask, add);
-    if (!done) IN(add_long_quads)(m, high, low, apart, x, count, step, n, mask, add);
+    if (!done) IN(add_long_quads)(m, high, low, apart, x, count, step, n, mask, far, add);
 }
 
 /* How many of the first runs may be loaded by whole vectors without passing the end of the last: a multiple of `of`. */
@@ -296,7 +297,7 @@ TARGET BCAST_SUM_APART void IN(add_copied)(
         few = count < LANES ? count : LANES;
         if (add) memcpy(sums, high, few * m * sizeof(Acc));
         if (PAIRED && add) memcpy(rests, low, few * m * sizeof(Acc));
-        IN(add_quads)(m, sums, rests, 1, (const char *) room, LANES, next, n, mask, add);
+        IN(add_quads)(m, sums, rests, 1, (const char *) room, LANES, next, n, mask, 0, add);
         memcpy(high, sums, few * m * sizeof(Acc));
         if (PAIRED) memcpy(low, rests, few * m * sizeof(Acc));
     }
@@ -317,8 +318,9 @@ TARGET static void IN(add_runs)(
     IN(mask_end)(mask, n);
 #if QUADS
     i = IN(roomy)(count, step, n, IN(tiny)(m, step, n), 8);
-    if (far && n > LANES && reach < BCAST_SHORT_ROW) IN(add_quads)(m, high, low, i / 4, x, i / 4, step, n, mask, add);
-    else IN(add_quads)(m, high, low, 1, x, i, step, n, mask, add);
+    if (far && n > LANES && reach < BCAST_SHORT_ROW)
+        IN(add_quads)(m, high, low, i / 4, x, i / 4, step, n, mask, far, add);
+    else IN(add_quads)(m, high, low, 1, x, i, step, n, mask, far, add);
     if (i < count && bcast_is_short(n, m, LANES)) {
         IN(add_copied)(high + i * m, low + (PAIRED ? i * m : 0), x + i * step, count - i, step, n, m, mask, add);
         return;

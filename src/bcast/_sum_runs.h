@@ -232,12 +232,11 @@ TARGET BCAST_SUM_INLINE void IN(add_long_quads_of)(
     const int m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
     const Term *mask, int far, int add)
 {
-    const ptrdiff_t once = apart > 1 ? 1 : 4;
+    const ptrdiff_t once = apart > 1 ? 1 : 4, most = (PARTS == 2 ? 16 : SINGLE && !far ? 128 : n) * LANES;
     const ptrdiff_t ahead = far || n * (ptrdiff_t) sizeof(Term) < BCAST_AHEAD ? once * step : BCAST_AHEAD / 2;
     for (ptrdiff_t i = 0; i < count; i += once) {
         Part sums[4], rests[4];
-        if (PARTS == 1 || n < 16 * LANES)
-            IN(sum_runs_together)(sums, rests, x + i * step, apart * step, ahead, n, mask);
+        if (n < most) IN(sum_runs_together)(sums, rests, x + i * step, apart * step, ahead, n, mask);
         else for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k * apart) * step, n, mask);
         IN(add_quad)(m, high + i * m, low + i * m, apart, sums, rests, add);
     }

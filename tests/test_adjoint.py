@@ -612,6 +612,20 @@ def test_a_short_run_has_one_sum_wherever_it_stands(dtype, leaf):
 
 
 @pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_short_runs_apart_are_summed_alike_for_any_out(dtype, leaf):
+    rng = np.random.default_rng(9)
+    for n, count in itertools.product(range(2, 17), (14, 203)):
+        grad = rng.random((2 * count, n)).astype(dtype)[::2]
+        wide = np.zeros((count, 2), dtype)[:, ::2]
+        with summed(leaf):
+            sums = sum_over(grad, (1,))
+            backwards = sum_over(grad[::-1].copy().repeat(2, 0)[::2], (1,))[::-1]
+            assert sum_over(grad, (1,), out=wide).tobytes() == sums.tobytes(), (n, count)
+        assert backwards.tobytes() == sums.tobytes(), (n, count)
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
 def test_pairs_of_float32_are_rounded_as_by_float64(leaf):
     bits = np.random.default_rng(6).integers(0, 2**32, (100_000, 2), "u4")
     bits[::2, 1] = bits[::2, 0] ^ bits[::2, 1] >> 7  # of nearly one size

@@ -273,12 +273,12 @@ TARGET BCAST_SUM_INLINE ptrdiff_t IN(roomy)(ptrdiff_t count, ptrdiff_t step, ptr
     return count / of * of;
 }
 
-/* Copy `count` short runs, LANES at most, to `room`, and zeros for the others: side by side if `tiny`, or by
-   whole vectors. Returns their step. */
+/* Copy `count` short runs, LANES at most, to `room`, and zeros for the others: side by side if `tiny`; or else by whole
+   vectors and one more, lest they are taken for tiny ones and summed in another order. Returns their step. */
 TARGET BCAST_SUM_INLINE ptrdiff_t IN(copy_runs)(
     Term *room, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, int tiny)
 {
-    const ptrdiff_t length = tiny ? n : (n + LANES - 1) / LANES * LANES;
+    const ptrdiff_t length = tiny ? n : (n + 2 * LANES - 1) / LANES * LANES;
     memset(room, 0, LANES * length * sizeof(Term));
     for (ptrdiff_t i = 0; i < count; i++) memcpy(room + i * length, x + i * step, n * sizeof(Term));
     return length * sizeof(Term);
@@ -289,7 +289,7 @@ TARGET BCAST_SUM_APART void IN(add_copied)(
     Acc *high, Acc *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, const Term *mask,
     int add)
 {
-    Term room[LANES * 8 * LANES];
+    Term room[LANES * 9 * LANES];
     Acc sums[4 * LANES] = {0}, rests[4 * LANES] = {0};
     for (ptrdiff_t few; count > 0; count -= few, x += few * step, high += few * m, low += PAIRED ? few * m : 0) {
         const ptrdiff_t next = IN(copy_runs)(room, x, count < LANES ? count : LANES, step, n, IN(tiny)(m, step, n));
@@ -431,7 +431,7 @@ TARGET BCAST_SUM_APART int IN(put_quads)(
 TARGET BCAST_SUM_APART int IN(put_copied)(
     char *to, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, const Term *mask)
 {
-    Term room[LANES * 8 * LANES], results[4 * LANES];
+    Term room[LANES * 9 * LANES], results[4 * LANES];
     int special = 0;
     for (ptrdiff_t i = 0, few; i < count; i += few) {
         ptrdiff_t next;

@@ -218,6 +218,13 @@ TARGET BCAST_SUM_INLINE void IN(put_part)(char *to, Part *sum, const Part *rest,
     IN(put)(to, sum);
 }
 
+TARGET BCAST_SUM_INLINE int IN(is_special)(const Part *special)
+{
+    Acc all[4];
+    memcpy(all, special, sizeof all);
+    return PAIRED && !(all[0] + all[1] + all[2] + all[3] == 0);
+}
+
 TARGET BCAST_SUM_INLINE void IN(put_columns)(
     const int n, char *to, const char *x, ptrdiff_t row_step, ptrdiff_t m, Part *special)
 {
@@ -252,7 +259,6 @@ TARGET static int IN(put_rows)(
 {
     enum { SIZE = sizeof(Term), LINE = 64 / SIZE, FEW = 16 * LINE };
     Part special = {0};
-    Acc all[4];
     ptrdiff_t j = 0;
     if (streamed && m >= 2 * FEW && (uintptr_t) to % SIZE == 0) {
         char room[FEW * SIZE];
@@ -264,8 +270,7 @@ TARGET static int IN(put_rows)(
         }
     }
     IN(put_some_columns)(rows, to + j * SIZE, x + j * SIZE, row_step, m - j, &special);
-    memcpy(all, &special, sizeof all);
-    return PAIRED && !(all[0] + all[1] + all[2] + all[3] == 0);
+    return IN(is_special)(&special);
 }
 
 #endif

@@ -173,7 +173,7 @@ TARGET BCAST_SUM_INLINE void IN(add_tiny_runs)(
     case 16: if (m == 1) DO(8, 0); break;                                           \
     }
 
-/* The length of runs that are gathered, or 0. */
+/* The length of runs that are gathered, or 0: asked where they lie, as copies of some are summed like all others. */
 TARGET BCAST_SUM_INLINE int IN(tiny)(ptrdiff_t m, ptrdiff_t step, ptrdiff_t n)
 {
     const int most = PAIRED || LANES > 4 ? 4 : 3;   /* terms of a whole vector are as fast otherwise, if not in pairs */
@@ -183,9 +183,8 @@ TARGET BCAST_SUM_INLINE int IN(tiny)(ptrdiff_t m, ptrdiff_t step, ptrdiff_t n)
 /* As add_quads, if the runs are short; tells whether they are. */
 TARGET BCAST_SUM_INLINE int IN(add_short_quads)(
     const int m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
-    const Term *mask, int add)
+    int tiny, const Term *mask, int add)
 {
-    const int tiny = apart == 1 ? IN(tiny)(m, step, n) : 0;
     if (!bcast_is_short(n, m, LANES)) return 0;
     if (tiny == 2) IN(add_tiny_runs)(2, high, low, x, count, add);
     else if (tiny == 3) IN(add_tiny_runs)(3, high, low, x, count, add);
@@ -232,12 +231,13 @@ TARGET BCAST_SUM_INLINE void IN(add_long_quads_of)(
     const int m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
     const Term *mask, int far, int add)
 {
-    const ptrdiff_t once = apart > 1 ? 1 : 4, most = (PARTS == 2 ? 16 : SINGLE && !far ? 128 : n) * LANES;
+    const int alone = (PARTS == 2 && n >= 16 * LANES) || (SINGLE && !far && n >= 128 * LANES);  /* as fast or faster */
+    const ptrdiff_t once = apart > 1 ? 1 : 4;
     const ptrdiff_t ahead = far || n * (ptrdiff_t) sizeof(Term) < BCAST_AHEAD ? once * step : BCAST_AHEAD / 2;
     for (ptrdiff_t i = 0; i < count; i += once) {
         Part sums[4], rests[4];
-        if (n < most) IN(sum_runs_together)(sums, rests, x + i * step, apart * step, ahead, n, mask);
-        else for (int k = 0; k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k * apart) * step, n, mask);
+        if (!alone) IN(sum_runs_together)(sums, rests, x + i * step, apart * step, ahead, n, mask);
+        for (int k = 0; alone && k < 4; k++) IN(sum_run)(&sums[k], &rests[k], x + (i + k * apart) * step, n, mask);
         IN(add_quad)(m, high + i * m, low + i * m, apart, sums, rests, add);
     }
 }
@@ -255,11 +255,11 @@ TARGET BCAST_SUM_APART void IN(add_long_quads)(
 /* As add_runs: the first `count` runs, in fours that are `apart`; in eights if that is 1, for tiny ones. */
 TARGET static void IN(add_quads)(
     ptrdiff_t m, Acc *high, Acc *low, ptrdiff_t apart, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n,
-    const Term *mask, int far, int add)
+    int tiny, const Term *mask, int far, int add)
 {
-    const int done = m == 1 ? IN(add_short_quads)(1, high, low, apart, x, count, step, n, mask, add)
-        : m == 2 ? IN(add_short_quads)(2, high, low, apart, x, count, step, n, mask, add)
-        : IN(add_short_quads)(4, high, low, apart, x, count, step, n, mask, add);
+    const int done = m == 1 ? IN(add_short_quads)(1, high, low, apart, x, count, step, n, tiny, mask, add)
+        : m == 2 ? IN(add_short_quads)(2, high, low, apart, x, count, step, n, 0, mask, add)
+        : IN(add_short_quads)(4, high, low, apart, x, count, step, n, 0, mask, add);
     if (!done) IN(add_long_quads)(m, high, low, apart, x, count, step, n, mask, far, add);
 }
 
@@ -273,12 +273,12 @@ TARGET BCAST_SUM_INLINE ptrdiff_t IN(roomy)(ptrdiff_t count, ptrdiff_t step, ptr
     return count / of * of;
 }
 
-/* Copy `count` short runs, LANES at most, to `room`, and zeros for the others: side by side if `tiny`; or else by whole
-   vectors and one more, lest they are taken for tiny ones and summed in another order. Returns their step. */
+/* Copy `count` short runs, LANES at most, to `room`, and zeros for the others: side by side if `tiny`, or by
+   whole vectors. Returns their step. */
 TARGET BCAST_SUM_INLINE ptrdiff_t IN(copy_runs)(
     Term *room, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, int tiny)
 {
-    const ptrdiff_t length = tiny ? n : (n + 2 * LANES - 1) / LANES * LANES;
+    const ptrdiff_t length = tiny ? n : (n + LANES - 1) / LANES * LANES;
     memset(room, 0, LANES * length * sizeof(Term));
     for (ptrdiff_t i = 0; i < count; i++) memcpy(room + i * length, x + i * step, n * sizeof(Term));
     return length * sizeof(Term);
@@ -286,17 +286,18 @@ TARGET BCAST_SUM_INLINE ptrdiff_t IN(copy_runs)(
 
 /* As add_runs, for short runs by way of a copy with room behind. */
 TARGET BCAST_SUM_APART void IN(add_copied)(
-    Acc *high, Acc *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, const Term *mask,
-    int add)
+    Acc *high, Acc *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, int tiny,
+    const Term *mask, int add)
 {
-    Term room[LANES * 9 * LANES];
+    Term room[LANES * 8 * LANES];
     Acc sums[4 * LANES] = {0}, rests[4 * LANES] = {0};
     for (ptrdiff_t few; count > 0; count -= few, x += few * step, high += few * m, low += PAIRED ? few * m : 0) {
-        const ptrdiff_t next = IN(copy_runs)(room, x, count < LANES ? count : LANES, step, n, IN(tiny)(m, step, n));
+        ptrdiff_t next;
         few = count < LANES ? count : LANES;
+        next = IN(copy_runs)(room, x, few, step, n, tiny);
         if (add) memcpy(sums, high, few * m * sizeof(Acc));
         if (PAIRED && add) memcpy(rests, low, few * m * sizeof(Acc));
-        IN(add_quads)(m, sums, rests, 1, (const char *) room, LANES, next, n, mask, 0, add);
+        IN(add_quads)(m, sums, rests, 1, (const char *) room, LANES, next, n, tiny, mask, 0, add);
         memcpy(high, sums, few * m * sizeof(Acc));
         if (PAIRED) memcpy(low, rests, few * m * sizeof(Acc));
     }
@@ -316,12 +317,13 @@ TARGET static void IN(add_runs)(
     ptrdiff_t i = 0;
     IN(mask_end)(mask, n);
 #if QUADS
-    i = IN(roomy)(count, step, n, IN(tiny)(m, step, n), 8);
+    const int tiny = IN(tiny)(m, step, n);
+    i = IN(roomy)(count, step, n, tiny, 8);
     if (far && n > LANES && reach < BCAST_SHORT_ROW)
-        IN(add_quads)(m, high, low, i / 4, x, i / 4, step, n, mask, far, add);
-    else IN(add_quads)(m, high, low, 1, x, i, step, n, mask, far, add);
+        IN(add_quads)(m, high, low, i / 4, x, i / 4, step, n, tiny, mask, far, add);
+    else IN(add_quads)(m, high, low, 1, x, i, step, n, tiny, mask, far, add);
     if (i < count && bcast_is_short(n, m, LANES)) {
-        IN(add_copied)(high + i * m, low + (PAIRED ? i * m : 0), x + i * step, count - i, step, n, m, mask, add);
+        IN(add_copied)(high + i * m, low + (PAIRED ? i * m : 0), x + i * step, count - i, step, n, m, tiny, mask, add);
         return;
     }
 #else
@@ -382,7 +384,6 @@ TARGET BCAST_SUM_INLINE int IN(put_quads_of)(
     const ptrdiff_t size = m * sizeof(Term), line = m * FEW < LINE ? LINE / size : LANES;       /* runs */
     const ptrdiff_t quarter = far ? count / (4 * line) * line : 0;
     Part special = {0};
-    Acc all[4];
     char room[4 * MOST];
     for (ptrdiff_t i = 0; i < quarter; i += line) {
         char *first = streamed ? room : to + i * size;
@@ -397,16 +398,14 @@ TARGET BCAST_SUM_INLINE int IN(put_quads_of)(
     }
     for (ptrdiff_t i = 4 * quarter; i < count; i += LANES)
         IN(put_few)(m, full, partial, tiny, to + i * size, x + i * step, step, mask, &special);
-    memcpy(all, &special, sizeof all);
-    return PAIRED && !(all[0] + all[1] + all[2] + all[3] == 0);
+    return IN(is_special)(&special);
 }
 
 /* As put_runs, for the first `count`, a multiple of LANES. */
 TARGET BCAST_SUM_INLINE int IN(put_quads_by)(
-    const int m, char *to, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, const Term *mask, int far,
-    int streamed)
+    const int m, char *to, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, int tiny, const Term *mask,
+    int far, int streamed)
 {
-    const int tiny = IN(tiny)(m, step, n);
     int special = 0;
     if (tiny == 2) special = IN(put_quads_of)(1, 0, 0, 2, to, x, count, step, mask, far, streamed);
     else if (tiny == 3) special = IN(put_quads_of)(1, 0, 0, 3, to, x, count, step, mask, far, streamed);
@@ -419,25 +418,25 @@ TARGET BCAST_SUM_INLINE int IN(put_quads_by)(
 }
 
 TARGET BCAST_SUM_APART int IN(put_quads)(
-    char *to, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, const Term *mask, int far,
-    int streamed)
+    char *to, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, int tiny, const Term *mask,
+    int far, int streamed)
 {
-    if (m == 1) return IN(put_quads_by)(1, to, x, count, step, n, mask, far, streamed);
-    if (m == 2) return IN(put_quads_by)(2, to, x, count, step, n, mask, far, streamed);
-    return IN(put_quads_by)(4, to, x, count, step, n, mask, far, streamed);
+    if (m == 1) return IN(put_quads_by)(1, to, x, count, step, n, tiny, mask, far, streamed);
+    if (m == 2) return IN(put_quads_by)(2, to, x, count, step, n, 0, mask, far, streamed);
+    return IN(put_quads_by)(4, to, x, count, step, n, 0, mask, far, streamed);
 }
 
 /* The same by way of copies with room behind. */
 TARGET BCAST_SUM_APART int IN(put_copied)(
-    char *to, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, const Term *mask)
+    char *to, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, int tiny, const Term *mask)
 {
-    Term room[LANES * 9 * LANES], results[4 * LANES];
+    Term room[LANES * 8 * LANES], results[4 * LANES];
     int special = 0;
     for (ptrdiff_t i = 0, few; i < count; i += few) {
         ptrdiff_t next;
         few = count - i < LANES ? count - i : LANES;
-        next = IN(copy_runs)(room, x + i * step, few, step, n, IN(tiny)(m, step, n));
-        special |= IN(put_quads)((char *) results, (const char *) room, LANES, next, n, m, mask, 0, 0);
+        next = IN(copy_runs)(room, x + i * step, few, step, n, tiny);
+        special |= IN(put_quads)((char *) results, (const char *) room, LANES, next, n, m, tiny, mask, 0, 0);
         memcpy(to + i * m * sizeof(Term), results, few * m * sizeof(Term));
     }
     return special;
@@ -449,6 +448,7 @@ TARGET static int IN(put_runs)(
     char *to, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, int far, int streamed)
 {
     const ptrdiff_t size = m * sizeof(Term);
+    const int tiny = IN(tiny)(m, step, n);
     Term mask[LANES];
     ptrdiff_t head = 0, whole;
     int special = 0;
@@ -456,14 +456,14 @@ TARGET static int IN(put_runs)(
     if (streamed) {     /* whole lines */
         head = (ptrdiff_t) (-(uintptr_t) to & 63) / size;
         head = head < count ? head : count;
-        special |= IN(put_copied)(to, x, head, step, n, m, mask);
+        special |= IN(put_copied)(to, x, head, step, n, m, tiny, mask);
         to += head * size;
         x += head * step;
         count -= head;
     }
-    whole = IN(roomy)(count, step, n, IN(tiny)(m, step, n), LANES);
-    special |= IN(put_quads)(to, x, whole, step, n, m, mask, far, streamed && (uintptr_t) to % 64 == 0);
-    return special | IN(put_copied)(to + whole * size, x + whole * step, count - whole, step, n, m, mask);
+    whole = IN(roomy)(count, step, n, tiny, LANES);
+    special |= IN(put_quads)(to, x, whole, step, n, m, tiny, mask, far, streamed && (uintptr_t) to % 64 == 0);
+    return special | IN(put_copied)(to + whole * size, x + whole * step, count - whole, step, n, m, tiny, mask);
 }
 
 #endif

@@ -135,7 +135,7 @@ cdef void _sum_alone(const Reduction *plan, const Place *place, char *high, char
     cdef Py_ssize_t n = plan.rows.length * place.m, step = plan.block[0].step, done = 0
     cdef Py_ssize_t most = plan.sums_most // place.m
     cdef Place part = place[0]
-    if plan.terms.sums.put_runs != NULL and not plan.strided and _is_dense(plan, 0):
+    if plan.terms.sums.put_runs != NULL and _is_dense(plan, 0):
         if not plan.terms.sums.put_runs(
             place.out, place.x, place.groups, step, n, place.m, plan.far, plan.streamed,
         ):
@@ -152,7 +152,7 @@ cdef void _sum_alone(const Reduction *plan, const Place *place, char *high, char
 cdef bint _put_rows(const Reduction *plan, const Place *place) noexcept nogil:
     """Write sums of few rows by the leaf itself; tell whether that could be done."""
     cdef Py_ssize_t i
-    if plan.terms.sums.put_rows == NULL or plan.strided or not _is_dense(plan, 1) or place.m < plan.terms.sums.lanes:
+    if plan.terms.sums.put_rows == NULL or not _is_dense(plan, 1) or place.m < plan.terms.sums.lanes:
         return False
     for i in range(place.groups):
         if plan.terms.sums.put_rows(
@@ -167,6 +167,8 @@ cdef bint _is_dense(const Reduction *plan, int first) noexcept nogil:
     """Whether results along the axes of the block from `first` on are terms of their own, one after the other."""
     cdef Py_ssize_t size = plan.terms.size
     cdef int i
+    if plan.strided:
+        return False
     for i in range(plan.blocks - 1, first - 1, -1):
         if plan.block[i].out_step != size:
             return False

@@ -4,8 +4,9 @@ cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
+from libc.stdint cimport uintptr_t
 
-from bcast._pages cimport page_handler, pays
+from bcast._pages cimport drop_block, new_block, page_handler, pays
 
 import sys
 
@@ -19,8 +20,12 @@ cdef extern from "numpy/arrayobject.h":
     )
     # NumPy 2.0 does not declare these for Cython.
     object PyDataMem_GetHandler()
-    object PyDataMem_SetHandler(object handler)
     PyObject *PyDataMem_DefaultHandler
+    ctypedef struct Fields "PyArrayObject_fields":
+        PyObject *mem_handler
+
+cdef extern from "Python.h":
+    int PyTraceMalloc_Track(unsigned int domain, uintptr_t data, size_t size)
 
 cdef extern from "numpy/ufuncobject.h":
     ctypedef struct UFunc "PyUFuncObject":
@@ -31,6 +36,10 @@ cnp.import_array()
 
 cdef object masked = MaskedArray
 cdef Py_ssize_t MAX_BYTES = sys.maxsize
+cdef unsigned int TRACED = np.lib.tracemalloc_domain
+
+cdef enum:
+    MAX_AXES = 64
 
 
 cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=None, str owner="data"):
@@ -76,10 +85,11 @@ cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype
 
 @cython.cdivision(True)     # lengths of 0 are left out
 cdef _new_array(cnp.dtype dtype, tuple shape, name):
-    cdef cnp.npy_intp[64] dims
+    cdef cnp.npy_intp[MAX_AXES] dims
     cdef Py_ssize_t bytes_left = MAX_BYTES
     cdef Py_ssize_t itemsize = dtype.itemsize
     cdef size_t nbytes = itemsize       # it wraps around only where that is refused
+    cdef void *block = NULL
     cdef int axis
     if itemsize == 0:
         return np.ndarray(shape, dtype)     # all else takes a string type of length 0 for one of length 1
@@ -95,29 +105,40 @@ cdef _new_array(cnp.dtype dtype, tuple shape, name):
         )
     if dtype.hasobject:
         return np.empty(shape, dtype)
-    if pays(nbytes):
-        return _new_large_array(dtype, len(shape), dims)
-    return _new_plain_array(dtype, len(shape), dims)
-
-
-cdef _new_plain_array(cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
-    Py_INCREF(dtype)    # the call takes over one reference
-    return PyArray_NewFromDescr(<PyTypeObject *> cnp.ndarray, dtype, ndim, dims, NULL, NULL, 0, NULL)
-
-
-cdef _new_large_array(cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
-    """A new array from our pages, unless the user has set a memory handler of their own."""
-    current = PyDataMem_GetHandler()
-    if <PyObject *> current != PyDataMem_DefaultHandler:
-        return _new_plain_array(dtype, ndim, dims)
-    PyDataMem_SetHandler(page_handler())
+    if pays(nbytes) and _is_default_handler():
+        handler = page_handler()
+        block = new_block(nbytes)
+    if block == NULL:       # or too many blocks for us, perhaps not for malloc
+        return _array_over(NULL, dtype, len(shape), dims)
     try:
-        return _new_plain_array(dtype, ndim, dims)
-    except MemoryError:
-        pass    # too many blocks for us, perhaps not for malloc
-    finally:
-        PyDataMem_SetHandler(current)
-    return _new_plain_array(dtype, ndim, dims)
+        array = _array_over(block, dtype, len(shape), dims)
+    except BaseException:
+        drop_block(block)
+        raise
+    _hand_over(array, handler, nbytes)
+    return array
+
+
+cdef bint _is_default_handler() except -1:
+    """Whether NumPy gets memory as ever, and not from a handler of the user's."""
+    current = PyDataMem_GetHandler()
+    return <PyObject *> current == PyDataMem_DefaultHandler
+
+
+cdef cnp.ndarray _array_over(void *data, cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
+    """A new array over `data`, which stays the caller's, or over memory of its own."""
+    Py_INCREF(dtype)    # the call takes over one reference
+    return PyArray_NewFromDescr(
+        <PyTypeObject *> cnp.ndarray, dtype, ndim, dims, NULL, data, cnp.NPY_ARRAY_CARRAY if data != NULL else 0, NULL
+    )
+
+
+cdef void _hand_over(cnp.ndarray array, object handler, size_t nbytes) noexcept:
+    """Make the block under an array the array's own, as if NumPy had asked the handler for it."""
+    Py_INCREF(handler)      # to the array
+    (<Fields *> array).mem_handler = <PyObject *> handler
+    cnp.PyArray_ENABLEFLAGS(array, cnp.NPY_ARRAY_OWNDATA)
+    PyTraceMalloc_Track(TRACED, <uintptr_t> cnp.PyArray_DATA(array), nbytes)    # untraced memory is no failure
 
 
 cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
@@ -125,11 +146,10 @@ cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
         raise TypeError(f"`out` expected an ndarray without a mask, got {type(out).__name__}")
     cdef cnp.ndarray array = out
     # Types with a length of their own may compare equal beyond it; the kernel counts on the item size.
-    if cnp.PyArray_DESCR(array) != <cnp.PyArray_Descr *> dtype and (
-        array.dtype != dtype or cnp.PyArray_ITEMSIZE(array) != dtype.itemsize
-    ):
+    cdef cnp.dtype own = <cnp.dtype> cnp.PyArray_DESCR(array)      # a subclass may say otherwise
+    if own is not dtype and (own != dtype or own.itemsize != dtype.itemsize):
         whose = "`dtype`" if owner is None else f"{owner}'s dtype"
-        raise TypeError(f"`out` expected {whose} {dtype}, got {array.dtype}")
+        raise TypeError(f"`out` expected {whose} {dtype}, got {own}")
     cdef int axis
     cdef bint fits = cnp.PyArray_NDIM(array) == len(shape)
     for axis in range(cnp.PyArray_NDIM(array) if fits else 0):
@@ -159,7 +179,7 @@ cpdef bint is_binary(cnp.ufunc function):
 
 cpdef reshaped(cnp.ndarray array, tuple shape):
     """`array.reshape(shape)` of an array of the base class, to at most 64 lengths; without its reading of them."""
-    cdef cnp.npy_intp[64] dims
+    cdef cnp.npy_intp[MAX_AXES] dims
     cdef cnp.PyArray_Dims wanted
     cdef int axis
     for axis in range(len(shape)):

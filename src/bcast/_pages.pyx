@@ -1,10 +1,11 @@
+# cython: cdivision=True
 """The pages of large results: a store of idle blocks, which earlier results have left.
 
-NumPy calls the four functions of `handler` for arrays that were made under it, until they are freed; no other array has
-to do with it. The functions take any size, as `ndarray.resize` may ask for it, and any thread, with the GIL or without.
+An array over a block carries `handler`, whose functions NumPy calls when the array is resized or freed; it is never
+NumPy's current handler, so no other array meets it. The functions take any size, as `ndarray.resize` may ask for it, and
+any thread, with the GIL or without.
 """
 
-cimport cython
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from libc.string cimport memcpy, memmove, strcpy
@@ -73,8 +74,18 @@ cdef bint pays(size_t nbytes) noexcept nogil:
 
 
 cdef object page_handler():
-    """Return the memory handler (NEP 49) under which NumPy takes pages from here."""
+    """Return the memory handler (NEP 49) of arrays whose memory comes from here."""
     return capsule
+
+
+cdef void *new_block(size_t nbytes) noexcept nogil:
+    """A block for an array that gets the handler above; NULL if there is none."""
+    return _malloc(NULL, nbytes)
+
+
+cdef void drop_block(void *data) noexcept nogil:
+    """Take back a block for which there is no array."""
+    _free(NULL, data, 0)
 
 
 cdef void *_malloc(void *ctx, size_t size) noexcept nogil:
@@ -119,7 +130,6 @@ cdef inline Header *_header(char *data) noexcept nogil:
     return <Header *> data - 1
 
 
-@cython.cdivision(True)
 cdef size_t _rounded(size_t size) noexcept nogil:
     """How many bytes a block for `size` bytes has: whole huge pages, unless too much of them would be left over."""
     cdef size_t whole

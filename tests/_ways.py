@@ -4,12 +4,9 @@ import itertools
 import sys
 import threading
 from contextlib import contextmanager
-from functools import cache
-
-from threadpoolctl import ThreadpoolController
 
 import bcast
-from bcast import _adjoint, _kernel, _plan
+from bcast import _adjoint, _kernel, _plan, _threads
 
 THREADS = 3
 
@@ -33,7 +30,7 @@ def written(leaf, regime):
     _kernel.set_limits(**limits)
     bcast.set_num_threads(THREADS if "share" in limits else threads)  # whatever another test has set
     try:
-        with openmp().limit(limits=THREADS if "share" in limits else None, user_api="openmp"):
+        with pool_limited(THREADS if "share" in limits else None):
             yield
     finally:
         bcast.set_num_threads(threads)
@@ -57,7 +54,7 @@ def summed(leaf=_adjoint.LEAVES[0], threads=0, shared=None, far=None):
     _adjoint.set_limits(**{name: 1 for name, is_lowered in lowered.items() if is_lowered})
     bcast.set_num_threads(threads or number)
     try:
-        with openmp().limit(limits=threads or None, user_api="openmp"):
+        with pool_limited(threads or None):
             yield
     finally:
         bcast.set_num_threads(number)
@@ -90,7 +87,12 @@ def overlaps(call):
     return overlapped
 
 
-@cache
-def openmp():
-    """Return what sets the number of OpenMP's threads, of the libraries that are loaded now."""
-    return ThreadpoolController()
+@contextmanager
+def pool_limited(threads):
+    """Let the calling thread have so many threads, however many CPUs there are; None changes nothing."""
+    before = _threads.get_pool_limit()
+    _threads.set_pool_limit(threads or before)
+    try:
+        yield
+    finally:
+        _threads.set_pool_limit(before)

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, drill_or_not, laid_out, search
 
-import bcast
 from bcast import _adjoint
 from bcast._alignment import Alignment
 
@@ -358,7 +357,6 @@ def test_resized_arrays_are_refused():
             _adjoint.sum_onto(np.zeros(grad), alignment, np.zeros(out))
 
 
-@pytest.mark.skipif(not bcast._threads.OPENMP, reason="built without OpenMP")
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("shape", "axes"), CASES.values(), ids=CASES)
 def test_the_same_bits_from_any_number_of_threads(shape, axes, dtype):

@@ -2,7 +2,6 @@
 
 import math
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -13,19 +12,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_limits
 
 import bcast
-from bcast._threads import OPENMP
+from bcast import _threads
 
 ROOT = Path(__file__).parents[1]
 LINUX = sys.platform == "linux"
 SETTINGS = ("OMP_", "GOMP_", "KMP_", "BCAST_")
 
-needs_openmp = pytest.mark.skipif(not OPENMP, reason="built without OpenMP")
 needs_linux = pytest.mark.skipif(not LINUX, reason="counts threads in /proc")
 
-# What every script begins with. OpenMP keeps the threads that it has started, so that they can be counted afterwards.
+# What every script begins with. The pool keeps the threads that it has started, so that they can be counted afterwards.
 PRELUDE = """
 import os, signal, sys, threading
 import numpy as np
@@ -82,7 +79,6 @@ def run(script, **environment):
 
 def expect(threads, printed):
     """Check what a script prints of `get_num_threads()` and `added()`."""
-    threads = threads if OPENMP else 1
     assert printed == [str(threads), str(threads - 1 if LINUX else 0)]
 
 
@@ -149,7 +145,7 @@ print(in_thread(work)[0], bcast.get_num_threads())
 """
     printed, _ = run(script, OMP_NUM_THREADS="3")
     expect(2, printed[:2])
-    assert printed[2:] == ["1", "2" if OPENMP else "1", "1"]  # what one thread sets holds for no other
+    assert printed[2:] == ["1", "2", "1"]  # what one thread sets holds for no other
 
 
 def test_the_main_thread_is_known_where_another_one_imports():
@@ -164,19 +160,20 @@ print(in_thread(bcast.get_num_threads), in_thread(added))
     expect(1, printed[2:])
 
 
-# What a child must find: one thread, whatever it asks for, and right results.
+# What a child must find: one thread, until it asks for more, and right results.
 CHILD = """
 def child():
     import bcast
     assert bcast.get_num_threads() == 1
-    bcast.set_num_threads(2)
-    assert bcast.get_num_threads() == 1
     assert added() == 0
+    bcast.set_num_threads(2)
+    assert bcast.get_num_threads() == 2
+    assert added() == (1 if sys.platform == "linux" else 0)
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
-@pytest.mark.parametrize("used", [False, True], ids=["unused", "used"])
+@pytest.mark.parametrize("before", ["", "import bcast", "added()"], ids=["not imported", "unused", "used"])
 @pytest.mark.parametrize(
     "fork",
     [
@@ -198,17 +195,42 @@ print(os.waitpid(pid, 0)[1], 0)
     ],
     ids=["os", "multiprocessing", "unknown to Python"],
 )
-def test_a_child_works_on_one_thread(fork, used):
-    """OpenMP's threads do not come along with a fork; GCC's OpenMP would wait for them for ever."""
-    script = f"import bcast\nif {used}: added()\n{CHILD}\n{fork}\nprint(bcast.get_num_threads())"
+def test_a_child_works_on_one_thread_until_it_asks_for_more(fork, before):
+    """The pool's threads do not come along with a fork; a child has a pool of its own."""
+    if not before and not LINUX:
+        pytest.skip("only Linux tells a process that it was forked")
+    script = f"{before}\n{CHILD}\n{fork}\nimport bcast\nprint(bcast.get_num_threads())"
     printed, _ = run(script, OMP_NUM_THREADS="2")
-    assert printed == ["0", "0", "2" if OPENMP else "1"]  # the parent goes on as before
+    assert printed == ["0", "0", "2"]  # the parent goes on as before
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
 def test_a_child_of_another_thread_works_on_one_thread():
-    script = f"import bcast\nadded()\n{CHILD}\nprint(in_thread(lambda: in_fork(child)))"
+    script = f"import bcast\nbcast.set_num_threads(2)\nadded()\n{CHILD}\nprint(in_thread(lambda: in_fork(child)))"
     assert run(script, OMP_NUM_THREADS="2")[0] == ["0"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+def test_forks_while_other_threads_are_at_work():
+    script = """
+import bcast
+data, shape = np.arange(64, dtype=np.uint8)[:, None], (64, 2**15)
+stop = threading.Event()
+def work():
+    bcast.set_num_threads(2)
+    while not stop.is_set():
+        bcast.broadcast_to(data, shape)
+def child():
+    for threads in 1, 2:
+        bcast.set_num_threads(threads)
+        assert np.array_equal(bcast.broadcast_to(data, shape), np.broadcast_to(data, shape))
+workers = [threading.Thread(target=work) for _ in range(3)]
+for worker in workers: worker.start()
+print(sum(in_fork(child) for _ in range(20)))
+stop.set()
+for worker in workers: worker.join()
+"""
+    assert run(script, OMP_NUM_THREADS="4")[0] == ["0"]
 
 
 def test_a_program_run_from_here_changes_nothing():
@@ -221,50 +243,80 @@ print(subprocess.run(command, capture_output=True, text=True, check=True, close_
 print(bcast.get_num_threads(), added())
 """
     printed, _ = run(script, OMP_NUM_THREADS="2")
-    assert printed[:2] == ["2" if OPENMP else "1"] * 2
+    assert printed[:2] == ["2"] * 2
     expect(2, printed[2:])
 
 
 @needs_linux
-def test_a_child_that_imports_first_may_ask_for_threads():
+@pytest.mark.parametrize("lack", ["memory", "threads"])
+def test_without_room_for_threads_the_caller_does_all_the_work(lack):
+    """The stack of a thread needs address space, and a user may have so many threads only."""
     script = f"""
-def child():
-    import bcast
-    assert bcast.get_num_threads() == 1
-    assert added() == 0
-    bcast.set_num_threads(2)
-    assert bcast.get_num_threads() == {1 + OPENMP}
-    assert added() == {int(OPENMP)}
-print(in_fork(child))
-"""
-    for environment in ({}, {"BCAST_NUM_THREADS": "2"}):
-        assert run(script, OMP_NUM_THREADS="2", **environment)[0] == ["0"]
-
-
-@needs_openmp
-@needs_linux
-def test_a_child_that_imports_first_finds_the_openmp_of_others_used():
-    """As torch's may be: the same library, if it was loaded first."""
-    script = """
-import bcast, threadpoolctl
-print(*[library["filepath"] for library in threadpoolctl.threadpool_info() if library["prefix"] == "libgomp"])
-"""
-    libraries = run(script)[0]
-    if not libraries:
-        pytest.skip("not GCC's OpenMP")
-    script = f"""
-import ctypes
+import resource, bcast
+bcast.set_num_threads(3)
+data, shape = np.arange(64, dtype=np.uint8)[:, None], (64, 2**18)
+out = np.empty(shape, np.uint8)
+if {lack!r} == "memory":
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**21, resource.RLIM_INFINITY))
+elif os.getuid() == 0:
+    os.setuid(54321)    # whom nobody else is
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+else:
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
 before = tasks()
-free = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p)     # a function of one pointer: NULL will do
-ctypes.CDLL({libraries[0]!r}).GOMP_parallel(free, None, 2, 0)
-print(len(tasks() - before))
-def child():
-    import bcast
-    assert bcast.get_num_threads() == 1
-    assert added() == 0
-print(in_fork(child))
+bcast.broadcast_to(data, shape, out=out)
+total = bcast.unbroadcast(out, (64, 1), dtype=int)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(len(tasks() - before), np.array_equal(out, np.broadcast_to(data, shape)), total[1, 0])
 """
-    assert run(script, OMP_NUM_THREADS="2")[0] == ["1", "0"]
+    assert run(script, OMP_NUM_THREADS="3")[0] == ["0", "True", "262144"]
+
+
+@needs_linux
+def test_threads_are_started_again_once_there_is_room():
+    script = """
+import resource, time, bcast
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+data, out = np.arange(64, dtype=np.uint8)[:, None], np.empty((64, 2**18), np.uint8)
+before = tasks()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**21, resource.RLIM_INFINITY))
+bcast.broadcast_to(data, out.shape, out=out)
+print(len(tasks() - before))
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+time.sleep(1.1)
+bcast.broadcast_to(data, out.shape, out=out)
+print(len(tasks() - before))
+"""
+    assert run(script, OMP_NUM_THREADS="2")[0] == ["0", "1"]
+
+
+@needs_linux
+def test_signals_go_to_the_threads_of_python():
+    """A thread of the pool that takes a signal leaves the main one asleep."""
+    script = """
+import bcast
+before = tasks()
+added()
+for task in tasks() - before:
+    lines = open(f"/proc/self/task/{task}/status").read().splitlines()
+    blocked = int(next(line for line in lines if line.startswith("SigBlk")).split()[1], 16)
+    print(all(blocked >> number - 1 & 1 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)))
+"""
+    assert run(script, OMP_NUM_THREADS="3")[0] == ["True", "True"]
+
+
+def test_the_pool_is_known_to_threadpoolctl():
+    script = """
+import threadpoolctl, bcast
+def pools():
+    return [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "bcast"]
+print(len(pools()), pools()[0]["num_threads"])
+with threadpoolctl.threadpool_limits(2, user_api="bcast"):
+    print(pools()[0]["num_threads"], bcast.get_num_threads(), in_thread(lambda: pools()[0]["num_threads"]))
+print(bcast.get_num_threads())
+"""
+    assert run(script, OMP_NUM_THREADS="3")[0] == ["1", "3", "2", "2", "3", "3"]
 
 
 @pytest.mark.parametrize(
@@ -310,18 +362,18 @@ def test_results_are_the_same_on_any_number_of_threads(case):
     expected = np.broadcast_to(data, shape)
 
     def work():  # in a thread of its own, with which its settings end
-        with threadpool_limits(3, user_api="openmp"):
-            for n in (1, 2, 3):
-                bcast.set_num_threads(n)
-                assert bcast.get_num_threads() == (n if OPENMP else 1)
-                np.testing.assert_array_equal(bcast.broadcast_to(data, shape), expected, strict=True)
+        _threads.set_pool_limit(3)
+        for n in (1, 2, 3):
+            bcast.set_num_threads(n)
+            assert bcast.get_num_threads() == n
+            np.testing.assert_array_equal(bcast.broadcast_to(data, shape), expected, strict=True)
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(work).result()
 
 
 def test_threads_that_each_use_threads():
-    """Four at once, each with OpenMP threads of its own."""
+    """Four at once, each with some of the pool's."""
     data, shape = np.arange(300, dtype=np.int32)[:, None], (300, 3000)
     expected = np.broadcast_to(data, shape)
     start = threading.Barrier(4, timeout=60)
@@ -335,47 +387,6 @@ def test_threads_that_each_use_threads():
         assert all(all(results) for results in pool.map(work, [1, 2, 2, 3]))
 
 
-@pytest.mark.drill
-@pytest.mark.skipif(sys.platform == "win32", reason="compilers are told apart by a shell script")
-def test_build_without_openmp(tmp_path):
-    """The whole of it works on one thread; what is built is what was asked for and what the compiler can do."""
-    pytest.importorskip("Cython")
-    if not (compiler := shutil.which("cc")):
-        pytest.skip("no compiler")
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("*.so", "*.c", "*.egg-info"))
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path)
-    without = tmp_path / "cc"
-    refuse = 'case "$*" in *-fopenmp*) echo unknown option >&2; exit 1; esac'
-    without.write_text(f'#!/bin/sh\n{refuse}\nexec {compiler} "$@"\n')
-    without.chmod(0o755)
-
-    def build(**environment):
-        command = [sys.executable, "setup.py", "build_ext", "--inplace"]
-        variables = with_only(environment)
-        done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
-        assert "unknown option" not in done.stderr
-        return done
-
-    assert build(BCAST_OPENMP="0").returncode == 0
-    says_no = "OpenMP: no, bcast will work on one thread"
-    assert says_no in build(BCAST_OPENMP="0").stdout
-    assert says_no in build(CC=str(without)).stdout
-    refused = build(CC=str(without), BCAST_OPENMP="1")
-    assert refused.returncode == 1
-    assert "BCAST_OPENMP=1, but the compiler links no program with -fopenmp" in refused.stderr
-
-    script = f"""
-import bcast, bcast._threads
-assert bcast.__file__.startswith({str(tmp_path)!r})
-assert bcast._threads.OPENMP is False
-bcast.set_num_threads(2)
-print(bcast.get_num_threads(), added())
-"""
-    assert run(script, OMP_NUM_THREADS="2", PYTHONPATH=str(tmp_path / "src"))[0] == ["1", "0"]
-
-
-@needs_openmp
 def test_after_a_long_wait_calls_do_without_threads_for_a_while():
     script = """
 import time
@@ -403,7 +414,6 @@ print(free_threads(), get_num_threads())
     assert run(script, OMP_NUM_THREADS="2")[0] == ["2", "2", "True", "True", "True", "1", "2"]
 
 
-@needs_openmp
 def test_threads_are_woken_for_large_outputs_or_for_many():
     script = """
 import time

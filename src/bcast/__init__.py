@@ -1,5 +1,7 @@
 """Materialised broadcasting at the speed of memory, under the rules of NumPy, OpenVINO, ONNX and nGraph."""
 
+from contextlib import suppress as _suppress
+
 from bcast._elementwise import elementwise
 from bcast._numpy import broadcast_arrays, broadcast_shapes, broadcast_to, meshgrid
 from bcast._ops import broadcast, broadcast_like, infer_shape
@@ -7,6 +9,9 @@ from bcast._pages import set_idle_limit
 from bcast._threads import get_num_threads, set_num_threads
 from bcast._tiling import repeat, tile
 from bcast._unbroadcast import unbroadcast
+
+with _suppress(ImportError):  # threadpoolctl is not there, or too old for pools that it does not know
+    from bcast import _threadpoolctl as _threadpoolctl
 
 __version__ = "0.1.0"
 

@@ -7,9 +7,9 @@ threads get their shares. `_reduction.pyx` plans the sum, `_summing.pyx` walks i
 
 cimport cython
 cimport numpy as cnp
-from cython.parallel cimport prange
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport strcmp, strrchr
 
 import os
 import warnings
@@ -19,12 +19,13 @@ from numpy.exceptions import ComplexWarning
 
 from bcast._alignment cimport Alignment
 from bcast._extent cimport Extent, extent, overlap
+from bcast._memory cimport shape_of
 from bcast._reduction cimport (
     BFLOAT16, BOOL, F16, F64, FEWEST, FLOAT16, FLOAT32, FLOAT64, INT8, LONG, MAX_AXES, U8, U64, UINT8, Axis, Pack,
     Reduction, SumLeaf, Terms, interleaved, is_short, plan_axes,
 )
 from bcast._summing cimport add_segments, sum_unit
-from bcast._threads cimport clock, free_threads, note_wait
+from bcast._threads cimport free_threads, run_shares
 
 cdef extern from "_sum_leaves.h":
     const SumLeaf *leaf_of "bcast_sum_leaf_of"(const char *name)
@@ -44,8 +45,19 @@ cdef enum:
     ROOM = 8192         # bytes of scratch that the stack has room for
     DIRECT = 2048       # bytes; 16 of accumulators for 4 or more of terms fit ROOM, and planning would show
 
+cdef struct Work:       # what the shares of a sum have in common
+    const Reduction *plan
+    const char *x
+    char *to
+    char *scratch       # `room` bytes for each thread
+    Py_ssize_t room
+    char *partials      # of all segments
+    int shares
+
 cdef Py_ssize_t SHARED = 512 << 10      # bytes; a thread that would read less costs more than it saves
 cdef Py_ssize_t FAR = 18 << 20          # bytes; much of what is larger comes from past the caches, of twice that all
+
+cdef int bfloat16_number = -1       # of the dtype that another package has added, once an array of it was seen
 
 LEAVES = tuple([name for name in ("avx2", "plain") if leaf_of(name.encode()) != NULL])
 cdef const SumLeaf *chosen = leaf_of(LEAVES[0].encode())
@@ -137,13 +149,15 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     if items == sums or not _choose_terms(&plan.terms, grad, out):
         _leave_to_numpy(grad, alignment, out)
         return out
-    if not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out):
-        result = np.empty(cnp.PyArray_SIZE(out), out.dtype.newbyteorder("="))
-        sum_onto(grad, alignment, result.reshape((<object> out).shape))
-        np.copyto(np.asarray(out), result.reshape((<object> out).shape))
+    if (
+        not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out)
+        or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
+    ):
+        target = np.asarray(out)
+        like = target.real if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad) else target
+        result = np.empty(shape_of(out), like.dtype.newbyteorder("="))
+        np.copyto(target, sum_onto(grad, alignment, result))
         return out
-    if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad):
-        np.asarray(out).imag = 0
     plan.begin = to
     plan.strided = 0 if cnp.PyArray_IS_C_CONTIGUOUS(out) else _read_strides(plan.stride, grad, out)
     n = _read_axes(axis, grad, alignment.source, out, &x, &to)
@@ -260,9 +274,20 @@ cdef int _term_of(cnp.ndarray array) noexcept:
         return FLOAT32
     if number == cnp.NPY_DOUBLE or number == cnp.NPY_CDOUBLE:
         return FLOAT64
-    if cnp.PyTypeNum_ISUSERDEF(number) and size == 2 and (<object> array).dtype.name == "bfloat16":
+    if number == bfloat16_number or (cnp.PyTypeNum_ISUSERDEF(number) and size == 2 and _is_bfloat16(array)):
         return BFLOAT16
     return -1
+
+
+cdef bint _is_bfloat16(cnp.ndarray array) noexcept:
+    """Whether the items' type is called bfloat16; asked in C, where nothing can fail. Its number is kept."""
+    global bfloat16_number
+    cdef const char *name = (<cnp.dtype> cnp.PyArray_DESCR(array)).typeobj.tp_name
+    cdef const char *dot = strrchr(name, b".")
+    if strcmp(name if dot == NULL else dot + 1, "bfloat16") != 0:
+        return False
+    bfloat16_number = cnp.PyArray_TYPE(array)
+    return True
 
 
 @cython.boundscheck(False)      # source has grad's rank
@@ -427,41 +452,35 @@ cdef int _sum_large(Reduction *plan, cnp.ndarray grad, cnp.ndarray out, const ch
     cdef Py_ssize_t room = plan.scratch + 127 & ~63     # no two threads write one line
     cdef char *scratch = <char *> malloc(threads * room)
     cdef char *partials = NULL
-    cdef double begun, done = 0
+    cdef Work work = Work(plan, x, to, scratch, room, NULL, threads)
     cdef Py_ssize_t tile
-    cdef int i
     if plan.segments > 1:
-        partials = <char *> malloc(units * 2 * plan.sums_most * plan.terms.sum_size)
-    if scratch == NULL or (partials == NULL and plan.segments > 1):
+        work.partials = <char *> malloc(units * 2 * plan.sums_most * plan.terms.sum_size)
+    if scratch == NULL or (work.partials == NULL and plan.segments > 1):
         free(scratch)
-        free(partials)
+        free(work.partials)
         raise MemoryError
-    x += <const char *> &terms[0] - grad_extent.begin
-    to += <char *> &results[0] - out_extent.begin
+    work.x += <const char *> &terms[0] - grad_extent.begin
+    work.to += <char *> &results[0] - out_extent.begin
     with nogil:
         if threads == 1:
-            _sum_share(plan, 0, 1, x, to, scratch, partials, &done)
+            _sum_share(&work, 0, 0)
         else:
-            begun = clock()
-            for i in prange(threads, num_threads=threads, schedule="static"):
-                _sum_share(plan, i, threads, x, to, scratch + i * room, partials, &done)
-            note_wait(done - begun, clock() - done)
+            run_shares(_sum_share, &work, threads, threads)
         if plan.segments > 1:
             for tile in range(plan.tiles):
-                add_segments(plan, tile, x, to, partials)
+                add_segments(plan, tile, work.x, work.to, work.partials)
         free(scratch)
-        free(partials)
+        free(work.partials)
     return 0
 
 
-cdef void _sum_share(
-    const Reduction *plan, int i, int threads, const char *x, char *to, char *scratch, char *partials, double *done,
-) noexcept nogil:
-    """Sum the share of thread `i`; the first one, which is the caller, notes when it is `done`."""
+cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
+    """Sum one share of the units."""
+    cdef const Work *work = <const Work *> all_work
+    cdef const Reduction *plan = work.plan
     cdef Py_ssize_t units = plan.tiles * plan.segments, unit
-    for unit in range(units * i // threads, units * (i + 1) // threads):
-        sum_unit(plan, unit, x, to, scratch, partials)
+    for unit in range(units * i // work.shares, units * (i + 1) // work.shares):
+        sum_unit(plan, unit, work.x, work.to, work.scratch + worker * work.room, work.partials)
     if plan.streamed:
         bcast_streamed()
-    if i == 0:
-        done[0] = clock()

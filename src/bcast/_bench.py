@@ -18,9 +18,8 @@ from time import perf_counter
 import numpy as np
 
 import bcast
-from bcast._peers import COMPETITORS, LIMIT, Task, bound, competitors, cpus, prepare
+from bcast._peers import COMPETITORS, LIMIT, Task, bound, competitors, prepare
 from bcast._sum_peers import SUMMERS
-from bcast._threads import OPENMP
 from bcast._timing import measure
 from bcast._workloads import STATES, Workload, grid
 
@@ -119,10 +118,9 @@ def memory() -> int:
 def machine(threads: int) -> str:
     """Say what was measured, where, and on how many threads, in one line."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    single = "NumPy" if OPENMP else "NumPy and bcast, which was built without OpenMP,"
     return (
         f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {cpu()}, {os.cpu_count()} CPUs, "
-        f"{platform.system()}; on {threads} {'thread' if threads == 1 else 'threads'} each, {single} on 1"
+        f"{platform.system()}; on {threads} {'thread' if threads == 1 else 'threads'} each, NumPy on 1"
     )
 
 
@@ -173,7 +171,7 @@ def table(seconds: float = 20.0, short: bool = False) -> str:
         The table, of up to 110 columns.
     """
     start = perf_counter()
-    threads = bcast.get_num_threads() if OPENMP else cpus()
+    threads = bcast.get_num_threads()
     with bound(threads):
         return _table(start, min(seconds, 5.0) if short else seconds, short, threads)
 

@@ -7,7 +7,6 @@ Here the GIL is given away, and each thread gets a part of the output of equal l
 
 cimport cython
 cimport numpy as cnp
-from cython.parallel cimport prange
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -18,7 +17,7 @@ from bcast._alignment cimport Alignment
 from bcast._extent cimport contiguous_overlap, extent, overlap
 from bcast._plan cimport WIDEST, Plan, make_plan
 from bcast._strided cimport packed, put_strided
-from bcast._threads cimport clock, free_threads, note_wait
+from bcast._threads cimport free_threads, run_shares
 from bcast._walk cimport SCRATCH, put_blocks, put_part
 
 cdef extern from "numpy/arrayobject.h":
@@ -35,6 +34,14 @@ cdef enum:
     WAKING = 16         # shares; below, waking threads that sleep costs more than it saves
     STAGED = 8192       # bytes of strided data; below, to copy it once more takes less than the views that spare that
     SMALL = 524288      # bytes of a share; below, views and giving the GIL away and back show (bench_gil.py)
+
+cdef struct Work:       # what the shares of an output have in common
+    const Plan *plan
+    const uint8_t *data
+    uint8_t *out
+    Py_ssize_t size
+    uint8_t *scratch    # SCRATCH bytes for each thread, where the output is streamed
+    int shares
 
 cdef Py_ssize_t SHARE = 128 << 10   # bytes; a thread that would write less costs more than it saves
 cdef Py_ssize_t STREAMED = 32 << 20     # bytes; below, some cache may hold the output for its reader
@@ -95,25 +102,20 @@ cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
 cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.ndarray out) except -1:
     cdef Plan plan
     cdef Py_ssize_t size = cnp.PyArray_NBYTES(out)
-    cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
-    cdef const uint8_t *block
-    cdef uint8_t[NEAR + WIDEST] near
     cdef int threads = _count_threads(size)
     if contiguous_overlap(data, out):
         data = _plain(data).copy()
-    make_plan(&plan, shape, source, data, out)
-    block = <const uint8_t *> cnp.PyArray_DATA(data)
+    make_plan(
+        &plan, shape, source, cnp.PyArray_ITEMSIZE(out), <const uint8_t *> cnp.PyArray_DATA(data),
+        cnp.PyArray_NBYTES(data), size,
+    )
     if size // threads >= SMALL or size >= STREAMED:
         _put_large(&plan, extent(data), extent(out), threads)
-        return 0
-    if plan.programmed >= 0 and cnp.PyArray_NBYTES(data) <= NEAR:   # with room behind it no load is one of the last
-        memcpy(near, block, cnp.PyArray_NBYTES(data))
-        block = near
-        plan.data_end = near + NEAR + WIDEST
-    if threads > 1:
-        _put_shares(&plan, block, begin, size, NULL, threads)
     else:
-        put_blocks(&plan, 0, plan.pairs[0].copied, block, begin, begin + size)
+        _put_small(
+            &plan, <const uint8_t *> cnp.PyArray_DATA(data), cnp.PyArray_NBYTES(data),
+            <uint8_t *> cnp.PyArray_DATA(out), size, threads,
+        )
     return 0
 
 
@@ -134,11 +136,34 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
     while outermost < len(source) and <Py_ssize_t> source[outermost] == 1:
         outermost += 1
     if apart and size > STAGED and source[outermost:] == shape[outermost:]:     # one block, which these axes repeat
-        blocks = _plain(out).reshape((-1, *shape[outermost:]))
-        put_strided(data, <uint8_t *> cnp.PyArray_DATA(out), threads, releasing)
-        _replicate_contiguous(blocks[:1], blocks[1:].shape, blocks[:1].shape, blocks[1:])
+        _replicate_block(data, size, out, threads, releasing)
     else:
         _replicate_contiguous(packed(data, source, threads, releasing), shape, source, out)
+    return 0
+
+
+@cython.boundscheck(False)      # index 0 of a buffer that is not empty
+@cython.wraparound(False)
+cdef int _replicate_block(
+    cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, int threads, bint releasing,
+) except -1:
+    """Make the data, of so many bytes, the first of the equal blocks of `out`, and copy that to the others.
+
+    Nothing is written before all that can fail is done.
+    """
+    cdef Plan plan
+    cdef Py_ssize_t rest = cnp.PyArray_NBYTES(out) - size
+    cdef int others = _count_threads(rest)
+    cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
+    cdef uint8_t[::1] whole
+    make_plan(&plan, (rest // size, size), (1, size), 1, begin, size, rest)
+    if rest // others >= SMALL or rest >= STREAMED:
+        whole = extent(out)
+        put_strided(data, &whole[0], threads, releasing)
+        _put_large(&plan, whole[:size], whole[size:], others)
+    else:
+        put_strided(data, begin, threads, releasing)
+        _put_small(&plan, begin, size, begin + size, rest, others)
     return 0
 
 
@@ -190,6 +215,21 @@ cdef _plain(array):
     return plain
 
 
+cdef void _put_small(
+    Plan *plan, const uint8_t *data, Py_ssize_t data_size, uint8_t *out, Py_ssize_t size, int threads,
+) noexcept:
+    """Fill an output too small for views of its buffers."""
+    cdef uint8_t[NEAR + WIDEST] near
+    if plan.programmed >= 0 and data_size <= NEAR:   # with room behind it no load is one of the last
+        memcpy(near, data, data_size)
+        data = near
+        plan.data_end = near + NEAR + WIDEST
+    if threads > 1:
+        _put_shares(plan, data, out, size, NULL, threads)
+    else:
+        put_blocks(plan, 0, plan.pairs[0].copied, data, out, out + size)
+
+
 @cython.boundscheck(False)      # index 0 of buffers that are not empty
 @cython.wraparound(False)
 cdef int _put_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads) except -1:
@@ -207,40 +247,35 @@ cdef int _put_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int t
 cdef void _put_shares(
     const Plan *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch, int threads,
 ) noexcept nogil:
-    """Fill an output on several threads; the first one, which is the caller, notes how long it waits for the others."""
-    cdef double begun, done = 0
-    cdef int i
+    """Fill an output on several threads."""
+    cdef Work work = Work(plan, data, out, size, scratch, threads)
     if threads == 1:
-        _put_share(plan, 0, 1, data, out, size, scratch)
-        return
-    begun = clock()
-    for i in prange(threads, num_threads=threads, schedule="static"):
-        _put_share(plan, i, threads, data, out, size, scratch)
-        if i == 0:
-            (&done)[0] = clock()
-    note_wait(done - begun, clock() - done)
+        _put_share(&work, 0, 0)
+    else:
+        run_shares(_put_share, &work, threads, threads)
 
 
-cdef void _put_share(
-    const Plan *plan, int i, int threads, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch,
-) noexcept nogil:
-    """Write the share of thread `i`; of one that is streamed, the part that a cache can hold is not."""
-    cdef Py_ssize_t begin = _cut(i, threads, out, size)
-    cdef Py_ssize_t end = _cut(i + 1, threads, out, size)
+cdef void _put_share(void *all_work, int i, int worker) noexcept nogil:
+    """Write one share; of one that is streamed, the part that a cache can hold is not."""
+    cdef const Work *work = <const Work *> all_work
+    cdef int shares = work.shares
+    cdef Py_ssize_t begin = _cut(i, shares, work.out, work.size)
+    cdef Py_ssize_t end = _cut(i + 1, shares, work.out, work.size)
     cdef Py_ssize_t kept, cut
-    if scratch == NULL:
-        put_part(plan, 0, begin, end, data, out, out + end, NULL)
+    cdef uint8_t *scratch
+    if work.scratch == NULL:
+        put_part(work.plan, 0, begin, end, work.data, work.out, work.out + end, NULL)
         return
-    scratch += i * SCRATCH
-    kept = min(end - begin, STREAMED // 4 * 3 // threads) if threads > 1 else 0     # what a cache holds meanwhile
+    scratch = work.scratch + worker * SCRATCH
+    kept = min(end - begin, STREAMED // 4 * 3 // shares) if shares > 1 else 0       # what a cache holds meanwhile
     if i % 2:       # while some threads wait for the memory, others have the cache
         cut = end - kept
-        put_part(plan, 0, begin, cut, data, out, out + end, scratch)
-        put_part(plan, 0, cut, end, data, out, out + end, NULL)
+        put_part(work.plan, 0, begin, cut, work.data, work.out, work.out + end, scratch)
+        put_part(work.plan, 0, cut, end, work.data, work.out, work.out + end, NULL)
     else:
         cut = begin + kept
-        put_part(plan, 0, begin, cut, data, out, out + end, NULL)
-        put_part(plan, 0, cut, end, data, out, out + end, scratch)
+        put_part(work.plan, 0, begin, cut, work.data, work.out, work.out + end, NULL)
+        put_part(work.plan, 0, cut, end, work.data, work.out, work.out + end, scratch)
     bcast_streamed()
 
 

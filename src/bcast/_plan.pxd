@@ -1,4 +1,3 @@
-cimport numpy as cnp
 from libc.stdint cimport int32_t, uint8_t
 
 cdef extern from "_program.h":
@@ -42,6 +41,7 @@ cdef extern from "_program.h":
         void (*tile)(Py_ssize_t block, Py_ssize_t size, uint8_t *out) noexcept nogil
 
 cdef enum:
+    MAX_AXES = 64       # as many as an array may have
     MAX_PAIRS = 33      # 64 axes that alternate, and the run of items innermost
     SHUFFLED = 16       # bytes of the longest item that is shuffled: the smallest window
 
@@ -66,4 +66,7 @@ cdef struct Plan:
 
 cdef Leaf chosen
 
-cdef int make_plan(Plan *plan, tuple shape, tuple source, cnp.ndarray data, cnp.ndarray out) except -1
+cdef int make_plan(
+    Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *data, Py_ssize_t data_size,
+    Py_ssize_t out_size,
+) except -1

@@ -1,7 +1,6 @@
 # cython: cdivision=True
 """From an alignment to a plan: pairs of a copied and a repeated axis, and a program for the innermost of them."""
 
-cimport numpy as cnp
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 import os
@@ -10,8 +9,6 @@ cdef extern from "_leaf.h":
     enum:
         MAX_LEAVES "BCAST_MAX_LEAVES"
     int bcast_leaves(Leaf *leaves)
-
-cnp.import_array()
 
 cdef enum:
     LEAST = 64      # bytes that a program describes at least; if that is more than half of all, it does not pay
@@ -61,15 +58,22 @@ if os.environ.get("BCAST_LEAF"):
     use_leaf(os.environ["BCAST_LEAF"])
 
 
-cdef int make_plan(Plan *plan, tuple shape, tuple source, cnp.ndarray data, cnp.ndarray out) except -1:
+cdef int make_plan(
+    Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *data, Py_ssize_t data_size,
+    Py_ssize_t out_size,
+) except -1:
     """Merge neighbouring axes that are both copied or both repeated, and describe the innermost ones as shuffles."""
-    cdef Py_ssize_t length, item_run = cnp.PyArray_ITEMSIZE(out)
+    cdef Py_ssize_t length, item_run = itemsize
     cdef Pair *pair = &plan.pairs[0]
+    cdef Py_ssize_t shortest = 0
     cdef int i
+    if len(shape) > MAX_AXES or len(source) != len(shape):
+        raise ValueError(f"`alignment` expected at most {MAX_AXES} axes, on either side, got {shape} and {source}")
     pair.copied = pair.repeated = 1
     plan.last = 0
     for i in range(len(shape)):
         length = shape[i]
+        shortest = min(shortest, length)
         if <Py_ssize_t> source[i] == 1:     # also where the output's length is 1, which changes nothing
             pair.repeated *= length
         else:
@@ -90,11 +94,11 @@ cdef int make_plan(Plan *plan, tuple shape, tuple source, cnp.ndarray data, cnp.
         plan.pairs[i - 1].out_bytes = pair.copied * pair.repeated * pair.out_bytes
     pair = &plan.pairs[0]
     if (
-        pair.copied * pair.data_bytes != cnp.PyArray_NBYTES(data)
-        or pair.copied * pair.repeated * pair.out_bytes != cnp.PyArray_NBYTES(out)
+        shortest < 0 or pair.copied * pair.data_bytes != data_size
+        or pair.copied * pair.repeated * pair.out_bytes != out_size
     ):      # what the user's own conversion of an argument to integers can do
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
-    plan.data_end = <const uint8_t *> cnp.PyArray_DATA(data) + cnp.PyArray_NBYTES(data)
+    plan.data_end = data + data_size
     _add_program(plan)
     return 0
 

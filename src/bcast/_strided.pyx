@@ -8,12 +8,11 @@ items are neighbours in the output, and that on which they are nearest to each o
 """
 
 cimport numpy as cnp
-from cython.parallel cimport prange
 from libc.stdint cimport uint8_t
 
 from bcast._memory cimport result_array
 from bcast._plan cimport chosen
-from bcast._threads cimport clock, note_wait
+from bcast._threads cimport run_shares
 
 cdef extern from "_transpose.h":
     ctypedef void (*Turn "bcast_turn")(
@@ -50,6 +49,13 @@ cdef struct Copy:
     int outer_loops             # over tiles,
     int n_loops                 # and those within one, too
     int[2 * MAX_AXES] loops     # along which axis each of them runs
+
+cdef struct Work:               # what the shares of a copy have in common
+    const Copy *copy
+    const uint8_t *data
+    uint8_t *out
+    int axis                    # which is cut into shares
+    int shares
 
 
 cdef cnp.ndarray packed(cnp.ndarray data, tuple shape, int threads, bint releasing):
@@ -121,17 +127,22 @@ cdef void _cut_tiles(Copy *copy) noexcept:
         axis = &copy.axes[i]
         axis.out_step = step
         step *= axis.length
-        axis.block = max(_part(axis, out_side, tile), _part(axis, data_side, abs(axis.data_step)))
+        axis.block = max(_part(axis, out_side, tile), _part(axis, data_side, _magnitude(axis.data_step)))
         tile *= axis.block
-        if i < copy.inner and abs(axis.data_step) < abs(copy.axes[copy.near].data_step):
+        if i < copy.inner and _magnitude(axis.data_step) < _magnitude(copy.axes[copy.near].data_step):
             copy.near = i
     near = &copy.axes[copy.near]
-    if abs(inner.data_step) < abs(near.data_step):      # one row
+    if _magnitude(inner.data_step) < _magnitude(near.data_step):      # one row
         inner.block = max(inner.block, _part(inner, NARROW, copy.size))
     elif inner.data_step == near.length * near.data_step:   # rows that are packed
         inner.block = max(inner.block, _part(inner, NARROW, near.length * copy.size))
     if near.out_step == inner.length * copy.size:
         near.block = max(near.block, _part(near, NARROW, near.out_step))
+
+
+cdef inline Py_ssize_t _magnitude(Py_ssize_t step) noexcept nogil:
+    """The absolute value; Python's `abs` makes objects, for which there may be no memory."""
+    return -step if step < 0 else step
 
 
 cdef inline Py_ssize_t _part(const Axis *axis, Py_ssize_t wanted, Py_ssize_t each) noexcept:
@@ -151,7 +162,7 @@ cdef void _order_loops(Copy *copy, const uint8_t **data, uint8_t **out) noexcept
             axes[i].data_step = -axes[i].data_step
             axes[i].out_step = -axes[i].out_step
         j = i
-        while j and abs(axes[order[j - 1]].data_step) < abs(axes[i].data_step):
+        while j and _magnitude(axes[order[j - 1]].data_step) < _magnitude(axes[i].data_step):
             order[j] = order[j - 1]
             j -= 1
         order[j] = i
@@ -171,38 +182,32 @@ cdef void _order_loops(Copy *copy, const uint8_t **data, uint8_t **out) noexcept
     copy.turn = turn_of(chosen.name, copy.size) if axes[copy.near].data_step == copy.size else pick
 
 
-cdef void _put_shares(Copy *copy, const uint8_t *data, uint8_t *out, int threads) noexcept nogil:
+cdef void _put_shares(const Copy *copy, const uint8_t *data, uint8_t *out, int threads) noexcept nogil:
     """Copy on several threads, each of which has a part of the axis with the most blocks."""
-    cdef double begun, done = 0
+    cdef Work work = Work(copy, data, out, 0, 0)
     cdef Py_ssize_t most = 0
-    cdef int i, shared = 0
+    cdef int i
     for i in range(copy.rank):
         if copy.axes[i].length // copy.axes[i].block > most:
             most = copy.axes[i].length // copy.axes[i].block
-            shared = i
-    threads = <int> min(threads, most)
-    if threads == 1:
-        _put(copy, 0, data, out)
-        return
-    begun = clock()
-    for i in prange(threads, num_threads=threads, schedule="static"):
-        _put_share(copy, shared, i, threads, data, out)
-        if i == 0:
-            (&done)[0] = clock()
-    note_wait(done - begun, clock() - done)
+            work.axis = i
+    work.shares = <int> min(threads, most)
+    if work.shares == 1:
+        _put_share(&work, 0, 0)
+    else:
+        run_shares(_put_share, &work, work.shares, work.shares)
 
 
-cdef void _put_share(
-    const Copy *whole, int shared, int i, int threads, const uint8_t *data, uint8_t *out,
-) noexcept nogil:
-    """Copy the share of thread `i`, which is cut between blocks."""
-    cdef Copy copy = whole[0]
-    cdef Axis *axis = &copy.axes[shared]
+cdef void _put_share(void *all_work, int i, int _worker) noexcept nogil:
+    """Copy one share, which is cut between blocks."""
+    cdef const Work *work = <const Work *> all_work
+    cdef Copy copy = work.copy[0]
+    cdef Axis *axis = &copy.axes[work.axis]
     cdef Py_ssize_t blocks = axis.length // axis.block
-    cdef Py_ssize_t begin = blocks * i // threads * axis.block
-    cdef Py_ssize_t end = axis.length if i + 1 == threads else blocks * (i + 1) // threads * axis.block
+    cdef Py_ssize_t begin = blocks * i // work.shares * axis.block
+    cdef Py_ssize_t end = axis.length if i + 1 == work.shares else blocks * (i + 1) // work.shares * axis.block
     axis.length = end - begin
-    _put(&copy, 0, data + begin * axis.data_step, out + begin * axis.out_step)
+    _put(&copy, 0, work.data + begin * axis.data_step, work.out + begin * axis.out_step)
 
 
 cdef void _put(Copy *copy, int level, const uint8_t *data, uint8_t *out) noexcept nogil:

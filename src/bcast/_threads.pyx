@@ -1,7 +1,6 @@
-"""How many threads a call may use: built with OpenMP or without, forked or not, main thread or another, as was set.
+"""How many threads a call may use, and the pool that runs its shares: forked or not, main thread or another, as was set.
 
-The smallest of all limits holds. OpenMP's own, of the calling thread, is asked anew each time, so that what
-OMP_NUM_THREADS, `omp_set_num_threads` and threadpoolctl say binds.
+The smallest of all limits holds. The pool is in `_pool.h`; nobody waits there for a thread that has not begun.
 """
 
 import operator
@@ -13,29 +12,11 @@ from typing import SupportsIndex
 
 import numpy as np
 
-cdef extern from *:
+cdef extern from "_pool.h" nogil:
     """
-    #ifdef _OPENMP
-        #include <omp.h>
-        #define BCAST_OPENMP 1
-        #if _OPENMP < 200805
-            #define omp_get_thread_limit() 0x7fffffff     /* OpenMP 2, which is Microsoft's, has none */
-        #endif
-    #else
-        #define omp_get_max_threads() 1
-        #define omp_get_thread_limit() 1
-        #define omp_get_wtime() 0.0
-        #define BCAST_OPENMP 0
-    #endif
-
-    #ifdef _MSC_VER
-        #define BCAST_THREAD_LOCAL __declspec(thread)
-    #else
-        #define BCAST_THREAD_LOCAL _Thread_local
-    #endif
-
-    /* What set_num_threads said in this thread; 0: nothing. */
+    /* What set_num_threads said in this thread, and what threadpoolctl did; 0: nothing. */
     static BCAST_THREAD_LOCAL int bcast_own_limit = 0;
+    static BCAST_THREAD_LOCAL int bcast_pool_limit = 0;
 
     /* Until when this thread's calls do without others, as those came late, and how often in a row they did. */
     static BCAST_THREAD_LOCAL double bcast_alone_until = 0;
@@ -44,27 +25,37 @@ cdef extern from *:
     /* When it last asked for them. */
     static BCAST_THREAD_LOCAL double bcast_last_asked = -1e9;
 
-    /* In a child OpenMP may wait for workers that only the parent has. Forks are seen by pthread_atfork, as there are
-       programs that fork without telling Python. */
-    static int bcast_forked = 0;
-    #if BCAST_OPENMP && !defined(_WIN32)
-        #include <pthread.h>
-        static void bcast_note_fork(void) { bcast_forked = 1; }
+    /* How many threads the main thread may use unless it says so itself. */
+    static int bcast_main_limit = 1;
+
+    /* A child works alone unless it asks for more. Forks are seen by pthread_atfork, as there are programs that fork
+       without telling Python. */
+    #if !defined(_WIN32)
+        static void bcast_note_fork(void)
+        {
+            bcast_forget_helpers();
+            bcast_main_limit = 1;
+            bcast_own_limit = 0;
+            bcast_alone_until = 0;
+        }
         static int bcast_watch_forks(void) { return pthread_atfork(NULL, NULL, bcast_note_fork); }
     #else
         static int bcast_watch_forks(void) { return 0; }
     #endif
     """
-    bint BCAST_OPENMP
+    const double SPIN "BCAST_SPIN"
+    int HELPERS "BCAST_HELPERS"
     int own_limit "bcast_own_limit"
+    int pool_limit "bcast_pool_limit"
+    int main_limit "bcast_main_limit"
     double alone_until "bcast_alone_until"
     int times_late "bcast_times_late"
     double last_asked "bcast_last_asked"
-    bint forked "bcast_forked"
-    int watch_forks "bcast_watch_forks"() nogil
-    int omp_get_max_threads() nogil
-    int omp_get_thread_limit() nogil
-    double omp_get_wtime() nogil
+    int watch_forks "bcast_watch_forks"()
+    double clock "bcast_clock"()
+    bint helper_awake "bcast_helper_awake"()
+    void run "bcast_run"(Share share, void *work, int shares, int threads, double *worked, double *waited)
+    void run_in_order "bcast_run_in_order"(Share share, void *work, int shares, int threads, unsigned long long seed)
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
@@ -76,18 +67,16 @@ cdef enum:
 
 cdef double LATE = 5e-4     # seconds; shares are even, so that nobody waits so long for a thread that works
 
-cdef double AWAKE = 1e-3    # seconds; a thread that has had no work for several times as long is asleep
-
 cdef unsigned long main_thread
-cdef int main_limit
-
-OPENMP = bool(BCAST_OPENMP)
+cdef int available          # threads by default: as the system and the environment say
+cdef bint in_order = False  # whether shares run on the calling thread alone, for tests,
+cdef unsigned long long seed = 0    # and in which order
 
 
 def set_num_threads(n: SupportsIndex) -> None:
     """Limit the threads that calls from the calling thread may use.
 
-    Until it is called, the main thread uses all that OpenMP gives, or as many as the environment variable
+    Until it is called, the main thread uses as many as the process has CPUs, or as the environment variable
     BCAST_NUM_THREADS said when bcast was imported, and any other thread one.
 
     Parameters
@@ -112,13 +101,10 @@ def set_num_threads(n: SupportsIndex) -> None:
 
     Notes
     -----
-    A call never uses more threads than OpenMP gives the calling thread at that moment: OMP_NUM_THREADS, or else the
-    number of CPUs; OMP_THREAD_LIMIT and threadpoolctl limit that, too. Small outputs are written by one thread whatever
-    is set.
+    A call never uses more threads than the process has CPUs, or than OMP_NUM_THREADS or OMP_THREAD_LIMIT said when bcast
+    was imported; threadpoolctl limits them, too. Small outputs are written by one thread whatever is set.
 
-    A forked process works on one thread: OpenMP's workers stay with the parent, and GCC's OpenMP would wait for them
-    for ever. Where bcast is first imported after the fork this is only the default; more are safe there if nothing in
-    the parent has used OpenMP before, torch for one.
+    A forked process begins with a limit of 1 in all threads, whatever its parent has set.
 
     Examples
     --------
@@ -147,7 +133,7 @@ def get_num_threads() -> int:
     Returns
     -------
     int
-        1 or more; always 1 where bcast was built without OpenMP.
+        1 or more.
 
     See Also
     --------
@@ -164,20 +150,17 @@ def get_num_threads() -> int:
 
 cdef int thread_count() noexcept nogil:
     """How many threads the call may use that the calling thread makes."""
-    cdef int limit
-    if forked:
-        return 1
-    limit = own_limit
+    cdef int limit = own_limit
     if limit == 0:
         limit = main_limit if PyThread_get_thread_ident() == main_thread else 1
-    return max(1, min(limit, omp_get_max_threads(), omp_get_thread_limit()))
+    return max(1, min(limit, pool_limit or available))
 
 
 cpdef int free_threads(bint waking=True) noexcept nogil:
     """`thread_count`, but 1 for some time after the others have kept the caller waiting.
 
-    For an output that is not worth `waking` them it is 1, too, unless the caller asked a moment ago: then they are
-    awake, or the calls come so often that it is worth it.
+    For an output that is not worth `waking` them it is 1, too, unless one is awake, or the caller asked a moment ago:
+    then calls come so often that those who are woken will be awake for the next one.
     """
     global last_asked
     cdef int count = thread_count()
@@ -185,39 +168,89 @@ cpdef int free_threads(bint waking=True) noexcept nogil:
     cdef bint often
     if count == 1:
         return 1
-    now = omp_get_wtime()
-    often = now - last_asked < AWAKE
+    now = clock()
+    often = now - last_asked < SPIN
     last_asked = now
-    return count if now >= alone_until and (waking or often) else 1
+    return count if now >= alone_until and (waking or often or helper_awake()) else 1
 
 
-cdef double clock() noexcept nogil:
-    return omp_get_wtime()
+cdef void run_shares(Share share, void *work, int shares, int threads) noexcept nogil:
+    """Do all `shares` of some work, on up to `threads` threads, of which the caller is one."""
+    cdef double worked = 0, waited = 0
+    if in_order:
+        run_in_order(share, work, shares, threads, seed)
+    else:
+        run(share, work, shares, threads, &worked, &waited)
+        note_wait(worked, waited)
+
+
+def set_order(order=None):
+    """Have all shares run on the calling thread, in an order of its own: for tests.
+
+    Parameters
+    ----------
+    order : int, optional
+        0 runs them from the last to the first, any other number in an order that it picks. Each share runs as one of
+        the threads, by chance. Without it, threads share them as always.
+    """
+    global in_order, seed
+    in_order = order is not None
+    seed = order or 0
 
 
 cpdef void note_wait(double worked, double waited) noexcept nogil:
-    """Note how long a call's own share took, and then the wait for the others.
+    """Note how long a call's own shares took, and then the wait for the others.
 
-    Where something else holds their CPU, they come only when the system gives them a turn, which takes milliseconds.
-    That may soon be over, as threads of other libraries spin for some milliseconds when their work is done, or not:
-    the calls that follow do without others for as long as was waited, and twice as long each time it happens again.
+    A thread that loses its CPU in the middle of a share gets it back when the system gives it a turn, after
+    milliseconds. That may soon be over, or not: the calls that follow do without others for as long as was waited, and
+    twice as long each time it happens again.
     """
     global alone_until, times_late
     if waited > LATE and waited > worked:
-        alone_until = omp_get_wtime() + waited * (1 << times_late)
+        alone_until = clock() + waited * (1 << times_late)
         times_late = min(times_late + 1, LATEST)
     else:
         times_late //= 2
 
 
+def get_pool_limit():
+    """Return how many threads the pool has for the calling thread, whatever that has asked for."""
+    return pool_limit or available
+
+
+def set_pool_limit(limit):
+    """Set that number, for threadpoolctl.
+
+    Parameters
+    ----------
+    limit : int
+        1 or more, even more than there are CPUs.
+    """
+    global pool_limit
+    pool_limit = max(1, min(limit, HELPERS + 1))
+
+
+def _available() -> int:
+    """Return for how many threads the process has CPUs, or how many the variables of OpenMP allow."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = _positive(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])     # a list is of nested regions
+    limit = _positive(os.environ.get("OMP_THREAD_LIMIT", ""))
+    return min(asked or cpus, limit or MOST, HELPERS + 1)
+
+
+def _positive(setting: str) -> int:
+    """Read an integer of at least 1; 0 stands for anything else."""
+    try:
+        return max(0, int(setting))
+    except ValueError:
+        return 0
+
+
 def _default_limit() -> int:
     """Return the main thread's limit, until it sets its own."""
     setting = os.environ.get("BCAST_NUM_THREADS", "").strip()
-    try:
-        limit = int(setting) if setting else MOST
-    except ValueError:
-        limit = 0
-    if limit < 1:
+    limit = _positive(setting) if setting else MOST
+    if limit == 0:
         warnings.warn(
             f"`BCAST_NUM_THREADS` expected an integer of at least 1, got {setting!r}; it is ignored",
             RuntimeWarning,
@@ -240,5 +273,6 @@ def _is_forked() -> bool:
 
 main_thread = threading.main_thread().ident
 main_limit = _default_limit()
+available = _available()
 if watch_forks():
     raise MemoryError

@@ -88,6 +88,20 @@ def overlaps(call):
 
 
 @contextmanager
+def in_order(order, threads):
+    """Have shares run on the calling thread, in an order, as if there were so many threads; `_threads.set_order`."""
+    number = bcast.get_num_threads()
+    with pool_limited(threads):
+        bcast.set_num_threads(threads)
+        _threads.set_order(order)
+        try:
+            yield
+        finally:
+            _threads.set_order()
+            bcast.set_num_threads(number)
+
+
+@contextmanager
 def pool_limited(threads):
     """Let the calling thread have so many threads, however many CPUs there are; None changes nothing."""
     before = _threads.get_pool_limit()

@@ -641,6 +641,29 @@ def test_out_that_is_smaller_than_it_says():
         )
 
 
+class Liar(np.ndarray):
+    """An array of integers whose class says that it has three objects."""
+
+    dtype = property(lambda _: np.dtype(object))
+    shape = property(lambda _: (3,))
+    itemsize = property(lambda _: 8)
+
+
+def test_out_is_what_it_is_whatever_its_class_says():
+    """Objects written into integers would be pointers; of what looks as if it fitted the end would be passed."""
+    objects = np.array([None, "a", 2.0], object)
+    with untouched((3,), np.int64) as out:
+        refuse(
+            partial(bcast.broadcast, objects, (3,), out=out.view(Liar)),
+            TypeError,
+            "`out` expected data's dtype object, got int64",
+        )
+    with untouched((2,), np.int64) as out:
+        refuse(
+            partial(bcast.broadcast, ROW, (3,), out=out.view(Liar)), ValueError, "`out` expected shape (3,), got (2,)"
+        )
+
+
 class Broken:
     def __array__(self, dtype=None, copy=None):
         raise KeyError("no data")

@@ -186,7 +186,7 @@ cdef int _check_sizes(cnp.ndarray grad, Alignment alignment, cnp.ndarray out) ex
     """Compare the arrays with the alignment again: code of the user's may have run since it was made."""
     cdef tuple shape = alignment.shape, source = alignment.source
     cdef int rank = len(shape), i, k = 0
-    cdef bint fits = rank == cnp.PyArray_NDIM(grad)
+    cdef bint fits = rank == cnp.PyArray_NDIM(grad) and rank == len(source)
     for i in range(rank if fits else 0):
         fits = fits and cnp.PyArray_DIM(grad, i) == <Py_ssize_t> shape[i]
         if <Py_ssize_t> source[i] != 1:

@@ -88,6 +88,11 @@ cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
         `out` itself.
     """
     cdef tuple shape = alignment.shape, source = alignment.source
+    if cnp.PyArray_DESCR(data) != cnp.PyArray_DESCR(out) and (
+        cnp.PyArray_ITEMSIZE(data) != cnp.PyArray_ITEMSIZE(out)
+        or PyDataType_REFCHK(cnp.PyArray_DESCR(data)) != PyDataType_REFCHK(cnp.PyArray_DESCR(out))
+    ):
+        raise TypeError(f"`out` expected data's dtype {_plain(data).dtype}, got {_plain(out).dtype}")
     if cnp.PyArray_SIZE(out) == 0 or cnp.PyArray_ITEMSIZE(out) == 0:
         return out
     if PyDataType_REFCHK(cnp.PyArray_DESCR(out)) or not cnp.PyArray_IS_C_CONTIGUOUS(out):

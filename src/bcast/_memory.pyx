@@ -91,6 +91,7 @@ cdef _new_array(cnp.dtype dtype, tuple shape, name):
     cdef size_t nbytes = itemsize       # it wraps around only where that is refused
     cdef void *block = NULL
     cdef int axis
+    _check_rank(shape)
     if itemsize == 0:
         return np.ndarray(shape, dtype)     # all else takes a string type of length 0 for one of length 1
     bytes_left //= itemsize
@@ -117,6 +118,13 @@ cdef _new_array(cnp.dtype dtype, tuple shape, name):
         raise
     _hand_over(array, handler, nbytes)
     return array
+
+
+cdef inline int _check_rank(tuple shape) except -1:
+    """What the buffers here have room for."""
+    if len(shape) > MAX_AXES:
+        raise ValueError(f"`shape` expected at most {MAX_AXES} axes, got {len(shape)}")
+    return 0
 
 
 cdef bint _is_default_handler() except -1:
@@ -182,6 +190,7 @@ cpdef reshaped(cnp.ndarray array, tuple shape):
     cdef cnp.npy_intp[MAX_AXES] dims
     cdef cnp.PyArray_Dims wanted
     cdef int axis
+    _check_rank(shape)
     for axis in range(len(shape)):
         dims[axis] = shape[axis]
     wanted.ptr = dims

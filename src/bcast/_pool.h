@@ -296,7 +296,7 @@ static void bcast_forget_helpers(void)
    threads: for tests, as what threads do must not depend on who does what when. */
 static void bcast_run_in_order(bcast_share share, void *work, int shares, int threads, unsigned long long seed)
 {
-    unsigned long long factor = (unsigned long long) shares - 1, a, b, rest;
+    unsigned long long factor = (unsigned long long) shares - 1, offset = 0, a, b, rest;
     int i;
     if (seed) {
         do { /* a factor without a common divisor makes a permutation */
@@ -305,10 +305,14 @@ static void bcast_run_in_order(bcast_share share, void *work, int shares, int th
             for (a = (unsigned) shares, b = factor; b != 0; rest = a % b, a = b, b = rest)
                 ;
         } while (a != 1);
+        offset = (seed >> 17) % (unsigned) shares;
     }
     for (i = 0; i < shares; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        share(work, (int) (factor * (unsigned) (i + 1) % (unsigned) shares), (int) ((seed >> 33) % (unsigned) threads));
+        share(
+            work, (int) ((factor * (unsigned) (i + 1) + offset) % (unsigned) shares),
+            (int) ((seed >> 33) % (unsigned) threads)
+        );
     }
 }
 

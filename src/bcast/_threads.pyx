@@ -3,6 +3,8 @@
 The smallest of all limits holds. The pool is in `_pool.h`; nobody waits there for a thread that has not begun.
 """
 
+from libc.stdlib cimport free, malloc
+
 import operator
 import os
 import sys
@@ -54,6 +56,7 @@ cdef extern from "_pool.h" nogil:
     int watch_forks "bcast_watch_forks"()
     double clock "bcast_clock"()
     bint helper_awake "bcast_helper_awake"()
+    long next_of "bcast_next"(volatile long *at)
     void run "bcast_run"(Share share, void *work, int shares, int threads, double *worked, double *waited)
     void run_in_order "bcast_run_in_order"(Share share, void *work, int shares, int threads, unsigned long long seed)
 
@@ -66,6 +69,11 @@ cdef enum:
     FORKED_WITHOUT_EXEC = 0x40      # among the flags of a process, on Linux
 
 cdef double LATE = 5e-4     # seconds; shares are even, so that nobody waits so long for a thread that works
+
+cdef struct Record:         # of the order in which shares run
+    int *share
+    int *worker
+    volatile long next
 
 cdef unsigned long main_thread
 cdef int available          # threads by default: as the system and the environment say
@@ -211,6 +219,42 @@ cpdef void note_wait(double worked, double waited) noexcept nogil:
         times_late = min(times_late + 1, LATEST)
     else:
         times_late //= 2
+
+
+def recorded_shares(int shares, int threads):
+    """Run shares that do nothing: for tests.
+
+    Parameters
+    ----------
+    shares, threads : int
+        How many of them, on how many threads at most.
+
+    Returns
+    -------
+    list of tuple
+        Of each share its number and that of the thread, in the order in which they began.
+    """
+    cdef list record = [None] * shares
+    cdef Record work = Record(<int *> malloc(shares * sizeof(int)), <int *> malloc(shares * sizeof(int)), 0)
+    cdef int i
+    try:
+        if shares < 1 or work.share == NULL or work.worker == NULL:
+            raise MemoryError
+        with nogil:
+            run_shares(_record, &work, shares, threads)
+        for i in range(shares):
+            record[i] = work.share[i], work.worker[i]
+        return record
+    finally:
+        free(work.share)
+        free(work.worker)
+
+
+cdef void _record(void *work, int share, int worker) noexcept nogil:
+    cdef Record *record = <Record *> work
+    cdef long at = next_of(&record.next)
+    record.share[at] = share
+    record.worker[at] = worker
 
 
 def get_pool_limit():

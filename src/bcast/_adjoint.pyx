@@ -451,7 +451,6 @@ cdef int _sum_large(Reduction *plan, cnp.ndarray grad, cnp.ndarray out, const ch
     cdef int threads = <int> max(1, min(free_threads(), min(units, cnp.PyArray_NBYTES(grad) // SHARED)))
     cdef Py_ssize_t room = plan.scratch + 127 & ~63     # no two threads write one line
     cdef char *scratch = <char *> malloc(threads * room)
-    cdef char *partials = NULL
     cdef Work work = Work(plan, x, to, scratch, room, NULL, threads)
     cdef Py_ssize_t tile
     if plan.segments > 1:

@@ -2,8 +2,8 @@
 """The pages of large results: a store of idle blocks, which earlier results have left.
 
 An array over a block carries `handler`, whose functions NumPy calls when the array is resized or freed; it is never
-NumPy's current handler, so no other array meets it. The functions take any size, as `ndarray.resize` may ask for it, and
-any thread, with the GIL or without.
+NumPy's current handler, so no other array meets it. The functions take any size, as `ndarray.resize` may ask for it,
+and any thread, with the GIL or without.
 """
 
 from cpython.pycapsule cimport PyCapsule_New

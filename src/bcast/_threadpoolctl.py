@@ -10,7 +10,7 @@ from threadpoolctl import LibController, register
 from bcast._threads import get_pool_limit, set_pool_limit
 
 
-class PoolController(LibController):  # type: ignore[misc]  # threadpoolctl has no types
+class PoolController(LibController):
     """The pool of the calling thread; `filename_prefixes` and `check_symbols` find its library."""
 
     user_api = "bcast"

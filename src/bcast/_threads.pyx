@@ -1,4 +1,4 @@
-"""How many threads a call may use, and the pool that runs its shares: forked or not, main thread or another, as was set.
+"""How many threads a call may use, and the pool that runs its shares.
 
 The smallest of all limits holds. The pool is in `_pool.h`; nobody waits there for a thread that has not begun.
 """
@@ -109,8 +109,8 @@ def set_num_threads(n: SupportsIndex) -> None:
 
     Notes
     -----
-    A call never uses more threads than the process has CPUs, or than OMP_NUM_THREADS or OMP_THREAD_LIMIT said when bcast
-    was imported; threadpoolctl limits them, too. Small outputs are written by one thread whatever is set.
+    A call never uses more threads than the process has CPUs, or than OMP_NUM_THREADS or OMP_THREAD_LIMIT said when
+    bcast was imported; threadpoolctl limits them, too. Small outputs are written by one thread whatever is set.
 
     A forked process begins with a limit of 1 in all threads, whatever its parent has set.
 

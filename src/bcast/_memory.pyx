@@ -133,7 +133,7 @@ cdef bint _is_default_handler() except -1:
     return <PyObject *> current == PyDataMem_DefaultHandler
 
 
-cdef cnp.ndarray _array_over(void *data, cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
+cdef _array_over(void *data, cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
     """A new array over `data`, which stays the caller's, or over memory of its own."""
     Py_INCREF(dtype)    # the call takes over one reference
     return PyArray_NewFromDescr(

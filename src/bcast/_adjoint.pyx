@@ -451,7 +451,7 @@ cdef int _sum_large(Reduction *plan, cnp.ndarray grad, cnp.ndarray out, const ch
     cdef int threads = <int> max(1, min(free_threads(), min(units, cnp.PyArray_NBYTES(grad) // SHARED)))
     cdef Py_ssize_t room = plan.scratch + 127 & ~63     # no two threads write one line
     cdef char *scratch = <char *> malloc(threads * room)
-    cdef Work work = Work(plan, x, to, scratch, room, NULL, threads)
+    cdef Work work = Work(plan, x, to, scratch, room, NULL, <int> units if threads > 1 else 1)
     cdef Py_ssize_t tile
     if plan.segments > 1:
         work.partials = <char *> malloc(units * 2 * plan.sums_most * plan.terms.sum_size)
@@ -465,7 +465,7 @@ cdef int _sum_large(Reduction *plan, cnp.ndarray grad, cnp.ndarray out, const ch
         if threads == 1:
             _sum_share(&work, 0, 0)
         else:
-            run_shares(_sum_share, &work, threads, threads)
+            run_shares(_sum_share, &work, work.shares, threads)
         if plan.segments > 1:
             for tile in range(plan.tiles):
                 add_segments(plan, tile, work.x, work.to, work.partials)

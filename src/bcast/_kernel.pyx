@@ -34,6 +34,8 @@ cdef enum:
     WAKING = 16         # shares; below, waking threads that sleep costs more than it saves
     STAGED = 8192       # bytes of strided data; below, to copy it once more takes less than the views that spare that
     SMALL = 524288      # bytes of a share; below, views and giving the GIL away and back show (bench_gil.py)
+    SHARES = 8          # for each thread: who begins late or is slow takes fewer of them
+    LONG_SHARE = 2097152    # bytes; longer outputs have more shares, as the caller may have to wait for the last one
 
 cdef struct Work:       # what the shares of an output have in common
     const Plan *plan
@@ -253,35 +255,27 @@ cdef void _put_shares(
     const Plan *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch, int threads,
 ) noexcept nogil:
     """Fill an output on several threads."""
-    cdef Work work = Work(plan, data, out, size, scratch, threads)
+    cdef Work work = Work(plan, data, out, size, scratch, 1)
     if threads == 1:
         _put_share(&work, 0, 0)
     else:
-        run_shares(_put_share, &work, threads, threads)
+        work.shares = <int> max(min(size // SHARE, <Py_ssize_t> SHARES * threads), size // LONG_SHARE)
+        run_shares(_put_share, &work, work.shares, threads)
 
 
 cdef void _put_share(void *all_work, int i, int worker) noexcept nogil:
-    """Write one share; of one that is streamed, the part that a cache can hold is not."""
+    """Write one share; where shares are streamed, every second one is not, as long as a cache can hold these."""
     cdef const Work *work = <const Work *> all_work
     cdef int shares = work.shares
     cdef Py_ssize_t begin = _cut(i, shares, work.out, work.size)
     cdef Py_ssize_t end = _cut(i + 1, shares, work.out, work.size)
-    cdef Py_ssize_t kept, cut
-    cdef uint8_t *scratch
-    if work.scratch == NULL:
-        put_part(work.plan, 0, begin, end, work.data, work.out, work.out + end, NULL)
-        return
-    scratch = work.scratch + worker * SCRATCH
-    kept = min(end - begin, STREAMED // 4 * 3 // shares) if shares > 1 else 0       # what a cache holds meanwhile
-    if i % 2:       # while some threads wait for the memory, others have the cache
-        cut = end - kept
-        put_part(work.plan, 0, begin, cut, work.data, work.out, work.out + end, scratch)
-        put_part(work.plan, 0, cut, end, work.data, work.out, work.out + end, NULL)
-    else:
-        cut = begin + kept
-        put_part(work.plan, 0, begin, cut, work.data, work.out, work.out + end, NULL)
-        put_part(work.plan, 0, cut, end, work.data, work.out, work.out + end, scratch)
-    bcast_streamed()
+    cdef uint8_t *scratch = NULL
+    cdef bint kept = i % 2 == 1 and i // 2 * (end - begin) < STREAMED // 4 * 3      # some threads have the cache while
+    if work.scratch != NULL and not kept:                                           # others wait for the memory
+        scratch = work.scratch + worker * SCRATCH
+    put_part(work.plan, 0, begin, end, work.data, work.out, work.out + end, scratch)
+    if scratch != NULL:
+        bcast_streamed()
 
 
 cdef inline Py_ssize_t _cut(int i, int threads, const uint8_t *out, Py_ssize_t size) noexcept nogil:

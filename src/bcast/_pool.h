@@ -1,11 +1,11 @@
 /* A pool of native threads that help a caller with shares of its work, and keep nobody waiting.
 
-   A caller lends its job to helpers that have nothing to do, claims shares itself until none is left, takes the job back
-   from helpers that have not begun, and waits only for those that are in the middle of a share. So a helper that is late,
-   because something else has its CPU, costs nothing: the caller has done its shares.
+   A caller lends its job to helpers that have nothing to do, claims shares itself until none is left, takes the job
+   back from helpers that have not begun, and waits only for those that are in the middle of a share. So a helper that
+   is late, because something else has its CPU, costs nothing: the caller has done its shares.
 
-   A helper looks out for a job for SPIN seconds after its last one, then sleeps until it is woken. Threads and locks are
-   those of CPython, on every platform; none of it needs the GIL. */
+   A helper looks out for a job for SPIN seconds after its last one, then sleeps until it is woken. Threads and locks
+   are those of CPython, on every platform; none of it needs the GIL. */
 
 #ifndef BCAST_POOL_H
 #define BCAST_POOL_H
@@ -22,17 +22,20 @@
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 #endif
+#if defined(__linux__)
+#include <sched.h>
+#endif
 #if !defined(_WIN32)
 #include <pthread.h>
 #include <signal.h>
 #endif
 
 #define BCAST_HELPERS 255
-#define BCAST_SPIN 50e-6       /* seconds; less than a call that is worth helping takes, so that loops of them are helped */
+#define BCAST_SPIN 50e-6       /* seconds; enough for loops of calls */
 #define BCAST_RETRY 1.0        /* seconds without new threads after the system had none */
 
-/* Where there is glibc, thread-local memory comes with the thread: none has to be found at the first use, where a failure
-   would end the process. */
+/* Where there is glibc, thread-local memory comes with the thread: none has to be found at the first use, where a
+   failure would end the process. */
 #if defined(_MSC_VER)
 #define BCAST_THREAD_LOCAL __declspec(thread)
 #elif defined(__GLIBC__)
@@ -69,6 +72,16 @@ static void bcast_pause(void)
 #endif
 }
 
+/* The CPU that the thread is on; -1 where that is not known. */
+static int bcast_cpu(void)
+{
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+}
+
 static double bcast_clock(void)
 {
 #if defined(_WIN32)
@@ -91,6 +104,8 @@ typedef struct {
     void *work;
     long shares;
     volatile long next;         /* the share that is claimed next */
+    volatile long begun;        /* how many helpers have begun */
+    int cpu;                    /* where the caller is */
     PyThread_type_lock lock;    /* released when the helper is done for which the caller waits asleep */
 } bcast_job;
 
@@ -111,6 +126,7 @@ enum {
 typedef struct {
     volatile long state;
     int worker;
+    volatile int cpu;           /* where the last caller was */
     bcast_job *job;             /* on its caller's stack: there while the helper is busy or awaited, no longer */
     PyThread_type_lock wake;    /* released to wake the helper */
     char apart[64];             /* no two helpers look at one line of memory */
@@ -157,14 +173,27 @@ static void bcast_work(bcast_job *job, int worker)
         job->share(job->work, (int) share, worker);
 }
 
+/* Whether a helper is on its caller's CPU, as others have all the rest: all that it does keeps the caller waiting. */
+static int bcast_in_the_way(const bcast_helper *self)
+{
+    int cpu = self->cpu;
+    return cpu >= 0 && cpu == bcast_cpu();
+}
+
 /* The life of a helper. */
 static void bcast_help(void *argument)
 {
     bcast_helper *self = (bcast_helper *) argument;
     double until = bcast_clock() + BCAST_SPIN;
     for (;;) {
-        long state = bcast_load(&self->state), jobs = state & ~(long) BCAST_ALL;
-        if (state == (jobs | BCAST_LENT) && bcast_swap(&self->state, state, jobs | BCAST_BUSY)) {
+        long state = bcast_load(&self->state), at = state & BCAST_ALL, jobs = state - at;
+        int sleeps = (at == BCAST_AWAKE && bcast_clock() > until)
+            || ((at == BCAST_AWAKE || at == BCAST_LENT) && bcast_in_the_way(self));
+        if (sleeps && bcast_swap(&self->state, state, jobs | BCAST_ASLEEP)) {
+            PyThread_acquire_lock(self->wake, WAIT_LOCK);
+            until = bcast_clock() + BCAST_SPIN;
+        } else if (at == BCAST_LENT && !sleeps && bcast_swap(&self->state, state, jobs | BCAST_BUSY)) {
+            bcast_next(&self->job->begun);
             bcast_work(self->job, self->worker);
             if (!bcast_swap(&self->state, jobs | BCAST_BUSY, jobs | BCAST_AWAKE)) {
                 PyThread_type_lock lock = self->job->lock;
@@ -172,11 +201,8 @@ static void bcast_help(void *argument)
                 PyThread_release_lock(lock);
             }
             until = bcast_clock() + BCAST_SPIN;
-        } else if (bcast_clock() < until) {
+        } else {
             bcast_pause();
-        } else if (state == (jobs | BCAST_AWAKE) && bcast_swap(&self->state, state, jobs | BCAST_ASLEEP)) {
-            PyThread_acquire_lock(self->wake, WAIT_LOCK);
-            until = bcast_clock() + BCAST_SPIN;
         }
     }
 }
@@ -202,8 +228,9 @@ static int bcast_start(bcast_helper *helper)
     return thread != PYTHREAD_INVALID_THREAD_ID;
 }
 
-/* Lend a job to a helper if it has none; returns its state from then on, or 0. */
-static long bcast_lend(bcast_helper *helper, bcast_job *job, int worker)
+/* Lend a job to a helper if it has none; returns its state from then on, or 0. `woken` counts those that were not
+   awake. */
+static long bcast_lend(bcast_helper *helper, bcast_job *job, int worker, int *woken)
 {
     long state = bcast_load(&helper->state), at = state & BCAST_ALL, jobs = state - at + BCAST_ANOTHER;
     if (at > BCAST_ASLEEP || (at == BCAST_NONE && bcast_clock() < bcast_none_until))
@@ -212,6 +239,7 @@ static long bcast_lend(bcast_helper *helper, bcast_job *job, int worker)
         return 0;
     helper->job = job;
     helper->worker = worker;
+    helper->cpu = job->cpu;
     if (at == BCAST_NONE && !bcast_start(helper)) {
         bcast_none_until = bcast_clock() + BCAST_RETRY;
         bcast_store(&helper->state, jobs | BCAST_NONE);
@@ -220,6 +248,7 @@ static long bcast_lend(bcast_helper *helper, bcast_job *job, int worker)
     bcast_store(&helper->state, jobs | BCAST_LENT);
     if (at == BCAST_ASLEEP)
         PyThread_release_lock(helper->wake);
+    *woken += at != BCAST_AWAKE;
     return jobs | BCAST_LENT;
 }
 
@@ -237,29 +266,31 @@ static void bcast_take_back(bcast_helper *helper, bcast_job *job, long lent, dou
     }
 }
 
-/* Do all shares of some work, with up to `threads` - 1 helpers; tell how long it took the caller to find no more shares,
-   and how long it waited then. */
-static void bcast_run(bcast_share share, void *work, int shares, int threads, double *worked, double *waited)
+/* Do all shares of some work, with up to `threads` - 1 helpers. Returns how long these kept the caller from its work:
+   as it woke them, where the system may give its CPU to another process, and as it waited for them in the end; and
+   whether it woke some and none has begun. */
+static double bcast_run(bcast_share share, void *work, int shares, int threads, int *in_vain)
 {
-    bcast_job job = {share, work, shares, 0, NULL};
+    bcast_job job = {share, work, shares, 0, 0, bcast_cpu(), NULL};
     bcast_helper *helper[BCAST_HELPERS];
     long lent[BCAST_HELPERS];
-    int helpers = 0, i;
-    double begun = bcast_clock(), done;
+    int helpers = 0, woken = 0, i;
+    double begun = bcast_clock(), lost;
     for (i = 0; i < BCAST_HELPERS && helpers + 1 < threads; i++) {
         helper[helpers] = &bcast_helpers[i];
-        lent[helpers] = bcast_lend(helper[helpers], &job, helpers + 1);
+        lent[helpers] = bcast_lend(helper[helpers], &job, helpers + 1, &woken);
         if (lent[helpers] != 0)
             helpers++;
         else if ((bcast_load(&bcast_helpers[i].state) & BCAST_ALL) == BCAST_NONE)
             break; /* the system has no more threads */
     }
+    lost = bcast_clock() - begun;
     bcast_work(&job, 0);
-    done = bcast_clock();
+    begun = bcast_clock();
     for (i = 0; i < helpers; i++)
-        bcast_take_back(helper[i], &job, lent[i], done + BCAST_SPIN);
-    *worked = done - begun;
-    *waited = bcast_clock() - done;
+        bcast_take_back(helper[i], &job, lent[i], begun + BCAST_SPIN);
+    *in_vain = woken && !bcast_load(&job.begun);
+    return lost + bcast_clock() - begun;
 }
 
 /* Whether a helper looks out for a job. */
@@ -292,8 +323,8 @@ static void bcast_forget_helpers(void)
     bcast_none_until = 0;
 }
 
-/* Do all shares on the calling thread, in an order that `seed` picks (0: from the last to the first), each as one of the
-   threads: for tests, as what threads do must not depend on who does what when. */
+/* Do all shares on the calling thread, in an order that `seed` picks (0: from the last to the first), each as one of
+   the threads: for tests, as what threads do must not depend on who does what when. */
 static void bcast_run_in_order(bcast_share share, void *work, int shares, int threads, unsigned long long seed)
 {
     unsigned long long factor = (unsigned long long) shares - 1, offset = 0, a, b, rest;

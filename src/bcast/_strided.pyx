@@ -26,6 +26,7 @@ cnp.import_array()
 
 cdef enum:
     MAX_AXES = 64
+    SHARES = 8          # for each thread: who begins late or is slow takes fewer of them
     LINE = 64           # bytes of a cache's line
     SIDE = 256          # bytes of a tile that are neighbours in the output, and in the data, where its items are long
     LONG_SIDE = 16384   # in the output where no leaf has squares: lines of the data stay in a second-level cache,
@@ -191,11 +192,11 @@ cdef void _put_shares(const Copy *copy, const uint8_t *data, uint8_t *out, int t
         if copy.axes[i].length // copy.axes[i].block > most:
             most = copy.axes[i].length // copy.axes[i].block
             work.axis = i
-    work.shares = <int> min(threads, most)
+    work.shares = <int> min(threads * SHARES, most) if threads > 1 else 1
     if work.shares == 1:
         _put_share(&work, 0, 0)
     else:
-        run_shares(_put_share, &work, work.shares, work.shares)
+        run_shares(_put_share, &work, work.shares, threads)
 
 
 cdef void _put_share(void *all_work, int i, int _worker) noexcept nogil:

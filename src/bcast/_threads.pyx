@@ -24,7 +24,8 @@ cdef extern from "_pool.h" nogil:
     static BCAST_THREAD_LOCAL double bcast_alone_until = 0;
     static BCAST_THREAD_LOCAL int bcast_times_late = 0;
 
-    /* When it last asked for them. */
+    /* Until when it wakes none, as those it woke came too late, and when it last asked for them. */
+    static BCAST_THREAD_LOCAL double bcast_wakes_from = 0;
     static BCAST_THREAD_LOCAL double bcast_last_asked = -1e9;
 
     /* How many threads the main thread may use unless it says so itself. */
@@ -52,12 +53,13 @@ cdef extern from "_pool.h" nogil:
     int main_limit "bcast_main_limit"
     double alone_until "bcast_alone_until"
     int times_late "bcast_times_late"
+    double wakes_from "bcast_wakes_from"
     double last_asked "bcast_last_asked"
     int watch_forks "bcast_watch_forks"()
     double clock "bcast_clock"()
     bint helper_awake "bcast_helper_awake"()
     long next_of "bcast_next"(volatile long *at)
-    void run "bcast_run"(Share share, void *work, int shares, int threads, double *worked, double *waited)
+    double run "bcast_run"(Share share, void *work, int shares, int threads, int *in_vain)
     void run_in_order "bcast_run_in_order"(Share share, void *work, int shares, int threads, unsigned long long seed)
 
 cdef extern from "Python.h":
@@ -65,15 +67,18 @@ cdef extern from "Python.h":
 
 cdef enum:
     MOST = 0x7fffffff
-    LATEST = 6      # doublings: on a busy machine 1/64 of the time is lost by waiting
+    PENALTY = 32    # times as long as a caller lost does it work alone: a thirtieth of the time is lost,
+    LATEST = 3      # or, after so many doublings, one 256th
     FORKED_WITHOUT_EXEC = 0x40      # among the flags of a process, on Linux
 
-cdef double LATE = 5e-4     # seconds; shares are even, so that nobody waits so long for a thread that works
+cdef double LATE = 2e-4     # seconds; shares are short, so that nobody loses so much to a thread that works
 
 cdef struct Record:         # of the order in which shares run
     int *share
     int *worker
     volatile long next
+
+cdef double IN_VAIN = 2e-4  # seconds without waking others, after they came too late: waking takes some 5 us
 
 cdef unsigned long main_thread
 cdef int available          # threads by default: as the system and the environment say
@@ -179,17 +184,20 @@ cpdef int free_threads(bint waking=True) noexcept nogil:
     now = clock()
     often = now - last_asked < SPIN
     last_asked = now
-    return count if now >= alone_until and (waking or often or helper_awake()) else 1
+    if now < alone_until:
+        return 1
+    return count if helper_awake() or ((waking or often) and now >= wakes_from) else 1
 
 
 cdef void run_shares(Share share, void *work, int shares, int threads) noexcept nogil:
     """Do all `shares` of some work, on up to `threads` threads, of which the caller is one."""
-    cdef double worked = 0, waited = 0
+    cdef int in_vain = False
+    cdef double lost
     if in_order:
         run_in_order(share, work, shares, threads, seed)
     else:
-        run(share, work, shares, threads, &worked, &waited)
-        note_wait(worked, waited)
+        lost = run(share, work, shares, threads, &in_vain)
+        note_loss(lost, in_vain)
 
 
 def set_order(order=None):
@@ -206,19 +214,22 @@ def set_order(order=None):
     seed = order or 0
 
 
-cpdef void note_wait(double worked, double waited) noexcept nogil:
-    """Note how long a call's own shares took, and then the wait for the others.
+cpdef void note_loss(double seconds, bint in_vain=False) noexcept nogil:
+    """Note how long others kept a call from its work, and whether it woke them in vain.
 
     A thread that loses its CPU in the middle of a share gets it back when the system gives it a turn, after
-    milliseconds. That may soon be over, or not: the calls that follow do without others for as long as was waited, and
-    twice as long each time it happens again.
+    milliseconds. That may soon be over, or not: the calls that follow do without others for many times as long as was
+    lost, and twice as long each time it soon happens again.
     """
-    global alone_until, times_late
-    if waited > LATE and waited > worked:
-        alone_until = clock() + waited * (1 << times_late)
-        times_late = min(times_late + 1, LATEST)
-    else:
-        times_late //= 2
+    global alone_until, times_late, wakes_from
+    cdef double now, alone
+    if in_vain:
+        wakes_from = clock() + IN_VAIN
+    if seconds > LATE:
+        now = clock()
+        alone = seconds * PENALTY
+        times_late = min(times_late + 1, LATEST) if now < alone_until + (alone * (1 << times_late)) else 0
+        alone_until = now + alone * (1 << times_late)
 
 
 def recorded_shares(int shares, int threads):

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _ways import overlaps
 
 import bcast
+from bcast import _pages
 from bcast._memory import result_array
 from bcast._pages import idle_bytes
 
@@ -553,6 +555,80 @@ def test_what_is_no_limit(nbytes, error, message):
         bcast.set_idle_limit(nbytes)
     assert str(caught.value) == message
     assert bcast.set_idle_limit(0) == 1024 * MIB
+
+
+@recycles
+def test_what_is_kept_is_told_and_handed_back():
+    limit = bcast.memory_info().limit
+    assert bcast.memory_info() == (0, 0, limit)
+    arrays = [result(20 * MIB), result(20 * MIB), result(40 * MIB)]
+    assert bcast.memory_info().idle == 0
+    while arrays:
+        del arrays[0]
+    assert bcast.memory_info() == (80 * MIB, 60 * MIB, limit)  # the youngest 32 MiB are not lent
+    bcast.release_memory()
+    assert bcast.memory_info() == (0, 0, limit)
+    result(20 * MIB)
+    assert bcast.memory_info().idle == 20 * MIB
+
+
+@recycles
+def test_what_nobody_asks_for_goes_back():
+    """Down to 64 MiB, a block a call, once it was idle for some seconds; time passes for the store alone."""
+    arrays = [result(n * MIB) for n in (40, 20, 30, 10)]
+    while arrays:
+        del arrays[0]
+    small = np.zeros(3)
+    for _ in range(10):
+        bcast.broadcast_to(small, (2, 3))
+    assert idle_bytes() == 100 * MIB
+    for expected in (60, 60):
+        _pages.let_time_pass(6)
+        bcast.broadcast_to(small, (2, 3))
+        assert idle_bytes() == expected * MIB
+    del small
+    array = result(60 * MIB)
+    del array
+    assert idle_bytes() == 120 * MIB
+    bcast.broadcast_to(1, (3,))
+    assert idle_bytes() == 100 * MIB  # the three that are left are old, one of them at a time
+    bcast.unbroadcast(np.ones((2, 3)), (3,))
+    assert idle_bytes() == 70 * MIB
+    bcast.tile([1], 3)
+    assert idle_bytes() == 60 * MIB
+
+
+@recycles
+def test_large_blocks_are_unmapped_without_the_gil():
+    bcast.set_idle_limit(1024 * MIB)
+    arrays = [result(512 * MIB)]
+    bcast.set_idle_limit(0)  # so that it is not kept
+    assert overlaps(arrays.clear)
+    bcast.set_idle_limit(1024 * MIB)
+    result(512 * MIB)
+    assert overlaps(bcast.release_memory)
+
+
+UNDER_A_LIMIT = """
+import resource
+resource.setrlimit(resource.{name}, (512 << 20, 512 << 20))
+import numpy as np, bcast
+limit = bcast.memory_info().limit
+row, most = np.arange(1000, dtype=np.uint8), 0
+for size in (100, 60, 30, 10, 5, 2, 1) * 3:
+    for _ in range(10):
+        bcast.broadcast_to(row, (size * 1000, 1000))
+        most = max(most, bcast.memory_info().idle)
+print(limit, most)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems' limits are not those of all memory")
+@pytest.mark.parametrize("name", ["RLIMIT_AS", "RLIMIT_DATA"])
+def test_a_process_with_little_memory_keeps_little(name):
+    limit, most = map(int, run(UNDER_A_LIMIT.format(name=name), BCAST_NUM_THREADS="1").split())
+    assert limit == 64 * MIB
+    assert 0 < most <= limit
 
 
 INITIAL = """

@@ -5,7 +5,7 @@ from contextlib import suppress as _suppress
 from bcast._elementwise import elementwise
 from bcast._numpy import broadcast_arrays, broadcast_shapes, broadcast_to, meshgrid
 from bcast._ops import broadcast, broadcast_like, infer_shape
-from bcast._pages import set_idle_limit
+from bcast._pages import memory_info, release_memory, set_idle_limit
 from bcast._threads import get_num_threads, set_num_threads
 from bcast._tiling import repeat, tile
 from bcast._unbroadcast import unbroadcast
@@ -24,7 +24,9 @@ __all__ = [
     "elementwise",
     "get_num_threads",
     "infer_shape",
+    "memory_info",
     "meshgrid",
+    "release_memory",
     "repeat",
     "set_idle_limit",
     "set_num_threads",

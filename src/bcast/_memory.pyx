@@ -6,7 +6,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uintptr_t
 
-from bcast._pages cimport drop_block, new_block, page_handler, pays
+from bcast._pages cimport drop_block, drop_unused, new_block, page_handler, pays
 
 import sys
 
@@ -74,6 +74,7 @@ cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype
     MemoryError
         If there is no memory for a new array.
     """
+    drop_unused()
     if out is None:
         return _new_array(<cnp.dtype> cnp.PyArray_DESCR(like) if dtype is None else dtype, shape, name)
     if dtype is None:

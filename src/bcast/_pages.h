@@ -11,6 +11,7 @@
 
 #if defined(__linux__) || defined(__APPLE__)
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 #endif
 
@@ -25,15 +26,16 @@ static size_t pages_size(void)
     return (size_t) sysconf(_SC_PAGESIZE);
 }
 
-/* The machine's memory, or as much as there can be if the system does not say. */
-static size_t pages_physical(void)
+/* Seconds, to some milliseconds: a clock that costs next to nothing. */
+static double pages_clock(void)
 {
-#ifdef _SC_PHYS_PAGES
-    long pages = sysconf(_SC_PHYS_PAGES);
-    if (pages > 0)
-        return (size_t) pages * pages_size();
+    struct timespec now;
+#ifdef CLOCK_MONOTONIC_COARSE
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+#else
+    clock_gettime(CLOCK_MONOTONIC, &now);
 #endif
-    return SIZE_MAX;
+    return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
 }
 
 /* Blocks cannot merge into fewer mappings, and Linux gives a process 65530 of those: a quarter is ours. */
@@ -107,9 +109,9 @@ static size_t pages_size(void)
     return 1;
 }
 
-static size_t pages_physical(void)
+static double pages_clock(void)
 {
-    return SIZE_MAX;
+    return 0;
 }
 
 static char *pages_map(size_t page, size_t capacity, int huge)

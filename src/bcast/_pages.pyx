@@ -8,6 +8,7 @@ and any thread, with the GIL or without.
 
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
+from cpython.pystate cimport PyThreadState
 from libc.string cimport memcpy, memmove, strcpy
 
 import os
@@ -15,7 +16,9 @@ import sys
 import time
 import warnings
 from operator import index
-from typing import SupportsIndex
+from typing import NamedTuple, SupportsIndex
+
+from bcast._system import memory
 
 cdef extern from "numpy/arrayobject.h":
     # NumPy 2.0 does not declare these for Cython.
@@ -30,6 +33,12 @@ cdef extern from "numpy/arrayobject.h":
         unsigned char version
         PyDataMemAllocator allocator
 
+cdef extern from "Python.h" nogil:
+    int Py_IsInitialized()
+    int PyGILState_Check()
+    PyThreadState *PyEval_SaveThread()
+    void PyEval_RestoreThread(PyThreadState *state)
+
 cdef extern from "_pages.h" nogil:
     const bint PAGES
     const size_t HUGE_PAGE
@@ -40,13 +49,16 @@ cdef extern from "_pages.h" nogil:
     bint pages_try_lock()
     void pages_unlock()
     size_t pages_size()
-    size_t pages_physical()
+    double pages_clock()
 
 cdef enum:
     LARGE = 512 << 10   # bytes; from here on changing the handler of NumPy costs little beside writing them
     HOT = 32 << 20      # bytes; the youngest idle blocks are not lent to the system, which pays without huge pages
     SLOTS = 64          # idle blocks at most
     SPARE = 8           # a block may be larger than what it is asked for by one part in so many
+    LASTING = 64 << 20  # bytes; idle blocks beyond that go when nobody has asked for them for UNUSED seconds
+    UNUSED = 5
+    SLOW = 16 << 20     # bytes; to unmap so many takes some 0.5 ms, which other Python threads need not wait for
 
 
 cdef struct Header:     # at the end of the page before the data, as nobody promises the size that `free` is given
@@ -57,6 +69,7 @@ cdef struct Slot:
     char *data
     size_t capacity
     bint hot
+    double since        # when it became idle
 
 
 # The idle blocks, oldest first. The lock over them is only ever tried: who does not get it does without the store.
@@ -157,7 +170,26 @@ cdef char *_mapped(size_t capacity) noexcept nogil:
 
 
 cdef void _unmap(char *data, size_t capacity) noexcept nogil:
+    """Unmap a block; a large one without the GIL, if this thread has it."""
+    cdef PyThreadState *state = NULL
+    if capacity >= SLOW and Py_IsInitialized() and PyGILState_Check():
+        state = PyEval_SaveThread()
     pages_unmap(data - page, page + capacity)
+    if state != NULL:
+        PyEval_RestoreThread(state)
+
+
+cdef void drop_unused() noexcept:
+    """Unmap the oldest idle block if nobody has asked for it for seconds: one, as the call that does so pays for it."""
+    cdef Slot block
+    if idle_total <= LASTING or not pages_try_lock():
+        return
+    block.data = NULL
+    if idle_total > LASTING and pages_clock() - slots[0].since > UNUSED:
+        block = _removed(0)
+    pages_unlock()
+    if block.data != NULL:
+        _unmap(block.data, block.capacity)
 
 
 cdef char *_taken(size_t capacity) noexcept nogil:
@@ -186,6 +218,7 @@ cdef void _keep(char *data, size_t capacity) noexcept nogil:
     block.data = data
     block.capacity = capacity
     block.hot = capacity <= HOT
+    block.since = pages_clock()
     # Once in the store a block may be another thread's at any time, so it is lent before, or under the lock.
     if capacity < LARGE or capacity > idle_limit or not (block.hot or pages_lend(data, capacity)):
         _unmap(data, capacity)
@@ -261,7 +294,8 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
     nbytes : int
         How many bytes may be idle. Results that do not fit this limit get their memory as NumPy's arrays do; 0 hands
         everything back and keeps nothing from then on. The first limit of a process is the environment variable
-        ``BCAST_IDLE_BYTES``, else 1 GiB or an eighth of the machine's memory, whichever is less.
+        ``BCAST_IDLE_BYTES``, else 1 GiB or an eighth of the memory that the process may have, whichever is less: of
+        the machine's, of what its control groups allow (a container's limit) and of RLIMIT_AS and RLIMIT_DATA.
 
     Returns
     -------
@@ -298,16 +332,93 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
         raise ValueError(f"`nbytes` expected 0 or more bytes, got {limit}")
     previous = idle_limit
     idle_limit = min(limit, MAX_BYTES)
-    for _ in range(100):    # without success after 10 ms: what is kept next enforces the limit
-        if _drop(idle_limit) >= 0:
+    _drop_to(idle_limit)
+    return previous
+
+
+def _drop_to(total):
+    """Unmap idle blocks; without success after 10 ms what is kept next enforces the limit."""
+    for _ in range(100):
+        if _drop(total) >= 0:
             break
         time.sleep(1e-4)
-    return previous
+
+
+def release_memory() -> None:
+    """Hand the memory that is kept for the next large results back to the system, all of it.
+
+    The limit stays as it is: results that come later leave their memory to the next ones again.
+
+    Returns
+    -------
+    None
+
+    See Also
+    --------
+    set_idle_limit : Keep less, or nothing.
+    memory_info : How much is kept.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> bcast.release_memory()
+    >>> bcast.memory_info().idle
+    0
+    """
+    _drop_to(0)
+
+
+def memory_info() -> MemoryInfo:
+    """Tell how much memory is kept for the next large results.
+
+    Returns
+    -------
+    MemoryInfo
+        A named tuple: `idle`, the bytes that are kept; `lent`, those of them that the system may take back whenever
+        memory runs short; `limit`, how many may be kept, as `set_idle_limit` says.
+
+    See Also
+    --------
+    release_memory : Hand it back.
+
+    Notes
+    -----
+    Of more than 64 MiB, what no result has used for five seconds goes back to the system on the next calls.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> info = bcast.memory_info()
+    >>> info.lent <= info.idle <= info.limit
+    True
+    """
+    cdef size_t lent = 0
+    cdef int i
+    if pages_try_lock():        # nearly always: else the sum may be of slots that are being moved, which does no harm
+        for i in range(idle_blocks):
+            lent += 0 if slots[i].hot else slots[i].capacity
+        pages_unlock()
+    return MemoryInfo(idle_total, lent, idle_limit)
+
+
+class MemoryInfo(NamedTuple):
+    """What `memory_info` tells, in bytes."""
+
+    idle: int
+    lent: int
+    limit: int
 
 
 def idle_bytes():
     """Return how many bytes are idle."""
     return idle_total
+
+
+def let_time_pass(double seconds):
+    """Make all idle blocks so much older: for tests."""
+    cdef int i
+    for i in range(idle_blocks):
+        slots[i].since -= seconds
 
 
 def _after_fork_in_child():
@@ -320,7 +431,7 @@ def _after_fork_in_child():
 
 
 def _initial_limit():
-    default = min(1 << 30, <object> pages_physical() // 8)
+    default = min(1 << 30, memory() // 8)
     text = os.environ.get("BCAST_IDLE_BYTES", "")
     try:
         limit = int(text) if text else default

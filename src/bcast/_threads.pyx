@@ -14,6 +14,8 @@ from typing import SupportsIndex
 
 import numpy as np
 
+from bcast._system import cpus
+
 cdef extern from "_pool.h" nogil:
     """
     /* What set_num_threads said in this thread, and what threadpoolctl did; 0: nothing. */
@@ -287,10 +289,9 @@ def set_pool_limit(limit):
 
 def _available() -> int:
     """Return for how many threads the process has CPUs, or how many the variables of OpenMP allow."""
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     asked = _positive(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])     # a list is of nested regions
     limit = _positive(os.environ.get("OMP_THREAD_LIMIT", ""))
-    return min(asked or cpus, limit or MOST, HELPERS + 1)
+    return min(asked or cpus(), limit or MOST, HELPERS + 1)
 
 
 def _positive(setting: str) -> int:

@@ -1,0 +1,101 @@
+"""What the system lets a process use, as files tell it: those of control groups, made up here."""
+
+import os
+import sys
+
+import pytest
+
+from bcast import _system
+
+MIB = 1 << 20
+
+TREES = {
+    "no groups": ("", {}, None, None),
+    "version 2": (
+        "0::/job/step",
+        {"job/cpu.max": "max 100000", "job/step/cpu.max": "150000 100000", "job/memory.max": f"{600 * MIB}"},
+        2,
+        600 * MIB,
+    ),
+    "version 2, the least of all": (
+        "0::/job/step",
+        {"job/memory.max": f"{600 * MIB}", "job/step/memory.max": f"{700 * MIB}", "job/cpu.max": "100000 100000"},
+        1,
+        600 * MIB,
+    ),
+    "version 2, throttled before the limit": (
+        "0::/",
+        {"memory.max": "max", "memory.high": f"{400 * MIB}"},
+        None,
+        400 * MIB,
+    ),
+    "version 2, in a container": (
+        "0::/outside/id",
+        {"memory.max": f"{500 * MIB}", "cpu.max": "50000 100000"},
+        1,
+        500 * MIB,
+    ),
+    "version 1": (
+        "4:memory:/job\n3:cpu,cpuacct:/job\n0::/",
+        {
+            "memory/job/memory.limit_in_bytes": f"{300 * MIB}",
+            "memory/memory.limit_in_bytes": "9223372036854771712",
+            "cpu,cpuacct/job/cpu.cfs_quota_us": "200001",
+            "cpu,cpuacct/job/cpu.cfs_period_us": "100000",
+        },
+        3,
+        300 * MIB,
+    ),
+    "version 1, by its other name": (
+        "3:cpu,cpuacct:/job",
+        {"cpu/job/cpu.cfs_quota_us": "100000", "cpu/job/cpu.cfs_period_us": "100000"},
+        1,
+        None,
+    ),
+    "version 1, without a quota": (
+        "3:cpu:/job",
+        {"cpu/job/cpu.cfs_quota_us": "-1", "cpu/job/cpu.cfs_period_us": "100000"},
+        None,
+        None,
+    ),
+    "nonsense": ("0::/\nx\n", {"memory.max": "much", "cpu.max": "0 0"}, None, None),
+}
+
+
+@pytest.mark.parametrize(("membership", "files", "cpus", "memory"), TREES.values(), ids=TREES)
+def test_groups(membership, files, cpus, memory, tmp_path, monkeypatch):
+    for name, text in files.items():
+        file = tmp_path / "groups" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text + "\n")
+    (tmp_path / "membership").write_text(membership)
+    monkeypatch.setattr(_system, "CGROUPS", tmp_path / "groups")
+    monkeypatch.setattr(_system, "MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64), raising=False)
+    assert _system.cpus() == (64 if cpus is None else cpus)
+    monkeypatch.setattr(_system, "_physical", lambda: 1 << 40)
+    monkeypatch.setattr(_system, "_own_limits", lambda: iter(()))
+    assert _system.memory() == (1 << 40 if memory is None else memory)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU can be chosen here")
+def test_affinity():
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert _system.cpus() == 1
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes have no such limits")
+def test_the_limits_of_the_process_itself():
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = (1 << 40) - 4096 if hard == resource.RLIM_INFINITY else hard
+    try:
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
+        assert wanted in list(_system._own_limits())
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

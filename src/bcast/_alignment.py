@@ -33,8 +33,9 @@ Shape = tuple[int, ...]
 MODES = NUMPY, EXPLICIT, BIDIRECTIONAL, PDPD, NONE = ("numpy", "explicit", "bidirectional", "pdpd", "none")
 MAX_RANK = 64  # NumPy's own limit
 MAX_SIZE = sys.maxsize
-ONES = tuple([(1,) * n for n in range(MAX_RANK + 1)])  # by their number, not made anew each time
-UNFIT = (str, bytes, bytearray, Mapping)  # iterable, and never meant as a sequence of integers
+ONES = tuple(map((1,).__mul__, range(MAX_RANK + 1)))  # by their number, not made anew each time
+UNFIT = (str, bytes, bytearray, Mapping)  # iterable, and never meant as integers
+UNFIT_AS_SEQUENCE = UNFIT + (Set,)
 
 
 @cython.final
@@ -301,7 +302,7 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
             elif length != 1 and length != before:
                 raise ValueError(
                     f"`{name}` expected lengths that are equal or 1 at each axis, counted from the right, got "
-                    f"{' and '.join([str(shape) for shape in shapes])}: "
+                    f"{' and '.join(map(str, shapes))}: "
                     f"{length} meets {before} at axis {axis - rank}"
                 )
             axis += 1
@@ -354,7 +355,7 @@ def mode_of(value: object, modes: tuple[str, ...]) -> str:
     if isinstance(value, str) and value in modes:
         return modes[modes.index(value)]
     kind = ValueError if isinstance(value, str) else TypeError
-    raise kind(f"`mode` expected one of {', '.join([repr(mode) for mode in modes])}, got {show(value)}")
+    raise kind(f"`mode` expected one of {', '.join(map(repr, modes))}, got {show(value)}")
 
 
 def all_plain(items: tuple[Any, ...]) -> bool:
@@ -376,9 +377,12 @@ def _integers(name: str, value: Any, unordered: bool) -> Shape:
         array = np.asarray(value)
         if array.ndim == 1 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
             return tuple(array.tolist())
-    elif isinstance(value, Iterable) and not isinstance(value, UNFIT if unordered else (*UNFIT, Set)):
+    elif isinstance(value, Iterable) and not isinstance(value, UNFIT if unordered else UNFIT_AS_SEQUENCE):
+        integers: list[int] = []
         try:
-            return tuple([_integer(name, item) for item in value])
+            for item in value:
+                integers.append(_integer(name, item))
+            return tuple(integers)
         except (TypeError, NotImplementedError):  # the latter from a memoryview of several axes
             pass  # the message shows the whole of the value
     raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {show(value)}")

@@ -39,6 +39,7 @@ UNFIT_AS_SEQUENCE = UNFIT + (Set,)
 
 
 @cython.final
+@cython.auto_pickle(False)  # it would set what `__init__` checks
 @cython.freelist(8)
 @cython.no_gc  # it holds tuples of ints alone
 @cython.cclass  # its attributes are declared in _alignment.pxd, and read from C there
@@ -51,11 +52,23 @@ class Alignment:
         The shape of the output.
     source : tuple of int
         The data's shape at the output's rank: at each axis either `shape`'s length, or 1.
+
+    Raises
+    ------
+    ValueError
+        If `shape` is not that of an array, or `source` does not stretch to it.
+    TypeError
+        If one of them is no 1-D sequence of integers.
     """
 
     def __init__(self, shape: Shape, source: Shape) -> None:
-        self.shape = shape
-        self.source = source
+        self.shape = shape_argument("shape", shape)
+        self.source = shape_argument("source", source)
+        if len(self.source) != len(self.shape):
+            raise ValueError(f"`source` expected {len(self.shape)} lengths, as many as {shape}, got {show(source)}")
+        for length, stretched in zip(self.source, self.shape, strict=True):
+            if length != 1 and length != stretched:
+                raise ValueError(f"`source` expected at each axis the length of {shape} or 1, got {show(source)}")
 
     def __eq__(self, other: object, /) -> bool:
         return isinstance(other, Alignment) and self.shape == other.shape and self.source == other.source
@@ -254,6 +267,8 @@ def _none(data: Shape, target: Shape, name: str) -> Alignment:
 @cython.wraparound(False)
 def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignment:
     """Lay data's first `end` axes, of which the others are 1s, onto the target from axis `start` on."""
+    if len(target) > MAX_RANK:  # of no array; shapes that users pass have been checked
+        _refuse_rank(name, target)
     for i in range(end):
         length, wanted = data[i], target[start + i]
         if length != 1 and length != wanted:
@@ -327,7 +342,7 @@ def shape_argument(name: str, value: Any) -> Shape:
         if min(shape) < 0:
             raise ValueError(f"`{name}` expected lengths of 0 or more, got {show(value)}")
         if len(shape) > MAX_RANK:
-            raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
+            _refuse_rank(name, shape)
         _refuse_size(name, shape)
     return shape
 
@@ -424,6 +439,11 @@ def _expect_rank(data: Shape, target: Shape, name: str) -> None:
     """Refuse a target of fewer axes than the data has."""
     if len(data) > len(target):
         raise ValueError(f"`{name}` expected at least {len(data)} axes for data of shape {data}, got {show(target)}")
+
+
+def _refuse_rank(name: str, shape: Shape) -> NoReturn:
+    """Refuse a shape of more axes than an array can have."""
+    raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
 
 
 def _refuse_size(name: str, shape: Shape) -> NoReturn:

@@ -132,8 +132,8 @@ def repeat(
 
     Notes
     -----
-    `numpy.repeat` truncates floats in `repeats`, unless an array holds them, and reads strings. Here 2.0 is 2 wherever it
-    stands, but 2.7, NaN, infinity and strings are refused. Arrays of uint64, which `numpy.repeat` refuses, are taken.
+    `numpy.repeat` truncates floats in `repeats`, unless an array holds them, and reads strings. Here 2.0 is 2 wherever
+    it stands, but 2.7, NaN, infinity and strings are refused. Arrays of uint64, which NumPy refuses, are taken.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """NumPy's own broadcasting functions, with NumPy's signatures: a few lines each over an alignment."""
 
 import operator
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from numpy import broadcast_arrays as views_of  # bound here, for users may put our own in its place
@@ -200,24 +201,29 @@ def meshgrid(
     if not isinstance(given, str) or given not in ("xy", "ij"):
         kind = ValueError if isinstance(given, str) else TypeError
         raise kind(f"`indexing` expected 'xy' or 'ij', got {show(given)}")
+    grid = _grid(xi, copy, sparse, indexing == "xy" and len(xi) > 1)
+    return grid if copy or sparse else views_of(*grid)
+
+
+def _grid(xi: Sequence[ArrayLike], copy: bool, sparse: bool, swapped: bool) -> tuple[NDArray[Any], ...]:
+    """Return the arrays of a grid, or without `copy` what broadcasts to them; `swapped` are its first two axes."""
     rank = len(xi)
-    swapped = indexing == "xy" and rank > 1
-    arrays, results = [], []
+    arrays: list[NDArray[Any]] = []
     lengths = [1] * rank
     for i in range(rank):
         array = as_array("xi", xi[i])
         arrays.append(array)
         lengths[1 - i if swapped and i < 2 else i] = array.size
-    shape = shape_argument("xi", (1,) * rank if sparse else lengths)
+    shape = shape_argument("xi", (1,) * rank if sparse else tuple(lengths))
     for i in range(rank):
         array, axis = arrays[i], 1 - i if swapped and i < 2 else i
         source = (1,) * axis + (lengths[axis],) + (1,) * (rank - axis - 1)
         if copy:
             flat = array if array.ndim == 1 else array.reshape(-1)
-            results.append(materialise(flat, aligned(source if sparse else shape, source), None, "xi"))
+            arrays[i] = materialise(flat, aligned(source if sparse else shape, source), None, "xi")
         else:
-            results.append(array.reshape(source))
-    return tuple(results) if copy or sparse else views_of(*results)
+            arrays[i] = array.reshape(source)
+    return tuple(arrays)
 
 
 def _tuple_of_one(shape: Any) -> Any:

@@ -217,9 +217,9 @@ def _are_ones(counts: Shape) -> bool:
 
 def _products(shape: Shape, counts: Shape) -> Shape:
     """Return the lengths of the joined axes, which may be beyond any array."""
-    lengths = list(shape)
-    for i in range(len(lengths)):
-        lengths[i] *= counts[i]
+    lengths = []
+    for i in range(len(shape)):
+        lengths.append(shape[i] * counts[i])
     return tuple(lengths)
 
 
@@ -316,9 +316,11 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
     array: Any = repeats if is_array else counts
     if counts is None:
         array = as_array("repeats", repeats)
-        if array.dtype.kind == "f":
+        kind = array.dtype.kind
+        if kind == "f":
             array = _whole(array)
-        if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or none that NumPy knows as such
+            kind = array.dtype.kind
+        if array.ndim > 1 or kind not in "biu":  # no integers, or none that NumPy knows as such
             array = counts = _counts("repeats", repeats, True)
         elif array.size <= FEW:
             counts = tuple(array.ravel().tolist())
@@ -336,8 +338,8 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
     if total >= MAX_SIZE:  # NumPy's own sum wraps around, and it writes where there is no output
         raise ValueError(f"`repeats` expected an output of at most {MAX_SIZE} elements, got {show(repeats)}")
-    is_unsigned = type(array) is ndarray and array.dtype.kind == "u"
-    return array.astype(np.intp) if is_unsigned else array  # NumPy takes no uint64
+    is_uint64 = type(array) is ndarray and type_of(array) in (8, 10)  # which NumPy does not take
+    return array.astype(np.intp) if is_uint64 else array
 
 
 def _whole(array: NDArray[Any]) -> NDArray[Any]:

@@ -56,6 +56,7 @@ setup(
     ext_modules=cythonize(
         [extension(name) for name in SOURCES],
         compiler_directives={
+            "allow_none_for_extension_args": False,  # where Python calls: what is typed is used unasked
             "annotation_typing": False,  # annotations are for readers and type checkers; they change no behaviour
             "autotestdict": False,  # doctests are collected from the docstrings themselves
             "embedsignature": False,

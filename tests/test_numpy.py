@@ -1,5 +1,7 @@
 """The drop-ins for NumPy's functions against NumPy's own: values, shape, dtype, and whether they raise."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -276,3 +278,45 @@ def test_meshgrid_in_another_order(indexing, error, message):
 def test_meshgrid_of_a_mask(copy):
     with pytest.raises(TypeError, match=r"^`xi` expected an array without a mask, got MaskedArray; fill it first$"):
         bcast.meshgrid(A3, np.ma.array([1, 2], mask=[True, False]), copy=copy)
+
+
+# In a process that puts our functions in the place of NumPy's own, which NumPy's other functions call, too.
+SHARED = ("broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid", "repeat", "tile")
+OBJECTS = np.array([[None], ["text"]], object)
+DROPPED_IN = {
+    "broadcast": partial(bcast.broadcast, A3, (2, 3)),
+    "broadcast_like": partial(bcast.broadcast_like, OBJECTS, np.empty((2, 3))),
+    "broadcast_to": partial(bcast.broadcast_to, OBJECTS, (2, 3)),
+    "broadcast_arrays": partial(bcast.broadcast_arrays, A3, OBJECTS),
+    "many_arrays": partial(bcast.broadcast_arrays, *[A3] * 70),
+    "broadcast_shapes": partial(bcast.broadcast_shapes, (3,), (2, 1)),
+    "infer_shape": partial(bcast.infer_shape, (3,), (2, 3)),
+    "meshgrid": partial(bcast.meshgrid, A3, [1, 2]),
+    "meshgrid_of_objects": partial(bcast.meshgrid, A3, OBJECTS),
+    "sparse": partial(bcast.meshgrid, A3, [1, 2], sparse=True),
+    "views": partial(bcast.meshgrid, A3, [1, 2], copy=False),
+    "sparse_views": partial(bcast.meshgrid, A3, [1, 2], copy=False, sparse=True),
+    "tile": partial(bcast.tile, A3, 2),
+    "tile_of_objects": partial(bcast.tile, OBJECTS, (2, 2)),
+    "repeat": partial(bcast.repeat, A23, 2, 0),
+    "repeat_each": partial(bcast.repeat, A3, [0, 1, 2]),
+    "unbroadcast": partial(bcast.unbroadcast, A23, (3,)),
+    "unbroadcast_by_numpy": partial(bcast.unbroadcast, A23.astype(object), (3,)),
+    "elementwise": partial(bcast.elementwise, np.add, A23, [1, 2], mode="pdpd", axis=0),
+}
+
+
+@pytest.mark.parametrize("call", DROPPED_IN.values(), ids=DROPPED_IN)
+def test_dropped_in(call, monkeypatch):
+    expected = call()
+    for name in SHARED:
+        monkeypatch.setattr(np, name, getattr(bcast, name))
+    results = call()
+    monkeypatch.undo()
+    assert type(results) is type(expected)
+    for result, own in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(result, own, strict=True)
+
+
+def test_every_name_shared_with_numpy_is_dropped_in():
+    assert {name for name in bcast.__all__ if hasattr(np, name)} - {"broadcast"} == set(SHARED)  # that one is a class

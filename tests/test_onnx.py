@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from test_subclasses import lying
 
 import bcast
 
@@ -80,7 +81,7 @@ def run(operator, *inputs, **options):
     session = evaluator(operator, len(inputs), **options)
     assert isinstance(session.rt_nodes_[0], getattr(bcast.onnx, operator))
     for array in inputs:
-        array.flags.writeable = False
+        np.ndarray.setflags(array, write=False)
     (result,) = session.run(None, {f"x{i}": array for i, array in enumerate(inputs)})
     assert type(result) is np.ndarray
     assert not any(np.shares_memory(result, array) for array in inputs)
@@ -375,6 +376,17 @@ def test_tile():
     for repeats in ([2], [1, 2, 3], [1, -1], [[1, 2]]):
         with pytest.raises(ValueError, match="`repeats` expected 2 counts"):
             run("Tile", data, np.array(repeats))
+
+
+def test_inputs_of_other_classes():
+    """An array's type is that of its memory; where something else goes with that, it would be lost."""
+    data, ones = lying(np.array([1.0, 2.0])), np.ones(2)
+    with pytest.raises(RuntimeTypeError, match=r"`B` expected the type of `A`, tensor\(double\), got tensor\(float\)"):
+        run("Add", data, ones.astype(np.float32))
+    assert_same(run("Add", data, ones), np.array([2.0, 3.0]))
+    assert_same(run("Tile", data, np.array([2])), np.array([1.0, 2.0, 1.0, 2.0]))
+    with pytest.raises(RuntimeTypeError, match=r"`B` expected one of .*, got MaskedArray"):
+        run("Add", ones, np.ma.array(ones, mask=[True, False]))
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,14 @@ from test_properties import (
 )
 
 import bcast
+from bcast._alignment import show
 
 A3 = np.array([1, 2, 3])
 A23 = np.arange(6.0).reshape(2, 3)
 RECORDS = np.array([(1, 2.0), (3, 4.0)], [("a", "i4"), ("b", "f8")])
 TALL = np.empty((1,) * 63 + (3,))
 TALL[...] = A3
+HUGE = np.full(100, 1 << 63, np.uint64)
 
 
 class Index:
@@ -167,6 +169,9 @@ REPEATS = {
     "numpy_scalar_array": (A3, np.array(2)),
     "bool": (A3, True),
     "numpy_bool": (A3, np.False_),
+    "float": (A3, 2.0),
+    "float_along_an_axis": (A23, np.float64(2), 1),
+    "list_of_one_float": (A23, [2.0], 0),
     "numpy_axis": (A23, 2, np.int64(1)),
     "axis_of_an_array": (A23, 2, np.array(1)),
     "axis_of_an_index": (A23, 2, Index(-1)),
@@ -177,6 +182,9 @@ REPEATS = {
     "each_by_bools": (A3, [True, False, True]),
     "each_of_many": (np.arange(100), np.arange(100) % 3),
     "each_of_a_list": ([1, 2], (3, 1)),
+    "each_by_floats": (A3, [1.0, 0.0, 2.0]),
+    "each_by_floats_and_ints": (A23, (2, np.float32(3)), 0),
+    "each_by_unsigned": (A3, [np.uint64(1), np.uint64(0), np.uint64(2)]),
     "each_by_an_array": (A3, np.array([1, 0, 2])),
     "each_by_every_second": (A3, np.arange(6)[::-2]),
     "each_of_many_by_a_list": (np.arange(100), list(range(100))),
@@ -211,6 +219,8 @@ REPEATS = {
     "negative_among_many": (np.arange(100), np.arange(100) - 1),
     "negative_among_few": (A3, [1, -1, 1]),
     "negative_in_an_array": (A3, np.array([1, 1, -1])),
+    "negative_float": (A3, -1.0),
+    "nan": (A3, float("nan")),
     "none": (A3, None),
     "nested": (A3, [[1, 2, 3]]),
     "too_few": (A3, [1, 2]),
@@ -256,6 +266,44 @@ def test_what_changes_nothing_is_copied(data):
     assert_same(bcast.repeat(data, (), ()), data)
 
 
+# What NumPy takes as lists of Python's integers, but not as arrays: uint64 and floats that are whole.
+WHOLE = {
+    "float": 2.0,
+    "negative_zero": -0.0,
+    "numpy_float64": np.float64(2),
+    "numpy_float16": np.float16(2),
+    "numpy_longdouble": np.longdouble(2),
+    "float_scalar_array": np.array(2.0),
+    "unsigned_scalar_array": np.array(2, np.uint64),
+    "list_of_one_float": [2.0],
+    "array_of_one_float": np.array([2.0]),
+    "floats": [1.0, 0.0, 2.0],
+    "floats_and_ints": (1, 0.0, np.float32(2)),
+    "array_of_floats": np.array([1.0, 0.0, 2.0]),
+    "array_of_short_floats": np.array([1, 0, 2], np.float16),
+    "array_of_swapped_floats": np.array([1, 0, 2], np.dtype(float).newbyteorder()),
+    "objects": np.array([1.0, 0, np.float32(2)], object),
+    "unsigned": np.array([1, 0, 2], np.uint64),
+    "swapped_unsigned": np.array([1, 0, 2], np.dtype("u8").newbyteorder()),
+    "list_of_unsigned": [np.uint64(1), np.uint64(0), np.uint64(2)],
+    "backwards_unsigned": np.array([2, 0, 1], np.uint64)[::-1],
+}
+
+
+@pytest.mark.parametrize("repeats", WHOLE.values(), ids=WHOLE)
+def test_repeats_that_are_whole_numbers(repeats):
+    check_against(lambda *_: np.repeat(A3, np.asarray(repeats).astype(int)), bcast.repeat, A3, repeats)
+    data = A3[:, np.newaxis]
+    check_against(lambda *_: np.repeat(data, np.asarray(repeats).astype(int), 0), bcast.repeat, data, repeats, 0)
+
+
+@pytest.mark.parametrize("dtype", [float, "f2", ">f4", np.longdouble, np.uint64, ">u8", object])
+def test_many_repeats_that_are_whole_numbers(dtype):
+    data, repeats = np.arange(1000), np.arange(1000) % 5
+    for counts in (repeats.astype(dtype), repeats.astype(dtype)[::-1], repeats.astype(dtype).tolist()):
+        assert_same(bcast.repeat(data, counts), np.repeat(data, np.asarray(counts).astype(int)))
+
+
 AXES = {
     "both": ((2, 3), (0, 1)),
     "both_alike": (2, (0, 1)),
@@ -270,6 +318,11 @@ AXES = {
     "arrays": (np.array([2, 3]), np.array([0, 1])),
     "numpy_ints": ((np.int8(2), np.uint64(3)), (np.int64(0), np.int8(1))),
     "bools": ((True, False), (0, 1)),
+    "floats": ((2.0, np.float32(3)), (0, 1)),
+    "array_of_floats": (np.array([2.0, 3.0]), (0, 1)),
+    "float": (2.0, (0, 1)),
+    "float_scalar_array": (np.array(2.0), (0, 1)),
+    "unsigned": (np.array([2, 3], np.uint64), (0, 1)),
 }
 
 
@@ -277,7 +330,7 @@ AXES = {
 @pytest.mark.parametrize("data", [np.arange(24).reshape(2, 3, 4), np.ones((2, 1, 3)).T], ids=["C", "F"])
 def test_several_axes(data, repeats, axes):
     expected = data
-    for count, axis in zip(np.broadcast_to(repeats, len(axes)), axes, strict=True):
+    for count, axis in zip(np.broadcast_to(repeats, len(axes)).astype(int), axes, strict=True):
         expected = np.repeat(expected, count, axis)
     check_against(lambda *_: expected, bcast.repeat, data, repeats, axes)
 
@@ -331,9 +384,69 @@ MISUSES = {
         f"`repeats` expected an output of at most {sys.maxsize} elements, got array({[1 << 62] * 4})",
     ),
     "repeats_float": (
-        partial(bcast.repeat, A3, 2.0),
+        partial(bcast.repeat, A3, 2.7),
         TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got 2.0",
+        "`repeats` expected an integer or a 1-D sequence of integers, got 2.7",
+    ),
+    "repeats_nan": (
+        partial(bcast.repeat, A3, np.float32("nan")),
+        TypeError,
+        "`repeats` expected an integer or a 1-D sequence of integers, got np.float32(nan)",
+    ),
+    "repeats_inf": (
+        partial(bcast.repeat, A3, -np.inf, 0),
+        TypeError,
+        "`repeats` expected an integer or a 1-D sequence of integers, got -inf",
+    ),
+    "repeats_of_floats": (
+        partial(bcast.repeat, A3, [1.0, 2.7, 3.0]),
+        TypeError,
+        "`repeats` expected an integer or a 1-D sequence of integers, got [1.0, 2.7, 3.0]",
+    ),
+    "repeats_in_an_array_of_floats": (
+        partial(bcast.repeat, A3, np.array([1, np.inf, 2])),
+        TypeError,
+        "`repeats` expected an integer or a 1-D sequence of integers, got array([ 1., inf, 2.])",
+    ),
+    "repeats_float_of_axes": (
+        partial(bcast.repeat, A23, (1.0, 2.5), (0, 1)),
+        TypeError,
+        "`repeats` expected an integer or a 1-D sequence of integers, got (1.0, 2.5)",
+    ),
+    "repeats_float_and_string": (
+        partial(bcast.repeat, A3, [1.0, "1", 1.0]),
+        TypeError,
+        "`repeats` expected an integer or a 1-D sequence of integers, got [1.0, '1', 1.0]",
+    ),
+    "repeats_negative_float": (
+        partial(bcast.repeat, A3, [1.0, -1.0, 1.0]),
+        ValueError,
+        "`repeats` expected 0 or more times, got [1.0, -1.0, 1.0]",
+    ),
+    "repeats_float_beyond_any_index": (
+        partial(bcast.repeat, A3, np.array([1, 1e30, 0])),
+        ValueError,
+        f"`repeats` expected an output of at most {sys.maxsize} elements, got array([1.e+00, 1.e+30, 0.e+00])",
+    ),
+    "repeats_unsigned_beyond_any_index": (
+        partial(bcast.repeat, A3, np.array([1, 1 << 63, 0], np.uint64)),
+        ValueError,
+        f"`repeats` expected an output of at most {sys.maxsize} elements, got array([ 1, {1 << 63}, 0], dtype=uint64)",
+    ),
+    "repeats_unsigned_that_wrap_around": (
+        partial(bcast.repeat, np.arange(100), HUGE),
+        ValueError,
+        f"`repeats` expected an output of at most {sys.maxsize} elements, got {show(HUGE)}",
+    ),
+    "repeats_one_unsigned_beyond_any_index": (
+        partial(bcast.repeat, A3, np.uint64(1 << 63)),
+        ValueError,
+        f"`repeats` expected an output of at most {sys.maxsize} elements, got ({3 * sys.maxsize},)",
+    ),
+    "reps_unsigned_beyond_any_index": (
+        partial(bcast.tile, A3, np.array([1, 1 << 63], np.uint64)),
+        ValueError,
+        f"`reps` expected an output of at most {sys.maxsize} elements, got (1, {3 << 63})",
     ),
     "repeats_string": (
         partial(bcast.repeat, A3, "2"),

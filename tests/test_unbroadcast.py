@@ -390,6 +390,36 @@ def test_error_of_large_terms_that_cancel(name, pattern, leaf, threads):
 
 
 @ways
+def test_large_terms_that_cancel_keep_small_ones_or_not(leaf, threads):
+    """What the first, plain additions of float64 lose follows from the layout, as documented."""
+    grad = np.array([[1e16, 1, -1e16]] * 2)
+    with summed(leaf, threads):
+        assert bcast.unbroadcast(grad, (2, 1)).tolist() == [[0], [0]]
+        assert bcast.unbroadcast(np.asfortranarray(grad), (2, 1)).tolist() == [[1], [1]]
+
+
+SPREADS = {  # of one sign first and then of the other, so that partial sums are large
+    "alike": lambda rng, n: np.sort(rng.standard_normal(n)),
+    "of_many_sizes": lambda rng, n: np.sort(rng.standard_normal(n) * 2.0 ** rng.integers(-8, 8, n)),
+    "mostly_of_one_sign": lambda rng, n: np.sort(rng.standard_normal(n) + 1),
+}
+
+
+@ways
+@patterns
+@floats
+@pytest.mark.parametrize("spread", SPREADS.values(), ids=SPREADS)
+def test_error_in_units_of_the_sum_of_magnitudes(spread, name, pattern, leaf, threads):
+    scale = 2.0**-18 if name == "f2" else 1  # so that no sum overflows
+    terms = (spread(np.random.default_rng(6), COUNT) * scale).astype(dtype_of(name))
+    exact, size = math.fsum(terms.astype(float)), math.fsum(np.abs(terms.astype(float)))
+    grad, data = pattern(terms)
+    with summed(leaf, threads):
+        result = bcast.unbroadcast(grad, data)
+    assert np.abs(result.astype(float) - exact).max() <= (2.5 if name == "f8" else 1) * ulp(size, name)
+
+
+@ways
 @floats
 @pytest.mark.parametrize("pattern", ["one_item", "runs", "rows"])
 def test_error_of_64_million_equal_terms(pattern, name, leaf, threads):

@@ -33,11 +33,13 @@ Shape = tuple[int, ...]
 MODES = NUMPY, EXPLICIT, BIDIRECTIONAL, PDPD, NONE = ("numpy", "explicit", "bidirectional", "pdpd", "none")
 MAX_RANK = 64  # NumPy's own limit
 MAX_SIZE = sys.maxsize
-ONES = tuple([(1,) * n for n in range(MAX_RANK + 1)])  # by their number, not made anew each time
-UNFIT = (str, bytes, bytearray, Mapping)  # iterable, and never meant as a sequence of integers
+ONES = tuple(map((1,).__mul__, range(MAX_RANK + 1)))  # by their number, not made anew each time
+UNFIT = (str, bytes, bytearray, Mapping)  # iterable, and never meant as integers
+UNFIT_AS_SEQUENCE = UNFIT + (Set,)
 
 
 @cython.final
+@cython.auto_pickle(False)  # it would set what `__init__` checks
 @cython.freelist(8)
 @cython.no_gc  # it holds tuples of ints alone
 @cython.cclass  # its attributes are declared in _alignment.pxd, and read from C there
@@ -50,11 +52,23 @@ class Alignment:
         The shape of the output.
     source : tuple of int
         The data's shape at the output's rank: at each axis either `shape`'s length, or 1.
+
+    Raises
+    ------
+    ValueError
+        If `shape` is not that of an array, or `source` does not stretch to it.
+    TypeError
+        If one of them is no 1-D sequence of integers.
     """
 
     def __init__(self, shape: Shape, source: Shape) -> None:
-        self.shape = shape
-        self.source = source
+        self.shape = shape_argument("shape", shape)
+        self.source = shape_argument("source", source)
+        if len(self.source) != len(self.shape):
+            raise ValueError(f"`source` expected {len(self.shape)} lengths, as many as {shape}, got {show(source)}")
+        for length, stretched in zip(self.source, self.shape, strict=True):
+            if length != 1 and length != stretched:
+                raise ValueError(f"`source` expected at each axis the length of {shape} or 1, got {show(source)}")
 
     def __eq__(self, other: object, /) -> bool:
         return isinstance(other, Alignment) and self.shape == other.shape and self.source == other.source
@@ -253,6 +267,8 @@ def _none(data: Shape, target: Shape, name: str) -> Alignment:
 @cython.wraparound(False)
 def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignment:
     """Lay data's first `end` axes, of which the others are 1s, onto the target from axis `start` on."""
+    if len(target) > MAX_RANK:  # of no array; shapes that users pass have been checked
+        _refuse_rank(name, target)
     for i in range(end):
         length, wanted = data[i], target[start + i]
         if length != 1 and length != wanted:
@@ -301,7 +317,7 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
             elif length != 1 and length != before:
                 raise ValueError(
                     f"`{name}` expected lengths that are equal or 1 at each axis, counted from the right, got "
-                    f"{' and '.join([str(shape) for shape in shapes])}: "
+                    f"{' and '.join(map(str, shapes))}: "
                     f"{length} meets {before} at axis {axis - rank}"
                 )
             axis += 1
@@ -326,7 +342,7 @@ def shape_argument(name: str, value: Any) -> Shape:
         if min(shape) < 0:
             raise ValueError(f"`{name}` expected lengths of 0 or more, got {show(value)}")
         if len(shape) > MAX_RANK:
-            raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
+            _refuse_rank(name, shape)
         _refuse_size(name, shape)
     return shape
 
@@ -354,7 +370,7 @@ def mode_of(value: object, modes: tuple[str, ...]) -> str:
     if isinstance(value, str) and value in modes:
         return modes[modes.index(value)]
     kind = ValueError if isinstance(value, str) else TypeError
-    raise kind(f"`mode` expected one of {', '.join([repr(mode) for mode in modes])}, got {show(value)}")
+    raise kind(f"`mode` expected one of {', '.join(map(repr, modes))}, got {show(value)}")
 
 
 def all_plain(items: tuple[Any, ...]) -> bool:
@@ -376,9 +392,12 @@ def _integers(name: str, value: Any, unordered: bool) -> Shape:
         array = np.asarray(value)
         if array.ndim == 1 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
             return tuple(array.tolist())
-    elif isinstance(value, Iterable) and not isinstance(value, UNFIT if unordered else (*UNFIT, Set)):
+    elif isinstance(value, Iterable) and not isinstance(value, UNFIT if unordered else UNFIT_AS_SEQUENCE):
+        integers: list[int] = []
         try:
-            return tuple([_integer(name, item) for item in value])
+            for item in value:
+                integers.append(_integer(name, item))
+            return tuple(integers)
         except (TypeError, NotImplementedError):  # the latter from a memoryview of several axes
             pass  # the message shows the whole of the value
     raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {show(value)}")
@@ -420,6 +439,11 @@ def _expect_rank(data: Shape, target: Shape, name: str) -> None:
     """Refuse a target of fewer axes than the data has."""
     if len(data) > len(target):
         raise ValueError(f"`{name}` expected at least {len(data)} axes for data of shape {data}, got {show(target)}")
+
+
+def _refuse_rank(name: str, shape: Shape) -> NoReturn:
+    """Refuse a shape of more axes than an array can have."""
+    raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
 
 
 def _refuse_size(name: str, shape: Shape) -> NoReturn:

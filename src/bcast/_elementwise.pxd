@@ -15,6 +15,8 @@ cdef tuple _shape(operand)
 @cython.locals(added=Py_ssize_t, i=Py_ssize_t, length=Py_ssize_t, laid=Py_ssize_t)
 cdef _laid(operand, tuple shape, tuple source)
 
+cdef _reshaped(operand, tuple source)
+
 cdef _check_function(ufunc)
 cdef _axis(axis, str mode)
 cdef _check_out(out, tuple shape)

@@ -144,8 +144,16 @@ def _laid(operand: Any, shape: Shape, source: Shape) -> Any:
     for i in range(len(shape)):
         length, laid = shape[i], source[added + i]
         if length != laid:
-            return reshaped(operand, source) if type(operand) is ndarray else operand.reshape(source)
+            return reshaped(operand, source) if type(operand) is ndarray else _reshaped(operand, source)
     return operand
+
+
+def _reshaped(operand: Any, source: Shape) -> Any:
+    """Have an array of a subclass reshape itself, with whatever else it carries."""
+    laid = operand.reshape(source)
+    if not isinstance(laid, ndarray) or _shape(laid) != source:
+        raise ValueError(f"`b` expected an array that can be reshaped to {source}, got {type(operand).__name__}")
+    return laid
 
 
 def _check_function(ufunc: object) -> None:

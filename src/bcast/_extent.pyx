@@ -13,11 +13,14 @@ cnp.import_array()
 
 
 @cython.final
+@cython.auto_pickle(False)
 @cython.freelist(4)
 cdef class Extent:
     """The memory between an array's first and last byte, as plain bytes."""
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
+        if self.array is None:      # made by Python
+            raise BufferError("`Extent` expected an array, got none")
         Py_DECREF(None)     # the reference that Cython has put into `buffer.obj`, which is overwritten
         PyBuffer_FillInfo(buffer, self, self.begin, self.size, not cnp.PyArray_ISWRITEABLE(self.array), flags)
 

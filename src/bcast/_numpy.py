@@ -1,12 +1,14 @@
 """NumPy's own broadcasting functions, with NumPy's signatures: a few lines each over an alignment."""
 
 import operator
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
+from numpy import broadcast_arrays as views_of  # bound here, for users may put our own in its place
+from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._alignment import Alignment, merge, right_aligned, shape_argument, show
+from bcast._alignment import aligned, merge, right_aligned, shape_argument, show
 from bcast._memory import shape_of
 from bcast._ops import Integers, as_array, materialise
 
@@ -95,11 +97,15 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
     array([[4, 4, 4],
            [5, 5, 5]])
     """
-    arrays = [as_array("args", arg) for arg in args]
-    shapes = [shape_of(array) for array in arrays]
+    arrays, shapes, results = [], [], []
+    for arg in args:
+        array = as_array("args", arg)
+        arrays.append(array)
+        shapes.append(shape_of(array))
     shape = merge(shapes, "args")
-    alignments = [right_aligned(own, shape, "args") for own in shapes]
-    return tuple([materialise(array, alignments[i], None, "args") for i, array in enumerate(arrays)])
+    for i in range(len(arrays)):
+        results.append(materialise(arrays[i], right_aligned(shapes[i], shape, "args"), None, "args"))
+    return tuple(results)
 
 
 def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
@@ -135,7 +141,10 @@ def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
     >>> bcast.broadcast_shapes((6, 7), (5, 6, 1), (7,), (5, 1, 7))
     (5, 6, 7)
     """
-    return merge([shape_argument("args", _tuple_of_one(arg)) for arg in args], "args")
+    shapes = []
+    for arg in args:
+        shapes.append(shape_argument("args", _tuple_of_one(arg)))
+    return merge(shapes, "args")
 
 
 def meshgrid(
@@ -192,28 +201,37 @@ def meshgrid(
     if not isinstance(given, str) or given not in ("xy", "ij"):
         kind = ValueError if isinstance(given, str) else TypeError
         raise kind(f"`indexing` expected 'xy' or 'ij', got {show(given)}")
-    arrays = [as_array("xi", x) for x in xi]
-    rank = len(arrays)
-    order = list(range(rank))
-    if indexing == "xy" and rank > 1:
-        order[:2] = 1, 0
-    shape = shape_argument("xi", (1,) * rank if sparse else tuple([arrays[i].size for i in order]))
-    if not copy:
-        views: Any = np.meshgrid(*arrays, copy=False, sparse=sparse, indexing=indexing)
-        return tuple(views)  # NumPy's own are in a list where they are sparse
-    results = []
-    for i, array in enumerate(arrays):
-        axis = order[i]
-        source = (1,) * axis + (array.size,) + (1,) * (rank - axis - 1)
-        alignment = Alignment(source if sparse else shape, source)
-        results.append(materialise(array if array.ndim == 1 else array.reshape(-1), alignment, None, "xi"))
-    return tuple(results)
+    grid = _grid(xi, copy, sparse, indexing == "xy" and len(xi) > 1)
+    return grid if copy or sparse else views_of(*grid)
+
+
+def _grid(xi: Sequence[ArrayLike], copy: bool, sparse: bool, swapped: bool) -> tuple[NDArray[Any], ...]:
+    """Return the arrays of a grid, or without `copy` what broadcasts to them; `swapped` are its first two axes."""
+    rank = len(xi)
+    arrays: list[NDArray[Any]] = []
+    lengths = [1] * rank
+    for i in range(rank):
+        array = as_array("xi", xi[i])
+        arrays.append(array)
+        lengths[1 - i if swapped and i < 2 else i] = array.size
+    shape = shape_argument("xi", (1,) * rank if sparse else tuple(lengths))
+    for i in range(rank):
+        array, axis = arrays[i], 1 - i if swapped and i < 2 else i
+        source = (1,) * axis + (lengths[axis],) + (1,) * (rank - axis - 1)
+        if copy:
+            flat = array if array.ndim == 1 else array.reshape(-1)
+            arrays[i] = materialise(flat, aligned(source if sparse else shape, source), None, "xi")
+        else:
+            arrays[i] = array.reshape(source)
+    return tuple(arrays)
 
 
 def _tuple_of_one(shape: Any) -> Any:
     """Let a bare integer stand for a shape of one axis, as NumPy does; all shapes are checked later."""
     if type(shape) is tuple or type(shape) is list:
         return shape
+    if isinstance(shape, ndarray) and shape_of(shape):
+        return shape  # whatever its class says of an index
     try:
         operator.index(shape)
     except TypeError:

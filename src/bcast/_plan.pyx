@@ -25,7 +25,16 @@ cdef Leaf[MAX_LEAVES] leaves
 cdef int n_leaves = bcast_leaves(leaves)
 cdef Leaf chosen = leaves[0]
 
-LEAVES = tuple([leaves[i].name.decode() for i in range(n_leaves)])
+
+cdef tuple _names():
+    cdef list names = []
+    cdef int i
+    for i in range(n_leaves):
+        names.append(leaves[i].name.decode())
+    return tuple(names)
+
+
+LEAVES = _names()
 
 
 def use_leaf(name):

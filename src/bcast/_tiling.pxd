@@ -15,10 +15,10 @@ cdef Alignment _split(tuple shape, tuple counts, bint tiled)
 cdef bint _are_ones(tuple counts)
 
 
-@cython.locals(i=Py_ssize_t)
+@cython.locals(lengths=list, i=Py_ssize_t)
 cdef tuple _products(tuple shape, tuple counts)
 
-cdef tuple _counts(str name, value)
+cdef tuple _counts(str name, value, bint floats)
 
 
 @cython.locals(items=tuple)
@@ -29,7 +29,7 @@ cdef tuple _plain(value)
 cdef Py_ssize_t _total(tuple counts) except? -1
 
 cdef _items(value)
-cdef _count(item)
+cdef _count(item, bint floats)
 
 
 @cython.locals(counts=list, at=Py_ssize_t, i=Py_ssize_t)
@@ -38,6 +38,8 @@ cdef tuple _counts_of_axes(repeats, tuple axes, tuple shape)
 
 @cython.locals(array=object, counts=tuple)      # what NumPy declares for its arrays calls its C API
 cdef _repeats(repeats, size, axis)
+
+cdef _whole(array)
 
 cdef _axes(axis)
 cdef _axis(axis)

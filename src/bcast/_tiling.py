@@ -24,6 +24,7 @@ __all__ = ["repeat", "tile"]
 
 INT64 = np.int64
 MAX_SIZE = sys.maxsize
+FLOATS = (float, np.floating)
 FEW = 64  # integers; so many are summed up sooner without NumPy
 UNFIT = (str, bytes, bytearray, Mapping, Set, MaskedArray)  # iterable, and never meant as a sequence of integers
 
@@ -75,7 +76,7 @@ def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None)
     """
     array = as_array("A", A)
     shape = shape_of(array)
-    counts = _counts("reps", reps)
+    counts = _counts("reps", reps, False)
     if len(shape) < len(counts):
         shape = shape_argument("reps", (1,) * (len(counts) - len(shape)) + shape)
     if _are_ones(counts):
@@ -87,7 +88,7 @@ def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None)
 
 
 def repeat(
-    a: ArrayLike, repeats: Integers | int, axis: Integers | int | None = None, *, out: NDArray[Any] | None = None
+    a: ArrayLike, repeats: Integers | float, axis: Integers | int | None = None, *, out: NDArray[Any] | None = None
 ) -> NDArray[Any]:
     """Repeat each item of `a`, along one axis or several at once: `numpy.repeat` at the speed of memory.
 
@@ -97,7 +98,7 @@ def repeat(
         What is repeated. Masked arrays are refused, their mask would be lost.
     repeats : int, or 1-D sequence or array of int
         How many times, 0 or more. With several axes, one for each of them, or one for all. With one axis there may be
-        one for each item along it, which is left to NumPy.
+        one for each item along it, which is left to NumPy. Floats are taken if they are whole.
     axis : int, or 1-D sequence of int, optional
         The axis or, other than in NumPy, the axes; negative ones count from the end. Without it, `a` is flattened
         first.
@@ -118,7 +119,8 @@ def repeat(
     numpy.exceptions.AxisError
         If `a` has no such axis. It is a `ValueError` and an `IndexError`.
     TypeError
-        If `repeats` or `axis` are not integers; if `a` is masked; if `out` is no array or has another dtype.
+        If `axis` is not integer, or `repeats` neither that nor of whole floats; if `a` is masked; if `out` is no array
+        or has another dtype.
     MemoryError
         If there is no memory for the output.
 
@@ -130,7 +132,8 @@ def repeat(
 
     Notes
     -----
-    `numpy.repeat` truncates floats and reads strings in `repeats`; both are refused here.
+    `numpy.repeat` truncates floats in `repeats`, unless an array holds them, and reads strings. Here 2.0 is 2 wherever
+    it stands, but 2.7, NaN, infinity and strings are refused. Arrays of uint64, which NumPy refuses, are taken.
 
     Examples
     --------
@@ -214,18 +217,24 @@ def _are_ones(counts: Shape) -> bool:
 
 def _products(shape: Shape, counts: Shape) -> Shape:
     """Return the lengths of the joined axes, which may be beyond any array."""
-    return tuple([shape[i] * counts[i] for i in range(len(shape))])
+    lengths = []
+    for i in range(len(shape)):
+        lengths.append(shape[i] * counts[i])
+    return tuple(lengths)
 
 
-def _counts(name: str, value: Any) -> Shape:
-    """Check that `value` is a number of times or a 1-D sequence of them; return Python ints."""
+def _counts(name: str, value: Any, floats: bool) -> Shape:
+    """Check that `value` is a number of times or a 1-D sequence of them, as whole `floats` too; return Python ints."""
     counts = (value,) if type(value) is int else _plain(value)
     if counts is None:
+        items = []
         try:
-            counts = tuple([_count(item) for item in _items(value)])
+            for item in _items(value):
+                items.append(_count(item, floats))
         except TypeError:
             expected = "an integer or a 1-D sequence of integers"
             raise TypeError(f"`{name}` expected {expected}, got {show(value)}") from None
+        counts = tuple(items)
     if _total(counts) < 0:
         raise ValueError(f"`{name}` expected 0 or more times, got {show(value)}")
     return counts
@@ -265,20 +274,25 @@ def _items(value: Any) -> Any:
         return (value,)
     if isinstance(value, UNFIT):
         raise TypeError
+    if isinstance(value, ndarray):
+        array = np.asarray(value)  # what attributes of other classes say may not be so
+        return array if array.ndim else (array[()],)
     several = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
     return value if several else (value,)
 
 
-def _count(item: Any) -> int:
-    """Return an item as a Python int; bools count, as in NumPy."""
+def _count(item: Any, floats: bool) -> int:
+    """Return an item as a Python int; bools count, as in NumPy, and so do whole `floats`."""
     if type(item) is int:
         return item
-    return int(item) if type(item) is np.bool else operator.index(item)
+    if type(item) is np.bool or (floats and isinstance(item, FLOATS) and item.is_integer()):
+        return int(item)
+    return operator.index(item)
 
 
 def _counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
     """Check the arguments of a repetition along several axes; return one count for each axis of `shape`."""
-    given = _counts("repeats", repeats)
+    given = _counts("repeats", repeats, True)
     if len(given) == 1:
         given *= len(axes)
     if len(given) != len(axes):
@@ -302,9 +316,13 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
     array: Any = repeats if is_array else counts
     if counts is None:
         array = as_array("repeats", repeats)
-        if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or none that NumPy knows as such
-            array = np.array([min(count, MAX_SIZE) for count in _counts("repeats", repeats)], np.intp)
-        if array.size <= FEW:
+        kind = array.dtype.kind
+        if kind == "f":
+            array = _whole(array)
+            kind = array.dtype.kind
+        if array.ndim > 1 or kind not in "biu":  # no integers, or none that NumPy knows as such
+            array = counts = _counts("repeats", repeats, True)
+        elif array.size <= FEW:
             counts = tuple(array.ravel().tolist())
     items = array.size if counts is None else len(counts)
     if items == 1:
@@ -320,19 +338,30 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
     if total >= MAX_SIZE:  # NumPy's own sum wraps around, and it writes where there is no output
         raise ValueError(f"`repeats` expected an output of at most {MAX_SIZE} elements, got {show(repeats)}")
-    return array
+    is_uint64 = type(array) is ndarray and type_of(array) in (8, 10)  # which NumPy does not take
+    return array.astype(np.intp) if is_uint64 else array
+
+
+def _whole(array: NDArray[Any]) -> NDArray[Any]:
+    """Return floats as integers if all of them are whole and fit, else as they are."""
+    with np.errstate(invalid="ignore"):  # of NaN, and of what does not fit
+        whole = array.astype(np.intp)
+    return whole if (whole == array).all() else array
 
 
 def _axes(axis: Any) -> int | Shape:
     """Check that `axis` is an integer or a 1-D sequence of integers; return Python ints."""
     if type(axis) is tuple and all_plain(axis):
         return axis
+    axes: list[int] = []
     try:
         items = _items(axis)
-        axes = tuple([_axis(item) for item in items])
+        for item in items:
+            axes.append(_axis(item))
     except TypeError:
         raise TypeError(f"`axis` expected None, an integer or a 1-D sequence of integers, got {show(axis)}") from None
-    return axes if items is axis else axes[0]
+    is_one = type(items) is tuple and items is not axis
+    return axes[0] if is_one else tuple(axes)
 
 
 def _axis(axis: Any) -> int:

@@ -72,10 +72,13 @@ def unbroadcast(
 
     Notes
     -----
-    Integers wrap around. Floating-point and complex numbers are summed more precisely than in their own type, and
-    rounded once: the error does not grow with the number of terms, whichever axes they lie on, and a result is infinite
-    only if a term is or the exact sum is too large. The bits of a result depend neither on the number of threads nor
-    on the layout of `out`.
+    Integers wrap around. Floating-point and complex numbers are summed more precisely than in their own type: the error
+    does not grow with the number of terms, whichever axes they lie on, and a result is infinite only if a term is or
+    the exact sum is too large. If all terms have one sign, it is off by at most 1 unit in the last place, of float64 by
+    1.5, or by 2.5 where nearly every term exceeds the sum of those before it. If terms cancel, these are units of the
+    sum of their magnitudes. Pairs of float64 terms are added plainly first, so that the sum of ``[1e16, 1, -1e16]`` is
+    1 or 0: that depends on the layout of `grad`. The bits of a result depend neither on the number of threads nor on
+    the layout of `out`.
 
     This holds for NumPy's integers, float16, float32, float64, complex64, complex128 and the bfloat16 of `ml_dtypes`.
     Sums of other numbers, long double or objects say, and those of floating-point numbers in an integer `dtype`, are

@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.ma import MaskedArray
 from numpy.typing import NDArray
 
 from bcast import broadcast, broadcast_shapes, elementwise, infer_shape, tile
@@ -83,7 +84,8 @@ class _Operator(OpRun):
         self._parameters = list(schema.inputs)
 
     def _run(self, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
-        arrays = [np.asarray(value) if isinstance(value, np.generic) else value for value in inputs]  # as others return
+        # Others return scalars; and what a subclass says of its dtype may not be so.
+        arrays = [np.asarray(value) if _is_plain(value) else value for value in inputs]
         self._check_types(arrays)
         try:
             with np.errstate(all="ignore"):
@@ -111,9 +113,14 @@ class _Operator(OpRun):
         raise NotImplementedError
 
 
+def _is_plain(value: Any) -> bool:
+    """Tell whether a value is an array, or a scalar of NumPy's, that loses nothing as one of the base class."""
+    return isinstance(value, (np.ndarray, np.generic)) and not isinstance(value, MaskedArray)
+
+
 def _type_of(value: Any) -> str:
     """Return ONNX's name of an array's type, ``"tensor(float)"``."""
-    if not isinstance(value, np.ndarray):
+    if not _is_plain(value):
         return type(value).__name__
     if value.dtype.kind in "OSTU":
         return "tensor(string)"

@@ -1,0 +1,206 @@
+"""No call of a private function ends the process: those that Python can reach refuse what they do not expect.
+
+The calls are written as text. A child makes them and says which one is next, so that one that ends it is named.
+"""
+
+import importlib
+import itertools
+import math
+import random
+import subprocess
+import sys
+
+import pytest
+from test_sources import compiled
+
+import bcast
+
+CHILD = """
+import ctypes, mmap, sys
+import numpy as np
+import bcast
+from bcast import _adjoint, _alignment, _extent, _kernel, _memory, _numpy, _ops, _pages, _plan, _threads
+from bcast._alignment import Alignment, aligned
+
+held = []
+
+def fenced(shape, dtype):
+    "Return an array that ends where a page begins that nobody may touch."
+    array = np.ones(shape, dtype)
+    if sys.platform == "win32" or array.dtype == object:
+        return array
+    map_ = mmap.mmap(-1, 1 << 16)
+    fence = len(map_) - mmap.PAGESIZE
+    address = ctypes.addressof(ctypes.c_char.from_buffer(map_)) + fence
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+    held.append(map_)
+    return np.ndarray(array.shape, array.dtype, map_, fence - array.nbytes)
+
+class Liar(np.ndarray):
+    dtype = shape = strides = ndim = size = flags = property(lambda self: 1 / 0)
+
+grid, row, column, empty = fenced((2, 3), "f4"), fenced(3, "f4"), fenced((2, 1), "f4"), fenced((0, 3), "f4")
+wide, number, turned = fenced((2, 3), "f8"), fenced((), "c16"), fenced((2, 3, 4), "f4").transpose(2, 0, 1)
+axes, objects, strings, liar = fenced((1,) * 64, "i8"), fenced((2, 3), object), fenced((2, 3), "S4"), grid.view(Liar)
+masked, locked = np.ma.array(grid), np.broadcast_to(row, (2, 3))
+
+for i, call in enumerate(sys.stdin):
+    print(i, end=" ", flush=True)
+    try:
+        eval(call)
+    except Exception as error:
+        print(type(error).__name__)
+    else:
+        print("returned")
+"""
+
+ARRAYS = (
+    "grid", "row", "column", "empty", "wide", "number", "turned", "axes", "objects", "strings", "liar", "masked",
+    "locked", "grid[::-1]", "wide.T", "None", "5",
+)  # fmt: skip
+SHAPES = (
+    "None", "()", "(2, 3)", "(3,)", "(1, 3)", "(2, 1)", "(2, 3, 4)", "(0, 3)", "(-1, 3)", "(-(2**63), 3)", "(2, 2**62)",
+    "(2**63, 3)", "(2**64, 3)", "(2.5, 3)", "('a', 3)", "(None, 3)", "(1,) * 64", "(1,) * 65", "(2,) * 65", "(0,) * 65",
+    "(2, 1) * 99", "(1, 2) * 99", "[2, 3]", "'ab'", "5",
+)  # fmt: skip
+FITTING = (
+    "(2, 3), (1, 3)", "(2, 3), (2, 1)", "(2, 3), (1, 1)", "(2, 3), (2, 3)", "(2, 2, 3), (1, 2, 3)", "(3,), (3,)",
+    "(2, 1, 3), (2, 1, 1)", "(4, 2, 3), (4, 2, 3)", "(4, 2, 3), (1, 2, 3)", "(3,), (1,)", "(0, 3), (1, 3)", "(), ()",
+    "(0, 3), (0, 3)", "(1,) * 64, (1,) * 64",
+)  # fmt: skip
+ALIGNMENTS = (
+    *("None", "5", "Alignment.__new__(Alignment)"),
+    *[f"Alignment({shapes})" for shapes in FITTING] * 100,
+    *[f"aligned({shape}, {source})" for shape in SHAPES for source in SHAPES],
+)
+NAMES = ("'x'", "None", "5")
+WILD = (
+    "None", "5", "-1", "2**70", "2.5", "float('nan')", "'explicit'", "'pdpd'", "'bidirectional'", "b'a'", "(2, 3)",
+    "[1]", "(0, 1)", "{1}", "row", "np.int64(1)", "np.array(1)", "object()",
+)  # fmt: skip
+
+# Private functions, and from what their arguments are taken.
+FUNCTIONS = {
+    "_kernel.replicate": (ARRAYS, ALIGNMENTS, ARRAYS),
+    "_kernel.set_limits": (WILD, WILD),
+    "_adjoint.sum_onto": (ARRAYS, ALIGNMENTS, ARRAYS),
+    "_adjoint.set_limits": (WILD, WILD),
+    "_adjoint.use_leaf": (WILD,),
+    "_plan.use_leaf": (WILD,),
+    "_memory.result_array": (ARRAYS, ARRAYS, SHAPES, NAMES, ("None", "np.dtype('f4')", "np.dtype('O')", "'f4'"), NAMES),
+    "_memory.shape_of": (ARRAYS,),
+    "_memory.type_of": (ARRAYS,),
+    "_memory.is_binary": (("None", "np.add", "np.sqrt", "np.matmul", "len", "5"),),
+    "_memory.reshaped": (ARRAYS, SHAPES),
+    "_ops.as_array": (NAMES, (*WILD, *ARRAYS)),
+    "_ops.materialise": (ARRAYS, ALIGNMENTS, ARRAYS, NAMES),
+    "_alignment.Alignment": (SHAPES, SHAPES),
+    "_alignment.aligned": (SHAPES, SHAPES),
+    "_alignment.align": (SHAPES, SHAPES, WILD, WILD, WILD, WILD, NAMES),
+    "_alignment.align_shapes": (SHAPES, SHAPES, WILD, WILD, WILD, WILD, NAMES, ("True", "None"), ("False", "'a'")),
+    "_alignment.right_aligned": (SHAPES, SHAPES, NAMES),
+    "_alignment.pdpd": (SHAPES, SHAPES, WILD, NAMES),
+    "_alignment.merge": ((*WILD, *(f"({shape}, {other})" for shape in SHAPES for other in SHAPES)), NAMES),
+    "_alignment.shape_argument": (NAMES, (*SHAPES, *WILD)),
+    "_alignment.mode_of": (WILD, ("None", "('a', None)", "[1]", "()")),
+    "_alignment.all_plain": ((*WILD, *SHAPES),),
+    "_alignment.show": ((*WILD, *SHAPES),),
+    "_alignment._refuse_rank": (NAMES, SHAPES),
+    "_alignment._refuse_size": (NAMES, SHAPES),
+    "_alignment._refuse_length": (SHAPES, WILD, SHAPES, WILD, NAMES),
+    "_alignment._refuse_axes": (WILD, WILD, NAMES),
+    "_alignment._expect_default_axis": (WILD, NAMES),
+    "_alignment._one_for_each": (SHAPES,),
+    "_numpy._tuple_of_one": ((*WILD, *SHAPES),),
+    "_pages.idle_bytes": (),
+    "_pages._after_fork_in_child": (),
+    "_pages._initial_limit": (),
+    "_threads.free_threads": (WILD,),
+    "_threads.note_wait": (WILD, WILD),
+    "_threads.set_order": (WILD,),
+    "_threads.recorded_shares": (("None", "-1", "0", "1", "7", "'a'"), ("None", "-1", "0", "1", "3", "2**31", "'a'")),
+    "_threads.get_pool_limit": (),
+    "_threads.set_pool_limit": (WILD,),
+    "_threads._available": (),
+    "_threads._positive": (WILD,),
+    "_threads._default_limit": (),
+    "_threads._is_forked": (),
+    "_extent.Extent": (),
+    "memoryview": (("_extent.Extent()", "_extent.Extent.__new__(_extent.Extent)"),),
+}  # fmt: skip
+
+# What once read or wrote memory of nobody's.
+REFUSED = {
+    "no_array": ("_memory.shape_of(None)", "TypeError"),
+    "no_array_to_reshape": ("_memory.reshaped(None, (1,))", "TypeError"),
+    "nothing_like": ("_memory.result_array(None, None, (2,), 'x')", "TypeError"),
+    "no_data": ("_ops.materialise(None, Alignment((3,), (3,)), None, 'x')", "TypeError"),
+    "no_alignment": ("_kernel.replicate(row, None, grid)", "TypeError"),
+    "no_alignment_of_a_sum": ("_adjoint.sum_onto(grid, None, row)", "TypeError"),
+    "an_empty_alignment": ("_kernel.replicate(row, Alignment.__new__(Alignment), grid)", "TypeError"),
+    "an_empty_alignment_of_a_sum": ("_adjoint.sum_onto(grid, Alignment.__new__(Alignment), row)", "TypeError"),
+    "too_many_axes": ("_memory.result_array(None, row, (1,) * 300, 'x')", "ValueError"),
+    "too_many_axes_of_a_shape": ("_memory.reshaped(row, (1, 3) * 300)", "ValueError"),
+    "too_many_axes_of_a_target": ("_alignment.right_aligned((3,), (1,) * 99 + (3,), 'x')", "ValueError"),
+    "too_many_axes_after_others": ("_alignment.pdpd((3,), (3,) + (1,) * 99, 0, 'x')", "ValueError"),
+    "lengths_that_are_missing": ("Alignment((2, 3), (3,))", "ValueError"),
+    "lengths_that_do_not_fit": ("Alignment((2, 3), (2, 2))", "ValueError"),
+    "lengths_below_0": ("Alignment((-1,), (1,))", "ValueError"),
+    "lengths_that_are_none": ("Alignment((2.5,), (1,))", "TypeError"),
+    "shape_that_is_none": ("Alignment(None, None)", "TypeError"),
+    "lengths_of_a_sum": ("_adjoint.sum_onto(grid, aligned((2, 3), (3,)), row)", "ValueError"),
+    "lengths_of_a_copy": ("_kernel.replicate(grid, aligned((2, 3), (6,)), grid)", "ValueError"),
+    "state_from_a_pickle": ("Alignment((3,), (3,)).__setstate_cython__(((2, 3), (3,)))", "AttributeError"),
+    "other_items": ("_kernel.replicate(turned, aligned((2, 3), (2, 3)), number)", "TypeError"),
+    "references": ("_kernel.replicate(objects, Alignment((2, 3), (2, 3)), wide)", "TypeError"),
+    "no_extent": ("memoryview(_extent.Extent())", "BufferError"),
+}
+
+
+def picked(name, most):
+    """Return calls of one function: all that the table makes, or `most` of them."""
+    pools = FUNCTIONS[name]
+    rng = random.Random(name)
+    if math.prod(map(len, pools)) <= most:
+        choices = itertools.product(*pools)
+    else:
+        choices = [[rng.choice(pool) for pool in pools] for _ in range(most)]
+    return [f"{name}({', '.join(arguments)})" for arguments in choices]
+
+
+def outcomes(calls):
+    """Make the calls in a child; return how they ended, each by the name of what it raised."""
+    command = [sys.executable, "-W", "ignore", "-c", CHILD]
+    done = subprocess.run(command, input="\n".join(calls), capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    last = calls[len(lines) - 1] if lines else "none"
+    assert done.returncode == 0, f"exit status {done.returncode}, the last call was {last}: {done.stderr}"
+    return [line.partition(" ")[2] for line in lines]
+
+
+def test_no_call_ends_the_process():
+    calls = [call for name in FUNCTIONS for call in picked(name, 1000)]
+    assert len(outcomes(calls)) == len(calls)
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_call_of_many_ends_the_process(name):
+    calls = picked(name, 50_000)
+    assert len(outcomes(calls)) == len(calls)
+
+
+def test_what_is_refused():
+    expected = {name: error for name, (_, error) in REFUSED.items()}
+    assert dict(zip(REFUSED, outcomes([call for call, _ in REFUSED.values()]), strict=True)) == expected
+
+
+def test_no_function_is_missing():
+    modules = [importlib.import_module(f"bcast.{path.stem}") for path in compiled()]
+    found = {
+        f"{module.__name__[6:]}.{name}"
+        for module in modules
+        for name, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", None) == module.__name__ and name not in bcast.__all__
+    }
+    assert found == {name for name in FUNCTIONS if name != "memoryview"}

@@ -1,0 +1,118 @@
+"""What the compiled modules must not say, as Cython makes wrong C of it.
+
+Cython 3.3.1 appends to a list it makes by `__Pyx_ListComp_AppendAndDecref`, which gives an item's reference up even
+where it fails for want of memory; the code around it then does so again. An item that dies too soon is memory that
+others write to. It comes of comprehensions, and of displays with an item behind a starred one, unless the items are
+variables. A loop with `append` is right.
+"""
+
+import ast
+import io
+import keyword
+import tokenize
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[1]
+
+
+def compiled():
+    """Return the paths of all sources that setup.py compiles."""
+    for statement in ast.parse((HERE / "setup.py").read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "SOURCES":
+            return [HERE / "src/bcast" / name for name in ast.literal_eval(statement.value)]
+    raise AssertionError("setup.py has no SOURCES")
+
+
+def unsafe_lists(source):
+    """Return the numbers of the lines of a Python or Cython source on which a list of the wrong kind begins."""
+    return sorted(line for *group, line in groups(source) if is_unsafe(*group))
+
+
+def groups(source):
+    """Yield what stands in each bracket: the token before it, the bracket, its tokens, its line.
+
+    A bracket inside counts as one token. What stands behind `return` or `=` to the end of the line is a group, too.
+    """
+    opened = [("", "", [], 0)]
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        before, text, line = opened[-1][2][-1:], token.string, token.start[0]
+        if token.type == tokenize.STRING and "f" in text.partition(text[-1])[0].lower():  # one token before Python 3.12
+            for field in ast.walk(ast.parse(text)):
+                if isinstance(field, ast.FormattedValue):
+                    yield from ((*group, line) for *group, _ in groups(ast.unparse(field.value)))
+        if text in ("(", "[", "{") or (text in ("return", "=") and len(opened) == 1):
+            opened.append((*(before or [""]), text, [], line))
+        elif text in (")", "]", "}"):
+            yield opened.pop()
+            opened[-1][2].append(text)
+        elif token.type in (tokenize.NEWLINE, tokenize.ENDMARKER):
+            yield from opened[1:]
+            opened = [("", "", [], 0)]
+        elif token.type not in (tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT):
+            opened[-1][2].append(text)
+
+
+def is_unsafe(before, bracket, tokens):
+    """Tell whether what stands in a bracket, behind a token, is a list of the wrong kind."""
+    is_named = before in (")", "]") or (before.isidentifier() and not keyword.iskeyword(before))
+    is_call = is_named and bracket in ("(", "[")
+    if "for" in tokens:
+        is_list = bracket == "[" or (bracket == "(" and before in ("list", "sorted"))
+        is_variable = tokens[0].isidentifier() and tokens[1] == "for" and "range" not in tokens  # which counts in C
+        return is_list and not is_variable
+    items = " ".join(tokens).rstrip(", ").split(" , ")
+    starred = [item.startswith("*") for item in items]
+    return bracket != "{" and not is_call and True in starred and not all(starred[starred.index(True) :])
+
+
+@pytest.mark.parametrize("path", compiled(), ids=lambda path: path.name)
+def test_no_list_is_made_by_an_append_that_gives_up_twice(path):
+    lines = unsafe_lists(path.read_text(encoding="utf-8"))
+    assert not lines, f"{path.name} makes lists by comprehensions or behind stars at lines {lines}: write a loop"
+
+
+UNSAFE = {
+    "call": "x = [f(i) for i in y]",
+    "attribute": "x = [i.shape for i in y]",
+    "in_a_call": "x = tuple([i + 1 for i in y])",
+    "in_an_index": "x = y[[i[0] for i in y][0]]",
+    "nested": "x = [i for i in [f(j) for j in y]]",
+    "counted": "x = [i for i in range(3)]",
+    "tuple": "x = [(i, j) for i in y for j in y]",
+    "list": "x = list(f(i) for i in y)",
+    "sorted": "x = sorted(f(i) for i in y)",
+    "over_lines": "x = [\n    f(i)\n    for i in y  # so\n]",
+    "within_a_string": "x = f'{1}, {[f(i) for i in y]}'",
+    "behind_a_star": "x = [*y, f(x)]",
+    "behind_a_star_in_a_tuple": "isinstance(x, (*y, Z))",
+    "behind_a_star_in_no_bracket": "return *y, f(x)",
+    "assigned_behind_a_star": "x = *y, f(x)",
+    "cython": "cdef list x = [<Py_ssize_t> y[i] for i in z]",
+}
+SAFE = {
+    "variables": "x = [i for i in y if i]",
+    "set": "x = {f(i) for i in y}",
+    "dict": "x = {f(i): 1 for i in y}",
+    "generator": "x = any(f(i) for i in y)",
+    "joined": "x = ' '.join(f(i) for i in y)",
+    "loop": "for i in y:\n    x.append(f(i))",
+    "star_at_the_end": "x = (-1, *shape[i:])",
+    "stars": "x = [*y, *z]",
+    "call": "x = f(*y, z)",
+    "parameters": "def f(*args, a=[1, 2]): pass",
+    "text": "x = '[f(i) for i in y]'  # [f(i) for i in y]",
+    "product": "x = (a * b, c)",
+    "pointers": "cdef int f(char *x, int n) noexcept:\n    return x[0] * n",
+}
+
+
+@pytest.mark.parametrize("source", UNSAFE.values(), ids=UNSAFE)
+def test_the_check_sees(source):
+    assert unsafe_lists(f"y = 1\n{source}\n") == [2]
+
+
+@pytest.mark.parametrize("source", SAFE.values(), ids=SAFE)
+def test_the_check_lets_be(source):
+    assert unsafe_lists(f"y = 1\n{source}\n") == []

@@ -73,7 +73,7 @@ def fail_with(error):
 
 
 def halfway(monkeypatch, act):
-    """Have `act` called at the fourth of nine pieces."""
+    """Have `act` called at the fourth of nine pieces; give a list to which each piece adds an item."""
     monkeypatch.setattr(_apply, "PIECE", 24)
     calls = []
 
@@ -84,6 +84,7 @@ def halfway(monkeypatch, act):
         return bcast._kernel.replicate(*arguments)
 
     monkeypatch.setattr(_apply, "replicate", replicate)
+    return calls
 
 
 def temporaries(folder="."):

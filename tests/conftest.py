@@ -57,6 +57,7 @@ def bad_files(folder):
     (folder / "truncated.npy").write_bytes(whole[:-1])
     (folder / "broken.npy").write_bytes(np.lib.format.magic(1, 0) + b"\x08\x00{(((((\\n")
     save_header("boundless.npy", (), "f8", edit=("()", "(4294967296, 4294967296, 3)"))
+    save_header("deep.npy", (), "f8", version=1, edit=("()", "-" * 9000 + "1"))
     (folder / "out.npy").write_bytes(OLD)
 
 

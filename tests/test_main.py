@@ -40,6 +40,7 @@ REFUSED = {
     "npz": ("in.npz out.npy --shape 3", NOT_NPY + "in.npz: the magic string is not correct"),
     "broken_header": ("broken.npy out.npy --shape 3", NOT_NPY + "broken.npy: "),
     "boundless_header": ("boundless.npy out.npy --shape 3", NOT_NPY + "boundless.npy: "),
+    "deep_header": ("deep.npy out.npy --shape 3", NOT_NPY + "deep.npy: MemoryError("),
     "truncated": ("truncated.npy out.npy --shape 3", NOT_NPY + "truncated.npy: "),
     "objects": ("objects.npy out.npy --shape 3", NOT_NPY + "objects.npy: Array can't be memory-mapped: Python objects"),
     "out_is_a_folder": ("in.npy . --shape 3", ".: Is a directory"),
@@ -71,6 +72,10 @@ REFUSED = {
     "too_many_bytes_with_a_header": (
         f"one.npy out.npy --shape {2**60 - 1}",
         f"`shape` expected an output of at most {2**62 - 1} bytes, got one of {2**63 - 8}",
+    ),
+    "too_many_bytes_of_an_empty_output": (
+        f"in.npy out.npy --shape 0,{2**61},3",
+        f"`shape` expected an output of at most {2**63 - 1} bytes, got (0, {2**61}, 3) with items of 8 bytes",
     ),
     "no_shape": ("in.npy out.npy", "the following arguments are required: --shape"),
     "no_files": ("--shape 3", "the following arguments are required: IN, OUT"),

@@ -30,10 +30,11 @@ def receive(number):
 
 @pytest.fixture
 def defaults(monkeypatch):
-    """Set the signals as a terminal would; the tests themselves may run under nohup, or in the background."""
+    """Set the signals as a terminal would, even if the tests run under nohup; give a list of those sent again."""
     before = {number: signal.signal(number, handler) for number, handler in DEFAULTS.items()}
-    monkeypatch.setattr(signal, "raise_signal", receive)
-    yield
+    again = []
+    monkeypatch.setattr(signal, "raise_signal", lambda number: (again.append(number), receive(number)))
+    yield again
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -65,7 +66,7 @@ def test_check_raises(number):
     assert handlers() == DEFAULTS
 
 
-def test_the_first_signal_decides_and_the_others_change_nothing():
+def test_the_first_signal_decides_and_the_others_change_nothing(defaults):
     steps = []
 
     def check():
@@ -82,10 +83,11 @@ def test_the_first_signal_decides_and_the_others_change_nothing():
     with pytest.raises(KeyboardInterrupt):
         check()
     assert steps == ["cleaned up"]
+    assert defaults == []
     assert handlers() == DEFAULTS
 
 
-def test_a_signal_without_a_check_is_sent_again():
+def test_a_signal_without_a_check_is_sent_again(defaults):
     steps = []
 
     def defer():
@@ -96,6 +98,7 @@ def test_a_signal_without_a_check_is_sent_again():
     with pytest.raises(KeyboardInterrupt):
         defer()
     assert steps == ["undisturbed"]
+    assert defaults == [signal.SIGINT]
     assert handlers() == DEFAULTS
 
 
@@ -139,7 +142,7 @@ def test_other_threads_defer_nothing(folder):
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.usefixtures("bad_files")
 def test_signal_leaves_nothing_behind(run, folder, monkeypatch, number):
-    halfway(monkeypatch, lambda: receive(number))
+    pieces = halfway(monkeypatch, lambda: receive(number))
     before = files()
     if number == signal.SIGINT:
         assert run("apply", "in.npy", "out.npy", "--shape", "9,3") == (130, "", "bcast: interrupted\n")
@@ -147,6 +150,7 @@ def test_signal_leaves_nothing_behind(run, folder, monkeypatch, number):
         with pytest.raises(SystemExit) as exited:
             run("apply", "in.npy", "out.npy", "--shape", "9,3")
         assert exited.value.code == 128 + number
+    assert len(pieces) == 4
     assert (folder / "out.npy").read_bytes() == OLD
     assert files() == before
     assert handlers() == DEFAULTS

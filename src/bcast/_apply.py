@@ -124,6 +124,8 @@ def _write(file: FileIO, data: NDArray[Any], alignment: Alignment, nbytes: int, 
     """Write the output to a file through a map of it, which is gone on return."""
     if nbytes > MAX_BYTES:
         raise ValueError(f"`shape` expected an output of at most {MAX_BYTES} bytes, got one of {nbytes}")
+    if not nbytes:
+        materialise(data, alignment, None, "shape")  # refuses shapes that no array can have
     header = _header(data.dtype, alignment.shape)
     try:
         _reserve(file, len(header) + nbytes)
@@ -136,8 +138,6 @@ def _write(file: FileIO, data: NDArray[Any], alignment: Alignment, nbytes: int, 
     if nbytes:
         out = np.ndarray(alignment.shape, data.dtype, mapped, len(header))
         _fill(out, np.asarray(data).reshape(alignment.source), check)
-    else:
-        materialise(data, alignment, None, "shape")  # refuses shapes that no array can have
     mapped.flush()
     check()
 
@@ -178,7 +178,8 @@ def _mapped(source: str) -> NDArray[Any]:
     except OSError:
         raise
     except Exception as error:  # a damaged header raises many kinds, a MemoryError of the parser's among them
-        raise ValueError(f"`IN` expected a whole .npy file, without objects, got {source}: {error}") from error
+        reason = str(error) or repr(error)
+        raise ValueError(f"`IN` expected a whole .npy file, without objects, got {source}: {reason}") from error
 
 
 def _check_lengths(path: Path) -> None:

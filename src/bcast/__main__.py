@@ -130,7 +130,7 @@ def _parser() -> _Parser:
         "apply",
         help="broadcast the array in a .npy file",
         description="Broadcast the array in IN and write the result to OUT, which appears only when it is whole.\n"
-        "Either may be larger than memory.",
+        "Either may be larger than memory. What a killed run left in OUT's folder is removed.",
         epilog=MODES_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -37,7 +37,7 @@ def kill_one(out="other.npy"):
 
 
 def own_name():
-    return Path(_appearing._new_name(_appearing._machine()))
+    return Path(_appearing._new_name(_appearing._lock_domain(Path())))
 
 
 def removed(folder, *names):
@@ -122,19 +122,30 @@ def test_leftovers_of_other_users_stay(run):
 
 
 @posix
-def test_leftovers_of_another_machine_are_named_but_stay(run, folder, monkeypatch):
-    """Or of this one before it was started anew: the lock of a living run on another machine may not be seen."""
+@pytest.mark.parametrize("elsewhere", ["machine", "mount"])
+def test_leftovers_from_elsewhere_are_named_but_stay(run, folder, monkeypatch, elsewhere):
+    """From another machine, this one before it was restarted, or another mount: no lock of theirs may be seen here."""
     name = kill_one()
-    monkeypatch.setattr(_appearing, "_machine", lambda: "1" * 16)
+    if elsewhere == "machine":
+        (folder / "boot_id").write_text("another")
+        monkeypatch.setattr(_appearing, "BOOT_ID", folder / "boot_id")
+    else:
+        entry = list(folder.stat())
+        entry[2] += 1
+        stat = Path.stat
+        monkeypatch.setattr(
+            Path, "stat", lambda path, **how: os.stat_result(entry) if path == folder else stat(path, **how)
+        )
+    before = files()
     status, _, err = run(*APPLY)
     assert status == 0
-    line = "alone: a run that was killed made it, or one that works on another machine"
-    assert err == f"bcast: left {folder / name} {line}\n"
-    assert files() == [name, "in.npy", "out.npy"]
+    why = "a run that was killed made it, or one on another machine or mount"
+    assert err == f"bcast: left {folder / name} alone: {why}\n"
+    assert files() == [*before, "out.npy"]
 
 
 @posix
-@pytest.mark.parametrize("here", [True, False], ids=["here", "on_another_machine"])
+@pytest.mark.parametrize("here", [True, False], ids=["here", "elsewhere"])
 def test_temporaries_of_living_runs_stay(run, monkeypatch, here):
     command = [sys.executable, program("_halfway.py"), "wait", "in.npy", "other.npy", "--shape", "9,3"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -142,7 +153,7 @@ def test_temporaries_of_living_runs_stay(run, monkeypatch, here):
         assert process.stdout.readline() == "halfway\n"
         (name,) = temporaries()
         if not here:
-            monkeypatch.setattr(_appearing, "_machine", lambda: "1" * 16)
+            monkeypatch.setattr(_appearing, "_lock_domain", lambda _: "1" * 16)
         assert run(*APPLY)[::2] == (0, "")
         assert temporaries() == [name]
         process.communicate("\n")
@@ -151,10 +162,10 @@ def test_temporaries_of_living_runs_stay(run, monkeypatch, here):
     assert files() == ["in.npy", "other.npy", "out.npy"]
 
 
-def find(name, machine):
-    """Look for leftovers as another run would, on this machine or another one."""
+def find(name, domain):
+    """Look for leftovers as another run would, here or elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_appearing, "_machine", lambda: machine)
+        patch.setattr(_appearing, "_lock_domain", lambda _: domain)
         told = []
         _appearing._remove_leftovers(Path.cwd(), told.append)
         assert [name in line for line in told] == [True]
@@ -169,8 +180,8 @@ def hold(name, stack):
 
 # What another run does to a temporary that is not locked yet.
 MOMENTS = {
-    "removed": lambda name, _: find(name, _appearing._machine()),
-    "looked_at_from_another_machine": lambda name, _: find(name, "1" * 16),
+    "removed": lambda name, _: find(name, _appearing._lock_domain(Path())),
+    "looked_at_from_elsewhere": lambda name, _: find(name, "1" * 16),
     "locked": hold,
     "locked_and_removed": lambda name, stack: (hold(name, stack), Path(name).unlink()),
 }
@@ -217,9 +228,9 @@ def test_file_system_without_locks(run, monkeypatch):
 @posix
 def test_machine_without_a_boot_id(run, folder, monkeypatch):
     """As on macOS: its name stands for it."""
-    before = _appearing._machine()
+    before = _appearing._lock_domain(folder)
     monkeypatch.setattr(_appearing, "BOOT_ID", folder / "none")
-    assert before != _appearing._machine() == _appearing._machine()
+    assert before != _appearing._lock_domain(folder) == _appearing._lock_domain(folder)
     leftover = own_name()
     leftover.touch()
     assert run(*APPLY)[2].splitlines() == [*removed(folder, leftover)]

@@ -20,7 +20,7 @@ __all__ = ["appearing"]
 
 LINKS = 40  # in a row; as many as Linux follows
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-NO_MACHINE = "0" * 16  # in the names of temporaries without a lock
+NO_DOMAIN = "0" * 16  # in the names of temporaries without a lock
 TEMPORARY = re.compile(r"\.bcast-([0-9a-f]{16})-[0-9a-f]{16}\.tmp")
 
 
@@ -125,30 +125,30 @@ def _check_planted(entry: os.stat_result, folder: Path) -> None:
 def _create(folder: Path) -> tuple[Path, FileIO]:
     """Make the temporary, private from the start."""
     while True:
-        path = folder / _new_name(_machine())
+        path = folder / _new_name(_lock_domain(folder))
         file = FileIO(path, "x+", opener=_open)
         try:
             if _lock(path, file):
                 return path, file
         except OSError:  # of a file system without locks
-            return path.rename(folder / _new_name(NO_MACHINE)), file
+            return path.rename(folder / _new_name(NO_DOMAIN)), file
         file.close()  # a run that looks for leftovers was quicker
         path.unlink(missing_ok=True)
 
 
-def _new_name(machine: str) -> str:
-    return f".bcast-{machine}-{os.urandom(8).hex()}.tmp"
+def _new_name(domain: str) -> str:
+    return f".bcast-{domain}-{os.urandom(8).hex()}.tmp"
 
 
-def _machine() -> str:
-    """Identify this machine since it was started: a lock by any of its processes is seen by all of them."""
+def _lock_domain(folder: Path) -> str:
+    """Identify the processes that see each other's locks: those of this machine, since it started, by one mount."""
     if sys.platform == "win32":
-        return NO_MACHINE
+        return NO_DOMAIN
     try:
         machine = BOOT_ID.read_text()
     except OSError:  # there is none but on Linux
         machine = platform.node()
-    return hashlib.sha256(machine.encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{machine} {folder.stat().st_dev}".encode()).hexdigest()[:16]
 
 
 def _open(path: str, flags: int) -> int:
@@ -173,13 +173,13 @@ def _remove_leftovers(folder: Path, tell: Callable[[str], object]) -> None:
     with suppress(OSError):  # of a folder in which files can be made, but not listed
         for path in folder.iterdir():
             match = TEMPORARY.fullmatch(path.name)
-            if match and match[1] != NO_MACHINE:
+            if match and match[1] != NO_DOMAIN:
                 with suppress(OSError):
-                    _remove_leftover(path, match[1] == _machine(), tell)
+                    _remove_leftover(path, match[1] == _lock_domain(folder), tell)
 
 
 def _remove_leftover(path: Path, here: bool, tell: Callable[[str], object]) -> None:
-    """Remove a temporary that nobody holds, if this user made it `here`; another machine's lock may not be seen."""
+    """Remove a temporary of this user's that nobody holds, unless a lock on it might not be seen `here`."""
     entry = path.lstat()
     if not stat.S_ISREG(entry.st_mode) or entry.st_uid != os.geteuid():
         return
@@ -190,7 +190,7 @@ def _remove_leftover(path: Path, here: bool, tell: Callable[[str], object]) -> N
             path.unlink()
             tell(f"removed {path}, left by a run that was killed")
         else:
-            tell(f"left {path} alone: a run that was killed made it, or one that works on another machine")
+            tell(f"left {path} alone: a run that was killed made it, or one on another machine or mount")
 
 
 # The permissions.

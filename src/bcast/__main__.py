@@ -71,6 +71,7 @@ def _apply(arguments: argparse.Namespace) -> int:
             arguments.source,
             arguments.destination,
             arguments.shape,
+            tell=_complain,
             axes_mapping=arguments.axes_mapping,
             mode=arguments.mode,
             axis=arguments.axis,
@@ -129,7 +130,7 @@ def _parser() -> _Parser:
         "apply",
         help="broadcast the array in a .npy file",
         description="Broadcast the array in IN and write the result to OUT, which appears only when it is whole.\n"
-        "Either may be larger than memory.",
+        "Either may be larger than memory. What a killed run left in OUT's folder is removed.",
         epilog=MODES_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -211,7 +212,7 @@ def _refuse(error: Exception) -> int:
         message = f"{error.filename}: {error.strerror}"
     else:
         message = str(error) or ("out of memory" if isinstance(error, MemoryError) else repr(error))
-    _complain(f"error: {' '.join(message.split())}")
+    _complain(f"error: {message}")
     return BAD_INPUT
 
 
@@ -228,8 +229,9 @@ def _say(text: str = "", end: str = "\n") -> None:
 
 
 def _complain(text: str) -> None:
+    """Print one line to stderr, whatever the names in it."""
     try:
-        print(f"bcast: {text}", file=sys.stderr, flush=True)
+        print(f"bcast: {' '.join(text.split())}", file=sys.stderr, flush=True)
     except OSError:  # there is nobody left to tell but by the status
         _discard(sys.stderr)
 

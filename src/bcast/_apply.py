@@ -5,26 +5,25 @@ import importlib
 import itertools
 import math
 import os
-import secrets
 import shutil
-import signal
 import sys
-import threading
-import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BytesIO, FileIO
+from mmap import mmap
 from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from bcast._alignment import Alignment, align
+from bcast._appearing import appearing
 from bcast._kernel import replicate
 from bcast._ops import materialise
+from bcast._signals import DeferredSignals
 
 __all__ = ["PIECE", "PROGRESS", "Written", "apply", "pieces"]
 
@@ -43,7 +42,14 @@ class Written(NamedTuple):
     nbytes: int
 
 
-def apply(source: str, destination: str, shape: tuple[int, ...], **arguments: Any) -> Written:
+def apply(
+    source: str,
+    destination: str,
+    shape: tuple[int, ...],
+    *,
+    tell: Callable[[str], object] = lambda _: None,
+    **arguments: Any,
+) -> Written:
     """Broadcast the array in the .npy file `source` and write the result to the .npy file `destination`.
 
     Parameters
@@ -52,6 +58,8 @@ def apply(source: str, destination: str, shape: tuple[int, ...], **arguments: An
         The files, which may be the same one. `destination` appears, or changes, only when it is whole.
     shape : tuple of int
         The shape to reach.
+    tell : callable, optional
+        Gets a line on each file of a killed run that is removed.
     **arguments
         `axes_mapping`, `mode`, `axis` and `broadcast_axes`, as `bcast.broadcast` takes them.
 
@@ -66,18 +74,14 @@ def apply(source: str, destination: str, shape: tuple[int, ...], **arguments: An
         As `bcast.broadcast` raises them; `ValueError` also if `source` is no .npy file that can be mapped.
     OSError, MemoryError
         If a file cannot be read or written, or there is no room for it.
-    SystemExit
+    KeyboardInterrupt, SystemExit
         On a signal to end, where the program has no handler of its own.
     """
     data = _mapped(source)
     alignment = align(data.shape, shape, name="shape", **arguments)
     written = Written(alignment.shape, data.dtype, math.prod(alignment.shape) * data.dtype.itemsize)
-    with _terminable(), _appearing(destination) as path:
-        if written.nbytes:
-            _write(path, data, alignment, written.nbytes)
-        else:
-            with path.open("wb") as file, _quiet():
-                npy.write_array(file, materialise(data, alignment, None, "shape"), allow_pickle=False)
+    with DeferredSignals() as signals, appearing(destination, tell) as file:
+        _write(file, data, alignment, written.nbytes, signals.check)
         del data  # Windows replaces no file that is mapped
     return written
 
@@ -116,27 +120,50 @@ def pieces(alignment: Alignment, itemsize: int) -> Iterator[tuple[Index, Index]]
         yield index, tuple([part if length != 1 else slice(None) for part, length in zip(index, source, strict=True)])
 
 
-def _write(path: Path, data: NDArray[Any], alignment: Alignment, nbytes: int) -> None:
-    """Write the output to `path` through a map of it; the map is gone on return."""
+def _write(file: FileIO, data: NDArray[Any], alignment: Alignment, nbytes: int, check: Callable[[], object]) -> None:
+    """Write the output to a file through a map of it, which is gone on return."""
     if nbytes > MAX_BYTES:
         raise ValueError(f"`shape` expected an output of at most {MAX_BYTES} bytes, got one of {nbytes}")
+    if not nbytes:
+        materialise(data, alignment, None, "shape")  # refuses shapes that no array can have
+    header = _header(data.dtype, alignment.shape)
     try:
-        with _quiet():
-            mapped = npy.open_memmap(path, mode="w+", dtype=data.dtype, shape=alignment.shape)
+        _reserve(file, len(header) + nbytes)
+        mapped = mmap(file.fileno(), len(header) + nbytes)
     except OSError as error:
         if error.errno not in (errno.EFBIG, errno.EINVAL):
             raise
         raise OSError(errno.EFBIG, f"{os.strerror(errno.EFBIG)} ({nbytes} bytes)") from error
-    _reserve(path, mapped.offset + nbytes)
-    out = np.asarray(mapped)
-    data = np.asarray(data).reshape(alignment.source)
-    with _progress(nbytes) as advance:
-        for out_index, data_index in pieces(alignment, data.dtype.itemsize):
+    mapped[: len(header)] = header
+    if nbytes:
+        out = np.ndarray(alignment.shape, data.dtype, mapped, len(header))
+        _fill(out, np.asarray(data).reshape(alignment.source), check)
+    mapped.flush()
+    check()
+
+
+def _fill(out: NDArray[Any], data: NDArray[Any], check: Callable[[], object]) -> None:
+    """Broadcast the data piece by piece, with a check before each."""
+    with _progress(out.nbytes) as advance:
+        for out_index, data_index in pieces(Alignment(out.shape, data.shape), data.dtype.itemsize):
+            check()
             # An index of `...` beside the slices makes a view of a 0-d array too, instead of a scalar.
             out_part, data_part = out[*out_index, ...], data[*data_index, ...]
             replicate(data_part, Alignment(out_part.shape, data_part.shape), out_part)
             advance(out_part.nbytes)
-    mapped.flush()
+
+
+def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return the header of a .npy file, padded to whole lines of the caches."""
+    fields = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    file = BytesIO()
+    try:
+        npy.write_array_header_1_0(file, fields)
+    except ValueError:  # too long for version 1.0, or a name that Latin-1 lacks
+        text = repr(fields).encode()
+        text += b" " * (-(npy.MAGIC_LEN + 4 + len(text) + 1) % npy.ARRAY_ALIGN) + b"\n"
+        return npy.magic(3, 0) + len(text).to_bytes(4, "little") + text
+    return file.getvalue()
 
 
 def _mapped(source: str) -> NDArray[Any]:
@@ -146,53 +173,34 @@ def _mapped(source: str) -> NDArray[Any]:
         raise ValueError(f"`IN` expected a regular .npy file, neither pipe, device nor directory, got {source}")
     try:
         with _quiet():
+            _check_lengths(path)
             return npy.open_memmap(source, mode="r")
-    except (OSError, MemoryError):
+    except OSError:
         raise
-    except Exception as error:  # a damaged header raises many kinds
-        raise ValueError(f"`IN` expected a whole .npy file, without objects, got {source}: {error}") from error
+    except Exception as error:  # a damaged header raises many kinds, a MemoryError of the parser's among them
+        reason = str(error) or repr(error)
+        raise ValueError(f"`IN` expected a whole .npy file, without objects, got {source}: {reason}") from error
 
 
-@contextmanager
-def _appearing(destination: str) -> Iterator[Path]:
-    """Give a new file beside `destination`, which takes its name and place in the end, or is removed on failure."""
-    final = Path(os.path.realpath(destination))  # as open() does, write what a link points to
-    try:
-        _, name = os.path.split(destination)
-        if name in ("", os.curdir) or final.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        _check_replaceable(final)
-        path = final.with_name(f".bcast-{secrets.token_hex(8)}.tmp")
-        try:
-            with path.open("xb"):  # with the permissions that any new file gets
-                pass
-            if final.exists():
-                shutil.copymode(final, path)
-            yield path
-            path.replace(final)
-        except BaseException as error:
-            traceback.clear_frames(error.__traceback__)  # of the map: Windows removes no file that is mapped
-            path.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        error.filename = destination  # the name that the user knows
-        raise
+def _check_lengths(path: Path) -> None:
+    """Refuse negative lengths, by some of which NumPy divides by zero."""
+    with path.open("rb") as file:
+        if npy.read_magic(file) == (1, 0):
+            shape, _, _ = npy.read_array_header_1_0(file)
+        else:  # versions 2.0 and 3.0 differ in the encoding of names alone
+            shape, _, _ = npy.read_array_header_2_0(file)
+    if min(shape, default=0) < 0:
+        raise ValueError(f"negative lengths in shape {shape}")
 
 
-def _check_replaceable(path: Path) -> None:
-    if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "not a regular file")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-
-def _reserve(path: Path, size: int) -> None:
+def _reserve(file: FileIO, size: int) -> None:
     """Have the disk promise `size` bytes: where a mapped page finds no room, there is no exception but a crash."""
     if hasattr(os, "posix_fallocate"):
-        with path.open("r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, size)
-    elif shutil.disk_usage(path.parent).free < size:
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    if shutil.disk_usage(Path(os.fsdecode(file.name)).parent).free < size:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    file.truncate(size)
 
 
 @contextmanager
@@ -207,29 +215,6 @@ def _progress(total: int) -> Iterator[Callable[[int], object]]:
     else:
         with tqdm(total=total, unit="B", unit_scale=True, file=sys.stderr) as bar:
             yield bar.update
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Have the signals that would end the process at once raise `SystemExit` instead, so that files are removed."""
-    numbers = []
-    if threading.current_thread() is threading.main_thread():  # no other may set handlers
-        candidates = (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP"))
-        # What is ignored, as under nohup, or handled already stays so.
-        numbers = [number for number in candidates if number and signal.getsignal(number) == signal.SIG_DFL]
-
-    def leave(number: int, _: FrameType | None) -> NoReturn:
-        for other in numbers:
-            signal.signal(other, signal.SIG_IGN)  # a second one shall not cut the removal short
-        raise SystemExit(128 + number)
-
-    try:
-        for number in numbers:
-            signal.signal(number, leave)
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager

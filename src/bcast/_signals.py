@@ -1,0 +1,50 @@
+"""Signals to end the process, deferred while something must not be left half done."""
+
+import signal
+import threading
+from types import FrameType
+from typing import Any, Self
+
+__all__ = ["DeferredSignals"]
+
+# SIGINT is deferred first and restored last: no KeyboardInterrupt comes between the changes to the others.
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+
+
+class DeferredSignals:
+    """Defer the signals that end the process to the next `check`, or else to the end of a ``with`` block.
+
+    After a `check` that raised, signals change nothing, so that a clean-up runs to its end. Signals that the process
+    ignores, as under nohup, or that the program handles in its own way stay as they are. Only the main thread can defer
+    signals; elsewhere the block has no effect.
+    """
+
+    def __init__(self) -> None:
+        self._handlers: dict[int, Any] = {}  # to restore
+        self._pending: list[int] = []
+        self._raised = False
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in [getattr(signal, name) for name in NAMES if hasattr(signal, name)]:
+                handler = signal.getsignal(number)
+                if handler in (signal.SIG_DFL, signal.default_int_handler):
+                    self._handlers[number] = handler
+                    signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in reversed(self._handlers.items()):
+            signal.signal(number, handler)
+        if self._pending and not self._raised:
+            signal.raise_signal(self._pending[0])
+
+    def check(self) -> None:
+        """Raise `KeyboardInterrupt` if SIGINT has come first, `SystemExit` if another signal has."""
+        if self._pending:
+            self._raised = True
+            number = self._pending[0]
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self._pending.append(number)

@@ -1,0 +1,357 @@
+"""Files in, files out: every mode, any dtype, piece by piece; and nothing left of a run that fails."""
+
+import errno
+import mmap
+import os
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from _commands import (
+    NOT_NPY,
+    NOT_REGULAR,
+    OLD,
+    check_refused,
+    fail_with,
+    files,
+    halfway,
+    posix,
+    python,
+    report_of,
+    save_header,
+    succeed,
+)
+
+from bcast import _apply
+from bcast._alignment import Alignment
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+# Every mode: the data's shape, the arguments, the output's shape, and the data's at its rank.
+MODES = {
+    "numpy": ((3, 1, 5), "2,3,4,5", [], (2, 3, 4, 5), (1, 3, 1, 5)),
+    "numpy_leading_1s": ((1, 1, 6, 7), "1,1,4,6,7", [], (1, 1, 4, 6, 7), (1, 1, 1, 6, 7)),
+    "numpy_equal": ((4, 5, 3), "4,5,3", [], (4, 5, 3), (4, 5, 3)),
+    "numpy_long_row": ((2, 300), "3,2,300", [], (3, 2, 300), (1, 2, 300)),
+    "numpy_long_run": ((2, 1), "2,300", [], (2, 300), (2, 1)),
+    "numpy_scalar": ((), "1,7,5", [], (1, 7, 5), (1, 1, 1)),
+    "numpy_scalar_to_scalar": ((), "", [], (), ()),
+    "numpy_many_axes": ((2, 1) * 6, "2," * 12, [], (2,) * 12, (2, 1) * 6),
+    "explicit": ((4, 5), "2,4,5,3", ["--mode", "explicit", "--axes-mapping", "1,2"], (2, 4, 5, 3), (1, 4, 5, 1)),
+    "explicit_stretched": ((3, 1), "3,2,4", ["--mode=explicit", "--axes-mapping=0,2"], (3, 2, 4), (3, 1, 1)),
+    "explicit_scalar": ((), "3,2", ["--mode=explicit", "--axes-mapping", ""], (3, 2), (1, 1)),
+    "explicit_added": ((4, 6), "2,4,5,6", ["--mode=explicit", "--broadcast-axes=2,0"], (2, 4, 5, 6), (1, 4, 1, 6)),
+    "bidirectional": ((5, 2, 3, 1), "1,3,6", ["--mode", "bidirectional"], (5, 2, 3, 6), (5, 2, 3, 1)),
+    "pdpd": ((1, 3, 1), "2,3,4,5", ["--mode", "pdpd", "--axis", "0"], (2, 3, 4, 5), (1, 3, 1, 1)),
+    "pdpd_default_axis": ((4, 5), "2,3,4,5", ["--mode", "pdpd", "--axis", "-1"], (2, 3, 4, 5), (1, 1, 4, 5)),
+    "none": ((6, 5), "6,5", ["--mode", "none"], (6, 5), (6, 5)),
+}
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("piece", [1, 40, 150, _apply.PIECE])
+@pytest.mark.parametrize(("shape", "target", "options", "result", "source"), MODES.values(), ids=MODES)
+def test_modes_in_pieces(run, monkeypatch, shape, target, options, result, source, piece, order):
+    monkeypatch.setattr(_apply, "PIECE", piece)
+    data = np.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape), dtype=np.int32, order=order)
+    np.save("in.npy", data)
+    succeed(run, "in.npy", "out.npy", "--shape", target, *options)
+    written = np.load("out.npy")
+    np.testing.assert_array_equal(written, np.broadcast_to(data.reshape(source), result), strict=True)
+    assert written.flags.c_contiguous
+    assert files() == ["in.npy", "out.npy"]
+
+
+ALIGNMENTS = {
+    "scalar": Alignment((), ()),
+    "1s": Alignment((1, 1), (1, 1)),
+    "copied": Alignment((5, 7), (5, 7)),
+    "repeated": Alignment((5, 7), (1, 1)),
+    "alternating": Alignment((3, 4, 3, 4), (3, 1, 1, 4)),
+    "leading_1s": Alignment((1, 1, 3, 1, 8), (1, 1, 3, 1, 1)),
+    "long_inner": Alignment((2, 97), (2, 97)),
+}
+
+
+@pytest.mark.parametrize("itemsize", [1, 8, 33])
+@pytest.mark.parametrize("piece", [1, 16, 50, 100, 10**6])
+@pytest.mark.parametrize("alignment", ALIGNMENTS.values(), ids=ALIGNMENTS)
+def test_pieces_cover_the_output_once(monkeypatch, alignment, piece, itemsize):
+    monkeypatch.setattr(_apply, "PIECE", piece)
+    times = np.zeros((*alignment.shape, itemsize), dtype=np.uint8)
+    data = np.zeros(alignment.source)
+    count = 0
+    for out_index, data_index in _apply.pieces(alignment, itemsize):
+        part = times[*out_index, ...]
+        assert part.flags.c_contiguous
+        assert part.nbytes <= max(piece, itemsize)
+        assert np.broadcast_shapes(data[*data_index, ...].shape, part.shape[:-1]) == part.shape[:-1]
+        part += 1
+        count += 1
+    assert (times == 1).all()
+    # No more pieces than the size asks for, but for a short one at the end of each row of them.
+    assert count <= max(1, 2 * times.nbytes // max(1, piece // itemsize * itemsize) + 1)
+
+
+PACKED = np.dtype([("a", "i1"), ("b", "<f8"), ("λ", "U3")])
+PADDED = np.dtype({"names": ["a", "b"], "formats": ["i1", "<f8"], "offsets": [2, 8], "itemsize": 18})
+ARRAYS = {
+    "bool": np.array([True, False, True]),
+    "float16": np.array([1, np.nan, -0.0], dtype=np.float16),
+    "big_endian": np.array([1, 2, 3], dtype=">i4"),
+    "complex": np.array([1j, 2, np.inf]),
+    "longdouble": np.array([1, 2, 3], dtype=np.longdouble),
+    "datetime": np.array(["2020-01-01", "NaT", "1950-06-30"], dtype="M8[D]"),
+    "timedelta": np.array([1, 2, 3], dtype="m8[ms]"),
+    "unicode": np.array(["a", "βγ", ""]),
+    "bytes": np.array([b"a", b"bcd", b""]),
+    "void": np.array([b"abc", b"def", b"ghi"], dtype="V3"),
+    "packed": np.array([(1, 2, "x"), (3, 4, "y"), (5, 6, "z")], dtype=PACKED),
+    "padded": np.array([(1, 2), (3, 4), (5, 6)], dtype=PADDED),
+    "item_beyond_a_piece": np.array(["a" * 50, "b", "c"]),
+}
+
+
+@pytest.mark.parametrize("data", ARRAYS.values(), ids=ARRAYS)
+def test_dtypes(run, monkeypatch, data):
+    monkeypatch.setattr(_apply, "PIECE", 100)
+    with warnings.catch_warnings(action="ignore"):  # of format 3.0, for a field's name
+        np.save("in.npy", data)
+    out = succeed(run, "in.npy", "out.npy", "--shape", "7,3")
+    assert out == f"out.npy: shape (7, 3), dtype {data.dtype}, 0.0 MB\n"
+    np.testing.assert_array_equal(np.load("out.npy"), np.broadcast_to(data, (7, 3)), strict=True)
+
+
+EMPTY = {
+    "data": ((0, 3), "2,0,3", (2, 0, 3)),
+    "data_stretched": ((1, 3), "0,3", (0, 3)),
+    "scalar": ((), "4,0", (4, 0)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f8", PACKED, "V0"])
+@pytest.mark.parametrize(("shape", "target", "result"), EMPTY.values(), ids=EMPTY)
+def test_empty_outputs(run, shape, target, result, dtype):
+    save_header("in.npy", shape, dtype)
+    succeed(run, "in.npy", "out.npy", "--shape", target)
+    written = np.load("out.npy")
+    assert (written.shape, written.dtype) == (result, np.dtype(dtype))
+    assert files() == ["in.npy", "out.npy"]
+
+
+def test_items_of_no_bytes(run):
+    save_header("in.npy", (3,), "V0")
+    succeed(run, "in.npy", "out.npy", "--shape", "2,3")
+    with Path("out.npy").open("rb") as file:
+        np.lib.format.read_magic(file)
+        assert np.lib.format.read_array_header_1_0(file) == ((2, 3), False, np.dtype("V0"))
+
+
+def test_header_of_python_2(run):
+    save_header("in.npy", (3,), "f8", version=1, edit=("3,", "3L,"))
+    succeed(run, "in.npy", "out.npy", "--shape", "2,3")
+    np.testing.assert_array_equal(np.load("out.npy"), np.zeros((2, 3)), strict=True)
+
+
+def test_header_is_numpys_own(run):
+    np.save("in.npy", np.arange(3, dtype=">i4"))
+    succeed(run, "in.npy", "out.npy", "--shape", "2,3")
+    np.save("expected.npy", np.array([np.arange(3)] * 2, dtype=">i4"))
+    assert Path("out.npy").read_bytes() == Path("expected.npy").read_bytes()
+
+
+# Damaged headers: an item's type, what the shape is written as, and the end of the message.
+NEGATIVE = "negative lengths in shape {}"
+DAMAGED = {
+    "negative": ("f8", "(-3,)", NEGATIVE.format("(-3,)")),
+    "unknown_length": ("f8", "(-1,)", NEGATIVE.format("(-1,)")),
+    "unknown_length_of_void": ("V0", "(-1,)", NEGATIVE.format("(-1,)")),
+    "unknown_length_of_bytes": ("S0", "(-1,)", NEGATIVE.format("(-1,)")),
+    "unknown_length_of_text": ("U0", "(-1,)", NEGATIVE.format("(-1,)")),
+    "unknown_length_of_no_fields": ([("a", "V0")], "(-1,)", NEGATIVE.format("(-1,)")),
+    "negative_beside_others": ("V0", "(2, -1, 3)", NEGATIVE.format("(2, -1, 3)")),
+    "two_negatives": ("u1", "(-1, -3)", NEGATIVE.format("(-1, -3)")),
+    "least_length": ("u1", f"({-(2**63)},)", NEGATIVE.format(f"({-(2**63)},)")),
+    "text_for_a_length": ("f8", "('3',)", "shape is not valid: ('3',)"),
+    "number_for_a_shape": ("f8", "3", "shape is not valid: 3"),
+    "wraps_to_nothing": ("f8", f"({2**61},)", None),
+    "wraps_to_little": ("f8", f"({2**61 + 1},)", None),
+    "beyond_64_bits": ("f8", f"({2**64 + 3},)", None),
+    "too_many_axes": ("f8", f"({'1, ' * 65})", None),
+}
+
+
+@pytest.mark.parametrize(("dtype", "text", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_damaged_shapes(folder, dtype, text, message):
+    """In a process of its own: NumPy divides by zero where a length of -1 meets items of no bytes."""
+    for version in (1, 2, 3):
+        save_header(f"{version}.npy", (3,), dtype, version, edit=("(3,)", text))
+    (folder / "out.npy").write_bytes(OLD)
+    before = files()
+    code = "from bcast.__main__ import main; "
+    code += "print([main(['apply', f'{version}.npy', 'out.npy', '--shape', '2,3']) for version in (1, 2, 3)])"
+    done = python("-c", code)
+    assert (done.returncode, done.stdout) == (0, "[2, 2, 2]\n")
+    lines = "".join([f"bcast: error: {re.escape(NOT_NPY)}{n}.npy: .*{re.escape(message or '')}\n" for n in (1, 2, 3)])
+    assert re.fullmatch(lines, done.stderr)
+    assert (folder / "out.npy").read_bytes() == OLD
+    assert files() == before
+
+
+@pytest.mark.parametrize("count", [500, pytest.param(50_000, marks=pytest.mark.drill)], ids=["short", "long"])
+def test_damaged_files(count):
+    """Nonsense in headers, bytes changed, put in and taken out: a refusal by one line, or the right result."""
+    assert report_of("_damaged.py", count, 1)["wrong"] == []
+
+
+# Failures.
+
+
+class Unwritable(mmap.mmap):
+    """A map that the disk does not take."""
+
+    def flush(self, *_):
+        raise OSError(errno.EIO, "Input/output error")
+
+
+TOO_LARGE = os.strerror(errno.EFBIG)
+FAILURES = {
+    "disk_full": ("_reserve", OSError(errno.ENOSPC, "No space left on device"), "out.npy: No space left on device"),
+    "cannot_map": ("npy.open_memmap", OSError(errno.ENOMEM, "Cannot allocate memory"), None),
+    "no_memory": ("replicate", MemoryError(), "out of memory"),
+    "no_memory_in_words": ("replicate", MemoryError("Unable to\nallocate"), "Unable to allocate"),
+    "bug_in_numpy": ("replicate", ValueError(), "ValueError()"),
+    "cannot_map_output": ("mmap", OSError(errno.ENOMEM, "Cannot allocate memory"), "out.npy: Cannot allocate memory"),
+    "beyond_what_a_file_system_can_address": (
+        "_reserve",
+        OSError(errno.EINVAL, "x"),
+        f"out.npy: {TOO_LARGE} (96 bytes)",
+    ),
+    "no_right_to_rename": (
+        "Path.replace",
+        PermissionError(errno.EACCES, "Permission denied", "x", None, "y"),
+        "out.npy: ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "error", "message"), FAILURES.values(), ids=FAILURES)
+@pytest.mark.usefixtures("bad_files")
+def test_failures_leave_nothing_behind(run, folder, monkeypatch, name, error, message):
+    monkeypatch.setattr(f"bcast._apply.{name}", fail_with(error))
+    check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "4,3"], message)
+
+
+@pytest.mark.usefixtures("bad_files")
+def test_write_error(run, folder, monkeypatch):
+    monkeypatch.setattr(_apply, "mmap", Unwritable)
+    check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "4,3"], "out.npy: Input/output error")
+
+
+@pytest.mark.usefixtures("bad_files")
+def test_failure_halfway_leaves_nothing_behind(run, folder, monkeypatch):
+    halfway(monkeypatch, fail_with(MemoryError()))
+    check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "9,3"], "out of memory")
+
+
+@pytest.mark.usefixtures("bad_files")
+def test_disk_without_reservations(run, folder, monkeypatch):
+    """Where the system cannot reserve room, the disk is asked how much it has."""
+    monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
+    check_refused(
+        run, folder, ["apply", "in.npy", "out.npy", "--shape", "4,3"], f"out.npy: {os.strerror(errno.ENOSPC)}"
+    )
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**6))
+    succeed(run, "in.npy", "out.npy", "--shape", "4,3")
+    assert np.load("out.npy").shape == (4, 3)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+@pytest.mark.usefixtures("bad_files")
+def test_file_beyond_the_limit(folder):
+    before = files()
+    code = "import resource, sys; from bcast.__main__ import main; "
+    code += "resource.setrlimit(resource.RLIMIT_FSIZE, (10**5, 10**5)); sys.exit(main(sys.argv[1:]))"
+    done = python("-c", code, "apply", "in.npy", "out.npy", "--shape", "10000,3")
+    message = "bcast: error: out.npy: File too large (240000 bytes)\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+    assert (folder / "out.npy").read_bytes() == OLD
+    assert files() == before
+
+
+# A disk of a megabyte in a namespace of its own, which ends with the command.
+SMALL_DISK = """mount -t tmpfs -o size=1m none small && printf old >small/out.npy || exit 99
+"$0" -m bcast apply in.npy small/out.npy --shape "$1"; echo $?; ls -A small; head -c 3 small/out.npy"""
+
+
+@pytest.mark.parametrize(("target", "status"), [("100,100", 0), ("1000,200", 2)], ids=["fits", "does_not"])
+def test_full_disk(folder, target, status):
+    np.save("in.npy", 1.0)
+    (folder / "small").mkdir()
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", SMALL_DISK, sys.executable, target]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=300)
+    except FileNotFoundError:
+        pytest.skip("no namespaces here")
+    if done.returncode or not done.stdout:
+        pytest.skip(f"no disks of our own here: {done.stderr.decode()}")
+    if status == 0:
+        assert done.stdout.endswith(b"MB\n0\nout.npy\n\x93NU")
+    else:
+        assert done.stdout == b"2\nout.npy\nold"
+        assert done.stderr.decode() == f"bcast: error: small/out.npy: {os.strerror(errno.ENOSPC)}\n"
+
+
+@posix
+@pytest.mark.usefixtures("bad_files")
+def test_pipes_are_not_read(run, folder):
+    os.mkfifo("pipe.npy")
+    check_refused(run, folder, ["apply", "pipe.npy", "out.npy", "--shape", "3"], NOT_REGULAR + "pipe.npy")
+
+
+# The progress bar.
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Arguments for an output in twelve pieces, just large enough for a progress bar."""
+    np.save("in.npy", np.arange(1000, dtype=np.uint8))
+    monkeypatch.setattr(_apply, "PIECE", 1000)
+    monkeypatch.setattr(_apply, "PROGRESS", 12_000)
+    return ["apply", "in.npy", "out.npy", "--shape", "12,1000"]
+
+
+def test_progress_bar(run, large):
+    pytest.importorskip("tqdm")
+    status, out, err = run(*large)
+    assert (status, out) == (0, "out.npy: shape (12, 1000), dtype uint8, 0.0 MB\n")
+    assert "100%" in err
+    assert "12.0k/12.0k" in err
+    assert "B/s]" in err
+
+
+def test_no_progress_bar_below_its_threshold(run, large, monkeypatch):
+    monkeypatch.setattr(_apply, "PROGRESS", 12_001)
+    status, _, err = run(*large)
+    assert (status, err) == (0, "")
+
+
+def test_no_progress_bar_without_tqdm(run, large, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    status, _, err = run(*large)
+    assert (status, err) == (0, "")
+    assert np.load("out.npy").shape == (12, 1000)
+
+
+def test_no_progress_bar_without_stderr(run, large, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    status, _, _ = run(*large)
+    assert status == 0

@@ -1,0 +1,238 @@
+"""Signals to end: a run stops at its next piece and leaves the disk as it was."""
+
+import contextlib
+import itertools
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _commands import OLD, fail_with, files, halfway, posix, report_of, succeed
+
+from bcast import _appearing, _apply, _signals
+from bcast._signals import DeferredSignals
+
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+DEFAULTS = {number: signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL for number in SIGNALS}
+
+pytestmark = pytest.mark.usefixtures("folder", "defaults")
+
+
+def receive(number):
+    """Have a signal handled as Python does; a real one finds too small a stack beside some libraries."""
+    handler = signal.getsignal(number)
+    if callable(handler):
+        handler(number, None)
+
+
+@pytest.fixture
+def defaults(monkeypatch):
+    """Set the signals as a terminal would, even if the tests run under nohup; give a list of those sent again."""
+    before = {number: signal.signal(number, handler) for number, handler in DEFAULTS.items()}
+    again = []
+    monkeypatch.setattr(signal, "raise_signal", lambda number: (again.append(number), receive(number)))
+    yield again
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def handlers():
+    return {number: signal.getsignal(number) for number in SIGNALS}
+
+
+# Deferred signals.
+
+
+def test_no_signal_no_exception():
+    with DeferredSignals() as signals:
+        signals.check()
+        assert all(handlers()[number] != DEFAULTS[number] for number in SIGNALS)
+    assert handlers() == DEFAULTS
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_check_raises(number):
+    def check():
+        with DeferredSignals() as signals:
+            receive(number)
+            signals.check()
+
+    with pytest.raises((KeyboardInterrupt, SystemExit)) as raised:
+        check()
+    assert raised.type is KeyboardInterrupt if number == signal.SIGINT else raised.value.code == 128 + number
+    assert handlers() == DEFAULTS
+
+
+def test_the_first_signal_decides_and_the_others_change_nothing(defaults):
+    steps = []
+
+    def check():
+        with DeferredSignals() as signals:
+            try:
+                receive(signal.SIGINT)
+                receive(signal.SIGTERM)
+                signals.check()
+            finally:
+                receive(signal.SIGTERM)
+                receive(signal.SIGINT)
+                steps.append("cleaned up")
+
+    with pytest.raises(KeyboardInterrupt):
+        check()
+    assert steps == ["cleaned up"]
+    assert defaults == []
+    assert handlers() == DEFAULTS
+
+
+def test_a_signal_without_a_check_is_sent_again(defaults):
+    steps = []
+
+    def defer():
+        with DeferredSignals():
+            receive(signal.SIGINT)
+            steps.append("undisturbed")
+
+    with pytest.raises(KeyboardInterrupt):
+        defer()
+    assert steps == ["undisturbed"]
+    assert defaults == [signal.SIGINT]
+    assert handlers() == DEFAULTS
+
+
+@pytest.mark.parametrize("own", [signal.SIG_IGN, lambda *_: None], ids=["ignored", "handled"])
+@pytest.mark.parametrize("number", SIGNALS)
+def test_other_handlers_stay(run, monkeypatch, number, own):
+    """Those under nohup, say, which has the process ignore SIGHUP."""
+    np.save("in.npy", np.arange(3.0))
+    signal.signal(number, own)
+
+    def send():
+        assert signal.getsignal(number) == own
+        receive(number)
+
+    halfway(monkeypatch, send)
+    succeed(run, "in.npy", "out.npy", "--shape", "9,3")
+    assert handlers() == DEFAULTS | {number: own}
+
+
+def test_other_threads_defer_nothing(folder):
+    np.save("in.npy", np.arange(3.0))
+    before = handlers()
+    seen = []
+
+    def apply():
+        with DeferredSignals() as signals:
+            seen.append(handlers())
+            signals.check()
+        _apply.apply("in.npy", "out.npy", (9, 3))
+
+    thread = threading.Thread(target=apply)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+    assert np.load(folder / "out.npy").shape == (9, 3)
+
+
+# Runs.
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.usefixtures("bad_files")
+def test_signal_leaves_nothing_behind(run, folder, monkeypatch, number):
+    pieces = halfway(monkeypatch, lambda: receive(number))
+    before = files()
+    if number == signal.SIGINT:
+        assert run("apply", "in.npy", "out.npy", "--shape", "9,3") == (130, "", "bcast: interrupted\n")
+    else:
+        with pytest.raises(SystemExit) as exited:
+            run("apply", "in.npy", "out.npy", "--shape", "9,3")
+        assert exited.value.code == 128 + number
+    assert len(pieces) == 4
+    assert (folder / "out.npy").read_bytes() == OLD
+    assert files() == before
+    assert handlers() == DEFAULTS
+
+
+def test_signal_at_the_last_piece(run, monkeypatch):
+    """It is not too late: the file has no name yet."""
+    np.save("in.npy", np.arange(3.0))
+    halfway(monkeypatch, lambda: receive(signal.SIGINT))
+    assert run("apply", "in.npy", "out.npy", "--shape", "4,3")[0] == 130
+    assert files() == ["in.npy"]
+
+
+@pytest.mark.usefixtures("bad_files")
+def test_interrupt_from_elsewhere(run, folder, monkeypatch):
+    halfway(monkeypatch, fail_with(KeyboardInterrupt()))
+    before = files()
+    assert run("apply", "in.npy", "out.npy", "--shape", "9,3") == (130, "", "bcast: interrupted\n")
+    assert (folder / "out.npy").read_bytes() == OLD
+    assert files() == before
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["once", "from_there_on"])
+def test_signal_at_any_line(folder, monkeypatch, again):
+    """SIGINT at the n-th line that a run executes, or at that one and all later ones, for every n."""
+    np.save("in.npy", np.arange(3.0))
+    monkeypatch.setattr(_apply, "PIECE", 24)
+    new = np.broadcast_to(np.arange(3.0), (2, 3))
+    for first in itertools.count(1):
+        Path("out.npy").write_bytes(OLD)
+        with contextlib.suppress(KeyboardInterrupt):
+            if interrupted_at(first, again) < first:
+                break
+        assert files() == ["in.npy", "out.npy"], f"line {first}"
+        if (folder / "out.npy").read_bytes() != OLD:
+            np.testing.assert_array_equal(np.load("out.npy"), new, strict=True)
+        assert handlers() == DEFAULTS, f"line {first}"
+    assert first > 100  # or else the lines of some room were not seen
+
+
+ROOMS = {module.__file__ for module in (_appearing, _apply, _signals, contextlib)}
+
+
+def interrupted_at(first, again):
+    """Apply, with SIGINT at a line; give the number of lines."""
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        if frame.f_code.co_filename not in ROOMS:
+            return None
+        count += event == "line"
+        if event == "line" and (count >= first if again else count == first):
+            receive(signal.SIGINT)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        _apply.apply("in.npy", "out.npy", (2, 3))
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@posix
+def test_nohup(folder):
+    """A process that is told to ignore SIGHUP goes on when its terminal is gone."""
+    np.save("in.npy", np.arange(3.0))
+    code = (
+        "import os, signal; from bcast import _apply; from bcast.__main__ import main; replicate = _apply.replicate\n"
+    )
+    code += "def send(*arguments): os.kill(os.getpid(), signal.SIGHUP); replicate(*arguments)\n"
+    code += "_apply.replicate = send; main(['apply', 'in.npy', 'out.npy', '--shape', '9,3'])"
+    command = ["sh", "-c", 'trap \'\' HUP; exec "$0" "$@"', sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert np.load(folder / "out.npy").shape == (9, 3)
+
+
+@posix
+@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.drill)], ids=["short", "long"])
+def test_signals_at_random_moments(count):
+    """One to three real signals for each of many processes, which are killed or clean up, whenever they come."""
+    assert report_of("_interrupted.py", "signals", count, 1)["wrong"] == []

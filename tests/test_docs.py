@@ -194,6 +194,15 @@ def test_pdpd_of_broadcast_1():
 
 
 @pytest.mark.peers
+def test_axes_by_which_jax_transposes():
+    grad = arrays()["grad"]
+    their = loaded("jax").lax.broadcast_in_dim(grad, (3, 4, 2), (2, 0))
+    with pytest.raises(ValueError, match="`axes_mapping` expected strictly increasing axes"):
+        bcast.broadcast(grad, (3, 4, 2), [2, 0], mode="explicit")
+    np.testing.assert_array_equal(bcast.broadcast(grad.T, (3, 4, 2), [0, 2], mode="explicit"), np.asarray(their))
+
+
+@pytest.mark.peers
 def test_tensors():
     torch, jnp = loaded("torch"), loaded("jax.numpy")
     result = bcast.broadcast_to(torch.arange(3), (2, 3))

@@ -247,11 +247,13 @@ def recorded_shares(int shares, int threads):
     list of tuple
         Of each share its number and that of the thread, in the order in which they began.
     """
+    if shares < 1 or threads < 1:
+        raise ValueError(f"`shares`, `threads` expected 1 or more, got {shares}, {threads}")
     cdef list record = [None] * shares
     cdef Record work = Record(<int *> malloc(shares * sizeof(int)), <int *> malloc(shares * sizeof(int)), 0)
     cdef int i
     try:
-        if shares < 1 or work.share == NULL or work.worker == NULL:
+        if work.share == NULL or work.worker == NULL:
             raise MemoryError
         with nogil:
             run_shares(_record, &work, shares, threads)

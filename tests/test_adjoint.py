@@ -279,6 +279,7 @@ def test_real_terms_of_a_complex_array_summed_into_it():
         assert not out.imag.any()
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("axes", [(), (0,)])
 @pytest.mark.parametrize(
     ("dtype", "result", "message"),
@@ -292,7 +293,6 @@ def test_real_terms_of_a_complex_array_summed_into_it():
     ],
 )
 def test_what_fails_or_warns_writes_nothing(dtype, result, message, axes):
-    """Warnings are errors here."""
     grad = np.ones((3, 4)).astype(dtype)
     grad[2, 1] = {"O": "x", "c8": 1j, "c16": 1j, "G": 1j}.get(dtype, 1e300)
     out = np.full([1 if axis in axes else length for axis, length in enumerate(grad.shape)], 77, result)

@@ -119,6 +119,7 @@ ARRAYS = {
 }
 
 
+@pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize("data", ARRAYS.values(), ids=ARRAYS)
 def test_dtypes(run, monkeypatch, data):
     monkeypatch.setattr(_apply, "PIECE", 100)
@@ -136,6 +137,7 @@ EMPTY = {
 }
 
 
+@pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize("dtype", ["f8", PACKED, "V0"])
 @pytest.mark.parametrize(("shape", "target", "result"), EMPTY.values(), ids=EMPTY)
 def test_empty_outputs(run, shape, target, result, dtype):
@@ -154,6 +156,7 @@ def test_items_of_no_bytes(run):
         assert np.lib.format.read_array_header_1_0(file) == ((2, 3), False, np.dtype("V0"))
 
 
+@pytest.mark.filterwarnings("error::UserWarning")
 def test_header_of_python_2(run):
     save_header("in.npy", (3,), "f8", version=1, edit=("3,", "3L,"))
     succeed(run, "in.npy", "out.npy", "--shape", "2,3")

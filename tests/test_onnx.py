@@ -288,6 +288,7 @@ def test_bfloat16():
     assert_same(run("Tile", a, np.array([2])), np.concatenate([a, a]))
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
 def test_integers(dtype):
     least, most = [int(bound) for bound in (np.iinfo(dtype).min, np.iinfo(dtype).max)]

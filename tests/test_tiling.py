@@ -130,6 +130,7 @@ TILES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning")  # in NumPy's own, of a time span
 @pytest.mark.parametrize(("data", "reps"), TILES.values(), ids=TILES)
 def test_tile(data, reps):
     if outcome(np.tile, data, reps) is None:

@@ -1,0 +1,603 @@
+"""Call every public function with random arguments and compare with NumPy: under sanitizers, or for hours.
+
+    python tests/fuzz.py --seconds 600              random cases; the seed is printed
+    python tests/fuzz.py --seed 7 --case 1234       one of them again
+
+A case is drawn from its seed and its number alone. It draws a function, arguments that are mostly legal, and a way of
+`_ways.py`, then makes the call and compares the bytes of the result, or checks that the call is refused. Each array has
+memory of its own that ends with its last item, so that AddressSanitizer sees any access beyond. The cases run in a
+child process: one that crashes or hangs is named, too.
+"""
+
+import argparse
+import faulthandler
+import functools
+import math
+import random
+import subprocess
+import sys
+import time
+import warnings
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from _reference import MisfitError as Misfit
+from _reference import laid_on, reference, right_aligned, two_way
+from _ways import SUMS, WAYS, in_order, summed, written
+
+import bcast
+
+LONGEST = 120  # seconds that a case may take; longer ones hang
+
+LENGTHS = (0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100, 130, 520, 1000, 5000)
+BYTES = {500: 50, 20_000: 45, 300_000: 4, 5_000_000: 1}  # the most that an array has, and how often
+MODES = ("numpy", "explicit", "broadcast_axes", "bidirectional", "pdpd", "none")
+
+
+def dtypes(codes):
+    return [np.dtype(code) for code in codes.split()]
+
+
+PADDED = np.dtype([("a", "u1"), ("b", "<f8")], align=True)
+COPIED = [*dtypes("? i1 u2 >i4 u8 f2 f4 >f8 c8 c16 g G M8[us] m8[D] S5 U3 V1 V3 V7 V24 V40 V200 V4100"), PADDED]
+WITH_REFERENCES = [np.dtype("O"), np.dtypes.StringDType()]
+SUMMED = dtypes("? i1 i2 >i4 i8 u1 u2 u4 >u8 f2 >f2 f4 >f4 f8 >f8 c8 >c8 c16 g O")
+UFUNCS = (np.add, np.multiply, np.maximum, np.subtract)
+
+
+# How arrays lie in memory.
+
+
+@dataclass
+class Place:
+    """Where an array lies in a room of items: all in items."""
+
+    shape: tuple[int, ...]
+    strides: list[int]
+    first: int
+    size: int
+
+
+def draw_place(rng: random.Random, dtype: np.dtype[Any], shape: tuple[int, ...], repeating: bool = False) -> Place:
+    """Draw strides: as in C, or in any order with gaps and backwards, of data also 0."""
+    axes = list(range(len(shape)))
+    odd = rng.random() < 0.5 and dtype.kind != "T"  # which no array with strides of its own can be made of
+    repeating = repeating and dtype.kind != "T"
+    if odd and rng.random() < 0.7:
+        rng.shuffle(axes)
+    strides, step, low, high, gaps = [0] * len(shape), 1, 0, 0, 1
+    for axis in reversed(axes):
+        if repeating and rng.random() < 0.05:
+            continue
+        gap = rng.choice((1, 1, 1, 1, 2, 3)) if odd and gaps < 6 else 1
+        gaps *= gap
+        step *= gap
+        strides[axis] = step if not odd or rng.random() < 0.8 else -step
+        reach = strides[axis] * max(0, shape[axis] - 1)
+        low, high = min(low, low + reach), max(high, high + reach)
+        step *= max(1, shape[axis])
+    return Place(shape, strides, -low, high - low + 1 if math.prod(shape) else 0)
+
+
+def draw_room(rng: random.Random, dtype: np.dtype[Any], size: int, fill: Any) -> np.ndarray[Any, Any]:
+    """Make a room of so many items: memory of its own that ends with the last of them, mostly aligned."""
+    if dtype.hasobject:
+        return fill(rng, dtype, size)
+    before = rng.choice((0, 0, 0, 0, 1, 3, 8))
+    room = np.empty(before + size * dtype.itemsize, np.uint8)[before:].view(dtype)
+    raw(room)[...] = raw(fill(rng, dtype, size))
+    return room
+
+
+def viewed(room: np.ndarray[Any, Any], place: Place, shift: int = 0) -> np.ndarray[Any, Any]:
+    assert shift + place.size <= room.size
+    if room.dtype.kind == "T":
+        return room[shift : shift + place.size].reshape(place.shape)
+    strides = [stride * room.itemsize for stride in place.strides]
+    return np.lib.stride_tricks.as_strided(room[shift + place.first :], place.shape, strides)
+
+
+def any_items(rng: random.Random, dtype: np.dtype[Any], size: int) -> np.ndarray[Any, Any]:
+    """Items of any bytes, or references to objects."""
+    if dtype.hasobject:
+        items = [rng.choice(("", "a", "βγ" * 20, "long" * 100)) for _ in range(size)]
+        return np.array([item if rng.random() < 0.5 else len(item) for item in items] if dtype == "O" else items, dtype)
+    return np.frombuffer(bytearray(rng.randbytes(size * dtype.itemsize)), dtype)
+
+
+def raw(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The items as bytes, which compare as what they are; those with references as themselves."""
+    return array if array.dtype.hasobject else array.view(np.dtype((np.void, array.itemsize)))
+
+
+def by_bytes(function, data):
+    """What a function of NumPy makes of a copy of data, which it takes for bytes."""
+    result = function(raw(data).copy())
+    return result if data.dtype.hasobject else result.view(data.dtype)
+
+
+def are_same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype or a.dtype.byteorder != b.dtype.byteorder:
+        return False
+    if a.dtype.hasobject:
+        return a.ravel().tolist() == b.ravel().tolist()
+    return np.ascontiguousarray(raw(a)).tobytes() == np.ascontiguousarray(raw(b)).tobytes()
+
+
+# What a case does with its call.
+
+
+class Operands:
+    """Data, and perhaps an `out`, which may overlap it, be unfit, or have gaps that must stay as they are."""
+
+    def __init__(self, rng, dtype, data_shape, out_shape, fill=any_items, out_dtype=None):
+        out_dtype = out_dtype or dtype
+        place, to = draw_place(rng, dtype, data_shape, repeating=True), draw_place(rng, out_dtype, out_shape)
+        how = rng.choice(("new", "new", "out", "overlap"))
+        if dtype != out_dtype and how == "overlap":
+            how = "out"
+        if how == "overlap":
+            size = max(place.size, to.size) + rng.randint(0, 20)
+            self.room = draw_room(rng, dtype, size, fill)
+            shift = rng.randint(0, size - to.size)
+            self.data = viewed(self.room, place, rng.randint(0, size - place.size))
+        else:
+            self.room = draw_room(rng, out_dtype, to.size if how == "out" else 0, fill)
+            shift = 0
+            self.data = viewed(draw_room(rng, dtype, place.size, fill), place)
+        if how != "overlap":
+            self.data.flags.writeable = False
+        self.out = None if how == "new" else viewed(self.room, to, shift)
+        self.spoilt = self.out is not None and rng.random() < 0.03
+        if self.spoilt:
+            self.out = self.unfit(rng)
+        self.before = raw(self.room).copy()
+        self.kept = np.ones(self.room.size, bool)  # what no call may change
+        if self.out is not None and not self.spoilt:
+            viewed(self.kept, to, shift)[...] = False
+
+    def unfit(self, rng):
+        """Return an `out` that is to be refused."""
+        how = rng.choice(("read-only", "dtype", "shape", "list"))
+        if how == "read-only":
+            self.out.flags.writeable = False
+            return self.out
+        if how == "dtype":
+            return np.zeros(self.out.shape, "M8[s]")
+        return self.out[..., None] if how == "shape" else [1, 2]
+
+    def check(self, call, expected, same=are_same, new=True):
+        """Make the call; what is expected is None where it is to be refused. Mostly, results without `out` are new."""
+        if expected is None or self.spoilt:
+            refused(lambda: call(self.out))
+            self.kept[...] = True
+        else:
+            result = call(self.out)
+            assert self.out is None or result is self.out
+            assert same(result, expected), f"expected {expected!r}, got {result!r}"
+            if self.out is None and new:
+                check_new(result, self.data)
+        assert are_same(raw(self.room)[self.kept], self.before[self.kept]), "wrote elsewhere"
+
+
+def check_new(result, *inputs):
+    assert type(result) is np.ndarray
+    assert result.flags.c_contiguous
+    assert result.flags.writeable
+    assert result.flags.owndata
+    assert not any(np.may_share_memory(result, array) for array in inputs)
+
+
+def expect(call, expected):
+    """Make a call without arrays; what is expected is None where it is to be refused."""
+    if expected is None:
+        refused(call)
+    else:
+        result = call()
+        assert result == expected, f"expected {expected!r}, got {result!r}"
+
+
+def refused(call):
+    """Check that a call is refused, whatever it gives otherwise."""
+    try:
+        result = call()
+    except (TypeError, ValueError):
+        return
+    raise AssertionError(f"took what is to be refused, and gave {result!r}")
+
+
+# The arguments.
+
+
+def draw_shape(rng, itemsize=1, most=None):
+    """Draw a shape of few items, or seldom of many; hardly ever of many axes."""
+    most = most or rng.choices(list(BYTES), list(BYTES.values()))[0]
+    room = max(1, most // itemsize)
+    shape = []
+    for _ in range(rng.randint(0, 6)):
+        length = rng.choice(LENGTHS) if rng.random() < 0.9 else rng.randint(1, room)
+        if length <= room:
+            shape.append(length)
+            room //= max(1, length)
+    rng.shuffle(shape)
+    if rng.random() < 0.02:
+        shape += [1] * rng.randint(1, 64 - len(shape))
+    return tuple(shape)
+
+
+def draw_call(rng, itemsize=1):
+    """Draw the data's shape, a target and the arguments of a mode, mostly such that they fit."""
+    target = draw_shape(rng, itemsize)
+    rank = len(target)
+    source = tuple(1 if rng.random() < 0.4 else length for length in target)
+    mode = rng.choice(MODES)
+    first = rng.randint(0, rank)
+    arguments = {"mode": "explicit" if mode == "broadcast_axes" else mode}
+    if mode == "none":
+        data = target
+    elif mode == "numpy":
+        data = source[first:]
+    elif mode == "bidirectional":
+        data = source[first:]
+        target = tuple(1 if rng.random() < 0.3 else length for length in target)
+    elif mode == "pdpd":
+        last = rng.randint(first, rank)
+        data = source[first:last] + (1,) * rng.randint(0, rank - last)
+        arguments["axis"] = first
+    else:
+        axes = sorted(rng.sample(range(rank), rng.randint(0, rank)))
+        if mode == "explicit":
+            data = tuple(source[axis] for axis in axes)
+            arguments["axes_mapping"] = axes
+        else:
+            data = tuple(target[axis] for axis in range(rank) if axis not in axes)
+            arguments["broadcast_axes"] = axes
+    return spoil(rng, data), spoil(rng, target), arguments
+
+
+def spoil(rng, shape):
+    """Change one length of a shape once in a while; mostly nothing fits any more."""
+    if not shape or rng.random() < 0.95:
+        return shape
+    at = rng.randrange(len(shape))
+    return shape[:at] + (rng.choice((0, 1, 2, 3)),) + shape[at + 1 :]
+
+
+def spelled(rng, shape):
+    """A shape as users write it."""
+    return rng.choice((tuple, list, lambda lengths: np.array(lengths, np.int64)))(shape)
+
+
+def broadcast_of(data, source, shape):
+    return by_bytes(lambda items: np.broadcast_to(items.reshape(source), shape), data)
+
+
+# A function for each public one: it draws arguments, makes the call and checks what it gives.
+
+
+def fuzz_broadcast(rng):
+    dtype = rng.choice(COPIED + WITH_REFERENCES * (rng.random() < 0.1))
+    shape, target, arguments = draw_call(rng, dtype.itemsize)
+    found = reference(shape, target, **arguments)
+    operands = Operands(rng, dtype, shape, found[0] if found else target)
+    expected = found and broadcast_of(operands.data, found[1], found[0])
+    target = spelled(rng, target)
+    operands.check(lambda out: bcast.broadcast(operands.data, target, **arguments, out=out), expected)
+
+
+def fuzz_broadcast_like(rng):
+    dtype = rng.choice(COPIED)
+    shape, target, arguments = draw_call(rng, dtype.itemsize)
+    like = np.broadcast_to(np.int8(0), target)
+    every = {"broadcast_axes": list(range(len(target)))} if arguments.get("broadcast_axes") == [] else {}
+    found = reference(shape, target, **arguments | every)
+    operands = Operands(rng, dtype, shape, found[0] if found else target)
+    expected = found and broadcast_of(operands.data, found[1], found[0])
+    operands.check(lambda out: bcast.broadcast_like(operands.data, like, **arguments, out=out), expected)
+
+
+def fuzz_infer_shape(rng):
+    shape, target, arguments = draw_call(rng)
+    found = reference(shape, target, **arguments)
+    if rng.random() < 0.2:
+        target += (rng.choice((-1, 2**63, 2**64, 1.5, "3", None)),)
+        arguments.pop("mode")
+        found = None
+    expect(lambda: bcast.infer_shape(shape, target, **arguments), found and found[0])
+
+
+def fuzz_broadcast_to(rng):
+    dtype = rng.choice(COPIED)
+    target = draw_shape(rng, dtype.itemsize)
+    shape = tuple(1 if rng.random() < 0.4 else length for length in target)[rng.randint(0, len(target)) :]
+    shape = spoil(rng, shape)
+    found = reference(shape, target)
+    operands = Operands(rng, dtype, shape, target)
+    expected = found and broadcast_of(operands.data, found[1], target)
+    given = target[0] if len(target) == 1 and rng.random() < 0.5 else spelled(rng, target)
+    operands.check(lambda out: bcast.broadcast_to(operands.data, given, out=out), expected)
+
+
+def draw_shapes(rng, itemsize=1):
+    whole = draw_shape(rng, itemsize)
+    shapes = [tuple(1 if rng.random() < 0.4 else length for length in whole) for _ in range(rng.randint(0, 4))]
+    return [spoil(rng, shape[rng.randint(0, len(shape)) :]) for shape in shapes]
+
+
+def merged(shapes):
+    """Merge shapes by NumPy's two-way rule; None where they do not fit."""
+    try:
+        return functools.reduce(two_way, shapes, ())
+    except Misfit:
+        return None
+
+
+def fuzz_broadcast_arrays(rng):
+    dtype = rng.choice(COPIED)
+    shapes = draw_shapes(rng, dtype.itemsize)
+    arrays = [Operands(rng, dtype, shape, ()).data for shape in shapes]
+    whole = merged(shapes)
+    try:
+        results = bcast.broadcast_arrays(*arrays)
+    except ValueError:
+        assert whole is None
+        return
+    for result, array in zip(results, arrays, strict=True):
+        assert are_same(result, np.broadcast_to(array, whole))
+        check_new(result, array)
+
+
+def fuzz_broadcast_shapes(rng):
+    shapes = draw_shapes(rng)
+    given = [shape[0] if len(shape) == 1 and rng.random() < 0.5 else spelled(rng, shape) for shape in shapes]
+    expect(lambda: bcast.broadcast_shapes(*given), merged(shapes))
+
+
+def fuzz_meshgrid(rng):
+    most, arrays = rng.choice((100, 10_000)), []
+    for _ in range(rng.randint(0, 5)):
+        dtype = rng.choice([dtype for dtype in COPIED + WITH_REFERENCES if dtype.itemsize <= 40])
+        length = rng.randint(0, min(40, most))
+        most //= max(1, length)
+        arrays.append(Operands(rng, dtype, rng.choice(((length,), (length, 1), (1, length))), ()).data)
+    options = {name: rng.random() < 0.5 for name in ("copy", "sparse")} | {"indexing": rng.choice(("xy", "ij"))}
+    results = bcast.meshgrid(*arrays, **options)
+    for result, array, expected in zip(results, arrays, np.meshgrid(*map(raw, arrays), **options), strict=True):
+        assert are_same(raw(result), expected)
+        if options["copy"]:
+            check_new(result, array)
+
+
+def counts(rng, n, room):
+    """Draw how many times each of n axes is repeated."""
+    drawn = []
+    for _ in range(n):
+        times = rng.choice((0, 1, 1, 2, 3, 4, 17)) if rng.random() < 0.9 else rng.randint(1, max(1, room))
+        drawn.append(times if times <= room else 1)
+        room //= max(1, drawn[-1])
+    return tuple(drawn)
+
+
+def fuzz_tile(rng):
+    dtype = rng.choice(COPIED + WITH_REFERENCES)
+    shape = draw_shape(rng, dtype.itemsize)
+    room = rng.choice((500, 20_000, 2_000_000)) // (math.prod(shape) or 10) // dtype.itemsize
+    reps = counts(rng, rng.randint(0, len(shape) + 2), room)
+    legal = max(len(shape), len(reps)) <= 64
+    out_shape = np.tile(np.empty(shape, np.int8), reps).shape if legal else shape
+    operands = Operands(rng, dtype, shape, out_shape)
+    expected = by_bytes(lambda items: np.tile(items, reps), operands.data) if legal else None
+    if reps and rng.random() < 0.03:
+        reps = (-1, *reps[1:])
+        expected = None
+    given = reps[0] if len(reps) == 1 and rng.random() < 0.5 else spelled(rng, reps)
+    operands.check(lambda out: bcast.tile(operands.data, given, out=out), expected)
+
+
+def fuzz_repeat(rng):
+    dtype = rng.choice(COPIED + WITH_REFERENCES)
+    shape = draw_shape(rng, dtype.itemsize)
+    rank = len(shape)
+    room = rng.choice((500, 20_000, 2_000_000)) // (math.prod(shape) or 10) // dtype.itemsize
+    how = rng.choice(("all", "one", "several", "each")) if rank else "all"
+    if how == "each" and dtype == PADDED:
+        how = "one"  # NumPy, to which that is left, may lose what is between fields
+    if how == "several":
+        axis = tuple(rng.choice((each, each - rank)) for each in rng.sample(range(rank), rng.randint(0, rank)))
+        repeats = counts(rng, len(axis), room)
+        steps = list(zip(repeats, axis, strict=True))
+    else:
+        axis = None if how == "all" else rng.randint(-rank, rank - 1)
+        repeats = counts(rng, 1, room)[0] if how != "each" else counts(rng, shape[axis], 5)
+        steps = [(repeats, axis)]
+
+    def by_numpy(array):
+        for times, along in steps:
+            array = np.repeat(array, times, along)
+        return array
+
+    operands = Operands(rng, dtype, shape, by_numpy(np.empty(shape, np.int8)).shape)
+    expected = by_bytes(by_numpy, operands.data)
+    if isinstance(repeats, int) and rng.random() < 0.03:
+        repeats = -1
+        expected = None
+    operands.check(lambda out: bcast.repeat(operands.data, repeats, axis, out=out), expected)
+
+
+def fuzz_elementwise(rng):
+    dtype = np.dtype(rng.choice(("u1", ">i4", "f4", "f8", "c16")))
+    a = draw_shape(rng, 100)
+    mode = rng.choice(("numpy", "none", "unidirectional", "pdpd"))
+    b = spoil(rng, tuple(1 if rng.random() < 0.4 and mode != "none" else length for length in a))
+    axis = -1
+    if mode == "pdpd":
+        axis = rng.randint(0, len(a))
+        b = b[axis : rng.randint(axis, len(b))]
+    elif mode != "none":
+        b = b[rng.randint(0, len(b)) :]
+    shape, source = elementwise_alignment(a, b, mode, axis)
+    place = draw_place(rng, dtype, b, repeating=True)
+    other = viewed(draw_room(rng, dtype, place.size, small_numbers), place)
+    operands = Operands(rng, dtype, a, shape, small_numbers, dtype.newbyteorder("="))
+    function = rng.choice(UFUNCS if operands.out is not None else (*UFUNCS, lambda a, b: a - b))
+    expected = None if source is None else np.asarray(function(operands.data.copy(), other.reshape(source)))
+    operands.check(
+        lambda out: np.asarray(bcast.elementwise(function, operands.data, other, mode=mode, axis=axis, out=out)),
+        expected,
+        new=False,
+    )
+
+
+def elementwise_alignment(a, b, mode, axis):
+    """The result's shape and b's, with 1s where its axes are to stretch; a's and None where the rule rejects them."""
+    try:
+        if mode == "numpy":
+            shape = two_way(a, b)
+            return shape, right_aligned(b, shape)
+        if mode == "none":
+            return a, b if a == b else None
+        return a, right_aligned(b, a) if mode == "unidirectional" else laid_on(b, a, axis)
+    except Misfit:
+        return a, None
+
+
+def small_numbers(rng, dtype, size, least=-1):
+    """Numbers so small and so few that every sum of them is exact."""
+    numbers = np.random.default_rng(rng.getrandbits(32)).integers(0 if dtype.kind in "ub" else least, 2, size)
+    numbers[rng.randint(100, 200) :] *= rng.random() < 0.5 and dtype.itemsize // (1 + (dtype.kind == "c")) > 2
+    return (numbers * (1 + 2j) if dtype.kind == "c" else numbers).astype(dtype)
+
+
+def fuzz_unbroadcast(rng):
+    dtype = rng.choice(SUMMED)
+    wanted = rng.choice(SUMMED[1:]) if dtype.kind == "b" or rng.random() < 0.3 else dtype
+    if dtype.kind == "O" and wanted.kind in "iu":
+        wanted = dtype  # Python's integers do not wrap around
+    shape, target, arguments = draw_call(rng, dtype.itemsize)
+    found = reference(shape, target, **arguments)
+    grad_shape = found[0] if found else target
+    if shape == () and arguments.get("broadcast_axes") == []:
+        arguments["broadcast_axes"] = list(range(len(grad_shape)))
+    found = reference(shape, grad_shape, **arguments)
+    if found and found[0] != grad_shape:
+        found = None
+    fill = functools.partial(small_numbers, least=0 if wanted.kind == "u" else -1)
+    exact = rng.random() < 0.8 or dtype.kind not in "fc" or wanted != dtype
+    operands = Operands(rng, dtype, grad_shape, shape, fill if exact else any_items, wanted)
+    grad = operands.data
+    options = {} if wanted == dtype else {"dtype": wanted}
+    expected = None
+    if found:
+        if not exact:
+            expected = bcast.unbroadcast(grad.copy(), shape, **arguments)  # `out` changes no bit
+            expected = bcast.unbroadcast(grad, shape, **arguments) if grad.size else expected
+        else:
+            terms = grad.real if dtype.kind == "c" and wanted.kind not in "cO" else grad
+            wide = {"i": "i8", "u": "u8", "f": "g", "c": "G", "O": "O"}[wanted.kind]
+            axes = tuple(axis for axis, (n, m) in enumerate(zip(*found, strict=True)) if n != m)
+            sums = np.asarray(np.add.reduce(terms.astype(wide), axes, keepdims=True, initial=0), wide)
+            expected = sums.reshape(shape).astype(wanted)
+
+    def same(result, right):
+        return result.dtype == right.dtype and np.array_equal(result, right, equal_nan=not exact)
+
+    operands.check(lambda out: bcast.unbroadcast(grad, shape, **arguments, **options, out=out), expected, same)
+
+
+def fuzz_set_idle_limit(rng):
+    limit = rng.choice((0, 1 << 20, 64 << 20, 1 << 30))
+    bcast.set_idle_limit(limit)
+    assert bcast.set_idle_limit(limit) == limit
+
+
+def fuzz_set_num_threads(rng):
+    before = bcast.get_num_threads()
+    bcast.set_num_threads(rng.randint(1, 5))
+    bcast.set_num_threads(before)
+
+
+def fuzz_get_num_threads(_rng):
+    assert bcast.get_num_threads() >= 1
+
+
+FUNCTIONS = {name: globals()[f"fuzz_{name}"] for name in bcast.__all__}
+WEIGHTS = [1 if name.startswith(("set", "get", "infer", "broadcast_s")) else 6 for name in FUNCTIONS]
+
+
+# The cases.
+
+
+def run_case(seed, number, functions=FUNCTIONS):
+    """Run one case; return the names of the functions that it called."""
+    rng = random.Random(f"{seed} {number}")
+    names = rng.choices(list(functions), [WEIGHTS[list(FUNCTIONS).index(name)] for name in functions])
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        stack.enter_context(written(*rng.choice(WAYS)))
+        stack.enter_context(summed(*rng.choice(SUMS)))
+        if rng.random() < 0.1:
+            stack.enter_context(in_order(rng.randint(0, 9), rng.randint(1, 64)))
+        if rng.random() < 0.05:  # several threads, each of which may use threads
+            names = rng.choices(list(functions), k=3)
+            seeds = [rng.getrandbits(64) for _ in names]
+            with ThreadPoolExecutor(3) as pool:
+                list(pool.map(lambda name, own: run_in_thread(functions[name], own), names, seeds))
+        else:
+            with np.errstate(all="ignore"):
+                functions[names[0]](rng)
+    return names
+
+
+def run_in_thread(function, seed):
+    rng = random.Random(seed)
+    bcast.set_num_threads(rng.randint(1, 3))
+    with np.errstate(all="ignore"):
+        function(rng)
+
+
+def run_cases(seed, first, seconds):
+    """Run cases until the time is over, and print the number of each before."""
+    end = time.monotonic() + seconds
+    called = Counter()
+    number = first
+    while number == first or time.monotonic() < end:
+        print(number, flush=True)
+        faulthandler.dump_traceback_later(LONGEST, exit=True)
+        called.update(run_case(seed, number))
+        number += 1
+    faulthandler.cancel_dump_traceback_later()
+    print(number - first, "cases:", *[f"{name} {count}" for name, count in sorted(called.items())], file=sys.stderr)
+
+
+def watch(seed, seconds):
+    """Run cases in a child process; tell how to run the one that ends it."""
+    print(f"fuzzing {bcast.__file__} for {seconds:g} s with seed {seed}", flush=True)
+    command = [sys.executable, __file__, "--seed", str(seed), "--case", "0", "--seconds", str(seconds)]
+    number = "none"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        for line in child.stdout:
+            number = line.strip()
+    if child.returncode:
+        print(f"case {number} failed; again: python tests/fuzz.py --seed {seed} --case {number}", flush=True)
+    return child.returncode
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, help="for how long; default: 60, of a case given 0: that one alone")
+    parser.add_argument("--seed", type=int, help="default: a random one")
+    parser.add_argument("--case", type=int, help="the first case, run in this process")
+    options = parser.parse_args()
+    seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
+    if options.case is None:
+        return watch(seed, 60 if options.seconds is None else options.seconds)
+    return run_cases(seed, options.case, options.seconds or 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

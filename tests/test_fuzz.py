@@ -1,0 +1,94 @@
+"""Some cases of `fuzz.py` in every run, and that it finds what it is made for."""
+
+import random
+import sys
+
+import fuzz
+import numpy as np
+import pytest
+
+import bcast
+
+GIVING_ARRAYS = [name for name in bcast.__all__ if not name.startswith(("get", "set", "infer", "broadcast_s"))]
+
+
+def run_cases(count, functions):
+    for number in range(count):
+        fuzz.run_case(0, number, functions)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cases(seed):
+    for number in range(400):
+        fuzz.run_case(seed, number)
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("seed", range(100, 150))
+def test_many_cases(seed):
+    for number in range(5000):
+        fuzz.run_case(seed, number)
+
+
+def test_every_public_function_is_called():
+    assert {name for number in range(300) for name in fuzz.run_case(0, number)} == set(bcast.__all__)
+
+
+def test_a_case_is_drawn_from_its_seed_and_number_alone(monkeypatch):
+    calls = []
+    monkeypatch.setattr(bcast, "broadcast", lambda *_, **options: calls.append(repr(options)))
+    for _ in range(2):
+        for number in range(20):
+            with pytest.raises((AssertionError, AttributeError)):
+                fuzz.run_case(7, number, {"broadcast": fuzz.fuzz_broadcast})
+    assert calls[: len(calls) // 2] == calls[len(calls) // 2 :]
+
+
+@pytest.mark.parametrize("name", GIVING_ARRAYS)
+def test_a_wrong_byte_is_found(name, monkeypatch):
+    function = getattr(bcast, name)
+
+    def wrong(*args, **kwargs):
+        result = function(*args, **kwargs)
+        for array in result if isinstance(result, tuple) else (result,):
+            if isinstance(array, np.ndarray) and array.size and not array.dtype.hasobject:
+                last = fuzz.raw(array)[-1:] if array.ndim else fuzz.raw(array)
+                last[...] = np.bitwise_not(np.frombuffer(last.tobytes(), np.uint8)).view(last.dtype).reshape(last.shape)
+        return result
+
+    monkeypatch.setattr(bcast, name, wrong)
+    with pytest.raises((AssertionError, ValueError)):
+        run_cases(100, {name: fuzz.FUNCTIONS[name]})
+
+
+def test_a_byte_outside_is_found():
+    for number in range(100):
+        operands = fuzz.Operands(random.Random(number), np.dtype("f4"), (3, 4), (3, 4))
+        if operands.kept.any() and operands.out is not None and not operands.spoilt:
+            break
+    expected = operands.data.copy()
+
+    def beside(out):
+        np.copyto(out, expected)
+        operands.room[np.flatnonzero(operands.kept)[-1]] += 1
+        return out
+
+    with pytest.raises(AssertionError, match="wrote elsewhere"):
+        operands.check(beside, expected)
+
+
+@pytest.mark.parametrize("end", ["raise AssertionError", "import os; os.abort()", "exit(3)"])
+def test_the_case_that_ends_the_child_is_named(end, tmp_path, monkeypatch, capfd):
+    script = tmp_path / "cases.py"
+    script.write_text(f"print(0)\nprint(12, flush=True)\n{end}\n")
+    monkeypatch.setattr(fuzz, "__file__", str(script))
+    assert fuzz.watch(5, 1) != 0
+    assert capfd.readouterr().out.endswith("case 12 failed; again: python tests/fuzz.py --seed 5 --case 12\n")
+
+
+def test_the_command(capfd, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["fuzz.py", "--seconds", "1", "--seed", "3"])
+    assert fuzz.main() == 0
+    out, err = capfd.readouterr()
+    assert out.endswith("with seed 3\n")
+    assert " cases: broadcast " in err

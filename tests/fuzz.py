@@ -514,6 +514,16 @@ def fuzz_set_idle_limit(rng):
     assert bcast.set_idle_limit(limit) == limit
 
 
+def fuzz_memory_info(_rng):
+    info = bcast.memory_info()
+    assert 0 <= info.lent <= info.idle
+
+
+def fuzz_release_memory(_rng):
+    bcast.release_memory()
+    assert bcast.memory_info().idle == 0
+
+
 def fuzz_set_num_threads(rng):
     before = bcast.get_num_threads()
     bcast.set_num_threads(rng.randint(1, 5))
@@ -525,7 +535,9 @@ def fuzz_get_num_threads(_rng):
 
 
 FUNCTIONS = {name: globals()[f"fuzz_{name}"] for name in bcast.__all__}
-WEIGHTS = [1 if name.startswith(("set", "get", "infer", "broadcast_s")) else 6 for name in FUNCTIONS]
+WEIGHTS = [
+    1 if name.startswith(("set", "get", "infer", "broadcast_s", "memory", "release")) else 6 for name in FUNCTIONS
+]
 
 
 # The cases.

@@ -114,7 +114,6 @@ FUNCTIONS = {
     "_numpy._tuple_of_one": ((*WILD, *SHAPES),),
     "_pages.idle_bytes": (),
     "_pages.MemoryInfo": (WILD, WILD, WILD),
-    "_pages._drop_to": (("None", "0", "-1", "2**70", "'a'"),),
     "_pages.let_time_pass": (("None", "0.0", "1e300", "'a'"),),
     "_pages._after_fork_in_child": (),
     "_pages._initial_limit": (),

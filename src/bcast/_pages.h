@@ -69,6 +69,13 @@ static char *pages_map(size_t page, size_t capacity, int huge)
     return data;
 }
 
+/* Let another thread go on for a moment. */
+static void pages_nap(void)
+{
+    struct timespec moment = {0, 100000};
+    nanosleep(&moment, NULL);
+}
+
 /* Unmap a block. */
 static void pages_unmap(char *start, size_t length)
 {
@@ -112,6 +119,10 @@ static size_t pages_size(void)
 static double pages_clock(void)
 {
     return 0;
+}
+
+static void pages_nap(void)
+{
 }
 
 static char *pages_map(size_t page, size_t capacity, int huge)

@@ -13,7 +13,6 @@ from libc.string cimport memcpy, memmove, strcpy
 
 import os
 import sys
-import time
 import warnings
 from operator import index
 from typing import NamedTuple, SupportsIndex
@@ -50,6 +49,7 @@ cdef extern from "_pages.h" nogil:
     void pages_unlock()
     size_t pages_size()
     double pages_clock()
+    void pages_nap()
 
 cdef enum:
     LARGE = 512 << 10   # bytes; from here on changing the handler of NumPy costs little beside writing them
@@ -330,18 +330,19 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
         raise TypeError(f"`nbytes` expected an integer, got {type(nbytes).__name__}") from None
     if limit < 0:
         raise ValueError(f"`nbytes` expected 0 or more bytes, got {limit}")
-    previous = idle_limit
-    idle_limit = min(limit, MAX_BYTES)
+    previous = idle_limit       # an object: what can fail comes before what changes the store
+    limit = min(limit, MAX_BYTES)
+    idle_limit = limit
     _drop_to(idle_limit)
     return previous
 
 
-def _drop_to(total):
+cdef void _drop_to(size_t total) noexcept nogil:
     """Unmap idle blocks; without success after 10 ms what is kept next enforces the limit."""
-    for _ in range(100):
-        if _drop(total) >= 0:
-            break
-        time.sleep(1e-4)
+    cdef int tries = 0
+    while _drop(total) < 0 and tries < 100:
+        pages_nap()
+        tries += 1
 
 
 def release_memory() -> None:

@@ -1,0 +1,745 @@
+"""Calls of every public function, along every path of the code that allocates, and what must come of each.
+
+`test_faults.py` makes allocations fail in these calls and interrupts them. A new public function needs a row in
+`CALLS`: its name, and under it for each kind of call a function that makes the arguments anew, with NumPy's result.
+"""
+
+import functools
+import importlib.util
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.exceptions import AxisError
+
+import bcast
+
+MIB = 1 << 20
+RAGGED = [[1, 2], [3]]
+SECONDS = np.dtype("M8[s]")
+EMPTY_STRINGS = np.zeros(3, "S0")
+BFLOAT16 = importlib.util.find_spec("ml_dtypes") is not None
+
+
+class Call:
+    """The arguments of one call, and the expected result: a value, or the type of an exception.
+
+    `state` is asked before and after a call that raises: what it returns must not have changed. `numpys` is the part of
+    the call that is left to NumPy, if that does not stand all faults: a function and its arguments.
+    """
+
+    def __init__(self, expected, /, *args, **kwargs):
+        self.expected = expected
+        self.args = args
+        self.kwargs = kwargs
+        self.state = None
+        self.numpys = None
+
+    def left_to(self, function, *args, **kwargs):
+        self.numpys = function, args, kwargs
+        return self
+
+    def keeping(self, state):
+        self.state = state
+        return self
+
+
+class Row(NamedTuple):
+    """How calls are made, and what is set in the process before: a number of threads, limits as of `set_limits`.
+
+    Results that are not `judged` may be any.
+    """
+
+    make: Callable[[], Call]
+    threads: int = 1
+    copies: dict[str, int] | None = None
+    sums: dict[str, int] | None = None
+    judged: bool = True
+
+
+class Index:
+    """An integer by `__index__`, which is Python and so may be interrupted."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+class Array:
+    """An array of another library."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
+class Subclass(np.ndarray):
+    """A subclass of NumPy's arrays."""
+
+
+@functools.cache
+def numbers(*shape, dtype="f4"):
+    """An array of small numbers, whose sums are exact in every dtype used here; not to be written to."""
+    if dtype == "bfloat16":
+        import ml_dtypes
+
+        dtype = ml_dtypes.bfloat16
+    return (np.arange(math.prod(shape)) % 5 + 1).reshape(shape).astype(dtype)
+
+
+@functools.cache
+def total(shape, axes, dtype):
+    """The sum of `numbers(*shape)` over some axes."""
+    return np.asarray(numbers(*shape).astype("f8").sum(axes)).astype(numbers(1, dtype=dtype).dtype)
+
+
+def room(*shape, dtype="f4"):
+    """An array to write to."""
+    return np.full(shape, 9, numbers(1, dtype=dtype).dtype)
+
+
+def text(*shape):
+    """An array of long strings."""
+    return np.array([f"a string too long to be kept in its place, {i}" for i in range(math.prod(shape))], "T").reshape(
+        shape
+    )
+
+
+def objects(*shape):
+    """An array of numbers too large to be cached."""
+    array = np.empty(math.prod(shape), object)
+    array[:] = [10**20 + i for i in range(array.size)]
+    return array.reshape(shape)
+
+
+def spread(data, shape):
+    """What comes of `data` broadcast to `shape`, by NumPy."""
+    return np.broadcast_to(data, shape)
+
+
+def broadcast(data, shape, out=None, **kwargs):
+    """A call of a function of `data` and `shape`."""
+    kwargs |= {} if out is None else {"out": out}
+    return Call(spread(data, shape), data, shape, **kwargs)
+
+
+def within(shape, steps, **kwargs):
+    """An array of `shape` that has so many times as much memory along each axis."""
+    whole = room(*[length * step for length, step in zip(shape, steps, strict=True)], **kwargs)
+    return whole[tuple([slice(None, None, step) for step in steps])]
+
+
+def overlapping(data_of, out_of, *shape, dtype="f4"):
+    """Two arrays over the same memory."""
+    memory = numbers(*shape, dtype=dtype).copy()
+    return data_of(memory), out_of(memory)
+
+
+def broadcast_overlapping(data_of, out_of, *shape, **kwargs):
+    """A broadcast within one array."""
+    data, out = overlapping(data_of, out_of, *shape, **kwargs)
+    return Call(spread(data, out.shape).copy(), data, out.shape, out=out)
+
+
+def structured(*shape, align=False):
+    """An array of records."""
+    array = np.zeros(shape, np.dtype([("a", "u1"), ("b", "f8"), ("c", "S3")], align=align))
+    array["a"] = numbers(*shape)
+    array["b"] = numbers(*shape)
+    return array
+
+
+def read_only(*shape):
+    """An array that refuses to be written to."""
+    array = room(*shape)
+    array.flags.writeable = False
+    return array
+
+
+def large_then(call):
+    """Leave idle memory behind, so that a large result finds some of about its size."""
+    bcast.broadcast(np.float32(1), (MIB // 4,))
+    return call
+
+
+def filled(*sizes):
+    """Have the store keep blocks of so many MiB, the oldest first, and nothing else; return all that it knows."""
+    bcast.set_idle_limit(0)
+    bcast.set_idle_limit(64 * MIB)
+    arrays = [bcast.broadcast(np.uint8(1), (size * MIB,)) for size in sizes]
+    while arrays:
+        del arrays[0]
+
+
+def idle_state():
+    """What is idle, and how much may be."""
+    limit = bcast.set_idle_limit(1 << 40)
+    bcast.set_idle_limit(limit)
+    return bcast._pages.idle_bytes(), limit
+
+
+def limit_call(expected, argument, *sizes):
+    """A call of `set_idle_limit` where so many MiB are idle."""
+    filled(*sizes)
+    return Call(expected, argument).keeping(idle_state)
+
+
+def store_call(expected, *sizes):
+    """A call without arguments where so many MiB are idle."""
+    filled(*sizes)
+    return Call(expected)
+
+
+def threads_call(expected, argument):
+    """A call of `set_num_threads`."""
+    bcast.set_num_threads(1)
+    return Call(expected, argument).keeping(bcast.get_num_threads)
+
+
+def grids(xi, indexing="xy", **kwargs):
+    """A call of `meshgrid`."""
+    arrays = [np.asarray(x) for x in xi]
+    call = Call(tuple(np.meshgrid(*arrays, indexing=indexing, **kwargs)), *xi, indexing=indexing, **kwargs)
+    return call if kwargs.get("copy", True) else call.left_to(np.meshgrid, *arrays, indexing=indexing, **kwargs)
+
+
+def arrays(*given):
+    """A call of `broadcast_arrays`."""
+    return Call(tuple(np.broadcast_arrays(*[np.asarray(array) for array in given])), *given)
+
+
+def shapes(*given):
+    """A call of `broadcast_shapes`."""
+    return Call(np.broadcast_shapes(*given), *given)
+
+
+def copied(data, out):
+    """What `broadcast` leaves to NumPy where items are references."""
+    out = np.empty((3, 4), data.dtype) if out is None else out
+    np.copyto(out, data)
+    return out
+
+
+def texts(out=None):
+    """A broadcast of strings of any length."""
+    data = text(4)
+    return broadcast(data, (3, 4), out).left_to(copied, data, out)
+
+
+def printed(*dtypes):
+    """What a message with dtypes leaves to NumPy."""
+    return list(map(str, dtypes))
+
+
+def refused_dtype(*args, shown=(), **kwargs):
+    """A call that is refused with a message in which dtypes stand, and perhaps one of NumPy's with these before."""
+    return Call(TypeError, *args, **kwargs).left_to(printed, *map(np.dtype, shown * 2))
+
+
+def tiled(data, reps, **kwargs):
+    """A call of `tile`."""
+    return Call(np.tile(np.asarray(data), reps), data, reps, **kwargs)
+
+
+def repeated_by_numpy(array, repeats, axis):
+    """What `repeat` leaves to NumPy where there is a number for each of several items."""
+    repeats = np.asarray(repeats)
+    if repeats.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            whole = repeats.astype(np.intp)
+        repeats = whole if (whole == repeats).all() else whole[:0]
+    repeats.min(initial=0)
+    repeats.sum(dtype=np.float64)
+    return array.repeat(repeats, axis)
+
+
+def repeated(data, repeats, axis=None, **kwargs):
+    """A call of `repeat`."""
+    array = np.asarray(data)
+    call = Call(array.repeat(repeats, axis), data, repeats, axis, **kwargs)
+    return call.left_to(repeated_by_numpy, array, repeats, axis)
+
+
+def doubled(data, axis):
+    """A call of `repeat` along several axes."""
+    expected = data
+    for along in axis:
+        expected = expected.repeat(2, along)
+    return Call(expected, data, 2, axis)
+
+
+def applied(function, a, b, out=None, **kwargs):
+    """A call of `elementwise`."""
+    expected = function(a, b)
+    given = {} if out is None else {"out": out}
+    return Call(expected, function, a, b, **given, **kwargs).left_to(function, a, b, **given)
+
+
+def laid(function, a, b, axis):
+    """A call of `elementwise` by PaddlePaddle's rule."""
+    reshaped = b.reshape(b.shape + (1,) * (a.ndim - axis - b.ndim))
+    return Call(function(a, reshaped), function, a, b, mode="pdpd", axis=axis).left_to(function, a, reshaped)
+
+
+def plus(a, b, out=None):
+    """A function of two arrays that is no ufunc."""
+    return np.add(a, b, out=out)
+
+
+def summed_by_numpy(grad, axes, dtype):
+    """What `unbroadcast` leaves to NumPy of dtypes that no leaf sums, and asks it about them."""
+    if dtype is not None:
+        _ = grad.dtype != dtype
+    return np.add.reduce(grad, axes, dtype, keepdims=True)
+
+
+def summed(shape, data_shape, axes, dtype="f4", result=None, out=None, **kwargs):
+    """A call of `unbroadcast` whose gradient is contiguous."""
+    grad = numbers(*shape, dtype=dtype)
+    if result is not None:
+        kwargs["dtype"] = numbers(1, dtype=result).dtype
+    if out is not None:
+        kwargs["out"] = out
+    return Call(total(shape, axes, result or dtype).reshape(data_shape), grad, data_shape, **kwargs)
+
+
+def left_to_numpy(call, axes):
+    """A call of `unbroadcast` with dtypes that no leaf sums, or that NumPy compares."""
+    return call.left_to(summed_by_numpy, call.args[0], axes, call.kwargs.get("dtype"))
+
+
+def summed_of(grad, data_shape, axes, dtype=None, out=None, **kwargs):
+    """A call of `unbroadcast` whose sum NumPy computes."""
+    expected = np.asarray(np.asarray(grad).sum(axes, dtype=dtype or np.asarray(grad).dtype)).reshape(data_shape)
+    kwargs |= {} if dtype is None else {"dtype": dtype}
+    kwargs |= {} if out is None else {"out": out}
+    return Call(expected, grad, data_shape, **kwargs)
+
+
+def sum_overlapping(grad_of, out_of, *shape, **kwargs):
+    """A sum whose result goes to its gradient's memory."""
+    grad, out = overlapping(grad_of, out_of, *shape, **kwargs)
+    axes = tuple(range(grad.ndim - out.ndim))
+    return Call(grad.sum(axes, dtype=out.dtype), grad, out.shape, out=out, dtype=out.dtype)
+
+
+def real_part(*shape, **kwargs):
+    """A call of `unbroadcast` from complex numbers to real ones."""
+    return Call(total(shape, 0, "f8"), numbers(*shape, dtype="c16") + 2j, shape[1:], dtype="f8", **kwargs)
+
+
+def streamed(make, **kwargs):
+    """Small results written as those are that no cache holds."""
+    return Row(make, copies={"streamed": 1}, sums={"far": 1}, **kwargs)
+
+
+def threaded(make, **kwargs):
+    """Small results shared by three threads."""
+    return Row(make, threads=3, copies={"share": 1} | kwargs, sums={"shared": 1})
+
+
+CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
+    "broadcast": {
+        "a row": lambda: broadcast(numbers(4), (3, 4)),
+        "a number": lambda: broadcast(7, (2, 3)),
+        "a list": lambda: broadcast([[1.5], [2.5]], (2, 3)),
+        "a list of arrays": lambda: broadcast([numbers(3), numbers(3)], (4, 2, 3)),
+        "an array of another library": lambda: Call(spread(numbers(3), (2, 3)), Array(numbers(3)), (2, 3)),
+        "a subclass": lambda: Call(spread(numbers(3), (2, 3)), numbers(3).view(Subclass), (2, 3)),
+        "many axes": lambda: broadcast(numbers(2, 1, 3, 1, 2, 1), (2, 2, 3, 3, 2, 2)),
+        "nothing to repeat": lambda: broadcast(numbers(3, 4), (3, 4)),
+        "no items": lambda: broadcast(numbers(1, 4), (0, 4)),
+        "items of no bytes": lambda: broadcast(EMPTY_STRINGS, (2, 3)),
+        "shape as a list": lambda: broadcast(numbers(4), [3, 4]),
+        "shape as an array": lambda: Call(spread(numbers(4), (300, 4)), numbers(4), np.array([300, 4])),
+        "shape as a generator": lambda: Call(spread(numbers(4), (300, 4)), numbers(4), (n for n in (300, 4))),
+        "shape of indices": lambda: Call(spread(numbers(4), (300, 4)), numbers(4), (Index(300), Index(4))),
+        "shape of NumPy's integers": lambda: Call(
+            spread(numbers(4), (300, 4)), numbers(4), [np.int64(300), np.array(4, "u1")]
+        ),
+        "large": lambda: broadcast(numbers(256), (512, 256)),
+        "large, where some is idle": lambda: large_then(broadcast(numbers(256), (MIB // 1024, 256))),
+        "large into `out`": lambda: broadcast(numbers(256), (512, 256), room(512, 256)),
+        "large, datetimes": lambda: broadcast(numbers(256, dtype="M8[s]"), (256, 256)),
+        "large, records": lambda: broadcast(structured(64), (1024, 64)),
+        "into `out`": lambda: broadcast(numbers(4), (3, 4), room(3, 4)),
+        "into `out` of a subclass": lambda: broadcast(numbers(4), (3, 4), room(3, 4).view(Subclass)),
+        "into `out` with steps": lambda: broadcast(numbers(4), (3, 4), within((3, 4), (2, 3))),
+        "into transposed `out`": lambda: broadcast(numbers(4), (30, 4), room(4, 30).T),
+        "into `out` that overlaps": lambda: broadcast_overlapping(lambda x: x[1:2], lambda x: x, 3, 4),
+        "into `out` with steps that overlaps": lambda: broadcast_overlapping(
+            lambda x: x[1:2, ::2], lambda x: x[:, 1::2], 4, 8
+        ),
+        "into `out` that is the data": lambda: broadcast_overlapping(lambda x: x, lambda x: x, 3, 4),
+        "into `out` that is the transposed data": lambda: broadcast_overlapping(lambda x: x.T, lambda x: x, 50, 50),
+        "transposed": lambda: broadcast(numbers(5, 4).T, (3, 4, 5)),
+        "transposed, nothing to repeat": lambda: broadcast(numbers(50, 60).T, (60, 50)),
+        "transposed, each item repeated": lambda: broadcast(numbers(50, 60).T[..., None], (60, 50, 3)),
+        "transposed, large": lambda: broadcast(numbers(400, 400).T, (400, 400)),
+        "transposed, a block repeated": lambda: broadcast(numbers(200, 200).T, (3, 200, 200)),
+        "transposed, a block repeated, into `out`": lambda: broadcast(
+            numbers(200, 200).T, (3, 200, 200), room(3, 200, 200)
+        ),
+        "transposed, a block repeated, into `out` of records": lambda: broadcast(
+            structured(60, 60).T, (3, 60, 60), np.zeros((3, 60, 60), structured(1).dtype)
+        ),
+        "transposed into `out` with steps": lambda: broadcast(numbers(5, 4).T, (3, 4, 5), within((3, 4, 5), (1, 2, 2))),
+        "many axes in another order": lambda: broadcast(
+            numbers(3, 4, 5, 6).transpose(2, 0, 3, 1), (2, 5, 3, 6, 4), room(2, 5, 3, 6, 4)
+        ),
+        "channels first": lambda: broadcast(numbers(90, 90, 3, dtype="u1").transpose(2, 0, 1), (2, 3, 90, 90)),
+        "backwards": lambda: broadcast(numbers(40, 4)[::-1, ::-1], (3, 40, 4)),
+        "with steps": lambda: broadcast(numbers(40, 8)[::2, ::3], (3, 20, 3)),
+        "repeated by strides": lambda: broadcast(np.broadcast_to(numbers(5), (4, 5)), (3, 4, 5)),
+        "transposed, repeated by strides": lambda: broadcast(
+            np.broadcast_to(numbers(6, 5).T, (4, 5, 6)), (3, 4, 5, 6), room(3, 4, 5, 6)
+        ),
+        "objects": lambda: broadcast(objects(4), (3, 4)),
+        "objects into `out`": lambda: broadcast(objects(4), (3, 4), objects(3, 4)),
+        "objects into `out` that overlaps": lambda: (
+            lambda memory: Call(spread(memory[1:2], (3, 4)).copy(), memory[1:2], (3, 4), out=memory)
+        )(objects(3, 4)),
+        "transposed objects": lambda: broadcast(objects(3, 4).T, (2, 4, 3)),
+        "strings of any length": lambda: texts(),
+        "strings of any length into `out`": lambda: texts(text(3, 4)),
+        "records": lambda: broadcast(structured(4), (3, 4)),
+        "records with padding": lambda: broadcast(structured(4, align=True), (3, 4)),
+        "records into `out` with steps": lambda: broadcast(structured(4), (3, 4), structured(3, 8)[:, ::2]),
+        "records with objects": lambda: broadcast(np.array([(1, "a"), (2, "b")], "i4,O"), (3, 2)),
+        "datetimes": lambda: broadcast(numbers(4, dtype="M8[s]"), (3, 4)),
+        "another byte order": lambda: broadcast(numbers(4, dtype=">f8"), (3, 4)),
+        "another byte order into `out`": lambda: broadcast(numbers(4, dtype=">f8"), (3, 4), room(3, 4, dtype=">f8")),
+        "bidirectional": lambda: Call(spread(numbers(4, 1), (4, 3)), numbers(4, 1), (1, 3), mode="bidirectional"),
+        "explicit by the mapping": lambda: Call(
+            spread(numbers(2, 3)[:, :, None], (2, 3, 4)), numbers(2, 3), (2, 3, 4), [0, 1], mode="explicit"
+        ),
+        "explicit by a mapping of NumPy's integers": lambda: Call(
+            spread(numbers(2, 3)[:, :, None], (2, 3, 4)), numbers(2, 3), (2, 3, 4), np.arange(2), mode="explicit"
+        ),
+        "explicit by the axes that are new": lambda: Call(
+            spread(numbers(2, 3)[:, :, None], (2, 3, 4)), numbers(2, 3), (2, 3, 4), mode="explicit", broadcast_axes={2}
+        ),
+        "pdpd": lambda: Call(
+            spread(numbers(3)[:, None], (2, 3, 4)), numbers(3, 1), (2, 3, 4), mode="pdpd", axis=Index(1)
+        ),
+        "none": lambda: Call(numbers(3, 4), numbers(3, 4), (3, 4), mode="none"),
+        "past the caches": streamed(lambda: broadcast(numbers(90), (300, 90), room(300, 90))),
+        "past the caches, transposed": streamed(lambda: broadcast(numbers(50, 60).T, (3, 60, 50), room(3, 60, 50))),
+        "by threads": threaded(lambda: broadcast(numbers(90), (300, 90))),
+        "by threads, large": threaded(lambda: broadcast(numbers(256), (1024, 256))),
+        "by threads, past the caches": threaded(lambda: broadcast(numbers(90), (300, 90), room(300, 90)), streamed=1),
+        "by threads, transposed": threaded(lambda: broadcast(numbers(300, 60).T, (2, 60, 300))),
+        "by threads, transposed, into `out`": threaded(
+            lambda: broadcast(numbers(600, 300).T, (300, 600), room(300, 600))
+        ),
+        "refused: a shape that does not fit": lambda: Call(ValueError, numbers(4), (3, 5)),
+        "refused: a negative length": lambda: Call(ValueError, numbers(4), (-1, 4)),
+        "refused: no shape": lambda: Call(TypeError, numbers(4), 4.5),
+        "refused: a shape of floats": lambda: Call(TypeError, numbers(4), [3.0, 4.0]),
+        "refused: too many axes": lambda: Call(ValueError, numbers(4), (1,) * 65),
+        "refused: too many elements": lambda: Call(ValueError, numbers(1), (1 << 40, 1 << 40)),
+        "refused: too many bytes": lambda: Call(ValueError, numbers(1), (1 << 62,)),
+        "refused: more memory than there is": lambda: Call(MemoryError, numbers(1), (1 << 48,)).left_to(
+            np.empty, 1 << 48
+        ),
+        "refused: data of no shape": lambda: Call(ValueError, RAGGED, (2, 2)).left_to(np.asarray, RAGGED),
+        "refused: a mask": lambda: Call(TypeError, np.ma.array([1, 2], mask=[0, 1]), (2, 2)),
+        "refused: an unknown mode": lambda: Call(ValueError, numbers(4), (3, 4), mode="other"),
+        "refused: an axis where there is none": lambda: Call(ValueError, numbers(4), (3, 4), axis=1),
+        "refused: an axis beyond the output": lambda: Call(AxisError, numbers(4), (3, 4), mode="pdpd", axis=7),
+        "refused: a mapping beyond the output": lambda: Call(AxisError, numbers(4), (3, 4), [2], mode="explicit"),
+        "refused: `out` of another shape": lambda: Call(ValueError, numbers(4), (3, 4), out=room(3, 5)),
+        "refused: `out` of another dtype": lambda: refused_dtype(
+            numbers(4), (3, 4), out=room(3, 4, dtype="f8"), shown=("f4", "f8")
+        ),
+        "refused: read-only `out`": lambda: Call(ValueError, numbers(4), (3, 4), out=read_only(3, 4)),
+        "refused: `out` that is no array": lambda: Call(TypeError, numbers(4), (3, 4), out=[0]),
+    },
+    "broadcast_like": {
+        "an array": lambda: Call(spread(numbers(4), (3, 4)), numbers(4), room(3, 4)),
+        "a list": lambda: Call(spread(numbers(2), (3, 2)), numbers(2), [[1, 2], [3, 4], [5, 6]]),
+        "large": lambda: Call(spread(numbers(256), (512, 256)), numbers(256), numbers(512, 256, dtype="u1")),
+        "into `out`": lambda: Call(spread(numbers(4), (3, 4)), numbers(4), numbers(3, 4), out=room(3, 4)),
+        "all axes new": lambda: Call(
+            spread(numbers(1)[0], (3, 4)), numbers(1)[0], numbers(3, 4), mode="explicit", broadcast_axes=[]
+        ),
+        "bidirectional": lambda: Call(
+            spread(numbers(4, 1), (2, 4, 3)), numbers(4, 1), numbers(2, 1, 3), mode="bidirectional"
+        ),
+        "refused: a shape that does not fit": lambda: Call(ValueError, numbers(4), numbers(3, 5)),
+        "refused: axes that do not fit": lambda: Call(
+            ValueError, numbers(4), numbers(3, 5), mode="explicit", broadcast_axes=[0]
+        ),
+    },
+    "broadcast_to": {
+        "a tuple": lambda: broadcast(numbers(4), (3, 4)),
+        "an integer": lambda: Call(spread(numbers(1), (300,)), numbers(1), 300),
+        "an index": lambda: Call(spread(numbers(1), (300,)), numbers(1), Index(300)),
+        "large": lambda: broadcast(numbers(256), (512, 256)),
+        "into `out` with steps": lambda: broadcast(numbers(4), (3, 4), within((3, 4), (1, 2))),
+        "transposed": lambda: broadcast(numbers(400, 300).T, (300, 400)),
+        "refused: a shape that does not fit": lambda: Call(ValueError, numbers(4), 5),
+        "refused: no shape": lambda: Call(TypeError, numbers(4), "45"),
+    },
+    "broadcast_arrays": {
+        "none": lambda: arrays(),
+        "one": lambda: arrays(numbers(3, 4)),
+        "three": lambda: arrays(numbers(3, 1), numbers(4, dtype="u1"), numbers(2, 1, 1, dtype="c16")),
+        "lists and numbers": lambda: arrays([[1, 2, 3]], [[4], [5]], 6.5),
+        "many": lambda: arrays(*[numbers(*(1,) * (i % 4), 5 if i % 2 else 1) for i in range(40)]),
+        "large": lambda: arrays(numbers(512, 1), numbers(256), numbers(256, 512).T),
+        "objects": lambda: arrays(objects(3, 1), objects(4)),
+        "refused: lengths that differ": lambda: Call(ValueError, numbers(3), numbers(4), numbers(5)),
+        "refused: a mask": lambda: Call(TypeError, numbers(2), np.ma.array([1, 2], mask=[0, 1])),
+    },
+    "broadcast_shapes": {
+        "none": lambda: shapes(),
+        "tuples": lambda: shapes((300, 1), (400,), (2, 1, 1)),
+        "integers": lambda: shapes(300, 1, np.int64(300)),
+        "lists and arrays": lambda: Call((300, 400), [300, 1], np.array([400]), Index(1)),
+        "refused: lengths that differ": lambda: Call(ValueError, (3, 4), (3, 5), (3, 6)),
+        "refused: a negative length": lambda: Call(ValueError, (3, 4), (-1,)),
+        "refused: no shape": lambda: Call(TypeError, (3, 4), 4.5),
+        "refused: too many elements": lambda: Call(ValueError, (1 << 40, 1), (1 << 40,)),
+    },
+    "elementwise": {
+        "a ufunc": lambda: applied(np.add, numbers(3, 4), numbers(4)),
+        "a ufunc of a number": lambda: applied(np.multiply, numbers(3, 4), 2.5),
+        "a ufunc of lists": lambda: applied(np.multiply, [1, 2], [[3], [4]]),
+        "a ufunc of objects": lambda: applied(np.add, objects(3, 4), objects(4)),
+        "a ufunc of a subclass": lambda: applied(np.add, numbers(3, 4).view(Subclass), numbers(4)),
+        "a ufunc of two dtypes": lambda: applied(np.add, numbers(3, 4), numbers(3, 1, dtype="i8")),
+        "a ufunc into `out`": lambda: applied(np.add, numbers(3, 4), numbers(4), room(3, 4)),
+        "a ufunc into `out` of another dtype": lambda: applied(
+            np.add, numbers(3, 4), numbers(4, dtype="u1"), room(3, 4, dtype="f4")
+        ),
+        "a ufunc of two results": lambda: applied(np.divmod, numbers(3, 4), numbers(4)),
+        "a ufunc into two results": lambda: applied(np.divmod, numbers(3, 4), numbers(4), (room(3, 4), room(3, 4))),
+        "a function": lambda: applied(plus, numbers(3, 4), numbers(4)),
+        "a function of lists": lambda: applied(plus, numbers(3, dtype="f8"), [1.0, 2.0, 3.0]),
+        "a function into `out`": lambda: applied(plus, numbers(3, 4), numbers(4), room(3, 4)),
+        "large": lambda: applied(np.add, numbers(512, 256), numbers(256)),
+        "none": lambda: applied(np.add, numbers(3, 4), numbers(3, 4), mode="none"),
+        "unidirectional": lambda: applied(np.add, numbers(3, 4), numbers(4), mode="unidirectional"),
+        "pdpd": lambda: laid(np.add, numbers(2, 3, 4), numbers(3), 1),
+        "pdpd of a subclass": lambda: laid(np.add, numbers(2, 3, 4), numbers(3).view(Subclass), 1),
+        "refused: no function": lambda: Call(TypeError, 5, numbers(3), numbers(3)),
+        "refused: a function of one operand": lambda: Call(TypeError, np.sin, numbers(3), numbers(3)),
+        "refused: a signature": lambda: Call(TypeError, np.matmul, numbers(3, 3), numbers(3, 3)),
+        "refused: shapes that do not fit": lambda: Call(ValueError, np.add, numbers(3), numbers(4)),
+        "refused: shapes that differ": lambda: Call(ValueError, np.add, numbers(3), numbers(1), mode="none"),
+        "refused: an axis": lambda: Call(AxisError, np.add, numbers(3), numbers(3), mode="pdpd", axis=5),
+        "refused: no axis": lambda: Call(TypeError, np.add, numbers(3), numbers(3), mode="pdpd", axis=1.5),
+        "refused: an operand of no shape": lambda: Call(ValueError, plus, numbers(3), RAGGED).left_to(
+            np.asarray, RAGGED
+        ),
+        "refused: `out` of another shape": lambda: Call(ValueError, np.add, numbers(3), numbers(1), out=room(1)),
+    },
+    "get_num_threads": {"always": lambda: Call(bcast.get_num_threads())},
+    "infer_shape": {
+        "numpy": lambda: Call((300, 400), (400,), (300, 400)),
+        "lists": lambda: Call((300, 400), [400], [300, 400]),
+        "arrays": lambda: Call((300, 400), np.array([400]), np.array([300, 400])),
+        "bidirectional": lambda: Call((300, 400), (300, 1), (400,), mode="bidirectional"),
+        "explicit": lambda: Call((300, 400), (300,), (300, 400), [0], mode="explicit"),
+        "refused: a shape that does not fit": lambda: Call(ValueError, (300,), (300, 400)),
+        "refused: a mapping that is no sequence": lambda: Call(TypeError, (300,), (300, 400), 0, mode="explicit"),
+        "refused: a mapping that decreases": lambda: Call(ValueError, (2, 3), (2, 3), [1, 0], mode="explicit"),
+        "refused: axes outside explicit mode": lambda: Call(ValueError, (2, 3), (2, 3), broadcast_axes=[0]),
+        "refused: axes that leave other lengths": lambda: Call(
+            ValueError, (300, 400), (300, 500, 600), mode="explicit", broadcast_axes=[1]
+        ),
+    },
+    "meshgrid": {
+        "none": lambda: grids([]),
+        "dense": lambda: grids([numbers(3), numbers(4)]),
+        "three, by rows": lambda: grids([numbers(3), numbers(4), numbers(5)], "ij"),
+        "sparse": lambda: grids([numbers(3), numbers(4)], sparse=True),
+        "views": lambda: grids([numbers(3), numbers(4)], copy=False),
+        "sparse views": lambda: grids([numbers(3), numbers(4)], copy=False, sparse=True),
+        "lists, numbers and matrices": lambda: grids([[1, 2, 3], 4.5, numbers(2, 2)]),
+        "many": lambda: grids([numbers(2, dtype=dtype) for dtype in ("f4", "f8", "i1", "u2", "c8", "M8[s]", "f2")]),
+        "large": lambda: grids([numbers(512), numbers(256)]),
+        "objects": lambda: grids([objects(3), objects(4)]),
+        "refused: an unknown order": lambda: Call(ValueError, numbers(3), indexing="yx"),
+        "refused: too many elements": lambda: Call(ValueError, *[np.broadcast_to(numbers(1), 1 << 40)] * 2),
+        "refused: a mask": lambda: Call(TypeError, numbers(2), np.ma.array([1, 2], mask=[0, 1])),
+    },
+    "repeat": {
+        "each item": lambda: repeated(numbers(3, 4), 2),
+        "along an axis": lambda: repeated(numbers(3, 4), 2, 1),
+        "along several axes": lambda: doubled(numbers(3, 4), (0, 1)),
+        "along axes in a list": lambda: Call(numbers(3, 4).repeat(2, 1), numbers(3, 4), [1, 2], [0, Index(1)]),
+        "as often as each item says": lambda: repeated(numbers(3, 4), [300, 1, 2], 0),
+        "as often as many items say": lambda: repeated(numbers(100), numbers(100, dtype="i8")),
+        "as often as each item says, into `out`": lambda: repeated(numbers(3), [0, 1, 2], 0, out=room(3)),
+        "as often as an array says": lambda: repeated(numbers(3, 4), np.array([300])),
+        "as often as an index says": lambda: Call(numbers(3).repeat(300), numbers(3), Index(300)),
+        "a list": lambda: repeated([1.5, 2.5], 3),
+        "a scalar": lambda: repeated(numbers(1)[0], 3, 0),
+        "large": lambda: repeated(numbers(512, 128), 2, 1),
+        "transposed": lambda: repeated(numbers(40, 50).T, 2, 0),
+        "into `out`": lambda: repeated(numbers(3, 4), 2, 1, out=room(3, 8)),
+        "into `out` with steps": lambda: repeated(numbers(3, 4), 2, 1, out=within((3, 8), (1, 2))),
+        "objects": lambda: repeated(objects(3), 2),
+        "refused: a negative number": lambda: Call(ValueError, numbers(3), -1),
+        "refused: negative numbers": lambda: Call(ValueError, numbers(3), [1, -1, 1]),
+        "refused: too few": lambda: Call(ValueError, numbers(3), [1, 2]),
+        "refused: a string": lambda: Call(TypeError, numbers(3), "3"),
+        "as often as whole floats say": lambda: repeated(numbers(3), np.array([300.0, 0.0, 2.0])),
+        "refused: floats": lambda: Call(TypeError, numbers(3), [1.5, 2.5, 3.5]).left_to(
+            repeated_by_numpy, numbers(3), [1.5, 2.5, 3.5], 0
+        ),
+        "refused: an axis beyond the data": lambda: Call(AxisError, numbers(3), 2, 5),
+        "refused: an axis twice": lambda: Call(ValueError, numbers(3, 3), 2, (0, 0)),
+        "refused: an axis that is none": lambda: Call(TypeError, numbers(3), 2, "0"),
+        "refused: too many elements": lambda: Call(ValueError, numbers(3), 1 << 62),
+    },
+    "memory_info": {
+        "nothing idle": lambda: store_call(bcast._pages.MemoryInfo(0, 0, 64 * MIB)),
+        "some idle": lambda: store_call(bcast._pages.MemoryInfo(44 * MIB, 40 * MIB, 64 * MIB), 40, 4),
+    },
+    "release_memory": {
+        "nothing idle": lambda: store_call(None),
+        "some idle": lambda: store_call(None, 2, 4, 40),
+    },
+    "set_idle_limit": {
+        "lower, nothing idle": lambda: limit_call(64 * MIB, 1 * MIB),
+        "lower, all idle goes": lambda: limit_call(64 * MIB, 0, 2, 4),
+        "lower, some stays": lambda: limit_call(64 * MIB, 5 * MIB, 2, 4, 40),
+        "higher": lambda: limit_call(64 * MIB, Index(128 * MIB), 2),
+        "beyond any size": lambda: limit_call(64 * MIB, 1 << 80, 2),
+        "refused: negative": lambda: limit_call(ValueError, -(1 << 40), 2),
+        "refused: no integer": lambda: limit_call(TypeError, 1.5, 2),
+    },
+    "set_num_threads": {
+        "an integer": lambda: threads_call(None, 2),
+        "an index": lambda: threads_call(None, Index(2)),
+        "refused: zero": lambda: threads_call(ValueError, 0),
+        "refused: no integer": lambda: threads_call(TypeError, 1.5),
+        "refused: a bool": lambda: threads_call(TypeError, True),
+    },
+    "tile": {
+        "an integer": lambda: tiled(numbers(3, 4), 2),
+        "several": lambda: tiled(numbers(3, 4), (2, 1, 3)),
+        "once": lambda: tiled(numbers(3, 4), (1, 1)),
+        "never": lambda: tiled(numbers(3, 4), (0, 1)),
+        "a list": lambda: tiled([1.5, 2.5], [2, 300]),
+        "as often as an array says": lambda: tiled(numbers(3, 4), np.array([2, 300])),
+        "as often as an index says": lambda: Call(np.tile(numbers(3), 300), numbers(3), Index(300)),
+        "large": lambda: tiled(numbers(256), (512, 1)),
+        "transposed": lambda: tiled(numbers(40, 50).T, (2, 2)),
+        "into `out`": lambda: tiled(numbers(3, 4), 2, out=room(3, 8)),
+        "into `out` that overlaps": lambda: (lambda memory: Call(np.tile(memory[:3], 2), memory[:3], 2, out=memory))(
+            numbers(6).copy()
+        ),
+        "objects": lambda: tiled(objects(3), 2),
+        "refused: a negative number": lambda: Call(ValueError, numbers(3), (2, -1)),
+        "refused: a float": lambda: Call(TypeError, numbers(3), 2.5),
+        "refused: too many elements": lambda: Call(ValueError, numbers(3), 1 << 62),
+        "refused: too many axes": lambda: Call(ValueError, numbers(3), (1,) * 65),
+    },
+    "unbroadcast": {
+        "rows": lambda: summed((3, 4), (4,), 0),
+        "columns": lambda: summed((3, 4), (3, 1), 1),
+        "all": lambda: summed((3, 4), (), (0, 1)),
+        "nothing": lambda: summed((3, 4), (3, 4), ()),
+        "no items": lambda: Call(np.zeros(4, "f4"), numbers(0, 4), (4,), out=room(4)),
+        "no results": lambda: Call(np.zeros((0,), "f4"), numbers(3, 0), (0,)),
+        "a list": lambda: summed_of([[1.5, 2.5], [3.5, 4.5]], (2,), 0),
+        "an array of another library": lambda: Call(total((3, 4), 0, "f4"), Array(numbers(3, 4)), [4]),
+        "middle axes": lambda: summed((6, 50, 8), (6, 1, 8), 1),
+        "outer and inner axes": lambda: summed((20, 30, 40), (1, 30, 1), (0, 2)),
+        "many axes": lambda: summed((2, 3, 2, 3, 2, 3), (2, 1, 2, 1, 2, 1), (1, 3, 5)),
+        "pairs of float64": lambda: summed((200, 100), (100,), 0, "f8"),
+        "pairs of float64, few terms": lambda: summed((4, 4), (4,), 0, "f8"),
+        "float16": lambda: summed((30, 40), (40,), 0, "f2"),
+        "complex": lambda: summed((30, 40), (40,), 0, "c8"),
+        "complex, in a new result": lambda: summed((30, 40), (40,), 0, "c16"),
+        "integers": lambda: summed((30, 40), (40,), 0, "i2"),
+        "wider integers": lambda: summed((30, 40), (40,), 0, "i2", "i8"),
+        "bools": lambda: Call(np.full(4, 3), np.ones((3, 4), bool), (4,), dtype=int),
+        "wider floats": lambda: summed((30, 40), (40,), 0, "f4", "f8"),
+        "float64 to float16": lambda: summed((30, 40), (40,), 0, "f8", "f2"),
+        "real to complex": lambda: summed((30, 40), (40,), 0, "f8", "c16"),
+        "real to complex, into `out`": lambda: summed((30, 40), (40,), 0, "f8", "c16", room(40, dtype="c16")),
+        "real to complex, into `out`, large": lambda: summed(
+            (64, 1500), (1500,), 0, "f8", "c16", room(1500, dtype="c16")
+        ),
+        "complex to real": lambda: real_part(30, 40),
+        "complex to real, into `out`": lambda: real_part(30, 40, out=room(40, dtype="f8")),
+        "floats to integers": lambda: left_to_numpy(summed((30, 40), (40,), 0, "f8", "i8"), 0),
+        "another byte order": lambda: summed((30, 40), (40,), 0, ">f4"),
+        "another byte order in a wide dtype": lambda: summed((30, 40), (40,), 0, ">i2", ">i8"),
+        "another byte order into `out`": lambda: summed((30, 40), (40,), 0, ">f4", out=room(40, dtype=">f4")),
+        "long double": lambda: left_to_numpy(summed((3, 4), (4,), 0, "g"), 0),
+        "long double into `out`": lambda: left_to_numpy(summed((3, 4), (4,), 0, "g", out=room(4, dtype="g")), 0),
+        "objects": lambda: left_to_numpy(summed_of(objects(3, 4), (4,), 0), 0),
+        "objects into `out`": lambda: left_to_numpy(summed_of(objects(3, 4), (4,), 0, out=objects(4)), 0),
+        "timedeltas": lambda: left_to_numpy(summed((3, 4), (4,), 0, "m8[s]"), 0),
+        "nothing, another dtype": lambda: summed((3, 4), (3, 4), (), "f4", "i4", room(3, 4, dtype="i4")),
+        "large": lambda: summed((512, 512), (512,), 0),
+        "large results": lambda: summed((2, 512, 512), (512, 512), 0),
+        "large, one result": lambda: summed((512, 512), (), (0, 1)),
+        "large, segments": lambda: summed((20_000, 12), (12,), 0, "f8"),
+        "large, segments of runs": lambda: summed((4, 60_000), (4, 1), 1, "f8"),
+        "large, packed": lambda: summed((512, 1024), (1024,), 0, "i2", "i8"),
+        "large, nothing": lambda: summed((512, 512), (512, 512), ()),
+        "scratch beyond the stack": lambda: summed((3, 2000), (2000,), 0, "f8"),
+        "transposed": lambda: Call(total((40, 30), 1, "f4"), numbers(40, 30).T, (40,)),
+        "with steps": lambda: summed_of(numbers(40, 60)[::2, ::2], (30,), 0),
+        "backwards": lambda: summed_of(numbers(40, 60)[::-1, ::-1], (60,), 0),
+        "repeated by strides": lambda: summed_of(np.broadcast_to(numbers(6), (5, 6)), (6,), 0),
+        "into `out`": lambda: summed((30, 40), (40,), 0, out=room(40)),
+        "into `out` with steps": lambda: summed((30, 40), (40,), 0, out=room(80)[::2]),
+        "into `out` with steps, large": lambda: summed((512, 512), (512,), 0, out=room(1024)[::2]),
+        "into transposed `out`": lambda: summed((30, 20, 10), (20, 10), 0, out=room(10, 20).T),
+        "into `out` that overlaps": lambda: sum_overlapping(lambda x: x, lambda x: x[1], 30, 40),
+        "into `out` of another dtype that overlaps": lambda: sum_overlapping(
+            lambda x: x, lambda x: x.view("f4")[0, :40], 30, 40, dtype="f8"
+        ),
+        "past the caches": streamed(lambda: summed((30, 40), (40,), 0, out=room(40))),
+        "past the caches, short runs": streamed(lambda: summed((4000, 8), (4000, 1), 1, out=room(4000, 1))),
+        "by threads": threaded(lambda: summed((300, 400), (400,), 0)),
+        "by threads, one result": threaded(lambda: summed((300, 400), (), (0, 1), "f8")),
+        "by threads, packed": threaded(lambda: summed((300, 400), (400,), 0, "f2", "f4")),
+        "by threads, into `out` with steps": threaded(lambda: summed((300, 400), (400,), 0, out=room(800)[::2])),
+        "pdpd": lambda: Call(total((2, 3, 4), (0, 2), "f4"), numbers(2, 3, 4), (3,), mode="pdpd", axis=1),
+        "explicit": lambda: Call(total((2, 3, 4), (0, 2), "f4"), numbers(2, 3, 4), (3,), [1], mode="explicit"),
+        "explicit by the axes that are new": lambda: Call(
+            total((2, 3, 4), (0, 2), "f4"), numbers(2, 3, 4), (3,), mode="explicit", broadcast_axes=[0, 2]
+        ),
+        "refused: a shape that does not fit": lambda: Call(ValueError, numbers(3, 4), (5,)),
+        "refused: strings": lambda: refused_dtype(np.array(["a", "b"]), (), shown=("U1",)),
+        "refused: bools": lambda: Call(TypeError, np.ones((3, 4), bool), (4,)),
+        "refused: records": lambda: refused_dtype(structured(3, 4), (4,), shown=(structured(1).dtype,)),
+        "refused: no dtype": lambda: Call(TypeError, numbers(3, 4), (4,), dtype="nothing"),
+        "refused: a dtype that does not add up": lambda: refused_dtype(
+            numbers(3, 4), (4,), dtype=SECONDS, shown=(SECONDS,)
+        ),
+        "refused: timedeltas to integers": lambda: refused_dtype(
+            numbers(3, 4, dtype="m8[s]"), (4,), dtype="i8", shown=("m8[s]", "i8")
+        ),
+        "refused: `out` of another dtype": lambda: refused_dtype(
+            numbers(3, 4), (4,), out=room(4, dtype="f8"), shown=("f4", "f8")
+        ),
+        "refused: `out` of another shape": lambda: Call(ValueError, numbers(3, 4), (4,), out=room(5)),
+    },
+}
+
+if BFLOAT16:
+    CALLS["broadcast"]["bfloat16"] = lambda: broadcast(numbers(4, dtype="bfloat16"), (3, 4))
+    CALLS["broadcast"]["bfloat16, large"] = lambda: broadcast(numbers(256, dtype="bfloat16"), (1024, 256))
+    CALLS["unbroadcast"]["bfloat16"] = lambda: left_to_numpy(summed((30, 40), (40,), 0, "bfloat16"), 0)
+    CALLS["unbroadcast"]["bfloat16, large"] = lambda: left_to_numpy(summed((512, 1024), (1024,), 0, "bfloat16"), 0)
+    CALLS["unbroadcast"]["bfloat16 to float32"] = lambda: left_to_numpy(summed((30, 40), (40,), 0, "bfloat16", "f4"), 0)
+    CALLS["unbroadcast"]["float32 to bfloat16"] = lambda: left_to_numpy(summed((30, 40), (40,), 0, "f4", "bfloat16"), 0)
+    CALLS["unbroadcast"]["complex to bfloat16"] = lambda: left_to_numpy(summed((30, 40), (40,), 0, "c8", "bfloat16"), 0)
+    CALLS["unbroadcast"]["bfloat16 into `out`"] = lambda: summed(
+        (30, 40), (40,), 0, "bfloat16", out=room(40, dtype="bfloat16")
+    )

@@ -1,0 +1,167 @@
+"""Calls in which an allocation fails or an interrupt comes: a clean exception or a right result, and nothing half-done.
+
+`_calls.py` has the calls, `_faults.py` what is done to them, `fault_shim.c` makes malloc fail.
+"""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import _planted
+import pytest
+from _calls import CALLS
+
+import bcast
+
+HERE = Path(__file__).parent
+POINTS = 1400  # allocations to fail in all calls together, at least
+INTERRUPTS = 10_000
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a process for each fault is forked")
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory):
+    """The library that makes the C library's allocations fail where it is preloaded."""
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if platform.libc_ver()[0] != "glibc" or compiler is None:
+        pytest.skip("needs glibc and a compiler")
+    if "LD_PRELOAD" in os.environ:
+        pytest.skip("another library is preloaded")
+    library = tmp_path_factory.mktemp("shim") / "shim.so"
+    command = [compiler, "-std=c11", "-O2", "-shared", "-fPIC", str(HERE / "fault_shim.c"), "-o", str(library), "-ldl"]
+    subprocess.run(command, check=True)
+    return str(library)
+
+
+@pytest.fixture
+def drill(request):
+    """What runs `_faults.py`."""
+
+    def run(fault, cold=False, every=1, times=0, names=None, planted=False, patience=60, **environment):
+        if fault == "python":
+            pytest.importorskip("_testcapi")
+        if fault == "malloc":
+            environment["LD_PRELOAD"] = request.getfixturevalue("shim")
+        options = {"fault": fault, "cold": cold, "every": every, "times": times, "names": names or list(CALLS)}
+        options |= {"planted": planted, "patience": patience}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("BCAST_")}
+        done = subprocess.run(
+            [sys.executable, str(HERE / "_faults.py"), json.dumps(options)],
+            env=inherited | {"OPENBLAS_NUM_THREADS": "1"} | environment,  # threads and forks do not mix
+            capture_output=True,
+            text=True,
+            timeout=3600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        return sum(report["points"].values()), report["bad"]
+
+    return run
+
+
+def listed(bad):
+    """All that was found, a line each."""
+    return "\n".join(f"{name}: {kind}: {n}{' and after' * on}: {findings}" for name, kind, n, on, findings in bad)
+
+
+def test_every_public_function_is_called():
+    """A new one needs a row in `_calls.py`."""
+    assert sorted(CALLS) == sorted(bcast.__all__)
+    assert all(CALLS.values())
+
+
+# Which fault, whether in the first call of a process, how Python allocates, which part of the faults an ordinary run
+# has (one in so many), and how many faults there are at least. Each of Python's allocators has other ones; that for
+# debugging finds memory that is freed twice or written to later.
+ALLOCATIONS = {
+    "Python's": ("python", False, {}, 3, POINTS),
+    "Python's, in a first call": ("python", True, {}, 25, POINTS),
+    "Python's, checked": ("python", False, {"PYTHONMALLOC": "debug"}, 9, POINTS),
+    "Python's, checked, in a first call": ("python", True, {"PYTHONMALLOC": "debug"}, 80, POINTS),
+    "malloc's": ("malloc", False, {}, 2, 100),
+    "malloc's, in a first call": ("malloc", True, {}, 5, 100),
+    "malloc's and Python's": ("malloc", False, {"PYTHONMALLOC": "malloc"}, 9, POINTS),
+    "malloc's and Python's, in a first call": ("malloc", True, {"PYTHONMALLOC": "malloc"}, 80, POINTS),
+}
+
+
+@pytest.mark.parametrize(("fault", "cold", "environment", "every", "least"), ALLOCATIONS.values(), ids=ALLOCATIONS)
+def test_some_failing_allocations(drill, fault, cold, environment, every, least):
+    points, bad = drill(fault, cold, every, **environment)
+    assert not bad, listed(bad)
+    assert points >= least // every
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize(("fault", "cold", "environment", "every", "least"), ALLOCATIONS.values(), ids=ALLOCATIONS)
+def test_all_failing_allocations(drill, fault, cold, environment, every, least):  # noqa: ARG001
+    points, bad = drill(fault, cold, **environment)
+    print(f"{points} allocations failed")
+    assert not bad, listed(bad)
+    assert points >= least
+
+
+@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+def test_interrupts_at_some_lines_of_python(drill, cold):
+    points, bad = drill("interrupts", cold, every=15 if cold else 3)
+    assert not bad, listed(bad)
+    assert points >= 40
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+def test_interrupts_at_all_lines_of_python(drill, cold):
+    points, bad = drill("interrupts", cold)
+    print(f"{points} interrupts came")
+    assert not bad, listed(bad)
+    assert points >= 500
+
+
+def test_some_interrupts_at_random(drill):
+    _, bad = drill("interrupts", times=1)
+    assert not bad, listed(bad)
+
+
+@pytest.mark.drill
+def test_many_interrupts_at_random(drill):
+    calls = sum(map(len, CALLS.values()))
+    points, bad = drill("interrupts", times=-(-INTERRUPTS // calls))
+    print(f"{points} interrupts came")
+    assert not bad, listed(bad)
+    assert points >= INTERRUPTS
+
+
+# What must be found in functions that do wrong, by which drill
+
+
+LASTING = {"keeps_memory", "keeps_much_memory", "keeps_pages", "keeps_a_function"}  # in one process
+SLOW = {"swallows_slowly", "writes_slowly"}
+PLANTED = {
+    "Python's": ("python", False, 3, 0, {"goes_on", "keeps_pages", "keeps_much_memory", *SLOW}),
+    "Python's, in a first call": ("python", True, 3, 0, {"goes_on", *LASTING, *SLOW}),
+    "malloc's": ("malloc", False, 1, 0, {"goes_on", *SLOW}),
+    "lines": ("interrupts", False, 3, 0, {"swallows", "keeps_pages", "keeps_much_memory", *SLOW}),
+    "random": ("interrupts", False, 1, 20, set(_planted.CALLS) - SLOW),
+}
+
+
+@pytest.mark.parametrize(("fault", "cold", "every", "times", "others"), PLANTED.values(), ids=PLANTED)
+def test_what_goes_wrong_is_found(drill, fault, cold, every, times, others):
+    names = [name for name in _planted.CALLS if name not in {*others, "hangs"}]
+    _, bad = drill(fault, cold, every, times, planted=True, names=[*names, "does_nothing_wrong"])
+    found = {name: [finding for each in bad if each[0] == name for finding in each[4]] for name in _planted.CALLS}
+    assert found["does_nothing_wrong"] == []
+    for name in names:
+        for expected in _planted.CALLS[name]:
+            assert any(expected in finding for finding in found[name]) == bool(expected), (name, found[name])
+
+
+def test_what_hangs_is_found(drill):
+    _, bad = drill("python", planted=True, names=["hangs"], patience=0.5)
+    assert [each[2:] for each in bad] == [[0, False, ["hangs"]], [0, True, ["hangs"]]]

@@ -33,13 +33,13 @@ def succeed(run, *arguments):
 
 
 def python(*arguments, **options):
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    return subprocess.run([sys.executable, *arguments], text=True, encoding="utf-8", timeout=300, **options)
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 300, **options}
+    return subprocess.run([sys.executable, *arguments], text=True, encoding="utf-8", **options)
 
 
 def report_of(name, *arguments):
     """Run one of the programs beside this file; give the report that it prints."""
-    done = python(program(name), *map(str, arguments))
+    done = python(program(name), *map(str, arguments), timeout=1800)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 

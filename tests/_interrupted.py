@@ -27,18 +27,21 @@ STATUSES = {0, *(128 + number for number in SIGNALS), *(-number for number in SI
 
 def start(out="out.npy"):
     """Begin a run of some hundred pieces in a forked process; its stderr goes to the file `<out>.err`."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the child must not meet them before it can tell
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         return pid
-    status = 99
+    status = 130  # of an interrupt before the run, or after it
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(os.open(f"../{out}.err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         status = main(["apply", "in.npy", out, "--shape", "300,1000"])
     except SystemExit as error:
         status = error.code
-    except KeyboardInterrupt:  # before the run, or after it
-        status = 130
+    except Exception:
+        status = 99
     finally:
         os._exit(status)
 

@@ -250,10 +250,11 @@ def repeated_by_numpy(array, repeats, axis):
     """What `repeat` leaves to NumPy where there is a number for each of several items."""
     repeats = np.asarray(repeats)
     if repeats.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):
-            whole = repeats.astype(np.intp)
-        repeats = whole if (whole == repeats).all() else whole[:0]
-    repeats.min(initial=0)
+        whole = repeats.astype(np.intp)
+        if not (whole == repeats).all():
+            return None
+        repeats = whole
+    repeats.min()
     repeats.sum(dtype=np.float64)
     return array.repeat(repeats, axis)
 
@@ -591,7 +592,9 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "refused: negative numbers": lambda: Call(ValueError, numbers(3), [1, -1, 1]),
         "refused: too few": lambda: Call(ValueError, numbers(3), [1, 2]),
         "refused: a string": lambda: Call(TypeError, numbers(3), "3"),
-        "as often as whole floats say": lambda: repeated(numbers(3), np.array([300.0, 0.0, 2.0])),
+        "as often as whole floats say": lambda: Call(
+            numbers(3).repeat([300, 0, 2]), numbers(3), np.array([300.0, 0.0, 2.0])
+        ).left_to(repeated_by_numpy, numbers(3), np.array([300.0, 0.0, 2.0]), 0),
         "refused: floats": lambda: Call(TypeError, numbers(3), [1.5, 2.5, 3.5]).left_to(
             repeated_by_numpy, numbers(3), [1.5, 2.5, 3.5], 0
         ),

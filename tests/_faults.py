@@ -296,6 +296,7 @@ class Subject:
         self.judged = row.judged
         self.fault = fault
         self.refusal = None
+        self.errors = np.geterr()
         if row.threads > 1:
             bcast.set_num_threads(row.threads)
         if row.copies:
@@ -321,6 +322,9 @@ class Subject:
         handlers = [np._core.multiarray.get_handler_name(*array) for array in ((), (np.empty(1 << 20, np.uint8),))]
         if handlers != ["default_allocator"] * 2:
             findings.append(f"NumPy's memory comes from {handlers}")
+        if np.geterr() != self.errors:
+            findings.append(f"NumPy's errors are treated as in {np.geterr()}")
+            np.seterr(**self.errors)
         return findings, has_come
 
     def judge(self, before, result, has_come):
@@ -520,7 +524,7 @@ def in_child(work, patience):
         findings = [f"wrote: {text}"]
     if findings:
         said.append(["bad", None, None, findings])
-    if hangs or code:
+    if hangs or code < 0:
         said.append(["died"])
     place = [0, False]
     for words in said:
@@ -582,7 +586,7 @@ def drilled(function, row, fault, cold, every, first, patience):
     return said
 
 
-def not_numpys(said, row, fault, *how):
+def not_numpys(said, row, fault, cold, patience):
     """Return what was said without findings of sorts that NumPy has by itself, in the part of a call left to it."""
     left = row.make().numpys
     if left is None or all(words[0] != "bad" for words in said):
@@ -592,7 +596,7 @@ def not_numpys(said, row, fault, *how):
         call = row.make()
         return Call(call.expected, *call.numpys[1], **call.numpys[2])
 
-    told = drilled(left[0], row._replace(make=make, judged=False), fault, *how)
+    told = drilled(left[0], row._replace(make=make, judged=False), fault, cold, 1, 0, patience)
     known = {sort for words in told for sort in sorts(words)}
     return [words for words in said if words[0] != "bad" or not sorts(words) <= known]
 
@@ -615,8 +619,9 @@ def main(fault, cold, every, times, names, planted, patience):
             if times:
                 said = in_child(functools.partial(interrupt, function, row, fault, times), patience)
             else:
-                how = cold, every, zlib.crc32(f"{name}, {kind}".encode()) % every, patience
-                said = not_numpys(drilled(function, row, fault, *how), row, fault, *how)
+                first = zlib.crc32(f"{name}, {kind}".encode()) % every
+                said = drilled(function, row, fault, cold, every, first, patience)
+                said = not_numpys(said, row, fault, cold, patience)
             points[name] += sum(words == ["point"] for words in said)
             bad += [[name, kind, *words[1:]] for words in said if words[0] == "bad"]
     return {"points": points, "bad": bad}

@@ -137,6 +137,13 @@ def changes_the_allocator(x):
     return x.copy()
 
 
+def changes_the_treatment_of_errors(x):
+    np.seterr(invalid="ignore")
+    allocate()
+    np.seterr(invalid="warn")
+    return x.copy()
+
+
 def another_handler():
     """NumPy's own memory handler under another name, as NEP 49 has it."""
     python = ctypes.pythonapi
@@ -230,6 +237,7 @@ CALLS = {
     "keeps_a_function": {"references": call},
     "spoils_the_next": {"the next call": call},
     "changes_the_allocator": {"NumPy's memory comes from": call},
+    "changes_the_treatment_of_errors": {"NumPy's errors are treated": call},
     "dies": {"died of SIGSEGV": call},
     "hangs": {"hangs": call},
     "prints": {"wrote": call},

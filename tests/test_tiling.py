@@ -260,6 +260,13 @@ def test_subclasses(call):
     assert_same(call(data.view(np.recarray)), call(data))
 
 
+@pytest.mark.parametrize("repeats", [2, [1, 0, 2, 3]])
+def test_bytes_between_fields_are_repeated_too(repeats):
+    raw = np.random.default_rng(1).integers(0, 256, 8 * 16, np.uint8).view("V16")
+    data = raw.view(np.dtype([("a", "u1"), ("b", "f8")], align=True))[::-2]
+    assert bcast.repeat(data, repeats).tobytes() == np.repeat(raw[::-2], repeats).tobytes()
+
+
 @pytest.mark.parametrize("data", [A23, A23.T, RECORDS], ids=["C", "F", "records"])
 def test_what_changes_nothing_is_copied(data):
     for result in (bcast.tile(data, 1), bcast.repeat(data, 1, 0), bcast.repeat(data, 3, ())):

@@ -178,7 +178,11 @@ def repeat(
     if type(repeats) is not int:
         repeats = _repeats(repeats, size, along)
         if type(repeats) is not int:
-            array = array.repeat(repeats, along)
+            dtype = array.dtype
+            if dtype.names is None or dtype.hasobject:
+                array = array.repeat(repeats, along)
+            else:  # of strided data NumPy would copy the fields alone, and leave what is between them to chance
+                array = array.view(np.dtype((np.void, dtype.itemsize))).repeat(repeats, along).view(dtype)
             return array if out is None else materialise(array, aligned(array.shape, array.shape), out, "repeats")
     if repeats < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")

@@ -91,6 +91,7 @@ ALLOCATIONS = {
 }
 
 
+@pytest.mark.drill
 @pytest.mark.parametrize(("fault", "cold", "environment", "every", "least"), ALLOCATIONS.values(), ids=ALLOCATIONS)
 def test_some_failing_allocations(drill, fault, cold, environment, every, least):
     points, bad = drill(fault, cold, every, **environment)
@@ -107,6 +108,7 @@ def test_all_failing_allocations(drill, fault, cold, environment, every, least):
     assert points >= least
 
 
+@pytest.mark.drill
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
 def test_interrupts_at_some_lines_of_python(drill, cold):
     points, bad = drill("interrupts", cold, every=15 if cold else 3)
@@ -123,6 +125,7 @@ def test_interrupts_at_all_lines_of_python(drill, cold):
     assert points >= 500
 
 
+@pytest.mark.drill
 def test_some_interrupts_at_random(drill):
     _, bad = drill("interrupts", times=1)
     assert not bad, listed(bad)

@@ -330,7 +330,7 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
         raise TypeError(f"`nbytes` expected an integer, got {type(nbytes).__name__}") from None
     if limit < 0:
         raise ValueError(f"`nbytes` expected 0 or more bytes, got {limit}")
-    previous = idle_limit       # an object: what can fail comes before what changes the store
+    cdef object previous = idle_limit       # what can fail comes before what changes the store
     limit = min(limit, MAX_BYTES)
     idle_limit = limit
     _drop_to(idle_limit)

@@ -24,6 +24,7 @@ __all__ = ["repeat", "tile"]
 
 INT64 = np.int64
 MAX_SIZE = sys.maxsize
+TOO_MANY = 2.0 ** (8 * np.dtype(np.intp).itemsize - 1)  # the least float beyond MAX_SIZE
 FLOATS = (float, np.floating)
 FEW = 64  # integers; so many are summed up sooner without NumPy
 UNFIT = (str, bytes, bytearray, Mapping, Set, MaskedArray)  # iterable, and never meant as a sequence of integers
@@ -348,9 +349,11 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
 
 def _whole(array: NDArray[Any]) -> NDArray[Any]:
     """Return floats as integers if all of them are whole and fit, else as they are."""
-    with np.errstate(invalid="ignore"):  # of NaN, and of what does not fit
-        whole = array.astype(np.intp)
-    return whole if (whole == array).all() else array
+    wide = array if array.itemsize > 8 else array.astype(np.float64)
+    if not ((wide >= -TOO_MANY) & (wide < TOO_MANY)).all():  # nor is NaN
+        return array
+    whole = wide.astype(np.intp)
+    return whole if (whole == wide).all() else array
 
 
 def _axes(axis: Any) -> int | Shape:

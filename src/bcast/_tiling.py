@@ -180,11 +180,14 @@ def repeat(
         repeats = _repeats(repeats, size, along)
         if type(repeats) is not int:
             dtype = array.dtype
-            if dtype.names is None or dtype.hasobject:
-                array = array.repeat(repeats, along)
-            else:  # of strided data NumPy would copy the fields alone, and leave what is between them to chance
+            records = dtype.names is not None and not dtype.hasobject
+            if records:  # of strided data NumPy would copy the fields alone, and leave what is between them to chance
                 array = array.view(np.dtype((np.void, dtype.itemsize))).repeat(repeats, along).view(dtype)
-            return array if out is None else materialise(array, aligned(array.shape, array.shape), out, "repeats")
+            else:
+                array = array.repeat(repeats, along)
+            if out is None and not records:
+                return array
+            return materialise(array, aligned(array.shape, array.shape), out, "repeats")  # a view is no result
     if repeats < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)

@@ -43,7 +43,8 @@ def test_a_case_is_drawn_from_its_seed_and_number_alone(monkeypatch):
         for number in range(20):
             with pytest.raises((AssertionError, AttributeError)):
                 fuzz.run_case(7, number, {"broadcast": fuzz.fuzz_broadcast})
-    assert calls[: len(calls) // 2] == calls[len(calls) // 2 :]
+    half = len(calls) // 2  # threads of one case call in any order
+    assert sorted(calls[:half]) == sorted(calls[half:])
 
 
 @pytest.mark.parametrize("name", GIVING_ARRAYS)

@@ -353,8 +353,10 @@ class Subject:
         """Tell whether a call was to be refused, and was so by the same words each time, as far as they come."""
         if not isinstance(expected, type) or not issubclass(result.kind, expected):
             return False
-        self.refusal = self.refusal or result
-        return result.kind is self.refusal.kind and self.refusal.message.startswith(result.message)
+        before = self.refusal or result
+        self.refusal = max(before, result, key=lambda failure: len(failure.message))
+        begins = before.message.startswith(result.message) or result.message.startswith(before.message)
+        return result.kind is before.kind and begins
 
 
 # All faults of one row, each time in a process that reports by lines of JSON: where it is ("at", n, and on), what is

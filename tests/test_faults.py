@@ -93,7 +93,6 @@ ALLOCATIONS = {
 PART = {"Python's, checked": 3, "Python's, in a first call": 40, "malloc's": 2, "malloc's, in a first call": 9}
 
 
-@pytest.mark.drill
 @pytest.mark.parametrize("name", PART)
 def test_some_failing_allocations(drill, name):
     fault, cold, environment, least = ALLOCATIONS[name]
@@ -111,7 +110,6 @@ def test_all_failing_allocations(drill, fault, cold, environment, least):
     assert points >= least
 
 
-@pytest.mark.drill
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
 def test_interrupts_at_some_lines_of_python(drill, cold):
     points, bad = drill("interrupts", cold, every=40 if cold else 4)
@@ -128,7 +126,6 @@ def test_interrupts_at_all_lines_of_python(drill, cold):
     assert points >= 500
 
 
-@pytest.mark.drill
 def test_some_interrupts_at_random(drill):
     _, bad = drill("interrupts", times=1)
     assert not bad, listed(bad)

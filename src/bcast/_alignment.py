@@ -217,21 +217,23 @@ def _added_axes(
     _check_axes("broadcast_axes", axes, target)
     if all_if_empty and not axes:
         axes = tuple(range(len(target)))
-    source: list[Any] = list(target)
+    source: list[Any] = [None] * len(target)
     for axis in axes:
-        source[axis] = None  # until what is left has been compared
+        source[axis] = 1
     left, fits = 0, True
     for axis in range(len(target)):
         if source[axis] is None:
-            source[axis] = 1
-        else:
-            fits = fits and left < len(data) and data[left] == source[axis]
+            source[axis] = target[axis]
+            fits = fits and left < len(data) and data[left] == target[axis]
             left += 1
     if not fits or left < len(data):
-        lengths = tuple([length for axis, length in enumerate(target) if axis not in axes])
+        lengths: list[int] = []
+        for axis in range(len(target)):
+            if axis not in axes:
+                lengths.append(target[axis])
         raise ValueError(
             f"`broadcast_axes` expected axes of `{name}` {target} that leave data's shape {data}, "
-            f"got {show(broadcast_axes)}, which leave {lengths}"
+            f"got {show(broadcast_axes)}, which leave {tuple(lengths)}"
         )
     return aligned(target, tuple(source))
 

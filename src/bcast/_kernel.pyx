@@ -187,14 +187,17 @@ cdef Py_ssize_t _size_once(cnp.ndarray data) noexcept:
 cdef tuple _source_once(cnp.ndarray data, tuple source):
     """`source` with 1 for axes of stride 0."""
     cdef list lengths = None
-    cdef int i, axis = 0
+    cdef int i, j, axis = 0
     for i in range(len(source)):
         if <Py_ssize_t> source[i] == 1:
             continue
         while axis < cnp.PyArray_NDIM(data) and cnp.PyArray_DIM(data, axis) == 1:
             axis += 1
         if axis < cnp.PyArray_NDIM(data) and cnp.PyArray_STRIDE(data, axis) == 0:
-            lengths = list(source) if lengths is None else lengths
+            if lengths is None:     # not `list(source)`: where its allocation fails, CPython up to 3.12 leaks the tuple
+                lengths = [None] * len(source)
+                for j in range(len(source)):
+                    lengths[j] = source[j]
             lengths[i] = 1
         axis += 1
     return source if lengths is None else tuple(lengths)
@@ -218,7 +221,7 @@ cdef _plain(array):
     plain = np.asarray(array)
     dtype = plain.dtype
     if dtype.names is not None and not dtype.hasobject:
-        plain = plain.view(np.dtype((np.void, dtype.itemsize)))
+        plain = plain.view(f"V{dtype.itemsize}")     # `np.dtype((np.void, n))` may drop an interrupt
     return plain
 
 

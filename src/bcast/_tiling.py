@@ -182,7 +182,7 @@ def repeat(
             dtype = array.dtype
             records = dtype.names is not None and not dtype.hasobject
             if records:  # of strided data NumPy would copy the fields alone, and leave what is between them to chance
-                array = array.view(np.dtype((np.void, dtype.itemsize))).repeat(repeats, along).view(dtype)
+                array = array.view(f"V{dtype.itemsize}").repeat(repeats, along).view(dtype)
             else:
                 array = array.repeat(repeats, along)
             if out is None and not records:

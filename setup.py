@@ -1,4 +1,5 @@
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from setuptools.command.build_ext import build_ext
 # Some distributions' Python asks for -O2, under which GCC leaves the kernel's loops unvectorised; and for debugging
 # information, which takes as long to make as all the rest.
 OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-g0"]
-HEADERS = [str(path) for path in Path("src/bcast").glob("*.h")]
+PACKAGE = Path("src/bcast")
 
 
 class BuildExtensions(build_ext):
@@ -21,12 +22,28 @@ class BuildExtensions(build_ext):
         self.parallel = self.parallel or os.cpu_count()
 
 
+def headers(source: Path) -> set[Path]:
+    """Return the headers that a source, or its declarations, includes, and those that these include."""
+    found, sources = set(), [source, source.with_suffix(".pxd")]
+    while sources:
+        path = sources.pop()
+        text = path.read_text() if path.exists() else ""
+        names = re.findall(r'^(?:cdef extern from|#include) "([\w./]+\.h)"', text, re.MULTILINE)
+        for name in names:
+            for folder in (path.parent, PACKAGE):
+                header = Path(os.path.normpath(folder / name))
+                if header.exists() and header not in found:
+                    found.add(header)
+                    sources.append(header)
+    return found
+
+
 def extension(source: str) -> Extension:
     return Extension(
-        f"bcast.{source.partition('.')[0]}",
-        [f"src/bcast/{source}"],
-        include_dirs=[np.get_include(), "src/bcast"],
-        depends=HEADERS,
+        f"bcast.{source.partition('.')[0].replace('/', '.')}",
+        [f"{PACKAGE}/{source}"],
+        include_dirs=[np.get_include(), str(PACKAGE)],
+        depends=sorted(map(str, headers(PACKAGE / source))),
         define_macros=[(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")],
         extra_compile_args=OPTIMISE,
     )
@@ -34,22 +51,23 @@ def extension(source: str) -> Extension:
 
 SOURCES = [
     "_adjoint.pyx",  # first, as it takes longest to compile
-    "_alignment.py",
-    "_extent.pyx",
-    "_threads.pyx",
-    "_plan.pyx",
-    "_walk.pyx",
-    "_strided.pyx",
     "_kernel.pyx",
-    "_reduction.pyx",
-    "_summing.pyx",
-    "_pages.pyx",
-    "_memory.pyx",
-    "_ops.py",
-    "_unbroadcast.py",
-    "_numpy.py",
-    "_tiling.py",
-    "_elementwise.py",
+    "_api/broadcast.py",
+    "_api/elementwise.py",
+    "_api/numpy_names.py",
+    "_api/tiling.py",
+    "_api/unbroadcast.py",
+    "_copy/plan.pyx",
+    "_copy/strided.pyx",
+    "_copy/walk.pyx",
+    "_rules/alignment.py",
+    "_runtime/cpu.pyx",
+    "_runtime/extent.pyx",
+    "_runtime/pages.pyx",
+    "_runtime/result.pyx",
+    "_runtime/threads.pyx",
+    "_sum/plan.pyx",
+    "_sum/walk.pyx",
 ]
 
 setup(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import bcast
 
-names = [module.name for module in pkgutil.iter_modules(bcast.__path__, "bcast.") if module.name != "bcast.__main__"]
+names = [module.name for module in pkgutil.walk_packages(bcast.__path__, "bcast.") if module.name != "bcast.__main__"]
 results = [doctest.testmod(importlib.import_module(name)) for name in names]
 failed, attempted = (sum(counts) for counts in zip(*results, strict=True))
 print(f"docstrings: {attempted} examples, {failed} failed")

@@ -13,11 +13,11 @@ import sys
 import numpy as np
 
 import bcast
-from bcast._alignment import align
-from bcast._bench import cpu, measure
+from bcast._api.broadcast import as_array
+from bcast._benchmark.table import cpu, measure
 from bcast._kernel import replicate
-from bcast._memory import result_array, shape_of
-from bcast._ops import as_array
+from bcast._rules.alignment import align
+from bcast._runtime.result import result_array, shape_of
 
 NAMES = {
     **{function.__name__: function for function in (align, as_array, replicate, result_array, shape_of)},

@@ -16,8 +16,8 @@ from time import perf_counter
 import numpy as np
 
 import bcast
-from bcast._bench import cpu
-from bcast._timing import measure
+from bcast._benchmark.table import cpu
+from bcast._benchmark.timing import measure
 
 SIZES = [1024 << i for i in range(11)]
 PROTOTYPE = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)

@@ -2,8 +2,8 @@
 
 from conftest import Case
 
-from bcast._peers import competitors
-from bcast._workloads import DTYPES, STATES, grid
+from bcast._benchmark.peers import competitors
+from bcast._benchmark.workloads import DTYPES, STATES, grid
 
 SECONDS = 0.1
 

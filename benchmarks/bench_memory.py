@@ -1,4 +1,4 @@
-"""What does it cost to get the memory of a large result? The tables behind `LARGE`, `HOT` and `SPARE` in _pages.pyx.
+"""What does it cost to get the memory of a large result? The tables behind its constants in `_runtime/pages.pyx`.
 
     python benchmarks/bench_memory.py
 
@@ -14,8 +14,8 @@ from time import perf_counter
 import numpy as np
 
 import bcast
-from bcast._bench import cpu, measure
-from bcast._memory import result_array
+from bcast._benchmark.table import cpu, measure
+from bcast._runtime.result import result_array
 
 SIZES = [1 << 20, 2 << 20, 4_000_000, 16_000_000, 40_000_000, 64_000_000, 256_000_000]
 LIKE = np.empty(0, np.uint8)

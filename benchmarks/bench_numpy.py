@@ -20,9 +20,9 @@ from conftest import Case
 from numpy.typing import NDArray
 
 import bcast
-from bcast._bench import machine
-from bcast._peers import bound, cpus
-from bcast._timing import measure
+from bcast._benchmark.peers import bound, cpus
+from bcast._benchmark.table import machine
+from bcast._benchmark.timing import measure
 
 SECONDS = 0.25
 MODULES = {"opencv": "cv2", "torch": "torch"}

@@ -7,8 +7,8 @@ A name holds the seed and the number of the shape, so that `--seed 7 -k random-7
 
 from conftest import Case
 
-from bcast._peers import competitors
-from bcast._workloads import STATES, random_workloads
+from bcast._benchmark.peers import competitors
+from bcast._benchmark.workloads import STATES, random_workloads
 
 SECONDS = 0.1
 

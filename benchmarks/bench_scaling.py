@@ -6,9 +6,9 @@ Sizes stop where three arrays of them do not fit into the memory that is availab
 import numpy as np
 from conftest import Case
 
-from bcast._bench import memory
-from bcast._peers import COMPETITORS
-from bcast._workloads import Workload, label
+from bcast._benchmark.peers import COMPETITORS
+from bcast._benchmark.table import memory
+from bcast._benchmark.workloads import Workload, label
 
 DTYPE = "float32"
 SIZES = [1 << power for power in range(10, 33, 2)]  # bytes: 1 KB to 4 GB

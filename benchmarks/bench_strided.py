@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bcast
-from bcast._bench import cpu
-from bcast._peers import cpus
-from bcast._timing import measure
+from bcast._benchmark.peers import cpus
+from bcast._benchmark.table import cpu
+from bcast._benchmark.timing import measure
 
 SECONDS = 0.3
 DTYPES = ("uint8", "uint16", "float32", "float64", "complex128")

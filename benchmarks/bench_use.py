@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from conftest import Case
 
-from bcast._peers import COMPETITORS, Task, prepare
-from bcast._workloads import Workload
+from bcast._benchmark.peers import COMPETITORS, Task, prepare
+from bcast._benchmark.workloads import Workload
 
 DTYPE = "float32"
 SECONDS = 0.5

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from itertools import cycle
 
 import pytest
+from loops import NUMBA
 
-from bcast._bench import OWN, machine, version
-from bcast._peers import Task, bound, cpus, prepare
-from bcast._timing import measure
-from bcast._workloads import SEED, Workload
+from bcast._benchmark.peers import COMPETITORS, Task, bound, cpus, prepare
+from bcast._benchmark.table import OWN, machine, version
+from bcast._benchmark.timing import measure
+from bcast._benchmark.workloads import SEED, Workload
+
+COMPETITORS["numba"] = NUMBA  # which compiles for a second before it is fast, too long for `python -m bcast bench`
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from runs import Run, known, mean, to_limit, to_numpy, to_peer
 
-from bcast._bench import LOST, Cell
-from bcast._peers import LIMIT
-from bcast._workloads import FLOATS, STATES
+from bcast._benchmark.peers import LIMIT
+from bcast._benchmark.table import LOST, Cell
+from bcast._benchmark.workloads import FLOATS, STATES
 
 # Told apart by colour-blind eyes too.
 STATE_COLOURS = {"fresh": "#0072b2", "warm": "#d55e00"}

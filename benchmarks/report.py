@@ -15,8 +15,8 @@ from pathlib import Path
 from plots import plot_adjoint, plot_ratios, plot_scaling
 from runs import Run, known, load, mean, to_limit, to_numpy, to_peer
 
-from bcast._bench import LOST, Cell
-from bcast._workloads import FLOATS, STATES, SUM_DTYPES, label
+from bcast._benchmark.table import LOST, Cell
+from bcast._benchmark.workloads import FLOATS, STATES, SUM_DTYPES, label
 
 RATIO_LEGEND = (
     "*NumPy*, *best peer*: its time / bcast's time; below 1 bcast is the slower one, and below "

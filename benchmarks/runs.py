@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bcast._bench import Cell
-from bcast._peers import LIMIT
+from bcast._benchmark.peers import LIMIT
+from bcast._benchmark.table import Cell
 
 SUITES = ("grid", "random", "scaling", "use", "adjoint", "numpy")
 

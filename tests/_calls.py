@@ -180,7 +180,7 @@ def idle_state():
     """What is idle, and how much may be."""
     limit = bcast.set_idle_limit(1 << 40)
     bcast.set_idle_limit(limit)
-    return bcast._pages.idle_bytes(), limit
+    return bcast._runtime.pages.idle_bytes(), limit
 
 
 def limit_call(expected, argument, *sizes):
@@ -604,8 +604,8 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "refused: too many elements": lambda: Call(ValueError, numbers(3), 1 << 62),
     },
     "memory_info": {
-        "nothing idle": lambda: store_call(bcast._pages.MemoryInfo(0, 0, 64 * MIB)),
-        "some idle": lambda: store_call(bcast._pages.MemoryInfo(44 * MIB, 40 * MIB, 64 * MIB), 40, 4),
+        "nothing idle": lambda: store_call(bcast._runtime.pages.MemoryInfo(0, 0, 64 * MIB)),
+        "some idle": lambda: store_call(bcast._runtime.pages.MemoryInfo(44 * MIB, 40 * MIB, 64 * MIB), 40, 4),
     },
     "release_memory": {
         "nothing idle": lambda: store_call(None),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bcast
-from bcast import _apply
+from bcast._cli import apply
 
 OLD = b"what was there before"
 NOT_NPY = "`IN` expected a whole .npy file, without objects, got "
@@ -74,7 +74,7 @@ def fail_with(error):
 
 def halfway(monkeypatch, act):
     """Have `act` called at the fourth of nine pieces; give a list to which each piece adds an item."""
-    monkeypatch.setattr(_apply, "PIECE", 24)
+    monkeypatch.setattr(apply, "PIECE", 24)
     calls = []
 
     def replicate(*arguments):
@@ -83,7 +83,7 @@ def halfway(monkeypatch, act):
             act()
         return bcast._kernel.replicate(*arguments)
 
-    monkeypatch.setattr(_apply, "replicate", replicate)
+    monkeypatch.setattr(apply, "replicate", replicate)
     return calls
 
 

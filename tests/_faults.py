@@ -30,7 +30,8 @@ import numpy as np
 from _calls import CALLS, Call, Row
 
 import bcast
-from bcast import _adjoint, _kernel, _pages
+from bcast import _adjoint, _kernel
+from bcast._runtime import pages
 
 DELAY = 60  # seconds in which a timer's signal comes
 MOST = 20_000  # no call allocates so often
@@ -387,7 +388,7 @@ def measures(fault):
         return {
             "blocks": sys.getallocatedblocks(),
             "references": sum(map(sys.getrefcount, shared)),
-            "idle": _pages.idle_bytes(),
+            "idle": pages.idle_bytes(),
             **fault.counters(),
         }
 
@@ -432,8 +433,8 @@ def strike_warm(function, row, fault, every, begin, report):
         n, on = following(n, on, fault, every)
     if fault.clean is MemoryError:
         bcast.set_idle_limit(0)
-        if _pages.idle_bytes():
-            report.say("bad", n, False, [f"{_pages.idle_bytes()} bytes stay idle"])
+        if pages.idle_bytes():
+            report.say("bad", n, False, [f"{pages.idle_bytes()} bytes stay idle"])
 
 
 def following(n, on, fault, every):

@@ -7,10 +7,10 @@ import os
 import signal
 import sys
 
-from bcast import _apply
 from bcast.__main__ import main
+from bcast._cli import apply as cli_apply
 
-replicate = _apply.replicate
+replicate = cli_apply.replicate
 calls = []
 
 
@@ -25,6 +25,6 @@ def stand_in(*arguments):
 
 
 if __name__ == "__main__":
-    _apply.PIECE = 24
-    _apply.replicate = stand_in
+    cli_apply.PIECE = 24
+    cli_apply.replicate = stand_in
     sys.exit(main(["apply", *sys.argv[2:]]))

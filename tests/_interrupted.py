@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bcast import _apply
 from bcast.__main__ import main
+from bcast._cli import apply as cli_apply
 
 OLD = b"what was there before"
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
@@ -116,7 +116,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in SIGNALS[1:]:
         signal.signal(number, signal.SIG_DFL)
-    _apply.PIECE = 8000
+    cli_apply.PIECE = 8000
     folder = Path("work")
     folder.mkdir()
     os.chdir(folder)

@@ -6,7 +6,9 @@ import threading
 from contextlib import contextmanager
 
 import bcast
-from bcast import _adjoint, _kernel, _plan, _threads
+from bcast import _adjoint, _kernel
+from bcast._runtime import cpu
+from bcast._runtime import threads as runtime_threads
 
 THREADS = 3
 
@@ -18,7 +20,7 @@ REGIMES = {
     "streamed by threads": {"share": 1, "streamed": 1},
     "streamed in part by threads": {"share": 1, "streamed": 200},
 }
-WAYS = list(itertools.product(_plan.LEAVES, REGIMES))
+WAYS = list(itertools.product(cpu.TARGETS, REGIMES))
 
 
 @contextmanager
@@ -26,7 +28,7 @@ def written(leaf, regime):
     """Have the kernel work in one of `WAYS`; afterwards it is as it was."""
     limits = REGIMES[regime]
     threads = bcast.get_num_threads()
-    before = _plan.use_leaf(leaf)
+    before = cpu.use_target(leaf)
     _kernel.set_limits(**limits)
     bcast.set_num_threads(THREADS if "share" in limits else threads)  # whatever another test has set
     try:
@@ -35,14 +37,15 @@ def written(leaf, regime):
     finally:
         bcast.set_num_threads(threads)
         _kernel.set_limits()
-        _plan.use_leaf(before)
+        cpu.use_target(before)
 
 
-SUMS = list(itertools.product(_adjoint.LEAVES, (1, THREADS)))
+SUM_TARGETS = tuple(dict.fromkeys((cpu.TARGETS[0], "plain")))  # those that sum by leaves of their own
+SUMS = list(itertools.product(SUM_TARGETS, (1, THREADS)))
 
 
 @contextmanager
-def summed(leaf=_adjoint.LEAVES[0], threads=0, shared=None, far=None):
+def summed(leaf=SUM_TARGETS[0], threads=0, shared=None, far=None):
     """Have sums made by one leaf, by that many threads if there is work for them; afterwards all is as it was.
 
     Where `shared` is true, work of any size is shared out; where `far` is, it is read as what lies past the caches.
@@ -50,7 +53,7 @@ def summed(leaf=_adjoint.LEAVES[0], threads=0, shared=None, far=None):
     """
     lowered = {"shared": threads > 1 if shared is None else shared, "far": threads > 1 if far is None else far}
     number = bcast.get_num_threads()
-    before = _adjoint.use_leaf(leaf)
+    before = cpu.use_target(leaf)
     _adjoint.set_limits(**{name: 1 for name, is_lowered in lowered.items() if is_lowered})
     bcast.set_num_threads(threads or number)
     try:
@@ -59,7 +62,7 @@ def summed(leaf=_adjoint.LEAVES[0], threads=0, shared=None, far=None):
     finally:
         bcast.set_num_threads(number)
         _adjoint.set_limits()
-        _adjoint.use_leaf(before)
+        cpu.use_target(before)
 
 
 def overlaps(call):
@@ -89,24 +92,24 @@ def overlaps(call):
 
 @contextmanager
 def in_order(order, threads):
-    """Have shares run on the calling thread, in an order, as if there were so many threads; `_threads.set_order`."""
+    """Have shares run on the calling thread, in an order, as if there were so many threads."""
     number = bcast.get_num_threads()
     with pool_limited(threads):
         bcast.set_num_threads(threads)
-        _threads.set_order(order)
+        runtime_threads.set_order(order)
         try:
             yield
         finally:
-            _threads.set_order()
+            runtime_threads.set_order()
             bcast.set_num_threads(number)
 
 
 @contextmanager
 def pool_limited(threads):
     """Let the calling thread have so many threads, however many CPUs there are; None changes nothing."""
-    before = _threads.get_pool_limit()
-    _threads.set_pool_limit(threads or before)
+    before = runtime_threads.get_pool_limit()
+    runtime_threads.set_pool_limit(threads or before)
     try:
         yield
     finally:
-        _threads.set_pool_limit(before)
+        runtime_threads.set_pool_limit(before)

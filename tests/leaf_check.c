@@ -1,9 +1,9 @@
-/* Checks each leaf of `_leaf.h` and `_transpose.h` that the machine has against loops over bytes, and prints the names
-   of those checked:
+/* Checks each leaf of `_copy/simd/shuffle.h` and `_copy/simd/transpose.h` that the machine has against loops over bytes,
+   and prints the names of those checked:
 
        leaf_check ROUNDS
 
-   Programs are random, within the rules by which `_plan.pyx` makes them. Buffers end, or begin, at pages that no one
+   Programs are random, within the rules by which `_copy/plan.pyx` makes them. Buffers end, or begin, at pages that no one
    may touch; what must not be written is painted. */
 
 #define _DEFAULT_SOURCE
@@ -14,13 +14,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "_leaf.h"
-#include "_transpose.h"
+#include "_copy/simd/shuffle.h"
+#include "_copy/simd/transpose.h"
 
 enum { ROOM = 1 << 18, PAINT = 0xA5 };
 
 static uint8_t *data_room, *out_room, expected[ROOM];
 static const bcast_leaf *leaf;
+static int target;
 static bcast_program program;
 
 static uint32_t state = 2463534242u;
@@ -199,7 +200,7 @@ static int side(void)
 static void check_turn(void)
 {
     const int sizes[] = {1, 2, 4, 8, 16, any(1, 40)}, size = sizes[any(0, 5)], m = side(), n = side();
-    bcast_turn turn = bcast_turn_of(leaf->name, size);
+    bcast_turn turn = bcast_turn_of(target, size);
     ptrdiff_t m_step = size, n_step = m * m_step + any(0, 1) * any(0, 20);
     ptrdiff_t out_step = n * size + any(0, 1) * any(0, 20);
     ptrdiff_t data_reach = (n - 1) * n_step + m * m_step, reach = (m - 1) * out_step + n * size;
@@ -229,13 +230,14 @@ static void check_turn(void)
 
 int main(int argc, char **argv)
 {
-    bcast_leaf leaves[BCAST_MAX_LEAVES];
-    int n = bcast_leaves(leaves), rounds = argc > 1 ? atoi(argv[1]) : 1000;
+    int rounds = argc > 1 ? atoi(argv[1]) : 1000;
     data_room = fenced_room();
     out_room = fenced_room();
     for (int i = 0; i < ROOM; i++) data_room[i] = (uint8_t) any(0, 255);
-    for (int i = 0; i < n; i++) {
-        leaf = &leaves[i];
+    for (target = BCAST_TARGET_COUNT - 1; target >= 0; target--) {
+        const bcast_leaf checked = bcast_leaf_of(target);
+        if (!bcast_has(target)) continue;
+        leaf = &checked;
         for (int round = 0; round < rounds; round++) {
             check_run();
             check_rows();

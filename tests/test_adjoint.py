@@ -4,21 +4,18 @@ import ctypes
 import itertools
 import math
 import mmap
-import os
-import subprocess
 import sys
 
 import numpy as np
 import pytest
-from _ways import SUMS, summed
+from _ways import SUM_TARGETS, SUMS, summed
 from hypothesis import given
 from hypothesis import strategies as st
 from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, drill_or_not, laid_out, search
 
 from bcast import _adjoint
-from bcast._alignment import Alignment
+from bcast._rules.alignment import Alignment
 
-LEAVES = _adjoint.LEAVES
 DTYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
 FLOATS = ["f2", "f4", "f8"]
 BEYOND_CACHES = 1 << 25  # bytes
@@ -116,7 +113,7 @@ def expected(grad, axes, dtype=None):
         return total.astype(dtype)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "axes"), CASES.values(), ids=CASES)
 def test_every_way_and_dtype(shape, axes, dtype, leaf):
@@ -146,7 +143,7 @@ def layouts(grad):
     yield "repeated", np.broadcast_to(grad[:1], grad.shape)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f2", "f4", "f8", "c8"])
 @pytest.mark.parametrize(
     "name",
@@ -177,7 +174,7 @@ def test_layouts(name, dtype, leaf):
         np.testing.assert_array_equal(got, expected(grad, axes, dtype), layout, strict=True)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", ["i4", "i8", "f2", "f4", "f8", "c8", "c16"])
 @pytest.mark.parametrize(("n", "m"), [(9, 1), (21, 2), (100, 1), (50, 4)])
 def test_runs_from_past_the_caches(n, m, dtype, leaf):
@@ -189,7 +186,7 @@ def test_runs_from_past_the_caches(n, m, dtype, leaf):
     np.testing.assert_array_equal(got, numbers.sum(1, "i4", keepdims=True).astype(dtype), strict=True)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", ["i4", "f2", "f4", "f8"])
 def test_few_rows_from_past_the_caches(dtype, leaf):
     """As many bytes as do not fit there: results are written past them, by whole lines wherever these begin."""
@@ -203,7 +200,7 @@ def test_few_rows_from_past_the_caches(dtype, leaf):
         np.testing.assert_array_equal(out, numbers.sum(0, "i4", keepdims=True).astype(dtype), strict=True)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_items_of_a_row_are_summed_alike_wherever_they_stand(dtype, leaf):
     rng = np.random.default_rng(8)
@@ -325,7 +322,7 @@ def test_bfloat16():
     for shape, axes in CASES.values():
         grad = (terms(shape, "i4") % 8).astype(bfloat16)
         right = grad.astype("f8").sum(axes, keepdims=True).astype(bfloat16)
-        for leaf in LEAVES:
+        for leaf in SUM_TARGETS:
             with summed(leaf):
                 np.testing.assert_array_equal(sum_over(grad, axes), right, strict=True)
 
@@ -426,7 +423,7 @@ def adversaries(n):
     yield "subnormal", rng.integers(1, 2**40, n).astype(float) * 5e-324
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("n", [1 << 10, 1 << 17, 1 << 20])
 def test_error_of_float64(n, leaf):
     for name, data in adversaries(n):
@@ -440,7 +437,7 @@ def test_error_of_float64(n, leaf):
                 assert abs(got[i] - exact) <= 2 * np.spacing(exact), (name, shape, axis)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 def test_error_where_every_addition_is_rounded(leaf):
     lost = 0.999 * 2.0**-53  # of 1 + lost nothing is left but 1
     for four in [1, lost, lost, lost], [1, lost, lost / 2, lost / 2], [lost, 1, lost, 1]:
@@ -504,7 +501,7 @@ SPECIAL = {
 }
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("values", "right"), SPECIAL.values(), ids=SPECIAL)
 @pytest.mark.parametrize("n", [3, 40, 5000])
@@ -518,7 +515,7 @@ def test_infinities_and_nan(n, values, right, dtype, leaf):
         np.testing.assert_array_equal(got, np.full(got.shape, right))
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_infinite_only_where_the_exact_sum_is(swapped, leaf):
     big = np.finfo("f8").max
@@ -547,7 +544,7 @@ def test_infinite_only_where_the_exact_sum_is(swapped, leaf):
 
 
 @pytest.mark.parametrize("far", [False, True])
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 def test_short_runs_that_overflow_on_the_way(leaf, far):
     for n in 3, 4, 7, 8, 16, 32:
         grad = np.random.default_rng(n).standard_normal((1000, n))
@@ -565,7 +562,7 @@ def test_short_runs_that_overflow_on_the_way(leaf, far):
             np.testing.assert_array_equal(sum_over(grad, (1,)), right, str(n), strict=True)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize(
     ("shape", "axes"),
@@ -593,7 +590,7 @@ def test_overflows_on_the_way_beside_other_sums(shape, axes, swapped, leaf):
         np.testing.assert_array_equal(got, right, strict=True)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_a_short_run_has_one_sum_wherever_it_stands(dtype, leaf):
     rng = np.random.default_rng(5)
@@ -609,7 +606,7 @@ def test_a_short_run_has_one_sum_wherever_it_stands(dtype, leaf):
                     assert sum_over(grad, (1,), out=wide).tobytes() == count * alone.tobytes(), (n, m, count)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_short_runs_apart_are_summed_alike_for_any_out(dtype, leaf):
     rng = np.random.default_rng(9)
@@ -623,7 +620,7 @@ def test_short_runs_apart_are_summed_alike_for_any_out(dtype, leaf):
         assert backwards.tobytes() == sums.tobytes(), (n, count)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 def test_pairs_of_float32_are_rounded_as_by_float64(leaf):
     bits = np.random.default_rng(6).integers(0, 2**32, (100_000, 2), "u4")
     bits[::2, 1] = bits[::2, 0] ^ bits[::2, 1] >> 7  # of nearly one size
@@ -644,7 +641,7 @@ def test_rounding_to_float16():
     grad = np.stack([data, np.zeros(len(data))])
     with np.errstate(over="ignore"):
         right = data.astype("f2")
-    for leaf in LEAVES:
+    for leaf in SUM_TARGETS:
         with summed(leaf):
             np.testing.assert_array_equal(sum_over(grad, (0,), "f2")[0], right, strict=True)
 
@@ -676,7 +673,7 @@ def fenced(request):
         mprotect(fence, page, mmap.PROT_READ | mmap.PROT_WRITE)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_term_outside_is_read(fenced, dtype, leaf):
     for n in (*range(1, 36), 63, 64, 65, 100, 255, 257):
@@ -689,7 +686,7 @@ def test_no_term_outside_is_read(fenced, dtype, leaf):
             np.testing.assert_array_equal(got, expected(grad, (axis,)), f"{shape} over {axis}", strict=True)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8"])
 def test_nothing_outside_is_written(fenced, dtype, leaf):
     for n in (*range(1, 20), 33, 100):
@@ -720,22 +717,3 @@ def test_random_shapes():
         kind, grad = list(layouts(grad))[rng.integers(8)]
         got = sum_over(grad, axes, dtype)
         np.testing.assert_array_equal(got, expected(grad, axes, dtype), f"{kind}, {shape} over {axes}", strict=True)
-
-
-@pytest.mark.parametrize("leaf", LEAVES)
-def test_the_environment_chooses_a_leaf(leaf):
-    script = "from bcast import _adjoint; print(_adjoint.use_leaf('plain'))"
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=os.environ | {"BCAST_LEAF": leaf},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=True,
-    )
-    assert done.stdout.split() == [leaf]
-
-
-def test_an_unknown_leaf_is_refused():
-    with pytest.raises(ValueError, match="`BCAST_LEAF` expected one of"):
-        _adjoint.use_leaf("avx")

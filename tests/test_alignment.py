@@ -8,7 +8,7 @@ from _reference import reference
 from numpy.exceptions import AxisError
 
 import bcast
-from bcast._alignment import Alignment, align, merge
+from bcast._rules.alignment import Alignment, align, merge
 
 # Each table: name -> (data's shape, target, other arguments, the alignment or the error and a part of its message).
 # All names say what the row is there for; "ov", "onnx" and "ng" are examples of the systems' own pages.

@@ -22,8 +22,8 @@ from _commands import (
     temporaries,
 )
 
-from bcast import _appearing, _apply
 from bcast.__main__ import main
+from bcast._cli import appearing, apply
 
 APPLY = ["apply", "in.npy", "out.npy", "--shape", "9,3"]
 NEW = np.broadcast_to(np.arange(3.0), (9, 3))
@@ -41,7 +41,7 @@ def folder(folder):
 
 @pytest.mark.parametrize(("target", "shape"), [("3", (3,)), ("4,3", (4, 3))], ids=["same_size", "larger"])
 def test_in_and_out_may_be_the_same_file(run, monkeypatch, target, shape):
-    monkeypatch.setattr(_apply, "PIECE", 16)
+    monkeypatch.setattr(apply, "PIECE", 16)
     succeed(run, "in.npy", "in.npy", "--shape", target)
     np.testing.assert_array_equal(np.load("in.npy"), np.broadcast_to(np.arange(3.0), shape), strict=True)
     assert files() == ["in.npy"]
@@ -157,9 +157,9 @@ def test_rule_of_planted_entries(monkeypatch, owner, mode, refused):
     entry = SimpleNamespace(st_uid=owner)
     if refused:
         with pytest.raises(PermissionError, match=PLANTED):
-            _appearing._check_planted(entry, folder)
+            appearing._check_planted(entry, folder)
     else:
-        _appearing._check_planted(entry, folder)
+        appearing._check_planted(entry, folder)
 
 
 def plant_link(folder):

@@ -28,8 +28,8 @@ from _commands import (
     succeed,
 )
 
-from bcast import _apply
-from bcast._alignment import Alignment
+from bcast._cli import apply as cli_apply
+from bcast._rules.alignment import Alignment
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -56,10 +56,10 @@ MODES = {
 
 
 @pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("piece", [1, 40, 150, _apply.PIECE])
+@pytest.mark.parametrize("piece", [1, 40, 150, cli_apply.PIECE])
 @pytest.mark.parametrize(("shape", "target", "options", "result", "source"), MODES.values(), ids=MODES)
 def test_modes_in_pieces(run, monkeypatch, shape, target, options, result, source, piece, order):
-    monkeypatch.setattr(_apply, "PIECE", piece)
+    monkeypatch.setattr(cli_apply, "PIECE", piece)
     data = np.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape), dtype=np.int32, order=order)
     np.save("in.npy", data)
     succeed(run, "in.npy", "out.npy", "--shape", target, *options)
@@ -84,11 +84,11 @@ ALIGNMENTS = {
 @pytest.mark.parametrize("piece", [1, 16, 50, 100, 10**6])
 @pytest.mark.parametrize("alignment", ALIGNMENTS.values(), ids=ALIGNMENTS)
 def test_pieces_cover_the_output_once(monkeypatch, alignment, piece, itemsize):
-    monkeypatch.setattr(_apply, "PIECE", piece)
+    monkeypatch.setattr(cli_apply, "PIECE", piece)
     times = np.zeros((*alignment.shape, itemsize), dtype=np.uint8)
     data = np.zeros(alignment.source)
     count = 0
-    for out_index, data_index in _apply.pieces(alignment, itemsize):
+    for out_index, data_index in cli_apply.pieces(alignment, itemsize):
         part = times[*out_index, ...]
         assert part.flags.c_contiguous
         assert part.nbytes <= max(piece, itemsize)
@@ -122,7 +122,7 @@ ARRAYS = {
 @pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize("data", ARRAYS.values(), ids=ARRAYS)
 def test_dtypes(run, monkeypatch, data):
-    monkeypatch.setattr(_apply, "PIECE", 100)
+    monkeypatch.setattr(cli_apply, "PIECE", 100)
     with warnings.catch_warnings(action="ignore"):  # of format 3.0, for a field's name
         np.save("in.npy", data)
     out = succeed(run, "in.npy", "out.npy", "--shape", "7,3")
@@ -248,13 +248,13 @@ FAILURES = {
 @pytest.mark.parametrize(("name", "error", "message"), FAILURES.values(), ids=FAILURES)
 @pytest.mark.usefixtures("bad_files")
 def test_failures_leave_nothing_behind(run, folder, monkeypatch, name, error, message):
-    monkeypatch.setattr(f"bcast._apply.{name}", fail_with(error))
+    monkeypatch.setattr(f"bcast._cli.apply.{name}", fail_with(error))
     check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "4,3"], message)
 
 
 @pytest.mark.usefixtures("bad_files")
 def test_write_error(run, folder, monkeypatch):
-    monkeypatch.setattr(_apply, "mmap", Unwritable)
+    monkeypatch.setattr(cli_apply, "mmap", Unwritable)
     check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "4,3"], "out.npy: Input/output error")
 
 
@@ -327,8 +327,8 @@ def test_pipes_are_not_read(run, folder):
 def large(monkeypatch):
     """Arguments for an output in twelve pieces, just large enough for a progress bar."""
     np.save("in.npy", np.arange(1000, dtype=np.uint8))
-    monkeypatch.setattr(_apply, "PIECE", 1000)
-    monkeypatch.setattr(_apply, "PROGRESS", 12_000)
+    monkeypatch.setattr(cli_apply, "PIECE", 1000)
+    monkeypatch.setattr(cli_apply, "PROGRESS", 12_000)
     return ["apply", "in.npy", "out.npy", "--shape", "12,1000"]
 
 
@@ -342,7 +342,7 @@ def test_progress_bar(run, large):
 
 
 def test_no_progress_bar_below_its_threshold(run, large, monkeypatch):
-    monkeypatch.setattr(_apply, "PROGRESS", 12_001)
+    monkeypatch.setattr(cli_apply, "PROGRESS", 12_001)
     status, _, err = run(*large)
     assert (status, err) == (0, "")
 

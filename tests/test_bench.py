@@ -6,16 +6,20 @@ import math
 import os
 from timeit import Timer
 
+import loops
 import numpy as np
 import pytest
+import sum_peers
+from sum_peers import SUMMERS, SumTask, judge, prepare_sums
 
 import bcast
-from bcast import _bench, _loops, _peers, _sum_peers, _timing
-from bcast._bench import Cell, head, machine, memory, render, table
-from bcast._peers import COMPETITORS, LIMIT, Task, bound, competitors, cpus, prepare
-from bcast._sum_peers import SUMMERS, SumTask, judge, prepare_sums
-from bcast._timing import measure
-from bcast._workloads import (
+from bcast._benchmark import peers as benchmark_peers
+from bcast._benchmark import table as benchmark_table
+from bcast._benchmark import timing
+from bcast._benchmark.peers import COMPETITORS, LIMIT, Task, bound, competitors, cpus, prepare
+from bcast._benchmark.table import Cell, head, machine, memory, render, table
+from bcast._benchmark.timing import measure
+from bcast._benchmark.workloads import (
     DTYPES,
     FLOATS,
     LARGEST,
@@ -29,6 +33,8 @@ from bcast._workloads import (
     random_workloads,
     sums,
 )
+
+ALL = COMPETITORS | {"numba": loops.NUMBA}
 
 
 def in_small(workload):
@@ -47,16 +53,16 @@ def small_workloads(dtype, all_of_them=grid):
 
 @pytest.mark.filterwarnings("default")  # what the peers warn of among themselves is not ours to judge
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("name", [name for name in COMPETITORS if name != LIMIT])
+@pytest.mark.parametrize("name", [name for name in ALL if name != LIMIT])
 def test_competitor_gives_numpys_result(name, state):
-    if not COMPETITORS[name].installed():
+    if not ALL[name].installed():
         pytest.skip(f"{name} is not installed")
     cases = [(workload, "uint8") for workload in small_workloads("uint8")]
     cases += [(workload, dtype) for dtype in DTYPES[1:] for workload in small_workloads(dtype)[:4]]
     for workload, dtype in cases:
-        if COMPETITORS[name].does(workload, dtype, state):
+        if ALL[name].does(workload, dtype, state):
             task = Task.of(workload, dtype, state, threads=1)
-            result = COMPETITORS[name].call(task)()
+            result = ALL[name].call(task)()
             expected = np.broadcast_to(task.lined_up, workload.output)
             result = result if task.out is None else task.out
             np.testing.assert_array_equal(result, expected, strict=True, err_msg=str(workload))
@@ -81,15 +87,15 @@ def test_a_wrong_competitor_is_found_out(state, monkeypatch):
 
 @pytest.mark.parametrize("piece", [1, 8, 16, 100])
 def test_a_wrong_item_is_found_in_any_piece(monkeypatch, piece):
-    monkeypatch.setattr(_peers, "PIECE", piece)
+    monkeypatch.setattr(benchmark_peers, "PIECE", piece)
     expected = np.arange(12, dtype=np.int32).reshape(6, 2)
-    assert _peers._equal(expected.copy(), expected)
+    assert benchmark_peers._equal(expected.copy(), expected)
     for i in range(12):
         wrong = expected.copy()
         wrong.flat[i] = -1
-        assert not _peers._equal(wrong, expected)
-    assert not _peers._equal(expected[:5], expected)
-    assert not _peers._equal(np.vstack([expected, expected[:1]]), expected)
+        assert not benchmark_peers._equal(wrong, expected)
+    assert not benchmark_peers._equal(expected[:5], expected)
+    assert not benchmark_peers._equal(np.vstack([expected, expected[:1]]), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -109,7 +115,7 @@ def test_grid(dtype):
 
 
 def test_names_of_the_table_are_in_the_grid():
-    assert {workload.name for workload in grid("uint8")} >= {*_bench.REPRESENTATIVE, *_bench.SHORT}
+    assert {workload.name for workload in grid("uint8")} >= {*benchmark_table.REPRESENTATIVE, *benchmark_table.SHORT}
 
 
 @pytest.mark.parametrize(
@@ -132,13 +138,13 @@ def test_innermost(data, output, axes, innermost):
 
 def test_competitors_that_cannot_are_left_out(monkeypatch):
     everywhere = {name: dataclasses.replace(each, modules=()) for name, each in COMPETITORS.items()}
-    monkeypatch.setattr(_peers, "COMPETITORS", everywhere)
+    monkeypatch.setattr(benchmark_peers, "COMPETITORS", everywhere)
     tiny = next(grid("uint8"))
-    peers = ["torch", "jax", "onnxruntime", "openvino", "numba"]
+    peers = ["torch", "jax", "onnxruntime", "openvino"]
     assert competitors(tiny, "uint8", "fresh") == ["bcast", "numpy", *peers, LIMIT]
-    assert competitors(tiny, "complex128", "warm") == ["bcast", "numpy", "torch", "numba", LIMIT]
+    assert competitors(tiny, "complex128", "warm") == ["bcast", "numpy", "torch", LIMIT]
     everywhere["torch"] = dataclasses.replace(everywhere["torch"], modules=("no_such_module",))
-    assert competitors(tiny, "complex128", "warm") == ["bcast", "numpy", "numba", LIMIT]
+    assert competitors(tiny, "complex128", "warm") == ["bcast", "numpy", LIMIT]
 
 
 def test_random_workloads():
@@ -170,7 +176,7 @@ def test_random_workloads():
     ],
 )
 def test_merged(source, shape, kinds, lengths):
-    assert _loops.merged(source, shape) == (kinds, lengths)
+    assert loops.merged(source, shape) == (kinds, lengths)
 
 
 @pytest.mark.filterwarnings("default")
@@ -191,9 +197,9 @@ def test_merged(source, shape, kinds, lengths):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_loops(source, shape, threads, monkeypatch):
     pytest.importorskip("numba")
-    monkeypatch.setattr(_loops, "PARALLEL", 0)
+    monkeypatch.setattr(loops, "PARALLEL", 0)
     data = np.arange(1, math.prod(source) + 1, dtype=np.float32).reshape(source)
-    fill, lengths, word = _loops.fill(data, shape, threads)
+    fill, lengths, word = loops.fill(data, shape, threads)
     out = np.zeros(shape, np.float32)
     fill(out.view(word).reshape(lengths))
     np.testing.assert_array_equal(out, np.broadcast_to(data, shape))
@@ -306,14 +312,14 @@ def test_a_sum_that_is_not_written_is_found_out(monkeypatch):
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_limit_reads_every_word(threads, monkeypatch):
     read = []
-    pieces = _sum_peers.in_pieces
+    pieces = sum_peers.in_pieces
     monkeypatch.setattr(
-        _sum_peers, "in_pieces", lambda work, *rest: pieces(lambda piece: read.append(work(piece)), *rest)
+        sum_peers, "in_pieces", lambda work, *rest: pieces(lambda piece: read.append(work(piece)), *rest)
     )
     words = np.random.default_rng(1).integers(0, 1 << 64, 1003, np.uint64)
-    ways = _sum_peers.reads(words, threads)
+    ways = sum_peers.reads(words, threads)
     expected = ["reduce", "pieces", "loop", "loops"]
-    if not COMPETITORS["numba"].installed():
+    if not loops.NUMBA.installed():
         expected = expected[:2]
     assert list(ways) == expected[:: 2 if threads == 1 else 1]
     total = int(words.sum())
@@ -325,11 +331,10 @@ def test_limit_reads_every_word(threads, monkeypatch):
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_limit_writes_every_byte(threads, monkeypatch):
-    monkeypatch.setattr(_loops, "PARALLEL", 0)
+def test_limit_writes_every_byte(threads):
     block = np.empty(1001, np.uint8)
-    ways = _peers.fills(block, threads)
-    assert list(ways) == ["memset", "pieces", "loop"][: 1 if threads == 1 else 2 + COMPETITORS["numba"].installed()]
+    ways = benchmark_peers.fills(block, threads)
+    assert list(ways) == (["memset", "own"] if threads == 1 else ["memset", "pieces", "own"])
     for call in ways.values():
         block.fill(0)
         call()
@@ -351,22 +356,22 @@ def test_memory():
 
 
 def test_measure_takes_turns(monkeypatch):
-    monkeypatch.setattr(_timing, "ROUND", 0.0)
-    monkeypatch.setattr(_timing, "TURN", 0.0)
+    monkeypatch.setattr(timing, "ROUND", 0.0)
+    monkeypatch.setattr(timing, "TURN", 0.0)
     played = []
     calls = {name: lambda name=name: played.append(name) for name in "abc"}
     rounds = measure(calls, seconds=0, warming=0)
     assert "".join(played) == "abc" + "aabbcc"
     assert {name: len(times) for name, times in rounds.items()} == {"a": 1, "b": 1, "c": 1}
     played.clear()
-    monkeypatch.setattr(_timing, "MAX_TURNS", 2)
+    monkeypatch.setattr(timing, "MAX_TURNS", 2)
     measure(calls, seconds=60, warming=0)
     assert "".join(played) == "abc" + "aabbcc" + "ccbbaa"
 
 
 def test_measure_repeats_what_is_fast(monkeypatch):
     ticks = itertools.count(step=1e-4)  # a call takes 1e-4 seconds by this clock, and so does a look at it
-    monkeypatch.setattr(_timing, "Timer", lambda call: Timer(call, timer=lambda: next(ticks)))
+    monkeypatch.setattr(timing, "Timer", lambda call: Timer(call, timer=lambda: next(ticks)))
     played = []
     (rounds,) = measure({"a": lambda: played.append("a")}, seconds=0, warming=0).values()
     assert rounds == [pytest.approx(5e-5)] * 10  # two calls a round, ten rounds a turn
@@ -374,9 +379,9 @@ def test_measure_repeats_what_is_fast(monkeypatch):
 
 
 def test_a_turn_begins_with_calls_until_threads_rest(monkeypatch):
-    monkeypatch.setattr(_timing, "perf_counter", itertools.count(step=4e-3).__next__)
+    monkeypatch.setattr(timing, "perf_counter", itertools.count(step=4e-3).__next__)
     played = []
-    _timing.warm_up(lambda: played.append("a"), 16e-3)
+    timing.warm_up(lambda: played.append("a"), 16e-3)
     assert len(played) == 5
 
 
@@ -422,7 +427,7 @@ def test_head():
     where, peers = head(["bcast", "numpy", LIMIT], 2).splitlines()
     assert where == machine(2)
     assert where.startswith(f"bcast {bcast.__version__}; NumPy {np.__version__}; ")
-    assert _bench.cpu() in where
+    assert benchmark_table.cpu() in where
     assert "; on 2 threads each, " in where
     assert "; on 1 thread each, " in machine(1)
     assert peers == "peers: none"
@@ -442,14 +447,13 @@ def test_table_without_time_says_so():
 
 @pytest.mark.filterwarnings("default")
 def test_table_names_the_peers(monkeypatch, tmp_path):
-    monkeypatch.setattr(_bench, "REPRESENTATIVE", ("3 -> 4x3",))
-    monkeypatch.setattr(_timing, "MAX_TURNS", 1)
-    peers = [name for name in COMPETITORS if name not in _bench.OWN and COMPETITORS[name].installed()]
+    monkeypatch.setattr(benchmark_table, "REPRESENTATIVE", ("3 -> 4x3",))
+    monkeypatch.setattr(timing, "MAX_TURNS", 1)
+    peers = [name for name in COMPETITORS if name not in benchmark_table.OWN and COMPETITORS[name].installed()]
     (tmp_path / "broken_peer.py").write_text("raise ImportError('no such library')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(COMPETITORS, "broken", dataclasses.replace(COMPETITORS["numpy"], modules=("broken_peer",)))
     _, versions, missing, *_ = table(seconds=100.0).splitlines()
     named = versions.removeprefix("peers: ").split("; ")
-    slow = ["numba (takes too long to prepare)"] * ("numba" in peers)
-    assert [version.split()[0] for version in named] == ([name for name in peers if name != "numba"] or ["none"])
-    assert missing == f"missing: {', '.join([*slow, 'broken (no such library)'])}"
+    assert [version.split()[0] for version in named] == (peers or ["none"])
+    assert missing == "missing: broken (no such library)"

@@ -12,7 +12,7 @@ from numpy.exceptions import AxisError
 from test_alignment import CASES
 
 import bcast
-from bcast._alignment import Alignment
+from bcast._rules.alignment import Alignment
 
 ROW = np.arange(3)
 ROW.flags.writeable = False

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bcast._examples import check, failure, load
+from bcast._cli.conformance import check, failure, load
 
 PAGES = load()
 EXAMPLES = [example for examples in PAGES.values() for example in examples]

@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(
     path
-    for path in (ROOT / "src" / "bcast").glob("*.py*")
+    for path in (ROOT / "src" / "bcast").rglob("*.py*")
     if path.suffix == ".pyx" or (path.suffix == ".py" and path.with_suffix(".pxd").exists())
 )
 DIRECTIVES = {"annotation_typing": False, "freethreading_compatible": True, "language_level": 3}
@@ -25,7 +25,7 @@ def dropping(source, folder):
     return re.findall(r'__Pyx_WriteUnraisable\("([^"]+)"', (folder / "generated.c").read_text())
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_no_function_drops_an_exception(source, tmp_path):
     assert dropping(source, tmp_path) == []
 

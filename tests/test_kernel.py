@@ -10,9 +10,10 @@ import pytest
 from _ways import THREADS, WAYS, overlaps, written
 
 import bcast
-from bcast import _kernel, _plan
-from bcast._alignment import Alignment
+from bcast import _kernel
 from bcast._kernel import replicate
+from bcast._rules.alignment import Alignment
+from bcast._runtime import cpu
 
 
 def replicated(data, shape):
@@ -35,7 +36,7 @@ def test_all_short_axes(rank, itemsize):
         for repeats in itertools.product([False, True], repeat=rank):
             source = tuple(1 if repeated else length for length, repeated in zip(shape, repeats, strict=True))
             data = items(source, itemsize)
-            with written(rng.choice(_plan.LEAVES), "ordinary"):
+            with written(rng.choice(cpu.TARGETS), "ordinary"):
                 result = replicated(data, shape)
             np.testing.assert_array_equal(result, np.broadcast_to(data, shape), strict=True)
 

@@ -13,11 +13,11 @@ import pytest
 from _ways import REGIMES, THREADS, written
 
 import bcast
-from bcast import _plan
+from bcast._runtime import cpu
 
-LEAVES = _plan.LEAVES
+LEAVES = cpu.TARGETS
 CHECK = Path(__file__).with_name("leaf_check.c")
-HEADER = CHECK.parents[1] / "src/bcast/_leaf.h"
+SOURCES = CHECK.parents[1] / "src/bcast"
 
 # Stands in for the compiler's own <immintrin.h>: the same intrinsics in plain C. Where it is included, BCAST_TARGET is
 # defined and not used yet.
@@ -122,13 +122,15 @@ def run(script, **environment):
 
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_the_environment_chooses_a_leaf(leaf):
-    done = run("from bcast import _plan; print(_plan.use_leaf('plain'), _plan.use_leaf('plain'))", BCAST_LEAF=leaf)
+    done = run(
+        "from bcast._runtime import cpu; print(cpu.use_target('plain'), cpu.use_target('plain'))", BCAST_LEAF=leaf
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [leaf, "plain"]
 
 
 def test_an_empty_choice_is_none():
-    done = run("from bcast import _plan; print(_plan.use_leaf('plain'))", BCAST_LEAF="")
+    done = run("from bcast._runtime import cpu; print(cpu.use_target('plain'))", BCAST_LEAF="")
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [LEAVES[0]]
 
@@ -140,16 +142,16 @@ def test_an_unknown_leaf_is_refused(name):
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == f"ValueError: {message}"
     with pytest.raises(ValueError) as error:
-        _plan.use_leaf(name)
+        cpu.use_target(name)
     assert str(error.value) == message
 
 
 def compiled(tmp_path, compiler, *options):
     """Compile `leaf_check.c`; return the path of the program."""
-    if not HEADER.exists():
+    if not SOURCES.exists():
         pytest.skip("needs the sources of bcast")
     program = tmp_path / "leaf_check"
-    command = [compiler, "-std=c11", "-O3", *options, f"-I{HEADER.parent}", str(CHECK), "-o", str(program)]
+    command = [compiler, "-std=c11", "-O3", *options, f"-I{SOURCES}", str(CHECK), "-o", str(program)]
     subprocess.run(command, check=True)
     return str(program)
 

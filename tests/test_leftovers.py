@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from _commands import NOBODY, as_user, files, halfway, posix, program, python, report_of, root, succeed, temporaries
 
-from bcast import _appearing, _apply
+from bcast._cli import appearing, apply
 
 if sys.platform != "win32":
     import fcntl
@@ -37,7 +37,7 @@ def kill_one(out="other.npy"):
 
 
 def own_name():
-    return Path(_appearing._new_name(_appearing._lock_domain(Path())))
+    return Path(appearing._new_name(appearing._lock_domain(Path())))
 
 
 def removed(folder, *names):
@@ -65,7 +65,7 @@ def test_leftovers_are_removed_before_a_run_that_fails(run, folder, monkeypatch)
         assert temporaries() != [name]
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(_apply, "_reserve", reserve)
+    monkeypatch.setattr(apply, "_reserve", reserve)
     status, _, err = run(*APPLY)
     assert status == 2
     assert err.splitlines() == [*removed(folder, name), f"bcast: error: out.npy: {os.strerror(errno.ENOSPC)}"]
@@ -128,7 +128,7 @@ def test_leftovers_from_elsewhere_are_named_but_stay(run, folder, monkeypatch, e
     name = kill_one()
     if elsewhere == "machine":
         (folder / "boot_id").write_text("another")
-        monkeypatch.setattr(_appearing, "BOOT_ID", folder / "boot_id")
+        monkeypatch.setattr(appearing, "BOOT_ID", folder / "boot_id")
     else:
         entry = list(folder.stat())
         entry[2] += 1
@@ -153,7 +153,7 @@ def test_temporaries_of_living_runs_stay(run, monkeypatch, here):
         assert process.stdout.readline() == "halfway\n"
         (name,) = temporaries()
         if not here:
-            monkeypatch.setattr(_appearing, "_lock_domain", lambda _: "1" * 16)
+            monkeypatch.setattr(appearing, "_lock_domain", lambda _: "1" * 16)
         assert run(*APPLY)[::2] == (0, "")
         assert temporaries() == [name]
         process.communicate("\n")
@@ -165,9 +165,9 @@ def test_temporaries_of_living_runs_stay(run, monkeypatch, here):
 def find(name, domain):
     """Look for leftovers as another run would, here or elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_appearing, "_lock_domain", lambda _: domain)
+        patch.setattr(appearing, "_lock_domain", lambda _: domain)
         told = []
-        _appearing._remove_leftovers(Path.cwd(), told.append)
+        appearing._remove_leftovers(Path.cwd(), told.append)
         assert [name in line for line in told] == [True]
 
 
@@ -180,7 +180,7 @@ def hold(name, stack):
 
 # What another run does to a temporary that is not locked yet.
 MOMENTS = {
-    "removed": lambda name, _: find(name, _appearing._lock_domain(Path())),
+    "removed": lambda name, _: find(name, appearing._lock_domain(Path())),
     "looked_at_from_elsewhere": lambda name, _: find(name, "1" * 16),
     "locked": hold,
     "locked_and_removed": lambda name, stack: (hold(name, stack), Path(name).unlink()),
@@ -228,9 +228,9 @@ def test_file_system_without_locks(run, monkeypatch):
 @posix
 def test_machine_without_a_boot_id(run, folder, monkeypatch):
     """As on macOS: its name stands for it."""
-    before = _appearing._lock_domain(folder)
-    monkeypatch.setattr(_appearing, "BOOT_ID", folder / "none")
-    assert before != _appearing._lock_domain(folder) == _appearing._lock_domain(folder)
+    before = appearing._lock_domain(folder)
+    monkeypatch.setattr(appearing, "BOOT_ID", folder / "none")
+    assert before != appearing._lock_domain(folder) == appearing._lock_domain(folder)
     leftover = own_name()
     leftover.touch()
     assert run(*APPLY)[2].splitlines() == [*removed(folder, leftover)]

@@ -11,8 +11,8 @@ import pytest
 from _commands import NOT_NPY, NOT_REGULAR, check_refused, fail_with, posix, python, succeed
 
 import bcast
-from bcast import _examples
 from bcast.__main__ import main
+from bcast._cli import conformance
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -113,7 +113,7 @@ def tables(monkeypatch):
     """Put a stand-in for the benchmark, which takes seconds; give the calls it gets."""
     calls = []
     stand_in = SimpleNamespace(table=lambda **options: calls.append(options) or "a table")
-    monkeypatch.setitem(sys.modules, "bcast._bench", stand_in)
+    monkeypatch.setitem(sys.modules, "bcast._benchmark.table", stand_in)
     return calls
 
 
@@ -133,7 +133,7 @@ def test_check(run, tables):
 
 @pytest.mark.usefixtures("tables")
 def test_check_that_fails(run, monkeypatch):
-    monkeypatch.setattr(_examples, "broadcast", lambda data, *_, **__: bcast.broadcast(data, (2, 3, 4, 5)))
+    monkeypatch.setattr(conformance, "broadcast", lambda data, *_, **__: bcast.broadcast(data, (2, 3, 4, 5)))
     status, out, _ = run()
     assert status == 1
     lines = out.splitlines()
@@ -167,7 +167,7 @@ def test_unknown_command(run):
 
 
 def test_interrupted_bench(run, monkeypatch):
-    monkeypatch.setitem(sys.modules, "bcast._bench", SimpleNamespace(table=fail_with(KeyboardInterrupt())))
+    monkeypatch.setitem(sys.modules, "bcast._benchmark.table", SimpleNamespace(table=fail_with(KeyboardInterrupt())))
     assert run("bench") == (130, "", "bcast: interrupted\n")
 
 
@@ -255,7 +255,7 @@ def status_and_stderr(*arguments, **options):
 
 def test_imports_are_lazy():
     code = "import sys, bcast.__main__ as m; m.main(['bench', '--seconds', 'x']); "
-    code += "print(sorted(n for n in sys.modules if n in ('tqdm', 'bcast._apply', 'bcast._bench', 'bcast._examples')))"
+    code += "print(sorted(n for n in sys.modules if n == 'tqdm' or n.startswith(('bcast._cli', 'bcast._benchmark'))))"
     done = python("-c", code)
     assert done.stdout == "[]\n"
 

@@ -14,9 +14,9 @@ import pytest
 from _ways import overlaps
 
 import bcast
-from bcast import _pages
-from bcast._memory import result_array
-from bcast._pages import idle_bytes
+from bcast._runtime import pages
+from bcast._runtime.pages import idle_bytes
+from bcast._runtime.result import result_array
 
 MIB = 1 << 20
 LEAST = MIB // 2
@@ -353,8 +353,8 @@ def test_huge_pages_are_asked_for_unless_numpy_is_not_to(variable, advised):
 SHORT_OF_ADDRESSES = """
 import os, resource
 import numpy as np
-from bcast._memory import result_array
-from bcast._pages import idle_bytes
+from bcast._runtime.result import result_array
+from bcast._runtime.pages import idle_bytes
 
 def new(mib):
     return result_array(None, np.empty(0, np.uint8), (mib << 20,), "shape")
@@ -436,7 +436,7 @@ FORKS = """
 import os
 import numpy as np
 import bcast
-from bcast._pages import idle_bytes
+from bcast._runtime.pages import idle_bytes
 
 def result(value):
     return bcast.broadcast(np.uint8(value), (40_000_000,))
@@ -490,7 +490,7 @@ class Late:
     def __del__(self):
         self.array[:] = 3
 builtins.late = Late()
-del sys.modules["bcast._pages"], sys.modules["bcast._memory"], sys.modules["bcast"], bcast
+del sys.modules["bcast._runtime.pages"], sys.modules["bcast._runtime.result"], sys.modules["bcast"], bcast
 """
 
 
@@ -583,7 +583,7 @@ def test_what_nobody_asks_for_goes_back():
         bcast.broadcast_to(small, (2, 3))
     assert idle_bytes() == 100 * MIB
     for expected in (60, 60):
-        _pages.let_time_pass(6)
+        pages.let_time_pass(6)
         bcast.broadcast_to(small, (2, 3))
         assert idle_bytes() == expected * MIB
     del small

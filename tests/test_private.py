@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from test_sources import compiled
+from test_sources import HERE, compiled
 
 import bcast
 
@@ -19,8 +19,12 @@ CHILD = """
 import ctypes, mmap, sys
 import numpy as np
 import bcast
-from bcast import _adjoint, _alignment, _extent, _kernel, _memory, _numpy, _ops, _pages, _plan, _threads
-from bcast._alignment import Alignment, aligned
+from bcast import _adjoint, _kernel
+from bcast._api import numpy_names, broadcast
+from bcast._runtime import cpu
+from bcast._rules import alignment
+from bcast._runtime import extent, result, pages, threads
+from bcast._rules.alignment import Alignment, aligned
 
 held = []
 
@@ -85,66 +89,65 @@ FUNCTIONS = {
     "_kernel.set_limits": (WILD, WILD),
     "_adjoint.sum_onto": (ARRAYS, ALIGNMENTS, ARRAYS),
     "_adjoint.set_limits": (WILD, WILD),
-    "_adjoint.use_leaf": (WILD,),
-    "_plan.use_leaf": (WILD,),
-    "_memory.result_array": (ARRAYS, ARRAYS, SHAPES, NAMES, ("None", "np.dtype('f4')", "np.dtype('O')", "'f4'"), NAMES),
-    "_memory.shape_of": (ARRAYS,),
-    "_memory.type_of": (ARRAYS,),
-    "_memory.is_binary": (("None", "np.add", "np.sqrt", "np.matmul", "len", "5"),),
-    "_memory.reshaped": (ARRAYS, SHAPES),
-    "_ops.as_array": (NAMES, (*WILD, *ARRAYS)),
-    "_ops.materialise": (ARRAYS, ALIGNMENTS, ARRAYS, NAMES),
-    "_alignment.Alignment": (SHAPES, SHAPES),
-    "_alignment.aligned": (SHAPES, SHAPES),
-    "_alignment.align": (SHAPES, SHAPES, WILD, WILD, WILD, WILD, NAMES),
-    "_alignment.align_shapes": (SHAPES, SHAPES, WILD, WILD, WILD, WILD, NAMES, ("True", "None"), ("False", "'a'")),
-    "_alignment.right_aligned": (SHAPES, SHAPES, NAMES),
-    "_alignment.pdpd": (SHAPES, SHAPES, WILD, NAMES),
-    "_alignment.merge": ((*WILD, *(f"({shape}, {other})" for shape in SHAPES for other in SHAPES)), NAMES),
-    "_alignment.shape_argument": (NAMES, (*SHAPES, *WILD)),
-    "_alignment.mode_of": (WILD, ("None", "('a', None)", "[1]", "()")),
-    "_alignment.all_plain": ((*WILD, *SHAPES),),
-    "_alignment.show": ((*WILD, *SHAPES),),
-    "_alignment._refuse_rank": (NAMES, SHAPES),
-    "_alignment._refuse_size": (NAMES, SHAPES),
-    "_alignment._refuse_length": (SHAPES, WILD, SHAPES, WILD, NAMES),
-    "_alignment._refuse_axes": (WILD, WILD, NAMES),
-    "_alignment._expect_default_axis": (WILD, NAMES),
-    "_alignment._one_for_each": (SHAPES,),
-    "_numpy._tuple_of_one": ((*WILD, *SHAPES),),
-    "_pages.idle_bytes": (),
-    "_pages.MemoryInfo": (WILD, WILD, WILD),
-    "_pages.let_time_pass": (("None", "0.0", "1e300", "'a'"),),
-    "_pages._after_fork_in_child": (),
-    "_pages._initial_limit": (),
-    "_threads.free_threads": (WILD,),
-    "_threads.note_loss": (("None", "0.0", "-1.0", "1e-6", "float('nan')", "'a'"), WILD),
-    "_threads.set_order": (WILD,),
-    "_threads.recorded_shares": (("None", "-1", "0", "1", "7", "'a'"), ("None", "-1", "0", "1", "3", "2**31", "'a'")),
-    "_threads.get_pool_limit": (),
-    "_threads.set_pool_limit": (WILD,),
-    "_threads._available": (),
-    "_threads._positive": (WILD,),
-    "_threads._default_limit": (),
-    "_threads._is_forked": (),
-    "_extent.Extent": (),
-    "memoryview": (("_extent.Extent()", "_extent.Extent.__new__(_extent.Extent)"),),
+    "cpu.use_target": (WILD,),
+    "result.result_array": (ARRAYS, ARRAYS, SHAPES, NAMES, ("None", "np.dtype('f4')", "np.dtype('O')", "'f4'"), NAMES),
+    "result.shape_of": (ARRAYS,),
+    "result.type_of": (ARRAYS,),
+    "result.is_binary": (("None", "np.add", "np.sqrt", "np.matmul", "len", "5"),),
+    "result.reshaped": (ARRAYS, SHAPES),
+    "broadcast.as_array": (NAMES, (*WILD, *ARRAYS)),
+    "broadcast.materialise": (ARRAYS, ALIGNMENTS, ARRAYS, NAMES),
+    "alignment.Alignment": (SHAPES, SHAPES),
+    "alignment.aligned": (SHAPES, SHAPES),
+    "alignment.align": (SHAPES, SHAPES, WILD, WILD, WILD, WILD, NAMES),
+    "alignment.align_shapes": (SHAPES, SHAPES, WILD, WILD, WILD, WILD, NAMES, ("True", "None"), ("False", "'a'")),
+    "alignment.right_aligned": (SHAPES, SHAPES, NAMES),
+    "alignment.pdpd": (SHAPES, SHAPES, WILD, NAMES),
+    "alignment.merge": ((*WILD, *(f"({shape}, {other})" for shape in SHAPES for other in SHAPES)), NAMES),
+    "alignment.shape_argument": (NAMES, (*SHAPES, *WILD)),
+    "alignment.mode_of": (WILD, ("None", "('a', None)", "[1]", "()")),
+    "alignment.all_plain": ((*WILD, *SHAPES),),
+    "alignment.show": ((*WILD, *SHAPES),),
+    "alignment._refuse_rank": (NAMES, SHAPES),
+    "alignment._refuse_size": (NAMES, SHAPES),
+    "alignment._refuse_length": (SHAPES, WILD, SHAPES, WILD, NAMES),
+    "alignment._refuse_axes": (WILD, WILD, NAMES),
+    "alignment._expect_default_axis": (WILD, NAMES),
+    "alignment._one_for_each": (SHAPES,),
+    "numpy_names._tuple_of_one": ((*WILD, *SHAPES),),
+    "pages.idle_bytes": (),
+    "pages.MemoryInfo": (WILD, WILD, WILD),
+    "pages.let_time_pass": (("None", "0.0", "1e300", "'a'"),),
+    "pages._after_fork_in_child": (),
+    "pages._initial_limit": (),
+    "threads.free_threads": (WILD,),
+    "threads.note_loss": (("None", "0.0", "-1.0", "1e-6", "float('nan')", "'a'"), WILD),
+    "threads.set_order": (WILD,),
+    "threads.recorded_shares": (("None", "-1", "0", "1", "7", "'a'"), ("None", "-1", "0", "1", "3", "2**31", "'a'")),
+    "threads.get_pool_limit": (),
+    "threads.set_pool_limit": (WILD,),
+    "threads._available": (),
+    "threads._positive": (WILD,),
+    "threads._default_limit": (),
+    "threads._is_forked": (),
+    "extent.Extent": (),
+    "memoryview": (("extent.Extent()", "extent.Extent.__new__(extent.Extent)"),),
 }  # fmt: skip
 
 # What once read or wrote memory of nobody's.
 REFUSED = {
-    "no_array": ("_memory.shape_of(None)", "TypeError"),
-    "no_array_to_reshape": ("_memory.reshaped(None, (1,))", "TypeError"),
-    "nothing_like": ("_memory.result_array(None, None, (2,), 'x')", "TypeError"),
-    "no_data": ("_ops.materialise(None, Alignment((3,), (3,)), None, 'x')", "TypeError"),
+    "no_array": ("result.shape_of(None)", "TypeError"),
+    "no_array_to_reshape": ("result.reshaped(None, (1,))", "TypeError"),
+    "nothing_like": ("result.result_array(None, None, (2,), 'x')", "TypeError"),
+    "no_data": ("broadcast.materialise(None, Alignment((3,), (3,)), None, 'x')", "TypeError"),
     "no_alignment": ("_kernel.replicate(row, None, grid)", "TypeError"),
     "no_alignment_of_a_sum": ("_adjoint.sum_onto(grid, None, row)", "TypeError"),
     "an_empty_alignment": ("_kernel.replicate(row, Alignment.__new__(Alignment), grid)", "TypeError"),
     "an_empty_alignment_of_a_sum": ("_adjoint.sum_onto(grid, Alignment.__new__(Alignment), row)", "TypeError"),
-    "too_many_axes": ("_memory.result_array(None, row, (1,) * 300, 'x')", "ValueError"),
-    "too_many_axes_of_a_shape": ("_memory.reshaped(row, (1, 3) * 300)", "ValueError"),
-    "too_many_axes_of_a_target": ("_alignment.right_aligned((3,), (1,) * 99 + (3,), 'x')", "ValueError"),
-    "too_many_axes_after_others": ("_alignment.pdpd((3,), (3,) + (1,) * 99, 0, 'x')", "ValueError"),
+    "too_many_axes": ("result.result_array(None, row, (1,) * 300, 'x')", "ValueError"),
+    "too_many_axes_of_a_shape": ("result.reshaped(row, (1, 3) * 300)", "ValueError"),
+    "too_many_axes_of_a_target": ("alignment.right_aligned((3,), (1,) * 99 + (3,), 'x')", "ValueError"),
+    "too_many_axes_after_others": ("alignment.pdpd((3,), (3,) + (1,) * 99, 0, 'x')", "ValueError"),
     "lengths_that_are_missing": ("Alignment((2, 3), (3,))", "ValueError"),
     "lengths_that_do_not_fit": ("Alignment((2, 3), (2, 2))", "ValueError"),
     "lengths_below_0": ("Alignment((-1,), (1,))", "ValueError"),
@@ -155,7 +158,7 @@ REFUSED = {
     "state_from_a_pickle": ("Alignment((3,), (3,)).__setstate_cython__(((2, 3), (3,)))", "AttributeError"),
     "other_items": ("_kernel.replicate(turned, aligned((2, 3), (2, 3)), number)", "TypeError"),
     "references": ("_kernel.replicate(objects, Alignment((2, 3), (2, 3)), wide)", "TypeError"),
-    "no_extent": ("memoryview(_extent.Extent())", "BufferError"),
+    "no_extent": ("memoryview(extent.Extent())", "BufferError"),
 }
 
 
@@ -198,9 +201,10 @@ def test_what_is_refused():
 
 
 def test_no_function_is_missing():
-    modules = [importlib.import_module(f"bcast.{path.stem}") for path in compiled()]
+    names = [str(path.relative_to(HERE / "src/bcast").with_suffix("")).replace("/", ".") for path in compiled()]
+    modules = [importlib.import_module(f"bcast.{name}") for name in names]
     found = {
-        f"{module.__name__[6:]}.{name}"
+        f"{module.__name__.rpartition('.')[2]}.{name}"
         for module in modules
         for name, value in vars(module).items()
         if callable(value) and getattr(value, "__module__", None) == module.__name__ and name not in bcast.__all__

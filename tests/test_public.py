@@ -14,6 +14,7 @@ import pytest
 import bcast
 
 SUBMODULES = {module.name for module in pkgutil.iter_modules(bcast.__path__)}
+MODULES = [module.name for module in pkgutil.walk_packages(bcast.__path__, "bcast.") if not module.ispkg]
 DEFINING_MODULES = {getattr(bcast, name).__module__ for name in bcast.__all__}
 
 # Prints which modules importing bcast adds to a fresh interpreter, after NumPy and whatever that takes.
@@ -76,5 +77,6 @@ def test_type_information_is_installed():
     package = files(bcast)
     assert package.joinpath("py.typed").is_file()
     assert package.joinpath("_kernel.pyi").is_file()
-    for name in SUBMODULES:  # a checker reads Python, and for the rest stubs
-        assert package.joinpath(f"{name}.py").is_file() or package.joinpath(f"{name}.pyi").is_file(), name
+    for name in MODULES:  # a checker reads Python, and for the rest stubs
+        path = name.removeprefix("bcast.").replace(".", "/")
+        assert package.joinpath(f"{path}.py").is_file() or package.joinpath(f"{path}.pyi").is_file(), name

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bcast._bench import Cell, machine
-from bcast._peers import LIMIT, cpus
-from bcast._workloads import FLOATS
+from bcast._benchmark.peers import LIMIT, cpus
+from bcast._benchmark.table import Cell, machine
+from bcast._benchmark.workloads import FLOATS
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

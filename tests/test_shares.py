@@ -8,10 +8,11 @@ import random
 
 import numpy as np
 import pytest
-from _ways import in_order, summed, written
+from _ways import SUM_TARGETS, in_order, summed, written
 
 import bcast
-from bcast import _adjoint, _plan, _threads
+from bcast._runtime import cpu
+from bcast._runtime import threads as runtime_threads
 
 ORDERS = range(6)  # 0 is from the last to the first
 
@@ -44,7 +45,7 @@ def test_copies(source, shape, regime, order):
         data = (np.arange(np.prod(source) * itemsize) * 37 % 251).astype(np.uint8).view(f"V{itemsize}").reshape(source)
         expected = np.broadcast_to(data, shape)
         for layout in data, np.asfortranarray(data), np.repeat(data, 2, axis=0)[::2]:
-            with written(rng.choice(_plan.LEAVES), regime), in_order(order, rng.randint(1, 64)):
+            with written(rng.choice(cpu.TARGETS), regime), in_order(order, rng.randint(1, 64)):
                 np.testing.assert_array_equal(bcast.broadcast(layout, shape), expected, strict=True)
 
 
@@ -54,7 +55,7 @@ def test_copies(source, shape, regime, order):
 def test_sums(shape, data_shape, dtype, order):
     rng = random.Random(f"{shape} {dtype} {order}")
     grad = np.random.default_rng(order).standard_normal(shape).astype(dtype)
-    leaf = rng.choice(_adjoint.LEAVES)
+    leaf = rng.choice(SUM_TARGETS)
     with summed(leaf):
         alone = bcast.unbroadcast(grad, data_shape)
     with summed(leaf, shared=True), in_order(order, rng.randint(1, 64)):
@@ -65,13 +66,13 @@ def test_sums(shape, data_shape, dtype, order):
 @pytest.mark.parametrize("shares", [1, 2, 3, 7, 64, 1000])
 def test_each_share_runs_once(shares, threads):
     for _ in range(20):
-        ran = _threads.recorded_shares(shares, threads)
+        ran = runtime_threads.recorded_shares(shares, threads)
         assert sorted(share for share, _ in ran) == list(range(shares))
         assert {worker for _, worker in ran} <= set(range(threads))
     orders = set()
     for order in ORDERS:
         with in_order(order, threads):
-            ran = _threads.recorded_shares(shares, threads)
+            ran = runtime_threads.recorded_shares(shares, threads)
         assert sorted(share for share, _ in ran) == list(range(shares))
         assert {worker for _, worker in ran} <= set(range(threads))
         orders.add(tuple(share for share, _ in ran))

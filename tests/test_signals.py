@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from _commands import OLD, fail_with, files, halfway, posix, report_of, succeed
 
-from bcast import _appearing, _apply, _signals
-from bcast._signals import DeferredSignals
+from bcast._cli import appearing
+from bcast._cli import apply as cli_apply
+from bcast._cli import signals as cli_signals
+from bcast._cli.signals import DeferredSignals
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 DEFAULTS = {number: signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL for number in SIGNALS}
@@ -127,7 +129,7 @@ def test_other_threads_defer_nothing(folder):
         with DeferredSignals() as signals:
             seen.append(handlers())
             signals.check()
-        _apply.apply("in.npy", "out.npy", (9, 3))
+        cli_apply.apply("in.npy", "out.npy", (9, 3))
 
     thread = threading.Thread(target=apply)
     thread.start()
@@ -177,7 +179,7 @@ def test_interrupt_from_elsewhere(run, folder, monkeypatch):
 def test_signal_at_any_line(folder, monkeypatch, again):
     """SIGINT at the n-th line that a run executes, or at that one and all later ones, for every n."""
     np.save("in.npy", np.arange(3.0))
-    monkeypatch.setattr(_apply, "PIECE", 24)
+    monkeypatch.setattr(cli_apply, "PIECE", 24)
     new = np.broadcast_to(np.arange(3.0), (2, 3))
     for first in itertools.count(1):
         Path("out.npy").write_bytes(OLD)
@@ -191,7 +193,7 @@ def test_signal_at_any_line(folder, monkeypatch, again):
     assert first > 100  # or else the lines of some room were not seen
 
 
-ROOMS = {module.__file__ for module in (_appearing, _apply, _signals, contextlib)}
+ROOMS = {module.__file__ for module in (appearing, cli_apply, cli_signals, contextlib)}
 
 
 def interrupted_at(first, again):
@@ -210,7 +212,7 @@ def interrupted_at(first, again):
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        _apply.apply("in.npy", "out.npy", (2, 3))
+        cli_apply.apply("in.npy", "out.npy", (2, 3))
     finally:
         sys.settrace(before)
     return count
@@ -220,11 +222,10 @@ def interrupted_at(first, again):
 def test_nohup(folder):
     """A process that is told to ignore SIGHUP goes on when its terminal is gone."""
     np.save("in.npy", np.arange(3.0))
-    code = (
-        "import os, signal; from bcast import _apply; from bcast.__main__ import main; replicate = _apply.replicate\n"
-    )
+    code = "import os, signal; from bcast._cli import apply; from bcast.__main__ import main\n"
+    code += "replicate = apply.replicate\n"
     code += "def send(*arguments): os.kill(os.getpid(), signal.SIGHUP); replicate(*arguments)\n"
-    code += "_apply.replicate = send; main(['apply', 'in.npy', 'out.npy', '--shape', '9,3'])"
+    code += "apply.replicate = send; main(['apply', 'in.npy', 'out.npy', '--shape', '9,3'])"
     command = ["sh", "-c", 'trap \'\' HUP; exec "$0" "$@"', sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")

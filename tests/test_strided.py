@@ -8,9 +8,9 @@ from _ways import WAYS, overlaps, written
 from numpy.lib.stride_tricks import as_strided
 
 import bcast
-from bcast import _plan
-from bcast._alignment import Alignment
 from bcast._kernel import replicate
+from bcast._rules.alignment import Alignment
+from bcast._runtime import cpu
 
 ITEMSIZES = [1, 2, 3, 4, 6, 8, 12, 16, 17, 40]
 
@@ -32,7 +32,7 @@ def check(data, way, shape=None):
 SIDES = sorted({n + d for n in (2, 4, 8, 16, 32, 64, 128, 256, 512) for d in (-1, 0, 1)} | {5, 40, 100, 1030})
 
 
-@pytest.mark.parametrize("leaf", _plan.LEAVES)
+@pytest.mark.parametrize("leaf", cpu.TARGETS)
 @pytest.mark.parametrize("itemsize", ITEMSIZES)
 def test_matrices_around_every_side(itemsize, leaf):
     rng = random.Random(itemsize)
@@ -80,7 +80,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("regime", ["ordinary", "threads"])
-@pytest.mark.parametrize("leaf", _plan.LEAVES)
+@pytest.mark.parametrize("leaf", cpu.TARGETS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts(layout, leaf, regime):
     data = LAYOUTS[layout]()
@@ -105,7 +105,7 @@ def test_random_layouts(itemsize):
         check(data, rng.choice(WAYS), tuple(rng.choice([1, 2, 3]) if n == 1 else n for n in data.shape))
 
 
-@pytest.mark.parametrize("leaf", _plan.LEAVES)
+@pytest.mark.parametrize("leaf", cpu.TARGETS)
 def test_strides_of_powers_of_two(leaf):
     """Their lines meet in few sets of a cache, which must not matter but for the time."""
     for itemsize, n in (1, 1024), (4, 512), (8, 256):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from bcast import _system
+from bcast._runtime import system
 
 MIB = 1 << 20
 
@@ -69,13 +69,13 @@ def test_groups(membership, files, cpus, memory, tmp_path, monkeypatch):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text + "\n")
     (tmp_path / "membership").write_text(membership)
-    monkeypatch.setattr(_system, "CGROUPS", tmp_path / "groups")
-    monkeypatch.setattr(_system, "MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(system, "CGROUPS", tmp_path / "groups")
+    monkeypatch.setattr(system, "MEMBERSHIP", tmp_path / "membership")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64), raising=False)
-    assert _system.cpus() == (64 if cpus is None else cpus)
-    monkeypatch.setattr(_system, "_physical", lambda: 1 << 40)
-    monkeypatch.setattr(_system, "_own_limits", lambda: iter(()))
-    assert _system.memory() == (1 << 40 if memory is None else memory)
+    assert system.cpus() == (64 if cpus is None else cpus)
+    monkeypatch.setattr(system, "_physical", lambda: 1 << 40)
+    monkeypatch.setattr(system, "_own_limits", lambda: iter(()))
+    assert system.memory() == (1 << 40 if memory is None else memory)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU can be chosen here")
@@ -83,7 +83,7 @@ def test_affinity():
     before = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(before)})
-        assert _system.cpus() == 1
+        assert system.cpus() == 1
     finally:
         os.sched_setaffinity(0, before)
 
@@ -96,6 +96,6 @@ def test_the_limits_of_the_process_itself():
     wanted = (1 << 40) - 4096 if hard == resource.RLIM_INFINITY else hard
     try:
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
-        assert wanted in list(_system._own_limits())
+        assert wanted in list(system._own_limits())
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bcast
-from bcast import _threads
+from bcast._runtime import threads as runtime_threads
 
 ROOT = Path(__file__).parents[1]
 LINUX = sys.platform == "linux"
@@ -362,7 +362,7 @@ def test_results_are_the_same_on_any_number_of_threads(case):
     expected = np.broadcast_to(data, shape)
 
     def work():  # in a thread of its own, with which its settings end
-        _threads.set_pool_limit(3)
+        runtime_threads.set_pool_limit(3)
         for n in (1, 2, 3):
             bcast.set_num_threads(n)
             assert bcast.get_num_threads() == n
@@ -391,7 +391,7 @@ def test_after_a_long_wait_calls_do_without_threads_for_a_while():
     script = """
 import time
 from bcast import get_num_threads
-from bcast._threads import free_threads, note_loss
+from bcast._runtime.threads import free_threads, note_loss
 
 def alone(lost):
     "Lose some time; return for how many times as long no threads are used then."
@@ -416,7 +416,7 @@ print(free_threads(), get_num_threads())
 def test_threads_are_woken_for_large_outputs_or_for_many():
     script = """
 import time
-from bcast._threads import free_threads, note_loss
+from bcast._runtime.threads import free_threads, note_loss
 print(free_threads(False), free_threads(True), max(free_threads(False) for _ in range(1000)))
 time.sleep(0.1)
 print(free_threads(False))

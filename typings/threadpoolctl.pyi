@@ -1,4 +1,4 @@
-# What `_threadpoolctl.py` uses of threadpoolctl, which has no types of its own.
+# What `_runtime/controller.py` uses of threadpoolctl, which has no types of its own.
 from abc import ABC
 
 class LibController(ABC): ...

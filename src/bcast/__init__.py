@@ -2,16 +2,18 @@
 
 from contextlib import suppress as _suppress
 
-from bcast._elementwise import elementwise
-from bcast._numpy import broadcast_arrays, broadcast_shapes, broadcast_to, meshgrid
-from bcast._ops import broadcast, broadcast_like, infer_shape
-from bcast._pages import memory_info, release_memory, set_idle_limit
-from bcast._threads import get_num_threads, set_num_threads
-from bcast._tiling import repeat, tile
-from bcast._unbroadcast import unbroadcast
+from bcast._api.broadcast import broadcast, broadcast_like, infer_shape
+from bcast._api.elementwise import elementwise
+from bcast._api.numpy_names import broadcast_arrays, broadcast_shapes, broadcast_to, meshgrid
+from bcast._api.tiling import repeat, tile
+from bcast._api.unbroadcast import unbroadcast
+from bcast._runtime.pages import memory_info, release_memory, set_idle_limit
+from bcast._runtime.threads import get_num_threads, set_num_threads
 
 with _suppress(ImportError):  # threadpoolctl is not there, or too old for pools that it does not know
-    from bcast import _threadpoolctl as _threadpoolctl
+    from bcast._runtime.controller import register_pool as _register_pool
+
+    _register_pool()
 
 __version__ = "0.1.0"
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, TextIO
 
 import bcast
-from bcast._alignment import MODES
+from bcast._rules.alignment import MODES
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as a shell has it
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _apply(arguments: argparse.Namespace) -> int:
-    from bcast._apply import apply
+    from bcast._cli.apply import apply
 
     try:
         written = apply(
@@ -84,15 +84,15 @@ def _apply(arguments: argparse.Namespace) -> int:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from bcast._bench import table
+    from bcast._benchmark.table import table
 
     _say(table(seconds=arguments.seconds))
     return 0
 
 
 def _check(_: argparse.Namespace) -> int:
-    from bcast._bench import table
-    from bcast._examples import check, load
+    from bcast._benchmark.table import table
+    from bcast._cli.conformance import check, load
 
     failures = []
     for page, examples in load().items():

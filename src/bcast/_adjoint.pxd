@@ -1,5 +1,5 @@
 from numpy cimport ndarray
 
-from bcast._alignment cimport Alignment
+from bcast._rules.alignment cimport Alignment
 
 cpdef sum_onto(ndarray grad, Alignment alignment, ndarray out)

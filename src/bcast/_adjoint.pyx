@@ -2,7 +2,7 @@
 """`sum_onto`: the adjoint of `replicate`, which sums an array over the axes along which an alignment repeats.
 
 Here the dtypes of terms and results choose a kind of sum, axes are read from the arrays, the GIL is given away, and
-threads get their shares. `_reduction.pyx` plans the sum, `_summing.pyx` walks it; what they do not do is left to NumPy.
+threads get their shares. `_sum/plan.pyx` plans the sum, `_sum/walk.pyx` walks it; what they do not do is left to NumPy.
 """
 
 cimport cython
@@ -11,30 +11,30 @@ from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport strcmp, strrchr
 
-import os
 import warnings
 
 import numpy as np
 from numpy.exceptions import ComplexWarning
 
-from bcast._alignment cimport Alignment
-from bcast._extent cimport Extent, extent, overlap
-from bcast._memory cimport shape_of
-from bcast._reduction cimport (
+from bcast._rules.alignment cimport Alignment
+from bcast._runtime.cpu cimport target_number
+from bcast._runtime.extent cimport Extent, extent, overlap
+from bcast._runtime.result cimport shape_of
+from bcast._sum.plan cimport (
     BFLOAT16, BOOL, F16, F64, FEWEST, FLOAT16, FLOAT32, FLOAT64, INT8, LONG, MAX_AXES, U8, U64, UINT8, Axis, Pack,
     Reduction, SumLeaf, Terms, interleaved, is_short, plan_axes,
 )
-from bcast._summing cimport add_segments, sum_unit
-from bcast._threads cimport free_threads, run_shares
+from bcast._sum.walk cimport add_segments, sum_unit
+from bcast._runtime.threads cimport free_threads, run_shares
 
-cdef extern from "_sum_leaves.h":
-    const SumLeaf *leaf_of "bcast_sum_leaf_of"(const char *name)
+cdef extern from "_sum/simd/leaves.h":
+    const SumLeaf *leaf_of "bcast_sum_leaf_of"(int target)
 
-cdef extern from "_stream.h":
+cdef extern from "_runtime/stream.h":
     void bcast_streamed() noexcept nogil
     bint touched "bcast_touched"(const uint8_t *out, size_t size) noexcept nogil
 
-cdef extern from "_term.h":
+cdef extern from "_sum/simd/term.h":
     Pack pack_widened "bcast_pack_widened"(int term, int kind, int swapped)
     Pack pack_same "bcast_pack_same"(int size, int swapped)
 
@@ -59,11 +59,6 @@ cdef Py_ssize_t FAR = 18 << 20          # bytes; much of what is larger comes fr
 
 cdef int bfloat16_number = -1       # of the dtype that another package has added, once an array of it was seen
 
-LEAVES = tuple([name for name in ("avx2", "plain") if leaf_of(name.encode()) != NULL])
-cdef const SumLeaf *chosen = leaf_of(LEAVES[0].encode())
-cdef str chosen_name = LEAVES[0]
-
-
 def set_limits(shared=512 << 10, far=18 << 20):
     """Set from which size on `grad` is treated as a large one: for tests of small arrays.
 
@@ -77,38 +72,6 @@ def set_limits(shared=512 << 10, far=18 << 20):
     global SHARED, FAR
     SHARED = shared
     FAR = far
-
-
-def use_leaf(name):
-    """Choose the leaf of this process: for tests, which run over all `LEAVES` of the machine.
-
-    Parameters
-    ----------
-    name : str
-        One of `LEAVES`; the first of them is the default.
-
-    Returns
-    -------
-    str
-        The one so far.
-
-    Raises
-    ------
-    ValueError
-        If this machine has no such leaf.
-    """
-    global chosen, chosen_name
-    if name not in LEAVES:
-        raise ValueError(f"`BCAST_LEAF` expected one of {', '.join(LEAVES)}, got {name!r}")
-    before = chosen_name
-    chosen = leaf_of(name.encode())
-    chosen_name = name
-    return before
-
-
-# _plan.pyx refuses unknown names; of the others, those without a leaf of sums have the plain one.
-if os.environ.get("BCAST_LEAF", "avx512") not in ("avx512", "avx2"):
-    use_leaf("plain")
 
 
 cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
@@ -217,6 +180,7 @@ cdef _leave_to_numpy(grad, Alignment alignment, out):
 
 cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcept:
     """Choose how terms are read, summed and written; tell whether there is a way."""
+    cdef const SumLeaf *leaf = leaf_of(target_number)
     cdef int term = _term_of(grad), result = _term_of(out)
     cdef bint swapped = not cnp.PyArray_ISNOTSWAPPED(grad)
     cdef bint is_complex = cnp.PyArray_ISCOMPLEX(grad)
@@ -241,12 +205,12 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
         size = 8
     elif swapped:
         terms.pack = pack_same(size, True)
-    terms.sums = chosen.sums[kind]
+    terms.sums = leaf.sums[kind]
     if term != result and (term >= FLOAT16 or size != out_size):
         terms.sums.put_runs = NULL      # they are no terms
         terms.sums.put_rows = NULL
-    terms.store = chosen.store_wide[result] if kind == U64 else chosen.store[result]
-    terms.merge = chosen.merge
+    terms.store = leaf.store_wide[result] if kind == U64 else leaf.store[result]
+    terms.merge = leaf.merge
     terms.size = size
     terms.sum_size = size if kind <= U64 else 8
     terms.paired = kind == F64

@@ -1,7 +1,7 @@
 # cython: cdivision=True
 """`replicate`: copy an array along an alignment, as bytes.
 
-What NumPy does better is left to it; what remains are two buffers and a plan (`_plan.pyx`), which `_walk.pyx` follows.
+What NumPy does better is left to it; what remains are two buffers and a plan (`_copy/plan.pyx`), which `_copy/walk.pyx` follows.
 Here the GIL is given away, and each thread gets a part of the output of equal length.
 """
 
@@ -13,17 +13,17 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from bcast._alignment cimport Alignment
-from bcast._extent cimport contiguous_overlap, extent, overlap
-from bcast._plan cimport WIDEST, Plan, make_plan
-from bcast._strided cimport packed, put_strided
-from bcast._threads cimport free_threads, run_shares
-from bcast._walk cimport SCRATCH, put_blocks, put_part
+from bcast._rules.alignment cimport Alignment
+from bcast._runtime.extent cimport contiguous_overlap, extent, overlap
+from bcast._copy.plan cimport WIDEST, Plan, make_plan
+from bcast._copy.strided cimport packed, put_strided
+from bcast._runtime.threads cimport free_threads, run_shares
+from bcast._copy.walk cimport SCRATCH, put_blocks, put_part
 
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
 
-cdef extern from "_stream.h":
+cdef extern from "_runtime/stream.h":
     void bcast_streamed() noexcept nogil
     bint bcast_touched(const uint8_t *out, size_t size) noexcept nogil
 

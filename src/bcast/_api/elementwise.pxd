@@ -1,0 +1,22 @@
+# The C types of _api/elementwise.py, which reads as plain Python without them.
+cimport cython
+from numpy cimport ndarray
+
+from bcast._rules.alignment cimport Alignment, merge, mode_of, pdpd, right_aligned
+from bcast._runtime.result cimport is_binary, reshaped, shape_of
+from bcast._api.broadcast cimport as_array
+
+cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD
+
+cdef _operand(str name, value, bint weak)
+cdef tuple _shape(operand)
+
+
+@cython.locals(added=Py_ssize_t, i=Py_ssize_t, length=Py_ssize_t, laid=Py_ssize_t)
+cdef _laid(operand, tuple shape, tuple source)
+
+cdef _reshaped(operand, tuple source)
+
+cdef _check_function(ufunc)
+cdef _axis(axis, str mode)
+cdef _check_out(out, tuple shape)

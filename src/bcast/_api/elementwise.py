@@ -1,0 +1,186 @@
+"""`elementwise`: binary functions under the broadcasting rules of NumPy, ONNX, OpenVINO and PaddlePaddle.
+
+Nothing is materialised: the second operand is reshaped by its alignment with the first, and the function does the rest.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy import ndarray
+from numpy.typing import ArrayLike
+
+from bcast._api.broadcast import as_array
+from bcast._rules.alignment import Shape, merge, mode_of, pdpd, right_aligned, show
+from bcast._runtime.result import is_binary, reshaped, shape_of
+
+__all__ = ["elementwise"]
+
+Rule: TypeAlias = Literal["numpy", "none", "unidirectional", "pdpd"]
+
+MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
+UFUNC = np.ufunc
+SCALARS = (bool, int, float, complex)
+
+
+def elementwise(
+    ufunc: Callable[..., Any],
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    *,
+    mode: Rule = "numpy",
+    axis: int = -1,
+    out: Any = None,
+) -> Any:
+    """Apply a binary function to `a` and `b`, broadcast by the rule of `mode`.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc or callable
+        A ufunc of two operands such as `numpy.add`, or a function of two arrays that broadcasts as ufuncs do.
+    a, b : array_like
+        The operands, of any dtypes, which are the ufunc's concern. Arrays of subclasses are handed on as such.
+    mode : {'numpy', 'none', 'unidirectional', 'pdpd'}
+        Which shapes may meet:
+
+        ``'numpy'``
+            Aligned at the right; axes of length 1 stretch in both. Also ONNX's multidirectional rule.
+        ``'none'``
+            `a` and `b` must have the same shape.
+        ``'unidirectional'``
+            Aligned at the right; axes of length 1 stretch in `b` alone, and the result has `a`'s shape.
+        ``'pdpd'``
+            `b` without its trailing axes of length 1 is laid onto `a` from `axis` on; axes of length 1 stretch in `b`
+            alone, and the result has `a`'s shape.
+    axis : int, optional
+        Mode 'pdpd': where `b` begins. The default, -1, stands for ``a.ndim - b.ndim``.
+    out : ndarray or tuple of ndarray, optional
+        Where the result goes, of exactly its shape; handed on to the function.
+
+    Returns
+    -------
+    ndarray or scalar
+        What the function returns. Of a ufunc and two operands without axes it is a scalar.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit under `mode`; if `mode` is none of the four; if `axis` has no meaning in it;
+        if `out` has another shape. Messages call `b` the data where `a` is its target.
+    numpy.exceptions.AxisError
+        If `axis` is outside `a`. It is a `ValueError` and an `IndexError`.
+    TypeError
+        If `ufunc` is no binary function; if `axis` is no integer. What the function raises comes through.
+
+    See Also
+    --------
+    broadcast : Materialise one of the operands, under the same rules and others.
+
+    Notes
+    -----
+    These are the rules of OpenVINO's element-wise operations and of ONNX's. Nothing is copied: `b` is a view of another
+    shape. Python's scalars are handed on to ufuncs as they are, so that they adapt to the other operand's dtype, and as
+    arrays without axes to other functions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> image = np.zeros((2, 3, 2, 2))  # NCHW
+    >>> bias = np.array([1.0, 2.0, 3.0])
+    >>> bcast.elementwise(np.add, image, bias, mode="pdpd", axis=1)[0].tolist()
+    [[[1.0, 1.0], [1.0, 1.0]], [[2.0, 2.0], [2.0, 2.0]], [[3.0, 3.0], [3.0, 3.0]]]
+    >>> bcast.elementwise(np.multiply, [1, 2], [[3], [4]])
+    array([[3, 6],
+           [4, 8]])
+    >>> bcast.elementwise(np.multiply, [1, 2], [[3], [4]], mode="unidirectional")
+    Traceback (most recent call last):
+        ...
+    ValueError: `a` expected at least 2 axes for data of shape (2, 1), got (2,)
+    """
+    function: Any = ufunc
+    is_ufunc = isinstance(function, UFUNC)
+    if not is_ufunc or not is_binary(function):
+        _check_function(function)
+    rule = mode_of(mode, MODES)
+    if type(axis) is not int or (axis != -1 and rule is not PDPD):
+        axis = _axis(axis, rule)
+    first = a if type(a) is ndarray else _operand("a", a, is_ufunc)
+    second = b if type(b) is ndarray else _operand("b", b, is_ufunc)
+    shape = _shape(first)
+    given = _shape(second)
+    if rule is PDPD:
+        second = _laid(second, given, pdpd(given, shape, axis, "a").source)
+    elif shape != given:
+        if rule is NUMPY:
+            shape = merge((shape, given), "a, b")
+        elif rule is UNIDIRECTIONAL:
+            right_aligned(given, shape, "a")
+        else:
+            raise ValueError(f"`b` expected a's own shape {shape} in mode 'none', got {given}")
+    if out is None:
+        return function(first, second)
+    _check_out(out, shape)
+    return function(first, second, out=out)
+
+
+def _operand(name: str, value: Any, weak: bool) -> Any:
+    """Turn what is neither an array nor one of Python's scalars, for those who are `weak` on these, into an array."""
+    if isinstance(value, ndarray) or (weak and type(value) in SCALARS):
+        return value
+    return as_array(name, value)
+
+
+def _shape(operand: Any) -> Shape:
+    """Return an operand's shape."""
+    return shape_of(operand) if isinstance(operand, ndarray) else ()
+
+
+def _laid(operand: Any, shape: Shape, source: Shape) -> Any:
+    """Reshape an operand of `shape` to `source`, unless that adds leading 1s alone, which functions do themselves."""
+    added = len(source) - len(shape)
+    for i in range(len(shape)):
+        length, laid = shape[i], source[added + i]
+        if length != laid:
+            return reshaped(operand, source) if type(operand) is ndarray else _reshaped(operand, source)
+    return operand
+
+
+def _reshaped(operand: Any, source: Shape) -> Any:
+    """Have an array of a subclass reshape itself, with whatever else it carries."""
+    laid = operand.reshape(source)
+    if not isinstance(laid, ndarray) or _shape(laid) != source:
+        raise ValueError(f"`b` expected an array that can be reshaped to {source}, got {type(operand).__name__}")
+    return laid
+
+
+def _check_function(ufunc: object) -> None:
+    """Refuse what is no function of two arrays, as far as that can be known."""
+    if isinstance(ufunc, np.ufunc):
+        if not is_binary(ufunc):
+            operands = f"{ufunc.nin} operands" if ufunc.signature is None else f"the signature {ufunc.signature}"
+            raise TypeError(f"`ufunc` expected an element-wise function of two operands, got one of {operands}")
+    elif not callable(ufunc):
+        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {show(ufunc)}")
+
+
+def _axis(axis: Any, mode: str) -> int:
+    """Check that `axis` is an integer, outside pdpd mode -1; return it as a Python int."""
+    try:
+        given = None if isinstance(axis, (bool, np.bool)) else operator.index(axis)
+    except TypeError:
+        given = None
+    if given is None:
+        raise TypeError(f"`axis` expected an integer, got {show(axis)}")
+    if given != -1 and mode is not PDPD:
+        raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {show(axis)}")
+    return given
+
+
+def _check_out(out: Any, shape: Shape) -> None:
+    """Refuse an `out` of another shape, to which a ufunc would broadcast the result."""
+    for each in out if isinstance(out, tuple) else (out,):
+        if isinstance(each, ndarray) and shape_of(each) != shape:
+            raise ValueError(f"`out` expected shape {shape}, got {shape_of(each)}")

@@ -1,0 +1,13 @@
+# The C types of _api/numpy_names.py, which reads as plain Python without them.
+cimport cython
+from numpy cimport ndarray
+
+from bcast._rules.alignment cimport aligned, merge, right_aligned, shape_argument
+from bcast._runtime.result cimport shape_of
+from bcast._api.broadcast cimport as_array, materialise
+
+
+@cython.locals(
+    rank=Py_ssize_t, i=Py_ssize_t, axis=Py_ssize_t, arrays=list, lengths=list, array=object, shape=tuple, source=tuple,
+)
+cdef tuple _grid(tuple xi, bint copy, bint sparse, bint swapped)

@@ -1,0 +1,395 @@
+"""NumPy's `tile` and `repeat`: broadcasts to an output of which some axes are two in one.
+
+To repeat each of n items k times is to broadcast (n, 1) to (n, k), to tile them is to broadcast (1, n) to (k, n). That
+n * k items then count as one axis changes nothing in memory.
+"""
+
+import operator
+import sys
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+from numpy.exceptions import AxisError
+from numpy.ma import MaskedArray
+from numpy.typing import ArrayLike, NDArray
+
+from bcast._api.broadcast import Integers, as_array, materialise
+from bcast._kernel import replicate
+from bcast._rules.alignment import Alignment, Shape, aligned, all_plain, shape_argument, show
+from bcast._runtime.result import result_array, shape_of, type_of
+
+__all__ = ["repeat", "tile"]
+
+INT64 = np.int64
+MAX_SIZE = sys.maxsize
+TOO_MANY = 2.0 ** (8 * np.dtype(np.intp).itemsize - 1)  # the least float beyond MAX_SIZE
+FLOATS = (float, np.floating)
+FEW = 64  # integers; so many are summed up sooner without NumPy
+UNFIT = (str, bytes, bytearray, Mapping, Set, MaskedArray)  # iterable, and never meant as a sequence of integers
+
+
+def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None) -> NDArray[Any]:  # noqa: N803
+    """Lay copies of `A` side by side, `reps` times along each axis: `numpy.tile` at the speed of memory.
+
+    Parameters
+    ----------
+    A : array_like
+        What is tiled. Masked arrays are refused, their mask would be lost.
+    reps : int, or 1-D sequence or array of int
+        How many times along each axis, 0 or more, aligned at the right: the shorter of `reps` and ``A.shape`` is
+        prepended with 1s.
+    out : ndarray, optional
+        Where the result goes: exactly of its shape and dtype, writeable, of any strides. It may overlap `A`.
+
+    Returns
+    -------
+    ndarray
+        A new C-contiguous, writeable array of `A`'s dtype that owns its memory, or `out`.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative; if the output cannot be addressed; if `out` has another shape or is read-only.
+    TypeError
+        If a count is no integer; if `A` is masked; if `out` is no array or has another dtype.
+    MemoryError
+        If there is no memory for the output.
+
+    See Also
+    --------
+    repeat : Repeat each item, not the whole.
+    broadcast : Replicate along new axes and those of length 1.
+    numpy.tile : NumPy's own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> bcast.tile([0, 1, 2], 2)
+    array([0, 1, 2, 0, 1, 2])
+    >>> bcast.tile(np.array([[1, 2], [3, 4]]), (2, 2))
+    array([[1, 2, 1, 2],
+           [3, 4, 3, 4],
+           [1, 2, 1, 2],
+           [3, 4, 3, 4]])
+    """
+    array = as_array("A", A)
+    shape = shape_of(array)
+    counts = _counts("reps", reps, False)
+    if len(shape) < len(counts):
+        shape = shape_argument("reps", (1,) * (len(counts) - len(shape)) + shape)
+    if _are_ones(counts):
+        return materialise(array, aligned(shape, shape), out, "reps")
+    if len(counts) < len(shape):
+        counts = (1,) * (len(shape) - len(counts)) + counts
+    result = result_array(out, array, shape_argument("reps", _products(shape, counts)), "reps")
+    return replicate(array, _split(shape, counts, True), result)
+
+
+def repeat(
+    a: ArrayLike, repeats: Integers | float, axis: Integers | int | None = None, *, out: NDArray[Any] | None = None
+) -> NDArray[Any]:
+    """Repeat each item of `a`, along one axis or several at once: `numpy.repeat` at the speed of memory.
+
+    Parameters
+    ----------
+    a : array_like
+        What is repeated. Masked arrays are refused, their mask would be lost.
+    repeats : int, or 1-D sequence or array of int
+        How many times, 0 or more. With several axes, one for each of them, or one for all. With one axis there may be
+        one for each item along it, which is left to NumPy. Floats are taken if they are whole.
+    axis : int, or 1-D sequence of int, optional
+        The axis or, other than in NumPy, the axes; negative ones count from the end. Without it, `a` is flattened
+        first.
+    out : ndarray, optional
+        Where the result goes: exactly of its shape and dtype, writeable, of any strides. It may overlap `a`.
+
+    Returns
+    -------
+    ndarray
+        A new C-contiguous, writeable array of `a`'s dtype that owns its memory, or `out`. Its shape is that of `a`, but
+        for the axes along which it was repeated.
+
+    Raises
+    ------
+    ValueError
+        If a number of times is negative; if there are too few or too many of them; if an axis is named twice; if the
+        output cannot be addressed; if `out` has another shape or is read-only.
+    numpy.exceptions.AxisError
+        If `a` has no such axis. It is a `ValueError` and an `IndexError`.
+    TypeError
+        If `axis` is not integer, or `repeats` neither that nor of whole floats; if `a` is masked; if `out` is no array
+        or has another dtype.
+    MemoryError
+        If there is no memory for the output.
+
+    See Also
+    --------
+    tile : Repeat the whole, not each item.
+    broadcast : Replicate along new axes and those of length 1.
+    numpy.repeat : NumPy's own.
+
+    Notes
+    -----
+    `numpy.repeat` truncates floats in `repeats`, unless an array holds them, and reads strings. Here 2.0 is 2 wherever
+    it stands, but 2.7, NaN, infinity and strings are refused. Arrays of uint64, which NumPy refuses, are taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> bcast.repeat([1, 2, 3], 2)
+    array([1, 1, 2, 2, 3, 3])
+    >>> image = np.array([[1, 2], [3, 4]])
+    >>> bcast.repeat(image, 3, axis=1)
+    array([[1, 1, 1, 2, 2, 2],
+           [3, 3, 3, 4, 4, 4]])
+
+    An image of twice the size, in one pass:
+
+    >>> bcast.repeat(image, (2, 2), axis=(0, 1))
+    array([[1, 1, 2, 2],
+           [1, 1, 2, 2],
+           [3, 3, 4, 4],
+           [3, 3, 4, 4]])
+
+    As often as each item asks for, by NumPy:
+
+    >>> bcast.repeat([1, 2, 3], [0, 1, 2])
+    array([2, 3, 3])
+    """
+    array = as_array("a", a)
+    shape = shape_of(array)
+    along: Any = axis if axis is None or type(axis) is int else _axes(axis)
+    if not shape and along is not None and along != ():
+        shape = (1,)  # as in NumPy, a scalar has an axis here
+    if type(along) is tuple:
+        counts = _counts_of_axes(repeats, along, shape)
+        result = result_array(out, array, shape_argument("repeats", _products(shape, counts)), "repeats")
+        return replicate(array, _split(shape, counts, False), result)
+    if along is None:
+        size = array.size
+        at = len(shape)
+        shape += (1,)  # the items are what is repeated
+    else:
+        at = _place(along, shape)
+        size = shape[at]
+    if type(repeats) is not int:
+        repeats = _repeats(repeats, size, along)
+        if type(repeats) is not int:
+            dtype = array.dtype
+            records = dtype.names is not None and not dtype.hasobject
+            if records:  # of strided data NumPy would copy the fields alone, and leave what is between them to chance
+                array = array.view(f"V{dtype.itemsize}").repeat(repeats, along).view(dtype)
+            else:
+                array = array.repeat(repeats, along)
+            if out is None and not records:
+                return array
+            return materialise(array, aligned(array.shape, array.shape), out, "repeats")  # a view is no result
+    if repeats < 0:
+        raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
+    counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
+    whole = (size * repeats,) if along is None else _products(shape, counts)
+    result = result_array(out, array, shape_argument("repeats", whole), "repeats")
+    return replicate(array, _split(shape, counts, False), result)
+
+
+def _split(shape: Shape, counts: Shape, tiled: bool) -> Alignment:
+    """Align data of `shape` with the output, its axes not yet joined: their own part innermost if it is `tiled`.
+
+    Axes of length 1 are left out, so that there are never more than an array may have.
+    """
+    lengths, source = [], []
+    for i in range(len(shape)):
+        if tiled and counts[i] != 1:
+            lengths.append(counts[i])
+            source.append(1)
+        if shape[i] != 1:
+            lengths.append(shape[i])
+            source.append(shape[i])
+        if not tiled and counts[i] != 1:
+            lengths.append(counts[i])
+            source.append(1)
+    return aligned(tuple(lengths), tuple(source))
+
+
+def _are_ones(counts: Shape) -> bool:
+    """Tell whether nothing is repeated."""
+    for count in counts:  # noqa: SIM110 (compiled, the loop takes a third of the generator's time)
+        if count != 1:
+            return False
+    return True
+
+
+def _products(shape: Shape, counts: Shape) -> Shape:
+    """Return the lengths of the joined axes, which may be beyond any array."""
+    lengths = []
+    for i in range(len(shape)):
+        lengths.append(shape[i] * counts[i])
+    return tuple(lengths)
+
+
+def _counts(name: str, value: Any, floats: bool) -> Shape:
+    """Check that `value` is a number of times or a 1-D sequence of them, as whole `floats` too; return Python ints."""
+    counts = (value,) if type(value) is int else _plain(value)
+    if counts is None:
+        items = []
+        try:
+            for item in _items(value):
+                items.append(_count(item, floats))
+        except TypeError:
+            expected = "an integer or a 1-D sequence of integers"
+            raise TypeError(f"`{name}` expected {expected}, got {show(value)}") from None
+        counts = tuple(items)
+    if _total(counts) < 0:
+        raise ValueError(f"`{name}` expected 0 or more times, got {show(value)}")
+    return counts
+
+
+def _plain(value: Any) -> Shape | None:
+    """Return the counts in what they mostly come as, sooner than by way of `_items`; None for all else."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        items = tuple(value)
+        return items if all_plain(items) else None
+    if kind is INT64:
+        return (int(value),)
+    if kind is ndarray and value.ndim == 1 and 1 <= type_of(value) <= 10:  # NumPy's integers
+        return tuple(value.tolist())
+    return None
+
+
+def _total(counts: Shape) -> int:
+    """Return the sum of all counts, at most MAX_SIZE; -1 if one of them is negative."""
+    total = 0
+    try:
+        for count in counts:
+            if count < 0:
+                return -1
+            total = total + count if count < MAX_SIZE - total else MAX_SIZE
+    except OverflowError:  # where compiled, of a count
+        return -1 if min(counts) < 0 else MAX_SIZE
+    return total
+
+
+def _items(value: Any) -> Any:
+    """Return the items of a sequence, or what is none as the only item."""
+    if type(value) is tuple or type(value) is list:
+        return value
+    if isinstance(value, np.generic):
+        return (value,)
+    if isinstance(value, UNFIT):
+        raise TypeError
+    if isinstance(value, ndarray):
+        array = np.asarray(value)  # what attributes of other classes say may not be so
+        return array if array.ndim else (array[()],)
+    several = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
+    return value if several else (value,)
+
+
+def _count(item: Any, floats: bool) -> int:
+    """Return an item as a Python int; bools count, as in NumPy, and so do whole `floats`."""
+    if type(item) is int:
+        return item
+    if type(item) is np.bool or (floats and isinstance(item, FLOATS) and item.is_integer()):
+        return int(item)
+    return operator.index(item)
+
+
+def _counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
+    """Check the arguments of a repetition along several axes; return one count for each axis of `shape`."""
+    given = _counts("repeats", repeats, True)
+    if len(given) == 1:
+        given *= len(axes)
+    if len(given) != len(axes):
+        raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {given}")
+    counts: list[Any] = [None] * len(shape)
+    for i in range(len(axes)):
+        at = _place(axes[i], shape)
+        if counts[at] is not None:
+            raise ValueError(f"`axis` expected each axis once, got {axes}")
+        counts[at] = given[i]
+    for at in range(len(counts)):
+        if counts[at] is None:
+            counts[at] = 1
+    return tuple(counts)
+
+
+def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
+    """Check the repetitions along one axis of `size` items: return one count, or an array_like with one for each."""
+    is_array = type(repeats) is ndarray
+    counts: Any = None if is_array and repeats.size > FEW else _plain(repeats)
+    array: Any = repeats if is_array else counts
+    if counts is None:
+        array = as_array("repeats", repeats)
+        kind = array.dtype.kind
+        if kind == "f":
+            array = _whole(array)
+            kind = array.dtype.kind
+        if array.ndim > 1 or kind not in "biu":  # no integers, or none that NumPy knows as such
+            array = counts = _counts("repeats", repeats, True)
+        elif array.size <= FEW:
+            counts = tuple(array.ravel().tolist())
+    items = array.size if counts is None else len(counts)
+    if items == 1:
+        return int(min(counts[0], MAX_SIZE))
+    if items != size:
+        along = "in all" if axis is None else f"along axis {axis}"
+        raise ValueError(f"`repeats` expected one integer, or one for each of the {size} items {along}, got {items}")
+    if counts is not None:
+        total = _total(counts)
+    else:
+        total = -1 if array.min() < 0 else array.sum(dtype=np.float64)
+    if total < 0:
+        raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
+    if total >= MAX_SIZE:  # NumPy's own sum wraps around, and it writes where there is no output
+        raise ValueError(f"`repeats` expected an output of at most {MAX_SIZE} elements, got {show(repeats)}")
+    is_uint64 = type(array) is ndarray and type_of(array) in (8, 10)  # which NumPy does not take
+    return array.astype(np.intp) if is_uint64 else array
+
+
+def _whole(array: NDArray[Any]) -> NDArray[Any]:
+    """Return floats as integers if all of them are whole and fit, else as they are."""
+    wide = array if array.itemsize > 8 else array.astype(np.float64)
+    if not ((wide >= -TOO_MANY) & (wide < TOO_MANY)).all():  # nor is NaN
+        return array
+    whole = wide.astype(np.intp)
+    return whole if (whole == wide).all() else array
+
+
+def _axes(axis: Any) -> int | Shape:
+    """Check that `axis` is an integer or a 1-D sequence of integers; return Python ints."""
+    if type(axis) is tuple and all_plain(axis):
+        return axis
+    axes: list[int] = []
+    try:
+        items = _items(axis)
+        for item in items:
+            axes.append(_axis(item))
+    except TypeError:
+        raise TypeError(f"`axis` expected None, an integer or a 1-D sequence of integers, got {show(axis)}") from None
+    is_one = type(items) is tuple and items is not axis
+    return axes[0] if is_one else tuple(axes)
+
+
+def _axis(axis: Any) -> int:
+    """Return an axis as a Python int; bools are none, though NumPy 2.0's still were."""
+    if isinstance(axis, (bool, np.bool)):
+        raise TypeError
+    return operator.index(axis)
+
+
+def _place(axis: int, shape: Shape) -> int:
+    """Return which axis of data of `shape` is meant, counted from 0."""
+    rank = len(shape)
+    try:
+        at = axis
+    except OverflowError:  # where compiled
+        at = rank
+    if at < 0:
+        at += rank
+    if not 0 <= at < rank:
+        raise AxisError(f"`axis` expected an axis of data of shape {shape}, got {show(axis)}")
+    return at

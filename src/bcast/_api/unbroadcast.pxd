@@ -1,0 +1,13 @@
+# The C types of _api/unbroadcast.py, which reads as plain Python without them.
+cimport cython
+from numpy cimport dtype as Dtype, ndarray
+
+from bcast._adjoint cimport sum_onto
+from bcast._rules.alignment cimport align_shapes, shape_argument
+from bcast._runtime.result cimport result_array, shape_of, type_of
+from bcast._api.broadcast cimport as_array
+
+
+@cython.locals(number=int)
+cdef Dtype _wanted_dtype(ndarray grad, dtype)
+cdef bint _adds(dtype)

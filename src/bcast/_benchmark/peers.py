@@ -1,0 +1,330 @@
+"""The benchmark's competitors: each does a workload by what its own user would write, on a given number of threads.
+
+A competitor turns a `Task` into a call without arguments that returns the result, or fills the task's `out`. What can
+be done once is done outside that call: arrays are handed over, axes lined up, graphs compiled. No peer is
+imported before it is asked for, and one that is not installed is simply missing.
+"""
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import bcast
+from bcast._benchmark.timing import measure
+from bcast._benchmark.workloads import Workload
+
+__all__ = [
+    "COMPETITORS",
+    "LIMIT",
+    "Call",
+    "Competitor",
+    "Task",
+    "bound",
+    "competitors",
+    "cpus",
+    "fastest",
+    "in_pieces",
+    "new_arrays",
+    "prepare",
+]
+
+Call = Callable[[], Any]
+
+LIMIT = "limit"  # no competitor: the time in which the same bytes can be written at all
+TRIAL = 0.02  # seconds, to find the fastest way to write
+PIECE = 1 << 26  # bytes that are compared at once, and that take far longer to write than threads to start
+
+
+def cpus() -> int:
+    """Count the processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def bound(threads: int) -> Iterator[None]:
+    """Bound the number of threads of what is imported within.
+
+    Tasks tell all competitors their number of threads, but for JAX, which takes what it finds as it is imported.
+    """
+    before = os.environ.get("NPROC")  # which is what JAX reads
+    mask = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    os.environ["NPROC"] = str(threads)
+    if threads < len(mask):
+        os.sched_setaffinity(0, sorted(mask)[:threads])
+    try:
+        yield
+    finally:
+        if threads < len(mask):
+            os.sched_setaffinity(0, mask)
+        os.environ.pop("NPROC")
+        if before is not None:
+            os.environ["NPROC"] = before
+
+
+@dataclass(frozen=True)
+class Task:
+    """A workload with its arrays; every competitor gets the same ones.
+
+    Attributes
+    ----------
+    workload : Workload
+        What is to be done.
+    data : ndarray
+        Of the workload's data shape.
+    out : ndarray or None
+        Where the result goes; None asks for a new array from each call.
+    threads : int
+        On how many threads at most.
+    """
+
+    workload: Workload
+    data: NDArray[Any]
+    out: NDArray[Any] | None
+    threads: int = 1
+
+    @classmethod
+    def of(cls, workload: Workload, dtype: str, state: str, threads: int = 1) -> "Task":
+        """Make the arrays of a workload; no item of the data is 0, and neighbouring rows differ."""
+        data = np.resize((np.arange(101) * 37 % 101 + 1).astype(dtype), workload.data)
+        return cls(workload, data, np.empty(workload.output, dtype) if state == "warm" else None, threads)
+
+    @property
+    def state(self) -> str:
+        """'fresh' or 'warm'."""
+        return "fresh" if self.out is None else "warm"
+
+    @property
+    def lined_up(self) -> NDArray[Any]:
+        """The data as a view of the output's rank."""
+        return self.data.reshape(self.workload.source)
+
+
+def _bcast(task: Task) -> Call:
+    data, shape, axes, out = task.data, task.workload.output, task.workload.axes, task.out
+    bcast.set_num_threads(task.threads)
+    if axes is None:
+        if out is None:
+            return lambda: bcast.broadcast(data, shape)
+        return lambda: bcast.broadcast(data, shape, out=out)
+    if out is None:
+        return lambda: bcast.broadcast(data, shape, axes, mode="explicit")
+    return lambda: bcast.broadcast(data, shape, axes, mode="explicit", out=out)
+
+
+def _numpy(task: Task) -> Call:
+    data, shape, out = task.lined_up, task.workload.output, task.out
+    if out is None:
+        return lambda: np.broadcast_to(data, shape).copy()
+    return lambda: np.copyto(out, data)
+
+
+def _torch(task: Task) -> Call:
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(task.threads)
+    data, shape = torch.from_numpy(task.lined_up), task.workload.output
+    if task.out is None:
+        return lambda: data.expand(shape).contiguous()
+    out = torch.from_numpy(task.out)
+    return lambda: out.copy_(data)
+
+
+def _jax(task: Task) -> Call:
+    jax = importlib.import_module("jax")
+    jax.config.update("jax_enable_x64", True)  # else float64 comes back as float32
+    shape = task.workload.output
+    data = jax.numpy.asarray(task.lined_up)
+    broadcast = jax.jit(lambda x: jax.lax.broadcast_in_dim(x, shape, range(len(shape))))
+    return lambda: broadcast(data).block_until_ready()
+
+
+def _onnxruntime(task: Task) -> Call:
+    onnxruntime = importlib.import_module("onnxruntime")
+    helper = importlib.import_module("onnx").helper
+    data, shape, out = task.lined_up, task.workload.output, task.out
+    kind = helper.np_dtype_to_tensor_dtype(data.dtype)
+    graph = helper.make_graph(
+        [helper.make_node("Expand", ["data", "shape"], ["out"])],
+        "expand",
+        [helper.make_tensor_value_info("data", kind, data.shape)],
+        [helper.make_tensor_value_info("out", kind, shape)],
+        [helper.make_tensor("shape", helper.np_dtype_to_tensor_dtype(np.dtype(np.int64)), (len(shape),), shape)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = task.threads
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    if out is None:
+        return lambda: session.run(None, {"data": data})[0]
+    binding = session.io_binding()
+    binding.bind_cpu_input("data", data)
+    binding.bind_output("out", "cpu", 0, out.dtype, out.shape, out.ctypes.data)
+    return lambda: session.run_with_iobinding(binding)
+
+
+def _openvino(task: Task) -> Call:
+    # Imported, it would fork a process that reports the import over the network; it does without just as well.
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+    openvino = importlib.import_module("openvino")
+    ops = importlib.import_module("openvino.opset13")
+    data, out = task.lined_up, task.out
+    parameter = ops.parameter(data.shape, data.dtype)
+    node = ops.broadcast(parameter, ops.constant(np.array(task.workload.output, np.int64)))
+    config = {"INFERENCE_NUM_THREADS": task.threads}
+    compiled = openvino.compile_model(openvino.Model([node], [parameter]), "CPU", config)
+    if out is None:
+        return lambda: compiled(data, share_outputs=False)[0]  # shared, the next call would overwrite it
+    request = compiled.create_infer_request()
+    request.set_input_tensor(openvino.Tensor(data, shared_memory=True))
+    request.set_output_tensor(openvino.Tensor(out, shared_memory=True))
+    return lambda: request.infer()
+
+
+def _opencv(task: Task) -> Call:
+    cv2 = importlib.import_module("cv2")
+    cv2.setNumThreads(task.threads)
+    data, shape, out = task.data, task.workload.output, task.out
+    kind = task.workload.name.split()[0]
+    if kind == "gray":
+        if shape[-1] == 3 and data.dtype != np.float64:
+            return lambda: cv2.cvtColor(data, cv2.COLOR_GRAY2RGB, dst=out)
+        channels = (data,) * shape[-1]  # GRAY2RGBA would make the fourth channel opaque
+        return lambda: cv2.merge(channels, dst=out)
+    if kind == "upsample":
+        height, factor, width, _, depth = shape
+        image, size = data.reshape(height, width, depth), (width * factor, height * factor)
+        dst = None if out is None else out.reshape(size[1], size[0], depth)
+        return lambda: cv2.resize(image, size, dst=dst, interpolation=cv2.INTER_NEAREST).reshape(shape)
+    matrix = task.lined_up
+    vertically, horizontally = shape[0] // matrix.shape[0], shape[1] // matrix.shape[1]
+    return lambda: cv2.repeat(matrix, vertically, horizontally, dst=out)
+
+
+def _limit(task: Task) -> Call:
+    """Write as many bytes of warm memory, be the result fresh or not, in the fastest of the ways there are."""
+    return fastest(fills(np.ones(task.workload.nbytes(task.data.dtype.name), np.uint8), task.threads))
+
+
+def fastest(calls: dict[str, Call]) -> Call:
+    """Return the fastest of some calls, by a short trial."""
+    if len(calls) == 1:
+        return next(iter(calls.values()))
+    times = measure(calls, TRIAL)
+    return calls[min(calls, key=lambda name: min(times[name]))]
+
+
+def fills(block: NDArray[Any], threads: int) -> dict[str, Call]:
+    """Return the ways to set a block of bytes to 1 on so many threads."""
+    calls: dict[str, Call] = {"memset": partial(block.fill, 1)}  # zeros past the caches may go at twice the speed
+    if threads > 1:
+        calls["pieces"] = in_pieces(lambda piece: piece.fill(1), block, threads)
+    one = np.ones((), np.uint8)
+    calls["own"] = lambda: bcast.broadcast(one, block.shape, out=block)  # past the caches where that is faster
+    return calls
+
+
+def in_pieces(work: Callable[[NDArray[Any]], Any], block: NDArray[Any], threads: int) -> Call:
+    """Do a piece of the block on each thread: NumPy gives the GIL away."""
+    own, *others = np.array_split(block, threads)
+    pool = _pool(threads - 1)
+
+    def call() -> None:
+        running = [pool.submit(work, piece) for piece in others]
+        work(own)
+        for piece in running:
+            piece.result()
+
+    return call
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
+
+
+def _anything(workload: Workload, dtype: str, state: str) -> bool:  # noqa: ARG001
+    return True
+
+
+def _not_complex(workload: Workload, dtype: str, state: str) -> bool:  # noqa: ARG001
+    return dtype != "complex128"
+
+
+def new_arrays(workload: Workload, dtype: str, state: str) -> bool:  # noqa: ARG001
+    """Tell whether a competitor that cannot write into `out` can do it."""
+    return state == "fresh"
+
+
+def _images_and_matrices(workload: Workload, dtype: str, state: str) -> bool:  # noqa: ARG001
+    kinds, dtypes = {"gray", "upsample", "row", "column"}, {"uint8", "float32", "float64"}
+    return workload.name.split()[0] in kinds and dtype in dtypes
+
+
+@dataclass(frozen=True)
+class Competitor:
+    """What must be imported, how a task is done, and which (workload, dtype, state) can be."""
+
+    modules: tuple[str, ...]
+    call: Callable[[Any], Call]
+    does: Callable[[Workload, str, str], bool] = _anything
+
+    def installed(self) -> bool:
+        """Tell whether all modules are there, without importing them."""
+        return all(importlib.util.find_spec(module) for module in self.modules)
+
+
+COMPETITORS = {
+    "bcast": Competitor(("bcast",), _bcast),
+    "numpy": Competitor(("numpy",), _numpy),
+    "torch": Competitor(("torch",), _torch),
+    "jax": Competitor(("jax",), _jax, new_arrays),
+    "onnxruntime": Competitor(("onnxruntime", "onnx"), _onnxruntime, _not_complex),
+    "openvino": Competitor(("openvino",), _openvino, _not_complex),
+    "opencv": Competitor(("cv2",), _opencv, _images_and_matrices),
+    LIMIT: Competitor((), _limit),
+}
+
+
+def competitors(workload: Workload, dtype: str, state: str, among: Mapping[str, Competitor] | None = None) -> list[str]:
+    """Name the installed competitors that can do the workload, bcast first and the limit last."""
+    all_of_them = COMPETITORS if among is None else among
+    names = [name for name, each in all_of_them.items() if each.installed() and each.does(workload, dtype, state)]
+    return sorted(names, key=LIMIT.__eq__)
+
+
+def prepare(task: Task, names: list[str]) -> dict[str, Call]:
+    """Make the calls that do a task, each checked once against NumPy's view of the result.
+
+    Raises
+    ------
+    AssertionError
+        If a competitor's result is wrong.
+    """
+    expected = np.broadcast_to(task.lined_up, task.workload.output)
+    calls = {}
+    for name in names:
+        if task.out is not None:
+            task.out.fill(0)  # which is no value of the data
+        call = calls[name] = COMPETITORS[name].call(task)
+        result = call()
+        if name != LIMIT:
+            result = np.asarray(result) if task.out is None else task.out
+            if result.dtype != expected.dtype or not _equal(result, expected):
+                raise AssertionError(f"{name} is wrong in {task.workload.name!r}, {task.data.dtype}, {task.state}")
+    return calls
+
+
+def _equal(result: NDArray[Any], expected: NDArray[Any]) -> bool:
+    """Compare arrays in pieces: comparing makes an array of its own."""
+    rows = 1 + PIECE * len(expected) // expected.nbytes
+    pieces = (slice(row, row + rows) for row in range(0, len(expected), rows))
+    return result.shape == expected.shape and all(np.array_equal(result[rows], expected[rows]) for rows in pieces)

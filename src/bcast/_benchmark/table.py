@@ -1,0 +1,218 @@
+"""How fast is bcast on this machine? A table that says who is faster, which `python -m bcast bench` prints.
+
+The suite in benchmarks/ times far more.
+"""
+
+import importlib
+import math
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+import bcast
+from bcast._benchmark.peers import COMPETITORS, LIMIT, Task, bound, competitors, prepare
+from bcast._benchmark.timing import measure
+from bcast._benchmark.workloads import STATES, Workload, grid
+
+__all__ = ["LOST", "OWN", "Cell", "head", "machine", "memory", "render", "table", "version"]
+
+LOST = 0.95  # ratios from here to 1 count as equal: no machine is quieter than that
+WARM_UP = 4e-3  # seconds; in which most threads come to rest, there is no time for more
+OWN = ("bcast", "numpy", LIMIT)  # these are no peers
+
+# The grid in small, one workload for each way in which the innermost axes can lie.
+REPRESENTATIVE = (
+    "3 -> 4x3",
+    "bias NCHW",
+    "bias NHWC",
+    "gray -> RGB 1080p",
+    "row of 3 x 1e6",
+    "row of 1000 x 1e4",
+    "column of 1e5 x 100",
+    "64,1,64,1 -> 64^4",
+    "1,64,1,64 -> 64^4",
+    "upsample x2 270x480",
+    "ten axes of 2",
+    "scalar -> 1e6 bytes",
+)
+SHORT = ("3 -> 4x3", "gray -> RGB 1080p", "row of 3 x 1e6", "upsample x2 270x480")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What was measured of one workload, dtype and state.
+
+    Attributes
+    ----------
+    workload, dtype, state : str
+        What was done; `state` is 'fresh' or 'warm'.
+    nbytes : int
+        Bytes of the output; of sums, of what is summed.
+    times : mapping of str to float
+        Seconds of one call, by competitor.
+    errors : mapping of str to float
+        Of sums: units in the last place by which the worst item of the result is off, by competitor.
+    """
+
+    workload: str
+    dtype: str
+    state: str
+    nbytes: int
+    times: Mapping[str, float]
+    errors: Mapping[str, float] = field(default_factory=dict)
+
+    def ratio(self, name: str) -> float:
+        """Return the time of a competitor over that of bcast; NaN where it has none."""
+        return self.times.get(name, math.nan) / self.times["bcast"]
+
+    @property
+    def best_peer(self) -> str | None:
+        """The fastest competitor but NumPy."""
+        return min((name for name in self.times if name not in OWN), key=self.times.__getitem__, default=None)
+
+    @property
+    def lost_to(self) -> list[str]:
+        """Who of NumPy and the best peer is faster than bcast."""
+        return [name for name in ("numpy", self.best_peer) if name and self.ratio(name) < LOST]
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes that bcast writes in a second, or sums."""
+        return self.nbytes / self.times["bcast"]
+
+
+def cpu() -> str:
+    """Name the processor."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    elif sys.platform == "darwin":
+        name = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False)
+        if name.stdout.strip():
+            return name.stdout.strip()
+    return platform.processor() or platform.machine()
+
+
+def memory() -> int:
+    """Return how many bytes are available; where the system does not say, a number that any machine has."""
+    with suppress(OSError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable"):
+                return int(line.split()[1]) << 10
+    with suppress(AttributeError, OSError, ValueError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return 1 << 31
+
+
+def machine(threads: int) -> str:
+    """Say what was measured, where, and on how many threads, in one line."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return (
+        f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {cpu()}, {os.cpu_count()} CPUs, "
+        f"{platform.system()}; on {threads} {'thread' if threads == 1 else 'threads'} each, NumPy on 1"
+    )
+
+
+def version(name: str) -> str:
+    """Name a competitor and its version."""
+    module = COMPETITORS[name].modules[0]
+    return f"{name} {importlib.import_module(module).__version__.partition('-')[0]}"
+
+
+def head(names: Iterable[str], threads: int) -> str:
+    """Say what was compared: the machine in one line, peers in another."""
+    return f"{machine(threads)}\npeers: {'; '.join(version(name) for name in names if name not in OWN) or 'none'}"
+
+
+def render(cells: Iterable[Cell], top: str) -> str:
+    """Write cells as a table in plain text, lost ones marked, under the lines of `top`."""
+    legend = (
+        f"NumPy, best peer: its time / bcast's time; below 1 bcast is the slower one, below {LOST} the cell is lost.\n"
+        "fresh: into a new array; warm: into the same `out` again. Fastest of several rounds, taken by turns."
+    )
+    lines = [f"{'workload':<21} {'dtype':<8} {'state':<5} {'bcast, us':>10} {'GB/s':>6} {'NumPy':>7} {'best peer':>9}"]
+    lost = 0
+    for cell in cells:
+        peer = cell.best_peer
+        beside = f" {cell.ratio(peer):9.2f} {peer:<12}" if peer else f" {'-':>9} {'':<12}"
+        mark = f"lost to {' and '.join(cell.lost_to)}" if cell.lost_to else ""
+        lost += bool(mark)
+        lines.append(
+            f"{cell.workload:<21} {cell.dtype:<8} {cell.state:<5} {cell.times['bcast'] * 1e6:10.2f}"
+            f" {cell.bandwidth / 1e9:6.1f} {cell.ratio('numpy'):7.2f}{beside} {mark}".rstrip()
+        )
+    return "\n".join([top, "", legend, "", *lines, "", f"{lost} of {len(lines) - 1} cells lost"])
+
+
+def table(seconds: float = 20.0, short: bool = False) -> str:
+    """Compare bcast with NumPy and the installed peers on this machine.
+
+    Parameters
+    ----------
+    seconds : float
+        For everything, the import of the peers too: what is not reached by then is left out, and the table says so.
+    short : bool
+        Only a handful of cells, and only against NumPy, in 5 seconds at most.
+
+    Returns
+    -------
+    str
+        The table, of up to 110 columns.
+    """
+    start = perf_counter()
+    threads = bcast.get_num_threads()
+    with bound(threads):
+        return _table(start, min(seconds, 5.0) if short else seconds, short, threads)
+
+
+def _table(start: float, seconds: float, short: bool, threads: int) -> str:
+    deadline = start + 0.9 * seconds  # the last cell may run over
+    names = ["bcast", "numpy"]
+    missing = []
+    for name, competitor in COMPETITORS.items():
+        if name in OWN or short or not competitor.installed():
+            continue
+        if perf_counter() - start > seconds / 2:
+            missing.append(f"{name} (no time left to import it)")
+            continue
+        try:
+            for module in competitor.modules:
+                importlib.import_module(module)
+        except ImportError as error:
+            missing.append(f"{name} ({error})")
+        else:
+            names.append(name)
+    tasks = list(_selection(SHORT if short else REPRESENTATIVE))
+    cells = []
+    for i, (workload, dtype, state) in enumerate(tasks):
+        begin = perf_counter()
+        if begin >= deadline:
+            missing.append(f"{len(tasks) - i} cells (no time left)")
+            break
+        selected = [name for name in competitors(workload, dtype, state) if name in names]
+        calls = prepare(Task.of(workload, dtype, state, threads), selected)
+        rest = begin + (deadline - begin) / (len(tasks) - i) - perf_counter()
+        times = {name: min(rounds) for name, rounds in measure(calls, rest, WARM_UP).items()}
+        cells.append(Cell(workload.name, dtype, state, workload.nbytes(dtype), times))
+    top = head(names, threads)
+    if missing:
+        top += f"\nmissing: {', '.join(missing)}"
+    return render(cells, top)
+
+
+def _selection(names: tuple[str, ...]) -> Iterable[tuple[Workload, str, str]]:
+    for name in names:
+        for dtype in ("uint8", "float32"):
+            for workload in grid(dtype):
+                if workload.name == name:
+                    yield from ((workload, dtype, state) for state in STATES)

@@ -1,0 +1,178 @@
+"""The benchmark's workloads: broadcasts that programs really do, broadcasts of random shapes, and sums."""
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bcast._rules.alignment import Shape, align
+
+__all__ = [
+    "DTYPES",
+    "FLOATS",
+    "LARGEST",
+    "SEED",
+    "STATES",
+    "SUM_DTYPES",
+    "SUM_SIZES",
+    "Workload",
+    "grid",
+    "label",
+    "random_workloads",
+    "sums",
+]
+
+DTYPES = ("uint8", "float16", "float32", "float64", "complex128")
+STATES = ("fresh", "warm")  # into a new array, dropped at once; into the same `out` again and again
+LARGEST = 200_000_000  # bytes; rows and columns of the grid whose output is larger are left out
+SEED = 1  # of the random shapes
+RANDOM_SIZES = (1_000, 64_000_000)  # bytes of their outputs
+FLOATS = ("float16", "float32", "float64")  # which are summed in all workloads of `sums`
+SUM_DTYPES = (*FLOATS, "int32", "complex64")
+SUM_SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 26)  # bytes of what is summed
+UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One broadcast that programs really do; its adjoint sums an array of the output's shape to the data's.
+
+    Attributes
+    ----------
+    name : str
+        Unique in a grid.
+    group : str
+        The family it belongs to.
+    data, output : tuple of int
+        The shapes.
+    axes : tuple of int, optional
+        The output axes that the data's axes feed. Without them shapes are aligned at the right.
+    """
+
+    name: str
+    group: str
+    data: Shape
+    output: Shape
+    axes: tuple[int, ...] | None = None
+
+    @property
+    def source(self) -> Shape:
+        """The data's shape with its axes lined up under the output's."""
+        return align(self.data, self.output, self.axes, "numpy" if self.axes is None else "explicit").source
+
+    @property
+    def innermost(self) -> int:
+        """How many times the innermost repeated axes, merged, repeat."""
+        repeated = 1
+        for stretched, length in zip(reversed(self.source), reversed(self.output), strict=True):
+            if stretched == length:
+                if length != 1 and repeated != 1:
+                    break
+            else:
+                repeated *= length
+        return repeated
+
+    def nbytes(self, dtype: str) -> int:
+        """Bytes of the output."""
+        return math.prod(self.output) * np.dtype(dtype).itemsize
+
+
+def _lengths(n: int) -> str:
+    return "3 or 4" if n < 100 else "100 or 1000"
+
+
+def grid(dtype: str) -> Iterator[Workload]:
+    """Yield all workloads for one dtype, on which the sizes of some depend."""
+    yield Workload("3 -> 4x3", "tiny", (3,), (4, 3))
+    yield Workload("scalar -> 64", "tiny", (), (64,))
+    yield Workload("bias NCHW", "channel bias", (64,), (8, 64, 56, 56), (1,))
+    yield Workload("bias NHWC", "channel bias", (64,), (8, 56, 56, 64))
+    yield Workload("gray -> RGB 1080p", "gray image to RGB, RGBA", (1080, 1920), (1080, 1920, 3), (0, 1))
+    yield Workload("gray -> RGBA 1080p", "gray image to RGB, RGBA", (1080, 1920), (1080, 1920, 4), (0, 1))
+    sizes = [(n, zeros) for n in (3, 4, 100, 1000) for zeros in (4, 5, 6)]
+    sizes = [(n, zeros) for n, zeros in sizes if n * 10**zeros * np.dtype(dtype).itemsize <= LARGEST]
+    for n, zeros in sizes:
+        yield Workload(f"row of {n} x 1e{zeros}", f"row of {_lengths(n)}", (n,), (10**zeros, n))
+    for n, zeros in sizes:
+        yield Workload(f"column of 1e{zeros} x {n}", f"column x {_lengths(n)}", (10**zeros, 1), (10**zeros, n))
+    yield Workload("batch of 64 images", "batch of images", (224, 224, 3), (64, 224, 224, 3))
+    yield Workload("64,1,64,1 -> 64^4", "alternating axes", (64, 1, 64, 1), (64, 64, 64, 64))
+    yield Workload("1,64,1,64 -> 64^4", "alternating axes", (1, 64, 1, 64), (64, 64, 64, 64))
+    for k in (2, 3):
+        yield Workload(f"upsample x{k} 270x480", "nearest upsampling", (270, 1, 480, 1, 3), (270, k, 480, k, 3))
+    yield Workload("ten axes of 2", "ten axes of 2", (2, 1) * 10, (2, 2) * 10)
+    for zeros in (3, 6, 8):
+        items = 10**zeros // np.dtype(dtype).itemsize
+        yield Workload(f"scalar -> 1e{zeros} bytes", "scalar to 1e3 to 1e8 bytes", (), (items,))
+
+
+def sums(dtype: str) -> Iterator[Workload]:
+    """Yield the workloads whose adjoint is timed: gradients of the output's shape, summed to the data's.
+
+    Patterns that scale have sizes from 1 KB to 64 MB. Dtypes beyond `FLOATS` have only these, in one size.
+    """
+    itemsize = np.dtype(dtype).itemsize
+    for nbytes in SUM_SIZES if dtype in FLOATS else SUM_SIZES[3:4]:
+        for name, data, output in _scaled_sums(nbytes // itemsize):
+            yield Workload(f"{name}, {label(nbytes)}", name, data, output)
+    if dtype not in FLOATS:
+        return
+    yield Workload("8,8 -> 1,8", "tiny", (1, 8), (8, 8))
+    yield Workload("8,8 -> 8,1", "tiny", (8, 1), (8, 8))
+    yield Workload("4,4 -> 4", "tiny", (4,), (4, 4))
+    yield Workload("NCHW -> 1,C,1,1", "channels", (1, 64, 1, 1), (32, 64, 56, 56))
+    yield Workload("NCHW -> C, explicit", "channels", (64,), (8, 64, 56, 56), (1,))
+    yield Workload("NHWC -> C", "channels", (64,), (32, 56, 56, 64))
+    yield Workload("batch of 64 images", "batch of images", (1, 3, 224, 224), (64, 3, 224, 224))
+    yield Workload("64^4 -> 64,1,64,1", "alternating axes", (64, 1, 64, 1), (64, 64, 64, 64))
+    yield Workload("64^4 -> 1,64,1,64", "alternating axes", (1, 64, 1, 64), (64, 64, 64, 64))
+    yield Workload("eighteen axes of 2", "alternating axes", (2, 1) * 9, (2, 2) * 9)
+    yield Workload("square -> column", "square", (2048, 1), (2048, 2048))
+    yield Workload("square -> row", "square", (1, 2048), (2048, 2048))
+
+
+def _scaled_sums(items: int) -> Iterator[tuple[str, Shape, Shape]]:
+    """Yield name, source and output of each pattern that scales, of so many items."""
+    yield "N -> ()", (), (items,)
+    yield "N,3 -> 3", (3,), (items // 3, 3)
+    for m in (2, 3, 4, 8, 16, 32, 64):
+        yield f"N,{m} -> N,1", (items // m, 1), (items // m, m)
+    yield "N,64 -> 1,64", (1, 64), (items // 64, 64)
+    yield "64,N -> 64,1", (64, 1), (64, items // 64)
+    yield "64,N -> 1,N", (1, items // 64), (64, items // 64)
+
+
+def label(nbytes: int) -> str:
+    """Write a number of bytes in the largest unit of which they are one or more."""
+    shift, unit = next((shift, unit) for shift, unit in UNITS if nbytes >> shift)
+    return f"{nbytes >> shift} {unit}"
+
+
+def random_workloads(seed: int = SEED, count: int = 60) -> Iterator[tuple[Workload, tuple[str, str]]]:
+    """Yield workloads of random shapes, each with the two dtypes it is done in, which take turns.
+
+    Ranks are 2 to 6 and axes 1 to 100, short ones as likely as long ones are on a logarithmic scale; each axis of the
+    data is copied or repeated at random, one that is longer than 1 repeated at the least.
+
+    Parameters
+    ----------
+    seed : int
+        The same seed gives the same workloads, everywhere and whatever `count` is; their names tell it.
+    count : int
+        How many.
+    """
+    rng = random.Random(seed)
+    shortest, longest = RANDOM_SIZES
+    for number in range(count):
+        dtypes = DTYPES[2 * number % len(DTYPES)], DTYPES[(2 * number + 1) % len(DTYPES)]
+        low, high = sorted(np.dtype(dtype).itemsize for dtype in dtypes)
+        while True:
+            output = tuple(round(math.exp(rng.uniform(0, math.log(100)))) for _ in range(rng.randint(2, 6)))
+            data = tuple(length if rng.random() < 0.5 else 1 for length in output)
+            items = math.prod(output)
+            if data != output and shortest <= items * low and items * high <= longest:
+                break
+        shapes = " -> ".join("x".join(map(str, shape)) for shape in (data, output))
+        yield Workload(f"random-{seed}-{number:02} {shapes}", f"random, rank {len(output)}", data, output), dtypes

@@ -1,0 +1,125 @@
+"""The worked examples of the pages that `bcast` implements, as data, and the check that they come out right."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bcast import broadcast, broadcast_arrays, broadcast_shapes, infer_shape, unbroadcast
+
+__all__ = ["Example", "check", "failure", "load"]
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """One example of a page.
+
+    Attributes
+    ----------
+    page, where : str
+        Its place.
+    call : str
+        'broadcast', 'broadcast_arrays' where `data` and `target` are two inputs of an element-wise operation, or
+        'unbroadcast' where the page says over which axes the output's gradient is summed.
+    data, target : list of int
+        The shapes of the two.
+    arguments : dict
+        The other arguments of `bcast.broadcast`.
+    result : list of int, or None
+        The shape of what is returned; None where the page refuses the example.
+    source : list of int, optional
+        The data's shape at the output's rank, where NumPy alone would align it otherwise.
+    items, values : list, optional
+        The data and the output, where the page shows them.
+    """
+
+    page: str
+    where: str
+    call: str = "broadcast"
+    data: list[int]
+    target: list[int]
+    arguments: dict[str, Any] = field(default_factory=dict)
+    result: list[int] | None
+    source: list[int] | None = None
+    items: list[Any] | None = None
+    values: list[Any] | None = None
+
+
+def load() -> dict[str, list[Example]]:
+    """Read the examples of each page."""
+    pages = json.loads(resources.files("bcast._cli").joinpath("examples.json").read_text(encoding="utf-8"))
+    return {page: [Example(page=page, **row) for row in rows] for page, rows in pages.items()}
+
+
+def check(examples: Iterable[Example]) -> tuple[int, list[str]]:
+    """Run the examples; return how many passed, and a line on each of the others."""
+    outcomes = [(example, failure(example)) for example in examples]
+    failures = [f"{example.page}, {example.where}: {problem}" for example, problem in outcomes if problem is not None]
+    return len(outcomes) - len(failures), failures
+
+
+def failure(example: Example) -> str | None:
+    """Run one example; say what is wrong with the shape or the values that come out, or return None."""
+    if example.call == "unbroadcast":
+        return _backprop_failure(example)
+    inputs = [_array(example.data, example.items)]
+    if example.call == "broadcast_arrays":
+        inputs.append(_array(example.target, None))
+        shape = _unless_refused(lambda: broadcast_shapes(example.data, example.target))
+        outputs = _unless_refused(lambda: broadcast_arrays(*inputs))
+    else:
+        shape = _unless_refused(lambda: infer_shape(example.data, example.target, **example.arguments))
+        outputs = _unless_refused(lambda: (broadcast(inputs[0], example.target, **example.arguments),))
+    shapes = [shape, None] if outputs is None else [shape, *(output.shape for output in outputs)]
+    for found in shapes:
+        if found != (None if example.result is None else tuple(example.result)):
+            return f"expected {_show(example.result)}, got {_show(found)}"
+    for array, output in zip(inputs, outputs or (), strict=outputs is not None):
+        expected = _expected(example, array)
+        if output.dtype != expected.dtype or not np.array_equal(output, expected):
+            return f"expected the values {expected.tolist()}, got {output.tolist()}"
+    return None
+
+
+def _backprop_failure(example: Example) -> str | None:
+    """Run one example that goes back, whose `target` is the shape of the gradient."""
+    delta = _array(example.target, None)
+    found = _unless_refused(lambda: unbroadcast(delta, example.data, **example.arguments))
+    shape = None if found is None else found.shape
+    if shape != (None if example.result is None else tuple(example.result)):
+        return f"expected {_show(example.result)}, got {_show(shape)}"
+    expected = delta.sum(tuple(example.arguments["broadcast_axes"]))
+    if found is None or np.array_equal(found, expected):
+        return None
+    return f"expected the values {expected.tolist()}, got {found.tolist()}"
+
+
+def _array(shape: Sequence[int], items: list[Any] | None) -> NDArray[Any]:
+    """Return the data of an example: its own, or numbers that all differ."""
+    return np.reshape(np.arange(math.prod(shape)) if items is None else np.array(items), shape)
+
+
+def _expected(example: Example, array: NDArray[Any]) -> NDArray[Any]:
+    """Return the output of an example by other means than bcast's."""
+    if example.values is not None:
+        return np.array(example.values)
+    aligned = array if example.source is None else array.reshape(example.source)
+    return np.broadcast_to(aligned, example.result or ())
+
+
+def _unless_refused(call: Callable[[], Result]) -> Result | None:
+    try:
+        return call()
+    except ValueError:
+        return None
+
+
+def _show(shape: Sequence[int] | None) -> str:
+    return "a refusal" if shape is None else f"shape {tuple(shape)}"

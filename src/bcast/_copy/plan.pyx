@@ -1,0 +1,273 @@
+# cython: cdivision=True
+"""From an alignment to a plan: pairs of a copied and a repeated axis, and a program for the innermost of them."""
+
+from libc.stdint cimport int16_t, int32_t, uint8_t
+
+from bcast._runtime.cpu cimport TARGET_COUNT, target_number
+
+cdef extern from "_copy/simd/shuffle.h":
+    Leaf leaf_of "bcast_leaf_of"(int target)
+
+cdef enum:
+    LEAST = 64      # bytes that a program describes at least; if that is more than half of all, it does not pay
+    FEW = 16384     # bytes of output; below, describing a stretch costs more than it saves over filling each run
+    PAYS = 64       # a byte of program must be used for so many bytes of output
+    VISIT = 16      # bytes that are described in the time that the walk takes for one block
+    BLOCK = 131072      # bytes; what is longer is not read back from a cache, but written anew from the data
+    REGISTERS_BLOCK = 4096  # bytes; the same where it is written out of registers, which is as fast as reading back
+    MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the hardware's prefetching
+    LISTED = 256    # runs in a list
+    LIST_PAYS = 8   # each of which must stand for so many of output
+
+cdef Leaf[TARGET_COUNT] leaves
+for _target in range(TARGET_COUNT):
+    leaves[_target] = leaf_of(_target)
+
+
+cdef int make_plan(
+    Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *data, Py_ssize_t data_size,
+    Py_ssize_t out_size,
+) except -1:
+    """Merge neighbouring axes that are both copied or both repeated, and describe the innermost ones as shuffles."""
+    cdef Py_ssize_t length, item_run = itemsize
+    cdef Pair *pair = &plan.pairs[0]
+    cdef Py_ssize_t shortest = 0
+    cdef int i
+    if len(shape) > MAX_AXES or len(source) != len(shape):
+        raise ValueError(f"`alignment` expected at most {MAX_AXES} axes, on either side, got {shape} and {source}")
+    pair.copied = pair.repeated = 1
+    plan.last = 0
+    for i in range(len(shape)):
+        length = shape[i]
+        shortest = min(shortest, length)
+        if <Py_ssize_t> source[i] == 1:     # also where the output's length is 1, which changes nothing
+            pair.repeated *= length
+        else:
+            if pair.repeated != 1:
+                plan.last += 1
+                pair += 1
+                pair.copied = pair.repeated = 1
+            pair.copied *= length
+    if pair.repeated == 1:      # the innermost axes are copied: a run of items is one long item
+        item_run *= pair.copied
+        pair.copied = 1
+        if plan.last:
+            plan.last -= 1
+    plan.pairs[plan.last].data_bytes = plan.pairs[plan.last].out_bytes = item_run
+    for i in range(plan.last, 0, -1):
+        pair = &plan.pairs[i]
+        plan.pairs[i - 1].data_bytes = pair.copied * pair.data_bytes
+        plan.pairs[i - 1].out_bytes = pair.copied * pair.repeated * pair.out_bytes
+    pair = &plan.pairs[0]
+    if (
+        shortest < 0 or pair.copied * pair.data_bytes != data_size
+        or pair.copied * pair.repeated * pair.out_bytes != out_size
+    ):      # what the user's own conversion of an argument to integers can do
+        raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
+    plan.data_end = data + data_size
+    _add_program(plan)
+    return 0
+
+
+cdef void _add_program(Plan *plan) noexcept:
+    """Find the outermost pair whose blocks are short, and describe as many of them as make whole vectors."""
+    cdef const Pair *pair = &plan.pairs[0]
+    cdef const Pair *last = &plan.pairs[plan.last]
+    cdef Py_ssize_t vector = leaves[target_number].vector
+    cdef Py_ssize_t once = max(pair.out_bytes, <Py_ssize_t> STRETCH)
+    cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, once)   # the rest is replicated
+    cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(written // PAYS, <Py_ssize_t> STRETCH))
+    cdef Py_ssize_t run = last.repeated * last.out_bytes
+    cdef Py_ssize_t blocks = pair.copied        # what the walk visits where the pair is not described
+    plan.leaf = leaves[target_number]
+    plan.filled = plan.gathered = False
+    plan.programmed = -1
+    plan.read_back = BLOCK
+    plan.stretch_blocks = plan.stretch_times = 1
+    if last.out_bytes > PARTS * vector:
+        return
+    if last.out_bytes > SHUFFLED:
+        if last.out_bytes % vector == 0 and run >= vector * GROUP:
+            plan.read_back = REGISTERS_BLOCK
+        if last.out_bytes >= vector and run < STRETCH:
+            _list_runs(plan)
+        return
+    if run >= vector and vector % last.out_bytes == 0 and (written < FEW or _fills(last, run, vector)):
+        if run >= vector * GROUP:
+            plan.read_back = REGISTERS_BLOCK
+        _fill_vectors(plan)
+        return
+    if written < 2 * LEAST or (plan.last == 0 and pair.copied == 1):    # little, or one block to be replicated
+        return
+    plan.programmed = 0
+    run = pair.repeated * pair.out_bytes
+    while pair.out_bytes > limit // 2:
+        if run <= min(<Py_ssize_t> STRETCH, VISIT * blocks):
+            limit = run
+            break
+        if plan.programmed == plan.last:
+            plan.programmed = -1
+            return
+        plan.programmed += 1
+        pair += 1
+        blocks *= pair.copied
+        run = pair.repeated * pair.out_bytes
+    if run > limit:     # a part of a run, which one loop writes
+        plan.stretch_times = _stretch(pair.out_bytes, pair.repeated, min(limit, <Py_ssize_t> GROUP * vector), vector)
+    else:
+        plan.stretch_blocks = _stretch(run, pair.copied, limit, vector)
+        plan.stretch_times = pair.repeated
+    _compile(plan)
+    if plan.stretch_times < pair.repeated:
+        plan.program.data_step = 0      # the next stretch is made of the same data
+
+
+cdef inline bint _fills(const Pair *pair, Py_ssize_t run, Py_ssize_t vector) noexcept:
+    """Whether filling runs is as fast as a program: short ones, if they are many and not a quarter is written twice."""
+    if run >= vector * GROUP:
+        return True
+    return pair.copied * run >= STRETCH and 4 * run >= (run + vector - 1) // vector * vector * 3
+
+
+cdef void _fill_vectors(Plan *plan) noexcept:
+    """Describe a vector full of copies of one item."""
+    cdef Py_ssize_t b, size = plan.pairs[plan.last].out_bytes
+    plan.filled = True
+    plan.programmed = plan.last
+    plan.program.data_reach = plan.leaf.window
+    for b in range(plan.leaf.vector):
+        plan.program.index[b] = b & (size - 1)
+
+
+cdef void _list_runs(Plan *plan) noexcept:
+    """Find the outermost pair whose blocks are few runs, and list the places of those of as many blocks as pay."""
+    cdef const Pair *pair = &plan.pairs[0]
+    cdef const Pair *last = &plan.pairs[plan.last]
+    cdef int16_t[LISTED] sources    # of each run: the place of its item, in items
+    cdef Program *program = &plan.program
+    cdef Py_ssize_t run = last.repeated * last.out_bytes
+    cdef Py_ssize_t written = pair.copied * pair.repeated * pair.out_bytes
+    cdef Py_ssize_t limit = min(LISTED * run, written // LIST_PAYS)
+    cdef int level = 0, i
+    while level < plan.last and pair.out_bytes > limit // 2:
+        level += 1
+        pair += 1
+    if level == plan.last:      # one pair, which needs no list
+        return
+    plan.programmed = level
+    plan.gathered = True
+    plan.read_back = REGISTERS_BLOCK
+    if pair.repeated * pair.out_bytes > limit:
+        plan.stretch_times = limit // pair.out_bytes
+        program.data_step = 0
+    else:
+        plan.stretch_blocks = min(limit // (pair.repeated * pair.out_bytes), pair.copied)
+        plan.stretch_times = pair.repeated
+        program.data_step = plan.stretch_blocks * pair.data_bytes
+    program.vectors = <int> _describe(plan, plan.last - 1, sources, last.copied, last.data_bytes)
+    program.out_step = program.vectors * run
+    for i in range(program.vectors):
+        program.data_at[i] = <int32_t> (sources[i] * last.data_bytes)
+
+
+cdef Py_ssize_t _stretch(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int vector) noexcept:
+    """How many runs or blocks of a size, of as many `times`, make a stretch of few vectors that are nearly full."""
+    cdef Py_ssize_t n, vectors, cost, best = 1, least = 0
+    for n in range(1, max(1, min(times, min(limit, <Py_ssize_t> MANY * vector) // size)) + 1):
+        vectors = (n * size + vector - 1) // vector
+        cost = (10000 if vectors <= GROUP else 12000) * vectors // (n * size)
+        if n == 1 or cost <= least:
+            least = cost
+            best = n
+    return best
+
+
+cdef Py_ssize_t _describe(
+    const Plan *plan, int inner, int16_t *sources, Py_ssize_t size, Py_ssize_t unit,
+) noexcept:
+    """Number `size` units of data, a block of the pair `inner`, in the order of a stretch; return how many it has."""
+    cdef const Pair *pair
+    cdef Py_ssize_t i, _j, b, copied, repeated, done
+    cdef int16_t shift
+    cdef int level
+    for b in range(size):
+        sources[b] = <int16_t> b
+    for level in range(inner, plan.programmed - 1, -1):
+        pair = &plan.pairs[level]
+        copied = pair.copied if level > plan.programmed else plan.stretch_blocks
+        repeated = pair.repeated if level > plan.programmed else plan.stretch_times
+        done = 0
+        for i in range(copied):
+            shift = <int16_t> (i * pair.data_bytes // unit)
+            for _j in range(repeated):
+                if done:
+                    for b in range(size):
+                        sources[done + b] = sources[b] + shift
+                done += size
+        size = done
+    return size
+
+
+cdef void _compile(Plan *plan) noexcept:
+    """Describe a stretch of output as vectors."""
+    cdef int16_t[STRETCH + WIDEST] sources      # of each byte: its place in the data
+    cdef Program *program = &plan.program
+    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
+    cdef Py_ssize_t b, last, before
+    size = _describe(plan, plan.last, sources, size, 1)
+    for b in range(WIDEST):
+        sources[size + b] = sources[size - 1]
+    program.data_step = plan.stretch_blocks * plan.pairs[plan.programmed].data_bytes
+    program.out_step = size
+    program.vectors = 0
+    program.data_reach = 0
+    b = last = before = 0
+    while b < size:
+        before, last = last, b
+        b += _add_vector(&plan.leaf, program, sources, b)
+    if b > size and before <= size - plan.leaf.vector:  # lay the last vector back to end with the stretch,
+        program.vectors -= 1
+        b = size - plan.leaf.vector
+        b += _add_vector(&plan.leaf, program, sources, b)
+        if b < size:    # if the data allows that
+            program.vectors -= 1
+            b = last + _add_vector(&plan.leaf, program, sources, last)
+    program.exact = b == size
+    program.out_reach = program.out_at[program.vectors - 1] + plan.leaf.vector
+
+
+cdef Py_ssize_t _add_vector(const Leaf *leaf, Program *program, const int16_t *sources, Py_ssize_t start) noexcept:
+    """Describe the vector that starts there; return how many bytes of it are right."""
+    program.out_at[program.vectors] = <int32_t> start
+    if leaf.vector == 16:
+        return _add_vector_of(16, 16, program, sources + start)
+    elif leaf.vector == 32:
+        return _add_vector_of(32, 16, program, sources + start)
+    return _add_vector_of(64, 64, program, sources + start)
+
+
+cdef inline int _add_vector_of(int vector, int window, Program *program, const int16_t *sources) noexcept:
+    """Describe a vector, whose width is a constant where this is inlined."""
+    cdef uint8_t *index = program.index + program.vectors * vector
+    cdef int16_t low = sources[0], high = sources[0], lower, higher
+    cdef int i, right = vector
+    for i in range(vector):
+        low = min(low, sources[i])
+        high = max(high, sources[i])
+    if high - low >= window:
+        low = high = sources[0]
+        right = 1
+        while True:
+            lower = min(low, sources[right])
+            higher = max(high, sources[right])
+            if higher - lower >= window:
+                break
+            low = lower
+            high = higher
+            right += 1
+    program.data_at[program.vectors] = low
+    program.data_reach = max(program.data_reach, low + window)
+    for i in range(vector):
+        index[i] = (sources[i] - low) & (window - 1)
+    program.vectors += 1
+    return right

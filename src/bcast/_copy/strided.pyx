@@ -1,0 +1,231 @@
+# cython: cdivision=True
+"""`put_strided`: the items of strided data one after the other, in C order, as bytes.
+
+An output's line takes items from many lines of the data, and a line of the data goes to many of the output's. So the
+work is cut into tiles that are one line or more long either way, and held by a cache while they are turned. Tiles
+follow each other as they do in the data. The leaves in `_copy/simd/transpose.h` turn two axes of a tile: that on which
+items are neighbours in the output, and that on which they are nearest to each other in the data.
+"""
+
+cimport numpy as cnp
+from libc.stdint cimport uint8_t
+
+from bcast._runtime.cpu cimport target_number
+from bcast._runtime.result cimport new_array
+from bcast._runtime.threads cimport run_shares
+
+cdef extern from "_copy/simd/transpose.h":
+    ctypedef void (*Turn "bcast_turn")(
+        Py_ssize_t m, Py_ssize_t n, Py_ssize_t size, const uint8_t *data, Py_ssize_t m_step, Py_ssize_t n_step,
+        uint8_t *out, Py_ssize_t out_step,
+    ) noexcept nogil
+    Turn turn_of "bcast_turn_of"(int target, Py_ssize_t size)
+    Turn pick "bcast_pick"
+
+cnp.import_array()
+
+cdef enum:
+    MAX_AXES = 64
+    SHARES = 8          # for each thread: who begins late or is slow takes fewer of them
+    LINE = 64           # bytes of a cache's line
+    SIDE = 256          # bytes of a tile that are neighbours in the output, and in the data, where its items are long
+    LONG_SIDE = 16384   # in the output where no leaf has squares: lines of the data stay in a second-level cache,
+    PAGE = 4096         # unless they are so far apart, as those meet in few of its sets
+    NARROW = 8192       # bytes of a tile at least, if the data or the output is narrow
+
+cdef struct Axis:
+    Py_ssize_t length
+    Py_ssize_t data_step
+    Py_ssize_t out_step
+    Py_ssize_t block        # how much of it a tile has, or up to twice as much at its end;
+    Py_ssize_t part         # and the tile at hand
+
+cdef struct Copy:
+    Turn turn
+    Py_ssize_t size             # bytes of an item, or of a run that is one
+    int rank
+    Axis[MAX_AXES] axes         # first in the order of the output, then in that of the data
+    int inner                   # which of them is the innermost in the output,
+    int near                    # and which of the others is in the data
+    int outer_loops             # over tiles,
+    int n_loops                 # and those within one, too
+    int[2 * MAX_AXES] loops     # along which axis each of them runs
+
+cdef struct Work:               # what the shares of a copy have in common
+    const Copy *copy
+    const uint8_t *data
+    uint8_t *out
+    int axis                    # which is cut into shares
+    int shares
+
+
+cdef cnp.ndarray packed(cnp.ndarray data, tuple shape, int threads, bint releasing):
+    """A new C-contiguous array of the data's items in that shape, as `put_strided` copies them."""
+    cdef cnp.ndarray array = new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape, "data")
+    put_strided(data, <uint8_t *> cnp.PyArray_DATA(array), threads, releasing)
+    return array
+
+
+cdef void put_strided(cnp.ndarray data, uint8_t *out, int threads, bint releasing) noexcept:
+    """Copy data that is not empty to `out`, which it must not touch; of axes with a stride of 0 one item is taken.
+
+    The GIL is given away if `releasing`; the caller keeps both arrays meanwhile.
+    """
+    cdef Copy copy
+    cdef const uint8_t *begin = <const uint8_t *> cnp.PyArray_DATA(data)
+    _read_axes(&copy, data)
+    _cut_tiles(&copy)
+    _order_loops(&copy, &begin, &out)
+    if releasing:
+        with nogil:
+            _put_shares(&copy, begin, out, threads)
+    else:
+        _put_shares(&copy, begin, out, threads)
+
+
+cdef void _read_axes(Copy *copy, cnp.ndarray data) noexcept:
+    """Merge axes that are one in the data, too; a run of items that are neighbours in both is one long item."""
+    cdef Axis *axes = &copy.axes[0]
+    cdef Py_ssize_t length, step
+    cdef int i, rank = 0
+    copy.size = cnp.PyArray_ITEMSIZE(data)
+    for i in range(cnp.PyArray_NDIM(data)):
+        length = cnp.PyArray_DIM(data, i)
+        step = cnp.PyArray_STRIDE(data, i)
+        if length == 1 or step == 0:
+            continue
+        if rank and axes[rank - 1].data_step == length * step:
+            axes[rank - 1].length *= length
+        else:
+            axes[rank].length = length
+            rank += 1
+        axes[rank - 1].data_step = step
+    if rank and axes[rank - 1].data_step == copy.size:
+        rank -= 1
+        copy.size *= axes[rank].length
+    while rank < 2:     # a leaf takes two
+        axes[rank] = axes[0]
+        axes[0].length = 1
+        axes[0].data_step = axes[1].length * axes[1].data_step if rank else copy.size
+        rank += 1
+    copy.rank = rank
+
+
+cdef void _cut_tiles(Copy *copy) noexcept:
+    """Give each axis its step in the output, and tiles as much of it as makes lines there and in the data."""
+    cdef Axis *inner = &copy.axes[copy.rank - 1]
+    cdef Axis *near = &copy.axes[0]
+    cdef Axis *axis
+    cdef Py_ssize_t step = copy.size, tile = copy.size
+    cdef Py_ssize_t out_side = SIDE, data_side = min(<Py_ssize_t> SIDE, LINE * copy.size)
+    cdef int i
+    if (copy.size > 8 or copy.size & (copy.size - 1)) and inner.data_step & (PAGE - 1):
+        out_side = LONG_SIDE
+        data_side = LINE
+    copy.inner = copy.rank - 1
+    copy.near = 0
+    for i in range(copy.rank - 1, -1, -1):
+        axis = &copy.axes[i]
+        axis.out_step = step
+        step *= axis.length
+        axis.block = max(_part(axis, out_side, tile), _part(axis, data_side, _magnitude(axis.data_step)))
+        tile *= axis.block
+        if i < copy.inner and _magnitude(axis.data_step) < _magnitude(copy.axes[copy.near].data_step):
+            copy.near = i
+    near = &copy.axes[copy.near]
+    if _magnitude(inner.data_step) < _magnitude(near.data_step):      # one row
+        inner.block = max(inner.block, _part(inner, NARROW, copy.size))
+    elif inner.data_step == near.length * near.data_step:   # rows that are packed
+        inner.block = max(inner.block, _part(inner, NARROW, near.length * copy.size))
+    if near.out_step == inner.length * copy.size:
+        near.block = max(near.block, _part(near, NARROW, near.out_step))
+
+
+cdef inline Py_ssize_t _magnitude(Py_ssize_t step) noexcept nogil:
+    """The absolute value; Python's `abs` makes objects, for which there may be no memory."""
+    return -step if step < 0 else step
+
+
+cdef inline Py_ssize_t _part(const Axis *axis, Py_ssize_t wanted, Py_ssize_t each) noexcept:
+    """How many items of an axis make so many bytes; all of them at most."""
+    return min(axis.length, (wanted + each - 1) // each)
+
+
+cdef void _order_loops(Copy *copy, const uint8_t **data, uint8_t **out) noexcept:
+    """Have the loops follow the data, forwards: over tiles, then along the axes of one that the leaf does not take."""
+    cdef Axis *axes = &copy.axes[0]
+    cdef int[MAX_AXES] order
+    cdef int i, j, k
+    for i in range(copy.rank):
+        if i != copy.inner and axes[i].data_step < 0:
+            data[0] += (axes[i].length - 1) * axes[i].data_step
+            out[0] += (axes[i].length - 1) * axes[i].out_step
+            axes[i].data_step = -axes[i].data_step
+            axes[i].out_step = -axes[i].out_step
+        j = i
+        while j and _magnitude(axes[order[j - 1]].data_step) < _magnitude(axes[i].data_step):
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
+    copy.n_loops = 0
+    for k in range(copy.rank):
+        i = order[k]
+        axes[i].part = axes[i].length
+        if axes[i].length >= 2 * axes[i].block:
+            copy.loops[copy.n_loops] = i
+            copy.n_loops += 1
+    copy.outer_loops = copy.n_loops
+    for k in range(copy.rank):
+        i = order[k]
+        if i != copy.inner and i != copy.near and axes[i].block > 1:
+            copy.loops[copy.n_loops] = i
+            copy.n_loops += 1
+    copy.turn = turn_of(target_number, copy.size) if axes[copy.near].data_step == copy.size else pick
+
+
+cdef void _put_shares(const Copy *copy, const uint8_t *data, uint8_t *out, int threads) noexcept nogil:
+    """Copy on several threads, each of which has a part of the axis with the most blocks."""
+    cdef Work work = Work(copy, data, out, 0, 0)
+    cdef Py_ssize_t most = 0
+    cdef int i
+    for i in range(copy.rank):
+        if copy.axes[i].length // copy.axes[i].block > most:
+            most = copy.axes[i].length // copy.axes[i].block
+            work.axis = i
+    work.shares = <int> min(threads * SHARES, most) if threads > 1 else 1
+    if work.shares == 1:
+        _put_share(&work, 0, 0)
+    else:
+        run_shares(_put_share, &work, work.shares, threads)
+
+
+cdef void _put_share(void *all_work, int i, int _worker) noexcept nogil:
+    """Copy one share, which is cut between blocks."""
+    cdef const Work *work = <const Work *> all_work
+    cdef Copy copy = work.copy[0]
+    cdef Axis *axis = &copy.axes[work.axis]
+    cdef Py_ssize_t blocks = axis.length // axis.block
+    cdef Py_ssize_t begin = blocks * i // work.shares * axis.block
+    cdef Py_ssize_t end = axis.length if i + 1 == work.shares else blocks * (i + 1) // work.shares * axis.block
+    axis.length = end - begin
+    _put(&copy, 0, work.data + begin * axis.data_step, work.out + begin * axis.out_step)
+
+
+cdef void _put(Copy *copy, int level, const uint8_t *data, uint8_t *out) noexcept nogil:
+    """Run the loops from `level` on."""
+    cdef const Axis *near = &copy.axes[copy.near]
+    cdef const Axis *inner = &copy.axes[copy.inner]
+    cdef Axis *axis
+    cdef Py_ssize_t left, part = 1
+    if level == copy.n_loops:
+        copy.turn(near.part, inner.part, copy.size, data, near.data_step, inner.data_step, out, near.out_step)
+        return
+    axis = &copy.axes[copy.loops[level]]
+    left = axis.length if level < copy.outer_loops else axis.part
+    while left:
+        if level < copy.outer_loops:
+            part = axis.part = axis.block if left >= 2 * axis.block else left
+        _put(copy, level + 1, data, out)
+        data += part * axis.data_step
+        out += part * axis.out_step
+        left -= part

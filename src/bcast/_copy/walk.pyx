@@ -1,0 +1,356 @@
+# cython: cdivision=True
+"""From a plan to bytes: the walk over its pairs of axes.
+
+`put_blocks` walks the pairs by blocked strides: each block is written once and then replicated. Short blocks innermost
+are written by the leaves of `_copy/simd/shuffle.h`. Outputs too large for any cache are put together piece by piece in a scratch and
+streamed from there (`_stream_blocks`). `put_part` writes any part of an output, wherever it begins and ends.
+
+Everything is written from front to back, so that a store may run over what comes next; it never passes `out_end`, where
+this thread's part ends, and no load passes the end of the data (`Plan.data_end`).
+"""
+
+from libc.stdint cimport uint8_t, uintptr_t
+from libc.string cimport memcpy
+
+from bcast._copy.plan cimport PARTS, SHUFFLED, STRETCH, WIDEST, Pair, Plan, Program
+
+cdef extern from "_runtime/stream.h":
+    void bcast_stream(uint8_t *out, const uint8_t *data, size_t size) noexcept nogil
+
+cdef enum:
+    LONG_RUN = 2048     # bytes; from here on a run is replicated from its own beginning
+    SETTLED = 4096      # bytes; what was written more recently is still on its way to the cache, and slow to read back
+    DOUBLED = 16384     # bytes; doubling a block ends here, where it is still in a first-level cache
+    TILED = 32768       # bytes; an output that is so long is worth stores that cross no line
+    PATTERN = 4096      # bytes; what it is replicated from: it must stay in a first-level cache that all else passes
+    LONG_ITEM = 4096    # bytes; from here on an item is copied by pieces, each to all its places
+    COPIED = 8192       # bytes; such a piece, but for the last one, which may be longer
+
+
+cdef void put_part(
+    const Plan *plan, int level, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+    uint8_t *scratch,
+) noexcept nogil:
+    """Write the bytes from `begin` to `end` of what the pair at `level` makes of `data`."""
+    cdef const Pair *pair = &plan.pairs[level]
+    cdef Py_ssize_t run = pair.repeated * pair.out_bytes
+    cdef Py_ssize_t n, inside, size
+    cdef const uint8_t *block
+    while begin < end:
+        block = data + begin // run * pair.data_bytes
+        inside = begin % run
+        if inside == 0 and end - begin >= run:      # whole runs
+            n = (end - begin) // run
+            size = n * run
+            if scratch == NULL:
+                put_blocks(plan, level, n, block, out + begin, out_end)
+            else:
+                _stream_blocks(plan, level, n, block, out + begin, scratch)
+        else:
+            size = min(run - inside, end - begin)
+            inside %= pair.out_bytes
+            if inside == 0 and size >= pair.out_bytes:      # whole blocks of a run
+                n = size // pair.out_bytes
+                size = n * pair.out_bytes
+                if scratch == NULL:
+                    _put_block(plan, level, n, block, out + begin, out_end)
+                else:
+                    _stream_block(plan, level, n, block, out + begin, scratch)
+            else:       # a part of a block
+                size = min(pair.out_bytes - inside, size)
+                if level == plan.last:
+                    memcpy(out + begin, block + inside, size)
+                else:
+                    put_part(plan, level + 1, inside, inside + size, block, out + begin - inside, out_end, scratch)
+        begin += size
+
+
+cdef void put_blocks(
+    const Plan *plan, int level, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+) noexcept nogil:
+    """Write `n` blocks of the pair at `level`, each as many times as it is repeated."""
+    cdef const Pair *pair = &plan.pairs[level]
+    cdef Py_ssize_t run = pair.repeated * pair.out_bytes
+    cdef Py_ssize_t _i
+    if level == plan.programmed and plan.filled:
+        _put_fills(plan, n, pair.repeated, data, out)
+    elif level == plan.programmed and plan.gathered:
+        _put_gathered(plan, n, pair.repeated, data, out)
+    elif level == plan.programmed and plan.stretch_times == pair.repeated:
+        _put_stretches(plan, n, data, out, out_end)
+    elif level == plan.last and _is_row(plan, run):
+        plan.leaf.rows(n, pair.repeated, pair.out_bytes, data, out)
+    else:
+        for _i in range(n):
+            _put_block(plan, level, pair.repeated, data, out, out_end)
+            data += pair.data_bytes
+            out += run
+
+
+cdef void _put_block(
+    const Plan *plan, int level, Py_ssize_t times, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+) noexcept nogil:
+    """Write a block of the pair at `level` as many `times`."""
+    cdef const Pair *pair = &plan.pairs[level]
+    if level == plan.programmed and plan.filled:
+        _put_fills(plan, 1, times, data, out)
+        return
+    if level == plan.programmed and plan.gathered:
+        _put_gathered(plan, 1, times, data, out)
+        return
+    if level == plan.programmed:
+        _put_run(plan, times * pair.out_bytes, data, out, out_end)
+        return
+    if level == plan.last:
+        if _is_row(plan, times * pair.out_bytes):
+            plan.leaf.rows(1, times, pair.out_bytes, data, out)
+            return
+        if pair.out_bytes >= LONG_ITEM and times > 1:
+            _put_pieces(plan, times, data, out)
+            return
+        memcpy(out, data, pair.out_bytes)
+    else:
+        put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
+        while pair.out_bytes > plan.read_back and times > 1:
+            out += pair.out_bytes
+            times -= 1
+            put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
+    _tile(plan, out, pair.out_bytes, times * pair.out_bytes)
+
+
+cdef void _put_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data, uint8_t *out) noexcept nogil:
+    """Write a long item as many `times`: each piece of it to all its places at once, while it is in a cache."""
+    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
+    cdef Py_ssize_t begin = 0, part
+    while begin < size:
+        part = COPIED if size - begin >= 2 * COPIED else size - begin
+        plan.leaf.spread(times, size, part, data + begin, out + begin)
+        begin += part
+
+
+cdef void _tile(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
+    """Replicate the finished first `block` bytes of `out` over `size`: by doubling, until a block is long enough."""
+    cdef Py_ssize_t done = block
+    if size >= TILED and size >= 2 * block:
+        _tile_long(plan, out, block, size)
+        return
+    while done < size:
+        memcpy(out + done, out, min(block, size - done))
+        done += block
+        if 2 * block <= DOUBLED:
+            block = done
+
+
+cdef void _tile_long(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
+    """`_tile` by stores that cross no line: out of registers if whole vectors of few blocks fit these."""
+    cdef Py_ssize_t vector = plan.leaf.vector
+    cdef Py_ssize_t whole = block
+    cdef Py_ssize_t begin, times
+    while whole % vector and whole <= PARTS * vector:
+        whole *= 2
+    while 2 * block <= PATTERN:
+        memcpy(out + block, out, block)
+        block *= 2
+    if whole <= PARTS * vector:
+        begin = <Py_ssize_t> (-<uintptr_t> out & <uintptr_t> (vector - 1))
+        times = (size - begin) // whole
+        plan.leaf.rows(1, times - 1, whole, out + begin, out + begin + whole)
+        memcpy(out + begin + times * whole, out + begin, size - begin - times * whole)
+    else:
+        plan.leaf.tile(block, size, out)
+
+
+cdef void _stream_blocks(
+    const Plan *plan, int level, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *scratch,
+) noexcept nogil:
+    """`put_blocks` past the caches: as many runs as fit the scratch are put together there."""
+    cdef const Pair *pair = &plan.pairs[level]
+    cdef Py_ssize_t run = pair.repeated * pair.out_bytes
+    cdef Py_ssize_t most = PIECE // run
+    cdef Py_ssize_t part
+    if level == plan.programmed and most > plan.stretch_blocks:
+        most -= most % plan.stretch_blocks
+    while n:
+        part = min(n, max(most, 1))
+        if most:
+            put_blocks(plan, level, part, data, scratch, scratch + SCRATCH)
+            bcast_stream(out, scratch, part * run)
+        else:
+            _stream_block(plan, level, pair.repeated, data, out, scratch)
+        n -= part
+        data += part * pair.data_bytes
+        out += part * run
+
+
+cdef void _stream_block(
+    const Plan *plan, int level, Py_ssize_t times, const uint8_t *data, uint8_t *out, uint8_t *scratch,
+) noexcept nogil:
+    """`_put_block` past the caches: what is put together is streamed to all its places at once."""
+    cdef const Pair *pair = &plan.pairs[level]
+    cdef Py_ssize_t size = pair.out_bytes
+    cdef Py_ssize_t most = min(PIECE // size, times)
+    cdef Py_ssize_t i, part, begin = 0
+    cdef const uint8_t *piece
+    if most:
+        _put_block(plan, level, most, data, scratch, scratch + SCRATCH)
+        while times:
+            most = min(most, times)
+            bcast_stream(out, scratch, most * size)
+            out += most * size
+            times -= most
+    elif times == 1 and level < plan.last:
+        _stream_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, scratch)
+    else:
+        while begin < size:
+            part = min(<Py_ssize_t> PIECE, size - begin)
+            piece = data + begin
+            if level < plan.last:
+                put_part(
+                    plan, level + 1, begin, begin + part, data, scratch - begin, scratch + SCRATCH, NULL
+                )
+                piece = scratch
+            for i in range(times):
+                bcast_stream(out + i * size + begin, piece, part)
+            begin += part
+
+
+cdef void _put_fills(
+    const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *data, uint8_t *out,
+) noexcept nogil:
+    """Fill a run with each of `n` items."""
+    cdef const Program *program = &plan.program
+    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
+    cdef Py_ssize_t run = times * size
+    cdef Py_ssize_t fast = min(n, _roomy(size, program.data_reach, plan.data_end - data))
+    cdef uint8_t[3 * WIDEST] near_data
+    if run < plan.leaf.vector:      # where a thread's part begins or ends: n is 1
+        memcpy(out, data, size)
+        _tile(plan, out, size, run)
+        return
+    plan.leaf.fill(program, fast, run, size, data, out)
+    if fast < n:    # the last ones, of less than a window and an item
+        memcpy(near_data, data + fast * size, (n - fast) * size)
+        plan.leaf.fill(program, n - fast, run, size, near_data, out + fast * run)
+
+
+cdef inline bint _is_row(const Plan *plan, Py_ssize_t run) noexcept nogil:
+    """Whether `rows` writes a run of the innermost items: not a long one where each item is written in part twice."""
+    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
+    return SHUFFLED < size <= PARTS * plan.leaf.vector and run < (LONG_RUN if size % plan.leaf.vector else TILED)
+
+
+cdef void _put_gathered(
+    const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *data, uint8_t *out,
+) noexcept nogil:
+    """Write `n` blocks, each as many `times`, by the list of their runs, or of those of some of them."""
+    cdef const Pair *pair = &plan.pairs[plan.programmed]
+    cdef const Pair *last = &plan.pairs[plan.last]
+    cdef const Program *program = &plan.program
+    cdef Py_ssize_t size = last.out_bytes
+    cdef Py_ssize_t runs = pair.out_bytes // (last.repeated * size)
+    cdef Py_ssize_t _i, whole
+    if times < plan.stretch_times:      # a part of one run
+        plan.leaf.gather(program, <int> (times * runs), 1, last.repeated, size, data, out)
+    elif program.data_step:
+        whole = n // plan.stretch_blocks
+        n -= whole * plan.stretch_blocks
+        plan.leaf.gather(program, program.vectors, whole, last.repeated, size, data, out)
+        data += whole * program.data_step
+        out += whole * program.out_step
+        plan.leaf.gather(program, <int> (n * times * runs), 1, last.repeated, size, data, out)
+    else:
+        whole = times // plan.stretch_times
+        runs *= times % plan.stretch_times
+        for _i in range(n):
+            plan.leaf.gather(program, program.vectors, whole, last.repeated, size, data, out)
+            out += whole * program.out_step
+            plan.leaf.gather(program, <int> runs, 1, last.repeated, size, data, out)
+            out += runs * last.repeated * size
+            data += pair.data_bytes
+
+
+cdef void _put_stretches(
+    const Plan *plan, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+) noexcept nogil:
+    """Write `n` runs by the program, which describes some of them."""
+    cdef const Pair *pair = &plan.pairs[plan.programmed]
+    cdef const Program *program = &plan.program
+    cdef Py_ssize_t run = pair.repeated * pair.out_bytes
+    cdef Py_ssize_t fast = min(
+        n // plan.stretch_blocks,
+        min(
+            _roomy(program.data_step, program.data_reach, plan.data_end - data),
+            _roomy(program.out_step, program.out_reach, out_end - out),
+        )
+    )
+    plan.leaf.run(program, program.vectors, fast, data, out)
+    data += fast * program.data_step
+    out += fast * program.out_step
+    n -= fast * plan.stretch_blocks
+    while n:
+        fast = min(n, plan.stretch_blocks)
+        _put_stretch(plan, fast * pair.data_bytes, fast * run, data, out, out_end)
+        data += fast * pair.data_bytes
+        out += fast * run
+        n -= fast
+
+
+cdef void _put_run(
+    const Plan *plan, Py_ssize_t size, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+) noexcept nogil:
+    """Write one run, of which the program describes a part."""
+    cdef const Program *program = &plan.program
+    cdef Py_ssize_t data_bytes = plan.pairs[plan.programmed].data_bytes
+    cdef Py_ssize_t step = program.out_step
+    cdef Py_ssize_t programmed = size       # the rest is replicated, which is faster where vectors are not full
+    cdef Py_ssize_t whole, done
+    if not program.exact or plan.data_end - data < program.data_reach:
+        programmed = min(size, (SETTLED + step - 1) // step * step)
+    whole = programmed // step
+    if plan.data_end - data < program.data_reach:
+        whole = 0
+    whole = min(whole, _roomy(step, program.out_reach, out_end - out))
+    plan.leaf.run(program, program.vectors, whole, data, out)
+    done = whole * step
+    if done < programmed and done and program.exact:        # once more, laid back to end with the run
+        plan.leaf.run(program, program.vectors, 1, data, out + programmed - step)
+        done = programmed
+    while done < programmed:
+        whole = min(step, programmed - done)
+        _put_stretch(plan, data_bytes, whole, data, out + done, out_end)
+        done += whole
+    _tile(plan, out, programmed, size)
+
+
+cdef void _put_stretch(
+    const Plan *plan, Py_ssize_t data_bytes, Py_ssize_t out_bytes, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+) noexcept nogil:
+    """Write the first `out_bytes` of what the program describes, which it makes of `data_bytes`."""
+    cdef const Program *program = &plan.program
+    cdef int vectors = program.vectors
+    if out_bytes < program.out_step:
+        vectors = <int> (vectors * out_bytes // program.out_step)
+        while vectors < program.vectors and program.out_at[vectors] < out_bytes:
+            vectors += 1
+        while program.out_at[vectors - 1] >= out_bytes:
+            vectors -= 1
+    if plan.data_end - data >= program.data_reach and out_end - out >= program.out_reach:
+        plan.leaf.run(program, vectors, 1, data, out)
+    else:
+        _put_fenced(plan, vectors, data_bytes, out_bytes, data, out)
+
+
+cdef void _put_fenced(
+    const Plan *plan, int vectors, Py_ssize_t data_bytes, Py_ssize_t out_bytes, const uint8_t *data, uint8_t *out,
+) noexcept nogil:
+    """`_put_stretch` where a buffer ends: on copies with some room behind them."""
+    cdef uint8_t[STRETCH + WIDEST] near_data
+    cdef uint8_t[STRETCH + WIDEST] near_out
+    memcpy(near_data, data, data_bytes)
+    plan.leaf.run(&plan.program, vectors, 1, near_data, near_out)
+    memcpy(out, near_out, out_bytes)
+
+
+cdef inline Py_ssize_t _roomy(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
+    """How many steps can reach `reach` bytes, `reach >= step`, from where they start without leaving `room`."""
+    return 0 if room < reach else (room - reach) // step + 1

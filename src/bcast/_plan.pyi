@@ -1,3 +1,0 @@
-LEAVES: tuple[str, ...]
-
-def use_leaf(name: str) -> str: ...

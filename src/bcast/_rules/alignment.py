@@ -1,0 +1,487 @@
+"""Modes and axes -> `Alignment`: which axis of the data feeds which axis of the output.
+
+Pure integers, no arrays: every question about shapes and axes is settled here, and every error about them is raised
+here. Each mode is one function of shapes; `align` checks the arguments and picks it.
+"""
+
+import operator
+import sys
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, NoReturn
+
+import cython
+import numpy as np
+from numpy.exceptions import AxisError
+from numpy.ma import MaskedArray
+
+__all__ = [
+    "Alignment",
+    "align",
+    "align_shapes",
+    "aligned",
+    "all_plain",
+    "merge",
+    "mode_of",
+    "pdpd",
+    "right_aligned",
+    "shape_argument",
+    "show",
+]
+
+Shape = tuple[int, ...]
+
+MODES = NUMPY, EXPLICIT, BIDIRECTIONAL, PDPD, NONE = ("numpy", "explicit", "bidirectional", "pdpd", "none")
+MAX_RANK = 64  # NumPy's own limit
+MAX_SIZE = sys.maxsize
+ONES = tuple(map((1,).__mul__, range(MAX_RANK + 1)))  # by their number, not made anew each time
+UNFIT = (str, bytes, bytearray, Mapping)  # iterable, and never meant as integers
+UNFIT_AS_SEQUENCE = UNFIT + (Set,)
+
+
+@cython.final
+@cython.auto_pickle(False)  # it would set what `__init__` checks
+@cython.freelist(8)
+@cython.no_gc  # it holds tuples of ints alone
+@cython.cclass  # its attributes are declared in _rules/alignment.pxd, and read from C there
+class Alignment:
+    """The output's shape, and the shape that the data takes to be stretched to it; immutable.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of the output.
+    source : tuple of int
+        The data's shape at the output's rank: at each axis either `shape`'s length, or 1.
+
+    Raises
+    ------
+    ValueError
+        If `shape` is not that of an array, or `source` does not stretch to it.
+    TypeError
+        If one of them is no 1-D sequence of integers.
+    """
+
+    def __init__(self, shape: Shape, source: Shape) -> None:
+        self.shape = shape_argument("shape", shape)
+        self.source = shape_argument("source", source)
+        if len(self.source) != len(self.shape):
+            raise ValueError(f"`source` expected {len(self.shape)} lengths, as many as {shape}, got {show(source)}")
+        for length, stretched in zip(self.source, self.shape, strict=True):
+            if length != 1 and length != stretched:
+                raise ValueError(f"`source` expected at each axis the length of {shape} or 1, got {show(source)}")
+
+    def __eq__(self, other: object, /) -> bool:
+        return isinstance(other, Alignment) and self.shape == other.shape and self.source == other.source
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.source))
+
+    def __repr__(self) -> str:
+        return f"Alignment(shape={self.shape}, source={self.source})"
+
+
+def align(
+    data_shape: Shape,
+    target_shape: Any,
+    axes_mapping: Any = None,
+    mode: Any = "numpy",
+    axis: Any = -1,
+    broadcast_axes: Any = None,
+    name: str = "target_shape",
+) -> Alignment:
+    """Find the alignment of data of shape `data_shape` under `mode`.
+
+    Parameters
+    ----------
+    data_shape : tuple of int
+        A valid shape.
+    target_shape, axes_mapping, mode, axis, broadcast_axes
+        The user's arguments, unchecked; `bcast.broadcast` describes them.
+    name : str
+        What the user calls `target_shape`, for the messages.
+
+    Raises
+    ------
+    ValueError, TypeError, numpy.exceptions.AxisError
+        As `bcast.broadcast`.
+    """
+    target = shape_argument(name, target_shape)
+    return align_shapes(data_shape, target, axes_mapping, mode, axis, broadcast_axes, name, False, True)
+
+
+def align_shapes(
+    data: Shape,
+    target: Shape,
+    axes_mapping: Any,
+    mode: Any,
+    axis: Any,
+    broadcast_axes: Any,
+    name: str,
+    all_if_empty: bool,
+    two_way: bool,
+) -> Alignment:
+    """Find the alignment of data of one valid shape to another.
+
+    Parameters
+    ----------
+    data, target : tuple of int
+        Valid shapes.
+    axes_mapping, mode, axis, broadcast_axes
+        The user's arguments, unchecked.
+    name : str
+        What the user calls `target`, or the array whose shape it is, for the messages.
+    all_if_empty : bool
+        Whether empty `broadcast_axes` stand for all axes, as in nGraph's BroadcastLike.
+    two_way : bool
+        Whether mode 'bidirectional' may stretch `target`, too; not so where it is the output's shape.
+
+    Raises
+    ------
+    ValueError, TypeError, numpy.exceptions.AxisError
+        As `bcast.broadcast`.
+    """
+    mode = mode_of(mode, MODES)
+    if (type(axis) is not int or axis != -1) and mode is not PDPD:
+        _expect_default_axis(axis, mode)
+    if (axes_mapping is not None or broadcast_axes is not None) and mode is not EXPLICIT:
+        _refuse_axes(axes_mapping, broadcast_axes, mode)
+    if mode is NUMPY:
+        return right_aligned(data, target, name)
+    if mode is EXPLICIT:
+        if broadcast_axes is None:
+            return _explicit(data, target, axes_mapping, name)
+        return _added_axes(data, target, axes_mapping, broadcast_axes, name, all_if_empty)
+    if mode is BIDIRECTIONAL:
+        return right_aligned(data, merge((data, target), name) if two_way else target, name)
+    if mode is PDPD:
+        return pdpd(data, target, _integer("axis", axis), name)
+    return _none(data, target, name)
+
+
+def right_aligned(data: Shape, target: Shape, name: str) -> Alignment:
+    """Align at the right, one-directional: NumPy's `broadcast_to`, Broadcast-1 and -3, ONNX unidirectional.
+
+    Two-way, it comes after `merge`: bidirectional mode of Broadcast-3, ONNX Expand, NumPy's `broadcast_arrays`.
+
+    Parameters
+    ----------
+    data, target : tuple of int
+        Valid shapes.
+    name : str
+        What the user calls `target`, for the messages.
+
+    Raises
+    ------
+    ValueError
+        If the data does not fit.
+    """
+    _expect_rank(data, target, name)
+    return _laid(data, len(data), target, len(target) - len(data), name)
+
+
+def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Alignment:
+    """`axes_mapping[i]` is the output axis that data's axis i feeds: explicit mode of Broadcast-1 and -3."""
+    if axes_mapping is None:
+        raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got None (nor is `broadcast_axes` given)")
+    axes = _integers("axes_mapping", axes_mapping, False)
+    if len(axes) != len(data) and (len(axes) != 1 or data):
+        raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got {show(axes_mapping)}")
+    _check_axes("axes_mapping", axes, target)
+    if axes and not data and target[axes[0]] != 1:
+        # OpenVINO takes one axis for a scalar if the output has length 1 there, and tests that it does.
+        raise ValueError(f"`axes_mapping` expected for a scalar no axis, or one of length 1 in {target}, got {axes}")
+    before = -1
+    for axis in axes:
+        if axis <= before:
+            raise ValueError(
+                f"`axes_mapping` expected strictly increasing axes (data is not transposed), got {show(axes_mapping)}"
+            )
+        before = axis
+    source = [1] * len(target)
+    for i in range(len(data)):
+        axis = axes[i]
+        length, wanted = data[i], target[axis]
+        if length != 1 and length != wanted:
+            _refuse_length(data, i, target, axis, name)
+        source[axis] = data[i]
+    return aligned(target, tuple(source))
+
+
+def _added_axes(
+    data: Shape, target: Shape, axes_mapping: Any, broadcast_axes: Any, name: str, all_if_empty: bool
+) -> Alignment:
+    """`broadcast_axes` is the set of output axes that data lacks, and nothing stretches: nGraph's Broadcast."""
+    if axes_mapping is not None:
+        raise ValueError(f"`axes_mapping` expected None beside `broadcast_axes`, got {show(axes_mapping)}")
+    axes = _integers("broadcast_axes", broadcast_axes, True)
+    _check_axes("broadcast_axes", axes, target)
+    if all_if_empty and not axes:
+        axes = tuple(range(len(target)))
+    source: list[Any] = [None] * len(target)
+    for axis in axes:
+        source[axis] = 1
+    left, fits = 0, True
+    for axis in range(len(target)):
+        if source[axis] is None:
+            source[axis] = target[axis]
+            fits = fits and left < len(data) and data[left] == target[axis]
+            left += 1
+    if not fits or left < len(data):
+        lengths: list[int] = []
+        for axis in range(len(target)):
+            if axis not in axes:
+                lengths.append(target[axis])
+        raise ValueError(
+            f"`broadcast_axes` expected axes of `{name}` {target} that leave data's shape {data}, "
+            f"got {show(broadcast_axes)}, which leave {tuple(lengths)}"
+        )
+    return aligned(target, tuple(source))
+
+
+def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
+    """Lay data, less its trailing 1s, onto the target from `axis` on: PaddlePaddle's rule, as OpenVINO has it."""
+    rank = len(target)
+    _expect_rank(data, target, name)
+    last = rank - 1 if data else rank
+    start = rank - len(data) if axis == -1 else _index(axis, last + 1)
+    if start < 0:
+        raise AxisError(
+            f"`axis` expected -1, or 0 to {last}, for data of shape {data} and `{name}` {target}, got {show(axis)}"
+        )
+    end = len(data)
+    while end and data[end - 1] == 1:
+        end -= 1
+    if start + end > rank:
+        raise ValueError(
+            f"`axis` expected at most {rank - end} to lay data of shape {data} onto `{name}` {target}, got {axis}"
+        )
+    return _laid(data, end, target, start, name)
+
+
+def _none(data: Shape, target: Shape, name: str) -> Alignment:
+    """Nothing is broadcast: the shapes must be identical."""
+    if data != target:
+        raise ValueError(f"`{name}` expected data's own shape {data} in mode 'none', got {show(target)}")
+    return aligned(target, target)
+
+
+@cython.boundscheck(False)  # who calls has compared the ranks
+@cython.wraparound(False)
+def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignment:
+    """Lay data's first `end` axes, of which the others are 1s, onto the target from axis `start` on."""
+    if len(target) > MAX_RANK:  # of no array; shapes that users pass have been checked
+        _refuse_rank(name, target)
+    for i in range(end):
+        length, wanted = data[i], target[start + i]
+        if length != 1 and length != wanted:
+            _refuse_length(data, i, target, start + i, name)
+    source = ONES[start] + (data if end == len(data) else data[:end])
+    if start + end < len(target):
+        source += ONES[len(target) - start - end]
+    return aligned(target, source)
+
+
+def aligned(shape: Shape, source: Shape) -> Alignment:
+    """Make an alignment without the cost of `__init__`."""
+    alignment = Alignment.__new__(Alignment)
+    alignment.shape = shape
+    alignment.source = source
+    return alignment
+
+
+@cython.boundscheck(False)  # no axis is beyond the longest shape
+@cython.wraparound(False)
+def merge(shapes: Sequence[Shape], name: str) -> Shape:
+    """Merge shapes by the two-way rule: right-aligned, each length equal or 1; 1 beside 0 gives 0.
+
+    Parameters
+    ----------
+    shapes : sequence of tuple of int
+        Valid shapes, any number of them; none gives ``()``.
+    name : str
+        What the user calls them, for the message.
+
+    Raises
+    ------
+    ValueError
+        If two lengths at one axis differ and neither is 1, or the result is beyond any array.
+    """
+    rank = 0
+    for shape in shapes:
+        rank = max(rank, len(shape))
+    merged = [1] * rank
+    for shape in shapes:
+        axis = rank - len(shape)
+        for length in shape:
+            before = merged[axis]
+            if before == 1:
+                merged[axis] = length
+            elif length != 1 and length != before:
+                raise ValueError(
+                    f"`{name}` expected lengths that are equal or 1 at each axis, counted from the right, got "
+                    f"{' and '.join(map(str, shapes))}: "
+                    f"{length} meets {before} at axis {axis - rank}"
+                )
+            axis += 1
+    result = tuple(merged)
+    if not _is_countable(result):
+        _refuse_size(name, result)
+    return result
+
+
+def shape_argument(name: str, value: Any) -> Shape:
+    """Check the user's `value` for a shape, an array's or a list of integers, and return it as a tuple.
+
+    Raises
+    ------
+    TypeError
+        If it is no 1-D sequence of integers.
+    ValueError
+        If a length is negative, there are more than 64 axes, or more elements than an index can count.
+    """
+    shape = _integers(name, value, False)
+    if len(shape) > MAX_RANK or not _is_countable(shape):
+        if min(shape) < 0:
+            raise ValueError(f"`{name}` expected lengths of 0 or more, got {show(value)}")
+        if len(shape) > MAX_RANK:
+            _refuse_rank(name, shape)
+        _refuse_size(name, shape)
+    return shape
+
+
+@cython.cdivision(True)  # lengths of 0 are left out
+def _is_countable(shape: Shape) -> bool:
+    """Tell whether an index can count the elements; as in NumPy, lengths of 0 do not excuse the others."""
+    room = MAX_SIZE
+    try:
+        for length in shape:
+            if length < 0:
+                return False
+            if length:
+                room //= length
+    except OverflowError:  # where compiled, of a length
+        return False
+    return room > 0
+
+
+def mode_of(value: object, modes: tuple[str, ...]) -> str:
+    """Check the user's `value` for one of `modes`, and return it as the one string that stands for it here."""
+    for mode in modes:
+        if value is mode:  # literals are interned: hardly ever are letters compared
+            return mode
+    if isinstance(value, str) and value in modes:
+        return modes[modes.index(value)]
+    kind = ValueError if isinstance(value, str) else TypeError
+    raise kind(f"`mode` expected one of {', '.join(map(repr, modes))}, got {show(value)}")
+
+
+def all_plain(items: tuple[Any, ...]) -> bool:
+    """Tell whether all items are Python ints, as nearly always."""
+    for item in items:  # noqa: SIM110 (compiled, the loop takes a third of the generator's time)
+        if type(item) is not int:
+            return False
+    return True
+
+
+def _integers(name: str, value: Any, unordered: bool) -> Shape:
+    """Check that `value` is a 1-D sequence of integers (a set too, where order says nothing); return Python ints."""
+    kind = type(value)
+    if kind is tuple or kind is list or (unordered and (kind is set or kind is frozenset)):
+        items = tuple(value)
+        if all_plain(items):
+            return items
+    if hasattr(value, "__array__"):  # the arrays of any library
+        array = np.asarray(value)
+        if array.ndim == 1 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
+            return tuple(array.tolist())
+    elif isinstance(value, Iterable) and not isinstance(value, UNFIT if unordered else UNFIT_AS_SEQUENCE):
+        integers: list[int] = []
+        try:
+            for item in value:
+                integers.append(_integer(name, item))
+            return tuple(integers)
+        except (TypeError, NotImplementedError):  # the latter from a memoryview of several axes
+            pass  # the message shows the whole of the value
+    raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {show(value)}")
+
+
+def _integer(name: str, value: Any) -> int:
+    """Check that `value` is an integer and no bool; return it as a Python int."""
+    if type(value) is int:
+        return value
+    if hasattr(value, "__array__"):  # NumPy's scalars, and the arrays of any library
+        array = np.asarray(value)
+        if array.ndim == 0 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
+            return int(array)
+    elif not isinstance(value, bool):
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass  # one message for every kind
+    raise TypeError(f"`{name}` expected an integer, got {show(value)}")
+
+
+def _check_axes(name: str, axes: Shape, target: Shape) -> None:
+    """Refuse an axis that `target` does not have; a negative one counts as such."""
+    for axis in axes:
+        if _index(axis, len(target)) < 0:
+            raise AxisError(f"`{name}` expected axes of the output's shape {target}, counted from 0, got {show(axis)}")
+
+
+def _index(axis: int, end: int) -> int:
+    """Return an axis as C has it; a negative number for one that is not from 0 to below `end`."""
+    try:
+        index = axis
+    except OverflowError:
+        return -1
+    return index if index < end else -1
+
+
+def _expect_rank(data: Shape, target: Shape, name: str) -> None:
+    """Refuse a target of fewer axes than the data has."""
+    if len(data) > len(target):
+        raise ValueError(f"`{name}` expected at least {len(data)} axes for data of shape {data}, got {show(target)}")
+
+
+def _refuse_rank(name: str, shape: Shape) -> NoReturn:
+    """Refuse a shape of more axes than an array can have."""
+    raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
+
+
+def _refuse_size(name: str, shape: Shape) -> NoReturn:
+    """Refuse a shape of more elements than an index can count."""
+    raise ValueError(f"`{name}` expected an output of at most {MAX_SIZE} elements, got {show(shape)}")
+
+
+def _refuse_length(data: Shape, i: int, target: Shape, axis: int, name: str) -> NoReturn:
+    """Refuse data whose axis i does not fit the output's `axis`: its length is neither the target's nor 1."""
+    raise ValueError(
+        f"`{name}` expected a shape that data of shape {data} fits, got {target}: "
+        f"its axis {axis} is {target[axis]} where data's axis {i} is {data[i]}"
+    )
+
+
+def _refuse_axes(axes_mapping: Any, broadcast_axes: Any, mode: str) -> NoReturn:
+    """Refuse axes outside explicit mode."""
+    name, axes = ("axes_mapping", axes_mapping) if axes_mapping is not None else ("broadcast_axes", broadcast_axes)
+    raise ValueError(f"`{name}` expected None in mode {mode!r}, got {show(axes)}")
+
+
+def _expect_default_axis(axis: Any, mode: str) -> None:
+    """Refuse an axis outside pdpd mode."""
+    if _integer("axis", axis) != -1:
+        raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {show(axis)}")
+
+
+def _one_for_each(data: Shape) -> str:
+    """Say how many axes data of this shape expects."""
+    return f"{len(data)} axes, one for each axis of data of shape {data}"
+
+
+def show(value: Any) -> str:
+    """Show a value that may be of any kind and size, on one line."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # of an integer with more digits than Python writes
+        text = f"a {type(value).__name__} too long to show"
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -1,0 +1,44 @@
+/* The targets: instruction sets that leaves are compiled for, and whether this machine has them. */
+
+#ifndef BCAST_CPU_H
+#define BCAST_CPU_H
+
+#if defined(_MSC_VER)
+#include <windows.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/* On each architecture a later one is the better one. */
+enum { BCAST_PLAIN, BCAST_SSSE3, BCAST_AVX2, BCAST_AVX512, BCAST_NEON, BCAST_TARGET_COUNT };
+
+static const char *const bcast_target_names[BCAST_TARGET_COUNT] = {"plain", "ssse3", "avx2", "avx512", "neon"};
+
+static inline int bcast_has(int target)
+{
+    switch (target) {
+    case BCAST_PLAIN:
+        return 1;
+#if defined(_MSC_VER) && defined(_M_X64)    /* whose compiler makes no leaves for avx512 */
+    case BCAST_SSSE3:
+        return IsProcessorFeaturePresent(PF_SSSE3_INSTRUCTIONS_AVAILABLE);
+    case BCAST_AVX2:
+        return IsProcessorFeaturePresent(PF_AVX2_INSTRUCTIONS_AVAILABLE);
+#elif defined(__x86_64__)
+    case BCAST_SSSE3:
+        return __builtin_cpu_supports("ssse3");
+    case BCAST_AVX2: {      /* whose leaves of sums convert float16 and fuse; compilers have no name for F16C */
+        unsigned a, b, c = 0, d;
+        return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) && (c & bit_FMA);
+    }
+    case BCAST_AVX512:
+        return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw");
+#elif defined(__aarch64__) || defined(_M_ARM64)
+    case BCAST_NEON:
+        return 1;
+#endif
+    }
+    return 0;
+}
+
+#endif

@@ -1,0 +1,3 @@
+TARGETS: tuple[str, ...]
+
+def use_target(name: str) -> str: ...

@@ -1,0 +1,200 @@
+"""Where results get their memory: a new array, on pages of our own if it is large, or the user's, which is checked."""
+
+cimport cython
+cimport numpy as cnp
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport uintptr_t
+
+from bcast._runtime.pages cimport drop_block, drop_unused, new_block, page_handler, pays
+
+import sys
+
+import numpy as np
+from numpy.ma import MaskedArray
+
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_NewFromDescr(
+        PyTypeObject *subtype, cnp.dtype descr, int nd, const cnp.npy_intp *dims, const cnp.npy_intp *strides,
+        void *data, int flags, PyObject *obj,
+    )
+    # NumPy 2.0 does not declare these for Cython.
+    object PyDataMem_GetHandler()
+    PyObject *PyDataMem_DefaultHandler
+    ctypedef struct Fields "PyArrayObject_fields":
+        PyObject *mem_handler
+
+cdef extern from "Python.h":
+    int PyTraceMalloc_Track(unsigned int domain, uintptr_t data, size_t size)
+
+cdef extern from "numpy/ufuncobject.h":
+    ctypedef struct UFunc "PyUFuncObject":
+        int nin
+        int core_enabled    # whether it has a signature
+
+cnp.import_array()
+
+cdef object masked = MaskedArray
+cdef Py_ssize_t MAX_BYTES = sys.maxsize
+cdef unsigned int TRACED = np.lib.tracemalloc_domain
+
+cdef enum:
+    MAX_AXES = 64
+
+
+cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=None, str owner="data"):
+    """Return the array that a result goes to: a new one, or `out` if that is fit for it.
+
+    Parameters
+    ----------
+    out : ndarray or None
+        The user's array, unchecked.
+    like : ndarray
+        An array of the dtype wanted, if `dtype` does not say it.
+    shape : tuple of int
+        At most 64 lengths of 0 or more.
+    name : str
+        What the user calls the shape, for the message.
+    dtype : dtype, optional
+        The dtype wanted, where the user named it.
+    owner : str, optional
+        What the user calls `like`, for the message.
+
+    Returns
+    -------
+    ndarray
+        `out` itself, or a new C-contiguous array of the base class that owns its memory, not initialised.
+
+    Raises
+    ------
+    TypeError
+        If `out` is no array, a masked one, or of another dtype.
+    ValueError
+        If `out` has another shape or is read-only; if a new array would have more bytes than an index can count.
+    MemoryError
+        If there is no memory for a new array.
+    """
+    drop_unused()
+    if out is None:
+        return new_array(<cnp.dtype> cnp.PyArray_DESCR(like) if dtype is None else dtype, shape, name)
+    if dtype is None:
+        _check_out(out, <cnp.dtype> cnp.PyArray_DESCR(like), shape, owner)
+    else:
+        _check_out(out, dtype, shape, None)
+    return out
+
+
+@cython.cdivision(True)     # lengths of 0 are left out
+cdef new_array(cnp.dtype dtype, tuple shape, name):
+    """A new C-contiguous array of the base class, not initialised; `name` is what the user calls the shape."""
+    cdef cnp.npy_intp[MAX_AXES] dims
+    cdef Py_ssize_t bytes_left = MAX_BYTES
+    cdef Py_ssize_t itemsize = dtype.itemsize
+    cdef size_t nbytes = itemsize       # it wraps around only where that is refused
+    cdef void *block = NULL
+    cdef int axis
+    _check_rank(shape)
+    if itemsize == 0:
+        return np.ndarray(shape, dtype)     # all else takes a string type of length 0 for one of length 1
+    bytes_left //= itemsize
+    for axis in range(len(shape)):
+        dims[axis] = shape[axis]
+        nbytes *= <size_t> dims[axis]
+        if dims[axis]:
+            bytes_left //= dims[axis]
+    if bytes_left == 0:
+        raise ValueError(
+            f"`{name}` expected an output of at most {MAX_BYTES} bytes, got {shape} with items of {itemsize} bytes"
+        )
+    if dtype.hasobject:
+        return np.empty(shape, dtype)
+    if pays(nbytes) and _is_default_handler():
+        handler = page_handler()
+        block = new_block(nbytes)
+    if block == NULL:       # or too many blocks for us, perhaps not for malloc
+        return _array_over(NULL, dtype, len(shape), dims)
+    try:
+        array = _array_over(block, dtype, len(shape), dims)
+    except BaseException:
+        drop_block(block)
+        raise
+    _hand_over(array, handler, nbytes)
+    return array
+
+
+cdef inline int _check_rank(tuple shape) except -1:
+    """What the buffers here have room for."""
+    if len(shape) > MAX_AXES:
+        raise ValueError(f"`shape` expected at most {MAX_AXES} axes, got {len(shape)}")
+    return 0
+
+
+cdef bint _is_default_handler() except -1:
+    """Whether NumPy gets memory as ever, and not from a handler of the user's."""
+    current = PyDataMem_GetHandler()
+    return <PyObject *> current == PyDataMem_DefaultHandler
+
+
+cdef _array_over(void *data, cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
+    """A new array over `data`, which stays the caller's, or over memory of its own."""
+    Py_INCREF(dtype)    # the call takes over one reference
+    return PyArray_NewFromDescr(
+        <PyTypeObject *> cnp.ndarray, dtype, ndim, dims, NULL, data, cnp.NPY_ARRAY_CARRAY if data != NULL else 0, NULL
+    )
+
+
+cdef void _hand_over(cnp.ndarray array, object handler, size_t nbytes) noexcept:
+    """Make the block under an array the array's own, as if NumPy had asked the handler for it."""
+    Py_INCREF(handler)      # to the array
+    (<Fields *> array).mem_handler = <PyObject *> handler
+    cnp.PyArray_ENABLEFLAGS(array, cnp.NPY_ARRAY_OWNDATA)
+    PyTraceMalloc_Track(TRACED, <uintptr_t> cnp.PyArray_DATA(array), nbytes)    # untraced memory is no failure
+
+
+cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
+    if not isinstance(out, cnp.ndarray) or (type(out) is not cnp.ndarray and isinstance(out, masked)):
+        raise TypeError(f"`out` expected an ndarray without a mask, got {type(out).__name__}")
+    cdef cnp.ndarray array = out
+    # Types with a length of their own may compare equal beyond it; the kernel counts on the item size.
+    cdef cnp.dtype own = <cnp.dtype> cnp.PyArray_DESCR(array)      # a subclass may say otherwise
+    if own is not dtype and (own != dtype or own.itemsize != dtype.itemsize):
+        whose = "`dtype`" if owner is None else f"{owner}'s dtype"
+        raise TypeError(f"`out` expected {whose} {dtype}, got {own}")
+    cdef int axis
+    cdef bint fits = cnp.PyArray_NDIM(array) == len(shape)
+    for axis in range(cnp.PyArray_NDIM(array) if fits else 0):
+        if cnp.PyArray_DIM(array, axis) != shape[axis]:
+            fits = False
+    if not fits:
+        raise ValueError(f"`out` expected shape {shape}, got {np.asarray(array).shape}")
+    if not cnp.PyArray_ISWRITEABLE(array):
+        raise ValueError("`out` expected a writeable array, got a read-only one")
+    return 0
+
+
+cpdef tuple shape_of(cnp.ndarray array):
+    """`array.shape`, without the look-up of an attribute."""
+    return cnp.PyArray_IntTupleFromIntp(cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
+
+
+cpdef int type_of(cnp.ndarray array):
+    """`array.dtype.num`, without the look-ups."""
+    return cnp.PyArray_TYPE(array)
+
+
+cpdef bint is_binary(cnp.ufunc function):
+    """Whether a ufunc takes two operands and has no signature, without the look-ups."""
+    return (<UFunc *> function).nin == 2 and not (<UFunc *> function).core_enabled
+
+
+cpdef reshaped(cnp.ndarray array, tuple shape):
+    """`array.reshape(shape)` of an array of the base class, to at most 64 lengths; without its reading of them."""
+    cdef cnp.npy_intp[MAX_AXES] dims
+    cdef cnp.PyArray_Dims wanted
+    cdef int axis
+    _check_rank(shape)
+    for axis in range(len(shape)):
+        dims[axis] = shape[axis]
+    wanted.ptr = dims
+    wanted.len = <int> len(shape)
+    return cnp.PyArray_Newshape(array, &wanted, cnp.NPY_CORDER)

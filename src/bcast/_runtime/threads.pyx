@@ -1,0 +1,336 @@
+"""How many threads a call may use, and the pool that runs its shares.
+
+The smallest of all limits holds. The pool is in `_runtime/pool.h`; nobody waits there for a thread that has not begun.
+"""
+
+from libc.stdlib cimport free, malloc
+
+import operator
+import os
+import sys
+import threading
+import warnings
+from typing import SupportsIndex
+
+import numpy as np
+
+from bcast._runtime.system import cpus
+
+cdef extern from "_runtime/pool.h" nogil:
+    """
+    /* What set_num_threads said in this thread, and what threadpoolctl did; 0: nothing. */
+    static BCAST_THREAD_LOCAL int bcast_own_limit = 0;
+    static BCAST_THREAD_LOCAL int bcast_pool_limit = 0;
+
+    /* Until when this thread's calls do without others, as those came late, and how often in a row they did. */
+    static BCAST_THREAD_LOCAL double bcast_alone_until = 0;
+    static BCAST_THREAD_LOCAL int bcast_times_late = 0;
+
+    /* Until when it wakes none, as those it woke came too late, and when it last asked for them. */
+    static BCAST_THREAD_LOCAL double bcast_wakes_from = 0;
+    static BCAST_THREAD_LOCAL double bcast_last_asked = -1e9;
+
+    /* How many threads the main thread may use unless it says so itself. */
+    static int bcast_main_limit = 1;
+
+    /* A child works alone unless it asks for more. Forks are seen by pthread_atfork, as there are programs that fork
+       without telling Python. */
+    #if !defined(_WIN32)
+        static void bcast_note_fork(void)
+        {
+            bcast_forget_helpers();
+            bcast_main_limit = 1;
+            bcast_own_limit = 0;
+            bcast_alone_until = 0;
+        }
+        static int bcast_watch_forks(void) { return pthread_atfork(NULL, NULL, bcast_note_fork); }
+    #else
+        static int bcast_watch_forks(void) { return 0; }
+    #endif
+    """
+    const double SPIN "BCAST_SPIN"
+    int HELPERS "BCAST_HELPERS"
+    int own_limit "bcast_own_limit"
+    int pool_limit "bcast_pool_limit"
+    int main_limit "bcast_main_limit"
+    double alone_until "bcast_alone_until"
+    int times_late "bcast_times_late"
+    double wakes_from "bcast_wakes_from"
+    double last_asked "bcast_last_asked"
+    int watch_forks "bcast_watch_forks"()
+    double clock "bcast_clock"()
+    bint helper_awake "bcast_helper_awake"()
+    long next_of "bcast_next"(volatile long *at)
+    double run "bcast_run"(Share share, void *work, int shares, int threads, int *in_vain)
+    void run_in_order "bcast_run_in_order"(Share share, void *work, int shares, int threads, unsigned long long seed)
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() nogil
+
+cdef enum:
+    MOST = 0x7fffffff
+    PENALTY = 32    # times as long as a caller lost does it work alone: a thirtieth of the time is lost,
+    LATEST = 3      # or, after so many doublings, one 256th
+    FORKED_WITHOUT_EXEC = 0x40      # among the flags of a process, on Linux
+
+cdef double LATE = 2e-4     # seconds; shares are short, so that nobody loses so much to a thread that works
+
+cdef struct Record:         # of the order in which shares run
+    int *share
+    int *worker
+    volatile long next
+
+cdef double IN_VAIN = 2e-4  # seconds without waking others, after they came too late: waking takes some 5 us
+
+cdef unsigned long main_thread
+cdef int available          # threads by default: as the system and the environment say
+cdef bint in_order = False  # whether shares run on the calling thread alone, for tests,
+cdef unsigned long long seed = 0    # and in which order
+
+
+def set_num_threads(n: SupportsIndex) -> None:
+    """Limit the threads that calls from the calling thread may use.
+
+    Until it is called, the main thread uses as many as the process has CPUs, or as the environment variable
+    BCAST_NUM_THREADS said when bcast was imported, and any other thread one.
+
+    Parameters
+    ----------
+    n : int
+        The limit, 1 or more. It holds for the calling thread alone, until it sets another.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    TypeError
+        If `n` is no integer.
+    ValueError
+        If `n` is less than 1.
+
+    See Also
+    --------
+    get_num_threads : What comes of it.
+
+    Notes
+    -----
+    A call never uses more threads than the process has CPUs, or than OMP_NUM_THREADS or OMP_THREAD_LIMIT said when
+    bcast was imported; threadpoolctl limits them, too. Small outputs are written by one thread whatever is set.
+
+    A forked process begins with a limit of 1 in all threads, whatever its parent has set.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> before = bcast.get_num_threads()
+    >>> bcast.set_num_threads(1)
+    >>> bcast.get_num_threads()
+    1
+    >>> bcast.set_num_threads(before)
+    """
+    global own_limit
+    try:
+        if isinstance(n, (bool, np.bool)):      # NumPy 2.0's has an index
+            raise TypeError
+        number = operator.index(n)
+    except TypeError:
+        raise TypeError(f"`n` expected an integer, got {n!r}") from None
+    if number < 1:
+        raise ValueError(f"`n` expected a number of threads of at least 1, got {number}")
+    own_limit = min(number, MOST)
+
+
+def get_num_threads() -> int:
+    """Return how many threads a call from the calling thread may use.
+
+    Returns
+    -------
+    int
+        1 or more.
+
+    See Also
+    --------
+    set_num_threads : Limit them, with the rules.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> bcast.get_num_threads() >= 1
+    True
+    """
+    return thread_count()
+
+
+cdef int thread_count() noexcept nogil:
+    """How many threads the call may use that the calling thread makes."""
+    cdef int limit = own_limit
+    if limit == 0:
+        limit = main_limit if PyThread_get_thread_ident() == main_thread else 1
+    return max(1, min(limit, pool_limit or available))
+
+
+cpdef int free_threads(bint waking=True) noexcept nogil:
+    """`thread_count`, but 1 for some time after the others have kept the caller waiting.
+
+    For an output that is not worth `waking` them it is 1, too, unless one is awake, or the caller asked a moment ago:
+    then calls come so often that those who are woken will be awake for the next one.
+    """
+    global last_asked
+    cdef int count = thread_count()
+    cdef double now
+    cdef bint often
+    if count == 1:
+        return 1
+    now = clock()
+    often = now - last_asked < SPIN
+    last_asked = now
+    if now < alone_until:
+        return 1
+    return count if helper_awake() or ((waking or often) and now >= wakes_from) else 1
+
+
+cdef void run_shares(Share share, void *work, int shares, int threads) noexcept nogil:
+    """Do all `shares` of some work, on up to `threads` threads, of which the caller is one."""
+    cdef int in_vain = False
+    cdef double lost
+    if in_order:
+        run_in_order(share, work, shares, threads, seed)
+    else:
+        lost = run(share, work, shares, threads, &in_vain)
+        note_loss(lost, in_vain)
+
+
+def set_order(order=None):
+    """Have all shares run on the calling thread, in an order of its own: for tests.
+
+    Parameters
+    ----------
+    order : int, optional
+        0 runs them from the last to the first, any other number in an order that it picks. Each share runs as one of
+        the threads, by chance. Without it, threads share them as always.
+    """
+    global in_order, seed
+    in_order = order is not None
+    seed = order or 0
+
+
+cpdef void note_loss(double seconds, bint in_vain=False) noexcept nogil:
+    """Note how long others kept a call from its work, and whether it woke them in vain.
+
+    A thread that loses its CPU in the middle of a share gets it back when the system gives it a turn, after
+    milliseconds. That may soon be over, or not: the calls that follow do without others for many times as long as was
+    lost, and twice as long each time it soon happens again.
+    """
+    global alone_until, times_late, wakes_from
+    cdef double now, alone
+    if in_vain:
+        wakes_from = clock() + IN_VAIN
+    if seconds > LATE:
+        now = clock()
+        alone = seconds * PENALTY
+        times_late = min(times_late + 1, LATEST) if now < alone_until + (alone * (1 << times_late)) else 0
+        alone_until = now + alone * (1 << times_late)
+
+
+def recorded_shares(int shares, int threads):
+    """Run shares that do nothing: for tests.
+
+    Parameters
+    ----------
+    shares, threads : int
+        How many of them, on how many threads at most.
+
+    Returns
+    -------
+    list of tuple
+        Of each share its number and that of the thread, in the order in which they began.
+    """
+    if shares < 1 or threads < 1:
+        raise ValueError(f"`shares`, `threads` expected 1 or more, got {shares}, {threads}")
+    cdef list record = [None] * shares
+    cdef Record work = Record(<int *> malloc(shares * sizeof(int)), <int *> malloc(shares * sizeof(int)), 0)
+    cdef int i
+    try:
+        if work.share == NULL or work.worker == NULL:
+            raise MemoryError
+        with nogil:
+            run_shares(_record, &work, shares, threads)
+        for i in range(shares):
+            record[i] = work.share[i], work.worker[i]
+        return record
+    finally:
+        free(work.share)
+        free(work.worker)
+
+
+cdef void _record(void *work, int share, int worker) noexcept nogil:
+    cdef Record *record = <Record *> work
+    cdef long at = next_of(&record.next)
+    record.share[at] = share
+    record.worker[at] = worker
+
+
+def get_pool_limit():
+    """Return how many threads the pool has for the calling thread, whatever that has asked for."""
+    return pool_limit or available
+
+
+def set_pool_limit(limit):
+    """Set that number, for threadpoolctl.
+
+    Parameters
+    ----------
+    limit : int
+        1 or more, even more than there are CPUs.
+    """
+    global pool_limit
+    pool_limit = max(1, min(limit, HELPERS + 1))
+
+
+def _available() -> int:
+    """Return for how many threads the process has CPUs, or how many the variables of OpenMP allow."""
+    asked = _positive(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])     # a list is of nested regions
+    limit = _positive(os.environ.get("OMP_THREAD_LIMIT", ""))
+    return min(asked or cpus(), limit or MOST, HELPERS + 1)
+
+
+def _positive(setting: str) -> int:
+    """Read an integer of at least 1; 0 stands for anything else."""
+    try:
+        return max(0, int(setting))
+    except ValueError:
+        return 0
+
+
+def _default_limit() -> int:
+    """Return the main thread's limit, until it sets its own."""
+    setting = os.environ.get("BCAST_NUM_THREADS", "").strip()
+    limit = _positive(setting) if setting else MOST
+    if limit == 0:
+        warnings.warn(
+            f"`BCAST_NUM_THREADS` expected an integer of at least 1, got {setting!r}; it is ignored",
+            RuntimeWarning,
+        )
+        limit = MOST
+    return 1 if _is_forked() else min(limit, MOST)
+
+
+def _is_forked() -> bool:
+    """Tell whether this process was forked and has run no other program since, as far as the system says."""
+    if sys.platform != "linux":
+        return False
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            flags = int(file.read().rpartition(b")")[2].split()[6])
+    except (OSError, ValueError, IndexError):
+        return False
+    return bool(flags & FORKED_WITHOUT_EXEC)
+
+
+main_thread = threading.main_thread().ident
+main_limit = _default_limit()
+available = _available()
+if watch_forks():
+    raise MemoryError

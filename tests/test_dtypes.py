@@ -312,6 +312,18 @@ def test_strings_of_any_length(arguments, sparse):
     assert columns.tolist() == [[string] * 3 for string in expected[0]]
 
 
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_strings_with_a_count_for_each(axis):
+    """NumPy before 2.2 repeats them as bytes, which point to strings that are freed as often."""
+    data = np.array([STRINGS[:3], STRINGS[3:]], np.dtypes.StringDType())
+    counts = np.arange(data.size if axis is None else data.shape[axis])
+    expected = np.repeat(data.astype(object), counts, axis)
+    for _ in range(20):
+        assert bcast.repeat(data, counts, axis).tolist() == expected.tolist()
+        out = np.full(expected.shape, "what was here before, and longer", data.dtype)
+        assert bcast.repeat(data, counts, axis, out=out).tolist() == expected.tolist()
+
+
 def test_strings_over_themselves():
     buffer = np.array(STRINGS * 2, np.dtypes.StringDType())
     bcast.broadcast(buffer[3:6], (2, 3), out=buffer[4:10].reshape(2, 3))

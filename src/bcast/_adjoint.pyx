@@ -59,6 +59,7 @@ cdef Py_ssize_t FAR = 18 << 20          # bytes; much of what is larger comes fr
 
 cdef int bfloat16_number = -1       # of the dtype that another package has added, once an array of it was seen
 
+
 def set_limits(shared=512 << 10, far=18 << 20):
     """Set from which size on `grad` is treated as a large one: for tests of small arrays.
 

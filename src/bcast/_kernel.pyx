@@ -1,8 +1,8 @@
 # cython: cdivision=True
 """`replicate`: copy an array along an alignment, as bytes.
 
-What NumPy does better is left to it; what remains are two buffers and a plan (`_copy/plan.pyx`), which `_copy/walk.pyx` follows.
-Here the GIL is given away, and each thread gets a part of the output of equal length.
+What NumPy does better is left to it; what remains are two buffers and a plan (`_copy/plan.pyx`), which
+`_copy/walk.pyx` follows. Here the GIL is given away, and each thread gets a part of the output of equal length.
 """
 
 cimport cython

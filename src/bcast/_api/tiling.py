@@ -183,6 +183,8 @@ def repeat(
             records = dtype.names is not None and not dtype.hasobject
             if records:  # of strided data NumPy would copy the fields alone, and leave what is between them to chance
                 array = array.view(f"V{dtype.itemsize}").repeat(repeats, along).view(dtype)
+            elif dtype.char == "T":  # whose strings NumPy before 2.2 repeats as bytes, and frees as often
+                array = array.take(np.arange(size).repeat(repeats), along)
             else:
                 array = array.repeat(repeats, along)
             if out is None and not records:

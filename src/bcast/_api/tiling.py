@@ -26,6 +26,7 @@ INT64 = np.int64
 MAX_SIZE = sys.maxsize
 TOO_MANY = 2.0 ** (8 * np.dtype(np.intp).itemsize - 1)  # the least float beyond MAX_SIZE
 FLOATS = (float, np.floating)
+STRINGS = np.dtypes.StringDType().num
 FEW = 64  # integers; so many are summed up sooner without NumPy
 UNFIT = (str, bytes, bytearray, Mapping, Set, MaskedArray)  # iterable, and never meant as a sequence of integers
 
@@ -183,7 +184,7 @@ def repeat(
             records = dtype.names is not None and not dtype.hasobject
             if records:  # of strided data NumPy would copy the fields alone, and leave what is between them to chance
                 array = array.view(f"V{dtype.itemsize}").repeat(repeats, along).view(dtype)
-            elif dtype.char == "T":  # whose strings NumPy before 2.2 repeats as bytes, and frees as often
+            elif type_of(array) == STRINGS:  # which NumPy before 2.2 repeats as bytes, and frees as often
                 array = array.take(np.arange(size).repeat(repeats), along)
             else:
                 array = array.repeat(repeats, along)

@@ -1,8 +1,8 @@
 /* The contract of the leaves that copy: programs, and what runs them.
 
-   A program says how a span of output is made of short pieces of data, by one byte shuffle for each vector. Vector i of
-   the output, at `out_at[i]` from where the span begins, has the bytes that `index` picks of a window of the data, which
-   begins at `data_at[i]`:
+   A program says how a span of output is made of short pieces of data, by one byte shuffle for each vector. Vector i
+   of the output, at `out_at[i]` from where the span begins, has the bytes that `index` picks of a window of the data,
+   which begins at `data_at[i]`:
 
        data      a b c d e f ...           items of 1 byte, each three times
                  |_window 0_|

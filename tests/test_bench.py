@@ -69,7 +69,7 @@ def test_competitor_gives_numpys_result(name, state):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_real_shapes(state):
+def test_competitors_agree_on_the_shapes_of_the_grid(state):
     for dtype in DTYPES:
         for workload in grid(dtype):
             if workload.nbytes(dtype) <= 1_000_000:
@@ -99,7 +99,7 @@ def test_a_wrong_item_is_found_in_any_piece(monkeypatch, piece):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_grid(dtype):
+def test_names_of_the_grid_are_unique_and_sizes_bounded(dtype):
     workloads = list(grid(dtype))
     names = [workload.name for workload in workloads]
     assert len(set(names)) == len(names)
@@ -132,7 +132,7 @@ def test_names_of_the_table_are_in_the_grid():
         ((3,), (3,), None, 1),
     ],
 )
-def test_innermost(data, output, axes, innermost):
+def test_innermost_counts_the_innermost_repetitions(data, output, axes, innermost):
     assert Workload("", "", data, output, axes).innermost == innermost
 
 
@@ -175,7 +175,7 @@ def test_random_workloads():
         ((1, 1, 1, 3), (2, 2, 1, 3), "RC", [4, 3]),
     ],
 )
-def test_merged(source, shape, kinds, lengths):
+def test_loops_merge_neighbouring_axes_of_one_kind(source, shape, kinds, lengths):
     assert loops.merged(source, shape) == (kinds, lengths)
 
 
@@ -195,7 +195,7 @@ def test_merged(source, shape, kinds, lengths):
     ],
 )
 @pytest.mark.parametrize("threads", [1, 3])
-def test_loops(source, shape, threads, monkeypatch):
+def test_loops_give_numpys_result(source, shape, threads, monkeypatch):
     pytest.importorskip("numba")
     monkeypatch.setattr(loops, "PARALLEL", 0)
     data = np.arange(1, math.prod(source) + 1, dtype=np.float32).reshape(source)
@@ -223,7 +223,7 @@ def test_summer_gives_the_sum(name, state):
 
 
 @pytest.mark.parametrize("dtype", SUM_DTYPES)
-def test_sums(dtype):
+def test_names_of_the_sums_are_unique_and_sizes_those_wanted(dtype):
     workloads = list(sums(dtype))
     assert len({workload.name for workload in workloads}) == len(workloads)
     for nbytes in SUM_SIZES if dtype in FLOATS else SUM_SIZES[3:4]:
@@ -237,7 +237,7 @@ def test_sums(dtype):
             assert task.grad.sum(task.axes, keepdims=task.keepdims).shape == workload.data
 
 
-def test_label():
+def test_sizes_are_written_in_the_largest_unit():
     assert [label(nbytes) for nbytes in (1 << 10, 1 << 19, 1 << 20, 1 << 32)] == ["1 KB", "512 KB", "1 MB", "4 GB"]
 
 
@@ -341,7 +341,7 @@ def test_limit_writes_every_byte(threads):
         assert (block == 1).all()
 
 
-def test_bound(monkeypatch):
+def test_bound_limits_threads_and_restores_them(monkeypatch):
     monkeypatch.setenv("NPROC", "before")
     before = cpus()
     with bound(1):
@@ -351,7 +351,7 @@ def test_bound(monkeypatch):
     assert cpus() == before
 
 
-def test_memory():
+def test_available_memory_is_plausible():
     assert 1 << 26 < memory() < 1 << 50
 
 
@@ -392,14 +392,14 @@ CELLS = [
 ]
 
 
-def test_cell():
+def test_a_cell_knows_its_best_peer_and_to_whom_it_is_lost():
     assert [cell.best_peer for cell in CELLS] == ["torch", None, "jax"]
     assert [cell.lost_to for cell in CELLS] == [["torch"], ["numpy"], []]
     assert CELLS[0].bandwidth == pytest.approx(1.5e9)
     assert math.isnan(CELLS[1].ratio("torch"))
 
 
-def test_render():
+def test_the_table_has_legend_ratios_and_lost_cells():
     lines = render(CELLS, "bcast 1; NumPy 2").splitlines()
     assert lines[0] == "bcast 1; NumPy 2"
     assert "below 0.95 the cell is lost" in "\n".join(lines)
@@ -423,7 +423,7 @@ def test_render():
     assert max(map(len, lines)) <= 110
 
 
-def test_head():
+def test_the_head_names_machine_threads_and_peers():
     where, peers = head(["bcast", "numpy", LIMIT], 2).splitlines()
     assert where == machine(2)
     assert where.startswith(f"bcast {bcast.__version__}; NumPy {np.__version__}; ")

@@ -260,7 +260,7 @@ def test_report_command(report, tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("default")
-def test_suites(report, tmp_path):
+def test_each_suite_runs_and_is_reported(report, tmp_path):
     """A small part of each suite, run for real, read by the report."""
     pytest.importorskip("pytest_benchmark")
     saved = tmp_path / "run.json"

@@ -3,8 +3,8 @@
 
 An output's line takes items from many lines of the data, and a line of the data goes to many of the output's. So the
 work is cut into tiles that are one line or more long either way, and held by a cache while they are transposed. Tiles
-follow each other as they do in the data. The leaves in `_copy/simd/transpose.h` transpose two axes of a tile: the one on
-which items are neighbours in the output, and the one on which they are nearest to each other in the data.
+follow each other as they do in the data. The leaves in `_copy/simd/transpose.h` transpose two axes of a tile: the one
+on which items are neighbours in the output, and the one on which they are nearest to each other in the data.
 """
 
 cimport numpy as cnp

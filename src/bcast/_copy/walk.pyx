@@ -2,9 +2,9 @@
 """From a plan to bytes: the walk over its pairs of axes.
 
 `write_blocks` walks the pairs by blocked strides: each block is written once and then replicated. The leaves of
-`_copy/simd/shuffle.h` write short blocks innermost. Outputs too large for any cache are put together piece by piece in a
-scratch and streamed from there (`_stream_blocks`). `write_part` writes any part of an output, wherever it begins and
-ends.
+`_copy/simd/shuffle.h` write short blocks innermost. Outputs too large for any cache are put together piece by piece
+in a scratch and streamed from there (`_stream_blocks`). `write_part` writes any part of an output, wherever it begins
+and ends.
 
 Everything is written from front to back, so that a store may run over what comes next; it never passes `out_end`, where
 this thread's part ends, and no load passes the end of the data (`Plan.data_end`).

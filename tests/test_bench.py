@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 import os
+import sys
 from timeit import Timer
 
 import loops
@@ -13,11 +14,13 @@ import sum_peers
 from sum_peers import SUMMERS, SumTask, judge, prepare_sums
 
 import bcast
+from bcast._benchmark import machine as benchmark_machine
 from bcast._benchmark import peers as benchmark_peers
 from bcast._benchmark import table as benchmark_table
 from bcast._benchmark import timing
-from bcast._benchmark.peers import COMPETITORS, LIMIT, Task, bound, competitors, cpus, prepare
-from bcast._benchmark.table import Cell, head, machine, memory, render, table
+from bcast._benchmark.machine import Load, cpus, machine, memory, settle
+from bcast._benchmark.peers import COMPETITORS, LIMIT, Task, bound, competitors, prepare
+from bcast._benchmark.table import Cell, head, render, table
 from bcast._benchmark.timing import measure
 from bcast._benchmark.workloads import (
     DTYPES,
@@ -388,7 +391,7 @@ def test_a_turn_begins_with_calls_until_threads_rest(monkeypatch):
 CELLS = [
     Cell("row", "uint8", "fresh", 3000, {"bcast": 2e-6, "numpy": 20e-6, "torch": 1e-6, "jax": 4e-6, LIMIT: 1e-7}),
     Cell("row", "uint8", "warm", 3000, {"bcast": 2e-6, "numpy": 1e-6, LIMIT: 1e-6}),
-    Cell("column", "float16", "fresh", 8000, {"bcast": 2e-6, "numpy": 1.92e-6, "jax": 1.9e-6}),
+    Cell("column", "float16", "fresh", 8000, {"bcast": 2e-6, "numpy": 1.92e-6, "jax": 1.9e-6}, steady=False),
 ]
 
 
@@ -402,32 +405,68 @@ def test_a_cell_knows_its_best_peer_and_to_whom_it_is_lost():
 def test_the_table_has_legend_ratios_and_lost_cells():
     lines = render(CELLS, "bcast 1; NumPy 2").splitlines()
     assert lines[0] == "bcast 1; NumPy 2"
-    assert "below 0.95 the cell is lost" in "\n".join(lines)
+    assert "below 0.95 the cell is LOST" in " ".join(lines)
     assert lines[-6].split() == ["workload", "dtype", "state", "bcast,", "us", "GB/s", "NumPy", "best", "peer"]
-    assert lines[-5].split() == [
-        "row",
-        "uint8",
-        "fresh",
-        "2.00",
-        "1.5",
-        "10.00",
-        "0.50",
-        "torch",
-        "lost",
-        "to",
-        "torch",
-    ]
-    assert lines[-4].split() == ["row", "uint8", "warm", "2.00", "1.5", "0.50", "-", "lost", "to", "numpy"]
-    assert lines[-3].split() == ["column", "float16", "fresh", "2.00", "4.0", "0.96", "0.95", "jax"]
+    assert lines[-5].split() == ["row", "uint8", "fresh", "2.00", "1.5", "10.00", "0.50", "torch", "LOST"]
+    assert lines[-4].split() == ["row", "uint8", "warm", "2.00", "1.5", "0.50", "-", "LOST"]
+    assert lines[-3].split() == ["column", "float16", "fresh", "2.00", "4.0", "0.96", "0.95", "jax", "?"]
     assert lines[-1] == "2 of 3 cells lost"
-    assert max(map(len, lines)) <= 110
+
+
+def test_the_table_has_a_hundred_columns_at_most():
+    cells = [
+        Cell(
+            workload.name, "float32", "fresh", 1 << 30, {"bcast": 1.0, "numpy": 999.0, "onnxruntime": 0.5}, steady=False
+        )
+        for workload in grid("float32")
+    ]
+    assert max(map(len, render(cells, machine(2) * 3).splitlines())) <= 100
+
+
+def test_a_line_grows_by_a_dot_for_each_cell():
+    dots = []
+    text = table(seconds=0.4, short=True, grow=dots.append)
+    cells = [line for line in text.splitlines() if " fresh " in line or " warm " in line]
+    assert dots == ["."] * len(cells)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what others use")
+def test_a_busy_machine_is_told(monkeypatch):
+    load = Load()
+    assert load.others() < cpus() + 0.5
+    monkeypatch.setattr(load, "begin", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(load, "_now", lambda: (9.0, 3.0, 4.0))
+    assert load.caveat() == (f"this machine is busy: other processes used 1.5 of its {cpus()} CPUs; ratios may be off")
+    monkeypatch.setattr(load, "_now", lambda: (3.2, 3.0, 4.0))
+    assert load.caveat() == ""
+
+
+@pytest.mark.parametrize(("at_work", "looks"), [(0, 1), (4, 5), (1000, 51)])
+def test_settling_waits_for_threads_at_work_but_not_for_ever(at_work, looks, monkeypatch):
+    now, used = [0.0], [0.0]
+
+    def sleep(seconds):
+        now[0] += seconds
+        used[0] += seconds * (round(now[0] / seconds) <= at_work)
+
+    monkeypatch.setattr(benchmark_machine, "sleep", sleep)
+    monkeypatch.setattr(benchmark_machine, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(benchmark_machine, "process_time", lambda: used[0])
+    settle(0.0505)
+    assert round(now[0] / 1e-3) == looks
+
+
+def test_rounds_that_disagree_are_seen():
+    assert benchmark_table._agree([1.0])
+    assert benchmark_table._agree([1.0, 3.0, 1.1, 5.0])
+    assert not benchmark_table._agree([1.0, 1.0, 1.3, 1.4])
 
 
 def test_the_head_names_machine_threads_and_peers():
     where, peers = head(["bcast", "numpy", LIMIT], 2).splitlines()
     assert where == machine(2)
     assert where.startswith(f"bcast {bcast.__version__}; NumPy {np.__version__}; ")
-    assert benchmark_table.cpu() in where
+    assert benchmark_machine.cpu() in where
     assert "; on 2 threads each, " in where
     assert "; on 1 thread each, " in machine(1)
     assert peers == "peers: none"
@@ -453,7 +492,7 @@ def test_table_names_the_peers(monkeypatch, tmp_path):
     (tmp_path / "broken_peer.py").write_text("raise ImportError('no such library')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(COMPETITORS, "broken", dataclasses.replace(COMPETITORS["numpy"], modules=("broken_peer",)))
-    _, versions, missing, *_ = table(seconds=100.0).splitlines()
-    named = versions.removeprefix("peers: ").split("; ")
+    text = " ".join(table(seconds=100.0).splitlines())
+    named = text.partition("peers: ")[2].partition(" missing: ")[0].split("; ")
     assert [version.split()[0] for version in named] == (peers or ["none"])
-    assert missing == "missing: broken (no such library)"
+    assert "missing: broken (no such library) " in text

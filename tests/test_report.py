@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bcast._benchmark.peers import LIMIT, cpus
-from bcast._benchmark.table import Cell, machine
+from bcast._benchmark.machine import cpus, machine
+from bcast._benchmark.peers import LIMIT
+from bcast._benchmark.table import Cell
 from bcast._benchmark.workloads import FLOATS
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"

@@ -5,6 +5,8 @@ from time import perf_counter
 from timeit import Timer
 from typing import Any
 
+from bcast._benchmark.machine import settle
+
 __all__ = ["measure"]
 
 ROUND = 2e-4  # seconds; what is faster is called several times a round
@@ -16,6 +18,8 @@ WARM_UP = 16e-3  # seconds; how long the threads of OpenMP look out for work, 30
 
 def measure(calls: Mapping[str, Callable[[], Any]], seconds: float, warming: float = WARM_UP) -> dict[str, list[float]]:
     """Time calls by turns, so that whatever else the machine does meets all of them alike.
+
+    Each turn waits until the others' threads are asleep.
 
     Parameters
     ----------
@@ -43,6 +47,7 @@ def measure(calls: Mapping[str, Callable[[], Any]], seconds: float, warming: flo
         if turn and perf_counter() > end:
             break
         for name, loops, repeats in plans:
+            settle()
             warm_up(calls[name], warming)
             rounds[name] += [taken / loops for taken in timers[name].repeat(repeats, loops)]
         plans.reverse()

@@ -84,8 +84,8 @@ static void make_program(void)
         }
         program.out_at[i] = at;
         program.data_at[i] = any(0, any(0, 3) ? 40 : 1000);
-        for (int j = 0; j < leaf->vector; j++) program.index[i * leaf->vector + j] = (uint8_t) any(0, leaf->window - 1);
-        ptrdiff_t reach = program.data_at[i] + leaf->window;
+        for (int j = 0; j < leaf->vector; j++) program.index[i * leaf->vector + j] = (uint8_t) any(0, BCAST_WINDOW - 1);
+        ptrdiff_t reach = program.data_at[i] + BCAST_WINDOW;
         if (reach > program.data_reach) program.data_reach = reach;
         at += right;
         last_right = right;
@@ -183,7 +183,7 @@ static void check_fill(void)
 {
     int size = 1 << any(0, 4), run = leaf->vector + any(0, 20 * leaf->vector / size) * size, n = any(0, 9);
     ptrdiff_t written = (ptrdiff_t) n * run;
-    const uint8_t *data = laid(data_room, n ? (n - 1) * size + leaf->window : 0);
+    const uint8_t *data = laid(data_room, n ? (n - 1) * size + BCAST_WINDOW : 0);
     uint8_t *out = laid(out_room, written);
     for (int j = 0; j < leaf->vector; j++) program.index[j] = (uint8_t) (j & (size - 1));
     for (int i = 0; i < n; i++)

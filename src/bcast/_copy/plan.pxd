@@ -4,6 +4,7 @@ cdef extern from "_copy/simd/program.h":
     enum:
         SPAN "BCAST_SPAN"
         WIDEST "BCAST_WIDEST"
+        WINDOW "BCAST_WINDOW"
         GROUP "BCAST_GROUP"
         PARTS "BCAST_PARTS"
 
@@ -24,7 +25,6 @@ cdef extern from "_copy/simd/program.h":
     ctypedef struct Leaves "bcast_copy_leaves":
         const char *name
         int vector
-        int window
         void (*execute)(
             const Program *program, int vectors, Py_ssize_t times, const uint8_t *data, uint8_t *out
         ) noexcept nogil

@@ -137,7 +137,7 @@ cdef void _fill_vectors(Plan *plan) noexcept:
     cdef Py_ssize_t b, size = plan.pairs[plan.last].out_bytes
     plan.strategy = FILL
     plan.shuffle_level = plan.last
-    plan.program.data_reach = plan.leaves.window
+    plan.program.data_reach = WINDOW
     for b in range(plan.leaves.vector):
         plan.program.index[b] = b & (size - 1)
 
@@ -243,13 +243,11 @@ cdef Py_ssize_t _add_vector(const Leaves *leaves, Program *program, const int16_
     """Describe the vector that starts there; return how many bytes of it are right."""
     program.out_at[program.vectors] = <int32_t> start
     if leaves.vector == 16:
-        return _add_vector_of(16, 16, program, sources + start)
-    elif leaves.vector == 32:
-        return _add_vector_of(32, 16, program, sources + start)
-    return _add_vector_of(64, 64, program, sources + start)
+        return _add_vector_of(16, program, sources + start)
+    return _add_vector_of(32, program, sources + start)
 
 
-cdef inline int _add_vector_of(int vector, int window, Program *program, const int16_t *sources) noexcept:
+cdef inline int _add_vector_of(int vector, Program *program, const int16_t *sources) noexcept:
     """Describe a vector, whose width is a constant where this is inlined."""
     cdef uint8_t *index = program.index + program.vectors * vector
     cdef int16_t low = sources[0], high = sources[0], lower, higher
@@ -257,20 +255,20 @@ cdef inline int _add_vector_of(int vector, int window, Program *program, const i
     for i in range(vector):
         low = min(low, sources[i])
         high = max(high, sources[i])
-    if high - low >= window:
+    if high - low >= WINDOW:
         low = high = sources[0]
         right = 1
         while True:
             lower = min(low, sources[right])
             higher = max(high, sources[right])
-            if higher - lower >= window:
+            if higher - lower >= WINDOW:
                 break
             low = lower
             high = higher
             right += 1
     program.data_at[program.vectors] = low
-    program.data_reach = max(program.data_reach, low + window)
+    program.data_reach = max(program.data_reach, low + WINDOW)
     for i in range(vector):
-        index[i] = (sources[i] - low) & (window - 1)
+        index[i] = (sources[i] - low) & (WINDOW - 1)
     program.vectors += 1
     return right

@@ -26,14 +26,15 @@
 #include <stdint.h>
 
 #define BCAST_SPAN 2048     /* bytes of output that a program describes at most */
-#define BCAST_WIDEST 64     /* bytes of the longest vector and of the longest window */
+#define BCAST_WINDOW 16     /* bytes that one shuffle picks from */
+#define BCAST_WIDEST 32     /* bytes of the longest vector, whose halves have one window */
 #define BCAST_GROUP 4       /* vectors that one loop writes */
 #define BCAST_CHUNK 16384   /* bytes; half of a first-level cache */
 #define BCAST_PARTS 8       /* vectors of an item that is kept in registers */
 #define BCAST_PLACES 4      /* written by turns: they and the data may all want one set of a cache, of 8 ways */
 
-/* A window of w bytes does not reach where data is taken up again from more than w bytes before: at most once in w + 1
-   bytes, so that vectors are half full at least. Those of 32 bytes have windows of 16. */
+/* A window does not reach where data is taken up again from more than 16 bytes before: at most once in 17 bytes of output,
+   so that 8 bytes of a vector are right at least. */
 #define BCAST_VECTORS (BCAST_SPAN / 8 + 2)
 
 typedef struct {
@@ -59,7 +60,6 @@ typedef struct {
 typedef struct {
     const char *name;
     int vector;             /* bytes */
-    int window;
     /* Write the first `vectors` of a program, `times` one after the other. */
     void (*execute)(const bcast_program *program, int vectors, ptrdiff_t times, const uint8_t *data, uint8_t *out);
     /* Fill a run of a vector or more with each item, by the index of vector 0; its size divides a vector's. */

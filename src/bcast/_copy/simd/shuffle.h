@@ -89,18 +89,6 @@ static void bcast_tile_plain(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
     _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *) (window))), index)
 #include "shuffle.inc.h"
 
-#ifndef _MSC_VER
-#define TARGET avx512
-#define NARROWER avx2
-#define ON_TARGET BCAST_TARGET("avx512f,avx512bw,avx512vbmi")
-#define Vector __m512i
-#define VECTOR_BYTES 64
-#define LOAD(data) _mm512_loadu_si512(data)
-#define STORE(out, vector) _mm512_storeu_si512(out, vector)
-#define SHUFFLE(window, index) _mm512_permutexvar_epi8(index, LOAD(window))
-#include "shuffle.inc.h"
-#endif
-
 #elif defined(__aarch64__) || defined(_M_ARM64)
 
 #include <arm_neon.h>
@@ -117,9 +105,9 @@ static void bcast_tile_plain(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
 
 #endif
 
-#define BCAST_LEAVES(name, vector, window) \
+#define BCAST_LEAVES(name, vector) \
     (bcast_copy_leaves) { \
-        #name, vector, window, bcast_execute_##name, bcast_fill_##name, bcast_repeat_rows_##name, \
+        #name, vector, bcast_execute_##name, bcast_fill_##name, bcast_repeat_rows_##name, \
         bcast_repeat_indexed_rows_##name, bcast_copy_to_many_##name, bcast_tile_##name}
 
 /* The leaves of a target that this machine has. */
@@ -127,16 +115,13 @@ static inline bcast_copy_leaves bcast_copy_leaves_of(int target)
 {
     switch (target) {
 #if defined(__x86_64__) || defined(_M_X64)
-    case BCAST_SSSE3: return BCAST_LEAVES(ssse3, 16, 16);
-    case BCAST_AVX2: return BCAST_LEAVES(avx2, 32, 16);
-#ifndef _MSC_VER
-    case BCAST_AVX512: return BCAST_LEAVES(avx512, 64, 64);
-#endif
+    case BCAST_SSSE3: return BCAST_LEAVES(ssse3, 16);
+    case BCAST_AVX2: return BCAST_LEAVES(avx2, 32);
 #elif defined(__aarch64__) || defined(_M_ARM64)
-    case BCAST_NEON: return BCAST_LEAVES(neon, 16, 16);
+    case BCAST_NEON: return BCAST_LEAVES(neon, 16);
 #endif
     }
-    return BCAST_LEAVES(plain, 16, 16);
+    return BCAST_LEAVES(plain, 16);
 }
 
 #endif

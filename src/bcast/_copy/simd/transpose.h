@@ -211,8 +211,7 @@ static inline bcast_copy_matrix bcast_transpose_of(int target)
     switch (target) {
 #if defined(__x86_64__) || defined(_M_X64)
     case BCAST_SSSE3: return bcast_transpose_ssse3;
-    case BCAST_AVX2:
-    case BCAST_AVX512: return bcast_transpose_avx2;
+    case BCAST_AVX2: return bcast_transpose_avx2;
 #elif defined(__aarch64__) || defined(_M_ARM64)
     case BCAST_NEON: return bcast_transpose_neon;
 #endif

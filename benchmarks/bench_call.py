@@ -14,7 +14,8 @@ import numpy as np
 
 import bcast
 from bcast._api.broadcast import as_array
-from bcast._benchmark.table import cpu, measure
+from bcast._benchmark.machine import cpu
+from bcast._benchmark.timing import measure
 from bcast._kernel import replicate
 from bcast._rules.alignment import align
 from bcast._runtime.result import result_array, shape_of

@@ -16,7 +16,7 @@ from time import perf_counter
 import numpy as np
 
 import bcast
-from bcast._benchmark.table import cpu
+from bcast._benchmark.machine import cpu
 from bcast._benchmark.timing import measure
 
 SIZES = [1024 << i for i in range(11)]

@@ -1,0 +1,158 @@
+"""Threads by the dozen, forks beside them, ends in mid-call: nothing hangs or crashes, and all results are right."""
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import bcast
+from bcast._runtime import threads as runtime_threads
+
+PATIENCE = 120  # seconds until a process counts as hung
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+
+
+def run(script):
+    """Run a script in a process of its own; return what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def call_together(callers, rounds):
+    """Call from many threads while two more change every limit that there is; return how many results were wrong."""
+    data = np.arange(256, dtype=np.int32)[:, None]
+    shape = (256, 2048)  # 2 MiB, which threads share
+    expected, sums = np.broadcast_to(data, shape), 2048 * data.astype(np.int64)
+    wrong, stop, start = [], threading.Event(), threading.Barrier(callers + 2, timeout=PATIENCE)
+
+    def call(seed):
+        rng = random.Random(seed)
+        start.wait()
+        for _ in range(rounds):
+            bcast.set_num_threads(rng.randint(1, 8))
+            result = bcast.broadcast(data, shape)
+            if not np.array_equal(result, expected) or not np.array_equal(bcast.unbroadcast(result, data.shape), sums):
+                wrong.append(seed)
+
+    def change(seed):
+        rng = random.Random(seed)
+        start.wait()
+        while not stop.is_set():
+            bcast.set_idle_limit(rng.choice((0, 1 << 20, 1 << 28)))
+            runtime_threads.set_pool_limit(rng.randint(1, 64))
+            bcast.release_memory()
+            time.sleep(0)
+
+    idle, limit = bcast.set_idle_limit(1 << 28), runtime_threads.get_pool_limit()
+    changing = [threading.Thread(target=change, args=(seed,)) for seed in range(2)]
+    calling = [threading.Thread(target=call, args=(seed,)) for seed in range(callers)]
+    for thread in changing + calling:
+        thread.start()
+    for thread in calling:
+        thread.join(PATIENCE)
+    stop.set()
+    for thread in changing:
+        thread.join(PATIENCE)
+    bcast.set_idle_limit(idle)
+    runtime_threads.set_pool_limit(limit)
+    assert not any(thread.is_alive() for thread in changing + calling)
+    return len(wrong)
+
+
+def test_threads_call_at_once_while_others_change_the_limits():
+    assert call_together(12, 4) == 0
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("_time", range(20))
+def test_64_threads_call_at_once_while_others_change_the_limits(_time):
+    assert call_together(64, 4) == 0
+
+
+ENDING = """
+import os, sys, threading, time
+import numpy as np, bcast
+from bcast._runtime import threads
+threads.set_pool_limit(8)
+data, sums = np.arange(64, dtype=np.uint8)[:, None], np.ones((64, 1 << 19), np.float32)
+def call():
+    bcast.set_num_threads(8)
+    while True:
+        bcast.broadcast(data, (64, 1 << 19))
+        bcast.unbroadcast(sums, (64, 1))
+for _ in range({callers}):
+    threading.Thread(target=call, daemon=True).start()
+time.sleep({seconds})
+{end}
+"""
+
+
+def end_in_mid_call(seed):
+    rng = random.Random(seed)
+    end = rng.choice(("", "sys.exit(0)", "os._exit(0)", "bcast.broadcast(data, (64, 1 << 19))"))
+    run(ENDING.format(callers=rng.randint(1, 6), seconds=rng.uniform(0, 0.3), end=end))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_process_may_end_in_mid_call(seed):
+    end_in_mid_call(seed)
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("seed", range(4, 44))
+def test_many_processes_end_in_mid_call(seed):
+    end_in_mid_call(seed)
+
+
+FORKING = """
+import os, signal, sys, threading
+import numpy as np, bcast
+from bcast._runtime import threads
+threads.set_pool_limit(8)
+data, shape = np.arange(64, dtype=np.uint8)[:, None], (64, 2**15)
+stop = threading.Event()
+def work():
+    bcast.set_num_threads(4)
+    while not stop.is_set():
+        bcast.unbroadcast(bcast.broadcast(data, shape), data.shape)
+workers = [threading.Thread(target=work) for _ in range(4)]
+for worker in workers:
+    worker.start()
+failed = 0
+for _ in range({forks}):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(30)
+        status = 1
+        try:
+            for count in 1, 3:
+                bcast.set_num_threads(count)
+                status = not np.array_equal(bcast.broadcast(data, shape), np.broadcast_to(data, shape))
+        finally:
+            os._exit(status)
+    failed += os.waitpid(pid, 0)[1] != 0
+stop.set()
+for worker in workers:
+    worker.join()
+print(failed)
+"""
+
+
+@needs_fork
+@pytest.mark.drill
+@pytest.mark.parametrize("_time", range(20))
+def test_a_hundred_forks_beside_busy_threads(_time):
+    assert run(FORKING.format(forks=100)) == "0\n"

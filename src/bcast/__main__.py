@@ -14,18 +14,18 @@ import bcast
 from bcast._rules.alignment import MODES
 
 BAD_INPUT = 2
-INTERRUPTED = 130  # 128 + SIGINT, as a shell has it
+INTERRUPTED = 130  # 128 + SIGINT, as in a shell
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 SHORT_SECONDS = 5.0
 
 MODES_HELP = """\
 modes:
-  numpy          aligned at the right; axes of length 1 stretch
+  numpy          shapes are aligned at the right; axes of length 1 stretch
   explicit       by --axes-mapping (where each axis of the data goes)
                  or by --broadcast-axes (which axes of the output are new)
-  bidirectional  as numpy, and axes of length 1 stretch in --shape too
-  pdpd           the data, without its trailing 1s, lies on --shape from --axis on
+  bidirectional  as numpy, but axes of length 1 in --shape stretch too
+  pdpd           the data, without its trailing 1s, is aligned with --shape from --axis on
   none           nothing is broadcast; the shapes must be equal
 
 example:
@@ -39,17 +39,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The arguments after the program's name; by default those of the process.
+        The arguments after the program's name. The default is those of the process.
 
     Returns
     -------
     int
-        The exit status: 0, 1 if an example fails, 2 on bad input, 130 after an interrupt.
+        The exit status: 0; 1 if an example fails; 2 on bad input; 130 after an interrupt.
 
     Raises
     ------
     SystemExit
-        After ``--help`` and ``--version``, if stdout takes no more, and on a signal to end.
+        After ``--help`` and ``--version``; if nothing can be written to stdout; on a signal to end.
     """
     try:
         try:
@@ -107,7 +107,7 @@ def _check(_: argparse.Namespace) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are exceptions, so that all bad input is reported by one line."""
+    """A parser that raises its errors, so that all bad input is reported in one line."""
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(message)
@@ -169,7 +169,7 @@ def _parser() -> _Parser:
 
 
 def _joined(argv: Sequence[str]) -> list[str]:
-    """Join what begins as a negative number to the option before it: argparse takes ``-1,3`` for an option itself."""
+    """Join a value that begins like a negative number to its option: argparse takes ``-1,3`` for another option."""
     joined: list[str] = []
     for item in argv:
         if joined and re.fullmatch("--[a-z-]+", joined[-1]) and re.match("-[0-9]", item):
@@ -186,7 +186,7 @@ def _name(text: str) -> str:
 
 
 def _integers(text: str) -> tuple[int, ...]:
-    """Read ``1,16,50``; brackets around it and a comma at its end do no harm, as in Python."""
+    """Read ``1,16,50``; as in Python, brackets around it and a comma at its end are allowed."""
     inner = text.strip()
     if inner[:1] + inner[-1:] in ("()", "[]"):
         inner = inner[1:-1].strip()
@@ -207,7 +207,7 @@ def _seconds(text: str) -> float:
 
 
 def _refuse(error: Exception) -> int:
-    """Report bad input by one line."""
+    """Report bad input in one line."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         message = f"{error.filename}: {error.strerror}"
     else:
@@ -217,32 +217,32 @@ def _refuse(error: Exception) -> int:
 
 
 def _say(text: str = "", end: str = "\n") -> None:
-    """Print at once: what stdout does not take is noticed here, and not by the interpreter on its way out."""
+    """Print and flush, so that a failure of stdout is noticed here, not when the interpreter exits."""
     try:
         print(text, end=end, flush=True)
     except OSError as error:
         _discard(sys.stdout)
-        if isinstance(error, BrokenPipeError):  # whoever read it has seen enough
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough
             raise SystemExit(PIPE_CLOSED) from None
         error.filename = "standard output"
         raise SystemExit(_refuse(error)) from None
 
 
 def _complain(text: str) -> None:
-    """Print one line to stderr, whatever the names in it."""
+    """Print one line to stderr, whatever characters the names in it have."""
     try:
         print(f"bcast: {' '.join(text.split())}", file=sys.stderr, flush=True)
-    except OSError:  # there is nobody left to tell but by the status
+    except OSError:  # only the exit status is left to tell it
         _discard(sys.stderr)
 
 
 def _discard(stream: TextIO) -> None:
-    """Send a stream nowhere, with what it still holds and the interpreter would flush."""
-    with suppress(OSError):  # of a stream that is no file
+    """Discard a stream's output, including what it still holds and the interpreter would flush."""
+    with suppress(OSError):  # from a stream that is not a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may have what a terminal has not
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may have characters that the terminal lacks
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""How fast is bcast on this machine? A table that says who is faster, which `python -m bcast bench` prints.
+"""How fast bcast is on this machine: the table that `python -m bcast bench` prints.
 
 The suite in benchmarks/ times far more.
 """
@@ -24,11 +24,11 @@ from bcast._benchmark.workloads import STATES, Workload, grid
 
 __all__ = ["LOST", "OWN", "Cell", "head", "machine", "memory", "render", "table", "version"]
 
-LOST = 0.95  # ratios from here to 1 count as equal: no machine is quieter than that
-WARM_UP = 4e-3  # seconds; in which most threads come to rest, there is no time for more
-OWN = ("bcast", "numpy", LIMIT)  # these are no peers
+LOST = 0.95  # ratios from here to 1 count as equal: no machine is quiet enough to tell
+WARM_UP = 4e-3  # seconds, in which most threads come to rest; there is no time for more
+OWN = ("bcast", "numpy", LIMIT)  # not peers
 
-# The grid in small, one workload for each way in which the innermost axes can lie.
+# A small grid: one workload for each way in which the innermost axes can lie.
 REPRESENTATIVE = (
     "3 -> 4x3",
     "bias NCHW",
@@ -48,18 +48,18 @@ SHORT = ("3 -> 4x3", "gray -> RGB 1080p", "row of 3 x 1e6", "upsample x2 270x480
 
 @dataclass(frozen=True)
 class Cell:
-    """What was measured of one workload, dtype and state.
+    """The measurements of one workload, dtype and state.
 
     Attributes
     ----------
     workload, dtype, state : str
-        What was done; `state` is 'fresh' or 'warm'.
+        The workload, its dtype, and the state: 'fresh' or 'warm'.
     nbytes : int
-        Bytes of the output; of sums, of what is summed.
+        Bytes of the output; for sums, bytes of the terms.
     times : mapping of str to float
         Seconds of one call, by competitor.
     errors : mapping of str to float
-        Of sums: units in the last place by which the worst item of the result is off, by competitor.
+        For sums: the error of the worst item of the result, in units in the last place, by competitor.
     """
 
     workload: str
@@ -70,22 +70,22 @@ class Cell:
     errors: Mapping[str, float] = field(default_factory=dict)
 
     def ratio(self, name: str) -> float:
-        """Return the time of a competitor over that of bcast; NaN where it has none."""
+        """Return the time of a competitor divided by that of bcast; NaN if it has none."""
         return self.times.get(name, math.nan) / self.times["bcast"]
 
     @property
     def best_peer(self) -> str | None:
-        """The fastest competitor but NumPy."""
+        """The fastest competitor except NumPy."""
         return min((name for name in self.times if name not in OWN), key=self.times.__getitem__, default=None)
 
     @property
     def lost_to(self) -> list[str]:
-        """Who of NumPy and the best peer is faster than bcast."""
+        """Those of NumPy and the best peer that are faster than bcast."""
         return [name for name in ("numpy", self.best_peer) if name and self.ratio(name) < LOST]
 
     @property
     def bandwidth(self) -> float:
-        """Bytes that bcast writes in a second, or sums."""
+        """Bytes that bcast writes, or sums, in a second."""
         return self.nbytes / self.times["bcast"]
 
 
@@ -104,7 +104,7 @@ def cpu() -> str:
 
 
 def memory() -> int:
-    """Return how many bytes are available; where the system does not say, a number that any machine has."""
+    """Return how many bytes are available; if the system does not tell, a number that any machine has."""
     with suppress(OSError):
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable"):
@@ -115,7 +115,7 @@ def memory() -> int:
 
 
 def machine(threads: int) -> str:
-    """Say what was measured, where, and on how many threads, in one line."""
+    """Describe what was measured, where, and on how many threads, in one line."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return (
         f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {cpu()}, {os.cpu_count()} CPUs, "
@@ -124,18 +124,18 @@ def machine(threads: int) -> str:
 
 
 def version(name: str) -> str:
-    """Name a competitor and its version."""
+    """Return a competitor's name and version."""
     module = COMPETITORS[name].modules[0]
     return f"{name} {importlib.import_module(module).__version__.partition('-')[0]}"
 
 
 def head(names: Iterable[str], threads: int) -> str:
-    """Say what was compared: the machine in one line, peers in another."""
+    """Describe what was compared: the machine in one line, the peers in another."""
     return f"{machine(threads)}\npeers: {'; '.join(version(name) for name in names if name not in OWN) or 'none'}"
 
 
 def render(cells: Iterable[Cell], top: str) -> str:
-    """Write cells as a table in plain text, lost ones marked, under the lines of `top`."""
+    """Format cells as a plain-text table under the lines of `top`, with a mark on lost cells."""
     legend = (
         f"NumPy, best peer: its time / bcast's time; below 1 bcast is the slower one, below {LOST} the cell is lost.\n"
         "fresh: into a new array; warm: into the same `out` again. Fastest of several rounds, taken by turns."
@@ -160,14 +160,15 @@ def table(seconds: float = 20.0, short: bool = False) -> str:
     Parameters
     ----------
     seconds : float
-        For everything, the import of the peers too: what is not reached by then is left out, and the table says so.
+        The time for everything, including the import of the peers. Cells that are not reached by then are left out, and
+        the table says so.
     short : bool
-        Only a handful of cells, and only against NumPy, in 5 seconds at most.
+        Whether to time only a handful of cells, against NumPy only, in at most 5 seconds.
 
     Returns
     -------
     str
-        The table, of up to 110 columns.
+        The table, up to 110 columns wide.
     """
     start = perf_counter()
     threads = bcast.get_num_threads()
@@ -176,7 +177,7 @@ def table(seconds: float = 20.0, short: bool = False) -> str:
 
 
 def _table(start: float, seconds: float, short: bool, threads: int) -> str:
-    deadline = start + 0.9 * seconds  # the last cell may run over
+    deadline = start + 0.9 * seconds  # the last cell may take longer than planned
     names = ["bcast", "numpy"]
     missing = []
     for name, competitor in COMPETITORS.items():

@@ -43,22 +43,22 @@ cdef extern from "_copy/simd/program.h":
 cdef enum:
     MAX_AXES = 64       # as many as an array may have
     MAX_PAIRS = 33      # 64 axes that alternate, and the run of items innermost
-    SHUFFLED = 16       # bytes of the longest item that is shuffled: the smallest window
+    SHUFFLED = 16       # bytes of the longest item that is shuffled, as of the smallest window
 
 cdef struct Pair:
-    Py_ssize_t copied       # how many blocks there are in the data,
-    Py_ssize_t repeated     # how many times each of them stands in the output,
-    Py_ssize_t data_bytes   # and their sizes in the two
+    Py_ssize_t copied       # how many blocks the data has,
+    Py_ssize_t repeated     # how often the output repeats each of them,
+    Py_ssize_t data_bytes   # and the size of a block in each of the two
     Py_ssize_t out_bytes
 
 cdef struct Plan:
     int last
     Pair[MAX_PAIRS] pairs
     const uint8_t *data_end
-    int programmed              # the pair that the program writes, with all inside; -1 without a program
-    bint filled                 # its blocks are items, each of which fills vectors
-    bint gathered               # its blocks are lists of runs of items, which vectors copy
-    Py_ssize_t read_back        # bytes of the longest block that is read back to be replicated
+    int programmed              # the pair that the program writes, with all pairs inside; -1 without a program
+    bint filled                 # whether its blocks are items, each of which fills vectors
+    bint gathered               # whether its blocks are lists of runs of items, which vectors copy
+    Py_ssize_t read_back        # bytes of the longest block that is replicated from the output itself
     Py_ssize_t stretch_blocks   # how many of its blocks the program describes,
     Py_ssize_t stretch_times    # and how many times each of them
     Leaf leaf

@@ -1,13 +1,13 @@
 # cython: cdivision=True
 """From a plan to bytes: the walk over its pairs of axes.
 
-`put_blocks` walks the pairs by blocked strides: each block is written once and then replicated. Short blocks innermost
-are written by the leaves of `_copy/simd/shuffle.h`. Outputs too large for any cache are put together piece by piece in
+`put_blocks` walks the pairs from the outermost in: it writes each block once and then replicates it. The leaves of
+`_copy/simd/shuffle.h` write the short blocks innermost. Outputs too large for any cache are assembled piece by piece in
 a scratch and streamed from there (`_stream_blocks`). `put_part` writes any part of an output, wherever it begins and
 ends.
 
-Everything is written from front to back, so that a store may run over what comes next; it never passes `out_end`, where
-this thread's part ends, and no load passes the end of the data (`Plan.data_end`).
+Everything is written from front to back, so a store may run over bytes that are written next. It never passes
+`out_end`, where this thread's part ends, and no load passes the end of the data (`Plan.data_end`).
 """
 
 from libc.stdint cimport uint8_t, uintptr_t
@@ -19,13 +19,13 @@ cdef extern from "_runtime/stream.h":
     void bcast_stream(uint8_t *out, const uint8_t *data, size_t size) noexcept nogil
 
 cdef enum:
-    LONG_RUN = 2048     # bytes; from here on a run is replicated from its own beginning
-    SETTLED = 4096      # bytes; what was written more recently is still on its way to the cache, and slow to read back
-    DOUBLED = 16384     # bytes; doubling a block ends here, where it is still in a first-level cache
-    TILED = 32768       # bytes; an output that is so long is worth stores that cross no line
-    PATTERN = 4096      # bytes; what it is replicated from: it must stay in a first-level cache that all else passes
-    LONG_ITEM = 4096    # bytes; from here on an item is copied by pieces, each to all its places
-    COPIED = 8192       # bytes; such a piece, but for the last one, which may be longer
+    LONG_RUN = 2048     # bytes; a longer run is replicated from its own beginning
+    SETTLED = 4096      # bytes; the most recent ones may still be on their way to the cache and are slow to read back
+    DOUBLED = 16384     # bytes; a block is doubled up to this size, at which a first-level cache still holds it
+    TILED = 32768       # bytes; from this size on an output is worth stores that cross no cache line
+    PATTERN = 4096      # bytes that it is replicated from: they must stay in a first-level cache that all stores pass
+    LONG_ITEM = 4096    # bytes; from this size on an item is copied by pieces, each to all its places
+    COPIED = 8192       # bytes of such a piece, except the last one, which may be longer
 
 
 cdef void put_part(
@@ -91,7 +91,7 @@ cdef void put_blocks(
 cdef void _put_block(
     const Plan *plan, int level, Py_ssize_t times, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
-    """Write a block of the pair at `level` as many `times`."""
+    """Write a block of the pair at `level`, `times` times."""
     cdef const Pair *pair = &plan.pairs[level]
     if level == plan.programmed and plan.filled:
         _put_fills(plan, 1, times, data, out)
@@ -120,7 +120,7 @@ cdef void _put_block(
 
 
 cdef void _put_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data, uint8_t *out) noexcept nogil:
-    """Write a long item as many `times`: each piece of it to all its places at once, while it is in a cache."""
+    """Write a long item `times` times: each piece to all its places at once, while a cache holds it."""
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     cdef Py_ssize_t begin = 0, part
     while begin < size:
@@ -130,7 +130,7 @@ cdef void _put_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data, u
 
 
 cdef void _tile(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
-    """Replicate the finished first `block` bytes of `out` over `size`: by doubling, until a block is long enough."""
+    """Replicate the finished first `block` bytes of `out` over `size` bytes; double it until it is long enough."""
     cdef Py_ssize_t done = block
     if size >= TILED and size >= 2 * block:
         _tile_long(plan, out, block, size)
@@ -143,7 +143,7 @@ cdef void _tile(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t siz
 
 
 cdef void _tile_long(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
-    """`_tile` by stores that cross no line: out of registers if whole vectors of few blocks fit these."""
+    """`_tile` by stores that cross no line; from registers if a few blocks make whole vectors that fit these."""
     cdef Py_ssize_t vector = plan.leaf.vector
     cdef Py_ssize_t whole = block
     cdef Py_ssize_t begin, times
@@ -164,7 +164,7 @@ cdef void _tile_long(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_
 cdef void _stream_blocks(
     const Plan *plan, int level, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *scratch,
 ) noexcept nogil:
-    """`put_blocks` past the caches: as many runs as fit the scratch are put together there."""
+    """`put_blocks` past the caches: as many runs as fit the scratch are assembled there."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = pair.repeated * pair.out_bytes
     cdef Py_ssize_t most = PIECE // run
@@ -186,7 +186,7 @@ cdef void _stream_blocks(
 cdef void _stream_block(
     const Plan *plan, int level, Py_ssize_t times, const uint8_t *data, uint8_t *out, uint8_t *scratch,
 ) noexcept nogil:
-    """`_put_block` past the caches: what is put together is streamed to all its places at once."""
+    """`_put_block` past the caches: each assembled piece is streamed to all its places at once."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t size = pair.out_bytes
     cdef Py_ssize_t most = min(PIECE // size, times)
@@ -224,18 +224,18 @@ cdef void _put_fills(
     cdef Py_ssize_t run = times * size
     cdef Py_ssize_t fast = min(n, _roomy(size, program.data_reach, plan.data_end - data))
     cdef uint8_t[3 * WIDEST] near_data
-    if run < plan.leaf.vector:      # where a thread's part begins or ends: n is 1
+    if run < plan.leaf.vector:      # where a thread's part begins or ends; n is 1
         memcpy(out, data, size)
         _tile(plan, out, size, run)
         return
     plan.leaf.fill(program, fast, run, size, data, out)
-    if fast < n:    # the last ones, of less than a window and an item
+    if fast < n:    # the last ones, which have less than a window and an item
         memcpy(near_data, data + fast * size, (n - fast) * size)
         plan.leaf.fill(program, n - fast, run, size, near_data, out + fast * run)
 
 
 cdef inline bint _is_row(const Plan *plan, Py_ssize_t run) noexcept nogil:
-    """Whether `rows` writes a run of the innermost items: not a long one where each item is written in part twice."""
+    """Whether `rows` writes a run of the innermost items: not a long one if stores of an item overlap."""
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     return SHUFFLED < size <= PARTS * plan.leaf.vector and run < (LONG_RUN if size % plan.leaf.vector else TILED)
 
@@ -243,7 +243,7 @@ cdef inline bint _is_row(const Plan *plan, Py_ssize_t run) noexcept nogil:
 cdef void _put_gathered(
     const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *data, uint8_t *out,
 ) noexcept nogil:
-    """Write `n` blocks, each as many `times`, by the list of their runs, or of those of some of them."""
+    """Write `n` blocks, each `times` times, by the list of the runs of some or all of them."""
     cdef const Pair *pair = &plan.pairs[plan.programmed]
     cdef const Pair *last = &plan.pairs[plan.last]
     cdef const Program *program = &plan.program
@@ -273,7 +273,7 @@ cdef void _put_gathered(
 cdef void _put_stretches(
     const Plan *plan, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
-    """Write `n` runs by the program, which describes some of them."""
+    """Write `n` runs by the program, which describes a few of them."""
     cdef const Pair *pair = &plan.pairs[plan.programmed]
     cdef const Program *program = &plan.program
     cdef Py_ssize_t run = pair.repeated * pair.out_bytes
@@ -303,7 +303,7 @@ cdef void _put_run(
     cdef const Program *program = &plan.program
     cdef Py_ssize_t data_bytes = plan.pairs[plan.programmed].data_bytes
     cdef Py_ssize_t step = program.out_step
-    cdef Py_ssize_t programmed = size       # the rest is replicated, which is faster where vectors are not full
+    cdef Py_ssize_t programmed = size       # the rest is replicated, which is faster if vectors are not full
     cdef Py_ssize_t whole, done
     if not program.exact or plan.data_end - data < program.data_reach:
         programmed = min(size, (SETTLED + step - 1) // step * step)
@@ -313,7 +313,7 @@ cdef void _put_run(
     whole = min(whole, _roomy(step, program.out_reach, out_end - out))
     plan.leaf.run(program, program.vectors, whole, data, out)
     done = whole * step
-    if done < programmed and done and program.exact:        # once more, laid back to end with the run
+    if done < programmed and done and program.exact:        # once more, moved back to end with the run
         plan.leaf.run(program, program.vectors, 1, data, out + programmed - step)
         done = programmed
     while done < programmed:
@@ -326,7 +326,7 @@ cdef void _put_run(
 cdef void _put_stretch(
     const Plan *plan, Py_ssize_t data_bytes, Py_ssize_t out_bytes, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
-    """Write the first `out_bytes` of what the program describes, which it makes of `data_bytes`."""
+    """Write the first `out_bytes` of what the program describes; they take `data_bytes` of data."""
     cdef const Program *program = &plan.program
     cdef int vectors = program.vectors
     if out_bytes < program.out_step:
@@ -344,7 +344,7 @@ cdef void _put_stretch(
 cdef void _put_fenced(
     const Plan *plan, int vectors, Py_ssize_t data_bytes, Py_ssize_t out_bytes, const uint8_t *data, uint8_t *out,
 ) noexcept nogil:
-    """`_put_stretch` where a buffer ends: on copies with some room behind them."""
+    """`_put_stretch` near the end of a buffer: on copies that have room behind them."""
     cdef uint8_t[STRETCH + WIDEST] near_data
     cdef uint8_t[STRETCH + WIDEST] near_out
     memcpy(near_data, data, data_bytes)
@@ -353,5 +353,5 @@ cdef void _put_fenced(
 
 
 cdef inline Py_ssize_t _roomy(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
-    """How many steps can reach `reach` bytes, `reach >= step`, from where they start without leaving `room`."""
+    """How many steps fit in `room` if each touches `reach` bytes, `reach >= step`, from where it starts."""
     return 0 if room < reach else (room - reach) // step + 1

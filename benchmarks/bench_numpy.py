@@ -20,8 +20,8 @@ from conftest import Case
 from numpy.typing import NDArray
 
 import bcast
-from bcast._benchmark.peers import bound, cpus
-from bcast._benchmark.table import machine
+from bcast._benchmark.machine import cpus, machine
+from bcast._benchmark.peers import bound
 from bcast._benchmark.timing import measure
 
 SECONDS = 0.25

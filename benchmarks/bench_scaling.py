@@ -6,8 +6,8 @@ Sizes stop where three arrays of them do not fit into the memory that is availab
 import numpy as np
 from conftest import Case
 
+from bcast._benchmark.machine import memory
 from bcast._benchmark.peers import COMPETITORS
-from bcast._benchmark.table import memory
 from bcast._benchmark.workloads import Workload, label
 
 DTYPE = "float32"

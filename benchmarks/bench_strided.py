@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bcast
-from bcast._benchmark.peers import cpus
+from bcast._benchmark.machine import cpus
 from bcast._benchmark.table import cpu
 from bcast._benchmark.timing import measure
 

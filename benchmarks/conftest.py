@@ -14,8 +14,9 @@ from itertools import cycle
 import pytest
 from loops import NUMBA
 
-from bcast._benchmark.peers import COMPETITORS, Task, bound, cpus, prepare
-from bcast._benchmark.table import OWN, machine, version
+from bcast._benchmark.machine import cpus, machine
+from bcast._benchmark.peers import COMPETITORS, Task, bound, prepare
+from bcast._benchmark.table import OWN, version
 from bcast._benchmark.timing import measure
 from bcast._benchmark.workloads import SEED, Workload
 

@@ -116,6 +116,8 @@ def raw(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def by_bytes(function, data):
     """What a function of NumPy makes of a copy of data, which it takes for bytes."""
+    if data.dtype.char == "T":  # which NumPy before 2.2 repeats as bytes, so that several point to one string
+        return function(data.astype(object)).astype(data.dtype)
     result = function(raw(data).copy())
     return result if data.dtype.hasobject else result.view(data.dtype)
 

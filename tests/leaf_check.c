@@ -20,7 +20,7 @@
 enum { ROOM = 1 << 18, PAINT = 0xA5 };
 
 static uint8_t *data_room, *out_room, expected[ROOM];
-static const bcast_leaf *leaf;
+static const bcast_copy_leaves *leaf;
 static int target;
 static bcast_program program;
 
@@ -69,10 +69,10 @@ static void compare(const uint8_t *out, ptrdiff_t right, ptrdiff_t reach)
 }
 
 /* Vectors follow each other, each over what is not right at the end of the one before. The last one of an exact program
-   is laid back to end with the stretch. */
+   is laid back to end with the span. */
 static void make_program(void)
 {
-    int most = any(0, 1) ? 2 * BCAST_GROUP + 1 : BCAST_STRETCH / leaf->vector;
+    int most = any(0, 1) ? 2 * BCAST_GROUP + 1 : BCAST_SPAN / leaf->vector;
     int vectors = any(1, most), dense = any(0, 1), at = 0, last_right = leaf->vector;
     program.exact = any(0, 1);
     program.data_reach = 0;
@@ -84,8 +84,8 @@ static void make_program(void)
         }
         program.out_at[i] = at;
         program.data_at[i] = any(0, any(0, 3) ? 40 : 1000);
-        for (int j = 0; j < leaf->vector; j++) program.index[i * leaf->vector + j] = (uint8_t) any(0, leaf->window - 1);
-        ptrdiff_t reach = program.data_at[i] + leaf->window;
+        for (int j = 0; j < leaf->vector; j++) program.index[i * leaf->vector + j] = (uint8_t) any(0, BCAST_WINDOW - 1);
+        ptrdiff_t reach = program.data_at[i] + BCAST_WINDOW;
         if (reach > program.data_reach) program.data_reach = reach;
         at += right;
         last_right = right;
@@ -96,7 +96,7 @@ static void make_program(void)
     program.data_step = any(0, 3) ? any(0, (int) program.data_reach) : 0;
 }
 
-static void check_run(void)
+static void check_execute(void)
 {
     make_program();
     int most = (int) ((ROOM - program.out_reach) / program.out_step);
@@ -114,11 +114,11 @@ static void check_run(void)
                 expected[t * program.out_step + program.out_at[i] + j] =
                     data[t * program.data_step + program.data_at[i] + program.index[i * leaf->vector + j]];
     memset(out_room, PAINT, ROOM);
-    leaf->run(&program, vectors, times, data, out);
+    leaf->execute(&program, vectors, times, data, out);
     compare(out, reach, reach);
 }
 
-static void check_rows(void)
+static void check_repeat_rows(void)
 {
     int size = any(1, BCAST_PARTS * leaf->vector), times = any(1, 20), n = any(0, 9);
     ptrdiff_t reach = (ptrdiff_t) n * times * size;
@@ -127,11 +127,12 @@ static void check_rows(void)
     for (int i = 0; i < n; i++)
         for (int t = 0; t < times; t++) memcpy(expected + (i * times + t) * size, data + i * size, size);
     memset(out_room, PAINT, ROOM);
-    leaf->rows(n, times, size, data, out);
+    const bcast_rows rows = {n, times, size};
+    leaf->repeat_rows(&rows, data, out);
     compare(out, reach, reach);
 }
 
-static void check_gather(void)
+static void check_repeat_indexed_rows(void)
 {
     int size = any(1, BCAST_PARTS * leaf->vector), times = any(1, 5), runs = any(0, 20), n = any(0, 4);
     ptrdiff_t reach = (ptrdiff_t) n * runs * times * size;
@@ -148,21 +149,22 @@ static void check_gather(void)
         for (int j = 0; j < runs * times; j++, to += size)
             memcpy(to, data + i * program.data_step + program.data_at[j / times], size);
     memset(out_room, PAINT, ROOM);
-    leaf->gather(&program, runs, n, times, size, data, out);
+    const bcast_rows rows = {runs, times, size};
+    leaf->repeat_indexed_rows(&program, &rows, n, data, out);
     compare(out, reach, reach);
 }
 
-static void check_spread(void)
+static void check_copy_to_many(void)
 {
     int row = BCAST_PARTS * leaf->vector, size = any(row, any(0, 1) ? row + 9 : 9000), times = any(0, 3 * BCAST_PLACES);
-    int apart = size + (any(0, 1) ? any(0, 9000) : 0);
-    ptrdiff_t reach = times ? (ptrdiff_t) (times - 1) * apart + size : 0;
+    int step = size + (any(0, 1) ? any(0, 9000) : 0);
+    ptrdiff_t reach = times ? (ptrdiff_t) (times - 1) * step + size : 0;
     const uint8_t *data = laid(data_room, size);
     uint8_t *out = laid(out_room, reach);
     memset(out_room, PAINT, ROOM);
     memset(expected, PAINT, reach);
-    for (int i = 0; i < times; i++) memcpy(expected + (ptrdiff_t) i * apart, data, size);
-    leaf->spread(times, apart, size, data, out);
+    for (int i = 0; i < times; i++) memcpy(expected + (ptrdiff_t) i * step, data, size);
+    leaf->copy_to_many(times, step, size, data, out);
     compare(out, reach, reach);
 }
 
@@ -181,13 +183,14 @@ static void check_fill(void)
 {
     int size = 1 << any(0, 4), run = leaf->vector + any(0, 20 * leaf->vector / size) * size, n = any(0, 9);
     ptrdiff_t written = (ptrdiff_t) n * run;
-    const uint8_t *data = laid(data_room, n ? (n - 1) * size + leaf->window : 0);
+    const uint8_t *data = laid(data_room, n ? (n - 1) * size + BCAST_WINDOW : 0);
     uint8_t *out = laid(out_room, written);
     for (int j = 0; j < leaf->vector; j++) program.index[j] = (uint8_t) (j & (size - 1));
     for (int i = 0; i < n; i++)
         for (int j = 0; j < run; j++) expected[i * run + j] = data[i * size + j % size];
     memset(out_room, PAINT, ROOM);
-    leaf->fill(&program, n, run, size, data, out);
+    const bcast_rows rows = {n, run / size, size};
+    leaf->fill(&program, &rows, data, out);
     compare(out, written, written);
 }
 
@@ -197,16 +200,16 @@ static int side(void)
     return any(0, 1) ? any(1, 5) : any(1, 70);
 }
 
-static void check_turn(void)
+static void check_copy_matrix(void)
 {
     const int sizes[] = {1, 2, 4, 8, 16, any(1, 40)}, size = sizes[any(0, 5)], m = side(), n = side();
-    bcast_turn turn = bcast_turn_of(target, size);
+    const bcast_copy_matrix copy = any(0, 2) ? bcast_transpose_of(target) : bcast_strided_copy;
     ptrdiff_t m_step = size, n_step = m * m_step + any(0, 1) * any(0, 20);
     ptrdiff_t out_step = n * size + any(0, 1) * any(0, 20);
     ptrdiff_t data_reach = (n - 1) * n_step + m * m_step, reach = (m - 1) * out_step + n * size;
     const uint8_t *data = laid(data_room, data_reach);
     uint8_t *out = laid(out_room, reach), *first = out;
-    if (turn == bcast_pick && any(0, 1)) {     /* then items may lie anyhow */
+    if (copy == bcast_strided_copy && any(0, 1)) {     /* then items may lie anyhow */
         m_step = any(0, 1) ? n * (ptrdiff_t) size : -n * (ptrdiff_t) size;
         n_step = size;
         data_reach = (ptrdiff_t) m * n * size;
@@ -224,7 +227,8 @@ static void check_turn(void)
         for (int i = 0; i < n; i++)
             memcpy(expected + (first - out) + j * out_step + i * size, data + j * m_step + i * n_step, size);
     memset(out_room, PAINT, ROOM);
-    turn(m, n, size, data, m_step, n_step, first, out_step);
+    const bcast_matrix matrix = {m, n, size, m_step, n_step, out_step};
+    copy(&matrix, data, first);
     compare(out, reach, reach);
 }
 
@@ -235,17 +239,17 @@ int main(int argc, char **argv)
     out_room = fenced_room();
     for (int i = 0; i < ROOM; i++) data_room[i] = (uint8_t) any(0, 255);
     for (target = BCAST_TARGET_COUNT - 1; target >= 0; target--) {
-        const bcast_leaf checked = bcast_leaf_of(target);
+        const bcast_copy_leaves checked = bcast_copy_leaves_of(target);
         if (!bcast_has(target)) continue;
         leaf = &checked;
         for (int round = 0; round < rounds; round++) {
-            check_run();
-            check_rows();
-            check_gather();
-            check_spread();
+            check_execute();
+            check_repeat_rows();
+            check_repeat_indexed_rows();
+            check_copy_to_many();
             check_tile();
             check_fill();
-            check_turn();
+            check_copy_matrix();
         }
         puts(leaf->name);
     }

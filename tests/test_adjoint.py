@@ -166,7 +166,7 @@ def layouts(grad):
         "pairs in groups, and terms to be folded",
     ],
 )
-def test_layouts(name, dtype, leaf):
+def test_sums_do_not_depend_on_the_layout(name, dtype, leaf):
     shape, axes = CASES[name]
     for layout, grad in layouts(terms(shape, dtype)):
         with summed(leaf):
@@ -704,7 +704,7 @@ def test_nothing_outside_is_written(fenced, dtype, leaf):
             np.testing.assert_array_equal(out, expected(grad, (1,)), strict=True)
 
 
-def test_random_shapes():
+def test_sums_of_random_shapes_layouts_and_dtypes_are_numpys():
     rng = np.random.default_rng(2026)
     lengths = [1, 2, 3, 4, 5, 7, 8, 16, 31, 33, 64, 100, 1000]
     for _ in range(500):

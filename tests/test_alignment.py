@@ -339,7 +339,7 @@ def stretched(data, alignment):
 
 
 @pytest.mark.parametrize(("data", "target", "arguments", "expected"), CASES)
-def test_align(data, target, arguments, expected):
+def test_each_mode_gives_the_expected_alignment_or_error(data, target, arguments, expected):
     def check(alignment):
         assert pair(alignment) == pair(expected)
 
@@ -357,7 +357,7 @@ def test_infer_shape(data, target, arguments, expected):
 
 
 @pytest.mark.parametrize(("data", "target", "arguments", "expected"), CASES)
-def test_broadcast(data, target, arguments, expected):
+def test_each_mode_gives_the_expected_values(data, target, arguments, expected):
     array = np.arange(np.prod(data, dtype=int)).reshape(data)
 
     def check(result):
@@ -429,7 +429,7 @@ MERGED = {
 
 
 @pytest.mark.parametrize(("shapes", "expected"), MERGED.values(), ids=MERGED)
-def test_merge(shapes, expected):
+def test_merged_shapes_are_numpys(shapes, expected):
     if expected and expected[0] is ValueError:
         with pytest.raises(ValueError, match=r"^`them` expected ") as caught:
             merge(shapes, "them")

@@ -121,7 +121,7 @@ ARRAYS = {
 
 @pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize("data", ARRAYS.values(), ids=ARRAYS)
-def test_dtypes(run, monkeypatch, data):
+def test_files_of_every_dtype_are_those_of_numpy(run, monkeypatch, data):
     monkeypatch.setattr(cli_apply, "PIECE", 100)
     with warnings.catch_warnings(action="ignore"):  # of format 3.0, for a field's name
         np.save("in.npy", data)
@@ -253,7 +253,7 @@ def test_failures_leave_nothing_behind(run, folder, monkeypatch, name, error, me
 
 
 @pytest.mark.usefixtures("bad_files")
-def test_write_error(run, folder, monkeypatch):
+def test_a_write_that_fails_is_told_and_leaves_nothing(run, folder, monkeypatch):
     monkeypatch.setattr(cli_apply, "mmap", Unwritable)
     check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "4,3"], "out.npy: Input/output error")
 

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 import os
+import sys
 from timeit import Timer
 
 import loops
@@ -13,11 +14,13 @@ import sum_peers
 from sum_peers import SUMMERS, SumTask, judge, prepare_sums
 
 import bcast
+from bcast._benchmark import machine as benchmark_machine
 from bcast._benchmark import peers as benchmark_peers
 from bcast._benchmark import table as benchmark_table
 from bcast._benchmark import timing
-from bcast._benchmark.peers import COMPETITORS, LIMIT, Task, bound, competitors, cpus, prepare
-from bcast._benchmark.table import Cell, head, machine, memory, render, table
+from bcast._benchmark.machine import Load, cpus, machine, memory, settle
+from bcast._benchmark.peers import COMPETITORS, LIMIT, Task, bound, competitors, prepare
+from bcast._benchmark.table import Cell, head, render, table
 from bcast._benchmark.timing import measure
 from bcast._benchmark.workloads import (
     DTYPES,
@@ -69,7 +72,7 @@ def test_competitor_gives_numpys_result(name, state):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_real_shapes(state):
+def test_competitors_agree_on_the_shapes_of_the_grid(state):
     for dtype in DTYPES:
         for workload in grid(dtype):
             if workload.nbytes(dtype) <= 1_000_000:
@@ -99,7 +102,7 @@ def test_a_wrong_item_is_found_in_any_piece(monkeypatch, piece):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_grid(dtype):
+def test_names_of_the_grid_are_unique_and_sizes_bounded(dtype):
     workloads = list(grid(dtype))
     names = [workload.name for workload in workloads]
     assert len(set(names)) == len(names)
@@ -132,7 +135,7 @@ def test_names_of_the_table_are_in_the_grid():
         ((3,), (3,), None, 1),
     ],
 )
-def test_innermost(data, output, axes, innermost):
+def test_innermost_counts_the_innermost_repetitions(data, output, axes, innermost):
     assert Workload("", "", data, output, axes).innermost == innermost
 
 
@@ -175,7 +178,7 @@ def test_random_workloads():
         ((1, 1, 1, 3), (2, 2, 1, 3), "RC", [4, 3]),
     ],
 )
-def test_merged(source, shape, kinds, lengths):
+def test_loops_merge_neighbouring_axes_of_one_kind(source, shape, kinds, lengths):
     assert loops.merged(source, shape) == (kinds, lengths)
 
 
@@ -195,7 +198,7 @@ def test_merged(source, shape, kinds, lengths):
     ],
 )
 @pytest.mark.parametrize("threads", [1, 3])
-def test_loops(source, shape, threads, monkeypatch):
+def test_loops_give_numpys_result(source, shape, threads, monkeypatch):
     pytest.importorskip("numba")
     monkeypatch.setattr(loops, "PARALLEL", 0)
     data = np.arange(1, math.prod(source) + 1, dtype=np.float32).reshape(source)
@@ -223,7 +226,7 @@ def test_summer_gives_the_sum(name, state):
 
 
 @pytest.mark.parametrize("dtype", SUM_DTYPES)
-def test_sums(dtype):
+def test_names_of_the_sums_are_unique_and_sizes_those_wanted(dtype):
     workloads = list(sums(dtype))
     assert len({workload.name for workload in workloads}) == len(workloads)
     for nbytes in SUM_SIZES if dtype in FLOATS else SUM_SIZES[3:4]:
@@ -237,7 +240,7 @@ def test_sums(dtype):
             assert task.grad.sum(task.axes, keepdims=task.keepdims).shape == workload.data
 
 
-def test_label():
+def test_sizes_are_written_in_the_largest_unit():
     assert [label(nbytes) for nbytes in (1 << 10, 1 << 19, 1 << 20, 1 << 32)] == ["1 KB", "512 KB", "1 MB", "4 GB"]
 
 
@@ -341,7 +344,7 @@ def test_limit_writes_every_byte(threads):
         assert (block == 1).all()
 
 
-def test_bound(monkeypatch):
+def test_bound_limits_threads_and_restores_them(monkeypatch):
     monkeypatch.setenv("NPROC", "before")
     before = cpus()
     with bound(1):
@@ -351,7 +354,7 @@ def test_bound(monkeypatch):
     assert cpus() == before
 
 
-def test_memory():
+def test_available_memory_is_plausible():
     assert 1 << 26 < memory() < 1 << 50
 
 
@@ -388,46 +391,82 @@ def test_a_turn_begins_with_calls_until_threads_rest(monkeypatch):
 CELLS = [
     Cell("row", "uint8", "fresh", 3000, {"bcast": 2e-6, "numpy": 20e-6, "torch": 1e-6, "jax": 4e-6, LIMIT: 1e-7}),
     Cell("row", "uint8", "warm", 3000, {"bcast": 2e-6, "numpy": 1e-6, LIMIT: 1e-6}),
-    Cell("column", "float16", "fresh", 8000, {"bcast": 2e-6, "numpy": 1.92e-6, "jax": 1.9e-6}),
+    Cell("column", "float16", "fresh", 8000, {"bcast": 2e-6, "numpy": 1.92e-6, "jax": 1.9e-6}, steady=False),
 ]
 
 
-def test_cell():
+def test_a_cell_knows_its_best_peer_and_to_whom_it_is_lost():
     assert [cell.best_peer for cell in CELLS] == ["torch", None, "jax"]
     assert [cell.lost_to for cell in CELLS] == [["torch"], ["numpy"], []]
     assert CELLS[0].bandwidth == pytest.approx(1.5e9)
     assert math.isnan(CELLS[1].ratio("torch"))
 
 
-def test_render():
+def test_the_table_has_legend_ratios_and_lost_cells():
     lines = render(CELLS, "bcast 1; NumPy 2").splitlines()
     assert lines[0] == "bcast 1; NumPy 2"
-    assert "below 0.95 the cell is lost" in "\n".join(lines)
+    assert "below 0.95 the cell is LOST" in " ".join(lines)
     assert lines[-6].split() == ["workload", "dtype", "state", "bcast,", "us", "GB/s", "NumPy", "best", "peer"]
-    assert lines[-5].split() == [
-        "row",
-        "uint8",
-        "fresh",
-        "2.00",
-        "1.5",
-        "10.00",
-        "0.50",
-        "torch",
-        "lost",
-        "to",
-        "torch",
-    ]
-    assert lines[-4].split() == ["row", "uint8", "warm", "2.00", "1.5", "0.50", "-", "lost", "to", "numpy"]
-    assert lines[-3].split() == ["column", "float16", "fresh", "2.00", "4.0", "0.96", "0.95", "jax"]
+    assert lines[-5].split() == ["row", "uint8", "fresh", "2.00", "1.5", "10.00", "0.50", "torch", "LOST"]
+    assert lines[-4].split() == ["row", "uint8", "warm", "2.00", "1.5", "0.50", "-", "LOST"]
+    assert lines[-3].split() == ["column", "float16", "fresh", "2.00", "4.0", "0.96", "0.95", "jax", "?"]
     assert lines[-1] == "2 of 3 cells lost"
-    assert max(map(len, lines)) <= 110
 
 
-def test_head():
+def test_the_table_has_a_hundred_columns_at_most():
+    cells = [
+        Cell(
+            workload.name, "float32", "fresh", 1 << 30, {"bcast": 1.0, "numpy": 999.0, "onnxruntime": 0.5}, steady=False
+        )
+        for workload in grid("float32")
+    ]
+    assert max(map(len, render(cells, machine(2) * 3).splitlines())) <= 100
+
+
+def test_a_line_grows_by_a_dot_for_each_cell():
+    dots = []
+    text = table(seconds=0.4, short=True, grow=dots.append)
+    cells = [line for line in text.splitlines() if " fresh " in line or " warm " in line]
+    assert dots == ["."] * len(cells)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what others use")
+def test_a_busy_machine_is_told(monkeypatch):
+    load = Load()
+    assert load.others() < cpus() + 0.5
+    monkeypatch.setattr(load, "begin", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(load, "_now", lambda: (9.0, 3.0, 4.0))
+    assert load.caveat() == (f"this machine is busy: other processes used 1.5 of its {cpus()} CPUs; ratios may be off")
+    monkeypatch.setattr(load, "_now", lambda: (3.2, 3.0, 4.0))
+    assert load.caveat() == ""
+
+
+@pytest.mark.parametrize(("at_work", "looks"), [(0, 1), (4, 5), (1000, 51)])
+def test_settling_waits_for_threads_at_work_but_not_for_ever(at_work, looks, monkeypatch):
+    now, used = [0.0], [0.0]
+
+    def sleep(seconds):
+        now[0] += seconds
+        used[0] += seconds * (round(now[0] / seconds) <= at_work)
+
+    monkeypatch.setattr(benchmark_machine, "sleep", sleep)
+    monkeypatch.setattr(benchmark_machine, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(benchmark_machine, "process_time", lambda: used[0])
+    settle(0.0505)
+    assert round(now[0] / 1e-3) == looks
+
+
+def test_rounds_that_disagree_are_seen():
+    assert benchmark_table._agree([1.0])
+    assert benchmark_table._agree([1.0, 3.0, 1.1, 5.0])
+    assert not benchmark_table._agree([1.0, 1.0, 1.3, 1.4])
+
+
+def test_the_head_names_machine_threads_and_peers():
     where, peers = head(["bcast", "numpy", LIMIT], 2).splitlines()
     assert where == machine(2)
     assert where.startswith(f"bcast {bcast.__version__}; NumPy {np.__version__}; ")
-    assert benchmark_table.cpu() in where
+    assert benchmark_machine.cpu() in where
     assert "; on 2 threads each, " in where
     assert "; on 1 thread each, " in machine(1)
     assert peers == "peers: none"
@@ -453,7 +492,7 @@ def test_table_names_the_peers(monkeypatch, tmp_path):
     (tmp_path / "broken_peer.py").write_text("raise ImportError('no such library')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(COMPETITORS, "broken", dataclasses.replace(COMPETITORS["numpy"], modules=("broken_peer",)))
-    _, versions, missing, *_ = table(seconds=100.0).splitlines()
-    named = versions.removeprefix("peers: ").split("; ")
+    text = " ".join(table(seconds=100.0).splitlines())
+    named = text.partition("peers: ")[2].partition(" missing: ")[0].split("; ")
     assert [version.split()[0] for version in named] == (peers or ["none"])
-    assert missing == "missing: broken (no such library)"
+    assert "missing: broken (no such library) " in text

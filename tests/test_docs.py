@@ -203,7 +203,7 @@ def test_axes_by_which_jax_transposes():
 
 
 @pytest.mark.peers
-def test_tensors():
+def test_tensors_of_torch_and_jax_go_in_and_results_back():
     torch, jnp = loaded("torch"), loaded("jax.numpy")
     result = bcast.broadcast_to(torch.arange(3), (2, 3))
     tensor = torch.from_numpy(result)

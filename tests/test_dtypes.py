@@ -83,7 +83,7 @@ def check(dtype, shape, target):
     [dtype for dtype in DTYPES.values() if np.dtype(dtype).itemsize],
     ids=[name for name, dtype in DTYPES.items() if np.dtype(dtype).itemsize],
 )
-def test_bytes(dtype, shape, target):
+def test_items_of_every_dtype_are_copied_as_bytes(dtype, shape, target):
     check(np.dtype(dtype), shape, target)
 
 
@@ -114,7 +114,7 @@ def test_bytes_of_added_dtypes(name, shape, target):
         "structure_with_gaps",
     ],
 )
-def test_layouts(name, layout, out_layout):
+def test_every_dtype_is_copied_from_every_layout(name, layout, out_layout):
     dtype = np.dtype(DTYPES[name])
     items = random_items((3, 4), dtype)
     if layout == "repeating":
@@ -142,7 +142,7 @@ BITS = {
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["contiguous", "sparse"])
 @pytest.mark.parametrize(("dtype", "bits"), BITS.items(), ids=BITS)
-def test_bits(dtype, bits, sparse):
+def test_no_bit_of_an_item_changes(dtype, bits, sparse):
     """Minus zero, subnormals, quiet and signalling NaNs of any sign and payload; bools that are not 0 or 1; NaT."""
     unsigned, values = bits
     data = np.array(values, unsigned)

@@ -103,7 +103,7 @@ def stretched(mode, axis, a_shape, b_shape):
 
 
 @pytest.mark.parametrize(("mode", "axis", "a_shape", "b_shape", "shape"), EXAMPLES.values(), ids=EXAMPLES)
-def test_example(mode, axis, a_shape, b_shape, shape):
+def test_examples_have_the_shape_and_values_of_the_specification(mode, axis, a_shape, b_shape, shape):
     a, b = counted(a_shape, 1), 1000.0 * counted(b_shape, 1)
     call = partial(bcast.elementwise, np.add, a, b, mode=mode, axis=axis)
     found = stretched(mode, axis, a_shape, b_shape)
@@ -345,7 +345,7 @@ MISUSES = {
 
 
 @pytest.mark.parametrize(("call", "error", "message"), **rows(MISUSES))
-def test_misuse(call, error, message):
+def test_bad_arguments_are_refused_before_anything_is_written(call, error, message):
     refuse(call, error, message)
     with untouched((2, 3), float) as out:
         refuse(partial(call, out=out), error, message)

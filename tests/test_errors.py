@@ -153,7 +153,7 @@ SCALARS_ARE_SHAPES = {"broadcast_to", "broadcast_shapes"}
         ).items()
     ],
 )
-def test_shape(function, shape, error, message):
+def test_bad_shapes_are_refused_in_the_one_form(function, shape, error, message):
     argument, call = SHAPE_ARGUMENTS[function]
     message = f"`{argument}` expected {message}"
     check = refuse if function in {"infer_shape", "infer_shape_data", "broadcast_shapes"} else refuse_with_out

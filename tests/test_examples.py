@@ -12,7 +12,7 @@ EXAMPLES = [example for examples in PAGES.values() for example in examples]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.page}: {example.where}")
-def test_example(example):
+def test_every_worked_example_of_the_specifications_holds(example):
     assert failure(example) is None
 
 

@@ -99,7 +99,7 @@ def fill(rooms, rng):
 
 
 @pytest.mark.parametrize("itemsize", range(1, 34))
-def test_random_shapes(rooms, itemsize):
+def test_random_shapes_stay_within_the_fences(rooms, itemsize):
     rng = np.random.default_rng(itemsize)
     fill(rooms, rng)
     for _ in range(500):
@@ -136,7 +136,7 @@ def test_every_short_run(rooms, itemsize, n):
 
 
 @pytest.mark.parametrize("size", [17, 24, 31, 32, 48, 63, 96, 100, 192, 224, 257, 999, 1000, 1024, 2049, 4001])
-def test_long_runs(rooms, size):
+def test_long_runs_stay_within_the_fences(rooms, size):
     """What is repeated from a short pattern, by stores that begin at whole vectors, wherever the output begins."""
     rng = np.random.default_rng(size)
     fill(rooms, rng)

@@ -20,14 +20,14 @@ def run_cases(count, functions):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_cases(seed):
+def test_some_cases_of_the_fuzz_hold(seed):
     for number in range(400):
         fuzz.run_case(seed, number)
 
 
 @pytest.mark.drill
 @pytest.mark.parametrize("seed", range(100, 150))
-def test_many_cases(seed):
+def test_many_cases_of_the_fuzz_hold(seed):
     for number in range(5000):
         fuzz.run_case(seed, number)
 
@@ -89,7 +89,7 @@ def test_the_case_that_ends_the_child_is_named(end, tmp_path, monkeypatch, capfd
     assert capfd.readouterr().out.endswith("case 12 failed; again: python tests/fuzz.py --seed 5 --case 12\n")
 
 
-def test_the_command(capfd, monkeypatch):
+def test_the_command_fuzzes_and_counts(capfd, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["fuzz.py", "--seconds", "1", "--seed", "3"])
     assert fuzz.main() == 0
     out, err = capfd.readouterr()

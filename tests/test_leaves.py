@@ -2,7 +2,6 @@
 
 import mmap
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -19,30 +18,19 @@ LEAVES = cpu.TARGETS
 CHECK = Path(__file__).with_name("leaf_check.c")
 SOURCES = CHECK.parents[1] / "src/bcast"
 
-# Stands in for the compiler's own <immintrin.h>: the same intrinsics in plain C. Where it is included, BCAST_TARGET is
-# defined and not used yet.
-SIMDE = """
-#define SIMDE_NO_NATIVE
-#define SIMDE_ENABLE_NATIVE_ALIASES
-#include <simde/x86/avx512.h>
-#undef BCAST_TARGET
-#define BCAST_TARGET(names)
-#define __builtin_cpu_supports(name) 1
-"""
-
 # From the data's shape to the output's, in items of so many bytes. What becomes of some depends on the leaf's vectors.
 CASES = {
     "one item": ((1,), (1,), 16),
     "one long item": ((9, 400), (9, 400), 1),
     "output too short for a program": ((5, 1), (5, 9), 1),
     "output as short as a program may be": ((8, 1), (8, 16), 1),
-    "stretches of whole vectors": ((700, 1), (700, 2), 1),
-    "stretches of less than a group of vectors": ((700, 1), (700, 3), 1),
+    "spans of whole vectors": ((700, 1), (700, 2), 1),
+    "spans of less than a group of vectors": ((700, 1), (700, 3), 1),
     "last vector laid back": ((300, 1), (300, 7), 1),
     "last vector that cannot be laid back": ((300, 1), (300, 2), 11),
     "last of many vectors that cannot be laid back": ((500, 1), (500, 2), 7),
-    "stretches of many vectors": ((520, 1), (520, 17), 8),
-    "stretches of many vectors, more than a chunk": ((9000, 1), (9000, 17), 8),
+    "spans of many vectors": ((520, 1), (520, 17), 8),
+    "spans of many vectors, more than a chunk": ((9000, 1), (9000, 17), 8),
     "short rest of a stretch": ((519, 1), (519, 16), 5),
     "windows as long as items": ((100, 1), (100, 2), 16),
     "data shorter than a window": ((3, 1), (3, 43), 1),
@@ -185,18 +173,3 @@ def test_leaves_of_aarch64_emulated(tmp_path):
     qemu = tool("qemu-aarch64", "qemu-aarch64-static")
     program = compiled(tmp_path, tool("aarch64-linux-gnu-gcc"), "-static")
     assert checked(qemu, program, "300") == ["neon", "plain"]
-
-
-@needs_mprotect
-def test_leaves_of_x86_in_plain_c(tmp_path):
-    """AVX-512 is on few machines: here its leaf is made of SIMDe's loops."""
-    compiler = tool("cc", "gcc", "clang")
-    shim = tmp_path / "immintrin.h"
-    shim.write_text(SIMDE)
-    if platform.machine() not in {"x86_64", "AMD64"}:
-        pytest.skip("needs a compiler for x86")
-    ask = [compiler, "-fsyntax-only", "-w", "-xc", "-include", "simde/x86/avx512.h", os.devnull]
-    if subprocess.run(ask, capture_output=True, check=False).returncode:
-        pytest.skip("needs the headers of SIMDe")
-    program = compiled(tmp_path, compiler, "-w", f"-I{tmp_path}")
-    assert checked(program, "1000") == ["avx512", "avx2", "ssse3", "plain"]

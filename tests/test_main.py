@@ -117,7 +117,7 @@ def tables(monkeypatch):
     return calls
 
 
-def test_check(run, tables):
+def test_check_counts_the_examples_that_pass(run, tables):
     status, out, err = run()
     assert (status, err) == (0, "")
     assert out.splitlines() == [
@@ -145,7 +145,7 @@ def test_check_that_fails(run, monkeypatch):
     assert passed + len(failures) == 47
 
 
-def test_bench(run, tables):
+def test_bench_prints_the_table(run, tables):
     assert run("bench") == (0, "a table\n", "")
     assert run("bench", "--seconds", "2.5") == (0, "a table\n", "")
     assert tables == [{"seconds": 20.0}, {"seconds": 2.5}]
@@ -193,7 +193,7 @@ def test_help(capsys, arguments, texts):
 # As a process.
 
 
-def test_process(folder):
+def test_the_command_line_works_as_a_process(folder):
     name = "β.npy"
     np.save("in.npy", np.arange(16.0))
     options = ["--shape", "1,16,50,50", "--mode", "explicit", "--axes-mapping", "1"]

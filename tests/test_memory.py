@@ -100,7 +100,7 @@ def test_results_can_be_pickled(protocol):
 
 @recycles
 @pytest.mark.parametrize("dtype", ["f4", ">c16", "M8[s]", "S3", [("a", "u1"), ("b", ">i4")]])
-def test_any_dtype(dtype):
+def test_large_results_of_every_dtype_are_right(dtype):
     data = (np.arange(3 * 60) % 9 + 48).astype(np.uint8).tobytes()
     data = np.frombuffer(data, dtype, 3)
     for _ in range(2):
@@ -535,7 +535,7 @@ def test_a_handler_of_the_users_own_is_respected(the_users_own_handler):
 
 
 @pytest.mark.parametrize("nbytes", [0, True, np.int32(5), sys.maxsize, 2**100], ids=repr)
-def test_limits(nbytes):
+def test_the_idle_limit_is_set_and_told(nbytes):
     assert bcast.set_idle_limit(nbytes) == 1024 * MIB
     assert bcast.set_idle_limit(1) == min(int(nbytes), sys.maxsize)
 
@@ -650,7 +650,7 @@ for warning in caught:
 
 
 @pytest.mark.parametrize(("text", "limit"), [("0", 0), (" 4096 ", 4096), ("9" * 30, sys.maxsize)])
-def test_the_variable(text, limit):
+def test_the_environment_sets_the_idle_limit(text, limit):
     assert run(INITIAL, BCAST_IDLE_BYTES=text) == f"{limit}\n"
 
 

@@ -89,7 +89,7 @@ TO = {
 
 
 @pytest.mark.parametrize(("array", "shape"), TO.values(), ids=TO)
-def test_broadcast_to(array, shape):
+def test_broadcast_to_is_numpys_materialised(array, shape):
     expected = outcome(np.broadcast_to, array, shape)
     if expected is None:
         with pytest.raises((TypeError, ValueError), match=r"^`shape` expected "):
@@ -221,7 +221,7 @@ GRIDS = {
 @pytest.mark.parametrize("indexing", ["xy", "ij"])
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("xi", GRIDS.values(), ids=GRIDS)
-def test_meshgrid(xi, sparse, indexing):
+def test_meshgrid_is_numpys(xi, sparse, indexing):
     results = bcast.meshgrid(*xi, sparse=sparse, indexing=indexing)
     expected = np.meshgrid(*xi, sparse=sparse, indexing=indexing)
     assert type(results) is tuple
@@ -307,7 +307,7 @@ DROPPED_IN = {
 
 
 @pytest.mark.parametrize("call", DROPPED_IN.values(), ids=DROPPED_IN)
-def test_dropped_in(call, monkeypatch):
+def test_calls_work_where_numpys_functions_are_replaced(call, monkeypatch):
     expected = call()
     for name in SHARED:
         monkeypatch.setattr(np, name, getattr(bcast, name))

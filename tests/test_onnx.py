@@ -108,7 +108,7 @@ def official_tests():
 
 
 @pytest.mark.parametrize("operator", OFFICIAL)
-def test_official(operator):
+def test_the_official_tests_of_onnx_pass(operator):
     cases = official_tests()[operator]
     assert len(cases) >= OFFICIAL[operator][1]
     for case in cases:
@@ -127,7 +127,7 @@ def test_no_reason_outlives_its_test():
     assert set(SKIPPED) <= {case.name for cases in official_tests().values() for case in cases}
 
 
-def test_operators():
+def test_every_operator_has_an_official_test():
     assert sorted(operator.__name__ for operator in bcast.onnx.OPS) == sorted(OFFICIAL)
     assert set(bcast.onnx.__all__) == {"OPS", *OFFICIAL}
 
@@ -160,7 +160,7 @@ NUMPYS = {
 
 
 @pytest.mark.parametrize("operator", MULTIDIRECTIONAL)
-def test_multidirectional(operator):
+def test_both_shapes_of_a_binary_operator_stretch(operator):
     for a, b in BOTH_STRETCH:
         for shapes in ((a, b), (b, a)):
             third = {"Where": [(1, 5)], **{name: [(3, 1, 1), (1, 1, 1, 1)] for name in VARIADIC}}.get(operator, [])
@@ -199,7 +199,7 @@ def test_one_input(operator):
 
 
 @pytest.mark.parametrize("shapes", B_STRETCHES, ids=str)
-def test_prelu(shapes):
+def test_prelu_stretches_the_slope_alone(shapes):
     x, slope = drawn("PRelu", shapes)
     x = x - 4
     assert_same(run("PRelu", x, slope), np.where(x < 0, x * slope, x))
@@ -290,7 +290,7 @@ def test_bfloat16():
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
-def test_integers(dtype):
+def test_integers_wrap_and_divide_as_onnx_says(dtype):
     least, most = [int(bound) for bound in (np.iinfo(dtype).min, np.iinfo(dtype).max)]
     a = np.array([least, least + 1, 0, 5, 6, 7, most], dtype)
     b = np.array([[1], [2], [3], [most]], dtype)
@@ -346,7 +346,7 @@ def test_nan_wins():
 
 
 @pytest.mark.parametrize("kind", [object, str, np.dtypes.StringDType()], ids=["object", "str", "StringDType"])
-def test_strings(kind):
+def test_strings_are_compared_and_chosen(kind):
     a, b = np.array(["a", "bc", ""], kind), np.array([["bc"], ["a"]], kind)
     assert_same(run("Equal", a, b, opset=19), np.array([[False, True, False], [True, False, False]]))
     assert_same(run("Equal", np.array("a", kind), np.array("a", kind), opset=19), np.array(True))
@@ -355,7 +355,7 @@ def test_strings(kind):
     assert_same(run("Tile", a, np.array([2])), np.concatenate([a, a]))
 
 
-def test_expand():
+def test_expand_stretches_both_ways():
     data = np.arange(3, dtype=np.int16).reshape(3, 1)
     assert_same(run("Expand", data, np.array([2, 1, 6])), np.broadcast_to(data, (2, 3, 6)).copy())
     assert_same(run("Expand", data, np.array([], np.int64)), data)
@@ -370,7 +370,7 @@ def test_expand_to_a_shape_that_is_none(shape):
         run("Expand", np.ones(3), np.array(shape))
 
 
-def test_tile():
+def test_tile_repeats_along_each_axis():
     data = np.arange(6.0).reshape(2, 3)
     assert_same(run("Tile", data, np.array([3, 2])), np.tile(data, (3, 2)))
     assert_same(run("Tile", data, np.array([0, 2])), np.empty((0, 6)))

@@ -22,7 +22,7 @@ SIGNATURES = {
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_signature(name):
+def test_signatures_are_those_documented(name):
     signature = inspect.signature(getattr(bcast, name))
     empty = inspect.Parameter.empty
     assert all(parameter.annotation is not empty for parameter in signature.parameters.values())
@@ -151,7 +151,7 @@ ARRAY_LIKES = {
 
 
 @pytest.mark.parametrize("data", ARRAY_LIKES.values(), ids=ARRAY_LIKES)
-def test_array_like(data):
+def test_array_likes_are_taken_as_numpy_takes_them(data):
     expected = np.asarray(data)
     shape = (2, *expected.shape)
     np.testing.assert_array_equal(bcast.broadcast(data, shape), np.broadcast_to(expected, shape), strict=True)
@@ -239,7 +239,7 @@ INTEGERS = {
 
 
 @pytest.mark.parametrize("kind", INTEGERS.values(), ids=INTEGERS)
-def test_integers(kind):
+def test_integers_of_every_kind_are_taken_as_lengths(kind):
     data = np.arange(12).reshape(3, 4)
     expected = np.broadcast_to(data, (2, 3, 4))
     target = kind((2, 3, 4))
@@ -345,7 +345,7 @@ OUTPUTS = {
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c16", "V3", "V33"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("shape", "target", "arguments"), OUTPUTS.values(), ids=OUTPUTS)
-def test_out(shape, target, arguments, layout, dtype):
+def test_out_of_any_strides_is_filled(shape, target, arguments, layout, dtype):
     itemsize = np.dtype(dtype).itemsize
     data = (np.arange(math.prod(shape) * itemsize) % 251).astype(np.uint8).view(dtype).reshape(shape)
     data.flags.writeable = False
@@ -420,7 +420,7 @@ def view(buffer, shape, strides, offset):
 @pytest.mark.parametrize("dtype", ["u1", "f8", "V3", "O"])
 @pytest.mark.parametrize("strides", OUT_VIEWS.values(), ids=OUT_VIEWS)
 @pytest.mark.parametrize(("shape", "data_strides"), DATA_VIEWS.values(), ids=DATA_VIEWS)
-def test_overlap(shape, data_strides, strides, dtype):
+def test_data_may_overlap_out(shape, data_strides, strides, dtype):
     if dtype == "V3":
         original = np.arange(3 * ITEMS).astype(np.uint8).view(dtype)
     else:
@@ -455,7 +455,7 @@ def test_out_is_a_view_on_the_data_through_another_dtype():
 
 
 @pytest.mark.parametrize("rank", [1, 2, 31, 32, 33, 63, 64])
-def test_rank(rank):
+def test_every_rank_is_copied(rank):
     """Two axes of 2 at every place that alternates with axes of 1."""
     for last in range(0, rank, 7):
         shape = tuple(2 if axis in (0, last) else 1 for axis in range(rank))

@@ -238,7 +238,7 @@ def pdpd_is_followed(a, b, axis):
 @pytest.mark.skipif(openvino is None, reason="needs openvino")
 @pytest.mark.parametrize("theirs", [compiled, inferred])
 @pytest.mark.parametrize("rule", ["NUMPY", "PDPD"])
-def test_openvino_add(rule, theirs):
+def test_add_agrees_with_openvino(rule, theirs):
     def prop(tally, case, seed):
         *shapes, axis = case
         rng = np.random.default_rng(seed)

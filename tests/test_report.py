@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bcast._benchmark.peers import LIMIT, cpus
-from bcast._benchmark.table import Cell, machine
+from bcast._benchmark.machine import cpus, machine
+from bcast._benchmark.peers import LIMIT
+from bcast._benchmark.table import Cell
 from bcast._benchmark.workloads import FLOATS
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -260,7 +261,7 @@ def test_report_command(report, tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("default")
-def test_suites(report, tmp_path):
+def test_each_suite_runs_and_is_reported(report, tmp_path):
     """A small part of each suite, run for real, read by the report."""
     pytest.importorskip("pytest_benchmark")
     saved = tmp_path / "run.json"

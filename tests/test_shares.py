@@ -39,7 +39,7 @@ SUMS = {
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("regime", ["threads", "streamed by threads", "streamed in part by threads"])
 @pytest.mark.parametrize(("source", "shape"), COPIES.values(), ids=COPIES)
-def test_copies(source, shape, regime, order):
+def test_copies_do_not_depend_on_the_order_of_shares(source, shape, regime, order):
     rng = random.Random(f"{source} {regime} {order}")
     for itemsize in 1, 3, 8:
         data = (np.arange(np.prod(source) * itemsize) * 37 % 251).astype(np.uint8).view(f"V{itemsize}").reshape(source)
@@ -52,7 +52,7 @@ def test_copies(source, shape, regime, order):
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4", "c8"])
 @pytest.mark.parametrize(("shape", "data_shape"), SUMS.values(), ids=SUMS)
-def test_sums(shape, data_shape, dtype, order):
+def test_sums_do_not_depend_on_the_order_of_shares(shape, data_shape, dtype, order):
     rng = random.Random(f"{shape} {dtype} {order}")
     grad = np.random.default_rng(order).standard_normal(shape).astype(dtype)
     leaf = rng.choice(SUM_TARGETS)

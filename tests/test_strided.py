@@ -82,7 +82,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("regime", ["ordinary", "threads"])
 @pytest.mark.parametrize("leaf", cpu.TARGETS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(layout, leaf, regime):
+def test_strided_data_is_copied_from_every_layout(layout, leaf, regime):
     data = LAYOUTS[layout]()
     data.flags.writeable = False
     check(data, (leaf, regime))

@@ -63,7 +63,7 @@ TREES = {
 
 
 @pytest.mark.parametrize(("membership", "files", "cpus", "memory"), TREES.values(), ids=TREES)
-def test_groups(membership, files, cpus, memory, tmp_path, monkeypatch):
+def test_limits_of_control_groups_are_found(membership, files, cpus, memory, tmp_path, monkeypatch):
     for name, text in files.items():
         file = tmp_path / "groups" / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def test_groups(membership, files, cpus, memory, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU can be chosen here")
-def test_affinity():
+def test_cpus_are_those_of_the_affinity_mask():
     before = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(before)})

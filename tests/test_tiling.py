@@ -132,7 +132,7 @@ TILES = {
 
 @pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning")  # in NumPy's own, of a time span
 @pytest.mark.parametrize(("data", "reps"), TILES.values(), ids=TILES)
-def test_tile(data, reps):
+def test_tile_is_numpys(data, reps):
     if outcome(np.tile, data, reps) is None:
         with pytest.raises((TypeError, ValueError), match=r"^`reps` expected "):
             bcast.tile(data, reps)
@@ -233,7 +233,7 @@ REPEATS = {
 
 
 @pytest.mark.parametrize("arguments", REPEATS.values(), ids=REPEATS)
-def test_repeat(arguments):
+def test_repeat_is_numpys(arguments):
     if outcome(np.repeat, *arguments) is None:
         with pytest.raises((TypeError, ValueError), match=r"^`(repeats|axis)` expected "):
             bcast.repeat(*arguments)
@@ -241,7 +241,7 @@ def test_repeat(arguments):
         check_against(np.repeat, bcast.repeat, *arguments)
 
 
-def test_by_name():
+def test_arguments_have_numpys_names():
     assert_same(bcast.tile(A=A3, reps=2), np.tile(A=A3, reps=2))
     assert_same(bcast.repeat(a=A23, repeats=2, axis=1), np.repeat(a=A23, repeats=2, axis=1))
 
@@ -339,7 +339,7 @@ AXES = {
 
 @pytest.mark.parametrize(("repeats", "axes"), AXES.values(), ids=AXES)
 @pytest.mark.parametrize("data", [np.arange(24).reshape(2, 3, 4), np.ones((2, 1, 3)).T], ids=["C", "F"])
-def test_several_axes(data, repeats, axes):
+def test_several_axes_repeat_as_one_after_the_other(data, repeats, axes):
     expected = data
     for count, axis in zip(np.broadcast_to(repeats, len(axes)).astype(int), axes, strict=True):
         expected = np.repeat(expected, count, axis)
@@ -563,7 +563,7 @@ MISUSES = {
 
 
 @pytest.mark.parametrize(("call", "error", "message"), **rows(MISUSES))
-def test_misuse(call, error, message):
+def test_bad_counts_and_axes_are_refused_before_anything_is_written(call, error, message):
     refuse(call, error, message)
     with untouched((4, 3), float) as out:
         refuse(partial(call, out=out), error, message)

@@ -161,7 +161,7 @@ def test_results_have_the_dtype_of_grad(code, order, leaf, threads):
 @ways
 @pytest.mark.parametrize("to", NUMERIC)
 @pytest.mark.parametrize("code", ["?", *NUMERIC])
-def test_dtype(code, to, leaf, threads):
+def test_the_result_has_the_dtype_wanted(code, to, leaf, threads):
     grad = (np.arange(35).reshape(7, 5) % 7 - 3).astype("?" if code == "?" else "i8")
     if np.dtype(code).kind != "?":
         grad = grad.astype(code)
@@ -206,7 +206,7 @@ def test_bools_are_counted_where_a_dtype_is_given():
         bcast.unbroadcast(grad, (3,))
 
 
-def test_time_spans():
+def test_time_spans_are_summed():
     grad = np.array([[1, 2], [3, 4]], "m8[s]")
     np.testing.assert_array_equal(bcast.unbroadcast(grad, (2,)), np.array([4, 6], "m8[s]"), strict=True)
 
@@ -222,7 +222,7 @@ ARRAY_LIKES = {"list": [[0, 1, 2]], "range": range(3), "scalar": 7, "float": np.
 
 
 @pytest.mark.parametrize("grad", **rows(ARRAY_LIKES))
-def test_array_like(grad):
+def test_array_likes_are_summed(grad):
     array = np.asarray(grad)
     np.testing.assert_array_equal(bcast.unbroadcast(grad, ()), array.sum(dtype=array.dtype), strict=False)
     assert bcast.unbroadcast(grad, ()).dtype == array.dtype
@@ -256,7 +256,7 @@ OUTPUTS = [
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f2", "f4", ">f8", "c16", "g", "m8[s]"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("shape", "data"), OUTPUTS, ids=str)
-def test_out(shape, data, layout, dtype):
+def test_out_of_any_strides_gets_the_sums(shape, data, layout, dtype):
     grad = np.arange(math.prod(shape)).astype(dtype).reshape(shape)
     grad.flags.writeable = False
     expected = bcast.unbroadcast(grad, data)

@@ -84,14 +84,27 @@ def _apply(arguments: argparse.Namespace) -> int:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from bcast._benchmark.table import table
-
-    _say(table(seconds=arguments.seconds))
+    _say(_table(seconds=arguments.seconds))
     return 0
 
 
-def _check(_: argparse.Namespace) -> int:
+def _table(**options: Any) -> str:
+    """Measure; if stderr is a terminal, show a line there that grows."""
     from bcast._benchmark.table import table
+
+    if not sys.stderr.isatty():
+        return table(**options)
+    text = table(**options, grow=_grow)
+    _grow("\n")
+    return text
+
+
+def _grow(text: str) -> None:
+    with suppress(OSError):  # the terminal is gone, but stdout may still be there
+        print(text, end="", file=sys.stderr, flush=True)
+
+
+def _check(_: argparse.Namespace) -> int:
     from bcast._cli.conformance import check, load
 
     failures = []
@@ -102,7 +115,7 @@ def _check(_: argparse.Namespace) -> int:
     for line in failures:
         _say(f"FAILED {line}")
     _say()
-    _say(table(seconds=SHORT_SECONDS, short=True))
+    _say(_table(seconds=SHORT_SECONDS, short=True))
     return 1 if failures else 0
 
 

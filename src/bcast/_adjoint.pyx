@@ -31,8 +31,8 @@ cdef extern from "_sum/simd/leaves.h":
     const SumLeaf *leaf_of "bcast_sum_leaf_of"(int target)
 
 cdef extern from "_runtime/stream.h":
-    void bcast_streamed() noexcept nogil
-    bint touched "bcast_touched"(const uint8_t *out, size_t size) noexcept nogil
+    void bcast_store_fence() noexcept nogil
+    bint pages_resident "bcast_pages_resident"(const uint8_t *out, size_t size) noexcept nogil
 
 cdef extern from "_sum/simd/term.h":
     Pack pack_widened "bcast_pack_widened"(int term, int kind, int swapped)
@@ -136,7 +136,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     plan_axes(&plan, axis, n)
     plan.streamed = (plan.alone or plan.few) and cnp.PyArray_NBYTES(grad) >= 2 * FAR
     plan.streamed = plan.streamed and cnp.PyArray_NBYTES(out) >= FAR // 2
-    plan.streamed = plan.streamed and touched(<const uint8_t *> plan.begin, cnp.PyArray_NBYTES(out))
+    plan.streamed = plan.streamed and pages_resident(<const uint8_t *> plan.begin, cnp.PyArray_NBYTES(out))
     if cnp.PyArray_NBYTES(grad) < min(<Py_ssize_t> SMALL, SHARED) and plan.segments == 1:
         _sum_small(&plan, x, to)
     else:
@@ -447,4 +447,4 @@ cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
     for unit in range(units * i // work.shares, units * (i + 1) // work.shares):
         sum_unit(plan, unit, work.x, work.to, work.scratch + worker * work.room, work.partials)
     if plan.streamed:
-        bcast_streamed()
+        bcast_store_fence()

@@ -17,16 +17,16 @@ import numpy as np
 from bcast._rules.alignment cimport Alignment
 from bcast._runtime.extent cimport contiguous_overlap, extent, overlap
 from bcast._copy.plan cimport WIDEST, Plan, make_plan
-from bcast._copy.strided cimport packed, put_strided
+from bcast._copy.strided cimport packed, write_strided
 from bcast._runtime.threads cimport free_threads, run_shares
-from bcast._copy.walk cimport SCRATCH, put_blocks, put_part
+from bcast._copy.walk cimport SCRATCH, write_blocks, write_part
 
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
 
 cdef extern from "_runtime/stream.h":
-    void bcast_streamed() noexcept nogil
-    bint bcast_touched(const uint8_t *out, size_t size) noexcept nogil
+    void bcast_store_fence() noexcept nogil
+    bint bcast_pages_resident(const uint8_t *out, size_t size) noexcept nogil
 
 cnp.import_array()
 
@@ -118,9 +118,9 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
         cnp.PyArray_NBYTES(data), size,
     )
     if size // threads >= SMALL or size >= STREAMED:
-        _put_large(&plan, extent(data), extent(out), threads)
+        _write_large(&plan, extent(data), extent(out), threads)
     else:
-        _put_small(
+        _write_small(
             &plan, <const uint8_t *> cnp.PyArray_DATA(data), cnp.PyArray_NBYTES(data),
             <uint8_t *> cnp.PyArray_DATA(out), size, threads,
         )
@@ -139,7 +139,7 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
     if size != expected:
         raise ValueError("`data` expected an array that keeps its size during the call, got a resized one")
     if apart and source == shape and size == cnp.PyArray_NBYTES(out):
-        put_strided(data, <uint8_t *> cnp.PyArray_DATA(out), threads, releasing)
+        write_strided(data, <uint8_t *> cnp.PyArray_DATA(out), threads, releasing)
         return 0
     while outermost < len(source) and <Py_ssize_t> source[outermost] == 1:
         outermost += 1
@@ -167,11 +167,11 @@ cdef int _replicate_block(
     make_plan(&plan, (rest // size, size), (1, size), 1, begin, size, rest)
     if rest // others >= SMALL or rest >= STREAMED:
         whole = extent(out)
-        put_strided(data, &whole[0], threads, releasing)
-        _put_large(&plan, whole[:size], whole[size:], others)
+        write_strided(data, &whole[0], threads, releasing)
+        _write_large(&plan, whole[:size], whole[size:], others)
     else:
-        put_strided(data, begin, threads, releasing)
-        _put_small(&plan, begin, size, begin + size, rest, others)
+        write_strided(data, begin, threads, releasing)
+        _write_small(&plan, begin, size, begin + size, rest, others)
     return 0
 
 
@@ -226,48 +226,48 @@ cdef _plain(array):
     return plain
 
 
-cdef void _put_small(
+cdef void _write_small(
     Plan *plan, const uint8_t *data, Py_ssize_t data_size, uint8_t *out, Py_ssize_t size, int threads,
 ) noexcept:
     """Fill an output that is too small for views of the buffers to pay."""
     cdef uint8_t[NEAR + WIDEST] near
-    if plan.programmed >= 0 and data_size <= NEAR:   # with room behind the data, no load comes too near its end
+    if plan.shuffle_level >= 0 and data_size <= NEAR:   # with room behind the data, no load comes too near its end
         memcpy(near, data, data_size)
         data = near
         plan.data_end = near + NEAR + WIDEST
     if threads > 1:
-        _put_shares(plan, data, out, size, NULL, threads)
+        _write_shares(plan, data, out, size, NULL, threads)
     else:
-        put_blocks(plan, 0, plan.pairs[0].copied, data, out, out + size)
+        write_blocks(plan, 0, plan.pairs[0].copied, data, out, out + size)
 
 
 @cython.boundscheck(False)      # index 0 of buffers that are not empty
 @cython.wraparound(False)
-cdef int _put_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads) except -1:
+cdef int _write_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads) except -1:
     """Fill a large output. The views hold both buffers while the GIL is released."""
     cdef uint8_t *scratch = NULL
     cdef Py_ssize_t size = out.shape[0]
-    if size >= (STREAMED if threads == 1 else 3 * STREAMED) and bcast_touched(&out[0], size):
+    if size >= (STREAMED if threads == 1 else 3 * STREAMED) and bcast_pages_resident(&out[0], size):
         scratch = <uint8_t *> malloc(threads * SCRATCH)    # if there is none, nothing is streamed
     with nogil:
-        _put_shares(plan, &data[0], &out[0], size, scratch, threads)
+        _write_shares(plan, &data[0], &out[0], size, scratch, threads)
         free(scratch)
     return 0
 
 
-cdef void _put_shares(
+cdef void _write_shares(
     const Plan *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch, int threads,
 ) noexcept nogil:
     """Fill an output on several threads."""
     cdef Work work = Work(plan, data, out, size, scratch, 1)
     if threads == 1:
-        _put_share(&work, 0, 0)
+        _write_share(&work, 0, 0)
     else:
         work.shares = <int> max(min(size // SHARE, <Py_ssize_t> SHARES * threads), size // LONG_SHARE)
-        run_shares(_put_share, &work, work.shares, threads)
+        run_shares(_write_share, &work, work.shares, threads)
 
 
-cdef void _put_share(void *all_work, int i, int worker) noexcept nogil:
+cdef void _write_share(void *all_work, int i, int worker) noexcept nogil:
     """Write one share. If outputs are streamed, every second share is not, up to as much as a cache can hold."""
     cdef const Work *work = <const Work *> all_work
     cdef int shares = work.shares
@@ -277,9 +277,9 @@ cdef void _put_share(void *all_work, int i, int worker) noexcept nogil:
     cdef bint kept = i % 2 == 1 and i // 2 * (end - begin) < STREAMED // 4 * 3      # some threads write to the cache
     if work.scratch != NULL and not kept:                                           # while others wait for the memory
         scratch = work.scratch + worker * SCRATCH
-    put_part(work.plan, 0, begin, end, work.data, work.out, work.out + end, scratch)
+    write_part(work.plan, 0, begin, end, work.data, work.out, work.out + end, scratch)
     if scratch != NULL:
-        bcast_streamed()
+        bcast_store_fence()
 
 
 cdef inline Py_ssize_t _cut(int i, int threads, const uint8_t *out, Py_ssize_t size) noexcept nogil:

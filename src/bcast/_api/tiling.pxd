@@ -7,6 +7,7 @@ from bcast._runtime.result cimport result_array, shape_of, type_of
 from bcast._api.broadcast cimport as_array, materialise
 
 cdef Py_ssize_t MAX_SIZE
+cdef int STRINGS
 
 
 @cython.locals(lengths=list, source=list, i=Py_ssize_t)

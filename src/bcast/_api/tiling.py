@@ -26,6 +26,7 @@ INT64 = np.int64
 MAX_SIZE = sys.maxsize
 TOO_MANY = 2.0 ** (8 * np.dtype(np.intp).itemsize - 1)  # the smallest float above MAX_SIZE
 FLOATS = (float, np.floating)
+STRINGS = np.dtypes.StringDType().num
 FEW = 64  # integers; up to this many are summed faster without NumPy
 UNFIT = (str, bytes, bytearray, Mapping, Set, MaskedArray)  # iterable, and never meant as a sequence of integers
 
@@ -187,7 +188,7 @@ def repeat(
             records = dtype.names is not None and not dtype.hasobject
             if records:  # NumPy copies only the fields of strided records, and leaves padding undefined
                 array = array.view(f"V{dtype.itemsize}").repeat(repeats, along).view(dtype)
-            elif dtype.char == "T":  # NumPy before 2.2 repeats these strings as bytes, and frees each of them twice
+            elif type_of(array) == STRINGS:  # NumPy before 2.2 repeats them as bytes, and then frees them twice
                 array = array.take(np.arange(size).repeat(repeats), along)
             else:
                 array = array.repeat(repeats, along)

@@ -31,7 +31,6 @@ __all__ = [
     "Task",
     "bound",
     "competitors",
-    "cpus",
     "fastest",
     "in_pieces",
     "new_arrays",
@@ -43,11 +42,6 @@ Call = Callable[[], Any]
 LIMIT = "limit"  # not a competitor: the least time in which as many bytes can be written
 TRIAL = 0.02  # seconds, to find the fastest way to write
 PIECE = 1 << 26  # bytes that are compared at once
-
-
-def cpus() -> int:
-    """Return how many CPUs this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -5,28 +5,25 @@ The suite in benchmarks/ times far more.
 
 import importlib
 import math
-import os
-import platform
-import subprocess
-import sys
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from time import perf_counter
-
-import numpy as np
+from time import perf_counter, sleep
 
 import bcast
+from bcast._benchmark.machine import Load, machine
 from bcast._benchmark.peers import COMPETITORS, LIMIT, Task, bound, competitors, prepare
 from bcast._benchmark.timing import measure
 from bcast._benchmark.workloads import STATES, Workload, grid
 
-__all__ = ["LOST", "OWN", "Cell", "head", "machine", "memory", "render", "table", "version"]
+__all__ = ["LOST", "OWN", "Cell", "head", "render", "table", "version"]
 
 LOST = 0.95  # ratios from here to 1 count as equal: no machine is quiet enough to tell
 WARM_UP = 4e-3  # seconds, in which most threads come to rest; there is no time for more
 OWN = ("bcast", "numpy", LIMIT)  # not peers
+WIDTH = 100  # columns
+LOOKING = 0.1  # seconds in which to see whether other processes use the machine, before anything is measured
+UNSTEADY = 1.15  # if the fastest rounds of a cell's two halves differ by this ratio, other work has disturbed them
 
 # A small grid: one workload for each way in which the innermost axes can lie.
 REPRESENTATIVE = (
@@ -60,6 +57,8 @@ class Cell:
         Seconds of one call, by competitor.
     errors : mapping of str to float
         For sums: the error of the worst item of the result, in units in the last place, by competitor.
+    steady : bool
+        Whether the rounds agree: for each competitor, the fastest rounds of the two halves differ little.
     """
 
     workload: str
@@ -68,6 +67,7 @@ class Cell:
     nbytes: int
     times: Mapping[str, float]
     errors: Mapping[str, float] = field(default_factory=dict)
+    steady: bool = True
 
     def ratio(self, name: str) -> float:
         """Return the time of a competitor divided by that of bcast; NaN if it has none."""
@@ -89,40 +89,6 @@ class Cell:
         return self.nbytes / self.times["bcast"]
 
 
-def cpu() -> str:
-    """Name the processor."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    elif sys.platform == "darwin":
-        name = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False)
-        if name.stdout.strip():
-            return name.stdout.strip()
-    return platform.processor() or platform.machine()
-
-
-def memory() -> int:
-    """Return how many bytes are available; if the system does not tell, a number that any machine has."""
-    with suppress(OSError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable"):
-                return int(line.split()[1]) << 10
-    with suppress(AttributeError, OSError, ValueError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    return 1 << 31
-
-
-def machine(threads: int) -> str:
-    """Describe what was measured, where, and on how many threads, in one line."""
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    return (
-        f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {cpu()}, {os.cpu_count()} CPUs, "
-        f"{platform.system()}; on {threads} {'thread' if threads == 1 else 'threads'} each, NumPy on 1"
-    )
-
-
 def version(name: str) -> str:
     """Return a competitor's name and version."""
     module = COMPETITORS[name].modules[0]
@@ -135,26 +101,28 @@ def head(names: Iterable[str], threads: int) -> str:
 
 
 def render(cells: Iterable[Cell], top: str) -> str:
-    """Format cells as a plain-text table under the lines of `top`, with a mark on lost cells."""
+    """Format cells as a plain-text table of 100 columns under the lines of `top`, with a mark on lost cells."""
     legend = (
-        f"NumPy, best peer: its time / bcast's time; below 1 bcast is the slower one, below {LOST} the cell is lost.\n"
-        "fresh: into a new array; warm: into the same `out` again. Fastest of several rounds, taken by turns."
+        f"NumPy, best peer: its time / bcast's time; below 1 bcast is the slower one, below {LOST} the cell is LOST. "
+        "fresh: into a new array; warm: into the same `out` again. Fastest of several rounds, taken by turns; "
+        "a ? marks cells whose rounds disagree."
     )
     lines = [f"{'workload':<21} {'dtype':<8} {'state':<5} {'bcast, us':>10} {'GB/s':>6} {'NumPy':>7} {'best peer':>9}"]
     lost = 0
     for cell in cells:
         peer = cell.best_peer
         beside = f" {cell.ratio(peer):9.2f} {peer:<12}" if peer else f" {'-':>9} {'':<12}"
-        mark = f"lost to {' and '.join(cell.lost_to)}" if cell.lost_to else ""
-        lost += bool(mark)
+        mark = "LOST" * bool(cell.lost_to) + " ?" * (not cell.steady)
+        lost += bool(cell.lost_to)
         lines.append(
             f"{cell.workload:<21} {cell.dtype:<8} {cell.state:<5} {cell.times['bcast'] * 1e6:10.2f}"
             f" {cell.bandwidth / 1e9:6.1f} {cell.ratio('numpy'):7.2f}{beside} {mark}".rstrip()
         )
-    return "\n".join([top, "", legend, "", *lines, "", f"{lost} of {len(lines) - 1} cells lost"])
+    text = [line for given in (*top.splitlines(), "", legend) for line in textwrap.wrap(given, WIDTH) or [""]]
+    return "\n".join([*text, "", *lines, "", f"{lost} of {len(lines) - 1} cells lost"])
 
 
-def table(seconds: float = 20.0, short: bool = False) -> str:
+def table(seconds: float = 20.0, short: bool = False, grow: Callable[[str], object] | None = None) -> str:
     """Compare bcast with NumPy and the installed peers on this machine.
 
     Parameters
@@ -164,35 +132,27 @@ def table(seconds: float = 20.0, short: bool = False) -> str:
         the table says so.
     short : bool
         Whether to time only a handful of cells, against NumPy only, in at most 5 seconds.
+    grow : callable, optional
+        Called with a dot for each measured cell; the growing line shows users that they must wait.
 
     Returns
     -------
     str
-        The table, up to 110 columns wide.
+        The table, 100 columns wide.
     """
     start = perf_counter()
     threads = bcast.get_num_threads()
     with bound(threads):
-        return _table(start, min(seconds, 5.0) if short else seconds, short, threads)
+        return _table(start, min(seconds, 5.0) if short else seconds, short, threads, grow or str)
 
 
-def _table(start: float, seconds: float, short: bool, threads: int) -> str:
+def _table(start: float, seconds: float, short: bool, threads: int, grow: Callable[[str], object]) -> str:
+    load = Load()
+    sleep(min(LOOKING, seconds / 10))
+    caveats = [load.caveat()]
+    names, missing = _import_peers(start + seconds / 2, short)
     deadline = start + 0.9 * seconds  # the last cell may take longer than planned
-    names = ["bcast", "numpy"]
-    missing = []
-    for name, competitor in COMPETITORS.items():
-        if name in OWN or short or not competitor.installed():
-            continue
-        if perf_counter() - start > seconds / 2:
-            missing.append(f"{name} (no time left to import it)")
-            continue
-        try:
-            for module in competitor.modules:
-                importlib.import_module(module)
-        except ImportError as error:
-            missing.append(f"{name} ({error})")
-        else:
-            names.append(name)
+    load = Load()
     tasks = list(_selection(SHORT if short else REPRESENTATIVE))
     cells = []
     for i, (workload, dtype, state) in enumerate(tasks):
@@ -203,12 +163,43 @@ def _table(start: float, seconds: float, short: bool, threads: int) -> str:
         selected = [name for name in competitors(workload, dtype, state) if name in names]
         calls = prepare(Task.of(workload, dtype, state, threads), selected)
         rest = begin + (deadline - begin) / (len(tasks) - i) - perf_counter()
-        times = {name: min(rounds) for name, rounds in measure(calls, rest, WARM_UP).items()}
-        cells.append(Cell(workload.name, dtype, state, workload.nbytes(dtype), times))
+        rounds = measure(calls, rest, WARM_UP)
+        times = {name: min(each) for name, each in rounds.items()}
+        steady = all(map(_agree, rounds.values()))
+        cells.append(Cell(workload.name, dtype, state, workload.nbytes(dtype), times, steady=steady))
+        grow(".")
+    caveats.append(load.caveat())
     top = head(names, threads)
     if missing:
         top += f"\nmissing: {', '.join(missing)}"
+    if any(caveats):
+        top += f"\n{caveats[1] or caveats[0]}"
     return render(cells, top)
+
+
+def _import_peers(deadline: float, short: bool) -> tuple[list[str], list[str]]:
+    """Import the installed peers; return the names of all competitors, and of missing peers with the reasons."""
+    names, missing = ["bcast", "numpy"], []
+    for name, competitor in COMPETITORS.items():
+        if name in OWN or short or not competitor.installed():
+            continue
+        if perf_counter() > deadline:
+            missing.append(f"{name} (no time left to import it)")
+            continue
+        try:
+            for module in competitor.modules:
+                importlib.import_module(module)
+        except ImportError as error:
+            missing.append(f"{name} ({error})")
+        else:
+            names.append(name)
+    return names, missing
+
+
+def _agree(rounds: list[float]) -> bool:
+    """Return whether the fastest rounds of the two halves are about equal."""
+    half = len(rounds) // 2
+    return half == 0 or max(min(rounds[:half]), min(rounds[half:])) <= UNSTEADY * min(rounds)
 
 
 def _selection(names: tuple[str, ...]) -> Iterable[tuple[Workload, str, str]]:

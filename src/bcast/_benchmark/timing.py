@@ -5,6 +5,8 @@ from time import perf_counter
 from timeit import Timer
 from typing import Any
 
+from bcast._benchmark.machine import settle
+
 __all__ = ["measure"]
 
 ROUND = 2e-4  # seconds; a faster call is repeated within a round
@@ -16,6 +18,8 @@ WARM_UP = 16e-3  # seconds; threads of OpenMP may spin for up to this long, 300 
 
 def measure(calls: Mapping[str, Callable[[], Any]], seconds: float, warming: float = WARM_UP) -> dict[str, list[float]]:
     """Time calls by turns, so that other work on the machine affects all of them alike.
+
+    Each turn waits until the threads of the other competitors sleep.
 
     Parameters
     ----------
@@ -43,6 +47,7 @@ def measure(calls: Mapping[str, Callable[[], Any]], seconds: float, warming: flo
         if turn and perf_counter() > end:
             break
         for name, loops, repeats in plans:
+            settle()
             warm_up(calls[name], warming)
             rounds[name] += [taken / loops for taken in timers[name].repeat(repeats, loops)]
         plans.reverse()

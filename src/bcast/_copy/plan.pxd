@@ -2,8 +2,9 @@ from libc.stdint cimport int32_t, uint8_t
 
 cdef extern from "_copy/simd/program.h":
     enum:
-        STRETCH "BCAST_STRETCH"
+        SPAN "BCAST_SPAN"
         WIDEST "BCAST_WIDEST"
+        WINDOW "BCAST_WINDOW"
         GROUP "BCAST_GROUP"
         PARTS "BCAST_PARTS"
 
@@ -18,25 +19,22 @@ cdef extern from "_copy/simd/program.h":
         int32_t *data_at
         uint8_t *index
 
-    ctypedef struct Leaf "bcast_leaf":
+    ctypedef struct Rows "bcast_rows":
+        Py_ssize_t count, times, size
+
+    ctypedef struct Leaves "bcast_copy_leaves":
         const char *name
         int vector
-        int window
-        void (*run)(
+        void (*execute)(
             const Program *program, int vectors, Py_ssize_t times, const uint8_t *data, uint8_t *out
         ) noexcept nogil
-        void (*fill)(
-            const Program *program, Py_ssize_t n, Py_ssize_t run, Py_ssize_t size, const uint8_t *data, uint8_t *out
+        void (*fill)(const Program *program, const Rows *rows, const uint8_t *data, uint8_t *out) noexcept nogil
+        void (*repeat_rows)(const Rows *rows, const uint8_t *data, uint8_t *out) noexcept nogil
+        void (*repeat_indexed_rows)(
+            const Program *program, const Rows *rows, Py_ssize_t times, const uint8_t *data, uint8_t *out
         ) noexcept nogil
-        void (*rows)(
-            Py_ssize_t n, Py_ssize_t times, Py_ssize_t size, const uint8_t *data, uint8_t *out
-        ) noexcept nogil
-        void (*gather)(
-            const Program *program, int runs, Py_ssize_t n, Py_ssize_t times, Py_ssize_t size,
-            const uint8_t *data, uint8_t *out,
-        ) noexcept nogil
-        void (*spread)(
-            Py_ssize_t times, Py_ssize_t apart, Py_ssize_t size, const uint8_t *data, uint8_t *out
+        void (*copy_to_many)(
+            Py_ssize_t times, Py_ssize_t step, Py_ssize_t size, const uint8_t *data, uint8_t *out
         ) noexcept nogil
         void (*tile)(Py_ssize_t block, Py_ssize_t size, uint8_t *out) noexcept nogil
 
@@ -44,6 +42,8 @@ cdef enum:
     MAX_AXES = 64       # as many as an array may have
     MAX_PAIRS = 33      # 64 axes that alternate, and the run of items innermost
     SHUFFLED = 16       # bytes of the longest item that is shuffled, as of the smallest window
+    LONG_RUN = 2048     # bytes; from this size on a run is replicated from its own beginning
+    TILED = 32768       # bytes; from this size on an output is worth stores that cross no cache line
 
 cdef struct Pair:
     Py_ssize_t copied       # how many blocks the data has,
@@ -51,17 +51,23 @@ cdef struct Pair:
     Py_ssize_t data_bytes   # and the size of a block in each of the two
     Py_ssize_t out_bytes
 
+cdef enum Strategy:     # what writes the blocks at the shuffle level:
+    BLOCKS              # no leaf: blocks are written one by one and replicated
+    FILL                # each block is an item, which fills vectors
+    SHUFFLE             # the program shuffles a span of blocks at once
+    INDEXED_ROWS        # the program lists the rows of a span, which vectors copy
+
 cdef struct Plan:
     int last
     Pair[MAX_PAIRS] pairs
     const uint8_t *data_end
-    int programmed              # the pair that the program writes, with all pairs inside; -1 without a program
-    bint filled                 # whether its blocks are items, each of which fills vectors
-    bint gathered               # whether its blocks are lists of runs of items, which vectors copy
-    Py_ssize_t read_back        # bytes of the longest block that is replicated from the output itself
-    Py_ssize_t stretch_blocks   # how many of its blocks the program describes,
-    Py_ssize_t stretch_times    # and how many times each of them
-    Leaf leaf
+    Strategy strategy
+    int shuffle_level       # the pair that the strategy writes, with all pairs inside; -1 for BLOCKS
+    Py_ssize_t longest_row  # bytes; a shorter run of the innermost items is written from registers
+    Py_ssize_t read_back    # bytes of the longest block that is replicated from the output itself
+    Py_ssize_t span_blocks  # how many of its blocks the program describes,
+    Py_ssize_t span_times   # and how many times each of them
+    Leaves leaves
     Program program
 
 cdef int make_plan(

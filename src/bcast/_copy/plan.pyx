@@ -6,7 +6,7 @@ from libc.stdint cimport int16_t, int32_t, uint8_t
 from bcast._runtime.cpu cimport TARGET_COUNT, target_number
 
 cdef extern from "_copy/simd/shuffle.h":
-    Leaf leaf_of "bcast_leaf_of"(int target)
+    Leaves leaves_of "bcast_copy_leaves_of"(int target)
 
 cdef enum:
     LEAST = 64      # bytes that a program describes at least; for an output of less than twice that it does not pay
@@ -19,9 +19,9 @@ cdef enum:
     LISTED = 256    # runs in a list
     LIST_PAYS = 8   # bytes of output for each byte that a list describes
 
-cdef Leaf[TARGET_COUNT] leaves
+cdef Leaves[TARGET_COUNT] leaves
 for _target in range(TARGET_COUNT):
-    leaves[_target] = leaf_of(_target)
+    leaves[_target] = leaves_of(_target)
 
 
 cdef int make_plan(
@@ -74,23 +74,25 @@ cdef void _add_program(Plan *plan) noexcept:
     cdef const Pair *pair = &plan.pairs[0]
     cdef const Pair *last = &plan.pairs[plan.last]
     cdef Py_ssize_t vector = leaves[target_number].vector
-    cdef Py_ssize_t once = max(pair.out_bytes, <Py_ssize_t> STRETCH)
+    cdef Py_ssize_t once = max(pair.out_bytes, <Py_ssize_t> SPAN)
     cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, once)   # the rest is replicated from it
-    cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(written // PAYS, <Py_ssize_t> STRETCH))
+    cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(written // PAYS, <Py_ssize_t> SPAN))
     cdef Py_ssize_t run = last.repeated * last.out_bytes
     cdef Py_ssize_t blocks = pair.copied        # that the walk visits if this pair is not described
-    plan.leaf = leaves[target_number]
-    plan.filled = plan.gathered = False
-    plan.programmed = -1
+    plan.leaves = leaves[target_number]
+    plan.strategy = BLOCKS
+    plan.shuffle_level = -1
+    plan.longest_row = 0
     plan.read_back = BLOCK
-    plan.stretch_blocks = plan.stretch_times = 1
+    plan.span_blocks = plan.span_times = 1
     if last.out_bytes > PARTS * vector:
         return
     if last.out_bytes > SHUFFLED:
+        plan.longest_row = LONG_RUN if last.out_bytes % vector else TILED     # if stores of an item do not overlap
         if last.out_bytes % vector == 0 and run >= vector * GROUP:
             plan.read_back = REGISTERS_BLOCK
-        if last.out_bytes >= vector and run < STRETCH:
-            _list_runs(plan)
+        if last.out_bytes >= vector and run < SPAN:
+            _list_rows(plan)
         return
     if run >= vector and vector % last.out_bytes == 0 and (written < FEW or _fills(last, run, vector)):
         if run >= vector * GROUP:
@@ -99,47 +101,48 @@ cdef void _add_program(Plan *plan) noexcept:
         return
     if written < 2 * LEAST or (plan.last == 0 and pair.copied == 1):    # a small output, or one block to replicate
         return
-    plan.programmed = 0
+    plan.shuffle_level = 0
     run = pair.repeated * pair.out_bytes
     while pair.out_bytes > limit // 2:
-        if run <= min(<Py_ssize_t> STRETCH, VISIT * blocks):
+        if run <= min(<Py_ssize_t> SPAN, VISIT * blocks):
             limit = run
             break
-        if plan.programmed == plan.last:
-            plan.programmed = -1
+        if plan.shuffle_level == plan.last:
+            plan.shuffle_level = -1
             return
-        plan.programmed += 1
+        plan.shuffle_level += 1
         pair += 1
         blocks *= pair.copied
         run = pair.repeated * pair.out_bytes
     if run > limit:     # a part of a run, written by one loop
-        plan.stretch_times = _stretch(pair.out_bytes, pair.repeated, min(limit, <Py_ssize_t> GROUP * vector), vector)
+        plan.span_times = _span(pair.out_bytes, pair.repeated, min(limit, <Py_ssize_t> GROUP * vector), vector)
     else:
-        plan.stretch_blocks = _stretch(run, pair.copied, limit, vector)
-        plan.stretch_times = pair.repeated
+        plan.span_blocks = _span(run, pair.copied, limit, vector)
+        plan.span_times = pair.repeated
+    plan.strategy = SHUFFLE
     _compile(plan)
-    if plan.stretch_times < pair.repeated:
-        plan.program.data_step = 0      # the next stretch takes the same data
+    if plan.span_times < pair.repeated:
+        plan.program.data_step = 0      # the next span takes the same data
 
 
 cdef inline bint _fills(const Pair *pair, Py_ssize_t run, Py_ssize_t vector) noexcept:
     """Whether filling runs is as fast as a program; short runs if they are many and overlap little."""
     if run >= vector * GROUP:
         return True
-    return pair.copied * run >= STRETCH and 4 * run >= (run + vector - 1) // vector * vector * 3
+    return pair.copied * run >= SPAN and 4 * run >= (run + vector - 1) // vector * vector * 3
 
 
 cdef void _fill_vectors(Plan *plan) noexcept:
     """Describe a vector that is filled with one item."""
     cdef Py_ssize_t b, size = plan.pairs[plan.last].out_bytes
-    plan.filled = True
-    plan.programmed = plan.last
-    plan.program.data_reach = plan.leaf.window
-    for b in range(plan.leaf.vector):
+    plan.strategy = FILL
+    plan.shuffle_level = plan.last
+    plan.program.data_reach = WINDOW
+    for b in range(plan.leaves.vector):
         plan.program.index[b] = b & (size - 1)
 
 
-cdef void _list_runs(Plan *plan) noexcept:
+cdef void _list_rows(Plan *plan) noexcept:
     """Find the outermost pair whose blocks are few runs, and list the runs of as many of its blocks as pays."""
     cdef const Pair *pair = &plan.pairs[0]
     cdef const Pair *last = &plan.pairs[plan.last]
@@ -154,24 +157,24 @@ cdef void _list_runs(Plan *plan) noexcept:
         pair += 1
     if level == plan.last:      # a single pair needs no list
         return
-    plan.programmed = level
-    plan.gathered = True
+    plan.strategy = INDEXED_ROWS
+    plan.shuffle_level = level
     plan.read_back = REGISTERS_BLOCK
     if pair.repeated * pair.out_bytes > limit:
-        plan.stretch_times = limit // pair.out_bytes
+        plan.span_times = limit // pair.out_bytes
         program.data_step = 0
     else:
-        plan.stretch_blocks = min(limit // (pair.repeated * pair.out_bytes), pair.copied)
-        plan.stretch_times = pair.repeated
-        program.data_step = plan.stretch_blocks * pair.data_bytes
+        plan.span_blocks = min(limit // (pair.repeated * pair.out_bytes), pair.copied)
+        plan.span_times = pair.repeated
+        program.data_step = plan.span_blocks * pair.data_bytes
     program.vectors = <int> _describe(plan, plan.last - 1, sources, last.copied, last.data_bytes)
     program.out_step = program.vectors * run
     for i in range(program.vectors):
         program.data_at[i] = <int32_t> (sources[i] * last.data_bytes)
 
 
-cdef Py_ssize_t _stretch(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int vector) noexcept:
-    """How many of `times` runs or blocks of `size` bytes make a stretch of few and nearly full vectors."""
+cdef Py_ssize_t _span(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int vector) noexcept:
+    """How many of `times` runs or blocks of `size` bytes make a span of few and nearly full vectors."""
     cdef Py_ssize_t n, vectors, cost, best = 1, least = 0
     for n in range(1, max(1, min(times, min(limit, <Py_ssize_t> MANY * vector) // size)) + 1):
         vectors = (n * size + vector - 1) // vector
@@ -185,17 +188,17 @@ cdef Py_ssize_t _stretch(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, in
 cdef Py_ssize_t _describe(
     const Plan *plan, int inner, int16_t *sources, Py_ssize_t size, Py_ssize_t unit,
 ) noexcept:
-    """List which of `size` units of data each unit of a stretch copies, from pair `inner` out; return their number."""
+    """List which of `size` units of data each unit of a span copies, from pair `inner` out; return their number."""
     cdef const Pair *pair
     cdef Py_ssize_t i, _j, b, copied, repeated, done
     cdef int16_t shift
     cdef int level
     for b in range(size):
         sources[b] = <int16_t> b
-    for level in range(inner, plan.programmed - 1, -1):
+    for level in range(inner, plan.shuffle_level - 1, -1):
         pair = &plan.pairs[level]
-        copied = pair.copied if level > plan.programmed else plan.stretch_blocks
-        repeated = pair.repeated if level > plan.programmed else plan.stretch_times
+        copied = pair.copied if level > plan.shuffle_level else plan.span_blocks
+        repeated = pair.repeated if level > plan.shuffle_level else plan.span_times
         done = 0
         for i in range(copied):
             shift = <int16_t> (i * pair.data_bytes // unit)
@@ -209,44 +212,42 @@ cdef Py_ssize_t _describe(
 
 
 cdef void _compile(Plan *plan) noexcept:
-    """Describe a stretch of output as vectors."""
-    cdef int16_t[STRETCH + WIDEST] sources      # for each byte, its position in the data
+    """Describe a span of output as vectors."""
+    cdef int16_t[SPAN + WIDEST] sources      # for each byte, its position in the data
     cdef Program *program = &plan.program
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     cdef Py_ssize_t b, last, before
     size = _describe(plan, plan.last, sources, size, 1)
     for b in range(WIDEST):
         sources[size + b] = sources[size - 1]
-    program.data_step = plan.stretch_blocks * plan.pairs[plan.programmed].data_bytes
+    program.data_step = plan.span_blocks * plan.pairs[plan.shuffle_level].data_bytes
     program.out_step = size
     program.vectors = 0
     program.data_reach = 0
     b = last = before = 0
     while b < size:
         before, last = last, b
-        b += _add_vector(&plan.leaf, program, sources, b)
-    if b > size and before <= size - plan.leaf.vector:  # move the last vector back to end with the stretch,
+        b += _add_vector(&plan.leaves, program, sources, b)
+    if b > size and before <= size - plan.leaves.vector:  # move the last vector back to end with the span,
         program.vectors -= 1
-        b = size - plan.leaf.vector
-        b += _add_vector(&plan.leaf, program, sources, b)
+        b = size - plan.leaves.vector
+        b += _add_vector(&plan.leaves, program, sources, b)
         if b < size:    # if the data allows that
             program.vectors -= 1
-            b = last + _add_vector(&plan.leaf, program, sources, last)
+            b = last + _add_vector(&plan.leaves, program, sources, last)
     program.exact = b == size
-    program.out_reach = program.out_at[program.vectors - 1] + plan.leaf.vector
+    program.out_reach = program.out_at[program.vectors - 1] + plan.leaves.vector
 
 
-cdef Py_ssize_t _add_vector(const Leaf *leaf, Program *program, const int16_t *sources, Py_ssize_t start) noexcept:
+cdef Py_ssize_t _add_vector(const Leaves *leaves, Program *program, const int16_t *sources, Py_ssize_t start) noexcept:
     """Describe the vector that begins at `start`; return how many of its bytes are right."""
     program.out_at[program.vectors] = <int32_t> start
-    if leaf.vector == 16:
-        return _add_vector_of(16, 16, program, sources + start)
-    elif leaf.vector == 32:
-        return _add_vector_of(32, 16, program, sources + start)
-    return _add_vector_of(64, 64, program, sources + start)
+    if leaves.vector == 16:
+        return _add_vector_of(16, program, sources + start)
+    return _add_vector_of(32, program, sources + start)
 
 
-cdef inline int _add_vector_of(int vector, int window, Program *program, const int16_t *sources) noexcept:
+cdef inline int _add_vector_of(int vector, Program *program, const int16_t *sources) noexcept:
     """Describe a vector, whose width is a constant where this is inlined."""
     cdef uint8_t *index = program.index + program.vectors * vector
     cdef int16_t low = sources[0], high = sources[0], lower, higher
@@ -254,20 +255,20 @@ cdef inline int _add_vector_of(int vector, int window, Program *program, const i
     for i in range(vector):
         low = min(low, sources[i])
         high = max(high, sources[i])
-    if high - low >= window:
+    if high - low >= WINDOW:
         low = high = sources[0]
         right = 1
         while True:
             lower = min(low, sources[right])
             higher = max(high, sources[right])
-            if higher - lower >= window:
+            if higher - lower >= WINDOW:
                 break
             low = lower
             high = higher
             right += 1
     program.data_at[program.vectors] = low
-    program.data_reach = max(program.data_reach, low + window)
+    program.data_reach = max(program.data_reach, low + WINDOW)
     for i in range(vector):
-        index[i] = (sources[i] - low) & (window - 1)
+        index[i] = (sources[i] - low) & (WINDOW - 1)
     program.vectors += 1
     return right

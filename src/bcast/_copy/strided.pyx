@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""`put_strided`: copy the items of strided data one after the other, in C order, as bytes.
+"""`write_strided`: copy the items of strided data one after the other, in C order, as bytes.
 
 A cache line of the output takes items from many lines of the data, and a line of the data goes to many lines of the
 output. So the work is cut into tiles of at least one line either way, which a cache holds while they are transposed.
@@ -15,12 +15,14 @@ from bcast._runtime.result cimport new_array
 from bcast._runtime.threads cimport run_shares
 
 cdef extern from "_copy/simd/transpose.h":
-    ctypedef void (*Turn "bcast_turn")(
-        Py_ssize_t m, Py_ssize_t n, Py_ssize_t size, const uint8_t *data, Py_ssize_t m_step, Py_ssize_t n_step,
-        uint8_t *out, Py_ssize_t out_step,
+    ctypedef struct Matrix "bcast_matrix":
+        Py_ssize_t m, n, size, m_step, n_step, out_step
+
+    ctypedef void (*CopyMatrix "bcast_copy_matrix")(
+        const Matrix *matrix, const uint8_t *data, uint8_t *out
     ) noexcept nogil
-    Turn turn_of "bcast_turn_of"(int target, Py_ssize_t size)
-    Turn pick "bcast_pick"
+    CopyMatrix transpose_of "bcast_transpose_of"(int target)
+    CopyMatrix strided_copy "bcast_strided_copy"
 
 cnp.import_array()
 
@@ -41,7 +43,7 @@ cdef struct Axis:
     Py_ssize_t part         # and how much the current tile has
 
 cdef struct Copy:
-    Turn turn
+    CopyMatrix copy_matrix
     Py_ssize_t size             # bytes of an item, or of a run that is one
     int rank
     Axis[MAX_AXES] axes         # in the order of the output
@@ -60,13 +62,13 @@ cdef struct Work:               # what the shares of a copy have in common
 
 
 cdef cnp.ndarray packed(cnp.ndarray data, tuple shape, int threads, bint releasing):
-    """A new C-contiguous array of the given shape with the data's items, copied by `put_strided`."""
+    """A new C-contiguous array of the given shape with the data's items, copied by `write_strided`."""
     cdef cnp.ndarray array = new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape, "data")
-    put_strided(data, <uint8_t *> cnp.PyArray_DATA(array), threads, releasing)
+    write_strided(data, <uint8_t *> cnp.PyArray_DATA(array), threads, releasing)
     return array
 
 
-cdef void put_strided(cnp.ndarray data, uint8_t *out, int threads, bint releasing) noexcept:
+cdef void write_strided(cnp.ndarray data, uint8_t *out, int threads, bint releasing) noexcept:
     """Copy data that is not empty to `out`, which must not overlap it; an axis of stride 0 is copied once.
 
     If `releasing`, the GIL is released meanwhile. The caller keeps both arrays alive.
@@ -78,9 +80,9 @@ cdef void put_strided(cnp.ndarray data, uint8_t *out, int threads, bint releasin
     _order_loops(&copy, &begin, &out)
     if releasing:
         with nogil:
-            _put_shares(&copy, begin, out, threads)
+            _write_shares(&copy, begin, out, threads)
     else:
-        _put_shares(&copy, begin, out, threads)
+        _write_shares(&copy, begin, out, threads)
 
 
 cdef void _read_axes(Copy *copy, cnp.ndarray data) noexcept:
@@ -180,10 +182,10 @@ cdef void _order_loops(Copy *copy, const uint8_t **data, uint8_t **out) noexcept
         if i != copy.inner and i != copy.near and axes[i].block > 1:
             copy.loops[copy.n_loops] = i
             copy.n_loops += 1
-    copy.turn = turn_of(target_number, copy.size) if axes[copy.near].data_step == copy.size else pick
+    copy.copy_matrix = transpose_of(target_number) if axes[copy.near].data_step == copy.size else strided_copy
 
 
-cdef void _put_shares(const Copy *copy, const uint8_t *data, uint8_t *out, int threads) noexcept nogil:
+cdef void _write_shares(const Copy *copy, const uint8_t *data, uint8_t *out, int threads) noexcept nogil:
     """Copy on several threads, which share the axis with the most blocks."""
     cdef Work work = Work(copy, data, out, 0, 0)
     cdef Py_ssize_t most = 0
@@ -194,12 +196,12 @@ cdef void _put_shares(const Copy *copy, const uint8_t *data, uint8_t *out, int t
             work.axis = i
     work.shares = <int> min(threads * SHARES, most) if threads > 1 else 1
     if work.shares == 1:
-        _put_share(&work, 0, 0)
+        _write_share(&work, 0, 0)
     else:
-        run_shares(_put_share, &work, work.shares, threads)
+        run_shares(_write_share, &work, work.shares, threads)
 
 
-cdef void _put_share(void *all_work, int i, int _worker) noexcept nogil:
+cdef void _write_share(void *all_work, int i, int _worker) noexcept nogil:
     """Copy one share; shares are cut between blocks."""
     cdef const Work *work = <const Work *> all_work
     cdef Copy copy = work.copy[0]
@@ -208,24 +210,26 @@ cdef void _put_share(void *all_work, int i, int _worker) noexcept nogil:
     cdef Py_ssize_t begin = blocks * i // work.shares * axis.block
     cdef Py_ssize_t end = axis.length if i + 1 == work.shares else blocks * (i + 1) // work.shares * axis.block
     axis.length = end - begin
-    _put(&copy, 0, work.data + begin * axis.data_step, work.out + begin * axis.out_step)
+    _write(&copy, 0, work.data + begin * axis.data_step, work.out + begin * axis.out_step)
 
 
-cdef void _put(Copy *copy, int level, const uint8_t *data, uint8_t *out) noexcept nogil:
+cdef void _write(Copy *copy, int level, const uint8_t *data, uint8_t *out) noexcept nogil:
     """Run the loops from `level` on."""
     cdef const Axis *near = &copy.axes[copy.near]
     cdef const Axis *inner = &copy.axes[copy.inner]
     cdef Axis *axis
     cdef Py_ssize_t left, part = 1
+    cdef Matrix matrix
     if level == copy.n_loops:
-        copy.turn(near.part, inner.part, copy.size, data, near.data_step, inner.data_step, out, near.out_step)
+        matrix = Matrix(near.part, inner.part, copy.size, near.data_step, inner.data_step, near.out_step)
+        copy.copy_matrix(&matrix, data, out)
         return
     axis = &copy.axes[copy.loops[level]]
     left = axis.length if level < copy.outer_loops else axis.part
     while left:
         if level < copy.outer_loops:
             part = axis.part = axis.block if left >= 2 * axis.block else left
-        _put(copy, level + 1, data, out)
+        _write(copy, level + 1, data, out)
         data += part * axis.data_step
         out += part * axis.out_step
         left -= part

@@ -1,9 +1,9 @@
 # cython: cdivision=True
 """From a plan to bytes: the walk over its pairs of axes.
 
-`put_blocks` walks the pairs from the outermost in: it writes each block once and then replicates it. The leaves of
+`write_blocks` walks the pairs from the outermost in: it writes each block once and then replicates it. The leaves of
 `_copy/simd/shuffle.h` write the short blocks innermost. Outputs too large for any cache are assembled piece by piece in
-a scratch and streamed from there (`_stream_blocks`). `put_part` writes any part of an output, wherever it begins and
+a scratch and streamed from there (`_stream_blocks`). `write_part` writes any part of an output, wherever it begins and
 ends.
 
 Everything is written from front to back, so a store may run over bytes that are written next. It never passes
@@ -13,22 +13,20 @@ Everything is written from front to back, so a store may run over bytes that are
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.string cimport memcpy
 
-from bcast._copy.plan cimport PARTS, SHUFFLED, STRETCH, WIDEST, Pair, Plan, Program
+from bcast._copy.plan cimport FILL, INDEXED_ROWS, PARTS, SHUFFLE, SPAN, TILED, WIDEST, Pair, Plan, Program, Rows
 
 cdef extern from "_runtime/stream.h":
     void bcast_stream(uint8_t *out, const uint8_t *data, size_t size) noexcept nogil
 
 cdef enum:
-    LONG_RUN = 2048     # bytes; a longer run is replicated from its own beginning
     SETTLED = 4096      # bytes; the most recent ones may still be on their way to the cache and are slow to read back
     DOUBLED = 16384     # bytes; a block is doubled up to this size, at which a first-level cache still holds it
-    TILED = 32768       # bytes; from this size on an output is worth stores that cross no cache line
     PATTERN = 4096      # bytes that it is replicated from: they must stay in a first-level cache that all stores pass
     LONG_ITEM = 4096    # bytes; from this size on an item is copied by pieces, each to all its places
     COPIED = 8192       # bytes of such a piece, except the last one, which may be longer
 
 
-cdef void put_part(
+cdef void write_part(
     const Plan *plan, int level, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *out_end,
     uint8_t *scratch,
 ) noexcept nogil:
@@ -44,7 +42,7 @@ cdef void put_part(
             n = (end - begin) // run
             size = n * run
             if scratch == NULL:
-                put_blocks(plan, level, n, block, out + begin, out_end)
+                write_blocks(plan, level, n, block, out + begin, out_end)
             else:
                 _stream_blocks(plan, level, n, block, out + begin, scratch)
         else:
@@ -54,7 +52,7 @@ cdef void put_part(
                 n = size // pair.out_bytes
                 size = n * pair.out_bytes
                 if scratch == NULL:
-                    _put_block(plan, level, n, block, out + begin, out_end)
+                    _write_block(plan, level, n, block, out + begin, out_end)
                 else:
                     _stream_block(plan, level, n, block, out + begin, scratch)
             else:       # a part of a block
@@ -62,70 +60,74 @@ cdef void put_part(
                 if level == plan.last:
                     memcpy(out + begin, block + inside, size)
                 else:
-                    put_part(plan, level + 1, inside, inside + size, block, out + begin - inside, out_end, scratch)
+                    write_part(plan, level + 1, inside, inside + size, block, out + begin - inside, out_end, scratch)
         begin += size
 
 
-cdef void put_blocks(
+cdef void write_blocks(
     const Plan *plan, int level, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
     """Write `n` blocks of the pair at `level`, each as many times as it is repeated."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = pair.repeated * pair.out_bytes
     cdef Py_ssize_t _i
-    if level == plan.programmed and plan.filled:
-        _put_fills(plan, n, pair.repeated, data, out)
-    elif level == plan.programmed and plan.gathered:
-        _put_gathered(plan, n, pair.repeated, data, out)
-    elif level == plan.programmed and plan.stretch_times == pair.repeated:
-        _put_stretches(plan, n, data, out, out_end)
-    elif level == plan.last and _is_row(plan, run):
-        plan.leaf.rows(n, pair.repeated, pair.out_bytes, data, out)
+    cdef Rows rows
+    if level == plan.shuffle_level and (plan.strategy != SHUFFLE or plan.span_times == pair.repeated):
+        if plan.strategy == FILL:
+            _write_fills(plan, n, pair.repeated, data, out)
+        elif plan.strategy == INDEXED_ROWS:
+            _write_indexed_rows(plan, n, pair.repeated, data, out)
+        else:
+            _write_spans(plan, n, data, out, out_end)
+    elif level == plan.last and run < plan.longest_row:
+        rows = Rows(n, pair.repeated, pair.out_bytes)
+        plan.leaves.repeat_rows(&rows, data, out)
     else:
         for _i in range(n):
-            _put_block(plan, level, pair.repeated, data, out, out_end)
+            _write_block(plan, level, pair.repeated, data, out, out_end)
             data += pair.data_bytes
             out += run
 
 
-cdef void _put_block(
+cdef void _write_block(
     const Plan *plan, int level, Py_ssize_t times, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
     """Write a block of the pair at `level`, `times` times."""
     cdef const Pair *pair = &plan.pairs[level]
-    if level == plan.programmed and plan.filled:
-        _put_fills(plan, 1, times, data, out)
-        return
-    if level == plan.programmed and plan.gathered:
-        _put_gathered(plan, 1, times, data, out)
-        return
-    if level == plan.programmed:
-        _put_run(plan, times * pair.out_bytes, data, out, out_end)
+    cdef Rows rows
+    if level == plan.shuffle_level:
+        if plan.strategy == FILL:
+            _write_fills(plan, 1, times, data, out)
+        elif plan.strategy == INDEXED_ROWS:
+            _write_indexed_rows(plan, 1, times, data, out)
+        else:
+            _write_run(plan, times * pair.out_bytes, data, out, out_end)
         return
     if level == plan.last:
-        if _is_row(plan, times * pair.out_bytes):
-            plan.leaf.rows(1, times, pair.out_bytes, data, out)
+        if times * pair.out_bytes < plan.longest_row:
+            rows = Rows(1, times, pair.out_bytes)
+            plan.leaves.repeat_rows(&rows, data, out)
             return
         if pair.out_bytes >= LONG_ITEM and times > 1:
-            _put_pieces(plan, times, data, out)
+            _write_pieces(plan, times, data, out)
             return
         memcpy(out, data, pair.out_bytes)
     else:
-        put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
+        write_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
         while pair.out_bytes > plan.read_back and times > 1:
             out += pair.out_bytes
             times -= 1
-            put_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
+            write_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
     _tile(plan, out, pair.out_bytes, times * pair.out_bytes)
 
 
-cdef void _put_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data, uint8_t *out) noexcept nogil:
+cdef void _write_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data, uint8_t *out) noexcept nogil:
     """Write a long item `times` times: each piece to all its places at once, while a cache holds it."""
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     cdef Py_ssize_t begin = 0, part
     while begin < size:
         part = COPIED if size - begin >= 2 * COPIED else size - begin
-        plan.leaf.spread(times, size, part, data + begin, out + begin)
+        plan.leaves.copy_to_many(times, size, part, data + begin, out + begin)
         begin += part
 
 
@@ -144,9 +146,10 @@ cdef void _tile(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t siz
 
 cdef void _tile_long(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
     """`_tile` by stores that cross no line; from registers if a few blocks make whole vectors that fit these."""
-    cdef Py_ssize_t vector = plan.leaf.vector
+    cdef Py_ssize_t vector = plan.leaves.vector
     cdef Py_ssize_t whole = block
     cdef Py_ssize_t begin, times
+    cdef Rows rows
     while whole % vector and whole <= PARTS * vector:
         whole *= 2
     while 2 * block <= PATTERN:
@@ -155,26 +158,27 @@ cdef void _tile_long(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_
     if whole <= PARTS * vector:
         begin = <Py_ssize_t> (-<uintptr_t> out & <uintptr_t> (vector - 1))
         times = (size - begin) // whole
-        plan.leaf.rows(1, times - 1, whole, out + begin, out + begin + whole)
+        rows = Rows(1, times - 1, whole)
+        plan.leaves.repeat_rows(&rows, out + begin, out + begin + whole)
         memcpy(out + begin + times * whole, out + begin, size - begin - times * whole)
     else:
-        plan.leaf.tile(block, size, out)
+        plan.leaves.tile(block, size, out)
 
 
 cdef void _stream_blocks(
     const Plan *plan, int level, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *scratch,
 ) noexcept nogil:
-    """`put_blocks` past the caches: as many runs as fit the scratch are assembled there."""
+    """`write_blocks` past the caches: as many runs as fit the scratch are assembled there."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = pair.repeated * pair.out_bytes
     cdef Py_ssize_t most = PIECE // run
     cdef Py_ssize_t part
-    if level == plan.programmed and most > plan.stretch_blocks:
-        most -= most % plan.stretch_blocks
+    if level == plan.shuffle_level and most > plan.span_blocks:
+        most -= most % plan.span_blocks
     while n:
         part = min(n, max(most, 1))
         if most:
-            put_blocks(plan, level, part, data, scratch, scratch + SCRATCH)
+            write_blocks(plan, level, part, data, scratch, scratch + SCRATCH)
             bcast_stream(out, scratch, part * run)
         else:
             _stream_block(plan, level, pair.repeated, data, out, scratch)
@@ -186,14 +190,14 @@ cdef void _stream_blocks(
 cdef void _stream_block(
     const Plan *plan, int level, Py_ssize_t times, const uint8_t *data, uint8_t *out, uint8_t *scratch,
 ) noexcept nogil:
-    """`_put_block` past the caches: each assembled piece is streamed to all its places at once."""
+    """`_write_block` past the caches: each assembled piece is streamed to all its places at once."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t size = pair.out_bytes
     cdef Py_ssize_t most = min(PIECE // size, times)
     cdef Py_ssize_t i, part, begin = 0
     cdef const uint8_t *piece
     if most:
-        _put_block(plan, level, most, data, scratch, scratch + SCRATCH)
+        _write_block(plan, level, most, data, scratch, scratch + SCRATCH)
         while times:
             most = min(most, times)
             bcast_stream(out, scratch, most * size)
@@ -206,7 +210,7 @@ cdef void _stream_block(
             part = min(<Py_ssize_t> PIECE, size - begin)
             piece = data + begin
             if level < plan.last:
-                put_part(
+                write_part(
                     plan, level + 1, begin, begin + part, data, scratch - begin, scratch + SCRATCH, NULL
                 )
                 piece = scratch
@@ -215,115 +219,116 @@ cdef void _stream_block(
             begin += part
 
 
-cdef void _put_fills(
+cdef void _write_fills(
     const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *data, uint8_t *out,
 ) noexcept nogil:
     """Fill a run with each of `n` items."""
     cdef const Program *program = &plan.program
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     cdef Py_ssize_t run = times * size
-    cdef Py_ssize_t fast = min(n, _roomy(size, program.data_reach, plan.data_end - data))
+    cdef Py_ssize_t fast = min(n, _safe_count(size, program.data_reach, plan.data_end - data))
     cdef uint8_t[3 * WIDEST] near_data
-    if run < plan.leaf.vector:      # where a thread's part begins or ends; n is 1
+    cdef Rows rows = Rows(fast, times, size)
+    if run < plan.leaves.vector:      # where a thread's part begins or ends; n is 1
         memcpy(out, data, size)
         _tile(plan, out, size, run)
         return
-    plan.leaf.fill(program, fast, run, size, data, out)
+    plan.leaves.fill(program, &rows, data, out)
     if fast < n:    # the last ones, which have less than a window and an item
         memcpy(near_data, data + fast * size, (n - fast) * size)
-        plan.leaf.fill(program, n - fast, run, size, near_data, out + fast * run)
+        rows.count = n - fast
+        plan.leaves.fill(program, &rows, near_data, out + fast * run)
 
 
-cdef inline bint _is_row(const Plan *plan, Py_ssize_t run) noexcept nogil:
-    """Whether `rows` writes a run of the innermost items: not a long one if stores of an item overlap."""
-    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
-    return SHUFFLED < size <= PARTS * plan.leaf.vector and run < (LONG_RUN if size % plan.leaf.vector else TILED)
-
-
-cdef void _put_gathered(
+cdef void _write_indexed_rows(
     const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *data, uint8_t *out,
 ) noexcept nogil:
     """Write `n` blocks, each `times` times, by the list of the runs of some or all of them."""
-    cdef const Pair *pair = &plan.pairs[plan.programmed]
+    cdef const Pair *pair = &plan.pairs[plan.shuffle_level]
     cdef const Pair *last = &plan.pairs[plan.last]
     cdef const Program *program = &plan.program
     cdef Py_ssize_t size = last.out_bytes
     cdef Py_ssize_t runs = pair.out_bytes // (last.repeated * size)
     cdef Py_ssize_t _i, whole
-    if times < plan.stretch_times:      # a part of one run
-        plan.leaf.gather(program, <int> (times * runs), 1, last.repeated, size, data, out)
+    cdef Rows rows = Rows(program.vectors, last.repeated, size)
+    if times < plan.span_times:      # a part of one run
+        rows.count = times * runs
+        plan.leaves.repeat_indexed_rows(program, &rows, 1, data, out)
     elif program.data_step:
-        whole = n // plan.stretch_blocks
-        n -= whole * plan.stretch_blocks
-        plan.leaf.gather(program, program.vectors, whole, last.repeated, size, data, out)
+        whole = n // plan.span_blocks
+        n -= whole * plan.span_blocks
+        plan.leaves.repeat_indexed_rows(program, &rows, whole, data, out)
         data += whole * program.data_step
         out += whole * program.out_step
-        plan.leaf.gather(program, <int> (n * times * runs), 1, last.repeated, size, data, out)
+        rows.count = n * times * runs
+        plan.leaves.repeat_indexed_rows(program, &rows, 1, data, out)
     else:
-        whole = times // plan.stretch_times
-        runs *= times % plan.stretch_times
+        whole = times // plan.span_times
+        runs *= times % plan.span_times
         for _i in range(n):
-            plan.leaf.gather(program, program.vectors, whole, last.repeated, size, data, out)
+            rows.count = program.vectors
+            plan.leaves.repeat_indexed_rows(program, &rows, whole, data, out)
             out += whole * program.out_step
-            plan.leaf.gather(program, <int> runs, 1, last.repeated, size, data, out)
+            rows.count = runs
+            plan.leaves.repeat_indexed_rows(program, &rows, 1, data, out)
             out += runs * last.repeated * size
             data += pair.data_bytes
 
 
-cdef void _put_stretches(
+cdef void _write_spans(
     const Plan *plan, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
     """Write `n` runs by the program, which describes a few of them."""
-    cdef const Pair *pair = &plan.pairs[plan.programmed]
+    cdef const Pair *pair = &plan.pairs[plan.shuffle_level]
     cdef const Program *program = &plan.program
     cdef Py_ssize_t run = pair.repeated * pair.out_bytes
     cdef Py_ssize_t fast = min(
-        n // plan.stretch_blocks,
+        n // plan.span_blocks,
         min(
-            _roomy(program.data_step, program.data_reach, plan.data_end - data),
-            _roomy(program.out_step, program.out_reach, out_end - out),
+            _safe_count(program.data_step, program.data_reach, plan.data_end - data),
+            _safe_count(program.out_step, program.out_reach, out_end - out),
         )
     )
-    plan.leaf.run(program, program.vectors, fast, data, out)
+    plan.leaves.execute(program, program.vectors, fast, data, out)
     data += fast * program.data_step
     out += fast * program.out_step
-    n -= fast * plan.stretch_blocks
+    n -= fast * plan.span_blocks
     while n:
-        fast = min(n, plan.stretch_blocks)
-        _put_stretch(plan, fast * pair.data_bytes, fast * run, data, out, out_end)
+        fast = min(n, plan.span_blocks)
+        _write_span(plan, fast * pair.data_bytes, fast * run, data, out, out_end)
         data += fast * pair.data_bytes
         out += fast * run
         n -= fast
 
 
-cdef void _put_run(
+cdef void _write_run(
     const Plan *plan, Py_ssize_t size, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
     """Write one run, of which the program describes a part."""
     cdef const Program *program = &plan.program
-    cdef Py_ssize_t data_bytes = plan.pairs[plan.programmed].data_bytes
+    cdef Py_ssize_t data_bytes = plan.pairs[plan.shuffle_level].data_bytes
     cdef Py_ssize_t step = program.out_step
-    cdef Py_ssize_t programmed = size       # the rest is replicated, which is faster if vectors are not full
+    cdef Py_ssize_t executed = size         # the rest is replicated, which is faster if vectors are not full
     cdef Py_ssize_t whole, done
     if not program.exact or plan.data_end - data < program.data_reach:
-        programmed = min(size, (SETTLED + step - 1) // step * step)
-    whole = programmed // step
+        executed = min(size, (SETTLED + step - 1) // step * step)
+    whole = executed // step
     if plan.data_end - data < program.data_reach:
         whole = 0
-    whole = min(whole, _roomy(step, program.out_reach, out_end - out))
-    plan.leaf.run(program, program.vectors, whole, data, out)
+    whole = min(whole, _safe_count(step, program.out_reach, out_end - out))
+    plan.leaves.execute(program, program.vectors, whole, data, out)
     done = whole * step
-    if done < programmed and done and program.exact:        # once more, moved back to end with the run
-        plan.leaf.run(program, program.vectors, 1, data, out + programmed - step)
-        done = programmed
-    while done < programmed:
-        whole = min(step, programmed - done)
-        _put_stretch(plan, data_bytes, whole, data, out + done, out_end)
+    if done < executed and done and program.exact:        # once more, moved back to end with the run
+        plan.leaves.execute(program, program.vectors, 1, data, out + executed - step)
+        done = executed
+    while done < executed:
+        whole = min(step, executed - done)
+        _write_span(plan, data_bytes, whole, data, out + done, out_end)
         done += whole
-    _tile(plan, out, programmed, size)
+    _tile(plan, out, executed, size)
 
 
-cdef void _put_stretch(
+cdef void _write_span(
     const Plan *plan, Py_ssize_t data_bytes, Py_ssize_t out_bytes, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
     """Write the first `out_bytes` of what the program describes; they take `data_bytes` of data."""
@@ -336,22 +341,22 @@ cdef void _put_stretch(
         while program.out_at[vectors - 1] >= out_bytes:
             vectors -= 1
     if plan.data_end - data >= program.data_reach and out_end - out >= program.out_reach:
-        plan.leaf.run(program, vectors, 1, data, out)
+        plan.leaves.execute(program, vectors, 1, data, out)
     else:
-        _put_fenced(plan, vectors, data_bytes, out_bytes, data, out)
+        _write_fenced(plan, vectors, data_bytes, out_bytes, data, out)
 
 
-cdef void _put_fenced(
+cdef void _write_fenced(
     const Plan *plan, int vectors, Py_ssize_t data_bytes, Py_ssize_t out_bytes, const uint8_t *data, uint8_t *out,
 ) noexcept nogil:
-    """`_put_stretch` near the end of a buffer: on copies that have room behind them."""
-    cdef uint8_t[STRETCH + WIDEST] near_data
-    cdef uint8_t[STRETCH + WIDEST] near_out
+    """`_write_span` near the end of a buffer: on copies that have room behind them."""
+    cdef uint8_t[SPAN + WIDEST] near_data
+    cdef uint8_t[SPAN + WIDEST] near_out
     memcpy(near_data, data, data_bytes)
-    plan.leaf.run(&plan.program, vectors, 1, near_data, near_out)
+    plan.leaves.execute(&plan.program, vectors, 1, near_data, near_out)
     memcpy(out, near_out, out_bytes)
 
 
-cdef inline Py_ssize_t _roomy(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
+cdef inline Py_ssize_t _safe_count(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
     """How many steps fit in `room` if each touches `reach` bytes, `reach >= step`, from where it starts."""
     return 0 if room < reach else (room - reach) // step + 1

@@ -10,16 +10,16 @@
 #endif
 
 /* On each architecture a later one is the better one. */
-enum { BCAST_PLAIN, BCAST_SSSE3, BCAST_AVX2, BCAST_AVX512, BCAST_NEON, BCAST_TARGET_COUNT };
+enum { BCAST_PLAIN, BCAST_SSSE3, BCAST_AVX2, BCAST_NEON, BCAST_TARGET_COUNT };
 
-static const char *const bcast_target_names[BCAST_TARGET_COUNT] = {"plain", "ssse3", "avx2", "avx512", "neon"};
+static const char *const bcast_target_names[BCAST_TARGET_COUNT] = {"plain", "ssse3", "avx2", "neon"};
 
 static inline int bcast_has(int target)
 {
     switch (target) {
     case BCAST_PLAIN:
         return 1;
-#if defined(_MSC_VER) && defined(_M_X64)    /* whose compiler makes no leaves for avx512 */
+#if defined(_MSC_VER) && defined(_M_X64)
     case BCAST_SSSE3:
         return IsProcessorFeaturePresent(PF_SSSE3_INSTRUCTIONS_AVAILABLE);
     case BCAST_AVX2:
@@ -31,8 +31,6 @@ static inline int bcast_has(int target)
         unsigned a, b, c = 0, d;
         return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) && (c & bit_FMA);
     }
-    case BCAST_AVX512:
-        return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw");
 #elif defined(__aarch64__) || defined(_M_ARM64)
     case BCAST_NEON:
         return 1;

@@ -50,16 +50,16 @@ static inline void bcast_stream_lines(char *out, const char *data, size_t size)
 }
 
 /* Order the stores of both before all that follow. */
-static inline void bcast_streamed(void)
+static inline void bcast_store_fence(void)
 {
 #if defined(__x86_64__) || defined(_M_X64)
     _mm_sfence();
 #endif
 }
 
-/* Whether streaming can help: not without such stores, and not where the system has yet to give the memory its pages. It
-   clears them, which leaves them in the cache. Asks for three pages, as memory is mostly touched all or not at all. */
-static inline int bcast_touched(const uint8_t *out, size_t size)
+/* Whether streaming can help: not without such stores, and not where the system has yet to give the memory its pages.
+   It clears them, which leaves them in the cache. Asks for three pages, as memory is mostly touched all or not at all. */
+static inline int bcast_pages_resident(const uint8_t *out, size_t size)
 {
 #if !(defined(__x86_64__) || defined(_M_X64))
     return 0;

@@ -1,4 +1,4 @@
-/* How functions are compiled for an instruction set, or into others. */
+/* How functions are named and compiled for a target, or into others. */
 
 #ifndef BCAST_TARGET_H
 #define BCAST_TARGET_H
@@ -14,5 +14,9 @@
 #endif
 #define BCAST_INLINE static inline __attribute__((always_inline))
 #endif
+
+/* bcast_a_b, of macros' values */
+#define BCAST_JOINED(a, b) bcast_##a##_##b
+#define BCAST_JOIN(a, b) BCAST_JOINED(a, b)
 
 #endif

@@ -1,54 +1,78 @@
-/* Programs: how short pieces of data become output, by one byte shuffle for each vector of the output. */
+/* The contract of the leaves that copy: programs, and what runs them.
+
+   A program says how a span of output is made of short pieces of data, by one byte shuffle for each vector. Vector i
+   of the output, at `out_at[i]` from where the span begins, has the bytes that `index` picks of a window of the data,
+   which begins at `data_at[i]`:
+
+       data      a b c d e f ...           items of 1 byte, each three times
+                 |_window 0_|
+                     |_window 1_|
+       index     0 0 0 1 1 1 2 2   0 0 1 1 1 2 2 2  ...
+       output    a a a b b b c c   c c d d d e e e  ...
+                 |__vector 0___|   |__vector 1___|
+
+   A program runs again and again, each time `data_step` and `out_step` further on.
+
+   * Loads and stores may be aligned to nothing. Those of a span stay within `data_reach` and `out_reach` of where it
+     begins: callers see to it that both buffers reach as far.
+   * A program that is not `exact` leaves bytes behind its span that the next one must cover. So output is written from
+     front to back.
+   * No other leaf reads or writes a byte outside of what it is given. */
 
 #ifndef BCAST_PROGRAM_H
 #define BCAST_PROGRAM_H
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
-#define BCAST_STRETCH 2048  /* bytes of output that a program describes at most */
-#define BCAST_WIDEST 64     /* bytes of the longest vector and of the longest window */
+#define BCAST_SPAN 2048     /* bytes of output that a program describes at most */
+#define BCAST_WINDOW 16     /* bytes that one shuffle picks from */
+#define BCAST_WIDEST 32     /* bytes of the longest vector, whose halves have one window */
 #define BCAST_GROUP 4       /* vectors that one loop writes */
 #define BCAST_CHUNK 16384   /* bytes; half of a first-level cache */
 #define BCAST_PARTS 8       /* vectors of an item that is kept in registers */
 #define BCAST_PLACES 4      /* written by turns: they and the data may all want one set of a cache, of 8 ways */
 
-/* A window of w bytes does not reach where data is taken up again from more than w bytes before: at most once in w + 1 bytes,
-   so that vectors are half full at least. Those of 32 bytes have windows of 16. */
-#define BCAST_VECTORS (BCAST_STRETCH / 8 + 2)
+/* A window does not reach where data is taken up again from more than 16 bytes before: at most once in 17 bytes of output,
+   so that 8 bytes of a vector are right at least. */
+#define BCAST_VECTORS (BCAST_SPAN / 8 + 2)
 
 typedef struct {
     int vectors;
-    int exact;              /* the last vector ends where the stretch does */
-    ptrdiff_t data_step;    /* from one stretch to the next */
+    int exact;              /* the last vector ends where the span does */
+    ptrdiff_t data_step;    /* from one span to the next */
     ptrdiff_t out_step;
-    ptrdiff_t data_reach;   /* what is read and written from where a stretch begins, rubbish included */
-    ptrdiff_t out_reach;
+    ptrdiff_t data_reach;   /* bytes from where a span begins to the end of what is read, */
+    ptrdiff_t out_reach;    /* and of what is written */
     int32_t out_at[BCAST_VECTORS];
     int32_t data_at[BCAST_VECTORS];
-    uint8_t index[4 * BCAST_STRETCH + 2 * BCAST_WIDEST];
+    uint8_t index[4 * BCAST_SPAN + 2 * BCAST_WIDEST];
 } bcast_program;
 
+/* Items that lie side by side in the data, each of which is written `times`. */
+typedef struct {
+    ptrdiff_t count;
+    ptrdiff_t times;
+    ptrdiff_t size;         /* bytes of an item */
+} bcast_rows;
+
+/* The leaves of a target. */
 typedef struct {
     const char *name;
-    int vector;     /* bytes */
-    int window;
+    int vector;             /* bytes */
     /* Write the first `vectors` of a program, `times` one after the other. */
-    void (*run)(const bcast_program *program, int vectors, ptrdiff_t times, const uint8_t *data, uint8_t *out);
-    /* Fill a run of at least a vector with each of `n` items, whose size divides a vector's, by the index of vector 0. */
-    void (*fill)(
-        const bcast_program *program, ptrdiff_t n, ptrdiff_t run, ptrdiff_t size, const uint8_t *data, uint8_t *out);
-    /* Write each of `n` items of at most 8 vectors `times` over. */
-    void (*rows)(ptrdiff_t n, ptrdiff_t times, ptrdiff_t size, const uint8_t *data, uint8_t *out);
-    /* The same for the items at the first places of a program, as many as `runs`; and `n` times all of them. */
-    void (*gather)(
-        const bcast_program *program, int runs, ptrdiff_t n, ptrdiff_t times, ptrdiff_t size,
-        const uint8_t *data, uint8_t *out);
-    /* Copy `size` bytes, 8 vectors or more, to as many places as `times`, which lie `apart`. */
-    void (*spread)(ptrdiff_t times, ptrdiff_t apart, ptrdiff_t size, const uint8_t *data, uint8_t *out);
+    void (*execute)(const bcast_program *program, int vectors, ptrdiff_t times, const uint8_t *data, uint8_t *out);
+    /* Fill a run of a vector or more with each item, by the index of vector 0; its size divides a vector's. */
+    void (*fill)(const bcast_program *program, const bcast_rows *rows, const uint8_t *data, uint8_t *out);
+    /* Write items of at most BCAST_PARTS vectors. */
+    void (*repeat_rows)(const bcast_rows *rows, const uint8_t *data, uint8_t *out);
+    /* The same for the items at the first `rows->count` places of a program; and all of them `times`. */
+    void (*repeat_indexed_rows)(
+        const bcast_program *program, const bcast_rows *rows, ptrdiff_t times, const uint8_t *data, uint8_t *out);
+    /* Copy one item, BCAST_PARTS vectors or more, to places that lie `step` bytes from each other. */
+    void (*copy_to_many)(ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out);
     /* Repeat the finished first `block` bytes of an output, 4 vectors or more, over its `size`, twice that or more. */
     void (*tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *out);
-} bcast_leaf;
+} bcast_copy_leaves;
 
 #endif

@@ -145,7 +145,7 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
 static const bcast_sum_leaf *bcast_sum_leaf_of(int target)
 {
 #ifdef BCAST_F16C
-    if (target == BCAST_AVX2 || target == BCAST_AVX512) return &bcast_leaf_avx2;
+    if (target == BCAST_AVX2) return &bcast_leaf_avx2;
 #endif
     (void) target;
     return &bcast_leaf_plain;

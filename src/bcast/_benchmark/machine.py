@@ -1,0 +1,106 @@
+"""The machine that is measured: what it is, and whether other processes use it too."""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter, process_time, sleep
+
+import numpy as np
+
+import bcast
+
+__all__ = ["Load", "cpu", "cpus", "machine", "memory"]
+
+BUSY = 0.15  # CPUs that other processes may use before ratios are off
+
+
+def cpus() -> int:
+    """Return how many CPUs this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cpu() -> str:
+    """Name the processor."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    elif sys.platform == "darwin":
+        name = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False)
+        if name.stdout.strip():
+            return name.stdout.strip()
+    return platform.processor() or platform.machine()
+
+
+def memory() -> int:
+    """Return how many bytes are available; if the system does not tell, a number that any machine has."""
+    with suppress(OSError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable"):
+                return int(line.split()[1]) << 10
+    with suppress(AttributeError, OSError, ValueError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return 1 << 31
+
+
+def machine(threads: int) -> str:
+    """Describe what was measured, where, and on how many threads, in one line."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return (
+        f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {cpu()}, {os.cpu_count()} CPUs, "
+        f"{platform.system()}; on {threads} {'thread' if threads == 1 else 'threads'} each, NumPy on 1"
+    )
+
+
+class Load:
+    """How much other processes use the CPUs that this one may use, since it was made; only Linux tells."""
+
+    def __init__(self) -> None:
+        self.begin = self._now()
+
+    def others(self) -> float:
+        """Return how many CPUs other processes have used on average; 0 if the system does not tell."""
+        busy, own, wall = (now - before for now, before in zip(self._now(), self.begin, strict=True))
+        return max(0.0, (busy - own) / wall) if busy else 0.0
+
+    def caveat(self) -> str:
+        """Return a warning if other processes use this machine too; otherwise an empty string."""
+        others = self.others()
+        if others < BUSY:
+            return ""
+        return f"this machine is busy: other processes used {others:.1f} of its {cpus()} CPUs; ratios may be off"
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        """Return three numbers of seconds: the busy time of the CPUs, the CPU time of this process, and the clock."""
+        busy = 0
+        with suppress(OSError, AttributeError):
+            ours = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+            for line in re.findall(r"^cpu\d.*", Path("/proc/stat").read_text(), re.MULTILINE):
+                name, user, nice, system, _idle, _waiting, *rest = line.split()
+                if name in ours:
+                    busy += sum(map(int, (user, nice, system, *rest[:3])))  # interrupts; time taken by other guests
+        ticks = os.sysconf("SC_CLK_TCK") if busy else 1
+        return busy / ticks, process_time(), perf_counter()
+
+
+def settle(most: float = 0.05) -> None:
+    """Wait until the threads of this process sleep: in many pools, they spin for a while after their last work.
+
+    Parameters
+    ----------
+    most : float
+        Seconds to wait at most, as the threads of some pools never sleep.
+    """
+    end = perf_counter() + most
+    while True:
+        used, begin = process_time(), perf_counter()
+        sleep(1e-3)
+        now = perf_counter()
+        if process_time() - used < 0.3 * (now - begin) or now > end:
+            break

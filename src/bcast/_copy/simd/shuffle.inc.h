@@ -1,0 +1,195 @@
+/* The leaves of `program.h` for one TARGET. `shuffle.h` includes this file for each, and defines
+
+       TARGET, NARROWER            its name, and that of the target that takes items shorter than a vector
+       ON_TARGET                   how functions are compiled for it
+       Vector, VECTOR_BYTES        its vectors
+       LOAD, STORE, SHUFFLE        a vector's bytes in memory, and those that an index picks of a window
+
+   A vector that ends a row, a run or an item is laid back to end with it: it covers some bytes once more. */
+
+#define IN(name) BCAST_JOIN(name, TARGET)
+#define OF_NARROWER(name) BCAST_JOIN(name, NARROWER)
+#define VECTORS_OF(size) (((size) + VECTOR_BYTES - 1) / VECTOR_BYTES)
+
+/* Vectors `first` to first + n of each of `times` spans. Their indices and places are in registers, as no store should
+   wait for a load to say where it goes. */
+ON_TARGET BCAST_INLINE void IN(execute_group)(
+    const int n, const bcast_program *program, int first, ptrdiff_t times, const uint8_t *data, uint8_t *out)
+{
+    const ptrdiff_t data_step = program->data_step, out_step = program->out_step;
+    Vector index[BCAST_GROUP];
+    ptrdiff_t at[BCAST_GROUP], to[BCAST_GROUP];
+    for (int i = 0; i < n; i++) {
+        index[i] = LOAD(program->index + (first + i) * VECTOR_BYTES);
+        at[i] = program->data_at[first + i];
+        to[i] = program->out_at[first + i];
+    }
+    for (; times > 0; times--, data += data_step, out += out_step)
+        for (int i = 0; i < n; i++) STORE(out + to[i], SHUFFLE(data + at[i], index[i]));
+}
+
+/* Groups of vectors follow each other over a chunk of output that the first-level cache holds. That would be wrong where
+   the last vector passes the end of its span, on which the next span's first one is: there vectors simply follow each
+   other. */
+ON_TARGET static void IN(execute)(
+    const bcast_program *program, int vectors, ptrdiff_t times, const uint8_t *data, uint8_t *out)
+{
+    if (times == 1 || (vectors > BCAST_GROUP && !program->exact)) {
+        for (; times > 0; times--, data += program->data_step, out += program->out_step)
+            for (int i = 0; i < vectors; i++)
+                STORE(out + program->out_at[i],
+                    SHUFFLE(data + program->data_at[i], LOAD(program->index + i * VECTOR_BYTES)));
+        return;
+    }
+    while (times > 0) {
+        const ptrdiff_t most = vectors > BCAST_GROUP ? 1 + BCAST_CHUNK / program->out_step : times;
+        const ptrdiff_t n = times < most ? times : most;
+        int i = 0;
+        for (; vectors - i >= BCAST_GROUP; i += BCAST_GROUP) IN(execute_group)(BCAST_GROUP, program, i, n, data, out);
+        switch (vectors - i) {
+        case 3: IN(execute_group)(3, program, i, n, data, out); break;
+        case 2: IN(execute_group)(2, program, i, n, data, out); break;
+        case 1: IN(execute_group)(1, program, i, n, data, out); break;
+        }
+        times -= n;
+        data += n * program->data_step;
+        out += n * program->out_step;
+    }
+}
+
+/* Runs of so many `vectors`. */
+ON_TARGET BCAST_INLINE void IN(fill_short)(
+    const int vectors, const bcast_program *program, const bcast_rows *rows, const uint8_t *data, uint8_t *out)
+{
+    const Vector index = LOAD(program->index);
+    const ptrdiff_t size = rows->size, run = rows->times * size;
+    for (ptrdiff_t n = rows->count; n > 0; n--, data += size, out += run) {
+        const Vector vector = SHUFFLE(data, index);
+        for (int i = 0; i < vectors - 1; i++) STORE(out + i * VECTOR_BYTES, vector);
+        STORE(out + run - VECTOR_BYTES, vector);
+    }
+}
+
+ON_TARGET static void IN(fill)(
+    const bcast_program *program, const bcast_rows *rows, const uint8_t *data, uint8_t *out)
+{
+    const ptrdiff_t size = rows->size, run = rows->times * size;
+    switch (VECTORS_OF(run)) {
+    case 1: IN(fill_short)(1, program, rows, data, out); return;
+    case 2: IN(fill_short)(2, program, rows, data, out); return;
+    case 3: IN(fill_short)(3, program, rows, data, out); return;
+    case 4: IN(fill_short)(4, program, rows, data, out); return;
+    }
+    const Vector index = LOAD(program->index);
+    for (ptrdiff_t n = rows->count; n > 0; n--, data += size, out += run) {
+        const Vector vector = SHUFFLE(data, index);
+        ptrdiff_t i = -(uintptr_t) out & (VECTOR_BYTES - 1);    /* where stores cross no line */
+        if (i & (size - 1)) i = 0;
+        else STORE(out, vector);
+        for (; i <= run - 4 * VECTOR_BYTES; i += 4 * VECTOR_BYTES) {
+            STORE(out + i, vector);
+            STORE(out + i + VECTOR_BYTES, vector);
+            STORE(out + i + 2 * VECTOR_BYTES, vector);
+            STORE(out + i + 3 * VECTOR_BYTES, vector);
+        }
+        for (; i < run - VECTOR_BYTES; i += VECTOR_BYTES) STORE(out + i, vector);
+        STORE(out + run - VECTOR_BYTES, vector);
+    }
+}
+
+/* Items of so many `vectors`, each to places `step` bytes from each other; the next one's begin at `next`. */
+ON_TARGET BCAST_INLINE void IN(copy_rows)(
+    const int vectors, const bcast_rows *rows, ptrdiff_t step, ptrdiff_t next, const uint8_t *data, uint8_t *out)
+{
+    const ptrdiff_t size = rows->size, times = rows->times, last = size - VECTOR_BYTES;
+    for (ptrdiff_t n = rows->count; n > 0; n--, data += size, out += next) {
+        Vector part[BCAST_PARTS];
+        uint8_t *place = out;
+        for (int i = 0; i < vectors; i++) part[i] = LOAD(data + (i < vectors - 1 ? i * VECTOR_BYTES : last));
+        for (ptrdiff_t j = 0; j < times; j++, place += step)
+            for (int i = 0; i < vectors; i++) STORE(place + (i < vectors - 1 ? i * VECTOR_BYTES : last), part[i]);
+    }
+}
+
+#define CASE(n) case n: IN(copy_rows)(n, rows, size, rows->times * size, data, out); break;
+ON_TARGET static void IN(repeat_rows)(const bcast_rows *rows, const uint8_t *data, uint8_t *out)
+{
+    const ptrdiff_t size = rows->size;
+    if (size < VECTOR_BYTES) {
+        OF_NARROWER(repeat_rows)(rows, data, out);
+        return;
+    }
+    switch (VECTORS_OF(size)) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
+}
+#undef CASE
+
+ON_TARGET BCAST_INLINE void IN(repeat_indexed_rows_of)(
+    const int vectors, const bcast_program *program, const bcast_rows *rows, ptrdiff_t times, const uint8_t *data,
+    uint8_t *out)
+{
+    const ptrdiff_t size = rows->size;
+    const bcast_rows row = {1, rows->times, size};
+    for (; times > 0; times--, data += program->data_step)
+        for (ptrdiff_t i = 0; i < rows->count; i++, out += row.times * size)
+            IN(copy_rows)(vectors, &row, size, 0, data + program->data_at[i], out);
+}
+
+#define CASE(n) case n: IN(repeat_indexed_rows_of)(n, program, rows, times, data, out); break;
+ON_TARGET static void IN(repeat_indexed_rows)(
+    const bcast_program *program, const bcast_rows *rows, ptrdiff_t times, const uint8_t *data, uint8_t *out)
+{
+    if (rows->size < VECTOR_BYTES) {
+        OF_NARROWER(repeat_indexed_rows)(program, rows, times, data, out);
+        return;
+    }
+    switch (VECTORS_OF(rows->size)) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
+}
+#undef CASE
+
+ON_TARGET static void IN(copy_to_many)(
+    ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out)
+{
+    const ptrdiff_t piece = BCAST_PARTS * VECTOR_BYTES, rest = size % piece;
+    for (ptrdiff_t n; times > 0; times -= n, out += n * step) {
+        n = times < BCAST_PLACES ? times : BCAST_PLACES;
+        const bcast_rows pieces = {size / piece, n, piece}, last = {1, n, piece};
+        IN(copy_rows)(BCAST_PARTS, &pieces, step, piece, data, out);
+        if (rest) IN(copy_rows)(BCAST_PARTS, &last, step, piece, data + size - piece, out + size - piece);
+    }
+}
+
+ON_TARGET static void IN(tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
+{
+    const ptrdiff_t group = 4 * VECTOR_BYTES, pass = block - block % group;
+    const uint8_t *from = out;
+    uint8_t *to = out + block;
+    const ptrdiff_t head = -(uintptr_t) to & (VECTOR_BYTES - 1);    /* from there on stores cross no line */
+    STORE(to, LOAD(from));
+    to += head;
+    from += head;
+    for (; out + size - to >= pass; to += pass) {
+        for (ptrdiff_t i = 0; i < pass; i += group) {
+            const Vector a = LOAD(from + i), b = LOAD(from + i + VECTOR_BYTES);
+            const Vector c = LOAD(from + i + 2 * VECTOR_BYTES), d = LOAD(from + i + 3 * VECTOR_BYTES);
+            STORE(to + i, a);
+            STORE(to + i + VECTOR_BYTES, b);
+            STORE(to + i + 2 * VECTOR_BYTES, c);
+            STORE(to + i + 3 * VECTOR_BYTES, d);
+        }
+        from -= block - pass;
+        if (from < out) from += block;
+    }
+    memcpy(to, from, out + size - to);
+}
+
+#undef IN
+#undef OF_NARROWER
+#undef VECTORS_OF
+#undef TARGET
+#undef NARROWER
+#undef ON_TARGET
+#undef Vector
+#undef VECTOR_BYTES
+#undef LOAD
+#undef STORE
+#undef SHUFFLE

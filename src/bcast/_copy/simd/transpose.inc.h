@@ -1,0 +1,80 @@
+/* Transposition for one TARGET. `transpose.h` includes this file for each, and defines
+
+       TARGET, ON_TARGET       its name, and how functions are compiled for it
+       Vector, LANES           a vector, which has 16 bytes of so many rows
+       LOAD, STORE             rows in memory: at a place, and `far` bytes on for a second lane
+       SMALLER                 what takes a matrix that has no square
+
+   and `low` and `high`, which interleave the lower and the upper halves of two vectors, item by item. */
+
+#define IN(name) BCAST_JOIN(name, TARGET)
+
+ON_TARGET static int IN(copy_channels)(const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
+{
+    switch (matrix->size) {
+    case 1: return bcast_copy_channels_of(1, matrix, data, out);
+    case 2: return bcast_copy_channels_of(2, matrix, data, out);
+    case 4: return bcast_copy_channels_of(4, matrix, data, out);
+    }
+    return 0;
+}
+
+/* A square of 16 bytes a side is transposed in registers: to interleave the upper half of the rows with the lower one,
+   as often as halves can be halved, is to transpose. Of 4 items a side:
+
+       a0 a1 a2 a3         a0 c0 a1 c1         a0 b0 c0 d0
+       b0 b1 b2 b3    ->   a2 c2 a3 c3    ->   a1 b1 c1 d1
+       c0 c1 c2 c3         b0 d0 b1 d1         a2 b2 c2 d2
+       d0 d1 d2 d3         b2 d2 b3 d3         a3 b3 c3 d3
+
+   The last squares are laid back to end with the matrix. */
+ON_TARGET BCAST_INLINE void IN(transpose_squares)(
+    const int size, const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
+{
+    const int side = 16 / size;
+    const ptrdiff_t m = matrix->m, n = matrix->n, rows = LANES * side;
+    const ptrdiff_t n_step = matrix->n_step, out_step = matrix->out_step;
+    if (m < side || n < rows) {
+        SMALLER(matrix, data, out);
+        return;
+    }
+    for (ptrdiff_t i = 0;; i = i + rows <= n - rows ? i + rows : n - rows) {
+        for (ptrdiff_t j = 0;; j = j + side <= m - side ? j + side : m - side) {
+            const uint8_t *from = data + i * n_step + j * size;
+            uint8_t *to = out + j * out_step + i * size;
+            Vector row[16], half[16];
+            for (int k = 0; k < side; k++) row[k] = LOAD(from + k * n_step, side * n_step);
+            for (int times = 1; times < side; times *= 2) {
+                for (int k = 0; k < side / 2; k++) {
+                    half[2 * k] = IN(low)(size, row[k], row[k + side / 2]);
+                    half[2 * k + 1] = IN(high)(size, row[k], row[k + side / 2]);
+                }
+                for (int k = 0; k < side; k++) row[k] = half[k];
+            }
+            for (int k = 0; k < side; k++) STORE(to + k * out_step, row[k]);
+            if (j == m - side) break;
+        }
+        if (i == n - rows) break;
+    }
+}
+
+ON_TARGET static void IN(transpose)(const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
+{
+    if (IN(copy_channels)(matrix, data, out)) return;
+    switch (matrix->size) {
+    case 1: IN(transpose_squares)(1, matrix, data, out); return;
+    case 2: IN(transpose_squares)(2, matrix, data, out); return;
+    case 4: IN(transpose_squares)(4, matrix, data, out); return;
+    case 8: IN(transpose_squares)(8, matrix, data, out); return;
+    }
+    bcast_strided_copy(matrix, data, out);
+}
+
+#undef IN
+#undef TARGET
+#undef ON_TARGET
+#undef Vector
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SMALLER

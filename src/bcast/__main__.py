@@ -132,8 +132,8 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> _Parser:
     parser = _Parser(
         prog="python -m bcast",
-        description="Broadcast arrays. Without a command, check the worked examples of the pages that bcast implements "
-        "and print a short table of its speed on this machine.",
+        description="Broadcast arrays. Without a command, check the worked examples of the specifications that bcast "
+        "implements, and print a short table of its speed on this machine.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"bcast {bcast.__version__}")
@@ -143,7 +143,7 @@ def _parser() -> _Parser:
         "apply",
         help="broadcast the array in a .npy file",
         description="Broadcast the array in IN and write the result to OUT, which appears only when it is whole.\n"
-        "Either may be larger than memory. What a killed run left in OUT's folder is removed.",
+        "Either may be larger than memory. Files that killed runs have left in OUT's folder are removed.",
         epilog=MODES_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -151,7 +151,7 @@ def _parser() -> _Parser:
     apply.add_argument("source", metavar="IN", type=_name, help="a .npy file")
     apply.add_argument("destination", metavar="OUT", type=_name, help="the .npy file to write; may be IN")
     apply.add_argument(
-        "--shape", type=_integers, required=True, metavar="N,N,...", help='the shape to reach; "" is a scalar\'s'
+        "--shape", type=_integers, required=True, metavar="N,N,...", help='the shape to broadcast to; "" for a scalar'
     )
     apply.add_argument("--mode", choices=MODES, default="numpy", help="the rule (default: %(default)s)")
     apply.add_argument(
@@ -171,12 +171,12 @@ def _parser() -> _Parser:
     bench = commands.add_parser(
         "bench",
         help="measure bcast on this machine",
-        description="Print a table of bcast's speed on this machine, against NumPy and those of the libraries with a "
-        "broadcast that are installed.",
+        description="Print a table of bcast's speed on this machine, compared with NumPy and with the installed "
+        "libraries that can broadcast.",
         allow_abbrev=False,
     )
     bench.add_argument(
-        "--seconds", type=_seconds, default=20.0, metavar="N", help="how long to measure (default: %(default)g)"
+        "--seconds", type=_seconds, default=20.0, metavar="N", help="seconds to measure for (default: %(default)g)"
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""What does a small call cost, step by step and mode by mode? The tables behind "A small call" in ARCHITECTURE.md.
+"""What does a small call cost, step by step and mode by mode? The tables behind docs/design/calls.md.
 
     python benchmarks/bench_call.py
 

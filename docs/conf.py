@@ -10,15 +10,15 @@ version = release = bcast.__version__
 extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_parser"]
 exclude_patterns = ["_build"]
 
-default_role = "autolink"  # `name` is a link where it is one of ours
-autodoc_typehints = "none"  # numpydoc's sections have the types
-autodoc_class_signature = "separated"  # the evaluator alone makes operators
+default_role = "autolink"  # `name` becomes a link if it is one of ours
+autodoc_typehints = "none"  # the types are in numpydoc's sections
+autodoc_class_signature = "separated"  # only the evaluator makes operators
 numpydoc_show_class_members = False
-# No inventory of other libraries is fetched; two arguments of ours have the names of modules.
+# No inventories of other libraries are fetched, and two of our arguments have the names of modules.
 nitpick_ignore_regex = [(".*", r"(numpy|onnx|ml_dtypes)(\..*)?|array|copy")]
 
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
-html_sidebars = {"**": []}  # few pages, all of them in the bar at the top
+html_sidebars = {"**": []}  # there are few pages, all in the bar at the top
 html_show_sourcelink = False
 html_copy_source = False

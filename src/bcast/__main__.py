@@ -14,18 +14,18 @@ import bcast
 from bcast._rules.alignment import MODES
 
 BAD_INPUT = 2
-INTERRUPTED = 130  # 128 + SIGINT, as a shell has it
+INTERRUPTED = 130  # 128 + SIGINT, as in a shell
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 SHORT_SECONDS = 5.0
 
 MODES_HELP = """\
 modes:
-  numpy          aligned at the right; axes of length 1 stretch
+  numpy          shapes are aligned at the right; axes of length 1 stretch
   explicit       by --axes-mapping (where each axis of the data goes)
                  or by --broadcast-axes (which axes of the output are new)
-  bidirectional  as numpy, and axes of length 1 stretch in --shape too
-  pdpd           the data, without its trailing 1s, lies on --shape from --axis on
+  bidirectional  as numpy, but axes of length 1 in --shape stretch too
+  pdpd           the data, without its trailing 1s, is aligned with --shape from --axis on
   none           nothing is broadcast; the shapes must be equal
 
 example:
@@ -39,17 +39,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The arguments after the program's name; by default those of the process.
+        The arguments after the program's name. The default is those of the process.
 
     Returns
     -------
     int
-        The exit status: 0, 1 if an example fails, 2 on bad input, 130 after an interrupt.
+        The exit status: 0; 1 if an example fails; 2 on bad input; 130 after an interrupt.
 
     Raises
     ------
     SystemExit
-        After ``--help`` and ``--version``, if stdout takes no more, and on a signal to end.
+        After ``--help`` and ``--version``; if nothing can be written to stdout; on a signal to end.
     """
     try:
         try:
@@ -89,7 +89,7 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 
 def _table(**options: Any) -> str:
-    """Measure, with a line on stderr that grows where a terminal shows it."""
+    """Measure; if stderr is a terminal, show a line there that grows."""
     from bcast._benchmark.table import table
 
     if not sys.stderr.isatty():
@@ -100,7 +100,7 @@ def _table(**options: Any) -> str:
 
 
 def _grow(text: str) -> None:
-    with suppress(OSError):  # the terminal is gone, and stdout perhaps is not
+    with suppress(OSError):  # the terminal is gone, but stdout may still be there
         print(text, end="", file=sys.stderr, flush=True)
 
 
@@ -120,7 +120,7 @@ def _check(_: argparse.Namespace) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are exceptions, so that all bad input is reported by one line."""
+    """A parser that raises its errors, so that all bad input is reported in one line."""
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(message)
@@ -132,8 +132,8 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> _Parser:
     parser = _Parser(
         prog="python -m bcast",
-        description="Broadcast arrays. Without a command, check the worked examples of the pages that bcast implements "
-        "and print a short table of its speed on this machine.",
+        description="Broadcast arrays. Without a command, check the worked examples of the specifications that bcast "
+        "implements, and print a short table of its speed on this machine.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"bcast {bcast.__version__}")
@@ -143,7 +143,7 @@ def _parser() -> _Parser:
         "apply",
         help="broadcast the array in a .npy file",
         description="Broadcast the array in IN and write the result to OUT, which appears only when it is whole.\n"
-        "Either may be larger than memory. What a killed run left in OUT's folder is removed.",
+        "Either may be larger than memory. Files that killed runs have left in OUT's folder are removed.",
         epilog=MODES_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -151,7 +151,7 @@ def _parser() -> _Parser:
     apply.add_argument("source", metavar="IN", type=_name, help="a .npy file")
     apply.add_argument("destination", metavar="OUT", type=_name, help="the .npy file to write; may be IN")
     apply.add_argument(
-        "--shape", type=_integers, required=True, metavar="N,N,...", help='the shape to reach; "" is a scalar\'s'
+        "--shape", type=_integers, required=True, metavar="N,N,...", help='the shape to broadcast to; "" for a scalar'
     )
     apply.add_argument("--mode", choices=MODES, default="numpy", help="the rule (default: %(default)s)")
     apply.add_argument(
@@ -171,18 +171,18 @@ def _parser() -> _Parser:
     bench = commands.add_parser(
         "bench",
         help="measure bcast on this machine",
-        description="Print a table of bcast's speed on this machine, against NumPy and those of the libraries with a "
-        "broadcast that are installed.",
+        description="Print a table of bcast's speed on this machine, compared with NumPy and with the installed "
+        "libraries that can broadcast.",
         allow_abbrev=False,
     )
     bench.add_argument(
-        "--seconds", type=_seconds, default=20.0, metavar="N", help="how long to measure (default: %(default)g)"
+        "--seconds", type=_seconds, default=20.0, metavar="N", help="seconds to measure for (default: %(default)g)"
     )
     return parser
 
 
 def _joined(argv: Sequence[str]) -> list[str]:
-    """Join what begins as a negative number to the option before it: argparse takes ``-1,3`` for an option itself."""
+    """Join a value that begins like a negative number to its option: argparse takes ``-1,3`` for another option."""
     joined: list[str] = []
     for item in argv:
         if joined and re.fullmatch("--[a-z-]+", joined[-1]) and re.match("-[0-9]", item):
@@ -199,7 +199,7 @@ def _name(text: str) -> str:
 
 
 def _integers(text: str) -> tuple[int, ...]:
-    """Read ``1,16,50``; brackets around it and a comma at its end do no harm, as in Python."""
+    """Read ``1,16,50``; as in Python, brackets around it and a comma at its end are allowed."""
     inner = text.strip()
     if inner[:1] + inner[-1:] in ("()", "[]"):
         inner = inner[1:-1].strip()
@@ -220,7 +220,7 @@ def _seconds(text: str) -> float:
 
 
 def _refuse(error: Exception) -> int:
-    """Report bad input by one line."""
+    """Report bad input in one line."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         message = f"{error.filename}: {error.strerror}"
     else:
@@ -230,32 +230,32 @@ def _refuse(error: Exception) -> int:
 
 
 def _say(text: str = "", end: str = "\n") -> None:
-    """Print at once: what stdout does not take is noticed here, and not by the interpreter on its way out."""
+    """Print and flush, so that a failure of stdout is noticed here, not when the interpreter exits."""
     try:
         print(text, end=end, flush=True)
     except OSError as error:
         _discard(sys.stdout)
-        if isinstance(error, BrokenPipeError):  # whoever read it has seen enough
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough
             raise SystemExit(PIPE_CLOSED) from None
         error.filename = "standard output"
         raise SystemExit(_refuse(error)) from None
 
 
 def _complain(text: str) -> None:
-    """Print one line to stderr, whatever the names in it."""
+    """Print one line to stderr, whatever characters the names in it have."""
     try:
         print(f"bcast: {' '.join(text.split())}", file=sys.stderr, flush=True)
-    except OSError:  # there is nobody left to tell but by the status
+    except OSError:  # only the exit status is left to tell it
         _discard(sys.stderr)
 
 
 def _discard(stream: TextIO) -> None:
-    """Send a stream nowhere, with what it still holds and the interpreter would flush."""
-    with suppress(OSError):  # of a stream that is no file
+    """Discard a stream's output, including what it still holds and the interpreter would flush."""
+    with suppress(OSError):  # from a stream that is not a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may have what a terminal has not
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may have characters that the terminal lacks
     sys.exit(main())

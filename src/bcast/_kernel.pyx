@@ -1,8 +1,9 @@
 # cython: cdivision=True
 """`replicate`: copy an array along an alignment, as bytes.
 
-What NumPy does better is left to it; what remains are two buffers and a plan (`_copy/plan.pyx`), which
-`_copy/walk.pyx` follows. Here the GIL is given away, and each thread gets a part of the output of equal length.
+Items that cannot be copied as bytes are left to NumPy, and so are strided outputs. What remains is two buffers and a
+plan from `_copy/plan.pyx`, which `_copy/walk.pyx` follows. This module releases the GIL and cuts the output into shares
+of equal length, which threads write.
 """
 
 cimport cython
@@ -30,12 +31,12 @@ cdef extern from "_runtime/stream.h":
 cnp.import_array()
 
 cdef enum:
-    NEAR = 128          # bytes; shorter data is copied to where all loads have room, which takes 2 ns
-    WAKING = 16         # shares; below, waking threads that sleep costs more than it saves
-    STAGED = 8192       # bytes of strided data; below, to copy it once more takes less than the views that spare that
-    SMALL = 524288      # bytes of a share; below, views and giving the GIL away and back show (bench_gil.py)
-    SHARES = 8          # for each thread: who begins late or is slow takes fewer of them
-    LONG_SHARE = 2097152    # bytes; longer outputs have more shares, as the caller may have to wait for the last one
+    NEAR = 128          # bytes; data up to this size is first copied, in 2 ns, to where every load has room
+    WAKING = 16         # shares; for smaller outputs, waking threads that sleep costs more than it saves
+    STAGED = 8192       # bytes of strided data; up to it, one extra copy is cheaper than the views that avoid it
+    SMALL = 524288      # bytes for a thread; below, views and releasing the GIL take noticeable time (bench_gil.py)
+    SHARES = 8          # for each thread, so that a thread that starts late or is slow takes fewer of them
+    LONG_SHARE = 2097152    # bytes, about, of the longest share: the caller may have to wait for one
 
 cdef struct Work:       # what the shares of an output have in common
     const Plan *plan
@@ -45,19 +46,19 @@ cdef struct Work:       # what the shares of an output have in common
     uint8_t *scratch    # SCRATCH bytes for each thread, where the output is streamed
     int shares
 
-cdef Py_ssize_t SHARE = 128 << 10   # bytes; a thread that would write less costs more than it saves
-cdef Py_ssize_t STREAMED = 32 << 20     # bytes; below, some cache may hold the output for its reader
+cdef Py_ssize_t SHARE = 128 << 10   # bytes; another thread that would write less costs more than it saves
+cdef Py_ssize_t STREAMED = 32 << 20     # bytes; a smaller output may stay in some cache for its reader
 
 
 def set_limits(share=128 << 10, streamed=32 << 20):
-    """Set from how many bytes on threads share the work and outputs are streamed: for tests of small arrays.
+    """Set the sizes from which threads share the work and outputs are streamed: for tests of small arrays.
 
     Parameters
     ----------
     share : int, optional
-        What a thread writes at least.
+        The least number of bytes for a thread to write.
     streamed : int, optional
-        The smallest output that is streamed.
+        The size of the smallest output that is streamed, in bytes.
 
     Raises
     ------
@@ -76,13 +77,13 @@ cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     Parameters
     ----------
     data : ndarray
-        Of any layout; its shape is ``alignment.source`` without some of the 1s.
+        An array of any layout. Its shape is ``alignment.source``, or that without some of the 1s.
     alignment : Alignment
-        Where the data goes.
+        The alignment of `data` with the output.
     out : ndarray
-        Writeable, of `data`'s dtype, of any strides. Its shape is ``alignment.shape``, or that with some neighbouring
-        axes joined into one and without some of the 1s. It may overlap `data`: the result is as if `data` had been
-        copied first.
+        A writeable array of `data`'s dtype and of any strides. Its shape is ``alignment.shape``, or that with some
+        neighbouring axes joined into one and without some of the 1s. It may overlap `data`: the result is as if `data`
+        had been copied first.
 
     Returns
     -------
@@ -98,7 +99,7 @@ cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     if cnp.PyArray_SIZE(out) == 0 or cnp.PyArray_ITEMSIZE(out) == 0:
         return out
     if PyDataType_REFCHK(cnp.PyArray_DESCR(out)) or not cnp.PyArray_IS_C_CONTIGUOUS(out):
-        _assign(_plain(out).reshape(shape), data, source)   # a view: only axes are split
+        _assign(_plain(out).reshape(shape), data, source)   # a view, as this only splits axes
     elif cnp.PyArray_IS_C_CONTIGUOUS(data):
         _replicate_contiguous(data, shape, source, out)
     else:
@@ -127,7 +128,7 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
 
 
 cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.ndarray out) except -1:
-    """Make the data contiguous, within `out` where that is one block or several alike, and replicate it from there."""
+    """Make the data contiguous and replicate it; if only the outermost axes repeat, make it contiguous within `out`."""
     cdef Py_ssize_t size = _size_once(data), expected = cnp.PyArray_ITEMSIZE(out)
     cdef int threads = _count_threads(size), outermost = 0
     cdef bint releasing = size // threads >= SMALL
@@ -142,7 +143,7 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
         return 0
     while outermost < len(source) and <Py_ssize_t> source[outermost] == 1:
         outermost += 1
-    if apart and size > STAGED and source[outermost:] == shape[outermost:]:     # one block, which these axes repeat
+    if apart and size > STAGED and source[outermost:] == shape[outermost:]:     # one block, which outer axes repeat
         _replicate_block(data, size, out, threads, releasing)
     else:
         _replicate_contiguous(packed(data, source, threads, releasing), shape, source, out)
@@ -154,9 +155,9 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
 cdef int _replicate_block(
     cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, int threads, bint releasing,
 ) except -1:
-    """Make the data, of so many bytes, the first of the equal blocks of `out`, and copy that to the others.
+    """Write the data, `size` bytes, as the first of the equal blocks of `out`, and copy that block to the others.
 
-    Nothing is written before all that can fail is done.
+    Everything that can fail comes before the first write.
     """
     cdef Plan plan
     cdef Py_ssize_t rest = cnp.PyArray_NBYTES(out) - size
@@ -175,7 +176,7 @@ cdef int _replicate_block(
 
 
 cdef Py_ssize_t _size_once(cnp.ndarray data) noexcept:
-    """Bytes of the data less its axes of stride 0, which repeat already: they are as good as of length 1."""
+    """Bytes of the data without its axes of stride 0, which repeat already and count as axes of length 1."""
     cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data)
     cdef int axis
     for axis in range(cnp.PyArray_NDIM(data)):
@@ -194,7 +195,7 @@ cdef tuple _source_once(cnp.ndarray data, tuple source):
         while axis < cnp.PyArray_NDIM(data) and cnp.PyArray_DIM(data, axis) == 1:
             axis += 1
         if axis < cnp.PyArray_NDIM(data) and cnp.PyArray_STRIDE(data, axis) == 0:
-            if lengths is None:     # not `list(source)`: where its allocation fails, CPython up to 3.12 leaks the tuple
+            if lengths is None:     # not `list(source)`: if that fails, CPython up to 3.12 leaks the tuple
                 lengths = [None] * len(source)
                 for j in range(len(source)):
                     lengths[j] = source[j]
@@ -204,20 +205,20 @@ cdef tuple _source_once(cnp.ndarray data, tuple source):
 
 
 cdef inline int _count_threads(Py_ssize_t size) noexcept:
-    """How many threads write that many bytes."""
+    """How many threads write an output of `size` bytes."""
     return <int> min(free_threads(size >= WAKING * SHARE), size // SHARE) if size >= 2 * SHARE else 1
 
 
 cdef _assign(out, data, source):
-    """Leave it to NumPy."""
+    """Have NumPy assign `data` to `out`."""
     data, out = _plain(data), _plain(out)
-    if np.may_share_memory(data, out):      # NumPy itself overlooks steps of different lengths
+    if np.may_share_memory(data, out):      # NumPy itself misses overlaps of unequal strides
         data = data.copy()
     np.copyto(out, data.reshape(source))
 
 
 cdef _plain(array):
-    """`array` as a base-class array; a structured one as raw items, padding and all."""
+    """`array` as an array of the base class; a structured one as raw items, padding included."""
     plain = np.asarray(array)
     dtype = plain.dtype
     if dtype.names is not None and not dtype.hasobject:
@@ -228,9 +229,9 @@ cdef _plain(array):
 cdef void _write_small(
     Plan *plan, const uint8_t *data, Py_ssize_t data_size, uint8_t *out, Py_ssize_t size, int threads,
 ) noexcept:
-    """Fill an output too small for views of its buffers."""
+    """Fill an output that is too small for views of the buffers to pay."""
     cdef uint8_t[NEAR + WIDEST] near
-    if plan.shuffle_level >= 0 and data_size <= NEAR:   # with room behind it no load is one of the last
+    if plan.shuffle_level >= 0 and data_size <= NEAR:   # with room behind the data, no load comes too near its end
         memcpy(near, data, data_size)
         data = near
         plan.data_end = near + NEAR + WIDEST
@@ -243,11 +244,11 @@ cdef void _write_small(
 @cython.boundscheck(False)      # index 0 of buffers that are not empty
 @cython.wraparound(False)
 cdef int _write_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads) except -1:
-    """Fill a large output; the views hold both buffers while the GIL is given away."""
+    """Fill a large output. The views hold both buffers while the GIL is released."""
     cdef uint8_t *scratch = NULL
     cdef Py_ssize_t size = out.shape[0]
     if size >= (STREAMED if threads == 1 else 3 * STREAMED) and bcast_pages_resident(&out[0], size):
-        scratch = <uint8_t *> malloc(threads * SCRATCH)    # without it, there is no streaming
+        scratch = <uint8_t *> malloc(threads * SCRATCH)    # if there is none, nothing is streamed
     with nogil:
         _write_shares(plan, &data[0], &out[0], size, scratch, threads)
         free(scratch)
@@ -267,14 +268,14 @@ cdef void _write_shares(
 
 
 cdef void _write_share(void *all_work, int i, int worker) noexcept nogil:
-    """Write one share; where shares are streamed, every second one is not, as long as a cache can hold these."""
+    """Write one share. If outputs are streamed, every second share is not, up to as much as a cache can hold."""
     cdef const Work *work = <const Work *> all_work
     cdef int shares = work.shares
     cdef Py_ssize_t begin = _cut(i, shares, work.out, work.size)
     cdef Py_ssize_t end = _cut(i + 1, shares, work.out, work.size)
     cdef uint8_t *scratch = NULL
-    cdef bint kept = i % 2 == 1 and i // 2 * (end - begin) < STREAMED // 4 * 3      # some threads have the cache while
-    if work.scratch != NULL and not kept:                                           # others wait for the memory
+    cdef bint kept = i % 2 == 1 and i // 2 * (end - begin) < STREAMED // 4 * 3      # some threads write to the cache
+    if work.scratch != NULL and not kept:                                           # while others wait for the memory
         scratch = work.scratch + worker * SCRATCH
     write_part(work.plan, 0, begin, end, work.data, work.out, work.out + end, scratch)
     if scratch != NULL:
@@ -282,7 +283,7 @@ cdef void _write_share(void *all_work, int i, int worker) noexcept nogil:
 
 
 cdef inline Py_ssize_t _cut(int i, int threads, const uint8_t *out, Py_ssize_t size) noexcept nogil:
-    """Where share `i` begins: at a page of its own, so that no two threads fetch or write the same one."""
+    """Where share `i` begins: at a page boundary, so that no two threads touch the same page."""
     cdef Py_ssize_t at
     if i == 0 or i == threads:
         return size if i else 0

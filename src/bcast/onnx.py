@@ -1,10 +1,11 @@
 """ONNX's broadcasting operators, for the reference evaluator of the onnx package.
 
-``ReferenceEvaluator(model, new_ops=bcast.onnx.OPS)`` runs a model with them in place of the evaluator's own. They
-follow ONNX's pages where the evaluator does not: Mean broadcasts in all directions, Gemm and PRelu in one alone, inputs
-have the types that the schema in force allows, and functions of integers alone are computed in integers.
+``ReferenceEvaluator(model, new_ops=bcast.onnx.OPS)`` runs a model with these operators in place of the evaluator's own.
+They follow ONNX's pages where the evaluator does not: Mean broadcasts in all directions; Gemm and PRelu broadcast in
+one direction only; inputs must have types that the schema in force allows; and functions of integers are computed in
+integers.
 
-Needs the extra ``onnx``. The rules are those of opset 7 and later; operators of earlier ones are refused.
+This module needs the extra ``onnx``. Its rules are those of opset 7 and later; earlier operators are refused.
 
 Examples
 --------
@@ -68,9 +69,9 @@ Function: TypeAlias = Callable[..., Any]  # of two arrays that broadcast against
 
 
 class _Operator(OpRun):
-    """A node of the graph: it checks the types of its inputs, then computes as IEEE 754 says, without warnings."""
+    """A node of the graph: it checks the types of its inputs, then computes by IEEE 754, without warnings."""
 
-    since: ClassVar[int] = 7  # the first version of the operator that broadcasts as it does here
+    since: ClassVar[int] = 7  # the first version of the operator that broadcasts as implemented here
 
     def __init__(self, onnx_node: NodeProto, run_params: dict[str, Any]) -> None:
         opset = run_params["opsets"][onnx_node.domain]
@@ -84,22 +85,22 @@ class _Operator(OpRun):
         self._parameters = list(schema.inputs)
 
     def _run(self, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
-        # Others return scalars; and what a subclass says of its dtype may not be so.
+        # Other operators return scalars, and a subclass may misstate its dtype.
         arrays = [np.asarray(value) if _is_plain(value) else value for value in inputs]
         self._check_types(arrays)
         try:
             with np.errstate(all="ignore"):
                 return (np.asarray(self._compute(*arrays, **attributes)),)
-        except TypeError as error:  # which the evaluator would say is one of types, and hide the message
+        except TypeError as error:  # the evaluator would report it as an error of types, without its message
             raise RuntimeTypeError(f"{self.op_type}: {error}") from error
 
     def _check_types(self, inputs: Sequence[Any]) -> None:
-        """Assert what the schema says: which types each input may have, and which inputs have the same."""
-        bound: dict[str, tuple[str, str]] = {}  # a type's variable -> the first input that has it, and what it has
+        """Check inputs against the schema: which types each may have, and which must have the same type."""
+        bound: dict[str, tuple[str, str]] = {}  # a type variable -> the first input that has it, and its type
         for i, value in enumerate(inputs):
             if value is None:
                 continue
-            parameter = self._parameters[min(i, len(self._parameters) - 1)]  # the last may stand for any number
+            parameter = self._parameters[min(i, len(self._parameters) - 1)]  # the last one may be variadic
             kind = _type_of(value)
             if kind not in parameter.types:
                 allowed = ", ".join(sorted(parameter.types))
@@ -114,12 +115,12 @@ class _Operator(OpRun):
 
 
 def _is_plain(value: Any) -> bool:
-    """Tell whether a value is an array, or a scalar of NumPy's, that loses nothing as one of the base class."""
+    """Return whether a value is an array or a NumPy scalar that loses nothing as an array of the base class."""
     return isinstance(value, (np.ndarray, np.generic)) and not isinstance(value, MaskedArray)
 
 
 def _type_of(value: Any) -> str:
-    """Return ONNX's name of an array's type, ``"tensor(float)"``."""
+    """Return ONNX's name for an array's type, such as ``"tensor(float)"``."""
     if not _is_plain(value):
         return type(value).__name__
     if value.dtype.kind in "OSTU":
@@ -128,7 +129,7 @@ def _type_of(value: Any) -> str:
     return f"tensor({ {'float32': 'float', 'float64': 'double'}.get(name, name) })"
 
 
-# The kernel's own.
+# Operators that the kernel implements.
 
 
 class Expand(_Operator):
@@ -140,7 +141,7 @@ class Expand(_Operator):
 
 
 class Tile(_Operator):
-    """ONNX Tile: `bcast.tile` with one repetition an axis."""
+    """ONNX Tile: `bcast.tile` with one number of repetitions for each axis."""
 
     since = 6
 
@@ -152,11 +153,11 @@ class Tile(_Operator):
         return tile(data, repeats)
 
 
-# Multidirectional, of two inputs.
+# Multidirectional operators of two inputs.
 
 
 class _Binary(_Operator):
-    """A function of two arrays by NumPy's rule."""
+    """A function of two arrays under NumPy's rule."""
 
     function: ClassVar[Function]
 
@@ -184,7 +185,7 @@ class Mul(_Binary):
 
 
 class Equal(_Binary):
-    """ONNX Equal, of strings too."""
+    """ONNX Equal, also for strings."""
 
     function = np.equal
 
@@ -202,29 +203,29 @@ class Less(_Binary):
 
 
 class And(_Binary):
-    """ONNX And, of booleans alone."""
+    """ONNX And, for booleans only."""
 
     function = np.logical_and
 
 
 class Or(_Binary):
-    """ONNX Or, of booleans alone."""
+    """ONNX Or, for booleans only."""
 
     function = np.logical_or
 
 
 class Xor(_Binary):
-    """ONNX Xor, of booleans alone."""
+    """ONNX Xor, for booleans only."""
 
     function = np.logical_xor
 
 
 class Div(_Binary):
-    """ONNX Div; the quotient of integers is cut off toward zero, and 0 where they are divided by 0."""
+    """ONNX Div; a quotient of integers is truncated toward zero, and division of an integer by 0 gives 0."""
 
     @staticmethod
     def function(a: Array, b: Array) -> Any:
-        """Divide: less their remainder, which has the sign of `a`, integers divide without any rest."""
+        """Divide; integers first lose their remainder, which has the sign of `a`, so that the division is exact."""
         if a.dtype.kind not in "iu":
             return np.divide(a, b)
         quotient = np.asarray(np.fmod(a, b))
@@ -233,11 +234,11 @@ class Div(_Binary):
 
 
 class Pow(_Binary):
-    """ONNX Pow, of the base's type; integers wrap, and their inverses are cut off toward zero."""
+    """ONNX Pow, in the base's type; integers wrap, and negative powers of integers are truncated toward zero."""
 
     @staticmethod
     def function(base: Array, exponent: Array) -> Any:
-        """Raise to a power in a type that is wide enough for both, straight into one of the base's type."""
+        """Compute the power in a type that is wide enough for both, and write it in the base's type."""
         power = np.empty(broadcast_shapes(base.shape, exponent.shape), base.dtype)
         kinds = base.dtype.kind + exponent.dtype.kind
         if set(kinds) <= set("iu"):
@@ -250,11 +251,11 @@ class Pow(_Binary):
         return np.power(base, exponent, out=power, dtype=np.float64 if wide else np.float32, casting="unsafe")
 
 
-# Multidirectional, of any number of inputs.
+# Multidirectional operators of any number of inputs.
 
 
 def _fold(ufunc: np.ufunc, inputs: Sequence[Array]) -> Array:
-    """Apply `ufunc` from left to right, into the result so far wherever that is large enough."""
+    """Apply `ufunc` from left to right, into the previous result if that is large enough."""
     if len(inputs) == 1:
         return np.array(inputs[0])
     total = np.asarray(elementwise(ufunc, inputs[0], inputs[1]))
@@ -265,14 +266,14 @@ def _fold(ufunc: np.ufunc, inputs: Sequence[Array]) -> Array:
 
 
 def _total(inputs: Sequence[Array]) -> Array:
-    """Add up the inputs; halves in single precision, as they may leave their range on the way to a sum or a mean."""
+    """Add up the inputs; halves are added in single precision, as partial sums may leave their range."""
     if inputs[0].dtype.itemsize == 2:
         inputs = [array.astype(np.float32) for array in inputs]
     return _fold(np.add, inputs)
 
 
 class Max(_Operator):
-    """ONNX Max of one input or more; a NaN wins."""
+    """ONNX Max of one input or more; NaN wins."""
 
     since = 8
 
@@ -281,7 +282,7 @@ class Max(_Operator):
 
 
 class Min(_Operator):
-    """ONNX Min of one input or more; a NaN wins."""
+    """ONNX Min of one input or more; NaN wins."""
 
     since = 8
 
@@ -290,7 +291,7 @@ class Min(_Operator):
 
 
 class Sum(_Operator):
-    """ONNX Sum of one input or more; halves are added up in single precision."""
+    """ONNX Sum of one input or more; halves are added in single precision."""
 
     since = 8
 
@@ -299,7 +300,7 @@ class Sum(_Operator):
 
 
 class Mean(_Operator):
-    """ONNX Mean of one input or more, of which any may be the larger one; halves are added up in single precision."""
+    """ONNX Mean of one input or more, any of which may be the largest; halves are added in single precision."""
 
     since = 8
 
@@ -309,18 +310,18 @@ class Mean(_Operator):
 
 
 class Where(_Operator):
-    """ONNX Where, all three inputs broadcast."""
+    """ONNX Where; all three inputs broadcast."""
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
         broadcast_shapes(*[array.shape for array in inputs])  # for its message
         return np.where(*inputs)
 
 
-# Unidirectional.
+# Unidirectional operators.
 
 
 class Gemm(_Operator):
-    """ONNX Gemm: ``C`` alone broadcasts; halves are computed in single precision, and integers as integers."""
+    """ONNX Gemm: only ``C`` broadcasts. Halves are computed in single precision, and integers as integers."""
 
     def _compute(self, *inputs: Any, **attributes: Any) -> Any:
         a, b, c = [*inputs, None][:3]
@@ -344,13 +345,13 @@ class Gemm(_Operator):
         product = np.matmul(a, b)
         if alpha != 1:
             product = product * alpha
-        if c is not None and beta != 0:  # else it is not read, whatever it holds
+        if c is not None and beta != 0:  # otherwise it is not read, whatever it holds
             product = product + (c if beta == 1 else c * beta)
         return product.astype(dtype, copy=False)
 
 
 class PRelu(_Operator):
-    """ONNX PRelu: the slope alone broadcasts."""
+    """ONNX PRelu: only the slope broadcasts."""
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
         x, slope = inputs

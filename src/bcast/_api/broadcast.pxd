@@ -1,4 +1,4 @@
-# The C types of _api/broadcast.py, which reads as plain Python without them.
+# The C types of _api/broadcast.py, which is plain Python without them.
 from numpy cimport ndarray
 
 from bcast._rules.alignment cimport Alignment, align, align_shapes, shape_argument

@@ -1,4 +1,4 @@
-"""The operator: `broadcast` and its relatives, an alignment each and the kernel behind it."""
+"""`broadcast` and `broadcast_like`, which find an alignment and copy along it; `infer_shape`, which only finds it."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -14,7 +14,7 @@ from bcast._runtime.result import result_array, shape_of
 __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 
 Mode: TypeAlias = Literal["numpy", "explicit", "bidirectional", "pdpd", "none"]
-Integers = Any  # a 1-D sequence or array of integers; what else comes is refused with a message
+Integers = Any  # a 1-D sequence or array of integers; anything else is refused with a message
 
 
 def broadcast(
@@ -32,63 +32,70 @@ def broadcast(
     Parameters
     ----------
     data : array_like, shape (s_0, ..., s_k)
-        What is replicated: of any dtype and memory layout. Masked arrays are refused, their mask would be lost.
+        The array to replicate, of any dtype and memory layout. Masked arrays are refused, because their mask would be
+        lost.
     target_shape : 1-D sequence or array of int
-        The shape to reach. There are no wildcards: 0 is an empty axis, negative lengths are refused.
+        The shape to broadcast to. There are no wildcards: 0 means an empty axis, and negative lengths are refused.
     axes_mapping : 1-D sequence or array of int, optional
-        Explicit mode: ``axes_mapping[i]`` is the axis of the output that axis ``i`` of `data` feeds. Strictly
-        increasing, one for each axis of `data`; not counted from the end.
+        In explicit mode, ``axes_mapping[i]`` is the axis of the output that axis ``i`` of `data` feeds. The axes are
+        strictly increasing, one for each axis of `data`, and are not counted from the end.
     mode : {'numpy', 'explicit', 'bidirectional', 'pdpd', 'none'}
-        The rule by which axes of `data` meet axes of the output:
+        The rule that matches axes of `data` with axes of the output:
 
         ``'numpy'``
-            Aligned at the right; each axis of `data` has the length of its output axis, or 1.
+            Shapes are aligned at the right. Each axis of `data` has the length of its output axis, or length 1.
         ``'explicit'``
-            By `axes_mapping`, where an axis of length 1 still stretches; or by `broadcast_axes`, where none does.
+            Either `axes_mapping` places the axes of `data`, and those of length 1 still stretch; or `broadcast_axes`
+            names the axes that `data` lacks, and no axis stretches.
         ``'bidirectional'``
-            Aligned at the right; axes of length 1 stretch in `data` and in `target_shape` alike, so that the
-            output is ``data * ones(target_shape)`` in shape.
+            Shapes are aligned at the right. Axes of length 1 stretch both in `data` and in `target_shape`, so the
+            output has the shape of ``data * ones(target_shape)``.
         ``'pdpd'``
-            `data` without its trailing axes of length 1 is laid onto `target_shape` from `axis` on.
+            `data`, without its trailing axes of length 1, is aligned with `target_shape` starting at `axis`.
         ``'none'``
-            Nothing is broadcast: `data` must have `target_shape`.
+            Nothing is broadcast: `data` must have the shape `target_shape`.
     axis : int, optional
-        Mode 'pdpd': where `data` begins. The default, -1, stands for ``len(target_shape) - data.ndim``.
+        In mode 'pdpd', the output axis at which `data` starts. The default, -1, means
+        ``len(target_shape) - data.ndim``.
     broadcast_axes : 1-D sequence, array or set of int, optional
-        Explicit mode: the axes of the output that `data` lacks. All others must have `data`'s lengths.
+        In explicit mode, the axes of the output that `data` lacks. The other axes must have exactly `data`'s lengths.
     out : ndarray, optional
-        Where the result goes: exactly of its shape and dtype, writeable, of any strides. It may overlap `data`.
+        The array to write the result into. It must have the shape and dtype of the result and be writeable; its
+        strides are free. It may overlap `data`.
 
     Returns
     -------
     ndarray
-        A new C-contiguous, writeable array of `data`'s dtype that owns its memory, or `out`. Unlike the result of
-        `numpy.broadcast_to` it is not a view, even where nothing had to be replicated.
+        A new C-contiguous, writeable array of `data`'s dtype that owns its memory; or `out`, if given. Unlike the
+        result of `numpy.broadcast_to`, it is never a view, even if nothing had to be replicated.
 
     Raises
     ------
     ValueError
-        If `data` does not fit `target_shape` under `mode`; if `mode` is none of the five; if an argument is given in
-        a mode where it has no meaning; if the output cannot be addressed; if `out` has another shape or is read-only.
+        If `data` does not fit `target_shape` under `mode`; if `mode` is not one of the five; if an argument is given
+        that has no meaning in the mode; if the output would be too large to address; if `out` has another shape or is
+        read-only.
     numpy.exceptions.AxisError
-        If an axis is outside the output. It is a `ValueError` and an `IndexError`.
+        If an axis lies outside the output. This error is both a `ValueError` and an `IndexError`.
     TypeError
-        If shapes or axes are not 1-D and integer; if `data` is masked; if `out` is no array or has another dtype.
+        If shapes or axes are not 1-D sequences of integers; if `data` is masked; if `out` is not an array or has
+        another dtype.
     MemoryError
-        If there is no memory for the output.
+        If there is not enough memory for the output.
 
     See Also
     --------
-    broadcast_like : The same, to the shape of another array.
-    infer_shape : The shape of the result alone.
-    unbroadcast : The adjoint: sum a gradient back to the data's shape.
-    numpy.broadcast_to : A read-only view, without any copy.
+    broadcast_like : Broadcast to the shape of another array.
+    infer_shape : Find the shape of the result only.
+    unbroadcast : The adjoint, which sums a gradient back to the data's shape.
+    numpy.broadcast_to : Make a read-only view, without copying.
 
     Notes
     -----
-    Modes 'numpy', 'explicit' by `axes_mapping` and 'pdpd' are those of OpenVINO's Broadcast-1 and Broadcast-3, whose
-    'bidirectional' is also the rule of ONNX Expand. `broadcast_axes` is nGraph's Broadcast. Bytes are copied and never
-    computed: NaN payloads, the sign of zeros and the padding of structures arrive as they were.
+    Modes 'numpy', 'explicit' (by `axes_mapping`) and 'pdpd' are those of OpenVINO's Broadcast-1 and Broadcast-3. Mode
+    'bidirectional' is that of Broadcast-3 and the rule of ONNX Expand. `broadcast_axes` is the argument of nGraph's
+    Broadcast. Items are copied as bytes and never computed: NaN payloads, the signs of zeros and the padding of
+    structures are preserved.
 
     Examples
     --------
@@ -98,7 +105,7 @@ def broadcast(
     array([[1, 2, 3],
            [1, 2, 3]])
 
-    A gray image becomes RGB: its two axes are the output's first two, the third repeats.
+    A gray image becomes RGB: its two axes become the output's first two, and the third axis repeats.
 
     >>> gray = np.array([[10, 20], [30, 40]], dtype=np.uint8)
     >>> rgb = bcast.broadcast(gray, (2, 2, 3), [0, 1], mode="explicit")
@@ -139,12 +146,12 @@ def broadcast_like(
     Parameters
     ----------
     data : array_like
-        What is replicated.
+        The array to replicate.
     like : array_like, shape (t_0, ..., t_n)
-        Only its shape is used, neither its dtype nor its values.
+        The array whose shape is the target. Its dtype and values are not used.
     axes_mapping, mode, axis, broadcast_axes, out
-        As in `broadcast`, with one difference that nGraph's BroadcastLike makes: empty `broadcast_axes` stand for
-        all axes, so that `data` must be a scalar.
+        As in `broadcast`, with one difference, which follows nGraph's BroadcastLike: empty `broadcast_axes` mean all
+        axes, so `data` must be a scalar.
 
     Returns
     -------
@@ -158,7 +165,7 @@ def broadcast_like(
 
     See Also
     --------
-    broadcast : The same, to a shape.
+    broadcast : Broadcast to a given shape.
 
     Examples
     --------
@@ -187,7 +194,7 @@ def infer_shape(
     axis: int = -1,
     broadcast_axes: Integers | None = None,
 ) -> tuple[int, ...]:
-    """Return the shape that `broadcast` would give data of shape `data_shape`, without any data.
+    """Return the shape of the array that `broadcast` would make of data of shape `data_shape`.
 
     Parameters
     ----------
@@ -208,7 +215,7 @@ def infer_shape(
 
     See Also
     --------
-    broadcast : The array itself.
+    broadcast : Make the array itself.
     broadcast_shapes : Merge any number of shapes by NumPy's two-way rule.
 
     Examples
@@ -224,7 +231,7 @@ def infer_shape(
 
 
 def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
-    """Turn the user's `data` into an array of the base class; refuse one whose mask would be lost."""
+    """Convert the user's `data` to an array, unless it is one of the base class; refuse masked arrays."""
     if type(data) is ndarray:
         return data
     if isinstance(data, MaskedArray):

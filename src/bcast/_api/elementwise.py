@@ -1,6 +1,7 @@
 """`elementwise`: binary functions under the broadcasting rules of NumPy, ONNX, OpenVINO and PaddlePaddle.
 
-Nothing is materialised: the second operand is reshaped by its alignment with the first, and the function does the rest.
+Nothing is materialised. Where the rule asks for it, the second operand is reshaped according to its alignment with the
+first; the function broadcasts the rest.
 """
 
 import operator
@@ -34,55 +35,56 @@ def elementwise(
     axis: int = -1,
     out: Any = None,
 ) -> Any:
-    """Apply a binary function to `a` and `b`, broadcast by the rule of `mode`.
+    """Apply a binary function to `a` and `b`, broadcast under the rule of `mode`.
 
     Parameters
     ----------
     ufunc : numpy.ufunc or callable
-        A ufunc of two operands such as `numpy.add`, or a function of two arrays that broadcasts as ufuncs do.
+        A ufunc of two operands, such as `numpy.add`, or a function of two arrays that broadcasts as ufuncs do.
     a, b : array_like
-        The operands, of any dtypes, which are the ufunc's concern. Arrays of subclasses are handed on as such.
+        The operands. Their dtypes are left to the function, and arrays of subclasses are passed on as they are.
     mode : {'numpy', 'none', 'unidirectional', 'pdpd'}
-        Which shapes may meet:
+        Which shapes are accepted:
 
         ``'numpy'``
-            Aligned at the right; axes of length 1 stretch in both. Also ONNX's multidirectional rule.
+            Shapes are aligned at the right, and axes of length 1 stretch in both operands. This is also ONNX's
+            multidirectional rule.
         ``'none'``
             `a` and `b` must have the same shape.
         ``'unidirectional'``
-            Aligned at the right; axes of length 1 stretch in `b` alone, and the result has `a`'s shape.
+            Shapes are aligned at the right. Axes of length 1 stretch in `b` only, so the result has `a`'s shape.
         ``'pdpd'``
-            `b` without its trailing axes of length 1 is laid onto `a` from `axis` on; axes of length 1 stretch in `b`
-            alone, and the result has `a`'s shape.
+            `b`, without its trailing axes of length 1, is aligned with `a` starting at `axis`. Axes of length 1 stretch
+            in `b` only, so the result has `a`'s shape.
     axis : int, optional
-        Mode 'pdpd': where `b` begins. The default, -1, stands for ``a.ndim - b.ndim``.
+        In mode 'pdpd', the axis of `a` at which `b` starts. The default, -1, means ``a.ndim - b.ndim``.
     out : ndarray or tuple of ndarray, optional
-        Where the result goes, of exactly its shape; handed on to the function.
+        The array to write the result into, of exactly the result's shape. It is passed on to the function.
 
     Returns
     -------
     ndarray or scalar
-        What the function returns. Of a ufunc and two operands without axes it is a scalar.
+        What the function returns. A ufunc returns a scalar for two operands without axes.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit under `mode`; if `mode` is none of the four; if `axis` has no meaning in it;
-        if `out` has another shape. Messages call `b` the data where `a` is its target.
+        If the shapes do not fit under `mode`; if `mode` is not one of the four; if `axis` is given but has no meaning
+        in the mode; if `out` has another shape. Where `a` is the target, messages call `b` the data.
     numpy.exceptions.AxisError
-        If `axis` is outside `a`. It is a `ValueError` and an `IndexError`.
+        If `axis` lies outside `a`. This error is both a `ValueError` and an `IndexError`.
     TypeError
-        If `ufunc` is no binary function; if `axis` is no integer. What the function raises comes through.
+        If `ufunc` is not a binary function; if `axis` is not an integer. Exceptions of the function pass through.
 
     See Also
     --------
-    broadcast : Materialise one of the operands, under the same rules and others.
+    broadcast : Materialise one operand, under these rules and others.
 
     Notes
     -----
-    These are the rules of OpenVINO's element-wise operations and of ONNX's. Nothing is copied: `b` is a view of another
-    shape. Python's scalars are handed on to ufuncs as they are, so that they adapt to the other operand's dtype, and as
-    arrays without axes to other functions.
+    These are the rules of the element-wise operations of OpenVINO and ONNX. Operands that are arrays are not copied:
+    where `b` needs another shape, the function gets a view of it. Python scalars are passed on to ufuncs unchanged, so
+    that they adapt to the other operand's dtype. Other functions get them as arrays without axes.
 
     Examples
     --------
@@ -127,7 +129,7 @@ def elementwise(
 
 
 def _operand(name: str, value: Any, weak: bool) -> Any:
-    """Turn what is neither an array nor one of Python's scalars, for those who are `weak` on these, into an array."""
+    """Convert an operand to an array, unless it is one, or a Python scalar that a `weak` function takes as it is."""
     if isinstance(value, ndarray) or (weak and type(value) in SCALARS):
         return value
     return as_array(name, value)
@@ -139,7 +141,7 @@ def _shape(operand: Any) -> Shape:
 
 
 def _laid(operand: Any, shape: Shape, source: Shape) -> Any:
-    """Reshape an operand of `shape` to `source`, unless that adds leading 1s alone, which functions do themselves."""
+    """Reshape an operand of `shape` to `source`, unless that only adds leading 1s, which functions do themselves."""
     added = len(source) - len(shape)
     for i in range(len(shape)):
         length, laid = shape[i], source[added + i]
@@ -149,7 +151,7 @@ def _laid(operand: Any, shape: Shape, source: Shape) -> Any:
 
 
 def _reshaped(operand: Any, source: Shape) -> Any:
-    """Have an array of a subclass reshape itself, with whatever else it carries."""
+    """Reshape an array of a subclass by its own method, which may have more to reshape than the items."""
     laid = operand.reshape(source)
     if not isinstance(laid, ndarray) or _shape(laid) != source:
         raise ValueError(f"`b` expected an array that can be reshaped to {source}, got {type(operand).__name__}")
@@ -157,7 +159,7 @@ def _reshaped(operand: Any, source: Shape) -> Any:
 
 
 def _check_function(ufunc: object) -> None:
-    """Refuse what is no function of two arrays, as far as that can be known."""
+    """Refuse anything that is not a function of two arrays, as far as that can be known."""
     if isinstance(ufunc, np.ufunc):
         if not is_binary(ufunc):
             operands = f"{ufunc.nin} operands" if ufunc.signature is None else f"the signature {ufunc.signature}"
@@ -167,7 +169,7 @@ def _check_function(ufunc: object) -> None:
 
 
 def _axis(axis: Any, mode: str) -> int:
-    """Check that `axis` is an integer, outside pdpd mode -1; return it as a Python int."""
+    """Check that `axis` is an integer, and -1 unless the mode is pdpd; return it as a Python int."""
     try:
         given = None if isinstance(axis, (bool, np.bool)) else operator.index(axis)
     except TypeError:
@@ -180,7 +182,7 @@ def _axis(axis: Any, mode: str) -> int:
 
 
 def _check_out(out: Any, shape: Shape) -> None:
-    """Refuse an `out` of another shape, to which a ufunc would broadcast the result."""
+    """Refuse an `out` of another shape: a ufunc would broadcast the result to it."""
     for each in out if isinstance(out, tuple) else (out,):
         if isinstance(each, ndarray) and shape_of(each) != shape:
             raise ValueError(f"`out` expected shape {shape}, got {shape_of(each)}")

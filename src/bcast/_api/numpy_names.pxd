@@ -1,4 +1,4 @@
-# The C types of _api/numpy_names.py, which reads as plain Python without them.
+# The C types of _api/numpy_names.py, which is plain Python without them.
 cimport cython
 from numpy cimport ndarray
 

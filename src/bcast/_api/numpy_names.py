@@ -1,10 +1,10 @@
-"""NumPy's own broadcasting functions, with NumPy's signatures: a few lines each over an alignment."""
+"""NumPy's own broadcasting functions, with NumPy's signatures: each finds an alignment and copies along it."""
 
 import operator
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-from numpy import broadcast_arrays as views_of  # bound here, for users may put our own in its place
+from numpy import broadcast_arrays as views_of  # bound here, as users may replace NumPy's by ours
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
@@ -18,33 +18,34 @@ Indexing: TypeAlias = Literal["xy", "ij"]
 
 
 def broadcast_to(array: ArrayLike, shape: Integers | int, *, out: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Broadcast `array` to a new array of `shape`: `numpy.broadcast_to` with a result to keep and to write to.
+    """Broadcast `array` to a new array of `shape`: `numpy.broadcast_to` with a result to keep and write to.
 
     Parameters
     ----------
     array : array_like
-        What is replicated.
+        The array to replicate.
     shape : int, or 1-D sequence or array of int
-        The shape to reach; an int stands for one axis.
+        The shape to broadcast to; an int means a shape of one axis.
     out : ndarray, optional
-        Where the result goes: exactly of its shape and dtype, writeable, of any strides. It may overlap `array`.
+        The array to write the result into. It must have the shape and dtype of the result and be writeable; its
+        strides are free. It may overlap `array`.
 
     Returns
     -------
     ndarray
-        A new C-contiguous, writeable array that owns its memory, or `out`; never a view, as NumPy's is.
+        A new C-contiguous, writeable array that owns its memory; or `out`, if given. It is never a view, as NumPy's is.
 
     Raises
     ------
     ValueError
         If `array` does not fit `shape` by NumPy's rule; if `out` has another shape or is read-only.
     TypeError
-        If `shape` is not integer; if `array` is masked; if `out` is no array or has another dtype.
+        If `shape` is not integer; if `array` is masked; if `out` is not an array or has another dtype.
 
     See Also
     --------
-    broadcast : The same under any of five rules.
-    numpy.broadcast_to : A read-only view, without any copy.
+    broadcast : Broadcast under any of five rules.
+    numpy.broadcast_to : Make a read-only view, without copying.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
     Returns
     -------
     tuple of ndarray
-        The arrays at their common shape: new, C-contiguous, writeable, each owning its memory. NumPy's are views.
+        New C-contiguous, writeable arrays of the common shape, each of which owns its memory. NumPy's are views.
 
     Raises
     ------
@@ -82,8 +83,8 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
 
     See Also
     --------
-    broadcast_shapes : The common shape alone.
-    numpy.broadcast_arrays : Views, without any copy.
+    broadcast_shapes : Find the common shape only.
+    numpy.broadcast_arrays : Make views, without copying.
 
     Examples
     --------
@@ -114,12 +115,12 @@ def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
     Parameters
     ----------
     *args : int, or 1-D sequence or array of int
-        The shapes; an int stands for one axis.
+        The shapes; an int means a shape of one axis.
 
     Returns
     -------
     tuple of int
-        The common shape; ``()`` of no shapes.
+        The common shape; ``()`` if no shapes are given.
 
     Raises
     ------
@@ -130,8 +131,8 @@ def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
 
     See Also
     --------
-    infer_shape : The output's shape under any of five rules.
-    numpy.broadcast_shapes : NumPy's own.
+    infer_shape : Find the output's shape under any of five rules.
+    numpy.broadcast_shapes : NumPy's own function.
 
     Examples
     --------
@@ -150,39 +151,40 @@ def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: Indexing = "xy"
 ) -> tuple[NDArray[Any], ...]:
-    """Make the grid of which `xi` are the coordinates along each axis: for each of them, an array over all its points.
+    """Make a grid from the coordinates `xi` along each axis: one array for each of them, over all points of the grid.
 
     Parameters
     ----------
     *xi : array_like
-        The coordinates; what is not 1-D is flattened.
+        The coordinates along each axis. Arrays that are not 1-D are flattened.
     copy : bool, optional
-        Whether the results are arrays of their own. Otherwise they are views of `xi`, as NumPy makes them: items of a
-        dense one share their memory.
+        Whether the results are new arrays. Otherwise they are views of `xi`, as NumPy makes them; items of dense views
+        share memory.
     sparse : bool, optional
-        Whether to leave each result at length 1 along the axes of the others, for operations that broadcast.
+        Whether each result keeps length 1 along the axes of the others, for operations that broadcast.
     indexing : {'xy', 'ij'}, optional
-        Whether the first two axes of the results are those of the second and the first of `xi`, as rows and columns of
-        an image, or in the order of `xi`.
+        The order of the axes. With 'ij' it is the order of `xi`. With 'xy' the first two axes are swapped: axis 0
+        belongs to the second of `xi` and axis 1 to the first, as the rows and columns of an image.
 
     Returns
     -------
     tuple of ndarray
-        One for each of `xi`, of its dtype: new, C-contiguous, writeable, each owning its memory; not so without `copy`.
+        One array for each of `xi`, of the same dtype: new, C-contiguous, writeable, and owning its memory. Without
+        `copy`, views.
 
     Raises
     ------
     ValueError
-        If `indexing` is neither of the two; if a dense grid cannot be addressed.
+        If `indexing` is neither of the two; if a dense grid would be too large to address.
     TypeError
         If one of `xi` is masked.
     MemoryError
-        If there is no memory for the grid.
+        If there is not enough memory for the grid.
 
     See Also
     --------
     broadcast_arrays : Broadcast arrays of any shape against each other.
-    numpy.meshgrid : NumPy's own.
+    numpy.meshgrid : NumPy's own function.
 
     Examples
     --------
@@ -206,7 +208,7 @@ def meshgrid(
 
 
 def _grid(xi: Sequence[ArrayLike], copy: bool, sparse: bool, swapped: bool) -> tuple[NDArray[Any], ...]:
-    """Return the arrays of a grid, or without `copy` what broadcasts to them; `swapped` are its first two axes."""
+    """Return the arrays of a grid, or without `copy` views that broadcast to it; `swapped` swaps the first two axes."""
     rank = len(xi)
     arrays: list[NDArray[Any]] = []
     lengths = [1] * rank
@@ -231,7 +233,7 @@ def _tuple_of_one(shape: Any) -> Any:
     if type(shape) is tuple or type(shape) is list:
         return shape
     if isinstance(shape, ndarray) and shape_of(shape):
-        return shape  # whatever its class says of an index
+        return shape  # even if its class has an `__index__`
     try:
         operator.index(shape)
     except TypeError:

@@ -1,4 +1,4 @@
-# The C types of _api/tiling.py, which reads as plain Python without them.
+# The C types of _api/tiling.py, which is plain Python without them.
 cimport cython
 
 from bcast._rules.alignment cimport Alignment, aligned, all_plain, shape_argument
@@ -37,7 +37,7 @@ cdef _count(item, bint floats)
 cdef tuple _counts_of_axes(repeats, tuple axes, tuple shape)
 
 
-@cython.locals(array=object, counts=tuple)      # what NumPy declares for its arrays calls its C API
+@cython.locals(array=object, counts=tuple)      # NumPy's declarations of arrays would call its C API
 cdef _repeats(repeats, size, axis)
 
 cdef _whole(array)

@@ -1,7 +1,7 @@
-"""NumPy's `tile` and `repeat`: broadcasts to an output of which some axes are two in one.
+"""NumPy's `tile` and `repeat`, as broadcasts to an output whose axes are split in two.
 
-To repeat each of n items k times is to broadcast (n, 1) to (n, k), to tile them is to broadcast (1, n) to (k, n). That
-n * k items then count as one axis changes nothing in memory.
+Repeating each of n items k times broadcasts (n, 1) to (n, k). Tiling n items k times broadcasts (1, n) to (k, n). The
+result then has one axis of n * k items, but that changes nothing in memory.
 """
 
 import operator
@@ -24,45 +24,47 @@ __all__ = ["repeat", "tile"]
 
 INT64 = np.int64
 MAX_SIZE = sys.maxsize
-TOO_MANY = 2.0 ** (8 * np.dtype(np.intp).itemsize - 1)  # the least float beyond MAX_SIZE
+TOO_MANY = 2.0 ** (8 * np.dtype(np.intp).itemsize - 1)  # the smallest float above MAX_SIZE
 FLOATS = (float, np.floating)
 STRINGS = np.dtypes.StringDType().num
-FEW = 64  # integers; so many are summed up sooner without NumPy
+FEW = 64  # integers; up to this many are summed faster without NumPy
 UNFIT = (str, bytes, bytearray, Mapping, Set, MaskedArray)  # iterable, and never meant as a sequence of integers
 
 
 def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None) -> NDArray[Any]:  # noqa: N803
-    """Lay copies of `A` side by side, `reps` times along each axis: `numpy.tile` at the speed of memory.
+    """Repeat the whole of `A`, `reps` times along each axis: `numpy.tile` at the speed of memory.
 
     Parameters
     ----------
     A : array_like
-        What is tiled. Masked arrays are refused, their mask would be lost.
+        The array to tile. Masked arrays are refused, because their mask would be lost.
     reps : int, or 1-D sequence or array of int
-        How many times along each axis, 0 or more, aligned at the right: the shorter of `reps` and ``A.shape`` is
-        prepended with 1s.
+        The number of repetitions along each axis, 0 or more. `reps` and ``A.shape`` are aligned at the right; the
+        shorter of the two is prepended with 1s.
     out : ndarray, optional
-        Where the result goes: exactly of its shape and dtype, writeable, of any strides. It may overlap `A`.
+        The array to write the result into. It must have the shape and dtype of the result and be writeable; its
+        strides are free. It may overlap `A`.
 
     Returns
     -------
     ndarray
-        A new C-contiguous, writeable array of `A`'s dtype that owns its memory, or `out`.
+        A new C-contiguous, writeable array of `A`'s dtype that owns its memory; or `out`, if given.
 
     Raises
     ------
     ValueError
-        If a count is negative; if the output cannot be addressed; if `out` has another shape or is read-only.
+        If a number of repetitions is negative; if the output would be too large to address; if `out` has another shape
+        or is read-only.
     TypeError
-        If a count is no integer; if `A` is masked; if `out` is no array or has another dtype.
+        If a number of repetitions is not an integer; if `A` is masked; if `out` is not an array or has another dtype.
     MemoryError
         If there is no memory for the output.
 
     See Also
     --------
-    repeat : Repeat each item, not the whole.
-    broadcast : Replicate along new axes and those of length 1.
-    numpy.tile : NumPy's own.
+    repeat : Repeat each item rather than the whole.
+    broadcast : Replicate along new axes and axes of length 1.
+    numpy.tile : NumPy's own function.
 
     Examples
     --------
@@ -97,45 +99,47 @@ def repeat(
     Parameters
     ----------
     a : array_like
-        What is repeated. Masked arrays are refused, their mask would be lost.
+        The array whose items are repeated. Masked arrays are refused, because their mask would be lost.
     repeats : int, or 1-D sequence or array of int
-        How many times, 0 or more. With several axes, one for each of them, or one for all. With one axis there may be
-        one for each item along it, which is left to NumPy. Floats are taken if they are whole.
+        The number of repetitions, 0 or more. With several axes, one number for each of them or one for all. With one
+        axis, there may be one number for each item along it, which is left to NumPy. Whole floats are accepted.
     axis : int, or 1-D sequence of int, optional
-        The axis or, other than in NumPy, the axes; negative ones count from the end. Without it, `a` is flattened
-        first.
+        The axis; or the axes, which NumPy does not offer. Negative axes count from the end. By default, `a` is
+        flattened first.
     out : ndarray, optional
-        Where the result goes: exactly of its shape and dtype, writeable, of any strides. It may overlap `a`.
+        The array to write the result into. It must have the shape and dtype of the result and be writeable; its
+        strides are free. It may overlap `a`.
 
     Returns
     -------
     ndarray
-        A new C-contiguous, writeable array of `a`'s dtype that owns its memory, or `out`. Its shape is that of `a`, but
-        for the axes along which it was repeated.
+        A new C-contiguous, writeable array of `a`'s dtype that owns its memory; or `out`, if given. Its shape is that
+        of `a`, except along the axes that were repeated.
 
     Raises
     ------
     ValueError
-        If a number of times is negative; if there are too few or too many of them; if an axis is named twice; if the
-        output cannot be addressed; if `out` has another shape or is read-only.
+        If a number of repetitions is negative; if there are too few or too many of them; if an axis is named twice; if
+        the output would be too large to address; if `out` has another shape or is read-only.
     numpy.exceptions.AxisError
-        If `a` has no such axis. It is a `ValueError` and an `IndexError`.
+        If `a` has no such axis. This error is both a `ValueError` and an `IndexError`.
     TypeError
-        If `axis` is not integer, or `repeats` neither that nor of whole floats; if `a` is masked; if `out` is no array
-        or has another dtype.
+        If `axis` is not integer; if `repeats` is neither integer nor made of whole floats; if `a` is masked; if `out`
+        is not an array or has another dtype.
     MemoryError
-        If there is no memory for the output.
+        If there is not enough memory for the output.
 
     See Also
     --------
-    tile : Repeat the whole, not each item.
-    broadcast : Replicate along new axes and those of length 1.
-    numpy.repeat : NumPy's own.
+    tile : Repeat the whole rather than each item.
+    broadcast : Replicate along new axes and axes of length 1.
+    numpy.repeat : NumPy's own function.
 
     Notes
     -----
-    `numpy.repeat` truncates floats in `repeats`, unless an array holds them, and reads strings. Here 2.0 is 2 wherever
-    it stands, but 2.7, NaN, infinity and strings are refused. Arrays of uint64, which NumPy refuses, are taken.
+    `numpy.repeat` truncates floats in `repeats`, unless they are in an array, and converts strings. Here, 2.0 counts as
+    2 wherever it appears, while 2.7, NaN, infinity and strings are refused. Arrays of uint64, which NumPy refuses, are
+    accepted.
 
     Examples
     --------
@@ -148,7 +152,7 @@ def repeat(
     array([[1, 1, 1, 2, 2, 2],
            [3, 3, 3, 4, 4, 4]])
 
-    An image of twice the size, in one pass:
+    Double the size of an image, in one pass:
 
     >>> bcast.repeat(image, (2, 2), axis=(0, 1))
     array([[1, 1, 2, 2],
@@ -156,7 +160,7 @@ def repeat(
            [3, 3, 4, 4],
            [3, 3, 4, 4]])
 
-    As often as each item asks for, by NumPy:
+    A number of repetitions for each item, which NumPy does:
 
     >>> bcast.repeat([1, 2, 3], [0, 1, 2])
     array([2, 3, 3])
@@ -173,7 +177,7 @@ def repeat(
     if along is None:
         size = array.size
         at = len(shape)
-        shape += (1,)  # the items are what is repeated
+        shape += (1,)  # each item is repeated
     else:
         at = _place(along, shape)
         size = shape[at]
@@ -182,15 +186,15 @@ def repeat(
         if type(repeats) is not int:
             dtype = array.dtype
             records = dtype.names is not None and not dtype.hasobject
-            if records:  # of strided data NumPy would copy the fields alone, and leave what is between them to chance
+            if records:  # NumPy copies only the fields of strided records, and leaves padding undefined
                 array = array.view(f"V{dtype.itemsize}").repeat(repeats, along).view(dtype)
-            elif type_of(array) == STRINGS:  # which NumPy before 2.2 repeats as bytes, and frees as often
+            elif type_of(array) == STRINGS:  # NumPy before 2.2 repeats them as bytes, and then frees them twice
                 array = array.take(np.arange(size).repeat(repeats), along)
             else:
                 array = array.repeat(repeats, along)
             if out is None and not records:
                 return array
-            return materialise(array, aligned(array.shape, array.shape), out, "repeats")  # a view is no result
+            return materialise(array, aligned(array.shape, array.shape), out, "repeats")  # which may be a view
     if repeats < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
@@ -200,9 +204,9 @@ def repeat(
 
 
 def _split(shape: Shape, counts: Shape, tiled: bool) -> Alignment:
-    """Align data of `shape` with the output, its axes not yet joined: their own part innermost if it is `tiled`.
+    """Align data of `shape` with an output in which each axis is split in two; if `tiled`, the data's part is inside.
 
-    Axes of length 1 are left out, so that there are never more than an array may have.
+    Axes of length 1 are left out, so that no more axes remain than an array may have.
     """
     lengths, source = [], []
     for i in range(len(shape)):
@@ -219,7 +223,7 @@ def _split(shape: Shape, counts: Shape, tiled: bool) -> Alignment:
 
 
 def _are_ones(counts: Shape) -> bool:
-    """Tell whether nothing is repeated."""
+    """Return whether all counts are 1, so that nothing is repeated."""
     for count in counts:  # noqa: SIM110 (compiled, the loop takes a third of the generator's time)
         if count != 1:
             return False
@@ -227,7 +231,7 @@ def _are_ones(counts: Shape) -> bool:
 
 
 def _products(shape: Shape, counts: Shape) -> Shape:
-    """Return the lengths of the joined axes, which may be beyond any array."""
+    """Return the lengths of the joined axes, which may be too long for any array."""
     lengths = []
     for i in range(len(shape)):
         lengths.append(shape[i] * counts[i])
@@ -235,7 +239,7 @@ def _products(shape: Shape, counts: Shape) -> Shape:
 
 
 def _counts(name: str, value: Any, floats: bool) -> Shape:
-    """Check that `value` is a number of times or a 1-D sequence of them, as whole `floats` too; return Python ints."""
+    """Check that `value` is one count or a 1-D sequence of counts, or of whole `floats` too; return Python ints."""
     counts = (value,) if type(value) is int else _plain(value)
     if counts is None:
         items = []
@@ -252,7 +256,7 @@ def _counts(name: str, value: Any, floats: bool) -> Shape:
 
 
 def _plain(value: Any) -> Shape | None:
-    """Return the counts in what they mostly come as, sooner than by way of `_items`; None for all else."""
+    """Return the counts if `value` is of a common kind, faster than `_items` does; None otherwise."""
     kind = type(value)
     if kind is tuple or kind is list:
         items = tuple(value)
@@ -278,7 +282,7 @@ def _total(counts: Shape) -> int:
 
 
 def _items(value: Any) -> Any:
-    """Return the items of a sequence, or what is none as the only item."""
+    """Return the items of a sequence; anything else is returned as the only item."""
     if type(value) is tuple or type(value) is list:
         return value
     if isinstance(value, np.generic):
@@ -286,14 +290,14 @@ def _items(value: Any) -> Any:
     if isinstance(value, UNFIT):
         raise TypeError
     if isinstance(value, ndarray):
-        array = np.asarray(value)  # what attributes of other classes say may not be so
+        array = np.asarray(value)  # attributes of subclasses may mislead
         return array if array.ndim else (array[()],)
     several = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
     return value if several else (value,)
 
 
 def _count(item: Any, floats: bool) -> int:
-    """Return an item as a Python int; bools count, as in NumPy, and so do whole `floats`."""
+    """Return an item as a Python int; bools are accepted, as in NumPy, and whole floats if `floats`."""
     if type(item) is int:
         return item
     if type(item) is np.bool or (floats and isinstance(item, FLOATS) and item.is_integer()):
@@ -331,7 +335,7 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
         if kind == "f":
             array = _whole(array)
             kind = array.dtype.kind
-        if array.ndim > 1 or kind not in "biu":  # no integers, or none that NumPy knows as such
+        if array.ndim > 1 or kind not in "biu":  # no integers, or of a dtype that NumPy does not know as such
             array = counts = _counts("repeats", repeats, True)
         elif array.size <= FEW:
             counts = tuple(array.ravel().tolist())
@@ -347,16 +351,16 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
         total = -1 if array.min() < 0 else array.sum(dtype=np.float64)
     if total < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
-    if total >= MAX_SIZE:  # NumPy's own sum wraps around, and it writes where there is no output
+    if total >= MAX_SIZE:  # NumPy's own sum wraps around, and it would write outside its output
         raise ValueError(f"`repeats` expected an output of at most {MAX_SIZE} elements, got {show(repeats)}")
-    is_uint64 = type(array) is ndarray and type_of(array) in (8, 10)  # which NumPy does not take
+    is_uint64 = type(array) is ndarray and type_of(array) in (8, 10)  # which NumPy refuses
     return array.astype(np.intp) if is_uint64 else array
 
 
 def _whole(array: NDArray[Any]) -> NDArray[Any]:
-    """Return floats as integers if all of them are whole and fit, else as they are."""
+    """Return floats as integers if all of them are whole and fit; else return them unchanged."""
     wide = array if array.itemsize > 8 else array.astype(np.float64)
-    if not ((wide >= -TOO_MANY) & (wide < TOO_MANY)).all():  # nor is NaN
+    if not ((wide >= -TOO_MANY) & (wide < TOO_MANY)).all():  # NaN fails this too
         return array
     whole = wide.astype(np.intp)
     return whole if (whole == wide).all() else array
@@ -378,7 +382,7 @@ def _axes(axis: Any) -> int | Shape:
 
 
 def _axis(axis: Any) -> int:
-    """Return an axis as a Python int; bools are none, though NumPy 2.0's still were."""
+    """Return an axis as a Python int; refuse bools, which NumPy 2.0 still converts."""
     if isinstance(axis, (bool, np.bool)):
         raise TypeError
     return operator.index(axis)

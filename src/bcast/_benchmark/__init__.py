@@ -1,5 +1,5 @@
 """What `python -m bcast bench` needs: workloads, peers, timing and the table.
 
-What comes in is a time limit; what goes out is a table of ratios. Peers are imported only when asked for, and those not
-installed are left out, by name.
+In: a time limit. Out: a table of ratios. Peers are imported only when they are needed. Those that are not installed are
+left out; those that fail to import, or for which no time is left, are named above the table.
 """

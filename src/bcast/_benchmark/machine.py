@@ -1,4 +1,4 @@
-"""The machine that is measured: what it is, and whether other processes use it, too."""
+"""The machine that is measured: what it is, and whether other processes use it too."""
 
 import os
 import platform
@@ -15,11 +15,11 @@ import bcast
 
 __all__ = ["Load", "cpu", "cpus", "machine", "memory"]
 
-BUSY = 0.15  # CPUs that others may use before ratios are off
+BUSY = 0.15  # CPUs that other processes may use before ratios are off
 
 
 def cpus() -> int:
-    """Count the processors this process may use."""
+    """Return how many CPUs this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -38,7 +38,7 @@ def cpu() -> str:
 
 
 def memory() -> int:
-    """Return how many bytes are available; where the system does not say, a number that any machine has."""
+    """Return how many bytes are available; if the system does not tell, a number that any machine has."""
     with suppress(OSError):
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable"):
@@ -49,7 +49,7 @@ def memory() -> int:
 
 
 def machine(threads: int) -> str:
-    """Say what was measured, where, and on how many threads, in one line."""
+    """Describe what was measured, where, and on how many threads, in one line."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return (
         f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {cpu()}, {os.cpu_count()} CPUs, "
@@ -58,18 +58,18 @@ def machine(threads: int) -> str:
 
 
 class Load:
-    """What other processes take of the CPUs that this one may use, from when it is made on; known on Linux alone."""
+    """How much other processes use the CPUs that this one may use, since it was made; only Linux tells."""
 
     def __init__(self) -> None:
         self.begin = self._now()
 
     def others(self) -> float:
-        """Return how many CPUs others have used on average; 0 where the system does not say."""
+        """Return how many CPUs other processes have used on average; 0 if the system does not tell."""
         busy, own, wall = (now - before for now, before in zip(self._now(), self.begin, strict=True))
         return max(0.0, (busy - own) / wall) if busy else 0.0
 
     def caveat(self) -> str:
-        """Say so if others use this machine, too; otherwise return an empty string."""
+        """Return a warning if other processes use this machine too; otherwise an empty string."""
         others = self.others()
         if others < BUSY:
             return ""
@@ -77,25 +77,25 @@ class Load:
 
     @staticmethod
     def _now() -> tuple[float, float, float]:
-        """Return seconds: those in which the CPUs were busy, those of this process, and the time."""
+        """Return three numbers of seconds: the busy time of the CPUs, the CPU time of this process, and the clock."""
         busy = 0
         with suppress(OSError, AttributeError):
             ours = {f"cpu{number}" for number in os.sched_getaffinity(0)}
             for line in re.findall(r"^cpu\d.*", Path("/proc/stat").read_text(), re.MULTILINE):
                 name, user, nice, system, _idle, _waiting, *rest = line.split()
                 if name in ours:
-                    busy += sum(map(int, (user, nice, system, *rest[:3])))  # interrupts, and what other guests took
+                    busy += sum(map(int, (user, nice, system, *rest[:3])))  # interrupts; time taken by other guests
         ticks = os.sysconf("SC_CLK_TCK") if busy else 1
         return busy / ticks, process_time(), perf_counter()
 
 
 def settle(most: float = 0.05) -> None:
-    """Wait until the threads of this process are asleep: those of many a pool look out for work for a while.
+    """Wait until the threads of this process sleep: in many pools, they spin for a while after their last work.
 
     Parameters
     ----------
     most : float
-        Seconds to wait at most: some pools never sleep.
+        Seconds to wait at most, as the threads of some pools never sleep.
     """
     end = perf_counter() + most
     while True:

@@ -1,8 +1,8 @@
-"""The benchmark's competitors: each does a workload by what its own user would write, on a given number of threads.
+"""The benchmark's competitors: each does a workload as its own user would write it, on a given number of threads.
 
-A competitor turns a `Task` into a call without arguments that returns the result, or fills the task's `out`. What can
-be done once is done outside that call: arrays are handed over, axes lined up, graphs compiled. No peer is
-imported before it is asked for, and one that is not installed is simply missing.
+A competitor turns a `Task` into a call without arguments, which returns the result or fills the task's `out`. Work that
+is needed only once is done outside that call: converting arrays, lining up axes, compiling graphs. No peer is imported
+before it is asked for, and one that is not installed is simply missing.
 """
 
 import importlib
@@ -39,18 +39,18 @@ __all__ = [
 
 Call = Callable[[], Any]
 
-LIMIT = "limit"  # no competitor: the time in which the same bytes can be written at all
+LIMIT = "limit"  # not a competitor: the least time in which as many bytes can be written
 TRIAL = 0.02  # seconds, to find the fastest way to write
-PIECE = 1 << 26  # bytes that are compared at once, and that take far longer to write than threads to start
+PIECE = 1 << 26  # bytes that are compared at once
 
 
 @contextmanager
 def bound(threads: int) -> Iterator[None]:
-    """Bound the number of threads of what is imported within.
+    """Limit the number of threads of the libraries that are imported within this block.
 
-    Tasks tell all competitors their number of threads, but for JAX, which takes what it finds as it is imported.
+    Tasks set the number of threads of every competitor except JAX, which decides it when it is imported.
     """
-    before = os.environ.get("NPROC")  # which is what JAX reads
+    before = os.environ.get("NPROC")  # JAX reads this variable
     mask = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     os.environ["NPROC"] = str(threads)
     if threads < len(mask):
@@ -67,18 +67,18 @@ def bound(threads: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Task:
-    """A workload with its arrays; every competitor gets the same ones.
+    """A workload with its arrays, which are the same for every competitor.
 
     Attributes
     ----------
     workload : Workload
-        What is to be done.
+        The workload.
     data : ndarray
-        Of the workload's data shape.
+        The data, of the workload's data shape.
     out : ndarray or None
-        Where the result goes; None asks for a new array from each call.
+        The array to write the result into; None if each call returns a new array.
     threads : int
-        On how many threads at most.
+        The largest number of threads to use.
     """
 
     workload: Workload
@@ -134,7 +134,7 @@ def _torch(task: Task) -> Call:
 
 def _jax(task: Task) -> Call:
     jax = importlib.import_module("jax")
-    jax.config.update("jax_enable_x64", True)  # else float64 comes back as float32
+    jax.config.update("jax_enable_x64", True)  # otherwise float64 becomes float32
     shape = task.workload.output
     data = jax.numpy.asarray(task.lined_up)
     broadcast = jax.jit(lambda x: jax.lax.broadcast_in_dim(x, shape, range(len(shape))))
@@ -166,7 +166,7 @@ def _onnxruntime(task: Task) -> Call:
 
 
 def _openvino(task: Task) -> Call:
-    # Imported, it would fork a process that reports the import over the network; it does without just as well.
+    # On import, this module would fork a process that reports the import over the network. OpenVINO works without it.
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     openvino = importlib.import_module("openvino")
     ops = importlib.import_module("openvino.opset13")
@@ -176,7 +176,7 @@ def _openvino(task: Task) -> Call:
     config = {"INFERENCE_NUM_THREADS": task.threads}
     compiled = openvino.compile_model(openvino.Model([node], [parameter]), "CPU", config)
     if out is None:
-        return lambda: compiled(data, share_outputs=False)[0]  # shared, the next call would overwrite it
+        return lambda: compiled(data, share_outputs=False)[0]  # if shared, the next call would overwrite it
     request = compiled.create_infer_request()
     request.set_input_tensor(openvino.Tensor(data, shared_memory=True))
     request.set_output_tensor(openvino.Tensor(out, shared_memory=True))
@@ -204,12 +204,12 @@ def _opencv(task: Task) -> Call:
 
 
 def _limit(task: Task) -> Call:
-    """Write as many bytes of warm memory, be the result fresh or not, in the fastest of the ways there are."""
+    """Write as many bytes of warm memory in the fastest way, whether the result is fresh or not."""
     return fastest(fills(np.ones(task.workload.nbytes(task.data.dtype.name), np.uint8), task.threads))
 
 
 def fastest(calls: dict[str, Call]) -> Call:
-    """Return the fastest of some calls, by a short trial."""
+    """Return the fastest of some calls, found by a short trial."""
     if len(calls) == 1:
         return next(iter(calls.values()))
     times = measure(calls, TRIAL)
@@ -217,17 +217,17 @@ def fastest(calls: dict[str, Call]) -> Call:
 
 
 def fills(block: NDArray[Any], threads: int) -> dict[str, Call]:
-    """Return the ways to set a block of bytes to 1 on so many threads."""
-    calls: dict[str, Call] = {"memset": partial(block.fill, 1)}  # zeros past the caches may go at twice the speed
+    """Return the ways to set a block of bytes to 1 on that many threads."""
+    calls: dict[str, Call] = {"memset": partial(block.fill, 1)}  # writing zeros past the caches may be twice as fast
     if threads > 1:
         calls["pieces"] = in_pieces(lambda piece: piece.fill(1), block, threads)
     one = np.ones((), np.uint8)
-    calls["own"] = lambda: bcast.broadcast(one, block.shape, out=block)  # past the caches where that is faster
+    calls["own"] = lambda: bcast.broadcast(one, block.shape, out=block)  # past the caches if that is faster
     return calls
 
 
 def in_pieces(work: Callable[[NDArray[Any]], Any], block: NDArray[Any], threads: int) -> Call:
-    """Do a piece of the block on each thread: NumPy gives the GIL away."""
+    """Work on a piece of the block in each thread: NumPy releases the GIL."""
     own, *others = np.array_split(block, threads)
     pool = _pool(threads - 1)
 
@@ -254,7 +254,7 @@ def _not_complex(workload: Workload, dtype: str, state: str) -> bool:  # noqa: A
 
 
 def new_arrays(workload: Workload, dtype: str, state: str) -> bool:  # noqa: ARG001
-    """Tell whether a competitor that cannot write into `out` can do it."""
+    """Return whether a competitor that cannot write into `out` can do the workload."""
     return state == "fresh"
 
 
@@ -265,14 +265,14 @@ def _images_and_matrices(workload: Workload, dtype: str, state: str) -> bool:  #
 
 @dataclass(frozen=True)
 class Competitor:
-    """What must be imported, how a task is done, and which (workload, dtype, state) can be."""
+    """The modules to import, the function that makes the call for a task, and the predicate of what can be done."""
 
     modules: tuple[str, ...]
     call: Callable[[Any], Call]
     does: Callable[[Workload, str, str], bool] = _anything
 
     def installed(self) -> bool:
-        """Tell whether all modules are there, without importing them."""
+        """Return whether all modules are installed, without importing them."""
         return all(importlib.util.find_spec(module) for module in self.modules)
 
 
@@ -296,7 +296,7 @@ def competitors(workload: Workload, dtype: str, state: str, among: Mapping[str, 
 
 
 def prepare(task: Task, names: list[str]) -> dict[str, Call]:
-    """Make the calls that do a task, each checked once against NumPy's view of the result.
+    """Make the calls that do a task, and check each once against NumPy's view of the result.
 
     Raises
     ------
@@ -307,7 +307,7 @@ def prepare(task: Task, names: list[str]) -> dict[str, Call]:
     calls = {}
     for name in names:
         if task.out is not None:
-            task.out.fill(0)  # which is no value of the data
+            task.out.fill(0)  # the data has no 0
         call = calls[name] = COMPETITORS[name].call(task)
         result = call()
         if name != LIMIT:
@@ -318,7 +318,7 @@ def prepare(task: Task, names: list[str]) -> dict[str, Call]:
 
 
 def _equal(result: NDArray[Any], expected: NDArray[Any]) -> bool:
-    """Compare arrays in pieces: comparing makes an array of its own."""
+    """Compare arrays in pieces, because comparing allocates another array."""
     rows = 1 + PIECE * len(expected) // expected.nbytes
     pieces = (slice(row, row + rows) for row in range(0, len(expected), rows))
     return result.shape == expected.shape and all(np.array_equal(result[rows], expected[rows]) for rows in pieces)

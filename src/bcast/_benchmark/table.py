@@ -1,4 +1,4 @@
-"""How fast is bcast on this machine? A table that says who is faster, which `python -m bcast bench` prints.
+"""How fast bcast is on this machine: the table that `python -m bcast bench` prints.
 
 The suite in benchmarks/ times far more.
 """
@@ -18,14 +18,14 @@ from bcast._benchmark.workloads import STATES, Workload, grid
 
 __all__ = ["LOST", "OWN", "Cell", "head", "render", "table", "version"]
 
-LOST = 0.95  # ratios from here to 1 count as equal: no machine is quieter than that
-WARM_UP = 4e-3  # seconds; in which most threads come to rest, there is no time for more
-OWN = ("bcast", "numpy", LIMIT)  # these are no peers
+LOST = 0.95  # ratios from here to 1 count as equal: no machine is quiet enough to tell
+WARM_UP = 4e-3  # seconds, in which most threads come to rest; there is no time for more
+OWN = ("bcast", "numpy", LIMIT)  # not peers
 WIDTH = 100  # columns
-LOOKING = 0.1  # seconds, to see whether others use the machine before anything is measured
-UNSTEADY = 1.15  # a ratio of the fastest rounds of both halves of a cell that says: something else was going on
+LOOKING = 0.1  # seconds in which to see whether other processes use the machine, before anything is measured
+UNSTEADY = 1.15  # if the fastest rounds of a cell's two halves differ by this ratio, other work has disturbed them
 
-# The grid in small, one workload for each way in which the innermost axes can lie.
+# A small grid: one workload for each way in which the innermost axes can lie.
 REPRESENTATIVE = (
     "3 -> 4x3",
     "bias NCHW",
@@ -45,20 +45,20 @@ SHORT = ("3 -> 4x3", "gray -> RGB 1080p", "row of 3 x 1e6", "upsample x2 270x480
 
 @dataclass(frozen=True)
 class Cell:
-    """What was measured of one workload, dtype and state.
+    """The measurements of one workload, dtype and state.
 
     Attributes
     ----------
     workload, dtype, state : str
-        What was done; `state` is 'fresh' or 'warm'.
+        The workload, its dtype, and the state: 'fresh' or 'warm'.
     nbytes : int
-        Bytes of the output; of sums, of what is summed.
+        Bytes of the output; for sums, bytes of the terms.
     times : mapping of str to float
         Seconds of one call, by competitor.
     errors : mapping of str to float
-        Of sums: units in the last place by which the worst item of the result is off, by competitor.
+        For sums: the error of the worst item of the result, in units in the last place, by competitor.
     steady : bool
-        Whether the rounds agree: no competitor's fastest ones of the first and the second half differ much.
+        Whether the rounds agree: for each competitor, the fastest rounds of the two halves differ little.
     """
 
     workload: str
@@ -70,38 +70,38 @@ class Cell:
     steady: bool = True
 
     def ratio(self, name: str) -> float:
-        """Return the time of a competitor over that of bcast; NaN where it has none."""
+        """Return the time of a competitor divided by that of bcast; NaN if it has none."""
         return self.times.get(name, math.nan) / self.times["bcast"]
 
     @property
     def best_peer(self) -> str | None:
-        """The fastest competitor but NumPy."""
+        """The fastest competitor except NumPy."""
         return min((name for name in self.times if name not in OWN), key=self.times.__getitem__, default=None)
 
     @property
     def lost_to(self) -> list[str]:
-        """Who of NumPy and the best peer is faster than bcast."""
+        """Those of NumPy and the best peer that are faster than bcast."""
         return [name for name in ("numpy", self.best_peer) if name and self.ratio(name) < LOST]
 
     @property
     def bandwidth(self) -> float:
-        """Bytes that bcast writes in a second, or sums."""
+        """Bytes that bcast writes, or sums, in a second."""
         return self.nbytes / self.times["bcast"]
 
 
 def version(name: str) -> str:
-    """Name a competitor and its version."""
+    """Return a competitor's name and version."""
     module = COMPETITORS[name].modules[0]
     return f"{name} {importlib.import_module(module).__version__.partition('-')[0]}"
 
 
 def head(names: Iterable[str], threads: int) -> str:
-    """Say what was compared: the machine in one line, peers in another."""
+    """Describe what was compared: the machine in one line, the peers in another."""
     return f"{machine(threads)}\npeers: {'; '.join(version(name) for name in names if name not in OWN) or 'none'}"
 
 
 def render(cells: Iterable[Cell], top: str) -> str:
-    """Write cells as a table in plain text of 100 columns, lost ones marked, under the lines of `top`."""
+    """Format cells as a plain-text table of 100 columns under the lines of `top`, with a mark on lost cells."""
     legend = (
         f"NumPy, best peer: its time / bcast's time; below 1 bcast is the slower one, below {LOST} the cell is LOST. "
         "fresh: into a new array; warm: into the same `out` again. Fastest of several rounds, taken by turns; "
@@ -128,16 +128,17 @@ def table(seconds: float = 20.0, short: bool = False, grow: Callable[[str], obje
     Parameters
     ----------
     seconds : float
-        For everything, the import of the peers too: what is not reached by then is left out, and the table says so.
+        The time for everything, including the import of the peers. Cells that are not reached by then are left out, and
+        the table says so.
     short : bool
-        Only a handful of cells, and only against NumPy, in 5 seconds at most.
+        Whether to time only a handful of cells, against NumPy only, in at most 5 seconds.
     grow : callable, optional
-        Called with a dot for each cell that is measured: a line that grows tells users to wait.
+        Called with a dot for each measured cell; the growing line shows users that they must wait.
 
     Returns
     -------
     str
-        The table, of 100 columns.
+        The table, 100 columns wide.
     """
     start = perf_counter()
     threads = bcast.get_num_threads()
@@ -150,7 +151,7 @@ def _table(start: float, seconds: float, short: bool, threads: int, grow: Callab
     sleep(min(LOOKING, seconds / 10))
     caveats = [load.caveat()]
     names, missing = _import_peers(start + seconds / 2, short)
-    deadline = start + 0.9 * seconds  # the last cell may run over
+    deadline = start + 0.9 * seconds  # the last cell may take longer than planned
     load = Load()
     tasks = list(_selection(SHORT if short else REPRESENTATIVE))
     cells = []
@@ -177,7 +178,7 @@ def _table(start: float, seconds: float, short: bool, threads: int, grow: Callab
 
 
 def _import_peers(deadline: float, short: bool) -> tuple[list[str], list[str]]:
-    """Import the installed peers; return who is there, and who is missing for what reason."""
+    """Import the installed peers; return the names of all competitors, and of missing peers with the reasons."""
     names, missing = ["bcast", "numpy"], []
     for name, competitor in COMPETITORS.items():
         if name in OWN or short or not competitor.installed():
@@ -196,7 +197,7 @@ def _import_peers(deadline: float, short: bool) -> tuple[list[str], list[str]]:
 
 
 def _agree(rounds: list[float]) -> bool:
-    """Tell whether the fastest rounds of both halves are alike."""
+    """Return whether the fastest rounds of the two halves are about equal."""
     half = len(rounds) // 2
     return half == 0 or max(min(rounds[:half]), min(rounds[half:])) <= UNSTEADY * min(rounds)
 

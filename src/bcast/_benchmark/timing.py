@@ -1,4 +1,4 @@
-"""Competitors are timed by turns."""
+"""Timing by turns: each competitor runs for a moment, then the next."""
 
 from collections.abc import Callable, Mapping
 from time import perf_counter
@@ -9,31 +9,31 @@ from bcast._benchmark.machine import settle
 
 __all__ = ["measure"]
 
-ROUND = 2e-4  # seconds; what is faster is called several times a round
-TURN = 2e-3  # seconds; what is faster has several rounds a turn, up to MAX_ROUNDS
+ROUND = 2e-4  # seconds; a faster call is repeated within a round
+TURN = 2e-3  # seconds; a faster round is repeated within a turn, up to MAX_ROUNDS times
 MAX_ROUNDS = 10
 MAX_TURNS = 20
-WARM_UP = 16e-3  # seconds; how long the threads of OpenMP look out for work, 300 000 times, where that takes longest
+WARM_UP = 16e-3  # seconds; threads of OpenMP may spin for up to this long, 300 000 times, before they sleep
 
 
 def measure(calls: Mapping[str, Callable[[], Any]], seconds: float, warming: float = WARM_UP) -> dict[str, list[float]]:
-    """Time calls by turns, so that whatever else the machine does meets all of them alike.
+    """Time calls by turns, so that other work on the machine affects all of them alike.
 
-    Each turn waits until the others' threads are asleep.
+    Each turn waits until the threads of the other competitors sleep.
 
     Parameters
     ----------
     calls : mapping of str to callable
-        The competitors, already called once.
+        The competitors, each of which was called once before.
     seconds : float
-        For all together; each call has its turn at least once.
+        The time for all calls together. Each call has at least one turn.
     warming : float
-        Seconds of untimed calls at the start of each turn.
+        How long to call without timing at the start of each turn, in seconds.
 
     Returns
     -------
     dict of str to list of float
-        Seconds of one call, a value for each round; their minimum is the one that other work disturbed least.
+        Seconds of one call, one value for each round. The minimum is the round that other work disturbed least.
     """
     end = perf_counter() + seconds
     timers = {name: Timer(call) for name, call in calls.items()}
@@ -55,10 +55,10 @@ def measure(calls: Mapping[str, Callable[[], Any]], seconds: float, warming: flo
 
 
 def warm_up(call: Callable[[], Any], seconds: float) -> None:
-    """Call what is due untimed, until caches, heap and threads are as it leaves them, not as its neighbour did.
+    """Call without timing until caches, heap and threads are as this call leaves them, not as the previous one did.
 
-    The threads of an OpenMP region look out for the next one for some milliseconds, busily, and would take a processor
-    from whoever is timed next.
+    After a parallel region, the threads of OpenMP spin for some milliseconds. They would take a CPU from the competitor
+    that is timed next.
     """
     end = perf_counter() + seconds
     while True:

@@ -1,4 +1,4 @@
-"""The benchmark's workloads: broadcasts that programs really do, broadcasts of random shapes, and sums."""
+"""The benchmark's workloads: broadcasts from real programs, broadcasts of random shapes, and sums."""
 
 import math
 import random
@@ -37,7 +37,7 @@ UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
 
 @dataclass(frozen=True)
 class Workload:
-    """One broadcast that programs really do; its adjoint sums an array of the output's shape to the data's.
+    """One broadcast. Its adjoint sums an array of the output's shape to the data's shape.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Workload:
     data, output : tuple of int
         The shapes.
     axes : tuple of int, optional
-        The output axes that the data's axes feed. Without them shapes are aligned at the right.
+        The output axes that the data's axes feed. By default, shapes are aligned at the right.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Workload:
 
     @property
     def innermost(self) -> int:
-        """How many times the innermost repeated axes, merged, repeat."""
+        """How many times the innermost repeated axes repeat, merged into one."""
         repeated = 1
         for stretched, length in zip(reversed(self.source), reversed(self.output), strict=True):
             if stretched == length:
@@ -84,7 +84,7 @@ def _lengths(n: int) -> str:
 
 
 def grid(dtype: str) -> Iterator[Workload]:
-    """Yield all workloads for one dtype, on which the sizes of some depend."""
+    """Yield all workloads for one dtype; the sizes of some depend on it."""
     yield Workload("3 -> 4x3", "tiny", (3,), (4, 3))
     yield Workload("scalar -> 64", "tiny", (), (64,))
     yield Workload("bias NCHW", "channel bias", (64,), (8, 64, 56, 56), (1,))
@@ -109,9 +109,9 @@ def grid(dtype: str) -> Iterator[Workload]:
 
 
 def sums(dtype: str) -> Iterator[Workload]:
-    """Yield the workloads whose adjoint is timed: gradients of the output's shape, summed to the data's.
+    """Yield the workloads whose adjoint is timed: gradients of the output's shape are summed to the data's shape.
 
-    Patterns that scale have sizes from 1 KB to 64 MB. Dtypes beyond `FLOATS` have only these, in one size.
+    Patterns that scale come in sizes from 1 KB to 64 MB. Dtypes other than `FLOATS` have only these, in one size.
     """
     itemsize = np.dtype(dtype).itemsize
     for nbytes in SUM_SIZES if dtype in FLOATS else SUM_SIZES[3:4]:
@@ -134,7 +134,7 @@ def sums(dtype: str) -> Iterator[Workload]:
 
 
 def _scaled_sums(items: int) -> Iterator[tuple[str, Shape, Shape]]:
-    """Yield name, source and output of each pattern that scales, of so many items."""
+    """Yield name, source and output of each pattern that scales, for that many items."""
     yield "N -> ()", (), (items,)
     yield "N,3 -> 3", (3,), (items // 3, 3)
     for m in (2, 3, 4, 8, 16, 32, 64):
@@ -145,23 +145,23 @@ def _scaled_sums(items: int) -> Iterator[tuple[str, Shape, Shape]]:
 
 
 def label(nbytes: int) -> str:
-    """Write a number of bytes in the largest unit of which they are one or more."""
+    """Write a number of bytes in the largest unit of which there is at least one."""
     shift, unit = next((shift, unit) for shift, unit in UNITS if nbytes >> shift)
     return f"{nbytes >> shift} {unit}"
 
 
 def random_workloads(seed: int = SEED, count: int = 60) -> Iterator[tuple[Workload, tuple[str, str]]]:
-    """Yield workloads of random shapes, each with the two dtypes it is done in, which take turns.
+    """Yield workloads of random shapes, each with two dtypes, which take turns.
 
-    Ranks are 2 to 6 and axes 1 to 100, short ones as likely as long ones are on a logarithmic scale; each axis of the
-    data is copied or repeated at random, one that is longer than 1 repeated at the least.
+    Ranks are 2 to 6. Lengths are 1 to 100, uniform on a logarithmic scale. Each axis of the data is copied or repeated
+    at random, and at least one axis longer than 1 is repeated.
 
     Parameters
     ----------
     seed : int
-        The same seed gives the same workloads, everywhere and whatever `count` is; their names tell it.
+        The seed, which is part of the workloads' names. The same seed gives the same workloads, whatever `count` is.
     count : int
-        How many.
+        The number of workloads.
     """
     rng = random.Random(seed)
     shortest, longest = RANDOM_SIZES

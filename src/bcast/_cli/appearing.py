@@ -1,4 +1,4 @@
-"""A file that appears under its name when it is whole; until then it is private, and gone if its run ends early."""
+"""A file that appears under its name once it is whole. Until then it is private, and removed if the run ends early."""
 
 import errno
 import hashlib
@@ -18,7 +18,7 @@ if sys.platform != "win32":
 
 __all__ = ["appearing"]
 
-LINKS = 40  # in a row; as many as Linux follows
+LINKS = 40  # in a row, as many as Linux follows
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 NO_DOMAIN = "0" * 16  # in the names of temporaries without a lock
 TEMPORARY = re.compile(r"\.bcast-([0-9a-f]{16})-[0-9a-f]{16}\.tmp")
@@ -26,17 +26,18 @@ TEMPORARY = re.compile(r"\.bcast-([0-9a-f]{16})-[0-9a-f]{16}\.tmp")
 
 @contextmanager
 def appearing(destination: str, tell: Callable[[str], object]) -> Iterator[FileIO]:
-    """Give a new file beside `destination`, which takes its name and place in the end, or is removed on failure.
+    """Make a new file beside `destination`, which takes that name in the end, or is removed on failure.
 
-    Nobody else can open the file before it is whole. It then gets the permissions of the file that it replaces, or else
+    No other user can open the file before it is whole. It then gets the permissions of the file that it replaces, or
     those of any new file.
 
     Parameters
     ----------
     destination : str
-        The name. Links are followed as `open` follows them, but not those that another user may have planted.
+        The name. Links are followed as `open` follows them, except those that another user may have planted.
     tell : callable
-        Gets a line on each temporary file that a killed run has left in the same folder, and that is removed now.
+        Called with a line for each temporary file that a killed run has left in the same folder: whether it was
+        removed or left alone.
 
     Yields
     ------
@@ -46,7 +47,7 @@ def appearing(destination: str, tell: Callable[[str], object]) -> Iterator[FileI
     Raises
     ------
     OSError
-        If the file cannot be made, or cannot take its place; with `destination` as its name.
+        If the file cannot be made or cannot take its place; its file name is `destination`.
     """
     try:
         final = _resolve(destination)
@@ -60,7 +61,7 @@ def appearing(destination: str, tell: Callable[[str], object]) -> Iterator[FileI
                 file.close()
             path.replace(final)
         except BaseException as error:
-            traceback.clear_frames(error.__traceback__)  # of maps: Windows removes no file that is mapped
+            traceback.clear_frames(error.__traceback__)  # they may hold maps; Windows removes no mapped file
             with suppress(OSError):
                 file.close()
             path.unlink(missing_ok=True)
@@ -72,7 +73,7 @@ def appearing(destination: str, tell: Callable[[str], object]) -> Iterator[FileI
 
 
 def _resolve(destination: str) -> Path:
-    """Follow the links at the end of a name, as open() does: to write what they point to."""
+    """Follow the links at the end of a name, as open() does, to the file that they point to."""
     if os.path.split(destination)[1] in ("", os.curdir, os.pardir):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if sys.platform == "win32":
@@ -93,7 +94,7 @@ def _resolve(destination: str) -> Path:
 
 
 def _replaced(path: Path) -> os.stat_result | None:
-    """Check what will be replaced; return None if that is nothing."""
+    """Check the file that will be replaced, and return its status; None if there is none."""
     try:
         entry = path.lstat()
     except FileNotFoundError:
@@ -110,29 +111,29 @@ def _replaced(path: Path) -> os.stat_result | None:
 
 
 def _check_planted(entry: os.stat_result, folder: Path) -> None:
-    """Refuse what may be there to have others write elsewhere, or what its owner can read.
+    """Refuse an entry that another user may have planted, to redirect what is written or to read it.
 
-    The rule is that of Linux's `protected_symlinks` and `protected_regular`, whether they are on or not.
+    The rule is that of Linux's `protected_symlinks` and `protected_regular`, whether these are on or not.
     """
     shared, parent = stat.S_ISVTX | stat.S_IWOTH, folder.stat()
     if parent.st_mode & shared == shared and entry.st_uid not in (os.geteuid(), parent.st_uid):
         raise PermissionError(errno.EACCES, "another user's, in a folder where everybody can make files")
 
 
-# The temporary. Its run holds a lock on it until the end, which the system drops with a killed run.
+# The temporary file. Its run holds a lock on it until the end; if the run is killed, the system drops the lock.
 
 
 def _create(folder: Path) -> tuple[Path, FileIO]:
-    """Make the temporary, private from the start."""
+    """Make the temporary file, private from the start."""
     while True:
         path = folder / _new_name(_lock_domain(folder))
         file = FileIO(path, "x+", opener=_open)
         try:
             if _lock(path, file):
                 return path, file
-        except OSError:  # of a file system without locks
+        except OSError:  # from a file system without locks
             return path.rename(folder / _new_name(NO_DOMAIN)), file
-        file.close()  # a run that looks for leftovers was quicker
+        file.close()  # a run that looks for leftovers came first
         path.unlink(missing_ok=True)
 
 
@@ -141,12 +142,12 @@ def _new_name(domain: str) -> str:
 
 
 def _lock_domain(folder: Path) -> str:
-    """Identify the processes that see each other's locks: those of this machine, since it started, by one mount."""
+    """Identify the processes that see each other's locks: those that use one mount of this machine, since its start."""
     if sys.platform == "win32":
         return NO_DOMAIN
     try:
         machine = BOOT_ID.read_text()
-    except OSError:  # there is none but on Linux
+    except OSError:  # only Linux has one
         machine = platform.node()
     return hashlib.sha256(f"{machine} {folder.stat().st_dev}".encode()).hexdigest()[:16]
 
@@ -156,7 +157,7 @@ def _open(path: str, flags: int) -> int:
 
 
 def _lock(path: Path, file: FileIO) -> bool:
-    """Lock a temporary, unless another process holds it or it is gone."""
+    """Lock a temporary file, unless another process holds it or it is gone; return whether it is locked."""
     if sys.platform == "win32":
         return True
     try:
@@ -167,10 +168,10 @@ def _lock(path: Path, file: FileIO) -> bool:
 
 
 def _remove_leftovers(folder: Path, tell: Callable[[str], object]) -> None:
-    """Remove the temporaries of killed runs."""
-    if sys.platform == "win32":  # without locks, they look like those of living runs
+    """Remove the temporary files of killed runs."""
+    if sys.platform == "win32":  # without locks, they look like those of running processes
         return
-    with suppress(OSError):  # of a folder in which files can be made, but not listed
+    with suppress(OSError):  # from a folder in which files can be made, but not listed
         for path in folder.iterdir():
             match = TEMPORARY.fullmatch(path.name)
             if match and match[1] != NO_DOMAIN:
@@ -179,7 +180,7 @@ def _remove_leftovers(folder: Path, tell: Callable[[str], object]) -> None:
 
 
 def _remove_leftover(path: Path, here: bool, tell: Callable[[str], object]) -> None:
-    """Remove a temporary of this user's that nobody holds, unless a lock on it might not be seen `here`."""
+    """Remove a temporary file of this user's that no process holds, unless its lock might not be visible `here`."""
     entry = path.lstat()
     if not stat.S_ISREG(entry.st_mode) or entry.st_uid != os.geteuid():
         return
@@ -197,16 +198,16 @@ def _remove_leftover(path: Path, here: bool, tell: Callable[[str], object]) -> N
 
 
 def _set_permissions(file: FileIO, folder: Path, old: os.stat_result | None) -> None:
-    """Give the file the permissions of the one that it replaces, or those of a new one."""
+    """Give the file the permissions of the file that it replaces, or those of a new file."""
     if sys.platform == "win32":
         return
     mode = _new_permissions(folder) if old is None else _take_owner(file, old)
-    with suppress(OSError):  # of a file system that knows no permissions
+    with suppress(OSError):  # from a file system without permissions
         os.fchmod(file.fileno(), mode)
 
 
 def _take_owner(file: FileIO, old: os.stat_result) -> int:
-    """Give the file another one's owner and group, as far as allowed; return permissions that let nobody else in."""
+    """Give the file the `old` one's owner and group, as far as allowed; return permissions that admit nobody else."""
     mode = old.st_mode & 0o777
     new = os.fstat(file.fileno())
     with suppress(OSError):  # only root may
@@ -215,16 +216,16 @@ def _take_owner(file: FileIO, old: os.stat_result) -> int:
     try:
         if new.st_gid != old.st_gid:
             os.fchown(file.fileno(), -1, old.st_gid)
-    except OSError:  # of a group that is not the user's: another one gets what both it and all others had
+    except OSError:  # the user is not in that group: give the file's group only what both the old group and others had
         both = mode >> 3 & mode & 0o007
         mode = mode & 0o700 | both << 3 | both
     return mode
 
 
 def _new_permissions(folder: Path) -> int:
-    """Return the permissions of new files: those that the umask leaves, or that the folder has for them."""
+    """Return the permissions of new files: those that the umask leaves, or those that the folder sets."""
     if hasattr(os, "O_TMPFILE"):
-        with suppress(OSError):  # of a file system that has no files without a name
+        with suppress(OSError):  # from a file system without unnamed files
             descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
             try:
                 return stat.S_IMODE(os.fstat(descriptor).st_mode)

@@ -1,4 +1,4 @@
-"""`apply`: broadcast a .npy file to another, piece by piece, with no more memory than a piece needs."""
+"""`apply`: broadcast a .npy file to another one, piece by piece, with no more memory than a piece needs."""
 
 import errno
 import importlib
@@ -27,9 +27,9 @@ from bcast._rules.alignment import Alignment, align
 
 __all__ = ["PIECE", "PROGRESS", "Written", "apply", "pieces"]
 
-PIECE = 32 * 2**20  # bytes of output: far beyond what a call costs, far below what a machine has
-MAX_BYTES = sys.maxsize // 2  # of output: far above any disk, and adding the header's size overflows nothing
-PROGRESS = 100_000_000  # bytes of output: below, a progress bar would be gone before it is read
+PIECE = 32 * 2**20  # bytes of output: large beside the cost of a call, small beside a machine's memory
+MAX_BYTES = sys.maxsize // 2  # of output: more than any disk has, yet adding the header's size cannot overflow
+PROGRESS = 100_000_000  # bytes of output; for less, a progress bar would be gone before anybody reads it
 
 Index = tuple[Any, ...]  # of slices
 
@@ -55,11 +55,11 @@ def apply(
     Parameters
     ----------
     source, destination : str
-        The files, which may be the same one. `destination` appears, or changes, only when it is whole.
+        The files, which may be the same one. `destination` appears, or changes, only when the output is whole.
     shape : tuple of int
-        The shape to reach.
+        The shape to broadcast to.
     tell : callable, optional
-        Gets a line on each file of a killed run that is removed.
+        Called with a line for each file that a killed run has left.
     **arguments
         `axes_mapping`, `mode`, `axis` and `broadcast_axes`, as `bcast.broadcast` takes them.
 
@@ -71,18 +71,18 @@ def apply(
     Raises
     ------
     ValueError, TypeError, numpy.exceptions.AxisError
-        As `bcast.broadcast` raises them; `ValueError` also if `source` is no .npy file that can be mapped.
+        As `bcast.broadcast` raises them; `ValueError` also if `source` is not a .npy file that can be mapped.
     OSError, MemoryError
         If a file cannot be read or written, or there is no room for it.
     KeyboardInterrupt, SystemExit
-        On a signal to end, where the program has no handler of its own.
+        On a signal to end, unless the program has a handler of its own.
     """
     data = _mapped(source)
     alignment = align(data.shape, shape, name="shape", **arguments)
     written = Written(alignment.shape, data.dtype, math.prod(alignment.shape) * data.dtype.itemsize)
     with DeferredSignals() as signals, appearing(destination, tell) as file:
         _write(file, data, alignment, written.nbytes, signals.check)
-        del data  # Windows replaces no file that is mapped
+        del data  # Windows does not replace a mapped file
     return written
 
 
@@ -92,16 +92,16 @@ def pieces(alignment: Alignment, itemsize: int) -> Iterator[tuple[Index, Index]]
     Parameters
     ----------
     alignment : Alignment
-        What is cut, first along its outermost axes, so that each piece is contiguous in the output.
+        The alignment, which is cut along its outermost axes first, so that each piece is contiguous in the output.
     itemsize : int
-        The size of an item; neither it nor a length is 0.
+        The size of an item. Neither it nor any length is 0.
 
     Yields
     ------
     tuple of slice
-        Where the piece stands in the output.
+        The place of the piece in the output.
     tuple of slice
-        Where its data stands in the data, at the shape ``alignment.source``.
+        The place of its data in the data, at the shape ``alignment.source``.
     """
     shape, source = alignment.shape, alignment.source
     block = math.prod(shape) * itemsize
@@ -121,7 +121,7 @@ def pieces(alignment: Alignment, itemsize: int) -> Iterator[tuple[Index, Index]]
 
 
 def _write(file: FileIO, data: NDArray[Any], alignment: Alignment, nbytes: int, check: Callable[[], object]) -> None:
-    """Write the output to a file through a map of it, which is gone on return."""
+    """Write the output to a file through a memory map, which is gone on return."""
     if nbytes > MAX_BYTES:
         raise ValueError(f"`shape` expected an output of at most {MAX_BYTES} bytes, got one of {nbytes}")
     if not nbytes:
@@ -143,23 +143,23 @@ def _write(file: FileIO, data: NDArray[Any], alignment: Alignment, nbytes: int, 
 
 
 def _fill(out: NDArray[Any], data: NDArray[Any], check: Callable[[], object]) -> None:
-    """Broadcast the data piece by piece, with a check before each."""
+    """Broadcast the data piece by piece, with a check before each piece."""
     with _progress(out.nbytes) as advance:
         for out_index, data_index in pieces(Alignment(out.shape, data.shape), data.dtype.itemsize):
             check()
-            # An index of `...` beside the slices makes a view of a 0-d array too, instead of a scalar.
+            # With `...` beside the slices, a 0-d array gives a view too, instead of a scalar.
             out_part, data_part = out[*out_index, ...], data[*data_index, ...]
             replicate(data_part, Alignment(out_part.shape, data_part.shape), out_part)
             advance(out_part.nbytes)
 
 
 def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Return the header of a .npy file, padded to whole lines of the caches."""
+    """Return the header of a .npy file, padded to whole cache lines."""
     fields = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     file = BytesIO()
     try:
         npy.write_array_header_1_0(file, fields)
-    except ValueError:  # too long for version 1.0, or a name that Latin-1 lacks
+    except ValueError:  # it is too long for version 1.0, or Latin-1 lacks a character of a name
         text = repr(fields).encode()
         text += b" " * (-(npy.MAGIC_LEN + 4 + len(text) + 1) % npy.ARRAY_ALIGN) + b"\n"
         return npy.magic(3, 0) + len(text).to_bytes(4, "little") + text
@@ -169,7 +169,7 @@ def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 def _mapped(source: str) -> NDArray[Any]:
     """Map the array in a .npy file, for reading."""
     path = Path(source)
-    if path.exists() and not path.is_file():  # opening a pipe could wait for ever
+    if path.exists() and not path.is_file():  # opening a pipe could block for ever
         raise ValueError(f"`IN` expected a regular .npy file, neither pipe, device nor directory, got {source}")
     try:
         with _quiet():
@@ -177,24 +177,24 @@ def _mapped(source: str) -> NDArray[Any]:
             return npy.open_memmap(source, mode="r")
     except OSError:
         raise
-    except Exception as error:  # a damaged header raises many kinds, a MemoryError of the parser's among them
+    except Exception as error:  # a damaged header raises many kinds of errors, even the parser's MemoryError
         reason = str(error) or repr(error)
         raise ValueError(f"`IN` expected a whole .npy file, without objects, got {source}: {reason}") from error
 
 
 def _check_lengths(path: Path) -> None:
-    """Refuse negative lengths, by some of which NumPy divides by zero."""
+    """Refuse negative lengths: some of them make NumPy divide by zero."""
     with path.open("rb") as file:
         if npy.read_magic(file) == (1, 0):
             shape, _, _ = npy.read_array_header_1_0(file)
-        else:  # versions 2.0 and 3.0 differ in the encoding of names alone
+        else:  # versions 2.0 and 3.0 differ only in the encoding of names
             shape, _, _ = npy.read_array_header_2_0(file)
     if min(shape, default=0) < 0:
         raise ValueError(f"negative lengths in shape {shape}")
 
 
 def _reserve(file: FileIO, size: int) -> None:
-    """Have the disk promise `size` bytes: where a mapped page finds no room, there is no exception but a crash."""
+    """Reserve `size` bytes of disk: if a mapped page finds no room, the process crashes instead of raising."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size)
         return
@@ -205,7 +205,7 @@ def _reserve(file: FileIO, size: int) -> None:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], object]]:
-    """Show a progress bar, where there is time to see it and tqdm to draw it; give the function that advances it."""
+    """Show a progress bar if the output is large and tqdm is installed; yield the function that advances it."""
     tqdm = None
     if total >= PROGRESS and sys.stderr is not None:
         with suppress(ImportError):
@@ -219,6 +219,6 @@ def _progress(total: int) -> Iterator[Callable[[int], object]]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep NumPy from warning of what the command's user cannot change: the version of a file's header, say."""
+    """Suppress NumPy's warnings, whose causes the command's user cannot change, such as a header's version."""
     with warnings.catch_warnings(action="ignore"):
         yield

@@ -1,4 +1,4 @@
-"""The worked examples of the pages that `bcast` implements, as data, and the check that they come out right."""
+"""The worked examples of the specifications that `bcast` implements, as data, and the check of their results."""
 
 import json
 import math
@@ -24,20 +24,20 @@ class Example:
     Attributes
     ----------
     page, where : str
-        Its place.
+        The page, and the place of the example on it.
     call : str
-        'broadcast', 'broadcast_arrays' where `data` and `target` are two inputs of an element-wise operation, or
-        'unbroadcast' where the page says over which axes the output's gradient is summed.
+        'broadcast'; 'broadcast_arrays' if `data` and `target` are two inputs of an element-wise operation;
+        'unbroadcast' if the page says over which axes the gradient with respect to the output is summed.
     data, target : list of int
-        The shapes of the two.
+        The two shapes.
     arguments : dict
         The other arguments of `bcast.broadcast`.
     result : list of int, or None
-        The shape of what is returned; None where the page refuses the example.
+        The shape of the result; None if the page says that the example is refused.
     source : list of int, optional
-        The data's shape at the output's rank, where NumPy alone would align it otherwise.
+        The data's shape at the output's rank, if NumPy itself would align it otherwise.
     items, values : list, optional
-        The data and the output, where the page shows them.
+        The items of the data and of the output, if the page shows them.
     """
 
     page: str
@@ -59,14 +59,14 @@ def load() -> dict[str, list[Example]]:
 
 
 def check(examples: Iterable[Example]) -> tuple[int, list[str]]:
-    """Run the examples; return how many passed, and a line on each of the others."""
+    """Run the examples; return how many passed, and a line on each that failed."""
     outcomes = [(example, failure(example)) for example in examples]
     failures = [f"{example.page}, {example.where}: {problem}" for example, problem in outcomes if problem is not None]
     return len(outcomes) - len(failures), failures
 
 
 def failure(example: Example) -> str | None:
-    """Run one example; say what is wrong with the shape or the values that come out, or return None."""
+    """Run one example; say what is wrong with the shape or the values of the result, or return None."""
     if example.call == "unbroadcast":
         return _backprop_failure(example)
     inputs = [_array(example.data, example.items)]
@@ -89,7 +89,7 @@ def failure(example: Example) -> str | None:
 
 
 def _backprop_failure(example: Example) -> str | None:
-    """Run one example that goes back, whose `target` is the shape of the gradient."""
+    """Run one example of a backward pass, whose `target` is the shape of the gradient."""
     delta = _array(example.target, None)
     found = _unless_refused(lambda: unbroadcast(delta, example.data, **example.arguments))
     shape = None if found is None else found.shape
@@ -102,12 +102,12 @@ def _backprop_failure(example: Example) -> str | None:
 
 
 def _array(shape: Sequence[int], items: list[Any] | None) -> NDArray[Any]:
-    """Return the data of an example: its own, or numbers that all differ."""
+    """Return the data of an example: its own items, or numbers that all differ."""
     return np.reshape(np.arange(math.prod(shape)) if items is None else np.array(items), shape)
 
 
 def _expected(example: Example, array: NDArray[Any]) -> NDArray[Any]:
-    """Return the output of an example by other means than bcast's."""
+    """Return the expected output of an example, found without bcast."""
     if example.values is not None:
         return np.array(example.values)
     aligned = array if example.source is None else array.reshape(example.source)

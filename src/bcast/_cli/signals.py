@@ -1,4 +1,4 @@
-"""Signals to end the process, deferred while something must not be left half done."""
+"""Signals that end the process, deferred while something must not be left half done."""
 
 import signal
 import threading
@@ -7,16 +7,16 @@ from typing import Any, Self
 
 __all__ = ["DeferredSignals"]
 
-# SIGINT is deferred first and restored last: no KeyboardInterrupt comes between the changes to the others.
+# SIGINT is deferred first and restored last, so that no KeyboardInterrupt comes between changes to the others.
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 
 class DeferredSignals:
-    """Defer the signals that end the process to the next `check`, or else to the end of a ``with`` block.
+    """Defer the signals that end the process to the next `check`, or to the end of a ``with`` block.
 
-    After a `check` that raised, signals change nothing, so that a clean-up runs to its end. Signals that the process
-    ignores, as under nohup, or that the program handles in its own way stay as they are. Only the main thread can defer
-    signals; elsewhere the block has no effect.
+    After a `check` has raised, signals have no effect, so that clean-up runs to its end. Signals that the process
+    ignores, as under nohup, and those that the program handles itself are left alone. Only the main thread can defer
+    signals; in other threads the block has no effect.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class DeferredSignals:
             signal.raise_signal(self._pending[0])
 
     def check(self) -> None:
-        """Raise `KeyboardInterrupt` if SIGINT has come first, `SystemExit` if another signal has."""
+        """Raise `KeyboardInterrupt` if SIGINT came first, or `SystemExit` if another signal did."""
         if self._pending:
             self._raised = True
             number = self._pending[0]

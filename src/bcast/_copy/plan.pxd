@@ -41,20 +41,20 @@ cdef extern from "_copy/simd/program.h":
 cdef enum:
     MAX_AXES = 64       # as many as an array may have
     MAX_PAIRS = 33      # 64 axes that alternate, and the run of items innermost
-    SHUFFLED = 16       # bytes of the longest item that is shuffled: the smallest window
-    LONG_RUN = 2048     # bytes; from here on a run is replicated from its own beginning
-    TILED = 32768       # bytes; an output that is so long is worth stores that cross no line
+    SHUFFLED = 16       # bytes of the longest item that is shuffled, as of the smallest window
+    LONG_RUN = 2048     # bytes; from this size on a run is replicated from its own beginning
+    TILED = 32768       # bytes; from this size on an output is worth stores that cross no cache line
 
 cdef struct Pair:
-    Py_ssize_t copied       # how many blocks there are in the data,
-    Py_ssize_t repeated     # how many times each of them stands in the output,
-    Py_ssize_t data_bytes   # and their sizes in the two
+    Py_ssize_t copied       # how many blocks the data has,
+    Py_ssize_t repeated     # how often the output repeats each of them,
+    Py_ssize_t data_bytes   # and the size of a block in each of the two
     Py_ssize_t out_bytes
 
 cdef enum Strategy:     # what writes the blocks at the shuffle level:
-    BLOCKS              # there is none: blocks are written one by one, and replicated
-    FILL                # each is an item, which fills vectors
-    SHUFFLE             # the program shuffles a span of them at once
+    BLOCKS              # no leaf: blocks are written one by one and replicated
+    FILL                # each block is an item, which fills vectors
+    SHUFFLE             # the program shuffles a span of blocks at once
     INDEXED_ROWS        # the program lists the rows of a span, which vectors copy
 
 cdef struct Plan:
@@ -62,9 +62,9 @@ cdef struct Plan:
     Pair[MAX_PAIRS] pairs
     const uint8_t *data_end
     Strategy strategy
-    int shuffle_level       # the pair that the strategy writes, with all inside; -1 for BLOCKS
-    Py_ssize_t longest_row  # bytes below which a run of the innermost items is written out of registers
-    Py_ssize_t read_back    # bytes of the longest block that is read back to be replicated
+    int shuffle_level       # the pair that the strategy writes, with all pairs inside; -1 for BLOCKS
+    Py_ssize_t longest_row  # bytes; a shorter run of the innermost items is written from registers
+    Py_ssize_t read_back    # bytes of the longest block that is replicated from the output itself
     Py_ssize_t span_blocks  # how many of its blocks the program describes,
     Py_ssize_t span_times   # and how many times each of them
     Leaves leaves

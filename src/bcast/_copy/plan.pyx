@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""From an alignment to a plan: pairs of a copied and a repeated axis, and a program for the innermost of them."""
+"""From an alignment to a plan: pairs of a copied and a repeated axis, and a program for the innermost pairs."""
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
@@ -9,15 +9,15 @@ cdef extern from "_copy/simd/shuffle.h":
     Leaves leaves_of "bcast_copy_leaves_of"(int target)
 
 cdef enum:
-    LEAST = 64      # bytes that a program describes at least; if that is more than half of all, it does not pay
-    FEW = 16384     # bytes of output; below, describing a span costs more than it saves over filling each run
-    PAYS = 64       # a byte of program must be used for so many bytes of output
-    VISIT = 16      # bytes that are described in the time that the walk takes for one block
-    BLOCK = 131072      # bytes; what is longer is not read back from a cache, but written anew from the data
-    REGISTERS_BLOCK = 4096  # bytes; the same where it is written out of registers, which is as fast as reading back
-    MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the hardware's prefetching
+    LEAST = 64      # bytes that a program describes at least; for an output of less than twice that it does not pay
+    FEW = 16384     # bytes of output; below, a program costs more to describe than it saves over filling each run
+    PAYS = 64       # bytes of output for which each byte that a program describes must be used
+    VISIT = 16      # bytes that can be described in the time in which the walk visits one block
+    BLOCK = 131072      # bytes; a longer block is not read back from a cache, but written again from the data
+    REGISTERS_BLOCK = 4096  # bytes; the same for a block written from registers, which is as fast as reading it back
+    MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the prefetcher
     LISTED = 256    # runs in a list
-    LIST_PAYS = 8   # each of which must stand for so many of output
+    LIST_PAYS = 8   # bytes of output for each byte that a list describes
 
 cdef Leaves[TARGET_COUNT] leaves
 for _target in range(TARGET_COUNT):
@@ -28,7 +28,7 @@ cdef int make_plan(
     Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *data, Py_ssize_t data_size,
     Py_ssize_t out_size,
 ) except -1:
-    """Merge neighbouring axes that are both copied or both repeated, and describe the innermost ones as shuffles."""
+    """Merge neighbouring axes that are both copied or both repeated, and describe the innermost pairs by a program."""
     cdef Py_ssize_t length, item_run = itemsize
     cdef Pair *pair = &plan.pairs[0]
     cdef Py_ssize_t shortest = 0
@@ -40,7 +40,7 @@ cdef int make_plan(
     for i in range(len(shape)):
         length = shape[i]
         shortest = min(shortest, length)
-        if <Py_ssize_t> source[i] == 1:     # also where the output's length is 1, which changes nothing
+        if <Py_ssize_t> source[i] == 1:     # also an axis of length 1 in the output, which changes nothing
             pair.repeated *= length
         else:
             if pair.repeated != 1:
@@ -62,7 +62,7 @@ cdef int make_plan(
     if (
         shortest < 0 or pair.copied * pair.data_bytes != data_size
         or pair.copied * pair.repeated * pair.out_bytes != out_size
-    ):      # what the user's own conversion of an argument to integers can do
+    ):      # arguments that run code of the user's when converted to integers can resize arrays
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
     plan.data_end = data + data_size
     _add_program(plan)
@@ -70,15 +70,15 @@ cdef int make_plan(
 
 
 cdef void _add_program(Plan *plan) noexcept:
-    """Find the outermost pair whose blocks are short, and describe as many of them as make whole vectors."""
+    """Find the outermost pair whose blocks are short, and describe as many of its blocks as fill whole vectors."""
     cdef const Pair *pair = &plan.pairs[0]
     cdef const Pair *last = &plan.pairs[plan.last]
     cdef Py_ssize_t vector = leaves[target_number].vector
     cdef Py_ssize_t once = max(pair.out_bytes, <Py_ssize_t> SPAN)
-    cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, once)   # the rest is replicated
+    cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, once)   # the rest is replicated from it
     cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(written // PAYS, <Py_ssize_t> SPAN))
     cdef Py_ssize_t run = last.repeated * last.out_bytes
-    cdef Py_ssize_t blocks = pair.copied        # what the walk visits where the pair is not described
+    cdef Py_ssize_t blocks = pair.copied        # that the walk visits if this pair is not described
     plan.leaves = leaves[target_number]
     plan.strategy = BLOCKS
     plan.shuffle_level = -1
@@ -88,7 +88,7 @@ cdef void _add_program(Plan *plan) noexcept:
     if last.out_bytes > PARTS * vector:
         return
     if last.out_bytes > SHUFFLED:
-        plan.longest_row = LONG_RUN if last.out_bytes % vector else TILED     # where no item is written in part twice
+        plan.longest_row = LONG_RUN if last.out_bytes % vector else TILED     # if stores of an item do not overlap
         if last.out_bytes % vector == 0 and run >= vector * GROUP:
             plan.read_back = REGISTERS_BLOCK
         if last.out_bytes >= vector and run < SPAN:
@@ -99,7 +99,7 @@ cdef void _add_program(Plan *plan) noexcept:
             plan.read_back = REGISTERS_BLOCK
         _fill_vectors(plan)
         return
-    if written < 2 * LEAST or (plan.last == 0 and pair.copied == 1):    # little, or one block to be replicated
+    if written < 2 * LEAST or (plan.last == 0 and pair.copied == 1):    # a small output, or one block to replicate
         return
     plan.shuffle_level = 0
     run = pair.repeated * pair.out_bytes
@@ -114,7 +114,7 @@ cdef void _add_program(Plan *plan) noexcept:
         pair += 1
         blocks *= pair.copied
         run = pair.repeated * pair.out_bytes
-    if run > limit:     # a part of a run, which one loop writes
+    if run > limit:     # a part of a run, written by one loop
         plan.span_times = _span(pair.out_bytes, pair.repeated, min(limit, <Py_ssize_t> GROUP * vector), vector)
     else:
         plan.span_blocks = _span(run, pair.copied, limit, vector)
@@ -122,18 +122,18 @@ cdef void _add_program(Plan *plan) noexcept:
     plan.strategy = SHUFFLE
     _compile(plan)
     if plan.span_times < pair.repeated:
-        plan.program.data_step = 0      # the next span is made of the same data
+        plan.program.data_step = 0      # the next span takes the same data
 
 
 cdef inline bint _fills(const Pair *pair, Py_ssize_t run, Py_ssize_t vector) noexcept:
-    """Whether filling runs is as fast as a program: short ones, if they are many and not a quarter is written twice."""
+    """Whether filling runs is as fast as a program; short runs if they are many and overlap little."""
     if run >= vector * GROUP:
         return True
     return pair.copied * run >= SPAN and 4 * run >= (run + vector - 1) // vector * vector * 3
 
 
 cdef void _fill_vectors(Plan *plan) noexcept:
-    """Describe a vector full of copies of one item."""
+    """Describe a vector that is filled with one item."""
     cdef Py_ssize_t b, size = plan.pairs[plan.last].out_bytes
     plan.strategy = FILL
     plan.shuffle_level = plan.last
@@ -143,10 +143,10 @@ cdef void _fill_vectors(Plan *plan) noexcept:
 
 
 cdef void _list_rows(Plan *plan) noexcept:
-    """Find the outermost pair whose blocks are few runs, and list the places of those of as many blocks as pay."""
+    """Find the outermost pair whose blocks are few runs, and list the runs of as many of its blocks as pays."""
     cdef const Pair *pair = &plan.pairs[0]
     cdef const Pair *last = &plan.pairs[plan.last]
-    cdef int16_t[LISTED] sources    # of each run: the place of its item, in items
+    cdef int16_t[LISTED] sources    # for each run, the position of its item, counted in items
     cdef Program *program = &plan.program
     cdef Py_ssize_t run = last.repeated * last.out_bytes
     cdef Py_ssize_t written = pair.copied * pair.repeated * pair.out_bytes
@@ -155,7 +155,7 @@ cdef void _list_rows(Plan *plan) noexcept:
     while level < plan.last and pair.out_bytes > limit // 2:
         level += 1
         pair += 1
-    if level == plan.last:      # one pair, which needs no list
+    if level == plan.last:      # a single pair needs no list
         return
     plan.strategy = INDEXED_ROWS
     plan.shuffle_level = level
@@ -174,7 +174,7 @@ cdef void _list_rows(Plan *plan) noexcept:
 
 
 cdef Py_ssize_t _span(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int vector) noexcept:
-    """How many runs or blocks of a size, of as many `times`, make a span of few vectors that are nearly full."""
+    """How many of `times` runs or blocks of `size` bytes make a span of few and nearly full vectors."""
     cdef Py_ssize_t n, vectors, cost, best = 1, least = 0
     for n in range(1, max(1, min(times, min(limit, <Py_ssize_t> MANY * vector) // size)) + 1):
         vectors = (n * size + vector - 1) // vector
@@ -188,7 +188,7 @@ cdef Py_ssize_t _span(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int v
 cdef Py_ssize_t _describe(
     const Plan *plan, int inner, int16_t *sources, Py_ssize_t size, Py_ssize_t unit,
 ) noexcept:
-    """Number `size` units of data, a block of the pair `inner`, in the order of a span; return how many it has."""
+    """List which of `size` units of data each unit of a span copies, from pair `inner` out; return their number."""
     cdef const Pair *pair
     cdef Py_ssize_t i, _j, b, copied, repeated, done
     cdef int16_t shift
@@ -213,7 +213,7 @@ cdef Py_ssize_t _describe(
 
 cdef void _compile(Plan *plan) noexcept:
     """Describe a span of output as vectors."""
-    cdef int16_t[SPAN + WIDEST] sources      # of each byte: its place in the data
+    cdef int16_t[SPAN + WIDEST] sources      # for each byte, its position in the data
     cdef Program *program = &plan.program
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     cdef Py_ssize_t b, last, before
@@ -228,7 +228,7 @@ cdef void _compile(Plan *plan) noexcept:
     while b < size:
         before, last = last, b
         b += _add_vector(&plan.leaves, program, sources, b)
-    if b > size and before <= size - plan.leaves.vector:  # lay the last vector back to end with the span,
+    if b > size and before <= size - plan.leaves.vector:  # move the last vector back to end with the span,
         program.vectors -= 1
         b = size - plan.leaves.vector
         b += _add_vector(&plan.leaves, program, sources, b)
@@ -240,7 +240,7 @@ cdef void _compile(Plan *plan) noexcept:
 
 
 cdef Py_ssize_t _add_vector(const Leaves *leaves, Program *program, const int16_t *sources, Py_ssize_t start) noexcept:
-    """Describe the vector that starts there; return how many bytes of it are right."""
+    """Describe the vector that begins at `start`; return how many of its bytes are right."""
     program.out_at[program.vectors] = <int32_t> start
     if leaves.vector == 16:
         return _add_vector_of(16, program, sources + start)

@@ -1,10 +1,10 @@
 # cython: cdivision=True
-"""`write_strided`: the items of strided data one after the other, in C order, as bytes.
+"""`write_strided`: copy the items of strided data one after the other, in C order, as bytes.
 
-An output's line takes items from many lines of the data, and a line of the data goes to many of the output's. So the
-work is cut into tiles that are one line or more long either way, and held by a cache while they are transposed. Tiles
-follow each other as they do in the data. The leaves in `_copy/simd/transpose.h` transpose two axes of a tile: the one
-on which items are neighbours in the output, and the one on which they are nearest to each other in the data.
+A cache line of the output takes items from many lines of the data, and a line of the data goes to many lines of the
+output. So the work is cut into tiles of at least one line either way, which a cache holds while they are transposed.
+Tiles are taken in the order of the data. The leaves in `_copy/simd/transpose.h` transpose two axes of a tile: the one
+along which items are neighbours in the output, and the one along which they are nearest to each other in the data.
 """
 
 cimport numpy as cnp
@@ -28,50 +28,50 @@ cnp.import_array()
 
 cdef enum:
     MAX_AXES = 64
-    SHARES = 8          # for each thread: who begins late or is slow takes fewer of them
+    SHARES = 8          # for each thread, so that a thread that starts late or is slow takes fewer of them
     LINE = 64           # bytes of a cache's line
-    SIDE = 256          # bytes of a tile that are neighbours in the output, and in the data, where its items are long
-    LONG_SIDE = 16384   # in the output where no leaf has squares: lines of the data stay in a second-level cache,
-    PAGE = 4096         # unless they are so far apart, as those meet in few of its sets
+    SIDE = 256          # bytes of a tile that are neighbours in the output; in the data too, if its items are long
+    LONG_SIDE = 16384   # the same in the output if no leaf has squares: lines of the data stay in a second-level cache,
+    PAGE = 4096         # unless they are whole pages apart, when they compete for few of its sets
     NARROW = 8192       # bytes of a tile at least, if the data or the output is narrow
 
 cdef struct Axis:
     Py_ssize_t length
     Py_ssize_t data_step
     Py_ssize_t out_step
-    Py_ssize_t block        # how much of it a tile has, or up to twice as much at its end;
-    Py_ssize_t part         # and the tile at hand
+    Py_ssize_t block        # how much of it a tile has, or less than twice as much at its end,
+    Py_ssize_t part         # and how much the current tile has
 
 cdef struct Copy:
     CopyMatrix copy_matrix
     Py_ssize_t size             # bytes of an item, or of a run that is one
     int rank
-    Axis[MAX_AXES] axes         # first in the order of the output, then in that of the data
-    int inner                   # which of them is the innermost in the output,
-    int near                    # and which of the others is in the data
-    int outer_loops             # over tiles,
-    int n_loops                 # and those within one, too
-    int[2 * MAX_AXES] loops     # along which axis each of them runs
+    Axis[MAX_AXES] axes         # in the order of the output
+    int inner                   # which of them is innermost in the output,
+    int near                    # and which of the others is innermost in the data
+    int outer_loops             # how many loops run over tiles,
+    int n_loops                 # and how many there are, with those within a tile
+    int[2 * MAX_AXES] loops     # the axis along which each loop runs
 
 cdef struct Work:               # what the shares of a copy have in common
     const Copy *copy
     const uint8_t *data
     uint8_t *out
-    int axis                    # which is cut into shares
+    int axis                    # that is cut into shares
     int shares
 
 
 cdef cnp.ndarray packed(cnp.ndarray data, tuple shape, int threads, bint releasing):
-    """A new C-contiguous array of the data's items in that shape, as `write_strided` copies them."""
+    """A new C-contiguous array of the given shape with the data's items, copied by `write_strided`."""
     cdef cnp.ndarray array = new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape, "data")
     write_strided(data, <uint8_t *> cnp.PyArray_DATA(array), threads, releasing)
     return array
 
 
 cdef void write_strided(cnp.ndarray data, uint8_t *out, int threads, bint releasing) noexcept:
-    """Copy data that is not empty to `out`, which it must not touch; of axes with a stride of 0 one item is taken.
+    """Copy data that is not empty to `out`, which must not overlap it; an axis of stride 0 is copied once.
 
-    The GIL is given away if `releasing`; the caller keeps both arrays meanwhile.
+    If `releasing`, the GIL is released meanwhile. The caller keeps both arrays alive.
     """
     cdef Copy copy
     cdef const uint8_t *begin = <const uint8_t *> cnp.PyArray_DATA(data)
@@ -86,7 +86,7 @@ cdef void write_strided(cnp.ndarray data, uint8_t *out, int threads, bint releas
 
 
 cdef void _read_axes(Copy *copy, cnp.ndarray data) noexcept:
-    """Merge axes that are one in the data, too; a run of items that are neighbours in both is one long item."""
+    """Merge axes that are one in the data too; a run of items that are neighbours in both becomes one long item."""
     cdef Axis *axes = &copy.axes[0]
     cdef Py_ssize_t length, step
     cdef int i, rank = 0
@@ -114,7 +114,7 @@ cdef void _read_axes(Copy *copy, cnp.ndarray data) noexcept:
 
 
 cdef void _cut_tiles(Copy *copy) noexcept:
-    """Give each axis its step in the output, and tiles as much of it as makes lines there and in the data."""
+    """Give each axis its step in the output, and tiles enough of it to make whole lines there and in the data."""
     cdef Axis *inner = &copy.axes[copy.rank - 1]
     cdef Axis *near = &copy.axes[0]
     cdef Axis *axis
@@ -135,7 +135,7 @@ cdef void _cut_tiles(Copy *copy) noexcept:
         if i < copy.inner and _magnitude(axis.data_step) < _magnitude(copy.axes[copy.near].data_step):
             copy.near = i
     near = &copy.axes[copy.near]
-    if _magnitude(inner.data_step) < _magnitude(near.data_step):      # one row
+    if _magnitude(inner.data_step) < _magnitude(near.data_step):      # a single row
         inner.block = max(inner.block, _part(inner, NARROW, copy.size))
     elif inner.data_step == near.length * near.data_step:   # rows that are packed
         inner.block = max(inner.block, _part(inner, NARROW, near.length * copy.size))
@@ -144,17 +144,17 @@ cdef void _cut_tiles(Copy *copy) noexcept:
 
 
 cdef inline Py_ssize_t _magnitude(Py_ssize_t step) noexcept nogil:
-    """The absolute value; Python's `abs` makes objects, for which there may be no memory."""
+    """The absolute value; `abs` would make Python objects, for which there may be no memory."""
     return -step if step < 0 else step
 
 
 cdef inline Py_ssize_t _part(const Axis *axis, Py_ssize_t wanted, Py_ssize_t each) noexcept:
-    """How many items of an axis make so many bytes; all of them at most."""
+    """How many items of an axis, of `each` bytes, make `wanted` bytes; at most all of them."""
     return min(axis.length, (wanted + each - 1) // each)
 
 
 cdef void _order_loops(Copy *copy, const uint8_t **data, uint8_t **out) noexcept:
-    """Have the loops follow the data, forwards: over tiles, then along the axes of one that the leaf does not take."""
+    """Order the loops as the data lies, forwards: over tiles, then along the axes of a tile that the leaf leaves."""
     cdef Axis *axes = &copy.axes[0]
     cdef int[MAX_AXES] order
     cdef int i, j, k
@@ -186,7 +186,7 @@ cdef void _order_loops(Copy *copy, const uint8_t **data, uint8_t **out) noexcept
 
 
 cdef void _write_shares(const Copy *copy, const uint8_t *data, uint8_t *out, int threads) noexcept nogil:
-    """Copy on several threads, each of which has a part of the axis with the most blocks."""
+    """Copy on several threads, which share the axis with the most blocks."""
     cdef Work work = Work(copy, data, out, 0, 0)
     cdef Py_ssize_t most = 0
     cdef int i
@@ -202,7 +202,7 @@ cdef void _write_shares(const Copy *copy, const uint8_t *data, uint8_t *out, int
 
 
 cdef void _write_share(void *all_work, int i, int _worker) noexcept nogil:
-    """Copy one share, which is cut between blocks."""
+    """Copy one share; shares are cut between blocks."""
     cdef const Work *work = <const Work *> all_work
     cdef Copy copy = work.copy[0]
     cdef Axis *axis = &copy.axes[work.axis]

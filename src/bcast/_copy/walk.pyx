@@ -1,13 +1,13 @@
 # cython: cdivision=True
 """From a plan to bytes: the walk over its pairs of axes.
 
-`write_blocks` walks the pairs by blocked strides: each block is written once and then replicated. The leaves of
-`_copy/simd/shuffle.h` write short blocks innermost. Outputs too large for any cache are put together piece by piece
-in a scratch and streamed from there (`_stream_blocks`). `write_part` writes any part of an output, wherever it begins
-and ends.
+`write_blocks` walks the pairs from the outermost in: it writes each block once and then replicates it. The leaves of
+`_copy/simd/shuffle.h` write the short blocks innermost. Outputs too large for any cache are assembled piece by piece in
+a scratch and streamed from there (`_stream_blocks`). `write_part` writes any part of an output, wherever it begins and
+ends.
 
-Everything is written from front to back, so that a store may run over what comes next; it never passes `out_end`, where
-this thread's part ends, and no load passes the end of the data (`Plan.data_end`).
+Everything is written from front to back, so a store may run over bytes that are written next. It never passes
+`out_end`, where this thread's part ends, and no load passes the end of the data (`Plan.data_end`).
 """
 
 from libc.stdint cimport uint8_t, uintptr_t
@@ -19,11 +19,11 @@ cdef extern from "_runtime/stream.h":
     void bcast_stream(uint8_t *out, const uint8_t *data, size_t size) noexcept nogil
 
 cdef enum:
-    SETTLED = 4096      # bytes; what was written more recently is still on its way to the cache, and slow to read back
-    DOUBLED = 16384     # bytes; doubling a block ends here, where it is still in a first-level cache
-    PATTERN = 4096      # bytes; what it is replicated from: it must stay in a first-level cache that all else passes
-    LONG_ITEM = 4096    # bytes; from here on an item is copied by pieces, each to all its places
-    COPIED = 8192       # bytes; such a piece, but for the last one, which may be longer
+    SETTLED = 4096      # bytes; the most recent ones may still be on their way to the cache and are slow to read back
+    DOUBLED = 16384     # bytes; a block is doubled up to this size, at which a first-level cache still holds it
+    PATTERN = 4096      # bytes that it is replicated from: they must stay in a first-level cache that all stores pass
+    LONG_ITEM = 4096    # bytes; from this size on an item is copied by pieces, each to all its places
+    COPIED = 8192       # bytes of such a piece, except the last one, which may be longer
 
 
 cdef void write_part(
@@ -92,7 +92,7 @@ cdef void write_blocks(
 cdef void _write_block(
     const Plan *plan, int level, Py_ssize_t times, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
-    """Write a block of the pair at `level` as many `times`."""
+    """Write a block of the pair at `level`, `times` times."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Rows rows
     if level == plan.shuffle_level:
@@ -122,7 +122,7 @@ cdef void _write_block(
 
 
 cdef void _write_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data, uint8_t *out) noexcept nogil:
-    """Write a long item as many `times`: each piece of it to all its places at once, while it is in a cache."""
+    """Write a long item `times` times: each piece to all its places at once, while a cache holds it."""
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     cdef Py_ssize_t begin = 0, part
     while begin < size:
@@ -132,7 +132,7 @@ cdef void _write_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data,
 
 
 cdef void _tile(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
-    """Replicate the finished first `block` bytes of `out` over `size`: by doubling, until a block is long enough."""
+    """Replicate the finished first `block` bytes of `out` over `size` bytes; double it until it is long enough."""
     cdef Py_ssize_t done = block
     if size >= TILED and size >= 2 * block:
         _tile_long(plan, out, block, size)
@@ -145,7 +145,7 @@ cdef void _tile(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t siz
 
 
 cdef void _tile_long(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
-    """`_tile` by stores that cross no line: out of registers if whole vectors of few blocks fit these."""
+    """`_tile` by stores that cross no line; from registers if a few blocks make whole vectors that fit these."""
     cdef Py_ssize_t vector = plan.leaves.vector
     cdef Py_ssize_t whole = block
     cdef Py_ssize_t begin, times
@@ -168,7 +168,7 @@ cdef void _tile_long(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_
 cdef void _stream_blocks(
     const Plan *plan, int level, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *scratch,
 ) noexcept nogil:
-    """`write_blocks` past the caches: as many runs as fit the scratch are put together there."""
+    """`write_blocks` past the caches: as many runs as fit the scratch are assembled there."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = pair.repeated * pair.out_bytes
     cdef Py_ssize_t most = PIECE // run
@@ -190,7 +190,7 @@ cdef void _stream_blocks(
 cdef void _stream_block(
     const Plan *plan, int level, Py_ssize_t times, const uint8_t *data, uint8_t *out, uint8_t *scratch,
 ) noexcept nogil:
-    """`_write_block` past the caches: what is put together is streamed to all its places at once."""
+    """`_write_block` past the caches: each assembled piece is streamed to all its places at once."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t size = pair.out_bytes
     cdef Py_ssize_t most = min(PIECE // size, times)
@@ -229,12 +229,12 @@ cdef void _write_fills(
     cdef Py_ssize_t fast = min(n, _safe_count(size, program.data_reach, plan.data_end - data))
     cdef uint8_t[3 * WIDEST] near_data
     cdef Rows rows = Rows(fast, times, size)
-    if run < plan.leaves.vector:      # where a thread's part begins or ends: n is 1
+    if run < plan.leaves.vector:      # where a thread's part begins or ends; n is 1
         memcpy(out, data, size)
         _tile(plan, out, size, run)
         return
     plan.leaves.fill(program, &rows, data, out)
-    if fast < n:    # the last ones, of less than a window and an item
+    if fast < n:    # the last ones, which have less than a window and an item
         memcpy(near_data, data + fast * size, (n - fast) * size)
         rows.count = n - fast
         plan.leaves.fill(program, &rows, near_data, out + fast * run)
@@ -243,7 +243,7 @@ cdef void _write_fills(
 cdef void _write_indexed_rows(
     const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *data, uint8_t *out,
 ) noexcept nogil:
-    """Write `n` blocks, each as many `times`, by the list of their runs, or of those of some of them."""
+    """Write `n` blocks, each `times` times, by the list of the runs of some or all of them."""
     cdef const Pair *pair = &plan.pairs[plan.shuffle_level]
     cdef const Pair *last = &plan.pairs[plan.last]
     cdef const Program *program = &plan.program
@@ -278,7 +278,7 @@ cdef void _write_indexed_rows(
 cdef void _write_spans(
     const Plan *plan, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
-    """Write `n` runs by the program, which describes some of them."""
+    """Write `n` runs by the program, which describes a few of them."""
     cdef const Pair *pair = &plan.pairs[plan.shuffle_level]
     cdef const Program *program = &plan.program
     cdef Py_ssize_t run = pair.repeated * pair.out_bytes
@@ -308,7 +308,7 @@ cdef void _write_run(
     cdef const Program *program = &plan.program
     cdef Py_ssize_t data_bytes = plan.pairs[plan.shuffle_level].data_bytes
     cdef Py_ssize_t step = program.out_step
-    cdef Py_ssize_t executed = size         # the rest is replicated, which is faster where vectors are not full
+    cdef Py_ssize_t executed = size         # the rest is replicated, which is faster if vectors are not full
     cdef Py_ssize_t whole, done
     if not program.exact or plan.data_end - data < program.data_reach:
         executed = min(size, (SETTLED + step - 1) // step * step)
@@ -318,7 +318,7 @@ cdef void _write_run(
     whole = min(whole, _safe_count(step, program.out_reach, out_end - out))
     plan.leaves.execute(program, program.vectors, whole, data, out)
     done = whole * step
-    if done < executed and done and program.exact:        # once more, laid back to end with the run
+    if done < executed and done and program.exact:        # once more, moved back to end with the run
         plan.leaves.execute(program, program.vectors, 1, data, out + executed - step)
         done = executed
     while done < executed:
@@ -331,7 +331,7 @@ cdef void _write_run(
 cdef void _write_span(
     const Plan *plan, Py_ssize_t data_bytes, Py_ssize_t out_bytes, const uint8_t *data, uint8_t *out, uint8_t *out_end,
 ) noexcept nogil:
-    """Write the first `out_bytes` of what the program describes, which it makes of `data_bytes`."""
+    """Write the first `out_bytes` of what the program describes; they take `data_bytes` of data."""
     cdef const Program *program = &plan.program
     cdef int vectors = program.vectors
     if out_bytes < program.out_step:
@@ -349,7 +349,7 @@ cdef void _write_span(
 cdef void _write_fenced(
     const Plan *plan, int vectors, Py_ssize_t data_bytes, Py_ssize_t out_bytes, const uint8_t *data, uint8_t *out,
 ) noexcept nogil:
-    """`_write_span` where a buffer ends: on copies with some room behind them."""
+    """`_write_span` near the end of a buffer: on copies that have room behind them."""
     cdef uint8_t[SPAN + WIDEST] near_data
     cdef uint8_t[SPAN + WIDEST] near_out
     memcpy(near_data, data, data_bytes)
@@ -358,5 +358,5 @@ cdef void _write_fenced(
 
 
 cdef inline Py_ssize_t _safe_count(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
-    """How many steps can reach `reach` bytes, `reach >= step`, from where they start without leaving `room`."""
+    """How many steps fit in `room` if each touches `reach` bytes, `reach >= step`, from where it starts."""
     return 0 if room < reach else (room - reach) // step + 1

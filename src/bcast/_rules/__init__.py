@@ -1,6 +1,5 @@
 """The rules of all systems: from shapes, axes and a mode to an `Alignment`.
 
-What comes in is shapes, axes and modes as users pass them; what goes out is an `Alignment`, two tuples of Python's own
-integers, or the error that says what does not fit. No array is read, and nothing is allocated. Nothing below knows of
-modes.
+In: shapes, axes and modes as users pass them. Out: an `Alignment`, which is two tuples of Python ints, or an error that
+says what does not fit. No item of the data is read and no result is allocated here. Nothing below knows of modes.
 """

@@ -1,4 +1,4 @@
-# The C types of _rules/alignment.py, which reads as plain Python without them.
+# The C types of _rules/alignment.py, which is plain Python without them.
 cimport cython
 
 cdef Py_ssize_t MAX_RANK, MAX_SIZE

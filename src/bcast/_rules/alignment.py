@@ -1,7 +1,7 @@
-"""Modes and axes -> `Alignment`: which axis of the data feeds which axis of the output.
+"""From a mode, shapes and axes to an `Alignment`: which axis of the data feeds which axis of the output.
 
-Pure integers, no arrays: every question about shapes and axes is settled here, and every error about them is raised
-here. Each mode is one function of shapes; `align` checks the arguments and picks it.
+Every question about shapes and axes is settled here, on plain integers, and every error about them is raised here. Each
+mode is one function of shapes; `align_shapes` checks the arguments and calls it.
 """
 
 import operator
@@ -33,32 +33,32 @@ Shape = tuple[int, ...]
 MODES = NUMPY, EXPLICIT, BIDIRECTIONAL, PDPD, NONE = ("numpy", "explicit", "bidirectional", "pdpd", "none")
 MAX_RANK = 64  # NumPy's own limit
 MAX_SIZE = sys.maxsize
-ONES = tuple(map((1,).__mul__, range(MAX_RANK + 1)))  # by their number, not made anew each time
-UNFIT = (str, bytes, bytearray, Mapping)  # iterable, and never meant as integers
+ONES = tuple(map((1,).__mul__, range(MAX_RANK + 1)))  # indexed by their number, so that none is made anew
+UNFIT = (str, bytes, bytearray, Mapping)  # iterable, but never meant as a sequence of integers
 UNFIT_AS_SEQUENCE = UNFIT + (Set,)
 
 
 @cython.final
-@cython.auto_pickle(False)  # it would set what `__init__` checks
+@cython.auto_pickle(False)  # it would bypass the checks of `__init__`
 @cython.freelist(8)
-@cython.no_gc  # it holds tuples of ints alone
-@cython.cclass  # its attributes are declared in _rules/alignment.pxd, and read from C there
+@cython.no_gc  # it holds only tuples of ints
+@cython.cclass  # its attributes are declared in _rules/alignment.pxd, so that C code reads them
 class Alignment:
-    """The output's shape, and the shape that the data takes to be stretched to it; immutable.
+    """The output's shape, and the shape from which the data stretches to it; immutable.
 
     Parameters
     ----------
     shape : tuple of int
         The shape of the output.
     source : tuple of int
-        The data's shape at the output's rank: at each axis either `shape`'s length, or 1.
+        The data's shape at the output's rank: at each axis, either `shape`'s length or 1.
 
     Raises
     ------
     ValueError
-        If `shape` is not that of an array, or `source` does not stretch to it.
+        If no array can have `shape`, or `source` does not stretch to it.
     TypeError
-        If one of them is no 1-D sequence of integers.
+        If one of them is not a 1-D sequence of integers.
     """
 
     def __init__(self, shape: Shape, source: Shape) -> None:
@@ -98,7 +98,7 @@ def align(
     target_shape, axes_mapping, mode, axis, broadcast_axes
         The user's arguments, unchecked; `bcast.broadcast` describes them.
     name : str
-        What the user calls `target_shape`, for the messages.
+        The user's name for `target_shape`, for messages.
 
     Raises
     ------
@@ -129,11 +129,11 @@ def align_shapes(
     axes_mapping, mode, axis, broadcast_axes
         The user's arguments, unchecked.
     name : str
-        What the user calls `target`, or the array whose shape it is, for the messages.
+        The user's name for `target`, or for the array whose shape it is, for messages.
     all_if_empty : bool
-        Whether empty `broadcast_axes` stand for all axes, as in nGraph's BroadcastLike.
+        Whether empty `broadcast_axes` mean all axes, as in nGraph's BroadcastLike.
     two_way : bool
-        Whether mode 'bidirectional' may stretch `target`, too; not so where it is the output's shape.
+        Whether mode 'bidirectional' may stretch `target` too; it may not where `target` is the output's shape.
 
     Raises
     ------
@@ -159,16 +159,16 @@ def align_shapes(
 
 
 def right_aligned(data: Shape, target: Shape, name: str) -> Alignment:
-    """Align at the right, one-directional: NumPy's `broadcast_to`, Broadcast-1 and -3, ONNX unidirectional.
+    """Align at the right and stretch only the data: NumPy's `broadcast_to`, Broadcast-1 and -3, ONNX unidirectional.
 
-    Two-way, it comes after `merge`: bidirectional mode of Broadcast-3, ONNX Expand, NumPy's `broadcast_arrays`.
+    Where both shapes stretch, `merge` comes first: Broadcast-3's bidirectional mode, ONNX Expand, `broadcast_arrays`.
 
     Parameters
     ----------
     data, target : tuple of int
         Valid shapes.
     name : str
-        What the user calls `target`, for the messages.
+        The user's name for `target`, for messages.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Align
         raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got {show(axes_mapping)}")
     _check_axes("axes_mapping", axes, target)
     if axes and not data and target[axes[0]] != 1:
-        # OpenVINO takes one axis for a scalar if the output has length 1 there, and tests that it does.
+        # OpenVINO accepts one axis for a scalar if the output has length 1 there, and has a test for it.
         raise ValueError(f"`axes_mapping` expected for a scalar no axis, or one of length 1 in {target}, got {axes}")
     before = -1
     for axis in axes:
@@ -210,7 +210,7 @@ def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Align
 def _added_axes(
     data: Shape, target: Shape, axes_mapping: Any, broadcast_axes: Any, name: str, all_if_empty: bool
 ) -> Alignment:
-    """`broadcast_axes` is the set of output axes that data lacks, and nothing stretches: nGraph's Broadcast."""
+    """`broadcast_axes` is the set of output axes that the data lacks, and no axis stretches: nGraph's Broadcast."""
     if axes_mapping is not None:
         raise ValueError(f"`axes_mapping` expected None beside `broadcast_axes`, got {show(axes_mapping)}")
     axes = _integers("broadcast_axes", broadcast_axes, True)
@@ -239,7 +239,7 @@ def _added_axes(
 
 
 def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
-    """Lay data, less its trailing 1s, onto the target from `axis` on: PaddlePaddle's rule, as OpenVINO has it."""
+    """Align data, without its trailing 1s, with the target from `axis` on: PaddlePaddle's rule, by OpenVINO's pages."""
     rank = len(target)
     _expect_rank(data, target, name)
     last = rank - 1 if data else rank
@@ -265,11 +265,11 @@ def _none(data: Shape, target: Shape, name: str) -> Alignment:
     return aligned(target, target)
 
 
-@cython.boundscheck(False)  # who calls has compared the ranks
+@cython.boundscheck(False)  # the callers have compared the ranks
 @cython.wraparound(False)
 def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignment:
-    """Lay data's first `end` axes, of which the others are 1s, onto the target from axis `start` on."""
-    if len(target) > MAX_RANK:  # of no array; shapes that users pass have been checked
+    """Align data's first `end` axes with the target from axis `start` on; data's other axes have length 1."""
+    if len(target) > MAX_RANK:  # no array has so many; shapes that users pass were checked before
         _refuse_rank(name, target)
     for i in range(end):
         length, wanted = data[i], target[start + i]
@@ -282,14 +282,14 @@ def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignm
 
 
 def aligned(shape: Shape, source: Shape) -> Alignment:
-    """Make an alignment without the cost of `__init__`."""
+    """Make an alignment without the checks of `__init__`, and their cost."""
     alignment = Alignment.__new__(Alignment)
     alignment.shape = shape
     alignment.source = source
     return alignment
 
 
-@cython.boundscheck(False)  # no axis is beyond the longest shape
+@cython.boundscheck(False)  # no axis lies beyond the longest shape
 @cython.wraparound(False)
 def merge(shapes: Sequence[Shape], name: str) -> Shape:
     """Merge shapes by the two-way rule: right-aligned, each length equal or 1; 1 beside 0 gives 0.
@@ -297,14 +297,14 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
     Parameters
     ----------
     shapes : sequence of tuple of int
-        Valid shapes, any number of them; none gives ``()``.
+        Any number of valid shapes; without any, the result is ``()``.
     name : str
-        What the user calls them, for the message.
+        The user's name for them, for the message.
 
     Raises
     ------
     ValueError
-        If two lengths at one axis differ and neither is 1, or the result is beyond any array.
+        If two lengths at one axis differ and neither is 1, or if no array can have the result.
     """
     rank = 0
     for shape in shapes:
@@ -330,14 +330,14 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
 
 
 def shape_argument(name: str, value: Any) -> Shape:
-    """Check the user's `value` for a shape, an array's or a list of integers, and return it as a tuple.
+    """Check that the user's `value` is the shape of an array, and return it as a tuple.
 
     Raises
     ------
     TypeError
-        If it is no 1-D sequence of integers.
+        If it is not a 1-D sequence of integers.
     ValueError
-        If a length is negative, there are more than 64 axes, or more elements than an index can count.
+        If a length is negative, if there are more than 64 axes, or if an index cannot count the elements.
     """
     shape = _integers(name, value, False)
     if len(shape) > MAX_RANK or not _is_countable(shape):
@@ -349,9 +349,9 @@ def shape_argument(name: str, value: Any) -> Shape:
     return shape
 
 
-@cython.cdivision(True)  # lengths of 0 are left out
+@cython.cdivision(True)  # no length of 0 is a divisor
 def _is_countable(shape: Shape) -> bool:
-    """Tell whether an index can count the elements; as in NumPy, lengths of 0 do not excuse the others."""
+    """Return whether an index can count the elements; as in NumPy, a length of 0 does not excuse the others."""
     room = MAX_SIZE
     try:
         for length in shape:
@@ -359,15 +359,15 @@ def _is_countable(shape: Shape) -> bool:
                 return False
             if length:
                 room //= length
-    except OverflowError:  # where compiled, of a length
+    except OverflowError:  # where compiled, from a length that C cannot hold
         return False
     return room > 0
 
 
 def mode_of(value: object, modes: tuple[str, ...]) -> str:
-    """Check the user's `value` for one of `modes`, and return it as the one string that stands for it here."""
+    """Check that the user's `value` is one of `modes`, and return that very string object, to be compared by `is`."""
     for mode in modes:
-        if value is mode:  # literals are interned: hardly ever are letters compared
+        if value is mode:  # literals are interned, so this nearly always finds it
             return mode
     if isinstance(value, str) and value in modes:
         return modes[modes.index(value)]
@@ -376,7 +376,7 @@ def mode_of(value: object, modes: tuple[str, ...]) -> str:
 
 
 def all_plain(items: tuple[Any, ...]) -> bool:
-    """Tell whether all items are Python ints, as nearly always."""
+    """Return whether all items are Python ints, as they nearly always are."""
     for item in items:  # noqa: SIM110 (compiled, the loop takes a third of the generator's time)
         if type(item) is not int:
             return False
@@ -384,7 +384,7 @@ def all_plain(items: tuple[Any, ...]) -> bool:
 
 
 def _integers(name: str, value: Any, unordered: bool) -> Shape:
-    """Check that `value` is a 1-D sequence of integers (a set too, where order says nothing); return Python ints."""
+    """Check that `value` is a 1-D sequence of integers, or if `unordered` a set of them; return Python ints."""
     kind = type(value)
     if kind is tuple or kind is list or (unordered and (kind is set or kind is frozenset)):
         items = tuple(value)
@@ -400,13 +400,13 @@ def _integers(name: str, value: Any, unordered: bool) -> Shape:
             for item in value:
                 integers.append(_integer(name, item))
             return tuple(integers)
-        except (TypeError, NotImplementedError):  # the latter from a memoryview of several axes
-            pass  # the message shows the whole of the value
+        except (TypeError, NotImplementedError):  # memoryviews of several axes raise the latter
+            pass  # the message below shows the whole value
     raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {show(value)}")
 
 
 def _integer(name: str, value: Any) -> int:
-    """Check that `value` is an integer and no bool; return it as a Python int."""
+    """Check that `value` is an integer, and not a bool; return it as a Python int."""
     if type(value) is int:
         return value
     if hasattr(value, "__array__"):  # NumPy's scalars, and the arrays of any library
@@ -417,19 +417,19 @@ def _integer(name: str, value: Any) -> int:
         try:
             return operator.index(value)
         except TypeError:
-            pass  # one message for every kind
+            pass  # one message serves every kind
     raise TypeError(f"`{name}` expected an integer, got {show(value)}")
 
 
 def _check_axes(name: str, axes: Shape, target: Shape) -> None:
-    """Refuse an axis that `target` does not have; a negative one counts as such."""
+    """Refuse axes that `target` does not have, negative ones among them."""
     for axis in axes:
         if _index(axis, len(target)) < 0:
             raise AxisError(f"`{name}` expected axes of the output's shape {target}, counted from 0, got {show(axis)}")
 
 
 def _index(axis: int, end: int) -> int:
-    """Return an axis as C has it; a negative number for one that is not from 0 to below `end`."""
+    """Return an axis as a C integer; a negative number unless ``0 <= axis < end``."""
     try:
         index = axis
     except OverflowError:
@@ -438,7 +438,7 @@ def _index(axis: int, end: int) -> int:
 
 
 def _expect_rank(data: Shape, target: Shape, name: str) -> None:
-    """Refuse a target of fewer axes than the data has."""
+    """Refuse a target with fewer axes than the data has."""
     if len(data) > len(target):
         raise ValueError(f"`{name}` expected at least {len(data)} axes for data of shape {data}, got {show(target)}")
 
@@ -454,7 +454,7 @@ def _refuse_size(name: str, shape: Shape) -> NoReturn:
 
 
 def _refuse_length(data: Shape, i: int, target: Shape, axis: int, name: str) -> NoReturn:
-    """Refuse data whose axis i does not fit the output's `axis`: its length is neither the target's nor 1."""
+    """Refuse data whose axis i has neither the length of the target's `axis` nor length 1."""
     raise ValueError(
         f"`{name}` expected a shape that data of shape {data} fits, got {target}: "
         f"its axis {axis} is {target[axis]} where data's axis {i} is {data[i]}"
@@ -474,14 +474,14 @@ def _expect_default_axis(axis: Any, mode: str) -> None:
 
 
 def _one_for_each(data: Shape) -> str:
-    """Say how many axes data of this shape expects."""
+    """Say how many axes are expected for data of this shape."""
     return f"{len(data)} axes, one for each axis of data of shape {data}"
 
 
 def show(value: Any) -> str:
-    """Show a value that may be of any kind and size, on one line."""
+    """Show a value of any kind and size on one line."""
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # of an integer with more digits than Python writes
+    except ValueError:  # from an integer with more digits than Python converts
         text = f"a {type(value).__name__} too long to show"
     return text if len(text) <= 200 else f"{text[:200]}..."

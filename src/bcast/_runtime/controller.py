@@ -1,6 +1,6 @@
-"""The pool of threads made known to threadpoolctl: ``threadpool_limits(1)`` then limits it as it does those of BLAS.
+"""The pool of threads as threadpoolctl sees it: ``threadpool_limits(1)`` limits it as it limits the pools of BLAS.
 
-It can be imported only where threadpoolctl is.
+This module can be imported only if threadpoolctl is installed.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from bcast._runtime.threads import get_pool_limit, set_pool_limit
 
 
 class PoolController(LibController):
-    """The pool of the calling thread; `filename_prefixes` and `check_symbols` find its library."""
+    """The pool, as the calling thread may use it; `filename_prefixes` and `check_symbols` find its library."""
 
     user_api = "bcast"
     internal_api = "bcast"
@@ -27,7 +27,7 @@ class PoolController(LibController):
         set_pool_limit(num_threads)
 
     def get_version(self) -> str | None:
-        """Return None: the version is that of the package."""
+        """Return None: the pool has no version apart from the package's."""
         return None
 
 

@@ -3,4 +3,4 @@ cdef extern from "_runtime/cpu.h":
         PLAIN "BCAST_PLAIN"
         TARGET_COUNT "BCAST_TARGET_COUNT"
 
-cdef int target_number      # of the target whose leaves all calls take
+cdef int target_number      # of the target whose leaves all calls use

@@ -1,4 +1,4 @@
-"""The target: the instruction set whose leaves this process uses, detected once for copies and sums alike."""
+"""The target: the instruction set whose leaves this process uses. It is detected once, for copies and sums alike."""
 
 import os
 
@@ -16,21 +16,21 @@ cdef tuple _targets():
     return tuple(found)
 
 
-TARGETS = _targets()    # the best one first
+TARGETS = _targets()    # best first
 
 
 def use_target(name):
-    """Choose the target of this process: for tests, which run over all `TARGETS` of the machine.
+    """Choose the target of this process: for tests, which try all `TARGETS` of the machine.
 
     Parameters
     ----------
     name : str
-        One of `TARGETS`; the first of them is the default.
+        One of `TARGETS`. The first of them is the default.
 
     Returns
     -------
     str
-        The one so far.
+        The previous target.
 
     Raises
     ------

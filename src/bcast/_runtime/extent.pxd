@@ -12,7 +12,7 @@ cdef Extent extent(cnp.ndarray array)
 
 
 cdef inline Py_ssize_t reach(cnp.ndarray array, char **begin) noexcept:
-    """Where the memory of an array that is not empty begins, and how many bytes on it ends."""
+    """Find where the memory of a non-empty array begins; return how many bytes it spans."""
     cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(array), along
     cdef int i
     begin[0] = <char *> cnp.PyArray_DATA(array)
@@ -20,13 +20,13 @@ cdef inline Py_ssize_t reach(cnp.ndarray array, char **begin) noexcept:
         along = (cnp.PyArray_DIM(array, i) - 1) * cnp.PyArray_STRIDE(array, i)
         if along < 0:
             begin[0] += along
-            along = -along      # `abs` would make an object of it
+            along = -along      # `abs` would make a Python object
         size += along
     return size
 
 
 cdef inline bint overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
-    """Whether two arrays may share memory: not if both own theirs, else if their extents meet."""
+    """Whether two arrays may share memory: not if both own theirs; otherwise if their extents meet."""
     cdef char *a_begin
     cdef char *b_begin
     cdef Py_ssize_t a_size, b_size
@@ -38,7 +38,7 @@ cdef inline bint overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
 
 
 cdef inline bint contiguous_overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
-    """The same of contiguous arrays, in half the time: a small call is to notice nothing of it."""
+    """The same for contiguous arrays, in half the time, so that small calls do not notice it."""
     cdef uintptr_t a_begin = <uintptr_t> cnp.PyArray_DATA(a)
     cdef uintptr_t b_begin = <uintptr_t> cnp.PyArray_DATA(b)
     return a_begin < b_begin + cnp.PyArray_NBYTES(b) and b_begin < a_begin + cnp.PyArray_NBYTES(a)

@@ -1,7 +1,8 @@
 """The extent of an array: the memory between its first and its last byte.
 
-A memoryview of it holds an array whose buffer NumPy does not export, as those of datetimes and of added dtypes. What
-each small call asks stands in `_runtime/extent.pxd`, to be compiled where it is used.
+A memoryview of an extent keeps the array alive and its size fixed, even for dtypes whose buffer NumPy does not export:
+datetimes and the dtypes of other packages. The functions that every small call uses are in `_runtime/extent.pxd`, so
+that they are inlined.
 """
 
 cimport cython
@@ -19,9 +20,9 @@ cdef class Extent:
     """The memory between an array's first and last byte, as plain bytes."""
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
-        if self.array is None:      # made by Python
+        if self.array is None:      # it was made by Python code
             raise BufferError("`Extent` expected an array, got none")
-        Py_DECREF(None)     # the reference that Cython has put into `buffer.obj`, which is overwritten
+        Py_DECREF(None)     # Cython has put this reference into `buffer.obj`, which is overwritten next
         PyBuffer_FillInfo(buffer, self, self.begin, self.size, not cnp.PyArray_ISWRITEABLE(self.array), flags)
 
 

@@ -1,9 +1,9 @@
 # cython: cdivision=True
-"""The pages of large results: a store of idle blocks, which earlier results have left.
+"""The memory of large results: blocks of pages, and a store of the idle blocks that earlier results have freed.
 
-An array over a block carries `handler`, whose functions NumPy calls when the array is resized or freed; it is never
-NumPy's current handler, so no other array meets it. The functions take any size, as `ndarray.resize` may ask for it,
-and any thread, with the GIL or without.
+An array over a block carries `handler`, whose functions NumPy calls when the array is resized or freed. It is never
+NumPy's current handler, so no other array gets it. Its functions take any size, because `ndarray.resize` may ask for
+any, and may be called by any thread, with the GIL or without.
 """
 
 from cpython.pycapsule cimport PyCapsule_New
@@ -52,16 +52,16 @@ cdef extern from "_runtime/pages.h" nogil:
     void pages_nap()
 
 cdef enum:
-    LARGE = 512 << 10   # bytes; from here on changing the handler of NumPy costs little beside writing them
-    HOT = 32 << 20      # bytes; the youngest idle blocks are not lent to the system, which pays without huge pages
+    LARGE = 512 << 10   # bytes; from this size on, giving an array a handler costs little beside writing it
+    HOT = 32 << 20      # bytes of the youngest idle blocks that are not advised free, which pays without huge pages
     SLOTS = 64          # idle blocks at most
-    SPARE = 8           # a block may be larger than what it is asked for by one part in so many
-    LASTING = 64 << 20  # bytes; idle blocks beyond that go when nobody has asked for them for UNUSED seconds
+    SPARE = 8           # a block may be larger than the result needs by one part in so many
+    LASTING = 64 << 20  # bytes; beyond them, blocks that were idle for UNUSED seconds are unmapped
     UNUSED = 5
-    SLOW = 16 << 20     # bytes; to unmap so many takes some 0.5 ms, which other Python threads need not wait for
+    SLOW = 16 << 20     # bytes; unmapping so many takes some 0.5 ms, which other Python threads need not wait for
 
 
-cdef struct Header:     # at the end of the page before the data, as nobody promises the size that `free` is given
+cdef struct Header:     # at the end of the page before the data, as the size that `free` is given may be wrong
     size_t capacity
 
 
@@ -72,7 +72,7 @@ cdef struct Slot:
     double since        # when it became idle
 
 
-# The idle blocks, oldest first. The lock over them is only ever tried: who does not get it does without the store.
+# The idle blocks, oldest first. A thread that fails to take their lock does not wait, but maps or unmaps instead.
 cdef Slot[SLOTS] slots
 cdef int idle_blocks = 0
 cdef size_t idle_total = 0
@@ -82,22 +82,22 @@ cdef Py_ssize_t MAX_BYTES = sys.maxsize
 
 
 cdef bint pays(size_t nbytes) noexcept nogil:
-    """Whether a result of so many bytes gets a block: one that may be kept, as the next use of it pays for it."""
+    """Whether a result of so many bytes gets a block: only if the block may be kept, as its next use pays for it."""
     return PAGES and nbytes >= LARGE and _rounded(nbytes) <= idle_limit
 
 
 cdef object page_handler():
-    """Return the memory handler (NEP 49) of arrays whose memory comes from here."""
+    """Return the memory handler (NEP 49) of arrays over our blocks."""
     return capsule
 
 
 cdef void *new_block(size_t nbytes) noexcept nogil:
-    """A block for an array that gets the handler above; NULL if there is none."""
+    """A block for an array that will get the handler above; NULL if there is no memory."""
     return _malloc(NULL, nbytes)
 
 
 cdef void drop_block(void *data) noexcept nogil:
-    """Take back a block for which there is no array."""
+    """Take back a block for which no array could be made."""
     _free(NULL, data, 0)
 
 
@@ -110,7 +110,7 @@ cdef void *_malloc(void *ctx, size_t size) noexcept nogil:
 cdef void *_calloc(void *ctx, size_t count, size_t size) noexcept nogil:
     if size and count > <size_t> MAX_BYTES // size:
         return NULL
-    return _mapped(_rounded(count * size))      # new pages are clear
+    return _mapped(_rounded(count * size))      # new pages are zero
 
 
 cdef void *_realloc(void *ctx, void *data, size_t size) noexcept nogil:
@@ -134,7 +134,7 @@ cdef void *_realloc(void *ctx, void *data, size_t size) noexcept nogil:
 
 
 cdef void _free(void *ctx, void *data, size_t size) noexcept nogil:
-    """Keep the block if the limit has room for it, at the expense of older ones."""
+    """Keep the block idle if the limit allows it, in place of older ones if need be."""
     if data != NULL:
         _keep(<char *> data, _header(<char *> data).capacity)
 
@@ -144,7 +144,7 @@ cdef inline Header *_header(char *data) noexcept nogil:
 
 
 cdef size_t _rounded(size_t size) noexcept nogil:
-    """How many bytes a block for `size` bytes has: whole huge pages, unless too much of them would be left over."""
+    """How many bytes a block for `size` bytes has: whole huge pages, unless too much of them would be unused."""
     cdef size_t whole
     if size > <size_t> MAX_BYTES - 2 * HUGE_PAGE:
         return 0
@@ -157,7 +157,7 @@ cdef size_t _rounded(size_t size) noexcept nogil:
 
 
 cdef char *_mapped(size_t capacity) noexcept nogil:
-    """A new block, for which idle ones are given up if need be."""
+    """Map a new block; if there is no memory, unmap the idle ones first."""
     cdef char *data
     if capacity == 0:
         return NULL
@@ -170,7 +170,7 @@ cdef char *_mapped(size_t capacity) noexcept nogil:
 
 
 cdef void _unmap(char *data, size_t capacity) noexcept nogil:
-    """Unmap a block; a large one without the GIL, if this thread has it."""
+    """Unmap a block. A large one is unmapped without the GIL, if this thread holds that."""
     cdef PyThreadState *state = NULL
     if capacity >= SLOW and Py_IsInitialized() and PyGILState_Check():
         state = PyEval_SaveThread()
@@ -180,7 +180,7 @@ cdef void _unmap(char *data, size_t capacity) noexcept nogil:
 
 
 cdef void drop_unused() noexcept:
-    """Unmap the oldest idle block if nobody has asked for it for seconds: one, as the call that does so pays for it."""
+    """Unmap the oldest idle block if it has been idle for seconds: only one, because this call pays for it."""
     cdef Slot block
     if idle_total <= LASTING or not pages_try_lock():
         return
@@ -193,7 +193,7 @@ cdef void drop_unused() noexcept:
 
 
 cdef char *_taken(size_t capacity) noexcept nogil:
-    """The idle block that fits best, the youngest of equals; NULL if there is none."""
+    """Take the idle block that fits best, the youngest of equals; NULL if none fits."""
     cdef int i, best = -1
     cdef size_t most = capacity + capacity // SPARE
     cdef char *data = NULL
@@ -209,7 +209,7 @@ cdef char *_taken(size_t capacity) noexcept nogil:
 
 
 cdef void _keep(char *data, size_t capacity) noexcept nogil:
-    """Make a block idle, in the place of older ones if the limit asks for it."""
+    """Make a block idle, in place of older ones if the limit demands it."""
     global idle_blocks, idle_total
     cdef Slot block
     cdef Slot[SLOTS] given_up
@@ -219,14 +219,14 @@ cdef void _keep(char *data, size_t capacity) noexcept nogil:
     block.capacity = capacity
     block.hot = capacity <= HOT
     block.since = pages_clock()
-    # Once in the store a block may be another thread's at any time, so it is lent before, or under the lock.
+    # Another thread may take a block as soon as it is in the store, so it is advised free before, or under the lock.
     if capacity < LARGE or capacity > idle_limit or not (block.hot or pages_lend(data, capacity)):
         _unmap(data, capacity)
         return
     if not pages_try_lock():
         _unmap(data, capacity)
         return
-    limit = idle_limit      # it may have been lowered since
+    limit = idle_limit      # it may have been lowered meanwhile
     if capacity > limit:
         pages_unlock()
         _unmap(data, capacity)
@@ -250,7 +250,7 @@ cdef void _keep(char *data, size_t capacity) noexcept nogil:
 
 
 cdef int _drop(size_t total) noexcept nogil:
-    """Unmap idle blocks until `total` bytes remain; return how many, or -1 where another thread has the store."""
+    """Unmap idle blocks until `total` bytes remain; return their number, or -1 if another thread holds the lock."""
     cdef Slot[SLOTS] given_up
     cdef int i, count
     if not pages_try_lock():
@@ -263,7 +263,7 @@ cdef int _drop(size_t total) noexcept nogil:
 
 
 cdef int _evicted(size_t total, int blocks, Slot *given_up) noexcept nogil:
-    """Take the oldest blocks out of the store until so many bytes and blocks remain; return how many were taken."""
+    """Take the oldest blocks out of the store until so many bytes and blocks remain; return their number."""
     cdef int count = 0
     while idle_total > total or idle_blocks > blocks:
         given_up[count] = _removed(0)
@@ -282,43 +282,44 @@ cdef Slot _removed(int i) noexcept nogil:
 
 
 def set_idle_limit(nbytes: SupportsIndex) -> int:
-    """Limit the memory that is kept for the next large results, and return the previous limit.
+    """Limit the idle memory that is kept for the next large results, and return the previous limit.
 
-    The memory of a new result of 512 KiB or more is not handed back to the system when the last reference to it goes,
-    but kept for the next one of about its size: memory fresh from the system costs more than the broadcast itself.
-    The system can take all of it but 32 MiB whenever memory runs short. What is kept beyond the new limit is handed
-    back at once, the oldest first.
+    When the last reference to a result of 512 KiB or more goes, its memory is not returned to the system. It is kept
+    for the next result of about the same size, because new memory from the system costs more than the broadcast itself.
+    The system can reclaim all idle memory but 32 MiB whenever memory runs short. Idle memory beyond the new limit is
+    returned at once, the oldest first.
 
     Parameters
     ----------
     nbytes : int
-        How many bytes may be idle. Results that do not fit this limit get their memory as NumPy's arrays do; 0 hands
-        everything back and keeps nothing from then on. The first limit of a process is the environment variable
-        ``BCAST_IDLE_BYTES``, else 1 GiB or an eighth of the memory that the process may have, whichever is less: of
-        the machine's, of what its control groups allow (a container's limit) and of RLIMIT_AS and RLIMIT_DATA.
+        How many bytes may be idle. Results larger than this limit get their memory as NumPy's arrays do; 0 returns
+        everything to the system and keeps nothing from then on. The first limit of a process is the value of the
+        environment variable ``BCAST_IDLE_BYTES``. Without that, it is 1 GiB, or an eighth of the memory that the
+        process may have if that is less. The process may have the smallest of the machine's memory, the limits of its
+        control groups (such as a container's limit), RLIMIT_AS and RLIMIT_DATA.
 
     Returns
     -------
     int
-        The limit so far.
+        The previous limit.
 
     Raises
     ------
     TypeError
-        If `nbytes` is no integer.
+        If `nbytes` is not an integer.
     ValueError
         If `nbytes` is negative.
 
     Notes
     -----
-    On systems that cannot take idle memory back when they need it, Windows among them, none is kept. Nor is it where
-    the user has set a memory handler of NumPy other than the default: results get their memory from that one.
+    On systems that cannot reclaim idle memory when they need it, such as Windows, none is kept. While a memory handler
+    other than NumPy's default is set, new results get their memory from that handler.
 
     Examples
     --------
     >>> import bcast
     >>> previous = bcast.set_idle_limit(256 << 20)
-    >>> bcast.set_idle_limit(0)  # hand it all back ...
+    >>> bcast.set_idle_limit(0)  # return it all ...
     268435456
     >>> bcast.set_idle_limit(previous)  # ... and keep what comes next
     0
@@ -338,7 +339,7 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
 
 
 cdef void _drop_to(size_t total) noexcept nogil:
-    """Unmap idle blocks; without success after 10 ms what is kept next enforces the limit."""
+    """Unmap idle blocks. If the lock is not free within 10 ms, the next block that is kept enforces the limit."""
     cdef int tries = 0
     while _drop(total) < 0 and tries < 100:
         pages_nap()
@@ -346,9 +347,9 @@ cdef void _drop_to(size_t total) noexcept nogil:
 
 
 def release_memory() -> None:
-    """Hand the memory that is kept for the next large results back to the system, all of it.
+    """Return all idle memory to the system, which was kept for the next large results.
 
-    The limit stays as it is: results that come later leave their memory to the next ones again.
+    The limit does not change: later results leave their memory to the next ones again.
 
     Returns
     -------
@@ -357,7 +358,7 @@ def release_memory() -> None:
     See Also
     --------
     set_idle_limit : Keep less, or nothing.
-    memory_info : How much is kept.
+    memory_info : Tell how much is kept.
 
     Examples
     --------
@@ -375,16 +376,17 @@ def memory_info() -> MemoryInfo:
     Returns
     -------
     MemoryInfo
-        A named tuple: `idle`, the bytes that are kept; `lent`, those of them that the system may take back whenever
-        memory runs short; `limit`, how many may be kept, as `set_idle_limit` says.
+        A named tuple of three numbers of bytes: `idle` bytes are kept; the system may reclaim `lent` of them whenever
+        memory runs short; `limit` is how many may be kept, as `set_idle_limit` says.
 
     See Also
     --------
-    release_memory : Hand it back.
+    release_memory : Return it to the system.
 
     Notes
     -----
-    Of more than 64 MiB, what no result has used for five seconds goes back to the system on the next calls.
+    While more than 64 MiB are idle, each call returns the oldest block to the system if no result has used it for five
+    seconds.
 
     Examples
     --------
@@ -395,7 +397,7 @@ def memory_info() -> MemoryInfo:
     """
     cdef size_t lent = 0
     cdef int i
-    if pages_try_lock():        # nearly always: else the sum may be of slots that are being moved, which does no harm
+    if pages_try_lock():        # it nearly always succeeds; if not, `lent` is 0
         for i in range(idle_blocks):
             lent += 0 if slots[i].hot else slots[i].capacity
         pages_unlock()
@@ -403,7 +405,7 @@ def memory_info() -> MemoryInfo:
 
 
 class MemoryInfo(NamedTuple):
-    """What `memory_info` tells, in bytes."""
+    """The result of `memory_info`, in bytes."""
 
     idle: int
     lent: int
@@ -416,16 +418,16 @@ def idle_bytes():
 
 
 def let_time_pass(double seconds):
-    """Make all idle blocks so much older: for tests."""
+    """Make all idle blocks older by so many seconds: for tests."""
     cdef int i
     for i in range(idle_blocks):
         slots[i].since -= seconds
 
 
 def _after_fork_in_child():
-    """Leave the idle blocks to the parent, which would have to copy them once the child has them, too."""
+    """Give up the child's idle blocks: pages that both processes hold are copied when the parent writes to them."""
     global idle_blocks, idle_total
-    if _drop(0) < 0:        # a thread that the child lacks was at work on them
+    if _drop(0) < 0:        # a thread that does not exist in the child held the lock
         idle_blocks = 0
         idle_total = 0
         pages_unlock()
@@ -448,7 +450,7 @@ def _initial_limit():
 
 
 cdef size_t page = pages_size()
-cdef bint huge_pages = os.environ.get("NUMPY_MADVISE_HUGEPAGE", "") != "0"     # for those who want none in NumPy
+cdef bint huge_pages = os.environ.get("NUMPY_MADVISE_HUGEPAGE", "") != "0"     # it turns them off in NumPy, too
 cdef PyDataMem_Handler handler
 
 strcpy(handler.name, "bcast")

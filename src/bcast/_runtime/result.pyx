@@ -1,4 +1,4 @@
-"""Where results get their memory: a new array, on pages of our own if it is large, or the user's, which is checked."""
+"""Arrays for results: a new one, whose memory comes from `_runtime/pages.pyx` if it is large, or a checked `out`."""
 
 cimport cython
 cimport numpy as cnp
@@ -43,36 +43,36 @@ cdef enum:
 
 
 cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=None, str owner="data"):
-    """Return the array that a result goes to: a new one, or `out` if that is fit for it.
+    """Return the array for a result: a new one, or the user's `out` if it fits.
 
     Parameters
     ----------
     out : ndarray or None
         The user's array, unchecked.
     like : ndarray
-        An array of the dtype wanted, if `dtype` does not say it.
+        An array of the wanted dtype; `dtype` takes precedence.
     shape : tuple of int
         At most 64 lengths of 0 or more.
     name : str
-        What the user calls the shape, for the message.
+        The user's name for the shape, for the message.
     dtype : dtype, optional
-        The dtype wanted, where the user named it.
+        The wanted dtype, if the user named it.
     owner : str, optional
-        What the user calls `like`, for the message.
+        The user's name for `like`, for the message.
 
     Returns
     -------
     ndarray
-        `out` itself, or a new C-contiguous array of the base class that owns its memory, not initialised.
+        `out` itself, or a new C-contiguous array of the base class that owns its memory and is not initialised.
 
     Raises
     ------
     TypeError
-        If `out` is no array, a masked one, or of another dtype.
+        If `out` is not an array, is masked, or has another dtype.
     ValueError
         If `out` has another shape or is read-only; if a new array would have more bytes than an index can count.
     MemoryError
-        If there is no memory for a new array.
+        If there is not enough memory for a new array.
     """
     drop_unused()
     if out is None:
@@ -84,18 +84,18 @@ cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype
     return out
 
 
-@cython.cdivision(True)     # lengths of 0 are left out
+@cython.cdivision(True)     # no length of 0 is a divisor
 cdef new_array(cnp.dtype dtype, tuple shape, name):
-    """A new C-contiguous array of the base class, not initialised; `name` is what the user calls the shape."""
+    """A new C-contiguous array of the base class, not initialised; `name` is the user's name for the shape."""
     cdef cnp.npy_intp[MAX_AXES] dims
     cdef Py_ssize_t bytes_left = MAX_BYTES
     cdef Py_ssize_t itemsize = dtype.itemsize
-    cdef size_t nbytes = itemsize       # it wraps around only where that is refused
+    cdef size_t nbytes = itemsize       # it wraps around only where the check below refuses the size
     cdef void *block = NULL
     cdef int axis
     _check_rank(shape)
     if itemsize == 0:
-        return np.ndarray(shape, dtype)     # all else takes a string type of length 0 for one of length 1
+        return np.ndarray(shape, dtype)     # other constructors replace a string dtype of length 0 by one of length 1
     bytes_left //= itemsize
     for axis in range(len(shape)):
         dims[axis] = shape[axis]
@@ -111,7 +111,7 @@ cdef new_array(cnp.dtype dtype, tuple shape, name):
     if pays(nbytes) and _is_default_handler():
         handler = page_handler()
         block = new_block(nbytes)
-    if block == NULL:       # or too many blocks for us, perhaps not for malloc
+    if block == NULL:       # or there are too many blocks; malloc may still have memory
         return _array_over(NULL, dtype, len(shape), dims)
     try:
         array = _array_over(block, dtype, len(shape), dims)
@@ -123,40 +123,40 @@ cdef new_array(cnp.dtype dtype, tuple shape, name):
 
 
 cdef inline int _check_rank(tuple shape) except -1:
-    """What the buffers here have room for."""
+    """Refuse more axes than the buffers here have room for."""
     if len(shape) > MAX_AXES:
         raise ValueError(f"`shape` expected at most {MAX_AXES} axes, got {len(shape)}")
     return 0
 
 
 cdef bint _is_default_handler() except -1:
-    """Whether NumPy gets memory as ever, and not from a handler of the user's."""
+    """Whether NumPy uses its default memory handler, not one of the user's."""
     current = PyDataMem_GetHandler()
     return <PyObject *> current == PyDataMem_DefaultHandler
 
 
 cdef _array_over(void *data, cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
-    """A new array over `data`, which stays the caller's, or over memory of its own."""
-    Py_INCREF(dtype)    # the call takes over one reference
+    """A new array over `data`, which the caller still owns; over memory of its own if `data` is NULL."""
+    Py_INCREF(dtype)    # the call steals a reference
     return PyArray_NewFromDescr(
         <PyTypeObject *> cnp.ndarray, dtype, ndim, dims, NULL, data, cnp.NPY_ARRAY_CARRAY if data != NULL else 0, NULL
     )
 
 
 cdef void _hand_over(cnp.ndarray array, object handler, size_t nbytes) noexcept:
-    """Make the block under an array the array's own, as if NumPy had asked the handler for it."""
-    Py_INCREF(handler)      # to the array
+    """Make the array own the block under it, as if NumPy had got it from the handler."""
+    Py_INCREF(handler)      # the array's reference
     (<Fields *> array).mem_handler = <PyObject *> handler
     cnp.PyArray_ENABLEFLAGS(array, cnp.NPY_ARRAY_OWNDATA)
-    PyTraceMalloc_Track(TRACED, <uintptr_t> cnp.PyArray_DATA(array), nbytes)    # untraced memory is no failure
+    PyTraceMalloc_Track(TRACED, <uintptr_t> cnp.PyArray_DATA(array), nbytes)    # failing to trace memory is no error
 
 
 cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
     if not isinstance(out, cnp.ndarray) or (type(out) is not cnp.ndarray and isinstance(out, masked)):
         raise TypeError(f"`out` expected an ndarray without a mask, got {type(out).__name__}")
     cdef cnp.ndarray array = out
-    # Types with a length of their own may compare equal beyond it; the kernel counts on the item size.
-    cdef cnp.dtype own = <cnp.dtype> cnp.PyArray_DESCR(array)      # a subclass may say otherwise
+    # Types with a length of their own may compare equal beyond it; the kernel relies on the item size.
+    cdef cnp.dtype own = <cnp.dtype> cnp.PyArray_DESCR(array)      # a subclass's `dtype` may differ
     if own is not dtype and (own != dtype or own.itemsize != dtype.itemsize):
         whose = "`dtype`" if owner is None else f"{owner}'s dtype"
         raise TypeError(f"`out` expected {whose} {dtype}, got {own}")
@@ -173,22 +173,22 @@ cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
 
 
 cpdef tuple shape_of(cnp.ndarray array):
-    """`array.shape`, without the look-up of an attribute."""
+    """`array.shape`, without the attribute lookup."""
     return cnp.PyArray_IntTupleFromIntp(cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
 
 
 cpdef int type_of(cnp.ndarray array):
-    """`array.dtype.num`, without the look-ups."""
+    """`array.dtype.num`, without the attribute lookups."""
     return cnp.PyArray_TYPE(array)
 
 
 cpdef bint is_binary(cnp.ufunc function):
-    """Whether a ufunc takes two operands and has no signature, without the look-ups."""
+    """Whether a ufunc takes two operands and has no signature, without the attribute lookups."""
     return (<UFunc *> function).nin == 2 and not (<UFunc *> function).core_enabled
 
 
 cpdef reshaped(cnp.ndarray array, tuple shape):
-    """`array.reshape(shape)` of an array of the base class, to at most 64 lengths; without its reading of them."""
+    """`array.reshape(shape)` for an array of the base class and at most 64 lengths, without parsing the argument."""
     cdef cnp.npy_intp[MAX_AXES] dims
     cdef cnp.PyArray_Dims wanted
     cdef int axis

@@ -1,6 +1,6 @@
-"""What the system lets this process use: CPUs and memory, the least of all limits that it tells.
+"""How many CPUs and how much memory the system lets this process use: the smallest of all limits that it reports.
 
-Control groups (version 1 or 2) limit a container, a service or a worker of a cluster; any process may limit itself.
+Control groups (version 1 or 2) limit containers, services and workers of a cluster; a process may also limit itself.
 """
 
 import math
@@ -16,20 +16,20 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def cpus() -> int:
-    """Return how many CPUs the process may keep busy: by their number, its affinity and the quotas of its groups."""
+    """Return how many CPUs the process may keep busy, by their number, its affinity and the quotas of its groups."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([affinity, *_quotas()]))
 
 
 def memory() -> int:
-    """Return how many bytes the process may have: by the machine's memory, the limits of its groups and its own."""
+    """Return how many bytes the process may have, by the machine's memory, its groups' limits and its own."""
     return min([_physical(), *_group_limits(), *_own_limits()])
 
 
 def _quotas() -> Iterator[int]:
     for folder in _folders("cpu"):
         quota = _read(folder / "cpu.max") or [*_read(folder / "cpu.cfs_quota_us"), *_read(folder / "cpu.cfs_period_us")]
-        if len(quota) == 2 and all(word.isdecimal() and int(word) for word in quota):  # "max" or -1: there is none
+        if len(quota) == 2 and all(word.isdecimal() and int(word) for word in quota):  # "max" and -1 mean no quota
             yield math.ceil(int(quota[0]) / int(quota[1]))
 
 
@@ -55,14 +55,14 @@ def _own_limits() -> Iterator[int]:
 def _physical() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # Windows, or a system that does not say
+    except (AttributeError, OSError, ValueError):  # Windows, or another system that does not tell
         return sys.maxsize
 
 
 def _folders(controller: str) -> Iterator[Path]:
-    """Yield the folders of the process's group and of those around it, in version 2 and in version 1.
+    """Yield the folders of the process's group and of the groups around it, in versions 1 and 2.
 
-    A group's path may be that outside of a container whose files are at the root.
+    Within a container, the path of a group may be the one outside, while the container sees its files at the root.
     """
     for line in _lines(MEMBERSHIP):
         number, _, rest = line.partition(":")

@@ -1,6 +1,6 @@
 """How many threads a call may use, and the pool that runs its shares.
 
-The smallest of all limits holds. The pool is in `_runtime/pool.h`; nobody waits there for a thread that has not begun.
+The smallest of all limits holds. The pool is in `_runtime/pool.h`: no caller waits for a thread that has not begun.
 """
 
 from libc.stdlib cimport free, malloc
@@ -18,23 +18,22 @@ from bcast._runtime.system import cpus
 
 cdef extern from "_runtime/pool.h" nogil:
     """
-    /* What set_num_threads said in this thread, and what threadpoolctl did; 0: nothing. */
+    /* The limits that set_num_threads and threadpoolctl set in this thread; 0 if they set none. */
     static BCAST_THREAD_LOCAL int bcast_own_limit = 0;
     static BCAST_THREAD_LOCAL int bcast_pool_limit = 0;
 
-    /* Until when this thread's calls do without others, as those came late, and how often in a row they did. */
+    /* Until when this thread's calls do without helpers, because these were late, and how often in a row they were. */
     static BCAST_THREAD_LOCAL double bcast_alone_until = 0;
     static BCAST_THREAD_LOCAL int bcast_times_late = 0;
 
-    /* Until when it wakes none, as those it woke came too late, and when it last asked for them. */
+    /* Until when this thread wakes no helper, because one came too late, and when it last asked for helpers. */
     static BCAST_THREAD_LOCAL double bcast_wakes_from = 0;
     static BCAST_THREAD_LOCAL double bcast_last_asked = -1e9;
 
-    /* How many threads the main thread may use unless it says so itself. */
+    /* The main thread's limit until it sets its own. */
     static int bcast_main_limit = 1;
 
-    /* A child works alone unless it asks for more. Forks are seen by pthread_atfork, as there are programs that fork
-       without telling Python. */
+    /* A forked child works alone unless it asks for more. pthread_atfork sees forks that Python is not told of. */
     #if !defined(_WIN32)
         static void bcast_note_fork(void)
         {
@@ -69,35 +68,35 @@ cdef extern from "Python.h":
 
 cdef enum:
     MOST = 0x7fffffff
-    PENALTY = 32    # times as long as a caller lost does it work alone: a thirtieth of the time is lost,
-    LATEST = 3      # or, after so many doublings, one 256th
+    PENALTY = 32    # a caller works alone for so many times what it lost, so it loses one 32nd of its time,
+    LATEST = 3      # or one 256th after so many doublings
     FORKED_WITHOUT_EXEC = 0x40      # among the flags of a process, on Linux
 
-cdef double LATE = 2e-4     # seconds; shares are short, so that nobody loses so much to a thread that works
+cdef double LATE = 2e-4     # seconds; shares are short, so a helper that has a CPU never costs its caller so much
 
 cdef struct Record:         # of the order in which shares run
     int *share
     int *worker
     volatile long next
 
-cdef double IN_VAIN = 2e-4  # seconds without waking others, after they came too late: waking takes some 5 us
+cdef double IN_VAIN = 2e-4  # seconds without waking helpers after they came too late: waking one takes some 5 us
 
 cdef unsigned long main_thread
-cdef int available          # threads by default: as the system and the environment say
-cdef bint in_order = False  # whether shares run on the calling thread alone, for tests,
+cdef int available          # threads by default, by what the system and the environment say
+cdef bint in_order = False  # for tests: whether all shares run on the calling thread,
 cdef unsigned long long seed = 0    # and in which order
 
 
 def set_num_threads(n: SupportsIndex) -> None:
     """Limit the threads that calls from the calling thread may use.
 
-    Until it is called, the main thread uses as many as the process has CPUs, or as the environment variable
-    BCAST_NUM_THREADS said when bcast was imported, and any other thread one.
+    Until it is called, the main thread uses as many threads as the pool has: one for each CPU that the process may use,
+    unless the environment says otherwise. Any other thread works alone.
 
     Parameters
     ----------
     n : int
-        The limit, 1 or more. It holds for the calling thread alone, until it sets another.
+        The limit, 1 or more. It holds for the calling thread only, until that thread sets another.
 
     Returns
     -------
@@ -106,20 +105,22 @@ def set_num_threads(n: SupportsIndex) -> None:
     Raises
     ------
     TypeError
-        If `n` is no integer.
+        If `n` is not an integer.
     ValueError
         If `n` is less than 1.
 
     See Also
     --------
-    get_num_threads : What comes of it.
+    get_num_threads : Return the number of threads that results from all limits.
 
     Notes
     -----
-    A call never uses more threads than the process has CPUs, or than OMP_NUM_THREADS or OMP_THREAD_LIMIT said when
-    bcast was imported; threadpoolctl limits them, too. Small outputs are written by one thread whatever is set.
+    A call never uses more threads than the pool has. When bcast is imported, OMP_NUM_THREADS sets their number in place
+    of the number of CPUs, OMP_THREAD_LIMIT limits it, and BCAST_NUM_THREADS sets the main thread's own limit. Later,
+    threadpoolctl sets the pool's number for the calling thread. Small outputs are written by one thread, whatever the
+    limits.
 
-    A forked process begins with a limit of 1 in all threads, whatever its parent has set.
+    A forked process starts with a limit of 1 in all its threads, whatever its parent has set.
 
     Examples
     --------
@@ -152,7 +153,7 @@ def get_num_threads() -> int:
 
     See Also
     --------
-    set_num_threads : Limit them, with the rules.
+    set_num_threads : Limit the threads; its notes have the rules.
 
     Examples
     --------
@@ -164,7 +165,7 @@ def get_num_threads() -> int:
 
 
 cdef int thread_count() noexcept nogil:
-    """How many threads the call may use that the calling thread makes."""
+    """How many threads a call from the calling thread may use."""
     cdef int limit = own_limit
     if limit == 0:
         limit = main_limit if PyThread_get_thread_ident() == main_thread else 1
@@ -172,10 +173,10 @@ cdef int thread_count() noexcept nogil:
 
 
 cpdef int free_threads(bint waking=True) noexcept nogil:
-    """`thread_count`, but 1 for some time after the others have kept the caller waiting.
+    """`thread_count`, but 1 for some time after helpers have kept the caller waiting.
 
-    For an output that is not worth `waking` them it is 1, too, unless one is awake, or the caller asked a moment ago:
-    then calls come so often that those who are woken will be awake for the next one.
+    For an output that is not worth `waking` helpers, it is 1 too, unless a helper is awake or the caller asked a moment
+    ago. Then calls follow each other so closely that helpers, once woken, are awake for the next one.
     """
     global last_asked
     cdef int count = thread_count()
@@ -192,7 +193,7 @@ cpdef int free_threads(bint waking=True) noexcept nogil:
 
 
 cdef void run_shares(Share share, void *work, int shares, int threads) noexcept nogil:
-    """Do all `shares` of some work, on up to `threads` threads, of which the caller is one."""
+    """Run all `shares` of some work on up to `threads` threads, of which the caller is one."""
     cdef int in_vain = False
     cdef double lost
     if in_order:
@@ -203,13 +204,13 @@ cdef void run_shares(Share share, void *work, int shares, int threads) noexcept 
 
 
 def set_order(order=None):
-    """Have all shares run on the calling thread, in an order of its own: for tests.
+    """Run all shares on the calling thread, in a certain order: for tests.
 
     Parameters
     ----------
     order : int, optional
-        0 runs them from the last to the first, any other number in an order that it picks. Each share runs as one of
-        the threads, by chance. Without it, threads share them as always.
+        0 runs the shares from the last to the first; any other number is the seed of a random order. Each share runs
+        under the number of a random thread. Without `order`, threads share the work as usual.
     """
     global in_order, seed
     in_order = order is not None
@@ -217,11 +218,11 @@ def set_order(order=None):
 
 
 cpdef void note_loss(double seconds, bint in_vain=False) noexcept nogil:
-    """Note how long others kept a call from its work, and whether it woke them in vain.
+    """Note how long helpers kept a call from its work, and whether it woke them in vain.
 
-    A thread that loses its CPU in the middle of a share gets it back when the system gives it a turn, after
-    milliseconds. That may soon be over, or not: the calls that follow do without others for many times as long as was
-    lost, and twice as long each time it soon happens again.
+    A helper that loses its CPU in the middle of a share gets it back when the system gives it a turn, milliseconds
+    later. Whether that will happen again is unknown. So the calls that follow do without helpers for many times as long
+    as was lost, and for twice as long each time it soon happens again.
     """
     global alone_until, times_late, wakes_from
     cdef double now, alone
@@ -240,12 +241,12 @@ def recorded_shares(int shares, int threads):
     Parameters
     ----------
     shares, threads : int
-        How many of them, on how many threads at most.
+        The number of shares, and of threads at most.
 
     Returns
     -------
     list of tuple
-        Of each share its number and that of the thread, in the order in which they began.
+        The number of each share and of its thread, in the order in which the shares began.
     """
     if shares < 1 or threads < 1:
         raise ValueError(f"`shares`, `threads` expected 1 or more, got {shares}, {threads}")
@@ -273,31 +274,31 @@ cdef void _record(void *work, int share, int worker) noexcept nogil:
 
 
 def get_pool_limit():
-    """Return how many threads the pool has for the calling thread, whatever that has asked for."""
+    """Return how many threads the pool has for the calling thread, whatever limit that thread has set."""
     return pool_limit or available
 
 
 def set_pool_limit(limit):
-    """Set that number, for threadpoolctl.
+    """Set how many threads the pool has for the calling thread: for threadpoolctl.
 
     Parameters
     ----------
     limit : int
-        1 or more, even more than there are CPUs.
+        1 or more; it may exceed the number of CPUs.
     """
     global pool_limit
     pool_limit = max(1, min(limit, HELPERS + 1))
 
 
 def _available() -> int:
-    """Return for how many threads the process has CPUs, or how many the variables of OpenMP allow."""
-    asked = _positive(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])     # a list is of nested regions
+    """Return how many threads the pool has: one for each CPU, unless the variables of OpenMP say otherwise."""
+    asked = _positive(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])     # a list is for nested regions
     limit = _positive(os.environ.get("OMP_THREAD_LIMIT", ""))
     return min(asked or cpus(), limit or MOST, HELPERS + 1)
 
 
 def _positive(setting: str) -> int:
-    """Read an integer of at least 1; 0 stands for anything else."""
+    """Read an integer of at least 1; return 0 for anything else."""
     try:
         return max(0, int(setting))
     except ValueError:
@@ -305,7 +306,7 @@ def _positive(setting: str) -> int:
 
 
 def _default_limit() -> int:
-    """Return the main thread's limit, until it sets its own."""
+    """Return the main thread's limit until it sets its own."""
     setting = os.environ.get("BCAST_NUM_THREADS", "").strip()
     limit = _positive(setting) if setting else MOST
     if limit == 0:
@@ -318,7 +319,7 @@ def _default_limit() -> int:
 
 
 def _is_forked() -> bool:
-    """Tell whether this process was forked and has run no other program since, as far as the system says."""
+    """Return whether this process was forked and has not run another program since, as far as the system tells."""
     if sys.platform != "linux":
         return False
     try:

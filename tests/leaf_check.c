@@ -132,28 +132,6 @@ static void check_repeat_rows(void)
     compare(out, reach, reach);
 }
 
-static void check_repeat_indexed_rows(void)
-{
-    int size = any(1, BCAST_PARTS * leaf->vector), times = any(1, 5), runs = any(0, 20), n = any(0, 4);
-    ptrdiff_t reach = (ptrdiff_t) n * runs * times * size;
-    uint8_t *out = laid(out_room, reach), *to = expected;
-    const uint8_t *data;
-    program.data_step = any(0, 1) * any(0, 1000);
-    program.data_reach = 0;
-    for (int i = 0; i < runs; i++) {
-        program.data_at[i] = any(0, 2000);
-        if (n && program.data_at[i] + size > program.data_reach) program.data_reach = program.data_at[i] + size;
-    }
-    data = laid(data_room, n ? (n - 1) * program.data_step + program.data_reach : 0);
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < runs * times; j++, to += size)
-            memcpy(to, data + i * program.data_step + program.data_at[j / times], size);
-    memset(out_room, PAINT, ROOM);
-    const bcast_rows rows = {runs, times, size};
-    leaf->repeat_indexed_rows(&program, &rows, n, data, out);
-    compare(out, reach, reach);
-}
-
 static void check_copy_to_many(void)
 {
     int row = BCAST_PARTS * leaf->vector, size = any(row, any(0, 1) ? row + 9 : 9000), times = any(0, 3 * BCAST_PLACES);
@@ -245,7 +223,6 @@ int main(int argc, char **argv)
         for (int round = 0; round < rounds; round++) {
             check_execute();
             check_repeat_rows();
-            check_repeat_indexed_rows();
             check_copy_to_many();
             check_tile();
             check_fill();

@@ -10,13 +10,12 @@ cimport cython
 cimport numpy as cnp
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 
 import numpy as np
 
 from bcast._rules.alignment cimport Alignment
 from bcast._runtime.extent cimport contiguous_overlap, extent, overlap
-from bcast._copy.plan cimport WIDEST, Plan, make_plan
+from bcast._copy.plan cimport Plan, make_plan
 from bcast._copy.strided cimport packed, write_strided
 from bcast._runtime.threads cimport free_threads, run_shares
 from bcast._copy.walk cimport SCRATCH, write_blocks, write_part
@@ -31,7 +30,6 @@ cdef extern from "_runtime/stream.h":
 cnp.import_array()
 
 cdef enum:
-    NEAR = 128          # bytes; data up to this size is first copied, in 2 ns, to where every load has room
     WAKING = 16         # shares; for smaller outputs, waking threads that sleep costs more than it saves
     STAGED = 8192       # bytes of strided data; up to it, one extra copy is cheaper than the views that avoid it
     SMALL = 524288      # bytes for a thread; below, views and releasing the GIL take noticeable time (bench_gil.py)
@@ -121,8 +119,7 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
         _write_large(&plan, extent(data), extent(out), threads)
     else:
         _write_small(
-            &plan, <const uint8_t *> cnp.PyArray_DATA(data), cnp.PyArray_NBYTES(data),
-            <uint8_t *> cnp.PyArray_DATA(out), size, threads,
+            &plan, <const uint8_t *> cnp.PyArray_DATA(data), <uint8_t *> cnp.PyArray_DATA(out), size, threads,
         )
     return 0
 
@@ -171,7 +168,7 @@ cdef int _replicate_block(
         _write_large(&plan, whole[:size], whole[size:], others)
     else:
         write_strided(data, begin, threads, releasing)
-        _write_small(&plan, begin, size, begin + size, rest, others)
+        _write_small(&plan, begin, begin + size, rest, others)
     return 0
 
 
@@ -227,14 +224,9 @@ cdef _plain(array):
 
 
 cdef void _write_small(
-    Plan *plan, const uint8_t *data, Py_ssize_t data_size, uint8_t *out, Py_ssize_t size, int threads,
+    const Plan *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, int threads,
 ) noexcept:
     """Fill an output that is too small for views of the buffers to pay."""
-    cdef uint8_t[NEAR + WIDEST] near
-    if plan.shuffle_level >= 0 and data_size <= NEAR:   # with room behind the data, no load comes too near its end
-        memcpy(near, data, data_size)
-        data = near
-        plan.data_end = near + NEAR + WIDEST
     if threads > 1:
         _write_shares(plan, data, out, size, NULL, threads)
     else:

@@ -30,9 +30,6 @@ cdef extern from "_copy/simd/program.h":
         ) noexcept nogil
         void (*fill)(const Program *program, const Rows *rows, const uint8_t *data, uint8_t *out) noexcept nogil
         void (*repeat_rows)(const Rows *rows, const uint8_t *data, uint8_t *out) noexcept nogil
-        void (*repeat_indexed_rows)(
-            const Program *program, const Rows *rows, Py_ssize_t times, const uint8_t *data, uint8_t *out
-        ) noexcept nogil
         void (*copy_to_many)(
             Py_ssize_t times, Py_ssize_t step, Py_ssize_t size, const uint8_t *data, uint8_t *out
         ) noexcept nogil
@@ -55,7 +52,6 @@ cdef enum Strategy:     # what writes the blocks at the shuffle level:
     BLOCKS              # no leaf: blocks are written one by one and replicated
     FILL                # each block is an item, which fills vectors
     SHUFFLE             # the program shuffles a span of blocks at once
-    INDEXED_ROWS        # the program lists the rows of a span, which vectors copy
 
 cdef struct Plan:
     int last
@@ -64,7 +60,7 @@ cdef struct Plan:
     Strategy strategy
     int shuffle_level       # the pair that the strategy writes, with all pairs inside; -1 for BLOCKS
     Py_ssize_t longest_row  # bytes; a shorter run of the innermost items is written from registers
-    Py_ssize_t read_back    # bytes of the longest block that is replicated from the output itself
+    Py_ssize_t read_back    # bytes of the longest block that is read back to be replicated
     Py_ssize_t span_blocks  # how many of its blocks the program describes,
     Py_ssize_t span_times   # and how many times each of them
     Leaves leaves

@@ -16,8 +16,6 @@ cdef enum:
     BLOCK = 131072      # bytes; a longer block is not read back from a cache, but written again from the data
     REGISTERS_BLOCK = 4096  # bytes; the same for a block written from registers, which is as fast as reading it back
     MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the prefetcher
-    LISTED = 256    # runs in a list
-    LIST_PAYS = 8   # bytes of output for each byte that a list describes
 
 cdef Leaves[TARGET_COUNT] leaves
 for _target in range(TARGET_COUNT):
@@ -91,8 +89,6 @@ cdef void _add_program(Plan *plan) noexcept:
         plan.longest_row = LONG_RUN if last.out_bytes % vector else TILED     # if stores of an item do not overlap
         if last.out_bytes % vector == 0 and run >= vector * GROUP:
             plan.read_back = REGISTERS_BLOCK
-        if last.out_bytes >= vector and run < SPAN:
-            _list_rows(plan)
         return
     if run >= vector and vector % last.out_bytes == 0 and (written < FEW or _fills(last, run, vector)):
         if run >= vector * GROUP:
@@ -142,37 +138,6 @@ cdef void _fill_vectors(Plan *plan) noexcept:
         plan.program.index[b] = b & (size - 1)
 
 
-cdef void _list_rows(Plan *plan) noexcept:
-    """Find the outermost pair whose blocks are few runs, and list the runs of as many of its blocks as pays."""
-    cdef const Pair *pair = &plan.pairs[0]
-    cdef const Pair *last = &plan.pairs[plan.last]
-    cdef int16_t[LISTED] sources    # for each run, the position of its item, counted in items
-    cdef Program *program = &plan.program
-    cdef Py_ssize_t run = last.repeated * last.out_bytes
-    cdef Py_ssize_t written = pair.copied * pair.repeated * pair.out_bytes
-    cdef Py_ssize_t limit = min(LISTED * run, written // LIST_PAYS)
-    cdef int level = 0, i
-    while level < plan.last and pair.out_bytes > limit // 2:
-        level += 1
-        pair += 1
-    if level == plan.last:      # a single pair needs no list
-        return
-    plan.strategy = INDEXED_ROWS
-    plan.shuffle_level = level
-    plan.read_back = REGISTERS_BLOCK
-    if pair.repeated * pair.out_bytes > limit:
-        plan.span_times = limit // pair.out_bytes
-        program.data_step = 0
-    else:
-        plan.span_blocks = min(limit // (pair.repeated * pair.out_bytes), pair.copied)
-        plan.span_times = pair.repeated
-        program.data_step = plan.span_blocks * pair.data_bytes
-    program.vectors = <int> _describe(plan, plan.last - 1, sources, last.copied, last.data_bytes)
-    program.out_step = program.vectors * run
-    for i in range(program.vectors):
-        program.data_at[i] = <int32_t> (sources[i] * last.data_bytes)
-
-
 cdef Py_ssize_t _span(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int vector) noexcept:
     """How many of `times` runs or blocks of `size` bytes make a span of few and nearly full vectors."""
     cdef Py_ssize_t n, vectors, cost, best = 1, least = 0
@@ -185,23 +150,22 @@ cdef Py_ssize_t _span(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int v
     return best
 
 
-cdef Py_ssize_t _describe(
-    const Plan *plan, int inner, int16_t *sources, Py_ssize_t size, Py_ssize_t unit,
-) noexcept:
-    """List which of `size` units of data each unit of a span copies, from pair `inner` out; return their number."""
+cdef Py_ssize_t _describe(const Plan *plan, int16_t *sources) noexcept:
+    """List which byte of the data each byte of a span copies; return their number."""
+    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     cdef const Pair *pair
     cdef Py_ssize_t i, _j, b, copied, repeated, done
     cdef int16_t shift
     cdef int level
     for b in range(size):
         sources[b] = <int16_t> b
-    for level in range(inner, plan.shuffle_level - 1, -1):
+    for level in range(plan.last, plan.shuffle_level - 1, -1):
         pair = &plan.pairs[level]
         copied = pair.copied if level > plan.shuffle_level else plan.span_blocks
         repeated = pair.repeated if level > plan.shuffle_level else plan.span_times
         done = 0
         for i in range(copied):
-            shift = <int16_t> (i * pair.data_bytes // unit)
+            shift = <int16_t> (i * pair.data_bytes)
             for _j in range(repeated):
                 if done:
                     for b in range(size):
@@ -215,9 +179,8 @@ cdef void _compile(Plan *plan) noexcept:
     """Describe a span of output as vectors."""
     cdef int16_t[SPAN + WIDEST] sources      # for each byte, its position in the data
     cdef Program *program = &plan.program
-    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
+    cdef Py_ssize_t size = _describe(plan, sources)
     cdef Py_ssize_t b, last, before
-    size = _describe(plan, plan.last, sources, size, 1)
     for b in range(WIDEST):
         sources[size + b] = sources[size - 1]
     program.data_step = plan.span_blocks * plan.pairs[plan.shuffle_level].data_bytes

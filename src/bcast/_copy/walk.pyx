@@ -13,7 +13,7 @@ Everything is written from front to back, so a store may run over bytes that are
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.string cimport memcpy
 
-from bcast._copy.plan cimport FILL, INDEXED_ROWS, PARTS, SHUFFLE, SPAN, TILED, WIDEST, Pair, Plan, Program, Rows
+from bcast._copy.plan cimport FILL, PARTS, SHUFFLE, SPAN, TILED, WIDEST, Pair, Plan, Program, Rows
 
 cdef extern from "_runtime/stream.h":
     void bcast_stream(uint8_t *out, const uint8_t *data, size_t size) noexcept nogil
@@ -75,8 +75,6 @@ cdef void write_blocks(
     if level == plan.shuffle_level and (plan.strategy != SHUFFLE or plan.span_times == pair.repeated):
         if plan.strategy == FILL:
             _write_fills(plan, n, pair.repeated, data, out)
-        elif plan.strategy == INDEXED_ROWS:
-            _write_indexed_rows(plan, n, pair.repeated, data, out)
         else:
             _write_spans(plan, n, data, out, out_end)
     elif level == plan.last and run < plan.longest_row:
@@ -98,8 +96,6 @@ cdef void _write_block(
     if level == plan.shuffle_level:
         if plan.strategy == FILL:
             _write_fills(plan, 1, times, data, out)
-        elif plan.strategy == INDEXED_ROWS:
-            _write_indexed_rows(plan, 1, times, data, out)
         else:
             _write_run(plan, times * pair.out_bytes, data, out, out_end)
         return
@@ -238,41 +234,6 @@ cdef void _write_fills(
         memcpy(near_data, data + fast * size, (n - fast) * size)
         rows.count = n - fast
         plan.leaves.fill(program, &rows, near_data, out + fast * run)
-
-
-cdef void _write_indexed_rows(
-    const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *data, uint8_t *out,
-) noexcept nogil:
-    """Write `n` blocks, each `times` times, by the list of the runs of some or all of them."""
-    cdef const Pair *pair = &plan.pairs[plan.shuffle_level]
-    cdef const Pair *last = &plan.pairs[plan.last]
-    cdef const Program *program = &plan.program
-    cdef Py_ssize_t size = last.out_bytes
-    cdef Py_ssize_t runs = pair.out_bytes // (last.repeated * size)
-    cdef Py_ssize_t _i, whole
-    cdef Rows rows = Rows(program.vectors, last.repeated, size)
-    if times < plan.span_times:      # a part of one run
-        rows.count = times * runs
-        plan.leaves.repeat_indexed_rows(program, &rows, 1, data, out)
-    elif program.data_step:
-        whole = n // plan.span_blocks
-        n -= whole * plan.span_blocks
-        plan.leaves.repeat_indexed_rows(program, &rows, whole, data, out)
-        data += whole * program.data_step
-        out += whole * program.out_step
-        rows.count = n * times * runs
-        plan.leaves.repeat_indexed_rows(program, &rows, 1, data, out)
-    else:
-        whole = times // plan.span_times
-        runs *= times % plan.span_times
-        for _i in range(n):
-            rows.count = program.vectors
-            plan.leaves.repeat_indexed_rows(program, &rows, whole, data, out)
-            out += whole * program.out_step
-            rows.count = runs
-            plan.leaves.repeat_indexed_rows(program, &rows, 1, data, out)
-            out += runs * last.repeated * size
-            data += pair.data_bytes
 
 
 cdef void _write_spans(

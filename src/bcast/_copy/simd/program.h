@@ -66,9 +66,6 @@ typedef struct {
     void (*fill)(const bcast_program *program, const bcast_rows *rows, const uint8_t *data, uint8_t *out);
     /* Write items of at most BCAST_PARTS vectors. */
     void (*repeat_rows)(const bcast_rows *rows, const uint8_t *data, uint8_t *out);
-    /* The same for the items at the first `rows->count` places of a program; and all of them `times`. */
-    void (*repeat_indexed_rows)(
-        const bcast_program *program, const bcast_rows *rows, ptrdiff_t times, const uint8_t *data, uint8_t *out);
     /* Copy one item, BCAST_PARTS vectors or more, to places that lie `step` bytes from each other. */
     void (*copy_to_many)(ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out);
     /* Repeat the finished first `block` bytes of an output, 4 vectors or more, over its `size`, twice that or more. */

@@ -42,15 +42,6 @@ static void bcast_fill_plain(const bcast_program *program, const bcast_rows *row
     bcast_repeat_rows_plain(rows, data, out);
 }
 
-static void bcast_repeat_indexed_rows_plain(
-    const bcast_program *program, const bcast_rows *rows, ptrdiff_t times, const uint8_t *data, uint8_t *out)
-{
-    const bcast_rows row = {1, rows->times, rows->size};
-    for (; times > 0; times--, data += program->data_step)
-        for (ptrdiff_t i = 0; i < rows->count; i++, out += row.times * row.size)
-            bcast_repeat_rows_plain(&row, data + program->data_at[i], out);
-}
-
 static void bcast_copy_to_many_plain(
     ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out)
 {
@@ -108,7 +99,7 @@ static void bcast_tile_plain(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
 #define BCAST_LEAVES(name, vector) \
     (bcast_copy_leaves) { \
         #name, vector, bcast_execute_##name, bcast_fill_##name, bcast_repeat_rows_##name, \
-        bcast_repeat_indexed_rows_##name, bcast_copy_to_many_##name, bcast_tile_##name}
+        bcast_copy_to_many_##name, bcast_tile_##name}
 
 /* The leaves of a target that this machine has. */
 static inline bcast_copy_leaves bcast_copy_leaves_of(int target)

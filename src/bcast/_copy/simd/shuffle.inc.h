@@ -123,29 +123,6 @@ ON_TARGET static void IN(repeat_rows)(const bcast_rows *rows, const uint8_t *dat
 }
 #undef CASE
 
-ON_TARGET BCAST_INLINE void IN(repeat_indexed_rows_of)(
-    const int vectors, const bcast_program *program, const bcast_rows *rows, ptrdiff_t times, const uint8_t *data,
-    uint8_t *out)
-{
-    const ptrdiff_t size = rows->size;
-    const bcast_rows row = {1, rows->times, size};
-    for (; times > 0; times--, data += program->data_step)
-        for (ptrdiff_t i = 0; i < rows->count; i++, out += row.times * size)
-            IN(copy_rows)(vectors, &row, size, 0, data + program->data_at[i], out);
-}
-
-#define CASE(n) case n: IN(repeat_indexed_rows_of)(n, program, rows, times, data, out); break;
-ON_TARGET static void IN(repeat_indexed_rows)(
-    const bcast_program *program, const bcast_rows *rows, ptrdiff_t times, const uint8_t *data, uint8_t *out)
-{
-    if (rows->size < VECTOR_BYTES) {
-        OF_NARROWER(repeat_indexed_rows)(program, rows, times, data, out);
-        return;
-    }
-    switch (VECTORS_OF(rows->size)) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
-}
-#undef CASE
-
 ON_TARGET static void IN(copy_to_many)(
     ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out)
 {

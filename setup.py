@@ -61,6 +61,8 @@ SOURCES = [
     "_copy/strided.pyx",
     "_copy/walk.pyx",
     "_rules/alignment.py",
+    "_rules/arguments.py",
+    "_runtime/arrays.pyx",
     "_runtime/cpu.pyx",
     "_runtime/extent.pyx",
     "_runtime/pages.pyx",

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bcast._benchmark.peers import Call, Competitor, Task
-from bcast._rules.alignment import Shape
+from bcast._rules.arguments import Shape
 
 __all__ = ["NUMBA", "fill", "readers", "use_threads"]
 

@@ -22,7 +22,8 @@ FLOORS = (
     ("_api",),
     ("_kernel", "_adjoint"),
     ("_copy", "_sum"),
-    ("_rules", "_runtime"),
+    ("_rules",),
+    ("_runtime",),
 )
 
 IMPORT = re.compile(r"^ *(?:from (bcast[\w.]*) c?import (\(?.*)|c?import (bcast[\w.]*))", re.MULTILINE)

@@ -21,8 +21,8 @@ import numpy as np
 import bcast
 from bcast import _adjoint, _kernel
 from bcast._api import numpy_names, broadcast
-from bcast._runtime import cpu
-from bcast._rules import alignment
+from bcast._runtime import arrays, cpu
+from bcast._rules import alignment, arguments
 from bcast._runtime import extent, result, pages, threads
 from bcast._rules.alignment import Alignment, aligned
 
@@ -91,10 +91,10 @@ FUNCTIONS = {
     "_adjoint.set_limits": (WILD, WILD),
     "cpu.use_target": (WILD,),
     "result.result_array": (ARRAYS, ARRAYS, SHAPES, NAMES, ("None", "np.dtype('f4')", "np.dtype('O')", "'f4'"), NAMES),
-    "result.shape_of": (ARRAYS,),
-    "result.type_of": (ARRAYS,),
-    "result.is_binary": (("None", "np.add", "np.sqrt", "np.matmul", "len", "5"),),
-    "result.reshaped": (ARRAYS, SHAPES),
+    "arrays.shape_of": (ARRAYS,),
+    "arrays.type_of": (ARRAYS,),
+    "arrays.is_binary": (("None", "np.add", "np.sqrt", "np.matmul", "len", "5"),),
+    "arrays.reshaped": (ARRAYS, SHAPES),
     "broadcast.as_array": (NAMES, (*WILD, *ARRAYS)),
     "broadcast.materialise": (ARRAYS, ALIGNMENTS, ARRAYS, NAMES),
     "alignment.Alignment": (SHAPES, SHAPES),
@@ -104,12 +104,20 @@ FUNCTIONS = {
     "alignment.right_aligned": (SHAPES, SHAPES, NAMES),
     "alignment.pdpd": (SHAPES, SHAPES, WILD, NAMES),
     "alignment.merge": ((*WILD, *(f"({shape}, {other})" for shape in SHAPES for other in SHAPES)), NAMES),
-    "alignment.shape_argument": (NAMES, (*SHAPES, *WILD)),
-    "alignment.mode_of": (WILD, ("None", "('a', None)", "[1]", "()")),
-    "alignment.all_plain": ((*WILD, *SHAPES),),
-    "alignment.show": ((*WILD, *SHAPES),),
-    "alignment._refuse_rank": (NAMES, SHAPES),
-    "alignment._refuse_size": (NAMES, SHAPES),
+    "arguments.shape_argument": (NAMES, (*SHAPES, *WILD)),
+    "arguments.mode_of": (WILD, ("None", "('a', None)", "[1]", "()")),
+    "arguments.all_plain": ((*WILD, *SHAPES),),
+    "arguments.show": ((*WILD, *SHAPES),),
+    "arguments.integer": (NAMES, WILD),
+    "arguments.integers": (NAMES, (*SHAPES, *WILD), ("True", "False", "None")),
+    "arguments.is_countable": ((*WILD, *SHAPES),),
+    "arguments.counts_argument": (NAMES, (*SHAPES, *WILD), ("True", "False", "None")),
+    "arguments.plain_counts": ((*WILD, *SHAPES, *ARRAYS),),
+    "arguments.total_of": ((*WILD, *SHAPES),),
+    "arguments.axes_argument": ((*WILD, *SHAPES),),
+    "arguments.place_of": (WILD, (*SHAPES, "(1, 2)")),
+    "arguments.refuse_rank": (NAMES, SHAPES),
+    "arguments.refuse_size": (NAMES, SHAPES),
     "alignment._refuse_length": (SHAPES, WILD, SHAPES, WILD, NAMES),
     "alignment._refuse_axes": (WILD, WILD, NAMES),
     "alignment._expect_default_axis": (WILD, NAMES),
@@ -136,8 +144,8 @@ FUNCTIONS = {
 
 # What once read or wrote memory of nobody's.
 REFUSED = {
-    "no_array": ("result.shape_of(None)", "TypeError"),
-    "no_array_to_reshape": ("result.reshaped(None, (1,))", "TypeError"),
+    "no_array": ("arrays.shape_of(None)", "TypeError"),
+    "no_array_to_reshape": ("arrays.reshaped(None, (1,))", "TypeError"),
     "nothing_like": ("result.result_array(None, None, (2,), 'x')", "TypeError"),
     "no_data": ("broadcast.materialise(None, Alignment((3,), (3,)), None, 'x')", "TypeError"),
     "no_alignment": ("_kernel.replicate(row, None, grid)", "TypeError"),
@@ -145,7 +153,7 @@ REFUSED = {
     "an_empty_alignment": ("_kernel.replicate(row, Alignment.__new__(Alignment), grid)", "TypeError"),
     "an_empty_alignment_of_a_sum": ("_adjoint.sum_onto(grid, Alignment.__new__(Alignment), row)", "TypeError"),
     "too_many_axes": ("result.result_array(None, row, (1,) * 300, 'x')", "ValueError"),
-    "too_many_axes_of_a_shape": ("result.reshaped(row, (1, 3) * 300)", "ValueError"),
+    "too_many_axes_of_a_shape": ("arrays.reshaped(row, (1, 3) * 300)", "ValueError"),
     "too_many_axes_of_a_target": ("alignment.right_aligned((3,), (1,) * 99 + (3,), 'x')", "ValueError"),
     "too_many_axes_after_others": ("alignment.pdpd((3,), (3,) + (1,) * 99, 0, 'x')", "ValueError"),
     "lengths_that_are_missing": ("Alignment((2, 3), (3,))", "ValueError"),

@@ -28,7 +28,7 @@ from test_properties import (
 )
 
 import bcast
-from bcast._rules.alignment import show
+from bcast._rules.arguments import show
 
 A3 = np.array([1, 2, 3])
 A23 = np.arange(6.0).reshape(2, 3)

@@ -19,7 +19,7 @@ from numpy.exceptions import ComplexWarning
 from bcast._rules.alignment cimport Alignment
 from bcast._runtime.cpu cimport target_number
 from bcast._runtime.extent cimport Extent, extent, overlap
-from bcast._runtime.result cimport shape_of
+from bcast._runtime.arrays cimport shape_of
 from bcast._sum.plan cimport (
     BFLOAT16, BOOL, F16, F64, FEWEST, FLOAT16, FLOAT32, FLOAT64, INT8, LONG, MAX_AXES, U8, U64, UINT8, Axis, Pack,
     Reduction, SumLeaf, Terms, interleaved, is_short, plan_axes,

@@ -8,8 +8,10 @@ from numpy.ma import MaskedArray
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._kernel import replicate
-from bcast._rules.alignment import Alignment, align, align_shapes, shape_argument
-from bcast._runtime.result import result_array, shape_of
+from bcast._rules.alignment import Alignment, align, align_shapes
+from bcast._rules.arguments import shape_argument
+from bcast._runtime.arrays import shape_of
+from bcast._runtime.result import result_array
 
 __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 

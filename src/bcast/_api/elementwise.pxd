@@ -2,8 +2,9 @@
 cimport cython
 from numpy cimport ndarray
 
-from bcast._rules.alignment cimport Alignment, merge, mode_of, pdpd, right_aligned
-from bcast._runtime.result cimport is_binary, reshaped, shape_of
+from bcast._rules.alignment cimport Alignment, merge, pdpd, right_aligned
+from bcast._rules.arguments cimport mode_of
+from bcast._runtime.arrays cimport is_binary, reshaped, shape_of
 from bcast._api.broadcast cimport as_array
 
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD

@@ -13,8 +13,9 @@ from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from bcast._api.broadcast import as_array
-from bcast._rules.alignment import Shape, merge, mode_of, pdpd, right_aligned, show
-from bcast._runtime.result import is_binary, reshaped, shape_of
+from bcast._rules.alignment import merge, pdpd, right_aligned
+from bcast._rules.arguments import Shape, mode_of, show
+from bcast._runtime.arrays import is_binary, reshaped, shape_of
 
 __all__ = ["elementwise"]
 

@@ -2,8 +2,9 @@
 cimport cython
 from numpy cimport ndarray
 
-from bcast._rules.alignment cimport aligned, merge, right_aligned, shape_argument
-from bcast._runtime.result cimport shape_of
+from bcast._rules.alignment cimport aligned, merge, right_aligned
+from bcast._rules.arguments cimport shape_argument
+from bcast._runtime.arrays cimport shape_of
 from bcast._api.broadcast cimport as_array, materialise
 
 

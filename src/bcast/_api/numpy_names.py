@@ -9,8 +9,9 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.broadcast import Integers, as_array, materialise
-from bcast._rules.alignment import aligned, merge, right_aligned, shape_argument, show
-from bcast._runtime.result import shape_of
+from bcast._rules.alignment import aligned, merge, right_aligned
+from bcast._rules.arguments import shape_argument, show
+from bcast._runtime.arrays import shape_of
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid"]
 

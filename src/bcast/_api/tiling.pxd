@@ -1,9 +1,13 @@
 # The C types of _api/tiling.py, which is plain Python without them.
 cimport cython
 
-from bcast._rules.alignment cimport Alignment, aligned, all_plain, shape_argument
+from bcast._rules.alignment cimport Alignment, aligned
+from bcast._rules.arguments cimport (
+    axes_argument, counts_argument, place_of, plain_counts, shape_argument, total_of,
+)
 from bcast._kernel cimport replicate
-from bcast._runtime.result cimport result_array, shape_of, type_of
+from bcast._runtime.arrays cimport shape_of, type_of
+from bcast._runtime.result cimport result_array
 from bcast._api.broadcast cimport as_array, materialise
 
 cdef Py_ssize_t MAX_SIZE
@@ -19,18 +23,6 @@ cdef bint _are_ones(tuple counts)
 @cython.locals(lengths=list, i=Py_ssize_t)
 cdef tuple _products(tuple shape, tuple counts)
 
-cdef tuple _counts(str name, value, bint floats)
-
-
-@cython.locals(items=tuple)
-cdef tuple _plain(value)
-
-
-@cython.locals(total=Py_ssize_t, count=Py_ssize_t)
-cdef Py_ssize_t _total(tuple counts) except? -1
-
-cdef _items(value)
-cdef _count(item, bint floats)
 
 
 @cython.locals(counts=list, at=Py_ssize_t, i=Py_ssize_t)
@@ -41,10 +33,3 @@ cdef tuple _counts_of_axes(repeats, tuple axes, tuple shape)
 cdef _repeats(repeats, size, axis)
 
 cdef _whole(array)
-
-cdef _axes(axis)
-cdef _axis(axis)
-
-
-@cython.locals(rank=Py_ssize_t, at=Py_ssize_t)
-cdef Py_ssize_t _place(axis, tuple shape) except -1

@@ -4,31 +4,35 @@ Repeating each of n items k times broadcasts (n, 1) to (n, k). Tiling n items k 
 result then has one axis of n * k items, but that changes nothing in memory.
 """
 
-import operator
 import sys
-from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
-from numpy.exceptions import AxisError
-from numpy.ma import MaskedArray
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.broadcast import Integers, as_array, materialise
 from bcast._kernel import replicate
-from bcast._rules.alignment import Alignment, Shape, aligned, all_plain, shape_argument, show
-from bcast._runtime.result import result_array, shape_of, type_of
+from bcast._rules.alignment import Alignment, aligned
+from bcast._rules.arguments import (
+    Shape,
+    axes_argument,
+    counts_argument,
+    place_of,
+    plain_counts,
+    shape_argument,
+    show,
+    total_of,
+)
+from bcast._runtime.arrays import shape_of, type_of
+from bcast._runtime.result import result_array
 
 __all__ = ["repeat", "tile"]
 
-INT64 = np.int64
 MAX_SIZE = sys.maxsize
 TOO_MANY = 2.0 ** (8 * np.dtype(np.intp).itemsize - 1)  # the smallest float above MAX_SIZE
-FLOATS = (float, np.floating)
 STRINGS = np.dtypes.StringDType().num
 FEW = 64  # integers; up to this many are summed faster without NumPy
-UNFIT = (str, bytes, bytearray, Mapping, Set, MaskedArray)  # iterable, and never meant as a sequence of integers
 
 
 def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None) -> NDArray[Any]:  # noqa: N803
@@ -80,7 +84,7 @@ def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None)
     """
     array = as_array("A", A)
     shape = shape_of(array)
-    counts = _counts("reps", reps, False)
+    counts = counts_argument("reps", reps, False)
     if len(shape) < len(counts):
         shape = shape_argument("reps", (1,) * (len(counts) - len(shape)) + shape)
     if _are_ones(counts):
@@ -167,7 +171,7 @@ def repeat(
     """
     array = as_array("a", a)
     shape = shape_of(array)
-    along: Any = axis if axis is None or type(axis) is int else _axes(axis)
+    along: Any = axis if axis is None or type(axis) is int else axes_argument(axis)
     if not shape and along is not None and along != ():
         shape = (1,)  # as in NumPy, a scalar has an axis here
     if type(along) is tuple:
@@ -179,7 +183,7 @@ def repeat(
         at = len(shape)
         shape += (1,)  # each item is repeated
     else:
-        at = _place(along, shape)
+        at = place_of(along, shape)
         size = shape[at]
     if type(repeats) is not int:
         repeats = _repeats(repeats, size, along)
@@ -238,83 +242,16 @@ def _products(shape: Shape, counts: Shape) -> Shape:
     return tuple(lengths)
 
 
-def _counts(name: str, value: Any, floats: bool) -> Shape:
-    """Check that `value` is one count or a 1-D sequence of counts, or of whole `floats` too; return Python ints."""
-    counts = (value,) if type(value) is int else _plain(value)
-    if counts is None:
-        items = []
-        try:
-            for item in _items(value):
-                items.append(_count(item, floats))
-        except TypeError:
-            expected = "an integer or a 1-D sequence of integers"
-            raise TypeError(f"`{name}` expected {expected}, got {show(value)}") from None
-        counts = tuple(items)
-    if _total(counts) < 0:
-        raise ValueError(f"`{name}` expected 0 or more times, got {show(value)}")
-    return counts
-
-
-def _plain(value: Any) -> Shape | None:
-    """Return the counts if `value` is of a common kind, faster than `_items` does; None otherwise."""
-    kind = type(value)
-    if kind is tuple or kind is list:
-        items = tuple(value)
-        return items if all_plain(items) else None
-    if kind is INT64:
-        return (int(value),)
-    if kind is ndarray and value.ndim == 1 and 1 <= type_of(value) <= 10:  # NumPy's integers
-        return tuple(value.tolist())
-    return None
-
-
-def _total(counts: Shape) -> int:
-    """Return the sum of all counts, at most MAX_SIZE; -1 if one of them is negative."""
-    total = 0
-    try:
-        for count in counts:
-            if count < 0:
-                return -1
-            total = total + count if count < MAX_SIZE - total else MAX_SIZE
-    except OverflowError:  # where compiled, of a count
-        return -1 if min(counts) < 0 else MAX_SIZE
-    return total
-
-
-def _items(value: Any) -> Any:
-    """Return the items of a sequence; anything else is returned as the only item."""
-    if type(value) is tuple or type(value) is list:
-        return value
-    if isinstance(value, np.generic):
-        return (value,)
-    if isinstance(value, UNFIT):
-        raise TypeError
-    if isinstance(value, ndarray):
-        array = np.asarray(value)  # attributes of subclasses may mislead
-        return array if array.ndim else (array[()],)
-    several = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
-    return value if several else (value,)
-
-
-def _count(item: Any, floats: bool) -> int:
-    """Return an item as a Python int; bools are accepted, as in NumPy, and whole floats if `floats`."""
-    if type(item) is int:
-        return item
-    if type(item) is np.bool or (floats and isinstance(item, FLOATS) and item.is_integer()):
-        return int(item)
-    return operator.index(item)
-
-
 def _counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
     """Check the arguments of a repetition along several axes; return one count for each axis of `shape`."""
-    given = _counts("repeats", repeats, True)
+    given = counts_argument("repeats", repeats, True)
     if len(given) == 1:
         given *= len(axes)
     if len(given) != len(axes):
         raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {given}")
     counts: list[Any] = [None] * len(shape)
     for i in range(len(axes)):
-        at = _place(axes[i], shape)
+        at = place_of(axes[i], shape)
         if counts[at] is not None:
             raise ValueError(f"`axis` expected each axis once, got {axes}")
         counts[at] = given[i]
@@ -327,7 +264,7 @@ def _counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
 def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
     """Check the repetitions along one axis of `size` items: return one count, or an array_like with one for each."""
     is_array = type(repeats) is ndarray
-    counts: Any = None if is_array and repeats.size > FEW else _plain(repeats)
+    counts: Any = None if is_array and repeats.size > FEW else plain_counts(repeats)
     array: Any = repeats if is_array else counts
     if counts is None:
         array = as_array("repeats", repeats)
@@ -336,7 +273,7 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
             array = _whole(array)
             kind = array.dtype.kind
         if array.ndim > 1 or kind not in "biu":  # no integers, or of a dtype that NumPy does not know as such
-            array = counts = _counts("repeats", repeats, True)
+            array = counts = counts_argument("repeats", repeats, True)
         elif array.size <= FEW:
             counts = tuple(array.ravel().tolist())
     items = array.size if counts is None else len(counts)
@@ -346,7 +283,7 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
         along = "in all" if axis is None else f"along axis {axis}"
         raise ValueError(f"`repeats` expected one integer, or one for each of the {size} items {along}, got {items}")
     if counts is not None:
-        total = _total(counts)
+        total = total_of(counts)
     else:
         total = -1 if array.min() < 0 else array.sum(dtype=np.float64)
     if total < 0:
@@ -364,39 +301,3 @@ def _whole(array: NDArray[Any]) -> NDArray[Any]:
         return array
     whole = wide.astype(np.intp)
     return whole if (whole == wide).all() else array
-
-
-def _axes(axis: Any) -> int | Shape:
-    """Check that `axis` is an integer or a 1-D sequence of integers; return Python ints."""
-    if type(axis) is tuple and all_plain(axis):
-        return axis
-    axes: list[int] = []
-    try:
-        items = _items(axis)
-        for item in items:
-            axes.append(_axis(item))
-    except TypeError:
-        raise TypeError(f"`axis` expected None, an integer or a 1-D sequence of integers, got {show(axis)}") from None
-    is_one = type(items) is tuple and items is not axis
-    return axes[0] if is_one else tuple(axes)
-
-
-def _axis(axis: Any) -> int:
-    """Return an axis as a Python int; refuse bools, which NumPy 2.0 still converts."""
-    if isinstance(axis, (bool, np.bool)):
-        raise TypeError
-    return operator.index(axis)
-
-
-def _place(axis: int, shape: Shape) -> int:
-    """Return which axis of data of `shape` is meant, counted from 0."""
-    rank = len(shape)
-    try:
-        at = axis
-    except OverflowError:  # where compiled
-        at = rank
-    if at < 0:
-        at += rank
-    if not 0 <= at < rank:
-        raise AxisError(f"`axis` expected an axis of data of shape {shape}, got {show(axis)}")
-    return at

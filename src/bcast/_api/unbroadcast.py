@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._adjoint import sum_onto
 from bcast._api.broadcast import Integers, Mode, as_array
-from bcast._rules.alignment import align_shapes, shape_argument
-from bcast._runtime.result import result_array, shape_of, type_of
+from bcast._rules.alignment import align_shapes
+from bcast._rules.arguments import shape_argument
+from bcast._runtime.arrays import shape_of, type_of
+from bcast._runtime.result import result_array
 
 __all__ = ["unbroadcast"]
 

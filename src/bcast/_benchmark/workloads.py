@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bcast._rules.alignment import Shape, align
+from bcast._rules.alignment import align
+from bcast._rules.arguments import Shape
 
 __all__ = [
     "DTYPES",

@@ -1,7 +1,8 @@
 # The C types of _rules/alignment.py, which is plain Python without them.
 cimport cython
 
-cdef Py_ssize_t MAX_RANK, MAX_SIZE
+from bcast._rules.arguments cimport integer, integers, is_countable, mode_of, shape_argument
+
 cdef tuple ONES
 cdef str NUMPY, EXPLICIT, BIDIRECTIONAL, PDPD, NONE
 
@@ -45,17 +46,8 @@ cpdef Alignment aligned(tuple shape, tuple source)
 cpdef tuple merge(shapes, str name)
 
 
-@cython.locals(room=Py_ssize_t, length=Py_ssize_t)
-cdef bint _is_countable(tuple shape)
-
-
 @cython.locals(index=Py_ssize_t)
 cdef Py_ssize_t _index(axis, Py_ssize_t end)
 
-cpdef str mode_of(value, tuple modes)
-cpdef tuple shape_argument(str name, value)
-cdef tuple _integers(str name, value, bint unordered)
-cpdef bint all_plain(tuple items)
-cdef _integer(str name, value)
 cdef _check_axes(str name, tuple axes, tuple target)
 cdef _expect_rank(tuple data, tuple target, str name)

@@ -4,38 +4,29 @@ Every question about shapes and axes is settled here, on plain integers, and eve
 mode is one function of shapes; `align_shapes` checks the arguments and calls it.
 """
 
-import operator
-import sys
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import cython
-import numpy as np
 from numpy.exceptions import AxisError
-from numpy.ma import MaskedArray
 
-__all__ = [
-    "Alignment",
-    "align",
-    "align_shapes",
-    "aligned",
-    "all_plain",
-    "merge",
-    "mode_of",
-    "pdpd",
-    "right_aligned",
-    "shape_argument",
-    "show",
-]
+from bcast._rules.arguments import (
+    MAX_RANK,
+    Shape,
+    integer,
+    integers,
+    is_countable,
+    mode_of,
+    refuse_rank,
+    refuse_size,
+    shape_argument,
+    show,
+)
 
-Shape = tuple[int, ...]
+__all__ = ["Alignment", "align", "align_shapes", "aligned", "merge", "pdpd", "right_aligned"]
 
 MODES = NUMPY, EXPLICIT, BIDIRECTIONAL, PDPD, NONE = ("numpy", "explicit", "bidirectional", "pdpd", "none")
-MAX_RANK = 64  # NumPy's own limit
-MAX_SIZE = sys.maxsize
 ONES = tuple(map((1,).__mul__, range(MAX_RANK + 1)))  # indexed by their number, so that none is made anew
-UNFIT = (str, bytes, bytearray, Mapping)  # iterable, but never meant as a sequence of integers
-UNFIT_AS_SEQUENCE = UNFIT + (Set,)
 
 
 @cython.final
@@ -154,7 +145,7 @@ def align_shapes(
     if mode is BIDIRECTIONAL:
         return right_aligned(data, merge((data, target), name) if two_way else target, name)
     if mode is PDPD:
-        return pdpd(data, target, _integer("axis", axis), name)
+        return pdpd(data, target, integer("axis", axis), name)
     return _none(data, target, name)
 
 
@@ -183,7 +174,7 @@ def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Align
     """`axes_mapping[i]` is the output axis that data's axis i feeds: explicit mode of Broadcast-1 and -3."""
     if axes_mapping is None:
         raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got None (nor is `broadcast_axes` given)")
-    axes = _integers("axes_mapping", axes_mapping, False)
+    axes = integers("axes_mapping", axes_mapping, False)
     if len(axes) != len(data) and (len(axes) != 1 or data):
         raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got {show(axes_mapping)}")
     _check_axes("axes_mapping", axes, target)
@@ -213,7 +204,7 @@ def _added_axes(
     """`broadcast_axes` is the set of output axes that the data lacks, and no axis stretches: nGraph's Broadcast."""
     if axes_mapping is not None:
         raise ValueError(f"`axes_mapping` expected None beside `broadcast_axes`, got {show(axes_mapping)}")
-    axes = _integers("broadcast_axes", broadcast_axes, True)
+    axes = integers("broadcast_axes", broadcast_axes, True)
     _check_axes("broadcast_axes", axes, target)
     if all_if_empty and not axes:
         axes = tuple(range(len(target)))
@@ -270,7 +261,7 @@ def _none(data: Shape, target: Shape, name: str) -> Alignment:
 def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignment:
     """Align data's first `end` axes with the target from axis `start` on; data's other axes have length 1."""
     if len(target) > MAX_RANK:  # no array has so many; shapes that users pass were checked before
-        _refuse_rank(name, target)
+        refuse_rank(name, target)
     for i in range(end):
         length, wanted = data[i], target[start + i]
         if length != 1 and length != wanted:
@@ -324,101 +315,9 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
                 )
             axis += 1
     result = tuple(merged)
-    if not _is_countable(result):
-        _refuse_size(name, result)
+    if not is_countable(result):
+        refuse_size(name, result)
     return result
-
-
-def shape_argument(name: str, value: Any) -> Shape:
-    """Check that the user's `value` is the shape of an array, and return it as a tuple.
-
-    Raises
-    ------
-    TypeError
-        If it is not a 1-D sequence of integers.
-    ValueError
-        If a length is negative, if there are more than 64 axes, or if an index cannot count the elements.
-    """
-    shape = _integers(name, value, False)
-    if len(shape) > MAX_RANK or not _is_countable(shape):
-        if min(shape) < 0:
-            raise ValueError(f"`{name}` expected lengths of 0 or more, got {show(value)}")
-        if len(shape) > MAX_RANK:
-            _refuse_rank(name, shape)
-        _refuse_size(name, shape)
-    return shape
-
-
-@cython.cdivision(True)  # no length of 0 is a divisor
-def _is_countable(shape: Shape) -> bool:
-    """Return whether an index can count the elements; as in NumPy, a length of 0 does not excuse the others."""
-    room = MAX_SIZE
-    try:
-        for length in shape:
-            if length < 0:
-                return False
-            if length:
-                room //= length
-    except OverflowError:  # where compiled, from a length that C cannot hold
-        return False
-    return room > 0
-
-
-def mode_of(value: object, modes: tuple[str, ...]) -> str:
-    """Check that the user's `value` is one of `modes`, and return that very string object, to be compared by `is`."""
-    for mode in modes:
-        if value is mode:  # literals are interned, so this nearly always finds it
-            return mode
-    if isinstance(value, str) and value in modes:
-        return modes[modes.index(value)]
-    kind = ValueError if isinstance(value, str) else TypeError
-    raise kind(f"`mode` expected one of {', '.join(map(repr, modes))}, got {show(value)}")
-
-
-def all_plain(items: tuple[Any, ...]) -> bool:
-    """Return whether all items are Python ints, as they nearly always are."""
-    for item in items:  # noqa: SIM110 (compiled, the loop takes a third of the generator's time)
-        if type(item) is not int:
-            return False
-    return True
-
-
-def _integers(name: str, value: Any, unordered: bool) -> Shape:
-    """Check that `value` is a 1-D sequence of integers, or if `unordered` a set of them; return Python ints."""
-    kind = type(value)
-    if kind is tuple or kind is list or (unordered and (kind is set or kind is frozenset)):
-        items = tuple(value)
-        if all_plain(items):
-            return items
-    if hasattr(value, "__array__"):  # the arrays of any library
-        array = np.asarray(value)
-        if array.ndim == 1 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
-            return tuple(array.tolist())
-    elif isinstance(value, Iterable) and not isinstance(value, UNFIT if unordered else UNFIT_AS_SEQUENCE):
-        integers: list[int] = []
-        try:
-            for item in value:
-                integers.append(_integer(name, item))
-            return tuple(integers)
-        except (TypeError, NotImplementedError):  # memoryviews of several axes raise the latter
-            pass  # the message below shows the whole value
-    raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {show(value)}")
-
-
-def _integer(name: str, value: Any) -> int:
-    """Check that `value` is an integer, and not a bool; return it as a Python int."""
-    if type(value) is int:
-        return value
-    if hasattr(value, "__array__"):  # NumPy's scalars, and the arrays of any library
-        array = np.asarray(value)
-        if array.ndim == 0 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
-            return int(array)
-    elif not isinstance(value, bool):
-        try:
-            return operator.index(value)
-        except TypeError:
-            pass  # one message serves every kind
-    raise TypeError(f"`{name}` expected an integer, got {show(value)}")
 
 
 def _check_axes(name: str, axes: Shape, target: Shape) -> None:
@@ -443,16 +342,6 @@ def _expect_rank(data: Shape, target: Shape, name: str) -> None:
         raise ValueError(f"`{name}` expected at least {len(data)} axes for data of shape {data}, got {show(target)}")
 
 
-def _refuse_rank(name: str, shape: Shape) -> NoReturn:
-    """Refuse a shape of more axes than an array can have."""
-    raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
-
-
-def _refuse_size(name: str, shape: Shape) -> NoReturn:
-    """Refuse a shape of more elements than an index can count."""
-    raise ValueError(f"`{name}` expected an output of at most {MAX_SIZE} elements, got {show(shape)}")
-
-
 def _refuse_length(data: Shape, i: int, target: Shape, axis: int, name: str) -> NoReturn:
     """Refuse data whose axis i has neither the length of the target's `axis` nor length 1."""
     raise ValueError(
@@ -469,19 +358,10 @@ def _refuse_axes(axes_mapping: Any, broadcast_axes: Any, mode: str) -> NoReturn:
 
 def _expect_default_axis(axis: Any, mode: str) -> None:
     """Refuse an axis outside pdpd mode."""
-    if _integer("axis", axis) != -1:
+    if integer("axis", axis) != -1:
         raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {show(axis)}")
 
 
 def _one_for_each(data: Shape) -> str:
     """Say how many axes are expected for data of this shape."""
     return f"{len(data)} axes, one for each axis of data of shape {data}"
-
-
-def show(value: Any) -> str:
-    """Show a value of any kind and size on one line."""
-    try:
-        text = " ".join(repr(value).split())
-    except ValueError:  # from an integer with more digits than Python converts
-        text = f"a {type(value).__name__} too long to show"
-    return text if len(text) <= 200 else f"{text[:200]}..."

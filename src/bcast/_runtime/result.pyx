@@ -27,11 +27,6 @@ cdef extern from "numpy/arrayobject.h":
 cdef extern from "Python.h":
     int PyTraceMalloc_Track(unsigned int domain, uintptr_t data, size_t size)
 
-cdef extern from "numpy/ufuncobject.h":
-    ctypedef struct UFunc "PyUFuncObject":
-        int nin
-        int core_enabled    # whether it has a signature
-
 cnp.import_array()
 
 cdef object masked = MaskedArray
@@ -93,7 +88,8 @@ cdef new_array(cnp.dtype dtype, tuple shape, name):
     cdef size_t nbytes = itemsize       # it wraps around only where the check below refuses the size
     cdef void *block = NULL
     cdef int axis
-    _check_rank(shape)
+    if len(shape) > MAX_AXES:
+        raise ValueError(f"`shape` expected at most {MAX_AXES} axes, got {len(shape)}")
     if itemsize == 0:
         return np.ndarray(shape, dtype)     # other constructors replace a string dtype of length 0 by one of length 1
     bytes_left //= itemsize
@@ -120,13 +116,6 @@ cdef new_array(cnp.dtype dtype, tuple shape, name):
         raise
     _hand_over(array, handler, nbytes)
     return array
-
-
-cdef inline int _check_rank(tuple shape) except -1:
-    """Refuse more axes than the buffers here have room for."""
-    if len(shape) > MAX_AXES:
-        raise ValueError(f"`shape` expected at most {MAX_AXES} axes, got {len(shape)}")
-    return 0
 
 
 cdef bint _is_default_handler() except -1:
@@ -170,31 +159,3 @@ cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
     if not cnp.PyArray_ISWRITEABLE(array):
         raise ValueError("`out` expected a writeable array, got a read-only one")
     return 0
-
-
-cpdef tuple shape_of(cnp.ndarray array):
-    """`array.shape`, without the attribute lookup."""
-    return cnp.PyArray_IntTupleFromIntp(cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
-
-
-cpdef int type_of(cnp.ndarray array):
-    """`array.dtype.num`, without the attribute lookups."""
-    return cnp.PyArray_TYPE(array)
-
-
-cpdef bint is_binary(cnp.ufunc function):
-    """Whether a ufunc takes two operands and has no signature, without the attribute lookups."""
-    return (<UFunc *> function).nin == 2 and not (<UFunc *> function).core_enabled
-
-
-cpdef reshaped(cnp.ndarray array, tuple shape):
-    """`array.reshape(shape)` for an array of the base class and at most 64 lengths, without parsing the argument."""
-    cdef cnp.npy_intp[MAX_AXES] dims
-    cdef cnp.PyArray_Dims wanted
-    cdef int axis
-    _check_rank(shape)
-    for axis in range(len(shape)):
-        dims[axis] = shape[axis]
-    wanted.ptr = dims
-    wanted.len = <int> len(shape)
-    return cnp.PyArray_Newshape(array, &wanted, cnp.NPY_CORDER)

@@ -1,0 +1,35 @@
+# The C types of _rules/arguments.py, which is plain Python without them.
+cimport cython
+
+from bcast._runtime.arrays cimport type_of
+
+cdef Py_ssize_t MAX_SIZE
+
+cpdef tuple shape_argument(str name, value)
+
+
+@cython.locals(room=Py_ssize_t, length=Py_ssize_t)
+cpdef bint is_countable(tuple shape)
+
+cpdef str mode_of(value, tuple modes)
+cpdef bint all_plain(tuple items)
+cpdef tuple integers(str name, value, bint unordered)
+cpdef integer(str name, value)
+cpdef tuple counts_argument(str name, value, bint floats)
+
+
+@cython.locals(items=tuple)
+cpdef tuple plain_counts(value)
+
+
+@cython.locals(total=Py_ssize_t, count=Py_ssize_t)
+cpdef Py_ssize_t total_of(tuple counts) except? -1
+
+cdef _items(value)
+cdef _count(item, bint floats)
+cpdef axes_argument(axis)
+cdef _axis(axis)
+
+
+@cython.locals(rank=Py_ssize_t, at=Py_ssize_t)
+cpdef Py_ssize_t place_of(axis, tuple shape) except -1

@@ -1,0 +1,260 @@
+"""Arguments as users pass them become tuples of Python's own integers, or the error that says what was expected.
+
+Shapes and axes of the broadcasts are read strictly; counts and axes of `tile` and `repeat` as NumPy reads them.
+"""
+
+import operator
+import sys
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, NoReturn
+
+import cython
+import numpy as np
+from numpy import ndarray
+from numpy.exceptions import AxisError
+from numpy.ma import MaskedArray
+
+from bcast._runtime.arrays import type_of
+
+__all__ = [
+    "MAX_RANK",
+    "Shape",
+    "all_plain",
+    "axes_argument",
+    "counts_argument",
+    "integer",
+    "integers",
+    "is_countable",
+    "mode_of",
+    "place_of",
+    "plain_counts",
+    "refuse_rank",
+    "refuse_size",
+    "shape_argument",
+    "show",
+    "total_of",
+]
+
+Shape = tuple[int, ...]
+
+MAX_RANK = 64  # NumPy's own limit
+MAX_SIZE = sys.maxsize
+INT64 = np.int64
+FLOATS = (float, np.floating)
+UNFIT = (str, bytes, bytearray, Mapping)  # iterable, but never meant as a sequence of integers
+UNFIT_AS_SEQUENCE = UNFIT + (Set,)
+UNFIT_AS_COUNTS = UNFIT_AS_SEQUENCE + (MaskedArray,)
+
+
+def shape_argument(name: str, value: Any) -> Shape:
+    """Check that the user's `value` is the shape of an array, and return it as a tuple.
+
+    Raises
+    ------
+    TypeError
+        If it is not a 1-D sequence of integers.
+    ValueError
+        If a length is negative, if there are more than 64 axes, or if an index cannot count the elements.
+    """
+    shape = integers(name, value, False)
+    if len(shape) > MAX_RANK or not is_countable(shape):
+        if min(shape) < 0:
+            raise ValueError(f"`{name}` expected lengths of 0 or more, got {show(value)}")
+        if len(shape) > MAX_RANK:
+            refuse_rank(name, shape)
+        refuse_size(name, shape)
+    return shape
+
+
+@cython.cdivision(True)  # no length of 0 is a divisor
+def is_countable(shape: Shape) -> bool:
+    """Return whether an index can count the elements; as in NumPy, a length of 0 does not excuse the others."""
+    room = MAX_SIZE
+    try:
+        for length in shape:
+            if length < 0:
+                return False
+            if length:
+                room //= length
+    except OverflowError:  # where compiled, from a length that C cannot hold
+        return False
+    return room > 0
+
+
+def mode_of(value: object, modes: tuple[str, ...]) -> str:
+    """Check that the user's `value` is one of `modes`, and return that very string object, to be compared by `is`."""
+    for mode in modes:
+        if value is mode:  # literals are interned, so this nearly always finds it
+            return mode
+    if isinstance(value, str) and value in modes:
+        return modes[modes.index(value)]
+    kind = ValueError if isinstance(value, str) else TypeError
+    raise kind(f"`mode` expected one of {', '.join(map(repr, modes))}, got {show(value)}")
+
+
+def all_plain(items: tuple[Any, ...]) -> bool:
+    """Return whether all items are Python ints, as they nearly always are."""
+    for item in items:  # noqa: SIM110 (compiled, the loop takes a third of the generator's time)
+        if type(item) is not int:
+            return False
+    return True
+
+
+def integers(name: str, value: Any, unordered: bool) -> Shape:
+    """Check that `value` is a 1-D sequence of integers, or if `unordered` a set of them; return Python ints."""
+    kind = type(value)
+    if kind is tuple or kind is list or (unordered and (kind is set or kind is frozenset)):
+        items = tuple(value)
+        if all_plain(items):
+            return items
+    if hasattr(value, "__array__"):  # the arrays of any library
+        array = np.asarray(value)
+        if array.ndim == 1 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
+            return tuple(array.tolist())
+    elif isinstance(value, Iterable) and not isinstance(value, UNFIT if unordered else UNFIT_AS_SEQUENCE):
+        integers: list[int] = []
+        try:
+            for item in value:
+                integers.append(integer(name, item))
+            return tuple(integers)
+        except (TypeError, NotImplementedError):  # memoryviews of several axes raise the latter
+            pass  # the message below shows the whole value
+    raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {show(value)}")
+
+
+def integer(name: str, value: Any) -> int:
+    """Check that `value` is an integer, and not a bool; return it as a Python int."""
+    if type(value) is int:
+        return value
+    if hasattr(value, "__array__"):  # NumPy's scalars, and the arrays of any library
+        array = np.asarray(value)
+        if array.ndim == 0 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
+            return int(array)
+    elif not isinstance(value, bool):
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass  # one message serves every kind
+    raise TypeError(f"`{name}` expected an integer, got {show(value)}")
+
+
+def counts_argument(name: str, value: Any, floats: bool) -> Shape:
+    """Check that `value` is one count or a 1-D sequence of counts, or of whole `floats` too; return Python ints."""
+    counts = (value,) if type(value) is int else plain_counts(value)
+    if counts is None:
+        items = []
+        try:
+            for item in _items(value):
+                items.append(_count(item, floats))
+        except TypeError:
+            expected = "an integer or a 1-D sequence of integers"
+            raise TypeError(f"`{name}` expected {expected}, got {show(value)}") from None
+        counts = tuple(items)
+    if total_of(counts) < 0:
+        raise ValueError(f"`{name}` expected 0 or more times, got {show(value)}")
+    return counts
+
+
+def plain_counts(value: Any) -> Shape | None:
+    """Return the counts if `value` is of a common kind, faster than `_items` does; None otherwise."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        items = tuple(value)
+        return items if all_plain(items) else None
+    if kind is INT64:
+        return (int(value),)
+    if kind is ndarray and value.ndim == 1 and 1 <= type_of(value) <= 10:  # NumPy's integers
+        return tuple(value.tolist())
+    return None
+
+
+def total_of(counts: Shape) -> int:
+    """Return the sum of all counts, at most MAX_SIZE; -1 if one of them is negative."""
+    total = 0
+    try:
+        for count in counts:
+            if count < 0:
+                return -1
+            total = total + count if count < MAX_SIZE - total else MAX_SIZE
+    except OverflowError:  # where compiled, of a count
+        return -1 if min(counts) < 0 else MAX_SIZE
+    return total
+
+
+def _items(value: Any) -> Any:
+    """Return the items of a sequence; anything else is returned as the only item."""
+    if type(value) is tuple or type(value) is list:
+        return value
+    if isinstance(value, np.generic):
+        return (value,)
+    if isinstance(value, UNFIT_AS_COUNTS):
+        raise TypeError
+    if isinstance(value, ndarray):
+        array = np.asarray(value)  # attributes of subclasses may mislead
+        return array if array.ndim else (array[()],)
+    several = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
+    return value if several else (value,)
+
+
+def _count(item: Any, floats: bool) -> int:
+    """Return an item as a Python int; bools are accepted, as in NumPy, and whole floats if `floats`."""
+    if type(item) is int:
+        return item
+    if type(item) is np.bool or (floats and isinstance(item, FLOATS) and item.is_integer()):
+        return int(item)
+    return operator.index(item)
+
+
+def axes_argument(axis: Any) -> int | Shape:
+    """Check that `axis` is an integer or a 1-D sequence of integers; return Python ints."""
+    if type(axis) is tuple and all_plain(axis):
+        return axis
+    axes: list[int] = []
+    try:
+        items = _items(axis)
+        for item in items:
+            axes.append(_axis(item))
+    except TypeError:
+        raise TypeError(f"`axis` expected None, an integer or a 1-D sequence of integers, got {show(axis)}") from None
+    is_one = type(items) is tuple and items is not axis
+    return axes[0] if is_one else tuple(axes)
+
+
+def _axis(axis: Any) -> int:
+    """Return an axis as a Python int; refuse bools, which NumPy 2.0 still converts."""
+    if isinstance(axis, (bool, np.bool)):
+        raise TypeError
+    return operator.index(axis)
+
+
+def place_of(axis: int, shape: Shape) -> int:
+    """Return which axis of data of `shape` is meant, counted from 0."""
+    rank = len(shape)
+    try:
+        at = axis
+    except OverflowError:  # where compiled
+        at = rank
+    if at < 0:
+        at += rank
+    if not 0 <= at < rank:
+        raise AxisError(f"`axis` expected an axis of data of shape {shape}, got {show(axis)}")
+    return at
+
+
+def refuse_rank(name: str, shape: Shape) -> NoReturn:
+    """Refuse a shape of more axes than an array can have."""
+    raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
+
+
+def refuse_size(name: str, shape: Shape) -> NoReturn:
+    """Refuse a shape of more elements than an index can count."""
+    raise ValueError(f"`{name}` expected an output of at most {MAX_SIZE} elements, got {show(shape)}")
+
+
+def show(value: Any) -> str:
+    """Show a value of any kind and size on one line."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # from an integer with more digits than Python converts
+        text = f"a {type(value).__name__} too long to show"
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -231,14 +231,14 @@ def texts(out=None):
     return broadcast(data, (3, 4), out).left_to(copied, data, out)
 
 
-def printed(*dtypes):
-    """What a message with dtypes leaves to NumPy."""
+def printed(_, *dtypes):
+    """What a message with dtypes leaves to NumPy, given an argument that a frame of NumPy's may keep alive."""
     return list(map(str, dtypes))
 
 
 def refused_dtype(*args, shown=(), **kwargs):
     """A call that is refused with a message in which dtypes stand, and perhaps one of NumPy's with these before."""
-    return Call(TypeError, *args, **kwargs).left_to(printed, *map(np.dtype, shown * 2))
+    return Call(TypeError, *args, **kwargs).left_to(printed, args[0], *map(np.dtype, shown * 2))
 
 
 def tiled(data, reps, **kwargs):

@@ -466,6 +466,11 @@ def interrupt(function, row, fault, times, report):
         came += 1
         raise KeyboardInterrupt
 
+    def wait():  # a function: Python 3.13 lets an interrupt in a loop that ends a `try` pass by its `except`
+        end = time.monotonic() + DELAY
+        while not came and time.monotonic() < end:
+            pass
+
     signal.signal(signal.SIGALRM, handle)
     subject.undisturbed()
     begun = time.perf_counter()
@@ -485,9 +490,7 @@ def interrupt(function, row, fault, times, report):
                 if isinstance(result, Failure) and result.kind is KeyboardInterrupt:
                     raise KeyboardInterrupt
                 results.append(result)
-            end = time.monotonic() + DELAY
-            while not came and time.monotonic() < end:
-                pass
+            wait()
         except KeyboardInterrupt:
             seen = 1
         findings = [finding for pair in zip(states, results, strict=False) for finding in subject.judge(*pair, False)]

@@ -116,7 +116,7 @@ FUNCTIONS = {
     "arguments.total_of": ((*WILD, *SHAPES),),
     "arguments.axes_argument": ((*WILD, *SHAPES),),
     "arguments.place_of": (WILD, (*SHAPES, "(1, 2)")),
-    "arguments.refuse_rank": (NAMES, SHAPES),
+    "arguments.check_rank": (NAMES, SHAPES),
     "arguments.refuse_size": (NAMES, SHAPES),
     "alignment._refuse_length": (SHAPES, WILD, SHAPES, WILD, NAMES),
     "alignment._refuse_axes": (WILD, WILD, NAMES),

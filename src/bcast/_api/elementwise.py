@@ -123,10 +123,11 @@ def elementwise(
             right_aligned(given, shape, "a")
         else:
             raise ValueError(f"`b` expected a's own shape {shape} in mode 'none', got {given}")
+    operands = (first, second)  # unpacked, which checks that an error has an exception: NumPy's may have none
     if out is None:
-        return function(first, second)
+        return function(*operands)
     _check_out(out, shape)
-    return function(first, second, out=out)
+    return function(*operands, out=out)
 
 
 def _operand(name: str, value: Any, weak: bool) -> Any:

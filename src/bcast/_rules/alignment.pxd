@@ -1,7 +1,7 @@
 # The C types of _rules/alignment.py, which is plain Python without them.
 cimport cython
 
-from bcast._rules.arguments cimport integer, integers, is_countable, mode_of, shape_argument
+from bcast._rules.arguments cimport check_rank, integer, integers, is_countable, mode_of, shape_argument
 
 cdef tuple ONES
 cdef str NUMPY, EXPLICIT, BIDIRECTIONAL, PDPD, NONE

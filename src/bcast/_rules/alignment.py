@@ -11,13 +11,12 @@ import cython
 from numpy.exceptions import AxisError
 
 from bcast._rules.arguments import (
-    MAX_RANK,
     Shape,
+    check_rank,
     integer,
     integers,
     is_countable,
     mode_of,
-    refuse_rank,
     refuse_size,
     shape_argument,
     show,
@@ -26,7 +25,7 @@ from bcast._rules.arguments import (
 __all__ = ["Alignment", "align", "align_shapes", "aligned", "merge", "pdpd", "right_aligned"]
 
 MODES = NUMPY, EXPLICIT, BIDIRECTIONAL, PDPD, NONE = ("numpy", "explicit", "bidirectional", "pdpd", "none")
-ONES = tuple(map((1,).__mul__, range(MAX_RANK + 1)))  # indexed by their number, so that none is made anew
+ONES = tuple(map((1,).__mul__, range(65)))  # indexed by their number, so that none is made anew
 
 
 @cython.final
@@ -260,8 +259,7 @@ def _none(data: Shape, target: Shape, name: str) -> Alignment:
 @cython.wraparound(False)
 def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignment:
     """Align data's first `end` axes with the target from axis `start` on; data's other axes have length 1."""
-    if len(target) > MAX_RANK:  # no array has so many; shapes that users pass were checked before
-        refuse_rank(name, target)
+    check_rank(name, target)  # no array has too many axes, and shapes that users pass were checked before
     for i in range(end):
         length, wanted = data[i], target[start + i]
         if length != 1 and length != wanted:

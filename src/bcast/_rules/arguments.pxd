@@ -3,7 +3,7 @@ cimport cython
 
 from bcast._runtime.arrays cimport type_of
 
-cdef Py_ssize_t MAX_SIZE
+cdef Py_ssize_t MAX_RANK, MAX_SIZE
 
 cpdef tuple shape_argument(str name, value)
 
@@ -14,6 +14,7 @@ cpdef bint is_countable(tuple shape)
 cpdef str mode_of(value, tuple modes)
 cpdef bint all_plain(tuple items)
 cpdef tuple integers(str name, value, bint unordered)
+cpdef check_rank(str name, tuple shape)
 cpdef integer(str name, value)
 cpdef tuple counts_argument(str name, value, bint floats)
 

@@ -17,10 +17,10 @@ from numpy.ma import MaskedArray
 from bcast._runtime.arrays import type_of
 
 __all__ = [
-    "MAX_RANK",
     "Shape",
     "all_plain",
     "axes_argument",
+    "check_rank",
     "counts_argument",
     "integer",
     "integers",
@@ -28,7 +28,6 @@ __all__ = [
     "mode_of",
     "place_of",
     "plain_counts",
-    "refuse_rank",
     "refuse_size",
     "shape_argument",
     "show",
@@ -60,8 +59,7 @@ def shape_argument(name: str, value: Any) -> Shape:
     if len(shape) > MAX_RANK or not is_countable(shape):
         if min(shape) < 0:
             raise ValueError(f"`{name}` expected lengths of 0 or more, got {show(value)}")
-        if len(shape) > MAX_RANK:
-            refuse_rank(name, shape)
+        check_rank(name, shape)
         refuse_size(name, shape)
     return shape
 
@@ -241,9 +239,10 @@ def place_of(axis: int, shape: Shape) -> int:
     return at
 
 
-def refuse_rank(name: str, shape: Shape) -> NoReturn:
+def check_rank(name: str, shape: Shape) -> None:
     """Refuse a shape of more axes than an array can have."""
-    raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
+    if len(shape) > MAX_RANK:
+        raise ValueError(f"`{name}` expected at most {MAX_RANK} axes, got {len(shape)}")
 
 
 def refuse_size(name: str, shape: Shape) -> NoReturn:

@@ -6,12 +6,12 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
-from _ways import overlaps
 
 import bcast
 from bcast._runtime import pages
@@ -598,6 +598,27 @@ def test_what_nobody_asks_for_goes_back():
     assert idle_bytes() == 60 * MIB
 
 
+def lets_others_run(call):
+    """Tell whether a call, or what the interpreter does right after it, gives the GIL to a thread that waits for it."""
+    ran = []
+    thread = threading.Thread(target=lambda: (time.sleep(0.05), ran.append(True)))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)  # so that nobody is made to give it
+    try:
+        thread.start()
+        end = time.monotonic() + 0.2
+        while time.monotonic() < end:
+            pass
+        assert not ran
+        call()
+        for _ in range(100):
+            pass
+        return bool(ran)
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+
+
 @recycles
 def test_large_blocks_are_unmapped_without_the_gil():
 
@@ -605,15 +626,51 @@ def test_large_blocks_are_unmapped_without_the_gil():
         bcast.set_idle_limit(1024 * MIB)
         arrays = [result(512 * MIB)]
         bcast.set_idle_limit(0)  # so that it is not kept
-        return overlaps(arrays.clear)
+        return lets_others_run(arrays.clear)
 
     def release():
         bcast.set_idle_limit(1024 * MIB)
         result(512 * MIB)
-        return overlaps(bcast.release_memory)
+        return lets_others_run(bcast.release_memory)
 
     for call in drop, release:  # on a busy machine the other thread may come too late to see it
         assert any(call() for _ in range(10))
+
+
+RESIZED = """
+import sys, threading
+import numpy as np, bcast
+sys.setswitchinterval(1e-6)
+box, stop = [np.ones(9, "u1")], threading.Event()
+wrong = []
+def read():
+    while not stop.is_set():
+        if box[0][5] != 1:
+            wrong.append(1)
+thread = threading.Thread(target=read)
+thread.start()
+for _ in range(60):
+    bcast.set_idle_limit(1 << 30)
+    box[0] = bcast.broadcast_to(np.uint8(1), 32 << 20)
+    bcast.set_idle_limit(0)
+    {change}
+stop.set()
+thread.join()
+print(len(wrong), bcast.memory_info().idle)
+"""
+
+
+@recycles
+@pytest.mark.parametrize(
+    "change",
+    [
+        "box[0].resize(40 << 20, refcheck=False)",
+        "box[0].__setstate__((1, (9,), np.dtype('u1'), False, bytes([1] * 9)))",
+    ],
+    ids=["resize", "setstate"],
+)
+def test_no_other_thread_runs_while_an_array_points_to_memory_that_is_gone(change):
+    assert run(RESIZED.format(change=change)) == "0 0\n"
 
 
 UNDER_A_LIMIT = """

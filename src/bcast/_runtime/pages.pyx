@@ -37,6 +37,7 @@ cdef extern from "Python.h" nogil:
     int PyGILState_Check()
     PyThreadState *PyEval_SaveThread()
     void PyEval_RestoreThread(PyThreadState *state)
+    int Py_AddPendingCall(int (*call)(void *) noexcept nogil, void *argument)
 
 cdef extern from "_runtime/pages.h" nogil:
     const bint PAGES
@@ -59,6 +60,7 @@ cdef enum:
     LASTING = 64 << 20  # bytes; beyond them, blocks that were idle for UNUSED seconds are unmapped
     UNUSED = 5
     SLOW = 16 << 20     # bytes; unmapping so many takes some 0.5 ms, which other Python threads need not wait for
+    LEAVING = 8         # such blocks at most wait for the main thread to unmap them
 
 
 cdef struct Header:     # at the end of the page before the data, as the size that `free` is given may be wrong
@@ -77,6 +79,9 @@ cdef Slot[SLOTS] slots
 cdef int idle_blocks = 0
 cdef size_t idle_total = 0
 cdef size_t idle_limit = 0
+
+cdef Slot[LEAVING] leaving      # under the same lock
+cdef int leaving_blocks = 0
 
 cdef Py_ssize_t MAX_BYTES = sys.maxsize
 
@@ -162,7 +167,7 @@ cdef char *_mapped(size_t capacity) noexcept nogil:
     if capacity == 0:
         return NULL
     data = pages_map(page, capacity, huge_pages)
-    if data == NULL and _drop(0) > 0:
+    if data == NULL and _drop(0, False) > 0:
         data = pages_map(page, capacity, huge_pages)
     if data != NULL:
         _header(data).capacity = capacity
@@ -170,18 +175,61 @@ cdef char *_mapped(size_t capacity) noexcept nogil:
 
 
 cdef void _unmap(char *data, size_t capacity) noexcept nogil:
-    """Unmap a block. A large one is unmapped without the GIL, if this thread holds that."""
+    pages_unmap(data - page, page + capacity)
+
+
+cdef void _unmap_aside(char *data, size_t capacity) noexcept nogil:
+    """Unmap a block, a large one without the GIL if this thread holds that: where no array may still point to one."""
     cdef PyThreadState *state = NULL
     if capacity >= SLOW and Py_IsInitialized() and PyGILState_Check():
         state = PyEval_SaveThread()
-    pages_unmap(data - page, page + capacity)
+    _unmap(data, capacity)
     if state != NULL:
         PyEval_RestoreThread(state)
+
+
+cdef void _unmap_later(char *data, size_t capacity) noexcept nogil:
+    """Unmap a block that NumPy frees: while it resizes an array, that still points there, and the GIL must be kept.
+
+    The main thread, or the next call that makes a result, unmaps a large block without the GIL.
+    """
+    global leaving_blocks
+    cdef bint left = False
+    if capacity >= SLOW and Py_IsInitialized() and pages_try_lock():
+        if leaving_blocks < LEAVING:
+            leaving[leaving_blocks].data = data
+            leaving[leaving_blocks].capacity = capacity
+            leaving_blocks += 1
+            left = True
+        pages_unlock()
+    if not left:
+        _unmap(data, capacity)
+    elif Py_AddPendingCall(_unmap_leaving, NULL) != 0:     # too many wait already: the next call will see to it
+        pass
+
+
+cdef int _unmap_leaving(void *_) noexcept nogil:
+    """Unmap the blocks that wait for it, without the GIL."""
+    global leaving_blocks
+    cdef Slot block
+    while leaving_blocks:
+        if not pages_try_lock():
+            break
+        block.data = NULL
+        if leaving_blocks:
+            leaving_blocks -= 1
+            block = leaving[leaving_blocks]
+        pages_unlock()
+        if block.data != NULL:
+            _unmap_aside(block.data, block.capacity)
+    return 0
 
 
 cdef void drop_unused() noexcept:
     """Unmap the oldest idle block if it has been idle for seconds: only one, because this call pays for it."""
     cdef Slot block
+    if leaving_blocks:
+        _unmap_leaving(NULL)
     if idle_total <= LASTING or not pages_try_lock():
         return
     block.data = NULL
@@ -189,7 +237,7 @@ cdef void drop_unused() noexcept:
         block = _removed(0)
     pages_unlock()
     if block.data != NULL:
-        _unmap(block.data, block.capacity)
+        _unmap_aside(block.data, block.capacity)
 
 
 cdef char *_taken(size_t capacity) noexcept nogil:
@@ -221,15 +269,15 @@ cdef void _keep(char *data, size_t capacity) noexcept nogil:
     block.since = pages_clock()
     # Another thread may take a block as soon as it is in the store, so it is advised free before, or under the lock.
     if capacity < LARGE or capacity > idle_limit or not (block.hot or pages_lend(data, capacity)):
-        _unmap(data, capacity)
+        _unmap_later(data, capacity)
         return
     if not pages_try_lock():
-        _unmap(data, capacity)
+        _unmap_later(data, capacity)
         return
     limit = idle_limit      # it may have been lowered meanwhile
     if capacity > limit:
         pages_unlock()
-        _unmap(data, capacity)
+        _unmap_later(data, capacity)
         return
     count = _evicted(limit - capacity, SLOTS - 1, given_up)
     slots[idle_blocks] = block
@@ -246,11 +294,14 @@ cdef void _keep(char *data, size_t capacity) noexcept nogil:
                     count += 1
     pages_unlock()
     for i in range(count):
-        _unmap(given_up[i].data, given_up[i].capacity)
+        _unmap_later(given_up[i].data, given_up[i].capacity)
 
 
-cdef int _drop(size_t total) noexcept nogil:
-    """Unmap idle blocks until `total` bytes remain; return their number, or -1 if another thread holds the lock."""
+cdef int _drop(size_t total, bint aside) noexcept nogil:
+    """Unmap idle blocks until `total` bytes remain; return their number, or -1 if another thread holds the lock.
+
+    The GIL is released for large blocks if they may be unmapped `aside`.
+    """
     cdef Slot[SLOTS] given_up
     cdef int i, count
     if not pages_try_lock():
@@ -258,7 +309,10 @@ cdef int _drop(size_t total) noexcept nogil:
     count = _evicted(total, SLOTS, given_up)
     pages_unlock()
     for i in range(count):
-        _unmap(given_up[i].data, given_up[i].capacity)
+        if aside:
+            _unmap_aside(given_up[i].data, given_up[i].capacity)
+        else:
+            _unmap(given_up[i].data, given_up[i].capacity)
     return count
 
 
@@ -341,7 +395,8 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
 cdef void _drop_to(size_t total) noexcept nogil:
     """Unmap idle blocks. If the lock is not free within 10 ms, the next block that is kept enforces the limit."""
     cdef int tries = 0
-    while _drop(total) < 0 and tries < 100:
+    _unmap_leaving(NULL)
+    while _drop(total, True) < 0 and tries < 100:
         pages_nap()
         tries += 1
 
@@ -427,10 +482,11 @@ def let_time_pass(double seconds):
 def _after_fork_in_child():
     """Give up the child's idle blocks: pages that both processes hold are copied when the parent writes to them."""
     global idle_blocks, idle_total
-    if _drop(0) < 0:        # a thread that does not exist in the child held the lock
+    if _drop(0, False) < 0:     # a thread that does not exist in the child held the lock
         idle_blocks = 0
         idle_total = 0
         pages_unlock()
+    _unmap_leaving(NULL)
 
 
 def _initial_limit():

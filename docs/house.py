@@ -28,6 +28,8 @@ FLOORS = (
 
 IMPORT = re.compile(r"^ *(?:from (bcast[\w.]*) c?import (\(?.*)|c?import (bcast[\w.]*))", re.MULTILINE)
 INCLUDE = re.compile(r'^ *(?:cdef extern from|#include|include) "([\w./]+\.(?:h|pxi))"', re.MULTILINE)
+PLAIN_IMPORT = re.compile(r" *(?:from bcast\.[\w.]+ c?import [\w(].*|c?import bcast[\w.]*)")
+FOREIGN = re.compile(r"numpy/|Python\.h$|[a-z]\w*(/\w+)?\.h$")
 PICTURE = re.compile(r"(?<=```text\n)\| room .*?(?=```)", re.DOTALL)
 
 COLUMNS = 10, 54, 34  # widths
@@ -78,6 +80,29 @@ def arrows(sources: dict[str, str]) -> Graph:
             used |= {beside, name} & sources.keys()
         used.discard(own)
     return graph
+
+
+def unread(sources: dict[str, str]) -> list[tuple[str, str]]:
+    """Return the lines that could name modules or headers of the package in ways that `arrows` does not read."""
+    found = []
+    headers = {path.rpartition("/")[2] for path in sources if path.endswith(".h")}
+    for path, text in sources.items():
+        for line in text.splitlines():
+            code = line.strip().removeprefix(">>> import bcast")  # of examples
+            if path.endswith(".py"):
+                wrong = re.match(r"from +\.", code) or ("import_module(" in code and "bcast" in code)
+            elif re.search(r"\bimport\b|\bcimport\b", code) and re.search(r"\bbcast\b|from +\.", code):
+                wrong = not PLAIN_IMPORT.fullmatch(line)
+            elif re.match(r"# *include\b|include\b *[\"']|cdef +extern +from\b", code):
+                names = INCLUDE.findall(line)
+                ours = [name for name in names if {name, resolved(PurePosixPath(path).parent / name)} & sources.keys()]
+                name = re.split("[\"'<>]", code + '"')[1]
+                wrong = not ours and (name.rpartition("/")[2] in headers or not FOREIGN.match(name))
+            else:
+                wrong = False
+            if wrong:
+                found.append((path, code))
+    return found
 
 
 def resolved(path: PurePosixPath) -> str:

@@ -291,12 +291,7 @@ def test_permissions_are_those_of_any_new_file(run, monkeypatch, umask, mask, un
 
 def test_permissions_by_default_access_control_list(run, folder, umask):
     """A folder may have permissions for new files, which take the place of the umask."""
-    entries = [(1, 7, -1), (2, 7, NOBODY), (4, 5, -1), (16, 7, -1), (32, 4, -1)]
-    access_list = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
-    try:
-        os.setxattr(folder, "system.posix_acl_default", access_list)
-    except (AttributeError, OSError) as error:
-        pytest.skip(f"no access control lists here: {error}")
+    set_access_list(folder, "default", [(1, 7, -1), (2, 7, NOBODY), (4, 5, -1), (16, 7, -1), (32, 4, -1)])
     umask(0o077)
     Path("plain").touch()
     succeed(run, *APPLY[1:])
@@ -305,6 +300,37 @@ def test_permissions_by_default_access_control_list(run, folder, umask):
     ]
     assert out == plain
     assert out[1] & 0o777 == 0o664
+
+
+def access_list(*entries):
+    """Pack an access control list: tags, permissions and numbers of users and groups."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+
+
+def set_access_list(path, name, entries):
+    try:
+        os.setxattr(path, f"system.posix_acl_{name}", access_list(*entries))
+    except (AttributeError, OSError) as error:
+        pytest.skip(f"no access control lists here: {error}")
+
+
+def test_the_access_control_list_of_an_existing_file_stays(run, folder):
+    """Its mask stands where the group's permissions are, which are none here."""
+    entries = [(1, 6, -1), (2, 6, NOBODY), (4, 0, -1), (16, 6, -1), (32, 0, -1)]
+    (folder / "out.npy").write_bytes(OLD)
+    set_access_list("out.npy", "access", entries)
+    succeed(run, *APPLY[1:])
+    assert os.getxattr("out.npy", "system.posix_acl_access") == access_list(*entries)
+    assert Path("out.npy").stat().st_mode & 0o777 == 0o660
+
+
+def test_a_file_without_an_access_control_list_does_not_get_that_of_the_folder(run, folder):
+    (folder / "out.npy").write_bytes(OLD)
+    (folder / "out.npy").chmod(0o640)
+    set_access_list(folder, "default", [(1, 7, -1), (2, 6, NOBODY), (4, 5, -1), (16, 7, -1), (32, 0, -1)])
+    succeed(run, *APPLY[1:])
+    assert "system.posix_acl_access" not in os.listxattr("out.npy")
+    assert Path("out.npy").stat().st_mode & 0o777 == 0o640
 
 
 @posix

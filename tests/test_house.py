@@ -70,3 +70,29 @@ def test_the_picture_is_drawn_from_the_code():
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     picture = HOUSE.draw(HOUSE.arrows(HOUSE.read_sources(HOUSE.SOURCES)))
     assert f"```text\n{picture}```\n" in page, "run: python docs/house.py --write"
+
+
+def test_no_arrow_is_written_so_that_it_is_not_read():
+    assert HOUSE.unread(HOUSE.read_sources(HOUSE.SOURCES)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("_rules/alignment.py", "from .._api import tiling"),
+        ("_rules/alignment.py", "importlib.import_module('bcast._kernel')"),
+        ("_runtime/pages.pyx", "from .._kernel cimport x"),
+        ("_runtime/pages.pyx", "import os, bcast._kernel"),
+        ("_runtime/pages.pyx", "x = 1; from bcast._kernel cimport x"),
+        ("_runtime/pages.pyx", "from  bcast._kernel cimport x"),
+        ("_runtime/pages.pyx", "from bcast cimport (_kernel)"),
+        ("_runtime/pages.pyx", "cdef extern from '_copy/simd/shuffle.h':"),
+        ("_runtime/pages.pyx", 'cdef extern from "bcast/_copy/simd/shuffle.h":'),
+        ("_runtime/pages.pyx", 'cdef extern from "_runtime/missing.h":'),
+        ("_runtime/pool.h", "#include <../_copy/simd/shuffle.h>"),
+    ],
+)
+def test_an_arrow_that_is_not_read_is_found(path, text):
+    sources = HOUSE.read_sources(HOUSE.SOURCES)
+    sources[path] += f"\n{text}\n"
+    assert HOUSE.unread(sources) == [(path, text)]

@@ -742,3 +742,29 @@ def test_other_threads_run_during_a_call(call, gives):
         stop.set()
         thread.join()
     assert ticked == gives
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_an_out_that_does_not_fit_is_refused_before_anything_is_repeated(axis):
+    data = np.arange(6.0)
+    repeated = []
+
+    class Watched(np.ndarray):
+        def repeat(self, *args):
+            repeated.append(args)
+            return super().repeat(*args)
+
+    watched = data.view(Watched)
+    for out in np.zeros(7), np.zeros(21, "f4"), [0]:
+        with pytest.raises((TypeError, ValueError), match=r"^`out` expected "):
+            bcast.repeat(watched, np.arange(1, 7), axis, out=out)
+    assert not repeated
+
+
+@pytest.mark.parametrize("kind", ["S", "U", "V"])
+def test_items_of_no_length_stay_so(kind):
+    data = np.ndarray(3, f"{kind}0")
+    result = bcast.repeat(data, [1, 2, 3])
+    assert (result.dtype, result.shape) == (data.dtype, (6,))
+    out = np.ndarray(6, f"{kind}0")
+    assert bcast.repeat(data, [1, 2, 3], out=out) is out

@@ -189,6 +189,13 @@ def repeat(
         repeats = _repeats(repeats, size, along)
         if type(repeats) is not int:
             dtype = array.dtype
+            if out is not None or dtype.itemsize == 0:
+                lengths = list(shape)
+                lengths[at] = int(np.sum(repeats))
+                whole = (lengths[at],) if along is None else tuple(lengths)
+                out = result_array(out, array, whole, "repeats")  # what is refused is refused before the work
+                if dtype.itemsize == 0:  # NumPy takes strings of no length for strings of one character
+                    return out
             records = dtype.names is not None and not dtype.hasobject
             if records:  # NumPy copies only the fields of strided records, and leaves padding undefined
                 array = array.view(f"V{dtype.itemsize}").repeat(repeats, along).view(dtype)

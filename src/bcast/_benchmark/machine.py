@@ -15,7 +15,7 @@ import bcast
 
 __all__ = ["Load", "cpu", "cpus", "machine", "memory"]
 
-BUSY = 0.15  # CPUs that other processes may use before ratios are off
+BUSY = 0.25  # CPUs that others may use before ratios are off: more than two ticks of the clock in the first look
 
 
 def cpus() -> int:
@@ -61,6 +61,7 @@ class Load:
     """How much other processes use the CPUs that this one may use, since it was made; only Linux tells."""
 
     def __init__(self) -> None:
+        self.cpus = cpus()
         self.begin = self._now()
 
     def others(self) -> float:
@@ -73,7 +74,7 @@ class Load:
         others = self.others()
         if others < BUSY:
             return ""
-        return f"this machine is busy: other processes used {others:.1f} of its {cpus()} CPUs; ratios may be off"
+        return f"this machine is busy: other processes used {others:.1f} of its {self.cpus} CPUs; ratios may be off"
 
     @staticmethod
     def _now() -> tuple[float, float, float]:

@@ -189,8 +189,8 @@ def _import_peers(deadline: float, short: bool) -> tuple[list[str], list[str]]:
         try:
             for module in competitor.modules:
                 importlib.import_module(module)
-        except ImportError as error:
-            missing.append(f"{name} ({error})")
+        except Exception as error:  # a broken installation raises anything
+            missing.append(f"{name} ({' '.join(str(error).split())[:60]})")
         else:
             names.append(name)
     return names, missing

@@ -21,6 +21,7 @@ __all__ = ["appearing"]
 LINKS = 40  # in a row, as many as Linux follows
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 NO_DOMAIN = "0" * 16  # in the names of temporaries without a lock
+ACCESS_LIST = "system.posix_acl_access"  # of Linux
 TEMPORARY = re.compile(r"\.bcast-([0-9a-f]{16})-[0-9a-f]{16}\.tmp")
 
 
@@ -56,7 +57,7 @@ def appearing(destination: str, tell: Callable[[str], object]) -> Iterator[FileI
         path, file = _create(final.parent)
         try:
             yield file
-            _set_permissions(file, final.parent, _replaced(final))
+            _set_permissions(file, final, _replaced(final))
             if sys.platform == "win32":  # which renames no open file
                 file.close()
             path.replace(final)
@@ -197,11 +198,11 @@ def _remove_leftover(path: Path, here: bool, tell: Callable[[str], object]) -> N
 # The permissions.
 
 
-def _set_permissions(file: FileIO, folder: Path, old: os.stat_result | None) -> None:
+def _set_permissions(file: FileIO, path: Path, old: os.stat_result | None) -> None:
     """Give the file the permissions of the file that it replaces, or those of a new file."""
     if sys.platform == "win32":
         return
-    mode = _new_permissions(folder) if old is None else _take_owner(file, old)
+    mode = _new_permissions(path.parent) if old is None else _take_access_list(file, path, _take_owner(file, old))
     with suppress(OSError):  # from a file system without permissions
         os.fchmod(file.fileno(), mode)
 
@@ -219,6 +220,28 @@ def _take_owner(file: FileIO, old: os.stat_result) -> int:
     except OSError:  # the user is not in that group: give the file's group only what both the old group and others had
         both = mode >> 3 & mode & 0o007
         mode = mode & 0o700 | both << 3 | both
+    return mode
+
+
+def _take_access_list(file: FileIO, path: Path, mode: int) -> int:
+    """Give the file the access list of the file at `path`, or none; return permissions that admit nobody else.
+
+    Where there is a list, the permissions of the group are a mask over all of it, not those of the group.
+    """
+    if not hasattr(os, "getxattr"):
+        return mode
+    try:
+        entries = os.getxattr(path, ACCESS_LIST)
+    except OSError:  # it has none: what the folder's default has given the new file goes
+        try:
+            os.removexattr(file.fileno(), ACCESS_LIST)
+        except OSError as error:
+            return mode if error.errno in (errno.ENODATA, errno.ENOTSUP) else mode & 0o707
+        return mode
+    try:
+        os.setxattr(file.fileno(), ACCESS_LIST, entries)
+    except OSError:
+        return mode & 0o707
     return mode
 
 

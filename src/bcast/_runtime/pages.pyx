@@ -440,8 +440,8 @@ def memory_info() -> MemoryInfo:
 
     Notes
     -----
-    While more than 64 MiB are idle, each call returns the oldest block to the system if no result has used it for five
-    seconds.
+    While more than 64 MiB are idle, each call that makes a result returns the oldest block to the system if no result
+    has used it for five seconds.
 
     Examples
     --------

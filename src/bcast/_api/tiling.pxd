@@ -24,7 +24,6 @@ cdef bint _are_ones(tuple counts)
 cdef tuple _products(tuple shape, tuple counts)
 
 
-
 @cython.locals(counts=list, at=Py_ssize_t, i=Py_ssize_t)
 cdef tuple _counts_of_axes(repeats, tuple axes, tuple shape)
 

@@ -50,6 +50,7 @@ def test_matrices_around_every_side(itemsize, leaf):
 
 
 LAYOUTS = {
+    "short axes around a long one": lambda: items((3, 500, 2), 4).T,
     "channels first": lambda: items((50, 70, 3), 1).transpose(2, 0, 1),
     "channels last": lambda: items((4, 50, 70), 2).transpose(1, 2, 0),
     "two channels of a batch": lambda: items((3, 40, 50, 2), 4).transpose(0, 3, 1, 2),

@@ -33,6 +33,7 @@ cdef enum:
     SIDE = 256          # bytes of a tile that are neighbours in the output; in the data too, if its items are long
     LONG_SIDE = 16384   # the same in the output if no leaf has squares: lines of the data stay in a second-level cache,
     PAGE = 4096         # unless they are whole pages apart, when they compete for few of its sets
+    FEWEST = 64         # items that one call of a leaf copies; calls for fewer take longer than their moves
     NARROW = 8192       # bytes of a tile at least, if the data or the output is narrow
 
 cdef struct Axis:
@@ -134,6 +135,10 @@ cdef void _cut_tiles(Copy *copy) noexcept:
         tile *= axis.block
         if i < copy.inner and _magnitude(axis.data_step) < _magnitude(copy.axes[copy.near].data_step):
             copy.near = i
+    if copy.axes[copy.near].length * inner.length < FEWEST:     # a leaf takes the longest axis beside the innermost one
+        for i in range(copy.inner):
+            if copy.axes[i].length > copy.axes[copy.near].length:
+                copy.near = i
     near = &copy.axes[copy.near]
     if _magnitude(inner.data_step) < _magnitude(near.data_step):      # a single row
         inner.block = max(inner.block, _part(inner, NARROW, copy.size))

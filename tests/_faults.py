@@ -607,6 +607,14 @@ def not_numpys(said, row, fault, cold, patience):
     return [words for words in said if words[0] != "bad" or not sorts(words) <= known]
 
 
+def is_growth(words):
+    """Tell whether words say only that blocks became more, which must be so in a second process, too.
+
+    With Python 3.12 and NumPy 2.5 one run in six finds a block too many each time, in another row every time.
+    """
+    return words[0] == "bad" and all(finding.endswith(" each time") for finding in words[3])
+
+
 def sorts(words):
     """Return of which sorts findings are: their beginnings, whatever the numbers."""
     findings = words[3] if words[0] == "bad" else []
@@ -628,6 +636,9 @@ def main(fault, cold, every, times, names, planted, patience):
                 first = zlib.crc32(f"{name}, {kind}".encode()) % every
                 said = drilled(function, row, fault, cold, every, first, patience)
                 said = not_numpys(said, row, fault, cold, patience)
+                if any(map(is_growth, said)):
+                    again = drilled(function, row, fault, cold, every, first, patience)
+                    said = [words for words in said if not is_growth(words) or words in again]
             points[name] += sum(words == ["point"] for words in said)
             bad += [[name, kind, *words[1:]] for words in said if words[0] == "bad"]
     return {"points": points, "bad": bad}

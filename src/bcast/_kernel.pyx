@@ -17,7 +17,7 @@ from bcast._rules.alignment cimport Alignment
 from bcast._runtime.extent cimport contiguous_overlap, extent, overlap
 from bcast._copy.plan cimport Plan, make_plan
 from bcast._copy.strided cimport packed, write_strided
-from bcast._runtime.threads cimport free_threads, run_shares
+from bcast._runtime.threads cimport SHARES, free_threads, run_shares
 from bcast._copy.walk cimport SCRATCH, write_blocks, write_part
 
 cdef extern from "numpy/arrayobject.h":
@@ -33,7 +33,6 @@ cdef enum:
     WAKING = 16         # shares; for smaller outputs, waking threads that sleep costs more than it saves
     STAGED = 8192       # bytes of strided data; up to it, one extra copy is cheaper than the views that avoid it
     SMALL = 524288      # bytes for a thread; below, views and releasing the GIL take noticeable time (bench_gil.py)
-    SHARES = 8          # for each thread, so that a thread that starts late or is slow takes fewer of them
     LONG_SHARE = 2097152    # bytes, about, of the longest share: the caller may have to wait for one
 
 cdef struct Work:       # what the shares of an output have in common

@@ -36,7 +36,6 @@ cdef extern from "_copy/simd/program.h":
         void (*tile)(Py_ssize_t block, Py_ssize_t size, uint8_t *out) noexcept nogil
 
 cdef enum:
-    MAX_AXES = 64       # as many as an array may have
     MAX_PAIRS = 33      # 64 axes that alternate, and the run of items innermost
     SHUFFLED = 16       # bytes of the longest item that is shuffled, as of the smallest window
     LONG_RUN = 2048     # bytes; from this size on a run is replicated from its own beginning

@@ -3,7 +3,8 @@
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
-from bcast._runtime.cpu cimport TARGET_COUNT, target_number
+from bcast._runtime.arrays cimport MAX_AXES
+from bcast._runtime.cpu cimport target_number
 
 cdef extern from "_copy/simd/shuffle.h":
     Leaves leaves_of "bcast_copy_leaves_of"(int target)
@@ -16,10 +17,6 @@ cdef enum:
     BLOCK = 131072      # bytes; a longer block is not read back from a cache, but written again from the data
     REGISTERS_BLOCK = 4096  # bytes; the same for a block written from registers, which is as fast as reading it back
     MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the prefetcher
-
-cdef Leaves[TARGET_COUNT] leaves
-for _target in range(TARGET_COUNT):
-    leaves[_target] = leaves_of(_target)
 
 
 cdef int make_plan(
@@ -63,6 +60,7 @@ cdef int make_plan(
     ):      # arguments that run code of the user's when converted to integers can resize arrays
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
     plan.data_end = data + data_size
+    plan.leaves = leaves_of(target_number)
     _add_program(plan)
     return 0
 
@@ -71,13 +69,12 @@ cdef void _add_program(Plan *plan) noexcept:
     """Find the outermost pair whose blocks are short, and describe as many of its blocks as fill whole vectors."""
     cdef const Pair *pair = &plan.pairs[0]
     cdef const Pair *last = &plan.pairs[plan.last]
-    cdef Py_ssize_t vector = leaves[target_number].vector
+    cdef Py_ssize_t vector = plan.leaves.vector
     cdef Py_ssize_t once = max(pair.out_bytes, <Py_ssize_t> SPAN)
     cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, once)   # the rest is replicated from it
     cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(written // PAYS, <Py_ssize_t> SPAN))
     cdef Py_ssize_t run = last.repeated * last.out_bytes
     cdef Py_ssize_t blocks = pair.copied        # that the walk visits if this pair is not described
-    plan.leaves = leaves[target_number]
     plan.strategy = BLOCKS
     plan.shuffle_level = -1
     plan.longest_row = 0

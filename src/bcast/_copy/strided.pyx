@@ -10,9 +10,10 @@ along which items are neighbours in the output, and the one along which they are
 cimport numpy as cnp
 from libc.stdint cimport uint8_t
 
+from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.cpu cimport target_number
 from bcast._runtime.result cimport new_array
-from bcast._runtime.threads cimport run_shares
+from bcast._runtime.threads cimport SHARES, run_shares
 
 cdef extern from "_copy/simd/transpose.h":
     ctypedef struct Matrix "bcast_matrix":
@@ -27,8 +28,6 @@ cdef extern from "_copy/simd/transpose.h":
 cnp.import_array()
 
 cdef enum:
-    MAX_AXES = 64
-    SHARES = 8          # for each thread, so that a thread that starts late or is slow takes fewer of them
     LINE = 64           # bytes of a cache's line
     SIDE = 256          # bytes of a tile that are neighbours in the output; in the data too, if its items are long
     LONG_SIDE = 16384   # the same in the output if no leaf has squares: lines of the data stay in a second-level cache,

@@ -9,8 +9,12 @@ cdef extern from "numpy/ufuncobject.h":
 
 cnp.import_array()
 
-cdef enum:
-    MAX_AXES = 64
+
+cdef int check_axes(tuple shape) except -1:
+    """Refuse a shape that buffers of `MAX_AXES` lengths have no room for."""
+    if len(shape) > MAX_AXES:
+        raise ValueError(f"`shape` expected at most {MAX_AXES} axes, got {len(shape)}")
+    return 0
 
 
 cpdef tuple shape_of(cnp.ndarray array):
@@ -33,8 +37,7 @@ cpdef reshaped(cnp.ndarray array, tuple shape):
     cdef cnp.npy_intp[MAX_AXES] dims
     cdef cnp.PyArray_Dims wanted
     cdef int axis
-    if len(shape) > MAX_AXES:
-        raise ValueError(f"`shape` expected at most {MAX_AXES} axes, got {len(shape)}")
+    check_axes(shape)
     for axis in range(len(shape)):
         dims[axis] = shape[axis]
     wanted.ptr = dims

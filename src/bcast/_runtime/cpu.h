@@ -4,7 +4,13 @@
 #define BCAST_CPU_H
 
 #if defined(_MSC_VER)
+#define WIN32_LEAN_AND_MEAN
+#define NOMINMAX
 #include <windows.h>
+#ifndef PF_AVX2_INSTRUCTIONS_AVAILABLE  /* in older headers */
+#define PF_SSSE3_INSTRUCTIONS_AVAILABLE 36
+#define PF_AVX2_INSTRUCTIONS_AVAILABLE 40
+#endif
 #elif defined(__x86_64__)
 #include <cpuid.h>
 #endif

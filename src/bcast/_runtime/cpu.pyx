@@ -3,6 +3,8 @@
 import os
 
 cdef extern from "_runtime/cpu.h":
+    enum:
+        TARGET_COUNT "BCAST_TARGET_COUNT"
     const char **names "bcast_target_names"
     bint has "bcast_has"(int target)
 

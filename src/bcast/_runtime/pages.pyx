@@ -202,10 +202,10 @@ cdef void _unmap_later(char *data, size_t capacity) noexcept nogil:
             leaving_blocks += 1
             left = True
         pages_unlock()
-    if not left:
+    if left:
+        Py_AddPendingCall(_unmap_leaving, NULL)     # where too many wait already, the next call will see to it
+    else:
         _unmap(data, capacity)
-    elif Py_AddPendingCall(_unmap_leaving, NULL) != 0:     # too many wait already: the next call will see to it
-        pass
 
 
 cdef int _unmap_leaving(void *_) noexcept nogil:

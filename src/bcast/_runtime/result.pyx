@@ -6,6 +6,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uintptr_t
 
+from bcast._runtime.arrays cimport MAX_AXES, check_axes
 from bcast._runtime.pages cimport drop_block, drop_unused, new_block, page_handler, pays
 
 import sys
@@ -32,9 +33,6 @@ cnp.import_array()
 cdef object masked = MaskedArray
 cdef Py_ssize_t MAX_BYTES = sys.maxsize
 cdef unsigned int TRACED = np.lib.tracemalloc_domain
-
-cdef enum:
-    MAX_AXES = 64
 
 
 cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=None, str owner="data"):
@@ -88,8 +86,7 @@ cdef new_array(cnp.dtype dtype, tuple shape, name):
     cdef size_t nbytes = itemsize       # it wraps around only where the check below refuses the size
     cdef void *block = NULL
     cdef int axis
-    if len(shape) > MAX_AXES:
-        raise ValueError(f"`shape` expected at most {MAX_AXES} axes, got {len(shape)}")
+    check_axes(shape)
     if itemsize == 0:
         return np.ndarray(shape, dtype)     # other constructors replace a string dtype of length 0 by one of length 1
     bytes_left //= itemsize

@@ -58,7 +58,8 @@ static inline void bcast_store_fence(void)
 }
 
 /* Whether streaming can help: not without such stores, and not where the system has yet to give the memory its pages.
-   It clears them, which leaves them in the cache. Asks for three pages, as memory is mostly touched all or not at all. */
+   It clears them, which leaves them in the cache. Asks for three pages, as memory is mostly touched all or not at
+   all. */
 static inline int bcast_pages_resident(const uint8_t *out, size_t size)
 {
 #if !(defined(__x86_64__) || defined(_M_X64))

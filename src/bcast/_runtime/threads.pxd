@@ -1,3 +1,6 @@
+cdef enum:
+    SHARES = 8          # for each thread, so that a thread that starts late or is slow takes fewer of them
+
 ctypedef void (*Share)(void *work, int share, int worker) noexcept nogil
 
 cdef int thread_count() noexcept nogil

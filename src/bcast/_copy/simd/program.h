@@ -33,8 +33,8 @@
 #define BCAST_PARTS 8       /* vectors of an item that is kept in registers */
 #define BCAST_PLACES 4      /* written by turns: they and the data may all want one set of a cache, of 8 ways */
 
-/* A window does not reach where data is taken up again from more than 16 bytes before: at most once in 17 bytes of output,
-   so that 8 bytes of a vector are right at least. */
+/* A window does not reach where data is taken up again from more than 16 bytes before: at most once in 17 bytes of
+   output, so that 8 bytes of a vector are right at least. */
 #define BCAST_VECTORS (BCAST_SPAN / 8 + 2)
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* The leaves that sum terms of one KIND by one instruction set, ISA: `_sum/simd/kinds.h` includes this file for each of both.
+/* The leaves that sum terms of one KIND by one instruction set, ISA: `kinds.h` includes this file for each of both.
 
    Accumulators are pairs (high, low) where the kind is `paired`: low holds what rounding high loses, so that the error
    does not grow with the number of terms. Elsewhere low is neither read nor written. What is summed is added to them

@@ -1,4 +1,4 @@
-/* Runs, many of them: the part of `_sum/simd/leaf.h` that sums runs side by side. `add_runs` adds their sums to accumulators;
+/* Runs, many of them: the part of `leaf.h` that sums runs side by side. `add_runs` adds their sums to accumulators;
    `put_runs` writes those of short ones as results, of kinds with PUTS. */
 
 #define SINGLE (sizeof(Term) == 4 && sizeof(Acc) == 8)     /* float32 */

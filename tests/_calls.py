@@ -336,7 +336,7 @@ def real_part(*shape, **kwargs):
 
 def streamed(make, **kwargs):
     """Small results written as those are that no cache holds."""
-    return Row(make, copies={"streamed": 1}, sums={"far": 1}, **kwargs)
+    return Row(make, copies={"streamed": 1}, **kwargs)
 
 
 def threaded(make, **kwargs):

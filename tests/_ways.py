@@ -45,16 +45,15 @@ SUMS = list(itertools.product(SUM_TARGETS, (1, THREADS)))
 
 
 @contextmanager
-def summed(leaf=SUM_TARGETS[0], threads=0, shared=None, far=None):
+def summed(leaf=SUM_TARGETS[0], threads=0, shared=None):
     """Have sums made by one leaf, by that many threads if there is work for them; afterwards all is as it was.
 
-    Where `shared` is true, work of any size is shared out; where `far` is, it is read as what lies past the caches.
-    By default both are true of several threads. Without `threads`, their number is left alone.
+    Where `shared` is true, work of any size is shared out; by default it is where there are several threads. Without
+    `threads`, their number is left alone.
     """
-    lowered = {"shared": threads > 1 if shared is None else shared, "far": threads > 1 if far is None else far}
     number = bcast.get_num_threads()
     before = cpu.use_target(leaf)
-    _adjoint.set_limits(**{name: 1 for name, is_lowered in lowered.items() if is_lowered})
+    _adjoint.set_limits(**({"shared": 1} if (threads > 1 if shared is None else shared) else {}))
     bcast.set_num_threads(threads or number)
     try:
         with pool_limited(threads or None):

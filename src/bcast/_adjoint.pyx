@@ -17,33 +17,24 @@ import numpy as np
 from numpy.exceptions import ComplexWarning
 
 from bcast._rules.alignment cimport Alignment
+from bcast._runtime.arrays cimport shape_of
 from bcast._runtime.cpu cimport target_number
 from bcast._runtime.extent cimport Extent, extent, overlap
-from bcast._runtime.arrays cimport shape_of
 from bcast._sum.plan cimport (
-    BFLOAT16, BOOL, F16, F64, FEWEST, FLOAT16, FLOAT32, FLOAT64, INT8, LONG, MAX_AXES, U8, U64, UINT8, Axis, Pack,
-    Reduction, SumLeaf, Terms, interleaved, is_short, plan_axes,
+    AS_INTEGER, AS_IS, AS_REAL, BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, MAX_AXES, U64, UINT8, Axis,
+    Packing, Reduction, Target, Terms, dtypes, plan_sum,
 )
 from bcast._sum.walk cimport add_segments, sum_unit
 from bcast._runtime.threads cimport free_threads, run_shares
 
 cdef extern from "_sum/simd/leaves.h":
-    const SumLeaf *leaf_of "bcast_sum_leaf_of"(int target)
-
-cdef extern from "_runtime/stream.h":
-    void bcast_store_fence() noexcept nogil
-    bint pages_resident "bcast_pages_resident"(const uint8_t *out, size_t size) noexcept nogil
-
-cdef extern from "_sum/simd/term.h":
-    Pack pack_widened "bcast_pack_widened"(int term, int kind, int swapped)
-    Pack pack_same "bcast_pack_same"(int size, int swapped)
+    const Target *target_of "bcast_sum_target_of"(int target)
 
 cnp.import_array()
 
 cdef enum:
     SMALL = 524288      # bytes; below, views and giving the GIL away and back show
     ROOM = 8192         # bytes of scratch that the stack has room for
-    DIRECT = 2048       # bytes; 16 of accumulators for 4 or more of terms fit ROOM, and planning would show
 
 cdef struct Work:       # what the shares of a sum have in common
     const Reduction *plan
@@ -55,24 +46,20 @@ cdef struct Work:       # what the shares of a sum have in common
     int shares
 
 cdef Py_ssize_t SHARED = 512 << 10      # bytes; a thread that would read less costs more than it saves
-cdef Py_ssize_t FAR = 18 << 20          # bytes; much of what is larger comes from past the caches, of twice that all
 
-cdef int bfloat16_number = -1       # of the dtype that another package has added, once an array of it was seen
+cdef int[DTYPE_COUNT] user_numbers      # of dtypes that other packages have added, once an array of one was seen
 
 
-def set_limits(shared=512 << 10, far=18 << 20):
+def set_limits(shared=512 << 10):
     """Set from which size on `grad` is treated as a large one: for tests of small arrays.
 
     Parameters
     ----------
     shared : int, optional
         Bytes that a thread reads at least.
-    far : int, optional
-        Bytes from which on runs are read in several streams.
     """
-    global SHARED, FAR
+    global SHARED
     SHARED = shared
-    FAR = far
 
 
 cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
@@ -94,11 +81,12 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
         `out` itself.
     """
     cdef Reduction plan
+    cdef Terms terms
     cdef Axis[MAX_AXES] axis
-    cdef cnp.ndarray result
     cdef const char *x = <const char *> cnp.PyArray_DATA(grad)
     cdef char *to = <char *> cnp.PyArray_DATA(out)
     cdef Py_ssize_t items = cnp.PyArray_SIZE(grad), sums = cnp.PyArray_SIZE(out)
+    cdef Py_ssize_t nbytes = items * cnp.PyArray_ITEMSIZE(grad)
     cdef int n
     if cnp.PyArray_ISCOMPLEX(grad) and _is_real(out):
         # NumPy's own warning, which may be an error and run code of the user's: before sizes are compared.
@@ -110,38 +98,37 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     if items == 0:
         np.asarray(out)[...] = 0
         return out
-    if items == sums or not _choose_terms(&plan.terms, grad, out):
+    if items == sums or not _choose_terms(&terms, grad, out):
         _leave_to_numpy(grad, alignment, out)
         return out
     if (
-        not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out)
+        not cnp.PyArray_IS_C_CONTIGUOUS(out) or not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out)
         or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
     ):
-        target = np.asarray(out)
-        like = target.real if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad) else target
-        result = np.empty(shape_of(out), like.dtype.newbyteorder("="))
-        np.copyto(target, sum_onto(grad, alignment, result))
+        _sum_aside(grad, alignment, out)
         return out
-    plan.begin = to
-    plan.strided = 0 if cnp.PyArray_IS_C_CONTIGUOUS(out) else _read_strides(plan.stride, grad, out)
-    n = _read_axes(axis, grad, alignment.source, out, &x, &to)
-    if plan.strided:
-        _lay_out(&plan, axis, n, &to)
-    if plan.terms.pack == NULL and n and axis[n - 1].step != plan.terms.size:
-        plan.terms.pack = pack_same(plan.terms.size, False)
-    if n <= 2 and not plan.strided and items * cnp.PyArray_ITEMSIZE(grad) <= DIRECT:
-        if _sum_direct(&plan.terms, axis, n, x, to):
-            return out
-    plan.far = cnp.PyArray_NBYTES(grad) >= FAR
-    plan_axes(&plan, axis, n)
-    plan.streamed = (plan.alone or plan.few) and cnp.PyArray_NBYTES(grad) >= 2 * FAR
-    plan.streamed = plan.streamed and cnp.PyArray_NBYTES(out) >= FAR // 2
-    plan.streamed = plan.streamed and pages_resident(<const uint8_t *> plan.begin, cnp.PyArray_NBYTES(out))
-    if cnp.PyArray_NBYTES(grad) < min(<Py_ssize_t> SMALL, SHARED) and plan.segments == 1:
+    if not cnp.PyArray_ISNOTSWAPPED(grad):
+        native = np.asarray(grad)
+        return sum_onto(native.astype(native.dtype.newbyteorder("=")), alignment, out)
+    n = _read_axes(axis, grad, alignment.source, sums * cnp.PyArray_ITEMSIZE(out), &x, &to)
+    if axis[n - 1].step != terms.size:
+        terms.packed = True
+    plan_sum(&plan, &terms, axis, n)
+    if nbytes < min(<Py_ssize_t> SMALL, SHARED) and plan.segments == 1:
         _sum_small(&plan, x, to)
     else:
         _sum_large(&plan, grad, out, x, to)
     return out
+
+
+cdef _sum_aside(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
+    """Sum into an array of its own, contiguous and of the machine's byte order, and copy that."""
+    target = np.asarray(out)
+    if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad):
+        result = np.empty(shape_of(out), target.real.dtype.newbyteorder("="))
+    else:
+        result = np.empty(shape_of(out), target.dtype.newbyteorder("="))
+    np.copyto(target, sum_onto(grad, alignment, result))
 
 
 @cython.boundscheck(False)      # shape and source have one length
@@ -150,13 +137,15 @@ cdef int _check_sizes(cnp.ndarray grad, Alignment alignment, cnp.ndarray out) ex
     """Compare the arrays with the alignment again: code of the user's may have run since it was made."""
     cdef tuple shape = alignment.shape, source = alignment.source
     cdef int rank = len(shape), i, k = 0
+    cdef Py_ssize_t length
     cdef bint fits = rank == cnp.PyArray_NDIM(grad) and rank == len(source)
     for i in range(rank if fits else 0):
         fits = fits and cnp.PyArray_DIM(grad, i) == <Py_ssize_t> shape[i]
-        if <Py_ssize_t> source[i] != 1:
+        length = source[i]
+        if length != 1:
             while k < cnp.PyArray_NDIM(out) and cnp.PyArray_DIM(out, k) == 1:
                 k += 1
-            fits = fits and k < cnp.PyArray_NDIM(out) and cnp.PyArray_DIM(out, k) == <Py_ssize_t> source[i]
+            fits = fits and k < cnp.PyArray_NDIM(out) and cnp.PyArray_DIM(out, k) == length
             k += 1
     for k in range(k, cnp.PyArray_NDIM(out)):
         fits = fits and cnp.PyArray_DIM(out, k) == 1
@@ -181,40 +170,34 @@ cdef _leave_to_numpy(grad, Alignment alignment, out):
 
 cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcept:
     """Choose how terms are read, summed and written; tell whether there is a way."""
-    cdef const SumLeaf *leaf = leaf_of(target_number)
-    cdef int term = _term_of(grad), result = _term_of(out)
-    cdef bint swapped = not cnp.PyArray_ISNOTSWAPPED(grad)
-    cdef bint is_complex = cnp.PyArray_ISCOMPLEX(grad)
-    cdef int size = cnp.PyArray_ITEMSIZE(grad) >> is_complex
-    cdef int out_size = cnp.PyArray_ITEMSIZE(out) >> <bint> cnp.PyArray_ISCOMPLEX(out)
-    cdef int kind
+    cdef int term = _dtype_of(grad), result = _dtype_of(out)
+    cdef int kind, size, out_size
+    cdef bint is_float
     if term < 0 or result < 0 or result == BOOL:
         return False
-    if term >= FLOAT16 and result < FLOAT16:
+    is_float = dtypes[term].is_float
+    if is_float and not dtypes[result].is_float:
         return False
-    terms.pack = NULL
-    if term < FLOAT16 and result >= FLOAT16 or term >= FLOAT16 and size < out_size:
+    size = dtypes[term].size
+    out_size = dtypes[result].size
+    kind = dtypes[term].kind
+    if dtypes[result].is_float and (not is_float or size < out_size):
         kind = F64
-    elif term >= FLOAT16:
-        kind = F16 + term - FLOAT16
-    elif term == BOOL or size != out_size:
+    elif not is_float and size != out_size:
         kind = U64
-    else:
-        kind = U8 + (term - INT8) % 4
-    if kind == F64 and term != FLOAT64 or kind == U64 and size != 8:
-        terms.pack = pack_widened(term, kind, swapped)
+    terms.packed = kind == F64 and term != FLOAT64 or kind == U64 and size < 8
+    if terms.packed:
+        terms.packing = Packing(term, AS_REAL if kind == F64 else AS_INTEGER)
         size = 8
-    elif swapped:
-        terms.pack = pack_same(size, True)
-    terms.sums = leaf.sums[kind]
-    if term != result and (term >= FLOAT16 or size != out_size):
-        terms.sums.put_runs = NULL      # they are no terms
-        terms.sums.put_rows = NULL
-    terms.store = leaf.store_wide[result] if kind == U64 else leaf.store[result]
-    terms.merge = leaf.merge
+    else:
+        terms.packing = Packing(FLOAT16 if size == 2 else FLOAT32 if size == 4 else FLOAT64, AS_IS)
+    terms.target = target_of(target_number)
+    terms.leaves = &terms.target.sums[kind]
+    terms.writes = term == result or not is_float and size == out_size
     terms.size = size
     terms.sum_size = size if kind <= U64 else 8
-    terms.paired = kind == F64
+    terms.compensated = kind == F64
+    terms.result = result
     return True
 
 
@@ -222,11 +205,11 @@ cdef bint _is_real(cnp.ndarray array) noexcept:
     """Whether the items of an array are numbers without an imaginary part."""
     if cnp.PyArray_ISNUMBER(array):
         return not cnp.PyArray_ISCOMPLEX(array)
-    return _term_of(array) == BFLOAT16
+    return cnp.PyTypeNum_ISUSERDEF(cnp.PyArray_TYPE(array)) and _dtype_of(array) >= 0
 
 
-cdef int _term_of(cnp.ndarray array) noexcept:
-    """What the items of an array, or their parts, are in memory; -1 for what no leaf sums."""
+cdef int _dtype_of(cnp.ndarray array) noexcept:
+    """The row of the items of an array, or of their parts, in the table of dtypes; -1 for what no leaf sums."""
     cdef int number = cnp.PyArray_TYPE(array)
     cdef int size = cnp.PyArray_ITEMSIZE(array)
     if number == cnp.NPY_BOOL:
@@ -239,33 +222,34 @@ cdef int _term_of(cnp.ndarray array) noexcept:
         return FLOAT32
     if number == cnp.NPY_DOUBLE or number == cnp.NPY_CDOUBLE:
         return FLOAT64
-    if number == bfloat16_number or (cnp.PyTypeNum_ISUSERDEF(number) and size == 2 and _is_bfloat16(array)):
-        return BFLOAT16
-    return -1
+    return _user_dtype_of(array) if cnp.PyTypeNum_ISUSERDEF(number) else -1
 
 
-cdef bint _is_bfloat16(cnp.ndarray array) noexcept:
-    """Whether the items' type is called bfloat16; asked in C, where nothing can fail. Its number is kept."""
-    global bfloat16_number
+cdef int _user_dtype_of(cnp.ndarray array) noexcept:
+    """The row that has the name of the items' type; asked in C, where nothing can fail. Its number is kept."""
+    cdef int number = cnp.PyArray_TYPE(array), i
     cdef const char *name = (<cnp.dtype> cnp.PyArray_DESCR(array)).typeobj.tp_name
     cdef const char *dot = strrchr(name, b".")
-    if strcmp(name if dot == NULL else dot + 1, "bfloat16") != 0:
-        return False
-    bfloat16_number = cnp.PyArray_TYPE(array)
-    return True
+    for i in range(DTYPE_COUNT):
+        if user_numbers[i] == number:       # of NumPy's own, 0 is bool
+            return i
+    for i in range(DTYPE_COUNT):
+        if dtypes[i].name != NULL and dtypes[i].size == cnp.PyArray_ITEMSIZE(array):
+            if strcmp(name if dot == NULL else dot + 1, dtypes[i].name) == 0:
+                user_numbers[i] = number
+                return i
+    return -1
 
 
 @cython.boundscheck(False)      # source has grad's rank
 @cython.wraparound(False)
 cdef int _read_axes(
-    Axis *axis, cnp.ndarray grad, tuple source, cnp.ndarray out, const char **x, char **to,
+    Axis *axis, cnp.ndarray grad, tuple source, Py_ssize_t out_step, const char **x, char **to,
 ) except -1:
     """Read the axes longer than 1, in the order of `grad`'s memory, neighbours of one kind as one; return how many.
 
-    Axes that run backwards are turned, to begin at `x` and `to`. Whatever the layout of `out`, it is taken for
-    contiguous: the plan, and with it the bits of the result, shall not depend on that.
+    Axes that run backwards are turned, to begin at `x` and `to`; `out` is contiguous.
     """
-    cdef Py_ssize_t out_step = cnp.PyArray_NBYTES(out)
     cdef int n = 0, i, j
     cdef Axis next
     for i in range(cnp.PyArray_NDIM(grad)):
@@ -290,7 +274,7 @@ cdef int _read_axes(
         axis[j] = next
         n += 1
     if cnp.PyArray_ISCOMPLEX(grad):
-        axis[n] = Axis(2, cnp.PyArray_ITEMSIZE(grad) // 2, cnp.PyArray_ITEMSIZE(out) // 2, True)
+        axis[n] = Axis(2, cnp.PyArray_ITEMSIZE(grad) // 2, out_step // 2, True)
         n += 1
     j = 0
     for i in range(1, n):
@@ -308,52 +292,6 @@ cdef int _read_axes(
     return min(n, j + 1)
 
 
-cdef int _read_strides(Axis *axis, cnp.ndarray grad, cnp.ndarray out) noexcept:
-    """Read the axes of `out` longer than 1, neighbours as one; their `step` is that of a contiguous array."""
-    cdef Py_ssize_t step = cnp.PyArray_NBYTES(out)
-    cdef int rank = cnp.PyArray_NDIM(out), n = 0, i
-    cdef bint is_complex = cnp.PyArray_ISCOMPLEX(grad)
-    cdef Axis next
-    for i in range(rank + is_complex):
-        next = Axis(2, step // 2, step // 2, True)      # the two parts
-        if i < rank:
-            next.length = cnp.PyArray_DIM(out, i)
-            next.step = step // next.length
-            next.out_step = cnp.PyArray_STRIDE(out, i)
-        if next.length == 1:
-            continue
-        step = next.step
-        if n and axis[n - 1].out_step == next.length * next.out_step:
-            n -= 1
-            next.length *= axis[n].length
-        axis[n] = next
-        n += 1
-    return n
-
-
-cdef void _lay_out(Reduction *plan, Axis *axis, int n, char **to) noexcept:
-    """Give each axis its step in `out` itself, if all of them have one."""
-    cdef Py_ssize_t[MAX_AXES] steps
-    cdef Py_ssize_t times
-    cdef int i, j
-    for i in range(n):
-        steps[i] = 0
-        for j in range(plan.strided if axis[i].kept else 0):
-            times = axis[i].out_step // plan.stride[j].step
-            if times and -plan.stride[j].length <= times * axis[i].length <= plan.stride[j].length:
-                steps[i] = times * plan.stride[j].out_step
-                break
-        else:
-            if axis[i].kept:    # it runs over several axes of `out`
-                return
-    to[0] = plan.begin
-    for i in range(n):
-        if axis[i].out_step < 0:
-            to[0] -= (axis[i].length - 1) * steps[i]
-        axis[i].out_step = steps[i]
-    plan.strided = 0
-
-
 cdef int _sum_small(const Reduction *plan, const char *x, char *to) except -1:
     """Sum what takes less time than views and giving the GIL away."""
     cdef char[ROOM] room
@@ -368,41 +306,6 @@ cdef int _sum_small(const Reduction *plan, const char *x, char *to) except -1:
     if scratch != room:
         free(scratch)
     return 0
-
-
-cdef bint _sum_direct(const Terms *terms, const Axis *axis, int n, const char *x, char *to) noexcept:
-    """Sum few terms along one of at most two axes by one call of a leaf, the one that a plan makes; or tell to plan.
-
-    What needs more than that call is planned: terms to be packed, rows to be joined, sums that are infinite or NaN.
-    """
-    cdef char[ROOM] room
-    cdef char *high = room
-    cdef char *low = room + ROOM // 2
-    cdef const Axis *last = &axis[n - 1]
-    cdef Axis kept = Axis(1, 0, 0, True)
-    if terms.pack != NULL or (n == 2 and axis[0].kept == last.kept):
-        return False
-    if last.kept:
-        kept = last[0]
-        if interleaved(terms, axis, n):
-            terms.sums.add_runs(high, low, x, 1, 0, axis[0].length * kept.length, kept.length, False, False)
-        elif axis[0].length >= 2 * FEWEST and kept.length < LONG:
-            return False
-        else:
-            terms.sums.add_rows(high, low, x, 1, 0, axis[0].length, axis[0].step, kept.length, False)
-    else:
-        if n == 2:
-            kept = axis[0]
-        if (
-            terms.sums.put_runs != NULL and kept.out_step == terms.size
-            and is_short(last.length, 1, terms.sums.lanes)
-        ):
-            return not terms.sums.put_runs(to, x, kept.length, kept.step, last.length, 1, False, False)
-        terms.sums.add_runs(high, low, x, kept.length, kept.step, last.length, 1, False, False)
-    if terms.paired and terms.merge(<double *> high, <const double *> low, kept.length):
-        return False
-    terms.store(to, kept.out_step, high, kept.length)
-    return True
 
 
 @cython.boundscheck(False)      # index 0 of buffers that are not empty
@@ -446,5 +349,3 @@ cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
     cdef Py_ssize_t units = plan.tiles * plan.segments, unit
     for unit in range(units * i // work.shares, units * (i + 1) // work.shares):
         sum_unit(plan, unit, work.x, work.to, work.scratch + worker * work.room, work.partials)
-    if plan.streamed:
-        bcast_store_fence()

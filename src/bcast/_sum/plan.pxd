@@ -1,61 +1,74 @@
 cdef extern from "_sum/simd/sum.h":
     enum:
-        U8 "BCAST_U8"
-        U16 "BCAST_U16"
-        U32 "BCAST_U32"
-        U64 "BCAST_U64"
-        F16 "BCAST_F16"
-        BF16 "BCAST_BF16"
-        F32 "BCAST_F32"
-        F64 "BCAST_F64"
+        U64 "BCAST_KIND_u64"
+        F64 "BCAST_KIND_f64"
+
+    enum:
+        SET "BCAST_SET"
+        ADD "BCAST_ADD"
+        WRITE "BCAST_WRITE"
+
+    ctypedef struct Rows "bcast_rows":
+        const char *x
+        Py_ssize_t rows, step, fifth, width
+
+    ctypedef struct Runs "bcast_runs":
+        const char *x
+        Py_ssize_t count, step, length, interleave
+
+    ctypedef struct Sink "bcast_sink":
+        int mode
+        char *sum
+        char *error
+
+    ctypedef struct Leaves "bcast_sums":
+        bint (*sum_rows)(const Rows *rows, const Sink *to) noexcept nogil
+        bint (*sum_runs)(const Runs *runs, const Sink *to) noexcept nogil
+        void (*add_accumulators)(const Sink *to, const Sink *source, Py_ssize_t n) noexcept nogil
+
+    ctypedef struct Results "bcast_results":
+        int dtype
+        int sum_size
+        char *to
+        Py_ssize_t step
+
+    ctypedef struct Target "bcast_sum_target":
+        Leaves *sums
+        void (*store)(const Results *results, const void *sums, Py_ssize_t n) noexcept nogil
+        bint (*add_errors)(double *sum, const double *error, Py_ssize_t n) noexcept nogil
+
+cdef extern from "_sum/simd/dtypes.h":
+    enum:
         BOOL "BCAST_BOOL"
         INT8 "BCAST_INT8"
         UINT8 "BCAST_UINT8"
         FLOAT16 "BCAST_FLOAT16"
-        BFLOAT16 "BCAST_BFLOAT16"
         FLOAT32 "BCAST_FLOAT32"
         FLOAT64 "BCAST_FLOAT64"
+        DTYPE_COUNT "BCAST_DTYPE_COUNT"
+        AS_IS "BCAST_AS_IS"
+        AS_INTEGER "BCAST_AS_INTEGER"
+        AS_REAL "BCAST_AS_REAL"
 
-    ctypedef struct Sums "bcast_sums":
-        void (*add_rows)(
-            void *high, void *low, const char *x, Py_ssize_t count, Py_ssize_t step, Py_ssize_t rows,
-            Py_ssize_t row_step, Py_ssize_t m, int add
-        ) noexcept nogil
-        void (*add_runs)(
-            void *high, void *low, const char *x, Py_ssize_t count, Py_ssize_t step, Py_ssize_t n, Py_ssize_t m,
-            int far, int add
-        ) noexcept nogil
-        int (*put_runs)(
-            char *to, const char *x, Py_ssize_t count, Py_ssize_t step, Py_ssize_t n, Py_ssize_t m, int far,
-            int streamed
-        ) noexcept nogil
-        int (*put_rows)(
-            char *to, const char *x, Py_ssize_t rows, Py_ssize_t row_step, Py_ssize_t m, int streamed
-        ) noexcept nogil
-        void (*add_accumulators)(
-            void *high, void *low, const void *high_2, const void *low_2, Py_ssize_t n
-        ) noexcept nogil
-        Py_ssize_t m_most
-        Py_ssize_t lanes
+    ctypedef struct Dtype "bcast_dtype":
+        int size
+        bint is_float
+        int kind
+        const char *name
 
-    bint is_short "bcast_is_short"(Py_ssize_t n, Py_ssize_t m, Py_ssize_t lanes) noexcept nogil
+    ctypedef struct Packing "bcast_packing":
+        int dtype
+        int how
 
-    ctypedef void (*Pack "bcast_pack")(void *to, const char *x, Py_ssize_t step, Py_ssize_t n) noexcept nogil
-    ctypedef void (*Store "bcast_store")(
-        char *to, Py_ssize_t step, const void *sums, Py_ssize_t n
+    const Dtype *dtypes "bcast_dtypes"
+    void pack "bcast_pack"(
+        const Packing *packing, char *to, const char *x, Py_ssize_t step, Py_ssize_t n
     ) noexcept nogil
-
-    ctypedef struct SumLeaf "bcast_sum_leaf":
-        Sums *sums
-        Store *store
-        Store *store_wide
-        int (*merge)(double *high, const double *low, Py_ssize_t n) noexcept nogil
 
 cdef enum:
     MAX_AXES = 65       # 64, and the two parts of complex numbers
-    LONG = 32           # items; shorter innermost axes are joined with others
-    FEWEST = 8          # what is added to each accumulator at least, where they must be folded
-    PACKED = 512        # accumulators of a block where terms are packed first, eight rows at a time
+    FEWEST = 8          # what is added to each accumulator at least, where they must be folded; rows of one leaf's call
+    ROW = 512           # items: of a row that is joined from short ones, or packed, at most; of a tile's rows at least
 
 cdef struct Axis:
     Py_ssize_t length
@@ -64,31 +77,31 @@ cdef struct Axis:
     bint kept
 
 cdef struct Terms:          # how they are read, summed and written
-    Sums sums
-    Pack pack               # NULL where the leaves read grad itself
-    Store store
-    int (*merge)(double *high, const double *low, Py_ssize_t n) noexcept nogil
+    const Target *target
+    const Leaves *leaves    # of their kind
+    Packing packing
+    bint packed             # whether the leaves read what is packed, not grad itself
+    bint compensated
     int size                # of a term as the leaves read it,
     int sum_size            # and of an accumulator
-    bint paired
+    int result              # its dtype
+    bint writes             # whether results are terms of the kind
 
 cdef struct Reduction:
-    Terms terms
-    int summed              # the number of summed axes,
-    Axis[MAX_AXES] sums     # which the sum of a single element walks again
+    const Terms *terms
+    bint runs               # whether the leaf sums runs; else rows
+    bint writes             # whether it writes results; else they are accumulated, folded and stored
+    const Axis *axes        # all of them, which the sum of a single element walks again
+    int rank
     int outers
     Axis[MAX_AXES] outer    # walked; kept and summed ones as the memory has them
-    bint runs               # whether the leaf sums runs, or rows,
-    bint alone              # of runs: whether each is short, and a result of its own
-    bint far                # and whether they come from past the caches
-    bint few                # of rows: whether results are sums of few, and of nothing else
-    bint streamed           # whether results of short runs or few rows go past the caches
-    Axis rows               # what it sums: rows, or what follows each other in a run
+    Axis rows               # what the leaf sums: rows, or the terms of a run
     Py_ssize_t within       # how many of the rows' positions lie side by side in a block
     int blocks
-    Axis[MAX_AXES] block    # of the accumulators: first the groups, at any step from each other; the others are nested
-    int groups              # the number of its axes that are groups: one, but for short runs
-    int split               # which of its axes is cut into chunks,
+    Axis[MAX_AXES] block    # of the accumulators: first the groups of rows, or the runs; then the items of each, nested
+    bint folded             # whether some of the block's axes are summed
+    int last                # the last of them that is kept
+    int split               # which of its axes is cut into chunks, 0 or 1,
     Py_ssize_t chunk        # of what length,
     Py_ssize_t chunks       # and how many
     Py_ssize_t tiles        # of the result, all in all
@@ -96,9 +109,5 @@ cdef struct Reduction:
     Py_ssize_t segments
     Py_ssize_t sums_most    # accumulators of a tile before they are folded
     Py_ssize_t scratch      # bytes that a thread needs
-    char *begin             # of `out`
-    int strided             # the number of its axes if it is not contiguous: all of the above takes it for that,
-    Axis[MAX_AXES] stride   # and steps become out_steps where results are written
 
-cdef bint interleaved(const Terms *terms, const Axis *axis, int n) noexcept
-cdef int plan_axes(Reduction *plan, const Axis *axis, int n) noexcept
+cdef void plan_sum(Reduction *plan, const Terms *terms, const Axis *axis, int n) noexcept

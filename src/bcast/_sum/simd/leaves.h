@@ -1,37 +1,33 @@
-/* The leaves that sum: for each kind of terms and each instruction set, the functions of `_sum/simd/leaf.h`.
-
-   Integers wrap in their own width. Floats narrower than float64 are summed in float64, where no sum of them overflows
-   and rounding does not show; of float16 eight at a time in float32. float64 is summed in pairs. All of it rests on
-   sums being done as they are written: not with -ffast-math. All instruction sets have the same lanes. */
+/* The leaves of `_sum/simd/sum.h` for each target: what they are made of, and which the machine has. */
 
 #ifndef BCAST_SUM_LEAVES_H
 #define BCAST_SUM_LEAVES_H
 
 #include <string.h>
 
-#include "../../_runtime/cpu.h"
-#include "../../_runtime/stream.h"
+#include "dtypes.h"
 #include "sum.h"
+#include "../../_runtime/cpu.h"
+#include "../../_runtime/target.h"
 
-#define BCAST_JOINED(a, b) bcast_##a##_##b
-#define BCAST_JOIN(a, b) BCAST_JOINED(a, b)
-#define BCAST_JOINED_3(a, b, c) bcast_##a##_##b##_##c
-#define BCAST_JOIN_3(a, b, c) BCAST_JOINED_3(a, b, c)
-
-#ifdef __GNUC__     /* Clang, too: vectors of any length, in as many registers as the machine needs */
+/* GCC and Clang have vectors of any length, in as many registers as it takes; others get leaves of plain loops. */
+#if defined(__GNUC__) && !defined(BCAST_ONE_LANE)
 #pragma GCC diagnostic ignored "-Wpsabi"    /* no vector leaves the functions that follow */
-#define BCAST_SUM_INLINE static inline __attribute__((always_inline))
-#define BCAST_SUM_APART static __attribute__((noinline))
+#define BCAST_VECTORS 1
+#define BCAST_APART __attribute__((noinline)) static
 #define BCAST_AT(Type, at, i) (((struct { Type value; } __attribute__((packed, may_alias)) *) (at))[i].value)
 #define BCAST_VECTOR(Item, lanes) Item __attribute__((vector_size(lanes * sizeof(Item))))
 #define BCAST_CONVERT(x, Vector) __builtin_convertvector(x, Vector)
-#define BCAST_FETCH(at) __builtin_prefetch(at)
-#define BCAST_QUADS 4
+typedef BCAST_VECTOR(int32_t, 4) bcast_i32x4;
+typedef BCAST_VECTOR(int64_t, 4) bcast_i64x4;
+typedef BCAST_VECTOR(uint16_t, 4) bcast_u16x4;
+typedef BCAST_VECTOR(uint32_t, 4) bcast_u32x4;
+typedef BCAST_VECTOR(uint64_t, 4) bcast_u64x4;
+typedef BCAST_VECTOR(float, 4) bcast_f32x4;
+typedef BCAST_VECTOR(double, 4) bcast_f64x4;
 #ifdef __clang__
 #define BCAST_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
-typedef BCAST_VECTOR(int32_t, 4) bcast_i32x4;
-typedef BCAST_VECTOR(int64_t, 4) bcast_i64x4;
 #define BCAST_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, __builtin_choose_expr(     \
     sizeof(a) == sizeof(bcast_i32x4), ((bcast_i32x4) {__VA_ARGS__}), ((bcast_i64x4) {__VA_ARGS__})))
 #endif
@@ -39,116 +35,139 @@ typedef BCAST_VECTOR(int64_t, 4) bcast_i64x4;
 #define BCAST_ODD(a, b) BCAST_SHUFFLE(a, b, 1, 5, 3, 7)
 #define BCAST_LOWER(a, b) BCAST_SHUFFLE(a, b, 0, 1, 4, 5)
 #define BCAST_UPPER(a, b) BCAST_SHUFFLE(a, b, 2, 3, 6, 7)
-#else               /* one lane */
-#define BCAST_SUM_INLINE static __inline
-#define BCAST_SUM_APART static
-#define BCAST_AT(Type, at, i) (((Type *) (at))[i])
+#else
+#define BCAST_VECTORS 0
 #define BCAST_VECTOR(Item, lanes) Item
-#define BCAST_CONVERT(x, Vector) ((Vector) (x))
-#define BCAST_FETCH(at) (void) 0
-#define BCAST_QUADS 1
 #endif
-typedef BCAST_VECTOR(float, 4) bcast_f32x4;
 
-enum {      /* bytes */
-    BCAST_SHORT_ROW = 4096,     /* a page: streams are what the memory fetches ahead, and it ends at one */
-    BCAST_LONG_RUN = 524288,    /* whose quarters are streams; those of shorter ones begin too often */
-    BCAST_AHEAD = 2048          /* how far terms are fetched ahead: a tenth of a microsecond */
+#define BCAST_JOINED_3(a, b, c) bcast_##a##_##b##_##c
+#define BCAST_JOIN_3(a, b, c) BCAST_JOINED_3(a, b, c)
+#define BCAST_PER_KIND_JOINED(a, kind) BCAST_##a##_##kind
+#define BCAST_PER_KIND(a, kind) BCAST_PER_KIND_JOINED(a, kind)
+
+/* What rounding has cost: a + b - sum. */
+#define BCAST_TWO_SUM_ERROR(a, b, sum) (((a) - ((sum) - ((sum) - (a)))) + ((b) - ((sum) - (a))))
+
+enum {
+    BCAST_PAGE = 4096,      /* bytes by which short runs are fetched ahead: what the hardware fetches ends with its page */
+    BCAST_LONG = 512,       /* vectors; longer runs are one stream each */
+    BCAST_AHEAD = 2048      /* bytes by which terms of a run are fetched ahead: a tenth of a microsecond */
 };
 
-/* Of each kind: a term and its bits; what the first few are summed in; the accumulator, how many are a vector, and
-   whether there are two; whether terms are converted as they are loaded. */
-#define BCAST_KIND(kind, Term, Bits, Work, Acc, width, part_width, paired, converted)    \
-    typedef Term bcast_##kind##_term;                                               \
-    typedef Acc bcast_##kind##_acc;                                                 \
-    typedef BCAST_VECTOR(Bits, width) bcast_##kind##_bits;                          \
-    typedef BCAST_VECTOR(Work, width) bcast_##kind##_work;                          \
-    typedef BCAST_VECTOR(Acc, part_width) bcast_##kind##_part;                      \
-    enum {                                                                          \
-        bcast_##kind##_lanes = sizeof(bcast_##kind##_bits) / sizeof(Bits),          \
-        bcast_##kind##_parts = bcast_##kind##_lanes * sizeof(Acc) / sizeof(bcast_##kind##_part),    \
-        bcast_##kind##_paired = paired,                                             \
-        bcast_##kind##_converted = converted                                        \
-    };
-BCAST_KIND(u8, uint8_t, uint8_t, uint8_t, uint8_t, 32, 32, 0, 0)
-BCAST_KIND(u16, uint16_t, uint16_t, uint16_t, uint16_t, 16, 16, 0, 0)
-BCAST_KIND(u32, uint32_t, uint32_t, uint32_t, uint32_t, 8, 4, 0, 0)
-BCAST_KIND(u64, uint64_t, uint64_t, uint64_t, uint64_t, 4, 4, 0, 0)
-BCAST_KIND(f16, uint16_t, uint16_t, float, double, 8, 4, 0, 1)
-BCAST_KIND(bf16, uint16_t, uint16_t, double, double, 4, 4, 0, 0)
-BCAST_KIND(f32, float, uint32_t, double, double, 4, 4, 0, 1)
-BCAST_KIND(f64, double, uint64_t, double, double, 4, 4, 1, 0)
-#undef BCAST_KIND
+#define BCAST_KIND_TYPES(kind, Bits, Wide, Acc, lanes_, is_compensated, is_converted, value)                \
+    typedef Bits bcast_##kind##_term;                                                                       \
+    typedef Acc bcast_##kind##_acc;                                                                         \
+    typedef BCAST_VECTOR(Bits, lanes_) bcast_##kind##_terms;                                                \
+    typedef BCAST_VECTOR(Bits, 4) bcast_##kind##_results;                                                   \
+    typedef BCAST_VECTOR(Wide, lanes_) bcast_##kind##_wide;                                                 \
+    typedef BCAST_VECTOR(Acc, 4) bcast_##kind##_acc_vector;                                                 \
+    typedef struct { bcast_##kind##_acc_vector sum, error; } bcast_##kind##_accumulator;                    \
+    enum {                                                                                                  \
+        bcast_##kind##_lanes = lanes_,                                                                      \
+        bcast_##kind##_compensated = is_compensated,                                                        \
+        bcast_##kind##_converted = is_converted                                                             \
+    };                                                                                                      \
+    BCAST_INLINE Acc bcast_##kind##_value(const char *at) { Bits x; memcpy(&x, at, sizeof x); return value; }
+BCAST_SUM_KINDS(BCAST_KIND_TYPES)
 
-static inline float bcast_f32_of(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }
-static inline double bcast_f64_of(uint64_t bits) { double value; memcpy(&value, &bits, 8); return value; }
-static inline double bcast_bf16_of(uint16_t bits) { return bcast_f32_of((uint32_t) bits << 16); }
-
-/* Moved to where float32 has them, the bits of a float16 are its value times 2^-112, if it is subnormal, too; what says
-   infinity or NaN becomes 2^16 or more. */
-static inline double bcast_f16_of(uint16_t bits)
-{
-    const float size = bcast_f32_of((uint32_t) (bits & 0x7fff) << 13) * 0x1p112f;
-    uint32_t value;
-    memcpy(&value, &size, 4);
-    return bcast_f32_of(value | (size >= 0x1p16f ? 0x7f800000 : 0) | (uint32_t) (bits & 0x8000) << 16);
-}
-
-/* One term as an accumulator. */
-static inline uint8_t bcast_u8_load_one(const char *at) { return BCAST_AT(const uint8_t, at, 0); }
-static inline uint16_t bcast_u16_load_one(const char *at) { return BCAST_AT(const uint16_t, at, 0); }
-static inline uint32_t bcast_u32_load_one(const char *at) { return BCAST_AT(const uint32_t, at, 0); }
-static inline uint64_t bcast_u64_load_one(const char *at) { return BCAST_AT(const uint64_t, at, 0); }
-static inline double bcast_f16_load_one(const char *at) { return bcast_f16_of(bcast_u16_load_one(at)); }
-static inline double bcast_bf16_load_one(const char *at) { return bcast_bf16_of(bcast_u16_load_one(at)); }
-static inline double bcast_f32_load_one(const char *at) { return bcast_f32_of(bcast_u32_load_one(at)); }
-static inline double bcast_f64_load_one(const char *at) { return bcast_f64_of(bcast_u64_load_one(at)); }
-
-/* A double rounded once to a float of 16 bits, so many of which are its fraction; ties to even. */
-static inline uint16_t bcast_narrowed(double value, int fraction)
-{
-    const int bias = (1 << (14 - fraction)) - 1, shift = 52 - fraction;
-    const uint16_t infinity = (uint16_t) ((2 * bias + 1) << fraction);
-    uint64_t bits;
-    memcpy(&bits, &value, 8);
-    const uint16_t sign = (uint16_t) (bits >> 48 & 0x8000);
-    const int exponent = (int) (bits >> 52 & 0x7ff) - 1023;
-    bits &= (uint64_t) -1 >> 1;
-    if (value != value) return sign | infinity | (uint16_t) (1 << (fraction - 1));
-    if (exponent > bias) return sign | infinity;
-    if (exponent < 1 - bias) {      /* subnormal: in multiples of the least, to which an addition rounds it */
-        double size;
-        memcpy(&size, &bits, 8);
-        size = size * (fraction == 10 ? 0x1p24 : 0x1p133) + 0x1p52;
-        memcpy(&bits, &size, 8);
-        return sign | (uint16_t) bits;
-    }
-    bits = (bits + (((uint64_t) 1 << (shift - 1)) - 1) + (bits >> shift & 1)) >> shift;
-    return sign | (uint16_t) (bits - ((uint64_t) (1023 - bias) << fraction));
-}
-
-#define ISA plain
-#define TARGET
+#define TARGET plain
+#define BCAST_ON_TARGET
+#define BCAST_F16C 0
 #define BCAST_ONE(Type) ((Type) {0} + 1)
-#include "kinds.h"
+#if BCAST_VECTORS
+/* The terms of a vector, given by their bits, as a wide one. */
+#define BCAST_WIDEN_u32(x) (x)
+#define BCAST_WIDEN_u64(x) (x)
+#define BCAST_WIDEN_f16(x) bcast_f16_widened(x)
+#define BCAST_WIDEN_bf16(x) BCAST_CONVERT((bcast_f32x4) (BCAST_CONVERT(x, bcast_u32x4) << 16), bcast_f64x4)
+#define BCAST_WIDEN_f32(x) BCAST_CONVERT((bcast_f32x4) (x), bcast_f64x4)
+#define BCAST_WIDEN_f64(x) ((bcast_f64x4) (x))
 
-#if defined(__GNUC__) && defined(__x86_64__)
+/* Four lanes of a wide vector, from 4 * i on, as accumulators. */
+#define BCAST_PART_u32(wide, i) BCAST_AT(const bcast_u32x4, wide, i)
+#define BCAST_PART_u64(wide, i) *(wide)
+#define BCAST_PART_f16(wide, i) BCAST_CONVERT(BCAST_AT(const bcast_f32x4, wide, i), bcast_f64x4)
+#define BCAST_PART_bf16(wide, i) *(wide)
+#define BCAST_PART_f32(wide, i) *(wide)
+#define BCAST_PART_f64(wide, i) *(wide)
+
+/* Accumulators as results, given by their bits. */
+#define BCAST_NARROW_u32(sums) (sums)
+#define BCAST_NARROW_u64(sums) (sums)
+#define BCAST_NARROW_f16(sums) bcast_narrowed_x4(&(sums), 10)
+#define BCAST_NARROW_bf16(sums) bcast_bf16_narrowed(&(sums))
+#define BCAST_NARROW_f32(sums) ((bcast_f32_results) BCAST_CONVERT(sums, bcast_f32x4))
+#define BCAST_NARROW_f64(sums) ((bcast_f64_results) (sums))
+
+BCAST_INLINE bcast_f16_wide bcast_f16_widened(bcast_f16_terms x)    /* as bcast_f16_of */
+{
+    const bcast_u32_wide bits = BCAST_CONVERT(x, bcast_u32_wide);
+    const bcast_f16_wide size = (bcast_f16_wide) ((bits & 0x7fff) << 13) * 0x1p112f;
+    const bcast_u32_wide special = (bcast_u32_wide) (size >= 0x1p16f) & 0x7f800000;
+    return (bcast_f16_wide) ((bcast_u32_wide) size | special | (bits & 0x8000) << 16);
+}
+
+BCAST_INLINE bcast_u16x4 bcast_narrowed_x4(const bcast_f64x4 *sums, const int fraction)
+{
+    bcast_u16x4 narrow;
+    for (int i = 0; i < 4; i++) narrow[i] = bcast_narrowed((*sums)[i], fraction);
+    return narrow;
+}
+
+/* Rounded to odd in float32 first, which avoids double rounding: towards zero, and odd if that is inexact. */
+BCAST_INLINE bcast_u16x4 bcast_bf16_narrowed(const bcast_f64x4 *sums)
+{
+    const bcast_f32x4 near = BCAST_CONVERT(*sums, bcast_f32x4);
+    const bcast_f64x4 back = BCAST_CONVERT(near, bcast_f64x4), zero = {0};
+    const bcast_u64x4 is_away = (bcast_u64x4) (((back > *sums) & (*sums > zero)) | ((back < *sums) & (*sums < zero)));
+    const bcast_u32x4 is_nan = (bcast_u32x4) (near != near), sign = (bcast_u32x4) near & 0x80000000;
+    bcast_u32x4 bits = (bcast_u32x4) near + BCAST_CONVERT(is_away, bcast_u32x4);
+    bits |= BCAST_CONVERT((bcast_u64x4) (back != *sums), bcast_u32x4) & 1;
+    bits += 0x7fff + (bits >> 16 & 1);
+    bits = (is_nan & (sign | 0x7fc00000)) | (~is_nan & bits);
+    return BCAST_CONVERT(bits >> 16, bcast_u16x4);
+}
+#endif
+#include "target.inc.h"
+
+#if BCAST_VECTORS && defined(__x86_64__)
 #include <immintrin.h>
-#define BCAST_F16C
-#define ISA avx2
-#define TARGET __attribute__((target("avx2,f16c,fma")))
-#define BCAST_ONE(Type) ({ Type one = (Type) {0} + 1; __asm__("" : "+x"(one)); one; })   /* compilers drop a known one */
-#include "kinds.h"
+#define TARGET avx2
+#define BCAST_ON_TARGET BCAST_TARGET("avx2,f16c,fma")
+#define BCAST_F16C 1
+/* A one that compilers do not know for one, and drop. */
+#define BCAST_ONE(Type) ({ Type one = (Type) {0} + 1; __asm__("" : "+x"(one)); one; })
+#undef BCAST_WIDEN_f16      /* what compilers make of conversions has several times the instructions */
+#undef BCAST_WIDEN_bf16
+#undef BCAST_WIDEN_f32
+#undef BCAST_PART_f16
+#undef BCAST_NARROW_f16
+#define BCAST_WIDEN_f16(x) _mm256_cvtph_ps((__m128i) (x))
+#define BCAST_WIDEN_bf16(x) _mm256_cvtps_pd(                                                            \
+    _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_set_epi64x(0, (int64_t) (x))), 16)))
+#define BCAST_WIDEN_f32(x) _mm256_cvtps_pd((__m128) (x))
+#define BCAST_PART_f16(wide, i) \
+    _mm256_cvtps_pd((i) ? _mm256_extractf128_ps(*(wide), 1) : _mm256_castps256_ps128(*(wide)))
+#define BCAST_NARROW_f16(sums) bcast_f16_narrowed(sums)
+
+/* Rounded to odd in float32 first, which avoids double rounding. */
+BCAST_ON_TARGET BCAST_INLINE bcast_u16x4 bcast_f16_narrowed(bcast_f64x4 sums)
+{
+    const bcast_u64x4 bits = (bcast_u64x4) sums, low = bits & 0x1fffffff;
+    const __m128 odd = _mm256_cvtpd_ps((__m256d) ((bits | (low + 0x1fffffff)) & ~(uint64_t) 0x1fffffff));
+    return (bcast_u16x4) _mm_cvtsi128_si64(_mm_cvtps_ph(odd, _MM_FROUND_TO_NEAREST_INT));
+}
+#include "target.inc.h"
 #endif
 
-/* The leaves of a target that this machine has; of those for which there are none, those of a lesser one. */
-static const bcast_sum_leaf *bcast_sum_leaf_of(int target)
+/* The leaves of a target that this machine has; for those without leaves of their own, the plain ones. */
+static inline const bcast_sum_target *bcast_sum_target_of(int target)
 {
-#ifdef BCAST_F16C
-    if (target == BCAST_AVX2) return &bcast_leaf_avx2;
+#if BCAST_VECTORS && defined(__x86_64__)
+    if (target == BCAST_AVX2) return &bcast_target_avx2;
 #endif
     (void) target;
-    return &bcast_leaf_plain;
+    return &bcast_target_plain;
 }
 
 #endif

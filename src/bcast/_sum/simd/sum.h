@@ -1,4 +1,22 @@
-/* What the leaves that sum are made of and called by: `_sum/simd/leaves.h` has them, `_sum/walk.pyx` calls them. */
+/* The contract of the leaves that sum: what they take, and what always holds.
+
+   A leaf adds up terms of one kind by the instructions of one target. It is given rows, whose items of one column are
+   summed, or runs, each of which is summed along itself, and a sink for the sums:
+
+       rows    0 1 2 3 4 5 ...         runs    0 0 0 0   1 1 1 1   2 2 2 2 ...     interleave 1
+               0 1 2 3 4 5 ...                 0 1 0 1   2 3 2 3   4 5 4 5 ...     interleave 2
+       sums    0 1 2 3 4 5 ...                 (the number of the sum to which a term is added)
+
+   * Terms may be aligned to nothing. No load passes the last term, and no store the last sum.
+   * Accumulators of a compensated kind (float64) have error terms: sum + error is the sum, where error holds what
+     rounding has cost, so that the error of a result does not grow with the number of terms. Other kinds leave error
+     terms alone. The sums are Knuth's two_sum (TAOCP 2, 4.2.2) and Dekker's fast_two_sum (Numer. Math. 18, 1971),
+     chained as in Sum2 of Ogita, Rump and Oishi (SIAM J. Sci. Comput. 26, 2005).
+   * All targets have the same lanes and round alike: results have the same bits.
+   * Each row is summed alike in all columns, and each run alike wherever it stands, but for long ones.
+   * Integers wrap in their own width. Floats narrower than float64 are summed in float64, where no sum of them
+     overflows; float16 up to eight at a time in float32 first, where their sums are exact or rounded far below a
+     result. */
 
 #ifndef BCAST_SUM_H
 #define BCAST_SUM_H
@@ -6,49 +24,69 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The kinds of terms as the leaves read them; signed integers are summed as unsigned ones. */
-enum { BCAST_U8, BCAST_U16, BCAST_U32, BCAST_U64, BCAST_F16, BCAST_BF16, BCAST_F32, BCAST_F64, BCAST_KINDS };
+#ifdef __FAST_MATH__
+#error "-ffast-math reorders sums: it drops the error terms, and results would depend on the target"
+#endif
 
-/* What a term or a result is, in memory. */
-enum {
-    BCAST_BOOL, BCAST_INT8, BCAST_INT16, BCAST_INT32, BCAST_INT64,
-    BCAST_UINT8, BCAST_UINT16, BCAST_UINT32, BCAST_UINT64,
-    BCAST_FLOAT16, BCAST_BFLOAT16, BCAST_FLOAT32, BCAST_FLOAT64, BCAST_TERMS
-};
+/* The kinds of terms, one row each: a term's bits x; what few terms are summed in (wide), and what all are (the
+   accumulator); how many terms a vector has; whether accumulators are compensated; whether terms are converted as they
+   are loaded; and a term's value. Integers of other sizes are packed as 64 bits. */
+#define BCAST_SUM_KINDS(ROW)                                        \
+    ROW(u32, uint32_t, uint32_t, uint32_t, 8, 0, 0, x)              \
+    ROW(u64, uint64_t, uint64_t, uint64_t, 4, 0, 0, x)              \
+    ROW(f16, uint16_t, float, double, 8, 0, 1, bcast_f16_of(x))     \
+    ROW(bf16, uint16_t, double, double, 4, 0, 0, bcast_bf16_of(x))  \
+    ROW(f32, uint32_t, double, double, 4, 0, 1, bcast_f32_of(x))    \
+    ROW(f64, uint64_t, double, double, 4, 1, 0, bcast_f64_of(x))
+
+#define BCAST_KIND_NUMBER(kind, ...) BCAST_KIND_##kind,
+enum { BCAST_SUM_KINDS(BCAST_KIND_NUMBER) BCAST_KINDS };
+
+/* Up to eight rows: row i is at x + i % 4 * step + i / 4 * fifth. */
+typedef struct {
+    const char *x;
+    ptrdiff_t rows;
+    ptrdiff_t step;         /* bytes */
+    ptrdiff_t fifth;        /* bytes from the first row to the fifth */
+    ptrdiff_t width;        /* items of a row */
+} bcast_rows;
 
 typedef struct {
-    void (*add_rows)(
-        void *high, void *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t row_step,
-        ptrdiff_t m, int add);
-    void (*add_runs)(
-        void *high, void *low, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, int far,
-        int add);
-    int (*put_runs)(        /* these two are NULL where there are none */
-        char *to, const char *x, ptrdiff_t count, ptrdiff_t step, ptrdiff_t n, ptrdiff_t m, int far, int streamed);
-    int (*put_rows)(char *to, const char *x, ptrdiff_t rows, ptrdiff_t row_step, ptrdiff_t m, int streamed);
-    void (*add_accumulators)(void *high, void *low, const void *high_2, const void *low_2, ptrdiff_t n);
-    ptrdiff_t m_most;       /* of both kinds of runs */
-    ptrdiff_t lanes;
+    const char *x;
+    ptrdiff_t count;
+    ptrdiff_t step;         /* bytes from one run to the next */
+    ptrdiff_t length;       /* terms of a run, of all its items */
+    ptrdiff_t interleave;   /* 1, 2 or 4 items take turns in a run */
+} bcast_runs;
+
+/* Where sums go, one after the other. */
+typedef struct {
+    enum { BCAST_SET, BCAST_ADD, BCAST_WRITE } mode;    /* set accumulators, add to them, or write results */
+    char *sum;              /* accumulators; or results, as terms of the kind */
+    char *error;
+} bcast_sink;
+
+/* The leaves of a kind. They return 0; or, with BCAST_WRITE, whether results must be made by accumulators instead:
+   where a compensated one is infinite or no number, or rows are narrower than a vector. */
+typedef struct {
+    int (*sum_rows)(const bcast_rows *rows, const bcast_sink *to);
+    int (*sum_runs)(const bcast_runs *runs, const bcast_sink *to);
+    void (*add_accumulators)(const bcast_sink *to, const bcast_sink *from, ptrdiff_t n);
 } bcast_sums;
 
-/* Whether runs of `n` terms of `m` items are short: few vectors of so many `lanes`. */
-static inline int bcast_is_short(ptrdiff_t n, ptrdiff_t m, ptrdiff_t lanes)
-{
-    return n <= (m == 1 ? 4 : 2) * lanes || (m == 1 && (n == 6 * lanes || n == 8 * lanes));
-}
+/* Results of some dtype, at any step from each other. */
+typedef struct {
+    int dtype;
+    int sum_size;           /* bytes of an accumulator */
+    char *to;
+    ptrdiff_t step;
+} bcast_results;
 
-/* Write the `n` terms at x, x + step, ... one after the other. */
-typedef void (*bcast_pack)(void *to, const char *x, ptrdiff_t step, ptrdiff_t n);
-
-/* Write `n` sums, as results of some kind, to `to`, to + step, ...; of integers their low bytes. */
-typedef void (*bcast_store)(char *to, ptrdiff_t step, const void *sums, ptrdiff_t n);
-
-/* The leaves of one instruction set. */
+/* The leaves of an instruction set. */
 typedef struct {
     bcast_sums sums[BCAST_KINDS];
-    bcast_store store[BCAST_TERMS];         /* of sums as wide as the result, or of float64; by results */
-    bcast_store store_wide[BCAST_TERMS];    /* of 64-bit integers */
-    int (*merge)(double *high, const double *low, ptrdiff_t n);
-} bcast_sum_leaf;
+    void (*store)(const bcast_results *results, const void *sums, ptrdiff_t n);
+    int (*add_errors)(double *sum, const double *error, ptrdiff_t n);   /* tells of sums that are infinite or NaN */
+} bcast_sum_target;
 
 #endif

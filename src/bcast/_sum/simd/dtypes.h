@@ -1,0 +1,164 @@
+/* The dtypes of terms and results: the table, conversions to and from what is summed, and packing. */
+
+#ifndef BCAST_SUM_DTYPES_H
+#define BCAST_SUM_DTYPES_H
+
+#include <string.h>
+
+#include "sum.h"
+#include "../../_runtime/target.h"
+
+static inline float bcast_f32_of(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }
+static inline double bcast_f64_of(uint64_t bits) { double value; memcpy(&value, &bits, 8); return value; }
+static inline double bcast_bf16_of(uint16_t bits) { return bcast_f32_of((uint32_t) bits << 16); }
+
+/* Moved to where float32 has them, the bits of a float16 are its value times 2^-112, if it is subnormal, too; what says
+   infinity or NaN becomes 2^16 or more. */
+static inline double bcast_f16_of(uint16_t bits)
+{
+    const float size = bcast_f32_of((uint32_t) (bits & 0x7fff) << 13) * 0x1p112f;
+    uint32_t value;
+    memcpy(&value, &size, 4);
+    return bcast_f32_of(value | (size >= 0x1p16f ? 0x7f800000 : 0) | (uint32_t) (bits & 0x8000) << 16);
+}
+
+static inline uint32_t bcast_f32_bits_of(double value)
+{
+    const float rounded = (float) value;
+    uint32_t bits;
+    memcpy(&bits, &rounded, 4);
+    return bits;
+}
+
+static inline uint64_t bcast_f64_bits_of(double value) { uint64_t bits; memcpy(&bits, &value, 8); return bits; }
+
+/* The bits of a double rounded once to a float of 16 bits, so many of which are its fraction; ties to even. */
+static inline uint16_t bcast_narrowed(double value, int fraction)
+{
+    const int bias = (1 << (14 - fraction)) - 1, shift = 52 - fraction;
+    const uint16_t infinity = (uint16_t) ((2 * bias + 1) << fraction);
+    uint64_t bits = bcast_f64_bits_of(value);
+    const uint16_t sign = (uint16_t) (bits >> 48 & 0x8000);
+    const int exponent = (int) (bits >> 52 & 0x7ff) - 1023;
+    bits &= (uint64_t) -1 >> 1;
+    if (value != value) return sign | infinity | (uint16_t) (1 << (fraction - 1));
+    if (exponent > bias) return sign | infinity;
+    if (exponent < 1 - bias) {      /* subnormal: in multiples of the least, to which an addition rounds it */
+        const double least = bcast_f64_of((uint64_t) (1022 + bias + fraction) << 52);
+        return sign | (uint16_t) bcast_f64_bits_of(bcast_f64_of(bits) * least + 0x1p52);
+    }
+    bits = (bits + (((uint64_t) 1 << (shift - 1)) - 1) + (bits >> shift & 1)) >> shift;
+    return sign | (uint16_t) (bits - ((uint64_t) (1023 - bias) << fraction));
+}
+
+/* The dtypes, one row each: the bits of an item x; whether it is a float; the kind that sums it as it is, or wider; x as
+   an integer that wraps at 64 bits, as narrower ones then do at theirs; x as float64; the bits of a float64 y rounded to
+   it; and what the type is called if it is not NumPy's own. To add a float that is summed in float64, add a row with
+   kind f64. */
+#define BCAST_DTYPES(ROW)                                                                               \
+    ROW(BOOL, uint8_t, 0, u64, x != 0, x != 0, 0, NULL)                                                 \
+    ROW(INT8, uint8_t, 0, u64, (uint64_t) (int8_t) x, (int8_t) x, 0, NULL)                              \
+    ROW(INT16, uint16_t, 0, u64, (uint64_t) (int16_t) x, (int16_t) x, 0, NULL)                          \
+    ROW(INT32, uint32_t, 0, u32, (uint64_t) (int32_t) x, (int32_t) x, 0, NULL)                          \
+    ROW(INT64, uint64_t, 0, u64, x, (double) (int64_t) x, 0, NULL)                                      \
+    ROW(UINT8, uint8_t, 0, u64, x, x, 0, NULL)                                                          \
+    ROW(UINT16, uint16_t, 0, u64, x, x, 0, NULL)                                                        \
+    ROW(UINT32, uint32_t, 0, u32, x, x, 0, NULL)                                                        \
+    ROW(UINT64, uint64_t, 0, u64, x, (double) x, 0, NULL)                                               \
+    ROW(FLOAT16, uint16_t, 1, f16, 0, bcast_f16_of(x), bcast_narrowed(y, 10), NULL)                     \
+    ROW(BFLOAT16, uint16_t, 1, bf16, 0, bcast_bf16_of(x), bcast_narrowed(y, 7), "bfloat16")             \
+    ROW(FLOAT32, uint32_t, 1, f32, 0, bcast_f32_of(x), bcast_f32_bits_of(y), NULL)                      \
+    ROW(FLOAT64, uint64_t, 1, f64, 0, bcast_f64_of(x), bcast_f64_bits_of(y), NULL)
+
+#define BCAST_DTYPE_NUMBER(NAME, ...) BCAST_##NAME,
+enum { BCAST_DTYPES(BCAST_DTYPE_NUMBER) BCAST_DTYPE_COUNT };
+
+typedef struct {
+    int size;
+    int is_float;
+    int kind;
+    const char *name;
+} bcast_dtype;
+
+#define BCAST_DTYPE_ENTRY(NAME, Bits, is_float, kind, integer, real, rounded, name) \
+    {sizeof(Bits), is_float, BCAST_KIND_##kind, name},
+static const bcast_dtype bcast_dtypes[] = {BCAST_DTYPES(BCAST_DTYPE_ENTRY)};
+
+/* Items as they lie in memory, to bits and back; a dtype that the compiler knows costs nothing. */
+#define BCAST_CASE_READ(NAME, Bits, ...) case BCAST_##NAME: { Bits x; memcpy(&x, at, sizeof x); return x; }
+BCAST_INLINE uint64_t bcast_read(const int dtype, const char *at)
+{
+    switch (dtype) { BCAST_DTYPES(BCAST_CASE_READ) }
+    return 0;
+}
+
+#define BCAST_CASE_WRITE(NAME, Bits, ...) \
+    case BCAST_##NAME: { const Bits x = (Bits) bits; memcpy(to, &x, sizeof x); break; }
+BCAST_INLINE void bcast_write(const int dtype, char *to, uint64_t bits)
+{
+    switch (dtype) { BCAST_DTYPES(BCAST_CASE_WRITE) }
+}
+
+#define BCAST_CASE_INTEGER(NAME, Bits, is_float, kind, integer, ...) \
+    case BCAST_##NAME: { const Bits x = (Bits) bits; (void) x; return integer; }
+BCAST_INLINE uint64_t bcast_integer_of(const int dtype, uint64_t bits)
+{
+    switch (dtype) { BCAST_DTYPES(BCAST_CASE_INTEGER) }
+    return 0;
+}
+
+#define BCAST_CASE_REAL(NAME, Bits, is_float, kind, integer, real, ...) \
+    case BCAST_##NAME: { const Bits x = (Bits) bits; return real; }
+BCAST_INLINE double bcast_real_of(const int dtype, uint64_t bits)
+{
+    switch (dtype) { BCAST_DTYPES(BCAST_CASE_REAL) }
+    return 0;
+}
+
+#define BCAST_CASE_ROUNDED(NAME, Bits, is_float, kind, integer, real, rounded, name) case BCAST_##NAME: return rounded;
+BCAST_INLINE uint64_t bcast_rounded_to(const int dtype, double y)
+{
+    switch (dtype) { BCAST_DTYPES(BCAST_CASE_ROUNDED) }
+    return 0;
+}
+
+/* How terms become what the leaves read: as they are, for which any dtype of their size stands, or wider. */
+typedef struct {
+    int dtype;
+    enum { BCAST_AS_IS, BCAST_AS_INTEGER, BCAST_AS_REAL } how;
+} bcast_packing;
+
+BCAST_INLINE void bcast_pack_as(
+    const int dtype, const int how, const ptrdiff_t step, char *to, const char *x, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const uint64_t bits = bcast_read(dtype, x + i * step);
+        if (how == BCAST_AS_IS) bcast_write(dtype, to + i * bcast_dtypes[dtype].size, bits);
+        else if (how == BCAST_AS_INTEGER) bcast_write(BCAST_UINT64, to + i * 8, bcast_integer_of(dtype, bits));
+        else bcast_write(BCAST_FLOAT64, to + i * 8, bcast_f64_bits_of(bcast_real_of(dtype, bits)));
+    }
+}
+
+/* Compilers make vectors of adjacent items and of every second one, as the real parts of complex numbers are. */
+BCAST_INLINE void bcast_pack_dtype(
+    const int dtype, const int how, char *to, const char *x, ptrdiff_t step, ptrdiff_t n)
+{
+    const ptrdiff_t size = bcast_dtypes[dtype].size;
+    if (step == size) bcast_pack_as(dtype, how, size, to, x, n);
+    else if (step == 2 * size) bcast_pack_as(dtype, how, 2 * size, to, x, n);
+    else bcast_pack_as(dtype, how, step, to, x, n);
+}
+
+/* Write the `n` terms at x, x + step, ... one after the other, as the leaves read them. */
+#define BCAST_CASE_PACK(NAME, Bits, is_float, ...)                                                              \
+    case BCAST_##NAME:                                                                                          \
+        if (packing->how == BCAST_AS_REAL) bcast_pack_dtype(BCAST_##NAME, BCAST_AS_REAL, to, x, step, n);       \
+        else if (is_float) bcast_pack_dtype(BCAST_##NAME, BCAST_AS_IS, to, x, step, n);                         \
+        else bcast_pack_dtype(BCAST_##NAME, BCAST_AS_INTEGER, to, x, step, n);                                  \
+        break;
+static inline void bcast_pack(const bcast_packing *packing, char *to, const char *x, ptrdiff_t step, ptrdiff_t n)
+{
+    switch (packing->dtype) { BCAST_DTYPES(BCAST_CASE_PACK) }
+}
+
+#endif

@@ -1,0 +1,283 @@
+/* The leaf of runs of one KIND on one TARGET; `_sum/simd/rows.inc.h` includes this file. */
+
+/* Plain sums of as many vectors come first: where compensated, two, which leaves one rounding between a term and its
+   error term. */
+enum { IN(tree) = COMPENSATED ? 2 : 4 * PARTS };
+#define TREE IN(tree)
+
+/* Up to four runs side by side, as the additions to one wait for each other; or turns of one. The vector in which a run
+   ends, its tail, may have terms of the next run, which are masked. Tails that would pass the last run's end are copied
+   to where they have room. */
+typedef struct {
+    const char *x[4];
+    const char *tail[4];
+    ptrdiff_t vectors;      /* of each run, the tail among them */
+    ptrdiff_t ahead;        /* bytes by which terms are fetched ahead */
+} IN(quad);
+
+/* The lanes of `runs` runs: of trees at x, x + step, ..., but for the last, which may be a part of one; return the
+   number of vectors in these. */
+BCAST_ON_TARGET BCAST_INLINE ptrdiff_t IN(sum_trees)(
+    const int runs, const int fetches, Accumulator *sums, const IN(quad) *quad, const ptrdiff_t step)
+{
+    ptrdiff_t v = 0;
+    for (int k = 0; k < runs; k++) sums[k] = (Accumulator) {{0}, {0}};
+    for (; quad->vectors - v > TREE; v += TREE) {
+        for (int k = 0; k < runs; k++) {
+            const char *x = quad->x[k] + v / TREE * step;
+            for (ptrdiff_t at = 0; fetches && at < TREE * VECTOR; at += 64) __builtin_prefetch(x + quad->ahead + at);
+            Wide tree = COMPENSATED ? IN(sum_of_2)(x, VECTOR) : IN(sum_of_4)(x, VECTOR);
+            if (TREE == 8) {
+                const Wide next = IN(sum_of_4)(x + 4 * VECTOR, VECTOR);
+                tree = IN(plus)(&tree, &next);
+            }
+            for (int i = 0; i < PARTS; i++) {
+                const AccVec part = IN(part)(&tree, i);
+                if (v == 0 && i == 0) sums[k].sum = part;
+                else IN(fast_two_sum)(&sums[k], &part);
+            }
+        }
+    }
+    return v;
+}
+
+/* The lanes of `runs` runs; without a mask, their tails have no other terms. */
+BCAST_ON_TARGET BCAST_INLINE void IN(sum_lanes)(
+    const int runs, const int fetches, Accumulator *to, const IN(quad) *quad, const Term *mask)
+{
+    Accumulator sums[4];    /* not in memory as what is pointed to */
+    const ptrdiff_t v = IN(sum_trees)(runs, fetches, sums, quad, TREE * VECTOR);
+    const int left = (int) (quad->vectors - v);     /* from 1 to TREE */
+    for (int k = 0; k < runs; k++) {
+        const char *x = quad->x[k] + v * VECTOR;
+        Wide tree = mask ? IN(load_masked)(quad->tail[k], mask) : IN(load)(quad->tail[k]);
+        if (left % 2 == 0) {
+            const Wide last = IN(load)(x + (left - 2) * VECTOR);
+            tree = IN(plus)(&tree, &last);
+        }
+        for (int i = 0; i + 2 < TREE; i += 2) {
+            if (i + 2 < left) {
+                const Wide pair = IN(sum_of_2)(x + i * VECTOR, VECTOR);
+                tree = IN(plus)(&tree, &pair);
+            }
+        }
+        for (int i = 0; i < PARTS; i++) {
+            const AccVec part = IN(part)(&tree, i);
+            if (v == 0 && i == 0) sums[k].sum = part;
+            else IN(two_sum)(&sums[k], &part);
+        }
+        to[k] = sums[k];
+    }
+}
+
+/* The lanes of a long run: its trees take four turns. */
+BCAST_ON_TARGET BCAST_APART void IN(sum_long_run)(
+    Accumulator *sum, const char *x, const char *tail, ptrdiff_t vectors, const Term *mask)
+{
+    const ptrdiff_t turns = (vectors - 1) / (4 * TREE), step = 4 * TREE * VECTOR;
+    IN(quad) quad = {.vectors = (turns + 1) * TREE, .ahead = BCAST_AHEAD};
+    Accumulator turn[4];
+    for (int k = 0; k < 4; k++) quad.x[k] = x + k * TREE * VECTOR;
+    IN(sum_trees)(4, 1, turn, &quad, step);
+    quad.x[0] = x + turns * step;
+    quad.tail[0] = tail;
+    quad.vectors = vectors - turns * 4 * TREE;
+    IN(sum_lanes)(1, 0, sum, &quad, mask);
+    for (int k = 0; k < 4; k++) {
+        IN(two_sum)(sum, &turn[k].sum);
+        if (COMPENSATED) sum->error += turn[k].error;
+    }
+}
+
+/* The horizontal sums of four accumulator vectors, each over its lanes of one of `interleave` items, in the first
+   vector of each 4 / interleave: as many transpositions as it takes, each followed by an addition.
+
+       a0 a1 a2 a3                    a01 b01 a23 b23
+       b0 b1 b2 b3    even + odd ->                      lower + upper ->    a b c d      interleave 1
+       c0 c1 c2 c3                    c01 d01 c23 d23
+       d0 d1 d2 d3 */
+BCAST_ON_TARGET BCAST_INLINE void IN(transpose_reduce)(const int interleave, Accumulator *sums)
+{
+    for (int i = 0; interleave == 1 && i < 4; i += 2) {
+        Accumulator *a = &sums[i], *b = &sums[i + 1];
+        const AccVec odd = BCAST_ODD(a->sum, b->sum);
+        a->sum = BCAST_EVEN(a->sum, b->sum);
+        if (COMPENSATED) a->error = BCAST_EVEN(a->error, b->error) + BCAST_ODD(a->error, b->error);
+        IN(two_sum)(a, &odd);
+    }
+    for (int i = 0, j = 2 / interleave; interleave <= 2 && i < 4; i += 2 * j) {
+        Accumulator *a = &sums[i], *b = &sums[i + j];
+        const AccVec upper = BCAST_UPPER(a->sum, b->sum);
+        a->sum = BCAST_LOWER(a->sum, b->sum);
+        if (COMPENSATED) a->error = BCAST_LOWER(a->error, b->error) + BCAST_UPPER(a->error, b->error);
+        IN(two_sum)(a, &upper);
+    }
+}
+
+/* Put four sums, and add what is there where the sink says so. */
+BCAST_ON_TARGET BCAST_INLINE void IN(put_added)(
+    const bcast_sink *to, ptrdiff_t at, Accumulator *sums, AccVec *special)
+{
+    if (to->mode == BCAST_ADD) {
+        const AccVec before = BCAST_AT(const AccVec, (Acc *) to->sum + at, 0);
+        IN(two_sum)(sums, &before);
+        if (COMPENSATED) sums->error += BCAST_AT(const AccVec, (Acc *) to->error + at, 0);
+    }
+    IN(put)(to, at, sums, special);
+}
+
+/* The same with the first `n` of four, by way of room for all. */
+BCAST_ON_TARGET BCAST_INLINE void IN(put_some)(
+    const bcast_sink *to, ptrdiff_t at, ptrdiff_t n, Accumulator *sums, AccVec *special)
+{
+    const ptrdiff_t size = to->mode == BCAST_WRITE ? SIZE : (ptrdiff_t) sizeof(Acc);
+    Acc sum[4] = {0}, error[4] = {0};
+    const bcast_sink room = {to->mode, (char *) sum, (char *) error};
+    if (n >= 4) {
+        IN(put_added)(to, at, sums, special);
+        return;
+    }
+    if (to->mode == BCAST_ADD) memcpy(sum, to->sum + at * size, n * size);
+    if (to->mode == BCAST_ADD && COMPENSATED) memcpy(error, to->error + at * size, n * size);
+    IN(put_added)(&room, 0, sums, special);
+    memcpy(to->sum + at * size, sum, n * size);
+    if (to->mode != BCAST_WRITE && COMPENSATED) memcpy(to->error + at * size, error, n * size);
+}
+
+/* The runs from number `i` on, one by one: long ones, and others that are less than four or have no room for tails. */
+BCAST_ON_TARGET BCAST_APART int IN(sum_last_runs)(const bcast_runs *runs, const bcast_sink *to, ptrdiff_t i)
+{
+    const ptrdiff_t m = runs->interleave, vectors = (runs->length + LANES - 1) / LANES;
+    const ptrdiff_t whole = (vectors - 1) * VECTOR, tail = runs->length * SIZE - whole;     /* bytes */
+    AccVec special = {0};
+    for (; i < runs->count; i++) {
+        const char *x = runs->x + i * runs->step;
+        Term room[LANES] = {0};
+        Accumulator sums[4] = {{{0}, {0}}};
+        memcpy(room, x + whole, tail);
+        if (vectors > 4 * TREE) {
+            IN(sum_long_run)(sums, x, (const char *) room, vectors, NULL);
+        } else {
+            const IN(quad) quad = {{x}, {(const char *) room}, vectors, 0};
+            IN(sum_lanes)(1, 0, sums, &quad, NULL);
+        }
+        if (m == 1) IN(transpose_reduce)(1, sums);
+        if (m == 2) IN(transpose_reduce)(2, sums);
+        IN(put_some)(to, i * m, m, sums, &special);
+    }
+    return IN(is_special)(&special);
+}
+
+/* All runs, of `few` vectors if that is known when this is compiled, else 0. */
+BCAST_ON_TARGET BCAST_INLINE int IN(sum_quads)(
+    const int interleave, const int few, const int is_masked, const bcast_runs *all, const bcast_sink *sink)
+{
+    const bcast_runs runs = *all;
+    const bcast_sink to = *sink;
+    const ptrdiff_t vectors = few ? few : (runs.length + LANES - 1) / LANES;
+    const ptrdiff_t past = (vectors * LANES - runs.length) * SIZE;      /* bytes by which tails pass the ends of runs */
+    const ptrdiff_t end = (runs.count - 4) * runs.step - past;          /* where the last quad may be */
+    const ptrdiff_t quad_step = 4 * runs.step;
+    const ptrdiff_t ahead = few ? 0 : quad_step < 4 * BCAST_AHEAD ? (BCAST_PAGE / (quad_step + 1) + 1) * quad_step
+        : BCAST_AHEAD;
+    ptrdiff_t i = 0;
+    AccVec special = {0};
+    Term mask[LANES];
+    memset(mask, 0xff, sizeof mask);
+    if (is_masked) memset((char *) mask + VECTOR - past, 0, past);
+    for (; i + 4 <= runs.count && i * runs.step <= end && vectors < BCAST_LONG; i += 4) {
+        const char *x = runs.x + i * runs.step;
+        IN(quad) quad = {.vectors = vectors, .ahead = ahead};
+        Accumulator sums[4];
+        for (int k = 0; k < 4; k++) {
+            quad.x[k] = x + k * runs.step;
+            quad.tail[k] = quad.x[k] + (vectors - 1) * VECTOR;
+        }
+        for (ptrdiff_t at = 0; at < 4 * few * VECTOR; at += 64) __builtin_prefetch(x + BCAST_PAGE + at);
+        IN(sum_lanes)(4, !few, sums, &quad, is_masked ? mask : NULL);
+        IN(transpose_reduce)(interleave, sums);
+        for (int j = 0; j < 4; j += 4 / interleave) IN(put_added)(&to, (i + j) * interleave, &sums[j], &special);
+    }
+    return (i < runs.count ? IN(sum_last_runs)(all, sink, i) : 0) | IN(is_special)(&special);
+}
+
+/* LANES segments: runs of 2 to 4 terms with nothing between them. As many vectors hold them as one has terms; what
+   stands at one place in each is gathered, in the order of the segments. Of 3 terms in 4 lanes:
+
+       a  |0 0 0 1|         first   |0 1 2 3|   their first terms,
+       b  |1 1 2 2|   ->    second  |0 1 2 3|   second
+       c  |2 3 3 3|         third   |0 1 2 3|   and third ones */
+BCAST_ON_TARGET BCAST_INLINE void IN(sum_segment_lanes)(const int length, Accumulator *sums, const char *x)
+{
+    AccVec terms[4 * PARTS];
+    for (int k = 0; k < length; k++) {
+        const Wide wide = IN(load)(x + k * VECTOR);
+        for (int l = 0; l < PARTS; l++) terms[k * PARTS + l] = IN(part)(&wide, l);
+    }
+    for (int l = 0; l < PARTS; l++) {
+        const AccVec a = terms[l * length], b = terms[l * length + 1], c = terms[l * length + length - 1];
+        AccVec last = {0};
+        sums[l].error = (AccVec) {0};
+        if (length == 2) {
+            const AccVec pairs = BCAST_EVEN(a, b) + BCAST_ODD(a, b);
+            sums[l].sum = BCAST_SHUFFLE(pairs, pairs, 0, 2, 1, 3);
+        } else if (length == 3) {
+            const AccVec ab = BCAST_SHUFFLE(a, b, 0, 1, 6, 3), ba = BCAST_SHUFFLE(b, a, 0, 5, 2, 3);
+            const AccVec first = BCAST_SHUFFLE(ab, c, 0, 5, 2, 3), second = BCAST_SHUFFLE(ba, c, 0, 1, 6, 3);
+            const AccVec cb = BCAST_SHUFFLE(c, b, 0, 5, 2, 3), third = BCAST_SHUFFLE(cb, a, 0, 1, 6, 3);
+            sums[l].sum = BCAST_SHUFFLE(first, first, 0, 3, 2, 1) + BCAST_SHUFFLE(second, second, 1, 0, 3, 2);
+            last = BCAST_SHUFFLE(third, third, 2, 1, 0, 3);
+        } else {
+            const AccVec d = terms[l * length + 2], ab = BCAST_EVEN(a, b) + BCAST_ODD(a, b);
+            const AccVec cd = BCAST_EVEN(d, c) + BCAST_ODD(d, c);
+            sums[l].sum = BCAST_LOWER(ab, cd);
+            last = BCAST_UPPER(ab, cd);
+        }
+        if (length > 2) IN(two_sum)(&sums[l], &last);
+    }
+}
+
+/* The last ones, fewer than LANES, are copied to where they have room. */
+BCAST_ON_TARGET BCAST_INLINE int IN(sum_segments)(const int length, const bcast_runs *runs, const bcast_sink *sink)
+{
+    const bcast_sink to = *sink;
+    const char *x = runs->x;
+    const ptrdiff_t count = runs->count, whole = count / LANES * LANES;
+    Term room[4 * LANES] = {0};
+    Accumulator sums[PARTS];
+    AccVec special = {0};
+    for (ptrdiff_t i = 0; i < whole; i += LANES, x += length * VECTOR) {
+        for (ptrdiff_t at = 0; at < length * VECTOR; at += 64) __builtin_prefetch(x + BCAST_PAGE + at);
+        IN(sum_segment_lanes)(length, sums, x);
+        for (int l = 0; l < PARTS; l++) IN(put_added)(&to, i + 4 * l, &sums[l], &special);
+    }
+    memcpy(room, x, (count - whole) * length * SIZE);
+    IN(sum_segment_lanes)(length, sums, (const char *) room);
+    for (ptrdiff_t i = whole; i < count; i += 4)
+        IN(put_some)(&to, i, count - i, &sums[(i - whole) / 4], &special);
+    return IN(is_special)(&special);
+}
+
+#define CASE(few) case few: return is_masked ? IN(sum_quads)(interleave, few, 1, runs, to) \
+    : IN(sum_quads)(interleave, few, 0, runs, to);
+BCAST_ON_TARGET BCAST_INLINE int IN(sum_shapes)(const int interleave, const bcast_runs *runs, const bcast_sink *to)
+{
+    const int is_masked = runs->length % LANES > 0;
+    switch ((runs->length + LANES - 1) / LANES) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(6) CASE(8) }
+    return IN(sum_quads)(interleave, 0, 1, runs, to);
+}
+#undef CASE
+
+BCAST_ON_TARGET static int IN(sum_runs)(const bcast_runs *runs, const bcast_sink *to)
+{
+    if (runs->interleave == 1 && runs->step == runs->length * SIZE) {
+        if (runs->length == 2) return IN(sum_segments)(2, runs, to);
+        if (runs->length == 3) return IN(sum_segments)(3, runs, to);
+        if (runs->length == 4 && (COMPENSATED || PARTS > 1)) return IN(sum_segments)(4, runs, to);
+    }
+    if (runs->interleave == 1) return IN(sum_shapes)(1, runs, to);
+    if (runs->interleave == 2) return IN(sum_shapes)(2, runs, to);
+    return IN(sum_shapes)(4, runs, to);
+}
+
+#undef TREE

@@ -1,0 +1,79 @@
+/* The leaves of one TARGET, whose functions are BCAST_ON_TARGET: `_sum/simd/leaves.h` includes this file for each. */
+
+#define KIND u32
+#include "rows.inc.h"
+#define KIND u64
+#include "rows.inc.h"
+#define KIND f16
+#include "rows.inc.h"
+#define KIND bf16
+#include "rows.inc.h"
+#define KIND f32
+#include "rows.inc.h"
+#define KIND f64
+#include "rows.inc.h"
+
+/* Integers' low bytes, or floats rounded once. */
+BCAST_ON_TARGET BCAST_INLINE void BCAST_JOIN(store_at, TARGET)(
+    const int dtype, const int from, const ptrdiff_t step, char *to, const char *sums, ptrdiff_t n)
+{
+    ptrdiff_t i = 0;
+#if BCAST_F16C
+    for (; dtype == BCAST_FLOAT16 && step == 2 && i + 4 <= n; i += 4)
+        BCAST_AT(bcast_u16x4, to, i / 4) = bcast_f16_narrowed(BCAST_AT(const bcast_f64x4, sums, i / 4));
+#endif
+    for (; i < n; i++) {
+        const uint64_t bits = bcast_read(from, sums + i * bcast_dtypes[from].size);
+        bcast_write(dtype, to + i * step,
+            bcast_dtypes[dtype].is_float ? bcast_rounded_to(dtype, bcast_f64_of(bits)) : bits);
+    }
+}
+
+/* Results side by side are what compilers make vectors of. */
+BCAST_ON_TARGET BCAST_INLINE void BCAST_JOIN(store_as, TARGET)(
+    const int dtype, const int from, const bcast_results *results, const char *sums, ptrdiff_t n)
+{
+    const ptrdiff_t size = bcast_dtypes[dtype].size;
+    if (results->step == size) BCAST_JOIN(store_at, TARGET)(dtype, from, size, results->to, sums, n);
+    else BCAST_JOIN(store_at, TARGET)(dtype, from, results->step, results->to, sums, n);
+}
+
+#define BCAST_CASE_STORE(NAME, ...)                                                                                 \
+    case BCAST_##NAME:                                                                                              \
+        if (results->sum_size == 8) BCAST_JOIN(store_as, TARGET)(BCAST_##NAME, BCAST_UINT64, results, sums, n);     \
+        else BCAST_JOIN(store_as, TARGET)(BCAST_UINT32, BCAST_UINT32, results, sums, n);                            \
+        break;
+BCAST_ON_TARGET static void BCAST_JOIN(store, TARGET)(const bcast_results *results, const void *sums, ptrdiff_t n)
+{
+    switch (results->dtype) { BCAST_DTYPES(BCAST_CASE_STORE) }
+}
+
+/* sum[i] += error[i]; tells whether one of the sums is infinite or no number. */
+BCAST_ON_TARGET static int BCAST_JOIN(add_errors, TARGET)(double *sum, const double *error, ptrdiff_t n)
+{
+    uint64_t special = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        sum[i] += error[i];
+        special |= (bcast_f64_bits_of(sum[i]) & 0x7fffffffffffffff) + 0x0010000000000000;   /* sets the sign of those */
+    }
+    return special >> 63 != 0;
+}
+
+#define BCAST_LEAVES_OF(kind, ...)                                                                      \
+    [BCAST_KIND_##kind] = {                                                                             \
+        .sum_rows = BCAST_JOIN_3(sum_rows, kind, TARGET),                                               \
+        .sum_runs = BCAST_JOIN_3(sum_runs, kind, TARGET),                                               \
+        .add_accumulators = BCAST_JOIN_3(add_accumulators, kind, TARGET),                               \
+    },
+static const bcast_sum_target BCAST_JOIN(target, TARGET) = {
+    .sums = {BCAST_SUM_KINDS(BCAST_LEAVES_OF)},
+    .store = BCAST_JOIN(store, TARGET),
+    .add_errors = BCAST_JOIN(add_errors, TARGET),
+};
+
+#undef TARGET
+#undef BCAST_ON_TARGET
+#undef BCAST_F16C
+#undef BCAST_ONE
+#undef BCAST_CASE_STORE
+#undef BCAST_LEAVES_OF

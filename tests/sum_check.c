@@ -1,0 +1,320 @@
+/* Checks the leaves of `_sum/simd/leaves.h` for each target that the machine has against plain loops, and prints the names
+   of the targets:
+
+       sum_check ROUNDS
+
+   Terms end, or begin, at pages that no one may touch, as do sums; what must not be written is painted. Terms are small
+   integers, of which sums in any order are exact. Then sums of any values must have the same bits from all targets. */
+
+#define _DEFAULT_SOURCE
+#define _DARWIN_C_SOURCE
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "_sum/simd/leaves.h"
+
+enum { ROOM = 1 << 18, PAINT = 0xA5, MOST = 1 << 12 };
+
+static const int targets[] = {BCAST_AVX2, BCAST_PLAIN};
+static const bcast_sum_target *target, *other;
+static char *term_room, *sum_room, *error_room;
+static int kind, sum_size, exact;
+static const char *name;
+static double expected[MOST], expected_errors[MOST];
+static uint64_t expected_integers[MOST];
+static uint32_t state = 2463534242u;
+
+#define KIND_SIZE(kind, Bits, ...) sizeof(Bits),
+static const int term_sizes[] = {BCAST_SUM_KINDS(KIND_SIZE)};
+
+#define KIND_LANES(kind, Bits, Wide, Acc, lanes, ...) lanes,
+static const int lanes[] = {BCAST_SUM_KINDS(KIND_LANES)};
+
+/* The dtype that stands for the bits of so many bytes. */
+static int of_size(int size)
+{
+    return size == 1 ? BCAST_UINT8 : size == 2 ? BCAST_UINT16 : size == 4 ? BCAST_UINT32 : BCAST_UINT64;
+}
+
+/* A number from `low` to `high`, both included. */
+static int any(int low, int high)
+{
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    return low + (int) (state % (uint32_t) (high - low + 1));
+}
+
+static void fail(const char *what, long at)
+{
+    printf("%s, kind %d: %s at %ld\n", name, kind, what, at);
+    exit(1);
+}
+
+static char *fenced_room(void)
+{
+    size_t page = (size_t) sysconf(_SC_PAGESIZE), size = ROOM + 2 * page;
+    char *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+    if (map == MAP_FAILED || mprotect(map, page, PROT_NONE) || mprotect(map + page + ROOM, page, PROT_NONE)) {
+        perror("fences");
+        exit(2);
+    }
+    return map + page;
+}
+
+/* Lay `size` bytes flush against one end of a room. */
+static char *laid(char *room, ptrdiff_t size)
+{
+    return any(0, 1) ? room + ROOM - size : room;
+}
+
+static int is_float(void) { return kind >= BCAST_KIND_f16; }
+
+static uint64_t bits_of_term(double value)
+{
+    switch (kind) {
+    case BCAST_KIND_f16: return bcast_narrowed(value, 10);
+    case BCAST_KIND_bf16: return bcast_narrowed(value, 7);
+    case BCAST_KIND_f32: return bcast_f32_bits_of(value);
+    default: return bcast_f64_bits_of(value);
+    }
+}
+
+static double term_at(const char *at)
+{
+    const uint64_t bits = bcast_read(of_size(term_sizes[kind]), at);
+    switch (kind) {
+    case BCAST_KIND_f16: return bcast_f16_of((uint16_t) bits);
+    case BCAST_KIND_bf16: return bcast_bf16_of((uint16_t) bits);
+    case BCAST_KIND_f32: return bcast_f32_of((uint32_t) bits);
+    default: return bcast_f64_of(bits);
+    }
+}
+
+/* Exact: integers of few bits; else of any size, so that each order of additions rounds to other bits. */
+static void fill_terms(void)
+{
+    for (ptrdiff_t i = 0; i < ROOM; i += term_sizes[kind]) {
+        double value = any(-15, 15);
+        const double scale = kind == BCAST_KIND_f16 ? any(1, 64) : bcast_f64_of((uint64_t) any(1000, 1040) << 52);
+        const uint64_t integer = (uint64_t) any(0, 1 << 30) * 77;
+        if (!exact) value = value / 7 * scale;
+        bcast_write(of_size(term_sizes[kind]), term_room + i, is_float() ? bits_of_term(value) : integer);
+    }
+}
+
+static void clear_expected(int n)
+{
+    memset(expected, 0, n * sizeof expected[0]);
+    memset(expected_integers, 0, n * sizeof expected_integers[0]);
+}
+
+static void expect(int i, const char *at)
+{
+    if (is_float()) expected[i] += term_at(at);
+    else expected_integers[i] += bcast_read(of_size(term_sizes[kind]), at);
+}
+
+/* A sink for `n` sums, flush against fences; accumulators hold what is added to, if anything is. */
+static bcast_sink sink_of(int mode, int n)
+{
+    const int size = mode == BCAST_WRITE ? term_sizes[kind] : sum_size;
+    bcast_sink to = {mode, laid(sum_room, n * size), laid(error_room, n * size)};
+    memset(sum_room, PAINT, ROOM);
+    memset(error_room, PAINT, ROOM);
+    clear_expected(n);
+    for (int i = 0; mode == BCAST_ADD && i < n; i++) {
+        const int before = any(0, 50);
+        expected[i] = before;
+        expected_integers[i] = before;
+        bcast_write(of_size(size), to.sum + i * size, is_float() ? bcast_f64_bits_of(before) : (uint64_t) before);
+        if (kind == BCAST_KIND_f64) bcast_write(of_size(size), to.error + i * size, 0);
+    }
+    return to;
+}
+
+/* Compare `n` sums with what is expected, and look for paint around them. */
+static void compare(const bcast_sink *to, int n)
+{
+    const int size = to->mode == BCAST_WRITE ? term_sizes[kind] : sum_size;
+    for (ptrdiff_t i = 0; i < ROOM; i++) {
+        const ptrdiff_t at = sum_room + i - to->sum, error_at = error_room + i - to->error;
+        if ((at < 0 || at >= (ptrdiff_t) n * size) && (uint8_t) sum_room[i] != PAINT)
+            fail("a byte written outside", at);
+        if ((kind != BCAST_KIND_f64 || to->mode == BCAST_WRITE || error_at < 0 || error_at >= (ptrdiff_t) n * size)
+            && (uint8_t) error_room[i] != PAINT)
+            fail("an error term written outside", error_at);
+    }
+    for (int i = 0; exact && i < n; i++) {
+        const uint64_t bits = bcast_read(of_size(size), to->sum + i * size);
+        if (!is_float()) {
+            if (bits != (size == 8 ? expected_integers[i] : expected_integers[i] & (((uint64_t) 1 << 8 * size) - 1)))
+                fail("a wrong sum", i);
+        } else if (to->mode == BCAST_WRITE ? bits != bits_of_term(expected[i]) : bcast_f64_of(bits) != expected[i]) {
+            fail("a wrong sum", i);
+        }
+        if (kind == BCAST_KIND_f64 && to->mode != BCAST_WRITE
+            && bcast_f64_of(bcast_read(BCAST_UINT64, to->error + i * 8)) != 0)
+            fail("a wrong error term", i);
+    }
+}
+
+/* Have the other target sum the same, and compare all bits. */
+static void compare_targets(const bcast_rows *rows, const bcast_runs *runs, bcast_sink to, int n)
+{
+    static char sums[ROOM], errors[ROOM];
+    const int size = to.mode == BCAST_WRITE ? term_sizes[kind] : sum_size;
+    const bcast_sink again = {to.mode, sums, errors};
+    if (!other || to.mode == BCAST_ADD) return;
+    if (rows) other->sums[kind].sum_rows(rows, &again);
+    else other->sums[kind].sum_runs(runs, &again);
+    if (memcmp(sums, to.sum, n * size)) fail("other bits than the other target's", 0);
+    if (kind == BCAST_KIND_f64 && to.mode != BCAST_WRITE && memcmp(errors, to.error, n * size))
+        fail("other error terms than the other target's", 0);
+}
+
+static void check_rows(void)
+{
+    const int size = term_sizes[kind], mode = any(0, 2), n = any(1, 8);
+    const int width = any(1, any(0, 1) ? 40 : 300);
+    const ptrdiff_t step = (width + any(0, 3)) * size, fifth = any(0, 1) ? 4 * step : step * any(4, 9);
+    const ptrdiff_t last = (n - 1) % 4 * step + (n - 1) / 4 * fifth, fourth = n > 4 ? 3 * step : last;
+    const char *x = laid(term_room, (last > fourth ? last : fourth) + width * size);
+    const bcast_rows rows = {x, n, step, fifth, width};
+    bcast_sink to = sink_of(mode, width);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < width; j++) expect(j, x + i % 4 * step + i / 4 * fifth + j * size);
+    if (target->sums[kind].sum_rows(&rows, &to)) {
+        if (BCAST_VECTORS && width >= lanes[kind]) fail("rows that could not be written", width);
+        return;
+    }
+    compare(&to, width);
+    compare_targets(&rows, NULL, to, width);
+}
+
+static void check_runs(void)
+{
+    const bcast_sums *leaves = &target->sums[kind];
+    const int size = term_sizes[kind], mode = any(0, 2), m = 1 << any(0, 2), shape = any(0, 9);
+    int length = m * any(1, shape < 5 ? 40 : shape < 9 ? 100 : 5000 / m), count = any(1, shape < 9 ? 50 : 5);
+    ptrdiff_t step = (length + (any(0, 1) ? 0 : any(1, 9))) * size;
+    const char *x;
+    if (any(0, 15) == 0) step = 0;
+    x = laid(term_room, (count - 1) * step + length * size);
+    const bcast_runs runs = {x, count, step, length, m};
+    bcast_sink to = sink_of(mode, count * m);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < length; j++) expect(i * m + j % m, x + i * step + j * size);
+    if (leaves->sum_runs(&runs, &to)) {
+        if (BCAST_VECTORS) fail("runs that could not be written", length);
+        return;
+    }
+    compare(&to, count * m);
+    compare_targets(NULL, &runs, to, count * m);
+}
+
+static void check_accumulators(void)
+{
+    const int n = any(1, 100);
+    bcast_sink to = sink_of(BCAST_ADD, n), more = to;
+    char *sums = malloc(n * sum_size), *errors = calloc(n, sum_size);
+    memcpy(sums, to.sum, n * sum_size);
+    more.sum = sums;
+    more.error = errors;
+    for (int i = 0; i < n; i++) {
+        expected[i] *= 2;
+        expected_integers[i] *= 2;
+    }
+    target->sums[kind].add_accumulators(&to, &more, n);
+    if (exact) compare(&to, n);
+    free(sums);
+    free(errors);
+}
+
+/* An infinite sum or NaN is told of, wherever it is; others are not. */
+static void check_special(void)
+{
+    const bcast_sums *leaves = &target->sums[BCAST_KIND_f64];
+    const int count = any(1, 30), length = any(1, 16), bad = any(-1, count - 1);
+    const ptrdiff_t size = (ptrdiff_t) count * length * 8;
+    char *x = laid(term_room, size);
+    const bcast_runs runs = {x, count, length * 8, length, 1};
+    const bcast_rows rows = {x, 2, 0, 0, size / 8};
+    double sums[30], errors[30] = {0};
+    bcast_sink to;
+    if (!BCAST_VECTORS) return;
+    if (bad >= 0) bcast_write(BCAST_UINT64, x + bad * length * 8, (uint64_t) any(0x7ff0, 0x7ff1) << 48);
+    to = sink_of(BCAST_WRITE, count);
+    if (leaves->sum_runs(&runs, &to) != (bad >= 0)) fail("special runs", bad);
+    to = sink_of(BCAST_WRITE, (int) size / 8);
+    if (leaves->sum_rows(&rows, &to) != (bad >= 0 || size / 8 < lanes[BCAST_KIND_f64])) fail("special rows", bad);
+    for (int i = 0; i < count; i++) sums[i] = i == bad ? bcast_f64_of((uint64_t) 0xfff0 << 48) : i;
+    if (target->add_errors(sums, errors, count) != (bad >= 0)) fail("special accumulators", bad);
+    if (bad >= 0) bcast_write(BCAST_UINT64, x + bad * length * 8, 0);
+}
+
+/* Results of each dtype at any step. */
+static void check_store(void)
+{
+    const int dtype = any(BCAST_INT8, BCAST_FLOAT64), size = bcast_dtypes[dtype].size, n = any(1, 40);
+    const int from = size == 4 && !bcast_dtypes[dtype].is_float && any(0, 1) ? 4 : 8, gap = any(0, 1) * any(0, 5);
+    const ptrdiff_t step = any(0, 3) ? size + gap : -(size + gap), reach = (n - 1) * (size + gap) + size;
+    char *begin = laid(sum_room, reach), *first = step < 0 ? begin - (n - 1) * step : begin;
+    const bcast_results results = {dtype, from, first, step};
+    char sums[40 * 8];
+    memset(sum_room, PAINT, ROOM);
+    for (int i = 0; i < n; i++) {
+        const double real = any(-2000000, 2000000) / 3.0;
+        const uint64_t integer = (uint64_t) any(0, 1 << 30) * 9;
+        bcast_write(of_size(from), sums + i * from, bcast_dtypes[dtype].is_float ? bcast_f64_bits_of(real) : integer);
+    }
+    target->store(&results, sums, n);
+    for (int i = 0; i < n; i++) {
+        const uint64_t bits = bcast_read(of_size(from), sums + i * from);
+        const uint64_t right = bcast_dtypes[dtype].is_float ? bcast_rounded_to(dtype, bcast_f64_of(bits)) : bits;
+        char item[8];
+        bcast_write(of_size(size), item, right);
+        if (memcmp(item, first + i * step, size)) fail("a wrong result", dtype);
+        memset(first + i * step, PAINT, size);
+    }
+    for (ptrdiff_t i = 0; i < ROOM; i++)
+        if ((uint8_t) sum_room[i] != PAINT) fail("a byte written outside", i);
+}
+
+int main(int argc, char **argv)
+{
+    const int rounds = argc > 1 ? atoi(argv[1]) : 100;
+    term_room = fenced_room();
+    sum_room = fenced_room();
+    error_room = fenced_room();
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        name = bcast_target_names[targets[i]];
+        target = bcast_sum_target_of(targets[i]);
+        other = bcast_has(targets[1 - i]) ? bcast_sum_target_of(targets[1 - i]) : NULL;
+        if (!bcast_has(targets[i])) continue;
+        if (target == bcast_sum_target_of(BCAST_PLAIN) && targets[i] != BCAST_PLAIN) continue;
+        for (kind = 0; kind < BCAST_KINDS; kind++) {
+            sum_size = is_float() ? 8 : term_sizes[kind];
+            for (exact = 0; exact < 2; exact++) {
+                fill_terms();
+                for (int round = 0; round < rounds; round++) {
+                    check_rows();
+                    check_runs();
+                    check_accumulators();
+                }
+            }
+        }
+        kind = BCAST_KIND_f64;
+        sum_size = 8;
+        fill_terms();
+        for (int round = 0; round < rounds; round++) {
+            check_special();
+            check_store();
+        }
+        puts(name);
+    }
+    return 0;
+}

@@ -15,6 +15,11 @@
 #pragma GCC diagnostic ignored "-Wpsabi"    /* no vector leaves the functions that follow */
 #define BCAST_VECTORS 1
 #define BCAST_APART __attribute__((noinline)) static
+#ifdef __clang__
+#define BCAST_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define BCAST_UNROLL _Pragma("GCC unroll 4")
+#endif
 #define BCAST_AT(Type, at, i) (((struct { Type value; } __attribute__((packed, may_alias)) *) (at))[i].value)
 #define BCAST_VECTOR(Item, lanes) Item __attribute__((vector_size(lanes * sizeof(Item))))
 #define BCAST_CONVERT(x, Vector) __builtin_convertvector(x, Vector)
@@ -50,7 +55,7 @@ typedef BCAST_VECTOR(double, 4) bcast_f64x4;
 
 enum {
     BCAST_PAGE = 4096,      /* bytes by which short runs are fetched ahead: what the hardware fetches ends with its page */
-    BCAST_LONG = 512,       /* vectors; longer runs are one stream each */
+    BCAST_LONG = 128,       /* vectors; longer runs are one stream each */
     BCAST_AHEAD = 2048      /* bytes by which terms of a run are fetched ahead: a tenth of a microsecond */
 };
 

@@ -2,7 +2,7 @@
 
 /* Plain sums of as many vectors come first: where compensated, two, which leaves one rounding between a term and its
    error term. */
-enum { IN(tree) = COMPENSATED ? 2 : 4 * PARTS };
+enum { IN(tree) = COMPENSATED ? 2 : 4 * PARTS, IN(long_tree) = COMPENSATED ? 2 : 8 };
 #define TREE IN(tree)
 
 /* Up to four runs side by side, as the additions to one wait for each other; or turns of one. The vector in which a run
@@ -15,24 +15,27 @@ typedef struct {
     ptrdiff_t ahead;        /* bytes by which terms are fetched ahead */
 } IN(quad);
 
-/* The lanes of `runs` runs: of trees at x, x + step, ..., but for the last, which may be a part of one; return the
-   number of vectors in these. */
+/* The lanes of `runs` runs from x on: of trees that are `step` bytes from each other, but for the last, which may be a
+   part of one; return the number of vectors in these. */
 BCAST_ON_TARGET BCAST_INLINE ptrdiff_t IN(sum_trees)(
-    const int runs, const int fetches, Accumulator *sums, const IN(quad) *quad, const ptrdiff_t step)
+    const int runs, const int tree, const int fetches, Accumulator *sums, const char *const *x, const IN(quad) *quad,
+    ptrdiff_t step)
 {
-    ptrdiff_t v = 0;
+    const ptrdiff_t vectors = quad->vectors, ahead = quad->ahead;
+    ptrdiff_t v = 0, at = 0;
     for (int k = 0; k < runs; k++) sums[k] = (Accumulator) {{0}, {0}};
-    for (; quad->vectors - v > TREE; v += TREE) {
+    for (; vectors - v > tree; v += tree, at += step) {
         for (int k = 0; k < runs; k++) {
-            const char *x = quad->x[k] + v / TREE * step;
-            for (ptrdiff_t at = 0; fetches && at < TREE * VECTOR; at += 64) __builtin_prefetch(x + quad->ahead + at);
-            Wide tree = COMPENSATED ? IN(sum_of_2)(x, VECTOR) : IN(sum_of_4)(x, VECTOR);
-            if (TREE == 8) {
-                const Wide next = IN(sum_of_4)(x + 4 * VECTOR, VECTOR);
-                tree = IN(plus)(&tree, &next);
+            const char *from = x[k] + at;
+            for (ptrdiff_t line = 0; fetches && line < tree * VECTOR; line += 64)
+                __builtin_prefetch(from + ahead + line);
+            Wide sum = COMPENSATED ? IN(sum_of_2)(from, VECTOR) : IN(sum_of_4)(from, VECTOR);
+            if (tree == 8) {
+                const Wide next = IN(sum_of_4)(from + 4 * VECTOR, VECTOR);
+                sum = IN(plus)(&sum, &next);
             }
             for (int i = 0; i < PARTS; i++) {
-                const AccVec part = IN(part)(&tree, i);
+                const AccVec part = IN(part)(&sum, i);
                 if (v == 0 && i == 0) sums[k].sum = part;
                 else IN(fast_two_sum)(&sums[k], &part);
             }
@@ -41,32 +44,33 @@ BCAST_ON_TARGET BCAST_INLINE ptrdiff_t IN(sum_trees)(
     return v;
 }
 
-/* The lanes of `runs` runs; without a mask, their tails have no other terms. */
+/* The lanes of `runs` runs from number `first` on; without a mask, their tails have no other terms. */
 BCAST_ON_TARGET BCAST_INLINE void IN(sum_lanes)(
-    const int runs, const int fetches, Accumulator *to, const IN(quad) *quad, const Term *mask)
+    const int runs, const int tree, const int fetches, Accumulator *to, const IN(quad) *quad, const int first, const Term *mask)
 {
     Accumulator sums[4];    /* not in memory as what is pointed to */
-    const ptrdiff_t v = IN(sum_trees)(runs, fetches, sums, quad, TREE * VECTOR);
-    const int left = (int) (quad->vectors - v);     /* from 1 to TREE */
+    const ptrdiff_t v = IN(sum_trees)(runs, tree, fetches, sums, quad->x + first, quad, tree * VECTOR);
+    const int left = (int) (quad->vectors - v);     /* from 1 to tree */
+    BCAST_UNROLL
     for (int k = 0; k < runs; k++) {
-        const char *x = quad->x[k] + v * VECTOR;
-        Wide tree = mask ? IN(load_masked)(quad->tail[k], mask) : IN(load)(quad->tail[k]);
+        const char *x = quad->x[first + k] + v * VECTOR, *tail = quad->tail[first + k];
+        Wide sum = mask ? IN(load_masked)(tail, mask) : IN(load)(tail);
         if (left % 2 == 0) {
             const Wide last = IN(load)(x + (left - 2) * VECTOR);
-            tree = IN(plus)(&tree, &last);
+            sum = IN(plus)(&sum, &last);
         }
-        for (int i = 0; i + 2 < TREE; i += 2) {
+        for (int i = 0; i + 2 < tree; i += 2) {
             if (i + 2 < left) {
                 const Wide pair = IN(sum_of_2)(x + i * VECTOR, VECTOR);
-                tree = IN(plus)(&tree, &pair);
+                sum = IN(plus)(&sum, &pair);
             }
         }
         for (int i = 0; i < PARTS; i++) {
-            const AccVec part = IN(part)(&tree, i);
+            const AccVec part = IN(part)(&sum, i);
             if (v == 0 && i == 0) sums[k].sum = part;
             else IN(two_sum)(&sums[k], &part);
         }
-        to[k] = sums[k];
+        to[first + k] = sums[k];
     }
 }
 
@@ -78,14 +82,24 @@ BCAST_ON_TARGET BCAST_APART void IN(sum_long_run)(
     IN(quad) quad = {.vectors = (turns + 1) * TREE, .ahead = BCAST_AHEAD};
     Accumulator turn[4];
     for (int k = 0; k < 4; k++) quad.x[k] = x + k * TREE * VECTOR;
-    IN(sum_trees)(4, 1, turn, &quad, step);
+    IN(sum_trees)(4, TREE, 1, turn, quad.x, &quad, step);
     quad.x[0] = x + turns * step;
     quad.tail[0] = tail;
     quad.vectors = vectors - turns * 4 * TREE;
-    IN(sum_lanes)(1, 0, sum, &quad, mask);
+    IN(sum_lanes)(1, TREE, 0, sum, &quad, 0, mask);
     for (int k = 0; k < 4; k++) {
         IN(two_sum)(sum, &turn[k].sum);
         if (COMPENSATED) sum->error += turn[k].error;
+    }
+}
+
+/* The lanes of four long runs, one after the other. */
+BCAST_ON_TARGET BCAST_APART void IN(sum_long_runs)(Accumulator *sums, const IN(quad) *quad, const Term *mask)
+{
+    BCAST_UNROLL
+    for (int k = 0; k < 4; k++) {
+        if (COMPENSATED) IN(sum_long_run)(&sums[k], quad->x[k], quad->tail[k], quad->vectors, mask);
+        else IN(sum_lanes)(1, IN(long_tree), 1, sums, quad, k, mask);
     }
 }
 
@@ -155,11 +169,11 @@ BCAST_ON_TARGET BCAST_APART int IN(sum_last_runs)(const bcast_runs *runs, const 
         Term room[LANES] = {0};
         Accumulator sums[4] = {{{0}, {0}}};
         memcpy(room, x + whole, tail);
-        if (vectors > 4 * TREE) {
+        if (COMPENSATED && vectors > 4 * TREE) {
             IN(sum_long_run)(sums, x, (const char *) room, vectors, NULL);
         } else {
             const IN(quad) quad = {{x}, {(const char *) room}, vectors, 0};
-            IN(sum_lanes)(1, 0, sums, &quad, NULL);
+            IN(sum_lanes)(1, TREE, 0, sums, &quad, 0, NULL);
         }
         if (m == 1) IN(transpose_reduce)(1, sums);
         if (m == 2) IN(transpose_reduce)(2, sums);
@@ -185,7 +199,7 @@ BCAST_ON_TARGET BCAST_INLINE int IN(sum_quads)(
     Term mask[LANES];
     memset(mask, 0xff, sizeof mask);
     if (is_masked) memset((char *) mask + VECTOR - past, 0, past);
-    for (; i + 4 <= runs.count && i * runs.step <= end && vectors < BCAST_LONG; i += 4) {
+    for (; i + 4 <= runs.count && i * runs.step <= end; i += 4) {
         const char *x = runs.x + i * runs.step;
         IN(quad) quad = {.vectors = vectors, .ahead = ahead};
         Accumulator sums[4];
@@ -194,7 +208,14 @@ BCAST_ON_TARGET BCAST_INLINE int IN(sum_quads)(
             quad.tail[k] = quad.x[k] + (vectors - 1) * VECTOR;
         }
         for (ptrdiff_t at = 0; at < 4 * few * VECTOR; at += 64) __builtin_prefetch(x + BCAST_PAGE + at);
-        IN(sum_lanes)(4, !few, sums, &quad, is_masked ? mask : NULL);
+        if (few || vectors < BCAST_LONG) {
+            IN(sum_lanes)(4, TREE, !few, sums, &quad, 0, is_masked ? mask : NULL);
+        } else {
+            const IN(quad) same = quad;     /* so that the others need not be in memory */
+            Accumulator all[4];
+            IN(sum_long_runs)(all, &same, mask);
+            for (int k = 0; k < 4; k++) sums[k] = all[k];
+        }
         IN(transpose_reduce)(interleave, sums);
         for (int j = 0; j < 4; j += 4 / interleave) IN(put_added)(&to, (i + j) * interleave, &sums[j], &special);
     }

@@ -74,33 +74,32 @@ BCAST_ON_TARGET BCAST_INLINE void IN(sum_lanes)(
     }
 }
 
-/* The lanes of a long run: its trees take four turns. */
-BCAST_ON_TARGET BCAST_APART void IN(sum_long_run)(
-    Accumulator *sum, const char *x, const char *tail, ptrdiff_t vectors, const Term *mask)
+/* The lanes of long run number `k`, one stream: where compensated, its trees take four turns, as the additions to one
+   accumulator wait for each other. */
+BCAST_ON_TARGET BCAST_INLINE void IN(sum_long_run)(
+    Accumulator *sums, const IN(quad) *quad, const int k, const Term *mask)
 {
-    const ptrdiff_t turns = (vectors - 1) / (4 * TREE), step = 4 * TREE * VECTOR;
-    IN(quad) quad = {.vectors = (turns + 1) * TREE, .ahead = BCAST_AHEAD};
-    Accumulator turn[4];
-    for (int k = 0; k < 4; k++) quad.x[k] = x + k * TREE * VECTOR;
-    IN(sum_trees)(4, TREE, 1, turn, quad.x, &quad, step);
-    quad.x[0] = x + turns * step;
-    quad.tail[0] = tail;
-    quad.vectors = vectors - turns * 4 * TREE;
-    IN(sum_lanes)(1, TREE, 0, sum, &quad, 0, mask);
-    for (int k = 0; k < 4; k++) {
-        IN(two_sum)(sum, &turn[k].sum);
-        if (COMPENSATED) sum->error += turn[k].error;
+    const ptrdiff_t turns = COMPENSATED ? (quad->vectors - 1) / (4 * TREE) : 0, step = 4 * TREE * VECTOR;
+    const char *x = quad->x[k], *end = x + turns * step;
+    const IN(quad) turn = {
+        .x = {x, x + TREE * VECTOR, x + 2 * TREE * VECTOR, x + 3 * TREE * VECTOR},
+        .vectors = (turns + 1) * TREE, .ahead = BCAST_AHEAD
+    };
+    const IN(quad) rest = {{end}, {quad->tail[k]}, quad->vectors - turns * 4 * TREE, BCAST_AHEAD};
+    Accumulator sum, turn_sums[4];
+    if (COMPENSATED) IN(sum_trees)(4, TREE, 1, turn_sums, turn.x, &turn, step);
+    IN(sum_lanes)(1, IN(long_tree), !COMPENSATED, &sum, &rest, 0, mask);
+    for (int i = 0; COMPENSATED && i < 4; i++) {
+        IN(two_sum)(&sum, &turn_sums[i].sum);
+        sum.error += turn_sums[i].error;
     }
+    sums[k] = sum;
 }
 
-/* The lanes of four long runs, one after the other. */
 BCAST_ON_TARGET BCAST_APART void IN(sum_long_runs)(Accumulator *sums, const IN(quad) *quad, const Term *mask)
 {
     BCAST_UNROLL
-    for (int k = 0; k < 4; k++) {
-        if (COMPENSATED) IN(sum_long_run)(&sums[k], quad->x[k], quad->tail[k], quad->vectors, mask);
-        else IN(sum_lanes)(1, IN(long_tree), 1, sums, quad, k, mask);
-    }
+    for (int k = 0; k < 4; k++) IN(sum_long_run)(sums, quad, k, mask);
 }
 
 /* The horizontal sums of four accumulator vectors, each over its lanes of one of `interleave` items, in the first
@@ -158,7 +157,7 @@ BCAST_ON_TARGET BCAST_INLINE void IN(put_some)(
     if (to->mode != BCAST_WRITE && COMPENSATED) memcpy(to->error + at * size, error, n * size);
 }
 
-/* The runs from number `i` on, one by one: long ones, and others that are less than four or have no room for tails. */
+/* The runs from number `i` on, one by one: less than four, or with no room for tails. */
 BCAST_ON_TARGET BCAST_APART int IN(sum_last_runs)(const bcast_runs *runs, const bcast_sink *to, ptrdiff_t i)
 {
     const ptrdiff_t m = runs->interleave, vectors = (runs->length + LANES - 1) / LANES;
@@ -168,13 +167,10 @@ BCAST_ON_TARGET BCAST_APART int IN(sum_last_runs)(const bcast_runs *runs, const 
         const char *x = runs->x + i * runs->step;
         Term room[LANES] = {0};
         Accumulator sums[4] = {{{0}, {0}}};
+        const IN(quad) quad = {{x}, {(const char *) room}, vectors, 0};
         memcpy(room, x + whole, tail);
-        if (COMPENSATED && vectors > 4 * TREE) {
-            IN(sum_long_run)(sums, x, (const char *) room, vectors, NULL);
-        } else {
-            const IN(quad) quad = {{x}, {(const char *) room}, vectors, 0};
-            IN(sum_lanes)(1, TREE, 0, sums, &quad, 0, NULL);
-        }
+        if (vectors < BCAST_LONG) IN(sum_lanes)(1, TREE, 0, sums, &quad, 0, NULL);
+        else IN(sum_long_run)(sums, &quad, 0, NULL);
         if (m == 1) IN(transpose_reduce)(1, sums);
         if (m == 2) IN(transpose_reduce)(2, sums);
         IN(put_some)(to, i * m, m, sums, &special);

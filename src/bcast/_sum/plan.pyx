@@ -70,7 +70,7 @@ cdef bint _has_results_side_by_side(const Reduction *plan) noexcept:
     if plan.terms.packed or not plan.terms.writes or not (plan.runs or plan.rows.length <= FEWEST):
         return False
     for i in range(plan.blocks - 1, -1 if plan.runs else 0, -1):    # groups of rows may be anywhere
-        if plan.block[i].out_step != size:
+        if plan.block[i].length > 1 and plan.block[i].out_step != size:
             return False
         size *= plan.block[i].length
     return True

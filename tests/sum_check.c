@@ -178,15 +178,18 @@ static void compare_targets(const bcast_rows *rows, const bcast_runs *runs, bcas
 
 static void check_rows(void)
 {
-    const int size = term_sizes[kind], mode = any(0, 2), n = any(1, 8);
+    const int size = term_sizes[kind], mode = any(0, 2), n = any(1, 8), turns = mode == BCAST_WRITE ? 1 : any(1, 4);
     const int width = any(1, any(0, 1) ? 40 : 300);
     const ptrdiff_t step = (width + any(0, 3)) * size, fifth = any(0, 1) ? 4 * step : step * any(4, 9);
     const ptrdiff_t last = (n - 1) % 4 * step + (n - 1) / 4 * fifth, fourth = n > 4 ? 3 * step : last;
-    const char *x = laid(term_room, (last > fourth ? last : fourth) + width * size);
-    const bcast_rows rows = {x, n, step, fifth, width};
+    const ptrdiff_t advance = any(0, 9) * step;
+    const char *x = laid(term_room, (turns - 1) * advance + (last > fourth ? last : fourth) + width * size);
+    const bcast_rows rows = {x, turns, advance, n, step, fifth, width};
     bcast_sink to = sink_of(mode, width);
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < width; j++) expect(j, x + i % 4 * step + i / 4 * fifth + j * size);
+    for (int t = 0; t < turns; t++)
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < width; j++)
+                expect(j, x + t * advance + i % 4 * step + i / 4 * fifth + j * size);
     if (target->sums[kind].sum_rows(&rows, &to)) {
         if (BCAST_VECTORS && width >= lanes[kind]) fail("rows that could not be written", width);
         return;
@@ -242,7 +245,7 @@ static void check_special(void)
     const ptrdiff_t size = (ptrdiff_t) count * length * 8;
     char *x = laid(term_room, size);
     const bcast_runs runs = {x, count, length * 8, length, 1};
-    const bcast_rows rows = {x, 2, 0, 0, size / 8};
+    const bcast_rows rows = {x, 1, 0, 2, 0, 0, size / 8};
     double sums[30], errors[30] = {0};
     bcast_sink to;
     if (!BCAST_VECTORS) return;

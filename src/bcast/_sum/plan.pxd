@@ -10,7 +10,7 @@ cdef extern from "_sum/simd/sum.h":
 
     ctypedef struct Rows "bcast_rows":
         const char *x
-        Py_ssize_t rows, step, fifth, width
+        Py_ssize_t turns, advance, rows, step, fifth, width
 
     ctypedef struct Runs "bcast_runs":
         const char *x

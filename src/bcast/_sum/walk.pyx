@@ -184,20 +184,25 @@ cdef bint _add_rows(
     cdef Py_ssize_t item_step = plan.block[plan.blocks - 1].step, size = width * terms.size, done = 0, i
     cdef bint by_four = step % 2048 == 0 or terms.compensated and size <= SHORT_ROW
     cdef Py_ssize_t most = 4 if by_four and to.mode != WRITE else FEWEST, near = most // 4 * step
-    cdef Rows some = Rows(x, most, rows // most * near, step, width)
-    while done < rows:
-        if terms.packed:
-            some = Rows(packed, min(rows - done, <Py_ssize_t> FEWEST), size, 4 * size, width)
+    cdef Rows some = Rows(x, rows // most, near, most, rows // most * near, step, width)
+    if terms.packed:
+        while done < rows:
+            some = Rows(packed, 1, 0, min(rows - done, <Py_ssize_t> FEWEST), size, 4 * size, width)
             for i in range(some.rows):
                 pack(&terms.packing, packed + i * size, x + (done + i) * step, item_step, width)
-        elif rows - done < most:
-            some = Rows(x + done * step, rows - done, step, 4 * step, width)
+            terms.leaves.sum_rows(&some, &to)
+            to.mode = ADD
+            done += some.rows
+        return False
+    if some.turns:
         if terms.leaves.sum_rows(&some, &to):
             return True
         to.mode = ADD
-        some.x += near
-        done += some.rows
-    return False
+        done = some.turns * most
+    if done == rows:
+        return False
+    some = Rows(x + done * step, 1, 0, rows - done, step, 4 * step, width)
+    return terms.leaves.sum_rows(&some, &to)
 
 
 cdef void _add_packed_runs(const Reduction *plan, const Runs *runs, Sink to, char *packed) noexcept nogil:

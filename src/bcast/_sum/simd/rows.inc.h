@@ -50,8 +50,11 @@ BCAST_ON_TARGET static int IN(sum_narrow_rows)(const bcast_rows *rows, const bca
         Acc *to_sum = (Acc *) to->sum + j, *to_error = COMPENSATED ? (Acc *) to->error + j : NULL;
         Acc sum = to->mode == BCAST_ADD ? *to_sum : 0;
         Acc error = COMPENSATED && to->mode == BCAST_ADD ? *to_error : 0;
-        for (ptrdiff_t i = 0; i < rows->rows; i++)
-            IN(two_sum_of_one)(&sum, &error, OF(value)(rows->x + i % 4 * rows->step + i / 4 * rows->fifth + j * SIZE));
+        for (ptrdiff_t t = 0; t < rows->turns; t++) {
+            const char *x = rows->x + t * rows->advance + j * SIZE;
+            for (ptrdiff_t i = 0; i < rows->rows; i++)
+                IN(two_sum_of_one)(&sum, &error, OF(value)(x + i % 4 * rows->step + i / 4 * rows->fifth));
+        }
         *to_sum = sum;
         if (COMPENSATED) *to_error = error;
     }
@@ -176,24 +179,27 @@ BCAST_ON_TARGET BCAST_INLINE int IN(is_special)(const AccVec *special)
     return COMPENSATED && !((*special)[0] + (*special)[1] + (*special)[2] + (*special)[3] == 0);
 }
 
-/* The sums of `n` rows. The last vector is laid back to end with the rows, and begun before the others change what it
-   adds to: so all items of a row are summed alike. */
-BCAST_ON_TARGET BCAST_INLINE int IN(sum_n_rows)(const int n, const bcast_rows *rows, const bcast_sink *sink)
+/* The sums of `n` rows in each turn. The last vector is laid back to end with the rows, and begun before the others
+   change what it adds to: so all items of a row are summed alike. */
+BCAST_ON_TARGET BCAST_INLINE int IN(sum_n_rows)(const int n, const bcast_rows *all, const bcast_sink *sink)
 {
-    const bcast_sink to = *sink;    /* not in memory to which sums are stored */
-    const char *x = rows->x;
-    const ptrdiff_t step = rows->step, fifth = rows->fifth, last = rows->width - LANES;
+    const bcast_rows rows = *all;       /* not in memory to which sums are stored */
+    const ptrdiff_t last = rows.width - LANES;
+    bcast_sink to = *sink;
+    const char *x = rows.x;
     AccVec special = {0};
-    Accumulator end[PARTS];
-    IN(begin)(&to, last, end);
-    for (ptrdiff_t j = 0; j < last; j += LANES) {
-        Accumulator sums[PARTS];
-        IN(begin)(&to, j, sums);
-        IN(add_columns)(n, sums, x + j * SIZE, step, fifth);
-        for (int i = 0; i < PARTS; i++) IN(put)(&to, j + 4 * i, &sums[i], &special);
+    for (ptrdiff_t turn = 0; turn < rows.turns; turn++, x += rows.advance, to.mode = BCAST_ADD) {
+        Accumulator end[PARTS];
+        IN(begin)(&to, last, end);
+        for (ptrdiff_t j = 0; j < last; j += LANES) {
+            Accumulator sums[PARTS];
+            IN(begin)(&to, j, sums);
+            IN(add_columns)(n, sums, x + j * SIZE, rows.step, rows.fifth);
+            for (int i = 0; i < PARTS; i++) IN(put)(&to, j + 4 * i, &sums[i], &special);
+        }
+        IN(add_columns)(n, end, x + last * SIZE, rows.step, rows.fifth);
+        for (int i = 0; i < PARTS; i++) IN(put)(&to, last + 4 * i, &end[i], &special);
     }
-    IN(add_columns)(n, end, x + last * SIZE, step, fifth);
-    for (int i = 0; i < PARTS; i++) IN(put)(&to, last + 4 * i, &end[i], &special);
     return IN(is_special)(&special);
 }
 
@@ -220,7 +226,7 @@ BCAST_ON_TARGET static int IN(sum_runs)(const bcast_runs *runs, const bcast_sink
 {
     const ptrdiff_t m = runs->interleave, size = m * (ptrdiff_t) sizeof(Acc);
     for (ptrdiff_t i = 0; i < runs->count; i++) {
-        const bcast_rows rows = {runs->x + i * runs->step, runs->length / m, m * SIZE, 4 * m * SIZE, m};
+        const bcast_rows rows = {runs->x + i * runs->step, 1, 0, runs->length / m, m * SIZE, 4 * m * SIZE, m};
         const bcast_sink sink = {to->mode, to->sum + i * size, COMPENSATED ? to->error + i * size : NULL};
         if (IN(sum_narrow_rows)(&rows, &sink)) return 1;
     }

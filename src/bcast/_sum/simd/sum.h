@@ -42,12 +42,14 @@
 #define BCAST_KIND_NUMBER(kind, ...) BCAST_KIND_##kind,
 enum { BCAST_SUM_KINDS(BCAST_KIND_NUMBER) BCAST_KINDS };
 
-/* Up to eight rows: row i is at x + i % 4 * step + i / 4 * fifth. */
+/* Up to eight rows in each turn: row i of turn t is at x + t * advance + i % 4 * step + i / 4 * fifth. */
 typedef struct {
     const char *x;
+    ptrdiff_t turns;
+    ptrdiff_t advance;      /* bytes, as those that follow */
     ptrdiff_t rows;
-    ptrdiff_t step;         /* bytes */
-    ptrdiff_t fifth;        /* bytes from the first row to the fifth */
+    ptrdiff_t step;
+    ptrdiff_t fifth;
     ptrdiff_t width;        /* items of a row */
 } bcast_rows;
 

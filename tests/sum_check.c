@@ -85,7 +85,7 @@ static uint64_t bits_of_term(double value)
 
 static double term_at(const char *at)
 {
-    const uint64_t bits = bcast_read(of_size(term_sizes[kind]), at);
+    const uint64_t bits = bcast_read(of_size(term_sizes[kind]), BCAST_AS_IS, at);
     switch (kind) {
     case BCAST_KIND_f16: return bcast_f16_of((uint16_t) bits);
     case BCAST_KIND_bf16: return bcast_bf16_of((uint16_t) bits);
@@ -115,7 +115,7 @@ static void clear_expected(int n)
 static void expect(int i, const char *at)
 {
     if (is_float()) expected[i] += term_at(at);
-    else expected_integers[i] += bcast_read(of_size(term_sizes[kind]), at);
+    else expected_integers[i] += bcast_read(of_size(term_sizes[kind]), BCAST_AS_IS, at);
 }
 
 /* A sink for `n` sums, flush against fences; accumulators hold what is added to, if anything is. */
@@ -149,7 +149,7 @@ static void compare(const bcast_sink *to, int n)
             fail("an error term written outside", error_at);
     }
     for (int i = 0; exact && i < n; i++) {
-        const uint64_t bits = bcast_read(of_size(size), to->sum + i * size);
+        const uint64_t bits = bcast_read(of_size(size), BCAST_AS_IS, to->sum + i * size);
         if (!is_float()) {
             if (bits != (size == 8 ? expected_integers[i] : expected_integers[i] & (((uint64_t) 1 << 8 * size) - 1)))
                 fail("a wrong sum", i);
@@ -157,7 +157,7 @@ static void compare(const bcast_sink *to, int n)
             fail("a wrong sum", i);
         }
         if (kind == BCAST_KIND_f64 && to->mode != BCAST_WRITE
-            && bcast_f64_of(bcast_read(BCAST_UINT64, to->error + i * 8)) != 0)
+            && bcast_f64_of(bcast_read(BCAST_UINT64, BCAST_AS_IS, to->error + i * 8)) != 0)
             fail("a wrong error term", i);
     }
 }
@@ -276,7 +276,7 @@ static void check_store(void)
     }
     target->store(&results, sums, n);
     for (int i = 0; i < n; i++) {
-        const uint64_t bits = bcast_read(of_size(from), sums + i * from);
+        const uint64_t bits = bcast_read(of_size(from), BCAST_AS_IS, sums + i * from);
         const uint64_t right = bcast_dtypes[dtype].is_float ? bcast_rounded_to(dtype, bcast_f64_of(bits)) : bits;
         char item[8];
         bcast_write(of_size(size), item, right);

@@ -136,20 +136,13 @@ cdef _sum_aside(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
 cdef int _check_sizes(cnp.ndarray grad, Alignment alignment, cnp.ndarray out) except -1:
     """Compare the arrays with the alignment again: code of the user's may have run since it was made."""
     cdef tuple shape = alignment.shape, source = alignment.source
-    cdef int rank = len(shape), i, k = 0
-    cdef Py_ssize_t length
-    cdef bint fits = rank == cnp.PyArray_NDIM(grad) and rank == len(source)
-    for i in range(rank if fits else 0):
+    cdef Py_ssize_t sums = 1
+    cdef bint fits = len(shape) == cnp.PyArray_NDIM(grad)
+    cdef int i
+    for i in range(len(shape) if fits else 0):
         fits = fits and cnp.PyArray_DIM(grad, i) == <Py_ssize_t> shape[i]
-        length = source[i]
-        if length != 1:
-            while k < cnp.PyArray_NDIM(out) and cnp.PyArray_DIM(out, k) == 1:
-                k += 1
-            fits = fits and k < cnp.PyArray_NDIM(out) and cnp.PyArray_DIM(out, k) == length
-            k += 1
-    for k in range(k, cnp.PyArray_NDIM(out)):
-        fits = fits and cnp.PyArray_DIM(out, k) == 1
-    if not fits:
+        sums *= <Py_ssize_t> source[i]
+    if not fits or sums != cnp.PyArray_SIZE(out):
         raise ValueError("`grad` and `out` expected arrays that keep their sizes during the call, got resized ones")
     return 0
 

@@ -51,24 +51,23 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
     return sign | (uint16_t) (bits - ((uint64_t) (1023 - bias) << fraction));
 }
 
-/* The dtypes, one row each: the bits of an item x; whether it is a float; the kind that sums it as it is, or wider; x as
-   an integer that wraps at 64 bits, as narrower ones then do at theirs; x as float64; the bits of a float64 y rounded to
-   it; and what the type is called if it is not NumPy's own. To add a float that is summed in float64, add a row with
-   kind f64. */
-#define BCAST_DTYPES(ROW)                                                                               \
-    ROW(BOOL, uint8_t, 0, u64, x != 0, x != 0, 0, NULL)                                                 \
-    ROW(INT8, uint8_t, 0, u64, (uint64_t) (int8_t) x, (int8_t) x, 0, NULL)                              \
-    ROW(INT16, uint16_t, 0, u64, (uint64_t) (int16_t) x, (int16_t) x, 0, NULL)                          \
-    ROW(INT32, uint32_t, 0, u32, (uint64_t) (int32_t) x, (int32_t) x, 0, NULL)                          \
-    ROW(INT64, uint64_t, 0, u64, x, (double) (int64_t) x, 0, NULL)                                      \
-    ROW(UINT8, uint8_t, 0, u64, x, x, 0, NULL)                                                          \
-    ROW(UINT16, uint16_t, 0, u64, x, x, 0, NULL)                                                        \
-    ROW(UINT32, uint32_t, 0, u32, x, x, 0, NULL)                                                        \
-    ROW(UINT64, uint64_t, 0, u64, x, (double) x, 0, NULL)                                               \
-    ROW(FLOAT16, uint16_t, 1, f16, 0, bcast_f16_of(x), bcast_narrowed(y, 10), NULL)                     \
-    ROW(BFLOAT16, uint16_t, 1, bf16, 0, bcast_bf16_of(x), bcast_narrowed(y, 7), "bfloat16")             \
-    ROW(FLOAT32, uint32_t, 1, f32, 0, bcast_f32_of(x), bcast_f32_bits_of(y), NULL)                      \
-    ROW(FLOAT64, uint64_t, 1, f64, 0, bcast_f64_of(x), bcast_f64_bits_of(y), NULL)
+/* The dtypes, one row each: the bits of an item x; whether it is a float; the kind that sums it as it is, or wider; its
+   value; the bits of a float64 y rounded to it; and what the type is called if it is not NumPy's own. To add a float that
+   is summed in float64, add a row with kind f64. */
+#define BCAST_DTYPES(ROW)                                                                   \
+    ROW(BOOL, uint8_t, 0, u64, x != 0, 0, NULL)                                             \
+    ROW(INT8, uint8_t, 0, u64, (int8_t) x, 0, NULL)                                         \
+    ROW(INT16, uint16_t, 0, u64, (int16_t) x, 0, NULL)                                      \
+    ROW(INT32, uint32_t, 0, u32, (int32_t) x, 0, NULL)                                      \
+    ROW(INT64, uint64_t, 0, u64, (int64_t) x, 0, NULL)                                      \
+    ROW(UINT8, uint8_t, 0, u64, x, 0, NULL)                                                 \
+    ROW(UINT16, uint16_t, 0, u64, x, 0, NULL)                                               \
+    ROW(UINT32, uint32_t, 0, u32, x, 0, NULL)                                               \
+    ROW(UINT64, uint64_t, 0, u64, x, 0, NULL)                                               \
+    ROW(FLOAT16, uint16_t, 1, f16, bcast_f16_of(x), bcast_narrowed(y, 10), NULL)            \
+    ROW(BFLOAT16, uint16_t, 1, bf16, bcast_bf16_of(x), bcast_narrowed(y, 7), "bfloat16")    \
+    ROW(FLOAT32, uint32_t, 1, f32, bcast_f32_of(x), bcast_f32_bits_of(y), NULL)             \
+    ROW(FLOAT64, uint64_t, 1, f64, bcast_f64_of(x), bcast_f64_bits_of(y), NULL)
 
 #define BCAST_DTYPE_NUMBER(NAME, ...) BCAST_##NAME,
 enum { BCAST_DTYPES(BCAST_DTYPE_NUMBER) BCAST_DTYPE_COUNT };
@@ -80,13 +79,28 @@ typedef struct {
     const char *name;
 } bcast_dtype;
 
-#define BCAST_DTYPE_ENTRY(NAME, Bits, is_float, kind, integer, real, rounded, name) \
+#define BCAST_DTYPE_ENTRY(NAME, Bits, is_float, kind, value, rounded, name) \
     {sizeof(Bits), is_float, BCAST_KIND_##kind, name},
 static const bcast_dtype bcast_dtypes[] = {BCAST_DTYPES(BCAST_DTYPE_ENTRY)};
 
-/* Items as they lie in memory, to bits and back; a dtype that the compiler knows costs nothing. */
-#define BCAST_CASE_READ(NAME, Bits, ...) case BCAST_##NAME: { Bits x; memcpy(&x, at, sizeof x); return x; }
-BCAST_INLINE uint64_t bcast_read(const int dtype, const char *at)
+/* How terms become what the leaves read: as they are, for which any dtype of their size stands; as integers that wrap at
+   64 bits, as narrower ones then do at theirs; or as float64. */
+enum { BCAST_AS_IS, BCAST_AS_INTEGER, BCAST_AS_REAL };
+
+typedef struct {
+    int dtype;
+    int how;
+} bcast_packing;
+
+/* The bits of the item at `at`, read in one of these ways; a dtype that the compiler knows costs nothing. */
+#define BCAST_CASE_READ(NAME, Bits, is_float, kind, value, ...)                                 \
+    case BCAST_##NAME: {                                                                        \
+        Bits x;                                                                                 \
+        memcpy(&x, at, sizeof x);                                                               \
+        return how == BCAST_AS_REAL ? bcast_f64_bits_of((double) (value))                       \
+            : how == BCAST_AS_INTEGER && !is_float ? (uint64_t) (value) : x;                    \
+    }
+BCAST_INLINE uint64_t bcast_read(const int dtype, const int how, const char *at)
 {
     switch (dtype) { BCAST_DTYPES(BCAST_CASE_READ) }
     return 0;
@@ -99,44 +113,19 @@ BCAST_INLINE void bcast_write(const int dtype, char *to, uint64_t bits)
     switch (dtype) { BCAST_DTYPES(BCAST_CASE_WRITE) }
 }
 
-#define BCAST_CASE_INTEGER(NAME, Bits, is_float, kind, integer, ...) \
-    case BCAST_##NAME: { const Bits x = (Bits) bits; (void) x; return integer; }
-BCAST_INLINE uint64_t bcast_integer_of(const int dtype, uint64_t bits)
-{
-    switch (dtype) { BCAST_DTYPES(BCAST_CASE_INTEGER) }
-    return 0;
-}
-
-#define BCAST_CASE_REAL(NAME, Bits, is_float, kind, integer, real, ...) \
-    case BCAST_##NAME: { const Bits x = (Bits) bits; return real; }
-BCAST_INLINE double bcast_real_of(const int dtype, uint64_t bits)
-{
-    switch (dtype) { BCAST_DTYPES(BCAST_CASE_REAL) }
-    return 0;
-}
-
-#define BCAST_CASE_ROUNDED(NAME, Bits, is_float, kind, integer, real, rounded, name) case BCAST_##NAME: return rounded;
+#define BCAST_CASE_ROUNDED(NAME, Bits, is_float, kind, value, rounded, name) case BCAST_##NAME: return rounded;
 BCAST_INLINE uint64_t bcast_rounded_to(const int dtype, double y)
 {
     switch (dtype) { BCAST_DTYPES(BCAST_CASE_ROUNDED) }
     return 0;
 }
 
-/* How terms become what the leaves read: as they are, for which any dtype of their size stands, or wider. */
-typedef struct {
-    int dtype;
-    enum { BCAST_AS_IS, BCAST_AS_INTEGER, BCAST_AS_REAL } how;
-} bcast_packing;
-
 BCAST_INLINE void bcast_pack_as(
     const int dtype, const int how, const ptrdiff_t step, char *to, const char *x, ptrdiff_t n)
 {
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const uint64_t bits = bcast_read(dtype, x + i * step);
-        if (how == BCAST_AS_IS) bcast_write(dtype, to + i * bcast_dtypes[dtype].size, bits);
-        else if (how == BCAST_AS_INTEGER) bcast_write(BCAST_UINT64, to + i * 8, bcast_integer_of(dtype, bits));
-        else bcast_write(BCAST_FLOAT64, to + i * 8, bcast_f64_bits_of(bcast_real_of(dtype, bits)));
-    }
+    const int as = how == BCAST_AS_IS ? dtype : BCAST_UINT64;
+    for (ptrdiff_t i = 0; i < n; i++)
+        bcast_write(as, to + i * bcast_dtypes[as].size, bcast_read(dtype, how, x + i * step));
 }
 
 /* Compilers make vectors of adjacent items and of every second one, as the real parts of complex numbers are. */

@@ -59,7 +59,7 @@ enum {
     BCAST_AHEAD = 2048      /* bytes by which terms of a run are fetched ahead: a tenth of a microsecond */
 };
 
-#define BCAST_KIND_TYPES(kind, Bits, Wide, Acc, lanes_, is_compensated, is_converted, value)                \
+#define BCAST_KIND_TYPES(kind, Bits, Wide, Acc, lanes_, is_compensated, is_converted, dtype_)               \
     typedef Bits bcast_##kind##_term;                                                                       \
     typedef Acc bcast_##kind##_acc;                                                                         \
     typedef BCAST_VECTOR(Bits, lanes_) bcast_##kind##_terms;                                                \
@@ -70,9 +70,9 @@ enum {
     enum {                                                                                                  \
         bcast_##kind##_lanes = lanes_,                                                                      \
         bcast_##kind##_compensated = is_compensated,                                                        \
-        bcast_##kind##_converted = is_converted                                                             \
-    };                                                                                                      \
-    BCAST_INLINE Acc bcast_##kind##_value(const char *at) { Bits x; memcpy(&x, at, sizeof x); return value; }
+        bcast_##kind##_converted = is_converted,                                                            \
+        bcast_##kind##_dtype = BCAST_##dtype_                                                               \
+    };
 BCAST_SUM_KINDS(BCAST_KIND_TYPES)
 
 #define TARGET plain

@@ -23,6 +23,13 @@
 #define SIZE ((ptrdiff_t) sizeof(Term))
 #define VECTOR (LANES * SIZE)       /* bytes */
 
+/* The term at `at`. */
+BCAST_INLINE Acc IN(value)(const char *at)
+{
+    if ((Acc) 0.5 == 0) return (Acc) bcast_read(OF(dtype), BCAST_AS_IS, at);    /* an integer */
+    return (Acc) bcast_f64_of(bcast_read(OF(dtype), BCAST_AS_REAL, at));
+}
+
 /* *to += term, exactly if the error is kept: two_sum (Knuth). */
 BCAST_ON_TARGET BCAST_INLINE void IN(two_sum_of_one)(Acc *to, Acc *error, Acc term)
 {
@@ -53,7 +60,7 @@ BCAST_ON_TARGET static int IN(sum_narrow_rows)(const bcast_rows *rows, const bca
         for (ptrdiff_t t = 0; t < rows->turns; t++) {
             const char *x = rows->x + t * rows->advance + j * SIZE;
             for (ptrdiff_t i = 0; i < rows->rows; i++)
-                IN(two_sum_of_one)(&sum, &error, OF(value)(x + i % 4 * rows->step + i / 4 * rows->fifth));
+                IN(two_sum_of_one)(&sum, &error, IN(value)(x + i % 4 * rows->step + i / 4 * rows->fifth));
         }
         *to_sum = sum;
         if (COMPENSATED) *to_error = error;

@@ -30,14 +30,14 @@
 
 /* The kinds of terms, one row each: a term's bits x; what few terms are summed in (wide), and what all are (the
    accumulator); how many terms a vector has; whether accumulators are compensated; whether terms are converted as they
-   are loaded; and a term's value. Integers of other sizes are packed as 64 bits. */
-#define BCAST_SUM_KINDS(ROW)                                        \
-    ROW(u32, uint32_t, uint32_t, uint32_t, 8, 0, 0, x)              \
-    ROW(u64, uint64_t, uint64_t, uint64_t, 4, 0, 0, x)              \
-    ROW(f16, uint16_t, float, double, 8, 0, 1, bcast_f16_of(x))     \
-    ROW(bf16, uint16_t, double, double, 4, 0, 0, bcast_bf16_of(x))  \
-    ROW(f32, uint32_t, double, double, 4, 0, 1, bcast_f32_of(x))    \
-    ROW(f64, uint64_t, double, double, 4, 1, 0, bcast_f64_of(x))
+   are loaded; and their dtype. Integers of other sizes are packed as 64 bits. */
+#define BCAST_SUM_KINDS(ROW)                                \
+    ROW(u32, uint32_t, uint32_t, uint32_t, 8, 0, 0, UINT32) \
+    ROW(u64, uint64_t, uint64_t, uint64_t, 4, 0, 0, UINT64) \
+    ROW(f16, uint16_t, float, double, 8, 0, 1, FLOAT16)     \
+    ROW(bf16, uint16_t, double, double, 4, 0, 0, BFLOAT16)  \
+    ROW(f32, uint32_t, double, double, 4, 0, 1, FLOAT32)    \
+    ROW(f64, uint64_t, double, double, 4, 1, 0, FLOAT64)
 
 #define BCAST_KIND_NUMBER(kind, ...) BCAST_KIND_##kind,
 enum { BCAST_SUM_KINDS(BCAST_KIND_NUMBER) BCAST_KINDS };

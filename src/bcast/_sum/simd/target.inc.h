@@ -23,7 +23,7 @@ BCAST_ON_TARGET BCAST_INLINE void BCAST_JOIN(store_at, TARGET)(
         BCAST_AT(bcast_u16x4, to, i / 4) = bcast_f16_narrowed(BCAST_AT(const bcast_f64x4, sums, i / 4));
 #endif
     for (; i < n; i++) {
-        const uint64_t bits = bcast_read(from, sums + i * bcast_dtypes[from].size);
+        const uint64_t bits = bcast_read(from, BCAST_AS_IS, sums + i * bcast_dtypes[from].size);
         bcast_write(dtype, to + i * step,
             bcast_dtypes[dtype].is_float ? bcast_rounded_to(dtype, bcast_f64_of(bits)) : bits);
     }

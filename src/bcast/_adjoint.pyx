@@ -18,23 +18,19 @@ from numpy.exceptions import ComplexWarning
 
 from bcast._rules.alignment cimport Alignment
 from bcast._runtime.arrays cimport shape_of
-from bcast._runtime.cpu cimport target_number
+from bcast._runtime.cpu cimport PAGE, target_number
 from bcast._runtime.extent cimport Extent, extent, overlap
 from bcast._sum.plan cimport (
     AS_INTEGER, AS_IS, AS_REAL, BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, MAX_AXES, U64, UINT8, Axis,
     Packing, Reduction, Target, Terms, dtypes, plan_sum,
 )
 from bcast._sum.walk cimport add_segments, sum_unit
-from bcast._runtime.threads cimport free_threads, run_shares
+from bcast._runtime.threads cimport RELEASING, free_threads, run_shares
 
 cdef extern from "_sum/simd/leaves.h":
     const Target *target_of "bcast_sum_target_of"(int target)
 
 cnp.import_array()
-
-cdef enum:
-    SMALL = 524288      # bytes; below, views and giving the GIL away and back show
-    ROOM = 8192         # bytes of scratch that the stack has room for
 
 cdef struct Work:       # what the shares of a sum have in common
     const Reduction *plan
@@ -45,19 +41,13 @@ cdef struct Work:       # what the shares of a sum have in common
     char *partials      # of all segments
     int shares
 
-cdef Py_ssize_t SHARED = 512 << 10      # bytes; a thread that would read less costs more than it saves
+cdef Py_ssize_t SHARED = RELEASING     # bytes; a thread that would read less costs more than it saves
 
 cdef int[DTYPE_COUNT] user_numbers      # of dtypes that other packages have added, once an array of one was seen
 
 
-def set_limits(shared=512 << 10):
-    """Set from which size on `grad` is treated as a large one: for tests of small arrays.
-
-    Parameters
-    ----------
-    shared : int, optional
-        Bytes that a thread reads at least.
-    """
+def set_limits(shared=RELEASING):
+    """Set how many bytes a thread reads at least: for tests of threads on small arrays."""
     global SHARED
     SHARED = shared
 
@@ -114,7 +104,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     if axis[n - 1].step != terms.size:
         terms.packed = True
     plan_sum(&plan, &terms, axis, n)
-    if nbytes < min(<Py_ssize_t> SMALL, SHARED) and plan.segments == 1:
+    if nbytes < SHARED and plan.segments == 1:
         _sum_small(&plan, x, to)
     else:
         _sum_large(&plan, grad, out, x, to)
@@ -287,10 +277,10 @@ cdef int _read_axes(
 
 cdef int _sum_small(const Reduction *plan, const char *x, char *to) except -1:
     """Sum what takes less time than views and giving the GIL away."""
-    cdef char[ROOM] room
+    cdef char[2 * PAGE] room
     cdef char *scratch = room
     cdef Py_ssize_t unit
-    if plan.scratch > ROOM:
+    if plan.scratch > 2 * PAGE:
         scratch = <char *> malloc(plan.scratch)
         if scratch == NULL:
             raise MemoryError

@@ -14,10 +14,11 @@ from libc.stdlib cimport free, malloc
 import numpy as np
 
 from bcast._rules.alignment cimport Alignment
+from bcast._runtime.cpu cimport PAGE
 from bcast._runtime.extent cimport contiguous_overlap, extent, overlap
 from bcast._copy.plan cimport Plan, make_plan
 from bcast._copy.strided cimport packed, write_strided
-from bcast._runtime.threads cimport SHARES, free_threads, run_shares
+from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
 from bcast._copy.walk cimport SCRATCH, write_blocks, write_part
 
 cdef extern from "numpy/arrayobject.h":
@@ -31,8 +32,6 @@ cnp.import_array()
 
 cdef enum:
     WAKING = 16         # shares; for smaller outputs, waking threads that sleep costs more than it saves
-    STAGED = 8192       # bytes of strided data; up to it, one extra copy is cheaper than the views that avoid it
-    SMALL = 524288      # bytes for a thread; below, views and releasing the GIL take noticeable time (bench_gil.py)
     LONG_SHARE = 2097152    # bytes, about, of the longest share: the caller may have to wait for one
 
 cdef struct Work:       # what the shares of an output have in common
@@ -114,7 +113,7 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
         &plan, shape, source, cnp.PyArray_ITEMSIZE(out), <const uint8_t *> cnp.PyArray_DATA(data),
         cnp.PyArray_NBYTES(data), size,
     )
-    if size // threads >= SMALL or size >= STREAMED:
+    if size // threads >= RELEASING or size >= STREAMED:
         _write_large(&plan, extent(data), extent(out), threads)
     else:
         _write_small(
@@ -127,7 +126,7 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
     """Make the data contiguous and replicate it; if only the outermost axes repeat, make it contiguous within `out`."""
     cdef Py_ssize_t size = _size_once(data), expected = cnp.PyArray_ITEMSIZE(out)
     cdef int threads = _count_threads(size), outermost = 0
-    cdef bint releasing = size // threads >= SMALL
+    cdef bint releasing = size // threads >= RELEASING
     cdef bint apart = not overlap(data, out)
     source = _source_once(data, source)
     for length in source:
@@ -139,7 +138,8 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
         return 0
     while outermost < len(source) and <Py_ssize_t> source[outermost] == 1:
         outermost += 1
-    if apart and size > STAGED and source[outermost:] == shape[outermost:]:     # one block, which outer axes repeat
+    # One block, which outer axes repeat; of a short one, one extra copy is cheaper than the views that avoid it.
+    if apart and size > 2 * PAGE and source[outermost:] == shape[outermost:]:
         _replicate_block(data, size, out, threads, releasing)
     else:
         _replicate_contiguous(packed(data, source, threads, releasing), shape, source, out)
@@ -161,7 +161,7 @@ cdef int _replicate_block(
     cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
     cdef uint8_t[::1] whole
     make_plan(&plan, (rest // size, size), (1, size), 1, begin, size, rest)
-    if rest // others >= SMALL or rest >= STREAMED:
+    if rest // others >= RELEASING or rest >= STREAMED:
         whole = extent(out)
         write_strided(data, &whole[0], threads, releasing)
         _write_large(&plan, whole[:size], whole[size:], others)

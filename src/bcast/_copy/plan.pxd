@@ -38,8 +38,6 @@ cdef extern from "_copy/simd/program.h":
 cdef enum:
     MAX_PAIRS = 33      # 64 axes that alternate, and the run of items innermost
     SHUFFLED = 16       # bytes of the longest item that is shuffled, as of the smallest window
-    LONG_RUN = 2048     # bytes; from this size on a run is replicated from its own beginning
-    TILED = 32768       # bytes; from this size on an output is worth stores that cross no cache line
 
 cdef struct Pair:
     Py_ssize_t copied       # how many blocks the data has,

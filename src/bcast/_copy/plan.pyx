@@ -4,7 +4,7 @@
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from bcast._runtime.arrays cimport MAX_AXES
-from bcast._runtime.cpu cimport target_number
+from bcast._runtime.cpu cimport L1, PAGE, target_number
 
 cdef extern from "_copy/simd/shuffle.h":
     Leaves leaves_of "bcast_copy_leaves_of"(int target)
@@ -15,7 +15,6 @@ cdef enum:
     PAYS = 64       # bytes of output for which each byte that a program describes must be used
     VISIT = 16      # bytes that can be described in the time in which the walk visits one block
     BLOCK = 131072      # bytes; a longer block is not read back from a cache, but written again from the data
-    REGISTERS_BLOCK = 4096  # bytes; the same for a block written from registers, which is as fast as reading it back
     MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the prefetcher
 
 
@@ -83,13 +82,13 @@ cdef void _add_program(Plan *plan) noexcept:
     if last.out_bytes > PARTS * vector:
         return
     if last.out_bytes > SHUFFLED:
-        plan.longest_row = LONG_RUN if last.out_bytes % vector else TILED     # if stores of an item do not overlap
+        plan.longest_row = PAGE // 2 if last.out_bytes % vector else L1     # if stores of an item do not overlap
         if last.out_bytes % vector == 0 and run >= vector * GROUP:
-            plan.read_back = REGISTERS_BLOCK
+            plan.read_back = PAGE       # registers are as fast as reading more back
         return
     if run >= vector and vector % last.out_bytes == 0 and (written < FEW or _fills(last, run, vector)):
         if run >= vector * GROUP:
-            plan.read_back = REGISTERS_BLOCK
+            plan.read_back = PAGE
         _fill_vectors(plan)
         return
     if written < 2 * LEAST or (plan.last == 0 and pair.copied == 1):    # a small output, or one block to replicate

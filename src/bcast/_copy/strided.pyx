@@ -11,7 +11,7 @@ cimport numpy as cnp
 from libc.stdint cimport uint8_t
 
 from bcast._runtime.arrays cimport MAX_AXES
-from bcast._runtime.cpu cimport target_number
+from bcast._runtime.cpu cimport L1, LINE, PAGE, target_number
 from bcast._runtime.result cimport new_array
 from bcast._runtime.threads cimport SHARES, run_shares
 
@@ -28,12 +28,8 @@ cdef extern from "_copy/simd/transpose.h":
 cnp.import_array()
 
 cdef enum:
-    LINE = 64           # bytes of a cache's line
     SIDE = 256          # bytes of a tile that are neighbours in the output; in the data too, if its items are long
-    LONG_SIDE = 16384   # the same in the output if no leaf has squares: lines of the data stay in a second-level cache,
-    PAGE = 4096         # unless they are whole pages apart, when they compete for few of its sets
     FEWEST = 64         # items that one call of a leaf copies; calls for fewer take longer than their moves
-    NARROW = 8192       # bytes of a tile at least, if the data or the output is narrow
 
 cdef struct Axis:
     Py_ssize_t length
@@ -118,11 +114,12 @@ cdef void _cut_tiles(Copy *copy) noexcept:
     cdef Axis *inner = &copy.axes[copy.rank - 1]
     cdef Axis *near = &copy.axes[0]
     cdef Axis *axis
+    cdef Py_ssize_t narrow = L1 // 4    # bytes of a tile at least, if the data or the output is narrow
     cdef Py_ssize_t step = copy.size, tile = copy.size
     cdef Py_ssize_t out_side = SIDE, data_side = min(<Py_ssize_t> SIDE, LINE * copy.size)
     cdef int i
     if (copy.size > 8 or copy.size & (copy.size - 1)) and inner.data_step & (PAGE - 1):
-        out_side = LONG_SIDE
+        out_side = L1 // 2      # lines of the data stay in a second-level cache, but for those whole pages apart
         data_side = LINE
     copy.inner = copy.rank - 1
     copy.near = 0
@@ -140,11 +137,11 @@ cdef void _cut_tiles(Copy *copy) noexcept:
                 copy.near = i
     near = &copy.axes[copy.near]
     if _magnitude(inner.data_step) < _magnitude(near.data_step):      # a single row
-        inner.block = max(inner.block, _part(inner, NARROW, copy.size))
+        inner.block = max(inner.block, _part(inner, narrow, copy.size))
     elif inner.data_step == near.length * near.data_step:   # rows that are packed
-        inner.block = max(inner.block, _part(inner, NARROW, near.length * copy.size))
+        inner.block = max(inner.block, _part(inner, narrow, near.length * copy.size))
     if near.out_step == inner.length * copy.size:
-        near.block = max(near.block, _part(near, NARROW, near.out_step))
+        near.block = max(near.block, _part(near, narrow, near.out_step))
 
 
 cdef inline Py_ssize_t _magnitude(Py_ssize_t step) noexcept nogil:

@@ -1,10 +1,10 @@
 from libc.stdint cimport uint8_t
 
 from bcast._copy.plan cimport Plan
+from bcast._runtime.cpu cimport L1, LINE
 
 cdef enum:
-    PIECE = 32768               # bytes that are assembled in a cache and then streamed past it
-    SCRATCH = PIECE + 64        # bytes of a piece and of the garbage that may follow it
+    SCRATCH = L1 + LINE     # bytes of a piece that is assembled in a cache, then streamed past it, and garbage after it
 
 cdef void write_blocks(
     const Plan *plan, int level, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,

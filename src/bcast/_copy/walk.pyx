@@ -13,17 +13,11 @@ Everything is written from front to back, so a store may run over bytes that are
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.string cimport memcpy
 
-from bcast._copy.plan cimport FILL, PARTS, SHUFFLE, SPAN, TILED, WIDEST, Pair, Plan, Program, Rows
+from bcast._copy.plan cimport FILL, PARTS, SHUFFLE, SPAN, WIDEST, Pair, Plan, Program, Rows
+from bcast._runtime.cpu cimport L1, PAGE
 
 cdef extern from "_runtime/stream.h":
     void bcast_stream(uint8_t *out, const uint8_t *data, size_t size) noexcept nogil
-
-cdef enum:
-    SETTLED = 4096      # bytes; the most recent ones may still be on their way to the cache and are slow to read back
-    DOUBLED = 16384     # bytes; a block is doubled up to this size, at which a first-level cache still holds it
-    PATTERN = 4096      # bytes that it is replicated from: they must stay in a first-level cache that all stores pass
-    LONG_ITEM = 4096    # bytes; from this size on an item is copied by pieces, each to all its places
-    COPIED = 8192       # bytes of such a piece, except the last one, which may be longer
 
 
 cdef void write_part(
@@ -104,7 +98,7 @@ cdef void _write_block(
             rows = Rows(1, times, pair.out_bytes)
             plan.leaves.repeat_rows(&rows, data, out)
             return
-        if pair.out_bytes >= LONG_ITEM and times > 1:
+        if pair.out_bytes >= PAGE and times > 1:     # a long item is copied by pieces, each to all its places
             _write_pieces(plan, times, data, out)
             return
         memcpy(out, data, pair.out_bytes)
@@ -122,7 +116,7 @@ cdef void _write_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data,
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     cdef Py_ssize_t begin = 0, part
     while begin < size:
-        part = COPIED if size - begin >= 2 * COPIED else size - begin
+        part = 2 * PAGE if size - begin >= 4 * PAGE else size - begin
         plan.leaves.copy_to_many(times, size, part, data + begin, out + begin)
         begin += part
 
@@ -130,13 +124,13 @@ cdef void _write_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data,
 cdef void _tile(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
     """Replicate the finished first `block` bytes of `out` over `size` bytes; double it until it is long enough."""
     cdef Py_ssize_t done = block
-    if size >= TILED and size >= 2 * block:
+    if size >= L1 and size >= 2 * block:
         _tile_long(plan, out, block, size)
         return
     while done < size:
         memcpy(out + done, out, min(block, size - done))
         done += block
-        if 2 * block <= DOUBLED:
+        if 2 * block <= L1 // 2:    # which a first-level cache still holds
             block = done
 
 
@@ -148,7 +142,7 @@ cdef void _tile_long(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_
     cdef Rows rows
     while whole % vector and whole <= PARTS * vector:
         whole *= 2
-    while 2 * block <= PATTERN:
+    while 2 * block <= PAGE:    # stays in the first-level cache that all stores pass
         memcpy(out + block, out, block)
         block *= 2
     if whole <= PARTS * vector:
@@ -167,7 +161,7 @@ cdef void _stream_blocks(
     """`write_blocks` past the caches: as many runs as fit the scratch are assembled there."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = pair.repeated * pair.out_bytes
-    cdef Py_ssize_t most = PIECE // run
+    cdef Py_ssize_t most = L1 // run
     cdef Py_ssize_t part
     if level == plan.shuffle_level and most > plan.span_blocks:
         most -= most % plan.span_blocks
@@ -189,7 +183,7 @@ cdef void _stream_block(
     """`_write_block` past the caches: each assembled piece is streamed to all its places at once."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t size = pair.out_bytes
-    cdef Py_ssize_t most = min(PIECE // size, times)
+    cdef Py_ssize_t most = min(L1 // size, times)
     cdef Py_ssize_t i, part, begin = 0
     cdef const uint8_t *piece
     if most:
@@ -203,7 +197,7 @@ cdef void _stream_block(
         _stream_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, scratch)
     else:
         while begin < size:
-            part = min(<Py_ssize_t> PIECE, size - begin)
+            part = min(<Py_ssize_t> L1, size - begin)
             piece = data + begin
             if level < plan.last:
                 write_part(
@@ -272,7 +266,8 @@ cdef void _write_run(
     cdef Py_ssize_t executed = size         # the rest is replicated, which is faster if vectors are not full
     cdef Py_ssize_t whole, done
     if not program.exact or plan.data_end - data < program.data_reach:
-        executed = min(size, (SETTLED + step - 1) // step * step)
+        # The most recent stores may still be on their way to the cache and are slow to read back.
+        executed = min(size, (PAGE + step - 1) // step * step)
     whole = executed // step
     if plan.data_end - data < program.data_reach:
         whole = 0

@@ -15,6 +15,13 @@
 #include <cpuid.h>
 #endif
 
+/* What CPUs have in common, in bytes: the constants of the cores are made of these where they follow from them. */
+enum {
+    BCAST_LINE = 64,
+    BCAST_PAGE = 4096,      /* with which prefetchers stop; and about what stores may be on their way to the cache */
+    BCAST_L1 = 32768        /* a first-level cache, at least */
+};
+
 /* On each architecture a later one is the better one. */
 enum { BCAST_PLAIN, BCAST_SSSE3, BCAST_AVX2, BCAST_NEON, BCAST_TARGET_COUNT };
 

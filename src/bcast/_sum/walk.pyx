@@ -13,9 +13,7 @@ from libc.string cimport memcpy, memmove
 from bcast._sum.plan cimport (
     ADD, FEWEST, MAX_AXES, ROW, SET, WRITE, Axis, Reduction, Results, Rows, Runs, Sink, Terms, pack,
 )
-
-cdef enum:
-    SHORT_ROW = 4096    # bytes; a page, with which what the hardware fetches ahead ends: longer rows are streams
+from bcast._runtime.cpu cimport PAGE
 
 cdef double LARGE = 2.0 ** 900      # terms from here on are summed times SCALE, which 2^60 of them do not overflow
 cdef double SCALE = 2.0 ** -100
@@ -182,7 +180,7 @@ cdef bint _add_rows(
     """
     cdef const Terms *terms = plan.terms
     cdef Py_ssize_t item_step = plan.block[plan.blocks - 1].step, size = width * terms.size, done = 0, i
-    cdef bint by_four = step % 2048 == 0 or terms.compensated and size <= SHORT_ROW
+    cdef bint by_four = step % (PAGE // 2) == 0 or terms.compensated and size <= PAGE
     cdef Py_ssize_t most = 4 if by_four and to.mode != WRITE else FEWEST, near = most // 4 * step
     cdef Rows some = Rows(x, rows // most, near, most, rows // most * near, step, width)
     if terms.packed:

@@ -54,7 +54,6 @@ typedef BCAST_VECTOR(double, 4) bcast_f64x4;
 #define BCAST_TWO_SUM_ERROR(a, b, sum) (((a) - ((sum) - ((sum) - (a)))) + ((b) - ((sum) - (a))))
 
 enum {
-    BCAST_PAGE = 4096,      /* bytes by which short runs are fetched ahead: what the hardware fetches ends with its page */
     BCAST_LONG = 128,       /* vectors; longer runs are one stream each */
     BCAST_AHEAD = 2048      /* bytes by which terms of a run are fetched ahead: a tenth of a microsecond */
 };

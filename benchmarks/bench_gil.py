@@ -1,4 +1,4 @@
-"""From how many bytes on should the kernel give the GIL away? The table behind `SMALL` in _kernel.pyx.
+"""From how many bytes on should the kernel give the GIL away? The table behind `RELEASING` in _runtime/threads.pxd.
 
     python benchmarks/bench_gil.py
 

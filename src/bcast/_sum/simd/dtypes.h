@@ -52,8 +52,8 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
 }
 
 /* The dtypes, one row each: the bits of an item x; whether it is a float; the kind that sums it as it is, or wider; its
-   value; the bits of a float64 y rounded to it; and what the type is called if it is not NumPy's own. To add a float that
-   is summed in float64, add a row with kind f64. */
+   value; the bits of a float64 y rounded to it; and what the type is called if it is not NumPy's own. To add a float
+   that is summed in float64, add a row with kind f64. */
 #define BCAST_DTYPES(ROW)                                                                   \
     ROW(BOOL, uint8_t, 0, u64, x != 0, 0, NULL)                                             \
     ROW(INT8, uint8_t, 0, u64, (int8_t) x, 0, NULL)                                         \
@@ -83,8 +83,8 @@ typedef struct {
     {sizeof(Bits), is_float, BCAST_KIND_##kind, name},
 static const bcast_dtype bcast_dtypes[] = {BCAST_DTYPES(BCAST_DTYPE_ENTRY)};
 
-/* How terms become what the leaves read: as they are, for which any dtype of their size stands; as integers that wrap at
-   64 bits, as narrower ones then do at theirs; or as float64. */
+/* How terms become what the leaves read: as they are, for which any dtype of their size stands; as integers that wrap
+   at 64 bits, as narrower ones then do at theirs; or as float64. */
 enum { BCAST_AS_IS, BCAST_AS_INTEGER, BCAST_AS_REAL };
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* The arithmetic of one KIND on one TARGET, and its leaf of rows. `_sum/simd/target.inc.h` includes this file for each kind.
+/* The arithmetic of one KIND on one TARGET, and its leaf of rows; `target.inc.h` includes this file for each kind.
 
    A wide vector (Wide) holds what LANES terms are loaded as, and sums of few of them. An accumulator vector (AccVec)
    holds four accumulators; a wide vector becomes PARTS of them:

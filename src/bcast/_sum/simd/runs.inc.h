@@ -46,7 +46,8 @@ BCAST_ON_TARGET BCAST_INLINE ptrdiff_t IN(sum_trees)(
 
 /* The lanes of `runs` runs from number `first` on; without a mask, their tails have no other terms. */
 BCAST_ON_TARGET BCAST_INLINE void IN(sum_lanes)(
-    const int runs, const int tree, const int fetches, Accumulator *to, const IN(quad) *quad, const int first, const Term *mask)
+    const int runs, const int tree, const int fetches, Accumulator *to, const IN(quad) *quad, const int first,
+    const Term *mask)
 {
     Accumulator sums[4];    /* not in memory as what is pointed to */
     const ptrdiff_t v = IN(sum_trees)(runs, tree, fetches, sums, quad->x + first, quad, tree * VECTOR);

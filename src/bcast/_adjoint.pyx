@@ -126,12 +126,14 @@ cdef _sum_aside(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
 cdef int _check_sizes(cnp.ndarray grad, Alignment alignment, cnp.ndarray out) except -1:
     """Compare the arrays with the alignment again: code of the user's may have run since it was made."""
     cdef tuple shape = alignment.shape, source = alignment.source
-    cdef Py_ssize_t sums = 1
-    cdef bint fits = len(shape) == cnp.PyArray_NDIM(grad)
+    cdef Py_ssize_t sums = 1, length
+    cdef bint fits = len(shape) == cnp.PyArray_NDIM(grad) and len(source) == len(shape)
     cdef int i
     for i in range(len(shape) if fits else 0):
+        length = source[i]
+        sums *= length
         fits = fits and cnp.PyArray_DIM(grad, i) == <Py_ssize_t> shape[i]
-        sums *= <Py_ssize_t> source[i]
+        fits = fits and (length == 1 or length == cnp.PyArray_DIM(grad, i))
     if not fits or sums != cnp.PyArray_SIZE(out):
         raise ValueError("`grad` and `out` expected arrays that keep their sizes during the call, got resized ones")
     return 0

@@ -6,56 +6,19 @@
    Programs are random, within the rules by which `_copy/plan.pyx` makes them. Buffers end, or begin, at pages that no one
    may touch; what must not be written is painted. */
 
-#define _DEFAULT_SOURCE
-#define _DARWIN_C_SOURCE
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include "fenced.h"
 #include "_copy/simd/shuffle.h"
 #include "_copy/simd/transpose.h"
-
-enum { ROOM = 1 << 18, PAINT = 0xA5 };
 
 static uint8_t *data_room, *out_room, expected[ROOM];
 static const bcast_copy_leaves *leaf;
 static int target;
 static bcast_program program;
 
-static uint32_t state = 2463534242u;
-
-/* A number from `low` to `high`, both included. */
-static int any(int low, int high)
-{
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    return low + (int) (state % (uint32_t) (high - low + 1));
-}
-
 static void fail(const char *what, ptrdiff_t at)
 {
     printf("%s: %s at byte %td of the output\n", leaf->name, what, at);
     exit(1);
-}
-
-static uint8_t *fenced_room(void)
-{
-    size_t page = (size_t) sysconf(_SC_PAGESIZE), size = ROOM + 2 * page;
-    uint8_t *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
-    if (map == MAP_FAILED || mprotect(map, page, PROT_NONE) || mprotect(map + page + ROOM, page, PROT_NONE)) {
-        perror("fences");
-        exit(2);
-    }
-    return map + page;
-}
-
-/* Lay `size` bytes flush against one end of a room. */
-static uint8_t *laid(uint8_t *room, ptrdiff_t size)
-{
-    return any(0, 1) ? room + ROOM - size : room;
 }
 
 /* Compare the first `right` bytes; those from there to `reach` may hold anything, and no others may be written. */
@@ -191,7 +154,7 @@ static void check_copy_matrix(void)
         m_step = any(0, 1) ? n * (ptrdiff_t) size : -n * (ptrdiff_t) size;
         n_step = size;
         data_reach = (ptrdiff_t) m * n * size;
-        data = laid(data_room, data_reach) + (m_step < 0 ? (1 - m) * m_step : 0);
+        data = (uint8_t *) laid(data_room, data_reach) + (m_step < 0 ? (1 - m) * m_step : 0);
     } else if (any(0, 3) == 0) {
         data += (n - 1) * n_step;
         n_step = -n_step;

@@ -6,17 +6,10 @@
    Terms end, or begin, at pages that no one may touch, as do sums; what must not be written is painted. Terms are small
    integers, of which sums in any order are exact. Then sums of any values must have the same bits from all targets. */
 
-#define _DEFAULT_SOURCE
-#define _DARWIN_C_SOURCE
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include "fenced.h"
 #include "_sum/simd/leaves.h"
 
-enum { ROOM = 1 << 18, PAINT = 0xA5, MOST = 1 << 12 };
+enum { MOST = 1 << 12 };
 
 static const int targets[] = {BCAST_AVX2, BCAST_PLAIN};
 static const bcast_sum_target *target, *other;
@@ -25,8 +18,6 @@ static int kind, sum_size, exact;
 static const char *name;
 static double expected[MOST], expected_errors[MOST];
 static uint64_t expected_integers[MOST];
-static uint32_t state = 2463534242u;
-
 #define KIND_SIZE(kind, Bits, ...) sizeof(Bits),
 static const int term_sizes[] = {BCAST_SUM_KINDS(KIND_SIZE)};
 
@@ -39,36 +30,10 @@ static int of_size(int size)
     return size == 1 ? BCAST_UINT8 : size == 2 ? BCAST_UINT16 : size == 4 ? BCAST_UINT32 : BCAST_UINT64;
 }
 
-/* A number from `low` to `high`, both included. */
-static int any(int low, int high)
-{
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    return low + (int) (state % (uint32_t) (high - low + 1));
-}
-
 static void fail(const char *what, long at)
 {
     printf("%s, kind %d: %s at %ld\n", name, kind, what, at);
     exit(1);
-}
-
-static char *fenced_room(void)
-{
-    size_t page = (size_t) sysconf(_SC_PAGESIZE), size = ROOM + 2 * page;
-    char *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
-    if (map == MAP_FAILED || mprotect(map, page, PROT_NONE) || mprotect(map + page + ROOM, page, PROT_NONE)) {
-        perror("fences");
-        exit(2);
-    }
-    return map + page;
-}
-
-/* Lay `size` bytes flush against one end of a room. */
-static char *laid(char *room, ptrdiff_t size)
-{
-    return any(0, 1) ? room + ROOM - size : room;
 }
 
 static int is_float(void) { return kind >= BCAST_KIND_f16; }

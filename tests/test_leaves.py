@@ -2,21 +2,18 @@
 
 import mmap
 import os
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from _leaf_checks import checked, compiled, needs_fences, tool
 from _ways import REGIMES, THREADS, written
 
 import bcast
 from bcast._runtime import cpu
 
 LEAVES = cpu.TARGETS
-CHECK = Path(__file__).with_name("leaf_check.c")
-SOURCES = CHECK.parents[1] / "src/bcast"
 
 # From the data's shape to the output's, in items of so many bytes. What becomes of some depends on the leaf's vectors.
 CASES = {
@@ -134,42 +131,13 @@ def test_an_unknown_leaf_is_refused(name):
     assert str(error.value) == message
 
 
-def compiled(tmp_path, compiler, *options):
-    """Compile `leaf_check.c`; return the path of the program."""
-    if not SOURCES.exists():
-        pytest.skip("needs the sources of bcast")
-    program = tmp_path / "leaf_check"
-    command = [compiler, "-std=c11", "-O3", *options, f"-I{SOURCES}", str(CHECK), "-o", str(program)]
-    subprocess.run(command, check=True)
-    return str(program)
-
-
-def tool(*names):
-    """Return the path of the first of some programs that is installed."""
-    for path in map(shutil.which, names):
-        if path:
-            return path
-    pytest.skip(f"needs {' or '.join(names)}")
-    return None
-
-
-def checked(*command):
-    """Run `leaf_check`; return the names of the leaves that it found right."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.split()
-
-
-needs_mprotect = pytest.mark.skipif(sys.platform == "win32", reason="fences the buffers by mprotect")
-
-
-@needs_mprotect
+@needs_fences
 def test_leaves_of_this_machine(tmp_path):
-    assert checked(compiled(tmp_path, tool("cc", "gcc", "clang")), "1000") == list(LEAVES)
+    assert checked(compiled("leaf_check", tmp_path, tool("cc", "gcc", "clang"), "-O3"), "1000") == list(LEAVES)
 
 
-@needs_mprotect
+@needs_fences
 def test_leaves_of_aarch64_emulated(tmp_path):
     qemu = tool("qemu-aarch64", "qemu-aarch64-static")
-    program = compiled(tmp_path, tool("aarch64-linux-gnu-gcc"), "-static")
+    program = compiled("leaf_check", tmp_path, tool("aarch64-linux-gnu-gcc"), "-O3", "-static")
     assert checked(qemu, program, "300") == ["neon", "plain"]

@@ -12,7 +12,7 @@ cdef extern from "_copy/simd/shuffle.h":
 cdef enum:
     LEAST = 64      # bytes that a program describes at least; for an output of less than twice that it does not pay
     FEW = 16384     # bytes of output; below, a program costs more to describe than it saves over filling each run
-    PAYS = 64       # bytes of output for which each byte that a program describes must be used
+    PAYS = 64       # bytes of output, at least, for each byte that a program describes
     VISIT = 16      # bytes that can be described in the time in which the walk visits one block
     BLOCK = 131072      # bytes; a longer block is not read back from a cache, but written again from the data
     MANY = 16       # vectors; with more, a pass over each group of them is too sparse for the prefetcher
@@ -60,12 +60,12 @@ cdef int make_plan(
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
     plan.data_end = data + data_size
     plan.leaves = leaves_of(target_number)
-    _add_program(plan)
+    _choose_strategy(plan)
     return 0
 
 
-cdef void _add_program(Plan *plan) noexcept:
-    """Find the outermost pair whose blocks are short, and describe as many of its blocks as fill whole vectors."""
+cdef void _choose_strategy(Plan *plan) noexcept:
+    """Choose how the innermost pairs are written; for a program, the outermost pair whose blocks are short enough."""
     cdef const Pair *pair = &plan.pairs[0]
     cdef const Pair *last = &plan.pairs[plan.last]
     cdef Py_ssize_t vector = plan.leaves.vector

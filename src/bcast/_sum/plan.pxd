@@ -95,8 +95,8 @@ cdef struct Reduction:
     int rank
     int outers
     Axis[MAX_AXES] outer    # walked; kept and summed ones as the memory has them
-    Axis rows               # what the leaf sums: rows, or the terms of a run
-    Py_ssize_t within       # how many of the rows' positions lie side by side in a block
+    Axis along              # what the leaf sums along: from row to row, or the terms of a run
+    Py_ssize_t within       # how many of its positions lie side by side in a block of rows
     int blocks
     Axis[MAX_AXES] block    # of the accumulators: first the groups of rows, or the runs; then the items of each, nested
     bint folded             # whether some of the block's axes are summed
@@ -105,7 +105,7 @@ cdef struct Reduction:
     Py_ssize_t chunk        # of what length,
     Py_ssize_t chunks       # and how many
     Py_ssize_t tiles        # of the result, all in all
-    int cut                 # the summed axis that is cut into segments: one of the outer ones, or -1 for the rows
+    int cut                 # the summed axis that is cut into segments: one of the outer ones, or -1 for `along`
     Py_ssize_t segments
     Py_ssize_t sums_most    # accumulators of a tile before they are folded
     Py_ssize_t scratch      # bytes that a thread needs

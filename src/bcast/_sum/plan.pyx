@@ -29,16 +29,16 @@ cdef void plan_sum(Reduction *plan, const Terms *terms, const Axis *axis, int n)
         items *= axis[i].length
         if not axis[i].kept:
             summed *= axis[i].length
-    plan.rows = plan.block[0] = Axis(1, 0, 0, True)
+    plan.along = plan.block[0] = Axis(1, 0, 0, True)
     plan.within = plan.blocks = 1
     plan.split = plan.last = 0
     plan.folded = False
     i = n - 1 - _is_interleaved(terms, axis, n)     # the axis of runs
-    plan.runs = i >= 0 and not axis[i].kept and (
+    plan.runs = i >= 0 and not axis[i].kept and (   # and rows would be few, or the runs are long
         summed < FEWEST * axis[i].length or axis[i].length * axis[i].step >= LONG * axis[n - 1].step
     )
     if plan.runs:
-        plan.rows = axis[i]
+        plan.along = axis[i]
         if i < n - 1:
             plan.block[1] = axis[n - 1]
             plan.blocks = 2
@@ -48,7 +48,7 @@ cdef void plan_sum(Reduction *plan, const Terms *terms, const Axis *axis, int n)
         left = _plan_block(plan, axis, n, limit, summed)
     _plan_outer(plan, axis, left)
     _plan_units(plan, items, limit)
-    plan.writes = plan.segments == 1 and plan.rows.length == summed and _has_results_side_by_side(plan)
+    plan.writes = plan.segments == 1 and plan.along.length == summed and _has_results_side_by_side(plan)
     plan.scratch = plan.sums_most * terms.sum_size * (2 if terms.compensated else 1)
     if terms.packed:
         plan.scratch += FEWEST * ROW * terms.size
@@ -67,7 +67,7 @@ cdef bint _has_results_side_by_side(const Reduction *plan) noexcept:
     """Whether the leaf can write results: of runs, or few rows, whose terms are as it reads them."""
     cdef Py_ssize_t size = plan.terms.size
     cdef int i
-    if plan.terms.packed or not plan.terms.writes or not (plan.runs or plan.rows.length <= FEWEST):
+    if plan.terms.packed or not plan.terms.writes or not (plan.runs or plan.along.length <= FEWEST):
         return False
     for i in range(plan.blocks - 1, -1 if plan.runs else 0, -1):    # groups of rows may be anywhere
         if plan.block[i].length > 1 and plan.block[i].out_step != size:
@@ -100,7 +100,7 @@ cdef int _plan_block(Reduction *plan, const Axis *axis, int n, Py_ssize_t limit,
             plan.blocks = 2
             i -= 1
         elif within > 1:
-            plan.rows = next[0]
+            plan.along = next[0]
             plan.within = within
             plan.folded = True
             plan.block[1] = Axis(within, next.step, 0, False)
@@ -127,12 +127,12 @@ cdef void _plan_outer(Reduction *plan, const Axis *axis, int n) noexcept:
     for i in range(n):
         if axis[i].kept and plan.split == 0:
             groups = i
-        elif not axis[i].kept and plan.rows.kept:
+        elif not axis[i].kept and plan.along.kept:
             rows = i
     if groups >= 0:
         plan.block[0] = axis[groups]
     if rows >= 0:
-        plan.rows = axis[rows]
+        plan.along = axis[rows]
     plan.outers = 0
     for i in range(n):
         if i != groups and i != rows:
@@ -161,7 +161,7 @@ cdef void _plan_units(Reduction *plan, Py_ssize_t items, Py_ssize_t limit) noexc
     plan.chunks = max(
         min(
             _parts(wanted, plan.tiles),
-            plan.sums_most * plan.rows.length // UNIT if plan.runs else plan.sums_most // ROW,
+            plan.sums_most * plan.along.length // UNIT if plan.runs else plan.sums_most // ROW,
         ),
         _parts(split.length, max(<Py_ssize_t> 1, limit // rest)),
     )
@@ -171,7 +171,7 @@ cdef void _plan_units(Reduction *plan, Py_ssize_t items, Py_ssize_t limit) noexc
     plan.chunks = _parts(split.length, plan.chunk)
     plan.tiles *= plan.chunks
     plan.sums_most = plan.chunk * rest
-    longest = plan.rows.length // (FEWEST * (ROW if plan.runs else plan.within))
+    longest = plan.along.length // (FEWEST * (ROW if plan.runs else plan.within))
     for i in range(plan.outers):
         if not plan.outer[i].kept and plan.outer[i].length > longest:
             longest = plan.outer[i].length

@@ -71,7 +71,7 @@ cdef void sum_unit(
     cdef Place place = _place(plan, unit // plan.segments if plan.segments > 1 else unit, x, out)
     cdef Py_ssize_t size = plan.sums_most * plan.terms.sum_size     # of the block
     cdef Py_ssize_t[MAX_AXES] length, at
-    cdef Py_ssize_t rows = plan.rows.length, begin, full
+    cdef Py_ssize_t rows = plan.along.length, begin, full
     cdef Sink block = Sink(SET, scratch, scratch + size)
     cdef char *packed = scratch + (2 * size if plan.terms.compensated else size)
     cdef int i
@@ -87,7 +87,7 @@ cdef void sum_unit(
         full = full * (segment + 1) // plan.segments - begin
         if plan.cut < 0:
             rows = full
-            x += begin * plan.rows.step
+            x += begin * plan.along.step
         else:
             length[plan.cut] = full
             x += begin * plan.outer[plan.cut].step
@@ -148,7 +148,7 @@ cdef bint _add(
 ) noexcept nogil:
     """Have the leaf sum all of a tile's groups or runs; tell whether it could not write the results."""
     cdef const Terms *terms = plan.terms
-    cdef Py_ssize_t step = plan.within * plan.rows.step, full, rest, _i
+    cdef Py_ssize_t step = plan.within * plan.along.step, full, rest, _i
     cdef Py_ssize_t advance = plan.block[0].out_step if to.mode == WRITE else place.width * terms.sum_size
     cdef Runs runs
     if plan.runs:
@@ -205,7 +205,7 @@ cdef bint _add_rows(
 
 cdef void _add_packed_runs(const Reduction *plan, const Runs *runs, Sink to, char *packed) noexcept nogil:
     """Add runs by way of `packed`: as many as that has room for, or parts of one."""
-    cdef Py_ssize_t size = plan.terms.size, step = plan.rows.step, rows = runs.length, i = 0, j, k, n
+    cdef Py_ssize_t size = plan.terms.size, step = plan.along.step, rows = runs.length, i = 0, j, k, n
     cdef int mode = to.mode
     cdef Runs some = Runs(packed, 0, 0, 0, 1)
     while i < runs.count:

@@ -219,13 +219,13 @@ BCAST_ON_TARGET BCAST_INLINE int IN(sum_quads)(
     return (i < runs.count ? IN(sum_last_runs)(all, sink, i) : 0) | IN(is_special)(&special);
 }
 
-/* LANES segments: runs of 2 to 4 terms with nothing between them. As many vectors hold them as one has terms; what
-   stands at one place in each is gathered, in the order of the segments. Of 3 terms in 4 lanes:
+/* LANES dense runs: of 2 to 4 terms with nothing between them. As many vectors hold them as one has terms; what stands
+   at one place in each is gathered, in the order of the runs. Of 3 terms in 4 lanes:
 
        a  |0 0 0 1|         first   |0 1 2 3|   their first terms,
        b  |1 1 2 2|   ->    second  |0 1 2 3|   second
        c  |2 3 3 3|         third   |0 1 2 3|   and third ones */
-BCAST_ON_TARGET BCAST_INLINE void IN(sum_segment_lanes)(const int length, Accumulator *sums, const char *x)
+BCAST_ON_TARGET BCAST_INLINE void IN(sum_dense_lanes)(const int length, Accumulator *sums, const char *x)
 {
     AccVec terms[4 * PARTS];
     for (int k = 0; k < length; k++) {
@@ -256,7 +256,7 @@ BCAST_ON_TARGET BCAST_INLINE void IN(sum_segment_lanes)(const int length, Accumu
 }
 
 /* The last ones, fewer than LANES, are copied to where they have room. */
-BCAST_ON_TARGET BCAST_INLINE int IN(sum_segments)(const int length, const bcast_runs *runs, const bcast_sink *sink)
+BCAST_ON_TARGET BCAST_INLINE int IN(sum_dense_runs)(const int length, const bcast_runs *runs, const bcast_sink *sink)
 {
     const bcast_sink to = *sink;
     const char *x = runs->x;
@@ -266,11 +266,11 @@ BCAST_ON_TARGET BCAST_INLINE int IN(sum_segments)(const int length, const bcast_
     AccVec special = {0};
     for (ptrdiff_t i = 0; i < whole; i += LANES, x += length * VECTOR) {
         for (ptrdiff_t at = 0; at < length * VECTOR; at += 64) __builtin_prefetch(x + BCAST_PAGE + at);
-        IN(sum_segment_lanes)(length, sums, x);
+        IN(sum_dense_lanes)(length, sums, x);
         for (int l = 0; l < PARTS; l++) IN(put_added)(&to, i + 4 * l, &sums[l], &special);
     }
     memcpy(room, x, (count - whole) * length * SIZE);
-    IN(sum_segment_lanes)(length, sums, (const char *) room);
+    IN(sum_dense_lanes)(length, sums, (const char *) room);
     for (ptrdiff_t i = whole; i < count; i += 4)
         IN(put_some)(&to, i, count - i, &sums[(i - whole) / 4], &special);
     return IN(is_special)(&special);
@@ -288,10 +288,10 @@ BCAST_ON_TARGET BCAST_INLINE int IN(sum_shapes)(const int interleave, const bcas
 
 BCAST_ON_TARGET static int IN(sum_runs)(const bcast_runs *runs, const bcast_sink *to)
 {
-    if (runs->interleave == 1 && runs->step == runs->length * SIZE) {
-        if (runs->length == 2) return IN(sum_segments)(2, runs, to);
-        if (runs->length == 3) return IN(sum_segments)(3, runs, to);
-        if (runs->length == 4 && (COMPENSATED || PARTS > 1)) return IN(sum_segments)(4, runs, to);
+    if (runs->interleave == 1 && runs->step == runs->length * SIZE) {   /* of 4 terms: a whole vector is as fast */
+        if (runs->length == 2) return IN(sum_dense_runs)(2, runs, to);
+        if (runs->length == 3) return IN(sum_dense_runs)(3, runs, to);
+        if (runs->length == 4 && (COMPENSATED || PARTS > 1)) return IN(sum_dense_runs)(4, runs, to);
     }
     if (runs->interleave == 1) return IN(sum_shapes)(1, runs, to);
     if (runs->interleave == 2) return IN(sum_shapes)(2, runs, to);

@@ -178,7 +178,7 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
         terms.packing = Packing(FLOAT16 if size == 2 else FLOAT32 if size == 4 else FLOAT64, AS_IS)
     terms.target = target_of(target_number)
     terms.leaves = &terms.target.sums[kind]
-    terms.writes = term == result or not is_float and size == out_size
+    terms.writes = not terms.packed and (term == result or not is_float and size == out_size)
     terms.size = size
     terms.sum_size = size if kind <= U64 else 8
     terms.compensated = kind == F64

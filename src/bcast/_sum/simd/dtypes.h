@@ -32,7 +32,8 @@ static inline uint32_t bcast_f32_bits_of(double value)
 
 static inline uint64_t bcast_f64_bits_of(double value) { uint64_t bits; memcpy(&bits, &value, 8); return bits; }
 
-/* The bits of a double rounded once to a float of 16 bits, so many of which are its fraction; ties to even. */
+/* The bits of a double rounded once to a float of 16 bits with infinities, so many of which are its fraction; ties to
+   even. */
 static inline uint16_t bcast_narrowed(double value, int fraction)
 {
     const int bias = (1 << (14 - fraction)) - 1, shift = 52 - fraction;
@@ -52,8 +53,8 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
 }
 
 /* The dtypes, one row each: the bits of an item x; whether it is a float; the kind that sums it as it is, or wider; its
-   value; the bits of a float64 y rounded to it; and what the type is called if it is not NumPy's own. To add a float
-   that is summed in float64, add a row with kind f64. */
+   value; the bits of a float64 y rounded to it; and what the type is called if it is not NumPy's own. The order of
+   integers counts. To add a float that is summed in float64, add a row with kind f64 before FLOAT64. */
 #define BCAST_DTYPES(ROW)                                                                   \
     ROW(BOOL, uint8_t, 0, u64, x != 0, 0, NULL)                                             \
     ROW(INT8, uint8_t, 0, u64, (int8_t) x, 0, NULL)                                         \

@@ -262,9 +262,11 @@ def draw_call(rng, itemsize=1):
 
 
 def spoil(rng, shape):
-    """Change one length of a shape once in a while; mostly nothing fits any more."""
-    if not shape or rng.random() < 0.95:
+    """Change one length of a shape, or its rank, once in a while; mostly nothing fits any more."""
+    if rng.random() < 0.95:
         return shape
+    if not shape or rng.random() < 0.3:
+        return (rng.choice((1, 2)), *shape)
     at = rng.randrange(len(shape))
     return shape[:at] + (rng.choice((0, 1, 2, 3)),) + shape[at + 1 :]
 

@@ -1,6 +1,7 @@
 """Every rule of every mode: named cases, and all small shapes against the rules written once more."""
 
 from itertools import chain, combinations, product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -8,6 +9,9 @@ from _reference import reference
 from numpy.exceptions import AxisError
 
 import bcast
+from bcast.__main__ import MODES_HELP
+from bcast._api.broadcast import Mode
+from bcast._rules import alignment
 from bcast._rules.alignment import Alignment, align, merge
 
 # Each table: name -> (data's shape, target, other arguments, the alignment or the error and a part of its message).
@@ -316,6 +320,13 @@ MODES = [
     ("none", NONE, None),
 ]
 CASES = cases(*MODES, ("explicit", COPIED, "broadcast_axes"))
+
+
+def test_every_mode_has_its_tests_and_is_told_of():
+    assert {mode for mode, _, _ in MODES} == {mode for mode, _ in EXHAUSTIVE.values()} == set(alignment.MODES)
+    assert get_args(Mode) == alignment.MODES
+    for mode in alignment.MODES:
+        assert f"\n  {mode} " in MODES_HELP
 
 
 def pair(alignment):

@@ -74,7 +74,7 @@ def broadcast(
     Raises
     ------
     ValueError
-        If `data` does not fit `target_shape` under `mode`; if `mode` is not one of the five; if an argument is given
+        If `data` does not fit `target_shape` under `mode`; if there is no such mode; if an argument is given
         that has no meaning in the mode; if the output would be too large to address; if `out` has another shape or is
         read-only.
     numpy.exceptions.AxisError

@@ -45,7 +45,7 @@ def broadcast_to(array: ArrayLike, shape: Integers | int, *, out: NDArray[Any] |
 
     See Also
     --------
-    broadcast : Broadcast under any of five rules.
+    broadcast : Broadcast under other rules, too.
     numpy.broadcast_to : Make a read-only view, without copying.
 
     Examples
@@ -132,7 +132,7 @@ def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
 
     See Also
     --------
-    infer_shape : Find the output's shape under any of five rules.
+    infer_shape : Find the output's shape under other rules, too.
     numpy.broadcast_shapes : NumPy's own function.
 
     Examples

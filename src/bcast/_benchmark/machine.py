@@ -67,7 +67,7 @@ class Load:
     def others(self) -> float:
         """Return how many CPUs other processes have used on average; 0 if the system does not tell."""
         busy, own, wall = (now - before for now, before in zip(self._now(), self.begin, strict=True))
-        return max(0.0, (busy - own) / wall) if busy else 0.0
+        return min(max(0.0, (busy - own) / wall), self.cpus) if busy else 0.0  # ticks are long beside short times
 
     def caveat(self) -> str:
         """Return a warning if other processes use this machine too; otherwise an empty string."""

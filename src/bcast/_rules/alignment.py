@@ -255,11 +255,13 @@ def _none(data: Shape, target: Shape, name: str) -> Alignment:
     return aligned(target, target)
 
 
-@cython.boundscheck(False)  # the callers have compared the ranks
+@cython.boundscheck(False)  # the ranks are compared first
 @cython.wraparound(False)
 def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignment:
     """Align data's first `end` axes with the target from axis `start` on; data's other axes have length 1."""
     check_rank(name, target)  # no array has too many axes, and shapes that users pass were checked before
+    if start < 0 or start + end > len(target) or end > len(data):
+        raise IndexError("`start`, `end` expected axes of both shapes")  # a rule has forgotten `_expect_rank`
     for i in range(end):
         length, wanted = data[i], target[start + i]
         if length != 1 and length != wanted:

@@ -33,6 +33,7 @@
 #define BCAST_HELPERS 255
 #define BCAST_SPIN 50e-6       /* seconds; enough for loops of calls */
 #define BCAST_RETRY 1.0        /* seconds without new threads after the system had none */
+#define BCAST_WATCHED 200e-6   /* seconds; jobs of callers whose last one took longer are worth two looks at CPU time */
 
 /* Where there is glibc, thread-local memory comes with the thread: none has to be found at the first use, where a
    failure would end the process. */
@@ -96,6 +97,17 @@ static double bcast_clock(void)
 #endif
 }
 
+/* How long the calling thread has had a CPU; as long as the clock runs where that is not known. */
+static double bcast_cpu_time(void)
+{
+#if defined(CLOCK_THREAD_CPUTIME_ID)
+    struct timespec now;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0)
+        return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
+#endif
+    return bcast_clock();
+}
+
 /* One share of the work; `worker` tells the threads of a job apart, the caller is 0. */
 typedef void (*bcast_share)(void *work, int share, int worker);
 
@@ -133,6 +145,7 @@ typedef struct {
 } bcast_helper;
 
 static bcast_helper bcast_helpers[BCAST_HELPERS];
+static BCAST_THREAD_LOCAL double bcast_took;    /* seconds, the calling thread's last job */
 static volatile double bcast_none_until; /* when the system may have threads again */
 
 /* The locks that callers sleep on. None is ever freed: a helper may be in the middle of releasing it. */
@@ -267,15 +280,17 @@ static void bcast_take_back(bcast_helper *helper, bcast_job *job, long lent, dou
 }
 
 /* Do all shares of some work, with up to `threads` - 1 helpers. Returns how long these kept the caller from its work:
-   as it woke them, where the system may give its CPU to another process, and as it waited for them in the end; and
-   whether it woke some and none has begun. */
+   as it woke them, where the system may give its CPU to another process, in the middle of a long job, where it may do
+   so because a helper has displaced that, and as it waited for them in the end; and whether it woke some and none has
+   begun. */
 static double bcast_run(bcast_share share, void *work, int shares, int threads, int *in_vain)
 {
     bcast_job job = {share, work, shares, 0, 0, bcast_cpu(), NULL};
     bcast_helper *helper[BCAST_HELPERS];
     long lent[BCAST_HELPERS];
     int helpers = 0, woken = 0, i;
-    double begun = bcast_clock(), lost;
+    const int watched = bcast_took > BCAST_WATCHED;
+    double begun = bcast_clock(), had, lost;
     for (i = 0; i < BCAST_HELPERS && helpers + 1 < threads; i++) {
         helper[helpers] = &bcast_helpers[i];
         lent[helpers] = bcast_lend(helper[helpers], &job, helpers + 1, &woken);
@@ -285,7 +300,14 @@ static double bcast_run(bcast_share share, void *work, int shares, int threads, 
             break; /* the system has no more threads */
     }
     lost = bcast_clock() - begun;
+    begun += lost;
+    had = watched ? bcast_cpu_time() : 0;
     bcast_work(&job, 0);
+    bcast_took = bcast_clock() - begun;
+    if (watched) {
+        double waited = bcast_took - (bcast_cpu_time() - had);
+        lost += waited > BCAST_WATCHED ? waited : 0;
+    }
     begun = bcast_clock();
     for (i = 0; i < helpers; i++)
         bcast_take_back(helper[i], &job, lent[i], begun + BCAST_SPIN);

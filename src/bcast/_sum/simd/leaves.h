@@ -76,6 +76,11 @@ BCAST_SUM_KINDS(BCAST_KIND_TYPES)
 
 #define TARGET plain
 #define BCAST_ON_TARGET
+#if defined(__x86_64__)
+#define BCAST_UNROLLED 0    /* whether runs of few vectors have loops of their own; CPUs of before 2013 do without */
+#else
+#define BCAST_UNROLLED 1
+#endif
 #define BCAST_F16C 0
 #define BCAST_ONE(Type) ((Type) {0} + 1)
 #if BCAST_VECTORS
@@ -138,6 +143,7 @@ BCAST_INLINE bcast_u16x4 bcast_bf16_narrowed(const bcast_f64x4 *sums)
 #include <immintrin.h>
 #define TARGET avx2
 #define BCAST_ON_TARGET BCAST_TARGET("avx2,f16c,fma")
+#define BCAST_UNROLLED 1
 #define BCAST_F16C 1
 /* A one that compilers do not know for one, and drop. */
 #define BCAST_ONE(Type) ({ Type one = (Type) {0} + 1; __asm__("" : "+x"(one)); one; })

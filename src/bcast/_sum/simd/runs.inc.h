@@ -281,7 +281,7 @@ BCAST_ON_TARGET BCAST_INLINE int IN(sum_dense_runs)(const int length, const bcas
 BCAST_ON_TARGET BCAST_INLINE int IN(sum_shapes)(const int interleave, const bcast_runs *runs, const bcast_sink *to)
 {
     const int is_masked = runs->length % LANES > 0;
-    switch ((runs->length + LANES - 1) / LANES) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(6) CASE(8) }
+    switch (BCAST_UNROLLED ? (runs->length + LANES - 1) / LANES : 0) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(6) CASE(8) }
     return IN(sum_quads)(interleave, 0, 1, runs, to);
 }
 #undef CASE

@@ -73,6 +73,7 @@ static const bcast_sum_target BCAST_JOIN(target, TARGET) = {
 
 #undef TARGET
 #undef BCAST_ON_TARGET
+#undef BCAST_UNROLLED
 #undef BCAST_F16C
 #undef BCAST_ONE
 #undef BCAST_CASE_STORE

@@ -265,7 +265,7 @@ def spoil(rng, shape):
     """Change one length of a shape, or its rank, once in a while; mostly nothing fits any more."""
     if rng.random() < 0.95:
         return shape
-    if not shape or rng.random() < 0.3:
+    if not shape or (rng.random() < 0.3 and len(shape) < 60):
         return (rng.choice((1, 2)), *shape)
     at = rng.randrange(len(shape))
     return shape[:at] + (rng.choice((0, 1, 2, 3)),) + shape[at + 1 :]

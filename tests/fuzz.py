@@ -170,7 +170,7 @@ class Operands:
             return self.out
         if how == "dtype":
             return np.zeros(self.out.shape, "M8[s]")
-        return self.out[..., None] if how == "shape" else [1, 2]
+        return (self.out[..., None] if self.out.ndim < 64 else self.out[..., 0]) if how == "shape" else [1, 2]
 
     def check(self, call, expected, same=are_same, new=True):
         """Make the call; what is expected is None where it is to be refused. Mostly, results without `out` are new."""

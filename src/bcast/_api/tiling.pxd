@@ -8,7 +8,7 @@ from bcast._rules.arguments cimport (
 from bcast._kernel cimport replicate
 from bcast._repeats cimport repeat_counted
 from bcast._rules.counts cimport Counts, counts_of_array, counts_of_tuple
-from bcast._runtime.arrays cimport shape_of, type_of
+from bcast._runtime.arrays cimport has_references, shape_of, size_of, type_of
 from bcast._runtime.result cimport result_array
 from bcast._api.broadcast cimport as_array, materialise
 
@@ -42,12 +42,12 @@ cdef _check_number(given, tuple axes)
 cdef list _places(tuple axes, tuple shape)
 
 
-@cython.locals(counts=Counts, plain=tuple, array=object)    # NumPy's declarations of arrays would call its C API
-cdef _repeats(repeats, size, axis)
+@cython.locals(counts=Counts, plain=tuple, items=Py_ssize_t, total=Py_ssize_t, array=object)    # NumPy's declarations of arrays would call its C API
+cdef _repeats(repeats, Py_ssize_t size, axis)
 
 
 @cython.locals(shape=tuple, whole=tuple)
-cdef _repeat_counted(array, Counts counts, axis, out)
+cdef _repeat_counted(array, Counts counts, int axis, out)
 
 
 @cython.locals(lengths=list, alike=list, steps=list, i=Py_ssize_t, at=Py_ssize_t)

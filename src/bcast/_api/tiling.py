@@ -28,7 +28,7 @@ from bcast._rules.arguments import (
     total_of,
 )
 from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
-from bcast._runtime.arrays import shape_of, type_of
+from bcast._runtime.arrays import has_references, shape_of, size_of, type_of
 from bcast._runtime.result import result_array
 
 __all__ = ["repeat", "tile"]
@@ -183,18 +183,20 @@ def repeat(
             return _repeat_axes(array, _nested_counts(repeats, along, shape), out)
         return _repeat_alike(array, _counts_of_axes(repeats, along, shape), out)
     if along is None:
-        size = array.size
-        at = len(shape)
-        shape += (1,)  # each item is repeated
+        size = size_of(array)
+        at = -1
     else:
         at = place_of(along, shape)
         size = shape[at]
     if type(repeats) is not int:
         repeats = _repeats(repeats, size, along)
         if type(repeats) is not int:
-            return _repeat_counted(array, repeats, None if along is None else at, out)
+            return _repeat_counted(array, repeats, at, out)
     if repeats < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
+    if along is None:
+        at = len(shape)
+        shape += (1,)  # each item is repeated
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
     whole = (size * repeats,) if along is None else _products(shape, counts)
     result = result_array(out, array, shape_argument("repeats", whole), "repeats")
@@ -202,22 +204,23 @@ def repeat(
 
 
 def _repeat_counted(
-    array: NDArray[Any], counts: Counts, axis: int | None, out: NDArray[Any] | None
+    array: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any] | None
 ) -> NDArray[Any]:
-    """Repeat each item along an axis, or of the flattened array, by a count of its own."""
+    """Repeat each item along an axis, or of the flattened array if it is -1, by a count of its own."""
     whole: Shape = (counts.total,)
-    if axis is not None:
+    if axis >= 0:
         shape = shape_of(array)
         whole = shape[:axis] + whole + shape[axis + 1 :]
-    if not array.dtype.hasobject:
+    if not has_references(array):
         result = result_array(out, array, whole, "repeats")
-        return repeat_counted(array, counts, -1 if axis is None else axis, result)
+        return repeat_counted(array, counts, axis, result)
+    along = axis if axis >= 0 else None
     if out is not None:
         result_array(out, array, whole, "repeats")  # what is refused is refused before the work
     if type_of(array) == STRINGS:  # NumPy before 2.2 repeats them as bytes, and then frees them twice
-        array = array.take(np.arange(counts.size).repeat(counts.to_array()), axis)
+        array = array.take(np.arange(counts.size).repeat(counts.to_array()), along)
     else:
-        array = array.repeat(counts.to_array(), axis)
+        array = array.repeat(counts.to_array(), along)
     return array if out is None else materialise(array, aligned(array.shape, array.shape), out, "repeats")
 
 

@@ -8,19 +8,20 @@ Any range of bytes of the output can be written, on any thread: binary search fi
 ends of the range are cut to it.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bcast._copy.plan cimport PARTS, SHUFFLED, TILED, LONG_RUN, WIDEST, WINDOW, Rows, usable_leaves
-from bcast._copy.walk cimport LONG_ITEM, PIECE, SCRATCH, safe_count, tile_block, write_pieces
+from bcast._copy.plan cimport LONG_RUN, PARTS, SHUFFLED, TILED, WINDOW, Rows, usable_leaves
+from bcast._copy.walk cimport LONG_ITEM, PIECE, SCRATCH, tile_block, write_pieces
 from bcast._rules.counts cimport CHUNK, read_chunk
 
 cdef extern from "_runtime/stream.h":
     void bcast_stream(uint8_t *out, const uint8_t *data, size_t size) noexcept nogil
 
 cdef enum:
-    REACH = PARTS * WIDEST      # bytes that the leaf may write behind a run
+    MOST = 16                   # windows that the leaf writes of each item: 256 bytes are cheaper than a wrong guess
+    REACH = MOST * WINDOW       # bytes that it may write behind a run
     STREAMED = 4096     # bytes; what a chunk makes less of is not streamed, as its ends are no whole lines
     NEAR = 4 * REACH            # bytes of short runs that are written at once near the end of a buffer
 
@@ -31,6 +32,7 @@ cdef int make_counted(
     """Plan the repetition of `outer` times as many items as there are counts, of `size` bytes each."""
     cdef Py_ssize_t copies = min(outer, <Py_ssize_t> CHUNK // counts.size)
     cdef Py_ssize_t i
+    cdef uint8_t at = 0
     cdef int64_t[CHUNK] room
     cdef int64_t *tiled
     plan.counts = counts
@@ -44,9 +46,9 @@ cdef int make_counted(
     plan.leaves = usable_leaves()
     if size <= SHUFFLED:
         plan.short_items.size = size
-        plan.short_items.step = plan.leaves.vector // size * size
         for i in range(plan.leaves.vector):
-            plan.short_items.index[i] = <uint8_t> (i % size)
+            plan.short_items.index[i] = at
+            at = at + 1 if at + 1 < size else 0
     if copies > 1:
         plan.items *= copies
         plan.units *= copies
@@ -102,7 +104,7 @@ cdef void write_counted(
         else:
             stop *= size
             if scratch == NULL or stop - begin < STREAMED:
-                _write(plan, counts, n, data + item * size, out + begin, out + end)
+                _write(plan, counts, n, (stop - begin) // size, data + item * size, out + begin, out + end)
             else:
                 _stream(plan, counts, n, data + item * size, out + begin, scratch)
         begin = stop
@@ -138,40 +140,42 @@ cdef Py_ssize_t _cut(int64_t *counts, Py_ssize_t n, Py_ssize_t skip, Py_ssize_t 
 
 
 cdef void _write(
-    const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, const uint8_t *data, uint8_t *out,
+    const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, Py_ssize_t total, const uint8_t *data, uint8_t *out,
     const uint8_t *out_end,
 ) noexcept nogil:
-    """Write n runs; bytes from there to `out_end` may get anything."""
-    cdef Py_ssize_t total = 0, longest = 0, room, fast, size = plan.size
+    """Write n runs of `total` items together; bytes from there to `out_end` may get anything."""
+    cdef Py_ssize_t size = plan.size, likely, reach, room, rest, fast = n
     cdef Counted items
-    cdef Py_ssize_t i
-    if size > SHUFFLED:
-        _write_rows(plan, counts, n, data, out)
-        return
-    for i in range(n):
-        total += counts[i]
-        longest |= counts[i]    # of 1 to 2 times its bytes
-    if longest == 1 and total == n:
+    if total == n and _are_ones(counts, n):
         memcpy(out, data, n * size)
-        return
-    if total == 0:
-        return
-    items = plan.short_items
-    items.vectors = 1
-    longest = min(longest, 2 * total // n) * size
-    while items.vectors < PARTS and items.vectors * items.step < longest:
-        items.vectors *= 2
-    fast = n
-    room = out_end - out - total * size
-    while fast and room < items.vectors * plan.leaves.vector:
-        fast -= 1
-        room += counts[fast] * size
-    fast = min(fast, safe_count(size, WINDOW, plan.data_end - data))
-    plan.leaves.repeat_counted(&items, counts, fast, data, out)
-    if fast < n:
-        for i in range(fast):
-            out += counts[i] * size
-        _write_near(plan, &items, counts + fast, n - fast, data + fast * size, out)
+    elif size > SHUFFLED:
+        _write_rows(plan, counts, n, data, out)
+    elif total:
+        items = plan.short_items
+        items.windows = 1
+        likely = (2 * total // n + 1) * size
+        while items.windows < MOST and items.windows * WINDOW < likely:
+            items.windows *= 2
+        reach = max(<Py_ssize_t> (items.windows * WINDOW), <Py_ssize_t> plan.leaves.vector)
+        room = out_end - out - total * size
+        rest = 0
+        while fast and room + rest < reach:
+            fast -= 1
+            rest += counts[fast] * size
+        while fast and plan.data_end - data - (fast - 1) * size < WINDOW:
+            fast -= 1
+            rest += counts[fast] * size
+        plan.leaves.repeat_counted(&items, counts, fast, data, out)
+        if rest:
+            _write_near(plan, &items, counts + fast, n - fast, data + fast * size, out + total * size - rest)
+
+
+cdef bint _are_ones(const int64_t *counts, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        if counts[i] != 1:
+            return False
+    return True
 
 
 cdef void _write_near(
@@ -257,7 +261,7 @@ cdef void _stream(
             total += counts[i]
             i += 1
         if total:
-            _write(plan, counts + first, i - first, data + first * size, scratch, scratch + SCRATCH)
+            _write(plan, counts + first, i - first, total, data + first * size, scratch, scratch + SCRATCH)
             bcast_stream(out, scratch, total * size)
             out += total * size
         if i < n and counts[i] > most:
@@ -268,7 +272,7 @@ cdef void _stream(
                 times = 0
             else:
                 part = most
-                _write(plan, &part, 1, data + i * size, scratch, scratch + SCRATCH)
+                _write(plan, &part, 1, part, data + i * size, scratch, scratch + SCRATCH)
             while times:
                 part = min(times, most)
                 bcast_stream(out, scratch, part * size)

@@ -23,8 +23,8 @@ cdef extern from "_copy/simd/program.h":
         Py_ssize_t count, times, size
 
     ctypedef struct Counted "bcast_counted":
-        Py_ssize_t size, step
-        int vectors
+        Py_ssize_t size
+        int windows
         uint8_t *index
 
     ctypedef struct Leaves "bcast_copy_leaves":

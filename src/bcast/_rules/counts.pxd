@@ -14,6 +14,7 @@ cdef struct CountList:
     const Py_ssize_t *starts    # the sum of the counts before each chunk, then of all; NULL if there is but one chunk
 
 cdef class Counts:
+    cdef readonly Py_ssize_t size, total    # as in `list`
     cdef CountList list
     cdef int64_t *owned         # what `kept` is, unless it is an array's
     cdef object array

@@ -44,18 +44,9 @@ cdef struct Work:           # what the shares of a sum have in common
 @cython.final
 @cython.auto_pickle(False)
 @cython.freelist(4)
+@cython.no_gc       # nobody else sees it, so it is in no circle
 cdef class Counts:
     """Counts of 0 or more, in the order of the items, and their sum."""
-
-    @property
-    def size(self):
-        """How many counts there are."""
-        return self.list.size
-
-    @property
-    def total(self):
-        """Their sum; -1 if one of them is negative, and `sys.maxsize` if it is that or more."""
-        return self.list.total
 
     cpdef cnp.ndarray to_array(self):
         """A private array of the counts, as NumPy takes them."""
@@ -104,6 +95,7 @@ cpdef Counts counts_of_array(repeats):
         counts.list.kept = counts.owned = <int64_t *> _allocated(counts.list.size)
         _read(&counts.list, 0, counts.list.size, counts.owned)
     _add_up(&counts.list)
+    counts.size, counts.total = counts.list.size, counts.list.total
     return counts
 
 
@@ -118,6 +110,7 @@ cpdef Counts counts_of_tuple(tuple repeats):
     for i in range(len(repeats)):
         counts.owned[i] = <Py_ssize_t> repeats[i]
     _add_up(&counts.list)
+    counts.size, counts.total = counts.list.size, counts.list.total
     return counts
 
 

@@ -61,9 +61,8 @@ typedef struct {
 /* Items of at most BCAST_WINDOW bytes, each of which is written as often as a count of its own says. */
 typedef struct {
     ptrdiff_t size;         /* bytes of an item */
-    ptrdiff_t step;         /* bytes of the whole items in a vector */
-    int vectors;            /* stored of each item, whatever its count: 1, 2, 4 or BCAST_PARTS */
-    uint8_t index[BCAST_WIDEST];    /* picks those items of a window that begins with the item */
+    int windows;            /* of output that are written for each item, whatever its count: a power of 2 */
+    uint8_t index[BCAST_WIDEST];    /* what fills a vector with the item that its window begins with */
 } bcast_counted;
 
 /* The leaves of a target. */
@@ -76,7 +75,7 @@ typedef struct {
     void (*fill)(const bcast_program *program, const bcast_rows *rows, const uint8_t *data, uint8_t *out);
     /* Write items of at most BCAST_PARTS vectors. */
     void (*repeat_rows)(const bcast_rows *rows, const uint8_t *data, uint8_t *out);
-    /* Write a run of each of n items. What is written ends less than `vectors` vectors behind the run of any item. */
+    /* Write a run of each of n items. Stores pass the end of a run by at most so many windows, or by one vector. */
     void (*repeat_counted)(
         const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data, uint8_t *out);
     /* Copy one item, BCAST_PARTS vectors or more, to places that lie `step` bytes from each other. */

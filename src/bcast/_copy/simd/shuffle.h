@@ -45,10 +45,11 @@ static void bcast_fill_plain(const bcast_program *program, const bcast_rows *row
 static void bcast_repeat_counted_plain(
     const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data, uint8_t *out)
 {
+    const ptrdiff_t step = 16 / items->size * items->size;
     for (; n > 0; n--, data += items->size) {
         uint8_t vector[16], *end = out + *counts++ * items->size;
         for (int j = 0; j < 16; j++) vector[j] = data[items->index[j]];
-        for (uint8_t *to = out; to < end; to += items->step) memcpy(to, vector, 16);
+        for (uint8_t *to = out; to < end; to += step) memcpy(to, vector, 16);
         out = end;
     }
 }

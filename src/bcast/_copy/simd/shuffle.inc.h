@@ -123,13 +123,13 @@ ON_TARGET static void IN(repeat_rows)(const bcast_rows *rows, const uint8_t *dat
 }
 #undef CASE
 
-/* So many `vectors` of each item are stored without a branch, as counts are hard to predict. */
+/* So many `vectors` of each item are stored without a branch, which could not be predicted. */
 ON_TARGET BCAST_INLINE void IN(repeat_counted_by)(
     const int vectors, const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data,
     uint8_t *out)
 {
     const Vector index = LOAD(items->index);
-    const ptrdiff_t size = items->size, step = items->step, stored = vectors * step;
+    const ptrdiff_t size = items->size, step = VECTOR_BYTES / size * size, stored = vectors * step;
     for (ptrdiff_t i = 0; i < n; i++, data += size) {
         const Vector vector = SHUFFLE(data, index);
         const ptrdiff_t run = counts[i] * size;
@@ -143,11 +143,12 @@ ON_TARGET BCAST_INLINE void IN(repeat_counted_by)(
 ON_TARGET static void IN(repeat_counted)(
     const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data, uint8_t *out)
 {
-    switch (items->vectors) {
+    switch (items->windows * BCAST_WINDOW / VECTOR_BYTES) {
+    case 0: OF_NARROWER(repeat_counted)(items, counts, n, data, out); return;   /* fewer stores cross lines */
     case 1: IN(repeat_counted_by)(1, items, counts, n, data, out); return;
     case 2: IN(repeat_counted_by)(2, items, counts, n, data, out); return;
     case 4: IN(repeat_counted_by)(4, items, counts, n, data, out); return;
-    default: IN(repeat_counted_by)(BCAST_PARTS, items, counts, n, data, out);
+    default: IN(repeat_counted_by)(8, items, counts, n, data, out);
     }
 }
 

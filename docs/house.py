@@ -20,6 +20,7 @@ PAGE = ROOT / "ARCHITECTURE.md"
 FLOORS = (
     ("__init__", "__main__", "onnx", "_cli", "_benchmark"),
     ("_api",),
+    ("_repeats",),
     ("_kernel", "_adjoint"),
     ("_copy", "_sum"),
     ("_rules",),

@@ -16,6 +16,9 @@ from bcast._runtime.arrays cimport shape_of
 from bcast._runtime.extent cimport contiguous_overlap, extent
 from bcast._runtime.result cimport new_array
 
+cdef extern from "numpy/arrayobject.h":
+    bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
+
 cnp.import_array()
 
 
@@ -39,6 +42,12 @@ cpdef repeat_counted(cnp.ndarray data, Counts counts, int axis, cnp.ndarray out)
     ndarray
         `out` itself.
     """
+    if PyDataType_REFCHK(cnp.PyArray_DESCR(data)) or PyDataType_REFCHK(cnp.PyArray_DESCR(out)):
+        raise TypeError(f"`data` expected items without references, got {data.dtype}")
+    if cnp.PyArray_ITEMSIZE(data) != cnp.PyArray_ITEMSIZE(out):
+        raise TypeError(f"`out` expected data's dtype {data.dtype}, got {out.dtype}")
+    if not -1 <= axis < cnp.PyArray_NDIM(data):
+        raise ValueError(f"`axis` expected an axis of data of shape {shape_of(data)}, got {axis}")
     if cnp.PyArray_SIZE(out) == 0 or cnp.PyArray_ITEMSIZE(out) == 0:
         return out
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):

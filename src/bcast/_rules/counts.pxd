@@ -18,7 +18,6 @@ cdef class Counts:
     cdef CountList list
     cdef int64_t *owned         # what `kept` is, unless it is an array's
     cdef object array
-    cdef const unsigned char[::1] held
 
     cpdef cnp.ndarray to_array(self)
     cdef bint is_exact(self) noexcept

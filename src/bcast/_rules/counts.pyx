@@ -10,7 +10,7 @@ cimport numpy as cnp
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-from bcast._runtime.extent cimport contiguous_overlap, extent
+from bcast._runtime.extent cimport contiguous_overlap
 from bcast._runtime.threads cimport SHARES, free_threads, run_shares
 
 import sys
@@ -89,8 +89,7 @@ cpdef Counts counts_of_array(repeats):
     counts.list.type = cnp.PyArray_TYPE(array)
     counts.list.itemsize = cnp.PyArray_ITEMSIZE(array)
     if counts.list.size > KEPT:
-        counts.array = array
-        counts.held = extent(array)
+        counts.array = array    # which NumPy does not resize while others refer to it
     else:
         counts.list.kept = counts.owned = <int64_t *> _allocated(counts.list.size)
         _read(&counts.list, 0, counts.list.size, counts.owned)
@@ -127,7 +126,7 @@ cdef int _add_up(CountList *counts) except -1:
     cdef int64_t[CHUNK] room
     cdef Py_ssize_t chunks = (counts.size + CHUNK - 1) // CHUNK
     cdef Py_ssize_t nbytes = counts.size * counts.itemsize
-    cdef Py_ssize_t *sums
+    cdef Py_ssize_t *sums = NULL
     cdef Work work
     cdef int threads
     if chunks <= 1:
@@ -146,6 +145,8 @@ cdef int _add_up(CountList *counts) except -1:
         counts.total = _make_starts(sums, chunks)
     if counts.total < 0:
         counts.total = _exact_total(counts)
+        if chunks > 1 and counts.total >= 0 and counts.total >> SAFE_BITS == 0:     # long counts have changed meanwhile
+            counts.total = sums[chunks]
     return 0
 
 

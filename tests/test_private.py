@@ -47,6 +47,7 @@ class Liar(np.ndarray):
 grid, row, column, empty = fenced((2, 3), "f4"), fenced(3, "f4"), fenced((2, 1), "f4"), fenced((0, 3), "f4")
 wide, number, turned = fenced((2, 3), "f8"), fenced((), "c16"), fenced((2, 3, 4), "f4").transpose(2, 0, 1)
 axes, objects, strings, liar = fenced((1,) * 64, "i8"), fenced((2, 3), object), fenced((2, 3), "S4"), grid.view(Liar)
+twos, six = counts.counts_of_tuple((2, 2, 2)), fenced(6, "f4")
 masked, locked = np.ma.array(grid), np.broadcast_to(row, (2, 3))
 
 for i, call in enumerate(sys.stdin):
@@ -177,11 +178,26 @@ REFUSED = {
     "shape_that_is_none": ("Alignment(None, None)", "TypeError"),
     "no_counts": ("_repeats.repeat_counted(row, None, 0, grid)", "TypeError"),
     "counts_that_are_empty": (f"_repeats.repeat_counted(row, {COUNTS[2]}, 0, grid)", "ValueError"),
-    "counts_for_others": ("_repeats.repeat_counted(row, counts.counts_of_tuple((3, 3)), 0, fenced(6, 'f4'))", "ValueError"),
-    "counts_for_more": ("_repeats.repeat_counted(row, counts.counts_of_tuple((3, 3, 1)), 0, fenced(6, 'f4'))", "ValueError"),
-    "counts_along_no_axis": ("_repeats.repeat_counted(row, counts.counts_of_tuple((2, 2, 2)), 1, fenced(6, 'f4'))", "ValueError"),
-    "counts_of_other_items": ("_repeats.repeat_counted(row, counts.counts_of_tuple((2, 2, 2)), 0, fenced(6, 'f8'))", "TypeError"),
-    "counts_of_references": ("_repeats.repeat_counted(objects, counts.counts_of_tuple((1, 1)), 0, objects)", "TypeError"),
+    "counts_for_others": (
+        "_repeats.repeat_counted(row, counts.counts_of_tuple((3, 3)), 0, six)",
+        "ValueError",
+    ),
+    "counts_for_more": (
+        "_repeats.repeat_counted(row, counts.counts_of_tuple((3, 3, 1)), 0, six)",
+        "ValueError",
+    ),
+    "counts_along_no_axis": (
+        "_repeats.repeat_counted(row, twos, 1, six)",
+        "ValueError",
+    ),
+    "counts_of_other_items": (
+        "_repeats.repeat_counted(row, twos, 0, wide.reshape(6))",
+        "TypeError",
+    ),
+    "counts_of_references": (
+        "_repeats.repeat_counted(objects, counts.counts_of_tuple((1, 1)), 0, objects)",
+        "TypeError",
+    ),
     "lengths_of_a_sum": ("_adjoint.sum_onto(grid, aligned((2, 3), (3,)), row)", "ValueError"),
     "lengths_of_a_copy": ("_kernel.replicate(grid, aligned((2, 3), (6,)), grid)", "ValueError"),
     "state_from_a_pickle": ("Alignment((3,), (3,)).__setstate_cython__(((2, 3), (3,)))", "AttributeError"),

@@ -10,7 +10,7 @@ from libc.stdint cimport uint8_t
 
 from bcast._copy.counted cimport CountedPlan, drop_counted, make_counted, write_counted
 from bcast._kernel cimport count_threads, is_large, replicate, write_large, write_shares
-from bcast._rules.alignment cimport Alignment, aligned
+from bcast._rules.alignment cimport aligned
 from bcast._rules.counts cimport Counts
 from bcast._runtime.arrays cimport shape_of
 from bcast._runtime.extent cimport contiguous_overlap, extent

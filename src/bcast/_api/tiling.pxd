@@ -42,7 +42,10 @@ cdef _check_number(given, tuple axes)
 cdef list _places(tuple axes, tuple shape)
 
 
-@cython.locals(counts=Counts, plain=tuple, items=Py_ssize_t, total=Py_ssize_t, array=object)    # NumPy's declarations of arrays would call its C API
+@cython.locals(
+    counts=Counts, plain=tuple, items=Py_ssize_t, total=Py_ssize_t,
+    array=object,       # NumPy's declarations of arrays would call its C API
+)
 cdef _repeats(repeats, Py_ssize_t size, axis)
 
 

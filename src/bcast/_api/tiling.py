@@ -9,13 +9,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.broadcast import Integers, as_array, materialise
 from bcast._kernel import replicate
-from bcast._rules.alignment import Alignment, aligned
 from bcast._repeats import repeat_counted
+from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import (
     UNFIT,
     Shape,
@@ -107,9 +106,9 @@ def repeat(
     ----------
     a : array_like
         The array whose items are repeated. Masked arrays are refused, because their mask would be lost.
-    repeats : int, or 1-D sequence or array of int
-        The number of repetitions, 0 or more. With several axes, one number for each of them or one for all. With one
-        axis, there may be one number for each item along it, which is left to NumPy. Whole floats are accepted.
+    repeats : int, 1-D sequence or array of int, or sequence of those
+        The number of repetitions, 0 or more; or one number for each item along the axis. With several axes, a sequence
+        with one of the two for each of them, or one number for all. Whole floats are accepted.
     axis : int, or 1-D sequence of int, optional
         The axis; or the axes, which NumPy does not offer. Negative axes count from the end. By default, `a` is
         flattened first.
@@ -146,7 +145,8 @@ def repeat(
     -----
     `numpy.repeat` truncates floats in `repeats`, unless they are in an array, and converts strings. Here, 2.0 counts as
     2 wherever it appears, while 2.7, NaN, infinity and strings are refused. Arrays of uint64, which NumPy refuses, are
-    accepted.
+    accepted. If another thread changes an array of counts during the call, the result may have wrong items, but it has
+    the length that the counts had when they were summed.
 
     Examples
     --------
@@ -167,10 +167,24 @@ def repeat(
            [3, 3, 4, 4],
            [3, 3, 4, 4]])
 
-    A number of repetitions for each item, which NumPy does:
+    Decode runs: each value is repeated by a count of its own.
 
-    >>> bcast.repeat([1, 2, 3], [0, 1, 2])
-    array([2, 3, 3])
+    >>> values, lengths = np.array([7.5, 0.0, 2.5]), np.array([2, 3, 1])
+    >>> bcast.repeat(values, lengths)
+    array([7.5, 7.5, 0. , 0. , 0. , 2.5])
+
+    Find the row of each entry of a sparse matrix from CSR's row pointers:
+
+    >>> pointers = np.array([0, 2, 2, 5])
+    >>> bcast.repeat(np.arange(3), np.diff(pointers))
+    array([0, 0, 2, 2, 2])
+
+    Make the first row and the last column of an image wider:
+
+    >>> bcast.repeat(image, ([2, 1], [1, 3]), axis=(0, 1))
+    array([[1, 2, 2, 2],
+           [1, 2, 2, 2],
+           [3, 4, 4, 4]])
     """
     array = as_array("a", a)
     shape = shape_of(array)
@@ -203,9 +217,7 @@ def repeat(
     return replicate(array, _split(shape, counts, False), result)
 
 
-def _repeat_counted(
-    array: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any] | None
-) -> NDArray[Any]:
+def _repeat_counted(array: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any] | None) -> NDArray[Any]:
     """Repeat each item along an axis, or of the flattened array if it is -1, by a count of its own."""
     whole: Shape = (counts.total,)
     if axis >= 0:

@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bcast._copy.plan cimport LONG_RUN, PARTS, SHUFFLED, TILED, WINDOW, Rows, usable_leaves
+from bcast._copy.plan cimport LONG_RUN, PARTS, SHUFFLED, TILED, WIDEST, WINDOW, Rows, usable_leaves
 from bcast._copy.walk cimport LONG_ITEM, PIECE, SCRATCH, tile_block, write_pieces
 from bcast._rules.counts cimport CHUNK, read_chunk
 
@@ -26,13 +26,25 @@ cdef enum:
     NEAR = 4 * REACH            # bytes of short runs that are written at once near the end of a buffer
 
 
+cdef uint8_t[SHUFFLED][WIDEST] INDICES      # for each size of an item, what fills a vector with it
+
+
+cdef void _fill_indices() noexcept:
+    cdef int size, i
+    for size in range(1, SHUFFLED + 1):
+        for i in range(WIDEST):
+            INDICES[size - 1][i] = <uint8_t> (i % size)
+
+
+_fill_indices()
+
+
 cdef int make_counted(
     CountedPlan *plan, const CountList *counts, Py_ssize_t outer, Py_ssize_t size, const uint8_t *data,
 ) except -1:
     """Plan the repetition of `outer` times as many items as there are counts, of `size` bytes each."""
     cdef Py_ssize_t copies = min(outer, <Py_ssize_t> CHUNK // counts.size)
     cdef Py_ssize_t i
-    cdef uint8_t at = 0
     cdef int64_t[CHUNK] room
     cdef int64_t *tiled
     plan.counts = counts
@@ -46,9 +58,7 @@ cdef int make_counted(
     plan.leaves = usable_leaves()
     if size <= SHUFFLED:
         plan.short_items.size = size
-        for i in range(plan.leaves.vector):
-            plan.short_items.index[i] = at
-            at = at + 1 if at + 1 < size else 0
+        memcpy(plan.short_items.index, &INDICES[size - 1][0], WIDEST)
     if copies > 1:
         plan.items *= copies
         plan.units *= copies
@@ -122,7 +132,9 @@ cdef Py_ssize_t _find_chunk(const CountedPlan *plan, Py_ssize_t unit) noexcept n
     return low
 
 
-cdef Py_ssize_t _cut(int64_t *counts, Py_ssize_t n, Py_ssize_t skip, Py_ssize_t excess, Py_ssize_t *first) noexcept nogil:
+cdef Py_ssize_t _cut(
+    int64_t *counts, Py_ssize_t n, Py_ssize_t skip, Py_ssize_t excess, Py_ssize_t *first,
+) noexcept nogil:
     """Take `skip` from the first counts and `excess` from the last ones; return where those end that remain."""
     cdef Py_ssize_t i = 0
     while n and counts[n - 1] <= excess:
@@ -153,7 +165,7 @@ cdef void _write(
     elif total:
         items = plan.short_items
         items.windows = 1
-        likely = (2 * total // n + 1) * size
+        likely = (2 * total // n + (total < 3 * n)) * size      # few counts of most distributions are longer
         while items.windows < MOST and items.windows * WINDOW < likely:
             items.windows *= 2
         reach = max(<Py_ssize_t> (items.windows * WINDOW), <Py_ssize_t> plan.leaves.vector)

@@ -9,6 +9,7 @@ cimport cython
 cimport numpy as cnp
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from bcast._runtime.extent cimport contiguous_overlap
 from bcast._runtime.threads cimport SHARES, free_threads, run_shares
@@ -33,7 +34,6 @@ ctypedef fused Integer:
     uint16_t
     int32_t
     uint32_t
-    int64_t
 
 cdef struct Work:           # what the shares of a sum have in common
     const CountList *counts
@@ -268,7 +268,7 @@ cdef void _read(const CountList *counts, Py_ssize_t begin, Py_ssize_t n, int64_t
         else:
             _convert(<const uint32_t *> at, n, to)
     else:       # uint64 too: a count beyond int64 becomes negative, which needs a closer look
-        _convert(<const int64_t *> at, n, to)
+        memcpy(to, at, n * sizeof(int64_t))
 
 
 cdef void _convert(const Integer *counts, Py_ssize_t n, int64_t *to) noexcept nogil:

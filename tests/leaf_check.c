@@ -153,6 +153,23 @@ static void check_repeat_counted(void)
     compare(out, written, written + garbage);
 }
 
+static void check_repeat_counted_rows(void)
+{
+    int n = any(0, 40), most = any(0, 9);
+    const bcast_rows rows = {n, any(1, 6), any(BCAST_WINDOW + 1, BCAST_PARTS * leaf->vector)};
+    int64_t counts[40];
+    ptrdiff_t written = 0, garbage = rows.times * rows.size;
+    for (int i = 0; i < n; i++) counts[i] = any(0, most);
+    const uint8_t *data = laid(data_room, n * rows.size);
+    for (int i = 0; i < n; i++)
+        for (int t = 0; t < counts[i]; t++, written += rows.size)
+            memcpy(expected + written, data + i * rows.size, rows.size);
+    uint8_t *out = laid(out_room, written + garbage);
+    memset(out_room, PAINT, ROOM);
+    leaf->repeat_counted_rows(&rows, counts, data, out);
+    compare(out, written, written + garbage);
+}
+
 static void check_copy_to_many(void)
 {
     int row = BCAST_PARTS * leaf->vector, size = any(row, any(0, 1) ? row + 9 : 9000), times = any(0, 3 * BCAST_PLACES);
@@ -245,6 +262,7 @@ int main(int argc, char **argv)
             check_execute();
             check_repeat_rows();
             check_repeat_counted();
+            check_repeat_counted_rows();
             check_copy_to_many();
             check_tile();
             check_fill();

@@ -241,7 +241,9 @@ def _repeat_axes(array: NDArray[Any], counts: list[Any], out: NDArray[Any] | Non
 
     What makes least of the array comes first, so that the arrays between are small.
     """
-    lengths = list(shape_of(array))
+    lengths: list[int] = []
+    for length in shape_of(array):
+        lengths.append(length)
     alike = [1] * len(counts)
     growth = 1.0
     steps: list[Any] = []

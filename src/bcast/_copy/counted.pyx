@@ -21,7 +21,7 @@ cdef extern from "_runtime/stream.h":
 
 cdef enum:
     MOST = 16                   # windows that the leaf writes of each item: 256 bytes are cheaper than a wrong guess
-    REACH = MOST * WINDOW       # bytes that it may write behind a run
+    REACH = 512                 # bytes that a leaf may write behind a run
     STREAMED = 4096     # bytes; what a chunk makes less of is not streamed, as its ends are no whole lines
     NEAR = 4 * REACH            # bytes of short runs that are written at once near the end of a buffer
 
@@ -156,30 +156,47 @@ cdef void _write(
     const uint8_t *out_end,
 ) noexcept nogil:
     """Write n runs of `total` items together; bytes from there to `out_end` may get anything."""
-    cdef Py_ssize_t size = plan.size, likely, reach, room, rest, fast = n
+    cdef Py_ssize_t size = plan.size
+    cdef Py_ssize_t likely = 2 * total // n + (total < 3 * n)       # few counts of most distributions are higher
+    cdef Py_ssize_t room = out_end - out - total * size, rest = 0, fast
     cdef Counted items
+    cdef Rows rows
     if total == n and _are_ones(counts, n):
         memcpy(out, data, n * size)
-    elif size > SHUFFLED:
-        _write_rows(plan, counts, n, data, out)
-    elif total:
+    elif size <= SHUFFLED:
         items = plan.short_items
         items.windows = 1
-        likely = (2 * total // n + (total < 3 * n)) * size      # few counts of most distributions are longer
-        while items.windows < MOST and items.windows * WINDOW < likely:
+        while items.windows < MOST and items.windows * WINDOW < likely * size:
             items.windows *= 2
-        reach = max(<Py_ssize_t> (items.windows * WINDOW), <Py_ssize_t> plan.leaves.vector)
-        room = out_end - out - total * size
-        rest = 0
-        while fast and room + rest < reach:
-            fast -= 1
-            rest += counts[fast] * size
+        fast = _count_fast(
+            counts, n, size, max(<Py_ssize_t> (items.windows * WINDOW), <Py_ssize_t> plan.leaves.vector) - room, &rest
+        )
         while fast and plan.data_end - data - (fast - 1) * size < WINDOW:
             fast -= 1
             rest += counts[fast] * size
         plan.leaves.repeat_counted(&items, counts, fast, data, out)
         if rest:
             _write_near(plan, &items, counts + fast, n - fast, data + fast * size, out + total * size - rest)
+    elif size <= PARTS * plan.leaves.vector and total * size < n * LONG_RUN:
+        rows = Rows(n, max(<Py_ssize_t> 1, min(likely, REACH // size)), size)
+        rows.count = _count_fast(counts, n, size, rows.times * size - room, &rest)
+        plan.leaves.repeat_counted_rows(&rows, counts, data, out)
+        if rest:
+            _write_rows(
+                plan, counts + rows.count, n - rows.count, data + rows.count * size, out + total * size - rest,
+            )
+    else:
+        _write_rows(plan, counts, n, data, out)
+
+
+cdef Py_ssize_t _count_fast(
+    const int64_t *counts, Py_ssize_t n, Py_ssize_t size, Py_ssize_t least, Py_ssize_t *rest,
+) noexcept nogil:
+    """How many of n runs have at least so many bytes of others behind them; `rest` is what these others have."""
+    while n and rest[0] < least:
+        n -= 1
+        rest[0] += counts[n] * size
+    return n
 
 
 cdef bint _are_ones(const int64_t *counts, Py_ssize_t n) noexcept nogil:
@@ -219,7 +236,7 @@ cdef void _write_near(
 cdef void _write_rows(
     const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, const uint8_t *data, uint8_t *out,
 ) noexcept nogil:
-    """Write n runs of items that are no shorter than a vector, and no byte behind them."""
+    """Write n runs of items that are longer than a window, and no byte behind them."""
     cdef Py_ssize_t size = plan.size
     cdef Py_ssize_t longest = 0         # bytes; a shorter run is written from registers
     cdef Py_ssize_t i = 0, j, times

@@ -38,6 +38,9 @@ cdef extern from "_copy/simd/program.h":
         void (*repeat_counted)(
             const Counted *items, const int64_t *counts, Py_ssize_t n, const uint8_t *data, uint8_t *out
         ) noexcept nogil
+        void (*repeat_counted_rows)(
+            const Rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out
+        ) noexcept nogil
         void (*copy_to_many)(
             Py_ssize_t times, Py_ssize_t step, Py_ssize_t size, const uint8_t *data, uint8_t *out
         ) noexcept nogil

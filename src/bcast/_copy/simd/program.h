@@ -17,8 +17,8 @@
      begins: callers see to it that both buffers reach as far.
    * A program that is not `exact` leaves bytes behind its span that the next one must cover. So output is written from
      front to back.
-   * `repeat_counted` loads and stores whole windows and vectors: callers see to it that there is room behind its items
-     and its runs.
+   * `repeat_counted` and `repeat_counted_rows` write behind the runs of items, and the first also loads whole windows:
+     callers see to it that there is room.
    * No other leaf reads or writes a byte outside of what it is given. */
 
 #ifndef BCAST_PROGRAM_H
@@ -78,6 +78,8 @@ typedef struct {
     /* Write a run of each of n items. Stores pass the end of a run by at most so many windows, or by one vector. */
     void (*repeat_counted)(
         const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data, uint8_t *out);
+    /* The same for items of more than a window and at most BCAST_PARTS vectors: `times` of each, whatever its count. */
+    void (*repeat_counted_rows)(const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out);
     /* Copy one item, BCAST_PARTS vectors or more, to places that lie `step` bytes from each other. */
     void (*copy_to_many)(ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out);
     /* Repeat the finished first `block` bytes of an output, 4 vectors or more, over its `size`, twice that or more. */

@@ -54,6 +54,13 @@ static void bcast_repeat_counted_plain(
     }
 }
 
+static void bcast_repeat_counted_rows_plain(
+    const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out)
+{
+    for (ptrdiff_t i = 0; i < rows->count; i++, data += rows->size)
+        for (int64_t j = 0; j < counts[i]; j++, out += rows->size) memcpy(out, data, rows->size);
+}
+
 static void bcast_copy_to_many_plain(
     ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out)
 {
@@ -111,7 +118,7 @@ static void bcast_tile_plain(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
 #define BCAST_LEAVES(name, vector) \
     (bcast_copy_leaves) { \
         #name, vector, bcast_execute_##name, bcast_fill_##name, bcast_repeat_rows_##name, \
-        bcast_repeat_counted_##name, bcast_copy_to_many_##name, bcast_tile_##name}
+        bcast_repeat_counted_##name, bcast_repeat_counted_rows_##name, bcast_copy_to_many_##name, bcast_tile_##name}
 
 /* The leaves of a target that this machine has. */
 static inline bcast_copy_leaves bcast_copy_leaves_of(int target)

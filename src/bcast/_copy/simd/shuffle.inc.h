@@ -111,6 +111,37 @@ ON_TARGET BCAST_INLINE void IN(copy_rows)(
     }
 }
 
+/* Items of so many `vectors`; the loop that always runs `times` can be predicted. */
+ON_TARGET BCAST_INLINE void IN(repeat_counted_rows_of)(
+    const int vectors, const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out)
+{
+    const ptrdiff_t n = rows->count, size = rows->size, times = rows->times, last = size - VECTOR_BYTES;
+    for (ptrdiff_t i = 0; i < n; i++, data += size) {
+        const ptrdiff_t count = counts[i];
+        Vector part[BCAST_PARTS];
+        uint8_t *place = out;
+        for (int k = 0; k < vectors; k++) part[k] = LOAD(data + (k < vectors - 1 ? k * VECTOR_BYTES : last));
+        for (ptrdiff_t j = 0; j < times; j++, place += size)
+            for (int k = 0; k < vectors; k++) STORE(place + (k < vectors - 1 ? k * VECTOR_BYTES : last), part[k]);
+        for (ptrdiff_t j = times; j < count; j++, place += size)
+            for (int k = 0; k < vectors; k++) STORE(place + (k < vectors - 1 ? k * VECTOR_BYTES : last), part[k]);
+        out += count * size;
+    }
+}
+
+#define CASE(n) case n: IN(repeat_counted_rows_of)(n, rows, counts, data, out); break;
+ON_TARGET static void IN(repeat_counted_rows)(
+    const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out)
+{
+    const ptrdiff_t size = rows->size;
+    if (size < VECTOR_BYTES) {
+        OF_NARROWER(repeat_counted_rows)(rows, counts, data, out);
+        return;
+    }
+    switch (VECTORS_OF(size)) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
+}
+#undef CASE
+
 #define CASE(n) case n: IN(copy_rows)(n, rows, size, rows->times * size, data, out); break;
 ON_TARGET static void IN(repeat_rows)(const bcast_rows *rows, const uint8_t *data, uint8_t *out)
 {

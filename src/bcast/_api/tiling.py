@@ -187,6 +187,10 @@ def repeat(
            [3, 4, 4, 4]])
     """
     array = as_array("a", a)
+    if axis is None and type(repeats) is not int:
+        repeats = _repeats(repeats, size_of(array), None)
+        if type(repeats) is not int:
+            return _repeat_counted(array, repeats, -1, out)
     shape = shape_of(array)
     along: Any = axis if axis is None or type(axis) is int else axes_argument(axis)
     if not shape and along is not None and along != ():
@@ -196,14 +200,9 @@ def repeat(
         if _are_nested(repeats):
             return _repeat_axes(array, _nested_counts(repeats, along, shape), out)
         return _repeat_alike(array, _counts_of_axes(repeats, along, shape), out)
-    if along is None:
-        size = size_of(array)
-        at = -1
-    else:
-        at = place_of(along, shape)
-        size = shape[at]
+    at = -1 if along is None else place_of(along, shape)
     if type(repeats) is not int:
-        repeats = _repeats(repeats, size, along)
+        repeats = _repeats(repeats, shape[at], along)
         if type(repeats) is not int:
             return _repeat_counted(array, repeats, at, out)
     if repeats < 0:
@@ -212,7 +211,7 @@ def repeat(
         at = len(shape)
         shape += (1,)  # each item is repeated
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
-    whole = (size * repeats,) if along is None else _products(shape, counts)
+    whole = (size_of(array) * repeats,) if along is None else _products(shape, counts)
     result = result_array(out, array, shape_argument("repeats", whole), "repeats")
     return replicate(array, _split(shape, counts, False), result)
 

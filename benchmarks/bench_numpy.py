@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from conftest import Case
+from loops import repeater, use_threads
 from numpy.typing import NDArray
 
 import bcast
@@ -25,7 +26,8 @@ from bcast._benchmark.peers import bound
 from bcast._benchmark.timing import measure
 
 SECONDS = 0.25
-MODULES = {"opencv": "cv2", "torch": "torch"}
+SIZED = "torch, output_size"
+MODULES = {"opencv": "cv2", "torch": "torch", SIZED: "torch", "jax": "jax", "pyarrow": "pyarrow", "numba": "numba"}
 Results = Callable[[], Any]
 
 
@@ -67,8 +69,10 @@ class DropCase(Case):
     def calls(self, names):
         """Make the calls, which have no errors."""
         bcast.set_num_threads(self.threads)
-        if "torch" in names:
+        if "torch" in names or SIZED in names:
             importlib.import_module("torch").set_num_threads(self.threads)
+        if "numba" in names:
+            use_threads(self.threads)
         if "opencv" in names:
             importlib.import_module("cv2").setNumThreads(self.threads)
         calls = {name: self.workload.calls[name](self.dtype) for name in names}
@@ -119,6 +123,56 @@ def repeats(shape: tuple[int, ...], count: int, axis: int | None = None) -> Drop
             "numpy": lambda dtype: bind(np.repeat, data(shape, dtype), count, axis),
         },
         count,
+    )
+
+
+def repeats_each(n: int, mean: float) -> Drop:
+    """Describe a call of `repeat` with a count for each item, of 0 to twice the mean."""
+    counts = np.random.default_rng(1).integers(0, int(2 * mean) + 1, n)
+    total = int(counts.sum())
+
+    def by_torch(dtype: str) -> Results:
+        torch = importlib.import_module("torch")
+        items, times = torch.from_numpy(data((n,), dtype)), torch.from_numpy(counts)
+        return lambda: torch.repeat_interleave(items, times)
+
+    def by_sized_torch(dtype: str) -> Results:
+        torch = importlib.import_module("torch")
+        items, times = torch.from_numpy(data((n,), dtype)), torch.from_numpy(counts)
+        return lambda: torch.repeat_interleave(items, times, output_size=total)
+
+    def by_jax(dtype: str) -> Results:
+        jax = importlib.import_module("jax")
+        jax.config.update("jax_enable_x64", True)  # otherwise float64 becomes float32
+        items, times = jax.numpy.asarray(data((n,), dtype)), jax.numpy.asarray(counts)
+        repeat = jax.jit(lambda x, k: jax.numpy.repeat(x, k, total_repeat_length=total))
+        return lambda: repeat(items, times).block_until_ready()
+
+    def by_pyarrow(dtype: str) -> Results:
+        pyarrow, compute = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.compute")
+        some = counts > 0  # runs have items
+        ends, items = pyarrow.array(np.cumsum(counts[some])), pyarrow.array(data((n,), dtype)[some])
+        runs = pyarrow.RunEndEncodedArray.from_arrays(ends, items)
+        return lambda: compute.run_end_decode(runs)
+
+    def by_numba(dtype: str) -> Results:
+        items, repeat, threads = data((n,), dtype), repeater(), bcast.get_num_threads()
+        return lambda: repeat(items, counts, threads)
+
+    return Drop(
+        f"repeat {n:g} items by {mean:g} each, in the mean",
+        "repeat, counts",
+        (total,),
+        {
+            "bcast": lambda dtype: bind(bcast.repeat, data((n,), dtype), counts),
+            "numpy": lambda dtype: bind(np.repeat, data((n,), dtype), counts),
+            "torch": by_torch,
+            SIZED: by_sized_torch,
+            "jax": by_jax,
+            "pyarrow": by_pyarrow,
+            "numba": by_numba,
+        },
+        int(mean),
     )
 
 
@@ -243,6 +297,12 @@ CALLS = [
     (repeats((100, 100, 100), 2, 1), ["uint8", "float32"]),
     (repeats((1_000_000, 3), 4, 1), ["uint8"]),
     (repeats((1_000_000, 3), 2, 0), ["uint8", "float32"]),
+    *[
+        (repeats_each(n, mean), ["uint8", "float32", "float64"])
+        for n in (128, 2000, 100_000, 1_000_000)
+        for mean in (0.5, 2, 4, 30, 100)
+    ],
+    (repeats_each(10_000_000, 2), ["uint8", "float32"]),
     (upsamples((270, 480, 3), 2), ["uint8", "float32"]),
     (upsamples((1080, 1920), 2), ["uint8", "float32"]),
     (upsamples((540, 960, 3), 4), ["uint8", "float32"]),

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bcast._benchmark.peers import Call, Competitor, Task
 from bcast._rules.arguments import Shape
 
-__all__ = ["NUMBA", "fill", "readers", "use_threads"]
+__all__ = ["NUMBA", "fill", "readers", "repeater", "use_threads"]
 
 Fill = Callable[[NDArray[Any]], Any]
 
@@ -182,6 +182,39 @@ def source_of(kinds: str, unrolled: tuple[int, ...], cut: int) -> str:
 
 
 @cache
+@cache
+def repeater() -> Callable[..., Any]:
+    """Return a function of data, counts and threads that repeats each item by its count: a piece for each thread."""
+    numba = importlib.import_module("numba")
+
+    def write(data: Any, ends: Any, out: Any, first: Any, last: Any) -> None:
+        at = ends[first - 1] if first else 0
+        for i in range(first, last):
+            value, end = data[i], ends[i]
+            while at < end:
+                out[at] = value
+                at += 1
+
+    body = numba.njit(nogil=True, error_model="numpy")(write)
+    prange = numba.prange
+
+    def repeat(data: Any, counts: Any, threads: int) -> Any:
+        ends = np.cumsum(counts)
+        total = ends[-1]
+        out = np.empty(total, data.dtype)
+        if threads == 1 or total * data.itemsize < PARALLEL:
+            body(data, ends, out, 0, len(data))
+        else:
+            for piece in prange(threads):
+                first = np.searchsorted(ends, total * piece // threads)
+                last = np.searchsorted(ends, total * (piece + 1) // threads)
+                body(data, ends, out, first, last if piece < threads - 1 else len(data))
+        return out
+
+    jitted: Callable[..., Any] = numba.njit(parallel=True, error_model="numpy")(repeat)
+    return jitted
+
+
 def readers() -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return two functions that read words as fast as it can be done: on one thread, and on so many.
 

@@ -247,7 +247,7 @@ def tiled(data, reps, **kwargs):
 
 
 def repeated_by_numpy(array, repeats, axis):
-    """What `repeat` leaves to NumPy where there is a number for each of several items."""
+    """What `repeat` uses of NumPy where there is a number for each of several items."""
     repeats = np.asarray(repeats)
     if repeats.dtype.kind == "f":
         whole = repeats.astype(np.intp)
@@ -579,6 +579,25 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "as often as each item says": lambda: repeated(numbers(3, 4), [300, 1, 2], 0),
         "as often as many items say": lambda: repeated(numbers(100), numbers(100, dtype="i8")),
         "as often as each item says, into `out`": lambda: repeated(numbers(3), [0, 1, 2], 0, out=room(3)),
+        "as often as a thousand items say": lambda: repeated(numbers(1000), np.arange(1000) % 3),
+        "as often as ten thousand items say": lambda: repeated(numbers(10_000), np.arange(10_000) % 3),
+        "as often as rows say, into `out` with steps": lambda: repeated(
+            numbers(3, 4), np.array([2, 0, 1]), 0, out=within((3, 4), (1, 2))
+        ),
+        "as often as columns say": lambda: repeated(numbers(30, 4), np.array([2, 0, 1, 3], "u1"), 1),
+        "as often as transposed items say": lambda: repeated(numbers(30, 40).T, np.arange(40) % 4, 0),
+        "as often as strided counts say": lambda: repeated(numbers(50), np.arange(100)[::2] % 3),
+        "as often as items say, into `out` that overlaps": lambda: (
+            lambda memory: Call(memory[:4].repeat([2, 1, 0, 3]), memory[:4], np.array([2, 1, 0, 3]), out=memory)
+        )(numbers(6)),
+        "as often as items say, into `out` that overlaps the counts": lambda: (
+            lambda memory: Call(memory.repeat(memory)[:10_000], memory, memory, out=memory)
+        )(np.ones(10_000, np.int64)),
+        "objects as often as they say": lambda: repeated(objects(3), np.array([2, 0, 1])),
+        "along axes as often as each says": lambda: Call(
+            numbers(3, 4).repeat([2, 0, 1], 0).repeat(3, 1), numbers(3, 4), ([2, 0, 1], 3), (0, 1)
+        ),
+        "large, as often as items say": lambda: repeated(numbers(100_000), np.arange(100_000) % 5),
         "as often as an array says": lambda: repeated(numbers(3, 4), np.array([300])),
         "as often as an index says": lambda: Call(numbers(3).repeat(300), numbers(3), Index(300)),
         "a list": lambda: repeated([1.5, 2.5], 3),

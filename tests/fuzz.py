@@ -416,6 +416,11 @@ def fuzz_repeat(rng):
         axis = None if how == "all" else rng.randint(-rank, rank - 1)
         repeats = counts(rng, 1, room)[0] if how != "each" else counts(rng, shape[axis], 5)
         steps = [(repeats, axis)]
+        if how == "each" and rng.random() < 0.7:
+            repeats = np.array(repeats, rng.choice(("?", "i1", "u1", "i2", "u4", "i8", "u8", ">i8", "f4", "O")))
+            if repeats.dtype.kind != "b" or rank == 1:
+                repeats = np.repeat(repeats, 2)[::2]
+            steps = [(repeats.astype(int), axis)]
 
     def by_numpy(array):
         for times, along in steps:

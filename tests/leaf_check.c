@@ -95,6 +95,44 @@ static void check_repeat_rows(void)
     compare(out, reach, reach);
 }
 
+/* Stores may pass the end of the runs by the windows that are written of each item, or by a vector; loads reach the end
+   of the last item's window. */
+static void check_repeat_counted(void)
+{
+    int n = any(0, 40), most = any(0, 1) ? any(0, 4) : any(0, 90);
+    bcast_counted items = {any(1, BCAST_WINDOW), 1 << any(0, 4), {0}};
+    int64_t counts[40];
+    ptrdiff_t written = 0, garbage = items.windows * BCAST_WINDOW;
+    if (garbage < leaf->vector) garbage = leaf->vector;
+    for (int j = 0; j < BCAST_WIDEST; j++) items.index[j] = (uint8_t) (j % items.size);
+    for (int i = 0; i < n; i++) counts[i] = any(0, most);
+    const uint8_t *data = laid(data_room, n ? (n - 1) * items.size + BCAST_WINDOW : 0);
+    for (int i = 0; i < n; i++)
+        for (int t = 0; t < counts[i]; t++, written += items.size)
+            memcpy(expected + written, data + i * items.size, items.size);
+    uint8_t *out = laid(out_room, written + garbage);
+    memset(out_room, PAINT, ROOM);
+    leaf->repeat_counted(&items, counts, n, data, out);
+    compare(out, written, written + garbage);
+}
+
+static void check_repeat_counted_rows(void)
+{
+    int n = any(0, 40), most = any(0, 9);
+    const bcast_rows rows = {n, any(1, 6), any(BCAST_WINDOW + 1, BCAST_PARTS * leaf->vector)};
+    int64_t counts[40];
+    ptrdiff_t written = 0, garbage = rows.times * rows.size;
+    for (int i = 0; i < n; i++) counts[i] = any(0, most);
+    const uint8_t *data = laid(data_room, n * rows.size);
+    for (int i = 0; i < n; i++)
+        for (int t = 0; t < counts[i]; t++, written += rows.size)
+            memcpy(expected + written, data + i * rows.size, rows.size);
+    uint8_t *out = laid(out_room, written + garbage);
+    memset(out_room, PAINT, ROOM);
+    leaf->repeat_counted_rows(&rows, counts, data, out);
+    compare(out, written, written + garbage);
+}
+
 static void check_copy_to_many(void)
 {
     int row = BCAST_PARTS * leaf->vector, size = any(row, any(0, 1) ? row + 9 : 9000), times = any(0, 3 * BCAST_PLACES);
@@ -186,6 +224,8 @@ int main(int argc, char **argv)
         for (int round = 0; round < rounds; round++) {
             check_execute();
             check_repeat_rows();
+            check_repeat_counted();
+            check_repeat_counted_rows();
             check_copy_to_many();
             check_tile();
             check_fill();

@@ -22,7 +22,8 @@ import bcast
 from bcast import _adjoint, _kernel
 from bcast._api import numpy_names, broadcast
 from bcast._runtime import arrays, cpu
-from bcast._rules import alignment, arguments
+from bcast import _repeats
+from bcast._rules import alignment, arguments, counts
 from bcast._runtime import extent, result, pages, threads
 from bcast._rules.alignment import Alignment, aligned
 
@@ -46,6 +47,7 @@ class Liar(np.ndarray):
 grid, row, column, empty = fenced((2, 3), "f4"), fenced(3, "f4"), fenced((2, 1), "f4"), fenced((0, 3), "f4")
 wide, number, turned = fenced((2, 3), "f8"), fenced((), "c16"), fenced((2, 3, 4), "f4").transpose(2, 0, 1)
 axes, objects, strings, liar = fenced((1,) * 64, "i8"), fenced((2, 3), object), fenced((2, 3), "S4"), grid.view(Liar)
+twos, six = counts.counts_of_tuple((2, 2, 2)), fenced(6, "f4")
 masked, locked = np.ma.array(grid), np.broadcast_to(row, (2, 3))
 
 for i, call in enumerate(sys.stdin):
@@ -77,6 +79,13 @@ ALIGNMENTS = (
     *[f"Alignment({shapes})" for shapes in FITTING] * 100,
     *[f"aligned({shape}, {source})" for shape in SHAPES for source in SHAPES],
 )
+COUNTS = (
+    "None", "5", "counts.Counts.__new__(counts.Counts)", "counts.counts_of_array(np.array([1, 1]))",
+    "counts.counts_of_array(np.array([0, 0, 0]))", "counts.counts_of_array(np.array([-1, 3, 1]))",
+    "counts.counts_of_array(np.array([2**62, 0, 2**62]))", "counts.counts_of_array(np.full(5000, 2**61))",
+    "counts.counts_of_tuple((2, 1, 0))", "counts.counts_of_tuple((1, 1))", "counts.counts_of_tuple((0, -1, 4))",
+    "counts.counts_of_tuple((1,) * 6)", "counts.counts_of_tuple((2,))", "counts.counts_of_tuple(())",
+)  # fmt: skip
 NAMES = ("'x'", "None", "5")
 WILD = (
     "None", "5", "-1", "2**70", "2.5", "float('nan')", "'explicit'", "'pdpd'", "'bidirectional'", "b'a'", "(2, 3)",
@@ -87,12 +96,15 @@ WILD = (
 FUNCTIONS = {
     "_kernel.replicate": (ARRAYS, ALIGNMENTS, ARRAYS),
     "_kernel.set_limits": (WILD, WILD),
+    "_repeats.repeat_counted": (ARRAYS, COUNTS, WILD, ARRAYS),
     "_adjoint.sum_onto": (ARRAYS, ALIGNMENTS, ARRAYS),
     "_adjoint.set_limits": (WILD, WILD),
     "cpu.use_target": (WILD,),
     "result.result_array": (ARRAYS, ARRAYS, SHAPES, NAMES, ("None", "np.dtype('f4')", "np.dtype('O')", "'f4'"), NAMES),
     "arrays.shape_of": (ARRAYS,),
     "arrays.type_of": (ARRAYS,),
+    "arrays.size_of": (ARRAYS,),
+    "arrays.has_references": (ARRAYS,),
     "arrays.is_binary": (("None", "np.add", "np.sqrt", "np.matmul", "len", "5"),),
     "arrays.reshaped": (ARRAYS, SHAPES),
     "broadcast.as_array": (NAMES, (*WILD, *ARRAYS)),
@@ -118,6 +130,9 @@ FUNCTIONS = {
     "arguments.place_of": (WILD, (*SHAPES, "(1, 2)")),
     "arguments.check_rank": (NAMES, SHAPES),
     "arguments.refuse_size": (NAMES, SHAPES),
+    "counts.Counts": (WILD,),
+    "counts.counts_of_array": ((*WILD, *ARRAYS, "np.arange(5)", "np.arange(9)[::-2]", "np.full(9999, 2**62)"),),
+    "counts.counts_of_tuple": (("None", "()", "(2, 3)", "(-1, 2)", "(2**62, 2**62)", "(2**64, 1)", "('a',)", "[1]"),),
     "alignment._refuse_length": (SHAPES, WILD, SHAPES, WILD, NAMES),
     "alignment._refuse_axes": (WILD, WILD, NAMES),
     "alignment._expect_default_axis": (WILD, NAMES),
@@ -161,6 +176,28 @@ REFUSED = {
     "lengths_below_0": ("Alignment((-1,), (1,))", "ValueError"),
     "lengths_that_are_none": ("Alignment((2.5,), (1,))", "TypeError"),
     "shape_that_is_none": ("Alignment(None, None)", "TypeError"),
+    "no_counts": ("_repeats.repeat_counted(row, None, 0, grid)", "TypeError"),
+    "counts_that_are_empty": (f"_repeats.repeat_counted(row, {COUNTS[2]}, 0, grid)", "ValueError"),
+    "counts_for_others": (
+        "_repeats.repeat_counted(row, counts.counts_of_tuple((3, 3)), 0, six)",
+        "ValueError",
+    ),
+    "counts_for_more": (
+        "_repeats.repeat_counted(row, counts.counts_of_tuple((3, 3, 1)), 0, six)",
+        "ValueError",
+    ),
+    "counts_along_no_axis": (
+        "_repeats.repeat_counted(row, twos, 1, six)",
+        "ValueError",
+    ),
+    "counts_of_other_items": (
+        "_repeats.repeat_counted(row, twos, 0, wide.reshape(6))",
+        "TypeError",
+    ),
+    "counts_of_references": (
+        "_repeats.repeat_counted(objects, counts.counts_of_tuple((1, 1)), 0, objects)",
+        "TypeError",
+    ),
     "lengths_of_a_sum": ("_adjoint.sum_onto(grid, aligned((2, 3), (3,)), row)", "ValueError"),
     "lengths_of_a_copy": ("_kernel.replicate(grid, aligned((2, 3), (6,)), grid)", "ValueError"),
     "state_from_a_pickle": ("Alignment((3,), (3,)).__setstate_cython__(((2, 3), (3,)))", "AttributeError"),

@@ -35,7 +35,8 @@ cdef enum:
     LONG_SHARE = 2097152    # bytes, about, of the longest share: the caller may have to wait for one
 
 cdef struct Work:       # what the shares of an output have in common
-    const Plan *plan
+    Write write
+    const void *plan
     const uint8_t *data
     uint8_t *out
     Py_ssize_t size
@@ -106,15 +107,15 @@ cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
 cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.ndarray out) except -1:
     cdef Plan plan
     cdef Py_ssize_t size = cnp.PyArray_NBYTES(out)
-    cdef int threads = _count_threads(size)
+    cdef int threads = count_threads(size)
     if contiguous_overlap(data, out):
         data = _plain(data).copy()
     make_plan(
         &plan, shape, source, cnp.PyArray_ITEMSIZE(out), <const uint8_t *> cnp.PyArray_DATA(data),
         cnp.PyArray_NBYTES(data), size,
     )
-    if size // threads >= RELEASING or size >= STREAMED:
-        _write_large(&plan, extent(data), extent(out), threads)
+    if is_large(size, threads):
+        write_large(_write_range, &plan, extent(data), extent(out), threads)
     else:
         _write_small(
             &plan, <const uint8_t *> cnp.PyArray_DATA(data), <uint8_t *> cnp.PyArray_DATA(out), size, threads,
@@ -125,7 +126,7 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
 cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.ndarray out) except -1:
     """Make the data contiguous and replicate it; if only the outermost axes repeat, make it contiguous within `out`."""
     cdef Py_ssize_t size = _size_once(data), expected = cnp.PyArray_ITEMSIZE(out)
-    cdef int threads = _count_threads(size), outermost = 0
+    cdef int threads = count_threads(size), outermost = 0
     cdef bint releasing = size // threads >= RELEASING
     cdef bint apart = not overlap(data, out)
     source = _source_once(data, source)
@@ -157,14 +158,14 @@ cdef int _replicate_block(
     """
     cdef Plan plan
     cdef Py_ssize_t rest = cnp.PyArray_NBYTES(out) - size
-    cdef int others = _count_threads(rest)
+    cdef int others = count_threads(rest)
     cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
     cdef uint8_t[::1] whole
     make_plan(&plan, (rest // size, size), (1, size), 1, begin, size, rest)
-    if rest // others >= RELEASING or rest >= STREAMED:
+    if is_large(rest, others):
         whole = extent(out)
         write_strided(data, &whole[0], threads, releasing)
-        _write_large(&plan, whole[:size], whole[size:], others)
+        write_large(_write_range, &plan, whole[:size], whole[size:], others)
     else:
         write_strided(data, begin, threads, releasing)
         _write_small(&plan, begin, begin + size, rest, others)
@@ -200,9 +201,14 @@ cdef tuple _source_once(cnp.ndarray data, tuple source):
     return source if lengths is None else tuple(lengths)
 
 
-cdef inline int _count_threads(Py_ssize_t size) noexcept:
+cdef int count_threads(Py_ssize_t size) noexcept:
     """How many threads write an output of `size` bytes."""
     return <int> min(free_threads(size >= WAKING * SHARE), size // SHARE) if size >= 2 * SHARE else 1
+
+
+cdef bint is_large(Py_ssize_t size, int threads) noexcept:
+    """Whether views of the buffers and releasing the GIL pay for an output of `size` bytes."""
+    return size // threads >= RELEASING or size >= STREAMED
 
 
 cdef _assign(out, data, source):
@@ -227,34 +233,42 @@ cdef void _write_small(
 ) noexcept:
     """Fill an output that is too small for views of the buffers to pay."""
     if threads > 1:
-        _write_shares(plan, data, out, size, NULL, threads)
+        write_shares(_write_range, plan, data, out, size, NULL, threads)
     else:
         write_blocks(plan, 0, plan.pairs[0].copied, data, out, out + size)
 
 
 @cython.boundscheck(False)      # index 0 of buffers that are not empty
 @cython.wraparound(False)
-cdef int _write_large(Plan *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads) except -1:
+cdef int write_large(
+    Write write, const void *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads,
+) except -1:
     """Fill a large output. The views hold both buffers while the GIL is released."""
     cdef uint8_t *scratch = NULL
     cdef Py_ssize_t size = out.shape[0]
     if size >= (STREAMED if threads == 1 else 3 * STREAMED) and bcast_pages_resident(&out[0], size):
         scratch = <uint8_t *> malloc(threads * SCRATCH)    # if there is none, nothing is streamed
     with nogil:
-        _write_shares(plan, &data[0], &out[0], size, scratch, threads)
+        write_shares(write, plan, &data[0], &out[0], size, scratch, threads)
         free(scratch)
     return 0
 
 
-cdef void _write_shares(
-    const Plan *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch, int threads,
+cdef void _write_range(
+    const void *plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch,
+) noexcept nogil:
+    write_part(<const Plan *> plan, 0, begin, end, data, out, out + end, scratch)
+
+
+cdef void write_shares(
+    Write write, const void *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch, int threads,
 ) noexcept nogil:
     """Fill an output on several threads."""
-    cdef Work work = Work(plan, data, out, size, scratch, 1)
+    cdef Work work = Work(write, plan, data, out, size, scratch, 1)
     if threads == 1:
         _write_share(&work, 0, 0)
     else:
-        work.shares = <int> max(min(size // SHARE, <Py_ssize_t> SHARES * threads), size // LONG_SHARE)
+        work.shares = <int> max(max(threads, min(size // SHARE, <Py_ssize_t> SHARES * threads)), size // LONG_SHARE)
         run_shares(_write_share, &work, work.shares, threads)
 
 
@@ -268,7 +282,7 @@ cdef void _write_share(void *all_work, int i, int worker) noexcept nogil:
     cdef bint kept = i % 2 == 1 and i // 2 * (end - begin) < STREAMED // 4 * 3      # some threads write to the cache
     if work.scratch != NULL and not kept:                                           # while others wait for the memory
         scratch = work.scratch + worker * SCRATCH
-    write_part(work.plan, 0, begin, end, work.data, work.out, work.out + end, scratch)
+    work.write(work.plan, begin, end, work.data, work.out, scratch)
     if scratch != NULL:
         bcast_store_fence()
 

@@ -6,7 +6,9 @@ from bcast._rules.arguments cimport (
     axes_argument, counts_argument, place_of, plain_counts, shape_argument, total_of,
 )
 from bcast._kernel cimport replicate
-from bcast._runtime.arrays cimport shape_of, type_of
+from bcast._repeats cimport repeat_counted
+from bcast._rules.counts cimport Counts, counts_of_array, counts_of_tuple
+from bcast._runtime.arrays cimport has_references, shape_of, size_of, type_of
 from bcast._runtime.result cimport result_array
 from bcast._api.broadcast cimport as_array, materialise
 
@@ -24,11 +26,38 @@ cdef bint _are_ones(tuple counts)
 cdef tuple _products(tuple shape, tuple counts)
 
 
-@cython.locals(counts=list, at=Py_ssize_t, i=Py_ssize_t)
+@cython.locals(counts=list, places=list, i=Py_ssize_t)
 cdef tuple _counts_of_axes(repeats, tuple axes, tuple shape)
 
+cdef bint _are_nested(repeats)
 
-@cython.locals(array=object, counts=tuple)      # NumPy's declarations of arrays would call its C API
-cdef _repeats(repeats, size, axis)
+
+@cython.locals(counts=list, places=list, i=Py_ssize_t, at=Py_ssize_t)
+cdef list _nested_counts(repeats, tuple axes, tuple shape)
+
+cdef _check_number(given, tuple axes)
+
+
+@cython.locals(places=list, i=Py_ssize_t, at=Py_ssize_t)
+cdef list _places(tuple axes, tuple shape)
+
+
+@cython.locals(
+    counts=Counts, plain=tuple, items=Py_ssize_t, total=Py_ssize_t,
+    array=object,       # NumPy's declarations of arrays would call its C API
+)
+cdef _repeats(repeats, Py_ssize_t size, axis)
+
+
+@cython.locals(shape=tuple, whole=tuple)
+cdef _repeat_counted(array, Counts counts, int axis, out)
+
+
+@cython.locals(lengths=list, alike=list, steps=list, i=Py_ssize_t, at=Py_ssize_t)
+cdef _repeat_axes(array, list counts, out)
+
+
+@cython.locals(shape=tuple)
+cdef _repeat_alike(array, tuple counts, out)
 
 cdef _whole(array)

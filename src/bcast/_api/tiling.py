@@ -5,16 +5,18 @@ result then has one axis of n * k items, but that changes nothing in memory.
 """
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.broadcast import Integers, as_array, materialise
 from bcast._kernel import replicate
+from bcast._repeats import repeat_counted
 from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import (
+    UNFIT,
     Shape,
     axes_argument,
     counts_argument,
@@ -24,7 +26,8 @@ from bcast._rules.arguments import (
     show,
     total_of,
 )
-from bcast._runtime.arrays import shape_of, type_of
+from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
+from bcast._runtime.arrays import has_references, shape_of, size_of, type_of
 from bcast._runtime.result import result_array
 
 __all__ = ["repeat", "tile"]
@@ -32,7 +35,6 @@ __all__ = ["repeat", "tile"]
 MAX_SIZE = sys.maxsize
 TOO_MANY = 2.0 ** (8 * np.dtype(np.intp).itemsize - 1)  # the smallest float above MAX_SIZE
 STRINGS = np.dtypes.StringDType().num
-FEW = 64  # integers; up to this many are summed faster without NumPy
 
 
 def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None) -> NDArray[Any]:  # noqa: N803
@@ -104,9 +106,9 @@ def repeat(
     ----------
     a : array_like
         The array whose items are repeated. Masked arrays are refused, because their mask would be lost.
-    repeats : int, or 1-D sequence or array of int
-        The number of repetitions, 0 or more. With several axes, one number for each of them or one for all. With one
-        axis, there may be one number for each item along it, which is left to NumPy. Whole floats are accepted.
+    repeats : int, 1-D sequence or array of int, or sequence of those
+        The number of repetitions, 0 or more; or one number for each item along the axis. With several axes, a sequence
+        with one of the two for each of them, or one number for all. Whole floats are accepted.
     axis : int, or 1-D sequence of int, optional
         The axis; or the axes, which NumPy does not offer. Negative axes count from the end. By default, `a` is
         flattened first.
@@ -143,7 +145,8 @@ def repeat(
     -----
     `numpy.repeat` truncates floats in `repeats`, unless they are in an array, and converts strings. Here, 2.0 counts as
     2 wherever it appears, while 2.7, NaN, infinity and strings are refused. Arrays of uint64, which NumPy refuses, are
-    accepted.
+    accepted. If another thread changes an array of counts during the call, the result may have wrong items, but it has
+    the length that the counts had when they were summed.
 
     Examples
     --------
@@ -164,53 +167,113 @@ def repeat(
            [3, 3, 4, 4],
            [3, 3, 4, 4]])
 
-    A number of repetitions for each item, which NumPy does:
+    Decode runs: each value is repeated by a count of its own.
 
-    >>> bcast.repeat([1, 2, 3], [0, 1, 2])
-    array([2, 3, 3])
+    >>> values, lengths = np.array([7.5, 0.0, 2.5]), np.array([2, 3, 1])
+    >>> bcast.repeat(values, lengths)
+    array([7.5, 7.5, 0. , 0. , 0. , 2.5])
+
+    Find the row of each entry of a sparse matrix from CSR's row pointers:
+
+    >>> pointers = np.array([0, 2, 2, 5])
+    >>> bcast.repeat(np.arange(3), np.diff(pointers))
+    array([0, 0, 2, 2, 2])
+
+    Make the first row and the last column of an image wider:
+
+    >>> bcast.repeat(image, ([2, 1], [1, 3]), axis=(0, 1))
+    array([[1, 2, 2, 2],
+           [1, 2, 2, 2],
+           [3, 4, 4, 4]])
     """
     array = as_array("a", a)
+    if axis is None and type(repeats) is not int:
+        repeats = _repeats(repeats, size_of(array), None)
+        if type(repeats) is not int:
+            return _repeat_counted(array, repeats, -1, out)
     shape = shape_of(array)
     along: Any = axis if axis is None or type(axis) is int else axes_argument(axis)
     if not shape and along is not None and along != ():
         shape = (1,)  # as in NumPy, a scalar has an axis here
+        array = array.reshape(shape)
     if type(along) is tuple:
-        counts = _counts_of_axes(repeats, along, shape)
-        result = result_array(out, array, shape_argument("repeats", _products(shape, counts)), "repeats")
-        return replicate(array, _split(shape, counts, False), result)
-    if along is None:
-        size = array.size
-        at = len(shape)
-        shape += (1,)  # each item is repeated
-    else:
-        at = place_of(along, shape)
-        size = shape[at]
+        if _are_nested(repeats):
+            return _repeat_axes(array, _nested_counts(repeats, along, shape), out)
+        return _repeat_alike(array, _counts_of_axes(repeats, along, shape), out)
+    at = -1 if along is None else place_of(along, shape)
     if type(repeats) is not int:
-        repeats = _repeats(repeats, size, along)
+        repeats = _repeats(repeats, shape[at], along)
         if type(repeats) is not int:
-            dtype = array.dtype
-            if out is not None or dtype.itemsize == 0:
-                lengths = list(shape)
-                lengths[at] = int(np.sum(repeats))
-                whole = (lengths[at],) if along is None else tuple(lengths)
-                out = result_array(out, array, whole, "repeats")  # what is refused is refused before the work
-                if dtype.itemsize == 0:  # NumPy takes strings of no length for strings of one character
-                    return out
-            records = dtype.names is not None and not dtype.hasobject
-            if records:  # NumPy copies only the fields of strided records, and leaves padding undefined
-                array = array.view(f"V{dtype.itemsize}").repeat(repeats, along).view(dtype)
-            elif type_of(array) == STRINGS:  # NumPy before 2.2 repeats them as bytes, and then frees them twice
-                array = array.take(np.arange(size).repeat(repeats), along)
-            else:
-                array = array.repeat(repeats, along)
-            if out is None and not records:
-                return array
-            return materialise(array, aligned(array.shape, array.shape), out, "repeats")  # which may be a view
+            return _repeat_counted(array, repeats, at, out)
     if repeats < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
+    if along is None:
+        at = len(shape)
+        shape += (1,)  # each item is repeated
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
-    whole = (size * repeats,) if along is None else _products(shape, counts)
+    whole = (size_of(array) * repeats,) if along is None else _products(shape, counts)
     result = result_array(out, array, shape_argument("repeats", whole), "repeats")
+    return replicate(array, _split(shape, counts, False), result)
+
+
+def _repeat_counted(array: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any] | None) -> NDArray[Any]:
+    """Repeat each item along an axis, or of the flattened array if it is -1, by a count of its own."""
+    whole: Shape = (counts.total,)
+    if axis >= 0:
+        shape = shape_of(array)
+        whole = shape[:axis] + whole + shape[axis + 1 :]
+    if not has_references(array):
+        result = result_array(out, array, whole, "repeats")
+        return repeat_counted(array, counts, axis, result)
+    along = axis if axis >= 0 else None
+    if out is not None:
+        result_array(out, array, whole, "repeats")  # what is refused is refused before the work
+    if type_of(array) == STRINGS:  # NumPy before 2.2 repeats them as bytes, and then frees them twice
+        array = array.take(np.arange(counts.size).repeat(counts.to_array()), along)
+    else:
+        array = array.repeat(counts.to_array(), along)
+    return array if out is None else materialise(array, aligned(array.shape, array.shape), out, "repeats")
+
+
+def _repeat_axes(array: NDArray[Any], counts: list[Any], out: NDArray[Any] | None) -> NDArray[Any]:
+    """Repeat along each axis by an integer or by `Counts`: axes of integers at once, the others one after the other.
+
+    What makes least of the array comes first, so that the arrays between are small.
+    """
+    lengths: list[int] = []
+    for length in shape_of(array):
+        lengths.append(length)
+    alike = [1] * len(counts)
+    growth = 1.0
+    steps: list[Any] = []
+    for at in range(len(counts)):
+        if type(counts[at]) is int:
+            alike[at] = counts[at]
+            growth *= counts[at]
+            lengths[at] *= counts[at]
+        else:
+            steps.append((counts[at].total / max(lengths[at], 1), -at))
+            lengths[at] = counts[at].total
+    whole = shape_argument("repeats", tuple(lengths))
+    if out is not None:
+        result_array(out, array, whole, "repeats")  # what is refused is refused before the work
+    if growth != 1 or not steps:
+        steps.append((growth, 1))
+    steps.sort()
+    for i in range(len(steps)):
+        at = -steps[i][1]
+        to = out if i == len(steps) - 1 else None
+        if at >= 0:
+            array = _repeat_counted(array, counts[at], at, to)
+        else:
+            array = _repeat_alike(array, tuple(alike), to)
+    return array
+
+
+def _repeat_alike(array: NDArray[Any], counts: Shape, out: NDArray[Any] | None) -> NDArray[Any]:
+    """Repeat all items along an axis by one count, for each axis."""
+    shape = shape_of(array)
+    result = result_array(out, array, shape_argument("repeats", _products(shape, counts)), "repeats")
     return replicate(array, _split(shape, counts, False), result)
 
 
@@ -254,51 +317,88 @@ def _counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
     given = counts_argument("repeats", repeats, True)
     if len(given) == 1:
         given *= len(axes)
-    if len(given) != len(axes):
-        raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {given}")
-    counts: list[Any] = [None] * len(shape)
-    for i in range(len(axes)):
-        at = place_of(axes[i], shape)
-        if counts[at] is not None:
-            raise ValueError(f"`axis` expected each axis once, got {axes}")
-        counts[at] = given[i]
-    for at in range(len(counts)):
-        if counts[at] is None:
-            counts[at] = 1
+    _check_number(given, axes)
+    counts = [1] * len(shape)
+    places = _places(axes, shape)
+    for i in range(len(places)):
+        counts[places[i]] = given[i]
     return tuple(counts)
 
 
+def _are_nested(repeats: Any) -> bool:
+    """Return whether there is a sequence of counts for one of several axes."""
+    if type(repeats) is tuple or type(repeats) is list:
+        for each in repeats:
+            if type(each) is not int and isinstance(each, Iterable) and not isinstance(each, UNFIT):
+                return getattr(each, "ndim", 1) != 0
+    return False
+
+
+def _nested_counts(repeats: Any, axes: Shape, shape: Shape) -> list[Any]:
+    """Check the arguments of a repetition along several axes, of which some have a count for each item.
+
+    Return one count for each axis of `shape`, or `Counts`.
+    """
+    _check_number(repeats, axes)
+    counts: list[Any] = [1] * len(shape)
+    places = _places(axes, shape)
+    for i in range(len(places)):
+        at = places[i]
+        count = _repeats(repeats[i], shape[at], axes[i])
+        if type(count) is int and count < 0:
+            raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
+        counts[at] = count
+    return counts
+
+
+def _check_number(given: Any, axes: Shape) -> None:
+    """Check that there is something for each axis."""
+    if len(given) != len(axes):
+        text = show(given) if _are_nested(given) else given
+        raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {text}")
+
+
+def _places(axes: Shape, shape: Shape) -> list[int]:
+    """Return which axes of data of `shape` are meant, counted from 0; refuse those named twice."""
+    places: list[int] = []
+    for i in range(len(axes)):
+        at = place_of(axes[i], shape)
+        if at in places:
+            raise ValueError(f"`axis` expected each axis once, got {axes}")
+        places.append(at)
+    return places
+
+
 def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
-    """Check the repetitions along one axis of `size` items: return one count, or an array_like with one for each."""
-    is_array = type(repeats) is ndarray
-    counts: Any = None if is_array and repeats.size > FEW else plain_counts(repeats)
-    array: Any = repeats if is_array else counts
+    """Check the repetitions along one axis of `size` items: return one count, or `Counts` with one for each."""
+    counts = counts_of_array(repeats)
+    plain: Any = None
     if counts is None:
-        array = as_array("repeats", repeats)
-        kind = array.dtype.kind
-        if kind == "f":
-            array = _whole(array)
+        plain = plain_counts(repeats)
+        if plain is None:
+            array = as_array("repeats", repeats)
             kind = array.dtype.kind
-        if array.ndim > 1 or kind not in "biu":  # no integers, or of a dtype that NumPy does not know as such
-            array = counts = counts_argument("repeats", repeats, True)
-        elif array.size <= FEW:
-            counts = tuple(array.ravel().tolist())
-    items = array.size if counts is None else len(counts)
+            if kind == "f":
+                array = _whole(array)
+                kind = array.dtype.kind
+            if array.ndim > 1 or kind not in "biu":  # no integers, or of a dtype that NumPy does not know as such
+                plain = counts_argument("repeats", repeats, True)
+            else:
+                counts = counts_of_array(array)
+                if counts is None:
+                    plain = tuple(array.ravel().tolist())
+    items = len(plain) if counts is None else counts.size
     if items == 1:
-        return int(min(counts[0], MAX_SIZE))
+        return int(min(plain[0], MAX_SIZE))
     if items != size:
         along = "in all" if axis is None else f"along axis {axis}"
         raise ValueError(f"`repeats` expected one integer, or one for each of the {size} items {along}, got {items}")
-    if counts is not None:
-        total = total_of(counts)
-    else:
-        total = -1 if array.min() < 0 else array.sum(dtype=np.float64)
+    total = total_of(plain) if counts is None else counts.total
     if total < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
-    if total >= MAX_SIZE:  # NumPy's own sum wraps around, and it would write outside its output
+    if total >= MAX_SIZE:
         raise ValueError(f"`repeats` expected an output of at most {MAX_SIZE} elements, got {show(repeats)}")
-    is_uint64 = type(array) is ndarray and type_of(array) in (8, 10)  # which NumPy refuses
-    return array.astype(np.intp) if is_uint64 else array
+    return counts_of_tuple(plain) if counts is None else counts
 
 
 def _whole(array: NDArray[Any]) -> NDArray[Any]:

@@ -90,8 +90,9 @@ class Cell:
 
 
 def version(name: str) -> str:
-    """Return a competitor's name and version."""
-    module = COMPETITORS[name].modules[0]
+    """Return a competitor's name and version; what follows a comma says how it was called."""
+    package = name.partition(",")[0]
+    module = COMPETITORS[package].modules[0] if package in COMPETITORS else package
     return f"{name} {importlib.import_module(module).__version__.partition('-')[0]}"
 
 

@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 cdef extern from "_copy/simd/program.h":
     enum:
@@ -22,6 +22,11 @@ cdef extern from "_copy/simd/program.h":
     ctypedef struct Rows "bcast_rows":
         Py_ssize_t count, times, size
 
+    ctypedef struct Counted "bcast_counted":
+        Py_ssize_t size
+        int windows
+        uint8_t *index
+
     ctypedef struct Leaves "bcast_copy_leaves":
         const char *name
         int vector
@@ -30,6 +35,12 @@ cdef extern from "_copy/simd/program.h":
         ) noexcept nogil
         void (*fill)(const Program *program, const Rows *rows, const uint8_t *data, uint8_t *out) noexcept nogil
         void (*repeat_rows)(const Rows *rows, const uint8_t *data, uint8_t *out) noexcept nogil
+        void (*repeat_counted)(
+            const Counted *items, const int64_t *counts, Py_ssize_t n, const uint8_t *data, uint8_t *out
+        ) noexcept nogil
+        void (*repeat_counted_rows)(
+            const Rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out
+        ) noexcept nogil
         void (*copy_to_many)(
             Py_ssize_t times, Py_ssize_t step, Py_ssize_t size, const uint8_t *data, uint8_t *out
         ) noexcept nogil
@@ -63,6 +74,7 @@ cdef struct Plan:
     Leaves leaves
     Program program
 
+cdef Leaves usable_leaves() noexcept
 cdef int make_plan(
     Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *data, Py_ssize_t data_size,
     Py_ssize_t out_size,

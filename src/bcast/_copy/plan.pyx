@@ -59,9 +59,14 @@ cdef int make_plan(
     ):      # arguments that run code of the user's when converted to integers can resize arrays
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
     plan.data_end = data + data_size
-    plan.leaves = leaves_of(target_number)
+    plan.leaves = usable_leaves()
     _choose_strategy(plan)
     return 0
+
+
+cdef Leaves usable_leaves() noexcept:
+    """The leaves of this process's target."""
+    return leaves_of(target_number)
 
 
 cdef void _choose_strategy(Plan *plan) noexcept:

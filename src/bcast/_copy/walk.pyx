@@ -13,7 +13,7 @@ Everything is written from front to back, so a store may run over bytes that are
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.string cimport memcpy
 
-from bcast._copy.plan cimport FILL, PARTS, SHUFFLE, SPAN, WIDEST, Pair, Plan, Program, Rows
+from bcast._copy.plan cimport FILL, PARTS, SHUFFLE, SPAN, WIDEST, Leaves, Pair, Plan, Program, Rows
 from bcast._runtime.cpu cimport L1, PAGE
 
 cdef extern from "_runtime/stream.h":
@@ -99,7 +99,7 @@ cdef void _write_block(
             plan.leaves.repeat_rows(&rows, data, out)
             return
         if pair.out_bytes >= PAGE and times > 1:     # a long item is copied by pieces, each to all its places
-            _write_pieces(plan, times, data, out)
+            write_pieces(&plan.leaves, pair.out_bytes, times, data, out)
             return
         memcpy(out, data, pair.out_bytes)
     else:
@@ -108,24 +108,25 @@ cdef void _write_block(
             out += pair.out_bytes
             times -= 1
             write_blocks(plan, level + 1, plan.pairs[level + 1].copied, data, out, out_end)
-    _tile(plan, out, pair.out_bytes, times * pair.out_bytes)
+    tile_block(&plan.leaves, out, pair.out_bytes, times * pair.out_bytes)
 
 
-cdef void _write_pieces(const Plan *plan, Py_ssize_t times, const uint8_t *data, uint8_t *out) noexcept nogil:
+cdef void write_pieces(
+    const Leaves *leaves, Py_ssize_t size, Py_ssize_t times, const uint8_t *data, uint8_t *out,
+) noexcept nogil:
     """Write a long item `times` times: each piece to all its places at once, while a cache holds it."""
-    cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     cdef Py_ssize_t begin = 0, part
     while begin < size:
         part = 2 * PAGE if size - begin >= 4 * PAGE else size - begin
-        plan.leaves.copy_to_many(times, size, part, data + begin, out + begin)
+        leaves.copy_to_many(times, size, part, data + begin, out + begin)
         begin += part
 
 
-cdef void _tile(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
+cdef void tile_block(const Leaves *leaves, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
     """Replicate the finished first `block` bytes of `out` over `size` bytes; double it until it is long enough."""
     cdef Py_ssize_t done = block
     if size >= L1 and size >= 2 * block:
-        _tile_long(plan, out, block, size)
+        _tile_long(leaves, out, block, size)
         return
     while done < size:
         memcpy(out + done, out, min(block, size - done))
@@ -134,9 +135,9 @@ cdef void _tile(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t siz
             block = done
 
 
-cdef void _tile_long(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
-    """`_tile` by stores that cross no line; from registers if a few blocks make whole vectors that fit these."""
-    cdef Py_ssize_t vector = plan.leaves.vector
+cdef void _tile_long(const Leaves *leaves, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
+    """`tile_block` by stores that cross no line; from registers if a few blocks make whole vectors that fit these."""
+    cdef Py_ssize_t vector = leaves.vector
     cdef Py_ssize_t whole = block
     cdef Py_ssize_t begin, times
     cdef Rows rows
@@ -149,10 +150,10 @@ cdef void _tile_long(const Plan *plan, uint8_t *out, Py_ssize_t block, Py_ssize_
         begin = <Py_ssize_t> (-<uintptr_t> out & <uintptr_t> (vector - 1))
         times = (size - begin) // whole
         rows = Rows(1, times - 1, whole)
-        plan.leaves.repeat_rows(&rows, out + begin, out + begin + whole)
+        leaves.repeat_rows(&rows, out + begin, out + begin + whole)
         memcpy(out + begin + times * whole, out + begin, size - begin - times * whole)
     else:
-        plan.leaves.tile(block, size, out)
+        leaves.tile(block, size, out)
 
 
 cdef void _stream_blocks(
@@ -216,12 +217,12 @@ cdef void _write_fills(
     cdef const Program *program = &plan.program
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     cdef Py_ssize_t run = times * size
-    cdef Py_ssize_t fast = min(n, _safe_count(size, program.data_reach, plan.data_end - data))
+    cdef Py_ssize_t fast = min(n, safe_count(size, program.data_reach, plan.data_end - data))
     cdef uint8_t[3 * WIDEST] near_data
     cdef Rows rows = Rows(fast, times, size)
     if run < plan.leaves.vector:      # where a thread's part begins or ends; n is 1
         memcpy(out, data, size)
-        _tile(plan, out, size, run)
+        tile_block(&plan.leaves, out, size, run)
         return
     plan.leaves.fill(program, &rows, data, out)
     if fast < n:    # the last ones, which have less than a window and an item
@@ -240,8 +241,8 @@ cdef void _write_spans(
     cdef Py_ssize_t fast = min(
         n // plan.span_blocks,
         min(
-            _safe_count(program.data_step, program.data_reach, plan.data_end - data),
-            _safe_count(program.out_step, program.out_reach, out_end - out),
+            safe_count(program.data_step, program.data_reach, plan.data_end - data),
+            safe_count(program.out_step, program.out_reach, out_end - out),
         )
     )
     plan.leaves.execute(program, program.vectors, fast, data, out)
@@ -271,7 +272,7 @@ cdef void _write_run(
     whole = executed // step
     if plan.data_end - data < program.data_reach:
         whole = 0
-    whole = min(whole, _safe_count(step, program.out_reach, out_end - out))
+    whole = min(whole, safe_count(step, program.out_reach, out_end - out))
     plan.leaves.execute(program, program.vectors, whole, data, out)
     done = whole * step
     if done < executed and done and program.exact:        # once more, moved back to end with the run
@@ -281,7 +282,7 @@ cdef void _write_run(
         whole = min(step, executed - done)
         _write_span(plan, data_bytes, whole, data, out + done, out_end)
         done += whole
-    _tile(plan, out, executed, size)
+    tile_block(&plan.leaves, out, executed, size)
 
 
 cdef void _write_span(
@@ -311,8 +312,3 @@ cdef void _write_fenced(
     memcpy(near_data, data, data_bytes)
     plan.leaves.execute(&plan.program, vectors, 1, near_data, near_out)
     memcpy(out, near_out, out_bytes)
-
-
-cdef inline Py_ssize_t _safe_count(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
-    """How many steps fit in `room` if each touches `reach` bytes, `reach >= step`, from where it starts."""
-    return 0 if room < reach else (room - reach) // step + 1

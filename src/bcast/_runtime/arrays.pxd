@@ -6,5 +6,7 @@ cdef enum:
 cdef int check_axes(tuple shape) except -1
 cpdef tuple shape_of(ndarray array)
 cpdef int type_of(ndarray array)
+cpdef Py_ssize_t size_of(ndarray array)
+cpdef bint has_references(ndarray array)
 cpdef bint is_binary(Ufunc function)
 cpdef reshaped(ndarray array, tuple shape)

@@ -2,6 +2,9 @@
 
 cimport numpy as cnp
 
+cdef extern from "numpy/arrayobject.h":
+    bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
+
 cdef extern from "numpy/ufuncobject.h":
     ctypedef struct UFunc "PyUFuncObject":
         int nin
@@ -25,6 +28,16 @@ cpdef tuple shape_of(cnp.ndarray array):
 cpdef int type_of(cnp.ndarray array):
     """`array.dtype.num`."""
     return cnp.PyArray_TYPE(array)
+
+
+cpdef Py_ssize_t size_of(cnp.ndarray array):
+    """`array.size`."""
+    return cnp.PyArray_SIZE(array)
+
+
+cpdef bint has_references(cnp.ndarray array):
+    """`array.dtype.hasobject`."""
+    return PyDataType_REFCHK(cnp.PyArray_DESCR(array))
 
 
 cpdef bint is_binary(cnp.ufunc function):

@@ -17,6 +17,8 @@
      begins: callers see to it that both buffers reach as far.
    * A program that is not `exact` leaves bytes behind its span that the next one must cover. So output is written from
      front to back.
+   * `repeat_counted` and `repeat_counted_rows` write behind the runs of items, and the first also loads whole windows:
+     callers see to it that there is room.
    * No other leaf reads or writes a byte outside of what it is given. */
 
 #ifndef BCAST_PROGRAM_H
@@ -56,6 +58,13 @@ typedef struct {
     ptrdiff_t size;         /* bytes of an item */
 } bcast_rows;
 
+/* Items of at most BCAST_WINDOW bytes, each of which is written as often as a count of its own says. */
+typedef struct {
+    ptrdiff_t size;         /* bytes of an item */
+    int windows;            /* of output that are written for each item, whatever its count: a power of 2 */
+    uint8_t index[BCAST_WIDEST];    /* what fills a vector with the item that its window begins with */
+} bcast_counted;
+
 /* The leaves of a target. */
 typedef struct {
     const char *name;
@@ -66,6 +75,11 @@ typedef struct {
     void (*fill)(const bcast_program *program, const bcast_rows *rows, const uint8_t *data, uint8_t *out);
     /* Write items of at most BCAST_PARTS vectors. */
     void (*repeat_rows)(const bcast_rows *rows, const uint8_t *data, uint8_t *out);
+    /* Write a run of each of n items. Stores pass the end of a run by at most so many windows, or by one vector. */
+    void (*repeat_counted)(
+        const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data, uint8_t *out);
+    /* The same for items of more than a window and at most BCAST_PARTS vectors: `times` of each, whatever its count. */
+    void (*repeat_counted_rows)(const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out);
     /* Copy one item, BCAST_PARTS vectors or more, to places that lie `step` bytes from each other. */
     void (*copy_to_many)(ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out);
     /* Repeat the finished first `block` bytes of an output, 4 vectors or more, over its `size`, twice that or more. */

@@ -42,6 +42,25 @@ static void bcast_fill_plain(const bcast_program *program, const bcast_rows *row
     bcast_repeat_rows_plain(rows, data, out);
 }
 
+static void bcast_repeat_counted_plain(
+    const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data, uint8_t *out)
+{
+    const ptrdiff_t step = 16 / items->size * items->size;
+    for (; n > 0; n--, data += items->size) {
+        uint8_t vector[16], *end = out + *counts++ * items->size;
+        for (int j = 0; j < 16; j++) vector[j] = data[items->index[j]];
+        for (uint8_t *to = out; to < end; to += step) memcpy(to, vector, 16);
+        out = end;
+    }
+}
+
+static void bcast_repeat_counted_rows_plain(
+    const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out)
+{
+    for (ptrdiff_t i = 0; i < rows->count; i++, data += rows->size)
+        for (int64_t j = 0; j < counts[i]; j++, out += rows->size) memcpy(out, data, rows->size);
+}
+
 static void bcast_copy_to_many_plain(
     ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out)
 {
@@ -99,7 +118,7 @@ static void bcast_tile_plain(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
 #define BCAST_LEAVES(name, vector) \
     (bcast_copy_leaves) { \
         #name, vector, bcast_execute_##name, bcast_fill_##name, bcast_repeat_rows_##name, \
-        bcast_copy_to_many_##name, bcast_tile_##name}
+        bcast_repeat_counted_##name, bcast_repeat_counted_rows_##name, bcast_copy_to_many_##name, bcast_tile_##name}
 
 /* The leaves of a target that this machine has. */
 static inline bcast_copy_leaves bcast_copy_leaves_of(int target)

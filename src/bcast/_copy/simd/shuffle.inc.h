@@ -111,6 +111,37 @@ ON_TARGET BCAST_INLINE void IN(copy_rows)(
     }
 }
 
+/* Items of so many `vectors`; the loop that always runs `times` can be predicted. */
+ON_TARGET BCAST_INLINE void IN(repeat_counted_rows_of)(
+    const int vectors, const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out)
+{
+    const ptrdiff_t n = rows->count, size = rows->size, times = rows->times, last = size - VECTOR_BYTES;
+    for (ptrdiff_t i = 0; i < n; i++, data += size) {
+        const ptrdiff_t count = counts[i];
+        Vector part[BCAST_PARTS];
+        uint8_t *place = out;
+        for (int k = 0; k < vectors; k++) part[k] = LOAD(data + (k < vectors - 1 ? k * VECTOR_BYTES : last));
+        for (ptrdiff_t j = 0; j < times; j++, place += size)
+            for (int k = 0; k < vectors; k++) STORE(place + (k < vectors - 1 ? k * VECTOR_BYTES : last), part[k]);
+        for (ptrdiff_t j = times; j < count; j++, place += size)
+            for (int k = 0; k < vectors; k++) STORE(place + (k < vectors - 1 ? k * VECTOR_BYTES : last), part[k]);
+        out += count * size;
+    }
+}
+
+#define CASE(n) case n: IN(repeat_counted_rows_of)(n, rows, counts, data, out); break;
+ON_TARGET static void IN(repeat_counted_rows)(
+    const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out)
+{
+    const ptrdiff_t size = rows->size;
+    if (size < VECTOR_BYTES) {
+        OF_NARROWER(repeat_counted_rows)(rows, counts, data, out);
+        return;
+    }
+    switch (VECTORS_OF(size)) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
+}
+#undef CASE
+
 #define CASE(n) case n: IN(copy_rows)(n, rows, size, rows->times * size, data, out); break;
 ON_TARGET static void IN(repeat_rows)(const bcast_rows *rows, const uint8_t *data, uint8_t *out)
 {
@@ -122,6 +153,35 @@ ON_TARGET static void IN(repeat_rows)(const bcast_rows *rows, const uint8_t *dat
     switch (VECTORS_OF(size)) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
 }
 #undef CASE
+
+/* So many `vectors` of each item are stored without a branch, which could not be predicted. */
+ON_TARGET BCAST_INLINE void IN(repeat_counted_by)(
+    const int vectors, const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data,
+    uint8_t *out)
+{
+    const Vector index = LOAD(items->index);
+    const ptrdiff_t size = items->size, step = VECTOR_BYTES / size * size, stored = vectors * step;
+    for (ptrdiff_t i = 0; i < n; i++, data += size) {
+        const Vector vector = SHUFFLE(data, index);
+        const ptrdiff_t run = counts[i] * size;
+        for (int j = 0; j < vectors; j++) STORE(out + j * step, vector);
+        if (run > stored)
+            for (ptrdiff_t at = stored; at < run; at += step) STORE(out + at, vector);
+        out += run;
+    }
+}
+
+ON_TARGET static void IN(repeat_counted)(
+    const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data, uint8_t *out)
+{
+    switch (items->windows * BCAST_WINDOW / VECTOR_BYTES) {
+    case 0: OF_NARROWER(repeat_counted)(items, counts, n, data, out); return;   /* fewer stores cross lines */
+    case 1: IN(repeat_counted_by)(1, items, counts, n, data, out); return;
+    case 2: IN(repeat_counted_by)(2, items, counts, n, data, out); return;
+    case 4: IN(repeat_counted_by)(4, items, counts, n, data, out); return;
+    default: IN(repeat_counted_by)(8, items, counts, n, data, out);
+    }
+}
 
 ON_TARGET static void IN(copy_to_many)(
     ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out)

@@ -1,0 +1,28 @@
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+cdef enum:
+    CHUNK = 512         # counts that are read at once
+
+cdef struct CountList:
+    Py_ssize_t size             # how many counts there are,
+    Py_ssize_t total            # and their sum: -1 if one is negative, MAX_SIZE if it is that or more
+    const int64_t *kept         # a private copy of them; or NULL, and
+    const char *shared          # where they are, for another thread to change,
+    int type                    # and of which of NumPy's types
+    int itemsize
+    const Py_ssize_t *starts    # the sum of the counts before each chunk, then of all; NULL if there is but one chunk
+
+cdef class Counts:
+    cdef readonly Py_ssize_t size, total    # as in `list`
+    cdef CountList list
+    cdef int64_t *owned         # what `kept` is, unless it is an array's
+    cdef object array
+
+    cpdef cnp.ndarray to_array(self)
+    cdef bint is_exact(self) noexcept
+    cdef int keep_from(self, cnp.ndarray out) except -1
+
+cpdef Counts counts_of_array(repeats)
+cpdef Counts counts_of_tuple(tuple repeats)
+cdef const int64_t *read_chunk(const CountList *counts, Py_ssize_t c, int64_t *room) noexcept nogil

@@ -1,0 +1,435 @@
+"""`repeat` with a count for each item: values, layouts, threads, memory, and counts that change during the call."""
+
+import itertools
+import sys
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+from _ways import THREADS, WAYS, in_order, written
+from hypothesis import given
+from hypothesis import strategies as st
+from test_errors import refuse, rows, untouched
+from test_fenced import PAINT, fill, random_way, rooms  # noqa: F401 (a fixture)
+from test_numpy import assert_same
+from test_properties import (
+    DATA_LAYOUTS,
+    DTYPES,
+    OUT_LAYOUTS,
+    as_bytes,
+    drill_or_not,
+    filled,
+    laid_out,
+    raw_dtype,
+    search,
+    ways,
+    windows,
+)
+
+import bcast
+from bcast._repeats import repeat_counted
+from bcast._rules.arguments import show
+from bcast._rules.counts import counts_of_array
+from bcast._runtime import cpu
+
+CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pyx`
+INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i2", ">u4", ">i8", ">u8")
+A23 = np.arange(6.0).reshape(2, 3)
+
+
+def items(shape, itemsize):
+    """Return items of so many bytes, none of which is like its neighbours."""
+    size = int(np.prod(shape)) * itemsize
+    return (np.arange(size, dtype=np.uint32) * 40_503 >> 8).astype(np.uint8).view(f"V{itemsize}").reshape(shape)
+
+
+def check(data, counts, axis=None):
+    """Compare with NumPy: a new array, and `out`."""
+    expected = data.repeat(np.asarray(counts).astype(int), axis)
+    result = bcast.repeat(data, counts, axis)
+    assert result.shape == expected.shape
+    assert result.tobytes() == expected.tobytes()
+    out = np.zeros(expected.shape, data.dtype)
+    assert bcast.repeat(data, counts, axis, out=out) is out
+    assert out.tobytes() == expected.tobytes()
+
+
+# Values.
+
+
+@pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 7, 8, 11, 15, 16, 17, 24, 32, 40])
+@pytest.mark.parametrize("target", cpu.TARGETS)
+def test_all_counts_of_a_few_items(itemsize, target):
+    with written(target, "ordinary"):
+        for n in (0, 2, 3, 4):
+            data = items((n,), itemsize)
+            for counts in itertools.product(range(5), repeat=n):
+                expected = data.repeat(counts).tobytes()
+                assert bcast.repeat(data, np.array(counts, int)).tobytes() == expected, counts
+                assert bcast.repeat(data, counts, 0).tobytes() == expected, counts
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("itemsize", [1, 3, 4, 16, 20, 100])
+@pytest.mark.parametrize("shape", [(3, 3, 3), (2, 5, 1), (1, 3, 7), (7, 600, 2), (600, 2, 9), (300, 7, 3)])
+def test_every_axis(shape, itemsize, axis):
+    counts = np.arange(shape[axis]) * 7 % 5
+    if len(counts) > 1:
+        check(items(shape, itemsize), counts, axis)
+        check(items(shape, itemsize), counts[::-1] // 4, axis)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+@pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 5, 8, 16, 17, 48, 256, 257, 5000, 40_000])
+def test_every_way_of_writing(way, itemsize):
+    rng = np.random.default_rng(itemsize)
+    with written(*way):
+        for n in (2, 17, CHUNK, CHUNK + 1, KEPT, KEPT + 1, 3 * KEPT + 77):
+            if n * itemsize > 1 << 20:
+                break
+            data = items((n,), itemsize)
+            for most in (1, 2, 4, 9, 40, 300):
+                if n * itemsize * most < 8 << 20:
+                    check(data, rng.integers(0, most + 1, n))
+            check(data, np.ones(n, int))
+            check(data, np.zeros(n, int))
+            check(data, np.where(np.arange(n) == n // 2, 1 + (1 << 21) // itemsize, 0))
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+@pytest.mark.parametrize(("n", "outer", "inner"), [(3, 1000, 1), (3, 999, 5), (200, 31, 1), (5000, 3, 2), (600, 7, 40)])
+def test_counts_that_come_again_for_each_outer_position(n, outer, inner, way):
+    data = items((outer, n, inner), 1)
+    with written(*way):
+        check(data, np.arange(n) * 11 % 4, 1)
+        check(data, np.arange(n) % 2, 1)
+
+
+@pytest.mark.parametrize("n", [2, 100, CHUNK + 1, KEPT + 1, 200_000])
+@pytest.mark.parametrize("dtype", [*INTEGERS, "?", "f2", ">f8"])
+def test_counts_of_any_dtype_and_layout(dtype, n):
+    data, counts = np.arange(n), (np.arange(n) * 7 % 5).astype(dtype)
+    counts.flags.writeable = False
+    for given_counts in (
+        counts,
+        counts[::-1],
+        np.repeat(counts, 3)[::3],
+        np.lib.stride_tricks.as_strided(counts, (n,), (0,)),
+    ):
+        assert_same(bcast.repeat(data, given_counts), np.repeat(data, given_counts.astype(int)))
+    raw = np.empty(counts.nbytes + 1, np.uint8)
+    unaligned = raw[1:].view(dtype)
+    unaligned[:] = counts
+    assert_same(bcast.repeat(data, unaligned), np.repeat(data, counts.astype(int)))
+    if n <= KEPT + 1:
+        assert_same(bcast.repeat(data, counts.tolist()), np.repeat(data, counts.astype(int)))
+
+
+def test_bools_of_any_byte_count_once():
+    data = np.arange(300)
+    counts = (np.arange(300) % 3).astype(np.uint8).view(bool)
+    assert_same(bcast.repeat(data, counts), np.repeat(data, counts != 0))
+
+
+def test_subclasses_and_views_of_counts():
+    counts = np.array([1, 0, 2])
+    for each in (counts.view(np.recarray), memoryview(counts), range(1, 4)):
+        assert_same(bcast.repeat([5, 6, 7], each), np.repeat([5, 6, 7], np.asarray(each)))
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.arange(2000.0).reshape(40, 50).T,
+        np.arange(4000.0)[::-2].reshape(50, 40),
+        np.broadcast_to(np.arange(40.0), (50, 40)),
+    ],
+    ids=["F", "reversed", "broadcast"],
+)
+def test_data_of_any_layout(data, axis):
+    check(data, np.arange(data.size if axis is None else data.shape[axis]) % 4, axis)
+
+
+# Several axes.
+
+NESTED = {
+    "rows": (([2, 0], 2), (0, 1)),
+    "columns": ((2, [1, 0, 3]), (0, 1)),
+    "both": (([2, 3], [1, 0, 3]), (0, 1)),
+    "both_as_arrays": ((np.array([2, 3]), np.array([1, 0, 3], "u1")), (0, 1)),
+    "in_any_order": (([1, 0, 3], [2, 3]), (-1, 0)),
+    "list": ([[2, 3], range(3)], [0, 1]),
+    "once": (([1, 1], 1), (0, 1)),
+    "never": (([0, 0], 3), (0, 1)),
+    "one_for_all_of_an_axis": (([2], np.array([3])), (0, 1)),
+    "whole_floats": (([2.0, 1.0], 2.0), (0, 1)),
+    "numpy_ints": (([2, 1], np.int8(3)), (0, 1)),
+    "one_axis": (([2, 1],), (0,)),
+}
+
+
+@pytest.mark.parametrize(("repeats", "axes"), NESTED.values(), ids=NESTED)
+@pytest.mark.parametrize("data", [A23, A23[::-1, ::-1], A23.astype(object)], ids=["C", "reversed", "objects"])
+def test_counts_along_several_axes(data, repeats, axes):
+    expected = data
+    for count, axis in zip(repeats, axes, strict=True):
+        expected = np.repeat(expected, np.asarray(count).astype(int), axis)
+    assert_same(bcast.repeat(data, repeats, axes), expected)
+    out = np.empty(expected.shape[::-1], data.dtype).T
+    assert bcast.repeat(data, repeats, axes, out=out) is out
+    np.testing.assert_array_equal(out, expected, strict=True)
+
+
+def test_counts_along_several_axes_into_out_that_overlaps_everything():
+    room = np.arange(1, 20) % 3
+    expected = room[:6].reshape(2, 3).repeat([1, 2], 0).repeat(room[3:6], 1)
+    out = room[2 : 2 + expected.size].reshape(expected.shape)
+    bcast.repeat(room[:6].reshape(2, 3), ([1, 2], room[3:6]), (0, 1), out=out)
+    np.testing.assert_array_equal(out, expected)
+
+
+# Messages.
+
+LONG = np.full(5000, 1 << 52)
+MISUSES = {
+    "negative": (
+        partial(bcast.repeat, A23, np.array([1, -1]), 0),
+        ValueError,
+        "`repeats` expected 0 or more times, got array([ 1, -1])",
+    ),
+    "negative_and_too_long": (
+        partial(bcast.repeat, A23, np.array([1 << 62, 1 << 62, -1]), 1),
+        ValueError,
+        f"`repeats` expected 0 or more times, got array([{1 << 62}, {1 << 62}, -1])",
+    ),
+    "negative_among_many": (
+        partial(bcast.repeat, np.arange(5000), np.where(np.arange(5000) == 4999, -1, 1)),
+        ValueError,
+        "`repeats` expected 0 or more times, got array([ 1, 1, 1, ..., 1, 1, -1], shape=(5000,))",
+    ),
+    "too_long": (
+        partial(bcast.repeat, np.arange(5000), LONG),
+        ValueError,
+        f"`repeats` expected an output of at most {sys.maxsize} elements, got {show(LONG)}",
+    ),
+    "too_few": (
+        partial(bcast.repeat, A23, np.array([1, -2]), 1),
+        ValueError,
+        "`repeats` expected one integer, or one for each of the 3 items along axis 1, got 2",
+    ),
+    "too_few_along_one_of_two": (
+        partial(bcast.repeat, A23, ([1, 2], [1, 2]), (0, -1)),
+        ValueError,
+        "`repeats` expected one integer, or one for each of the 3 items along axis -1, got 2",
+    ),
+    "negative_along_one_of_two": (
+        partial(bcast.repeat, A23, ([1, -2], 2), (0, 1)),
+        ValueError,
+        "`repeats` expected 0 or more times, got [1, -2]",
+    ),
+    "negative_along_the_other": (
+        partial(bcast.repeat, A23, ([1, 2], -2), (0, 1)),
+        ValueError,
+        "`repeats` expected 0 or more times, got ([1, 2], -2)",
+    ),
+    "floats_along_one_of_two": (
+        partial(bcast.repeat, A23, ([1, 2.5], 2), (0, 1)),
+        TypeError,
+        "`repeats` expected an integer or a 1-D sequence of integers, got [1, 2.5]",
+    ),
+    "nested_twice": (
+        partial(bcast.repeat, A23, ([[1, 2]], 2), (0, 1)),
+        TypeError,
+        "`repeats` expected an integer or a 1-D sequence of integers, got [[1, 2]]",
+    ),
+    "nested_for_too_few_axes": (
+        partial(bcast.repeat, A23, ([1, 2],), (0, 1)),
+        ValueError,
+        "`repeats` expected one integer for each of the axes (0, 1), or one for all, got ([1, 2],)",
+    ),
+    "nested_along_an_axis_twice": (
+        partial(bcast.repeat, A23, ([1, 2], 2), (0, -2)),
+        ValueError,
+        "`axis` expected each axis once, got (0, -2)",
+    ),
+    "nested_too_long": (
+        partial(bcast.repeat, A23, ([1 << 40, 1], 1 << 40), (0, 1)),
+        ValueError,
+        f"`repeats` expected an output of at most {sys.maxsize} elements, got ({(1 << 40) + 1}, {3 << 40})",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "message"), **rows(MISUSES))
+def test_what_is_refused_is_refused_before_anything_is_written(call, error, message):
+    refuse(call, error, message)
+    with untouched((2, 3), float) as out:
+        refuse(partial(call, out=out), error, message)
+
+
+def test_more_items_than_memory_has():
+    message = f"`repeats` expected an output of at most {sys.maxsize} bytes, got (2, {1 << 61}) with items of 8 bytes"
+    refuse(lambda: bcast.repeat(A23, np.array([1 << 61, 0, 0]), 1), ValueError, message)
+    for counts in ([1 << 50, 1], [1 << 55, 1]):
+        with pytest.raises(MemoryError):
+            bcast.repeat(np.zeros(2, np.uint8), counts)
+    assert bcast.repeat(np.zeros((2, 0)), [1 << 55, 1], 0).shape == ((1 << 55) + 1, 0)
+
+
+# Memory.
+
+
+@pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 5, 8, 12, 16, 17, 31, 33, 64, 300])
+def test_no_byte_outside_the_buffers(rooms, itemsize):  # noqa: F811
+    rng = np.random.default_rng(itemsize)
+    data_room, out_room, flush = rooms
+    fill(rooms, rng)
+    for _ in range(300):
+        way = random_way(rng)
+        n, most = int(rng.integers(2, 6 if rng.random() < 0.3 else 3000)), int(rng.choice([1, 2, 5, 30, 400]))
+        outer = int(rng.integers(1, 9)) if rng.random() < 0.3 else 1
+        n = max(2, min(n, len(out_room) // (most * itemsize * outer)))
+        counts = rng.integers(0, most + 1, n) * (rng.random(n) < rng.choice([0.1, 1]))
+        data = flush(data_room, outer * n * itemsize).view(f"V{itemsize}").reshape(outer, n)
+        expected = data.repeat(counts, 1)
+        out = flush(out_room, expected.nbytes)
+        with written(*way):
+            bcast.repeat(data, counts, 1, out=out.view(data.dtype).reshape(expected.shape))
+        assert out.tobytes() == expected.tobytes(), (n, most, way)
+        out[:] = PAINT
+        assert (out_room == PAINT).all(), (n, most, way)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("itemsize", [1, 3, 8, 24])
+def test_no_share_writes_over_another(itemsize, order):
+    """Whatever the order of the shares, which are all written by the same thread here."""
+    rng = np.random.default_rng(order)
+    for n in (100, 5000, 40_000):
+        data = items((n,), itemsize)
+        for most in (1, 3, 30):
+            counts = rng.integers(0, most + 1, n)
+            with written(cpu.TARGETS[0], "threads"), in_order(order, THREADS):
+                result = bcast.repeat(data, counts)
+            assert result.tobytes() == data.repeat(counts).tobytes()
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+@pytest.mark.parametrize("to", ["few", "many", "negative", "huge", "zero"])
+def test_counts_that_change_once_they_are_summed(rooms, to, way):  # noqa: F811
+    """Numbers may be wrong then, but each byte of the output is written, and no other one."""
+    data_room, out_room, flush = rooms
+    for n, itemsize in ((100, 1), (KEPT + 1, 1), (20_000, 4), (9000, 24)):
+        shared = np.arange(n) % 4
+        data = flush(data_room, n * itemsize).view(f"V{itemsize}")
+        data_room[:] = 7
+        out_room[:] = PAINT
+        counts = counts_of_array(shared)
+        out = flush(out_room, counts.total * itemsize)
+        changed = {"few": 1, "many": 9, "negative": -5, "huge": 1 << 62, "zero": 0}[to]
+        shared[n // 3 :] = changed
+        with written(*way):
+            repeat_counted(data, counts, 0, out.view(data.dtype))
+        assert (out == 7).all()
+        out[:] = PAINT
+        assert (out_room == PAINT).all()
+
+
+def test_another_thread_changes_the_counts_all_the_time(rooms):  # noqa: F811
+    data_room, out_room, flush = rooms
+    n = 50_000
+    shared, values = np.ones(n, np.int64), np.array([0, 1, 2, 1 << 40, -1])
+    data = flush(data_room, n)
+    data[:] = 7
+    stop = threading.Event()
+
+    def change():
+        rng = np.random.default_rng(0)
+        while not stop.is_set():
+            shared[:] = values[rng.integers(0, 5)]
+            shared[:] = 1
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(300):
+            out_room[:] = PAINT
+            try:
+                counts = counts_of_array(shared)
+                if 0 < counts.total <= len(out_room):
+                    out = flush(out_room, counts.total)
+                    repeat_counted(data, counts, 0, out)
+                    assert (out == 7).all()
+                    out[:] = PAINT
+            finally:
+                assert (out_room == PAINT).all()
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_counts_that_are_summed_keep_their_size():
+    shared = np.ones(KEPT + 1, int)
+    counts = counts_of_array(shared)
+    with pytest.raises(ValueError, match="cannot resize"):
+        shared.resize(2)
+    assert counts.total == KEPT + 1
+
+
+# Properties.
+
+COUNTS = st.sampled_from([0, 0, 1, 1, 1, 2, 3, 4, 9, 40])
+
+
+@drill_or_not
+def test_any_counts_as_numpy(examples):
+    @given(st.data(), ways, st.lists(st.sampled_from([0, 1, 2, 3, 5, 8, 30]), min_size=1, max_size=4).map(tuple))
+    def prop(data_strategy, way, shape):
+        draw = data_strategy.draw
+        if np.prod(shape) > 3000:
+            return
+        dtype = draw(st.sampled_from(DTYPES))
+        data = laid_out(draw, filled(draw, shape, dtype), DATA_LAYOUTS)
+        axis = draw(st.sampled_from([None, *range(-len(shape), len(shape))]))
+        n = data.size if axis is None else shape[axis]
+        counts = np.resize(draw(st.lists(COUNTS, min_size=1, max_size=40)), n)
+        expected = data.view(raw_dtype(data)).repeat(counts, axis)
+        counts = counts.astype(draw(st.sampled_from(INTEGERS)))
+        if draw(st.booleans()):
+            counts = np.repeat(counts, 2)[::2]
+        with written(*way):
+            result = bcast.repeat(data, counts, axis)
+        assert result.shape == expected.shape
+        assert result.dtype == data.dtype
+        assert as_bytes(result) == as_bytes(expected)
+        assert result.flags.c_contiguous
+        assert result.flags.owndata
+        out = laid_out(draw, filled(draw, expected.shape, dtype), OUT_LAYOUTS)
+        with written(*way):
+            assert bcast.repeat(data, counts, axis, out=out) is out
+        assert as_bytes(out) == as_bytes(expected)
+
+    search(examples, prop)
+
+
+@drill_or_not
+def test_out_overlaps_data_and_counts(examples):
+    @given(st.data(), ways, st.integers(2, 40), st.sampled_from(["u1", "i8"]), st.booleans())
+    def prop(data_strategy, way, n, dtype, many):
+        draw = data_strategy.draw
+        n += KEPT * many
+        room = np.resize(np.array(draw(st.lists(st.integers(0, 3), min_size=1, max_size=50)), dtype), 4 * n)
+        data, counts = draw(windows(room, (n,))), draw(windows(room, (n,)))
+        if data is None or counts is None:
+            return
+        expected = data.repeat(counts.astype(int))
+        out = draw(windows(room, expected.shape))
+        if out is None:
+            return
+        with written(*way):
+            bcast.repeat(data, counts, out=out)
+        np.testing.assert_array_equal(out, expected)
+
+    search(examples, prop)

@@ -187,8 +187,9 @@ def repeat(
            [3, 4, 4, 4]])
     """
     array = as_array("a", a)
+    size = size_of(array)
     if axis is None and type(repeats) is not int:
-        repeats = _repeats(repeats, size_of(array), None)
+        repeats = _repeats(repeats, size, None)
         if type(repeats) is not int:
             return _repeat_counted(array, repeats, -1, out)
     shape = shape_of(array)
@@ -211,7 +212,7 @@ def repeat(
         at = len(shape)
         shape += (1,)  # each item is repeated
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
-    whole = (size_of(array) * repeats,) if along is None else _products(shape, counts)
+    whole = (size * repeats,) if along is None else _products(shape, counts)
     result = result_array(out, array, shape_argument("repeats", whole), "repeats")
     return replicate(array, _split(shape, counts, False), result)
 

@@ -275,6 +275,9 @@ def test_more_items_than_memory_has():
     for counts in ([1 << 50, 1], [1 << 55, 1]):
         with pytest.raises(MemoryError):
             bcast.repeat(np.zeros(2, np.uint8), counts)
+    for data in np.zeros(5000), np.zeros(5000, object):
+        with pytest.raises((MemoryError, ValueError)):
+            bcast.repeat(data, np.where(np.arange(5000) == 7, 1 << 55, 1))
     assert bcast.repeat(np.zeros((2, 0)), [1 << 55, 1], 0).shape == ((1 << 55) + 1, 0)
 
 

@@ -3,7 +3,7 @@ cimport cython
 
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.arguments cimport (
-    axes_argument, counts_argument, place_of, plain_counts, shape_argument, total_of,
+    all_plain, axes_argument, counts_argument, place_of, plain_counts, shape_argument, total_of,
 )
 from bcast._kernel cimport replicate
 from bcast._repeats cimport repeat_counted
@@ -26,20 +26,16 @@ cdef bint _are_ones(tuple counts)
 cdef tuple _products(tuple shape, tuple counts)
 
 
-@cython.locals(counts=list, places=list, i=Py_ssize_t)
+@cython.locals(counts=list, at=Py_ssize_t, i=Py_ssize_t)
 cdef tuple _counts_of_axes(repeats, tuple axes, tuple shape)
 
+
+@cython.locals(items=tuple)
 cdef bint _are_nested(repeats)
 
 
-@cython.locals(counts=list, places=list, i=Py_ssize_t, at=Py_ssize_t)
+@cython.locals(counts=list, i=Py_ssize_t, at=Py_ssize_t)
 cdef list _nested_counts(repeats, tuple axes, tuple shape)
-
-cdef _check_number(given, tuple axes)
-
-
-@cython.locals(places=list, i=Py_ssize_t, at=Py_ssize_t)
-cdef list _places(tuple axes, tuple shape)
 
 
 @cython.locals(

@@ -18,6 +18,7 @@ from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import (
     UNFIT,
     Shape,
+    all_plain,
     axes_argument,
     counts_argument,
     place_of,
@@ -187,8 +188,9 @@ def repeat(
            [3, 4, 4, 4]])
     """
     array = as_array("a", a)
+    size = size_of(array)
     if axis is None and type(repeats) is not int:
-        repeats = _repeats(repeats, size_of(array), None)
+        repeats = _repeats(repeats, size, None)
         if type(repeats) is not int:
             return _repeat_counted(array, repeats, -1, out)
     shape = shape_of(array)
@@ -199,7 +201,9 @@ def repeat(
     if type(along) is tuple:
         if _are_nested(repeats):
             return _repeat_axes(array, _nested_counts(repeats, along, shape), out)
-        return _repeat_alike(array, _counts_of_axes(repeats, along, shape), out)
+        counts = _counts_of_axes(repeats, along, shape)
+        result = result_array(out, array, shape_argument("repeats", _products(shape, counts)), "repeats")
+        return replicate(array, _split(shape, counts, False), result)
     at = -1 if along is None else place_of(along, shape)
     if type(repeats) is not int:
         repeats = _repeats(repeats, shape[at], along)
@@ -211,7 +215,7 @@ def repeat(
         at = len(shape)
         shape += (1,)  # each item is repeated
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
-    whole = (size_of(array) * repeats,) if along is None else _products(shape, counts)
+    whole = (size * repeats,) if along is None else _products(shape, counts)
     result = result_array(out, array, shape_argument("repeats", whole), "repeats")
     return replicate(array, _split(shape, counts, False), result)
 
@@ -317,20 +321,28 @@ def _counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
     given = counts_argument("repeats", repeats, True)
     if len(given) == 1:
         given *= len(axes)
-    _check_number(given, axes)
-    counts = [1] * len(shape)
-    places = _places(axes, shape)
-    for i in range(len(places)):
-        counts[places[i]] = given[i]
+    if len(given) != len(axes):
+        raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {given}")
+    counts: list[Any] = [None] * len(shape)
+    for i in range(len(axes)):
+        at = place_of(axes[i], shape)
+        if counts[at] is not None:
+            raise ValueError(f"`axis` expected each axis once, got {axes}")
+        counts[at] = given[i]
+    for at in range(len(counts)):
+        if counts[at] is None:
+            counts[at] = 1
     return tuple(counts)
 
 
 def _are_nested(repeats: Any) -> bool:
     """Return whether there is a sequence of counts for one of several axes."""
     if type(repeats) is tuple or type(repeats) is list:
-        for each in repeats:
-            if type(each) is not int and isinstance(each, Iterable) and not isinstance(each, UNFIT):
-                return getattr(each, "ndim", 1) != 0
+        items = tuple(repeats)
+        if not all_plain(items):
+            for item in items:
+                if isinstance(item, Iterable) and not isinstance(item, UNFIT) and getattr(item, "ndim", 1) != 0:
+                    return True
     return False
 
 
@@ -339,34 +351,22 @@ def _nested_counts(repeats: Any, axes: Shape, shape: Shape) -> list[Any]:
 
     Return one count for each axis of `shape`, or `Counts`.
     """
-    _check_number(repeats, axes)
-    counts: list[Any] = [1] * len(shape)
-    places = _places(axes, shape)
-    for i in range(len(places)):
-        at = places[i]
+    if len(repeats) != len(axes):
+        got = show(repeats)
+        raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {got}")
+    counts: list[Any] = [None] * len(shape)
+    for i in range(len(axes)):
+        at = place_of(axes[i], shape)
+        if counts[at] is not None:
+            raise ValueError(f"`axis` expected each axis once, got {axes}")
         count = _repeats(repeats[i], shape[at], axes[i])
         if type(count) is int and count < 0:
             raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
         counts[at] = count
+    for at in range(len(counts)):
+        if counts[at] is None:
+            counts[at] = 1
     return counts
-
-
-def _check_number(given: Any, axes: Shape) -> None:
-    """Check that there is something for each axis."""
-    if len(given) != len(axes):
-        text = show(given) if _are_nested(given) else given
-        raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {text}")
-
-
-def _places(axes: Shape, shape: Shape) -> list[int]:
-    """Return which axes of data of `shape` are meant, counted from 0; refuse those named twice."""
-    places: list[int] = []
-    for i in range(len(axes)):
-        at = place_of(axes[i], shape)
-        if at in places:
-            raise ValueError(f"`axis` expected each axis once, got {axes}")
-        places.append(at)
-    return places
 
 
 def _repeats(repeats: Any, size: int, axis: int | None) -> Any:

@@ -49,7 +49,10 @@ cdef class Counts:
 
     cpdef cnp.ndarray to_array(self):
         """A private array of the counts, as NumPy takes them."""
-        cdef cnp.ndarray array = np.empty(self.list.size, np.int64)
+        cdef cnp.ndarray array
+        if not self.is_exact():
+            raise MemoryError
+        array = np.empty(self.list.size, np.int64)
         _copy(&self.list, <int64_t *> cnp.PyArray_DATA(array))
         return array.astype(np.intp, copy=False)
 
@@ -81,7 +84,7 @@ cpdef Counts counts_of_array(repeats):
     if cnp.PyArray_NDIM(array) != 1 or cnp.PyArray_TYPE(array) > cnp.NPY_ULONGLONG or cnp.PyArray_SIZE(array) == 1:
         return None
     if not (cnp.PyArray_ISBEHAVED_RO(array) and cnp.PyArray_IS_C_CONTIGUOUS(array)):
-        array = array.astype(array.dtype.newbyteorder("="))
+        array = array.astype(array.dtype.newbyteorder("="), order="C")
     counts = Counts.__new__(Counts)
     counts.list.size = cnp.PyArray_SIZE(array)
     counts.list.shared = <const char *> cnp.PyArray_DATA(array)

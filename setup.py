@@ -52,7 +52,6 @@ def extension(source: str) -> Extension:
 SOURCES = [
     "_adjoint.pyx",  # first, as it takes longest to compile
     "_kernel.pyx",
-    "_repeats.pyx",
     "_api/broadcast.py",
     "_api/elementwise.py",
     "_api/numpy_names.py",
@@ -64,7 +63,7 @@ SOURCES = [
     "_copy/walk.pyx",
     "_rules/alignment.py",
     "_rules/arguments.py",
-    "_rules/counts.pyx",
+    "_runtime/counts.pyx",
     "_runtime/arrays.pyx",
     "_runtime/cpu.pyx",
     "_runtime/extent.pyx",

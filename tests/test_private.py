@@ -21,9 +21,8 @@ import numpy as np
 import bcast
 from bcast import _adjoint, _kernel
 from bcast._api import numpy_names, broadcast
-from bcast._runtime import arrays, cpu
-from bcast import _repeats
-from bcast._rules import alignment, arguments, counts
+from bcast._runtime import arrays, counts, cpu
+from bcast._rules import alignment, arguments
 from bcast._runtime import extent, result, pages, threads
 from bcast._rules.alignment import Alignment, aligned
 
@@ -96,7 +95,7 @@ WILD = (
 FUNCTIONS = {
     "_kernel.replicate": (ARRAYS, ALIGNMENTS, ARRAYS),
     "_kernel.set_limits": (WILD, WILD),
-    "_repeats.repeat_counted": (ARRAYS, COUNTS, WILD, ARRAYS),
+    "_kernel.repeat_counted": (ARRAYS, COUNTS, WILD, ARRAYS),
     "_adjoint.sum_onto": (ARRAYS, ALIGNMENTS, ARRAYS),
     "_adjoint.set_limits": (WILD, WILD),
     "cpu.use_target": (WILD,),
@@ -176,26 +175,26 @@ REFUSED = {
     "lengths_below_0": ("Alignment((-1,), (1,))", "ValueError"),
     "lengths_that_are_none": ("Alignment((2.5,), (1,))", "TypeError"),
     "shape_that_is_none": ("Alignment(None, None)", "TypeError"),
-    "no_counts": ("_repeats.repeat_counted(row, None, 0, grid)", "TypeError"),
-    "counts_that_are_empty": (f"_repeats.repeat_counted(row, {COUNTS[2]}, 0, grid)", "ValueError"),
+    "no_counts": ("_kernel.repeat_counted(row, None, 0, grid)", "TypeError"),
+    "counts_that_are_empty": (f"_kernel.repeat_counted(row, {COUNTS[2]}, 0, grid)", "ValueError"),
     "counts_for_others": (
-        "_repeats.repeat_counted(row, counts.counts_of_tuple((3, 3)), 0, six)",
+        "_kernel.repeat_counted(row, counts.counts_of_tuple((3, 3)), 0, six)",
         "ValueError",
     ),
     "counts_for_more": (
-        "_repeats.repeat_counted(row, counts.counts_of_tuple((3, 3, 1)), 0, six)",
+        "_kernel.repeat_counted(row, counts.counts_of_tuple((3, 3, 1)), 0, six)",
         "ValueError",
     ),
     "counts_along_no_axis": (
-        "_repeats.repeat_counted(row, twos, 1, six)",
+        "_kernel.repeat_counted(row, twos, 1, six)",
         "ValueError",
     ),
     "counts_of_other_items": (
-        "_repeats.repeat_counted(row, twos, 0, wide.reshape(6))",
+        "_kernel.repeat_counted(row, twos, 0, wide.reshape(6))",
         "TypeError",
     ),
     "counts_of_references": (
-        "_repeats.repeat_counted(objects, counts.counts_of_tuple((1, 1)), 0, objects)",
+        "_kernel.repeat_counted(objects, counts.counts_of_tuple((1, 1)), 0, objects)",
         "TypeError",
     ),
     "lengths_of_a_sum": ("_adjoint.sum_onto(grid, aligned((2, 3), (3,)), row)", "ValueError"),

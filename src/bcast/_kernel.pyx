@@ -1,9 +1,9 @@
 # cython: cdivision=True
-"""`replicate`: copy an array along an alignment, as bytes.
+"""`replicate` and `repeat_counted`: copy an array along an alignment, or its items by a count for each, as bytes.
 
-Items that cannot be copied as bytes are left to NumPy, and so are strided outputs. What remains is two buffers and a
-plan from `_copy/plan.pyx`, which `_copy/walk.pyx` follows. This module releases the GIL and cuts the output into shares
-of equal length, which threads write.
+Items that cannot be copied as bytes are left to NumPy, and so are strided outputs of `replicate`. What remains is two
+buffers and a plan: from `_copy/plan.pyx`, which `_copy/walk.pyx` follows, or from `_copy/counted.pyx`. This module
+releases the GIL and cuts the output into shares of equal length, which threads write.
 """
 
 cimport cython
@@ -13,13 +13,17 @@ from libc.stdlib cimport free, malloc
 
 import numpy as np
 
-from bcast._rules.alignment cimport Alignment
-from bcast._runtime.cpu cimport PAGE
-from bcast._runtime.extent cimport contiguous_overlap, extent, overlap
+from bcast._copy.counted cimport CountedPlan, drop_counted, make_counted, write_counted
 from bcast._copy.plan cimport Plan, make_plan
 from bcast._copy.strided cimport packed, write_strided
-from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
 from bcast._copy.walk cimport SCRATCH, write_blocks, write_part
+from bcast._rules.alignment cimport Alignment, aligned
+from bcast._runtime.arrays cimport shape_of
+from bcast._runtime.counts cimport Counts
+from bcast._runtime.cpu cimport PAGE
+from bcast._runtime.extent cimport contiguous_overlap, extent, overlap
+from bcast._runtime.result cimport new_array
+from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
 
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
@@ -33,6 +37,11 @@ cnp.import_array()
 cdef enum:
     WAKING = 16         # shares; for smaller outputs, waking threads that sleep costs more than it saves
     LONG_SHARE = 2097152    # bytes, about, of the longest share: the caller may have to wait for one
+
+# Writes the bytes of an output from `begin` to `end`: past the caches if there is a scratch.
+ctypedef void (*Write)(
+    const void *plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch
+) noexcept nogil
 
 cdef struct Work:       # what the shares of an output have in common
     Write write
@@ -104,18 +113,56 @@ cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     return out
 
 
+cpdef repeat_counted(cnp.ndarray data, Counts counts, int axis, cnp.ndarray out):
+    """Repeat the items of `data` along an axis into `out` and return `out`.
+
+    Parameters
+    ----------
+    data : ndarray
+        An array of any layout, whose items have no references.
+    counts : Counts
+        One for each item along the axis.
+    axis : int
+        The axis, 0 or more; or -1 for the items of the flattened data.
+    out : ndarray
+        A writeable array of `data`'s dtype and of any strides. Its shape is that of the data with the counts' total as
+        the length of the axis. It may overlap `data` and the counts: the result is as if both had been copied first.
+
+    Returns
+    -------
+    ndarray
+        `out` itself.
+    """
+    if PyDataType_REFCHK(cnp.PyArray_DESCR(data)) or PyDataType_REFCHK(cnp.PyArray_DESCR(out)):
+        raise TypeError(f"`data` expected items without references, got {data.dtype}")
+    if cnp.PyArray_ITEMSIZE(data) != cnp.PyArray_ITEMSIZE(out):
+        raise TypeError(f"`out` expected data's dtype {data.dtype}, got {out.dtype}")
+    if not -1 <= axis < cnp.PyArray_NDIM(data):
+        raise ValueError(f"`axis` expected an axis of data of shape {shape_of(data)}, got {axis}")
+    if cnp.PyArray_SIZE(out) == 0 or cnp.PyArray_ITEMSIZE(out) == 0:
+        return out
+    if not cnp.PyArray_IS_C_CONTIGUOUS(out):
+        whole = new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape_of(out), "repeats")
+        return _copied(repeat_counted(data, counts, axis, whole), out)
+    if not cnp.PyArray_IS_C_CONTIGUOUS(data) or contiguous_overlap(data, out):
+        data = _copied(data, new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape_of(data), "a"))
+    counts.keep_from(out)
+    _repeat_contiguous(data, counts, axis, out)
+    return out
+
+
 cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.ndarray out) except -1:
     cdef Plan plan
     cdef Py_ssize_t size = cnp.PyArray_NBYTES(out)
-    cdef int threads = count_threads(size)
+    cdef int threads = _count_threads(size)
     if contiguous_overlap(data, out):
         data = _plain(data).copy()
     make_plan(
         &plan, shape, source, cnp.PyArray_ITEMSIZE(out), <const uint8_t *> cnp.PyArray_DATA(data),
         cnp.PyArray_NBYTES(data), size,
     )
-    if is_large(size, threads):
-        write_large(_write_range, &plan, extent(data), extent(out), threads)
+    if _is_large(size, threads):
+        _write_large(_write_range, &plan, extent(data), extent(out), threads)
     else:
         _write_small(
             &plan, <const uint8_t *> cnp.PyArray_DATA(data), <uint8_t *> cnp.PyArray_DATA(out), size, threads,
@@ -126,7 +173,7 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
 cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.ndarray out) except -1:
     """Make the data contiguous and replicate it; if only the outermost axes repeat, make it contiguous within `out`."""
     cdef Py_ssize_t size = _size_once(data), expected = cnp.PyArray_ITEMSIZE(out)
-    cdef int threads = count_threads(size), outermost = 0
+    cdef int threads = _count_threads(size), outermost = 0
     cdef bint releasing = size // threads >= RELEASING
     cdef bint apart = not overlap(data, out)
     source = _source_once(data, source)
@@ -158,14 +205,14 @@ cdef int _replicate_block(
     """
     cdef Plan plan
     cdef Py_ssize_t rest = cnp.PyArray_NBYTES(out) - size
-    cdef int others = count_threads(rest)
+    cdef int others = _count_threads(rest)
     cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
     cdef uint8_t[::1] whole
     make_plan(&plan, (rest // size, size), (1, size), 1, begin, size, rest)
-    if is_large(rest, others):
+    if _is_large(rest, others):
         whole = extent(out)
         write_strided(data, &whole[0], threads, releasing)
-        write_large(_write_range, &plan, whole[:size], whole[size:], others)
+        _write_large(_write_range, &plan, whole[:size], whole[size:], others)
     else:
         write_strided(data, begin, threads, releasing)
         _write_small(&plan, begin, begin + size, rest, others)
@@ -180,6 +227,48 @@ cdef Py_ssize_t _size_once(cnp.ndarray data) noexcept:
         if cnp.PyArray_STRIDE(data, axis) != 0 or cnp.PyArray_DIM(data, axis) == 0:
             size *= cnp.PyArray_DIM(data, axis)
     return size
+
+
+cdef _copied(cnp.ndarray data, cnp.ndarray out):
+    """Copy `data` into `out`, which has its shape."""
+    cdef tuple shape = shape_of(data)
+    return replicate(data, aligned(shape, shape), out)
+
+
+cdef int _repeat_contiguous(cnp.ndarray data, Counts counts, int axis, cnp.ndarray out) except -1:
+    cdef CountedPlan plan
+    cdef Py_ssize_t outer = 1, size = cnp.PyArray_ITEMSIZE(data), nbytes = cnp.PyArray_NBYTES(out)
+    cdef Py_ssize_t n = cnp.PyArray_SIZE(data)
+    cdef int threads, i
+    if axis >= 0:
+        n = cnp.PyArray_DIM(data, axis)
+        for i in range(axis):
+            outer *= cnp.PyArray_DIM(data, i)
+        for i in range(axis + 1, cnp.PyArray_NDIM(data)):
+            size *= cnp.PyArray_DIM(data, i)
+    # Arguments that run code of the user's can resize arrays; and `starts` may be wrong for more items than memory has.
+    if (
+        n != counts.list.size or outer * size == 0 or not counts.is_exact()
+        or nbytes // (outer * size) != counts.list.total or nbytes % (outer * size)
+    ):
+        raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
+    threads = _count_threads(nbytes + n * counts.list.itemsize)
+    make_counted(&plan, &counts.list, outer, size, <const uint8_t *> cnp.PyArray_DATA(data))
+    try:
+        if _is_large(nbytes, threads):
+            _write_large(write_counted, &plan, extent(data), extent(out), threads)
+        elif threads > 1:
+            _write_shares(
+                write_counted, &plan, <const uint8_t *> cnp.PyArray_DATA(data), <uint8_t *> cnp.PyArray_DATA(out),
+                nbytes, NULL, threads,
+            )
+        else:
+            write_counted(
+                &plan, 0, nbytes, <const uint8_t *> cnp.PyArray_DATA(data), <uint8_t *> cnp.PyArray_DATA(out), NULL,
+            )
+    finally:
+        drop_counted(&plan)
+    return 0
 
 
 cdef tuple _source_once(cnp.ndarray data, tuple source):
@@ -201,12 +290,12 @@ cdef tuple _source_once(cnp.ndarray data, tuple source):
     return source if lengths is None else tuple(lengths)
 
 
-cdef int count_threads(Py_ssize_t size) noexcept:
+cdef int _count_threads(Py_ssize_t size) noexcept:
     """How many threads write an output of `size` bytes."""
     return <int> min(free_threads(size >= WAKING * SHARE), size // SHARE) if size >= 2 * SHARE else 1
 
 
-cdef bint is_large(Py_ssize_t size, int threads) noexcept:
+cdef bint _is_large(Py_ssize_t size, int threads) noexcept:
     """Whether views of the buffers and releasing the GIL pay for an output of `size` bytes."""
     return size // threads >= RELEASING or size >= STREAMED
 
@@ -233,14 +322,14 @@ cdef void _write_small(
 ) noexcept:
     """Fill an output that is too small for views of the buffers to pay."""
     if threads > 1:
-        write_shares(_write_range, plan, data, out, size, NULL, threads)
+        _write_shares(_write_range, plan, data, out, size, NULL, threads)
     else:
         write_blocks(plan, 0, plan.pairs[0].copied, data, out, out + size)
 
 
 @cython.boundscheck(False)      # index 0 of buffers that are not empty
 @cython.wraparound(False)
-cdef int write_large(
+cdef int _write_large(
     Write write, const void *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads,
 ) except -1:
     """Fill a large output. The views hold both buffers while the GIL is released."""
@@ -249,7 +338,7 @@ cdef int write_large(
     if size >= (STREAMED if threads == 1 else 3 * STREAMED) and bcast_pages_resident(&out[0], size):
         scratch = <uint8_t *> malloc(threads * SCRATCH)    # if there is none, nothing is streamed
     with nogil:
-        write_shares(write, plan, &data[0], &out[0], size, scratch, threads)
+        _write_shares(write, plan, &data[0], &out[0], size, scratch, threads)
         free(scratch)
     return 0
 
@@ -260,7 +349,7 @@ cdef void _write_range(
     write_part(<const Plan *> plan, 0, begin, end, data, out, out + end, scratch)
 
 
-cdef void write_shares(
+cdef void _write_shares(
     Write write, const void *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch, int threads,
 ) noexcept nogil:
     """Fill an output on several threads."""

@@ -6,8 +6,8 @@ from bcast._rules.arguments cimport (
     all_plain, axes_argument, counts_argument, place_of, plain_counts, shape_argument, total_of,
 )
 from bcast._kernel cimport replicate
-from bcast._repeats cimport repeat_counted
-from bcast._rules.counts cimport Counts, counts_of_array, counts_of_tuple
+from bcast._kernel cimport repeat_counted
+from bcast._runtime.counts cimport Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.arrays cimport has_references, shape_of, size_of, type_of
 from bcast._runtime.result cimport result_array
 from bcast._api.broadcast cimport as_array, materialise

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.broadcast import Integers, as_array, materialise
 from bcast._kernel import replicate
-from bcast._repeats import repeat_counted
+from bcast._kernel import repeat_counted
 from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import (
     UNFIT,
@@ -27,7 +27,7 @@ from bcast._rules.arguments import (
     show,
     total_of,
 )
-from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
+from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.arrays import has_references, shape_of, size_of, type_of
 from bcast._runtime.result import result_array
 

@@ -1,7 +1,0 @@
-from typing import Any
-
-from numpy.typing import NDArray
-
-from bcast._rules.counts import Counts
-
-def repeat_counted(data: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any]) -> NDArray[Any]: ...

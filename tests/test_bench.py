@@ -208,6 +208,14 @@ def test_loops_give_numpys_result(source, shape, threads, monkeypatch):
     np.testing.assert_array_equal(out, np.broadcast_to(data, shape))
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("n", [5, 2000, 300_000])
+def test_loop_over_counts_gives_numpys_result(n, threads):
+    pytest.importorskip("numba")
+    data, counts = np.arange(n, dtype=np.float32), np.arange(n) * 7 % 5
+    np.testing.assert_array_equal(loops.repeater()(data, counts, threads), np.repeat(data, counts), strict=True)
+
+
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("name", [name for name in SUMMERS if name != LIMIT])

@@ -32,7 +32,7 @@ PLAIN_IMPORT = re.compile(r" *(?:from bcast\.[\w.]+ c?import [\w(].*|c?import bc
 FOREIGN = re.compile(r"numpy/|Python\.h$|[a-z]\w*(/\w+)?\.h$")
 PICTURE = re.compile(r"(?<=```text\n)\| room .*?(?=```)", re.DOTALL)
 
-COLUMNS = 10, 54, 34  # widths
+COLUMNS = 10, 63, 34  # widths
 RULE = "+" + "+".join(["-" * (width + 2) for width in COLUMNS]) + "+"
 
 Graph = dict[str, set[str]]

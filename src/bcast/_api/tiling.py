@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.broadcast import Integers, as_array, materialise
-from bcast._kernel import replicate
-from bcast._kernel import repeat_counted
+from bcast._kernel import repeat_counted, replicate
 from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import (
     UNFIT,
@@ -27,8 +26,8 @@ from bcast._rules.arguments import (
     show,
     total_of,
 )
-from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.arrays import has_references, shape_of, size_of, type_of
+from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.result import result_array
 
 __all__ = ["repeat", "tile"]

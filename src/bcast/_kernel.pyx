@@ -35,7 +35,7 @@ cdef extern from "_runtime/stream.h":
 cnp.import_array()
 
 cdef enum:
-    WAKING = 16         # shares; for smaller outputs, waking threads that sleep costs more than it saves
+    WAKING = 8          # shares; for smaller outputs, waking threads that sleep costs more than it saves
     LONG_SHARE = 2097152    # bytes, about, of the longest share: the caller may have to wait for one
 
 # Writes the bytes of an output from `begin` to `end`: past the caches if there is a scratch.
@@ -52,11 +52,11 @@ cdef struct Work:       # what the shares of an output have in common
     uint8_t *scratch    # SCRATCH bytes for each thread, where the output is streamed
     int shares
 
-cdef Py_ssize_t SHARE = 128 << 10   # bytes; another thread that would write less costs more than it saves
+cdef Py_ssize_t SHARE = 256 << 10   # bytes; another thread that would write less costs more than it saves
 cdef Py_ssize_t STREAMED = 32 << 20     # bytes; a smaller output may stay in some cache for its reader
 
 
-def set_limits(share=128 << 10, streamed=32 << 20):
+def set_limits(share=256 << 10, streamed=32 << 20):
     """Set the sizes from which threads share the work and outputs are streamed: for tests of small arrays.
 
     Parameters
@@ -335,7 +335,7 @@ cdef int _write_large(
     """Fill a large output. The views hold both buffers while the GIL is released."""
     cdef uint8_t *scratch = NULL
     cdef Py_ssize_t size = out.shape[0]
-    if size >= (STREAMED if threads == 1 else 3 * STREAMED) and bcast_pages_resident(&out[0], size):
+    if size >= (STREAMED if threads == 1 else 2 * STREAMED) and bcast_pages_resident(&out[0], size):
         scratch = <uint8_t *> malloc(threads * SCRATCH)    # if there is none, nothing is streamed
     with nogil:
         _write_shares(write, plan, &data[0], &out[0], size, scratch, threads)

@@ -11,6 +11,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from bcast._runtime.cpu cimport L1
 from bcast._runtime.extent cimport contiguous_overlap
 from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
 
@@ -21,7 +22,6 @@ import numpy as np
 cnp.import_array()
 
 cdef enum:
-    KEPT = 4096         # counts; a copy of so many stays in a first-level cache
     SAFE_BITS = 53      # of a count; the sum of a chunk of such counts does not wrap around
 
 cdef Py_ssize_t MAX_SIZE = sys.maxsize
@@ -90,7 +90,7 @@ cpdef Counts counts_of_array(repeats):
     counts.list.shared = <const char *> cnp.PyArray_DATA(array)
     counts.list.type = cnp.PyArray_TYPE(array)
     counts.list.itemsize = cnp.PyArray_ITEMSIZE(array)
-    if counts.list.size > KEPT:
+    if counts.list.size > L1 // 8:      # a copy of fewer stays in a first-level cache
         counts.array = array    # which NumPy does not resize while others refer to it
     else:
         counts.list.kept = counts.owned = <int64_t *> _allocated(counts.list.size)

@@ -33,7 +33,7 @@
 #define BCAST_HELPERS 255
 #define BCAST_SPIN 50e-6       /* seconds; enough for loops of calls */
 #define BCAST_RETRY 1.0        /* seconds without new threads after the system had none */
-#define BCAST_WATCHED 200e-6   /* seconds; jobs of callers whose last one took longer are worth two looks at CPU time */
+#define BCAST_LATE 200e-6      /* seconds; shares are short, so a helper that has a CPU never costs its caller so much */
 
 /* Where there is glibc, thread-local memory comes with the thread: none has to be found at the first use, where a
    failure would end the process. */
@@ -289,7 +289,7 @@ static double bcast_run(bcast_share share, void *work, int shares, int threads, 
     bcast_helper *helper[BCAST_HELPERS];
     long lent[BCAST_HELPERS];
     int helpers = 0, woken = 0, i;
-    const int watched = bcast_took > BCAST_WATCHED;
+    const int watched = bcast_took > BCAST_LATE;    /* two looks at the CPU time are little beside it */
     double begun = bcast_clock(), had, lost;
     for (i = 0; i < BCAST_HELPERS && helpers + 1 < threads; i++) {
         helper[helpers] = &bcast_helpers[i];
@@ -306,7 +306,7 @@ static double bcast_run(bcast_share share, void *work, int shares, int threads, 
     bcast_took = bcast_clock() - begun;
     if (watched) {
         double waited = bcast_took - (bcast_cpu_time() - had);
-        lost += waited > BCAST_WATCHED ? waited : 0;
+        lost += waited > BCAST_LATE ? waited : 0;
     }
     begun = bcast_clock();
     for (i = 0; i < helpers; i++)

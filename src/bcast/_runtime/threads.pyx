@@ -48,6 +48,7 @@ cdef extern from "_runtime/pool.h" nogil:
     #endif
     """
     const double SPIN "BCAST_SPIN"
+    const double LATE "BCAST_LATE"
     int HELPERS "BCAST_HELPERS"
     int own_limit "bcast_own_limit"
     int pool_limit "bcast_pool_limit"
@@ -72,14 +73,10 @@ cdef enum:
     LATEST = 3      # or one 256th after so many doublings
     FORKED_WITHOUT_EXEC = 0x40      # among the flags of a process, on Linux
 
-cdef double LATE = 2e-4     # seconds; shares are short, so a helper that has a CPU never costs its caller so much
-
 cdef struct Record:         # of the order in which shares run
     int *share
     int *worker
     volatile long next
-
-cdef double IN_VAIN = 2e-4  # seconds without waking helpers after they came too late: waking one takes some 5 us
 
 cdef unsigned long main_thread
 cdef int available          # threads by default, by what the system and the environment say
@@ -227,7 +224,7 @@ cpdef void note_loss(double seconds, bint in_vain=False) noexcept nogil:
     global alone_until, times_late, wakes_from
     cdef double now, alone
     if in_vain:
-        wakes_from = clock() + IN_VAIN
+        wakes_from = clock() + LATE     # waking one takes some 5 us
     if seconds > LATE:
         now = clock()
         alone = seconds * PENALTY

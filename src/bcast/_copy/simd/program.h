@@ -27,11 +27,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../../_runtime/cpu.h"
+
 #define BCAST_SPAN 2048     /* bytes of output that a program describes at most */
 #define BCAST_WINDOW 16     /* bytes that one shuffle picks from */
 #define BCAST_WIDEST 32     /* bytes of the longest vector, whose halves have one window */
 #define BCAST_GROUP 4       /* vectors that one loop writes */
-#define BCAST_CHUNK 16384   /* bytes; half of a first-level cache */
+#define BCAST_CHUNK (BCAST_L1 / 2)
 #define BCAST_PARTS 8       /* vectors of an item that is kept in registers */
 #define BCAST_PLACES 4      /* written by turns: they and the data may all want one set of a cache, of 8 ways */
 

@@ -182,7 +182,6 @@ def source_of(kinds: str, unrolled: tuple[int, ...], cut: int) -> str:
 
 
 @cache
-@cache
 def repeater() -> Callable[..., Any]:
     """Return a function of data, counts and threads that repeats each item by its count: a piece for each thread."""
     numba = importlib.import_module("numba")
@@ -215,6 +214,7 @@ def repeater() -> Callable[..., Any]:
     return jitted
 
 
+@cache
 def readers() -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return two functions that read words as fast as it can be done: on one thread, and on so many.
 

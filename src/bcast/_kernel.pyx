@@ -257,14 +257,10 @@ cdef int _repeat_contiguous(cnp.ndarray data, Counts counts, int axis, cnp.ndarr
     try:
         if _is_large(nbytes, threads):
             _write_large(write_counted, &plan, extent(data), extent(out), threads)
-        elif threads > 1:
+        else:
             _write_shares(
                 write_counted, &plan, <const uint8_t *> cnp.PyArray_DATA(data), <uint8_t *> cnp.PyArray_DATA(out),
                 nbytes, NULL, threads,
-            )
-        else:
-            write_counted(
-                &plan, 0, nbytes, <const uint8_t *> cnp.PyArray_DATA(data), <uint8_t *> cnp.PyArray_DATA(out), NULL,
             )
     finally:
         drop_counted(&plan)
@@ -352,7 +348,7 @@ cdef void _write_range(
 cdef void _write_shares(
     Write write, const void *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch, int threads,
 ) noexcept nogil:
-    """Fill an output on several threads."""
+    """Fill an output on so many threads."""
     cdef Work work = Work(write, plan, data, out, size, scratch, 1)
     if threads == 1:
         _write_share(&work, 0, 0)
@@ -382,4 +378,4 @@ cdef inline Py_ssize_t _cut(int i, int threads, const uint8_t *out, Py_ssize_t s
     if i == 0 or i == threads:
         return size if i else 0
     at = size // threads * i
-    return min(size, at + <Py_ssize_t> (-<uintptr_t> (out + at) & 4095))
+    return min(size, at + <Py_ssize_t> (-<uintptr_t> (out + at) & (PAGE - 1)))

@@ -5,8 +5,7 @@ from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.arguments cimport (
     all_plain, axes_argument, counts_argument, place_of, plain_counts, shape_argument, total_of,
 )
-from bcast._kernel cimport replicate
-from bcast._kernel cimport repeat_counted
+from bcast._kernel cimport repeat_counted, replicate
 from bcast._runtime.counts cimport Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.arrays cimport has_references, shape_of, size_of, type_of
 from bcast._runtime.result cimport result_array
@@ -53,7 +52,6 @@ cdef _repeat_counted(array, Counts counts, int axis, out)
 cdef _repeat_axes(array, list counts, out)
 
 
-@cython.locals(shape=tuple)
-cdef _repeat_alike(array, tuple counts, out)
+cdef _repeat_alike(array, tuple shape, tuple counts, out)
 
 cdef _whole(array)

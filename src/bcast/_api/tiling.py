@@ -200,9 +200,7 @@ def repeat(
     if type(along) is tuple:
         if _are_nested(repeats):
             return _repeat_axes(array, _nested_counts(repeats, along, shape), out)
-        counts = _counts_of_axes(repeats, along, shape)
-        result = result_array(out, array, shape_argument("repeats", _products(shape, counts)), "repeats")
-        return replicate(array, _split(shape, counts, False), result)
+        return _repeat_alike(array, shape, _counts_of_axes(repeats, along, shape), out)
     at = -1 if along is None else place_of(along, shape)
     if type(repeats) is not int:
         repeats = _repeats(repeats, shape[at], along)
@@ -269,13 +267,12 @@ def _repeat_axes(array: NDArray[Any], counts: list[Any], out: NDArray[Any] | Non
         if at >= 0:
             array = _repeat_counted(array, counts[at], at, to)
         else:
-            array = _repeat_alike(array, tuple(alike), to)
+            array = _repeat_alike(array, shape_of(array), tuple(alike), to)
     return array
 
 
-def _repeat_alike(array: NDArray[Any], counts: Shape, out: NDArray[Any] | None) -> NDArray[Any]:
-    """Repeat all items along an axis by one count, for each axis."""
-    shape = shape_of(array)
+def _repeat_alike(array: NDArray[Any], shape: Shape, counts: Shape, out: NDArray[Any] | None) -> NDArray[Any]:
+    """Repeat all items along an axis by one count, for each axis of `shape`."""
     result = result_array(out, array, shape_argument("repeats", _products(shape, counts)), "repeats")
     return replicate(array, _split(shape, counts, False), result)
 

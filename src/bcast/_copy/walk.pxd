@@ -1,4 +1,3 @@
-cimport cython
 from libc.stdint cimport uint8_t
 
 from bcast._copy.plan cimport Leaves, Plan
@@ -18,9 +17,3 @@ cdef void write_pieces(
     const Leaves *leaves, Py_ssize_t size, Py_ssize_t times, const uint8_t *data, uint8_t *out,
 ) noexcept nogil
 cdef void tile_block(const Leaves *leaves, uint8_t *out, Py_ssize_t block, Py_ssize_t size) noexcept nogil
-
-
-@cython.cdivision(True)     # no step is 0
-cdef inline Py_ssize_t safe_count(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
-    """How many steps fit in `room` if each touches `reach` bytes, `reach >= step`, from where it starts."""
-    return 0 if room < reach else (room - reach) // step + 1

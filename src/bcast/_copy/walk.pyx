@@ -217,7 +217,7 @@ cdef void _write_fills(
     cdef const Program *program = &plan.program
     cdef Py_ssize_t size = plan.pairs[plan.last].out_bytes
     cdef Py_ssize_t run = times * size
-    cdef Py_ssize_t fast = min(n, safe_count(size, program.data_reach, plan.data_end - data))
+    cdef Py_ssize_t fast = min(n, _safe_count(size, program.data_reach, plan.data_end - data))
     cdef uint8_t[3 * WIDEST] near_data
     cdef Rows rows = Rows(fast, times, size)
     if run < plan.leaves.vector:      # where a thread's part begins or ends; n is 1
@@ -241,8 +241,8 @@ cdef void _write_spans(
     cdef Py_ssize_t fast = min(
         n // plan.span_blocks,
         min(
-            safe_count(program.data_step, program.data_reach, plan.data_end - data),
-            safe_count(program.out_step, program.out_reach, out_end - out),
+            _safe_count(program.data_step, program.data_reach, plan.data_end - data),
+            _safe_count(program.out_step, program.out_reach, out_end - out),
         )
     )
     plan.leaves.execute(program, program.vectors, fast, data, out)
@@ -272,7 +272,7 @@ cdef void _write_run(
     whole = executed // step
     if plan.data_end - data < program.data_reach:
         whole = 0
-    whole = min(whole, safe_count(step, program.out_reach, out_end - out))
+    whole = min(whole, _safe_count(step, program.out_reach, out_end - out))
     plan.leaves.execute(program, program.vectors, whole, data, out)
     done = whole * step
     if done < executed and done and program.exact:        # once more, moved back to end with the run
@@ -312,3 +312,8 @@ cdef void _write_fenced(
     memcpy(near_data, data, data_bytes)
     plan.leaves.execute(&plan.program, vectors, 1, near_data, near_out)
     memcpy(out, near_out, out_bytes)
+
+
+cdef inline Py_ssize_t _safe_count(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
+    """How many steps fit in `room` if each touches `reach` bytes, `reach >= step`, from where it starts."""
+    return 0 if room < reach else (room - reach) // step + 1

@@ -59,7 +59,7 @@ cdef class Counts:
     cdef bint is_exact(self) noexcept:
         """Whether `starts` are right, which they are not if the total is too long for any memory."""
         return self.list.starts == NULL or (
-            self.list.starts[(self.list.size + CHUNK - 1) // CHUNK] == self.list.total
+            self.list.starts[_chunks(&self.list)] == self.list.total
         )
 
     cdef int keep_from(self, cnp.ndarray out) except -1:
@@ -126,7 +126,7 @@ cdef void *_allocated(Py_ssize_t n) except NULL:
 cdef int _add_up(CountList *counts) except -1:
     """Sum all counts, and those before each chunk."""
     cdef int64_t[CHUNK] room
-    cdef Py_ssize_t chunks = (counts.size + CHUNK - 1) // CHUNK
+    cdef Py_ssize_t chunks = _chunks(counts)
     cdef Py_ssize_t nbytes = counts.size * counts.itemsize
     cdef Py_ssize_t *sums = NULL
     cdef Work work
@@ -156,8 +156,7 @@ cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
     """Sum the chunks of a share, each for itself."""
     cdef const Work *work = <const Work *> all_work
     cdef int64_t[CHUNK] room
-    cdef Py_ssize_t chunks = (work.counts.size + CHUNK - 1) // CHUNK
-    cdef Py_ssize_t c
+    cdef Py_ssize_t chunks = _chunks(work.counts), c
     for c in range(chunks * i // work.shares, chunks * (i + 1) // work.shares):
         work.sums[c] = _sum_of(work.counts, c, room)
 
@@ -179,14 +178,10 @@ cdef Py_ssize_t _make_starts(Py_ssize_t *sums, Py_ssize_t chunks) noexcept:
 
 cdef Py_ssize_t _sum_of(const CountList *counts, Py_ssize_t c, int64_t *room) noexcept nogil:
     """The sum of a chunk; -1 if a count is negative or has many bits."""
-    cdef Py_ssize_t n = min(<Py_ssize_t> CHUNK, counts.size - c * CHUNK)
-    cdef const int64_t *values = counts.kept + c * CHUNK
+    cdef const int64_t *values = _fetched(counts, c, room)
     cdef int64_t total = 0, bits = 0
     cdef Py_ssize_t i
-    if counts.kept == NULL:
-        _read(counts, c * CHUNK, n, room)
-        values = room
-    for i in range(n):
+    for i in range(_length(counts, c)):
         total += values[i]
         bits |= values[i]
     return <Py_ssize_t> total if <uint64_t> bits >> SAFE_BITS == 0 and total < MAX_SIZE else -1
@@ -200,14 +195,11 @@ cdef Py_ssize_t _exact_total(const CountList *counts) noexcept:
     cdef int64_t[CHUNK] room
     cdef const int64_t *values
     cdef bint signed = counts.itemsize < 8 or counts.type & 1
-    cdef int64_t total = 0, c, i, n
-    for c in range((counts.size + CHUNK - 1) // CHUNK):
-        n = min(<int64_t> CHUNK, counts.size - c * CHUNK)
-        values = counts.kept + c * CHUNK
-        if counts.kept == NULL:
-            _read(counts, c * CHUNK, n, room)
-            values = room
-        for i in range(n):
+    cdef int64_t total = 0
+    cdef Py_ssize_t c, i
+    for c in range(_chunks(counts)):
+        values = _fetched(counts, c, room)
+        for i in range(_length(counts, c)):
             if values[i] < 0 and signed:
                 return -1
             total = total + values[i] if 0 <= values[i] < MAX_SIZE - total else MAX_SIZE
@@ -216,9 +208,8 @@ cdef Py_ssize_t _exact_total(const CountList *counts) noexcept:
 
 cdef const int64_t *read_chunk(const CountList *counts, Py_ssize_t c, int64_t *room) noexcept nogil:
     """Return chunk `c`, perhaps in `room`. Its sum is the one that it had first, even if its counts have changed."""
-    cdef Py_ssize_t n = min(<Py_ssize_t> CHUNK, counts.size - c * CHUNK)
+    cdef Py_ssize_t n = _length(counts, c), i
     cdef int64_t left = counts.total, total = 0, bits = 0
-    cdef Py_ssize_t i
     if counts.kept != NULL:
         return counts.kept + c * CHUNK
     if counts.starts != NULL:
@@ -240,10 +231,27 @@ cdef void _copy(const CountList *counts, int64_t *to) noexcept nogil:
     cdef int64_t[CHUNK] room
     cdef const int64_t *chunk
     cdef Py_ssize_t c, i
-    for c in range((counts.size + CHUNK - 1) // CHUNK):
+    for c in range(_chunks(counts)):
         chunk = read_chunk(counts, c, room)
-        for i in range(min(<Py_ssize_t> CHUNK, counts.size - c * CHUNK)):
+        for i in range(_length(counts, c)):
             to[c * CHUNK + i] = chunk[i]
+
+
+cdef inline Py_ssize_t _chunks(const CountList *counts) noexcept nogil:
+    return (counts.size + CHUNK - 1) // CHUNK
+
+
+cdef inline Py_ssize_t _length(const CountList *counts, Py_ssize_t c) noexcept nogil:
+    """How many counts chunk `c` has."""
+    return min(<Py_ssize_t> CHUNK, counts.size - c * CHUNK)
+
+
+cdef const int64_t *_fetched(const CountList *counts, Py_ssize_t c, int64_t *room) noexcept nogil:
+    """Chunk `c` as it is now, perhaps in `room`."""
+    if counts.kept != NULL:
+        return counts.kept + c * CHUNK
+    _read(counts, c * CHUNK, _length(counts, c), room)
+    return room
 
 
 cdef void _read(const CountList *counts, Py_ssize_t begin, Py_ssize_t n, int64_t *to) noexcept nogil:

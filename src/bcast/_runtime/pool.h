@@ -33,7 +33,7 @@
 #define BCAST_HELPERS 255
 #define BCAST_SPIN 50e-6       /* seconds; enough for loops of calls */
 #define BCAST_RETRY 1.0        /* seconds without new threads after the system had none */
-#define BCAST_LATE 200e-6      /* seconds; shares are short, so a helper that has a CPU never costs its caller so much */
+#define BCAST_LATE 200e-6      /* seconds; shares are short: a helper that has a CPU never costs its caller so much */
 
 /* Where there is glibc, thread-local memory comes with the thread: none has to be found at the first use, where a
    failure would end the process. */

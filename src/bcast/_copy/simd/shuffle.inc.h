@@ -29,8 +29,8 @@ ON_TARGET BCAST_INLINE void IN(execute_group)(
 }
 
 /* Groups of vectors follow each other over a chunk of output that the first-level cache holds. That would be wrong
-   where the last vector passes the end of its span, on which the next span's first one is: there vectors simply follow each
-   other. */
+   where the last vector passes the end of its span, on which the next span's first one is: there vectors simply follow
+   each other. */
 ON_TARGET static void IN(execute)(
     const bcast_program *program, int vectors, ptrdiff_t times, const uint8_t *data, uint8_t *out)
 {

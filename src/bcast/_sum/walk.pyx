@@ -114,10 +114,10 @@ cdef inline bint _advance(
     """Move on along the innermost of `n` axes that has not come to its end; tell whether there is one."""
     cdef int i
     for i in range(n - 1, -1, -1):
-        at[i] += 1
-        x[0] += axis[i].step
-        out[0] += axis[i].out_step
-        if at[i] < length[i]:
+        if at[i] + 1 < length[i]:
+            at[i] += 1
+            x[0] += axis[i].step
+            out[0] += axis[i].out_step
             return True
         x[0] -= at[i] * axis[i].step
         out[0] -= at[i] * axis[i].out_step

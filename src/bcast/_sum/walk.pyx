@@ -75,7 +75,7 @@ cdef void sum_unit(
     cdef Sink block = Sink(SET, scratch, scratch + size)
     cdef char *packed = scratch + (2 * size if plan.terms.compensated else size)
     cdef int i
-    if plan.writes and not _add(plan, &place, rows, place.x, Sink(WRITE, place.out, NULL), NULL):
+    if plan.writes and not _add(plan, &place, rows, place.x, Sink(WRITE, place.out, place.out), NULL):
         return
     x = place.x
     for i in range(plan.outers):

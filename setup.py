@@ -57,6 +57,7 @@ SOURCES = [
     "_api/numpy_names.py",
     "_api/tiling.py",
     "_api/unbroadcast.py",
+    "_api/unrepeat.py",
     "_copy/counted.pyx",
     "_copy/plan.pyx",
     "_copy/strided.pyx",
@@ -70,6 +71,7 @@ SOURCES = [
     "_runtime/pages.pyx",
     "_runtime/result.pyx",
     "_runtime/threads.pyx",
+    "_sum/counted.pyx",
     "_sum/plan.pyx",
     "_sum/walk.pyx",
 ]

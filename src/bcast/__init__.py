@@ -7,6 +7,7 @@ from bcast._api.elementwise import elementwise
 from bcast._api.numpy_names import broadcast_arrays, broadcast_shapes, broadcast_to, meshgrid
 from bcast._api.tiling import repeat, tile
 from bcast._api.unbroadcast import unbroadcast
+from bcast._api.unrepeat import unrepeat
 from bcast._runtime.pages import memory_info, release_memory, set_idle_limit
 from bcast._runtime.threads import get_num_threads, set_num_threads
 
@@ -34,4 +35,5 @@ __all__ = [
     "set_num_threads",
     "tile",
     "unbroadcast",
+    "unrepeat",
 ]

@@ -1,8 +1,10 @@
 # cython: cdivision=True
-"""`sum_onto`: the adjoint of `replicate`, which sums an array over the axes along which an alignment repeats.
+"""`sum_onto` and `sum_counted`: the adjoints of `replicate` and of `repeat_counted`.
 
+The first sums an array over the axes along which an alignment repeats, the second over the repetitions of each item.
 Here the dtypes of terms and results choose a kind of sum, axes are read from the arrays, the GIL is given away, and
-threads get their shares. `_sum/plan.pyx` plans the sum, `_sum/walk.pyx` walks it; what they do not do is left to NumPy.
+threads get their shares. `_sum/plan.pyx` plans the sum, `_sum/walk.pyx` walks it, and `_sum/counted.pyx` does both for
+counts; what they do not do is left to NumPy.
 """
 
 cimport cython
@@ -18,14 +20,16 @@ from numpy.exceptions import ComplexWarning
 
 from bcast._rules.alignment cimport Alignment
 from bcast._runtime.arrays cimport shape_of
+from bcast._runtime.counts cimport Counts
 from bcast._runtime.cpu cimport PAGE, target_number
 from bcast._runtime.extent cimport Extent, extent, overlap
+from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
+from bcast._sum.counted cimport CountedSum, plan_counted_sum, sum_counted_share
 from bcast._sum.plan cimport (
-    AS_INTEGER, AS_IS, AS_REAL, BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, MAX_AXES, U64, UINT8, Axis,
-    Packing, Reduction, Target, Terms, dtypes, plan_sum,
+    AS_INTEGER, AS_IS, AS_REAL, BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, MAX_AXES, U64, UINT8, UNITS,
+    Axis, Packing, Reduction, Target, Terms, dtypes, plan_sum,
 )
 from bcast._sum.walk cimport add_segments, sum_unit
-from bcast._runtime.threads cimport RELEASING, free_threads, run_shares
 
 cdef extern from "_sum/simd/leaves.h":
     const Target *target_of "bcast_sum_target_of"(int target)
@@ -41,7 +45,17 @@ cdef struct Work:       # what the shares of a sum have in common
     char *partials      # of all segments
     int shares
 
+cdef struct CountedWork:
+    const CountedSum *plan
+    const char *x
+    char *to
+    char *scratch
+    Py_ssize_t room
+    int shares
+
 cdef Py_ssize_t SHARED = RELEASING     # bytes; a thread that would read less costs more than it saves
+
+RESIZED = "`grad` and `out` expected arrays that keep their sizes during the call, got resized ones"
 
 cdef int[DTYPE_COUNT] user_numbers      # of dtypes that other packages have added, once an array of one was seen
 
@@ -70,6 +84,33 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     ndarray
         `out` itself.
     """
+    return _sum_any(grad, alignment, None, -1, out)
+
+
+cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
+    """Sum as many rows of `grad` for each item of `out` as its count says, into `out`, and return `out`.
+
+    Parameters
+    ----------
+    grad : ndarray
+        Of any layout; its axis `along` has length ``counts.total``.
+    counts : Counts
+        How many rows each item had.
+    along : int
+        The axis, 0 or more.
+    out : ndarray
+        As for `sum_onto`; its shape is that of `grad`, but for axis `along`, of length ``counts.size``.
+
+    Returns
+    -------
+    ndarray
+        `out` itself.
+    """
+    return _sum_any(grad, None, counts, along, out)
+
+
+cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out):
+    """Sum by an alignment or, along an axis of 0 or more, by counts."""
     cdef Reduction plan
     cdef Terms terms
     cdef Axis[MAX_AXES] axis
@@ -81,29 +122,39 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     if cnp.PyArray_ISCOMPLEX(grad) and _is_real(out):
         # NumPy's own warning, which may be an error and run code of the user's: before sizes are compared.
         warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=1)
-        return sum_onto(np.asarray(grad).real, alignment, out)
-    _check_sizes(grad, alignment, out)
+        return _sum_any(np.asarray(grad).real, alignment, counts, along, out)
+    if along < 0:
+        _check_sizes(grad, alignment, out)
+    else:
+        _check_counts(grad, counts, along, out)
     if sums == 0:
         return out
     if items == 0:
         np.asarray(out)[...] = 0
         return out
-    if items == sums or not _choose_terms(&terms, grad, out):
-        _leave_to_numpy(grad, alignment, out)
+    if along < 0 and items == sums or not _choose_terms(&terms, grad, out):
+        if along < 0:
+            _leave_to_numpy(grad, alignment, out)
+        else:
+            _leave_counts_to_numpy(grad, counts, along, out)
         return out
     if (
         not cnp.PyArray_IS_C_CONTIGUOUS(out) or not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out)
         or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
     ):
-        _sum_aside(grad, alignment, out)
+        _sum_aside(grad, alignment, counts, along, out)
         return out
     if not cnp.PyArray_ISNOTSWAPPED(grad):
         native = np.asarray(grad)
-        return sum_onto(native.astype(native.dtype.newbyteorder("=")), alignment, out)
-    n = _read_axes(axis, grad, alignment.source, sums * cnp.PyArray_ITEMSIZE(out), &x, &to)
+        return _sum_any(native.astype(native.dtype.newbyteorder("=")), alignment, counts, along, out)
+    if along >= 0:
+        counts.keep_from(out)
+        _sum_by_counts(&terms, grad, counts, along, out)
+        return out
+    n = _read_axes(axis, grad, alignment.source, -1, 0, sums * cnp.PyArray_ITEMSIZE(out), &x, &to)
     if axis[n - 1].step != terms.size:
         terms.packed = True
-    plan_sum(&plan, &terms, axis, n)
+    plan_sum(&plan, &terms, axis, n, UNITS)
     if nbytes < SHARED and plan.segments == 1:
         _sum_small(&plan, x, to)
     else:
@@ -111,14 +162,14 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     return out
 
 
-cdef _sum_aside(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
+cdef _sum_aside(cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out):
     """Sum into an array of its own, contiguous and of the machine's byte order, and copy that."""
     target = np.asarray(out)
     if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad):
         result = np.empty(shape_of(out), target.real.dtype.newbyteorder("="))
     else:
         result = np.empty(shape_of(out), target.dtype.newbyteorder("="))
-    np.copyto(target, sum_onto(grad, alignment, result))
+    np.copyto(target, _sum_any(grad, alignment, counts, along, result))
 
 
 @cython.boundscheck(False)      # shape and source have one length
@@ -135,7 +186,18 @@ cdef int _check_sizes(cnp.ndarray grad, Alignment alignment, cnp.ndarray out) ex
         fits = fits and cnp.PyArray_DIM(grad, i) == <Py_ssize_t> shape[i]
         fits = fits and (length == 1 or length == cnp.PyArray_DIM(grad, i))
     if not fits or sums != cnp.PyArray_SIZE(out):
-        raise ValueError("`grad` and `out` expected arrays that keep their sizes during the call, got resized ones")
+        raise ValueError(RESIZED)
+    return 0
+
+
+cdef int _check_counts(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out) except -1:
+    """The same for counts."""
+    cdef bint fits = along < cnp.PyArray_NDIM(grad) and cnp.PyArray_NDIM(grad) == cnp.PyArray_NDIM(out)
+    cdef int i
+    for i in range(cnp.PyArray_NDIM(grad) if fits else 0):
+        fits = fits and cnp.PyArray_DIM(grad, i) == (counts.total if i == along else cnp.PyArray_DIM(out, i))
+    if not fits or cnp.PyArray_DIM(out, along) != counts.size:
+        raise ValueError(RESIZED)
     return 0
 
 
@@ -151,6 +213,18 @@ cdef _leave_to_numpy(grad, Alignment alignment, out):
     elif not np.can_cast(grad.dtype, out.dtype) or np.may_share_memory(grad, out):
         grad = grad.astype(out.dtype)       # which may fail or warn: before anything is written
     np.copyto(out, grad.reshape(out.shape), "unsafe")
+
+
+cdef _leave_counts_to_numpy(grad, Counts counts, int along, out):
+    """The same for counts: runs of no terms, for which `reduceat` gives the next term, are left out."""
+    grad, out = np.asarray(grad), np.asarray(out)
+    lengths = counts.to_array()
+    kept = lengths != 0
+    starts = (lengths.cumsum() - lengths)[kept]
+    result = np.zeros(out.shape, out.dtype.newbyteorder("="))
+    dtype = None if grad.dtype == out.dtype else result.dtype
+    result[(slice(None),) * along + (kept,)] = np.add.reduceat(grad, starts, along, dtype)
+    np.copyto(out, result)
 
 
 cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcept:
@@ -229,31 +303,33 @@ cdef int _user_dtype_of(cnp.ndarray array) noexcept:
 @cython.boundscheck(False)      # source has grad's rank
 @cython.wraparound(False)
 cdef int _read_axes(
-    Axis *axis, cnp.ndarray grad, tuple source, Py_ssize_t out_step, const char **x, char **to,
+    Axis *axis, cnp.ndarray grad, tuple source, int along, Py_ssize_t items, Py_ssize_t out_step, const char **x,
+    char **to,
 ) except -1:
     """Read the axes longer than 1, in the order of `grad`'s memory, neighbours of one kind as one; return how many.
 
-    Axes that run backwards are turned, to begin at `x` and `to`; `out` is contiguous.
+    Axes that run backwards are turned, to begin at `x` and `to`; `out` is contiguous. If one is summed by counts, it is
+    number `along`, and read in any case as it runs; `out` has so many `items` along it.
     """
     cdef int n = 0, i, j
     cdef Axis next
     for i in range(cnp.PyArray_NDIM(grad)):
         next.length = cnp.PyArray_DIM(grad, i)
-        if next.length == 1:
+        if next.length == 1 and i != along:
             continue
         next.step = cnp.PyArray_STRIDE(grad, i)
-        next.kept = <Py_ssize_t> source[i] != 1
+        next.kept = <Py_ssize_t> source[i] != 1 if along < 0 else i != along
         next.out_step = 0
-        if next.kept:
-            out_step //= next.length
+        if next.kept or i == along:
+            out_step //= next.length if next.kept else items
             next.out_step = out_step
-        if next.step < 0:
+        if next.step < 0 and i != along:
             x[0] += (next.length - 1) * next.step
             to[0] += (next.length - 1) * next.out_step
             next.step = -next.step
             next.out_step = -next.out_step
         j = n
-        while j > 0 and axis[j - 1].step != 0 and (axis[j - 1].step < next.step or next.step == 0):
+        while j > 0 and axis[j - 1].step != 0 and (abs(axis[j - 1].step) < abs(next.step) or next.step == 0):
             axis[j] = axis[j - 1]
             j -= 1
         axis[j] = next
@@ -275,6 +351,69 @@ cdef int _read_axes(
             j += 1
             axis[j] = axis[i]
     return min(n, j + 1)
+
+
+cdef int _sum_by_counts(Terms *terms, cnp.ndarray grad, Counts counts, int along, cnp.ndarray out) except -1:
+    """Sum by counts, on several threads if it is worth it."""
+    cdef char[2 * PAGE] room
+    cdef char *scratch = room
+    cdef CountedSum plan
+    cdef Axis[MAX_AXES] axis
+    cdef const char *x = <const char *> cnp.PyArray_DATA(grad)
+    cdef char *to = <char *> cnp.PyArray_DATA(out)
+    cdef Py_ssize_t nbytes = max(cnp.PyArray_NBYTES(grad), cnp.PyArray_NBYTES(out)), whole, thread_room
+    cdef int threads = 1, n
+    cdef CountedWork work
+    n = _read_axes(axis, grad, None, along, counts.size, cnp.PyArray_NBYTES(out), &x, &to)
+    if axis[n - 1].step != terms.size:
+        terms.packed = True
+    plan_counted_sum(&plan, terms, &counts.list, axis, n)
+    whole = plan.positions * plan.length
+    if nbytes >= SHARED:
+        threads = <int> max(1, min(free_threads(), nbytes // SHARED))
+    thread_room = plan.scratch + 127 & ~63      # no two threads write one line
+    if threads * thread_room > 2 * PAGE:
+        scratch = <char *> malloc(threads * thread_room)
+        if scratch == NULL:
+            raise MemoryError
+    work = CountedWork(&plan, x, to, scratch, thread_room, <int> min(threads * SHARES, whole) if threads > 1 else 1)
+    try:
+        if nbytes < SHARED:
+            sum_counted_share(&plan, 0, whole, x, to, scratch)
+        else:
+            _sum_counted_large(&work, grad, out, threads)
+    finally:
+        if scratch != room:
+            free(scratch)
+    return 0
+
+
+@cython.boundscheck(False)      # index 0 of buffers that are not empty
+@cython.wraparound(False)
+cdef int _sum_counted_large(CountedWork *work, cnp.ndarray grad, cnp.ndarray out, int threads) except -1:
+    """The views hold both arrays while the GIL is given away."""
+    cdef Extent grad_extent = extent(grad), out_extent = extent(out)
+    cdef const uint8_t[::1] terms = grad_extent
+    cdef uint8_t[::1] results = out_extent
+    work.x += <const char *> &terms[0] - grad_extent.begin
+    work.to += <char *> &results[0] - out_extent.begin
+    with nogil:
+        if threads == 1:
+            _sum_counted_share(work, 0, 0)
+        else:
+            run_shares(_sum_counted_share, work, work.shares, threads)
+    return 0
+
+
+cdef void _sum_counted_share(void *all_work, int i, int worker) noexcept nogil:
+    """Sum one share of the rows and items."""
+    cdef const CountedWork *work = <const CountedWork *> all_work
+    cdef Py_ssize_t whole = work.plan.positions * work.plan.length
+    sum_counted_share(
+        work.plan, whole // work.shares * i + min(<Py_ssize_t> i, whole % work.shares),
+        whole // work.shares * (i + 1) + min(<Py_ssize_t> (i + 1), whole % work.shares),
+        work.x, work.to, work.scratch + worker * work.room,
+    )
 
 
 cdef int _sum_small(const Reduction *plan, const char *x, char *to) except -1:

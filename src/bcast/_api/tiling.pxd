@@ -26,22 +26,22 @@ cdef tuple _products(tuple shape, tuple counts)
 
 
 @cython.locals(counts=list, at=Py_ssize_t, i=Py_ssize_t)
-cdef tuple _counts_of_axes(repeats, tuple axes, tuple shape)
+cpdef tuple counts_of_axes(repeats, tuple axes, tuple shape)
 
 
 @cython.locals(items=tuple)
-cdef bint _are_nested(repeats)
+cpdef bint are_nested(repeats)
 
 
 @cython.locals(counts=list, i=Py_ssize_t, at=Py_ssize_t)
-cdef list _nested_counts(repeats, tuple axes, tuple shape)
+cpdef list nested_counts(repeats, tuple axes, tuple shape, bint known)
 
 
 @cython.locals(
     counts=Counts, plain=tuple, items=Py_ssize_t, total=Py_ssize_t,
     array=object,       # NumPy's declarations of arrays would call its C API
 )
-cdef _repeats(repeats, Py_ssize_t size, axis)
+cpdef repeats_argument(repeats, Py_ssize_t size, axis)
 
 
 @cython.locals(shape=tuple, whole=tuple)

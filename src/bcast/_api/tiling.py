@@ -189,7 +189,7 @@ def repeat(
     array = as_array("a", a)
     size = size_of(array)
     if axis is None and type(repeats) is not int:
-        repeats = _repeats(repeats, size, None)
+        repeats = repeats_argument(repeats, size, None)
         if type(repeats) is not int:
             return _repeat_counted(array, repeats, -1, out)
     shape = shape_of(array)
@@ -198,12 +198,12 @@ def repeat(
         shape = (1,)  # as in NumPy, a scalar has an axis here
         array = array.reshape(shape)
     if type(along) is tuple:
-        if _are_nested(repeats):
-            return _repeat_axes(array, _nested_counts(repeats, along, shape), out)
-        return _repeat_alike(array, shape, _counts_of_axes(repeats, along, shape), out)
+        if are_nested(repeats):
+            return _repeat_axes(array, nested_counts(repeats, along, shape, True), out)
+        return _repeat_alike(array, shape, counts_of_axes(repeats, along, shape), out)
     at = -1 if along is None else place_of(along, shape)
     if type(repeats) is not int:
-        repeats = _repeats(repeats, shape[at], along)
+        repeats = repeats_argument(repeats, shape[at], along)
         if type(repeats) is not int:
             return _repeat_counted(array, repeats, at, out)
     if repeats < 0:
@@ -312,7 +312,7 @@ def _products(shape: Shape, counts: Shape) -> Shape:
     return tuple(lengths)
 
 
-def _counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
+def counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
     """Check the arguments of a repetition along several axes; return one count for each axis of `shape`."""
     given = counts_argument("repeats", repeats, True)
     if len(given) == 1:
@@ -331,7 +331,7 @@ def _counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
     return tuple(counts)
 
 
-def _are_nested(repeats: Any) -> bool:
+def are_nested(repeats: Any) -> bool:
     """Return whether there is a sequence of counts for one of several axes."""
     if type(repeats) is tuple or type(repeats) is list:
         items = tuple(repeats)
@@ -342,10 +342,10 @@ def _are_nested(repeats: Any) -> bool:
     return False
 
 
-def _nested_counts(repeats: Any, axes: Shape, shape: Shape) -> list[Any]:
+def nested_counts(repeats: Any, axes: Shape, shape: Shape, known: bool) -> list[Any]:
     """Check the arguments of a repetition along several axes, of which some have a count for each item.
 
-    Return one count for each axis of `shape`, or `Counts`.
+    Return one count for each axis of `shape`, or `Counts`; if the lengths are `known`, as many as there are items.
     """
     if len(repeats) != len(axes):
         got = show(repeats)
@@ -355,7 +355,7 @@ def _nested_counts(repeats: Any, axes: Shape, shape: Shape) -> list[Any]:
         at = place_of(axes[i], shape)
         if counts[at] is not None:
             raise ValueError(f"`axis` expected each axis once, got {axes}")
-        count = _repeats(repeats[i], shape[at], axes[i])
+        count = repeats_argument(repeats[i], shape[at] if known else -1, axes[i])
         if type(count) is int and count < 0:
             raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
         counts[at] = count
@@ -365,7 +365,7 @@ def _nested_counts(repeats: Any, axes: Shape, shape: Shape) -> list[Any]:
     return counts
 
 
-def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
+def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
     """Check the repetitions along one axis of `size` items: return one count, or `Counts` with one for each."""
     counts = counts_of_array(repeats)
     plain: Any = None
@@ -386,7 +386,7 @@ def _repeats(repeats: Any, size: int, axis: int | None) -> Any:
     items = len(plain) if counts is None else counts.size
     if items == 1:
         return int(min(plain[0], MAX_SIZE))
-    if items != size:
+    if items != size and size >= 0:
         along = "in all" if axis is None else f"along axis {axis}"
         raise ValueError(f"`repeats` expected one integer, or one for each of the {size} items {along}, got {items}")
     total = total_of(plain) if counts is None else counts.total

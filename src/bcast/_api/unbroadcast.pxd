@@ -11,5 +11,5 @@ from bcast._api.broadcast cimport as_array
 
 
 @cython.locals(number=int)
-cdef Dtype _wanted_dtype(ndarray grad, dtype)
+cpdef Dtype wanted_dtype(ndarray grad, dtype)
 cdef bint _adds(dtype)

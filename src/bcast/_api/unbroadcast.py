@@ -132,12 +132,12 @@ def unbroadcast(
     """
     array = as_array("grad", grad)
     shape = shape_argument("data_shape", data_shape)
-    wanted = _wanted_dtype(array, dtype)
+    wanted = wanted_dtype(array, dtype)
     alignment = align_shapes(shape, shape_of(array), axes_mapping, mode, axis, broadcast_axes, "grad", not shape, False)
     return sum_onto(array, alignment, result_array(out, array, shape, "data_shape", wanted, "grad"))
 
 
-def _wanted_dtype(grad: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any] | None:
+def wanted_dtype(grad: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any] | None:
     """Check that items of `grad` can be summed, in the user's `dtype` if given; return that, or None for their own."""
     number = type_of(grad)
     if dtype is None and (1 <= number <= 16 or number == 23):  # NumPy's integers, floats and complex; float16 is 23

@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 
 from bcast._copy.plan cimport PARTS, SHUFFLED, WIDEST, WINDOW, Rows, usable_leaves
 from bcast._copy.walk cimport SCRATCH, tile_block, write_pieces
-from bcast._runtime.counts cimport CHUNK, read_chunk
+from bcast._runtime.counts cimport CHUNK, find_chunk, read_chunk
 from bcast._runtime.cpu cimport L1, PAGE
 
 cdef extern from "_runtime/stream.h":
@@ -94,7 +94,7 @@ cdef void write_counted(
         item = unit // plan.units * plan.items
         last = unit // plan.units * plan.units      # where all counts begin once more; then, where a chunk ends
         if plan.chunks > 1:
-            c = _find_chunk(plan, unit - last)
+            c = find_chunk(plan.counts, unit - last, 0)
             item += c * CHUNK
         n = min(<Py_ssize_t> CHUNK, plan.items - c * CHUNK)
         skip = unit - last - plan.starts[c]
@@ -118,18 +118,6 @@ cdef void write_counted(
             else:
                 _stream(plan, counts, n, data + item * size, out + begin, scratch)
         begin = stop
-
-
-cdef Py_ssize_t _find_chunk(const CountedPlan *plan, Py_ssize_t unit) noexcept nogil:
-    """Which chunk makes an item of the output."""
-    cdef Py_ssize_t low = 0, high = plan.chunks, middle
-    while high - low > 1:
-        middle = (low + high) // 2
-        if plan.starts[middle] <= unit:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 cdef Py_ssize_t _cut(

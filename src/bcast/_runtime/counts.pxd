@@ -25,4 +25,5 @@ cdef class Counts:
 
 cpdef Counts counts_of_array(repeats)
 cpdef Counts counts_of_tuple(tuple repeats)
+cdef Py_ssize_t find_chunk(const CountList *counts, Py_ssize_t at, Py_ssize_t each) noexcept nogil
 cdef const int64_t *read_chunk(const CountList *counts, Py_ssize_t c, int64_t *room) noexcept nogil

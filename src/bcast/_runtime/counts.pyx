@@ -206,6 +206,18 @@ cdef Py_ssize_t _exact_total(const CountList *counts) noexcept:
     return <Py_ssize_t> total
 
 
+cdef Py_ssize_t find_chunk(const CountList *counts, Py_ssize_t at, Py_ssize_t each) noexcept nogil:
+    """Which chunk has what is at `at`, if an item takes as much as its count and `each`."""
+    cdef Py_ssize_t low = 0, high = _chunks(counts), middle
+    while high - low > 1:
+        middle = (low + high) // 2
+        if counts.starts[middle] + each * middle * CHUNK <= at:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 cdef const int64_t *read_chunk(const CountList *counts, Py_ssize_t c, int64_t *room) noexcept nogil:
     """Return chunk `c`, perhaps in `room`. Its sum is the one that it had first, even if its counts have changed."""
     cdef Py_ssize_t n = _length(counts, c), i

@@ -1,3 +1,5 @@
+from libc.stdint cimport int64_t
+
 cdef extern from "_sum/simd/sum.h":
     enum:
         U64 "BCAST_KIND_u64"
@@ -16,14 +18,22 @@ cdef extern from "_sum/simd/sum.h":
         const char *x
         Py_ssize_t count, step, length, interleave
 
+    ctypedef struct CountedRuns "bcast_counted_runs":
+        const char *x
+        const char *end
+        const int64_t *counts
+        Py_ssize_t count, interleave
+
     ctypedef struct Sink "bcast_sink":
         int mode
         char *sum
         char *error
 
     ctypedef struct Leaves "bcast_sums":
+        int lanes
         bint (*sum_rows)(const Rows *rows, const Sink *to) noexcept nogil
         bint (*sum_runs)(const Runs *runs, const Sink *to) noexcept nogil
+        bint (*sum_counted_runs)(const CountedRuns *runs, const Sink *to) noexcept nogil
         void (*add_accumulators)(const Sink *to, const Sink *source, Py_ssize_t n) noexcept nogil
 
     ctypedef struct Results "bcast_results":
@@ -67,6 +77,8 @@ cdef extern from "_sum/simd/dtypes.h":
 
 cdef enum:
     MAX_AXES = 65       # 64, and the two parts of complex numbers
+    UNITS = 64          # enough for most machines' threads
+    BLOCK = 4096        # accumulators; with their rows they fit a second-level cache
     FEWEST = 8          # what is added to each accumulator at least, where they must be folded; rows of one leaf's call
     ROW = 512           # items: of a row that is joined from short ones, or packed, at most; of a tile's rows at least
 
@@ -110,4 +122,6 @@ cdef struct Reduction:
     Py_ssize_t sums_most    # accumulators of a tile before they are folded
     Py_ssize_t scratch      # bytes that a thread needs
 
-cdef void plan_sum(Reduction *plan, const Terms *terms, const Axis *axis, int n) noexcept
+cdef void plan_sum(
+    Reduction *plan, const Terms *terms, const Axis *axis, int n, Py_ssize_t units,
+) noexcept nogil

@@ -12,13 +12,16 @@ by shape and strides alone, so that the bits of a result do not depend on how ma
 
 cdef enum:
     LONG = 32           # items; shorter innermost axes are joined with others
-    BLOCK = 4096        # accumulators; with their rows they fit a second-level cache
-    UNIT = 65536        # terms; what a unit sums, if that makes no more units than
-    UNITS = 64          # so many: enough for most machines' threads
+    UNIT = 65536        # terms that a unit sums at least
 
 
-cdef void plan_sum(Reduction *plan, const Terms *terms, const Axis *axis, int n) noexcept:
-    """Plan the sum over `n` axes, longer than 1 and outermost first; the plan refers to them and to `terms`."""
+cdef void plan_sum(
+    Reduction *plan, const Terms *terms, const Axis *axis, int n, Py_ssize_t units,
+) noexcept nogil:
+    """Plan the sum over `n` axes, longer than 1 and outermost first, in so many units or a few more.
+
+    The plan refers to the axes and to `terms`. Of one unit, no axis is cut into segments.
+    """
     cdef Py_ssize_t limit = ROW if terms.packed else BLOCK
     cdef Py_ssize_t items = 1, summed = 1
     cdef int i, left
@@ -47,14 +50,14 @@ cdef void plan_sum(Reduction *plan, const Terms *terms, const Axis *axis, int n)
     else:
         left = _plan_block(plan, axis, n, limit, summed)
     _plan_outer(plan, axis, left)
-    _plan_units(plan, items, limit)
+    _plan_units(plan, items, limit, units)
     plan.writes = plan.segments == 1 and plan.along.length == summed and _has_results_side_by_side(plan)
     plan.scratch = plan.sums_most * terms.sum_size * (2 if terms.compensated else 1)
     if terms.packed:
         plan.scratch += FEWEST * ROW * terms.size
 
 
-cdef bint _is_interleaved(const Terms *terms, const Axis *axis, int n) noexcept:
+cdef bint _is_interleaved(const Terms *terms, const Axis *axis, int n) noexcept nogil:
     """Whether the terms of two or four items take turns in the innermost axes."""
     return (
         n >= 2 and not terms.packed and axis[n - 1].kept and not axis[n - 2].kept
@@ -63,7 +66,7 @@ cdef bint _is_interleaved(const Terms *terms, const Axis *axis, int n) noexcept:
     )
 
 
-cdef bint _has_results_side_by_side(const Reduction *plan) noexcept:
+cdef bint _has_results_side_by_side(const Reduction *plan) noexcept nogil:
     """Whether the leaf can write results: of runs, or few rows, whose terms are as it reads them."""
     cdef Py_ssize_t size = plan.terms.size
     cdef int i
@@ -76,7 +79,7 @@ cdef bint _has_results_side_by_side(const Reduction *plan) noexcept:
     return True
 
 
-cdef int _plan_block(Reduction *plan, const Axis *axis, int n, Py_ssize_t limit, Py_ssize_t summed) noexcept:
+cdef int _plan_block(Reduction *plan, const Axis *axis, int n, Py_ssize_t limit, Py_ssize_t summed) noexcept nogil:
     """Take the innermost axes for the block of accumulators; return how many are left."""
     cdef const Axis *next
     cdef Py_ssize_t within, inner = 1
@@ -116,12 +119,12 @@ cdef int _plan_block(Reduction *plan, const Axis *axis, int n, Py_ssize_t limit,
     return i
 
 
-cdef inline bint _joins(const Axis *axis, int first, int n, Py_ssize_t inner) noexcept:
+cdef inline bint _joins(const Axis *axis, int first, int n, Py_ssize_t inner) noexcept nogil:
     """Whether the axis before `first` lies side by side with those from there on, and these are short alone."""
     return first == n or (axis[n - 1].length < LONG and axis[first - 1].step == inner * axis[n - 1].step)
 
 
-cdef void _plan_outer(Reduction *plan, const Axis *axis, int n) noexcept:
+cdef void _plan_outer(Reduction *plan, const Axis *axis, int n) noexcept nogil:
     """Give the leaf the innermost axes that are left: a kept one for groups, a summed one for rows; walk the rest."""
     cdef int groups = -1, rows = -1, i
     for i in range(n):
@@ -140,10 +143,10 @@ cdef void _plan_outer(Reduction *plan, const Axis *axis, int n) noexcept:
             plan.outers += 1
 
 
-cdef void _plan_units(Reduction *plan, Py_ssize_t items, Py_ssize_t limit) noexcept:
+cdef void _plan_units(Reduction *plan, Py_ssize_t items, Py_ssize_t limit, Py_ssize_t most) noexcept nogil:
     """Cut the result into tiles and a summed axis into segments."""
     cdef Axis *split = &plan.block[plan.split]
-    cdef Py_ssize_t wanted = min(<Py_ssize_t> UNITS, max(<Py_ssize_t> 1, items // UNIT))
+    cdef Py_ssize_t wanted = min(most, max(<Py_ssize_t> 1, items // UNIT))
     cdef Py_ssize_t rest = 1, longest
     cdef int i
     for i in range(plan.blocks):
@@ -180,6 +183,6 @@ cdef void _plan_units(Reduction *plan, Py_ssize_t items, Py_ssize_t limit) noexc
         plan.segments = min(longest, _parts(wanted, plan.tiles))
 
 
-cdef inline Py_ssize_t _parts(Py_ssize_t length, Py_ssize_t most) noexcept:
+cdef inline Py_ssize_t _parts(Py_ssize_t length, Py_ssize_t most) noexcept nogil:
     """How many parts of at most that length there are."""
     return (length + most - 1) // most

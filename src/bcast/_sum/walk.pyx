@@ -160,38 +160,32 @@ cdef bint _add(
     full = rows // plan.within if plan.within > 1 else rows
     rest = (rows - full * plan.within) * (place.width // plan.within) if plan.within > 1 else 0
     for _i in range(place.groups):
-        if _add_rows(plan, x, full, step, place.width, to, packed):
-            return True
-        if rest:
-            _add_rows(plan, x + full * step, 1, 0, rest, Sink(ADD, to.sum, to.error), packed)
+        if terms.packed:
+            _add_packed_rows(plan, x, full, step, place.width, to, packed)
+            if rest:
+                _add_packed_rows(plan, x + full * step, 1, 0, rest, Sink(ADD, to.sum, to.error), packed)
+        else:
+            if add_rows(terms, x, full, step, place.width, to):
+                return True
+            if rest:
+                add_rows(terms, x + full * step, 1, 0, rest, Sink(ADD, to.sum, to.error))
         x += plan.block[0].step
         to.sum += advance
         to.error += advance
     return False
 
 
-cdef bint _add_rows(
-    const Reduction *plan, const char *x, Py_ssize_t rows, Py_ssize_t step, Py_ssize_t width, Sink to, char *packed,
+cdef bint add_rows(
+    const Terms *terms, const char *x, Py_ssize_t rows, Py_ssize_t step, Py_ssize_t width, Sink to,
 ) noexcept nogil:
     """Add rows of `width` items, up to FEWEST at a time; tell whether the leaf could not write the results.
 
-    They are packed before if need be. Others are taken from the four quarters of all by turns, as memory gives several
-    streams faster than one; four at a time where eight would share lines of a cache.
+    They are taken from the four quarters of all by turns, as memory gives several streams faster than one; four at a
+    time where eight would share lines of a cache.
     """
-    cdef const Terms *terms = plan.terms
-    cdef Py_ssize_t item_step = plan.block[plan.blocks - 1].step, size = width * terms.size, done = 0, i
-    cdef bint by_four = step % (PAGE // 2) == 0 or terms.compensated and size <= PAGE
-    cdef Py_ssize_t most = 4 if by_four and to.mode != WRITE else FEWEST, near = most // 4 * step
+    cdef bint by_four = step % (PAGE // 2) == 0 or terms.compensated and width * terms.size <= PAGE
+    cdef Py_ssize_t most = 4 if by_four and to.mode != WRITE else FEWEST, near = most // 4 * step, done = 0
     cdef Rows some = Rows(x, rows // most, near, most, rows // most * near, step, width)
-    if terms.packed:
-        while done < rows:
-            some = Rows(packed, 1, 0, min(rows - done, <Py_ssize_t> FEWEST), size, 4 * size, width)
-            for i in range(some.rows):
-                pack(&terms.packing, packed + i * size, x + (done + i) * step, item_step, width)
-            terms.leaves.sum_rows(&some, &to)
-            to.mode = ADD
-            done += some.rows
-        return False
     if some.turns:
         if terms.leaves.sum_rows(&some, &to):
             return True
@@ -201,6 +195,22 @@ cdef bint _add_rows(
         return False
     some = Rows(x + done * step, 1, 0, rows - done, step, 4 * step, width)
     return terms.leaves.sum_rows(&some, &to)
+
+
+cdef void _add_packed_rows(
+    const Reduction *plan, const char *x, Py_ssize_t rows, Py_ssize_t step, Py_ssize_t width, Sink to, char *packed,
+) noexcept nogil:
+    """Add rows of `width` items by way of `packed`, up to FEWEST at a time."""
+    cdef const Terms *terms = plan.terms
+    cdef Py_ssize_t item_step = plan.block[plan.blocks - 1].step, size = width * terms.size, done = 0, i
+    cdef Rows some
+    while done < rows:
+        some = Rows(packed, 1, 0, min(rows - done, <Py_ssize_t> FEWEST), size, 4 * size, width)
+        for i in range(some.rows):
+            pack(&terms.packing, packed + i * size, x + (done + i) * step, item_step, width)
+        terms.leaves.sum_rows(&some, &to)
+        to.mode = ADD
+        done += some.rows
 
 
 cdef void _add_packed_runs(const Reduction *plan, const Runs *runs, Sink to, char *packed) noexcept nogil:

@@ -240,6 +240,20 @@ BCAST_ON_TARGET static int IN(sum_runs)(const bcast_runs *runs, const bcast_sink
     return 0;
 }
 
+BCAST_ON_TARGET static int IN(sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *to)
+{
+    const ptrdiff_t m = runs->interleave, size = m * (ptrdiff_t) sizeof(Acc);
+    const char *x = runs->x;
+    for (ptrdiff_t i = 0; i < runs->count; i++) {
+        const ptrdiff_t length = runs->counts[i] * m;
+        const bcast_runs run = {x, 1, 0, length, m};
+        const bcast_sink sink = {to->mode, to->sum + i * size, COMPENSATED ? to->error + i * size : NULL};
+        if (IN(sum_runs)(&run, &sink)) return 1;
+        x += length * SIZE;
+    }
+    return 0;
+}
+
 #endif
 
 #undef OF

@@ -61,6 +61,15 @@ typedef struct {
     ptrdiff_t interleave;   /* 1, 2 or 4 items take turns in a run */
 } bcast_runs;
 
+/* Runs of lengths of their own, one behind the other: run i has counts[i] terms of each item, or none. */
+typedef struct {
+    const char *x;
+    const char *end;        /* of the terms */
+    const int64_t *counts;
+    ptrdiff_t count;        /* of runs */
+    ptrdiff_t interleave;   /* 1 to 4, or less than a vector has lanes */
+} bcast_counted_runs;
+
 /* Where sums go, one after the other. */
 typedef struct {
     enum { BCAST_SET, BCAST_ADD, BCAST_WRITE } mode;    /* set accumulators, add to them, or write results */
@@ -71,8 +80,10 @@ typedef struct {
 /* The leaves of a kind. They return 0; or, with BCAST_WRITE, whether results must be made by accumulators instead:
    where a compensated one is infinite or no number, or rows are narrower than a vector. */
 typedef struct {
+    int lanes;
     int (*sum_rows)(const bcast_rows *rows, const bcast_sink *to);
     int (*sum_runs)(const bcast_runs *runs, const bcast_sink *to);
+    int (*sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *to);     /* which are never added to */
     void (*add_accumulators)(const bcast_sink *to, const bcast_sink *from, ptrdiff_t n);
 } bcast_sums;
 

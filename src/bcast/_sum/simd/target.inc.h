@@ -61,8 +61,10 @@ BCAST_ON_TARGET static int BCAST_JOIN(add_errors, TARGET)(double *sum, const dou
 
 #define BCAST_LEAVES_OF(kind, ...)                                                                      \
     [BCAST_KIND_##kind] = {                                                                             \
+        .lanes = bcast_##kind##_lanes,                                                                  \
         .sum_rows = BCAST_JOIN_3(sum_rows, kind, TARGET),                                               \
         .sum_runs = BCAST_JOIN_3(sum_runs, kind, TARGET),                                               \
+        .sum_counted_runs = BCAST_JOIN_3(sum_counted_runs, kind, TARGET),                               \
         .add_accumulators = BCAST_JOIN_3(add_accumulators, kind, TARGET),                               \
     },
 static const bcast_sum_target BCAST_JOIN(target, TARGET) = {

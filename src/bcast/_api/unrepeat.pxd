@@ -1,0 +1,33 @@
+# The C types of _api/unrepeat.py, which is plain Python without them.
+cimport cython
+
+from bcast._adjoint cimport sum_counted, sum_onto
+from bcast._api.broadcast cimport as_array
+from bcast._api.tiling cimport are_nested, counts_of_axes, nested_counts, repeats_argument
+from bcast._api.unbroadcast cimport wanted_dtype
+from bcast._rules.alignment cimport aligned
+from bcast._rules.arguments cimport axes_argument, place_of
+from bcast._runtime.arrays cimport shape_of
+from bcast._runtime.result cimport result_array
+
+
+@cython.locals(at=Py_ssize_t)
+cdef list _counts(repeats, axis, tuple shape)
+
+
+@cython.locals(lengths=list, at=Py_ssize_t)
+cdef tuple _lengths(repeats, list counts, tuple shape)
+
+
+@cython.locals(steps=list, at=Py_ssize_t)
+cdef list _order(list counts, tuple shape)
+
+
+@cython.locals(left=list, i=Py_ssize_t)
+cdef tuple _left(tuple shape, list counts, Py_ssize_t at)
+
+
+@cython.locals(shape=tuple, lengths=list, source=list, i=Py_ssize_t)
+cdef _sum(array, list counts, Py_ssize_t at, result)
+
+cdef _wide(dtype)

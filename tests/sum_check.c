@@ -128,14 +128,16 @@ static void compare(const bcast_sink *to, int n)
 }
 
 /* Have the other target sum the same, and compare all bits. */
-static void compare_targets(const bcast_rows *rows, const bcast_runs *runs, bcast_sink to, int n)
+static void compare_targets(
+    const bcast_rows *rows, const bcast_runs *runs, const bcast_counted_runs *counted, bcast_sink to, int n)
 {
     static char sums[ROOM], errors[ROOM];
     const int size = to.mode == BCAST_WRITE ? term_sizes[kind] : sum_size;
     const bcast_sink again = {to.mode, sums, errors};
     if (!other || to.mode == BCAST_ADD) return;
     if (rows) other->sums[kind].sum_rows(rows, &again);
-    else other->sums[kind].sum_runs(runs, &again);
+    else if (runs) other->sums[kind].sum_runs(runs, &again);
+    else other->sums[kind].sum_counted_runs(counted, &again);
     if (memcmp(sums, to.sum, n * size)) fail("other bits than the other target's", 0);
     if (kind == BCAST_KIND_f64 && to.mode != BCAST_WRITE && memcmp(errors, to.error, n * size))
         fail("other error terms than the other target's", 0);
@@ -160,7 +162,7 @@ static void check_rows(void)
         return;
     }
     compare(&to, width);
-    compare_targets(&rows, NULL, to, width);
+    compare_targets(&rows, NULL, NULL, to, width);
 }
 
 static void check_runs(void)
@@ -181,7 +183,39 @@ static void check_runs(void)
         return;
     }
     compare(&to, count * m);
-    compare_targets(NULL, &runs, to, count * m);
+    compare_targets(NULL, &runs, NULL, to, count * m);
+}
+
+/* Each run has the same bits wherever it stands: by itself, too. */
+static void check_counted_runs(void)
+{
+    const bcast_sums *leaves = &target->sums[kind];
+    const int size = term_sizes[kind], mode = any(0, 1) ? BCAST_SET : BCAST_WRITE;
+    const int m = any(1, lanes[kind] > 4 ? lanes[kind] - 1 : 4), count = any(1, 40), most = any(0, any(0, 3) ? 12 : 60);
+    const int result_size = mode == BCAST_WRITE ? size : sum_size;
+    static char sums[16 * 8], errors[16 * 8];
+    const bcast_sink alone = {mode, sums, errors};
+    int64_t counts[40];
+    ptrdiff_t total = 0, at = 0;
+    for (int i = 0; i < count; i++) total += counts[i] = any(0, 19) ? any(0, most) : any(0, 2000 / m);
+    if (total * m * size > ROOM) return;
+    const char *x = laid(term_room, total * m * size);
+    const bcast_counted_runs runs = {x, x + total * m * size, counts, count, m};
+    bcast_sink to = sink_of(mode, count * m);
+    for (int i = 0; i < count; i++)
+        for (int64_t j = 0; j < counts[i]; j++, at += m)
+            for (int k = 0; k < m; k++) expect(i * m + k, x + (at + k) * size);
+    if (leaves->sum_counted_runs(&runs, &to)) {
+        if (BCAST_VECTORS) fail("runs of counts that could not be written", m);
+        return;
+    }
+    compare(&to, count * m);
+    compare_targets(NULL, NULL, &runs, to, count * m);
+    for (int i = 0; i < count; x += counts[i++] * m * size) {
+        const bcast_counted_runs one = {x, x + counts[i] * m * size, counts + i, 1, m};
+        leaves->sum_counted_runs(&one, &alone);
+        if (memcmp(sums, to.sum + i * m * result_size, m * result_size)) fail("other bits than alone", i);
+    }
 }
 
 static void check_accumulators(void)
@@ -211,12 +245,17 @@ static void check_special(void)
     char *x = laid(term_room, size);
     const bcast_runs runs = {x, count, length * 8, length, 1};
     const bcast_rows rows = {x, 1, 0, 2, 0, 0, size / 8};
+    int64_t counts[30];
+    const bcast_counted_runs counted = {x, x + size, counts, count, 1};
     double sums[30], errors[30] = {0};
     bcast_sink to;
     if (!BCAST_VECTORS) return;
     if (bad >= 0) bcast_write(BCAST_UINT64, x + bad * length * 8, (uint64_t) any(0x7ff0, 0x7ff1) << 48);
     to = sink_of(BCAST_WRITE, count);
     if (leaves->sum_runs(&runs, &to) != (bad >= 0)) fail("special runs", bad);
+    to = sink_of(BCAST_WRITE, (int) size / 8);
+    for (int i = 0; i < count; i++) counts[i] = length;
+    if (leaves->sum_counted_runs(&counted, &to) != (bad >= 0)) fail("special runs of counts", bad);
     to = sink_of(BCAST_WRITE, (int) size / 8);
     if (leaves->sum_rows(&rows, &to) != (bad >= 0 || size / 8 < lanes[BCAST_KIND_f64])) fail("special rows", bad);
     for (int i = 0; i < count; i++) sums[i] = i == bad ? bcast_f64_of((uint64_t) 0xfff0 << 48) : i;
@@ -271,6 +310,7 @@ int main(int argc, char **argv)
                 for (int round = 0; round < rounds; round++) {
                     check_rows();
                     check_runs();
+                    check_counted_runs();
                     check_accumulators();
                 }
             }

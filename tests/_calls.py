@@ -334,6 +334,27 @@ def real_part(*shape, **kwargs):
     return Call(total(shape, 0, "f8"), numbers(*shape, dtype="c16") + 2j, shape[1:], dtype="f8", **kwargs)
 
 
+def gathered(grad, repeats, axis=0, dtype=None, **kwargs):
+    """A call of `unrepeat` along one axis, with as many repetitions of each item as it says."""
+    grad = np.asarray(grad)
+    parts = np.split(grad, np.cumsum(repeats)[:-1].astype(int), axis)
+    own = np.dtype(dtype or grad.dtype)
+    sums = [np.add.reduce(part, axis, own.newbyteorder("="), keepdims=True, initial=0) for part in parts]
+    kwargs |= {} if dtype is None else {"dtype": dtype}
+    return Call(np.concatenate(sums, axis).astype(own), grad, repeats, axis, **kwargs)
+
+
+def gathered_by_numpy(grad, repeats):
+    """What `unrepeat` uses of NumPy for dtypes that no leaf sums."""
+    lengths = np.array(repeats)
+    kept = lengths != 0
+    result = np.zeros(len(lengths), grad.dtype.newbyteorder("="))
+    result[(slice(None),) * 0 + (kept,)] = np.add.reduceat(grad, (lengths.cumsum() - lengths)[kept], 0)
+    out = result.copy()
+    np.copyto(out, result)
+    return out
+
+
 def streamed(make, **kwargs):
     """Small results written as those are that no cache holds."""
     return Row(make, copies={"streamed": 1}, **kwargs)
@@ -665,6 +686,50 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "refused: a float": lambda: Call(TypeError, numbers(3), 2.5),
         "refused: too many elements": lambda: Call(ValueError, numbers(3), 1 << 62),
         "refused: too many axes": lambda: Call(ValueError, numbers(3), (1,) * 65),
+    },
+    "unrepeat": {
+        "rows as counts say": lambda: gathered(numbers(30, 4), [20, 0, 10]),
+        "runs as counts say": lambda: gathered(numbers(4, 30), [20, 0, 10], 1),
+        "narrow rows": lambda: gathered(numbers(30, 3), [20, 0, 10]),
+        "without an axis": lambda: Call(np.array([3, 7, 5], "f4"), numbers(5), (2, 2, 1)),
+        "an array of counts": lambda: gathered(numbers(200), np.arange(100) % 5),
+        "counts of few bits": lambda: gathered(numbers(10), np.array([3, 3, 4], "u1")),
+        "many counts": lambda: gathered(numbers(10_000), np.ones(10_000, int)),
+        "a million terms": Row(
+            lambda: gathered(numbers(1 << 20), np.full(1 << 10, 1 << 10)), threads=3, sums={"shared": 1}
+        ),
+        "one number for all": lambda: gathered(numbers(30, 4), [10, 10, 10]),
+        "an integer": lambda: Call(numbers(30, 4).reshape(3, 10, 4).sum(1), numbers(30, 4), 10, 0),
+        "several axes": lambda: Call(
+            numbers(4, 30).reshape(2, 2, 30).sum(1, dtype="f4").reshape(2, 3, 10).sum(2, dtype="f4"),
+            numbers(4, 30),
+            (2, [10, 10, 10]),
+            (0, 1),
+        ),
+        "float64": lambda: gathered(numbers(30, dtype="f8"), [20, 0, 10]),
+        "float16": lambda: gathered(numbers(30, dtype="f2"), [20, 0, 10]),
+        "complex": lambda: gathered(numbers(30, dtype="c8"), [20, 0, 10]),
+        "wider integers": lambda: gathered(numbers(30, dtype="i2"), [20, 0, 10], dtype="i8"),
+        "another byte order": lambda: gathered(numbers(30, dtype=">f4"), [20, 0, 10]),
+        "a row of infinities": lambda: gathered(np.full(8, np.inf), [2, 2, 4]),
+        "an item too large for a group": lambda: gathered(numbers(9000, dtype="i2"), [8000, 1000]),
+        "into `out`": lambda: gathered(numbers(30), [20, 0, 10], out=room(3)),
+        "into `out` with steps": lambda: gathered(numbers(30, 4), [20, 0, 10], out=within((3, 4), (1, 2))),
+        "into `out` that overlaps": lambda: (
+            lambda memory: Call(np.array([3, 12, 0], "f4"), memory, [2, 3, 0], out=memory[2:])
+        )(numbers(5).copy()),
+        "into `out` that overlaps the counts": lambda: (lambda memory: Call(memory.copy(), memory, memory, out=memory))(
+            np.ones(10_000, np.int64)
+        ),
+        "nothing": lambda: Call(np.zeros((3, 0), "f4"), numbers(30, 0), [20, 0, 10], 0),
+        "no terms": lambda: Call(np.zeros((2, 4), "f4"), numbers(0, 4), [0, 0], 0, out=room(2, 4)),
+        "objects": lambda: Call(np.array([3, 0, 5], object), np.array([1, 2, 5], object), [2, 0, 1]).left_to(
+            gathered_by_numpy, np.array([1, 2, 5], object), [2, 0, 1]
+        ),
+        "refused: another sum": lambda: Call(ValueError, numbers(5), [2, 2]),
+        "refused: no divisor": lambda: Call(ValueError, numbers(5), 2),
+        "refused: a negative number": lambda: Call(ValueError, numbers(5), [6, -1]),
+        "refused: a mask": lambda: Call(TypeError, np.ma.array([1, 2], mask=[0, 1]), [1, 1]),
     },
     "unbroadcast": {
         "rows": lambda: summed((3, 4), (4,), 0),

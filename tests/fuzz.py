@@ -515,6 +515,42 @@ def fuzz_unbroadcast(rng):
     operands.check(lambda out: bcast.unbroadcast(grad, shape, **arguments, **options, out=out), expected, same)
 
 
+def fuzz_unrepeat(rng):
+    dtype = rng.choice(SUMMED)
+    wanted = rng.choice(SUMMED[1:]) if dtype.kind == "b" or rng.random() < 0.3 else dtype
+    if dtype.kind == "O" and wanted.kind in "iu":
+        wanted = dtype  # Python's integers do not wrap around
+    shape = list(draw_shape(rng, dtype.itemsize)) or [1]
+    axis = rng.randrange(len(shape))
+    room = rng.choice((100, 5000, 200_000)) // max(1, math.prod(shape[:axis] + shape[axis + 1 :]))
+    lengths = [rng.choice((0, 1, 1, 2, 3, 4, 17, 300)) for _ in range(rng.choice((2, 2, 5, 30, 700)))]
+    while sum(lengths) > room:
+        lengths[rng.randrange(len(lengths))] //= 2
+        lengths = lengths[: max(2, len(lengths) - 1)]
+    shape[axis] = sum(lengths)
+    result_shape = (*shape[:axis], len(lengths), *shape[axis + 1 :])
+    fill = functools.partial(small_numbers, least=0 if wanted.kind == "u" else -1)
+    exact = rng.random() < 0.8 or dtype.kind not in "fc" or wanted != dtype
+    operands = Operands(rng, dtype, tuple(shape), result_shape, fill if exact else any_items, wanted)
+    options = {} if wanted == dtype else {"dtype": wanted}
+    repeats = np.array(lengths, rng.choice(("i2", "u2", "i4", "i8", "u8", ">i8"))) if rng.random() < 0.7 else lengths
+    if exact:
+        terms = operands.data.real if dtype.kind == "c" and wanted.kind not in "cO" else operands.data
+        wide = {"i": "i8", "u": "u8", "f": "g", "c": "G", "O": "O"}[wanted.kind]
+        parts = np.split(terms.astype(wide), np.cumsum(lengths)[:-1], axis)
+        sums = [np.add.reduce(part, axis, keepdims=True, initial=0) for part in parts]
+        expected = np.asarray(np.concatenate(sums, axis), wide).astype(wanted)
+    else:
+        expected = bcast.unrepeat(operands.data, lengths, axis)  # `out` changes no bit
+    if rng.random() < 0.03:
+        repeats, expected = [*lengths, 1], None
+
+    def same(result, right):
+        return result.dtype == right.dtype and np.array_equal(result, right, equal_nan=not exact)
+
+    operands.check(lambda out: bcast.unrepeat(operands.data, repeats, axis, **options, out=out), expected, same)
+
+
 def fuzz_set_idle_limit(rng):
     limit = rng.choice((0, 1 << 20, 64 << 20, 1 << 30))
     bcast.set_idle_limit(limit)

@@ -302,6 +302,8 @@ DROPPED_IN = {
     "repeat_each": partial(bcast.repeat, A3, [0, 1, 2]),
     "unbroadcast": partial(bcast.unbroadcast, A23, (3,)),
     "unbroadcast_by_numpy": partial(bcast.unbroadcast, A23.astype(object), (3,)),
+    "unrepeat": partial(bcast.unrepeat, A23, [1, 1], 0),
+    "unrepeat_by_numpy": partial(bcast.unrepeat, A23.astype(object), [0, 1, 2], 1),
     "elementwise": partial(bcast.elementwise, np.add, A23, [1, 2], mode="pdpd", axis=0),
 }
 

@@ -139,6 +139,7 @@ def repeat(
     --------
     tile : Repeat the whole rather than each item.
     broadcast : Replicate along new axes and axes of length 1.
+    unrepeat : The adjoint, which sums the repetitions of each item.
     numpy.repeat : NumPy's own function.
 
     Notes

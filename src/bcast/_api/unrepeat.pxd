@@ -19,7 +19,7 @@ cdef list _counts(repeats, axis, tuple shape)
 cdef tuple _lengths(repeats, list counts, tuple shape)
 
 
-@cython.locals(steps=list, at=Py_ssize_t)
+@cython.locals(steps=list, axes=list, at=Py_ssize_t)
 cdef list _order(list counts, tuple shape)
 
 

@@ -167,7 +167,10 @@ def _order(counts: list[Any], shape: Shape) -> list[int]:
     if growth != 1 or not steps:
         steps.append((1 / growth, -1))
     steps.sort()
-    return [step[1] for step in steps]
+    axes: list[int] = []
+    for step in steps:
+        axes.append(step[1])
+    return axes
 
 
 def _left(shape: Shape, counts: list[Any], at: int) -> Shape:

@@ -176,6 +176,61 @@ def repeats_each(n: int, mean: float) -> Drop:
     )
 
 
+def unrepeats(n: int, mean: float, width: int = 0) -> Drop:
+    """Describe a call of `unrepeat` with a count for each item, of 0 to twice the mean, over rows of a width, or terms.
+
+    Competitors are given counts, as `unrepeat` is, and sum nothing for the empty items.
+    """
+    counts = np.random.default_rng(1).integers(0, int(2 * mean) + 1, n)
+    total, inner = int(counts.sum()), (width,) if width else ()
+
+    def by_numpy(dtype: str) -> Results:
+        grad = data((total, *inner), dtype)
+
+        def call() -> NDArray[Any]:
+            some = counts > 0
+            sums = np.zeros((n, *inner), dtype)
+            sums[some] = np.add.reduceat(grad, (counts.cumsum() - counts)[some], 0)
+            return sums
+
+        return call
+
+    def by_bincount(dtype: str) -> Results:
+        grad = data((total, *inner), dtype)
+        return lambda: np.bincount(np.repeat(np.arange(n), counts), grad, n)
+
+    def by_torch(dtype: str) -> Results:
+        torch = importlib.import_module("torch")
+        grad, lengths = torch.from_numpy(data((total, *inner), dtype)), torch.from_numpy(counts)
+        return lambda: torch.segment_reduce(grad, "sum", lengths=lengths, unsafe=True)
+
+    def by_jax(dtype: str) -> Results:
+        jax = importlib.import_module("jax")
+        jax.config.update("jax_enable_x64", True)  # otherwise float64 becomes float32
+        grad, lengths = jax.numpy.asarray(data((total, *inner), dtype)), jax.numpy.asarray(counts)
+
+        @jax.jit
+        def call(x: Any, k: Any) -> Any:
+            numbers = jax.numpy.repeat(jax.numpy.arange(n), k, total_repeat_length=total)
+            return jax.ops.segment_sum(x, numbers, n, indices_are_sorted=True)
+
+        return lambda: call(grad, lengths).block_until_ready()
+
+    return Drop(
+        f"unrepeat {n:g} items{f' of {width}' if width else ''} by {mean:g} each, in the mean",
+        "unrepeat",
+        (total, *inner),
+        {
+            "bcast": lambda dtype: bind(bcast.unrepeat, data((total, *inner), dtype), counts, 0),
+            "numpy": by_numpy,
+            **({} if width else {"bincount": by_bincount}),
+            "torch": by_torch,
+            "jax": by_jax,
+        },
+        int(mean),
+    )
+
+
 def upsamples(shape: tuple[int, ...], factor: int) -> Drop:
     """Describe nearest upsampling of an image."""
     size = (shape[1] * factor, shape[0] * factor)
@@ -303,6 +358,13 @@ CALLS = [
         for mean in (0.5, 2, 4, 30, 100)
     ],
     (repeats_each(10_000_000, 2), ["uint8", "float32"]),
+    *[
+        (unrepeats(n, mean, width), ["float32"] if width > 3 else ["float32", "float64"])
+        for n in (128, 2000, 100_000, 1_000_000)
+        for mean in (0.5, 2, 4, 30, 100)
+        for width in (0, 3, 64)
+        if n * mean * max(width, 1) <= 20_000_000
+    ],
     (upsamples((270, 480, 3), 2), ["uint8", "float32"]),
     (upsamples((1080, 1920), 2), ["uint8", "float32"]),
     (upsamples((540, 960, 3), 4), ["uint8", "float32"]),
@@ -353,7 +415,7 @@ def main() -> None:
             times = measure(case.calls(names)[0], case.seconds * len(names))
             best = {name: min(rounds) for name, rounds in times.items()}
             own = best["bcast"]
-            peers = ", ".join([f"{best[name] / own:.2f} {name}" for name in names if name in MODULES])
+            peers = ", ".join([f"{best[name] / own:.2f} {name}" for name in names if name not in ("bcast", "numpy")])
             added = f"{(own - best['numpy']) * 1e9:.0f}" if drop.group == "elementwise" else ""
             print(
                 f"| {drop.name} | {case.dtype} | {drop.nbytes(case.dtype) / 1e6:.3g} | {own * 1e6:.3g} "

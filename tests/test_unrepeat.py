@@ -102,6 +102,18 @@ def test_every_axis_in_any_order_of_memory(dtype, order, axis, leaf, threads):
             assert_fresh(result, grad)
 
 
+@ways
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "c8"])
+@pytest.mark.parametrize(("n", "outer", "inner"), [(2, 1000, 1), (3, 999, 5), (200, 31, 1), (256, 4, 3), (257, 4, 2)])
+def test_counts_that_come_again_for_each_outer_position(n, outer, inner, dtype, leaf, threads):
+    counts = np.arange(n) * 11 % 4
+    grad = small((2, outer, counts.sum(), inner), dtype)
+    with summed(leaf, threads):
+        for each, axis in ((grad, 2), (grad[:, ::2], 2), (grad[..., 0], 2), (grad.swapaxes(0, 2), 0)):
+            result = bcast.unrepeat(each, counts, axis)
+            np.testing.assert_array_equal(result, scattered(each, counts, axis).astype(dtype), strict=True)
+
+
 def test_a_gradient_that_is_repeated_by_strides():
     for grad, axis in (
         (np.broadcast_to(np.float32(2), (6, 3)), 0),
@@ -205,6 +217,13 @@ def test_sums_of_terms_of_one_sign_are_right_to_the_last_place(dtype, units, wid
         assert abs(float(result[i, j]) - exact) <= units * np.spacing(result[i, j]), (i, j)
 
 
+def test_sums_of_sums_do_not_overflow():
+    grad = np.array([[6e4, 6e4], [-6e4, -6e4]], "f2")
+    for repeats in ([[2], [1, 1]], [[0, 2], [0, 2]], [2, [0, 2]]):
+        assert bcast.unrepeat(grad, repeats, (0, 1)).max() == 0
+        assert bcast.unrepeat(grad, repeats[::-1], (1, 0)).max() == 0
+
+
 def test_sums_along_several_axes_are_rounded_once():
     rng = np.random.default_rng(1)
     grad = rng.random((400, 300)).astype("f4")
@@ -223,7 +242,7 @@ def test_sums_that_overflow_on_their_way(width, leaf, threads):
     counts = [len(part) for part in parts]
     grad = np.repeat(np.array(list(itertools.chain(*parts)))[:, None], width, 1)
     with summed(leaf, threads):
-        for g in (grad, np.asfortranarray(grad), grad[::-1][::-1], np.stack([grad, grad], 2)[..., 0]):
+        for g in (grad, np.asfortranarray(grad), grad[::-1].copy()[::-1], np.stack([grad, grad], 2)[..., 0]):
             result = bcast.unrepeat(g, counts, 0)
             np.testing.assert_array_equal(result, np.repeat(np.array(expected)[:, None], width, 1))
 

@@ -1,8 +1,13 @@
-from bcast._runtime.counts cimport CountList
+from libc.stdint cimport int64_t
+
+from bcast._runtime.counts cimport CHUNK, CountList
 from bcast._sum.plan cimport MAX_AXES, Axis, Terms
 
 cdef struct CountedSum:
     const CountList *counts
+    int64_t[CHUNK] tiled    # copies of few counts that come again, side by side,
+    Py_ssize_t copies       # how many, or 0,
+    Py_ssize_t times        # and how many times all counts come one behind the other
     const Terms *terms
     Axis rows               # of which each item sums as many as its count; `out_step` is that from item to item
     Axis inner              # the items of a row

@@ -1,6 +1,9 @@
 # cython: cdivision=True
 """Sums over runs of rows, as many for each item as its count says: the adjoint of `_copy/counted.pyx`.
 
+If there are outer axes, all counts come again for each outer position; a few are copied side by side, so that they make
+whole chunks.
+
 Items are summed in groups, whose accumulators and packed terms stay in a cache. Runs that lie dense are left to a leaf
 of their own; longer rows are added up item by item. An item that is too large for a group is planned as an ordinary
 sum, and so is one whose sum came out infinite or NaN.
@@ -33,28 +36,46 @@ cdef void plan_counted_sum(
 ) noexcept:
     """Plan the sum over the one axis of `n` that is not kept; they are in the order of memory, outermost first."""
     cdef Py_ssize_t width = 1, whole
-    cdef int i
+    cdef int64_t[CHUNK] room
+    cdef const int64_t *few
+    cdef int i, j
     plan.counts = counts
     plan.terms = terms
     plan.outers = 0
-    plan.positions = 1
+    plan.positions = plan.times = 1
+    plan.copies = 0
     plan.inner = Axis(1, terms.size, 0, True)
     for i in range(n):
         if not axis[i].kept:
             plan.rows = axis[i]
-        elif i == n - 1:
+    for i in range(n):
+        if not axis[i].kept:
+            continue
+        if i == n - 1:
             plan.inner = axis[i]
+        elif (
+            2 * counts.size <= CHUNK and plan.copies == 0
+            and axis[i].step == counts.total * plan.rows.step
+            and axis[i].out_step == counts.size * plan.rows.out_step
+        ):
+            plan.times = axis[i].length
+            plan.copies = min(plan.times, <Py_ssize_t> CHUNK // counts.size)
         else:
             plan.outer[plan.outers] = axis[i]
             plan.outers += 1
             plan.positions *= axis[i].length
+    if plan.copies:
+        few = read_chunk(counts, 0, room)
+        for i in range(plan.copies):
+            for j in range(counts.size):
+                plan.tiled[i * counts.size + j] = few[j]
     width = plan.inner.length
-    whole = counts.total * width
-    plan.length = counts.total + counts.size
+    whole = counts.total * plan.times * width
+    plan.length = plan.times * (counts.total + counts.size)
     plan.side_by_side = terms.writes and plan.rows.out_step == width * terms.size and (
         width == 1 or plan.inner.out_step == terms.size
     )
-    plan.sums_most = min(<Py_ssize_t> BLOCK, min(<Py_ssize_t> CHUNK, counts.size) * width)
+    plan.sums_most = min(<Py_ssize_t> BLOCK, min(<Py_ssize_t> CHUNK, counts.size * plan.times) * width)
     plan.packed_most = min(<Py_ssize_t> (FEWEST * ROW), whole) if terms.packed else 0
     # The last is what `plan_sum` may ask for.
     plan.scratch = 2 * sizeof(double) * plan.sums_most + plan.packed_most * sizeof(double)
@@ -87,18 +108,31 @@ cdef void _sum_range(
     const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, const char *x, char *out, char *scratch,
 ) noexcept nogil:
     """The same for one position."""
+    cdef const CountList *list = plan.counts
     cdef int64_t[CHUNK] room
-    cdef const int64_t *counts
-    cdef Py_ssize_t c = find_chunk(plan.counts, begin, 1), first, row, rows, n, i
+    cdef const int64_t *counts = &plan.tiled[0]
+    cdef Py_ssize_t c, first, row, rows, n, i
     cdef Group group
-    while c * CHUNK < plan.counts.size:
-        first = c * CHUNK
-        row = plan.counts.starts[c] if plan.counts.starts != NULL else 0
-        rows = plan.counts.starts[c + 1] - row if plan.counts.starts != NULL else plan.counts.total
-        if first + row >= end:
+    if plan.copies:
+        c = begin // (plan.copies * (list.size + list.total))
+    else:
+        c = find_chunk(list, begin, 1)
+    while True:
+        if plan.copies:
+            first = c * plan.copies * list.size
+            row = c * plan.copies * list.total
+            n = min(plan.copies, plan.times - c * plan.copies)
+            rows = n * list.total
+            n *= list.size
+        else:
+            first = c * CHUNK
+            row = list.starts[c] if list.starts != NULL else 0
+            rows = list.starts[c + 1] - row if list.starts != NULL else list.total
+            n = min(<Py_ssize_t> CHUNK, list.size - first)
+        if n <= 0 or first + row >= end:
             return
-        counts = read_chunk(plan.counts, c, room)
-        n = min(<Py_ssize_t> CHUNK, plan.counts.size - first)
+        if not plan.copies:
+            counts = read_chunk(list, c, room)
         i = 0
         while first + i + row < begin:
             row += counts[i]
@@ -134,10 +168,12 @@ cdef void _sum_group(const CountedSum *plan, const Group *group, char *scratch) 
     """Sum the items of a group."""
     cdef const Terms *terms = plan.terms
     cdef Py_ssize_t width = plan.inner.length, step = plan.rows.step, size = plan.sums_most * terms.sum_size
-    cdef Sink block = Sink(SET, scratch, scratch + size), to
+    cdef Sink block = Sink(SET, scratch, scratch + size), to = Sink(WRITE, group.out, group.out)
     cdef const char *x = group.x
     cdef char *packed = scratch + 2 * size
+    cdef char *rest = packed + plan.packed_most * sizeof(double)
     cdef CountedRuns runs
+    cdef Group item = group[0]
     cdef Py_ssize_t i
     if terms.packed:
         _pack(plan, group, packed)
@@ -145,31 +181,37 @@ cdef void _sum_group(const CountedSum *plan, const Group *group, char *scratch) 
         step = width * terms.size
     if step == width * terms.size and (width <= 4 or width < terms.leaves.lanes):
         runs = CountedRuns(x, x + group.rows * step, group.counts, group.items, width)
-        if plan.side_by_side:
-            to = Sink(WRITE, group.out, group.out)
-            if not terms.leaves.sum_counted_runs(&runs, &to):
-                return
-        terms.leaves.sum_counted_runs(&runs, &block)
-    else:
-        to = block
-        for i in range(group.items):
-            _add_item(plan, group.counts[i], x, step, to)
-            x += group.counts[i] * step
-            to.sum += width * terms.sum_size
-            to.error += width * terms.sum_size
-    _store(plan, group, block, packed + plan.packed_most * sizeof(double))
+        if not plan.side_by_side or terms.leaves.sum_counted_runs(&runs, &to):
+            terms.leaves.sum_counted_runs(&runs, &block)
+            _store(plan, group, block, rest)
+        return
+    item.items = 1
+    for i in range(group.items):
+        item.rows = item.counts[0]
+        to.sum = to.error = item.out
+        if item.rows == 0:
+            _write_zeros(plan, item.out)
+        elif (
+            not plan.side_by_side or item.rows > FEWEST
+            or add_rows(terms, x, item.rows, step, width, to)
+        ):
+            add_rows(terms, x, item.rows, step, width, block)
+            _store(plan, &item, block, rest)
+        x += item.rows * step
+        item.x += item.rows * plan.rows.step
+        item.out += plan.rows.out_step
+        item.counts += 1
 
 
-cdef void _add_item(
-    const CountedSum *plan, int64_t count, const char *x, Py_ssize_t step, Sink to,
-) noexcept nogil:
-    """Add up the rows of one item."""
-    cdef Py_ssize_t width = plan.inner.length
-    if count == 0:
-        memset(to.sum, 0, width * plan.terms.sum_size)
-        memset(to.error, 0, width * plan.terms.sum_size)
+cdef void _write_zeros(const CountedSum *plan, char *out) noexcept nogil:
+    """Write the sums of an item without rows."""
+    cdef int size = dtypes[plan.terms.result].size
+    cdef Py_ssize_t i
+    if plan.inner.out_step == size:
+        memset(out, 0, plan.inner.length * size)
     else:
-        add_rows(plan.terms, x, count, step, width, to)
+        for i in range(plan.inner.length):
+            memset(out + i * plan.inner.out_step, 0, size)
 
 
 cdef void _pack(const CountedSum *plan, const Group *group, char *packed) noexcept nogil:
@@ -196,8 +238,7 @@ cdef void _store(const CountedSum *plan, const Group *group, Sink block, char *s
     cdef const char *x = group.x
     if width == 1:
         results.step = plan.rows.out_step
-        terms.target.store(&results, block.sum, n)
-    elif plan.rows.out_step == width * plan.inner.out_step:
+    if width == 1 or group.items == 1 or plan.rows.out_step == width * plan.inner.out_step:
         terms.target.store(&results, block.sum, n)
     else:
         for i in range(group.items):
@@ -220,8 +261,7 @@ cdef void _sum_alone(
     cdef Py_ssize_t unit
     cdef int n = 1
     if count == 0:
-        for unit in range(plan.inner.length):
-            memset(out + unit * plan.inner.out_step, 0, dtypes[plan.terms.result].size)
+        _write_zeros(plan, out)
         return
     axis[0] = Axis(count, plan.rows.step, 0, False)
     if plan.rows.step < 0:

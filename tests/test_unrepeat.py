@@ -218,10 +218,21 @@ def test_sums_of_terms_of_one_sign_are_right_to_the_last_place(dtype, units, wid
 
 
 def test_sums_of_sums_do_not_overflow():
-    grad = np.array([[6e4, 6e4], [-6e4, -6e4]], "f2")
-    for repeats in ([[2], [1, 1]], [[0, 2], [0, 2]], [2, [0, 2]]):
-        assert bcast.unrepeat(grad, repeats, (0, 1)).max() == 0
-        assert bcast.unrepeat(grad, repeats[::-1], (1, 0)).max() == 0
+    grad = np.array([[6e4, 6e4, 0], [6e4, 0, -6e4], [0, -6e4, -6e4]], "f2")
+    for repeats in ([3, [0, 3]], [[0, 3], [3, 0]]):
+        assert not bcast.unrepeat(grad, repeats, (0, 1)).any()
+        assert not bcast.unrepeat(grad, repeats, (1, 0)).any()
+
+
+@ways
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_zeros_have_no_sign(dtype, width, leaf, threads):
+    """As the place of a run must not tell whether zeros were added to its terms."""
+    counts = np.array([*range(20), 0, 40, *[1] * 9, 0])
+    with summed(leaf, threads):
+        result = bcast.unrepeat(np.full((counts.sum(), width), -0.0, dtype), counts, 0)
+    assert not np.signbit(result).any()
 
 
 def test_sums_along_several_axes_are_rounded_once():

@@ -312,24 +312,26 @@ cdef int _read_axes(
     number `along`, and read in any case as it runs; `out` has so many `items` along it.
     """
     cdef int n = 0, i, j
+    cdef bint counted
     cdef Axis next
     for i in range(cnp.PyArray_NDIM(grad)):
         next.length = cnp.PyArray_DIM(grad, i)
-        if next.length == 1 and i != along:
+        counted = i == along
+        if next.length == 1 and not counted:
             continue
         next.step = cnp.PyArray_STRIDE(grad, i)
-        next.kept = <Py_ssize_t> source[i] != 1 if along < 0 else i != along
+        next.kept = <Py_ssize_t> source[i] != 1 if along < 0 else not counted
         next.out_step = 0
-        if next.kept or i == along:
-            out_step //= next.length if next.kept else items
+        if next.kept or counted:
+            out_step //= items if counted else next.length
             next.out_step = out_step
-        if next.step < 0 and i != along:
+        if next.step < 0 and not counted:
             x[0] += (next.length - 1) * next.step
             to[0] += (next.length - 1) * next.out_step
             next.step = -next.step
             next.out_step = -next.out_step
         j = n
-        while j > 0 and axis[j - 1].step != 0 and (abs(axis[j - 1].step) < abs(next.step) or next.step == 0):
+        while j > 0 and axis[j - 1].step != 0 and (_size(axis[j - 1].step) < _size(next.step) or next.step == 0):
             axis[j] = axis[j - 1]
             j -= 1
         axis[j] = next
@@ -351,6 +353,10 @@ cdef int _read_axes(
             j += 1
             axis[j] = axis[i]
     return min(n, j + 1)
+
+
+cdef inline Py_ssize_t _size(Py_ssize_t step) noexcept:
+    return -step if step < 0 else step
 
 
 cdef int _sum_by_counts(Terms *terms, cnp.ndarray grad, Counts counts, int along, cnp.ndarray out) except -1:

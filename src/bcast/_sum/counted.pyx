@@ -121,9 +121,8 @@ cdef void _sum_range(
         if plan.copies:
             first = c * plan.copies * list.size
             row = c * plan.copies * list.total
-            n = min(plan.copies, plan.times - c * plan.copies)
-            rows = n * list.total
-            n *= list.size
+            n = plan.copies * list.size
+            rows = plan.copies * list.total
         else:
             first = c * CHUNK
             row = list.starts[c] if list.starts != NULL else 0
@@ -174,7 +173,7 @@ cdef void _sum_group(const CountedSum *plan, const Group *group, char *scratch) 
     cdef char *rest = packed + plan.packed_most * sizeof(double)
     cdef CountedRuns runs
     cdef Group item = group[0]
-    cdef Py_ssize_t i
+    cdef Py_ssize_t _i
     if terms.packed:
         _pack(plan, group, packed)
         x = packed
@@ -186,7 +185,7 @@ cdef void _sum_group(const CountedSum *plan, const Group *group, char *scratch) 
             _store(plan, group, block, rest)
         return
     item.items = 1
-    for i in range(group.items):
+    for _i in range(group.items):
         item.rows = item.counts[0]
         to.sum = to.error = item.out
         if item.rows == 0:

@@ -56,6 +56,34 @@ cdef class Counts:
         _copy(&self.list, <int64_t *> cnp.PyArray_DATA(array))
         return array.astype(np.intp, copy=False)
 
+    cpdef Py_ssize_t whole_chunks(self, Py_ssize_t n) except -1:
+        """About n, such that `part` may begin at its multiples."""
+        return max(1, n) if self.list.kept != NULL else max(1, n // CHUNK) * CHUNK
+
+    cpdef Counts part(self, Py_ssize_t begin, Py_ssize_t end):
+        """A private copy of the counts from `begin` to `end`; `begin` is a multiple of what `whole_chunks` returned."""
+        cdef Counts counts
+        cdef int64_t[CHUNK] room
+        cdef const int64_t *chunk
+        cdef Py_ssize_t i
+        if not 0 <= begin <= end <= self.list.size or begin != begin // CHUNK * CHUNK and self.list.kept == NULL:
+            raise ValueError(f"`begin`, `end` expected a part of {self.list.size} counts, got {begin}, {end}")
+        counts = Counts.__new__(Counts)
+        counts.owned = <int64_t *> _allocated(end - begin)
+        counts.list.kept = counts.owned
+        counts.list.size = end - begin
+        counts.list.type = cnp.NPY_INT64
+        counts.list.itemsize = sizeof(int64_t)
+        if self.list.kept != NULL:
+            memcpy(counts.owned, self.list.kept + begin, (end - begin) * sizeof(int64_t))
+        else:
+            for i in range(0, end - begin, CHUNK):
+                chunk = read_chunk(&self.list, (begin + i) // CHUNK, room)
+                memcpy(counts.owned + i, chunk, min(<Py_ssize_t> CHUNK, end - begin - i) * sizeof(int64_t))
+        _add_up(&counts.list)
+        counts.size, counts.total = counts.list.size, counts.list.total
+        return counts
+
     cdef bint is_exact(self) noexcept:
         """Whether `starts` are right, which they are not if the total is too long for any memory."""
         return self.list.starts == NULL or (

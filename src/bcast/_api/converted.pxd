@@ -5,18 +5,16 @@ from bcast._kernel cimport repeat_counted, replicate
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.arrays cimport (
-    are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, reshaped, size_of,
+    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, reshaped, size_of,
 )
 from bcast._runtime.counts cimport Counts
 from bcast._runtime.result cimport result_array
 
 cdef Py_ssize_t PIECE
 cdef str SAME_KIND
-cdef tuple CASTINGS
 cdef int NUMBER_OF_SAME_KIND
 
 cpdef materialise_as(ndarray data, Alignment alignment, tuple shape, out, str name, dtype, casting)
 cpdef convert_onto(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint fresh)
 cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)
 cpdef tuple prepared(ndarray data, tuple shape, out, dtype, casting)
-cdef bint _are_alike(Dtype a, Dtype b) except -1

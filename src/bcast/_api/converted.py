@@ -15,8 +15,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from bcast._kernel import repeat_counted, replicate
 from bcast._rules.alignment import Alignment, aligned
-from bcast._rules.arguments import dtype_argument, mode_of
+from bcast._rules.arguments import CASTINGS, dtype_argument, mode_of
 from bcast._runtime.arrays import (
+    are_alike,
     are_numbers,
     can_cast,
     convert_into,
@@ -34,7 +35,6 @@ __all__ = ["Casting", "convert_counted", "convert_onto", "materialise_as", "prep
 Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 SAME_KIND: Casting = "same_kind"
-CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")  # in the order of NumPy's numbers for them
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 PIECE = 1 << 20  # bytes of a converted piece: caches hold it, and what it is replicated to is worth two threads
 LINES = 128  # bytes of a line of transposed data that a piece takes at least, lest each piece read every line again
@@ -79,13 +79,13 @@ def prepared(
         wanted = dtype_of(out)
     else:
         wanted = own
-    if own is wanted:
+    if are_alike(own, wanted):
         return data, wanted
     open_ended = False
     if not are_numbers(own, wanted):
         if wanted.subdtype is not None:
             raise TypeError(f"`dtype` expected a dtype without a shape of its own, got {wanted}")
-        open_ended = dtype is not None and _is_open(wanted) and own != wanted
+        open_ended = dtype is not None and _is_open(wanted)
         if open_ended and (0 in shape or own.kind not in "OSUTV"):
             wanted = np.empty(0, own).astype(wanted).dtype
             open_ended = False
@@ -117,7 +117,7 @@ def convert_onto(
     """
     if size_of(out) == 0:
         return out  # nothing is converted, so nothing can fail
-    if _are_alike(dtype_of(data), dtype):
+    if are_alike(dtype_of(data), dtype):
         return replicate(data, alignment, out)
     if fresh and size_of(data) == size_of(out) and is_contiguous(data):
         convert_into(reshaped(out, alignment.shape), reshaped(data, alignment.shape))
@@ -276,11 +276,6 @@ def _is_open(dtype: np.dtype[Any]) -> bool:
     if dtype.kind in "mM":
         return np.datetime_data(dtype)[0] == "generic"
     return dtype.itemsize == 0 and dtype.names is None
-
-
-def _are_alike(a: np.dtype[Any], b: np.dtype[Any]) -> bool:
-    """Return whether items of one dtype are items of the other, byte by byte."""
-    return a is b or (a == b and a.itemsize == b.itemsize)
 
 
 def _real_part(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

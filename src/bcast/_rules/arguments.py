@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike
 from bcast._runtime.arrays import as_dtype, type_of
 
 __all__ = [
+    "CASTINGS",
     "Shape",
     "all_plain",
     "axes_argument",
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 Shape = tuple[int, ...]
+
+CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")  # in the order of NumPy's numbers for them
 
 MAX_RANK = 64  # NumPy's own limit
 MAX_SIZE = sys.maxsize

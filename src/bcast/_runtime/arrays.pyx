@@ -59,6 +59,11 @@ cpdef as_dtype(dtype):
     return result
 
 
+cpdef bint are_alike(cnp.dtype a, cnp.dtype b):
+    """Whether items of one dtype are items of the other, byte by byte."""
+    return a is b or (a.kind == b.kind and a.itemsize == b.itemsize and a == b)
+
+
 cpdef bint are_numbers(cnp.dtype a, cnp.dtype b):
     """Whether both dtypes are NumPy's own of bools, integers, floats or complex numbers."""
     return _is_number(a.type_num) and _is_number(b.type_num)
@@ -77,9 +82,7 @@ cpdef bint keeps_dtype(cnp.ndarray data, out):
     """Whether `out` asks for no other dtype than the data's: it is an array of that dtype, or it is no array."""
     if not isinstance(out, cnp.ndarray):
         return True
-    cdef cnp.dtype own = <cnp.dtype> cnp.PyArray_DESCR(data)
-    cdef cnp.dtype other = <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out)     # a subclass's `dtype` may differ
-    return own is other or (own == other and own.itemsize == other.itemsize)
+    return are_alike(<cnp.dtype> cnp.PyArray_DESCR(data), <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out))
 
 
 cpdef bint can_cast(cnp.ndarray data, cnp.dtype dtype, int casting):

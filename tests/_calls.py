@@ -456,7 +456,7 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "refused: a mapping beyond the output": lambda: Call(AxisError, numbers(4), (3, 4), [2], mode="explicit"),
         "refused: `out` of another shape": lambda: Call(ValueError, numbers(4), (3, 4), out=room(3, 5)),
         "refused: `out` of another dtype": lambda: refused_dtype(
-            numbers(4), (3, 4), out=room(3, 4, dtype="f8"), shown=("f4", "f8")
+            numbers(4), (3, 4), out=room(3, 4, dtype="i4"), shown=("f4", "i4")
         ),
         "refused: read-only `out`": lambda: Call(ValueError, numbers(4), (3, 4), out=read_only(3, 4)),
         "refused: `out` that is no array": lambda: Call(TypeError, numbers(4), (3, 4), out=[0]),

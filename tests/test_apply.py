@@ -228,9 +228,9 @@ TOO_LARGE = os.strerror(errno.EFBIG)
 FAILURES = {
     "disk_full": ("_reserve", OSError(errno.ENOSPC, "No space left on device"), "out.npy: No space left on device"),
     "cannot_map": ("npy.open_memmap", OSError(errno.ENOMEM, "Cannot allocate memory"), None),
-    "no_memory": ("replicate", MemoryError(), "out of memory"),
-    "no_memory_in_words": ("replicate", MemoryError("Unable to\nallocate"), "Unable to allocate"),
-    "bug_in_numpy": ("replicate", ValueError(), "ValueError()"),
+    "no_memory": ("convert_onto", MemoryError(), "out of memory"),
+    "no_memory_in_words": ("convert_onto", MemoryError("Unable to\nallocate"), "Unable to allocate"),
+    "bug_in_numpy": ("convert_onto", ValueError(), "ValueError()"),
     "cannot_map_output": ("mmap", OSError(errno.ENOMEM, "Cannot allocate memory"), "out.npy: Cannot allocate memory"),
     "beyond_what_a_file_system_can_address": (
         "_reserve",

@@ -30,7 +30,16 @@ from bcast._runtime.arrays import (
 from bcast._runtime.counts import Counts
 from bcast._runtime.result import result_array
 
-__all__ = ["Casting", "convert_counted", "convert_onto", "materialise_as", "prepared", "set_limits"]
+__all__ = [
+    "Casting",
+    "convert_counted",
+    "convert_nothing",
+    "convert_onto",
+    "materialise_as",
+    "may_warn",
+    "prepared",
+    "set_limits",
+]
 
 Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
@@ -86,7 +95,8 @@ def prepared(
         if wanted.subdtype is not None:
             raise TypeError(f"`dtype` expected a dtype without a shape of its own, got {wanted}")
         open_ended = dtype is not None and _is_open(wanted)
-        if open_ended and (0 in shape or own.kind not in "OSUTV"):
+        by_values = own.kind in "OT" or (own.kind in "SU" and wanted.kind in "mM")
+        if open_ended and (0 in shape or not by_values):
             wanted = np.empty(0, own).astype(wanted).dtype
             open_ended = False
     if not can_cast(data, wanted, rule):
@@ -116,7 +126,7 @@ def convert_onto(
         Whether nobody sees `out` if this raises.
     """
     if size_of(out) == 0:
-        return out  # nothing is converted, so nothing can fail
+        return convert_nothing(data, out, dtype)
     if are_alike(dtype_of(data), dtype):
         return replicate(data, alignment, out)
     if fresh and size_of(data) == size_of(out) and is_contiguous(data):
@@ -135,14 +145,18 @@ def convert_counted(
     data: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
 ) -> NDArray[Any]:
     """Convert `data` to `dtype` and repeat its items by `counts` into `out`, which it returns; none has references."""
-    if size_of(out) == 0:
-        return out
     if size_of(data) * dtype.itemsize <= PIECE or _converts_whole(data, out, dtype, fresh):
         return repeat_counted(converted(data, dtype), counts, axis, out)
     if axis < 0:
         data, axis = data.reshape(-1), 0
     room = np.empty(PIECE // dtype.itemsize, dtype)
     _run(_fill_counted, _real_part(data, dtype), (np.asarray(out), room, counts, axis), dtype, fresh)
+    return out
+
+
+def convert_nothing(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Warn of what the dtypes alone give rise to; return `out`, which is empty."""
+    np.empty(0, data.dtype).astype(dtype)
     return out
 
 
@@ -252,13 +266,22 @@ def _step(data: NDArray[Any], room: NDArray[Any]) -> int:
 
 def _once(data: NDArray[Any]) -> NDArray[Any]:
     """Return the data without what its strides repeat."""
-    return data[tuple([slice(None) if stride else slice(1) for stride in data.strides])]
+    index: list[Any] = []
+    for stride in data.strides:
+        index.append(slice(None) if stride else slice(1))
+    index.append(Ellipsis)  # lest an array without axes become a scalar
+    return data[tuple(index)]
 
 
 def _is_ordered(data: NDArray[Any]) -> bool:
     """Return whether the outermost axis is the one with the longest steps, as in C's order."""
-    strides = [abs(stride) for stride, length in zip(data.strides, data.shape, strict=True) if length > 1]
-    return not strides or strides[0] == max(strides)
+    longest = -1
+    for length, stride in zip(data.shape, data.strides, strict=True):
+        if length > 1 and longest < 0:
+            longest = abs(stride)
+        elif length > 1 and abs(stride) > longest:
+            return False
+    return True
 
 
 def _converts_whole(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any], fresh: bool) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._api.broadcast import Integers, as_array, materialise
-from bcast._api.converted import Casting, convert_counted, may_warn, prepared
+from bcast._api.converted import Casting, convert_counted, convert_nothing, may_warn, prepared
 from bcast._kernel import repeat_counted
 from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import (
@@ -270,7 +270,7 @@ def _repeat_converted(
     array, wanted = prepared(array, whole, out, dtype, casting)
     result = result_array(out, array, whole, "repeats", wanted)
     if 0 in whole:
-        return result
+        return convert_nothing(array, result, wanted)
     if may_warn(array.dtype, wanted):
         array, counts = _without_dropped(array, counts, axis)
     if has_references(array) or wanted.hasobject:
@@ -329,9 +329,7 @@ def _repeat_axes(
         if at >= 0:
             array = _repeat_counted(array, counts[at], at, to, wanted, "unsafe" if wanted else SAME_KIND)
         else:
-            array = _repeat_alike(
-                array, shape_of(array), tuple(alike), to, wanted, "unsafe" if wanted else SAME_KIND
-            )
+            array = _repeat_alike(array, shape_of(array), tuple(alike), to, wanted, "unsafe" if wanted else SAME_KIND)
     return array
 
 

@@ -135,7 +135,9 @@ def _write(
     if nbytes > MAX_BYTES:
         raise ValueError(f"`shape` expected an output of at most {MAX_BYTES} bytes, got one of {nbytes}")
     if not nbytes:
-        materialise(data, alignment, alignment.shape, None, "shape", written.dtype, "unsafe")  # refuses shapes that no array can have
+        materialise(
+            data, alignment, alignment.shape, None, "shape", written.dtype, "unsafe"
+        )  # refuses shapes that no array can have
     header = _header(written.dtype, alignment.shape)
     try:
         _reserve(file, len(header) + nbytes)

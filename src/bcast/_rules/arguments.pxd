@@ -1,6 +1,5 @@
 # The C types of _rules/arguments.py, which is plain Python without them.
 cimport cython
-from numpy cimport dtype as Dtype
 
 from bcast._runtime.arrays cimport as_dtype, type_of
 
@@ -13,7 +12,7 @@ cpdef tuple shape_argument(str name, value)
 cpdef bint is_countable(tuple shape)
 
 cpdef str mode_of(value, tuple modes, str name)
-cpdef Dtype dtype_argument(dtype)
+cpdef dtype_argument(dtype)
 cpdef bint all_plain(tuple items)
 cpdef tuple integers(str name, value, bint unordered)
 cpdef check_rank(str name, tuple shape)

@@ -128,6 +128,11 @@ def broadcast(data, shape, out=None, **kwargs):
     return Call(spread(data, shape), data, shape, **kwargs)
 
 
+def converted(data, shape, **kwargs):
+    """A call of `broadcast` whose result is of float32."""
+    return Call(spread(data, shape).astype("f4"), data, shape, **kwargs)
+
+
 def within(shape, steps, **kwargs):
     """An array of `shape` that has so many times as much memory along each axis."""
     whole = room(*[length * step for length, step in zip(shape, steps, strict=True)], **kwargs)
@@ -415,6 +420,8 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "datetimes": lambda: broadcast(numbers(4, dtype="M8[s]"), (3, 4)),
         "another byte order": lambda: broadcast(numbers(4, dtype=">f8"), (3, 4)),
         "another byte order into `out`": lambda: broadcast(numbers(4, dtype=">f8"), (3, 4), room(3, 4, dtype=">f8")),
+        "in another dtype": lambda: converted(numbers(4, dtype="u1"), (3, 4), dtype="f4"),
+        "into `out` of another dtype": lambda: converted(numbers(4, dtype="u1"), (3, 4), out=room(3, 4)),
         "bidirectional": lambda: Call(spread(numbers(4, 1), (4, 3)), numbers(4, 1), (1, 3), mode="bidirectional"),
         "explicit by the mapping": lambda: Call(
             spread(numbers(2, 3)[:, :, None], (2, 3, 4)), numbers(2, 3), (2, 3, 4), [0, 1], mode="explicit"

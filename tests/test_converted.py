@@ -50,13 +50,13 @@ def small_pieces():
     converted.set_limits()
 
 
-def outcome(call):
+def outcome(call, *args, **kwargs):
     """Return what a call gives, or the type of what it raises; and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            result = call()
-        except Exception as error:  # noqa: BLE001 (some casts raise RuntimeError)
+            result = call(*args, **kwargs)
+        except Exception as error:
             result = type(error)
     return result, [(each.category, str(each.message)) for each in caught]
 
@@ -96,10 +96,11 @@ DTYPES = all_dtypes()
 
 
 @pytest.mark.parametrize("own", DTYPES, ids=str)
-def test_every_pair_of_dtypes(own, piece):
+@pytest.mark.usefixtures("piece")
+def test_every_pair_of_dtypes(own):
     data = sample(own)
     for dtype, casting in itertools.product(DTYPES, CASTINGS):
-        expected = outcome(lambda: np.broadcast_to(data, SHAPE).astype(dtype, order="C", casting=casting))
+        expected = outcome(np.broadcast_to(data, SHAPE).astype, dtype, order="C", casting=casting)
         call = partial(bcast.broadcast, data, SHAPE, dtype=dtype, casting=casting)
         check_same(outcome(call), expected)
         if not isinstance(expected[0], type):
@@ -108,14 +109,15 @@ def test_every_pair_of_dtypes(own, piece):
 
 
 @pytest.mark.parametrize("own", DTYPES, ids=str)
-def test_out_alone_says_the_dtype_as_copyto(own, piece):
+@pytest.mark.usefixtures("piece")
+def test_out_alone_says_the_dtype_as_copyto(own):
     data = sample(own)
     for dtype, casting in itertools.product(DTYPES, CASTINGS):
         out, copy = np.zeros(SHAPE, dtype), np.zeros(SHAPE, dtype)
         if out.itemsize == 0 or own.itemsize == 0:
             continue
-        expected = outcome(lambda: np.copyto(copy, data, casting=casting))
-        result = outcome(lambda: bcast.broadcast(data, SHAPE, casting=casting, out=out))
+        expected = outcome(np.copyto, copy, data, casting=casting)
+        result = outcome(bcast.broadcast, data, SHAPE, casting=casting, out=out)
         if own == dtype and casting == "no" and isinstance(expected[0], type):
             continue  # NumPy refuses to copy these at all
         check_same((copy if expected[0] is None else expected[0], expected[1]), result)
@@ -162,7 +164,8 @@ FUNCTIONS = {
 @pytest.mark.parametrize(
     ("own", "dtype"), [("u1", "f4"), ("f8", "f4"), ("f4", ">f2"), ("c16", "f4"), ("i4", "S"), ("f8", "O")]
 )
-def test_every_function(ours, numpys, order, own, dtype, piece):
+@pytest.mark.usefixtures("piece")
+def test_every_function(ours, numpys, order, own, dtype):
     data = np.arange(24).reshape(4, 6).astype(own)
     data.flags.writeable = False
     data = {
@@ -171,23 +174,23 @@ def test_every_function(ours, numpys, order, own, dtype, piece):
         "backwards": data[::-1],
         "zero strides": np.broadcast_to(data[:1], (4, 6)),
     }[order]
-    expected = outcome(lambda: numpys(data).astype(dtype, order="C"))
     for casting in ("same_kind", "unsafe"):
-        expected = outcome(lambda: numpys(data).astype(dtype, order="C", casting=casting))
-        result = outcome(lambda: ours(data, dtype=dtype, casting=casting))
+        expected = outcome(numpys(data).astype, dtype, order="C", casting=casting)
+        result = outcome(ours, data, dtype=dtype, casting=casting)
         check_same(result, expected)
         if not isinstance(result[0], type):
             assert type(result[0]) is np.ndarray
             assert result[0].flags.owndata
             assert result[0].flags.c_contiguous
             for out in (np.zeros_like(result[0]), np.zeros(result[0].shape[::-1], result[0].dtype).T):
-                assert outcome(lambda: ours(data, dtype=dtype, casting=casting, out=out)) == (out, expected[1])  # noqa: B023
+                assert outcome(ours, data, dtype=dtype, casting=casting, out=out) == (out, expected[1])
                 np.testing.assert_array_equal(out, expected[0])
 
 
 @pytest.mark.parametrize("counts", [np.arange(5000) % 4, (np.arange(5000) % 3).tolist()], ids=["shared", "own"])
 @pytest.mark.parametrize("shape", [(5000,), (5000, 3), (2, 5000), (2, 5000, 2)], ids=str)
-def test_counts_of_many_items(counts, shape, small_pieces):
+@pytest.mark.usefixtures("small_pieces")
+def test_counts_of_many_items(counts, shape):
     data = np.arange(np.prod(shape)).reshape(shape).astype("f8")
     axis = shape.index(5000)
     for dtype in ("f4", "c16"):
@@ -231,7 +234,8 @@ def bad_calls(items):
 
 
 @pytest.mark.parametrize(("items", "dtype", "messages"), BAD.values(), ids=BAD)
-def test_one_warning(items, dtype, messages, piece):
+@pytest.mark.usefixtures("piece")
+def test_one_warning(items, dtype, messages):
     data, calls = bad_calls(items)
     expected = outcome(lambda: data.astype(dtype))[1]
     assert [message for _, message in expected] == messages
@@ -243,7 +247,8 @@ def test_one_warning(items, dtype, messages, piece):
         assert out.tobytes() == result[0].tobytes()
 
 
-def test_the_warning_points_at_the_caller(piece):
+@pytest.mark.usefixtures("piece")
+def test_the_warning_points_at_the_caller():
     data = np.full((8, 1, 16), 1e300)
     for out in (None, np.zeros((8, 3, 16), "f4")):
         with pytest.warns(RuntimeWarning) as caught:
@@ -252,7 +257,8 @@ def test_the_warning_points_at_the_caller(piece):
 
 
 @pytest.mark.parametrize(("items", "dtype", "messages"), BAD.values(), ids=BAD)
-def test_warnings_that_are_errors_leave_out_untouched(items, dtype, messages, piece):
+@pytest.mark.usefixtures("piece")
+def test_warnings_that_are_errors_leave_out_untouched(items, dtype, messages):
     _, calls = bad_calls(items)
     for call in calls.values():
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
@@ -266,7 +272,8 @@ def test_warnings_that_are_errors_leave_out_untouched(items, dtype, messages, pi
             assert str(error.value) == messages[0]
 
 
-def test_the_callers_error_state_is_kept(piece):
+@pytest.mark.usefixtures("piece")
+def test_the_callers_error_state_is_kept():
     data = np.full((8, 1, 16), 1e300)
     told = []
     for out in (None, np.zeros((8, 3, 16), "f4")):
@@ -293,7 +300,8 @@ FAILING = {
 
 
 @pytest.mark.parametrize(("data", "dtype", "error"), FAILING.values(), ids=FAILING)
-def test_a_cast_that_fails_leaves_out_untouched(data, dtype, error, piece):
+@pytest.mark.usefixtures("piece")
+def test_a_cast_that_fails_leaves_out_untouched(data, dtype, error):
     n = len(data)
     calls = [
         lambda **kwargs: bcast.broadcast(data, (3, n), **kwargs),
@@ -309,7 +317,8 @@ def test_a_cast_that_fails_leaves_out_untouched(data, dtype, error, piece):
             call(dtype=dtype, casting="unsafe", out=out)
 
 
-def test_items_that_are_not_in_the_result_are_not_converted(piece):
+@pytest.mark.usefixtures("piece")
+def test_items_that_are_not_in_the_result_are_not_converted():
     words, numbers = np.array(["1", "x", "3"]), np.array([1.0, 1e300, 3.0])
     for counts in ([2, 0, 1], np.array([2, 0, 1])):
         assert bcast.repeat(words, counts, dtype="i4", casting="unsafe").tolist() == [1, 1, 3]
@@ -329,7 +338,8 @@ def test_a_list_into_floats():
 
 
 @pytest.mark.parametrize("step", [1, 2])
-def test_out_that_overlaps(step, piece):
+@pytest.mark.usefixtures("piece")
+def test_out_that_overlaps(step):
     for shift in range(0, 200, 8):
         arena = np.random.default_rng(1).integers(0, 100, 1000).astype("u1")
         data = arena[shift : shift + 40 : step].reshape(-1, 1)
@@ -339,7 +349,8 @@ def test_out_that_overlaps(step, piece):
         np.testing.assert_array_equal(out, expected)
 
 
-def test_subclasses_and_files(tmp_path, piece):
+@pytest.mark.usefixtures("piece")
+def test_subclasses_and_files(tmp_path):
     class Liar(np.ndarray):
         dtype = property(lambda _: np.dtype("f4"))
 

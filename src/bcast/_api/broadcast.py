@@ -275,7 +275,7 @@ def materialise(
     dtype: DTypeLike | None,
     casting: Casting,
 ) -> NDArray[Any]:
-    """Replicate `data` along `alignment` into `out`, or into a new array of `shape`; `name` is what the user calls it."""
+    """Replicate `data` along `alignment` into `out`, or into a new array of `shape`, which the user calls `name`."""
     if dtype is None and casting is SAME_KIND and (out is None or keeps_dtype(data, out)):
         return replicate(data, alignment, result_array(out, data, shape, name))
     return materialise_as(data, alignment, shape, out, name, dtype, casting)

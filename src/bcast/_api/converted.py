@@ -53,7 +53,7 @@ DIVIDE, OVERFLOW, UNDERFLOW, INVALID = 1, 2, 4, 8  # NumPy's flags
 
 def set_limits(piece: int = 1 << 20) -> None:
     """Set the size of the pieces in bytes: for tests of small arrays."""
-    global PIECE  # noqa: PLW0603
+    global PIECE
     if piece < 1:
         raise ValueError(f"`piece` expected bytes, at least 1, got {piece}")
     PIECE = piece
@@ -260,7 +260,7 @@ def _piece(data: NDArray[Any], room: NDArray[Any]) -> NDArray[Any]:
 
 def _step(data: NDArray[Any], room: NDArray[Any]) -> int:
     """Return how many indices of the outermost axis make a piece: one, if even that is too large."""
-    step = room.size // (data.size // data.shape[0])
+    step: int = room.size // (data.size // data.shape[0])
     return max(step, 1 if _is_ordered(data) else LINES // data.itemsize, 1)
 
 
@@ -270,7 +270,8 @@ def _once(data: NDArray[Any]) -> NDArray[Any]:
     for stride in data.strides:
         index.append(slice(None) if stride else slice(1))
     index.append(Ellipsis)  # lest an array without axes become a scalar
-    return data[tuple(index)]
+    view: NDArray[Any] = data[tuple(index)]
+    return view
 
 
 def _is_ordered(data: NDArray[Any]) -> bool:
@@ -285,7 +286,7 @@ def _is_ordered(data: NDArray[Any]) -> bool:
 
 
 def _converts_whole(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any], fresh: bool) -> bool:
-    """Return whether the whole data must be converted first: if that runs code of others, or `out` overlaps the data."""
+    """Return whether the whole data must be converted first: that may run others' code, or `out` overlaps the data."""
     return not (_is_plain(dtype_of(data)) and _is_plain(dtype)) or (not fresh and np.may_share_memory(data, out))
 
 

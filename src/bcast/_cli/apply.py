@@ -234,7 +234,7 @@ def _telling(tell: Callable[[str], object]) -> Iterator[None]:
     """Tell of each kind of warning once, however many pieces give rise to it."""
     told: set[str] = set()
 
-    def show(message: Warning | str, *_: Any) -> None:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if str(message) not in told:
             told.add(str(message))
             tell(f"warning: {message}")

@@ -280,6 +280,10 @@ def converts(name: str, shape: tuple[int, ...], output: tuple[int, ...], own: st
         array = data(shape, own)
         return lambda: np.broadcast_to(array, output).astype(dtype, order="C")
 
+    def by_dtype(dtype: str) -> Results:
+        array = data(shape, own)
+        return lambda: bcast.broadcast(array, output, dtype=dtype)
+
     def by_two_calls(dtype: str) -> Results:
         array = data(shape, own)
         return lambda: bcast.broadcast(array.astype(dtype), output)
@@ -289,7 +293,7 @@ def converts(name: str, shape: tuple[int, ...], output: tuple[int, ...], own: st
         "dtype",
         output,
         {
-            "bcast": lambda dtype: bind(bcast.broadcast, data(shape, own), output, dtype=dtype),
+            "bcast": by_dtype,
             TWO_CALLS: by_two_calls,
             "numpy": by_numpy,
             LAST: by_numpy_last,

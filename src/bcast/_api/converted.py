@@ -27,7 +27,7 @@ from bcast._runtime.arrays import (
     reshaped,
     size_of,
 )
-from bcast._runtime.counts import Counts
+from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.result import result_array
 
 __all__ = [
@@ -137,7 +137,7 @@ def convert_onto(
     to = np.asarray(out).reshape(alignment.shape)  # a view, as this only splits axes
     data = data.reshape(alignment.source)
     data = _real_part(_once(data), dtype)
-    _run(_fill, data, (to, np.empty(PIECE // dtype.itemsize, dtype)), dtype, fresh)
+    _run(data, to, dtype, None, 0, fresh)
     return out
 
 
@@ -145,13 +145,26 @@ def convert_counted(
     data: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
 ) -> NDArray[Any]:
     """Convert `data` to `dtype` and repeat its items by `counts` into `out`, which it returns; none has references."""
-    if size_of(data) * dtype.itemsize <= PIECE or _converts_whole(data, out, dtype, fresh):
+    if size_of(data) * dtype.itemsize <= PIECE or not is_contiguous(out) or _converts_whole(data, out, dtype, fresh):
+        if may_warn(data.dtype, dtype):
+            data, counts = without_dropped(data, counts, axis)
         return repeat_counted(converted(data, dtype), counts, axis, out)
     if axis < 0:
         data, axis = data.reshape(-1), 0
-    room = np.empty(PIECE // dtype.itemsize, dtype)
-    _run(_fill_counted, _real_part(data, dtype), (np.asarray(out), room, counts, axis), dtype, fresh)
+    counts.keep_from(out)
+    _run(_real_part(data, dtype), np.asarray(out), dtype, counts, axis, fresh)
     return out
+
+
+def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDArray[Any], Counts]:
+    """Leave out the items that are repeated 0 times, lest their conversion fail."""
+    numbers = counts.to_array()
+    kept = numbers > 0
+    if kept.all():
+        return data, counts
+    numbers = numbers[kept]
+    data = data.compress(kept, axis if axis >= 0 else None)
+    return data, counts_of_array(numbers) or counts_of_tuple(tuple(numbers.tolist()))
 
 
 def convert_nothing(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -165,27 +178,42 @@ def may_warn(own: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
     return own.kind not in "bui" or not (dtype.kind in "bui" or np.can_cast(own, dtype, "safe"))
 
 
-def _run(fill: Any, data: NDArray[Any], arguments: Any, dtype: np.dtype[Any], fresh: bool) -> None:
-    """Call `fill` with the data and other arguments, and give one warning of what all pieces give rise to.
+def _run(
+    data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any], counts: Counts | None, axis: int, fresh: bool
+) -> None:
+    """Fill `out`, and give one warning of what all pieces give rise to.
 
-    If that may raise and the output is the user's, all pieces are tried before the first is written.
+    If that may raise and `out` is the user's, all pieces are tried before the first is written.
     """
-    own = data.dtype
+    own, room = data.dtype, np.empty(PIECE // dtype.itemsize, dtype)
     if not may_warn(own, dtype):
-        fill(data, *arguments)
+        _write(data, out, room, counts, axis)
         return
     tried = not fresh and (own.kind in "mM" or dtype.kind in "mM" or _warning_may_raise())
     flags: list[int] = []
     with np.errstate(all="call", call=lambda _, flag: flags.append(flag)):
         if tried:
-            _try(data, arguments[1])
+            _try(data, room)
         else:
-            fill(data, *arguments)
+            _write(data, out, room, counts, axis)
+    if flags and counts is not None:
+        less, positive = without_dropped(data, counts, axis)
+        if positive is not counts:
+            _run(less, out, dtype, positive, axis, fresh)
+            return
     if flags:
         _warn(flags)
     if tried:
         with np.errstate(all="ignore"):
-            fill(data, *arguments)
+            _write(data, out, room, counts, axis)
+
+
+def _write(data: NDArray[Any], out: NDArray[Any], room: NDArray[Any], counts: Counts | None, axis: int) -> None:
+    """Convert `data` and write it to `out` by `counts` along an axis, or if there are none, along all axes."""
+    if counts is None:
+        _fill(data, out, room)
+    else:
+        _fill_counted(data, out, room, counts, axis)
 
 
 def _fill(data: NDArray[Any], out: NDArray[Any], room: NDArray[Any]) -> None:

@@ -50,6 +50,9 @@ cdef _repeats(repeats, Py_ssize_t size, axis)
 cdef _repeat_counted(array, Counts counts, int axis, out, dtype, casting)
 
 
+cdef _repeat_converted(array, Counts counts, int axis, tuple whole, out, dtype, casting)
+
+
 @cython.locals(lengths=list, alike=list, steps=list, i=Py_ssize_t, at=Py_ssize_t)
 cdef _repeat_axes(array, list counts, out, dtype, casting)
 

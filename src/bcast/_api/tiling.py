@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._api.broadcast import Integers, as_array, materialise
-from bcast._api.converted import Casting, convert_counted, convert_nothing, may_warn, prepared
+from bcast._api.converted import (
+    Casting,
+    convert_counted,
+    convert_nothing,
+    may_warn,
+    prepared,
+    without_dropped,
+)
 from bcast._kernel import repeat_counted
 from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import (
@@ -271,22 +278,11 @@ def _repeat_converted(
     result = result_array(out, array, whole, "repeats", wanted)
     if 0 in whole:
         return convert_nothing(array, result, wanted)
-    if may_warn(array.dtype, wanted):
-        array, counts = _without_dropped(array, counts, axis)
     if has_references(array) or wanted.hasobject:
+        array, counts = without_dropped(array, counts, axis)
         array = array.astype(wanted)
         return _repeat_counted(array, counts, axis, out, None, SAME_KIND)
     return convert_counted(array, counts, axis, result, wanted, out is None)
-
-
-def _without_dropped(array: NDArray[Any], counts: Counts, axis: int) -> tuple[NDArray[Any], Counts]:
-    """Leave out the items that are repeated 0 times, lest their conversion fail."""
-    numbers = counts.to_array()
-    kept = numbers > 0
-    if kept.all():
-        return array, counts
-    array = array.compress(kept, axis if axis >= 0 else None)
-    return array, counts_of_tuple(tuple(numbers[kept].tolist()))
 
 
 def _repeat_axes(
@@ -315,7 +311,7 @@ def _repeat_axes(
         array, wanted = prepared(array, whole, out, dtype, casting)
         for at in range(len(counts)):
             if type(counts[at]) is not int and 0 not in whole and may_warn(array.dtype, wanted):
-                array, counts[at] = _without_dropped(array, counts[at], at)
+                array, counts[at] = without_dropped(array, counts[at], at)
     else:
         wanted = None
     if out is not None:

@@ -61,26 +61,32 @@ cdef class Counts:
         return max(1, n) if self.list.kept != NULL else max(1, n // CHUNK) * CHUNK
 
     cpdef Counts part(self, Py_ssize_t begin, Py_ssize_t end):
-        """A private copy of the counts from `begin` to `end`; `begin` is a multiple of what `whole_chunks` returned."""
+        """The counts from `begin` to `end`: multiples of what `whole_chunks` returned, or the end of all."""
         cdef Counts counts
-        cdef int64_t[CHUNK] room
-        cdef const int64_t *chunk
-        cdef Py_ssize_t i
-        if not 0 <= begin <= end <= self.list.size or begin != begin // CHUNK * CHUNK and self.list.kept == NULL:
+        cdef Py_ssize_t *starts
+        cdef Py_ssize_t first = begin // CHUNK, c
+        if not 0 <= begin <= end <= self.list.size or self.list.kept == NULL and (
+            begin % CHUNK or end % CHUNK and end != self.list.size
+        ):
             raise ValueError(f"`begin`, `end` expected a part of {self.list.size} counts, got {begin}, {end}")
         counts = Counts.__new__(Counts)
-        counts.owned = <int64_t *> _allocated(end - begin)
-        counts.list.kept = counts.owned
         counts.list.size = end - begin
-        counts.list.type = cnp.NPY_INT64
-        counts.list.itemsize = sizeof(int64_t)
         if self.list.kept != NULL:
-            memcpy(counts.owned, self.list.kept + begin, (end - begin) * sizeof(int64_t))
+            counts.array = self     # which has the numbers
+            counts.list.kept = self.list.kept + begin
+            counts.list.type = cnp.NPY_INT64
+            counts.list.itemsize = sizeof(int64_t)
+            _add_up(&counts.list)
         else:
-            for i in range(0, end - begin, CHUNK):
-                chunk = read_chunk(&self.list, (begin + i) // CHUNK, room)
-                memcpy(counts.owned + i, chunk, min(<Py_ssize_t> CHUNK, end - begin - i) * sizeof(int64_t))
-        _add_up(&counts.list)
+            counts.array = self.array
+            counts.list.shared = self.list.shared + begin * self.list.itemsize
+            counts.list.type = self.list.type
+            counts.list.itemsize = self.list.itemsize
+            starts = <Py_ssize_t *> _allocated(_chunks(&counts.list))
+            counts.list.starts = starts
+            for c in range(_chunks(&counts.list) + 1):
+                starts[c] = self.list.starts[first + c] - self.list.starts[first]
+            counts.list.total = starts[_chunks(&counts.list)]
         counts.size, counts.total = counts.list.size, counts.list.total
         return counts
 
@@ -90,7 +96,7 @@ cdef class Counts:
             self.list.starts[_chunks(&self.list)] == self.list.total
         )
 
-    cdef int keep_from(self, cnp.ndarray out) except -1:
+    cpdef int keep_from(self, cnp.ndarray out) except -1:
         """Copy the counts if `out`, which is contiguous, overlaps them."""
         if self.list.kept == NULL and contiguous_overlap(self.array, out):
             self.array = self.to_array().astype(np.int64, copy=False)

@@ -16,6 +16,7 @@ from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, drill_or_not, laid_out, s
 
 import bcast
 from bcast._api import converted
+from bcast._runtime.counts import counts_of_array
 
 __all__ = ["rooms"]  # a fixture
 
@@ -199,6 +200,38 @@ def test_counts_of_many_items(counts, shape):
         out = np.zeros(expected.shape, dtype)
         assert bcast.repeat(data, counts, axis, out=out) is out
         np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_counts_that_out_overlaps():
+    for shift in (0, 4000, 30_000):
+        arena = np.zeros(60_000, "u1")
+        counts = arena[shift : shift + 5000]
+        counts[:] = np.arange(5000) % 4
+        data = np.arange(5000, dtype="u2")
+        expected = data.repeat(counts).astype("f4")
+        out = arena[: expected.nbytes].view("f4")
+        bcast.repeat(data, counts, out=out)
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_parts_of_counts():
+    for numbers in (np.arange(100) % 5, np.arange(9000, dtype="u1") % 5):
+        counts = counts_of_array(numbers)
+        step = counts.whole_chunks(700)
+        assert step == (700 if numbers.size == 100 else 512)
+        for begin in range(0, numbers.size, step):
+            part = counts.part(begin, min(begin + step, numbers.size))
+            np.testing.assert_array_equal(part.to_array(), numbers[begin : begin + step])
+            assert part.total == numbers[begin : begin + step].sum()
+        for wrong in ((-1, 5), (5, 4), (0, numbers.size + 1)):
+            refuse(
+                partial(counts.part, *wrong),
+                ValueError,
+                f"`begin`, `end` expected a part of {numbers.size} counts, got {wrong[0]}, {wrong[1]}",
+            )
+    with pytest.raises(ValueError, match="expected a part of 9000 counts"):
+        counts.part(1, 512)
 
 
 # What values give rise to.

@@ -53,6 +53,7 @@ SOURCES = [
     "_adjoint.pyx",  # first, as it takes longest to compile
     "_kernel.pyx",
     "_api/broadcast.py",
+    "_api/converted.py",
     "_api/elementwise.py",
     "_api/numpy_names.py",
     "_api/tiling.py",

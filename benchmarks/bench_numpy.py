@@ -27,6 +27,7 @@ from bcast._benchmark.timing import measure
 
 SECONDS = 0.25
 SIZED = "torch, output_size"
+TWO_CALLS, LAST = "astype, then bcast", "NumPy, converted last"
 MODULES = {"opencv": "cv2", "torch": "torch", SIZED: "torch", "jax": "jax", "pyarrow": "pyarrow", "numba": "numba"}
 Results = Callable[[], Any]
 
@@ -318,6 +319,45 @@ def sums(a_shape: tuple[int, ...], b_shape: tuple[int, ...], view: tuple[int, ..
     )
 
 
+def converts(name: str, shape: tuple[int, ...], output: tuple[int, ...], own: str) -> Drop:
+    """Describe a broadcast to another dtype, beside conversions before it and after it."""
+
+    def by_torch(dtype: str) -> Results:
+        torch = importlib.import_module("torch")
+        tensor, wanted = torch.from_numpy(data(shape, own)), getattr(torch, dtype)
+        return lambda: tensor.to(wanted).expand(output).contiguous()
+
+    def by_numpy(dtype: str) -> Results:
+        array = data(shape, own)
+        return lambda: np.ascontiguousarray(np.broadcast_to(array.astype(dtype), output))
+
+    def by_numpy_last(dtype: str) -> Results:
+        array = data(shape, own)
+        return lambda: np.broadcast_to(array, output).astype(dtype, order="C")
+
+    def by_dtype(dtype: str) -> Results:
+        array = data(shape, own)
+        return lambda: bcast.broadcast(array, output, dtype=dtype)
+
+    def by_two_calls(dtype: str) -> Results:
+        array = data(shape, own)
+        return lambda: bcast.broadcast(array.astype(dtype), output)
+
+    return Drop(
+        f"dtype, {name}",
+        "dtype",
+        output,
+        {
+            "bcast": by_dtype,
+            TWO_CALLS: by_two_calls,
+            "numpy": by_numpy,
+            LAST: by_numpy_last,
+            "torch": by_torch,
+        },
+        output[-1] // shape[-1],
+    )
+
+
 def bind(function: Callable[..., Any], *arguments: Any, **named: Any) -> Results:
     """Make a call without arguments."""
     if named:
@@ -374,6 +414,13 @@ CALLS = [
     (grids((1000, 1000)), ["float32", "float64"]),
     (grids((4000, 3000)), ["uint8", "float32"]),
     (grids((100, 100, 100)), ["float64"]),
+    (converts("gray to RGB, bytes", (1080, 1920, 1), (1080, 1920, 3), "uint8"), ["float32"]),
+    (converts("4K gray to RGB, bytes", (2160, 3840, 1), (2160, 3840, 3), "uint8"), ["float32"]),
+    (converts("mask of 8 x 8 heads", (1, 1, 512, 512), (8, 8, 512, 512), "bool"), ["float32"]),
+    (converts("bias of float64, rows", (1, 1000), (10_000, 1000), "float64"), ["float32"]),
+    (converts("float32, each item by 4", (1000, 1000, 1), (1000, 1000, 4), "float32"), ["float16"]),
+    (converts("float64, each item by 3", (2000, 4000, 1), (2000, 4000, 3), "float64"), ["float32"]),
+    (converts("a short row", (1, 4), (3, 4), "uint8"), ["float32"]),
     (sums((4,), (4,), (4,), mode="none"), ["float32"]),
     (sums((4, 4), (4,), (4,), mode="numpy"), ["float32"]),
     (sums((4, 4), (4,), (4,), mode="unidirectional"), ["float32"]),

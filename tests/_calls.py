@@ -128,6 +128,11 @@ def broadcast(data, shape, out=None, **kwargs):
     return Call(spread(data, shape), data, shape, **kwargs)
 
 
+def converted(data, shape, **kwargs):
+    """A call of `broadcast` whose result is of float32."""
+    return Call(spread(data, shape).astype("f4"), data, shape, **kwargs)
+
+
 def within(shape, steps, **kwargs):
     """An array of `shape` that has so many times as much memory along each axis."""
     whole = room(*[length * step for length, step in zip(shape, steps, strict=True)], **kwargs)
@@ -436,6 +441,8 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "datetimes": lambda: broadcast(numbers(4, dtype="M8[s]"), (3, 4)),
         "another byte order": lambda: broadcast(numbers(4, dtype=">f8"), (3, 4)),
         "another byte order into `out`": lambda: broadcast(numbers(4, dtype=">f8"), (3, 4), room(3, 4, dtype=">f8")),
+        "in another dtype": lambda: converted(numbers(4, dtype="u1"), (3, 4), dtype="f4"),
+        "into `out` of another dtype": lambda: converted(numbers(4, dtype="u1"), (3, 4), out=room(3, 4)),
         "bidirectional": lambda: Call(spread(numbers(4, 1), (4, 3)), numbers(4, 1), (1, 3), mode="bidirectional"),
         "explicit by the mapping": lambda: Call(
             spread(numbers(2, 3)[:, :, None], (2, 3, 4)), numbers(2, 3), (2, 3, 4), [0, 1], mode="explicit"
@@ -477,7 +484,7 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "refused: a mapping beyond the output": lambda: Call(AxisError, numbers(4), (3, 4), [2], mode="explicit"),
         "refused: `out` of another shape": lambda: Call(ValueError, numbers(4), (3, 4), out=room(3, 5)),
         "refused: `out` of another dtype": lambda: refused_dtype(
-            numbers(4), (3, 4), out=room(3, 4, dtype="f8"), shown=("f4", "f8")
+            numbers(4), (3, 4), out=room(3, 4, dtype="i4"), shown=("f4", "i4")
         ),
         "refused: read-only `out`": lambda: Call(ValueError, numbers(4), (3, 4), out=read_only(3, 4)),
         "refused: `out` that is no array": lambda: Call(TypeError, numbers(4), (3, 4), out=[0]),

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import bcast
+from bcast._api import converted
 from bcast._cli import apply
 
 OLD = b"what was there before"
@@ -77,13 +77,13 @@ def halfway(monkeypatch, act):
     monkeypatch.setattr(apply, "PIECE", 24)
     calls = []
 
-    def replicate(*arguments):
+    def convert_onto(*arguments):
         calls.append(arguments[1])
         if len(calls) == 4:
             act()
-        return bcast._kernel.replicate(*arguments)
+        return converted.convert_onto(*arguments)
 
-    monkeypatch.setattr(apply, "replicate", replicate)
+    monkeypatch.setattr(apply, "convert_onto", convert_onto)
     return calls
 
 

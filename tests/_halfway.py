@@ -10,7 +10,7 @@ import sys
 from bcast.__main__ import main
 from bcast._cli import apply as cli_apply
 
-replicate = cli_apply.replicate
+convert_onto = cli_apply.convert_onto
 calls = []
 
 
@@ -21,10 +21,10 @@ def stand_in(*arguments):
     if len(calls) == 4:
         print("halfway", flush=True)
         sys.stdin.readline()
-    replicate(*arguments)
+    convert_onto(*arguments)
 
 
 if __name__ == "__main__":
     cli_apply.PIECE = 24
-    cli_apply.replicate = stand_in
+    cli_apply.convert_onto = stand_in
     sys.exit(main(["apply", *sys.argv[2:]]))

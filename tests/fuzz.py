@@ -30,6 +30,7 @@ from _reference import laid_on, reference, right_aligned, two_way
 from _ways import SUMS, WAYS, in_order, summed, written
 
 import bcast
+from bcast._api import converted
 
 LONGEST = 120  # seconds that a case may take; longer ones hang
 
@@ -46,6 +47,7 @@ PADDED = np.dtype([("a", "u1"), ("b", "<f8")], align=True)
 COPIED = [*dtypes("? i1 u2 >i4 u8 f2 f4 >f8 c8 c16 g G M8[us] m8[D] S5 U3 V1 V3 V7 V24 V40 V200 V4100"), PADDED]
 WITH_REFERENCES = [np.dtype("O"), np.dtypes.StringDType()]
 SUMMED = dtypes("? i1 i2 >i4 i8 u1 u2 u4 >u8 f2 >f2 f4 >f4 f8 >f8 c8 >c8 c16 g O")
+CONVERTED = dtypes("u1 i2 >i4 i8"), dtypes("i8 f4 >f4 f8 >f8 c8 c16 u2 m8[s]")  # from any bytes, without warnings
 UFUNCS = (np.add, np.multiply, np.maximum, np.subtract)
 
 
@@ -169,7 +171,8 @@ class Operands:
             self.out.flags.writeable = False
             return self.out
         if how == "dtype":
-            return np.zeros(self.out.shape, "M8[s]")
+            castable = np.can_cast(self.data.dtype, "M8[s]", "same_kind")
+            return np.zeros(self.out.shape, "?" if castable else "M8[s]")
         return (self.out[..., None] if self.out.ndim < 64 else self.out[..., 0]) if how == "shape" else [1, 2]
 
     def check(self, call, expected, same=are_same, new=True):
@@ -316,13 +319,22 @@ def fuzz_infer_shape(rng):
 
 def fuzz_broadcast_to(rng):
     dtype = rng.choice(COPIED)
+    converts = rng.random() < 0.3
+    if converts:
+        dtype, wanted = rng.choice(CONVERTED[0]), rng.choice(CONVERTED[1])
     target = draw_shape(rng, dtype.itemsize)
     shape = tuple(1 if rng.random() < 0.4 else length for length in target)[rng.randint(0, len(target)) :]
     shape = spoil(rng, shape)
     found = reference(shape, target)
-    operands = Operands(rng, dtype, shape, target)
+    operands = Operands(rng, dtype, shape, target, out_dtype=wanted if converts else dtype)
     expected = found and broadcast_of(operands.data, found[1], target)
     given = target[0] if len(target) == 1 and rng.random() < 0.5 else spelled(rng, target)
+    if converts:
+        expected = None if expected is None else expected.astype(wanted)
+        converted.set_limits(rng.choice((1, 50, 1000, 1 << 20)))
+        how = {"dtype": wanted, "casting": "unsafe"}
+        operands.check(lambda out: bcast.broadcast_to(operands.data, given, **how, out=out), expected)
+        return
     operands.check(lambda out: bcast.broadcast_to(operands.data, given, out=out), expected)
 
 

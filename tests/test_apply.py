@@ -228,9 +228,9 @@ TOO_LARGE = os.strerror(errno.EFBIG)
 FAILURES = {
     "disk_full": ("_reserve", OSError(errno.ENOSPC, "No space left on device"), "out.npy: No space left on device"),
     "cannot_map": ("npy.open_memmap", OSError(errno.ENOMEM, "Cannot allocate memory"), None),
-    "no_memory": ("replicate", MemoryError(), "out of memory"),
-    "no_memory_in_words": ("replicate", MemoryError("Unable to\nallocate"), "Unable to allocate"),
-    "bug_in_numpy": ("replicate", ValueError(), "ValueError()"),
+    "no_memory": ("convert_onto", MemoryError(), "out of memory"),
+    "no_memory_in_words": ("convert_onto", MemoryError("Unable to\nallocate"), "Unable to allocate"),
+    "bug_in_numpy": ("convert_onto", ValueError(), "ValueError()"),
     "cannot_map_output": ("mmap", OSError(errno.ENOMEM, "Cannot allocate memory"), "out.npy: Cannot allocate memory"),
     "beyond_what_a_file_system_can_address": (
         "_reserve",
@@ -358,3 +358,50 @@ def test_no_progress_bar_without_stderr(run, large, monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     status, _, _ = run(*large)
     assert status == 0
+
+
+# Another dtype.
+
+
+@pytest.mark.parametrize("piece", [1, 40, cli_apply.PIECE])
+@pytest.mark.parametrize(("own", "dtype"), [("u1", "f4"), (">i4", "<f8"), ("f8", "f4"), ("i2", "U3"), ("i4", "U")])
+def test_another_dtype(run, monkeypatch, piece, own, dtype):
+    monkeypatch.setattr(cli_apply, "PIECE", piece)
+    data = np.arange(6).reshape(3, 1, 2).astype(own)
+    np.save("in.npy", data)
+    expected = np.broadcast_to(data, (3, 4, 2)).astype(dtype)
+    status, out, err = run("apply", "in.npy", "out.npy", "--shape", "3,4,2", "--dtype", dtype)
+    assert (status, out, err) == (0, f"out.npy: shape (3, 4, 2), dtype {expected.dtype}, 0.0 MB\n", "")
+    np.testing.assert_array_equal(np.load("out.npy"), expected, strict=True)
+
+
+def test_a_warning_is_told_once(run, monkeypatch):
+    monkeypatch.setattr(cli_apply, "PIECE", 8)
+    np.save("in.npy", np.full(100, 1e300))
+    status, _, err = run("apply", "in.npy", "out.npy", "--shape", "3,100", "--dtype", "f4")
+    assert (status, err) == (0, "bcast: warning: overflow encountered in cast\n")
+    assert np.isinf(np.load("out.npy")).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dtype", "number"], "`dtype` expected a dtype or what stands for one, got 'number'"),
+        (["--dtype=i4"], "`dtype` expected a dtype that casting='same_kind' allows for data of float64, got int32"),
+        (
+            ["--dtype", "f4", "--casting=safe"],
+            "`dtype` expected a dtype that casting='safe' allows for data of float64",
+        ),
+        (["--dtype=O"], "`dtype` expected a dtype that .npy files store without pickling, got object"),
+        (["--casting=any"], "argument --casting: invalid choice: 'any'"),
+    ],
+)
+@pytest.mark.usefixtures("bad_files")
+def test_dtypes_that_are_refused(run, folder, arguments, message):
+    check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "2,3", *arguments], message)
+
+
+def test_any_casting(run):
+    np.save("in.npy", np.array([1.5, 2.5]))
+    assert run("apply", "in.npy", "out.npy", "--shape", "2,2", "--dtype", "i4", "--casting", "unsafe")[0] == 0
+    np.testing.assert_array_equal(np.load("out.npy"), np.array([[1, 2]] * 2, "i4"), strict=True)

@@ -12,10 +12,12 @@ from numpy.lib.stride_tricks import as_strided
 import bcast
 
 SIGNATURES = {
-    "broadcast": "(data, target_shape, axes_mapping=None, *, mode='numpy', axis=-1, broadcast_axes=None, out=None)",
-    "broadcast_like": "(data, like, axes_mapping=None, *, mode='numpy', axis=-1, broadcast_axes=None, out=None)",
+    "broadcast": "(data, target_shape, axes_mapping=None, *, mode='numpy', axis=-1, broadcast_axes=None, "
+    "dtype=None, casting='same_kind', out=None)",
+    "broadcast_like": "(data, like, axes_mapping=None, *, mode='numpy', axis=-1, broadcast_axes=None, "
+    "dtype=None, casting='same_kind', out=None)",
     "infer_shape": "(data_shape, target_shape, axes_mapping=None, *, mode='numpy', axis=-1, broadcast_axes=None)",
-    "broadcast_to": "(array, shape, *, out=None)",
+    "broadcast_to": "(array, shape, *, dtype=None, casting='same_kind', out=None)",
     "broadcast_arrays": "(*args)",
     "broadcast_shapes": "(*args)",
 }

@@ -20,7 +20,7 @@ import ctypes, mmap, sys
 import numpy as np
 import bcast
 from bcast import _adjoint, _kernel
-from bcast._api import numpy_names, broadcast
+from bcast._api import numpy_names, broadcast, converted
 from bcast._runtime import arrays, counts, cpu
 from bcast._rules import alignment, arguments
 from bcast._runtime import extent, result, pages, threads
@@ -86,6 +86,11 @@ COUNTS = (
     "counts.counts_of_tuple((1,) * 6)", "counts.counts_of_tuple((2,))", "counts.counts_of_tuple(())",
 )  # fmt: skip
 NAMES = ("'x'", "None", "5")
+DTYPES = (
+    "None", "np.dtype('u1')", "np.dtype('f4')", "np.dtype('>f8')", "np.dtype('O')", "np.dtype('S')", "np.dtype('M8')",
+    "np.dtype('T')", "np.dtype([('a', 'i4')])", "np.dtype(('f4', (2,)))", "'f4'", "5",
+)  # fmt: skip
+CASTINGS = ("'same_kind'", "'unsafe'", "'no'", "'other'", "None", "5")
 WILD = (
     "None", "5", "-1", "2**70", "2.5", "float('nan')", "'explicit'", "'pdpd'", "'bidirectional'", "b'a'", "(2, 3)",
     "[1]", "(0, 1)", "{1}", "row", "np.int64(1)", "np.array(1)", "object()",
@@ -104,10 +109,30 @@ FUNCTIONS = {
     "arrays.type_of": (ARRAYS,),
     "arrays.size_of": (ARRAYS,),
     "arrays.has_references": (ARRAYS,),
+    "arrays.as_dtype": (DTYPES,),
+    "arrays.dtype_of": (ARRAYS,),
+    "arrays.are_alike": (DTYPES, DTYPES),
+    "arrays.are_numbers": (DTYPES, DTYPES),
+    "arrays.is_contiguous": (ARRAYS,),
+    "arrays.keeps_dtype": (ARRAYS, ARRAYS),
+    "arrays.can_cast": (ARRAYS, DTYPES, ("-1", "0", "3", "4", "9", "2**70", "None")),
+    "arrays.converted": (ARRAYS, DTYPES),
+    "arrays.convert_into": (ARRAYS, ARRAYS),
     "arrays.is_binary": (("None", "np.add", "np.sqrt", "np.matmul", "len", "5"),),
     "arrays.reshaped": (ARRAYS, SHAPES),
     "broadcast.as_array": (NAMES, (*WILD, *ARRAYS)),
-    "broadcast.materialise": (ARRAYS, ALIGNMENTS, ARRAYS, NAMES),
+    "broadcast.materialise": (ARRAYS, ALIGNMENTS, SHAPES, ARRAYS, NAMES, DTYPES, CASTINGS),
+    "converted.materialise_as": (ARRAYS, ALIGNMENTS, SHAPES, ARRAYS, NAMES, DTYPES, CASTINGS),
+    "converted.prepared": (ARRAYS, SHAPES, ARRAYS, DTYPES, CASTINGS),
+    "converted.convert_onto": (ARRAYS, ALIGNMENTS, ARRAYS, DTYPES, ("True", "False")),
+    "converted.convert_counted": (ARRAYS, COUNTS, WILD, ARRAYS, DTYPES, ("True", "False")),
+    "converted.convert_nothing": (ARRAYS, ARRAYS, DTYPES),
+    "converted.may_warn": (DTYPES, DTYPES),
+    "converted.set_limits": (("None", "0", "-1", "'a'", "2**70"),),
+    "converted.without_dropped": (ARRAYS, COUNTS, WILD),
+    "converted._run": (ARRAYS, ARRAYS, DTYPES, COUNTS, WILD, ("True", "False")),
+    "converted._warning_may_raise": (),
+    "converted._warn": (("[]", "[2]", "[15]", "None", "'a'"),),
     "alignment.Alignment": (SHAPES, SHAPES),
     "alignment.aligned": (SHAPES, SHAPES),
     "alignment.align": (SHAPES, SHAPES, WILD, WILD, WILD, WILD, NAMES),
@@ -116,7 +141,8 @@ FUNCTIONS = {
     "alignment.pdpd": (SHAPES, SHAPES, WILD, NAMES),
     "alignment.merge": ((*WILD, *(f"({shape}, {other})" for shape in SHAPES for other in SHAPES)), NAMES),
     "arguments.shape_argument": (NAMES, (*SHAPES, *WILD)),
-    "arguments.mode_of": (WILD, ("None", "('a', None)", "[1]", "()")),
+    "arguments.mode_of": (WILD, ("None", "('a', None)", "[1]", "()"), NAMES),
+    "arguments.dtype_argument": (DTYPES,),
     "arguments.all_plain": ((*WILD, *SHAPES),),
     "arguments.show": ((*WILD, *SHAPES),),
     "arguments.integer": (NAMES, WILD),

@@ -223,9 +223,9 @@ def test_nohup(folder):
     """A process that is told to ignore SIGHUP goes on when its terminal is gone."""
     np.save("in.npy", np.arange(3.0))
     code = "import os, signal; from bcast._cli import apply; from bcast.__main__ import main\n"
-    code += "replicate = apply.replicate\n"
-    code += "def send(*arguments): os.kill(os.getpid(), signal.SIGHUP); replicate(*arguments)\n"
-    code += "apply.replicate = send; main(['apply', 'in.npy', 'out.npy', '--shape', '9,3'])"
+    code += "convert_onto = apply.convert_onto\n"
+    code += "def send(*arguments): os.kill(os.getpid(), signal.SIGHUP); convert_onto(*arguments)\n"
+    code += "apply.convert_onto = send; main(['apply', 'in.npy', 'out.npy', '--shape', '9,3'])"
     command = ["sh", "-c", 'trap \'\' HUP; exec "$0" "$@"', sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")

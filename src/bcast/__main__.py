@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TextIO
 
 import bcast
 from bcast._rules.alignment import MODES
+from bcast._rules.arguments import CASTINGS
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as in a shell
@@ -71,6 +72,8 @@ def _apply(arguments: argparse.Namespace) -> int:
             arguments.source,
             arguments.destination,
             arguments.shape,
+            dtype=arguments.dtype,
+            casting=arguments.casting,
             tell=_complain,
             axes_mapping=arguments.axes_mapping,
             mode=arguments.mode,
@@ -166,6 +169,14 @@ def _parser() -> _Parser:
         default=-1,
         metavar="N",
         help="mode pdpd: where the data begins (default: aligned at the right)",
+    )
+
+    apply.add_argument("--dtype", metavar="NAME", help="the dtype of OUT, such as float32 or <f4 (default: that of IN)")
+    apply.add_argument(
+        "--casting",
+        choices=CASTINGS,
+        default="same_kind",
+        help="which conversions --dtype may ask for, as numpy.can_cast names them (default: %(default)s)",
     )
 
     bench = commands.add_parser(

@@ -3,9 +3,12 @@ from numpy cimport ndarray
 
 from bcast._rules.alignment cimport Alignment, align, align_shapes
 from bcast._rules.arguments cimport shape_argument
+from bcast._api.converted cimport materialise_as
 from bcast._kernel cimport replicate
-from bcast._runtime.arrays cimport shape_of
+from bcast._runtime.arrays cimport keeps_dtype, shape_of
 from bcast._runtime.result cimport result_array
 
+cdef str SAME_KIND
+
 cpdef ndarray as_array(str name, data)
-cpdef materialise(ndarray data, Alignment alignment, out, str name)
+cpdef materialise(ndarray data, Alignment alignment, tuple shape, out, str name, dtype, casting)

@@ -5,17 +5,19 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy import ndarray
 from numpy.ma import MaskedArray
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from bcast._api.converted import Casting, materialise_as
 from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment, align, align_shapes
 from bcast._rules.arguments import shape_argument
-from bcast._runtime.arrays import shape_of
+from bcast._runtime.arrays import keeps_dtype, shape_of
 from bcast._runtime.result import result_array
 
 __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 
 Mode: TypeAlias = Literal["numpy", "explicit", "bidirectional", "pdpd", "none"]
+SAME_KIND: Casting = "same_kind"
 Integers = Any  # a 1-D sequence or array of integers; anything else is refused with a message
 
 
@@ -27,6 +29,8 @@ def broadcast(
     mode: Mode = "numpy",
     axis: int = -1,
     broadcast_axes: Integers | None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Broadcast `data` to a new array of `target_shape`.
@@ -61,27 +65,33 @@ def broadcast(
         ``len(target_shape) - data.ndim``.
     broadcast_axes : 1-D sequence, array or set of int, optional
         In explicit mode, the axes of the output that `data` lacks. The other axes must have exactly `data`'s lengths.
+    dtype : data-type, optional
+        The dtype of the result, to which items are converted before they are replicated. The default is that of `out`
+        if it is given, or else `data`'s.
+    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
+        Which conversions are allowed, as `numpy.can_cast` names them.
     out : ndarray, optional
-        The array to write the result into. It must have the shape and dtype of the result and be writeable; its
-        strides are free. It may overlap `data`.
+        The array to write the result into. It must have the shape of the result and be writeable; its strides are
+        free. Its dtype must be `dtype`, or without that one to which `casting` allows to convert. It may overlap
+        `data`.
 
     Returns
     -------
     ndarray
-        A new C-contiguous, writeable array of `data`'s dtype that owns its memory; or `out`, if given. Unlike the
-        result of `numpy.broadcast_to`, it is never a view, even if nothing had to be replicated.
+        A new C-contiguous, writeable array that owns its memory, of `data`'s dtype or of `dtype`; or `out`, if given.
+        Unlike the result of `numpy.broadcast_to`, it is never a view, even if nothing had to be replicated.
 
     Raises
     ------
     ValueError
-        If `data` does not fit `target_shape` under `mode`; if there is no such mode; if an argument is given
-        that has no meaning in the mode; if the output would be too large to address; if `out` has another shape or is
-        read-only.
+        If `data` does not fit `target_shape` under `mode`; if there is no such mode or `casting`; if an argument is
+        given that has no meaning in the mode; if the output would be too large to address; if `out` has another shape
+        or is read-only; if an item cannot be converted, as a word to a number.
     numpy.exceptions.AxisError
         If an axis lies outside the output. This error is both a `ValueError` and an `IndexError`.
     TypeError
-        If shapes or axes are not 1-D sequences of integers; if `data` is masked; if `out` is not an array or has
-        another dtype.
+        If shapes or axes are not 1-D sequences of integers; if `data` is masked; if `casting` does not allow the
+        conversion; if `out` is not an array or has another dtype than `dtype`.
     MemoryError
         If there is not enough memory for the output.
 
@@ -99,6 +109,10 @@ def broadcast(
     Broadcast. Items are copied as bytes and never computed: NaN payloads, the signs of zeros and the padding of
     structures are preserved.
 
+    With another `dtype`, the result is that of ``broadcast(...).astype(dtype, casting=casting)``, and so are NumPy's
+    warnings; but only `data` is converted, piece by piece. If a conversion is refused, or a warning is an error, `out`
+    is left unchanged.
+
     Examples
     --------
     >>> import numpy as np
@@ -113,6 +127,12 @@ def broadcast(
     >>> rgb = bcast.broadcast(gray, (2, 2, 3), [0, 1], mode="explicit")
     >>> rgb[0].tolist()
     [[10, 10, 10], [20, 20, 20]]
+
+    The same in floats, without an array of floats in between:
+
+    >>> bcast.broadcast(gray, (2, 2, 3), [0, 1], mode="explicit", dtype=np.float32)[0]
+    array([[10., 10., 10.],
+           [20., 20., 20.]], dtype=float32)
 
     The two spellings of explicit mode: where the axes of the data go, and which axes are new.
 
@@ -130,7 +150,7 @@ def broadcast(
     """
     array = as_array("data", data)
     alignment = align(shape_of(array), target_shape, axes_mapping, mode, axis, broadcast_axes)
-    return materialise(array, alignment, out, "target_shape")
+    return materialise(array, alignment, alignment.shape, out, "target_shape", dtype, casting)
 
 
 def broadcast_like(
@@ -141,6 +161,8 @@ def broadcast_like(
     mode: Mode = "numpy",
     axis: int = -1,
     broadcast_axes: Integers | None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Broadcast `data` to a new array of `like`'s shape.
@@ -150,15 +172,15 @@ def broadcast_like(
     data : array_like
         The array to replicate.
     like : array_like, shape (t_0, ..., t_n)
-        The array whose shape is the target. Its dtype and values are not used.
-    axes_mapping, mode, axis, broadcast_axes, out
+        The array whose shape is the target. Its dtype and values are not used; `dtype` can name its dtype.
+    axes_mapping, mode, axis, broadcast_axes, dtype, casting, out
         As in `broadcast`, with one difference, which follows nGraph's BroadcastLike: empty `broadcast_axes` mean all
         axes, so `data` must be a scalar.
 
     Returns
     -------
     ndarray
-        As `broadcast` returns it, of `data`'s dtype.
+        As `broadcast` returns it, of `data`'s dtype or of `dtype`.
 
     Raises
     ------
@@ -184,7 +206,7 @@ def broadcast_like(
     array = as_array("data", data)
     shape = shape_of(like if isinstance(like, ndarray) else as_array("like", like))
     alignment = align_shapes(shape_of(array), shape, axes_mapping, mode, axis, broadcast_axes, "like", True, True)
-    return materialise(array, alignment, out, "like")
+    return materialise(array, alignment, alignment.shape, out, "like", dtype, casting)
 
 
 def infer_shape(
@@ -244,6 +266,16 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
         raise ValueError(f"`{name}` expected an array_like of one shape, got {type(data).__name__}: {error}") from error
 
 
-def materialise(data: NDArray[Any], alignment: Alignment, out: NDArray[Any] | None, name: str) -> NDArray[Any]:
-    """Replicate `data` along `alignment` into `out`, or into a new array; `name` is what the user calls its shape."""
-    return replicate(data, alignment, result_array(out, data, alignment.shape, name))
+def materialise(
+    data: NDArray[Any],
+    alignment: Alignment,
+    shape: tuple[int, ...],
+    out: NDArray[Any] | None,
+    name: str,
+    dtype: DTypeLike | None,
+    casting: Casting,
+) -> NDArray[Any]:
+    """Replicate `data` along `alignment` into `out`, or into a new array of `shape`, which the user calls `name`."""
+    if dtype is None and casting is SAME_KIND and (out is None or keeps_dtype(data, out)):
+        return replicate(data, alignment, result_array(out, data, shape, name))
+    return materialise_as(data, alignment, shape, out, name, dtype, casting)

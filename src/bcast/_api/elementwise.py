@@ -107,7 +107,7 @@ def elementwise(
     is_ufunc = isinstance(function, UFUNC)
     if not is_ufunc or not is_binary(function):
         _check_function(function)
-    rule = mode_of(mode, MODES)
+    rule = mode_of(mode, MODES, "mode")
     if type(axis) is not int or (axis != -1 and rule is not PDPD):
         axis = _axis(axis, rule)
     first = a if type(a) is ndarray else _operand("a", a, is_ufunc)

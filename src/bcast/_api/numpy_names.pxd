@@ -2,7 +2,7 @@
 cimport cython
 from numpy cimport ndarray
 
-from bcast._rules.alignment cimport aligned, merge, right_aligned
+from bcast._rules.alignment cimport Alignment, aligned, merge, right_aligned
 from bcast._rules.arguments cimport shape_argument
 from bcast._runtime.arrays cimport shape_of
 from bcast._api.broadcast cimport as_array, materialise
@@ -10,5 +10,6 @@ from bcast._api.broadcast cimport as_array, materialise
 
 @cython.locals(
     rank=Py_ssize_t, i=Py_ssize_t, axis=Py_ssize_t, arrays=list, lengths=list, array=object, shape=tuple, source=tuple,
+    alignment=Alignment,
 )
 cdef tuple _grid(tuple xi, bint copy, bint sparse, bint swapped)

@@ -6,9 +6,10 @@ from typing import Any, Literal, TypeAlias
 
 from numpy import broadcast_arrays as views_of  # bound here, as users may replace NumPy's by ours
 from numpy import ndarray
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._api.broadcast import Integers, as_array, materialise
+from bcast._api.converted import Casting
 from bcast._rules.alignment import aligned, merge, right_aligned
 from bcast._rules.arguments import shape_argument, show
 from bcast._runtime.arrays import shape_of
@@ -18,7 +19,14 @@ __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid"]
 Indexing: TypeAlias = Literal["xy", "ij"]
 
 
-def broadcast_to(array: ArrayLike, shape: Integers | int, *, out: NDArray[Any] | None = None) -> NDArray[Any]:
+def broadcast_to(
+    array: ArrayLike,
+    shape: Integers | int,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
     """Broadcast `array` to a new array of `shape`: `numpy.broadcast_to` with a result to keep and write to.
 
     Parameters
@@ -27,21 +35,23 @@ def broadcast_to(array: ArrayLike, shape: Integers | int, *, out: NDArray[Any] |
         The array to replicate.
     shape : int, or 1-D sequence or array of int
         The shape to broadcast to; an int means a shape of one axis.
-    out : ndarray, optional
-        The array to write the result into. It must have the shape and dtype of the result and be writeable; its
-        strides are free. It may overlap `array`.
+    dtype, casting, out
+        As in `broadcast`.
 
     Returns
     -------
     ndarray
-        A new C-contiguous, writeable array that owns its memory; or `out`, if given. It is never a view, as NumPy's is.
+        A new C-contiguous, writeable array that owns its memory, of `array`'s dtype or of `dtype`; or `out`, if given.
+        It is never a view, as NumPy's is.
 
     Raises
     ------
     ValueError
-        If `array` does not fit `shape` by NumPy's rule; if `out` has another shape or is read-only.
+        If `array` does not fit `shape` by NumPy's rule; if `out` has another shape or is read-only; if there is no such
+        `casting`, or an item cannot be converted.
     TypeError
-        If `shape` is not integer; if `array` is masked; if `out` is not an array or has another dtype.
+        If `shape` is not integer; if `array` is masked; if `casting` does not allow the conversion; if `out` is not an
+        array or has another dtype than `dtype`.
 
     See Also
     --------
@@ -56,10 +66,13 @@ def broadcast_to(array: ArrayLike, shape: Integers | int, *, out: NDArray[Any] |
     array([[1, 2, 3],
            [1, 2, 3],
            [1, 2, 3]])
+    >>> bcast.broadcast_to(np.array([1, 2, 3]), (2, 3), dtype=np.float32)
+    array([[1., 2., 3.],
+           [1., 2., 3.]], dtype=float32)
     """
     data = as_array("array", array)
     alignment = right_aligned(shape_of(data), shape_argument("shape", _tuple_of_one(shape)), "shape")
-    return materialise(data, alignment, out, "shape")
+    return materialise(data, alignment, alignment.shape, out, "shape", dtype, casting)
 
 
 def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
@@ -106,7 +119,8 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
         shapes.append(shape_of(array))
     shape = merge(shapes, "args")
     for i in range(len(arrays)):
-        results.append(materialise(arrays[i], right_aligned(shapes[i], shape, "args"), None, "args"))
+        alignment = right_aligned(shapes[i], shape, "args")
+        results.append(materialise(arrays[i], alignment, shape, None, "args", None, "same_kind"))
     return tuple(results)
 
 
@@ -223,7 +237,8 @@ def _grid(xi: Sequence[ArrayLike], copy: bool, sparse: bool, swapped: bool) -> t
         source = (1,) * axis + (lengths[axis],) + (1,) * (rank - axis - 1)
         if copy:
             flat = array if array.ndim == 1 else array.reshape(-1)
-            arrays[i] = materialise(flat, aligned(source if sparse else shape, source), None, "xi")
+            alignment = aligned(source if sparse else shape, source)
+            arrays[i] = materialise(flat, alignment, alignment.shape, None, "xi", None, "same_kind")
         else:
             arrays[i] = array.reshape(source)
     return tuple(arrays)

@@ -5,13 +5,15 @@ from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.arguments cimport (
     all_plain, axes_argument, counts_argument, place_of, plain_counts, shape_argument, total_of,
 )
-from bcast._kernel cimport repeat_counted, replicate
+from bcast._kernel cimport repeat_counted
 from bcast._runtime.counts cimport Counts, counts_of_array, counts_of_tuple
-from bcast._runtime.arrays cimport has_references, shape_of, size_of, type_of
+from bcast._runtime.arrays cimport has_references, keeps_dtype, shape_of, size_of, type_of
 from bcast._runtime.result cimport result_array
 from bcast._api.broadcast cimport as_array, materialise
+from bcast._api.converted cimport convert_counted
 
 cdef Py_ssize_t MAX_SIZE
+cdef str SAME_KIND
 cdef int STRINGS
 
 
@@ -45,13 +47,16 @@ cpdef repeats_argument(repeats, Py_ssize_t size, axis)
 
 
 @cython.locals(shape=tuple, whole=tuple)
-cdef _repeat_counted(array, Counts counts, int axis, out)
+cdef _repeat_counted(array, Counts counts, int axis, out, dtype, casting)
+
+
+cdef _repeat_converted(array, Counts counts, int axis, tuple whole, out, dtype, casting)
 
 
 @cython.locals(lengths=list, alike=list, steps=list, i=Py_ssize_t, at=Py_ssize_t)
-cdef _repeat_axes(array, list counts, out)
+cdef _repeat_axes(array, list counts, out, dtype, casting)
 
 
-cdef _repeat_alike(array, tuple shape, tuple counts, out)
+cdef _repeat_alike(array, tuple shape, tuple counts, out, dtype, casting)
 
 cdef _whole(array)

@@ -9,10 +9,18 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._api.broadcast import Integers, as_array, materialise
-from bcast._kernel import repeat_counted, replicate
+from bcast._api.converted import (
+    Casting,
+    convert_counted,
+    convert_nothing,
+    may_warn,
+    prepared,
+    without_dropped,
+)
+from bcast._kernel import repeat_counted
 from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import (
     UNFIT,
@@ -26,18 +34,26 @@ from bcast._rules.arguments import (
     show,
     total_of,
 )
-from bcast._runtime.arrays import has_references, shape_of, size_of, type_of
+from bcast._runtime.arrays import has_references, keeps_dtype, shape_of, size_of, type_of
 from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.result import result_array
 
 __all__ = ["repeat", "tile"]
 
+SAME_KIND: Casting = "same_kind"
 MAX_SIZE = sys.maxsize
 TOO_MANY = 2.0 ** (8 * np.dtype(np.intp).itemsize - 1)  # the smallest float above MAX_SIZE
 STRINGS = np.dtypes.StringDType().num
 
 
-def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None) -> NDArray[Any]:  # noqa: N803
+def tile(
+    A: ArrayLike,  # noqa: N803
+    reps: Integers | int,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
     """Repeat the whole of `A`, `reps` times along each axis: `numpy.tile` at the speed of memory.
 
     Parameters
@@ -47,22 +63,22 @@ def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None)
     reps : int, or 1-D sequence or array of int
         The number of repetitions along each axis, 0 or more. `reps` and ``A.shape`` are aligned at the right; the
         shorter of the two is prepended with 1s.
-    out : ndarray, optional
-        The array to write the result into. It must have the shape and dtype of the result and be writeable; its
-        strides are free. It may overlap `A`.
+    dtype, casting, out
+        As in `broadcast`.
 
     Returns
     -------
     ndarray
-        A new C-contiguous, writeable array of `A`'s dtype that owns its memory; or `out`, if given.
+        A new C-contiguous, writeable array that owns its memory, of `A`'s dtype or of `dtype`; or `out`, if given.
 
     Raises
     ------
     ValueError
         If a number of repetitions is negative; if the output would be too large to address; if `out` has another shape
-        or is read-only.
+        or is read-only; if there is no such `casting`, or an item cannot be converted.
     TypeError
-        If a number of repetitions is not an integer; if `A` is masked; if `out` is not an array or has another dtype.
+        If a number of repetitions is not an integer; if `A` is masked; if `casting` does not allow the conversion; if
+        `out` is not an array or has another dtype than `dtype`.
     MemoryError
         If there is no memory for the output.
 
@@ -90,15 +106,21 @@ def tile(A: ArrayLike, reps: Integers | int, *, out: NDArray[Any] | None = None)
     if len(shape) < len(counts):
         shape = shape_argument("reps", (1,) * (len(counts) - len(shape)) + shape)
     if _are_ones(counts):
-        return materialise(array, aligned(shape, shape), out, "reps")
+        return materialise(array, aligned(shape, shape), shape, out, "reps", dtype, casting)
     if len(counts) < len(shape):
         counts = (1,) * (len(shape) - len(counts)) + counts
-    result = result_array(out, array, shape_argument("reps", _products(shape, counts)), "reps")
-    return replicate(array, _split(shape, counts, True), result)
+    whole = shape_argument("reps", _products(shape, counts))
+    return materialise(array, _split(shape, counts, True), whole, out, "reps", dtype, casting)
 
 
 def repeat(
-    a: ArrayLike, repeats: Integers | float, axis: Integers | int | None = None, *, out: NDArray[Any] | None = None
+    a: ArrayLike,
+    repeats: Integers | float,
+    axis: Integers | int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Repeat each item of `a`, along one axis or several at once: `numpy.repeat` at the speed of memory.
 
@@ -112,26 +134,26 @@ def repeat(
     axis : int, or 1-D sequence of int, optional
         The axis; or the axes, which NumPy does not offer. Negative axes count from the end. By default, `a` is
         flattened first.
-    out : ndarray, optional
-        The array to write the result into. It must have the shape and dtype of the result and be writeable; its
-        strides are free. It may overlap `a`.
+    dtype, casting, out
+        As in `broadcast`.
 
     Returns
     -------
     ndarray
-        A new C-contiguous, writeable array of `a`'s dtype that owns its memory; or `out`, if given. Its shape is that
-        of `a`, except along the axes that were repeated.
+        A new C-contiguous, writeable array that owns its memory, of `a`'s dtype or of `dtype`; or `out`, if given. Its
+        shape is that of `a`, except along the axes that were repeated.
 
     Raises
     ------
     ValueError
         If a number of repetitions is negative; if there are too few or too many of them; if an axis is named twice; if
-        the output would be too large to address; if `out` has another shape or is read-only.
+        the output would be too large to address; if `out` has another shape or is read-only; if there is no such
+        `casting`, or an item cannot be converted.
     numpy.exceptions.AxisError
         If `a` has no such axis. This error is both a `ValueError` and an `IndexError`.
     TypeError
-        If `axis` is not integer; if `repeats` is neither integer nor made of whole floats; if `a` is masked; if `out`
-        is not an array or has another dtype.
+        If `axis` is not integer; if `repeats` is neither integer nor made of whole floats; if `a` is masked; if
+        `casting` does not allow the conversion; if `out` is not an array or has another dtype than `dtype`.
     MemoryError
         If there is not enough memory for the output.
 
@@ -192,7 +214,7 @@ def repeat(
     if axis is None and type(repeats) is not int:
         repeats = repeats_argument(repeats, size, None)
         if type(repeats) is not int:
-            return _repeat_counted(array, repeats, -1, out)
+            return _repeat_counted(array, repeats, -1, out, dtype, casting)
     shape = shape_of(array)
     along: Any = axis if axis is None or type(axis) is int else axes_argument(axis)
     if not shape and along is not None and along != ():
@@ -200,13 +222,13 @@ def repeat(
         array = array.reshape(shape)
     if type(along) is tuple:
         if are_nested(repeats):
-            return _repeat_axes(array, nested_counts(repeats, along, shape, True), out)
-        return _repeat_alike(array, shape, counts_of_axes(repeats, along, shape), out)
+            return _repeat_axes(array, nested_counts(repeats, along, shape, True), out, dtype, casting)
+        return _repeat_alike(array, shape, counts_of_axes(repeats, along, shape), out, dtype, casting)
     at = -1 if along is None else place_of(along, shape)
     if type(repeats) is not int:
         repeats = repeats_argument(repeats, shape[at], along)
         if type(repeats) is not int:
-            return _repeat_counted(array, repeats, at, out)
+            return _repeat_counted(array, repeats, at, out, dtype, casting)
     if repeats < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
     if along is None:
@@ -214,16 +236,20 @@ def repeat(
         shape += (1,)  # each item is repeated
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
     whole = (size * repeats,) if along is None else _products(shape, counts)
-    result = result_array(out, array, shape_argument("repeats", whole), "repeats")
-    return replicate(array, _split(shape, counts, False), result)
+    whole = shape_argument("repeats", whole)
+    return materialise(array, _split(shape, counts, False), whole, out, "repeats", dtype, casting)
 
 
-def _repeat_counted(array: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any] | None) -> NDArray[Any]:
+def _repeat_counted(
+    array: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any] | None, dtype: DTypeLike | None, casting: Casting
+) -> NDArray[Any]:
     """Repeat each item along an axis, or of the flattened array if it is -1, by a count of its own."""
     whole: Shape = (counts.total,)
     if axis >= 0:
         shape = shape_of(array)
         whole = shape[:axis] + whole + shape[axis + 1 :]
+    if dtype is not None or casting is not SAME_KIND or (out is not None and not keeps_dtype(array, out)):
+        return _repeat_converted(array, counts, axis, whole, out, dtype, casting)
     if not has_references(array):
         result = result_array(out, array, whole, "repeats")
         return repeat_counted(array, counts, axis, result)
@@ -234,10 +260,35 @@ def _repeat_counted(array: NDArray[Any], counts: Counts, axis: int, out: NDArray
         array = array.take(np.arange(counts.size).repeat(counts.to_array()), along)
     else:
         array = array.repeat(counts.to_array(), along)
-    return array if out is None else materialise(array, aligned(array.shape, array.shape), out, "repeats")
+    if out is None:
+        return array
+    return materialise(array, aligned(array.shape, array.shape), whole, out, "repeats", None, SAME_KIND)
 
 
-def _repeat_axes(array: NDArray[Any], counts: list[Any], out: NDArray[Any] | None) -> NDArray[Any]:
+def _repeat_converted(
+    array: NDArray[Any],
+    counts: Counts,
+    axis: int,
+    whole: Shape,
+    out: NDArray[Any] | None,
+    dtype: DTypeLike | None,
+    casting: Casting,
+) -> NDArray[Any]:
+    """Convert items, and repeat each by a count of its own."""
+    array, wanted = prepared(array, whole, out, dtype, casting)
+    result = result_array(out, array, whole, "repeats", wanted)
+    if 0 in whole:
+        return convert_nothing(array, result, wanted)
+    if has_references(array) or wanted.hasobject:
+        array, counts = without_dropped(array, counts, axis)
+        array = array.astype(wanted)
+        return _repeat_counted(array, counts, axis, out, None, SAME_KIND)
+    return convert_counted(array, counts, axis, result, wanted, out is None)
+
+
+def _repeat_axes(
+    array: NDArray[Any], counts: list[Any], out: NDArray[Any] | None, dtype: DTypeLike | None, casting: Casting
+) -> NDArray[Any]:
     """Repeat along each axis by an integer or by `Counts`: axes of integers at once, the others one after the other.
 
     What makes least of the array comes first, so that the arrays between are small.
@@ -257,8 +308,15 @@ def _repeat_axes(array: NDArray[Any], counts: list[Any], out: NDArray[Any] | Non
             steps.append((counts[at].total / max(lengths[at], 1), -at))
             lengths[at] = counts[at].total
     whole = shape_argument("repeats", tuple(lengths))
+    if dtype is not None or casting is not SAME_KIND or (out is not None and not keeps_dtype(array, out)):
+        array, wanted = prepared(array, whole, out, dtype, casting)
+        for at in range(len(counts)):
+            if type(counts[at]) is not int and 0 not in whole and may_warn(array.dtype, wanted):
+                array, counts[at] = without_dropped(array, counts[at], at)
+    else:
+        wanted = None
     if out is not None:
-        result_array(out, array, whole, "repeats")  # what is refused is refused before the work
+        result_array(out, array, whole, "repeats", wanted)  # what is refused is refused before the work
     if growth != 1 or not steps:
         steps.append((growth, 1))
     steps.sort()
@@ -266,16 +324,23 @@ def _repeat_axes(array: NDArray[Any], counts: list[Any], out: NDArray[Any] | Non
         at = -steps[i][1]
         to = out if i == len(steps) - 1 else None
         if at >= 0:
-            array = _repeat_counted(array, counts[at], at, to)
+            array = _repeat_counted(array, counts[at], at, to, wanted, "unsafe" if wanted else SAME_KIND)
         else:
-            array = _repeat_alike(array, shape_of(array), tuple(alike), to)
+            array = _repeat_alike(array, shape_of(array), tuple(alike), to, wanted, "unsafe" if wanted else SAME_KIND)
     return array
 
 
-def _repeat_alike(array: NDArray[Any], shape: Shape, counts: Shape, out: NDArray[Any] | None) -> NDArray[Any]:
+def _repeat_alike(
+    array: NDArray[Any],
+    shape: Shape,
+    counts: Shape,
+    out: NDArray[Any] | None,
+    dtype: DTypeLike | None,
+    casting: Casting,
+) -> NDArray[Any]:
     """Repeat all items along an axis by one count, for each axis of `shape`."""
-    result = result_array(out, array, shape_argument("repeats", _products(shape, counts)), "repeats")
-    return replicate(array, _split(shape, counts, False), result)
+    whole = shape_argument("repeats", _products(shape, counts))
+    return materialise(array, _split(shape, counts, False), whole, out, "repeats", dtype, casting)
 
 
 def _split(shape: Shape, counts: Shape, tiled: bool) -> Alignment:

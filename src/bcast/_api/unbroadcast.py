@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bcast._adjoint import sum_onto
 from bcast._api.broadcast import Integers, Mode, as_array
 from bcast._rules.alignment import align_shapes
-from bcast._rules.arguments import shape_argument
+from bcast._rules.arguments import dtype_argument, shape_argument
 from bcast._runtime.arrays import shape_of, type_of
 from bcast._runtime.result import result_array
 
@@ -149,10 +149,7 @@ def wanted_dtype(grad: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any] |
         if own.kind == "b":
             raise TypeError("`grad` expected a numeric dtype, got bool; give `dtype` to count in")
         return None
-    try:
-        wanted: np.dtype[Any] = np.dtype(dtype)
-    except TypeError as error:
-        raise TypeError(f"`dtype` expected a dtype or what stands for one, got {dtype!r}") from error
+    wanted = dtype_argument(dtype)
     if not _adds(wanted):
         raise TypeError(f"`dtype` expected a numeric dtype, got {wanted}")
     if wanted != own and "m" in (own.kind, wanted.kind):

@@ -20,9 +20,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from bcast._api.broadcast import materialise
+from bcast._api.converted import Casting, convert_onto, prepared
 from bcast._cli.appearing import appearing
 from bcast._cli.signals import DeferredSignals
-from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment, align
 
 __all__ = ["PIECE", "PROGRESS", "Written", "apply", "pieces"]
@@ -47,6 +47,8 @@ def apply(
     destination: str,
     shape: tuple[int, ...],
     *,
+    dtype: str | None = None,
+    casting: Casting = "same_kind",
     tell: Callable[[str], object] = lambda _: None,
     **arguments: Any,
 ) -> Written:
@@ -58,8 +60,10 @@ def apply(
         The files, which may be the same one. `destination` appears, or changes, only when the output is whole.
     shape : tuple of int
         The shape to broadcast to.
+    dtype, casting : str, optional
+        The dtype of the result, and which conversions to it are allowed, as `bcast.broadcast` takes them.
     tell : callable, optional
-        Called with a line for each file that a killed run has left.
+        Called with a line for each file that a killed run has left, and for each kind of NumPy's warnings about values.
     **arguments
         `axes_mapping`, `mode`, `axis` and `broadcast_axes`, as `bcast.broadcast` takes them.
 
@@ -79,9 +83,12 @@ def apply(
     """
     data = _mapped(source)
     alignment = align(data.shape, shape, name="shape", **arguments)
-    written = Written(alignment.shape, data.dtype, math.prod(alignment.shape) * data.dtype.itemsize)
-    with DeferredSignals() as signals, appearing(destination, tell) as file:
-        _write(file, data, alignment, written.nbytes, signals.check)
+    data, wanted = prepared(data, alignment.shape, None, dtype, casting)
+    if wanted.hasobject:
+        raise TypeError(f"`dtype` expected a dtype that .npy files store without pickling, got {wanted}")
+    written = Written(alignment.shape, wanted, math.prod(alignment.shape) * wanted.itemsize)
+    with DeferredSignals() as signals, appearing(destination, tell) as file, _telling(tell):
+        _write(file, data, alignment, written, signals.check)
         del data  # Windows does not replace a mapped file
     return written
 
@@ -120,13 +127,18 @@ def pieces(alignment: Alignment, itemsize: int) -> Iterator[tuple[Index, Index]]
         yield index, tuple([part if length != 1 else slice(None) for part, length in zip(index, source, strict=True)])
 
 
-def _write(file: FileIO, data: NDArray[Any], alignment: Alignment, nbytes: int, check: Callable[[], object]) -> None:
+def _write(
+    file: FileIO, data: NDArray[Any], alignment: Alignment, written: Written, check: Callable[[], object]
+) -> None:
     """Write the output to a file through a memory map, which is gone on return."""
+    nbytes = written.nbytes
     if nbytes > MAX_BYTES:
         raise ValueError(f"`shape` expected an output of at most {MAX_BYTES} bytes, got one of {nbytes}")
     if not nbytes:
-        materialise(data, alignment, None, "shape")  # refuses shapes that no array can have
-    header = _header(data.dtype, alignment.shape)
+        materialise(
+            data, alignment, alignment.shape, None, "shape", written.dtype, "unsafe"
+        )  # refuses shapes that no array can have
+    header = _header(written.dtype, alignment.shape)
     try:
         _reserve(file, len(header) + nbytes)
         mapped = mmap(file.fileno(), len(header) + nbytes)
@@ -136,7 +148,7 @@ def _write(file: FileIO, data: NDArray[Any], alignment: Alignment, nbytes: int, 
         raise OSError(errno.EFBIG, f"{os.strerror(errno.EFBIG)} ({nbytes} bytes)") from error
     mapped[: len(header)] = header
     if nbytes:
-        out = np.ndarray(alignment.shape, data.dtype, mapped, len(header))
+        out = np.ndarray(alignment.shape, written.dtype, mapped, len(header))
         _fill(out, np.asarray(data).reshape(alignment.source), check)
     mapped.flush()
     check()
@@ -145,11 +157,11 @@ def _write(file: FileIO, data: NDArray[Any], alignment: Alignment, nbytes: int, 
 def _fill(out: NDArray[Any], data: NDArray[Any], check: Callable[[], object]) -> None:
     """Broadcast the data piece by piece, with a check before each piece."""
     with _progress(out.nbytes) as advance:
-        for out_index, data_index in pieces(Alignment(out.shape, data.shape), data.dtype.itemsize):
+        for out_index, data_index in pieces(Alignment(out.shape, data.shape), out.dtype.itemsize):
             check()
             # With `...` beside the slices, a 0-d array gives a view too, instead of a scalar.
             out_part, data_part = out[*out_index, ...], data[*data_index, ...]
-            replicate(data_part, Alignment(out_part.shape, data_part.shape), out_part)
+            convert_onto(data_part, Alignment(out_part.shape, data_part.shape), out_part, out.dtype, True)
             advance(out_part.nbytes)
 
 
@@ -215,6 +227,21 @@ def _progress(total: int) -> Iterator[Callable[[int], object]]:
     else:
         with tqdm(total=total, unit="B", unit_scale=True, file=sys.stderr) as bar:
             yield bar.update
+
+
+@contextmanager
+def _telling(tell: Callable[[str], object]) -> Iterator[None]:
+    """Tell of each kind of warning once, however many pieces give rise to it."""
+    told: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            tell(f"warning: {message}")
+
+    with warnings.catch_warnings(action="always"):
+        warnings.showwarning = show
+        yield
 
 
 @contextmanager

@@ -130,7 +130,7 @@ def align_shapes(
     ValueError, TypeError, numpy.exceptions.AxisError
         As `bcast.broadcast`.
     """
-    mode = mode_of(mode, MODES)
+    mode = mode_of(mode, MODES, "mode")
     if (type(axis) is not int or axis != -1) and mode is not PDPD:
         _expect_default_axis(axis, mode)
     if (axes_mapping is not None or broadcast_axes is not None) and mode is not EXPLICIT:

@@ -1,7 +1,7 @@
 # The C types of _rules/arguments.py, which is plain Python without them.
 cimport cython
 
-from bcast._runtime.arrays cimport type_of
+from bcast._runtime.arrays cimport as_dtype, type_of
 
 cdef Py_ssize_t MAX_RANK, MAX_SIZE
 
@@ -11,7 +11,8 @@ cpdef tuple shape_argument(str name, value)
 @cython.locals(room=Py_ssize_t, length=Py_ssize_t)
 cpdef bint is_countable(tuple shape)
 
-cpdef str mode_of(value, tuple modes)
+cpdef str mode_of(value, tuple modes, str name)
+cpdef dtype_argument(dtype)
 cpdef bint all_plain(tuple items)
 cpdef tuple integers(str name, value, bint unordered)
 cpdef check_rank(str name, tuple shape)

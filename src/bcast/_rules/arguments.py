@@ -13,15 +13,18 @@ import numpy as np
 from numpy import ndarray
 from numpy.exceptions import AxisError
 from numpy.ma import MaskedArray
+from numpy.typing import DTypeLike
 
-from bcast._runtime.arrays import type_of
+from bcast._runtime.arrays import as_dtype, type_of
 
 __all__ = [
+    "CASTINGS",
     "Shape",
     "all_plain",
     "axes_argument",
     "check_rank",
     "counts_argument",
+    "dtype_argument",
     "integer",
     "integers",
     "is_countable",
@@ -35,6 +38,8 @@ __all__ = [
 ]
 
 Shape = tuple[int, ...]
+
+CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")  # in the order of NumPy's numbers for them
 
 MAX_RANK = 64  # NumPy's own limit
 MAX_SIZE = sys.maxsize
@@ -79,7 +84,7 @@ def is_countable(shape: Shape) -> bool:
     return room > 0
 
 
-def mode_of(value: object, modes: tuple[str, ...]) -> str:
+def mode_of(value: object, modes: tuple[str, ...], name: str) -> str:
     """Check that the user's `value` is one of `modes`, and return that very string object, to be compared by `is`."""
     for mode in modes:
         if value is mode:  # literals are interned, so this nearly always finds it
@@ -87,7 +92,15 @@ def mode_of(value: object, modes: tuple[str, ...]) -> str:
     if isinstance(value, str) and value in modes:
         return modes[modes.index(value)]
     kind = ValueError if isinstance(value, str) else TypeError
-    raise kind(f"`mode` expected one of {', '.join(map(repr, modes))}, got {show(value)}")
+    raise kind(f"`{name}` expected one of {', '.join(map(repr, modes))}, got {show(value)}")
+
+
+def dtype_argument(dtype: DTypeLike) -> np.dtype[Any]:
+    """Check that the user's `dtype` is one, or stands for one, and return it."""
+    try:
+        return as_dtype(dtype)
+    except TypeError as error:
+        raise TypeError(f"`dtype` expected a dtype or what stands for one, got {dtype!r}") from error
 
 
 def all_plain(items: tuple[Any, ...]) -> bool:

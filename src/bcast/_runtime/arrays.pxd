@@ -1,4 +1,4 @@
-from numpy cimport ndarray, ufunc as Ufunc
+from numpy cimport dtype as Dtype, ndarray, ufunc as Ufunc
 
 cdef enum:
     MAX_AXES = 64       # as many as an array may have
@@ -8,5 +8,14 @@ cpdef tuple shape_of(ndarray array)
 cpdef int type_of(ndarray array)
 cpdef Py_ssize_t size_of(ndarray array)
 cpdef bint has_references(ndarray array)
+cpdef dtype_of(ndarray array)
+cpdef as_dtype(dtype)
+cpdef bint are_alike(Dtype a, Dtype b)
+cpdef bint are_numbers(Dtype a, Dtype b)
+cpdef bint is_contiguous(ndarray array)
+cpdef bint keeps_dtype(ndarray data, out)
+cpdef bint can_cast(ndarray data, Dtype dtype, int casting)
+cpdef converted(ndarray data, Dtype dtype)
+cpdef convert_into(ndarray out, ndarray data)
 cpdef bint is_binary(Ufunc function)
 cpdef reshaped(ndarray array, tuple shape)

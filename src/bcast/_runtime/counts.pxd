@@ -20,8 +20,10 @@ cdef class Counts:
     cdef object array
 
     cpdef cnp.ndarray to_array(self)
+    cpdef Py_ssize_t whole_chunks(self, Py_ssize_t n) except -1
+    cpdef Counts part(self, Py_ssize_t begin, Py_ssize_t end)
     cdef bint is_exact(self) noexcept
-    cdef int keep_from(self, cnp.ndarray out) except -1
+    cpdef int keep_from(self, cnp.ndarray out) except -1
 
 cpdef Counts counts_of_array(repeats)
 cpdef Counts counts_of_tuple(tuple repeats)

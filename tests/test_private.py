@@ -20,7 +20,7 @@ import ctypes, mmap, sys
 import numpy as np
 import bcast
 from bcast import _adjoint, _kernel
-from bcast._api import numpy_names, broadcast, converted
+from bcast._api import broadcast, converted, numpy_names, tiling, unbroadcast
 from bcast._runtime import arrays, counts, cpu
 from bcast._rules import alignment, arguments
 from bcast._runtime import extent, result, pages, threads
@@ -102,7 +102,13 @@ FUNCTIONS = {
     "_kernel.set_limits": (WILD, WILD),
     "_kernel.repeat_counted": (ARRAYS, COUNTS, WILD, ARRAYS),
     "_adjoint.sum_onto": (ARRAYS, ALIGNMENTS, ARRAYS),
+    "_adjoint.sum_counted": (ARRAYS, COUNTS, WILD, ARRAYS),
     "_adjoint.set_limits": (WILD, WILD),
+    "tiling.repeats_argument": ((*WILD, *SHAPES, *ARRAYS, "np.arange(5)"), WILD, WILD),
+    "tiling.are_nested": ((*WILD, *SHAPES, "([1], 2)"),),
+    "tiling.counts_of_axes": ((*WILD, *SHAPES), SHAPES, SHAPES),
+    "tiling.nested_counts": ((*WILD, *SHAPES, "([1, 1], 2)"), SHAPES, SHAPES, ("True", "False", "None")),
+    "unbroadcast.wanted_dtype": (ARRAYS, DTYPES),
     "cpu.use_target": (WILD,),
     "result.result_array": (ARRAYS, ARRAYS, SHAPES, NAMES, ("None", "np.dtype('f4')", "np.dtype('O')", "'f4'"), NAMES),
     "arrays.shape_of": (ARRAYS,),
@@ -222,6 +228,15 @@ REFUSED = {
     "counts_of_references": (
         "_kernel.repeat_counted(objects, counts.counts_of_tuple((1, 1)), 0, objects)",
         "TypeError",
+    ),
+    "no_counts_of_a_sum": ("_adjoint.sum_counted(row, None, 0, grid)", "TypeError"),
+    "counts_of_a_sum_along_no_axis": ("_adjoint.sum_counted(six, twos, 1, row)", "ValueError"),
+    "counts_of_a_sum_for_others": ("_adjoint.sum_counted(six, counts.counts_of_tuple((3, 3)), 0, row)", "ValueError"),
+    "counts_of_a_sum_of_others": ("_adjoint.sum_counted(row, twos, 0, row)", "ValueError"),
+    "counts_of_a_sum_that_are_empty": (f"_adjoint.sum_counted(row, {COUNTS[2]}, 0, row)", "ValueError"),
+    "counts_of_a_sum_that_is_too_long": (
+        "_adjoint.sum_counted(row, counts.counts_of_array(np.array([2**62, 0, 2**62])), 0, row)",
+        "ValueError",
     ),
     "lengths_of_a_sum": ("_adjoint.sum_onto(grid, aligned((2, 3), (3,)), row)", "ValueError"),
     "lengths_of_a_copy": ("_kernel.replicate(grid, aligned((2, 3), (6,)), grid)", "ValueError"),

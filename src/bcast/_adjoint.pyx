@@ -106,6 +106,8 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
     ndarray
         `out` itself.
     """
+    if not 0 <= along < cnp.PyArray_NDIM(grad):
+        raise ValueError(f"`axis` expected an axis of data of shape {shape_of(grad)}, got {along}")
     return _sum_any(grad, None, counts, along, out)
 
 

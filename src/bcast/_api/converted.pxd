@@ -10,7 +10,7 @@ from bcast._runtime.arrays cimport (
 from bcast._runtime.counts cimport Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.result cimport result_array
 
-cdef Py_ssize_t PIECE
+cdef Py_ssize_t PIECE, UNORDERED
 cdef str SAME_KIND
 cdef int NUMBER_OF_SAME_KIND
 

@@ -46,6 +46,7 @@ Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 PIECE = 1 << 20  # bytes of a converted piece: caches hold it, and what it is replicated to is worth two threads
+UNORDERED = 32  # pieces of data that is not in C's order are converted at once, as a third of the time is lost by pieces
 LINES = 128  # bytes of a line of transposed data that a piece takes at least, lest each piece read every line again
 
 DIVIDE, OVERFLOW, UNDERFLOW, INVALID = 1, 2, 4, 8  # NumPy's flags
@@ -132,7 +133,12 @@ def convert_onto(
     if fresh and size_of(data) == size_of(out) and is_contiguous(data):
         convert_into(reshaped(out, alignment.shape), reshaped(data, alignment.shape))
         return out
-    if size_of(data) * dtype.itemsize <= PIECE or _converts_whole(data, out, dtype, fresh):
+    size = size_of(data) * dtype.itemsize
+    if (
+        size <= PIECE
+        or (size <= UNORDERED * PIECE and not _is_ordered(data))
+        or _converts_whole(data, out, dtype, fresh)
+    ):
         return replicate(converted(data, dtype), alignment, out)
     to = np.asarray(out).reshape(alignment.shape)  # a view, as this only splits axes
     data = data.reshape(alignment.source)

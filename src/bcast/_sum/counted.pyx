@@ -125,10 +125,12 @@ cdef void _sum_range(
             rows = plan.copies * list.total
         else:
             first = c * CHUNK
+            if first >= list.size:
+                return
             row = list.starts[c] if list.starts != NULL else 0
             rows = list.starts[c + 1] - row if list.starts != NULL else list.total
             n = min(<Py_ssize_t> CHUNK, list.size - first)
-        if n <= 0 or first + row >= end:
+        if first + row >= end:
             return
         if not plan.copies:
             counts = read_chunk(list, c, room)

@@ -318,15 +318,15 @@ def fuzz_infer_shape(rng):
 
 
 def fuzz_broadcast_to(rng):
-    dtype = rng.choice(COPIED)
+    dtype = wanted = rng.choice(COPIED)
     converts = rng.random() < 0.3
     if converts:
         dtype, wanted = rng.choice(CONVERTED[0]), rng.choice(CONVERTED[1])
-    target = draw_shape(rng, dtype.itemsize)
+    target = draw_shape(rng, max(dtype.itemsize, wanted.itemsize))
     shape = tuple(1 if rng.random() < 0.4 else length for length in target)[rng.randint(0, len(target)) :]
     shape = spoil(rng, shape)
     found = reference(shape, target)
-    operands = Operands(rng, dtype, shape, target, out_dtype=wanted if converts else dtype)
+    operands = Operands(rng, dtype, shape, target, out_dtype=wanted)
     expected = found and broadcast_of(operands.data, found[1], target)
     given = target[0] if len(target) == 1 and rng.random() < 0.5 else spelled(rng, target)
     if converts:

@@ -556,3 +556,64 @@ def test_any_conversion_as_numpy(examples):
 
 def test_pieces_of_less_than_a_byte():
     refuse(lambda: converted.set_limits(0), ValueError, "`piece` expected bytes, at least 1, got 0")
+
+
+# Items that are repeated 0 times: they decide nothing, and give rise to nothing.
+
+DROPPED = {
+    "objects": (np.array(["a", "bbbbbb"], object), "U"),
+    "bytes of objects": (np.array([b"a", b"bbbbbb"], object), "S"),
+    "dates": (np.array(["2020-01-01", "2020-01-01T00:00:01"]), "M8"),
+    "spans": (np.array(["1", "zz"]), "m8"),
+    "numbers": (np.array(["1", "zz"]), "i4"),
+    "floats": (np.array([1.5, 1e300]), "f4"),
+    "integers": (np.array([1.5, np.nan]), "i4"),
+    "complex numbers": (np.array([1.5 + 1j, np.nan]), "i4"),
+}
+
+
+@pytest.mark.parametrize("times", [1, 3, 3000])
+@pytest.mark.parametrize(("data", "dtype"), DROPPED.values(), ids=DROPPED)
+def test_items_that_are_dropped_are_not_converted(data, dtype, times):
+    counts = [2 * times, 0]
+    for a, repeats, axis, expected in (
+        (data, counts, None, data.repeat(counts)),
+        (data, counts, 0, data.repeat(counts)),
+        (np.stack([data, data[::-1]]), [1, 0], 0, data[np.newaxis]),
+        (np.stack([data, data], 1), counts, 0, np.stack([data, data], 1).repeat(counts, 0)),
+        (np.stack([data, data], 1), (counts, 2), (0, 1), np.stack([data, data], 1).repeat(counts, 0).repeat(2, 1)),
+    ):
+        if expected.size != expected[expected == data[0]].size:
+            continue  # one of those that cannot be converted is left
+        wanted = outcome(expected.astype, dtype, casting="unsafe")
+        result = outcome(bcast.repeat, a, repeats, axis, dtype=dtype, casting="unsafe")
+        assert result[0].dtype == wanted[0].dtype
+        assert result[0].tobytes() == wanted[0].tobytes()
+        assert [str(each) for each in result[1]] == [str(each) for each in wanted[1]]
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_out_is_left_alone_if_a_warning_cannot_be_shown(monkeypatch):
+    def fails(*_, **__):
+        raise OSError("no room")
+
+    data = np.ones(1000)
+    data[-1] = 1e300
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", fails)
+        for call in (partial(bcast.broadcast, data, (2, 1000)), partial(bcast.repeat, data, np.full(1000, 2))):
+            with untouched(call().shape, "f4") as out, pytest.raises(OSError, match="no room"):
+                call(dtype="f4", out=out)
+
+
+def test_a_dtype_that_shrinks_the_counts():
+    counts = np.full(5000, 2)
+
+    class Shrinking:
+        @property
+        def dtype(self):
+            counts.resize(1, refcheck=False)
+            return np.dtype("f4")
+
+    assert bcast.repeat(np.ones(5000), counts, dtype=Shrinking()).shape == (10_000,)

@@ -133,7 +133,6 @@ FUNCTIONS = {
     "converted.convert_onto": (ARRAYS, ALIGNMENTS, ARRAYS, DTYPES, ("True", "False")),
     "converted.convert_counted": (ARRAYS, COUNTS, WILD, ARRAYS, DTYPES, ("True", "False")),
     "converted.convert_nothing": (ARRAYS, ARRAYS, DTYPES),
-    "converted.may_warn": (DTYPES, DTYPES),
     "converted.set_limits": (("None", "0", "-1", "'a'", "2**70"),),
     "converted.without_dropped": (ARRAYS, COUNTS, WILD),
     "converted._run": (ARRAYS, ARRAYS, DTYPES, COUNTS, WILD, ("True", "False")),

@@ -135,6 +135,11 @@ def test_counts_for_all_items_alike():
     assert bcast.unrepeat(np.empty((2, 0)), 3, 1).shape == (2, 0)
 
 
+def test_64_empty_axes():
+    assert bcast.unrepeat(np.empty((0,) * 64), 2, range(64)).shape == (0,) * 64
+    assert bcast.unrepeat(np.empty((0, 3)), [0, 0], 0).tolist() == [[0] * 3] * 2
+
+
 def test_64_axes():
     grad = np.arange(4.0).reshape((2, 2) + (1,) * 62)
     assert bcast.unrepeat(grad, 2, 1).ravel().tolist() == [1, 5]
@@ -453,7 +458,12 @@ MISUSES = {
     "no_divisor_among_several": (
         partial(bcast.unrepeat, GRAD, (2, 2), (0, 1)),
         ValueError,
-        "`repeats` expected a divisor of the length 3 of `grad`'s axis 1, got (2, 2)",
+        "`repeats` expected a divisor of the length 3 of `grad`'s axis 1, got 2",
+    ),
+    "more_than_any_array": (
+        partial(bcast.unrepeat, GRAD, [2**62] * 4, 0),
+        ValueError,
+        f"`repeats` expected integers that add up to the length of an axis, got {[2**62] * 4}",
     ),
     "never": (
         partial(bcast.unrepeat, np.empty(0), 0),

@@ -373,6 +373,8 @@ cdef int _sum_by_counts(Terms *terms, cnp.ndarray grad, Counts counts, int along
     cdef int threads = 1, n
     cdef CountedWork work
     n = _read_axes(axis, grad, None, along, counts.size, cnp.PyArray_NBYTES(out), &x, &to)
+    if n > 2 and axis[n - 1].kept and axis[n - 2].kept and _sum_in_order(grad, counts, along, out):
+        return 0
     if axis[n - 1].step != terms.size:
         terms.packed = True
     plan_counted_sum(&plan, terms, &counts.list, axis, n)
@@ -394,6 +396,19 @@ cdef int _sum_by_counts(Terms *terms, cnp.ndarray grad, Counts counts, int along
         if scratch != room:
             free(scratch)
     return 0
+
+
+cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
+    """Sum into a result whose axes are in the order of `grad`'s memory, if `out` has another: its rows are longer."""
+    grad, out = np.asarray(grad), np.asarray(out)
+    order = (-np.abs(grad.strides)).argsort(kind="stable").tolist()
+    if order == list(range(grad.ndim)):
+        return False
+    places = np.argsort(order)
+    result = np.empty(out.transpose(order).shape, out.dtype)
+    _sum_any(grad.transpose(order), None, counts, places[along], result)
+    np.copyto(out, result.transpose(places))
+    return True
 
 
 @cython.boundscheck(False)      # index 0 of buffers that are not empty

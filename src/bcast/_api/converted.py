@@ -25,6 +25,7 @@ from bcast._runtime.arrays import (
     dtype_of,
     is_contiguous,
     reshaped,
+    shape_of,
     size_of,
 )
 from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
@@ -36,7 +37,6 @@ __all__ = [
     "convert_nothing",
     "convert_onto",
     "materialise_as",
-    "may_warn",
     "prepared",
     "set_limits",
 ]
@@ -45,7 +45,9 @@ Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
+SAFE = CASTINGS.index("safe")
 PIECE = 1 << 20  # bytes of a converted piece: caches hold it, and what it is replicated to is worth two threads
+FEW = 4096  # items that are converted in less time than an error state is set
 UNORDERED = 32  # pieces of data that is not in C's order are converted at once: by pieces, they take 1.4 times as long
 LINES = 128  # bytes of a line of transposed data that a piece takes at least, lest each piece read every line again
 
@@ -152,8 +154,19 @@ def convert_counted(
 ) -> NDArray[Any]:
     """Convert `data` to `dtype` and repeat its items by `counts` into `out`, which it returns; none has references."""
     if size_of(data) * dtype.itemsize <= PIECE or not is_contiguous(out) or _converts_whole(data, out, dtype, fresh):
-        if may_warn(data.dtype, dtype):
-            data, counts = without_dropped(data, counts, axis)
+        if not _may_warn(data, dtype) or not counts.has_zeros():
+            return repeat_counted(converted(data, dtype), counts, axis, out)
+        if _is_plain(data.dtype) and _is_plain(dtype):
+            if size_of(out) <= FEW or size_of(out) <= 2 * size_of(data):
+                whole = result_array(None, data, shape_of(out), "repeats")
+                repeat_counted(data, counts, axis, whole)
+                convert_into(out, whole if fresh else converted(whole, dtype))
+                return out
+            data = _real_part(data, dtype)
+            quiet = _unless_warned(data, dtype)
+            if quiet is not None:
+                return repeat_counted(quiet, counts, axis, out)
+        data, counts = without_dropped(data, counts, axis)
         return repeat_counted(converted(data, dtype), counts, axis, out)
     if axis < 0:
         data, axis = data.reshape(-1), 0
@@ -162,12 +175,19 @@ def convert_counted(
     return out
 
 
+def _unless_warned(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """Convert data; None if some of it gives rise to a warning or an error."""
+    try:
+        with np.errstate(all="raise"):
+            return converted(data, dtype)
+    except (FloatingPointError, ValueError, OverflowError):
+        return None
+
+
 def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDArray[Any], Counts]:
     """Leave out the items that are repeated 0 times, lest their conversion fail."""
     numbers = counts.to_array()
     kept = numbers > 0
-    if kept.all():
-        return data, counts
     numbers = numbers[kept]
     data = data.compress(kept, axis if axis >= 0 else None)
     return data, counts_of_array(numbers) or counts_of_tuple(tuple(numbers.tolist()))
@@ -179,9 +199,9 @@ def convert_nothing(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any])
     return out
 
 
-def may_warn(own: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
+def _may_warn(data: NDArray[Any], dtype: np.dtype[Any]) -> bool:
     """Return whether values may be refused or warned of: not if integers remain integers, or all of them fit."""
-    return own.kind not in "bui" or not (dtype.kind in "bui" or np.can_cast(own, dtype, "safe"))
+    return data.dtype.kind not in "bui" or not (dtype.kind in "bui" or can_cast(data, dtype, SAFE))
 
 
 def _run(
@@ -192,7 +212,7 @@ def _run(
     If that may raise and `out` is the user's, all pieces are tried before the first is written.
     """
     own, room = data.dtype, np.empty(PIECE // dtype.itemsize, dtype)
-    if not may_warn(own, dtype):
+    if not _may_warn(data, dtype):
         _write(data, out, room, counts, axis)
         return
     tried = not fresh and (own.kind in "mM" or dtype.kind in "mM" or _warning_may_raise())
@@ -202,11 +222,10 @@ def _run(
             _try(data, room)
         else:
             _write(data, out, room, counts, axis)
-    if flags and counts is not None:
-        less, positive = without_dropped(data, counts, axis)
-        if positive is not counts:
-            _run(less, out, dtype, positive, axis, fresh)
-            return
+    if flags and counts is not None and counts.has_zeros():
+        data, counts = without_dropped(data, counts, axis)
+        _run(data, out, dtype, counts, axis, fresh)
+        return
     if flags:
         _warn(flags)
     if tried:
@@ -349,7 +368,8 @@ def _warning_may_raise() -> bool:
     modes = set(np.geterr().values())
     if modes <= {"ignore", "print"}:
         return False
-    if modes <= {"ignore", "print", "warn"} and not getattr(sys.flags, "context_aware_warnings", False):
+    usual = warnings.showwarning is getattr(warnings, "_showwarning_orig", None)
+    if usual and modes <= {"ignore", "print", "warn"} and not getattr(sys.flags, "context_aware_warnings", False):
         return any(action == "error" for action, *_ in warnings.filters)
     return True
 

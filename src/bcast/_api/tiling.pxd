@@ -3,7 +3,7 @@ cimport cython
 
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.arguments cimport (
-    all_plain, axes_argument, counts_argument, place_of, plain_counts, shape_argument, total_of,
+    all_plain, axes_argument, counts_argument, dtype_argument, place_of, plain_counts, shape_argument, total_of,
 )
 from bcast._kernel cimport repeat_counted
 from bcast._runtime.counts cimport Counts, counts_of_array, counts_of_tuple
@@ -15,6 +15,7 @@ from bcast._api.converted cimport convert_counted
 cdef Py_ssize_t MAX_SIZE
 cdef str SAME_KIND
 cdef int STRINGS
+cdef tuple BY_VALUES
 
 
 @cython.locals(lengths=list, source=list, i=Py_ssize_t)

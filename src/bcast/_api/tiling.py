@@ -16,7 +16,6 @@ from bcast._api.converted import (
     Casting,
     convert_counted,
     convert_nothing,
-    may_warn,
     prepared,
     without_dropped,
 )
@@ -28,6 +27,7 @@ from bcast._rules.arguments import (
     all_plain,
     axes_argument,
     counts_argument,
+    dtype_argument,
     place_of,
     plain_counts,
     shape_argument,
@@ -44,6 +44,7 @@ SAME_KIND: Casting = "same_kind"
 MAX_SIZE = sys.maxsize
 TOO_MANY = 2.0 ** (8 * np.dtype(np.intp).itemsize - 1)  # the smallest float above MAX_SIZE
 STRINGS = np.dtypes.StringDType().num
+BY_VALUES = (17, 18, 19, STRINGS)  # objects and strings, whose values decide about lengths, units and failures
 
 
 def tile(
@@ -209,6 +210,8 @@ def repeat(
            [1, 2, 2, 2],
            [3, 4, 4, 4]])
     """
+    if dtype is not None:
+        dtype = dtype_argument(dtype)  # which may run code of the user's: before counts are read
     array = as_array("a", a)
     size = size_of(array)
     if axis is None and type(repeats) is not int:
@@ -275,12 +278,13 @@ def _repeat_converted(
     casting: Casting,
 ) -> NDArray[Any]:
     """Convert items, and repeat each by a count of its own."""
+    if type_of(array) in BY_VALUES and counts.has_zeros():
+        array, counts = without_dropped(array, counts, axis)
     array, wanted = prepared(array, whole, out, dtype, casting)
     result = result_array(out, array, whole, "repeats", wanted)
     if 0 in whole:
         return convert_nothing(array, result, wanted)
     if has_references(array) or wanted.hasobject:
-        array, counts = without_dropped(array, counts, axis)
         array = array.astype(wanted)
         return _repeat_counted(array, counts, axis, out, None, SAME_KIND)
     return convert_counted(array, counts, axis, result, wanted, out is None)
@@ -309,10 +313,10 @@ def _repeat_axes(
             lengths[at] = counts[at].total
     whole = shape_argument("repeats", tuple(lengths))
     if dtype is not None or casting is not SAME_KIND or (out is not None and not keeps_dtype(array, out)):
-        array, wanted = prepared(array, whole, out, dtype, casting)
         for at in range(len(counts)):
-            if type(counts[at]) is not int and 0 not in whole and may_warn(array.dtype, wanted):
+            if type(counts[at]) is not int and 0 not in whole and counts[at].has_zeros():
                 array, counts[at] = without_dropped(array, counts[at], at)
+        array, wanted = prepared(array, whole, out, dtype, casting)
     else:
         wanted = None
     if out is not None:
@@ -458,6 +462,8 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
     total = total_of(plain) if counts is None else counts.total
     if total < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
+    if total >= MAX_SIZE and size < 0:
+        raise ValueError(f"`repeats` expected integers that add up to the length of an axis, got {show(repeats)}")
     if total >= MAX_SIZE:
         raise ValueError(f"`repeats` expected an output of at most {MAX_SIZE} elements, got {show(repeats)}")
     return counts_of_tuple(plain) if counts is None else counts

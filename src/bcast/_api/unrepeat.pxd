@@ -7,7 +7,7 @@ from bcast._api.tiling cimport are_nested, counts_of_axes, nested_counts, repeat
 from bcast._api.unbroadcast cimport wanted_dtype
 from bcast._rules.alignment cimport aligned
 from bcast._rules.arguments cimport axes_argument, place_of
-from bcast._runtime.arrays cimport shape_of
+from bcast._runtime.arrays cimport shape_of, size_of
 from bcast._runtime.result cimport result_array
 
 

@@ -11,7 +11,7 @@ from bcast._api.tiling import are_nested, counts_of_axes, nested_counts, repeats
 from bcast._api.unbroadcast import wanted_dtype
 from bcast._rules.alignment import aligned
 from bcast._rules.arguments import Shape, axes_argument, place_of, show
-from bcast._runtime.arrays import shape_of
+from bcast._runtime.arrays import shape_of, size_of
 from bcast._runtime.result import result_array
 
 __all__ = ["unrepeat"]
@@ -106,6 +106,9 @@ def unrepeat(
     counts = _counts(repeats, axis, shape)
     whole = _lengths(repeats, counts, shape)
     result = result_array(out, array, whole, "repeats", wanted, "grad")
+    if size_of(array) == 0:
+        np.asarray(result)[...] = 0
+        return result
     steps = _order(counts, shape)
     for i in range(len(steps) - 1):  # sums of sums are rounded once
         left = _left(shape_of(array), counts, steps[i])
@@ -142,7 +145,7 @@ def _lengths(repeats: Any, counts: list[Any], shape: Shape) -> Shape:
                 raise ValueError(f"`repeats` expected 1 or more times for all items, got {show(repeats)}")
             if shape[at] % count:
                 whose = f"of the length {shape[at]} of `grad`'s axis {at}"
-                raise ValueError(f"`repeats` expected a divisor {whose}, got {show(repeats)}")
+                raise ValueError(f"`repeats` expected a divisor {whose}, got {show(count)}")
             lengths.append(shape[at] // count)
         else:
             if count.total != shape[at]:

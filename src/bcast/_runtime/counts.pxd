@@ -20,6 +20,7 @@ cdef class Counts:
     cdef object array
 
     cpdef cnp.ndarray to_array(self)
+    cpdef bint has_zeros(self) except -1
     cpdef Py_ssize_t whole_chunks(self, Py_ssize_t n) except -1
     cpdef Counts part(self, Py_ssize_t begin, Py_ssize_t end)
     cdef bint is_exact(self) noexcept

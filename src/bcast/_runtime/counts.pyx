@@ -56,6 +56,20 @@ cdef class Counts:
         _copy(&self.list, <int64_t *> cnp.PyArray_DATA(array))
         return array.astype(np.intp, copy=False)
 
+    cpdef bint has_zeros(self) except -1:
+        """Whether there are items that are dropped."""
+        cdef int64_t[CHUNK] room
+        cdef const int64_t *chunk
+        cdef Py_ssize_t c, i, zeros
+        for c in range(_chunks(&self.list)):
+            chunk = read_chunk(&self.list, c, room)
+            zeros = 0
+            for i in range(_length(&self.list, c)):
+                zeros += chunk[i] == 0
+            if zeros:
+                return True
+        return False
+
     cpdef Py_ssize_t whole_chunks(self, Py_ssize_t n) except -1:
         """About n, such that `part` may begin at its multiples."""
         return max(1, n) if self.list.kept != NULL else max(1, n // CHUNK) * CHUNK

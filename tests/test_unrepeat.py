@@ -303,6 +303,12 @@ def test_out_overlaps_the_counts_or_all():
         np.testing.assert_array_equal(bcast.unrepeat(grad, counts, out=counts), expected)
         counts = np.arange(n) % 4
         np.testing.assert_array_equal(bcast.unrepeat(grad, counts, out=grad[n // 9 :][:n]), expected)
+        for begin, to in ((0, 700), (700, 0)):  # where results are written to counts that are read later
+            room = np.arange(n + 700) % 4
+            counts = room[begin:][:n]
+            grad = np.arange(counts.sum())
+            expected = scattered(grad, counts, 0)
+            np.testing.assert_array_equal(bcast.unrepeat(grad, counts, out=room[to:][:n]), expected)
 
 
 @drill_or_not

@@ -3,6 +3,7 @@
 import itertools
 import sys
 import threading
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -340,12 +341,10 @@ def test_counts_that_change_once_they_are_summed(rooms, to, way):  # noqa: F811
         assert (out_room == PAINT).all()
 
 
-def test_another_thread_changes_the_counts_all_the_time(rooms):  # noqa: F811
-    data_room, out_room, flush = rooms
-    n = 50_000
+@contextmanager
+def changing_counts(n):
+    """Counts for n items that another thread changes all the time."""
     shared, values = np.ones(n, np.int64), np.array([0, 1, 2, 1 << 40, -1])
-    data = flush(data_room, n)
-    data[:] = 7
     stop = threading.Event()
 
     def change():
@@ -357,6 +356,18 @@ def test_another_thread_changes_the_counts_all_the_time(rooms):  # noqa: F811
     thread = threading.Thread(target=change)
     thread.start()
     try:
+        yield shared
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_another_thread_changes_the_counts_all_the_time(rooms):  # noqa: F811
+    data_room, out_room, flush = rooms
+    n = 50_000
+    data = flush(data_room, n)
+    data[:] = 7
+    with changing_counts(n) as shared:
         for _ in range(300):
             out_room[:] = PAINT
             try:
@@ -368,9 +379,6 @@ def test_another_thread_changes_the_counts_all_the_time(rooms):  # noqa: F811
                     out[:] = PAINT
             finally:
                 assert (out_room == PAINT).all()
-    finally:
-        stop.set()
-        thread.join()
 
 
 def test_counts_that_are_summed_keep_their_size():

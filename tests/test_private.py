@@ -107,6 +107,7 @@ FUNCTIONS = {
     "tiling.repeats_argument": ((*WILD, *SHAPES, *ARRAYS, "np.arange(5)"), WILD, WILD),
     "tiling.are_nested": ((*WILD, *SHAPES, "([1], 2)"),),
     "tiling.counts_of_axes": ((*WILD, *SHAPES), SHAPES, SHAPES),
+    "tiling.split": (SHAPES, SHAPES, ("True", "False", "None")),
     "tiling.nested_counts": ((*WILD, *SHAPES, "([1, 1], 2)"), SHAPES, SHAPES, ("True", "False", "None")),
     "unbroadcast.wanted_dtype": (ARRAYS, DTYPES),
     "cpu.use_target": (WILD,),

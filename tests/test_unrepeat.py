@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import threading
 from contextlib import nullcontext
 from functools import partial
 
@@ -12,6 +11,7 @@ from _ways import SUMS, THREADS, in_order, summed
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError, ComplexWarning
+from test_counted import changing_counts
 from test_errors import refuse, rows, untouched
 from test_fenced import PAINT, rooms  # noqa: F401 (a fixture)
 from test_ops import LAYOUTS, Arena, assert_fresh
@@ -416,18 +416,7 @@ def test_counts_that_change_once_they_are_summed(rooms, to, width, leaf, threads
 def test_another_thread_changes_the_counts_all_the_time(rooms):  # noqa: F811
     grad_room, out_room, flush = rooms
     n = 30_000
-    shared, values = np.ones(n, np.int64), np.array([0, 1, 2, 1 << 40, -1])
-    stop = threading.Event()
-
-    def change():
-        rng = np.random.default_rng(0)
-        while not stop.is_set():
-            shared[:] = values[rng.integers(0, 5)]
-            shared[:] = 1
-
-    thread = threading.Thread(target=change)
-    thread.start()
-    try:
+    with changing_counts(n) as shared:
         for _ in range(300):
             out_room[:] = PAINT
             counts = counts_of_array(shared)
@@ -437,9 +426,6 @@ def test_another_thread_changes_the_counts_all_the_time(rooms):  # noqa: F811
                 sum_counted(grad, counts, 0, out.view("f4"))
                 out[:] = PAINT
             assert (out_room == PAINT).all()
-    finally:
-        stop.set()
-        thread.join()
 
 
 # Messages.

@@ -19,7 +19,7 @@ cdef tuple BY_VALUES
 
 
 @cython.locals(lengths=list, source=list, i=Py_ssize_t)
-cdef Alignment _split(tuple shape, tuple counts, bint tiled)
+cpdef Alignment split(tuple shape, tuple counts, bint tiled)
 
 cdef bint _are_ones(tuple counts)
 

@@ -111,7 +111,7 @@ def tile(
     if len(counts) < len(shape):
         counts = (1,) * (len(shape) - len(counts)) + counts
     whole = shape_argument("reps", _products(shape, counts))
-    return materialise(array, _split(shape, counts, True), whole, out, "reps", dtype, casting)
+    return materialise(array, split(shape, counts, True), whole, out, "reps", dtype, casting)
 
 
 def repeat(
@@ -240,7 +240,7 @@ def repeat(
     counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
     whole = (size * repeats,) if along is None else _products(shape, counts)
     whole = shape_argument("repeats", whole)
-    return materialise(array, _split(shape, counts, False), whole, out, "repeats", dtype, casting)
+    return materialise(array, split(shape, counts, False), whole, out, "repeats", dtype, casting)
 
 
 def _repeat_counted(
@@ -344,10 +344,10 @@ def _repeat_alike(
 ) -> NDArray[Any]:
     """Repeat all items along an axis by one count, for each axis of `shape`."""
     whole = shape_argument("repeats", _products(shape, counts))
-    return materialise(array, _split(shape, counts, False), whole, out, "repeats", dtype, casting)
+    return materialise(array, split(shape, counts, False), whole, out, "repeats", dtype, casting)
 
 
-def _split(shape: Shape, counts: Shape, tiled: bool) -> Alignment:
+def split(shape: Shape, counts: Shape, tiled: bool) -> Alignment:
     """Align data of `shape` with an output in which each axis is split in two; if `tiled`, the data's part is inside.
 
     Axes of length 1 are left out, so that no more axes remain than an array may have.

@@ -3,9 +3,9 @@ cimport cython
 
 from bcast._adjoint cimport sum_counted, sum_onto
 from bcast._api.broadcast cimport as_array
-from bcast._api.tiling cimport are_nested, counts_of_axes, nested_counts, repeats_argument
+from bcast._api.tiling cimport are_nested, counts_of_axes, nested_counts, repeats_argument, split
 from bcast._api.unbroadcast cimport wanted_dtype
-from bcast._rules.alignment cimport aligned
+from bcast._rules.alignment cimport Alignment
 from bcast._rules.arguments cimport axes_argument, place_of
 from bcast._runtime.arrays cimport shape_of, size_of
 from bcast._runtime.result cimport result_array
@@ -27,7 +27,7 @@ cdef list _order(list counts, tuple shape)
 cdef tuple _left(tuple shape, list counts, Py_ssize_t at)
 
 
-@cython.locals(shape=tuple, lengths=list, source=list, i=Py_ssize_t)
+@cython.locals(alike=list, alignment=Alignment)
 cdef _sum(array, list counts, Py_ssize_t at, result)
 
 cdef _wide(dtype)

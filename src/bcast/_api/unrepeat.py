@@ -7,9 +7,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._adjoint import sum_counted, sum_onto
 from bcast._api.broadcast import Integers, as_array
-from bcast._api.tiling import are_nested, counts_of_axes, nested_counts, repeats_argument
+from bcast._api.tiling import are_nested, counts_of_axes, nested_counts, repeats_argument, split
 from bcast._api.unbroadcast import wanted_dtype
-from bcast._rules.alignment import aligned
 from bcast._rules.arguments import Shape, axes_argument, place_of, show
 from bcast._runtime.arrays import shape_of, size_of
 from bcast._runtime.result import result_array
@@ -194,17 +193,11 @@ def _sum(array: NDArray[Any], counts: list[Any], at: int, result: NDArray[Any]) 
     """Sum along axis `at`, or along all axes of integers if it is -1, into `result`."""
     if at >= 0:
         return sum_counted(array, counts[at], at, result)
-    shape = _left(shape_of(array), counts, -1)
-    lengths: list[int] = []
-    source: list[int] = []
-    for i in range(len(shape)):
-        if shape[i] != 1:  # axes of length 1 are left out, so that no more remain than an array may have
-            lengths.append(shape[i])
-            source.append(shape[i])
-        if type(counts[i]) is int and counts[i] != 1:
-            lengths.append(counts[i])
-            source.append(1)
-    return sum_onto(array.reshape(lengths), aligned(tuple(lengths), tuple(source)), result)
+    alike: list[int] = []
+    for count in counts:
+        alike.append(count if type(count) is int else 1)
+    alignment = split(_left(shape_of(array), counts, -1), tuple(alike), False)
+    return sum_onto(array.reshape(alignment.shape), alignment, result)
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:

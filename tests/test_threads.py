@@ -404,7 +404,7 @@ def alone(lost):
 note_loss(1e-4)
 print(free_threads(), get_num_threads())
 first, second, third = alone(1e-3), alone(1e-3), alone(1e-3)
-print(first >= 31, second >= 63, third >= 127)
+print(first >= 3, second >= 7, third >= 15)
 time.sleep(1)
 print(alone(1e-3) < third)
 note_loss(1000.0)

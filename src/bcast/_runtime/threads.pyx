@@ -69,8 +69,8 @@ cdef extern from "Python.h":
 
 cdef enum:
     MOST = 0x7fffffff
-    PENALTY = 32    # a caller works alone for so many times what it lost, so it loses one 32nd of its time,
-    LATEST = 3      # or one 256th after so many doublings
+    PENALTY = 4     # a caller works alone for so many times what it lost: other pools' threads spin for some such time;
+    LATEST = 6      # after so many doublings it loses one 256th of its time
     FORKED_WITHOUT_EXEC = 0x40      # among the flags of a process, on Linux
 
 cdef struct Record:         # of the order in which shares run

@@ -13,6 +13,7 @@ from itertools import cycle
 
 import pytest
 from loops import NUMBA
+from sum_peers import SUMMERS
 
 from bcast._benchmark.machine import cpus, machine
 from bcast._benchmark.peers import COMPETITORS, Task, bound, prepare
@@ -151,7 +152,7 @@ def timed(request, benchmark, run_on, case, competitor):
             "competitor": competitor,
             "bytes": workload.nbytes(case.dtype),
             "machine": run_on,
-            "peer": None if competitor in OWN else version(competitor),
+            "peer": None if competitor in OWN else version(competitor, SUMMERS | COMPETITORS),
             "error": errors.get(competitor),
         }
         clock.now, clock.rounds = 0.0, cycle(rounds[competitor])

@@ -5,6 +5,7 @@ import itertools
 import math
 import os
 import sys
+import threading
 from timeit import Timer
 
 import loops
@@ -231,6 +232,15 @@ def test_summer_gives_the_sum(name, state):
                 result = np.asarray(result) if task.out is None else task.out
                 expected = task.grad.sum(task.axes, keepdims=True, dtype=dtype).reshape(workload.data)
                 np.testing.assert_array_equal(result, expected, strict=True, err_msg=f"{workload}, {dtype}")
+
+
+@pytest.mark.parametrize("name", [name for name in SUMMERS | COMPETITORS if name not in benchmark_table.OWN])
+def test_competitors_tell_their_versions(name):
+    known = SUMMERS | COMPETITORS
+    if not known[name].installed():
+        pytest.skip(f"{name} is not installed")
+    assert benchmark_table.version(name, known).split()[0] == name
+    assert benchmark_table.version(f"{name}, called so", known).partition(",")[0] == name
 
 
 @pytest.mark.parametrize("dtype", SUM_DTYPES)
@@ -460,8 +470,23 @@ def test_settling_waits_for_threads_at_work_but_not_for_ever(at_work, looks, mon
     monkeypatch.setattr(benchmark_machine, "sleep", sleep)
     monkeypatch.setattr(benchmark_machine, "perf_counter", lambda: now[0])
     monkeypatch.setattr(benchmark_machine, "process_time", lambda: used[0])
+    monkeypatch.setattr(benchmark_machine, "_threads_at_work", lambda: None)
     settle(0.0505)
     assert round(now[0] / 1e-3) == looks
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the state of threads is that of Linux")
+def test_settling_sees_a_thread_that_spins():
+    assert not benchmark_machine._threads_at_work()
+    terms, out = np.ones(1 << 24), np.empty(1 << 24)
+    spinner = threading.Thread(target=np.cumsum, args=(terms,), kwargs={"out": out})  # which releases the GIL
+    spinner.start()
+    seen = []
+    while spinner.is_alive():
+        seen.append(benchmark_machine._threads_at_work())
+    spinner.join()
+    assert True in seen
+    assert not benchmark_machine._threads_at_work()
 
 
 def test_rounds_that_disagree_are_seen():

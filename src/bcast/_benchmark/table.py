@@ -12,7 +12,7 @@ from time import perf_counter, sleep
 
 import bcast
 from bcast._benchmark.machine import Load, machine
-from bcast._benchmark.peers import COMPETITORS, LIMIT, Task, bound, competitors, prepare
+from bcast._benchmark.peers import COMPETITORS, LIMIT, Competitor, Task, bound, competitors, prepare
 from bcast._benchmark.timing import measure
 from bcast._benchmark.workloads import STATES, Workload, grid
 
@@ -89,10 +89,10 @@ class Cell:
         return self.nbytes / self.times["bcast"]
 
 
-def version(name: str) -> str:
+def version(name: str, known: Mapping[str, Competitor] = COMPETITORS) -> str:
     """Return a competitor's name and version; what follows a comma says how it was called."""
     package = name.partition(",")[0]
-    module = COMPETITORS[package].modules[0] if package in COMPETITORS else package
+    module = known[package].modules[0] if package in known else package
     return f"{name} {importlib.import_module(module).__version__.partition('-')[0]}"
 
 

@@ -18,6 +18,6 @@ cdef _laid(operand, tuple shape, tuple source)
 
 cdef _reshaped(operand, tuple source)
 
-cdef _check_function(ufunc)
+cpdef check_function(ufunc)
 cdef _axis(axis, str mode)
 cdef _check_out(out, tuple shape)

@@ -17,7 +17,7 @@ from bcast._rules.alignment import merge, pdpd, right_aligned
 from bcast._rules.arguments import Shape, mode_of, show
 from bcast._runtime.arrays import is_binary, reshaped, shape_of
 
-__all__ = ["elementwise"]
+__all__ = ["check_function", "elementwise"]
 
 Rule: TypeAlias = Literal["numpy", "none", "unidirectional", "pdpd"]
 
@@ -106,7 +106,7 @@ def elementwise(
     function: Any = ufunc
     is_ufunc = isinstance(function, UFUNC)
     if not is_ufunc or not is_binary(function):
-        _check_function(function)
+        check_function(function)
     rule = mode_of(mode, MODES, "mode")
     if type(axis) is not int or (axis != -1 and rule is not PDPD):
         axis = _axis(axis, rule)
@@ -160,7 +160,7 @@ def _reshaped(operand: Any, source: Shape) -> Any:
     return laid
 
 
-def _check_function(ufunc: object) -> None:
+def check_function(ufunc: object) -> None:
     """Refuse anything that is not a function of two arrays, as far as that can be known."""
     if isinstance(ufunc, np.ufunc):
         if not is_binary(ufunc):

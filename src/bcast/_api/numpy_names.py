@@ -14,7 +14,7 @@ from bcast._rules.alignment import aligned, merge, right_aligned
 from bcast._rules.arguments import shape_argument, show
 from bcast._runtime.arrays import shape_of
 
-__all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid"]
+__all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid", "tuple_of_one"]
 
 Indexing: TypeAlias = Literal["xy", "ij"]
 
@@ -71,7 +71,7 @@ def broadcast_to(
            [1., 2., 3.]], dtype=float32)
     """
     data = as_array("array", array)
-    alignment = right_aligned(shape_of(data), shape_argument("shape", _tuple_of_one(shape)), "shape")
+    alignment = right_aligned(shape_of(data), shape_argument("shape", tuple_of_one(shape)), "shape")
     return materialise(data, alignment, alignment.shape, out, "shape", dtype, casting)
 
 
@@ -159,7 +159,7 @@ def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
     """
     shapes = []
     for arg in args:
-        shapes.append(shape_argument("args", _tuple_of_one(arg)))
+        shapes.append(shape_argument("args", tuple_of_one(arg)))
     return merge(shapes, "args")
 
 
@@ -244,7 +244,7 @@ def _grid(xi: Sequence[ArrayLike], copy: bool, sparse: bool, swapped: bool) -> t
     return tuple(arrays)
 
 
-def _tuple_of_one(shape: Any) -> Any:
+def tuple_of_one(shape: Any) -> Any:
     """Let a bare integer stand for a shape of one axis, as NumPy does; all shapes are checked later."""
     if type(shape) is tuple or type(shape) is list:
         return shape

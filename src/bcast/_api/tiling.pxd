@@ -28,6 +28,10 @@ cdef bint _are_ones(tuple counts)
 cdef tuple _products(tuple shape, tuple counts)
 
 
+@cython.locals(counts=list, at=Py_ssize_t)
+cpdef list counts_along(str name, repeats, axis, tuple shape, bint known)
+
+
 @cython.locals(counts=list, at=Py_ssize_t, i=Py_ssize_t)
 cpdef tuple counts_of_axes(repeats, tuple axes, tuple shape)
 

@@ -38,7 +38,7 @@ from bcast._runtime.arrays import has_references, keeps_dtype, shape_of, size_of
 from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.result import result_array
 
-__all__ = ["repeat", "tile"]
+__all__ = ["counts_along", "repeat", "split", "tile"]
 
 SAME_KIND: Casting = "same_kind"
 MAX_SIZE = sys.maxsize
@@ -380,6 +380,38 @@ def _products(shape: Shape, counts: Shape) -> Shape:
     for i in range(len(shape)):
         lengths.append(shape[i] * counts[i])
     return tuple(lengths)
+
+
+def counts_along(name: str, repeats: Any, axis: Any, shape: Shape, known: bool) -> list[Any]:
+    """Check the user's counts and axes; return an integer or `Counts` for each axis of an array of `shape`.
+
+    Parameters
+    ----------
+    name : str
+        The user's name for the array, for messages.
+    repeats, axis : object
+        The user's arguments, unchecked.
+    shape : tuple of int
+    known : bool
+        Whether `shape` says how many items there are; otherwise the counts do.
+    """
+    along: Any = axis if axis is None or type(axis) is int else axes_argument(axis)
+    if type(along) is tuple:
+        if are_nested(repeats):
+            return nested_counts(repeats, along, shape, known)
+        return list(counts_of_axes(repeats, along, shape))
+    if along is None:
+        if len(shape) != 1:
+            raise ValueError(
+                f"`{name}` expected 1 axis, or `axis` to say along which it was repeated, got shape {shape}"
+            )
+        along = 0
+    at = place_of(along, shape)
+    counts: list[Any] = [1] * len(shape)
+    counts[at] = repeats_argument(repeats, shape[at] if known else -1, along)
+    if type(counts[at]) is int and counts[at] < 0:
+        raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
+    return counts
 
 
 def counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:

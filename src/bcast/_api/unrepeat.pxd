@@ -3,20 +3,15 @@ cimport cython
 
 from bcast._adjoint cimport sum_counted, sum_onto
 from bcast._api.broadcast cimport as_array
-from bcast._api.tiling cimport are_nested, counts_of_axes, nested_counts, repeats_argument, split
+from bcast._api.tiling cimport counts_along, split
 from bcast._api.unbroadcast cimport wanted_dtype
 from bcast._rules.alignment cimport Alignment
-from bcast._rules.arguments cimport axes_argument, place_of
 from bcast._runtime.arrays cimport shape_of, size_of
 from bcast._runtime.result cimport result_array
 
 
-@cython.locals(at=Py_ssize_t)
-cdef list _counts(repeats, axis, tuple shape)
-
-
 @cython.locals(lengths=list, at=Py_ssize_t)
-cdef tuple _lengths(repeats, list counts, tuple shape)
+cpdef tuple lengths_left(repeats, list counts, tuple shape)
 
 
 @cython.locals(steps=list, axes=list, at=Py_ssize_t)
@@ -30,4 +25,4 @@ cdef tuple _left(tuple shape, list counts, Py_ssize_t at)
 @cython.locals(alike=list, alignment=Alignment)
 cdef _sum(array, list counts, Py_ssize_t at, result)
 
-cdef _wide(dtype)
+cpdef wide_dtype(dtype)

@@ -7,13 +7,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._adjoint import sum_counted, sum_onto
 from bcast._api.broadcast import Integers, as_array
-from bcast._api.tiling import are_nested, counts_of_axes, nested_counts, repeats_argument, split
+from bcast._api.tiling import counts_along, split
 from bcast._api.unbroadcast import wanted_dtype
-from bcast._rules.arguments import Shape, axes_argument, place_of, show
+from bcast._rules.arguments import Shape, show
 from bcast._runtime.arrays import shape_of, size_of
 from bcast._runtime.result import result_array
 
-__all__ = ["unrepeat"]
+__all__ = ["lengths_left", "unrepeat", "wide_dtype"]
 
 
 def unrepeat(
@@ -102,8 +102,8 @@ def unrepeat(
     array = as_array("grad", grad)
     wanted = wanted_dtype(array, dtype)
     shape = shape_of(array)
-    counts = _counts(repeats, axis, shape)
-    whole = _lengths(repeats, counts, shape)
+    counts = counts_along("grad", repeats, axis, shape, False)
+    whole = lengths_left(repeats, counts, shape)
     result = result_array(out, array, whole, "repeats", wanted, "grad")
     if size_of(array) == 0:
         np.asarray(result)[...] = 0
@@ -111,30 +111,11 @@ def unrepeat(
     steps = _order(counts, shape)
     for i in range(len(steps) - 1):  # sums of sums are rounded once
         left = _left(shape_of(array), counts, steps[i])
-        array = _sum(array, counts, steps[i], result_array(None, array, left, "repeats", _wide(result.dtype)))
+        array = _sum(array, counts, steps[i], result_array(None, array, left, "repeats", wide_dtype(result.dtype)))
     return _sum(array, counts, steps[len(steps) - 1], result)
 
 
-def _counts(repeats: Any, axis: Any, shape: Shape) -> list[Any]:
-    """Check the user's counts and axes; return an integer or `Counts` for each axis of `shape`."""
-    along: Any = axis if axis is None or type(axis) is int else axes_argument(axis)
-    if type(along) is tuple:
-        if are_nested(repeats):
-            return nested_counts(repeats, along, shape, False)
-        return list(counts_of_axes(repeats, along, shape))
-    if along is None:
-        if len(shape) != 1:
-            raise ValueError(f"`grad` expected 1 axis, or `axis` to say along which it was repeated, got shape {shape}")
-        along = 0
-    at = place_of(along, shape)
-    counts: list[Any] = [1] * len(shape)
-    counts[at] = repeats_argument(repeats, -1, along)
-    if type(counts[at]) is int and counts[at] < 0:
-        raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
-    return counts
-
-
-def _lengths(repeats: Any, counts: list[Any], shape: Shape) -> Shape:
+def lengths_left(repeats: Any, counts: list[Any], shape: Shape) -> Shape:
     """Return the shape of what was repeated, if the counts fit `shape`."""
     lengths: list[int] = []
     for at in range(len(shape)):
@@ -200,7 +181,7 @@ def _sum(array: NDArray[Any], counts: list[Any], at: int, result: NDArray[Any]) 
     return sum_onto(array.reshape(alignment.shape), alignment, result)
 
 
-def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return a dtype for sums that are summed again."""
     if dtype.kind == "c":
         return np.dtype(np.complex128) if dtype.itemsize < 16 else dtype

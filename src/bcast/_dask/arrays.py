@@ -1,0 +1,74 @@
+"""Arguments become dask arrays of known chunks that hold NumPy's arrays, or the error that says what was expected."""
+
+import math
+from typing import Any, TypeAlias
+
+import dask.array as da
+import numpy as np
+from dask.base import is_dask_collection
+from dask.core import flatten
+from numpy.ma import MaskedArray
+from numpy.typing import DTypeLike
+
+from bcast._api.broadcast import as_array, broadcast
+from bcast._api.converted import Casting
+from bcast._api.elementwise import check_function, elementwise
+from bcast._rules.arguments import Shape, show
+
+__all__ = ["Array", "as_dask", "converted_meta", "laid_shape"]
+
+Array: TypeAlias = Any  # dask.array.Array, which has another class under `array.query-planning`
+
+
+def as_dask(name: str, data: Any) -> Array:
+    """Convert the user's `data` to a dask array, unless it is one.
+
+    Raises
+    ------
+    TypeError
+        If it is masked, or if its chunks are not NumPy's arrays.
+    ValueError
+        If the lengths of its chunks are unknown.
+    """
+    if isinstance(data, da.Array):
+        array = data
+    elif is_dask_collection(data) or _holds_collections(data):
+        array = da.asarray(data)
+    else:
+        whole = as_array(name, data)
+        array = da.from_array(whole, chunks=-1 if whole.dtype.hasobject else "auto")  # Dask cannot tell objects' size
+    meta = array._meta
+    if isinstance(meta, MaskedArray):
+        raise TypeError(f"`{name}` expected chunks without masks, got chunks of {type(meta).__name__}; fill them first")
+    if not isinstance(meta, np.ndarray):
+        raise TypeError(f"`{name}` expected chunks that are NumPy arrays, got chunks of {_name_of(type(meta))}")
+    if any(math.isnan(length) for length in array.shape):
+        raise ValueError(
+            f"`{name}` expected chunks of known lengths, got shape {array.shape}; call its compute_chunk_sizes() first"
+        )
+    return array
+
+
+def converted_meta(array: Array, rank: int, dtype: DTypeLike | None, casting: Casting) -> np.ndarray[Any, Any]:
+    """Return an empty array of `rank` axes and of the dtype of a result, to which `casting` lets `array` convert."""
+    return np.empty((0,) * rank, broadcast(np.empty(0, array.dtype), (0,), dtype=dtype, casting=casting).dtype)
+
+
+def laid_shape(ufunc: Any, a: Shape, b: Shape, mode: Any, axis: Any) -> Shape:
+    """Return the shape in which an operand of shape `b` broadcasts with one of shape `a` under the rule of `mode`."""
+    if not isinstance(ufunc, np.ufunc):
+        raise TypeError(f"`ufunc` expected a ufunc of two operands, got {show(ufunc)}")
+    check_function(ufunc)
+    views = [np.broadcast_to(np.empty(()), shape) for shape in (a, b)]
+    laid: Shape = elementwise(lambda _, second: second.shape, *views, mode=mode, axis=axis)
+    return laid
+
+
+def _holds_collections(data: Any) -> bool:
+    """Return whether there is a dask collection among the items of a nested list."""
+    return isinstance(data, (list, tuple)) and any(is_dask_collection(each) for each in flatten(data))
+
+
+def _name_of(kind: type) -> str:
+    """Return the full name of a class."""
+    return f"{kind.__module__}.{kind.__qualname__}"

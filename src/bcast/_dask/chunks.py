@@ -1,0 +1,83 @@
+"""The chunks of outputs: as large as Dask's own `array.chunk-size` allows, or as the user says.
+
+Chunks are tuples of lengths, one tuple for each axis, as Dask has them.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any, TypeAlias
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.utils import parse_bytes
+
+from bcast._rules.arguments import Shape, show
+
+__all__ = ["Chunks", "cuts", "default_chunks", "fits", "given_chunks"]
+
+Chunks: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+def default_chunks(natural: Sequence[tuple[int, ...]], grains: Sequence[int], itemsize: int) -> Chunks:
+    """Cut chunks until each has at most `array.chunk-size` bytes, along the outermost axes first.
+
+    Parameters
+    ----------
+    natural : sequence of tuple of int
+        The chunks before that.
+    grains : sequence of int
+        For each axis, the number of which pieces have a multiple, unless even one is too large; 0 if its chunks stay.
+    itemsize : int
+        Bytes of an item.
+    """
+    chunks, limit = list(natural), _limit()
+    for smallest in (False, True):
+        for axis, grain in enumerate(grains):
+            largest = [max(lengths, default=0) for lengths in chunks]
+            if math.prod(largest) * itemsize <= limit:
+                return tuple(chunks)
+            if grain and not (smallest and grain == 1):
+                rest = math.prod(largest[:axis] + largest[axis + 1 :]) * itemsize
+                step = 1 if smallest else grain
+                piece = max(limit // rest // step * step, step)
+                chunks[axis] = tuple(each for length in chunks[axis] for each in _pieces(length, piece))
+    return tuple(chunks)
+
+
+def given_chunks(chunks: Any, shape: Shape, dtype: np.dtype[Any], natural: Sequence[tuple[int, ...]]) -> Chunks:
+    """Read the user's `chunks` as `dask.array.broadcast_to` does; `natural` are those that "auto" keeps if it can.
+
+    Raises
+    ------
+    ValueError
+        If they are no chunks of an array of `shape`.
+    """
+    try:
+        normal: Chunks = da.core.normalize_chunks(chunks, shape, dtype=dtype, previous_chunks=tuple(natural))
+    except (TypeError, ValueError, NotImplementedError) as error:
+        got = f"got {show(chunks)}: {error}"
+        raise ValueError(f"`chunks` expected chunks of an array of shape {shape}, {got}") from error
+    return normal
+
+
+def fits(lengths: Sequence[int], itemsize: int) -> bool:
+    """Return whether a block is no larger than a chunk should be."""
+    return math.prod(lengths) * itemsize <= _limit()
+
+
+def cuts(chunks: Sequence[int]) -> list[tuple[int, int]]:
+    """Return where each chunk along an axis begins and ends."""
+    return list(pairwise(accumulate(chunks, initial=0)))
+
+
+def _limit() -> int:
+    """Return the bytes that a chunk should have at most."""
+    return int(parse_bytes(dask.config.get("array.chunk-size")))
+
+
+def _pieces(length: int, piece: int) -> tuple[int, ...]:
+    """Cut a length into pieces and what remains."""
+    whole, rest = divmod(length, piece)
+    return (piece,) * whole + ((rest,) if rest else ()) if length else (0,)

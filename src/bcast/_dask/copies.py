@@ -1,0 +1,295 @@
+"""Graphs of copies: one task for each chunk of the output, from the slice of the data that feeds it."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import dask.array as da
+import numpy as np
+from dask.layers import ArrayBlockwiseDep
+from numpy.typing import NDArray
+
+from bcast._dask.arrays import Array
+from bcast._dask.chunks import Chunks, cuts, default_chunks, fits, given_chunks
+from bcast._dask.tasks import broadcast_block, repeat_block, tile_block
+from bcast._rules.alignment import Alignment
+from bcast._rules.arguments import Shape
+
+__all__ = [
+    "Values",
+    "broadcast_along",
+    "gathered",
+    "items_of",
+    "mapped",
+    "other_dtype",
+    "repeated",
+    "tiled",
+    "without_empty",
+]
+
+Range: TypeAlias = tuple[int, int]  # of items along an axis
+Meta: TypeAlias = np.ndarray[Any, Any]
+
+
+def broadcast_along(
+    data: Array, alignment: Alignment, meta: Meta, chunks: Any, like: Sequence[Any] | None, materialise: bool
+) -> Array:
+    """Broadcast along an alignment.
+
+    Parameters
+    ----------
+    data : dask array
+    alignment : Alignment
+        Of the data's shape.
+    meta : ndarray
+        An empty array of the output's rank and dtype.
+    chunks : object
+        The user's chunks, or None.
+    like : chunks, optional
+        Those of another array of the output's shape, for the axes that the data does not have.
+    materialise : bool
+        Whether the blocks are contiguous and writeable; else they have strides of 0.
+    """
+    shape = alignment.shape
+    data = data.rechunk({axis: -1 for axis, length in enumerate(data.shape) if length == 1})
+    fed = [axis for axis, length in enumerate(alignment.source) if length != 1]
+    feeding = [axis for axis, length in enumerate(data.shape) if length != 1]
+    places = [-1] * data.ndim
+    natural = list(like) if like is not None else [(length,) for length in shape]
+    for axis, place in zip(feeding, fed, strict=True):
+        places[axis], natural[place] = place, data.chunks[axis]
+    if chunks is None:
+        wanted = default_chunks(natural, [int(axis not in fed) for axis in range(len(shape))], meta.itemsize)
+    else:
+        wanted = given_chunks(chunks, shape, meta.dtype, natural)
+        for axis in fed:
+            if wanted[axis] != natural[axis]:
+                raise ValueError(
+                    f"`chunks` expected data's own {natural[axis]} along axis {axis}, where nothing is repeated, "
+                    f"got {wanted[axis]}; rechunk the data"
+                )
+    if not materialise and meta.dtype == data.dtype and data.chunks == wanted:
+        return data
+    return mapped(
+        broadcast_block,
+        data,
+        places,
+        wanted,
+        Values(wanted),
+        meta,
+        feeds=tuple(places),
+        to=other_dtype(meta.dtype, data),
+        materialise=materialise,
+    )
+
+
+def tiled(data: Array, reps: Shape, meta: Meta, chunks: Any) -> Array:
+    """Repeat the whole, `reps` times along each axis of the output."""
+    data = without_empty(data)
+    added = len(reps) - data.ndim
+    lengths = (1,) * added + data.shape
+    own: Chunks = ((1,),) * added + data.chunks
+    shape = tuple(length * count for length, count in zip(lengths, reps, strict=True))
+    whole = _kept_whole(lengths, reps, own, meta.itemsize)
+    natural: list[tuple[int, ...]] = []
+    for axis, count in enumerate(reps):
+        natural.append((shape[axis],) if whole[axis] or not shape[axis] else own[axis] * count)
+    if chunks is None:
+        wanted = given = default_chunks(natural, np.multiply(lengths, whole).tolist(), meta.itemsize)
+    else:
+        given = given_chunks(chunks, shape, meta.dtype, natural)
+        wanted = _solid(given)
+    places, spans = [-1] * data.ndim, []
+    for axis, length in enumerate(lengths):
+        parts = cuts(wanted[axis])
+        if axis >= added and not whole[axis]:
+            places[axis - added] = axis
+            data = gathered(data, axis - added, [_tiles(begin, end, length) for begin, end in parts])
+            parts = [(begin, end) if end - begin > length else (0, end - begin) for begin, end in parts]
+        spans.append([(length, begin % max(length, 1), end - begin) for begin, end in parts])
+    if data.chunks == wanted and data.dtype == meta.dtype:  # its chunks are in place, and nobody writes to them
+        return data.rechunk(given)
+    spread = tuple(axis for axis, place in enumerate(places) if place < 0)
+    result = mapped(
+        tile_block, data, places, wanted, Values(spans), meta, axes=spread, to=other_dtype(meta.dtype, data)
+    )
+    return result.rechunk(given)
+
+
+def repeated(data: Array, counts: Sequence[Any], meta: Meta, chunks: Any) -> Array:
+    """Repeat the items along each axis, by one count for all, or by an array of counts."""
+    data = without_empty(data)
+    ends = [count if isinstance(count, int) else np.append(0, np.cumsum(count)) for count in counts]
+    bounds = [[begin for begin, _ in cuts(own)] + [sum(own)] for own in data.chunks]
+    natural = []
+    for own, end in zip(bounds, ends, strict=True):
+        starts = np.multiply(own, end).tolist() if isinstance(end, int) else end[own].tolist()
+        natural.append(tuple(b - a for a, b in pairwise(starts) if b > a) or (0,))
+    if chunks is None:
+        grains = [1 if not isinstance(end, int) else end if end > 1 else 0 for end in ends]
+        wanted = given = default_chunks(natural, grains, meta.itemsize)
+        for axis, end in enumerate(ends):
+            if not isinstance(end, int):
+                cut = _at_items(natural[axis], max(wanted[axis]), end)
+                wanted = given = wanted[:axis] + (cut,) + wanted[axis + 1 :]
+    else:
+        given = given_chunks(chunks, tuple(map(sum, natural)), meta.dtype, natural)
+        wanted = _solid(given)
+    values = []
+    for axis, end in enumerate(ends):
+        pieces = [items_of(begin, stop, end, bounds[axis]) for begin, stop in cuts(wanted[axis])]
+        values.append([count for _, count in pieces])
+        data = gathered(data, axis, [[items] for items, _ in pieces])
+    to = other_dtype(meta.dtype, data)
+    return mapped(repeat_block, data, range(data.ndim), wanted, Values(values), meta, to=to).rechunk(given)
+
+
+def mapped(
+    function: Any, data: Array, places: Sequence[int], chunks: Chunks, values: Any, meta: Meta, **kwargs: Any
+) -> Array:
+    """Call a function for each chunk of the output, on the block that feeds it and on its own one of `values`.
+
+    The block's axis i is that of the chunk along axis ``places[i]``; -1 means that all blocks feed all chunks, and that
+    they come in lists.
+    """
+    rank = len(chunks)
+    index = [place if place >= 0 else rank + axis for axis, place in enumerate(places)]
+    return da.blockwise(
+        function,
+        tuple(range(rank)),
+        data,
+        tuple(index),
+        values,
+        tuple(range(rank)),
+        new_axes={axis: chunks[axis] for axis in range(rank) if axis not in index},
+        adjust_chunks=dict(enumerate(chunks)),
+        dtype=meta.dtype,
+        meta=meta,
+        align_arrays=False,
+        concatenate=False,
+        token=f"bcast-{function.__name__.removesuffix('_block')}",
+        **kwargs,
+    )
+
+
+def gathered(data: Array, axis: int, ranges: Sequence[Sequence[Range]]) -> Array:
+    """Rearrange an axis in chunks, each of which has the items of some ranges, one behind the other."""
+    length = data.shape[axis]
+    flat = [each[0] for each in ranges if len(each) == 1]
+    period = next((i for i in range(1, len(flat)) if flat[i] == flat[0]), len(flat))
+    times = len(flat) // period if flat else 0
+    if len(flat) == len(ranges) and flat == flat[:period] * times and _is_partition(flat[:period], length):
+        data = data.rechunk({axis: tuple(end - begin for begin, end in flat[:period])})
+        return data if times == 1 else da.concatenate([data] * times, axis)
+    known: dict[Any, Array] = {}
+    parts = []
+    for each in map(tuple, ranges):
+        if each not in known:
+            slices = [data[(slice(None),) * axis + (slice(*items),)] for items in each]
+            known[each] = da.concatenate(slices, axis).rechunk({axis: -1})
+        parts.append(known[each])
+    return da.concatenate(parts, axis)
+
+
+class Values(ArrayBlockwiseDep):
+    """For each chunk, a tuple of what belongs to its place along each axis."""
+
+    def __init__(self, values: Sequence[Sequence[Any]]) -> None:
+        super().__init__(tuple(map(tuple, values)))
+
+    def __getitem__(self, idx: tuple[int, ...]) -> tuple[Any, ...]:
+        return tuple(values[i] for values, i in zip(self.chunks, idx, strict=True))
+
+    def __dask_tokenize__(self) -> Any:
+        return type(self).__name__, self.chunks
+
+
+def _kept_whole(lengths: Shape, reps: Shape, own: Chunks, itemsize: int) -> list[bool]:
+    """Return along which axes one block feeds all chunks: if something is repeated, as far as the block is small."""
+    whole = [False] * len(lengths)
+    block = [max(chunks, default=0) for chunks in own]
+    for axis in reversed(range(len(lengths))):
+        larger = block[:axis] + [lengths[axis]] + block[axis + 1 :]
+        if reps[axis] == 0 or (reps[axis] > 1 and (len(own[axis]) == 1 or fits(larger, itemsize))):
+            whole[axis], block = True, larger
+    return whole
+
+
+def _tiles(begin: int, end: int, length: int) -> list[Range]:
+    """Return which items of an axis, repeated as a whole, are found from `begin` to `end`: all if it is that long."""
+    if end - begin > length or not length:
+        return [(0, length)]
+    begin, end = begin % length, (end - 1) % length + 1
+    return [(begin, end)] if begin < end else [(begin, length), (0, end)]
+
+
+def items_of(begin: int, end: int, ends: Any, bounds: Sequence[int]) -> tuple[Range, Any]:
+    """Return which items are repeated to the places from `begin` to `end`, and how often each.
+
+    Items that are repeated 0 times go to the one side or the other of a cut such that it is one of the data's `bounds`.
+    """
+    if isinstance(ends, int):
+        if begin == end:
+            return (0, 0), 1
+        first, last = begin // ends, -(-end // ends)
+        if begin % ends == 0 and end % ends == 0:
+            return (first, last), ends
+        counts: NDArray[np.int64] = np.full(last - first, ends, np.int64)
+        before, behind = begin - first * ends, last * ends - end
+    else:
+        first, last = _border(begin, ends, bounds, 0), _border(end, ends, bounds, 1)
+        counts = np.diff(ends[first : last + 1])
+        before, behind = begin - ends[first], ends[last] - end
+    if len(counts):
+        counts[0] -= before
+        counts[-1] -= behind
+    return (first, last), counts
+
+
+def _border(at: int, ends: Any, bounds: Sequence[int], behind: int) -> int:
+    """Return between which items a cut is, or if it is within one, which place is before it, or `behind` it."""
+    if behind and at == ends[-1]:
+        return len(ends) - 1
+    if at == 0:
+        return 0
+    lowest, highest = np.searchsorted(ends, at, "left"), np.searchsorted(ends, at, "right") - 1
+    if highest < lowest:
+        return int(highest) + behind
+    bound = bisect_left(bounds, lowest)
+    return int(bounds[bound] if bound < len(bounds) and bounds[bound] <= highest else lowest)
+
+
+def _at_items(lengths: Sequence[int], largest: int, ends: Any) -> tuple[int, ...]:
+    """Cut chunks into pieces of at most a length, where an item ends if the piece has room for one."""
+    pieces = []
+    for begin, end in cuts(lengths):
+        at = begin
+        while at < end:
+            stop = min(at + largest, end)
+            place = int(ends[np.searchsorted(ends, stop, "right") - 1])
+            stop = place if place > at else stop
+            pieces.append(stop - at)
+            at = stop
+    return tuple(pieces) or (0,)
+
+
+def without_empty(data: Array) -> Array:
+    """Return an array without chunks of no items, unless an axis is empty."""
+    return data.rechunk(_solid(data.chunks))
+
+
+def _solid(chunks: Chunks) -> Chunks:
+    """Return chunks without those of no items, unless an axis is empty."""
+    return tuple(tuple(filter(None, lengths)) or (0,) for lengths in chunks)
+
+
+def _is_partition(ranges: Sequence[Range], length: int) -> bool:
+    """Return whether ranges follow each other from 0 to a length."""
+    ends = [0] + [end for _, end in ranges]
+    return [begin for begin, _ in ranges] == ends[:-1] and ends[-1] == length
+
+
+def other_dtype(dtype: np.dtype[Any], data: Array) -> np.dtype[Any] | None:
+    """Return a dtype if it is another than the data's."""
+    return None if dtype == data.dtype else dtype

@@ -1,0 +1,174 @@
+"""Graphs of sums that hardly depend on the chunks: partial sums are wider than the result, which is rounded once.
+
+Narrow floating-point numbers have partial sums of 64-bit ones; these have pairs, a sum and what it has rounded off.
+Partial sums of integers wrap around as the result does, and numbers that NumPy sums keep their dtype.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from bcast._api.unbroadcast import unbroadcast
+from bcast._api.unrepeat import unrepeat, wide_dtype
+from bcast._dask.arrays import Array
+from bcast._dask.chunks import cuts
+from bcast._dask.copies import Values, gathered, items_of, mapped, other_dtype, without_empty
+from bcast._dask.tasks import block_of
+from bcast._rules.alignment import Alignment
+
+__all__ = ["segments_summed", "summed"]
+
+PAIRED = (np.dtype(np.float64), np.dtype(np.complex128))
+
+Terms: TypeAlias = tuple[NDArray[Any], ...]  # whose sum is meant: one array, or two of which one rounds the other off
+
+
+def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any) -> Array:
+    """Sum along an alignment of the data's shape with that of `grad`; axes of length 1 remain."""
+    pairs = list(zip(alignment.source, alignment.shape, strict=True))
+    axes = tuple(axis for axis, (source, length) in enumerate(pairs) if source != length)
+    wide = wide_dtype(dtype)
+    return da.reduction(
+        grad,
+        partial(partial_sum, wide=wide),
+        partial(rounded_sum, result=dtype),
+        axis=axes,
+        keepdims=True,
+        dtype=dtype,
+        split_every=split_every,
+        combine=sum_of_sums,
+        concatenate=False,
+        name="bcast-unbroadcast",
+        meta=np.empty((0,) * grad.ndim, dtype),
+    )
+
+
+def partial_sum(
+    block: Any,
+    axis: Sequence[int],
+    keepdims: bool,  # noqa: ARG001 (it is always true)
+    wide: np.dtype[Any],
+    computing_meta: bool = False,
+) -> Any:
+    """Sum a block along some axes: the first step of `dask.array.reduction`."""
+    if computing_meta:  # Dask would take the metadata of a tuple for that of an array
+        return block
+    data = block_of("grad", block)
+    kept = tuple(1 if at in axis else length for at, length in enumerate(data.shape))
+    return (unbroadcast(data, kept, dtype=other_dtype(wide, data)),)
+
+
+def sum_of_sums(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)
+    """Add partial sums: the steps between."""
+    first, *others = _leaves(terms)
+    if first[0].dtype not in PAIRED:
+        return (unbroadcast(np.stack([first[0], *(each[0] for each in others)]), first[0].shape),)
+    high, low = first if len(first) == 2 else (first[0], np.zeros_like(first[0]))
+    with np.errstate(all="ignore"):
+        for each in others:
+            before, term = high, each[0]
+            high = before + term  # what follows is Knuth's two_sum
+            added = high - before
+            low = low + _finite((before - (high - added)) + (term - added))
+            low = low + each[1] if len(each) == 2 else low
+    return high, low
+
+
+def rounded_sum(terms: Any, axis: Sequence[int], keepdims: bool, result: np.dtype[Any]) -> NDArray[Any]:
+    """Add partial sums and round the result: the last step."""
+    total = sum_of_sums(terms, axis, keepdims)
+    whole = np.asarray(total[0] if len(total) == 1 else total[0] + total[1])
+    with np.errstate(all="ignore"):  # as within a sum
+        return unbroadcast(whole, whole.shape, dtype=other_dtype(result, whole))
+
+
+def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) -> Array:
+    """Sum as many neighbours for each item as the counts along each axis say: integers, or arrays of them."""
+    grad = without_empty(grad)
+    axes = [axis for axis, count in enumerate(counts) if not isinstance(count, int) or count != 1]
+    if not axes:
+        return da.map_blocks(segment_block, grad, (1,) * grad.ndim, dtype, dtype=dtype)
+    wide = wide_dtype(dtype)
+    for axis in axes:
+        grad = _summed_along(grad, axis, counts[axis], dtype if axis == axes[-1] else wide, wide)
+    return grad
+
+
+def segment_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDArray[Any]:
+    """Sum segments of a block along the axis that has counts other than 1."""
+    data = block_of("grad", block)
+    dtype = other_dtype(to, data)
+    for axis, count in enumerate(counts):
+        if isinstance(count, int):
+            if count != 1:
+                return unrepeat(data, count, axis, dtype=dtype)
+        elif len(count) == 1:
+            return unbroadcast(data, data.shape[:axis] + (1,) + data.shape[axis + 1 :], dtype=dtype)
+        else:
+            return unrepeat(data, count, axis, dtype=dtype)
+    return unbroadcast(data, data.shape, dtype=dtype)
+
+
+def _summed_along(grad: Array, axis: int, count: Any, dtype: np.dtype[Any], wide: np.dtype[Any]) -> Array:
+    """Sum segments along one axis: in one step if none lies in two chunks; else in two, of which the first is wide."""
+    parts = cuts(grad.chunks[axis])
+    if isinstance(count, int):
+        if all(end % count == 0 for _, end in parts):
+            return _mapped(grad, axis, [n // count for n in grad.chunks[axis]], [count] * len(parts), dtype)
+        count = np.full(grad.shape[axis] // count, count, np.int64)
+    items = len(count)
+    if not grad.shape[axis]:
+        shape = grad.shape[:axis] + (items,) + grad.shape[axis + 1 :]
+        chunks = grad.chunks[:axis] + (-1,) + grad.chunks[axis + 1 :]
+        return da.zeros(shape, chunks=chunks, dtype=dtype)
+    ends = np.append(0, np.cumsum(count))
+    pieces = [items_of(begin, end, ends, (0, items)) for begin, end in parts]
+    ranges = [each for each, _ in pieces]
+    lengths = [last - first for first, last in ranges]
+    own = [each for _, each in pieces]
+    if sum(lengths) == items:
+        return _mapped(grad, axis, lengths, own, dtype)
+    sums = _mapped(grad, axis, lengths, own, wide)
+    steps = np.zeros(items + 1, np.int64)
+    for first, last in ranges:
+        steps[first] += 1
+        steps[last] -= 1
+    times = np.cumsum(steps)[:items]  # in how many chunks each item has a part
+    ends = np.append(0, np.cumsum(times))
+    borders = [0]
+    for _, last in ranges:
+        if ends[last] > ends[borders[-1]]:
+            borders.append(last)
+    borders[-1] = items
+    sums = gathered(sums, axis, [[(int(ends[a]), int(ends[b]))] for a, b in pairwise(borders)])
+    return _mapped(sums, axis, np.diff(borders).tolist(), [times[a:b] for a, b in pairwise(borders)], dtype)
+
+
+def _mapped(grad: Array, axis: int, lengths: Sequence[int], counts: Sequence[Any], dtype: np.dtype[Any]) -> Array:
+    """Sum segments of each chunk, of which `lengths` items remain along an axis."""
+    chunks = grad.chunks[:axis] + (tuple(lengths),) + grad.chunks[axis + 1 :]
+    values = [counts if at == axis else [1] * len(own) for at, own in enumerate(chunks)]
+    meta = np.empty((0,) * grad.ndim, dtype)
+    return mapped(segment_block, grad, range(grad.ndim), chunks, Values(values), meta, to=dtype)
+
+
+def _leaves(terms: Any) -> Iterator[Terms]:
+    """Yield the partial sums in the nested lists that Dask passes."""
+    if isinstance(terms, tuple):
+        yield terms
+    else:
+        for each in terms:
+            yield from _leaves(each)
+
+
+def _finite(errors: Any) -> NDArray[Any]:
+    """Return errors of additions, or 0 where the sum is infinite or NaN; so are the parts of complex numbers."""
+    finite: NDArray[Any] = np.array(errors)
+    parts = finite.reshape(finite.shape + (1,)).view(np.float64)
+    parts[~np.isfinite(parts)] = 0
+    return finite

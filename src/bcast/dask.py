@@ -1,0 +1,605 @@
+"""bcast for dask arrays: the same functions, rules and arguments, for arrays larger than memory or than one machine.
+
+Functions return dask arrays at once, with known shape, dtype and chunks, and compute nothing. Each chunk of an output
+is made by one task from the slice of the data that feeds it. Without `chunks`, new and stretched axes are cut such that
+chunks have at most the bytes of Dask's own option ``array.chunk-size``; the data's own axes keep their chunks.
+
+This module needs the extra ``dask``. It builds graphs from Dask's public functions only, so it also works with Dask's
+option ``array.query-planning``. There is no `out`: `dask.array.store` and `to_zarr` write results where they belong.
+
+In a worker, each task uses one thread, and at most a twentieth of the worker's memory is kept for the next results;
+BCAST_NUM_THREADS and BCAST_IDLE_BYTES say otherwise.
+
+Examples
+--------
+>>> import dask.array as da
+>>> import bcast.dask
+>>> mask = da.ones((1000, 1000), chunks=500, dtype="uint8")
+>>> movie = bcast.dask.broadcast(mask, (100_000, 1000, 1000))
+>>> movie.nbytes // 2**30, movie.numblocks
+(93, (187, 2, 2))
+>>> int(movie[::50_000, 0, 0].sum())
+2
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from bcast._api.broadcast import Integers, Mode
+from bcast._api.converted import Casting
+from bcast._api.elementwise import Rule
+from bcast._api.numpy_names import Indexing, tuple_of_one
+from bcast._api.tiling import counts_along
+from bcast._api.unbroadcast import wanted_dtype
+from bcast._api.unrepeat import lengths_left
+from bcast._rules.alignment import Alignment, align, align_shapes, right_aligned
+from bcast._rules.arguments import counts_argument, mode_of, shape_argument, show
+
+try:
+    import dask.array as da
+
+    from bcast._dask.arrays import Array, as_dask, converted_meta, laid_shape
+    from bcast._dask.chunks import given_chunks
+    from bcast._dask.copies import broadcast_along, repeated, tiled
+    from bcast._dask.sums import segments_summed, summed
+except ModuleNotFoundError as error:
+    if error.name != "dask":
+        raise
+    raise ImportError('bcast.dask needs Dask: pip install "bcast[dask]"', name="dask") from error
+
+__all__ = [
+    "broadcast",
+    "broadcast_like",
+    "broadcast_to",
+    "elementwise",
+    "meshgrid",
+    "repeat",
+    "tile",
+    "unbroadcast",
+    "unrepeat",
+]
+
+
+def broadcast(
+    data: ArrayLike | Array,
+    target_shape: Integers,
+    axes_mapping: Integers | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: Integers | None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    chunks: Any = None,
+    materialise: bool = False,
+) -> Array:
+    """Broadcast `data` to a dask array of `target_shape`.
+
+    Parameters
+    ----------
+    data : dask array or array_like
+        The array to replicate.
+    target_shape, axes_mapping, mode, axis, broadcast_axes, dtype, casting
+        As in `bcast.broadcast`.
+    chunks : int, tuple, dict or str, optional
+        The chunks of the result, as `dask.array.broadcast_to` takes them. They may differ from `data`'s only along axes
+        that are new or stretched.
+    materialise : bool, optional
+        Whether each block is a contiguous, writeable array, as `bcast.broadcast` returns it. By default, blocks are
+        read-only views with strides of 0, which are sent and spilled as the little that they repeat.
+
+    Returns
+    -------
+    dask.array.Array
+        Of `data`'s dtype or of `dtype`.
+
+    Raises
+    ------
+    ValueError
+        If `data` does not fit, as in `bcast.broadcast`; if its chunks have unknown lengths; if `chunks` are not those
+        of such an array, or cut an axis otherwise where nothing is repeated.
+    numpy.exceptions.AxisError
+        If an axis lies outside the output.
+    TypeError
+        As in `bcast.broadcast`; if chunks of `data` are masked, or not arrays of NumPy.
+
+    See Also
+    --------
+    bcast.broadcast : The same for arrays in memory.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bias = da.arange(64, chunks=32, dtype="float32")
+    >>> batch = bcast.dask.broadcast(bias, (1000, 64, 224, 224), axes_mapping=[1], mode="explicit")
+    >>> batch.chunksize
+    (20, 32, 224, 224)
+    >>> bool((batch[-1, :, 0, 0] == bias).all())
+    True
+    """
+    array = as_dask("data", data)
+    alignment = align(array.shape, target_shape, axes_mapping, mode, axis, broadcast_axes)
+    return _along(array, alignment, dtype, casting, chunks, None, materialise)
+
+
+def broadcast_to(
+    array: ArrayLike | Array,
+    shape: Integers | int,
+    chunks: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    materialise: bool = False,
+) -> Array:
+    """Broadcast `array` to a dask array of `shape`: `dask.array.broadcast_to` whose new axes are cut into chunks.
+
+    Parameters
+    ----------
+    array : dask array or array_like
+        The array to replicate.
+    shape : int, or 1-D sequence or array of int
+        The shape to broadcast to; an int means a shape of one axis.
+    chunks, dtype, casting, materialise
+        As in `broadcast`.
+
+    Returns
+    -------
+    dask.array.Array
+        `array` itself, if nothing is to be done.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in `broadcast`.
+
+    See Also
+    --------
+    broadcast : Broadcast under other rules, too.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.broadcast_to(da.arange(3), (4, 3), chunks=(2, 3)).numblocks
+    (2, 1)
+    """
+    data = as_dask("array", array)
+    alignment = right_aligned(data.shape, shape_argument("shape", tuple_of_one(shape)), "shape")
+    return _along(data, alignment, dtype, casting, chunks, None, materialise)
+
+
+def broadcast_like(
+    data: ArrayLike | Array,
+    like: ArrayLike | Array,
+    axes_mapping: Integers | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: Integers | None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    chunks: Any = None,
+    materialise: bool = False,
+) -> Array:
+    """Broadcast `data` to a dask array of `like`'s shape.
+
+    Parameters
+    ----------
+    data : dask array or array_like
+        The array to replicate.
+    like : dask array or array_like
+        The array whose shape is the target. Its values are not computed. Axes that `data` lacks get its chunks.
+    axes_mapping, mode, axis, broadcast_axes
+        As in `bcast.broadcast_like`.
+    dtype, casting, chunks, materialise
+        As in `broadcast`.
+
+    Returns
+    -------
+    dask.array.Array
+        As `broadcast` returns it.
+
+    Raises
+    ------
+    ValueError, numpy.exceptions.AxisError, TypeError
+        As in `broadcast`.
+
+    See Also
+    --------
+    broadcast : Broadcast to a given shape.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> images = da.zeros((90, 8, 8), chunks=(30, 8, 8))
+    >>> bcast.dask.broadcast_like(da.ones((8, 8)), images).chunks == images.chunks
+    True
+    """
+    array, target = as_dask("data", data), as_dask("like", like)
+    shapes = array.shape, target.shape
+    alignment = align_shapes(*shapes, axes_mapping, mode, axis, broadcast_axes, "like", True, True)
+    own = target.chunks if alignment.shape == target.shape else None
+    return _along(array, alignment, dtype, casting, chunks, own, materialise)
+
+
+def tile(
+    A: ArrayLike | Array,  # noqa: N803
+    reps: Integers | int,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    chunks: Any = None,
+) -> Array:
+    """Repeat the whole of `A`, `reps` times along each axis.
+
+    Parameters
+    ----------
+    A : dask array or array_like
+        The array to repeat.
+    reps : int, or 1-D sequence or array of int
+        As in `bcast.tile`.
+    dtype, casting
+        As in `bcast.broadcast`.
+    chunks : int, tuple, dict or str, optional
+        The chunks of the result; any will do. By default, a chunk has as many repetitions as fit. Where not even one
+        fits, `A`'s own chunks are repeated.
+
+    Returns
+    -------
+    dask.array.Array
+        Its blocks are contiguous and writeable.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in `bcast.tile`; for chunks, as in `broadcast`.
+
+    See Also
+    --------
+    repeat : Repeat each item rather than the whole.
+    bcast.tile : The same for arrays in memory.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.tile(da.arange(3, chunks=2), 2).compute()
+    array([0, 1, 2, 0, 1, 2])
+    >>> bcast.dask.tile(da.ones((64, 64)), (1000, 1000)).numblocks
+    (250, 1)
+    """
+    array = as_dask("A", A)
+    counts = counts_argument("reps", reps, False)
+    counts = (1,) * (array.ndim - len(counts)) + counts
+    shape = (1,) * (len(counts) - array.ndim) + array.shape
+    shape_argument("reps", tuple(length * count for length, count in zip(shape, counts, strict=True)))
+    return tiled(array, counts, converted_meta(array, len(counts), dtype, casting), chunks)
+
+
+def repeat(
+    a: ArrayLike | Array,
+    repeats: Integers | float,
+    axis: Integers | int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    chunks: Any = None,
+) -> Array:
+    """Repeat each item of `a` along an axis, or along several at once.
+
+    Parameters
+    ----------
+    a : dask array or array_like
+        The array to repeat.
+    repeats : int, or 1-D sequence or array of int
+        As in `bcast.repeat`: one number for all items or one for each, and with several axes, one of the two for each.
+        The numbers are needed now, so a dask array is refused.
+    axis : int, or 1-D sequence of int, optional
+        The axis, or the axes. It may be left out only if `a` has one axis.
+    dtype, casting
+        As in `bcast.broadcast`.
+    chunks : int, tuple, dict or str, optional
+        The chunks of the result; any will do. By default, each chunk of `a` makes one, or several if that were too
+        large.
+
+    Returns
+    -------
+    dask.array.Array
+        Its blocks are contiguous and writeable.
+
+    Raises
+    ------
+    ValueError, numpy.exceptions.AxisError, TypeError
+        As in `bcast.repeat`; for chunks, as in `broadcast`.
+    NotImplementedError
+        If `a` has several axes and `axis` is not given.
+
+    See Also
+    --------
+    tile : Repeat the whole rather than each item.
+    unrepeat : The adjoint, which sums the repetitions of each item.
+    bcast.repeat : The same for arrays in memory.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.repeat(da.arange(4, chunks=2), [3, 0, 1, 2]).compute()
+    array([0, 0, 0, 2, 3, 3])
+    >>> image = da.ones((2000, 3000), chunks=1000)
+    >>> bcast.dask.repeat(image, (2, 2), axis=(0, 1)).chunksize
+    (2000, 2000)
+    """
+    array = as_dask("a", a)
+    if not array.ndim and axis != ():
+        array = array.reshape(1)  # as in NumPy, a scalar has an axis here
+    if axis is None and array.ndim != 1:
+        raise NotImplementedError(f"`axis` expected an axis of `a`, which has shape {array.shape}, got None")
+    counts = _plain(counts_along("a", _in_memory(repeats), axis, array.shape, True))
+    totals = [n * c if isinstance(c, int) else int(c.sum()) for n, c in zip(array.shape, counts, strict=True)]
+    shape_argument("repeats", tuple(totals))
+    return repeated(array, counts, converted_meta(array, array.ndim, dtype, casting), chunks)
+
+
+def meshgrid(
+    *xi: ArrayLike | Array,
+    sparse: bool = False,
+    indexing: Indexing = "xy",
+    chunks: Any = None,
+    materialise: bool = False,
+) -> tuple[Array, ...]:
+    """Make a grid from the coordinates of its axes.
+
+    Parameters
+    ----------
+    *xi : dask array or array_like
+        The coordinates along each axis; they are flattened.
+    sparse : bool, optional
+        Whether the results have length 1 along the other axes.
+    indexing : {'xy', 'ij'}, optional
+        Whether the first two axes are swapped, as in `numpy.meshgrid`.
+    chunks : int, tuple, dict or str, optional
+        The chunks of the grid; those of the coordinates by default.
+    materialise : bool, optional
+        As in `broadcast`; it matters only if the grid is not sparse.
+
+    Returns
+    -------
+    tuple of dask.array.Array
+        One array for each argument.
+
+    Raises
+    ------
+    ValueError
+        If `indexing` is neither 'xy' nor 'ij'; for chunks, as in `broadcast`.
+    TypeError
+        If `indexing` is not a string; if coordinates are masked, or not arrays of NumPy.
+
+    See Also
+    --------
+    bcast.meshgrid : The same for arrays in memory.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> x, y = bcast.dask.meshgrid(da.arange(3), da.arange(2))
+    >>> x.compute()
+    array([[0, 1, 2],
+           [0, 1, 2]])
+    """
+    swapped = mode_of(indexing, ("xy", "ij"), "indexing") == "xy"
+    lines = [_flat(as_dask("xi", each)) for each in xi]
+    rank = len(lines)
+    places = [1 - i if swapped and rank > 1 and i < 2 else i for i in range(rank)]
+    shape: list[int] = [1] * rank
+    own: list[tuple[int, ...]] = [(1,)] * rank
+    for line, place in zip(lines, places, strict=True):
+        [shape[place]], [own[place]] = line.shape, line.chunks
+    shape_argument("xi", tuple(shape))
+    if chunks is not None:
+        own = list(given_chunks(chunks, tuple(shape), np.result_type(*lines), own))
+    grid = []
+    for line, place in zip(lines, places, strict=True):
+        line = line.rechunk({0: own[place]})[(None,) * place + (slice(None),) + (None,) * (rank - place - 1)]
+        if not sparse:
+            alignment = Alignment(tuple(shape), line.shape)
+            meta = converted_meta(line, rank, None, "same_kind")
+            line = broadcast_along(line, alignment, meta, None, own, materialise)
+        grid.append(line)
+    return tuple(grid)
+
+
+def unbroadcast(
+    grad: ArrayLike | Array,
+    data_shape: Integers,
+    axes_mapping: Integers | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: Integers | None = None,
+    dtype: DTypeLike | None = None,
+    split_every: int | dict[int, int] | None = None,
+) -> Array:
+    """Sum `grad` back to `data_shape`: the adjoint of `broadcast`.
+
+    Parameters
+    ----------
+    grad : dask array or array_like
+        The gradient with respect to the output of the broadcast.
+    data_shape, axes_mapping, mode, axis, broadcast_axes, dtype
+        As in `bcast.unbroadcast`.
+    split_every : int or dict, optional
+        How many partial sums one task adds, as in `dask.array.sum`.
+
+    Returns
+    -------
+    dask.array.Array
+        Of shape `data_shape`, and of `grad`'s dtype or of `dtype`.
+
+    Raises
+    ------
+    ValueError, numpy.exceptions.AxisError, TypeError
+        As in `bcast.unbroadcast`; for chunks, as in `broadcast`.
+
+    See Also
+    --------
+    bcast.unbroadcast : The same for arrays in memory, where precision is described.
+
+    Notes
+    -----
+    A chunk has a partial sum in float64 for narrower floating-point numbers, and what the sums of these round off is
+    carried to the last task, which rounds the result once. So float16, bfloat16 and float32 come out alike for all
+    chunks, unless the exact sum lies within the error of a float64 from the middle of two results; sums of float64
+    differ by the error of `bcast.unbroadcast` in each chunk. A sum of one chunk that is infinite stays so, even if the
+    sum of all is not.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> grad = da.ones((1000, 64, 28, 28), chunks=(100, 64, 28, 28), dtype="float32")
+    >>> bcast.dask.unbroadcast(grad, (64,), axes_mapping=[1], mode="explicit")[:2].compute()
+    array([784000., 784000.], dtype=float32)
+    """
+    array = as_dask("grad", grad)
+    shape = shape_argument("data_shape", data_shape)
+    wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
+    alignment = align_shapes(shape, array.shape, axes_mapping, mode, axis, broadcast_axes, "grad", not shape, False)
+    return _laid(summed(array, alignment, wanted, split_every), shape)
+
+
+def unrepeat(
+    grad: ArrayLike | Array,
+    repeats: Integers | float,
+    axis: Integers | int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Sum `grad` over the repetitions of each item: the adjoint of `repeat`, and sums over segments of an axis.
+
+    Parameters
+    ----------
+    grad : dask array or array_like
+        The gradient with respect to the result of `repeat`.
+    repeats, axis, dtype
+        As in `bcast.unrepeat`. The numbers are needed now, so a dask array of them is refused.
+
+    Returns
+    -------
+    dask.array.Array
+        Its chunks have the items whose repetitions end in each chunk of `grad`.
+
+    Raises
+    ------
+    ValueError, numpy.exceptions.AxisError, TypeError
+        As in `bcast.unrepeat`; for chunks, as in `broadcast`.
+
+    See Also
+    --------
+    bcast.unrepeat : The same for arrays in memory.
+
+    Notes
+    -----
+    Where an item's repetitions lie in several chunks, these are summed as in `unbroadcast`, without pairs.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.unrepeat(da.ones(6, chunks=4), [3, 0, 1, 2]).compute()
+    array([3., 0., 1., 2.])
+    """
+    array = as_dask("grad", grad)
+    wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
+    given = _in_memory(repeats)
+    counts = counts_along("grad", given, axis, array.shape, False)
+    lengths_left(given, counts, array.shape)
+    return segments_summed(array, _plain(counts), wanted)
+
+
+def elementwise(
+    ufunc: Any, a: ArrayLike | Array, b: ArrayLike | Array, /, *, mode: Rule = "numpy", axis: int = -1
+) -> Array:
+    """Apply a ufunc to `a` and `b`, broadcast under the rule of `mode`.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc
+        A ufunc of two operands.
+    a, b : dask array or array_like
+        The operands.
+    mode, axis
+        As in `bcast.elementwise`.
+
+    Returns
+    -------
+    dask.array.Array
+        What Dask makes of the ufunc and of operands whose axes are in place.
+
+    Raises
+    ------
+    ValueError, numpy.exceptions.AxisError, TypeError
+        As in `bcast.elementwise`; for chunks, as in `broadcast`.
+
+    See Also
+    --------
+    bcast.elementwise : The same for arrays in memory.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> import bcast.dask
+    >>> images, bias = da.ones((90, 16, 8, 8), chunks=30), da.arange(16)
+    >>> bcast.dask.elementwise(np.add, images, bias, mode="pdpd", axis=1)[0, :3, 0, 0].compute()
+    array([1., 2., 3.])
+    """
+    weak = (bool, int, float, complex)
+    first = as_dask("a", a) if type(a) not in weak or type(b) in weak else a
+    second: Any = b if type(b) in weak else as_dask("b", b)
+    laid = laid_shape(ufunc, np.shape(first), np.shape(second), mode, axis)
+    return ufunc(first, second if np.shape(second) == laid else second.reshape(laid))
+
+
+def _along(
+    data: Array,
+    alignment: Alignment,
+    dtype: DTypeLike | None,
+    casting: Casting,
+    chunks: Any,
+    like: Any,
+    materialise: bool,
+) -> Array:
+    """Broadcast along an alignment."""
+    meta = converted_meta(data, len(alignment.shape), dtype, casting)
+    return broadcast_along(data, alignment, meta, chunks, like, materialise)
+
+
+def _in_memory(repeats: Any) -> Any:
+    """Refuse counts that would have to be computed."""
+    if isinstance(repeats, da.Array):
+        raise TypeError(f"`repeats` expected counts in memory, got {show(repeats)}; call its compute() first")
+    return repeats
+
+
+def _plain(counts: list[Any]) -> list[Any]:
+    """Return counts along each axis as integers, or as arrays that nobody changes."""
+    return [count if isinstance(count, int) else np.array(count.to_array(), np.int64) for count in counts]
+
+
+def _flat(line: Array) -> Array:
+    """Return coordinates along one axis."""
+    return line if line.ndim == 1 else line.reshape(-1)
+
+
+def _laid(array: Array, shape: tuple[int, ...]) -> Array:
+    """Drop or add axes of length 1."""
+    if array.shape == shape:
+        return array
+    kept = tuple(0 if length == 1 else slice(None) for length in array.shape)
+    return array[kept][tuple(None if length == 1 else slice(None) for length in shape)]

@@ -1,0 +1,503 @@
+"""`bcast.dask`: Dask's own tests with its functions in place, NumPy's results for all chunks, graphs, and refusals."""
+
+import inspect
+import math
+import operator
+import pickle
+import subprocess
+import sys
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bcast
+
+pytestmark = pytest.mark.peers  # they run where Dask is sure to be installed
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+
+from dask._task_spec import Task  # noqa: E402 (there may be no Dask)
+from dask.array.utils import assert_eq, same_keys  # noqa: E402
+
+import bcast.dask  # noqa: E402
+
+assert_equal = partial(assert_eq, scheduler="sync")
+
+LIMIT = 1 << 20  # bytes of a chunk in these tests
+
+
+def fail(*_, **__):
+    raise AssertionError("a graph was computed while it was built")
+
+
+@pytest.fixture(autouse=True)
+def lazy():
+    """Compute nothing but where a test says so, and keep chunks small."""
+    with dask.config.set({"scheduler": fail, "array.chunk-size": LIMIT}):
+        yield
+
+
+def tasks(array):
+    """Count the tasks that a scheduler gets, without those that make the data."""
+    graph = dict(dask.optimize(array)[0].__dask_graph__())
+    return sum(isinstance(task, Task) and "ones" not in key[0] for key, task in graph.items())
+
+
+def block_of(array):
+    """Compute the first block, as it is where it is computed."""
+    return dask.get(dict(array.__dask_graph__()), (array.name,) + (0,) * array.ndim)
+
+
+def check(function, data, *args, chunks=None, expected=None, **kwargs):
+    """Compare a function of one array with bcast's own, and its name with that of a second call."""
+    lazily = data if chunks is None else da.from_array(data, chunks=chunks)
+    result = getattr(bcast.dask, function)(lazily, *args, **kwargs)
+    again = getattr(bcast.dask, function)(lazily, *args, **kwargs)
+    assert same_keys(result, again)
+    assert result.name == again.name
+    for extra in ("chunks", "materialise", "split_every"):
+        kwargs.pop(extra, None)
+    expected = getattr(bcast, function)(data, *args, **kwargs) if expected is None else expected
+    assert_equal(result, expected)
+    assert result.dtype == expected.dtype
+    return result
+
+
+# Dask's own tests
+
+
+class Functions:
+    """dask.array with some functions replaced."""
+
+    ours = ("tile", "repeat", "meshgrid", "broadcast_to")
+
+    def __getattr__(self, name):
+        return getattr(bcast.dask if name in self.ours else da, name)
+
+
+def dasks_own():
+    """Yield Dask's tests of the functions that are here, too, each with its parameters."""
+    for module, prefixes in (
+        ("dask.array.tests.test_creation", ("test_tile", "test_repeat", "test_meshgrid")),
+        ("dask.array.tests.test_array_core", ("test_broadcast_to",)),
+    ):
+        module = pytest.importorskip(module, reason="Dask was installed without its tests", exc_type=ImportError)
+        for name, test in vars(module).items():
+            if name.startswith(prefixes) and inspect.isfunction(test):
+                cases = [{}]
+                for mark in getattr(test, "pytestmark", ()):
+                    if mark.name == "parametrize":
+                        names, values = [each.strip() for each in mark.args[0].split(",")], mark.args[1]
+                        more = [dict(zip(names, each if len(names) > 1 else [each], strict=True)) for each in values]
+                        cases = [case | each for case in cases for each in more]
+                for case in cases:
+                    yield pytest.param(module, test, case, id=f"{name}-{'-'.join(map(str, case.values()))}")
+
+
+@pytest.mark.parametrize(("module", "test", "case"), list(dasks_own()))
+def test_dasks_own(module, test, case, monkeypatch):
+    monkeypatch.setattr(module, "da", Functions())
+    if hasattr(module, "broadcast_to"):
+        monkeypatch.setattr(module, "broadcast_to", bcast.dask.broadcast_to)
+    with dask.config.set({"scheduler": "sync"}):
+        test(**case)
+
+
+def test_there_are_tests_of_dasks_own():
+    names = {case.values[1].__name__ for case in dasks_own()}
+    assert {"test_tile_basic", "test_repeat", "test_meshgrid", "test_broadcast_to", "test_broadcast_to_chunks"} <= names
+
+
+# Results
+
+
+CHUNKED = [(5,), (2,), (3, 2)]
+
+
+@pytest.mark.parametrize("materialise", [False, True])
+@pytest.mark.parametrize("chunks", [(4, 1, 6), (3, 1, 2), (1, 1, 1)])
+@pytest.mark.parametrize(
+    ("shape", "arguments"),
+    [
+        ((4, 5, 6), {}),
+        ((2, 4, 1, 6), {}),
+        ((2, 4, 0, 6), {}),
+        ((4, 5, 6, 3), {"axes_mapping": [0, 1, 2], "mode": "explicit"}),
+        ((2, 4, 1, 5, 6), {"broadcast_axes": {0, 3}, "mode": "explicit"}),
+        ((1, 5, 1), {"mode": "bidirectional"}),
+        ((2, 4, 1, 6, 7), {"mode": "pdpd", "axis": 1}),
+        ((4, 1, 6), {"mode": "none"}),
+    ],
+)
+@pytest.mark.parametrize("dtype", [None, np.float32])
+def test_modes(shape, arguments, chunks, materialise, dtype):
+    data = np.arange(24).reshape(4, 1, 6)
+    result = check("broadcast", data, shape, chunks=chunks, materialise=materialise, dtype=dtype, **arguments)
+    check("broadcast_like", data, np.empty(shape), chunks=chunks, materialise=materialise, dtype=dtype, **arguments)
+    block = block_of(result)
+    if materialise and block.size:
+        assert block.flags.writeable
+        assert block.flags.c_contiguous
+
+
+@pytest.mark.parametrize("data", [5, np.float32(2), [1, 2], [[True], [False]], np.array("text"), np.array([None, 1])])
+def test_array_likes(data):
+    shape = np.shape(data)
+    for function, argument in (("broadcast", (3, *shape)), ("broadcast_to", (3, *shape)), ("tile", (3, 1))):
+        check(function, data, argument)
+    assert_equal(bcast.dask.repeat(data, 2, axis=0), np.repeat(data, 2, axis=0))
+
+
+def test_lists_of_dask_arrays_are_not_computed():
+    line = da.arange(3)
+    assert_equal(bcast.dask.broadcast([line, line + 1], (2, 2, 3)), [[[0, 1, 2], [1, 2, 3]]] * 2)
+
+
+def test_new_axes_are_cut():
+    data = da.ones((100, 1, 30), chunks=(50, 1, 30), dtype="f8")
+    result = bcast.dask.broadcast(data, (700, 100, 50, 30))
+    assert result.chunks[1:] == ((50, 50), (50,), (30,))
+    assert max(result.chunks[0]) == LIMIT // (50 * 50 * 30 * 8)
+    huge = bcast.dask.broadcast_to(da.ones(()), (1000, 10**6))
+    assert huge.chunksize == (1, LIMIT // 8)
+    assert block_of(huge).strides == (0, 0)
+
+
+def test_blocks_are_sent_as_their_small_side():
+    block = block_of(bcast.dask.broadcast(da.arange(3.0), (1000, 3)))
+    assert block.strides == (0, 8)
+    assert not block.flags.writeable
+
+
+def test_a_grid_of_one_dtype_takes_chunks():
+    x, y = bcast.dask.meshgrid(da.arange(6, chunks=2), np.arange(4), chunks=(2, 3), materialise=True)
+    assert x.chunks == y.chunks == ((2, 2), (3, 3))
+    expected = np.meshgrid(np.arange(6), np.arange(4))
+    assert_equal(x, expected[0])
+    assert_equal(y, expected[1])
+    assert bcast.dask.meshgrid() == ()
+
+
+@st.composite
+def arrays(draw, ranks=(1, 3), most=7):
+    shape = draw(st.lists(st.integers(0, most), min_size=ranks[0], max_size=ranks[1]))
+    chunks = tuple(draw(cut(length)) for length in shape)
+    data = np.arange(math.prod(shape)).reshape(shape)
+    return data, da.from_array(data, chunks=chunks)
+
+
+@st.composite
+def cut(draw, length):
+    """Cut an axis in chunks of any lengths."""
+    at = sorted(draw(st.sets(st.integers(1, length - 1)))) if length > 1 else []
+    return tuple(np.diff([0, *at, length]).tolist())
+
+
+SIZES = st.sampled_from([1, 8, 24, 100, 400, LIMIT])  # of a chunk, in bytes
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_tiles_of_all_chunks(draw):
+    data, lazily = draw.draw(arrays())
+    reps = draw.draw(st.lists(st.integers(0, 4), min_size=0, max_size=4))
+    expected = np.tile(data, reps)
+    with dask.config.set({"array.chunk-size": draw.draw(SIZES)}):
+        assert_equal(bcast.dask.tile(lazily, reps), expected)
+        chunks = tuple(draw.draw(cut(length)) for length in expected.shape)
+        result = bcast.dask.tile(lazily, reps, chunks=chunks)
+    assert result.chunks == chunks
+    assert_equal(result, expected)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_repetitions_of_all_chunks(draw):
+    data, lazily = draw.draw(arrays())
+    axis = draw.draw(st.integers(0, data.ndim - 1))
+    items = data.shape[axis]
+    counts = draw.draw(st.one_of(st.integers(0, 9), st.lists(st.integers(0, 9), min_size=items, max_size=items)))
+    expected = np.repeat(data, counts, axis)
+    with dask.config.set({"array.chunk-size": draw.draw(SIZES)}):
+        result = bcast.dask.repeat(lazily, counts, axis)
+        assert all(map(all, result.chunks)) or not expected.size
+        assert_equal(result, expected)
+        chunks = tuple(draw.draw(cut(length)) for length in expected.shape)
+        result = bcast.dask.repeat(lazily, counts, axis, chunks=chunks)
+    assert result.chunks == chunks
+    assert_equal(result, expected)
+    grad = da.from_array(expected, chunks=chunks)
+    if np.sum(counts) or np.size(counts) > 1:
+        assert_equal(bcast.dask.unrepeat(grad, counts, axis), bcast.unrepeat(expected, counts, axis))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.data())
+def test_several_axes_at_once(draw):
+    data, lazily = draw.draw(arrays((2, 3), 5))
+    items = data.shape[-1]
+    counts = (2, draw.draw(st.lists(st.integers(items == 1, 3), min_size=items, max_size=items)))
+    expected = bcast.repeat(data, counts, axis=(0, -1))
+    result = bcast.dask.repeat(lazily, counts, axis=(0, -1))
+    assert_equal(result, expected)
+    assert_equal(bcast.dask.unrepeat(result, counts, axis=(0, -1)), bcast.unrepeat(expected, counts, axis=(0, -1)))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_sums_of_all_chunks(draw):
+    grad, lazily = draw.draw(arrays((0, 4), 6))
+    kept = tuple(draw.draw(st.sampled_from([1, length])) for length in grad.shape)
+    shape = kept[draw.draw(st.integers(0, len(kept))) :] if 1 in kept[:1] else kept
+    first = next((i for i, length in enumerate(kept) if length != 1), len(kept))
+    shape = kept[draw.draw(st.integers(0, first)) :]
+    every = draw.draw(st.sampled_from([None, 2, 8]))
+    for dtype in (None, np.uint8, np.float32, complex):
+        check_sum(grad, lazily, shape, dtype, every)
+
+
+def check_sum(grad, lazily, shape, dtype, every):
+    result = bcast.dask.unbroadcast(lazily, shape, dtype=dtype, split_every=every)
+    assert_equal(result, bcast.unbroadcast(grad, shape, dtype=dtype))
+    assert result.shape == shape
+
+
+# Sums and chunks
+
+
+def chunkings(shape, number):
+    """Cut a shape at random places, each time anew."""
+    rng = np.random.default_rng(7)
+    for _ in range(number):
+        yield tuple(
+            tuple(np.diff([0, *np.unique(rng.integers(1, length, rng.integers(1, 9))), length]).tolist())
+            for length in shape
+        )
+
+
+TERMS = np.random.default_rng(5).standard_normal((60, 70, 80)) * 10.0 ** np.random.default_rng(6).integers(
+    -3, 4, (60, 70, 80)
+)
+
+
+@pytest.mark.parametrize("shape", [(), (70, 1), (60, 1, 1), (1, 1, 80)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.complex64])
+def test_bits_do_not_depend_on_chunks(shape, dtype):
+    grad = np.abs(TERMS[:, :, :]).astype(dtype) / dtype(64)
+    expected = bcast.unbroadcast(grad, shape)
+    for chunks in chunkings(grad.shape, 25):
+        result = bcast.dask.unbroadcast(da.from_array(grad, chunks=chunks), shape).compute(scheduler="sync")
+        assert result.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("shape", [(), (70, 1), (60, 1, 1)])
+def test_sums_of_float64_differ_by_little(shape):
+    grad = np.abs(TERMS)
+    exact = sum(map(Fraction, grad.ravel()))
+    for chunks in chunkings(grad.shape, 25):
+        result = bcast.dask.unbroadcast(da.from_array(grad, chunks=chunks), shape).compute(scheduler="sync")
+        expected = bcast.unbroadcast(grad, shape)
+        assert (np.abs(result - expected) <= 3 * np.spacing(expected)).all()
+        if shape == ():
+            assert abs(Fraction(float(result)) - exact) <= 2 * Fraction(float(np.spacing(result)))
+
+
+def test_partial_sums_are_pairs():
+    grad = da.from_array(np.array([1e16, 1.0, -1e16, 1.0] * 8), chunks=1)
+    assert bcast.dask.unbroadcast(grad, (), split_every=2).compute(scheduler="sync") == 16
+
+
+def test_sums_of_infinities():
+    grad = np.array([[np.inf, 1, np.nan, np.inf], [1, -np.inf, 1, -np.inf]])
+    result = bcast.dask.unbroadcast(da.from_array(grad, chunks=1), (4,)).compute(scheduler="sync")
+    np.testing.assert_array_equal(result, [np.inf, -np.inf, np.nan, np.nan])
+    both = np.stack([grad, np.ones((2, 4))], -1).view(complex)[..., 0]
+    result = bcast.dask.unbroadcast(da.from_array(both, chunks=1), (4,)).compute(scheduler="sync")
+    np.testing.assert_array_equal(result.real, [np.inf, -np.inf, np.nan, np.nan])
+    np.testing.assert_array_equal(result.imag, 2)
+
+
+def test_segments_across_many_chunks():
+    grad = np.random.default_rng(3).random((10_000, 2), dtype=np.float32)
+    counts = np.array([0, 5000, 0, 1, 4000, 0, 999, 0, 0])
+    for chunks in ((100, 2), (10_000, 1), (4096, 2), ((5000, 1, 4999), 1)):
+        result = bcast.dask.unrepeat(da.from_array(grad, chunks=chunks), counts, 0).compute(scheduler="sync")
+        assert result.tobytes() == bcast.unrepeat(grad, counts, 0).tobytes()
+
+
+# Graphs
+
+
+def test_tiles_and_repetitions_have_few_tasks():
+    data = da.ones((2560, 2560), chunks=256)
+    for result in (
+        bcast.dask.tile(data, (5, 5)),
+        bcast.dask.repeat(data, 5, 0),
+        bcast.dask.repeat(data, (5, 5), axis=(0, 1)),
+        bcast.dask.repeat(data, np.arange(2560) % 9, 1),
+    ):
+        assert tasks(result) <= 1.2 * result.npartitions
+    with dask.config.set({"array.chunk-size": "128MiB"}):
+        for result in (bcast.dask.tile(data, (5, 5)), bcast.dask.repeat(data, (5, 5), axis=(0, 1))):
+            assert tasks(result) <= 1.2 * result.npartitions
+            assert len(dict(result.__dask_graph__())) <= 100 + 1.2 * result.npartitions
+
+
+def test_chunks_are_of_the_size_that_dask_says():
+    small = da.ones((64, 64), chunks=32)
+    for result in (
+        bcast.dask.tile(small, (100, 100)),
+        bcast.dask.repeat(small, (100, 100), axis=(0, 1)),
+        bcast.dask.repeat(small, [10**6] + [0] * 63, 0),
+        bcast.dask.broadcast(small, (1000, 64, 64)),
+    ):
+        assert LIMIT // 4 < math.prod(result.chunksize) * 8 <= LIMIT
+
+
+def test_graphs_pickle():
+    data = da.ones((6, 4), chunks=(2, 3))
+    for result in (
+        bcast.dask.broadcast(data, (3, 6, 4), materialise=True),
+        bcast.dask.tile(data, (2, 3)),
+        bcast.dask.repeat(data, [1, 2, 3, 4], 1),
+        bcast.dask.unbroadcast(data, (4,)),
+        bcast.dask.unrepeat(data, [1, 3, 2], 0),
+        *bcast.dask.meshgrid(data, data),
+        bcast.dask.elementwise(np.add, data, data),
+    ):
+        again = pickle.loads(pickle.dumps(result))
+        assert_equal(again, result.compute(scheduler="sync"))
+
+
+def test_operands_in_place():
+    images, bias = np.ones((4, 3, 2, 2)), np.arange(3.0)
+    lazily, few = da.from_array(images, chunks=2), da.from_array(bias, chunks=2)
+    result = bcast.dask.elementwise(np.add, lazily, few, mode="pdpd", axis=1)
+    assert_equal(result, bcast.elementwise(np.add, images, bias, mode="pdpd", axis=1))
+    assert_equal(bcast.dask.elementwise(np.multiply, lazily, 2), images * 2)
+    assert_equal(bcast.dask.elementwise(np.multiply, 2, bias), bias * 2)
+    assert_equal(bcast.dask.elementwise(operator_add := np.add, 2, 3), operator_add(2, 3))
+    assert_equal(bcast.dask.elementwise(np.add, few, few[:1], mode="unidirectional"), bias + bias[:1])
+    with pytest.raises(ValueError, match="`b` expected a's own shape"):
+        bcast.dask.elementwise(np.add, few, lazily, mode="none")
+    with pytest.raises(TypeError, match="`ufunc` expected a ufunc of two operands"):
+        bcast.dask.elementwise(operator.add, few, few)
+    with pytest.raises(TypeError, match="`ufunc` expected an element-wise function of two operands"):
+        bcast.dask.elementwise(np.negative, few, few)
+
+
+# Refusals
+
+
+def test_unknown_chunks_are_refused():
+    data = da.arange(9)
+    unknown = data[data > 3]
+    for call in (
+        lambda: bcast.dask.broadcast(unknown, (2, 5)),
+        lambda: bcast.dask.tile(unknown, 2),
+        lambda: bcast.dask.repeat(unknown, 2),
+        lambda: bcast.dask.unbroadcast(unknown, ()),
+        lambda: bcast.dask.unrepeat(unknown, 1),
+        lambda: bcast.dask.meshgrid(unknown),
+        lambda: bcast.dask.elementwise(np.add, data, unknown),
+    ):
+        with pytest.raises(ValueError, match=r"expected chunks of known lengths, .*compute_chunk_sizes\(\)"):
+            call()
+
+
+def test_masks_are_refused():
+    masked = da.ma.masked_array(da.arange(4), mask=[0, 1, 0, 0])
+    with pytest.raises(TypeError, match="`data` expected chunks without masks"):
+        bcast.dask.broadcast(masked, (2, 4))
+    with pytest.raises(TypeError, match="`data` expected an array without a mask"):
+        bcast.dask.broadcast(np.ma.array([1, 2]), (2, 2))
+    hidden = da.ones(4, chunks=2).map_blocks(np.ma.masked_array, dtype=float, meta=np.empty(0))
+    for name, argument in (("broadcast", (2, 4)), ("tile", 2), ("repeat", 2), ("unbroadcast", ())):
+        result = getattr(bcast.dask, name)(hidden, argument)
+        with pytest.raises(TypeError, match="expected an array without a mask"):
+            result.compute(scheduler="sync")
+
+
+def test_chunks_that_cut_the_data_are_refused():
+    data = da.ones((4, 1), chunks=(2, 1))
+    with pytest.raises(ValueError, match=r"`chunks` expected data's own \(2, 2\) along axis 0"):
+        bcast.dask.broadcast(data, (4, 5), chunks=(4, 5))
+    with pytest.raises(ValueError, match=r"`chunks` expected chunks of an array of shape \(4, 5\)"):
+        bcast.dask.broadcast(data, (4, 5), chunks=((2, 2), (5, 5)))
+
+
+def test_counts_that_would_be_computed_are_refused():
+    for function in (bcast.dask.repeat, bcast.dask.unrepeat):
+        with pytest.raises(TypeError, match="`repeats` expected counts in memory"):
+            function(da.ones(3), da.ones(3, dtype=int))
+
+
+def test_refusals_are_those_of_arrays_in_memory():
+    data = da.ones((2, 3))
+    for name, *arguments in (
+        ("broadcast", (3, 3)),
+        ("broadcast", 3),
+        ("broadcast_to", (2, 4)),
+        ("tile", -1),
+        ("tile", 1.5),
+        ("repeat", [1, 2], 1),
+        ("repeat", -1, 0),
+        ("repeat", 2, 5),
+        ("unbroadcast", (2, 2)),
+        ("unrepeat", [1, 2], 1, "x"),
+        ("unrepeat", [1, 1], 1),
+        ("unrepeat", 2, 1),
+    ):
+        keywords = {"dtype": arguments.pop()} if arguments[-1] == "x" else {}
+        with pytest.raises(Exception) as expected:
+            getattr(bcast, name)(np.ones((2, 3)), *arguments, **keywords)
+        with pytest.raises(type(expected.value)) as found:
+            getattr(bcast.dask, name)(data, *arguments, **keywords)
+        assert str(found.value) == str(expected.value)
+
+
+def test_counts_may_change_later():
+    counts = np.array([1, 2])
+    result = bcast.dask.repeat(da.arange(2), counts)
+    counts[:] = 9
+    assert_equal(result, [0, 1, 1])
+
+
+# Elsewhere
+
+
+def in_python(code, **environment):
+    """Run code in a new interpreter."""
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_bcast_alone_imports_no_dask():
+    assert in_python("import sys, bcast; print('dask' in sys.modules)") == "False\n"
+
+
+def test_query_planning():
+    code = """if True:
+        import numpy as np, dask.array as da, bcast.dask
+        assert da.ARRAY_EXPR_ENABLED
+        data = np.arange(12.0).reshape(3, 4)
+        lazily = da.from_array(data, chunks=2)
+        for name, *arguments in (
+            ("broadcast", (2, 3, 4)), ("tile", (2, 3)), ("repeat", 2, 0), ("repeat", [1, 0, 2], 0),
+            ("unbroadcast", (4,)), ("unrepeat", [1, 2], 0), ("broadcast_to", (5, 3, 4)), ("broadcast_like", data),
+        ):
+            result = getattr(bcast.dask, name)(lazily, *arguments)
+            expected = getattr(bcast, name)(data, *arguments)
+            assert result.compute(scheduler="sync").tolist() == expected.tolist(), name
+    """
+    in_python(code, DASK_ARRAY__QUERY_PLANNING="True")

@@ -127,6 +127,7 @@ FUNCTIONS = {
     "arrays.is_contiguous": (ARRAYS,),
     "arrays.keeps_dtype": (ARRAYS, ARRAYS),
     "arrays.can_cast": (ARRAYS, DTYPES, ("-1", "0", "3", "4", "9", "2**70", "None")),
+    "arrays.may_warn": (ARRAYS, DTYPES),
     "arrays.converted": (ARRAYS, DTYPES),
     "arrays.convert_into": (ARRAYS, ARRAYS),
     "arrays.is_binary": (("None", "np.add", "np.sqrt", "np.matmul", "len", "5"),),

@@ -5,7 +5,7 @@ from bcast._kernel cimport repeat_counted, replicate
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.arrays cimport (
-    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, reshaped, shape_of, size_of,
+    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, may_warn, reshaped, shape_of, size_of,
 )
 from bcast._runtime.counts cimport Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.result cimport result_array
@@ -31,6 +31,5 @@ cdef bint _is_ordered(data) except -1
 cdef bint _converts_whole(data, out, dtype, fresh) except -1
 cdef _unless_warned(data, dtype)
 cdef bint _is_plain(dtype) except -1
-cdef bint _may_warn(data, dtype) except -1
 cdef bint _is_open(dtype) except -1
 cdef _real_part(data, dtype)

@@ -24,6 +24,7 @@ from bcast._runtime.arrays import (
     converted,
     dtype_of,
     is_contiguous,
+    may_warn,
     reshaped,
     shape_of,
     size_of,
@@ -154,7 +155,7 @@ def convert_counted(
 ) -> NDArray[Any]:
     """Convert `data` to `dtype` and repeat its items by `counts` into `out`, which it returns; none has references."""
     if size_of(data) * dtype.itemsize <= PIECE or not is_contiguous(out) or _converts_whole(data, out, dtype, fresh):
-        if not _may_warn(data, dtype) or not counts.has_zeros():
+        if not may_warn(data, dtype) or not counts.has_zeros():
             return repeat_counted(converted(data, dtype), counts, axis, out)
         if _is_plain(data.dtype) and _is_plain(dtype):
             if size_of(out) <= FEW or size_of(out) <= 2 * size_of(data):
@@ -199,11 +200,6 @@ def convert_nothing(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any])
     return out
 
 
-def _may_warn(data: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether values may be refused or warned of: not if integers remain integers, or all of them fit."""
-    return data.dtype.kind not in "bui" or not (dtype.kind in "bui" or can_cast(data, dtype, SAFE))
-
-
 def _run(
     data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any], counts: Counts | None, axis: int, fresh: bool
 ) -> None:
@@ -212,7 +208,7 @@ def _run(
     If that may raise and `out` is the user's, all pieces are tried before the first is written.
     """
     own, room = data.dtype, np.empty(PIECE // dtype.itemsize, dtype)
-    if not _may_warn(data, dtype):
+    if not may_warn(data, dtype):
         _write(data, out, room, counts, axis)
         return
     tried = not fresh and (own.kind in "mM" or dtype.kind in "mM" or _warning_may_raise())

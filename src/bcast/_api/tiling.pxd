@@ -15,13 +15,13 @@ from bcast._api.converted cimport convert_counted
 cdef Py_ssize_t MAX_SIZE
 cdef str SAME_KIND
 cdef int STRINGS
-cdef tuple BY_VALUES
 
 
 @cython.locals(lengths=list, source=list, i=Py_ssize_t)
 cpdef Alignment split(tuple shape, tuple counts, bint tiled)
 
 cdef bint _are_ones(tuple counts)
+cdef bint _decides_by_values(int number)
 
 
 @cython.locals(lengths=list, i=Py_ssize_t)

@@ -44,7 +44,6 @@ SAME_KIND: Casting = "same_kind"
 MAX_SIZE = sys.maxsize
 TOO_MANY = 2.0 ** (8 * np.dtype(np.intp).itemsize - 1)  # the smallest float above MAX_SIZE
 STRINGS = np.dtypes.StringDType().num
-BY_VALUES = (17, 18, 19, STRINGS)  # objects and strings, whose values decide about lengths, units and failures
 
 
 def tile(
@@ -278,16 +277,21 @@ def _repeat_converted(
     casting: Casting,
 ) -> NDArray[Any]:
     """Convert items, and repeat each by a count of its own."""
-    if type_of(array) in BY_VALUES and counts.has_zeros():
+    if _decides_by_values(type_of(array)) and counts.has_zeros():
         array, counts = without_dropped(array, counts, axis)
     array, wanted = prepared(array, whole, out, dtype, casting)
     result = result_array(out, array, whole, "repeats", wanted)
-    if 0 in whole:
+    if size_of(result) == 0:
         return convert_nothing(array, result, wanted)
     if has_references(array) or wanted.hasobject:
         array = array.astype(wanted)
         return _repeat_counted(array, counts, axis, out, None, SAME_KIND)
     return convert_counted(array, counts, axis, result, wanted, out is None)
+
+
+def _decides_by_values(number: int) -> bool:
+    """Return whether a type is one of objects or strings, whose values decide about lengths, units and failures."""
+    return 17 <= number <= 19 or number == STRINGS
 
 
 def _repeat_axes(

@@ -90,6 +90,18 @@ cpdef bint can_cast(cnp.ndarray data, cnp.dtype dtype, int casting):
     return PyArray_CanCastArrayTo(data, <cnp.PyArray_Descr *> dtype, casting)
 
 
+cpdef bint may_warn(cnp.ndarray data, cnp.dtype dtype):
+    """Whether items may be refused or warned of when they are converted: not if integers stay such, or if all fit."""
+    if not _is_whole(<cnp.dtype> cnp.PyArray_DESCR(data)):
+        return True
+    return not _is_whole(dtype) and not can_cast(data, dtype, cnp.NPY_SAFE_CASTING)
+
+
+cdef inline bint _is_whole(cnp.dtype dtype) noexcept:
+    """Whether a dtype is one of bools or integers."""
+    return dtype.kind == c"b" or dtype.kind == c"u" or dtype.kind == c"i"
+
+
 cpdef converted(cnp.ndarray data, cnp.dtype dtype):
     """`data.astype(dtype, subok=False)`, in half the time."""
     if dtype.itemsize == 0:     # the length follows from the values

@@ -60,13 +60,14 @@ cdef class Counts:
         """Whether there are items that are dropped."""
         cdef int64_t[CHUNK] room
         cdef const int64_t *chunk
-        cdef Py_ssize_t c, i, zeros
+        cdef Py_ssize_t c, i
+        cdef int64_t bits
         for c in range(_chunks(&self.list)):
-            chunk = read_chunk(&self.list, c, room)
-            zeros = 0
+            chunk = _fetched(&self.list, c, room)
+            bits = 0
             for i in range(_length(&self.list, c)):
-                zeros += chunk[i] == 0
-            if zeros:
+                bits |= chunk[i] - 1        # negative after 0 alone; vectors of the baseline have no comparison
+            if bits < 0:
                 return True
         return False
 

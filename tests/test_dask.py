@@ -1,13 +1,16 @@
 """`bcast.dask`: Dask's own tests with its functions in place, NumPy's results for all chunks, graphs, and refusals."""
 
+import ast
 import inspect
 import math
 import operator
 import pickle
 import subprocess
 import sys
+import tempfile
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -391,6 +394,70 @@ def test_operands_in_place():
         bcast.dask.elementwise(np.negative, few, few)
 
 
+def test_results_of_all_dtypes_have_names_of_their_own():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    line = da.from_array(np.array([1.5, 3.25, 6.0]), chunks=2)
+    dtypes = [ml_dtypes.int4, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.bfloat16, "<f4", ">f4", "f8"]
+    for name, *arguments in (("unbroadcast", ()), ("unrepeat", [2, 1]), ("tile", 2), ("broadcast", (2, 3))):
+        casting = {} if name.startswith("un") else {"casting": "unsafe"}
+        results = [getattr(bcast.dask, name)(line, *arguments, dtype=dtype, **casting) for dtype in dtypes]
+        assert len({result.name for result in results}) == len(dtypes)
+
+
+def test_sums_in_dtypes_that_numpy_sums_do_not_depend_on_chunks():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    grad = np.random.default_rng(1).standard_normal(999).astype(ml_dtypes.float8_e4m3fn)
+    for function, argument in (
+        (bcast.dask.unrepeat, 999),
+        (bcast.dask.unrepeat, [500, 499]),
+        (bcast.dask.unbroadcast, ()),
+    ):
+        results = [function(da.from_array(grad, chunks=each), argument) for each in (1, 10, 333, 999)]
+        assert len({result.compute(scheduler="sync").astype(float).tobytes() for result in results}) == 1
+
+
+def test_the_dtype_stays_where_no_axis_remains():
+    for dtype in (">f4", object, "f2", "m8[s]"):
+        grad = np.array([[1, 2], [3, 4]]).astype(dtype)
+        for shape in ((), (1,), (2,), (2, 1)):
+            result = bcast.dask.unbroadcast(da.from_array(grad, chunks=1), shape)
+            assert result.dtype == grad.dtype
+            expected = bcast.unbroadcast(grad, shape)
+            assert_equal(result, expected)
+    assert bcast.dask.tile(da.from_array(np.float32(3)), (), dtype="f8").compute(scheduler="sync") == 3
+
+
+def test_tiles_of_strings():
+    data = np.array(["a", "bb"], np.dtypes.StringDType())
+    result = bcast.dask.tile(da.from_array(data, chunks=1), 3).compute(scheduler="sync")
+    assert result.tolist() == ["a", "bb"] * 3
+
+
+def test_tiles_of_many_chunks_depend_on_few():
+    data = da.ones(1000, chunks=1)
+    for chunks, most in ((100, 120_000), (None, 10_000), (4000, 10_000)):
+        graph = bcast.dask.tile(data, 1000, chunks=chunks).__dask_graph__()
+        assert sum(map(len, graph.get_all_dependencies().values())) <= most
+
+
+def test_axes_of_length_1_stretch_later():
+    images, bias = da.from_array(np.ones((4, 3, 2, 2)), chunks=2), da.from_array(np.arange(3.0), chunks=2)
+    expected = np.ones((4, 3, 2, 2)) + np.arange(3.0).reshape(3, 1, 1)
+    for shape in ((1, 3, 1, 1), (4, 3, 1, 2), (1, 3, 2, 1)):
+        chunks = tuple(1 if length == 1 else 2 for length in shape)
+        laid = bcast.dask.broadcast(bias, shape, [1], mode="explicit", chunks=chunks)
+        assert_equal(images + laid, expected)
+
+
+def test_grids_of_several_dtypes_and_axes():
+    dates = np.array([["2020", "2021"], ["2022", "2023"]], "M8[s]")
+    lazily = da.from_array(dates, chunks=((2, 0), 1))
+    x, y = bcast.dask.meshgrid(lazily, da.arange(3.0), chunks=2)
+    expected = np.meshgrid(dates, np.arange(3.0))
+    assert_equal(x, expected[0])
+    assert_equal(y, expected[1])
+
+
 # Refusals
 
 
@@ -431,10 +498,40 @@ def test_chunks_that_cut_the_data_are_refused():
         bcast.dask.broadcast(data, (4, 5), chunks=((2, 2), (5, 5)))
 
 
-def test_counts_that_would_be_computed_are_refused():
-    for function in (bcast.dask.repeat, bcast.dask.unrepeat):
-        with pytest.raises(TypeError, match="`repeats` expected counts in memory"):
-            function(da.ones(3), da.ones(3, dtype=int))
+def test_chunks_that_are_none_are_refused():
+    for chunks in (0, ((-1, 13),), ((np.nan,),), (np.array([5, 7]),), "many"):
+        for call in (
+            lambda chunks: bcast.dask.tile(da.arange(4, chunks=2), 3, chunks=chunks),
+            lambda chunks: bcast.dask.repeat(da.arange(4, chunks=2), 3, chunks=chunks),
+            lambda chunks: bcast.dask.broadcast(da.ones(()), (12,), chunks=chunks),
+        ):
+            with pytest.raises(ValueError, match=r"`chunks` expected chunks of an array of shape \(12,\), got"):
+                call(chunks)
+
+
+def test_dtypes_of_which_values_decide_are_refused():
+    for data, dtype in ((["a", "bbbb"], str), ([1, 12345], "S"), (["2020", "2020-01"], "M8")):
+        array = da.from_array(np.array(data, None if dtype == "M8" else object), chunks=1)
+        for name, argument in (("broadcast", (1, 2)), ("tile", 2), ("repeat", 2)):
+            with pytest.raises(TypeError, match="`dtype` expected a dtype with a length or a unit"):
+                getattr(bcast.dask, name)(array, argument, dtype=dtype, casting="unsafe")
+
+
+def test_integers_that_would_be_computed_are_refused():
+    line, one = da.ones(3), da.ones(3, dtype=int)
+    for name, argument, keywords in (
+        ("repeats", one, {"function": "repeat"}),
+        ("repeats", one, {"function": "unrepeat"}),
+        ("repeats", (one,), {"function": "repeat", "axis": (0,)}),
+        ("reps", one[:2], {"function": "tile"}),
+        ("reps", [one[0]], {"function": "tile"}),
+        ("target_shape", one, {"function": "broadcast"}),
+        ("shape", one[0], {"function": "broadcast_to"}),
+        ("data_shape", one, {"function": "unbroadcast"}),
+    ):
+        function = getattr(bcast.dask, keywords.pop("function"))
+        with pytest.raises(TypeError, match=f"`{name}` expected integers in memory"):
+            function(line, argument, **keywords)
 
 
 def test_refusals_are_those_of_arrays_in_memory():
@@ -495,9 +592,63 @@ def test_query_planning():
         for name, *arguments in (
             ("broadcast", (2, 3, 4)), ("tile", (2, 3)), ("repeat", 2, 0), ("repeat", [1, 0, 2], 0),
             ("unbroadcast", (4,)), ("unrepeat", [1, 2], 0), ("broadcast_to", (5, 3, 4)), ("broadcast_like", data),
+            ("unbroadcast", ()), ("unbroadcast", (3, 4)), ("tile", (2, 1, 3)),
         ):
             result = getattr(bcast.dask, name)(lazily, *arguments)
             expected = getattr(bcast, name)(data, *arguments)
             assert result.compute(scheduler="sync").tolist() == expected.tolist(), name
+        assert bcast.dask.repeat(3, 3).compute().tolist() == [3, 3, 3]
+        assert bcast.dask.unbroadcast(da.from_array(np.float32(3)), ()).compute() == 3
+        x, y = bcast.dask.meshgrid(lazily[0], da.from_array(np.array(5)))
+        assert x.compute().tolist() == [[0, 1, 2, 3]] and y.compute().tolist() == [[5] * 4]
+        summed = bcast.dask.elementwise(np.add, lazily, da.arange(3, chunks=2), mode="pdpd", axis=0)
+        assert summed.compute().tolist() == (data + np.arange(3)[:, None]).tolist()
     """
     in_python(code, DASK_ARRAY__QUERY_PLANNING="True")
+
+
+def on_a_cluster(folder, *arguments):
+    """Run _cluster.py; give what it prints."""
+    pytest.importorskip("distributed")
+    pytest.importorskip("zarr")
+    script = Path(__file__).with_name("_cluster.py")
+    command = [sys.executable, script, str(folder), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return ast.literal_eval(done.stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak of memory")
+def test_two_workers_write_more_than_their_memory_and_sum_it_back(tmp_path):
+    seen = on_a_cluster(tmp_path)
+    assert seen["bytes"] == 3_000_000_000
+    assert seen["right"]
+    assert seen["same"]  # nobody was restarted
+    assert seen["peak"] < 0.95 * 700_000_000
+    assert seen["idle"] == 0.05 * 700_000_000
+    assert seen["threads"] == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+def test_a_worker_that_is_killed_changes_nothing(tmp_path):
+    seen = on_a_cluster(tmp_path, "kill")
+    assert seen["right"]
+    assert not seen["same"]
+
+
+def test_processes_of_a_pool_use_one_thread_each():
+    code = """if True:
+        import dask, dask.array as da, numpy as np, bcast, bcast.dask
+        def threads(block):
+            return np.full(block.shape, bcast.get_num_threads())
+        if __name__ == "__main__":
+            tiled = bcast.dask.tile(da.ones(8, chunks=8), 2, chunks=8)
+            used = tiled.map_blocks(threads, dtype=int, meta=np.empty(0, int))
+            with dask.config.set({"optimization.fuse.active": False}):
+                print(used.compute(scheduler="processes", num_workers=1).max())
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "script.py"
+        script.write_text(code)
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=100)
+    assert done.stdout == "1\n", done.stderr

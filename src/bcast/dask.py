@@ -5,7 +5,8 @@ is made by one task from the slice of the data that feeds it. Without `chunks`, 
 chunks have at most the bytes of Dask's own option ``array.chunk-size``; the data's own axes keep their chunks.
 
 This module needs the extra ``dask``. It builds graphs from Dask's public functions only, so it also works with Dask's
-option ``array.query-planning``. There is no `out`: `dask.array.store` and `to_zarr` write results where they belong.
+option ``array.query-planning``, under which Dask flattens no arrays: `meshgrid` needs coordinates of one axis then.
+There is no `out`: `dask.array.store` and `to_zarr` write results where they belong.
 
 In a worker, each task uses one thread, and at most a twentieth of the worker's memory is kept for the next results;
 BCAST_NUM_THREADS and BCAST_IDLE_BYTES say otherwise.
@@ -35,15 +36,14 @@ from bcast._api.tiling import counts_along
 from bcast._api.unbroadcast import wanted_dtype
 from bcast._api.unrepeat import lengths_left
 from bcast._rules.alignment import Alignment, align, align_shapes, right_aligned
-from bcast._rules.arguments import counts_argument, mode_of, shape_argument, show
+from bcast._rules.arguments import counts_argument, mode_of, shape_argument
 
 try:
-    import dask.array as da
-
-    from bcast._dask.arrays import Array, as_dask, converted_meta, laid_shape
+    from bcast._dask.arrays import Array, as_dask, converted_meta, in_memory, laid_shape
     from bcast._dask.chunks import given_chunks
-    from bcast._dask.copies import broadcast_along, repeated, tiled
+    from bcast._dask.copies import Values, broadcast_along, mapped, repeated, tiled, without_empty
     from bcast._dask.sums import segments_summed, summed
+    from bcast._dask.tasks import reshape_block
 except ModuleNotFoundError as error:
     if error.name != "dask":
         raise
@@ -121,7 +121,8 @@ def broadcast(
     True
     """
     array = as_dask("data", data)
-    alignment = align(array.shape, target_shape, axes_mapping, mode, axis, broadcast_axes)
+    target = in_memory("target_shape", target_shape)
+    alignment = align(array.shape, target, axes_mapping, mode, axis, broadcast_axes)
     return _along(array, alignment, dtype, casting, chunks, None, materialise)
 
 
@@ -167,7 +168,7 @@ def broadcast_to(
     (2, 1)
     """
     data = as_dask("array", array)
-    alignment = right_aligned(data.shape, shape_argument("shape", tuple_of_one(shape)), "shape")
+    alignment = right_aligned(data.shape, shape_argument("shape", tuple_of_one(in_memory("shape", shape))), "shape")
     return _along(data, alignment, dtype, casting, chunks, None, materialise)
 
 
@@ -273,7 +274,7 @@ def tile(
     (250, 1)
     """
     array = as_dask("A", A)
-    counts = counts_argument("reps", reps, False)
+    counts = counts_argument("reps", in_memory("reps", reps), False)
     counts = (1,) * (array.ndim - len(counts)) + counts
     shape = (1,) * (len(counts) - array.ndim) + array.shape
     shape_argument("reps", tuple(length * count for length, count in zip(shape, counts, strict=True)))
@@ -336,10 +337,10 @@ def repeat(
     """
     array = as_dask("a", a)
     if not array.ndim and axis != ():
-        array = array.reshape(1)  # as in NumPy, a scalar has an axis here
+        array = array[None]  # as in NumPy, a scalar has an axis here
     if axis is None and array.ndim != 1:
         raise NotImplementedError(f"`axis` expected an axis of `a`, which has shape {array.shape}, got None")
-    counts = _plain(counts_along("a", _in_memory(repeats), axis, array.shape, True))
+    counts = _plain(counts_along("a", in_memory("repeats", repeats), axis, array.shape, True))
     totals = [n * c if isinstance(c, int) else int(c.sum()) for n, c in zip(array.shape, counts, strict=True)]
     shape_argument("repeats", tuple(totals))
     return repeated(array, counts, converted_meta(array, array.ndim, dtype, casting), chunks)
@@ -402,7 +403,8 @@ def meshgrid(
         [shape[place]], [own[place]] = line.shape, line.chunks
     shape_argument("xi", tuple(shape))
     if chunks is not None:
-        own = list(given_chunks(chunks, tuple(shape), np.result_type(*lines), own))
+        largest = max((line.dtype for line in lines), key=lambda dtype: dtype.itemsize, default=np.dtype(float))
+        own = list(given_chunks(chunks, tuple(shape), largest, own))
     grid = []
     for line, place in zip(lines, places, strict=True):
         line = line.rechunk({0: own[place]})[(None,) * place + (slice(None),) + (None,) * (rank - place - 1)]
@@ -454,9 +456,10 @@ def unbroadcast(
     -----
     A chunk has a partial sum in float64 for narrower floating-point numbers, and what the sums of these round off is
     carried to the last task, which rounds the result once. So float16, bfloat16 and float32 come out alike for all
-    chunks, unless the exact sum lies within the error of a float64 from the middle of two results; sums of float64
-    differ by the error of `bcast.unbroadcast` in each chunk. A sum of one chunk that is infinite stays so, even if the
-    sum of all is not.
+    chunks, unless the exact sum lies within the error of a float64 from the middle of two results. Sums of float64
+    differ by the error of `bcast.unbroadcast` in each chunk: if all terms have the same sign, by 3 units in the last
+    place at most; if terms cancel, the unit is that of the sum of magnitudes. The sum of one chunk that is infinite
+    stays so, even if the sum of all is not.
 
     Examples
     --------
@@ -467,7 +470,7 @@ def unbroadcast(
     array([784000., 784000.], dtype=float32)
     """
     array = as_dask("grad", grad)
-    shape = shape_argument("data_shape", data_shape)
+    shape = shape_argument("data_shape", in_memory("data_shape", data_shape))
     wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
     alignment = align_shapes(shape, array.shape, axes_mapping, mode, axis, broadcast_axes, "grad", not shape, False)
     return _laid(summed(array, alignment, wanted, split_every), shape)
@@ -516,7 +519,7 @@ def unrepeat(
     """
     array = as_dask("grad", grad)
     wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
-    given = _in_memory(repeats)
+    given = in_memory("repeats", repeats)
     counts = counts_along("grad", given, axis, array.shape, False)
     lengths_left(given, counts, array.shape)
     return segments_summed(array, _plain(counts), wanted)
@@ -562,8 +565,9 @@ def elementwise(
     weak = (bool, int, float, complex)
     first = as_dask("a", a) if type(a) not in weak or type(b) in weak else a
     second: Any = b if type(b) in weak else as_dask("b", b)
-    laid = laid_shape(ufunc, np.shape(first), np.shape(second), mode, axis)
-    return ufunc(first, second if np.shape(second) == laid else second.reshape(laid))
+    shape = getattr(second, "shape", ())
+    laid = laid_shape(ufunc, getattr(first, "shape", ()), shape, mode, axis)
+    return ufunc(first, second if shape == laid else _laid(second, laid))
 
 
 def _along(
@@ -580,13 +584,6 @@ def _along(
     return broadcast_along(data, alignment, meta, chunks, like, materialise)
 
 
-def _in_memory(repeats: Any) -> Any:
-    """Refuse counts that would have to be computed."""
-    if isinstance(repeats, da.Array):
-        raise TypeError(f"`repeats` expected counts in memory, got {show(repeats)}; call its compute() first")
-    return repeats
-
-
 def _plain(counts: list[Any]) -> list[Any]:
     """Return counts along each axis as integers, or as arrays that nobody changes."""
     return [count if isinstance(count, int) else np.array(count.to_array(), np.int64) for count in counts]
@@ -594,12 +591,18 @@ def _plain(counts: list[Any]) -> list[Any]:
 
 def _flat(line: Array) -> Array:
     """Return coordinates along one axis."""
-    return line if line.ndim == 1 else line.reshape(-1)
+    if line.ndim == 0:
+        return line[None]
+    return line if line.ndim == 1 else without_empty(line).reshape(-1)
 
 
 def _laid(array: Array, shape: tuple[int, ...]) -> Array:
     """Drop or add axes of length 1."""
     if array.shape == shape:
         return array
-    kept = tuple(0 if length == 1 else slice(None) for length in array.shape)
-    return array[kept][tuple(None if length == 1 else slice(None) for length in shape)]
+    if 1 in array.shape:
+        places = iter(range(array.ndim))
+        feeds = [next(places) if length != 1 else -1 for length in array.shape]
+        chunks = tuple(lengths for lengths, place in zip(array.chunks, feeds, strict=True) if place >= 0)
+        array = mapped(reshape_block, array, feeds, chunks, Values(chunks), np.empty((0,) * len(chunks), array.dtype))
+    return array[tuple(None if length == 1 else slice(None) for length in shape)]

@@ -15,7 +15,7 @@ from bcast._api.converted import Casting
 from bcast._api.elementwise import check_function, elementwise
 from bcast._rules.arguments import Shape, show
 
-__all__ = ["Array", "as_dask", "converted_meta", "laid_shape"]
+__all__ = ["Array", "as_dask", "converted_meta", "in_memory", "laid_shape"]
 
 Array: TypeAlias = Any  # dask.array.Array, which has another class under `array.query-planning`
 
@@ -50,8 +50,30 @@ def as_dask(name: str, data: Any) -> Array:
 
 
 def converted_meta(array: Array, rank: int, dtype: DTypeLike | None, casting: Casting) -> np.ndarray[Any, Any]:
-    """Return an empty array of `rank` axes and of the dtype of a result, to which `casting` lets `array` convert."""
-    return np.empty((0,) * rank, broadcast(np.empty(0, array.dtype), (0,), dtype=dtype, casting=casting).dtype)
+    """Return an empty array of `rank` axes and of the dtype of a result, to which `casting` lets `array` convert.
+
+    Raises
+    ------
+    TypeError
+        If `casting` does not allow it; if values decide what the dtype is.
+    """
+    wanted = broadcast(np.empty(0, array.dtype), (0,), dtype=dtype, casting=casting).dtype
+    if dtype is not None and array.dtype.kind in "OTSU" and wanted != array.dtype:
+        asked: Any = np.dtype(dtype)
+        lengthless = asked.kind in "SU" and asked.itemsize == 0 and array.dtype.kind in "OT"
+        if lengthless or (asked.kind in "mM" and np.datetime_data(asked)[0] == "generic"):
+            raise TypeError(
+                f"`dtype` expected a dtype with a length or a unit, which items of {array.dtype} do not tell before "
+                f"they are computed, got {asked}"
+            )
+    return np.empty((0,) * rank, wanted)
+
+
+def in_memory(name: str, value: Any) -> Any:
+    """Refuse dask collections, alone or in sequences, in an argument that is needed while the graph is built."""
+    if is_dask_collection(value) or _holds_collections(value):
+        raise TypeError(f"`{name}` expected integers in memory, got {show(value)}; call compute() first")
+    return value
 
 
 def laid_shape(ufunc: Any, a: Shape, b: Shape, mode: Any, axis: Any) -> Shape:

@@ -56,9 +56,11 @@ def given_chunks(chunks: Any, shape: Shape, dtype: np.dtype[Any], natural: Seque
     """
     try:
         normal: Chunks = da.core.normalize_chunks(chunks, shape, dtype=dtype, previous_chunks=tuple(natural))
-    except (TypeError, ValueError, NotImplementedError) as error:
+    except (ArithmeticError, TypeError, ValueError, NotImplementedError) as error:
         got = f"got {show(chunks)}: {error}"
         raise ValueError(f"`chunks` expected chunks of an array of shape {shape}, {got}") from error
+    if any(type(length) is not int or length < 0 for lengths in normal for length in lengths):
+        raise ValueError(f"`chunks` expected chunks of an array of shape {shape}, got {show(chunks)}")
     return normal
 
 

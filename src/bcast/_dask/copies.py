@@ -1,5 +1,6 @@
 """Graphs of copies: one task for each chunk of the output, from the slice of the data that feeds it."""
 
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
@@ -27,6 +28,8 @@ __all__ = [
     "tiled",
     "without_empty",
 ]
+
+MOST_ARROWS = 10_000  # from blocks to the chunks that all of them feed, before they are made one block
 
 Range: TypeAlias = tuple[int, int]  # of items along an axis
 Meta: TypeAlias = np.ndarray[Any, Any]
@@ -71,6 +74,9 @@ def broadcast_along(
                 )
     if not materialise and meta.dtype == data.dtype and data.chunks == wanted:
         return data
+    alone = [axis for axis, lengths in enumerate(wanted) if lengths == (1,) and axis not in fed]
+    data = data[(..., *(None,) * len(alone))]  # Dask loses blocks where `blockwise` has added axes that stretch later
+    places += alone
     return mapped(
         broadcast_block,
         data,
@@ -86,10 +92,8 @@ def broadcast_along(
 
 def tiled(data: Array, reps: Shape, meta: Meta, chunks: Any) -> Array:
     """Repeat the whole, `reps` times along each axis of the output."""
-    data = without_empty(data)
-    added = len(reps) - data.ndim
-    lengths = (1,) * added + data.shape
-    own: Chunks = ((1,),) * added + data.chunks
+    data = without_empty(data)[(None,) * (len(reps) - data.ndim)]
+    lengths, own = data.shape, data.chunks
     shape = tuple(length * count for length, count in zip(lengths, reps, strict=True))
     whole = _kept_whole(lengths, reps, own, meta.itemsize)
     natural: list[tuple[int, ...]] = []
@@ -100,12 +104,16 @@ def tiled(data: Array, reps: Shape, meta: Meta, chunks: Any) -> Array:
     else:
         given = given_chunks(chunks, shape, meta.dtype, natural)
         wanted = _solid(given)
+        whole = [each and max(wanted[axis]) >= lengths[axis] for axis, each in enumerate(whole)]
+    feeding = {axis: -1 for axis, each in enumerate(whole) if each}
+    if math.prod(data.numblocks[axis] for axis in feeding) * math.prod(map(len, wanted)) > MOST_ARROWS:
+        data = data.rechunk(feeding)
     places, spans = [-1] * data.ndim, []
     for axis, length in enumerate(lengths):
         parts = cuts(wanted[axis])
-        if axis >= added and not whole[axis]:
-            places[axis - added] = axis
-            data = gathered(data, axis - added, [_tiles(begin, end, length) for begin, end in parts])
+        if not whole[axis]:
+            places[axis] = axis
+            data = gathered(data, axis, [_tiles(begin, end, length) for begin, end in parts])
             parts = [(begin, end) if end - begin > length else (0, end - begin) for begin, end in parts]
         spans.append([(length, begin % max(length, 1), end - begin) for begin, end in parts])
     if data.chunks == wanted and data.dtype == meta.dtype:  # its chunks are in place, and nobody writes to them

@@ -13,6 +13,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from bcast._api.broadcast import broadcast
 from bcast._api.unbroadcast import unbroadcast
 from bcast._api.unrepeat import unrepeat, wide_dtype
 from bcast._dask.arrays import Array
@@ -32,6 +33,8 @@ def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every:
     """Sum along an alignment of the data's shape with that of `grad`; axes of length 1 remain."""
     pairs = list(zip(alignment.source, alignment.shape, strict=True))
     axes = tuple(axis for axis, (source, length) in enumerate(pairs) if source != length)
+    if not axes:
+        return da.map_blocks(segment_block, grad, (1,) * grad.ndim, dtype, dtype=dtype, meta=_meta(grad, dtype))
     wide = wide_dtype(dtype)
     return da.reduction(
         grad,
@@ -43,8 +46,8 @@ def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every:
         split_every=split_every,
         combine=sum_of_sums,
         concatenate=False,
-        name="bcast-unbroadcast",
-        meta=np.empty((0,) * grad.ndim, dtype),
+        name=f"bcast-unbroadcast-{dtype.name}",  # Dask's tokens do not tell dtypes of other packages apart
+        meta=_meta(grad, dtype),
     )
 
 
@@ -83,8 +86,13 @@ def rounded_sum(terms: Any, axis: Sequence[int], keepdims: bool, result: np.dtyp
     """Add partial sums and round the result: the last step."""
     total = sum_of_sums(terms, axis, keepdims)
     whole = np.asarray(total[0] if len(total) == 1 else total[0] + total[1])
-    with np.errstate(all="ignore"):  # as within a sum
-        return unbroadcast(whole, whole.shape, dtype=other_dtype(result, whole))
+    return round_to(whole, result)
+
+
+def round_to(sums: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Convert sums, without the warnings that there are none of within a sum."""
+    with np.errstate(all="ignore"):
+        return broadcast(sums, sums.shape, dtype=dtype, casting="unsafe")
 
 
 def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) -> Array:
@@ -92,7 +100,7 @@ def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) ->
     grad = without_empty(grad)
     axes = [axis for axis, count in enumerate(counts) if not isinstance(count, int) or count != 1]
     if not axes:
-        return da.map_blocks(segment_block, grad, (1,) * grad.ndim, dtype, dtype=dtype)
+        return da.map_blocks(segment_block, grad, (1,) * grad.ndim, dtype, dtype=dtype, meta=_meta(grad, dtype))
     wide = wide_dtype(dtype)
     for axis in axes:
         grad = _summed_along(grad, axis, counts[axis], dtype if axis == axes[-1] else wide, wide)
@@ -100,18 +108,18 @@ def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) ->
 
 
 def segment_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDArray[Any]:
-    """Sum segments of a block along the axis that has counts other than 1."""
+    """Sum segments of a block along the axis that has counts other than 1; round the sums last."""
     data = block_of("grad", block)
-    dtype = other_dtype(to, data)
-    for axis, count in enumerate(counts):
-        if isinstance(count, int):
-            if count != 1:
-                return unrepeat(data, count, axis, dtype=dtype)
-        elif len(count) == 1:
-            return unbroadcast(data, data.shape[:axis] + (1,) + data.shape[axis + 1 :], dtype=dtype)
-        else:
-            return unrepeat(data, count, axis, dtype=dtype)
-    return unbroadcast(data, data.shape, dtype=dtype)
+    wide = wide_dtype(to)
+    dtype = other_dtype(wide, data)
+    axis = next((axis for axis, count in enumerate(counts) if not isinstance(count, int) or count != 1), None)
+    if axis is None:
+        sums = unbroadcast(data, data.shape, dtype=dtype)
+    elif not isinstance(counts[axis], int) and len(counts[axis]) == 1:
+        sums = unbroadcast(data, data.shape[:axis] + (1,) + data.shape[axis + 1 :], dtype=dtype)
+    else:
+        sums = unrepeat(data, counts[axis], axis, dtype=dtype)
+    return sums if wide == to else round_to(sums, to)
 
 
 def _summed_along(grad: Array, axis: int, count: Any, dtype: np.dtype[Any], wide: np.dtype[Any]) -> Array:
@@ -153,8 +161,12 @@ def _mapped(grad: Array, axis: int, lengths: Sequence[int], counts: Sequence[Any
     """Sum segments of each chunk, of which `lengths` items remain along an axis."""
     chunks = grad.chunks[:axis] + (tuple(lengths),) + grad.chunks[axis + 1 :]
     values = [counts if at == axis else [1] * len(own) for at, own in enumerate(chunks)]
-    meta = np.empty((0,) * grad.ndim, dtype)
-    return mapped(segment_block, grad, range(grad.ndim), chunks, Values(values), meta, to=dtype)
+    return mapped(segment_block, grad, range(grad.ndim), chunks, Values(values), _meta(grad, dtype), to=dtype)
+
+
+def _meta(grad: Array, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an empty array of a dtype, and of as many axes as `grad` has."""
+    return np.empty((0,) * grad.ndim, dtype)
 
 
 def _leaves(terms: Any) -> Iterator[Terms]:

@@ -22,7 +22,7 @@ from bcast._runtime.pages import memory_info, set_idle_limit
 from bcast._runtime.result import result_array
 from bcast._runtime.threads import set_num_threads
 
-__all__ = ["block_of", "broadcast_block", "repeat_block", "settle", "tile_block"]
+__all__ = ["block_of", "broadcast_block", "repeat_block", "reshape_block", "settle", "tile_block"]
 
 SHARE = 0.05  # of a worker's memory that may be idle
 _settled_in = -1  # the process
@@ -67,12 +67,11 @@ def tile_block(
     shape = tuple(wanted for _, _, wanted in spans)
     out = result_array(None, blocks[0][1], shape, "reps", to)
     for at, data in blocks:
-        added = len(spans) - data.ndim
-        data = data.reshape((1,) * added + data.shape)
-        runs = [_runs(at.get(axis - added, 0), data.shape[axis], *span) for axis, span in enumerate(spans)]
+        together = out.dtype.kind != "T"  # NumPy makes no windows of StringDType
+        runs = [_runs(at.get(axis, 0), data.shape[axis], *span, together) for axis, span in enumerate(spans)]
         for run in product(*runs):
-            source = data[tuple(items for items, _, _ in run)]
-            target = out[tuple(places for _, places, _ in run)]
+            source = data[tuple(items for items, _, _ in run) + (Ellipsis,)]  # lest data without axes become a scalar
+            target = out[tuple(places for _, places, _ in run) + (Ellipsis,)]
             for axis in reversed([axis for axis, (_, _, times) in enumerate(run) if times > 1]):
                 windows = sliding_window_view(target, source.shape[axis], axis, writeable=True)
                 windows = windows[(slice(None),) * axis + (slice(None, None, spans[axis][0]),)]
@@ -80,6 +79,11 @@ def tile_block(
                 source = np.expand_dims(source, axis)
             broadcast(source, target.shape, casting="unsafe", out=target)
     return out
+
+
+def reshape_block(block: Any, shape: Shape) -> NDArray[Any]:
+    """Drop or add axes of length 1."""
+    return block_of("data", block).reshape(shape)
 
 
 def repeat_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any] | None) -> NDArray[Any]:
@@ -108,10 +112,12 @@ def _placed(block: Any, axes: tuple[int, ...]) -> Iterator[tuple[dict[int, int],
         begin += data.shape[axes[0]]
 
 
-def _runs(place: int, length: int, period: int, begin: int, wanted: int) -> Iterator[tuple[slice, slice, int]]:
+def _runs(
+    place: int, length: int, period: int, begin: int, wanted: int, together: bool
+) -> Iterator[tuple[slice, slice, int]]:
     """Yield which items of a block go to which places of a chunk, how often, along one axis.
 
-    The block's items begin at `place` of each period.
+    The block's items begin at `place` of each period. Whole repetitions come `together`.
     """
     if not length:
         return
@@ -119,7 +125,7 @@ def _runs(place: int, length: int, period: int, begin: int, wanted: int) -> Iter
     at += -((at + length - 1) // period) * period  # of the first period of which the chunk has an item
     while at < wanted:
         low, high = max(at, 0), min(at + length, wanted)
-        times = (wanted - at - length) // period + 1 if high - low == length else 1
+        times = (wanted - at - length) // period + 1 if together and high - low == length else 1
         yield slice(low - at, high - at), slice(low, high + (times - 1) * period), times
         at += times * period
 

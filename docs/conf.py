@@ -15,7 +15,7 @@ autodoc_typehints = "none"  # the types are in numpydoc's sections
 autodoc_class_signature = "separated"  # only the evaluator makes operators
 numpydoc_show_class_members = False
 # No inventories of other libraries are fetched, and two of our arguments have the names of modules.
-nitpick_ignore_regex = [(".*", r"(numpy|onnx|ml_dtypes)(\..*)?|array|copy")]
+nitpick_ignore_regex = [(".*", r"(numpy|onnx|ml_dtypes|dask)(\..*)?|array|copy")]
 
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}

@@ -115,7 +115,8 @@ typedef struct {
     bcast_share share;
     void *work;
     long shares;
-    volatile long next;         /* the share that is claimed next */
+    int threads;
+    volatile long next[BCAST_HELPERS + 1];  /* the share that is claimed next of those that each thread begins with */
     volatile long begun;        /* how many helpers have begun */
     int cpu;                    /* where the caller is */
     PyThread_type_lock lock;    /* released when the helper is done for which the caller waits asleep */
@@ -179,11 +180,24 @@ static void bcast_sleep(bcast_helper *helper, bcast_job *job, long busy)
     }
 }
 
+/* Where the shares begin that are a thread's own. */
+static long bcast_first(const bcast_job *job, int thread)
+{
+    return (long) ((long long) job->shares * thread / job->threads);
+}
+
+/* Claim shares until none is left: first those that are a thread's own, which its caches may know from the job before,
+   then the others'. */
 static void bcast_work(bcast_job *job, int worker)
 {
-    long share;
-    while ((share = bcast_next(&job->next)) < job->shares)
-        job->share(job->work, (int) share, worker);
+    int i;
+    for (i = 0; i < job->threads; i++) {
+        const int whose = (worker + i) % job->threads;
+        const long end = bcast_first(job, whose + 1);
+        long share;
+        while ((share = bcast_next(&job->next[whose])) < end)
+            job->share(job->work, (int) share, worker);
+    }
 }
 
 /* Whether a helper is on its caller's CPU, as others have all the rest: all that it does keeps the caller waiting. */
@@ -285,12 +299,21 @@ static void bcast_take_back(bcast_helper *helper, bcast_job *job, long lent, dou
    begun. */
 static double bcast_run(bcast_share share, void *work, int shares, int threads, int *in_vain)
 {
-    bcast_job job = {share, work, shares, 0, 0, bcast_cpu(), NULL};
+    bcast_job job;
     bcast_helper *helper[BCAST_HELPERS];
     long lent[BCAST_HELPERS];
     int helpers = 0, woken = 0, i;
     const int watched = bcast_took > BCAST_LATE;    /* two looks at the CPU time are little beside it */
     double begun = bcast_clock(), had, lost;
+    job.share = share;
+    job.work = work;
+    job.shares = shares;
+    job.threads = threads <= BCAST_HELPERS ? threads : BCAST_HELPERS + 1;
+    for (i = 0; i < job.threads; i++)
+        job.next[i] = bcast_first(&job, i);
+    job.begun = 0;
+    job.cpu = bcast_cpu();
+    job.lock = NULL;
     for (i = 0; i < BCAST_HELPERS && helpers + 1 < threads; i++) {
         helper[helpers] = &bcast_helpers[i];
         lent[helpers] = bcast_lend(helper[helpers], &job, helpers + 1, &woken);

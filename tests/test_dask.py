@@ -362,6 +362,21 @@ def test_chunks_are_of_the_size_that_dask_says():
         assert LIMIT // 4 < math.prod(result.chunksize) * 8 <= LIMIT
 
 
+def test_items_that_are_repeated_0_times_move_no_cut():
+    data = da.from_array(np.arange(12), chunks=4)
+    counts = [1, 2, 0, 0, 0, 3, 1, 1, 2, 0, 0, 0]  # cuts of the data are within runs of zeros, and at the end of one
+    result = bcast.dask.repeat(data, counts)
+    assert result.chunks == ((3, 5, 2),)
+    assert len(dict(result.__dask_graph__())) == len(dict(data.__dask_graph__())) + 3
+    assert_equal(result, np.repeat(np.arange(12), counts))
+
+
+def test_chunks_a_little_too_large_are_cut():
+    with dask.config.set({"array.chunk-size": 100}):
+        assert bcast.dask.broadcast(da.ones(5, chunks=5), (3, 5)).chunks[0] == (2, 1)
+        assert bcast.dask.repeat(da.ones(5, chunks=5), 3).chunks[0] == (12, 3)
+
+
 def test_graphs_pickle():
     data = da.ones((6, 4), chunks=(2, 3))
     for result in (
@@ -398,7 +413,15 @@ def test_results_of_all_dtypes_have_names_of_their_own():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     line = da.from_array(np.array([1.5, 3.25, 6.0]), chunks=2)
     dtypes = [ml_dtypes.int4, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.bfloat16, "<f4", ">f4", "f8"]
-    for name, *arguments in (("unbroadcast", ()), ("unrepeat", [2, 1]), ("tile", 2), ("broadcast", (2, 3))):
+    for name, *arguments in (
+        ("unbroadcast", ()),
+        ("unbroadcast", (3,)),
+        ("unrepeat", [2, 1]),
+        ("unrepeat", 1),
+        ("repeat", [2, 0, 1]),
+        ("tile", 2),
+        ("broadcast", (2, 3)),
+    ):
         casting = {} if name.startswith("un") else {"casting": "unsafe"}
         results = [getattr(bcast.dask, name)(line, *arguments, dtype=dtype, **casting) for dtype in dtypes]
         assert len({result.name for result in results}) == len(dtypes)

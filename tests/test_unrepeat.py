@@ -211,8 +211,8 @@ def test_long_runs_of_narrow_integers(counts, dtype, axis):
     shape = (sum(counts), 3) if axis == 0 else (3, sum(counts))
     grad = np.random.default_rng(2).integers(0, 100, shape).astype(dtype)
     ends = np.cumsum(counts)
-    parts = [grad.take(range(end - n, end), axis).sum(axis, dtype=dtype) for n, end in zip(counts, ends, strict=True)]
-    expected = np.stack(parts, axis)
+    parts = [grad.take(range(end - n, end), axis).sum(axis, int) for n, end in zip(counts, ends, strict=True)]
+    expected = np.stack(parts, axis).astype(dtype)
     for each in (grad, np.asfortranarray(grad), np.repeat(grad, 2, 1)[:, ::2]):
         np.testing.assert_array_equal(bcast.unrepeat(each, counts, axis), expected, strict=True)
     out = np.zeros((2 * expected.shape[0], expected.shape[1]), dtype)[::2]

@@ -204,25 +204,6 @@ def test_integers_wrap_around():
     assert bcast.unrepeat(grad, [0, 3, 997], 0, dtype=int)[:, 0].tolist() == [0, 300, 99_700]
 
 
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", ">i2"])
-@pytest.mark.parametrize("counts", [[100, 0, 30, 0, 0], [24, 25], [0, 500], [7, 200, 1]])
-def test_long_runs_of_narrow_integers(counts, dtype, axis):
-    shape = (sum(counts), 3) if axis == 0 else (3, sum(counts))
-    grad = np.random.default_rng(2).integers(0, 100, shape).astype(dtype)
-    ends = np.cumsum(counts)
-    parts = [grad.take(range(end - n, end), axis).sum(axis, int) for n, end in zip(counts, ends, strict=True)]
-    expected = np.stack(parts, axis).astype(dtype)
-    for each in (grad, np.asfortranarray(grad), np.repeat(grad, 2, 1)[:, ::2]):
-        np.testing.assert_array_equal(bcast.unrepeat(each, counts, axis), expected, strict=True)
-    out = np.zeros((2 * expected.shape[0], expected.shape[1]), dtype)[::2]
-    assert bcast.unrepeat(grad, counts, axis, out=out) is out
-    np.testing.assert_array_equal(out, expected)
-    room = grad.copy()
-    out = room[: len(counts)] if axis == 0 else room[:, : len(counts)]  # over the gradient itself
-    np.testing.assert_array_equal(bcast.unrepeat(room, counts, axis, out=out), expected)
-
-
 # Precision.
 
 

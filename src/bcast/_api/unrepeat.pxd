@@ -6,8 +6,7 @@ from bcast._api.broadcast cimport as_array
 from bcast._api.tiling cimport counts_along, split
 from bcast._api.unbroadcast cimport wanted_dtype
 from bcast._rules.alignment cimport Alignment
-from bcast._runtime.arrays cimport shape_of, size_of, type_of
-from bcast._runtime.counts cimport Counts
+from bcast._runtime.arrays cimport shape_of, size_of
 from bcast._runtime.result cimport result_array
 
 
@@ -26,6 +25,4 @@ cdef tuple _left(tuple shape, list counts, Py_ssize_t at)
 @cython.locals(alike=list, alignment=Alignment)
 cdef _sum(array, list counts, Py_ssize_t at, result)
 
-cdef bint _reduces_faster(array, Counts counts, result)
-cdef _reduced(array, Counts counts, result)
 cpdef wide_dtype(dtype)

@@ -10,13 +10,10 @@ from bcast._api.broadcast import Integers, as_array
 from bcast._api.tiling import counts_along, split
 from bcast._api.unbroadcast import wanted_dtype
 from bcast._rules.arguments import Shape, show
-from bcast._runtime.arrays import shape_of, size_of, type_of
-from bcast._runtime.counts import Counts
+from bcast._runtime.arrays import shape_of, size_of
 from bcast._runtime.result import result_array
 
 __all__ = ["lengths_left", "unrepeat", "wide_dtype"]
-
-LONG = 24  # terms of narrow integers in the mean, from which NumPy adds a run up faster
 
 
 def unrepeat(
@@ -176,33 +173,12 @@ def _left(shape: Shape, counts: list[Any], at: int) -> Shape:
 def _sum(array: NDArray[Any], counts: list[Any], at: int, result: NDArray[Any]) -> NDArray[Any]:
     """Sum along axis `at`, or along all axes of integers if it is -1, into `result`."""
     if at >= 0:
-        if at == array.ndim - 1 and _reduces_faster(array, counts[at], result):
-            return _reduced(array, counts[at], result)
         return sum_counted(array, counts[at], at, result)
     alike: list[int] = []
     for count in counts:
         alike.append(count if type(count) is int else 1)
     alignment = split(_left(shape_of(array), counts, -1), tuple(alike), False)
     return sum_onto(array.reshape(alignment.shape), alignment, result)
-
-
-def _reduces_faster(array: NDArray[Any], counts: Counts, result: NDArray[Any]) -> bool:
-    """Return whether NumPy is faster: for long runs of narrow integers, of which a vector holds many."""
-    number = type_of(array)
-    return 1 <= number <= 4 and type_of(result) == number and counts.total >= LONG * counts.size
-
-
-def _reduced(array: NDArray[Any], counts: Counts, result: NDArray[Any]) -> NDArray[Any]:
-    """Sum segments of the last axis by NumPy, which gives for empty ones something else than 0."""
-    numbers = counts.to_array()
-    kept = numbers > 0
-    sums = np.add.reduceat(array, (numbers.cumsum() - numbers)[kept], axis=-1, dtype=result.dtype.type)
-    if not kept.all():
-        whole = np.zeros(shape_of(result), sums.dtype)
-        whole[..., kept] = sums
-        sums = whole
-    np.asarray(result)[...] = sums
-    return result
 
 
 def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

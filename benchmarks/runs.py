@@ -87,7 +87,7 @@ def load(paths: Iterable[Path]) -> Run:
             run = run or Run(info["machine"])
             if info["machine"] != run.machine:
                 raise ValueError(f"{path} expected a run of:\n{run.machine}\ngot one of:\n{info['machine']}")
-            if peer and "," not in name and run.peers.setdefault(name, peer) != peer:  # called in one way is enough
+            if peer and "," not in name and run.peers.setdefault(name, peer) != peer:  # named once, however called
                 raise ValueError(f"{path} expected {run.peers[name]}, got {peer}")
             run.family[info["workload"]] = info["family"]
             run.innermost[info["workload"]] = info["innermost"]

@@ -39,7 +39,7 @@ from bcast._rules.alignment import Alignment, align, align_shapes, right_aligned
 from bcast._rules.arguments import counts_argument, mode_of, shape_argument
 
 try:
-    from bcast._dask.arrays import Array, as_dask, converted_meta, in_memory, laid_shape
+    from bcast._dask.arrays import Array, as_dask, converted_dtype, in_memory, laid_shape
     from bcast._dask.chunks import given_chunks
     from bcast._dask.copies import Values, broadcast_along, mapped, repeated, tiled, without_empty
     from bcast._dask.sums import segments_summed, summed
@@ -278,7 +278,7 @@ def tile(
     counts = (1,) * (array.ndim - len(counts)) + counts
     shape = (1,) * (len(counts) - array.ndim) + array.shape
     shape_argument("reps", tuple(length * count for length, count in zip(shape, counts, strict=True)))
-    return tiled(array, counts, converted_meta(array, len(counts), dtype, casting), chunks)
+    return tiled(array, counts, converted_dtype(array, dtype, casting), chunks)
 
 
 def repeat(
@@ -343,7 +343,7 @@ def repeat(
     counts = _plain(counts_along("a", in_memory("repeats", repeats), axis, array.shape, True))
     totals = [n * c if isinstance(c, int) else int(c.sum()) for n, c in zip(array.shape, counts, strict=True)]
     shape_argument("repeats", tuple(totals))
-    return repeated(array, counts, converted_meta(array, array.ndim, dtype, casting), chunks)
+    return repeated(array, counts, converted_dtype(array, dtype, casting), chunks)
 
 
 def meshgrid(
@@ -410,8 +410,7 @@ def meshgrid(
         line = line.rechunk({0: own[place]})[(None,) * place + (slice(None),) + (None,) * (rank - place - 1)]
         if not sparse:
             alignment = Alignment(tuple(shape), line.shape)
-            meta = converted_meta(line, rank, None, "same_kind")
-            line = broadcast_along(line, alignment, meta, None, own, materialise)
+            line = broadcast_along(line, alignment, line.dtype, None, own, materialise)
         grid.append(line)
     return tuple(grid)
 
@@ -580,13 +579,12 @@ def _along(
     materialise: bool,
 ) -> Array:
     """Broadcast along an alignment."""
-    meta = converted_meta(data, len(alignment.shape), dtype, casting)
-    return broadcast_along(data, alignment, meta, chunks, like, materialise)
+    return broadcast_along(data, alignment, converted_dtype(data, dtype, casting), chunks, like, materialise)
 
 
 def _plain(counts: list[Any]) -> list[Any]:
     """Return counts along each axis as integers, or as arrays that nobody changes."""
-    return [count if isinstance(count, int) else np.array(count.to_array(), np.int64) for count in counts]
+    return [count if isinstance(count, int) else count.to_array() for count in counts]
 
 
 def _flat(line: Array) -> Array:
@@ -604,5 +602,5 @@ def _laid(array: Array, shape: tuple[int, ...]) -> Array:
         places = iter(range(array.ndim))
         feeds = [next(places) if length != 1 else -1 for length in array.shape]
         chunks = tuple(lengths for lengths, place in zip(array.chunks, feeds, strict=True) if place >= 0)
-        array = mapped(reshape_block, array, feeds, chunks, Values(chunks), np.empty((0,) * len(chunks), array.dtype))
+        array = mapped(reshape_block, array, feeds, chunks, Values(chunks), array.dtype)
     return array[tuple(None if length == 1 else slice(None) for length in shape)]

@@ -15,7 +15,7 @@ from bcast._api.converted import Casting
 from bcast._api.elementwise import check_function, elementwise
 from bcast._rules.arguments import Shape, show
 
-__all__ = ["Array", "as_dask", "converted_meta", "in_memory", "laid_shape"]
+__all__ = ["Array", "as_dask", "converted_dtype", "in_memory", "laid_shape"]
 
 Array: TypeAlias = Any  # dask.array.Array, which has another class under `array.query-planning`
 
@@ -49,8 +49,8 @@ def as_dask(name: str, data: Any) -> Array:
     return array
 
 
-def converted_meta(array: Array, rank: int, dtype: DTypeLike | None, casting: Casting) -> np.ndarray[Any, Any]:
-    """Return an empty array of `rank` axes and of the dtype of a result, to which `casting` lets `array` convert.
+def converted_dtype(array: Array, dtype: DTypeLike | None, casting: Casting) -> np.dtype[Any]:
+    """Return the dtype of a result, to which `casting` lets `array` convert.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def converted_meta(array: Array, rank: int, dtype: DTypeLike | None, casting: Ca
                 f"`dtype` expected a dtype with a length or a unit, which items of {array.dtype} do not tell before "
                 f"they are computed, got {asked}"
             )
-    return np.empty((0,) * rank, wanted)
+    return wanted
 
 
 def in_memory(name: str, value: Any) -> Any:

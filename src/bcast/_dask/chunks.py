@@ -32,16 +32,16 @@ def default_chunks(natural: Sequence[tuple[int, ...]], grains: Sequence[int], it
     itemsize : int
         Bytes of an item.
     """
-    chunks, limit = list(natural), _limit()
+    chunks = list(natural)
     for smallest in (False, True):
         for axis, grain in enumerate(grains):
             largest = [max(lengths, default=0) for lengths in chunks]
-            if math.prod(largest) * itemsize <= limit:
+            if fits(largest, itemsize):
                 return tuple(chunks)
             if grain and not (smallest and grain == 1):
                 rest = math.prod(largest[:axis] + largest[axis + 1 :]) * itemsize
                 step = 1 if smallest else grain
-                piece = max(limit // rest // step * step, step)
+                piece = max(_limit() // rest // step * step, step)
                 chunks[axis] = tuple(each for length in chunks[axis] for each in _pieces(length, piece))
     return tuple(chunks)
 

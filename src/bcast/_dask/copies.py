@@ -32,11 +32,10 @@ __all__ = [
 MOST_ARROWS = 10_000  # from blocks to the chunks that all of them feed, before they are made one block
 
 Range: TypeAlias = tuple[int, int]  # of items along an axis
-Meta: TypeAlias = np.ndarray[Any, Any]
 
 
 def broadcast_along(
-    data: Array, alignment: Alignment, meta: Meta, chunks: Any, like: Sequence[Any] | None, materialise: bool
+    data: Array, alignment: Alignment, dtype: np.dtype[Any], chunks: Any, like: Sequence[Any] | None, materialise: bool
 ) -> Array:
     """Broadcast along an alignment.
 
@@ -45,8 +44,8 @@ def broadcast_along(
     data : dask array
     alignment : Alignment
         Of the data's shape.
-    meta : ndarray
-        An empty array of the output's rank and dtype.
+    dtype : dtype
+        Of the output.
     chunks : object
         The user's chunks, or None.
     like : chunks, optional
@@ -63,16 +62,16 @@ def broadcast_along(
     for axis, place in zip(feeding, fed, strict=True):
         places[axis], natural[place] = place, data.chunks[axis]
     if chunks is None:
-        wanted = default_chunks(natural, [int(axis not in fed) for axis in range(len(shape))], meta.itemsize)
+        wanted = default_chunks(natural, [int(axis not in fed) for axis in range(len(shape))], dtype.itemsize)
     else:
-        wanted = given_chunks(chunks, shape, meta.dtype, natural)
+        wanted = given_chunks(chunks, shape, dtype, natural)
         for axis in fed:
             if wanted[axis] != natural[axis]:
                 raise ValueError(
                     f"`chunks` expected data's own {natural[axis]} along axis {axis}, where nothing is repeated, "
                     f"got {wanted[axis]}; rechunk the data"
                 )
-    if not materialise and meta.dtype == data.dtype and data.chunks == wanted:
+    if not materialise and dtype == data.dtype and data.chunks == wanted:
         return data
     alone = [axis for axis, lengths in enumerate(wanted) if lengths == (1,) and axis not in fed]
     data = data[(..., *(None,) * len(alone))]  # Dask loses blocks where `blockwise` has added axes that stretch later
@@ -83,26 +82,26 @@ def broadcast_along(
         places,
         wanted,
         Values(wanted),
-        meta,
+        dtype,
         feeds=tuple(places),
-        to=other_dtype(meta.dtype, data),
+        to=other_dtype(dtype, data),
         materialise=materialise,
     )
 
 
-def tiled(data: Array, reps: Shape, meta: Meta, chunks: Any) -> Array:
+def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
     """Repeat the whole, `reps` times along each axis of the output."""
     data = without_empty(data)[(None,) * (len(reps) - data.ndim)]
     lengths, own = data.shape, data.chunks
     shape = tuple(length * count for length, count in zip(lengths, reps, strict=True))
-    whole = _kept_whole(lengths, reps, own, meta.itemsize)
+    whole = _kept_whole(lengths, reps, own, dtype.itemsize)
     natural: list[tuple[int, ...]] = []
     for axis, count in enumerate(reps):
         natural.append((shape[axis],) if whole[axis] or not shape[axis] else own[axis] * count)
     if chunks is None:
-        wanted = given = default_chunks(natural, np.multiply(lengths, whole).tolist(), meta.itemsize)
+        wanted = given = default_chunks(natural, np.multiply(lengths, whole).tolist(), dtype.itemsize)
     else:
-        given = given_chunks(chunks, shape, meta.dtype, natural)
+        given = given_chunks(chunks, shape, dtype, natural)
         wanted = _solid(given)
         whole = [each and max(wanted[axis]) >= lengths[axis] for axis, each in enumerate(whole)]
     feeding = {axis: -1 for axis, each in enumerate(whole) if each}
@@ -116,16 +115,14 @@ def tiled(data: Array, reps: Shape, meta: Meta, chunks: Any) -> Array:
             data = gathered(data, axis, [_tiles(begin, end, length) for begin, end in parts])
             parts = [(begin, end) if end - begin > length else (0, end - begin) for begin, end in parts]
         spans.append([(length, begin % max(length, 1), end - begin) for begin, end in parts])
-    if data.chunks == wanted and data.dtype == meta.dtype:  # its chunks are in place, and nobody writes to them
+    if data.chunks == wanted and data.dtype == dtype:  # its chunks are in place, and nobody writes to them
         return data.rechunk(given)
     spread = tuple(axis for axis, place in enumerate(places) if place < 0)
-    result = mapped(
-        tile_block, data, places, wanted, Values(spans), meta, axes=spread, to=other_dtype(meta.dtype, data)
-    )
+    result = mapped(tile_block, data, places, wanted, Values(spans), dtype, axes=spread, to=other_dtype(dtype, data))
     return result.rechunk(given)
 
 
-def repeated(data: Array, counts: Sequence[Any], meta: Meta, chunks: Any) -> Array:
+def repeated(data: Array, counts: Sequence[Any], dtype: np.dtype[Any], chunks: Any) -> Array:
     """Repeat the items along each axis, by one count for all, or by an array of counts."""
     data = without_empty(data)
     ends = [count if isinstance(count, int) else np.append(0, np.cumsum(count)) for count in counts]
@@ -136,25 +133,25 @@ def repeated(data: Array, counts: Sequence[Any], meta: Meta, chunks: Any) -> Arr
         natural.append(tuple(b - a for a, b in pairwise(starts) if b > a) or (0,))
     if chunks is None:
         grains = [1 if not isinstance(end, int) else end if end > 1 else 0 for end in ends]
-        wanted = given = default_chunks(natural, grains, meta.itemsize)
+        wanted = given = default_chunks(natural, grains, dtype.itemsize)
         for axis, end in enumerate(ends):
             if not isinstance(end, int):
                 cut = _at_items(natural[axis], max(wanted[axis]), end)
                 wanted = given = wanted[:axis] + (cut,) + wanted[axis + 1 :]
     else:
-        given = given_chunks(chunks, tuple(map(sum, natural)), meta.dtype, natural)
+        given = given_chunks(chunks, tuple(map(sum, natural)), dtype, natural)
         wanted = _solid(given)
     values = []
     for axis, end in enumerate(ends):
         pieces = [items_of(begin, stop, end, bounds[axis]) for begin, stop in cuts(wanted[axis])]
         values.append([count for _, count in pieces])
         data = gathered(data, axis, [[items] for items, _ in pieces])
-    to = other_dtype(meta.dtype, data)
-    return mapped(repeat_block, data, range(data.ndim), wanted, Values(values), meta, to=to).rechunk(given)
+    to = other_dtype(dtype, data)
+    return mapped(repeat_block, data, range(data.ndim), wanted, Values(values), dtype, to=to).rechunk(given)
 
 
 def mapped(
-    function: Any, data: Array, places: Sequence[int], chunks: Chunks, values: Any, meta: Meta, **kwargs: Any
+    function: Any, data: Array, places: Sequence[int], chunks: Chunks, values: Any, dtype: np.dtype[Any], **kwargs: Any
 ) -> Array:
     """Call a function for each chunk of the output, on the block that feeds it and on its own one of `values`.
 
@@ -172,8 +169,8 @@ def mapped(
         tuple(range(rank)),
         new_axes={axis: chunks[axis] for axis in range(rank) if axis not in index},
         adjust_chunks=dict(enumerate(chunks)),
-        dtype=meta.dtype,
-        meta=meta,
+        dtype=dtype,
+        meta=np.empty((0,) * rank, dtype),
         align_arrays=False,
         concatenate=False,
         token=f"bcast-{function.__name__.removesuffix('_block')}",

@@ -34,11 +34,10 @@ def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every:
     pairs = list(zip(alignment.source, alignment.shape, strict=True))
     axes = tuple(axis for axis, (source, length) in enumerate(pairs) if source != length)
     if not axes:
-        return da.map_blocks(segment_block, grad, (1,) * grad.ndim, dtype, dtype=dtype, meta=_meta(grad, dtype))
-    wide = wide_dtype(dtype)
+        return segments_summed(grad, (1,) * grad.ndim, dtype)
     return da.reduction(
         grad,
-        partial(partial_sum, wide=wide),
+        partial(partial_sum, wide=wide_dtype(dtype)),
         partial(rounded_sum, result=dtype),
         axis=axes,
         keepdims=True,
@@ -47,7 +46,7 @@ def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every:
         combine=sum_of_sums,
         concatenate=False,
         name=f"bcast-unbroadcast-{dtype.name}",  # Dask's tokens do not tell dtypes of other packages apart
-        meta=_meta(grad, dtype),
+        meta=np.empty((0,) * grad.ndim, dtype),
     )
 
 
@@ -98,9 +97,10 @@ def round_to(sums: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) -> Array:
     """Sum as many neighbours for each item as the counts along each axis say: integers, or arrays of them."""
     grad = without_empty(grad)
-    axes = [axis for axis, count in enumerate(counts) if not isinstance(count, int) or count != 1]
+    axes = _counted(counts)
     if not axes:
-        return da.map_blocks(segment_block, grad, (1,) * grad.ndim, dtype, dtype=dtype, meta=_meta(grad, dtype))
+        ones = Values([[1] * number for number in grad.numblocks])
+        return mapped(segment_block, grad, range(grad.ndim), grad.chunks, ones, dtype, to=dtype)
     wide = wide_dtype(dtype)
     for axis in axes:
         grad = _summed_along(grad, axis, counts[axis], dtype if axis == axes[-1] else wide, wide)
@@ -112,7 +112,7 @@ def segment_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDA
     data = block_of("grad", block)
     wide = wide_dtype(to)
     dtype = other_dtype(wide, data)
-    axis = next((axis for axis, count in enumerate(counts) if not isinstance(count, int) or count != 1), None)
+    axis = next(iter(_counted(counts)), None)
     if axis is None:
         sums = unbroadcast(data, data.shape, dtype=dtype)
     elif not isinstance(counts[axis], int) and len(counts[axis]) == 1:
@@ -161,12 +161,12 @@ def _mapped(grad: Array, axis: int, lengths: Sequence[int], counts: Sequence[Any
     """Sum segments of each chunk, of which `lengths` items remain along an axis."""
     chunks = grad.chunks[:axis] + (tuple(lengths),) + grad.chunks[axis + 1 :]
     values = [counts if at == axis else [1] * len(own) for at, own in enumerate(chunks)]
-    return mapped(segment_block, grad, range(grad.ndim), chunks, Values(values), _meta(grad, dtype), to=dtype)
+    return mapped(segment_block, grad, range(grad.ndim), chunks, Values(values), dtype, to=dtype)
 
 
-def _meta(grad: Array, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an empty array of a dtype, and of as many axes as `grad` has."""
-    return np.empty((0,) * grad.ndim, dtype)
+def _counted(counts: Sequence[Any]) -> list[int]:
+    """Return the axes that have counts other than one 1 for all."""
+    return [axis for axis, count in enumerate(counts) if not isinstance(count, int) or count != 1]
 
 
 def _leaves(terms: Any) -> Iterator[Terms]:

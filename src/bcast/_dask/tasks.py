@@ -82,7 +82,7 @@ def tile_block(
 
 
 def reshape_block(block: Any, shape: Shape) -> NDArray[Any]:
-    """Drop or add axes of length 1."""
+    """Drop axes of length 1."""
     return block_of("data", block).reshape(shape)
 
 

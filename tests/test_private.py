@@ -113,6 +113,7 @@ FUNCTIONS = {
     "unrepeat.lengths_left": (WILD, tuple(f"[{count}]" for count in (*COUNTS, 0, 2)) + ("None", "[]"), SHAPES),
     "unrepeat.wide_dtype": (DTYPES,),
     "elementwise.check_function": ((*WILD, "np.add", "np.negative", "np.matmul", "len"),),
+    "converted.follows_values": (DTYPES, DTYPES),
     "unbroadcast.wanted_dtype": (ARRAYS, DTYPES),
     "cpu.use_target": (WILD,),
     "result.result_array": (ARRAYS, ARRAYS, SHAPES, NAMES, ("None", "np.dtype('f4')", "np.dtype('O')", "'f4'"), NAMES),

@@ -13,7 +13,7 @@ from bcast._runtime.result cimport result_array
 
 cdef Py_ssize_t PIECE, UNORDERED, FEW
 cdef str SAME_KIND
-cdef int NUMBER_OF_SAME_KIND, SAFE
+cdef int NUMBER_OF_SAME_KIND
 
 cpdef materialise_as(ndarray data, Alignment alignment, tuple shape, out, str name, dtype, casting)
 cpdef convert_onto(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint fresh)
@@ -32,5 +32,6 @@ cdef bint _is_ordered(data) except -1
 cdef bint _converts_whole(data, out, dtype, fresh) except -1
 cdef _unless_warned(data, dtype)
 cdef bint _is_plain(dtype) except -1
+cpdef bint follows_values(own, wanted) except -1
 cdef bint _is_open(dtype) except -1
 cdef _real_part(data, dtype)

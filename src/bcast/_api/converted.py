@@ -37,6 +37,7 @@ __all__ = [
     "convert_counted",
     "convert_nothing",
     "convert_onto",
+    "follows_values",
     "materialise_as",
     "prepared",
     "set_limits",
@@ -46,7 +47,6 @@ Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
-SAFE = CASTINGS.index("safe")
 PIECE = 1 << 20  # bytes of a converted piece: caches hold it, and what it is replicated to is worth two threads
 FEW = 4096  # items that are converted in less time than an error state is set
 UNORDERED = 32  # pieces of data that is not in C's order are converted at once: by pieces, they take 1.4 times as long
@@ -98,11 +98,9 @@ def prepared(
     if not are_numbers(own, wanted):
         if wanted.subdtype is not None:
             raise TypeError(f"`dtype` expected a dtype without a shape of its own, got {wanted}")
-        open_ended = dtype is not None and _is_open(wanted)
-        by_values = own.kind in "OT" or (own.kind in "SU" and wanted.kind in "mM")
-        if open_ended and (0 in shape or not by_values):
+        open_ended = dtype is not None and 0 not in shape and follows_values(own, wanted)
+        if dtype is not None and not open_ended and _is_open(wanted):
             wanted = np.empty(0, own).astype(wanted).dtype
-            open_ended = False
     if not can_cast(data, wanted, rule):
         if dtype is None:
             raise TypeError(
@@ -342,6 +340,11 @@ def _converts_whole(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any],
 def _is_plain(dtype: np.dtype[Any]) -> bool:
     """Return whether items are numbers or times, NumPy's own or of other packages; they convert alike each time."""
     return dtype.kind in "biufcmM" or (dtype.num >= 256 and not dtype.hasobject)
+
+
+def follows_values(own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Return whether items of one dtype decide about a length or a unit that the other does not name."""
+    return (own.kind in "OT" or (own.kind in "SU" and wanted.kind in "mM")) and _is_open(wanted)
 
 
 def _is_open(dtype: np.dtype[Any]) -> bool:

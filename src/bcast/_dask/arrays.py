@@ -11,9 +11,9 @@ from numpy.ma import MaskedArray
 from numpy.typing import DTypeLike
 
 from bcast._api.broadcast import as_array, broadcast
-from bcast._api.converted import Casting
+from bcast._api.converted import Casting, follows_values
 from bcast._api.elementwise import check_function, elementwise
-from bcast._rules.arguments import Shape, show
+from bcast._rules.arguments import Shape, dtype_argument, show
 
 __all__ = ["Array", "as_dask", "converted_dtype", "in_memory", "laid_shape"]
 
@@ -58,14 +58,11 @@ def converted_dtype(array: Array, dtype: DTypeLike | None, casting: Casting) -> 
         If `casting` does not allow it; if values decide what the dtype is.
     """
     wanted = broadcast(np.empty(0, array.dtype), (0,), dtype=dtype, casting=casting).dtype
-    if dtype is not None and array.dtype.kind in "OTSU" and wanted != array.dtype:
-        asked: Any = np.dtype(dtype)
-        lengthless = asked.kind in "SU" and asked.itemsize == 0 and array.dtype.kind in "OT"
-        if lengthless or (asked.kind in "mM" and np.datetime_data(asked)[0] == "generic"):
-            raise TypeError(
-                f"`dtype` expected a dtype with a length or a unit, which items of {array.dtype} do not tell before "
-                f"they are computed, got {asked}"
-            )
+    if dtype is not None and follows_values(array.dtype, asked := dtype_argument(dtype)):
+        raise TypeError(
+            f"`dtype` expected a dtype with a length or a unit, which items of {array.dtype} do not tell before they "
+            f"are computed, got {asked}"
+        )
     return wanted
 
 

@@ -61,13 +61,13 @@ cdef class Counts:
         cdef int64_t[CHUNK] room
         cdef const int64_t *chunk
         cdef Py_ssize_t c, i
-        cdef int64_t bits
+        cdef uint64_t bits     # unsigned, as counts that change may be any
         for c in range(_chunks(&self.list)):
             chunk = _fetched(&self.list, c, room)
             bits = 0
             for i in range(_length(&self.list, c)):
-                bits |= chunk[i] - 1        # negative after 0 alone; vectors of the baseline have no comparison
-            if bits < 0:
+                bits |= <uint64_t> chunk[i] - 1     # sets the highest bit for 0, without a comparison
+            if bits >> 63:
                 return True
         return False
 

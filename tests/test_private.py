@@ -183,6 +183,7 @@ FUNCTIONS = {
     "threads.free_threads": (WILD,),
     "threads.note_loss": (("None", "0.0", "-1.0", "1e-6", "float('nan')", "'a'"), WILD),
     "threads.set_order": (WILD,),
+    "threads.set_clock": (WILD,),
     "threads.recorded_shares": (("None", "-1", "0", "1", "7", "'a'"), ("None", "-1", "0", "1", "3", "2**31", "'a'")),
     "threads.get_pool_limit": (),
     "threads.set_pool_limit": (WILD,),

@@ -389,40 +389,42 @@ def test_threads_that_each_use_threads():
 
 def test_after_a_long_wait_calls_do_without_threads_for_a_while():
     script = """
-import time
 from bcast import get_num_threads
-from bcast._runtime.threads import free_threads, note_loss
+from bcast._runtime.threads import free_threads, note_loss, set_clock
 
-def alone(lost):
-    "Lose some time; return for how many times as long no threads are used then."
-    note_loss(lost)
-    start = time.perf_counter()
-    while free_threads() == 1:
-        pass
-    return (time.perf_counter() - start) / lost
-
+now = 1000.0
+set_clock(now)
 note_loss(1e-4)
 print(free_threads(), get_num_threads())
-first, second, third = alone(1e-3), alone(1e-3), alone(1e-3)
-print(first >= 3, second >= 7, third >= 15)
-time.sleep(1)
-print(alone(1e-3) < third)
-note_loss(1000.0)
-print(free_threads(), get_num_threads())
+for times in 4, 8, 16, 32, 64, 128, 256, 256:   # each loss comes soon after the one before
+    note_loss(0.5)
+    set_clock(now + 0.5 * times - 1e-3)
+    alone = free_threads()
+    now += 0.5 * times + 1e-3
+    set_clock(now)
+    print(alone, free_threads(), get_num_threads())
+now += 1000.0
+set_clock(now)
+note_loss(0.5)
+set_clock(now + 2 - 1e-3)
+alone = free_threads()
+set_clock(now + 2 + 1e-3)
+print(alone, free_threads())
 """
-    assert run(script, OMP_NUM_THREADS="2")[0] == ["2", "2", "True", "True", "True", "True", "1", "2"]
+    words = run(script, OMP_NUM_THREADS="2")[0]
+    assert words == ["2", "2", *["1", "2", "2"] * 8, "1", "2"]
 
 
 def test_threads_are_woken_for_large_outputs_or_for_many():
     script = """
-import time
-from bcast._runtime.threads import free_threads, note_loss
-print(free_threads(False), free_threads(True), max(free_threads(False) for _ in range(1000)))
-time.sleep(0.1)
-print(free_threads(False))
-time.sleep(0.1)
-print(free_threads())
+from bcast._runtime.threads import free_threads, note_loss, set_clock
+now = 1000.0
+def at(seconds, waking):
+    set_clock(now + seconds)
+    return free_threads(waking)
+print(at(0, False), at(0, True), at(0, False))      # the last follows closely
+print(at(0.1, False), at(0.2, True))
 note_loss(0.0, True)    # they were woken in vain: for a moment nobody wakes them again
-print(min(free_threads() for _ in range(10)), max(free_threads() for _ in range(100_000)))
+print(at(0.20001, True), at(0.20015, True), at(0.2003, True))
 """
-    assert run(script, OMP_NUM_THREADS="2")[0] == ["1", "2", "2", "1", "2", "1", "2"]
+    assert run(script, OMP_NUM_THREADS="2")[0] == ["1", "2", "2", "1", "2", "1", "1", "2"]

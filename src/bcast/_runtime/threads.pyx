@@ -82,6 +82,7 @@ cdef unsigned long main_thread
 cdef int available          # threads by default, by what the system and the environment say
 cdef bint in_order = False  # for tests: whether all shares run on the calling thread,
 cdef unsigned long long seed = 0    # and in which order
+cdef double stopped = -1            # and the time at which the clock stands still
 
 
 def set_num_threads(n: SupportsIndex) -> None:
@@ -181,7 +182,7 @@ cpdef int free_threads(bint waking=True) noexcept nogil:
     cdef bint often
     if count == 1:
         return 1
-    now = clock()
+    now = _now()
     often = now - last_asked < SPIN
     last_asked = now
     if now < alone_until:
@@ -214,6 +215,18 @@ def set_order(order=None):
     seed = order or 0
 
 
+def set_clock(seconds=None):
+    """Stop the clock by which threads are kept away: for tests.
+
+    Parameters
+    ----------
+    seconds : float, optional
+        The time at which it stands still, 0 or more. Without `seconds`, it shows the time as usual.
+    """
+    global stopped
+    stopped = -1 if seconds is None else seconds
+
+
 cpdef void note_loss(double seconds, bint in_vain=False) noexcept nogil:
     """Note how long helpers kept a call from its work, and whether it woke them in vain.
 
@@ -224,12 +237,16 @@ cpdef void note_loss(double seconds, bint in_vain=False) noexcept nogil:
     global alone_until, times_late, wakes_from
     cdef double now, alone
     if in_vain:
-        wakes_from = clock() + LATE     # waking one takes some 5 us
+        wakes_from = _now() + LATE     # waking one takes some 5 us
     if seconds > LATE:
-        now = clock()
+        now = _now()
         alone = seconds * PENALTY
         times_late = min(times_late + 1, LATEST) if now < alone_until + (alone * (1 << times_late)) else 0
         alone_until = now + alone * (1 << times_late)
+
+
+cdef inline double _now() noexcept nogil:
+    return clock() if stopped < 0 else stopped
 
 
 def recorded_shares(int shares, int threads):

@@ -1,7 +1,8 @@
 """Files in, files out: every mode, any dtype, piece by piece; and nothing left of a run that fails."""
 
 import errno
-import mmap
+import io
+import itertools
 import os
 import re
 import shutil
@@ -29,7 +30,8 @@ from _commands import (
 )
 
 from bcast._cli import apply as cli_apply
-from bcast._rules.alignment import Alignment
+from bcast._cli import progress as cli_progress
+from bcast._cli.progress import size_text
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -69,37 +71,6 @@ def test_modes_in_pieces(run, monkeypatch, shape, target, options, result, sourc
     assert files() == ["in.npy", "out.npy"]
 
 
-ALIGNMENTS = {
-    "scalar": Alignment((), ()),
-    "1s": Alignment((1, 1), (1, 1)),
-    "copied": Alignment((5, 7), (5, 7)),
-    "repeated": Alignment((5, 7), (1, 1)),
-    "alternating": Alignment((3, 4, 3, 4), (3, 1, 1, 4)),
-    "leading_1s": Alignment((1, 1, 3, 1, 8), (1, 1, 3, 1, 1)),
-    "long_inner": Alignment((2, 97), (2, 97)),
-}
-
-
-@pytest.mark.parametrize("itemsize", [1, 8, 33])
-@pytest.mark.parametrize("piece", [1, 16, 50, 100, 10**6])
-@pytest.mark.parametrize("alignment", ALIGNMENTS.values(), ids=ALIGNMENTS)
-def test_pieces_cover_the_output_once(monkeypatch, alignment, piece, itemsize):
-    monkeypatch.setattr(cli_apply, "PIECE", piece)
-    times = np.zeros((*alignment.shape, itemsize), dtype=np.uint8)
-    data = np.zeros(alignment.source)
-    count = 0
-    for out_index, data_index in cli_apply.pieces(alignment, itemsize):
-        part = times[*out_index, ...]
-        assert part.flags.c_contiguous
-        assert part.nbytes <= max(piece, itemsize)
-        assert np.broadcast_shapes(data[*data_index, ...].shape, part.shape[:-1]) == part.shape[:-1]
-        part += 1
-        count += 1
-    assert (times == 1).all()
-    # No more pieces than the size asks for, but for a short one at the end of each row of them.
-    assert count <= max(1, 2 * times.nbytes // max(1, piece // itemsize * itemsize) + 1)
-
-
 PACKED = np.dtype([("a", "i1"), ("b", "<f8"), ("λ", "U3")])
 PADDED = np.dtype({"names": ["a", "b"], "formats": ["i1", "<f8"], "offsets": [2, 8], "itemsize": 18})
 ARRAYS = {
@@ -126,7 +97,7 @@ def test_files_of_every_dtype_are_those_of_numpy(run, monkeypatch, data):
     with warnings.catch_warnings(action="ignore"):  # of format 3.0, for a field's name
         np.save("in.npy", data)
     out = succeed(run, "in.npy", "out.npy", "--shape", "7,3")
-    assert out == f"out.npy: shape (7, 3), dtype {data.dtype}, 0.0 MB\n"
+    assert out == f"out.npy: shape (7, 3), dtype {data.dtype}, {size_text(21 * data.itemsize)}\n"
     np.testing.assert_array_equal(np.load("out.npy"), np.broadcast_to(data, (7, 3)), strict=True)
 
 
@@ -217,28 +188,36 @@ def test_damaged_files(count):
 # Failures.
 
 
-class Unwritable(mmap.mmap):
-    """A map that the disk does not take."""
-
-    def flush(self, *_):
-        raise OSError(errno.EIO, "Input/output error")
-
-
 TOO_LARGE = os.strerror(errno.EFBIG)
 FAILURES = {
-    "disk_full": ("_reserve", OSError(errno.ENOSPC, "No space left on device"), "out.npy: No space left on device"),
-    "cannot_map": ("npy.open_memmap", OSError(errno.ENOMEM, "Cannot allocate memory"), None),
-    "no_memory": ("convert_onto", MemoryError(), "out of memory"),
-    "no_memory_in_words": ("convert_onto", MemoryError("Unable to\nallocate"), "Unable to allocate"),
-    "bug_in_numpy": ("convert_onto", ValueError(), "ValueError()"),
-    "cannot_map_output": ("mmap", OSError(errno.ENOMEM, "Cannot allocate memory"), "out.npy: Cannot allocate memory"),
+    "disk_full": (
+        "npy_files._reserve",
+        OSError(errno.ENOSPC, "No space left on device"),
+        "out.npy: No space left on device",
+    ),
+    "cannot_map": ("npy_files.npy.open_memmap", OSError(errno.ENOMEM, "Cannot allocate memory"), None),
+    "no_memory": ("apply.convert_onto", MemoryError(), "out of memory"),
+    "no_memory_in_words": ("apply.convert_onto", MemoryError("Unable to\nallocate"), "Unable to allocate"),
+    "bug_in_numpy": ("apply.convert_onto", ValueError(), "ValueError()"),
+    "no_room_for_blocks": (
+        "npy_files.NpyOutput.block",
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        "out.npy: Cannot allocate memory",
+    ),
+    "cannot_write": ("npy_files._write_at", OSError(errno.EIO, "Input/output error"), "out.npy: Input/output error"),
+    "cannot_write_directly": (
+        "npy_files._write_direct",
+        OSError(errno.ENOSPC, "No space left on device"),
+        "out.npy: No space left on device",
+    ),
+    "disk_does_not_take_it": ("npy_files.os.fsync", OSError(errno.EIO, "Input/output error"), "out.npy: Input/output"),
     "beyond_what_a_file_system_can_address": (
-        "_reserve",
+        "npy_files._reserve",
         OSError(errno.EINVAL, "x"),
-        f"out.npy: {TOO_LARGE} (96 bytes)",
+        f"out.npy: {TOO_LARGE} (24000 bytes)",
     ),
     "no_right_to_rename": (
-        "Path.replace",
+        "appearing.Path.replace",
         PermissionError(errno.EACCES, "Permission denied", "x", None, "y"),
         "out.npy: ",
     ),
@@ -248,14 +227,8 @@ FAILURES = {
 @pytest.mark.parametrize(("name", "error", "message"), FAILURES.values(), ids=FAILURES)
 @pytest.mark.usefixtures("bad_files")
 def test_failures_leave_nothing_behind(run, folder, monkeypatch, name, error, message):
-    monkeypatch.setattr(f"bcast._cli.apply.{name}", fail_with(error))
-    check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "4,3"], message)
-
-
-@pytest.mark.usefixtures("bad_files")
-def test_a_write_that_fails_is_told_and_leaves_nothing(run, folder, monkeypatch):
-    monkeypatch.setattr(cli_apply, "mmap", Unwritable)
-    check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "4,3"], "out.npy: Input/output error")
+    monkeypatch.setattr(f"bcast._cli.{name}", fail_with(error))
+    check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "1000,3"], message)
 
 
 @pytest.mark.usefixtures("bad_files")
@@ -307,7 +280,7 @@ def test_full_disk(folder, target, status):
     if done.returncode or not done.stdout:
         pytest.skip(f"no disks of our own here: {done.stderr.decode()}")
     if status == 0:
-        assert done.stdout.endswith(b"MB\n0\nout.npy\n\x93NU")
+        assert done.stdout.endswith(b"kB\n0\nout.npy\n\x93NU")
     else:
         assert done.stdout == b"2\nout.npy\nold"
         assert done.stderr.decode() == f"bcast: error: small/out.npy: {os.strerror(errno.ENOSPC)}\n"
@@ -320,44 +293,92 @@ def test_pipes_are_not_read(run, folder):
     check_refused(run, folder, ["apply", "pipe.npy", "out.npy", "--shape", "3"], NOT_REGULAR + "pipe.npy")
 
 
-# The progress bar.
+# Progress.
 
 
 @pytest.fixture
 def large(monkeypatch):
-    """Arguments for an output in twelve pieces, just large enough for a progress bar."""
+    """Arguments for an output in twelve blocks, just large enough for a line about it."""
     np.save("in.npy", np.arange(1000, dtype=np.uint8))
     monkeypatch.setattr(cli_apply, "PIECE", 1000)
-    monkeypatch.setattr(cli_apply, "PROGRESS", 12_000)
+    monkeypatch.setattr(cli_progress, "SHOWN", 12_000)
     return ["apply", "in.npy", "out.npy", "--shape", "12,1000"]
 
 
-def test_progress_bar(run, large):
-    pytest.importorskip("tqdm")
-    status, out, err = run(*large)
-    assert (status, out) == (0, "out.npy: shape (12, 1000), dtype uint8, 0.0 MB\n")
-    assert "100%" in err
-    assert "12.0k/12.0k" in err
-    assert "B/s]" in err
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
-def test_no_progress_bar_below_its_threshold(run, large, monkeypatch):
-    monkeypatch.setattr(cli_apply, "PROGRESS", 12_001)
+def test_progress_on_a_terminal(run, large, monkeypatch):
+    """A line that each piece replaces, and that is gone in the end."""
+    times = itertools.count(100)
+    monkeypatch.setattr(cli_progress.time, "monotonic", lambda: next(times))
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run(*large)[:2] == (0, "out.npy: shape (12, 1000), dtype uint8, 12.0 kB\n")
+    text = terminal.getvalue()
+    assert text.count("\n") == 0
+    first, *_, last, blank, end = text.split("\r")[1:]
+    assert first == "bcast: 1.0 kB of 12.0 kB, 8 %, 1.0 kB/s, 0:11 left"
+    assert last.rstrip() == "bcast: 12.0 kB of 12.0 kB, 100 %, 1.0 kB/s, 0:00 left"
+    assert len(text.split("\r")) == 1 + 12 + 2
+    assert (blank.strip(), end) == ("", "")
+    assert len(blank) >= len(last.rstrip())
+
+
+def test_progress_is_shown_now_and_then(run, large, monkeypatch):
+    times = itertools.count(100)
+    monkeypatch.setattr(cli_progress.time, "monotonic", lambda: 0.03 * next(times))
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run(*large)[0] == 0
+    assert terminal.getvalue().count("of 12.0 kB") == 3
+
+
+def test_one_plain_line_where_no_terminal_is(run, large):
     status, _, err = run(*large)
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, "bcast: writing 12.0 kB to out.npy\n")
 
 
-def test_no_progress_bar_without_tqdm(run, large, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    status, _, err = run(*large)
-    assert (status, err) == (0, "")
+def test_no_line_below_its_threshold(run, large, monkeypatch):
+    monkeypatch.setattr(cli_progress, "SHOWN", 12_001)
+    assert run(*large)[::2] == (0, "")
+
+
+def test_no_line_without_stderr(run, large, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert run(*large)[0] == 0
+
+
+class Gone(Terminal):
+    def write(self, _):
+        raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_terminal_that_is_gone_stops_nothing(run, large, monkeypatch, is_terminal):
+    monkeypatch.setattr(Gone, "isatty", lambda _: is_terminal)
+    monkeypatch.setattr(sys, "stderr", Gone())
+    assert run(*large)[0] == 0
     assert np.load("out.npy").shape == (12, 1000)
 
 
-def test_no_progress_bar_without_stderr(run, large, monkeypatch):
-    monkeypatch.setattr(sys, "stderr", None)
-    status, _, _ = run(*large)
-    assert status == 0
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (8_000_000_000, "8.0 GB"),
+        (2 * 10**18, "2.0 EB"),
+        (2 * 10**22, "20000.0 EB"),
+    ],
+)
+def test_sizes(size, text):
+    assert size_text(size) == text
 
 
 # Another dtype.
@@ -371,7 +392,8 @@ def test_another_dtype(run, monkeypatch, piece, own, dtype):
     np.save("in.npy", data)
     expected = np.broadcast_to(data, (3, 4, 2)).astype(dtype)
     status, out, err = run("apply", "in.npy", "out.npy", "--shape", "3,4,2", "--dtype", dtype)
-    assert (status, out, err) == (0, f"out.npy: shape (3, 4, 2), dtype {expected.dtype}, 0.0 MB\n", "")
+    size = size_text(expected.nbytes)
+    assert (status, out, err) == (0, f"out.npy: shape (3, 4, 2), dtype {expected.dtype}, {size}\n", "")
     np.testing.assert_array_equal(np.load("out.npy"), expected, strict=True)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from _commands import NOBODY, as_user, files, halfway, posix, program, python, report_of, root, succeed, temporaries
 
-from bcast._cli import appearing, apply
+from bcast._cli import appearing, npy_files
 
 if sys.platform != "win32":
     import fcntl
@@ -57,6 +57,22 @@ def test_leftovers_are_removed(run, folder):
 
 
 @posix
+def test_folders_are_removed(run, folder):
+    """Those of arrays in Zarr's format; a link in them leads nowhere."""
+    name = own_name()
+    (name / "c" / "0").mkdir(parents=True)
+    (name / "zarr.json").write_text("{}")
+    (folder / "kept").mkdir()
+    (folder / "kept" / "file").touch()
+    (name / "c" / "kept").symlink_to(folder / "kept")
+    status, _, err = run(*APPLY)
+    assert status == 0
+    assert set(err.splitlines()) == removed(folder, name)
+    assert files() == ["in.npy", "kept", "out.npy"]
+    assert files("kept") == ["file"]
+
+
+@posix
 def test_leftovers_are_removed_before_a_run_that_fails(run, folder, monkeypatch):
     """They may be what the disk has no room for."""
     name = kill_one()
@@ -65,7 +81,7 @@ def test_leftovers_are_removed_before_a_run_that_fails(run, folder, monkeypatch)
         assert temporaries() != [name]
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(apply, "_reserve", reserve)
+    monkeypatch.setattr(npy_files, "_reserve", reserve)
     status, _, err = run(*APPLY)
     assert status == 2
     assert err.splitlines() == [*removed(folder, name), f"bcast: error: out.npy: {os.strerror(errno.ENOSPC)}"]
@@ -97,7 +113,7 @@ KEPT = {
     "shorter": lambda: Path(f".bcast-{'1' * 16}.tmp").touch(),
     "visible": lambda: Path(str(own_name())[1:]).touch(),
     "other": lambda: Path(".bcast-notes.tmp").touch(),
-    "folder": lambda: own_name().mkdir(),
+    "folder_without_lock": lambda: Path(f".bcast-{'0' * 16}-{'1' * 16}.tmp").mkdir(),
     "link": make_link,
     "dangling_link": lambda: own_name().symlink_to("nowhere"),
     "pipe": lambda: os.mkfifo(own_name()),

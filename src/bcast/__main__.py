@@ -29,8 +29,9 @@ modes:
   pdpd           the data, without its trailing 1s, is aligned with --shape from --axis on
   none           nothing is broadcast; the shapes must be equal
 
-example:
+examples:
   python -m bcast apply bias.npy out.npy --shape 1,16,50,50 --mode explicit --axes-mapping 1
+  python -m bcast apply mask.npy out.zarr --shape 1000,2160,3840 --chunks 1,-1,-1 --max-memory 256MB
 """
 
 
@@ -66,6 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _apply(arguments: argparse.Namespace) -> int:
     from bcast._cli.apply import apply
+    from bcast._cli.progress import size_text
 
     try:
         written = apply(
@@ -74,15 +76,18 @@ def _apply(arguments: argparse.Namespace) -> int:
             arguments.shape,
             dtype=arguments.dtype,
             casting=arguments.casting,
+            chunks=arguments.chunks,
+            shards=arguments.shards,
+            max_memory=arguments.max_memory,
             tell=_complain,
             axes_mapping=arguments.axes_mapping,
             mode=arguments.mode,
             axis=arguments.axis,
             broadcast_axes=arguments.broadcast_axes,
         )
-    except (OSError, ValueError, TypeError, MemoryError) as error:
+    except (OSError, ValueError, TypeError, MemoryError, ImportError, RuntimeError) as error:
         return _refuse(error)
-    _say(f"{arguments.destination}: shape {written.shape}, dtype {written.dtype}, {written.nbytes / 1e6:.1f} MB")
+    _say(f"{arguments.destination}: shape {written.shape}, dtype {written.dtype}, {size_text(written.nbytes)}")
     return 0
 
 
@@ -144,15 +149,18 @@ def _parser() -> _Parser:
 
     apply = commands.add_parser(
         "apply",
-        help="broadcast the array in a .npy file",
+        help="broadcast the array in a file",
         description="Broadcast the array in IN and write the result to OUT, which appears only when it is whole.\n"
-        "Either may be larger than memory. Files that killed runs have left in OUT's folder are removed.",
+        "Either may be larger than memory, and either may be a .npy file or an array in Zarr's format.\n"
+        "Files that killed runs have left in OUT's folder are removed.",
         epilog=MODES_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    apply.add_argument("source", metavar="IN", type=_name, help="a .npy file")
-    apply.add_argument("destination", metavar="OUT", type=_name, help="the .npy file to write; may be IN")
+    apply.add_argument("source", metavar="IN", type=_name, help="a .npy file, or a folder with a Zarr array")
+    apply.add_argument(
+        "destination", metavar="OUT", type=_name, help="the .npy file to write, which may be IN; or a new OUT.zarr"
+    )
     apply.add_argument(
         "--shape", type=_integers, required=True, metavar="N,N,...", help='the shape to broadcast to; "" for a scalar'
     )
@@ -177,6 +185,17 @@ def _parser() -> _Parser:
         choices=CASTINGS,
         default="same_kind",
         help="which conversions --dtype may ask for, as numpy.can_cast names them (default: %(default)s)",
+    )
+
+    for name, what in (("chunks", "a chunk"), ("shards", "a shard, a file of many chunks")):
+        apply.add_argument(
+            f"--{name}", type=_integers, metavar="N,N,...", help=f"OUT.zarr: the shape of {what}; -1: the whole axis"
+        )
+    apply.add_argument(
+        "--max-memory",
+        type=_size,
+        metavar="SIZE",
+        help="print how much memory the run takes at most, and refuse to run if that is more than SIZE, such as 256MB",
     )
 
     bench = commands.add_parser(
@@ -218,6 +237,14 @@ def _integers(text: str) -> tuple[int, ...]:
         return tuple([int(item) for item in inner.removesuffix(",").split(",")]) if inner else ()
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected integers between commas, got {text!r}") from None
+
+
+def _size(text: str) -> int:
+    """Read a number of bytes, such as ``256MB`` or ``1.5 GiB``."""
+    match = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?([kmgt]?)(i?)b?", text.strip(), re.IGNORECASE)
+    if not match or (match[3] and not match[2]):
+        raise argparse.ArgumentTypeError(f"expected a size such as 256MB or 1GiB, got {text!r}")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2].lower() or " "))
 
 
 def _seconds(text: str) -> float:

@@ -5,6 +5,7 @@ import hashlib
 import os
 import platform
 import re
+import shutil
 import stat
 import sys
 import traceback
@@ -13,15 +14,16 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
+from bcast._cli.permissions import new_permissions, set_permissions
+
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["appearing"]
+__all__ = ["appearing", "appearing_folder"]
 
 LINKS = 40  # in a row, as many as Linux follows
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 NO_DOMAIN = "0" * 16  # in the names of temporaries without a lock
-ACCESS_LIST = "system.posix_acl_access"  # of Linux
 TEMPORARY = re.compile(r"\.bcast-([0-9a-f]{16})-[0-9a-f]{16}\.tmp")
 
 
@@ -57,7 +59,7 @@ def appearing(destination: str, tell: Callable[[str], object]) -> Iterator[FileI
         path, file = _create(final.parent)
         try:
             yield file
-            _set_permissions(file, final, _replaced(final))
+            set_permissions(file, final, _replaced(final))
             if sys.platform == "win32":  # which renames no open file
                 file.close()
             path.replace(final)
@@ -70,6 +72,50 @@ def appearing(destination: str, tell: Callable[[str], object]) -> Iterator[FileI
         file.close()
     except OSError as error:
         error.filename = destination  # the name that the user knows
+        raise
+
+
+@contextmanager
+def appearing_folder(destination: str, tell: Callable[[str], object]) -> Iterator[Path]:
+    """Make a new folder beside `destination`, which takes that name in the end, or is removed on failure.
+
+    Parameters
+    ----------
+    destination : str
+        The name, which must be free: nothing replaces a folder at once.
+    tell : callable
+        As for `appearing`.
+
+    Yields
+    ------
+    Path
+        The folder, empty and private.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be made or cannot take its name; its file name is `destination`.
+    """
+    try:
+        final = _resolve(destination.rstrip(os.sep))
+        _check_free(final)
+        _remove_leftovers(final.parent, tell)
+        path, lock = _create_folder(final.parent)
+        try:
+            yield path
+            if sys.platform != "win32":
+                path.chmod(path.stat().st_mode & stat.S_ISGID | new_permissions(final.parent, 0o777))
+            _check_free(final)
+            path.rename(final)
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+        finally:
+            if lock is not None:
+                os.close(lock)
+    except OSError as error:
+        error.filename = destination
         raise
 
 
@@ -111,6 +157,12 @@ def _replaced(path: Path) -> os.stat_result | None:
     return entry
 
 
+def _check_free(path: Path) -> None:
+    """Refuse a name that something has."""
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, f"{os.strerror(errno.EEXIST)}, and no folder is replaced: remove it first")
+
+
 def _check_planted(entry: os.stat_result, folder: Path) -> None:
     """Refuse an entry that another user may have planted, to redirect what is written or to read it.
 
@@ -138,6 +190,24 @@ def _create(folder: Path) -> tuple[Path, FileIO]:
         path.unlink(missing_ok=True)
 
 
+def _create_folder(folder: Path) -> tuple[Path, int | None]:
+    """Make the temporary folder, private from the start, and return what holds the lock on it."""
+    while True:
+        domain = _lock_domain(folder)
+        path = folder / _new_name(domain)
+        path.mkdir(0o700)
+        if domain == NO_DOMAIN:
+            return path, None
+        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            if _lock(path, lock):
+                return path, lock
+        except OSError:  # from a file system without locks
+            return path.rename(folder / _new_name(NO_DOMAIN)), lock
+        os.close(lock)
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def _new_name(domain: str) -> str:
     return f".bcast-{domain}-{os.urandom(8).hex()}.tmp"
 
@@ -157,13 +227,13 @@ def _open(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
-def _lock(path: Path, file: FileIO) -> bool:
+def _lock(path: Path, file: FileIO | int) -> bool:
     """Lock a temporary file, unless another process holds it or it is gone; return whether it is locked."""
     if sys.platform == "win32":
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
+        return os.path.samestat(path.lstat(), os.fstat(file if isinstance(file, int) else file.fileno()))
     except (BlockingIOError, FileNotFoundError):
         return False
 
@@ -183,77 +253,20 @@ def _remove_leftovers(folder: Path, tell: Callable[[str], object]) -> None:
 def _remove_leftover(path: Path, here: bool, tell: Callable[[str], object]) -> None:
     """Remove a temporary file of this user's that no process holds, unless its lock might not be visible `here`."""
     entry = path.lstat()
-    if not stat.S_ISREG(entry.st_mode) or entry.st_uid != os.geteuid():
+    if not (stat.S_ISREG(entry.st_mode) or stat.S_ISDIR(entry.st_mode)) or entry.st_uid != os.geteuid():
         return
-    with FileIO(path, "r+", opener=_open) as file:
-        if not _lock(path, file):
+    whole = stat.S_ISDIR(entry.st_mode)
+    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW if whole else os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        if not _lock(path, lock):
             return
-        if here:
-            path.unlink()
-            tell(f"removed {path}, left by a run that was killed")
-        else:
+        if not here:
             tell(f"left {path} alone: a run that was killed made it, or one on another machine or mount")
-
-
-# The permissions.
-
-
-def _set_permissions(file: FileIO, path: Path, old: os.stat_result | None) -> None:
-    """Give the file the permissions of the file that it replaces, or those of a new file."""
-    if sys.platform == "win32":
-        return
-    mode = _new_permissions(path.parent) if old is None else _take_access_list(file, path, _take_owner(file, old))
-    with suppress(OSError):  # from a file system without permissions
-        os.fchmod(file.fileno(), mode)
-
-
-def _take_owner(file: FileIO, old: os.stat_result) -> int:
-    """Give the file the `old` one's owner and group, as far as allowed; return permissions that admit nobody else."""
-    mode = old.st_mode & 0o777
-    new = os.fstat(file.fileno())
-    with suppress(OSError):  # only root may
-        if new.st_uid != old.st_uid:
-            os.fchown(file.fileno(), old.st_uid, -1)
-    try:
-        if new.st_gid != old.st_gid:
-            os.fchown(file.fileno(), -1, old.st_gid)
-    except OSError:  # the user is not in that group: give the file's group only what both the old group and others had
-        both = mode >> 3 & mode & 0o007
-        mode = mode & 0o700 | both << 3 | both
-    return mode
-
-
-def _take_access_list(file: FileIO, path: Path, mode: int) -> int:
-    """Give the file the access list of the file at `path`, or none; return permissions that admit nobody else.
-
-    Where there is a list, the permissions of the group are a mask over all of it, not those of the group.
-    """
-    if not hasattr(os, "getxattr"):
-        return mode
-    try:
-        entries = os.getxattr(path, ACCESS_LIST)
-    except OSError:  # it has none: what the folder's default has given the new file goes
-        try:
-            os.removexattr(file.fileno(), ACCESS_LIST)
-        except OSError as error:
-            return mode if error.errno in (errno.ENODATA, errno.ENOTSUP) else mode & 0o707
-        return mode
-    try:
-        os.setxattr(file.fileno(), ACCESS_LIST, entries)
-    except OSError:
-        return mode & 0o707
-    return mode
-
-
-def _new_permissions(folder: Path) -> int:
-    """Return the permissions of new files: those that the umask leaves, or those that the folder sets."""
-    if hasattr(os, "O_TMPFILE"):
-        with suppress(OSError):  # from a file system without unnamed files
-            descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
-            try:
-                return stat.S_IMODE(os.fstat(descriptor).st_mode)
-            finally:
-                os.close(descriptor)
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return 0o666 & ~umask
+            return
+        if whole:
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+        tell(f"removed {path}, left by a run that was killed")
+    finally:
+        os.close(lock)

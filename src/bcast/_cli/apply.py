@@ -1,37 +1,29 @@
-"""`apply`: broadcast a .npy file to another one, piece by piece, with no more memory than a piece needs."""
+"""`apply`: broadcast an array from one file to another, block by block, with no more memory than a block needs."""
 
-import errno
-import importlib
-import itertools
 import math
-import os
-import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from io import BytesIO, FileIO
-from mmap import mmap
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib import format as npy
-from numpy.typing import NDArray
 
 from bcast._api.broadcast import materialise
-from bcast._api.converted import Casting, convert_onto, prepared
-from bcast._cli.appearing import appearing
+from bcast._api.converted import Casting, convert_onto, follows_values, prepared
+from bcast._cli.blocks import Index, Input, Output, blocks, part_of, planned
+from bcast._cli.memory import SLACK, check_bound, peak
+from bcast._cli.npy_files import NpyInput, NpyOutput
+from bcast._cli.progress import progress
 from bcast._cli.signals import DeferredSignals
+from bcast._cli.zarr_files import ZarrInput, ZarrOutput, is_zarr, is_zarr_name
 from bcast._rules.alignment import Alignment, align
+from bcast._rules.arguments import dtype_argument
 
-__all__ = ["PIECE", "PROGRESS", "Written", "apply", "pieces"]
+__all__ = ["PIECE", "Written", "apply"]
 
-PIECE = 32 * 2**20  # bytes of output: large beside the cost of a call, small beside a machine's memory
+PIECE = 16 * 2**20  # bytes of output: large beside the cost of a call and of a disk's, small beside a machine's memory
 MAX_BYTES = sys.maxsize // 2  # of output: more than any disk has, yet adding the header's size cannot overflow
-PROGRESS = 100_000_000  # bytes of output; for less, a progress bar would be gone before anybody reads it
-
-Index = tuple[Any, ...]  # of slices
 
 
 class Written(NamedTuple):
@@ -49,21 +41,33 @@ def apply(
     *,
     dtype: str | None = None,
     casting: Casting = "same_kind",
+    chunks: Sequence[int] | None = None,
+    shards: Sequence[int] | None = None,
+    max_memory: int | None = None,
     tell: Callable[[str], object] = lambda _: None,
     **arguments: Any,
 ) -> Written:
-    """Broadcast the array in the .npy file `source` and write the result to the .npy file `destination`.
+    """Broadcast the array in the file `source` and write the result to the file `destination`.
+
+    A name that ends with ``.zarr`` is that of an array in Zarr's format, as is a folder with such an array. Any other
+    name is that of a .npy file.
 
     Parameters
     ----------
     source, destination : str
-        The files, which may be the same one. `destination` appears, or changes, only when the output is whole.
+        The files, or Zarr's folders. `destination` appears, or changes, only when the output is whole. A .npy file is
+        replaced, and may be `source`; a folder is not replaced.
     shape : tuple of int
         The shape to broadcast to.
     dtype, casting : str, optional
         The dtype of the result, and which conversions to it are allowed, as `bcast.broadcast` takes them.
+    chunks, shards : sequence of int, optional
+        For Zarr, the lengths of a chunk, and of a shard: a file of many chunks. -1 stands for the whole axis.
+    max_memory : int, optional
+        The most memory in bytes that this process may have had when the run ends, what it had before included.
     tell : callable, optional
-        Called with a line for each file that a killed run has left, and for each kind of NumPy's warnings about values.
+        Called with a line for each file that a killed run has left, for each kind of NumPy's warnings about values,
+        and with `max_memory` for the bound that will hold.
     **arguments
         `axes_mapping`, `mode`, `axis` and `broadcast_axes`, as `bcast.broadcast` takes them.
 
@@ -75,163 +79,105 @@ def apply(
     Raises
     ------
     ValueError, TypeError, numpy.exceptions.AxisError
-        As `bcast.broadcast` raises them; `ValueError` also if `source` is not a .npy file that can be mapped.
+        As `bcast.broadcast` raises them; `ValueError` also if `source` is not a file that can be read, or if
+        `max_memory` is too little.
+    ImportError
+        If a file is Zarr's and the zarr package is not installed.
     OSError, MemoryError
         If a file cannot be read or written, or there is no room for it.
     KeyboardInterrupt, SystemExit
         On a signal to end, unless the program has a handler of its own.
     """
-    data = _mapped(source)
+    data: Input = ZarrInput(source) if is_zarr(source) else NpyInput(source)
     alignment = align(data.shape, shape, name="shape", **arguments)
-    data, wanted = prepared(data, alignment.shape, None, dtype, casting)
-    if wanted.hasobject:
-        raise TypeError(f"`dtype` expected a dtype that .npy files store without pickling, got {wanted}")
-    written = Written(alignment.shape, wanted, math.prod(alignment.shape) * wanted.itemsize)
-    with DeferredSignals() as signals, appearing(destination, tell) as file, _telling(tell):
-        _write(file, data, alignment, written, signals.check)
-        del data  # Windows does not replace a mapped file
+    wanted = _wanted(data, alignment, dtype, casting)
+    output = _output(destination, alignment.shape, wanted, chunks, shards)
+    written = Written(alignment.shape, output.dtype, _size(data, alignment, output.dtype))
+    data.reshape(alignment.source)
+    lengths = _lengths(data, output, alignment, max_memory, tell) if written.nbytes else ()
+    with DeferredSignals() as signals, _telling(tell), output.appearing(destination, tell):
+        if written.nbytes:
+            with progress(destination, written.nbytes) as advance:
+                _fill(data, output, alignment, lengths, signals.check, advance)
+        data.close()
+        signals.check()
     return written
 
 
-def pieces(alignment: Alignment, itemsize: int) -> Iterator[tuple[Index, Index]]:
-    """Cut an alignment into pieces of at most `PIECE` bytes of output, or of one item.
-
-    Parameters
-    ----------
-    alignment : Alignment
-        The alignment, which is cut along its outermost axes first, so that each piece is contiguous in the output.
-    itemsize : int
-        The size of an item. Neither it nor any length is 0.
-
-    Yields
-    ------
-    tuple of slice
-        The place of the piece in the output.
-    tuple of slice
-        The place of its data in the data, at the shape ``alignment.source``.
-    """
-    shape, source = alignment.shape, alignment.source
-    block = math.prod(shape) * itemsize
-    cut = 0
-    while block > PIECE and cut < len(shape):
-        block //= shape[cut]
-        cut += 1
-    steps = list(shape)
-    if cut:
-        steps[:cut] = [1] * (cut - 1) + [max(1, PIECE // block)]
-    along_axes = [
-        [slice(start, min(start + step, length)) for start in range(0, length, step)]
-        for length, step in zip(shape, steps, strict=True)
-    ]
-    for index in itertools.product(*along_axes):
-        yield index, tuple([part if length != 1 else slice(None) for part, length in zip(index, source, strict=True)])
+def _wanted(data: Input, alignment: Alignment, dtype: str | None, casting: Casting) -> np.dtype[Any]:
+    """Return the dtype of the result."""
+    array = data.array
+    if dtype is not None and follows_values(data.dtype, dtype_argument(dtype)):
+        array = data.read(tuple([slice(0, length) for length in data.shape]))
+    _, wanted = prepared(array, alignment.shape, None, dtype, casting)
+    if wanted.hasobject:
+        raise TypeError(f"`dtype` expected a dtype that .npy files store without pickling, got {wanted}")
+    return wanted
 
 
-def _write(
-    file: FileIO, data: NDArray[Any], alignment: Alignment, written: Written, check: Callable[[], object]
-) -> None:
-    """Write the output to a file through a memory map, which is gone on return."""
-    nbytes = written.nbytes
+def _output(
+    name: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    chunks: Sequence[int] | None,
+    shards: Sequence[int] | None,
+) -> Output:
+    """Choose what is written, by its name."""
+    if is_zarr_name(name):
+        return ZarrOutput(shape, dtype, chunks, shards)
+    for option, lengths in (("chunks", chunks), ("shards", shards)):
+        if lengths is not None:
+            raise ValueError(f"`{option}` expected None unless OUT ends with .zarr, got {tuple(lengths)}")
+    return NpyOutput(shape, dtype)
+
+
+def _size(data: Input, alignment: Alignment, dtype: np.dtype[Any]) -> int:
+    """Return the size of the output in bytes; refuse one that is beyond all systems."""
+    nbytes = math.prod(alignment.shape) * dtype.itemsize
     if nbytes > MAX_BYTES:
         raise ValueError(f"`shape` expected an output of at most {MAX_BYTES} bytes, got one of {nbytes}")
-    if not nbytes:
-        materialise(
-            data, alignment, alignment.shape, None, "shape", written.dtype, "unsafe"
-        )  # refuses shapes that no array can have
-    header = _header(written.dtype, alignment.shape)
-    try:
-        _reserve(file, len(header) + nbytes)
-        mapped = mmap(file.fileno(), len(header) + nbytes)
-    except OSError as error:
-        if error.errno not in (errno.EFBIG, errno.EINVAL):
-            raise
-        raise OSError(errno.EFBIG, f"{os.strerror(errno.EFBIG)} ({nbytes} bytes)") from error
-    mapped[: len(header)] = header
-    if nbytes:
-        out = np.ndarray(alignment.shape, written.dtype, mapped, len(header))
-        _fill(out, np.asarray(data).reshape(alignment.source), check)
-    mapped.flush()
-    check()
+    if not nbytes:  # there are shapes without items that no array can have
+        materialise(data.array, alignment, alignment.shape, None, "shape", dtype, "unsafe")
+    return nbytes
 
 
-def _fill(out: NDArray[Any], data: NDArray[Any], check: Callable[[], object]) -> None:
-    """Broadcast the data piece by piece, with a check before each piece."""
-    with _progress(out.nbytes) as advance:
-        for out_index, data_index in pieces(Alignment(out.shape, data.shape), out.dtype.itemsize):
-            check()
-            # With `...` beside the slices, a 0-d array gives a view too, instead of a scalar.
-            out_part, data_part = out[*out_index, ...], data[*data_index, ...]
-            convert_onto(data_part, Alignment(out_part.shape, data_part.shape), out_part, out.dtype, True)
-            advance(out_part.nbytes)
+def _lengths(
+    data: Input, output: Output, alignment: Alignment, max_memory: int | None, tell: Callable[[str], object]
+) -> tuple[int, ...]:
+    """Choose the lengths of a block; with `max_memory`, promise a bound or refuse."""
+    if max_memory is None:
+        return planned(data, output, alignment, PIECE, None).lengths
+    held = peak()
+    plan = planned(data, output, alignment, PIECE, max_memory - held - SLACK)
+    tell(check_bound(held, plan.room + SLACK, max_memory))
+    return plan.lengths
 
 
-def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Return the header of a .npy file, padded to whole cache lines."""
-    fields = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    file = BytesIO()
-    try:
-        npy.write_array_header_1_0(file, fields)
-    except ValueError:  # it is too long for version 1.0, or Latin-1 lacks a character of a name
-        text = repr(fields).encode()
-        text += b" " * (-(npy.MAGIC_LEN + 4 + len(text) + 1) % npy.ARRAY_ALIGN) + b"\n"
-        return npy.magic(3, 0) + len(text).to_bytes(4, "little") + text
-    return file.getvalue()
-
-
-def _mapped(source: str) -> NDArray[Any]:
-    """Map the array in a .npy file, for reading."""
-    path = Path(source)
-    if path.exists() and not path.is_file():  # opening a pipe could block for ever
-        raise ValueError(f"`IN` expected a regular .npy file, neither pipe, device nor directory, got {source}")
-    try:
-        with _quiet():
-            _check_lengths(path)
-            return npy.open_memmap(source, mode="r")
-    except OSError:
-        raise
-    except Exception as error:  # a damaged header raises many kinds of errors, even the parser's MemoryError
-        reason = str(error) or repr(error)
-        raise ValueError(f"`IN` expected a whole .npy file, without objects, got {source}: {reason}") from error
-
-
-def _check_lengths(path: Path) -> None:
-    """Refuse negative lengths: some of them make NumPy divide by zero."""
-    with path.open("rb") as file:
-        if npy.read_magic(file) == (1, 0):
-            shape, _, _ = npy.read_array_header_1_0(file)
-        else:  # versions 2.0 and 3.0 differ only in the encoding of names
-            shape, _, _ = npy.read_array_header_2_0(file)
-    if min(shape, default=0) < 0:
-        raise ValueError(f"negative lengths in shape {shape}")
-
-
-def _reserve(file: FileIO, size: int) -> None:
-    """Reserve `size` bytes of disk: if a mapped page finds no room, the process crashes instead of raising."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, size)
-        return
-    if shutil.disk_usage(Path(os.fsdecode(file.name)).parent).free < size:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    file.truncate(size)
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], object]]:
-    """Show a progress bar if the output is large and tqdm is installed; yield the function that advances it."""
-    tqdm = None
-    if total >= PROGRESS and sys.stderr is not None:
-        with suppress(ImportError):
-            tqdm = importlib.import_module("tqdm").tqdm
-    if tqdm is None:
-        yield lambda _: None
-    else:
-        with tqdm(total=total, unit="B", unit_scale=True, file=sys.stderr) as bar:
-            yield bar.update
+def _fill(
+    data: Input,
+    output: Output,
+    alignment: Alignment,
+    lengths: tuple[int, ...],
+    check: Callable[[], object],
+    advance: Callable[[int], object],
+) -> None:
+    """Broadcast the data block by block, with a check before each of them."""
+    read: Index | None = None
+    for index in blocks(alignment, lengths):
+        check()
+        place = part_of(index, alignment.source)
+        if place != read:
+            part = data.read(place)
+            read = place
+        block = output.block(index)
+        convert_onto(part, Alignment(block.shape, part.shape), block, output.dtype, True)
+        output.write(index, block)
+        advance(block.nbytes)
 
 
 @contextmanager
 def _telling(tell: Callable[[str], object]) -> Iterator[None]:
-    """Tell of each kind of warning once, however many pieces give rise to it."""
+    """Tell of each kind of warning once, however many blocks give rise to it."""
     told: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -241,11 +187,4 @@ def _telling(tell: Callable[[str], object]) -> Iterator[None]:
 
     with warnings.catch_warnings(action="always"):
         warnings.showwarning = show
-        yield
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress NumPy's warnings, whose causes the command's user cannot change, such as a header's version."""
-    with warnings.catch_warnings(action="ignore"):
         yield

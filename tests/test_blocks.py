@@ -1,0 +1,135 @@
+"""Outputs cut into blocks: whole units of the output, few reads of the input, within memory."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bcast._cli import blocks as cli_blocks
+from bcast._cli.blocks import blocks, part_of, planned, units
+from bcast._rules.alignment import Alignment
+
+ALIGNMENTS = {
+    "scalar": Alignment((), ()),
+    "1s": Alignment((1, 1), (1, 1)),
+    "copied": Alignment((5, 7), (5, 7)),
+    "repeated": Alignment((5, 7), (1, 1)),
+    "alternating": Alignment((3, 4, 3, 4), (3, 1, 1, 4)),
+    "leading_1s": Alignment((1, 1, 3, 1, 8), (1, 1, 3, 1, 1)),
+    "long_inner": Alignment((2, 97), (2, 97)),
+}
+
+
+@pytest.mark.parametrize("items", [1, 2, 6, 16, 50, 100, 10**6])
+@pytest.mark.parametrize("alignment", ALIGNMENTS.values(), ids=ALIGNMENTS)
+def test_blocks_cover_the_output_once_and_lie_together(alignment, items):
+    rank = len(alignment.shape)
+    times = np.zeros(alignment.shape, dtype=np.uint8)
+    data = np.zeros(alignment.source)
+    lengths = units(alignment.shape, (1,) * rank, [1] * rank, items)
+    places = list(blocks(alignment, lengths))
+    for place in places:
+        part = times[*place, ...]
+        assert part.flags.c_contiguous
+        assert part.size <= items
+        assert np.broadcast_shapes(data[*part_of(place, alignment.source), ...].shape, part.shape) == part.shape
+        part += 1
+    assert (times == 1).all()
+    # No more blocks than the size asks for, but for a short one at the end of each row of them.
+    assert len(places) <= 2 * times.size // items + 1
+
+
+@st.composite
+def cuts(draw):
+    """Give a shape, units of the output, lengths that are wanted, and a number of items."""
+    shape = tuple(draw(st.lists(st.integers(1, 12), max_size=4)))
+    least = tuple(draw(st.integers(1, 15)) for _ in shape)
+    wanted = [draw(st.integers(1, 15)) for _ in shape]
+    return shape, least, wanted, draw(st.integers(1, 300))
+
+
+@given(cuts())
+def test_blocks_are_whole_units(cut):
+    shape, least, wanted, items = cut
+    lengths = units(*cut)
+    unit = [min(pair) for pair in zip(least, shape, strict=True)]
+    assert math.prod(lengths) <= max(items, math.prod(unit))
+    for length, own, whole in zip(lengths, unit, shape, strict=True):
+        assert length == whole or length % own == 0
+        assert own <= length <= whole
+    if math.prod(unit) == 1 and math.prod([min(pair) for pair in zip(wanted, shape, strict=True)]) <= items:
+        assert all(length >= min(pair) for length, *pair in zip(lengths, wanted, shape, strict=True))
+
+
+@given(cuts(), st.lists(st.booleans(), min_size=4, max_size=4))
+def test_no_part_of_the_data_is_read_twice(cut, stretched):
+    shape = cut[0]
+    alignment = Alignment(shape, tuple(1 if one else n for n, one in zip(shape, stretched, strict=False)))
+    times = np.zeros(shape, dtype=np.uint8)
+    parts = []
+    for place in blocks(alignment, units(*cut)):
+        times[*place, ...] += 1
+        parts.append(str(part_of(place, alignment.source)))
+    assert (times == 1).all()
+    assert len(list(itertools.groupby(parts))) == len(set(parts))
+
+
+class File:
+    """Stands for a file: a part or a block takes its bytes and some more."""
+
+    def __init__(self, dtype, unit, more):
+        self.dtype = np.dtype(dtype)
+        self._unit = unit
+        self._more = more
+
+    def unit(self, *_):
+        return self._unit
+
+
+class Source(File):
+    def room(self, lengths):
+        return math.prod(lengths) * self.dtype.itemsize + self._more
+
+
+class Output(File):
+    def room(self, size):
+        return 2 * size + self._more
+
+
+@pytest.mark.parametrize("most", [None, 10_000, 1000, 300, 150])
+@pytest.mark.parametrize(
+    ("alignment", "unit"), [(Alignment((60, 50), (60, 1)), (1, 1)), (Alignment((60, 50), (60, 50)), (3, 2))]
+)
+def test_plans_fit_in_memory(monkeypatch, alignment, unit, most):
+    monkeypatch.setattr(cli_blocks, "LEAST", 20)
+    plan = planned(Source("f4", (1, 1), 20), Output("f8", unit, 30), alignment, 8000, most)
+    part = math.prod(min(pair) for pair in zip(plan.lengths, alignment.source, strict=True))
+    block = math.prod(plan.lengths) * 8
+    assert plan.room == 2 * block + 30 + part * 4 + 20 + part * 8
+    assert block <= 8000
+    if most is None:
+        assert block >= 7200
+    else:
+        assert plan.room <= most or most == 150
+
+
+def test_a_plan_that_cannot_fit_has_the_smallest_blocks():
+    length = 10**6
+    plan = planned(Source("u1", (1,), 0), Output("u1", (7,), 0), Alignment((length,), (length,)), 2**20, 10)
+    assert plan.lengths == (cli_blocks.LEAST // 7 * 7,)
+    assert plan.room == 3 * plan.lengths[0]
+    plan = planned(Source("u1", (1,), 0), Output("u1", (10**5,), 0), Alignment((length,), (length,)), 2**20, 10)
+    assert plan.lengths == (10**5,)
+
+
+def test_the_data_is_read_as_it_lies_where_that_fits():
+    """Whole chunks of the input, though blocks then do not lie together in the output."""
+    plan = planned(Source("f4", (10, 10), 0), Output("f4", (1, 1), 0), Alignment((40, 100), (40, 100)), 1600, None)
+    assert plan.lengths == (10, 40)
+    plan = planned(Source("f4", (10, 10), 0), Output("f4", (1, 1), 0), Alignment((40, 100), (40, 1)), 1600, None)
+    assert plan.lengths == (10, 40)
+    plan = planned(Source("f4", (10, 10), 0), Output("f4", (1, 1), 0), Alignment((40, 100), (1, 100)), 1600, None)
+    assert plan.lengths == (4, 100)

@@ -1,0 +1,376 @@
+"""`apply` reads and writes Zarr's folders: each chunk is written once, and nothing is left of a run that fails."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _commands import OLD, check_refused, fail_with, files, halfway, posix, program, python, succeed, temporaries
+
+from bcast._cli import apply as cli_apply
+
+zarr = pytest.importorskip("zarr", minversion="3")
+
+pytestmark = [
+    pytest.mark.usefixtures("folder"),
+    pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification"),
+]
+
+
+def save(name, data, **options):
+    """Save an array, in Zarr's format if the name says so."""
+    if name.endswith(".npy"):
+        np.save(name, data)
+    else:
+        zarr.create_array(name, shape=data.shape, dtype=data.dtype, **options)[...] = data
+
+
+def load(name):
+    return np.load(name) if name.endswith(".npy") else np.asarray(zarr.open_array(name, mode="r")[...])
+
+
+# The data's shape and its chunks, the arguments, the output's shape, and the data's at its rank.
+CASES = {
+    "numpy": ((3, 1, 5), (2, 1, 2), ["--shape", "2,3,4,5"], (2, 3, 4, 5), (1, 3, 1, 5)),
+    "leading_1s": ((1, 1, 6, 7), (1, 1, 4, 3), ["--shape", "5,1,6,7"], (5, 1, 6, 7), (1, 1, 6, 7)),
+    "copied": ((50, 30), (7, 9), ["--shape", "50,30"], (50, 30), (50, 30)),
+    "scalar": ((), (), ["--shape", "3,4"], (3, 4), (1, 1)),
+    "scalar_to_scalar": ((), (), ["--shape", ""], (), ()),
+    "explicit": (
+        (4, 5),
+        (3, 5),
+        ["--shape", "2,4,5,3", "--mode", "explicit", "--axes-mapping", "1,2"],
+        (2, 4, 5, 3),
+        (1, 4, 5, 1),
+    ),
+    "pdpd": ((3, 1), (2, 1), ["--shape", "2,3,4,5", "--mode", "pdpd", "--axis", "1"], (2, 3, 4, 5), (1, 3, 1, 1)),
+}
+WAYS = [("in.zarr", "out.npy"), ("in.npy", "out.zarr"), ("in.zarr", "out.zarr")]
+
+
+@pytest.mark.parametrize("piece", [1, 100, 1000, cli_apply.PIECE])
+@pytest.mark.parametrize(("source", "out"), WAYS)
+@pytest.mark.parametrize(("shape", "chunks", "options", "result", "place"), CASES.values(), ids=CASES)
+def test_modes_in_blocks(run, monkeypatch, shape, chunks, options, result, place, source, out, piece):
+    monkeypatch.setattr(cli_apply, "PIECE", piece)
+    data = np.arange(np.prod(shape, dtype=int), dtype=np.int32).reshape(shape)
+    save(source, data, chunks=chunks)
+    if out == "out.zarr" and result:
+        options = [*options, "--chunks", ",".join(str(-(-n // 2)) for n in result)]
+    succeed(run, source, out, *options)
+    np.testing.assert_array_equal(load(out), np.broadcast_to(data.reshape(place), result), strict=True)
+    assert files() == [source, out]
+
+
+ARRAYS = {
+    "bool": np.array([True, False, True]),
+    "float16": np.array([1, np.nan, -0.0], dtype=np.float16),
+    "big_endian": np.array([1, 2, 3], dtype=">i4"),
+    "complex": np.array([1j, complex(-0.0, -0.0), np.inf]),
+    "datetime": np.array(["2020-01-01", "NaT", "1950-06-30"], dtype="M8[D]"),
+    "timedelta": np.array([1, 2, 3], dtype="m8[ms]"),
+    "unicode": np.array(["a", "βγ", ""]),
+    "bytes": np.array([b"a", b"bcd", b""]),
+}
+
+
+@pytest.mark.parametrize("data", ARRAYS.values(), ids=ARRAYS)
+def test_dtypes(run, data):
+    np.save("in.npy", data)
+    assert run("apply", "in.npy", "out.zarr", "--shape", "7,3", "--chunks", "2,1")[0] == 0
+    assert run("apply", "out.zarr", "back.npy", "--shape", "7,3")[0] == 0
+    expected = np.broadcast_to(data, (7, 3)).astype(data.dtype.newbyteorder("="))
+    for name in ("out.zarr", "back.npy"):
+        assert load(name).dtype == expected.dtype
+        assert load(name).tobytes() == expected.tobytes()
+
+
+def test_another_dtype(run):
+    save("in.zarr", np.arange(6, dtype="u1").reshape(3, 1, 2))
+    succeed(run, "in.zarr", "out.zarr", "--shape", "3,4,2", "--dtype", "f4")
+    expected = np.broadcast_to(np.arange(6).reshape(3, 1, 2), (3, 4, 2)).astype("f4")
+    np.testing.assert_array_equal(load("out.zarr"), expected, strict=True)
+
+
+def test_a_unit_that_the_data_decides_about(run):
+    save("in.zarr", np.array(["2020-01-01T10", "2021-06-01T11:12"]), chunks=(1,))
+    assert run("apply", "in.zarr", "out.npy", "--shape", "2,2", "--dtype", "M8", "--casting", "unsafe")[0] == 0
+    expected = np.array([["2020-01-01T10:00", "2021-06-01T11:12"]] * 2, dtype="M8[m]")
+    np.testing.assert_array_equal(load("out.npy"), expected, strict=True)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("order", "CF")
+def test_both_formats_and_orders_are_read(run, version, order):
+    data = np.arange(60.0).reshape(6, 10)
+    array = zarr.create_array(
+        "in", shape=(6, 10), chunks=(4, 3), dtype="f8", zarr_format=version, order=order if version == 2 else None
+    )
+    array[...] = data
+    succeed(run, "in", "out.npy", "--shape", "3,6,10")
+    np.testing.assert_array_equal(load("out.npy"), np.broadcast_to(data, (3, 6, 10)), strict=True)
+
+
+@pytest.mark.parametrize("target", ["0,3", "4,0"])
+def test_empty_outputs(run, target):
+    np.save("in.npy", np.zeros((1, 3) if target == "0,3" else ()))
+    succeed(run, "in.npy", "out.zarr", "--shape", target)
+    assert load("out.zarr").shape == tuple(map(int, target.split(",")))
+    succeed(run, "out.zarr", "out.npy", "--shape", target)
+    assert load("out.npy").shape == load("out.zarr").shape
+
+
+# Chunks.
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """Count how often each key is written."""
+    count = Counter()
+    store = zarr.storage.LocalStore
+    put = store.set
+
+    async def noted(self, key, value):
+        count[key] += 1
+        await put(self, key, value)
+
+    monkeypatch.setattr(store, "set", noted)
+    return count
+
+
+@pytest.mark.parametrize("piece", [1, 300, cli_apply.PIECE])
+@pytest.mark.parametrize(
+    ("options", "chunks", "shards", "count"),
+    [
+        (["--chunks", "2,7,10"], (2, 7, 10), None, 2 * 2 * 3),
+        (["--chunks", "1,-1,-1"], (1, 8, 30), None, 4),
+        (["--chunks", "1,4,10", "--shards", "2,8,30"], (1, 4, 10), (2, 8, 30), 2),
+        (["--chunks", "1,4,10", "--shards", "-1,4,20"], (1, 4, 10), (4, 4, 20), 4),
+        (["--chunks=100,100,100"], (100, 100, 100), None, 1),
+    ],
+)
+def test_each_chunk_is_written_once(run, monkeypatch, written, options, chunks, shards, count, piece):
+    monkeypatch.setattr(cli_apply, "PIECE", piece)
+    data = np.arange(1, 241.0).reshape(8, 30)
+    np.save("in.npy", data)
+    succeed(run, "in.npy", "out.zarr", "--shape", "4,8,30", *options)
+    array = zarr.open_array("out.zarr")
+    assert (array.chunks, array.shards) == (chunks, shards)
+    np.testing.assert_array_equal(array[...], np.broadcast_to(data, (4, 8, 30)))
+    del written["zarr.json"]
+    assert len(written) == count
+    assert set(written.values()) == {1}
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4", "c8", "?", "M8[s]", "S3"])
+def test_chunks_of_nothing_but_fill_values_are_not_written(run, written, dtype):
+    data = np.zeros(40, dtype="u1")
+    data[25] = 1
+    np.save("in.npy", np.where(data, np.ones(40, "u1").astype(dtype), np.full(40, zarr_fill(dtype), dtype)))
+    assert run("apply", "in.npy", "out.zarr", "--shape", "2,40", "--chunks", "1,10")[0] == 0
+    assert set(written) == {"zarr.json", "c/0/2", "c/1/2"}
+    np.testing.assert_array_equal(load("out.zarr"), np.broadcast_to(np.load("in.npy"), (2, 40)), strict=True)
+
+
+def zarr_fill(dtype):
+    return zarr.create_array(zarr.storage.MemoryStore(), shape=(1,), dtype=dtype).fill_value
+
+
+RECORD = np.dtype([("a", "f4"), ("b", "i2")])
+
+
+@pytest.mark.parametrize("zero", [np.float32(-0.0), np.complex64(complex(0.0, -0.0)), np.array((-0.0, 0), RECORD)])
+def test_zeros_with_a_sign_are_written(run, zero):
+    """They equal the fill value, but are other bytes."""
+    data = np.zeros(40, zero.dtype)
+    data[13] = zero
+    np.save("in.npy", data)
+    assert run("apply", "in.npy", "out.zarr", "--shape", "2,40", "--chunks", "1,10")[0] == 0
+    assert load("out.zarr").tobytes() == data.tobytes() * 2
+    assert files("out.zarr/c/0") == files("out.zarr/c/1") == ["1"]
+
+
+# What is refused.
+
+
+@pytest.fixture
+def bad(folder):
+    """Put files of all kinds into the folder."""
+    np.save("in.npy", np.arange(3.0))
+    np.save("long.npy", np.arange(3, dtype="g"))
+    (folder / "out.npy").write_bytes(OLD)
+    save("a.zarr", np.arange(3.0))
+    zarr.create_group("group.zarr")
+    Path("nothing.zarr").mkdir()
+    Path("file.zarr").touch()
+    save("damaged.zarr", np.arange(3.0))
+    Path("damaged.zarr/c/0").write_bytes(b"nonsense")
+    save("text.zarr", np.array(["a", "b", "c"], dtype=np.dtypes.StringDType()))
+
+
+REFUSED = {
+    "exists": ("in.npy", "a.zarr", [], "a.zarr: File exists, and no folder is replaced: remove it first"),
+    "itself": ("a.zarr", "a.zarr", [], "a.zarr: File exists"),
+    "slash": ("a.zarr", "a.zarr/", [], "a.zarr/: File exists"),
+    "a_file": ("in.npy", "file.zarr", [], "file.zarr: File exists"),
+    "no_folder": ("in.npy", "no/out.zarr", [], "no/out.zarr: No such file"),
+    "missing": ("missing.zarr", "out.zarr", [], "missing.zarr: No such file"),
+    "group": ("group.zarr", "out.zarr", [], "`IN` expected a Zarr array, got group.zarr: "),
+    "nothing": ("nothing.zarr", "out.zarr", [], "`IN` expected a Zarr array, got nothing.zarr: "),
+    "file": ("file.zarr", "out.zarr", [], "`IN` expected a Zarr array, got file.zarr: "),
+    "damaged": ("damaged.zarr", "out.zarr", [], "`IN` expected a Zarr array, got damaged.zarr: "),
+    "text": ("text.zarr", "out.npy", [], "`dtype` expected a dtype that .npy files store without pickling"),
+    "longdouble": ("long.npy", "out.zarr", [], "`dtype` expected a dtype that Zarr stores, got "),
+    "few_chunks": ("in.npy", "out.zarr", ["--chunks", "2"], "`chunks` expected 2 lengths, each at least 1 or -1, got"),
+    "no_length": ("in.npy", "out.zarr", ["--chunks", "0,2"], "`chunks` expected 2 lengths, each at least 1 or -1"),
+    "negative": ("in.npy", "out.zarr", ["--chunks", "-2,2"], "`chunks` expected 2 lengths, each at least 1 or -1"),
+    "shards": (
+        "in.npy",
+        "out.zarr",
+        ["--chunks", "2,2", "--shards", "3,2"],
+        "`shards` expected a whole number of chunks (2, 2) along each axis, got (3, 2)",
+    ),
+    "shards_alone": (
+        "in.npy",
+        "out.zarr",
+        ["--shards", "2,3"],
+        "`chunks` expected the lengths of a shard's",
+    ),
+    "chunks_of_npy": (
+        "in.npy",
+        "out.npy",
+        ["--chunks", "2,2"],
+        "`chunks` expected None unless OUT ends with .zarr, got",
+    ),
+    "shards_of_npy": (
+        "in.npy",
+        "out.npy",
+        ["--shards", "2,2"],
+        "`shards` expected None unless OUT ends with .zarr, got",
+    ),
+    "memory": ("in.npy", "out.zarr", ["--max-memory", "10MB"], "`max_memory` expected at least "),
+    "words": ("in.npy", "out.zarr", ["--max-memory", "much"], "argument --max-memory: expected a size such as 256MB"),
+}
+
+
+@pytest.mark.usefixtures("bad")
+@pytest.mark.parametrize(("source", "out", "options", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused(run, folder, source, out, options, message):
+    check_refused(run, folder, ["apply", source, out, "--shape", "2,3", *options], message)
+
+
+@pytest.mark.usefixtures("bad")
+@pytest.mark.parametrize(("source", "out"), [("in.npy", "out.zarr"), ("a.zarr", "out.npy")])
+def test_without_zarr(run, folder, monkeypatch, source, out):
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    message = 'Zarr arrays need the package zarr: pip install "bcast[zarr]"'
+    check_refused(run, folder, ["apply", source, out, "--shape", "2,3"], message)
+    monkeypatch.setitem(sys.modules, "zarr", type("Old", (), {"__version__": "2.18.7"}))
+    message = "Zarr arrays need the package zarr from 3.0 on, got 2.18.7"
+    check_refused(run, folder, ["apply", source, out, "--shape", "2,3"], message)
+
+
+# Failures, signals and kills.
+
+FAILURES = {
+    "no_memory": ("apply.convert_onto", MemoryError(), "out of memory"),
+    "disk": ("zarr_files.ZarrOutput.write", OSError(errno.EIO, "Input/output error"), "out.zarr: Input/output error"),
+    "no_thread": ("zarr_files.ThreadPoolExecutor.submit", RuntimeError("can't start new thread"), "can't start new"),
+    "rename": ("appearing.Path.rename", PermissionError(errno.EACCES, "Denied", "x", None, "y"), "out.zarr: Denied"),
+    "mkdir": ("appearing.Path.mkdir", PermissionError(errno.EACCES, "Denied", "x"), "out.zarr: Denied"),
+}
+
+
+@pytest.mark.usefixtures("bad")
+@pytest.mark.parametrize(("name", "error", "message"), FAILURES.values(), ids=FAILURES)
+def test_failures_leave_nothing_behind(run, folder, monkeypatch, name, error, message):
+    monkeypatch.setattr(f"bcast._cli.{name}", fail_with(error))
+    check_refused(run, folder, ["apply", "in.npy", "out.zarr", "--shape", "1000,3"], message)
+
+
+def test_a_name_that_is_taken_meanwhile(run, monkeypatch):
+    np.save("in.npy", np.arange(3.0))
+    halfway(monkeypatch, lambda: Path("out.zarr").mkdir())
+    status, _, err = run("apply", "in.npy", "out.zarr", "--shape", "9,3", "--chunks", "1,3")
+    assert (status, err.startswith("bcast: error: out.zarr: File exists")) == (2, True)
+    assert files() == ["in.npy", "out.zarr"]
+    assert files("out.zarr") == []
+
+
+@posix
+def test_an_interrupt_leaves_nothing_behind(run, monkeypatch):
+    np.save("in.npy", np.arange(3.0))
+    pieces = halfway(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGINT))
+    status, _, err = run("apply", "in.npy", "out.zarr", "--shape", "9,3", "--chunks", "1,3")
+    assert (status, err, len(pieces)) == (130, "bcast: interrupted\n", 4)
+    assert files() == ["in.npy"]
+
+
+@posix
+def test_what_a_killed_run_leaves_is_found_and_removed(run, folder):
+    np.save("in.npy", np.arange(1, 4.0))
+    arguments = ["in.npy", "out.zarr", "--shape", "9,3", "--chunks", "1,3"]
+    assert python(program("_halfway.py"), "kill", *arguments).returncode == -signal.SIGKILL
+    (name,) = temporaries()
+    assert files() == [name, "in.npy"]
+    assert files(name) == ["c", "zarr.json"]
+    status, _, err = run("apply", *arguments)
+    assert (status, err) == (0, f"bcast: removed {folder / name}, left by a run that was killed\n")
+    assert files() == ["in.npy", "out.zarr"]
+
+
+@posix
+def test_a_run_that_lives_is_left_alone(run):
+    np.save("in.npy", np.arange(1, 4.0))
+    arguments = ["in.npy", "out.zarr", "--shape", "9,3", "--chunks", "1,3"]
+    command = [sys.executable, program("_halfway.py"), "wait", *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as waiting:
+        assert waiting.stdout.readline() == "halfway\n"
+        succeed(run, "in.npy", "other.zarr", "--shape", "2,3")
+        assert len(temporaries()) == 1
+        waiting.communicate("\n", timeout=100)
+        assert waiting.returncode == 0
+    assert files() == ["in.npy", "other.zarr", "out.zarr"]
+
+
+# A disk of a megabyte in a namespace of its own, which ends with the command.
+SMALL_DISK = """mount -t tmpfs -o size=1m none small || exit 99
+"$0" -m bcast apply in.npy small/out.zarr --shape "$1" --chunks 100,1000; echo $?; ls -A small"""
+
+
+@pytest.mark.parametrize(("target", "status"), [("100,1000", 0), ("300,1000", 2)], ids=["fits", "does_not"])
+def test_full_disk(folder, target, status):
+    np.save("in.npy", np.random.default_rng(1).integers(0, 2**63, (int(target[:3]), 1000)))
+    (folder / "small").mkdir()
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", SMALL_DISK, sys.executable, target]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=300, text=True)
+    except FileNotFoundError:
+        pytest.skip("no namespaces here")
+    if done.returncode or not done.stdout:
+        pytest.skip(f"no disks of our own here: {done.stderr}")
+    if status == 0:
+        assert done.stdout.endswith("0\nout.zarr\n")
+    else:
+        assert done.stdout == "2\n"
+        assert done.stderr == f"bcast: error: small/out.zarr: {os.strerror(errno.ENOSPC)}\n"
+
+
+def test_a_dtype_without_a_specification_is_told_of(run):
+    np.save("in.npy", np.array(["a", "b"]))
+    status, _, err = run("apply", "in.npy", "out.zarr", "--shape", "2,2")
+    assert (status, err.count("\n"), err.count("bcast: warning: The data type (FixedLengthUTF32")) == (0, 1, 1)
+    assert run("apply", "out.zarr", "out.npy", "--shape", "2,2")[::2] == (0, "")
+
+
+@posix
+def test_permissions_are_those_of_a_new_folder(run):
+    np.save("in.npy", np.arange(3.0))
+    Path("new").mkdir()
+    succeed(run, "in.npy", "out.zarr", "--shape", "2,3")
+    assert Path("out.zarr").stat().st_mode == Path("new").stat().st_mode

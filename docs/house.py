@@ -7,6 +7,7 @@ tests/test_house.py checks that no import, cimport or include points up.
 
 import ast
 import re
+import textwrap
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -123,7 +124,7 @@ def room_of(name: str) -> str:
 
 
 def draw(graph: Graph) -> str:
-    """Draw the floors: a line for each room, with its modules, its folder of leaves and the rooms that it uses."""
+    """Draw the floors: each room with its modules, its folder of leaves and the rooms that it uses."""
     rooms = [room for floor in FLOORS for room in floor]
     lines = [line("room", "modules", "uses"), RULE]
     for floor in FLOORS:
@@ -133,7 +134,9 @@ def draw(graph: Graph) -> str:
             inside = [name.removeprefix(f"{room}/") for name in modules if name not in (room, f"{room}/__init__")]
             folders = sorted({name.split("/")[1] + "/" for name in own if name.count("/") == 2})
             used = {room_of(each) for name in own for each in graph[name]} - {room}
-            lines.append(line(room, " ".join(inside + folders), " ".join([each for each in rooms if each in used])))
+            named = textwrap.wrap(" ".join(inside + folders), COLUMNS[1]) or [""]
+            lines.append(line(room, named[0], " ".join([each for each in rooms if each in used])))
+            lines += [line("", more, "") for more in named[1:]]
         lines.append(RULE)
     return "\n".join(lines) + "\n"
 

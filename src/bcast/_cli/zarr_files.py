@@ -200,9 +200,7 @@ class ZarrOutput:
     def _created(self, store: Any) -> Any:
         try:
             array = _zarr().create_array(store, **self._options)
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:
+        except (ValueError, TypeError) as error:
             raise TypeError(f"`dtype` expected a dtype that Zarr stores, got {self.dtype}") from error
         if array.dtype != self.dtype:
             raise TypeError(f"`dtype` expected a dtype that Zarr stores, got {self.dtype}")

@@ -69,6 +69,7 @@ SOURCES = [
     "_runtime/counts.pyx",
     "_runtime/cpu.pyx",
     "_runtime/extent.pyx",
+    "_runtime/mapped.pyx",
     "_runtime/pages.pyx",
     "_runtime/result.pyx",
     "_runtime/threads.pyx",

@@ -7,8 +7,8 @@ tests/test_house.py checks that no import, cimport or include points up.
 
 import ast
 import re
-import textwrap
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 

@@ -23,7 +23,7 @@ from bcast import _adjoint, _kernel
 from bcast._api import broadcast, converted, numpy_names, tiling, unbroadcast
 from bcast._runtime import arrays, counts, cpu
 from bcast._rules import alignment, arguments
-from bcast._runtime import extent, result, pages, threads
+from bcast._runtime import extent, mapped, result, pages, threads
 from bcast._rules.alignment import Alignment, aligned
 
 held = []
@@ -192,6 +192,9 @@ FUNCTIONS = {
     "threads._default_limit": (),
     "threads._is_forked": (),
     "extent.Extent": (),
+    "mapped.is_mapped": (ARRAYS,),
+    "mapped.forget": (ARRAYS,),
+    "mapped.set_limits": (WILD,),
     "memoryview": (("extent.Extent()", "extent.Extent.__new__(extent.Extent)"),),
 }  # fmt: skip
 

@@ -22,6 +22,7 @@ from bcast._runtime.arrays cimport shape_of
 from bcast._runtime.counts cimport Counts
 from bcast._runtime.cpu cimport PAGE
 from bcast._runtime.extent cimport contiguous_overlap, extent, overlap
+from bcast._runtime.mapped cimport forget, forget_range, is_mapped
 from bcast._runtime.result cimport new_array
 from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
 
@@ -51,6 +52,8 @@ cdef struct Work:       # what the shares of an output have in common
     Py_ssize_t size
     uint8_t *scratch    # SCRATCH bytes for each thread, where the output is streamed
     int shares
+    Py_ssize_t read     # bytes of data in a mapped file, or 0; its pages and
+    bint mapped         # those of an output in such a file are forgotten share by share
 
 cdef Py_ssize_t SHARE = 256 << 10   # bytes; another thread that would write less costs more than it saves
 cdef Py_ssize_t STREAMED = 32 << 20     # bytes; a smaller output may stay in some cache for its reader
@@ -162,7 +165,7 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
         cnp.PyArray_NBYTES(data), size,
     )
     if _is_large(size, threads):
-        _write_large(_write_range, &plan, extent(data), extent(out), threads)
+        _write_large(_write_range, &plan, extent(data), extent(out), threads, is_mapped(data), is_mapped(out))
     else:
         _write_small(
             &plan, <const uint8_t *> cnp.PyArray_DATA(data), <uint8_t *> cnp.PyArray_DATA(out), size, threads,
@@ -183,6 +186,7 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
         raise ValueError("`data` expected an array that keeps its size during the call, got a resized one")
     if apart and source == shape and size == cnp.PyArray_NBYTES(out):
         write_strided(data, <uint8_t *> cnp.PyArray_DATA(out), threads, releasing)
+        forget(out)
         return 0
     while outermost < len(source) and <Py_ssize_t> source[outermost] == 1:
         outermost += 1
@@ -212,7 +216,7 @@ cdef int _replicate_block(
     if _is_large(rest, others):
         whole = extent(out)
         write_strided(data, &whole[0], threads, releasing)
-        _write_large(_write_range, &plan, whole[:size], whole[size:], others)
+        _write_large(_write_range, &plan, whole[:size], whole[size:], others, False, is_mapped(out))
     else:
         write_strided(data, begin, threads, releasing)
         _write_small(&plan, begin, begin + size, rest, others)
@@ -256,11 +260,13 @@ cdef int _repeat_contiguous(cnp.ndarray data, Counts counts, int axis, cnp.ndarr
     make_counted(&plan, &counts.list, outer, size, <const uint8_t *> cnp.PyArray_DATA(data))
     try:
         if _is_large(nbytes, threads):
-            _write_large(write_counted, &plan, extent(data), extent(out), threads)
+            _write_large(
+                write_counted, &plan, extent(data), extent(out), threads, is_mapped(data), is_mapped(out),
+            )
         else:
             _write_shares(
                 write_counted, &plan, <const uint8_t *> cnp.PyArray_DATA(data), <uint8_t *> cnp.PyArray_DATA(out),
-                nbytes, NULL, threads,
+                nbytes, NULL, threads, 0, False,
             )
     finally:
         drop_counted(&plan)
@@ -318,7 +324,7 @@ cdef void _write_small(
 ) noexcept:
     """Fill an output that is too small for views of the buffers to pay."""
     if threads > 1:
-        _write_shares(_write_range, plan, data, out, size, NULL, threads)
+        _write_shares(_write_range, plan, data, out, size, NULL, threads, 0, False)
     else:
         write_blocks(plan, 0, plan.pairs[0].copied, data, out, out + size)
 
@@ -327,6 +333,7 @@ cdef void _write_small(
 @cython.wraparound(False)
 cdef int _write_large(
     Write write, const void *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads,
+    bint data_mapped, bint mapped,
 ) except -1:
     """Fill a large output. The views hold both buffers while the GIL is released."""
     cdef uint8_t *scratch = NULL
@@ -334,7 +341,9 @@ cdef int _write_large(
     if size >= (STREAMED if threads == 1 else 2 * STREAMED) and bcast_pages_resident(&out[0], size):
         scratch = <uint8_t *> malloc(threads * SCRATCH)    # if there is none, nothing is streamed
     with nogil:
-        _write_shares(write, plan, &data[0], &out[0], size, scratch, threads)
+        _write_shares(
+            write, plan, &data[0], &out[0], size, scratch, threads, data.shape[0] if data_mapped else 0, mapped,
+        )
         free(scratch)
     return 0
 
@@ -347,10 +356,11 @@ cdef void _write_range(
 
 cdef void _write_shares(
     Write write, const void *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch, int threads,
+    Py_ssize_t read, bint mapped,
 ) noexcept nogil:
     """Fill an output on so many threads."""
-    cdef Work work = Work(write, plan, data, out, size, scratch, 1)
-    if threads == 1:
+    cdef Work work = Work(write, plan, data, out, size, scratch, 1, read, mapped)
+    if threads == 1 and not mapped and read == 0:
         _write_share(&work, 0, 0)
     else:
         work.shares = <int> max(max(threads, min(size // SHARE, <Py_ssize_t> SHARES * threads)), size // LONG_SHARE)
@@ -370,6 +380,10 @@ cdef void _write_share(void *all_work, int i, int worker) noexcept nogil:
     work.write(work.plan, begin, end, work.data, work.out, scratch)
     if scratch != NULL:
         bcast_store_fence()
+    if work.mapped:
+        forget_range(work.out + begin, end - begin)
+    if work.read:
+        forget_range(work.data, work.read)
 
 
 cdef inline Py_ssize_t _cut(int i, int threads, const uint8_t *out, Py_ssize_t size) noexcept nogil:

@@ -9,6 +9,7 @@ from bcast._runtime.arrays cimport (
     size_of,
 )
 from bcast._runtime.counts cimport Counts, counts_of_array, counts_of_tuple
+from bcast._runtime.mapped cimport forget, is_mapped
 from bcast._runtime.result cimport result_array
 
 cdef Py_ssize_t PIECE, UNORDERED, FEW
@@ -23,6 +24,7 @@ cpdef tuple without_dropped(ndarray data, Counts counts, int axis)
 cdef _write(data, out, room, Counts counts, int axis)
 cdef _fill(data, out, room)
 cdef _fill_counted(data, out, room, Counts counts, int axis)
+cdef _repeat_piece(data, out, room, Counts counts, int axis)
 cdef _try(data, room)
 cdef bint _is_piece(data, room) except -1
 cdef _piece(data, room)

@@ -30,6 +30,7 @@ from bcast._runtime.arrays import (
     size_of,
 )
 from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
+from bcast._runtime.mapped import forget, is_mapped
 from bcast._runtime.result import result_array
 
 __all__ = [
@@ -242,7 +243,9 @@ def _fill(data: NDArray[Any], out: NDArray[Any], room: NDArray[Any]) -> None:
     """
     if _is_piece(data, room):
         replicate(_piece(data, room), aligned(out.shape, data.shape), out)
-    elif data.size == out.size and _is_ordered(data):
+        forget(out)
+        forget(data)
+    elif data.size == out.size and _is_ordered(data) and not is_mapped(out) and not is_mapped(data):
         convert_into(out, data)
     elif data.shape[:2] == (1, 1) and is_contiguous(out):
         _fill(data[0], out.reshape((-1,) + out.shape[2:]), room)
@@ -260,13 +263,13 @@ def _fill(data: NDArray[Any], out: NDArray[Any], room: NDArray[Any]) -> None:
 def _fill_counted(data: NDArray[Any], out: NDArray[Any], room: NDArray[Any], counts: Counts, axis: int) -> None:
     """Convert `data` and repeat its items into `out`, cut along the outermost axes first."""
     if _is_piece(data, room):
-        repeat_counted(_piece(data, room), counts, axis, out)
+        _repeat_piece(data, out, room, counts, axis)
     elif axis > 0:
         step = _step(data, room)
         for begin in range(0, data.shape[0], step):
             piece, to = data[begin : begin + step], out[begin : begin + step]
             if step > 1:
-                repeat_counted(_piece(piece, room), counts, axis, to)
+                _repeat_piece(piece, to, room, counts, axis)
             else:
                 _fill_counted(piece[0], to[0], room, counts, axis - 1)
     else:
@@ -275,8 +278,14 @@ def _fill_counted(data: NDArray[Any], out: NDArray[Any], room: NDArray[Any], cou
         for begin in range(0, data.shape[0], step):
             piece = data[begin : begin + step]
             own = counts.part(begin, begin + piece.shape[0])
-            repeat_counted(_piece(piece, room), own, 0, out[written : written + own.total])
+            _repeat_piece(piece, out[written : written + own.total], room, own, 0)
             written += own.total
+
+
+def _repeat_piece(data: NDArray[Any], out: NDArray[Any], room: NDArray[Any], counts: Counts, axis: int) -> None:
+    repeat_counted(_piece(data, room), counts, axis, out)
+    forget(out)
+    forget(data)
 
 
 def _try(data: NDArray[Any], room: NDArray[Any]) -> None:

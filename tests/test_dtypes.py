@@ -329,3 +329,31 @@ def test_strings_over_themselves():
     buffer = np.array(STRINGS * 2, np.dtypes.StringDType())
     bcast.broadcast(buffer[3:6], (2, 3), out=buffer[4:10].reshape(2, 3))
     assert buffer.tolist() == [*STRINGS[:4], *STRINGS[3:6] * 2, *STRINGS[4:]]
+
+
+NARROW = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float6_e2m3fn", "float4_e2m1fn"]
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_narrow_floats_are_summed_in_wider_ones(name):
+    """NumPy adds up 16 of 300 ones: the next sum rounds to 16 again."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    grad = np.abs(np.random.default_rng(1).standard_normal((300, 7))).astype(dtype)
+    wide = grad.astype(np.float64)
+    expected = {(): wide.sum(), (7,): wide.sum(0), (300, 1): wide.sum(1, keepdims=True)}
+    for shape, sums in expected.items():
+        result = bcast.unbroadcast(grad, shape)
+        np.testing.assert_array_equal(raw(result), raw(sums.astype(dtype)), strict=True)
+        np.testing.assert_allclose(bcast.unbroadcast(grad, shape, dtype=np.float32), sums, rtol=1e-6)
+    counts = [5, 0, 250, 45]
+    sums = np.stack([part.sum(0) for part in np.split(wide, np.cumsum(counts)[:-1])])
+    np.testing.assert_array_equal(raw(bcast.unrepeat(grad, counts, 0)), raw(sums.astype(dtype)), strict=True)
+    np.testing.assert_array_equal(raw(bcast.unrepeat(grad, 3, 0)), raw(wide.reshape(100, 3, 7).sum(1).astype(dtype)))
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4"])
+def test_narrow_integers_wrap_around(name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    grad = np.ones(300, getattr(ml_dtypes, name))
+    assert bcast.unbroadcast(grad, ()) == (300 - 304 if name == "int4" else 300 % 16)

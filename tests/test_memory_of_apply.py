@@ -46,7 +46,7 @@ def case(number):
     if stretched:  # or else the data is as large as the output
         axis = source.randrange(len(shape))
         shape = (*shape[:axis], 1, *shape[axis + 1 :])
-    target.insert(0, int(max(1, source.uniform(200, 350) * MB // size)))
+    target.insert(0, int(max(1, source.uniform(150, 250) * MB // size)))
     data = np.random.default_rng(number).integers(0, 200, shape).astype(own)
     in_name, out_name = (
         source.choice(["in.npy", "in.zarr"][: 1 + ZARR]),

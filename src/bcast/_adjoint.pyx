@@ -210,7 +210,7 @@ cdef _leave_to_numpy(grad, Alignment alignment, out):
     axes = tuple([i for i, (length, kept) in pairs if kept != length])
     if axes:
         # Units of time are no matter of `dtype`; without `keepdims` a sum of objects is no array.
-        dtype = None if grad.dtype == out.dtype else out.dtype.newbyteorder("=")
+        dtype = _wider(grad.dtype) or (None if grad.dtype == out.dtype else out.dtype.newbyteorder("="))
         grad = np.add.reduce(grad, axes, dtype, keepdims=True)
     elif not np.can_cast(grad.dtype, out.dtype) or np.may_share_memory(grad, out):
         grad = grad.astype(out.dtype)       # which may fail or warn: before anything is written
@@ -224,9 +224,17 @@ cdef _leave_counts_to_numpy(grad, Counts counts, int along, out):
     kept = lengths != 0
     starts = (lengths.cumsum() - lengths)[kept]
     result = np.zeros(out.shape, out.dtype.newbyteorder("="))
-    dtype = None if grad.dtype == out.dtype else result.dtype
+    dtype = _wider(grad.dtype) or (None if grad.dtype == out.dtype else result.dtype)
     result[(slice(None),) * along + (kept,)] = np.add.reduceat(grad, starts, along, dtype)
     np.copyto(out, result)
+
+
+cdef _wider(dtype):
+    """The dtype in which floats of other packages are summed, such as float8; None for all else."""
+    if not cnp.PyTypeNum_ISUSERDEF(dtype.num) or not np.can_cast(dtype, np.float64):
+        return None
+    half = np.asarray(0.5).astype(dtype)    # of an integer, nothing is left
+    return np.dtype(np.float64) if half.astype(np.float64) == 0.5 else None
 
 
 cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcept:

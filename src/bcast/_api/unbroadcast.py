@@ -90,7 +90,8 @@ def unbroadcast(
 
     All this holds for NumPy's integers, float16, float32, float64, complex64, complex128 and the bfloat16 of
     `ml_dtypes`. NumPy itself sums numbers of other dtypes, such as long double and objects, and floating-point numbers
-    in an integer `dtype`, which it converts term by term. If `grad` is complex and `dtype` is real, the real parts are
+    in an integer `dtype`, which it converts term by term. Narrower floats of other packages, such as float8, it sums in
+    float64, and the sum is rounded. If `grad` is complex and `dtype` is real, the real parts are
     summed, with NumPy's `ComplexWarning`. If that warning is an error, `out` is left unchanged.
 
     Mode 'numpy' is the backward pass of NumPy's own broadcasting. Mode 'explicit' by `broadcast_axes` is the backprop

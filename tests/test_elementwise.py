@@ -297,7 +297,7 @@ MISUSES = {
     "axis_outside": (
         partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=2),
         AxisError,
-        "`axis` expected -1, or 0 to 1, for data of shape (3,) and `a` (2, 3), got 2",
+        "`axis` expected -1, or 0 to 1, for b of shape (3,) and `a` (2, 3), got 2",
     ),
     "numpy": (
         partial(bcast.elementwise, np.add, MATRIX, [1, 2]),
@@ -313,12 +313,12 @@ MISUSES = {
     "unidirectional": (
         partial(bcast.elementwise, np.add, ROW, MATRIX, mode="unidirectional"),
         ValueError,
-        "`a` expected at least 2 axes for data of shape (2, 3), got (3,)",
+        "`a` expected at least 2 axes for b of shape (2, 3), got (3,)",
     ),
     "pdpd": (
         partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=0),
         ValueError,
-        "`a` expected a shape that data of shape (3,) fits, got (2, 3): its axis 0 is 2 where data's axis 0 is 3",
+        "`a` expected a shape that b of shape (3,) fits, got (2, 3): its axis 0 is 2 where b's axis 0 is 3",
     ),
     "unary": (
         partial(bcast.elementwise, np.sin, MATRIX, ROW),  # which would write the result to `b`

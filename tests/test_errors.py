@@ -220,6 +220,12 @@ OF_MATRIX = "2 axes, one for each axis of data of shape (2, 3), got "
 
 BAD_MAPPINGS = {  # of data, onto an output of shape (2, 3)
     "missing": (ROW, None, ValueError, OF_ROW + "None (nor is `broadcast_axes` given)"),
+    "missing_for_a_scalar": (
+        7,
+        None,
+        ValueError,
+        "0 axes, one for each axis of data of shape (), got None (nor is `broadcast_axes` given); give axes_mapping=[]",
+    ),
     "too_many": (ROW, [0, 1], ValueError, OF_ROW + "[0, 1]"),
     "too_few": (MATRIX, [1], ValueError, OF_MATRIX + "[1]"),
     "empty": (MATRIX, (), ValueError, OF_MATRIX + "()"),
@@ -310,7 +316,8 @@ def misuses():
         yield f"axis_float_in_{mode}", ROW, {"mode": mode, "axis": -1.0}, TypeError, message
     for mode in ("numpy", "bidirectional", "pdpd", "none"):
         for name in ("axes_mapping", "broadcast_axes"):
-            message = f"`{name}` expected None in mode {mode!r}, got [1]"
+            remedy = "" if mode == "none" else "; give mode='explicit'"
+            message = f"`{name}` expected None in mode {mode!r}, got [1]{remedy}"
             yield f"{name}_in_{mode}", ROW, {"mode": mode, name: [1]}, ValueError, message
 
 
@@ -342,6 +349,21 @@ def test_data_that_does_not_fit(data, target, arguments, rejection):
 
 
 MISFITS = {
+    "fits_elsewhere": (
+        partial(bcast.broadcast, MATRIX, (2, 3, 4)),
+        "`target_shape` expected a shape that data of shape (2, 3) fits, got (2, 3, 4): its axis 1 is 3 where data's "
+        "axis 0 is 2; data's axes fit the output's axes 0 and 1: mode='explicit', axes_mapping=[0, 1]",
+    ),
+    "fits_at_two_places": (
+        partial(bcast.broadcast, MATRIX, (2, 2, 3, 4)),
+        "`target_shape` expected a shape that data of shape (2, 3) fits, got (2, 2, 3, 4): its axis 2 is 3 where "
+        "data's axis 0 is 2",
+    ),
+    "a_shape_for_an_array": (
+        partial(bcast.broadcast_like, MATRIX, (2, 2, 3)),
+        "`like` expected at least 2 axes for data of shape (2, 3), got (3,); `like` is an array: to give a shape, call "
+        "`broadcast`",
+    ),
     "broadcast_like": (
         partial(bcast.broadcast_like, MATRIX, np.empty((3, 3))),
         "`like` expected a shape that data of shape (2, 3) fits, got (3, 3): its axis 0 is 3 where data's axis 0 is 2",
@@ -373,7 +395,8 @@ MISFITS = {
     ),
     "unbroadcast_pdpd": (
         partial(bcast.unbroadcast, MATRIX, (3,), mode="pdpd", axis=0),
-        "`grad` expected a shape that data of shape (3,) fits, got (2, 3): its axis 0 is 2 where data's axis 0 is 3",
+        "`grad` expected a shape that data of shape (3,) fits, got (2, 3): its axis 0 is 2 where data's axis 0 is 3; "
+        "data's axis fits the output's axis 1: mode='explicit', axes_mapping=[1]",
     ),
     "unbroadcast_none": (
         partial(bcast.unbroadcast, MATRIX, (3,), mode="none"),

@@ -205,7 +205,12 @@ def broadcast_like(
     """
     array = as_array("data", data)
     shape = shape_of(like if isinstance(like, ndarray) else as_array("like", like))
-    alignment = align_shapes(shape_of(array), shape, axes_mapping, mode, axis, broadcast_axes, "like", True, True)
+    try:
+        alignment = align_shapes(shape_of(array), shape, axes_mapping, mode, axis, broadcast_axes, "like", True, True)
+    except ValueError as error:
+        if isinstance(like, (tuple, list)):
+            raise type(error)(f"{error}; `like` is an array: to give a shape, call `broadcast`") from None
+        raise
     return materialise(array, alignment, alignment.shape, out, "like", dtype, casting)
 
 

@@ -51,3 +51,6 @@ cdef Py_ssize_t _index(axis, Py_ssize_t end)
 
 cdef _check_axes(str name, tuple axes, tuple target)
 cdef _expect_rank(tuple data, tuple target, str name)
+cdef str _remedy(tuple data, tuple target, str name)
+cdef list _embedding(tuple data, tuple target)
+cdef str _owner(str name)

@@ -172,7 +172,10 @@ def right_aligned(data: Shape, target: Shape, name: str) -> Alignment:
 def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Alignment:
     """`axes_mapping[i]` is the output axis that data's axis i feeds: explicit mode of Broadcast-1 and -3."""
     if axes_mapping is None:
-        raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got None (nor is `broadcast_axes` given)")
+        remedy = "" if data else "; give axes_mapping=[]"
+        raise ValueError(
+            f"`axes_mapping` expected {_one_for_each(data)}, got None (nor is `broadcast_axes` given){remedy}"
+        )
     axes = integers("axes_mapping", axes_mapping, False)
     if len(axes) != len(data) and (len(axes) != 1 or data):
         raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got {show(axes_mapping)}")
@@ -236,14 +239,16 @@ def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
     start = rank - len(data) if axis == -1 else _index(axis, last + 1)
     if start < 0:
         raise AxisError(
-            f"`axis` expected -1, or 0 to {last}, for data of shape {data} and `{name}` {target}, got {show(axis)}"
+            f"`axis` expected -1, or 0 to {last}, for {_owner(name)} of shape {data} and `{name}` {target}, "
+            f"got {show(axis)}"
         )
     end = len(data)
     while end and data[end - 1] == 1:
         end -= 1
     if start + end > rank:
         raise ValueError(
-            f"`axis` expected at most {rank - end} to lay data of shape {data} onto `{name}` {target}, got {axis}"
+            f"`axis` expected at most {rank - end} to lay {_owner(name)} of shape {data} onto `{name}` {target}, "
+            f"got {axis}"
         )
     return _laid(data, end, target, start, name)
 
@@ -339,21 +344,52 @@ def _index(axis: int, end: int) -> int:
 def _expect_rank(data: Shape, target: Shape, name: str) -> None:
     """Refuse a target with fewer axes than the data has."""
     if len(data) > len(target):
-        raise ValueError(f"`{name}` expected at least {len(data)} axes for data of shape {data}, got {show(target)}")
+        owner = _owner(name)
+        raise ValueError(f"`{name}` expected at least {len(data)} axes for {owner} of shape {data}, got {show(target)}")
 
 
 def _refuse_length(data: Shape, i: int, target: Shape, axis: int, name: str) -> NoReturn:
     """Refuse data whose axis i has neither the length of the target's `axis` nor length 1."""
+    owner = _owner(name)
     raise ValueError(
-        f"`{name}` expected a shape that data of shape {data} fits, got {target}: "
-        f"its axis {axis} is {target[axis]} where data's axis {i} is {data[i]}"
+        f"`{name}` expected a shape that {owner} of shape {data} fits, got {target}: "
+        f"its axis {axis} is {target[axis]} where {owner}'s axis {i} is {data[i]}{_remedy(data, target, name)}"
     )
+
+
+def _owner(name: str) -> str:
+    """Return what the user calls the array that is to fit the shape of `name`."""
+    return "b" if name == "a" else "data"
+
+
+def _remedy(data: Shape, target: Shape, name: str) -> str:
+    """Say where else the data fits, if that is one place only."""
+    axes = _embedding(data, target)
+    if name == "a" or not axes:  # of `elementwise`, which has no explicit mode
+        return ""
+    text = ""
+    for axis, last in zip(axes, reversed(_embedding(data[::-1], target[::-1])), strict=True):
+        if axis != len(target) - 1 - last:
+            return ""
+        text += f" and {axis}" if text else f"{axis}"
+    what = "axes fit the output's axes" if len(axes) > 1 else "axis fits the output's axis"
+    return f"; data's {what} {text}: mode='explicit', axes_mapping={axes}"
+
+
+def _embedding(data: Shape, target: Shape) -> list[int]:
+    """Return the first increasing axes of `target` that have data's lengths; none if there are none."""
+    axes: list[int] = []
+    for i in range(len(target)):
+        if len(axes) < len(data) and target[i] == data[len(axes)]:
+            axes.append(i)
+    return axes if len(axes) == len(data) else []
 
 
 def _refuse_axes(axes_mapping: Any, broadcast_axes: Any, mode: str) -> NoReturn:
     """Refuse axes outside explicit mode."""
     name, axes = ("axes_mapping", axes_mapping) if axes_mapping is not None else ("broadcast_axes", broadcast_axes)
-    raise ValueError(f"`{name}` expected None in mode {mode!r}, got {show(axes)}")
+    remedy = "" if mode is NONE else "; give mode='explicit'"
+    raise ValueError(f"`{name}` expected None in mode {mode!r}, got {show(axes)}{remedy}")
 
 
 def _expect_default_axis(axis: Any, mode: str) -> None:

@@ -368,3 +368,9 @@ def test_every_axis_of_every_rank():
             b = np.arange(2.0 + axis)
             result = bcast.elementwise(np.add, a, b, mode="pdpd", axis=axis)
             np.testing.assert_array_equal(result, a + b.reshape((-1,) + (1,) * (rank - axis - 1)))
+
+
+@pytest.mark.parametrize("out", ["x", [1, 2], ("x",)])
+def test_an_out_that_is_no_array(out):
+    name = type(out[0] if isinstance(out, tuple) else out).__name__
+    refuse(partial(bcast.elementwise, np.add, [1, 2], 3, out=out), TypeError, f"`out` expected an array, got {name}")

@@ -627,6 +627,15 @@ def test_masked_data(data, kind):
     refuse_with_out(partial(bcast.unbroadcast, data, ()), TypeError, f"`grad` {message}", (), data.dtype)
 
 
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_masked_arrays_in_a_list(kind):
+    """NumPy would drop the masks."""
+    data = kind([ROW, np.ma.array(ROW, mask=[True, False, False])])
+    message = f"expected arrays without masks, got a {kind.__name__} with one; fill it"
+    refuse_with_out(partial(bcast.broadcast, data, (2, 3)), TypeError, f"`data` {message}", dtype=int)
+    refuse(partial(bcast.tile, data, 2), TypeError, f"`A` {message}")
+
+
 def test_a_masked_array_lends_its_shape():
     like = np.ma.zeros((2, 3))
     assert bcast.broadcast_like(ROW, like).shape == (2, 3)

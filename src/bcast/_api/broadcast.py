@@ -18,6 +18,7 @@ __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 
 Mode: TypeAlias = Literal["numpy", "explicit", "bidirectional", "pdpd", "none"]
 SAME_KIND: Casting = "same_kind"
+NUMBERS = (int, float, complex, bool, str)
 Integers = Any  # a 1-D sequence or array of integers; anything else is refused with a message
 
 
@@ -265,6 +266,13 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
         return data
     if isinstance(data, MaskedArray):
         raise TypeError(f"`{name}` expected an array without a mask, got {type(data).__name__}; fill it first")
+    if isinstance(data, (list, tuple)):
+        for item in data:
+            if isinstance(item, MaskedArray):
+                kind = type(data).__name__
+                raise TypeError(f"`{name}` expected arrays without masks, got a {kind} with one; fill it")
+            if type(item) in NUMBERS:  # the others are numbers, too, or lists
+                break
     try:
         return np.asarray(data)
     except ValueError as error:

@@ -101,7 +101,7 @@ def elementwise(
     >>> bcast.elementwise(np.multiply, [1, 2], [[3], [4]], mode="unidirectional")
     Traceback (most recent call last):
         ...
-    ValueError: `a` expected at least 2 axes for data of shape (2, 1), got (2,)
+    ValueError: `a` expected at least 2 axes for b of shape (2, 1), got (2,)
     """
     function: Any = ufunc
     is_ufunc = isinstance(function, UFUNC)
@@ -188,3 +188,5 @@ def _check_out(out: Any, shape: Shape) -> None:
     for each in out if isinstance(out, tuple) else (out,):
         if isinstance(each, ndarray) and shape_of(each) != shape:
             raise ValueError(f"`out` expected shape {shape}, got {shape_of(each)}")
+        if not (each is None or isinstance(each, ndarray) or hasattr(each, "__array_ufunc__")):
+            raise TypeError(f"`out` expected an array, got {type(each).__name__}")

@@ -88,6 +88,9 @@ class File:
     def unit(self, *_):
         return self._unit
 
+    def chunk(self):
+        return 1
+
 
 class Source(File):
     def room(self, lengths):

@@ -1,5 +1,6 @@
 """The command line: what it takes, and one line on whatever is wrong."""
 
+import argparse
 import errno
 import os
 import sys
@@ -11,7 +12,7 @@ import pytest
 from _commands import NOT_NPY, NOT_REGULAR, check_refused, fail_with, posix, python, succeed
 
 import bcast
-from bcast.__main__ import main
+from bcast.__main__ import _size, main
 from bcast._cli import conformance
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -180,6 +181,28 @@ HELP = {
     ),
     "bench": (["bench", "--help"], ["--seconds", "20"]),
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("256MB", 256 * 10**6),
+        ("1GiB", 2**30),
+        ("1.5 kb", 1500),
+        ("100", 100),
+        (".5g", 5 * 10**8),
+        ("2TiB", 2**41),
+        ("9" * 400 + "TB", sys.maxsize),
+    ],
+)
+def test_sizes(text, size):
+    assert _size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "1iB", "1e9", "1 PB", "inf", "1,5GB"])
+def test_sizes_that_are_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a size such as 256MB or 1GiB, got"):
+        _size(text)
 
 
 @pytest.mark.parametrize(("arguments", "texts"), HELP.values(), ids=HELP)

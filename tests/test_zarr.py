@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from _commands import OLD, check_refused, fail_with, files, halfway, posix, program, python, succeed, temporaries
 
+from bcast._cli import appearing, zarr_files
 from bcast._cli import apply as cli_apply
+from bcast._cli import blocks as cli_blocks
 
 zarr = pytest.importorskip("zarr", minversion="3")
 
@@ -50,6 +52,7 @@ CASES = {
     ),
     "pdpd": ((3, 1), (2, 1), ["--shape", "2,3,4,5", "--mode", "pdpd", "--axis", "1"], (2, 3, 4, 5), (1, 3, 1, 1)),
 }
+RECORD = np.dtype([("a", "f4"), ("b", "i2")])
 WAYS = [("in.zarr", "out.npy"), ("in.npy", "out.zarr"), ("in.zarr", "out.zarr")]
 
 
@@ -181,9 +184,6 @@ def zarr_fill(dtype):
     return zarr.create_array(zarr.storage.MemoryStore(), shape=(1,), dtype=dtype).fill_value
 
 
-RECORD = np.dtype([("a", "f4"), ("b", "i2")])
-
-
 @pytest.mark.parametrize("zero", [np.float32(-0.0), np.complex64(complex(0.0, -0.0)), np.array((-0.0, 0), RECORD)])
 def test_zeros_with_a_sign_are_written(run, zero):
     """They equal the fill value, but are other bytes."""
@@ -205,6 +205,13 @@ def bad(folder):
     np.save("long.npy", np.arange(3, dtype="g"))
     (folder / "out.npy").write_bytes(OLD)
     save("a.zarr", np.arange(3.0))
+    np.save("one.npy", 3.0)
+    np.save("records.npy", np.zeros(3, RECORD))
+    np.save("dates.npy", np.array(["2020-01-01"] * 3))
+    Path("pipe.zarr").mkdir()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo("pipe")
+        os.mkfifo("pipe.zarr/zarr.json")
     zarr.create_group("group.zarr")
     Path("nothing.zarr").mkdir()
     Path("file.zarr").touch()
@@ -241,6 +248,21 @@ REFUSED = {
         ["--shards", "2,3"],
         "`chunks` expected the lengths of a shard's",
     ),
+    "shards_of_a_scalar": ("one.npy", "out.zarr", ["--shape=", "--chunks=", "--shards="], "`shards` expected None for"),
+    "shards_of_records": (
+        "records.npy",
+        "out.zarr",
+        ["--chunks", "1,3", "--shards", "2,3"],
+        "`dtype` expected a dtype that Zarr stores in shards, got [(",
+    ),
+    "pipe": ("pipe", "out.zarr", [], "`IN` expected a regular .npy file"),
+    "pipe_in_zarr": ("pipe.zarr", "out.zarr", [], "`IN` expected a Zarr array, got pipe.zarr: it has no regular file"),
+    "unit_of_strings": (
+        "dates.npy",
+        "out.zarr",
+        ["--dtype=M8", "--casting=unsafe", "--max-memory=8GB"],
+        "`dtype` expected one that names its unit where `max_memory` is given, got M8",
+    ),
     "chunks_of_npy": (
         "in.npy",
         "out.npy",
@@ -258,6 +280,7 @@ REFUSED = {
 }
 
 
+@posix
 @pytest.mark.usefixtures("bad")
 @pytest.mark.parametrize(("source", "out", "options", "message"), REFUSED.values(), ids=REFUSED)
 def test_refused(run, folder, source, out, options, message):
@@ -291,6 +314,73 @@ FAILURES = {
 def test_failures_leave_nothing_behind(run, folder, monkeypatch, name, error, message):
     monkeypatch.setattr(f"bcast._cli.{name}", fail_with(error))
     check_refused(run, folder, ["apply", "in.npy", "out.zarr", "--shape", "1000,3"], message)
+
+
+def test_a_damaged_chunk_is_told_in_one_line():
+    """In a process of its own, whose end no read of another chunk may disturb."""
+    save("in.zarr", np.arange(1000.0), chunks=(10,), compressors=None)
+    Path("in.zarr/c/3").write_bytes(b"x" * 16)
+    for _ in range(3):
+        done = python("-m", "bcast", "apply", "in.zarr", "out.npy", "--shape", "1000")
+        assert done.returncode == 2
+        assert done.stderr.startswith("bcast: error: `IN` expected a Zarr array, got in.zarr: ")
+        assert done.stderr.count("\n") == 1
+    assert files() == ["in.zarr"]
+
+
+@posix
+def test_a_folder_that_another_run_has_removed_is_made_again(run, monkeypatch):
+    """A run that looks for leftovers may find it between its creation and its lock."""
+    np.save("in.npy", np.arange(3.0))
+    mkdir, made = Path.mkdir, []
+
+    def remove_the_first(path, *arguments, **options):
+        mkdir(path, *arguments, **options)
+        made.append(path)
+        if len(made) == 1:
+            told = []
+            appearing._remove_leftovers(path.parent, told.append)
+            assert told == []  # it is nobody's who was killed
+            assert not path.exists()
+
+    monkeypatch.setattr(Path, "mkdir", remove_the_first)
+    succeed(run, "in.npy", "out.zarr", "--shape", "2,3")
+    assert files() == ["in.npy", "out.zarr"]
+
+
+@posix
+def test_a_folder_that_cannot_be_opened_is_removed(run, monkeypatch):
+    np.save("in.npy", np.arange(3.0))
+    message = os.strerror(errno.EMFILE)
+    original = os.open
+
+    def fail(path, flags, *arguments, **options):
+        if flags & os.O_DIRECTORY and ".bcast-" in str(path):
+            raise OSError(errno.EMFILE, message)
+        return original(path, flags, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", fail)
+    assert run("apply", "in.npy", "out.zarr", "--shape", "2,3")[::2] == (2, f"bcast: error: out.zarr: {message}\n")
+    assert files() == ["in.npy"]
+
+
+def test_a_name_of_nothing_but_the_ending(run):
+    np.save("in.npy", np.arange(3.0))
+    succeed(run, "in.npy", ".zarr", "--shape", "2,3")
+    assert (load(".zarr") == np.arange(3.0)).all()
+
+
+def test_chunks_larger_than_a_block_are_decoded_once(run, monkeypatch):
+    """If there is memory for that."""
+    monkeypatch.setattr(cli_apply, "PIECE", 1000)
+    monkeypatch.setattr(cli_blocks, "LEAST", 100)
+    data = np.arange(6000.0).reshape(60, 100)
+    save("in.zarr", data, chunks=(60, 20))
+    read, count = zarr_files.ZarrInput._read_cell, []
+    monkeypatch.setattr(zarr_files.ZarrInput, "_read_cell", lambda *arguments: (count.append(1), read(*arguments)))
+    succeed(run, "in.zarr", "out.npy", "--shape", "60,100")
+    np.testing.assert_array_equal(load("out.npy"), data)
+    assert len(count) == 5
 
 
 def test_a_name_that_is_taken_meanwhile(run, monkeypatch):

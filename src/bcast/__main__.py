@@ -244,7 +244,8 @@ def _size(text: str) -> int:
     match = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?([kmgt]?)(i?)b?", text.strip(), re.IGNORECASE)
     if not match or (match[3] and not match[2]):
         raise argparse.ArgumentTypeError(f"expected a size such as 256MB or 1GiB, got {text!r}")
-    return int(float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2].lower() or " "))
+    size = float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2].lower() or " ")
+    return int(min(size, sys.maxsize))
 
 
 def _seconds(text: str) -> float:
@@ -280,7 +281,9 @@ def _say(text: str = "", end: str = "\n") -> None:
 
 
 def _complain(text: str) -> None:
-    """Print one line to stderr, whatever characters the names in it have."""
+    """Print one line to stderr, if there is one, whatever characters the names in it have."""
+    if sys.stderr is None:
+        return
     try:
         print(f"bcast: {' '.join(text.split())}", file=sys.stderr, flush=True)
     except OSError:  # only the exit status is left to tell it

@@ -198,7 +198,13 @@ def _create_folder(folder: Path) -> tuple[Path, int | None]:
         path.mkdir(0o700)
         if domain == NO_DOMAIN:
             return path, None
-        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except FileNotFoundError:  # a run that looks for leftovers came first
+            continue
+        except OSError:
+            path.rmdir()
+            raise
         try:
             if _lock(path, lock):
                 return path, lock
@@ -262,6 +268,9 @@ def _remove_leftover(path: Path, here: bool, tell: Callable[[str], object]) -> N
             return
         if not here:
             tell(f"left {path} alone: a run that was killed made it, or one on another machine or mount")
+            return
+        if whole and not any(path.iterdir()):  # of a run that lives and has just begun, or of none
+            path.rmdir()
             return
         if whole:
             shutil.rmtree(path)

@@ -4,7 +4,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,25 +89,30 @@ def apply(
         On a signal to end, unless the program has a handler of its own.
     """
     data: Input = ZarrInput(source) if is_zarr(source) else NpyInput(source)
-    alignment = align(data.shape, shape, name="shape", **arguments)
-    wanted = _wanted(data, alignment, dtype, casting)
-    output = _output(destination, alignment.shape, wanted, chunks, shards)
-    written = Written(alignment.shape, output.dtype, _size(data, alignment, output.dtype))
-    data.reshape(alignment.source)
-    lengths = _lengths(data, output, alignment, max_memory, tell) if written.nbytes else ()
-    with DeferredSignals() as signals, _telling(tell), output.appearing(destination, tell):
-        if written.nbytes:
-            with progress(destination, written.nbytes) as advance:
-                _fill(data, output, alignment, lengths, signals.check, advance)
-        data.close()
-        signals.check()
+    with closing(data):
+        alignment = align(data.shape, shape, name="shape", **arguments)
+        wanted = _wanted(data, alignment, dtype, casting, max_memory)
+        output = _output(destination, alignment.shape, wanted, chunks, shards)
+        written = Written(alignment.shape, output.dtype, _size(data, alignment, output.dtype))
+        data.reshape(alignment.source)
+        lengths = _lengths(data, output, alignment, max_memory, tell) if written.nbytes else ()
+        with DeferredSignals() as signals, _telling(tell), output.appearing(destination, tell):
+            if written.nbytes:
+                with progress(destination, written.nbytes) as advance:
+                    _fill(data, output, alignment, lengths, signals.check, advance)
+            data.close()  # Windows does not replace a mapped file
+            signals.check()
     return written
 
 
-def _wanted(data: Input, alignment: Alignment, dtype: str | None, casting: Casting) -> np.dtype[Any]:
+def _wanted(
+    data: Input, alignment: Alignment, dtype: str | None, casting: Casting, max_memory: int | None
+) -> np.dtype[Any]:
     """Return the dtype of the result."""
     array = data.array
     if dtype is not None and follows_values(data.dtype, dtype_argument(dtype)):
+        if max_memory is not None:  # all of the data would be read to find the unit
+            raise ValueError(f"`dtype` expected one that names its unit where `max_memory` is given, got {dtype}")
         array = data.read(tuple([slice(0, length) for length in data.shape]))
     _, wanted = prepared(array, alignment.shape, None, dtype, casting)
     if wanted.hasobject:

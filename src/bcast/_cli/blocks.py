@@ -1,8 +1,7 @@
 """An output cut into blocks, each small beside memory: whole chunks of the output, and where possible of the input."""
 
-import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
@@ -11,11 +10,12 @@ from numpy.typing import NDArray
 
 from bcast._rules.alignment import Alignment
 
-__all__ = ["Index", "Input", "Output", "Plan", "blocks", "part_of", "planned", "units"]
+__all__ = ["Index", "Input", "Output", "Plan", "blocks", "cells", "part_of", "planned", "units"]
 
 Index = tuple[slice, ...]
 
 LEAST = 65536  # bytes of a block: with smaller ones, a run takes many times as long
+LARGEST = 64 * 2**20  # bytes of a block for the sake of an input's chunk, which each smaller block would decode again
 
 
 class Input(Protocol):
@@ -44,6 +44,9 @@ class Input(Protocol):
 
     def unit(self, items: int) -> tuple[int, ...]:
         """Return the lengths of a part of about so many items that is read at the least cost."""
+
+    def chunk(self) -> int:
+        """Return the number of items that are read at once, however few of them a part has."""
 
     def close(self) -> None:
         """Let go of the file."""
@@ -89,7 +92,7 @@ def planned(source: Input, output: Output, alignment: Alignment, size: int, most
     alignment : Alignment
         How the output's axes come from the input's. No length is 0, and items have bytes.
     size : int
-        Bytes of a block, unless one unit of the output is larger.
+        Bytes of a block, unless one unit of the input or the output is larger.
     most : int or None
         Bytes of memory that all of it may take; None sets no limit.
 
@@ -99,6 +102,7 @@ def planned(source: Input, output: Output, alignment: Alignment, size: int, most
         The plan. Its room exceeds `most` if even the smallest blocks do not fit.
     """
     shape, dtype = alignment.shape, output.dtype
+    size = max(size, min(source.chunk() * dtype.itemsize, LARGEST))
     while True:
         items = max(1, size // dtype.itemsize)
         wanted = [unit if length != 1 else 1 for unit, length in zip(source.unit(items), alignment.source, strict=True)]
@@ -150,14 +154,22 @@ def _grow(lengths: list[int], axis: int, wanted: int, most: int, items: int) -> 
 
 def blocks(alignment: Alignment, lengths: tuple[int, ...]) -> Iterator[Index]:
     """Yield the place of each block in the output; those that come from the same data follow each other."""
-    along = [
-        [slice(start, min(start + step, length)) for start in range(0, length, step)]
-        for length, step in zip(alignment.shape, lengths, strict=True)
-    ]
-    order = sorted(range(len(along)), key=lambda axis: alignment.source[axis] == 1)
-    place = [order.index(axis) for axis in range(len(along))]
-    for index in itertools.product(*[along[axis] for axis in order]):
+    order = sorted(range(len(lengths)), key=lambda axis: alignment.source[axis] == 1)
+    place = [order.index(axis) for axis in range(len(order))]
+    shape = [alignment.shape[axis] for axis in order]
+    for index in cells([slice(0, length) for length in shape], [lengths[axis] for axis in order]):
         yield tuple([index[at] for at in place])
+
+
+def cells(index: Sequence[slice], lengths: Sequence[int]) -> Iterator[Index]:
+    """Yield the parts into which a grid of cells of such lengths cuts a part of an array."""
+    grid = [range(part.start // length, -(-part.stop // length)) for part, length in zip(index, lengths, strict=True)]
+    for place in np.ndindex(*[len(along) for along in grid]):
+        cell = []
+        for part, length, along, at in zip(index, lengths, grid, place, strict=True):
+            start = along[at] * length
+            cell.append(slice(max(start, part.start), min(start + length, part.stop)))
+        yield tuple(cell)
 
 
 def part_of(index: Index, source: tuple[int, ...]) -> Index:

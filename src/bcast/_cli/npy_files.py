@@ -22,8 +22,9 @@ from bcast._cli.blocks import Index
 
 __all__ = ["NpyInput", "NpyOutput"]
 
-PAGE = 4096  # bytes: what direct writes are aligned to
-WINDOW = 65536  # bytes around a byte that is read, which the system maps with it
+PAGE = 4096  # bytes: what direct writes are aligned to, and what the system reads at least
+FOLIO = 2 * 2**20  # bytes around a byte of a map that is read, which Linux may map with it
+SCRATCH = 2**20  # bytes for a span of the file of which only some items are wanted
 
 
 class NpyInput:
@@ -44,8 +45,14 @@ class NpyInput:
         OSError
             If it cannot be read.
         """
+        self._name = name
+        self._entry = Path(name).stat()
         self.array: NDArray[Any] = _mapped(name)
         self._map: Any = self.array.base
+        self._offset = int(getattr(self.array, "offset", 0))
+        self._file: FileIO | None = None
+        self._room: NDArray[Any] = np.empty(0, self.array.dtype)
+        self._scratch = bytearray()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -62,42 +69,70 @@ class NpyInput:
         self.array = np.asarray(self.array).reshape(shape)
 
     def read(self, index: Index) -> NDArray[Any]:
-        """Return a part of the map; the pages that the part before it needed are given back."""
+        """Return a part: of the map if it lies together in the file, or else a copy.
+
+        The pages of the map that the part before it needed are given back. A copy is read run by run: of a map, the
+        system would keep more in memory than the runs.
+        """
         if isinstance(self._map, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
         whole: Any = (*index, ...)  # with `...`, a 0-d array gives a view, too, instead of a scalar
         part: NDArray[Any] = self.array[whole]
-        return part
+        if part.flags.forc or not hasattr(os, "preadv"):
+            return part
+        if self._file is None:
+            self._file = FileIO(self._name)
+            if not os.path.samestat(os.fstat(self._file.fileno()), self._entry):
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self._name)
+            self._scratch = bytearray(SCRATCH)
+        if self._room.size < part.size:
+            self._room = np.empty(part.size, self.dtype)
+        order: Any = "C" if self.array.flags.c_contiguous else "F"
+        copy: NDArray[Any] = self._room[: part.size].reshape(part.shape, order=order)
+        at: int = sum([where.start * step for where, step in zip(index, self.array.strides, strict=True)])
+        if order == "C":
+            self._copy(self._file, copy, self.array.strides, self._offset + at)
+        else:
+            self._copy(self._file, copy.T, self.array.strides[::-1], self._offset + at)
+        return copy
 
     def room(self, lengths: tuple[int, ...]) -> int:
-        """Return how many bytes of the map are in memory at most when a part of such lengths has been read."""
-        run = self.dtype.itemsize
-        runs = math.prod(lengths)
-        for length, whole in self._inwards(lengths):
-            run *= length
-            runs //= length
-            if length < whole:
-                break
-        return min(runs * (run + 2 * WINDOW), self.array.nbytes + 2 * WINDOW)
+        """Return how much memory a part takes at most: its items, or the pages of the map that have them."""
+        size = math.prod(lengths) * self.dtype.itemsize
+        return size + 2 * FOLIO
 
     def unit(self, items: int) -> tuple[int, ...]:
         """Return lengths of a part in which what lies together in the file is together, if that is not C's order."""
         lengths = [1] * len(self.shape)
         if not self.array.flags.c_contiguous:
-            left = min(items, 2 * math.isqrt(items))  # more along the input, each of whose runs takes a window or two
+            left = math.isqrt(items)
             for axis, whole in enumerate(self.shape):
                 lengths[axis] = max(1, min(whole, left))
                 left //= lengths[axis]
         return tuple(lengths)
 
-    def close(self) -> None:
-        """Forget the map: Windows does not replace a mapped file."""
-        self.array, self._map = np.empty(0), None
+    def chunk(self) -> int:
+        """Return 1: any item can be read by itself."""
+        return 1
 
-    def _inwards(self, lengths: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-        """Yield a part's length along each axis and that of the array, from the axis of the shortest steps on."""
-        pairs = list(zip(lengths, self.shape, strict=True))
-        return reversed(pairs) if self.array.flags.c_contiguous else iter(pairs)
+    def close(self) -> None:
+        """Forget the map and close the file: Windows does not replace one that is mapped or open."""
+        self.array, self._map = np.empty(0), None
+        if self._file is not None:
+            self._file.close()
+
+    def _copy(self, file: FileIO, to: NDArray[Any], steps: tuple[int, ...], at: int) -> None:
+        """Read items that lie `steps` apart in the file, of which the first is the longest, into a contiguous array."""
+        span = sum([(length - 1) * step for length, step in zip(to.shape, steps, strict=True)]) + to.itemsize
+        if span == to.nbytes:
+            items: Any = to.reshape(-1).view(np.uint8)
+            _read_at(file, memoryview(items), at)
+        elif span <= SCRATCH and span <= PAGE * to.size:
+            _read_at(file, memoryview(self._scratch)[:span], at)
+            to[...] = np.ndarray(to.shape, to.dtype, self._scratch, 0, steps)
+        else:
+            for i in range(to.shape[0]):
+                self._copy(file, to[i, ...], steps[1:], at + i * steps[0])
 
 
 class NpyOutput:
@@ -235,6 +270,15 @@ def _direct(file: FileIO) -> int | None:
         return os.open(f"/proc/self/fd/{file.fileno()}", os.O_WRONLY | os.O_DIRECT)
     except OSError:
         return None
+
+
+def _read_at(file: FileIO, memory: memoryview, offset: int) -> None:
+    while memory:
+        done = os.preadv(file.fileno(), [memory], offset)
+        if not done:
+            raise OSError(errno.EIO, "the file has become shorter", os.fsdecode(file.name))
+        memory = memory[done:]
+        offset += done
 
 
 def _write_direct(descriptor: int, memory: memoryview, offset: int) -> None:

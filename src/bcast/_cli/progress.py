@@ -37,7 +37,7 @@ def progress(name: str, total: int) -> Iterator[Callable[[int], object]]:
         finally:
             line.show("")
     else:
-        _print(f"bcast: writing {size_text(total)} to {name}\n")
+        _print(f"bcast: writing {size_text(total)} to {' '.join(name.split())}\n")
         yield lambda _: None
 
 

@@ -3,8 +3,9 @@
 import importlib
 import math
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,19 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bcast._cli.appearing import appearing_folder
-from bcast._cli.blocks import Index, blocks
-from bcast._rules.alignment import Alignment
+from bcast._cli.blocks import Index, cells
 from bcast._runtime.system import cpus
 
 __all__ = ["ZarrInput", "ZarrOutput", "is_zarr", "is_zarr_name"]
 
-AT_ONCE = 32 * 2**20  # bytes of the chunks that are encoded or decoded at once, unless one is larger
-COPIES = 3  # of a chunk at that moment: its items, those of it that are compared, its bytes
+AT_ONCE = 32 * 2**20  # bytes that the chunks take that are encoded or decoded at once, unless one takes more
+WRITTEN = 3  # copies of a chunk while it is encoded: its items, those of it that are compared, its bytes
+READ = 6  # and while it is decoded: Zarr drops some of them late, and the heap keeps some for the next one
 
 
 def is_zarr_name(name: str) -> bool:
     """Return whether a file of this name is written in Zarr's format."""
-    return Path(name).suffix == ".zarr"
+    return Path(name).name.endswith(".zarr")
 
 
 def is_zarr(name: str) -> bool:
@@ -56,14 +57,18 @@ class ZarrInput:
         """
         zarr = _zarr()
         self._name = name
-        Path(name).stat()  # its error says more than Zarr's
+        Path(name).stat()  # its error says more
+        path = Path(name)
+        if not ((path / "zarr.json").is_file() or (path / ".zarray").is_file()):  # to read a pipe could take for ever
+            raise ValueError(f"`IN` expected a Zarr array, got {name}: it has no regular file zarr.json or .zarray")
         with self._told():
             self._array = zarr.open_array(zarr.storage.LocalStore(name, read_only=True), mode="r")
             self.dtype: np.dtype[Any] = np.dtype(self._array.dtype)
             self.shape: tuple[int, ...] = tuple(self._array.shape)
             self.array: NDArray[Any] = np.broadcast_to(np.zeros((), self.dtype), self.shape)  # stands in for it
             self._chunk: tuple[int, ...] = self._array.shards or self._array.chunks
-        self._flight = _Flight(self._chunk, self.dtype)
+        self._flight = _Flight(self._chunk, self.dtype, READ)
+        self._grid = self._chunk
 
     def reshape(self, shape: tuple[int, ...]) -> None:
         """Put in or take out axes of length 1."""
@@ -75,17 +80,27 @@ class ZarrInput:
         """Read and decode a part."""
         parts = iter([part for part, length in zip(index, self.shape, strict=True) if length != 1])
         own = tuple([next(parts) if length != 1 else slice(0, 1) for length in self._array.shape])
-        with self._told(), self._flight.limited():
-            part: NDArray[Any] = np.asarray(self._array[own])
-            return part.reshape([part.stop - part.start for part in index])
+        to: NDArray[Any] = np.empty([part.stop - part.start for part in own], self.dtype)
+        with self._told(), self._flight.threads() as run:
+            for cell in cells(own, self._grid):
+                run(self._read_cell, to, own, cell)
+        return to.reshape([part.stop - part.start for part in index])
+
+    def _read_cell(self, to: NDArray[Any], index: Index, cell: Index) -> None:
+        """Read one chunk's share of a part."""
+        to[_within(index, cell)] = self._array[cell or ...]
 
     def room(self, lengths: tuple[int, ...]) -> int:
-        """Return how many bytes a part takes, and what is decoded for it at once."""
-        return math.prod(lengths) * self.dtype.itemsize + self._flight.room
+        """Return how many bytes a part takes, beside the one before it, and what is decoded for it at once."""
+        return 2 * math.prod(lengths) * self.dtype.itemsize + self._flight.room
 
     def unit(self, items: int) -> tuple[int, ...]:
         """Return the lengths of a chunk, or of a shard of them, which is decoded as a whole."""
         return self._chunk if math.prod(self._chunk) <= items else (1,) * len(self.shape)
+
+    def chunk(self) -> int:
+        """Return the number of items of a chunk, or of a shard."""
+        return math.prod(self._chunk)
 
     def close(self) -> None:
         """Do nothing: no file is open between two reads."""
@@ -141,7 +156,7 @@ class ZarrOutput:
         chunk = None if chunks is None else _lengths("chunks", chunks, shape)
         shard = None if shards is None else _lengths("shards", shards, shape)
         if shard is not None:
-            _check_shard(shard, chunk)
+            _check_shard(shard, chunk, self.dtype)
         self._options = {
             "shape": shape,
             "dtype": self.dtype,
@@ -151,10 +166,9 @@ class ZarrOutput:
         with warnings.catch_warnings(action="ignore"):  # of what the array itself gives rise to later
             trial = self._created(_zarr().storage.MemoryStore())
         self._unit: tuple[int, ...] = trial.shards or trial.chunks
-        self._flight = _Flight(self._unit, self.dtype)
+        self._flight = _Flight(self._unit, self.dtype, WRITTEN)
         self._array: Any = None
         self._exact: Any = None  # the same array, but it writes chunks of nothing but fill values, too
-        self._threads: ThreadPoolExecutor
         self._room = np.empty(0, self.dtype)
 
     def unit(self) -> tuple[int, ...]:
@@ -171,8 +185,7 @@ class ZarrOutput:
         with appearing_folder(name, tell) as folder:
             self._array = self._created(_zarr().storage.LocalStore(folder))
             self._exact = self._array.with_config({"write_empty_chunks": True})
-            with ThreadPoolExecutor(self._flight.count) as self._threads, self._flight.limited():
-                yield
+            yield
 
     def block(self, index: Index) -> NDArray[Any]:
         """Return an array for a block."""
@@ -183,19 +196,19 @@ class ZarrOutput:
 
     def write(self, index: Index, block: NDArray[Any]) -> None:
         """Write a block, but for its chunks of nothing but fill values; on return, nothing more is written."""
-        whole = Alignment(block.shape, block.shape)
-        writes = []
-        for part in blocks(whole, tuple([min(pair) for pair in zip(self._unit, block.shape, strict=True)])):
-            place = tuple(
-                [slice(at.start + own.start, at.start + own.stop) for at, own in zip(index, part, strict=True)]
-            )
-            items = block[part or ...]
-            array = self._exact if self.dtype.kind in "cV" and self._seems_empty(items) else self._array
-            # A call of Zarr's that writes many chunks goes on with the others after one has failed, and nobody waits.
-            writes.append(self._threads.submit(array.__setitem__, place or ..., items))
-        wait(writes)
-        for write in writes:
-            write.result()
+        with self._flight.threads() as run:
+            for cell in cells(index, self._unit):
+                run(self._write_cell, cell, block[_within(index, cell)])
+
+    def _write_cell(self, cell: Index, items: NDArray[Any]) -> None:
+        """Write one chunk."""
+        array = self._exact if self.dtype.kind in "cV" and self._seems_empty(items) else self._array
+        try:
+            array[cell or ...] = items
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:
+            raise RuntimeError(f"Zarr cannot write a chunk of {self.dtype}: {error!r}") from error
 
     def _created(self, store: Any) -> Any:
         try:
@@ -214,16 +227,39 @@ class ZarrOutput:
 
 
 class _Flight:
-    """How many chunks are encoded or decoded at once, and what that takes."""
+    """How many chunks are encoded or decoded at once, and what that takes.
 
-    def __init__(self, chunk: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    A call of Zarr's that reads or writes many chunks goes on with the others after one has failed, and nobody waits for
+    it. So each call is for one chunk, on a thread of ours.
+    """
+
+    def __init__(self, chunk: tuple[int, ...], dtype: np.dtype[Any], copies: int) -> None:
         size = max(1, math.prod(chunk) * dtype.itemsize)
-        self.count = max(1, min(cpus(), AT_ONCE // (COPIES * size)))
-        self.room = self.count * COPIES * size
+        self.count = max(1, min(cpus(), AT_ONCE // (copies * size)))
+        self.room = self.count * copies * size
 
-    def limited(self) -> Any:
-        """Return a context in which Zarr keeps to that."""
-        return _zarr().config.set({"async.concurrency": self.count})
+    @contextmanager
+    def threads(self) -> Iterator[Callable[..., None]]:
+        """Yield a function that calls another one on one of the threads; on leaving, wait for all of them."""
+        running: deque[Future[None]] = deque()
+
+        def run(function: Callable[..., None], *arguments: Any) -> None:
+            while len(running) >= 2 * self.count:
+                running.popleft().result()
+            running.append(pool.submit(function, *arguments))
+
+        with _zarr().config.set({"async.concurrency": self.count}), ThreadPoolExecutor(self.count) as pool:
+            try:
+                yield run
+                while running:
+                    running.popleft().result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+
+def _within(index: Index, cell: Index) -> Any:
+    """Return the place of a cell in a part of an array; with `...`, a 0-d array gives a view, too."""
+    return (*[slice(at.start - part.start, at.stop - part.start) for part, at in zip(index, cell, strict=True)], ...)
 
 
 def _lengths(name: str, lengths: Sequence[int], shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -233,8 +269,12 @@ def _lengths(name: str, lengths: Sequence[int], shape: tuple[int, ...]) -> tuple
     return tuple([n if n > 0 else max(1, whole) for n, whole in zip(lengths, shape, strict=True)])
 
 
-def _check_shard(shard: tuple[int, ...], chunk: tuple[int, ...] | None) -> None:
-    """Refuse a shard that is no whole number of chunks."""
+def _check_shard(shard: tuple[int, ...], chunk: tuple[int, ...] | None, dtype: np.dtype[Any]) -> None:
+    """Refuse a shard that is no whole number of chunks, and what Zarr fails to put into shards."""
+    if not shard:
+        raise ValueError("`shards` expected None for an output without axes, got ()")
+    if dtype.kind == "V":
+        raise TypeError(f"`dtype` expected a dtype that Zarr stores in shards, got {dtype}")
     if chunk is None:
         raise ValueError("`chunks` expected the lengths of a shard's chunks, got None")
     if any(length % part for length, part in zip(shard, chunk, strict=True)):

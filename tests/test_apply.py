@@ -286,6 +286,19 @@ def test_full_disk(folder, target, status):
         assert done.stderr.decode() == f"bcast: error: small/out.npy: {os.strerror(errno.ENOSPC)}\n"
 
 
+@pytest.mark.usefixtures("bad_files")
+def test_a_file_is_not_replaced_against_the_users_will(run, folder, monkeypatch):
+    message = f"out.npy: {os.strerror(errno.EEXIST)}"
+    check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "9,3", "--no-clobber"], message)
+    (folder / "out.npy").unlink()
+    succeed(run, "in.npy", "out.npy", "--shape", "9,3", "--no-clobber")
+    (folder / "out.npy").unlink()
+    halfway(monkeypatch, lambda: (folder / "out.npy").write_bytes(OLD))
+    status, _, err = run("apply", "in.npy", "out.npy", "--shape", "9,3", "--no-clobber")
+    assert (status, err) == (2, f"bcast: error: {message}\n")
+    assert (folder / "out.npy").read_bytes() == OLD
+
+
 @posix
 @pytest.mark.usefixtures("bad_files")
 def test_pipes_are_not_read(run, folder):
@@ -344,6 +357,12 @@ def test_one_plain_line_where_no_terminal_is(run, large):
 def test_no_line_below_its_threshold(run, large, monkeypatch):
     monkeypatch.setattr(cli_progress, "SHOWN", 12_001)
     assert run(*large)[::2] == (0, "")
+
+
+def test_a_quiet_run_prints_nothing(run, large):
+    assert run(*large, "--quiet") == (0, "", "")
+    status, out, err = run("apply", "no.npy", "out.npy", "--shape", "3", "--quiet")
+    assert (status, out, err.count("\n")) == (2, "", 1)
 
 
 def test_no_line_without_stderr(run, large, monkeypatch):

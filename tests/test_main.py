@@ -12,7 +12,7 @@ import pytest
 from _commands import NOT_NPY, NOT_REGULAR, check_refused, fail_with, posix, python, succeed
 
 import bcast
-from bcast.__main__ import _size, main
+from bcast.__main__ import _size, main, script
 from bcast._cli import conformance
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -217,6 +217,16 @@ def test_help(capsys, arguments, texts):
 
 
 # As a process.
+
+
+def test_the_script_is_called_by_its_name(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/bcast", "--help"])
+    with pytest.raises(SystemExit) as exited:
+        script()
+    assert exited.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: bcast [-h]")
+    monkeypatch.setattr(sys, "argv", ["bcast", "apply", "no.npy", "out.npy", "--shape", "3"])
+    assert script() == 2
 
 
 def test_the_command_line_works_as_a_process(folder):

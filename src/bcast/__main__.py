@@ -35,13 +35,15 @@ examples:
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, name: str = "python -m bcast") -> int:
     """Run the command line.
 
     Parameters
     ----------
     argv : sequence of str, optional
         The arguments after the program's name. The default is those of the process.
+    name : str, optional
+        The program's name, for its help.
 
     Returns
     -------
@@ -55,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         try:
-            arguments = _parser().parse_args(_joined(sys.argv[1:] if argv is None else argv))
+            arguments = _parser(name).parse_args(_joined(sys.argv[1:] if argv is None else argv))
         except ValueError as error:
             return _refuse(error)
         run = {"apply": _apply, "bench": _bench}.get(arguments.command, _check)
@@ -63,6 +65,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _complain("interrupted")
         return INTERRUPTED
+
+
+def script() -> int:
+    """Run the command line as the script `bcast`; return the exit status."""
+    _escape_names()
+    return main(name="bcast")
+
+
+def _escape_names() -> None:
+    """Let stdout have characters that the terminal lacks: a file's name may have any."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _apply(arguments: argparse.Namespace) -> int:
@@ -79,6 +93,8 @@ def _apply(arguments: argparse.Namespace) -> int:
             chunks=arguments.chunks,
             shards=arguments.shards,
             max_memory=arguments.max_memory,
+            clobber=not arguments.no_clobber,
+            quiet=arguments.quiet,
             tell=_complain,
             axes_mapping=arguments.axes_mapping,
             mode=arguments.mode,
@@ -87,7 +103,8 @@ def _apply(arguments: argparse.Namespace) -> int:
         )
     except (OSError, ValueError, TypeError, MemoryError, ImportError, RuntimeError) as error:
         return _refuse(error)
-    _say(f"{arguments.destination}: shape {written.shape}, dtype {written.dtype}, {size_text(written.nbytes)}")
+    if not arguments.quiet:
+        _say(f"{arguments.destination}: shape {written.shape}, dtype {written.dtype}, {size_text(written.nbytes)}")
     return 0
 
 
@@ -137,9 +154,9 @@ class _Parser(argparse.ArgumentParser):
         _say(message, end="")
 
 
-def _parser() -> _Parser:
+def _parser(name: str) -> _Parser:
     parser = _Parser(
-        prog="python -m bcast",
+        prog=name,
         description="Broadcast arrays. Without a command, check the worked examples of the specifications that bcast "
         "implements, and print a short table of its speed on this machine.",
         allow_abbrev=False,
@@ -197,6 +214,9 @@ def _parser() -> _Parser:
         metavar="SIZE",
         help="print how much memory the run takes at most, and refuse to run if that is more than SIZE, such as 256MB",
     )
+
+    apply.add_argument("--no-clobber", action="store_true", help="refuse to replace OUT")
+    apply.add_argument("--quiet", action="store_true", help="print nothing but errors and warnings")
 
     bench = commands.add_parser(
         "bench",
@@ -297,6 +317,5 @@ def _discard(stream: TextIO) -> None:
 
 
 if __name__ == "__main__":
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may have characters that the terminal lacks
+    _escape_names()
     sys.exit(main())

@@ -28,7 +28,7 @@ TEMPORARY = re.compile(r"\.bcast-([0-9a-f]{16})-[0-9a-f]{16}\.tmp")
 
 
 @contextmanager
-def appearing(destination: str, tell: Callable[[str], object]) -> Iterator[FileIO]:
+def appearing(destination: str, tell: Callable[[str], object], clobber: bool = True) -> Iterator[FileIO]:
     """Make a new file beside `destination`, which takes that name in the end, or is removed on failure.
 
     No other user can open the file before it is whole. It then gets the permissions of the file that it replaces, or
@@ -41,6 +41,8 @@ def appearing(destination: str, tell: Callable[[str], object]) -> Iterator[FileI
     tell : callable
         Called with a line for each temporary file that a killed run has left in the same folder: whether it was
         removed or left alone.
+    clobber : bool, optional
+        Whether the file may replace one that has the name already.
 
     Yields
     ------
@@ -54,12 +56,12 @@ def appearing(destination: str, tell: Callable[[str], object]) -> Iterator[FileI
     """
     try:
         final = _resolve(destination)
-        _replaced(final)
+        _replaced(final, clobber)
         _remove_leftovers(final.parent, tell)
         path, file = _create(final.parent)
         try:
             yield file
-            set_permissions(file, final, _replaced(final))
+            set_permissions(file, final, _replaced(final, clobber))
             if sys.platform == "win32":  # which renames no open file
                 file.close()
             path.replace(final)
@@ -140,7 +142,7 @@ def _resolve(destination: str) -> Path:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
-def _replaced(path: Path) -> os.stat_result | None:
+def _replaced(path: Path, clobber: bool) -> os.stat_result | None:
     """Check the file that will be replaced, and return its status; None if there is none."""
     try:
         entry = path.lstat()
@@ -148,6 +150,8 @@ def _replaced(path: Path) -> os.stat_result | None:
         return None
     if stat.S_ISDIR(entry.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not clobber:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     if not stat.S_ISREG(entry.st_mode):
         raise OSError(errno.EINVAL, "not a regular file")
     if sys.platform != "win32":

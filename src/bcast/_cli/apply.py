@@ -44,6 +44,8 @@ def apply(
     chunks: Sequence[int] | None = None,
     shards: Sequence[int] | None = None,
     max_memory: int | None = None,
+    clobber: bool = True,
+    quiet: bool = False,
     tell: Callable[[str], object] = lambda _: None,
     **arguments: Any,
 ) -> Written:
@@ -65,6 +67,10 @@ def apply(
         For Zarr, the lengths of a chunk, and of a shard: a file of many chunks. -1 stands for the whole axis.
     max_memory : int, optional
         The most memory in bytes that this process may have had when the run ends, what it had before included.
+    clobber : bool, optional
+        Whether a file at `destination` may be replaced.
+    quiet : bool, optional
+        Whether stderr shows nothing of the run's progress.
     tell : callable, optional
         Called with a line for each file that a killed run has left, for each kind of NumPy's warnings about values,
         and with `max_memory` for the bound that will hold.
@@ -96,9 +102,9 @@ def apply(
         written = Written(alignment.shape, output.dtype, _size(data, alignment, output.dtype))
         data.reshape(alignment.source)
         lengths = _lengths(data, output, alignment, max_memory, tell) if written.nbytes else ()
-        with DeferredSignals() as signals, _telling(tell), output.appearing(destination, tell):
+        with DeferredSignals() as signals, _telling(tell), output.appearing(destination, tell, clobber):
             if written.nbytes:
-                with progress(destination, written.nbytes) as advance:
+                with progress(destination, 0 if quiet else written.nbytes) as advance:
                     _fill(data, output, alignment, lengths, signals.check, advance)
             data.close()  # Windows does not replace a mapped file
             signals.check()

@@ -65,7 +65,7 @@ class Output(Protocol):
     def room(self, size: int) -> int:
         """Return how much memory writing blocks of so many bytes takes at most, their own included."""
 
-    def appearing(self, name: str, tell: Callable[[str], object]) -> AbstractContextManager[None]:
+    def appearing(self, name: str, tell: Callable[[str], object], clobber: bool) -> AbstractContextManager[None]:
         """Make the file, which takes its name when it is whole; `tell` is called for what killed runs have left."""
 
     def block(self, index: Index) -> NDArray[Any]:

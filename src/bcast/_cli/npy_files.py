@@ -99,6 +99,8 @@ class NpyInput:
     def room(self, lengths: tuple[int, ...]) -> int:
         """Return how much memory a part takes at most: its items, or the pages of the map that have them."""
         size = math.prod(lengths) * self.dtype.itemsize
+        if not self.array.flags.c_contiguous:
+            size *= 2  # such a part is put in C's order before it is replicated
         return size + 2 * FOLIO
 
     def unit(self, items: int) -> tuple[int, ...]:
@@ -159,9 +161,9 @@ class NpyOutput:
         return 2 * (size + 2 * PAGE)
 
     @contextmanager
-    def appearing(self, name: str, tell: Callable[[str], object]) -> Iterator[None]:
+    def appearing(self, name: str, tell: Callable[[str], object], clobber: bool) -> Iterator[None]:
         """Reserve the file's room and write its header; in the end, wait until the disk has all of it."""
-        with appearing(name, tell) as self._file:
+        with appearing(name, tell, clobber) as self._file:
             self._reserve()
             try:
                 self._direct = _direct(self._file)

@@ -180,8 +180,8 @@ class ZarrOutput:
         return size + self._flight.room
 
     @contextmanager
-    def appearing(self, name: str, tell: Callable[[str], object]) -> Iterator[None]:
-        """Make an array of nothing but fill values."""
+    def appearing(self, name: str, tell: Callable[[str], object], clobber: bool) -> Iterator[None]:  # noqa: ARG002
+        """Make an array of nothing but fill values; no folder is replaced, whatever `clobber` says."""
         with appearing_folder(name, tell) as folder:
             self._array = self._created(_zarr().storage.LocalStore(folder))
             self._exact = self._array.with_config({"write_empty_chunks": True})

@@ -204,9 +204,9 @@ def _parser(name: str) -> _Parser:
         help="which conversions --dtype may ask for, as numpy.can_cast names them (default: %(default)s)",
     )
 
-    for name, what in (("chunks", "a chunk"), ("shards", "a shard, a file of many chunks")):
+    for option, what in (("--chunks", "a chunk"), ("--shards", "a shard, a file of many chunks")):
         apply.add_argument(
-            f"--{name}", type=_integers, metavar="N,N,...", help=f"OUT.zarr: the shape of {what}; -1: the whole axis"
+            option, type=_integers, metavar="N,N,...", help=f"OUT.zarr: the shape of {what}; -1: the whole axis"
         )
     apply.add_argument(
         "--max-memory",

@@ -186,7 +186,7 @@ def _create(folder: Path) -> tuple[Path, FileIO]:
         path = folder / _new_name(_lock_domain(folder))
         file = FileIO(path, "x+", opener=_open)
         try:
-            if _lock(path, file):
+            if _lock(path, file.fileno()):
                 return path, file
         except OSError:  # from a file system without locks
             return path.rename(folder / _new_name(NO_DOMAIN)), file
@@ -237,13 +237,13 @@ def _open(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
-def _lock(path: Path, file: FileIO | int) -> bool:
+def _lock(path: Path, descriptor: int) -> bool:
     """Lock a temporary file, unless another process holds it or it is gone; return whether it is locked."""
     if sys.platform == "win32":
         return True
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.path.samestat(path.lstat(), os.fstat(file if isinstance(file, int) else file.fileno()))
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except (BlockingIOError, FileNotFoundError):
         return False
 

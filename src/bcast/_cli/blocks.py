@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bcast._rules.alignment import Alignment
 
-__all__ = ["Index", "Input", "Output", "Plan", "blocks", "cells", "part_of", "planned", "units"]
+__all__ = ["Index", "Input", "Output", "Plan", "blocks", "cells", "lengths_of", "part_of", "planned", "units"]
 
 Index = tuple[slice, ...]
 
@@ -170,6 +170,11 @@ def cells(index: Sequence[slice], lengths: Sequence[int]) -> Iterator[Index]:
             start = along[at] * length
             cell.append(slice(max(start, part.start), min(start + length, part.stop)))
         yield tuple(cell)
+
+
+def lengths_of(index: Index) -> tuple[int, ...]:
+    """Return the shape of the part of an array at an index."""
+    return tuple([part.stop - part.start for part in index])
 
 
 def part_of(index: Index, source: tuple[int, ...]) -> Index:

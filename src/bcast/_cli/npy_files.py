@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from bcast._cli.appearing import appearing
-from bcast._cli.blocks import Index
+from bcast._cli.blocks import Index, lengths_of
 
 __all__ = ["NpyInput", "NpyOutput"]
 
@@ -178,7 +178,7 @@ class NpyOutput:
 
     def block(self, index: Index) -> NDArray[Any]:
         """Return an array for a block: not the one before it, which may still be being written."""
-        lengths = tuple([part.stop - part.start for part in index])
+        lengths = lengths_of(index)
         if len(self._rooms) < 2:  # none is larger than the first block
             self._rooms.append(mmap.mmap(-1, math.prod(lengths) * self.dtype.itemsize + 2 * PAGE))
         else:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bcast._cli.appearing import appearing_folder
-from bcast._cli.blocks import Index, cells
+from bcast._cli.blocks import Index, cells, lengths_of
 from bcast._runtime.system import cpus
 
 __all__ = ["ZarrInput", "ZarrOutput", "is_zarr", "is_zarr_name"]
@@ -57,8 +57,8 @@ class ZarrInput:
         """
         zarr = _zarr()
         self._name = name
-        Path(name).stat()  # its error says more
         path = Path(name)
+        path.stat()  # its error says more
         if not ((path / "zarr.json").is_file() or (path / ".zarray").is_file()):  # to read a pipe could take for ever
             raise ValueError(f"`IN` expected a Zarr array, got {name}: it has no regular file zarr.json or .zarray")
         with self._told():
@@ -80,11 +80,11 @@ class ZarrInput:
         """Read and decode a part."""
         parts = iter([part for part, length in zip(index, self.shape, strict=True) if length != 1])
         own = tuple([next(parts) if length != 1 else slice(0, 1) for length in self._array.shape])
-        to: NDArray[Any] = np.empty([part.stop - part.start for part in own], self.dtype)
+        to: NDArray[Any] = np.empty(lengths_of(own), self.dtype)
         with self._told(), self._flight.threads() as run:
             for cell in cells(own, self._grid):
                 run(self._read_cell, to, own, cell)
-        return to.reshape([part.stop - part.start for part in index])
+        return to.reshape(lengths_of(index))
 
     def _read_cell(self, to: NDArray[Any], index: Index, cell: Index) -> None:
         """Read one chunk's share of a part."""
@@ -189,7 +189,7 @@ class ZarrOutput:
 
     def block(self, index: Index) -> NDArray[Any]:
         """Return an array for a block."""
-        lengths = [part.stop - part.start for part in index]
+        lengths = lengths_of(index)
         if not self._room.size:  # no block is larger than the first one
             self._room = np.empty(math.prod(lengths), self.dtype)
         return self._room[: math.prod(lengths)].reshape(lengths)
@@ -211,13 +211,14 @@ class ZarrOutput:
             raise RuntimeError(f"Zarr cannot write a chunk of {self.dtype}: {error!r}") from error
 
     def _created(self, store: Any) -> Any:
+        reason = None
         try:
             array = _zarr().create_array(store, **self._options)
+            if array.dtype == self.dtype:
+                return array
         except (ValueError, TypeError) as error:
-            raise TypeError(f"`dtype` expected a dtype that Zarr stores, got {self.dtype}") from error
-        if array.dtype != self.dtype:
-            raise TypeError(f"`dtype` expected a dtype that Zarr stores, got {self.dtype}")
-        return array
+            reason = error
+        raise TypeError(f"`dtype` expected a dtype that Zarr stores, got {self.dtype}") from reason
 
     def _seems_empty(self, items: NDArray[Any]) -> bool:
         """Return whether some items equal the fill value but have other bytes, as a complex number of -0.0 has."""

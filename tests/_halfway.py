@@ -1,6 +1,6 @@
-"""A run of `apply` that is killed at its fourth piece, or that waits there for a line on stdin.
+"""A run of `apply` that gets SIGKILL or SIGINT at its fourth piece, or that waits there for a line on stdin.
 
-A program of its own: ``python _halfway.py kill|wait IN OUT --shape SHAPE``.
+A program of its own: ``python _halfway.py kill|interrupt|wait IN OUT --shape SHAPE``.
 """
 
 import os
@@ -10,21 +10,26 @@ import sys
 from bcast.__main__ import main
 from bcast._cli import apply as cli_apply
 
+SIGNALS = {"kill": "SIGKILL", "interrupt": "SIGINT"}
+
 convert_onto = cli_apply.convert_onto
 calls = []
 
 
 def stand_in(*arguments):
     calls.append(arguments)
-    if len(calls) == 4 and sys.argv[1] == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if len(calls) == 4:
+    if len(calls) == 4 and sys.argv[1] in SIGNALS:
+        os.kill(os.getpid(), getattr(signal, SIGNALS[sys.argv[1]]))
+    elif len(calls) == 4:
         print("halfway", flush=True)
         sys.stdin.readline()
+    elif len(calls) > 4 and sys.argv[1] == "interrupt":
+        print("a piece after the interrupt", file=sys.stderr)
     convert_onto(*arguments)
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     cli_apply.PIECE = 24
     cli_apply.convert_onto = stand_in
     sys.exit(main(["apply", *sys.argv[2:]]))

@@ -1,6 +1,7 @@
 """Materialised broadcasting at the speed of memory, under the rules of NumPy, OpenVINO, ONNX and nGraph."""
 
 from contextlib import suppress as _suppress
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bcast._api.broadcast import broadcast, broadcast_like, infer_shape
 from bcast._api.elementwise import elementwise
@@ -10,6 +11,9 @@ from bcast._api.unbroadcast import unbroadcast
 from bcast._api.unrepeat import unrepeat
 from bcast._runtime.pages import memory_info, release_memory, set_idle_limit
 from bcast._runtime.threads import get_num_threads, set_num_threads
+
+if _TYPE_CHECKING:
+    from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
 
 with _suppress(ImportError):  # threadpoolctl is not there, or too old for pools that it does not know
     from bcast._runtime.controller import register_pool as _register_pool
@@ -27,13 +31,33 @@ __all__ = [
     "elementwise",
     "get_num_threads",
     "infer_shape",
+    "is_patched",
     "memory_info",
     "meshgrid",
+    "patch_info",
+    "patch_numpy",
+    "patched_numpy",
     "release_memory",
     "repeat",
     "set_idle_limit",
     "set_num_threads",
     "tile",
     "unbroadcast",
+    "unpatch_numpy",
     "unrepeat",
 ]
+
+# Few programs patch NumPy: the module is imported for those that do.
+_OF_PATCHING = {"is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _OF_PATCHING:
+        raise AttributeError(f"module 'bcast' has no attribute {name!r}")
+    from bcast._api import patching
+
+    return globals().setdefault(name, getattr(patching, name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OF_PATCHING})

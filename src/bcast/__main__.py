@@ -60,23 +60,40 @@ def main(argv: Sequence[str] | None = None, name: str = "python -m bcast") -> in
             arguments = _parser(name).parse_args(_joined(sys.argv[1:] if argv is None else argv))
         except ValueError as error:
             return _refuse(error)
-        run = {"apply": _apply, "bench": _bench}.get(arguments.command, _check)
-        return run(arguments)
+        if arguments.command != "run":
+            return {"apply": _apply, "bench": _bench}.get(arguments.command, _check)(arguments)
     except KeyboardInterrupt:
         _complain("interrupted")
         return INTERRUPTED
+    return _run(arguments)
 
 
-def script() -> int:
+def script(name: str = "bcast") -> int:
     """Run the command line as the script `bcast`; return the exit status."""
-    _escape_names()
-    return main(name="bcast")
-
-
-def _escape_names() -> None:
-    """Let stdout have characters that the terminal lacks: a file's name may have any."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
+    # A file's name may have characters that the terminal lacks. What a program prints is its own matter.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.argv[1:2] != ["run"]:
         sys.stdout.reconfigure(errors="backslashreplace")
+    return main(name=name)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from bcast._api.patching import patched_numpy
+    from bcast._cli.run import find, run
+
+    program = arguments.module or arguments.program
+    try:
+        if not program:
+            raise ValueError("expected a script, or -m and a module")
+        path = find(program[0], arguments.module is not None)
+        patch = patched_numpy() if arguments.names is None else patched_numpy(arguments.names.split(","))
+    except (OSError, ImportError, ValueError) as error:
+        return _refuse(error)
+    run(program, arguments.module is not None, path, patch, _complain if arguments.counts else _ignore)
+    return 0
+
+
+def _ignore(_: str) -> None:
+    pass
 
 
 def _apply(arguments: argparse.Namespace) -> int:
@@ -225,6 +242,19 @@ def _parser(name: str) -> _Parser:
         "libraries that can broadcast.",
         allow_abbrev=False,
     )
+    run = commands.add_parser(
+        "run",
+        help="run a program with NumPy's functions replaced by those of bcast",
+        usage=f"{name} run [-h] [--names NAME,...] [--counts] (SCRIPT | -m MODULE) ...",
+        description="Run a Python program with numpy.tile, numpy.repeat and numpy.meshgrid replaced, as "
+        "bcast.patch_numpy replaces them. What follows the script or the module is for the program.",
+        allow_abbrev=False,
+    )
+    run.add_argument("--names", metavar="NAME,...", help="the functions to replace; broadcast_arrays has to be named")
+    run.add_argument("--counts", action="store_true", help="print how many calls were taken when the program has ended")
+    run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE ...", help="a module to run")
+    run.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="a script to run")
+
     bench.add_argument(
         "--seconds", type=_seconds, default=20.0, metavar="N", help="seconds to measure for (default: %(default)g)"
     )
@@ -235,7 +265,7 @@ def _joined(argv: Sequence[str]) -> list[str]:
     """Join a value that begins like a negative number to its option: argparse takes ``-1,3`` for another option."""
     joined: list[str] = []
     for item in argv:
-        if joined and re.fullmatch("--[a-z-]+", joined[-1]) and re.match("-[0-9]", item):
+        if joined[:1] != ["run"] and joined and re.fullmatch("--[a-z-]+", joined[-1]) and re.match("-[0-9]", item):
             joined[-1] += f"={item}"
         else:
             joined.append(item)
@@ -317,5 +347,4 @@ def _discard(stream: TextIO) -> None:
 
 
 if __name__ == "__main__":
-    _escape_names()
-    sys.exit(main())
+    sys.exit(script("python -m bcast"))

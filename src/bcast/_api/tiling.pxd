@@ -20,7 +20,7 @@ cdef int STRINGS
 @cython.locals(lengths=list, source=list, i=Py_ssize_t)
 cpdef Alignment split(tuple shape, tuple counts, bint tiled)
 
-cdef bint _are_ones(tuple counts)
+cpdef bint are_ones(tuple counts)
 cdef bint _decides_by_values(int number)
 
 

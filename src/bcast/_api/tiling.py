@@ -38,7 +38,7 @@ from bcast._runtime.arrays import has_references, keeps_dtype, shape_of, size_of
 from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.result import result_array
 
-__all__ = ["counts_along", "repeat", "split", "tile"]
+__all__ = ["are_ones", "counts_along", "repeat", "split", "tile"]
 
 SAME_KIND: Casting = "same_kind"
 MAX_SIZE = sys.maxsize
@@ -105,7 +105,7 @@ def tile(
     counts = counts_argument("reps", reps, False)
     if len(shape) < len(counts):
         shape = shape_argument("reps", (1,) * (len(counts) - len(shape)) + shape)
-    if _are_ones(counts):
+    if are_ones(counts):
         return materialise(array, aligned(shape, shape), shape, out, "reps", dtype, casting)
     if len(counts) < len(shape):
         counts = (1,) * (len(shape) - len(counts)) + counts
@@ -370,7 +370,7 @@ def split(shape: Shape, counts: Shape, tiled: bool) -> Alignment:
     return aligned(tuple(lengths), tuple(source))
 
 
-def _are_ones(counts: Shape) -> bool:
+def are_ones(counts: Shape) -> bool:
     """Return whether all counts are 1, so that nothing is repeated."""
     for count in counts:  # noqa: SIM110 (compiled, the loop takes a third of the generator's time)
         if count != 1:

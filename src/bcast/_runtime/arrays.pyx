@@ -73,6 +73,22 @@ cdef inline bint _is_number(int number) noexcept:
     return 0 <= number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16
 
 
+cpdef bint is_plain(array):
+    """Whether this is an array of the base class, of numbers, bools, times or strings of one length each."""
+    if not cnp.PyArray_CheckExact(array):
+        return False
+    cdef int number = cnp.PyArray_TYPE(<cnp.ndarray> array)
+    return _is_number(number) or number in (cnp.NPY_STRING, cnp.NPY_UNICODE, cnp.NPY_DATETIME, cnp.NPY_TIMEDELTA)
+
+
+cpdef bint can_count(array):
+    """Whether this is an array of the base class, of integers that NumPy takes for counts."""
+    if not cnp.PyArray_CheckExact(array):
+        return False
+    cdef int number = cnp.PyArray_TYPE(<cnp.ndarray> array)
+    return cnp.NPY_BYTE <= number <= cnp.NPY_ULONGLONG and cnp.PyArray_CanCastSafely(number, cnp.NPY_INTP)
+
+
 cpdef bint is_contiguous(cnp.ndarray array):
     """`array.flags.c_contiguous`."""
     return cnp.PyArray_IS_C_CONTIGUOUS(array)

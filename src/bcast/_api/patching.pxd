@@ -1,0 +1,10 @@
+# The C types of _api/patching.py, which is plain Python without them.
+cimport cython
+
+from bcast._api.tiling cimport are_ones
+from bcast._rules.arguments cimport all_plain
+from bcast._runtime.arrays cimport can_count, is_contiguous, is_plain
+
+
+@cython.locals(count=Py_ssize_t)
+cpdef _repeat(a, repeats, axis=*)

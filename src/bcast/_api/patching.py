@@ -1,0 +1,326 @@
+"""Functions of NumPy's replaced by ours, for programs that call NumPy's: in NumPy's namespace, while a patch is there.
+
+A call is taken if it is sure to give the same result: that of an array of the base class whose dtype is plain. NumPy's
+function does the others, and it raises all errors.
+"""
+
+import operator
+from collections.abc import Callable, Iterable
+from threading import Lock
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import signedinteger
+from numpy.typing import NDArray
+
+from bcast._api.numpy_names import broadcast_arrays, meshgrid
+from bcast._api.tiling import are_ones, repeat, tile
+from bcast._rules.arguments import all_plain, show
+from bcast._runtime.arrays import can_count, is_contiguous, is_plain
+from bcast._runtime.stand_in import StandIn
+
+__all__ = ["PatchInfo", "is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
+
+
+class PatchInfo(NamedTuple):
+    """How many calls of a function of NumPy's have been taken and passed on while it was patched."""
+
+    taken: int
+    passed: int
+
+
+def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> None:
+    """Put functions of bcast in the place of NumPy's, for the whole process.
+
+    ``np.tile``, ``np.repeat`` and ``np.meshgrid`` then run at the speed of memory where that changes nothing else: for
+    arrays of the base class whose dtype is a number, a bool, a date, a duration or a string of fixed length. Lists,
+    subclasses, masked arrays, objects, structures, arrays of other libraries, rare arguments and all errors are left to
+    NumPy's functions.
+
+    Parameters
+    ----------
+    names : str or iterable of str, optional
+        The functions to replace, among 'tile', 'repeat', 'meshgrid' and 'broadcast_arrays'. The last one has to be
+        named: its results are then new arrays, as those of `bcast.broadcast_arrays`, where NumPy's are views.
+
+    Raises
+    ------
+    ValueError
+        If one of the names is none of these.
+    TypeError
+        If `names` is not iterable.
+
+    See Also
+    --------
+    unpatch_numpy : Take back the last patch.
+    patched_numpy : Patch for a ``with`` block.
+    patch_info : Count the calls.
+
+    Notes
+    -----
+    The functions are replaced in NumPy's namespace. A module that has imported them by ``from numpy import tile``
+    before the patch keeps what it has. ``python -m bcast run`` patches before a program starts.
+
+    Patches nest. Each is to be taken back once, from any thread. What other libraries have put there before is called
+    for what is passed on; what they put there since stays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> bcast.patch_numpy()
+    >>> np.tile(np.array([0, 1]), 2)
+    array([0, 1, 0, 1])
+    >>> bcast.is_patched()
+    True
+    >>> bcast.unpatch_numpy()
+    >>> bcast.is_patched()
+    False
+    """
+    chosen = _names_argument(names)
+    with _lock:
+        _replace(chosen)
+        _patches.append(chosen)
+
+
+def unpatch_numpy() -> None:
+    """Take back the last patch that `patch_numpy` made.
+
+    Raises
+    ------
+    RuntimeError
+        If all of them have been taken back.
+
+    See Also
+    --------
+    patch_numpy : Put functions of bcast in the place of NumPy's.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> bcast.patch_numpy("repeat")
+    >>> bcast.unpatch_numpy()
+    """
+    with _lock:
+        if not _patches:
+            raise RuntimeError("`unpatch_numpy` expected a patch made by patch_numpy, got none")
+        _put_back(_patches.pop())
+
+
+class patched_numpy:  # noqa: N801 (it is used as a function)
+    """Put functions of bcast in the place of NumPy's for a ``with`` block.
+
+    Parameters
+    ----------
+    names : str or iterable of str, optional
+        As in `patch_numpy`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `patch_numpy` raises them.
+
+    See Also
+    --------
+    patch_numpy : Patch until further notice. Other threads see either patch, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> with bcast.patched_numpy():
+    ...     x = np.repeat(np.array([1, 2]), 2)
+    >>> x
+    array([1, 1, 2, 2])
+    """
+
+    def __init__(self, names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> None:
+        self._names = _names_argument(names)
+
+    def __enter__(self) -> None:
+        with _lock:
+            _replace(self._names)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with _lock:
+            _put_back(self._names)
+
+
+def is_patched(name: str | None = None) -> bool:
+    """Return whether a function of bcast stands in the place of one of NumPy's.
+
+    Parameters
+    ----------
+    name : str, optional
+        One of the names that `patch_numpy` takes. By default, any of them.
+
+    Returns
+    -------
+    bool
+        Whether it does now. After a patch, it does not if another library has replaced the function since.
+
+    Raises
+    ------
+    ValueError
+        If `name` is none of these names.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> with bcast.patched_numpy("tile"):
+    ...     bcast.is_patched(), bcast.is_patched("tile"), bcast.is_patched("repeat")
+    (True, True, False)
+    """
+    for place in _places.values() if name is None else [_places[each] for each in _names_argument(name)]:
+        if place.stand_in is not None and getattr(np, place.name) is place.stand_in:
+            return True
+    return False
+
+
+def patch_info() -> dict[str, PatchInfo]:
+    """Return how many calls of each function have been taken and passed on, by all patches so far.
+
+    Returns
+    -------
+    dict of str to PatchInfo
+        For each function that has been patched: `taken`, the calls that bcast has done, and `passed`, those that it
+        left to NumPy. In an interpreter without a GIL, some of many calls at the same time may not be counted.
+
+    See Also
+    --------
+    patch_numpy : Put functions of bcast in the place of NumPy's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> before = bcast.patch_info().get("repeat", (0, 0))
+    >>> with bcast.patched_numpy("repeat"):
+    ...     _ = np.repeat(np.array([1, 2]), 2)
+    ...     _ = np.repeat([1, 2], 2)  # a list
+    >>> after = bcast.patch_info()["repeat"]
+    >>> after.taken - before[0], after.passed - before[1]
+    (1, 1)
+    """
+    with _lock:
+        return {name: place.info() for name, place in _places.items() if place.stand_in is not None}
+
+
+class _Place:
+    """A function's place in NumPy's namespace.
+
+    Attributes
+    ----------
+    uses : int
+        How many patches there are.
+    stand_in : StandIn or None
+        What the last patch put there.
+    """
+
+    def __init__(self, name: str, take: Callable[..., Any]) -> None:
+        self.name = name
+        self.uses = 0
+        self.stand_in: StandIn | None = None
+        self._take = take
+        self._before = PatchInfo(0, 0)
+
+    def prepare(self) -> StandIn:
+        return StandIn(getattr(np, self.name), self._take)
+
+    def fill(self, stand_in: StandIn) -> None:
+        if not self.uses:
+            self._before = self.info()
+            self.stand_in = stand_in
+            setattr(np, self.name, stand_in)
+        self.uses += 1
+
+    def put_back(self) -> None:
+        self.uses -= 1
+        stand_in = self.stand_in
+        if not self.uses and stand_in is not None:
+            stand_in.active = False  # somebody may still have it
+            if getattr(np, self.name) is stand_in:
+                setattr(np, self.name, stand_in.original)
+
+    def info(self) -> PatchInfo:
+        taken, passed = self._before
+        if self.stand_in is not None:
+            taken += self.stand_in.taken
+            passed += self.stand_in.passed
+        return PatchInfo(taken, passed)
+
+
+def _replace(names: tuple[str, ...]) -> None:
+    stand_ins = [_places[name].prepare() for name in names]  # which may fail, before anything has changed
+    for name, stand_in in zip(names, stand_ins, strict=True):
+        _places[name].fill(stand_in)
+
+
+def _put_back(names: tuple[str, ...]) -> None:
+    for name in names:
+        _places[name].put_back()
+
+
+def _names_argument(names: str | Iterable[str]) -> tuple[str, ...]:
+    chosen = (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
+    for name in chosen:
+        if name not in _places:
+            raise ValueError(f"`names` expected names among {', '.join(_places)}, got {show(name)}")
+    return chosen
+
+
+# What the functions of NumPy's take that is taken here. They return None for what is left to them.
+
+
+def _tile(A: Any, reps: Any) -> NDArray[Any] | None:  # noqa: N803
+    kind = type(reps)
+    if not is_plain(A) or not (kind is int or ((kind is tuple or kind is list) and all_plain(tuple(reps)))):
+        return None
+    if not is_contiguous(A) and (reps == 1 if kind is int else are_ones(tuple(reps))):
+        # Nothing is repeated, and NumPy keeps the order of the axes in memory.
+        return A.copy("K") if kind is int or len(reps) <= A.ndim else None
+    return tile(A, reps)
+
+
+def _repeat(a: Any, repeats: Any, axis: Any = None) -> NDArray[Any] | None:
+    kind = type(repeats)
+    if kind is float or not is_plain(a) or not (axis is None or type(axis) is int):
+        return None
+    if kind is int:
+        count = repeats  # as an integer of C: NumPy refuses larger ones for empty arrays, too
+        return repeat(a, count, axis)
+    if can_count(repeats) or ((kind is tuple or kind is list) and all_plain(tuple(repeats))):
+        return repeat(a, repeats, axis)
+    if isinstance(repeats, signedinteger):
+        return repeat(a, operator.index(repeats), axis)
+    return None
+
+
+def _meshgrid(*xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy") -> tuple[NDArray[Any], ...] | None:
+    if copy is not True or not isinstance(sparse, bool) or not _are_plain(xi):
+        return None
+    return meshgrid(*xi, sparse=sparse, indexing=indexing)
+
+
+def _broadcast_arrays(*args: Any, subok: Any = False) -> tuple[NDArray[Any], ...] | None:  # noqa: ARG001
+    return broadcast_arrays(*args) if _are_plain(args) else None
+
+
+def _are_plain(arrays: tuple[Any, ...]) -> bool:
+    return bool(arrays) and all(map(is_plain, arrays))
+
+
+_places = {
+    name: _Place(name, take)
+    for name, take in {
+        "tile": _tile,
+        "repeat": _repeat,
+        "meshgrid": _meshgrid,
+        "broadcast_arrays": _broadcast_arrays,
+    }.items()
+}
+_patches: list[tuple[str, ...]] = []  # of patch_numpy, the last one at the end
+_lock = Lock()

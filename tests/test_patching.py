@@ -1,0 +1,374 @@
+"""NumPy's functions replaced by ours: what is taken gives NumPy's results, and what is passed on never came to us."""
+
+import copy
+import importlib.util
+import inspect
+import itertools
+import os
+import pickle
+import random
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from _commands import python
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bcast
+
+NAMES = ("tile", "repeat", "meshgrid", "broadcast_arrays")
+ORIGINAL = {name: getattr(np, name) for name in NAMES}
+
+
+class Sub(np.ndarray):
+    pass
+
+
+class Duck:
+    def __array_function__(self, function, types, args, kwargs):
+        return function, args, kwargs
+
+
+ROW = np.arange(3)
+GRID = np.arange(12.0).reshape(3, 4)
+DATA = {
+    "row": ROW,
+    "grid": GRID,
+    "transposed": GRID.T,
+    "fortran": np.asfortranarray(np.ones((2, 3, 4), np.float16)),
+    "strided": GRID[::-1, ::2],
+    "scalar": np.array(2.5),
+    "empty": np.empty((0, 3)),
+    "none": np.empty((3, 0, 2), np.int8),
+    "swapped": ROW.astype(">i4"),
+    "bools": ROW > 1,
+    "complex": ROW + 1j,
+    "long": ROW.astype(np.longdouble),
+    "strings": np.array(["a", "bcd"]),
+    "bytes": np.array([b"a", b"bcd"]),
+    "times": np.arange(3).astype("M8[s]"),
+    "spans": np.arange(3).astype("m8[ns]"),
+    "read-only": np.broadcast_to(ROW, (2, 3)),
+    "objects": np.array([None, "a", 3]),
+    "fields": np.zeros(2, "i4, f8"),
+    "variable": np.array(["a", "bcd" * 20], np.dtypes.StringDType()),
+    "list": [1, 2, 3],
+    "int": 7,
+    "generic": np.float32(1.5),
+    "subclass": ROW.view(Sub),
+    "matrix": GRID.view(np.matrix),
+    "masked": np.ma.array(ROW, mask=[0, 1, 0]),
+    "duck": Duck(),
+    "nothing": None,
+}
+PLAIN = {"row", "grid", "transposed", "fortran", "strided", "scalar", "empty", "none", "swapped", "bools", "complex",
+         "long", "strings", "bytes", "times", "spans", "read-only"}  # fmt: skip
+COUNTS = [
+    0, 1, 2, -1, True, 2.0, 2.5, "2", None, (), (2,), (1, 1), (2, 3), [2, 1, 3], [2], [], (0, 2), (1, 1, 1, 1), (2, -1),
+    [1.0, 2.0, 3.0], [True, False, True], [1, None, 2], np.int64(2), np.uint8(2), np.uint64(2), np.float64(2),
+    np.array(2), np.array([2]), np.array([1, 0, 2]), np.array([1, 0, 2], np.int8), np.array([1, 0, 2], np.uint64),
+    np.array([1.0, 0, 2]), np.array([True, False, True]), np.array([[1, 2]]), np.array([1, -1, 2]), ROW.view(Sub),
+    np.ma.array([1, 2, 3]), 2**70, [2**70, 1, 1], {2}, range(3), Duck(), np.timedelta64(2),
+]  # fmt: skip
+AXES = [None, 0, 1, -1, 5, -5, True, 1.0, "0", (0,), (0, 1), np.int8(0), np.array(0)]
+
+
+@pytest.fixture
+def patched():
+    with bcast.patched_numpy(NAMES):
+        yield
+    assert not bcast.is_patched()
+
+
+def outcome(name, args, kwargs, original):
+    """Return everything that a caller can see of a call."""
+    try:
+        result = (ORIGINAL[name] if original else getattr(np, name))(*args, **kwargs)
+    except Exception as error:
+        return type(error), str(error), repr(error.__context__)
+    views = name == "broadcast_arrays"  # NumPy's are: they have the data's order in memory
+    return [described(each, views) for each in result] if isinstance(result, tuple) else described(result, views)
+
+
+def described(result, views):
+    if not isinstance(result, np.ndarray):
+        return repr(result)
+    flags = None if views else (result.flags.c_contiguous, result.flags.f_contiguous, result.flags.writeable)
+    return type(result), result.dtype, result.shape, flags, repr(result.tolist())
+
+
+def taken(name, *args, **kwargs):
+    """Compare both functions; return whether the call was taken."""
+    before = bcast.patch_info()[name]
+    found = outcome(name, args, kwargs, False)
+    after = bcast.patch_info()[name]
+    assert found == outcome(name, args, kwargs, True)
+    assert sum(after) == sum(before) + 1
+    return after.taken > before.taken
+
+
+@pytest.mark.usefixtures("patched")
+@pytest.mark.filterwarnings("ignore:.*")
+@pytest.mark.parametrize("data", DATA)
+def test_tile_and_repeat_give_what_numpy_gives(data):
+    for counts in COUNTS:
+        took = taken("tile", DATA[data], counts)
+        assert took <= (data in PLAIN)
+        assert took <= taken("tile", A=DATA[data], reps=counts)
+        for axis in AXES:
+            assert taken("repeat", DATA[data], counts, axis) <= (data in PLAIN)
+        assert taken("repeat", repeats=counts, a=DATA[data]) <= (data in PLAIN)
+
+
+@pytest.mark.usefixtures("patched")
+@pytest.mark.parametrize("data", sorted(PLAIN))
+def test_what_users_call_is_taken(data):
+    array = DATA[data]
+    assert taken("tile", array, 2)
+    assert taken("tile", array, (2, 3))
+    assert taken("tile", array, [2, 3, 1])
+    assert taken("tile", array, 1)
+    assert taken("repeat", array, 2)
+    assert taken("repeat", array, np.int64(2))
+    assert taken("repeat", array, [1] * array.size)
+    assert taken("repeat", array, np.ones(array.size, np.intp))
+    assert taken("repeat", array, 2, axis=0)
+    assert taken("meshgrid", array, array)
+    assert taken("meshgrid", array, ROW, sparse=True, indexing="ij")
+    assert taken("broadcast_arrays", array, array.copy()) == (
+        array.size > 0 or array.shape == (3, 0, 2) or array.ndim > 0
+    )
+
+
+@pytest.mark.usefixtures("patched")
+@pytest.mark.filterwarnings("ignore:.*")
+def test_grids_and_broadcast_arrays_give_what_numpy_gives():
+    for names in itertools.product(DATA, repeat=2):
+        arrays = [DATA[name] for name in names]
+        plain = set(names) <= PLAIN
+        assert taken("meshgrid", *arrays) <= plain
+        assert taken("meshgrid", *arrays, indexing="ij") <= plain
+        for options in (
+            {"sparse": True},
+            {"sparse": 1},
+            {"copy": 0},
+            {"indexing": "yx"},
+            {"indexing": None},
+            {"sparse": "a"},
+        ):
+            assert taken("meshgrid", *arrays, **options) <= (plain and "copy" not in options)
+    assert not taken("meshgrid", GRID, GRID, copy=False)
+    assert not taken("meshgrid")
+    assert taken("meshgrid", ROW)
+    assert taken("meshgrid", *[ROW[:2]] * 5)
+    assert not taken("broadcast_arrays")
+    assert not taken("broadcast_arrays", ROW, [1, 2, 3])
+    assert not taken("broadcast_arrays", ROW, GRID)  # do not fit
+    assert not taken("broadcast_arrays", ROW, Duck())
+
+
+def test_named_broadcast_arrays_are_copies():
+    with bcast.patched_numpy():
+        assert np.shares_memory(np.broadcast_arrays(ROW, GRID.T)[0], ROW)
+    with bcast.patched_numpy("broadcast_arrays"):
+        row, _ = np.broadcast_arrays(ROW, GRID.T, subok=True)
+    assert not np.shares_memory(row, ROW)
+    assert row.flags.writeable
+
+
+@given(
+    shape=st.lists(st.integers(0, 3), max_size=3),
+    order=st.sampled_from("CF"),
+    counts=st.integers(-1, 3) | st.lists(st.integers(-1, 3), max_size=4),
+    axis=st.none() | st.integers(-4, 3),
+)
+def test_any_shape_and_count(shape, order, counts, axis):
+    array = np.arange(np.prod(shape, dtype=int)).reshape(shape).copy(order)
+    with bcast.patched_numpy():
+        taken("tile", array, counts)
+        taken("repeat", array, counts, axis)
+        taken("repeat", array, np.array(counts), axis)
+
+
+# What stands in NumPy's place.
+
+
+@pytest.mark.usefixtures("patched")
+def test_a_stand_in_is_the_function_by_all_that_it_says():
+    for name, original in ORIGINAL.items():
+        function = getattr(np, name)
+        assert function is not original
+        assert function == original
+        assert (function != original) is False
+        assert function != ORIGINAL["tile" if name == "repeat" else "repeat"]
+        assert function != 5
+        assert {original: 1}[function] == {function: 1}[original] == 1
+        assert (function.__doc__, function.__name__, function.__module__) == (original.__doc__, name, "numpy")
+        assert inspect.signature(function) == inspect.signature(original)
+        assert repr(function) == repr(original)
+        assert pickle.loads(pickle.dumps(function)) is copy.deepcopy(function) is function
+        assert weakref.ref(function)() is function
+        assert function.__wrapped__ is original.__wrapped__
+        with pytest.raises(AttributeError, match="nonsense"):
+            _ = function.nonsense
+        with pytest.raises(TypeError):
+            _ = function < original
+    assert pickle.loads(pickle.dumps(np.tile)) is np.tile
+    assert type("Class", (Sub,), {"tile": np.tile})(3).tile(2).shape == (6,)
+
+
+@pytest.mark.usefixtures("patched")
+def test_functions_of_numpy_that_libraries_replace_are_found_in_their_tables():
+    function, args, kwargs = np.repeat(Duck(), 2, axis=0)
+    assert function in {np.repeat}
+    assert (len(args), args[1], kwargs) == (2, 2, {"axis": 0})
+    assert np.tile(ROW, Duck())[0] == np.tile
+
+
+@pytest.mark.usefixtures("patched")
+def test_an_error_of_ours_is_numpys():
+    with pytest.raises(np.exceptions.AxisError) as caught:
+        np.repeat(ROW, 2, axis=3)
+    assert str(caught.value) == "axis 3 is out of bounds for array of dimension 1"
+    assert caught.value.__context__ is None
+
+
+# Patches.
+
+
+def test_nothing_is_patched_on_import():
+    code = "import sys, numpy as np; tile = np.tile; import bcast; assert np.tile is tile; "
+    done = python("-c", code + "assert 'bcast._api.patching' not in sys.modules; assert 'patch_numpy' in dir(bcast)")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_patches_nest():
+    bcast.patch_numpy()
+    assert [name for name in NAMES if bcast.is_patched(name)] == ["tile", "repeat", "meshgrid"]
+    first = np.tile
+    bcast.patch_numpy(["tile", "tile", "broadcast_arrays"])
+    assert np.tile is first
+    bcast.unpatch_numpy()
+    assert [name for name in NAMES if bcast.is_patched(name)] == ["tile", "repeat", "meshgrid"]
+    with bcast.patched_numpy("tile"):
+        bcast.unpatch_numpy()
+        assert np.tile is first
+        assert np.repeat is ORIGINAL["repeat"]
+    assert {name: getattr(np, name) for name in NAMES} == ORIGINAL
+    assert all(getattr(np, name) is ORIGINAL[name] for name in NAMES)
+    with pytest.raises(RuntimeError, match=r"^`unpatch_numpy` expected a patch made by patch_numpy, got none$"):
+        bcast.unpatch_numpy()
+
+
+def test_what_others_have_put_there_is_called_and_what_they_put_there_since_stays(monkeypatch):
+    def before(*_):
+        return "before"
+
+    def since(*args):
+        return inner(*args)
+
+    monkeypatch.setattr(np, "tile", before)
+    with bcast.patched_numpy():
+        assert np.tile([1], 2) == "before"
+        assert np.tile(ROW, 2).shape == (6,)
+        inner = np.tile
+        np.tile = since
+        assert not bcast.is_patched("tile")
+        assert np.tile(ROW, 2).shape == (6,)
+    assert np.tile is since
+    info = bcast.patch_info()["tile"]
+    assert np.tile(ROW, 2) == "before"  # ours stands aside
+    assert bcast.patch_info()["tile"] == info
+    with bcast.patched_numpy("tile"):
+        assert np.tile(ROW, 2).shape == (6,)
+    assert np.tile is since
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["tile", "sum"], "got 'sum'"),
+        ("broadcast_to", "got 'broadcast_to'"),
+        ([5], "got 5"),
+        ([""], "got ''"),
+    ],
+)
+def test_bad_names_change_nothing(names, message):
+    beginning = "`names` expected names among tile, repeat, meshgrid, broadcast_arrays, "
+    for function in (bcast.patch_numpy, bcast.patched_numpy):
+        with pytest.raises(ValueError) as caught:
+            function(names)
+        assert str(caught.value) == beginning + message
+    assert not bcast.is_patched()
+
+
+def test_an_error_in_the_block_ends_the_patch():
+    with pytest.raises(KeyError), bcast.patched_numpy():
+        raise KeyError
+    assert not bcast.is_patched()
+
+
+def test_calls_are_counted_over_all_patches():
+    with bcast.patched_numpy("tile"):
+        pass
+    before = bcast.patch_info()["tile"]
+    for _ in range(3):
+        with bcast.patched_numpy("tile"):
+            np.tile(ROW, 2)
+            np.tile([1], 2)
+            np.tile([1], 2)
+    assert bcast.patch_info()["tile"] == (before.taken + 3, before.passed + 6)
+
+
+def test_threads_may_patch_and_call_at_the_same_time():
+    failures = []
+
+    def work(seed):
+        choose = random.Random(seed)
+        try:
+            for _ in range(300):
+                with bcast.patched_numpy(choose.sample(NAMES, 2)):
+                    assert np.tile(ROW, 2).tolist() == [0, 1, 2, 0, 1, 2]
+                    assert np.repeat([1, 2], 2).tolist() == [1, 1, 2, 2]
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert all(getattr(np, name) is ORIGINAL[name] for name in NAMES)
+
+
+# Others' own tests, run while NumPy is patched.
+
+ASTROPYS = "nddata.tests.test_blocks units.tests.test_quantity_non_ufuncs"
+SCIPYS = "interpolate.tests.test_rgi interpolate.tests.test_ndgriddata interpolate.tests.test_interpnd"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("package", "modules", "functions"),
+    [
+        ("numpy", "lib.tests.test_shape_base lib.tests.test_function_base", "tile repeat meshgrid"),
+        pytest.param("einops", "tests", "tile", marks=pytest.mark.peers),
+        pytest.param("astropy", ASTROPYS, "tile repeat meshgrid", marks=pytest.mark.peers),
+        pytest.param("scipy", SCIPYS, "tile meshgrid", marks=pytest.mark.peers),
+    ],
+    ids=lambda value: value.split(" ")[0],
+)  # fmt: skip
+def test_tests_of_others_pass_under_the_patch(package, modules, functions):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore"]
+    targets = [f"{package}.{module}" for module in modules.split(" ")]
+    environment = os.environ | {"EINOPS_TEST_BACKENDS": "numpy"}
+    done = python("-m", "bcast", "run", "--counts", "-m", "pytest", *options, "--pyargs", *targets, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for function in functions.split(" "):
+        assert f"bcast: numpy.{function}: calls taken " in done.stderr
+        assert f"bcast: numpy.{function}: calls taken 0," not in done.stderr

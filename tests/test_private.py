@@ -20,10 +20,10 @@ import ctypes, mmap, sys
 import numpy as np
 import bcast
 from bcast import _adjoint, _kernel
-from bcast._api import broadcast, converted, numpy_names, tiling, unbroadcast
+from bcast._api import broadcast, converted, numpy_calls, numpy_names, tiling, unbroadcast
 from bcast._runtime import arrays, counts, cpu
 from bcast._rules import alignment, arguments
-from bcast._runtime import extent, mapped, result, pages, threads
+from bcast._runtime import extent, mapped, result, pages, stand_in, threads
 from bcast._rules.alignment import Alignment, aligned
 
 held = []
@@ -105,6 +105,12 @@ FUNCTIONS = {
     "_adjoint.sum_counted": (ARRAYS, COUNTS, WILD, ARRAYS),
     "_adjoint.set_limits": (WILD, WILD),
     "tiling.repeats_argument": ((*WILD, *SHAPES, *ARRAYS, "np.arange(5)"), WILD, WILD),
+    "tiling.are_ones": ((*WILD, *SHAPES),),
+    "numpy_calls.take_tile": (ARRAYS, (*WILD, *SHAPES)),
+    "numpy_calls.take_repeat": (ARRAYS, (*WILD, *SHAPES), (*WILD, "0", "1")),
+    "numpy_calls.take_meshgrid": ((*WILD, *ARRAYS), ARRAYS),
+    "numpy_calls.take_broadcast_arrays": ((*WILD, *ARRAYS), ARRAYS),
+    "stand_in.StandIn": ((*WILD, "len"), (*WILD, "len")),
     "tiling.are_nested": ((*WILD, *SHAPES, "([1], 2)"),),
     "tiling.counts_of_axes": ((*WILD, *SHAPES), SHAPES, SHAPES),
     "tiling.split": (SHAPES, SHAPES, ("True", "False", "None")),
@@ -125,6 +131,8 @@ FUNCTIONS = {
     "arrays.dtype_of": (ARRAYS,),
     "arrays.are_alike": (DTYPES, DTYPES),
     "arrays.are_numbers": (DTYPES, DTYPES),
+    "arrays.is_plain": ((*WILD, *ARRAYS),),
+    "arrays.can_count": ((*WILD, *ARRAYS),),
     "arrays.is_contiguous": (ARRAYS,),
     "arrays.keeps_dtype": (ARRAYS, ARRAYS),
     "arrays.can_cast": (ARRAYS, DTYPES, ("-1", "0", "3", "4", "9", "2**70", "None")),

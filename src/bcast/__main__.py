@@ -77,7 +77,6 @@ def script(name: str = "bcast") -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from bcast._api.patching import patched_numpy
     from bcast._cli.run import find, run
 
     program = arguments.module or arguments.program
@@ -85,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if not program:
             raise ValueError("expected a script, or -m and a module")
         path = find(program[0], arguments.module is not None)
-        patch = patched_numpy() if arguments.names is None else patched_numpy(arguments.names.split(","))
+        patch = bcast.patched_numpy(*([] if arguments.names is None else [arguments.names.split(",")]))
     except (OSError, ImportError, ValueError) as error:
         return _refuse(error)
     run(program, arguments.module is not None, path, patch, _complain if arguments.counts else _ignore)

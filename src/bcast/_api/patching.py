@@ -1,23 +1,14 @@
-"""Functions of NumPy's replaced by ours, for programs that call NumPy's: in NumPy's namespace, while a patch is there.
+"""Functions of NumPy's replaced by ours in NumPy's namespace, for programs that call them there."""
 
-A call is taken if it is sure to give the same result: that of an array of the base class whose dtype is plain. NumPy's
-function does the others, and it raises all errors.
-"""
-
-import operator
 from collections.abc import Callable, Iterable
 from threading import Lock
 from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy import signedinteger
-from numpy.typing import NDArray
 
-from bcast._api.numpy_names import broadcast_arrays, meshgrid
-from bcast._api.tiling import are_ones, repeat, tile
-from bcast._rules.arguments import all_plain, show
-from bcast._runtime.arrays import can_count, is_contiguous, is_plain
+from bcast._api.numpy_calls import take_broadcast_arrays, take_meshgrid, take_repeat, take_tile
+from bcast._rules.arguments import show
 from bcast._runtime.stand_in import StandIn
 
 __all__ = ["PatchInfo", "is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
@@ -272,55 +263,11 @@ def _names_argument(names: str | Iterable[str]) -> tuple[str, ...]:
     return chosen
 
 
-# What the functions of NumPy's take that is taken here. They return None for what is left to them.
-
-
-def _tile(A: Any, reps: Any) -> NDArray[Any] | None:  # noqa: N803
-    kind = type(reps)
-    if not is_plain(A) or not (kind is int or ((kind is tuple or kind is list) and all_plain(tuple(reps)))):
-        return None
-    if not is_contiguous(A) and (reps == 1 if kind is int else are_ones(tuple(reps))):
-        # Nothing is repeated, and NumPy keeps the order of the axes in memory.
-        return A.copy("K") if kind is int or len(reps) <= A.ndim else None
-    return tile(A, reps)
-
-
-def _repeat(a: Any, repeats: Any, axis: Any = None) -> NDArray[Any] | None:
-    kind = type(repeats)
-    if kind is float or not is_plain(a) or not (axis is None or type(axis) is int):
-        return None
-    if kind is int:
-        count = repeats  # as an integer of C: NumPy refuses larger ones for empty arrays, too
-        return repeat(a, count, axis)
-    if can_count(repeats) or ((kind is tuple or kind is list) and all_plain(tuple(repeats))):
-        return repeat(a, repeats, axis)
-    if isinstance(repeats, signedinteger):
-        return repeat(a, operator.index(repeats), axis)
-    return None
-
-
-def _meshgrid(*xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy") -> tuple[NDArray[Any], ...] | None:
-    if copy is not True or not isinstance(sparse, bool) or not _are_plain(xi):
-        return None
-    return meshgrid(*xi, sparse=sparse, indexing=indexing)
-
-
-def _broadcast_arrays(*args: Any, subok: Any = False) -> tuple[NDArray[Any], ...] | None:  # noqa: ARG001
-    return broadcast_arrays(*args) if _are_plain(args) else None
-
-
-def _are_plain(arrays: tuple[Any, ...]) -> bool:
-    return bool(arrays) and all(map(is_plain, arrays))
-
-
 _places = {
-    name: _Place(name, take)
-    for name, take in {
-        "tile": _tile,
-        "repeat": _repeat,
-        "meshgrid": _meshgrid,
-        "broadcast_arrays": _broadcast_arrays,
-    }.items()
+    "tile": _Place("tile", take_tile),
+    "repeat": _Place("repeat", take_repeat),
+    "meshgrid": _Place("meshgrid", take_meshgrid),
+    "broadcast_arrays": _Place("broadcast_arrays", take_broadcast_arrays),
 }
 _patches: list[tuple[str, ...]] = []  # of patch_numpy, the last one at the end
 _lock = Lock()

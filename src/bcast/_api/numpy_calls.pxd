@@ -1,4 +1,4 @@
-# The C types of _api/patching.py, which is plain Python without them.
+# The C types of _api/numpy_calls.py, which is plain Python without them.
 cimport cython
 
 from bcast._api.tiling cimport are_ones
@@ -7,4 +7,6 @@ from bcast._runtime.arrays cimport can_count, is_contiguous, is_plain
 
 
 @cython.locals(count=Py_ssize_t)
-cpdef _repeat(a, repeats, axis=*)
+cpdef take_repeat(a, repeats, axis=*)
+
+cdef bint _are_plain(tuple arrays)

@@ -57,6 +57,7 @@ SOURCES = [
     "_api/elementwise.py",
     "_api/numpy_calls.py",
     "_api/numpy_names.py",
+    "_api/patching.py",
     "_api/tiling.py",
     "_api/unbroadcast.py",
     "_api/unrepeat.py",

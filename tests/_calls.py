@@ -206,6 +206,20 @@ def threads_call(expected, argument):
     return Call(expected, argument).keeping(bcast.get_num_threads)
 
 
+def patch_call(expected, *args, before=()):
+    """A call of a function that patches, or that tells of patches, after some patches."""
+    while bcast.is_patched():
+        bcast.unpatch_numpy()
+    for names in before:
+        bcast.patch_numpy(names)
+    return Call(expected, *args).keeping(standing)
+
+
+def standing():
+    """Say what stands in NumPy's namespace."""
+    return [bcast.is_patched(name) for name in ("tile", "repeat", "meshgrid", "broadcast_arrays")]
+
+
 def grids(xi, indexing="xy", **kwargs):
     """A call of `meshgrid`."""
     arrays = [np.asarray(x) for x in xi]
@@ -654,6 +668,25 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "nothing idle": lambda: store_call(bcast._runtime.pages.MemoryInfo(0, 0, 64 * MIB)),
         "some idle": lambda: store_call(bcast._runtime.pages.MemoryInfo(44 * MIB, 40 * MIB, 64 * MIB), 40, 4),
     },
+    "is_patched": {
+        "never": lambda: patch_call(False),
+        "any": lambda: patch_call(True, before=["repeat"]),
+        "one": lambda: patch_call(True, "repeat", before=["repeat"]),
+        "refused: an unknown name": lambda: patch_call(ValueError, "sum", before=["repeat"]),
+    },
+    "patch_info": {"patched": Row(lambda: patch_call(None, before=["repeat"]), judged=False)},
+    "patch_numpy": {
+        "all": lambda: patch_call(None),
+        "a name": lambda: patch_call(None, "tile"),
+        "a list": lambda: patch_call(None, ["tile", "broadcast_arrays"], before=["tile"]),
+        "a ninth time": lambda: patch_call(None, ["tile", "repeat"], before=["tile"] * 8),
+        "refused: an unknown name": lambda: patch_call(ValueError, ["tile", "sum"]),
+        "refused: no names": lambda: patch_call(TypeError, 5),
+    },
+    "patched_numpy": {
+        "all": Row(lambda: patch_call(None), judged=False),
+        "refused: an unknown name": lambda: patch_call(ValueError, ["tile", "sum"]),
+    },
     "release_memory": {
         "nothing idle": lambda: store_call(None),
         "some idle": lambda: store_call(None, 2, 4, 40),
@@ -693,6 +726,11 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "refused: a float": lambda: Call(TypeError, numbers(3), 2.5),
         "refused: too many elements": lambda: Call(ValueError, numbers(3), 1 << 62),
         "refused: too many axes": lambda: Call(ValueError, numbers(3), (1,) * 65),
+    },
+    "unpatch_numpy": {
+        "the last": lambda: patch_call(None, before=["tile"]),
+        "one of two": lambda: patch_call(None, before=[["tile", "repeat"], ["repeat", "meshgrid"]]),
+        "refused: nothing to take back": lambda: patch_call(RuntimeError),
     },
     "unrepeat": {
         "rows as counts say": lambda: gathered(numbers(30, 4), [20, 0, 10]),

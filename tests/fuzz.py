@@ -588,6 +588,41 @@ def fuzz_release_memory(_rng):
     assert bcast.memory_info().idle == 0
 
 
+# Patches are of the whole process. Whatever other threads patch, NumPy's results are the same.
+
+
+def fuzz_patched_numpy(rng):
+    names = rng.sample(("tile", "repeat", "meshgrid", "broadcast_arrays"), rng.randint(0, 4))
+    data = np.arange(rng.randint(0, 9)).reshape(rng.choice(((-1,), (1, -1), (-1, 1)))).astype(rng.choice("bdFO"))
+    count, counts = rng.randint(0, 3), [rng.randint(0, 3) for _ in range(data.size)]
+    expected = NUMPYS["tile"](data, count), NUMPYS["repeat"](data, counts), NUMPYS["meshgrid"](data, data)[0]
+    with bcast.patched_numpy(names):
+        found = np.tile(data, count), np.repeat(data, counts), np.meshgrid(data, data)[0]
+    for array, right in zip(found, expected, strict=True):
+        assert (array.dtype, array.shape) == (right.dtype, right.shape)
+        assert array.tolist() == right.tolist()
+
+
+def fuzz_patch_numpy(rng):
+    bcast.patch_numpy(rng.choice(("tile", "repeat", "meshgrid", "broadcast_arrays")))
+    fuzz_patched_numpy(rng)
+    bcast.unpatch_numpy()
+
+
+def fuzz_unpatch_numpy(rng):
+    fuzz_patch_numpy(rng)
+
+
+def fuzz_is_patched(_rng):
+    with bcast.patched_numpy("tile"):
+        assert bcast.is_patched("tile")
+
+
+def fuzz_patch_info(_rng):
+    for taken, passed in bcast.patch_info().values():
+        assert min(taken, passed) >= 0
+
+
 def fuzz_set_num_threads(rng):
     before = bcast.get_num_threads()
     bcast.set_num_threads(rng.randint(1, 5))
@@ -598,9 +633,12 @@ def fuzz_get_num_threads(_rng):
     assert bcast.get_num_threads() >= 1
 
 
+NUMPYS = {name: getattr(np, name) for name in ("tile", "repeat", "meshgrid")}
+
 FUNCTIONS = {name: globals()[f"fuzz_{name}"] for name in bcast.__all__}
 WEIGHTS = [
-    1 if name.startswith(("set", "get", "infer", "broadcast_s", "memory", "release")) else 6 for name in FUNCTIONS
+    1 if name.startswith(("set", "get", "infer", "broadcast_s", "memory", "release", "is", "patch", "unpatch")) else 6
+    for name in FUNCTIONS
 ]
 OF_THE_PROCESS = {"memory_info", "release_memory", "set_idle_limit"}  # what they say, another thread may change
 

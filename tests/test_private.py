@@ -20,7 +20,7 @@ import ctypes, mmap, sys
 import numpy as np
 import bcast
 from bcast import _adjoint, _kernel
-from bcast._api import broadcast, converted, numpy_calls, numpy_names, tiling, unbroadcast
+from bcast._api import broadcast, converted, numpy_calls, numpy_names, patching, tiling, unbroadcast
 from bcast._runtime import arrays, counts, cpu
 from bcast._rules import alignment, arguments
 from bcast._runtime import extent, mapped, result, pages, stand_in, threads
@@ -110,6 +110,8 @@ FUNCTIONS = {
     "numpy_calls.take_repeat": (ARRAYS, (*WILD, *SHAPES), (*WILD, "0", "1")),
     "numpy_calls.take_meshgrid": ((*WILD, *ARRAYS), ARRAYS),
     "numpy_calls.take_broadcast_arrays": ((*WILD, *ARRAYS), ARRAYS),
+    "patching.PatchInfo": (WILD, WILD),
+    "patching.Place": (WILD, WILD),
     "stand_in.StandIn": ((*WILD, "len"), (*WILD, "len")),
     "tiling.are_nested": ((*WILD, *SHAPES, "([1], 2)"),),
     "tiling.counts_of_axes": ((*WILD, *SHAPES), SHAPES, SHAPES),

@@ -5,6 +5,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, NamedTuple
 
+import cython
 import numpy as np
 
 from bcast._api.numpy_calls import take_broadcast_arrays, take_meshgrid, take_repeat, take_tile
@@ -70,9 +71,16 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
     False
     """
     chosen = _names_argument(names)
-    with _lock:
-        _replace(chosen)
+    _lock.acquire()
+    try:
         _patches.append(chosen)
+        try:
+            _replace(chosen)
+        except BaseException:
+            _patches.pop()
+            raise
+    finally:
+        _lock.release()
 
 
 def unpatch_numpy() -> None:
@@ -93,10 +101,13 @@ def unpatch_numpy() -> None:
     >>> bcast.patch_numpy("repeat")
     >>> bcast.unpatch_numpy()
     """
-    with _lock:
+    _lock.acquire()
+    try:
         if not _patches:
             raise RuntimeError("`unpatch_numpy` expected a patch made by patch_numpy, got none")
         _put_back(_patches.pop())
+    finally:
+        _lock.release()
 
 
 class patched_numpy:  # noqa: N801 (it is used as a function)
@@ -130,14 +141,20 @@ class patched_numpy:  # noqa: N801 (it is used as a function)
         self._names = _names_argument(names)
 
     def __enter__(self) -> None:
-        with _lock:
+        _lock.acquire()
+        try:
             _replace(self._names)
+        finally:
+            _lock.release()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with _lock:
+        _lock.acquire()
+        try:
             _put_back(self._names)
+        finally:
+            _lock.release()
 
 
 def is_patched(name: str | None = None) -> bool:
@@ -165,8 +182,8 @@ def is_patched(name: str | None = None) -> bool:
     ...     bcast.is_patched(), bcast.is_patched("tile"), bcast.is_patched("repeat")
     (True, True, False)
     """
-    for place in _places.values() if name is None else [_places[each] for each in _names_argument(name)]:
-        if place.stand_in is not None and getattr(np, place.name) is place.stand_in:
+    for each in _places if name is None else _names_argument(name):
+        if getattr(np, each) is _place(each).stand_in:
             return True
     return False
 
@@ -196,67 +213,83 @@ def patch_info() -> dict[str, PatchInfo]:
     >>> after.taken - before[0], after.passed - before[1]
     (1, 1)
     """
-    with _lock:
-        return {name: place.info() for name, place in _places.items() if place.stand_in is not None}
+    found: dict[str, PatchInfo] = {}
+    _lock.acquire()
+    try:
+        for name in _places:
+            place = _place(name)
+            if place.stand_in is not None:
+                taken = place.taken + place.stand_in.taken
+                found[name] = PatchInfo(taken, place.passed + place.stand_in.passed)
+    finally:
+        _lock.release()
+    return found
 
 
-class _Place:
+@cython.final
+@cython.auto_pickle(False)
+@cython.cclass  # its attributes are declared in _api/patching.pxd: to change one allocates nothing
+class Place:
     """A function's place in NumPy's namespace.
 
     Attributes
     ----------
+    name : str
+        The function's.
+    take : callable
+        Takes calls of it, as `StandIn` says.
     uses : int
         How many patches there are.
     stand_in : StandIn or None
-        What the last patch put there.
+        What the last one of them put there.
+    taken, passed : int
+        How many calls those before it have taken and passed on.
     """
 
     def __init__(self, name: str, take: Callable[..., Any]) -> None:
         self.name = name
+        self.take = take
         self.uses = 0
         self.stand_in: StandIn | None = None
-        self._take = take
-        self._before = PatchInfo(0, 0)
-
-    def prepare(self) -> StandIn:
-        return StandIn(getattr(np, self.name), self._take)
-
-    def fill(self, stand_in: StandIn) -> None:
-        if not self.uses:
-            self._before = self.info()
-            self.stand_in = stand_in
-            setattr(np, self.name, stand_in)
-        self.uses += 1
-
-    def put_back(self) -> None:
-        self.uses -= 1
-        stand_in = self.stand_in
-        if not self.uses and stand_in is not None:
-            stand_in.active = False  # somebody may still have it
-            if getattr(np, self.name) is stand_in:
-                setattr(np, self.name, stand_in.original)
-
-    def info(self) -> PatchInfo:
-        taken, passed = self._before
-        if self.stand_in is not None:
-            taken += self.stand_in.taken
-            passed += self.stand_in.passed
-        return PatchInfo(taken, passed)
+        self.taken = 0
+        self.passed = 0
 
 
 def _replace(names: tuple[str, ...]) -> None:
-    stand_ins = [_places[name].prepare() for name in names]  # which may fail, before anything has changed
-    for name, stand_in in zip(names, stand_ins, strict=True):
-        _places[name].fill(stand_in)
+    """Put stand-ins in place. All that may fail comes first; from then on, no signal is handled."""
+    stand_ins: list[StandIn] = []
+    for name in names:
+        stand_ins.append(StandIn(getattr(np, name), _place(name).take))
+    for i in range(len(names)):
+        place = _place(names[i])
+        if place.uses == 0:
+            if place.stand_in is not None:
+                place.taken += place.stand_in.taken
+                place.passed += place.stand_in.passed
+            place.stand_in = stand_ins[i]
+            setattr(np, names[i], stand_ins[i])
+        place.uses += 1
 
 
 def _put_back(names: tuple[str, ...]) -> None:
+    """Take one patch back. Where something else has been put in the stand-in's place, that stays."""
     for name in names:
-        _places[name].put_back()
+        place = _place(name)
+        place.uses -= 1
+        stand_in = place.stand_in
+        if place.uses == 0 and stand_in is not None:
+            stand_in.active = False  # somebody may still have it
+            if getattr(np, name) is stand_in:
+                setattr(np, name, stand_in.original)
+
+
+def _place(name: str) -> Place:
+    place: Place = _places[name]
+    return place
 
 
 def _names_argument(names: str | Iterable[str]) -> tuple[str, ...]:
-    chosen = (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
+    chosen: tuple[str, ...] = (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
     for name in chosen:
         if name not in _places:
             raise ValueError(f"`names` expected names among {', '.join(_places)}, got {show(name)}")
@@ -264,10 +297,10 @@ def _names_argument(names: str | Iterable[str]) -> tuple[str, ...]:
 
 
 _places = {
-    "tile": _Place("tile", take_tile),
-    "repeat": _Place("repeat", take_repeat),
-    "meshgrid": _Place("meshgrid", take_meshgrid),
-    "broadcast_arrays": _Place("broadcast_arrays", take_broadcast_arrays),
+    "tile": Place("tile", take_tile),
+    "repeat": Place("repeat", take_repeat),
+    "meshgrid": Place("meshgrid", take_meshgrid),
+    "broadcast_arrays": Place("broadcast_arrays", take_broadcast_arrays),
 }
 _patches: list[tuple[str, ...]] = []  # of patch_numpy, the last one at the end
-_lock = Lock()
+_lock = Lock()  # `with` would make a tuple to release it, and without memory not do so

@@ -7,18 +7,56 @@ author = "The bcast developers"
 project_copyright = author
 version = release = bcast.__version__
 
-extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_parser"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_copybutton",
+    "matplotlib.sphinxext.plot_directive",
+]
 exclude_patterns = ["_build"]
+templates_path = ["_templates"]
 
 default_role = "autolink"  # `name` becomes a link if it is one of ours
 autodoc_typehints = "none"  # the types are in numpydoc's sections
 autodoc_class_signature = "separated"  # only the evaluator makes operators
+autosummary_generate = True
 numpydoc_show_class_members = False
 # No inventories of other libraries are fetched, and two of our arguments have the names of modules.
 nitpick_ignore_regex = [(".*", r"(numpy|onnx|ml_dtypes|dask)(\..*)?|array|copy")]
 
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+
+# Prompts are not copied, and neither is what an example prints.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# The gallery's pictures have a white ground, which a margin sets off from a dark page.
+plot_formats = [("png", 160)]
+plot_html_show_formats = False
+plot_html_show_source_link = False
+plot_apply_rcparams = True
+plot_rcparams = {
+    "figure.constrained_layout.use": True,
+    "figure.facecolor": "white",
+    "font.size": 10,
+    "savefig.bbox": None,
+}
+
 html_theme = "pydata_sphinx_theme"
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
-html_sidebars = {"**": []}  # there are few pages, all in the bar at the top
+html_theme_options = {
+    "footer_end": [],
+    "header_links_before_dropdown": 5,
+    "navbar_align": "left",
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+}
+html_context = {"default_mode": "auto"}
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+html_favicon = html_logo = "_static/icon.svg"
+html_title = f"bcast {release}"
 html_show_sourcelink = False
 html_copy_source = False

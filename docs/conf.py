@@ -1,5 +1,7 @@
 """How Sphinx builds these pages: ``sphinx-build -W --keep-going -n docs OUT``, with bcast installed."""
 
+from docutils import nodes
+
 import bcast
 
 project = "bcast"
@@ -26,7 +28,7 @@ numpydoc_show_class_members = False
 # No inventories of other libraries are fetched, and two of our arguments have the names of modules.
 nitpick_ignore_regex = [(".*", r"(numpy|onnx|ml_dtypes|dask)(\..*)?|array|copy")]
 
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 # Prompts are not copied, and neither is what an example prints.
@@ -48,11 +50,14 @@ plot_rcparams = {
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {
     "footer_end": [],
+    "logo": {"text": "bcast"},
     "header_links_before_dropdown": 5,
     "navbar_align": "left",
     "navigation_with_keys": False,
+    "secondary_sidebar_items": {"**": ["page-toc"], "coming-from": [], "report": [], "report-sums": []},  # wide tables
     "show_toc_level": 2,
 }
+html_sidebars = {name: [] for name in ("index", "faq", "changelog", "search", "genindex")}  # they stand alone
 html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
@@ -60,3 +65,14 @@ html_favicon = html_logo = "_static/icon.svg"
 html_title = f"bcast {release}"
 html_show_sourcelink = False
 html_copy_source = False
+
+
+def setup(app):
+    """Drop the blank line that ends an example: doctest needs it, readers do not."""
+
+    def strip_examples(_, page):
+        for block in page.findall(nodes.literal_block):
+            block.rawsource = block.astext().rstrip()
+            block.children = [nodes.Text(block.rawsource)]
+
+    app.connect("doctree-read", strip_examples)

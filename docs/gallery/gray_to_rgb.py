@@ -13,7 +13,7 @@ tinted = rgb.copy()
 tinted[..., 0] //= 3  # the channels are separate memory, and each may change alone
 tinted[..., 1] = tinted[..., 1] // 4 * 3
 
-figure, panels = plt.subplots(1, 3, figsize=(9, 2.6))
+figure, panels = plt.subplots(1, 3, figsize=(9, 2.35))
 for axes, picture, title in zip(
     panels,
     (gray, rgb, tinted),

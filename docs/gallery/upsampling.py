@@ -5,15 +5,15 @@ import numpy as np
 
 import bcast
 
-y, x = np.mgrid[-1.2:1.2:24j, -1.2:1.2:24j]
-small = np.stack([np.exp(-6 * ((x - a) ** 2 + (y - b) ** 2)) for a, b in ((-0.4, 0.3), (0.4, 0.3), (0, -0.4))], axis=-1)
+y, x = np.mgrid[-1.1:1.1:24j, -1.1:1.1:24j]
+spots = [(-0.4, 0.3), (0.4, 0.3), (0, -0.4)]
+small = np.stack([np.exp(-5 * ((x - a) ** 2 + (y - b) ** 2)) for a, b in spots], axis=-1)
 
-large = bcast.repeat(small, (8, 8), axis=(0, 1))
+large = bcast.repeat(small, (4, 4), axis=(0, 1))
 
-figure, panels = plt.subplots(1, 2, figsize=(8, 3.8))
+# A pixel has the same size in both panels.
+figure, panels = plt.subplots(1, 2, figsize=(6, 4.3), width_ratios=(1, 4))
 for axes, picture in zip(panels, (small, large), strict=True):
-    axes.imshow(picture, interpolation="nearest", extent=(0, picture.shape[1], picture.shape[0], 0))
-    axes.set_title(f"{picture.shape}")
-    axes.set_xlim(0, large.shape[1])  # both at the same scale
-    axes.set_ylim(large.shape[0], 0)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.imshow(picture, interpolation="nearest")
+    axes.set_title(f"{picture.shape}", size=9)
+    axes.axis("off")

@@ -1,6 +1,9 @@
 """How Sphinx builds these pages: ``sphinx-build -W --keep-going -n docs OUT``, with bcast installed."""
 
+from pathlib import Path
+
 from docutils import nodes
+from sphinx import addnodes
 
 import bcast
 
@@ -68,11 +71,28 @@ html_copy_source = False
 
 
 def setup(app):
-    """Drop the blank line that ends an example: doctest needs it, readers do not."""
-
-    def strip_examples(_, page):
-        for block in page.findall(nodes.literal_block):
-            block.rawsource = block.astext().rstrip()
-            block.children = [nodes.Text(block.rawsource)]
-
+    """Connect what changes pages after they are read."""
     app.connect("doctree-read", strip_examples)
+    app.connect("doctree-read", link_names)
+
+
+def strip_examples(_, page):
+    """Drop the blank line that ends an example: doctest needs it, readers do not."""
+    for block in page.findall(nodes.literal_block):
+        block.rawsource = block.astext().rstrip()
+        block.children = [nodes.Text(block.rawsource)]
+
+
+def link_names(app, page):
+    """Link the names of our functions in pages of Markdown, which has no roles that other renderers understand."""
+    name = app.env.docname
+    if name in {"dask", "changelog"} or Path(app.env.doc2path(name)).suffix != ".md":
+        return  # the first two also name the functions for dask arrays
+    for literal in list(page.findall(nodes.literal)):
+        function = literal.astext().removeprefix("bcast.").removesuffix("()")
+        if function in bcast.__all__ and isinstance(literal.parent, nodes.paragraph):
+            target = {"refdomain": "py", "reftype": "func", "reftarget": f"bcast.{function}"}
+            link = addnodes.pending_xref("", refdoc=name, refexplicit=True, refwarn=True, **target)
+            literal.replace_self(link)
+            literal["classes"] += ["xref", "py", "py-func"]
+            link += literal

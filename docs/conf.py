@@ -50,6 +50,8 @@ plot_rcparams = {
     "savefig.bbox": None,
 }
 
+WIDE = ("coming-from", "modes", "report", "report-sums")  # pages that need the room
+
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {
     "footer_end": [],
@@ -57,7 +59,7 @@ html_theme_options = {
     "header_links_before_dropdown": 5,
     "navbar_align": "left",
     "navigation_with_keys": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "coming-from": [], "report": [], "report-sums": []},  # wide tables
+    "secondary_sidebar_items": {"**": ["page-toc"]} | {name: [] for name in WIDE},
     "show_toc_level": 2,
 }
 html_sidebars = {name: [] for name in ("index", "faq", "changelog", "search", "genindex")}  # they stand alone

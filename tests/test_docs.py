@@ -261,6 +261,21 @@ def test_command_line_has_all_options(capsys):
         assert not [option for option in options if option not in page]
 
 
+def test_commands_print_what_the_page_shows(capsys, monkeypatch, tmp_path):
+    page = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```console\n\$ python -m (bcast apply .*)\n(.*)\n```", page)
+    assert len(shown) == 2
+    monkeypatch.chdir(tmp_path)
+    np.save("bias.npy", np.arange(16, dtype=np.float32))
+    for command, output in shown:
+        main(command.split()[1:])
+        printed = capsys.readouterr()
+        line = (printed.out + printed.err).strip()
+        if "--max-memory" in command:  # what the process has in use differs
+            line, output = (re.sub(r"[\d.]+ [kMG]B", "SIZE", text) for text in (line, output))
+        assert line == output
+
+
 class Kind(np.ndarray):
     """A subclass like those that add a unit or a name."""
 

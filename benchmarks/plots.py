@@ -14,6 +14,7 @@ from bcast._benchmark.workloads import FLOATS, STATES
 STATE_COLOURS = {"fresh": "#0072b2", "warm": "#d55e00"}
 DTYPE_COLOURS = dict(zip(FLOATS, ("#009e73", "#0072b2", "#d55e00"), strict=True))
 Row = tuple[str, str, dict[str, list[Cell]]]  # its family, its name, its cells by what tells their colour
+PAGE = 8.6  # inches, with 72 points each: some 830 CSS pixels, the width of README
 COLOURS = {"bcast": "#d55e00", "numpy": "#0072b2", "torch": "#009e73", LIMIT: "#999999"}
 
 
@@ -31,7 +32,30 @@ def figure(path: Path, rows: int, columns: int, **options) -> Iterator:
 
 
 def plot_ratios(run: Run, path: Path) -> None:
-    """Draw the ratios to NumPy and to the best peer: a line for each workload and state, a dot for each dtype."""
+    """Draw the ratios to NumPy and to the best peer in short: of each family of workloads, the mean and the span."""
+    rows = [(family, _by_state(run, "grid", each)) for family, each in run.families("grid").items()]
+    if run.suites["random"]:
+        rows.append(("random shapes", _by_state(run, "random", None)))
+    ratios = {"NumPy": to_numpy, "the best peer": to_peer}
+    with figure(path, 1, 2, figsize=(PAGE, 1.3 + 0.34 * len(rows)), sharey=True) as (panels,):
+        for axes, (name, ratio) in zip(panels, ratios.items(), strict=True):
+            for state, colour in STATE_COLOURS.items():
+                shift = -0.14 if state == "fresh" else 0.14
+                for i, (_, cells) in enumerate(rows):
+                    if among := [ratio(cell) for cell in known(ratio, cells[state])]:
+                        axes.plot([min(among), max(among)], [i + shift] * 2, color=colour, lw=2.5, alpha=0.4)
+                        axes.plot([mean(among)], [i + shift], "o", color=colour, ms=6, mew=0)
+                axes.plot([], [], "o-", color=colour, ms=6, mew=0, label=f"{state}: mean, lowest to highest")
+            _ratio_axis(axes, digits=(1,), losing=True)
+            axes.set_title(f"against {name}", loc="left", weight="bold")
+            axes.set_xlabel(f"time of {name} / bcast's time")
+        panels[0].set_yticks(range(len(rows)), [family for family, _ in rows])
+        panels[0].set_ylim(len(rows) - 0.5, -0.5)
+        _legend_above(panels[0], 2)
+
+
+def plot_detail(run: Run, path: Path) -> None:
+    """Draw all ratios to NumPy and to the best peer: a line for each workload and state, a dot for each dtype."""
     rows = [
         (family, workload, _by_state(run, "grid", [workload]))
         for family, each in run.families("grid").items()
@@ -43,7 +67,7 @@ def plot_ratios(run: Run, path: Path) -> None:
     _plot(rows, STATE_COLOURS, {"NumPy": to_numpy, "the best peer": to_peer}, path)
 
 
-def _by_state(run: Run, suite: str, workloads: list[str]) -> dict[str, list[Cell]]:
+def _by_state(run: Run, suite: str, workloads: list[str] | None) -> dict[str, list[Cell]]:
     return {state: run.select(suite, state, workloads) for state in STATES}
 
 
@@ -72,8 +96,6 @@ def _plot(rows: list[Row], colours: dict[str, str], ratios: dict[str, Callable[[
 
 
 def _dots(axes, rows, colours, ratio) -> None:
-    from matplotlib.ticker import NullLocator
-
     families = list(dict.fromkeys(row[0] for row in rows))
     everything = {kind: [] for kind in colours}
     shift = 0.68 / len(colours)
@@ -89,14 +111,24 @@ def _dots(axes, rows, colours, ratio) -> None:
         if ratios:
             label = f"{kind} ({mean(ratios):.3g})"
             axes.plot([], [], "o-", color=colours[kind], ms=3.6, lw=1, mew=0, label=label)
+    _ratio_axis(axes, digits=(1, 2, 5), losing=ratio is not to_limit)
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=len(colours), frameon=False)
+
+
+def _ratio_axis(axes, digits: tuple[int, ...], losing: bool) -> None:
+    """Scale the axis of the ratios, with ticks at these digits times powers of ten; in the red bcast loses."""
+    from matplotlib.ticker import NullLocator
+
     axes.set_xscale("log")
     left, right = axes.get_xlim()
     left, right = min(left, 0.5), max(right, 2)
-    if ratio is not to_limit:
+    if losing:
         axes.axvspan(left, LOST, color="#cc0000", alpha=0.08, lw=0, zorder=0.5)
     axes.axvline(1, color="black", lw=1)
     axes.set_xlim(left, right)
-    ticks = [digit * 10.0**zeros for zeros in range(-3, 5) for digit in (1, 2, 5)]
+    if right / left < 50:
+        digits = (1, 2, 5)
+    ticks = [digit * 10.0**zeros for zeros in range(-3, 5) for digit in digits]
     axes.set_xticks([tick for tick in ticks if left <= tick <= right])
     axes.xaxis.set_major_formatter("{x:g}x")
     axes.xaxis.set_minor_locator(NullLocator())
@@ -104,27 +136,37 @@ def _dots(axes, rows, colours, ratio) -> None:
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=len(colours), frameon=False)
+
+
+def _legend_above(axes, columns: int) -> None:
+    """Put the legend of one of the panels above them all."""
+    handles, labels = axes.get_legend_handles_labels()
+    axes.figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
 
 
 def plot_scaling(run: Run, path: Path) -> None:
-    """Draw speed over size, with one thread and with all, and below it speed over threads."""
+    """Draw speed over size, with one thread and with all; and over threads, where there are more than two numbers."""
     cells = run.suites["scaling"]
     counts = sorted({key[3] for key in cells})
     families = [family for family in run.families("scaling") if run.line(family, "warm", counts[-1])]
-    with figure(path, 2, max(len(families), 1), figsize=(2.6 * max(len(families), 2), 6), sharey=True) as (
-        above,
-        below,
-    ):
-        for axes, family in zip(above, families, strict=False):
-            _by_size(run, axes, family, counts)
-        for axes, family in zip(below, families, strict=False):
-            _by_threads(run, axes, family, counts)
-        for axes in (above[0], below[0]):
+    panels = [(_by_size, family) for family in families]
+    if len(counts) > 2:
+        panels += [(_by_threads, family) for family in families]
+    columns = min(len(panels), 3) or 1
+    rows = -(-len(panels) // columns) or 1
+    with figure(path, rows, columns, figsize=(PAGE, 0.8 + 2.4 * rows), sharey=True) as grid:
+        places = list(grid.flat)
+        for axes, (draw, family) in zip(places, panels, strict=False):
+            draw(run, axes, family, counts)
+            axes.set_title(family, loc="left", weight="bold")
+            axes.grid(color="#eeeeee", lw=0.5)
+            axes.spines[["top", "right"]].set_visible(False)
+        for axes in places[len(panels) :]:
+            axes.set_axis_off()
+        for axes in grid[:, 0]:
             axes.set_ylabel("GB/s written, warm")
-        if families:
-            handles, labels = above[0].get_legend_handles_labels()
-            above[0].figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
+        if panels:
+            _legend_above(places[0], 4)
 
 
 def _by_size(run: Run, axes, family, counts) -> None:
@@ -144,10 +186,8 @@ def _by_size(run: Run, axes, family, counts) -> None:
     axes.yaxis.set_major_formatter("{x:g}")
     ticks = {10: "1 KB", 20: "1 MB", 30: "1 GB"}
     axes.set_xticks([2.0**power for power in ticks], ticks.values())
-    axes.set_title(family, loc="left", weight="bold")
+    axes.set_xlim(2**9.5, 2**32.5)
     axes.set_xlabel("size of the output")
-    axes.grid(color="#eeeeee", lw=0.5)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _by_threads(run: Run, axes, family, counts) -> None:
@@ -165,5 +205,3 @@ def _by_threads(run: Run, axes, family, counts) -> None:
             axes.plot(*zip(*points, strict=True), "-", marker="o", ms=3, lw=1.2, color=colour)
     axes.set_xticks(counts)
     axes.set_xlabel(f"threads, at {largest / 2**20:,.4g} MB")
-    axes.grid(color="#eeeeee", lw=0.5)
-    axes.spines[["top", "right"]].set_visible(False)

@@ -2,18 +2,21 @@
 
     python benchmarks/report.py RUN.json ... --markdown ALL.md --summary TABLE.md --plot RATIOS.svg --scaling S.svg
     python benchmarks/report.py RUN.json ... --adjoint SUMS.md --adjoint-plot SUMS.svg
+    python benchmarks/report.py ALL.md --plot RATIOS.svg --detail-plot DOTS.svg --scaling S.svg
 
-Of several runs on one machine, each cell's fastest round counts.
+Of several runs on one machine, each cell's fastest round counts. A report that was written before can be drawn again,
+from the figures in its tables.
 """
 
 import argparse
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from os.path import relpath
 from pathlib import Path
 
-from plots import plot_adjoint, plot_ratios, plot_scaling
-from runs import Run, known, load, mean, to_limit, to_numpy, to_peer
+from plots import plot_adjoint, plot_detail, plot_ratios, plot_scaling
+from runs import Run, known, load, mean, read_report, to_limit, to_numpy, to_peer
 
 from bcast._benchmark.table import LOST, Cell
 from bcast._benchmark.workloads import FLOATS, STATES, SUM_DTYPES, label
@@ -32,6 +35,11 @@ ADJOINT_LEGEND = (
 HEADS = ("GB/s", "limit", "NumPy", "best peer")
 FLAT = 1 << 26  # bytes from which on a byte should cost the same
 READ = 1 << 22  # bytes from which on sums should be as fast as memory is read
+PICTURES = {  # by option
+    "plot": "families of workloads",
+    "detail_plot": "each workload and dtype",
+    "scaling": "sizes and threads",
+}
 RATIOS = {"NumPy": to_numpy, "best peer": to_peer, "limit": to_limit}
 Subset = tuple[str, list[Cell]]  # what it is called, and what is in it
 
@@ -183,8 +191,9 @@ def drop_ins(run: Run) -> Iterator[str]:
         yield from table(["call", "dtype", "MB", "bcast, us", "NumPy", "best peer", "added, ns"], rows, 2)
 
 
-def markdown(run: Run) -> str:
-    """Write everything: in short what it says above, then all cells, lost ones listed."""
+def markdown(run: Run, pictures: Mapping[str, str] | None = None) -> str:
+    """Write everything: links to the pictures, in short what it says above, then all cells, lost ones listed."""
+    links = ", ".join(f"[{title}]({name})" for title, name in (pictures or {}).items())
     lines = [
         "# bcast against NumPy and its peers",
         "",
@@ -192,6 +201,7 @@ def markdown(run: Run) -> str:
         "",
         LEGEND,
         "",
+        *([f"Pictures: {links}.", ""] if links else []),
         *totals(subsets(run)),
         *losses([*run.suites["grid"].values(), *run.suites["random"].values()]),
         *cells_of(run, "grid", "The grid"),
@@ -303,24 +313,31 @@ def summary(run: Run) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("runs", nargs="+", type=Path, help="files written by --benchmark-json, of one machine")
+    parser.add_argument(
+        "runs", nargs="+", type=Path, help="files written by --benchmark-json, of one machine; or a report"
+    )
     parser.add_argument("--markdown", type=Path, help="where all tables go")
     parser.add_argument("--summary", type=Path, help="where the short table goes")
     parser.add_argument("--plot", type=Path, help="where the picture of the ratios goes: .svg, .png, ...")
+    parser.add_argument("--detail-plot", type=Path, help="where the picture of all workloads and dtypes goes")
     parser.add_argument("--scaling", type=Path, help="where the picture of sizes and threads goes")
     parser.add_argument("--adjoint", type=Path, help="where the tables of the sums go")
     parser.add_argument("--adjoint-plot", type=Path, help="where the picture of the sums goes")
     options = parser.parse_args(arguments)
     try:
-        run = load(options.runs)
+        run = read_report(options.runs[0]) if options.runs[0].suffix == ".md" else load(options.runs)
     except ValueError as error:
         parser.error(str(error))
     if options.markdown:
-        options.markdown.write_text(markdown(run), encoding="utf-8")
+        given = {title: getattr(options, name) for name, title in PICTURES.items()}
+        names = {title: relpath(path, options.markdown.parent) for title, path in given.items() if path}
+        options.markdown.write_text(markdown(run, names), encoding="utf-8")
     if options.summary:
         options.summary.write_text(summary(run), encoding="utf-8")
     if options.plot:
         plot_ratios(run, options.plot)
+    if options.detail_plot:
+        plot_detail(run, options.detail_plot)
     if options.scaling:
         plot_scaling(run, options.scaling)
     if options.adjoint:

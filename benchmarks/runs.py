@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bcast._benchmark.peers import LIMIT
 from bcast._benchmark.table import Cell
+from bcast._benchmark.workloads import DTYPES, SEED, STATES, UNITS, Workload, grid, random_workloads
 
 SUITES = ("grid", "random", "scaling", "use", "adjoint", "numpy")
 
@@ -103,6 +104,60 @@ def load(paths: Iterable[Path]) -> Run:
     for suite, key in sorted(complete, key=lambda key: order.index(key[1][0])):  # dtypes and states stay as they came
         run.suites[suite][key] = Cell(*key[:3], nbytes[suite, key], times[suite, key], errors[suite, key])
     return run
+
+
+def read_report(path: Path) -> Run:
+    """Read the cells of a report's tables: the grid, the random shapes and the sizes, as far as pictures need them.
+
+    Of the peers, a report names only the best one of each cell.
+
+    Raises
+    ------
+    ValueError
+        If there is no table.
+    """
+    text = path.read_text(encoding="utf-8")
+    machine, peers = [line.strip() for line in text.splitlines() if line.startswith("    ")][:2]
+    run = Run(machine)
+    run.peers = {each.partition(" ")[0]: each for each in peers.removeprefix("peers: ").split("; ")}
+    known = {workload.name: workload for dtype in DTYPES for workload in grid(dtype)}
+    known |= {workload.name: workload for workload, _ in random_workloads(SEED)}
+    for suite, title in (("grid", "The grid"), ("random", "Random shapes")):
+        for name, dtype, *figures in _rows(text, title):
+            for state, columns in zip(STATES, (figures[:4], figures[4:]), strict=True):
+                if columns[0]:
+                    _add(run, suite, known[name], (name, dtype, state, 0), columns, known[name].nbytes(dtype))
+    for name, state, threads, *figures in _rows(text, "From 1 KB to the largest that fits"):
+        family, _, size = name.rpartition(", ")
+        number, unit = size.split()
+        nbytes = int(number) << next(shift for shift, each in UNITS if each == unit)
+        workload = Workload(name, family, (), (1,))
+        _add(run, "scaling", workload, (name, "float32", state, int(threads)), figures, nbytes)
+    if not any(run.suites.values()):
+        raise ValueError(f"{path} expected a report with tables, got none")
+    return run
+
+
+def _rows(text: str, title: str) -> list[list[str]]:
+    """Return the rows of the table under a title, without its head."""
+    section = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in section.splitlines() if line[:1] == "|"]
+    return rows[2:]
+
+
+def _add(run: Run, suite: str, workload: Workload, key: Key, figures: list[str], nbytes: int) -> None:
+    """Add a cell with these figures: GB/s, share of the limit, ratio to NumPy, ratio to the best peer and its name."""
+    speed, share, numpy, peer = figures
+    own = nbytes / float(speed) / 1e9
+    times = {"bcast": own, "numpy": own * float(numpy)}
+    if share:
+        times[LIMIT] = own * float(share.rstrip("%")) / 100
+    if peer:
+        ratio, name = peer.replace("*", "").split()
+        times[name] = own * float(ratio)
+    run.family[key[0]] = workload.group
+    run.innermost[key[0]] = workload.innermost if suite != "scaling" else 0
+    run.suites[suite][key] = Cell(*key[:3], nbytes, times)
 
 
 def mean(ratios: Iterable[float]) -> float:

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import bcast
+from bcast.__main__ import main
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)
 SYSTEMS = ["NumPy", "PyTorch", "JAX", "ONNX", "OpenVINO", "nGraph"]
 NOT_RUN = {"`ReferenceEvaluator(model)`", "Broadcast-1 with `pdpd` and axis 1, from C++"}
 
@@ -26,7 +27,8 @@ class Row(NamedTuple):
 
 def rows():
     """Return the table's rows, each with the system under whose name it stands."""
-    lines = re.findall(r"^\|(.*)\|$", (DOCS / "coming-from.md").read_text(encoding="utf-8"), re.M)
+    page = (DOCS / "coming-from.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\|(.*)\|$", page.partition("\n## ")[0], re.M)
     found = []
     system = ""
     for line in lines[2:]:
@@ -219,10 +221,10 @@ def test_tensors_of_torch_and_jax_go_in_and_results_back():
 
 
 def test_pages_are_found():
-    assert {page.name for page in PAGES} >= {"coming-from.md", "index.md", "modes.md"}
+    assert {page.name for page in PAGES} >= {"coming-from.md", "index.md", "modes.md", "images.md"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
 def test_examples_of_a_page(page):
     for module in re.findall(r"^>>> import bcast.(.*)", page.read_text(encoding="utf-8"), re.M):
         loaded(module)
@@ -230,6 +232,111 @@ def test_examples_of_a_page(page):
 
 
 def test_reference_has_all_that_is_public():
-    api = (DOCS / "api.rst").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"^\.\. autofunction:: (\w+)$", api, re.M)) == sorted(bcast.__all__)
-    assert re.findall(r"^\.\. automodule:: (.+)$", api, re.M) == ["bcast.onnx", "bcast.dask"]
+    """Each table of the reference names functions of the current module, and each function has a page by `toctree`."""
+    listed = {}
+    for line in (DOCS / "api.rst").read_text(encoding="utf-8").splitlines():
+        if module := re.fullmatch(r"\.\. currentmodule:: (.+)", line):
+            names = listed.setdefault(module[1], [])
+        elif name := re.fullmatch(r"   (\w+)", line) or re.fullmatch(r"\.\. data:: (\w+)", line):
+            names.append(name[1])
+    assert list(listed) == ["bcast", "bcast.dask", "bcast.onnx"]
+    for module, names in listed.items():
+        assert sorted(names) == sorted(loaded_with(module).__all__)
+
+
+def loaded_with(module):
+    """Import a module of bcast, or skip where it needs a package that is missing."""
+    if module != "bcast":
+        loaded(module.rpartition(".")[2])
+    return importlib.import_module(module)
+
+
+def test_command_line_has_all_options(capsys):
+    page = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    for command in ("apply", "bench"):
+        with pytest.raises(SystemExit, match="0"):
+            main([command, "--help"])
+        options = set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out))
+        assert options > {"--help"}
+        assert not [option for option in options if option not in page]
+
+
+def test_commands_print_what_the_page_shows(capsys, monkeypatch, tmp_path):
+    page = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```console\n\$ python -m (bcast apply .*)\n(.*)\n```", page)
+    assert len(shown) == 2
+    monkeypatch.chdir(tmp_path)
+    np.save("bias.npy", np.arange(16, dtype=np.float32))
+    for command, output in shown:
+        main(command.split()[1:])
+        printed = capsys.readouterr()
+        line = (printed.out + printed.err).strip()
+        if "--max-memory" in command:  # what the process has in use differs
+            line, output = (re.sub(r"[\d.]+ [kMG]B", "SIZE", text) for text in (line, output))
+        assert line == output
+
+
+class Kind(np.ndarray):
+    """A subclass like those that add a unit or a name."""
+
+
+@pytest.mark.parametrize(
+    ("call", "theirs", "ours"),
+    [
+        ("{}.tile(x, 2)", Kind, np.ndarray),
+        ("{}.repeat(x, 2)", Kind, np.ndarray),
+        ("{}.meshgrid(x, x)[0]", Kind, np.ndarray),
+        ("{}.broadcast_to(x, (2, 3)).copy()", np.ndarray, np.ndarray),
+    ],
+)
+def test_subclasses(call, theirs, ours):
+    x = np.arange(3).view(Kind)
+    assert type(eval(call.format("np"), {"np": np, "x": x})) is theirs
+    assert type(eval(call.format("bcast"), {"bcast": bcast, "x": x})) is ours
+    assert type(bcast.elementwise(np.add, x, x)) is Kind
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_subclasses_of_numpy():
+    matrix, masked = np.matrix([[1, 2]]), np.ma.array([1, 2, 3], mask=[0, 1, 0])
+    assert type(np.tile(matrix, 2)) is type(np.repeat(matrix, 2)) is np.matrix
+    assert np.repeat(matrix, 2).shape == (1, 4)
+    assert bcast.repeat(matrix, 2).shape == (4,)
+    assert type(np.tile(masked, 2)) is np.ma.MaskedArray
+    assert type(np.broadcast_to(masked, (2, 3)).copy()) is np.ndarray
+    with pytest.raises(TypeError, match="without a mask"):
+        bcast.tile(masked, 2)
+
+
+def orders():
+    """Return the rows of the table of memory orders: a call, and the order that it is said to give."""
+    section = (
+        (DOCS / "coming-from.md").read_text(encoding="utf-8").partition("## Memory order")[2].partition("\n## ")[0]
+    )
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line[:1] == "|"][2:]
+    return [(re.findall("`(.*?)`", call), order.strip()) for call, order in rows]
+
+
+@pytest.mark.parametrize(("calls", "order"), [row for row in orders() if row[0][0].startswith("np.")])
+def test_memory_order(calls, order):
+    f = np.asfortranarray(np.ones((2, 3)))
+    result = eval(calls[0], {"np": np, "f": f, "shape": (4, 2, 3), "dtype": np.float32})
+    assert {"C": result.flags.c_contiguous, "Fortran": result.flags.f_contiguous}[order]
+
+
+@pytest.mark.parametrize(
+    "call", [lambda f: bcast.tile(f, 1), lambda f: bcast.repeat(f, 1, 0), lambda f: bcast.broadcast_to(f, f.shape)]
+)
+def test_memory_order_of_ours(call):
+    assert call(np.asfortranarray(np.ones((2, 3)))).flags.c_contiguous
+
+
+@pytest.mark.peers
+def test_results_are_shared():
+    torch, jnp = loaded("torch"), loaded("jax.numpy")
+    result = bcast.broadcast_to(np.float32(1), (1 << 20,))
+    assert torch.from_dlpack(result).data_ptr() == torch.from_numpy(result).data_ptr() == result.ctypes.data
+    shared = jnp.from_dlpack(result).unsafe_buffer_pointer() == result.ctypes.data
+    assert shared == (result.ctypes.data % 64 == 0)
+    tensor = torch.ones(3)
+    assert np.asarray(tensor).ctypes.data == tensor.data_ptr()

@@ -232,7 +232,23 @@ def test_report_refuses(report, tmp_path, changes, message):
         report.load(runs)
 
 
-OPTIONS = ("markdown", "summary", "plot", "scaling", "adjoint", "adjoint-plot")
+def test_report_is_read_again(report, tmp_path):
+    """What is summed up of the tables is what the report says, so that pictures drawn from them are true."""
+    run = report.read_report(BENCHMARKS / "results.md")
+    said = (BENCHMARKS / "results.md").read_text(encoding="utf-8")
+    assert "\n".join(report.totals(report.subsets(run))) in said
+    cells = [cell for suite in ("grid", "random") for cell in run.suites[suite].values() if cell.best_peer]
+    lost = [cell for cell in cells if cell.ratio(cell.best_peer) < 0.945]  # what is rounded to 0.95 may be lost or not
+    lines = [f"- {each.workload}, {each.dtype}, {each.state}: **{each.ratio(each.best_peer):.2f}**" for each in lost]
+    assert len(lines) >= 20
+    assert all(line in said for line in lines)
+    assert sum(f"| {cell.workload} | {cell.state} | " in said for cell in run.suites["scaling"].values()) > 100
+    (tmp_path / "empty.md").write_text("# A report\n\n    a machine\n    peers: none\n")
+    with pytest.raises(ValueError, match="expected a report with tables"):
+        report.read_report(tmp_path / "empty.md")
+
+
+OPTIONS = ("markdown", "summary", "plot", "detail-plot", "scaling", "adjoint", "adjoint-plot")
 
 
 @pytest.mark.filterwarnings("default")
@@ -246,10 +262,13 @@ def test_report_command(report, tmp_path, capsys):
     ]
     options = (text for name, path in outputs.items() for text in (f"--{name}", str(path)))
     report.main([*map(str, runs), *options])
-    assert outputs["markdown"].read_text() == report.markdown(report.load(runs))
+    links = {"families of workloads": "plot.svg", "each workload and dtype": "detail-plot.svg"}
+    links["sizes and threads"] = "scaling.svg"
+    assert outputs["markdown"].read_text() == report.markdown(report.load(runs), links)
+    assert "Pictures: [families of workloads](plot.svg), [each " in outputs["markdown"].read_text()
     assert outputs["summary"].read_text() == report.summary(report.load(runs))
     assert outputs["adjoint"].read_text() == report.adjoint(report.load(runs))
-    assert all("<svg" in outputs[name].read_text() for name in ("plot", "scaling", "adjoint-plot"))
+    assert all("<svg" in outputs[name].read_text() for name in ("plot", "detail-plot", "scaling", "adjoint-plot"))
     printed = capsys.readouterr().out.splitlines()
     assert printed[: 1 + len(TOTALS)] == ["10 cells", *TOTALS]
     assert [line.split(" | ")[0] for line in printed[1 + len(TOTALS) :]] == [

@@ -1,4 +1,4 @@
-# The C types of _api/patching.py, which is plain Python without them. Signals are handled between lines of Python alone.
+# The C types of _api/patching.py, which is plain Python without them.
 cimport cython
 
 

@@ -1,7 +1,10 @@
-"""Functions of NumPy's replaced by ours in NumPy's namespace, for programs that call them there."""
+"""Functions of NumPy's replaced by ours in NumPy's namespace, for programs that call them there.
+
+The GIL is the lock, or where there is none a critical section. While it is held, no code in Python runs and no signal
+is handled: this module is compiled. A lock would have to be released, which takes memory.
+"""
 
 from collections.abc import Callable, Iterable
-from threading import Lock
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -71,16 +74,13 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
     False
     """
     chosen = _names_argument(names)
-    _lock.acquire()
-    try:
+    with cython.critical_section(_patches):
         _patches.append(chosen)
         try:
             _replace(chosen)
         except BaseException:
             _patches.pop()
             raise
-    finally:
-        _lock.release()
 
 
 def unpatch_numpy() -> None:
@@ -101,13 +101,10 @@ def unpatch_numpy() -> None:
     >>> bcast.patch_numpy("repeat")
     >>> bcast.unpatch_numpy()
     """
-    _lock.acquire()
-    try:
+    with cython.critical_section(_patches):
         if not _patches:
             raise RuntimeError("`unpatch_numpy` expected a patch made by patch_numpy, got none")
         _put_back(_patches.pop())
-    finally:
-        _lock.release()
 
 
 class patched_numpy:  # noqa: N801 (it is used as a function)
@@ -141,20 +138,16 @@ class patched_numpy:  # noqa: N801 (it is used as a function)
         self._names = _names_argument(names)
 
     def __enter__(self) -> None:
-        _lock.acquire()
-        try:
-            _replace(self._names)
-        finally:
-            _lock.release()
+        names = self._names
+        with cython.critical_section(_patches):
+            _replace(names)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _lock.acquire()
-        try:
-            _put_back(self._names)
-        finally:
-            _lock.release()
+        names = self._names
+        with cython.critical_section(_patches):
+            _put_back(names)
 
 
 def is_patched(name: str | None = None) -> bool:
@@ -214,15 +207,11 @@ def patch_info() -> dict[str, PatchInfo]:
     (1, 1)
     """
     found: dict[str, PatchInfo] = {}
-    _lock.acquire()
-    try:
-        for name in _places:
-            place = _place(name)
-            if place.stand_in is not None:
-                taken = place.taken + place.stand_in.taken
-                found[name] = PatchInfo(taken, place.passed + place.stand_in.passed)
-    finally:
-        _lock.release()
+    for name in _places:
+        place = _place(name)
+        if place.stand_in is not None:
+            taken = place.taken + place.stand_in.taken
+            found[name] = PatchInfo(taken, place.passed + place.stand_in.passed)
     return found
 
 
@@ -256,8 +245,8 @@ class Place:
 
 
 def _replace(names: tuple[str, ...]) -> None:
-    """Put stand-ins in place. All that may fail comes first; from then on, no signal is handled."""
-    stand_ins: list[StandIn] = []
+    """Put stand-ins in place. All that may fail comes first; from then on, no other thread comes in between."""
+    stand_ins: list[StandIn | None] = []
     for name in names:
         stand_ins.append(StandIn(getattr(np, name), _place(name).take))
     for i in range(len(names)):
@@ -266,8 +255,8 @@ def _replace(names: tuple[str, ...]) -> None:
             if place.stand_in is not None:
                 place.taken += place.stand_in.taken
                 place.passed += place.stand_in.passed
-            place.stand_in = stand_ins[i]
-            setattr(np, names[i], stand_ins[i])
+            stand_ins[i], place.stand_in = place.stand_in, stand_ins[i]  # the old one is freed at the end
+            setattr(np, names[i], place.stand_in)
         place.uses += 1
 
 
@@ -303,4 +292,3 @@ _places = {
     "broadcast_arrays": Place("broadcast_arrays", take_broadcast_arrays),
 }
 _patches: list[tuple[str, ...]] = []  # of patch_numpy, the last one at the end
-_lock = Lock()  # `with` would make a tuple to release it, and without memory not do so

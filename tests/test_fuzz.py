@@ -10,7 +10,9 @@ import pytest
 import bcast
 
 GIVING_ARRAYS = [
-    name for name in bcast.__all__ if not name.startswith(("get", "set", "infer", "broadcast_s", "memory", "release"))
+    name
+    for name in bcast.__all__
+    if not name.startswith(("get", "set", "infer", "is", "broadcast_s", "memory", "patch", "release", "unpatch"))
 ]
 
 

@@ -140,10 +140,21 @@ class NpyInput:
 class NpyOutput:
     """A .npy file that is written block by block, each while the next one is made."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], joined: tuple[int, ...] | None = None) -> None:
+        """Choose the header; no file is touched.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            The array's shape.
+        dtype : dtype
+            The dtype of its items.
+        joined : tuple of int, optional
+            Its shape in the file, where some of its axes are one. The default is `shape`.
+        """
         self.shape = shape
         self.dtype = dtype
-        self._header = _header(dtype, shape)
+        self._header = _header(dtype, shape if joined is None else joined)
         self._nbytes = math.prod(shape) * dtype.itemsize
         self._steps = [math.prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape))]
         self._rooms: list[mmap.mmap] = []  # of the block that is being written, and of the one that is being made

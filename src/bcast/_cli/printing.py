@@ -1,0 +1,49 @@
+"""What the command line prints: results to stdout, all else to stderr."""
+
+import os
+import sys
+from contextlib import suppress
+from typing import TextIO
+
+__all__ = ["complain", "refuse", "say"]
+
+BAD_INPUT = 2
+PIPE_CLOSED = 141  # 128 + SIGPIPE, as in a shell
+
+
+def refuse(error: Exception) -> int:
+    """Report bad input in one line."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        message = f"{error.filename}: {error.strerror}"
+    else:
+        message = str(error) or ("out of memory" if isinstance(error, MemoryError) else repr(error))
+    complain(f"error: {message}")
+    return BAD_INPUT
+
+
+def say(text: str = "", end: str = "\n") -> None:
+    """Print and flush, so that a failure of stdout is noticed here, not when the interpreter exits."""
+    try:
+        print(text, end=end, flush=True)
+    except OSError as error:
+        _discard(sys.stdout)
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+            raise SystemExit(PIPE_CLOSED) from None
+        error.filename = "standard output"
+        raise SystemExit(refuse(error)) from None
+
+
+def complain(text: str) -> None:
+    """Print one line to stderr, if there is one, whatever characters the names in it have."""
+    if sys.stderr is None:
+        return
+    try:
+        print(f"bcast: {' '.join(text.split())}", file=sys.stderr, flush=True)
+    except OSError:  # only the exit status is left to tell it
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Discard a stream's output, including what it still holds and the interpreter would flush."""
+    with suppress(OSError):  # from a stream that is not a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

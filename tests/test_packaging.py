@@ -16,7 +16,7 @@ ADDRESS = "https://forge.example/group/bcast"
 LINK = re.compile(r"!?\[[^]]*\]\(([^)]+)\)")
 
 
-@pytest.fixture(name="_sources")
+@pytest.fixture
 def sources(monkeypatch):
     """Work in the folder of the sources, with what builds them."""
     for name in ("setuptools", "Cython"):
@@ -26,8 +26,9 @@ def sources(monkeypatch):
     monkeypatch.chdir(ROOT)
 
 
+@pytest.mark.usefixtures("sources")
 @pytest.mark.parametrize("address", [ADDRESS, ADDRESS + "/", ""])
-def test_metadata_follow_from_one_address(_sources, tmp_path, address):
+def test_metadata_follow_from_one_address(tmp_path, address):
     command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True, env=os.environ | {"BCAST_REPOSITORY": address})
     message = BytesParser().parsebytes((tmp_path / "bcast.egg-info/PKG-INFO").read_bytes())
@@ -61,8 +62,9 @@ def test_the_wheel_has_neither_sources_in_c_nor_tests():
 
 
 @pytest.fixture
-def build(_sources, monkeypatch):
+def build(request, monkeypatch):
     """Give the names in setup.py, which builds nothing."""
+    request.getfixturevalue("sources")
     import setuptools
 
     monkeypatch.setattr(setuptools, "setup", lambda **_: None)

@@ -4,6 +4,7 @@ import hashlib
 import multiprocessing
 import os
 import re
+import shutil
 import sys
 import sysconfig
 import tomllib
@@ -18,7 +19,7 @@ from setuptools.command.build_ext import build_ext
 
 PACKAGE = Path("src/bcast")
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
-MADE = Path(f"build/c{SUFFIX.rpartition('.')[0]}")  # each Python and platform has its own folder of sources in C
+MADE = Path(f"build/c{SUFFIX.rpartition('.')[0]}")  # sources in C and extensions, for each Python and platform
 # Some distributions' Python asks for -O2, under which GCC leaves the kernel's loops unvectorised; and for debugging
 # information, which takes as long to make as all the rest.
 OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-g0"]
@@ -108,7 +109,7 @@ class BuildExtensions(build_ext):
     def build_extensions(self):
         self.keys = {each.name: key_of(source) for each, source in zip(self.extensions, SOURCES, strict=True)}
         pairs = zip(self.extensions, SOURCES, strict=True)
-        stale = [(each, source) for each, source in pairs if not self.is_made(each, each.sources[0])]
+        stale = [(each, source) for each, source in pairs if not self.is_made(each, Path(each.sources[0]))]
         cythonize(
             [extension(source, str(PACKAGE / source)) for _, source in stale],
             build_dir=str(MADE),
@@ -119,30 +120,34 @@ class BuildExtensions(build_ext):
         for header in MADE.rglob("*.h"):  # Cython copies those that it sees, without those that they include
             header.unlink()
         for each, _ in stale:
-            self.note(each, each.sources[0])
+            self.note(each, Path(each.sources[0]))
         super().build_extensions()
 
     def build_extension(self, ext):
-        path = self.get_ext_fullpath(ext.name)
-        if not self.is_made(ext, path):
+        path = Path(self.get_ext_fullpath(ext.name))
+        kept = MADE / self.get_ext_filename(ext.name)
+        if self.is_made(ext, kept):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)  # a process may have loaded it
+            shutil.copy2(kept, path)
+        else:
             super().build_extension(ext)
-            self.note(ext, path)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, kept)
+            self.note(ext, kept)
         self.done += 1
         print(f"{self.done} of {len(self.extensions)} extensions: {ext.name}", flush=True)
 
-    def stamp(self, ext, path: str) -> Path:
-        return MADE / f"{ext.name}{Path(path).suffix}.key"
+    def is_made(self, ext, path: Path) -> bool:
+        """Tell whether a file in `MADE` was made for the extension's key, and is as it was then."""
+        stamp = path.with_name(f"{path.name}.key")
+        return path.exists() and stamp.exists() and stamp.read_text("utf-8") == self.told(ext, path)
 
-    def is_made(self, ext, path: str) -> bool:
-        stamp = self.stamp(ext, path)
-        return Path(path).exists() and stamp.exists() and stamp.read_text("utf-8") == self.told(ext, path)
+    def note(self, ext, path: Path):
+        path.with_name(f"{path.name}.key").write_text(self.told(ext, path), "utf-8")
 
-    def note(self, ext, path: str):
-        self.stamp(ext, path).write_text(self.told(ext, path), "utf-8")
-
-    def told(self, ext, path: str) -> str:
-        """Return what a file says that was made for the key: where it is, and since when."""
-        return f"{self.keys[ext.name]}\n{Path(path).resolve()}\n{Path(path).stat().st_mtime_ns}\n"
+    def told(self, ext, path: Path) -> str:
+        return f"{self.keys[ext.name]} {path.stat().st_mtime_ns}\n"
 
 
 def repository() -> str:

@@ -1,54 +1,36 @@
+"""Compile the extensions, unless that was done, and write the metadata that need the repository's address."""
+
+import hashlib
+import multiprocessing
 import os
 import re
+import shutil
 import sys
+import sysconfig
+import tomllib
 from pathlib import Path
 
+import Cython
 import numpy as np
 from Cython.Build import cythonize
+from Cython.Build.Dependencies import create_dependency_tree
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+PACKAGE = Path("src/bcast")
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+MADE = Path(f"build/c{SUFFIX.rpartition('.')[0]}")  # sources in C and extensions, for each Python and platform
 # Some distributions' Python asks for -O2, under which GCC leaves the kernel's loops unvectorised; and for debugging
 # information, which takes as long to make as all the rest.
 OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-g0"]
-PACKAGE = Path("src/bcast")
-
-
-class BuildExtensions(build_ext):
-    """Build extensions side by side."""
-
-    def finalize_options(self):
-        super().finalize_options()
-        self.parallel = self.parallel or os.cpu_count()
-
-
-def headers(source: Path) -> set[Path]:
-    """Return the headers that a source, or its declarations, includes, and those that these include."""
-    found, sources = set(), [source, source.with_suffix(".pxd")]
-    while sources:
-        path = sources.pop()
-        text = path.read_text() if path.exists() else ""
-        names = re.findall(r'^(?:cdef extern from|#include) "([\w./]+\.h)"', text, re.MULTILINE)
-        for name in names:
-            for folder in (path.parent, PACKAGE):
-                header = Path(os.path.normpath(folder / name))
-                if header.exists() and header not in found:
-                    found.add(header)
-                    sources.append(header)
-    return found
-
-
-def extension(source: str) -> Extension:
-    return Extension(
-        f"bcast.{source.partition('.')[0].replace('/', '.')}",
-        [f"{PACKAGE}/{source}"],
-        include_dirs=[np.get_include(), str(PACKAGE)],
-        depends=sorted(map(str, headers(PACKAGE / source))),
-        define_macros=[(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")],
-        extra_compile_args=OPTIMISE,
-    )
-
-
+DIRECTIVES = {
+    "allow_none_for_extension_args": False,  # where Python calls: what is typed is used unasked
+    "annotation_typing": False,  # annotations are for readers and type checkers; they change no behaviour
+    "autotestdict": False,  # doctests are collected from the docstrings themselves
+    "embedsignature": False,
+    "freethreading_compatible": True,
+    "language_level": 3,
+}
 SOURCES = [
     "_adjoint.pyx",  # first, as it takes longest to compile
     "_kernel.pyx",
@@ -81,18 +63,130 @@ SOURCES = [
     "_sum/walk.pyx",
 ]
 
+
+def extension(source: str, path: str) -> Extension:
+    return Extension(
+        f"bcast.{source.partition('.')[0].replace('/', '.')}",
+        [path],
+        include_dirs=[np.get_include(), str(PACKAGE)],
+        define_macros=[(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")],
+        extra_compile_args=OPTIMISE,
+    )
+
+
+def read_for(source: str) -> set[Path]:
+    """Return the files of the package that are read to compile a source: what it cimports and includes, to the end."""
+    pending = {PACKAGE / source, *map(Path, create_dependency_tree().all_dependencies(str(PACKAGE / source)))}
+    found = set()
+    while pending:
+        path = pending.pop()
+        if path in found or PACKAGE not in path.parents:  # NumPy's and Python's files are told by their versions
+            continue
+        found.add(path)
+        names = re.findall(r'^(?:cdef extern from|#\s*include) "([\w./]+)"', path.read_text("utf-8"), re.MULTILINE)
+        paths = [Path(os.path.normpath(folder / name)) for name in names for folder in (path.parent, PACKAGE)]
+        pending.update(path for path in paths if path.exists())
+    return found
+
+
+def key_of(source: str) -> str:
+    """Return what the compiled extension follows from. Times say nothing: environments of their own are always new."""
+    variables = ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "LDSHARED", "ARCHFLAGS", "MACOSX_DEPLOYMENT_TARGET", "CL")
+    settings = [sys.version, SUFFIX, Cython.__version__, np.__version__]
+    settings += [f"{get(name)}" for name in variables for get in (os.environ.get, sysconfig.get_config_var)]
+    digest = hashlib.sha256(repr(settings).encode() + Path("setup.py").read_bytes())
+    for path in sorted(read_for(source)):
+        digest.update(f"\n{path.as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+class BuildExtensions(build_ext):
+    """Compile the extensions that are not what their keys say, side by side, and tell of each that is done."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.force = True  # the keys decide
+        self.parallel = self.parallel or os.cpu_count()
+        self.done = 0
+
+    def build_extensions(self):
+        self.keys = {each.name: key_of(source) for each, source in zip(self.extensions, SOURCES, strict=True)}
+        pairs = zip(self.extensions, SOURCES, strict=True)
+        stale = [(each, source) for each, source in pairs if not self.is_made(each, Path(each.sources[0]))]
+        cythonize(
+            [extension(source, str(PACKAGE / source)) for _, source in stale],
+            build_dir=str(MADE),
+            compiler_directives=DIRECTIVES,
+            force=True,
+            nthreads=os.cpu_count() if multiprocessing.get_start_method() == "fork" else 0,
+        )
+        for header in MADE.rglob("*.h"):  # Cython copies those that it sees, without those that they include
+            header.unlink()
+        for each, _ in stale:
+            self.note(each, Path(each.sources[0]))
+        super().build_extensions()
+
+    def build_extension(self, ext):
+        path = Path(self.get_ext_fullpath(ext.name))
+        kept = MADE / self.get_ext_filename(ext.name)
+        if self.is_made(ext, kept):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)  # a process may have loaded it
+            shutil.copy2(kept, path)
+        else:
+            super().build_extension(ext)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, kept)
+            self.note(ext, kept)
+        self.done += 1
+        print(f"{self.done} of {len(self.extensions)} extensions: {ext.name}", flush=True)
+
+    def is_made(self, ext, path: Path) -> bool:
+        """Tell whether a file in `MADE` was made for the extension's key, and is as it was then."""
+        stamp = path.with_name(f"{path.name}.key")
+        return path.exists() and stamp.exists() and stamp.read_text("utf-8") == self.told(ext, path)
+
+    def note(self, ext, path: Path):
+        path.with_name(f"{path.name}.key").write_text(self.told(ext, path), "utf-8")
+
+    def told(self, ext, path: Path) -> str:
+        return f"{self.keys[ext.name]} {path.stat().st_mtime_ns}\n"
+
+
+def repository() -> str:
+    """Return the address of the public repository: pyproject.toml has it; the environment may say another."""
+    address = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["tool"]["bcast"]["repository"]
+    return os.environ.get("BCAST_REPOSITORY", address).rstrip("/")
+
+
+def readme(address: str) -> str:
+    """Return README as the package's page has it: its relative links lead to the files of this version."""
+    version = re.search(r'^__version__ = "(.*)"$', (PACKAGE / "__init__.py").read_text("utf-8"), re.MULTILINE)[1]
+
+    def absolute(link):
+        image, text, target = link.groups()
+        kind = "raw" if image else "tree" if Path(target).is_dir() else "blob"
+        return f"{image}[{text}]({address}/{kind}/v{version}/{target})"
+
+    text = Path("README.md").read_text("utf-8")
+    # A relative link: neither an address nor a place on the page.
+    return re.sub(r"(!?)\[([^]]*)\]\((?!\w+:|#)([^)]+)\)", absolute, text) if address else text
+
+
+def addresses(address: str) -> dict[str, str]:
+    pages = {
+        "Source": "",
+        "Documentation": "/tree/main/docs",
+        "Changelog": "/blob/main/CHANGELOG.md",
+        "Issues": "/issues",
+    }
+    return {name: address + page for name, page in pages.items()} if address else {}
+
+
 setup(
-    ext_modules=cythonize(
-        [extension(name) for name in SOURCES],
-        compiler_directives={
-            "allow_none_for_extension_args": False,  # where Python calls: what is typed is used unasked
-            "annotation_typing": False,  # annotations are for readers and type checkers; they change no behaviour
-            "autotestdict": False,  # doctests are collected from the docstrings themselves
-            "embedsignature": False,
-            "freethreading_compatible": True,
-            "language_level": 3,
-        },
-        build_dir="build",
-    ),
+    ext_modules=[extension(name, str(MADE / PACKAGE / Path(name).with_suffix(".c"))) for name in SOURCES],
     cmdclass={"build_ext": BuildExtensions},
+    long_description=readme(repository()),
+    long_description_content_type="text/markdown",
+    project_urls=addresses(repository()),
 )

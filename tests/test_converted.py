@@ -59,7 +59,9 @@ def outcome(call, *args, **kwargs):
             result = call(*args, **kwargs)
         except Exception as error:
             result = type(error)
-    return result, [(each.category, str(each.message)) for each in caught]
+    told = [(each.category, str(each.message)) for each in caught]
+    # NumPy 2.5 says with each item that the unit is deprecated; bcast converts fewer items.
+    return result, [each for i, each in enumerate(told) if each[0] is not DeprecationWarning or each not in told[:i]]
 
 
 def check_same(result, expected):

@@ -8,9 +8,10 @@ from _ways import SUM_TARGETS
 
 
 @needs_fences
-def test_leaves_of_this_machine(tmp_path):
-    program = compiled("sum_check", tmp_path, tool("cc", "gcc", "clang"), "-O1")
-    assert checked(program, "300") == list(SUM_TARGETS)
+@pytest.mark.parametrize("rounds", [100, pytest.param(3000, marks=pytest.mark.drill)], ids=["short", "long"])
+def test_leaves_of_this_machine(tmp_path, rounds):
+    program = compiled("sum_check", tmp_path, tool("cc", "gcc", "clang"), "-Og")  # which compiles fast
+    assert checked(program, str(rounds)) == list(SUM_TARGETS)
 
 
 @needs_fences

@@ -2,6 +2,7 @@
 
 import math
 import os
+import platform
 import subprocess
 import sys
 import threading
@@ -270,7 +271,9 @@ total = bcast.unbroadcast(out, (64, 1), dtype=int)
 resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 print(len(tasks() - before), np.array_equal(out, np.broadcast_to(data, shape)), total[1, 0])
 """
-    assert run(script, OMP_NUM_THREADS="3")[0] == ["0", "True", "262144"]
+    started, *rest = run(script, OMP_NUM_THREADS="3")[0]
+    assert started == "0" or (lack == "memory" and platform.libc_ver()[0] != "glibc")  # the stacks of musl are short
+    assert rest == ["True", "262144"]
 
 
 @needs_linux

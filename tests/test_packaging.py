@@ -1,0 +1,100 @@
+"""What is published: the metadata, the files in the wheel, and what makes an extension be compiled again."""
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from email.parser import BytesParser
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ADDRESS = "https://forge.example/group/bcast"
+LINK = re.compile(r"!?\[[^]]*\]\(([^)]+)\)")
+
+
+@pytest.fixture
+def sources(monkeypatch):
+    """Work in the folder of the sources, with what builds them."""
+    for name in ("setuptools", "Cython"):
+        pytest.importorskip(name)
+    if not (ROOT / "src/bcast/_kernel.pyx").exists():
+        pytest.skip("needs the sources of bcast")
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.mark.usefixtures("sources")
+@pytest.mark.parametrize("address", [ADDRESS, ADDRESS + "/", ""])
+def test_metadata_follow_from_one_address(tmp_path, address):
+    command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | {"BCAST_REPOSITORY": address})
+    message = BytesParser().parsebytes((tmp_path / "bcast.egg-info/PKG-INFO").read_bytes())
+    assert message["Description-Content-Type"] == "text/markdown"
+    urls = dict(each.split(", ") for each in message.get_all("Project-URL", []))
+    assert urls.get("Source") == (ADDRESS if address else None)
+    links = LINK.findall(message.get_payload())
+    assert len(links) == len(LINK.findall((ROOT / "README.md").read_text("utf-8")))
+    relative = [link for link in links if not link.startswith("https://")]
+    assert bool(relative) != bool(address)
+    for link in links:
+        if link.startswith(ADDRESS):
+            kind, version, path = link.removeprefix(ADDRESS + "/").split("/", 2)
+            assert kind == ("tree" if (ROOT / path).is_dir() else "raw" if path.endswith(".svg") else "blob")
+            assert version == f"v{message['Version']}"
+            assert (ROOT / path).exists(), link
+
+
+def test_the_wheel_has_neither_sources_in_c_nor_tests():
+    try:
+        distribution = metadata.distribution("bcast")
+    except metadata.PackageNotFoundError:
+        pytest.skip("bcast is not installed")
+    if "__editable__" in str(distribution.files) or "bcast/__init__.py" not in map(str, distribution.files):
+        pytest.skip("bcast is not installed from a wheel")
+    files = [PurePosixPath(str(each)) for each in distribution.files if ".." not in each.parts]
+    inside = [path for path in files if "__pycache__" not in path.parts and path.parts[0] == "bcast"]
+    assert {path.suffix for path in inside} <= {".py", ".pyi", ".typed", ".json", ".so", ".pyd"}
+    assert {path.parts[0] for path in files} <= {"bcast", f"bcast-{distribution.version}.dist-info"}
+
+
+@pytest.fixture
+def build(request, monkeypatch):
+    """Give the names in setup.py, which builds nothing."""
+    request.getfixturevalue("sources")
+    import setuptools
+
+    monkeypatch.setattr(setuptools, "setup", lambda **_: None)
+    return runpy.run_path("setup.py")
+
+
+def test_what_is_read_to_compile_is_known(build):
+    read = {
+        source: {path.relative_to("src/bcast").as_posix() for path in build["read_for"](source)}
+        for source in build["SOURCES"]
+    }
+    assert all({source, source.rpartition(".")[0] + ".pxd"} <= files for source, files in read.items())
+    assert "_copy/simd/program.h" in read["_copy/walk.pyx"]  # included by what declares a module that is cimported
+    assert "_runtime/target.h" in read["_copy/plan.pyx"]  # included by a header
+    headers = {path.relative_to("src/bcast").as_posix() for path in Path("src/bcast").rglob("*.h")}
+    assert headers <= set().union(*read.values())
+
+
+@pytest.mark.parametrize("name", ["CC", "CFLAGS", "LDFLAGS"])
+def test_other_flags_compile_again(build, monkeypatch, name):
+    before = build["key_of"]("_rules/arguments.py")
+    assert before == build["key_of"]("_rules/arguments.py")
+    monkeypatch.setenv(name, "other")
+    assert before != build["key_of"]("_rules/arguments.py")
+
+
+def test_other_sources_compile_again(build, monkeypatch):
+    names = "_copy/plan.pyx", "_rules/arguments.py"
+    before = [build["key_of"](name) for name in names]
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"\n" * (path.name == "target.h"))
+    after = [build["key_of"](name) for name in names]
+    assert before[0] != after[0]
+    assert before[1] == after[1]

@@ -23,20 +23,18 @@ Examples
 2
 """
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from bcast._api.broadcast import Integers, Mode
-from bcast._api.converted import Casting
-from bcast._api.elementwise import Rule
-from bcast._api.numpy_names import Indexing, tuple_of_one
+from bcast._api.numpy_names import tuple_of_one
 from bcast._api.tiling import counts_along
 from bcast._api.unbroadcast import wanted_dtype
 from bcast._api.unrepeat import lengths_left
 from bcast._rules.alignment import Alignment, align, align_shapes, right_aligned
 from bcast._rules.arguments import counts_argument, mode_of, shape_argument
+from bcast._rules.types import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 try:
     from bcast._dask.arrays import Array, as_dask, converted_dtype, in_memory, laid_shape
@@ -64,12 +62,12 @@ __all__ = [
 
 def broadcast(
     data: ArrayLike | Array,
-    target_shape: Integers,
-    axes_mapping: Integers | None = None,
+    target_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
     *,
     mode: Mode = "numpy",
     axis: int = -1,
-    broadcast_axes: Integers | None = None,
+    broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
     chunks: Any = None,
@@ -128,7 +126,7 @@ def broadcast(
 
 def broadcast_to(
     array: ArrayLike | Array,
-    shape: Integers | int,
+    shape: ShapeLike | SupportsIndex,
     chunks: Any = None,
     *,
     dtype: DTypeLike | None = None,
@@ -175,11 +173,11 @@ def broadcast_to(
 def broadcast_like(
     data: ArrayLike | Array,
     like: ArrayLike | Array,
-    axes_mapping: Integers | None = None,
+    axes_mapping: ShapeLike | None = None,
     *,
     mode: Mode = "numpy",
     axis: int = -1,
-    broadcast_axes: Integers | None = None,
+    broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
     chunks: Any = None,
@@ -229,7 +227,7 @@ def broadcast_like(
 
 def tile(
     A: ArrayLike | Array,  # noqa: N803
-    reps: Integers | int,
+    reps: ShapeLike | SupportsIndex,
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
@@ -283,8 +281,8 @@ def tile(
 
 def repeat(
     a: ArrayLike | Array,
-    repeats: Integers | float,
-    axis: Integers | int | None = None,
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
@@ -417,12 +415,12 @@ def meshgrid(
 
 def unbroadcast(
     grad: ArrayLike | Array,
-    data_shape: Integers,
-    axes_mapping: Integers | None = None,
+    data_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
     *,
     mode: Mode = "numpy",
     axis: int = -1,
-    broadcast_axes: Integers | None = None,
+    broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
     split_every: int | dict[int, int] | None = None,
 ) -> Array:
@@ -477,8 +475,8 @@ def unbroadcast(
 
 def unrepeat(
     grad: ArrayLike | Array,
-    repeats: Integers | float,
-    axis: Integers | int | None = None,
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
@@ -525,7 +523,7 @@ def unrepeat(
 
 
 def elementwise(
-    ufunc: Any, a: ArrayLike | Array, b: ArrayLike | Array, /, *, mode: Rule = "numpy", axis: int = -1
+    ufunc: Any, a: ArrayLike | Array, b: ArrayLike | Array, /, *, mode: ElementwiseMode = "numpy", axis: int = -1
 ) -> Array:
     """Apply a ufunc to `a` and `b`, broadcast under the rule of `mode`.
 

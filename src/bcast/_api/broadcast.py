@@ -1,35 +1,34 @@
 """`broadcast` and `broadcast_like`, which find an alignment and copy along it; `infer_shape`, which only finds it."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
 from numpy.ma import MaskedArray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bcast._api.converted import Casting, materialise_as
+from bcast._api.converted import materialise_as
 from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment, align, align_shapes
 from bcast._rules.arguments import shape_argument
+from bcast._rules.types import AxesLike, Casting, Mode, ShapeLike
 from bcast._runtime.arrays import keeps_dtype, shape_of
 from bcast._runtime.result import result_array
 
 __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 
-Mode: TypeAlias = Literal["numpy", "explicit", "bidirectional", "pdpd", "none"]
 SAME_KIND: Casting = "same_kind"
 NUMBERS = (int, float, complex, bool, str)
-Integers = Any  # a 1-D sequence or array of integers; anything else is refused with a message
 
 
 def broadcast(
     data: ArrayLike,
-    target_shape: Integers,
-    axes_mapping: Integers | None = None,
+    target_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
     *,
     mode: Mode = "numpy",
     axis: int = -1,
-    broadcast_axes: Integers | None = None,
+    broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
     out: NDArray[Any] | None = None,
@@ -157,11 +156,11 @@ def broadcast(
 def broadcast_like(
     data: ArrayLike,
     like: ArrayLike,
-    axes_mapping: Integers | None = None,
+    axes_mapping: ShapeLike | None = None,
     *,
     mode: Mode = "numpy",
     axis: int = -1,
-    broadcast_axes: Integers | None = None,
+    broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
     out: NDArray[Any] | None = None,
@@ -216,13 +215,13 @@ def broadcast_like(
 
 
 def infer_shape(
-    data_shape: Integers,
-    target_shape: Integers,
-    axes_mapping: Integers | None = None,
+    data_shape: ShapeLike,
+    target_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
     *,
     mode: Mode = "numpy",
     axis: int = -1,
-    broadcast_axes: Integers | None = None,
+    broadcast_axes: AxesLike | None = None,
 ) -> tuple[int, ...]:
     """Return the shape of the array that `broadcast` would make of data of shape `data_shape`.
 

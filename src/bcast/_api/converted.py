@@ -6,7 +6,7 @@ So the small side is converted, not the result, and no array of the data's size 
 
 import sys
 import warnings
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from bcast._kernel import repeat_counted, replicate
 from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import CASTINGS, dtype_argument, mode_of
+from bcast._rules.types import Casting
 from bcast._runtime.arrays import (
     are_alike,
     are_numbers,
@@ -44,7 +45,6 @@ __all__ = [
     "set_limits",
 ]
 
-Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)

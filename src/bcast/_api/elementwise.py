@@ -6,7 +6,7 @@ first; the function broadcasts the rest.
 
 import operator
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 from bcast._api.broadcast import as_array
 from bcast._rules.alignment import merge, pdpd, right_aligned
 from bcast._rules.arguments import Shape, mode_of, show
+from bcast._rules.types import ElementwiseMode
 from bcast._runtime.arrays import is_binary, reshaped, shape_of
 
 __all__ = ["check_function", "elementwise"]
 
-Rule: TypeAlias = Literal["numpy", "none", "unidirectional", "pdpd"]
 
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
 UFUNC = np.ufunc
@@ -32,7 +32,7 @@ def elementwise(
     b: ArrayLike,
     /,
     *,
-    mode: Rule = "numpy",
+    mode: ElementwiseMode = "numpy",
     axis: int = -1,
     out: Any = None,
 ) -> Any:

@@ -2,26 +2,24 @@
 
 import operator
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, SupportsIndex
 
 from numpy import broadcast_arrays as views_of  # bound here, as users may replace NumPy's by ours
 from numpy import ndarray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bcast._api.broadcast import Integers, as_array, materialise
-from bcast._api.converted import Casting
+from bcast._api.broadcast import as_array, materialise
 from bcast._rules.alignment import aligned, merge, right_aligned
 from bcast._rules.arguments import shape_argument, show
+from bcast._rules.types import Casting, Indexing, ShapeLike
 from bcast._runtime.arrays import shape_of
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid", "tuple_of_one"]
 
-Indexing: TypeAlias = Literal["xy", "ij"]
-
 
 def broadcast_to(
     array: ArrayLike,
-    shape: Integers | int,
+    shape: ShapeLike | SupportsIndex,
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
@@ -124,7 +122,7 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
     return tuple(results)
 
 
-def broadcast_shapes(*args: Integers | int) -> tuple[int, ...]:
+def broadcast_shapes(*args: ShapeLike | SupportsIndex) -> tuple[int, ...]:
     """Return the shape that arrays of the given shapes have when broadcast against each other.
 
     Parameters

@@ -39,6 +39,10 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
         The functions to replace, among 'tile', 'repeat', 'meshgrid' and 'broadcast_arrays'. The last one has to be
         named: its results are then new arrays, as those of `bcast.broadcast_arrays`, where NumPy's are views.
 
+    Returns
+    -------
+    None
+
     Raises
     ------
     ValueError
@@ -85,6 +89,10 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
 
 def unpatch_numpy() -> None:
     """Take back the last patch that `patch_numpy` made.
+
+    Returns
+    -------
+    None
 
     Raises
     ------

@@ -6,14 +6,13 @@ result then has one axis of n * k items, but that changes nothing in memory.
 
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bcast._api.broadcast import Integers, as_array, materialise
+from bcast._api.broadcast import as_array, materialise
 from bcast._api.converted import (
-    Casting,
     convert_counted,
     convert_nothing,
     prepared,
@@ -34,6 +33,7 @@ from bcast._rules.arguments import (
     show,
     total_of,
 )
+from bcast._rules.types import Casting, CountsLike, ShapeLike
 from bcast._runtime.arrays import has_references, keeps_dtype, shape_of, size_of, type_of
 from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.result import result_array
@@ -48,7 +48,7 @@ STRINGS = np.dtypes.StringDType().num
 
 def tile(
     A: ArrayLike,  # noqa: N803
-    reps: Integers | int,
+    reps: ShapeLike | SupportsIndex,
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
@@ -115,8 +115,8 @@ def tile(
 
 def repeat(
     a: ArrayLike,
-    repeats: Integers | float,
-    axis: Integers | int | None = None,
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
@@ -212,32 +212,33 @@ def repeat(
     if dtype is not None:
         dtype = dtype_argument(dtype)  # which may run code of the user's: before counts are read
     array = as_array("a", a)
+    times: Any = repeats
     size = size_of(array)
-    if axis is None and type(repeats) is not int:
-        repeats = repeats_argument(repeats, size, None)
-        if type(repeats) is not int:
-            return _repeat_counted(array, repeats, -1, out, dtype, casting)
+    if axis is None and type(times) is not int:
+        times = repeats_argument(times, size, None)
+        if type(times) is not int:
+            return _repeat_counted(array, times, -1, out, dtype, casting)
     shape = shape_of(array)
     along: Any = axis if axis is None or type(axis) is int else axes_argument(axis)
     if not shape and along is not None and along != ():
         shape = (1,)  # as in NumPy, a scalar has an axis here
         array = array.reshape(shape)
     if type(along) is tuple:
-        if are_nested(repeats):
-            return _repeat_axes(array, nested_counts(repeats, along, shape, True), out, dtype, casting)
-        return _repeat_alike(array, shape, counts_of_axes(repeats, along, shape), out, dtype, casting)
+        if are_nested(times):
+            return _repeat_axes(array, nested_counts(times, along, shape, True), out, dtype, casting)
+        return _repeat_alike(array, shape, counts_of_axes(times, along, shape), out, dtype, casting)
     at = -1 if along is None else place_of(along, shape)
-    if type(repeats) is not int:
-        repeats = repeats_argument(repeats, shape[at], along)
-        if type(repeats) is not int:
-            return _repeat_counted(array, repeats, at, out, dtype, casting)
-    if repeats < 0:
-        raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
+    if type(times) is not int:
+        times = repeats_argument(times, shape[at], along)
+        if type(times) is not int:
+            return _repeat_counted(array, times, at, out, dtype, casting)
+    if times < 0:
+        raise ValueError(f"`repeats` expected 0 or more times, got {show(times)}")
     if along is None:
         at = len(shape)
         shape += (1,)  # each item is repeated
-    counts = (1,) * at + (repeats,) + (1,) * (len(shape) - at - 1)
-    whole = (size * repeats,) if along is None else _products(shape, counts)
+    counts = (1,) * at + (times,) + (1,) * (len(shape) - at - 1)
+    whole = (size * times,) if along is None else _products(shape, counts)
     whole = shape_argument("repeats", whole)
     return materialise(array, split(shape, counts, False), whole, out, "repeats", dtype, casting)
 

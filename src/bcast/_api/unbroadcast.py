@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._adjoint import sum_onto
-from bcast._api.broadcast import Integers, Mode, as_array
+from bcast._api.broadcast import as_array
 from bcast._rules.alignment import align_shapes
 from bcast._rules.arguments import dtype_argument, shape_argument
+from bcast._rules.types import AxesLike, Mode, ShapeLike
 from bcast._runtime.arrays import shape_of, type_of
 from bcast._runtime.result import result_array
 
@@ -17,12 +18,12 @@ __all__ = ["unbroadcast"]
 
 def unbroadcast(
     grad: ArrayLike,
-    data_shape: Integers,
-    axes_mapping: Integers | None = None,
+    data_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
     *,
     mode: Mode = "numpy",
     axis: int = -1,
-    broadcast_axes: Integers | None = None,
+    broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:

@@ -1,15 +1,16 @@
 """`unrepeat`, the adjoint of `repeat`: it sums what `repeat` has made of each item."""
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._adjoint import sum_counted, sum_onto
-from bcast._api.broadcast import Integers, as_array
+from bcast._api.broadcast import as_array
 from bcast._api.tiling import counts_along, split
 from bcast._api.unbroadcast import wanted_dtype
 from bcast._rules.arguments import Shape, show
+from bcast._rules.types import CountsLike, ShapeLike
 from bcast._runtime.arrays import shape_of, size_of
 from bcast._runtime.result import result_array
 
@@ -18,8 +19,8 @@ __all__ = ["lengths_left", "unrepeat", "wide_dtype"]
 
 def unrepeat(
     grad: ArrayLike,
-    repeats: Integers | float,
-    axis: Integers | int | None = None,
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
     *,
     dtype: DTypeLike | None = None,
     out: NDArray[Any] | None = None,

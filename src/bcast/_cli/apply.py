@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bcast._api.broadcast import materialise
-from bcast._api.converted import Casting, convert_onto, follows_values, prepared
+from bcast._api.converted import convert_onto, follows_values, prepared
 from bcast._api.tiling import counts_of_axes, split
 from bcast._cli.blocks import Index, Input, Output, blocks, part_of, planned
 from bcast._cli.memory import SLACK, check_bound, peak
@@ -20,6 +20,7 @@ from bcast._cli.signals import DeferredSignals
 from bcast._cli.zarr_files import ZarrInput, ZarrOutput, is_zarr, is_zarr_name
 from bcast._rules.alignment import Alignment, align
 from bcast._rules.arguments import dtype_argument, shape_argument
+from bcast._rules.types import Casting
 
 __all__ = ["PIECE", "Options", "Written", "apply", "repeat", "tile"]
 

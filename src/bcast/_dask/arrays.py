@@ -11,9 +11,10 @@ from numpy.ma import MaskedArray
 from numpy.typing import DTypeLike
 
 from bcast._api.broadcast import as_array, broadcast
-from bcast._api.converted import Casting, follows_values
+from bcast._api.converted import follows_values
 from bcast._api.elementwise import check_function, elementwise
 from bcast._rules.arguments import Shape, dtype_argument, show
+from bcast._rules.types import Casting
 
 __all__ = ["Array", "as_dask", "converted_dtype", "in_memory", "laid_shape"]
 

@@ -1,0 +1,390 @@
+from collections.abc import Callable
+from typing import Any, Protocol, SupportsIndex, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
+from bcast._runtime.pages import memory_info, release_memory, set_idle_limit
+from bcast._runtime.threads import get_num_threads, set_num_threads
+from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
+
+__version__: str
+__all__ = [
+    "broadcast",
+    "broadcast_arrays",
+    "broadcast_like",
+    "broadcast_shapes",
+    "broadcast_to",
+    "elementwise",
+    "get_num_threads",
+    "infer_shape",
+    "is_patched",
+    "memory_info",
+    "meshgrid",
+    "patch_info",
+    "patch_numpy",
+    "patched_numpy",
+    "release_memory",
+    "repeat",
+    "set_idle_limit",
+    "set_num_threads",
+    "tile",
+    "unbroadcast",
+    "unpatch_numpy",
+    "unrepeat",
+]
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+_ScalarT_co = TypeVar("_ScalarT_co", bound=np.generic, covariant=True)
+_OutT = TypeVar("_OutT", bound=NDArray[Any])
+_ResultT = TypeVar("_ResultT")
+
+class _Data(Protocol[_ScalarT_co]):
+    """An array or a scalar of NumPy's, or what is converted to one, of a known dtype."""
+
+    def __array__(self) -> np.ndarray[Any, np.dtype[_ScalarT_co]]: ...
+
+_DType = type[_ScalarT] | np.dtype[_ScalarT]
+
+@overload
+def broadcast(
+    data: _Data[_ScalarT],
+    target_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: None = None,
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def broadcast(
+    data: ArrayLike,
+    target_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: _DType[_ScalarT],
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def broadcast(
+    data: ArrayLike,
+    target_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[Any]: ...
+@overload
+def broadcast(
+    data: ArrayLike,
+    target_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: _OutT,
+) -> _OutT: ...
+@overload
+def broadcast_like(
+    data: _Data[_ScalarT],
+    like: ArrayLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: None = None,
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def broadcast_like(
+    data: ArrayLike,
+    like: ArrayLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: _DType[_ScalarT],
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def broadcast_like(
+    data: ArrayLike,
+    like: ArrayLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[Any]: ...
+@overload
+def broadcast_like(
+    data: ArrayLike,
+    like: ArrayLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: _OutT,
+) -> _OutT: ...
+def infer_shape(
+    data_shape: ShapeLike,
+    target_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+) -> tuple[int, ...]: ...
+@overload
+def elementwise(
+    ufunc: np.ufunc, a: ArrayLike, b: ArrayLike, /, *, mode: ElementwiseMode = "numpy", axis: int = -1, out: _OutT
+) -> _OutT: ...
+@overload
+def elementwise(
+    ufunc: np.ufunc, a: ArrayLike, b: ArrayLike, /, *, mode: ElementwiseMode = "numpy", axis: int = -1, out: Any = None
+) -> Any: ...
+@overload
+def elementwise(
+    ufunc: Callable[..., _ResultT],
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    *,
+    mode: ElementwiseMode = "numpy",
+    axis: int = -1,
+    out: Any = None,
+) -> _ResultT: ...
+@overload
+def broadcast_to(
+    array: _Data[_ScalarT],
+    shape: ShapeLike | SupportsIndex,
+    *,
+    dtype: None = None,
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def broadcast_to(
+    array: ArrayLike,
+    shape: ShapeLike | SupportsIndex,
+    *,
+    dtype: _DType[_ScalarT],
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def broadcast_to(
+    array: ArrayLike,
+    shape: ShapeLike | SupportsIndex,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[Any]: ...
+@overload
+def broadcast_to(
+    array: ArrayLike,
+    shape: ShapeLike | SupportsIndex,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: _OutT,
+) -> _OutT: ...
+@overload
+def broadcast_arrays(*args: _Data[_ScalarT]) -> tuple[NDArray[_ScalarT], ...]: ...
+@overload
+def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]: ...
+def broadcast_shapes(*args: ShapeLike | SupportsIndex) -> tuple[int, ...]: ...
+@overload
+def meshgrid(
+    *xi: _Data[_ScalarT], copy: bool = True, sparse: bool = False, indexing: Indexing = "xy"
+) -> tuple[NDArray[_ScalarT], ...]: ...
+@overload
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: Indexing = "xy"
+) -> tuple[NDArray[Any], ...]: ...
+@overload
+def tile(
+    A: _Data[_ScalarT],
+    reps: ShapeLike | SupportsIndex,
+    *,
+    dtype: None = None,
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def tile(
+    A: ArrayLike,
+    reps: ShapeLike | SupportsIndex,
+    *,
+    dtype: _DType[_ScalarT],
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def tile(
+    A: ArrayLike,
+    reps: ShapeLike | SupportsIndex,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[Any]: ...
+@overload
+def tile(
+    A: ArrayLike,
+    reps: ShapeLike | SupportsIndex,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: _OutT,
+) -> _OutT: ...
+@overload
+def repeat(
+    a: _Data[_ScalarT],
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
+    *,
+    dtype: None = None,
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def repeat(
+    a: ArrayLike,
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
+    *,
+    dtype: _DType[_ScalarT],
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def repeat(
+    a: ArrayLike,
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: None = None,
+) -> NDArray[Any]: ...
+@overload
+def repeat(
+    a: ArrayLike,
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: _OutT,
+) -> _OutT: ...
+@overload
+def unbroadcast(
+    grad: _Data[_ScalarT],
+    data_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: None = None,
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def unbroadcast(
+    grad: ArrayLike,
+    data_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: _DType[_ScalarT],
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def unbroadcast(
+    grad: ArrayLike,
+    data_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> NDArray[Any]: ...
+@overload
+def unbroadcast(
+    grad: ArrayLike,
+    data_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: DTypeLike | None = None,
+    out: _OutT,
+) -> _OutT: ...
+@overload
+def unrepeat(
+    grad: _Data[_ScalarT],
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
+    *,
+    dtype: None = None,
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def unrepeat(
+    grad: ArrayLike,
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
+    *,
+    dtype: _DType[_ScalarT],
+    out: None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def unrepeat(
+    grad: ArrayLike,
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> NDArray[Any]: ...
+@overload
+def unrepeat(
+    grad: ArrayLike,
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    out: _OutT,
+) -> _OutT: ...

@@ -1,0 +1,23 @@
+"""The types of arguments."""
+
+from collections.abc import Sequence, Set
+from typing import Any, Literal, SupportsIndex, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["AxesLike", "Casting", "CountsLike", "ElementwiseMode", "Indexing", "Mode", "ShapeLike"]
+
+ShapeLike: TypeAlias = Sequence[SupportsIndex] | NDArray[np.integer[Any]]
+AxesLike: TypeAlias = ShapeLike | Set[SupportsIndex]
+CountsLike: TypeAlias = (
+    SupportsIndex
+    | float
+    | Sequence[SupportsIndex | float | Sequence[SupportsIndex | float] | NDArray[Any]]
+    | NDArray[np.integer[Any] | np.floating[Any]]
+)
+
+Mode: TypeAlias = Literal["numpy", "explicit", "bidirectional", "pdpd", "none"]
+ElementwiseMode: TypeAlias = Literal["numpy", "none", "unidirectional", "pdpd"]
+Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+Indexing: TypeAlias = Literal["xy", "ij"]

@@ -1,0 +1,123 @@
+"""What type checkers must say of calls: `.ci/types` runs mypy and pyright on this file, which is never imported.
+
+Calls that must fail have a comment that ignores the error. Both checkers report comments that ignore nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Any, assert_type
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import bcast
+from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
+
+Floats = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+
+
+def results_have_the_datas_dtype(x: Floats, scalar: np.float32, anything: NDArray[Any]) -> None:
+    assert_type(bcast.broadcast(x, (2, 3)), Floats)
+    assert_type(bcast.broadcast(x, (2, 3), [1], mode="explicit"), Floats)
+    assert_type(bcast.broadcast_like(x, anything), Floats)
+    assert_type(bcast.broadcast_to(x, 3), Floats)
+    assert_type(bcast.tile(x, (2, 2)), Floats)
+    assert_type(bcast.repeat(x, 2, axis=0), Floats)
+    assert_type(bcast.unbroadcast(x, (1,)), Floats)
+    assert_type(bcast.unrepeat(x, [1, 2]), Floats)
+    assert_type(bcast.broadcast_to(scalar, (2, 3)), Floats)
+    assert_type(bcast.broadcast_arrays(x, x), tuple[Floats, ...])
+    assert_type(bcast.meshgrid(x, x, indexing="ij"), tuple[Floats, ...])
+    assert_type(bcast.broadcast(anything, (2, 3)), NDArray[Any])
+
+
+def other_data_may_have_any_dtype(data: ArrayLike) -> None:
+    assert_type(bcast.broadcast([1, 2, 3], (2, 3)), NDArray[Any])
+    assert_type(bcast.broadcast(1.5, (2, 3)), NDArray[Any])
+    assert_type(bcast.broadcast(data, (2, 3)), NDArray[Any])
+    assert_type(bcast.tile([[1], [2]], 2), NDArray[Any])
+    assert_type(bcast.repeat("text", 2), NDArray[Any])
+    assert_type(bcast.unbroadcast([[1.0], [2.0]], ()), NDArray[Any])
+    assert_type(bcast.meshgrid([1, 2], [3, 4]), tuple[NDArray[Any], ...])
+    assert_type(bcast.broadcast_arrays([1, 2], 3), tuple[NDArray[Any], ...])
+
+
+def results_have_the_given_dtype(x: Floats, out: Bytes) -> None:
+    assert_type(bcast.broadcast(x, (2, 3), dtype=np.float64), NDArray[np.float64])
+    assert_type(bcast.broadcast([1], (2, 3), dtype=np.dtype(np.int8)), NDArray[np.int8])
+    assert_type(bcast.repeat(x, 2, dtype="f8", casting="safe"), NDArray[Any])
+    assert_type(bcast.unbroadcast(x, (), dtype=np.float64), NDArray[np.float64])
+    assert_type(bcast.broadcast_to(x, (2, 3), dtype=np.uint8, out=out), Bytes)
+    assert_type(bcast.tile(x, 2, casting="unsafe", out=out), Bytes)
+    assert_type(bcast.unrepeat([1.5, 2.5], [2], out=out), Bytes)
+    assert_type(bcast.elementwise(np.add, x, x, out=out), Bytes)
+
+
+def elementwise_gives_what_the_function_gives(x: Floats) -> None:
+    def compare(a: Floats, b: Floats) -> bool:
+        return bool((a == b).all())
+
+    assert_type(bcast.elementwise(compare, x, x), bool)
+    bcast.elementwise(np.add, x, 1.0, mode="pdpd", axis=0)
+
+
+def shapes(x: Floats, shape: Sequence[int], lengths: NDArray[np.int64], index: np.int32) -> None:
+    assert_type(bcast.infer_shape(shape, lengths, mode="bidirectional"), tuple[int, ...])
+    assert_type(bcast.broadcast_shapes(shape, 3, index), tuple[int, ...])
+    bcast.broadcast(x, shape)
+    bcast.broadcast(x, lengths)
+    bcast.broadcast(x, x.shape)
+    bcast.broadcast(x, (index, True, 3))
+    bcast.broadcast(x, (2, 3), mode="explicit", broadcast_axes={0})
+    bcast.repeat(x, lengths, 0)
+    bcast.repeat(x, ([1, 2], 3), axis=(0, 1))
+    bcast.repeat(x, 2.0)
+
+
+def own_functions(
+    x: Floats,
+    shape: ShapeLike,
+    axes: AxesLike,
+    counts: CountsLike,
+    mode: Mode,
+    rule: ElementwiseMode,
+    casting: Casting,
+    indexing: Indexing,
+) -> None:
+    bcast.broadcast(x, shape, mode=mode, broadcast_axes=axes, casting=casting)
+    bcast.repeat(x, counts)
+    bcast.elementwise(np.add, x, x, mode=rule)
+    bcast.meshgrid(x, indexing=indexing)
+
+
+def the_process() -> None:
+    assert_type(bcast.get_num_threads(), int)
+    assert_type(bcast.set_idle_limit(2**20), int)
+    assert_type(bcast.memory_info().idle, int)
+    assert_type(bcast.is_patched("tile"), bool)
+    assert_type(bcast.patch_info()["tile"].taken, int)
+    with bcast.patched_numpy(["tile"]):
+        bcast.patch_numpy("repeat")
+
+
+def what_fails_when_it_runs(x: Floats) -> None:
+    bcast.broadcast(x, 3)  # type: ignore
+    bcast.broadcast(x, (2.0, 3))  # type: ignore
+    bcast.broadcast(x, "23")  # type: ignore
+    bcast.broadcast(x, None)  # type: ignore
+    bcast.broadcast(x, np.ones(2))  # type: ignore
+    bcast.broadcast(x, (2, 3), mode="numpty")  # type: ignore
+    bcast.broadcast(x, (2, 3), axes_mapping=0)  # type: ignore
+    bcast.broadcast(x, (2, 3), out=[1, 2, 3])  # type: ignore
+    bcast.broadcast(x, (2, 3), casting="any")  # type: ignore
+    bcast.broadcast_to(x, (2.5, 3))  # type: ignore
+    bcast.tile(x, 2.5)  # type: ignore
+    bcast.repeat(x, "2")  # type: ignore
+    bcast.repeat(x, 2, axis=0.5)  # type: ignore
+    bcast.unbroadcast(x, 3)  # type: ignore
+    bcast.infer_shape(3, (3,))  # type: ignore
+    bcast.elementwise(np.add, x, x, mode="explicit")  # type: ignore
+    bcast.meshgrid(x, indexing="yx")  # type: ignore
+    bcast.set_num_threads(1.5)  # type: ignore
+    bcast.patch_numpy(5)  # type: ignore
+    _ = bcast.nonsense  # type: ignore

@@ -9,8 +9,8 @@ from _reference import reference
 from numpy.exceptions import AxisError
 
 import bcast
-from bcast.__main__ import MODES_HELP
 from bcast._api.broadcast import Mode
+from bcast._cli.arguments import MODES_HELP
 from bcast._rules import alignment
 from bcast._rules.alignment import Alignment, align, merge
 

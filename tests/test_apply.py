@@ -427,13 +427,13 @@ def test_a_warning_is_told_once(run, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--dtype", "number"], "`dtype` expected a dtype or what stands for one, got 'number'"),
-        (["--dtype=i4"], "`dtype` expected a dtype that casting='same_kind' allows for data of float64, got int32"),
+        (["--dtype", "number"], "`--dtype` expected a dtype or what stands for one, got 'number'"),
+        (["--dtype=i4"], "`--dtype` expected a dtype that --casting same_kind allows for data of float64, got int32"),
         (
             ["--dtype", "f4", "--casting=safe"],
-            "`dtype` expected a dtype that casting='safe' allows for data of float64",
+            "`--dtype` expected a dtype that --casting safe allows for data of float64",
         ),
-        (["--dtype=O"], "`dtype` expected a dtype that .npy files store without pickling, got object"),
+        (["--dtype=O"], "`--dtype` expected a dtype that .npy files store without pickling, got object"),
         (["--casting=any"], "argument --casting: invalid choice: 'any'"),
     ],
 )

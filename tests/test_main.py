@@ -51,16 +51,16 @@ REFUSED = {
     "new_out_with_a_dot": ("in.npy new.npy/. --shape 3", "new.npy/.: Is a directory"),
     "out_in_no_folder": ("in.npy none/out.npy --shape 3", "none/out.npy: No such file or directory"),
     "out_in_a_file": ("in.npy in.npy/out.npy --shape 3", None),
-    "misfit": ("in.npy out.npy --shape 2,4", "`shape` expected a shape that data of shape (3,) fits, got (2, 4)"),
-    "negative": ("in.npy out.npy --shape=-1,3", "`shape` expected lengths of 0 or more, got (-1, 3)"),
-    "negative_apart": ("in.npy out.npy --shape -1,3", "`shape` expected lengths of 0 or more, got (-1, 3)"),
+    "misfit": ("in.npy out.npy --shape 2,4", "`--shape` expected a shape that data of shape (3,) fits, got (2, 4)"),
+    "negative": ("in.npy out.npy --shape=-1,3", "`--shape` expected lengths of 0 or more, got (-1, 3)"),
+    "negative_apart": ("in.npy out.npy --shape -1,3", "`--shape` expected lengths of 0 or more, got (-1, 3)"),
     "negative_axes": (
         "in.npy out.npy --shape 3 --mode explicit --broadcast-axes -1,2",
-        "`broadcast_axes` expected axes of",
+        "`--broadcast-axes` expected axes of",
     ),
     "negative_mapping": (
         "in.npy out.npy --shape 3 --mode explicit --axes-mapping -1,2",
-        "`axes_mapping` expected 1 axes, one for each axis of data of shape (3,), got (-1, 2)",
+        "`--axes-mapping` expected 1 axes, one for each axis of data of shape (3,), got (-1, 2)",
     ),
     "no_value": ("in.npy out.npy --shape --mode numpy", "argument --shape: expected one argument"),
     "text": ("in.npy out.npy --shape 2x3", "argument --shape: expected integers between commas, got '2x3'"),
@@ -68,16 +68,22 @@ REFUSED = {
     "comma": ("in.npy out.npy --shape ,", "argument --shape: expected integers between commas, got ','"),
     "two_commas": ("in.npy out.npy --shape 2,,3", "argument --shape: expected integers between commas, got '2,,3'"),
     "half_a_bracket": ("in.npy out.npy --shape (2,3", "argument --shape: expected integers between commas, got '(2,3'"),
-    "too_many_axes": (f"in.npy out.npy --shape {'1,' * 64}3", "`shape` expected at most 64 axes, got 65"),
-    "too_many_elements": (f"in.npy out.npy --shape {2**62},3", f"`shape` expected an output of at most {2**63 - 1} el"),
-    "too_many_bytes": (f"in.npy out.npy --shape {2**60},3", f"`shape` expected an output of at most {2**62 - 1} bytes"),
+    "too_many_axes": (f"in.npy out.npy --shape {'1,' * 64}3", "`--shape` expected at most 64 axes, got 65"),
+    "too_many_elements": (
+        f"in.npy out.npy --shape {2**62},3",
+        f"`--shape` expected an output of at most {2**63 - 1} ",
+    ),
+    "too_many_bytes": (
+        f"in.npy out.npy --shape {2**60},3",
+        f"`--shape` expected an output of at most {2**62 - 1} bytes",
+    ),
     "too_many_bytes_with_a_header": (
         f"one.npy out.npy --shape {2**60 - 1}",
-        f"`shape` expected an output of at most {2**62 - 1} bytes, got one of {2**63 - 8}",
+        f"`--shape` expected an output of at most {2**62 - 1} bytes, got one of {2**63 - 8}",
     ),
     "too_many_bytes_of_an_empty_output": (
         f"in.npy out.npy --shape 0,{2**61},3",
-        f"`shape` expected an output of at most {2**63 - 1} bytes, got (0, {2**61}, 3) with items of 8 bytes",
+        f"`--shape` expected an output of at most {2**63 - 1} bytes, got (0, {2**61}, 3) with items of 8 bytes",
     ),
     "no_shape": ("in.npy out.npy", "the following arguments are required: --shape"),
     "no_files": ("--shape 3", "the following arguments are required: IN, OUT"),
@@ -85,18 +91,21 @@ REFUSED = {
     "abbreviation": ("in.npy out.npy --sha 3", None),
     "no_axes": (
         "in.npy out.npy --shape 3 --mode explicit",
-        "`axes_mapping` expected 1 axes, one for each axis of data",
+        "`--axes-mapping` expected 1 axes, one for each axis of data",
     ),
     "axes_out_of_range": (
         "in.npy out.npy --shape 3 --mode explicit --axes-mapping 1",
-        "`axes_mapping` expected axes of",
+        "`--axes-mapping` expected axes of",
     ),
     "axes_text": (
         "in.npy out.npy --shape 3 --mode explicit --axes-mapping a",
         "argument --axes-mapping: expected integ",
     ),
-    "axes_in_numpy_mode": ("in.npy out.npy --shape 3 --broadcast-axes 0", "`broadcast_axes` expected None in mode 'nu"),
-    "axis_in_numpy_mode": ("in.npy out.npy --shape 3 --axis 0", "`axis` expected -1 in mode 'numpy'"),
+    "axes_in_numpy_mode": (
+        "in.npy out.npy --shape 3 --broadcast-axes 0",
+        "`--broadcast-axes` expected None in mode ",
+    ),
+    "axis_in_numpy_mode": ("in.npy out.npy --shape 3 --axis 0", "`--axis` expected -1 in mode 'numpy'"),
     "axis_text": ("in.npy out.npy --shape 3 --axis 1.5", "argument --axis: invalid int value: '1.5'"),
 }
 
@@ -241,7 +250,7 @@ def test_the_command_line_works_as_a_process(folder):
     np.testing.assert_array_equal(np.load(folder / name), expected, strict=True)
     done = python("-m", "bcast", "apply", "in.npy", name, "--shape", "3")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("bcast: error: `shape` expected")
+    assert done.stderr.startswith("bcast: error: `--shape` expected")
     assert done.stderr.count("\n") == 1
 
 

@@ -78,7 +78,7 @@ def test_the_bound_holds(number):
     in_name, out_name, data, shape, dtype, options = case(number)
     begun = [in_name, out_name, *options, "--max-memory"]
     status, _, err = apply(*begun, "1MB")
-    least = re.search("`max_memory` expected at least ([0-9]+) MB, of which ([0-9]+) MB are in use, got 1 MB", err)
+    least = re.search("`--max-memory` expected at least ([0-9]+) MB, of which ([0-9]+) MB are in use, got 1 MB", err)
     assert status == 2
     assert files() == [in_name]
     asked = int(least[1]) + random.Random(number).choice([2, 10, 50])  # what is in use differs a little between runs

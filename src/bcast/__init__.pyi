@@ -37,7 +37,6 @@ __all__ = [
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _ScalarT_co = TypeVar("_ScalarT_co", bound=np.generic, covariant=True)
-_OutT = TypeVar("_OutT", bound=NDArray[Any])
 _ResultT = TypeVar("_ResultT")
 
 class _Data(Protocol[_ScalarT_co]):
@@ -45,6 +44,12 @@ class _Data(Protocol[_ScalarT_co]):
 
     def __array__(self) -> np.ndarray[Any, np.dtype[_ScalarT_co]]: ...
 
+class _Memory(Protocol):
+    """An array, or a tensor of another library in the CPU's memory."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_OutT = TypeVar("_OutT", bound=_Memory)
 _DType = type[_ScalarT] | np.dtype[_ScalarT]
 
 @overload

@@ -28,6 +28,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from bcast._api.broadcast import align_like
 from bcast._api.numpy_names import tuple_of_one
 from bcast._api.tiling import counts_along
 from bcast._api.unbroadcast import wanted_dtype
@@ -219,8 +220,7 @@ def broadcast_like(
     True
     """
     array, target = as_dask("data", data), as_dask("like", like)
-    shapes = array.shape, target.shape
-    alignment = align_shapes(*shapes, axes_mapping, mode, axis, broadcast_axes, "like", True, True)
+    alignment = align_like(array.shape, target.shape, like, axes_mapping, mode, axis, broadcast_axes)
     own = target.chunks if alignment.shape == target.shape else None
     return _along(array, alignment, dtype, casting, chunks, own, materialise)
 

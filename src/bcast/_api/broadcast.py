@@ -1,5 +1,6 @@
 """`broadcast` and `broadcast_like`, which find an alignment and copy along it; `infer_shape`, which only finds it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment, align, align_shapes
 from bcast._rules.arguments import shape_argument
 from bcast._rules.types import AxesLike, Casting, Mode, ShapeLike
-from bcast._runtime.arrays import keeps_dtype, shape_of
+from bcast._runtime.arrays import is_tensor, keeps_dtype, shape_of
 from bcast._runtime.result import result_array
 
 __all__ = ["broadcast", "broadcast_like", "infer_shape"]
@@ -70,7 +71,7 @@ def broadcast(
         if it is given, or else `data`'s.
     casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
         Which conversions are allowed, as `numpy.can_cast` names them.
-    out : ndarray, optional
+    out : ndarray or tensor, optional
         The array to write the result into. It must have the shape of the result and be writeable; its strides are
         free. Its dtype must be `dtype`, or without that one to which `casting` allows to convert. It may overlap
         `data`.
@@ -113,6 +114,11 @@ def broadcast(
     warnings; but only `data` is converted, piece by piece. If a conversion is refused, or a warning is an error, `out`
     is left unchanged.
 
+    Arrays of other libraries are read, and a NumPy array comes back. Tensors of PyTorch and arrays of JAX that lie in
+    the CPU's memory are read in place. Those on other devices, as all arrays of CuPy, are refused rather than moved.
+    Pandas and xarray lose their labels, and dask arrays are computed, unless `bcast.dask` is called. `out` may also be
+    a tensor in the CPU's memory, which is then returned.
+
     Examples
     --------
     >>> import numpy as np
@@ -148,6 +154,9 @@ def broadcast(
     >>> bcast.broadcast([1.0, 2.0, 3.0], (8, 3, 32, 32), mode="pdpd", axis=1).shape
     (8, 3, 32, 32)
     """
+    if out is not None and is_tensor(out):
+        rules = {"mode": mode, "axis": axis, "broadcast_axes": broadcast_axes, "dtype": dtype, "casting": casting}
+        return into_tensor(broadcast, out, data, target_shape, axes_mapping, **rules)
     array = as_array("data", data)
     alignment = align(shape_of(array), target_shape, axes_mapping, mode, axis, broadcast_axes)
     return materialise(array, alignment, alignment.shape, out, "target_shape", dtype, casting)
@@ -203,15 +212,25 @@ def broadcast_like(
     array([[7, 7, 7],
            [7, 7, 7]])
     """
+    if out is not None and is_tensor(out):
+        rules = {"mode": mode, "axis": axis, "broadcast_axes": broadcast_axes, "dtype": dtype, "casting": casting}
+        return into_tensor(broadcast_like, out, data, like, axes_mapping, **rules)
     array = as_array("data", data)
     shape = shape_of(like if isinstance(like, ndarray) else as_array("like", like))
+    alignment = align_like(shape_of(array), shape, like, axes_mapping, mode, axis, broadcast_axes)
+    return materialise(array, alignment, alignment.shape, out, "like", dtype, casting)
+
+
+def align_like(
+    data: tuple[int, ...], shape: tuple[int, ...], like: Any, axes_mapping: Any, mode: Any, axis: Any, axes: Any
+) -> Alignment:
+    """Align the shape of data with that of the user's `like`; tell users who seem to have given a shape."""
     try:
-        alignment = align_shapes(shape_of(array), shape, axes_mapping, mode, axis, broadcast_axes, "like", True, True)
+        return align_shapes(data, shape, axes_mapping, mode, axis, axes, "like", True, True)
     except ValueError as error:
         if isinstance(like, (tuple, list)):
             raise type(error)(f"{error}; `like` is an array: to give a shape, call `broadcast`") from None
         raise
-    return materialise(array, alignment, alignment.shape, out, "like", dtype, casting)
 
 
 def infer_shape(
@@ -272,10 +291,22 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
                 raise TypeError(f"`{name}` expected arrays without masks, got a {kind} with one; fill it")
             if type(item) in NUMBERS:  # the others are numbers, too, or lists
                 break
+    elif not isinstance(data, ndarray) and hasattr(type(data), "__dlpack_device__"):
+        from bcast._api.tensors import array_of
+
+        return array_of(name, data)
     try:
         return np.asarray(data)
     except ValueError as error:
         raise ValueError(f"`{name}` expected an array_like of one shape, got {type(data).__name__}: {error}") from error
+
+
+def into_tensor(function: Callable[..., Any], out: NDArray[Any], *args: Any, **kwargs: Any) -> NDArray[Any]:
+    """Call a function with an array over the memory of `out`, a tensor of another library; return `out`."""
+    from bcast._api.tensors import view_of
+
+    function(*args, out=view_of(out), **kwargs)
+    return out
 
 
 def materialise(

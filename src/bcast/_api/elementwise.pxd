@@ -4,7 +4,7 @@ from numpy cimport ndarray
 
 from bcast._rules.alignment cimport Alignment, merge, pdpd, right_aligned
 from bcast._rules.arguments cimport mode_of
-from bcast._runtime.arrays cimport is_binary, reshaped, shape_of
+from bcast._runtime.arrays cimport is_binary, is_tensor, reshaped, shape_of
 from bcast._api.broadcast cimport as_array
 
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD
@@ -21,3 +21,4 @@ cdef _reshaped(operand, tuple source)
 cpdef check_function(ufunc)
 cdef _axis(axis, str mode)
 cdef _check_out(out, tuple shape)
+cdef _check_takes_out(function, out)

@@ -12,11 +12,11 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike
 
-from bcast._api.broadcast import as_array
+from bcast._api.broadcast import as_array, into_tensor
 from bcast._rules.alignment import merge, pdpd, right_aligned
 from bcast._rules.arguments import Shape, mode_of, show
 from bcast._rules.types import ElementwiseMode
-from bcast._runtime.arrays import is_binary, reshaped, shape_of
+from bcast._runtime.arrays import is_binary, is_tensor, reshaped, shape_of
 
 __all__ = ["check_function", "elementwise"]
 
@@ -87,6 +87,8 @@ def elementwise(
     where `b` needs another shape, the function gets a view of it. Python scalars are passed on to ufuncs unchanged, so
     that they adapt to the other operand's dtype. Other functions get them as arrays without axes.
 
+    Arrays and tensors of other libraries are read and written as `broadcast` does, and NumPy arrays come back.
+
     Examples
     --------
     >>> import numpy as np
@@ -126,8 +128,27 @@ def elementwise(
     operands = (first, second)  # unpacked, which checks that an error has an exception: NumPy's may have none
     if out is None:
         return function(*operands)
+    if is_tensor(out):
+        return into_tensor(elementwise, out, function, first, second, mode=mode, axis=axis)
     _check_out(out, shape)
+    if not is_ufunc:
+        _check_takes_out(function, out)
     return function(*operands, out=out)
+
+
+def _check_takes_out(function: Any, out: Any) -> None:
+    """Refuse `out` for a function that is known to have no such argument."""
+    from inspect import Parameter, signature
+
+    try:
+        parameters = signature(function).parameters
+    except (TypeError, ValueError):  # it does not say
+        return
+    for name in parameters:
+        if name == "out" or parameters[name].kind is Parameter.VAR_KEYWORD:
+            return
+    name = getattr(function, "__name__", "the function")
+    raise TypeError(f"`out` expected None, as {name} has no such argument, got {type(out).__name__}")
 
 
 def _operand(name: str, value: Any, weak: bool) -> Any:

@@ -8,11 +8,11 @@ from numpy import broadcast_arrays as views_of  # bound here, as users may repla
 from numpy import ndarray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bcast._api.broadcast import as_array, materialise
+from bcast._api.broadcast import as_array, into_tensor, materialise
 from bcast._rules.alignment import aligned, merge, right_aligned
 from bcast._rules.arguments import shape_argument, show
 from bcast._rules.types import Casting, Indexing, ShapeLike
-from bcast._runtime.arrays import shape_of
+from bcast._runtime.arrays import is_tensor, shape_of
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid", "tuple_of_one"]
 
@@ -68,6 +68,8 @@ def broadcast_to(
     array([[1., 2., 3.],
            [1., 2., 3.]], dtype=float32)
     """
+    if out is not None and is_tensor(out):
+        return into_tensor(broadcast_to, out, array, shape, dtype=dtype, casting=casting)
     data = as_array("array", array)
     alignment = right_aligned(shape_of(data), shape_argument("shape", tuple_of_one(shape)), "shape")
     return materialise(data, alignment, alignment.shape, out, "shape", dtype, casting)

@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bcast._api.broadcast import as_array, materialise
+from bcast._api.broadcast import as_array, into_tensor, materialise
 from bcast._api.converted import (
     convert_counted,
     convert_nothing,
@@ -34,7 +34,7 @@ from bcast._rules.arguments import (
     total_of,
 )
 from bcast._rules.types import Casting, CountsLike, ShapeLike
-from bcast._runtime.arrays import has_references, keeps_dtype, shape_of, size_of, type_of
+from bcast._runtime.arrays import has_references, is_tensor, keeps_dtype, shape_of, size_of, type_of
 from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.result import result_array
 
@@ -88,6 +88,10 @@ def tile(
     broadcast : Replicate along new axes and axes of length 1.
     numpy.tile : NumPy's own function.
 
+    Notes
+    -----
+    Arrays and tensors of other libraries are read and written as `broadcast` does, and NumPy arrays come back.
+
     Examples
     --------
     >>> import numpy as np
@@ -100,6 +104,8 @@ def tile(
            [1, 2, 1, 2],
            [3, 4, 3, 4]])
     """
+    if out is not None and is_tensor(out):
+        return into_tensor(tile, out, A, reps, dtype=dtype, casting=casting)
     array = as_array("A", A)
     shape = shape_of(array)
     counts = counts_argument("reps", reps, False)
@@ -171,6 +177,8 @@ def repeat(
     accepted. If another thread changes an array of counts during the call, the result may have wrong items, but it has
     the length that the counts had when they were summed.
 
+    Arrays and tensors of other libraries are read and written as `broadcast` does, and NumPy arrays come back.
+
     Examples
     --------
     >>> import numpy as np
@@ -209,6 +217,8 @@ def repeat(
            [1, 2, 2, 2],
            [3, 4, 4, 4]])
     """
+    if out is not None and is_tensor(out):
+        return into_tensor(repeat, out, a, repeats, axis, dtype=dtype, casting=casting)
     if dtype is not None:
         dtype = dtype_argument(dtype)  # which may run code of the user's: before counts are read
     array = as_array("a", a)

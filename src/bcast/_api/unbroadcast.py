@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._adjoint import sum_onto
-from bcast._api.broadcast import as_array
+from bcast._api.broadcast import as_array, into_tensor
 from bcast._rules.alignment import align_shapes
 from bcast._rules.arguments import dtype_argument, shape_argument
 from bcast._rules.types import AxesLike, Mode, ShapeLike
-from bcast._runtime.arrays import shape_of, type_of
+from bcast._runtime.arrays import is_tensor, shape_of, type_of
 from bcast._runtime.result import result_array
 
 __all__ = ["unbroadcast"]
@@ -45,7 +45,7 @@ def unbroadcast(
     dtype : data-type, optional
         The dtype of the result: anything numeric that `numpy.dtype` accepts. The default is `grad`'s dtype; unlike
         `numpy.sum`, short integers are not promoted.
-    out : ndarray, optional
+    out : ndarray or tensor, optional
         The array to write the result into. It must have the shape `data_shape` and the dtype of the result and be
         writeable; its strides are free. It may overlap `grad`: the result is as if `grad` had been copied first.
 
@@ -106,6 +106,8 @@ def unbroadcast(
     .. [3] T. J. Dekker, "A floating-point technique for extending the available precision", Numerische Mathematik 18
        (1971), pages 224-242.
 
+    Arrays and tensors of other libraries are read and written as `broadcast` does, and NumPy arrays come back.
+
     Examples
     --------
     A bias was added to each row, so its gradient is the sum of the rows' gradients.
@@ -132,6 +134,9 @@ def unbroadcast(
     >>> bcast.unbroadcast(np.full(3, 100, dtype=np.uint8), (), dtype=int)
     array(300)
     """
+    if out is not None and is_tensor(out):
+        rules = {"mode": mode, "axis": axis, "broadcast_axes": broadcast_axes, "dtype": dtype}
+        return into_tensor(unbroadcast, out, grad, data_shape, axes_mapping, **rules)
     array = as_array("grad", grad)
     shape = shape_argument("data_shape", data_shape)
     wanted = wanted_dtype(array, dtype)

@@ -6,7 +6,7 @@ from bcast._api.broadcast cimport as_array
 from bcast._api.tiling cimport counts_along, split
 from bcast._api.unbroadcast cimport wanted_dtype
 from bcast._rules.alignment cimport Alignment
-from bcast._runtime.arrays cimport shape_of, size_of
+from bcast._runtime.arrays cimport is_tensor, shape_of, size_of
 from bcast._runtime.result cimport result_array
 
 

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._adjoint import sum_counted, sum_onto
-from bcast._api.broadcast import as_array
+from bcast._api.broadcast import as_array, into_tensor
 from bcast._api.tiling import counts_along, split
 from bcast._api.unbroadcast import wanted_dtype
 from bcast._rules.arguments import Shape, show
 from bcast._rules.types import CountsLike, ShapeLike
-from bcast._runtime.arrays import shape_of, size_of
+from bcast._runtime.arrays import is_tensor, shape_of, size_of
 from bcast._runtime.result import result_array
 
 __all__ = ["lengths_left", "unrepeat", "wide_dtype"]
@@ -41,7 +41,7 @@ def unrepeat(
     dtype : data-type, optional
         The dtype of the result: anything numeric that `numpy.dtype` accepts. The default is `grad`'s dtype; unlike
         `numpy.sum`, short integers are not promoted.
-    out : ndarray, optional
+    out : ndarray or tensor, optional
         The array to write the result into. It must have the shape and dtype of the result and be writeable; its
         strides are free. It may overlap `grad`: the result is as if `grad` had been copied first.
 
@@ -78,6 +78,8 @@ def unrepeat(
     the bound holds for each of them. The bits of a result do not depend on the number of threads. If another thread
     changes an array of counts during the call, the result may be wrong.
 
+    Arrays and tensors of other libraries are read and written as `broadcast` does, and NumPy arrays come back.
+
     Examples
     --------
     >>> import numpy as np
@@ -100,6 +102,8 @@ def unrepeat(
     array([[4., 4., 4.],
            [4., 4., 4.]])
     """
+    if out is not None and is_tensor(out):
+        return into_tensor(unrepeat, out, grad, repeats, axis, dtype=dtype)
     array = as_array("grad", grad)
     wanted = wanted_dtype(array, dtype)
     shape = shape_of(array)

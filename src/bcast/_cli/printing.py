@@ -1,6 +1,7 @@
 """What the command line prints: results to stdout, all else to stderr."""
 
 import os
+import re
 import sys
 from contextlib import suppress
 from typing import TextIO
@@ -8,7 +9,19 @@ from typing import TextIO
 __all__ = ["complain", "refuse", "say"]
 
 BAD_INPUT = 2
+NAMES = "axes_mapping|axis|broadcast_axes|casting|chunks|dtype|max_memory|mode|names|repeats|reps|shape|shards"
 PIPE_CLOSED = 141  # 128 + SIGPIPE, as in a shell
+
+
+def as_options(message: str) -> str:
+    """Call the arguments of functions by the names of the options that stand for them."""
+
+    def option(match: re.Match[str]) -> str:
+        return "--" + match[1].replace("_", "-") + (f" {match[2]}" if match[2] else "")
+
+    message = re.sub(f"(?<=`)({NAMES})()(?=`)", option, message)
+    message = re.sub(rf"\b({NAMES})='(\w+)'", option, message)
+    return re.sub(rf"\b({NAMES})=\[(\d+(?:, \d+)*)\]", lambda match: option(match).replace(", ", ","), message)
 
 
 def refuse(error: Exception) -> int:
@@ -16,7 +29,7 @@ def refuse(error: Exception) -> int:
     if isinstance(error, OSError) and error.strerror and error.filename:
         message = f"{error.filename}: {error.strerror}"
     else:
-        message = str(error) or ("out of memory" if isinstance(error, MemoryError) else repr(error))
+        message = as_options(str(error)) or ("out of memory" if isinstance(error, MemoryError) else repr(error))
     complain(f"error: {message}")
     return BAD_INPUT
 

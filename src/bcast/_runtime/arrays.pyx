@@ -73,6 +73,11 @@ cdef inline bint _is_number(int number) noexcept:
     return 0 <= number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16
 
 
+cpdef bint is_tensor(out):
+    """Whether this is an array of another library, whose memory may be an array's."""
+    return not isinstance(out, cnp.ndarray) and hasattr(type(out), "__dlpack__")
+
+
 cpdef bint is_plain(array):
     """Whether this is an array of the base class, of numbers, bools, times or strings of one length each."""
     if not cnp.PyArray_CheckExact(array):

@@ -127,6 +127,12 @@ def set_num_threads(n: SupportsIndex) -> None:
     >>> bcast.set_num_threads(1)
     >>> bcast.get_num_threads()
     1
+
+    More threads than the pool has are no error. `get_num_threads` says how many calls may use then:
+
+    >>> bcast.set_num_threads(1000)
+    >>> bcast.get_num_threads() <= 1000
+    True
     >>> bcast.set_num_threads(before)
     """
     global own_limit

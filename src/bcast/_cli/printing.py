@@ -3,10 +3,11 @@
 import os
 import re
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
-__all__ = ["complain", "refuse", "say"]
+__all__ = ["complain", "refuse", "say", "to_stdout"]
 
 BAD_INPUT = 2
 NAMES = "axes_mapping|axis|broadcast_axes|casting|chunks|dtype|max_memory|mode|names|repeats|reps|shape|shards"
@@ -36,8 +37,15 @@ def refuse(error: Exception) -> int:
 
 def say(text: str = "", end: str = "\n") -> None:
     """Print and flush, so that a failure of stdout is noticed here, not when the interpreter exits."""
-    try:
+    with to_stdout():
         print(text, end=end, flush=True)
+
+
+@contextmanager
+def to_stdout() -> Iterator[None]:
+    """End the program if stdout fails: quietly if its reader has gone."""
+    try:
+        yield
     except OSError as error:
         _discard(sys.stdout)
         if isinstance(error, BrokenPipeError):  # the reader has seen enough

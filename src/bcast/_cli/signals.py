@@ -2,10 +2,12 @@
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
-__all__ = ["DeferredSignals"]
+__all__ = ["DeferredSignals", "raised_signals"]
 
 # SIGINT is deferred first and restored last, so that no KeyboardInterrupt comes between changes to the others.
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
@@ -28,7 +30,7 @@ class DeferredSignals:
         if threading.current_thread() is threading.main_thread():
             for number in [getattr(signal, name) for name in NAMES if hasattr(signal, name)]:
                 handler = signal.getsignal(number)
-                if handler in (signal.SIG_DFL, signal.default_int_handler):
+                if handler in (signal.SIG_DFL, signal.default_int_handler, _end):
                     self._handlers[number] = handler
                     signal.signal(number, self._note)
         return self
@@ -48,3 +50,23 @@ class DeferredSignals:
 
     def _note(self, number: int, _: FrameType | None) -> None:
         self._pending.append(number)
+
+
+@contextmanager
+def raised_signals() -> Iterator[None]:
+    """Have the signals that would end the process at once raise `SystemExit`, so that clean-up runs first."""
+    changed = []
+    try:
+        if threading.current_thread() is threading.main_thread():
+            for number in [getattr(signal, name) for name in NAMES if hasattr(signal, name)]:
+                if signal.getsignal(number) is signal.SIG_DFL:
+                    changed.append(number)
+                    signal.signal(number, _end)
+        yield
+    finally:
+        for number in changed:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)

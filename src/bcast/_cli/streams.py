@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from bcast._cli.signals import DeferredSignals
+from bcast._cli.printing import to_stdout
+from bcast._cli.signals import raised_signals
 
 __all__ = ["STREAM", "named"]
 
@@ -43,7 +44,7 @@ def named(source: str, destination: str) -> Iterator[tuple[str, str]]:
     for role, name, stream in (("IN", source, sys.stdin), ("OUT", destination, sys.stdout)):
         if name == STREAM and stream.isatty():
             raise ValueError(f"`{role}` expected a file or a pipe, got a terminal")
-    with TemporaryDirectory(prefix="bcast-") as folder:
+    with raised_signals(), TemporaryDirectory(prefix="bcast-") as folder:
         files = Path(folder, "standard input"), Path(folder, "standard output")
         if source == STREAM:
             with files[0].open("wb") as file:
@@ -53,14 +54,12 @@ def named(source: str, destination: str) -> Iterator[tuple[str, str]]:
             str(files[1]) if destination == STREAM else destination,
         )
         if destination == STREAM:
-            with files[1].open("rb") as file:
+            with files[1].open("rb") as file, to_stdout():
                 _copy(file, sys.stdout.buffer)
 
 
 def _copy(source: BinaryIO, destination: BinaryIO) -> None:
-    """Copy all bytes. A signal to end is handled between two pieces, so that the folder is removed."""
-    with DeferredSignals() as signals:
-        while piece := os.read(source.fileno(), PIECE):
-            signals.check()
-            destination.write(piece)
-        destination.flush()
+    """Copy all bytes; what there is of stdin is taken as it comes."""
+    while piece := os.read(source.fileno(), PIECE):
+        destination.write(piece)
+    destination.flush()

@@ -1,0 +1,234 @@
+"""`tile` and `repeat` of files, and stdin and stdout in the place of files."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _commands import OLD, check_refused, files, posix, python
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bcast._cli import apply as cli_apply
+
+pytestmark = pytest.mark.usefixtures("folder")
+CASES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+COUNTS = st.integers(0, 4)
+
+
+def texts(numbers):
+    return ",".join(map(str, numbers))
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(cli_apply, "PIECE", 40)
+
+
+def saved(shape, dtype, order):
+    data = np.asarray(np.arange(np.prod(shape)).reshape(shape) % 251, dtype=dtype, order=order)
+    np.save("in.npy", data)
+    return data
+
+
+@CASES
+@given(
+    shape=st.lists(st.integers(0, 4), max_size=4).map(tuple),
+    counts=st.lists(COUNTS, max_size=5),
+    dtype=st.sampled_from(["u1", "<i2", ">f4", "c16", "S3"]),
+    order=st.sampled_from("CF"),
+)
+@pytest.mark.usefixtures("small_blocks")
+def test_tile(run, shape, counts, dtype, order):
+    data = saved(shape, dtype, order)
+    status, _, err = run("tile", "in.npy", "out.npy", f"--reps={texts(counts)}")
+    assert (status, err) == (0, "")
+    result, expected = np.load("out.npy"), np.tile(data, counts)
+    assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+    assert result.tolist() == expected.tolist()
+
+
+@CASES
+@given(
+    shape=st.lists(st.integers(0, 4), max_size=4).map(tuple),
+    data=st.data(),
+    dtype=st.sampled_from(["u1", "<i2", ">f4", "c16", "S3"]),
+    order=st.sampled_from("CF"),
+)
+@pytest.mark.usefixtures("small_blocks")
+def test_repeat(run, shape, data, dtype, order):
+    axes = data.draw(st.lists(st.sampled_from(range(len(shape))), unique=True) if shape else st.just([]))
+    counts = [data.draw(COUNTS) for _ in axes]
+    array = saved(shape, dtype, order)
+    if axes:
+        named = [axis - data.draw(st.sampled_from([0, len(shape)])) for axis in axes]
+        options = [f"--repeats={texts(counts)}", f"--axis={texts(named)}"]
+        expected = array
+        for axis, count in zip(axes, counts, strict=True):
+            expected = expected.repeat(count, axis)
+    else:
+        options = ["--repeats=3"]
+        expected = array.repeat(3)
+    status, _, err = run("repeat", "in.npy", "out.npy", *options)
+    assert (status, err) == (0, "")
+    result = np.load("out.npy")
+    assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+    assert result.tolist() == expected.tolist()
+
+
+def test_options_are_those_of_apply(run):
+    data = saved((2, 3), "u1", "C")
+    status, out, err = run("tile", "in.npy", "in.npy", "--reps", "2", "--dtype", "f4", "--quiet")
+    assert (status, out, err) == (0, "", "")
+    assert np.array_equal(np.load("in.npy"), np.tile(data, 2).astype("f4"))
+    status, out, err = run("repeat", "in.npy", "out.npy", "--repeats", "3", "--axis", "0", "--max-memory", "2GB")
+    assert (status, out) == (0, "out.npy: shape (6, 6), dtype float32, 144 bytes\n")
+    assert err.startswith("bcast: at most ")
+    assert run("repeat", "in.npy", "out.npy", "--repeats", "3", "--no-clobber")[0] == 2
+    assert np.load("out.npy").shape == (6, 6)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of a process's memory where Linux tells it")
+def test_memory_is_bounded():
+    np.save("in.npy", np.arange(500_000.0).reshape(1000, 500))
+    program = "from bcast.__main__ import main; from bcast._cli.memory import peak; "
+    program += "import sys; status = main(sys.argv[1:]); print(status, peak())"
+    for command in (["tile", "--reps", "20,5"], ["repeat", "--repeats", "20,5", "--axis", "0,1"]):
+        done = python("-c", program, *command, "in.npy", "out.npy", "--max-memory", "150MB")
+        status, most = done.stdout.split()[-2:]
+        assert (status, int(most) < 150e6) == ("0", True), done.stderr
+        assert np.load("out.npy", mmap_mode="r").shape == (20_000, 2500)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tile", "--reps", "2,-1"], "`--reps` expected 0 or more times"),
+        (["tile", "--reps", f"{2**62}"], "`--reps` expected "),
+        (["tile", "--reps", "x"], "argument --reps: expected integers between commas, got 'x'"),
+        (["tile", "--reps", "2", "--chunks", "1"], "unrecognized arguments: --chunks 1"),
+        (["repeat", "--repeats", "-2"], "`--repeats` expected 0 or more times"),
+        (["repeat", "--repeats", "2,3"], "`--repeats` expected one number without `--axis`, got (2, 3)"),
+        (["repeat", "--repeats", "2,3", "--axis", "0"], "`--repeats` expected one integer for each of the axes (0,)"),
+        (["repeat", "--repeats", "2", "--axis", "1"], "`--axis` expected an axis of data of shape (3,), got 1"),
+        (["repeat", "--repeats", "2", "--axis", "0,-1"], "`--axis` expected each axis once, got (0, -1)"),
+        (["repeat"], "the following arguments are required: "),
+    ],
+)
+@pytest.mark.usefixtures("bad_files")
+def test_bad_arguments(run, folder, arguments, message):
+    check_refused(run, folder, [arguments[0], "in.npy", "out.npy", *arguments[1:]], message)
+
+
+@pytest.mark.usefixtures("bad_files")
+def test_zarr_is_written_by_apply_alone(run, folder):
+    message = "`OUT` expected a .npy file, got out.zarr; Zarr's are written by apply"
+    check_refused(run, folder, ["tile", "in.npy", "out.zarr", "--reps", "2"], message)
+
+
+# stdin and stdout.
+
+
+def piped(*arguments, data=b"", **options):
+    command = [sys.executable, "-m", "bcast", *arguments]
+    return subprocess.run(command, input=data, capture_output=True, timeout=300, **options)
+
+
+@pytest.fixture
+def temporary(folder, monkeypatch):
+    """Give an empty folder for temporary files."""
+    path = folder / "temporary"
+    path.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.setenv(name, str(path))
+    return path
+
+
+@pytest.mark.parametrize(
+    "command", [["apply", "--shape", "2,5,3"], ["tile", "--reps", "3,2"], ["repeat", "--repeats", "4"]]
+)
+def test_from_stdin_to_stdout(temporary, command):
+    data = np.arange(15, dtype=">i2").reshape(5, 3)
+    file = io.BytesIO()
+    np.save(file, data)
+    done = piped(command[0], "-", "-", *command[1:], data=file.getvalue())
+    expected = {"apply": np.broadcast_to(data, (2, 5, 3)), "tile": np.tile(data, (3, 2)), "repeat": data.repeat(4)}
+    result = np.load(io.BytesIO(done.stdout))
+    assert np.array_equal(result, expected[command[0]])
+    assert result.dtype == data.dtype
+    assert done.stderr.decode() == f"bcast: -: shape {result.shape}, dtype >i2, {result.nbytes} bytes\n"
+    assert piped(command[0], "-", "-", *command[1:], "--quiet", data=file.getvalue()).stderr == b""
+    assert files(temporary) == []
+
+
+def test_one_of_the_two_is_a_file(temporary):
+    np.save("in.npy", np.arange(3))
+    whole = Path("in.npy").read_bytes()
+    done = piped("tile", "-", "out.npy", "--reps", "2", data=whole)
+    assert (done.returncode, done.stdout) == (
+        0,
+        b"out.npy: shape (6,), dtype int64, 48 bytes\n".replace(b"\n", os.linesep.encode()),
+    )
+    assert np.load("out.npy").tolist() == [0, 1, 2, 0, 1, 2]
+    assert piped("tile", "in.npy", "-", "--reps", "1").stdout == whole
+    assert files(temporary) == []
+
+
+def test_what_is_no_npy_file_is_refused(temporary):
+    Path("out.npy").write_bytes(OLD)
+    for data in (b"", b"text", b"\x93NUMPY"):
+        done = piped("tile", "-", "out.npy", "--reps", "2", data=data)
+        assert done.returncode == 2
+        assert done.stderr.startswith(b"bcast: error: `IN` expected a whole .npy file, without objects, got ")
+    assert Path("out.npy").read_bytes() == OLD
+    assert files(temporary) == []
+
+
+@posix
+def test_a_reader_that_goes(temporary):
+    np.save("in.npy", np.arange(3.0))
+    command = f"{sys.executable} -m bcast tile in.npy - --reps 1000000 | head -c 10 > out; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=300)
+    assert (done.stdout, "Traceback" in done.stderr) == ("141\n", False)
+    assert files(temporary) == []
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_stdin_is_awaited(temporary, number):
+    code = f"import signal; signal.signal({int(signal.SIGINT)}, signal.default_int_handler); "
+    code += "from bcast.__main__ import main; import sys; sys.exit(main())"
+    command = [sys.executable, "-c", code, "tile", "-", "out.npy", "--reps", "2"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        while not list(temporary.glob("*/*")):
+            assert running.poll() is None
+        running.send_signal(number)
+        assert running.wait(100) == 128 + number
+        assert running.stderr.read() in (b"", b"bcast: interrupted\n")
+    assert files() == ["temporary"]
+    assert files(temporary) == []
+
+
+@posix
+def test_terminals_are_refused(temporary):
+    np.save("in.npy", np.arange(3))
+    here, there = os.openpty()
+    for arguments, role in ((["-", "out.npy"], "IN"), (["in.npy", "-"], "OUT")):
+        done = subprocess.run(
+            [sys.executable, "-m", "bcast", "tile", *arguments, "--reps", "2"],
+            stdin=there,
+            stdout=there,
+            stderr=subprocess.PIPE,
+            timeout=300,
+        )
+        message = f"bcast: error: `{role}` expected a file or a pipe, got a terminal\n"
+        assert (done.returncode, done.stderr.decode()) == (2, message)
+    os.close(here)
+    os.close(there)
+    assert files(temporary) == []

@@ -1,19 +1,16 @@
 """Materialised broadcasting at the speed of memory, under the rules of NumPy, OpenVINO, ONNX and nGraph."""
 
 from contextlib import suppress as _suppress
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from bcast._api.broadcast import broadcast, broadcast_like, infer_shape
 from bcast._api.elementwise import elementwise
 from bcast._api.numpy_names import broadcast_arrays, broadcast_shapes, broadcast_to, meshgrid
+from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
 from bcast._api.tiling import repeat, tile
 from bcast._api.unbroadcast import unbroadcast
 from bcast._api.unrepeat import unrepeat
 from bcast._runtime.pages import memory_info, release_memory, set_idle_limit
 from bcast._runtime.threads import get_num_threads, set_num_threads
-
-if _TYPE_CHECKING:
-    from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
 
 with _suppress(ImportError):  # threadpoolctl is not there, or too old for pools that it does not know
     from bcast._runtime.controller import register_pool as _register_pool
@@ -46,18 +43,3 @@ __all__ = [
     "unpatch_numpy",
     "unrepeat",
 ]
-
-# Few programs patch NumPy: the module is imported for those that do.
-_OF_PATCHING = {"is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _OF_PATCHING:
-        raise AttributeError(f"module 'bcast' has no attribute {name!r}")
-    from bcast._api import patching
-
-    return globals().setdefault(name, getattr(patching, name))
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_OF_PATCHING})

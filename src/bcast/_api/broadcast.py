@@ -20,6 +20,7 @@ __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 
 SAME_KIND: Casting = "same_kind"
 NUMBERS = (int, float, complex, bool, str)
+NUMPYS = (np.generic, ndarray)
 
 
 def broadcast(
@@ -291,7 +292,7 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
                 raise TypeError(f"`{name}` expected arrays without masks, got a {kind} with one; fill it")
             if type(item) in NUMBERS:  # the others are numbers, too, or lists
                 break
-    elif not isinstance(data, ndarray) and hasattr(type(data), "__dlpack_device__"):
+    elif type(data) not in NUMBERS and not isinstance(data, NUMPYS) and hasattr(type(data), "__dlpack_device__"):
         from bcast._api.tensors import array_of
 
         return array_of(name, data)

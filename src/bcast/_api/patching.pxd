@@ -4,7 +4,6 @@ cimport cython
 
 cdef class Place:
     cdef str name
-    cdef object take
     cdef object stand_in
     cdef Py_ssize_t uses
     cdef Py_ssize_t taken

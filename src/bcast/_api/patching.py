@@ -5,15 +5,17 @@ is handled: this module is compiled. A lock would have to be released, which tak
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cython
 import numpy as np
 
-from bcast._api.numpy_calls import take_broadcast_arrays, take_meshgrid, take_repeat, take_tile
 from bcast._rules.arguments import show
-from bcast._runtime.stand_in import StandIn
+
+if TYPE_CHECKING:
+    from bcast._runtime.stand_in import StandIn
 
 __all__ = ["PatchInfo", "is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
 
@@ -233,8 +235,6 @@ class Place:
     ----------
     name : str
         The function's.
-    take : callable
-        Takes calls of it, as `StandIn` says.
     uses : int
         How many patches there are.
     stand_in : StandIn or None
@@ -243,9 +243,8 @@ class Place:
         How many calls those before it have taken and passed on.
     """
 
-    def __init__(self, name: str, take: Callable[..., Any]) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.take = take
         self.uses = 0
         self.stand_in: StandIn | None = None
         self.taken = 0
@@ -256,7 +255,7 @@ def _replace(names: tuple[str, ...]) -> None:
     """Put stand-ins in place. All that may fail comes first; from then on, no other thread comes in between."""
     stand_ins: list[StandIn | None] = []
     for name in names:
-        stand_ins.append(StandIn(getattr(np, name), _place(name).take))
+        stand_ins.append(_made[name](getattr(np, name)))
     for i in range(len(names)):
         place = _place(names[i])
         if place.uses == 0:
@@ -286,17 +285,19 @@ def _place(name: str) -> Place:
 
 
 def _names_argument(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Check the names of functions, and have at hand what stands in for them."""
     chosen: tuple[str, ...] = (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
     for name in chosen:
         if name not in _places:
             raise ValueError(f"`names` expected names among {', '.join(_places)}, got {show(name)}")
+        if name not in _made:
+            from bcast._api import numpy_calls  # few programs patch: they are imported for those that do
+            from bcast._runtime.stand_in import StandIn
+
+            _made[name] = partial(StandIn, take=getattr(numpy_calls, f"take_{name}"))
     return chosen
 
 
-_places = {
-    "tile": Place("tile", take_tile),
-    "repeat": Place("repeat", take_repeat),
-    "meshgrid": Place("meshgrid", take_meshgrid),
-    "broadcast_arrays": Place("broadcast_arrays", take_broadcast_arrays),
-}
+_places = {name: Place(name) for name in ("tile", "repeat", "meshgrid", "broadcast_arrays")}
+_made: dict[str, Callable[[Any], StandIn]] = {}  # makes what stands in for a function, by its name
 _patches: list[tuple[str, ...]] = []  # of patch_numpy, the last one at the end

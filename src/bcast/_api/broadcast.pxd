@@ -1,5 +1,5 @@
 # The C types of _api/broadcast.py, which is plain Python without them.
-from numpy cimport ndarray
+from numpy cimport generic, ndarray
 
 from bcast._rules.alignment cimport Alignment, align, align_shapes
 from bcast._rules.arguments cimport shape_argument

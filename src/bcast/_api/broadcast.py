@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
+from numpy import generic, ndarray
 from numpy.ma import MaskedArray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
@@ -20,7 +20,6 @@ __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 
 SAME_KIND: Casting = "same_kind"
 NUMBERS = (int, float, complex, bool, str)
-NUMPYS = (np.generic, ndarray)
 
 
 def broadcast(
@@ -292,7 +291,11 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
                 raise TypeError(f"`{name}` expected arrays without masks, got a {kind} with one; fill it")
             if type(item) in NUMBERS:  # the others are numbers, too, or lists
                 break
-    elif type(data) not in NUMBERS and not isinstance(data, NUMPYS) and hasattr(type(data), "__dlpack_device__"):
+    elif (
+        not isinstance(data, (ndarray, generic))
+        and type(data) not in NUMBERS
+        and hasattr(type(data), "__dlpack_device__")
+    ):
         from bcast._api.tensors import array_of
 
         return array_of(name, data)

@@ -9,6 +9,7 @@ from numpy.ma import MaskedArray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._api.converted import materialise_as
+from bcast._api.tensors import array_of, view_of
 from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment, align, align_shapes
 from bcast._rules.arguments import shape_argument
@@ -296,8 +297,6 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
         and type(data) not in NUMBERS
         and hasattr(type(data), "__dlpack_device__")
     ):
-        from bcast._api.tensors import array_of
-
         return array_of(name, data)
     try:
         return np.asarray(data)
@@ -307,8 +306,6 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
 
 def into_tensor(function: Callable[..., Any], out: NDArray[Any], *args: Any, **kwargs: Any) -> NDArray[Any]:
     """Call a function with an array over the memory of `out`, a tensor of another library; return `out`."""
-    from bcast._api.tensors import view_of
-
     function(*args, out=view_of(out), **kwargs)
     return out
 

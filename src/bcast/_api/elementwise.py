@@ -131,24 +131,15 @@ def elementwise(
     if is_tensor(out):
         return into_tensor(elementwise, out, function, first, second, mode=mode, axis=axis)
     _check_out(out, shape)
-    if not is_ufunc:
-        _check_takes_out(function, out)
-    return function(*operands, out=out)
-
-
-def _check_takes_out(function: Any, out: Any) -> None:
-    """Refuse `out` for a function that is known to have no such argument."""
-    from inspect import Parameter, signature
-
     try:
-        parameters = signature(function).parameters
-    except (TypeError, ValueError):  # it does not say
-        return
-    for name in parameters:
-        if name == "out" or parameters[name].kind is Parameter.VAR_KEYWORD:
-            return
-    name = getattr(function, "__name__", "the function")
-    raise TypeError(f"`out` expected None, as {name} has no such argument, got {type(out).__name__}")
+        return function(*operands, out=out)
+    except TypeError as error:
+        said = str(error)
+        if is_ufunc or ("unexpected keyword argument 'out'" not in said and "takes no keyword arguments" not in said):
+            raise
+        name = getattr(function, "__name__", "the function")
+        text = f"`out` expected None, as {name} has no such argument, got {type(out).__name__}"
+        raise TypeError(text) from error
 
 
 def _operand(name: str, value: Any, weak: bool) -> Any:

@@ -132,7 +132,8 @@ def test_what_users_call_is_taken(data):
     assert taken("tile", array, 1)
     assert taken("repeat", array, 2)
     assert taken("repeat", array, np.int64(2))
-    assert taken("repeat", array, [1] * array.size)
+    assert taken("repeat", array, [1] * array.size) == (array.size > 0)
+    assert taken("repeat", array, np.array(2))
     assert taken("repeat", array, np.ones(array.size, np.intp))
     assert taken("repeat", array, 2, axis=0)
     assert taken("meshgrid", array, array)
@@ -284,6 +285,48 @@ def test_what_others_have_put_there_is_called_and_what_they_put_there_since_stay
     with bcast.patched_numpy("tile"):
         assert np.tile(ROW, 2).shape == (6,)
     assert np.tile is since
+
+
+def test_a_stand_in_that_was_kept_and_put_back_is_neither_ours_nor_in_the_way():
+    bcast.patch_numpy("tile")
+    kept = np.tile
+    bcast.unpatch_numpy()
+    np.tile = kept
+    assert not bcast.is_patched()
+    with bcast.patched_numpy("tile"):
+        assert bcast.is_patched("tile")
+        assert np.tile.original is ORIGINAL["tile"]
+    assert np.tile is ORIGINAL["tile"]
+
+
+def test_a_patch_is_left_once():
+    patch = bcast.patched_numpy("tile")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"^`patched_numpy` expected to be left once"):
+            patch.__exit__(None, None, None)
+    with patch:
+        assert bcast.is_patched()
+    assert not bcast.is_patched()
+
+
+@pytest.mark.parametrize("names", [None, 3, b"tile"])
+def test_what_is_no_name(names):
+    with pytest.raises(TypeError, match=r"^`names` expected names among tile, .*, got "):
+        bcast.patch_numpy(names)
+    with pytest.raises(ValueError, match=r"^`names` expected names among tile, .*, got \['tile'\]$"):
+        bcast.patch_numpy([["tile"]])
+
+
+@pytest.mark.parametrize("high", [1, 2, 40])
+@pytest.mark.parametrize("size", [4095, 4096, 10_000])
+@pytest.mark.usefixtures("patched")
+def test_many_small_counts_are_left_to_numpy(size, high):
+    counts = np.random.default_rng(size).integers(0, high, size, endpoint=True)
+    few = size < 4096 or high == 40
+    assert taken("repeat", np.arange(size), counts) == few
+    assert taken("repeat", np.arange(size), np.repeat(counts, 2)[::2]) == few
+    assert taken("repeat", np.arange(size), counts.astype(">i8"))
+    assert taken("repeat", np.arange(size), counts.astype("i4"))
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,7 @@ FUNCTIONS = {
     "arrays.dtype_of": (ARRAYS,),
     "arrays.are_alike": (DTYPES, DTYPES),
     "arrays.are_numbers": (DTYPES, DTYPES),
+    "arrays.repeats_little": ((*ARRAYS, "np.arange(5000)", "np.arange(9999)[::2]", "np.ones(5000, 'i4')"),),
     "arrays.is_tensor": ((*WILD, *ARRAYS),),
     "arrays.is_plain": ((*WILD, *ARRAYS),),
     "arrays.can_count": ((*WILD, *ARRAYS),),

@@ -2,14 +2,11 @@
 
 import os
 import signal
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from _commands import posix, python
 
-import bcast
 from bcast.__main__ import main
 
 SHOW = """
@@ -65,7 +62,7 @@ def test_errors_are_the_programs(program):
     program.write_text("raise KeyError('mine')")
     status, out, err = run(program)
     assert (status, out) == (1, "")
-    assert err.startswith("Traceback")
+    assert err == python(str(program)).stderr
     assert err.endswith("KeyError: 'mine'\n")
 
 
@@ -104,10 +101,47 @@ def test_what_is_not_run(folder, capsys, arguments, message):
     assert capsys.readouterr() == ("", f"bcast: error: {message}\n")
 
 
-def test_nothing_of_a_run_is_left_in_this_process(program, capsys):
-    before = sys.argv, list(sys.path), np.tile
-    assert main(["run", str(program), "a"]) == 0
-    assert "['meshgrid', 'repeat', 'tile']" in capsys.readouterr().out
-    assert (sys.argv, sys.path, np.tile) == before
-    assert np.tile is before[2]
-    assert not bcast.is_patched()
+def test_the_program_stays_until_the_process_ends(program):
+    program.write_text(
+        "import atexit, os, pathlib, pickle, sys, threading, time, numpy as np\n"
+        "class A: pass\n"
+        "def end(name):\n"
+        "    pickle.loads(pickle.dumps(A()))\n"
+        "    print(name, type(np.tile).__name__, sys.argv[1:], np.tile(np.arange(2), 2).sum())\n"
+        "def later():\n"
+        "    threading.main_thread().join()\n"
+        "    end('thread')\n"
+        "atexit.register(end, 'exit')\n"
+        "threading.Thread(target=later).start()\n"
+        "os.chdir('/')\n"
+        "assert pathlib.Path(__file__).is_file()\n"
+    )
+    status, out, err = run("--counts", "sub/show.py", "a")
+    assert (status, out) == (0, "thread StandIn ['a'] 2\nexit StandIn ['a'] 2\n")
+    assert err == "bcast: numpy.tile: calls taken 2, passed on 0\n"
+
+
+@pytest.mark.usefixtures("program")
+def test_a_folder_and_an_archive(folder):
+    import zipfile
+
+    (folder / "beside.py").touch()
+    text = "import sys; print(__name__, sys.argv, sys.path[0])\ntry: import beside\nexcept ImportError: print('none')\n"
+    (folder / "sub" / "__main__.py").write_text(text)
+    with zipfile.ZipFile("sub.zip", "w") as archive:
+        archive.writestr("__main__.py", text)
+    for name in ("sub", "sub.zip"):
+        assert run(name, "-x")[:2] == (0, f"__main__ {[str(folder / name), '-x']} {folder / name}\nnone\n")
+
+
+def test_options_of_the_interpreter_are_honoured(program, folder):
+    (folder / "sub" / "beside.py").touch()
+    program.write_text("import sys\ntry: import beside\nexcept ImportError: print('none')\n")
+    assert run("sub/show.py")[1] == ""
+    assert run("sub/show.py", env=os.environ | {"PYTHONSAFEPATH": "1"})[1] == "none\n"
+
+
+@pytest.mark.usefixtures("program")
+def test_a_module_named_without_a_space():
+    status, out, _ = run("-msub.show", "a", "-b")
+    assert (status, "'a', '-b'" in out) == (0, True)

@@ -55,7 +55,7 @@ def test_out_is_written_in_place(name):
 def test_out_on_another_device_is_refused(name):
     call, shape = CALLS[name]
     memory = np.full(shape, -1.0)
-    with pytest.raises(TypeError, match=r"^`out` expected an array in the CPU's memory, got Tensor: "):
+    with pytest.raises(TypeError, match=r"^`out` expected an array that NumPy can write to, got Tensor: "):
         call(Tensor(memory, device=(2, 0)))
     assert (memory == -1).all()
 
@@ -131,7 +131,7 @@ def test_torch_tensors_that_numpy_cannot_read():
     for tensor, reason in (
         (
             torch.ones(3, dtype=torch.bfloat16),
-            r".*; convert it by \.float\(\), or give its bits as an array of ml_dtypes",
+            r".*; NumPy has no such dtype: convert it by \.float\(\), or give its bits as a dtype of",
         ),
         (torch.ones(3, requires_grad=True), "Can't call numpy.* on Tensor that requires grad"),
         (torch.ones(3, device="meta"), ".*meta"),
@@ -140,8 +140,20 @@ def test_torch_tensors_that_numpy_cannot_read():
         with pytest.raises(TypeError, match=beginning + reason):
             bcast.broadcast(tensor, (2, 3))
     for out in (torch.zeros(2, 3, device="meta"), torch.zeros(2, 3, requires_grad=True), torch.zeros(2, 3).to_sparse()):
-        with pytest.raises(TypeError, match=r"^`out` expected an array in the CPU's memory, got Tensor: "):
+        with pytest.raises(TypeError, match=r"^`out` expected an array that NumPy can write to, got Tensor: "):
             bcast.broadcast(np.ones(3, np.float32), (2, 3), out=out)
+
+
+@pytest.mark.peers
+def test_torch_tensors_that_nobody_can_write_to_as_they_are():
+    torch = pytest.importorskip("torch")
+    negated = torch.zeros(2, dtype=torch.complex64).conj().imag
+    with pytest.raises(TypeError, match=r"got Tensor: its items are negated when they are read; call \.resolve_neg"):
+        bcast.broadcast(np.float32(5), (2,), out=negated)
+    with pytest.raises(ValueError, match=r"^`out` expected items with memory of their own, got Tensor that is"):
+        bcast.broadcast(ROW, (2, 3), out=torch.zeros(3, dtype=torch.float64).expand(2, 3))
+    with pytest.raises(TypeError, match=r"NumPy has no such dtype: convert it by \.float\(\)"):
+        bcast.broadcast(ROW, (2, 3), out=torch.zeros(2, 3, dtype=torch.bfloat16))
 
 
 @pytest.mark.peers

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, assert_type
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import bcast
 from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
@@ -90,6 +90,12 @@ def own_functions(
     bcast.meshgrid(x, indexing=indexing)
 
 
+def forwarded(x: Floats, data: ArrayLike, dtype: DTypeLike | None = None, out: NDArray[Any] | None = None) -> None:
+    assert_type(bcast.tile(x, 2, dtype=dtype, out=out), NDArray[Any])
+    assert_type(bcast.broadcast(data, (2, 3), dtype=dtype, out=out), NDArray[Any])
+    assert_type(bcast.unbroadcast(x, (), dtype=dtype, out=out), NDArray[Any])
+
+
 def the_process() -> None:
     assert_type(bcast.get_num_threads(), int)
     assert_type(bcast.set_idle_limit(2**20), int)
@@ -117,6 +123,7 @@ def what_fails_when_it_runs(x: Floats) -> None:
     bcast.unbroadcast(x, 3)  # type: ignore
     bcast.infer_shape(3, (3,))  # type: ignore
     bcast.elementwise(np.add, x, x, mode="explicit")  # type: ignore
+    bcast.elementwise(np.add, x, x, out="x")  # type: ignore
     bcast.meshgrid(x, indexing="yx")  # type: ignore
     bcast.set_num_threads(1.5)  # type: ignore
     bcast.patch_numpy(5)  # type: ignore

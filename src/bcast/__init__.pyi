@@ -44,6 +44,8 @@ class _Data(Protocol[_ScalarT_co]):
 
     def __array__(self) -> np.ndarray[Any, np.dtype[_ScalarT_co]]: ...
 
+_Outs = NDArray[Any] | tuple[NDArray[Any], ...] | None
+
 class _Memory(Protocol):
     """An array, or a tensor of another library in the CPU's memory."""
 
@@ -89,8 +91,8 @@ def broadcast(
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: None = None,
-) -> NDArray[Any]: ...
+    out: _OutT,
+) -> _OutT: ...
 @overload
 def broadcast(
     data: ArrayLike,
@@ -102,8 +104,8 @@ def broadcast(
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: _OutT,
-) -> _OutT: ...
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
 @overload
 def broadcast_like(
     data: _Data[_ScalarT],
@@ -141,8 +143,8 @@ def broadcast_like(
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: None = None,
-) -> NDArray[Any]: ...
+    out: _OutT,
+) -> _OutT: ...
 @overload
 def broadcast_like(
     data: ArrayLike,
@@ -154,8 +156,8 @@ def broadcast_like(
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: _OutT,
-) -> _OutT: ...
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
 def infer_shape(
     data_shape: ShapeLike,
     target_shape: ShapeLike,
@@ -171,7 +173,14 @@ def elementwise(
 ) -> _OutT: ...
 @overload
 def elementwise(
-    ufunc: np.ufunc, a: ArrayLike, b: ArrayLike, /, *, mode: ElementwiseMode = "numpy", axis: int = -1, out: Any = None
+    ufunc: np.ufunc,
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    *,
+    mode: ElementwiseMode = "numpy",
+    axis: int = -1,
+    out: _Outs = None,
 ) -> Any: ...
 @overload
 def elementwise(
@@ -182,7 +191,7 @@ def elementwise(
     *,
     mode: ElementwiseMode = "numpy",
     axis: int = -1,
-    out: Any = None,
+    out: _Outs = None,
 ) -> _ResultT: ...
 @overload
 def broadcast_to(
@@ -209,8 +218,8 @@ def broadcast_to(
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: None = None,
-) -> NDArray[Any]: ...
+    out: _OutT,
+) -> _OutT: ...
 @overload
 def broadcast_to(
     array: ArrayLike,
@@ -218,8 +227,8 @@ def broadcast_to(
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: _OutT,
-) -> _OutT: ...
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
 @overload
 def broadcast_arrays(*args: _Data[_ScalarT]) -> tuple[NDArray[_ScalarT], ...]: ...
 @overload
@@ -258,8 +267,8 @@ def tile(
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: None = None,
-) -> NDArray[Any]: ...
+    out: _OutT,
+) -> _OutT: ...
 @overload
 def tile(
     A: ArrayLike,
@@ -267,8 +276,8 @@ def tile(
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: _OutT,
-) -> _OutT: ...
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
 @overload
 def repeat(
     a: _Data[_ScalarT],
@@ -297,8 +306,8 @@ def repeat(
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: None = None,
-) -> NDArray[Any]: ...
+    out: _OutT,
+) -> _OutT: ...
 @overload
 def repeat(
     a: ArrayLike,
@@ -307,8 +316,8 @@ def repeat(
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: _OutT,
-) -> _OutT: ...
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
 @overload
 def unbroadcast(
     grad: _Data[_ScalarT],
@@ -343,8 +352,8 @@ def unbroadcast(
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
-    out: None = None,
-) -> NDArray[Any]: ...
+    out: _OutT,
+) -> _OutT: ...
 @overload
 def unbroadcast(
     grad: ArrayLike,
@@ -355,8 +364,8 @@ def unbroadcast(
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
-    out: _OutT,
-) -> _OutT: ...
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
 @overload
 def unrepeat(
     grad: _Data[_ScalarT],
@@ -382,8 +391,8 @@ def unrepeat(
     axis: ShapeLike | SupportsIndex | None = None,
     *,
     dtype: DTypeLike | None = None,
-    out: None = None,
-) -> NDArray[Any]: ...
+    out: _OutT,
+) -> _OutT: ...
 @overload
 def unrepeat(
     grad: ArrayLike,
@@ -391,5 +400,5 @@ def unrepeat(
     axis: ShapeLike | SupportsIndex | None = None,
     *,
     dtype: DTypeLike | None = None,
-    out: _OutT,
-) -> _OutT: ...
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...

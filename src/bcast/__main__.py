@@ -61,7 +61,7 @@ def script(name: str = "bcast") -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from bcast._cli.run import find, run
 
-    program = arguments.module or arguments.program
+    program = [*(arguments.module or ()), *arguments.program]
     try:
         if not program:
             raise ValueError("expected a script, or -m and a module")

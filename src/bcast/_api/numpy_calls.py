@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bcast._api.numpy_names import broadcast_arrays, meshgrid
 from bcast._api.tiling import are_ones, repeat, tile
 from bcast._rules.arguments import all_plain
-from bcast._runtime.arrays import can_count, is_contiguous, is_plain
+from bcast._runtime.arrays import can_count, is_contiguous, is_plain, repeats_little, size_of
 
 __all__ = ["take_broadcast_arrays", "take_meshgrid", "take_repeat", "take_tile"]
 
@@ -30,13 +30,17 @@ def take_tile(A: Any, reps: Any) -> NDArray[Any] | None:  # noqa: N803
 
 def take_repeat(a: Any, repeats: Any, axis: Any = None) -> NDArray[Any] | None:
     kind = type(repeats)
-    if kind is float or not is_plain(a) or not (axis is None or type(axis) is int):
+    if kind is float or kind is bool or not is_plain(a) or not (axis is None or type(axis) is int):
         return None
     if kind is int:
         count = repeats  # as an integer of C: NumPy refuses larger ones for empty arrays, too
         return repeat(a, count, axis)
-    if can_count(repeats) or ((kind is tuple or kind is list) and all_plain(tuple(repeats))):
-        return repeat(a, repeats, axis)
+    if can_count(repeats):
+        if repeats.ndim == 0:
+            return repeat(a, repeats.item(), axis)
+        return None if repeats_little(repeats) else repeat(a, repeats, axis)
+    if (kind is tuple or kind is list) and all_plain(tuple(repeats)):
+        return repeat(a, repeats, axis) if size_of(a) > 0 else None  # where nothing is repeated, NumPy checks them
     if isinstance(repeats, signedinteger):
         return repeat(a, operator.index(repeats), axis)
     return None

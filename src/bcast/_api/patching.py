@@ -4,7 +4,7 @@ The GIL is the lock, or where there is none a critical section. While it is held
 is handled: this module is compiled. A lock would have to be released, which takes memory.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -186,7 +186,8 @@ def is_patched(name: str | None = None) -> bool:
     (True, True, False)
     """
     for each in _places if name is None else _names_argument(name):
-        if getattr(np, each) is _place(each).stand_in:
+        stand_in = _place(each).stand_in
+        if stand_in is not None and stand_in.active and getattr(np, each, None) is stand_in:
             return True
     return False
 
@@ -255,7 +256,10 @@ def _replace(names: tuple[str, ...]) -> None:
     """Put stand-ins in place. All that may fail comes first; from then on, no other thread comes in between."""
     stand_ins: list[StandIn | None] = []
     for name in names:
-        stand_ins.append(_made[name](getattr(np, name)))
+        original = getattr(np, name)
+        while type(original) is _made[name].func and not original.active:  # somebody had kept it, and put it back
+            original = original.original
+        stand_ins.append(_made[name](original))
     for i in range(len(names)):
         place = _place(names[i])
         if place.uses == 0:
@@ -271,6 +275,8 @@ def _put_back(names: tuple[str, ...]) -> None:
     """Take one patch back. Where something else has been put in the stand-in's place, that stays."""
     for name in names:
         place = _place(name)
+        if place.uses == 0:
+            raise RuntimeError("`patched_numpy` expected to be left once for each time that it is entered, got more")
         place.uses -= 1
         stand_in = place.stand_in
         if place.uses == 0 and stand_in is not None:
@@ -286,18 +292,23 @@ def _place(name: str) -> Place:
 
 def _names_argument(names: str | Iterable[str]) -> tuple[str, ...]:
     """Check the names of functions, and have at hand what stands in for them."""
-    chosen: tuple[str, ...] = (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
-    for name in chosen:
-        if name not in _places:
+    given: Any = names
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise TypeError(f"`names` expected names among {', '.join(_places)}, got {show(given)}")
+    chosen: list[str] = []
+    for name in (given,) if isinstance(given, str) else given:
+        if not isinstance(name, str) or name not in _places:
             raise ValueError(f"`names` expected names among {', '.join(_places)}, got {show(name)}")
+        if name not in chosen:
+            chosen.append(name)
         if name not in _made:
             from bcast._api import numpy_calls  # few programs patch: they are imported for those that do
             from bcast._runtime.stand_in import StandIn
 
             _made[name] = partial(StandIn, take=getattr(numpy_calls, f"take_{name}"))
-    return chosen
+    return tuple(chosen)
 
 
 _places = {name: Place(name) for name in ("tile", "repeat", "meshgrid", "broadcast_arrays")}
-_made: dict[str, Callable[[Any], StandIn]] = {}  # makes what stands in for a function, by its name
+_made: dict[str, partial[StandIn]] = {}  # makes what stands in for a function, by its name
 _patches: list[tuple[str, ...]] = []  # of patch_numpy, the last one at the end

@@ -34,10 +34,7 @@ def array_of(name: str, tensor: Any) -> NDArray[Any]:
         _check_device(tensor)
         return np.asarray(tensor)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        text = f"`{name}` expected an array that NumPy can read, got {type(tensor).__name__}: {error}"
-        if "bfloat16" in str(error).lower():
-            text += "; convert it by .float(), or give its bits as an array of ml_dtypes.bfloat16"
-        raise TypeError(text) from error
+        raise TypeError(_refusal(f"`{name}` expected an array that NumPy can read", tensor, error)) from error
 
 
 def view_of(out: Any) -> NDArray[Any]:
@@ -57,13 +54,26 @@ def view_of(out: Any) -> NDArray[Any]:
     ------
     TypeError
         If the CPU cannot write to the tensor's memory, or NumPy lacks its dtype.
+    ValueError
+        If items share memory, as in an expanded tensor.
     """
     try:
         _check_device(out)
-        return np.from_dlpack(out)
-    except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        kind = type(out).__name__
-        raise TypeError(f"`out` expected an array in the CPU's memory, got {kind}: {error}") from error
+        if getattr(out, "is_neg", bool)():  # PyTorch exports the items as they are without it
+            raise TypeError("its items are negated when they are read; call .resolve_neg() first")
+        view = np.from_dlpack(out)
+    except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise TypeError(_refusal("`out` expected an array that NumPy can write to", out, error)) from error
+    if any(length > 1 and step == 0 for length, step in zip(view.shape, view.strides, strict=True)):
+        raise ValueError(f"`out` expected items with memory of their own, got {type(out).__name__} that is expanded")
+    return view
+
+
+def _refusal(expected: str, tensor: Any, error: Exception) -> str:
+    text = f"{expected}, got {type(tensor).__name__}: {error}"
+    if "float" in str(getattr(tensor, "dtype", "")) and "nsupported" in str(error):
+        text += "; NumPy has no such dtype: convert it by .float(), or give its bits as a dtype of ml_dtypes"
+    return text
 
 
 def _check_device(tensor: Any) -> None:

@@ -164,7 +164,7 @@ def repeat(
     with closing(_input(source)) as data:
         if axes is None and len(repeats) != 1:
             raise ValueError(f"`repeats` expected one number without `axis`, got {repeats}")
-        shape = (*data.shape, 1) if axes is None else data.shape
+        shape = (*data.shape, 1) if axes is None else data.shape or (1,)  # as in NumPy, a scalar has an axis here
         along = (len(data.shape),) if axes is None else axes
         counts = counts_of_axes(repeats, along, shape)
         return _split(data, destination, shape, counts, False, options, flat=axes is None)

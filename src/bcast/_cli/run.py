@@ -1,13 +1,17 @@
 """A program run as ``python`` runs it, but with NumPy patched before it starts."""
 
+import atexit
+import builtins
+import io
 import runpy
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType, TracebackType
 
-from bcast._api.patching import PatchInfo, patch_info, patched_numpy
+from bcast._api.patching import patch_info, patched_numpy
 
 __all__ = ["find", "run"]
 
@@ -18,7 +22,7 @@ def find(target: str, is_module: bool) -> list[str]:
     Parameters
     ----------
     target : str
-        A module's name, or the file of a script.
+        A module's name, or the file of a script, or a folder or archive with a `__main__`.
     is_module : bool
         Which of the two.
 
@@ -27,10 +31,11 @@ def find(target: str, is_module: bool) -> list[str]:
     OSError, ImportError
         If it is not there.
     """
+    rest = sys.path if sys.flags.safe_path else sys.path[1:]
     if not is_module:
         Path(target).stat()
-        return [str(Path(target).resolve().parent), *sys.path[1:]]
-    path = [str(Path.cwd()), *sys.path[1:]]
+        return [str(Path(target).resolve().parent), *rest] if _is_script(target) and rest is not sys.path else [*rest]
+    path = [*rest] if rest is sys.path else [str(Path.cwd()), *rest]
     package = target.partition(".")[0]
     if find_spec(package) is None and PathFinder.find_spec(package, path) is None:
         raise ModuleNotFoundError(f"`-m` expected the name of a module, got {target}: there is none")
@@ -44,7 +49,7 @@ def run(
     patch: patched_numpy,
     tell: Callable[[str], object],
 ) -> None:
-    """Run a program under a patch.
+    """Run a program under a patch, which stays until the process ends, as do `sys.argv` and `sys.path`.
 
     Parameters
     ----------
@@ -57,25 +62,67 @@ def run(
     patch : patched_numpy
         Which of NumPy's functions are replaced.
     tell : callable
-        Called when the program has ended, with a line for each of these functions that it has called.
+        Called when the process ends, with a line for each of these functions that it has called.
 
     Raises
     ------
-    BaseException
-        What the program raises, `SystemExit` included.
+    SystemExit
+        What the program raises; status 1 after the traceback of another exception.
+    KeyboardInterrupt
+        On an interrupt.
     """
-    outside = sys.argv, sys.path
-    before = patch_info()
     sys.argv, sys.path = list(program), path
+    atexit.register(_tell, tell)  # first, so that it is called last
+    patch.__enter__()
     try:
-        with patch:
-            if is_module:
-                runpy.run_module(program[0], run_name="__main__", alter_sys=True)
-            else:
-                runpy.run_path(program[0], run_name="__main__")
-    finally:
-        sys.argv, sys.path = outside
-        for name, now in patch_info().items():
-            then = before.get(name, PatchInfo(0, 0))
-            if now != then:
-                tell(f"numpy.{name}: calls taken {now.taken - then.taken}, passed on {now.passed - then.passed}")
+        if is_module:
+            runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+        elif _is_script(program[0]):
+            _run_script(str(Path(program[0]).absolute()))
+        else:
+            runpy.run_path(str(Path(program[0]).absolute()), run_name="__main__")
+    except Exception as error:
+        error.__traceback__ = _own(error.__traceback__)
+        sys.excepthook(type(error), error, error.__traceback__)
+        raise SystemExit(1) from None
+
+
+def _run_script(name: str) -> None:
+    """Run a script as the module `__main__`, which stays: threads and functions called at exit may need it."""
+    with io.open_code(name) as file:
+        code = compile(file.read(), name, "exec", dont_inherit=True)
+    module = ModuleType("__main__")
+    module.__dict__.update(__file__=name, __builtins__=builtins, __cached__=None)
+    sys.modules["__main__"] = module
+    exec(code, module.__dict__)
+
+
+def _is_script(name: str) -> bool:
+    """Return whether a file is neither a folder nor an archive, which are run as packages are."""
+    return not any(hook_takes(name) for hook_takes in map(_taker, sys.path_hooks))
+
+
+def _taker(hook: Callable[[str], object]) -> Callable[[str], bool]:
+    def takes(name: str) -> bool:
+        try:
+            hook(name)
+        except ImportError:
+            return False
+        return True
+
+    return takes
+
+
+def _own(traceback: TracebackType | None) -> TracebackType | None:
+    """Leave out the frames before the program's own, unless there are no others."""
+    ours = (__file__, runpy.__file__, "<frozen runpy>")
+    at = traceback
+    while at is not None and at.tb_frame.f_code.co_filename in ours:
+        at = at.tb_next
+    return at
+
+
+def _tell(tell: Callable[[str], object]) -> None:
+    for name, (taken, passed) in patch_info().items():
+        if taken or passed:
+            tell(f"numpy.{name}: calls taken {taken}, passed on {passed}")

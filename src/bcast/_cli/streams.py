@@ -42,17 +42,21 @@ def named(source: str, destination: str) -> Iterator[tuple[str, str]]:
         yield source, destination
         return
     for role, name, stream in (("IN", source, sys.stdin), ("OUT", destination, sys.stdout)):
-        if name == STREAM and stream.isatty():
-            raise ValueError(f"`{role}` expected a file or a pipe, got a terminal")
+        if name == STREAM and (stream is None or stream.isatty()):
+            what = "nothing: it is closed" if stream is None else "a terminal"
+            raise ValueError(f"`{role}` expected a file or a pipe, got {what}")
     with raised_signals(), TemporaryDirectory(prefix="bcast-") as folder:
         files = Path(folder, "standard input"), Path(folder, "standard output")
         if source == STREAM:
             with files[0].open("wb") as file:
                 _copy(sys.stdin.buffer, file)
-        yield (
-            str(files[0]) if source == STREAM else source,
-            str(files[1]) if destination == STREAM else destination,
-        )
+        try:
+            yield (
+                str(files[0]) if source == STREAM else source,
+                str(files[1]) if destination == STREAM else destination,
+            )
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(files[0]), "stdin")) from error
         if destination == STREAM:
             with files[1].open("rb") as file, to_stdout():
                 _copy(file, sys.stdout.buffer)

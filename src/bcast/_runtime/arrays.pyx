@@ -17,6 +17,11 @@ cdef extern from "numpy/ufuncobject.h":
 
 cnp.import_array()
 
+cdef enum:
+    SAMPLE = 32         # counts
+    MANY = 4096
+    LITTLE = 3          # repetitions, in the mean
+
 
 cdef int check_axes(tuple shape) except -1:
     """Refuse a shape that buffers of `MAX_AXES` lengths have no room for."""
@@ -92,6 +97,20 @@ cpdef bint can_count(array):
         return False
     cdef int number = cnp.PyArray_TYPE(<cnp.ndarray> array)
     return cnp.NPY_BYTE <= number <= cnp.NPY_ULONGLONG and cnp.PyArray_CanCastSafely(number, cnp.NPY_INTP)
+
+
+cpdef bint repeats_little(cnp.ndarray counts):
+    """Whether there are many counts, a sample of which says that most items are repeated once or never.
+
+    Where the mean is 1.5, NumPy takes 0.65 to 0.9 of the time of `repeat_counted` for 10,000 items.
+    """
+    cdef Py_ssize_t size = cnp.PyArray_SIZE(counts), step = size // SAMPLE, i
+    cdef long long total = 0
+    if size < MANY or counts.ndim != 1 or counts.dtype.num != cnp.NPY_INTP or not cnp.PyArray_ISBEHAVED_RO(counts):
+        return False
+    for i in range(SAMPLE):
+        total += (<cnp.npy_intp *> cnp.PyArray_GETPTR1(counts, i * step))[0]
+    return total < LITTLE * SAMPLE
 
 
 cpdef bint is_contiguous(cnp.ndarray array):

@@ -1,6 +1,8 @@
 # The C types of _api/patching.py, which is plain Python without them.
 cimport cython
 
+cdef object _patches
+
 
 cdef class Place:
     cdef str name

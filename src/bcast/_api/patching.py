@@ -80,13 +80,11 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
     False
     """
     chosen = _names_argument(names)
-    with cython.critical_section(_patches):
-        _patches.append(chosen)
-        try:
-            _replace(chosen)
-        except BaseException:
-            _patches.pop()
-            raise
+    global _patches
+    with cython.critical_section(_places):
+        patches = (chosen, _patches)  # before anything is replaced, as it takes memory
+        _replace(chosen)
+        _patches = patches
 
 
 def unpatch_numpy() -> None:
@@ -111,10 +109,13 @@ def unpatch_numpy() -> None:
     >>> bcast.patch_numpy("repeat")
     >>> bcast.unpatch_numpy()
     """
-    with cython.critical_section(_patches):
-        if not _patches:
+    global _patches
+    with cython.critical_section(_places):
+        if _patches is None:
             raise RuntimeError("`unpatch_numpy` expected a patch made by patch_numpy, got none")
-        _put_back(_patches.pop())
+        names, rest = _patches
+        _put_back(names)
+        _patches = rest
 
 
 class patched_numpy:  # noqa: N801 (it is used as a function)
@@ -149,14 +150,14 @@ class patched_numpy:  # noqa: N801 (it is used as a function)
 
     def __enter__(self) -> None:
         names = self._names
-        with cython.critical_section(_patches):
+        with cython.critical_section(_places):
             _replace(names)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         names = self._names
-        with cython.critical_section(_patches):
+        with cython.critical_section(_places):
             _put_back(names)
 
 
@@ -311,4 +312,4 @@ def _names_argument(names: str | Iterable[str]) -> tuple[str, ...]:
 
 _places = {name: Place(name) for name in ("tile", "repeat", "meshgrid", "broadcast_arrays")}
 _made: dict[str, partial[StandIn]] = {}  # makes what stands in for a function, by its name
-_patches: list[tuple[str, ...]] = []  # of patch_numpy, the last one at the end
+_patches: Any = None  # of patch_numpy: the names of the last one, and those before it

@@ -86,7 +86,7 @@ def test_options_are_those_of_apply(run):
     status, out, err = run("tile", "in.npy", "in.npy", "--reps", "2", "--dtype", "f4", "--quiet")
     assert (status, out, err) == (0, "", "")
     assert np.array_equal(np.load("in.npy"), np.tile(data, 2).astype("f4"))
-    status, out, err = run("repeat", "in.npy", "out.npy", "--repeats", "3", "--axis", "0", "--max-memory", "2GB")
+    status, out, err = run("repeat", "in.npy", "out.npy", "--repeats", "3", "--axis", "0", "--max-memory", "9TB")
     assert (status, out) == (0, "out.npy: shape (6, 6), dtype float32, 144 bytes\n")
     assert err.startswith("bcast: at most ")
     assert run("repeat", "in.npy", "out.npy", "--repeats", "3", "--no-clobber")[0] == 2

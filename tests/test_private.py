@@ -111,7 +111,7 @@ FUNCTIONS = {
     "numpy_calls.take_meshgrid": ((*WILD, *ARRAYS), ARRAYS),
     "numpy_calls.take_broadcast_arrays": ((*WILD, *ARRAYS), ARRAYS),
     "patching.PatchInfo": (WILD, WILD),
-    "patching.Place": (WILD, WILD),
+    "patching.Place": (),
     "stand_in.StandIn": ((*WILD, "len"), (*WILD, "len")),
     "tiling.are_nested": ((*WILD, *SHAPES, "([1], 2)"),),
     "tiling.counts_of_axes": ((*WILD, *SHAPES), SHAPES, SHAPES),

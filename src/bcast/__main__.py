@@ -69,12 +69,8 @@ def _run(arguments: argparse.Namespace) -> int:
         patch = bcast.patched_numpy(*([] if arguments.names is None else [arguments.names.split(",")]))
     except (OSError, ImportError, ValueError) as error:
         return refuse(error)
-    run(program, arguments.module is not None, path, patch, complain if arguments.counts else _ignore)
+    run(program, arguments.module is not None, path, patch, complain if arguments.counts else None)
     return 0
-
-
-def _ignore(_: str) -> None:
-    pass
 
 
 def _write(arguments: argparse.Namespace) -> int:

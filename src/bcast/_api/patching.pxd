@@ -5,7 +5,6 @@ cdef object _patches
 
 
 cdef class Place:
-    cdef str name
     cdef object stand_in
     cdef Py_ssize_t uses
     cdef Py_ssize_t taken

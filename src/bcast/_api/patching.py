@@ -235,8 +235,6 @@ class Place:
 
     Attributes
     ----------
-    name : str
-        The function's.
     uses : int
         How many patches there are.
     stand_in : StandIn or None
@@ -245,8 +243,7 @@ class Place:
         How many calls those before it have taken and passed on.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self) -> None:
         self.uses = 0
         self.stand_in: StandIn | None = None
         self.taken = 0
@@ -310,6 +307,6 @@ def _names_argument(names: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-_places = {name: Place(name) for name in ("tile", "repeat", "meshgrid", "broadcast_arrays")}
+_places = {name: Place() for name in ("tile", "repeat", "meshgrid", "broadcast_arrays")}
 _made: dict[str, partial[StandIn]] = {}  # makes what stands in for a function, by its name
 _patches: Any = None  # of patch_numpy: the names of the last one, and those before it

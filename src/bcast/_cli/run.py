@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import get_importer
 from types import ModuleType, TracebackType
 
 from bcast._api.patching import patch_info, patched_numpy
@@ -31,13 +32,15 @@ def find(target: str, is_module: bool) -> list[str]:
     OSError, ImportError
         If it is not there.
     """
-    rest = sys.path if sys.flags.safe_path else sys.path[1:]
+    path = sys.path[0 if sys.flags.safe_path else 1 :]
+    own = Path.cwd()
     if not is_module:
         Path(target).stat()
-        return [str(Path(target).resolve().parent), *rest] if _is_script(target) and rest is not sys.path else [*rest]
-    path = [*rest] if rest is sys.path else [str(Path.cwd()), *rest]
+        own = Path(target).resolve().parent
+    if not sys.flags.safe_path and (is_module or _is_script(target)):
+        path.insert(0, str(own))
     package = target.partition(".")[0]
-    if find_spec(package) is None and PathFinder.find_spec(package, path) is None:
+    if is_module and find_spec(package) is None and PathFinder.find_spec(package, path) is None:
         raise ModuleNotFoundError(f"`-m` expected the name of a module, got {target}: there is none")
     return path
 
@@ -47,7 +50,7 @@ def run(
     is_module: bool,
     path: list[str],
     patch: patched_numpy,
-    tell: Callable[[str], object],
+    tell: Callable[[str], object] | None,
 ) -> None:
     """Run a program under a patch, which stays until the process ends, as do `sys.argv` and `sys.path`.
 
@@ -61,7 +64,7 @@ def run(
         `sys.path` for the program.
     patch : patched_numpy
         Which of NumPy's functions are replaced.
-    tell : callable
+    tell : callable or None
         Called when the process ends, with a line for each of these functions that it has called.
 
     Raises
@@ -72,7 +75,8 @@ def run(
         On an interrupt.
     """
     sys.argv, sys.path = list(program), path
-    atexit.register(_tell, tell)  # first, so that it is called last
+    if tell is not None:
+        atexit.register(_tell, tell)  # first, so that it is called last
     patch.__enter__()
     try:
         if is_module:
@@ -99,18 +103,7 @@ def _run_script(name: str) -> None:
 
 def _is_script(name: str) -> bool:
     """Return whether a file is neither a folder nor an archive, which are run as packages are."""
-    return not any(hook_takes(name) for hook_takes in map(_taker, sys.path_hooks))
-
-
-def _taker(hook: Callable[[str], object]) -> Callable[[str], bool]:
-    def takes(name: str) -> bool:
-        try:
-            hook(name)
-        except ImportError:
-            return False
-        return True
-
-    return takes
+    return get_importer(name) is None
 
 
 def _own(traceback: TracebackType | None) -> TracebackType | None:

@@ -1,5 +1,5 @@
-/* The vectorcall protocol for a class of Cython's, which knows no slot for it. With `__call__`, a call that is passed on
-   would take 50 ns more: 5 % of a small one. */
+/* The vectorcall protocol for a class of Cython's, which knows no slot for it. With `__call__`, a call that is passed
+   on would take 50 ns more: 5 % of a small one. */
 #ifndef BCAST_STAND_IN_H
 #define BCAST_STAND_IN_H
 

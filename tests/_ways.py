@@ -40,7 +40,7 @@ def written(leaf, regime):
         cpu.use_target(before)
 
 
-SUM_TARGETS = tuple(dict.fromkeys((cpu.TARGETS[0], "plain")))  # those that sum by leaves of their own
+SUM_TARGETS = _adjoint.targets()
 SUMS = list(itertools.product(SUM_TARGETS, (1, THREADS)))
 
 

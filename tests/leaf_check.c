@@ -17,7 +17,7 @@ static bcast_program program;
 
 static void fail(const char *what, ptrdiff_t at)
 {
-    printf("%s: %s at byte %td of the output\n", leaf->name, what, at);
+    printf("%s: %s at byte %td of the output\n", bcast_target_names[target], what, at);
     exit(1);
 }
 
@@ -182,7 +182,7 @@ static int side(void)
 static void check_copy_matrix(void)
 {
     const int sizes[] = {1, 2, 4, 8, 16, any(1, 40)}, size = sizes[any(0, 5)], m = side(), n = side();
-    const bcast_copy_matrix copy = any(0, 2) ? bcast_transpose_of(target) : bcast_strided_copy;
+    const bcast_copy_matrix copy = any(0, 2) ? bcast_transpose_of[target] : bcast_strided_copy;
     ptrdiff_t m_step = size, n_step = m * m_step + any(0, 1) * any(0, 20);
     ptrdiff_t out_step = n * size + any(0, 1) * any(0, 20);
     ptrdiff_t data_reach = (n - 1) * n_step + m * m_step, reach = (m - 1) * out_step + n * size;
@@ -218,9 +218,8 @@ int main(int argc, char **argv)
     out_room = fenced_room();
     for (int i = 0; i < ROOM; i++) data_room[i] = (uint8_t) any(0, 255);
     for (target = BCAST_TARGET_COUNT - 1; target >= 0; target--) {
-        const bcast_copy_leaves checked = bcast_copy_leaves_of(target);
         if (!bcast_has(target)) continue;
-        leaf = &checked;
+        leaf = &bcast_leaves_of[target];
         for (int round = 0; round < rounds; round++) {
             check_execute();
             check_repeat_rows();
@@ -231,7 +230,7 @@ int main(int argc, char **argv)
             check_fill();
             check_copy_matrix();
         }
-        puts(leaf->name);
+        puts(bcast_target_names[target]);
     }
     return 0;
 }

@@ -104,6 +104,7 @@ FUNCTIONS = {
     "_adjoint.sum_onto": (ARRAYS, ALIGNMENTS, ARRAYS),
     "_adjoint.sum_counted": (ARRAYS, COUNTS, WILD, ARRAYS),
     "_adjoint.set_limits": (WILD, WILD),
+    "_adjoint.targets": (),
     "tiling.repeats_argument": ((*WILD, *SHAPES, *ARRAYS, "np.arange(5)"), WILD, WILD),
     "tiling.are_ones": ((*WILD, *SHAPES),),
     "numpy_calls.take_tile": (ARRAYS, (*WILD, *SHAPES)),

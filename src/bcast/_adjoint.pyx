@@ -21,7 +21,7 @@ from numpy.exceptions import ComplexWarning
 from bcast._rules.alignment cimport Alignment
 from bcast._runtime.arrays cimport shape_of
 from bcast._runtime.counts cimport Counts
-from bcast._runtime.cpu cimport PAGE, target_number
+from bcast._runtime.cpu cimport PAGE, TARGET_COUNT, has_target, target_names, target_number
 from bcast._runtime.extent cimport Extent, extent, overlap
 from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
 from bcast._sum.counted cimport CountedSum, plan_counted_sum, sum_counted_share
@@ -32,7 +32,7 @@ from bcast._sum.plan cimport (
 from bcast._sum.walk cimport add_segments, sum_unit
 
 cdef extern from "_sum/simd/leaves.h":
-    const Target *target_of "bcast_sum_target_of"(int target)
+    const Target **target_of "bcast_sum_target_of"
 
 cnp.import_array()
 
@@ -64,6 +64,16 @@ def set_limits(shared=RELEASING):
     """Set how many bytes a thread reads at least: for tests of threads on small arrays."""
     global SHARED
     SHARED = shared
+
+
+def targets():
+    """Return the names of the targets that sum by leaves of their own, best first: for tests of each."""
+    cdef dict names = {}
+    cdef int target
+    for target in range(TARGET_COUNT):
+        if has_target(target):
+            names.setdefault(<size_t> target_of[target], target_names[target].decode())
+    return tuple(reversed(names.values()))
 
 
 cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
@@ -260,7 +270,7 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
         size = 8
     else:
         terms.packing = Packing(FLOAT16 if size == 2 else FLOAT32 if size == 4 else FLOAT64, AS_IS)
-    terms.target = target_of(target_number)
+    terms.target = target_of[target_number]
     terms.leaves = &terms.target.sums[kind]
     terms.writes = not terms.packed and (term == result or not is_float and size == out_size)
     terms.size = size

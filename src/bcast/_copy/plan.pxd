@@ -28,7 +28,6 @@ cdef extern from "_copy/simd/program.h":
         uint8_t *index
 
     ctypedef struct Leaves "bcast_copy_leaves":
-        const char *name
         int vector
         void (*execute)(
             const Program *program, int vectors, Py_ssize_t times, const uint8_t *data, uint8_t *out

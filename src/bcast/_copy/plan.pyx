@@ -7,7 +7,7 @@ from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.cpu cimport L1, PAGE, target_number
 
 cdef extern from "_copy/simd/shuffle.h":
-    Leaves leaves_of "bcast_copy_leaves_of"(int target)
+    const Leaves *leaves_of "bcast_leaves_of"
 
 cdef enum:
     LEAST = 64      # bytes that a program describes at least; for an output of less than twice that it does not pay
@@ -66,7 +66,7 @@ cdef int make_plan(
 
 cdef Leaves usable_leaves() noexcept:
     """The leaves of this process's target."""
-    return leaves_of(target_number)
+    return leaves_of[target_number]
 
 
 cdef void _choose_strategy(Plan *plan) noexcept:

@@ -22,7 +22,7 @@ cdef extern from "_copy/simd/transpose.h":
     ctypedef void (*CopyMatrix "bcast_copy_matrix")(
         const Matrix *matrix, const uint8_t *data, uint8_t *out
     ) noexcept nogil
-    CopyMatrix transpose_of "bcast_transpose_of"(int target)
+    CopyMatrix *transpose_of "bcast_transpose_of"
     CopyMatrix strided_copy "bcast_strided_copy"
 
 cnp.import_array()
@@ -44,7 +44,7 @@ cdef struct Copy:
     int rank
     Axis[MAX_AXES] axes         # in the order of the output
     int inner                   # which of them is innermost in the output,
-    int near                    # and which of the others is innermost in the data
+    int other                   # and which of the others is innermost in the data
     int outer_loops             # how many loops run over tiles,
     int n_loops                 # and how many there are, with those within a tile
     int[2 * MAX_AXES] loops     # the axis along which each loop runs
@@ -112,7 +112,7 @@ cdef void _read_axes(Copy *copy, cnp.ndarray data) noexcept:
 cdef void _cut_tiles(Copy *copy) noexcept:
     """Give each axis its step in the output, and tiles enough of it to make whole lines there and in the data."""
     cdef Axis *inner = &copy.axes[copy.rank - 1]
-    cdef Axis *near = &copy.axes[0]
+    cdef Axis *other = &copy.axes[0]
     cdef Axis *axis
     cdef Py_ssize_t narrow = L1 // 4    # bytes of a tile at least, if the data or the output is narrow
     cdef Py_ssize_t step = copy.size, tile = copy.size
@@ -122,26 +122,26 @@ cdef void _cut_tiles(Copy *copy) noexcept:
         out_side = L1 // 2      # lines of the data stay in a second-level cache, but for those whole pages apart
         data_side = LINE
     copy.inner = copy.rank - 1
-    copy.near = 0
+    copy.other = 0
     for i in range(copy.rank - 1, -1, -1):
         axis = &copy.axes[i]
         axis.out_step = step
         step *= axis.length
         axis.block = max(_part(axis, out_side, tile), _part(axis, data_side, _magnitude(axis.data_step)))
         tile *= axis.block
-        if i < copy.inner and _magnitude(axis.data_step) < _magnitude(copy.axes[copy.near].data_step):
-            copy.near = i
-    if copy.axes[copy.near].length * inner.length < FEWEST:     # a leaf takes the longest axis beside the innermost one
+        if i < copy.inner and _magnitude(axis.data_step) < _magnitude(copy.axes[copy.other].data_step):
+            copy.other = i
+    if copy.axes[copy.other].length * inner.length < FEWEST:     # a leaf takes the longest axis beside the innermost
         for i in range(copy.inner):
-            if copy.axes[i].length > copy.axes[copy.near].length:
-                copy.near = i
-    near = &copy.axes[copy.near]
-    if _magnitude(inner.data_step) < _magnitude(near.data_step):      # a single row
+            if copy.axes[i].length > copy.axes[copy.other].length:
+                copy.other = i
+    other = &copy.axes[copy.other]
+    if _magnitude(inner.data_step) < _magnitude(other.data_step):      # a single row
         inner.block = max(inner.block, _part(inner, narrow, copy.size))
-    elif inner.data_step == near.length * near.data_step:   # rows that are packed
-        inner.block = max(inner.block, _part(inner, narrow, near.length * copy.size))
-    if near.out_step == inner.length * copy.size:
-        near.block = max(near.block, _part(near, narrow, near.out_step))
+    elif inner.data_step == other.length * other.data_step:   # rows that are packed
+        inner.block = max(inner.block, _part(inner, narrow, other.length * copy.size))
+    if other.out_step == inner.length * copy.size:
+        other.block = max(other.block, _part(other, narrow, other.out_step))
 
 
 cdef inline Py_ssize_t _magnitude(Py_ssize_t step) noexcept nogil:
@@ -180,10 +180,10 @@ cdef void _order_loops(Copy *copy, const uint8_t **data, uint8_t **out) noexcept
     copy.outer_loops = copy.n_loops
     for k in range(copy.rank):
         i = order[k]
-        if i != copy.inner and i != copy.near and axes[i].block > 1:
+        if i != copy.inner and i != copy.other and axes[i].block > 1:
             copy.loops[copy.n_loops] = i
             copy.n_loops += 1
-    copy.copy_matrix = transpose_of(target_number) if axes[copy.near].data_step == copy.size else strided_copy
+    copy.copy_matrix = transpose_of[target_number] if axes[copy.other].data_step == copy.size else strided_copy
 
 
 cdef void _write_shares(const Copy *copy, const uint8_t *data, uint8_t *out, int threads) noexcept nogil:
@@ -216,13 +216,13 @@ cdef void _write_share(void *all_work, int i, int _worker) noexcept nogil:
 
 cdef void _write(Copy *copy, int level, const uint8_t *data, uint8_t *out) noexcept nogil:
     """Run the loops from `level` on."""
-    cdef const Axis *near = &copy.axes[copy.near]
+    cdef const Axis *other = &copy.axes[copy.other]
     cdef const Axis *inner = &copy.axes[copy.inner]
     cdef Axis *axis
     cdef Py_ssize_t left, part = 1
     cdef Matrix matrix
     if level == copy.n_loops:
-        matrix = Matrix(near.part, inner.part, copy.size, near.data_step, inner.data_step, near.out_step)
+        matrix = Matrix(other.part, inner.part, copy.size, other.data_step, inner.data_step, other.out_step)
         copy.copy_matrix(&matrix, data, out)
         return
     axis = &copy.axes[copy.loops[level]]

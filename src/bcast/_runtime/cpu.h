@@ -11,8 +11,12 @@
 #define PF_SSSE3_INSTRUCTIONS_AVAILABLE 36
 #define PF_AVX2_INSTRUCTIONS_AVAILABLE 40
 #endif
+#define BCAST_HAS_SSSE3 IsProcessorFeaturePresent(PF_SSSE3_INSTRUCTIONS_AVAILABLE)
+#define BCAST_HAS_AVX2 IsProcessorFeaturePresent(PF_AVX2_INSTRUCTIONS_AVAILABLE)
 #elif defined(__x86_64__)
 #include <cpuid.h>
+#define BCAST_HAS_SSSE3 __builtin_cpu_supports("ssse3")
+#define BCAST_HAS_AVX2 (__builtin_cpu_supports("avx2") && bcast_has_f16c_and_fma())
 #endif
 
 /* What CPUs have in common, in bytes: the constants of the cores are made of these where they follow from them. */
@@ -22,33 +26,35 @@ enum {
     BCAST_L1 = 32768        /* a first-level cache, at least */
 };
 
-/* On each architecture a later one is the better one. */
-enum { BCAST_PLAIN, BCAST_SSSE3, BCAST_AVX2, BCAST_NEON, BCAST_TARGET_COUNT };
+/* The targets of the architecture, one row each, a better one after those that it beats: its name, the bytes of the
+   vectors of its copies, and whether this machine has it. All tables of leaves are made of these rows. */
+#if defined(__x86_64__) || defined(_M_X64)
+#define BCAST_TARGETS(ROW) ROW(plain, 16, 1) ROW(ssse3, 16, BCAST_HAS_SSSE3) ROW(avx2, 32, BCAST_HAS_AVX2)
+#elif defined(__aarch64__) || defined(_M_ARM64)
+#define BCAST_TARGETS(ROW) ROW(plain, 16, 1) ROW(neon, 16, 1)
+#else
+#define BCAST_TARGETS(ROW) ROW(plain, 16, 1)
+#endif
 
-static const char *const bcast_target_names[BCAST_TARGET_COUNT] = {"plain", "ssse3", "avx2", "neon"};
+#define BCAST_TARGET_NUMBER(name, ...) BCAST_TARGET_##name,
+enum { BCAST_TARGETS(BCAST_TARGET_NUMBER) BCAST_TARGET_COUNT };
 
+#define BCAST_TARGET_NAME(name, ...) #name,
+static const char *const bcast_target_names[] = {BCAST_TARGETS(BCAST_TARGET_NAME)};
+
+#if defined(__x86_64__) && !defined(_MSC_VER)
+/* With AVX2, sums convert float16 and fuse; compilers have no name for F16C. */
+static inline int bcast_has_f16c_and_fma(void)
+{
+    unsigned a, b, c = 0, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) && (c & bit_FMA);
+}
+#endif
+
+#define BCAST_CASE_HAS(name, vector, has) case BCAST_TARGET_##name: return has;
 static inline int bcast_has(int target)
 {
-    switch (target) {
-    case BCAST_PLAIN:
-        return 1;
-#if defined(_MSC_VER) && defined(_M_X64)
-    case BCAST_SSSE3:
-        return IsProcessorFeaturePresent(PF_SSSE3_INSTRUCTIONS_AVAILABLE);
-    case BCAST_AVX2:
-        return IsProcessorFeaturePresent(PF_AVX2_INSTRUCTIONS_AVAILABLE);
-#elif defined(__x86_64__)
-    case BCAST_SSSE3:
-        return __builtin_cpu_supports("ssse3");
-    case BCAST_AVX2: {      /* whose leaves of sums convert float16 and fuse; compilers have no name for F16C */
-        unsigned a, b, c = 0, d;
-        return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) && (c & bit_FMA);
-    }
-#elif defined(__aarch64__) || defined(_M_ARM64)
-    case BCAST_NEON:
-        return 1;
-#endif
-    }
+    switch (target) { BCAST_TARGETS(BCAST_CASE_HAS) }
     return 0;
 }
 

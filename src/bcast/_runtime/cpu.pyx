@@ -2,19 +2,13 @@
 
 import os
 
-cdef extern from "_runtime/cpu.h":
-    enum:
-        TARGET_COUNT "BCAST_TARGET_COUNT"
-    const char **names "bcast_target_names"
-    bint has "bcast_has"(int target)
-
 
 cdef tuple _targets():
     cdef list found = []
     cdef int target
     for target in range(TARGET_COUNT - 1, -1, -1):
-        if has(target):
-            found.append(names[target].decode())
+        if has_target(target):
+            found.append(target_names[target].decode())
     return tuple(found)
 
 
@@ -41,11 +35,11 @@ def use_target(name):
     """
     global target_number
     cdef int target
-    before = names[target_number].decode()
+    before = target_names[target_number].decode()
     if name not in TARGETS:
         raise ValueError(f"`BCAST_LEAF` expected one of {', '.join(TARGETS)}, got {name!r}")
     for target in range(TARGET_COUNT):
-        if names[target].decode() == name:
+        if target_names[target].decode() == name:
             target_number = target
     return before
 

@@ -184,8 +184,8 @@ cdef bint add_rows(
     time where eight would share lines of a cache.
     """
     cdef bint by_four = step % (PAGE // 2) == 0 or terms.compensated and width * terms.size <= PAGE
-    cdef Py_ssize_t most = 4 if by_four and to.mode != WRITE else FEWEST, near = most // 4 * step, done = 0
-    cdef Rows some = Rows(x, rows // most, near, most, rows // most * near, step, width)
+    cdef Py_ssize_t most = 4 if by_four and to.mode != WRITE else FEWEST, advance = most // 4 * step, done = 0
+    cdef Rows some = Rows(x, rows // most, advance, most, rows // most * advance, step, width)
     if some.turns:
         if terms.leaves.sum_rows(&some, &to):
             return True

@@ -69,7 +69,6 @@ typedef struct {
 
 /* The leaves of a target. */
 typedef struct {
-    const char *name;
     int vector;             /* bytes */
     /* Write the first `vectors` of a program, `times` one after the other. */
     void (*execute)(const bcast_program *program, int vectors, ptrdiff_t times, const uint8_t *data, uint8_t *out);

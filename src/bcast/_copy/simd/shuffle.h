@@ -115,23 +115,10 @@ static void bcast_tile_plain(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
 
 #endif
 
-#define BCAST_LEAVES(name, vector) \
-    (bcast_copy_leaves) { \
-        #name, vector, bcast_execute_##name, bcast_fill_##name, bcast_repeat_rows_##name, \
-        bcast_repeat_counted_##name, bcast_repeat_counted_rows_##name, bcast_copy_to_many_##name, bcast_tile_##name}
-
-/* The leaves of a target that this machine has. */
-static inline bcast_copy_leaves bcast_copy_leaves_of(int target)
-{
-    switch (target) {
-#if defined(__x86_64__) || defined(_M_X64)
-    case BCAST_SSSE3: return BCAST_LEAVES(ssse3, 16);
-    case BCAST_AVX2: return BCAST_LEAVES(avx2, 32);
-#elif defined(__aarch64__) || defined(_M_ARM64)
-    case BCAST_NEON: return BCAST_LEAVES(neon, 16);
-#endif
-    }
-    return BCAST_LEAVES(plain, 16);
-}
+/* The leaves of each target. */
+#define BCAST_COPY_LEAVES(name, vector, has) \
+    {vector, bcast_execute_##name, bcast_fill_##name, bcast_repeat_rows_##name, bcast_repeat_counted_##name, \
+        bcast_repeat_counted_rows_##name, bcast_copy_to_many_##name, bcast_tile_##name},
+static const bcast_copy_leaves bcast_leaves_of[] = {BCAST_TARGETS(BCAST_COPY_LEAVES)};
 
 #endif

@@ -7,13 +7,13 @@
 
    A vector that ends a row, a run or an item is laid back to end with it: it covers some bytes once more. */
 
-#define IN(name) BCAST_JOIN(name, TARGET)
+#define FN(name) BCAST_JOIN(name, TARGET)
 #define OF_NARROWER(name) BCAST_JOIN(name, NARROWER)
 #define VECTORS_OF(size) (((size) + VECTOR_BYTES - 1) / VECTOR_BYTES)
 
 /* Vectors `first` to first + n of each of `times` spans. Their indices and places are in registers, as no store should
    wait for a load to say where it goes. */
-ON_TARGET BCAST_INLINE void IN(execute_group)(
+ON_TARGET BCAST_INLINE void FN(execute_group)(
     const int n, const bcast_program *program, int first, ptrdiff_t times, const uint8_t *data, uint8_t *out)
 {
     const ptrdiff_t data_step = program->data_step, out_step = program->out_step;
@@ -31,7 +31,7 @@ ON_TARGET BCAST_INLINE void IN(execute_group)(
 /* Groups of vectors follow each other over a chunk of output that the first-level cache holds. That would be wrong
    where the last vector passes the end of its span, on which the next span's first one is: there vectors simply follow
    each other. */
-ON_TARGET static void IN(execute)(
+ON_TARGET static void FN(execute)(
     const bcast_program *program, int vectors, ptrdiff_t times, const uint8_t *data, uint8_t *out)
 {
     if (times == 1 || (vectors > BCAST_GROUP && !program->exact)) {
@@ -45,11 +45,11 @@ ON_TARGET static void IN(execute)(
         const ptrdiff_t most = vectors > BCAST_GROUP ? 1 + BCAST_CHUNK / program->out_step : times;
         const ptrdiff_t n = times < most ? times : most;
         int i = 0;
-        for (; vectors - i >= BCAST_GROUP; i += BCAST_GROUP) IN(execute_group)(BCAST_GROUP, program, i, n, data, out);
+        for (; vectors - i >= BCAST_GROUP; i += BCAST_GROUP) FN(execute_group)(BCAST_GROUP, program, i, n, data, out);
         switch (vectors - i) {
-        case 3: IN(execute_group)(3, program, i, n, data, out); break;
-        case 2: IN(execute_group)(2, program, i, n, data, out); break;
-        case 1: IN(execute_group)(1, program, i, n, data, out); break;
+        case 3: FN(execute_group)(3, program, i, n, data, out); break;
+        case 2: FN(execute_group)(2, program, i, n, data, out); break;
+        case 1: FN(execute_group)(1, program, i, n, data, out); break;
         }
         times -= n;
         data += n * program->data_step;
@@ -58,7 +58,7 @@ ON_TARGET static void IN(execute)(
 }
 
 /* Runs of so many `vectors`. */
-ON_TARGET BCAST_INLINE void IN(fill_short)(
+ON_TARGET BCAST_INLINE void FN(fill_short)(
     const int vectors, const bcast_program *program, const bcast_rows *rows, const uint8_t *data, uint8_t *out)
 {
     const Vector index = LOAD(program->index);
@@ -70,15 +70,15 @@ ON_TARGET BCAST_INLINE void IN(fill_short)(
     }
 }
 
-ON_TARGET static void IN(fill)(
+ON_TARGET static void FN(fill)(
     const bcast_program *program, const bcast_rows *rows, const uint8_t *data, uint8_t *out)
 {
     const ptrdiff_t size = rows->size, run = rows->times * size;
     switch (VECTORS_OF(run)) {
-    case 1: IN(fill_short)(1, program, rows, data, out); return;
-    case 2: IN(fill_short)(2, program, rows, data, out); return;
-    case 3: IN(fill_short)(3, program, rows, data, out); return;
-    case 4: IN(fill_short)(4, program, rows, data, out); return;
+    case 1: FN(fill_short)(1, program, rows, data, out); return;
+    case 2: FN(fill_short)(2, program, rows, data, out); return;
+    case 3: FN(fill_short)(3, program, rows, data, out); return;
+    case 4: FN(fill_short)(4, program, rows, data, out); return;
     }
     const Vector index = LOAD(program->index);
     for (ptrdiff_t n = rows->count; n > 0; n--, data += size, out += run) {
@@ -98,7 +98,7 @@ ON_TARGET static void IN(fill)(
 }
 
 /* Items of so many `vectors`, each to places `step` bytes from each other; the next one's begin at `next`. */
-ON_TARGET BCAST_INLINE void IN(copy_rows)(
+ON_TARGET BCAST_INLINE void FN(copy_rows)(
     const int vectors, const bcast_rows *rows, ptrdiff_t step, ptrdiff_t next, const uint8_t *data, uint8_t *out)
 {
     const ptrdiff_t size = rows->size, times = rows->times, last = size - VECTOR_BYTES;
@@ -112,7 +112,7 @@ ON_TARGET BCAST_INLINE void IN(copy_rows)(
 }
 
 /* Items of so many `vectors`; the loop that always runs `times` can be predicted. */
-ON_TARGET BCAST_INLINE void IN(repeat_counted_rows_of)(
+ON_TARGET BCAST_INLINE void FN(repeat_counted_rows_of)(
     const int vectors, const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out)
 {
     const ptrdiff_t n = rows->count, size = rows->size, times = rows->times, last = size - VECTOR_BYTES;
@@ -129,8 +129,8 @@ ON_TARGET BCAST_INLINE void IN(repeat_counted_rows_of)(
     }
 }
 
-#define CASE(n) case n: IN(repeat_counted_rows_of)(n, rows, counts, data, out); break;
-ON_TARGET static void IN(repeat_counted_rows)(
+#define CASE(n) case n: FN(repeat_counted_rows_of)(n, rows, counts, data, out); break;
+ON_TARGET static void FN(repeat_counted_rows)(
     const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out)
 {
     const ptrdiff_t size = rows->size;
@@ -142,8 +142,8 @@ ON_TARGET static void IN(repeat_counted_rows)(
 }
 #undef CASE
 
-#define CASE(n) case n: IN(copy_rows)(n, rows, size, rows->times * size, data, out); break;
-ON_TARGET static void IN(repeat_rows)(const bcast_rows *rows, const uint8_t *data, uint8_t *out)
+#define CASE(n) case n: FN(copy_rows)(n, rows, size, rows->times * size, data, out); break;
+ON_TARGET static void FN(repeat_rows)(const bcast_rows *rows, const uint8_t *data, uint8_t *out)
 {
     const ptrdiff_t size = rows->size;
     if (size < VECTOR_BYTES) {
@@ -155,7 +155,7 @@ ON_TARGET static void IN(repeat_rows)(const bcast_rows *rows, const uint8_t *dat
 #undef CASE
 
 /* So many `vectors` of each item are stored without a branch, which could not be predicted. */
-ON_TARGET BCAST_INLINE void IN(repeat_counted_by)(
+ON_TARGET BCAST_INLINE void FN(repeat_counted_by)(
     const int vectors, const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data,
     uint8_t *out)
 {
@@ -171,31 +171,31 @@ ON_TARGET BCAST_INLINE void IN(repeat_counted_by)(
     }
 }
 
-ON_TARGET static void IN(repeat_counted)(
+ON_TARGET static void FN(repeat_counted)(
     const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data, uint8_t *out)
 {
     switch (items->windows * BCAST_WINDOW / VECTOR_BYTES) {
     case 0: OF_NARROWER(repeat_counted)(items, counts, n, data, out); return;   /* fewer stores cross lines */
-    case 1: IN(repeat_counted_by)(1, items, counts, n, data, out); return;
-    case 2: IN(repeat_counted_by)(2, items, counts, n, data, out); return;
-    case 4: IN(repeat_counted_by)(4, items, counts, n, data, out); return;
-    default: IN(repeat_counted_by)(8, items, counts, n, data, out);
+    case 1: FN(repeat_counted_by)(1, items, counts, n, data, out); return;
+    case 2: FN(repeat_counted_by)(2, items, counts, n, data, out); return;
+    case 4: FN(repeat_counted_by)(4, items, counts, n, data, out); return;
+    default: FN(repeat_counted_by)(8, items, counts, n, data, out);
     }
 }
 
-ON_TARGET static void IN(copy_to_many)(
+ON_TARGET static void FN(copy_to_many)(
     ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out)
 {
     const ptrdiff_t piece = BCAST_PARTS * VECTOR_BYTES, rest = size % piece;
     for (ptrdiff_t n; times > 0; times -= n, out += n * step) {
         n = times < BCAST_PLACES ? times : BCAST_PLACES;
         const bcast_rows pieces = {size / piece, n, piece}, last = {1, n, piece};
-        IN(copy_rows)(BCAST_PARTS, &pieces, step, piece, data, out);
-        if (rest) IN(copy_rows)(BCAST_PARTS, &last, step, piece, data + size - piece, out + size - piece);
+        FN(copy_rows)(BCAST_PARTS, &pieces, step, piece, data, out);
+        if (rest) FN(copy_rows)(BCAST_PARTS, &last, step, piece, data + size - piece, out + size - piece);
     }
 }
 
-ON_TARGET static void IN(tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
+ON_TARGET static void FN(tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
 {
     const ptrdiff_t group = 4 * VECTOR_BYTES, pass = block - block % group;
     const uint8_t *from = out;
@@ -219,7 +219,7 @@ ON_TARGET static void IN(tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
     memcpy(to, from, out + size - to);
 }
 
-#undef IN
+#undef FN
 #undef OF_NARROWER
 #undef VECTORS_OF
 #undef TARGET

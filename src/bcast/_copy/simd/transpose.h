@@ -132,7 +132,7 @@ BCAST_TARGET("ssse3") BCAST_INLINE __m128i bcast_high_ssse3(const int size, __m1
 #define ON_TARGET BCAST_TARGET("ssse3")
 #define Vector __m128i
 #define LANES 1
-#define LOAD(data, far) BCAST_LOAD_16(data)
+#define LOAD(data, second) BCAST_LOAD_16(data)
 #define STORE(out, vector) _mm_storeu_si128((__m128i *) (out), vector)
 #define SMALLER bcast_strided_copy
 #include "transpose.inc.h"
@@ -161,8 +161,8 @@ BCAST_TARGET("avx2") BCAST_INLINE __m256i bcast_high_avx2(const int size, __m256
 #define ON_TARGET BCAST_TARGET("avx2")
 #define Vector __m256i
 #define LANES 2
-#define LOAD(data, far) \
-    _mm256_inserti128_si256(_mm256_castsi128_si256(BCAST_LOAD_16(data)), BCAST_LOAD_16((data) + (far)), 1)
+#define LOAD(data, second) \
+    _mm256_inserti128_si256(_mm256_castsi128_si256(BCAST_LOAD_16(data)), BCAST_LOAD_16((data) + (second)), 1)
 #define STORE(out, vector) _mm256_storeu_si256((__m256i *) (out), vector)
 #define SMALLER bcast_transpose_ssse3
 #include "transpose.inc.h"
@@ -198,25 +198,16 @@ BCAST_INLINE uint8x16_t bcast_high_neon(const int size, uint8x16_t a, uint8x16_t
 #define ON_TARGET
 #define Vector uint8x16_t
 #define LANES 1
-#define LOAD(data, far) vld1q_u8(data)
+#define LOAD(data, second) vld1q_u8(data)
 #define STORE(out, vector) vst1q_u8(out, vector)
 #define SMALLER bcast_strided_copy
 #include "transpose.inc.h"
 
 #endif
 
-/* What copies a matrix whose items lie side by side in the data, too, on a target that this machine has. */
-static inline bcast_copy_matrix bcast_transpose_of(int target)
-{
-    switch (target) {
-#if defined(__x86_64__) || defined(_M_X64)
-    case BCAST_SSSE3: return bcast_transpose_ssse3;
-    case BCAST_AVX2: return bcast_transpose_avx2;
-#elif defined(__aarch64__) || defined(_M_ARM64)
-    case BCAST_NEON: return bcast_transpose_neon;
-#endif
-    }
-    return bcast_strided_copy;
-}
+/* What copies a matrix whose items lie side by side in the data, too, on each target. */
+#define bcast_transpose_plain bcast_strided_copy
+#define BCAST_TRANSPOSE(name, ...) bcast_transpose_##name,
+static const bcast_copy_matrix bcast_transpose_of[] = {BCAST_TARGETS(BCAST_TRANSPOSE)};
 
 #endif

@@ -2,14 +2,14 @@
 
        TARGET, ON_TARGET       its name, and how functions are compiled for it
        Vector, LANES           a vector, which has 16 bytes of so many rows
-       LOAD, STORE             rows in memory: at a place, and `far` bytes on for a second lane
+       LOAD, STORE             rows in memory: at a place, and `second` bytes on for a second lane
        SMALLER                 what takes a matrix that has no square
 
    and `low` and `high`, which interleave the lower and the upper halves of two vectors, item by item. */
 
-#define IN(name) BCAST_JOIN(name, TARGET)
+#define FN(name) BCAST_JOIN(name, TARGET)
 
-ON_TARGET static int IN(copy_channels)(const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
+ON_TARGET static int FN(copy_channels)(const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
 {
     switch (matrix->size) {
     case 1: return bcast_copy_channels_of(1, matrix, data, out);
@@ -28,7 +28,7 @@ ON_TARGET static int IN(copy_channels)(const bcast_matrix *matrix, const uint8_t
        d0 d1 d2 d3         b2 d2 b3 d3         a3 b3 c3 d3
 
    The last squares are laid back to end with the matrix. */
-ON_TARGET BCAST_INLINE void IN(transpose_squares)(
+ON_TARGET BCAST_INLINE void FN(transpose_squares)(
     const int size, const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
 {
     const int side = 16 / size;
@@ -46,8 +46,8 @@ ON_TARGET BCAST_INLINE void IN(transpose_squares)(
             for (int k = 0; k < side; k++) row[k] = LOAD(from + k * n_step, side * n_step);
             for (int times = 1; times < side; times *= 2) {
                 for (int k = 0; k < side / 2; k++) {
-                    half[2 * k] = IN(low)(size, row[k], row[k + side / 2]);
-                    half[2 * k + 1] = IN(high)(size, row[k], row[k + side / 2]);
+                    half[2 * k] = FN(low)(size, row[k], row[k + side / 2]);
+                    half[2 * k + 1] = FN(high)(size, row[k], row[k + side / 2]);
                 }
                 for (int k = 0; k < side; k++) row[k] = half[k];
             }
@@ -58,19 +58,19 @@ ON_TARGET BCAST_INLINE void IN(transpose_squares)(
     }
 }
 
-ON_TARGET static void IN(transpose)(const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
+ON_TARGET static void FN(transpose)(const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
 {
-    if (IN(copy_channels)(matrix, data, out)) return;
+    if (FN(copy_channels)(matrix, data, out)) return;
     switch (matrix->size) {
-    case 1: IN(transpose_squares)(1, matrix, data, out); return;
-    case 2: IN(transpose_squares)(2, matrix, data, out); return;
-    case 4: IN(transpose_squares)(4, matrix, data, out); return;
-    case 8: IN(transpose_squares)(8, matrix, data, out); return;
+    case 1: FN(transpose_squares)(1, matrix, data, out); return;
+    case 2: FN(transpose_squares)(2, matrix, data, out); return;
+    case 4: FN(transpose_squares)(4, matrix, data, out); return;
+    case 8: FN(transpose_squares)(8, matrix, data, out); return;
     }
     bcast_strided_copy(matrix, data, out);
 }
 
-#undef IN
+#undef FN
 #undef TARGET
 #undef ON_TARGET
 #undef Vector

@@ -126,11 +126,11 @@ BCAST_INLINE bcast_u16x4 bcast_narrowed_x4(const bcast_f64x4 *sums, const int fr
 /* Rounded to odd in float32 first, which avoids double rounding: towards zero, and odd if that is inexact. */
 BCAST_INLINE bcast_u16x4 bcast_bf16_narrowed(const bcast_f64x4 *sums)
 {
-    const bcast_f32x4 near = BCAST_CONVERT(*sums, bcast_f32x4);
-    const bcast_f64x4 back = BCAST_CONVERT(near, bcast_f64x4), zero = {0};
+    const bcast_f32x4 nearest = BCAST_CONVERT(*sums, bcast_f32x4);
+    const bcast_f64x4 back = BCAST_CONVERT(nearest, bcast_f64x4), zero = {0};
     const bcast_u64x4 is_away = (bcast_u64x4) (((back > *sums) & (*sums > zero)) | ((back < *sums) & (*sums < zero)));
-    const bcast_u32x4 is_nan = (bcast_u32x4) (near != near), sign = (bcast_u32x4) near & 0x80000000;
-    bcast_u32x4 bits = (bcast_u32x4) near + BCAST_CONVERT(is_away, bcast_u32x4);
+    const bcast_u32x4 is_nan = (bcast_u32x4) (nearest != nearest), sign = (bcast_u32x4) nearest & 0x80000000;
+    bcast_u32x4 bits = (bcast_u32x4) nearest + BCAST_CONVERT(is_away, bcast_u32x4);
     bits |= BCAST_CONVERT((bcast_u64x4) (back != *sums), bcast_u32x4) & 1;
     bits += 0x7fff + (bits >> 16 & 1);
     bits = (is_nan & (sign | 0x7fc00000)) | (~is_nan & bits);
@@ -168,16 +168,14 @@ BCAST_ON_TARGET BCAST_INLINE bcast_u16x4 bcast_f16_narrowed(bcast_f64x4 sums)
     return (bcast_u16x4) _mm_cvtsi128_si64(_mm_cvtps_ph(odd, _MM_FROUND_TO_NEAREST_INT));
 }
 #include "target.inc.h"
+#else
+#define bcast_target_avx2 bcast_target_plain
 #endif
 
-/* The leaves of a target that this machine has; for those without leaves of their own, the plain ones. */
-static inline const bcast_sum_target *bcast_sum_target_of(int target)
-{
-#if BCAST_VECTORS && defined(__x86_64__)
-    if (target == BCAST_AVX2) return &bcast_target_avx2;
-#endif
-    (void) target;
-    return &bcast_target_plain;
-}
+/* The leaves of each target; those without leaves of their own sum by the plain ones. */
+#define bcast_target_ssse3 bcast_target_plain
+#define bcast_target_neon bcast_target_plain
+#define BCAST_SUM_TARGET(name, ...) &bcast_target_##name,
+static const bcast_sum_target *const bcast_sum_target_of[] = {BCAST_TARGETS(BCAST_SUM_TARGET)};
 
 #endif

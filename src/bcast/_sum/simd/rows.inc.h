@@ -8,7 +8,7 @@
        AccVec  |0   |1   |2   |3   | |4   |5   |6   |7   |      float64: 2 parts */
 
 #define OF(name) BCAST_JOIN(KIND, name)             /* of the kind, and */
-#define IN(name) BCAST_JOIN_3(name, KIND, TARGET)   /* of its leaves on the target */
+#define FN(name) BCAST_JOIN_3(name, KIND, TARGET)   /* of its leaves on the target */
 #define Term OF(term)
 #define Terms OF(terms)
 #define Results OF(results)
@@ -24,14 +24,14 @@
 #define VECTOR (LANES * SIZE)       /* bytes */
 
 /* The term at `at`. */
-BCAST_INLINE Acc IN(value)(const char *at)
+BCAST_INLINE Acc FN(value)(const char *at)
 {
     if ((Acc) 0.5 == 0) return (Acc) bcast_read(OF(dtype), BCAST_AS_IS, at);    /* an integer */
     return (Acc) bcast_f64_of(bcast_read(OF(dtype), BCAST_AS_REAL, at));
 }
 
 /* *to += term, exactly if the error is kept: two_sum (Knuth). */
-BCAST_ON_TARGET BCAST_INLINE void IN(two_sum_of_one)(Acc *to, Acc *error, Acc term)
+BCAST_ON_TARGET BCAST_INLINE void FN(two_sum_of_one)(Acc *to, Acc *error, Acc term)
 {
     const Acc sum = *to + term;
     if (COMPENSATED) *error += BCAST_TWO_SUM_ERROR(*to, term, sum);
@@ -39,18 +39,18 @@ BCAST_ON_TARGET BCAST_INLINE void IN(two_sum_of_one)(Acc *to, Acc *error, Acc te
 }
 
 /* to[i] += from[i] */
-BCAST_ON_TARGET static void IN(add_accumulators)(const bcast_sink *to, const bcast_sink *from, ptrdiff_t n)
+BCAST_ON_TARGET static void FN(add_accumulators)(const bcast_sink *to, const bcast_sink *from, ptrdiff_t n)
 {
     Acc *sum = (Acc *) to->sum, *error = (Acc *) to->error;
     const Acc *more = (const Acc *) from->sum, *more_error = (const Acc *) from->error;
     for (ptrdiff_t i = 0; i < n; i++) {
-        IN(two_sum_of_one)(&sum[i], COMPENSATED ? &error[i] : NULL, more[i]);
+        FN(two_sum_of_one)(&sum[i], COMPENSATED ? &error[i] : NULL, more[i]);
         if (COMPENSATED) error[i] += more_error[i];
     }
 }
 
 /* Sum rows column by column: those that are narrower than a vector. */
-BCAST_ON_TARGET static int IN(sum_narrow_rows)(const bcast_rows *rows, const bcast_sink *to)
+BCAST_ON_TARGET static int FN(sum_narrow_rows)(const bcast_rows *rows, const bcast_sink *to)
 {
     if (to->mode == BCAST_WRITE) return 1;
     for (ptrdiff_t j = 0; j < rows->width; j++) {
@@ -60,7 +60,7 @@ BCAST_ON_TARGET static int IN(sum_narrow_rows)(const bcast_rows *rows, const bca
         for (ptrdiff_t t = 0; t < rows->turns; t++) {
             const char *x = rows->x + t * rows->advance + j * SIZE;
             for (ptrdiff_t i = 0; i < rows->rows; i++)
-                IN(two_sum_of_one)(&sum, &error, IN(value)(x + i % 4 * rows->step + i / 4 * rows->fifth));
+                FN(two_sum_of_one)(&sum, &error, FN(value)(x + i % 4 * rows->step + i / 4 * rows->fifth));
         }
         *to_sum = sum;
         if (COMPENSATED) *to_error = error;
@@ -70,24 +70,24 @@ BCAST_ON_TARGET static int IN(sum_narrow_rows)(const bcast_rows *rows, const bca
 
 #if BCAST_VECTORS
 
-BCAST_ON_TARGET BCAST_INLINE Wide IN(load)(const char *at)
+BCAST_ON_TARGET BCAST_INLINE Wide FN(load)(const char *at)
 {
     return BCAST_PER_KIND(WIDEN, KIND)(BCAST_AT(const Terms, at, 0));
 }
 
 /* The terms that the mask leaves, the others zero. */
-BCAST_ON_TARGET BCAST_INLINE Wide IN(load_masked)(const char *at, const Term *mask)
+BCAST_ON_TARGET BCAST_INLINE Wide FN(load_masked)(const char *at, const Term *mask)
 {
     return BCAST_PER_KIND(WIDEN, KIND)(BCAST_AT(const Terms, at, 0) & BCAST_AT(const Terms, mask, 0));
 }
 
-BCAST_ON_TARGET BCAST_INLINE AccVec IN(part)(const Wide *wide, int i)
+BCAST_ON_TARGET BCAST_INLINE AccVec FN(part)(const Wide *wide, int i)
 {
     (void) i;
     return BCAST_PER_KIND(PART, KIND)(wide, i);
 }
 
-BCAST_ON_TARGET BCAST_INLINE void IN(two_sum)(Accumulator *to, const AccVec *term)
+BCAST_ON_TARGET BCAST_INLINE void FN(two_sum)(Accumulator *to, const AccVec *term)
 {
     const AccVec sum = to->sum + *term;
     if (COMPENSATED) to->error += BCAST_TWO_SUM_ERROR(to->sum, *term, sum);
@@ -96,7 +96,7 @@ BCAST_ON_TARGET BCAST_INLINE void IN(two_sum)(Accumulator *to, const AccVec *ter
 
 /* The same by fast_two_sum (Dekker), for one term of many: exact unless the term is larger than the sum, and rounded
    then. Multiplied by one, it is added by the units that multiply, which are idle here. */
-BCAST_ON_TARGET BCAST_INLINE void IN(fast_two_sum)(Accumulator *to, const AccVec *term)
+BCAST_ON_TARGET BCAST_INLINE void FN(fast_two_sum)(Accumulator *to, const AccVec *term)
 {
     const AccVec sum = to->sum + *term;
     if (COMPENSATED) {
@@ -107,58 +107,58 @@ BCAST_ON_TARGET BCAST_INLINE void IN(fast_two_sum)(Accumulator *to, const AccVec
 }
 
 /* a + b. Where terms are converted, that keeps the units busy that add: multiplied by one, a is added by the others. */
-BCAST_ON_TARGET BCAST_INLINE Wide IN(plus)(const Wide *a, const Wide *b)
+BCAST_ON_TARGET BCAST_INLINE Wide FN(plus)(const Wide *a, const Wide *b)
 {
     return CONVERTED ? *a * BCAST_ONE(Wide) + *b : *a + *b;
 }
 
 /* The vectors at x and x + step. */
-BCAST_ON_TARGET BCAST_INLINE Wide IN(sum_of_2)(const char *x, ptrdiff_t step)
+BCAST_ON_TARGET BCAST_INLINE Wide FN(sum_of_2)(const char *x, ptrdiff_t step)
 {
-    const Wide a = IN(load)(x), b = IN(load)(x + step);
-    return IN(plus)(&a, &b);
+    const Wide a = FN(load)(x), b = FN(load)(x + step);
+    return FN(plus)(&a, &b);
 }
 
 /* Those at x, x + step, x + 2 * step and x + 3 * step. */
-BCAST_ON_TARGET BCAST_INLINE Wide IN(sum_of_4)(const char *x, ptrdiff_t step)
+BCAST_ON_TARGET BCAST_INLINE Wide FN(sum_of_4)(const char *x, ptrdiff_t step)
 {
-    const Wide a = IN(sum_of_2)(x, step), b = IN(sum_of_2)(x + 2 * step, step);
-    return IN(plus)(&a, &b);
+    const Wide a = FN(sum_of_2)(x, step), b = FN(sum_of_2)(x + 2 * step, step);
+    return FN(plus)(&a, &b);
 }
 
 /* to += LANES items of each of `n` rows. A tree of plain sums comes first: where compensated, of two, which leaves one
    rounding between a term and its error term. */
-BCAST_ON_TARGET BCAST_INLINE void IN(add_columns)(
+BCAST_ON_TARGET BCAST_INLINE void FN(add_columns)(
     const int n, Accumulator *to, const char *x, ptrdiff_t step, ptrdiff_t fifth)
 {
     if (COMPENSATED) {
         for (int i = 0; i + 2 <= n; i += 2) {
-            const Wide pair = IN(sum_of_2)(x + i % 4 * step + i / 4 * fifth, step);
-            const AccVec part = IN(part)(&pair, 0);
-            IN(fast_two_sum)(to, &part);
+            const Wide pair = FN(sum_of_2)(x + i % 4 * step + i / 4 * fifth, step);
+            const AccVec part = FN(part)(&pair, 0);
+            FN(fast_two_sum)(to, &part);
         }
     } else if (n >= 4) {
-        Wide tree = IN(sum_of_4)(x, step);
+        Wide tree = FN(sum_of_4)(x, step);
         if (n == 8) {
-            const Wide rest = IN(sum_of_4)(x + fifth, step);
-            tree = IN(plus)(&tree, &rest);
+            const Wide rest = FN(sum_of_4)(x + fifth, step);
+            tree = FN(plus)(&tree, &rest);
         }
         for (int i = 0; i < PARTS; i++) {
-            const AccVec part = IN(part)(&tree, i);
-            IN(two_sum)(&to[i], &part);
+            const AccVec part = FN(part)(&tree, i);
+            FN(two_sum)(&to[i], &part);
         }
     }
     for (int i = COMPENSATED ? n / 2 * 2 : n / 4 * 4; i < n; i++) {
-        const Wide row = IN(load)(x + i % 4 * step + i / 4 * fifth);
+        const Wide row = FN(load)(x + i % 4 * step + i / 4 * fifth);
         for (int j = 0; j < PARTS; j++) {
-            const AccVec part = IN(part)(&row, j);
-            IN(two_sum)(&to[j], &part);
+            const AccVec part = FN(part)(&row, j);
+            FN(two_sum)(&to[j], &part);
         }
     }
 }
 
 /* Accumulators that hold what is added to from sum `at` on, or zeros. */
-BCAST_ON_TARGET BCAST_INLINE void IN(begin)(const bcast_sink *to, ptrdiff_t at, Accumulator *sums)
+BCAST_ON_TARGET BCAST_INLINE void FN(begin)(const bcast_sink *to, ptrdiff_t at, Accumulator *sums)
 {
     for (int i = 0; i < PARTS; i++) {
         const int adds = to->mode == BCAST_ADD;
@@ -169,7 +169,7 @@ BCAST_ON_TARGET BCAST_INLINE void IN(begin)(const bcast_sink *to, ptrdiff_t at, 
 
 /* Put four accumulators where the sink says, from sum `at` on, in place of what is there; *special becomes NaN if a
    result is infinite or no number, where compensated. */
-BCAST_ON_TARGET BCAST_INLINE void IN(put)(const bcast_sink *to, ptrdiff_t at, const Accumulator *sums, AccVec *special)
+BCAST_ON_TARGET BCAST_INLINE void FN(put)(const bcast_sink *to, ptrdiff_t at, const Accumulator *sums, AccVec *special)
 {
     if (to->mode == BCAST_WRITE) {
         AccVec all = COMPENSATED ? sums->sum + sums->error : sums->sum;
@@ -181,14 +181,14 @@ BCAST_ON_TARGET BCAST_INLINE void IN(put)(const bcast_sink *to, ptrdiff_t at, co
     if (COMPENSATED) BCAST_AT(AccVec, (Acc *) to->error + at, 0) = sums->error;
 }
 
-BCAST_ON_TARGET BCAST_INLINE int IN(is_special)(const AccVec *special)
+BCAST_ON_TARGET BCAST_INLINE int FN(is_special)(const AccVec *special)
 {
     return COMPENSATED && !((*special)[0] + (*special)[1] + (*special)[2] + (*special)[3] == 0);
 }
 
 /* The sums of `n` rows in each turn. The last vector is laid back to end with the rows, and begun before the others
    change what it adds to: so all items of a row are summed alike. */
-BCAST_ON_TARGET BCAST_INLINE int IN(sum_n_rows)(const int n, const bcast_rows *all, const bcast_sink *sink)
+BCAST_ON_TARGET BCAST_INLINE int FN(sum_n_rows)(const int n, const bcast_rows *all, const bcast_sink *sink)
 {
     const bcast_rows rows = *all;       /* not in memory to which sums are stored */
     const ptrdiff_t last = rows.width - LANES;
@@ -197,23 +197,23 @@ BCAST_ON_TARGET BCAST_INLINE int IN(sum_n_rows)(const int n, const bcast_rows *a
     AccVec special = {0};
     for (ptrdiff_t turn = 0; turn < rows.turns; turn++, x += rows.advance, to.mode = BCAST_ADD) {
         Accumulator end[PARTS];
-        IN(begin)(&to, last, end);
+        FN(begin)(&to, last, end);
         for (ptrdiff_t j = 0; j < last; j += LANES) {
             Accumulator sums[PARTS];
-            IN(begin)(&to, j, sums);
-            IN(add_columns)(n, sums, x + j * SIZE, rows.step, rows.fifth);
-            for (int i = 0; i < PARTS; i++) IN(put)(&to, j + 4 * i, &sums[i], &special);
+            FN(begin)(&to, j, sums);
+            FN(add_columns)(n, sums, x + j * SIZE, rows.step, rows.fifth);
+            for (int i = 0; i < PARTS; i++) FN(put)(&to, j + 4 * i, &sums[i], &special);
         }
-        IN(add_columns)(n, end, x + last * SIZE, rows.step, rows.fifth);
-        for (int i = 0; i < PARTS; i++) IN(put)(&to, last + 4 * i, &end[i], &special);
+        FN(add_columns)(n, end, x + last * SIZE, rows.step, rows.fifth);
+        for (int i = 0; i < PARTS; i++) FN(put)(&to, last + 4 * i, &end[i], &special);
     }
-    return IN(is_special)(&special);
+    return FN(is_special)(&special);
 }
 
-#define CASE(n) case n: return IN(sum_n_rows)(n, rows, to);
-BCAST_ON_TARGET static int IN(sum_rows)(const bcast_rows *rows, const bcast_sink *to)
+#define CASE(n) case n: return FN(sum_n_rows)(n, rows, to);
+BCAST_ON_TARGET static int FN(sum_rows)(const bcast_rows *rows, const bcast_sink *to)
 {
-    if (rows->width < LANES) return IN(sum_narrow_rows)(rows, to);
+    if (rows->width < LANES) return FN(sum_narrow_rows)(rows, to);
     switch (rows->rows) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
     return 0;
 }
@@ -223,24 +223,24 @@ BCAST_ON_TARGET static int IN(sum_rows)(const bcast_rows *rows, const bcast_sink
 
 #else
 
-BCAST_ON_TARGET static int IN(sum_rows)(const bcast_rows *rows, const bcast_sink *to)
+BCAST_ON_TARGET static int FN(sum_rows)(const bcast_rows *rows, const bcast_sink *to)
 {
-    return IN(sum_narrow_rows)(rows, to);
+    return FN(sum_narrow_rows)(rows, to);
 }
 
 /* Each run as narrow rows. */
-BCAST_ON_TARGET static int IN(sum_runs)(const bcast_runs *runs, const bcast_sink *to)
+BCAST_ON_TARGET static int FN(sum_runs)(const bcast_runs *runs, const bcast_sink *to)
 {
     const ptrdiff_t m = runs->interleave, size = m * (ptrdiff_t) sizeof(Acc);
     for (ptrdiff_t i = 0; i < runs->count; i++) {
         const bcast_rows rows = {runs->x + i * runs->step, 1, 0, runs->length / m, m * SIZE, 4 * m * SIZE, m};
         const bcast_sink sink = {to->mode, to->sum + i * size, COMPENSATED ? to->error + i * size : NULL};
-        if (IN(sum_narrow_rows)(&rows, &sink)) return 1;
+        if (FN(sum_narrow_rows)(&rows, &sink)) return 1;
     }
     return 0;
 }
 
-BCAST_ON_TARGET static int IN(sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *to)
+BCAST_ON_TARGET static int FN(sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *to)
 {
     const ptrdiff_t m = runs->interleave, size = m * (ptrdiff_t) sizeof(Acc);
     const char *x = runs->x;
@@ -248,7 +248,7 @@ BCAST_ON_TARGET static int IN(sum_counted_runs)(const bcast_counted_runs *runs, 
         const ptrdiff_t length = runs->counts[i] * m;
         const bcast_runs run = {x, 1, 0, length, m};
         const bcast_sink sink = {to->mode, to->sum + i * size, COMPENSATED ? to->error + i * size : NULL};
-        if (IN(sum_runs)(&run, &sink)) return 1;
+        if (FN(sum_runs)(&run, &sink)) return 1;
         x += length * SIZE;
     }
     return 0;
@@ -257,7 +257,7 @@ BCAST_ON_TARGET static int IN(sum_counted_runs)(const bcast_counted_runs *runs, 
 #endif
 
 #undef OF
-#undef IN
+#undef FN
 #undef Term
 #undef Terms
 #undef Results

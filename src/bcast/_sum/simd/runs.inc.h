@@ -2,8 +2,8 @@
 
 /* Plain sums of as many vectors come first: where compensated, two, which leaves one rounding between a term and its
    error term. */
-enum { IN(tree) = COMPENSATED ? 2 : 4 * PARTS, IN(long_tree) = COMPENSATED ? 2 : 8 };
-#define TREE IN(tree)
+enum { FN(tree) = COMPENSATED ? 2 : 4 * PARTS, FN(long_tree) = COMPENSATED ? 2 : 8 };
+#define TREE FN(tree)
 
 /* Up to four runs side by side, as the additions to one wait for each other; or turns of one. The vector in which a run
    ends, its tail, may have terms of the next run, which are masked. Tails that would pass the last run's end are copied
@@ -13,12 +13,12 @@ typedef struct {
     const char *tail[4];
     ptrdiff_t vectors;      /* of each run, the tail among them */
     ptrdiff_t ahead;        /* bytes by which terms are fetched ahead */
-} IN(quad);
+} FN(quad);
 
 /* The lanes of `runs` runs from x on: of trees that are `step` bytes from each other, but for the last, which may be a
    part of one; return the number of vectors in these. */
-BCAST_ON_TARGET BCAST_INLINE ptrdiff_t IN(sum_trees)(
-    const int runs, const int tree, const int fetches, Accumulator *sums, const char *const *x, const IN(quad) *quad,
+BCAST_ON_TARGET BCAST_INLINE ptrdiff_t FN(sum_trees)(
+    const int runs, const int tree, const int fetches, Accumulator *sums, const char *const *x, const FN(quad) *quad,
     ptrdiff_t step)
 {
     const ptrdiff_t vectors = quad->vectors, ahead = quad->ahead;
@@ -29,15 +29,15 @@ BCAST_ON_TARGET BCAST_INLINE ptrdiff_t IN(sum_trees)(
             const char *from = x[k] + at;
             for (ptrdiff_t line = 0; fetches && line < tree * VECTOR; line += 64)
                 __builtin_prefetch(from + ahead + line);
-            Wide sum = COMPENSATED ? IN(sum_of_2)(from, VECTOR) : IN(sum_of_4)(from, VECTOR);
+            Wide sum = COMPENSATED ? FN(sum_of_2)(from, VECTOR) : FN(sum_of_4)(from, VECTOR);
             if (tree == 8) {
-                const Wide next = IN(sum_of_4)(from + 4 * VECTOR, VECTOR);
-                sum = IN(plus)(&sum, &next);
+                const Wide next = FN(sum_of_4)(from + 4 * VECTOR, VECTOR);
+                sum = FN(plus)(&sum, &next);
             }
             for (int i = 0; i < PARTS; i++) {
-                const AccVec part = IN(part)(&sum, i);
+                const AccVec part = FN(part)(&sum, i);
                 if (v == 0 && i == 0) sums[k].sum = part;
-                else IN(fast_two_sum)(&sums[k], &part);
+                else FN(fast_two_sum)(&sums[k], &part);
             }
         }
     }
@@ -45,31 +45,31 @@ BCAST_ON_TARGET BCAST_INLINE ptrdiff_t IN(sum_trees)(
 }
 
 /* The lanes of `runs` runs from number `first` on; without a mask, their tails have no other terms. */
-BCAST_ON_TARGET BCAST_INLINE void IN(sum_lanes)(
-    const int runs, const int tree, const int fetches, Accumulator *to, const IN(quad) *quad, const int first,
+BCAST_ON_TARGET BCAST_INLINE void FN(sum_lanes)(
+    const int runs, const int tree, const int fetches, Accumulator *to, const FN(quad) *quad, const int first,
     const Term *mask)
 {
     Accumulator sums[4];    /* not in memory as what is pointed to */
-    const ptrdiff_t v = IN(sum_trees)(runs, tree, fetches, sums, quad->x + first, quad, tree * VECTOR);
+    const ptrdiff_t v = FN(sum_trees)(runs, tree, fetches, sums, quad->x + first, quad, tree * VECTOR);
     const int left = (int) (quad->vectors - v);     /* from 1 to tree */
     BCAST_UNROLL
     for (int k = 0; k < runs; k++) {
         const char *x = quad->x[first + k] + v * VECTOR, *tail = quad->tail[first + k];
-        Wide sum = mask ? IN(load_masked)(tail, mask) : IN(load)(tail);
+        Wide sum = mask ? FN(load_masked)(tail, mask) : FN(load)(tail);
         if (left % 2 == 0) {
-            const Wide last = IN(load)(x + (left - 2) * VECTOR);
-            sum = IN(plus)(&sum, &last);
+            const Wide last = FN(load)(x + (left - 2) * VECTOR);
+            sum = FN(plus)(&sum, &last);
         }
         for (int i = 0; i + 2 < tree; i += 2) {
             if (i + 2 < left) {
-                const Wide pair = IN(sum_of_2)(x + i * VECTOR, VECTOR);
-                sum = IN(plus)(&sum, &pair);
+                const Wide pair = FN(sum_of_2)(x + i * VECTOR, VECTOR);
+                sum = FN(plus)(&sum, &pair);
             }
         }
         for (int i = 0; i < PARTS; i++) {
-            const AccVec part = IN(part)(&sum, i);
+            const AccVec part = FN(part)(&sum, i);
             if (v == 0 && i == 0) sums[k].sum = part;
-            else IN(two_sum)(&sums[k], &part);
+            else FN(two_sum)(&sums[k], &part);
         }
         to[first + k] = sums[k];
     }
@@ -77,30 +77,30 @@ BCAST_ON_TARGET BCAST_INLINE void IN(sum_lanes)(
 
 /* The lanes of long run number `k`, one stream: where compensated, its trees take four turns, as the additions to one
    accumulator wait for each other. */
-BCAST_ON_TARGET BCAST_INLINE void IN(sum_long_run)(
-    Accumulator *sums, const IN(quad) *quad, const int k, const Term *mask)
+BCAST_ON_TARGET BCAST_INLINE void FN(sum_long_run)(
+    Accumulator *sums, const FN(quad) *quad, const int k, const Term *mask)
 {
     const ptrdiff_t turns = COMPENSATED ? (quad->vectors - 1) / (4 * TREE) : 0, step = 4 * TREE * VECTOR;
     const char *x = quad->x[k], *end = x + turns * step;
-    const IN(quad) turn = {
+    const FN(quad) turn = {
         .x = {x, x + TREE * VECTOR, x + 2 * TREE * VECTOR, x + 3 * TREE * VECTOR},
         .vectors = (turns + 1) * TREE, .ahead = BCAST_AHEAD
     };
-    const IN(quad) rest = {{end}, {quad->tail[k]}, quad->vectors - turns * 4 * TREE, BCAST_AHEAD};
+    const FN(quad) rest = {{end}, {quad->tail[k]}, quad->vectors - turns * 4 * TREE, BCAST_AHEAD};
     Accumulator sum, turn_sums[4];
-    if (COMPENSATED) IN(sum_trees)(4, TREE, 1, turn_sums, turn.x, &turn, step);
-    IN(sum_lanes)(1, IN(long_tree), !COMPENSATED, &sum, &rest, 0, mask);
+    if (COMPENSATED) FN(sum_trees)(4, TREE, 1, turn_sums, turn.x, &turn, step);
+    FN(sum_lanes)(1, FN(long_tree), !COMPENSATED, &sum, &rest, 0, mask);
     for (int i = 0; COMPENSATED && i < 4; i++) {
-        IN(two_sum)(&sum, &turn_sums[i].sum);
+        FN(two_sum)(&sum, &turn_sums[i].sum);
         sum.error += turn_sums[i].error;
     }
     sums[k] = sum;
 }
 
-BCAST_ON_TARGET BCAST_APART void IN(sum_long_runs)(Accumulator *sums, const IN(quad) *quad, const Term *mask)
+BCAST_ON_TARGET BCAST_APART void FN(sum_long_runs)(Accumulator *sums, const FN(quad) *quad, const Term *mask)
 {
     BCAST_UNROLL
-    for (int k = 0; k < 4; k++) IN(sum_long_run)(sums, quad, k, mask);
+    for (int k = 0; k < 4; k++) FN(sum_long_run)(sums, quad, k, mask);
 }
 
 /* The horizontal sums of four accumulator vectors, each over its lanes of one of `interleave` items, in the first
@@ -110,56 +110,56 @@ BCAST_ON_TARGET BCAST_APART void IN(sum_long_runs)(Accumulator *sums, const IN(q
        b0 b1 b2 b3    even + odd ->                      lower + upper ->    a b c d      interleave 1
        c0 c1 c2 c3                    c01 d01 c23 d23
        d0 d1 d2 d3 */
-BCAST_ON_TARGET BCAST_INLINE void IN(transpose_reduce)(const int interleave, Accumulator *sums)
+BCAST_ON_TARGET BCAST_INLINE void FN(transpose_reduce)(const int interleave, Accumulator *sums)
 {
     for (int i = 0; interleave == 1 && i < 4; i += 2) {
         Accumulator *a = &sums[i], *b = &sums[i + 1];
         const AccVec odd = BCAST_ODD(a->sum, b->sum);
         a->sum = BCAST_EVEN(a->sum, b->sum);
         if (COMPENSATED) a->error = BCAST_EVEN(a->error, b->error) + BCAST_ODD(a->error, b->error);
-        IN(two_sum)(a, &odd);
+        FN(two_sum)(a, &odd);
     }
     for (int i = 0, j = 2 / interleave; interleave <= 2 && i < 4; i += 2 * j) {
         Accumulator *a = &sums[i], *b = &sums[i + j];
         const AccVec upper = BCAST_UPPER(a->sum, b->sum);
         a->sum = BCAST_LOWER(a->sum, b->sum);
         if (COMPENSATED) a->error = BCAST_LOWER(a->error, b->error) + BCAST_UPPER(a->error, b->error);
-        IN(two_sum)(a, &upper);
+        FN(two_sum)(a, &upper);
     }
 }
 
 /* Put four sums, and add what is there where the sink says so. */
-BCAST_ON_TARGET BCAST_INLINE void IN(put_added)(
+BCAST_ON_TARGET BCAST_INLINE void FN(put_added)(
     const bcast_sink *to, ptrdiff_t at, Accumulator *sums, AccVec *special)
 {
     if (to->mode == BCAST_ADD) {
         const AccVec before = BCAST_AT(const AccVec, (Acc *) to->sum + at, 0);
-        IN(two_sum)(sums, &before);
+        FN(two_sum)(sums, &before);
         if (COMPENSATED) sums->error += BCAST_AT(const AccVec, (Acc *) to->error + at, 0);
     }
-    IN(put)(to, at, sums, special);
+    FN(put)(to, at, sums, special);
 }
 
 /* The same with the first `n` of four, by way of room for all. */
-BCAST_ON_TARGET BCAST_INLINE void IN(put_some)(
+BCAST_ON_TARGET BCAST_INLINE void FN(put_some)(
     const bcast_sink *to, ptrdiff_t at, ptrdiff_t n, Accumulator *sums, AccVec *special)
 {
     const ptrdiff_t size = to->mode == BCAST_WRITE ? SIZE : (ptrdiff_t) sizeof(Acc);
     Acc sum[4] = {0}, error[4] = {0};
     const bcast_sink room = {to->mode, (char *) sum, (char *) error};
     if (n >= 4) {
-        IN(put_added)(to, at, sums, special);
+        FN(put_added)(to, at, sums, special);
         return;
     }
     if (to->mode == BCAST_ADD) memcpy(sum, to->sum + at * size, n * size);
     if (to->mode == BCAST_ADD && COMPENSATED) memcpy(error, to->error + at * size, n * size);
-    IN(put_added)(&room, 0, sums, special);
+    FN(put_added)(&room, 0, sums, special);
     memcpy(to->sum + at * size, sum, n * size);
     if (to->mode != BCAST_WRITE && COMPENSATED) memcpy(to->error + at * size, error, n * size);
 }
 
 /* The runs from number `i` on, one by one: less than four, or with no room for tails. */
-BCAST_ON_TARGET BCAST_APART int IN(sum_last_runs)(const bcast_runs *runs, const bcast_sink *to, ptrdiff_t i)
+BCAST_ON_TARGET BCAST_APART int FN(sum_last_runs)(const bcast_runs *runs, const bcast_sink *to, ptrdiff_t i)
 {
     const ptrdiff_t m = runs->interleave, vectors = (runs->length + LANES - 1) / LANES;
     const ptrdiff_t whole = (vectors - 1) * VECTOR, tail = runs->length * SIZE - whole;     /* bytes */
@@ -168,19 +168,19 @@ BCAST_ON_TARGET BCAST_APART int IN(sum_last_runs)(const bcast_runs *runs, const 
         const char *x = runs->x + i * runs->step;
         Term room[LANES] = {0};
         Accumulator sums[4] = {{{0}, {0}}};
-        const IN(quad) quad = {{x}, {(const char *) room}, vectors, 0};
+        const FN(quad) quad = {{x}, {(const char *) room}, vectors, 0};
         memcpy(room, x + whole, tail);
-        if (vectors < BCAST_LONG) IN(sum_lanes)(1, TREE, 0, sums, &quad, 0, NULL);
-        else IN(sum_long_run)(sums, &quad, 0, NULL);
-        if (m == 1) IN(transpose_reduce)(1, sums);
-        if (m == 2) IN(transpose_reduce)(2, sums);
-        IN(put_some)(to, i * m, m, sums, &special);
+        if (vectors < BCAST_LONG) FN(sum_lanes)(1, TREE, 0, sums, &quad, 0, NULL);
+        else FN(sum_long_run)(sums, &quad, 0, NULL);
+        if (m == 1) FN(transpose_reduce)(1, sums);
+        if (m == 2) FN(transpose_reduce)(2, sums);
+        FN(put_some)(to, i * m, m, sums, &special);
     }
-    return IN(is_special)(&special);
+    return FN(is_special)(&special);
 }
 
 /* All runs, of `few` vectors if that is known when this is compiled, else 0. */
-BCAST_ON_TARGET BCAST_INLINE int IN(sum_quads)(
+BCAST_ON_TARGET BCAST_INLINE int FN(sum_quads)(
     const int interleave, const int few, const int is_masked, const bcast_runs *all, const bcast_sink *sink)
 {
     const bcast_runs runs = *all;
@@ -198,7 +198,7 @@ BCAST_ON_TARGET BCAST_INLINE int IN(sum_quads)(
     if (is_masked) memset((char *) mask + VECTOR - past, 0, past);
     for (; i + 4 <= runs.count && i * runs.step <= end; i += 4) {
         const char *x = runs.x + i * runs.step;
-        IN(quad) quad = {.vectors = vectors, .ahead = ahead};
+        FN(quad) quad = {.vectors = vectors, .ahead = ahead};
         Accumulator sums[4];
         for (int k = 0; k < 4; k++) {
             quad.x[k] = x + k * runs.step;
@@ -206,17 +206,17 @@ BCAST_ON_TARGET BCAST_INLINE int IN(sum_quads)(
         }
         for (ptrdiff_t at = 0; at < 4 * few * VECTOR; at += 64) __builtin_prefetch(x + BCAST_PAGE + at);
         if (few || vectors < BCAST_LONG) {
-            IN(sum_lanes)(4, TREE, !few, sums, &quad, 0, is_masked ? mask : NULL);
+            FN(sum_lanes)(4, TREE, !few, sums, &quad, 0, is_masked ? mask : NULL);
         } else {
-            const IN(quad) same = quad;     /* so that the others need not be in memory */
+            const FN(quad) same = quad;     /* so that the others need not be in memory */
             Accumulator all[4];
-            IN(sum_long_runs)(all, &same, mask);
+            FN(sum_long_runs)(all, &same, mask);
             for (int k = 0; k < 4; k++) sums[k] = all[k];
         }
-        IN(transpose_reduce)(interleave, sums);
-        for (int j = 0; j < 4; j += 4 / interleave) IN(put_added)(&to, (i + j) * interleave, &sums[j], &special);
+        FN(transpose_reduce)(interleave, sums);
+        for (int j = 0; j < 4; j += 4 / interleave) FN(put_added)(&to, (i + j) * interleave, &sums[j], &special);
     }
-    return (i < runs.count ? IN(sum_last_runs)(all, sink, i) : 0) | IN(is_special)(&special);
+    return (i < runs.count ? FN(sum_last_runs)(all, sink, i) : 0) | FN(is_special)(&special);
 }
 
 /* LANES dense runs: of 2 to 4 terms with nothing between them. As many vectors hold them as one has terms; what stands
@@ -225,12 +225,12 @@ BCAST_ON_TARGET BCAST_INLINE int IN(sum_quads)(
        a  |0 0 0 1|         first   |0 1 2 3|   their first terms,
        b  |1 1 2 2|   ->    second  |0 1 2 3|   second
        c  |2 3 3 3|         third   |0 1 2 3|   and third ones */
-BCAST_ON_TARGET BCAST_INLINE void IN(sum_dense_lanes)(const int length, Accumulator *sums, const char *x)
+BCAST_ON_TARGET BCAST_INLINE void FN(sum_dense_lanes)(const int length, Accumulator *sums, const char *x)
 {
     AccVec terms[4 * PARTS];
     for (int k = 0; k < length; k++) {
-        const Wide wide = IN(load)(x + k * VECTOR);
-        for (int l = 0; l < PARTS; l++) terms[k * PARTS + l] = IN(part)(&wide, l);
+        const Wide wide = FN(load)(x + k * VECTOR);
+        for (int l = 0; l < PARTS; l++) terms[k * PARTS + l] = FN(part)(&wide, l);
     }
     for (int l = 0; l < PARTS; l++) {
         const AccVec a = terms[l * length], b = terms[l * length + 1], c = terms[l * length + length - 1];
@@ -251,12 +251,12 @@ BCAST_ON_TARGET BCAST_INLINE void IN(sum_dense_lanes)(const int length, Accumula
             sums[l].sum = BCAST_LOWER(ab, cd);
             last = BCAST_UPPER(ab, cd);
         }
-        if (length > 2) IN(two_sum)(&sums[l], &last);
+        if (length > 2) FN(two_sum)(&sums[l], &last);
     }
 }
 
 /* The last ones, fewer than LANES, are copied to where they have room. */
-BCAST_ON_TARGET BCAST_INLINE int IN(sum_dense_runs)(const int length, const bcast_runs *runs, const bcast_sink *sink)
+BCAST_ON_TARGET BCAST_INLINE int FN(sum_dense_runs)(const int length, const bcast_runs *runs, const bcast_sink *sink)
 {
     const bcast_sink to = *sink;
     const char *x = runs->x;
@@ -266,73 +266,74 @@ BCAST_ON_TARGET BCAST_INLINE int IN(sum_dense_runs)(const int length, const bcas
     AccVec special = {0};
     for (ptrdiff_t i = 0; i < whole; i += LANES, x += length * VECTOR) {
         for (ptrdiff_t at = 0; at < length * VECTOR; at += 64) __builtin_prefetch(x + BCAST_PAGE + at);
-        IN(sum_dense_lanes)(length, sums, x);
-        for (int l = 0; l < PARTS; l++) IN(put_added)(&to, i + 4 * l, &sums[l], &special);
+        FN(sum_dense_lanes)(length, sums, x);
+        for (int l = 0; l < PARTS; l++) FN(put_added)(&to, i + 4 * l, &sums[l], &special);
     }
     memcpy(room, x, (count - whole) * length * SIZE);
-    IN(sum_dense_lanes)(length, sums, (const char *) room);
+    FN(sum_dense_lanes)(length, sums, (const char *) room);
     for (ptrdiff_t i = whole; i < count; i += 4)
-        IN(put_some)(&to, i, count - i, &sums[(i - whole) / 4], &special);
-    return IN(is_special)(&special);
+        FN(put_some)(&to, i, count - i, &sums[(i - whole) / 4], &special);
+    return FN(is_special)(&special);
 }
 
-#define CASE(few) case few: return is_masked ? IN(sum_quads)(interleave, few, 1, runs, to) \
-    : IN(sum_quads)(interleave, few, 0, runs, to);
-BCAST_ON_TARGET BCAST_INLINE int IN(sum_shapes)(const int interleave, const bcast_runs *runs, const bcast_sink *to)
+#define CASE(few) case few: return is_masked ? FN(sum_quads)(interleave, few, 1, runs, to) \
+    : FN(sum_quads)(interleave, few, 0, runs, to);
+BCAST_ON_TARGET BCAST_INLINE int FN(sum_shapes)(const int interleave, const bcast_runs *runs, const bcast_sink *to)
 {
     const int is_masked = runs->length % LANES > 0;
-    switch (BCAST_UNROLLED ? (runs->length + LANES - 1) / LANES : 0) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(6) CASE(8) }
-    return IN(sum_quads)(interleave, 0, 1, runs, to);
+    if (BCAST_UNROLLED)
+        switch ((runs->length + LANES - 1) / LANES) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(6) CASE(8) }
+    return FN(sum_quads)(interleave, 0, 1, runs, to);
 }
 #undef CASE
 
-BCAST_ON_TARGET static int IN(sum_runs)(const bcast_runs *runs, const bcast_sink *to)
+BCAST_ON_TARGET static int FN(sum_runs)(const bcast_runs *runs, const bcast_sink *to)
 {
     if (runs->interleave == 1 && runs->step == runs->length * SIZE) {   /* of 4 terms: a whole vector is as fast */
-        if (runs->length == 2) return IN(sum_dense_runs)(2, runs, to);
-        if (runs->length == 3) return IN(sum_dense_runs)(3, runs, to);
-        if (runs->length == 4 && (COMPENSATED || PARTS > 1)) return IN(sum_dense_runs)(4, runs, to);
+        if (runs->length == 2) return FN(sum_dense_runs)(2, runs, to);
+        if (runs->length == 3) return FN(sum_dense_runs)(3, runs, to);
+        if (runs->length == 4 && (COMPENSATED || PARTS > 1)) return FN(sum_dense_runs)(4, runs, to);
     }
-    if (runs->interleave == 1) return IN(sum_shapes)(1, runs, to);
-    if (runs->interleave == 2) return IN(sum_shapes)(2, runs, to);
-    return IN(sum_shapes)(4, runs, to);
+    if (runs->interleave == 1) return FN(sum_shapes)(1, runs, to);
+    if (runs->interleave == 2) return FN(sum_shapes)(2, runs, to);
+    return FN(sum_shapes)(4, runs, to);
 }
 
 /* The lanes of a run of `length` terms, whose tail is copied to `room` if it `ends` where the data does. */
-BCAST_ON_TARGET BCAST_INLINE Accumulator IN(sum_one_run)(
+BCAST_ON_TARGET BCAST_INLINE Accumulator FN(sum_one_run)(
     const char *x, ptrdiff_t length, const int ends, Term *room, const Term *masks)
 {
     const ptrdiff_t vectors = length > LANES ? (length + LANES - 1) / LANES : 1, whole = (vectors - 1) * VECTOR;
     const ptrdiff_t left = length - (vectors - 1) * LANES;      /* terms of the tail, from 0 to LANES */
-    const IN(quad) quad = {{x}, {ends ? (const char *) room : x + whole}, vectors, BCAST_AHEAD};
+    const FN(quad) quad = {{x}, {ends ? (const char *) room : x + whole}, vectors, BCAST_AHEAD};
     Accumulator sum;
     if (ends) memcpy(room, x + whole, left * SIZE);
-    if (vectors < BCAST_LONG) IN(sum_lanes)(1, TREE, 0, &sum, &quad, 0, masks + 2 * LANES - left);
-    else IN(sum_long_run)(&sum, &quad, 0, masks + 2 * LANES - left);
+    if (vectors < BCAST_LONG) FN(sum_lanes)(1, TREE, 0, &sum, &quad, 0, masks + 2 * LANES - left);
+    else FN(sum_long_run)(&sum, &quad, 0, masks + 2 * LANES - left);
     return sum;
 }
 
 /* The lanes of runs of up to `vectors` vectors, 1 or 2, as `sum_one_run` gives them but for the signs of zeros. */
-BCAST_ON_TARGET BCAST_INLINE Accumulator IN(sum_short_run)(
+BCAST_ON_TARGET BCAST_INLINE Accumulator FN(sum_short_run)(
     const int vectors, const char *x, ptrdiff_t length, const Term *masks)
 {
     const Term *mask = masks + 2 * LANES - length;
-    Wide wide = IN(load_masked)(x, mask);
+    Wide wide = FN(load_masked)(x, mask);
     Accumulator sum = {{0}, {0}};
     if (vectors == 2) {
-        const Wide next = IN(load_masked)(x + VECTOR, mask + LANES);
-        wide = IN(plus)(&next, &wide);
+        const Wide next = FN(load_masked)(x + VECTOR, mask + LANES);
+        wide = FN(plus)(&next, &wide);
     }
-    sum.sum = IN(part)(&wide, 0);
+    sum.sum = FN(part)(&wide, 0);
     for (int i = 1; i < PARTS; i++) {
-        const AccVec part = IN(part)(&wide, i);
-        IN(two_sum)(&sum, &part);
+        const AccVec part = FN(part)(&wide, i);
+        FN(two_sum)(&sum, &part);
     }
     return sum;
 }
 
 /* Runs of different lengths, four at a time. A sum that is zero is +0, as masked terms are. */
-BCAST_ON_TARGET BCAST_INLINE int IN(sum_quads_of_counts)(
+BCAST_ON_TARGET BCAST_INLINE int FN(sum_quads_of_counts)(
     const int interleave, const bcast_counted_runs *all, const bcast_sink *sink)
 {
     const bcast_counted_runs runs = *all;
@@ -351,32 +352,32 @@ BCAST_ON_TARGET BCAST_INLINE int IN(sum_quads_of_counts)(
         if (any < 2 * LANES && runs.end - x >= bytes + 2 * VECTOR) {
             if (any < LANES) {
                 BCAST_UNROLL
-                for (int k = 0; k < 4; x += length[k++] * SIZE) sums[k] = IN(sum_short_run)(1, x, length[k], masks);
+                for (int k = 0; k < 4; x += length[k++] * SIZE) sums[k] = FN(sum_short_run)(1, x, length[k], masks);
             } else {
                 BCAST_UNROLL
-                for (int k = 0; k < 4; x += length[k++] * SIZE) sums[k] = IN(sum_short_run)(2, x, length[k], masks);
+                for (int k = 0; k < 4; x += length[k++] * SIZE) sums[k] = FN(sum_short_run)(2, x, length[k], masks);
             }
         } else {
             Accumulator long_sums[4];       /* in memory, as the others need not be */
             for (int k = 0; k < 4; x += length[k++] * SIZE) {
                 if (runs.end - x >= length[k] * SIZE + VECTOR)
-                    long_sums[k] = IN(sum_one_run)(x, length[k], 0, NULL, masks);
-                else long_sums[k] = IN(sum_one_run)(x, length[k], 1, room, masks);
+                    long_sums[k] = FN(sum_one_run)(x, length[k], 0, NULL, masks);
+                else long_sums[k] = FN(sum_one_run)(x, length[k], 1, room, masks);
             }
             for (int k = 0; k < 4; k++) sums[k] = long_sums[k];
         }
-        IN(transpose_reduce)(interleave, sums);
+        FN(transpose_reduce)(interleave, sums);
         for (int j = 0; j < 4; j += 4 / interleave) {
             const ptrdiff_t some = (runs.count - i - j) * interleave;
             sums[j].sum += zero;
-            if (some > 0) IN(put_some)(&to, (i + j) * interleave, some, &sums[j], &special);
+            if (some > 0) FN(put_some)(&to, (i + j) * interleave, some, &sums[j], &special);
         }
     }
-    return IN(is_special)(&special);
+    return FN(is_special)(&special);
 }
 
 /* The same where a vector has no whole number of turns: it holds one, and what follows, of which no sum is kept. */
-BCAST_ON_TARGET static int IN(sum_counted_turns)(const bcast_counted_runs *all, const bcast_sink *sink)
+BCAST_ON_TARGET static int FN(sum_counted_turns)(const bcast_counted_runs *all, const bcast_sink *sink)
 {
     const bcast_counted_runs runs = *all;
     const bcast_sink to = *sink;
@@ -389,33 +390,33 @@ BCAST_ON_TARGET static int IN(sum_counted_turns)(const bcast_counted_runs *all, 
     for (ptrdiff_t i = 0; i < runs.count; i++) {
         Accumulator sums[PARTS] = {{{0}, {0}}};
         const int ends = (i + 1) * m + LANES - m > runs.count * m;
-        const bcast_sink near = {to.mode, (char *) sum_room, (char *) error_room};
+        const bcast_sink spare = {to.mode, (char *) sum_room, (char *) error_room};
         for (ptrdiff_t left = runs.counts[i], n; left > 0; left -= n, x += n * step) {
             const char *from = x;
             n = left < 4 ? left : 4;
             if (runs.end - x < (n - 1) * step + VECTOR) from = memcpy(room, x, n * step);
             switch (n) {
-            case 1: IN(add_columns)(1, sums, from, step, 0); break;
-            case 2: IN(add_columns)(2, sums, from, step, 0); break;
-            case 3: IN(add_columns)(3, sums, from, step, 0); break;
-            default: IN(add_columns)(4, sums, from, step, 0);
+            case 1: FN(add_columns)(1, sums, from, step, 0); break;
+            case 2: FN(add_columns)(2, sums, from, step, 0); break;
+            case 3: FN(add_columns)(3, sums, from, step, 0); break;
+            default: FN(add_columns)(4, sums, from, step, 0);
             }
         }
         for (int l = 0; l < PARTS; l++)
-            IN(put)(ends ? &near : &to, (ends ? 0 : i * m) + 4 * l, &sums[l], &special);
+            FN(put)(ends ? &spare : &to, (ends ? 0 : i * m) + 4 * l, &sums[l], &special);
         if (ends) memcpy(to.sum + i * m * size, sum_room, m * size);
         if (ends && COMPENSATED && to.mode != BCAST_WRITE) memcpy(to.error + i * m * size, error_room, m * size);
     }
-    return IN(is_special)(&special);
+    return FN(is_special)(&special);
 }
 
-BCAST_ON_TARGET static int IN(sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *to)
+BCAST_ON_TARGET static int FN(sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *to)
 {
     switch (runs->interleave) {
-    case 1: return IN(sum_quads_of_counts)(1, runs, to);
-    case 2: return IN(sum_quads_of_counts)(2, runs, to);
-    case 4: return IN(sum_quads_of_counts)(4, runs, to);
-    default: return IN(sum_counted_turns)(runs, to);
+    case 1: return FN(sum_quads_of_counts)(1, runs, to);
+    case 2: return FN(sum_quads_of_counts)(2, runs, to);
+    case 4: return FN(sum_quads_of_counts)(4, runs, to);
+    default: return FN(sum_counted_turns)(runs, to);
     }
 }
 

@@ -17,6 +17,10 @@ from Cython.Build.Dependencies import create_dependency_tree
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+BITS = sys.maxsize.bit_length() + 1
+if sys.byteorder != "little" or BITS != 64:
+    sys.exit(f"bcast expected a little-endian 64-bit machine to build for, got a {sys.byteorder}-endian {BITS}-bit one")
+
 PACKAGE = Path("src/bcast")
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 MADE = Path(f"build/c{SUFFIX.rpartition('.')[0]}")  # sources in C and extensions, for each Python and platform

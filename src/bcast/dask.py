@@ -1,12 +1,14 @@
 """bcast for dask arrays: the same functions, rules and arguments, for arrays larger than memory or than one machine.
 
-Functions return dask arrays at once, with known shape, dtype and chunks, and compute nothing. Each chunk of an output
-is made by one task from the slice of the data that feeds it. Without `chunks`, new and stretched axes are cut such that
-chunks have at most the bytes of Dask's own option ``array.chunk-size``; the data's own axes keep their chunks.
+Functions return dask arrays at once, with known shape, dtype and chunks, and compute nothing. One task makes each chunk
+of a copy from the slices of the data that feed it; sums take a task for each chunk of `grad`, and more that add partial
+sums. Without `chunks`, the axes along which something is repeated are cut such that chunks have at most the bytes of
+Dask's own option ``array.chunk-size``; other axes keep the data's chunks.
 
-This module needs the extra ``dask``. It builds graphs from Dask's public functions only, so it also works with Dask's
-option ``array.query-planning``, under which Dask flattens no arrays: `meshgrid` needs coordinates of one axis then.
-There is no `out`: `dask.array.store` and `to_zarr` write results where they belong.
+This module needs the extra ``dask``. It builds graphs from Dask's own `blockwise`, `reduction`, `rechunk` and
+`concatenate`, so it also works with Dask's option ``array.query-planning``, under which Dask flattens no arrays:
+`meshgrid` needs coordinates of one axis then. There is no `out`: `dask.array.store` and `to_zarr` write results where
+they belong.
 
 In a worker, each task uses one thread, and at most a twentieth of the worker's memory is kept for the next results;
 BCAST_NUM_THREADS and BCAST_IDLE_BYTES say otherwise.

@@ -20,6 +20,7 @@ cdef int make_counted(
     CountedPlan *plan, const CountList *counts, Py_ssize_t outer, Py_ssize_t size, const uint8_t *data,
 ) except -1
 cdef void drop_counted(CountedPlan *plan) noexcept
+cdef Py_ssize_t units_before(const CountedPlan *plan, Py_ssize_t item) noexcept nogil
 cdef void write_counted(
     const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch,
 ) noexcept nogil

@@ -26,6 +26,10 @@ cdef enum:
     NEAR = 4 * REACH            # bytes of short runs that are written at once near the end of a buffer
 
 
+cdef struct Kept:       # counts of a chunk
+    Py_ssize_t begin, end
+
+
 cdef uint8_t[SHUFFLED][WIDEST] INDICES      # for each size of an item, what fills a vector with it
 
 
@@ -80,6 +84,21 @@ cdef void drop_counted(CountedPlan *plan) noexcept:
     free(<void *> plan.tiled)
 
 
+cdef Py_ssize_t units_before(const CountedPlan *plan, Py_ssize_t item) noexcept nogil:
+    """How many items the output has before the repetitions of an item of the data."""
+    cdef int64_t[CHUNK] room
+    cdef Py_ssize_t units = item // plan.items * plan.units, c, i
+    cdef const int64_t *counts
+    item %= plan.items
+    c = item // CHUNK
+    units += plan.starts[c]
+    if item % CHUNK:
+        counts = plan.tiled if plan.tiled != NULL else read_chunk(plan.counts, c, room)
+        for i in range(item % CHUNK):
+            units += counts[i]
+    return units
+
+
 cdef void write_counted(
     const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch,
 ) noexcept nogil:
@@ -89,6 +108,7 @@ cdef void write_counted(
     cdef const int64_t *counts
     cdef Py_ssize_t c = 0, n, item, unit, last, stop, skip, size = plan.size
     cdef bint partly
+    cdef Kept kept
     while begin < end:
         unit = begin // size
         item = unit // plan.units * plan.items
@@ -105,9 +125,10 @@ cdef void write_counted(
         if partly or skip or stop < last:
             if counts != room:
                 memcpy(room, counts, n * sizeof(int64_t))
-            n = _cut(room, n, skip, last - stop, &skip) - skip
-            counts = room + skip
-            item += skip
+            kept = _cut(room, n, skip, last - stop)
+            n = kept.end - kept.begin
+            counts = room + kept.begin
+            item += kept.begin
         if partly:
             stop = min(end, stop * size)
             memcpy(out + begin, data + item * size + begin % size, stop - begin)
@@ -120,10 +141,8 @@ cdef void write_counted(
         begin = stop
 
 
-cdef Py_ssize_t _cut(
-    int64_t *counts, Py_ssize_t n, Py_ssize_t skip, Py_ssize_t excess, Py_ssize_t *first,
-) noexcept nogil:
-    """Take `skip` from the first counts and `excess` from the last ones; return where those end that remain."""
+cdef Kept _cut(int64_t *counts, Py_ssize_t n, Py_ssize_t skip, Py_ssize_t excess) noexcept nogil:
+    """Take `skip` from the first counts and `excess` from the last ones; return which of them remain."""
     cdef Py_ssize_t i = 0
     while n and counts[n - 1] <= excess:
         n -= 1
@@ -135,8 +154,7 @@ cdef Py_ssize_t _cut(
         i += 1
     if i < n:
         counts[i] -= skip
-    first[0] = i
-    return n
+    return Kept(i, n)
 
 
 cdef void _write(

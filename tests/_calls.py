@@ -457,6 +457,9 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "another byte order into `out`": lambda: broadcast(numbers(4, dtype=">f8"), (3, 4), room(3, 4, dtype=">f8")),
         "in another dtype": lambda: converted(numbers(4, dtype="u1"), (3, 4), dtype="f4"),
         "into `out` of another dtype": lambda: converted(numbers(4, dtype="u1"), (3, 4), out=room(3, 4)),
+        "into `out` of another dtype, in pieces": lambda: converted(
+            numbers(300_000, dtype="u1"), (2, 300_000), out=room(2, 300_000)
+        ),
         "bidirectional": lambda: Call(spread(numbers(4, 1), (4, 3)), numbers(4, 1), (1, 3), mode="bidirectional"),
         "explicit by the mapping": lambda: Call(
             spread(numbers(2, 3)[:, :, None], (2, 3, 4)), numbers(2, 3), (2, 3, 4), [0, 1], mode="explicit"
@@ -625,6 +628,12 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "as often as ten thousand items say": lambda: repeated(numbers(10_000), np.arange(10_000) % 3),
         "as often as rows say, into `out` with steps": lambda: repeated(
             numbers(3, 4), np.array([2, 0, 1]), 0, out=within((3, 4), (1, 2))
+        ),
+        "as often as items say, into `out` of another dtype, in pieces": lambda: Call(
+            np.repeat(numbers(300_000, dtype="u1").astype("f4"), np.arange(300_000) % 3),
+            numbers(300_000, dtype="u1"),
+            np.arange(300_000) % 3,
+            out=room(int((np.arange(300_000) % 3).sum())),
         ),
         "as often as columns say": lambda: repeated(numbers(30, 4), np.array([2, 0, 1, 3], "u1"), 1),
         "as often as transposed items say": lambda: repeated(numbers(30, 40).T, np.arange(40) % 4, 0),

@@ -1,9 +1,12 @@
 """Results of another dtype: those of `broadcast(...).astype(dtype, casting)` to the last bit, warnings included."""
 
 import itertools
+import subprocess
+import sys
 import tracemalloc
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +19,6 @@ from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, drill_or_not, laid_out, s
 
 import bcast
 from bcast._api import converted
-from bcast._runtime.counts import counts_of_array
 
 __all__ = ["rooms"]  # a fixture
 
@@ -192,8 +194,10 @@ def test_every_function(ours, numpys, order, own, dtype):
 
 @pytest.mark.parametrize("counts", [np.arange(5000) % 4, (np.arange(5000) % 3).tolist()], ids=["shared", "own"])
 @pytest.mark.parametrize("shape", [(5000,), (5000, 3), (2, 5000), (2, 5000, 2)], ids=str)
+@pytest.mark.parametrize("limit", [64, 10_000, 50_000])  # bytes: parts of a chunk of counts, some chunks, all counts
 @pytest.mark.usefixtures("small_pieces")
-def test_counts_of_many_items(counts, shape):
+def test_counts_of_many_items(counts, shape, limit):
+    converted.set_limits(limit)
     data = np.arange(np.prod(shape)).reshape(shape).astype("f8")
     axis = shape.index(5000)
     for dtype in ("f4", "c16"):
@@ -215,25 +219,6 @@ def test_counts_that_out_overlaps():
         out = arena[: expected.nbytes].view("f4")
         bcast.repeat(data, counts, out=out)
         np.testing.assert_array_equal(out, expected)
-
-
-def test_parts_of_counts():
-    for numbers in (np.arange(100) % 5, np.arange(9000, dtype="u1") % 5):
-        counts = counts_of_array(numbers)
-        step = counts.whole_chunks(700)
-        assert step == (700 if numbers.size == 100 else 512)
-        for begin in range(0, numbers.size, step):
-            part = counts.part(begin, min(begin + step, numbers.size))
-            np.testing.assert_array_equal(part.to_array(), numbers[begin : begin + step])
-            assert part.total == numbers[begin : begin + step].sum()
-        for wrong in ((-1, 5), (5, 4), (0, numbers.size + 1)):
-            refuse(
-                partial(counts.part, *wrong),
-                ValueError,
-                f"`begin`, `end` expected a part of {numbers.size} counts, got {wrong[0]}, {wrong[1]}",
-            )
-    with pytest.raises(ValueError, match="expected a part of 9000 counts"):
-        counts.part(1, 512)
 
 
 # What values give rise to.
@@ -619,3 +604,113 @@ def test_a_dtype_that_shrinks_the_counts():
             return np.dtype("f4")
 
     assert bcast.repeat(np.ones(5000), counts, dtype=Shrinking()).shape == (10_000,)
+
+
+def test_bytes_that_are_no_dates_are_refused():
+    """NumPy 2.4 ends the process from some 500 items on."""
+    words = np.full(3000, b"2020-01-01")
+    words[-1] = b"never"
+    for data in (words, words.astype("U"), words.astype("U").astype(np.dtypes.StringDType()), words.astype(object)):
+        for call in (
+            partial(bcast.broadcast, data, (2, 3000)),
+            partial(bcast.broadcast, data, (3000,)),
+            partial(bcast.repeat, data, np.full(3000, 2)),
+        ):
+            for dtype in ("M8[s]", "M8[D]", "m8[s]"):
+                with pytest.raises((ValueError, TypeError)):
+                    call(dtype=dtype, casting="unsafe")
+    expected = words[:-1].astype("U").astype("M8[s]")
+    np.testing.assert_array_equal(bcast.broadcast(words[:-1], (2999,), dtype="M8[s]", casting="unsafe"), expected)
+
+
+LARGE = np.arange(6000.0)
+LARGE[-1] = 1e300
+INTO_OUT = {  # what converts into `out`, by pieces
+    "broadcast": lambda data, **kwargs: bcast.broadcast(data, (3, 6000), **kwargs),
+    "broadcast, inside": lambda data, **kwargs: bcast.broadcast(data.reshape(60, 1, 100), (60, 3, 100), **kwargs),
+    "broadcast, backwards": lambda data, **kwargs: bcast.broadcast(data[::-1, None], (6000, 2), **kwargs),
+    "broadcast, the same size": lambda data, **kwargs: bcast.broadcast(data, (6000,), **kwargs),
+    "tile": lambda data, **kwargs: bcast.tile(data, (2, 3), **kwargs),
+    "repeat": lambda data, **kwargs: bcast.repeat(data, np.full(6000, 2), **kwargs),
+    "repeat, dropped": lambda data, **kwargs: bcast.repeat(data, np.arange(6000) % 3, **kwargs),
+    "repeat, axis": lambda data, **kwargs: bcast.repeat(data.reshape(2, 3000), np.full(3000, 2), 1, **kwargs),
+}
+
+
+@pytest.mark.parametrize("call", INTO_OUT.values(), ids=INTO_OUT)
+@pytest.mark.parametrize("own", ["f8", "i4"])
+@pytest.mark.usefixtures("small_pieces")
+def test_memory_that_fails_leaves_out_untouched(call, own):
+    testcapi = pytest.importorskip("_testcapi")
+    data = LARGE if own == "f8" else np.arange(6000, dtype="i4")
+    for limit in (100, 1500):  # bytes: tried before, and converted whole
+        converted.set_limits(limit)
+        with np.errstate(over="ignore"):
+            expected = call(data.astype("f4"))
+            out = np.zeros_like(expected)
+        failed = 0
+        with warnings.catch_warnings(action="ignore"):
+            call(data, out=out)
+            for n in range(100):
+                out.fill(7)
+                testcapi.set_nomemory(n, n + 1)
+                try:
+                    call(data, out=out)
+                except MemoryError:
+                    failed += 1
+                    expected_now = 7
+                else:
+                    expected_now = expected
+                finally:
+                    testcapi.remove_mem_hooks()
+                assert (out == expected_now).all(), n
+        assert failed
+
+
+PRINTING = """
+import io, sys, warnings
+import numpy as np
+from test_converted import INTO_OUT, LARGE, converted
+warnings.simplefilter("always")
+for limit in (100, 1500, 1 << 20):
+    converted.set_limits(limit)
+    for name, call in INTO_OUT.items():
+        with np.errstate(over="ignore"):
+            out = np.full_like(call(LARGE, dtype="f4"), 7)
+        told, sys.stderr = sys.stderr, io.StringIO()
+        sys.stderr.close()
+        try:
+            call(LARGE, out=out)
+        except ValueError:
+            assert (out == 7).all(), (limit, name)
+        else:
+            raise AssertionError((limit, name))
+        finally:
+            sys.stderr = told
+"""
+
+
+def test_out_is_left_alone_if_a_warning_cannot_be_printed():
+    """In a process without pytest, which shows warnings itself."""
+    subprocess.run([sys.executable, "-c", PRINTING], cwd=Path(__file__).parent, check=True)
+
+
+@pytest.mark.parametrize("limit", [100, 1500, 1 << 20])
+@pytest.mark.parametrize("told", ["warned", "called"])
+@pytest.mark.parametrize("what", ["out", "counts"])
+@pytest.mark.usefixtures("small_pieces")
+def test_a_callback_that_shrinks_arrays(what, told, limit):
+    converted.set_limits(limit)
+    for call in (bcast.repeat, lambda data, _, out: bcast.broadcast(data, (2, 6000), out=out)):
+        counts, out = np.full(6000, 2), np.zeros((2, 6000) if call is not bcast.repeat else 12_000, "f4")
+        if what == "counts" and call is not bcast.repeat:
+            continue
+
+        def shrink(*_, array=out if what == "out" else counts, **__):
+            array.resize(1, refcheck=False)
+
+        with warnings.catch_warnings(), np.errstate(over="call" if told == "called" else "warn", call=shrink):
+            warnings.simplefilter("always")
+            warnings.showwarning = shrink
+            with pytest.raises(ValueError, match="keep"):
+                call(LARGE, counts, out=out)

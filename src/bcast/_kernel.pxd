@@ -1,7 +1,10 @@
-from numpy cimport ndarray
+from numpy cimport dtype as Dtype, ndarray
 
 from bcast._rules.alignment cimport Alignment
 from bcast._runtime.counts cimport Counts
 
 cpdef replicate(ndarray data, Alignment alignment, ndarray out)
 cpdef repeat_counted(ndarray data, Counts counts, int axis, ndarray out)
+cpdef int try_conversion(ndarray data, Dtype dtype) except -1
+cpdef int replicate_converted(ndarray data, tuple shape, ndarray out, Py_ssize_t piece) except -1
+cpdef int repeat_converted(ndarray data, Counts counts, int axis, ndarray out, Py_ssize_t piece) except -1

@@ -1,18 +1,18 @@
 # The C types of _api/converted.py, which is plain Python without them.
 from numpy cimport dtype as Dtype, ndarray
 
-from bcast._kernel cimport repeat_counted, replicate
-from bcast._rules.alignment cimport Alignment, aligned
+from bcast._kernel cimport repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
+from bcast._rules.alignment cimport Alignment
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.arrays cimport (
     are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, may_warn, reshaped, shape_of,
     size_of,
 )
 from bcast._runtime.counts cimport Counts, counts_of_array, counts_of_tuple
-from bcast._runtime.mapped cimport forget, is_mapped
+from bcast._runtime.mapped cimport is_mapped
 from bcast._runtime.result cimport result_array
 
-cdef Py_ssize_t PIECE, UNORDERED, FEW
+cdef Py_ssize_t PIECE, MOST, FEW
 cdef str SAME_KIND
 cdef int NUMBER_OF_SAME_KIND
 
@@ -21,14 +21,8 @@ cpdef convert_onto(ndarray data, Alignment alignment, ndarray out, Dtype dtype, 
 cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)
 cpdef tuple prepared(ndarray data, tuple shape, out, dtype, casting)
 cpdef tuple without_dropped(ndarray data, Counts counts, int axis)
-cdef _write(data, out, room, Counts counts, int axis)
-cdef _fill(data, out, room)
-cdef _fill_counted(data, out, room, Counts counts, int axis)
-cdef _repeat_piece(data, out, room, Counts counts, int axis)
-cdef _try(data, room)
-cdef bint _is_piece(data, room) except -1
-cdef _piece(data, room)
-cdef _step(data, room)
+cdef _run(ndarray data, Alignment alignment, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)
+cdef int _write(ndarray data, Alignment alignment, Counts counts, int axis, ndarray out) except -1
 cdef _once(data)
 cdef bint _is_ordered(data) except -1
 cdef bint _converts_whole(data, out, dtype, fresh) except -1
@@ -37,3 +31,4 @@ cdef bint _is_plain(dtype) except -1
 cpdef bint follows_values(own, wanted) except -1
 cdef bint _is_open(dtype) except -1
 cdef _real_part(data, dtype)
+cdef _real(data, dtype)

@@ -1,11 +1,9 @@
 """Results of another dtype than the data's: a piece of the data that a cache holds is converted, then replicated.
 
 So the small side is converted, not the result, and no array of the data's size stands between the two. What one call of
-`astype` on the broadcast array would warn of or refuse is warned of once, or refused before `out` is written.
+`astype` on the broadcast array would warn of or refuse is warned of once, or refused, before a user's `out` is written.
 """
 
-import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,8 @@ from numpy import ndarray
 from numpy.ma import MaskedArray
 from numpy.typing import DTypeLike, NDArray
 
-from bcast._kernel import repeat_counted, replicate
-from bcast._rules.alignment import Alignment, aligned
+from bcast._kernel import repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
+from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import CASTINGS, dtype_argument, mode_of
 from bcast._rules.types import Casting
 from bcast._runtime.arrays import (
@@ -31,7 +29,7 @@ from bcast._runtime.arrays import (
     size_of,
 )
 from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
-from bcast._runtime.mapped import forget, is_mapped
+from bcast._runtime.mapped import is_mapped
 from bcast._runtime.result import result_array
 
 __all__ = [
@@ -50,10 +48,10 @@ SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 PIECE = 1 << 20  # bytes of a converted piece: caches hold it, and what it is replicated to is worth two threads
 FEW = 4096  # items that are converted in less time than an error state is set
-UNORDERED = 32  # pieces of data that is not in C's order are converted at once: by pieces, they take 1.4 times as long
+MOST = 32  # pieces that are converted at once if one by one takes longer: not in C's order, or tried before
 LINES = 128  # bytes of a line of transposed data that a piece takes at least, lest each piece read every line again
 
-DIVIDE, OVERFLOW, UNDERFLOW, INVALID = 1, 2, 4, 8  # NumPy's flags
+OVERFLOW, UNDERFLOW, INVALID = 2, 4, 8  # NumPy's flags
 
 
 def set_limits(piece: int = 1 << 20) -> None:
@@ -132,20 +130,21 @@ def convert_onto(
         return convert_nothing(data, out, dtype)
     if are_alike(dtype_of(data), dtype):
         return replicate(data, alignment, out)
-    if fresh and size_of(data) == size_of(out) and is_contiguous(data):
+    whole = size_of(data) == size_of(out) and is_contiguous(data)
+    if fresh and whole:
         convert_into(reshaped(out, alignment.shape), reshaped(data, alignment.shape))
         return out
     size = size_of(data) * dtype.itemsize
     if (
         size <= PIECE
-        or (size <= UNORDERED * PIECE and not _is_ordered(data))
+        or (size <= MOST * PIECE and (not _is_ordered(data) or (not fresh and may_warn(data, dtype))))
         or _converts_whole(data, out, dtype, fresh)
     ):
         return replicate(converted(data, dtype), alignment, out)
-    to = np.asarray(out).reshape(alignment.shape)  # a view, as this only splits axes
-    data = data.reshape(alignment.source)
-    data = _real_part(_once(data), dtype)
-    _run(data, to, dtype, None, 0, fresh)
+    if whole and not may_warn(data, dtype) and not is_mapped(out) and not is_mapped(data):
+        convert_into(reshaped(out, alignment.shape), reshaped(data, alignment.shape))
+    else:
+        _run(data, alignment, None, 0, out, dtype, fresh)
     return out
 
 
@@ -153,26 +152,24 @@ def convert_counted(
     data: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
 ) -> NDArray[Any]:
     """Convert `data` to `dtype` and repeat its items by `counts` into `out`, which it returns; none has references."""
-    if size_of(data) * dtype.itemsize <= PIECE or not is_contiguous(out) or _converts_whole(data, out, dtype, fresh):
-        if not may_warn(data, dtype) or not counts.has_zeros():
-            return repeat_counted(converted(data, dtype), counts, axis, out)
-        if _is_plain(data.dtype) and _is_plain(dtype):
-            if size_of(out) <= FEW or size_of(out) <= 2 * size_of(data):
-                whole = result_array(None, data, shape_of(out), "repeats")
-                repeat_counted(data, counts, axis, whole)
-                convert_into(out, whole if fresh else converted(whole, dtype))
-                return out
-            data = _real_part(data, dtype)
-            quiet = _unless_warned(data, dtype)
-            if quiet is not None:
-                return repeat_counted(quiet, counts, axis, out)
-        data, counts = without_dropped(data, counts, axis)
+    size = size_of(data) * dtype.itemsize
+    if size > PIECE and not _converts_whole(data, out, dtype, fresh):
+        _run(data, None, counts, axis, out, dtype, fresh)
+        return out
+    if not may_warn(data, dtype) or not counts.has_zeros():
         return repeat_counted(converted(data, dtype), counts, axis, out)
-    if axis < 0:
-        data, axis = data.reshape(-1), 0
-    counts.keep_from(out)
-    _run(_real_part(data, dtype), np.asarray(out), dtype, counts, axis, fresh)
-    return out
+    if _is_plain(data.dtype) and _is_plain(dtype):
+        if size_of(out) <= FEW or size_of(out) <= 2 * size_of(data):
+            whole = result_array(None, data, shape_of(out), "repeats")
+            repeat_counted(data, counts, axis, whole)
+            convert_into(out, whole if fresh else converted(whole, dtype))
+            return out
+        data = _real_part(data, dtype)
+        quiet = _unless_warned(data, dtype)
+        if quiet is not None:
+            return repeat_counted(quiet, counts, axis, out)
+    data, counts = without_dropped(data, counts, axis)
+    return repeat_counted(converted(data, dtype), counts, axis, out)
 
 
 def _unless_warned(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -188,7 +185,7 @@ def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDAr
     """Leave out the items that are repeated 0 times, lest their conversion fail."""
     numbers = counts.to_array()
     kept = numbers > 0
-    numbers = numbers[kept]
+    numbers = numbers.compress(kept)  # `numbers[kept]` fails without an error where memory does
     data = data.compress(kept, axis if axis >= 0 else None)
     return data, counts_of_array(numbers) or counts_of_tuple(tuple(numbers.tolist()))
 
@@ -200,124 +197,44 @@ def convert_nothing(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any])
 
 
 def _run(
-    data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any], counts: Counts | None, axis: int, fresh: bool
+    data: NDArray[Any],
+    alignment: Alignment | None,
+    counts: Counts | None,
+    axis: int,
+    out: NDArray[Any],
+    dtype: np.dtype[Any],
+    fresh: bool,
 ) -> None:
-    """Fill `out`, and give one warning of what all pieces give rise to.
+    """Convert piece by piece, and warn once of what all pieces give rise to: before a user's `out` is written.
 
-    If that may raise and `out` is the user's, all pieces are tried before the first is written.
+    What warns may run code of the user's that resizes arrays, so that all views are made anew after it.
     """
-    own, room = data.dtype, np.empty(PIECE // dtype.itemsize, dtype)
-    if not may_warn(data, dtype):
-        _write(data, out, room, counts, axis)
-        return
-    tried = not fresh and (own.kind in "mM" or dtype.kind in "mM" or _warning_may_raise())
-    flags: list[int] = []
-    with np.errstate(all="call", call=lambda _, flag: flags.append(flag)):
-        if tried:
-            _try(data, room)
-        else:
-            _write(data, out, room, counts, axis)
-    if flags and counts is not None and counts.has_zeros():
-        data, counts = without_dropped(data, counts, axis)
-        _run(data, out, dtype, counts, axis, fresh)
-        return
-    if flags:
+    _real_part(data, dtype)
+    warns = may_warn(data, dtype)
+    tried = warns and not fresh and not set(np.geterr().values()) <= {"ignore", "print"}
+    flags = try_conversion(_once(_real(data, dtype)), dtype) if tried else _write(data, alignment, counts, axis, out)
+    if warns and flags:
+        if counts is not None and counts.has_zeros():
+            data, counts = without_dropped(_real(data, dtype), counts, axis)
+            convert_counted(data, counts, axis, out, dtype, fresh)
+            return
         _warn(flags)
     if tried:
-        with np.errstate(all="ignore"):
-            _write(data, out, room, counts, axis)
+        _write(data, alignment, counts, axis, out)
 
 
-def _write(data: NDArray[Any], out: NDArray[Any], room: NDArray[Any], counts: Counts | None, axis: int) -> None:
-    """Convert `data` and write it to `out` by `counts` along an axis, or if there are none, along all axes."""
-    if counts is None:
-        _fill(data, out, room)
-    else:
-        _fill_counted(data, out, room, counts, axis)
-
-
-def _fill(data: NDArray[Any], out: NDArray[Any], room: NDArray[Any]) -> None:
-    """Convert `data` and replicate it into `out`, of as many axes, cut along the outermost axes first.
-
-    Pieces are converted in `room`.
-    """
-    if _is_piece(data, room):
-        replicate(_piece(data, room), aligned(out.shape, data.shape), out)
-        forget(out)
-        forget(data)
-    elif data.size == out.size and _is_ordered(data) and not is_mapped(out) and not is_mapped(data):
-        convert_into(out, data)
-    elif data.shape[:2] == (1, 1) and is_contiguous(out):
-        _fill(data[0], out.reshape((-1,) + out.shape[2:]), room)
-    elif data.shape[0] == 1:
-        _fill(data[0, ...], out[0, ...], room)
-        if out.shape[0] > 1:  # one block, which the outermost axis repeats
-            rest = out[1:]
-            replicate(out[:1], aligned(rest.shape, (1,) + rest.shape[1:]), rest)
-    else:
-        step = _step(data, room)
-        for begin in range(0, data.shape[0], step):
-            _fill(data[begin : begin + step], out[begin : begin + step], room)
-
-
-def _fill_counted(data: NDArray[Any], out: NDArray[Any], room: NDArray[Any], counts: Counts, axis: int) -> None:
-    """Convert `data` and repeat its items into `out`, cut along the outermost axes first."""
-    if _is_piece(data, room):
-        _repeat_piece(data, out, room, counts, axis)
-    elif axis > 0:
-        step = _step(data, room)
-        for begin in range(0, data.shape[0], step):
-            piece, to = data[begin : begin + step], out[begin : begin + step]
-            if step > 1:
-                _repeat_piece(piece, to, room, counts, axis)
-            else:
-                _fill_counted(piece[0], to[0], room, counts, axis - 1)
-    else:
-        step = counts.whole_chunks(_step(data, room))
-        written = 0
-        for begin in range(0, data.shape[0], step):
-            piece = data[begin : begin + step]
-            own = counts.part(begin, begin + piece.shape[0])
-            _repeat_piece(piece, out[written : written + own.total], room, own, 0)
-            written += own.total
-
-
-def _repeat_piece(data: NDArray[Any], out: NDArray[Any], room: NDArray[Any], counts: Counts, axis: int) -> None:
-    repeat_counted(_piece(data, room), counts, axis, out)
-    forget(out)
-    forget(data)
-
-
-def _try(data: NDArray[Any], room: NDArray[Any]) -> None:
-    """Convert `data` piece by piece for nothing but what that raises."""
-    if _is_piece(data, room):
-        _piece(data, room)
-    else:
-        step = _step(data, room)
-        for begin in range(0, data.shape[0], step):
-            _try(data[begin : begin + step] if step > 1 else data[begin, ...], room)
-
-
-def _is_piece(data: NDArray[Any], room: NDArray[Any]) -> bool:
-    """Return whether data is converted at once."""
-    if data.ndim == 0 or data.size <= room.size:
-        return True
-    return data.shape[0] * data.itemsize <= LINES and not _is_ordered(data)
-
-
-def _piece(data: NDArray[Any], room: NDArray[Any]) -> NDArray[Any]:
-    """Convert a piece; in `room`, unless it is too large or lies in memory in another order, which it keeps."""
-    if not is_contiguous(data) or data.size > room.size:
-        return converted(data, room.dtype)
-    piece = room[: data.size].reshape(data.shape)
-    convert_into(piece, data)
-    return piece
-
-
-def _step(data: NDArray[Any], room: NDArray[Any]) -> int:
-    """Return how many indices of the outermost axis make a piece: one, if even that is too large."""
-    step: int = room.size // (data.size // data.shape[0])
-    return max(step, 1 if _is_ordered(data) else LINES // data.itemsize, 1)
+def _write(data: NDArray[Any], alignment: Alignment | None, counts: Counts | None, axis: int, out: NDArray[Any]) -> int:
+    """Write the converted data by an alignment or by counts; return the flags that this set."""
+    data = _real(data, dtype_of(out))
+    if counts is not None:
+        return repeat_converted(data, counts, axis, out, PIECE)
+    assert alignment is not None
+    data = _once(data.reshape(alignment.source))
+    piece = PIECE
+    if not _is_ordered(data):
+        rows = data.squeeze()
+        piece = max(PIECE, min(LINES // data.itemsize, len(rows)) * rows[0].size * out.itemsize)
+    return replicate_converted(data, alignment.shape, out, piece)
 
 
 def _once(data: NDArray[Any]) -> NDArray[Any]:
@@ -342,8 +259,14 @@ def _is_ordered(data: NDArray[Any]) -> bool:
 
 
 def _converts_whole(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any], fresh: bool) -> bool:
-    """Return whether the whole data must be converted first: that may run others' code, or `out` overlaps the data."""
-    return not (_is_plain(dtype_of(data)) and _is_plain(dtype)) or (not fresh and np.may_share_memory(data, out))
+    """Return whether the whole data must be converted first.
+
+    That may run others' code, or fail and leave a user's `out` half written; or `out` is strided, or overlaps the data.
+    """
+    own = dtype_of(data)
+    if not (is_contiguous(out) and _is_plain(own) and _is_plain(dtype)):
+        return True
+    return not fresh and (not are_numbers(own, dtype) or np.may_share_memory(data, out))
 
 
 def _is_plain(dtype: np.dtype[Any]) -> bool:
@@ -365,25 +288,17 @@ def _is_open(dtype: np.dtype[Any]) -> bool:
 
 def _real_part(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return the real part if nothing else remains in `dtype`, with NumPy's warning, which each piece would repeat."""
-    if data.dtype.kind != "c" or dtype.kind not in "iuf":
-        return data
-    np.zeros(1, data.dtype).astype(dtype)
-    return data.real
+    if data.dtype.kind == "c" and dtype.kind in "iuf":
+        np.zeros(1, data.dtype).astype(dtype)
+    return _real(data, dtype)
 
 
-def _warning_may_raise() -> bool:
-    """Return whether a warning from NumPy may become an error, or call code of the user's."""
-    modes = set(np.geterr().values())
-    if modes <= {"ignore", "print"}:
-        return False
-    usual = warnings.showwarning is getattr(warnings, "_showwarning_orig", None)
-    if usual and modes <= {"ignore", "print", "warn"} and not getattr(sys.flags, "context_aware_warnings", False):
-        return any(action == "error" for action, *_ in warnings.filters)
-    return True
+def _real(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    return data.real if data.dtype.kind == "c" and dtype.kind in "iuf" else data
 
 
-def _warn(flags: list[int]) -> None:
+def _warn(flags: int) -> None:
     """Have NumPy warn, or raise, as the user has told it to, by a cast that sets the same flags."""
     numbers = {OVERFLOW: 0x7E37E43C8800759C, UNDERFLOW: 0x01A56E1FC2F8F359, INVALID: 0x7FF0000000000001}
-    found = [number for flag, number in numbers.items() if any(each & flag for each in flags)]
+    found = [number for flag, number in numbers.items() if flags & flag]
     np.array(found, np.uint64).view(np.float64).astype(np.float32)  # 1e300, 1e-300 and a signalling NaN

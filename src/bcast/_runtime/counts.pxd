@@ -17,14 +17,13 @@ cdef class Counts:
     cdef readonly Py_ssize_t size, total    # as in `list`
     cdef CountList list
     cdef int64_t *owned         # what `kept` is, unless it is an array's
-    cdef object array
+    cdef cnp.ndarray array      # what `shared` is in, or `kept`, unless it is owned
 
     cpdef cnp.ndarray to_array(self)
     cpdef bint has_zeros(self) except -1
-    cpdef Py_ssize_t whole_chunks(self, Py_ssize_t n) except -1
-    cpdef Counts part(self, Py_ssize_t begin, Py_ssize_t end)
     cdef bint is_exact(self) noexcept
-    cpdef int keep_from(self, cnp.ndarray out) except -1
+    cdef int check(self) except -1
+    cpdef int keep_from(self, cnp.ndarray out, bint always=*) except -1
 
 cpdef Counts counts_of_array(repeats)
 cpdef Counts counts_of_tuple(tuple repeats)

@@ -50,6 +50,7 @@ cdef class Counts:
     cpdef cnp.ndarray to_array(self):
         """A private array of the counts, as NumPy takes them."""
         cdef cnp.ndarray array
+        self.check()
         if not self.is_exact():
             raise MemoryError
         array = np.empty(self.list.size, np.int64)
@@ -62,6 +63,7 @@ cdef class Counts:
         cdef const int64_t *chunk
         cdef Py_ssize_t c, i
         cdef uint64_t bits     # unsigned, as counts that change may be any
+        self.check()
         for c in range(_chunks(&self.list)):
             chunk = _fetched(&self.list, c, room)
             bits = 0
@@ -71,51 +73,27 @@ cdef class Counts:
                 return True
         return False
 
-    cpdef Py_ssize_t whole_chunks(self, Py_ssize_t n) except -1:
-        """About n, such that `part` may begin at its multiples."""
-        return max(1, n) if self.list.kept != NULL else max(1, n // CHUNK) * CHUNK
-
-    cpdef Counts part(self, Py_ssize_t begin, Py_ssize_t end):
-        """The counts from `begin` to `end`: multiples of what `whole_chunks` returned, or the end of all."""
-        cdef Counts counts
-        cdef Py_ssize_t *starts
-        cdef Py_ssize_t first = begin // CHUNK, c
-        if not 0 <= begin <= end <= self.list.size or self.list.kept == NULL and (
-            begin % CHUNK or end % CHUNK and end != self.list.size
-        ):
-            raise ValueError(f"`begin`, `end` expected a part of {self.list.size} counts, got {begin}, {end}")
-        counts = Counts.__new__(Counts)
-        counts.list.size = end - begin
-        if self.list.kept != NULL:
-            counts.array = self     # which has the numbers
-            counts.list.kept = self.list.kept + begin
-            counts.list.type = cnp.NPY_INT64
-            counts.list.itemsize = sizeof(int64_t)
-            _add_up(&counts.list)
-        else:
-            counts.array = self.array
-            counts.list.shared = self.list.shared + begin * self.list.itemsize
-            counts.list.type = self.list.type
-            counts.list.itemsize = self.list.itemsize
-            starts = <Py_ssize_t *> _allocated(_chunks(&counts.list))
-            counts.list.starts = starts
-            for c in range(_chunks(&counts.list) + 1):
-                starts[c] = self.list.starts[first + c] - self.list.starts[first]
-            counts.list.total = starts[_chunks(&counts.list)]
-        counts.size, counts.total = counts.list.size, counts.list.total
-        return counts
-
     cdef bint is_exact(self) noexcept:
         """Whether `starts` are right, which they are not if the total is too long for any memory."""
         return self.list.starts == NULL or (
             self.list.starts[_chunks(&self.list)] == self.list.total
         )
 
-    cpdef int keep_from(self, cnp.ndarray out) except -1:
+    cdef int check(self) except -1:
+        """Refuse an array that a callback of the user's has resized during the call."""
+        if self.list.kept == NULL and self.array is not None and (
+            <const char *> cnp.PyArray_DATA(self.array) != self.list.shared
+            or cnp.PyArray_SIZE(self.array) != self.list.size
+        ):
+            raise ValueError("`repeats` expected an array that keeps its size during the call, got a resized one")
+        return 0
+
+    cpdef int keep_from(self, cnp.ndarray out, bint always=False) except -1:
         """Copy the counts if `out`, which is contiguous, overlaps them."""
-        if self.list.kept == NULL and contiguous_overlap(self.array, out):
+        self.check()
+        if self.list.kept == NULL and (always or contiguous_overlap(self.array, out)):
             self.array = self.to_array().astype(np.int64, copy=False)
-            self.list.kept = <const int64_t *> cnp.PyArray_DATA(<cnp.ndarray> self.array)
+            self.list.kept = <const int64_t *> cnp.PyArray_DATA(self.array)
         return 0
 
     def __dealloc__(self):

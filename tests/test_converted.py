@@ -398,7 +398,7 @@ REFUSED = {
     "a narrower kind": (
         {"dtype": "u8"},
         TypeError,
-        "`dtype` expected a dtype that casting='same_kind' allows for data of int64, got uint64",
+        "`dtype` expected a dtype that casting='same_kind' allows for data of int64, got uint64; give casting='unsafe'",
     ),
     "a narrower dtype": (
         {"dtype": "i4", "casting": "safe"},

@@ -238,7 +238,7 @@ MISUSES = {
     "floats_along_one_of_two": (
         partial(bcast.repeat, A23, ([1, 2.5], 2), (0, 1)),
         TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got [1, 2.5]",
+        "`repeats` expected an integer or a 1-D sequence of integers, got [1, 2.5]; round floats first",
     ),
     "nested_twice": (
         partial(bcast.repeat, A23, ([[1, 2]], 2), (0, 1)),

@@ -277,7 +277,7 @@ MISUSES = {
     "axis": (
         partial(bcast.elementwise, np.add, MATRIX, ROW, mode="unidirectional", axis=1),
         ValueError,
-        "`axis` expected -1 in mode 'unidirectional', where it has no meaning, got 1",
+        "`axis` expected -1 in mode 'unidirectional', where it has no meaning, got 1; give mode='pdpd' with it",
     ),
     "axis_of_another_kind": (
         partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=1.0),
@@ -313,12 +313,13 @@ MISUSES = {
     "unidirectional": (
         partial(bcast.elementwise, np.add, ROW, MATRIX, mode="unidirectional"),
         ValueError,
-        "`a` expected at least 2 axes for b of shape (2, 3), got (3,)",
+        "`a` expected at least 2 axes for b of shape (2, 3), got (3,); they fit the other way round",
     ),
     "pdpd": (
         partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=0),
         ValueError,
-        "`a` expected a shape that b of shape (3,) fits, got (2, 3): its axis 0 is 2 where b's axis 0 is 3",
+        "`a` expected a shape that b of shape (3,) fits, got (2, 3): its axis 0 is 2 where b's axis 0 is 3; "
+        "b's axis fits the output's axis 1: axis=1",
     ),
     "unary": (
         partial(bcast.elementwise, np.sin, MATRIX, ROW),  # which would write the result to `b`

@@ -95,7 +95,11 @@ BAD_SHAPES = {
     ),
     "two_axes": ([[2, 3]], TypeError, "a 1-D sequence of integers, got [[2, 3]]"),
     "ragged": ([[2], [3, 4]], TypeError, "a 1-D sequence of integers, got [[2], [3, 4]]"),
-    "two_axes_array": (np.array([[2, 3]]), TypeError, "a 1-D sequence of integers, got array([[2, 3]])"),
+    "two_axes_array": (
+        np.array([[2, 3]]),
+        TypeError,
+        "a 1-D sequence of integers, got array([[2, 3]]); the array comes before the shape",
+    ),
     "arrays_inside": ([np.array([3])], TypeError, "a 1-D sequence of integers, got [array([3])]"),
     "strings_inside": (["2", "3"], TypeError, "a 1-D sequence of integers, got ['2', '3']"),
     "65_axes": ((1,) * 65, ValueError, "at most 64 axes, got 65"),
@@ -122,9 +126,9 @@ BAD_CONTAINERS = {
 }
 
 BAD_SCALARS = {
-    "int": (3, TypeError, "a 1-D sequence of integers, got 3"),
+    "int": (3, TypeError, "a 1-D sequence of integers, got 3; give (3,)"),
     "zero_axes": (np.array(3), TypeError, "a 1-D sequence of integers, got array(3)"),
-    "int64": (np.int64(3), TypeError, "a 1-D sequence of integers, got np.int64(3)"),
+    "int64": (np.int64(3), TypeError, "a 1-D sequence of integers, got np.int64(3); give (3,)"),
     "none": (None, TypeError, "a 1-D sequence of integers, got None"),
 }
 
@@ -156,6 +160,8 @@ SCALARS_ARE_SHAPES = {"broadcast_to", "broadcast_shapes"}
 def test_bad_shapes_are_refused_in_the_one_form(function, shape, error, message):
     argument, call = SHAPE_ARGUMENTS[function]
     message = f"`{argument}` expected {message}"
+    if argument == "args":  # before these there is no array
+        message = message.partition("; ")[0]
     check = refuse if function in {"infer_shape", "infer_shape_data", "broadcast_shapes"} else refuse_with_out
     check(partial(call, shape), error, message)
 
@@ -186,7 +192,7 @@ def test_an_int_is_a_shape_for_numpy_alone():
     refuse_with_out(
         lambda **out: bcast.broadcast(1, 3, **out),
         TypeError,
-        "`target_shape` expected a 1-D sequence of integers, got 3",
+        "`target_shape` expected a 1-D sequence of integers, got 3; give (3,)",
     )
     assert bcast.broadcast_to(1, 3).shape == bcast.broadcast_shapes(3) == (3,)
 
@@ -231,8 +237,8 @@ BAD_MAPPINGS = {  # of data, onto an output of shape (2, 3)
     "empty": (MATRIX, (), ValueError, OF_MATRIX + "()"),
     "unsorted": (ONES, [1, 0], ValueError, INCREASING + "[1, 0]"),
     "repeated": (ONES, np.array([1, 1]), ValueError, INCREASING + "array([1, 1])"),
-    "negative": (ROW, [-1], AxisError, OUTSIDE + "-1"),
-    "all_negative": (MATRIX, [-2, -1], AxisError, OUTSIDE + "-2"),
+    "negative": (ROW, [-1], AxisError, OUTSIDE + "-1; give 1"),
+    "all_negative": (MATRIX, [-2, -1], AxisError, OUTSIDE + "-2; give 0"),
     "out_of_range": (ROW, [2], AxisError, OUTSIDE + "2"),
     "second_out_of_range": (MATRIX, [0, 2], AxisError, OUTSIDE + "2"),
     "huge": (ROW, [10**30], AxisError, OUTSIDE + str(10**30)),
@@ -240,7 +246,7 @@ BAD_MAPPINGS = {  # of data, onto an output of shape (2, 3)
     "float_array": (ROW, np.array([1.0]), TypeError, AXES + "array([1.])"),
     "bool": (ROW, [True], TypeError, AXES + "[True]"),
     "bool_array": (ROW, np.array([True]), TypeError, AXES + "array([ True])"),
-    "int": (ROW, 1, TypeError, AXES + "1"),
+    "int": (ROW, 1, TypeError, AXES + "1; give (1,)"),
     "zero_axes": (ROW, np.array(1), TypeError, AXES + "array(1)"),
     "two_axes": (ROW, [[1]], TypeError, AXES + "[[1]]"),
     "two_axes_array": (ROW, np.array([[1]]), TypeError, AXES + "array([[1]])"),
@@ -256,7 +262,7 @@ BAD_MAPPINGS = {  # of data, onto an output of shape (2, 3)
 LEAVE = "axes of `target_shape` (2, 3) that leave data's shape (3,), got "
 
 BAD_ADDED_AXES = {  # of the row, onto an output of shape (2, 3)
-    "negative": ([-2], AxisError, OUTSIDE + "-2"),
+    "negative": ([-2], AxisError, OUTSIDE + "-2; give 0"),
     "out_of_range": ({2}, AxisError, OUTSIDE + "2"),
     "huge": ([10**30], AxisError, OUTSIDE + str(10**30)),
     "too_many": ([0, 1], ValueError, LEAVE + "[0, 1], which leave ()"),
@@ -264,7 +270,7 @@ BAD_ADDED_AXES = {  # of the row, onto an output of shape (2, 3)
     "none": ([], ValueError, LEAVE + "[], which leave (2, 3)"),
     "float": ([0.0], TypeError, AXES + "[0.0]"),
     "bool": ({False}, TypeError, AXES + "{False}"),
-    "int": (0, TypeError, AXES + "0"),
+    "int": (0, TypeError, AXES + "0; give (0,)"),
     "zero_axes": (np.array(0), TypeError, AXES + "array(0)"),
     "two_axes": (np.array([[0]]), TypeError, AXES + "array([[0]])"),
     "string": ("0", TypeError, AXES + "'0'"),
@@ -310,7 +316,7 @@ def misuses():
         arguments = {"mode": "explicit", "axes_mapping": [1], "broadcast_axes": axes}
         yield f"both_spellings_{len(axes)}", ROW, arguments, ValueError, message
     for mode in OTHER_MODES:
-        message = f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got 0"
+        message = f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got 0; give mode='pdpd' with it"
         yield f"axis_in_{mode}", ROW, {"mode": mode, "axis": 0}, ValueError, message
         message = "`axis` expected an integer, got -1.0"
         yield f"axis_float_in_{mode}", ROW, {"mode": mode, "axis": -1.0}, TypeError, message
@@ -387,16 +393,17 @@ MISFITS = {
     ),
     "unbroadcast_more_axes": (
         partial(bcast.unbroadcast, MATRIX, (1, 2, 3)),
-        "`grad` expected at least 3 axes for data of shape (1, 2, 3), got (2, 3)",
+        "`grad` expected at least 3 axes for data of shape (1, 2, 3), got (2, 3); they fit the other way round",
     ),
     "unbroadcast_one_way": (
         partial(bcast.unbroadcast, ONES, (1, 3), mode="bidirectional"),
-        "`grad` expected a shape that data of shape (1, 3) fits, got (1, 1): its axis 1 is 1 where data's axis 1 is 3",
+        "`grad` expected a shape that data of shape (1, 3) fits, got (1, 1): its axis 1 is 1 where data's axis 1 is 3; "
+        "they fit the other way round",
     ),
     "unbroadcast_pdpd": (
         partial(bcast.unbroadcast, MATRIX, (3,), mode="pdpd", axis=0),
         "`grad` expected a shape that data of shape (3,) fits, got (2, 3): its axis 0 is 2 where data's axis 0 is 3; "
-        "data's axis fits the output's axis 1: mode='explicit', axes_mapping=[1]",
+        "data's axis fits the output's axis 1: axis=1",
     ),
     "unbroadcast_none": (
         partial(bcast.unbroadcast, MATRIX, (3,), mode="none"),
@@ -532,7 +539,9 @@ def test_out_of_another_dtype(call, dtype):
         assert (out == call().astype(dtype)).all()
         return
     else:
-        message = f"`out` expected data's dtype {ROW.dtype}, or one that casting='same_kind' allows for it, got {dtype}"
+        remedy = "; give casting='unsafe'" if dtype.kind in "bu" else ""
+        expected = f"data's dtype {ROW.dtype}, or one that casting='same_kind' allows for it"
+        message = f"`out` expected {expected}, got {dtype}{remedy}"
     if dtype.hasobject:
         out = np.full((2, 3), "as it was", dtype)
         refuse(partial(call, out=out), TypeError, message)
@@ -609,6 +618,7 @@ def test_out_masked_is_not_written(call):
 
 # The data.
 
+UNMASKED = "give its .filled(), or its .data and its .mask one after the other"
 MASKED = {
     "masked": (np.ma.array([1, 2, 3], mask=[True, False, False]), "MaskedArray"),
     "no_mask": (np.ma.array([1, 2, 3]), "MaskedArray"),
@@ -619,7 +629,7 @@ MASKED = {
 
 @pytest.mark.parametrize(("data", "kind"), **rows(MASKED))
 def test_masked_data(data, kind):
-    message = f"expected an array without a mask, got {kind}; fill it first"
+    message = f"expected an array without a mask, got {kind}; {UNMASKED}"
     refuse_with_out(partial(bcast.broadcast, data, (2, 3)), TypeError, f"`data` {message}", dtype=data.dtype)
     refuse_with_out(partial(bcast.broadcast_like, data, MATRIX), TypeError, f"`data` {message}", dtype=data.dtype)
     refuse_with_out(partial(bcast.broadcast_to, data, (2, 3)), TypeError, f"`array` {message}", dtype=data.dtype)
@@ -631,7 +641,7 @@ def test_masked_data(data, kind):
 def test_masked_arrays_in_a_list(kind):
     """NumPy would drop the masks."""
     data = kind([ROW, np.ma.array(ROW, mask=[True, False, False])])
-    message = f"expected arrays without masks, got a {kind.__name__} with one; fill it"
+    message = f"expected arrays without masks, got a {kind.__name__} with one; {UNMASKED}"
     refuse_with_out(partial(bcast.broadcast, data, (2, 3)), TypeError, f"`data` {message}", dtype=int)
     refuse(partial(bcast.tile, data, 2), TypeError, f"`A` {message}")
 
@@ -725,6 +735,79 @@ def test_data_that_is_no_array(data, error):
         bcast.unbroadcast(data, (), out=out)
     with pytest.raises(error):
         bcast.broadcast_arrays(data)
+
+
+# Remedies: what to write instead.
+
+SHAPE, IMAGES = (3, 4), np.ones((2, 3, 5))
+BEFORE = "the array comes before the shape"
+REMEDIES = {
+    "swapped_broadcast": (partial(bcast.broadcast, SHAPE, np.ones((3, 4))), "target_shape", BEFORE),
+    "swapped_broadcast_to": (partial(bcast.broadcast_to, SHAPE, np.ones((3, 4))), "shape", BEFORE),
+    "swapped_unbroadcast": (partial(bcast.unbroadcast, SHAPE, np.ones((3, 4))), "data_shape", BEFORE),
+    "swapped_tile": (partial(bcast.tile, 2, np.ones((3, 4))), "reps", "the array comes before the counts"),
+    "swapped_repeat": (partial(bcast.repeat, 2, np.ones((3, 4))), "repeats", "the array comes before the counts"),
+    "swapped_like": (partial(bcast.broadcast_like, MATRIX, ROW), "like", "they fit the other way round"),
+    "swapped_like_of_one_rank": (partial(bcast.broadcast_like, MATRIX, ONES), "like", "they fit the other way round"),
+    "swapped_operands": (
+        partial(bcast.elementwise, np.add, ROW, MATRIX, mode="unidirectional"), "a", "they fit the other way round",
+    ),
+    "length": (partial(bcast.broadcast, ROW, 3), "target_shape", "give (3,)"),
+    "numpy_length": (partial(bcast.infer_shape, np.int64(3), (3,)), "data_shape", "give (3,)"),
+    "axis_alone": (partial(bcast.broadcast, ROW, (3, 5), axis=0), "axis", "mode='pdpd'"),
+    "axis_of_operands_alone": (partial(bcast.elementwise, np.add, IMAGES, ROW, axis=1), "axis", "mode='pdpd'"),
+    "axis_from_the_end": (
+        partial(bcast.broadcast, ROW, (2, 3, 5), [-2], mode="explicit"), "axes_mapping", "give 1",
+    ),
+    "added_axis_from_the_end": (
+        partial(bcast.broadcast, ROW, (3, 5), mode="explicit", broadcast_axes=[-1]), "broadcast_axes", "give 1",
+    ),
+    "fractions_into_integers": (
+        partial(bcast.broadcast, 0.5, (3,), out=np.zeros(3, int)), "out", "give casting='unsafe'",
+    ),
+    "fractions_to_integers": (partial(bcast.tile, 0.5, 2, dtype=int), "dtype", "give casting='unsafe'"),
+    "fraction": (partial(bcast.repeat, ROW, 2.5), "repeats", "round floats"),
+    "fractions": (partial(bcast.unrepeat, ROW, [1.5, 1.5]), "repeats", "round floats"),
+    "whole_float": (partial(bcast.tile, ROW, 2.0), "reps", "round floats"),
+    "mask": (partial(bcast.tile, np.ma.array([1, 2]), 2), "A", ".filled(), or its .data and its .mask"),
+    "mask_in_a_list": (partial(bcast.tile, [np.ma.array([1, 2])], 2), "A", ".filled(), or its .data and its .mask"),
+    "place_by_axis": (partial(bcast.broadcast, ROW, (2, 3, 5), mode="pdpd"), "target_shape", "axis 1: axis=1"),
+    "place_of_operands": (partial(bcast.elementwise, np.add, IMAGES, ROW, mode="pdpd"), "a", "axis 1: axis=1"),
+    "place_of_operands_in_another_mode": (
+        partial(bcast.elementwise, np.add, IMAGES, ROW, mode="unidirectional"), "a", "axis 1: mode='pdpd', axis=1",
+    ),
+    "place_in_another_mode": (
+        partial(bcast.broadcast, ROW, (2, 3, 5)), "target_shape", "axis 1: mode='explicit', axes_mapping=[1]",
+    ),
+    "one_run": (partial(bcast.unrepeat, np.ones(4), [2]), "repeats", "give 2 and no sequence"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "name", "remedy"), **rows(REMEDIES))
+def test_remedies(call, name, remedy):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    message = str(caught.value)
+    assert message.startswith(f"`{name}` expected ")
+    assert message.endswith(remedy) or (remedy in message.rpartition("; ")[2])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        partial(bcast.broadcast, ROW, (-1,)),
+        partial(bcast.broadcast, ROW, True),
+        partial(bcast.broadcast, ROW, (2, 3), [-3], mode="explicit"),
+        partial(bcast.broadcast, np.ones((2, 3)), (4, 5)),
+        partial(bcast.broadcast, np.ones((2, 3)), (2, 5, 3), mode="pdpd", axis=0),
+        partial(bcast.broadcast, ROW, (3, 5, 3, 5), mode="pdpd"),
+        partial(bcast.repeat, ROW, "2"),
+        partial(bcast.unrepeat, np.ones(5), [2, 2]),
+    ],
+)
+def test_no_remedy_is_made_up(call):
+    with pytest.raises((TypeError, ValueError), match=r"^[^;]+$"):
+        call()
 
 
 # What has no sum.

@@ -188,7 +188,7 @@ FUNCTIONS = {
     "counts.counts_of_tuple": (("None", "()", "(2, 3)", "(-1, 2)", "(2**62, 2**62)", "(2**64, 1)", "('a',)", "[1]"),),
     "alignment._refuse_length": (SHAPES, WILD, SHAPES, WILD, NAMES),
     "alignment._refuse_axes": (WILD, WILD, NAMES),
-    "alignment._expect_default_axis": (WILD, NAMES),
+    "alignment.expect_default_axis": (WILD, NAMES),
     "alignment._one_for_each": (SHAPES,),
     "numpy_names.tuple_of_one": ((*WILD, *SHAPES),),
     "pages.idle_bytes": (),

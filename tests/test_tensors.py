@@ -88,6 +88,41 @@ def test_data_is_read_from_the_cpu_only():
     assert far.reads == 0
 
 
+class Unreadable(Tensor):
+    """A tensor that speaks DLPack alone."""
+
+    __array__ = property()
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (), (0, 3)])
+def test_data_that_speaks_dlpack_alone(shape):
+    array = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    tensor = Unreadable(array)
+    assert not hasattr(tensor, "__array__")
+    np.testing.assert_array_equal(bcast.tile(tensor, 2), np.tile(array, 2), strict=True)
+    assert np.shares_memory(bcast._api.broadcast.as_array("data", tensor), array) == (array.size > 0)
+    with pytest.raises(TypeError, match=r"^`a` expected an array that NumPy can read, got Unreadable: it is on device"):
+        bcast.repeat(Unreadable(array, device=(2, 0)), 2)
+    with pytest.raises(TypeError, match=r"^`xi` expected items that NumPy converts, got a list of Unreadable; stack"):
+        bcast.meshgrid([tensor, tensor])
+    with pytest.raises(TypeError, match=r"^`data` expected an array that NumPy can read, got Silent: "):
+        bcast.broadcast(Silent(), shape)
+
+
+class Silent:
+    """A tensor that does not say where it is."""
+
+    def __dlpack__(self, **kwargs):
+        raise AssertionError
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0, 3), (3, 0)])
+def test_out_without_items(shape):
+    out = Tensor(np.empty(shape))
+    assert bcast.broadcast(1.0, shape, out=out) is out
+    assert bcast.unbroadcast(np.ones((4, *shape)), shape, out=out) is out
+
+
 def test_classes_are_no_tensors():
     with pytest.raises(TypeError, match=r"^`out` expected an ndarray without a mask, got type$"):
         bcast.broadcast(ROW, (2, 3), out=Tensor)
@@ -122,6 +157,15 @@ def test_torch_tensors_as_out(name):
     call(strided[..., 1])
     assert strided[..., 1].tolist() == call(None).tolist()
     assert (strided[..., 0] == -1).all()
+
+
+@pytest.mark.peers
+def test_torch_tensors_without_items():
+    torch = pytest.importorskip("torch")
+    for shape in ((0, 3), (2, 0, 3)):
+        out = torch.empty(shape, dtype=torch.float64)
+        assert bcast.broadcast(1.0, shape, out=out) is out
+        assert bcast.tile(out, (2, 1)).shape == torch.tile(out, (2, 1)).shape
 
 
 @pytest.mark.peers

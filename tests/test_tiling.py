@@ -356,7 +356,7 @@ MISUSES = {
     "reps_float": (
         partial(bcast.tile, A3, 1.0),
         TypeError,
-        "`reps` expected an integer or a 1-D sequence of integers, got 1.0",
+        "`reps` expected an integer or a 1-D sequence of integers, got 1.0; round floats first",
     ),
     "reps_set": (
         partial(bcast.tile, A3, {2}),
@@ -397,37 +397,37 @@ MISUSES = {
     "repeats_float": (
         partial(bcast.repeat, A3, 2.7),
         TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got 2.7",
+        "`repeats` expected an integer or a 1-D sequence of integers, got 2.7; round floats first",
     ),
     "repeats_nan": (
         partial(bcast.repeat, A3, np.float32("nan")),
         TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got np.float32(nan)",
+        "`repeats` expected an integer or a 1-D sequence of integers, got np.float32(nan); round floats first",
     ),
     "repeats_inf": (
         partial(bcast.repeat, A3, -np.inf, 0),
         TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got -inf",
+        "`repeats` expected an integer or a 1-D sequence of integers, got -inf; round floats first",
     ),
     "repeats_of_floats": (
         partial(bcast.repeat, A3, [1.0, 2.7, 3.0]),
         TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got [1.0, 2.7, 3.0]",
+        "`repeats` expected an integer or a 1-D sequence of integers, got [1.0, 2.7, 3.0]; round floats first",
     ),
     "repeats_in_an_array_of_floats": (
         partial(bcast.repeat, A3, np.array([1, np.inf, 2])),
         TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got array([ 1., inf, 2.])",
+        "`repeats` expected an integer or a 1-D sequence of integers, got array([ 1., inf, 2.]); round floats first",
     ),
     "repeats_float_of_axes": (
         partial(bcast.repeat, A23, (1.0, 2.5), (0, 1)),
         TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got (1.0, 2.5)",
+        "`repeats` expected an integer or a 1-D sequence of integers, got (1.0, 2.5); round floats first",
     ),
     "repeats_float_and_string": (
         partial(bcast.repeat, A3, [1.0, "1", 1.0]),
         TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got [1.0, '1', 1.0]",
+        "`repeats` expected an integer or a 1-D sequence of integers, got [1.0, '1', 1.0]; round floats first",
     ),
     "repeats_negative_float": (
         partial(bcast.repeat, A3, [1.0, -1.0, 1.0]),
@@ -542,12 +542,14 @@ MISUSES = {
     "masked": (
         partial(bcast.repeat, np.ma.array([1]), 2),
         TypeError,
-        "`a` expected an array without a mask, got MaskedArray; fill it first",
+        "`a` expected an array without a mask, got MaskedArray; give its .filled(), or its .data and its .mask "
+        "one after the other",
     ),
     "masked_tile": (
         partial(bcast.tile, np.ma.array([1]), 2),
         TypeError,
-        "`A` expected an array without a mask, got MaskedArray; fill it first",
+        "`A` expected an array without a mask, got MaskedArray; give its .filled(), or its .data and its .mask "
+        "one after the other",
     ),
     "reps_beyond_any_index": (
         partial(bcast.tile, A3, 1 << 70),
@@ -582,7 +584,8 @@ def test_out_that_does_not_fit(call):
     with untouched((2, 2, 3), float) as out:  # though it has as many items
         refuse(lambda: call(out), ValueError, "`out` expected shape (4, 3), got (2, 2, 3)")
     with untouched((4, 3), "i4") as out:
-        message = "`out` expected data's dtype float64, or one that casting='same_kind' allows for it, got int32"
+        message = "`out` expected data's dtype float64, or one that casting='same_kind' allows for it, got int32; "
+        message += "give casting='unsafe'"
         refuse(lambda: call(out), TypeError, message)
     with untouched((4, 3), float) as out:
         out.flags.writeable = False

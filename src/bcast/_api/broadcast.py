@@ -20,6 +20,7 @@ from bcast._runtime.result import result_array
 __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 
 SAME_KIND: Casting = "same_kind"
+UNMASKED = "give its .filled(), or its .data and its .mask one after the other"
 NUMBERS = (int, float, complex, bool, str)
 
 
@@ -230,7 +231,8 @@ def align_like(
         return align_shapes(data, shape, axes_mapping, mode, axis, axes, "like", True, True)
     except ValueError as error:
         if isinstance(like, (tuple, list)):
-            raise type(error)(f"{error}; `like` is an array: to give a shape, call `broadcast`") from None
+            text = str(error).partition("; ")[0]
+            raise type(error)(f"{text}; `like` is an array: to give a shape, call `broadcast`") from None
         raise
 
 
@@ -284,19 +286,21 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
     if type(data) is ndarray:
         return data
     if isinstance(data, MaskedArray):
-        raise TypeError(f"`{name}` expected an array without a mask, got {type(data).__name__}; fill it first")
+        raise TypeError(f"`{name}` expected an array without a mask, got {type(data).__name__}; {UNMASKED}")
     if isinstance(data, (list, tuple)):
         for item in data:
-            if isinstance(item, MaskedArray):
-                kind = type(data).__name__
-                raise TypeError(f"`{name}` expected arrays without masks, got a {kind} with one; fill it")
-            if type(item) in NUMBERS:  # the others are numbers, too, or lists
+            kind = type(item)
+            if kind in NUMBERS:  # the others are numbers, too, or lists
                 break
-    elif (
-        not isinstance(data, (ndarray, generic))
-        and type(data) not in NUMBERS
-        and hasattr(type(data), "__dlpack_device__")
-    ):
+            if kind is list or kind is ndarray:
+                continue
+            if isinstance(item, MaskedArray):
+                got = f"a {type(data).__name__} with one"
+                raise TypeError(f"`{name}` expected arrays without masks, got {got}; {UNMASKED}")
+            if is_tensor(item) and not hasattr(item, "__array__"):  # NumPy would refer to it as an object
+                got = f"a {type(data).__name__} of {kind.__name__}"
+                raise TypeError(f"`{name}` expected items that NumPy converts, got {got}; stack them first")
+    elif type(data) not in NUMBERS and not isinstance(data, generic) and is_tensor(data):
         return array_of(name, data)
     try:
         return np.asarray(data)

@@ -101,11 +101,12 @@ def prepared(
         if dtype is not None and not open_ended and _is_open(wanted):
             wanted = np.empty(0, own).astype(wanted).dtype
     if not can_cast(data, wanted, rule):
+        got = f"{wanted}; give casting='unsafe'" if casting == SAME_KIND and are_numbers(own, wanted) else wanted
         if dtype is None:
             raise TypeError(
-                f"`out` expected data's dtype {own}, or one that casting={casting!r} allows for it, got {wanted}"
+                f"`out` expected data's dtype {own}, or one that casting={casting!r} allows for it, got {got}"
             )
-        raise TypeError(f"`dtype` expected a dtype that casting={casting!r} allows for data of {own}, got {wanted}")
+        raise TypeError(f"`dtype` expected a dtype that casting={casting!r} allows for data of {own}, got {got}")
     if open_ended:
         data = data.astype(wanted)
         wanted = data.dtype

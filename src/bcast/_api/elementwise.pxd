@@ -2,8 +2,8 @@
 cimport cython
 from numpy cimport ndarray
 
-from bcast._rules.alignment cimport Alignment, merge, pdpd, right_aligned
-from bcast._rules.arguments cimport mode_of
+from bcast._rules.alignment cimport Alignment, expect_default_axis, merge, pdpd, right_aligned
+from bcast._rules.arguments cimport integer, mode_of
 from bcast._runtime.arrays cimport is_binary, is_tensor, reshaped, shape_of
 from bcast._api.broadcast cimport as_array
 
@@ -19,5 +19,4 @@ cdef _laid(operand, tuple shape, tuple source)
 cdef _reshaped(operand, tuple source)
 
 cpdef check_function(ufunc)
-cdef _axis(axis, str mode)
 cdef _check_out(out, tuple shape)

@@ -4,7 +4,6 @@ Nothing is materialised. Where the rule asks for it, the second operand is resha
 first; the function broadcasts the rest.
 """
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +12,8 @@ from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from bcast._api.broadcast import as_array, into_tensor
-from bcast._rules.alignment import merge, pdpd, right_aligned
-from bcast._rules.arguments import Shape, mode_of, show
+from bcast._rules.alignment import expect_default_axis, merge, pdpd, right_aligned
+from bcast._rules.arguments import Shape, integer, mode_of, show
 from bcast._rules.types import ElementwiseMode
 from bcast._runtime.arrays import is_binary, is_tensor, reshaped, shape_of
 
@@ -110,14 +109,14 @@ def elementwise(
     if not is_ufunc or not is_binary(function):
         check_function(function)
     rule = mode_of(mode, MODES, "mode")
-    if type(axis) is not int or (axis != -1 and rule is not PDPD):
-        axis = _axis(axis, rule)
+    if (type(axis) is not int or axis != -1) and rule is not PDPD:
+        expect_default_axis(axis, rule)
     first = a if type(a) is ndarray else _operand("a", a, is_ufunc)
     second = b if type(b) is ndarray else _operand("b", b, is_ufunc)
     shape = _shape(first)
     given = _shape(second)
     if rule is PDPD:
-        second = _laid(second, given, pdpd(given, shape, axis, "a").source)
+        second = _laid(second, given, pdpd(given, shape, integer("axis", axis), "a").source)
     elif shape != given:
         if rule is NUMPY:
             shape = merge((shape, given), "a, b")
@@ -180,19 +179,6 @@ def check_function(ufunc: object) -> None:
             raise TypeError(f"`ufunc` expected an element-wise function of two operands, got one of {operands}")
     elif not callable(ufunc):
         raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {show(ufunc)}")
-
-
-def _axis(axis: Any, mode: str) -> int:
-    """Check that `axis` is an integer, and -1 unless the mode is pdpd; return it as a Python int."""
-    try:
-        given = None if isinstance(axis, (bool, np.bool)) else operator.index(axis)
-    except TypeError:
-        given = None
-    if given is None:
-        raise TypeError(f"`axis` expected an integer, got {show(axis)}")
-    if given != -1 and mode is not PDPD:
-        raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {show(axis)}")
-    return given
 
 
 def _check_out(out: Any, shape: Shape) -> None:

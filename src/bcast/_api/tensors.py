@@ -23,7 +23,7 @@ def array_of(name: str, tensor: Any) -> NDArray[Any]:
     Returns
     -------
     ndarray
-        An array over the tensor's memory if the tensor's own conversion makes one.
+        An array over the tensor's memory if the tensor's own conversion makes one, or if it has none.
 
     Raises
     ------
@@ -32,8 +32,8 @@ def array_of(name: str, tensor: Any) -> NDArray[Any]:
     """
     try:
         _check_device(tensor)
-        return np.asarray(tensor)
-    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        return np.asarray(tensor) if hasattr(tensor, "__array__") else np.from_dlpack(tensor)
+    except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
         raise TypeError(_refusal(f"`{name}` expected an array that NumPy can read", tensor, error)) from error
 
 
@@ -64,7 +64,7 @@ def view_of(out: Any) -> NDArray[Any]:
         view = np.from_dlpack(out)
     except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
         raise TypeError(_refusal("`out` expected an array that NumPy can write to", out, error)) from error
-    if any(length > 1 and step == 0 for length, step in zip(view.shape, view.strides, strict=True)):
+    if view.size and any(length > 1 and step == 0 for length, step in zip(view.shape, view.strides, strict=True)):
         raise ValueError(f"`out` expected items with memory of their own, got {type(out).__name__} that is expanded")
     return view
 

@@ -35,7 +35,7 @@ cpdef Alignment pdpd(tuple data, tuple target, axis, str name)
 
 
 @cython.locals(source=tuple, i=Py_ssize_t, length=Py_ssize_t, wanted=Py_ssize_t)
-cdef Alignment _laid(tuple data, Py_ssize_t end, tuple target, Py_ssize_t start, str name)
+cdef Alignment _laid(tuple data, Py_ssize_t end, tuple target, Py_ssize_t start, str name, bint by_axis)
 
 
 @cython.locals(alignment=Alignment)
@@ -51,6 +51,8 @@ cdef Py_ssize_t _index(axis, Py_ssize_t end)
 
 cdef _check_axes(str name, tuple axes, tuple target)
 cdef _expect_rank(tuple data, tuple target, str name)
-cdef str _remedy(tuple data, tuple target, str name)
+cpdef expect_default_axis(axis, str mode)
+cdef str _remedy(tuple data, tuple target, str name, bint by_axis)
+cdef str _swapped(tuple data, tuple target, str name)
 cdef list _embedding(tuple data, tuple target)
 cdef str _owner(str name)

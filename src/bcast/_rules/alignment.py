@@ -22,7 +22,7 @@ from bcast._rules.arguments import (
     show,
 )
 
-__all__ = ["Alignment", "align", "align_shapes", "aligned", "merge", "pdpd", "right_aligned"]
+__all__ = ["Alignment", "align", "align_shapes", "aligned", "expect_default_axis", "merge", "pdpd", "right_aligned"]
 
 MODES = NUMPY, EXPLICIT, BIDIRECTIONAL, PDPD, NONE = ("numpy", "explicit", "bidirectional", "pdpd", "none")
 ONES = tuple(map((1,).__mul__, range(65)))  # indexed by their number, so that none is made anew
@@ -132,7 +132,7 @@ def align_shapes(
     """
     mode = mode_of(mode, MODES, "mode")
     if (type(axis) is not int or axis != -1) and mode is not PDPD:
-        _expect_default_axis(axis, mode)
+        expect_default_axis(axis, mode)
     if (axes_mapping is not None or broadcast_axes is not None) and mode is not EXPLICIT:
         _refuse_axes(axes_mapping, broadcast_axes, mode)
     if mode is NUMPY:
@@ -166,7 +166,7 @@ def right_aligned(data: Shape, target: Shape, name: str) -> Alignment:
         If the data does not fit.
     """
     _expect_rank(data, target, name)
-    return _laid(data, len(data), target, len(target) - len(data), name)
+    return _laid(data, len(data), target, len(target) - len(data), name, False)
 
 
 def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Alignment:
@@ -195,7 +195,7 @@ def _explicit(data: Shape, target: Shape, axes_mapping: Any, name: str) -> Align
         axis = axes[i]
         length, wanted = data[i], target[axis]
         if length != 1 and length != wanted:
-            _refuse_length(data, i, target, axis, name)
+            _refuse_length(data, i, target, axis, name, _remedy(data, target, name, False))
         source[axis] = data[i]
     return aligned(target, tuple(source))
 
@@ -250,7 +250,7 @@ def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
             f"`axis` expected at most {rank - end} to lay {_owner(name)} of shape {data} onto `{name}` {target}, "
             f"got {axis}"
         )
-    return _laid(data, end, target, start, name)
+    return _laid(data, end, target, start, name, True)
 
 
 def _none(data: Shape, target: Shape, name: str) -> Alignment:
@@ -262,7 +262,7 @@ def _none(data: Shape, target: Shape, name: str) -> Alignment:
 
 @cython.boundscheck(False)  # the ranks are compared first
 @cython.wraparound(False)
-def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignment:
+def _laid(data: Shape, end: int, target: Shape, start: int, name: str, by_axis: bool) -> Alignment:
     """Align data's first `end` axes with the target from axis `start` on; data's other axes have length 1."""
     check_rank(name, target)  # no array has too many axes, and shapes that users pass were checked before
     if start < 0 or start + end > len(target) or end > len(data):
@@ -270,7 +270,7 @@ def _laid(data: Shape, end: int, target: Shape, start: int, name: str) -> Alignm
     for i in range(end):
         length, wanted = data[i], target[start + i]
         if length != 1 and length != wanted:
-            _refuse_length(data, i, target, start + i, name)
+            _refuse_length(data, i, target, start + i, name, _remedy(data[:end], target, name, by_axis))
     source = ONES[start] + (data if end == len(data) else data[:end])
     if start + end < len(target):
         source += ONES[len(target) - start - end]
@@ -329,7 +329,9 @@ def _check_axes(name: str, axes: Shape, target: Shape) -> None:
     """Refuse axes that `target` does not have, negative ones among them."""
     for axis in axes:
         if _index(axis, len(target)) < 0:
-            raise AxisError(f"`{name}` expected axes of the output's shape {target}, counted from 0, got {show(axis)}")
+            remedy = f"; give {axis + len(target)}" if -len(target) <= axis < 0 else ""
+            expected = f"axes of the output's shape {target}, counted from 0"
+            raise AxisError(f"`{name}` expected {expected}, got {show(axis)}{remedy}")
 
 
 def _index(axis: int, end: int) -> int:
@@ -345,15 +347,17 @@ def _expect_rank(data: Shape, target: Shape, name: str) -> None:
     """Refuse a target with fewer axes than the data has."""
     if len(data) > len(target):
         owner = _owner(name)
-        raise ValueError(f"`{name}` expected at least {len(data)} axes for {owner} of shape {data}, got {show(target)}")
+        expected = f"at least {len(data)} axes for {owner} of shape {data}"
+        raise ValueError(f"`{name}` expected {expected}, got {show(target)}{_swapped(data, target, name)}")
 
 
-def _refuse_length(data: Shape, i: int, target: Shape, axis: int, name: str) -> NoReturn:
+def _refuse_length(data: Shape, i: int, target: Shape, axis: int, name: str, remedy: str) -> NoReturn:
     """Refuse data whose axis i has neither the length of the target's `axis` nor length 1."""
     owner = _owner(name)
+    remedy = remedy or _swapped(data, target, name)
     raise ValueError(
         f"`{name}` expected a shape that {owner} of shape {data} fits, got {target}: "
-        f"its axis {axis} is {target[axis]} where {owner}'s axis {i} is {data[i]}{_remedy(data, target, name)}"
+        f"its axis {axis} is {target[axis]} where {owner}'s axis {i} is {data[i]}{remedy}"
     )
 
 
@@ -362,18 +366,33 @@ def _owner(name: str) -> str:
     return "b" if name == "a" else "data"
 
 
-def _remedy(data: Shape, target: Shape, name: str) -> str:
-    """Say where else the data fits, if that is one place only."""
+def _remedy(data: Shape, target: Shape, name: str, by_axis: bool) -> str:
+    """Say where else the data fits, if that is one place only; stay in mode 'pdpd' if it is placed `by_axis`."""
     axes = _embedding(data, target)
-    if name == "a" or not axes:  # of `elementwise`, which has no explicit mode
+    if not axes:
         return ""
     text = ""
     for axis, last in zip(axes, reversed(_embedding(data[::-1], target[::-1])), strict=True):
         if axis != len(target) - 1 - last:
             return ""
         text += f" and {axis}" if text else f"{axis}"
+    how = f"mode='explicit', axes_mapping={axes}"
+    if by_axis or name == "a":  # `elementwise` has no explicit mode
+        if axes[-1] - axes[0] >= len(axes):
+            return ""
+        how = f"axis={axes[0]}" if by_axis else f"mode='pdpd', axis={axes[0]}"
     what = "axes fit the output's axes" if len(axes) > 1 else "axis fits the output's axis"
-    return f"; data's {what} {text}: mode='explicit', axes_mapping={axes}"
+    return f"; {_owner(name)}'s {what} {text}: {how}"
+
+
+def _swapped(data: Shape, target: Shape, name: str) -> str:
+    """Say so if the target is an array that stretches to the data's shape."""
+    if "shape" in name or len(target) > len(data):
+        return ""
+    for length, wanted in zip(target[::-1], data[::-1], strict=False):
+        if length != 1 and length != wanted:
+            return ""
+    return "; they fit the other way round"
 
 
 def _embedding(data: Shape, target: Shape) -> list[int]:
@@ -392,10 +411,11 @@ def _refuse_axes(axes_mapping: Any, broadcast_axes: Any, mode: str) -> NoReturn:
     raise ValueError(f"`{name}` expected None in mode {mode!r}, got {show(axes)}{remedy}")
 
 
-def _expect_default_axis(axis: Any, mode: str) -> None:
+def expect_default_axis(axis: Any, mode: str) -> None:
     """Refuse an axis outside pdpd mode."""
     if integer("axis", axis) != -1:
-        raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {show(axis)}")
+        got = f"{show(axis)}; give mode='pdpd' with it"
+        raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {got}")
 
 
 def _one_for_each(data: Shape) -> str:

@@ -130,7 +130,15 @@ def integers(name: str, value: Any, unordered: bool) -> Shape:
             return tuple(integers)
         except (TypeError, NotImplementedError):  # memoryviews of several axes raise the latter
             pass  # the message below shows the whole value
-    raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {show(value)}")
+    raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {show(value)}{_shape_remedy(name, value)}")
+
+
+def _shape_remedy(name: str, value: Any) -> str:
+    """Say what to give in place of an integer, or of an array that was meant to come first."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0:
+        return f"; give ({value},)"
+    swapped = isinstance(value, ndarray) and value.ndim > 1 and "shape" in name
+    return "; the array comes before the shape" if swapped else ""
 
 
 def integer(name: str, value: Any) -> int:
@@ -159,11 +167,21 @@ def counts_argument(name: str, value: Any, floats: bool) -> Shape:
                 items.append(_count(item, floats))
         except TypeError:
             expected = "an integer or a 1-D sequence of integers"
-            raise TypeError(f"`{name}` expected {expected}, got {show(value)}") from None
+            raise TypeError(f"`{name}` expected {expected}, got {show(value)}{_counts_remedy(name, value)}") from None
         counts = tuple(items)
     if total_of(counts) < 0:
         raise ValueError(f"`{name}` expected 0 or more times, got {show(value)}")
     return counts
+
+
+def _counts_remedy(name: str, value: Any) -> str:
+    """Say what to give in place of floats, or of an array that was meant to come first."""
+    if isinstance(value, ndarray) and value.ndim > 1:  # integers may be counts of several axes
+        return "; the array comes before the counts" if name == "reps" or value.dtype.kind not in "iu" else ""
+    for item in value if isinstance(value, (tuple, list, ndarray)) and np.ndim(value) else (value,):
+        if isinstance(item, FLOATS):
+            return "; round floats first"
+    return ""
 
 
 def plain_counts(value: Any) -> Shape | None:

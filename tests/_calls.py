@@ -753,6 +753,7 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
             lambda: gathered(numbers(1 << 20), np.full(1 << 10, 1 << 10)), threads=3, sums={"shared": 1}
         ),
         "one number for all": lambda: gathered(numbers(30, 4), [10, 10, 10]),
+        "one run": lambda: gathered(numbers(30, 4), [30]),
         "an integer": lambda: Call(numbers(30, 4).reshape(3, 10, 4).sum(1), numbers(30, 4), 10, 0),
         "several axes": lambda: Call(
             numbers(4, 30).reshape(2, 2, 30).sum(1, dtype="f4").reshape(2, 3, 10).sum(2, dtype="f4"),

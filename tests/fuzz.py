@@ -544,10 +544,10 @@ def fuzz_unrepeat(rng):
     shape = list(draw_shape(rng, dtype.itemsize)) or [1]
     axis = rng.randrange(len(shape))
     room = rng.choice((100, 5000, 200_000)) // max(1, math.prod(shape[:axis] + shape[axis + 1 :]))
-    lengths = [rng.choice((0, 1, 1, 2, 3, 4, 17, 300)) for _ in range(rng.choice((2, 2, 5, 30, 700)))]
+    lengths = [rng.choice((0, 1, 1, 2, 3, 4, 17, 300)) for _ in range(rng.choice((1, 2, 2, 5, 30, 700)))]
     while sum(lengths) > room:
         lengths[rng.randrange(len(lengths))] //= 2
-        lengths = lengths[: max(2, len(lengths) - 1)]
+        lengths = lengths[: max(1, len(lengths) - 1)]
     shape[axis] = sum(lengths)
     result_shape = (*shape[:axis], len(lengths), *shape[axis + 1 :])
     fill = functools.partial(small_numbers, least=0 if wanted.kind == "u" else -1)

@@ -127,12 +127,26 @@ def test_a_gradient_that_is_repeated_by_strides():
 def test_counts_for_all_items_alike():
     grad = np.arange(24.0).reshape(2, 12)
     expected = grad.reshape(2, 4, 3).sum(2)
-    for three in (3, 3.0, np.int8(3), [3], np.array([3]), np.array(3)):
+    for three in (3, 3.0, np.int8(3), np.array(3)):
         np.testing.assert_array_equal(bcast.unrepeat(grad, three, 1), expected, strict=True)
     np.testing.assert_array_equal(bcast.unrepeat(grad[0], 3), expected[0], strict=True)
     np.testing.assert_array_equal(bcast.unrepeat(grad, 1, 0), grad, strict=True)
     np.testing.assert_array_equal(bcast.unrepeat(grad, (), ()), grad, strict=True)
     assert bcast.unrepeat(np.empty((2, 0)), 3, 1).shape == (2, 0)
+
+
+def test_one_count_in_a_sequence_is_that_of_one_item():
+    """As in every sum over segments, whose number the counts tell."""
+    grad = np.arange(24.0).reshape(2, 12)
+    for twelve in ([12], (12.0,), np.array([12]), np.array([12], ">u2"), range(12, 13), iter([12])):
+        np.testing.assert_array_equal(bcast.unrepeat(grad, twelve, 1), np.add.reduceat(grad, [0], 1), strict=True)
+    for zero in ([0], np.array([0]), (0.0,)):
+        assert bcast.unrepeat([], zero).tolist() == [0.0]
+    assert bcast.unrepeat(np.ones((2, 0)), [0], 1).tolist() == [[0.0], [0.0]]
+    assert bcast.unrepeat(grad, ([2], 3), (0, 1)).tolist() == grad.sum(0).reshape(1, 4, 3).sum(2).tolist()
+    for three in ([3], np.array([3])):
+        with pytest.raises(ValueError, match=r"^`repeats` expected .* 12 of `grad`'s axis 1, .*; .* give 3 and no"):
+            bcast.unrepeat(grad, three, 1)
 
 
 def test_64_empty_axes():
@@ -475,7 +489,7 @@ MISUSES = {
     "floats": (
         partial(bcast.unrepeat, GRAD, [1.5, 2.5], 0),
         TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got [1.5, 2.5]",
+        "`repeats` expected an integer or a 1-D sequence of integers, got [1.5, 2.5]; round floats first",
     ),
     "no_axis": (
         partial(bcast.unrepeat, GRAD, [2, 2]),
@@ -505,7 +519,8 @@ MISUSES = {
     "masked": (
         partial(bcast.unrepeat, np.ma.ones(2), [1, 1]),
         TypeError,
-        "`grad` expected an array without a mask, got MaskedArray; fill it first",
+        "`grad` expected an array without a mask, got MaskedArray; give its .filled(), or its .data and its .mask "
+        "one after the other",
     ),
 }  # fmt: skip
 

@@ -39,6 +39,8 @@ cpdef tuple counts_of_axes(repeats, tuple axes, tuple shape)
 @cython.locals(items=tuple)
 cpdef bint are_nested(repeats)
 
+cdef bint _is_sequence(repeats)
+
 
 @cython.locals(counts=list, i=Py_ssize_t, at=Py_ssize_t)
 cpdef list nested_counts(repeats, tuple axes, tuple shape, bint known)

@@ -408,7 +408,7 @@ def counts_along(name: str, repeats: Any, axis: Any, shape: Shape, known: bool) 
         The user's arguments, unchecked.
     shape : tuple of int
     known : bool
-        Whether `shape` says how many items there are; otherwise the counts do.
+        Whether `shape` says how many items there are; otherwise the counts do, and one in a sequence is that of one.
     """
     along: Any = axis if axis is None or type(axis) is int else axes_argument(axis)
     if type(along) is tuple:
@@ -454,9 +454,14 @@ def are_nested(repeats: Any) -> bool:
         items = tuple(repeats)
         if not all_plain(items):
             for item in items:
-                if isinstance(item, Iterable) and not isinstance(item, UNFIT) and getattr(item, "ndim", 1) != 0:
+                if _is_sequence(item):
                     return True
     return False
+
+
+def _is_sequence(repeats: Any) -> bool:
+    """Return whether these are counts for one item each, and not one for all."""
+    return isinstance(repeats, Iterable) and not isinstance(repeats, UNFIT) and getattr(repeats, "ndim", 1) != 0
 
 
 def nested_counts(repeats: Any, axes: Shape, shape: Shape, known: bool) -> list[Any]:
@@ -484,6 +489,8 @@ def nested_counts(repeats: Any, axes: Shape, shape: Shape, known: bool) -> list[
 
 def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
     """Check the repetitions along one axis of `size` items: return one count, or `Counts` with one for each."""
+    if type(repeats) is int:
+        return int(min(repeats, MAX_SIZE))
     counts = counts_of_array(repeats)
     plain: Any = None
     if counts is None:
@@ -501,7 +508,7 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
                 if counts is None:
                     plain = tuple(array.ravel().tolist())
     items = len(plain) if counts is None else counts.size
-    if items == 1:
+    if items == 1 and (size >= 0 or not _is_sequence(repeats)):
         return int(min(plain[0], MAX_SIZE))
     if items != size and size >= 0:
         along = "in all" if axis is None else f"along axis {axis}"

@@ -36,8 +36,8 @@ def unrepeat(
         The gradient with respect to the result of `repeat`, of any memory layout and any numeric dtype. Masked arrays
         are refused, because their mask would be lost.
     repeats, axis
-        As they were given to `repeat`. Without an axis, `grad` has one. An integer, or a sequence of one, counts for
-        all items, whose number then follows from the length of the axis.
+        As they were given to `repeat`. Without an axis, `grad` has one. An integer counts for all items, whose number
+        then follows from the length of the axis. A sequence has a count for each item: with one count, there is one.
     dtype : data-type, optional
         The dtype of the result: anything numeric that `numpy.dtype` accepts. The default is `grad`'s dtype; unlike
         `numpy.sum`, short integers are not promoted.
@@ -135,7 +135,10 @@ def lengths_left(repeats: Any, counts: list[Any], shape: Shape) -> Shape:
         else:
             if count.total != shape[at]:
                 whose = f"the length {shape[at]} of `grad`'s axis {at}"
-                raise ValueError(f"`repeats` expected integers that add up to {whose}, got {count.total} in all")
+                remedy = f"; if each item had as many, give {count.total} and no sequence" if count.size == 1 else ""
+                raise ValueError(
+                    f"`repeats` expected integers that add up to {whose}, got {count.total} in all{remedy}"
+                )
             lengths.append(count.size)
     return tuple(lengths)
 

@@ -233,7 +233,7 @@ def test_repetitions_of_all_chunks(draw):
     assert result.chunks == chunks
     assert_equal(result, expected)
     grad = da.from_array(expected, chunks=chunks)
-    if np.sum(counts) or np.size(counts) > 1:
+    if np.sum(counts) or isinstance(counts, list):
         assert_equal(bcast.dask.unrepeat(grad, counts, axis), bcast.unrepeat(expected, counts, axis))
 
 
@@ -242,7 +242,7 @@ def test_repetitions_of_all_chunks(draw):
 def test_several_axes_at_once(draw):
     data, lazily = draw.draw(arrays((2, 3), 5))
     items = data.shape[-1]
-    counts = (2, draw.draw(st.lists(st.integers(items == 1, 3), min_size=items, max_size=items)))
+    counts = (2, draw.draw(st.lists(st.integers(0, 3), min_size=items, max_size=items)))
     expected = bcast.repeat(data, counts, axis=(0, -1))
     result = bcast.dask.repeat(lazily, counts, axis=(0, -1))
     assert_equal(result, expected)
@@ -404,6 +404,35 @@ def test_operands_in_place():
         bcast.dask.elementwise(operator.add, few, few)
     with pytest.raises(TypeError, match="`ufunc` expected an element-wise function of two operands"):
         bcast.dask.elementwise(np.negative, few, few)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_operands_of_all_chunks(draw):
+    """Even of chunks without items, which Dask would stretch."""
+    operands, lazily = [], []
+    shape = draw.draw(st.lists(st.integers(0, 3), max_size=3))
+    for _ in range(2):
+        own = [draw.draw(st.sampled_from([1, length])) for length in shape[draw.draw(st.integers(0, len(shape))) :]]
+        chunks = [tuple(np.diff(sorted([0, *draw.draw(st.lists(st.integers(0, n), max_size=2)), n]))) for n in own]
+        operands.append(np.arange(np.prod(own, dtype=int)).reshape(own))
+        lazily.append(da.from_array(operands[-1], chunks=[tuple(map(int, lengths)) for lengths in chunks]))
+    assert_equal(bcast.dask.elementwise(np.subtract, *lazily), np.subtract(*operands))
+
+
+@pytest.mark.parametrize("number", [5, 2.5, True, np.float32(1.5)], ids=repr)
+def test_blocks_that_are_numbers(number):
+    data = np.array(number)
+    lazily = da.from_delayed(dask.delayed(number), (), dtype=data.dtype)
+    for shape in ((), (1,), (2, 1), (1, 3)):
+        assert_equal(bcast.dask.broadcast_to(lazily, shape), np.broadcast_to(data, shape))
+        assert_equal(bcast.dask.broadcast_like(lazily, da.ones(shape)), np.broadcast_to(data, shape))
+        assert_equal(bcast.dask.tile(lazily, shape), np.tile(data, shape))
+        assert_equal(bcast.dask.elementwise(np.add, da.ones(shape), lazily), np.add(np.ones(shape), data))
+    assert_equal(bcast.dask.repeat(lazily, 3, axis=0), np.repeat(data, 3, axis=0))
+    for grid, expected in zip(bcast.dask.meshgrid(lazily, da.arange(2)), np.meshgrid(data, np.arange(2)), strict=True):
+        assert_equal(grid, expected)
+    assert_equal(bcast.dask.unrepeat(lazily, (), axis=(), dtype=float), data.astype(float))
 
 
 def test_results_of_all_dtypes_have_names_of_their_own():
@@ -619,6 +648,8 @@ def test_query_planning():
         assert bcast.dask.unbroadcast(da.from_array(np.float32(3)), ()).compute() == 3
         x, y = bcast.dask.meshgrid(lazily[0], da.from_array(np.array(5)))
         assert x.compute().tolist() == [[0, 1, 2, 3]] and y.compute().tolist() == [[5] * 4]
+        number = da.from_array(np.array(5)).sum()
+        assert bcast.dask.broadcast(number, (2, 1)).compute(scheduler="sync").tolist() == [[5], [5]]
         summed = bcast.dask.elementwise(np.add, lazily, da.arange(3, chunks=2), mode="pdpd", axis=0)
         assert summed.compute().tolist() == (data + np.arange(3)[:, None]).tolist()
     """

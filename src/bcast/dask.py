@@ -566,6 +566,7 @@ def elementwise(
     second: Any = b if type(b) in weak else as_dask("b", b)
     shape = getattr(second, "shape", ())
     laid = laid_shape(ufunc, getattr(first, "shape", ()), shape, mode, axis)
+    first, second = [each if type(each) in weak else without_empty(each) for each in (first, second)]
     return ufunc(first, second if shape == laid else _laid(second, laid))
 
 

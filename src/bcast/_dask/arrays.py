@@ -1,6 +1,7 @@
 """Arguments become dask arrays of known chunks that hold NumPy's arrays, or the error that says what was expected."""
 
 import math
+from functools import partial
 from typing import Any, TypeAlias
 
 import dask.array as da
@@ -13,6 +14,7 @@ from numpy.typing import DTypeLike
 from bcast._api.broadcast import as_array, broadcast
 from bcast._api.converted import follows_values
 from bcast._api.elementwise import check_function, elementwise
+from bcast._dask.tasks import block_of
 from bcast._rules.arguments import Shape, dtype_argument, show
 from bcast._rules.types import Casting
 
@@ -47,7 +49,8 @@ def as_dask(name: str, data: Any) -> Array:
         raise ValueError(
             f"`{name}` expected chunks of known lengths, got shape {array.shape}; call its compute_chunk_sizes() first"
         )
-    return array
+    # A block without axes may be a number of Python's, which takes no index.
+    return array if array.ndim else da.map_blocks(partial(block_of, name), array, dtype=array.dtype, meta=meta)
 
 
 def converted_dtype(array: Array, dtype: DTypeLike | None, casting: Casting) -> np.dtype[Any]:

@@ -115,8 +115,6 @@ def segment_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDA
     axis = next(iter(_counted(counts)), None)
     if axis is None:
         sums = unbroadcast(data, data.shape, dtype=dtype)
-    elif not isinstance(counts[axis], int) and len(counts[axis]) == 1:
-        sums = unbroadcast(data, data.shape[:axis] + (1,) + data.shape[axis + 1 :], dtype=dtype)
     else:
         sums = unrepeat(data, counts[axis], axis, dtype=dtype)
     return sums if wide == to else round_to(sums, to)

@@ -70,6 +70,10 @@ COUNTS = [
     [1.0, 2.0, 3.0], [True, False, True], [1, None, 2], np.int64(2), np.uint8(2), np.uint64(2), np.float64(2),
     np.array(2), np.array([2]), np.array([1, 0, 2]), np.array([1, 0, 2], np.int8), np.array([1, 0, 2], np.uint64),
     np.array([1.0, 0, 2]), np.array([True, False, True]), np.array([[1, 2]]), np.array([1, -1, 2]), ROW.view(Sub),
+    np.array([2, 1]), np.array(0), np.array([3], np.uint8), np.array([2, 2], ">i4"), np.array([], int), np.int8(100),
+    np.int32(2), np.float32(3), np.float16("inf"), np.float64("nan"), np.longdouble(2), -2.0, 1e300, 1.0, (1.0, 1),
+    [np.int64(2), 3], (np.uint64(1), np.int8(2), 1), [1, 2.0, np.float32(3)], [1, 2.5, 1], [np.timedelta64(1), 1, 1],
+    np.uint64(2**64 - 1), [np.uint64(2**64 - 1), 1, 1], [np.array(1), 2, 3],
     np.ma.array([1, 2, 3]), 2**70, [2**70, 1, 1], {2}, range(3), Duck(), np.timedelta64(2),
 ]  # fmt: skip
 AXES = [None, 0, 1, -1, 5, -5, True, 1.0, "0", (0,), (0, 1), np.int8(0), np.array(0)]
@@ -130,7 +134,17 @@ def test_what_users_call_is_taken(data):
     assert taken("tile", array, (2, 3))
     assert taken("tile", array, [2, 3, 1])
     assert taken("tile", array, 1)
+    assert taken("tile", array, np.int64(2))
+    assert taken("tile", array, np.uint8(2))
+    assert taken("tile", array, np.array([2, 3]))
+    assert taken("tile", array, np.array(2, np.int32))
+    assert taken("tile", array, (np.int64(2), 3))
     assert taken("repeat", array, 2)
+    assert taken("repeat", array, 2.0)
+    assert taken("repeat", array, np.float64(2))
+    assert taken("repeat", array, np.uint64(2))
+    assert taken("repeat", array, [np.int64(1)] * array.size) == (array.size > 0)
+    assert taken("repeat", array, [1.0] * array.size) == (array.size > 0)
     assert taken("repeat", array, np.int64(2))
     assert taken("repeat", array, [1] * array.size) == (array.size > 0)
     assert taken("repeat", array, np.array(2))
@@ -168,6 +182,28 @@ def test_grids_and_broadcast_arrays_give_what_numpy_gives():
     assert not taken("broadcast_arrays", ROW, [1, 2, 3])
     assert not taken("broadcast_arrays", ROW, GRID)  # do not fit
     assert not taken("broadcast_arrays", ROW, Duck())
+
+
+@pytest.mark.usefixtures("patched")
+def test_the_calls_of_a_product_of_indexes():
+    """As pandas and xarray make them."""
+    lengths = np.fromiter((2, 3, 4), np.intp)
+    ends = np.cumprod(lengths)
+    times, tiles = ends[-1] / ends, np.roll(ends, 1)
+    tiles[0] = 1
+    for i in range(3):
+        codes = np.arange(lengths[i])
+        assert taken("repeat", codes, times[i])
+        assert taken("tile", np.repeat(codes, times[i]), tiles[i])
+
+
+@pytest.mark.usefixtures("patched")
+@pytest.mark.filterwarnings("ignore:.*")
+def test_lengths_that_wrap_around_are_left_to_numpy():
+    for length, count in ((200, np.uint8(2)), (100, np.int8(2)), (300, np.uint8(0)), (1 << 15, np.int16(1))):
+        assert not taken("tile", np.zeros(length, bool), count)
+        assert not taken("tile", np.zeros((1, length), bool), np.array([2, count]).astype(count.dtype))
+        assert taken("tile", np.zeros(length, bool), count.astype(int))
 
 
 def test_named_broadcast_arrays_are_copies():

@@ -3,10 +3,12 @@ cimport cython
 
 from bcast._api.tiling cimport are_ones
 from bcast._rules.arguments cimport all_plain
-from bcast._runtime.arrays cimport can_count, is_contiguous, is_plain, repeats_little, size_of
+from bcast._runtime.arrays cimport can_count, is_contiguous, is_plain, repeats_little, shape_of, size_of
 
 
 @cython.locals(count=Py_ssize_t)
 cpdef take_repeat(a, repeats, axis=*)
 
+cdef tuple _multipliers(reps, array)
+cdef bint _are_whole(tuple counts)
 cdef bint _are_plain(tuple arrays)

@@ -7,21 +7,25 @@ returns None for a call that is left to NumPy's. So is a call that raises: NumPy
 import operator
 from typing import Any
 
-from numpy import signedinteger
+from numpy import iinfo, integer, ndarray
 from numpy.typing import NDArray
 
 from bcast._api.numpy_names import broadcast_arrays, meshgrid
 from bcast._api.tiling import are_ones, repeat, tile
-from bcast._rules.arguments import all_plain
-from bcast._runtime.arrays import can_count, is_contiguous, is_plain, repeats_little, size_of
+from bcast._rules.arguments import FLOATS, INT64, all_plain
+from bcast._runtime.arrays import can_count, is_contiguous, is_plain, repeats_little, shape_of, size_of
 
 __all__ = ["take_broadcast_arrays", "take_meshgrid", "take_repeat", "take_tile"]
 
 
 def take_tile(A: Any, reps: Any) -> NDArray[Any] | None:  # noqa: N803
     kind = type(reps)
-    if not is_plain(A) or not (kind is int or ((kind is tuple or kind is list) and all_plain(tuple(reps)))):
+    if not is_plain(A):
         return None
+    if kind is not int and not ((kind is tuple or kind is list) and all_plain(tuple(reps))):
+        reps = _multipliers(reps, A)
+        if reps is None:
+            return None
     if not is_contiguous(A) and (reps == 1 if kind is int else are_ones(tuple(reps))):
         # Nothing is repeated, and NumPy keeps the order of the axes in memory.
         return A.copy("K") if kind is int or len(reps) <= A.ndim else None
@@ -30,7 +34,7 @@ def take_tile(A: Any, reps: Any) -> NDArray[Any] | None:  # noqa: N803
 
 def take_repeat(a: Any, repeats: Any, axis: Any = None) -> NDArray[Any] | None:
     kind = type(repeats)
-    if kind is float or kind is bool or not is_plain(a) or not (axis is None or type(axis) is int):
+    if kind is bool or not is_plain(a) or not (axis is None or type(axis) is int):
         return None
     if kind is int:
         count = repeats  # as an integer of C: NumPy refuses larger ones for empty arrays, too
@@ -39,11 +43,12 @@ def take_repeat(a: Any, repeats: Any, axis: Any = None) -> NDArray[Any] | None:
         if repeats.ndim == 0:
             return repeat(a, repeats.item(), axis)
         return None if repeats_little(repeats) else repeat(a, repeats, axis)
-    if (kind is tuple or kind is list) and all_plain(tuple(repeats)):
+    if (kind is tuple or kind is list) and (all_plain(tuple(repeats)) or _are_whole(tuple(repeats))):
         return repeat(a, repeats, axis) if size_of(a) > 0 else None  # where nothing is repeated, NumPy checks them
-    if isinstance(repeats, signedinteger):
-        return repeat(a, operator.index(repeats), axis)
-    return None
+    if not _are_whole((repeats,)):
+        return None
+    count = operator.index(repeats) if isinstance(repeats, integer) else int(repeats)
+    return repeat(a, count, axis)
 
 
 def take_meshgrid(
@@ -56,6 +61,30 @@ def take_meshgrid(
 
 def take_broadcast_arrays(*args: Any, subok: Any = False) -> tuple[NDArray[Any], ...] | None:  # noqa: ARG001
     return broadcast_arrays(*args) if _are_plain(args) else None
+
+
+def _multipliers(reps: Any, array: NDArray[Any]) -> tuple[int, ...] | None:
+    """Return integers of NumPy's as Python's, if its products of them and the array's lengths do not wrap around."""
+    if type(reps) is ndarray:
+        reps = reps[()]  # an integer, if there are no axes
+    longest = max(shape_of(array), default=1)
+    counts: list[int] = []
+    for item in reps if type(reps) is tuple or type(reps) is list or type(reps) is ndarray else (reps,):
+        kind = type(item)
+        whole = kind is int or kind is INT64
+        if not whole and not (isinstance(item, integer) and max(int(item), 1) * longest <= iinfo(kind).max):
+            return None
+        counts.append(int(item))
+    return tuple(counts)
+
+
+def _are_whole(counts: tuple[Any, ...]) -> bool:
+    """Return whether these are integers or whole floats, which NumPy takes unless they are an array's."""
+    for count in counts:
+        whole = type(count) is int or isinstance(count, integer)
+        if not whole and not (isinstance(count, FLOATS) and count.is_integer()):
+            return False
+    return True
 
 
 def _are_plain(arrays: tuple[Any, ...]) -> bool:

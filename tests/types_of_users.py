@@ -53,12 +53,19 @@ def results_have_the_given_dtype(x: Floats, out: Bytes) -> None:
     assert_type(bcast.elementwise(np.add, x, x, out=out), Bytes)
 
 
-def elementwise_gives_what_the_function_gives(x: Floats) -> None:
+def elementwise_gives_what_the_function_gives(x: Floats, ufunc: np.ufunc) -> None:
     def compare(a: Floats, b: Floats) -> bool:
         return bool((a == b).all())
 
     assert_type(bcast.elementwise(compare, x, x), bool)
-    bcast.elementwise(np.add, x, 1.0, mode="pdpd", axis=0)
+    assert_type(bcast.elementwise(np.add, x, 1.0, mode="pdpd", axis=0), NDArray[Any])
+    assert_type(bcast.elementwise(np.maximum, [1, 2], x), NDArray[Any])
+    assert_type(bcast.elementwise(np.less_equal, x, 1.0, mode="unidirectional"), NDArray[np.bool])
+    assert_type(bcast.elementwise(np.equal, "a", ["a", "b"]), NDArray[np.bool])
+    assert_type(bcast.elementwise(np.equal, x, x, out=x), Floats)
+    assert_type(bcast.elementwise(np.add, 1, 2), Any)
+    assert_type(bcast.elementwise(np.divmod, x, 2), Any)
+    assert_type(bcast.elementwise(ufunc, x, x), Any)
 
 
 def shapes(x: Floats, shape: Sequence[int], lengths: NDArray[np.int64], index: np.int32) -> None:

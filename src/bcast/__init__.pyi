@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any, Protocol, SupportsIndex, TypeVar, overload
+from typing import Any, Literal, Protocol, SupportsIndex, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -51,6 +51,19 @@ class _Memory(Protocol):
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
 
+class _OfOneResult(Protocol):
+    """A ufunc that returns one array."""
+
+    @property
+    def nout(self) -> Literal[1]: ...
+
+class _Comparison(_OfOneResult, Protocol):
+    """A ufunc that returns bools."""
+
+    @property
+    def __name__(self) -> Literal["equal", "greater", "greater_equal", "less", "less_equal", "not_equal"]: ...
+
+_Several = NDArray[Any] | list[Any] | tuple[Any, ...]  # operands of which ufunc make an array, and no scalar
 _OutT = TypeVar("_OutT", bound=_Memory)
 _DType = type[_ScalarT] | np.dtype[_ScalarT]
 
@@ -171,6 +184,50 @@ def infer_shape(
 def elementwise(
     ufunc: np.ufunc, a: ArrayLike, b: ArrayLike, /, *, mode: ElementwiseMode = "numpy", axis: int = -1, out: _OutT
 ) -> _OutT: ...
+@overload
+def elementwise(
+    ufunc: _Comparison,
+    a: _Several,
+    b: ArrayLike,
+    /,
+    *,
+    mode: ElementwiseMode = "numpy",
+    axis: int = -1,
+    out: None = None,
+) -> NDArray[np.bool]: ...
+@overload
+def elementwise(
+    ufunc: _Comparison,
+    a: ArrayLike,
+    b: _Several,
+    /,
+    *,
+    mode: ElementwiseMode = "numpy",
+    axis: int = -1,
+    out: None = None,
+) -> NDArray[np.bool]: ...
+@overload
+def elementwise(
+    ufunc: _OfOneResult,
+    a: _Several,
+    b: ArrayLike,
+    /,
+    *,
+    mode: ElementwiseMode = "numpy",
+    axis: int = -1,
+    out: None = None,
+) -> NDArray[Any]: ...
+@overload
+def elementwise(
+    ufunc: _OfOneResult,
+    a: ArrayLike,
+    b: _Several,
+    /,
+    *,
+    mode: ElementwiseMode = "numpy",
+    axis: int = -1,
+    out: None = None,
+) -> NDArray[Any]: ...
 @overload
 def elementwise(
     ufunc: np.ufunc,

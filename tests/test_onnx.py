@@ -416,6 +416,24 @@ def test_types_are_those_of_the_schema(operator, dtypes, opset, message):
         run(operator, *arrays, opset=opset)
 
 
+@pytest.mark.parametrize(
+    ("operator", "arrays", "inputs"),
+    [
+        ("Add", [np.ones((2, 3)), np.ones(2)], r"`A` 'x0' of shape \(2, 3\), `B` 'x1' of shape \(2,\)"),
+        ("Max", [np.ones(3), np.ones(3), np.ones(2)], r".*, `data_0` 'x2' of shape \(2,\)"),
+        ("Expand", [np.ones(3), np.array([2])], r"`input` 'x0' of shape \(3,\), `shape` 'x1' of shape \(1,\)"),
+        ("PRelu", [np.ones(3), np.ones(2)], r"`X` 'x0' of shape \(3,\), `slope` 'x1' of shape \(2,\)"),
+        ("And", [np.ones(3, bool), np.ones(3)], r"`A` 'x0' of shape \(3,\), `B` 'x1' of shape \(3,\)"),
+    ],
+)
+def test_errors_name_the_node_and_its_inputs(operator, arrays, inputs):
+    for name, named in ((None, operator), ("bias_7", f"{operator} 'bias_7'")):
+        with pytest.raises(
+            (ValueError, RuntimeTypeError), match=f"^{named}: `.*` expected .*; its inputs are {inputs}$"
+        ):
+            run(operator, *arrays, name=name)
+
+
 @pytest.mark.parametrize(("operator", "opset"), [("Add", 6), ("Gemm", 6), ("Max", 7), ("Mean", 6), ("Tile", 5)])
 def test_operators_that_broadcast_otherwise_are_refused(operator, opset):
     with pytest.raises(

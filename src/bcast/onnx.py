@@ -87,12 +87,27 @@ class _Operator(OpRun):
     def _run(self, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
         # Other operators return scalars, and a subclass may misstate its dtype.
         arrays = [np.asarray(value) if _is_plain(value) else value for value in inputs]
-        self._check_types(arrays)
         try:
+            self._check_types(arrays)
             with np.errstate(all="ignore"):
                 return (np.asarray(self._compute(*arrays, **attributes)),)
-        except TypeError as error:  # the evaluator would report it as an error of types, without its message
-            raise RuntimeTypeError(f"{self.op_type}: {error}") from error
+        except (TypeError, ValueError) as error:
+            # The evaluator would report another TypeError without its message.
+            kind = RuntimeTypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{self._name()}: {error}; its inputs are {self._described(arrays)}") from error
+
+    def _name(self) -> str:
+        """Return what the model calls this node."""
+        return f"{self.op_type} {self.onnx_node.name!r}" if self.onnx_node.name else str(self.op_type)
+
+    def _parameter(self, i: int) -> Any:
+        """Return what the schema says of an input."""
+        return self._parameters[min(i, len(self._parameters) - 1)]  # the last one may be variadic
+
+    def _described(self, inputs: Sequence[Any]) -> str:
+        """Return what the schema and the model call each input, and its shape."""
+        pairs = enumerate(zip(self.onnx_node.input, inputs, strict=False))
+        return ", ".join(f"`{self._parameter(i).name}` {name!r} of shape {np.shape(x)}" for i, (name, x) in pairs)
 
     def _check_types(self, inputs: Sequence[Any]) -> None:
         """Check inputs against the schema: which types each may have, and which must have the same type."""
@@ -100,15 +115,14 @@ class _Operator(OpRun):
         for i, value in enumerate(inputs):
             if value is None:
                 continue
-            parameter = self._parameters[min(i, len(self._parameters) - 1)]  # the last one may be variadic
+            parameter = self._parameter(i)
             kind = _type_of(value)
             if kind not in parameter.types:
                 allowed = ", ".join(sorted(parameter.types))
-                raise RuntimeTypeError(f"{self.op_type}: `{parameter.name}` expected one of {allowed}, got {kind}")
+                raise TypeError(f"`{parameter.name}` expected one of {allowed}, got {kind}")
             first, expected = bound.setdefault(parameter.type_str, (parameter.name, kind))
             if kind != expected:
-                where = f"`{parameter.name}` expected the type of `{first}`, {expected}"
-                raise RuntimeTypeError(f"{self.op_type}: {where}, got {kind}")
+                raise TypeError(f"`{parameter.name}` expected the type of `{first}`, {expected}, got {kind}")
 
     def _compute(self, *inputs: Any, **attributes: Any) -> Any:
         raise NotImplementedError

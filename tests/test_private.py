@@ -168,6 +168,8 @@ FUNCTIONS = {
     "alignment.right_aligned": (SHAPES, SHAPES, NAMES),
     "alignment.pdpd": (SHAPES, SHAPES, WILD, NAMES),
     "alignment.merge": ((*WILD, *(f"({shape}, {other})" for shape in SHAPES for other in SHAPES)), NAMES),
+    "arguments._shape_remedy": (("'shape'", *NAMES), (*WILD, *SHAPES, *ARRAYS)),
+    "arguments._counts_remedy": (("'reps'", *NAMES), (*WILD, *SHAPES, *ARRAYS)),
     "arguments.shape_argument": (NAMES, (*SHAPES, *WILD)),
     "arguments.mode_of": (WILD, ("None", "('a', None)", "[1]", "()"), NAMES),
     "arguments.dtype_argument": (DTYPES,),

@@ -202,10 +202,7 @@ def test_a_reader_that_goes(temporary):
 @posix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_stdin_is_awaited(temporary, number):
-    code = f"import signal; signal.signal({int(signal.SIGINT)}, signal.default_int_handler); "
-    code += "from bcast.__main__ import main; import sys; sys.exit(main())"
-    command = [sys.executable, "-c", code, "tile", "-", "out.npy", "--reps", "2"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+    with awaiting_stdin() as running:
         while not list(temporary.glob("*/*")):
             assert running.poll() is None
         running.send_signal(number)
@@ -213,6 +210,33 @@ def test_a_signal_while_stdin_is_awaited(temporary, number):
         assert running.stderr.read() in (b"", b"bcast: interrupted\n")
     assert files() == ["temporary"]
     assert files(temporary) == []
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_just_before_stdin_is_awaited(temporary, number):
+    """It arrives between Python's last look for signals and the call that sleeps, as on a busy machine."""
+    code = f"""import ctypes, functools, operator, os, select
+def late(call, *arguments):  # `map` makes one call after the other, with no look for signals between them
+    calls = [functools.partial(ctypes.CDLL(None)["raise"], {int(number)}), functools.partial(call, *arguments)]
+    return list(map(operator.call, calls))[1]
+select.select, os.read = functools.partial(late, select.select), functools.partial(late, os.read)
+"""
+    with awaiting_stdin(code) as running:
+        try:
+            assert running.wait(30) == 128 + number
+        finally:
+            running.kill()
+    assert files(temporary) == []
+
+
+def awaiting_stdin(code=""):
+    """Start a run that waits for stdin, with the signals as a terminal sets them, even under nohup."""
+    code += "import signal, sys; from bcast.__main__ import main\n"
+    code += f"for number in {int(signal.SIGTERM)}, {int(signal.SIGHUP)}: signal.signal(number, signal.SIG_DFL)\n"
+    code += f"signal.signal({int(signal.SIGINT)}, signal.default_int_handler); sys.exit(main())"
+    command = [sys.executable, "-c", code, "tile", "-", "out.npy", "--reps", "2"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @posix

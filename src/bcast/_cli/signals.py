@@ -1,13 +1,16 @@
 """Signals that end the process, deferred while something must not be left half done."""
 
+import os
+import select
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
-__all__ = ["DeferredSignals", "raised_signals"]
+__all__ = ["DeferredSignals", "raised_signals", "waits"]
 
 # SIGINT is deferred first and restored last, so that no KeyboardInterrupt comes between changes to the others.
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
@@ -70,3 +73,29 @@ def raised_signals() -> Iterator[None]:
 
 def _end(number: int, _: FrameType | None) -> None:
     raise SystemExit(128 + number)
+
+
+@contextmanager
+def waits(descriptor: int) -> Iterator[Callable[[], None]]:
+    """Yield a function that waits until a descriptor can be read, or until a signal's handler raises.
+
+    A signal that arrives after Python's last look and before ``read(2)`` interrupts nothing: the read would sleep on.
+    Python writes each signal to a pipe, which the wait watches as well.
+    """
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    signalled, pipe = os.pipe()
+    os.set_blocking(pipe, False)
+    before = signal.set_wakeup_fd(pipe, warn_on_full_buffer=False)
+
+    def wait() -> None:
+        while signalled in select.select([descriptor, signalled], [], [])[0]:
+            os.read(signalled, 4096)
+
+    try:
+        yield wait
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(signalled)
+        os.close(pipe)

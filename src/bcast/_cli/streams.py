@@ -2,14 +2,14 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from bcast._cli.printing import to_stdout
-from bcast._cli.signals import raised_signals
+from bcast._cli.signals import raised_signals, waits
 
 __all__ = ["STREAM", "named"]
 
@@ -48,8 +48,8 @@ def named(source: str, destination: str) -> Iterator[tuple[str, str]]:
     with raised_signals(), TemporaryDirectory(prefix="bcast-") as folder:
         files = Path(folder, "standard input"), Path(folder, "standard output")
         if source == STREAM:
-            with files[0].open("wb") as file:
-                _copy(sys.stdin.buffer, file)
+            with files[0].open("wb") as file, waits(sys.stdin.fileno()) as wait:
+                _copy(sys.stdin.buffer, file, wait)
         try:
             yield (
                 str(files[0]) if source == STREAM else source,
@@ -62,8 +62,10 @@ def named(source: str, destination: str) -> Iterator[tuple[str, str]]:
                 _copy(file, sys.stdout.buffer)
 
 
-def _copy(source: BinaryIO, destination: BinaryIO) -> None:
+def _copy(source: BinaryIO, destination: BinaryIO, wait: Callable[[], None] = lambda: None) -> None:
     """Copy all bytes; what there is of stdin is taken as it comes."""
+    wait()
     while piece := os.read(source.fileno(), PIECE):
         destination.write(piece)
+        wait()
     destination.flush()

@@ -752,6 +752,8 @@ REMEDIES = {
     "swapped_operands": (
         partial(bcast.elementwise, np.add, ROW, MATRIX, mode="unidirectional"), "a", "they fit the other way round",
     ),
+    "numpys_name": (partial(bcast.broadcast, ROW, shape=(2, 3)), "target_shape", "give target_shape=(2, 3)"),
+    "numpys_name_of_a_shape": (partial(bcast.infer_shape, (3,), shape=(2, 3)), "target_shape", "target_shape=(2, 3)"),
     "length": (partial(bcast.broadcast, ROW, 3), "target_shape", "give (3,)"),
     "numpy_length": (partial(bcast.infer_shape, np.int64(3), (3,)), "data_shape", "give (3,)"),
     "axis_alone": (partial(bcast.broadcast, ROW, (3, 5), axis=0), "axis", "mode='pdpd'"),

@@ -152,6 +152,7 @@ FUNCTIONS = {
     "broadcast.align_like": (SHAPES, SHAPES, (*WILD, *SHAPES), SHAPES, (*WILD, "'numpy'"), WILD, SHAPES),
     "broadcast.into_tensor": (("None", "len", "5"), (*WILD, *ARRAYS)),
     "broadcast.as_array": (NAMES, (*WILD, *ARRAYS)),
+    "broadcast.refuse_shape": (WILD,),
     "broadcast.materialise": (ARRAYS, ALIGNMENTS, SHAPES, ARRAYS, NAMES, DTYPES, CASTINGS),
     "converted.materialise_as": (ARRAYS, ALIGNMENTS, SHAPES, ARRAYS, NAMES, DTYPES, CASTINGS),
     "converted.prepared": (ARRAYS, SHAPES, ARRAYS, DTYPES, CASTINGS),

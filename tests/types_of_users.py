@@ -118,6 +118,8 @@ def what_fails_when_it_runs(x: Floats) -> None:
     bcast.broadcast(x, (2.0, 3))  # type: ignore
     bcast.broadcast(x, "23")  # type: ignore
     bcast.broadcast(x, None)  # type: ignore
+    bcast.broadcast(x, shape=(2, 3))  # type: ignore
+    bcast.infer_shape((3,), shape=(2, 3))  # type: ignore
     bcast.broadcast(x, np.ones(2))  # type: ignore
     bcast.broadcast(x, (2, 3), mode="numpty")  # type: ignore
     bcast.broadcast(x, (2, 3), axes_mapping=0)  # type: ignore

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, SupportsIndex, TypeVar, overload
+from typing import Any, Literal, Never, Protocol, SupportsIndex, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -120,6 +120,8 @@ def broadcast(
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
 @overload
+def broadcast(data: ArrayLike, target_shape: None = None, *, shape: None) -> Never: ...
+@overload
 def broadcast_like(
     data: _Data[_ScalarT],
     like: ArrayLike,
@@ -171,6 +173,7 @@ def broadcast_like(
     casting: Casting = "same_kind",
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
+@overload
 def infer_shape(
     data_shape: ShapeLike,
     target_shape: ShapeLike,
@@ -180,6 +183,8 @@ def infer_shape(
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
 ) -> tuple[int, ...]: ...
+@overload
+def infer_shape(data_shape: ShapeLike, target_shape: None = None, *, shape: None) -> Never: ...
 @overload
 def elementwise(
     ufunc: np.ufunc, a: ArrayLike, b: ArrayLike, /, *, mode: ElementwiseMode = "numpy", axis: int = -1, out: _OutT

@@ -10,6 +10,7 @@ from bcast._runtime.result cimport result_array
 
 cdef str SAME_KIND
 
+cpdef refuse_shape(shape)
 cpdef ndarray as_array(str name, data)
 cpdef Alignment align_like(tuple data, tuple shape, like, axes_mapping, mode, axis, axes)
 cpdef materialise(ndarray data, Alignment alignment, tuple shape, out, str name, dtype, casting)

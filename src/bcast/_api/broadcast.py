@@ -12,7 +12,7 @@ from bcast._api.converted import materialise_as
 from bcast._api.tensors import array_of, view_of
 from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment, align, align_shapes
-from bcast._rules.arguments import shape_argument
+from bcast._rules.arguments import shape_argument, show
 from bcast._rules.types import AxesLike, Casting, Mode, ShapeLike
 from bcast._runtime.arrays import is_tensor, keeps_dtype, shape_of
 from bcast._runtime.result import result_array
@@ -26,7 +26,7 @@ NUMBERS = (int, float, complex, bool, str)
 
 def broadcast(
     data: ArrayLike,
-    target_shape: ShapeLike,
+    target_shape: ShapeLike | None = None,
     axes_mapping: ShapeLike | None = None,
     *,
     mode: Mode = "numpy",
@@ -35,6 +35,7 @@ def broadcast(
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
     out: NDArray[Any] | None = None,
+    shape: Any = None,
 ) -> NDArray[Any]:
     """Broadcast `data` to a new array of `target_shape`.
 
@@ -77,6 +78,8 @@ def broadcast(
         The array to write the result into. It must have the shape of the result and be writeable; its strides are
         free. Its dtype must be `dtype`, or without that one to which `casting` allows to convert. It may overlap
         `data`.
+    shape : None
+        Not an argument: the operators call it `target_shape`, as the error says.
 
     Returns
     -------
@@ -156,6 +159,8 @@ def broadcast(
     >>> bcast.broadcast([1.0, 2.0, 3.0], (8, 3, 32, 32), mode="pdpd", axis=1).shape
     (8, 3, 32, 32)
     """
+    if shape is not None:
+        refuse_shape(shape)
     if out is not None and is_tensor(out):
         rules = {"mode": mode, "axis": axis, "broadcast_axes": broadcast_axes, "dtype": dtype, "casting": casting}
         return into_tensor(broadcast, out, data, target_shape, axes_mapping, **rules)
@@ -238,12 +243,13 @@ def align_like(
 
 def infer_shape(
     data_shape: ShapeLike,
-    target_shape: ShapeLike,
+    target_shape: ShapeLike | None = None,
     axes_mapping: ShapeLike | None = None,
     *,
     mode: Mode = "numpy",
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
+    shape: Any = None,
 ) -> tuple[int, ...]:
     """Return the shape of the array that `broadcast` would make of data of shape `data_shape`.
 
@@ -251,7 +257,7 @@ def infer_shape(
     ----------
     data_shape : 1-D sequence or array of int
         The shape of the data.
-    target_shape, axes_mapping, mode, axis, broadcast_axes
+    target_shape, axes_mapping, mode, axis, broadcast_axes, shape
         As in `broadcast`.
 
     Returns
@@ -277,8 +283,15 @@ def infer_shape(
     >>> bcast.infer_shape((5, 2, 3, 1), (1, 3, 6), mode="bidirectional")
     (5, 2, 3, 6)
     """
-    shape = shape_argument("data_shape", data_shape)
-    return align(shape, target_shape, axes_mapping, mode, axis, broadcast_axes).shape
+    if shape is not None:
+        refuse_shape(shape)
+    own = shape_argument("data_shape", data_shape)
+    return align(own, target_shape, axes_mapping, mode, axis, broadcast_axes).shape
+
+
+def refuse_shape(shape: object) -> None:
+    """Refuse `shape`, NumPy's name for what the operators call `target_shape`."""
+    raise TypeError(f"`target_shape` expected the output's shape, got it as `shape`; give target_shape={show(shape)}")
 
 
 def as_array(name: str, data: ArrayLike) -> NDArray[Any]:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from conftest import Case
+from peers import competitors
+from shapes import SUM_DTYPES, sums
 from sum_peers import SUMMERS, SumTask, prepare_sums
-
-from bcast._benchmark.peers import competitors
-from bcast._benchmark.workloads import SUM_DTYPES, sums
 
 SECONDS = 0.1
 LARGE = 1 << 20  # bytes of a result that it matters to have anew

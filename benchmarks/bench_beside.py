@@ -13,9 +13,11 @@ import sys
 from statistics import median
 from time import perf_counter
 
-from bcast._benchmark.machine import Load, cpu, cpus
-from bcast._benchmark.peers import COMPETITORS, Task, bound, prepare
-from bcast._benchmark.workloads import Workload
+from machines import Load, cpus
+from peers import COMPETITORS, bound, prepare
+
+from bcast._benchmark.tasks import Task
+from bcast._benchmark.workloads import Workload, cpu
 
 NAMES = ("bcast", "numpy", "torch", "jax", "onnxruntime")
 SIZES = (2, 6, 14, 28)  # MB of float32

@@ -11,11 +11,11 @@ are summed.
 import sys
 
 import numpy as np
+from machines import measure
 
 import bcast
 from bcast._api.broadcast import as_array
-from bcast._benchmark.machine import cpu
-from bcast._benchmark.timing import measure
+from bcast._benchmark.workloads import cpu
 from bcast._kernel import replicate
 from bcast._rules.alignment import align
 from bcast._runtime.arrays import shape_of

@@ -14,10 +14,10 @@ import threading
 from time import perf_counter
 
 import numpy as np
+from machines import measure
 
 import bcast
-from bcast._benchmark.machine import cpu
-from bcast._benchmark.timing import measure
+from bcast._benchmark.workloads import cpu
 
 SIZES = [1024 << i for i in range(11)]
 PROTOTYPE = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)

@@ -1,8 +1,8 @@
 """The whole grid: broadcasts that programs really do, in five dtypes, fresh and warm."""
 
 from conftest import Case
+from peers import competitors
 
-from bcast._benchmark.peers import competitors
 from bcast._benchmark.workloads import DTYPES, STATES, grid
 
 SECONDS = 0.1

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from time import perf_counter
 
 import numpy as np
+from machines import measure
 
 import bcast
-from bcast._benchmark.machine import cpu
-from bcast._benchmark.timing import measure
+from bcast._benchmark.workloads import cpu
 from bcast._runtime.result import result_array
 
 SIZES = [1 << 20, 2 << 20, 4_000_000, 16_000_000, 40_000_000, 64_000_000, 256_000_000]

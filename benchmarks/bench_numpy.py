@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from conftest import Case
 from loops import repeater, use_threads
+from machines import cpus, measure
 from numpy.typing import NDArray
+from peers import bound
 
 import bcast
-from bcast._benchmark.machine import cpus, machine
-from bcast._benchmark.peers import bound
-from bcast._benchmark.timing import measure
+from bcast._benchmark.workloads import machine
 
 SECONDS = 0.25
 SIZED = "torch, output_size"
@@ -66,6 +66,11 @@ class Drop:
 @dataclass(frozen=True)
 class DropCase(Case):
     """A case whose calls are those of a drop-in, each checked once against NumPy."""
+
+    @property
+    def innermost(self):
+        """How many times the innermost repeated axis repeats."""
+        return self.workload.innermost
 
     def calls(self, names):
         """Make the calls, which have no errors."""

@@ -5,10 +5,11 @@ Sizes stop where three arrays of them do not fit into the memory that is availab
 
 import numpy as np
 from conftest import Case
+from machines import memory
+from peers import COMPETITORS
+from shapes import label
 
-from bcast._benchmark.machine import memory
-from bcast._benchmark.peers import COMPETITORS
-from bcast._benchmark.workloads import Workload, label
+from bcast._benchmark.workloads import Workload
 
 DTYPE = "float32"
 SIZES = [1 << power for power in range(10, 33, 2)]  # bytes: 1 KB to 4 GB

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
+from machines import cpus, measure
 from numpy.typing import NDArray
 
 import bcast
-from bcast._benchmark.machine import cpu, cpus
-from bcast._benchmark.timing import measure
+from bcast._benchmark.workloads import cpu
 
 SECONDS = 0.3
 DTYPES = ("uint8", "uint16", "float32", "float64", "complex128")

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from conftest import Case
+from peers import COMPETITORS, prepare
 
-from bcast._benchmark.peers import COMPETITORS, Task, prepare
+from bcast._benchmark.tasks import Task
 from bcast._benchmark.workloads import Workload
 
 DTYPE = "float32"

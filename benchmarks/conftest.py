@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from itertools import cycle
 
 import pytest
-from loops import NUMBA
+from machines import cpus, measure
+from peers import COMPETITORS, OWN, bound, prepare, version
+from shapes import SEED, innermost
 from sum_peers import SUMMERS
 
-from bcast._benchmark.machine import cpus, machine
-from bcast._benchmark.peers import COMPETITORS, Task, bound, prepare
-from bcast._benchmark.table import OWN, version
-from bcast._benchmark.timing import measure
-from bcast._benchmark.workloads import SEED, Workload
-
-COMPETITORS["numba"] = NUMBA  # which compiles for a second before it is fast, too long for `python -m bcast bench`
+from bcast._benchmark.tasks import Task
+from bcast._benchmark.workloads import Workload, machine
 
 
 @dataclass(frozen=True)
@@ -53,6 +50,11 @@ class Case:
     def name(self):
         """Unique, and what -k looks at."""
         return f"{self.suite}-{self.workload.name}-{self.dtype}-{self.state}-{self.threads}"
+
+    @property
+    def innermost(self):
+        """How many times the innermost repeated axis repeats."""
+        return innermost(self.workload)
 
     def calls(self, names):
         """Make the calls of some competitors, and tell the errors of those that have any."""
@@ -145,7 +147,7 @@ def timed(request, benchmark, run_on, case, competitor):
             "suite": case.suite,
             "workload": workload.name,
             "family": workload.group,
-            "innermost": workload.innermost,
+            "innermost": case.innermost,
             "dtype": case.dtype,
             "state": case.state,
             "threads": case.threads,

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._benchmark.peers import Call, Competitor, Task
+from bcast._benchmark.tasks import Call, Task
 from bcast._rules.arguments import Shape
 
-__all__ = ["NUMBA", "fill", "readers", "repeater", "use_threads"]
+__all__ = ["fill", "numba_call", "readers", "repeater", "use_threads"]
 
 Fill = Callable[[NDArray[Any]], Any]
 
@@ -248,7 +248,7 @@ def readers() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return alone, numba.njit(parallel=True)(spread)
 
 
-def _numba(task: Task) -> Call:
+def numba_call(task: Task) -> Call:
     use_threads(task.threads)
     data, shape, out = task.lined_up, task.workload.output, task.out
     write, merged_shape, word = fill(data, shape, task.threads)
@@ -261,6 +261,3 @@ def _numba(task: Task) -> Call:
         return out
 
     return fresh
-
-
-NUMBA = Competitor(("numba",), _numba)

@@ -1,37 +1,60 @@
 """The pictures of the report."""
 
+import io
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from runs import Run, known, mean, to_limit, to_numpy, to_peer
+from peers import LIMIT
+from runs import Cell, Run, known, mean, to_limit, to_numpy, to_peer
+from shapes import FLOATS
 
-from bcast._benchmark.peers import LIMIT
-from bcast._benchmark.table import LOST, Cell
-from bcast._benchmark.workloads import FLOATS, STATES
+from bcast._benchmark.workloads import LOST, STATES
 
 # Told apart by colour-blind eyes too.
 STATE_COLOURS = {"fresh": "#0072b2", "warm": "#d55e00"}
 DTYPE_COLOURS = dict(zip(FLOATS, ("#009e73", "#0072b2", "#d55e00"), strict=True))
 Row = tuple[str, str, dict[str, list[Cell]]]  # its family, its name, its cells by what tells their colour
 PAGE = 8.6  # inches, with 72 points each: some 830 CSS pixels, the width of README
+FONTS = ["DejaVu Sans", "Verdana", "Arial"]
 COLOURS = {"bcast": "#d55e00", "numpy": "#0072b2", "torch": "#009e73", LIMIT: "#999999"}
 
 
 @contextmanager
-def figure(path: Path, rows: int, columns: int, **options) -> Iterator:
-    """Give the axes of a new figure, and save it."""
+def figure(path: Path | None, rows: int, columns: int, **options) -> Iterator:
+    """Give the axes of a new figure, and save it; without a path, leave it open.
+
+    An SVG is written for people who compare versions of it: text as text, and each path in one line.
+    """
     import matplotlib as mpl
     from matplotlib import pyplot as plt
 
-    with mpl.rc_context({"svg.hashsalt": "bcast", "font.size": 9}):
+    with mpl.rc_context({"svg.hashsalt": "bcast", "svg.fonttype": "none", "font.sans-serif": FONTS, "font.size": 9}):
         drawn, axes = plt.subplots(rows, columns, layout="constrained", squeeze=False, **options)
         yield axes
-        drawn.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+        if path is None:
+            return
+        if path.suffix == ".svg":
+            text = io.StringIO()
+            drawn.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+            path.write_text(compact(text.getvalue()), encoding="utf-8")
+        else:
+            drawn.savefig(path)
         plt.close(drawn)
 
 
-def plot_ratios(run: Run, path: Path) -> None:
+def compact(svg: str) -> str:
+    """Drop the comments of matplotlib's SVG and the groups around single things; put each element in one line."""
+    svg = re.sub(r"<!--.*?-->|<!DOCTYPE.*?>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"\s*\n\s*(?=[-\d.MLQCz\"/])", " ", svg)
+    svg = re.sub(r' id="(?:axes|figure|legend|line2d|matplotlib|patch|text|xtick|ytick)[^"]*"', "", svg)
+    while svg != (svg := re.sub(r"<g>\s*(<(\w+)[^<]*(?:/>|</\2>))?\s*</g>", r"\1", svg)):
+        pass
+    return re.sub(r"\n\s*", "\n", svg)
+
+
+def plot_ratios(run: Run, path: Path | None = None) -> None:
     """Draw the ratios to NumPy and to the best peer in short: of each family of workloads, the mean and the span."""
     rows = [(family, _by_state(run, "grid", each)) for family, each in run.families("grid").items()]
     if run.suites["random"]:
@@ -54,7 +77,7 @@ def plot_ratios(run: Run, path: Path) -> None:
         _legend_above(panels[0], 2)
 
 
-def plot_detail(run: Run, path: Path) -> None:
+def plot_detail(run: Run, path: Path | None = None) -> None:
     """Draw all ratios to NumPy and to the best peer: a line for each workload and state, a dot for each dtype."""
     rows = [
         (family, workload, _by_state(run, "grid", [workload]))
@@ -71,7 +94,7 @@ def _by_state(run: Run, suite: str, workloads: list[str] | None) -> dict[str, li
     return {state: run.select(suite, state, workloads) for state in STATES}
 
 
-def plot_adjoint(run: Run, path: Path) -> None:
+def plot_adjoint(run: Run, path: Path | None = None) -> None:
     """Draw the ratios of sums, to the limit too: a line for each pattern and dtype, a dot for each size."""
     rows = [
         (
@@ -84,7 +107,9 @@ def plot_adjoint(run: Run, path: Path) -> None:
     _plot(rows, DTYPE_COLOURS, {"NumPy": to_numpy, "the best peer": to_peer, "the limit": to_limit}, path)
 
 
-def _plot(rows: list[Row], colours: dict[str, str], ratios: dict[str, Callable[[Cell], float]], path: Path) -> None:
+def _plot(
+    rows: list[Row], colours: dict[str, str], ratios: dict[str, Callable[[Cell], float]], path: Path | None
+) -> None:
     height = 1.6 + 0.13 * len(rows) * len(colours)
     with figure(path, 1, len(ratios), figsize=(6 * len(ratios), height), sharey=True) as (panels,):
         for axes, (name, ratio) in zip(panels, ratios.items(), strict=True):
@@ -144,7 +169,7 @@ def _legend_above(axes, columns: int) -> None:
     axes.figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
 
 
-def plot_scaling(run: Run, path: Path) -> None:
+def plot_scaling(run: Run, path: Path | None = None) -> None:
     """Draw speed over size, with one thread and with all; and over threads, where there are more than two numbers."""
     cells = run.suites["scaling"]
     counts = sorted({key[3] for key in cells})

@@ -16,10 +16,10 @@ from os.path import relpath
 from pathlib import Path
 
 from plots import plot_adjoint, plot_detail, plot_ratios, plot_scaling
-from runs import Run, known, load, mean, read_report, to_limit, to_numpy, to_peer
+from runs import Cell, Run, known, load, mean, read_report, to_limit, to_numpy, to_peer
+from shapes import FLOATS, SUM_DTYPES, label
 
-from bcast._benchmark.table import LOST, Cell
-from bcast._benchmark.workloads import FLOATS, STATES, SUM_DTYPES, label
+from bcast._benchmark.workloads import LOST, STATES
 
 RATIO_LEGEND = (
     "*NumPy*, *best peer*: its time / bcast's time; below 1 bcast is the slower one, and below "

@@ -3,17 +3,61 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bcast._benchmark.peers import LIMIT
-from bcast._benchmark.table import Cell
-from bcast._benchmark.workloads import DTYPES, SEED, STATES, UNITS, Workload, grid, random_workloads
+from peers import LIMIT, OWN
+from shapes import SEED, UNITS, innermost, random_workloads
+
+from bcast._benchmark.workloads import DTYPES, LOST, STATES, Workload, grid
 
 SUITES = ("grid", "random", "scaling", "use", "adjoint", "numpy")
 
 Key = tuple[str, str, str, int]  # workload, dtype, state, threads
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The measurements of one workload, dtype and state.
+
+    Attributes
+    ----------
+    workload, dtype, state : str
+        The workload, its dtype, and the state: 'fresh' or 'warm'.
+    nbytes : int
+        Bytes of the output; for sums, bytes of the terms.
+    times : mapping of str to float
+        Seconds of one call, by competitor.
+    errors : mapping of str to float
+        For sums: the error of the worst item of the result, in units in the last place, by competitor.
+    """
+
+    workload: str
+    dtype: str
+    state: str
+    nbytes: int
+    times: Mapping[str, float]
+    errors: Mapping[str, float] = field(default_factory=dict)
+
+    def ratio(self, name: str) -> float:
+        """Return the time of a competitor divided by that of bcast; NaN if it has none."""
+        return self.times.get(name, math.nan) / self.times["bcast"]
+
+    @property
+    def best_peer(self) -> str | None:
+        """The fastest competitor except NumPy."""
+        return min((name for name in self.times if name not in OWN), key=self.times.__getitem__, default=None)
+
+    @property
+    def lost_to(self) -> list[str]:
+        """Those of NumPy and the best peer that are faster than bcast."""
+        return [name for name in ("numpy", self.best_peer) if name and self.ratio(name) < LOST]
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes that bcast writes, or sums, in a second."""
+        return self.nbytes / self.times["bcast"]
 
 
 @dataclass
@@ -156,7 +200,7 @@ def _add(run: Run, suite: str, workload: Workload, key: Key, figures: list[str],
         ratio, name = peer.replace("*", "").split()
         times[name] = own * float(ratio)
     run.family[key[0]] = workload.group
-    run.innermost[key[0]] = workload.innermost if suite != "scaling" else 0
+    run.innermost[key[0]] = innermost(workload) if suite != "scaling" else 0
     run.suites[suite][key] = Cell(*key[:3], nbytes, times)
 
 

@@ -1,6 +1,6 @@
 """The adjoint's competitors: each sums a gradient onto a shape by what its own user would write, and errs as it does.
 
-As in `bcast._benchmark.peers`, a competitor turns a task into a call without arguments. Sums are no copies: results are
+As in `peers.py`, a competitor turns a task into a call without arguments. Sums are no copies: results are
 not compared bit by bit but judged, as the task's numbers are such that their exact sums are known.
 """
 
@@ -14,9 +14,10 @@ from typing import Any
 import loops
 import numpy as np
 from numpy.typing import NDArray
+from peers import COMPETITORS, LIMIT, Competitor, fastest, in_pieces, new_arrays
 
 import bcast
-from bcast._benchmark.peers import LIMIT, Call, Competitor, fastest, in_pieces, new_arrays
+from bcast._benchmark.tasks import Call
 from bcast._benchmark.workloads import Workload
 
 __all__ = ["SUMMERS", "SumTask", "judge", "prepare_sums"]
@@ -144,7 +145,7 @@ def reads(words: NDArray[np.uint64], threads: int) -> dict[str, Call]:
     calls: dict[str, Call] = {"reduce": partial(np.add.reduce, words)}
     if threads > 1:
         calls["pieces"] = in_pieces(np.add.reduce, words, threads)
-    if loops.NUMBA.installed():
+    if COMPETITORS["numba"].installed():
         alone, together = loops.readers()
         calls["loop"] = partial(alone, words)
         if threads > 1:

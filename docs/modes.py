@@ -1,13 +1,12 @@
-"""Draw docs/modes.svg, the picture of the modes: ``python docs/modes.py``.
+"""Draw the picture of the modes, when the pages are built.
 
 Each panel is one call. Boxes are axes with their lengths; an arrow runs from an axis of the data to the axis of the
 output that it feeds. Shapes, arrows and colours are not drawn by hand but asked of the library.
 """
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
@@ -24,14 +23,7 @@ WIDTH, HEIGHT = 0.8, 0.44  # of a box
 FIRST, STEP = 1.35, 0.98  # where the first axis is, and from one to the next
 ROW = 0.98  # from the output's row to the data's, and to the target's
 
-mpl.rcParams.update(
-    {
-        "font.family": "DejaVu Sans",
-        "hatch.linewidth": 0.9,
-        "svg.fonttype": "path",  # the same on every reader's machine
-        "svg.hashsalt": "bcast",  # and the same bytes from every run
-    }
-)
+plt.rcParams.update({"font.family": "DejaVu Sans", "hatch.linewidth": 0.9})
 
 
 class Panel(NamedTuple):
@@ -167,7 +159,7 @@ def draw() -> Figure:
     """Draw all panels on a white card, which is readable on a dark page too."""
     width, height, margin = 10.0, 9.4, 0.35  # inches
     tops = (9.25, 6.35, 3.45)  # of the rows of panels; the last has room for a target
-    figure = Figure(figsize=(width, height), facecolor="none")
+    figure = plt.figure(figsize=(width, height), facecolor="none", layout="none")
     card = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(0, height))
     card.axis("off")
     style = "round,pad=0,rounding_size=0.15"
@@ -189,4 +181,4 @@ def draw() -> Figure:
 
 
 if __name__ == "__main__":
-    draw().savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None, "Creator": None})
+    draw()

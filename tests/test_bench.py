@@ -1,44 +1,29 @@
-"""The benchmark: competitors do what they say, the tables say what was measured."""
+"""The benchmark: competitors do what they say, the table says what was measured."""
 
 import dataclasses
 import itertools
 import math
 import os
-import sys
-import threading
+import re
 from timeit import Timer
 
 import loops
 import numpy as np
+import peers
 import pytest
 import sum_peers
+from machines import cpus
+from peers import COMPETITORS, LIMIT, bound, prepare
+from shapes import FLOATS, RANDOM_SIZES, SUM_DTYPES, SUM_SIZES, label, random_workloads, sums
 from sum_peers import SUMMERS, SumTask, judge, prepare_sums
 
 import bcast
-from bcast._benchmark import machine as benchmark_machine
-from bcast._benchmark import peers as benchmark_peers
 from bcast._benchmark import table as benchmark_table
 from bcast._benchmark import timing
-from bcast._benchmark.machine import Load, cpus, machine, memory, settle
-from bcast._benchmark.peers import COMPETITORS, LIMIT, Task, bound, competitors, prepare
-from bcast._benchmark.table import Cell, head, render, table
+from bcast._benchmark.table import FULL, table
+from bcast._benchmark.tasks import Task
 from bcast._benchmark.timing import measure
-from bcast._benchmark.workloads import (
-    DTYPES,
-    FLOATS,
-    LARGEST,
-    RANDOM_SIZES,
-    STATES,
-    SUM_DTYPES,
-    SUM_SIZES,
-    Workload,
-    grid,
-    label,
-    random_workloads,
-    sums,
-)
-
-ALL = COMPETITORS | {"numba": loops.NUMBA}
+from bcast._benchmark.workloads import DTYPES, LARGEST, STATES, Workload, grid, machine
 
 
 def in_small(workload):
@@ -57,49 +42,40 @@ def small_workloads(dtype, all_of_them=grid):
 
 @pytest.mark.filterwarnings("default")  # what the peers warn of among themselves is not ours to judge
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("name", [name for name in ALL if name != LIMIT])
+@pytest.mark.parametrize("name", [name for name in COMPETITORS if name != LIMIT])
 def test_competitor_gives_numpys_result(name, state):
-    if not ALL[name].installed():
+    if not COMPETITORS[name].installed():
         pytest.skip(f"{name} is not installed")
     cases = [(workload, "uint8") for workload in small_workloads("uint8")]
     cases += [(workload, dtype) for dtype in DTYPES[1:] for workload in small_workloads(dtype)[:4]]
     for workload, dtype in cases:
-        if ALL[name].does(workload, dtype, state):
+        if COMPETITORS[name].does(workload, dtype, state):
             task = Task.of(workload, dtype, state, threads=1)
-            result = ALL[name].call(task)()
+            result = COMPETITORS[name].call(task)()
             expected = np.broadcast_to(task.lined_up, workload.output)
             result = result if task.out is None else task.out
             np.testing.assert_array_equal(result, expected, strict=True, err_msg=str(workload))
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_competitors_agree_on_the_shapes_of_the_grid(state):
-    for dtype in DTYPES:
-        for workload in grid(dtype):
-            if workload.nbytes(dtype) <= 1_000_000:
-                calls = prepare(Task.of(workload, dtype, state), ["bcast", "numpy", LIMIT])
-                assert list(calls) == ["bcast", "numpy", LIMIT]
-
-
-@pytest.mark.parametrize("state", STATES)
 def test_a_wrong_competitor_is_found_out(state, monkeypatch):
     wrong = dataclasses.replace(COMPETITORS["numpy"], call=lambda task: lambda: np.ones((4, 3), task.data.dtype))
     monkeypatch.setitem(COMPETITORS, "wrong", wrong)
-    with pytest.raises(AssertionError, match=f"wrong is wrong in '3 -> 4x3', float32, {state}"):
+    with pytest.raises(AssertionError, match="wrong is wrong in '3 -> 4x3', float32"):
         prepare(Task.of(next(grid("float32")), "float32", state), ["numpy", "wrong"])
 
 
 @pytest.mark.parametrize("piece", [1, 8, 16, 100])
 def test_a_wrong_item_is_found_in_any_piece(monkeypatch, piece):
-    monkeypatch.setattr(benchmark_peers, "PIECE", piece)
+    monkeypatch.setattr(peers, "PIECE", piece)
     expected = np.arange(12, dtype=np.int32).reshape(6, 2)
-    assert benchmark_peers._equal(expected.copy(), expected)
+    assert peers._equal(expected.copy(), expected)
     for i in range(12):
         wrong = expected.copy()
         wrong.flat[i] = -1
-        assert not benchmark_peers._equal(wrong, expected)
-    assert not benchmark_peers._equal(expected[:5], expected)
-    assert not benchmark_peers._equal(np.vstack([expected, expected[:1]]), expected)
+        assert not peers._equal(wrong, expected)
+    assert not peers._equal(expected[:5], expected)
+    assert not peers._equal(np.vstack([expected, expected[:1]]), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -118,39 +94,6 @@ def test_names_of_the_grid_are_unique_and_sizes_bounded(dtype):
     assert [round(workload.nbytes(dtype), -1) for workload in scalars] == pytest.approx([10**3, 10**6, 10**8], rel=0.02)
 
 
-def test_names_of_the_table_are_in_the_grid():
-    assert {workload.name for workload in grid("uint8")} >= {*benchmark_table.REPRESENTATIVE, *benchmark_table.SHORT}
-
-
-@pytest.mark.parametrize(
-    ("data", "output", "axes", "innermost"),
-    [
-        ((3,), (4, 3), None, 4),  # rows
-        ((5, 1), (5, 4), None, 4),  # columns
-        ((), (2, 3), None, 6),  # neighbours merge
-        ((3, 1, 1), (3, 2, 5), None, 10),
-        ((5, 6), (5, 6, 3), (0, 1), 3),
-        ((2, 1, 4, 1, 3), (2, 7, 4, 9, 3), None, 9),
-        ((3, 1, 1), (3, 5, 1), None, 5),  # an axis of length 1 is none
-        ((1, 1, 3), (5, 1, 3), None, 5),
-        ((3,), (3,), None, 1),
-    ],
-)
-def test_innermost_counts_the_innermost_repetitions(data, output, axes, innermost):
-    assert Workload("", "", data, output, axes).innermost == innermost
-
-
-def test_competitors_that_cannot_are_left_out(monkeypatch):
-    everywhere = {name: dataclasses.replace(each, modules=()) for name, each in COMPETITORS.items()}
-    monkeypatch.setattr(benchmark_peers, "COMPETITORS", everywhere)
-    tiny = next(grid("uint8"))
-    peers = ["torch", "jax", "onnxruntime", "openvino"]
-    assert competitors(tiny, "uint8", "fresh") == ["bcast", "numpy", *peers, LIMIT]
-    assert competitors(tiny, "complex128", "warm") == ["bcast", "numpy", "torch", LIMIT]
-    everywhere["torch"] = dataclasses.replace(everywhere["torch"], modules=("no_such_module",))
-    assert competitors(tiny, "complex128", "warm") == ["bcast", "numpy", LIMIT]
-
-
 def test_random_workloads():
     workloads = list(random_workloads())
     assert workloads == list(random_workloads(1, 60))
@@ -167,20 +110,6 @@ def test_random_workloads():
         for dtype in dtypes:
             assert RANDOM_SIZES[0] <= workload.nbytes(dtype) <= RANDOM_SIZES[1]
     assert [dtype for _, dtypes in workloads[:5] for dtype in dtypes] == list(DTYPES) * 2
-
-
-@pytest.mark.parametrize(
-    ("source", "shape", "kinds", "lengths"),
-    [
-        ((2, 3), (2, 3), "C", [6]),
-        ((1, 1), (1, 1), "C", [1]),
-        ((1, 3), (4, 3), "RC", [4, 3]),
-        ((2, 1, 1, 3, 1, 5), (2, 1, 7, 3, 1, 5), "CRC", [2, 7, 15]),
-        ((1, 1, 1, 3), (2, 2, 1, 3), "RC", [4, 3]),
-    ],
-)
-def test_loops_merge_neighbouring_axes_of_one_kind(source, shape, kinds, lengths):
-    assert loops.merged(source, shape) == (kinds, lengths)
 
 
 @pytest.mark.filterwarnings("default")
@@ -234,15 +163,6 @@ def test_summer_gives_the_sum(name, state):
                 np.testing.assert_array_equal(result, expected, strict=True, err_msg=f"{workload}, {dtype}")
 
 
-@pytest.mark.parametrize("name", [name for name in SUMMERS | COMPETITORS if name not in benchmark_table.OWN])
-def test_competitors_tell_their_versions(name):
-    known = SUMMERS | COMPETITORS
-    if not known[name].installed():
-        pytest.skip(f"{name} is not installed")
-    assert benchmark_table.version(name, known).split()[0] == name
-    assert benchmark_table.version(f"{name}, called so", known).partition(",")[0] == name
-
-
 @pytest.mark.parametrize("dtype", SUM_DTYPES)
 def test_names_of_the_sums_are_unique_and_sizes_those_wanted(dtype):
     workloads = list(sums(dtype))
@@ -256,10 +176,6 @@ def test_names_of_the_sums_are_unique_and_sizes_those_wanted(dtype):
         if workload.nbytes(dtype) <= 2000:
             task = SumTask.of(workload, dtype, "fresh")
             assert task.grad.sum(task.axes, keepdims=task.keepdims).shape == workload.data
-
-
-def test_sizes_are_written_in_the_largest_unit():
-    assert [label(nbytes) for nbytes in (1 << 10, 1 << 19, 1 << 20, 1 << 32)] == ["1 KB", "512 KB", "1 MB", "4 GB"]
 
 
 ROWS = Workload("rows", "", (3,), (4000, 3))
@@ -340,7 +256,7 @@ def test_limit_reads_every_word(threads, monkeypatch):
     words = np.random.default_rng(1).integers(0, 1 << 64, 1003, np.uint64)
     ways = sum_peers.reads(words, threads)
     expected = ["reduce", "pieces", "loop", "loops"]
-    if not loops.NUMBA.installed():
+    if not COMPETITORS["numba"].installed():
         expected = expected[:2]
     assert list(ways) == expected[:: 2 if threads == 1 else 1]
     total = int(words.sum())
@@ -354,7 +270,7 @@ def test_limit_reads_every_word(threads, monkeypatch):
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_limit_writes_every_byte(threads):
     block = np.empty(1001, np.uint8)
-    ways = benchmark_peers.fills(block, threads)
+    ways = peers.fills(block, threads)
     assert list(ways) == (["memset", "own"] if threads == 1 else ["memset", "pieces", "own"])
     for call in ways.values():
         block.fill(0)
@@ -372,13 +288,9 @@ def test_bound_limits_threads_and_restores_them(monkeypatch):
     assert cpus() == before
 
 
-def test_available_memory_is_plausible():
-    assert 1 << 26 < memory() < 1 << 50
-
-
 def test_measure_takes_turns(monkeypatch):
-    monkeypatch.setattr(timing, "ROUND", 0.0)
-    monkeypatch.setattr(timing, "TURN", 0.0)
+    monkeypatch.setattr(timing, "ROUND_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "TURN_SECONDS", 0.0)
     played = []
     calls = {name: lambda name=name: played.append(name) for name in "abc"}
     rounds = measure(calls, seconds=0, warming=0)
@@ -399,133 +311,32 @@ def test_measure_repeats_what_is_fast(monkeypatch):
     assert len(played) == 1 + 1 + 20
 
 
-def test_a_turn_begins_with_calls_until_threads_rest(monkeypatch):
-    monkeypatch.setattr(timing, "perf_counter", itertools.count(step=4e-3).__next__)
-    played = []
-    timing.warm_up(lambda: played.append("a"), 16e-3)
-    assert len(played) == 5
+def measured(text):
+    """Return the rows of a table, split."""
+    return [line.split() for line in text.splitlines() if re.search(" (fresh|warm) +[0-9]", line)]
 
 
-CELLS = [
-    Cell("row", "uint8", "fresh", 3000, {"bcast": 2e-6, "numpy": 20e-6, "torch": 1e-6, "jax": 4e-6, LIMIT: 1e-7}),
-    Cell("row", "uint8", "warm", 3000, {"bcast": 2e-6, "numpy": 1e-6, LIMIT: 1e-6}),
-    Cell("column", "float16", "fresh", 8000, {"bcast": 2e-6, "numpy": 1.92e-6, "jax": 1.9e-6}, steady=False),
-]
-
-
-def test_a_cell_knows_its_best_peer_and_to_whom_it_is_lost():
-    assert [cell.best_peer for cell in CELLS] == ["torch", None, "jax"]
-    assert [cell.lost_to for cell in CELLS] == [["torch"], ["numpy"], []]
-    assert CELLS[0].bandwidth == pytest.approx(1.5e9)
-    assert math.isnan(CELLS[1].ratio("torch"))
-
-
-def test_the_table_has_legend_ratios_and_lost_cells():
-    lines = render(CELLS, "bcast 1; NumPy 2").splitlines()
-    assert lines[0] == "bcast 1; NumPy 2"
-    assert "below 0.95 the cell is LOST" in " ".join(lines)
-    assert lines[-6].split() == ["workload", "dtype", "state", "bcast,", "us", "GB/s", "NumPy", "best", "peer"]
-    assert lines[-5].split() == ["row", "uint8", "fresh", "2.00", "1.5", "10.00", "0.50", "torch", "LOST"]
-    assert lines[-4].split() == ["row", "uint8", "warm", "2.00", "1.5", "0.50", "-", "LOST"]
-    assert lines[-3].split() == ["column", "float16", "fresh", "2.00", "4.0", "0.96", "0.95", "jax", "?"]
-    assert lines[-1] == "2 of 3 cells lost"
-
-
-def test_the_table_has_a_hundred_columns_at_most():
-    cells = [
-        Cell(
-            workload.name, "float32", "fresh", 1 << 30, {"bcast": 1.0, "numpy": 999.0, "onnxruntime": 0.5}, steady=False
-        )
-        for workload in grid("float32")
-    ]
-    assert max(map(len, render(cells, machine(2) * 3).splitlines())) <= 100
-
-
-def test_a_line_grows_by_a_dot_for_each_cell():
+@pytest.mark.parametrize("short", [True, False])
+def test_the_table_has_a_row_for_each_cell_within_its_time(short, monkeypatch):
+    monkeypatch.setattr(benchmark_table, "FULL", ("3 -> 4x3", "bias NCHW"))
     dots = []
-    text = table(seconds=0.4, short=True, grow=dots.append)
-    cells = [line for line in text.splitlines() if " fresh " in line or " warm " in line]
-    assert dots == ["."] * len(cells)
+    text = table(seconds=0.4, short=short, grow=dots.append)
+    assert text.splitlines()[0] == machine(bcast.get_num_threads())
+    assert 0 < len(measured(text)) == len(dots) <= (16 if short else 8)
+    assert "no time left for 16" in table(seconds=0.0, short=True)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what others use")
-def test_a_busy_machine_is_told(monkeypatch):
-    load = Load()
-    assert load.others() <= cpus()
-    monkeypatch.setattr(load, "begin", (0.0, 0.0, 0.0))
-    monkeypatch.setattr(load, "_now", lambda: (9.0, 3.0, 4.0))
-    assert load.caveat() == (f"this machine is busy: other processes used 1.5 of its {cpus()} CPUs; ratios may be off")
-    monkeypatch.setattr(load, "_now", lambda: (3.9, 3.0, 4.0))
-    assert load.caveat() == ""
+def test_the_table_measures_nothing_that_is_wrong(monkeypatch):
+    assert {workload.name for workload in grid("uint8")} >= set(FULL)
+    monkeypatch.setitem(benchmark_table.CALLS, "numpy", lambda task: lambda: np.zeros(task.workload.output))
+    with pytest.raises(AssertionError, match="differ in '3 -> 4x3', uint8, fresh"):
+        table(seconds=0.4, short=True)
 
 
-@pytest.mark.parametrize(("at_work", "looks"), [(0, 1), (4, 5), (1000, 51)])
-def test_settling_waits_for_threads_at_work_but_not_for_ever(at_work, looks, monkeypatch):
-    now, used = [0.0], [0.0]
-
-    def sleep(seconds):
-        now[0] += seconds
-        used[0] += seconds * (round(now[0] / seconds) <= at_work)
-
-    monkeypatch.setattr(benchmark_machine, "sleep", sleep)
-    monkeypatch.setattr(benchmark_machine, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(benchmark_machine, "process_time", lambda: used[0])
-    monkeypatch.setattr(benchmark_machine, "_threads_at_work", lambda: None)
-    settle(0.0505)
-    assert round(now[0] / 1e-3) == looks
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the state of threads is that of Linux")
-def test_settling_sees_a_thread_that_spins():
-    assert not benchmark_machine._threads_at_work()
-    terms, out = np.ones(1 << 24), np.empty(1 << 24)
-    spinner = threading.Thread(target=np.cumsum, args=(terms,), kwargs={"out": out})  # which releases the GIL
-    spinner.start()
-    seen = []
-    while spinner.is_alive():
-        seen.append(benchmark_machine._threads_at_work())
-    spinner.join()
-    assert True in seen
-    assert not benchmark_machine._threads_at_work()
-
-
-def test_rounds_that_disagree_are_seen():
-    assert benchmark_table._agree([1.0])
-    assert benchmark_table._agree([1.0, 3.0, 1.1, 5.0])
-    assert not benchmark_table._agree([1.0, 1.0, 1.3, 1.4])
-
-
-def test_the_head_names_machine_threads_and_peers():
-    where, peers = head(["bcast", "numpy", LIMIT], 2).splitlines()
-    assert where == machine(2)
-    assert where.startswith(f"bcast {bcast.__version__}; NumPy {np.__version__}; ")
-    assert benchmark_machine.cpu() in where
-    assert "; on 2 threads each, " in where
-    assert "; on 1 thread each, " in machine(1)
-    assert peers == "peers: none"
-
-
-def test_short_table():
-    text = table(seconds=0.4, short=True)
-    assert text.startswith("bcast ")
-    assert "torch" not in text
-    assert [line.split()[0] for line in text.splitlines() if " uint8 " in line][:2] == ["3", "3"]
-    assert " lost" in text.splitlines()[-1]
-
-
-def test_table_without_time_says_so():
-    assert "cells (no time left)" in table(seconds=0.0, short=True)
-
-
-@pytest.mark.filterwarnings("default")
-def test_table_names_the_peers(monkeypatch, tmp_path):
-    monkeypatch.setattr(benchmark_table, "REPRESENTATIVE", ("3 -> 4x3",))
-    monkeypatch.setattr(timing, "MAX_TURNS", 1)
-    peers = [name for name in COMPETITORS if name not in benchmark_table.OWN and COMPETITORS[name].installed()]
-    (tmp_path / "broken_peer.py").write_text("raise OSError('no such library')")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(COMPETITORS, "broken", dataclasses.replace(COMPETITORS["numpy"], modules=("broken_peer",)))
-    text = " ".join(table(seconds=100.0).splitlines())
-    named = text.partition("peers: ")[2].partition(" missing: ")[0].split("; ")
-    assert [version.split()[0] for version in named] == (peers or ["none"])
-    assert "missing: broken (no such library) " in text
+def test_the_table_marks_what_is_lost_and_what_is_unsteady(monkeypatch):
+    rounds = iter([{"bcast": [2.0, 2.0], "numpy": [1.0, 1.0]}, {"bcast": [1.0, 1.3], "numpy": [2.0, 2.0]}])
+    steady = {"bcast": [1.0], "numpy": [0.96]}
+    monkeypatch.setattr(benchmark_table, "measure", lambda *_: next(rounds, steady))
+    rows = measured(table(seconds=60.0, short=True))
+    assert [row[row.index("uint8") + 4 :] for row in rows[:2]] == [["0.50", "LOST"], ["2.00", "?"]]
+    assert rows[2][-1] == "0.96"

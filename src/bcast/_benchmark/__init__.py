@@ -1,5 +1,5 @@
-"""What `python -m bcast bench` needs: workloads, peers, timing and the table.
+"""What `python -m bcast bench` needs: workloads, tasks, timing and the table.
 
-In: a time limit. Out: a table of ratios. Peers are imported only when they are needed. Those that are not installed are
-left out; those that fail to import, or for which no time is left, are named above the table.
+In: a time limit. Out: a table of NumPy's times relative to bcast's. The suite in benchmarks/ takes workloads, tasks and
+timing from here, and adds the peers.
 """

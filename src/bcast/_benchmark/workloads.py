@@ -1,55 +1,32 @@
-"""The benchmark's workloads: broadcasts from real programs, broadcasts of random shapes, and sums."""
+"""What is measured, and where: broadcasts from real programs, and the line that names the machine."""
 
 import math
-import random
+import os
+import platform
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+import bcast
 from bcast._rules.alignment import align
 from bcast._rules.arguments import Shape
 
-__all__ = [
-    "DTYPES",
-    "FLOATS",
-    "LARGEST",
-    "SEED",
-    "STATES",
-    "SUM_DTYPES",
-    "SUM_SIZES",
-    "Workload",
-    "grid",
-    "label",
-    "random_workloads",
-    "sums",
-]
+__all__ = ["DTYPES", "LARGEST", "LOST", "STATES", "Workload", "cpu", "grid", "machine"]
 
 DTYPES = ("uint8", "float16", "float32", "float64", "complex128")
 STATES = ("fresh", "warm")  # into a new array, dropped at once; into the same `out` again and again
 LARGEST = 200_000_000  # bytes; rows and columns of the grid whose output is larger are left out
-SEED = 1  # of the random shapes
-RANDOM_SIZES = (1_000, 64_000_000)  # bytes of their outputs
-FLOATS = ("float16", "float32", "float64")  # which are summed in all workloads of `sums`
-SUM_DTYPES = (*FLOATS, "int32", "complex64")
-SUM_SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 26)  # bytes of what is summed
-UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
+LOST = 0.95  # ratios from here to 1 count as equal: no machine is quiet enough to tell
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One broadcast. Its adjoint sums an array of the output's shape to the data's shape.
+    """One broadcast: its name, unique in a grid; its family; the shapes of data and output; in explicit mode, the axes.
 
-    Attributes
-    ----------
-    name : str
-        Unique in a grid.
-    group : str
-        The family it belongs to.
-    data, output : tuple of int
-        The shapes.
-    axes : tuple of int, optional
-        The output axes that the data's axes feed. By default, shapes are aligned at the right.
+    Its adjoint sums an array of the output's shape to the data's shape.
     """
 
     name: str
@@ -63,25 +40,9 @@ class Workload:
         """The data's shape with its axes lined up under the output's."""
         return align(self.data, self.output, self.axes, "numpy" if self.axes is None else "explicit").source
 
-    @property
-    def innermost(self) -> int:
-        """How many times the innermost repeated axes repeat, merged into one."""
-        repeated = 1
-        for stretched, length in zip(reversed(self.source), reversed(self.output), strict=True):
-            if stretched == length:
-                if length != 1 and repeated != 1:
-                    break
-            else:
-                repeated *= length
-        return repeated
-
     def nbytes(self, dtype: str) -> int:
         """Bytes of the output."""
         return math.prod(self.output) * np.dtype(dtype).itemsize
-
-
-def _lengths(n: int) -> str:
-    return "3 or 4" if n < 100 else "100 or 1000"
 
 
 def grid(dtype: str) -> Iterator[Workload]:
@@ -92,12 +53,13 @@ def grid(dtype: str) -> Iterator[Workload]:
     yield Workload("bias NHWC", "channel bias", (64,), (8, 56, 56, 64))
     yield Workload("gray -> RGB 1080p", "gray image to RGB, RGBA", (1080, 1920), (1080, 1920, 3), (0, 1))
     yield Workload("gray -> RGBA 1080p", "gray image to RGB, RGBA", (1080, 1920), (1080, 1920, 4), (0, 1))
-    sizes = [(n, zeros) for n in (3, 4, 100, 1000) for zeros in (4, 5, 6)]
-    sizes = [(n, zeros) for n, zeros in sizes if n * 10**zeros * np.dtype(dtype).itemsize <= LARGEST]
-    for n, zeros in sizes:
-        yield Workload(f"row of {n} x 1e{zeros}", f"row of {_lengths(n)}", (n,), (10**zeros, n))
-    for n, zeros in sizes:
-        yield Workload(f"column of 1e{zeros} x {n}", f"column x {_lengths(n)}", (10**zeros, 1), (10**zeros, n))
+    itemsize = np.dtype(dtype).itemsize
+    sizes = [(n, z) for n in (3, 4, 100, 1000) for z in (4, 5, 6) if n * 10**z * itemsize <= LARGEST]
+    family = {3: "3 or 4", 4: "3 or 4", 100: "100 or 1000", 1000: "100 or 1000"}
+    for n, z in sizes:
+        yield Workload(f"row of {n} x 1e{z}", f"row of {family[n]}", (n,), (10**z, n))
+    for n, z in sizes:
+        yield Workload(f"column of 1e{z} x {n}", f"column x {family[n]}", (10**z, 1), (10**z, n))
     yield Workload("batch of 64 images", "batch of images", (224, 224, 3), (64, 224, 224, 3))
     yield Workload("64,1,64,1 -> 64^4", "alternating axes", (64, 1, 64, 1), (64, 64, 64, 64))
     yield Workload("1,64,1,64 -> 64^4", "alternating axes", (1, 64, 1, 64), (64, 64, 64, 64))
@@ -105,75 +67,20 @@ def grid(dtype: str) -> Iterator[Workload]:
         yield Workload(f"upsample x{k} 270x480", "nearest upsampling", (270, 1, 480, 1, 3), (270, k, 480, k, 3))
     yield Workload("ten axes of 2", "ten axes of 2", (2, 1) * 10, (2, 2) * 10)
     for zeros in (3, 6, 8):
-        items = 10**zeros // np.dtype(dtype).itemsize
-        yield Workload(f"scalar -> 1e{zeros} bytes", "scalar to 1e3 to 1e8 bytes", (), (items,))
+        yield Workload(f"scalar -> 1e{zeros} bytes", "scalar to 1e3 to 1e8 bytes", (), (10**zeros // itemsize,))
 
 
-def sums(dtype: str) -> Iterator[Workload]:
-    """Yield the workloads whose adjoint is timed: gradients of the output's shape are summed to the data's shape.
-
-    Patterns that scale come in sizes from 1 KB to 64 MB. Dtypes other than `FLOATS` have only these, in one size.
-    """
-    itemsize = np.dtype(dtype).itemsize
-    for nbytes in SUM_SIZES if dtype in FLOATS else SUM_SIZES[3:4]:
-        for name, data, output in _scaled_sums(nbytes // itemsize):
-            yield Workload(f"{name}, {label(nbytes)}", name, data, output)
-    if dtype not in FLOATS:
-        return
-    yield Workload("8,8 -> 1,8", "tiny", (1, 8), (8, 8))
-    yield Workload("8,8 -> 8,1", "tiny", (8, 1), (8, 8))
-    yield Workload("4,4 -> 4", "tiny", (4,), (4, 4))
-    yield Workload("NCHW -> 1,C,1,1", "channels", (1, 64, 1, 1), (32, 64, 56, 56))
-    yield Workload("NCHW -> C, explicit", "channels", (64,), (8, 64, 56, 56), (1,))
-    yield Workload("NHWC -> C", "channels", (64,), (32, 56, 56, 64))
-    yield Workload("batch of 64 images", "batch of images", (1, 3, 224, 224), (64, 3, 224, 224))
-    yield Workload("64^4 -> 64,1,64,1", "alternating axes", (64, 1, 64, 1), (64, 64, 64, 64))
-    yield Workload("64^4 -> 1,64,1,64", "alternating axes", (1, 64, 1, 64), (64, 64, 64, 64))
-    yield Workload("eighteen axes of 2", "alternating axes", (2, 1) * 9, (2, 2) * 9)
-    yield Workload("square -> column", "square", (2048, 1), (2048, 2048))
-    yield Workload("square -> row", "square", (1, 2048), (2048, 2048))
+def cpu() -> str:
+    """Name the processor."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
-def _scaled_sums(items: int) -> Iterator[tuple[str, Shape, Shape]]:
-    """Yield name, source and output of each pattern that scales, for that many items."""
-    yield "N -> ()", (), (items,)
-    yield "N,3 -> 3", (3,), (items // 3, 3)
-    for m in (2, 3, 4, 8, 16, 32, 64):
-        yield f"N,{m} -> N,1", (items // m, 1), (items // m, m)
-    yield "N,64 -> 1,64", (1, 64), (items // 64, 64)
-    yield "64,N -> 64,1", (64, 1), (64, items // 64)
-    yield "64,N -> 1,N", (1, items // 64), (64, items // 64)
-
-
-def label(nbytes: int) -> str:
-    """Write a number of bytes in the largest unit of which there is at least one."""
-    shift, unit = next((shift, unit) for shift, unit in UNITS if nbytes >> shift)
-    return f"{nbytes >> shift} {unit}"
-
-
-def random_workloads(seed: int = SEED, count: int = 60) -> Iterator[tuple[Workload, tuple[str, str]]]:
-    """Yield workloads of random shapes, each with two dtypes, which take turns.
-
-    Ranks are 2 to 6. Lengths are 1 to 100, uniform on a logarithmic scale. Each axis of the data is copied or repeated
-    at random, and at least one axis longer than 1 is repeated.
-
-    Parameters
-    ----------
-    seed : int
-        The seed, which is part of the workloads' names. The same seed gives the same workloads, whatever `count` is.
-    count : int
-        The number of workloads.
-    """
-    rng = random.Random(seed)
-    shortest, longest = RANDOM_SIZES
-    for number in range(count):
-        dtypes = DTYPES[2 * number % len(DTYPES)], DTYPES[(2 * number + 1) % len(DTYPES)]
-        low, high = sorted(np.dtype(dtype).itemsize for dtype in dtypes)
-        while True:
-            output = tuple(round(math.exp(rng.uniform(0, math.log(100)))) for _ in range(rng.randint(2, 6)))
-            data = tuple(length if rng.random() < 0.5 else 1 for length in output)
-            items = math.prod(output)
-            if data != output and shortest <= items * low and items * high <= longest:
-                break
-        shapes = " -> ".join("x".join(map(str, shape)) for shape in (data, output))
-        yield Workload(f"random-{seed}-{number:02} {shapes}", f"random, rank {len(output)}", data, output), dtypes
+def machine(threads: int) -> str:
+    """Describe what is measured, where, and on how many threads, in one line."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    where = f"{cpu()}, {os.cpu_count()} CPUs, {platform.system()}; on {threads} thread{'s' * (threads > 1)} each"
+    return f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {where}, NumPy on 1"

@@ -16,29 +16,30 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+import loops
 import numpy as np
+from machines import measure
 from numpy.typing import NDArray
 
 import bcast
-from bcast._benchmark.timing import measure
+from bcast._benchmark.tasks import CALLS, Call, Task
 from bcast._benchmark.workloads import Workload
 
 __all__ = [
     "COMPETITORS",
     "LIMIT",
-    "Call",
+    "OWN",
     "Competitor",
-    "Task",
     "bound",
     "competitors",
     "fastest",
     "in_pieces",
     "new_arrays",
     "prepare",
+    "version",
 ]
 
-Call = Callable[[], Any]
-
+OWN = ("bcast", "numpy", "limit")  # not peers
 LIMIT = "limit"  # not a competitor: the least time in which as many bytes can be written
 TRIAL = 0.02  # seconds, to find the fastest way to write
 PIECE = 1 << 26  # bytes that are compared at once
@@ -63,63 +64,6 @@ def bound(threads: int) -> Iterator[None]:
         os.environ.pop("NPROC")
         if before is not None:
             os.environ["NPROC"] = before
-
-
-@dataclass(frozen=True)
-class Task:
-    """A workload with its arrays, which are the same for every competitor.
-
-    Attributes
-    ----------
-    workload : Workload
-        The workload.
-    data : ndarray
-        The data, of the workload's data shape.
-    out : ndarray or None
-        The array to write the result into; None if each call returns a new array.
-    threads : int
-        The largest number of threads to use.
-    """
-
-    workload: Workload
-    data: NDArray[Any]
-    out: NDArray[Any] | None
-    threads: int = 1
-
-    @classmethod
-    def of(cls, workload: Workload, dtype: str, state: str, threads: int = 1) -> "Task":
-        """Make the arrays of a workload; no item of the data is 0, and neighbouring rows differ."""
-        data = np.resize((np.arange(101) * 37 % 101 + 1).astype(dtype), workload.data)
-        return cls(workload, data, np.empty(workload.output, dtype) if state == "warm" else None, threads)
-
-    @property
-    def state(self) -> str:
-        """'fresh' or 'warm'."""
-        return "fresh" if self.out is None else "warm"
-
-    @property
-    def lined_up(self) -> NDArray[Any]:
-        """The data as a view of the output's rank."""
-        return self.data.reshape(self.workload.source)
-
-
-def _bcast(task: Task) -> Call:
-    data, shape, axes, out = task.data, task.workload.output, task.workload.axes, task.out
-    bcast.set_num_threads(task.threads)
-    if axes is None:
-        if out is None:
-            return lambda: bcast.broadcast(data, shape)
-        return lambda: bcast.broadcast(data, shape, out=out)
-    if out is None:
-        return lambda: bcast.broadcast(data, shape, axes, mode="explicit")
-    return lambda: bcast.broadcast(data, shape, axes, mode="explicit", out=out)
-
-
-def _numpy(task: Task) -> Call:
-    data, shape, out = task.lined_up, task.workload.output, task.out
-    if out is None:
-        return lambda: np.broadcast_to(data, shape).copy()
-    return lambda: np.copyto(out, data)
 
 
 def _torch(task: Task) -> Call:
@@ -277,13 +221,14 @@ class Competitor:
 
 
 COMPETITORS = {
-    "bcast": Competitor(("bcast",), _bcast),
-    "numpy": Competitor(("numpy",), _numpy),
+    "bcast": Competitor(("bcast",), CALLS["bcast"]),
+    "numpy": Competitor(("numpy",), CALLS["numpy"]),
     "torch": Competitor(("torch",), _torch),
     "jax": Competitor(("jax",), _jax, new_arrays),
     "onnxruntime": Competitor(("onnxruntime", "onnx"), _onnxruntime, _not_complex),
     "openvino": Competitor(("openvino",), _openvino, _not_complex),
     "opencv": Competitor(("cv2",), _opencv, _images_and_matrices),
+    "numba": Competitor(("numba",), loops.numba_call),
     LIMIT: Competitor((), _limit),
 }
 
@@ -293,6 +238,13 @@ def competitors(workload: Workload, dtype: str, state: str, among: Mapping[str, 
     all_of_them = COMPETITORS if among is None else among
     names = [name for name, each in all_of_them.items() if each.installed() and each.does(workload, dtype, state)]
     return sorted(names, key=LIMIT.__eq__)
+
+
+def version(name: str, known: Mapping[str, Competitor] = COMPETITORS) -> str:
+    """Return a competitor's name and version; what follows a comma says how it was called."""
+    package = name.partition(",")[0]
+    module = known[package].modules[0] if package in known else package
+    return f"{name} {importlib.import_module(module).__version__.partition('-')[0]}"
 
 
 def prepare(task: Task, names: list[str]) -> dict[str, Call]:
@@ -313,7 +265,7 @@ def prepare(task: Task, names: list[str]) -> dict[str, Call]:
         if name != LIMIT:
             result = np.asarray(result) if task.out is None else task.out
             if result.dtype != expected.dtype or not _equal(result, expected):
-                raise AssertionError(f"{name} is wrong in {task.workload.name!r}, {task.data.dtype}, {task.state}")
+                raise AssertionError(f"{name} is wrong in {task.workload.name!r}, {task.data.dtype}")
     return calls
 
 

@@ -1,41 +1,25 @@
-"""The machine that is measured: what it is, and whether other processes use it too."""
+"""The machine that is measured, and timing on it: whether others use it too, and when the threads of a pool rest."""
 
 import os
-import platform
 import re
-import subprocess
-import sys
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import get_native_id
 from time import perf_counter, process_time, sleep
+from typing import Any
 
-import numpy as np
+from bcast._benchmark import timing
 
-import bcast
-
-__all__ = ["Load", "cpu", "cpus", "machine", "memory"]
+__all__ = ["Load", "cpus", "measure", "memory", "settle"]
 
 BUSY = 0.25  # CPUs that others may use before ratios are off: more than two ticks of the clock in the first look
+WARM_UP_SECONDS = 16e-3  # threads of OpenMP may spin for up to this long, 300 000 times, before they sleep
 
 
 def cpus() -> int:
     """Return how many CPUs this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def cpu() -> str:
-    """Name the processor."""
-    if sys.platform == "linux":
-        with suppress(OSError):
-            for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    elif sys.platform == "darwin":
-        name = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False)
-        if name.stdout.strip():
-            return name.stdout.strip()
-    return platform.processor() or platform.machine()
 
 
 def memory() -> int:
@@ -49,13 +33,9 @@ def memory() -> int:
     return 1 << 31
 
 
-def machine(threads: int) -> str:
-    """Describe what was measured, where, and on how many threads, in one line."""
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    return (
-        f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {cpu()}, {os.cpu_count()} CPUs, "
-        f"{platform.system()}; on {threads} {'thread' if threads == 1 else 'threads'} each, NumPy on 1"
-    )
+def measure(calls: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
+    """Time calls by turns, each of which begins when the threads of the other competitors sleep."""
+    return timing.measure(calls, seconds, WARM_UP_SECONDS, settle)
 
 
 class Load:

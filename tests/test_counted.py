@@ -1,7 +1,6 @@
 """`repeat` with a count for each item: values, layouts, threads, memory, and counts that change during the call."""
 
 import itertools
-import sys
 import threading
 from contextlib import contextmanager
 from functools import partial
@@ -30,7 +29,6 @@ from test_properties import (
 
 import bcast
 from bcast._kernel import repeat_counted
-from bcast._rules.arguments import show
 from bcast._runtime import cpu
 from bcast._runtime.counts import counts_of_array
 
@@ -195,84 +193,35 @@ def test_counts_along_several_axes_into_out_that_overlaps_everything():
 
 LONG = np.full(5000, 1 << 52)
 MISUSES = {
-    "negative": (
-        partial(bcast.repeat, A23, np.array([1, -1]), 0),
-        ValueError,
-        "`repeats` expected 0 or more times, got array([ 1, -1])",
-    ),
-    "negative_and_too_long": (
-        partial(bcast.repeat, A23, np.array([1 << 62, 1 << 62, -1]), 1),
-        ValueError,
-        f"`repeats` expected 0 or more times, got array([{1 << 62}, {1 << 62}, -1])",
-    ),
+    "negative": (partial(bcast.repeat, A23, np.array([1, -1]), 0), ValueError, "repeats"),
+    "negative_and_too_long": (partial(bcast.repeat, A23, np.array([1 << 62, 1 << 62, -1]), 1), ValueError, "repeats"),
     "negative_among_many": (
         partial(bcast.repeat, np.arange(5000), np.where(np.arange(5000) == 4999, -1, 1)),
         ValueError,
-        "`repeats` expected 0 or more times, got array([ 1, 1, 1, ..., 1, 1, -1], shape=(5000,))",
+        "repeats",
     ),
-    "too_long": (
-        partial(bcast.repeat, np.arange(5000), LONG),
-        ValueError,
-        f"`repeats` expected an output of at most {sys.maxsize} elements, got {show(LONG)}",
-    ),
-    "too_few": (
-        partial(bcast.repeat, A23, np.array([1, -2]), 1),
-        ValueError,
-        "`repeats` expected one integer, or one for each of the 3 items along axis 1, got 2",
-    ),
-    "too_few_along_one_of_two": (
-        partial(bcast.repeat, A23, ([1, 2], [1, 2]), (0, -1)),
-        ValueError,
-        "`repeats` expected one integer, or one for each of the 3 items along axis -1, got 2",
-    ),
-    "negative_along_one_of_two": (
-        partial(bcast.repeat, A23, ([1, -2], 2), (0, 1)),
-        ValueError,
-        "`repeats` expected 0 or more times, got [1, -2]",
-    ),
-    "negative_along_the_other": (
-        partial(bcast.repeat, A23, ([1, 2], -2), (0, 1)),
-        ValueError,
-        "`repeats` expected 0 or more times, got ([1, 2], -2)",
-    ),
-    "floats_along_one_of_two": (
-        partial(bcast.repeat, A23, ([1, 2.5], 2), (0, 1)),
-        TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got [1, 2.5]; round floats first",
-    ),
-    "nested_twice": (
-        partial(bcast.repeat, A23, ([[1, 2]], 2), (0, 1)),
-        TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got [[1, 2]]",
-    ),
-    "nested_for_too_few_axes": (
-        partial(bcast.repeat, A23, ([1, 2],), (0, 1)),
-        ValueError,
-        "`repeats` expected one integer for each of the axes (0, 1), or one for all, got ([1, 2],)",
-    ),
-    "nested_along_an_axis_twice": (
-        partial(bcast.repeat, A23, ([1, 2], 2), (0, -2)),
-        ValueError,
-        "`axis` expected each axis once, got (0, -2)",
-    ),
-    "nested_too_long": (
-        partial(bcast.repeat, A23, ([1 << 40, 1], 1 << 40), (0, 1)),
-        ValueError,
-        f"`repeats` expected an output of at most {sys.maxsize} elements, got ({(1 << 40) + 1}, {3 << 40})",
-    ),
-}  # fmt: skip
+    "too_long": (partial(bcast.repeat, np.arange(5000), LONG), ValueError, "repeats"),
+    "too_few": (partial(bcast.repeat, A23, np.array([1, -2]), 1), ValueError, "repeats"),
+    "too_few_along_one_of_two": (partial(bcast.repeat, A23, ([1, 2], [1, 2]), (0, -1)), ValueError, "repeats"),
+    "negative_along_one_of_two": (partial(bcast.repeat, A23, ([1, -2], 2), (0, 1)), ValueError, "repeats"),
+    "negative_along_the_other": (partial(bcast.repeat, A23, ([1, 2], -2), (0, 1)), ValueError, "repeats"),
+    "floats_along_one_of_two": (partial(bcast.repeat, A23, ([1, 2.5], 2), (0, 1)), TypeError, "repeats"),
+    "nested_twice": (partial(bcast.repeat, A23, ([[1, 2]], 2), (0, 1)), TypeError, "repeats"),
+    "nested_for_too_few_axes": (partial(bcast.repeat, A23, ([1, 2],), (0, 1)), ValueError, "repeats"),
+    "nested_along_an_axis_twice": (partial(bcast.repeat, A23, ([1, 2], 2), (0, -2)), ValueError, "axis"),
+    "nested_too_long": (partial(bcast.repeat, A23, ([1 << 40, 1], 1 << 40), (0, 1)), ValueError, "repeats"),
+}
 
 
-@pytest.mark.parametrize(("call", "error", "message"), **rows(MISUSES))
-def test_what_is_refused_is_refused_before_anything_is_written(call, error, message):
-    refuse(call, error, message)
+@pytest.mark.parametrize(("call", "error", "argument"), **rows(MISUSES))
+def test_what_is_refused_is_refused_before_anything_is_written(call, error, argument):
+    refuse(call, error, argument)
     with untouched((2, 3), float) as out:
-        refuse(partial(call, out=out), error, message)
+        refuse(partial(call, out=out), error, argument)
 
 
 def test_more_items_than_memory_has():
-    message = f"`repeats` expected an output of at most {sys.maxsize} bytes, got (2, {1 << 61}) with items of 8 bytes"
-    refuse(lambda: bcast.repeat(A23, np.array([1 << 61, 0, 0]), 1), ValueError, message)
+    refuse(lambda: bcast.repeat(A23, np.array([1 << 61, 0, 0]), 1), ValueError, "repeats")
     for counts in ([1 << 50, 1], [1 << 55, 1]):
         with pytest.raises(MemoryError):
             bcast.repeat(np.zeros(2, np.uint8), counts)

@@ -264,92 +264,33 @@ ROW = np.arange(3.0)
 MATRIX = np.zeros((2, 3))
 MODES = "'numpy', 'none', 'unidirectional', 'pdpd'"
 MISUSES = {
-    "mode": (
-        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="explicit"),
-        ValueError,
-        f"`mode` expected one of {MODES}, got 'explicit'",
-    ),
-    "mode_of_another_kind": (
-        partial(bcast.elementwise, np.add, MATRIX, ROW, mode=None),
-        TypeError,
-        f"`mode` expected one of {MODES}, got None",
-    ),
-    "axis": (
-        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="unidirectional", axis=1),
-        ValueError,
-        "`axis` expected -1 in mode 'unidirectional', where it has no meaning, got 1; give mode='pdpd' with it",
-    ),
-    "axis_of_another_kind": (
-        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=1.0),
-        TypeError,
-        "`axis` expected an integer, got 1.0",
-    ),
-    "axis_bool": (
-        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=True),
-        TypeError,
-        "`axis` expected an integer, got True",
-    ),
-    "axis_numpy_bool": (
-        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=np.True_),
-        TypeError,
-        "`axis` expected an integer, got np.True_",
-    ),
-    "axis_outside": (
-        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=2),
-        AxisError,
-        "`axis` expected -1, or 0 to 1, for b of shape (3,) and `a` (2, 3), got 2",
-    ),
-    "numpy": (
-        partial(bcast.elementwise, np.add, MATRIX, [1, 2]),
-        ValueError,
-        "`a, b` expected lengths that are equal or 1 at each axis, counted from the right, got (2, 3) and (2,): "
-        "2 meets 3 at axis -1",
-    ),
-    "none": (
-        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="none"),
-        ValueError,
-        "`b` expected a's own shape (2, 3) in mode 'none', got (3,)",
-    ),
-    "unidirectional": (
-        partial(bcast.elementwise, np.add, ROW, MATRIX, mode="unidirectional"),
-        ValueError,
-        "`a` expected at least 2 axes for b of shape (2, 3), got (3,); they fit the other way round",
-    ),
-    "pdpd": (
-        partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=0),
-        ValueError,
-        "`a` expected a shape that b of shape (3,) fits, got (2, 3): its axis 0 is 2 where b's axis 0 is 3; "
-        "b's axis fits the output's axis 1: axis=1",
-    ),
+    "mode": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="explicit"), ValueError, "mode"),
+    "mode_of_another_kind": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode=None), TypeError, "mode"),
+    "axis": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="unidirectional", axis=1), ValueError, "axis"),
+    "axis_of_another_kind": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=1.0), TypeError, "axis"),
+    "axis_bool": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=True), TypeError, "axis"),
+    "axis_numpy_bool": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=np.True_), TypeError, "axis"),
+    "axis_outside": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=2), AxisError, "axis"),
+    "numpy": (partial(bcast.elementwise, np.add, MATRIX, [1, 2]), ValueError, "a, b"),
+    "none": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="none"), ValueError, "b"),
+    "unidirectional": (partial(bcast.elementwise, np.add, ROW, MATRIX, mode="unidirectional"), ValueError, "a"),
+    "pdpd": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=0), ValueError, "a"),
     "unary": (
         partial(bcast.elementwise, np.sin, MATRIX, ROW),  # which would write the result to `b`
         TypeError,
-        "`ufunc` expected an element-wise function of two operands, got one of 1 operands",
+        "ufunc",
     ),
-    "generalised": (
-        partial(bcast.elementwise, np.matmul, MATRIX, ROW),
-        TypeError,
-        "`ufunc` expected an element-wise function of two operands, got one of the signature (n?,k),(k,m?)->(n?,m?)",
-    ),
-    "no_function": (
-        partial(bcast.elementwise, "add", MATRIX, ROW),
-        TypeError,
-        "`ufunc` expected an element-wise function of two operands, got 'add'",
-    ),
-    "ragged": (
-        partial(bcast.elementwise, np.add, MATRIX, [[1], [1, 2]]),
-        ValueError,
-        "`b` expected an array_like of one shape, got list: setting an array element with a sequence. The requested "
-        "array has an inhomogeneous shape after 1 dimensions. The detected shape was (2,) + inhomogeneous part.",
-    ),
+    "generalised": (partial(bcast.elementwise, np.matmul, MATRIX, ROW), TypeError, "ufunc"),
+    "no_function": (partial(bcast.elementwise, "add", MATRIX, ROW), TypeError, "ufunc"),
+    "ragged": (partial(bcast.elementwise, np.add, MATRIX, [[1], [1, 2]]), ValueError, "b"),
 }
 
 
-@pytest.mark.parametrize(("call", "error", "message"), **rows(MISUSES))
-def test_bad_arguments_are_refused_before_anything_is_written(call, error, message):
-    refuse(call, error, message)
+@pytest.mark.parametrize(("call", "error", "argument"), **rows(MISUSES))
+def test_bad_arguments_are_refused_before_anything_is_written(call, error, argument):
+    refuse(call, error, argument)
     with untouched((2, 3), float) as out:
-        refuse(partial(call, out=out), error, message)
+        refuse(partial(call, out=out), error, argument)
 
 
 @pytest.mark.parametrize("mode", ["numpy", "unidirectional", "pdpd"])
@@ -359,7 +300,7 @@ def test_out_of_another_shape(mode):
     for shape in ((4, 2, 3), (1, 2, 3), (3, 2)):
         with untouched(shape, float) as out:
             for given in (out, (out,)):
-                refuse(partial(call, out=given), ValueError, f"`out` expected shape (2, 3), got {shape}")
+                refuse(partial(call, out=given), ValueError, "out")
 
 
 def test_every_axis_of_every_rank():
@@ -374,4 +315,4 @@ def test_every_axis_of_every_rank():
 @pytest.mark.parametrize("out", ["x", [1, 2], ("x",)])
 def test_an_out_that_is_no_array(out):
     name = type(out[0] if isinstance(out, tuple) else out).__name__
-    refuse(partial(bcast.elementwise, np.add, [1, 2], 3, out=out), TypeError, f"`out` expected an array, got {name}")
+    refuse(partial(bcast.elementwise, np.add, [1, 2], 3, out=out), TypeError, "out")

@@ -1,7 +1,7 @@
-"""Bad input: the class and the message of every error, and that nothing has been written by then."""
+"""Bad input: the class of every error and the argument that it names, and that nothing has been written by then."""
 
 import mmap
-import sys
+import re
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,6 @@ MATRIX = np.arange(6).reshape(2, 3)
 MATRIX.flags.writeable = False
 ONES = np.ones((1, 1), int)
 
-LARGEST = sys.maxsize
-
 
 @contextmanager
 def untouched(shape, dtype):
@@ -32,19 +30,19 @@ def untouched(shape, dtype):
     assert (arena == 0xA5).all()
 
 
-def refuse(call, error, message):
-    """Check the error that `call` raises: exactly its class and its message."""
+def refuse(call, error, argument):
+    """Check the error that `call` raises: exactly its class, the argument that it names, and the one form."""
     with pytest.raises(error) as caught:
         call()
     assert type(caught.value) is error
-    assert str(caught.value) == message
+    assert re.match(rf"`{re.escape(argument)}`.* expected .+, got .", str(caught.value), re.DOTALL)
 
 
-def refuse_with_out(call, error, message, shape=(2, 3), dtype=int):
+def refuse_with_out(call, error, argument, shape=(2, 3), dtype=int):
     """The same without `out` and with it."""
-    refuse(call, error, message)
+    refuse(call, error, argument)
     with untouched(shape, dtype) as out:
-        refuse(partial(call, out=out), error, message)
+        refuse(partial(call, out=out), error, argument)
 
 
 def rows(table):
@@ -73,64 +71,50 @@ class Foreign:
         return f"Foreign{self.items.tolist()}"
 
 
-BAD_SHAPES = {
-    "negative": ([-1, 3], ValueError, "lengths of 0 or more, got [-1, 3]"),
-    "negative_beside_0": ((0, -2), ValueError, "lengths of 0 or more, got (0, -2)"),
-    "negative_twice": ((-2, -3), ValueError, "lengths of 0 or more, got (-2, -3)"),
-    "negative_array": (np.array([2, -3]), ValueError, "lengths of 0 or more, got array([ 2, -3])"),
-    "negative_and_large": ((-(10**30),), ValueError, f"lengths of 0 or more, got (-{10**30},)"),
-    "float": ([2.5, 3], TypeError, "a 1-D sequence of integers, got [2.5, 3]"),
-    "float_integral": ((2.0, 3.0), TypeError, "a 1-D sequence of integers, got (2.0, 3.0)"),
-    "float_array": (np.array([2.0, 3.0]), TypeError, "a 1-D sequence of integers, got array([2., 3.])"),
-    "float_array_empty": (np.array([]), TypeError, "a 1-D sequence of integers, got array([], dtype=float64)"),
-    "bool": ((True, 3), TypeError, "a 1-D sequence of integers, got (True, 3)"),
-    "bool_array": (np.array([True, True]), TypeError, "a 1-D sequence of integers, got array([ True, True])"),
-    "bool_item": ([np.True_, 3], TypeError, "a 1-D sequence of integers, got [np.True_, 3]"),
-    "complex": ([2j], TypeError, "a 1-D sequence of integers, got [2j]"),
-    "none_inside": ((None, 3), TypeError, "a 1-D sequence of integers, got (None, 3)"),
-    "object_array": (
-        np.array([2, 3], object),
-        TypeError,
-        "a 1-D sequence of integers, got array([2, 3], dtype=object)",
-    ),
-    "two_axes": ([[2, 3]], TypeError, "a 1-D sequence of integers, got [[2, 3]]"),
-    "ragged": ([[2], [3, 4]], TypeError, "a 1-D sequence of integers, got [[2], [3, 4]]"),
-    "two_axes_array": (
-        np.array([[2, 3]]),
-        TypeError,
-        "a 1-D sequence of integers, got array([[2, 3]]); the array comes before the shape",
-    ),
-    "arrays_inside": ([np.array([3])], TypeError, "a 1-D sequence of integers, got [array([3])]"),
-    "strings_inside": (["2", "3"], TypeError, "a 1-D sequence of integers, got ['2', '3']"),
-    "65_axes": ((1,) * 65, ValueError, "at most 64 axes, got 65"),
-    "masked": (
-        np.ma.array([2, 3], mask=[False, True]),
-        TypeError,
-        "a 1-D sequence of integers, got masked_array(data=[2, --], mask=[False, True], fill_value=999999)",
-    ),
-    "foreign_bools": (Foreign(True, True), TypeError, "a 1-D sequence of integers, got Foreign[True, True]"),
-    "foreign_floats": (Foreign(2.0, 3.0), TypeError, "a 1-D sequence of integers, got Foreign[2.0, 3.0]"),
-    "foreign_two_axes": (Foreign([2], [3]), TypeError, "a 1-D sequence of integers, got Foreign[[2], [3]]"),
-    "foreign_bool_inside": ((Foreign(True), 3), TypeError, "a 1-D sequence of integers, got (Foreign[True], 3)"),
-    "many_digits": ((10**5000,), ValueError, f"an output of at most {LARGEST} elements, got a tuple too long to show"),
-    "negative_of_many_digits": ((-(10**5000),), ValueError, "lengths of 0 or more, got a tuple too long to show"),
+BAD_LENGTHS = {
+    "negative": [-1, 3],
+    "negative_beside_0": (0, -2),
+    "negative_twice": (-2, -3),
+    "negative_array": np.array([2, -3]),
+    "negative_and_large": (-(10**30),),
+    "negative_of_many_digits": (-(10**5000),),
+    "many_digits": (10**5000,),
+    "65_axes": (1,) * 65,
 }
-
-BAD_CONTAINERS = {
-    "string": ("23", TypeError, "a 1-D sequence of integers, got '23'"),
-    "bytes": (b"\2\3", TypeError, "a 1-D sequence of integers, got b'\\x02\\x03'"),
-    "bytearray": (bytearray(b"\2"), TypeError, "a 1-D sequence of integers, got bytearray(b'\\x02')"),
-    "set": ({2, 3}, TypeError, "a 1-D sequence of integers, got {2, 3}"),
-    "frozenset": (frozenset({3}), TypeError, "a 1-D sequence of integers, got frozenset({3})"),
-    "dict": ({2: 3}, TypeError, "a 1-D sequence of integers, got {2: 3}"),
+NO_LENGTHS = {
+    "float": [2.5, 3],
+    "float_integral": (2.0, 3.0),
+    "float_array": np.array([2.0, 3.0]),
+    "float_array_empty": np.array([]),
+    "bool": (True, 3),
+    "bool_array": np.array([True, True]),
+    "bool_item": [np.True_, 3],
+    "complex": [2j],
+    "none_inside": (None, 3),
+    "object_array": np.array([2, 3], object),
+    "two_axes": [[2, 3]],
+    "ragged": [[2], [3, 4]],
+    "two_axes_array": np.array([[2, 3]]),
+    "arrays_inside": [np.array([3])],
+    "strings_inside": ["2", "3"],
+    "masked": np.ma.array([2, 3], mask=[False, True]),
+    "foreign_bools": Foreign(True, True),
+    "foreign_floats": Foreign(2.0, 3.0),
+    "foreign_two_axes": Foreign([2], [3]),
+    "foreign_bool_inside": (Foreign(True), 3),
+    "string": "23",
+    "bytes": b"\2\3",
+    "bytearray": bytearray(b"\2"),
+    "set": {2, 3},
+    "frozenset": frozenset({3}),
+    "dict": {2: 3},
+    "none": None,
 }
-
-BAD_SCALARS = {
-    "int": (3, TypeError, "a 1-D sequence of integers, got 3; give (3,)"),
-    "zero_axes": (np.array(3), TypeError, "a 1-D sequence of integers, got array(3)"),
-    "int64": (np.int64(3), TypeError, "a 1-D sequence of integers, got np.int64(3); give (3,)"),
-    "none": (None, TypeError, "a 1-D sequence of integers, got None"),
-}
+SCALARS = {"int": 3, "zero_axes": np.array(3), "int64": np.int64(3)}
+NO_INTS = {"float_int": 3.0, "bool_int": True}
+BAD_SHAPES = {name: (shape, ValueError) for name, shape in BAD_LENGTHS.items()}
+BAD_SHAPES |= {name: (shape, TypeError) for name, shape in {**NO_LENGTHS, **NO_INTS}.items()}
+NOT_ONLY_SCALARS = {"broadcast_to", "broadcast_shapes"}  # which take an integer for a shape, as NumPy's own do
 
 SHAPE_ARGUMENTS = {
     "broadcast": ("target_shape", lambda shape, **out: bcast.broadcast(ROW, shape, **out)),
@@ -144,63 +128,28 @@ SHAPE_ARGUMENTS = {
     "unbroadcast": ("data_shape", lambda shape, **out: bcast.unbroadcast(MATRIX, shape, **out)),
     "broadcast_shapes": ("args", lambda shape: bcast.broadcast_shapes((3,), shape)),
 }
-SCALARS_ARE_SHAPES = {"broadcast_to", "broadcast_shapes"}
 
 
-@pytest.mark.parametrize(
-    ("function", "shape", "error", "message"),
-    [
-        pytest.param(function, *bad, id=f"{function}-{name}")
-        for function in SHAPE_ARGUMENTS
-        for name, bad in (
-            BAD_SHAPES if function in SCALARS_ARE_SHAPES else BAD_SHAPES | BAD_CONTAINERS | BAD_SCALARS
-        ).items()
-    ],
-)
-def test_bad_shapes_are_refused_in_the_one_form(function, shape, error, message):
+@pytest.mark.parametrize("function", SHAPE_ARGUMENTS)
+@pytest.mark.parametrize(("shape", "error"), **rows(BAD_SHAPES))
+def test_bad_shapes_are_refused_in_the_one_form(function, shape, error):
     argument, call = SHAPE_ARGUMENTS[function]
-    message = f"`{argument}` expected {message}"
-    if argument == "args":  # before these there is no array
-        message = message.partition("; ")[0]
     check = refuse if function in {"infer_shape", "infer_shape_data", "broadcast_shapes"} else refuse_with_out
-    check(partial(call, shape), error, message)
+    check(partial(call, shape), error, argument)
 
 
-@pytest.mark.parametrize("function", sorted(SCALARS_ARE_SHAPES))
-@pytest.mark.parametrize(
-    ("shape", "error", "part"),
-    **rows(
-        {
-            **BAD_CONTAINERS,
-            "negative_int": (-1, ValueError, "expected lengths of 0 or more, got "),
-            "float_int": (3.0, TypeError, "a 1-D sequence of integers, got 3.0"),
-            "bool_int": (True, TypeError, "expected a 1-D sequence of integers, got "),
-            "none": (None, TypeError, "a 1-D sequence of integers, got None"),
-        }
-    ),
-)
-def test_shape_that_may_be_an_int(function, shape, error, part):
-    argument, call = SHAPE_ARGUMENTS[function]
-    with pytest.raises(error) as caught:
-        call(shape)
-    assert type(caught.value) is error
-    assert str(caught.value).startswith(f"`{argument}` expected ")
-    assert part in str(caught.value)
-
-
-def test_an_int_is_a_shape_for_numpy_alone():
-    refuse_with_out(
-        lambda **out: bcast.broadcast(1, 3, **out),
-        TypeError,
-        "`target_shape` expected a 1-D sequence of integers, got 3; give (3,)",
-    )
-    assert bcast.broadcast_to(1, 3).shape == bcast.broadcast_shapes(3) == (3,)
+@pytest.mark.parametrize("scalar", **rows(SCALARS))
+def test_an_int_is_a_shape_for_numpy_alone(scalar):
+    for function, (argument, call) in SHAPE_ARGUMENTS.items():
+        if function in NOT_ONLY_SCALARS:
+            assert np.shape(call(scalar)) == (3,) or call(scalar) == (3,)
+            refuse(partial(call, -1), ValueError, argument)
+        else:
+            refuse(partial(call, scalar), TypeError, argument)
 
 
 def test_a_long_value_is_cut_short():
-    with pytest.raises(
-        ValueError, match=r"`target_shape` expected lengths of 0 or more, got \[-1, -1.*\.\.\.$"
-    ) as caught:
+    with pytest.raises(ValueError, match=r"`target_shape` expected .*\.\.\.$") as caught:
         bcast.broadcast(1, [-1] * 1000)
     assert len(str(caught.value)) < 300
 
@@ -208,142 +157,104 @@ def test_a_long_value_is_cut_short():
 # Modes, axes and the axis.
 
 BAD_MODES = {
-    "unknown": ("unknown", ValueError, "'unknown'"),
-    "capital": ("NumPy", ValueError, "'NumPy'"),
-    "empty": ("", ValueError, "''"),
-    "none": (None, TypeError, "None"),
-    "list": (["numpy"], TypeError, "['numpy']"),
-    "bytes": (b"numpy", TypeError, "b'numpy'"),
-    "int": (0, TypeError, "0"),
-    "equal_array": (np.array(["numpy"]), TypeError, "array(['numpy'], dtype='<U5')"),
+    "unknown": ("unknown", ValueError),
+    "capital": ("NumPy", ValueError),
+    "empty": ("", ValueError),
+    "none": (None, TypeError),
+    "list": (["numpy"], TypeError),
+    "bytes": (b"numpy", TypeError),
+    "int": (0, TypeError),
+    "equal_array": (np.array(["numpy"]), TypeError),
 }
-
-AXES = "a 1-D sequence of integers, got "
-OUTSIDE = "axes of the output's shape (2, 3), counted from 0, got "
-INCREASING = "strictly increasing axes (data is not transposed), got "
-OF_ROW = "1 axes, one for each axis of data of shape (3,), got "
-OF_MATRIX = "2 axes, one for each axis of data of shape (2, 3), got "
-
+NO_AXES = {  # in either spelling
+    "float": [1.0],
+    "bool": {False},
+    "int": 1,
+    "zero_axes": np.array(0),
+    "two_axes": np.array([[0]]),
+    "string": "0",
+    "empty_string": "",
+    "empty_dict": {},
+    "empty_float_array": np.array([]),
+    "empty_two_axes": np.empty((0, 2), int),
+}
 BAD_MAPPINGS = {  # of data, onto an output of shape (2, 3)
-    "missing": (ROW, None, ValueError, OF_ROW + "None (nor is `broadcast_axes` given)"),
-    "missing_for_a_scalar": (
-        7,
-        None,
-        ValueError,
-        "0 axes, one for each axis of data of shape (), got None (nor is `broadcast_axes` given); give axes_mapping=[]",
-    ),
-    "too_many": (ROW, [0, 1], ValueError, OF_ROW + "[0, 1]"),
-    "too_few": (MATRIX, [1], ValueError, OF_MATRIX + "[1]"),
-    "empty": (MATRIX, (), ValueError, OF_MATRIX + "()"),
-    "unsorted": (ONES, [1, 0], ValueError, INCREASING + "[1, 0]"),
-    "repeated": (ONES, np.array([1, 1]), ValueError, INCREASING + "array([1, 1])"),
-    "negative": (ROW, [-1], AxisError, OUTSIDE + "-1; give 1"),
-    "all_negative": (MATRIX, [-2, -1], AxisError, OUTSIDE + "-2; give 0"),
-    "out_of_range": (ROW, [2], AxisError, OUTSIDE + "2"),
-    "second_out_of_range": (MATRIX, [0, 2], AxisError, OUTSIDE + "2"),
-    "huge": (ROW, [10**30], AxisError, OUTSIDE + str(10**30)),
-    "float": (ROW, [1.0], TypeError, AXES + "[1.0]"),
-    "float_array": (ROW, np.array([1.0]), TypeError, AXES + "array([1.])"),
-    "bool": (ROW, [True], TypeError, AXES + "[True]"),
-    "bool_array": (ROW, np.array([True]), TypeError, AXES + "array([ True])"),
-    "int": (ROW, 1, TypeError, AXES + "1; give (1,)"),
-    "zero_axes": (ROW, np.array(1), TypeError, AXES + "array(1)"),
-    "two_axes": (ROW, [[1]], TypeError, AXES + "[[1]]"),
-    "two_axes_array": (ROW, np.array([[1]]), TypeError, AXES + "array([[1]])"),
-    "string": (ROW, "1", TypeError, AXES + "'1'"),
-    "bytes": (ROW, b"\1", TypeError, AXES + "b'\\x01'"),
-    "strings": (ROW, ["1"], TypeError, AXES + "['1']"),
-    "set": (ROW, {1}, TypeError, AXES + "{1}"),
-    "dict": (ROW, {1: 1}, TypeError, AXES + "{1: 1}"),
-    "scalar_too_many": (7, [0, 1], ValueError, "0 axes, one for each axis of data of shape (), got [0, 1]"),
-    "scalar_misfit": (7, [0], ValueError, "for a scalar no axis, or one of length 1 in (2, 3), got (0,)"),
+    "missing": (ROW, None, ValueError),
+    "missing_for_a_scalar": (7, None, ValueError),
+    "too_many": (ROW, [0, 1], ValueError),
+    "too_few": (MATRIX, [1], ValueError),
+    "empty": (MATRIX, (), ValueError),
+    "unsorted": (ONES, [1, 0], ValueError),
+    "repeated": (ONES, np.array([1, 1]), ValueError),
+    "negative": (ROW, [-1], AxisError),
+    "all_negative": (MATRIX, [-2, -1], AxisError),
+    "out_of_range": (ROW, [2], AxisError),
+    "second_out_of_range": (MATRIX, [0, 2], AxisError),
+    "huge": (ROW, [10**30], AxisError),
+    "float_array": (ROW, np.array([1.0]), TypeError),
+    "bool_array": (ROW, np.array([True]), TypeError),
+    "two_axes_list": (ROW, [[1]], TypeError),
+    "bytes": (ROW, b"\1", TypeError),
+    "strings": (ROW, ["1"], TypeError),
+    "set": (ROW, {1}, TypeError),
+    "dict": (ROW, {1: 1}, TypeError),
+    "scalar_too_many": (7, [0, 1], ValueError),
+    "scalar_misfit": (7, [0], ValueError),
+    **{name: (ROW, axes, TypeError) for name, axes in NO_AXES.items()},
 }
-
-LEAVE = "axes of `target_shape` (2, 3) that leave data's shape (3,), got "
-
 BAD_ADDED_AXES = {  # of the row, onto an output of shape (2, 3)
-    "negative": ([-2], AxisError, OUTSIDE + "-2; give 0"),
-    "out_of_range": ({2}, AxisError, OUTSIDE + "2"),
-    "huge": ([10**30], AxisError, OUTSIDE + str(10**30)),
-    "too_many": ([0, 1], ValueError, LEAVE + "[0, 1], which leave ()"),
-    "wrong": ([1], ValueError, LEAVE + "[1], which leave (2,)"),
-    "none": ([], ValueError, LEAVE + "[], which leave (2, 3)"),
-    "float": ([0.0], TypeError, AXES + "[0.0]"),
-    "bool": ({False}, TypeError, AXES + "{False}"),
-    "int": (0, TypeError, AXES + "0; give (0,)"),
-    "zero_axes": (np.array(0), TypeError, AXES + "array(0)"),
-    "two_axes": (np.array([[0]]), TypeError, AXES + "array([[0]])"),
-    "string": ("0", TypeError, AXES + "'0'"),
-    "empty_string": ("", TypeError, AXES + "''"),
-    "empty_dict": ({}, TypeError, AXES + "{}"),
-    "empty_float_array": (np.array([]), TypeError, AXES + "array([], dtype=float64)"),
-    "empty_two_axes": (np.empty((0, 2), int), TypeError, AXES + "array([], shape=(0, 2), dtype=int64)"),
+    "negative": ([-2], AxisError),
+    "out_of_range": ({2}, AxisError),
+    "huge": ([10**30], AxisError),
+    "too_many": ([0, 1], ValueError),
+    "wrong": ([1], ValueError),
+    "none": ([], ValueError),
+    **{name: (axes, TypeError) for name, axes in NO_AXES.items()},
 }
-
-ON_AXIS = "-1, or 0 to 1, for data of shape (3,) and `target_shape` (2, 3), got "
-
 BAD_AXIS = {  # of the row, onto an output of shape (2, 3), in mode pdpd
-    "float": (1.0, TypeError, "an integer, got 1.0"),
-    "bool": (True, TypeError, "an integer, got True"),
-    "numpy_bool": (np.True_, TypeError, "an integer, got np.True_"),
-    "none": (None, TypeError, "an integer, got None"),
-    "string": ("1", TypeError, "an integer, got '1'"),
-    "list": ([1], TypeError, "an integer, got [1]"),
-    "array": (np.array([1]), TypeError, "an integer, got array([1])"),
-    "too_small": (-2, AxisError, ON_AXIS + "-2"),
-    "too_large": (2, AxisError, ON_AXIS + "2"),
-    "huge": (10**30, AxisError, ON_AXIS + str(10**30)),
+    **{f"{i}": (axis, TypeError) for i, axis in enumerate((1.0, True, np.True_, None, "1", [1], np.array([1])))},
+    **{f"{axis}": (axis, AxisError) for axis in (-2, 2, 10**30)},
 }
-
 OTHER_MODES = ("numpy", "explicit", "bidirectional", "none")
 
 
 def misuses():
-    """Name, data, arguments, error and message of every wrong mode, axes and axis."""
-    for name, (mode, error, shown) in BAD_MODES.items():
-        message = f"`mode` expected one of 'numpy', 'explicit', 'bidirectional', 'pdpd', 'none', got {shown}"
-        yield f"mode_{name}", ROW, {"mode": mode}, error, message
-    for name, (data, axes, error, message) in BAD_MAPPINGS.items():
-        arguments = {"mode": "explicit", "axes_mapping": axes}
-        yield f"axes_mapping_{name}", data, arguments, error, f"`axes_mapping` expected {message}"
-    for name, (axes, error, message) in BAD_ADDED_AXES.items():
-        arguments = {"mode": "explicit", "broadcast_axes": axes}
-        yield f"broadcast_axes_{name}", ROW, arguments, error, f"`broadcast_axes` expected {message}"
-    for name, (axis, error, message) in BAD_AXIS.items():
-        yield f"axis_{name}", ROW, {"mode": "pdpd", "axis": axis}, error, f"`axis` expected {message}"
+    """Name, data, arguments, error and argument named of every wrong mode, axes and axis."""
+    for name, (mode, error) in BAD_MODES.items():
+        yield f"mode_{name}", ROW, {"mode": mode}, error, "mode"
+    for name, (data, axes, error) in BAD_MAPPINGS.items():
+        yield f"axes_mapping_{name}", data, {"mode": "explicit", "axes_mapping": axes}, error, "axes_mapping"
+    for name, (axes, error) in BAD_ADDED_AXES.items():
+        yield f"broadcast_axes_{name}", ROW, {"mode": "explicit", "broadcast_axes": axes}, error, "broadcast_axes"
+    for name, (axis, error) in BAD_AXIS.items():
+        yield f"axis_{name}", ROW, {"mode": "pdpd", "axis": axis}, error, "axis"
     for axes in ([0], []):
-        message = "`axes_mapping` expected None beside `broadcast_axes`, got [1]"
         arguments = {"mode": "explicit", "axes_mapping": [1], "broadcast_axes": axes}
-        yield f"both_spellings_{len(axes)}", ROW, arguments, ValueError, message
+        yield f"both_spellings_{len(axes)}", ROW, arguments, ValueError, "axes_mapping"
     for mode in OTHER_MODES:
-        message = f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got 0; give mode='pdpd' with it"
-        yield f"axis_in_{mode}", ROW, {"mode": mode, "axis": 0}, ValueError, message
-        message = "`axis` expected an integer, got -1.0"
-        yield f"axis_float_in_{mode}", ROW, {"mode": mode, "axis": -1.0}, TypeError, message
+        yield f"axis_in_{mode}", ROW, {"mode": mode, "axis": 0}, ValueError, "axis"
+        yield f"axis_float_in_{mode}", ROW, {"mode": mode, "axis": -1.0}, TypeError, "axis"
     for mode in ("numpy", "bidirectional", "pdpd", "none"):
         for name in ("axes_mapping", "broadcast_axes"):
-            remedy = "" if mode == "none" else "; give mode='explicit'"
-            message = f"`{name}` expected None in mode {mode!r}, got [1]{remedy}"
-            yield f"{name}_in_{mode}", ROW, {"mode": mode, name: [1]}, ValueError, message
+            yield f"{name}_in_{mode}", ROW, {"mode": mode, name: [1]}, ValueError, name
 
 
 @pytest.mark.parametrize(
-    ("data", "arguments", "error", "message"), [pytest.param(*row, id=name) for name, *row in misuses()]
+    ("data", "arguments", "error", "argument"), [pytest.param(*row, id=name) for name, *row in misuses()]
 )
-def test_mode_and_axes(data, arguments, error, message):
-    refuse_with_out(partial(bcast.broadcast, data, (2, 3), **arguments), error, message)
-    refuse(partial(bcast.infer_shape, np.shape(data), (2, 3), **arguments), error, message)
-    back = partial(bcast.unbroadcast, MATRIX, np.shape(data), **arguments)
-    refuse_with_out(back, error, message.replace("`target_shape`", "`grad`"), np.shape(data))
+def test_mode_and_axes(data, arguments, error, argument):
+    refuse_with_out(partial(bcast.broadcast, data, (2, 3), **arguments), error, argument)
+    refuse(partial(bcast.infer_shape, np.shape(data), (2, 3), **arguments), error, argument)
+    refuse_with_out(
+        partial(bcast.unbroadcast, MATRIX, np.shape(data), **arguments), error, argument, shape=np.shape(data)
+    )
     axes = arguments.get("broadcast_axes")
     if type(axes) is not list or axes:  # no axes would be all axes there
-        like = partial(bcast.broadcast_like, data, np.empty((2, 3)), **arguments)
-        refuse_with_out(like, error, message.replace("`target_shape`", "`like`"))
+        refuse_with_out(partial(bcast.broadcast_like, data, np.empty((2, 3)), **arguments), error, argument)
 
 
 @pytest.mark.parametrize(
-    ("data", "target", "arguments", "rejection"),
-    [case for case in CASES if not isinstance(case.values[3], Alignment)],
+    ("data", "target", "arguments", "rejection"), [case for case in CASES if not isinstance(case.values[3], Alignment)]
 )
 def test_data_that_does_not_fit(data, target, arguments, rejection):
     error, part = rejection
@@ -355,78 +266,35 @@ def test_data_that_does_not_fit(data, target, arguments, rejection):
 
 
 MISFITS = {
-    "fits_elsewhere": (
-        partial(bcast.broadcast, MATRIX, (2, 3, 4)),
-        "`target_shape` expected a shape that data of shape (2, 3) fits, got (2, 3, 4): its axis 1 is 3 where data's "
-        "axis 0 is 2; data's axes fit the output's axes 0 and 1: mode='explicit', axes_mapping=[0, 1]",
-    ),
-    "fits_at_two_places": (
-        partial(bcast.broadcast, MATRIX, (2, 2, 3, 4)),
-        "`target_shape` expected a shape that data of shape (2, 3) fits, got (2, 2, 3, 4): its axis 2 is 3 where "
-        "data's axis 0 is 2",
-    ),
-    "a_shape_for_an_array": (
-        partial(bcast.broadcast_like, MATRIX, (2, 2, 3)),
-        "`like` expected at least 2 axes for data of shape (2, 3), got (3,); `like` is an array: to give a shape, call "
-        "`broadcast`",
-    ),
-    "broadcast_like": (
-        partial(bcast.broadcast_like, MATRIX, np.empty((3, 3))),
-        "`like` expected a shape that data of shape (2, 3) fits, got (3, 3): its axis 0 is 3 where data's axis 0 is 2",
-    ),
-    "broadcast_to": (
-        partial(bcast.broadcast_to, MATRIX, (2, 6)),
-        "`shape` expected a shape that data of shape (2, 3) fits, got (2, 6): its axis 1 is 6 where data's axis 1 is 3",
-    ),
-    "broadcast_to_fewer_axes": (
-        partial(bcast.broadcast_to, MATRIX, 3),
-        "`shape` expected at least 2 axes for data of shape (2, 3), got (3,)",
-    ),
-    "broadcast_arrays": (
-        partial(bcast.broadcast_arrays, 1, MATRIX, np.ones((4, 1, 2))),
-        "`args` expected lengths that are equal or 1 at each axis, counted from the right, "
-        "got () and (2, 3) and (4, 1, 2): 2 meets 3 at axis -1",
-    ),
-    "unbroadcast": (
-        partial(bcast.unbroadcast, MATRIX, (2, 2)),
-        "`grad` expected a shape that data of shape (2, 2) fits, got (2, 3): its axis 1 is 3 where data's axis 1 is 2",
-    ),
-    "unbroadcast_more_axes": (
-        partial(bcast.unbroadcast, MATRIX, (1, 2, 3)),
-        "`grad` expected at least 3 axes for data of shape (1, 2, 3), got (2, 3); they fit the other way round",
-    ),
-    "unbroadcast_one_way": (
-        partial(bcast.unbroadcast, ONES, (1, 3), mode="bidirectional"),
-        "`grad` expected a shape that data of shape (1, 3) fits, got (1, 1): its axis 1 is 1 where data's axis 1 is 3; "
-        "they fit the other way round",
-    ),
-    "unbroadcast_pdpd": (
-        partial(bcast.unbroadcast, MATRIX, (3,), mode="pdpd", axis=0),
-        "`grad` expected a shape that data of shape (3,) fits, got (2, 3): its axis 0 is 2 where data's axis 0 is 3; "
-        "data's axis fits the output's axis 1: axis=1",
-    ),
-    "unbroadcast_none": (
-        partial(bcast.unbroadcast, MATRIX, (3,), mode="none"),
-        "`grad` expected data's own shape (3,) in mode 'none', got (2, 3)",
-    ),
-    "broadcast_shapes": (
-        partial(bcast.broadcast_shapes, 3, (2, 1), [2]),
-        "`args` expected lengths that are equal or 1 at each axis, counted from the right, "
-        "got (3,) and (2, 1) and (2,): 2 meets 3 at axis -1",
-    ),
+    "target": (partial(bcast.broadcast, MATRIX, (2, 3, 4)), "target_shape"),
+    "like": (partial(bcast.broadcast_like, MATRIX, np.empty((3, 3))), "like"),
+    "a_shape_for_an_array": (partial(bcast.broadcast_like, MATRIX, (2, 2, 3)), "like"),
+    "to": (partial(bcast.broadcast_to, MATRIX, (2, 6)), "shape"),
+    "to_fewer_axes": (partial(bcast.broadcast_to, MATRIX, 3), "shape"),
+    "arrays": (partial(bcast.broadcast_arrays, 1, MATRIX, np.ones((4, 1, 2))), "args"),
+    "shapes": (partial(bcast.broadcast_shapes, 3, (2, 1), [2]), "args"),
+    "unbroadcast": (partial(bcast.unbroadcast, MATRIX, (2, 2)), "grad"),
+    "unbroadcast_more_axes": (partial(bcast.unbroadcast, MATRIX, (1, 2, 3)), "grad"),
+    "unbroadcast_one_way": (partial(bcast.unbroadcast, ONES, (1, 3), mode="bidirectional"), "grad"),
+    "unbroadcast_pdpd": (partial(bcast.unbroadcast, MATRIX, (3,), mode="pdpd", axis=0), "grad"),
+    "unbroadcast_none": (partial(bcast.unbroadcast, MATRIX, (3,), mode="none"), "grad"),
 }
 
 
-@pytest.mark.parametrize(("call", "message"), **rows(MISFITS))
-def test_arrays_that_do_not_fit(call, message):
+@pytest.mark.parametrize(("call", "argument"), **rows(MISFITS))
+def test_arrays_that_do_not_fit(call, argument):
     check = refuse if call.func in (bcast.broadcast_arrays, bcast.broadcast_shapes) else refuse_with_out
-    check(call, ValueError, message)
+    check(call, ValueError, argument)
+
+
+def test_the_axes_are_told_where_data_fits_at_one_place():
+    with pytest.raises(ValueError, match=r"axes_mapping=\[0, 1\]$"):
+        bcast.broadcast(MATRIX, (2, 3, 4))
+    with pytest.raises(ValueError, match=r"where data's axis 0 is 2$"):
+        bcast.broadcast(MATRIX, (2, 2, 3, 4))
 
 
 # Size: far beyond any address space, so that no system grants it.
-
-ELEMENTS = f"expected an output of at most {LARGEST} elements, got "
-BYTES = f"expected an output of at most {LARGEST} bytes, got "
 
 UNCOUNTABLE = {
     "product": (1 << 62, 3),
@@ -445,30 +313,27 @@ def test_more_elements_than_an_index_can_count(shape):
     with pytest.raises(ValueError):  # lengths of 0 excuse nothing in NumPy either
         np.empty(expected, np.uint8)
     for mode in ("numpy", "bidirectional", "pdpd"):
-        call = partial(bcast.broadcast, byte, shape, mode=mode)
-        refuse_with_out(call, ValueError, f"`target_shape` {ELEMENTS}{expected}", dtype=np.uint8)
-        refuse(partial(bcast.infer_shape, (), shape, mode=mode), ValueError, f"`target_shape` {ELEMENTS}{expected}")
-    refuse(partial(bcast.broadcast_to, byte, shape), ValueError, f"`shape` {ELEMENTS}{expected}")
-    refuse(partial(bcast.broadcast_shapes, shape, 1), ValueError, f"`args` {ELEMENTS}{expected}")
+        refuse_with_out(partial(bcast.broadcast, byte, shape, mode=mode), ValueError, "target_shape", dtype=np.uint8)
+        refuse(partial(bcast.infer_shape, (), shape, mode=mode), ValueError, "target_shape")
+    refuse(partial(bcast.broadcast_to, byte, shape), ValueError, "shape")
+    refuse(partial(bcast.broadcast_shapes, shape, 1), ValueError, "args")
 
 
 def test_more_elements_than_an_index_can_count_of_two_arrays():
     column = np.broadcast_to(np.uint8(7), (1 << 40, 1))
     row = np.broadcast_to(np.uint8(7), (1, 1 << 40))
-    expected = f"{ELEMENTS}{(1 << 40, 1 << 40)}"
-    refuse(partial(bcast.broadcast_arrays, column, row), ValueError, f"`args` {expected}")
-    refuse(partial(bcast.broadcast_like, column, row, mode="bidirectional"), ValueError, f"`like` {expected}")
+    refuse(partial(bcast.broadcast_arrays, column, row), ValueError, "args")
+    refuse(partial(bcast.broadcast_like, column, row, mode="bidirectional"), ValueError, "like")
 
 
 @pytest.mark.parametrize("shape", [(1 << 61,), (1 << 40, 1 << 20), (1 << 60, 0)], ids=str)
 def test_more_bytes_than_an_index_can_count(shape):
-    message = f"{BYTES}{shape} with items of 8 bytes"
-    refuse(partial(bcast.broadcast, 7.0, shape), ValueError, f"`target_shape` {message}")
-    refuse(partial(bcast.broadcast_to, 7.0, shape), ValueError, f"`shape` {message}")
+    refuse(partial(bcast.broadcast, 7.0, shape), ValueError, "target_shape")
+    refuse(partial(bcast.broadcast_to, 7.0, shape), ValueError, "shape")
     vast = np.broadcast_to(np.uint8(7), shape)
-    refuse(partial(bcast.broadcast_like, 7.0, vast), ValueError, f"`like` {message}")
-    refuse(partial(bcast.broadcast_arrays, 7.0, vast), ValueError, f"`args` {message}")
-    refuse(partial(bcast.unbroadcast, vast, shape, dtype="f8"), ValueError, f"`data_shape` {message}")
+    refuse(partial(bcast.broadcast_like, 7.0, vast), ValueError, "like")
+    refuse(partial(bcast.broadcast_arrays, 7.0, vast), ValueError, "args")
+    refuse(partial(bcast.unbroadcast, vast, shape, dtype="f8"), ValueError, "data_shape")
 
 
 VAST = np.broadcast_to(np.uint8(7), 1 << 60)
@@ -525,30 +390,24 @@ def call(request):
 @pytest.mark.parametrize("shape", [(3,), (6,), (), (3, 2), (2, 4), (1, 3), (2, 0), (1, 2, 3), (2, 3, 1)], ids=str)
 def test_out_of_another_shape(call, shape):
     with untouched(shape, ROW.dtype) as out:
-        refuse(partial(call, out=out), ValueError, f"`out` expected shape (2, 3), got {shape}")
+        refuse(partial(call, out=out), ValueError, "out")
 
 
 @pytest.mark.parametrize("dtype", ["u8", "?", "i4", "f8", "c8", "m8[s]", "S8", "V8", "O"])
 def test_out_of_another_dtype(call, dtype):
     dtype = np.dtype(dtype)
-    if call.func is bcast.unbroadcast:
-        message = f"`out` expected grad's dtype {ROW.dtype}, got {dtype}"
-    elif np.can_cast(ROW.dtype, dtype, "same_kind"):
+    if call.func is not bcast.unbroadcast and np.can_cast(ROW.dtype, dtype, "same_kind"):
         out = np.zeros((2, 3), dtype)
         assert call(out=out) is out
         assert (out == call().astype(dtype)).all()
         return
-    else:
-        remedy = "; give casting='unsafe'" if dtype.kind in "bu" else ""
-        expected = f"data's dtype {ROW.dtype}, or one that casting='same_kind' allows for it"
-        message = f"`out` expected {expected}, got {dtype}{remedy}"
     if dtype.hasobject:
         out = np.full((2, 3), "as it was", dtype)
-        refuse(partial(call, out=out), TypeError, message)
+        refuse(partial(call, out=out), TypeError, "out")
         assert (out == "as it was").all()
     else:
         with untouched((2, 3), dtype) as out:
-            refuse(partial(call, out=out), TypeError, message)
+            refuse(partial(call, out=out), TypeError, "out")
 
 
 DTYPES_APART = {
@@ -574,76 +433,66 @@ def test_dtypes_that_differ_little(dtype, other, reverse):
     data, out = np.zeros(3, dtype), np.zeros((2, 3), other)
     if reverse:
         data, out = out[0], np.zeros((2, 3), dtype)
-    wanted, call = out.dtype, partial(bcast.broadcast, data, (2, 3))
-    message = f"`out` expected data's dtype {data.dtype}, or one that casting='no' allows for it, got {wanted}"
-    if np.can_cast(data.dtype, wanted, "no"):  # so NumPy says of strings with other missing values
-        message = f"`out` expected `dtype` {data.dtype}, got {wanted}"
-        refuse(partial(call, dtype=data.dtype, casting="no", out=out), TypeError, message)
-    else:
-        refuse(partial(call, casting="no", out=out), TypeError, message)
+    call = partial(bcast.broadcast, data, (2, 3), casting="no", out=out)
+    if np.can_cast(data.dtype, out.dtype, "no"):  # so NumPy says of strings with other missing values
+        call = partial(call, dtype=data.dtype)
+    refuse(call, TypeError, "out")
 
 
 def test_out_read_only(call):
-    message = "`out` expected a writeable array, got a read-only one"
     with untouched((2, 3), ROW.dtype) as out:
         out.flags.writeable = False
-        refuse(partial(call, out=out), ValueError, message)
-    refuse(partial(call, out=np.broadcast_to(ROW, (2, 3))), ValueError, message)
-    refuse(partial(call, out=np.frombuffer(bytes(6 * ROW.itemsize), ROW.dtype).reshape(2, 3)), ValueError, message)
+        refuse(partial(call, out=out), ValueError, "out")
+    refuse(partial(call, out=np.broadcast_to(ROW, (2, 3))), ValueError, "out")
+    refuse(partial(call, out=np.frombuffer(bytes(6 * ROW.itemsize), ROW.dtype).reshape(2, 3)), ValueError, "out")
 
 
 NOT_ARRAYS = {
-    "list": ([[0, 0, 0], [0, 0, 0]], "list"),
-    "tuple": ((), "tuple"),
-    "bytearray": (bytearray(48), "bytearray"),
-    "memoryview": (memoryview(bytearray(48)), "memoryview"),
-    "string": ("out", "str"),
-    "false": (False, "bool"),
-    "scalar": (np.int64(0), "int64"),
-    "class": (np.ndarray, "type"),
-    "masked": (np.ma.zeros((2, 3), int), "MaskedArray"),
+    "list": [[0, 0, 0], [0, 0, 0]],
+    "tuple": (),
+    "bytearray": bytearray(48),
+    "memoryview": memoryview(bytearray(48)),
+    "string": "out",
+    "false": False,
+    "scalar": np.int64(0),
+    "class": np.ndarray,
+    "masked": np.ma.zeros((2, 3), int),
 }
 
 
-@pytest.mark.parametrize(("out", "kind"), **rows(NOT_ARRAYS))
-def test_out_that_is_no_array(call, out, kind):
-    refuse(partial(call, out=out), TypeError, f"`out` expected an ndarray without a mask, got {kind}")
+@pytest.mark.parametrize("out", **rows(NOT_ARRAYS))
+def test_out_that_is_no_array(call, out):
+    refuse(partial(call, out=out), TypeError, "out")
 
 
 def test_out_masked_is_not_written(call):
     with untouched((2, 3), ROW.dtype) as out:
         masked = np.ma.MaskedArray(out, mask=[[True, False, True]] * 2, copy=False)
-        refuse(partial(call, out=masked), TypeError, "`out` expected an ndarray without a mask, got MaskedArray")
+        refuse(partial(call, out=masked), TypeError, "out")
 
 
 # The data.
 
 UNMASKED = "give its .filled(), or its .data and its .mask one after the other"
 MASKED = {
-    "masked": (np.ma.array([1, 2, 3], mask=[True, False, False]), "MaskedArray"),
-    "no_mask": (np.ma.array([1, 2, 3]), "MaskedArray"),
-    "constant": (np.ma.masked, "MaskedConstant"),
-    "read_only": (np.ma.array(ROW, copy=False), "MaskedArray"),
+    "masked": np.ma.array([1, 2, 3], mask=[True, False, False]),
+    "no_mask": np.ma.array([1, 2, 3]),
+    "constant": np.ma.masked,
+    "read_only": np.ma.array(ROW, copy=False),
+    "in_a_list": [ROW, np.ma.array(ROW, mask=[True, False, False])],  # of which NumPy would drop the masks
+    "in_a_tuple": (ROW, np.ma.array(ROW, mask=[True, False, False])),
 }
 
 
-@pytest.mark.parametrize(("data", "kind"), **rows(MASKED))
-def test_masked_data(data, kind):
-    message = f"expected an array without a mask, got {kind}; {UNMASKED}"
-    refuse_with_out(partial(bcast.broadcast, data, (2, 3)), TypeError, f"`data` {message}", dtype=data.dtype)
-    refuse_with_out(partial(bcast.broadcast_like, data, MATRIX), TypeError, f"`data` {message}", dtype=data.dtype)
-    refuse_with_out(partial(bcast.broadcast_to, data, (2, 3)), TypeError, f"`array` {message}", dtype=data.dtype)
-    refuse(partial(bcast.broadcast_arrays, 1, data), TypeError, f"`args` {message}")
-    refuse_with_out(partial(bcast.unbroadcast, data, ()), TypeError, f"`grad` {message}", (), data.dtype)
-
-
-@pytest.mark.parametrize("kind", [list, tuple])
-def test_masked_arrays_in_a_list(kind):
-    """NumPy would drop the masks."""
-    data = kind([ROW, np.ma.array(ROW, mask=[True, False, False])])
-    message = f"expected arrays without masks, got a {kind.__name__} with one; {UNMASKED}"
-    refuse_with_out(partial(bcast.broadcast, data, (2, 3)), TypeError, f"`data` {message}", dtype=int)
-    refuse(partial(bcast.tile, data, 2), TypeError, f"`A` {message}")
+@pytest.mark.parametrize("data", **rows(MASKED))
+def test_masked_data(data):
+    dtype = np.asarray(data).dtype
+    refuse_with_out(partial(bcast.broadcast, data, (2, 3)), TypeError, "data", dtype=dtype)
+    refuse_with_out(partial(bcast.broadcast_like, data, MATRIX), TypeError, "data", dtype=dtype)
+    refuse_with_out(partial(bcast.broadcast_to, data, (2, 3)), TypeError, "array", dtype=dtype)
+    refuse(partial(bcast.broadcast_arrays, 1, data), TypeError, "args")
+    refuse(partial(bcast.tile, data, 2), TypeError, "A")
+    refuse_with_out(partial(bcast.unbroadcast, data, ()), TypeError, "grad", (), dtype)
 
 
 def test_a_masked_array_lends_its_shape():
@@ -688,11 +537,7 @@ def test_like_is_as_large_as_it_is():
 
 def test_out_that_is_smaller_than_it_says():
     with untouched((3,), float) as out:
-        refuse(
-            partial(bcast.broadcast, 1.0, (1000, 1000), out=out.view(Boaster)),
-            ValueError,
-            "`out` expected shape (1000, 1000), got (3,)",
-        )
+        refuse(partial(bcast.broadcast, 1.0, (1000, 1000), out=out.view(Boaster)), ValueError, "out")
 
 
 class Liar(np.ndarray):
@@ -707,15 +552,9 @@ def test_out_is_what_it_is_whatever_its_class_says():
     """Objects written into integers would be pointers; of what looks as if it fitted the end would be passed."""
     objects = np.array([None, "a", 2.0], object)
     with untouched((3,), np.int64) as out:
-        refuse(
-            partial(bcast.broadcast, objects, (3,), out=out.view(Liar)),
-            TypeError,
-            "`out` expected data's dtype object, or one that casting='same_kind' allows for it, got int64",
-        )
+        refuse(partial(bcast.broadcast, objects, (3,), out=out.view(Liar)), TypeError, "out")
     with untouched((2,), np.int64) as out:
-        refuse(
-            partial(bcast.broadcast, ROW, (3,), out=out.view(Liar)), ValueError, "`out` expected shape (3,), got (2,)"
-        )
+        refuse(partial(bcast.broadcast, ROW, (3,), out=out.view(Liar)), ValueError, "out")
 
 
 class Broken:
@@ -814,33 +653,30 @@ def test_no_remedy_is_made_up(call):
 
 # What has no sum.
 
-NUMERIC = "expected a numeric dtype, got "
-
 WITHOUT_SUM = {
-    "bool": (np.ones(3, bool), None, f"`grad` {NUMERIC}bool; give `dtype` to count in"),
-    "string": (np.array(["a", "b"]), None, f"`grad` {NUMERIC}<U1"),
-    "bytes": (np.array([b"a", b"b"]), None, f"`grad` {NUMERIC}|S1"),
-    "strings": (np.array(["a"], np.dtypes.StringDType()), None, f"`grad` {NUMERIC}StringDType()"),
-    "instant": (np.zeros(3, "M8[s]"), None, f"`grad` {NUMERIC}datetime64[s]"),
-    "structure": (np.zeros(3, [("a", "<i4")]), None, f"`grad` {NUMERIC}[('a', '<i4')]"),
-    "void": (np.zeros(3, "V2"), None, f"`grad` {NUMERIC}|V2"),
-    "string_to_float": (np.array(["1"]), "f8", f"`grad` {NUMERIC}<U1"),
-    "to_bool": (np.ones(3), bool, f"`dtype` {NUMERIC}bool"),
-    "to_string": (np.ones(3), "S3", f"`dtype` {NUMERIC}|S3"),
-    "to_instant": (np.ones(3, int), "M8[s]", f"`dtype` {NUMERIC}datetime64[s]"),
-    "to_structure": (np.ones(3), [("a", "<i4")], f"`dtype` {NUMERIC}[('a', '<i4')]"),
-    "to_span": (np.ones(3, int), "m8[s]", "`dtype` expected a dtype that sums int64, got timedelta64[s]"),
-    "from_span": (np.ones(3, "m8[s]"), "i8", "`dtype` expected a dtype that sums timedelta64[s], got int64"),
-    "no_dtype": (np.ones(3), "number", "`dtype` expected a dtype or what stands for one, got 'number'"),
-    "no_dtype_at_all": (np.ones(3), 3, "`dtype` expected a dtype or what stands for one, got 3"),
+    "bool": (np.ones(3, bool), None, "grad"),
+    "string": (np.array(["a", "b"]), None, "grad"),
+    "bytes": (np.array([b"a", b"b"]), None, "grad"),
+    "strings": (np.array(["a"], np.dtypes.StringDType()), None, "grad"),
+    "instant": (np.zeros(3, "M8[s]"), None, "grad"),
+    "structure": (np.zeros(3, [("a", "<i4")]), None, "grad"),
+    "void": (np.zeros(3, "V2"), None, "grad"),
+    "string_to_float": (np.array(["1"]), "f8", "grad"),
+    "to_bool": (np.ones(3), bool, "dtype"),
+    "to_string": (np.ones(3), "S3", "dtype"),
+    "to_instant": (np.ones(3, int), "M8[s]", "dtype"),
+    "to_structure": (np.ones(3), [("a", "<i4")], "dtype"),
+    "to_span": (np.ones(3, int), "m8[s]", "dtype"),
+    "from_span": (np.ones(3, "m8[s]"), "i8", "dtype"),
+    "no_dtype": (np.ones(3), "number", "dtype"),
+    "no_dtype_at_all": (np.ones(3), 3, "dtype"),
 }
 
 
-@pytest.mark.parametrize(("grad", "dtype", "message"), **rows(WITHOUT_SUM))
-def test_dtype_without_a_sum(grad, dtype, message):
-    refuse_with_out(partial(bcast.unbroadcast, grad, (), dtype=dtype), TypeError, message, ())
+@pytest.mark.parametrize(("grad", "dtype", "argument"), **rows(WITHOUT_SUM))
+def test_dtype_without_a_sum(grad, dtype, argument):
+    refuse_with_out(partial(bcast.unbroadcast, grad, (), dtype=dtype), TypeError, argument, ())
 
 
 def test_out_of_another_dtype_than_asked_for():
-    message = "`out` expected `dtype` float64, got int64"
-    refuse(partial(bcast.unbroadcast, MATRIX, (3,), dtype="f8", out=np.zeros(3, "i8")), TypeError, message)
+    refuse(partial(bcast.unbroadcast, MATRIX, (3,), dtype="f8", out=np.zeros(3, "i8")), TypeError, "out")

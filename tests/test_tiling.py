@@ -28,7 +28,6 @@ from test_properties import (
 )
 
 import bcast
-from bcast._rules.arguments import show
 
 A3 = np.array([1, 2, 3])
 A23 = np.arange(6.0).reshape(2, 3)
@@ -353,222 +352,67 @@ def test_the_axis_of_a_scalar_among_several(axes):
 
 # Argument: what a call is told.
 MISUSES = {
-    "reps_float": (
-        partial(bcast.tile, A3, 1.0),
-        TypeError,
-        "`reps` expected an integer or a 1-D sequence of integers, got 1.0; round floats first",
-    ),
-    "reps_set": (
-        partial(bcast.tile, A3, {2}),
-        TypeError,
-        "`reps` expected an integer or a 1-D sequence of integers, got {2}",
-    ),
-    "reps_masked": (
-        partial(bcast.tile, A3, np.ma.array([2, 2])),
-        TypeError,
-        "`reps` expected an integer or a 1-D sequence of integers, got masked_array(data=[2, 2], mask=False, "
-        "fill_value=999999)",
-    ),
-    "reps_negative_of_none": (
-        partial(bcast.tile, np.empty(0), -1),
-        ValueError,
-        "`reps` expected 0 or more times, got -1",
-    ),
-    "reps_negative_beyond_any_index": (
-        partial(bcast.tile, A3, (1 << 70, -1 << 70)),
-        ValueError,
-        f"`reps` expected 0 or more times, got {(1 << 70, -1 << 70)}",
-    ),
-    "repeats_negative_beyond_any_index": (
-        partial(bcast.repeat, A3, [1, 1 << 70, -1 << 70]),
-        ValueError,
-        f"`repeats` expected 0 or more times, got {[1, 1 << 70, -1 << 70]}",
-    ),
-    "repeats_one_beyond_any_index": (
-        partial(bcast.repeat, A3, [1, 1 << 70, 0]),
-        ValueError,
-        f"`repeats` expected an output of at most {sys.maxsize} elements, got {[1, 1 << 70, 0]}",
-    ),
+    "reps_float": (partial(bcast.tile, A3, 1.0), TypeError, "reps"),
+    "reps_set": (partial(bcast.tile, A3, {2}), TypeError, "reps"),
+    "reps_masked": (partial(bcast.tile, A3, np.ma.array([2, 2])), TypeError, "reps"),
+    "reps_negative_of_none": (partial(bcast.tile, np.empty(0), -1), ValueError, "reps"),
+    "reps_negative_beyond_any_index": (partial(bcast.tile, A3, (1 << 70, -1 << 70)), ValueError, "reps"),
+    "repeats_negative_beyond_any_index": (partial(bcast.repeat, A3, [1, 1 << 70, -1 << 70]), ValueError, "repeats"),
+    "repeats_one_beyond_any_index": (partial(bcast.repeat, A3, [1, 1 << 70, 0]), ValueError, "repeats"),
     "repeats_in_an_array_that_wrap_around": (  # NumPy crashes
         partial(bcast.repeat, np.arange(4), np.array([1 << 62] * 4)),
         ValueError,
-        f"`repeats` expected an output of at most {sys.maxsize} elements, got array({[1 << 62] * 4})",
+        "repeats",
     ),
-    "repeats_float": (
-        partial(bcast.repeat, A3, 2.7),
-        TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got 2.7; round floats first",
-    ),
-    "repeats_nan": (
-        partial(bcast.repeat, A3, np.float32("nan")),
-        TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got np.float32(nan); round floats first",
-    ),
-    "repeats_inf": (
-        partial(bcast.repeat, A3, -np.inf, 0),
-        TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got -inf; round floats first",
-    ),
-    "repeats_of_floats": (
-        partial(bcast.repeat, A3, [1.0, 2.7, 3.0]),
-        TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got [1.0, 2.7, 3.0]; round floats first",
-    ),
-    "repeats_in_an_array_of_floats": (
-        partial(bcast.repeat, A3, np.array([1, np.inf, 2])),
-        TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got array([ 1., inf, 2.]); round floats first",
-    ),
-    "repeats_float_of_axes": (
-        partial(bcast.repeat, A23, (1.0, 2.5), (0, 1)),
-        TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got (1.0, 2.5); round floats first",
-    ),
-    "repeats_float_and_string": (
-        partial(bcast.repeat, A3, [1.0, "1", 1.0]),
-        TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got [1.0, '1', 1.0]; round floats first",
-    ),
-    "repeats_negative_float": (
-        partial(bcast.repeat, A3, [1.0, -1.0, 1.0]),
-        ValueError,
-        "`repeats` expected 0 or more times, got [1.0, -1.0, 1.0]",
-    ),
-    "repeats_float_beyond_any_index": (
-        partial(bcast.repeat, A3, np.array([1, 1e30, 0])),
-        ValueError,
-        f"`repeats` expected an output of at most {sys.maxsize} elements, got array([1.e+00, 1.e+30, 0.e+00])",
-    ),
+    "repeats_float": (partial(bcast.repeat, A3, 2.7), TypeError, "repeats"),
+    "repeats_nan": (partial(bcast.repeat, A3, np.float32("nan")), TypeError, "repeats"),
+    "repeats_inf": (partial(bcast.repeat, A3, -np.inf, 0), TypeError, "repeats"),
+    "repeats_of_floats": (partial(bcast.repeat, A3, [1.0, 2.7, 3.0]), TypeError, "repeats"),
+    "repeats_in_an_array_of_floats": (partial(bcast.repeat, A3, np.array([1, np.inf, 2])), TypeError, "repeats"),
+    "repeats_float_of_axes": (partial(bcast.repeat, A23, (1.0, 2.5), (0, 1)), TypeError, "repeats"),
+    "repeats_float_and_string": (partial(bcast.repeat, A3, [1.0, "1", 1.0]), TypeError, "repeats"),
+    "repeats_negative_float": (partial(bcast.repeat, A3, [1.0, -1.0, 1.0]), ValueError, "repeats"),
+    "repeats_float_beyond_any_index": (partial(bcast.repeat, A3, np.array([1, 1e30, 0])), ValueError, "repeats"),
     "repeats_unsigned_beyond_any_index": (
         partial(bcast.repeat, A3, np.array([1, 1 << 63, 0], np.uint64)),
         ValueError,
-        f"`repeats` expected an output of at most {sys.maxsize} elements, got array([ 1, {1 << 63}, 0], dtype=uint64)",
+        "repeats",
     ),
-    "repeats_unsigned_that_wrap_around": (
-        partial(bcast.repeat, np.arange(100), HUGE),
-        ValueError,
-        f"`repeats` expected an output of at most {sys.maxsize} elements, got {show(HUGE)}",
-    ),
-    "repeats_one_unsigned_beyond_any_index": (
-        partial(bcast.repeat, A3, np.uint64(1 << 63)),
-        ValueError,
-        f"`repeats` expected an output of at most {sys.maxsize} elements, got ({3 * sys.maxsize},)",
-    ),
-    "reps_unsigned_beyond_any_index": (
-        partial(bcast.tile, A3, np.array([1, 1 << 63], np.uint64)),
-        ValueError,
-        f"`reps` expected an output of at most {sys.maxsize} elements, got (1, {3 << 63})",
-    ),
-    "repeats_string": (
-        partial(bcast.repeat, A3, "2"),
-        TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got '2'",
-    ),
-    "repeats_timedelta": (
-        partial(bcast.repeat, A3, np.timedelta64(2, "ns")),
-        TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got np.timedelta64(2,'ns')",
-    ),
-    "repeats_negative_of_none": (
-        partial(bcast.repeat, np.empty(0), -1),
-        ValueError,
-        "`repeats` expected 0 or more times, got -1",
-    ),
-    "repeats_for_each": (
-        partial(bcast.repeat, A23, [1, 2], 1),
-        ValueError,
-        "`repeats` expected one integer, or one for each of the 3 items along axis 1, got 2",
-    ),
-    "repeats_for_each_in_all": (
-        partial(bcast.repeat, A23, [1, 2]),
-        ValueError,
-        "`repeats` expected one integer, or one for each of the 6 items in all, got 2",
-    ),
+    "repeats_unsigned_that_wrap_around": (partial(bcast.repeat, np.arange(100), HUGE), ValueError, "repeats"),
+    "repeats_one_unsigned_beyond_any_index": (partial(bcast.repeat, A3, np.uint64(1 << 63)), ValueError, "repeats"),
+    "reps_unsigned_beyond_any_index": (partial(bcast.tile, A3, np.array([1, 1 << 63], np.uint64)), ValueError, "reps"),
+    "repeats_string": (partial(bcast.repeat, A3, "2"), TypeError, "repeats"),
+    "repeats_timedelta": (partial(bcast.repeat, A3, np.timedelta64(2, "ns")), TypeError, "repeats"),
+    "repeats_negative_of_none": (partial(bcast.repeat, np.empty(0), -1), ValueError, "repeats"),
+    "repeats_for_each": (partial(bcast.repeat, A23, [1, 2], 1), ValueError, "repeats"),
+    "repeats_for_each_in_all": (partial(bcast.repeat, A23, [1, 2]), ValueError, "repeats"),
     "repeats_that_wrap_around": (  # NumPy crashes
         partial(bcast.repeat, np.arange(4), [1 << 62] * 4),
         ValueError,
-        f"`repeats` expected an output of at most {sys.maxsize} elements, got {[1 << 62] * 4}",
+        "repeats",
     ),
-    "repeats_of_axes": (
-        partial(bcast.repeat, A23, (1, 2, 3), (0, 1)),
-        ValueError,
-        "`repeats` expected one integer for each of the axes (0, 1), or one for all, got (1, 2, 3)",
-    ),
-    "repeats_for_each_of_axes": (
-        partial(bcast.repeat, A23, np.array([[1, 2], [2, 1]]), (0, 1)),
-        TypeError,
-        "`repeats` expected an integer or a 1-D sequence of integers, got array([[1, 2], [2, 1]])",
-    ),
-    "axis": (
-        partial(bcast.repeat, A23, 2, 2),
-        AxisError,
-        "`axis` expected an axis of data of shape (2, 3), got 2",
-    ),
-    "axes": (
-        partial(bcast.repeat, A23, 2, (0, -3)),
-        AxisError,
-        "`axis` expected an axis of data of shape (2, 3), got -3",
-    ),
-    "axis_beyond_an_index": (
-        partial(bcast.repeat, A23, 2, -(1 << 70)),
-        AxisError,
-        f"`axis` expected an axis of data of shape (2, 3), got {-(1 << 70)}",
-    ),
-    "axes_beyond_an_index": (
-        partial(bcast.repeat, A23, 2, (0, 1 << 70)),
-        AxisError,
-        f"`axis` expected an axis of data of shape (2, 3), got {1 << 70}",
-    ),
-    "axes_bool": (
-        partial(bcast.repeat, A23, 2, (0, True)),
-        TypeError,
-        "`axis` expected None, an integer or a 1-D sequence of integers, got (0, True)",
-    ),
-    "axis_numpy_bool": (
-        partial(bcast.repeat, A23, 2, np.True_),
-        TypeError,
-        "`axis` expected None, an integer or a 1-D sequence of integers, got np.True_",
-    ),
-    "axes_twice": (
-        partial(bcast.repeat, A23, 2, (1, -1)),
-        ValueError,
-        "`axis` expected each axis once, got (1, -1)",
-    ),
-    "axes_nested": (
-        partial(bcast.repeat, A23, 2, ((0, 1),)),
-        TypeError,
-        "`axis` expected None, an integer or a 1-D sequence of integers, got ((0, 1),)",
-    ),
-    "masked": (
-        partial(bcast.repeat, np.ma.array([1]), 2),
-        TypeError,
-        "`a` expected an array without a mask, got MaskedArray; give its .filled(), or its .data and its .mask "
-        "one after the other",
-    ),
-    "masked_tile": (
-        partial(bcast.tile, np.ma.array([1]), 2),
-        TypeError,
-        "`A` expected an array without a mask, got MaskedArray; give its .filled(), or its .data and its .mask "
-        "one after the other",
-    ),
-    "reps_beyond_any_index": (
-        partial(bcast.tile, A3, 1 << 70),
-        ValueError,
-        f"`reps` expected an output of at most {sys.maxsize} elements, got ({3 << 70},)",
-    ),
-    "repeats_beyond_any_index": (
-        partial(bcast.repeat, A3, [1 << 70]),
-        ValueError,
-        f"`repeats` expected an output of at most {sys.maxsize} elements, got ({3 * sys.maxsize},)",
-    ),
+    "repeats_of_axes": (partial(bcast.repeat, A23, (1, 2, 3), (0, 1)), ValueError, "repeats"),
+    "repeats_for_each_of_axes": (partial(bcast.repeat, A23, np.array([[1, 2], [2, 1]]), (0, 1)), TypeError, "repeats"),
+    "axis": (partial(bcast.repeat, A23, 2, 2), AxisError, "axis"),
+    "axes": (partial(bcast.repeat, A23, 2, (0, -3)), AxisError, "axis"),
+    "axis_beyond_an_index": (partial(bcast.repeat, A23, 2, -(1 << 70)), AxisError, "axis"),
+    "axes_beyond_an_index": (partial(bcast.repeat, A23, 2, (0, 1 << 70)), AxisError, "axis"),
+    "axes_bool": (partial(bcast.repeat, A23, 2, (0, True)), TypeError, "axis"),
+    "axis_numpy_bool": (partial(bcast.repeat, A23, 2, np.True_), TypeError, "axis"),
+    "axes_twice": (partial(bcast.repeat, A23, 2, (1, -1)), ValueError, "axis"),
+    "axes_nested": (partial(bcast.repeat, A23, 2, ((0, 1),)), TypeError, "axis"),
+    "masked": (partial(bcast.repeat, np.ma.array([1]), 2), TypeError, "a"),
+    "masked_tile": (partial(bcast.tile, np.ma.array([1]), 2), TypeError, "A"),
+    "reps_beyond_any_index": (partial(bcast.tile, A3, 1 << 70), ValueError, "reps"),
+    "repeats_beyond_any_index": (partial(bcast.repeat, A3, [1 << 70]), ValueError, "repeats"),
 }
 
 
-@pytest.mark.parametrize(("call", "error", "message"), **rows(MISUSES))
-def test_bad_counts_and_axes_are_refused_before_anything_is_written(call, error, message):
-    refuse(call, error, message)
+@pytest.mark.parametrize(("call", "error", "argument"), **rows(MISUSES))
+def test_bad_counts_and_axes_are_refused_before_anything_is_written(call, error, argument):
+    refuse(call, error, argument)
     with untouched((4, 3), float) as out:
-        refuse(partial(call, out=out), error, message)
+        refuse(partial(call, out=out), error, argument)
 
 
 CALLS = {
@@ -582,14 +426,12 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_out_that_does_not_fit(call):
     with untouched((2, 2, 3), float) as out:  # though it has as many items
-        refuse(lambda: call(out), ValueError, "`out` expected shape (4, 3), got (2, 2, 3)")
+        refuse(lambda: call(out), ValueError, "out")
     with untouched((4, 3), "i4") as out:
-        message = "`out` expected data's dtype float64, or one that casting='same_kind' allows for it, got int32; "
-        message += "give casting='unsafe'"
-        refuse(lambda: call(out), TypeError, message)
+        refuse(lambda: call(out), TypeError, "out")
     with untouched((4, 3), float) as out:
         out.flags.writeable = False
-        refuse(lambda: call(out), ValueError, "`out` expected a writeable array, got a read-only one")
+        refuse(lambda: call(out), ValueError, "out")
 
 
 def test_data_that_shrinks_during_the_call():
@@ -600,9 +442,8 @@ def test_data_that_shrinks_during_the_call():
 
 
 def test_more_bytes_than_an_index_can_count():
-    message = f"`reps` expected an output of at most {sys.maxsize} bytes, got ({1 << 60},) with items of 8 bytes"
-    refuse(lambda: bcast.tile(1.0, 1 << 60), ValueError, message)
-    refuse(lambda: bcast.repeat(1.0, 1 << 60), ValueError, message.replace("reps", "repeats"))
+    refuse(lambda: bcast.tile(1.0, 1 << 60), ValueError, "reps")
+    refuse(lambda: bcast.repeat(1.0, 1 << 60), ValueError, "repeats")
 
 
 # Properties.

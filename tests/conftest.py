@@ -70,3 +70,25 @@ def shared(monkeypatch):
     np.save("in.npy", np.arange(3.0))
     yield path
     shutil.rmtree(path)
+
+
+# Modules whose tests compile, start processes or wait, and further tests that take more than a moment.
+SLOW_MODULES = """appearing apply faults fuzz generated house leaves leftovers mapped memory memory_of_apply numpys_own
+    packaging photograph private report run signals sum_leaves threads threads_in_numbers tiled_files"""
+SLOW_TESTS = """bench_for_real bits_do_not_depend_on_chunks closed_pipe few_rows_from_past_the_caches
+    new_axes_are_cut processes_of_a_pool_use_one_thread_each query_planning references_of_fresh_results
+    segments_across_many_chunks sums_in_dtypes_that_numpy_sums_do_not_depend_on_chunks
+    sums_of_float64_differ_by_little tests_of_others_pass_under_the_patch the_command_line_works_as_a_process
+    the_table_marks_what_is_lost_and_what_is_unsteady the_table_has_a_row_for_each_cell_within_its_time"""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the fast tests: of each quick test, the first case; properties and drills are none."""
+    seen = {*SLOW_TESTS.split()}
+    for item in items:
+        module, name = item.path.stem, getattr(item, "originalname", item.name).removeprefix("test_")
+        slow = module.removeprefix("test_") in SLOW_MODULES.split() or item.name.endswith("[short]") or name in seen
+        if not slow and (module, name) not in seen and not getattr(item.obj, "is_hypothesis_test", False):
+            seen.add((module, name))
+            item.add_marker("fast")

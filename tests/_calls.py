@@ -79,7 +79,7 @@ class Array:
 
 
 class Subclass(np.ndarray):
-    """A subclass of NumPy's arrays."""
+    pass
 
 
 @functools.cache
@@ -123,7 +123,6 @@ def spread(data, shape):
 
 
 def broadcast(data, shape, out=None, **kwargs):
-    """A call of a function of `data` and `shape`."""
     kwargs |= {} if out is None else {"out": out}
     return Call(spread(data, shape), data, shape, **kwargs)
 
@@ -146,7 +145,6 @@ def overlapping(data_of, out_of, *shape, dtype="f4"):
 
 
 def broadcast_overlapping(data_of, out_of, *shape, **kwargs):
-    """A broadcast within one array."""
     data, out = overlapping(data_of, out_of, *shape, **kwargs)
     return Call(spread(data, out.shape).copy(), data, out.shape, out=out)
 
@@ -201,7 +199,6 @@ def store_call(expected, *sizes):
 
 
 def threads_call(expected, argument):
-    """A call of `set_num_threads`."""
     bcast.set_num_threads(1)
     return Call(expected, argument).keeping(bcast.get_num_threads)
 
@@ -221,19 +218,16 @@ def standing():
 
 
 def grids(xi, indexing="xy", **kwargs):
-    """A call of `meshgrid`."""
     arrays = [np.asarray(x) for x in xi]
     call = Call(tuple(np.meshgrid(*arrays, indexing=indexing, **kwargs)), *xi, indexing=indexing, **kwargs)
     return call if kwargs.get("copy", True) else call.left_to(np.meshgrid, *arrays, indexing=indexing, **kwargs)
 
 
 def arrays(*given):
-    """A call of `broadcast_arrays`."""
     return Call(tuple(np.broadcast_arrays(*[np.asarray(array) for array in given])), *given)
 
 
 def shapes(*given):
-    """A call of `broadcast_shapes`."""
     return Call(np.broadcast_shapes(*given), *given)
 
 
@@ -261,7 +255,6 @@ def refused_dtype(*args, shown=(), **kwargs):
 
 
 def tiled(data, reps, **kwargs):
-    """A call of `tile`."""
     return Call(np.tile(np.asarray(data), reps), data, reps, **kwargs)
 
 
@@ -279,14 +272,12 @@ def repeated_by_numpy(array, repeats, axis):
 
 
 def repeated(data, repeats, axis=None, **kwargs):
-    """A call of `repeat`."""
     array = np.asarray(data)
     call = Call(array.repeat(repeats, axis), data, repeats, axis, **kwargs)
     return call.left_to(repeated_by_numpy, array, repeats, axis)
 
 
 def doubled(data, axis):
-    """A call of `repeat` along several axes."""
     expected = data
     for along in axis:
         expected = expected.repeat(2, along)
@@ -294,14 +285,12 @@ def doubled(data, axis):
 
 
 def applied(function, a, b, out=None, **kwargs):
-    """A call of `elementwise`."""
     expected = function(a, b)
     given = {} if out is None else {"out": out}
     return Call(expected, function, a, b, **given, **kwargs).left_to(function, a, b, **given)
 
 
 def laid(function, a, b, axis):
-    """A call of `elementwise` by PaddlePaddle's rule."""
     reshaped = b.reshape(b.shape + (1,) * (a.ndim - axis - b.ndim))
     return Call(function(a, reshaped), function, a, b, mode="pdpd", axis=axis).left_to(function, a, reshaped)
 
@@ -696,10 +685,7 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "all": Row(lambda: patch_call(None), judged=False),
         "refused: an unknown name": lambda: patch_call(ValueError, ["tile", "sum"]),
     },
-    "release_memory": {
-        "nothing idle": lambda: store_call(None),
-        "some idle": lambda: store_call(None, 2, 4, 40),
-    },
+    "release_memory": {"nothing idle": lambda: store_call(None), "some idle": lambda: store_call(None, 2, 4, 40)},
     "set_idle_limit": {
         "lower, nothing idle": lambda: limit_call(64 * MIB, 1 * MIB),
         "lower, all idle goes": lambda: limit_call(64 * MIB, 0, 2, 4),

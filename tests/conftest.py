@@ -74,7 +74,7 @@ def shared(monkeypatch):
 
 # Modules whose tests compile, start processes or wait, and further tests that take more than a moment.
 SLOW_MODULES = """appearing apply faults fuzz generated house leaves leftovers mapped memory memory_of_apply numpys_own
-    packaging photograph private report run signals sum_leaves threads threads_in_numbers tiled_files"""
+    packaging private report run signals sum_leaves threads threads_in_numbers tiled_files"""
 SLOW_TESTS = """bench_for_real bits_do_not_depend_on_chunks closed_pipe few_rows_from_past_the_caches
     new_axes_are_cut processes_of_a_pool_use_one_thread_each query_planning references_of_fresh_results
     segments_across_many_chunks sums_in_dtypes_that_numpy_sums_do_not_depend_on_chunks

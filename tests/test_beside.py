@@ -9,10 +9,7 @@ import sys
 
 import pytest
 
-pytestmark = [
-    pytest.mark.peers,
-    pytest.mark.skipif(sys.platform == "win32", reason="nothing forks here"),
-]
+pytestmark = [pytest.mark.peers, pytest.mark.skipif(sys.platform == "win32", reason="nothing forks here")]
 
 # What each library computes, on several threads, and checks.
 WORK = {

@@ -47,28 +47,23 @@ def find(where):
     return example
 
 
-# A change that makes an example wrong, and what is said of it.
+# A change that makes an example wrong.
 WRONG = {
-    "another_shape": ("layer 1, numpy", {"result": [1, 16, 50, 51]}, "expected shape (1, 16, 50, 51), got shape ("),
-    "another_rank": ("numpy 2", {"result": [1, 2, 3]}, "expected shape (1, 2, 3), got shape (2, 3)"),
-    "not_refused": ("numpy 5", {"result": None}, "expected a refusal, got shape (2, 4, 5)"),
-    "refused": ("PDPD 7, axis 1, refused", {"result": [8, 1, 6, 1]}, "expected shape (8, 1, 6, 1), got a refusal"),
-    "refused_two_way": ("numpy 10, refused", {"result": [3]}, "expected shape (3,), got a refusal"),
-    "values": ("AxisSet{1}", {"values": [["a", "b"], ["a", "b"], ["a", "b"]]}, "expected the values [['a', 'b'],"),
-    "backprop_shape": ("Backprop, AxisSet{0}", {"result": [2]}, "expected shape (2,), got shape (3,)"),
-    "backprop_refused": ("Backprop, AxisSet{0}", {"data": [2]}, "expected shape (3,), got a refusal"),
-    "alignment": (
-        "layer 3, explicit",
-        {"target": [50] * 3, "result": [50] * 3, "source": [50, 50, 1]},
-        "expected the values",
-    ),
+    "another_shape": ("layer 1, numpy", {"result": [1, 16, 50, 51]}),
+    "another_rank": ("numpy 2", {"result": [1, 2, 3]}),
+    "not_refused": ("numpy 5", {"result": None}),
+    "refused": ("PDPD 7, axis 1, refused", {"result": [8, 1, 6, 1]}),
+    "refused_two_way": ("numpy 10, refused", {"result": [3]}),
+    "values": ("AxisSet{1}", {"values": [["a", "b"], ["a", "b"], ["a", "b"]]}),
+    "backprop_shape": ("Backprop, AxisSet{0}", {"result": [2]}),
+    "backprop_refused": ("Backprop, AxisSet{0}", {"data": [2]}),
+    "alignment": ("layer 3, explicit", {"target": [50] * 3, "result": [50] * 3, "source": [50, 50, 1]}),
 }
 
 
-@pytest.mark.parametrize(("where", "change", "message"), WRONG.values(), ids=WRONG)
-def test_wrong_example_is_noticed(where, change, message):
+@pytest.mark.parametrize(("where", "change"), WRONG.values(), ids=WRONG)
+def test_wrong_example_is_noticed(where, change):
     wrong = replace(find(where), **change)
-    assert failure(wrong).startswith(message)
     passed, (line,) = check([find(where), wrong])
     assert passed == 1
-    assert line.startswith(f"{wrong.page}, {where}: {message}")
+    assert line == f"{wrong.page}, {where}: {failure(wrong)}"

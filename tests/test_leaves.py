@@ -122,13 +122,11 @@ def test_an_empty_choice_is_none():
 
 @pytest.mark.parametrize("name", [" ", "avx", "AVX2", "plain "])
 def test_an_unknown_leaf_is_refused(name):
-    message = f"`BCAST_LEAF` expected one of {', '.join(LEAVES)}, got {name!r}"
     done = run("import bcast", BCAST_LEAF=name)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == f"ValueError: {message}"
-    with pytest.raises(ValueError) as error:
+    assert "\nValueError: `BCAST_LEAF` expected one of " in done.stderr
+    with pytest.raises(ValueError, match=r"^`BCAST_LEAF` expected one of "):
         cpu.use_target(name)
-    assert str(error.value) == message
 
 
 @needs_fences

@@ -365,21 +365,11 @@ def test_many_small_counts_are_left_to_numpy(size, high):
     assert taken("repeat", np.arange(size), counts.astype("i4"))
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["tile", "sum"], "got 'sum'"),
-        ("broadcast_to", "got 'broadcast_to'"),
-        ([5], "got 5"),
-        ([""], "got ''"),
-    ],
-)
-def test_bad_names_change_nothing(names, message):
-    beginning = "`names` expected names among tile, repeat, meshgrid, broadcast_arrays, "
+@pytest.mark.parametrize("names", [["tile", "sum"], "broadcast_to", [5], [""]])
+def test_bad_names_change_nothing(names):
     for function in (bcast.patch_numpy, bcast.patched_numpy):
-        with pytest.raises(ValueError) as caught:
+        with pytest.raises(ValueError, match=r"^`names` expected names among tile, repeat, "):
             function(names)
-        assert str(caught.value) == beginning + message
     assert not bcast.is_patched()
 
 

@@ -238,22 +238,10 @@ REFUSED = {
     "shape_that_is_none": ("Alignment(None, None)", "TypeError"),
     "no_counts": ("_kernel.repeat_counted(row, None, 0, grid)", "TypeError"),
     "counts_that_are_empty": (f"_kernel.repeat_counted(row, {COUNTS[2]}, 0, grid)", "ValueError"),
-    "counts_for_others": (
-        "_kernel.repeat_counted(row, counts.counts_of_tuple((3, 3)), 0, six)",
-        "ValueError",
-    ),
-    "counts_for_more": (
-        "_kernel.repeat_counted(row, counts.counts_of_tuple((3, 3, 1)), 0, six)",
-        "ValueError",
-    ),
-    "counts_along_no_axis": (
-        "_kernel.repeat_counted(row, twos, 1, six)",
-        "ValueError",
-    ),
-    "counts_of_other_items": (
-        "_kernel.repeat_counted(row, twos, 0, wide.reshape(6))",
-        "TypeError",
-    ),
+    "counts_for_others": ("_kernel.repeat_counted(row, counts.counts_of_tuple((3, 3)), 0, six)", "ValueError"),
+    "counts_for_more": ("_kernel.repeat_counted(row, counts.counts_of_tuple((3, 3, 1)), 0, six)", "ValueError"),
+    "counts_along_no_axis": ("_kernel.repeat_counted(row, twos, 1, six)", "ValueError"),
+    "counts_of_other_items": ("_kernel.repeat_counted(row, twos, 0, wide.reshape(6))", "TypeError"),
     "counts_of_references": (
         "_kernel.repeat_counted(objects, counts.counts_of_tuple((1, 1)), 0, objects)",
         "TypeError",

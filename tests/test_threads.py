@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_errors import refuse
 
 import bcast
 from bcast._runtime import threads as runtime_threads
@@ -322,23 +323,10 @@ print(bcast.get_num_threads())
     assert run(script, OMP_NUM_THREADS="3")[0] == ["1", "3", "2", "2", "3", "3"]
 
 
-@pytest.mark.parametrize(
-    ("n", "error", "message"),
-    [
-        (0, ValueError, "`n` expected a number of threads of at least 1, got 0"),
-        (-1, ValueError, "`n` expected a number of threads of at least 1, got -1"),
-        (True, TypeError, "`n` expected an integer, got True"),
-        (np.True_, TypeError, "`n` expected an integer, got np.True_"),
-        (2.0, TypeError, "`n` expected an integer, got 2.0"),
-        ("2", TypeError, "`n` expected an integer, got '2'"),
-        (None, TypeError, "`n` expected an integer, got None"),
-    ],
-)
-def test_set_num_threads_refuses(n, error, message):
+@pytest.mark.parametrize("n", [0, -1, True, np.True_, 2.0, "2", None], ids=repr)
+def test_set_num_threads_refuses(n):
     before = bcast.get_num_threads()
-    with pytest.raises(error) as raised:
-        bcast.set_num_threads(n)
-    assert str(raised.value) == message
+    refuse(lambda: bcast.set_num_threads(n), ValueError if type(n) is int else TypeError, "n")
     assert bcast.get_num_threads() == before
 
 

@@ -73,8 +73,8 @@ def shared(monkeypatch):
 
 
 # Modules whose tests compile, start processes or wait, and further tests that take more than a moment.
-SLOW_MODULES = """appearing apply faults fuzz generated house leaves leftovers mapped memory memory_of_apply numpys_own
-    packaging private report run signals sum_leaves threads threads_in_numbers tiled_files"""
+SLOW_MODULES = """appearing faults fuzz generated leaves leftovers memory_of_apply numpys_own packaging private report
+    run signals sum_leaves threads threads_in_numbers tiled_files"""
 SLOW_TESTS = """bench_for_real bits_do_not_depend_on_chunks closed_pipe few_rows_from_past_the_caches
     new_axes_are_cut processes_of_a_pool_use_one_thread_each query_planning references_of_fresh_results
     segments_across_many_chunks sums_in_dtypes_that_numpy_sums_do_not_depend_on_chunks
@@ -88,7 +88,8 @@ def pytest_collection_modifyitems(items):
     seen = {*SLOW_TESTS.split()}
     for item in items:
         module, name = item.path.stem, getattr(item, "originalname", item.name).removeprefix("test_")
-        slow = module.removeprefix("test_") in SLOW_MODULES.split() or item.name.endswith("[short]") or name in seen
-        if not slow and (module, name) not in seen and not getattr(item.obj, "is_hypothesis_test", False):
+        drawn = item.name.endswith(("[short]", "[long]")) or getattr(item.obj, "is_hypothesis_test", False)
+        slow = module.removeprefix("test_") in SLOW_MODULES.split() or "drill" in item.keywords or name in seen
+        if not (slow or drawn or (module, name) in seen):
             seen.add((module, name))
             item.add_marker("fast")

@@ -24,10 +24,7 @@ LOST = 0.95  # ratios from here to 1 count as equal: no machine is quiet enough 
 
 @dataclass(frozen=True)
 class Workload:
-    """One broadcast: its name, unique in a grid; its family; the shapes of data and output; in explicit mode, the axes.
-
-    Its adjoint sums an array of the output's shape to the data's shape.
-    """
+    """One broadcast: its name and family, the shapes of data and output, and in explicit mode the output's axes."""
 
     name: str
     group: str

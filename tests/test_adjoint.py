@@ -454,6 +454,66 @@ def test_error_where_every_addition_is_rounded(leaf):
                     assert abs(got - exact) <= 1.5 * np.spacing(exact), (four, count, lanes, shape)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+def test_error_of_narrow_floats(dtype):
+    n = 1 << 18
+    for name, data in adversaries(n):
+        with np.errstate(all="ignore"):
+            narrow = (data / data.sum() * 1e4).astype(dtype)
+        for shape, axis in ((n,), 0), ((n // 4, 4), 0), ((4, n // 4), 1), ((n // 2, 2), 1):
+            grad = narrow.reshape(shape)
+            got = sum_over(grad, (axis,))
+            right = grad.astype("f8").sum(axis, keepdims=True)
+            with np.errstate(all="ignore"):
+                ulp = np.spacing(np.abs(right.astype(dtype))).astype("f8")
+            assert (np.abs(got.astype("f8") - right) <= ulp).all(), (name, shape, axis)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_error_of_many_equal_terms(dtype, axis):
+    n = 1 << 26
+    value = np.array(2.0**-14 if dtype == "f2" else 0.1, dtype)
+    grad = np.broadcast_to(value, (n, 3) if axis == 0 else (3, n))
+    exact = float(value) * n
+    got = sum_over(grad, (axis,)).astype("f8")
+    assert (np.abs(got - exact) <= float(np.spacing(np.array(exact, dtype)))).all()
+
+
+def test_cancelling_terms():
+    rng = np.random.default_rng(3)
+    large = rng.standard_normal(5000) * 1e16
+    data = rng.permutation(np.concatenate([large, -large, rng.standard_normal(1000)]))
+    exact = math.fsum(data)
+    for shape in (11000,), (11000, 1), (1, 11000):
+        got = sum_over(data.reshape(shape), tuple(range(len(shape)))).item()
+        # Two roundings of each term, and no more, stand between the terms and the pair.
+        assert abs(got - exact) <= 2 * 2**-53 * np.abs(data).sum()
+
+
+SPECIAL = {
+    "infinity": ([1, np.inf, 2], np.inf),
+    "negative infinity": ([-np.inf, -np.inf], -np.inf),
+    "both": ([np.inf, 1, -np.inf], np.nan),
+    "no number": ([1, np.nan], np.nan),
+    "no number, and infinity": ([np.inf, np.nan], np.nan),
+}
+
+
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("values", "right"), SPECIAL.values(), ids=SPECIAL)
+@pytest.mark.parametrize("n", [3, 40, 5000])
+def test_infinities_and_nan(n, values, right, dtype, leaf):
+    data = np.ones(n)
+    data[-len(values) :] = values
+    rows, pairs = data[:, None].repeat(5, 1), data[None, :, None].repeat(9, 0).repeat(2, 2)
+    for grad, axis in (data[None].repeat(9, 0), 1), (rows, 0), (data[::-1], 0), (pairs, 1):
+        with summed(leaf):
+            got = sum_over(grad.astype(dtype), (axis,))
+        np.testing.assert_array_equal(got, np.full(got.shape, right))
+
+
 @pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_infinite_only_where_the_exact_sum_is(swapped, leaf):

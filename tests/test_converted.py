@@ -221,21 +221,6 @@ def test_counts_that_out_overlaps():
         np.testing.assert_array_equal(out, expected)
 
 
-def test_parts_of_counts():
-    for numbers in (np.arange(100) % 5, np.arange(9000, dtype="u1") % 5):
-        counts = counts_of_array(numbers)
-        step = counts.whole_chunks(700)
-        assert step == (700 if numbers.size == 100 else 512)
-        for begin in range(0, numbers.size, step):
-            part = counts.part(begin, min(begin + step, numbers.size))
-            np.testing.assert_array_equal(part.to_array(), numbers[begin : begin + step])
-            assert part.total == numbers[begin : begin + step].sum()
-        for wrong in ((-1, 5), (5, 4), (0, numbers.size + 1)):
-            refuse(partial(counts.part, *wrong), ValueError, "begin`, `end")
-    with pytest.raises(ValueError, match="expected a part of 9000 counts"):
-        counts.part(1, 512)
-
-
 # What values give rise to.
 
 BAD = {  # items, a dtype, and the warnings

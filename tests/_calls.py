@@ -262,12 +262,12 @@ def repeated_by_numpy(array, repeats, axis):
     """What `repeat` uses of NumPy where there is a number for each of several items."""
     repeats = np.asarray(repeats)
     if repeats.dtype.kind == "f":
-        whole = repeats.astype(np.intp)
-        if not (whole == repeats).all():
+        wide = repeats.astype(np.float64)
+        if not ((wide >= -(2.0**62)) & (wide < 2.0**62)).all():
             return None
-        repeats = whole
-    repeats.min()
-    repeats.sum(dtype=np.float64)
+        repeats = wide.astype(np.intp)
+        if not (repeats == wide).all():
+            return None
     return array.repeat(repeats, axis)
 
 

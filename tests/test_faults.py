@@ -11,9 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import _faults
 import _planted
 import pytest
-from _calls import CALLS
+from _calls import CALLS, Row
 
 import bcast
 
@@ -163,6 +164,20 @@ def test_what_goes_wrong_is_found(drill, fault, cold, every, times, others):
     for name in names:
         for expected in _planted.CALLS[name]:
             assert any(expected in finding for finding in found[name]) == bool(expected), (name, found[name])
+
+
+def test_what_numpy_releases_unasked_is_no_finding(monkeypatch):
+    """At one place of a call with a subclass, that is; all that is said of other calls, or of two places, stays."""
+    monkeypatch.setattr(_faults, "drilled", lambda *_: [])  # as if NumPy had no fault that shows
+    rows = CALLS["elementwise"]
+    said = [["bad", 9, False, ["-1 references to 5"]], ["point"], ["bad", 9, True, ["died of SIGSEGV: at 0"]]]
+    twice = [*said, ["bad", 12, False, ["died of SIGABRT: at 0"]]]
+    subclass, plain = (Row(rows[kind]) for kind in ("a ufunc of a subclass", "a ufunc"))
+    assert _faults.not_numpys(said, subclass, None, False, 1) == [["point"]]
+    assert _faults.not_numpys(twice, subclass, None, False, 1) == twice
+    assert _faults.not_numpys(said, plain, None, False, 1) == said
+    said.append(["bad", 9, False, ["a wrong result"]])
+    assert _faults.not_numpys(said, subclass, None, False, 1)[1:] == said[-1:]
 
 
 def test_what_hangs_is_found(drill):

@@ -14,7 +14,7 @@ from bcast._cli import apply
 
 OLD = b"what was there before"
 NOT_NPY = "`IN` expected a whole .npy file, without objects, got "
-NOT_REGULAR = "`IN` expected a regular .npy file, neither pipe, device nor directory, got "
+NOT_REGULAR = "`IN` expected a regular .npy file, neither pipe, device nor directory, got"
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="has neither such permissions nor such links")
 
@@ -74,7 +74,7 @@ def fail_with(error):
 
 def halfway(monkeypatch, act):
     """Have `act` called at the fourth of nine pieces; give a list to which each piece adds an item."""
-    monkeypatch.setattr(apply, "PIECE", 24)
+    monkeypatch.setattr(apply, "BLOCK_BYTES", 24)
     calls = []
 
     def convert_onto(*arguments):
@@ -93,8 +93,3 @@ def temporaries(folder="."):
 
 def program(name):
     return str(Path(__file__).with_name(name))
-
-
-def as_user(user, *arguments):
-    done = python(program("_as_user.py"), str(user), *arguments)
-    return done.returncode, done.stdout, done.stderr

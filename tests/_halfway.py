@@ -30,6 +30,6 @@ def stand_in(*arguments):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-    cli_apply.PIECE = 24
+    cli_apply.BLOCK_BYTES = 24
     cli_apply.convert_onto = stand_in
     sys.exit(main(["apply", *sys.argv[2:]]))

@@ -1,9 +1,6 @@
 """What pytest must know of before it collects the tests, and the fixtures of the command line's."""
 
-import shutil
 import sys
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,7 +32,10 @@ def run(capsys):
     from bcast.__main__ import main
 
     def run(*arguments):
-        status = main([str(argument) for argument in arguments])
+        try:
+            status = main([str(argument) for argument in arguments])
+        except SystemExit as exited:
+            status = exited.code
         return status, *capsys.readouterr()
 
     return run
@@ -59,17 +59,6 @@ def bad_files(folder):
     save_header("boundless.npy", (), "f8", edit=("()", "(4294967296, 4294967296, 3)"))
     save_header("deep.npy", (), "f8", version=1, edit=("()", "-" * 9000 + "1"))
     (folder / "out.npy").write_bytes(OLD)
-
-
-@pytest.fixture
-def shared(monkeypatch):
-    """Work in a folder like /tmp."""
-    path = Path(tempfile.mkdtemp(dir="/tmp"))
-    path.chmod(0o1777)
-    monkeypatch.chdir(path)
-    np.save("in.npy", np.arange(3.0))
-    yield path
-    shutil.rmtree(path)
 
 
 # Modules whose tests compile, start processes or wait, and further tests that take more than a moment.

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bcast._cli import blocks as cli_blocks
-from bcast._cli.blocks import blocks, part_of, planned, units
+from bcast._cli.blocks import blocks, refit, units
 from bcast._rules.alignment import Alignment
 
 ALIGNMENTS = {
@@ -21,6 +20,10 @@ ALIGNMENTS = {
     "leading_1s": Alignment((1, 1, 3, 1, 8), (1, 1, 3, 1, 1)),
     "long_inner": Alignment((2, 97), (2, 97)),
 }
+
+
+def part_of(place, source):
+    return refit(place, source, source, slice(0, 1))
 
 
 @pytest.mark.parametrize("items", [1, 2, 6, 16, 50, 100, 10**6])
@@ -77,62 +80,6 @@ def test_no_part_of_the_data_is_read_twice(cut, stretched):
     assert len(list(itertools.groupby(parts))) == len(set(parts))
 
 
-class File:
-    """Stands for a file: a part or a block takes its bytes and some more."""
-
-    def __init__(self, dtype, unit, more):
-        self.dtype = np.dtype(dtype)
-        self._unit = unit
-        self._more = more
-
-    def unit(self, *_):
-        return self._unit
-
-    def chunk(self):
-        return 1
-
-
-class Source(File):
-    def room(self, lengths):
-        return math.prod(lengths) * self.dtype.itemsize + self._more
-
-
-class Output(File):
-    def room(self, size):
-        return 2 * size + self._more
-
-
-@pytest.mark.parametrize("most", [None, 10_000, 1000, 300, 150])
-@pytest.mark.parametrize(
-    ("alignment", "unit"), [(Alignment((60, 50), (60, 1)), (1, 1)), (Alignment((60, 50), (60, 50)), (3, 2))]
-)
-def test_plans_fit_in_memory(monkeypatch, alignment, unit, most):
-    monkeypatch.setattr(cli_blocks, "LEAST", 20)
-    plan = planned(Source("f4", (1, 1), 20), Output("f8", unit, 30), alignment, 8000, most)
-    part = math.prod(min(pair) for pair in zip(plan.lengths, alignment.source, strict=True))
-    block = math.prod(plan.lengths) * 8
-    assert plan.room == 2 * block + 30 + part * 4 + 20 + part * 8
-    assert block <= 8000
-    if most is None:
-        assert block >= 7200
-    else:
-        assert plan.room <= most or most == 150
-
-
-def test_a_plan_that_cannot_fit_has_the_smallest_blocks():
-    length = 10**6
-    plan = planned(Source("u1", (1,), 0), Output("u1", (7,), 0), Alignment((length,), (length,)), 2**20, 10)
-    assert plan.lengths == (cli_blocks.LEAST // 7 * 7,)
-    assert plan.room == 3 * plan.lengths[0]
-    plan = planned(Source("u1", (1,), 0), Output("u1", (10**5,), 0), Alignment((length,), (length,)), 2**20, 10)
-    assert plan.lengths == (10**5,)
-
-
-def test_the_data_is_read_as_it_lies_where_that_fits():
-    """Whole chunks of the input, though blocks then do not lie together in the output."""
-    plan = planned(Source("f4", (10, 10), 0), Output("f4", (1, 1), 0), Alignment((40, 100), (40, 100)), 1600, None)
-    assert plan.lengths == (10, 40)
-    plan = planned(Source("f4", (10, 10), 0), Output("f4", (1, 1), 0), Alignment((40, 100), (40, 1)), 1600, None)
-    assert plan.lengths == (10, 40)
-    plan = planned(Source("f4", (10, 10), 0), Output("f4", (1, 1), 0), Alignment((40, 100), (1, 100)), 1600, None)
-    assert plan.lengths == (4, 100)
+def test_what_belongs_to_axes_goes_along_with_them():
+    assert refit("abc", (2, 1, 3), (1, 2, 3, 1), "-") == ("-", "a", "c", "-")
+    assert refit("ab", (1, 1), (), "-") == ()

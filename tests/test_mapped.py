@@ -172,7 +172,7 @@ def test_other_functions(dtype):
 PROGRAM = """
 import json, sys
 import numpy as np, bcast
-from bcast._cli.memory import peak
+from bcast._cli.apply import peak
 
 dtype, own, shape, threads = json.loads(sys.argv[1])
 bcast.set_num_threads(threads)

@@ -1,303 +1,141 @@
-"""Arrays broadcast, tiled or repeated from one file to another, block by block, with the memory that a block needs."""
+"""Files broadcast, tiled or repeated. In: names and options. Out: a file or Zarr folder, written block by block."""
 
-import math
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from typing import Any, NamedTuple
+from argparse import Namespace
+from collections.abc import Callable
+from math import prod
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bcast._api.broadcast import materialise
 from bcast._api.converted import convert_onto, follows_values, prepared
 from bcast._api.tiling import counts_of_axes, split
-from bcast._cli.blocks import Index, Input, Output, blocks, part_of, planned
-from bcast._cli.memory import SLACK, check_bound, peak
+from bcast._cli.blocks import blocks, refit, units
 from bcast._cli.npy_files import NpyInput, NpyOutput
-from bcast._cli.progress import progress
-from bcast._cli.signals import DeferredSignals
-from bcast._cli.zarr_files import ZarrInput, ZarrOutput, is_zarr, is_zarr_name
+from bcast._cli.streams import warn
+from bcast._cli.zarr_files import ZarrInput, ZarrOutput
 from bcast._rules.alignment import Alignment, align
-from bcast._rules.arguments import dtype_argument, shape_argument
-from bcast._rules.types import Casting
+from bcast._rules.arguments import Shape, dtype_argument, shape_argument
 
-__all__ = ["PIECE", "Options", "Written", "apply", "repeat", "tile"]
+__all__ = ["BLOCK_BYTES", "peak", "write"]
 
-PIECE = 16 * 2**20  # bytes of output: large beside the cost of a call and of a disk's, small beside a machine's memory
-MAX_BYTES = sys.maxsize // 2  # of output: more than any disk has, yet adding the header's size cannot overflow
+BLOCK_BYTES = 16 * 2**20  # of output: large beside the cost of a call, small beside a machine's memory
+LEAST_BLOCK_BYTES = 65536  # with smaller ones, a run takes many times as long
+CHUNK_BLOCK_BYTES = 64 * 2**20  # for the sake of an input's chunk, which each smaller block would decode again
+SLACK_BYTES = 16 * 2**20  # what no plan counts: what the heap keeps, threads' stacks, code that runs for the first time
+OUTPUT_BYTES = 2**62 - 1  # more than any disk has, yet adding the header's size cannot overflow
+MB = 10**6
 
-
-class Written(NamedTuple):
-    """What has been written."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    nbytes: int
-
-
-class Options(NamedTuple):
-    """How a file is written.
-
-    Attributes
-    ----------
-    dtype, casting : str, optional
-        The dtype of the result, and which conversions to it are allowed, as `bcast.broadcast` takes them.
-    chunks, shards : sequence of int, optional
-        For Zarr, the lengths of a chunk, and of a shard: a file of many chunks. -1 stands for the whole axis.
-    max_memory : int, optional
-        The most memory in bytes that this process may have had when the run ends, what it had before included.
-    clobber : bool
-        Whether a file at the destination may be replaced.
-    quiet : bool
-        Whether stderr shows nothing of the run's progress.
-    tell : callable
-        Called with a line for each file that a killed run has left, for each kind of NumPy's warnings about values,
-        and with `max_memory` for the bound that will hold.
-    """
-
-    dtype: str | None = None
-    casting: Casting = "same_kind"
-    chunks: Sequence[int] | None = None
-    shards: Sequence[int] | None = None
-    max_memory: int | None = None
-    clobber: bool = True
-    quiet: bool = False
-    tell: Callable[[str], object] = lambda _: None
+Check = Callable[[], object]
+Input = NpyInput | ZarrInput
+Output = NpyOutput | ZarrOutput
 
 
-DEFAULTS = Options()
+def write(source: str, target: str, options: Namespace, check: Check) -> tuple[Shape, np.dtype[Any]]:
+    """Write what the options ask for, with a `check` before each block; return the shape and dtype of the result."""
+    data: Input = ZarrInput(source) if Path(source).suffix == ".zarr" else NpyInput(source)
+    own = data.array.shape
+    if options.command == "apply":
+        rules = {name: getattr(options, name) for name in ("axes_mapping", "mode", "axis", "broadcast_axes")}
+        alignment = align(own, options.shape, name="shape", **rules)
+        shape = alignment.shape
+    elif Path(target).suffix == ".zarr":
+        raise ValueError(f"`OUT` expected a .npy file, got {target}; Zarr's are written by apply")
+    elif options.command == "tile":
+        counts = (1,) * (len(own) - len(options.reps)) + options.reps
+        alignment, shape = _split("reps", (1,) * (len(counts) - len(own)) + own, counts)
+    elif options.axis is None:
+        if len(options.repeats) != 1:
+            raise ValueError(f"`repeats` expected one number without `axis`, got {options.repeats}")
+        alignment, shape = _split("repeats", (*own, 1), (1,) * len(own) + options.repeats)
+        shape = (prod(shape),)
+    else:
+        own = own or (1,)  # as in NumPy, a scalar has an axis here
+        alignment, shape = _split("repeats", own, counts_of_axes(options.repeats, options.axis, own))
+    return shape, _write(data, target, alignment, shape, options, check)
 
 
-def apply(
-    source: str, destination: str, shape: tuple[int, ...], options: Options = DEFAULTS, **arguments: Any
-) -> Written:
-    """Broadcast the array in the file `source` and write the result to the file `destination`.
-
-    A name that ends with ``.zarr`` is that of an array in Zarr's format, as is a folder with such an array. Any other
-    name is that of a .npy file.
-
-    Parameters
-    ----------
-    source, destination : str
-        The files, or Zarr's folders. `destination` appears, or changes, only when the output is whole. A .npy file is
-        replaced, and may be `source`; a folder is not replaced.
-    shape : tuple of int
-        The shape to broadcast to.
-    options : Options, optional
-        How it is written.
-    **arguments
-        `axes_mapping`, `mode`, `axis` and `broadcast_axes`, as `bcast.broadcast` takes them.
-
-    Returns
-    -------
-    Written
-        Shape, dtype and size of the result.
-
-    Raises
-    ------
-    ValueError, TypeError, numpy.exceptions.AxisError
-        As `bcast.broadcast` raises them; `ValueError` also if `source` is not a file that can be read, or if
-        `max_memory` is too little.
-    ImportError
-        If a file is Zarr's and the zarr package is not installed.
-    OSError, MemoryError
-        If a file cannot be read or written, or there is no room for it.
-    KeyboardInterrupt, SystemExit
-        On a signal to end, unless the program has a handler of its own.
-    """
-    with closing(_input(source)) as data:
-        alignment = align(data.shape, shape, name="shape", **arguments)
-        return _write(data, destination, alignment, alignment.shape, options)
-
-
-def tile(source: str, destination: str, reps: tuple[int, ...], options: Options = DEFAULTS) -> Written:
-    """Repeat the whole of the array in a file, as `bcast.tile` does, and write the result to a .npy file.
-
-    Parameters
-    ----------
-    source, destination, options
-        As in `apply`.
-    reps : tuple of int
-        The number of repetitions along each axis, aligned at the right.
-
-    Returns
-    -------
-    Written
-        Shape, dtype and size of the result.
-
-    Raises
-    ------
-    ValueError, TypeError, ImportError, OSError, MemoryError, KeyboardInterrupt, SystemExit
-        As `bcast.tile` and `apply` raise them.
-    """
-    with closing(_input(source)) as data:
-        rank = max(len(data.shape), len(reps))
-        shape = (1,) * (rank - len(data.shape)) + data.shape
-        return _split(data, destination, shape, (1,) * (rank - len(reps)) + reps, True, options)
-
-
-def repeat(
-    source: str, destination: str, repeats: tuple[int, ...], axes: tuple[int, ...] | None, options: Options = DEFAULTS
-) -> Written:
-    """Repeat the items of the array in a file, as `bcast.repeat` does, and write the result to a .npy file.
-
-    Parameters
-    ----------
-    source, destination, options
-        As in `apply`.
-    repeats : tuple of int
-        One number of repetitions, or one for each of `axes`.
-    axes : tuple of int, optional
-        The axes; by default, the result has one axis, with all items.
-
-    Returns
-    -------
-    Written
-        Shape, dtype and size of the result.
-
-    Raises
-    ------
-    ValueError, TypeError, ImportError, OSError, MemoryError, KeyboardInterrupt, SystemExit
-        As `bcast.repeat` and `apply` raise them.
-    """
-    with closing(_input(source)) as data:
-        if axes is None and len(repeats) != 1:
-            raise ValueError(f"`repeats` expected one number without `axis`, got {repeats}")
-        shape = (*data.shape, 1) if axes is None else data.shape or (1,)  # as in NumPy, a scalar has an axis here
-        along = (len(data.shape),) if axes is None else axes
-        counts = counts_of_axes(repeats, along, shape)
-        return _split(data, destination, shape, counts, False, options, flat=axes is None)
-
-
-def _split(
-    data: Input,
-    destination: str,
-    shape: tuple[int, ...],
-    counts: tuple[int, ...],
-    tiled: bool,
-    options: Options,
-    flat: bool = False,
-) -> Written:
-    """Write an output each of whose axes is split in two while it is written; if `flat`, they are one in the file."""
-    name = "reps" if tiled else "repeats"
+def _split(name: str, shape: Shape, counts: Shape) -> tuple[Alignment, Shape]:
+    """Return how the axes of an output come from data of `shape`, each split in two; and its shape in the file."""
     if min(counts, default=0) < 0:
         raise ValueError(f"`{name}` expected 0 or more times, got {min(counts)}")
-    if is_zarr_name(destination):
-        raise ValueError(f"`OUT` expected a .npy file, got {destination}; Zarr's are written by apply")
     whole = tuple([length * count for length, count in zip(shape, counts, strict=True)])
-    if flat:
-        whole = (math.prod(whole),)
-    return _write(data, destination, split(shape, counts, tiled), shape_argument(name, whole), options)
+    return split(shape, counts, name == "reps"), shape_argument(name, whole)
 
 
-def _input(name: str) -> Input:
-    return ZarrInput(name) if is_zarr(name) else NpyInput(name)
-
-
-def _write(data: Input, destination: str, alignment: Alignment, shape: tuple[int, ...], options: Options) -> Written:
-    """Write an output of `shape`, which has the axes of the alignment, or some of them joined."""
-    tell = options.tell
-    wanted = _wanted(data, alignment, options.dtype, options.casting, options.max_memory)
-    output = _output(destination, alignment.shape, shape, wanted, options.chunks, options.shards)
-    written = Written(shape, output.dtype, _size(data, alignment, output.dtype))
-    data.reshape(alignment.source)
-    lengths = _lengths(data, output, alignment, options.max_memory, tell) if written.nbytes else ()
-    with DeferredSignals() as signals, _telling(tell), output.appearing(destination, tell, options.clobber):
-        if written.nbytes:
-            with progress(destination, 0 if options.quiet else written.nbytes) as advance:
-                _fill(data, output, alignment, lengths, signals.check, advance)
-        data.close()  # Windows does not replace a mapped file
-        signals.check()
-    return written
-
-
-def _wanted(
-    data: Input, alignment: Alignment, dtype: str | None, casting: Casting, max_memory: int | None
-) -> np.dtype[Any]:
-    """Return the dtype of the result."""
-    array = data.array
-    if dtype is not None and follows_values(data.dtype, dtype_argument(dtype)):
-        if max_memory is not None:  # all of the data would be read to find the unit
-            raise ValueError(f"`dtype` expected one that names its unit where `max_memory` is given, got {dtype}")
-        array = data.read(tuple([slice(0, length) for length in data.shape]))
-    _, wanted = prepared(array, alignment.shape, None, dtype, casting)
+def _write(data: Input, target: str, alignment: Alignment, shape: Shape, options: Namespace, check: Check) -> Any:
+    """Write an output of `shape`, which has the axes of the alignment, or some of them joined; return its dtype."""
+    dtype = options.dtype
+    if dtype is not None and follows_values(data.array.dtype, dtype_argument(dtype)):
+        raise ValueError(f"`dtype` expected one that names its unit or length, got {dtype}")
+    _, wanted = prepared(data.array, alignment.shape, None, dtype, options.casting)
     if wanted.hasobject:
         raise TypeError(f"`dtype` expected a dtype that .npy files store without pickling, got {wanted}")
-    return wanted
-
-
-def _output(
-    name: str,
-    shape: tuple[int, ...],
-    joined: tuple[int, ...],
-    dtype: np.dtype[Any],
-    chunks: Sequence[int] | None,
-    shards: Sequence[int] | None,
-) -> Output:
-    """Choose what is written, by its name."""
-    if is_zarr_name(name):
-        return ZarrOutput(shape, dtype, chunks, shards)
-    for option, lengths in (("chunks", chunks), ("shards", shards)):
-        if lengths is not None:
-            raise ValueError(f"`{option}` expected None unless OUT ends with .zarr, got {tuple(lengths)}")
-    return NpyOutput(shape, dtype, joined)
-
-
-def _size(data: Input, alignment: Alignment, dtype: np.dtype[Any]) -> int:
-    """Return the size of the output in bytes; refuse one that is beyond all systems."""
-    nbytes = math.prod(alignment.shape) * dtype.itemsize
-    if nbytes > MAX_BYTES:
-        raise ValueError(f"`shape` expected an output of at most {MAX_BYTES} bytes, got one of {nbytes}")
+    output: Output = NpyOutput(alignment.shape, wanted, shape)
+    if Path(target).suffix == ".zarr":
+        output = ZarrOutput(shape, wanted, options.chunks)
+    elif options.chunks is not None:
+        raise ValueError(f"`chunks` expected None unless OUT ends with .zarr, got {options.chunks}")
+    nbytes = prod(shape) * output.dtype.itemsize
+    if nbytes > OUTPUT_BYTES:
+        raise ValueError(f"`shape` expected an output of at most {OUTPUT_BYTES} bytes, got one of {nbytes}")
     if not nbytes:  # there are shapes without items that no array can have
-        materialise(data.array, alignment, alignment.shape, None, "shape", dtype, "unsafe")
-    return nbytes
+        materialise(data.array, alignment, alignment.shape, None, "shape", output.dtype, "unsafe")
+    lengths = _lengths(data, output, alignment, options.max_memory) if nbytes else ()
+    with warnings.catch_warnings(action="default"):
+        warnings.showwarning = lambda message, *_, **__: warn(f"warning: {message}")
+        with output.written(target, options.clobber):
+            if nbytes:
+                _fill(data, output, alignment, lengths, check)
+            data.array = np.empty(0)  # Windows replaces no file that is mapped
+            check()
+    return output.dtype
 
 
-def _lengths(
-    data: Input, output: Output, alignment: Alignment, max_memory: int | None, tell: Callable[[str], object]
-) -> tuple[int, ...]:
-    """Choose the lengths of a block; with `max_memory`, promise a bound or refuse."""
-    if max_memory is None:
-        return planned(data, output, alignment, PIECE, None).lengths
-    held = peak()
-    plan = planned(data, output, alignment, PIECE, max_memory - held - SLACK)
-    tell(check_bound(held, plan.room + SLACK, max_memory))
-    return plan.lengths
-
-
-def _fill(
-    data: Input,
-    output: Output,
-    alignment: Alignment,
-    lengths: tuple[int, ...],
-    check: Callable[[], object],
-    advance: Callable[[int], object],
-) -> None:
-    """Broadcast the data block by block, with a check before each of them."""
-    read: Index | None = None
+def _fill(data: Input, output: Output, alignment: Alignment, lengths: Shape, check: Check) -> None:
+    """Broadcast the data block by block."""
+    read = None
     for index in blocks(alignment, lengths):
         check()
-        place = part_of(index, alignment.source)
+        place = refit(index, alignment.source, data.array.shape, slice(0, 1))
         if place != read:
             part = data.read(place)
             read = place
         block = output.block(index)
-        convert_onto(part, Alignment(block.shape, part.shape), block, output.dtype, True)
+        source = [min(pair) for pair in zip(block.shape, alignment.source, strict=True)]
+        convert_onto(part.reshape(source), Alignment(block.shape, tuple(source)), block, output.dtype, True)
         output.write(index, block)
-        advance(block.nbytes)
 
 
-@contextmanager
-def _telling(tell: Callable[[str], object]) -> Iterator[None]:
-    """Tell of each kind of warning once, however many blocks give rise to it."""
-    told: set[str] = set()
+def _lengths(data: Input, output: Output, alignment: Alignment, most: int | None) -> Shape:
+    """Choose the lengths of a block; where memory has a bound, print it or refuse."""
+    held = 0 if most is None else peak()
+    size = max(BLOCK_BYTES, min(data.chunk * output.dtype.itemsize, CHUNK_BLOCK_BYTES))
+    while True:
+        items = max(1, size // output.dtype.itemsize)
+        wanted = refit(data.unit(items), data.array.shape, alignment.source, 1)
+        lengths = units(alignment.shape, output.unit, wanted, items)
+        if most is None:
+            return lengths
+        part = prod([min(pair) for pair in zip(lengths, alignment.source, strict=True)])
+        bound = held + 2 * (prod(lengths) * output.dtype.itemsize + part * data.array.itemsize)  # both may be copied
+        bound += data.room + output.room + SLACK_BYTES
+        if output.dtype != data.array.dtype:
+            bound += part * output.dtype.itemsize
+        used = f"{-(-bound // MB)} MB, of which {-(-held // MB)} MB are in use"
+        if bound <= most:
+            warn(f"at most {used}")
+            return lengths
+        if size <= LEAST_BLOCK_BYTES:
+            raise ValueError(f"`max_memory` expected at least {used}, got {most // MB} MB")
+        size //= 2
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if str(message) not in told:
-            told.add(str(message))
-            tell(f"warning: {message}")
 
-    with warnings.catch_warnings(action="always"):
-        warnings.showwarning = show
-        yield
+def peak() -> int:
+    """Return the most memory that this process has had so far, in bytes."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        raise ValueError("`max_memory` expected None on a system other than Linux")
+    return int(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024

@@ -1,71 +1,85 @@
-"""stdin and stdout in the place of files: copies on the disk stand in for what is read or written only in order."""
+"""The standard streams. In: lines, and `-` for a file. Out: results on stdout, all else on stderr, exit statuses."""
 
 import os
+import select
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import TextIO
 
-from bcast._cli.printing import to_stdout
-from bcast._cli.signals import raised_signals, waits
+__all__ = ["STREAM", "fail", "named", "print_line", "warn"]
 
-__all__ = ["STREAM", "named"]
-
+PIPE_CLOSED = 141  # 128 + SIGPIPE, as in a shell
 STREAM = "-"
-PIECE = 2**20
+WRITE_BYTES = getattr(select, "PIPE_BUF", 512)  # which a pipe that can be written takes without a wait
+
+
+def fail(error: Exception) -> int:
+    """Report bad input in one line; return the exit status."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        message = f"{error.filename}: {error.strerror}"
+    else:
+        message = str(error) or ("out of memory" if isinstance(error, MemoryError) else repr(error))
+    warn(f"error: {message}")
+    return 2
+
+
+def print_line(text: str = "", end: str = "\n") -> None:
+    """Print and flush, so that a failure of stdout is noticed here, not when the interpreter exits."""
+    with _to_stdout():
+        print(text, end=end, flush=True)
+
+
+def warn(text: str) -> None:
+    """Print one line to stderr, if there is one, whatever characters the names in it have."""
+    if sys.stderr is None:
+        return
+    try:
+        print(f"bcast: {' '.join(text.split())}", file=sys.stderr, flush=True)
+    except OSError:  # only the exit status is left to tell it
+        _discard(sys.stderr)
 
 
 @contextmanager
-def named(source: str, destination: str) -> Iterator[tuple[str, str]]:
-    """Give files for `source` and `destination`, either of which may be ``-``.
-
-    Parameters
-    ----------
-    source, destination : str
-        Names of files; ``-`` is stdin, or stdout.
-
-    Yields
-    ------
-    tuple of str
-        Names of files. When the block ends without an error, what is in the second one goes to stdout.
-
-    Raises
-    ------
-    ValueError
-        If stdin or stdout is a terminal.
-    OSError
-        If stdin cannot be read, stdout cannot be written, or the disk is full.
-    """
-    if STREAM not in (source, destination):
-        yield source, destination
+def named(source: str, target: str, wait: Callable[[list[TextIO], list[TextIO]], object]) -> Iterator[tuple[str, str]]:
+    """Yield names of files, of which the second goes to stdout in the end if that is meant; `wait` before each wait."""
+    if STREAM not in (source, target):
+        yield source, target
         return
-    for role, name, stream in (("IN", source, sys.stdin), ("OUT", destination, sys.stdout)):
+    for role, name, stream in (("IN", source, sys.stdin), ("OUT", target, sys.stdout)):
         if name == STREAM and (stream is None or stream.isatty()):
-            what = "nothing: it is closed" if stream is None else "a terminal"
-            raise ValueError(f"`{role}` expected a file or a pipe, got {what}")
-    with raised_signals(), TemporaryDirectory(prefix="bcast-") as folder:
-        files = Path(folder, "standard input"), Path(folder, "standard output")
+            raise ValueError(f"`{role}` expected a file or a pipe, got {'a terminal' if stream else 'nothing'}")
+    with TemporaryDirectory(prefix="bcast-") as folder:
+        stdin, stdout = Path(folder, "standard input"), Path(folder, "standard output")
         if source == STREAM:
-            with files[0].open("wb") as file, waits(sys.stdin.fileno()) as wait:
-                _copy(sys.stdin.buffer, file, wait)
-        try:
-            yield (
-                str(files[0]) if source == STREAM else source,
-                str(files[1]) if destination == STREAM else destination,
-            )
-        except ValueError as error:
-            raise ValueError(str(error).replace(str(files[0]), "stdin")) from error
-        if destination == STREAM:
-            with files[1].open("rb") as file, to_stdout():
-                _copy(file, sys.stdout.buffer)
+            with stdin.open("wb") as file:
+                while wait([sys.stdin], []) or (read := os.read(sys.stdin.fileno(), 2**20)):
+                    file.write(read)
+        yield str(stdin) if source == STREAM else source, str(stdout) if target == STREAM else target
+        if target == STREAM:
+            with stdout.open("rb") as file, _to_stdout():
+                while read := file.read(WRITE_BYTES):
+                    wait([], [sys.stdout])
+                    sys.stdout.buffer.write(read)
+                    sys.stdout.flush()
 
 
-def _copy(source: BinaryIO, destination: BinaryIO, wait: Callable[[], None] = lambda: None) -> None:
-    """Copy all bytes; what there is of stdin is taken as it comes."""
-    wait()
-    while piece := os.read(source.fileno(), PIECE):
-        destination.write(piece)
-        wait()
-    destination.flush()
+@contextmanager
+def _to_stdout() -> Iterator[None]:
+    """End the program if stdout fails: quietly if its reader has gone."""
+    try:
+        yield
+    except OSError as error:
+        _discard(sys.stdout)
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+            raise SystemExit(PIPE_CLOSED) from None
+        error.filename = "standard output"
+        raise SystemExit(fail(error)) from None
+
+
+def _discard(stream: TextIO) -> None:
+    """Discard a stream's output, including what it still holds and the interpreter would flush."""
+    with suppress(OSError):  # from a stream that is not a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,69 @@
+"""Atomic writes. In: a file's or folder's name. Out: a temporary beside it, which takes the name once it is whole."""
+
+import errno
+import os
+import shutil
+import stat
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from tempfile import NamedTemporaryFile, mkdtemp
+
+__all__ = ["atomic_write"]
+
+
+@contextmanager
+def atomic_write(target: str, clobber: bool = True, folder: bool = False) -> Iterator[Path]:
+    """Yield a private temporary, which in the end replaces `target`: no folder, and no file unless `clobber`."""
+    try:
+        if not folder and os.path.split(target)[1] in ("", os.curdir, os.pardir):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        final = _final(Path(target), clobber and not folder)
+        if folder:
+            temporary = Path(mkdtemp(".tmp", ".bcast-", final.parent))
+        else:
+            with NamedTemporaryFile(prefix=".bcast-", suffix=".tmp", dir=final.parent, delete=False) as file:
+                temporary = Path(file.name)
+        try:
+            yield temporary
+            _set_permissions(temporary, final, folder)
+            temporary.replace(_final(final, clobber and not folder))
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)  # they may hold maps; Windows removes no mapped file
+            with suppress(OSError):
+                shutil.rmtree(temporary) if folder else temporary.unlink()
+            raise
+    except OSError as error:
+        error.filename = target
+        raise
+
+
+def _final(path: Path, clobber: bool) -> Path:
+    """Return what is to be replaced, or the free name; refuse what must stay."""
+    if not clobber and os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+    try:
+        with FileIO(path, "r+") as file:  # so that the system's rules for permissions and for others' links hold
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+    except FileNotFoundError:
+        return path
+    return path.resolve()
+
+
+def _set_permissions(temporary: Path, final: Path, folder: bool) -> None:
+    """Give the temporary the permissions of the file that it replaces, and as far as allowed its owner and group."""
+    if sys.platform == "win32":
+        return
+    umask = os.umask(0o077)
+    os.umask(umask)
+    mode = (0o777 if folder else 0o666) & ~umask
+    if final.exists():
+        old = final.stat()
+        with suppress(OSError):
+            os.chown(temporary, old.st_uid, old.st_gid)
+        mode = old.st_mode & (0o777 if temporary.stat().st_gid == old.st_gid else 0o700)
+    temporary.chmod(temporary.stat().st_mode & stat.S_ISGID | mode)

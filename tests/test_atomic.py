@@ -1,0 +1,231 @@
+"""Atomic writes: a file takes its name when it is whole; names, links, permissions, runs that are killed."""
+
+import errno
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _commands import (
+    NOBODY,
+    OLD,
+    SOMEBODY,
+    check_refused,
+    fail_with,
+    files,
+    halfway,
+    posix,
+    program,
+    python,
+    report_of,
+    root,
+    succeed,
+    temporaries,
+)
+
+from bcast.__main__ import main
+from bcast._cli import apply
+
+APPLY = ["apply", "in.npy", "out.npy", "--shape", "9,3"]
+NEW = np.broadcast_to(np.arange(3.0), (9, 3))
+
+
+@pytest.fixture(autouse=True)
+def folder(folder):
+    """Put an array into it."""
+    np.save("in.npy", np.arange(3.0))
+    return folder
+
+
+# Names.
+
+
+@pytest.mark.parametrize(("target", "shape"), [("3", (3,)), ("4,3", (4, 3))], ids=["same_size", "larger"])
+def test_in_and_out_may_be_the_same_file(run, monkeypatch, target, shape):
+    monkeypatch.setattr(apply, "BLOCK_BYTES", 16)
+    succeed(run, "in.npy", "in.npy", "--shape", target)
+    np.testing.assert_array_equal(np.load("in.npy"), np.broadcast_to(np.arange(3.0), shape), strict=True)
+    assert files() == ["in.npy"]
+
+
+def test_runs_at_once_do_not_collide(run, monkeypatch):
+    np.save("other.npy", np.arange(3.0) + 10)
+    seen = []
+
+    def run_another():
+        seen.append(files())
+        assert main(["apply", "other.npy", "out.npy", "--shape", "5,3"]) == 0
+        seen.append(np.load("out.npy"))
+
+    halfway(monkeypatch, run_another)
+    status, _, err = run(*APPLY)
+    assert (status, err) == (0, "")
+    assert len(seen[0]) == 3
+    assert "out.npy" not in seen[0]
+    np.testing.assert_array_equal(seen[1], np.broadcast_to(np.arange(3.0) + 10, (5, 3)))
+    np.testing.assert_array_equal(np.load("out.npy"), NEW)
+    assert files() == ["in.npy", "other.npy", "out.npy"]
+
+
+@posix
+def test_links_are_followed_to_what_they_lead_to(run, folder):
+    (folder / "there").mkdir()
+    (folder / "there" / "real.npy").write_bytes(OLD)
+    (folder / "second").symlink_to("there/real.npy")
+    (folder / "out.npy").symlink_to("second")
+    succeed(run, *APPLY[1:])
+    assert (folder / "out.npy").is_symlink()
+    np.testing.assert_array_equal(np.load("there/real.npy"), NEW)
+    assert list(folder.rglob(".bcast-*")) == []
+
+
+@posix
+def test_a_link_that_leads_nowhere_is_replaced(run, folder):
+    (folder / "out.npy").symlink_to("nowhere")
+    succeed(run, *APPLY[1:])
+    assert not (folder / "out.npy").is_symlink()
+    np.testing.assert_array_equal(np.load("out.npy"), NEW)
+
+
+@posix
+def test_links_in_a_circle(run, folder):
+    (folder / "out.npy").symlink_to("other")
+    (folder / "other").symlink_to("out.npy")
+    assert run(*APPLY) == (2, "", f"bcast: error: out.npy: {os.strerror(errno.ELOOP)}\n")
+    assert files() == ["in.npy", "other", "out.npy"]
+
+
+@posix
+def test_a_hard_link_is_replaced_and_its_other_names_keep_the_old_file(run, folder):
+    (folder / "other.npy").write_bytes(OLD)
+    (folder / "out.npy").hardlink_to("other.npy")
+    succeed(run, *APPLY[1:])
+    assert (folder / "other.npy").read_bytes() == OLD
+    np.testing.assert_array_equal(np.load("out.npy"), NEW)
+
+
+@posix
+def test_only_regular_files_are_replaced(run):
+    os.mkfifo("out.npy")
+    assert run(*APPLY) == (2, "", "bcast: error: out.npy: not a regular file\n")
+    assert files() == ["in.npy", "out.npy"]
+
+
+@posix
+def test_a_folder_that_appeared_meanwhile_is_not_replaced(run, monkeypatch):
+    halfway(monkeypatch, lambda: Path("out.npy").mkdir())
+    assert run(*APPLY) == (2, "", f"bcast: error: out.npy: {os.strerror(errno.EISDIR)}\n")
+    assert files() == ["in.npy", "out.npy"]
+
+
+# Permissions.
+
+
+no_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+
+
+@no_root
+@pytest.mark.parametrize("path", ["out.npy", "."])
+@pytest.mark.usefixtures("bad_files")
+def test_no_right_of_ones_own_to_write(run, folder, path):
+    mode = (folder / path).stat().st_mode
+    (folder / path).chmod(0o555)
+    try:
+        check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "3"], "out.npy: Permission denied")
+    finally:
+        (folder / path).chmod(mode)
+
+
+@pytest.fixture
+def umask():
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+@posix
+@pytest.mark.parametrize("exists", [True, False])
+def test_the_temporary_is_private_from_the_start(run, monkeypatch, umask, exists):
+    umask(0)
+    if exists:
+        Path("out.npy").touch(mode=0o666)
+    made, open_file = [], os.open
+
+    def watch(path, flags, mode=0o777, **options):
+        descriptor = open_file(path, flags, mode, **options)
+        if Path(path).name.startswith(".bcast-"):
+            made.append(os.fstat(descriptor).st_mode & 0o777)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", watch)
+    halfway(monkeypatch, lambda: made.extend(Path(name).stat().st_mode & 0o777 for name in temporaries()))
+    succeed(run, *APPLY[1:])
+    assert made == [0o600, 0o600]
+    assert Path("out.npy").stat().st_mode & 0o777 == 0o666
+
+
+@posix
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002, 0o777])
+def test_permissions_are_those_of_any_new_file(run, umask, mask):
+    umask(mask)
+    Path("plain").touch()
+    succeed(run, *APPLY[1:])
+    assert Path("out.npy").stat().st_mode == Path("plain").stat().st_mode
+    assert umask(0) == mask
+
+
+@posix
+@pytest.mark.parametrize(("old", "new"), [(0o640, 0o640), (0o600, 0o600), (0o4755, 0o755)])
+def test_permissions_of_an_existing_file_stay(run, folder, old, new):
+    (folder / "out.npy").write_bytes(OLD)
+    (folder / "out.npy").chmod(old)
+    succeed(run, *APPLY[1:])
+    assert (folder / "out.npy").stat().st_mode & 0o7777 == new
+
+
+@posix
+def test_another_group_gets_nothing(run, folder, monkeypatch):
+    """Where the file's group cannot be kept, its permissions are not for another one."""
+    (folder / "out.npy").write_bytes(OLD)
+    (folder / "out.npy").chmod(0o664)
+    stat = Path.stat
+
+    def of_another_group(path, **options):
+        entry = stat(path, **options)
+        return os.stat_result([*entry[:5], entry.st_gid + 1, *entry[6:]]) if path.name == "out.npy" else entry
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", of_another_group)
+        patch.setattr(os, "chown", fail_with(PermissionError()))
+        succeed(run, *APPLY[1:])
+    assert (folder / "out.npy").stat().st_mode & 0o777 == 0o600
+
+
+@root
+def test_root_keeps_the_owner(run):
+    Path("out.npy").write_bytes(OLD)
+    Path("out.npy").chmod(0o640)
+    os.chown("out.npy", NOBODY, SOMEBODY)
+    succeed(run, *APPLY[1:])
+    entry = Path("out.npy").stat()
+    assert (entry.st_uid, entry.st_gid, entry.st_mode & 0o777) == (NOBODY, SOMEBODY, 0o640)
+
+
+# Runs that are killed.
+
+
+@posix
+def test_a_killed_run_leaves_the_target_as_it_was(folder):
+    (folder / "out.npy").write_bytes(OLD)
+    assert python(program("_halfway.py"), "kill", *APPLY[1:]).returncode == -signal.SIGKILL
+    (name,) = temporaries()
+    assert Path(name).stat().st_mode & 0o777 == 0o600
+    assert (folder / "out.npy").read_bytes() == OLD
+
+
+@posix
+@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.drill)], ids=["short", "long"])
+def test_runs_killed_at_random_moments(count):
+    """Each leaves the old file or the whole new one; those beside it succeed."""
+    assert report_of("_interrupted.py", "kills", count, 1)["wrong"] == []

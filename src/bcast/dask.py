@@ -76,39 +76,20 @@ def broadcast(
     chunks: Any = None,
     materialise: bool = False,
 ) -> Array:
-    """Broadcast `data` to a dask array of `target_shape`.
+    """Broadcast `data` to a dask array of `target_shape`, as `bcast.broadcast` does.
 
     Parameters
     ----------
     data : dask array or array_like
-        The array to replicate.
+        The array to replicate. Its chunks are arrays of NumPy without masks, of known lengths.
     target_shape, axes_mapping, mode, axis, broadcast_axes, dtype, casting
-        As in `bcast.broadcast`.
+        As in `bcast.broadcast`, and so are results and errors.
     chunks : int, tuple, dict or str, optional
         The chunks of the result, as `dask.array.broadcast_to` takes them. They may differ from `data`'s only along axes
         that are new or stretched.
     materialise : bool, optional
         Whether each block is a contiguous, writeable array, as `bcast.broadcast` returns it. By default, blocks are
         read-only views with strides of 0, which are sent and spilled as the little that they repeat.
-
-    Returns
-    -------
-    dask.array.Array
-        Of `data`'s dtype or of `dtype`.
-
-    Raises
-    ------
-    ValueError
-        If `data` does not fit, as in `bcast.broadcast`; if its chunks have unknown lengths; if `chunks` are not those
-        of such an array, or cut an axis otherwise where nothing is repeated.
-    numpy.exceptions.AxisError
-        If an axis lies outside the output.
-    TypeError
-        As in `bcast.broadcast`; if chunks of `data` are masked, or not arrays of NumPy.
-
-    See Also
-    --------
-    bcast.broadcast : The same for arrays in memory.
 
     Examples
     --------
@@ -140,26 +121,10 @@ def broadcast_to(
 
     Parameters
     ----------
-    array : dask array or array_like
-        The array to replicate.
-    shape : int, or 1-D sequence or array of int
-        The shape to broadcast to; an int means a shape of one axis.
+    array, shape
+        As in `bcast.broadcast_to`. Where nothing is to be done, `array` itself comes back.
     chunks, dtype, casting, materialise
         As in `broadcast`.
-
-    Returns
-    -------
-    dask.array.Array
-        `array` itself, if nothing is to be done.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As in `broadcast`.
-
-    See Also
-    --------
-    broadcast : Broadcast under other rules, too.
 
     Examples
     --------
@@ -186,32 +151,16 @@ def broadcast_like(
     chunks: Any = None,
     materialise: bool = False,
 ) -> Array:
-    """Broadcast `data` to a dask array of `like`'s shape.
+    """Broadcast `data` to a dask array of `like`'s shape, as `bcast.broadcast_like` does.
 
     Parameters
     ----------
-    data : dask array or array_like
-        The array to replicate.
-    like : dask array or array_like
-        The array whose shape is the target. Its values are not computed. Axes that `data` lacks get its chunks.
+    data, like : dask array or array_like
+        The values of `like` are not computed. Axes that `data` lacks get its chunks.
     axes_mapping, mode, axis, broadcast_axes
         As in `bcast.broadcast_like`.
     dtype, casting, chunks, materialise
         As in `broadcast`.
-
-    Returns
-    -------
-    dask.array.Array
-        As `broadcast` returns it.
-
-    Raises
-    ------
-    ValueError, numpy.exceptions.AxisError, TypeError
-        As in `broadcast`.
-
-    See Also
-    --------
-    broadcast : Broadcast to a given shape.
 
     Examples
     --------
@@ -235,34 +184,15 @@ def tile(
     casting: Casting = "same_kind",
     chunks: Any = None,
 ) -> Array:
-    """Repeat the whole of `A`, `reps` times along each axis.
+    """Repeat the whole of `A`, `reps` times along each axis, as `bcast.tile` does.
 
     Parameters
     ----------
-    A : dask array or array_like
-        The array to repeat.
-    reps : int, or 1-D sequence or array of int
-        As in `bcast.tile`.
-    dtype, casting
-        As in `bcast.broadcast`.
+    A, reps, dtype, casting
+        As in `bcast.tile`; `A` may be a dask array.
     chunks : int, tuple, dict or str, optional
         The chunks of the result; any will do. By default, a chunk has as many repetitions as fit. Where not even one
-        fits, `A`'s own chunks are repeated.
-
-    Returns
-    -------
-    dask.array.Array
-        Its blocks are contiguous and writeable.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As in `bcast.tile`; for chunks, as in `broadcast`.
-
-    See Also
-    --------
-    repeat : Repeat each item rather than the whole.
-    bcast.tile : The same for arrays in memory.
+        fits, `A`'s own chunks are repeated. Blocks are contiguous and writeable.
 
     Examples
     --------
@@ -290,40 +220,16 @@ def repeat(
     casting: Casting = "same_kind",
     chunks: Any = None,
 ) -> Array:
-    """Repeat each item of `a` along an axis, or along several at once.
+    """Repeat each item of `a` along an axis, or along several at once, as `bcast.repeat` does.
 
     Parameters
     ----------
-    a : dask array or array_like
-        The array to repeat.
-    repeats : int, or 1-D sequence or array of int
-        As in `bcast.repeat`: one number for all items or one for each, and with several axes, one of the two for each.
-        The numbers are needed now, so a dask array is refused.
-    axis : int, or 1-D sequence of int, optional
-        The axis, or the axes. It may be left out only if `a` has one axis.
-    dtype, casting
-        As in `bcast.broadcast`.
+    a, repeats, axis, dtype, casting
+        As in `bcast.repeat`; `a` may be a dask array. The numbers are needed now, so `repeats` may not. `axis` may be
+        left out only if `a` has one axis: otherwise `NotImplementedError` is raised.
     chunks : int, tuple, dict or str, optional
         The chunks of the result; any will do. By default, each chunk of `a` makes one, or several if that were too
-        large.
-
-    Returns
-    -------
-    dask.array.Array
-        Its blocks are contiguous and writeable.
-
-    Raises
-    ------
-    ValueError, numpy.exceptions.AxisError, TypeError
-        As in `bcast.repeat`; for chunks, as in `broadcast`.
-    NotImplementedError
-        If `a` has several axes and `axis` is not given.
-
-    See Also
-    --------
-    tile : Repeat the whole rather than each item.
-    unrepeat : The adjoint, which sums the repetitions of each item.
-    bcast.repeat : The same for arrays in memory.
+        large. Blocks are contiguous and writeable.
 
     Examples
     --------
@@ -353,36 +259,16 @@ def meshgrid(
     chunks: Any = None,
     materialise: bool = False,
 ) -> tuple[Array, ...]:
-    """Make a grid from the coordinates of its axes.
+    """Make a grid from the coordinates of its axes, as `bcast.meshgrid` does.
 
     Parameters
     ----------
-    *xi : dask array or array_like
-        The coordinates along each axis; they are flattened.
-    sparse : bool, optional
-        Whether the results have length 1 along the other axes.
-    indexing : {'xy', 'ij'}, optional
-        Whether the first two axes are swapped, as in `numpy.meshgrid`.
+    *xi, sparse, indexing
+        As in `bcast.meshgrid`; coordinates may be dask arrays.
     chunks : int, tuple, dict or str, optional
         The chunks of the grid; those of the coordinates by default.
     materialise : bool, optional
         As in `broadcast`; it matters only if the grid is not sparse.
-
-    Returns
-    -------
-    tuple of dask.array.Array
-        One array for each argument.
-
-    Raises
-    ------
-    ValueError
-        If `indexing` is neither 'xy' nor 'ij'; for chunks, as in `broadcast`.
-    TypeError
-        If `indexing` is not a string; if coordinates are masked, or not arrays of NumPy.
-
-    See Also
-    --------
-    bcast.meshgrid : The same for arrays in memory.
 
     Examples
     --------
@@ -426,30 +312,14 @@ def unbroadcast(
     dtype: DTypeLike | None = None,
     split_every: int | dict[int, int] | None = None,
 ) -> Array:
-    """Sum `grad` back to `data_shape`: the adjoint of `broadcast`.
+    """Sum `grad` back to `data_shape`, as `bcast.unbroadcast` does: the adjoint of `broadcast`.
 
     Parameters
     ----------
-    grad : dask array or array_like
-        The gradient with respect to the output of the broadcast.
-    data_shape, axes_mapping, mode, axis, broadcast_axes, dtype
-        As in `bcast.unbroadcast`.
+    grad, data_shape, axes_mapping, mode, axis, broadcast_axes, dtype
+        As in `bcast.unbroadcast`; `grad` may be a dask array.
     split_every : int or dict, optional
         How many partial sums one task adds, as in `dask.array.sum`.
-
-    Returns
-    -------
-    dask.array.Array
-        Of shape `data_shape`, and of `grad`'s dtype or of `dtype`.
-
-    Raises
-    ------
-    ValueError, numpy.exceptions.AxisError, TypeError
-        As in `bcast.unbroadcast`; for chunks, as in `broadcast`.
-
-    See Also
-    --------
-    bcast.unbroadcast : The same for arrays in memory, where precision is described.
 
     Notes
     -----
@@ -482,32 +352,17 @@ def unrepeat(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Sum `grad` over the repetitions of each item: the adjoint of `repeat`, and sums over segments of an axis.
+    """Sum `grad` over the repetitions of each item, as `bcast.unrepeat` does: the adjoint of `repeat`.
 
     Parameters
     ----------
-    grad : dask array or array_like
-        The gradient with respect to the result of `repeat`.
-    repeats, axis, dtype
-        As in `bcast.unrepeat`. The numbers are needed now, so a dask array of them is refused.
-
-    Returns
-    -------
-    dask.array.Array
-        Its chunks have the items whose repetitions end in each chunk of `grad`.
-
-    Raises
-    ------
-    ValueError, numpy.exceptions.AxisError, TypeError
-        As in `bcast.unrepeat`; for chunks, as in `broadcast`.
-
-    See Also
-    --------
-    bcast.unrepeat : The same for arrays in memory.
+    grad, repeats, axis, dtype
+        As in `bcast.unrepeat`; `grad` may be a dask array. The numbers are needed now, so `repeats` may not.
 
     Notes
     -----
-    Where an item's repetitions lie in several chunks, these are summed as in `unbroadcast`, without pairs.
+    Where an item's repetitions lie in several chunks, these are summed as in `unbroadcast`, without pairs. Chunks of the
+    result have the items whose repetitions end in each chunk of `grad`.
 
     Examples
     --------
@@ -527,30 +382,12 @@ def unrepeat(
 def elementwise(
     ufunc: Any, a: ArrayLike | Array, b: ArrayLike | Array, /, *, mode: ElementwiseMode = "numpy", axis: int = -1
 ) -> Array:
-    """Apply a ufunc to `a` and `b`, broadcast under the rule of `mode`.
+    """Apply a ufunc to `a` and `b`, broadcast under the rule of `mode`, as `bcast.elementwise` does.
 
     Parameters
     ----------
-    ufunc : numpy.ufunc
-        A ufunc of two operands.
-    a, b : dask array or array_like
-        The operands.
-    mode, axis
-        As in `bcast.elementwise`.
-
-    Returns
-    -------
-    dask.array.Array
-        What Dask makes of the ufunc and of operands whose axes are in place.
-
-    Raises
-    ------
-    ValueError, numpy.exceptions.AxisError, TypeError
-        As in `bcast.elementwise`; for chunks, as in `broadcast`.
-
-    See Also
-    --------
-    bcast.elementwise : The same for arrays in memory.
+    ufunc, a, b, mode, axis
+        As in `bcast.elementwise`; operands may be dask arrays. The result is what Dask makes of them in their places.
 
     Examples
     --------

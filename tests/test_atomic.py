@@ -122,6 +122,26 @@ def test_a_folder_that_appeared_meanwhile_is_not_replaced(run, monkeypatch):
 # Permissions.
 
 
+@root
+@pytest.mark.parametrize("path", ["out.npy", "."])
+def test_no_right_to_write(folder, path):
+    """Of another user, which root can be."""
+    (folder / "out.npy").write_bytes(OLD)
+    (folder / "out.npy").chmod(0o666)
+    folder.chmod(0o777)
+    (folder / path).chmod(0o555)
+    code = f"""import os, sys
+from bcast.__main__ import main
+main(["apply", "none.npy", "out.npy", "--shape", "3"])  # imports what the other user may have no right to read
+os.setgid({NOBODY}), os.setuid({NOBODY})
+sys.exit(main(sys.argv[1:]))"""
+    done = python("-c", code, *APPLY)
+    message = f"bcast: error: out.npy: {os.strerror(errno.EACCES)}"
+    assert (done.returncode, done.stderr.splitlines()[1:]) == (2, [message])
+    assert (folder / "out.npy").read_bytes() == OLD
+    assert files() == ["in.npy", "out.npy"]
+
+
 no_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 
 

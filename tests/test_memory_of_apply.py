@@ -66,7 +66,7 @@ def case(number):
     return in_name, out_name, data, tuple(target), wanted, options
 
 
-SHORT = {*range(9), 18, 24, 26}  # some are of Zarr, with chunks and shards of many sizes
+SHORT = {*range(9), 18, 24, 26}  # some are of Zarr, with chunks of many sizes
 NUMBERS = [n if n in SHORT else pytest.param(n, marks=pytest.mark.drill) for n in range(40)]
 
 

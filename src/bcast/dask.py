@@ -361,8 +361,8 @@ def unrepeat(
 
     Notes
     -----
-    Where an item's repetitions lie in several chunks, these are summed as in `unbroadcast`, without pairs. Chunks of the
-    result have the items whose repetitions end in each chunk of `grad`.
+    Where an item's repetitions lie in several chunks, these are summed as in `unbroadcast`, without pairs.
+    Each chunk of the result has the items whose repetitions end in one chunk of `grad`.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_num
 from bcast._api.tiling import repeat, tile
 from bcast._api.unbroadcast import unbroadcast
 from bcast._api.unrepeat import unrepeat
-from bcast._runtime.pages import memory_info, release_memory, set_idle_limit
+from bcast._runtime.memory import memory_info, release_memory, set_idle_limit
 from bcast._runtime.threads import get_num_threads, set_num_threads
 
 with _suppress(ImportError):  # threadpoolctl is not there, or too old for pools that it does not know

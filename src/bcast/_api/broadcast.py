@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy import generic, ndarray
-from numpy.ma import MaskedArray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._api.converted import materialise_as
@@ -14,8 +13,7 @@ from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment, align, align_shapes
 from bcast._rules.arguments import shape_argument
 from bcast._rules.types import AxesLike, Casting, Mode, ShapeLike
-from bcast._runtime.arrays import is_tensor, keeps_dtype, shape_of
-from bcast._runtime.result import result_array
+from bcast._runtime.arrays import is_masked, keeps_dtype, result_array, shape_of
 
 __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 
@@ -283,11 +281,11 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
     """Convert the user's `data` to an array, unless it is one of the base class; refuse masked arrays."""
     if type(data) is ndarray:
         return data
-    if isinstance(data, MaskedArray):
+    if is_masked(data):
         raise TypeError(f"`{name}` expected an array without a mask, got {type(data).__name__}; fill it first")
     if isinstance(data, (list, tuple)):
         for item in data:
-            if isinstance(item, MaskedArray):
+            if is_masked(item):
                 kind = type(data).__name__
                 raise TypeError(f"`{name}` expected arrays without masks, got a {kind} with one; fill it")
             if type(item) in NUMBERS:  # the others are numbers, too, or lists
@@ -302,6 +300,11 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
         return np.asarray(data)
     except ValueError as error:
         raise ValueError(f"`{name}` expected an array_like of one shape, got {type(data).__name__}: {error}") from error
+
+
+def is_tensor(out: Any) -> bool:
+    """Return whether this is an array of another library, whose memory may be an array's."""
+    return not isinstance(out, ndarray) and hasattr(type(out), "__dlpack__")
 
 
 def into_tensor(function: Callable[..., Any], out: NDArray[Any], *args: Any, **kwargs: Any) -> NDArray[Any]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy import ndarray
-from numpy.ma import MaskedArray
 from numpy.typing import DTypeLike, NDArray
 
 from bcast._kernel import repeat_counted, replicate
@@ -25,14 +24,15 @@ from bcast._runtime.arrays import (
     converted,
     dtype_of,
     is_contiguous,
+    is_masked,
     may_warn,
     reshaped,
+    result_array,
     shape_of,
     size_of,
 )
 from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
-from bcast._runtime.mapped import forget, is_mapped
-from bcast._runtime.result import result_array
+from bcast._runtime.memory import forget, is_mapped
 
 __all__ = [
     "Casting",
@@ -89,7 +89,7 @@ def prepared(
     own = dtype_of(data)
     if dtype is not None:
         wanted = dtype_argument(dtype)
-    elif isinstance(out, ndarray) and not isinstance(out, MaskedArray):
+    elif isinstance(out, ndarray) and not is_masked(out):
         wanted = dtype_of(out)
     else:
         wanted = own

@@ -12,7 +12,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from bcast._runtime.cpu cimport L1
-from bcast._runtime.extent cimport contiguous_overlap
+from bcast._runtime.memory cimport contiguous_overlap
 from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
 
 import sys

@@ -689,5 +689,5 @@ def test_a_bad_variable_is_reported_and_ignored(text):
     limit, warning = run(INITIAL, BCAST_IDLE_BYTES=text).splitlines()
     assert 0 < int(limit) <= 1 << 30
     assert warning == (
-        f"RuntimeWarning `BCAST_IDLE_BYTES` expected an integer of 0 or more, got {text!r}; {limit} is used instead"
+        f"RuntimeWarning `BCAST_IDLE_BYTES` expected an integer of at least 0, got {text!r}; it is ignored"
     )

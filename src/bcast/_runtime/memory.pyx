@@ -19,13 +19,12 @@ from libc.time cimport time, time_t
 
 import os
 import sys
-import warnings
 from operator import index
 from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from bcast._runtime.system import memory
+from bcast._runtime.system import memory, setting
 
 cdef extern from "numpy/arrayobject.h":
     # NumPy 2.0 does not declare these for Cython.
@@ -345,22 +344,6 @@ class MemoryInfo(NamedTuple):
     limit: int
 
 
-def _initial_limit():
-    default = min(1 << 30, memory() // 8)
-    text = os.environ.get("BCAST_IDLE_BYTES", "")
-    try:
-        limit = int(text) if text else default
-    except ValueError:
-        limit = -1
-    if limit < 0:
-        warnings.warn(
-            f"`BCAST_IDLE_BYTES` expected an integer of 0 or more, got {text!r}; {default} is used instead",
-            RuntimeWarning, stacklevel=2,
-        )
-        limit = default
-    return min(limit, MAX_BYTES)
-
-
 # Extents: the functions that every small call uses are in the .pxd, so that they are inlined
 
 
@@ -449,6 +432,6 @@ handler.allocator = PyDataMemAllocator(NULL, _malloc, _calloc, _realloc, _free)
 cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 Py_INCREF(capsule)      # arrays may be freed after everything else
 
-idle_limit = _initial_limit()
+idle_limit = min(setting("BCAST_IDLE_BYTES", 0, min(1 << 30, memory() // 8)), MAX_BYTES)
 if hasattr(os, "register_at_fork"):     # pages that both processes hold are copied when the parent writes to them
     os.register_at_fork(after_in_child=release_memory)

@@ -1,4 +1,4 @@
-"""How many CPUs and how much memory the system lets this process use: the smallest of all limits that it reports.
+"""What the system and the environment say: how many CPUs and how much memory this process may use, and its settings.
 
 Control groups (version 1 or 2) limit containers, services and workers of a cluster; a process may also limit itself.
 Every import of bcast asks, so nothing is imported here that takes long.
@@ -7,12 +7,26 @@ Every import of bcast asks, so nothing is imported here that takes long.
 import math
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 
-__all__ = ["cpus", "memory"]
+__all__ = ["cpus", "memory", "setting"]
 
 CGROUPS = "/sys/fs/cgroup"
 MEMBERSHIP = "/proc/self/cgroup"
+
+
+def setting(name: str, least: int, default: int) -> int:
+    """Return the integer that an environment variable asks for, or warn if it asks for something else."""
+    text = os.environ.get(name, "").strip()
+    try:
+        if not text or int(text) >= least:
+            return int(text or default)
+    except ValueError:
+        pass
+    wanted = f"`{name}` expected an integer of at least {least}"
+    warnings.warn(f"{wanted}, got {text!r}; it is ignored", RuntimeWarning, stacklevel=2)
+    return default
 
 
 def cpus() -> int:

@@ -6,13 +6,12 @@
 import operator
 import os
 import sys
-import threading
-import warnings
+from _thread import get_ident
 from typing import SupportsIndex
 
 import numpy as np
 
-from bcast._runtime.system import cpus
+from bcast._runtime.system import cpus, setting
 
 cdef extern from "_runtime/patience.h" nogil:
     """
@@ -58,8 +57,8 @@ cdef enum:
 
 cdef unsigned long main_thread
 cdef int available          # threads by default, by what the system and the environment say
-cdef bint in_order = False  # for tests: whether all shares run on the calling thread,
-cdef unsigned long long seed = 0    # and in which order
+cdef bint in_order = False  # for tests: whether all shares run on the calling thread
+cdef unsigned long long seed = 0    # for tests: of the order of these shares
 
 
 def set_num_threads(n: SupportsIndex) -> None:
@@ -199,19 +198,6 @@ def _positive(setting: str) -> int:
         return 0
 
 
-def _default_limit() -> int:
-    """Return the main thread's limit until it sets its own."""
-    setting = os.environ.get("BCAST_NUM_THREADS", "").strip()
-    limit = _positive(setting) if setting else MAX_THREADS
-    if limit == 0:
-        warnings.warn(
-            f"`BCAST_NUM_THREADS` expected an integer of at least 1, got {setting!r}; it is ignored",
-            RuntimeWarning,
-        )
-        limit = MAX_THREADS
-    return 1 if _is_forked() else min(limit, MAX_THREADS)
-
-
 def _is_forked() -> bool:
     """Return whether this process was forked and has not run another program since, as far as the system tells."""
     if sys.platform != "linux":
@@ -290,8 +276,8 @@ cdef void _record(void *work, int share, int worker) noexcept nogil:
     record.worker[at] = worker
 
 
-main_thread = threading.main_thread().ident
-main_limit = _default_limit()
+main_thread = sys.modules["threading"].main_thread().ident if "threading" in sys.modules else get_ident()
+main_limit = min(setting("BCAST_NUM_THREADS", 1, MAX_THREADS), 1 if _is_forked() else MAX_THREADS)
 available = _available()
 if watch_forks():
     raise MemoryError

@@ -31,7 +31,6 @@ from _calls import CALLS, Call, Row
 
 import bcast
 from bcast import _adjoint, _kernel
-import bcast
 
 DELAY = 60  # seconds in which a timer's signal comes
 MOST = 20_000  # no call allocates so often

@@ -16,7 +16,7 @@ from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, drill_or_not, laid_out, s
 
 import bcast
 from bcast._api import converted
-from bcast._runtime.counts import counts_of_array
+from bcast._rules.counts import counts_of_array
 
 __all__ = ["rooms"]  # a fixture
 

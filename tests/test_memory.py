@@ -6,7 +6,6 @@ import pickle
 import subprocess
 import sys
 import threading
-import time
 import tracemalloc
 from pathlib import Path
 

@@ -21,8 +21,8 @@ import numpy as np
 import bcast
 from bcast import _adjoint, _kernel
 from bcast._api import broadcast, converted, numpy_calls, numpy_names, patching, tiling, unbroadcast
-from bcast._runtime import arrays, counts, cpu
-from bcast._rules import alignment, arguments
+from bcast._runtime import arrays, cpu
+from bcast._rules import alignment, arguments, counts
 from bcast._runtime import memory, threads
 from bcast._rules.alignment import Alignment, aligned
 

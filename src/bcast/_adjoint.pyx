@@ -20,7 +20,7 @@ from numpy.exceptions import ComplexWarning
 
 from bcast._rules.alignment cimport Alignment
 from bcast._runtime.arrays cimport shape_of
-from bcast._runtime.counts cimport Counts
+from bcast._rules.counts cimport Counts
 from bcast._runtime.cpu cimport PAGE, target_number
 from bcast._runtime.memory cimport Extent, extent, overlap
 from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares

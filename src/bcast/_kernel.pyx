@@ -19,7 +19,7 @@ from bcast._copy.strided cimport packed, write_strided
 from bcast._copy.walk cimport SCRATCH, write_blocks, write_part
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._runtime.arrays cimport new_array, shape_of
-from bcast._runtime.counts cimport Counts
+from bcast._rules.counts cimport Counts
 from bcast._runtime.cpu cimport PAGE
 from bcast._runtime.memory cimport contiguous_overlap, extent, forget, forget_range, is_mapped, overlap
 from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares

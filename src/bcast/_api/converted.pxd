@@ -8,7 +8,7 @@ from bcast._runtime.arrays cimport (
     are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, is_masked, may_warn, reshaped,
     result_array, shape_of, size_of,
 )
-from bcast._runtime.counts cimport Counts, counts_of_array, counts_of_tuple
+from bcast._rules.counts cimport Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.memory cimport forget, is_mapped
 
 cdef Py_ssize_t PIECE, UNORDERED, FEW

@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from bcast._kernel import repeat_counted, replicate
 from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import CASTINGS, dtype_argument, mode_of
+from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting
 from bcast._runtime.arrays import (
     are_alike,
@@ -31,7 +32,6 @@ from bcast._runtime.arrays import (
     shape_of,
     size_of,
 )
-from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.memory import forget, is_mapped
 
 __all__ = [

@@ -33,9 +33,9 @@ from bcast._rules.arguments import (
     show,
     total_of,
 )
+from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting, CountsLike, ShapeLike
 from bcast._runtime.arrays import has_references, keeps_dtype, result_array, shape_of, size_of, type_of
-from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
 
 __all__ = ["are_ones", "counts_along", "repeat", "split", "tile"]
 

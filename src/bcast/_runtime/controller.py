@@ -25,7 +25,7 @@ class _Watch:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         for finder in sys.meta_path if name == NAME else ():
-            spec = None if finder is self else finder.find_spec(name, path, target)
+            spec: Any = None if finder is self else finder.find_spec(name, path, target)
             if spec is not None:
                 spec.loader = _Loader(spec.loader)
                 return spec

@@ -190,10 +190,10 @@ def _available() -> int:
     return min(asked or cpus(), limit or MAX_THREADS, MAX_HELPERS + 1)
 
 
-def _positive(setting: str) -> int:
+def _positive(text: str) -> int:
     """Read an integer of at least 1; return 0 for anything else."""
     try:
-        return max(0, int(setting))
+        return max(0, int(text))
     except ValueError:
         return 0
 

@@ -1,0 +1,32 @@
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+cdef enum:
+    CHUNK = 512         # counts that are read at once
+
+cdef struct CountList:
+    Py_ssize_t size             # how many counts there are
+    Py_ssize_t total            # their sum; -1 if one is negative, MAX_SIZE if it is that or more
+    const int64_t *kept         # a private copy of them; NULL if they are read where they are shared
+    const char *shared          # where another thread may change them
+    int type                    # NumPy's number for their type, where they are shared
+    int itemsize
+    const Py_ssize_t *starts    # the sum of the counts before each chunk, then of all; NULL if there is but one chunk
+
+cdef class Counts:
+    cdef readonly Py_ssize_t size, total    # as in `list`
+    cdef CountList list
+    cdef int64_t *owned         # what `kept` is, unless it is an array's
+    cdef object array
+
+    cpdef cnp.ndarray to_array(self)
+    cpdef bint has_zeros(self) except -1
+    cpdef Py_ssize_t whole_chunks(self, Py_ssize_t n) except -1
+    cpdef Counts part(self, Py_ssize_t begin, Py_ssize_t end)
+    cdef bint is_exact(self) noexcept
+    cpdef int keep_from(self, cnp.ndarray out) except -1
+
+cpdef Counts counts_of_array(repeats)
+cpdef Counts counts_of_tuple(tuple repeats)
+cdef Py_ssize_t find_chunk(const CountList *counts, Py_ssize_t at, Py_ssize_t each) noexcept nogil
+cdef const int64_t *read_chunk(const CountList *counts, Py_ssize_t c, int64_t *room) noexcept nogil

@@ -1,0 +1,349 @@
+# cython: cdivision=True
+"""Counts, one for each item: checked and summed in one pass, and then read chunk by chunk.
+
+In come arrays or tuples of integers, out goes `Counts`, which the cores read. Few counts are copied. Many are read
+where they are, and another thread may change them meanwhile. Readers work on a private snapshot of each chunk, adjusted
+so that its sum matches the first pass: a racing writer can corrupt values, never sizes.
+"""
+
+cimport cython
+cimport numpy as cnp
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from bcast._runtime.cpu cimport L1
+from bcast._runtime.memory cimport contiguous_overlap
+from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
+
+import sys
+
+import numpy as np
+
+cnp.import_array()
+
+cdef enum:
+    SAFE_BITS = 53      # of a count; the sum of a chunk of such counts does not wrap around
+
+cdef Py_ssize_t MAX_SIZE = sys.maxsize
+
+ctypedef fused Integer:
+    int8_t
+    uint8_t
+    int16_t
+    uint16_t
+    int32_t
+    uint32_t
+
+cdef struct Work:           # what the shares of a sum have in common
+    const CountList *counts
+    Py_ssize_t *sums        # one for each chunk; -1 if a count is negative or too long to be summed at once
+    int shares
+
+
+@cython.final
+@cython.auto_pickle(False)
+@cython.freelist(4)
+@cython.no_gc       # nobody else sees it, so it is in no circle
+cdef class Counts:
+    """Counts of 0 or more, in the order of the items, and their sum."""
+
+    cpdef cnp.ndarray to_array(self):
+        """A private array of the counts, as NumPy takes them."""
+        cdef cnp.ndarray array
+        if not self.is_exact():
+            raise MemoryError
+        array = np.empty(self.list.size, np.int64)
+        _copy(&self.list, <int64_t *> cnp.PyArray_DATA(array))
+        return array.astype(np.intp, copy=False)
+
+    cpdef bint has_zeros(self) except -1:
+        """Whether there are items that are dropped."""
+        cdef int64_t[CHUNK] room
+        cdef const int64_t *chunk
+        cdef Py_ssize_t c, i
+        cdef uint64_t bits     # unsigned, as counts that change may be any
+        for c in range(_chunks(&self.list)):
+            chunk = _fetched(&self.list, c, room)
+            bits = 0
+            for i in range(_length(&self.list, c)):
+                bits |= <uint64_t> chunk[i] - 1     # sets the highest bit for 0, without a comparison
+            if bits >> 63:
+                return True
+        return False
+
+    cpdef Py_ssize_t whole_chunks(self, Py_ssize_t n) except -1:
+        """About n, such that `part` may begin at its multiples."""
+        return max(1, n) if self.list.kept != NULL else max(1, n // CHUNK) * CHUNK
+
+    cpdef Counts part(self, Py_ssize_t begin, Py_ssize_t end):
+        """The counts from `begin` to `end`: multiples of what `whole_chunks` returned, or the end of all."""
+        cdef Counts counts
+        cdef Py_ssize_t *starts
+        cdef Py_ssize_t first = begin // CHUNK, c
+        if not 0 <= begin <= end <= self.list.size or self.list.kept == NULL and (
+            begin % CHUNK or end % CHUNK and end != self.list.size
+        ):
+            raise ValueError(f"`begin`, `end` expected a part of {self.list.size} counts, got {begin}, {end}")
+        counts = Counts.__new__(Counts)
+        counts.list.size = end - begin
+        if self.list.kept != NULL:
+            counts.array = self     # which has the numbers
+            counts.list.kept = self.list.kept + begin
+            counts.list.type = cnp.NPY_INT64
+            counts.list.itemsize = sizeof(int64_t)
+            _add_up(&counts.list)
+        else:
+            counts.array = self.array
+            counts.list.shared = self.list.shared + begin * self.list.itemsize
+            counts.list.type = self.list.type
+            counts.list.itemsize = self.list.itemsize
+            starts = <Py_ssize_t *> _allocated(_chunks(&counts.list))
+            counts.list.starts = starts
+            for c in range(_chunks(&counts.list) + 1):
+                starts[c] = self.list.starts[first + c] - self.list.starts[first]
+            counts.list.total = starts[_chunks(&counts.list)]
+        counts.size, counts.total = counts.list.size, counts.list.total
+        return counts
+
+    cdef bint is_exact(self) noexcept:
+        """Whether `starts` are right, which they are not if the total is too long for any memory."""
+        return self.list.starts == NULL or (
+            self.list.starts[_chunks(&self.list)] == self.list.total
+        )
+
+    cpdef int keep_from(self, cnp.ndarray out) except -1:
+        """Copy the counts if `out`, which is contiguous, overlaps them."""
+        if self.list.kept == NULL and contiguous_overlap(self.array, out):
+            self.array = self.to_array().astype(np.int64, copy=False)
+            self.list.kept = <const int64_t *> cnp.PyArray_DATA(<cnp.ndarray> self.array)
+        return 0
+
+    def __dealloc__(self):
+        free(<void *> self.list.starts)
+        free(self.owned)
+
+
+cpdef Counts counts_of_array(repeats):
+    """Read a 1-D array of integers or bools; None if `repeats` is something else, or has one item."""
+    cdef cnp.ndarray array
+    cdef Counts counts
+    if type(repeats) is not cnp.ndarray:
+        return None
+    array = repeats
+    if cnp.PyArray_NDIM(array) != 1 or cnp.PyArray_TYPE(array) > cnp.NPY_ULONGLONG or cnp.PyArray_SIZE(array) == 1:
+        return None
+    if not (cnp.PyArray_ISBEHAVED_RO(array) and cnp.PyArray_IS_C_CONTIGUOUS(array)):
+        array = array.astype(array.dtype.newbyteorder("="), order="C")
+    counts = Counts.__new__(Counts)
+    counts.list.size = cnp.PyArray_SIZE(array)
+    counts.list.shared = <const char *> cnp.PyArray_DATA(array)
+    counts.list.type = cnp.PyArray_TYPE(array)
+    counts.list.itemsize = cnp.PyArray_ITEMSIZE(array)
+    if counts.list.size > L1 // 8:      # a copy of fewer stays in a first-level cache
+        counts.array = array    # which NumPy does not resize while others refer to it
+    else:
+        counts.list.kept = counts.owned = <int64_t *> _allocated(counts.list.size)
+        _read(&counts.list, 0, counts.list.size, counts.owned)
+    _add_up(&counts.list)
+    counts.size, counts.total = counts.list.size, counts.list.total
+    return counts
+
+
+cpdef Counts counts_of_tuple(tuple repeats):
+    """Read counts of 0 or more whose sum is less than `sys.maxsize`."""
+    cdef Counts counts = Counts.__new__(Counts)
+    cdef Py_ssize_t i
+    counts.list.kept = counts.owned = <int64_t *> _allocated(len(repeats))
+    counts.list.size = len(repeats)
+    counts.list.type = cnp.NPY_INT64
+    counts.list.itemsize = sizeof(int64_t)
+    for i in range(len(repeats)):
+        counts.owned[i] = <Py_ssize_t> repeats[i]
+    _add_up(&counts.list)
+    counts.size, counts.total = counts.list.size, counts.list.total
+    return counts
+
+
+cdef void *_allocated(Py_ssize_t n) except NULL:
+    """Memory for n numbers of 8 bytes; never for none, which may be NULL."""
+    cdef void *memory = malloc((n + 1) * sizeof(int64_t))
+    if memory == NULL:
+        raise MemoryError
+    return memory
+
+
+cdef int _add_up(CountList *counts) except -1:
+    """Sum all counts, and those before each chunk."""
+    cdef int64_t[CHUNK] room
+    cdef Py_ssize_t chunks = _chunks(counts)
+    cdef Py_ssize_t nbytes = counts.size * counts.itemsize
+    cdef Py_ssize_t *sums = NULL
+    cdef Work work
+    cdef int threads
+    if chunks <= 1:
+        counts.total = _sum_of(counts, 0, room)
+    else:
+        sums = <Py_ssize_t *> _allocated(chunks)
+        counts.starts = sums
+        work = Work(counts, sums, 1)
+        if counts.kept != NULL or nbytes < RELEASING:
+            _sum_share(&work, 0, 0)
+        else:
+            threads = <int> min(free_threads(), nbytes // RELEASING)
+            work.shares = threads * SHARES
+            with nogil:
+                run_shares(_sum_share, &work, work.shares, threads)
+        counts.total = _make_starts(sums, chunks)
+    if counts.total < 0:
+        counts.total = _exact_total(counts)
+        if chunks > 1 and counts.total >= 0 and counts.total >> SAFE_BITS == 0:     # long counts have changed meanwhile
+            counts.total = sums[chunks]
+    return 0
+
+
+cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
+    """Sum the chunks of a share, each for itself."""
+    cdef const Work *work = <const Work *> all_work
+    cdef int64_t[CHUNK] room
+    cdef Py_ssize_t chunks = _chunks(work.counts), c
+    for c in range(chunks * i // work.shares, chunks * (i + 1) // work.shares):
+        work.sums[c] = _sum_of(work.counts, c, room)
+
+
+cdef Py_ssize_t _make_starts(Py_ssize_t *sums, Py_ssize_t chunks) noexcept:
+    """Replace the sum of each chunk by that of all chunks before it; return the total, or -1 if there is none yet."""
+    cdef Py_ssize_t total = 0, c, own
+    cdef bint odd = False
+    for c in range(chunks):
+        own = sums[c]
+        sums[c] = total
+        if own < 0 or own >= MAX_SIZE - total:
+            odd = True
+            own = 0
+        total += own
+    sums[chunks] = total
+    return -1 if odd else total
+
+
+cdef Py_ssize_t _sum_of(const CountList *counts, Py_ssize_t c, int64_t *room) noexcept nogil:
+    """The sum of a chunk; -1 if a count is negative or has many bits."""
+    cdef const int64_t *values = _fetched(counts, c, room)
+    cdef int64_t total = 0, bits = 0
+    cdef Py_ssize_t i
+    for i in range(_length(counts, c)):
+        total += values[i]
+        bits |= values[i]
+    return <Py_ssize_t> total if <uint64_t> bits >> SAFE_BITS == 0 and total < MAX_SIZE else -1
+
+
+cdef Py_ssize_t _exact_total(const CountList *counts) noexcept:
+    """The total of counts that need a closer look: -1 if one is negative, MAX_SIZE if it is that or more.
+
+    If it is less, `starts` are wrong, but no memory has room for so many items.
+    """
+    cdef int64_t[CHUNK] room
+    cdef const int64_t *values
+    cdef bint signed = counts.itemsize < 8 or counts.type & 1
+    cdef int64_t total = 0
+    cdef Py_ssize_t c, i
+    for c in range(_chunks(counts)):
+        values = _fetched(counts, c, room)
+        for i in range(_length(counts, c)):
+            if values[i] < 0 and signed:
+                return -1
+            total = total + values[i] if 0 <= values[i] < MAX_SIZE - total else MAX_SIZE
+    return <Py_ssize_t> total
+
+
+cdef Py_ssize_t find_chunk(const CountList *counts, Py_ssize_t at, Py_ssize_t each) noexcept nogil:
+    """Which chunk has what is at `at`, if an item takes as much as its count and `each`."""
+    cdef Py_ssize_t low = 0, high = _chunks(counts), middle
+    while high - low > 1:
+        middle = (low + high) // 2
+        if counts.starts[middle] + each * middle * CHUNK <= at:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+cdef const int64_t *read_chunk(const CountList *counts, Py_ssize_t c, int64_t *room) noexcept nogil:
+    """Return chunk `c`, perhaps in `room`. Its sum is the one that it had first, even if its counts have changed."""
+    cdef Py_ssize_t n = _length(counts, c), i
+    cdef int64_t left = counts.total, total = 0, bits = 0
+    if counts.kept != NULL:
+        return counts.kept + c * CHUNK
+    if counts.starts != NULL:
+        left = counts.starts[c + 1] - counts.starts[c]
+    _read(counts, c * CHUNK, n, room)
+    for i in range(n):      # not within `_read`, lest the compiler read a count twice
+        total += room[i]
+        bits |= room[i]
+    if total != left or <uint64_t> bits >> SAFE_BITS != 0:
+        for i in range(n):
+            room[i] = max(<int64_t> 0, min(room[i], left))
+            left -= room[i]
+        room[n - 1] += left
+    return room
+
+
+cdef void _copy(const CountList *counts, int64_t *to) noexcept nogil:
+    """Copy all counts."""
+    cdef int64_t[CHUNK] room
+    cdef const int64_t *chunk
+    cdef Py_ssize_t c, i
+    for c in range(_chunks(counts)):
+        chunk = read_chunk(counts, c, room)
+        for i in range(_length(counts, c)):
+            to[c * CHUNK + i] = chunk[i]
+
+
+cdef inline Py_ssize_t _chunks(const CountList *counts) noexcept nogil:
+    return (counts.size + CHUNK - 1) // CHUNK
+
+
+cdef inline Py_ssize_t _length(const CountList *counts, Py_ssize_t c) noexcept nogil:
+    """How many counts chunk `c` has."""
+    return min(<Py_ssize_t> CHUNK, counts.size - c * CHUNK)
+
+
+cdef const int64_t *_fetched(const CountList *counts, Py_ssize_t c, int64_t *room) noexcept nogil:
+    """Chunk `c` as it is now, perhaps in `room`."""
+    if counts.kept != NULL:
+        return counts.kept + c * CHUNK
+    _read(counts, c * CHUNK, _length(counts, c), room)
+    return room
+
+
+cdef void _read(const CountList *counts, Py_ssize_t begin, Py_ssize_t n, int64_t *to) noexcept nogil:
+    """Convert n counts from where they are shared."""
+    cdef const char *at = counts.shared + begin * counts.itemsize
+    cdef bint signed = counts.type & 1
+    cdef Py_ssize_t i
+    if counts.type == cnp.NPY_BOOL:
+        for i in range(n):
+            to[i] = at[i] != 0
+    elif counts.itemsize == 1:
+        if signed:
+            _convert(<const int8_t *> at, n, to)
+        else:
+            _convert(<const uint8_t *> at, n, to)
+    elif counts.itemsize == 2:
+        if signed:
+            _convert(<const int16_t *> at, n, to)
+        else:
+            _convert(<const uint16_t *> at, n, to)
+    elif counts.itemsize == 4:
+        if signed:
+            _convert(<const int32_t *> at, n, to)
+        else:
+            _convert(<const uint32_t *> at, n, to)
+    else:       # uint64 too: a count beyond int64 becomes negative, which needs a closer look
+        memcpy(to, at, n * sizeof(int64_t))
+
+
+cdef void _convert(const Integer *counts, Py_ssize_t n, int64_t *to) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        to[i] = <int64_t> counts[i]

@@ -18,8 +18,7 @@ from bcast._api.broadcast import as_array
 from bcast._benchmark.workloads import cpu
 from bcast._kernel import replicate
 from bcast._rules.alignment import align
-from bcast._runtime.arrays import shape_of
-from bcast._runtime.result import result_array
+from bcast._runtime.arrays import result_array, shape_of
 
 NAMES = {
     **{function.__name__: function for function in (align, as_array, replicate, result_array, shape_of)},

@@ -183,7 +183,7 @@ def idle_state():
     """What is idle, and how much may be."""
     limit = bcast.set_idle_limit(1 << 40)
     bcast.set_idle_limit(limit)
-    return bcast._runtime.pages.idle_bytes(), limit
+    return bcast.memory_info().idle, limit
 
 
 def limit_call(expected, argument, *sizes):
@@ -663,8 +663,8 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "refused: too many elements": lambda: Call(ValueError, numbers(3), 1 << 62),
     },
     "memory_info": {
-        "nothing idle": lambda: store_call(bcast._runtime.pages.MemoryInfo(0, 0, 64 * MIB)),
-        "some idle": lambda: store_call(bcast._runtime.pages.MemoryInfo(44 * MIB, 40 * MIB, 64 * MIB), 40, 4),
+        "nothing idle": lambda: store_call(bcast._runtime.memory.MemoryInfo(0, 0, 64 * MIB)),
+        "some idle": lambda: store_call(bcast._runtime.memory.MemoryInfo(44 * MIB, 40 * MIB, 64 * MIB), 40, 4),
     },
     "is_patched": {
         "never": lambda: patch_call(False),

@@ -31,7 +31,6 @@ from _calls import CALLS, Call, Row, Subclass
 
 import bcast
 from bcast import _adjoint, _kernel
-from bcast._runtime import pages
 
 DELAY = 60  # seconds in which a timer's signal comes
 MOST = 20_000  # no call allocates so often
@@ -392,7 +391,7 @@ def measures(fault):
         return {
             "blocks": sys.getallocatedblocks(),
             "references": sum(map(sys.getrefcount, shared)),
-            "idle": pages.idle_bytes(),
+            "idle": bcast.memory_info().idle,
             **fault.counters(),
         }
 
@@ -437,8 +436,8 @@ def strike_warm(function, row, fault, every, begin, report):
         n, on = following(n, on, fault, every)
     if fault.clean is MemoryError:
         bcast.set_idle_limit(0)
-        if pages.idle_bytes():
-            report.say("bad", n, False, [f"{pages.idle_bytes()} bytes stay idle"])
+        if bcast.memory_info().idle:
+            report.say("bad", n, False, [f"{bcast.memory_info().idle} bytes stay idle"])
 
 
 def following(n, on, fault, every):

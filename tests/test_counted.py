@@ -29,10 +29,11 @@ from test_properties import (
 
 import bcast
 from bcast._kernel import repeat_counted
+from bcast._rules.arguments import show
+from bcast._rules.counts import counts_of_array
 from bcast._runtime import cpu
-from bcast._runtime.counts import counts_of_array
 
-CHUNK, KEPT = 512, 4096  # as in `_runtime/counts.pyx`
+CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pyx`
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i2", ">u4", ">i8", ">u8")
 A23 = np.arange(6.0).reshape(2, 3)
 

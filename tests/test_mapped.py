@@ -10,7 +10,7 @@ import pytest
 from _commands import python
 
 import bcast
-from bcast._runtime import mapped
+from bcast._runtime import memory
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -21,11 +21,11 @@ MB = 10**6
 @pytest.fixture
 def small():
     """Take small maps for large ones, and cut them for many shares and pieces."""
-    mapped.set_limits(1)
+    memory.set_limits(1)
     KERNEL.set_limits(share=4096, streamed=10**6)
     bcast._api.converted.set_limits(4096)
     yield
-    mapped.set_limits()
+    memory.set_limits()
     KERNEL.set_limits()
     bcast._api.converted.set_limits()
 
@@ -92,7 +92,7 @@ def test_private_maps_keep_what_was_written(dtype):
     """A private map loses what was written if its pages are forgotten."""
     np.zeros((700, 1000), dtype).tofile("out.bin")
     out = memmap(dtype=dtype, mode="c")
-    assert not mapped.is_mapped(out)
+    assert not memory.is_mapped(out)
     bcast.broadcast(np.arange(1000, dtype="f4"), out.shape, out=out)
     np.testing.assert_array_equal(out, np.broadcast_to(np.arange(1000), out.shape))
     assert (np.fromfile("out.bin", dtype) == 0).all()
@@ -101,22 +101,22 @@ def test_private_maps_keep_what_was_written(dtype):
 @pytest.mark.usefixtures("small")
 def test_which_arrays_are_taken():
     out = memmap()
-    assert mapped.is_mapped(out)
-    assert mapped.is_mapped(out[3:, ::2].T)
-    assert mapped.is_mapped(np.asarray(out)[1:].reshape(-1))
-    assert mapped.is_mapped(memmap(mode="r"))
-    assert not mapped.is_mapped(out.copy())
-    assert not mapped.is_mapped(out + 1)
-    assert not mapped.is_mapped(np.zeros(3)[1:])
+    assert memory.is_mapped(out)
+    assert memory.is_mapped(out[3:, ::2].T)
+    assert memory.is_mapped(np.asarray(out)[1:].reshape(-1))
+    assert memory.is_mapped(memmap(mode="r"))
+    assert not memory.is_mapped(out.copy())
+    assert not memory.is_mapped(out + 1)
+    assert not memory.is_mapped(np.zeros(3)[1:])
     anonymous = np.frombuffer(mmap.mmap(-1, 4096), "u1")
-    assert not mapped.is_mapped(anonymous)
+    assert not memory.is_mapped(anonymous)
     with open("out.bin", "r+b") as file:  # noqa: PTH123 - a private map that no memmap tells of
         private = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), "f4")
-    assert not mapped.is_mapped(private)
-    mapped.set_limits(out.nbytes)
-    assert mapped.is_mapped(out[:1])
-    mapped.set_limits(out.nbytes + 1)
-    assert not mapped.is_mapped(out)
+    assert not memory.is_mapped(private)
+    memory.set_limits(out.nbytes)
+    assert memory.is_mapped(out[:1])
+    memory.set_limits(out.nbytes + 1)
+    assert not memory.is_mapped(out)
 
 
 @pytest.mark.usefixtures("small")

@@ -20,9 +20,9 @@ from numpy.exceptions import ComplexWarning
 
 from bcast._rules.alignment cimport Alignment
 from bcast._runtime.arrays cimport shape_of
-from bcast._runtime.counts cimport Counts
+from bcast._rules.counts cimport Counts
 from bcast._runtime.cpu cimport PAGE, TARGET_COUNT, has_target, target_names, target_number
-from bcast._runtime.extent cimport Extent, extent, overlap
+from bcast._runtime.memory cimport Extent, extent, overlap
 from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
 from bcast._sum.counted cimport CountedSum, plan_counted_sum, sum_counted_share
 from bcast._sum.plan cimport (

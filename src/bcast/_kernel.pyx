@@ -19,12 +19,10 @@ from bcast._copy.plan cimport Pair, Plan, make_plan
 from bcast._copy.strided cimport packed, write_strided
 from bcast._copy.walk cimport SCRATCH, write_blocks, write_part
 from bcast._rules.alignment cimport Alignment, aligned
-from bcast._runtime.arrays cimport shape_of
-from bcast._runtime.counts cimport CHUNK, Counts
+from bcast._rules.counts cimport CHUNK, Counts
+from bcast._runtime.arrays cimport new_array, shape_of
 from bcast._runtime.cpu cimport PAGE
-from bcast._runtime.extent cimport contiguous_overlap, extent, overlap, reach
-from bcast._runtime.mapped cimport forget, forget_range, is_mapped
-from bcast._runtime.result cimport new_array
+from bcast._runtime.memory cimport contiguous_overlap, extent, forget, forget_range, is_mapped, overlap, reach
 from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
 
 cdef extern from "numpy/arrayobject.h":

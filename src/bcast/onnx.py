@@ -26,10 +26,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.ma import MaskedArray
 from numpy.typing import NDArray
 
 from bcast import broadcast, broadcast_shapes, elementwise, infer_shape, tile
+from bcast._runtime.arrays import is_masked
 
 try:
     from onnx import NodeProto
@@ -130,7 +130,7 @@ class _Operator(OpRun):
 
 def _is_plain(value: Any) -> bool:
     """Return whether a value is an array or a NumPy scalar that loses nothing as an array of the base class."""
-    return isinstance(value, (np.ndarray, np.generic)) and not isinstance(value, MaskedArray)
+    return isinstance(value, (np.ndarray, np.generic)) and not is_masked(value)
 
 
 def _type_of(value: Any) -> str:

@@ -5,12 +5,12 @@ from bcast._rules.alignment cimport Alignment, align, align_shapes
 from bcast._rules.arguments cimport shape_argument
 from bcast._api.converted cimport materialise_as
 from bcast._kernel cimport replicate
-from bcast._runtime.arrays cimport is_tensor, keeps_dtype, shape_of
-from bcast._runtime.result cimport result_array
+from bcast._runtime.arrays cimport is_masked, keeps_dtype, result_array, shape_of
 
 cdef str SAME_KIND
 
 cpdef refuse_shape(shape)
 cpdef ndarray as_array(str name, data)
+cpdef bint is_tensor(out)
 cpdef Alignment align_like(tuple data, tuple shape, like, axes_mapping, mode, axis, axes)
 cpdef materialise(ndarray data, Alignment alignment, tuple shape, out, str name, dtype, casting)

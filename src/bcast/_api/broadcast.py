@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy import generic, ndarray
-from numpy.ma import MaskedArray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._api.converted import materialise_as
@@ -14,8 +13,7 @@ from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment, align, align_shapes
 from bcast._rules.arguments import shape_argument, show
 from bcast._rules.types import AxesLike, Casting, Mode, ShapeLike
-from bcast._runtime.arrays import is_tensor, keeps_dtype, shape_of
-from bcast._runtime.result import result_array
+from bcast._runtime.arrays import is_masked, keeps_dtype, result_array, shape_of
 
 __all__ = ["broadcast", "broadcast_like", "infer_shape"]
 
@@ -298,7 +296,7 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
     """Convert the user's `data` to an array, unless it is one of the base class; refuse masked arrays."""
     if type(data) is ndarray:
         return data
-    if isinstance(data, MaskedArray):
+    if is_masked(data):
         raise TypeError(f"`{name}` expected an array without a mask, got {type(data).__name__}; {UNMASKED}")
     if isinstance(data, (list, tuple)):
         for item in data:
@@ -307,7 +305,7 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
                 break
             if kind is list or kind is ndarray:
                 continue
-            if isinstance(item, MaskedArray):
+            if is_masked(item):
                 got = f"a {type(data).__name__} with one"
                 raise TypeError(f"`{name}` expected arrays without masks, got {got}; {UNMASKED}")
             if is_tensor(item) and not hasattr(item, "__array__"):  # NumPy would refer to it as an object
@@ -319,6 +317,11 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
         return np.asarray(data)
     except ValueError as error:
         raise ValueError(f"`{name}` expected an array_like of one shape, got {type(data).__name__}: {error}") from error
+
+
+def is_tensor(out: Any) -> bool:
+    """Return whether this is an array of another library, whose memory may be an array's."""
+    return not isinstance(out, ndarray) and hasattr(type(out), "__dlpack__")
 
 
 def into_tensor(function: Callable[..., Any], out: NDArray[Any], *args: Any, **kwargs: Any) -> NDArray[Any]:

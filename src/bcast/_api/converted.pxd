@@ -5,12 +5,11 @@ from bcast._kernel cimport repeat_converted, repeat_counted, replicate, replicat
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.arrays cimport (
-    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, may_warn, reshaped, shape_of,
-    size_of,
+    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, is_masked, may_warn, reshaped,
+    result_array, shape_of, size_of,
 )
-from bcast._runtime.counts cimport Counts, counts_of_array, counts_of_tuple
-from bcast._runtime.mapped cimport is_mapped
-from bcast._runtime.result cimport result_array
+from bcast._rules.counts cimport Counts, counts_of_array, counts_of_tuple
+from bcast._runtime.memory cimport is_mapped
 
 cdef Py_ssize_t PIECE, MOST, FEW
 cdef str SAME_KIND

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy import ndarray
-from numpy.ma import MaskedArray
 from numpy.typing import DTypeLike, NDArray
 
 from bcast._kernel import repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import CASTINGS, dtype_argument, mode_of
+from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting
 from bcast._runtime.arrays import (
     are_alike,
@@ -23,14 +23,14 @@ from bcast._runtime.arrays import (
     converted,
     dtype_of,
     is_contiguous,
+    is_masked,
     may_warn,
     reshaped,
+    result_array,
     shape_of,
     size_of,
 )
-from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
-from bcast._runtime.mapped import is_mapped
-from bcast._runtime.result import result_array
+from bcast._runtime.memory import is_mapped
 
 __all__ = [
     "Casting",
@@ -87,7 +87,7 @@ def prepared(
     own = dtype_of(data)
     if dtype is not None:
         wanted = dtype_argument(dtype)
-    elif isinstance(out, ndarray) and not isinstance(out, MaskedArray):
+    elif isinstance(out, ndarray) and not is_masked(out):
         wanted = dtype_of(out)
     else:
         wanted = own

@@ -4,8 +4,8 @@ from numpy cimport ndarray
 
 from bcast._rules.alignment cimport Alignment, expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments cimport integer, mode_of
-from bcast._runtime.arrays cimport is_binary, is_tensor, reshaped, shape_of
-from bcast._api.broadcast cimport as_array
+from bcast._runtime.arrays cimport is_binary, reshaped, shape_of
+from bcast._api.broadcast cimport as_array, is_tensor
 
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD
 

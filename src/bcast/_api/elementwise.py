@@ -11,11 +11,11 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike
 
-from bcast._api.broadcast import as_array, into_tensor
+from bcast._api.broadcast import as_array, into_tensor, is_tensor
 from bcast._rules.alignment import expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments import Shape, integer, mode_of, show
 from bcast._rules.types import ElementwiseMode
-from bcast._runtime.arrays import is_binary, is_tensor, reshaped, shape_of
+from bcast._runtime.arrays import is_binary, reshaped, shape_of
 
 __all__ = ["check_function", "elementwise"]
 

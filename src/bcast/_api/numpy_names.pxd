@@ -4,8 +4,8 @@ from numpy cimport ndarray
 
 from bcast._rules.alignment cimport Alignment, aligned, merge, right_aligned
 from bcast._rules.arguments cimport shape_argument
-from bcast._runtime.arrays cimport is_tensor, shape_of
-from bcast._api.broadcast cimport as_array, materialise
+from bcast._runtime.arrays cimport shape_of
+from bcast._api.broadcast cimport as_array, is_tensor, materialise
 
 
 @cython.locals(

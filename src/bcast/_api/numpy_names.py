@@ -8,11 +8,11 @@ from numpy import broadcast_arrays as views_of  # bound here, as users may repla
 from numpy import ndarray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bcast._api.broadcast import as_array, into_tensor, materialise
+from bcast._api.broadcast import as_array, into_tensor, is_tensor, materialise
 from bcast._rules.alignment import aligned, merge, right_aligned
 from bcast._rules.arguments import shape_argument, show
 from bcast._rules.types import Casting, Indexing, ShapeLike
-from bcast._runtime.arrays import is_tensor, shape_of
+from bcast._runtime.arrays import shape_of
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid", "tuple_of_one"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from bcast._rules.arguments import show
 
 if TYPE_CHECKING:
-    from bcast._runtime.stand_in import StandIn
+    from bcast._api.numpy_calls import StandIn
 
 __all__ = ["PatchInfo", "is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
 
@@ -301,9 +301,8 @@ def _names_argument(names: str | Iterable[str]) -> tuple[str, ...]:
             chosen.append(name)
         if name not in _made:
             from bcast._api import numpy_calls  # few programs patch: they are imported for those that do
-            from bcast._runtime.stand_in import StandIn
 
-            _made[name] = partial(StandIn, take=getattr(numpy_calls, f"take_{name}"))
+            _made[name] = partial(numpy_calls.StandIn, take=getattr(numpy_calls, f"take_{name}"))
     return tuple(chosen)
 
 

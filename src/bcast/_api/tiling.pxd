@@ -6,10 +6,9 @@ from bcast._rules.arguments cimport (
     all_plain, axes_argument, counts_argument, dtype_argument, place_of, plain_counts, shape_argument, total_of,
 )
 from bcast._kernel cimport repeat_counted
-from bcast._runtime.counts cimport Counts, counts_of_array, counts_of_tuple
-from bcast._runtime.arrays cimport has_references, is_tensor, keeps_dtype, shape_of, size_of, type_of
-from bcast._runtime.result cimport result_array
-from bcast._api.broadcast cimport as_array, materialise
+from bcast._rules.counts cimport Counts, counts_of_array, counts_of_tuple
+from bcast._runtime.arrays cimport has_references, keeps_dtype, result_array, shape_of, size_of, type_of
+from bcast._api.broadcast cimport as_array, is_tensor, materialise
 from bcast._api.converted cimport convert_counted
 
 cdef Py_ssize_t MAX_SIZE

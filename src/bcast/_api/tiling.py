@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bcast._api.broadcast import as_array, into_tensor, materialise
+from bcast._api.broadcast import as_array, into_tensor, is_tensor, materialise
 from bcast._api.converted import (
     convert_counted,
     convert_nothing,
@@ -33,10 +33,9 @@ from bcast._rules.arguments import (
     show,
     total_of,
 )
+from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting, CountsLike, ShapeLike
-from bcast._runtime.arrays import has_references, is_tensor, keeps_dtype, shape_of, size_of, type_of
-from bcast._runtime.counts import Counts, counts_of_array, counts_of_tuple
-from bcast._runtime.result import result_array
+from bcast._runtime.arrays import has_references, keeps_dtype, result_array, shape_of, size_of, type_of
 
 __all__ = ["are_ones", "counts_along", "repeat", "split", "tile"]
 

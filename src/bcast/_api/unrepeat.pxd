@@ -2,12 +2,11 @@
 cimport cython
 
 from bcast._adjoint cimport sum_counted, sum_onto
-from bcast._api.broadcast cimport as_array
+from bcast._api.broadcast cimport as_array, is_tensor
 from bcast._api.tiling cimport counts_along, split
 from bcast._api.unbroadcast cimport wanted_dtype
 from bcast._rules.alignment cimport Alignment
-from bcast._runtime.arrays cimport is_tensor, shape_of, size_of
-from bcast._runtime.result cimport result_array
+from bcast._runtime.arrays cimport result_array, shape_of, size_of
 
 
 @cython.locals(lengths=list, at=Py_ssize_t)

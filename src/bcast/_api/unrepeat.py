@@ -6,13 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._adjoint import sum_counted, sum_onto
-from bcast._api.broadcast import as_array, into_tensor
+from bcast._api.broadcast import as_array, into_tensor, is_tensor
 from bcast._api.tiling import counts_along, split
 from bcast._api.unbroadcast import wanted_dtype
 from bcast._rules.arguments import Shape, show
 from bcast._rules.types import CountsLike, ShapeLike
-from bcast._runtime.arrays import is_tensor, shape_of, size_of
-from bcast._runtime.result import result_array
+from bcast._runtime.arrays import result_array, shape_of, size_of
 
 __all__ = ["lengths_left", "unrepeat", "wide_dtype"]
 

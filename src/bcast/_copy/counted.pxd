@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from bcast._copy.plan cimport Counted, Leaves
-from bcast._runtime.counts cimport CountList
+from bcast._rules.counts cimport CountList
 
 cdef struct CountedPlan:
     const CountList *counts

@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 
 from bcast._copy.plan cimport PARTS, SHUFFLED, WIDEST, WINDOW, Rows, usable_leaves
 from bcast._copy.walk cimport SCRATCH, tile_block, write_pieces
-from bcast._runtime.counts cimport CHUNK, find_chunk, read_chunk
+from bcast._rules.counts cimport CHUNK, find_chunk, read_chunk
 from bcast._runtime.cpu cimport L1, PAGE
 
 cdef extern from "_runtime/stream.h":

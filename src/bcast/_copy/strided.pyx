@@ -10,9 +10,8 @@ along which items are neighbours in the output, and the one along which they are
 cimport numpy as cnp
 from libc.stdint cimport uint8_t
 
-from bcast._runtime.arrays cimport MAX_AXES
+from bcast._runtime.arrays cimport MAX_AXES, new_array
 from bcast._runtime.cpu cimport L1, LINE, PAGE, target_number
-from bcast._runtime.result cimport new_array
 from bcast._runtime.threads cimport SHARES, run_shares
 
 cdef extern from "_copy/simd/transpose.h":

@@ -8,7 +8,6 @@ import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
 from dask.core import flatten
-from numpy.ma import MaskedArray
 from numpy.typing import DTypeLike
 
 from bcast._api.broadcast import as_array, broadcast
@@ -17,6 +16,7 @@ from bcast._api.elementwise import check_function, elementwise
 from bcast._dask.tasks import block_of
 from bcast._rules.arguments import Shape, dtype_argument, show
 from bcast._rules.types import Casting
+from bcast._runtime.arrays import is_masked
 
 __all__ = ["Array", "as_dask", "converted_dtype", "in_memory", "laid_shape"]
 
@@ -41,7 +41,7 @@ def as_dask(name: str, data: Any) -> Array:
         whole = as_array(name, data)
         array = da.from_array(whole, chunks=-1 if whole.dtype.hasobject else "auto")  # Dask cannot tell objects' size
     meta = array._meta
-    if isinstance(meta, MaskedArray):
+    if is_masked(meta):
         raise TypeError(f"`{name}` expected chunks without masks, got chunks of {type(meta).__name__}; fill them first")
     if not isinstance(meta, np.ndarray):
         raise TypeError(f"`{name}` expected chunks that are NumPy arrays, got chunks of {_name_of(type(meta))}")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from bcast._api.broadcast import as_array, broadcast
 from bcast._api.tiling import repeat
 from bcast._rules.arguments import Shape
-from bcast._runtime.pages import memory_info, set_idle_limit
-from bcast._runtime.result import result_array
+from bcast._runtime.arrays import result_array
+from bcast._runtime.memory import memory_info, set_idle_limit
 from bcast._runtime.threads import set_num_threads
 
 __all__ = ["block_of", "broadcast_block", "repeat_block", "reshape_block", "settle", "tile_block"]

@@ -12,10 +12,9 @@ import cython
 import numpy as np
 from numpy import ndarray
 from numpy.exceptions import AxisError
-from numpy.ma import MaskedArray
 from numpy.typing import DTypeLike
 
-from bcast._runtime.arrays import as_dtype, type_of
+from bcast._runtime.arrays import as_dtype, is_masked, type_of
 
 __all__ = [
     "CASTINGS",
@@ -47,7 +46,6 @@ INT64 = np.int64
 FLOATS = (float, np.floating)
 UNFIT = (str, bytes, bytearray, Mapping)  # iterable, but never meant as a sequence of integers
 UNFIT_AS_SEQUENCE = UNFIT + (Set,)
-UNFIT_AS_COUNTS = UNFIT_AS_SEQUENCE + (MaskedArray,)
 
 
 def shape_argument(name: str, value: Any) -> Shape:
@@ -120,7 +118,7 @@ def integers(name: str, value: Any, unordered: bool) -> Shape:
             return items
     if hasattr(value, "__array__"):  # the arrays of any library
         array = np.asarray(value)
-        if array.ndim == 1 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
+        if array.ndim == 1 and array.dtype.kind in "iu" and not is_masked(value):
             return tuple(array.tolist())
     elif isinstance(value, Iterable) and not isinstance(value, UNFIT if unordered else UNFIT_AS_SEQUENCE):
         integers: list[int] = []
@@ -147,7 +145,7 @@ def integer(name: str, value: Any) -> int:
         return value
     if hasattr(value, "__array__"):  # NumPy's scalars, and the arrays of any library
         array = np.asarray(value)
-        if array.ndim == 0 and array.dtype.kind in "iu" and not isinstance(value, MaskedArray):
+        if array.ndim == 0 and array.dtype.kind in "iu" and not is_masked(value):
             return int(array)
     elif not isinstance(value, bool):
         try:
@@ -216,7 +214,7 @@ def _items(value: Any) -> Any:
         return value
     if isinstance(value, np.generic):
         return (value,)
-    if isinstance(value, UNFIT_AS_COUNTS):
+    if isinstance(value, UNFIT_AS_SEQUENCE) or is_masked(value):
         raise TypeError
     if isinstance(value, ndarray):
         array = np.asarray(value)  # attributes of subclasses may mislead

@@ -1,7 +1,5 @@
-/* Pages from the operating system, and a lock that is only ever tried. Where pages cannot be lent to the system, as on
-   Windows, PAGES is 0 and the functions do nothing.
-
-   A block is a page with its header and, at a multiple of HUGE_PAGE behind it, the data. */
+/* Pages from the operating system. The functions take addresses and bytes; those that return no address tell whether
+   they succeeded. Where the system cannot reclaim pages, as on Windows, PAGES is 0 and there are no blocks. */
 
 #ifndef BCAST_PAGES_H
 #define BCAST_PAGES_H
@@ -9,9 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__linux__) || defined(__APPLE__)
+#if !defined(_WIN32)
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 #endif
 
@@ -26,136 +23,56 @@ static size_t pages_size(void)
     return (size_t) sysconf(_SC_PAGESIZE);
 }
 
-/* Seconds, to some milliseconds: a clock that costs next to nothing. */
-static double pages_clock(void)
-{
-    struct timespec now;
-#ifdef CLOCK_MONOTONIC_COARSE
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-#else
-    clock_gettime(CLOCK_MONOTONIC, &now);
-#endif
-    return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
-}
-
-/* Blocks cannot merge into fewer mappings, and Linux gives a process 65530 of those: a quarter is ours. */
-#define MAX_BLOCKS 16384
-
-static int pages_blocks;
-
 /* Map a page of `page` bytes and `capacity` bytes behind it. Returns where the latter begin, or NULL. */
 static char *pages_map(size_t page, size_t capacity, int huge)
 {
-    size_t length = page + capacity;
-    char *start, *data, *end;
-    if (__atomic_load_n(&pages_blocks, __ATOMIC_RELAXED) >= MAX_BLOCKS)
-        return NULL;
-    start = (char *) mmap(NULL, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t length = page + capacity + HUGE_PAGE;
+    char *start = (char *) mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *data;
     if (start == (char *) MAP_FAILED)
         return NULL;
-    __atomic_add_fetch(&pages_blocks, 1, __ATOMIC_RELAXED);
-    end = start + length + HUGE_PAGE;
     data = (char *) (((uintptr_t) start + page + HUGE_PAGE - 1) & ~(uintptr_t) (HUGE_PAGE - 1));
-    if (data - page > start)
-        munmap(start, (size_t) (data - page - start));
-    if (end > data + capacity)
-        munmap(data + capacity, (size_t) (end - data) - capacity);
+    munmap(start, (size_t) (data - page - start)); /* where that is nothing, it fails and does no harm */
+    munmap(data + capacity, (size_t) (start + length - data) - capacity);
 #ifdef MADV_HUGEPAGE
     if (huge)
-        madvise(data - page, length, MADV_HUGEPAGE); /* all of it, as advice for a part would split the mapping */
+        madvise(data - page, page + capacity, MADV_HUGEPAGE); /* advice for a part would split the mapping */
 #else
     (void) huge;
 #endif
     return data;
 }
 
-/* Let another thread go on for a moment. */
-static void pages_nap(void)
-{
-    struct timespec moment = {0, 100000};
-    nanosleep(&moment, NULL);
-}
-
-/* Unmap a block. */
-static void pages_unmap(char *start, size_t length)
-{
-    if (munmap(start, length) == 0)
-        __atomic_sub_fetch(&pages_blocks, 1, __ATOMIC_RELAXED);
-}
-
-/* Unmap the end of a block. */
-static int pages_trim(char *start, size_t length)
+static int pages_unmap(char *start, size_t length)
 {
     return munmap(start, length) == 0;
 }
 
 /* Let the system take the pages when it needs memory; until then, and from the next write on, they stay. */
-static int pages_lend(char *data, size_t capacity)
+static int pages_advise_free(char *start, size_t length)
 {
-    return madvise(data, capacity, MADV_FREE) == 0;
-}
-
-static char pages_taken;
-
-static int pages_try_lock(void)
-{
-    return !__atomic_test_and_set(&pages_taken, __ATOMIC_ACQUIRE);
-}
-
-static void pages_unlock(void)
-{
-    __atomic_clear(&pages_taken, __ATOMIC_RELEASE);
+    return madvise(start, length, MADV_FREE) == 0;
 }
 
 #else
 
 #define PAGES 0
-
-static size_t pages_size(void)
-{
-    return 1;
-}
-
-static double pages_clock(void)
-{
-    return 0;
-}
-
-static void pages_nap(void)
-{
-}
-
-static char *pages_map(size_t page, size_t capacity, int huge)
-{
-    (void) page, (void) capacity, (void) huge;
-    return NULL;
-}
-
-static void pages_unmap(char *start, size_t length)
-{
-    (void) start, (void) length;
-}
-
-static int pages_trim(char *start, size_t length)
-{
-    (void) start, (void) length;
-    return 0;
-}
-
-static int pages_lend(char *data, size_t capacity)
-{
-    (void) data, (void) capacity;
-    return 0;
-}
-
-static int pages_try_lock(void)
-{
-    return 1;
-}
-
-static void pages_unlock(void)
-{
-}
+#define pages_size() ((size_t) 1)
+#define pages_map(page, capacity, huge) ((void) (huge), (char *) NULL)
+#define pages_unmap(start, length) ((void) (start), 0)
+#define pages_advise_free(start, length) ((void) (start), 0)
 
 #endif
+
+/* Have a range of a mapped file leave the process's memory, also pages that are half inside: a shared map gets them
+   back as they were. */
+static void pages_forget(const void *begin, size_t size)
+{
+#if defined(_WIN32)
+    (void) begin, (void) size;
+#else
+    const uintptr_t first = (uintptr_t) begin & ~((uintptr_t) sysconf(_SC_PAGESIZE) - 1);
+    madvise((void *) first, (uintptr_t) begin + size - first, MADV_DONTNEED);
+#endif
+}
+
 #endif

@@ -1,11 +1,11 @@
 /* A pool of native threads that help a caller with shares of its work, and keep nobody waiting.
 
-   A caller lends its job to helpers that have nothing to do, claims shares itself until none is left, takes the job
-   back from helpers that have not begun, and waits only for those that are in the middle of a share. So a helper that
-   is late, because something else has its CPU, costs nothing: the caller has done its shares.
+   A caller submits its job to helpers that have nothing to do, claims shares itself until none is left, withdraws the
+   job from helpers that have not begun, and waits only for those that are in the middle of a share. A helper that is
+   late, because something else has its CPU, costs nothing: the caller has done its shares.
 
-   A helper looks out for a job for SPIN seconds after its last one, then sleeps until it is woken. Threads and locks
-   are those of CPython, on every platform; none of it needs the GIL. */
+   Threads and locks are those of CPython, on every platform; none of it needs the GIL. `_runtime/patience.h` decides
+   which calls ask for helpers. */
 
 #ifndef BCAST_POOL_H
 #define BCAST_POOL_H
@@ -30,20 +30,9 @@
 #include <signal.h>
 #endif
 
-#define BCAST_HELPERS 255
-#define BCAST_SPIN 50e-6       /* seconds; enough for loops of calls */
-#define BCAST_RETRY 1.0        /* seconds without new threads after the system had none */
-#define BCAST_LATE 200e-6      /* seconds; shares are short: a helper that has a CPU never costs its caller so much */
-
-/* Where there is glibc, thread-local memory comes with the thread: none has to be found at the first use, where a
-   failure would end the process. */
-#if defined(_MSC_VER)
-#define BCAST_THREAD_LOCAL __declspec(thread)
-#elif defined(__GLIBC__)
-#define BCAST_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
-#else
-#define BCAST_THREAD_LOCAL _Thread_local
-#endif
+#define BCAST_MAX_HELPERS 255
+#define BCAST_SPIN_SECONDS 50e-6 /* a helper looks out for its next job, then it sleeps; enough for loops of calls */
+#define BCAST_RETRY_SECONDS 1.0  /* without new threads after the system had none */
 
 /* Sequentially consistent, as a job is handed over a few times a call. */
 #if defined(_MSC_VER)
@@ -97,63 +86,64 @@ static double bcast_clock(void)
 #endif
 }
 
-/* How long the calling thread has had a CPU; as long as the clock runs where that is not known. */
-static double bcast_cpu_time(void)
-{
-#if defined(CLOCK_THREAD_CPUTIME_ID)
-    struct timespec now;
-    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0)
-        return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
-#endif
-    return bcast_clock();
-}
+/* The state of a helper: what it is at, in the low bits, and above them how many jobs were submitted to it, so that a
+   caller never takes another one's job for its own. One compare-and-exchange makes each step:
+
+       NONE, AWAKE, ASLEEP -> CLAIMED       a caller has chosen it, and has yet to submit a job
+       CLAIMED -> SUBMITTED                 the caller has; it starts or wakes the thread if need be
+       SUBMITTED -> BUSY -> AWAKE           the helper begins, and is done
+       SUBMITTED -> AWAKE                   the caller withdraws the job
+       BUSY -> JOINED -> AWAKE              the caller sleeps until the helper is done
+       AWAKE, SUBMITTED -> ASLEEP           the helper sleeps: nothing came for a while, or it is in its caller's way */
+enum {
+    BCAST_NONE, /* there is no thread */
+    BCAST_AWAKE,
+    BCAST_ASLEEP,
+    BCAST_CLAIMED,
+    BCAST_SUBMITTED,
+    BCAST_BUSY,
+    BCAST_JOINED,
+    BCAST_STATES = 7,
+    BCAST_ANOTHER_JOB
+};
 
 /* One share of the work; `worker` tells the threads of a job apart, the caller is 0. */
 typedef void (*bcast_share)(void *work, int share, int worker);
 
-typedef struct {
-    bcast_share share;
-    void *work;
-    long shares;
-    int threads;
-    volatile long next[BCAST_HELPERS + 1];  /* the share that is claimed next of those that each thread begins with */
-    volatile long begun;        /* how many helpers have begun */
-    int cpu;                    /* where the caller is */
-    PyThread_type_lock lock;    /* released when the helper is done for which the caller waits asleep */
-} bcast_job;
-
-/* What a helper is at, in the low bits of its state. The others count the jobs that were lent to it, so that a caller
-   never takes another one's job for its own. */
-enum {
-    BCAST_NONE,     /* no thread, */
-    BCAST_AWAKE,    /* one that looks out for a job, or will when it next gets a CPU, */
-    BCAST_ASLEEP,   /* one that must be woken for it, */
-    BCAST_TAKEN,    /* one that a caller has taken, and has yet to lend a job, */
-    BCAST_LENT,     /* one that has a job and has not begun, */
-    BCAST_BUSY,     /* one that works on it, */
-    BCAST_AWAITED,  /* and one whose caller sleeps until it is done */
-    BCAST_ALL = 7,
-    BCAST_ANOTHER   /* job */
-};
+struct bcast_job;
 
 typedef struct {
     volatile long state;
     int worker;
     volatile int cpu;           /* where the last caller was */
-    bcast_job *job;             /* on its caller's stack: there while the helper is busy or awaited, no longer */
+    struct bcast_job *job;      /* on its caller's stack: there while the helper is busy or joined, no longer */
     PyThread_type_lock wake;    /* released to wake the helper */
     char apart[64];             /* no two helpers look at one line of memory */
 } bcast_helper;
 
-static bcast_helper bcast_helpers[BCAST_HELPERS];
-static BCAST_THREAD_LOCAL double bcast_took;    /* seconds, the calling thread's last job */
+typedef struct bcast_job {
+    bcast_share share;
+    void *work;
+    long shares;
+    int threads;
+    volatile long next[BCAST_MAX_HELPERS + 1]; /* the share that is claimed next of each thread's own */
+    volatile long begun;        /* how many helpers have begun */
+    int cpu;                    /* where the caller is */
+    PyThread_type_lock lock;    /* released when the helper is done for which the caller sleeps */
+    int helpers;                /* how many have the job */
+    int woken;                  /* how many of them were not awake */
+    bcast_helper *helper[BCAST_MAX_HELPERS];
+    long submitted[BCAST_MAX_HELPERS]; /* the state of each from then on */
+} bcast_job;
+
+static bcast_helper bcast_helpers[BCAST_MAX_HELPERS];
 static volatile double bcast_none_until; /* when the system may have threads again */
 
 /* The locks that callers sleep on. None is ever freed: a helper may be in the middle of releasing it. */
 static struct {
-    volatile long taken;
+    volatile long claimed;
     PyThread_type_lock lock;
-} bcast_waiters[BCAST_HELPERS];
+} bcast_waiters[BCAST_MAX_HELPERS];
 
 static PyThread_type_lock bcast_new_lock(void)
 {
@@ -161,23 +151,6 @@ static PyThread_type_lock bcast_new_lock(void)
     if (lock != NULL)
         PyThread_acquire_lock(lock, NOWAIT_LOCK);
     return lock;
-}
-
-/* Sleep until the helper is done, if there is a lock for that. */
-static void bcast_sleep(bcast_helper *helper, bcast_job *job, long busy)
-{
-    int i;
-    for (i = 0; i < BCAST_HELPERS; i++) {
-        if (!bcast_swap(&bcast_waiters[i].taken, 0, 1))
-            continue;
-        if (bcast_waiters[i].lock == NULL)
-            bcast_waiters[i].lock = bcast_new_lock();
-        if ((job->lock = bcast_waiters[i].lock) != NULL
-            && bcast_swap(&helper->state, busy, busy - BCAST_BUSY + BCAST_AWAITED))
-            PyThread_acquire_lock(job->lock, WAIT_LOCK);
-        bcast_store(&bcast_waiters[i].taken, 0);
-        return;
-    }
 }
 
 /* Where the shares begin that are a thread's own. */
@@ -211,15 +184,15 @@ static int bcast_in_the_way(const bcast_helper *self)
 static void bcast_help(void *argument)
 {
     bcast_helper *self = (bcast_helper *) argument;
-    double until = bcast_clock() + BCAST_SPIN;
+    double until = bcast_clock() + BCAST_SPIN_SECONDS;
     for (;;) {
-        long state = bcast_load(&self->state), at = state & BCAST_ALL, jobs = state - at;
+        long state = bcast_load(&self->state), at = state & BCAST_STATES, jobs = state - at;
         int sleeps = (at == BCAST_AWAKE && bcast_clock() > until)
-            || ((at == BCAST_AWAKE || at == BCAST_LENT) && bcast_in_the_way(self));
+            || ((at == BCAST_AWAKE || at == BCAST_SUBMITTED) && bcast_in_the_way(self));
         if (sleeps && bcast_swap(&self->state, state, jobs | BCAST_ASLEEP)) {
             PyThread_acquire_lock(self->wake, WAIT_LOCK);
-            until = bcast_clock() + BCAST_SPIN;
-        } else if (at == BCAST_LENT && !sleeps && bcast_swap(&self->state, state, jobs | BCAST_BUSY)) {
+            until = bcast_clock() + BCAST_SPIN_SECONDS;
+        } else if (at == BCAST_SUBMITTED && !sleeps && bcast_swap(&self->state, state, jobs | BCAST_BUSY)) {
             bcast_next(&self->job->begun);
             bcast_work(self->job, self->worker);
             if (!bcast_swap(&self->state, jobs | BCAST_BUSY, jobs | BCAST_AWAKE)) {
@@ -227,7 +200,7 @@ static void bcast_help(void *argument)
                 bcast_store(&self->state, jobs | BCAST_AWAKE);
                 PyThread_release_lock(lock);
             }
-            until = bcast_clock() + BCAST_SPIN;
+            until = bcast_clock() + BCAST_SPIN_SECONDS;
         } else {
             bcast_pause();
         }
@@ -255,95 +228,90 @@ static int bcast_start(bcast_helper *helper)
     return thread != PYTHREAD_INVALID_THREAD_ID;
 }
 
-/* Lend a job to a helper if it has none; returns its state from then on, or 0. `woken` counts those that were not
-   awake. */
-static long bcast_lend(bcast_helper *helper, bcast_job *job, int worker, int *woken)
+/* Submit a job to a helper if it has none; returns whether there are threads for more. */
+static int bcast_submit_to(bcast_helper *helper, bcast_job *job)
 {
-    long state = bcast_load(&helper->state), at = state & BCAST_ALL, jobs = state - at + BCAST_ANOTHER;
-    if (at > BCAST_ASLEEP || (at == BCAST_NONE && bcast_clock() < bcast_none_until))
+    long state = bcast_load(&helper->state), at = state & BCAST_STATES, jobs = state - at + BCAST_ANOTHER_JOB;
+    if (at == BCAST_NONE && bcast_clock() < bcast_none_until)
         return 0;
-    if (!bcast_swap(&helper->state, state, jobs | BCAST_TAKEN))
-        return 0;
+    if (at > BCAST_ASLEEP || !bcast_swap(&helper->state, state, jobs | BCAST_CLAIMED))
+        return 1;
     helper->job = job;
-    helper->worker = worker;
+    helper->worker = job->helpers + 1;
     helper->cpu = job->cpu;
     if (at == BCAST_NONE && !bcast_start(helper)) {
-        bcast_none_until = bcast_clock() + BCAST_RETRY;
+        bcast_none_until = bcast_clock() + BCAST_RETRY_SECONDS;
         bcast_store(&helper->state, jobs | BCAST_NONE);
         return 0;
     }
-    bcast_store(&helper->state, jobs | BCAST_LENT);
+    bcast_store(&helper->state, jobs | BCAST_SUBMITTED);
     if (at == BCAST_ASLEEP)
         PyThread_release_lock(helper->wake);
-    *woken += at != BCAST_AWAKE;
-    return jobs | BCAST_LENT;
+    job->woken += at != BCAST_AWAKE;
+    job->submitted[job->helpers] = jobs | BCAST_SUBMITTED;
+    job->helper[job->helpers++] = helper;
+    return 1;
 }
 
-/* Take a job back from a helper that has not begun, or wait until it is done; past `until` asleep. */
-static void bcast_take_back(bcast_helper *helper, bcast_job *job, long lent, double until)
+/* Make a job of some work, and submit it to up to `threads` - 1 helpers. */
+static void bcast_submit(bcast_job *job, bcast_share share, void *work, int shares, int threads)
 {
-    long busy = lent - BCAST_LENT + BCAST_BUSY;
-    if (bcast_swap(&helper->state, lent, lent - BCAST_LENT + BCAST_AWAKE))
+    int i;
+    job->share = share;
+    job->work = work;
+    job->shares = shares;
+    job->threads = threads <= BCAST_MAX_HELPERS ? threads : BCAST_MAX_HELPERS + 1;
+    for (i = 0; i < job->threads; i++)
+        job->next[i] = bcast_first(job, i);
+    job->begun = 0;
+    job->cpu = bcast_cpu();
+    job->lock = NULL;
+    job->helpers = job->woken = 0;
+    for (i = 0; i < BCAST_MAX_HELPERS && job->helpers + 1 < job->threads; i++)
+        if (!bcast_submit_to(&bcast_helpers[i], job))
+            break;
+}
+
+/* Sleep until a helper is done, if there is a lock for that. */
+static void bcast_sleep(bcast_helper *helper, bcast_job *job, long busy)
+{
+    int i;
+    for (i = 0; i < BCAST_MAX_HELPERS; i++) {
+        if (!bcast_swap(&bcast_waiters[i].claimed, 0, 1))
+            continue;
+        if (bcast_waiters[i].lock == NULL)
+            bcast_waiters[i].lock = bcast_new_lock();
+        if ((job->lock = bcast_waiters[i].lock) != NULL
+            && bcast_swap(&helper->state, busy, busy - BCAST_BUSY + BCAST_JOINED))
+            PyThread_acquire_lock(job->lock, WAIT_LOCK);
+        bcast_store(&bcast_waiters[i].claimed, 0);
         return;
-    while (bcast_load(&helper->state) == busy) {
-        if (bcast_clock() < until)
-            bcast_pause();
-        else
-            bcast_sleep(helper, job, busy);
     }
 }
 
-/* Do all shares of some work, with up to `threads` - 1 helpers. Returns how long these kept the caller from its work:
-   as it woke them, where the system may give its CPU to another process, in the middle of a long job, where it may do
-   so because a helper has displaced that, and as it waited for them in the end; and whether it woke some and none has
-   begun. */
-static double bcast_run(bcast_share share, void *work, int shares, int threads, int *in_vain)
+/* Withdraw a job from the helpers that have not begun, and wait until the others are done; past `until` asleep. */
+static void bcast_join(bcast_job *job, double until)
 {
-    bcast_job job;
-    bcast_helper *helper[BCAST_HELPERS];
-    long lent[BCAST_HELPERS];
-    int helpers = 0, woken = 0, i;
-    const int watched = bcast_took > BCAST_LATE;    /* two looks at the CPU time are little beside it */
-    double begun = bcast_clock(), had, lost;
-    job.share = share;
-    job.work = work;
-    job.shares = shares;
-    job.threads = threads <= BCAST_HELPERS ? threads : BCAST_HELPERS + 1;
-    for (i = 0; i < job.threads; i++)
-        job.next[i] = bcast_first(&job, i);
-    job.begun = 0;
-    job.cpu = bcast_cpu();
-    job.lock = NULL;
-    for (i = 0; i < BCAST_HELPERS && helpers + 1 < threads; i++) {
-        helper[helpers] = &bcast_helpers[i];
-        lent[helpers] = bcast_lend(helper[helpers], &job, helpers + 1, &woken);
-        if (lent[helpers] != 0)
-            helpers++;
-        else if ((bcast_load(&bcast_helpers[i].state) & BCAST_ALL) == BCAST_NONE)
-            break; /* the system has no more threads */
+    int i;
+    for (i = 0; i < job->helpers; i++) {
+        const long submitted = job->submitted[i], busy = submitted - BCAST_SUBMITTED + BCAST_BUSY;
+        if (bcast_swap(&job->helper[i]->state, submitted, submitted - BCAST_SUBMITTED + BCAST_AWAKE))
+            continue;
+        while (bcast_load(&job->helper[i]->state) == busy) {
+            if (bcast_clock() < until)
+                bcast_pause();
+            else
+                bcast_sleep(job->helper[i], job, busy);
+        }
     }
-    lost = bcast_clock() - begun;
-    begun += lost;
-    had = watched ? bcast_cpu_time() : 0;
-    bcast_work(&job, 0);
-    bcast_took = bcast_clock() - begun;
-    if (watched) {
-        double waited = bcast_took - (bcast_cpu_time() - had);
-        lost += waited > BCAST_LATE ? waited : 0;
-    }
-    begun = bcast_clock();
-    for (i = 0; i < helpers; i++)
-        bcast_take_back(helper[i], &job, lent[i], begun + BCAST_SPIN);
-    *in_vain = woken && !bcast_load(&job.begun);
-    return lost + bcast_clock() - begun;
 }
 
 /* Whether a helper looks out for a job. */
 static int bcast_helper_awake(void)
 {
     int i;
-    for (i = 0; i < BCAST_HELPERS; i++) {
-        long at = bcast_load(&bcast_helpers[i].state) & BCAST_ALL;
+    for (i = 0; i < BCAST_MAX_HELPERS; i++) {
+        long at = bcast_load(&bcast_helpers[i].state) & BCAST_STATES;
         if (at == BCAST_AWAKE)
             return 1;
         if (at == BCAST_NONE)
@@ -351,14 +319,6 @@ static int bcast_helper_awake(void)
     }
     return 0;
 }
-
-/* By this name threadpoolctl knows the library from others that are called so. */
-#if defined(_WIN32)
-__declspec(dllexport)
-#elif defined(__GNUC__)
-__attribute__((visibility("default")))
-#endif
-const int bcast_pool = BCAST_HELPERS;
 
 /* In a child after a fork: the helpers are the parent's, and locks may be in any state. */
 static void bcast_forget_helpers(void)
@@ -368,28 +328,12 @@ static void bcast_forget_helpers(void)
     bcast_none_until = 0;
 }
 
-/* Do all shares on the calling thread, in an order that `seed` picks (0: from the last to the first), each as one of
-   the threads: for tests, as what threads do must not depend on who does what when. */
-static void bcast_run_in_order(bcast_share share, void *work, int shares, int threads, unsigned long long seed)
-{
-    unsigned long long factor = (unsigned long long) shares - 1, offset = 0, a, b, rest;
-    int i;
-    if (seed) {
-        do { /* a factor without a common divisor makes a permutation */
-            seed = seed * 6364136223846793005u + 1442695040888963407u;
-            factor = (seed >> 33) % (unsigned) shares;
-            for (a = (unsigned) shares, b = factor; b != 0; rest = a % b, a = b, b = rest)
-                ;
-        } while (a != 1);
-        offset = (seed >> 17) % (unsigned) shares;
-    }
-    for (i = 0; i < shares; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        share(
-            work, (int) ((factor * (unsigned) (i + 1) + offset) % (unsigned) shares),
-            (int) ((seed >> 33) % (unsigned) threads)
-        );
-    }
-}
+/* By this name threadpoolctl knows the library from others that are called so. */
+#if defined(_WIN32)
+__declspec(dllexport)
+#elif defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
+const int bcast_pool = BCAST_MAX_HELPERS;
 
 #endif

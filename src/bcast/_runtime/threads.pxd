@@ -6,5 +6,4 @@ ctypedef void (*Share)(void *work, int share, int worker) noexcept nogil
 
 cdef int thread_count() noexcept nogil
 cpdef int free_threads(bint waking=*) noexcept nogil
-cpdef void note_loss(double seconds, bint in_vain=*) noexcept nogil
 cdef void run_shares(Share share, void *work, int shares, int threads) noexcept nogil

@@ -1,34 +1,23 @@
-"""How many threads a call may use, and the pool that runs its shares.
+"""How many threads a call may use: the smallest of all limits. `run_shares` runs the shares of its work on them.
 
-The smallest of all limits holds. The pool is in `_runtime/pool.h`: no caller waits for a thread that has not begun.
+`_runtime/pool.h` has the threads, and `_runtime/patience.h` decides whether they pay just now.
 """
-
-from libc.stdlib cimport free, malloc
 
 import operator
 import os
 import sys
-import threading
-import warnings
+from _thread import get_ident
 from typing import SupportsIndex
 
 import numpy as np
 
-from bcast._runtime.system import cpus
+from bcast._runtime.system import cpus, setting
 
-cdef extern from "_runtime/pool.h" nogil:
+cdef extern from "_runtime/patience.h" nogil:
     """
-    /* The limits that set_num_threads and threadpoolctl set in this thread; 0 if they set none. */
-    static BCAST_THREAD_LOCAL int bcast_own_limit = 0;
-    static BCAST_THREAD_LOCAL int bcast_pool_limit = 0;
-
-    /* Until when this thread's calls do without helpers, because these were late, and how often in a row they were. */
-    static BCAST_THREAD_LOCAL double bcast_alone_until = 0;
-    static BCAST_THREAD_LOCAL int bcast_times_late = 0;
-
-    /* Until when this thread wakes no helper, because one came too late, and when it last asked for helpers. */
-    static BCAST_THREAD_LOCAL double bcast_wakes_from = 0;
-    static BCAST_THREAD_LOCAL double bcast_last_asked = -1e9;
+    /* The limits of the calling thread; 0 if none is set. */
+    static BCAST_THREAD_LOCAL int bcast_own_limit = 0;  /* by set_num_threads */
+    static BCAST_THREAD_LOCAL int bcast_pool_limit = 0; /* by threadpoolctl */
 
     /* The main thread's limit until it sets its own. */
     static int bcast_main_limit = 1;
@@ -40,49 +29,36 @@ cdef extern from "_runtime/pool.h" nogil:
             bcast_forget_helpers();
             bcast_main_limit = 1;
             bcast_own_limit = 0;
-            bcast_alone_until = 0;
+            bcast_mine.alone_until = 0;
         }
         static int bcast_watch_forks(void) { return pthread_atfork(NULL, NULL, bcast_note_fork); }
     #else
         static int bcast_watch_forks(void) { return 0; }
     #endif
     """
-    const double SPIN "BCAST_SPIN"
-    const double LATE "BCAST_LATE"
-    int HELPERS "BCAST_HELPERS"
+    int MAX_HELPERS "BCAST_MAX_HELPERS"
     int own_limit "bcast_own_limit"
     int pool_limit "bcast_pool_limit"
     int main_limit "bcast_main_limit"
-    double alone_until "bcast_alone_until"
-    int times_late "bcast_times_late"
-    double wakes_from "bcast_wakes_from"
-    double last_asked "bcast_last_asked"
+    double stopped_at "bcast_stopped_at"
     int watch_forks "bcast_watch_forks"()
-    double clock "bcast_clock"()
-    bint helper_awake "bcast_helper_awake"()
+    bint asks "bcast_asks"(bint waking)
+    void run "bcast_run"(Share share, void *work, int shares, int threads)
+    void c_note_loss "bcast_note_loss"(double seconds, bint in_vain)
     long next_of "bcast_next"(volatile long *at)
-    double run "bcast_run"(Share share, void *work, int shares, int threads, int *in_vain)
-    void run_in_order "bcast_run_in_order"(Share share, void *work, int shares, int threads, unsigned long long seed)
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
 
 cdef enum:
-    MOST = 0x7fffffff
-    PENALTY = 4     # a caller works alone for so many times what it lost: other pools' threads spin for some such time;
-    LATEST = 6      # after so many doublings it loses one 256th of its time
+    MAX_THREADS = 0x7fffffff
     FORKED_WITHOUT_EXEC = 0x40      # among the flags of a process, on Linux
-
-cdef struct Record:         # of the order in which shares run
-    int *share
-    int *worker
-    volatile long next
+    MAX_RECORDED_SHARES = 1024
 
 cdef unsigned long main_thread
 cdef int available          # threads by default, by what the system and the environment say
-cdef bint in_order = False  # for tests: whether all shares run on the calling thread,
-cdef unsigned long long seed = 0    # and in which order
-cdef double stopped = -1            # and the time at which the clock stands still
+cdef bint in_order = False  # for tests: whether all shares run on the calling thread
+cdef unsigned long long seed = 0    # for tests: of the order of these shares
 
 
 def set_num_threads(n: SupportsIndex) -> None:
@@ -144,7 +120,7 @@ def set_num_threads(n: SupportsIndex) -> None:
         raise TypeError(f"`n` expected an integer, got {n!r}") from None
     if number < 1:
         raise ValueError(f"`n` expected a number of threads of at least 1, got {number}")
-    own_limit = min(number, MOST)
+    own_limit = min(number, MAX_THREADS)
 
 
 def get_num_threads() -> int:
@@ -177,120 +153,17 @@ cdef int thread_count() noexcept nogil:
 
 
 cpdef int free_threads(bint waking=True) noexcept nogil:
-    """`thread_count`, but 1 for some time after helpers have kept the caller waiting.
-
-    For an output that is not worth `waking` helpers, it is 1 too, unless a helper is awake or the caller asked a moment
-    ago. Then calls follow each other so closely that helpers, once woken, are awake for the next one.
-    """
-    global last_asked
+    """`thread_count`, or 1 where helpers do not pay: after they were late, or to wake them for too small an output."""
     cdef int count = thread_count()
-    cdef double now
-    cdef bint often
-    if count == 1:
-        return 1
-    now = _now()
-    often = now - last_asked < SPIN
-    last_asked = now
-    if now < alone_until:
-        return 1
-    return count if helper_awake() or ((waking or often) and now >= wakes_from) else 1
+    return count if count == 1 or asks(waking) else 1
 
 
 cdef void run_shares(Share share, void *work, int shares, int threads) noexcept nogil:
     """Run all `shares` of some work on up to `threads` threads, of which the caller is one."""
-    cdef int in_vain = False
-    cdef double lost
     if in_order:
-        run_in_order(share, work, shares, threads, seed)
+        _run_in_order(share, work, shares, threads)
     else:
-        lost = run(share, work, shares, threads, &in_vain)
-        note_loss(lost, in_vain)
-
-
-def set_order(order=None):
-    """Run all shares on the calling thread, in a certain order: for tests.
-
-    Parameters
-    ----------
-    order : int, optional
-        0 runs the shares from the last to the first; any other number is the seed of a random order. Each share runs
-        under the number of a random thread. Without `order`, threads share the work as usual.
-    """
-    global in_order, seed
-    in_order = order is not None
-    seed = order or 0
-
-
-def set_clock(seconds=None):
-    """Stop the clock by which threads are kept away: for tests.
-
-    Parameters
-    ----------
-    seconds : float, optional
-        The time at which it stands still, 0 or more. Without `seconds`, it shows the time as usual.
-    """
-    global stopped
-    stopped = -1 if seconds is None else seconds
-
-
-cpdef void note_loss(double seconds, bint in_vain=False) noexcept nogil:
-    """Note how long helpers kept a call from its work, and whether it woke them in vain.
-
-    A helper that loses its CPU in the middle of a share gets it back when the system gives it a turn, milliseconds
-    later. Whether that will happen again is unknown. So the calls that follow do without helpers for many times as long
-    as was lost, and for twice as long each time it soon happens again.
-    """
-    global alone_until, times_late, wakes_from
-    cdef double now, alone
-    if in_vain:
-        wakes_from = _now() + LATE     # waking one takes some 5 us
-    if seconds > LATE:
-        now = _now()
-        alone = seconds * PENALTY
-        times_late = min(times_late + 1, LATEST) if now < alone_until + (alone * (1 << times_late)) else 0
-        alone_until = now + alone * (1 << times_late)
-
-
-cdef inline double _now() noexcept nogil:
-    return clock() if stopped < 0 else stopped
-
-
-def recorded_shares(int shares, int threads):
-    """Run shares that do nothing: for tests.
-
-    Parameters
-    ----------
-    shares, threads : int
-        The number of shares, and of threads at most.
-
-    Returns
-    -------
-    list of tuple
-        The number of each share and of its thread, in the order in which the shares began.
-    """
-    if shares < 1 or threads < 1:
-        raise ValueError(f"`shares`, `threads` expected 1 or more, got {shares}, {threads}")
-    cdef list record = [None] * shares
-    cdef Record work = Record(<int *> malloc(shares * sizeof(int)), <int *> malloc(shares * sizeof(int)), 0)
-    cdef int i
-    try:
-        if work.share == NULL or work.worker == NULL:
-            raise MemoryError
-        with nogil:
-            run_shares(_record, &work, shares, threads)
-        for i in range(shares):
-            record[i] = work.share[i], work.worker[i]
-        return record
-    finally:
-        free(work.share)
-        free(work.worker)
-
-
-cdef void _record(void *work, int share, int worker) noexcept nogil:
-    cdef Record *record = <Record *> work
-    cdef long at = next_of(&record.next)
-    record.share[at] = share
-    record.worker[at] = worker
+        run(share, work, shares, threads)
 
 
 def get_pool_limit():
@@ -307,35 +180,22 @@ def set_pool_limit(limit):
         1 or more; it may exceed the number of CPUs.
     """
     global pool_limit
-    pool_limit = max(1, min(limit, HELPERS + 1))
+    pool_limit = max(1, min(limit, MAX_HELPERS + 1))
 
 
 def _available() -> int:
     """Return how many threads the pool has: one for each CPU, unless the variables of OpenMP say otherwise."""
     asked = _positive(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])     # a list is for nested regions
     limit = _positive(os.environ.get("OMP_THREAD_LIMIT", ""))
-    return min(asked or cpus(), limit or MOST, HELPERS + 1)
+    return min(asked or cpus(), limit or MAX_THREADS, MAX_HELPERS + 1)
 
 
-def _positive(setting: str) -> int:
+def _positive(text: str) -> int:
     """Read an integer of at least 1; return 0 for anything else."""
     try:
-        return max(0, int(setting))
+        return max(0, int(text))
     except ValueError:
         return 0
-
-
-def _default_limit() -> int:
-    """Return the main thread's limit until it sets its own."""
-    setting = os.environ.get("BCAST_NUM_THREADS", "").strip()
-    limit = _positive(setting) if setting else MOST
-    if limit == 0:
-        warnings.warn(
-            f"`BCAST_NUM_THREADS` expected an integer of at least 1, got {setting!r}; it is ignored",
-            RuntimeWarning,
-        )
-        limit = MOST
-    return 1 if _is_forked() else min(limit, MOST)
 
 
 def _is_forked() -> bool:
@@ -350,8 +210,74 @@ def _is_forked() -> bool:
     return bool(flags & FORKED_WITHOUT_EXEC)
 
 
-main_thread = threading.main_thread().ident
-main_limit = _default_limit()
+# For tests
+
+
+def note_loss(double seconds, bint in_vain=False):
+    """Note that helpers kept a call of this thread from its work for so long, and whether it woke them in vain."""
+    c_note_loss(seconds, in_vain)
+
+
+def set_clock(seconds=None):
+    """Stop the clock by which calls do without helpers at a time, 0 or more; without one, it shows the time."""
+    global stopped_at
+    stopped_at = -1 if seconds is None else seconds
+
+
+def set_order(order=None):
+    """Run all shares on the calling thread, each under the number of a random thread, in a certain order.
+
+    0 runs them from the last to the first; any other number is the seed of a random order. Without `order`, threads
+    share the work as usual.
+    """
+    global in_order, seed
+    in_order = order is not None
+    seed = order or 0
+
+
+cdef void _run_in_order(Share share, void *work, int shares, int threads) noexcept nogil:
+    cdef unsigned long long random = seed, stride = shares - 1, first = 0
+    cdef unsigned long long[4] primes = [2147483647, 2147483629, 2147483587, 2147483579]    # no number of shares is one
+    cdef int i
+    if seed:
+        random = random * 6364136223846793005ULL + 1442695040888963407ULL
+        stride = primes[(random >> 33) % 4]
+        first = (random >> 17) % shares
+    for i in range(shares):
+        random = random * 6364136223846793005ULL + 1442695040888963407ULL
+        share(work, <int> ((stride * (i + 1) + first) % shares), <int> ((random >> 33) % threads))
+
+
+cdef struct Record:
+    int[MAX_RECORDED_SHARES] share      # in the order in which they began
+    int[MAX_RECORDED_SHARES] worker
+    volatile long next
+
+
+def recorded_shares(int shares, int threads):
+    """Run shares that do nothing; return the number of each and of its thread, in the order in which they began."""
+    cdef Record record
+    cdef list pairs = []
+    cdef int i
+    if not 1 <= shares <= MAX_RECORDED_SHARES or threads < 1:
+        raise ValueError(f"`shares`, `threads` expected 1 or more, got {shares}, {threads}")
+    record.next = 0
+    with nogil:
+        run_shares(_record, &record, shares, threads)
+    for i in range(shares):
+        pairs.append((record.share[i], record.worker[i]))
+    return pairs
+
+
+cdef void _record(void *work, int share, int worker) noexcept nogil:
+    cdef Record *record = <Record *> work
+    cdef long at = next_of(&record.next)
+    record.share[at] = share
+    record.worker[at] = worker
+
+
+main_thread = sys.modules["threading"].main_thread().ident if "threading" in sys.modules else get_ident()
+main_limit = min(setting("BCAST_NUM_THREADS", 1, MAX_THREADS), 1 if _is_forked() else MAX_THREADS)
 available = _available()
 if watch_forks():
     raise MemoryError

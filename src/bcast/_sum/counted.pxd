@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from bcast._runtime.counts cimport CHUNK, CountList
+from bcast._rules.counts cimport CHUNK, CountList
 from bcast._sum.plan cimport MAX_AXES, Axis, Terms
 
 cdef struct CountedSum:

@@ -16,7 +16,7 @@ from libc.math cimport isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from bcast._runtime.counts cimport CHUNK, find_chunk, read_chunk
+from bcast._rules.counts cimport CHUNK, find_chunk, read_chunk
 from bcast._sum.plan cimport (
     BLOCK, FEWEST, ROW, SET, WRITE, Axis, CountedRuns, Reduction, Results, Sink, Terms, dtypes, pack, plan_sum,
 )

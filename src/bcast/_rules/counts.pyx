@@ -1,8 +1,9 @@
 # cython: cdivision=True
 """Counts, one for each item: checked and summed in one pass, and then read chunk by chunk.
 
-Few counts are copied. Many are read where they are, and another thread may change them meanwhile. So whoever reads
-counts gets a private copy of a chunk of them, whose sum is made the one of the first pass: wrong numbers at worst.
+In come arrays or tuples of integers, out goes `Counts`, which the cores read. Few counts are copied. Many are read
+where they are, and another thread may change them meanwhile. Readers work on a private snapshot of each chunk, adjusted
+so that its sum matches the first pass: a racing writer can corrupt values, never sizes.
 """
 
 cimport cython
@@ -12,7 +13,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from bcast._runtime.cpu cimport L1
-from bcast._runtime.extent cimport contiguous_overlap
+from bcast._runtime.memory cimport contiguous_overlap
 from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
 
 import sys

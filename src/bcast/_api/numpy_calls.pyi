@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from typing import Any, Self, final
 
+from numpy.typing import NDArray
+
 @final
 class StandIn:
     active: bool
@@ -16,3 +18,10 @@ class StandIn:
     def __get__(self, instance: object, owner: type | None = None, /) -> Callable[..., Any]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
+
+def take_tile(A: Any, reps: Any) -> NDArray[Any] | None: ...  # noqa: N803
+def take_repeat(a: Any, repeats: Any, axis: Any = None) -> NDArray[Any] | None: ...
+def take_meshgrid(
+    *xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy"
+) -> tuple[NDArray[Any], ...] | None: ...
+def take_broadcast_arrays(*args: Any, subok: Any = False) -> tuple[NDArray[Any], ...] | None: ...

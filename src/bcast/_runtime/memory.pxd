@@ -1,6 +1,16 @@
 cimport numpy as cnp
 from libc.stdint cimport uintptr_t
 
+cdef bint pays(size_t nbytes) noexcept nogil
+cdef object page_handler()
+cdef void *new_block(size_t nbytes) noexcept
+cdef void drop_block(void *data) noexcept
+cdef void drop_unused() noexcept
+
+cpdef bint is_mapped(cnp.ndarray array) except -1
+cpdef forget(cnp.ndarray array)
+cdef void forget_range(const void *begin, Py_ssize_t size) noexcept nogil
+
 
 cdef class Extent:
     cdef cnp.ndarray array

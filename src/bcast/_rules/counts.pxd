@@ -5,11 +5,11 @@ cdef enum:
     CHUNK = 512         # counts that are read at once
 
 cdef struct CountList:
-    Py_ssize_t size             # how many counts there are,
-    Py_ssize_t total            # and their sum: -1 if one is negative, MAX_SIZE if it is that or more
-    const int64_t *kept         # a private copy of them; or NULL, and
-    const char *shared          # where they are, for another thread to change,
-    int type                    # and of which of NumPy's types
+    Py_ssize_t size             # how many counts there are
+    Py_ssize_t total            # their sum; -1 if one is negative, MAX_SIZE if it is that or more
+    const int64_t *kept         # a private copy of them; NULL if they are read where they are shared
+    const char *shared          # where another thread may change them
+    int type                    # NumPy's number for their type, where they are shared
     int itemsize
     const Py_ssize_t *starts    # the sum of the counts before each chunk, then of all; NULL if there is but one chunk
 

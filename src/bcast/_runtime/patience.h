@@ -1,0 +1,105 @@
+/* Patience with helpers: which calls ask for them, by how long they kept the calling thread's last ones from their work.
+
+   A helper that loses its CPU in the middle of a share gets it back when the system gives it a turn, milliseconds
+   later. Whether that will happen again is unknown. So the calls that follow do without helpers for many times as long
+   as was lost, and for twice as long each time it soon happens again. */
+
+#ifndef BCAST_PATIENCE_H
+#define BCAST_PATIENCE_H
+
+#include "pool.h"
+
+#define BCAST_LATE_SECONDS 200e-6 /* shares are short: a helper that has a CPU never costs its caller so much */
+#define BCAST_ALONE_TIMES 4       /* what was lost: other pools' threads spin for some such time */
+#define BCAST_MAX_DOUBLINGS 6     /* after so many, a caller loses one 256th of its time */
+
+/* Where there is glibc, thread-local memory comes with the thread: none has to be found at the first use, where a
+   failure would end the process. */
+#if defined(_MSC_VER)
+#define BCAST_THREAD_LOCAL __declspec(thread)
+#elif defined(__GLIBC__)
+#define BCAST_THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+#else
+#define BCAST_THREAD_LOCAL _Thread_local
+#endif
+
+static BCAST_THREAD_LOCAL struct {
+    double alone_until; /* this thread's calls do without helpers */
+    double wakes_from;  /* its calls wake no helper before */
+    double last_asked;  /* when it last asked for helpers */
+    double took;        /* seconds, its last job */
+    int doublings;      /* how often in a row helpers were late */
+} bcast_mine = {0, 0, -1e9, 0, 0};
+
+static double bcast_stopped_at = -1; /* for tests: when the clock of the decisions stands still; below 0, it does not */
+
+static double bcast_now(void)
+{
+    return bcast_stopped_at < 0 ? bcast_clock() : bcast_stopped_at;
+}
+
+/* Whether a call gets helpers. Where it is not worth `waking` them, it does if one is awake, or if the thread asked a
+   moment ago: then calls follow each other so closely that helpers, once woken, are awake for the next one. */
+static int bcast_asks(int waking)
+{
+    const double now = bcast_now();
+    const int often = now - bcast_mine.last_asked < BCAST_SPIN_SECONDS;
+    bcast_mine.last_asked = now;
+    if (now < bcast_mine.alone_until)
+        return 0;
+    return bcast_helper_awake() || ((waking || often) && now >= bcast_mine.wakes_from);
+}
+
+/* Note how long helpers kept a call from its work, and whether it woke them in vain. */
+static void bcast_note_loss(double seconds, int in_vain)
+{
+    double now, alone = seconds * BCAST_ALONE_TIMES;
+    if (!in_vain && seconds <= BCAST_LATE_SECONDS)
+        return;
+    now = bcast_now();
+    if (in_vain)
+        bcast_mine.wakes_from = now + BCAST_LATE_SECONDS; /* waking one takes some 5 us */
+    if (seconds > BCAST_LATE_SECONDS) {
+        if (now >= bcast_mine.alone_until + alone * (1 << bcast_mine.doublings))
+            bcast_mine.doublings = 0;
+        else if (bcast_mine.doublings < BCAST_MAX_DOUBLINGS)
+            bcast_mine.doublings++;
+        bcast_mine.alone_until = now + alone * (1 << bcast_mine.doublings);
+    }
+}
+
+/* How long the calling thread has had a CPU; as long as the clock runs where that is not known. */
+static double bcast_cpu_time(void)
+{
+#if defined(CLOCK_THREAD_CPUTIME_ID)
+    struct timespec now;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0)
+        return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
+#endif
+    return bcast_clock();
+}
+
+/* Do all shares of some work, with up to `threads` - 1 helpers. They keep the caller from its work as it wakes them,
+   where the system may give its CPU to another process; in the middle of a long job, where it may do so because a
+   helper has displaced that; and as it waits for them in the end. */
+static void bcast_run(bcast_share share, void *work, int shares, int threads)
+{
+    bcast_job job;
+    const int watched = bcast_mine.took > BCAST_LATE_SECONDS; /* two looks at the CPU time are little beside it */
+    double begun = bcast_clock(), had, lost;
+    bcast_submit(&job, share, work, shares, threads);
+    lost = bcast_clock() - begun;
+    begun += lost;
+    had = watched ? bcast_cpu_time() : 0;
+    bcast_work(&job, 0);
+    bcast_mine.took = bcast_clock() - begun;
+    if (watched) {
+        double waited = bcast_mine.took - (bcast_cpu_time() - had);
+        lost += waited > BCAST_LATE_SECONDS ? waited : 0;
+    }
+    begun = bcast_clock();
+    bcast_join(&job, begun + BCAST_SPIN_SECONDS);
+    bcast_note_loss(lost + bcast_clock() - begun, job.woken && !bcast_load(&job.begun));
+}
+
+#endif

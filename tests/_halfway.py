@@ -1,6 +1,6 @@
-"""A run of `apply` that gets SIGKILL or SIGINT at its fourth piece, or that waits there for a line on stdin.
+"""A run of `apply` that gets SIGKILL or SIGINT at its fourth block.
 
-A program of its own: ``python _halfway.py kill|interrupt|wait IN OUT --shape SHAPE``.
+A program of its own: ``python _halfway.py kill|interrupt IN OUT --shape SHAPE``.
 """
 
 import os
@@ -18,11 +18,8 @@ calls = []
 
 def stand_in(*arguments):
     calls.append(arguments)
-    if len(calls) == 4 and sys.argv[1] in SIGNALS:
+    if len(calls) == 4:
         os.kill(os.getpid(), getattr(signal, SIGNALS[sys.argv[1]]))
-    elif len(calls) == 4:
-        print("halfway", flush=True)
-        sys.stdin.readline()
     elif len(calls) > 4 and sys.argv[1] == "interrupt":
         print("a piece after the interrupt", file=sys.stderr)
     convert_onto(*arguments)

@@ -29,7 +29,6 @@ from test_properties import (
 
 import bcast
 from bcast._kernel import repeat_counted
-from bcast._rules.arguments import show
 from bcast._rules.counts import counts_of_array
 from bcast._runtime import cpu
 

@@ -11,12 +11,13 @@ from numpy.lib.stride_tricks import as_strided
 
 import bcast
 
-SIGNATURES = {
-    "broadcast": "(data, target_shape, axes_mapping=None, *, mode='numpy', axis=-1, broadcast_axes=None, "
-    "dtype=None, casting='same_kind', out=None)",
+SIGNATURES = {  # `shape` is refused, with the name to give in its place; so `target_shape` may be missing
+    "broadcast": "(data, target_shape=None, axes_mapping=None, *, mode='numpy', axis=-1, broadcast_axes=None, "
+    "dtype=None, casting='same_kind', out=None, shape=None)",
     "broadcast_like": "(data, like, axes_mapping=None, *, mode='numpy', axis=-1, broadcast_axes=None, "
     "dtype=None, casting='same_kind', out=None)",
-    "infer_shape": "(data_shape, target_shape, axes_mapping=None, *, mode='numpy', axis=-1, broadcast_axes=None)",
+    "infer_shape": "(data_shape, target_shape=None, axes_mapping=None, *, mode='numpy', axis=-1, "
+    "broadcast_axes=None, shape=None)",
     "broadcast_to": "(array, shape, *, dtype=None, casting='same_kind', out=None)",
     "broadcast_arrays": "(*args)",
     "broadcast_shapes": "(*args)",

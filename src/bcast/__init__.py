@@ -1,5 +1,7 @@
 """Materialised broadcasting at the speed of memory, under the rules of NumPy, OpenVINO, ONNX and nGraph."""
 
+from contextlib import suppress as _suppress
+
 from bcast._api.broadcast import broadcast, broadcast_like, infer_shape
 from bcast._api.elementwise import elementwise
 from bcast._api.numpy_names import broadcast_arrays, broadcast_shapes, broadcast_to, meshgrid
@@ -7,11 +9,13 @@ from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_num
 from bcast._api.tiling import repeat, tile
 from bcast._api.unbroadcast import unbroadcast
 from bcast._api.unrepeat import unrepeat
-from bcast._runtime.controller import register_pool as _register_pool
 from bcast._runtime.memory import memory_info, release_memory, set_idle_limit
 from bcast._runtime.threads import get_num_threads, set_num_threads
 
-_register_pool()
+with _suppress(ImportError):  # threadpoolctl is not there, or too old for pools that it does not know
+    from bcast._runtime.controller import register_pool as _register_pool
+
+    _register_pool()
 
 __version__ = "0.1.0"
 

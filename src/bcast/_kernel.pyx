@@ -45,6 +45,7 @@ cnp.import_ufunc()
 
 cdef enum:
     CONVERTED = 4096    # items that NumPy converts at once
+    DROPPED = 262144    # items between two looks at what a mapped file may give back
     WAKING = 8          # shares; for smaller outputs, waking threads that sleep costs more than it saves
     LONG_SHARE = 2097152    # bytes, about, of the longest share: the caller may have to wait for one
 
@@ -464,10 +465,10 @@ cpdef int try_conversion(cnp.ndarray data, cnp.dtype dtype) except -1:
     try:
         _held = extent(data)
         if cnp.NpyIter_IterationNeedsAPI(source.chunks):
-            _take(&source, cnp.PyArray_SIZE(data), NULL)
+            _drop(&source, cnp.PyArray_SIZE(data))
         else:
             with nogil:
-                _take(&source, cnp.PyArray_SIZE(data), NULL)
+                _drop(&source, cnp.PyArray_SIZE(data))
     finally:
         cnp.NpyIter_Deallocate(source.chunks)
     return cnp.PyUFunc_getfperr()
@@ -653,6 +654,16 @@ cdef int _take(Source *source, Py_ssize_t n, uint8_t *room) except? -1 nogil:
         first *= source.stride
         part = ((source.done - 1) // source.row + 1) * source.stride
         forget_range(source.mapped + first, min(part, source.mapped_size) - first)
+    return 0
+
+
+cdef int _drop(Source *source, Py_ssize_t n) except? -1 nogil:
+    """Convert n items for nothing, by pieces, lest all of a mapped file be in memory at once."""
+    cdef Py_ssize_t part
+    while n:
+        part = min(n, DROPPED)
+        _take(source, part, NULL)
+        n -= part
     return 0
 
 

@@ -3,11 +3,18 @@ cimport cython
 from numpy cimport ndarray
 
 from bcast._rules.alignment cimport Alignment, merge, pdpd, right_aligned
-from bcast._rules.arguments cimport mode_of
-from bcast._runtime.arrays cimport is_binary, is_tensor, reshaped, shape_of
+from bcast._rules.arguments cimport dtype_argument, mode_of
+from bcast._runtime.arrays cimport are_alike, dtype_of, is_binary, is_tensor, reshaped, shape_of
 from bcast._api.broadcast cimport as_array
+from bcast._elementwise cimport apply, choose
 
-cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD
+cdef tuple MODES
+cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD, SAME_KIND
+cdef int NUMBER_OF_SAME_KIND
+cdef type UFUNC
+
+cdef _only(out)
+cdef dict _given(dtype, casting, where, tuple shape)
 
 cdef _operand(str name, value, bint weak)
 cdef tuple _shape(operand)

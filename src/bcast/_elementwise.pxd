@@ -1,0 +1,4 @@
+from numpy cimport ufunc
+
+cpdef apply(ufunc function, a, b, int rule, axis, out, dtype, int casting)
+cpdef choose(condition, x, y, out)

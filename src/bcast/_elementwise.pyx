@@ -93,7 +93,9 @@ cdef class Found:
     cdef Cast[2] casts
     cdef bint errors        # whether floating-point errors are looked for,
     cdef bint shared        # the loop may run on any thread,
-    cdef bint slow, by_rows
+    cdef bint slow
+    cdef bint by_rows       # what it computes depends on which steps are 0,
+    cdef bint forwards      # and on whether all lead forwards
     cdef bint side_by_side
 
 
@@ -110,7 +112,7 @@ cdef PyObject *table[TABLE]
 cdef int n_found = 0
 cdef object lock = object()
 cdef object SAFE = None     # the ufuncs whose loops may run on any thread, for numbers; None before the probe
-cdef set SLOW_ONES = set(), BY_ROWS = set()
+cdef set SLOW_ONES = set(), BY_ROWS = set(), FORWARDS = set()
 cdef bint works = False     # whether NumPy gives loops as expected
 cdef bytes CAPSULE = b"numpy_1.24_ufunc_call_info"
 
@@ -168,8 +170,8 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
         for each in ("floor_divide remainder fmod hypot arctan2 nextafter logaddexp logaddexp2 power float_power gcd "
                      "lcm").split():
             SLOW_ONES.add(getattr(np, each))
-        BY_ROWS.add(np.power)
-        BY_ROWS.add(np.float_power)
+        BY_ROWS.update((np.power, np.float_power))
+        FORWARDS.update((np.power, np.float_power, np.arctan2))
         CAPSULE = name
         n_found = TABLE     # the table keeps what it has: somebody may be using it
         memset(table, 0, sizeof(table))
@@ -249,6 +251,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         return found        # negative powers raise
     found.slow = function in SLOW_ONES or not found.shared
     found.by_rows = function in BY_ROWS
+    found.forwards = function in FORWARDS
     found.errors = not info.no_errors
     found.dtypes, found.capsule = dtypes, capsule
     found.auxdata = info.auxdata
@@ -337,6 +340,8 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
             _describe_scalar(&nest.operands[k], scalars[k])
         else:
             return None
+    if found.forwards and not _leads_forwards(&nest, out):
+        return None
     nest.operands[2].loop_size = found.sizes[2]
     nest.loop, nest.context, nest.auxdata = found.loop, <void *> found.context, found.auxdata
     nest.by_rows, nest.side_by_side = found.by_rows, found.side_by_side
@@ -437,6 +442,19 @@ cdef inline bint _are_same(cnp.dtype given, cnp.dtype dtype) noexcept:
     return given is dtype or given.type_num == dtype.type_num or cnp.PyArray_EquivTypenums(
         given.type_num, dtype.type_num
     )
+
+
+cdef bint _leads_forwards(const Nest *nest, out) noexcept:
+    """Whether no stride is negative."""
+    cdef int i
+    for i in range(nest.rank):
+        if nest.operands[0].strides[i] < 0 or nest.operands[1].strides[i] < 0:
+            return False
+    if cnp.PyArray_CheckExact(out):
+        for i in range(cnp.PyArray_NDIM(<cnp.ndarray> out)):
+            if cnp.PyArray_STRIDE(<cnp.ndarray> out, i) < 0:
+                return False
+    return True
 
 
 cdef inline bint _has_items(const Nest *nest) noexcept:

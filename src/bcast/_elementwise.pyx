@@ -49,6 +49,9 @@ cdef extern from "numpy/ufuncobject.h":
 cdef extern from "_apply/casts.h":
     Cast cast_of "bcast_cast_of"(char src, int src_size, char dst, int dst_size)
 
+cdef extern from "_apply/simd/half.h":
+    Loop half_loop_of "bcast_half_loop_of"(int target, int is_bfloat, int function)
+
 cdef extern from "_apply/select.h":
     Loop select_of "bcast_select_of"(int target, Py_ssize_t size)
 
@@ -94,8 +97,7 @@ cdef class Found:
     cdef bint errors        # whether floating-point errors are looked for,
     cdef bint shared        # the loop may run on any thread,
     cdef bint slow
-    cdef bint by_rows       # what it computes depends on which steps are 0,
-    cdef bint forwards      # and on whether all lead forwards
+    cdef bint uneven        # what it computes depends on steps: on whether they are 0, and on their signs
     cdef bint side_by_side
 
 
@@ -112,7 +114,9 @@ cdef PyObject *table[TABLE]
 cdef int n_found = 0
 cdef object lock = object()
 cdef object SAFE = None     # the ufuncs whose loops may run on any thread, for numbers; None before the probe
-cdef set SLOW_ONES = set(), BY_ROWS = set(), FORWARDS = set()
+cdef set SLOW_ONES = set(), UNEVEN = set()
+cdef dict HALVES = {}       # the functions that have loops for float16 and bfloat16 here, and their numbers
+cdef int bfloat16 = OTHER   # the number that NumPy gave to the dtype of ml_dtypes, if that is known
 cdef bint works = False     # whether NumPy gives loops as expected
 cdef bytes CAPSULE = b"numpy_1.24_ufunc_call_info"
 
@@ -158,9 +162,11 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
     cdef Py_ssize_t n = 3
     cdef Py_ssize_t[3] steps = [8, 8, 8]
     with cython.critical_section(lock):
-        names = (
-            "add subtract multiply divide maximum minimum fmax fmin equal not_equal less less_equal greater "
-            "greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift "
+        names = "add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal"
+        for each in names.split():      # in the order of the loops in half.h
+            HALVES[getattr(np, each)] = len(HALVES)
+        names += (
+            " fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift "
             "right_shift floor_divide remainder fmod hypot arctan2 copysign nextafter logaddexp logaddexp2 heaviside "
             "power float_power gcd lcm"
         )
@@ -170,8 +176,7 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
         for each in ("floor_divide remainder fmod hypot arctan2 nextafter logaddexp logaddexp2 power float_power gcd "
                      "lcm").split():
             SLOW_ONES.add(getattr(np, each))
-        BY_ROWS.update((np.power, np.float_power))
-        FORWARDS.update((np.power, np.float_power, np.arctan2))
+            UNEVEN.update((np.power, np.float_power, np.arctan2))
         CAPSULE = name
         n_found = TABLE     # the table keeps what it has: somebody may be using it
         memset(table, 0, sizeof(table))
@@ -220,6 +225,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     """Ask NumPy for a loop."""
     cdef Found found = Found.__new__(Found)
     cdef CallInfo *info
+    cdef Loop own = NULL
     cdef int k
     found.ufunc, found.code = function, code
     if not works or (<UFunc *> function).nin != 2 or (<UFunc *> function).nout != 1 or (<UFunc *> function).core_enabled:
@@ -233,7 +239,13 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         info = <CallInfo *> PyCapsule_GetPointer(capsule, CAPSULE)
     except (TypeError, ValueError, AttributeError):     # which the ufunc will raise, or a new NumPy
         return found
-    if info.needs_gil or info.loop == NULL or info.context == NULL:
+    if info.loop == NULL or info.context == NULL:
+        return found
+    if function in HALVES:
+        k = (<cnp.dtype> dtypes[0]).type_num
+        if k == (<cnp.dtype> dtypes[1]).type_num and (k == cnp.NPY_FLOAT16 or k == bfloat16):
+            own = half_loop_of(target_number, k == bfloat16, HALVES[function])
+    if info.needs_gil and own == NULL:
         return found
     for k in range(3):
         if _eligible((<cnp.dtype> dtypes[k]).type_num) == OTHER or not dtypes[k].isnative:
@@ -241,22 +253,22 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         found.sizes[k] = dtypes[k].itemsize
     for k in range(2):
         given = b if k else a
-        if given >= 0 and not cnp.PyArray_EquivTypenums(given, (<cnp.dtype> dtypes[k]).type_num):
+        if given >= 0 and not _are_same(cnp.PyArray_DescrFromType(given), dtypes[k]):
             wanted = cnp.PyArray_DescrFromType(given)
             found.casts[k] = _cast(wanted, dtypes[k])
             if found.casts[k] == NULL or not np.can_cast(wanted, dtypes[k], "safe"):
                 return found
     found.shared = function in SAFE
-    if found.shared and function in BY_ROWS and dtypes[0].kind == "i":
+    if found.shared and function is np.power and dtypes[0].kind == "i":
         return found        # negative powers raise
     found.slow = function in SLOW_ONES or not found.shared
-    found.by_rows = function in BY_ROWS
-    found.forwards = function in FORWARDS
+    found.uneven = function in UNEVEN
     found.errors = not info.no_errors
     found.dtypes, found.capsule = dtypes, capsule
     found.auxdata = info.auxdata
     memcpy(found.context, info.context, 3 * sizeof(void *))    # the rest may not be initialised, and is 0 here
-    found.loop = info.loop
+    found.loop = info.loop if own == NULL else own
+    found.side_by_side = own != NULL
     return found
 
 
@@ -275,14 +287,16 @@ cdef _stand_in(int number):
 
 
 cdef inline int _eligible(int number) noexcept:
-    return number if 0 <= number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16 else OTHER
+    return number if 0 <= number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16 or number == bfloat16 else OTHER
 
 
-cdef inline int _number_of(operand) noexcept:
+cdef inline int _number_of(operand) except? -99:
     """The number of an operand's dtype, or what stands for it."""
     cdef object kind = type(operand)
+    cdef int number
     if cnp.PyArray_CheckExact(operand):
-        return _eligible(cnp.PyArray_TYPE(<cnp.ndarray> operand))
+        number = _eligible(cnp.PyArray_TYPE(<cnp.ndarray> operand))
+        return _learnt(<cnp.ndarray> operand) if number == OTHER else number
     if kind is int:
         return AN_INT
     if kind is float:
@@ -290,6 +304,17 @@ cdef inline int _number_of(operand) noexcept:
     if kind is complex:
         return A_COMPLEX
     return cnp.NPY_BOOL if kind is bool else OTHER
+
+
+cdef int _learnt(cnp.ndarray array) except? -99:
+    """The number of an array's dtype if it is the bfloat16 of ml_dtypes, which is then known."""
+    global bfloat16
+    cdef cnp.dtype dtype = <cnp.dtype> cnp.PyArray_DESCR(array)
+    if bfloat16 == OTHER and dtype.type_num >= 256 and dtype.itemsize == 2:
+        kind = (<object> dtype).type
+        if kind.__module__ == "ml_dtypes" and kind.__name__ == "bfloat16":
+            bfloat16 = dtype.type_num
+    return bfloat16 if bfloat16 == dtype.type_num else OTHER
 
 
 cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
@@ -340,14 +365,16 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
             _describe_scalar(&nest.operands[k], scalars[k])
         else:
             return None
-    if found.forwards and not _leads_forwards(&nest, out):
+    if found.uneven and not _leads_forwards(&nest, out):
         return None
     nest.operands[2].loop_size = found.sizes[2]
     nest.loop, nest.context, nest.auxdata = found.loop, <void *> found.context, found.auxdata
-    nest.by_rows, nest.side_by_side = found.by_rows, found.side_by_side
+    nest.side_by_side = found.side_by_side
     if out is None:
         out = _fresh(&nest, <cnp.dtype> found.dtypes[2])
     elif not _fits(&nest, out, a, b, None, <cnp.dtype> found.dtypes[2], casting):
+        return None
+    if found.uneven and _repeats_items(&nest):
         return None
     flags = _run(&nest, a, b, None, out, found.shared, found.slow, found.errors)
     if flags:
@@ -412,7 +439,7 @@ cpdef choose(condition, x, y, out):
         return None
     nest.operands[3].loop_size = common.itemsize
     nest.loop, nest.context, nest.auxdata = select_of(target_number, common.itemsize), NULL, <void *> common.itemsize
-    nest.by_rows = nest.side_by_side = False
+    nest.side_by_side = False
     if out is None:
         out = _fresh(&nest, common)
     elif not _fits(&nest, out, condition, x, y, common, 0):
@@ -455,6 +482,16 @@ cdef bint _leads_forwards(const Nest *nest, out) noexcept:
             if cnp.PyArray_STRIDE(<cnp.ndarray> out, i) < 0:
                 return False
     return True
+
+
+cdef bint _repeats_items(const Nest *nest) noexcept:
+    """Whether `b` has an item for each row: NumPy's loop may see that, or not."""
+    cdef int i
+    if nest.operands[1].strides[nest.rank - 1] == 0 and nest.shape[nest.rank - 1] > 1:
+        for i in range(nest.rank):
+            if nest.operands[1].strides[i]:
+                return True
+    return False
 
 
 cdef inline bint _has_items(const Nest *nest) noexcept:
@@ -570,6 +607,8 @@ cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
     if number == cnp.NPY_DOUBLE:
         (<double *> item)[0] = real
         return True
+    if number == bfloat16:
+        return False
     limit = 3.4028234663852886e38 if number == cnp.NPY_FLOAT or number == cnp.NPY_CFLOAT else 65504
     if isfinite(real) and fabs(real) > limit:
         return False

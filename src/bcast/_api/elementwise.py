@@ -142,7 +142,8 @@ def elementwise(
     first = a if type(a) is ndarray else _operand("a", a, is_ufunc)
     second = b if type(b) is ndarray else _operand("b", b, is_ufunc)
     if is_ufunc and (plain or where is True):
-        result = apply(function, first, second, MODES.index(rule), axis, _only(out), wanted, number)
+        order = 0 if rule is NUMPY else 1 if rule is NONE else 2 if rule is UNIDIRECTIONAL else 3
+        result = apply(function, first, second, order, axis, _only(out), wanted, number)
         if result is not None:
             return result
     shape = _shape(first)

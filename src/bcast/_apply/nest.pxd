@@ -38,7 +38,6 @@ cdef struct Nest:
     Loop loop
     void *context
     void *auxdata
-    bint by_rows            # the loop depends on which steps are 0: it must see the rows as they lie
     bint side_by_side       # the loop takes only items side by side, or one for all
     int n                   # operands
     int rank

@@ -28,11 +28,12 @@ cdef extern from "_apply/casts.h":
 
 cdef enum:
     BLOCK_BYTES = L1 // 2   # of all operands of a block
-    FEWEST_ITEMS = 1024     # of a block, unless there are no more; a call of a loop costs as much as some 100 items
-    MOST_ITEMS = 8192
+    MOST_ITEMS = 8192       # of a block
+    DIRECT_ITEMS = 262144   # of one without buffers, which need not stay in a cache
     LONG_ROW = 384          # items; a longer row is worth a call of the loop
     FEW_ROWS = 32           # which are called for in the time in which buffers are planned
-    TILE_ROW = 128          # items of a row of a tile, whose columns lie side by side in memory
+    TILE_ROW = 128          # items of a row of a tile, whose columns lie side by side in memory,
+    TILE_ROWS = 32          # and of a column
 
 
 cdef bint sort_axes(const Nest *nest, int n, int *order) noexcept:
@@ -114,14 +115,17 @@ cdef void plan_blocks(Nest *nest) noexcept:
     for i in range(last):
         rows *= nest.shape[i]
     for k in range(nest.n):
-        bytes_ += nest.operands[k].loop_size
-    items = max(<Py_ssize_t> FEWEST_ITEMS, min(<Py_ssize_t> MOST_ITEMS, BLOCK_BYTES // bytes_))
-    nest.rows = n >= LONG_ROW or rows <= FEW_ROWS or nest.by_rows
+        operand = &nest.operands[k]
+        if operand.cast != NULL or operand.swapped or not operand.aligned or _is_uneven(nest, operand):
+            bytes_ += operand.loop_size
+    items = min(<Py_ssize_t> MOST_ITEMS, BLOCK_BYTES // bytes_) if bytes_ else <Py_ssize_t> DIRECT_ITEMS
+    nest.rows = n >= LONG_ROW or rows <= FEW_ROWS
     nest.row_parts = 1
     nest.row = n
     if nest.rows:
         nest.cut = last - 1
         if _has_tiles(nest):
+            items = TILE_ROW * TILE_ROWS
             nest.row = _even(n, TILE_ROW)
         elif n > items:
             nest.row = _even(n, items)
@@ -144,16 +148,27 @@ cdef void plan_blocks(Nest *nest) noexcept:
 
 
 cdef inline Py_ssize_t _even(Py_ssize_t length, Py_ssize_t limit) noexcept:
-    """The length of the parts if a length is cut into as few parts of about the same length as `limit` allows."""
+    """The length of the parts if a length is cut into as few parts of about the same length as `limit` allows, about.
+    """
     cdef Py_ssize_t parts = (length + limit - 1) // limit
-    return (length + parts - 1) // parts
+    cdef Py_ssize_t part = (length + parts - 1) // parts
+    return part if parts == 1 or part < LINE else (part + LINE - 1) & -LINE     # so that they begin with a line
+
+
+cdef bint _is_uneven(const Nest *nest, const Operand *operand) noexcept:
+    """Whether more than one step leads from item to item."""
+    cdef int i
+    for i in range(nest.rank - 1):
+        if operand.strides[i] != nest.shape[i + 1] * operand.strides[i + 1]:
+            return True
+    return False
 
 
 cdef bint _has_tiles(const Nest *nest) noexcept:
     """Whether items that are neighbours in a row lie lines apart for some operand, and those in a column closer."""
     cdef int last = nest.rank - 1, k
     cdef Py_ssize_t step, row_step
-    if nest.by_rows or nest.shape[last - 1] < 4:
+    if nest.shape[last - 1] < 4:
         return False
     for k in range(nest.n):
         step = _magnitude(nest.operands[k].strides[last])

@@ -19,7 +19,7 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from bcast._apply.nest cimport (
-    MAX_OPERANDS, Cast, Loop, Nest, Operand, merge_axes, plan_blocks, plan_copies, run_blocks, sort_axes,
+    Cast, Loop, Nest, Operand, is_small, merge_axes, plan_blocks, plan_copies, run_blocks, run_small, sort_axes,
 )
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.cpu cimport LINE, target_number
@@ -57,6 +57,7 @@ cdef extern from "_apply/select.h":
 
 cdef extern from "Python.h":
     PyObject *PyErr_Occurred()
+    object PyObject_Vectorcall(object callable, PyObject **args, size_t n, PyObject *names)
 
 cnp.import_array()
 cnp.import_ufunc()
@@ -66,6 +67,7 @@ cdef enum:
     SLOW = 8                # times as long takes an item of a slow function, at least
     CONTEXT_BYTES = 256     # more than the context of any loop has
     TABLE = 1024            # loops that are kept, about
+    HUGE = 0x7fffffff       # bytes: this much, or more
     # What stands for the dtype of a Python scalar:
     AN_INT = -1
     A_FLOAT = -2
@@ -73,6 +75,9 @@ cdef enum:
     NONE = -4               # no dtype given
     OTHER = -5              # an operand that is left to NumPy
 
+UNFIT = object()
+cdef object _unfit = UNFIT
+cdef tuple ONLY_OUT = ("out",), ONLY_WHERE = ("where",), OUT_AND_WHERE = ("out", "where")
 cdef Py_ssize_t SHARE = 256 << 10       # bytes; another thread that would write less costs more than it saves
 
 ctypedef struct CallInfo:   # what is in a capsule of NumPy's, at its beginning
@@ -196,7 +201,7 @@ cdef Found _find(function, int a, int b, int dtype, int casting):
     """The loop of a ufunc for the dtypes of two operands, the one wanted for the result, and a casting."""
     global n_found
     cdef long long code = (((<long long> (a + 8) << 12 | (b + 8)) << 12 | (dtype + 8)) << 3) | casting
-    cdef size_t at = (<size_t> <PyObject *> function >> 4) * 31 + <size_t> (code * 2654435761 >> 15)
+    cdef size_t at = (<size_t> <PyObject *> function >> 4) * 31 + <size_t> (code * 40503 >> 9)
     cdef PyObject *kept
     while True:
         at &= TABLE - 1
@@ -259,8 +264,10 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
             if found.casts[k] == NULL or not np.can_cast(wanted, dtypes[k], "safe"):
                 return found
     found.shared = function in SAFE
-    if found.shared and function is np.power and dtypes[0].kind == "i":
+    if function is np.power and dtypes[0].kind == "i":
         return found        # negative powers raise
+    if (function is np.fmax or function is np.fmin) and dtypes[0].kind == "f":
+        return found        # which zero it is depends on where an item is in a row
     found.slow = function in SLOW_ONES or not found.shared
     found.uneven = function in UNEVEN
     found.errors = not info.no_errors
@@ -342,7 +349,7 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
     ndarray or None
         The result.
     """
-    cdef int a_number = _number_of(a), b_number = _number_of(b), wanted = NONE, k
+    cdef int a_number = _number_of(a), b_number = _number_of(b), wanted = NONE, flags = 0, k
     cdef Found found
     cdef Nest nest
     cdef char[2][32] scalars
@@ -353,7 +360,7 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
     found = _find(function, a_number, b_number, wanted, casting)
     if found is None or found.loop == NULL:
         return None
-    if not _align(&nest, a, b, rule, axis):
+    if not _align(&nest, a, b, rule, axis) or not _has_items(&nest):
         return None
     nest.n = 3
     for k in range(2):
@@ -376,10 +383,58 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
         return None
     if found.uneven and _repeats_items(&nest):
         return None
-    flags = _run(&nest, a, b, None, out, found.shared, found.slow, found.errors)
+    if found.shared and is_small(&nest):
+        if found.errors:
+            PyUFunc_clearfperr()
+        run_small(&nest)
+        if found.errors:
+            flags = PyUFunc_getfperr()
+    else:
+        flags = _run(&nest, a, b, None, out, found.shared, found.slow, found.errors)
     if flags:
         PyUFunc_GiveFloatingpointErrors((<UFunc *> function).name, flags)
     return out
+
+
+cpdef pass_on(function, a, b, int rule, axis, out, where):
+    """Call a ufunc with operands that fit under a rule, and whose result `out` and `where` fit, as they are.
+
+    Returns
+    -------
+    object
+        What the ufunc returns; UNFIT where the shapes do not fit, or have to be looked into with more care.
+    """
+    cdef Nest nest
+    cdef PyObject *args[4]
+    cdef size_t n = 2
+    cdef int i, k, rank, start
+    if cnp.PyArray_Check(a) and not cnp.PyArray_CheckExact(a) or cnp.PyArray_Check(b) and not cnp.PyArray_CheckExact(b):
+        return _unfit
+    if not _align(&nest, a, b, rule, axis):
+        return _unfit
+    if rule == 3 and cnp.PyArray_CheckExact(b) and cnp.PyArray_NDIM(<cnp.ndarray> b) != nest.rank:
+        return _unfit
+    args[0], args[1] = <PyObject *> a, <PyObject *> b
+    for k in range(2):
+        operand = where if k else out
+        if operand is None:
+            continue
+        if not cnp.PyArray_CheckExact(operand):
+            return _unfit
+        rank = cnp.PyArray_NDIM(<cnp.ndarray> operand)
+        start = nest.rank - rank
+        if start and (k == 0 or start < 0):
+            return _unfit
+        for i in range(rank):
+            if cnp.PyArray_DIM(<cnp.ndarray> operand, i) != nest.shape[start + i]:
+                return _unfit
+        args[n] = <PyObject *> operand
+        n += 1
+    return PyObject_Vectorcall(
+        function, args, 2, NULL if n == 2 else <PyObject *> (
+            OUT_AND_WHERE if n == 4 else ONLY_WHERE if out is None else ONLY_OUT
+        )
+    )
 
 
 cpdef choose(condition, x, y, out):
@@ -507,11 +562,11 @@ cdef bint _align(Nest *nest, a, b, int rule, axis) except -1:
     """Find the shape of the result, and how the operands lie in it; tell whether they fit under the rule."""
     cdef int a_rank = cnp.PyArray_NDIM(<cnp.ndarray> a) if cnp.PyArray_CheckExact(a) else 0
     cdef int b_rank = cnp.PyArray_NDIM(<cnp.ndarray> b) if cnp.PyArray_CheckExact(b) else 0
-    cdef int start = a_rank - b_rank
+    cdef int start = a_rank - b_rank, i
     nest.rank = a_rank if rule else max(a_rank, b_rank)
     if rule == 1 and start or rule == 3 and axis != -1:
         start = axis if rule == 3 and type(axis) is int and 0 <= axis < a_rank else -1
-    if nest.rank == 0 or (rule and start < 0):
+    if rule and start < 0:
         return False
     if rule == 3:
         while b_rank and cnp.PyArray_DIM(<cnp.ndarray> b, b_rank - 1) == 1:
@@ -526,7 +581,7 @@ cdef bint _align(Nest *nest, a, b, int rule, axis) except -1:
         for i in range(nest.rank):
             if cnp.PyArray_DIM(<cnp.ndarray> b, i) != nest.shape[i]:
                 return False
-    return _has_items(nest)
+    return True
 
 
 cdef inline bint _lay(Nest *nest, int k, array, int rank, int start, bint stretching) noexcept:
@@ -633,7 +688,7 @@ cdef object _fresh(Nest *nest, cnp.dtype dtype):
     cdef cnp.ndarray array
     for i in range(nest.rank):
         lengths[i] = nest.shape[order[i]]
-        size = size * lengths[i] if lengths[i] <= (<Py_ssize_t> 1 << 60) // size else <Py_ssize_t> 1 << 60
+        size = size * lengths[i] if max(size, lengths[i]) >> 31 == 0 else HUGE
     if pays(size):
         array = new_array(dtype, cnp.PyArray_IntTupleFromIntp(nest.rank, lengths), "a, b")
     else:

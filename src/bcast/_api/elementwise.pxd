@@ -6,17 +6,19 @@ from bcast._rules.alignment cimport Alignment, merge, pdpd, right_aligned
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.arrays cimport are_alike, dtype_of, is_binary, is_tensor, reshaped, shape_of
 from bcast._api.broadcast cimport as_array
-from bcast._elementwise cimport apply, choose
+from bcast._elementwise cimport apply, choose, pass_on
 
 cdef tuple MODES
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD, SAME_KIND
 cdef int NUMBER_OF_SAME_KIND
 cdef type UFUNC
+cdef object NOT_FIT
+cdef tuple SCALARS
 
 cdef _only(out)
 cdef dict _given(dtype, casting, where, tuple shape)
 
-cdef _operand(str name, value, bint weak)
+cdef _operand(str name, value, bint weak, other)
 cdef tuple _shape(operand)
 
 

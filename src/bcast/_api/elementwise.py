@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
+from numpy import generic, ndarray
 from numpy.typing import ArrayLike, DTypeLike
 
 from bcast._api.broadcast import as_array, into_tensor
-from bcast._elementwise import apply, choose
+from bcast._elementwise import UNFIT, apply, choose, pass_on
 from bcast._rules.alignment import merge, pdpd, right_aligned
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, mode_of, show
 from bcast._rules.types import Casting, ElementwiseMode
@@ -24,6 +24,7 @@ __all__ = ["check_function", "elementwise", "where"]
 
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
 UFUNC = np.ufunc
+NOT_FIT = UNFIT
 SCALARS = (bool, int, float, complex)
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
@@ -136,16 +137,22 @@ def elementwise(
     number = NUMBER_OF_SAME_KIND
     if not plain:
         wanted = None if dtype is None else dtype_argument(dtype)
-        number = CASTINGS.index(mode_of(casting, CASTINGS, "casting"))
+        if casting is not SAME_KIND:
+            number = CASTINGS.index(mode_of(casting, CASTINGS, "casting"))
     if type(axis) is not int or (axis != -1 and rule is not PDPD):
         axis = _axis(axis, rule)
-    first = a if type(a) is ndarray else _operand("a", a, is_ufunc)
-    second = b if type(b) is ndarray else _operand("b", b, is_ufunc)
-    if is_ufunc and (plain or where is True):
+    first = a if type(a) is ndarray else _operand("a", a, is_ufunc, b)
+    second = b if type(b) is ndarray else _operand("b", b, is_ufunc, a)
+    if is_ufunc:
         order = 0 if rule is NUMPY else 1 if rule is NONE else 2 if rule is UNIDIRECTIONAL else 3
-        result = apply(function, first, second, order, axis, _only(out), wanted, number)
-        if result is not None:
-            return result
+        if where is True:
+            result = apply(function, first, second, order, axis, _only(out), wanted, number)
+            if result is not None:
+                return result
+        if wanted is None and number == NUMBER_OF_SAME_KIND and type(out) is not tuple:
+            result = pass_on(function, first, second, order, axis, out, None if where is True else where)
+            if result is not NOT_FIT:
+                return result
     shape = _shape(first)
     given = _shape(second)
     if rule is PDPD:
@@ -220,9 +227,9 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     array([[1, 2, 3],
            [0, 0, 0]])
     """
-    test = condition if type(condition) is ndarray else _operand("condition", condition, True)
-    first = x if type(x) is ndarray else _operand("x", x, True)
-    second = y if type(y) is ndarray else _operand("y", y, True)
+    test = condition if type(condition) is ndarray else _operand("condition", condition, True, None)
+    first = x if type(x) is ndarray else _operand("x", x, True, None)
+    second = y if type(y) is ndarray else _operand("y", y, True, None)
     result = choose(test, first, second, out)
     if result is not None:
         return result
@@ -262,9 +269,14 @@ def _given(dtype: Any, casting: Casting, where: Any, shape: Shape) -> dict[str, 
     return given
 
 
-def _operand(name: str, value: Any, weak: bool) -> Any:
-    """Convert an operand to an array, unless it is one, or a Python scalar that a `weak` function takes as it is."""
+def _operand(name: str, value: Any, weak: bool, other: Any) -> Any:
+    """Convert an operand to an array, unless it is one, or a Python scalar that a `weak` function takes as it is.
+
+    So it does a scalar of NumPy's, which is an array beside one.
+    """
     if isinstance(value, ndarray) or (weak and type(value) in SCALARS):
+        return value
+    if weak and isinstance(value, generic) and (isinstance(other, generic) or type(other) in SCALARS):
         return value
     return as_array(name, value)
 

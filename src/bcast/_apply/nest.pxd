@@ -56,6 +56,8 @@ cdef struct Nest:
 
 cdef bint sort_axes(const Nest *nest, int n, int *order) noexcept
 cdef void merge_axes(Nest *nest, const int *order) noexcept
+cdef bint is_small(const Nest *nest) noexcept
+cdef void run_small(const Nest *nest) noexcept
 cdef void plan_blocks(Nest *nest) noexcept
 cdef int plan_copies(const Nest *nest, char *once, char *own, int threads) except -1
 cdef int run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, const char *once, char *own) noexcept nogil

@@ -27,11 +27,12 @@ cdef extern from "_apply/casts.h":
     void swap_bytes "bcast_swap_bytes"(Py_ssize_t n, int size, void *items) noexcept nogil
 
 cdef enum:
-    BLOCK_BYTES = L1 // 2   # of all operands of a block
+    BLOCK_BYTES = 3 * L1 // 16      # of a block, of all operands that go through buffers; twice that halves the speed
     MOST_ITEMS = 8192       # of a block
     DIRECT_ITEMS = 262144   # of one without buffers, which need not stay in a cache
     LONG_ROW = 384          # items; a longer row is worth a call of the loop
     FEW_ROWS = 32           # which are called for in the time in which buffers are planned
+    SMALL_ROW = 512         # items of a row that needs no plan
     TILE_ROW = 128          # items of a row of a tile, whose columns lie side by side in memory,
     TILE_ROWS = 32          # and of a column
 
@@ -105,6 +106,36 @@ cdef void merge_axes(Nest *nest, const int *order) noexcept:
         nest.shape[i + axis] = shape[axis]
         for k in range(nest.n):
             nest.operands[k].strides[i + axis] = strides[k][axis]
+
+
+cdef bint is_small(const Nest *nest) noexcept:
+    """Whether there are few rows, each of which one call of the loop reads and writes where it lies."""
+    cdef const Operand *operand
+    cdef int k
+    if nest.rank != 2 or nest.shape[0] > FEW_ROWS or nest.shape[1] > SMALL_ROW:
+        return False
+    for k in range(nest.n):
+        operand = &nest.operands[k]
+        if operand.cast != NULL or operand.swapped or not operand.aligned or (
+            operand.strides[1] and operand.strides[1] != operand.size
+        ):
+            return False
+    return True
+
+
+cdef void run_small(const Nest *nest) noexcept:
+    """Run the loop on the rows of a small nest."""
+    cdef char *at[MAX_OPERANDS]
+    cdef Py_ssize_t[MAX_OPERANDS] steps
+    cdef Py_ssize_t i
+    cdef int k
+    for k in range(nest.n):
+        at[k] = nest.operands[k].data
+        steps[k] = nest.operands[k].strides[1]
+    for i in range(nest.shape[0]):
+        nest.loop(nest.context, at, &nest.shape[1], steps, nest.auxdata)
+        for k in range(nest.n):
+            at[k] += nest.operands[k].strides[0]
 
 
 cdef void plan_blocks(Nest *nest) noexcept:

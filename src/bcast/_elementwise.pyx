@@ -510,7 +510,9 @@ cdef cnp.dtype _common_dtype(x, y):
         if not cnp.PyArray_CheckExact(x) or not cnp.PyArray_CheckExact(y):
             return None
         a, b = <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> x), <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> y)
-        if PyDataType_REFCHK(<cnp.PyArray_Descr *> a) or a.names is not None or not a.isnative or a.itemsize == 0:
+        if PyDataType_REFCHK(<cnp.PyArray_Descr *> a) or (<object> a).names is not None or not (<object> a).isnative or (
+            a.itemsize == 0
+        ):
             return None
         return a if a is b or (a.type_num == b.type_num and a.itemsize == b.itemsize and a == b) else None
     return np.result_type(

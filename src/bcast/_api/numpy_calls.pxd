@@ -2,6 +2,7 @@
 cimport cython
 
 from bcast._api.tiling cimport are_ones
+from bcast._elementwise cimport choose
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.arrays cimport can_count, is_contiguous, is_plain, repeats_little, size_of
 

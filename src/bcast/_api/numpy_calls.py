@@ -11,11 +11,12 @@ from numpy import signedinteger
 from numpy.typing import NDArray
 
 from bcast._api.numpy_names import broadcast_arrays, meshgrid
+from bcast._elementwise import choose
 from bcast._api.tiling import are_ones, repeat, tile
 from bcast._rules.arguments import all_plain
 from bcast._runtime.arrays import can_count, is_contiguous, is_plain, repeats_little, size_of
 
-__all__ = ["take_broadcast_arrays", "take_meshgrid", "take_repeat", "take_tile"]
+__all__ = ["take_broadcast_arrays", "take_meshgrid", "take_repeat", "take_tile", "take_where"]
 
 
 def take_tile(A: Any, reps: Any) -> NDArray[Any] | None:  # noqa: N803
@@ -56,6 +57,10 @@ def take_meshgrid(
 
 def take_broadcast_arrays(*args: Any, subok: Any = False) -> tuple[NDArray[Any], ...] | None:  # noqa: ARG001
     return broadcast_arrays(*args) if _are_plain(args) else None
+
+
+def take_where(condition: Any, x: Any, y: Any, /) -> NDArray[Any] | None:
+    return choose(condition, x, y, None)
 
 
 def _are_plain(arrays: tuple[Any, ...]) -> bool:

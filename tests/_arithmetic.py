@@ -225,7 +225,7 @@ def draw_elementwise(rng, most=None, ufuncs=UFUNCS):
         options["out"], numpys["out"] = outs[0], outs[1]
         if isinstance(a, np.ndarray) and np.shares_memory(a, outs[0]):
             first = outs[1][::-1] if a is not outs[0] else outs[1]
-    second = b.reshape(b_shape + (1,) * (len(shape) - axis - len(b_shape))) if mode == "pdpd" else b
+    second = b.reshape(b_shape + (1,) * (len(shape) - axis - len(b_shape))) if mode == "pdpd" and b_shape else b
     ways = ("ignore", "warn", "warn", "raise")
     return Twin(
         lambda: bcast.elementwise(ufunc, a, b, **options),

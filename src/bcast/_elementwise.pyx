@@ -55,8 +55,14 @@ cdef extern from "_apply/simd/half.h":
 cdef extern from "_apply/select.h":
     Loop select_of "bcast_select_of"(int target, Py_ssize_t size)
 
+cdef extern from *:
+    """
+    /* For the exception that a loop may have set. */
+    static int bcast_take_exception(void) { return PyErr_Occurred() != NULL ? -1 : 0; }
+    """
+    int take_exception "bcast_take_exception"() except -1
+
 cdef extern from "Python.h":
-    PyObject *PyErr_Occurred()
     object PyObject_Vectorcall(object callable, PyObject **args, size_t n, PyObject *names)
 
 cnp.import_array()
@@ -120,6 +126,7 @@ cdef int n_found = 0
 cdef object lock = object()
 cdef object SAFE = None     # the ufuncs whose loops may run on any thread, for numbers; None before the probe
 cdef set SLOW_ONES = set(), UNEVEN = set()
+cdef object MULTIPLY = np.multiply
 cdef dict HALVES = {}       # the functions that have loops for float16 and bfloat16 here, and their numbers
 cdef int bfloat16 = OTHER   # the number that NumPy gave to the dtype of ml_dtypes, if that is known
 cdef bint works = False     # whether NumPy gives loops as expected
@@ -269,7 +276,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     if (function is np.fmax or function is np.fmin) and dtypes[0].kind == "f":
         return found        # which zero it is depends on where an item is in a row
     found.slow = function in SLOW_ONES or not found.shared
-    found.uneven = function in UNEVEN
+    found.uneven = function in UNEVEN or (function is MULTIPLY and dtypes[0].kind == "c")
     found.errors = not info.no_errors
     found.dtypes, found.capsule = dtypes, capsule
     found.auxdata = info.auxdata
@@ -381,7 +388,7 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
         out = _fresh(&nest, <cnp.dtype> found.dtypes[2])
     elif not _fits(&nest, out, a, b, None, <cnp.dtype> found.dtypes[2], casting):
         return None
-    if found.uneven and _repeats_items(&nest):
+    if found.uneven and not _is_even(&nest, function is MULTIPLY):
         return None
     if found.shared and is_small(&nest):
         if found.errors:
@@ -541,14 +548,22 @@ cdef bint _leads_forwards(const Nest *nest, out) noexcept:
     return True
 
 
-cdef bint _repeats_items(const Nest *nest) noexcept:
-    """Whether `b` has an item for each row: NumPy's loop may see that, or not."""
-    cdef int i
-    if nest.operands[1].strides[nest.rank - 1] == 0 and nest.shape[nest.rank - 1] > 1:
-        for i in range(nest.rank):
+cdef bint _is_even(const Nest *nest, bint repeating) noexcept:
+    """Whether NumPy's loop is sure to see items side by side, or one for all; and unless `repeating`, `b` so on all axes.
+    """
+    cdef const Operand *operand
+    cdef int last = nest.rank - 1, i, k
+    if nest.shape[0] == 1 and nest.shape[last] == 1:
+        return False
+    for k in range(nest.n):
+        operand = &nest.operands[k]
+        if operand.strides[last] and operand.strides[last] != operand.size:
+            return False
+    if not repeating and nest.operands[1].strides[last] == 0:
+        for i in range(last):
             if nest.operands[1].strides[i]:
-                return True
-    return False
+                return False
+    return True
 
 
 cdef inline bint _has_items(const Nest *nest) noexcept:
@@ -744,8 +759,12 @@ cdef bint _fits(Nest *nest, out, a, b, c, cnp.dtype dtype, int casting) except -
                 return False
             if cnp.PyArray_ITEMSIZE(<cnp.ndarray> each) != cnp.PyArray_ITEMSIZE(array):
                 return False
-            for i in range(nest.rank):
-                if nest.operands[k].strides[i] != operand.strides[i]:
+            if cnp.PyArray_NDIM(<cnp.ndarray> each) != nest.rank:
+                return False
+            for i in range(nest.rank):      # those of axes of length 1, too: NumPy writes to a copy if they differ
+                if cnp.PyArray_STRIDE(<cnp.ndarray> each, i) != cnp.PyArray_STRIDE(array, i):
+                    return False
+                if cnp.PyArray_DIM(<cnp.ndarray> each, i) != nest.shape[i]:
                     return False
     _describe(operand, array, cast)
     merge_axes(nest, NULL if sort_axes(nest, nest.n, order) else order)
@@ -811,14 +830,9 @@ cdef int _run(Nest *nest, a, b, c, cnp.ndarray out, bint shared, bint slow, bint
             flags |= work.flags[i]
     finally:
         free(memory)
-    if not shared and PyErr_Occurred() != NULL:
-        _raise()
+    if not shared:
+        take_exception()
     return flags
-
-
-cdef _raise():
-    """Let the exception that a loop has set come through."""
-    raise
 
 
 @cython.boundscheck(False)      # of buffers that are not empty

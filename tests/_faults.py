@@ -30,7 +30,7 @@ import numpy as np
 from _calls import CALLS, Call, Row
 
 import bcast
-from bcast import _adjoint, _kernel
+from bcast import _adjoint, _elementwise, _kernel
 from bcast._runtime import pages
 
 DELAY = 60  # seconds in which a timer's signal comes
@@ -304,6 +304,8 @@ class Subject:
             _kernel.set_limits(**row.copies)
         if row.sums:
             _adjoint.set_limits(**row.sums)
+        if row.functions:
+            _elementwise.set_limits(**row.functions)
 
     def undisturbed(self):
         """Make a call as it is; return what is wrong with it."""

@@ -1,9 +1,9 @@
 # cython: cdivision=True
 """`apply` and `choose`: binary ufuncs and `where`, by blocks that stay in a first-level cache, on several threads.
 
-NumPy gives the loop of a ufunc for its operands' dtypes; this module finds it once and keeps it. `_apply/nest.pyx` makes
-blocks of operands of any layout and dtype, on which the loop runs. A call that is not sure to give NumPy's answer is
-returned to the caller, who leaves it to NumPy.
+NumPy gives the loop of a ufunc for its operands' dtypes; this module finds it once and keeps it. `_apply/nest.pyx`
+makes blocks of operands of any layout and dtype, on which the loop runs. A call that is not sure to give NumPy's answer
+is returned to the caller, who leaves it to NumPy.
 """
 
 cimport cython
@@ -165,7 +165,7 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
     bool
         Whether it does. If not, all calls are left to the ufuncs.
     """
-    global works, SAFE, CAPSULE, n_found
+    global works, SAFE, HALVES, CAPSULE, n_found
     cdef Found found
     cdef double[3] x = [1.5, -2.0, 8.0]
     cdef double[3] y = [0.25, 5.0, -3.0]
@@ -175,8 +175,9 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
     cdef Py_ssize_t[3] steps = [8, 8, 8]
     with cython.critical_section(lock):
         names = "add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal"
+        halves = {}
         for each in names.split():      # in the order of the loops in half.h
-            HALVES[getattr(np, each)] = len(HALVES)
+            halves[getattr(np, each)] = len(halves)
         names += (
             " fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift "
             "right_shift floor_divide remainder fmod hypot arctan2 copysign nextafter logaddexp logaddexp2 heaviside "
@@ -189,6 +190,7 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
                      "lcm").split():
             SLOW_ONES.add(getattr(np, each))
             UNEVEN.update((np.power, np.float_power, np.arctan2))
+        HALVES = halves
         CAPSULE = name
         n_found = TABLE     # the table keeps what it has: somebody may be using it
         memset(table, 0, sizeof(table))
@@ -240,7 +242,8 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     cdef Loop own = NULL
     cdef int k
     found.ufunc, found.code = function, code
-    if not works or (<UFunc *> function).nin != 2 or (<UFunc *> function).nout != 1 or (<UFunc *> function).core_enabled:
+    cdef UFunc *c_function = <UFunc *> function
+    if not works or c_function.nin != 2 or c_function.nout != 1 or c_function.core_enabled:
         return found
     kwargs = {"casting": ("no", "equiv", "safe", "same_kind", "unsafe")[casting]}
     if dtype != NONE:
@@ -549,8 +552,7 @@ cdef bint _leads_forwards(const Nest *nest, out) noexcept:
 
 
 cdef bint _is_even(const Nest *nest, bint repeating) noexcept:
-    """Whether NumPy's loop is sure to see items side by side, or one for all; and unless `repeating`, `b` so on all axes.
-    """
+    """Whether NumPy's loop is sure to see items side by side, or one for all: of `b` on all axes, unless `repeating`."""
     cdef const Operand *operand
     cdef int last = nest.rank - 1, i, k
     if nest.shape[0] == 1 and nest.shape[last] == 1:
@@ -839,14 +841,14 @@ cdef int _run(Nest *nest, a, b, c, cnp.ndarray out, bint shared, bint slow, bint
 @cython.wraparound(False)
 cdef int _run_shares(Work *work, a, b, c, out, int threads) except -1:
     """Run all shares without the GIL; the views hold the arrays meanwhile."""
-    cdef const uint8_t[::1] a_view, b_view, c_view, out_view
+    cdef const uint8_t[::1] _a, _b, _c, _out
     if cnp.PyArray_CheckExact(a):
-        a_view = extent(a)
+        _a = extent(a)
     if cnp.PyArray_CheckExact(b):
-        b_view = extent(b)
+        _b = extent(b)
     if cnp.PyArray_CheckExact(c):
-        c_view = extent(c)
-    out_view = extent(out)
+        _c = extent(c)
+    _out = extent(out)
     with nogil:
         if threads > 1:
             run_shares(_run_share, work, work.shares, threads)

@@ -11,8 +11,8 @@ from numpy import signedinteger
 from numpy.typing import NDArray
 
 from bcast._api.numpy_names import broadcast_arrays, meshgrid
-from bcast._elementwise import choose
 from bcast._api.tiling import are_ones, repeat, tile
+from bcast._elementwise import choose
 from bcast._rules.arguments import all_plain
 from bcast._runtime.arrays import can_count, is_contiguous, is_plain, repeats_little, size_of
 

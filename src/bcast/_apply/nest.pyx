@@ -127,12 +127,12 @@ cdef void run_small(const Nest *nest) noexcept:
     """Run the loop on the rows of a small nest."""
     cdef char *at[MAX_OPERANDS]
     cdef Py_ssize_t[MAX_OPERANDS] steps
-    cdef Py_ssize_t i
+    cdef Py_ssize_t _i
     cdef int k
     for k in range(nest.n):
         at[k] = nest.operands[k].data
         steps[k] = nest.operands[k].strides[1]
-    for i in range(nest.shape[0]):
+    for _i in range(nest.shape[0]):
         nest.loop(nest.context, at, &nest.shape[1], steps, nest.auxdata)
         for k in range(nest.n):
             at[k] += nest.operands[k].strides[0]
@@ -284,7 +284,7 @@ cdef bint _is_even(const Nest *nest, const Operand *operand) noexcept:
 
 
 cdef int plan_copies(const Nest *nest, char *once, char *own, int threads) except -1:
-    """Plan the copies that repeat items within a block, for each thread, and fill the buffers that all threads share."""
+    """Plan the copies that repeat items within a block, for each thread; fill the buffers that all threads share."""
     cdef const Operand *operand
     cdef char *plan
     cdef list shape, source
@@ -319,7 +319,7 @@ cdef int run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, const ch
     cdef char *data[MAX_OPERANDS]
     cdef char *at[MAX_OPERANDS]
     cdef Py_ssize_t[MAX_OPERANDS] steps, row_steps
-    cdef Py_ssize_t block, rest, index, items, part, row, i
+    cdef Py_ssize_t block, rest, index, items, part, row, _i
     cdef int k, axis, last = nest.rank - 1, out = nest.n - 1
     for block in range(begin, end):
         rest = block
@@ -359,7 +359,7 @@ cdef int run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, const ch
                     row_steps[k] = (row if operand.strides[last] else 1) * operand.loop_size if operand.row_step else 0
         if nest.rows:
             items = row
-            for i in range(part):
+            for _i in range(part):
                 if nest.loop(nest.context, at, &items, steps, nest.auxdata):
                     return 1
                 for k in range(nest.n):

@@ -298,7 +298,7 @@ def applied(function, a, b, out=None, **kwargs):
     """A call of `elementwise`."""
     given = {} if out is None else {"out": out}
     numpys = {name: value for name, value in kwargs.items() if name != "mode"}
-    expected = function(a, b, **({} if out is None else {"out": out.copy()}), **numpys)
+    expected = function(a, b, **({"out": out.copy()} if "where" in kwargs else {}), **numpys)
     return Call(expected, function, a, b, **given, **kwargs).left_to(function, a, b, **given, **numpys)
 
 

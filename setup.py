@@ -38,6 +38,7 @@ DIRECTIVES = {
 SOURCES = [
     "_adjoint.pyx",  # first, as it takes longest to compile
     "_kernel.pyx",
+    "_elementwise.pyx",
     "_api/broadcast.py",
     "_api/converted.py",
     "_api/elementwise.py",
@@ -47,6 +48,7 @@ SOURCES = [
     "_api/tiling.py",
     "_api/unbroadcast.py",
     "_api/unrepeat.py",
+    "_apply/nest.pyx",
     "_copy/counted.pyx",
     "_copy/plan.pyx",
     "_copy/strided.pyx",

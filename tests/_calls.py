@@ -55,6 +55,7 @@ class Row(NamedTuple):
     threads: int = 1
     copies: dict[str, int] | None = None
     sums: dict[str, int] | None = None
+    functions: dict[str, int] | None = None
     judged: bool = True
 
 
@@ -285,9 +286,15 @@ def doubled(data, axis):
 
 
 def applied(function, a, b, out=None, **kwargs):
-    expected = function(a, b)
     given = {} if out is None else {"out": out}
-    return Call(expected, function, a, b, **given, **kwargs).left_to(function, a, b, **given)
+    numpys = {name: value for name, value in kwargs.items() if name != "mode"}
+    expected = function(a, b, **({"out": out.copy()} if "where" in kwargs else {}), **numpys)
+    return Call(expected, function, a, b, **given, **kwargs).left_to(function, a, b, **given, **numpys)
+
+
+def chosen(condition, x, y, **given):
+    """A call of `where`."""
+    return Call(np.where(condition, x, y), condition, x, y, **given).left_to(np.where, condition, x, y)
 
 
 def laid(function, a, b, axis):
@@ -555,6 +562,20 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         ),
         "a ufunc of two results": lambda: applied(np.divmod, numbers(3, 4), numbers(4)),
         "a ufunc into two results": lambda: applied(np.divmod, numbers(3, 4), numbers(4), (room(3, 4), room(3, 4))),
+        "a ufunc in rows": lambda: applied(np.add, numbers(300, 3), numbers(3)),
+        "a ufunc of columns": lambda: applied(np.add, numbers(300, 3), numbers(300, 1)),
+        "a ufunc of columns by threads": Row(
+            lambda: applied(np.add, numbers(3000, 3), numbers(3000, 1)), threads=3, functions={"share": 1}
+        ),
+        "a ufunc of transposed operands": lambda: applied(np.add, numbers(60, 50).T, numbers(50, 60)),
+        "a ufunc of another byte order": lambda: applied(np.add, numbers(30, 4, dtype=">f8"), numbers(4, dtype=">f8")),
+        "a ufunc of halves": lambda: applied(np.add, numbers(300, 3, dtype="f2"), numbers(3, dtype="f2")),
+        "a ufunc in another dtype": lambda: applied(np.add, numbers(30, 3), numbers(3), dtype="f8"),
+        "a ufunc where a mask says": lambda: applied(
+            np.add, numbers(3, 4), numbers(4), room(3, 4), where=np.array([True, False, True, True])
+        ),
+        "a ufunc into an operand": lambda: (lambda x: Call(x + 1, np.add, x, 1, out=x))(room(30, 4)),
+        "a ufunc that warns": lambda: applied(np.divide, numbers(30, 4), numbers(30, 4)),
         "a function": lambda: applied(plus, numbers(3, 4), numbers(4)),
         "a function of lists": lambda: applied(plus, numbers(3, dtype="f8"), [1.0, 2.0, 3.0]),
         "a function into `out`": lambda: applied(plus, numbers(3, 4), numbers(4), room(3, 4)),
@@ -860,7 +881,27 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
     },
 }
 
+CALLS["where"] = {
+    "rows": lambda: chosen(numbers(300, 1, dtype="i8") > 2, numbers(300, 3), numbers(3)),
+    "a number": lambda: chosen(numbers(3, 4) > 2, numbers(3, 4), 2.5),
+    "numbers for a condition": lambda: chosen(numbers(3, 4), numbers(3, 4), numbers(4, dtype="f8")),
+    "large": lambda: chosen(numbers(512, 256) > 2, numbers(256), 0),
+    "by threads": Row(
+        lambda: chosen(numbers(3000, 1) > 2, numbers(3000, 3), numbers(3)), threads=3, functions={"share": 1}
+    ),
+    "into `out`": lambda: chosen(numbers(3, 4) > 2, numbers(3, 4), numbers(4), out=room(3, 4)),
+    "strings": lambda: chosen(numbers(3, 1) > 2, np.array(["a", "b"]), np.array(["c", "d"])),
+    "lists": lambda: chosen([True, False], [1, 2], [3, 4]),
+    "objects": lambda: chosen(numbers(3, 1) > 2, objects(4), objects(3, 4)),
+    "objects into `out`": lambda: chosen(numbers(3, 1) > 2, objects(4), objects(3, 4), out=objects(3, 4)),
+    "refused: shapes that do not fit": lambda: Call(ValueError, numbers(3) > 2, numbers(4), 1),
+    "refused: `out` of another shape": lambda: Call(ValueError, numbers(3) > 2, numbers(3), 1, out=room(4)),
+}
+
 if BFLOAT16:
+    CALLS["elementwise"]["bfloat16"] = lambda: applied(
+        np.add, numbers(30, 4, dtype="bfloat16"), numbers(4, dtype="bfloat16")
+    )
     CALLS["broadcast"]["bfloat16"] = lambda: broadcast(numbers(4, dtype="bfloat16"), (3, 4))
     CALLS["broadcast"]["bfloat16, large"] = lambda: broadcast(numbers(256, dtype="bfloat16"), (1024, 256))
     CALLS["unbroadcast"]["bfloat16"] = lambda: left_to_numpy(summed((30, 40), (40,), 0, "bfloat16"), 0)

@@ -30,7 +30,7 @@ import numpy as np
 from _calls import CALLS, Call, Row, Subclass
 
 import bcast
-from bcast import _adjoint, _kernel
+from bcast import _adjoint, _elementwise, _kernel
 
 DELAY = 60  # seconds in which a timer's signal comes
 MOST = 20_000  # no call allocates so often
@@ -218,6 +218,8 @@ class Before:
         self.memory = {id(array): array for array in arrays}
         self.images = {key: image(array) for key, array in self.memory.items()}
         self.state = call.state and call.state()
+        if isinstance(call.args[0] if call.args else None, np.ufunc):  # which is kept, with its loop's dtypes
+            given = [part for part in given if not isinstance(part, (np.ufunc, np.dtype))]
         self.parts = list({id(part): part for part in given if not is_simple(part)}.values())
         del given, arrays
         self.counts = self.count()
@@ -307,6 +309,8 @@ class Subject:
             _kernel.set_limits(**row.copies)
         if row.sums:
             _adjoint.set_limits(**row.sums)
+        if row.functions:
+            _elementwise.set_limits(**row.functions)
 
     def undisturbed(self):
         """Make a call as it is; return what is wrong with it."""

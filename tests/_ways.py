@@ -6,7 +6,7 @@ import threading
 from contextlib import contextmanager
 
 import bcast
-from bcast import _adjoint, _kernel
+from bcast import _adjoint, _elementwise, _kernel
 from bcast._runtime import cpu
 from bcast._runtime import threads as runtime_threads
 
@@ -62,6 +62,27 @@ def summed(leaf=SUM_TARGETS[0], threads=0, shared=None):
         bcast.set_num_threads(number)
         _adjoint.set_limits()
         cpu.use_target(before)
+
+
+COMPUTED = list(itertools.product(cpu.TARGETS, (1, THREADS)))
+
+
+@contextmanager
+def computed(leaf=cpu.TARGETS[0], threads=1):
+    """Have functions computed with the loops of a target, by that many threads if there is more than one block."""
+    number = bcast.get_num_threads()
+    before = cpu.use_target(leaf)
+    _elementwise.probe()
+    _elementwise.set_limits(**({"share": 1} if threads > 1 else {}))
+    bcast.set_num_threads(threads)
+    try:
+        with pool_limited(threads if threads > 1 else None):
+            yield
+    finally:
+        bcast.set_num_threads(number)
+        _elementwise.set_limits()
+        cpu.use_target(before)
+        _elementwise.probe()
 
 
 def overlaps(call):

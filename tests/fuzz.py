@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from _arithmetic import draw_elementwise, draw_where
 from _reference import MisfitError as Misfit
-from _reference import laid_on, reference, right_aligned, two_way
-from _ways import SUMS, WAYS, in_order, summed, written
+from _reference import reference, two_way
+from _ways import COMPUTED, SUMS, WAYS, computed, in_order, summed, written
 
 import bcast
 from bcast._api import converted
@@ -48,7 +49,6 @@ COPIED = [*dtypes("? i1 u2 >i4 u8 f2 f4 >f8 c8 c16 g G M8[us] m8[D] S5 U3 V1 V3 
 WITH_REFERENCES = [np.dtype("O"), np.dtypes.StringDType()]
 SUMMED = dtypes("? i1 i2 >i4 i8 u1 u2 u4 >u8 f2 >f2 f4 >f4 f8 >f8 c8 >c8 c16 g O")
 CONVERTED = dtypes("u1 i2 >i4 i8"), dtypes("i8 f4 >f4 f8 >f8 c8 c16 u2 m8[s]")  # from any bytes, without warnings
-UFUNCS = (np.add, np.multiply, np.maximum, np.subtract)
 
 
 # How arrays lie in memory.
@@ -457,40 +457,11 @@ def fuzz_repeat(rng):
 
 
 def fuzz_elementwise(rng):
-    dtype = np.dtype(rng.choice(("u1", ">i4", "f4", "f8", "c16")))
-    a = draw_shape(rng, 100)
-    mode = rng.choice(("numpy", "none", "unidirectional", "pdpd"))
-    b = spoil(rng, tuple(1 if rng.random() < 0.4 and mode != "none" else length for length in a))
-    axis = -1
-    if mode == "pdpd":
-        axis = rng.randint(0, len(a))
-        b = b[axis : rng.randint(axis, len(b))]
-    elif mode != "none":
-        b = b[rng.randint(0, len(b)) :]
-    shape, source = elementwise_alignment(a, b, mode, axis)
-    place = draw_place(rng, dtype, b, repeating=True)
-    other = viewed(draw_room(rng, dtype, place.size, small_numbers), place)
-    operands = Operands(rng, dtype, a, shape, small_numbers, dtype.newbyteorder("="))
-    function = rng.choice(UFUNCS if operands.out is not None else (*UFUNCS, lambda a, b: a - b))
-    expected = None if source is None else np.asarray(function(operands.data.copy(), other.reshape(source)))
-    operands.check(
-        lambda out: np.asarray(bcast.elementwise(function, operands.data, other, mode=mode, axis=axis, out=out)),
-        expected,
-        new=False,
-    )
+    draw_elementwise(rng).check()
 
 
-def elementwise_alignment(a, b, mode, axis):
-    """The result's shape and b's, with 1s where its axes are to stretch; a's and None where the rule rejects them."""
-    try:
-        if mode == "numpy":
-            shape = two_way(a, b)
-            return shape, right_aligned(b, shape)
-        if mode == "none":
-            return a, b if a == b else None
-        return a, right_aligned(b, a) if mode == "unidirectional" else laid_on(b, a, axis)
-    except Misfit:
-        return a, None
+def fuzz_where(rng):
+    draw_where(rng).check()
 
 
 def small_numbers(rng, dtype, size, least=-1):
@@ -655,6 +626,7 @@ def run_case(seed, number, functions=FUNCTIONS):
         warnings.simplefilter("ignore")
         stack.enter_context(written(*rng.choice(WAYS)))
         stack.enter_context(summed(*rng.choice(SUMS)))
+        stack.enter_context(computed(*rng.choice(COMPUTED)))
         if rng.random() < 0.1:
             stack.enter_context(in_order(rng.randint(0, 9), rng.randint(1, 64)))
         if rng.random() < 0.05:  # several threads, each of which may use threads

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import bcast
 
-NAMES = ("tile", "repeat", "meshgrid", "broadcast_arrays")
+NAMES = ("tile", "repeat", "meshgrid", "broadcast_arrays", "where")
 ORIGINAL = {name: getattr(np, name) for name in NAMES}
 
 

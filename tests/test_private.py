@@ -19,7 +19,7 @@ CHILD = """
 import ctypes, mmap, sys
 import numpy as np
 import bcast
-from bcast import _adjoint, _kernel
+from bcast import _adjoint, _elementwise, _kernel
 from bcast._api import broadcast, converted, numpy_calls, numpy_names, patching, tiling, unbroadcast
 from bcast._runtime import arrays, cpu
 from bcast._rules import alignment, arguments, counts
@@ -96,6 +96,12 @@ WILD = (
     "[1]", "(0, 1)", "{1}", "row", "np.int64(1)", "np.array(1)", "object()",
 )  # fmt: skip
 
+UFUNCS = (
+    "np.add", "np.add", "np.power", "np.less", "np.divmod", "np.negative", "np.matmul", "np.ldexp", "None", "len",
+    "np.frompyfunc(max, 2, 1)",
+)  # fmt: skip
+RULES = ("0", "1", "2", "3", "-1", "7", "2**40", "None")
+
 # Private functions, and from what their arguments are taken.
 FUNCTIONS = {
     "_kernel.replicate": (ARRAYS, ALIGNMENTS, ARRAYS),
@@ -104,6 +110,17 @@ FUNCTIONS = {
     "_kernel.try_conversion": (ARRAYS, DTYPES),
     "_kernel.replicate_converted": (ARRAYS, SHAPES, ARRAYS, ("-1", "0", "1", "9", "2**62")),
     "_kernel.repeat_converted": (ARRAYS, COUNTS, WILD, ARRAYS, ("-1", "0", "1", "9", "2**62")),
+    "_elementwise.apply": (
+        UFUNCS, (*ARRAYS, "2.5", "True", "row"), (*ARRAYS, "2.5", "row"), RULES, (*WILD, "0", "1"), ARRAYS,
+        (*DTYPES, "np.dtype('f8')"), ("2", "3", "4", "0", "9", "None"),
+    ),
+    "_elementwise.pass_on": (UFUNCS, ARRAYS, ARRAYS, RULES, (*WILD, "0", "1"), ARRAYS, (*ARRAYS, "grid > 0")),
+    "_elementwise.choose": (
+        (*ARRAYS, "grid > 0", "True"), (*ARRAYS, "2.5", "row"), (*ARRAYS, "True", "row"), ARRAYS,
+    ),
+    "_elementwise.Found": (),
+    "_elementwise.probe": (("b'x'", "None", "'x'", "b'numpy_1.24_ufunc_call_info'"),),
+    "_elementwise.set_limits": (WILD,),
     "_adjoint.sum_onto": (ARRAYS, ALIGNMENTS, ARRAYS),
     "_adjoint.sum_counted": (ARRAYS, COUNTS, WILD, ARRAYS),
     "_adjoint.set_limits": (WILD, WILD),
@@ -114,6 +131,7 @@ FUNCTIONS = {
     "numpy_calls.take_repeat": (ARRAYS, (*WILD, *SHAPES), (*WILD, "0", "1")),
     "numpy_calls.take_meshgrid": ((*WILD, *ARRAYS), ARRAYS),
     "numpy_calls.take_broadcast_arrays": ((*WILD, *ARRAYS), ARRAYS),
+    "numpy_calls.take_where": ((*WILD, *ARRAYS, "grid > 0"), (*WILD, *ARRAYS), (*ARRAYS, "row")),
     "patching.PatchInfo": (WILD, WILD),
     "patching.Place": (),
     "numpy_calls.StandIn": ((*WILD, "len"), (*WILD, "len")),

@@ -3,7 +3,7 @@
 from contextlib import suppress as _suppress
 
 from bcast._api.broadcast import broadcast, broadcast_like, infer_shape
-from bcast._api.elementwise import elementwise
+from bcast._api.elementwise import elementwise, where
 from bcast._api.numpy_names import broadcast_arrays, broadcast_shapes, broadcast_to, meshgrid
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
 from bcast._api.tiling import repeat, tile
@@ -42,4 +42,5 @@ __all__ = [
     "unbroadcast",
     "unpatch_numpy",
     "unrepeat",
+    "where",
 ]

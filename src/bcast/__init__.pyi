@@ -33,6 +33,7 @@ __all__ = [
     "unbroadcast",
     "unpatch_numpy",
     "unrepeat",
+    "where",
 ]
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
@@ -187,7 +188,17 @@ def infer_shape(
 def infer_shape(data_shape: ShapeLike, target_shape: None = None, *, shape: None) -> Never: ...
 @overload
 def elementwise(
-    ufunc: np.ufunc, a: ArrayLike, b: ArrayLike, /, *, mode: ElementwiseMode = "numpy", axis: int = -1, out: _OutT
+    ufunc: np.ufunc,
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    *,
+    mode: ElementwiseMode = "numpy",
+    axis: int = -1,
+    out: _OutT,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    where: ArrayLike = True,
 ) -> _OutT: ...
 @overload
 def elementwise(
@@ -243,6 +254,9 @@ def elementwise(
     mode: ElementwiseMode = "numpy",
     axis: int = -1,
     out: _Outs = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    where: ArrayLike = True,
 ) -> Any: ...
 @overload
 def elementwise(
@@ -254,6 +268,9 @@ def elementwise(
     mode: ElementwiseMode = "numpy",
     axis: int = -1,
     out: _Outs = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    where: ArrayLike = True,
 ) -> _ResultT: ...
 @overload
 def broadcast_to(
@@ -464,3 +481,11 @@ def unrepeat(
     dtype: DTypeLike | None = None,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
+@overload
+def where(
+    condition: ArrayLike, x: _Data[_ScalarT], y: _Data[_ScalarT], /, *, out: None = None
+) -> NDArray[_ScalarT]: ...
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: _OutT) -> _OutT: ...
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: NDArray[Any] | None = None) -> NDArray[Any]: ...

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast import broadcast, broadcast_shapes, elementwise, infer_shape, tile
+from bcast import broadcast, broadcast_shapes, elementwise, infer_shape, tile, where
 from bcast._runtime.arrays import is_masked
 
 try:
@@ -241,10 +241,10 @@ class Div(_Binary):
     def function(a: Array, b: Array) -> Any:
         """Divide; integers first lose their remainder, which has the sign of `a`, so that the division is exact."""
         if a.dtype.kind not in "iu":
-            return np.divide(a, b)
-        quotient = np.asarray(np.fmod(a, b))
-        np.subtract(a, quotient, out=quotient)
-        return np.floor_divide(quotient, b, out=quotient)
+            return elementwise(np.divide, a, b)
+        quotient = np.asarray(elementwise(np.fmod, a, b))
+        elementwise(np.subtract, a, quotient, out=quotient)
+        return elementwise(np.floor_divide, quotient, b, out=quotient)
 
 
 class Pow(_Binary):
@@ -257,12 +257,13 @@ class Pow(_Binary):
         kinds = base.dtype.kind + exponent.dtype.kind
         if set(kinds) <= set("iu"):
             # Modulo 2**64, which holds every narrower product. It also gives 1 and -1 their negative powers.
-            np.power(base, exponent, out=power, dtype=np.uint64, casting="unsafe")
+            elementwise(np.power, base, exponent, out=power, dtype=np.uint64, casting="unsafe")
             if kinds[1] == "i" and (exponent < 0).any():
                 np.copyto(power, 0, where=(exponent < 0) & (base != 1) & (base != -1))
             return power
         wide = max(base.itemsize, exponent.itemsize) == 8 or "i" in kinds or "u" in kinds
-        return np.power(base, exponent, out=power, dtype=np.float64 if wide else np.float32, casting="unsafe")
+        dtype = np.float64 if wide else np.float32
+        return elementwise(np.power, base, exponent, out=power, dtype=dtype, casting="unsafe")
 
 
 # Multidirectional operators of any number of inputs.
@@ -320,15 +321,15 @@ class Mean(_Operator):
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
         total = _total(inputs)
-        return np.divide(total, total.dtype.type(len(inputs)), out=total).astype(inputs[0].dtype, copy=False)
+        mean = elementwise(np.divide, total, total.dtype.type(len(inputs)), out=total)
+        return mean.astype(inputs[0].dtype, copy=False)
 
 
 class Where(_Operator):
     """ONNX Where; all three inputs broadcast."""
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
-        broadcast_shapes(*[array.shape for array in inputs])  # for its message
-        return np.where(*inputs)
+        return where(*inputs)
 
 
 # Unidirectional operators.
@@ -360,7 +361,7 @@ class Gemm(_Operator):
         if alpha != 1:
             product = product * alpha
         if c is not None and beta != 0:  # otherwise it is not read, whatever it holds
-            product = product + (c if beta == 1 else c * beta)
+            product = elementwise(np.add, product, c if beta == 1 else c * beta, mode="unidirectional")
         return product.astype(dtype, copy=False)
 
 
@@ -369,11 +370,7 @@ class PRelu(_Operator):
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
         x, slope = inputs
-
-        def scale(x: Array, slope: Array) -> Array:
-            return np.multiply(x, slope, out=x.copy(), where=x < 0)
-
-        return elementwise(scale, x, slope, mode="unidirectional")
+        return where(np.less(x, 0), elementwise(np.multiply, x, slope, mode="unidirectional"), x)
 
 
 OPS: list[type[OpRun]] = [

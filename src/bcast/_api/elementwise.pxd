@@ -3,13 +3,22 @@ cimport cython
 from numpy cimport ndarray
 
 from bcast._rules.alignment cimport Alignment, expect_default_axis, merge, pdpd, right_aligned
-from bcast._rules.arguments cimport integer, mode_of
-from bcast._runtime.arrays cimport is_binary, reshaped, shape_of
+from bcast._rules.arguments cimport dtype_argument, integer, mode_of
+from bcast._runtime.arrays cimport are_alike, dtype_of, is_binary, reshaped, shape_of
 from bcast._api.broadcast cimport as_array, is_tensor
+from bcast._elementwise cimport apply, choose, pass_on
 
-cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD
+cdef tuple MODES
+cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD, SAME_KIND
+cdef int NUMBER_OF_SAME_KIND
+cdef type UFUNC
+cdef object NOT_FIT
+cdef tuple SCALARS
 
-cdef _operand(str name, value, bint weak)
+cdef _only(out)
+cdef dict _given(dtype, casting, where, tuple shape)
+
+cdef _operand(str name, value, bint weak, other)
 cdef tuple _shape(operand)
 
 

@@ -1,28 +1,32 @@
-"""`elementwise`: binary functions under the broadcasting rules of NumPy, ONNX, OpenVINO and PaddlePaddle.
+"""`elementwise` and `where`: functions under the broadcasting rules of NumPy, ONNX, OpenVINO and PaddlePaddle.
 
-Nothing is materialised. Where the rule asks for it, the second operand is reshaped according to its alignment with the
-first; the function broadcasts the rest.
+Ufuncs of numbers run by blocks (`_elementwise.pyx`). What that leaves is handed to the function itself: where the rule
+asks for it, the second operand is reshaped according to its alignment with the first; the function broadcasts the rest.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
-from numpy.typing import ArrayLike
+from numpy import generic, ndarray
+from numpy.typing import ArrayLike, DTypeLike
 
 from bcast._api.broadcast import as_array, into_tensor, is_tensor
+from bcast._elementwise import UNFIT, apply, choose, pass_on
 from bcast._rules.alignment import expect_default_axis, merge, pdpd, right_aligned
-from bcast._rules.arguments import Shape, integer, mode_of, show
-from bcast._rules.types import ElementwiseMode
-from bcast._runtime.arrays import is_binary, reshaped, shape_of
+from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
+from bcast._rules.types import Casting, ElementwiseMode
+from bcast._runtime.arrays import are_alike, dtype_of, is_binary, reshaped, shape_of
 
-__all__ = ["check_function", "elementwise"]
+__all__ = ["check_function", "elementwise", "where"]
 
 
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
 UFUNC = np.ufunc
+NOT_FIT = UNFIT
 SCALARS = (bool, int, float, complex)
+SAME_KIND: Casting = "same_kind"
+NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 
 
 def elementwise(
@@ -34,6 +38,9 @@ def elementwise(
     mode: ElementwiseMode = "numpy",
     axis: int = -1,
     out: Any = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    where: Any = True,
 ) -> Any:
     """Apply a binary function to `a` and `b`, broadcast under the rule of `mode`.
 
@@ -59,7 +66,14 @@ def elementwise(
     axis : int, optional
         In mode 'pdpd', the axis of `a` at which `b` starts. The default, -1, means ``a.ndim - b.ndim``.
     out : ndarray or tuple of ndarray, optional
-        The array to write the result into, of exactly the result's shape. It is passed on to the function.
+        The array to write the result into, of exactly the result's shape. It may be an operand, or overlap one: the
+        result is as if the operands had been copied first.
+    dtype : dtype_like, optional
+        The dtype of the result, and of the computation, as ufuncs understand it.
+    casting : {'same_kind', 'no', 'equiv', 'safe', 'unsafe'}, optional
+        Which conversions of operands and results are allowed, as ufuncs understand it.
+    where : array_like of bool, optional
+        Where to compute, as ufuncs understand it: elsewhere `out` stays as it was. It must fit the result's shape.
 
     Returns
     -------
@@ -82,9 +96,17 @@ def elementwise(
 
     Notes
     -----
-    These are the rules of the element-wise operations of OpenVINO and ONNX. Operands that are arrays are not copied:
-    where `b` needs another shape, the function gets a view of it. Python scalars are passed on to ufuncs unchanged, so
-    that they adapt to the other operand's dtype. Other functions get them as arrays without axes.
+    These are the rules of the element-wise operations of OpenVINO and ONNX. Results, dtypes, the order of a new
+    result's axes in memory, warnings and exceptions are those of the ufunc: bcast calls the ufunc's own loop, for a
+    few thousand items at a time, on operands that it has broadcast and converted within the fastest cache, and on
+    several threads. Where both operands are NaN, the result may be the other one of the two.
+
+    Other calls are passed on: functions that are no ufuncs, ufuncs of objects, strings or dates, integer powers,
+    subclasses, a `where`, an `out` that overlaps an operand but is not that operand. Operands that are arrays are not
+    copied then: where `b` needs another shape, the function gets a view of it. Python scalars are passed on to ufuncs
+    unchanged, so that they adapt to the other operand's dtype. Other functions get them as arrays without axes.
+
+    If `numpy.errstate` makes a floating-point error an exception, `out` has been written, as by the ufunc itself.
 
     Arrays and tensors of other libraries are read and written as `broadcast` does, and NumPy arrays come back.
 
@@ -109,14 +131,33 @@ def elementwise(
     if not is_ufunc or not is_binary(function):
         check_function(function)
     rule = mode_of(mode, MODES, "mode")
+    plain = dtype is None and casting is SAME_KIND and where is True
+    wanted = None
+    number = NUMBER_OF_SAME_KIND
+    if not plain:
+        wanted = None if dtype is None else dtype_argument(dtype)
+        if casting is not SAME_KIND:
+            number = CASTINGS.index(mode_of(casting, CASTINGS, "casting"))
     if (type(axis) is not int or axis != -1) and rule is not PDPD:
         expect_default_axis(axis, rule)
-    first = a if type(a) is ndarray else _operand("a", a, is_ufunc)
-    second = b if type(b) is ndarray else _operand("b", b, is_ufunc)
+    if type(axis) is not int:
+        axis = integer("axis", axis)
+    first = a if type(a) is ndarray else _operand("a", a, is_ufunc, b)
+    second = b if type(b) is ndarray else _operand("b", b, is_ufunc, a)
+    if is_ufunc:
+        order = 0 if rule is NUMPY else 1 if rule is NONE else 2 if rule is UNIDIRECTIONAL else 3
+        if where is True:
+            result = apply(function, first, second, order, axis, _only(out), wanted, number)
+            if result is not None:
+                return result
+        if wanted is None and number == NUMBER_OF_SAME_KIND and type(out) is not tuple:
+            result = pass_on(function, first, second, order, axis, out, None if where is True else where)
+            if result is not NOT_FIT:
+                return result
     shape = _shape(first)
     given = _shape(second)
     if rule is PDPD:
-        second = _laid(second, given, pdpd(given, shape, integer("axis", axis), "a").source)
+        second = _laid(second, given, pdpd(given, shape, axis, "a").source)
     elif shape != given:
         if rule is NUMPY:
             shape = merge((shape, given), "a, b")
@@ -125,13 +166,16 @@ def elementwise(
         else:
             raise ValueError(f"`b` expected a's own shape {shape} in mode 'none', got {given}")
     operands = (first, second)  # unpacked, which checks that an error has an exception: NumPy's may have none
-    if out is None:
+    if out is None and plain:
         return function(*operands)
+    kwargs = {} if plain else _given(wanted, casting, where, shape)
+    if out is None:
+        return function(*operands, **kwargs)
     if is_tensor(out):
-        return into_tensor(elementwise, out, function, first, second, mode=mode, axis=axis)
+        return into_tensor(elementwise, out, function, first, second, mode=mode, axis=axis, **kwargs)
     _check_out(out, shape)
     try:
-        return function(*operands, out=out)
+        return function(*operands, out=out, **kwargs)
     except TypeError as error:
         said = str(error)
         if is_ufunc or ("unexpected keyword argument 'out'" not in said and "takes no keyword arguments" not in said):
@@ -141,9 +185,99 @@ def elementwise(
         raise TypeError(text) from error
 
 
-def _operand(name: str, value: Any, weak: bool) -> Any:
-    """Convert an operand to an array, unless it is one, or a Python scalar that a `weak` function takes as it is."""
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = None) -> Any:
+    """Choose the items of `x` where a condition holds, and those of `y` elsewhere: `numpy.where` at memory's speed.
+
+    Parameters
+    ----------
+    condition : array_like
+        Where to take the items of `x`: bools, or what NumPy takes for them.
+    x, y : array_like
+        The items to choose from. The three operands are broadcast against each other.
+    out : ndarray, optional
+        The array to write the result into, of exactly the result's shape and dtype. It may be an operand, or overlap
+        one.
+
+    Returns
+    -------
+    ndarray
+        The chosen items, as an array of the dtype that NumPy finds for `x` and `y`; `out`, if that is given.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit; if `out` has another shape or is read-only.
+    TypeError
+        If `out` is not an array, or has another dtype. Exceptions of `numpy.where` pass through.
+
+    See Also
+    --------
+    elementwise : Binary functions.
+
+    Notes
+    -----
+    Items may have any size. Conditions, numbers that must be converted and operands that must be broadcast are so by
+    blocks within the fastest cache. Objects, strings of any length, structures and subclasses are left to NumPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> mask = np.array([[True], [False]])
+    >>> bcast.where(mask, np.array([1, 2, 3]), 0)
+    array([[1, 2, 3],
+           [0, 0, 0]])
+    """
+    test = condition if type(condition) is ndarray else _operand("condition", condition, True, None)
+    first = x if type(x) is ndarray else _operand("x", x, True, None)
+    second = y if type(y) is ndarray else _operand("y", y, True, None)
+    result = choose(test, first, second, out)
+    if result is not None:
+        return result
+    if is_tensor(out):
+        return into_tensor(where, out, test, first, second)
+    shape = merge((_shape(test), _shape(first), _shape(second)), "condition, x, y")
+    if out is None:
+        return np.where(test, first, second)
+    _check_out(out, shape)
+    if not isinstance(out, ndarray):
+        raise TypeError(f"`out` expected an array, got {type(out).__name__}")
+    if not out.flags.writeable:
+        raise ValueError("`out` expected a writeable array, got a read-only one")
+    chosen = np.where(test, first, second)
+    if not are_alike(dtype_of(np.asarray(chosen)), dtype_of(out)):
+        raise TypeError(f"`out` expected dtype {chosen.dtype}, got {out.dtype}")
+    out[...] = chosen
+    return out
+
+
+def _only(out: Any) -> Any:
+    """Return the only array of a tuple of one."""
+    return out[0] if type(out) is tuple and len(out) == 1 else out
+
+
+def _given(dtype: Any, casting: Casting, where: Any, shape: Shape) -> dict[str, Any]:
+    """Return the arguments that only some calls have, as they are passed on; `where` must fit the result's shape."""
+    given: dict[str, Any] = {}
+    if dtype is not None:
+        given["dtype"] = dtype
+    if casting is not SAME_KIND:
+        given["casting"] = casting
+    if where is not True:
+        mask = where if isinstance(where, ndarray) else as_array("where", where)
+        right_aligned(_shape(mask), shape, "where")
+        given["where"] = mask
+    return given
+
+
+def _operand(name: str, value: Any, weak: bool, other: Any) -> Any:
+    """Convert an operand to an array, unless it is one, or a Python scalar that a `weak` function takes as it is.
+
+    So it does a scalar of NumPy's, which is an array beside one.
+    """
     if isinstance(value, ndarray) or (weak and type(value) in SCALARS):
+        return value
+    if weak and isinstance(value, generic) and (isinstance(other, generic) or type(other) in SCALARS):
         return value
     return as_array(name, value)
 

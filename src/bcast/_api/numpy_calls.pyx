@@ -10,6 +10,7 @@ cimport numpy as cnp
 from cpython.object cimport Py_EQ, Py_NE, PyObject, PyTypeObject
 
 from bcast._api.tiling cimport are_ones
+from bcast._elementwise cimport choose
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
 
@@ -161,6 +162,10 @@ def take_meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
 def take_broadcast_arrays(*args, subok=False):
     return broadcast_arrays(*args) if _are_plain(args) else None
+
+
+def take_where(condition, x, y, /):
+    return choose(condition, x, y, None)
 
 
 cdef tuple _multipliers(reps, array):

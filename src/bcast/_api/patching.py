@@ -38,8 +38,9 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
     Parameters
     ----------
     names : str or iterable of str, optional
-        The functions to replace, among 'tile', 'repeat', 'meshgrid' and 'broadcast_arrays'. The last one has to be
-        named: its results are then new arrays, as those of `bcast.broadcast_arrays`, where NumPy's are views.
+        The functions to replace, among 'tile', 'repeat', 'meshgrid', 'broadcast_arrays' and 'where'. The last two have
+        to be named. The results of ``np.broadcast_arrays`` are then new arrays, as those of `bcast.broadcast_arrays`,
+        where NumPy's are views.
 
     Returns
     -------
@@ -306,6 +307,6 @@ def _names_argument(names: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-_places = {name: Place() for name in ("tile", "repeat", "meshgrid", "broadcast_arrays")}
+_places = {name: Place() for name in ("tile", "repeat", "meshgrid", "broadcast_arrays", "where")}
 _made: dict[str, partial[StandIn]] = {}  # makes what stands in for a function, by its name
 _patches: Any = None  # of patch_numpy: the names of the last one, and those before it

@@ -1,0 +1,283 @@
+"""Random calls of `elementwise` and `where`, each beside the same call of NumPy: bits, dtypes, strides and warnings."""
+
+import math
+import random
+import threading
+import warnings
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import bcast
+
+NAMES = """
+    add subtract multiply divide maximum minimum fmax fmin equal not_equal less less_equal greater greater_equal
+    logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift floor_divide remainder
+    fmod hypot arctan2 copysign nextafter logaddexp logaddexp2 heaviside power float_power gcd lcm ldexp
+"""
+KINDS = "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16 g l q L Q >f4 >f8 >i4 >c8 >f2"
+UFUNCS = [getattr(np, name) for name in NAMES.split()]
+DTYPES = KINDS.split()
+CHOSEN = [*DTYPES, "S5", "U3", "V3", "V16", "M8[s]", "m8[D]", ">M8[s]", "O", "i4,f8"]
+SCALARS = (True, 3, -2, 2, 300, 0, 2**70, 2.0, 0.5, 1e30, 1e300, math.nan, 1j)
+LENGTHS = (1, 1, 1, 2, 3, 4, 5, 7, 8, 16, 31, 64, 130, 520, 1000, 5000)
+MODES = ("numpy", "numpy", "numpy", "none", "unidirectional", "pdpd")
+ODD = [0.0, -0.0, 1, -1, 2, 0.5, math.inf, -math.inf, math.nan, 1e4, 6e4, 3e38, 1e-5, 6e-8, 1e300, 1e-310, 2.0**-24]
+
+
+def draw_shape(rng, most):
+    shape, size = [], 1
+    for _ in range(rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4, 5))):
+        length = rng.choice(LENGTHS)
+        if size * length > most:
+            length = rng.choice((1, 2, 3))
+        size *= length
+        shape.append(length)
+    rng.shuffle(shape)
+    return tuple(shape)
+
+
+def draw_items(rng, dtype, size):
+    """Items of a dtype: small ones, any ones, or odd ones; no NaN signals."""
+    generator = np.random.default_rng(rng.randint(0, 2**32))
+    kind = rng.random()
+    if dtype.kind == "O":
+        return generator.integers(0, 9, size).astype(dtype)
+    if dtype.kind in "SUVmM":  # any bytes that are characters
+        return np.frombuffer(bytearray(generator.integers(0, 9, size * dtype.itemsize, "u1")), dtype)
+    if dtype.kind == "b":
+        items = generator.integers(0, 2, size)
+    elif dtype.kind in "iu":
+        items = generator.integers(0 if dtype.kind == "u" else -8, 9, size)
+        if kind < 0.5:
+            items = np.frombuffer(generator.bytes(size * dtype.itemsize), dtype.newbyteorder("="))
+    else:
+        if kind < 0.3:
+            items = generator.integers(-4, 5, size).astype(float)
+        elif kind < 0.7:
+            items = generator.standard_normal(size) * 10.0 ** generator.integers(-3, 4)
+        else:
+            items = generator.choice(np.array(ODD), size)
+        if dtype.kind == "c":
+            items = items + 0j
+            items.imag = generator.permutation(items.real)
+    with np.errstate(all="ignore"):
+        return np.asarray(items).astype(dtype)
+
+
+def draw_array(rng, dtype, shape):
+    """An array: as in C, or of axes in any order, with gaps, backwards, unaligned, or repeated by strides."""
+    dtype = np.dtype(dtype)
+    kind = rng.random()
+    if kind < 0.4:
+        return draw_items(rng, dtype, math.prod(shape)).reshape(shape)
+    order = list(range(len(shape)))
+    if rng.random() < 0.6:
+        rng.shuffle(order)
+    gaps = [rng.choice((1, 1, 1, 2, 3)) if kind > 0.7 else 1 for _ in shape]
+    lengths = [shape[axis] * gaps[axis] for axis in order]
+    array = draw_items(rng, dtype, math.prod(lengths)).reshape(lengths)
+    array = array.transpose([order.index(axis) for axis in range(len(shape))])
+    array = array[(*[slice(None, None, gap if rng.random() < 0.8 else -gap) for gap in gaps], ...)]
+    if rng.random() < 0.1 and not dtype.hasobject:
+        apart = np.empty(array.nbytes + 1, "u1")[1:].view(dtype).reshape(shape)
+        apart[...] = array
+        array = apart
+    if rng.random() < 0.1 and shape:
+        axis = rng.randint(0, len(shape) - 1)
+        array = np.broadcast_to(array[(slice(None),) * axis + (slice(0, 1),)], shape)
+    return array
+
+
+def draw_broadcast(rng, shape):
+    return tuple(1 if rng.random() < 0.25 else length for length in shape)
+
+
+def told(call):
+    """What a call gives or raises, and its warnings, which only the main thread can catch."""
+    with ExitStack() as stack:
+        caught = []
+        if threading.current_thread() is threading.main_thread():
+            caught = stack.enter_context(warnings.catch_warnings(record=True))
+            warnings.simplefilter("always")
+        try:
+            result = call()
+        except Exception as error:
+            result = type(error), str(error)
+    return result, sorted((each.category.__name__, str(each.message)) for each in caught)
+
+
+def bits(array):
+    """The bytes of the items, in C order, with one NaN for all."""
+    array = np.array(array, order="C")
+    if array.dtype.kind in "fc":
+        parts = np.atleast_1d(array).view(array.real.dtype)
+        parts[np.isnan(parts)] = 12345
+        if array.dtype.char in "gG":  # whose padding may be anything
+            return parts.tolist(), np.signbit(parts).tolist()
+    return array.tolist() if array.dtype.hasobject else array.tobytes()
+
+
+def difference(mine, numpys, new):
+    """In what two results differ; None if they do not. The strides of axes of length 1 say nothing."""
+    if type(mine) is not type(numpys):
+        return f"type {type(mine)}, not {type(numpys)}"
+    if isinstance(mine, tuple):
+        return None if mine == numpys else f"raised {mine}, not {numpys}"
+    if mine.dtype != numpys.dtype or mine.dtype.byteorder != numpys.dtype.byteorder:
+        return f"dtype {mine.dtype}, not {numpys.dtype}"
+    if mine.shape != numpys.shape:
+        return f"shape {mine.shape}, not {numpys.shape}"
+    if new and isinstance(mine, np.ndarray):
+        steps = [[step for step, n in zip(x.strides, x.shape, strict=True) if n > 1] for x in (mine, numpys)]
+        if steps[0] != steps[1] or not mine.flags.owndata:
+            return f"strides {mine.strides}, not {numpys.strides}"
+    return None if bits(mine) == bits(numpys) else "other bits"
+
+
+@dataclass
+class Twin:
+    """A call, and the same of NumPy, which writes to an array of its own."""
+
+    mine: Any
+    numpys: Any
+    out: Any = None
+    numpys_out: Any = None
+    errstate: dict[str, str] = field(default_factory=dict)
+    what: str = ""
+
+    def check(self):
+        """Make both calls and compare; return whether it was one that NumPy accepts."""
+        with np.errstate(**self.errstate):
+            expected, warned = told(self.numpys)
+            result, my_warnings = told(self.mine)
+        found = difference(result, expected, self.out is None)
+        stopped = isinstance(result, tuple) and "power" in self.what  # of integers, which stop anywhere
+        if found is None and self.numpys_out is not None and not stopped:
+            found = difference(self.out, self.numpys_out, False)
+        if found is None and self.out is not None and result is not self.out and not isinstance(result, tuple):
+            found = "another array than `out`"
+        if found is None and my_warnings != warned:
+            found = f"warnings {my_warnings}, not {warned}"
+        assert found is None, f"{self.what}: {found}"
+        return not isinstance(expected, tuple)
+
+
+def draw_out(rng, dtype, shape):
+    """Two equal arrays of equal strides to write to."""
+    seed = rng.randint(0, 2**32)
+    outs = [draw_array(random.Random(seed), dtype, shape) for _ in range(2)]
+    return [out if out.flags.writeable else out.copy() for out in outs]
+
+
+def draw_scalar(rng, operand):
+    """The operand, or seldom a Python scalar."""
+    return rng.choice(SCALARS) if rng.random() < 0.1 else operand
+
+
+def draw_elementwise(rng, most=None, ufuncs=UFUNCS):
+    """A call of `elementwise`."""
+    ufunc, mode = rng.choice(ufuncs), rng.choice(MODES)
+    a_dtype = rng.choice(DTYPES)
+    b_dtype = a_dtype if rng.random() < 0.7 else rng.choice(DTYPES)
+    shape = draw_shape(rng, most or rng.choice((50, 50, 5000, 50_000)))
+    a_shape, b_shape, options = shape, draw_broadcast(rng, shape), {"mode": mode}
+    if mode == "numpy":
+        a_shape = draw_broadcast(rng, shape)
+        if rng.random() < 0.3:
+            a_shape = a_shape[rng.randint(0, len(shape)) :]
+        elif rng.random() < 0.4:
+            b_shape = b_shape[rng.randint(0, len(shape)) :]
+        shape = np.broadcast_shapes(a_shape, b_shape)
+    elif mode == "none":
+        b_shape = shape
+    elif mode == "unidirectional":
+        b_shape = b_shape[rng.randint(0, len(shape)) :]
+    else:
+        axis = options["axis"] = rng.randint(0, len(shape))
+        b_shape = b_shape[axis : rng.randint(axis, len(shape))]
+    a, b = draw_array(rng, a_dtype, a_shape), draw_array(rng, b_dtype, b_shape)
+    if mode == "numpy":
+        a, b = draw_scalar(rng, a), draw_scalar(rng, b)
+        shape = np.broadcast_shapes(np.shape(a), np.shape(b))
+    if rng.random() < 0.1:
+        options["dtype"] = rng.choice(("f4", "f8", "i8", "f2", "?", "c8", ">f8"))
+    if rng.random() < 0.1:
+        options["casting"] = rng.choice(("no", "equiv", "safe", "same_kind", "unsafe"))
+    outs = None, None
+    if rng.random() < 0.4:
+        if rng.random() < 0.2 and isinstance(a, np.ndarray) and a.shape == shape:
+            outs = draw_out(rng, a_dtype, shape)
+        else:
+            with np.errstate(all="ignore"):
+                dtype = "f8" if rng.random() < 0.2 else kind_of(ufunc, a_dtype, b_dtype)
+            outs = draw_out(rng, rng.choice(DTYPES) if rng.random() < 0.2 else dtype, shape)
+        if rng.random() < 0.2:  # it is an operand, or overlaps one
+            a = outs[0][::-1] if rng.random() < 0.3 and shape else outs[0]
+    if rng.random() < 0.1 and isinstance(a, np.ndarray) and isinstance(b, np.ndarray):  # NumPy 2.4 crashes on some ints
+        options["where"] = draw_array(rng, "?", draw_broadcast(rng, shape)[rng.randint(0, len(shape)) :])
+        outs = outs if outs[0] is not None else draw_out(rng, kind_of(ufunc, a_dtype, b_dtype), shape)
+    numpys = {name: value for name, value in options.items() if name not in ("mode", "axis")}
+    first = a
+    if outs[0] is not None:
+        options["out"], numpys["out"] = outs[0], outs[1]
+        if isinstance(a, np.ndarray) and np.shares_memory(a, outs[0]):
+            first = outs[1][::-1] if a is not outs[0] else outs[1]
+    second = b.reshape(b_shape + (1,) * (len(shape) - axis - len(b_shape))) if mode == "pdpd" and b_shape else b
+    ways = ("ignore", "warn", "warn", "raise")
+    return Twin(
+        lambda: bcast.elementwise(ufunc, a, b, **options),
+        lambda: ufunc(first, second, **numpys),
+        *outs,
+        {name: rng.choice(ways) for name in ("over", "under", "divide", "invalid")},
+        f"{ufunc.__name__} of {described(a)} and {described(b)}, {options if outs[0] is None else numpys}",
+    )
+
+
+def kind_of(ufunc, a_dtype, b_dtype):
+    """The dtype of a ufunc's result, or another one if it has no such loop."""
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(ufunc(np.ones((), a_dtype), np.ones((), b_dtype))).dtype
+    except TypeError:
+        return np.dtype("f8")
+
+
+def described(operand):
+    """An operand for a message."""
+    if isinstance(operand, np.ndarray):
+        return f"{operand.dtype} {operand.shape} {operand.strides}"
+    return repr(operand)
+
+
+def draw_where(rng, most=None):
+    """A call of `where`."""
+    shape = draw_shape(rng, most or rng.choice((50, 50, 5000, 50_000)))
+    x_dtype = rng.choice(CHOSEN)
+    y_dtype = x_dtype if rng.random() < 0.7 or x_dtype not in DTYPES else rng.choice(DTYPES)
+    shapes = [draw_broadcast(rng, shape)[rng.choice((0, 0, rng.randint(0, len(shape)))) :] for _ in range(3)]
+    condition = draw_array(rng, "?" if rng.random() < 0.7 else rng.choice(DTYPES), shapes[0])
+    x, y = draw_array(rng, x_dtype, shapes[1]), draw_array(rng, y_dtype, shapes[2])
+    if x_dtype in DTYPES:
+        x, y = draw_scalar(rng, x), draw_scalar(rng, y)
+    shape = np.broadcast_shapes(condition.shape, np.shape(x), np.shape(y))
+    options = {}
+    try:
+        with np.errstate(all="ignore"):
+            dtype = np.where(condition, x, y).dtype
+    except (TypeError, ValueError, OverflowError):
+        dtype = None
+    if dtype is not None and rng.random() < 0.3:
+        options["out"] = draw_out(rng, dtype, shape)[0]
+        if rng.random() < 0.2 and dtype == x_dtype:
+            x = options["out"]
+    kept = x.copy() if x is options.get("out") and x is not None else x
+    return Twin(
+        lambda: bcast.where(condition, x, y, **options),
+        lambda: np.where(condition, kept, y),
+        options.get("out"),
+        what=f"where of {described(condition)}, {described(x)} and {described(y)}, {options.keys()}",
+        errstate={"all": "warn"},
+    )

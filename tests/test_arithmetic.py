@@ -1,0 +1,420 @@
+"""`elementwise` and `where` by blocks: NumPy's bits, dtypes, strides, warnings and exceptions, whatever is called."""
+
+import gc
+import itertools
+import os
+import random
+import subprocess
+import sys
+import tracemalloc
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _arithmetic import DTYPES, NAMES, UFUNCS, bits, draw_elementwise, draw_items, draw_where, told
+from _ways import COMPUTED, THREADS, computed, in_order, overlaps
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+from test_fenced import PAINT, rooms  # noqa: F401 (a fixture)
+from test_properties import drill_or_not, search
+
+import bcast
+from bcast import _elementwise
+from bcast._runtime import cpu
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+
+
+@drill_or_not
+@pytest.mark.parametrize("draw", [draw_elementwise, draw_where])
+def test_any_call_gives_what_numpy_gives(examples, draw):
+    @drawn(st.randoms(use_true_random=False), st.sampled_from(COMPUTED))
+    def prop(rng, way):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            twin = draw(rng, rng.choice((50, 3000)))
+        with computed(*way):
+            twin.check()
+
+    search(examples, prop)
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("ufunc", UFUNCS)
+def test_every_function_of_every_dtype(ufunc, way):
+    """In rows so short that both operands are expanded, so long that they are not, and by one scalar."""
+    rng = random.Random(ufunc.__name__)
+    with computed(*way):
+        for dtype in DTYPES:
+            for a, b in (((900, 1, 3), (1, 7, 3)), ((3, 700), (3, 1)), ((40,), ()), ((2000, 3), (2000, 1))):
+                x, y = (draw_items(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape) for shape in (a, b))
+                expected, mine = (
+                    told(lambda x=x, y=y: ufunc(x, y)),
+                    told(lambda x=x, y=y: bcast.elementwise(ufunc, x, y)),
+                )
+                assert mine[1] == expected[1]
+                if isinstance(expected[0], tuple):
+                    assert mine[0] == expected[0]
+                else:
+                    assert mine[0].dtype == expected[0].dtype
+                    assert bits(mine[0]) == bits(expected[0]), (dtype, a, b)
+
+
+HALVES = [np.dtype("f2"), np.dtype(ml_dtypes.bfloat16)]
+OF_HALVES = NAMES.split()[:6] + NAMES.split()[8:14]
+
+
+def every_half(dtype):
+    """All items of a dtype of 16 bits; NaN that would signal do not."""
+    items = np.arange(1 << 16, dtype="u2")
+    infinity, quiet = (0x7C00, 0x200) if dtype.kind == "f" else (0x7F80, 0x40)
+    items[(items & 0x7FFF) > infinity] |= quiet
+    return items.view(dtype)
+
+
+@pytest.mark.parametrize("name", OF_HALVES)
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("leaf", cpu.TARGETS)
+def test_halves_have_numpys_bits(dtype, name, leaf):
+    """Each half beside many, and the floating-point errors of few of them."""
+    ufunc, every, rng = getattr(np, name), every_half(dtype), np.random.default_rng(1)
+    odd = [0, 0x8000, 1, 0x3C00, 0x3F80, 0x7C00, 0x7E00, 0x7FC0, 0xFFC0, 0x400, 0x3FF, 0x7BFF, 0x7F80, 0x80, 0x7F]
+    with computed(leaf):
+        for other in [*odd, *rng.integers(0, 1 << 16, 20)]:
+            one = every[other : other + 1]
+            for a, b in ((every, one), (one, every)):
+                check_halves(ufunc, a, b)
+        for _ in range(300):
+            few = every[rng.integers(0, 1 << 16, (2, rng.integers(1, 12)))]
+            check_halves(ufunc, *few)
+
+
+def check_halves(ufunc, a, b):
+    expected, mine = told(lambda: ufunc(a, b)), told(lambda: bcast.elementwise(ufunc, a, b))
+    assert mine[1] == expected[1], (a, b)
+    both = np.isnan(a.astype("f4")) & np.isnan(b.astype("f4"))  # of which either may be the result
+    found, right = (result[0].view("u2") if result[0].dtype == a.dtype else result[0] for result in (mine, expected))
+    np.testing.assert_array_equal(found[~both], right[~both])
+    np.testing.assert_array_equal(np.isnan(mine[0][both].astype("f4")), np.isnan(expected[0][both].astype("f4")))
+
+
+# Memory.
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4", "c16", ">f8"])
+@pytest.mark.parametrize("way", COMPUTED)
+def test_nothing_outside_is_read_or_written(rooms, way, dtype):  # noqa: F811
+    """Each operand lies at a fence in turn; the result always does."""
+    data_room, out_room, flush = rooms
+    dtype = np.dtype(dtype)
+    rng = random.Random(f"{way} {dtype}")
+    ufunc = np.add
+    out_room[:] = PAINT
+    with computed(*way), np.errstate(all="ignore"):
+        for _ in range(150):
+            shape = tuple(rng.choice((1, 2, 3, 5, 8, 17, 64, 130, 1000)) for _ in range(rng.randint(1, 4)))
+            shape = tuple(length if np.prod(shape) <= 30_000 else min(length, 5) for length in shape)
+            a, b = (
+                draw_items(rng, dtype, int(np.prod(each))).reshape(each)
+                for each in [tuple(1 if rng.random() < 0.4 else n for n in shape) for _ in range(2)]
+            )
+            expected = np.add(a, b)
+            for fenced in (0, 1):
+                operands = [a, b]
+                room = flush(data_room, operands[fenced].nbytes).view(dtype).reshape(operands[fenced].shape)
+                room[...] = operands[fenced]
+                operands[fenced] = room
+                out = flush(out_room, expected.nbytes).view(expected.dtype).reshape(expected.shape)
+                bcast.elementwise(ufunc, *operands, out=out)
+                assert bits(out) == bits(expected)
+                mask = np.asarray(a != 0)
+                out = out.view(dtype.newbyteorder("="))
+                bcast.where(mask, *operands, out=out)
+                assert bits(out) == bits(np.where(mask, a, b))
+                flush(out_room, expected.nbytes)[:] = PAINT
+                assert (out_room == PAINT).all()
+
+
+CALLS_OF_MUCH = {
+    "short rows": lambda: (np.ones((1 << 20, 3), "f4"), np.ones(3, "f4")),
+    "columns": lambda: (np.ones((1 << 20, 3), "f4"), np.ones((1 << 20, 1), "f4")),
+    "transposed": lambda: (np.ones((1 << 11, 1 << 11), "f4").T, np.ones((1 << 11, 1 << 11), "f4")),
+    "two dtypes": lambda: (np.ones(1 << 21, "u1"), np.ones(1 << 21, "f4")),
+    "another byte order": lambda: (np.ones(1 << 20, ">f8"), np.ones(1 << 20)),
+    "pairs": lambda: (np.ones((1500, 1, 3), "f4"), np.ones((1, 1500, 3), "f4")),
+}
+
+
+@pytest.mark.parametrize("make", CALLS_OF_MUCH.values(), ids=CALLS_OF_MUCH)
+def test_no_temporary_is_large(make):
+    """Only the process knows what malloc has given; a limit on its memory leaves room for the buffers alone."""
+    if sys.platform != "linux":
+        pytest.skip("limits the memory as Linux does")
+    code = f"""
+import resource, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import numpy as np, bcast
+from test_arithmetic import CALLS_OF_MUCH
+bcast.set_num_threads(1)
+a, b = CALLS_OF_MUCH[{next(name for name, each in CALLS_OF_MUCH.items() if each is make)!r}]()
+out = np.add(a, b)
+bcast.elementwise(np.add, a[:1], b[:1])
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (1 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+bcast.elementwise(np.add, a, b, out=out)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_new_results_own_their_memory():
+    with computed():
+        for shape in ((3, 4), (700, 1000), (2000, 3)):
+            result = bcast.elementwise(np.add, np.ones(shape), np.ones(shape[-1]))
+            assert type(result) is np.ndarray
+            assert result.flags.owndata
+            assert result.flags.writeable
+
+
+def test_loops_are_found_once():
+    """What is kept for a loop does not grow with the calls."""
+    a, b = np.ones((30, 4)), np.ones(4)
+    for _ in range(10):
+        bcast.elementwise(np.add, a, b)
+    gc.collect()
+    tracemalloc.start()
+    for _ in range(200):
+        bcast.elementwise(np.add, a, b)
+        bcast.elementwise(np.add, a, b.astype(">f8"))
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert size < 5000
+
+
+# Threads.
+
+
+@pytest.mark.parametrize("order", range(5))
+def test_results_do_not_depend_on_the_order_of_shares(order):
+    rng = random.Random(order)
+    for _ in range(60):
+        twin = draw_elementwise(rng, 50_000, [np.add, np.multiply, np.less, np.divide, np.maximum])
+        with computed(cpu.TARGETS[0], THREADS), in_order(order, rng.randint(1, 64)):
+            twin.check()
+
+
+def test_errors_of_other_threads_are_told_once():
+    a, b = np.ones((200_000, 3), "f4"), np.zeros((200_000, 1), "f4")
+    b[:-1] = 1
+    with computed(cpu.TARGETS[0], THREADS):
+        for _ in range(20):
+            with pytest.warns(RuntimeWarning, match=r"^divide by zero encountered in divide$") as caught:
+                bcast.elementwise(np.divide, a, b)
+            assert len(caught) == 1
+
+
+def test_other_threads_run_meanwhile():
+    a, b = np.ones((3_000_000, 3), "f4"), np.ones(3, "f4")
+    out = np.empty_like(a)
+    with computed():
+        assert overlaps(lambda: bcast.elementwise(np.add, a, b, out=out))
+        assert overlaps(lambda: bcast.where(a > 2, a, b, out=out))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_computes_alone():
+    a, b = np.arange(900_000, dtype="f4").reshape(-1, 3), np.ones(3, "f4")
+    with computed(cpu.TARGETS[0], THREADS):
+        expected = bcast.elementwise(np.add, a, b)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if (bcast.elementwise(np.add, a, b) == expected).all() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+# What floating-point errors do.
+
+
+def test_errstate_in_six_ways(capfd):
+    a, b = np.ones((2000, 3)), np.zeros(3)
+    met = []
+
+    class Log:
+        def write(self, text):
+            met.append(text)
+
+    for way in ("ignore", "warn", "raise", "call", "print", "log"):
+        for function in (np.divide, lambda a, b, out: bcast.elementwise(np.divide, a, b, out=out)):
+            out = np.zeros((2000, 3))
+            handler = Log() if way == "log" else lambda *error: met.append(error)
+            with np.errstate(all="ignore", divide=way, call=handler):
+                met.append(told(lambda function=function, out=out: function(a, b, out=out).shape))
+            assert np.isinf(out).all()  # written, also where that is an exception
+            met.append(capfd.readouterr())
+        half = len(met) // 2
+        assert met[:half] == met[half:]
+        met.clear()
+
+
+def test_the_first_error_of_a_thread_is_forgotten():
+    """Errors of before are none of the call's."""
+    np.float64(1) / np.float64(3)
+    with np.errstate(all="ignore"):
+        np.divide(np.ones(5), np.zeros(5))
+    with np.errstate(all="raise"):
+        bcast.elementwise(np.add, np.ones((50, 3)), np.ones(3))
+
+
+# What is left to NumPy.
+
+
+def raising(a, b):
+    if a == 7:
+        raise KeyError("seven")
+    return a + b
+
+
+def test_functions_that_raise_in_the_middle():
+    a = np.arange(20).reshape(10, 2)
+    with pytest.raises(KeyError, match="seven"):
+        bcast.elementwise(np.frompyfunc(raising, 2, 1), a, [1, 2])
+    with pytest.raises(ValueError, match=r"^Integers to negative integer powers are not allowed.$"):
+        bcast.elementwise(np.power, np.ones((90_000, 3), int), [1, 2, -1])
+    with (
+        np.errstate(divide="raise"),
+        pytest.raises(FloatingPointError, match=r"^divide by zero encountered in divide$"),
+    ):
+        bcast.elementwise(np.divide, np.ones((90_000, 3)), [1, 2, 0])
+
+
+class Wrapped:
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return "mine", ufunc, method, kwargs
+
+
+class Tagged(np.ndarray):
+    pass
+
+
+def test_operands_of_others_are_passed_on():
+    row = np.arange(3.0)
+    assert bcast.elementwise(np.add, row.view(Tagged), row).__class__ is Tagged
+    masked = bcast.elementwise(np.add, np.ma.array(row, mask=[1, 0, 0]), row)
+    assert masked.mask.tolist() == [True, False, False]
+    out = row.copy().view(Tagged)
+    assert bcast.elementwise(np.add, row, row, out=out) is out
+    assert bcast.elementwise(np.add, np.array([object], object)[:0], row[:0]).dtype == object
+    assert bcast.elementwise(np.add, np.array(["a"]), np.array(["b"])).tolist() == ["ab"]
+    dates = np.array(["2020-01-01", "2020-01-03"], "M8[D]")
+    assert bcast.elementwise(np.subtract, dates, dates[:1]).tolist() == (dates - dates[0]).tolist()
+    assert type(bcast.elementwise(np.add, np.array(1), 2)) is np.int64
+    assert bcast.elementwise(np.add, row[:0], 2).shape == (0,)
+
+
+@pytest.fixture
+def without_loops():
+    assert not _elementwise.probe(b"another name")
+    yield
+    assert _elementwise.probe()
+
+
+def test_all_is_right_without_numpys_loops(without_loops):  # noqa: ARG001
+    assert _elementwise.apply(np.add, np.ones((3, 2)), np.ones(2), 0, -1, None, None, 3) is None
+    rng = random.Random(3)
+    for _ in range(300):
+        draw_elementwise(rng, 300).check()
+        draw_where(rng, 300).check()
+
+
+def test_there_are_loops():
+    assert _elementwise.probe()
+    assert _elementwise.apply(np.add, np.ones((3, 2)), np.ones(2), 0, -1, None, None, 3).tolist() == [[2, 2]] * 3
+
+
+def test_scipys_functions_run_by_blocks():
+    special = pytest.importorskip("scipy.special")
+    a, b = np.linspace(0.5, 9, 6000).reshape(2000, 3), np.array([1.0, 2.5, 3.0])
+    for name in ("xlogy", "binom", "jv", "gammainc", "beta"):
+        function = getattr(special, name)
+        np.testing.assert_array_equal(bcast.elementwise(function, a, b), function(a, b), strict=True)
+    with special.errstate(all="raise"), pytest.raises(special.SpecialFunctionError):
+        bcast.elementwise(special.gammainc, -a, b)
+
+
+# The new arguments.
+
+
+def test_where_leaves_the_others_as_they_were():
+    out = np.full((2, 3), 7.0)
+    mask = np.array([True, False, True])
+    assert bcast.elementwise(np.add, np.ones((2, 3)), [1, 2, 3], out=out, where=mask) is out
+    assert out.tolist() == [[2, 7, 4]] * 2
+    with pytest.raises(
+        ValueError, match=r"^`where` expected at least 3 axes for data of shape \(1, 2, 3\), got \(2, 3\)"
+    ):
+        bcast.elementwise(np.add, np.ones((2, 3)), 1, out=out, where=np.ones((1, 2, 3), bool))
+    with pytest.raises(ValueError, match=r"^`where` expected a shape that data of shape "):
+        bcast.elementwise(np.add, np.ones((1, 3)), 1, where=np.ones((2, 3), bool))
+
+
+def test_dtype_and_casting():
+    a, b = np.arange(6).reshape(2, 3), np.arange(3)
+    assert bcast.elementwise(np.add, a, b, dtype="f4").dtype == np.float32
+    assert bcast.elementwise(np.add, a, b, dtype="f2", casting="unsafe").dtype == np.float16
+    out = np.zeros((2, 3), "i4")
+    assert bcast.elementwise(np.add, a, b + 0.5, out=out, casting="unsafe").tolist() == [[0, 2, 4], [3, 5, 7]]
+    with pytest.raises(TypeError, match="Cannot cast ufunc 'add' output"):
+        bcast.elementwise(np.add, a, b + 0.5, out=out)
+    with pytest.raises(ValueError, match=r"^`casting` expected one of "):
+        bcast.elementwise(np.add, a, b, casting="maybe")
+    with pytest.raises(TypeError, match=r"^`dtype` expected a dtype or what stands for one, got 'nonsense'"):
+        bcast.elementwise(np.add, a, b, dtype="nonsense")
+
+
+# `where`.
+
+
+def test_where_takes_what_numpy_takes():
+    mask = np.array([[True], [False]])
+    assert bcast.where(mask, [1, 2, 3], 0).tolist() == [[1, 2, 3], [0, 0, 0]]
+    assert bcast.where([1, 0], "a", "b").tolist() == ["a", "b"]
+    assert bcast.where(True, 1.5, 2).shape == ()
+    assert bcast.where(mask[:0], 1, 2).shape == (0, 1)
+    objects = np.array([None, "x"], object)
+    assert bcast.where(mask, objects, 5).tolist() == [[None, "x"], [5, 5]]
+    assert bcast.where(np.array([np.nan, 0.0, -0.0]), 1, 2).tolist() == [1, 2, 2]
+    for size in range(1, 40):
+        x, y = (np.frombuffer(bytes([value] * size * 6), f"V{size}").reshape(2, 3) for value in (1, 2))
+        assert bcast.where(mask, x, y).tolist() == np.where(mask, x, y).tolist()
+
+
+def test_where_into_out():
+    mask, x, out = np.array([[True], [False]]), np.arange(3), np.zeros((2, 3), int)
+    assert bcast.where(mask, x, 7, out=out) is out
+    assert out.tolist() == [[0, 1, 2], [7, 7, 7]]
+    bcast.where(mask, out, out[::-1], out=out)
+    assert out.tolist() == [[0, 1, 2], [0, 1, 2]]
+    for bad, error in (
+        (np.zeros((2, 2), int), "`out` expected shape (2, 3), got (2, 2)"),
+        (np.zeros((2, 3)), "`out` expected dtype int64, got float64"),
+        ([1], "`out` expected an array, got list"),
+    ):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            bcast.where(mask, x, 7, out=bad)
+        assert str(caught.value) == error
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match=r"^`out` expected a writeable array, got a read-only one$"):
+        bcast.where(mask, x, 7, out=out)
+    with pytest.raises(ValueError, match=r"^`condition, x, y` expected lengths that are equal or 1"):
+        bcast.where(mask, x, np.arange(4))
+
+
+def test_limits():
+    for share in (0, -1):
+        with pytest.raises(ValueError, match="`share` expected bytes"):
+            _elementwise.set_limits(share)
+
+
+def test_ways_are_many():
+    assert len(COMPUTED) == len(set(itertools.product(cpu.TARGETS, (1, THREADS))))

@@ -46,7 +46,9 @@ def test_every_arrow_points_down():
     [
         ("_rules/alignment.py", "def f():\n    from bcast._api import tiling\n", ("_rules/alignment", "_api/tiling")),
         ("_runtime/pages.pyx", "from bcast._kernel cimport (\n    x)\n", ("_runtime/pages", "_kernel")),
-        ("_copy/walk.pxd", "from bcast._sum.plan cimport Axis\n", ("_copy/walk", "_sum/plan")),
+        ("_copy/walk.pxd", "from bcast._sum.core cimport Axis\n", ("_copy/walk", "_sum/core")),
+        ("_sum/plan.pxi", "from bcast._adjoint cimport sum_onto\n", ("_sum/plan.pxi", "_adjoint")),
+        ("_runtime/cpu.pyx", 'include "../_sum/plan.pxi"\n', ("_runtime/cpu", "_sum/plan.pxi")),
         ("_runtime/cpu.pyx", 'cdef extern from "_copy/simd/shuffle.h":\n', ("_runtime/cpu", "_copy/simd/shuffle.h")),
         ("_runtime/pool.h", '#include "../_sum/simd/sum.h"\n', ("_runtime/pool.h", "_sum/simd/sum.h")),
         ("_api/tiling.py", "import bcast\n", ("_api/tiling", "__init__")),
@@ -89,6 +91,7 @@ def test_no_arrow_is_written_so_that_it_is_not_read():
         ("_runtime/pages.pyx", "cdef extern from '_copy/simd/shuffle.h':"),
         ("_runtime/pages.pyx", 'cdef extern from "bcast/_copy/simd/shuffle.h":'),
         ("_runtime/pages.pyx", 'cdef extern from "_runtime/missing.h":'),
+        ("_runtime/pages.pyx", 'include "plan.pxi"'),
         ("_runtime/pool.h", "#include <../_copy/simd/shuffle.h>"),
     ],
 )

@@ -20,7 +20,9 @@ def axes_of(shape, kept, size=8):
 
 def plan(shape, kept, size=8, **options):
     """Plan the sum of a contiguous array over the axes that are not kept."""
-    return planned(axes_of(shape, kept, size), size, **options)
+    got = planned(axes_of(shape, kept, size), size, **options)
+    lengths = {name: [axis["length"] for axis in got[name]["axes"][: got[name]["rank"]]] for name in ("block", "loops")}
+    return got | lengths | {"items": got["block"]["items"]}
 
 
 # The shape, which axes are kept; whether runs are summed, and written; the block, its loops, tiles, shares of a tile.
@@ -35,7 +37,7 @@ PAPER = {
     "images": ((8, 16, 2500), (0, 1, 0), True, False, [16], [8], 1, 4),
     "everything": ((1_000_000,), (0,), True, False, [1], [], 1, 15),
     "long rows": ((100, 100_000), (0, 1), False, False, [1, 100_000], [], 64, 1),
-    "kept in the middle": ((50, 40, 30, 64), (0, 1, 0, 1), False, False, [40, 64], [50], 20, 3),
+    "kept in the middle": ((50, 40, 30, 64), (0, 1, 0, 1), False, False, [40, 64], [50], 5, 12),
 }
 
 
@@ -73,7 +75,7 @@ def test_no_term_is_left_out():
     """The loops, the block and the calls within take each index once; tiles hold as many as a block has room for."""
     draw = random.Random(1)
     for _ in range(3000):
-        shape = [draw.choice([2, 3, 5, 8, 31, 64, draw.randint(2, 3000)]) for _ in range(draw.randint(1, 6))]
+        shape = [draw.choice([2, 3, 5, 8, 31, 64, draw.randint(2, 500)]) for _ in range(draw.randint(1, 6))]
         kept = [draw.randint(0, 1) for _ in shape]
         size, packed = draw.choice([(4, False), (8, False), (8, True)])
         got = plan(shape, kept, size, packed=packed)
@@ -89,7 +91,7 @@ def test_no_term_is_left_out():
         assert got["scratch"] >= got["items"] * size
 
 
-@pytest.mark.parametrize("axes", [[(1, 8, 8, True)], [(0, 8, 8, True)], [(2**41, 8, 0, False)], [(2, 8, 8, True)] * 66])
+@pytest.mark.parametrize("axes", [[(1, 8, 8, True)], [(0, 8, 8, True)], [(2**60, 8, 0, False)], [(2, 8, 8, True)] * 60])
 def test_axes_that_nobody_has_are_refused(axes):
     with pytest.raises(ValueError, match="`axes` expected"):
         planned(axes)

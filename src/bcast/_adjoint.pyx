@@ -68,20 +68,9 @@ def targets():
 cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     """Sum `grad` over the axes along which `alignment` repeats, into `out`, and return `out`.
 
-    Parameters
-    ----------
-    grad : ndarray
-        Of any layout; its shape is ``alignment.shape``.
-    alignment : Alignment
-        Where the data went.
-    out : ndarray
-        Writeable, of the result's dtype and of any strides; its shape is ``alignment.source`` without some of the 1s.
-        It may overlap `grad`: the result is as if `grad` had been copied first.
-
-    Returns
-    -------
-    ndarray
-        `out` itself.
+    `grad`, of any layout, has the shape ``alignment.shape``. `out` is writeable, of the result's dtype and of any
+    strides; its shape is ``alignment.source`` without some of the 1s. It may overlap `grad`: the result is as if `grad`
+    had been copied first.
     """
     return _sum_any(grad, alignment, None, -1, out)
 
@@ -89,21 +78,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
 cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
     """Sum as many rows of `grad` for each item of `out` as its count says, into `out`, and return `out`.
 
-    Parameters
-    ----------
-    grad : ndarray
-        Of any layout; its axis `along` has length ``counts.total``.
-    counts : Counts
-        How many rows each item had.
-    along : int
-        The axis, 0 or more.
-    out : ndarray
-        As for `sum_onto`; its shape is that of `grad`, but for axis `along`, of length ``counts.size``.
-
-    Returns
-    -------
-    ndarray
-        `out` itself.
+    Axis `along` of `grad` has length ``counts.total``, that of `out` ``counts.size``. For the rest, see `sum_onto`.
     """
     if not 0 <= along < cnp.PyArray_NDIM(grad):
         raise ValueError(f"`axis` expected an axis of data of shape {shape_of(grad)}, got {along}")
@@ -155,7 +130,7 @@ cdef int _sum(
     Terms *terms, cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out,
 ) except -1:
     """Plan a sum and make it, on several threads if it is worth it."""
-    cdef char[2 * PAGE] near
+    cdef char[2 * PAGE] local
     cdef CountedSum counted
     cdef SumPlan plan
     cdef Axis[SUM_MAX_AXES] axis
@@ -192,7 +167,7 @@ cdef int _sum(
     work.shares = 1 if threads == 1 else work.units if along < 0 else min(threads * SHARES, work.units)
     work.room = work.room + 127 & ~63       # no two threads write one line
     scratch += threads * work.room
-    work.scratch = near
+    work.scratch = local
     if scratch > 2 * PAGE:
         work.scratch = <char *> malloc(scratch)
         if work.scratch == NULL:
@@ -213,7 +188,7 @@ cdef int _sum(
                 add_shares(&plan, work.src, work.dst, work.partials)
         Py_DECREF(out)
         Py_DECREF(grad)
-    if work.scratch != near:
+    if work.scratch != local:
         free(work.scratch)
     return 0
 
@@ -230,7 +205,9 @@ cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
 
 
 cdef inline Py_ssize_t _cut(const Work *work, Py_ssize_t i) noexcept nogil:
-    """Where share `i` begins."""
+    """Where share `i` begins; of one share without a division, which takes longer than the sum of few terms."""
+    if work.shares == 1:
+        return i * work.units
     return work.units // work.shares * i + min(i, work.units % work.shares)
 
 

@@ -3,12 +3,8 @@ from libc.stdint cimport int64_t
 from bcast._runtime.counts cimport CHUNK, CountList
 
 cdef extern from "_sum/simd/sum.h":
-    enum:
-        U64 "BCAST_KIND_u64"
-        F64 "BCAST_KIND_f64"
-        SET "BCAST_SET"
-        ADD "BCAST_ADD"
-        WRITE "BCAST_WRITE"
+    enum: U64 "BCAST_KIND_u64", F64 "BCAST_KIND_f64"
+    enum: SET "BCAST_SET", ADD "BCAST_ADD", WRITE "BCAST_WRITE"
 
     ctypedef struct Rows "bcast_term_rows":
         const char *src
@@ -37,8 +33,7 @@ cdef extern from "_sum/simd/sum.h":
         void (*add_accumulators)(const Sink *dst, const Sink *src, Py_ssize_t n) noexcept nogil
 
     ctypedef struct Results "bcast_results":
-        int dtype
-        int sum_size
+        int dtype, sum_size
         char *dst
         Py_ssize_t step
 
@@ -48,27 +43,17 @@ cdef extern from "_sum/simd/sum.h":
         bint (*add_errors)(double *sum, const double *error, Py_ssize_t n) noexcept nogil
 
 cdef extern from "_sum/simd/dtypes.h":
-    enum:
-        BOOL "BCAST_BOOL"
-        INT8 "BCAST_INT8"
-        UINT8 "BCAST_UINT8"
-        FLOAT16 "BCAST_FLOAT16"
-        FLOAT32 "BCAST_FLOAT32"
-        FLOAT64 "BCAST_FLOAT64"
-        DTYPE_COUNT "BCAST_DTYPE_COUNT"
-        AS_IS "BCAST_AS_IS"
-        AS_INTEGER "BCAST_AS_INTEGER"
-        AS_REAL "BCAST_AS_REAL"
+    enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", UINT8 "BCAST_UINT8", DTYPE_COUNT "BCAST_DTYPE_COUNT"
+    enum: FLOAT16 "BCAST_FLOAT16", FLOAT32 "BCAST_FLOAT32", FLOAT64 "BCAST_FLOAT64"
+    enum: AS_IS "BCAST_AS_IS", AS_INTEGER "BCAST_AS_INTEGER", AS_REAL "BCAST_AS_REAL"
 
     ctypedef struct Dtype "bcast_dtype":
-        int size
+        int size, kind
         bint is_float
-        int kind
         const char *name
 
     ctypedef struct Packing "bcast_packing":
-        int dtype
-        int how
+        int dtype, how
 
     const Dtype *dtypes "bcast_dtypes"
     void pack "bcast_pack"(

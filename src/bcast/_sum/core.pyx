@@ -1,9 +1,9 @@
 # cython: cdivision=True
-"""The sum core in one module: from the axes of an array to its sums.
+"""The sum core: from the axes of an array to its sums.
 
-In: axes, kept or summed, and how terms are read, as `_adjoint` has checked them. Out: results at `dst`. plan.pxi chooses
-the block of accumulators, tiles and shares; executor.pxi has the kernels in `simd` add the terms up, and writes the
-results; counted.pxi does both for runs of rows by counts. Nothing allocates or runs Python once writing has begun.
+In: axes, kept or summed, and how terms are read, as `_adjoint` has checked them. Out: results. plan.pxi chooses the
+block of accumulators, tiles and shares; executor.pxi has the kernels in `simd` add the terms up and writes the results;
+counted.pxi does both for runs of rows by counts. Nothing allocates, raises or runs Python once writing has begun.
 """
 
 from libc.math cimport fabs, isfinite

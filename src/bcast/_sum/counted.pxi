@@ -3,8 +3,8 @@
 # In: counts, axes of which one is summed, a range of rows and items. Out: the results of the items that begin in it.
 #
 # If there are outer axes, all counts come again for each outer position; a few are copied side by side, so that they
-# make whole chunks. Items are summed in groups, whose accumulators and packed terms stay in a cache. Dense runs are left
-# to a kernel of their own; longer rows are added up item by item. An item that is too large for a group is planned as an
+# make whole chunks. Items are summed in groups, whose accumulators and packed terms stay in a cache. Dense runs have a
+# kernel of their own; longer rows are added up item by item. An item that is too large for a group is planned as an
 # ordinary sum, and so is one whose sum came out infinite or NaN. Each item is summed by the thread in whose range it
 # begins, alike wherever it stands: the bits of a result do not depend on the number of threads.
 

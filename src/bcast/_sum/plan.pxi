@@ -185,51 +185,25 @@ cdef inline Py_ssize_t _quotient_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
 
 
 def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
-    """Plan a sum of terms of so many bytes on paper: for tests.
-
-    Parameters
-    ----------
-    axes : list of tuple
-        The length, the step in `grad`, the step in the result and whether it is kept, for each axis, as `plan_sum`
-        takes them.
-    size : int
-        Bytes of a term, of an accumulator and of a result.
-    packed : bool
-        Whether terms must be packed.
-    shares : int
-        How many are wanted.
-
-    Returns
-    -------
-    dict
-        The plan's fields, of loops and block the lengths of their axes.
-    """
+    """Plan a sum on paper, for tests. Axes are tuples of a length, two steps in bytes, and whether they are kept."""
     cdef Axis[SUM_MAX_AXES] axis
     cdef Terms terms
     cdef SumPlan plan
     cdef int n = 0
     items = 1
     memset(&terms, 0, sizeof(Terms))
+    memset(&plan, 0, sizeof(SumPlan))
     terms.size = terms.sum_size = size
     terms.packed = packed
     terms.writes = not packed
     for length, src_step, dst_step, kept in axes:
         items *= length
-        if not 1 < length <= items < 2 ** 40 or n == SUM_MAX_AXES:
-            raise ValueError(f"`axes` expected {SUM_MAX_AXES} axes longer than 1 at most, got {axes!r}")
+        if not 1 < length <= items < 2 ** 60:
+            raise ValueError(f"`axes` expected axes longer than 1 and less than 2^60 items, got {axes!r}")
         axis[n] = Axis(length, src_step, dst_step, kept)
         n += 1
     plan_sum(&plan, &terms, axis, n, max(<Py_ssize_t> 1, shares))
     return {
-        "call": plan.call, "loops": _lengths(plan.loops.axes, plan.loops.rank),
-        "block": _lengths(plan.block.axes, plan.block.rank), "folded": plan.block.folded, "items": plan.block.items,
-        "tiles": plan.tiles, "shares": plan.shares, "scratch": plan.scratch,
+        "call": plan.call, "block": plan.block, "loops": plan.loops, "tiles": plan.tiles, "shares": plan.shares,
+        "scratch": plan.scratch,
     }
-
-
-cdef list _lengths(const Axis *axis, int n):
-    cdef list lengths = []
-    cdef int i
-    for i in range(n):
-        lengths.append(axis[i].length)
-    return lengths

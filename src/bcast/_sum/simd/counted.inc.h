@@ -1,3 +1,5 @@
+/* The kernel of runs whose lengths differ: sums of each, four runs at a time. */
+
 /* The lanes of a run of `length` terms, whose tail is copied to `room` if it `ends` where the data does. */
 SPECIALISED Accumulator FN(sum_one_run)(
     const char *src, ptrdiff_t length, const int ends, Term *room, const Term *masks)

@@ -1,5 +1,7 @@
-/* LANES dense runs: of 2 to 4 terms with nothing between them. As many vectors hold them as one has terms; what stands
-   at one place in each is gathered, in the order of the runs. Of 3 terms in 4 lanes:
+/* The kernel of dense runs, of 2 to 4 terms with nothing between them: a case of the kernel of runs. */
+
+/* LANES dense runs. As many vectors hold them as one has terms; what stands at one place in each is gathered, in the
+   order of the runs. Of 3 terms in 4 lanes:
 
        a  |0 0 0 1|         first   |0 1 2 3|   their first terms,
        b  |1 1 2 2|   ->    second  |0 1 2 3|   second

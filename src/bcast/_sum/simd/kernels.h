@@ -55,8 +55,8 @@ typedef BCAST_VECTOR(double, 4) bcast_f64x4;
 #define BCAST_TWO_SUM_ERROR(a, b, sum) (((a) - ((sum) - ((sum) - (a)))) + ((b) - ((sum) - (a))))
 
 enum {
-    BCAST_SUM_LONG_VECTORS = 128,       /* vectors; longer runs are one stream each */
-    BCAST_SUM_AHEAD_BYTES = 2048      /* bytes by which terms of a run are fetched ahead: a tenth of a microsecond */
+    BCAST_SUM_LONG_VECTORS = 128,   /* longer runs are one stream each: four side by side are read more slowly */
+    BCAST_SUM_AHEAD_BYTES = 2048    /* by which terms of a run are fetched ahead: a tenth of a microsecond */
 };
 
 #define BCAST_KIND_TYPES(kind, Bits, Wide, Acc, lanes_, is_compensated, is_converted, dtype_)               \
@@ -77,14 +77,12 @@ BCAST_SUM_KINDS(BCAST_KIND_TYPES)
 
 #define TARGET plain
 #define ON_TARGET
-#if defined(__x86_64__)
-#pragma GCC push_options
-#pragma GCC optimize("O1")
-#define UNROLLED 0    /* whether runs of few vectors have loops of their own; CPUs of before 2013 do without */
+#if defined(__x86_64__)     /* CPUs of before 2013 alone use these: small code, compiled in a sixth of the time */
+#define UNROLLED 0
 #define SPECIALISED BCAST_APART
 #else
-#define UNROLLED 1
-#define SPECIALISED ON_TARGET BCAST_INLINE
+#define UNROLLED 1          /* whether runs of few vectors have loops of their own */
+#define SPECIALISED ON_TARGET BCAST_INLINE      /* functions for what is known when they are compiled */
 #endif
 #define F16C 0
 #define ONE(Type) ((Type) {0} + 1)
@@ -142,9 +140,13 @@ BCAST_INLINE bcast_u16x4 bcast_bf16_narrowed(const bcast_f64x4 *sums)
     return BCAST_CONVERT(bits >> 16, bcast_u16x4);
 }
 #endif
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O1")
 #include "target.inc.h"
-#if defined(__x86_64__) && BCAST_VECTORS && !defined(__clang__)
 #pragma GCC pop_options
+#else
+#include "target.inc.h"
 #endif
 
 #if BCAST_VECTORS && defined(__x86_64__)

@@ -1,4 +1,5 @@
-/* The arithmetic of one KIND on one TARGET, and its kernel of rows; `target.inc.h` includes this file for each kind.
+/* The arithmetic of one KIND on one TARGET, and its kernels; `target.inc.h` includes this file for each kind, and
+   `kernels.h` defines the target's words.
 
    A wide vector (Wide) holds what LANES terms are loaded as, and sums of few of them. An accumulator vector (AccVec)
    holds four accumulators; a wide vector becomes PARTS of them:

@@ -1,3 +1,5 @@
+/* The kernel of rows: adds rows to a row of accumulators, or writes their sums. */
+
 /* The sums of `n` rows in each turn. The last vector is moved back to end with the rows, and begun before the others
    change what it adds to: so all items of a row are summed alike. */
 SPECIALISED int FN(sum_n_rows)(const int n, const bcast_term_rows *all, const bcast_sink *sink)

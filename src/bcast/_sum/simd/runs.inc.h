@@ -1,4 +1,4 @@
-/* The kernel of runs of one KIND on one TARGET; `_sum/simd/rows.inc.h` includes this file. */
+/* The kernel of runs: sums of each, up to four side by side. */
 
 /* Plain sums of as many vectors come first: where compensated, two, which leaves one rounding between a term and its
    error term. */

@@ -1,5 +1,5 @@
-/* Checks the leaves of `_sum/simd/kernels.h` for each target that the machine has against plain loops, and prints the names
-   of the targets:
+/* Checks the kernels of `_sum/simd/kernels.h` for each target that the machine has against plain loops, and prints the
+   names of the targets:
 
        sum_check ROUNDS
 
@@ -167,7 +167,7 @@ static void check_rows(void)
 
 static void check_runs(void)
 {
-    const bcast_sum_kernels *leaves = &target->kernels[kind];
+    const bcast_sum_kernels *kernels = &target->kernels[kind];
     const int size = term_sizes[kind], mode = any(0, 2), m = 1 << any(0, 2), shape = any(0, 9);
     int length = m * any(1, shape < 5 ? 40 : shape < 9 ? 100 : 5000 / m), count = any(1, shape < 9 ? 50 : 5);
     ptrdiff_t step = (length + (any(0, 1) ? 0 : any(1, 9))) * size;
@@ -178,7 +178,7 @@ static void check_runs(void)
     bcast_sink to = sink_of(mode, count * m);
     for (int i = 0; i < count; i++)
         for (int j = 0; j < length; j++) expect(i * m + j % m, x + i * step + j * size);
-    if (leaves->sum_runs(&runs, &to)) {
+    if (kernels->sum_runs(&runs, &to)) {
         if (BCAST_VECTORS) fail("runs that could not be written", length);
         return;
     }
@@ -189,7 +189,7 @@ static void check_runs(void)
 /* Each run has the same bits wherever it stands: by itself, too. */
 static void check_counted_runs(void)
 {
-    const bcast_sum_kernels *leaves = &target->kernels[kind];
+    const bcast_sum_kernels *kernels = &target->kernels[kind];
     const int size = term_sizes[kind], mode = any(0, 1) ? BCAST_SET : BCAST_WRITE;
     const int m = any(1, lanes[kind] > 4 ? lanes[kind] - 1 : 4), count = any(1, 40), most = any(0, any(0, 3) ? 12 : 60);
     const int result_size = mode == BCAST_WRITE ? size : sum_size;
@@ -205,7 +205,7 @@ static void check_counted_runs(void)
     for (int i = 0; i < count; i++)
         for (int64_t j = 0; j < counts[i]; j++, at += m)
             for (int k = 0; k < m; k++) expect(i * m + k, x + (at + k) * size);
-    if (leaves->sum_counted_runs(&runs, &to)) {
+    if (kernels->sum_counted_runs(&runs, &to)) {
         if (BCAST_VECTORS) fail("runs of counts that could not be written", m);
         return;
     }
@@ -213,7 +213,7 @@ static void check_counted_runs(void)
     compare_with_plain(NULL, NULL, &runs, to, count * m);
     for (int i = 0; i < count; x += counts[i++] * m * size) {
         const bcast_counted_runs one = {x, x + counts[i] * m * size, counts + i, 1, m};
-        leaves->sum_counted_runs(&one, &alone);
+        kernels->sum_counted_runs(&one, &alone);
         if (memcmp(sums, to.sum + i * m * result_size, m * result_size)) fail("other bits than alone", i);
     }
 }
@@ -239,7 +239,7 @@ static void check_accumulators(void)
 /* An infinite sum or NaN is told of, wherever it is; others are not. */
 static void check_special(void)
 {
-    const bcast_sum_kernels *leaves = &target->kernels[BCAST_KIND_f64];
+    const bcast_sum_kernels *kernels = &target->kernels[BCAST_KIND_f64];
     const int count = any(1, 30), length = any(1, 16), bad = any(-1, count - 1);
     const ptrdiff_t size = (ptrdiff_t) count * length * 8;
     char *x = laid(term_room, size);
@@ -252,12 +252,12 @@ static void check_special(void)
     if (!BCAST_VECTORS) return;
     if (bad >= 0) bcast_write(BCAST_UINT64, x + bad * length * 8, (uint64_t) any(0x7ff0, 0x7ff1) << 48);
     to = sink_of(BCAST_WRITE, count);
-    if (leaves->sum_runs(&runs, &to) != (bad >= 0)) fail("special runs", bad);
+    if (kernels->sum_runs(&runs, &to) != (bad >= 0)) fail("special runs", bad);
     to = sink_of(BCAST_WRITE, (int) size / 8);
     for (int i = 0; i < count; i++) counts[i] = length;
-    if (leaves->sum_counted_runs(&counted, &to) != (bad >= 0)) fail("special runs of counts", bad);
+    if (kernels->sum_counted_runs(&counted, &to) != (bad >= 0)) fail("special runs of counts", bad);
     to = sink_of(BCAST_WRITE, (int) size / 8);
-    if (leaves->sum_rows(&rows, &to) != (bad >= 0 || size / 8 < lanes[BCAST_KIND_f64])) fail("special rows", bad);
+    if (kernels->sum_rows(&rows, &to) != (bad >= 0 || size / 8 < lanes[BCAST_KIND_f64])) fail("special rows", bad);
     for (int i = 0; i < count; i++) sums[i] = i == bad ? bcast_f64_of((uint64_t) 0xfff0 << 48) : i;
     if (target->add_errors(sums, errors, count) != (bad >= 0)) fail("special accumulators", bad);
     if (bad >= 0) bcast_write(BCAST_UINT64, x + bad * length * 8, 0);

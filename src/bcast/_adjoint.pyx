@@ -9,7 +9,7 @@ are read, the GIL is released and threads get their shares. What the core has no
 cimport cython
 cimport numpy as cnp
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free, llabs, malloc
 from libc.string cimport strcmp, strrchr
 
 import warnings
@@ -392,7 +392,7 @@ cdef int _read_axes(
             next.dst_step = -next.dst_step
         j = n
         while j > 0 and axis[j - 1].src_step != 0:
-            if next.src_step != 0 and _size(axis[j - 1].src_step) >= _size(next.src_step):
+            if next.src_step != 0 and llabs(axis[j - 1].src_step) >= llabs(next.src_step):
                 break
             axis[j] = axis[j - 1]
             j -= 1
@@ -415,7 +415,3 @@ cdef int _read_axes(
             j += 1
             axis[j] = axis[i]
     return min(n, j + 1)
-
-
-cdef inline Py_ssize_t _size(Py_ssize_t step) noexcept:
-    return -step if step < 0 else step

@@ -21,7 +21,7 @@ cdef void plan_counted_sum(
     CountedSum *plan, const Terms *terms, const CountList *counts, const Axis *axis, int n,
 ) noexcept:
     """Plan the sum over the one axis of `n` that is not kept; they are in the order of memory, outermost first."""
-    cdef Py_ssize_t width = 1, whole
+    cdef Py_ssize_t width, whole
     cdef int64_t[CHUNK] room
     cdef const int64_t *few
     cdef int i, j
@@ -30,10 +30,10 @@ cdef void plan_counted_sum(
     plan.loops.rank = 0
     plan.positions = plan.times = 1
     plan.copies = 0
-    plan.inner = Axis(1, terms.size, 0, True)
     for i in range(n):
         if not axis[i].kept:
-            plan.rows = axis[i]
+            plan.rows = plan.inner = axis[i]
+    plan.inner.length = 1
     for i in range(n):
         if not axis[i].kept:
             continue
@@ -58,9 +58,7 @@ cdef void plan_counted_sum(
     width = plan.inner.length
     whole = counts.total * plan.times * width
     plan.length = plan.times * (counts.total + counts.size)
-    plan.side_by_side = terms.writes and plan.rows.dst_step == width * terms.size and (
-        width == 1 or plan.inner.dst_step == terms.size
-    )
+    plan.side_by_side = terms.writes and plan.rows.dst_step == width * plan.inner.dst_step == width * terms.size
     plan.group_sums = min(<Py_ssize_t> SUM_BLOCK_ITEMS, min(<Py_ssize_t> CHUNK, counts.size * plan.times) * width)
     plan.packed_terms = min(<Py_ssize_t> (SUM_CALL_ROWS * SUM_ROW_ITEMS), whole) if terms.packed else 0
     # Sums, errors and packed terms: of a group, then of what is planned as an ordinary sum.
@@ -73,19 +71,13 @@ cdef void sum_counted_share(
     const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, const char *src, char *dst, char *scratch,
 ) noexcept nogil:
     """Sum the items that begin in a range of rows and items, counted through all positions of the outer axes."""
-    cdef Py_ssize_t position = begin // plan.length, rest, at, first
+    cdef Py_ssize_t position = begin // plan.length, first
     cdef const char *src_here
     cdef char *dst_here
-    cdef int i
     while position * plan.length < end:
-        rest = position
         src_here = src
         dst_here = dst
-        for i in range(plan.loops.rank - 1, -1, -1):
-            at = rest % plan.loops.axes[i].length
-            rest //= plan.loops.axes[i].length
-            src_here += at * plan.loops.axes[i].src_step
-            dst_here += at * plan.loops.axes[i].dst_step
+        _seek(&plan.loops, position, &src_here, &dst_here)
         first = position * plan.length
         _sum_range(plan, max(begin - first, <Py_ssize_t> 0), min(end - first, plan.length), src_here, dst_here, scratch)
         position += 1
@@ -206,9 +198,7 @@ cdef void _pack_group(const CountedSum *plan, const Group *group, char *packed) 
     """Pack the terms of a group."""
     cdef const Terms *terms = plan.terms
     cdef Py_ssize_t width = plan.inner.length, i
-    if width == 1:
-        pack(&terms.packing, packed, group.src, plan.rows.src_step, group.rows)
-    elif plan.rows.src_step == width * plan.inner.src_step:
+    if plan.rows.src_step == width * plan.inner.src_step:
         pack(&terms.packing, packed, group.src, plan.inner.src_step, group.rows * width)
     else:
         for i in range(group.rows):
@@ -225,9 +215,7 @@ cdef void _store_group(const CountedSum *plan, const Group *group, Sink block, c
         <double *> block.sum, <const double *> block.error, n
     )
     cdef const char *src = group.src
-    if width == 1:
-        results.step = plan.rows.dst_step
-    if width == 1 or group.items == 1 or plan.rows.dst_step == width * plan.inner.dst_step:
+    if group.items == 1 or plan.rows.dst_step == width * plan.inner.dst_step:
         terms.target.store(&results, block.sum, n)
     else:
         for i in range(group.items):

@@ -27,13 +27,8 @@ cdef Tile _tile(const SumPlan *plan, Py_ssize_t number, const char *src, char *d
         number //= plan.tiles.along
         src += at * axis.src_step
         dst += at * axis.dst_step
-        for i in range(plan.loops.rank - 1, -1, -1):
-            axis = &plan.loops.axes[i]
-            if axis.kept:
-                src += number % axis.length * axis.src_step
-                dst += number % axis.length * axis.dst_step
-                number //= axis.length
-    tile.length = min(plan.tiles.length, plan.block.axes[plan.tiles.axis].length - at)
+        _seek(&plan.loops, number, &src, &dst)
+    tile.length = min(plan.tiles.length, axis.length - at)
     tile.groups = _length(plan, &tile, 0)
     tile.src = src
     tile.dst = dst
@@ -41,6 +36,16 @@ cdef Tile _tile(const SumPlan *plan, Py_ssize_t number, const char *src, char *d
     for i in range(1, plan.block.rank):
         tile.width *= _length(plan, &tile, i)
     return tile
+
+
+cdef void _seek(const LoopNest *loops, Py_ssize_t number, const char **src, char **dst) noexcept nogil:
+    """Go to position `number` of the kept axes."""
+    cdef int i
+    for i in range(loops.rank - 1, -1, -1):
+        if loops.axes[i].kept:
+            src[0] += number % loops.axes[i].length * loops.axes[i].src_step
+            dst[0] += number % loops.axes[i].length * loops.axes[i].dst_step
+            number //= loops.axes[i].length
 
 
 cdef inline Py_ssize_t _length(const SumPlan *plan, const Tile *tile, int i) noexcept nogil:

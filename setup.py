@@ -36,7 +36,8 @@ DIRECTIVES = {
     "language_level": 3,
 }
 SOURCES = [
-    "_adjoint.pyx",  # first, as it takes longest to compile
+    "_sum/core.pyx",  # first, as it takes longest to compile
+    "_adjoint.pyx",
     "_kernel.pyx",
     "_elementwise.pyx",
     "_api/broadcast.py",
@@ -60,9 +61,6 @@ SOURCES = [
     "_runtime/cpu.pyx",
     "_runtime/memory.pyx",
     "_runtime/threads.pyx",
-    "_sum/counted.pyx",
-    "_sum/plan.pyx",
-    "_sum/walk.pyx",
 ]
 
 
@@ -85,7 +83,7 @@ def read_for(source: str) -> set[Path]:
         if path in found or PACKAGE not in path.parents:  # NumPy's and Python's files are told by their versions
             continue
         found.add(path)
-        names = re.findall(r'^(?:cdef extern from|#\s*include) "([\w./]+)"', path.read_text("utf-8"), re.MULTILINE)
+        names = re.findall(r'^(?:cdef extern from|#?\s*include) "([\w./]+)"', path.read_text("utf-8"), re.MULTILINE)
         paths = [Path(os.path.normpath(folder / name)) for name in names for folder in (path.parent, PACKAGE)]
         pending.update(path for path in paths if path.exists())
     return found

@@ -32,6 +32,7 @@ FLOORS = (
 IMPORT = re.compile(r"^ *(?:from (bcast[\w.]*) c?import (\(?.*)|c?import (bcast[\w.]*))", re.MULTILINE)
 INCLUDE = re.compile(r'^ *(?:cdef extern from|#include|include) "([\w./]+\.(?:h|pxi))"', re.MULTILINE)
 PLAIN_IMPORT = re.compile(r" *(?:from bcast\.[\w.]+ c?import [\w(].*|c?import bcast[\w.]*)")
+PARTS = (".h", ".pxi")  # files that are included by others
 FOREIGN = re.compile(r"numpy/|Python\.h$|[a-z]\w*(/\w+)?\.h$")
 PICTURE = re.compile(r"(?<=```text\n)\| room .*?(?=```)", re.DOTALL)
 
@@ -43,7 +44,7 @@ Graph = dict[str, set[str]]
 
 def read_sources(folder: Path) -> dict[str, str]:
     """Return the text of each source of the package, by its path within the package."""
-    suffixes = {".py", ".pyx", ".pxd", ".h"}
+    suffixes = {".py", ".pyx", ".pxd", *PARTS}
     return {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
         for path in sorted(folder.rglob("*"))
@@ -67,11 +68,11 @@ def modules_named(path: str, text: str) -> Iterator[str]:
 
 
 def arrows(sources: dict[str, str]) -> Graph:
-    """Return which other modules and headers each module or header uses; a module is a source and its declarations."""
-    modules = {path.rpartition(".")[0] for path in sources if not path.endswith(".h")}
+    """Return which modules, headers and parts each of them uses; a module is a source and its declarations."""
+    modules = {path.rpartition(".")[0] for path in sources if not path.endswith(PARTS)}
     graph: Graph = {}
     for path, text in sources.items():
-        own = path if path.endswith(".h") else path.rpartition(".")[0]
+        own = path if path.endswith(PARTS) else path.rpartition(".")[0]
         used = graph.setdefault(own, set())
         if not path.endswith(".h"):
             for name in modules_named(path, text):
@@ -88,7 +89,7 @@ def arrows(sources: dict[str, str]) -> Graph:
 def unread(sources: dict[str, str]) -> list[tuple[str, str]]:
     """Return the lines that could name modules or headers of the package in ways that `arrows` does not read."""
     found = []
-    headers = {path.rpartition("/")[2] for path in sources if path.endswith(".h")}
+    headers = {path.rpartition("/")[2] for path in sources if path.endswith(PARTS)}
     for path, text in sources.items():
         for line in text.splitlines():
             code = line.strip().removeprefix(">>> import bcast")  # of examples
@@ -131,7 +132,7 @@ def draw(graph: Graph) -> str:
     for floor in FLOORS:
         for room in floor:
             own = [name for name in graph if room_of(name) == room]
-            modules = sorted([name for name in own if not name.endswith(".h")], key=lambda name: depth(graph, name))
+            modules = sorted([name for name in own if not name.endswith(PARTS)], key=lambda name: depth(graph, name))
             inside = [name.removeprefix(f"{room}/") for name in modules if name not in (room, f"{room}/__init__")]
             folders = sorted({name.split("/")[1] + "/" for name in own if name.count("/") == 2})
             used = {room_of(each) for name in own for each in graph[name]} - {room}

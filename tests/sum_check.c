@@ -1,5 +1,5 @@
-/* Checks the leaves of `_sum/simd/leaves.h` for each target that the machine has against plain loops, and prints the names
-   of the targets:
+/* Checks the kernels of `_sum/simd/kernels.h` for each target that the machine has against plain loops, and prints the
+   names of the targets:
 
        sum_check ROUNDS
 
@@ -7,7 +7,7 @@
    integers, of which sums in any order are exact. Then sums of any values must have the same bits from all targets. */
 
 #include "fenced.h"
-#include "_sum/simd/leaves.h"
+#include "_sum/simd/kernels.h"
 
 enum { MOST = 1 << 12 };
 
@@ -128,16 +128,16 @@ static void compare(const bcast_sink *to, int n)
 
 /* Have the plain target sum the same, and compare all bits. */
 static void compare_with_plain(
-    const bcast_rows *rows, const bcast_runs *runs, const bcast_counted_runs *counted, bcast_sink to, int n)
+    const bcast_term_rows *rows, const bcast_term_runs *runs, const bcast_counted_runs *counted, bcast_sink to, int n)
 {
     static char sums[ROOM], errors[ROOM];
     const int size = to.mode == BCAST_WRITE ? term_sizes[kind] : sum_size;
     const bcast_sum_target *plain = bcast_sum_target_of[BCAST_TARGET_plain];
     const bcast_sink again = {to.mode, sums, errors};
     if (plain == target || to.mode == BCAST_ADD) return;
-    if (rows) plain->sums[kind].sum_rows(rows, &again);
-    else if (runs) plain->sums[kind].sum_runs(runs, &again);
-    else plain->sums[kind].sum_counted_runs(counted, &again);
+    if (rows) plain->kernels[kind].sum_rows(rows, &again);
+    else if (runs) plain->kernels[kind].sum_runs(runs, &again);
+    else plain->kernels[kind].sum_counted_runs(counted, &again);
     if (memcmp(sums, to.sum, n * size)) fail("other bits than the plain target's", 0);
     if (kind == BCAST_KIND_f64 && to.mode != BCAST_WRITE && memcmp(errors, to.error, n * size))
         fail("other error terms than the plain target's", 0);
@@ -151,13 +151,13 @@ static void check_rows(void)
     const ptrdiff_t last = (n - 1) % 4 * step + (n - 1) / 4 * fifth, fourth = n > 4 ? 3 * step : last;
     const ptrdiff_t advance = any(0, 9) * step;
     const char *x = laid(term_room, (turns - 1) * advance + (last > fourth ? last : fourth) + width * size);
-    const bcast_rows rows = {x, turns, advance, n, step, fifth, width};
+    const bcast_term_rows rows = {x, turns, advance, n, step, fifth, width};
     bcast_sink to = sink_of(mode, width);
     for (int t = 0; t < turns; t++)
         for (int i = 0; i < n; i++)
             for (int j = 0; j < width; j++)
                 expect(j, x + t * advance + i % 4 * step + i / 4 * fifth + j * size);
-    if (target->sums[kind].sum_rows(&rows, &to)) {
+    if (target->kernels[kind].sum_rows(&rows, &to)) {
         if (BCAST_VECTORS && width >= lanes[kind]) fail("rows that could not be written", width);
         return;
     }
@@ -167,18 +167,18 @@ static void check_rows(void)
 
 static void check_runs(void)
 {
-    const bcast_sums *leaves = &target->sums[kind];
+    const bcast_sum_kernels *kernels = &target->kernels[kind];
     const int size = term_sizes[kind], mode = any(0, 2), m = 1 << any(0, 2), shape = any(0, 9);
     int length = m * any(1, shape < 5 ? 40 : shape < 9 ? 100 : 5000 / m), count = any(1, shape < 9 ? 50 : 5);
     ptrdiff_t step = (length + (any(0, 1) ? 0 : any(1, 9))) * size;
     const char *x;
     if (any(0, 15) == 0) step = 0;
     x = laid(term_room, (count - 1) * step + length * size);
-    const bcast_runs runs = {x, count, step, length, m};
+    const bcast_term_runs runs = {x, count, step, length, m};
     bcast_sink to = sink_of(mode, count * m);
     for (int i = 0; i < count; i++)
         for (int j = 0; j < length; j++) expect(i * m + j % m, x + i * step + j * size);
-    if (leaves->sum_runs(&runs, &to)) {
+    if (kernels->sum_runs(&runs, &to)) {
         if (BCAST_VECTORS) fail("runs that could not be written", length);
         return;
     }
@@ -189,7 +189,7 @@ static void check_runs(void)
 /* Each run has the same bits wherever it stands: by itself, too. */
 static void check_counted_runs(void)
 {
-    const bcast_sums *leaves = &target->sums[kind];
+    const bcast_sum_kernels *kernels = &target->kernels[kind];
     const int size = term_sizes[kind], mode = any(0, 1) ? BCAST_SET : BCAST_WRITE;
     const int m = any(1, lanes[kind] > 4 ? lanes[kind] - 1 : 4), count = any(1, 40), most = any(0, any(0, 3) ? 12 : 60);
     const int result_size = mode == BCAST_WRITE ? size : sum_size;
@@ -205,7 +205,7 @@ static void check_counted_runs(void)
     for (int i = 0; i < count; i++)
         for (int64_t j = 0; j < counts[i]; j++, at += m)
             for (int k = 0; k < m; k++) expect(i * m + k, x + (at + k) * size);
-    if (leaves->sum_counted_runs(&runs, &to)) {
+    if (kernels->sum_counted_runs(&runs, &to)) {
         if (BCAST_VECTORS) fail("runs of counts that could not be written", m);
         return;
     }
@@ -213,7 +213,7 @@ static void check_counted_runs(void)
     compare_with_plain(NULL, NULL, &runs, to, count * m);
     for (int i = 0; i < count; x += counts[i++] * m * size) {
         const bcast_counted_runs one = {x, x + counts[i] * m * size, counts + i, 1, m};
-        leaves->sum_counted_runs(&one, &alone);
+        kernels->sum_counted_runs(&one, &alone);
         if (memcmp(sums, to.sum + i * m * result_size, m * result_size)) fail("other bits than alone", i);
     }
 }
@@ -230,7 +230,7 @@ static void check_accumulators(void)
         expected[i] *= 2;
         expected_integers[i] *= 2;
     }
-    target->sums[kind].add_accumulators(&to, &more, n);
+    target->kernels[kind].add_accumulators(&to, &more, n);
     if (exact) compare(&to, n);
     free(sums);
     free(errors);
@@ -239,12 +239,12 @@ static void check_accumulators(void)
 /* An infinite sum or NaN is told of, wherever it is; others are not. */
 static void check_special(void)
 {
-    const bcast_sums *leaves = &target->sums[BCAST_KIND_f64];
+    const bcast_sum_kernels *kernels = &target->kernels[BCAST_KIND_f64];
     const int count = any(1, 30), length = any(1, 16), bad = any(-1, count - 1);
     const ptrdiff_t size = (ptrdiff_t) count * length * 8;
     char *x = laid(term_room, size);
-    const bcast_runs runs = {x, count, length * 8, length, 1};
-    const bcast_rows rows = {x, 1, 0, 2, 0, 0, size / 8};
+    const bcast_term_runs runs = {x, count, length * 8, length, 1};
+    const bcast_term_rows rows = {x, 1, 0, 2, 0, 0, size / 8};
     int64_t counts[30];
     const bcast_counted_runs counted = {x, x + size, counts, count, 1};
     double sums[30], errors[30] = {0};
@@ -252,12 +252,12 @@ static void check_special(void)
     if (!BCAST_VECTORS) return;
     if (bad >= 0) bcast_write(BCAST_UINT64, x + bad * length * 8, (uint64_t) any(0x7ff0, 0x7ff1) << 48);
     to = sink_of(BCAST_WRITE, count);
-    if (leaves->sum_runs(&runs, &to) != (bad >= 0)) fail("special runs", bad);
+    if (kernels->sum_runs(&runs, &to) != (bad >= 0)) fail("special runs", bad);
     to = sink_of(BCAST_WRITE, (int) size / 8);
     for (int i = 0; i < count; i++) counts[i] = length;
-    if (leaves->sum_counted_runs(&counted, &to) != (bad >= 0)) fail("special runs of counts", bad);
+    if (kernels->sum_counted_runs(&counted, &to) != (bad >= 0)) fail("special runs of counts", bad);
     to = sink_of(BCAST_WRITE, (int) size / 8);
-    if (leaves->sum_rows(&rows, &to) != (bad >= 0 || size / 8 < lanes[BCAST_KIND_f64])) fail("special rows", bad);
+    if (kernels->sum_rows(&rows, &to) != (bad >= 0 || size / 8 < lanes[BCAST_KIND_f64])) fail("special rows", bad);
     for (int i = 0; i < count; i++) sums[i] = i == bad ? bcast_f64_of((uint64_t) 0xfff0 << 48) : i;
     if (target->add_errors(sums, errors, count) != (bad >= 0)) fail("special accumulators", bad);
     if (bad >= 0) bcast_write(BCAST_UINT64, x + bad * length * 8, 0);

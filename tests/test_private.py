@@ -25,6 +25,7 @@ from bcast._runtime import arrays, cpu
 from bcast._rules import alignment, arguments, counts
 from bcast._runtime import memory, threads
 from bcast._rules.alignment import Alignment, aligned
+from bcast._sum import core
 
 held = []
 
@@ -125,6 +126,10 @@ FUNCTIONS = {
     "_adjoint.sum_counted": (ARRAYS, COUNTS, WILD, ARRAYS),
     "_adjoint.set_limits": (WILD, WILD),
     "_adjoint.targets": (),
+    "core.planned": (
+        (*WILD, *SHAPES, "[(2, 8, 8, True), (3, 8, 0, False)]", "[(2, 2**70, 8, True)]", "[(2**62, 8, 8, True)] * 9"),
+        WILD, ("True", "False", "None"), (*WILD, "0", "64"),
+    ),
     "tiling.repeats_argument": ((*WILD, *SHAPES, *ARRAYS, "np.arange(5)"), WILD, WILD),
     "tiling.are_ones": ((*WILD, *SHAPES),),
     "numpy_calls.take_tile": (ARRAYS, (*WILD, *SHAPES)),

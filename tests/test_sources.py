@@ -70,7 +70,7 @@ def is_unsafe(before, bracket, tokens):
     return bracket != "{" and not is_call and True in starred and not all(starred[starred.index(True) :])
 
 
-@pytest.mark.parametrize("path", compiled(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*compiled(), *sorted(HERE.glob("src/bcast/**/*.pxi"))], ids=lambda path: path.name)
 def test_no_list_is_made_by_an_append_that_gives_up_twice(path):
     lines = unsafe_lists(path.read_text(encoding="utf-8"))
     assert not lines, f"{path.name} makes lists by comprehensions or behind stars at lines {lines}: write a loop"
@@ -121,7 +121,7 @@ def test_the_check_lets_be(source):
     assert unsafe_lists(f"y = 1\n{source}\n") == []
 
 
-@pytest.mark.parametrize("pattern", ["*.h", "*.pxd", "*.pyx"])
+@pytest.mark.parametrize("pattern", ["*.h", "*.pxd", "*.pxi", "*.pyx"])
 def test_no_name_is_a_macro_of_windows(pattern):
     for path in SOURCES.rglob(pattern):
         text = path.read_text(encoding="utf-8")
@@ -140,8 +140,8 @@ PLATFORMS = {"x86_64": (), "aarch64": ("--target=aarch64-linux-gnu", "-I/usr/aar
 def test_clang_warns_of_nothing(options, one_lane):
     if options and not Path(options[1].removeprefix("-I")).exists():
         pytest.skip("needs the headers of aarch64")
-    headers = ("_copy/simd/shuffle.h", "_copy/simd/transpose.h"), ("_sum/simd/leaves.h", "_runtime/stream.h")
-    for group in headers:  # each core has its own `bcast_rows`
+    headers = ("_copy/simd/shuffle.h", "_copy/simd/transpose.h"), ("_sum/simd/kernels.h", "_runtime/stream.h")
+    for group in headers:
         source = "".join(f'#include "{name}"\n' for name in group)
         command = [tool("clang"), *options, *one_lane, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-xc", "-"]
         done = subprocess.run([*command, f"-I{SOURCES}"], input=source, capture_output=True, text=True, check=False)

@@ -1,16 +1,15 @@
 # cython: cdivision=True
 """`sum_onto` and `sum_counted`: the adjoints of `replicate` and of `repeat_counted`.
 
-The first sums an array over the axes along which an alignment repeats, the second over the repetitions of each item.
-Here the dtypes of terms and results choose a kind of sum, axes are read from the arrays, the GIL is given away, and
-threads get their shares. `_sum/plan.pyx` plans the sum, `_sum/walk.pyx` walks it, and `_sum/counted.pyx` does both for
-counts; what they do not do is left to NumPy.
+In: an array, and an alignment along whose repeated axes it is summed, or counts of the rows that each item sums. Out:
+`out`, filled. Here arrays become what the sum core reads, the dtypes of terms and results choose a kind of sum, axes
+are read, the GIL is released and threads get their shares. What the core has no kernels for is left to NumPy.
 """
 
 cimport cython
 cimport numpy as cnp
-from libc.stdint cimport uint8_t
-from libc.stdlib cimport free, malloc
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdlib cimport free, llabs, malloc
 from libc.string cimport strcmp, strrchr
 
 import warnings
@@ -22,38 +21,28 @@ from bcast._rules.alignment cimport Alignment
 from bcast._runtime.arrays cimport shape_of
 from bcast._rules.counts cimport Counts
 from bcast._runtime.cpu cimport PAGE, TARGET_COUNT, has_target, target_names, target_number
-from bcast._runtime.memory cimport Extent, extent, overlap
+from bcast._runtime.memory cimport overlap
 from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
-from bcast._sum.counted cimport CountedSum, plan_counted_sum, sum_counted_share
-from bcast._sum.plan cimport (
-    AS_INTEGER, AS_IS, AS_REAL, BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, MAX_AXES, U64, UINT8, UNITS,
-    Axis, Packing, Reduction, Target, Terms, dtypes, plan_sum,
+from bcast._sum.core cimport (
+    AS_INTEGER, AS_IS, AS_REAL, BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_MAX_AXES, SUM_SHARES, U64,
+    UINT8, Axis, CountedSum, Packing, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share,
+    sum_shares, sum_target_of,
 )
-from bcast._sum.walk cimport add_segments, sum_unit
-
-cdef extern from "_sum/simd/leaves.h":
-    const Target **target_of "bcast_sum_target_of"
 
 cnp.import_array()
 
-cdef struct Work:       # what the shares of a sum have in common
-    const Reduction *plan
-    const char *x
-    char *to
-    char *scratch       # `room` bytes for each thread
+cdef struct Work:               # what the shares of a sum have in common
+    const SumPlan *plan         # or NULL, and
+    const CountedSum *counted
+    const char *src
+    char *dst
+    char *scratch               # `room` bytes for each thread
     Py_ssize_t room
-    char *partials      # of all segments
-    int shares
+    char *partials              # the sums of shares that are parts of a tile
+    Py_ssize_t units            # what is cut: a plan's shares, or the rows and items of counts
+    Py_ssize_t shares           # of the threads
 
-cdef struct CountedWork:
-    const CountedSum *plan
-    const char *x
-    char *to
-    char *scratch
-    Py_ssize_t room
-    int shares
-
-cdef Py_ssize_t SHARED = RELEASING     # bytes; a thread that would read less costs more than it saves
+cdef Py_ssize_t SHARED = RELEASING      # bytes that a thread reads at least; fewer cost more than they save
 
 RESIZED = "`grad` and `out` expected arrays that keep their sizes during the call, got resized ones"
 
@@ -67,32 +56,21 @@ def set_limits(shared=RELEASING):
 
 
 def targets():
-    """Return the names of the targets that sum by leaves of their own, best first: for tests of each."""
+    """Return the names of the targets that sum by kernels of their own, best first: for tests of each."""
     cdef dict names = {}
     cdef int target
     for target in range(TARGET_COUNT):
         if has_target(target):
-            names.setdefault(<size_t> target_of[target], target_names[target].decode())
+            names.setdefault(<size_t> sum_target_of[target], target_names[target].decode())
     return tuple(reversed(names.values()))
 
 
 cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
     """Sum `grad` over the axes along which `alignment` repeats, into `out`, and return `out`.
 
-    Parameters
-    ----------
-    grad : ndarray
-        Of any layout; its shape is ``alignment.shape``.
-    alignment : Alignment
-        Where the data went.
-    out : ndarray
-        Writeable, of the result's dtype and of any strides; its shape is ``alignment.source`` without some of the 1s.
-        It may overlap `grad`: the result is as if `grad` had been copied first.
-
-    Returns
-    -------
-    ndarray
-        `out` itself.
+    `grad`, of any layout, has the shape ``alignment.shape``. `out` is writeable, of the result's dtype and of any
+    strides; its shape is ``alignment.source`` without some of the 1s. It may overlap `grad`: the result is as if `grad`
+    had been copied first.
     """
     return _sum_any(grad, alignment, None, -1, out)
 
@@ -100,21 +78,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
 cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
     """Sum as many rows of `grad` for each item of `out` as its count says, into `out`, and return `out`.
 
-    Parameters
-    ----------
-    grad : ndarray
-        Of any layout; its axis `along` has length ``counts.total``.
-    counts : Counts
-        How many rows each item had.
-    along : int
-        The axis, 0 or more.
-    out : ndarray
-        As for `sum_onto`; its shape is that of `grad`, but for axis `along`, of length ``counts.size``.
-
-    Returns
-    -------
-    ndarray
-        `out` itself.
+    Axis `along` of `grad` has length ``counts.total``, that of `out` ``counts.size``. For the rest, see `sum_onto`.
     """
     if not 0 <= along < cnp.PyArray_NDIM(grad):
         raise ValueError(f"`axis` expected an axis of data of shape {shape_of(grad)}, got {along}")
@@ -122,29 +86,23 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
 
 
 cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out):
-    """Sum by an alignment or, along an axis of 0 or more, by counts."""
-    cdef Reduction plan
+    """Sum by an alignment or, along an axis of 0 or more, by counts: what the core reads, into what it writes."""
+    cdef cnp.ndarray dst = out
     cdef Terms terms
-    cdef Axis[MAX_AXES] axis
-    cdef const char *x = <const char *> cnp.PyArray_DATA(grad)
-    cdef char *to = <char *> cnp.PyArray_DATA(out)
-    cdef Py_ssize_t items = cnp.PyArray_SIZE(grad), sums = cnp.PyArray_SIZE(out)
-    cdef Py_ssize_t nbytes = items * cnp.PyArray_ITEMSIZE(grad)
-    cdef int n
     if cnp.PyArray_ISCOMPLEX(grad) and _is_real(out):
         # NumPy's own warning, which may be an error and run code of the user's: before sizes are compared.
         warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=1)
-        return _sum_any(np.asarray(grad).real, alignment, counts, along, out)
+        grad = np.asarray(grad).real
     if along < 0:
         _check_sizes(grad, alignment, out)
     else:
         _check_counts(grad, counts, along, out)
-    if sums == 0:
+    if cnp.PyArray_SIZE(out) == 0:
         return out
-    if items == 0:
+    if cnp.PyArray_SIZE(grad) == 0:
         np.asarray(out)[...] = 0
         return out
-    if along < 0 and items == sums or not _choose_terms(&terms, grad, out):
+    if along < 0 and cnp.PyArray_SIZE(grad) == cnp.PyArray_SIZE(out) or not _choose_terms(&terms, grad, out):
         if along < 0:
             _leave_to_numpy(grad, alignment, out)
         else:
@@ -154,34 +112,116 @@ cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, c
         not cnp.PyArray_IS_C_CONTIGUOUS(out) or not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out)
         or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
     ):
-        _sum_aside(grad, alignment, counts, along, out)
-        return out
+        plain = np.asarray(out)
+        dtype = plain.dtype if cnp.PyArray_ISCOMPLEX(grad) else plain.real.dtype
+        dst = np.empty(shape_of(out), dtype.newbyteorder("="))
     if not cnp.PyArray_ISNOTSWAPPED(grad):
-        native = np.asarray(grad)
-        return _sum_any(native.astype(native.dtype.newbyteorder("=")), alignment, counts, along, out)
+        plain = np.asarray(grad)
+        grad = plain.astype(plain.dtype.newbyteorder("="))
     if along >= 0:
-        counts.keep_from(out)
-        _sum_by_counts(&terms, grad, counts, along, out)
-        return out
-    n = _read_axes(axis, grad, alignment.source, -1, 0, sums * cnp.PyArray_ITEMSIZE(out), &x, &to)
-    if axis[n - 1].step != terms.size:
-        terms.packed = True
-    plan_sum(&plan, &terms, axis, n, UNITS)
-    if nbytes < SHARED and plan.segments == 1:
-        _sum_small(&plan, x, to)
-    else:
-        _sum_large(&plan, grad, out, x, to)
+        counts.keep_from(dst)
+    _sum(&terms, grad, alignment, counts, along, dst)
+    if dst is not out:
+        np.copyto(np.asarray(out), dst)
     return out
 
 
-cdef _sum_aside(cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out):
-    """Sum into an array of its own, contiguous and of the machine's byte order, and copy that."""
-    target = np.asarray(out)
-    if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad):
-        result = np.empty(shape_of(out), target.real.dtype.newbyteorder("="))
+cdef int _sum(
+    Terms *terms, cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out,
+) except -1:
+    """Plan a sum and make it, on several threads if it is worth it."""
+    cdef char[2 * PAGE] local
+    cdef CountedSum counted
+    cdef SumPlan plan
+    cdef Axis[SUM_MAX_AXES] axis
+    cdef Work work
+    cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(grad), scratch = 0
+    cdef int threads = 1, n
+    work.src = <const char *> cnp.PyArray_DATA(grad)
+    work.dst = <char *> cnp.PyArray_DATA(out)
+    work.partials = NULL
+    if along < 0:
+        n = _read_axes(axis, grad, alignment.source, -1, 0, cnp.PyArray_NBYTES(out), &work.src, &work.dst)
     else:
-        result = np.empty(shape_of(out), target.dtype.newbyteorder("="))
-    np.copyto(target, _sum_any(grad, alignment, counts, along, result))
+        n = _read_axes(axis, grad, None, along, counts.size, cnp.PyArray_NBYTES(out), &work.src, &work.dst)
+        if n > 2 and axis[n - 1].kept and axis[n - 2].kept and _sum_in_order(grad, counts, along, out):
+            return 0
+    if axis[n - 1].src_step != terms.size:
+        terms.packed = True
+    if along < 0:
+        plan_sum(&plan, terms, axis, n, SUM_SHARES)
+        work.plan = &plan
+        work.units = plan.shares.count
+        work.room = plan.scratch
+        if plan.shares.each > 1:
+            scratch = work.units * 2 * plan.block.items * terms.sum_size
+    else:
+        plan_counted_sum(&counted, terms, &counts.list, axis, n)
+        work.plan = NULL
+        work.counted = &counted
+        work.units = counted.positions * counted.length
+        work.room = counted.scratch
+        nbytes = max(nbytes, cnp.PyArray_NBYTES(out))
+    if nbytes >= SHARED:
+        threads = <int> max(1, min(free_threads(), min(work.units, nbytes // SHARED)))
+    work.shares = 1 if threads == 1 else work.units if along < 0 else min(threads * SHARES, work.units)
+    work.room = work.room + 127 & ~63       # no two threads write one line
+    scratch += threads * work.room
+    work.scratch = local
+    if scratch > 2 * PAGE:
+        work.scratch = <char *> malloc(scratch)
+        if work.scratch == NULL:
+            raise MemoryError
+    if along < 0 and plan.shares.each > 1:
+        work.partials = work.scratch + threads * work.room
+    if nbytes < SHARED and work.partials == NULL:
+        _sum_share(&work, 0, 0)
+    else:
+        Py_INCREF(grad)     # an array that is referred to more often keeps its memory while the GIL is released
+        Py_INCREF(out)
+        with nogil:
+            if threads == 1:
+                _sum_share(&work, 0, 0)
+            else:
+                run_shares(_sum_share, &work, <int> work.shares, threads)
+            if work.partials != NULL:
+                add_shares(&plan, work.src, work.dst, work.partials)
+        Py_DECREF(out)
+        Py_DECREF(grad)
+    if work.scratch != local:
+        free(work.scratch)
+    return 0
+
+
+cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
+    """Sum one share of the work."""
+    cdef const Work *work = <const Work *> all_work
+    cdef Py_ssize_t begin = _cut(work, i), end = _cut(work, i + 1)
+    cdef char *scratch = work.scratch + worker * work.room
+    if work.plan != NULL:
+        sum_shares(work.plan, begin, end, work.src, work.dst, scratch, work.partials)
+    else:
+        sum_counted_share(work.counted, begin, end, work.src, work.dst, scratch)
+
+
+cdef inline Py_ssize_t _cut(const Work *work, Py_ssize_t i) noexcept nogil:
+    """Where share `i` begins; of one share without a division, which takes longer than the sum of few terms."""
+    if work.shares == 1:
+        return i * work.units
+    return work.units // work.shares * i + min(i, work.units % work.shares)
+
+
+cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
+    """Sum into a result whose axes are in the order of `grad`'s memory, if `out` has another: its rows are longer."""
+    grad, out = np.asarray(grad), np.asarray(out)
+    order = (-np.abs(grad.strides)).argsort(kind="stable").tolist()
+    if order == list(range(grad.ndim)):
+        return False
+    places = np.argsort(order)
+    result = np.empty(out.transpose(order).shape, out.dtype)
+    _sum_any(grad.transpose(order), None, counts, places[along], result)
+    np.copyto(out, result.transpose(places))
+    return True
 
 
 @cython.boundscheck(False)      # shape and source have one length
@@ -214,7 +254,7 @@ cdef int _check_counts(cnp.ndarray grad, Counts counts, int along, cnp.ndarray o
 
 
 cdef _leave_to_numpy(grad, Alignment alignment, out):
-    """What nothing is summed of, or no leaf sums: copies, and dtypes such as long double and objects."""
+    """What nothing is summed of, or no kernel sums: copies, and dtypes such as long double and objects."""
     grad, out = np.asarray(grad), np.asarray(out)
     pairs = enumerate(zip(alignment.shape, alignment.source))
     axes = tuple([i for i, (length, kept) in pairs if kept != length])
@@ -270,8 +310,8 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
         size = 8
     else:
         terms.packing = Packing(FLOAT16 if size == 2 else FLOAT32 if size == 4 else FLOAT64, AS_IS)
-    terms.target = target_of[target_number]
-    terms.leaves = &terms.target.sums[kind]
+    terms.target = sum_target_of[target_number]
+    terms.kernels = &terms.target.kernels[kind]
     terms.writes = not terms.packed and (term == result or not is_float and size == out_size)
     terms.size = size
     terms.sum_size = size if kind <= U64 else 8
@@ -288,7 +328,7 @@ cdef bint _is_real(cnp.ndarray array) noexcept:
 
 
 cdef int _dtype_of(cnp.ndarray array) noexcept:
-    """The row of the items of an array, or of their parts, in the table of dtypes; -1 for what no leaf sums."""
+    """The row of the items of an array, or of their parts, in the table of dtypes; -1 for what no kernel sums."""
     cdef int number = cnp.PyArray_TYPE(array)
     cdef int size = cnp.PyArray_ITEMSIZE(array)
     if number == cnp.NPY_BOOL:
@@ -323,13 +363,13 @@ cdef int _user_dtype_of(cnp.ndarray array) noexcept:
 @cython.boundscheck(False)      # source has grad's rank
 @cython.wraparound(False)
 cdef int _read_axes(
-    Axis *axis, cnp.ndarray grad, tuple source, int along, Py_ssize_t items, Py_ssize_t out_step, const char **x,
-    char **to,
+    Axis *axis, cnp.ndarray grad, tuple source, int along, Py_ssize_t items, Py_ssize_t dst_step, const char **src,
+    char **dst,
 ) except -1:
     """Read the axes longer than 1, in the order of `grad`'s memory, neighbours of one kind as one; return how many.
 
-    Axes that run backwards are turned, to begin at `x` and `to`; `out` is contiguous. If one is summed by counts, it is
-    number `along`, and read in any case as it runs; `out` has so many `items` along it.
+    Axes that run backwards are turned, to begin at `src` and `dst`; `out` is contiguous. If one is summed by counts, it
+    is number `along`, and read in any case as it runs; `out` has so many `items` along it.
     """
     cdef int n = 0, i, j
     cdef bint counted
@@ -339,32 +379,34 @@ cdef int _read_axes(
         counted = i == along
         if next.length == 1 and not counted:
             continue
-        next.step = cnp.PyArray_STRIDE(grad, i)
+        next.src_step = cnp.PyArray_STRIDE(grad, i)
         next.kept = <Py_ssize_t> source[i] != 1 if along < 0 else not counted
-        next.out_step = 0
+        next.dst_step = 0
         if next.kept or counted:
-            out_step //= items if counted else next.length
-            next.out_step = out_step
-        if next.step < 0 and not counted:
-            x[0] += (next.length - 1) * next.step
-            to[0] += (next.length - 1) * next.out_step
-            next.step = -next.step
-            next.out_step = -next.out_step
+            dst_step //= items if counted else next.length
+            next.dst_step = dst_step
+        if next.src_step < 0 and not counted:
+            src[0] += (next.length - 1) * next.src_step
+            dst[0] += (next.length - 1) * next.dst_step
+            next.src_step = -next.src_step
+            next.dst_step = -next.dst_step
         j = n
-        while j > 0 and axis[j - 1].step != 0 and (_size(axis[j - 1].step) < _size(next.step) or next.step == 0):
+        while j > 0 and axis[j - 1].src_step != 0:
+            if next.src_step != 0 and llabs(axis[j - 1].src_step) >= llabs(next.src_step):
+                break
             axis[j] = axis[j - 1]
             j -= 1
         axis[j] = next
         n += 1
     if cnp.PyArray_ISCOMPLEX(grad):
-        axis[n] = Axis(2, cnp.PyArray_ITEMSIZE(grad) // 2, out_step // 2, True)
+        axis[n] = Axis(2, cnp.PyArray_ITEMSIZE(grad) // 2, dst_step // 2, True)
         n += 1
     j = 0
     for i in range(1, n):
         if (
             axis[j].kept == axis[i].kept
-            and axis[j].step == axis[i].length * axis[i].step
-            and axis[j].out_step == axis[i].length * axis[i].out_step
+            and axis[j].src_step == axis[i].length * axis[i].src_step
+            and axis[j].dst_step == axis[i].length * axis[i].dst_step
         ):
             next = axis[i]
             next.length *= axis[j].length
@@ -373,144 +415,3 @@ cdef int _read_axes(
             j += 1
             axis[j] = axis[i]
     return min(n, j + 1)
-
-
-cdef inline Py_ssize_t _size(Py_ssize_t step) noexcept:
-    return -step if step < 0 else step
-
-
-cdef int _sum_by_counts(Terms *terms, cnp.ndarray grad, Counts counts, int along, cnp.ndarray out) except -1:
-    """Sum by counts, on several threads if it is worth it."""
-    cdef char[2 * PAGE] room
-    cdef char *scratch = room
-    cdef CountedSum plan
-    cdef Axis[MAX_AXES] axis
-    cdef const char *x = <const char *> cnp.PyArray_DATA(grad)
-    cdef char *to = <char *> cnp.PyArray_DATA(out)
-    cdef Py_ssize_t nbytes = max(cnp.PyArray_NBYTES(grad), cnp.PyArray_NBYTES(out)), whole, thread_room
-    cdef int threads = 1, n
-    cdef CountedWork work
-    n = _read_axes(axis, grad, None, along, counts.size, cnp.PyArray_NBYTES(out), &x, &to)
-    if n > 2 and axis[n - 1].kept and axis[n - 2].kept and _sum_in_order(grad, counts, along, out):
-        return 0
-    if axis[n - 1].step != terms.size:
-        terms.packed = True
-    plan_counted_sum(&plan, terms, &counts.list, axis, n)
-    whole = plan.positions * plan.length
-    if nbytes >= SHARED:
-        threads = <int> max(1, min(free_threads(), nbytes // SHARED))
-    thread_room = plan.scratch + 127 & ~63      # no two threads write one line
-    if threads * thread_room > 2 * PAGE:
-        scratch = <char *> malloc(threads * thread_room)
-        if scratch == NULL:
-            raise MemoryError
-    work = CountedWork(&plan, x, to, scratch, thread_room, <int> min(threads * SHARES, whole) if threads > 1 else 1)
-    try:
-        if nbytes < SHARED:
-            sum_counted_share(&plan, 0, whole, x, to, scratch)
-        else:
-            _sum_counted_large(&work, grad, out, threads)
-    finally:
-        if scratch != room:
-            free(scratch)
-    return 0
-
-
-cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
-    """Sum into a result whose axes are in the order of `grad`'s memory, if `out` has another: its rows are longer."""
-    grad, out = np.asarray(grad), np.asarray(out)
-    order = (-np.abs(grad.strides)).argsort(kind="stable").tolist()
-    if order == list(range(grad.ndim)):
-        return False
-    places = np.argsort(order)
-    result = np.empty(out.transpose(order).shape, out.dtype)
-    _sum_any(grad.transpose(order), None, counts, places[along], result)
-    np.copyto(out, result.transpose(places))
-    return True
-
-
-@cython.boundscheck(False)      # index 0 of buffers that are not empty
-@cython.wraparound(False)
-cdef int _sum_counted_large(CountedWork *work, cnp.ndarray grad, cnp.ndarray out, int threads) except -1:
-    """The views hold both arrays while the GIL is given away."""
-    cdef Extent grad_extent = extent(grad), out_extent = extent(out)
-    cdef const uint8_t[::1] terms = grad_extent
-    cdef uint8_t[::1] results = out_extent
-    work.x += <const char *> &terms[0] - grad_extent.begin
-    work.to += <char *> &results[0] - out_extent.begin
-    with nogil:
-        if threads == 1:
-            _sum_counted_share(work, 0, 0)
-        else:
-            run_shares(_sum_counted_share, work, work.shares, threads)
-    return 0
-
-
-cdef void _sum_counted_share(void *all_work, int i, int worker) noexcept nogil:
-    """Sum one share of the rows and items."""
-    cdef const CountedWork *work = <const CountedWork *> all_work
-    cdef Py_ssize_t whole = work.plan.positions * work.plan.length
-    sum_counted_share(
-        work.plan, whole // work.shares * i + min(<Py_ssize_t> i, whole % work.shares),
-        whole // work.shares * (i + 1) + min(<Py_ssize_t> (i + 1), whole % work.shares),
-        work.x, work.to, work.scratch + worker * work.room,
-    )
-
-
-cdef int _sum_small(const Reduction *plan, const char *x, char *to) except -1:
-    """Sum what takes less time than views and giving the GIL away."""
-    cdef char[2 * PAGE] room
-    cdef char *scratch = room
-    cdef Py_ssize_t unit
-    if plan.scratch > 2 * PAGE:
-        scratch = <char *> malloc(plan.scratch)
-        if scratch == NULL:
-            raise MemoryError
-    for unit in range(plan.tiles):
-        sum_unit(plan, unit, x, to, scratch, NULL)
-    if scratch != room:
-        free(scratch)
-    return 0
-
-
-@cython.boundscheck(False)      # index 0 of buffers that are not empty
-@cython.wraparound(False)
-cdef int _sum_large(Reduction *plan, cnp.ndarray grad, cnp.ndarray out, const char *x, char *to) except -1:
-    """Sum on several threads; the views hold both arrays while the GIL is given away."""
-    cdef Extent grad_extent = extent(grad), out_extent = extent(out)
-    cdef const uint8_t[::1] terms = grad_extent
-    cdef uint8_t[::1] results = out_extent
-    cdef Py_ssize_t units = plan.tiles * plan.segments
-    cdef int threads = <int> max(1, min(free_threads(), min(units, cnp.PyArray_NBYTES(grad) // SHARED)))
-    cdef Py_ssize_t room = plan.scratch + 127 & ~63     # no two threads write one line
-    cdef char *scratch = <char *> malloc(threads * room)
-    cdef Work work = Work(plan, x, to, scratch, room, NULL, <int> units if threads > 1 else 1)
-    cdef Py_ssize_t tile
-    if plan.segments > 1:
-        work.partials = <char *> malloc(units * 2 * plan.sums_most * plan.terms.sum_size)
-    if scratch == NULL or (work.partials == NULL and plan.segments > 1):
-        free(scratch)
-        free(work.partials)
-        raise MemoryError
-    work.x += <const char *> &terms[0] - grad_extent.begin
-    work.to += <char *> &results[0] - out_extent.begin
-    with nogil:
-        if threads == 1:
-            _sum_share(&work, 0, 0)
-        else:
-            run_shares(_sum_share, &work, work.shares, threads)
-        if plan.segments > 1:
-            for tile in range(plan.tiles):
-                add_segments(plan, tile, work.x, work.to, work.partials)
-        free(scratch)
-        free(work.partials)
-    return 0
-
-
-cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
-    """Sum one share of the units."""
-    cdef const Work *work = <const Work *> all_work
-    cdef const Reduction *plan = work.plan
-    cdef Py_ssize_t units = plan.tiles * plan.segments, unit
-    for unit in range(units * i // work.shares, units * (i + 1) // work.shares):
-        sum_unit(plan, unit, work.x, work.to, work.scratch + worker * work.room, work.partials)

@@ -84,7 +84,7 @@ typedef struct {
     {sizeof(Bits), is_float, BCAST_KIND_##kind, name},
 static const bcast_dtype bcast_dtypes[] = {BCAST_DTYPES(BCAST_DTYPE_ENTRY)};
 
-/* How terms become what the leaves read: as they are, for which any dtype of their size stands; as integers that wrap
+/* How terms become what the kernels read: as they are, for which any dtype of their size stands; as integers that wrap
    at 64 bits, as narrower ones then do at theirs; or as float64. */
 enum { BCAST_AS_IS, BCAST_AS_INTEGER, BCAST_AS_REAL };
 
@@ -108,8 +108,8 @@ BCAST_INLINE uint64_t bcast_read(const int dtype, const int how, const char *at)
 }
 
 #define BCAST_CASE_WRITE(NAME, Bits, ...) \
-    case BCAST_##NAME: { const Bits x = (Bits) bits; memcpy(to, &x, sizeof x); break; }
-BCAST_INLINE void bcast_write(const int dtype, char *to, uint64_t bits)
+    case BCAST_##NAME: { const Bits x = (Bits) bits; memcpy(dst, &x, sizeof x); break; }
+BCAST_INLINE void bcast_write(const int dtype, char *dst, uint64_t bits)
 {
     switch (dtype) { BCAST_DTYPES(BCAST_CASE_WRITE) }
 }
@@ -122,31 +122,31 @@ BCAST_INLINE uint64_t bcast_rounded_to(const int dtype, double y)
 }
 
 BCAST_INLINE void bcast_pack_as(
-    const int dtype, const int how, const ptrdiff_t step, char *to, const char *x, ptrdiff_t n)
+    const int dtype, const int how, const ptrdiff_t step, char *dst, const char *src, ptrdiff_t n)
 {
     const int as = how == BCAST_AS_IS ? dtype : BCAST_UINT64;
     for (ptrdiff_t i = 0; i < n; i++)
-        bcast_write(as, to + i * bcast_dtypes[as].size, bcast_read(dtype, how, x + i * step));
+        bcast_write(as, dst + i * bcast_dtypes[as].size, bcast_read(dtype, how, src + i * step));
 }
 
 /* Compilers make vectors of adjacent items and of every second one, as the real parts of complex numbers are. */
 BCAST_INLINE void bcast_pack_dtype(
-    const int dtype, const int how, char *to, const char *x, ptrdiff_t step, ptrdiff_t n)
+    const int dtype, const int how, char *dst, const char *src, ptrdiff_t step, ptrdiff_t n)
 {
     const ptrdiff_t size = bcast_dtypes[dtype].size;
-    if (step == size) bcast_pack_as(dtype, how, size, to, x, n);
-    else if (step == 2 * size) bcast_pack_as(dtype, how, 2 * size, to, x, n);
-    else bcast_pack_as(dtype, how, step, to, x, n);
+    if (step == size) bcast_pack_as(dtype, how, size, dst, src, n);
+    else if (step == 2 * size) bcast_pack_as(dtype, how, 2 * size, dst, src, n);
+    else bcast_pack_as(dtype, how, step, dst, src, n);
 }
 
-/* Write the `n` terms at x, x + step, ... one after the other, as the leaves read them. */
+/* Write the `n` terms at src, src + step, ... one after the other, as the kernels read them. */
 #define BCAST_CASE_PACK(NAME, Bits, is_float, ...)                                                              \
     case BCAST_##NAME:                                                                                          \
-        if (packing->how == BCAST_AS_REAL) bcast_pack_dtype(BCAST_##NAME, BCAST_AS_REAL, to, x, step, n);       \
-        else if (is_float) bcast_pack_dtype(BCAST_##NAME, BCAST_AS_IS, to, x, step, n);                         \
-        else bcast_pack_dtype(BCAST_##NAME, BCAST_AS_INTEGER, to, x, step, n);                                  \
+        if (packing->how == BCAST_AS_REAL) bcast_pack_dtype(BCAST_##NAME, BCAST_AS_REAL, dst, src, step, n);       \
+        else if (is_float) bcast_pack_dtype(BCAST_##NAME, BCAST_AS_IS, dst, src, step, n);                         \
+        else bcast_pack_dtype(BCAST_##NAME, BCAST_AS_INTEGER, dst, src, step, n);                                  \
         break;
-static inline void bcast_pack(const bcast_packing *packing, char *to, const char *x, ptrdiff_t step, ptrdiff_t n)
+static inline void bcast_pack(const bcast_packing *packing, char *dst, const char *src, ptrdiff_t step, ptrdiff_t n)
 {
     switch (packing->dtype) { BCAST_DTYPES(BCAST_CASE_PACK) }
 }

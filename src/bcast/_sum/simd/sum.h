@@ -1,6 +1,6 @@
-/* The contract of the leaves that sum: what they take, and what always holds.
+/* The contract of the kernels that sum: what they take, and what always holds.
 
-   A leaf adds up terms of one kind by the instructions of one target. It is given rows, whose items of one column are
+   A kernel adds up terms of one kind by the instructions of one target. It is given rows, whose items of one column are
    summed, or runs, each of which is summed along itself, and a sink for the sums:
 
        rows    0 1 2 3 4 5 ...         runs    0 0 0 0   1 1 1 1   2 2 2 2 ...     interleave 1
@@ -42,28 +42,28 @@
 #define BCAST_KIND_NUMBER(kind, ...) BCAST_KIND_##kind,
 enum { BCAST_SUM_KINDS(BCAST_KIND_NUMBER) BCAST_KINDS };
 
-/* Up to eight rows in each turn: row i of turn t is at x + t * advance + i % 4 * step + i / 4 * fifth. */
+/* Up to eight rows in each turn: row i of turn t is at src + t * advance + i % 4 * step + i / 4 * half_step. */
 typedef struct {
-    const char *x;
+    const char *src;
     ptrdiff_t turns;
     ptrdiff_t advance;      /* bytes, as those that follow */
     ptrdiff_t rows;
     ptrdiff_t step;
-    ptrdiff_t fifth;
+    ptrdiff_t half_step;
     ptrdiff_t width;        /* items of a row */
-} bcast_rows;
+} bcast_term_rows;
 
 typedef struct {
-    const char *x;
+    const char *src;
     ptrdiff_t count;
     ptrdiff_t step;         /* bytes from one run to the next */
     ptrdiff_t length;       /* terms of a run, of all its items */
     ptrdiff_t interleave;   /* 1, 2 or 4 items take turns in a run */
-} bcast_runs;
+} bcast_term_runs;
 
 /* Runs of lengths of their own, one behind the other: run i has counts[i] terms of each item, or none. */
 typedef struct {
-    const char *x;
+    const char *src;
     const char *end;        /* of the terms */
     const int64_t *counts;
     ptrdiff_t count;        /* of runs */
@@ -77,27 +77,27 @@ typedef struct {
     char *error;
 } bcast_sink;
 
-/* The leaves of a kind. They return 0; or, with BCAST_WRITE, whether results must be made by accumulators instead:
+/* The kernels of a kind. They return 0; or, with BCAST_WRITE, whether results must be made by accumulators instead:
    where a compensated one is infinite or no number, or rows are narrower than a vector. */
 typedef struct {
     int lanes;
-    int (*sum_rows)(const bcast_rows *rows, const bcast_sink *to);
-    int (*sum_runs)(const bcast_runs *runs, const bcast_sink *to);
-    int (*sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *to);     /* which are never added to */
-    void (*add_accumulators)(const bcast_sink *to, const bcast_sink *from, ptrdiff_t n);
-} bcast_sums;
+    int (*sum_rows)(const bcast_term_rows *rows, const bcast_sink *dst);
+    int (*sum_runs)(const bcast_term_runs *runs, const bcast_sink *dst);
+    int (*sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst);     /* which are never added to */
+    void (*add_accumulators)(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n);
+} bcast_sum_kernels;
 
 /* Results of some dtype, at any step from each other. */
 typedef struct {
     int dtype;
     int sum_size;           /* bytes of an accumulator */
-    char *to;
+    char *dst;
     ptrdiff_t step;
 } bcast_results;
 
-/* The leaves of an instruction set. */
+/* The kernels of an instruction set. */
 typedef struct {
-    bcast_sums sums[BCAST_KINDS];
+    bcast_sum_kernels kernels[BCAST_KINDS];
     void (*store)(const bcast_results *results, const void *sums, ptrdiff_t n);
     int (*add_errors)(double *sum, const double *error, ptrdiff_t n);   /* tells of sums that are infinite or NaN */
 } bcast_sum_target;

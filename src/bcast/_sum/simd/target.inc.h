@@ -1,41 +1,41 @@
-/* The leaves of one TARGET, whose functions are BCAST_ON_TARGET: `_sum/simd/leaves.h` includes this file for each. */
+/* The kernels of one TARGET, whose functions are ON_TARGET: `_sum/simd/kernels.h` includes this file for each. */
 
 #define KIND u32
-#include "rows.inc.h"
+#include "kind.inc.h"
 #define KIND u64
-#include "rows.inc.h"
+#include "kind.inc.h"
 #define KIND f16
-#include "rows.inc.h"
+#include "kind.inc.h"
 #define KIND bf16
-#include "rows.inc.h"
+#include "kind.inc.h"
 #define KIND f32
-#include "rows.inc.h"
+#include "kind.inc.h"
 #define KIND f64
-#include "rows.inc.h"
+#include "kind.inc.h"
 
 /* Integers' low bytes, or floats rounded once. */
-BCAST_ON_TARGET BCAST_INLINE void BCAST_JOIN(store_at, TARGET)(
-    const int dtype, const int from, const ptrdiff_t step, char *to, const char *sums, ptrdiff_t n)
+ON_TARGET BCAST_INLINE void BCAST_JOIN(store_at, TARGET)(
+    const int dtype, const int from, const ptrdiff_t step, char *dst, const char *sums, ptrdiff_t n)
 {
     ptrdiff_t i = 0;
-#if BCAST_F16C
+#if F16C
     for (; dtype == BCAST_FLOAT16 && step == 2 && i + 4 <= n; i += 4)
-        BCAST_AT(bcast_u16x4, to, i / 4) = bcast_f16_narrowed(BCAST_AT(const bcast_f64x4, sums, i / 4));
+        BCAST_AT(bcast_u16x4, dst, i / 4) = bcast_f16_narrowed(BCAST_AT(const bcast_f64x4, sums, i / 4));
 #endif
     for (; i < n; i++) {
         const uint64_t bits = bcast_read(from, BCAST_AS_IS, sums + i * bcast_dtypes[from].size);
-        bcast_write(dtype, to + i * step,
+        bcast_write(dtype, dst + i * step,
             bcast_dtypes[dtype].is_float ? bcast_rounded_to(dtype, bcast_f64_of(bits)) : bits);
     }
 }
 
 /* Results side by side are what compilers make vectors of. */
-BCAST_ON_TARGET BCAST_INLINE void BCAST_JOIN(store_as, TARGET)(
+ON_TARGET BCAST_INLINE void BCAST_JOIN(store_as, TARGET)(
     const int dtype, const int from, const bcast_results *results, const char *sums, ptrdiff_t n)
 {
     const ptrdiff_t size = bcast_dtypes[dtype].size;
-    if (results->step == size) BCAST_JOIN(store_at, TARGET)(dtype, from, size, results->to, sums, n);
-    else BCAST_JOIN(store_at, TARGET)(dtype, from, results->step, results->to, sums, n);
+    if (results->step == size) BCAST_JOIN(store_at, TARGET)(dtype, from, size, results->dst, sums, n);
+    else BCAST_JOIN(store_at, TARGET)(dtype, from, results->step, results->dst, sums, n);
 }
 
 #define BCAST_CASE_STORE(NAME, ...)                                                                                 \
@@ -43,13 +43,13 @@ BCAST_ON_TARGET BCAST_INLINE void BCAST_JOIN(store_as, TARGET)(
         if (results->sum_size == 8) BCAST_JOIN(store_as, TARGET)(BCAST_##NAME, BCAST_UINT64, results, sums, n);     \
         else BCAST_JOIN(store_as, TARGET)(BCAST_UINT32, BCAST_UINT32, results, sums, n);                            \
         break;
-BCAST_ON_TARGET static void BCAST_JOIN(store, TARGET)(const bcast_results *results, const void *sums, ptrdiff_t n)
+ON_TARGET static void BCAST_JOIN(store, TARGET)(const bcast_results *results, const void *sums, ptrdiff_t n)
 {
     switch (results->dtype) { BCAST_DTYPES(BCAST_CASE_STORE) }
 }
 
 /* sum[i] += error[i]; tells whether one of the sums is infinite or no number. */
-BCAST_ON_TARGET static int BCAST_JOIN(add_errors, TARGET)(double *sum, const double *error, ptrdiff_t n)
+ON_TARGET static int BCAST_JOIN(add_errors, TARGET)(double *sum, const double *error, ptrdiff_t n)
 {
     uint64_t special = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -59,7 +59,7 @@ BCAST_ON_TARGET static int BCAST_JOIN(add_errors, TARGET)(double *sum, const dou
     return special >> 63 != 0;
 }
 
-#define BCAST_LEAVES_OF(kind, ...)                                                                      \
+#define BCAST_KERNELS_OF(kind, ...)                                                                      \
     [BCAST_KIND_##kind] = {                                                                             \
         .lanes = bcast_##kind##_lanes,                                                                  \
         .sum_rows = BCAST_JOIN_3(sum_rows, kind, TARGET),                                               \
@@ -68,15 +68,16 @@ BCAST_ON_TARGET static int BCAST_JOIN(add_errors, TARGET)(double *sum, const dou
         .add_accumulators = BCAST_JOIN_3(add_accumulators, kind, TARGET),                               \
     },
 static const bcast_sum_target BCAST_JOIN(target, TARGET) = {
-    .sums = {BCAST_SUM_KINDS(BCAST_LEAVES_OF)},
+    .kernels = {BCAST_SUM_KINDS(BCAST_KERNELS_OF)},
     .store = BCAST_JOIN(store, TARGET),
     .add_errors = BCAST_JOIN(add_errors, TARGET),
 };
 
 #undef TARGET
-#undef BCAST_ON_TARGET
-#undef BCAST_UNROLLED
-#undef BCAST_F16C
-#undef BCAST_ONE
+#undef ON_TARGET
+#undef SPECIALISED
+#undef UNROLLED
+#undef F16C
+#undef ONE
 #undef BCAST_CASE_STORE
-#undef BCAST_LEAVES_OF
+#undef BCAST_KERNELS_OF

@@ -1,7 +1,7 @@
-/* The leaves of `_sum/simd/sum.h` for each target: what they are made of, and which the machine has. */
+/* The kernels of `_sum/simd/sum.h` for each target: what they are made of, and which the machine has. */
 
-#ifndef BCAST_SUM_LEAVES_H
-#define BCAST_SUM_LEAVES_H
+#ifndef BCAST_SUM_KERNELS_H
+#define BCAST_SUM_KERNELS_H
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "../../_runtime/cpu.h"
 #include "../../_runtime/target.h"
 
-/* GCC and Clang have vectors of any length, in as many registers as it takes; others get leaves of plain loops. */
+/* GCC and Clang have vectors of any length, in as many registers as it takes; others get kernels of plain loops. */
 #if defined(__GNUC__) && !defined(BCAST_ONE_LANE)
 #pragma GCC diagnostic ignored "-Wpsabi"    /* no vector leaves the functions that follow */
 #define BCAST_VECTORS 1
@@ -42,6 +42,7 @@ typedef BCAST_VECTOR(double, 4) bcast_f64x4;
 #define BCAST_UPPER(a, b) BCAST_SHUFFLE(a, b, 2, 3, 6, 7)
 #else
 #define BCAST_VECTORS 0
+#define BCAST_APART static
 #define BCAST_VECTOR(Item, lanes) Item
 #endif
 
@@ -54,8 +55,8 @@ typedef BCAST_VECTOR(double, 4) bcast_f64x4;
 #define BCAST_TWO_SUM_ERROR(a, b, sum) (((a) - ((sum) - ((sum) - (a)))) + ((b) - ((sum) - (a))))
 
 enum {
-    BCAST_LONG = 128,       /* vectors; longer runs are one stream each */
-    BCAST_AHEAD = 2048      /* bytes by which terms of a run are fetched ahead: a tenth of a microsecond */
+    BCAST_SUM_LONG_VECTORS = 128,   /* longer runs are one stream each: four side by side are read more slowly */
+    BCAST_SUM_AHEAD_BYTES = 2048    /* by which terms of a run are fetched ahead: a tenth of a microsecond */
 };
 
 #define BCAST_KIND_TYPES(kind, Bits, Wide, Acc, lanes_, is_compensated, is_converted, dtype_)               \
@@ -75,14 +76,16 @@ enum {
 BCAST_SUM_KINDS(BCAST_KIND_TYPES)
 
 #define TARGET plain
-#define BCAST_ON_TARGET
-#if defined(__x86_64__)
-#define BCAST_UNROLLED 0    /* whether runs of few vectors have loops of their own; CPUs of before 2013 do without */
+#define ON_TARGET
+#if defined(__x86_64__)     /* CPUs of before 2013 alone use these: small code, compiled in a sixth of the time */
+#define UNROLLED 0
+#define SPECIALISED BCAST_APART
 #else
-#define BCAST_UNROLLED 1
+#define UNROLLED 1          /* whether runs of few vectors have loops of their own */
+#define SPECIALISED ON_TARGET BCAST_INLINE      /* functions for what is known when they are compiled */
 #endif
-#define BCAST_F16C 0
-#define BCAST_ONE(Type) ((Type) {0} + 1)
+#define F16C 0
+#define ONE(Type) ((Type) {0} + 1)
 #if BCAST_VECTORS
 /* The terms of a vector, given by their bits, as a wide one. */
 #define BCAST_WIDEN_u32(x) (x)
@@ -137,16 +140,24 @@ BCAST_INLINE bcast_u16x4 bcast_bf16_narrowed(const bcast_f64x4 *sums)
     return BCAST_CONVERT(bits >> 16, bcast_u16x4);
 }
 #endif
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O1")
 #include "target.inc.h"
+#pragma GCC pop_options
+#else
+#include "target.inc.h"
+#endif
 
 #if BCAST_VECTORS && defined(__x86_64__)
 #include <immintrin.h>
 #define TARGET avx2
-#define BCAST_ON_TARGET BCAST_TARGET("avx2,f16c,fma")
-#define BCAST_UNROLLED 1
-#define BCAST_F16C 1
+#define SPECIALISED ON_TARGET BCAST_INLINE
+#define ON_TARGET BCAST_TARGET("avx2,f16c,fma")
+#define UNROLLED 1
+#define F16C 1
 /* A one that compilers do not know for one, and drop. */
-#define BCAST_ONE(Type) ({ Type one = (Type) {0} + 1; __asm__("" : "+x"(one)); one; })
+#define ONE(Type) ({ Type one = (Type) {0} + 1; __asm__("" : "+x"(one)); one; })
 #undef BCAST_WIDEN_f16      /* what compilers make of conversions has several times the instructions */
 #undef BCAST_WIDEN_bf16
 #undef BCAST_WIDEN_f32
@@ -161,7 +172,7 @@ BCAST_INLINE bcast_u16x4 bcast_bf16_narrowed(const bcast_f64x4 *sums)
 #define BCAST_NARROW_f16(sums) bcast_f16_narrowed(sums)
 
 /* Rounded to odd in float32 first, which avoids double rounding. */
-BCAST_ON_TARGET BCAST_INLINE bcast_u16x4 bcast_f16_narrowed(bcast_f64x4 sums)
+ON_TARGET BCAST_INLINE bcast_u16x4 bcast_f16_narrowed(bcast_f64x4 sums)
 {
     const bcast_u64x4 bits = (bcast_u64x4) sums, low = bits & 0x1fffffff;
     const __m128 odd = _mm256_cvtpd_ps((__m256d) ((bits | (low + 0x1fffffff)) & ~(uint64_t) 0x1fffffff));
@@ -172,7 +183,7 @@ BCAST_ON_TARGET BCAST_INLINE bcast_u16x4 bcast_f16_narrowed(bcast_f64x4 sums)
 #define bcast_target_avx2 bcast_target_plain
 #endif
 
-/* The leaves of each target; those without leaves of their own sum by the plain ones. */
+/* The kernels of each target; those without kernels of their own sum by the plain ones. */
 #define bcast_target_ssse3 bcast_target_plain
 #define bcast_target_neon bcast_target_plain
 #define BCAST_SUM_TARGET(name, ...) &bcast_target_##name,

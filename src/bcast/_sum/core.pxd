@@ -1,0 +1,151 @@
+from libc.stdint cimport int64_t
+
+from bcast._rules.counts cimport CHUNK, CountList
+
+cdef extern from "_sum/simd/sum.h":
+    enum: U64 "BCAST_KIND_u64", F64 "BCAST_KIND_f64"
+    enum: SET "BCAST_SET", ADD "BCAST_ADD", WRITE "BCAST_WRITE"
+
+    ctypedef struct Rows "bcast_term_rows":
+        const char *src
+        Py_ssize_t turns, advance, rows, step, half_step, width
+
+    ctypedef struct Runs "bcast_term_runs":
+        const char *src
+        Py_ssize_t count, step, length, interleave
+
+    ctypedef struct CountedRuns "bcast_counted_runs":
+        const char *src
+        const char *end
+        const int64_t *counts
+        Py_ssize_t count, interleave
+
+    ctypedef struct Sink "bcast_sink":
+        int mode
+        char *sum
+        char *error
+
+    ctypedef struct Kernels "bcast_sum_kernels":
+        int lanes
+        bint (*sum_rows)(const Rows *rows, const Sink *dst) noexcept nogil
+        bint (*sum_runs)(const Runs *runs, const Sink *dst) noexcept nogil
+        bint (*sum_counted_runs)(const CountedRuns *runs, const Sink *dst) noexcept nogil
+        void (*add_accumulators)(const Sink *dst, const Sink *src, Py_ssize_t n) noexcept nogil
+
+    ctypedef struct Results "bcast_results":
+        int dtype, sum_size
+        char *dst
+        Py_ssize_t step
+
+    ctypedef struct Target "bcast_sum_target":
+        Kernels *kernels
+        void (*store)(const Results *results, const void *sums, Py_ssize_t n) noexcept nogil
+        bint (*add_errors)(double *sum, const double *error, Py_ssize_t n) noexcept nogil
+
+cdef extern from "_sum/simd/dtypes.h":
+    enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", UINT8 "BCAST_UINT8", DTYPE_COUNT "BCAST_DTYPE_COUNT"
+    enum: FLOAT16 "BCAST_FLOAT16", FLOAT32 "BCAST_FLOAT32", FLOAT64 "BCAST_FLOAT64"
+    enum: AS_IS "BCAST_AS_IS", AS_INTEGER "BCAST_AS_INTEGER", AS_REAL "BCAST_AS_REAL"
+
+    ctypedef struct Dtype "bcast_dtype":
+        int size, kind
+        bint is_float
+        const char *name
+
+    ctypedef struct Packing "bcast_packing":
+        int dtype, how
+
+    const Dtype *dtypes "bcast_dtypes"
+    void pack "bcast_pack"(
+        const Packing *packing, char *dst, const char *src, Py_ssize_t step, Py_ssize_t n
+    ) noexcept nogil
+
+cdef enum:
+    SUM_MAX_AXES = 65       # 64, and the two parts of complex numbers
+    SUM_SHARES = 64         # enough for most machines' threads
+
+cdef struct Axis:
+    Py_ssize_t length
+    Py_ssize_t src_step     # bytes in `grad`
+    Py_ssize_t dst_step     # bytes in the result; 0 if the axis is summed
+    bint kept
+
+cdef struct LoopNest:
+    int rank
+    Axis[SUM_MAX_AXES] axes     # outermost first
+
+cdef struct Terms:
+    const Target *target
+    const Kernels *kernels      # of the terms' kind
+    Packing packing             # how terms become what the kernels read
+    bint packed                 # whether they must
+    bint compensated
+    int size                    # bytes of a term as the kernels read it
+    int sum_size                # bytes of an accumulator
+    int result                  # dtype of the results
+    bint writes                 # whether results are terms of the kind, which kernels can write
+
+cdef struct KernelCall:
+    bint runs                   # whether the kernel sums runs; else rows
+    bint writes                 # whether it writes results; else accumulators are folded and stored
+    Axis along                  # from row to row, or along the terms of a run
+    Py_ssize_t within           # how many positions of `along` lie side by side in a block of rows
+
+cdef struct Block:
+    int rank
+    Axis[SUM_MAX_AXES] axes     # the groups of rows, or the runs; then the items of each, nested
+    bint folded                 # whether some of the axes are summed
+    int last                    # the last axis that is kept
+    Py_ssize_t items            # accumulators before they are folded
+
+cdef struct Tiles:
+    int axis                    # of the block, which is cut: 0 or 1
+    Py_ssize_t length           # of the cut axis in a tile, the last of which may be shorter
+    Py_ssize_t along            # tiles along the cut axis
+    Py_ssize_t count            # tiles of the result
+
+cdef struct Shares:
+    int axis                    # the loop nest's summed axis that is cut, or -1 for `along`
+    Py_ssize_t each             # shares of a tile
+    Py_ssize_t count            # shares of all tiles
+
+cdef struct SumPlan:
+    const Terms *terms
+    const Axis *axes            # every one: a single result is summed again along these
+    int rank                    # of the axes
+    LoopNest loops              # around the kernel's calls; kept and summed axes as the memory has them
+    KernelCall call
+    Block block
+    Tiles tiles
+    Shares shares
+    Py_ssize_t scratch          # bytes that a thread needs
+
+cdef struct CountedSum:
+    const CountList *counts
+    int64_t[CHUNK] tiled        # copies of few counts that come again, side by side
+    Py_ssize_t copies           # how many of them; 0 if there are many counts
+    Py_ssize_t times            # how many times all counts come one behind the other
+    const Terms *terms
+    Axis rows                   # of which an item sums as many as its count; `dst_step` is from item to item
+    Axis inner                  # the items of a row
+    LoopNest loops              # around both
+    Py_ssize_t positions        # of the loops
+    Py_ssize_t length           # rows and items of one position: what shares are cut by
+    bint side_by_side           # whether the results of all items are
+    Py_ssize_t group_sums       # accumulators of a group of items
+    Py_ssize_t packed_terms     # of a group
+    Py_ssize_t scratch          # bytes that a thread needs
+
+cdef const Target **sum_target_of   # by the target's number
+
+cdef void plan_sum(SumPlan *plan, const Terms *terms, const Axis *axis, int n, Py_ssize_t shares) noexcept nogil
+cdef void sum_shares(
+    const SumPlan *plan, Py_ssize_t begin, Py_ssize_t end, const char *src, char *dst, char *scratch, char *partials,
+) noexcept nogil
+cdef void add_shares(const SumPlan *plan, const char *src, char *dst, char *partials) noexcept nogil
+cdef void plan_counted_sum(
+    CountedSum *plan, const Terms *terms, const CountList *counts, const Axis *axis, int n,
+) noexcept
+cdef void sum_counted_share(
+    const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, const char *src, char *dst, char *scratch,
+) noexcept nogil

@@ -1,0 +1,23 @@
+# cython: cdivision=True
+"""The sum core: from the axes of an array to its sums.
+
+In: axes, kept or summed, and how terms are read, as `_adjoint` has checked them. Out: results. plan.pxi chooses the
+block of accumulators, tiles and shares; executor.pxi has the kernels in `simd` add the terms up and writes the results;
+counted.pxi does both for runs of rows by counts. Nothing allocates, raises or runs Python once writing has begun.
+"""
+
+from libc.math cimport fabs, isfinite
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memmove, memset
+
+from bcast._rules.counts cimport CHUNK, CountList, find_chunk, read_chunk
+from bcast._runtime.cpu cimport PAGE
+
+cdef extern from "_sum/simd/kernels.h":
+    const Target **kernels_of_target "bcast_sum_target_of"
+
+sum_target_of = <const Target **> kernels_of_target
+
+include "plan.pxi"
+include "executor.pxi"
+include "counted.pxi"

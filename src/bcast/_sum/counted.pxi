@@ -1,0 +1,250 @@
+# Sums over runs of rows, as many for each item as its count says: the adjoint of run-length decoding.
+#
+# In: counts, axes of which one is summed, a range of rows and items. Out: the results of the items that begin in it.
+#
+# If there are outer axes, all counts come again for each outer position; a few are copied side by side, so that they
+# make whole chunks. Items are summed in groups, whose accumulators and packed terms stay in a cache. Dense runs have a
+# kernel of their own; longer rows are added up item by item. An item that is too large for a group is planned as an
+# ordinary sum, and so is one whose sum came out infinite or NaN. Each item is summed by the thread in whose range it
+# begins, alike wherever it stands: the bits of a result do not depend on the number of threads.
+
+
+cdef struct Group:
+    const int64_t *counts
+    Py_ssize_t items
+    Py_ssize_t rows         # of all of them
+    const char *src
+    char *dst
+
+
+cdef void plan_counted_sum(
+    CountedSum *plan, const Terms *terms, const CountList *counts, const Axis *axis, int n,
+) noexcept:
+    """Plan the sum over the one axis of `n` that is not kept; they are in the order of memory, outermost first."""
+    cdef Py_ssize_t width, whole
+    cdef int64_t[CHUNK] room
+    cdef const int64_t *few
+    cdef int i, j
+    plan.counts = counts
+    plan.terms = terms
+    plan.loops.rank = 0
+    plan.positions = plan.times = 1
+    plan.copies = 0
+    for i in range(n):
+        if not axis[i].kept:
+            plan.rows = plan.inner = axis[i]
+    plan.inner.length = 1
+    for i in range(n):
+        if not axis[i].kept:
+            continue
+        if i == n - 1:
+            plan.inner = axis[i]
+        elif (
+            2 * counts.size <= CHUNK and plan.copies == 0
+            and axis[i].src_step == counts.total * plan.rows.src_step
+            and axis[i].dst_step == counts.size * plan.rows.dst_step
+        ):
+            plan.times = axis[i].length
+            plan.copies = min(plan.times, <Py_ssize_t> CHUNK // counts.size)
+        else:
+            plan.loops.axes[plan.loops.rank] = axis[i]
+            plan.loops.rank += 1
+            plan.positions *= axis[i].length
+    if plan.copies:
+        few = read_chunk(counts, 0, room)
+        for i in range(plan.copies):
+            for j in range(counts.size):
+                plan.tiled[i * counts.size + j] = few[j]
+    width = plan.inner.length
+    whole = counts.total * plan.times * width
+    plan.length = plan.times * (counts.total + counts.size)
+    plan.side_by_side = terms.writes and plan.rows.dst_step == width * plan.inner.dst_step == width * terms.size
+    plan.group_sums = min(<Py_ssize_t> SUM_BLOCK_ITEMS, min(<Py_ssize_t> CHUNK, counts.size * plan.times) * width)
+    plan.packed_terms = min(<Py_ssize_t> (SUM_CALL_ROWS * SUM_ROW_ITEMS), whole) if terms.packed else 0
+    # Sums, errors and packed terms: of a group, then of what is planned as an ordinary sum.
+    plan.scratch = sizeof(double) * (2 * plan.group_sums + plan.packed_terms)
+    plan.scratch += sizeof(double) * 2 * min(<Py_ssize_t> SUM_BLOCK_ITEMS, whole)
+    plan.scratch += sizeof(double) * SUM_CALL_ROWS * SUM_ROW_ITEMS if terms.packed else 0
+
+
+cdef void sum_counted_share(
+    const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, const char *src, char *dst, char *scratch,
+) noexcept nogil:
+    """Sum the items that begin in a range of rows and items, counted through all positions of the outer axes."""
+    cdef Py_ssize_t position = begin // plan.length, first
+    cdef const char *src_here
+    cdef char *dst_here
+    while position * plan.length < end:
+        src_here = src
+        dst_here = dst
+        _seek(&plan.loops, position, &src_here, &dst_here)
+        first = position * plan.length
+        _sum_range(plan, max(begin - first, <Py_ssize_t> 0), min(end - first, plan.length), src_here, dst_here, scratch)
+        position += 1
+
+
+cdef void _sum_range(
+    const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, const char *src, char *dst, char *scratch,
+) noexcept nogil:
+    """The same for one position."""
+    cdef const CountList *list = plan.counts
+    cdef int64_t[CHUNK] room
+    cdef const int64_t *counts = &plan.tiled[0]
+    cdef Py_ssize_t c, first, row, rows, n, i
+    cdef Group group
+    if plan.copies:
+        c = begin // (plan.copies * (list.size + list.total))
+    else:
+        c = find_chunk(list, begin, 1)
+    while True:
+        if plan.copies:
+            first = c * plan.copies * list.size
+            row = c * plan.copies * list.total
+            n = plan.copies * list.size
+            rows = plan.copies * list.total
+        else:
+            first = c * CHUNK
+            if first >= list.size:
+                return
+            row = list.starts[c] if list.starts != NULL else 0
+            rows = list.starts[c + 1] - row if list.starts != NULL else list.total
+            n = min(<Py_ssize_t> CHUNK, list.size - first)
+        if first + row >= end:
+            return
+        if not plan.copies:
+            counts = read_chunk(list, c, room)
+        i = 0
+        while first + i + row < begin:
+            row += counts[i]
+            i += 1
+        while i < n and first + i + row < end:
+            group = Group(counts + i, n, rows, src + row * plan.rows.src_step, dst + (first + i) * plan.rows.dst_step)
+            if i or first + row + n + rows > end or not _fits(plan, n, rows):
+                group.items = group.rows = 0
+            else:
+                i = n
+            while i < n and first + i + row < end and _fits(plan, group.items + 1, group.rows + counts[i]):
+                group.items += 1
+                group.rows += counts[i]
+                row += counts[i]
+                i += 1
+            if group.items:
+                _sum_group(plan, &group, scratch)
+            else:
+                _sum_alone(plan, counts[i], group.src, group.dst, scratch)
+                row += counts[i]
+                i += 1
+        c += 1
+
+
+cdef inline bint _fits(const CountedSum *plan, Py_ssize_t items, Py_ssize_t rows) noexcept nogil:
+    """Whether a group may have so many items and rows."""
+    return items * plan.inner.length <= plan.group_sums and (
+        not plan.terms.packed or rows * plan.inner.length <= plan.packed_terms
+    )
+
+
+cdef void _sum_group(const CountedSum *plan, const Group *group, char *scratch) noexcept nogil:
+    """Sum the items of a group."""
+    cdef const Terms *terms = plan.terms
+    cdef Py_ssize_t width = plan.inner.length, step = plan.rows.src_step, size = plan.group_sums * terms.sum_size
+    cdef Sink block = Sink(SET, scratch, scratch + size), dst = Sink(WRITE, group.dst, group.dst)
+    cdef const char *src = group.src
+    cdef char *packed = scratch + 2 * size
+    cdef char *rest = packed + plan.packed_terms * sizeof(double)
+    cdef CountedRuns runs
+    cdef Group item = group[0]
+    cdef Py_ssize_t _i
+    if terms.packed:
+        _pack_group(plan, group, packed)
+        src = packed
+        step = width * terms.size
+    if step == width * terms.size and (width <= 4 or width < terms.kernels.lanes):
+        runs = CountedRuns(src, src + group.rows * step, group.counts, group.items, width)
+        if not plan.side_by_side or terms.kernels.sum_counted_runs(&runs, &dst):
+            terms.kernels.sum_counted_runs(&runs, &block)
+            _store_group(plan, group, block, rest)
+        return
+    item.items = 1
+    for _i in range(group.items):
+        item.rows = item.counts[0]
+        dst.sum = dst.error = item.dst
+        if item.rows == 0:
+            _write_zeros(plan, item.dst)
+        elif (
+            not plan.side_by_side or item.rows > SUM_CALL_ROWS
+            or add_rows(terms, src, item.rows, step, width, dst)
+        ):
+            add_rows(terms, src, item.rows, step, width, block)
+            _store_group(plan, &item, block, rest)
+        src += item.rows * step
+        item.src += item.rows * plan.rows.src_step
+        item.dst += plan.rows.dst_step
+        item.counts += 1
+
+
+cdef void _write_zeros(const CountedSum *plan, char *dst) noexcept nogil:
+    """Write the sums of an item without rows."""
+    cdef int size = dtypes[plan.terms.result].size
+    cdef Py_ssize_t i
+    if plan.inner.dst_step == size:
+        memset(dst, 0, plan.inner.length * size)
+    else:
+        for i in range(plan.inner.length):
+            memset(dst + i * plan.inner.dst_step, 0, size)
+
+
+cdef void _pack_group(const CountedSum *plan, const Group *group, char *packed) noexcept nogil:
+    """Pack the terms of a group."""
+    cdef const Terms *terms = plan.terms
+    cdef Py_ssize_t width = plan.inner.length, i
+    if plan.rows.src_step == width * plan.inner.src_step:
+        pack(&terms.packing, packed, group.src, plan.inner.src_step, group.rows * width)
+    else:
+        for i in range(group.rows):
+            pack(&terms.packing, packed, group.src + i * plan.rows.src_step, plan.inner.src_step, width)
+            packed += width * terms.size
+
+
+cdef void _store_group(const CountedSum *plan, const Group *group, Sink block, char *scratch) noexcept nogil:
+    """Write the sums of a group; what is not finite is summed again, each item for itself."""
+    cdef const Terms *terms = plan.terms
+    cdef Py_ssize_t width = plan.inner.length, n = group.items * width, i, j
+    cdef Results results = Results(terms.result, terms.sum_size, group.dst, plan.inner.dst_step)
+    cdef bint special = terms.compensated and terms.target.add_errors(
+        <double *> block.sum, <const double *> block.error, n
+    )
+    cdef const char *src = group.src
+    if group.items == 1 or plan.rows.dst_step == width * plan.inner.dst_step:
+        terms.target.store(&results, block.sum, n)
+    else:
+        for i in range(group.items):
+            terms.target.store(&results, block.sum + i * width * terms.sum_size, width)
+            results.dst += plan.rows.dst_step
+    for i in range(group.items if special else 0):
+        for j in range(i * width, (i + 1) * width):
+            if not isfinite((<const double *> block.sum)[j]):
+                _sum_alone(plan, group.counts[i], src, group.dst + i * plan.rows.dst_step, scratch)
+                break
+        src += group.counts[i] * plan.rows.src_step
+
+
+cdef void _sum_alone(
+    const CountedSum *plan, int64_t count, const char *src, char *dst, char *scratch,
+) noexcept nogil:
+    """Sum one item as an ordinary sum over its rows, in one share."""
+    cdef SumPlan whole
+    cdef Axis[2] axis
+    cdef int n = 1
+    if count == 0:
+        _write_zeros(plan, dst)
+        return
+    axis[0] = Axis(count, plan.rows.src_step, 0, False)
+    if plan.rows.src_step < 0:
+        src += (count - 1) * plan.rows.src_step
+        axis[0].src_step = -plan.rows.src_step
+    if plan.inner.length > 1:
+        n = 1 if count == 1 else 2
+        axis[n - 1] = plan.inner
+    plan_sum(&whole, plan.terms, axis, n, 1)
+    sum_shares(&whole, 0, whole.shares.count, src, dst, scratch, NULL)

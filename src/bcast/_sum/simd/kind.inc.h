@@ -1,0 +1,276 @@
+/* The arithmetic of one KIND on one TARGET, and its kernels; `target.inc.h` includes this file for each kind, and
+   `kernels.h` defines the target's words.
+
+   A wide vector (Wide) holds what LANES terms are loaded as, and sums of few of them. An accumulator vector (AccVec)
+   holds four accumulators; a wide vector becomes PARTS of them:
+
+       Term    |0|1|2|3|4|5|6|7|                    float16, 8 lanes
+       Wide    |0 |1 |2 |3 |4 |5 |6 |7 |            float32
+       AccVec  |0   |1   |2   |3   | |4   |5   |6   |7   |      float64: 2 parts */
+
+#define OF(name) BCAST_JOIN(KIND, name)             /* of the kind, and */
+#define FN(name) BCAST_JOIN_3(name, KIND, TARGET)   /* of its kernels on the target */
+#define Term OF(term)
+#define Terms OF(terms)
+#define Results OF(results)
+#define Wide OF(wide)
+#define Acc OF(acc)
+#define AccVec OF(acc_vector)
+#define Accumulator OF(accumulator)
+#define LANES OF(lanes)
+#define PARTS (OF(lanes) / 4)
+#define COMPENSATED OF(compensated)
+#define CONVERTED OF(converted)
+#define SIZE ((ptrdiff_t) sizeof(Term))
+#define VECTOR (LANES * SIZE)       /* bytes */
+
+/* The term at `at`. */
+BCAST_INLINE Acc FN(value)(const char *at)
+{
+    if ((Acc) 0.5 == 0) return (Acc) bcast_read(OF(dtype), BCAST_AS_IS, at);    /* an integer */
+    return (Acc) bcast_f64_of(bcast_read(OF(dtype), BCAST_AS_REAL, at));
+}
+
+/* *dst += term, exactly if the error is kept: two_sum (Knuth). */
+ON_TARGET BCAST_INLINE void FN(two_sum_of_one)(Acc *dst, Acc *error, Acc term)
+{
+    const Acc sum = *dst + term;
+    if (COMPENSATED) *error += BCAST_TWO_SUM_ERROR(*dst, term, sum);
+    *dst = sum;
+}
+
+/* dst[i] += src[i] */
+ON_TARGET static void FN(add_accumulators)(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
+{
+    Acc *sum = (Acc *) dst->sum, *error = (Acc *) dst->error;
+    const Acc *more = (const Acc *) src->sum, *more_error = (const Acc *) src->error;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        FN(two_sum_of_one)(&sum[i], COMPENSATED ? &error[i] : NULL, more[i]);
+        if (COMPENSATED) error[i] += more_error[i];
+    }
+}
+
+/* Sum rows column by column: those that are narrower than a vector. */
+ON_TARGET static int FN(sum_narrow_rows)(const bcast_term_rows *rows, const bcast_sink *dst)
+{
+    if (dst->mode == BCAST_WRITE) return 1;
+    for (ptrdiff_t j = 0; j < rows->width; j++) {
+        Acc *to_sum = (Acc *) dst->sum + j, *to_error = COMPENSATED ? (Acc *) dst->error + j : NULL;
+        Acc sum = dst->mode == BCAST_ADD ? *to_sum : 0;
+        Acc error = COMPENSATED && dst->mode == BCAST_ADD ? *to_error : 0;
+        for (ptrdiff_t t = 0; t < rows->turns; t++) {
+            const char *src = rows->src + t * rows->advance + j * SIZE;
+            for (ptrdiff_t i = 0; i < rows->rows; i++)
+                FN(two_sum_of_one)(&sum, &error, FN(value)(src + i % 4 * rows->step + i / 4 * rows->half_step));
+        }
+        *to_sum = sum;
+        if (COMPENSATED) *to_error = error;
+    }
+    return 0;
+}
+
+#if BCAST_VECTORS
+
+ON_TARGET BCAST_INLINE Wide FN(load)(const char *at)
+{
+    return BCAST_PER_KIND(WIDEN, KIND)(BCAST_AT(const Terms, at, 0));
+}
+
+/* The terms that the mask leaves, the others zero. */
+ON_TARGET BCAST_INLINE Wide FN(load_masked)(const char *at, const Term *mask)
+{
+    return BCAST_PER_KIND(WIDEN, KIND)(BCAST_AT(const Terms, at, 0) & BCAST_AT(const Terms, mask, 0));
+}
+
+ON_TARGET BCAST_INLINE AccVec FN(part)(const Wide *wide, int i)
+{
+    (void) i;
+    return BCAST_PER_KIND(PART, KIND)(wide, i);
+}
+
+ON_TARGET BCAST_INLINE void FN(two_sum)(Accumulator *dst, const AccVec *term)
+{
+    const AccVec sum = dst->sum + *term;
+    if (COMPENSATED) dst->error += BCAST_TWO_SUM_ERROR(dst->sum, *term, sum);
+    dst->sum = sum;
+}
+
+/* The same by fast_two_sum (Dekker), for one term of many: exact unless the term is larger than the sum, and rounded
+   then. Multiplied by one, it is added by the units that multiply, which are idle here. */
+ON_TARGET BCAST_INLINE void FN(fast_two_sum)(Accumulator *dst, const AccVec *term)
+{
+    const AccVec sum = dst->sum + *term;
+    if (COMPENSATED) {
+        const AccVec one = ONE(AccVec);
+        dst->error = (*term * one - (sum - dst->sum)) * one + dst->error;
+    }
+    dst->sum = sum;
+}
+
+/* a + b. Where terms are converted, that keeps the units busy that add: multiplied by one, a is added by the others. */
+ON_TARGET BCAST_INLINE Wide FN(plus)(const Wide *a, const Wide *b)
+{
+    return CONVERTED ? *a * ONE(Wide) + *b : *a + *b;
+}
+
+/* The vectors at src and src + step. */
+ON_TARGET BCAST_INLINE Wide FN(sum_of_2)(const char *src, ptrdiff_t step)
+{
+    const Wide a = FN(load)(src), b = FN(load)(src + step);
+    return FN(plus)(&a, &b);
+}
+
+/* Those at src, src + step, src + 2 * step and src + 3 * step. */
+ON_TARGET BCAST_INLINE Wide FN(sum_of_4)(const char *src, ptrdiff_t step)
+{
+    const Wide a = FN(sum_of_2)(src, step), b = FN(sum_of_2)(src + 2 * step, step);
+    return FN(plus)(&a, &b);
+}
+
+/* dst += LANES items of each of `n` rows. A tree of plain sums comes first: where compensated, of two, which leaves one
+   rounding between a term and its error term. */
+SPECIALISED void FN(add_columns)(
+    const int n, Accumulator *dst, const char *src, ptrdiff_t step, ptrdiff_t half_step)
+{
+    if (COMPENSATED) {
+        for (int i = 0; i + 2 <= n; i += 2) {
+            const Wide pair = FN(sum_of_2)(src + i % 4 * step + i / 4 * half_step, step);
+            const AccVec part = FN(part)(&pair, 0);
+            FN(fast_two_sum)(dst, &part);
+        }
+    } else if (n >= 4) {
+        Wide tree = FN(sum_of_4)(src, step);
+        if (n == 8) {
+            const Wide rest = FN(sum_of_4)(src + half_step, step);
+            tree = FN(plus)(&tree, &rest);
+        }
+        for (int i = 0; i < PARTS; i++) {
+            const AccVec part = FN(part)(&tree, i);
+            FN(two_sum)(&dst[i], &part);
+        }
+    }
+    for (int i = COMPENSATED ? n / 2 * 2 : n / 4 * 4; i < n; i++) {
+        const Wide row = FN(load)(src + i % 4 * step + i / 4 * half_step);
+        for (int j = 0; j < PARTS; j++) {
+            const AccVec part = FN(part)(&row, j);
+            FN(two_sum)(&dst[j], &part);
+        }
+    }
+}
+
+/* Accumulators that hold what is added to from sum `at` on, or zeros. */
+ON_TARGET BCAST_INLINE void FN(begin)(const bcast_sink *dst, ptrdiff_t at, Accumulator *sums)
+{
+    for (int i = 0; i < PARTS; i++) {
+        const int adds = dst->mode == BCAST_ADD;
+        sums[i].sum = adds ? BCAST_AT(const AccVec, (Acc *) dst->sum + at, i) : (AccVec) {0};
+        if (COMPENSATED) sums[i].error = adds ? BCAST_AT(const AccVec, (Acc *) dst->error + at, i) : (AccVec) {0};
+    }
+}
+
+/* Put four accumulators where the sink says, from sum `at` on, in place of what is there; *special becomes NaN if a
+   result is infinite or no number, where compensated. */
+ON_TARGET BCAST_INLINE void FN(put)(const bcast_sink *dst, ptrdiff_t at, const Accumulator *sums, AccVec *special)
+{
+    if (dst->mode == BCAST_WRITE) {
+        AccVec all = COMPENSATED ? sums->sum + sums->error : sums->sum;
+        if (COMPENSATED) *special = all * 0 + *special;
+        BCAST_AT(Results, dst->sum + at * SIZE, 0) = BCAST_PER_KIND(NARROW, KIND)(all);
+        return;
+    }
+    BCAST_AT(AccVec, (Acc *) dst->sum + at, 0) = sums->sum;
+    if (COMPENSATED) BCAST_AT(AccVec, (Acc *) dst->error + at, 0) = sums->error;
+}
+
+ON_TARGET BCAST_INLINE int FN(is_special)(const AccVec *special)
+{
+    return COMPENSATED && !((*special)[0] + (*special)[1] + (*special)[2] + (*special)[3] == 0);
+}
+
+/* Put four sums, and add what is there where the sink says so. */
+ON_TARGET BCAST_INLINE void FN(put_added)(
+    const bcast_sink *dst, ptrdiff_t at, Accumulator *sums, AccVec *special)
+{
+    if (dst->mode == BCAST_ADD) {
+        const AccVec before = BCAST_AT(const AccVec, (Acc *) dst->sum + at, 0);
+        FN(two_sum)(sums, &before);
+        if (COMPENSATED) sums->error += BCAST_AT(const AccVec, (Acc *) dst->error + at, 0);
+    }
+    FN(put)(dst, at, sums, special);
+}
+
+/* The same with the first `n` of four, by way of room for all. */
+SPECIALISED void FN(put_some)(
+    const bcast_sink *dst, ptrdiff_t at, ptrdiff_t n, Accumulator *sums, AccVec *special)
+{
+    const ptrdiff_t size = dst->mode == BCAST_WRITE ? SIZE : (ptrdiff_t) sizeof(Acc);
+    Acc sum[4] = {0}, error[4] = {0};
+    const bcast_sink room = {dst->mode, (char *) sum, (char *) error};
+    if (n >= 4) {
+        FN(put_added)(dst, at, sums, special);
+        return;
+    }
+    if (dst->mode == BCAST_ADD) memcpy(sum, dst->sum + at * size, n * size);
+    if (dst->mode == BCAST_ADD && COMPENSATED) memcpy(error, dst->error + at * size, n * size);
+    FN(put_added)(&room, 0, sums, special);
+    memcpy(dst->sum + at * size, sum, n * size);
+    if (dst->mode != BCAST_WRITE && COMPENSATED) memcpy(dst->error + at * size, error, n * size);
+}
+
+#include "rows.inc.h"
+#include "dense.inc.h"
+#include "runs.inc.h"
+#include "counted.inc.h"
+
+#else
+
+ON_TARGET static int FN(sum_rows)(const bcast_term_rows *rows, const bcast_sink *dst)
+{
+    return FN(sum_narrow_rows)(rows, dst);
+}
+
+/* Each run as narrow rows. */
+ON_TARGET static int FN(sum_runs)(const bcast_term_runs *runs, const bcast_sink *dst)
+{
+    const ptrdiff_t m = runs->interleave, size = m * (ptrdiff_t) sizeof(Acc);
+    for (ptrdiff_t i = 0; i < runs->count; i++) {
+        const bcast_term_rows rows = {runs->src + i * runs->step, 1, 0, runs->length / m, m * SIZE, 4 * m * SIZE, m};
+        const bcast_sink sink = {dst->mode, dst->sum + i * size, COMPENSATED ? dst->error + i * size : NULL};
+        if (FN(sum_narrow_rows)(&rows, &sink)) return 1;
+    }
+    return 0;
+}
+
+ON_TARGET static int FN(sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst)
+{
+    const ptrdiff_t m = runs->interleave, size = m * (ptrdiff_t) sizeof(Acc);
+    const char *src = runs->src;
+    for (ptrdiff_t i = 0; i < runs->count; i++) {
+        const ptrdiff_t length = runs->counts[i] * m;
+        const bcast_term_runs run = {src, 1, 0, length, m};
+        const bcast_sink sink = {dst->mode, dst->sum + i * size, COMPENSATED ? dst->error + i * size : NULL};
+        if (FN(sum_runs)(&run, &sink)) return 1;
+        src += length * SIZE;
+    }
+    return 0;
+}
+
+#endif
+
+#undef TREE
+#undef OF
+#undef FN
+#undef Term
+#undef Terms
+#undef Results
+#undef Wide
+#undef Acc
+#undef AccVec
+#undef Accumulator
+#undef LANES
+#undef PARTS
+#undef COMPENSATED
+#undef CONVERTED
+#undef SIZE
+#undef VECTOR
+#undef KIND

@@ -112,18 +112,23 @@ cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, c
         not cnp.PyArray_IS_C_CONTIGUOUS(out) or not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out)
         or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
     ):
-        plain = np.asarray(out)
-        dtype = plain.dtype if cnp.PyArray_ISCOMPLEX(grad) else plain.real.dtype
-        dst = np.empty(shape_of(out), dtype.newbyteorder("="))
+        dst = _contiguous_like(np.asarray(out) if cnp.PyArray_ISCOMPLEX(grad) else np.asarray(out).real)
     if not cnp.PyArray_ISNOTSWAPPED(grad):
-        plain = np.asarray(grad)
-        grad = plain.astype(plain.dtype.newbyteorder("="))
+        grad = _native(np.asarray(grad))
     if along >= 0:
         counts.keep_from(dst)
     _sum(&terms, grad, alignment, counts, along, dst)
     if dst is not out:
         np.copyto(np.asarray(out), dst)
     return out
+
+
+cdef cnp.ndarray _contiguous_like(array):
+    return np.empty(array.shape, array.dtype.newbyteorder("="))
+
+
+cdef cnp.ndarray _native(array):
+    return array.astype(array.dtype.newbyteorder("="))
 
 
 cdef int _sum(
@@ -372,31 +377,32 @@ cdef int _read_axes(
     is number `along`, and read in any case as it runs; `out` has so many `items` along it.
     """
     cdef int n = 0, i, j
-    cdef bint counted
-    cdef Axis next
-    for i in range(cnp.PyArray_NDIM(grad)):
-        next.length = cnp.PyArray_DIM(grad, i)
+    cdef bint counted, kept
+    cdef Py_ssize_t length, step, along_dst
+    for i in range(cnp.PyArray_NDIM(grad)):     # in registers: a struct that is copied at once waits for its stores
+        length = cnp.PyArray_DIM(grad, i)
         counted = i == along
-        if next.length == 1 and not counted:
+        if length == 1 and not counted:
             continue
-        next.src_step = cnp.PyArray_STRIDE(grad, i)
-        next.kept = <Py_ssize_t> source[i] != 1 if along < 0 else not counted
-        next.dst_step = 0
-        if next.kept or counted:
-            dst_step //= items if counted else next.length
-            next.dst_step = dst_step
-        if next.src_step < 0 and not counted:
-            src[0] += (next.length - 1) * next.src_step
-            dst[0] += (next.length - 1) * next.dst_step
-            next.src_step = -next.src_step
-            next.dst_step = -next.dst_step
+        step = cnp.PyArray_STRIDE(grad, i)
+        kept = <Py_ssize_t> source[i] != 1 if along < 0 else not counted
+        along_dst = 0
+        if kept or counted:
+            dst_step //= items if counted else length
+            along_dst = dst_step
+        if step < 0 and not counted:
+            src[0] += (length - 1) * step
+            dst[0] += (length - 1) * along_dst
+            step = -step
+            along_dst = -along_dst
         j = n
-        while j > 0 and axis[j - 1].src_step != 0:
-            if next.src_step != 0 and llabs(axis[j - 1].src_step) >= llabs(next.src_step):
-                break
+        while j > 0 and axis[j - 1].src_step != 0 and (llabs(axis[j - 1].src_step) < llabs(step) or step == 0):
             axis[j] = axis[j - 1]
             j -= 1
-        axis[j] = next
+        axis[j].length = length
+        axis[j].src_step = step
+        axis[j].dst_step = along_dst
+        axis[j].kept = kept
         n += 1
     if cnp.PyArray_ISCOMPLEX(grad):
         axis[n] = Axis(2, cnp.PyArray_ITEMSIZE(grad) // 2, dst_step // 2, True)
@@ -408,10 +414,11 @@ cdef int _read_axes(
             and axis[j].src_step == axis[i].length * axis[i].src_step
             and axis[j].dst_step == axis[i].length * axis[i].dst_step
         ):
-            next = axis[i]
-            next.length *= axis[j].length
-            axis[j] = next
+            axis[j].length *= axis[i].length
+            axis[j].src_step = axis[i].src_step
+            axis[j].dst_step = axis[i].dst_step
         else:
             j += 1
-            axis[j] = axis[i]
+            if i != j:
+                axis[j] = axis[i]
     return min(n, j + 1)

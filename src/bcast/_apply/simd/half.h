@@ -44,9 +44,9 @@ ON_HALVES BCAST_INLINE __m128i bcast_f16_rounded(__m256 x, __m256 *rare)
 {
     const __m128i half = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
     const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
-    const __m256 small = _mm256_cmp_ps(size, _mm256_set1_ps(0x1p-14f), _CMP_LT_OQ);
+    const __m256 tiny = _mm256_cmp_ps(size, _mm256_set1_ps(0x1p-14f), _CMP_LT_OQ);
     const __m256 inexact = _mm256_cmp_ps(_mm256_cvtph_ps(half), x, _CMP_NEQ_OQ);
-    *rare = _mm256_or_ps(*rare, _mm256_and_ps(small, inexact));
+    *rare = _mm256_or_ps(*rare, _mm256_and_ps(tiny, inexact));
     return half;
 }
 

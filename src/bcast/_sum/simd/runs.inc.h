@@ -191,11 +191,7 @@ SPECIALISED int FN(sum_quads)(
             FN(sum_long_runs)(all, &same, mask);
             for (int k = 0; k < 4; k++) sums[k] = all[k];
         }
-        switch (interleave) {
-        case 1: FN(put_quad)(1, &dst, i, sums, &special); break;
-        case 2: FN(put_quad)(2, &dst, i, sums, &special); break;
-        default: FN(put_quad)(4, &dst, i, sums, &special);
-        }
+        FN(put_quad)(interleave, &dst, i, sums, &special);
     }
     return (i < runs.count ? FN(sum_last_runs)(all, sink, i) : 0) | FN(is_special)(&special);
 }
@@ -219,5 +215,6 @@ ON_TARGET static int FN(sum_runs)(const bcast_term_runs *runs, const bcast_sink 
         if (runs->length == 4 && (COMPENSATED || PARTS > 1)) return FN(sum_dense_runs)(4, runs, dst);
     }
     if (runs->interleave == 1) return FN(sum_shapes)(1, runs, dst);
-    return FN(sum_shapes)((int) runs->interleave, runs, dst);
+    if (runs->interleave == 2) return FN(sum_shapes)(2, runs, dst);
+    return FN(sum_shapes)(4, runs, dst);
 }

@@ -339,7 +339,7 @@ def test_many_small_counts_are_left_to_numpy(size, high):
     ],
 )
 def test_bad_names_change_nothing(names, message):
-    beginning = "`names` expected names among tile, repeat, meshgrid, broadcast_arrays, "
+    beginning = "`names` expected names among tile, repeat, meshgrid, broadcast_arrays, where, "
     for function in (bcast.patch_numpy, bcast.patched_numpy):
         with pytest.raises(ValueError) as caught:
             function(names)

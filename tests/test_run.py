@@ -90,7 +90,7 @@ def test_stdout_is_the_programs(program):
         (["-m", "nope.nope"], "`-m` expected the name of a module, got nope.nope: there is none"),
         (
             ["--names", "sum", "x.py"],
-            "`--names` expected names among tile, repeat, meshgrid, broadcast_arrays, got 'sum'",
+            "`--names` expected names among tile, repeat, meshgrid, broadcast_arrays, where, got 'sum'",
         ),
         (["--nope", "x.py"], "unrecognized arguments: --nope"),
     ],

@@ -57,14 +57,12 @@ cdef extern from "_apply/simd/half.h":
 cdef extern from "_apply/select.h":
     Loop select_of "bcast_select_of"(int target, Py_ssize_t size)
 
-cdef extern from *:
+cdef extern from "Python.h":
     """
     /* For the exception that a loop may have set. */
     static int bcast_take_exception(void) { return PyErr_Occurred() != NULL ? -1 : 0; }
     """
     int take_exception "bcast_take_exception"() except -1
-
-cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
     object PyObject_Vectorcall(object callable, PyObject **args, size_t n, PyObject *names)
 

@@ -51,6 +51,7 @@ def results_have_the_given_dtype(x: Floats, out: Bytes) -> None:
     assert_type(bcast.tile(x, 2, casting="unsafe", out=out), Bytes)
     assert_type(bcast.unrepeat([1.5, 2.5], [2], out=out), Bytes)
     assert_type(bcast.elementwise(np.add, x, x, out=out), Bytes)
+    assert_type(bcast.where(x > 0, x, x, out=out), Bytes)
 
 
 def elementwise_gives_what_the_function_gives(x: Floats) -> None:
@@ -59,6 +60,8 @@ def elementwise_gives_what_the_function_gives(x: Floats) -> None:
 
     assert_type(bcast.elementwise(compare, x, x), bool)
     bcast.elementwise(np.add, x, 1.0, mode="pdpd", axis=0)
+    bcast.elementwise(np.add, x, x, dtype=np.float32, casting="unsafe", where=x > 0)
+    assert_type(bcast.where(x > 0, x, x), Floats)
 
 
 def shapes(x: Floats, shape: Sequence[int], lengths: NDArray[np.int64], index: np.int32) -> None:

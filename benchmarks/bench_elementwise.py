@@ -118,7 +118,7 @@ PEERS = {"torch": of_torch, "jax": of_jax, "numexpr": of_numexpr}
 
 
 def prepared(name, threads, mine, numpys, operands, peers):
-    """The call of each system, for results that are equal in dtype."""
+    """Prepare the call of each system whose result has NumPy's dtype."""
     calls = {"bcast": mine, "numpy": numpys[0]}
     for peer in peers:
         try:
@@ -131,7 +131,7 @@ def prepared(name, threads, mine, numpys, operands, peers):
 
 
 def measured(calls, rounds):
-    """The least seconds that each call takes."""
+    """Return the least seconds that each call takes."""
     counts = {}
     for name, call in calls.items():
         call()
@@ -161,7 +161,7 @@ def show(title, least, markdown):
 
 
 def mean(ratios):
-    ratios = [ratio for ratio in ratios if ratio == ratio]  # noqa: PLR0124 (not NaN)
+    ratios = [ratio for ratio in ratios if ratio == ratio]
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
 
 
@@ -203,7 +203,9 @@ def main():
             }
             show(title, measured(calls, options.rounds), options.markdown)
     print(f"\nmean: {mean(ratio for ratio, _ in of_numpy):.2f} of NumPy's speed, {mean(of_broadcasts):.2f} where an ")
-    print(f"operand is broadcast and the result has 64 KiB or more; {mean(ratio for ratio, _ in of_peers):.2f} of peers'")
+    print(
+        f"operand is broadcast and the result has 64 KiB or more; {mean(ratio for ratio, _ in of_peers):.2f} of peers'"
+    )
     print("below 0.95 of NumPy:", *[f"\n  {title}: {ratio:.2f}" for ratio, title in of_numpy if ratio < 0.95])
     print("lost to the best peer:", *[f"\n  {title}: {ratio:.2f}" for ratio, title in of_peers if ratio < 1])
 

@@ -51,6 +51,7 @@ def results_have_the_given_dtype(x: Floats, out: Bytes) -> None:
     assert_type(bcast.tile(x, 2, casting="unsafe", out=out), Bytes)
     assert_type(bcast.unrepeat([1.5, 2.5], [2], out=out), Bytes)
     assert_type(bcast.elementwise(np.add, x, x, out=out), Bytes)
+    assert_type(bcast.where(x > 0, x, x, out=out), Bytes)
 
 
 def elementwise_gives_what_the_function_gives(x: Floats, ufunc: np.ufunc) -> None:
@@ -66,6 +67,8 @@ def elementwise_gives_what_the_function_gives(x: Floats, ufunc: np.ufunc) -> Non
     assert_type(bcast.elementwise(np.add, 1, 2), Any)
     assert_type(bcast.elementwise(np.divmod, x, 2), Any)
     assert_type(bcast.elementwise(ufunc, x, x), Any)
+    bcast.elementwise(np.add, x, x, dtype=np.float32, casting="unsafe", where=x > 0)
+    assert_type(bcast.where(x > 0, x, x), Floats)
 
 
 def shapes(x: Floats, shape: Sequence[int], lengths: NDArray[np.int64], index: np.int32) -> None:

@@ -210,6 +210,9 @@ def elementwise(
     mode: ElementwiseMode = "numpy",
     axis: int = -1,
     out: None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = \"same_kind\",
+    where: ArrayLike = True,
 ) -> NDArray[np.bool]: ...
 @overload
 def elementwise(
@@ -221,6 +224,9 @@ def elementwise(
     mode: ElementwiseMode = "numpy",
     axis: int = -1,
     out: None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = \"same_kind\",
+    where: ArrayLike = True,
 ) -> NDArray[np.bool]: ...
 @overload
 def elementwise(
@@ -232,6 +238,9 @@ def elementwise(
     mode: ElementwiseMode = "numpy",
     axis: int = -1,
     out: None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = \"same_kind\",
+    where: ArrayLike = True,
 ) -> NDArray[Any]: ...
 @overload
 def elementwise(
@@ -243,6 +252,9 @@ def elementwise(
     mode: ElementwiseMode = "numpy",
     axis: int = -1,
     out: None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = \"same_kind\",
+    where: ArrayLike = True,
 ) -> NDArray[Any]: ...
 @overload
 def elementwise(

@@ -11,6 +11,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF
+from libc.float cimport DBL_MAX, FLT_MAX
 from libc.math cimport fabs, isfinite
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
@@ -32,6 +33,7 @@ cdef extern from "numpy/arrayobject.h":
         int flags, PyObject *obj,
     )
     bint PyArray_CanCastTypeTo(cnp.PyArray_Descr *src, cnp.PyArray_Descr *dst, int casting)
+    int PyArray_Pack(cnp.PyArray_Descr *descr, void *item, object value) except -1
     void PyArray_UpdateFlags(cnp.ndarray array, int flags)
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
     void *ARRAY "(&PyArray_Type)"
@@ -59,6 +61,7 @@ cdef extern from "Python.h":
     static int bcast_take_exception(void) { return PyErr_Occurred() != NULL ? -1 : 0; }
     """
     int take_exception "bcast_take_exception"() except -1
+    long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
     object PyObject_Vectorcall(object callable, PyObject **args, size_t n, PyObject *names)
 
 cnp.import_array()
@@ -103,7 +106,7 @@ cdef class Found:
     cdef Cast[2] casts
     cdef bint errors        # whether floating-point errors are looked for,
     cdef bint shared        # the loop may run on any thread,
-    cdef bint slow
+    cdef int weight         # how long an item takes, in times of a sum of that size
     cdef bint uneven        # what it computes depends on steps: on whether they are 0, and on their signs
     cdef bint side_by_side
 
@@ -274,7 +277,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         return found        # negative powers raise
     if (function is np.fmax or function is np.fmin) and dtypes[0].kind == "f":
         return found        # which zero it is depends on where an item is in a row
-    found.slow = function in SLOW_ONES or not found.shared
+    found.weight = SLOW if function in SLOW_ONES or not found.shared else 4 if own != NULL else 1
     found.uneven = function in UNEVEN or (function is MULTIPLY and dtypes[0].kind == "c")
     found.errors = not info.no_errors
     found.dtypes, found.capsule = dtypes, capsule
@@ -300,7 +303,7 @@ cdef _stand_in(int number):
 
 
 cdef inline int _eligible(int number) noexcept:
-    return number if 0 <= number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16 or number == bfloat16 else OTHER
+    return number if 0 <= number <= cnp.NPY_CLONGDOUBLE or number in (cnp.NPY_FLOAT16, bfloat16) else OTHER
 
 
 cdef inline int _number_of(operand) except? -99:
@@ -396,7 +399,7 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
         if found.errors:
             flags = PyUFunc_getfperr()
     else:
-        flags = _run(&nest, a, b, None, out, found.shared, found.slow, found.errors)
+        flags = _run(&nest, a, b, None, out, found.shared, found.weight, found.errors)
     if flags:
         PyUFunc_GiveFloatingpointErrors((<UFunc *> function).name, flags)
     return out
@@ -505,7 +508,7 @@ cpdef choose(condition, x, y, out):
         out = _fresh(&nest, common)
     elif not _fits(&nest, out, condition, x, y, common, 0):
         return None
-    _run(&nest, condition, x, y, out, True, False, False)
+    _run(&nest, condition, x, y, out, True, 1, False)
     return out
 
 
@@ -516,9 +519,9 @@ cdef cnp.dtype _common_dtype(x, y):
         if not cnp.PyArray_CheckExact(x) or not cnp.PyArray_CheckExact(y):
             return None
         a, b = <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> x), <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> y)
-        if PyDataType_REFCHK(<cnp.PyArray_Descr *> a) or (<object> a).names is not None or not (<object> a).isnative or (
-            a.itemsize == 0
-        ):
+        if PyDataType_REFCHK(<cnp.PyArray_Descr *> a) or a.itemsize == 0:
+            return None
+        if (<object> a).names is not None or not (<object> a).isnative:
             return None
         return a if a is b or (a.type_num == b.type_num and a.itemsize == b.itemsize and a == b) else None
     return np.result_type(
@@ -548,7 +551,7 @@ cdef bint _leads_forwards(const Nest *nest, out) noexcept:
 
 
 cdef bint _is_even(const Nest *nest, bint repeating) noexcept:
-    """Whether NumPy's loop is sure to see items side by side, or one for all: of `b` on all axes, unless `repeating`."""
+    """Whether NumPy's loop is sure to see adjacent items, or one for all: of `b` on all axes, or it is `repeating`."""
     cdef const Operand *operand
     cdef int last = nest.rank - 1, i, k
     if nest.shape[0] == 1 and nest.shape[last] == 1:
@@ -641,54 +644,35 @@ cdef inline void _describe_scalar(Operand *operand, char *item) noexcept:
 
 
 cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
-    """Store a Python scalar as an item of a dtype; tell whether that is possible without a warning."""
-    cdef int number = dtype.type_num
-    cdef double real, limit
-    if type(value) is complex:
-        if number != cnp.NPY_CDOUBLE:
+    """Store a Python scalar as an item of a dtype; tell whether that is possible without an error or a warning."""
+    cdef bint narrow = dtype.type_num == cnp.NPY_FLOAT16
+    cdef object kind = type(value)
+    cdef int beyond = 0, lost
+    cdef long long whole = PyLong_AsLongLongAndOverflow(value, &beyond) if kind is int else 0
+    if beyond:
+        return False
+    if dtype.kind == c"u" or dtype.kind == c"i":
+        lost = 64 - 8 * <int> dtype.itemsize    # bits
+        if kind is not int or (whole < 0 if dtype.kind == c"u" else whole << lost >> lost != whole) or (
+            dtype.kind == c"u" and <long long> (<unsigned long long> whole << lost >> lost) != whole
+        ):
             return False
-        (<double *> item)[0], (<double *> item)[1] = value.real, value.imag
-        return True
-    if number <= cnp.NPY_ULONGLONG and type(value) is not float:
-        if number == cnp.NPY_BOOL:
-            if type(value) is not bool:
-                return False
-            item[0] = value
-            return True
-        least, most = LIMITS[dtype.kind, dtype.itemsize]
-        if not least <= value <= most:
+    elif dtype.kind == c"b":
+        if kind is not bool:
             return False
-        if dtype.kind == c"u":
-            bits = <unsigned long long> value
-        else:
-            bits = <unsigned long long> <long long> value
-        if dtype.itemsize == 1:
-            (<cnp.npy_uint8 *> item)[0] = <cnp.npy_uint8> bits
-        elif dtype.itemsize == 2:
-            (<cnp.npy_uint16 *> item)[0] = <cnp.npy_uint16> bits
-        elif dtype.itemsize == 4:
-            (<cnp.npy_uint32 *> item)[0] = <cnp.npy_uint32> bits
-        else:
-            (<cnp.npy_uint64 *> item)[0] = bits
-        return True
-    if type(value) is int and not -(1 << 53) <= value <= 1 << 53:
-        return False
-    real = value
-    if number == cnp.NPY_DOUBLE:
-        (<double *> item)[0] = real
-        return True
-    if number == bfloat16:
-        return False
-    limit = 3.4028234663852886e38 if number == cnp.NPY_FLOAT or number == cnp.NPY_CFLOAT else 65504
-    if isfinite(real) and fabs(real) > limit:
-        return False
-    if number == cnp.NPY_FLOAT:
-        (<float *> item)[0] = <float> real
-    elif number == cnp.NPY_FLOAT16:
-        array = np.array(value, dtype)
-        memcpy(item, cnp.PyArray_DATA(<cnp.ndarray> array), 2)
+    elif kind is complex:
+        if dtype.type_num != cnp.NPY_CDOUBLE:
+            return False
+    elif dtype.type_num == cnp.NPY_FLOAT or dtype.type_num == cnp.NPY_DOUBLE or narrow:
+        if not -(<long long> 1 << 53) <= whole <= <long long> 1 << 53:
+            return False
+        if isfinite(<double> value) and fabs(<double> value) > (
+            65504 if narrow else FLT_MAX if dtype.type_num == cnp.NPY_FLOAT else DBL_MAX
+        ):
+            return False
     else:
         return False
+    PyArray_Pack(<cnp.PyArray_Descr *> dtype, item, value)
     return True
 
 
@@ -792,7 +776,7 @@ cdef bint _overlaps_itself(const Nest *nest, const Operand *operand, Py_ssize_t 
     return False
 
 
-cdef int _run(Nest *nest, a, b, c, cnp.ndarray out, bint shared, bint slow, bint errors) except -1:
+cdef int _run(Nest *nest, a, b, c, cnp.ndarray out, bint shared, int weight, bint errors) except -1:
     """Plan the blocks and run them; return the floating-point errors."""
     cdef Work work
     cdef char *memory = NULL
@@ -802,7 +786,7 @@ cdef int _run(Nest *nest, a, b, c, cnp.ndarray out, bint shared, bint slow, bint
     plan_blocks(nest)
     for i in range(nest.n):
         widest = max(widest, nest.operands[i].loop_size)
-    cost *= widest * (SLOW if slow else 1)
+    cost *= widest * weight
     if shared and cost >= 2 * SHARE:
         threads = <int> min(free_threads(cost >= WAKING * SHARE), min(cost // SHARE, nest.blocks))
     work.shares = <int> min(nest.blocks, <Py_ssize_t> (SHARES * threads)) if threads > 1 else 1
@@ -865,9 +849,3 @@ cdef void _run_share(void *all_work, int i, int worker) noexcept nogil:
     )
     if work.errors:
         work.flags[i] = PyUFunc_getfperr()
-
-
-cdef dict LIMITS = {}
-for _size in (1, 2, 4, 8):
-    LIMITS[c"i", _size] = -1 << 8 * _size - 1, (1 << 8 * _size - 1) - 1
-    LIMITS[c"u", _size] = 0, (1 << 8 * _size) - 1

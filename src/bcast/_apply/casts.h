@@ -97,15 +97,23 @@ static inline bcast_cast bcast_cast_of(char from, int from_size, char to, int to
 }
 
 /* The bytes of n units, each in the reverse order: in place. */
+BCAST_INLINE void bcast_swap_units(ptrdiff_t n, const int size, uint8_t *at)
+{
+    for (; n > 0; n--, at += size) {
+        uint8_t unit[16];
+        for (int i = 0; i < size; i++) unit[i] = at[size - 1 - i];
+        memcpy(at, unit, size);
+    }
+}
+
 static inline void bcast_swap_bytes(ptrdiff_t n, int size, void *items)
 {
-    uint8_t *at = (uint8_t *) items;
-    for (; n > 0; n--, at += size)
-        for (int i = 0; i < size / 2; i++) {
-            const uint8_t byte = at[i];
-            at[i] = at[size - 1 - i];
-            at[size - 1 - i] = byte;
-        }
+    switch (size) {
+    case 2: bcast_swap_units(n, 2, (uint8_t *) items); return;
+    case 4: bcast_swap_units(n, 4, (uint8_t *) items); return;
+    case 8: bcast_swap_units(n, 8, (uint8_t *) items); return;
+    default: bcast_swap_units(n, 16, (uint8_t *) items);
+    }
 }
 
 #endif

@@ -29,7 +29,7 @@ cdef extern from "_apply/casts.h":
 cdef enum:
     BLOCK_BYTES = 3 * L1 // 16      # of a block, of all operands that go through buffers; twice that halves the speed
     MOST_ITEMS = 8192       # of a block
-    DIRECT_ITEMS = 262144   # of one without buffers, which need not stay in a cache
+    DIRECT_ITEMS = 65536    # of one without buffers, which need not stay in a cache
     LONG_ROW = 384          # items; a longer row is worth a call of the loop
     FEW_ROWS = 32           # which are called for in the time in which buffers are planned
     SMALL_ROW = 512         # items of a row that needs no plan
@@ -145,12 +145,14 @@ cdef void plan_blocks(Nest *nest) noexcept:
     cdef Operand *operand
     for i in range(last):
         rows *= nest.shape[i]
+    nest.rows = n >= LONG_ROW or rows <= FEW_ROWS
     for k in range(nest.n):
         operand = &nest.operands[k]
-        if operand.cast != NULL or operand.swapped or not operand.aligned or _is_uneven(nest, operand):
+        if operand.cast != NULL or operand.swapped or not operand.aligned or (
+            not nest.rows and _is_uneven(nest, operand)
+        ):
             bytes_ += operand.loop_size
     items = min(<Py_ssize_t> MOST_ITEMS, BLOCK_BYTES // bytes_) if bytes_ else <Py_ssize_t> DIRECT_ITEMS
-    nest.rows = n >= LONG_ROW or rows <= FEW_ROWS
     nest.row_parts = 1
     nest.row = n
     if nest.rows:
@@ -190,7 +192,7 @@ cdef bint _is_uneven(const Nest *nest, const Operand *operand) noexcept:
     """Whether more than one step leads from item to item."""
     cdef int i
     for i in range(nest.rank - 1):
-        if operand.strides[i] != nest.shape[i + 1] * operand.strides[i + 1]:
+        if nest.shape[i] > 1 and operand.strides[i] != nest.shape[i + 1] * operand.strides[i + 1]:
             return True
     return False
 

@@ -1,0 +1,1 @@
+# Nothing for Python: what is in it is called from C.

@@ -211,7 +211,7 @@ def elementwise(
     axis: int = -1,
     out: None = None,
     dtype: DTypeLike | None = None,
-    casting: Casting = \"same_kind\",
+    casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> NDArray[np.bool]: ...
 @overload
@@ -225,7 +225,7 @@ def elementwise(
     axis: int = -1,
     out: None = None,
     dtype: DTypeLike | None = None,
-    casting: Casting = \"same_kind\",
+    casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> NDArray[np.bool]: ...
 @overload
@@ -239,7 +239,7 @@ def elementwise(
     axis: int = -1,
     out: None = None,
     dtype: DTypeLike | None = None,
-    casting: Casting = \"same_kind\",
+    casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> NDArray[Any]: ...
 @overload
@@ -253,7 +253,7 @@ def elementwise(
     axis: int = -1,
     out: None = None,
     dtype: DTypeLike | None = None,
-    casting: Casting = \"same_kind\",
+    casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> NDArray[Any]: ...
 @overload

@@ -72,9 +72,10 @@ COUNTS = [
     np.array([1.0, 0, 2]), np.array([True, False, True]), np.array([[1, 2]]), np.array([1, -1, 2]), ROW.view(Sub),
     np.array([2, 1]), np.array(0), np.array([3], np.uint8), np.array([2, 2], ">i4"), np.array([], int), np.int8(100),
     np.int32(2), np.float32(3), np.float16("inf"), np.float64("nan"), np.longdouble(2), -2.0, 1e300, 1.0, (1.0, 1),
-    [np.int64(2), 3], (np.uint64(1), np.int8(2), 1), [1, 2.0, np.float32(3)], [1, 2.5, 1], [np.timedelta64(1), 1, 1],
+    [np.int64(2), 3], (np.uint64(1), np.int8(2), 1), [1, 2.0, np.float32(3)], [1, 2.5, 1],
+    [np.timedelta64(1, "s"), 1, 1],
     np.uint64(2**64 - 1), [np.uint64(2**64 - 1), 1, 1], [np.array(1), 2, 3],
-    np.ma.array([1, 2, 3]), 2**70, [2**70, 1, 1], {2}, range(3), Duck(), np.timedelta64(2),
+    np.ma.array([1, 2, 3]), 2**70, [2**70, 1, 1], {2}, range(3), Duck(), np.timedelta64(2, "s"),
 ]  # fmt: skip
 AXES = [None, 0, 1, -1, 5, -5, True, 1.0, "0", (0,), (0, 1), np.int8(0), np.array(0)]
 

@@ -1,3 +1,4 @@
+# cython: cdivision=True
 """How many threads a call may use: the smallest of all limits. `run_shares` runs the shares of its work on them.
 
 `_runtime/pool.h` has the threads, and `_runtime/patience.h` decides whether they pay just now.

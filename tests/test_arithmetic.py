@@ -198,14 +198,15 @@ def test_operands_and_results_that_overlap():
     for shape, steps, out_steps in (
         ((40, 40), (4, 160), (160, 4)),  # the transposed result is the operand
         ((40, 40), (-160, 4), (160, 4)),
-        ((40, 40), (160, 4), (4, 4)),  # items of the result are one
+        ((3000, 40), (160, 4), (4, 4)),  # items of the result are one
         ((40, 40), (0, 4), (160, 4)),
     ):
         results = []
         for function in (np.subtract, lambda a, b, out: bcast.elementwise(np.subtract, a, b, out=out)):
-            memory = np.arange(40 * 40, dtype="f4")
+            memory = np.arange(3000 * 40, dtype="f4")
             a = strided(memory[40 * 39 if steps[0] < 0 else 0 :], shape, steps)
-            function(a, np.arange(40, dtype="f4"), out=strided(memory, shape, out_steps))
+            with computed(cpu.TARGETS[0], THREADS), in_order(0, THREADS):
+                function(a, np.arange(40, dtype="f4"), out=strided(memory, shape, out_steps))
             results.append(memory)
         np.testing.assert_array_equal(*results)
 

@@ -254,7 +254,7 @@ def test_meshgrid_of_a_mask(copy):
 
 
 # In a process that puts our functions in the place of NumPy's own, which NumPy's other functions call, too.
-SHARED = ("broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid", "repeat", "tile")
+SHARED = ("broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid", "repeat", "tile", "where")
 OBJECTS = np.array([[None], ["text"]], object)
 DROPPED_IN = {
     "broadcast": partial(bcast.broadcast, A3, (2, 3)),
@@ -278,6 +278,9 @@ DROPPED_IN = {
     "unrepeat": partial(bcast.unrepeat, A23, [1, 1], 0),
     "unrepeat_by_numpy": partial(bcast.unrepeat, A23.astype(object), [0, 1, 2], 1),
     "elementwise": partial(bcast.elementwise, np.add, A23, [1, 2], mode="pdpd", axis=0),
+    "where": partial(bcast.where, A23 > 2, A23, 0),
+    "where_of_objects": partial(bcast.where, A23[:, :2] > 2, OBJECTS, 0),
+    "where_of_objects_into_out": partial(bcast.where, OBJECTS == "text", OBJECTS, 0, out=OBJECTS.copy()),
 }
 
 

@@ -12,7 +12,7 @@ cdef tuple MODES
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD, SAME_KIND
 cdef int NUMBER_OF_SAME_KIND
 cdef type UFUNC
-cdef object NOT_FIT
+cdef object NOT_FIT, NUMPYS_WHERE
 cdef tuple SCALARS
 
 cdef _only(out)

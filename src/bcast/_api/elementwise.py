@@ -24,6 +24,7 @@ __all__ = ["check_function", "elementwise", "where"]
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
 UFUNC = np.ufunc
 NOT_FIT = UNFIT
+NUMPYS_WHERE = np.where  # even if it is replaced
 SCALARS = (bool, int, float, complex)
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
@@ -238,13 +239,13 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
         return into_tensor(where, out, test, first, second)
     shape = merge((_shape(test), _shape(first), _shape(second)), "condition, x, y")
     if out is None:
-        return np.where(test, first, second)
+        return NUMPYS_WHERE(test, first, second)
     _check_out(out, shape)
     if not isinstance(out, ndarray):
         raise TypeError(f"`out` expected an array, got {type(out).__name__}")
     if not out.flags.writeable:
         raise ValueError("`out` expected a writeable array, got a read-only one")
-    chosen = np.where(test, first, second)
+    chosen = NUMPYS_WHERE(test, first, second)
     if not are_alike(dtype_of(np.asarray(chosen)), dtype_of(out)):
         raise TypeError(f"`out` expected dtype {chosen.dtype}, got {out.dtype}")
     out[...] = chosen

@@ -63,7 +63,20 @@ def drill(request):
         report = json.loads(done.stdout)
         return sum(report["points"].values()), report["bad"]
 
-    return run
+    def run_twice(*args, names=None, **kwargs):
+        """Have what grew in one interpreter grow in another, with other hashes and free lists, before it counts."""
+        points, bad = run(*args, names=names, **kwargs)
+        grown = {each[0] for each in bad if grows(each)}
+        again = run(*args, names=sorted(grown), **kwargs)[1] if grown else []
+        rows = [each[:2] for each in again if grows(each)]
+        return points, [each for each in bad if not grows(each) or each[:2] in rows]
+
+    return run_twice
+
+
+def grows(found):
+    """Tell whether all that was found is that something grows."""
+    return all(finding.endswith(" each time") for finding in found[4])
 
 
 def listed(bad):

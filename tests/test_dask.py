@@ -703,3 +703,9 @@ def test_processes_of_a_pool_use_one_thread_each():
         script.write_text(code)
         done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=100)
     assert done.stdout == "1\n", done.stderr
+
+
+@pytest.mark.parametrize(("shape", "chunks"), [((1,), ((2,), (0, 1))), ((1,), ((2,), (1, 0))), ((), ((2,), (0, 1)))])
+def test_sums_drop_axes_of_length_1_with_empty_chunks(shape, chunks):
+    grad = np.arange(2.0).reshape(2, 1)
+    assert_equal(bcast.dask.unbroadcast(da.from_array(grad, chunks=chunks), shape), bcast.unbroadcast(grad, shape))

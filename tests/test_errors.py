@@ -621,6 +621,7 @@ REMEDIES = {
         partial(bcast.broadcast, ROW, (2, 3, 5)), "target_shape", "axis 1: mode='explicit', axes_mapping=[1]",
     ),
     "one_run": (partial(bcast.unrepeat, np.ones(4), [2]), "repeats", "give 2 and no sequence"),
+    "mask_of_out": (partial(bcast.broadcast, ROW, (2, 3), out=np.ma.zeros((2, 3), int)), "out", "give its .data"),
 }  # fmt: skip
 
 
@@ -643,6 +644,7 @@ def test_remedies(call, name, remedy):
         partial(bcast.broadcast, np.ones((2, 3)), (2, 5, 3), mode="pdpd", axis=0),
         partial(bcast.broadcast, ROW, (3, 5, 3, 5), mode="pdpd"),
         partial(bcast.repeat, ROW, "2"),
+        partial(bcast.unrepeat, np.ones(4), [3]),
         partial(bcast.unrepeat, np.ones(5), [2, 2]),
     ],
 )

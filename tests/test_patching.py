@@ -73,7 +73,7 @@ COUNTS = [
     np.array([2, 1]), np.array(0), np.array([3], np.uint8), np.array([2, 2], ">i4"), np.array([], int), np.int8(100),
     np.int32(2), np.float32(3), np.float16("inf"), np.float64("nan"), np.longdouble(2), -2.0, 1e300, 1.0, (1.0, 1),
     [np.int64(2), 3], (np.uint64(1), np.int8(2), 1), [1, 2.0, np.float32(3)], [1, 2.5, 1],
-    [np.timedelta64(1, "s"), 1, 1],
+    [np.timedelta64(1, "s"), 1, 1], np.array(2, object), np.zeros((0, 1), int),
     np.uint64(2**64 - 1), [np.uint64(2**64 - 1), 1, 1], [np.array(1), 2, 3],
     np.ma.array([1, 2, 3]), 2**70, [2**70, 1, 1], {2}, range(3), Duck(), np.timedelta64(2, "s"),
 ]  # fmt: skip

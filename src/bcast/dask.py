@@ -437,6 +437,7 @@ def _laid(array: Array, shape: tuple[int, ...]) -> Array:
     if array.shape == shape:
         return array
     if 1 in array.shape:
+        array = without_empty(array)  # one chunk is left of an axis of length 1
         places = iter(range(array.ndim))
         feeds = [next(places) if length != 1 else -1 for length in array.shape]
         chunks = tuple(lengths for lengths, place in zip(array.chunks, feeds, strict=True) if place >= 0)

@@ -144,7 +144,7 @@ def take_repeat(a, repeats, axis=None):
     if can_count(repeats):
         if repeats.ndim == 0:
             return repeat(a, repeats.item(), axis)
-        return None if repeats_little(repeats) else repeat(a, repeats, axis)
+        return None if repeats.ndim > 1 or repeats_little(repeats) else repeat(a, repeats, axis)
     if (kind is tuple or kind is list) and (all_plain(tuple(repeats)) or _are_whole(tuple(repeats))):
         # Where nothing is repeated, NumPy checks them.
         return repeat(a, repeats, axis) if size_of(a) > 0 else None
@@ -172,6 +172,8 @@ cdef tuple _multipliers(reps, array):
     """Return integers of NumPy's as Python's, if its products of them and the array's lengths do not wrap around."""
     cdef list counts = []
     if type(reps) is ndarray:
+        if reps.dtype.kind not in "iu":
+            return None
         reps = reps[()]  # an integer, if there are no axes
     longest = max(shape_of(array), default=1)
     for item in reps if type(reps) is tuple or type(reps) is list or type(reps) is ndarray else (reps,):

@@ -134,7 +134,8 @@ def lengths_left(repeats: Any, counts: list[Any], shape: Shape) -> Shape:
         else:
             if count.total != shape[at]:
                 whose = f"the length {shape[at]} of `grad`'s axis {at}"
-                remedy = f"; if each item had as many, give {count.total} and no sequence" if count.size == 1 else ""
+                divides = count.size == 1 and count.total and shape[at] % count.total == 0
+                remedy = f"; if each item had as many, give {count.total} and no sequence" if divides else ""
                 raise ValueError(
                     f"`repeats` expected integers that add up to {whose}, got {count.total} in all{remedy}"
                 )

@@ -276,7 +276,8 @@ cdef void _hand_over(cnp.ndarray array, object handler, size_t nbytes) noexcept:
 
 cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
     if not isinstance(out, cnp.ndarray) or is_masked(out):
-        raise TypeError(f"`out` expected an ndarray without a mask, got {type(out).__name__}")
+        remedy = "; give its .data" if isinstance(out, cnp.ndarray) else ""
+        raise TypeError(f"`out` expected an ndarray without a mask, got {type(out).__name__}{remedy}")
     cdef cnp.ndarray array = out
     # Types with a length of their own may compare equal beyond it; the kernel relies on the item size.
     cdef cnp.dtype own = <cnp.dtype> cnp.PyArray_DESCR(array)      # a subclass's `dtype` may differ

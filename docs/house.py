@@ -36,7 +36,7 @@ PARTS = (".h", ".pxi")  # files that are included by others
 FOREIGN = re.compile(r"numpy/|Python\.h$|[a-z]\w*(/\w+)?\.h$")
 PICTURE = re.compile(r"(?<=```text\n)\| room .*?(?=```)", re.DOTALL)
 
-COLUMNS = 10, 63, 34  # widths
+COLUMNS = (12, 51, 46)
 RULE = "+" + "+".join(["-" * (width + 2) for width in COLUMNS]) + "+"
 
 Graph = dict[str, set[str]]

@@ -1,4 +1,4 @@
-/* Patience with helpers: which calls ask for them, by how long they kept the calling thread's last ones from their work.
+/* Patience with helpers: which calls ask for them, by how long they kept the calling thread's last ones from work.
 
    A helper that loses its CPU in the middle of a share gets it back when the system gives it a turn, milliseconds
    later. Whether that will happen again is unknown. So the calls that follow do without helpers for many times as long

@@ -69,8 +69,8 @@ ON_HALVES BCAST_INLINE __m128i bcast_bf16_rounded(__m256 x, __m256 *rare)
 /* What eight items of each operand give. */
 #define BCAST_ARITHMETIC(kind, how)                                                                                 \
     _mm_storeu_si128((__m128i *) to, bcast_##kind##_rounded(how(a, b), &rare))
-/* a if it is a NaN, or if the comparison says so; else b. ml_dtypes compares where a is a number, for which a NaN is not
-   valid. */
+/* a if it is a NaN, or if the comparison says so; else b. ml_dtypes compares where a is a number, for which a NaN is
+   not valid. */
 #define BCAST_EXTREME(kind, how)                                                                                    \
     _mm_storeu_si128((__m128i *) to, _mm_blendv_epi8(y, x, bcast_mask16(_mm256_or_ps(                               \
         _mm256_cmp_ps(a, b, how), _mm256_cmp_ps(a, a, _CMP_UNORD_Q)))));                                            \
@@ -150,7 +150,8 @@ BCAST_HALF_LOOPS(bf16, 0, _CMP_GT_OQ, _CMP_LT_OQ, 0, _MM_EXCEPT_INVALID, S)
 static inline bcast_half_loop bcast_half_loop_of(int target, int is_bfloat, int function)
 {
     static const bcast_half_loop loops[2][BCAST_FUNCTIONS] = {BCAST_HALF_ROW(f16), BCAST_HALF_ROW(bf16)};
-    return target == BCAST_TARGET_avx2 && function >= 0 && function < BCAST_FUNCTIONS ? loops[is_bfloat][function] : NULL;
+    if (target != BCAST_TARGET_avx2 || function < 0 || function >= BCAST_FUNCTIONS) return NULL;
+    return loops[is_bfloat][function];
 }
 #else
 static inline bcast_half_loop bcast_half_loop_of(int target, int is_bfloat, int function)

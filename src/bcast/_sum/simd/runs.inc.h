@@ -15,8 +15,8 @@ typedef struct {
     ptrdiff_t ahead;        /* bytes by which terms are fetched ahead */
 } FN(quad);
 
-/* The lanes of `runs` runs from src on: of trees that are `step` bytes from each other, but for the last, which may be a
-   part of one; return the number of vectors in these. */
+/* The lanes of `runs` runs from src on: of trees that are `step` bytes from each other, but for the last, which may be
+   a part of one; return the number of vectors in these. */
 SPECIALISED ptrdiff_t FN(sum_trees)(
     const int runs, const int tree, const int fetches, Accumulator *sums, const char *const *src, const FN(quad) *quad,
     ptrdiff_t step)

@@ -57,6 +57,7 @@ SOURCES = [
     "_rules/alignment.py",
     "_rules/arguments.py",
     "_rules/counts.pyx",
+    "_rules/modes.pyx",
     "_runtime/arrays.pyx",
     "_runtime/cpu.pyx",
     "_runtime/memory.pyx",

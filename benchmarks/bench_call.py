@@ -17,7 +17,7 @@ import bcast
 from bcast._api.broadcast import as_array
 from bcast._benchmark.workloads import cpu
 from bcast._kernel import replicate
-from bcast._rules.alignment import align
+from bcast._rules.modes import align
 from bcast._runtime.arrays import result_array, shape_of
 
 NAMES = {

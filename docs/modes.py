@@ -4,6 +4,7 @@ Each panel is one call. Boxes are axes with their lengths; an arrow runs from an
 output that it feeds. Shapes, arrows and colours are not drawn by hand but asked of the library.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
@@ -11,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from bcast._rules.alignment import align
+from bcast._rules.modes import MODES, align
 
 Shape = tuple[int, ...]
 
@@ -36,34 +37,13 @@ class Panel(NamedTuple):
     arguments: dict[str, Any]
 
 
-PANELS = [
-    Panel("numpy", "aligned at the right; lengths of 1 stretch", (16, 1, 1), (1, 16, 50, 50), {}),
-    Panel(
-        "explicit, by axes_mapping",
-        "axis i of the data feeds output axis axes_mapping[i]",
-        (16,),
-        (1, 16, 50, 50),
-        {"axes_mapping": [1], "mode": "explicit"},
-    ),
-    Panel(
-        "explicit, by broadcast_axes",
-        "the output axes that the data lacks; nothing stretches",
-        (480, 640),
-        (480, 640, 3),
-        {"broadcast_axes": [2], "mode": "explicit"},
-    ),
-    Panel(
-        "pdpd", "the data is laid onto the target, beginning at axis", (3, 4), (2, 3, 4, 5), {"mode": "pdpd", "axis": 1}
-    ),
-    Panel(
-        "bidirectional",
-        "aligned at the right; the target's lengths of 1 stretch too",
-        (4, 1),
-        (3, 1, 5),
-        {"mode": "bidirectional"},
-    ),
-    Panel("none", "nothing is broadcast: equal shapes only", (2, 3), (2, 3), {"mode": "none"}),
-]
+def panels() -> Iterator[Panel]:
+    """Yield a panel for each example in the table of modes."""
+    for mode in MODES:
+        for rule, data, target, arguments in mode.forms:
+            title = mode.name if len(mode.forms) == 1 else f"{mode.name}, by {', '.join(arguments)}"
+            mode_argument = {} if mode is MODES[0] else {"mode": mode.name}
+            yield Panel(title, rule, data, target, arguments | mode_argument)
 
 
 def feeds(data: Shape, target: Shape, arguments: dict[str, Any]) -> list[int]:
@@ -157,26 +137,29 @@ def draw_legend(ax: Axes, y: float) -> None:
 
 def draw() -> Figure:
     """Draw all panels on a white card, which is readable on a dark page too."""
-    width, height, margin = 10.0, 9.4, 0.35  # inches
-    tops = (9.25, 6.35, 3.45)  # of the rows of panels; the last has room for a target
+    shown = list(panels())
+    rows = (len(shown) + 1) // 2
+    margin, width, size = 0.35, 10.0, (4.65, 3.2)  # inches; a row has room for a target
+    height = rows * size[1] + 2 * margin
     figure = plt.figure(figsize=(width, height), facecolor="none", layout="none")
     card = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(0, height))
     card.axis("off")
     style = "round,pad=0,rounding_size=0.15"
     card.add_patch(FancyBboxPatch((0.02, 0.02), width - 0.04, height - 0.04, style, facecolor=CARD, edgecolor=RULE))
-    for top in tops[1:]:
-        card.plot([margin, width - margin], [top, top], color=RULE, linewidth=1)
-    for i, panel in enumerate(PANELS):
-        row, column = divmod(i, 2)
-        left, size = margin + column * width / 2, (width / 2 - margin, 3.2)
-        ax = figure.add_axes(
-            (left / width, (tops[row] - size[1] - 0.05) / height, size[0] / width, size[1] / height),
-            xlim=(0, size[0] / UNIT),
-            ylim=(2.4 - size[1] / UNIT, 2.4),
-        )
+
+    def part(left: float, bottom: float, top: float) -> Axes:
+        ax = figure.add_axes((left / width, bottom / height, size[0] / width, (top - bottom) / height))
+        ax.set(xlim=(0, size[0] / UNIT), ylim=(2.4 - (top - bottom) / UNIT, 2.4))
         ax.axis("off")
-        draw_panel(ax, panel)
-    draw_legend(ax, -1.75)  # below the last panel, which has no target
+        return ax
+
+    for i, panel in enumerate(shown):
+        row, column = divmod(i, 2)
+        top = height - row * size[1]
+        if row and not column:
+            card.plot([margin, width - margin], [top, top], color=RULE, linewidth=1)
+        draw_panel(part(margin + column * width / 2, top - size[1], top - 0.05), panel)
+    draw_legend(part(margin, 0, 2 * margin), 2.05)
     return figure
 
 

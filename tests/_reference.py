@@ -12,18 +12,11 @@ class MisfitError(Exception):
 def reference(data, target, *, mode="numpy", axes_mapping=None, axis=-1, broadcast_axes=None):
     """Return the output's shape and the data's shape stretched to its rank; None if the rule rejects the shapes."""
     try:
-        if mode == "numpy":
-            return target, right_aligned(data, target)
-        if mode == "bidirectional":
-            shape = two_way(data, target)
-            return shape, right_aligned(data, shape)
-        if mode == "pdpd":
-            return target, laid_on(data, target, axis)
-        if mode == "none":
-            return target, identical(data, target)
-        if broadcast_axes is not None:
-            return target, without(data, target, set(broadcast_axes))
-        return target, mapped(data, target, axes_mapping)
+        shape = two_way(data, target) if mode == "bidirectional" else target
+        if mode == "explicit" and broadcast_axes is not None:
+            return shape, without(data, shape, set(broadcast_axes))
+        arguments = {"explicit": (axes_mapping,), "pdpd": (axis,)}.get(mode, ())
+        return shape, RULES[mode](data, shape, *arguments)
     except MisfitError:
         return None
 
@@ -87,6 +80,15 @@ def mapped(data, target, axes):
     require(list(axes) == sorted(set(axes)))
     feeds = dict(zip(axes, data, strict=True))
     return tuple(fitting(feeds.get(axis, 1), length) for axis, length in enumerate(target))
+
+
+RULES = {
+    "numpy": right_aligned,
+    "explicit": mapped,
+    "bidirectional": right_aligned,
+    "pdpd": laid_on,
+    "none": identical,
+}
 
 
 def scattered(grad, source):

@@ -24,8 +24,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+import _modes
 import numpy as np
 from _arithmetic import draw_elementwise, draw_where
+from _modes import drawn_call
 from _reference import MisfitError as Misfit
 from _reference import reference, two_way
 from _ways import COMPUTED, SUMS, WAYS, computed, in_order, summed, written
@@ -37,7 +39,7 @@ LONGEST = 120  # seconds that a case may take; longer ones hang
 
 LENGTHS = (0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100, 130, 520, 1000, 5000)
 BYTES = {500: 50, 20_000: 45, 300_000: 4, 5_000_000: 1}  # the most that an array has, and how often
-MODES = ("numpy", "explicit", "broadcast_axes", "bidirectional", "pdpd", "none")
+FORMS = sorted(_modes.FORMS)
 
 
 def dtypes(codes):
@@ -236,31 +238,7 @@ def draw_shape(rng, itemsize=1, most=None):
 
 def draw_call(rng, itemsize=1):
     """Draw the data's shape, a target and the arguments of a mode, mostly such that they fit."""
-    target = draw_shape(rng, itemsize)
-    rank = len(target)
-    source = tuple(1 if rng.random() < 0.4 else length for length in target)
-    mode = rng.choice(MODES)
-    first = rng.randint(0, rank)
-    arguments = {"mode": "explicit" if mode == "broadcast_axes" else mode}
-    if mode == "none":
-        data = target
-    elif mode == "numpy":
-        data = source[first:]
-    elif mode == "bidirectional":
-        data = source[first:]
-        target = tuple(1 if rng.random() < 0.3 else length for length in target)
-    elif mode == "pdpd":
-        last = rng.randint(first, rank)
-        data = source[first:last] + (1,) * rng.randint(0, rank - last)
-        arguments["axis"] = first
-    else:
-        axes = sorted(rng.sample(range(rank), rng.randint(0, rank)))
-        if mode == "explicit":
-            data = tuple(source[axis] for axis in axes)
-            arguments["axes_mapping"] = axes
-        else:
-            data = tuple(target[axis] for axis in range(rank) if axis not in axes)
-            arguments["broadcast_axes"] = axes
+    data, target, arguments = drawn_call(rng.choice, draw_shape(rng, itemsize), rng.choice(FORMS))
     return spoil(rng, data), spoil(rng, target), arguments
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _modes import NAMES, readers
 from numpy.exceptions import AxisError
 from test_alignment import CASES
 
@@ -215,7 +216,6 @@ BAD_AXIS = {  # of the row, onto an output of shape (2, 3), in mode pdpd
     **{f"{i}": (axis, TypeError) for i, axis in enumerate((1.0, True, np.True_, None, "1", [1], np.array([1])))},
     **{f"{axis}": (axis, AxisError) for axis in (-2, 2, 10**30)},
 }
-OTHER_MODES = ("numpy", "explicit", "bidirectional", "none")
 
 
 def misuses():
@@ -231,10 +231,10 @@ def misuses():
     for axes in ([0], []):
         arguments = {"mode": "explicit", "axes_mapping": [1], "broadcast_axes": axes}
         yield f"both_spellings_{len(axes)}", ROW, arguments, ValueError, "axes_mapping"
-    for mode in OTHER_MODES:
+    for mode in sorted({*NAMES} - readers("axis")):
         yield f"axis_in_{mode}", ROW, {"mode": mode, "axis": 0}, ValueError, "axis"
         yield f"axis_float_in_{mode}", ROW, {"mode": mode, "axis": -1.0}, TypeError, "axis"
-    for mode in ("numpy", "bidirectional", "pdpd", "none"):
+    for mode in sorted({*NAMES} - readers("axes_mapping", "broadcast_axes")):
         for name in ("axes_mapping", "broadcast_axes"):
             yield f"{name}_in_{mode}", ROW, {"mode": mode, name: [1]}, ValueError, name
 

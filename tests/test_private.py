@@ -22,7 +22,7 @@ import bcast
 from bcast import _adjoint, _elementwise, _kernel
 from bcast._api import broadcast, converted, numpy_calls, numpy_names, patching, tiling, unbroadcast
 from bcast._runtime import arrays, cpu
-from bcast._rules import alignment, arguments, counts
+from bcast._rules import alignment, arguments, counts, modes
 from bcast._runtime import memory, threads
 from bcast._rules.alignment import Alignment, aligned
 from bcast._sum import core
@@ -185,8 +185,9 @@ FUNCTIONS = {
     "converted._warn": (("0", "2", "15", "None", "'a'"),),
     "alignment.Alignment": (SHAPES, SHAPES),
     "alignment.aligned": (SHAPES, SHAPES),
-    "alignment.align": (SHAPES, SHAPES, WILD, WILD, WILD, WILD, NAMES),
-    "alignment.align_shapes": (SHAPES, SHAPES, WILD, WILD, WILD, WILD, NAMES, ("True", "None"), ("False", "'a'")),
+    "modes.Mode": (WILD,),
+    "modes.align": (SHAPES, SHAPES, WILD, WILD, WILD, WILD, NAMES),
+    "modes.align_shapes": (SHAPES, SHAPES, WILD, WILD, WILD, WILD, NAMES, ("True", "None"), ("False", "'a'")),
     "alignment.right_aligned": (SHAPES, SHAPES, NAMES),
     "alignment.pdpd": (SHAPES, SHAPES, WILD, NAMES),
     "alignment.merge": ((*WILD, *(f"({shape}, {other})" for shape in SHAPES for other in SHAPES)), NAMES),
@@ -210,10 +211,7 @@ FUNCTIONS = {
     "counts.Counts": (WILD,),
     "counts.counts_of_array": ((*WILD, *ARRAYS, "np.arange(5)", "np.arange(9)[::-2]", "np.full(9999, 2**62)"),),
     "counts.counts_of_tuple": (("None", "()", "(2, 3)", "(-1, 2)", "(2**62, 2**62)", "(2**64, 1)", "('a',)", "[1]"),),
-    "alignment._refuse_length": (SHAPES, WILD, SHAPES, WILD, NAMES),
-    "alignment._refuse_axes": (WILD, WILD, NAMES),
     "alignment.expect_default_axis": (WILD, NAMES),
-    "alignment._one_for_each": (SHAPES,),
     "numpy_names.tuple_of_one": ((*WILD, *SHAPES),),
     "memory.MemoryInfo": (WILD, WILD, WILD),
     "memory.let_time_pass": (("None", "0.0", "1e300", "'a'"),),

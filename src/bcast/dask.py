@@ -35,8 +35,9 @@ from bcast._api.numpy_names import tuple_of_one
 from bcast._api.tiling import counts_along
 from bcast._api.unbroadcast import wanted_dtype
 from bcast._api.unrepeat import lengths_left
-from bcast._rules.alignment import Alignment, align, align_shapes, right_aligned
+from bcast._rules.alignment import Alignment, right_aligned
 from bcast._rules.arguments import counts_argument, mode_of, shape_argument
+from bcast._rules.modes import align, align_shapes
 from bcast._rules.types import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 try:

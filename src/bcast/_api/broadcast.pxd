@@ -1,7 +1,8 @@
 # The C types of _api/broadcast.py, which is plain Python without them.
 from numpy cimport generic, ndarray
 
-from bcast._rules.alignment cimport Alignment, align, align_shapes
+from bcast._rules.alignment cimport Alignment
+from bcast._rules.modes cimport align, align_shapes
 from bcast._rules.arguments cimport shape_argument
 from bcast._api.converted cimport materialise_as
 from bcast._kernel cimport replicate

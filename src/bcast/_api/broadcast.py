@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bcast._api.converted import materialise_as
 from bcast._api.tensors import array_of, view_of
 from bcast._kernel import replicate
-from bcast._rules.alignment import Alignment, align, align_shapes
+from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import shape_argument, show
+from bcast._rules.modes import align, align_shapes
 from bcast._rules.types import AxesLike, Casting, Mode, ShapeLike
 from bcast._runtime.arrays import is_masked, keeps_dtype, result_array, shape_of
 

@@ -3,7 +3,7 @@ cimport cython
 from numpy cimport dtype as Dtype, ndarray
 
 from bcast._adjoint cimport sum_onto
-from bcast._rules.alignment cimport align_shapes
+from bcast._rules.modes cimport align_shapes
 from bcast._rules.arguments cimport dtype_argument, shape_argument
 from bcast._runtime.arrays cimport result_array, shape_of, type_of
 from bcast._api.broadcast cimport as_array, is_tensor

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._adjoint import sum_onto
 from bcast._api.broadcast import as_array, into_tensor, is_tensor
-from bcast._rules.alignment import align_shapes
 from bcast._rules.arguments import dtype_argument, shape_argument
+from bcast._rules.modes import align_shapes
 from bcast._rules.types import AxesLike, Mode, ShapeLike
 from bcast._runtime.arrays import result_array, shape_of, type_of
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 import bcast
-from bcast._rules.alignment import align
 from bcast._rules.arguments import Shape
+from bcast._rules.modes import align
 
 __all__ = ["DTYPES", "LARGEST", "LOST", "STATES", "Workload", "cpu", "grid", "machine"]
 

@@ -16,8 +16,9 @@ from bcast._cli.blocks import blocks, refit, units
 from bcast._cli.npy_files import NpyInput, NpyOutput
 from bcast._cli.streams import warn
 from bcast._cli.zarr_files import ZarrInput, ZarrOutput
-from bcast._rules.alignment import Alignment, align
+from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import Shape, dtype_argument, shape_argument
+from bcast._rules.modes import align
 
 __all__ = ["BLOCK_BYTES", "peak", "write"]
 

@@ -6,20 +6,12 @@ from typing import Any, NoReturn
 
 import bcast
 from bcast._cli.streams import fail, print_line
-from bcast._rules.alignment import MODES
 from bcast._rules.arguments import CASTINGS
+from bcast._rules.modes import MODES
 
 __all__ = ["parser_of"]
 
-MODES_HELP = """\
-modes:
-  numpy          shapes are aligned at the right; axes of length 1 stretch
-  explicit       by --axes-mapping (where each axis of the data goes)
-                 or by --broadcast-axes (which axes of the output are new)
-  bidirectional  as numpy, but axes of length 1 in --shape stretch too
-  pdpd           the data, without its trailing 1s, is aligned with --shape from --axis on
-  none           nothing is broadcast; the shapes must be equal
-"""
+MODES_HELP = "modes:\n" + "".join(f"  {mode.name:13}  {form.rule}\n" for mode in MODES for form in mode.forms)
 UNITS = {"": 1} | {f"{p}{i}": (1024 if i else 1000) ** n for n, p in enumerate("kmgt", 1) for i in ("", "i")}
 
 
@@ -46,7 +38,7 @@ def parser_of(name: str) -> Parser:
     apply = _writing(commands, "apply", "broadcast the array in a file", "which may be a .npy file or a new OUT.zarr")
     add = apply.add_argument
     add("--shape", type=integers, required=True, metavar="N,N,...", help='the shape to broadcast to; "" for a scalar')
-    add("--mode", choices=MODES, default="numpy", help="the rule (default: %(default)s)")
+    add("--mode", choices=[mode.name for mode in MODES], default="numpy", help="the rule (default: %(default)s)")
     add("--axes-mapping", type=integers, metavar="N,N,...", help="explicit: the output axis of each data axis")
     add("--broadcast-axes", type=integers, metavar="N,N,...", help="explicit: the output axes that the data lacks")
     add("--axis", type=int, default=-1, metavar="N", help="pdpd: where the data begins (default: at the right)")

@@ -1,0 +1,37 @@
+from typing import Any, NamedTuple
+
+from bcast._rules.alignment import Alignment
+from bcast._rules.arguments import Shape
+
+class Form(NamedTuple):
+    rule: str
+    data: Shape
+    target: Shape
+    arguments: dict[str, Any]
+
+class Mode:
+    name: str
+    forms: tuple[Form, ...]
+
+MODES: tuple[Mode, ...]
+
+def align(
+    data: Shape,
+    target_shape: Any,
+    axes_mapping: Any = ...,
+    mode: Any = ...,
+    axis: Any = ...,
+    broadcast_axes: Any = ...,
+    name: str = ...,
+) -> Alignment: ...
+def align_shapes(
+    data: Shape,
+    target: Shape,
+    axes_mapping: Any,
+    mode: Any,
+    axis: Any,
+    broadcast_axes: Any,
+    name: str,
+    all_if_empty: bool,
+    two_way: bool,
+) -> Alignment: ...

@@ -1,0 +1,225 @@
+"""The modes: a rule each, from shapes and axes to an `Alignment`, and the table of them that everything else reads.
+
+In: valid shapes, and the user's arguments unchecked. Out: the alignment, or the error that says what was expected.
+"""
+
+cimport cython
+
+from collections import namedtuple
+from operator import attrgetter
+
+from numpy.exceptions import AxisError
+
+from bcast._rules.alignment cimport (
+    Alignment, aligned, expect_default_axis, index_of, merge, pdpd, refuse_length, remedy_of, right_aligned,
+)
+from bcast._rules.arguments cimport integer, integers, mode_of, shape_argument
+from bcast._rules.arguments import show
+
+# `name` is the user's for the target. `two_way` is whether the target may stretch, too: not if it is the output's
+# shape. `all_if_empty` is whether empty `broadcast_axes` mean all axes, as in nGraph's BroadcastLike.
+ctypedef Alignment (*Rule)(
+    tuple data, tuple target, axes_mapping, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
+)
+
+Form = namedtuple("Form", "rule data target arguments")     # an example: shapes, and the arguments that the mode reads
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Mode:
+    """A row of the table.
+
+    Attributes
+    ----------
+    name : str
+    forms : tuple of Form
+        An example for each way to call the mode; an argument that none of them has is refused.
+    """
+
+    cdef readonly str name
+    cdef readonly tuple forms
+    cdef bint reads_axes, reads_axis
+    cdef Rule rule
+
+
+cdef Mode row(str name, Rule rule, tuple forms):
+    cdef Mode mode = Mode.__new__(Mode)
+    mode.name = name
+    mode.rule = rule
+    mode.forms = forms
+    for form in forms:
+        mode.reads_axis |= "axis" in form.arguments
+        mode.reads_axes |= "axes_mapping" in form.arguments or "broadcast_axes" in form.arguments
+    return mode
+
+
+cdef Alignment _numpy(
+    tuple data, tuple target, axes_mapping, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
+):
+    return right_aligned(data, target, name)
+
+
+cdef Alignment _explicit(
+    tuple data, tuple target, axes_mapping, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
+):
+    if broadcast_axes is None:
+        return _mapped(data, target, axes_mapping, name)
+    if axes_mapping is not None:
+        raise ValueError(f"`axes_mapping` expected None beside `broadcast_axes`, got {show(axes_mapping)}")
+    return _added(data, target, broadcast_axes, name, all_if_empty)
+
+
+cdef Alignment _bidirectional(
+    tuple data, tuple target, axes_mapping, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
+):
+    return right_aligned(data, merge((data, target), name) if two_way else target, name)
+
+
+cdef Alignment _pdpd(
+    tuple data, tuple target, axes_mapping, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
+):
+    return pdpd(data, target, integer("axis", axis), name)
+
+
+cdef Alignment _none(
+    tuple data, tuple target, axes_mapping, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
+):
+    if data != target:
+        raise ValueError(f"`{name}` expected data's own shape {data} in mode 'none', got {show(target)}")
+    return aligned(target, target)
+
+
+cdef tuple ROWS = (
+    row("numpy", _numpy, (
+        Form("aligned at the right; lengths of 1 stretch", (16, 1, 1), (1, 16, 50, 50), {}),
+    )),
+    row("explicit", _explicit, (
+        Form(
+            "axis i of the data feeds output axis axes_mapping[i]", (16,), (1, 16, 50, 50), {"axes_mapping": [1]},
+        ),
+        Form(
+            "the output axes that the data lacks; nothing stretches", (480, 640), (480, 640, 3),
+            {"broadcast_axes": [2]},
+        ),
+    )),
+    row("bidirectional", _bidirectional, (
+        Form("aligned at the right; the target's lengths of 1 stretch too", (4, 1), (3, 1, 5), {}),
+    )),
+    row("pdpd", _pdpd, (
+        Form("aligned from axis on, without the data's trailing 1s", (3, 4), (2, 3, 4, 5), {"axis": 1}),
+    )),
+    row("none", _none, (
+        Form("nothing is broadcast: equal shapes only", (2, 3), (2, 3), {}),
+    )),
+)
+MODES = ROWS
+cdef tuple NAMES = tuple(map(attrgetter("name"), ROWS))
+
+
+cpdef Alignment align(
+    tuple data, target_shape, axes_mapping=None, mode="numpy", axis=-1, broadcast_axes=None, str name="target_shape",
+):
+    """Find the alignment of data of one valid shape under `mode`; `bcast.broadcast` describes the other arguments."""
+    return align_shapes(
+        data, shape_argument(name, target_shape), axes_mapping, mode, axis, broadcast_axes, name, False, True,
+    )
+
+
+cpdef Alignment align_shapes(
+    tuple data, tuple target, axes_mapping, mode, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
+):
+    """Find the alignment of data of one valid shape to another; `Rule` has the last three arguments."""
+    cdef Mode found = _find(mode)
+    if (type(axis) is not int or axis != -1) and not found.reads_axis:
+        expect_default_axis(axis, found.name)
+    if (axes_mapping is not None or broadcast_axes is not None) and not found.reads_axes:
+        _refuse_axes(axes_mapping, broadcast_axes, found.name)
+    return found.rule(data, target, axes_mapping, axis, broadcast_axes, name, all_if_empty, two_way)
+
+
+cdef Mode _find(mode):
+    cdef Mode each
+    for each in ROWS:
+        if each.name is mode:   # literals are interned, so this nearly always finds it
+            return each
+    return ROWS[NAMES.index(mode_of(mode, NAMES, "mode"))]
+
+
+cdef _refuse_axes(axes_mapping, broadcast_axes, str mode):
+    name, axes = ("axes_mapping", axes_mapping) if axes_mapping is not None else ("broadcast_axes", broadcast_axes)
+    remedy = "" if mode == "none" else "; give mode='explicit'"
+    raise ValueError(f"`{name}` expected None in mode {mode!r}, got {show(axes)}{remedy}")
+
+
+cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):
+    """`axes_mapping[i]` is the output axis that data's axis i feeds: explicit mode of Broadcast-1 and -3."""
+    cdef Py_ssize_t axis, before = -1, i, length, wanted
+    cdef list source = [1] * len(target)
+    cdef tuple axes
+    if axes_mapping is None:
+        remedy = "" if data else "; give axes_mapping=[]"
+        raise ValueError(
+            f"`axes_mapping` expected {_one_for_each(data)}, got None (nor is `broadcast_axes` given){remedy}"
+        )
+    axes = integers("axes_mapping", axes_mapping, False)
+    if len(axes) != len(data) and (len(axes) != 1 or data):
+        raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got {show(axes_mapping)}")
+    _check_axes("axes_mapping", axes, target)
+    if axes and not data and target[axes[0]] != 1:
+        # OpenVINO accepts one axis for a scalar if the output has length 1 there, and has a test for it.
+        raise ValueError(f"`axes_mapping` expected for a scalar no axis, or one of length 1 in {target}, got {axes}")
+    for axis in axes:
+        if axis <= before:
+            raise ValueError(
+                f"`axes_mapping` expected strictly increasing axes (data is not transposed), got {show(axes_mapping)}"
+            )
+        before = axis
+    for i in range(len(data)):
+        axis = axes[i]
+        length, wanted = data[i], target[axis]
+        if length != 1 and length != wanted:
+            refuse_length(data, i, target, axis, name, remedy_of(data, target, name, False))
+        source[axis] = data[i]
+    return aligned(target, tuple(source))
+
+
+cdef Alignment _added(tuple data, tuple target, broadcast_axes, str name, bint all_if_empty):
+    """`broadcast_axes` is the set of output axes that the data lacks, and no axis stretches: nGraph's Broadcast."""
+    cdef Py_ssize_t axis, left = 0
+    cdef bint fits = True
+    cdef list source = [None] * len(target), lengths = []
+    cdef tuple axes = integers("broadcast_axes", broadcast_axes, True)
+    _check_axes("broadcast_axes", axes, target)
+    if all_if_empty and not axes:
+        axes = tuple(range(len(target)))
+    for axis in axes:
+        source[axis] = 1
+    for axis in range(len(target)):
+        if source[axis] is None:
+            source[axis] = target[axis]
+            fits = fits and left < len(data) and data[left] == target[axis]
+            left += 1
+    if not fits or left < len(data):
+        for axis in range(len(target)):
+            if axis not in axes:
+                lengths.append(target[axis])
+        raise ValueError(
+            f"`broadcast_axes` expected axes of `{name}` {target} that leave data's shape {data}, "
+            f"got {show(broadcast_axes)}, which leave {tuple(lengths)}"
+        )
+    return aligned(target, tuple(source))
+
+
+cdef int _check_axes(str name, tuple axes, tuple target) except -1:
+    """Refuse axes that `target` does not have, negative ones among them."""
+    for axis in axes:
+        if index_of(axis, len(target)) < 0:
+            remedy = f"; give {axis + len(target)}" if -len(target) <= axis < 0 else ""
+            expected = f"axes of the output's shape {target}, counted from 0"
+            raise AxisError(f"`{name}` expected {expected}, got {show(axis)}{remedy}")
+    return 0
+
+
+cdef str _one_for_each(tuple data):
+    return f"{len(data)} axes, one for each axis of data of shape {data}"

@@ -139,7 +139,7 @@ def draw() -> Figure:
     """Draw all panels on a white card, which is readable on a dark page too."""
     shown = list(panels())
     rows = (len(shown) + 1) // 2
-    margin, width, size = 0.35, 10.0, (4.65, 3.2)  # inches; a row has room for a target
+    margin, width, size = 0.35, 10.0, (4.65, 3.3)  # inches; a row has room for a target
     height = rows * size[1] + 2 * margin
     figure = plt.figure(figsize=(width, height), facecolor="none", layout="none")
     card = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(0, height))

@@ -99,7 +99,7 @@ cdef tuple ROWS = (
             "axis i of the data feeds output axis axes_mapping[i]", (16,), (1, 16, 50, 50), {"axes_mapping": [1]},
         ),
         Form(
-            "the output axes that the data lacks; nothing stretches", (480, 640), (480, 640, 3),
+            "the data lacks the axes broadcast_axes; nothing stretches", (480, 640), (480, 640, 3),
             {"broadcast_axes": [2]},
         ),
     )),

@@ -455,7 +455,12 @@ cdef void _empty(
         operand.cast(items, own + operand.cast_buffer, src)
     if operand.swapped:
         swap_bytes(items * operand.size // operand.swapped, operand.swapped, src)
-    _unpack(nest, operand, nest.cut, part, items * operand.size // part, row, <const uint8_t *> src, <uint8_t *> dst)
+    if operand.dense:
+        memcpy(dst, src, items * operand.size)
+    else:
+        _unpack(
+            nest, operand, nest.cut, part, items * operand.size // part, row, <const uint8_t *> src, <uint8_t *> dst,
+        )
 
 
 cdef void _unpack(

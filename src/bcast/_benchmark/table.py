@@ -1,23 +1,25 @@
 """The table that `python -m bcast bench` prints: how fast bcast is on this machine, beside NumPy."""
 
 from collections.abc import Callable
+from itertools import product
 from time import perf_counter
 
 import numpy as np
 
 import bcast
-from bcast._benchmark.tasks import CALLS, Task
+from bcast._benchmark.tasks import ARITHMETIC, calls_of
 from bcast._benchmark.timing import measure
-from bcast._benchmark.workloads import LOST, STATES, grid, machine
+from bcast._benchmark.workloads import LOST, STATES, machine
 
 __all__ = ["table"]
 
 UNSTEADY = 1.15  # if the fastest rounds of a cell's two halves differ by this ratio, other work has disturbed them
 WARM_UP_SECONDS = 4e-3  # in which bcast's threads come to rest
-SHORT = ("3 -> 4x3", "gray -> RGB 1080p", "row of 3 x 1e6", "upsample x2 270x480")
+SHORT = ("3 -> 4x3", "gray -> RGB 1080p", "row of 3 x 1e6", "points + offset")
 FULL = (  # one for each way in which inner axes can lie
     *(*SHORT, "bias NCHW", "bias NHWC", "row of 1000 x 1e4", "column of 1e5 x 100", "64,1,64,1 -> 64^4"),
     *("1,64,1,64 -> 64^4", "ten axes of 2", "scalar -> 1e6 bytes"),
+    *ARITHMETIC,
 )
 HEAD = f"""
 NumPy: its time / bcast's time. Below 1, bcast is the slower one; below {LOST}, the cell is LOST.
@@ -31,29 +33,21 @@ def table(seconds: float = 20.0, short: bool = False, grow: Callable[[str], obje
     """Compare bcast with NumPy for so many seconds, in a handful of cells if `short`; `grow` gets a dot for each."""
     deadline = perf_counter() + 0.9 * seconds  # the last cell may take longer than planned
     threads, lost, lines = bcast.get_num_threads(), 0, []
-    chosen = [
-        (workload, dtype, state)
-        for name in (SHORT if short else FULL)
-        for dtype in ("uint8", "float32")
-        for workload in grid(dtype)
-        if workload.name == name
-        for state in STATES
-    ]
-    for i, (workload, dtype, state) in enumerate(chosen):
+    chosen = list(product(SHORT if short else FULL, ("uint8", "float32"), STATES))
+    for i, (name, dtype, state) in enumerate(chosen):
         if (begin := perf_counter()) >= deadline:
             break
-        task = Task.of(workload, dtype, state, threads)
-        calls = {name: make(task) for name, make in CALLS.items()}
-        ours, theirs = (call() if task.out is None else (call(), task.out.copy())[1] for call in calls.values())
+        calls, out, nbytes = calls_of(name, dtype, state, threads)
+        ours, theirs = (call() if out is None else (call(), out.copy())[1] for call in calls.values())
         if not np.array_equal(ours, theirs):
-            raise AssertionError(f"bcast and NumPy differ in {workload.name!r}, {dtype}, {state}")
+            raise AssertionError(f"bcast and NumPy differ in {name!r}, {dtype}, {state}")
         rounds = measure(calls, begin + (deadline - begin) / (len(chosen) - i) - perf_counter(), WARM_UP_SECONDS)
         own, numpy = (min(each) for each in rounds.values())
         halves = [(min(each[: (len(each) + 1) // 2]), min(each[len(each) // 2 :])) for each in rounds.values()]
         lost += numpy < LOST * own
         marks = " LOST" * (numpy < LOST * own) + " ?" * any(max(pair) > UNSTEADY * min(pair) for pair in halves)
-        speed = f"{own * 1e6:10.2f} {workload.nbytes(dtype) / own / 1e9:6.1f} {numpy / own:7.2f}"
-        lines.append(f"{workload.name:<21} {dtype:<8} {state:<5} {speed}{marks}")
+        speed = f"{own * 1e6:10.2f} {nbytes / own / 1e9:6.1f} {numpy / own:7.2f}"
+        lines.append(f"{name:<21} {dtype:<8} {state:<5} {speed}{marks}")
         grow(".")
     left_out = f"; no time left for {len(chosen) - len(lines)}" * (len(lines) < len(chosen))
     return "\n".join([machine(threads), HEAD, *lines, "", f"{lost} of {len(lines)} cells lost{left_out}"])

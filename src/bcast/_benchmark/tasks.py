@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bcast
-from bcast._benchmark.workloads import Workload
+from bcast._benchmark.workloads import Workload, grid
 
-__all__ = ["CALLS", "Call", "Task"]
+__all__ = ["ARITHMETIC", "CALLS", "Call", "Task", "calls_of"]
 
 Call = Callable[[], Any]
 
@@ -55,3 +55,22 @@ def _numpy(task: Task) -> Call:
 
 
 CALLS: dict[str, Callable[[Task], Call]] = {"bcast": _bcast, "numpy": _numpy}
+ARITHMETIC = {  # a function, and the shapes of both operands
+    "points + offset": (np.add, (1_000_000, 3), (3,)),
+    "picture * mask": (np.multiply, (720, 1280, 3), (720, 1280, 1)),
+    "picture == colour": (np.equal, (720, 1280, 3), (3,)),
+    "outer sum": (np.add, (2000, 1), (1, 2000)),
+}
+
+
+def calls_of(name: str, dtype: str, state: str, threads: int) -> tuple[dict[str, Call], NDArray[Any] | None, int]:
+    """Return the calls of a workload, which may be arithmetic; their `out`, and the bytes that they write."""
+    if name not in ARITHMETIC:
+        task = Task.of(next(each for each in grid(dtype) if each.name == name), dtype, state, threads)
+        return {system: make(task) for system, make in CALLS.items()}, task.out, task.workload.nbytes(dtype)
+    function, a, b = ARITHMETIC[name][0], *(np.resize(np.arange(101).astype(dtype), n) for n in ARITHMETIC[name][1:])
+    result = function(a, b)
+    bcast.set_num_threads(threads)
+    options: dict[str, Any] = {"out": result} if state == "warm" else {}
+    ours, theirs = (lambda: bcast.elementwise(function, a, b, **options)), (lambda: function(a, b, **options))
+    return {"bcast": ours, "numpy": theirs}, options.get("out"), result.nbytes

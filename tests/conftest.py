@@ -62,23 +62,31 @@ def bad_files(folder):
 
 
 # Modules whose tests compile, start processes or wait, and further tests that take more than a moment.
-SLOW_MODULES = """appearing faults fuzz generated leaves leftovers memory_of_apply numpys_own packaging private report
-    run signals sum_leaves threads threads_in_numbers tiled_files"""
-SLOW_TESTS = """bench_for_real bits_do_not_depend_on_chunks closed_pipe few_rows_from_past_the_caches
-    new_axes_are_cut processes_of_a_pool_use_one_thread_each query_planning references_of_fresh_results
-    segments_across_many_chunks sums_in_dtypes_that_numpy_sums_do_not_depend_on_chunks
-    sums_of_float64_differ_by_little tests_of_others_pass_under_the_patch the_command_line_works_as_a_process
-    the_table_marks_what_is_lost_and_what_is_unsteady the_table_has_a_row_for_each_cell_within_its_time"""
+SLOW_MODULES = """faults fuzz generated leaves memory_of_apply numpys_own packaging private report run signals
+    sum_leaves threads threads_in_numbers tiled_files"""
+SLOW_TESTS = """bench_for_real bits_do_not_depend_on_chunks closed_pipe new_axes_are_cut pages_do_not_stay_in_memory
+    processes_of_a_pool_use_one_thread_each query_planning references_of_fresh_results segments_across_many_chunks
+    sums_in_dtypes_that_numpy_sums_do_not_depend_on_chunks sums_of_float64_differ_by_little
+    tests_of_others_pass_under_the_patch the_command_line_works_as_a_process"""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the fast tests: of each quick test, the first case; properties and drills are none."""
+    """Mark the first case of each quick test as fast, properties and longer forms never; slow modules come first."""
     seen = {*SLOW_TESTS.split()}
     for item in items:
         module, name = item.path.stem, getattr(item, "originalname", item.name).removeprefix("test_")
-        drawn = item.name.endswith(("[short]", "[long]")) or getattr(item.obj, "is_hypothesis_test", False)
-        slow = module.removeprefix("test_") in SLOW_MODULES.split() or "drill" in item.keywords or name in seen
-        if not (slow or drawn or (module, name) in seen):
+        is_long = {"drill", "soak"} & {*item.keywords} or item.name.endswith("[short]")
+        is_long = is_long or name in seen or module.removeprefix("test_") in SLOW_MODULES.split()
+        if not (is_long or getattr(item.obj, "is_hypothesis_test", False) or (module, name) in seen):
             seen.add((module, name))
             item.add_marker("fast")
+    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in SLOW_MODULES.split())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Let a worker that is done take over tests of another one."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None

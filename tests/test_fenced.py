@@ -98,11 +98,12 @@ def fill(rooms, rng):
     rooms[1][:] = PAINT
 
 
+@pytest.mark.parametrize("count", [200, pytest.param(500, marks=pytest.mark.soak)], ids=["short", "soak"])
 @pytest.mark.parametrize("itemsize", range(1, 34))
-def test_random_shapes_stay_within_the_fences(rooms, itemsize):
+def test_random_shapes_stay_within_the_fences(rooms, itemsize, count):
     rng = np.random.default_rng(itemsize)
     fill(rooms, rng)
-    for _ in range(500):
+    for _ in range(count):
         check(rooms, random_way(rng), itemsize, *random_shapes(rng, itemsize))
 
 

@@ -19,7 +19,9 @@ ways = st.sampled_from(WAYS)
 LENGTHS = st.sampled_from([0, 1, 1, 2, 2, 3, 4, 5, 9, 17])
 
 drill_or_not = pytest.mark.parametrize(
-    "examples", [1000, pytest.param(40_000, marks=pytest.mark.drill)], ids=["short", "long"]
+    "examples",
+    [150, pytest.param(1000, marks=pytest.mark.soak), pytest.param(40_000, marks=pytest.mark.drill)],
+    ids=["short", "soak", "long"],
 )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.exceptions import AxisError
 
 import bcast
 
@@ -155,13 +154,6 @@ def structured(*shape, align=False):
     array = np.zeros(shape, np.dtype([("a", "u1"), ("b", "f8"), ("c", "S3")], align=align))
     array["a"] = numbers(*shape)
     array["b"] = numbers(*shape)
-    return array
-
-
-def read_only(*shape):
-    """An array that refuses to be written to."""
-    array = room(*shape)
-    array.flags.writeable = False
     return array
 
 
@@ -396,43 +388,22 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "shape as an array": lambda: Call(spread(numbers(4), (300, 4)), numbers(4), np.array([300, 4])),
         "shape as a generator": lambda: Call(spread(numbers(4), (300, 4)), numbers(4), (n for n in (300, 4))),
         "shape of indices": lambda: Call(spread(numbers(4), (300, 4)), numbers(4), (Index(300), Index(4))),
-        "shape of NumPy's integers": lambda: Call(
-            spread(numbers(4), (300, 4)), numbers(4), [np.int64(300), np.array(4, "u1")]
-        ),
         "large": lambda: broadcast(numbers(256), (512, 256)),
         "large, where some is idle": lambda: large_then(broadcast(numbers(256), (MIB // 1024, 256))),
-        "large into `out`": lambda: broadcast(numbers(256), (512, 256), room(512, 256)),
-        "large, datetimes": lambda: broadcast(numbers(256, dtype="M8[s]"), (256, 256)),
         "large, records": lambda: broadcast(structured(64), (1024, 64)),
         "into `out`": lambda: broadcast(numbers(4), (3, 4), room(3, 4)),
-        "into `out` of a subclass": lambda: broadcast(numbers(4), (3, 4), room(3, 4).view(Subclass)),
         "into `out` with steps": lambda: broadcast(numbers(4), (3, 4), within((3, 4), (2, 3))),
-        "into transposed `out`": lambda: broadcast(numbers(4), (30, 4), room(4, 30).T),
         "into `out` that overlaps": lambda: broadcast_overlapping(lambda x: x[1:2], lambda x: x, 3, 4),
-        "into `out` with steps that overlaps": lambda: broadcast_overlapping(
-            lambda x: x[1:2, ::2], lambda x: x[:, 1::2], 4, 8
-        ),
         "into `out` that is the data": lambda: broadcast_overlapping(lambda x: x, lambda x: x, 3, 4),
-        "into `out` that is the transposed data": lambda: broadcast_overlapping(lambda x: x.T, lambda x: x, 50, 50),
         "transposed": lambda: broadcast(numbers(5, 4).T, (3, 4, 5)),
-        "transposed, nothing to repeat": lambda: broadcast(numbers(50, 60).T, (60, 50)),
-        "transposed, each item repeated": lambda: broadcast(numbers(50, 60).T[..., None], (60, 50, 3)),
         "transposed, large": lambda: broadcast(numbers(400, 400).T, (400, 400)),
-        "transposed, a block repeated": lambda: broadcast(numbers(200, 200).T, (3, 200, 200)),
         "transposed, a block repeated, into `out`": lambda: broadcast(
             numbers(200, 200).T, (3, 200, 200), room(3, 200, 200)
         ),
-        "transposed, a block repeated, into `out` of records": lambda: broadcast(
-            structured(60, 60).T, (3, 60, 60), np.zeros((3, 60, 60), structured(1).dtype)
-        ),
         "transposed into `out` with steps": lambda: broadcast(numbers(5, 4).T, (3, 4, 5), within((3, 4, 5), (1, 2, 2))),
-        "many axes in another order": lambda: broadcast(
-            numbers(3, 4, 5, 6).transpose(2, 0, 3, 1), (2, 5, 3, 6, 4), room(2, 5, 3, 6, 4)
-        ),
         "channels first": lambda: broadcast(numbers(90, 90, 3, dtype="u1").transpose(2, 0, 1), (2, 3, 90, 90)),
         "backwards": lambda: broadcast(numbers(40, 4)[::-1, ::-1], (3, 40, 4)),
         "with steps": lambda: broadcast(numbers(40, 8)[::2, ::3], (3, 20, 3)),
-        "repeated by strides": lambda: broadcast(np.broadcast_to(numbers(5), (4, 5)), (3, 4, 5)),
         "transposed, repeated by strides": lambda: broadcast(
             np.broadcast_to(numbers(6, 5).T, (4, 5, 6)), (3, 4, 5, 6), room(3, 4, 5, 6)
         ),
@@ -441,16 +412,13 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "objects into `out` that overlaps": lambda: (
             lambda memory: Call(spread(memory[1:2], (3, 4)).copy(), memory[1:2], (3, 4), out=memory)
         )(objects(3, 4)),
-        "transposed objects": lambda: broadcast(objects(3, 4).T, (2, 4, 3)),
         "strings of any length": lambda: texts(),
         "strings of any length into `out`": lambda: texts(text(3, 4)),
         "records": lambda: broadcast(structured(4), (3, 4)),
-        "records with padding": lambda: broadcast(structured(4, align=True), (3, 4)),
         "records into `out` with steps": lambda: broadcast(structured(4), (3, 4), structured(3, 8)[:, ::2]),
         "records with objects": lambda: broadcast(np.array([(1, "a"), (2, "b")], "i4,O"), (3, 2)),
         "datetimes": lambda: broadcast(numbers(4, dtype="M8[s]"), (3, 4)),
         "another byte order": lambda: broadcast(numbers(4, dtype=">f8"), (3, 4)),
-        "another byte order into `out`": lambda: broadcast(numbers(4, dtype=">f8"), (3, 4), room(3, 4, dtype=">f8")),
         "in another dtype": lambda: converted(numbers(4, dtype="u1"), (3, 4), dtype="f4"),
         "into `out` of another dtype": lambda: converted(numbers(4, dtype="u1"), (3, 4), out=room(3, 4)),
         "into `out` of another dtype, in pieces": lambda: converted(
@@ -459,9 +427,6 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "bidirectional": lambda: Call(spread(numbers(4, 1), (4, 3)), numbers(4, 1), (1, 3), mode="bidirectional"),
         "explicit by the mapping": lambda: Call(
             spread(numbers(2, 3)[:, :, None], (2, 3, 4)), numbers(2, 3), (2, 3, 4), [0, 1], mode="explicit"
-        ),
-        "explicit by a mapping of NumPy's integers": lambda: Call(
-            spread(numbers(2, 3)[:, :, None], (2, 3, 4)), numbers(2, 3), (2, 3, 4), np.arange(2), mode="explicit"
         ),
         "explicit by the axes that are new": lambda: Call(
             spread(numbers(2, 3)[:, :, None], (2, 3, 4)), numbers(2, 3), (2, 3, 4), mode="explicit", broadcast_axes={2}
@@ -474,33 +439,18 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "past the caches, transposed": streamed(lambda: broadcast(numbers(50, 60).T, (3, 60, 50), room(3, 60, 50))),
         "by threads": threaded(lambda: broadcast(numbers(90), (300, 90))),
         "by threads, large": threaded(lambda: broadcast(numbers(256), (1024, 256))),
-        "by threads, past the caches": threaded(lambda: broadcast(numbers(90), (300, 90), room(300, 90)), streamed=1),
-        "by threads, transposed": threaded(lambda: broadcast(numbers(300, 60).T, (2, 60, 300))),
         "by threads, transposed, into `out`": threaded(
             lambda: broadcast(numbers(600, 300).T, (300, 600), room(300, 600))
         ),
         "refused: a shape that does not fit": lambda: Call(ValueError, numbers(4), (3, 5)),
         "refused: a negative length": lambda: Call(ValueError, numbers(4), (-1, 4)),
-        "refused: no shape": lambda: Call(TypeError, numbers(4), 4.5),
-        "refused: a shape of floats": lambda: Call(TypeError, numbers(4), [3.0, 4.0]),
-        "refused: too many axes": lambda: Call(ValueError, numbers(4), (1,) * 65),
-        "refused: too many elements": lambda: Call(ValueError, numbers(1), (1 << 40, 1 << 40)),
-        "refused: too many bytes": lambda: Call(ValueError, numbers(1), (1 << 62,)),
         "refused: more memory than there is": lambda: Call(MemoryError, numbers(1), (1 << 48,)).left_to(
             np.empty, 1 << 48
         ),
         "refused: data of no shape": lambda: Call(ValueError, RAGGED, (2, 2)).left_to(np.asarray, RAGGED),
-        "refused: a mask": lambda: Call(TypeError, np.ma.array([1, 2], mask=[0, 1]), (2, 2)),
-        "refused: an unknown mode": lambda: Call(ValueError, numbers(4), (3, 4), mode="other"),
-        "refused: an axis where there is none": lambda: Call(ValueError, numbers(4), (3, 4), axis=1),
-        "refused: an axis beyond the output": lambda: Call(AxisError, numbers(4), (3, 4), mode="pdpd", axis=7),
-        "refused: a mapping beyond the output": lambda: Call(AxisError, numbers(4), (3, 4), [2], mode="explicit"),
-        "refused: `out` of another shape": lambda: Call(ValueError, numbers(4), (3, 4), out=room(3, 5)),
         "refused: `out` of another dtype": lambda: refused_dtype(
             numbers(4), (3, 4), out=room(3, 4, dtype="i4"), shown=("f4", "i4")
         ),
-        "refused: read-only `out`": lambda: Call(ValueError, numbers(4), (3, 4), out=read_only(3, 4)),
-        "refused: `out` that is no array": lambda: Call(TypeError, numbers(4), (3, 4), out=[0]),
     },
     "broadcast_like": {
         "an array": lambda: Call(spread(numbers(4), (3, 4)), numbers(4), room(3, 4)),
@@ -510,21 +460,15 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "all axes new": lambda: Call(
             spread(numbers(1)[0], (3, 4)), numbers(1)[0], numbers(3, 4), mode="explicit", broadcast_axes=[]
         ),
-        "bidirectional": lambda: Call(
-            spread(numbers(4, 1), (2, 4, 3)), numbers(4, 1), numbers(2, 1, 3), mode="bidirectional"
-        ),
-        "refused: a shape that does not fit": lambda: Call(ValueError, numbers(4), numbers(3, 5)),
         "refused: axes that do not fit": lambda: Call(
             ValueError, numbers(4), numbers(3, 5), mode="explicit", broadcast_axes=[0]
         ),
     },
     "broadcast_to": {
         "a tuple": lambda: broadcast(numbers(4), (3, 4)),
-        "an integer": lambda: Call(spread(numbers(1), (300,)), numbers(1), 300),
         "an index": lambda: Call(spread(numbers(1), (300,)), numbers(1), Index(300)),
         "large": lambda: broadcast(numbers(256), (512, 256)),
         "into `out` with steps": lambda: broadcast(numbers(4), (3, 4), within((3, 4), (1, 2))),
-        "transposed": lambda: broadcast(numbers(400, 300).T, (300, 400)),
         "refused: a shape that does not fit": lambda: Call(ValueError, numbers(4), 5),
         "refused: no shape": lambda: Call(TypeError, numbers(4), "45"),
     },
@@ -546,13 +490,10 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "lists and arrays": lambda: Call((300, 400), [300, 1], np.array([400]), Index(1)),
         "refused: lengths that differ": lambda: Call(ValueError, (3, 4), (3, 5), (3, 6)),
         "refused: a negative length": lambda: Call(ValueError, (3, 4), (-1,)),
-        "refused: no shape": lambda: Call(TypeError, (3, 4), 4.5),
-        "refused: too many elements": lambda: Call(ValueError, (1 << 40, 1), (1 << 40,)),
     },
     "elementwise": {
         "a ufunc": lambda: applied(np.add, numbers(3, 4), numbers(4)),
         "a ufunc of a number": lambda: applied(np.multiply, numbers(3, 4), 2.5),
-        "a ufunc of lists": lambda: applied(np.multiply, [1, 2], [[3], [4]]),
         "a ufunc of objects": lambda: applied(np.add, objects(3, 4), objects(4)),
         "a ufunc of a subclass": lambda: applied(np.add, numbers(3, 4).view(Subclass), numbers(4)),
         "a ufunc of two dtypes": lambda: applied(np.add, numbers(3, 4), numbers(3, 1, dtype="i8")),
@@ -577,36 +518,24 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "a ufunc into an operand": lambda: (lambda x: Call(x + 1, np.add, x, 1, out=x))(room(30, 4)),
         "a ufunc that warns": lambda: applied(np.divide, numbers(30, 4), numbers(30, 4)),
         "a function": lambda: applied(plus, numbers(3, 4), numbers(4)),
-        "a function of lists": lambda: applied(plus, numbers(3, dtype="f8"), [1.0, 2.0, 3.0]),
         "a function into `out`": lambda: applied(plus, numbers(3, 4), numbers(4), room(3, 4)),
         "large": lambda: applied(np.add, numbers(512, 256), numbers(256)),
         "none": lambda: applied(np.add, numbers(3, 4), numbers(3, 4), mode="none"),
-        "unidirectional": lambda: applied(np.add, numbers(3, 4), numbers(4), mode="unidirectional"),
         "pdpd": lambda: laid(np.add, numbers(2, 3, 4), numbers(3), 1),
-        "pdpd of a subclass": lambda: laid(np.add, numbers(2, 3, 4), numbers(3).view(Subclass), 1),
         "refused: no function": lambda: Call(TypeError, 5, numbers(3), numbers(3)),
         "refused: a function of one operand": lambda: Call(TypeError, np.sin, numbers(3), numbers(3)),
-        "refused: a signature": lambda: Call(TypeError, np.matmul, numbers(3, 3), numbers(3, 3)),
-        "refused: shapes that do not fit": lambda: Call(ValueError, np.add, numbers(3), numbers(4)),
-        "refused: shapes that differ": lambda: Call(ValueError, np.add, numbers(3), numbers(1), mode="none"),
-        "refused: an axis": lambda: Call(AxisError, np.add, numbers(3), numbers(3), mode="pdpd", axis=5),
-        "refused: no axis": lambda: Call(TypeError, np.add, numbers(3), numbers(3), mode="pdpd", axis=1.5),
         "refused: an operand of no shape": lambda: Call(ValueError, plus, numbers(3), RAGGED).left_to(
             np.asarray, RAGGED
         ),
-        "refused: `out` of another shape": lambda: Call(ValueError, np.add, numbers(3), numbers(1), out=room(1)),
     },
     "get_num_threads": {"always": lambda: Call(bcast.get_num_threads())},
     "infer_shape": {
         "numpy": lambda: Call((300, 400), (400,), (300, 400)),
-        "lists": lambda: Call((300, 400), [400], [300, 400]),
-        "arrays": lambda: Call((300, 400), np.array([400]), np.array([300, 400])),
         "bidirectional": lambda: Call((300, 400), (300, 1), (400,), mode="bidirectional"),
         "explicit": lambda: Call((300, 400), (300,), (300, 400), [0], mode="explicit"),
         "refused: a shape that does not fit": lambda: Call(ValueError, (300,), (300, 400)),
         "refused: a mapping that is no sequence": lambda: Call(TypeError, (300,), (300, 400), 0, mode="explicit"),
         "refused: a mapping that decreases": lambda: Call(ValueError, (2, 3), (2, 3), [1, 0], mode="explicit"),
-        "refused: axes outside explicit mode": lambda: Call(ValueError, (2, 3), (2, 3), broadcast_axes=[0]),
         "refused: axes that leave other lengths": lambda: Call(
             ValueError, (300, 400), (300, 500, 600), mode="explicit", broadcast_axes=[1]
         ),
@@ -624,18 +553,14 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "objects": lambda: grids([objects(3), objects(4)]),
         "refused: an unknown order": lambda: Call(ValueError, numbers(3), indexing="yx"),
         "refused: too many elements": lambda: Call(ValueError, *[np.broadcast_to(numbers(1), 1 << 40)] * 2),
-        "refused: a mask": lambda: Call(TypeError, numbers(2), np.ma.array([1, 2], mask=[0, 1])),
     },
     "repeat": {
         "each item": lambda: repeated(numbers(3, 4), 2),
         "along an axis": lambda: repeated(numbers(3, 4), 2, 1),
         "along several axes": lambda: doubled(numbers(3, 4), (0, 1)),
-        "along axes in a list": lambda: Call(numbers(3, 4).repeat(2, 1), numbers(3, 4), [1, 2], [0, Index(1)]),
         "as often as each item says": lambda: repeated(numbers(3, 4), [300, 1, 2], 0),
-        "as often as many items say": lambda: repeated(numbers(100), numbers(100, dtype="i8")),
         "as often as each item says, into `out`": lambda: repeated(numbers(3), [0, 1, 2], 0, out=room(3)),
         "as often as a thousand items say": lambda: repeated(numbers(1000), np.arange(1000) % 3),
-        "as often as ten thousand items say": lambda: repeated(numbers(10_000), np.arange(10_000) % 3),
         "as often as rows say, into `out` with steps": lambda: repeated(
             numbers(3, 4), np.array([2, 0, 1]), 0, out=within((3, 4), (1, 2))
         ),
@@ -647,7 +572,6 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         ),
         "as often as columns say": lambda: repeated(numbers(30, 4), np.array([2, 0, 1, 3], "u1"), 1),
         "as often as transposed items say": lambda: repeated(numbers(30, 40).T, np.arange(40) % 4, 0),
-        "as often as strided counts say": lambda: repeated(numbers(50), np.arange(100)[::2] % 3),
         "as often as items say, into `out` that overlaps": lambda: (
             lambda memory: Call(memory[:4].repeat([2, 1, 0, 3]), memory[:4], np.array([2, 1, 0, 3]), out=memory)
         )(numbers(6)),
@@ -659,29 +583,19 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
             numbers(3, 4).repeat([2, 0, 1], 0).repeat(3, 1), numbers(3, 4), ([2, 0, 1], 3), (0, 1)
         ),
         "large, as often as items say": lambda: repeated(numbers(100_000), np.arange(100_000) % 5),
-        "as often as an array says": lambda: repeated(numbers(3, 4), np.array([300])),
         "as often as an index says": lambda: Call(numbers(3).repeat(300), numbers(3), Index(300)),
         "a list": lambda: repeated([1.5, 2.5], 3),
-        "a scalar": lambda: repeated(numbers(1)[0], 3, 0),
         "large": lambda: repeated(numbers(512, 128), 2, 1),
         "transposed": lambda: repeated(numbers(40, 50).T, 2, 0),
         "into `out`": lambda: repeated(numbers(3, 4), 2, 1, out=room(3, 8)),
-        "into `out` with steps": lambda: repeated(numbers(3, 4), 2, 1, out=within((3, 8), (1, 2))),
-        "objects": lambda: repeated(objects(3), 2),
         "refused: a negative number": lambda: Call(ValueError, numbers(3), -1),
         "refused: negative numbers": lambda: Call(ValueError, numbers(3), [1, -1, 1]),
-        "refused: too few": lambda: Call(ValueError, numbers(3), [1, 2]),
-        "refused: a string": lambda: Call(TypeError, numbers(3), "3"),
         "as often as whole floats say": lambda: Call(
             numbers(3).repeat([300, 0, 2]), numbers(3), np.array([300.0, 0.0, 2.0])
         ).left_to(repeated_by_numpy, numbers(3), np.array([300.0, 0.0, 2.0]), 0),
         "refused: floats": lambda: Call(TypeError, numbers(3), [1.5, 2.5, 3.5]).left_to(
             repeated_by_numpy, numbers(3), [1.5, 2.5, 3.5], 0
         ),
-        "refused: an axis beyond the data": lambda: Call(AxisError, numbers(3), 2, 5),
-        "refused: an axis twice": lambda: Call(ValueError, numbers(3, 3), 2, (0, 0)),
-        "refused: an axis that is none": lambda: Call(TypeError, numbers(3), 2, "0"),
-        "refused: too many elements": lambda: Call(ValueError, numbers(3), 1 << 62),
     },
     "memory_info": {
         "nothing idle": lambda: store_call(bcast._runtime.memory.MemoryInfo(0, 0, 64 * MIB)),
@@ -725,12 +639,9 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
     },
     "tile": {
         "an integer": lambda: tiled(numbers(3, 4), 2),
-        "several": lambda: tiled(numbers(3, 4), (2, 1, 3)),
-        "once": lambda: tiled(numbers(3, 4), (1, 1)),
         "never": lambda: tiled(numbers(3, 4), (0, 1)),
         "a list": lambda: tiled([1.5, 2.5], [2, 300]),
         "as often as an array says": lambda: tiled(numbers(3, 4), np.array([2, 300])),
-        "as often as an index says": lambda: Call(np.tile(numbers(3), 300), numbers(3), Index(300)),
         "large": lambda: tiled(numbers(256), (512, 1)),
         "transposed": lambda: tiled(numbers(40, 50).T, (2, 2)),
         "into `out`": lambda: tiled(numbers(3, 4), 2, out=room(3, 8)),
@@ -740,8 +651,6 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "objects": lambda: tiled(objects(3), 2),
         "refused: a negative number": lambda: Call(ValueError, numbers(3), (2, -1)),
         "refused: a float": lambda: Call(TypeError, numbers(3), 2.5),
-        "refused: too many elements": lambda: Call(ValueError, numbers(3), 1 << 62),
-        "refused: too many axes": lambda: Call(ValueError, numbers(3), (1,) * 65),
     },
     "unpatch_numpy": {
         "the last": lambda: patch_call(None, before=["tile"]),
@@ -750,30 +659,19 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
     },
     "unrepeat": {
         "rows as counts say": lambda: gathered(numbers(30, 4), [20, 0, 10]),
-        "runs as counts say": lambda: gathered(numbers(4, 30), [20, 0, 10], 1),
         "narrow rows": lambda: gathered(numbers(30, 3), [20, 0, 10]),
         "without an axis": lambda: Call(np.array([3, 7, 5], "f4"), numbers(5), (2, 2, 1)),
         "an array of counts": lambda: gathered(numbers(200), np.arange(100) % 5),
-        "counts of few bits": lambda: gathered(numbers(10), np.array([3, 3, 4], "u1")),
         "many counts": lambda: gathered(numbers(10_000), np.ones(10_000, int)),
         "a million terms": Row(
             lambda: gathered(numbers(1 << 20), np.full(1 << 10, 1 << 10)), threads=3, sums={"shared": 1}
         ),
         "one number for all": lambda: gathered(numbers(30, 4), [10, 10, 10]),
         "one run": lambda: gathered(numbers(30, 4), [30]),
-        "an integer": lambda: Call(numbers(30, 4).reshape(3, 10, 4).sum(1), numbers(30, 4), 10, 0),
-        "several axes": lambda: Call(
-            numbers(4, 30).reshape(2, 2, 30).sum(1, dtype="f4").reshape(2, 3, 10).sum(2, dtype="f4"),
-            numbers(4, 30),
-            (2, [10, 10, 10]),
-            (0, 1),
-        ),
         "float64": lambda: gathered(numbers(30, dtype="f8"), [20, 0, 10]),
         "float16": lambda: gathered(numbers(30, dtype="f2"), [20, 0, 10]),
-        "complex": lambda: gathered(numbers(30, dtype="c8"), [20, 0, 10]),
         "wider integers": lambda: gathered(numbers(30, dtype="i2"), [20, 0, 10], dtype="i8"),
         "another byte order": lambda: gathered(numbers(30, dtype=">f4"), [20, 0, 10]),
-        "a row of infinities": lambda: gathered(np.full(8, np.inf), [2, 2, 4]),
         "an item too large for a group": lambda: gathered(numbers(9000, dtype="i2"), [8000, 1000]),
         "into `out`": lambda: gathered(numbers(30), [20, 0, 10], out=room(3)),
         "into `out` with steps": lambda: gathered(numbers(30, 4), [20, 0, 10], out=within((3, 4), (1, 2))),
@@ -790,11 +688,8 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         ),
         "refused: another sum": lambda: Call(ValueError, numbers(5), [2, 2]),
         "refused: no divisor": lambda: Call(ValueError, numbers(5), 2),
-        "refused: a negative number": lambda: Call(ValueError, numbers(5), [6, -1]),
-        "refused: a mask": lambda: Call(TypeError, np.ma.array([1, 2], mask=[0, 1]), [1, 1]),
     },
     "unbroadcast": {
-        "rows": lambda: summed((3, 4), (4,), 0),
         "columns": lambda: summed((3, 4), (3, 1), 1),
         "all": lambda: summed((3, 4), (), (0, 1)),
         "nothing": lambda: summed((3, 4), (3, 4), ()),
@@ -802,19 +697,14 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "no results": lambda: Call(np.zeros((0,), "f4"), numbers(3, 0), (0,)),
         "a list": lambda: summed_of([[1.5, 2.5], [3.5, 4.5]], (2,), 0),
         "an array of another library": lambda: Call(total((3, 4), 0, "f4"), Array(numbers(3, 4)), [4]),
-        "middle axes": lambda: summed((6, 50, 8), (6, 1, 8), 1),
         "outer and inner axes": lambda: summed((20, 30, 40), (1, 30, 1), (0, 2)),
         "many axes": lambda: summed((2, 3, 2, 3, 2, 3), (2, 1, 2, 1, 2, 1), (1, 3, 5)),
-        "pairs of float64": lambda: summed((200, 100), (100,), 0, "f8"),
         "pairs of float64, few terms": lambda: summed((4, 4), (4,), 0, "f8"),
-        "float16": lambda: summed((30, 40), (40,), 0, "f2"),
         "complex": lambda: summed((30, 40), (40,), 0, "c8"),
         "complex, in a new result": lambda: summed((30, 40), (40,), 0, "c16"),
         "integers": lambda: summed((30, 40), (40,), 0, "i2"),
         "wider integers": lambda: summed((30, 40), (40,), 0, "i2", "i8"),
         "bools": lambda: Call(np.full(4, 3), np.ones((3, 4), bool), (4,), dtype=int),
-        "wider floats": lambda: summed((30, 40), (40,), 0, "f4", "f8"),
-        "float64 to float16": lambda: summed((30, 40), (40,), 0, "f8", "f2"),
         "real to complex": lambda: summed((30, 40), (40,), 0, "f8", "c16"),
         "real to complex, into `out`": lambda: summed((30, 40), (40,), 0, "f8", "c16", room(40, dtype="c16")),
         "real to complex, into `out`, large": lambda: summed(
@@ -824,50 +714,35 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "complex to real, into `out`": lambda: real_part(30, 40, out=room(40, dtype="f8")),
         "floats to integers": lambda: left_to_numpy(summed((30, 40), (40,), 0, "f8", "i8"), 0),
         "another byte order": lambda: summed((30, 40), (40,), 0, ">f4"),
-        "another byte order in a wide dtype": lambda: summed((30, 40), (40,), 0, ">i2", ">i8"),
         "another byte order into `out`": lambda: summed((30, 40), (40,), 0, ">f4", out=room(40, dtype=">f4")),
         "long double": lambda: left_to_numpy(summed((3, 4), (4,), 0, "g"), 0),
         "long double into `out`": lambda: left_to_numpy(summed((3, 4), (4,), 0, "g", out=room(4, dtype="g")), 0),
         "objects": lambda: left_to_numpy(summed_of(objects(3, 4), (4,), 0), 0),
         "objects into `out`": lambda: left_to_numpy(summed_of(objects(3, 4), (4,), 0, out=objects(4)), 0),
-        "timedeltas": lambda: left_to_numpy(summed((3, 4), (4,), 0, "m8[s]"), 0),
         "nothing, another dtype": lambda: summed((3, 4), (3, 4), (), "f4", "i4", room(3, 4, dtype="i4")),
         "large": lambda: summed((512, 512), (512,), 0),
-        "large results": lambda: summed((2, 512, 512), (512, 512), 0),
         "large, one result": lambda: summed((512, 512), (), (0, 1)),
-        "large, segments": lambda: summed((20_000, 12), (12,), 0, "f8"),
         "large, segments of runs": lambda: summed((4, 60_000), (4, 1), 1, "f8"),
         "large, packed": lambda: summed((512, 1024), (1024,), 0, "i2", "i8"),
-        "large, nothing": lambda: summed((512, 512), (512, 512), ()),
         "scratch beyond the stack": lambda: summed((3, 2000), (2000,), 0, "f8"),
         "transposed": lambda: Call(total((40, 30), 1, "f4"), numbers(40, 30).T, (40,)),
         "with steps": lambda: summed_of(numbers(40, 60)[::2, ::2], (30,), 0),
-        "backwards": lambda: summed_of(numbers(40, 60)[::-1, ::-1], (60,), 0),
-        "repeated by strides": lambda: summed_of(np.broadcast_to(numbers(6), (5, 6)), (6,), 0),
         "into `out`": lambda: summed((30, 40), (40,), 0, out=room(40)),
         "into `out` with steps": lambda: summed((30, 40), (40,), 0, out=room(80)[::2]),
         "into `out` with steps, large": lambda: summed((512, 512), (512,), 0, out=room(1024)[::2]),
-        "into transposed `out`": lambda: summed((30, 20, 10), (20, 10), 0, out=room(10, 20).T),
         "into `out` that overlaps": lambda: sum_overlapping(lambda x: x, lambda x: x[1], 30, 40),
         "into `out` of another dtype that overlaps": lambda: sum_overlapping(
             lambda x: x, lambda x: x.view("f4")[0, :40], 30, 40, dtype="f8"
         ),
-        "past the caches": streamed(lambda: summed((30, 40), (40,), 0, out=room(40))),
-        "past the caches, short runs": streamed(lambda: summed((4000, 8), (4000, 1), 1, out=room(4000, 1))),
-        "by threads": threaded(lambda: summed((300, 400), (400,), 0)),
         "by threads, one result": threaded(lambda: summed((300, 400), (), (0, 1), "f8")),
         "by threads, packed": threaded(lambda: summed((300, 400), (400,), 0, "f2", "f4")),
         "by threads, into `out` with steps": threaded(lambda: summed((300, 400), (400,), 0, out=room(800)[::2])),
         "pdpd": lambda: Call(total((2, 3, 4), (0, 2), "f4"), numbers(2, 3, 4), (3,), mode="pdpd", axis=1),
         "explicit": lambda: Call(total((2, 3, 4), (0, 2), "f4"), numbers(2, 3, 4), (3,), [1], mode="explicit"),
-        "explicit by the axes that are new": lambda: Call(
-            total((2, 3, 4), (0, 2), "f4"), numbers(2, 3, 4), (3,), mode="explicit", broadcast_axes=[0, 2]
-        ),
         "refused: a shape that does not fit": lambda: Call(ValueError, numbers(3, 4), (5,)),
         "refused: strings": lambda: refused_dtype(np.array(["a", "b"]), (), shown=("U1",)),
         "refused: bools": lambda: Call(TypeError, np.ones((3, 4), bool), (4,)),
         "refused: records": lambda: refused_dtype(structured(3, 4), (4,), shown=(structured(1).dtype,)),
-        "refused: no dtype": lambda: Call(TypeError, numbers(3, 4), (4,), dtype="nothing"),
         "refused: a dtype that does not add up": lambda: refused_dtype(
             numbers(3, 4), (4,), dtype=SECONDS, shown=(SECONDS,)
         ),
@@ -877,7 +752,6 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "refused: `out` of another dtype": lambda: refused_dtype(
             numbers(3, 4), (4,), out=room(4, dtype="f8"), shown=("f4", "f8")
         ),
-        "refused: `out` of another shape": lambda: Call(ValueError, numbers(3, 4), (4,), out=room(5)),
     },
 }
 

@@ -12,13 +12,11 @@ import functools
 import gc
 import json
 import os
-import random
 import re
 import select
 import signal
 import sys
 import tempfile
-import time
 import traceback
 import types
 import warnings
@@ -32,7 +30,6 @@ from _calls import CALLS, Call, Row, Subclass
 import bcast
 from bcast import _adjoint, _elementwise, _kernel
 
-DELAY = 60  # seconds in which a timer's signal comes
 MOST = 20_000  # no call allocates so often
 SETTLING = 3  # calls that fill caches
 FEW_TRIES, TRIES = 6, 300  # what grows each time leaks; what is cached does not
@@ -462,58 +459,6 @@ def strike_cold(function, row, fault, n, on, report):
         report.say("point")
 
 
-def interrupt(function, row, fault, times, report):
-    """Interrupt calls at random moments, several calls in a row where they are short."""
-    subject = Subject(function, row, fault)
-    draw = random.Random(0).uniform
-    came = 0
-
-    def handle(*_):
-        nonlocal came
-        came += 1
-        raise KeyboardInterrupt
-
-    def wait():  # a function: Python 3.13 lets an interrupt in a loop that ends a `try` pass by its `except`
-        end = time.monotonic() + DELAY
-        while not came and time.monotonic() < end:
-            pass
-
-    signal.signal(signal.SIGALRM, handle)
-    subject.undisturbed()
-    begun = time.perf_counter()
-    call = subject.make()
-    attempt(function, call, NOTHING)
-    took = time.perf_counter() - begun
-    count = 1 if call.state else max(1, min(32, int(3e-4 / took)))
-    for i in range(times):
-        report.say("at", i, False)
-        calls = [subject.make() for _ in range(count)]
-        states = [Before(call) for call in calls]
-        results, seen, came = [], 0, 0
-        try:
-            signal.setitimer(signal.ITIMER_REAL, draw(2e-5, 4e-5 + count * took))
-            for call in calls:
-                result, _ = attempt(function, call, NOTHING)
-                if isinstance(result, Failure) and result.kind is KeyboardInterrupt:
-                    raise KeyboardInterrupt
-                results.append(result)
-            wait()
-        except KeyboardInterrupt:
-            seen = 1
-        findings = [finding for pair in zip(states, results, strict=False) for finding in subject.judge(*pair, False)]
-        if came != 1 or seen != 1:
-            findings.append(f"{came} interrupts came and {seen} exceptions")
-        for state in states[len(results) :]:
-            written = list(state.written())
-            if written and state is states[len(results)]:  # the interrupt may have come between the call and here
-                written = [] if isinstance(call.expected, type) else list(state.written_beside(call.expected))
-            findings += written
-        findings += [f"the next call: {finding}" for finding in subject.undisturbed()]
-        if findings:
-            report.say("bad", i, False, findings)
-        report.say("point")
-
-
 def in_child(work, patience):
     """Call `work` with a `Report` in a forked process; return all that it says, and the signs of its end."""
     reader, writer = os.pipe()
@@ -631,7 +576,7 @@ def sorts(words):
     return {REGISTERED if REGISTERED in finding else begin for finding, begin in zip(findings, beginnings, strict=True)}
 
 
-def main(fault, cold, every, times, names, planted, patience):
+def main(fault, cold, every, names, planted, patience):
     """Drill the rows of some functions; return how many faults came in each, and all that was wrong."""
     fault = FAULTS[fault]()
     points, bad = {}, []
@@ -640,15 +585,12 @@ def main(fault, cold, every, times, names, planted, patience):
         points[name] = 0
         for kind, row in (_planted.CALLS if planted else CALLS)[name].items():
             row = row if isinstance(row, Row) else Row(row)
-            if times:
-                said = in_child(functools.partial(interrupt, function, row, fault, times), patience)
-            else:
-                first = zlib.crc32(f"{name}, {kind}".encode()) % every
-                said = drilled(function, row, fault, cold, every, first, patience)
-                said = not_numpys(said, row, fault, cold, patience)
-                if any(map(is_growth, said)):
-                    again = drilled(function, row, fault, cold, every, first, patience)
-                    said = [words for words in said if not is_growth(words) or words in again]
+            first = zlib.crc32(f"{name}, {kind}".encode()) % every
+            said = drilled(function, row, fault, cold, every, first, patience)
+            said = not_numpys(said, row, fault, cold, patience)
+            if any(map(is_growth, said)):
+                again = drilled(function, row, fault, cold, every, first, patience)
+                said = [words for words in said if not is_growth(words) or words in again]
             points[name] += sum(words == ["point"] for words in said)
             bad += [[name, kind, *words[1:]] for words in said if words[0] == "bad"]
     return {"points": points, "bad": bad}

@@ -1,6 +1,5 @@
 """What the tests of the command line share."""
 
-import json
 import os
 import subprocess
 import sys
@@ -35,13 +34,6 @@ def succeed(run, *arguments):
 def python(*arguments, **options):
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 300, **options}
     return subprocess.run([sys.executable, *arguments], text=True, encoding="utf-8", **options)
-
-
-def report_of(name, *arguments):
-    """Run one of the programs beside this file; give the report that it prints."""
-    done = python(program(name), *map(str, arguments), timeout=1800)
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
 
 
 def save_header(path, shape, dtype, version=3, edit=("", "")):

@@ -22,7 +22,6 @@ from _commands import (
     halfway,
     posix,
     python,
-    report_of,
     save_header,
     succeed,
 )
@@ -35,36 +34,31 @@ pytestmark = pytest.mark.usefixtures("folder")
 # Every mode: the data's shape, the arguments, the output's shape, and the data's at its rank.
 MODES = {
     "numpy": ((3, 1, 5), "2,3,4,5", [], (2, 3, 4, 5), (1, 3, 1, 5)),
-    "numpy_leading_1s": ((1, 1, 6, 7), "1,1,4,6,7", [], (1, 1, 4, 6, 7), (1, 1, 1, 6, 7)),
-    "numpy_equal": ((4, 5, 3), "4,5,3", [], (4, 5, 3), (4, 5, 3)),
     "numpy_long_row": ((2, 300), "3,2,300", [], (3, 2, 300), (1, 2, 300)),
     "numpy_long_run": ((2, 1), "2,300", [], (2, 300), (2, 1)),
     "numpy_scalar": ((), "1,7,5", [], (1, 7, 5), (1, 1, 1)),
     "numpy_scalar_to_scalar": ((), "", [], (), ()),
     "numpy_many_axes": ((2, 1) * 6, "2," * 11 + "2", [], (2,) * 12, (2, 1) * 6),
     "explicit": ((4, 5), "2,4,5,3", ["--mode", "explicit", "--axes-mapping", "1,2"], (2, 4, 5, 3), (1, 4, 5, 1)),
-    "explicit_stretched": ((3, 1), "3,2,4", ["--mode=explicit", "--axes-mapping=0,2"], (3, 2, 4), (3, 1, 1)),
     "explicit_scalar": ((), "3,2", ["--mode=explicit", "--axes-mapping", ""], (3, 2), (1, 1)),
     "explicit_added": ((4, 6), "2,4,5,6", ["--mode=explicit", "--broadcast-axes=2,0"], (2, 4, 5, 6), (1, 4, 1, 6)),
     "bidirectional": ((5, 2, 3, 1), "1,3,6", ["--mode", "bidirectional"], (5, 2, 3, 6), (5, 2, 3, 1)),
     "pdpd": ((1, 3, 1), "2,3,4,5", ["--mode", "pdpd", "--axis", "0"], (2, 3, 4, 5), (1, 3, 1, 1)),
-    "pdpd_default_axis": ((4, 5), "2,3,4,5", ["--mode", "pdpd", "--axis", "-1"], (2, 3, 4, 5), (1, 1, 4, 5)),
     "none": ((6, 5), "6,5", ["--mode", "none"], (6, 5), (6, 5)),
 }
 
 
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("piece", [1, 40, 150, cli_apply.BLOCK_BYTES])
 @pytest.mark.parametrize(("shape", "target", "options", "result", "source"), MODES.values(), ids=MODES)
-def test_modes_in_pieces(run, monkeypatch, shape, target, options, result, source, piece, order):
-    monkeypatch.setattr(cli_apply, "BLOCK_BYTES", piece)
-    data = np.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape), dtype=np.int32, order=order)
-    np.save("in.npy", data)
-    succeed(run, "in.npy", "out.npy", "--shape", target, *options)
-    written = np.load("out.npy")
-    np.testing.assert_array_equal(written, np.broadcast_to(data.reshape(source), result), strict=True)
-    assert written.flags.c_contiguous
-    assert files() == ["in.npy", "out.npy"]
+def test_modes_in_pieces(run, monkeypatch, shape, target, options, result, source):
+    for order, piece in ("F", 1), ("C", 40), ("F", 150), ("C", cli_apply.BLOCK_BYTES):
+        monkeypatch.setattr(cli_apply, "BLOCK_BYTES", piece)
+        data = np.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape), dtype=np.int32, order=order)
+        np.save("in.npy", data)
+        succeed(run, "in.npy", "out.npy", "--shape", target, *options)
+        written = np.load("out.npy")
+        np.testing.assert_array_equal(written, np.broadcast_to(data.reshape(source), result), strict=True)
+        assert written.flags.c_contiguous
+        assert files() == ["in.npy", "out.npy"]
 
 
 PACKED = np.dtype([("a", "i1"), ("b", "<f8"), ("λ", "U3")])
@@ -76,10 +70,7 @@ ARRAYS = {
     "complex": np.array([1j, 2, np.inf]),
     "longdouble": np.array([1, 2, 3], dtype=np.longdouble),
     "datetime": np.array(["2020-01-01", "NaT", "1950-06-30"], dtype="M8[D]"),
-    "timedelta": np.array([1, 2, 3], dtype="m8[ms]"),
     "unicode": np.array(["a", "βγ", ""]),
-    "bytes": np.array([b"a", b"bcd", b""]),
-    "void": np.array([b"abc", b"def", b"ghi"], dtype="V3"),
     "packed": np.array([(1, 2, "x"), (3, 4, "y"), (5, 6, "z")], dtype=PACKED),
     "padded": np.array([(1, 2), (3, 4), (5, 6)], dtype=PADDED),
     "item_beyond_a_piece": np.array(["a" * 50, "b", "c"]),
@@ -97,37 +88,20 @@ def test_files_of_every_dtype_are_those_of_numpy(run, monkeypatch, data):
     np.testing.assert_array_equal(np.load("out.npy"), np.broadcast_to(data, (7, 3)), strict=True)
 
 
-EMPTY = {
-    "data": ((0, 3), "2,0,3", (2, 0, 3)),
-    "data_stretched": ((1, 3), "0,3", (0, 3)),
-    "scalar": ((), "4,0", (4, 0)),
-}
-
-
 @pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.parametrize("dtype", ["f8", PACKED, "V0"])
-@pytest.mark.parametrize(("shape", "target", "result"), EMPTY.values(), ids=EMPTY)
-def test_empty_outputs(run, shape, target, result, dtype):
-    save_header("in.npy", shape, dtype)
-    succeed(run, "in.npy", "out.npy", "--shape", target)
-    written = np.load("out.npy")
-    assert (written.shape, written.dtype) == (result, np.dtype(dtype))
-    assert files() == ["in.npy", "out.npy"]
-
-
-def test_items_of_no_bytes(run):
+def test_empty_outputs_and_items(run, dtype):
+    for shape, target, result in ((0, 3), "2,0,3", (2, 0, 3)), ((1, 3), "0,3", (0, 3)), ((), "4,0", (4, 0)):
+        save_header("in.npy", shape, dtype)
+        succeed(run, "in.npy", "out.npy", "--shape", target)
+        written = np.load("out.npy")
+        assert (written.shape, written.dtype) == (result, np.dtype(dtype))
+        assert files() == ["in.npy", "out.npy"]
     save_header("in.npy", (3,), "V0")
     succeed(run, "in.npy", "out.npy", "--shape", "2,3")
     with Path("out.npy").open("rb") as file:
         np.lib.format.read_magic(file)
         assert np.lib.format.read_array_header_1_0(file) == ((2, 3), False, np.dtype("V0"))
-
-
-@pytest.mark.filterwarnings("error::UserWarning")
-def test_header_of_python_2(run):
-    save_header("in.npy", (3,), "f8", version=1, edit=("3,", "3L,"))
-    succeed(run, "in.npy", "out.npy", "--shape", "2,3")
-    np.testing.assert_array_equal(np.load("out.npy"), np.zeros((2, 3)), strict=True)
 
 
 def test_header_is_numpys_own(run):
@@ -144,41 +118,33 @@ DAMAGED = {
     "unknown_length": ("f8", "(-1,)", NEGATIVE.format("(-1,)")),
     "unknown_length_of_void": ("V0", "(-1,)", NEGATIVE.format("(-1,)")),
     "unknown_length_of_bytes": ("S0", "(-1,)", NEGATIVE.format("(-1,)")),
-    "unknown_length_of_text": ("U0", "(-1,)", NEGATIVE.format("(-1,)")),
-    "unknown_length_of_no_fields": ([("a", "V0")], "(-1,)", NEGATIVE.format("(-1,)")),
     "negative_beside_others": ("V0", "(2, -1, 3)", NEGATIVE.format("(2, -1, 3)")),
-    "two_negatives": ("u1", "(-1, -3)", NEGATIVE.format("(-1, -3)")),
     "least_length": ("u1", f"({-(2**63)},)", NEGATIVE.format(f"({-(2**63)},)")),
     "text_for_a_length": ("f8", "('3',)", "shape is not valid: ('3',)"),
     "number_for_a_shape": ("f8", "3", "shape is not valid: 3"),
-    "wraps_to_nothing": ("f8", f"({2**61},)", None),
     "wraps_to_little": ("f8", f"({2**61 + 1},)", None),
     "beyond_64_bits": ("f8", f"({2**64 + 3},)", None),
     "too_many_axes": ("f8", f"({'1, ' * 65})", None),
 }
 
 
-@pytest.mark.parametrize(("dtype", "text", "message"), DAMAGED.values(), ids=DAMAGED)
-def test_damaged_shapes(folder, dtype, text, message):
+def test_damaged_shapes(folder):
     """In a process of its own: NumPy divides by zero where a length of -1 meets items of no bytes."""
-    for version in (1, 2, 3):
-        save_header(f"{version}.npy", (3,), dtype, version, edit=("(3,)", text))
+    lines = ""
+    for i, (dtype, text, message) in enumerate(DAMAGED.values()):
+        for version in (1, 2, 3):
+            save_header(f"{i}{version}.npy", (3,), dtype, version, edit=("(3,)", text))
+            lines += f"bcast: error: {re.escape(NOT_NPY)}{i}{version}.npy: .*{re.escape(message or '')}.*\n"
     (folder / "out.npy").write_bytes(OLD)
     before = files()
     code = "from bcast.__main__ import main; "
-    code += "print([main(['apply', f'{version}.npy', 'out.npy', '--shape', '2,3']) for version in (1, 2, 3)])"
+    code += "print({main(['apply', f'{i}{version}.npy', 'out.npy', '--shape', '2,3'])"
+    code += f" for i in range({len(DAMAGED)}) for version in (1, 2, 3)}})"
     done = python("-c", code)
-    assert (done.returncode, done.stdout) == (0, "[2, 2, 2]\n")
-    lines = "".join([f"bcast: error: {re.escape(NOT_NPY)}{n}.npy: .*{re.escape(message or '')}.*\n" for n in (1, 2, 3)])
+    assert (done.returncode, done.stdout) == (0, "{2}\n")
     assert re.fullmatch(lines, done.stderr)
     assert (folder / "out.npy").read_bytes() == OLD
     assert files() == before
-
-
-@pytest.mark.parametrize("count", [500, pytest.param(20_000, marks=pytest.mark.drill)], ids=["short", "long"])
-def test_damaged_files(count):
-    """Nonsense in headers, bytes changed, put in and taken out: a refusal by one line, or the right result."""
-    assert report_of("_damaged.py", count, 1)["wrong"] == []
 
 
 # Failures.
@@ -287,25 +253,18 @@ def test_a_quiet_run_prints_errors_alone(run):
     assert (status, out, err.count("\n")) == (2, "", 1)
 
 
-def test_a_stderr_that_is_gone_stops_nothing(run, monkeypatch):
-    np.save("in.npy", np.full(3, 1e300))
-    monkeypatch.setattr(sys, "stderr", None)
-    assert run("apply", "in.npy", "out.npy", "--shape", "9,3", "--dtype", "f4")[0] == 0
-    assert np.load("out.npy").shape == (9, 3)
-
-
 # Another dtype.
 
 
-@pytest.mark.parametrize("piece", [1, 40, cli_apply.BLOCK_BYTES])
 @pytest.mark.parametrize(("own", "dtype"), [("u1", "f4"), (">i4", "<f8"), ("f8", "f4"), ("i2", "U3"), ("i4", "U")])
-def test_another_dtype(run, monkeypatch, piece, own, dtype):
-    monkeypatch.setattr(cli_apply, "BLOCK_BYTES", piece)
+def test_another_dtype(run, monkeypatch, own, dtype):
     data = np.arange(6).reshape(3, 1, 2).astype(own)
     np.save("in.npy", data)
     expected = np.broadcast_to(data, (3, 4, 2)).astype(dtype)
-    succeed(run, "in.npy", "out.npy", "--shape", "3,4,2", "--dtype", dtype)
-    np.testing.assert_array_equal(np.load("out.npy"), expected, strict=True)
+    for piece in (1, 40, cli_apply.BLOCK_BYTES):
+        monkeypatch.setattr(cli_apply, "BLOCK_BYTES", piece)
+        succeed(run, "in.npy", "out.npy", "--shape", "3,4,2", "--dtype", dtype)
+        np.testing.assert_array_equal(np.load("out.npy"), expected, strict=True)
 
 
 def test_a_warning_is_told_once(run, monkeypatch):
@@ -329,12 +288,6 @@ def test_a_warning_is_told_once(run, monkeypatch):
 @pytest.mark.usefixtures("bad_files")
 def test_dtypes_that_are_refused(run, folder, arguments, message):
     check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "2,3", *arguments], message)
-
-
-def test_any_casting(run):
-    np.save("in.npy", np.array([1.5, 2.5]))
-    assert run("apply", "in.npy", "out.npy", "--shape", "2,2", "--dtype", "i4", "--casting", "unsafe")[0] == 0
-    np.testing.assert_array_equal(np.load("out.npy"), np.array([[1, 2]] * 2, "i4"), strict=True)
 
 
 def test_a_unit_that_the_data_would_decide_about_is_refused(run):

@@ -18,7 +18,6 @@ from _commands import (
     posix,
     program,
     python,
-    report_of,
     root,
     succeed,
     temporaries,
@@ -69,47 +68,33 @@ def test_runs_at_once_do_not_collide(run, monkeypatch):
 
 
 @posix
-def test_links_are_followed_to_what_they_lead_to(run, folder):
+def test_links(run, folder):
+    """They are followed to what they lead to; one that leads nowhere is replaced, and hard ones are parted."""
     (folder / "there").mkdir()
     (folder / "there" / "real.npy").write_bytes(OLD)
     (folder / "second").symlink_to("there/real.npy")
-    (folder / "out.npy").symlink_to("second")
-    succeed(run, *APPLY[1:])
-    assert (folder / "out.npy").is_symlink()
+    for name, target in ("out.npy", "second"), ("lost.npy", "nowhere"):
+        (folder / name).symlink_to(target)
+        succeed(run, "in.npy", name, *APPLY[3:])
+        np.testing.assert_array_equal(np.load(name), NEW)
+        assert (folder / name).is_symlink() == (name == "out.npy")
     np.testing.assert_array_equal(np.load("there/real.npy"), NEW)
+    (folder / "other.npy").write_bytes(OLD)
+    (folder / "hard.npy").hardlink_to("other.npy")
+    succeed(run, "in.npy", "hard.npy", *APPLY[3:])
+    assert (folder / "other.npy").read_bytes() == OLD
     assert list(folder.rglob(".bcast-*")) == []
 
 
 @posix
-def test_a_link_that_leads_nowhere_is_replaced(run, folder):
-    (folder / "out.npy").symlink_to("nowhere")
-    succeed(run, *APPLY[1:])
-    assert not (folder / "out.npy").is_symlink()
-    np.testing.assert_array_equal(np.load("out.npy"), NEW)
-
-
-@posix
-def test_links_in_a_circle(run, folder):
-    (folder / "out.npy").symlink_to("other")
-    (folder / "other").symlink_to("out.npy")
-    assert run(*APPLY) == (2, "", f"bcast: error: out.npy: {os.strerror(errno.ELOOP)}\n")
-    assert files() == ["in.npy", "other", "out.npy"]
-
-
-@posix
-def test_a_hard_link_is_replaced_and_its_other_names_keep_the_old_file(run, folder):
-    (folder / "other.npy").write_bytes(OLD)
-    (folder / "out.npy").hardlink_to("other.npy")
-    succeed(run, *APPLY[1:])
-    assert (folder / "other.npy").read_bytes() == OLD
-    np.testing.assert_array_equal(np.load("out.npy"), NEW)
-
-
-@posix
-def test_only_regular_files_are_replaced(run):
-    os.mkfifo("out.npy")
-    assert run(*APPLY) == (2, "", "bcast: error: out.npy: not a regular file\n")
-    assert files() == ["in.npy", "out.npy"]
+def test_what_is_no_file_is_not_replaced(run, folder):
+    os.mkfifo("pipe.npy")
+    (folder / "circle.npy").symlink_to("other")
+    (folder / "other").symlink_to("circle.npy")
+    before = files()
+    for name, reason in ("pipe.npy", "not a regular file"), ("circle.npy", os.strerror(errno.ELOOP)):
+        assert run("apply", "in.npy", name, *APPLY[3:]) == (2, "", f"bcast: error: {name}: {reason}\n")
+    assert files() == before
 
 
 @posix
@@ -242,10 +227,3 @@ def test_a_killed_run_leaves_the_target_as_it_was(folder):
     (name,) = temporaries()
     assert Path(name).stat().st_mode & 0o777 == 0o600
     assert (folder / "out.npy").read_bytes() == OLD
-
-
-@posix
-@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.drill)], ids=["short", "long"])
-def test_runs_killed_at_random_moments(count):
-    """Each leaves the old file or the whole new one; those beside it succeed."""
-    assert report_of("_interrupted.py", "kills", count, 1)["wrong"] == []

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,6 @@ import pytest
 from _commands import NOT_NPY, NOT_REGULAR, check_refused, fail_with, posix, python, succeed
 
 import bcast
-from bcast.__main__ import main, script
 from bcast._cli import conformance
 from bcast._cli.arguments import size as read_size
 
@@ -36,7 +36,6 @@ REFUSED = {
     "no_file": ("none.npy out.npy --shape 3", "none.npy: No such file or directory"),
     "newline_in_a_name": ("no\nne.npy out.npy --shape 3", "no ne.npy: "),
     "no_name": (" out.npy --shape 3", NOT_REGULAR),
-    "no_out_name": ("in.npy  --shape 3", None),
     "folder_for_a_file": (". out.npy --shape 3", NOT_REGULAR),
     "device": (f"{os.devnull} out.npy --shape 3", NOT_REGULAR),
     **{name: (f"{name}.npy out.npy --shape 3", f"{NOT_NPY}{name}.npy: ") for name in BAD},
@@ -44,19 +43,16 @@ REFUSED = {
     "out_is_a_folder": ("in.npy . --shape 3", ".: Is a directory"),
     "out_with_a_slash": ("in.npy out.npy/ --shape 3", "out.npy/: Is a directory"),
     "new_out_with_a_slash": ("in.npy new.npy/ --shape 3", "new.npy/: Is a directory"),
-    "new_out_with_a_dot": ("in.npy new.npy/. --shape 3 --no-clobber", "new.npy/.: Is a directory"),
     "out_in_no_folder": ("in.npy none/out.npy --shape 3", "none/out.npy: No such file or directory"),
     "out_in_a_file": ("in.npy in.npy/out.npy --shape 3", None),
     "misfit": ("in.npy out.npy --shape 2,4", SHAPE),
     "negative": ("in.npy out.npy --shape=-1,3", SHAPE),
     "negative_axes": (f"in.npy out.npy --shape 3 {AXES}=-1,2", "`broadcast_axes` expected "),
-    "negative_mapping": (f"in.npy out.npy --shape 3 {MAPPING}=-1,2", "`axes_mapping` expected "),
     "no_value": ("in.npy out.npy --shape --mode numpy", "argument --shape: expected one argument"),
     **{text: (f"in.npy out.npy --shape {text}", INTEGERS) for text in ("2x3", "2.0,3", ",", "2,,3", "(2,3")},
     "too_many_axes": (f"in.npy out.npy --shape {'1,' * 64}3", SHAPE),
     "too_many_elements": (f"in.npy out.npy --shape {2**62},3", SHAPE),
     "too_many_bytes": (f"in.npy out.npy --shape {2**60},3", SHAPE),
-    "too_many_bytes_with_a_header": (f"one.npy out.npy --shape {2**60 - 1}", SHAPE),
     "too_many_bytes_of_an_empty_output": (f"in.npy out.npy --shape 0,{2**61},3", SHAPE),
     "no_shape": ("in.npy out.npy", "the following arguments are required: --shape"),
     "no_files": ("--shape 3", "the following arguments are required: IN, OUT"),
@@ -64,10 +60,8 @@ REFUSED = {
     "abbreviation": ("in.npy out.npy --sha 3", None),
     "no_axes": ("in.npy out.npy --shape 3 --mode explicit", "`axes_mapping` expected "),
     "axes_out_of_range": (f"in.npy out.npy --shape 3 {MAPPING} 1", "`axes_mapping` expected "),
-    "axes_text": (f"in.npy out.npy --shape 3 {MAPPING} a", "argument --axes-mapping: invalid integers value"),
     "axes_in_numpy_mode": ("in.npy out.npy --shape 3 --broadcast-axes 0", "`broadcast_axes` expected "),
     "axis_in_numpy_mode": ("in.npy out.npy --shape 3 --axis 0", "`axis` expected "),
-    "axis_text": ("in.npy out.npy --shape 3 --axis 1.5", "argument --axis: invalid int value"),
     "chunks": ("in.npy out.npy --shape 3 --chunks 3", "`chunks` expected "),
     "memory": ("in.npy out.npy --shape 3 --max-memory 10MB", "`max_memory` expected "),
     "words_for_memory": ("in.npy out.npy --shape 3 --max-memory much", "argument --max-memory: invalid size value"),
@@ -92,68 +86,29 @@ def tables(monkeypatch):
     return calls
 
 
-def test_check_counts_the_examples_that_pass(run, tables):
+def test_check_counts_the_examples_that_pass(run, tables, monkeypatch):
     status, out, err = run()
     assert (status, err) == (0, "")
-    assert out.splitlines() == [
-        "OpenVINO Broadcast-1: 7 of 7 examples pass",
-        "OpenVINO broadcast rules: 25 of 25 examples pass",
-        "ONNX broadcasting: 9 of 9 examples pass",
-        "nGraph Broadcast: 6 of 6 examples pass",
-        "",
-        "a table",
-    ]
+    assert re.findall(r": (\d+) of (\d+) ", out) == [("7", "7"), ("25", "25"), ("9", "9"), ("6", "6")]
     assert tables == [{"seconds": 5.0, "short": True}]
-
-
-@pytest.mark.usefixtures("tables")
-def test_check_that_fails(run, monkeypatch):
     monkeypatch.setattr(conformance, "broadcast", lambda data, *_, **__: bcast.broadcast(data, (2, 3, 4, 5)))
     status, out, _ = run()
     assert status == 1
-    lines = out.splitlines()
-    assert lines[3] == "nGraph Broadcast: 3 of 6 examples pass"
-    assert lines[-2:] == ["", "a table"]
-    failures = [line for line in lines if line.startswith("FAILED ")]
-    assert "FAILED nGraph Broadcast, AxisSet{0}: expected shape (2, 3), got a refusal" in failures
-    passed = sum(int(line.split(": ")[1].split(" of ")[0]) for line in lines[:4])
-    assert passed + len(failures) == 47
+    failures = out.count("\nFAILED ")
+    assert 0 < failures == 47 - sum(int(passed) for passed, _ in re.findall(r": (\d+) of (\d+) ", out))
 
 
-def test_bench_prints_the_table(run, tables):
-    assert run("bench") == (0, "a table\n", "")
+def test_bench(run, tables, monkeypatch):
     assert run("bench", "--seconds", "2.5") == (0, "a table\n", "")
-    assert tables == [{"seconds": 20.0}, {"seconds": 2.5}]
-
-
-@pytest.mark.parametrize("seconds", ["0", "0.99", "-1", "-1e-3", "nan", "inf", "soon"])
-def test_bench_refuses_seconds(run, tables, seconds):
-    status, out, err = run("bench", "--seconds", seconds)
-    assert (status, out) == (2, "")
-    assert err.startswith("bcast: error: argument --seconds: ")
-    assert tables == []
-
-
-def test_unknown_command(run):
-    status, out, err = run("broadcast")
-    assert (status, out) == (2, "")
-    assert err.startswith("bcast: error: argument COMMAND: invalid choice: 'broadcast'")
-
-
-def test_interrupted_bench(run, monkeypatch):
+    assert tables == [{"seconds": 2.5}]
+    for seconds in ("0.99", "-1e-3", "nan", "inf", "soon"):
+        status, out, err = run("bench", "--seconds", seconds)
+        assert (status, out, err.startswith("bcast: error: argument --seconds: ")) == (2, "", True)
     monkeypatch.setitem(sys.modules, "bcast._benchmark.table", SimpleNamespace(table=fail_with(KeyboardInterrupt())))
     assert run("bench") == (130, "", "bcast: interrupted\n")
-
-
-HELP = {
-    "version": (["--version"], [f"bcast {bcast.__version__}\n"]),
-    "help": (["--help"], ["usage: python -m bcast", "apply", "bench", "Without a command"]),
-    "apply": (
-        ["apply", "--help"],
-        ["--shape", "--mode", "--axes-mapping", "--broadcast-axes", "--axis", "--chunks", "--max-memory", "pdpd"],
-    ),
-    "bench": (["bench", "--help"], ["--seconds", "20"]),
-}
+    assert run("broadcast")[0] == 2
+    for arguments in (["--version"], ["--help"], ["apply", "--help"]):
+        assert run(*arguments)[::2] == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -178,28 +133,7 @@ def test_sizes_that_are_refused(text):
         read_size(text)
 
 
-@pytest.mark.parametrize(("arguments", "texts"), HELP.values(), ids=HELP)
-def test_help(capsys, arguments, texts):
-    with pytest.raises(SystemExit) as exited:
-        main(arguments)
-    assert exited.value.code == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    for text in texts:
-        assert text in out
-
-
 # As a process.
-
-
-def test_the_script_is_called_by_its_name(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["/usr/bin/bcast", "--help"])
-    with pytest.raises(SystemExit) as exited:
-        script()
-    assert exited.value.code == 0
-    assert capsys.readouterr().out.startswith("usage: bcast [-h]")
-    monkeypatch.setattr(sys, "argv", ["bcast", "apply", "no.npy", "out.npy", "--shape", "3"])
-    assert script() == 2
 
 
 def test_the_command_line_works_as_a_process(folder):
@@ -217,23 +151,17 @@ def test_the_command_line_works_as_a_process(folder):
     assert done.stderr.count("\n") == 1
 
 
-COMMANDS = {
-    "apply": ["apply", "in.npy", "out.npy", "--shape", "2,3"],
-    "check": [],
-    "help": ["--help"],
-    "version": ["--version"],
-}
+COMMANDS = {"apply": ["-u", "-m", "bcast", "apply", "in.npy", "out.npy", "--shape", "2,3"], "check": ["-m", "bcast"]}
 
 
 @posix
-@pytest.mark.parametrize("options", [[], ["-u"]], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
-def test_closed_pipe(arguments, options):
+def test_closed_pipe(arguments):
     np.save("in.npy", np.arange(3.0))
     end, pipe = os.pipe()
     os.close(end)
     try:
-        assert status_and_stderr(*options, "-m", "bcast", *arguments, stdout=pipe) == (141, "")
+        assert status_and_stderr(*arguments, stdout=pipe) == (141, "")
     finally:
         os.close(pipe)
 
@@ -242,13 +170,12 @@ full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no fu
 
 
 @full
-@pytest.mark.parametrize("options", [[], ["-u"]], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
-def test_full_stdout(arguments, options):
+def test_full_stdout(arguments):
     np.save("in.npy", np.arange(3.0))
     message = f"bcast: error: standard output: {os.strerror(errno.ENOSPC)}\n"
     with Path("/dev/full").open("w") as device:
-        assert status_and_stderr(*options, "-m", "bcast", *arguments, stdout=device) == (2, message)
+        assert status_and_stderr(*arguments, stdout=device) == (2, message)
 
 
 @full

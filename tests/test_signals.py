@@ -3,14 +3,13 @@
 import contextlib
 import itertools
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
-from _commands import OLD, fail_with, files, halfway, posix, report_of, succeed
+from _commands import OLD, fail_with, files, halfway, succeed
 
 from bcast.__main__ import main
 from bcast._cli import apply as cli_apply
@@ -47,13 +46,6 @@ def handlers():
 
 
 # Deferred signals.
-
-
-def test_no_signal_no_exception():
-    with DeferredSignals() as signals:
-        signals.check()
-        assert all(handlers()[number] != DEFAULTS[number] for number in SIGNALS)
-    assert handlers() == DEFAULTS
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -145,31 +137,18 @@ def test_other_threads_defer_nothing(folder):
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.usefixtures("bad_files")
 def test_signal_leaves_nothing_behind(run, folder, monkeypatch, number):
-    pieces = halfway(monkeypatch, lambda: receive(number))
+    """Also one at the last of four pieces: the file has no name yet; and an interrupt from elsewhere."""
     before = files()
-    said = "bcast: interrupted\n" if number == signal.SIGINT else ""
-    assert run("apply", "in.npy", "out.npy", "--shape", "9,3") == (128 + number, "", said)
-    assert len(pieces) == 4
-    assert (folder / "out.npy").read_bytes() == OLD
-    assert files() == before
-    assert handlers() == DEFAULTS
-
-
-def test_signal_at_the_last_piece(run, monkeypatch):
-    """It is not too late: the file has no name yet."""
-    np.save("in.npy", np.arange(3.0))
-    halfway(monkeypatch, lambda: receive(signal.SIGINT))
-    assert run("apply", "in.npy", "out.npy", "--shape", "4,3")[0] == 130
-    assert files() == ["in.npy"]
-
-
-@pytest.mark.usefixtures("bad_files")
-def test_interrupt_from_elsewhere(run, folder, monkeypatch):
-    halfway(monkeypatch, fail_with(KeyboardInterrupt()))
-    before = files()
-    assert run("apply", "in.npy", "out.npy", "--shape", "9,3") == (130, "", "bcast: interrupted\n")
-    assert (folder / "out.npy").read_bytes() == OLD
-    assert files() == before
+    for rows, act in (9, lambda: receive(number)), (4, lambda: receive(number)), (9, fail_with(KeyboardInterrupt())):
+        with monkeypatch.context() as patch:
+            pieces = halfway(patch, act)
+            status = run("apply", "in.npy", "out.npy", "--shape", f"{rows},3")
+        expected = signal.SIGINT if act.__name__ == "fail" else number
+        assert status == (128 + expected, "", "bcast: interrupted\n" if expected == signal.SIGINT else "")
+        assert len(pieces) == 4
+        assert (folder / "out.npy").read_bytes() == OLD
+        assert files() == before
+        assert handlers() == DEFAULTS
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["once", "from_there_on"])
@@ -213,24 +192,3 @@ def interrupted_at(first, again):
     finally:
         sys.settrace(before)
     return count
-
-
-@posix
-def test_nohup(folder):
-    """A process that is told to ignore SIGHUP goes on when its terminal is gone."""
-    np.save("in.npy", np.arange(3.0))
-    code = "import os, signal; from bcast._cli import apply; from bcast.__main__ import main\n"
-    code += "convert_onto = apply.convert_onto\n"
-    code += "def send(*arguments): os.kill(os.getpid(), signal.SIGHUP); convert_onto(*arguments)\n"
-    code += "apply.convert_onto = send; main(['apply', 'in.npy', 'out.npy', '--shape', '9,3'])"
-    command = ["sh", "-c", 'trap \'\' HUP; exec "$0" "$@"', sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert np.load(folder / "out.npy").shape == (9, 3)
-
-
-@posix
-@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.drill)], ids=["short", "long"])
-def test_signals_at_random_moments(count):
-    """One to three real signals for each of many processes, which are killed or clean up, whenever they come."""
-    assert report_of("_interrupted.py", "signals", count, 1)["wrong"] == []

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -82,38 +81,6 @@ def test_only_large_results_get_our_pages():
         assert handler_of(other) == default
 
 
-def test_results_own_their_memory():
-    array = result(LARGE)
-    assert array.base is None
-    assert array.flags.owndata
-    assert array.flags.c_contiguous
-    assert array.flags.aligned
-    assert array.flags.writeable
-    assert type(array) is np.ndarray
-    view = np.lib.stride_tricks.as_strided(array, (4, LARGE // 4))
-    del array
-    assert (view == 1).all()
-
-
-@pytest.mark.parametrize("protocol", [2, 5])
-def test_results_can_be_pickled(protocol):
-    array = result(LARGE, 3)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(array, protocol)), array, strict=True)
-
-
-@recycles
-@pytest.mark.parametrize("dtype", ["f4", ">c16", "M8[s]", "S3", [("a", "u1"), ("b", ">i4")]])
-def test_large_results_of_every_dtype_are_right(dtype):
-    data = (np.arange(3 * 60) % 9 + 48).astype(np.uint8).tobytes()
-    data = np.frombuffer(data, dtype, 3)
-    for _ in range(2):
-        array = bcast.broadcast(data, (LARGE, 3))
-        assert handler_of(array) == "bcast"
-        np.testing.assert_array_equal(array, np.broadcast_to(data, (LARGE, 3)), strict=True)
-        del array
-    assert idle_bytes() > 0
-
-
 SIZES = [1, 4096, LEAST - 1, LEAST, LARGE, 3 * MIB, 5 * MIB + 1, 16 * MIB, 40 * MIB]
 
 
@@ -130,14 +97,6 @@ def test_resizing_in_place(before, after):
     assert idle_bytes() <= (before + after) * 9 // 8
     assert (result(after, 3) == 3).all()
     assert (result(before, 4) == 4).all()
-
-
-@recycles
-def test_shrinking_hands_back_what_is_left_over():
-    array = result(40 * MIB)
-    array.resize(10 * MIB, refcheck=False)
-    del array
-    assert idle_bytes() == 10 * MIB
 
 
 @recycles
@@ -178,16 +137,6 @@ def test_memory_is_used_again(nbytes):
     assert array.ctypes.data == address
     assert idle_bytes() == 0
     assert (array == 2).all()
-
-
-@recycles
-def test_no_block_is_used_twice():
-    arrays = [result(4 * MIB, i) for i in range(8)]
-    del arrays[::2]
-    arrays += [result(4 * MIB, i) for i in range(8, 16)]
-    assert len({array.ctypes.data for array in arrays}) == len(arrays)
-    for array in arrays:
-        assert (array == array[0]).all()
 
 
 @recycles
@@ -243,16 +192,6 @@ def test_results_beyond_the_limit_are_as_any_array():
 
 
 @recycles
-def test_many_small_blocks():
-    arrays = [result(LARGE) for _ in range(100)]
-    del arrays[:]
-    assert idle_bytes() == 64 * LARGE
-    arrays = [result(LARGE, i) for i in range(100)]
-    assert idle_bytes() == 0
-    assert all((array == i).all() for i, array in enumerate(arrays))
-
-
-@recycles
 def test_more_results_than_there_may_be_blocks():
     arrays = [new((LARGE,)) for _ in range(17_000)]
     assert handler_of(arrays[0]) == "bcast"
@@ -294,17 +233,6 @@ def lent():
 
 
 @linux
-def test_idle_memory_is_lent_to_the_system():
-    array = result(40 * MIB)
-    assert lent() == 0
-    del array
-    assert lent() == 40
-    array = result(40 * MIB, 5)
-    assert lent() == 0
-    assert (array == 5).all()
-
-
-@linux
 def test_only_the_youngest_idle_memory_is_not_lent():
     arrays = [result(8 * MIB) for _ in range(6)]
     for expected in (0, 0, 0, 0, 8, 16):
@@ -331,26 +259,6 @@ def test_memory_that_the_system_has_taken_comes_back():
     assert not array.any()
     array.fill(3)
     assert (array == 3).all()
-
-
-ADVICE = """
-import numpy as np
-import bcast
-array = bcast.broadcast(np.uint8(1), (40_000_000,))
-with open("/proc/self/smaps") as smaps:
-    for line in smaps:
-        if "-" in (first := line.split()[0]):
-            start, end = (int(address, 16) for address in first.split("-"))
-        elif first == "VmFlags:" and start <= array.ctypes.data < end:
-            print("hg" in line.split())
-"""
-
-
-@linux
-@pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="no huge pages")
-@pytest.mark.parametrize(("variable", "advised"), [("1", True), ("0", False)])
-def test_huge_pages_are_asked_for_unless_numpy_is_not_to(variable, advised):
-    assert run(ADVICE, NUMPY_MADVISE_HUGEPAGE=variable) == f"{advised}\n"
 
 
 SHORT_OF_ADDRESSES = """
@@ -427,15 +335,6 @@ def test_threads_do_not_share_results():
         thread.join()
     assert failures == []
     assert idle_bytes() <= 64 * MIB
-
-
-@recycles
-def test_results_may_be_dropped_by_another_thread():
-    arrays = [result(4 * MIB)]
-    thread = threading.Thread(target=arrays.clear)
-    thread.start()
-    thread.join()
-    assert idle_bytes() == 4 * MIB
 
 
 FORKS = """
@@ -651,32 +550,3 @@ def test_a_process_with_little_memory_keeps_little(name):
     limit, most = map(int, run(UNDER_A_LIMIT.format(name=name), BCAST_NUM_THREADS="1").split())
     assert limit == 64 * MIB
     assert 0 < most <= limit
-
-
-INITIAL = """
-import warnings
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    import bcast
-print(bcast.set_idle_limit(0))
-for warning in caught:
-    print(warning.category.__name__, warning.message)
-"""
-
-
-@pytest.mark.parametrize(("text", "limit"), [("0", 0), (" 4096 ", 4096), ("9" * 30, sys.maxsize)])
-def test_the_environment_sets_the_idle_limit(text, limit):
-    assert run(INITIAL, BCAST_IDLE_BYTES=text) == f"{limit}\n"
-
-
-def test_the_variable_may_be_empty():
-    assert 0 < int(run(INITIAL, BCAST_IDLE_BYTES="")) <= 1 << 30
-
-
-@pytest.mark.parametrize("text", ["much", "-1", "1e9", "1 GiB"])
-def test_a_bad_variable_is_reported_and_ignored(text):
-    limit, warning = run(INITIAL, BCAST_IDLE_BYTES=text).splitlines()
-    assert 0 < int(limit) <= 1 << 30
-    assert warning == (
-        f"RuntimeWarning `BCAST_IDLE_BYTES` expected an integer of at least 0, got {text!r}; it is ignored"
-    )

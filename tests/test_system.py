@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 
 import pytest
 
@@ -76,6 +77,18 @@ def test_limits_of_control_groups_are_found(membership, files, cpus, memory, tmp
     monkeypatch.setattr(system, "_physical", lambda: 1 << 40)
     monkeypatch.setattr(system, "_own_limits", lambda: iter(()))
     assert system.memory() == (1 << 40 if memory is None else memory)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("", 7), (" ", 7), (" 1 ", 1), ("9" * 30, int("9" * 30)), *[(bad, 7) for bad in ("0", "-1", "1e9")]],
+)
+def test_a_variable_is_an_integer_or_is_told_of(text, value, monkeypatch):
+    monkeypatch.setenv("BCAST_NUM_THREADS", text)
+    bad = text.strip() and value == 7
+    told = pytest.warns(RuntimeWarning, match=f"^`BCAST_NUM_THREADS` expected .*, got {text!r}; it is ignored$")
+    with told if bad else warnings.catch_warnings(action="error"):
+        assert system.setting("BCAST_NUM_THREADS", 1, 7) == value
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no CPU can be chosen here")

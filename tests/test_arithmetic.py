@@ -40,25 +40,23 @@ def test_any_call_gives_what_numpy_gives(examples, draw):
     search(examples, prop)
 
 
-@pytest.mark.parametrize("way", COMPUTED)
 @pytest.mark.parametrize("ufunc", UFUNCS)
-def test_every_function_of_every_dtype(ufunc, way):
+def test_every_function_of_every_dtype(ufunc):
     """In rows so short that both operands are expanded, so long that they are not, and by one scalar."""
     rng = random.Random(ufunc.__name__)
-    with computed(*way):
-        for dtype in DTYPES:
-            for a, b in (((900, 1, 3), (1, 7, 3)), ((3, 700), (3, 1)), ((40,), ()), ((2000, 3), (2000, 1))):
-                x, y = (draw_items(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape) for shape in (a, b))
-                expected, mine = (
-                    told(lambda x=x, y=y: ufunc(x, y)),
-                    told(lambda x=x, y=y: bcast.elementwise(ufunc, x, y)),
-                )
-                assert mine[1] == expected[1]
-                if isinstance(expected[0], tuple):
-                    assert mine[0] == expected[0]
-                else:
-                    assert mine[0].dtype == expected[0].dtype
-                    assert bits(mine[0]) == bits(expected[0]), (dtype, a, b)
+    shapes = ((900, 1, 3), (1, 7, 3)), ((3, 700), (3, 1)), ((40,), ()), ((2000, 3), (2000, 1)), ((5,), (5,))
+    ways = itertools.cycle(COMPUTED)
+    for dtype, (a, b) in itertools.product(DTYPES, shapes):
+        x, y = (draw_items(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape) for shape in (a, b))
+        expected = told(lambda x=x, y=y: ufunc(x, y))
+        with computed(*next(ways)):
+            mine = told(lambda x=x, y=y: bcast.elementwise(ufunc, x, y))
+        assert mine[1] == expected[1]
+        if isinstance(expected[0], tuple):
+            assert mine[0] == expected[0]
+        else:
+            assert mine[0].dtype == expected[0].dtype
+            assert bits(mine[0]) == bits(expected[0]), (dtype, a, b)
 
 
 HALVES = [np.dtype("f2"), np.dtype(ml_dtypes.bfloat16)]
@@ -81,11 +79,11 @@ def test_halves_have_numpys_bits(dtype, name, leaf):
     ufunc, every, rng = getattr(np, name), every_half(dtype), np.random.default_rng(1)
     odd = [0, 0x8000, 1, 0x3C00, 0x3F80, 0x7C00, 0x7E00, 0x7FC0, 0xFFC0, 0x400, 0x3FF, 0x7BFF, 0x7F80, 0x80, 0x7F]
     with computed(leaf):
-        for other in [*odd, *rng.integers(0, 1 << 16, 20)]:
+        for other in [*odd, *rng.integers(0, 1 << 16, 5)]:
             one = every[other : other + 1]
             for a, b in ((every, one), (one, every)):
                 check_halves(ufunc, a, b)
-        for _ in range(300):
+        for _ in range(100):
             few = every[rng.integers(0, 1 << 16, (2, rng.integers(1, 12)))]
             check_halves(ufunc, *few)
 
@@ -112,7 +110,7 @@ def test_nothing_outside_is_read_or_written(rooms, way, dtype):  # noqa: F811
     ufunc = np.add
     out_room[:] = PAINT
     with computed(*way), np.errstate(all="ignore"):
-        for _ in range(150):
+        for _ in range(60):
             shape = tuple(rng.choice((1, 2, 3, 5, 8, 17, 64, 130, 1000)) for _ in range(rng.randint(1, 4)))
             shape = tuple(length if np.prod(shape) <= 30_000 else min(length, 5) for length in shape)
             a, b = (
@@ -146,8 +144,7 @@ CALLS_OF_MUCH = {
 }
 
 
-@pytest.mark.parametrize("make", CALLS_OF_MUCH.values(), ids=CALLS_OF_MUCH)
-def test_no_temporary_is_large(make):
+def test_no_temporary_is_large():
     """Only the process knows what malloc has given; a limit on its memory leaves room for the buffers alone."""
     if sys.platform != "linux":
         pytest.skip("limits the memory as Linux does")
@@ -157,24 +154,17 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 import numpy as np, bcast
 from test_arithmetic import CALLS_OF_MUCH
 bcast.set_num_threads(1)
-a, b = CALLS_OF_MUCH[{next(name for name, each in CALLS_OF_MUCH.items() if each is make)!r}]()
-out = np.add(a, b)
-bcast.elementwise(np.add, a[:1], b[:1])
-pages = int(open("/proc/self/statm").read().split()[0])
-limit = pages * resource.getpagesize() + (1 << 20)
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-bcast.elementwise(np.add, a, b, out=out)
+for name, make in CALLS_OF_MUCH.items():
+    a, b = make()
+    out = np.add(a, b)
+    bcast.elementwise(np.add, a[:1], b[:1])
+    pages = int(open("/proc/self/statm").read().split()[0])
+    limit = pages * resource.getpagesize() + (1 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, -1))
+    bcast.elementwise(np.add, a, b, out=out)
+    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_new_results_own_their_memory():
-    with computed():
-        for shape in ((3, 4), (700, 1000), (2000, 3)):
-            result = bcast.elementwise(np.add, np.ones(shape), np.ones(shape[-1]))
-            assert type(result) is np.ndarray
-            assert result.flags.owndata
-            assert result.flags.writeable
 
 
 def test_loops_are_found_once():
@@ -352,21 +342,6 @@ def test_all_is_right_without_numpys_loops(without_loops):  # noqa: ARG001
         draw_where(rng, 300).check()
 
 
-def test_there_are_loops():
-    assert _elementwise.probe()
-    assert _elementwise.apply(np.add, np.ones((3, 2)), np.ones(2), 0, -1, None, None, 3).tolist() == [[2, 2]] * 3
-
-
-def test_scipys_functions_run_by_blocks():
-    special = pytest.importorskip("scipy.special")
-    a, b = np.linspace(0.5, 9, 6000).reshape(2000, 3), np.array([1.0, 2.5, 3.0])
-    for name in ("xlogy", "binom", "jv", "gammainc", "beta"):
-        function = getattr(special, name)
-        np.testing.assert_array_equal(bcast.elementwise(function, a, b), function(a, b), strict=True)
-    with special.errstate(all="raise"), pytest.raises(special.SpecialFunctionError):
-        bcast.elementwise(special.gammainc, -a, b)
-
-
 # The new arguments.
 
 
@@ -433,13 +408,3 @@ def test_where_into_out():
         bcast.where(mask, x, 7, out=out)
     with pytest.raises(ValueError, match=r"^`condition, x, y` expected lengths that are equal or 1"):
         bcast.where(mask, x, np.arange(4))
-
-
-def test_limits():
-    for share in (0, -1):
-        with pytest.raises(ValueError, match="`share` expected bytes"):
-            _elementwise.set_limits(share)
-
-
-def test_ways_are_many():
-    assert len(COMPUTED) == len(set(itertools.product(cpu.TARGETS, (1, THREADS))))

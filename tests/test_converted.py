@@ -1,16 +1,13 @@
 """Results of another dtype: those of `broadcast(...).astype(dtype, casting)` to the last bit, warnings included."""
 
 import itertools
-import subprocess
-import sys
 import tracemalloc
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
-from _ways import WAYS, pool_limited, written
+from _ways import WAYS, written
 from hypothesis import given
 from hypothesis import strategies as st
 from test_errors import refuse, untouched
@@ -38,7 +35,7 @@ def all_dtypes():
     return [*found, np.dtype(ml_dtypes.bfloat16)]
 
 
-@pytest.fixture(params=[1, 24, 1 << 20])
+@pytest.fixture(params=[24, 1 << 20])
 def piece(request):
     """Convert pieces of so many bytes."""
     converted.set_limits(request.param)
@@ -106,90 +103,70 @@ def test_every_pair_of_dtypes(own):
     data = sample(own)
     for dtype, casting in itertools.product(DTYPES, CASTINGS):
         expected = outcome(np.broadcast_to(data, SHAPE).astype, dtype, order="C", casting=casting)
-        call = partial(bcast.broadcast, data, SHAPE, dtype=dtype, casting=casting)
-        check_same(outcome(call), expected)
+        call = partial(bcast.broadcast, data, SHAPE, casting=casting)
+        check_same(outcome(call, dtype=dtype), expected)
         if not isinstance(expected[0], type):
-            out = np.zeros(SHAPE, expected[0].dtype)
-            check_same(outcome(partial(call, out=out)), expected)
-
-
-@pytest.mark.parametrize("own", DTYPES, ids=str)
-@pytest.mark.usefixtures("piece")
-def test_out_alone_says_the_dtype_as_copyto(own):
-    data = sample(own)
-    for dtype, casting in itertools.product(DTYPES, CASTINGS):
+            check_same(outcome(call, dtype=dtype, out=np.zeros(SHAPE, expected[0].dtype)), expected)
         out, copy = np.zeros(SHAPE, dtype), np.zeros(SHAPE, dtype)
-        if out.itemsize == 0 or own.itemsize == 0:
-            continue
-        expected = outcome(np.copyto, copy, data, casting=casting)
-        result = outcome(bcast.broadcast, data, SHAPE, casting=casting, out=out)
-        if own == dtype and casting == "no" and isinstance(expected[0], type):
+        expected = outcome(np.copyto, copy, data, casting=casting)  # `out` alone says the dtype
+        if (
+            out.itemsize == 0
+            or own.itemsize == 0
+            or (own == dtype and casting == "no" and isinstance(expected[0], type))
+        ):
             continue  # NumPy refuses to copy these at all
-        check_same((copy if expected[0] is None else expected[0], expected[1]), result)
+        check_same((copy if expected[0] is None else expected[0], expected[1]), outcome(call, out=out))
 
 
+COUNTS = np.arange(6)
 FUNCTIONS = {
-    "broadcast": (lambda a, **kwargs: bcast.broadcast(a, (2, 4, 6), **kwargs), lambda a: np.broadcast_to(a, (2, 4, 6))),
+    "broadcast": (lambda a, **to: bcast.broadcast(a, (2, 4, 6), **to), lambda a: np.broadcast_to(a, (2, 4, 6))),
     "broadcast, explicit": (
-        lambda a, **kwargs: bcast.broadcast(a, (4, 6, 3), [0, 1], mode="explicit", **kwargs),
+        lambda a, **to: bcast.broadcast(a, (4, 6, 3), [0, 1], mode="explicit", **to),
         lambda a: np.broadcast_to(a[..., None], (4, 6, 3)),
     ),
     "broadcast_like": (
-        lambda a, **kwargs: bcast.broadcast_like(a, np.empty((3, 4, 6)), **kwargs),
+        lambda a, **to: bcast.broadcast_like(a, np.empty((3, 4, 6)), **to),
         lambda a: np.broadcast_to(a, (3, 4, 6)),
     ),
-    "broadcast_to": (lambda a, **kwargs: bcast.broadcast_to(a, (4, 6), **kwargs), lambda a: a),
-    "tile": (lambda a, **kwargs: bcast.tile(a, (2, 3), **kwargs), lambda a: np.tile(a, (2, 3))),
-    "tile, ones": (lambda a, **kwargs: bcast.tile(a, (1, 1, 1), **kwargs), lambda a: a[None]),
-    "repeat": (lambda a, **kwargs: bcast.repeat(a, 3, **kwargs), lambda a: a.repeat(3)),
-    "repeat, axis": (lambda a, **kwargs: bcast.repeat(a, 2, 0, **kwargs), lambda a: a.repeat(2, 0)),
-    "repeat, axes": (lambda a, **kwargs: bcast.repeat(a, 2, (0, 1), **kwargs), lambda a: a.repeat(2, 0).repeat(2, 1)),
-    "repeat, counts": (
-        lambda a, **kwargs: bcast.repeat(a, np.arange(6), 1, **kwargs),
-        lambda a: a.repeat(np.arange(6), 1),
-    ),
-    "repeat, outer counts": (
-        lambda a, **kwargs: bcast.repeat(a, [2, 0, 1, 3], 0, **kwargs),
-        lambda a: a.repeat([2, 0, 1, 3], 0),
-    ),
+    "broadcast_to": (lambda a, **to: bcast.broadcast_to(a, (4, 6), **to), lambda a: a),
+    "tile": (lambda a, **to: bcast.tile(a, (2, 3), **to), lambda a: np.tile(a, (2, 3))),
+    "tile, ones": (lambda a, **to: bcast.tile(a, (1, 1, 1), **to), lambda a: a[None]),
+    "repeat": (lambda a, **to: bcast.repeat(a, 3, **to), lambda a: a.repeat(3)),
+    "repeat, axis": (lambda a, **to: bcast.repeat(a, 2, 0, **to), lambda a: a.repeat(2, 0)),
+    "repeat, axes": (lambda a, **to: bcast.repeat(a, 2, (0, 1), **to), lambda a: a.repeat(2, 0).repeat(2, 1)),
+    "repeat, counts": (lambda a, **to: bcast.repeat(a, COUNTS, 1, **to), lambda a: a.repeat(COUNTS, 1)),
+    "repeat, outer counts": (lambda a, **to: bcast.repeat(a, COUNTS[:4], 0, **to), lambda a: a.repeat(COUNTS[:4], 0)),
     "repeat, flat counts": (
-        lambda a, **kwargs: bcast.repeat(a, np.arange(24), **kwargs),
+        lambda a, **to: bcast.repeat(a, np.arange(24), **to),
         lambda a: a.repeat(np.arange(24)),
     ),
     "repeat, counts of axes": (
-        lambda a, **kwargs: bcast.repeat(a, ([2, 0, 1, 3], 2), (0, 1), **kwargs),
+        lambda a, **to: bcast.repeat(a, ([2, 0, 1, 3], 2), (0, 1), **to),
         lambda a: a.repeat([2, 0, 1, 3], 0).repeat(2, 1),
     ),
-    "nothing": (lambda a, **kwargs: bcast.repeat(a, 0, 1, **kwargs), lambda a: a.repeat(0, 1)),
+    "nothing": (lambda a, **to: bcast.repeat(a, 0, 1, **to), lambda a: a.repeat(0, 1)),
 }
 
 
 @pytest.mark.parametrize(("ours", "numpys"), FUNCTIONS.values(), ids=FUNCTIONS)
-@pytest.mark.parametrize("order", ["C", "F", "backwards", "zero strides"])
-@pytest.mark.parametrize(
-    ("own", "dtype"), [("u1", "f4"), ("f8", "f4"), ("f4", ">f2"), ("c16", "f4"), ("i4", "S"), ("f8", "O")]
-)
 @pytest.mark.usefixtures("piece")
-def test_every_function(ours, numpys, order, own, dtype):
-    data = np.arange(24).reshape(4, 6).astype(own)
-    data.flags.writeable = False
-    data = {
-        "C": data,
-        "F": data.T.copy().T,
-        "backwards": data[::-1],
-        "zero strides": np.broadcast_to(data[:1], (4, 6)),
-    }[order]
-    for casting in ("same_kind", "unsafe"):
-        expected = outcome(numpys(data).astype, dtype, order="C", casting=casting)
-        result = outcome(ours, data, dtype=dtype, casting=casting)
-        check_same(result, expected)
-        if not isinstance(result[0], type):
-            assert type(result[0]) is np.ndarray
-            assert result[0].flags.owndata
-            assert result[0].flags.c_contiguous
-            for out in (np.zeros_like(result[0]), np.zeros(result[0].shape[::-1], result[0].dtype).T):
-                assert outcome(ours, data, dtype=dtype, casting=casting, out=out) == (out, expected[1])
-                np.testing.assert_array_equal(out, expected[0])
+def test_every_function(ours, numpys):
+    for own, dtype in ("u1", "f4"), ("f8", "f4"), ("f4", ">f2"), ("c16", "f4"), ("i4", "S"), ("f8", "O"):
+        data = np.arange(24).reshape(4, 6).astype(own)
+        data.flags.writeable = False
+        layouts = data, data.T.copy().T, data[::-1], np.broadcast_to(data[:1], (4, 6))
+        for each, casting in itertools.product(layouts, ("same_kind", "unsafe")):
+            expected = outcome(numpys(each).astype, dtype, order="C", casting=casting)
+            result = outcome(ours, each, dtype=dtype, casting=casting)
+            check_same(result, expected)
+            if not isinstance(result[0], type):
+                assert type(result[0]) is np.ndarray
+                assert result[0].flags.owndata
+                assert result[0].flags.c_contiguous
+                for out in (np.zeros_like(result[0]), np.zeros(result[0].shape[::-1], result[0].dtype).T):
+                    assert outcome(ours, each, dtype=dtype, casting=casting, out=out) == (out, expected[1])
+                    np.testing.assert_array_equal(out, expected[0])
 
 
 @pytest.mark.parametrize("counts", [np.arange(5000) % 4, (np.arange(5000) % 3).tolist()], ids=["shared", "own"])
@@ -337,24 +314,7 @@ def test_a_cast_that_fails_leaves_out_untouched(data, dtype, error):
             call(dtype=dtype, casting="unsafe", out=out)
 
 
-@pytest.mark.usefixtures("piece")
-def test_items_that_are_not_in_the_result_are_not_converted():
-    words, numbers = np.array(["1", "x", "3"]), np.array([1.0, 1e300, 3.0])
-    for counts in ([2, 0, 1], np.array([2, 0, 1])):
-        assert bcast.repeat(words, counts, dtype="i4", casting="unsafe").tolist() == [1, 1, 3]
-        assert bcast.repeat(numbers, counts, dtype="f4").tolist() == [1, 1, 3]
-        assert bcast.repeat(numbers[None], (2, counts), (0, 1), dtype="f4").tolist() == [[1, 1, 3]] * 2
-    assert bcast.repeat(words, 0, dtype="i4", casting="unsafe").dtype == "i4"
-    assert bcast.broadcast(numbers, (0, 3), dtype="f4").shape == (0, 3)
-
-
 # `out`.
-
-
-def test_a_list_into_floats():
-    out = np.zeros((2, 3))
-    assert bcast.broadcast([1, 2, 3], (2, 3), out=out) is out
-    assert out.tolist() == [[1, 2, 3]] * 2
 
 
 @pytest.mark.parametrize("step", [1, 2])
@@ -369,23 +329,9 @@ def test_out_that_overlaps(step):
         np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.usefixtures("piece")
-def test_subclasses_and_files(tmp_path):
-    class Liar(np.ndarray):
-        dtype = property(lambda _: np.dtype("f4"))
-
-    out = np.zeros((4, 3), "f8")
-    assert type(bcast.broadcast(np.arange(3), (4, 3), out=out.view(Liar))) is Liar
-    assert (out == np.arange(3)).all()
-    mapped = np.memmap(tmp_path / "out", "f4", "w+", shape=(4, 3))
-    assert bcast.broadcast(np.arange(3, dtype="u1"), (4, 3), out=mapped) is mapped
-    assert (mapped == np.arange(3)).all()
-
-
 # What is refused.
 
 ROW = np.arange(3)
-RULES = "one of 'no', 'equiv', 'safe', 'same_kind', 'unsafe'"
 REFUSED = {
     "no casting": ({"casting": "any"}, ValueError, "casting"),
     "casting of no kind": ({"casting": None}, TypeError, "casting"),
@@ -400,24 +346,18 @@ CALLS = {
     "broadcast_like": partial(bcast.broadcast_like, ROW, np.zeros((2, 3))),
     "broadcast_to": partial(bcast.broadcast_to, ROW, (2, 3)),
     "tile": partial(bcast.tile, ROW, (2, 1)),
-    "tile by ones": partial(bcast.tile, np.zeros((2, 3), int), 1),
     "repeat": partial(bcast.repeat, ROW[None], 2, 0),
     "repeat along axes": partial(bcast.repeat, ROW[None], (2, 1), (0, 1)),
     "repeat by counts": partial(bcast.repeat, np.zeros((3, 3), int), [1, 0, 1], 0),
-    "repeat by counts of axes": partial(bcast.repeat, np.zeros((3, 3), int), ([1, 0, 1], 1), (0, 1)),
 }
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-@pytest.mark.parametrize(("arguments", "error", "argument"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(call, arguments, error, argument):
-    refuse(partial(call, **arguments), error, argument)
-    with untouched((2, 3), int) as out:
-        refuse(partial(call, **arguments, out=out), error, argument)
-
-
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_out_of_another_dtype_than_asked_for(call):
+def test_what_is_refused(call):
+    for arguments, error, argument in REFUSED.values():
+        refuse(partial(call, **arguments), error, argument)
+        with untouched((2, 3), int) as out:
+            refuse(partial(call, **arguments, out=out), error, argument)
     with untouched((2, 3), "f4") as out:
         refuse(partial(call, dtype="f8", out=out), TypeError, "out")
     with untouched((2, 3), "u1") as out:
@@ -458,21 +398,6 @@ def peak_of(call):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_any_number_of_threads(threads):
-    data = np.random.default_rng(3).integers(0, 255, (700, 900), "u1")
-    number = bcast.get_num_threads()
-    with pool_limited(threads):
-        bcast.set_num_threads(threads)
-        try:
-            for given in (data, data[::-1, ::2], data.T):
-                expected = np.repeat(given.astype("f4")[..., None], 3, 2)
-                result = bcast.broadcast(given[..., None], (*given.shape, 3), dtype="f4")
-                np.testing.assert_array_equal(result, expected, strict=True)
-        finally:
-            bcast.set_num_threads(number)
 
 
 @pytest.mark.parametrize("own", ["?", "u1", "i2", "f4", "f8"])
@@ -532,12 +457,9 @@ def test_pieces_of_less_than_a_byte():
 
 DROPPED = {
     "objects": (np.array(["a", "bbbbbb"], object), "U"),
-    "bytes of objects": (np.array([b"a", b"bbbbbb"], object), "S"),
     "dates": (np.array(["2020-01-01", "2020-01-01T00:00:01"]), "M8"),
-    "spans": (np.array(["1", "zz"]), "m8"),
     "numbers": (np.array(["1", "zz"]), "i4"),
     "floats": (np.array([1.5, 1e300]), "f4"),
-    "integers": (np.array([1.5, np.nan]), "i4"),
     "complex numbers": (np.array([1.5 + 1j, np.nan]), "i4"),
 }
 
@@ -611,11 +533,9 @@ LARGE[-1] = 1e300
 INTO_OUT = {  # what converts into `out`, by pieces
     "broadcast": lambda data, **kwargs: bcast.broadcast(data, (3, 6000), **kwargs),
     "broadcast, inside": lambda data, **kwargs: bcast.broadcast(data.reshape(60, 1, 100), (60, 3, 100), **kwargs),
-    "broadcast, backwards": lambda data, **kwargs: bcast.broadcast(data[::-1, None], (6000, 2), **kwargs),
     "broadcast, the same size": lambda data, **kwargs: bcast.broadcast(data, (6000,), **kwargs),
     "tile": lambda data, **kwargs: bcast.tile(data, (2, 3), **kwargs),
     "repeat": lambda data, **kwargs: bcast.repeat(data, np.full(6000, 2), **kwargs),
-    "repeat, dropped": lambda data, **kwargs: bcast.repeat(data, np.arange(6000) % 3, **kwargs),
     "repeat, axis": lambda data, **kwargs: bcast.repeat(data.reshape(2, 3000), np.full(3000, 2), 1, **kwargs),
 }
 
@@ -648,34 +568,6 @@ def test_memory_that_fails_leaves_out_untouched(call, own):
                     testcapi.remove_mem_hooks()
                 assert (out == expected_now).all(), n
         assert failed
-
-
-PRINTING = """
-import io, sys, warnings
-import numpy as np
-from test_converted import INTO_OUT, LARGE, converted
-warnings.simplefilter("always")
-for limit in (100, 1500, 1 << 20):
-    converted.set_limits(limit)
-    for name, call in INTO_OUT.items():
-        with np.errstate(over="ignore"):
-            out = np.full_like(call(LARGE, dtype="f4"), 7)
-        told, sys.stderr = sys.stderr, io.StringIO()
-        sys.stderr.close()
-        try:
-            call(LARGE, out=out)
-        except ValueError:
-            assert (out == 7).all(), (limit, name)
-        else:
-            raise AssertionError((limit, name))
-        finally:
-            sys.stderr = told
-"""
-
-
-def test_out_is_left_alone_if_a_warning_cannot_be_printed():
-    """In a process without pytest, which shows warnings itself."""
-    subprocess.run([sys.executable, "-c", PRINTING], cwd=Path(__file__).parent, check=True)
 
 
 @pytest.mark.parametrize("limit", [100, 1500, 1 << 20])

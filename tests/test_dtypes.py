@@ -1,6 +1,5 @@
 """Every dtype NumPy and its friends know: bytes arrive as they were, references are counted."""
 
-import gc
 import math
 import sys
 
@@ -77,44 +76,20 @@ def check(dtype, shape, target):
         assert arena.untouched_outside()
 
 
-@pytest.mark.parametrize(("shape", "target"), SHAPES.values(), ids=SHAPES)
-@pytest.mark.parametrize(
-    "dtype",
-    [dtype for dtype in DTYPES.values() if np.dtype(dtype).itemsize],
-    ids=[name for name, dtype in DTYPES.items() if np.dtype(dtype).itemsize],
-)
-def test_items_of_every_dtype_are_copied_as_bytes(dtype, shape, target):
-    check(np.dtype(dtype), shape, target)
+@pytest.mark.parametrize("name", [*[name for name, dtype in DTYPES.items() if np.dtype(dtype).itemsize], *EXTRA])
+def test_items_of_every_dtype_are_copied_as_bytes(name):
+    dtype = getattr(pytest.importorskip("ml_dtypes"), name) if name in EXTRA else DTYPES[name]
+    for shape, target in SHAPES.values():
+        check(np.dtype(dtype), shape, target)
 
 
-@pytest.mark.parametrize(("shape", "target"), SHAPES.values(), ids=SHAPES)
-@pytest.mark.parametrize("name", EXTRA)
-def test_bytes_of_added_dtypes(name, shape, target):
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    check(np.dtype(getattr(ml_dtypes, name)), shape, target)
+MIXED = ["?", "i2", "f4", "swapped_i8", "c16", "clongdouble", "datetime", "U2", "V3", "V33"]
+MIXED += ["structure_padded", "structure_nested", "structure_with_gaps"]
 
 
-@pytest.mark.parametrize("out_layout", [None, *LAYOUTS])
 @pytest.mark.parametrize("layout", [*LAYOUTS, "repeating"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "?",
-        "i2",
-        "f4",
-        "swapped_i8",
-        "c16",
-        "clongdouble",
-        "datetime",
-        "U2",
-        "V3",
-        "V33",
-        "structure_padded",
-        "structure_nested",
-        "structure_with_gaps",
-    ],
-)
-def test_every_dtype_is_copied_from_every_layout(name, layout, out_layout):
+@pytest.mark.parametrize("name", MIXED)
+def test_every_dtype_is_copied_from_every_layout(name, layout):
     dtype = np.dtype(DTYPES[name])
     items = random_items((3, 4), dtype)
     if layout == "repeating":
@@ -124,11 +99,12 @@ def test_every_dtype_is_copied_from_every_layout(name, layout, out_layout):
         raw(data)[...] = raw(items)
     data.flags.writeable = False
     expected = np.broadcast_to(raw(data)[:, None], (3, 2, 4)).tobytes()
-    arena = out_layout and Arena(out_layout, (3, 2, 4), dtype)
-    result = bcast.broadcast(data, (3, 2, 4), [0, 2], mode="explicit", out=arena and arena.array)
-    assert result.dtype == dtype
-    assert raw(result).tobytes() == expected
-    assert arena is None or arena.untouched_outside()
+    for out_layout in [None, *LAYOUTS]:
+        arena = out_layout and Arena(out_layout, (3, 2, 4), dtype)
+        result = bcast.broadcast(data, (3, 2, 4), [0, 2], mode="explicit", out=arena and arena.array)
+        assert result.dtype == dtype
+        assert raw(result).tobytes() == expected
+        assert arena is None or arena.untouched_outside()
 
 
 BITS = {
@@ -168,23 +144,23 @@ def field_of_empty_items(shape, dtype):
 
 
 @pytest.mark.parametrize("make", [empty_items, field_of_empty_items])
-@pytest.mark.parametrize(("shape", "target"), SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("dtype", EMPTY_ITEMS, ids=str)
-def test_items_of_no_bytes(dtype, shape, target, make):
-    data = make(shape, dtype)
-    assert data.dtype.itemsize == 0
-    for result in (
-        bcast.broadcast(data, target),
-        bcast.broadcast_to(data, target),
-        bcast.broadcast_arrays(data, np.empty(target))[0],
-    ):
-        assert result.dtype == data.dtype
-        assert result.dtype.itemsize == 0
-        assert result.shape == target
-        assert result.flags.owndata
-        assert result.flags.writeable
-    out = make(target, dtype)
-    assert bcast.broadcast(data, target, out=out) is out
+def test_items_of_no_bytes(dtype, make):
+    for shape, target in SHAPES.values():
+        data = make(shape, dtype)
+        assert data.dtype.itemsize == 0
+        for result in (
+            bcast.broadcast(data, target),
+            bcast.broadcast_to(data, target),
+            bcast.broadcast_arrays(data, np.empty(target))[0],
+        ):
+            assert result.dtype == data.dtype
+            assert result.dtype.itemsize == 0
+            assert result.shape == target
+            assert result.flags.owndata
+            assert result.flags.writeable
+        out = make(target, dtype)
+        assert bcast.broadcast(data, target, out=out) is out
 
 
 @pytest.mark.parametrize("kind", ["S", "U"])
@@ -227,7 +203,6 @@ def test_references_of_fresh_results(kind):
         assert result.tolist() == np.broadcast_to(data, target).tolist()
         assert sys.getrefcount(item) == before + math.prod(target)
         del result
-        gc.collect()
         assert sys.getrefcount(item) == before
 
 
@@ -246,7 +221,6 @@ def test_references_of_out(kind, step):
     bcast.broadcast(part[:, :1], part.shape, out=part)  # over itself
     assert sys.getrefcount(new) == before + part.size
     del out, part
-    gc.collect()
     assert sys.getrefcount(new) == before
     assert sys.getrefcount(old) == before_old - 40
 
@@ -272,13 +246,8 @@ def test_references_after_errors(kind, target, change, error):
     for _ in range(3):
         with pytest.raises(error):
             bcast.broadcast(data, target, out=change(out))
-    gc.collect()
     assert sys.getrefcount(new) == before
     assert sys.getrefcount(old) == before_old
-
-
-def test_objects_of_an_empty_array():
-    assert bcast.broadcast(np.empty((2, 1), object), (2, 3)).tolist() == [[None] * 3] * 2
 
 
 def test_objects_are_the_same():
@@ -308,7 +277,6 @@ def test_strings_of_any_length(arguments, sparse):
     columns = bcast.broadcast(data[:, None], (count, 3))
     data[...] = "overwritten, and longer than before"
     del data
-    gc.collect()
     assert fresh.tolist() == out.tolist() == expected
     assert columns.tolist() == [[string] * 3 for string in expected[0]]
 
@@ -323,12 +291,6 @@ def test_strings_with_a_count_for_each(axis):
         assert bcast.repeat(data, counts, axis).tolist() == expected.tolist()
         out = np.full(expected.shape, "what was here before, and longer", data.dtype)
         assert bcast.repeat(data, counts, axis, out=out).tolist() == expected.tolist()
-
-
-def test_strings_over_themselves():
-    buffer = np.array(STRINGS * 2, np.dtypes.StringDType())
-    bcast.broadcast(buffer[3:6], (2, 3), out=buffer[4:10].reshape(2, 3))
-    assert buffer.tolist() == [*STRINGS[:4], *STRINGS[3:6] * 2, *STRINGS[4:]]
 
 
 NARROW = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float6_e2m3fn", "float4_e2m1fn"]

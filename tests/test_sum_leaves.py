@@ -7,15 +7,18 @@ from _leaf_checks import SOURCES, checked, compiled, needs_fences, tool
 
 from bcast._runtime import cpu
 
+LONGER = (100, pytest.mark.soak), (3000, pytest.mark.drill)
+
 
 @needs_fences
-@pytest.mark.parametrize("rounds", [100, pytest.param(3000, marks=pytest.mark.drill)], ids=["short", "long"])
+@pytest.mark.parametrize("rounds", [40, *[pytest.param(n, marks=mark) for n, mark in LONGER]])
 def test_leaves_of_this_machine(tmp_path, rounds):
     program = compiled("sum_check", tmp_path, tool("cc", "gcc", "clang"), "-Og")  # which compiles fast
     assert checked(program, str(rounds)) == list(cpu.TARGETS)
 
 
 @needs_fences
+@pytest.mark.soak
 def test_leaves_of_one_lane(tmp_path):
     """What compilers without vectors of any length get."""
     options = "-O1", "-DBCAST_ONE_LANE", "-fno-strict-aliasing", "-w"
@@ -23,6 +26,7 @@ def test_leaves_of_one_lane(tmp_path):
 
 
 @needs_fences
+@pytest.mark.soak
 def test_leaves_of_aarch64_emulated(tmp_path):
     qemu = tool("qemu-aarch64", "qemu-aarch64-static")
     program = compiled("sum_check", tmp_path, tool("aarch64-linux-gnu-gcc"), "-O1", "-static")

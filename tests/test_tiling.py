@@ -1,17 +1,16 @@
 """`tile` and `repeat` against NumPy's own: values, shape, dtype, and whether they raise; and what NumPy has not."""
 
-import sys
-import threading
 from functools import partial
 
 import numpy as np
 import pytest
-from _ways import WAYS, written
+from _ways import WAYS, overlaps, written
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError
-from test_errors import Resizer, refuse, rows, untouched
+from test_errors import Resizer, refuse, refuse_with_out, rows, untouched
 from test_numpy import assert_same, outcome
+from test_ops import Index
 from test_properties import (
     DATA_LAYOUTS,
     DTYPES,
@@ -37,16 +36,6 @@ TALL[...] = A3
 HUGE = np.full(100, 1 << 63, np.uint64)
 
 
-class Index:
-    """What is an integer to Python."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def __index__(self):
-        return self.value
-
-
 def check_against(function, ours, data, *arguments):
     """Compare with NumPy, without `out` and with it."""
     expected = function(data, *arguments)
@@ -62,56 +51,37 @@ def check_against(function, ours, data, *arguments):
 TILES = {
     "int": (A3, 2),
     "more_than_axes": (A3, (2, 1, 2)),
-    "more_than_axes_of_a_scalar": (7, (2, 3)),
-    "scalar": (7, 3),
     "no_reps": (A23, ()),
-    "no_reps_of_a_scalar": (7, ()),
     "once": (A23, 1),
-    "once_along_more": (A23, (1, 1, 1)),
     "never": (A23, 0),
     "never_along_a_new_axis": (A3, (0, 1)),
     "empty_and_never": (np.empty((0, 3)), (2, 0)),
     "list": ([[1, 2], [3, 4]], [2, 1]),
-    "list_of_reps": (A3, [2, 2]),
     "array_of_reps": (A3, np.array([2, 2])),
-    "unsigned_reps": (A3, np.array([2, 2], np.uint64)),
     "array_of_no_reps": (A3, np.array([], int)),
     "numpy_int": (A3, np.int64(2)),
     "numpy_uint8": (A3, (np.uint8(200), 2)),
-    "numpy_scalar_array": (A3, np.array(2)),
     "bool": (A3, True),
-    "bools": (A3, (False, True)),
-    "list_of_bools": (A3, [True, True]),
     "array_of_bools": (A3, np.array([True, False])),
     "numpy_bool": (A3, (np.True_, 2)),
-    "numpy_int_once": (A23, np.int64(1)),
-    "array_of_once": (A3, np.array([1, 1])),
-    "array_of_short_ints": (A3, np.array([2, 3], np.int8)),
     "range": (A3, range(1, 4)),
     "bytes": (b"abc", 3),
     "records": (RECORDS, (2, 2)),
     "objects": (np.array([[None, "text"]], object), (2, 3)),
     "byte_order": (np.array([1, 2, 3], ">i2"), (2, 2)),
     "64_axes": (TALL, (1,) * 62 + (2, 2)),
-    "64_reps": (A3, (1,) * 60 + (2, 1, 2, 2)),
     "negative": (A3, -1),
     "negative_and_never": (A3, (0, -1)),
-    "negative_in_a_list": (A3, [2, -1]),
     "negative_in_an_array": (A3, np.array([-1, 2])),
-    "negative_numpy_int": (A3, np.int64(-2)),
     "float": (A3, 2.0),
-    "floats": (A3, (2.0, 1)),
     "array_of_floats": (A3, np.array([2.0])),
     "none": (A3, None),
     "string": (A3, "2"),
-    "strings_in_reps": (A3, ("2",)),
     "nested": (A3, [[2]]),
     "nested_array": (A3, np.array([[2, 2]])),
     "timedelta": (A3, np.timedelta64(2, "ns")),
     "65_axes": (A3, (1,) * 65),
-    "65_axes_of_an_array": (A3, np.ones(65, int)),
     "overflow": (A3, (1 << 62, 1 << 62)),
-    "overflow_of_an_axis": (A3, 1 << 62),
 }
 
 
@@ -130,29 +100,17 @@ REPEATS = {
     "flattened": (A23, 2),
     "scalar": (7, 3),
     "scalar_along_0": (7, 3, 0),
-    "scalar_along_last": (7, 3, -1),
     "scalar_along_1": (7, 3, 1),
-    "once_flattened": (A23, 1),
-    "never_flattened": (A23, 0),
-    "never_a_scalar": (7, 0),
     "list": ([[1, 2], [3, 4]], 2, 1),
     "list_of_one": (A23, [2], 1),
-    "array_of_one": (A23, np.array([2]), 1),
     "numpy_int": (A23, np.int64(2), 0),
-    "numpy_uint8": (A3, np.uint8(200)),
-    "numpy_uint64": (A3, np.uint64(2)),
     "numpy_scalar_array": (A3, np.array(2)),
     "bool": (A3, True),
-    "numpy_bool": (A3, np.False_),
     "float": (A3, 2.0),
-    "float_along_an_axis": (A23, np.float64(2), 1),
-    "list_of_one_float": (A23, [2.0], 0),
     "numpy_axis": (A23, 2, np.int64(1)),
-    "axis_of_an_array": (A23, 2, np.array(1)),
     "axis_of_an_index": (A23, 2, Index(-1)),
     "each": (A3, [1, 0, 2]),
     "each_of_all": (A23, range(6)),
-    "each_row": (A23, [2, 3], 0),
     "each_column": (A23, np.array([2, 0, 1], np.uint8), -1),
     "each_by_bools": (A3, [True, False, True]),
     "each_of_many": (np.arange(100), np.arange(100) % 3),
@@ -161,28 +119,18 @@ REPEATS = {
     "each_by_floats_and_ints": (A23, (2, np.float32(3)), 0),
     "each_by_unsigned": (A3, [np.uint64(1), np.uint64(0), np.uint64(2)]),
     "each_by_an_array": (A3, np.array([1, 0, 2])),
-    "each_by_every_second": (A3, np.arange(6)[::-2]),
-    "each_of_many_by_a_list": (np.arange(100), list(range(100))),
     "each_of_none": ([], []),
-    "each_of_no_rows": (np.empty((0, 2)), np.array([], int), 0),
-    "each_of_a_transposed": (A23.T, [2, 1, 0], 0),
     "each_of_records": (RECORDS, [2, 1]),
     "each_object": (np.array([None, "text"], object), [2, 1]),
     "bytes": (b"abc", 3),
-    "records": (RECORDS, 2),
-    "records_flattened": (np.array([RECORDS, RECORDS])[:, ::-1], 2),
-    "objects": (np.array([[None, "text"]], object), 2, 0),
     "objects_flattened": (np.array([[None, "text"], [1, 2]], object).T, 2),
     "64_axes": (TALL, 2, 0),
-    "64_axes_inside": (TALL, 2, -1),
     "64_axes_flattened": (TALL, 2),
     "no_such_axis": (A23, 2, 2),
     "no_such_axis_from_the_end": (A23, 2, -3),
     "axis_bool": (A23, 2, True),
     "axis_float": (A23, 2, 1.0),
-    "axis_string": (A23, 2, "1"),
     "negative": (A3, -1),
-    "negative_among_many": (np.arange(100), np.arange(100) - 1),
     "negative_among_few": (A3, [1, -1, 1]),
     "negative_in_an_array": (A3, np.array([1, 1, -1])),
     "negative_float": (A3, -1.0),
@@ -191,7 +139,6 @@ REPEATS = {
     "nested": (A3, [[1, 2, 3]]),
     "too_few": (A3, [1, 2]),
     "too_many": (A23, [1, 2, 3], 0),
-    "none_of_three": (A3, []),
     "ragged": (A3, [[1], [1, 2]]),
     "overflow": (A3, 1 << 62),
 }
@@ -246,21 +193,15 @@ def test_what_changes_nothing_is_copied(data):
 WHOLE = {
     "float": 2.0,
     "negative_zero": -0.0,
-    "numpy_float64": np.float64(2),
     "numpy_float16": np.float16(2),
-    "numpy_longdouble": np.longdouble(2),
     "float_scalar_array": np.array(2.0),
-    "unsigned_scalar_array": np.array(2, np.uint64),
     "list_of_one_float": [2.0],
-    "array_of_one_float": np.array([2.0]),
     "floats": [1.0, 0.0, 2.0],
     "floats_and_ints": (1, 0.0, np.float32(2)),
     "array_of_floats": np.array([1.0, 0.0, 2.0]),
-    "array_of_short_floats": np.array([1, 0, 2], np.float16),
     "array_of_swapped_floats": np.array([1, 0, 2], np.dtype(float).newbyteorder()),
     "objects": np.array([1.0, 0, np.float32(2)], object),
     "unsigned": np.array([1, 0, 2], np.uint64),
-    "swapped_unsigned": np.array([1, 0, 2], np.dtype("u8").newbyteorder()),
     "list_of_unsigned": [np.uint64(1), np.uint64(0), np.uint64(2)],
     "backwards_unsigned": np.array([2, 0, 1], np.uint64)[::-1],
 }
@@ -287,17 +228,13 @@ AXES = {
     "all": ((2, 3, 2), (0, 1, 2)),
     "from_the_end": ((2, 3), (-1, -3)),
     "one": ((2,), (1,)),
-    "one_alike": (2, [1]),
     "once": ((2, 1), (0, 1)),
     "never": ((2, 0), (0, 1)),
-    "lists": ([2, 3], [0, 1]),
     "arrays": (np.array([2, 3]), np.array([0, 1])),
     "numpy_ints": ((np.int8(2), np.uint64(3)), (np.int64(0), np.int8(1))),
-    "bools": ((True, False), (0, 1)),
     "floats": ((2.0, np.float32(3)), (0, 1)),
     "array_of_floats": (np.array([2.0, 3.0]), (0, 1)),
     "float": (2.0, (0, 1)),
-    "float_scalar_array": (np.array(2.0), (0, 1)),
     "unsigned": (np.array([2, 3], np.uint64), (0, 1)),
 }
 
@@ -311,47 +248,29 @@ def test_several_axes_repeat_as_one_after_the_other(data, repeats, axes):
     check_against(lambda *_: expected, bcast.repeat, data, repeats, axes)
 
 
-@pytest.mark.parametrize("axes", [(0,), [-1]])
-def test_the_axis_of_a_scalar_among_several(axes):
-    assert_same(bcast.repeat(np.float32(5), 2, axes), np.repeat(np.float32(5), 2, 0))
-
-
 # Argument: what a call is told.
 MISUSES = {
-    "reps_float": (partial(bcast.tile, A3, 1.0), TypeError, "reps"),
     "reps_set": (partial(bcast.tile, A3, {2}), TypeError, "reps"),
     "reps_masked": (partial(bcast.tile, A3, np.ma.array([2, 2])), TypeError, "reps"),
     "reps_negative_of_none": (partial(bcast.tile, np.empty(0), -1), ValueError, "reps"),
     "reps_negative_beyond_any_index": (partial(bcast.tile, A3, (1 << 70, -1 << 70)), ValueError, "reps"),
     "repeats_negative_beyond_any_index": (partial(bcast.repeat, A3, [1, 1 << 70, -1 << 70]), ValueError, "repeats"),
-    "repeats_one_beyond_any_index": (partial(bcast.repeat, A3, [1, 1 << 70, 0]), ValueError, "repeats"),
     "repeats_in_an_array_that_wrap_around": (  # NumPy crashes
         partial(bcast.repeat, np.arange(4), np.array([1 << 62] * 4)),
         ValueError,
         "repeats",
     ),
-    "repeats_float": (partial(bcast.repeat, A3, 2.7), TypeError, "repeats"),
-    "repeats_nan": (partial(bcast.repeat, A3, np.float32("nan")), TypeError, "repeats"),
-    "repeats_inf": (partial(bcast.repeat, A3, -np.inf, 0), TypeError, "repeats"),
     "repeats_of_floats": (partial(bcast.repeat, A3, [1.0, 2.7, 3.0]), TypeError, "repeats"),
     "repeats_in_an_array_of_floats": (partial(bcast.repeat, A3, np.array([1, np.inf, 2])), TypeError, "repeats"),
     "repeats_float_of_axes": (partial(bcast.repeat, A23, (1.0, 2.5), (0, 1)), TypeError, "repeats"),
-    "repeats_float_and_string": (partial(bcast.repeat, A3, [1.0, "1", 1.0]), TypeError, "repeats"),
-    "repeats_negative_float": (partial(bcast.repeat, A3, [1.0, -1.0, 1.0]), ValueError, "repeats"),
     "repeats_float_beyond_any_index": (partial(bcast.repeat, A3, np.array([1, 1e30, 0])), ValueError, "repeats"),
     "repeats_unsigned_beyond_any_index": (
         partial(bcast.repeat, A3, np.array([1, 1 << 63, 0], np.uint64)),
         ValueError,
         "repeats",
     ),
-    "repeats_unsigned_that_wrap_around": (partial(bcast.repeat, np.arange(100), HUGE), ValueError, "repeats"),
     "repeats_one_unsigned_beyond_any_index": (partial(bcast.repeat, A3, np.uint64(1 << 63)), ValueError, "repeats"),
     "reps_unsigned_beyond_any_index": (partial(bcast.tile, A3, np.array([1, 1 << 63], np.uint64)), ValueError, "reps"),
-    "repeats_string": (partial(bcast.repeat, A3, "2"), TypeError, "repeats"),
-    "repeats_timedelta": (partial(bcast.repeat, A3, np.timedelta64(2, "ns")), TypeError, "repeats"),
-    "repeats_negative_of_none": (partial(bcast.repeat, np.empty(0), -1), ValueError, "repeats"),
-    "repeats_for_each": (partial(bcast.repeat, A23, [1, 2], 1), ValueError, "repeats"),
-    "repeats_for_each_in_all": (partial(bcast.repeat, A23, [1, 2]), ValueError, "repeats"),
     "repeats_that_wrap_around": (  # NumPy crashes
         partial(bcast.repeat, np.arange(4), [1 << 62] * 4),
         ValueError,
@@ -359,15 +278,28 @@ MISUSES = {
     ),
     "repeats_of_axes": (partial(bcast.repeat, A23, (1, 2, 3), (0, 1)), ValueError, "repeats"),
     "repeats_for_each_of_axes": (partial(bcast.repeat, A23, np.array([[1, 2], [2, 1]]), (0, 1)), TypeError, "repeats"),
-    "axis": (partial(bcast.repeat, A23, 2, 2), AxisError, "axis"),
     "axes": (partial(bcast.repeat, A23, 2, (0, -3)), AxisError, "axis"),
     "axis_beyond_an_index": (partial(bcast.repeat, A23, 2, -(1 << 70)), AxisError, "axis"),
-    "axes_beyond_an_index": (partial(bcast.repeat, A23, 2, (0, 1 << 70)), AxisError, "axis"),
     "axes_bool": (partial(bcast.repeat, A23, 2, (0, True)), TypeError, "axis"),
     "axis_numpy_bool": (partial(bcast.repeat, A23, 2, np.True_), TypeError, "axis"),
     "axes_twice": (partial(bcast.repeat, A23, 2, (1, -1)), ValueError, "axis"),
-    "axes_nested": (partial(bcast.repeat, A23, 2, ((0, 1),)), TypeError, "axis"),
     "masked": (partial(bcast.repeat, np.ma.array([1]), 2), TypeError, "a"),
+    "reps_float": (partial(bcast.tile, A3, 1.0), TypeError, "reps"),
+    "repeats_one_beyond_any_index": (partial(bcast.repeat, A3, [1, 1 << 70, 0]), ValueError, "repeats"),
+    "repeats_float": (partial(bcast.repeat, A3, 2.7), TypeError, "repeats"),
+    "repeats_nan": (partial(bcast.repeat, A3, np.float32("nan")), TypeError, "repeats"),
+    "repeats_inf": (partial(bcast.repeat, A3, -np.inf, 0), TypeError, "repeats"),
+    "repeats_float_and_string": (partial(bcast.repeat, A3, [1.0, "1", 1.0]), TypeError, "repeats"),
+    "repeats_negative_float": (partial(bcast.repeat, A3, [1.0, -1.0, 1.0]), ValueError, "repeats"),
+    "repeats_unsigned_that_wrap_around": (partial(bcast.repeat, np.arange(100), HUGE), ValueError, "repeats"),
+    "repeats_string": (partial(bcast.repeat, A3, "2"), TypeError, "repeats"),
+    "repeats_timedelta": (partial(bcast.repeat, A3, np.timedelta64(2, "ns")), TypeError, "repeats"),
+    "repeats_negative_of_none": (partial(bcast.repeat, np.empty(0), -1), ValueError, "repeats"),
+    "repeats_for_each": (partial(bcast.repeat, A23, [1, 2], 1), ValueError, "repeats"),
+    "repeats_for_each_in_all": (partial(bcast.repeat, A23, [1, 2]), ValueError, "repeats"),
+    "axis": (partial(bcast.repeat, A23, 2, 2), AxisError, "axis"),
+    "axes_beyond_an_index": (partial(bcast.repeat, A23, 2, (0, 1 << 70)), AxisError, "axis"),
+    "axes_nested": (partial(bcast.repeat, A23, 2, ((0, 1),)), TypeError, "axis"),
     "masked_tile": (partial(bcast.tile, np.ma.array([1]), 2), TypeError, "A"),
     "reps_beyond_any_index": (partial(bcast.tile, A3, 1 << 70), ValueError, "reps"),
     "repeats_beyond_any_index": (partial(bcast.repeat, A3, [1 << 70]), ValueError, "repeats"),
@@ -376,9 +308,7 @@ MISUSES = {
 
 @pytest.mark.parametrize(("call", "error", "argument"), **rows(MISUSES))
 def test_bad_counts_and_axes_are_refused_before_anything_is_written(call, error, argument):
-    refuse(call, error, argument)
-    with untouched((4, 3), float) as out:
-        refuse(partial(call, out=out), error, argument)
+    refuse_with_out(call, error, argument, (4, 3), float)
 
 
 CALLS = {
@@ -405,11 +335,6 @@ def test_data_that_shrinks_during_the_call():
         data = np.arange(1000)
         with pytest.raises(ValueError, match="expected arrays that keep their sizes during the call"):
             call(data, Resizer(data, 2))
-
-
-def test_more_bytes_than_an_index_can_count():
-    refuse(lambda: bcast.tile(1.0, 1 << 60), ValueError, "reps")
-    refuse(lambda: bcast.repeat(1.0, 1 << 60), ValueError, "repeats")
 
 
 # Properties.
@@ -495,66 +420,27 @@ def test_out_overlaps_data(examples):
 
 
 @pytest.mark.parametrize("way", WAYS, ids=" ".join)
-@pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 8, 16, 20])
-def test_every_way_of_writing(way, itemsize):
-    data = np.arange(7 * 30 * itemsize, dtype=np.uint8).view(f"V{itemsize}").reshape(7, 30)
-    with written(*way):
-        for k in (2, 3, 4, 7, 33):
-            assert bcast.repeat(data, k).tobytes() == np.repeat(data, k).tobytes()
-            assert bcast.repeat(data, k, 0).tobytes() == np.repeat(data, k, 0).tobytes()
-            assert bcast.tile(data, (k, 2)).tobytes() == np.tile(data, (k, 2)).tobytes()
-            both = np.repeat(np.repeat(data, k, 0), 2, 1)
-            assert bcast.repeat(data, (k, 2), (0, 1)).tobytes() == both.tobytes()
+def test_every_way_of_writing(way):
+    for itemsize in (1, 2, 3, 4, 8, 16, 20):
+        data = np.arange(7 * 30 * itemsize, dtype=np.uint8).view(f"V{itemsize}").reshape(7, 30)
+        with written(*way):
+            for k in (2, 3, 4, 7, 33):
+                assert bcast.repeat(data, k).tobytes() == np.repeat(data, k).tobytes()
+                assert bcast.repeat(data, k, 0).tobytes() == np.repeat(data, k, 0).tobytes()
+                assert bcast.tile(data, (k, 2)).tobytes() == np.tile(data, (k, 2)).tobytes()
+                both = np.repeat(np.repeat(data, k, 0), 2, 1)
+                assert bcast.repeat(data, (k, 2), (0, 1)).tobytes() == both.tobytes()
 
 
-# The GIL.
-
-LARGE = np.arange(4_000_000, dtype=np.uint8)
-COUNTED = np.full(4_000_000, 8, np.uint8)
-TICKS = {
-    "tile": (lambda: bcast.tile(LARGE, 8), True),
-    "repeat": (lambda: bcast.repeat(LARGE, 8), True),
-    "repeat_counted": (lambda: bcast.repeat(LARGE, COUNTED), True),
-    "repeat_rows": (lambda: bcast.repeat(LARGE.reshape(-1, 4000), 8, 0), True),
-    "repeat_axes": (lambda: bcast.repeat(LARGE.reshape(-1, 4000), (2, 4), (0, 1)), True),
-    "meshgrid": (lambda: bcast.meshgrid(LARGE[:2000], LARGE[:2000]), True),
-    "small": (lambda: bcast.tile(LARGE[:1000], 100), False),
-    "numpy_tile": (lambda: np.tile(LARGE, 8), False),
-    "numpy_repeat": (lambda: np.repeat(LARGE, 8), False),
-}
-
-
-@pytest.mark.skipif(
-    hasattr(sys, "_is_gil_enabled") and not sys._is_gil_enabled(), reason="there is no GIL that could be kept"
-)
-@pytest.mark.parametrize(("call", "gives"), TICKS.values(), ids=TICKS)
-def test_other_threads_run_during_a_call(call, gives):
-    """No thread is asked for the GIL here, so another one runs only where the call gives it away."""
-    ticks, ready, stop = [0], threading.Event(), threading.Event()
-
-    def tick():
-        while not stop.is_set():
-            ticks[0] += 1
-            ready.set()
-            stop.wait(1e-6)  # gives the GIL back
-
-    interval = sys.getswitchinterval()
-    thread = threading.Thread(target=tick)
-    try:
-        sys.setswitchinterval(1000)  # seconds; before the thread waits for the GIL, as a wait keeps its interval
-        thread.start()
-        ready.wait()
-        for _ in range(1000 if gives else 10):  # one is nearly always enough, but no system promises it a processor
-            before = ticks[0]
-            call()
-            ticked = ticks[0] > before
-            if ticked:
-                break
-    finally:
-        sys.setswitchinterval(interval)
-        stop.set()
-        thread.join()
-    assert ticked == gives
+def test_other_threads_run_while_items_are_repeated():
+    data, counts = np.arange(4_000_000, dtype=np.uint8), np.full(4_000_000, 8, np.uint8)
+    out = np.empty(32_000_000, np.uint8)
+    for call in (
+        lambda: bcast.repeat(data, counts, out=out),
+        lambda: bcast.repeat(data.reshape(-1, 4000), (2, 4), (0, 1), out=out.reshape(-1, 16_000)),
+        lambda: bcast.meshgrid(data[:2000], data[:2000]),
+    ):
+        assert any(overlaps(call) for _ in range(1000))  # one is nearly always enough
 
 
 @pytest.mark.parametrize("axis", [None, 0])

@@ -84,32 +84,32 @@ BAD_LENGTHS = {
 }
 NO_LENGTHS = {
     "float": [2.5, 3],
-    "float_integral": (2.0, 3.0),
-    "float_array": np.array([2.0, 3.0]),
     "float_array_empty": np.array([]),
     "bool": (True, 3),
-    "bool_array": np.array([True, True]),
     "bool_item": [np.True_, 3],
     "complex": [2j],
     "none_inside": (None, 3),
     "object_array": np.array([2, 3], object),
-    "two_axes": [[2, 3]],
-    "ragged": [[2], [3, 4]],
-    "two_axes_array": np.array([[2, 3]]),
     "arrays_inside": [np.array([3])],
+    "two_axes": [[2, 3]],
+    "two_axes_array": np.array([[2, 3]]),
     "strings_inside": ["2", "3"],
     "masked": np.ma.array([2, 3], mask=[False, True]),
     "foreign_bools": Foreign(True, True),
     "foreign_floats": Foreign(2.0, 3.0),
-    "foreign_two_axes": Foreign([2], [3]),
     "foreign_bool_inside": (Foreign(True), 3),
     "string": "23",
     "bytes": b"\2\3",
     "bytearray": bytearray(b"\2"),
     "set": {2, 3},
-    "frozenset": frozenset({3}),
     "dict": {2: 3},
     "none": None,
+    "float_integral": (2.0, 3.0),
+    "float_array": np.array([2.0, 3.0]),
+    "bool_array": np.array([True, True]),
+    "ragged": [[2], [3, 4]],
+    "foreign_two_axes": Foreign([2], [3]),
+    "frozenset": frozenset({3}),
 }
 SCALARS = {"int": 3, "zero_axes": np.array(3), "int64": np.int64(3)}
 NO_INTS = {"float_int": 3.0, "bool_int": True}
@@ -174,34 +174,34 @@ NO_AXES = {  # in either spelling
     "zero_axes": np.array(0),
     "two_axes": np.array([[0]]),
     "string": "0",
-    "empty_string": "",
     "empty_dict": {},
     "empty_float_array": np.array([]),
+    "empty_string": "",
     "empty_two_axes": np.empty((0, 2), int),
 }
 BAD_MAPPINGS = {  # of data, onto an output of shape (2, 3)
     "missing": (ROW, None, ValueError),
-    "missing_for_a_scalar": (7, None, ValueError),
     "too_many": (ROW, [0, 1], ValueError),
     "too_few": (MATRIX, [1], ValueError),
-    "empty": (MATRIX, (), ValueError),
     "unsorted": (ONES, [1, 0], ValueError),
     "repeated": (ONES, np.array([1, 1]), ValueError),
     "negative": (ROW, [-1], AxisError),
-    "all_negative": (MATRIX, [-2, -1], AxisError),
     "out_of_range": (ROW, [2], AxisError),
-    "second_out_of_range": (MATRIX, [0, 2], AxisError),
     "huge": (ROW, [10**30], AxisError),
     "float_array": (ROW, np.array([1.0]), TypeError),
     "bool_array": (ROW, np.array([True]), TypeError),
     "two_axes_list": (ROW, [[1]], TypeError),
-    "bytes": (ROW, b"\1", TypeError),
     "strings": (ROW, ["1"], TypeError),
     "set": (ROW, {1}, TypeError),
     "dict": (ROW, {1: 1}, TypeError),
-    "scalar_too_many": (7, [0, 1], ValueError),
     "scalar_misfit": (7, [0], ValueError),
     **{name: (ROW, axes, TypeError) for name, axes in NO_AXES.items()},
+    "missing_for_a_scalar": (7, None, ValueError),
+    "empty": (MATRIX, (), ValueError),
+    "all_negative": (MATRIX, [-2, -1], AxisError),
+    "second_out_of_range": (MATRIX, [0, 2], AxisError),
+    "bytes": (ROW, b"\1", TypeError),
+    "scalar_too_many": (7, [0, 1], ValueError),
 }
 BAD_ADDED_AXES = {  # of the row, onto an output of shape (2, 3)
     "negative": ([-2], AxisError),
@@ -263,35 +263,6 @@ def test_data_that_does_not_fit(data, target, arguments, rejection):
         bcast.broadcast(np.ones(data, int), target, out=out, **arguments)
     assert type(caught.value) is error
     assert part in str(caught.value)
-
-
-MISFITS = {
-    "target": (partial(bcast.broadcast, MATRIX, (2, 3, 4)), "target_shape"),
-    "like": (partial(bcast.broadcast_like, MATRIX, np.empty((3, 3))), "like"),
-    "a_shape_for_an_array": (partial(bcast.broadcast_like, MATRIX, (2, 2, 3)), "like"),
-    "to": (partial(bcast.broadcast_to, MATRIX, (2, 6)), "shape"),
-    "to_fewer_axes": (partial(bcast.broadcast_to, MATRIX, 3), "shape"),
-    "arrays": (partial(bcast.broadcast_arrays, 1, MATRIX, np.ones((4, 1, 2))), "args"),
-    "shapes": (partial(bcast.broadcast_shapes, 3, (2, 1), [2]), "args"),
-    "unbroadcast": (partial(bcast.unbroadcast, MATRIX, (2, 2)), "grad"),
-    "unbroadcast_more_axes": (partial(bcast.unbroadcast, MATRIX, (1, 2, 3)), "grad"),
-    "unbroadcast_one_way": (partial(bcast.unbroadcast, ONES, (1, 3), mode="bidirectional"), "grad"),
-    "unbroadcast_pdpd": (partial(bcast.unbroadcast, MATRIX, (3,), mode="pdpd", axis=0), "grad"),
-    "unbroadcast_none": (partial(bcast.unbroadcast, MATRIX, (3,), mode="none"), "grad"),
-}
-
-
-@pytest.mark.parametrize(("call", "argument"), **rows(MISFITS))
-def test_arrays_that_do_not_fit(call, argument):
-    check = refuse if call.func in (bcast.broadcast_arrays, bcast.broadcast_shapes) else refuse_with_out
-    check(call, ValueError, argument)
-
-
-def test_the_axes_are_told_where_data_fits_at_one_place():
-    with pytest.raises(ValueError, match=r"axes_mapping=\[0, 1\]$"):
-        bcast.broadcast(MATRIX, (2, 3, 4))
-    with pytest.raises(ValueError, match=r"where data's axis 0 is 2$"):
-        bcast.broadcast(MATRIX, (2, 2, 3, 4))
 
 
 # Size: far beyond any address space, so that no system grants it.
@@ -412,18 +383,18 @@ def test_out_of_another_dtype(call, dtype):
 
 DTYPES_APART = {
     "byte_order": ("<i4", ">i4"),
-    "string_byte_order": ("<U3", ">U3"),
     "string_length": ("S3", "S4"),
     "unit": ("M8[s]", "M8[ms]"),
-    "instant_and_span": ("M8[s]", "m8[s]"),
     "names": ([("a", "i4"), ("b", "i4")], [("b", "i4"), ("a", "i4")]),
     "padding": ([("a", "i4")], {"names": ["a"], "formats": ["i4"], "itemsize": 8}),
     "offsets": (
         {"names": ["a"], "formats": ["i2"], "offsets": [0], "itemsize": 4},
         {"names": ["a"], "formats": ["i2"], "offsets": [2], "itemsize": 4},
     ),
-    "structure_and_void": ([("a", "i4")], "V4"),
     "strings": (np.dtypes.StringDType(), np.dtypes.StringDType(na_object=None)),
+    "string_byte_order": ("<U3", ">U3"),
+    "instant_and_span": ("M8[s]", "m8[s]"),
+    "structure_and_void": ([("a", "i4")], "V4"),
 }
 
 
@@ -449,14 +420,14 @@ def test_out_read_only(call):
 
 NOT_ARRAYS = {
     "list": [[0, 0, 0], [0, 0, 0]],
-    "tuple": (),
     "bytearray": bytearray(48),
-    "memoryview": memoryview(bytearray(48)),
     "string": "out",
-    "false": False,
-    "scalar": np.int64(0),
     "class": np.ndarray,
     "masked": np.ma.zeros((2, 3), int),
+    "tuple": (),
+    "memoryview": memoryview(bytearray(48)),
+    "false": False,
+    "scalar": np.int64(0),
 }
 
 
@@ -465,22 +436,15 @@ def test_out_that_is_no_array(call, out):
     refuse(partial(call, out=out), TypeError, "out")
 
 
-def test_out_masked_is_not_written(call):
-    with untouched((2, 3), ROW.dtype) as out:
-        masked = np.ma.MaskedArray(out, mask=[[True, False, True]] * 2, copy=False)
-        refuse(partial(call, out=masked), TypeError, "out")
-
-
 # The data.
 
-UNMASKED = "give its .filled(), or its .data and its .mask one after the other"
 MASKED = {
     "masked": np.ma.array([1, 2, 3], mask=[True, False, False]),
-    "no_mask": np.ma.array([1, 2, 3]),
     "constant": np.ma.masked,
-    "read_only": np.ma.array(ROW, copy=False),
     "in_a_list": [ROW, np.ma.array(ROW, mask=[True, False, False])],  # of which NumPy would drop the masks
     "in_a_tuple": (ROW, np.ma.array(ROW, mask=[True, False, False])),
+    "no_mask": np.ma.array([1, 2, 3]),
+    "read_only": np.ma.array(ROW, copy=False),
 }
 
 
@@ -524,39 +488,6 @@ def test_grad_that_shrinks_during_the_call():
         bcast.unbroadcast(grad, grad.shape, out=out, **arguments)
 
 
-class Boaster(np.ndarray):
-    """An array that tells other things of itself than are true."""
-
-    shape = (1000, 1000)
-    dtype = np.dtype(float)
-
-
-def test_like_is_as_large_as_it_is():
-    assert bcast.broadcast_like(1.0, np.zeros((2, 3)).view(Boaster)).shape == (2, 3)
-
-
-def test_out_that_is_smaller_than_it_says():
-    with untouched((3,), float) as out:
-        refuse(partial(bcast.broadcast, 1.0, (1000, 1000), out=out.view(Boaster)), ValueError, "out")
-
-
-class Liar(np.ndarray):
-    """An array of integers whose class says that it has three objects."""
-
-    dtype = property(lambda _: np.dtype(object))
-    shape = property(lambda _: (3,))
-    itemsize = property(lambda _: 8)
-
-
-def test_out_is_what_it_is_whatever_its_class_says():
-    """Objects written into integers would be pointers; of what looks as if it fitted the end would be passed."""
-    objects = np.array([None, "a", 2.0], object)
-    with untouched((3,), np.int64) as out:
-        refuse(partial(bcast.broadcast, objects, (3,), out=out.view(Liar)), TypeError, "out")
-    with untouched((2,), np.int64) as out:
-        refuse(partial(bcast.broadcast, ROW, (3,), out=out.view(Liar)), ValueError, "out")
-
-
 class Broken:
     def __array__(self, dtype=None, copy=None):
         raise KeyError("no data")
@@ -576,81 +507,33 @@ def test_data_that_is_no_array(data, error):
         bcast.broadcast_arrays(data)
 
 
-# Remedies: what to write instead.
+# Remedies: what to write instead, one of each kind.
 
-SHAPE, IMAGES = (3, 4), np.ones((2, 3, 5))
-BEFORE = "the array comes before the shape"
+GRID = np.ones((3, 4))
 REMEDIES = {
-    "swapped_broadcast": (partial(bcast.broadcast, SHAPE, np.ones((3, 4))), "target_shape", BEFORE),
-    "swapped_broadcast_to": (partial(bcast.broadcast_to, SHAPE, np.ones((3, 4))), "shape", BEFORE),
-    "swapped_unbroadcast": (partial(bcast.unbroadcast, SHAPE, np.ones((3, 4))), "data_shape", BEFORE),
-    "swapped_tile": (partial(bcast.tile, 2, np.ones((3, 4))), "reps", "the array comes before the counts"),
-    "swapped_repeat": (partial(bcast.repeat, 2, np.ones((3, 4))), "repeats", "the array comes before the counts"),
-    "swapped_like": (partial(bcast.broadcast_like, MATRIX, ROW), "like", "they fit the other way round"),
-    "swapped_like_of_one_rank": (partial(bcast.broadcast_like, MATRIX, ONES), "like", "they fit the other way round"),
-    "swapped_operands": (
-        partial(bcast.elementwise, np.add, ROW, MATRIX, mode="unidirectional"), "a", "they fit the other way round",
-    ),
-    "numpys_name": (partial(bcast.broadcast, ROW, shape=(2, 3)), "target_shape", "give target_shape=(2, 3)"),
-    "numpys_name_of_a_shape": (partial(bcast.infer_shape, (3,), shape=(2, 3)), "target_shape", "target_shape=(2, 3)"),
-    "length": (partial(bcast.broadcast, ROW, 3), "target_shape", "give (3,)"),
-    "numpy_length": (partial(bcast.infer_shape, np.int64(3), (3,)), "data_shape", "give (3,)"),
+    "swapped": (partial(bcast.broadcast, (3, 4), GRID), "target_shape", "before the shape"),
+    "swapped_counts": (partial(bcast.tile, 2, GRID), "reps", "before the counts"),
+    "swapped_like": (partial(bcast.broadcast_like, MATRIX, ROW), "like", "the other way round"),
+    "numpys_name": (partial(bcast.broadcast, ROW, shape=(2, 3)), "target_shape", "target_shape=(2, 3)"),
+    "length": (partial(bcast.broadcast, ROW, 3), "target_shape", "(3,)"),
     "axis_alone": (partial(bcast.broadcast, ROW, (3, 5), axis=0), "axis", "mode='pdpd'"),
-    "axis_of_operands_alone": (partial(bcast.elementwise, np.add, IMAGES, ROW, axis=1), "axis", "mode='pdpd'"),
-    "axis_from_the_end": (
-        partial(bcast.broadcast, ROW, (2, 3, 5), [-2], mode="explicit"), "axes_mapping", "give 1",
-    ),
-    "added_axis_from_the_end": (
-        partial(bcast.broadcast, ROW, (3, 5), mode="explicit", broadcast_axes=[-1]), "broadcast_axes", "give 1",
-    ),
-    "fractions_into_integers": (
-        partial(bcast.broadcast, 0.5, (3,), out=np.zeros(3, int)), "out", "give casting='unsafe'",
-    ),
-    "fractions_to_integers": (partial(bcast.tile, 0.5, 2, dtype=int), "dtype", "give casting='unsafe'"),
-    "fraction": (partial(bcast.repeat, ROW, 2.5), "repeats", "round floats"),
-    "fractions": (partial(bcast.unrepeat, ROW, [1.5, 1.5]), "repeats", "round floats"),
-    "whole_float": (partial(bcast.tile, ROW, 2.0), "reps", "round floats"),
-    "mask": (partial(bcast.tile, np.ma.array([1, 2]), 2), "A", ".filled(), or its .data and its .mask"),
-    "mask_in_a_list": (partial(bcast.tile, [np.ma.array([1, 2])], 2), "A", ".filled(), or its .data and its .mask"),
-    "place_by_axis": (partial(bcast.broadcast, ROW, (2, 3, 5), mode="pdpd"), "target_shape", "axis 1: axis=1"),
-    "place_of_operands": (partial(bcast.elementwise, np.add, IMAGES, ROW, mode="pdpd"), "a", "axis 1: axis=1"),
-    "place_of_operands_in_another_mode": (
-        partial(bcast.elementwise, np.add, IMAGES, ROW, mode="unidirectional"), "a", "axis 1: mode='pdpd', axis=1",
-    ),
-    "place_in_another_mode": (
-        partial(bcast.broadcast, ROW, (2, 3, 5)), "target_shape", "axis 1: mode='explicit', axes_mapping=[1]",
-    ),
-    "one_run": (partial(bcast.unrepeat, np.ones(4), [2]), "repeats", "give 2 and no sequence"),
-    "mask_of_out": (partial(bcast.broadcast, ROW, (2, 3), out=np.ma.zeros((2, 3), int)), "out", "give its .data"),
-}  # fmt: skip
+    "axis_from_the_end": (partial(bcast.broadcast, ROW, (2, 3, 5), [-2], mode="explicit"), "axes_mapping", "give 1"),
+    "fractions": (partial(bcast.tile, 0.5, 2, dtype=int), "dtype", "casting='unsafe'"),
+    "fraction": (partial(bcast.repeat, ROW, 2.5), "repeats", "round"),
+    "mask": (partial(bcast.tile, np.ma.array([1, 2]), 2), "A", ".filled()"),
+    "place": (partial(bcast.broadcast, ROW, (2, 3, 5)), "target_shape", "axes_mapping=[1]"),
+    "place_by_axis": (partial(bcast.broadcast, ROW, (2, 3, 5), mode="pdpd"), "target_shape", "axis=1"),
+    "one_run": (partial(bcast.unrepeat, np.ones(4), [2]), "repeats", "no sequence"),
+    "none": (partial(bcast.broadcast, MATRIX, (4, 5)), "target_shape", None),
+}
 
 
 @pytest.mark.parametrize(("call", "name", "remedy"), **rows(REMEDIES))
 def test_remedies(call, name, remedy):
-    with pytest.raises((TypeError, ValueError)) as caught:
+    with pytest.raises((TypeError, ValueError), match=f"^`{name}` expected ") as caught:
         call()
-    message = str(caught.value)
-    assert message.startswith(f"`{name}` expected ")
-    assert message.endswith(remedy) or (remedy in message.rpartition("; ")[2])
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        partial(bcast.broadcast, ROW, (-1,)),
-        partial(bcast.broadcast, ROW, True),
-        partial(bcast.broadcast, ROW, (2, 3), [-3], mode="explicit"),
-        partial(bcast.broadcast, np.ones((2, 3)), (4, 5)),
-        partial(bcast.broadcast, np.ones((2, 3)), (2, 5, 3), mode="pdpd", axis=0),
-        partial(bcast.broadcast, ROW, (3, 5, 3, 5), mode="pdpd"),
-        partial(bcast.repeat, ROW, "2"),
-        partial(bcast.unrepeat, np.ones(4), [3]),
-        partial(bcast.unrepeat, np.ones(5), [2, 2]),
-    ],
-)
-def test_no_remedy_is_made_up(call):
-    with pytest.raises((TypeError, ValueError), match=r"^[^;]+$"):
-        call()
+    found = str(caught.value).partition("; ")[2]
+    assert remedy in found if remedy else not found
 
 
 # What has no sum.
@@ -660,17 +543,17 @@ WITHOUT_SUM = {
     "string": (np.array(["a", "b"]), None, "grad"),
     "bytes": (np.array([b"a", b"b"]), None, "grad"),
     "strings": (np.array(["a"], np.dtypes.StringDType()), None, "grad"),
+    "void": (np.zeros(3, "V2"), None, "grad"),
     "instant": (np.zeros(3, "M8[s]"), None, "grad"),
     "structure": (np.zeros(3, [("a", "<i4")]), None, "grad"),
-    "void": (np.zeros(3, "V2"), None, "grad"),
-    "string_to_float": (np.array(["1"]), "f8", "grad"),
     "to_bool": (np.ones(3), bool, "dtype"),
     "to_string": (np.ones(3), "S3", "dtype"),
     "to_instant": (np.ones(3, int), "M8[s]", "dtype"),
-    "to_structure": (np.ones(3), [("a", "<i4")], "dtype"),
     "to_span": (np.ones(3, int), "m8[s]", "dtype"),
     "from_span": (np.ones(3, "m8[s]"), "i8", "dtype"),
     "no_dtype": (np.ones(3), "number", "dtype"),
+    "string_to_float": (np.array(["1"]), "f8", "grad"),
+    "to_structure": (np.ones(3), [("a", "<i4")], "dtype"),
     "no_dtype_at_all": (np.ones(3), 3, "dtype"),
 }
 
@@ -678,7 +561,3 @@ WITHOUT_SUM = {
 @pytest.mark.parametrize(("grad", "dtype", "argument"), **rows(WITHOUT_SUM))
 def test_dtype_without_a_sum(grad, dtype, argument):
     refuse_with_out(partial(bcast.unbroadcast, grad, (), dtype=dtype), TypeError, argument, ())
-
-
-def test_out_of_another_dtype_than_asked_for():
-    refuse(partial(bcast.unbroadcast, MATRIX, (3,), dtype="f8", out=np.zeros(3, "i8")), TypeError, "out")

@@ -45,7 +45,6 @@ OFFICIAL = {
     "Where": ("where", 2),
     "Xor": ("xor", 8),
 }
-SKIPPED: dict[str, str] = {}  # an official test -> why it cannot run here
 
 MULTIDIRECTIONAL = sorted(set(OFFICIAL) - {"Expand", "Gemm", "PRelu", "Tile"})
 LOGICAL = {"And", "Or", "Xor"}
@@ -112,8 +111,6 @@ def test_the_official_tests_of_onnx_pass(operator):
     cases = official_tests()[operator]
     assert len(cases) >= OFFICIAL[operator][1]
     for case in cases:
-        if case.name in SKIPPED:
-            continue
         session = ReferenceEvaluator(case.model, new_ops=bcast.onnx.OPS)
         assert any(isinstance(node, getattr(bcast.onnx, operator)) for node in session.rt_nodes_)
         for inputs, outputs in case.data_sets:
@@ -121,10 +118,6 @@ def test_the_official_tests_of_onnx_pass(operator):
             for result, expected in zip(results, outputs, strict=True):
                 assert (result.dtype, result.shape) == (expected.dtype, expected.shape), case.name
                 np.testing.assert_allclose(result, expected, case.rtol, case.atol, err_msg=case.name)
-
-
-def test_no_reason_outlives_its_test():
-    assert set(SKIPPED) <= {case.name for cases in official_tests().values() for case in cases}
 
 
 def test_every_operator_has_an_official_test():
@@ -161,41 +154,17 @@ NUMPYS = {
 
 @pytest.mark.parametrize("operator", MULTIDIRECTIONAL)
 def test_both_shapes_of_a_binary_operator_stretch(operator):
-    for a, b in BOTH_STRETCH:
-        for shapes in ((a, b), (b, a)):
-            third = {"Where": [(1, 5)], **{name: [(3, 1, 1), (1, 1, 1, 1)] for name in VARIADIC}}.get(operator, [])
-            arrays = drawn(operator, [*shapes, *third])
-            result = run(operator, *arrays)
-            assert_same(result, np.asarray(NUMPYS[operator](*arrays)))
-            assert result.shape == (2, 3, 4, 5)
-
-
-@pytest.mark.parametrize("operator", MULTIDIRECTIONAL)
-@pytest.mark.parametrize(("a", "b"), [((3,), (2,)), ((2, 1), (3, 4)), ((0,), (2,))], ids=str)
-def test_what_does_not_broadcast(operator, a, b):
-    arrays = drawn(operator, [a, b, b] if operator == "Where" else [a, b])
-    with pytest.raises(ValueError, match="expected"):
-        run(operator, *arrays)
-
-
-@pytest.mark.parametrize("operator", MULTIDIRECTIONAL)
-@pytest.mark.parametrize(("a", "b"), [((), ()), ((0,), (1,)), ((2, 1), (0,))], ids=str)
-def test_scalars_and_empty_arrays(operator, a, b):
-    arrays = drawn(operator, [a, b, b] if operator == "Where" else [a, b])
-    assert_same(run(operator, *arrays), np.asarray(NUMPYS[operator](*arrays)))
-
-
-@pytest.mark.parametrize("operator", sorted(VARIADIC))
-def test_each_input_may_be_the_larger_one(operator):
-    for shapes in ([(2,), (1,), (3, 1)], [(), (1,), (2,), (1, 1), (3, 1, 1)]):
+    third = {"Where": [(1, 5)], **{name: [(3, 1, 1), (1, 1, 1, 1)] for name in VARIADIC}}.get(operator, [])
+    cases = [[*shapes, *third] for a, b in BOTH_STRETCH for shapes in ((a, b), (b, a))]
+    cases += [[a, b, b][: 3 if operator == "Where" else 2] for a, b in (((), ()), ((0,), (1,)), ((2, 1), (0,)))]
+    if operator in VARIADIC:
+        cases += [[(2, 3)], [(2,), (1,), (3, 1)], [(), (1,), (2,), (1, 1), (3, 1, 1)]]
+    for shapes in cases:
         arrays = drawn(operator, shapes)
-        assert_same(run(operator, *arrays), NUMPYS[operator](*arrays))
-
-
-@pytest.mark.parametrize("operator", sorted(VARIADIC))
-def test_one_input(operator):
-    (array,) = drawn(operator, [(2, 3)])
-    assert_same(run(operator, array), array)
+        assert_same(run(operator, *arrays), np.asarray(NUMPYS[operator](*arrays)))
+    for a, b in ((3,), (2,)), ((2, 1), (3, 4)), ((0,), (2,)):
+        with pytest.raises(ValueError, match="expected"):
+            run(operator, *drawn(operator, [a, b, b] if operator == "Where" else [a, b]))
 
 
 @pytest.mark.parametrize("shapes", B_STRETCHES, ids=str)
@@ -236,8 +205,6 @@ def test_gemm(shape, transA, transB):  # noqa: N803
         ((2, 3), (3, 1), (4,)),
         ((2, 3), (3, 4), (1, 2, 4)),  # no more axes than the product
         ((2, 3), (3, 4), (2,)),
-        ((2, 3), (4, 3), (1,)),
-        ((3,), (3, 4), (1,)),
         ((2, 3), (3,), (1,)),
     ],
 )
@@ -319,24 +286,15 @@ def test_integers_wrap_and_divide_as_onnx_says(dtype):
         (np.int64([3, -3, 2**62]), np.int64([39, 3, 1]), np.int64([3**39, -27, 2**62])),  # beyond what floats hold
         (np.int32([2, -2, 10]), np.int64([31, 31, 10]), np.int32([-(2**31), -(2**31), 1410065408])),  # they wrap
         (np.int32([1, -1, -1, 2, -2]), np.int8([-3, -3, -4, -1, -2]), np.int32([1, -1, 1, 0, 0])),  # cut off
-        (np.int32([3, -5, 7]), np.int64([-1, -2, -(2**40)]), np.int32([0, 0, 0])),
         (np.int32([2**24 + 1]), np.float32([1]), np.int32([2**24 + 1])),  # which single precision does not hold
         (np.float32([-1]), np.uint32([2**24 + 1]), np.float32([-1])),
         (np.int32([2, 5]), np.float32([0.5, 2]), np.int32([1, 25])),
         (np.float32([2, 3]), np.int64([-1, 2]), np.float32([0.5, 9])),
-        (np.float32([4]), np.float64([0.5]), np.float32([2])),
-        (np.float64([2]), np.float32([0.5]), np.array([2.0]) ** 0.5),
-        (np.float16([3]), np.uint8([4]), np.float16([81])),
         (np.int64(7), np.uint64([0, 1, 2]), np.int64([1, 7, 49])),
     ],
 )
 def test_pow_is_of_the_type_of_its_base(base, exponent, power):
     assert_same(run("Pow", np.asarray(base), exponent), power)
-
-
-def test_scalars_that_other_operators_return():
-    evaluation = evaluator("Sum", 2)
-    assert_same(evaluation.run(None, {"x0": np.float32(1), "x1": np.float32(2)})[0], np.array(3, np.float32))
 
 
 def test_nan_wins():
@@ -395,17 +353,11 @@ def test_inputs_of_other_classes():
     [
         ("Add", ["float32", "float64"], 14, r"`B` expected the type of `A`, tensor\(float\), got tensor\(double\)"),
         ("Add", ["int8", "int8"], 13, "`A` expected one of .*, got tensor.int8"),  # from opset 14 on
-        ("And", ["int32", "int32"], 18, "`A` expected one of tensor.bool., got tensor.int32"),
-        ("Sum", ["int32", "int32"], 18, "`data_0` expected one of .*, got tensor.int32"),
         ("Max", ["float32", "float32", "float16"], 18, "`data_0` expected the type of `data_0`"),
-        ("Max", ["int32", "int32"], 8, "`data_0` expected one of"),  # from opset 12 on
         ("Where", ["float32", "float32", "float32"], 18, "`condition` expected one of tensor.bool."),
         ("Where", ["bool", "float32", "int32"], 18, "`Y` expected the type of `X`"),
-        ("Pow", ["uint8", "uint8"], 18, "`X` expected one of"),
         ("Expand", ["float32", "int32"], 18, "`shape` expected one of tensor.int64., got tensor.int32"),
         ("Tile", ["float32", "int32"], 18, "`repeats` expected one of tensor.int64."),
-        ("Gemm", ["float32", "float32", "float64"], 18, "`C` expected the type of `A`"),
-        ("PRelu", ["int8", "int8"], 18, "`X` expected one of"),
         ("Equal", ["str", "int64"], 19, "`B` expected the type of `A`, tensor.string."),
         ("Equal", ["str", "str"], 13, "`A` expected one of"),  # from opset 19 on
     ],
@@ -434,18 +386,12 @@ def test_errors_name_the_node_and_its_inputs(operator, arrays, inputs):
             run(operator, *arrays, name=name)
 
 
-@pytest.mark.parametrize(("operator", "opset"), [("Add", 6), ("Gemm", 6), ("Max", 7), ("Mean", 6), ("Tile", 5)])
-def test_operators_that_broadcast_otherwise_are_refused(operator, opset):
-    with pytest.raises(
-        NotImplementedError, match=f"^{operator} expected version .* of the operator or later, .*{opset}"
-    ):
-        evaluator(operator, 2, opset=opset)
-
-
 @pytest.mark.parametrize(("operator", "opset"), [("Add", 7), ("Gemm", 7), ("Max", 8), ("Mean", 8), ("Tile", 6)])
 def test_the_first_operators_that_broadcast_alike(operator, opset):
-    evaluation = evaluator(operator, 3 if operator == "Gemm" else 2, opset=opset)
-    assert isinstance(evaluation.rt_nodes_[0], getattr(bcast.onnx, operator))
+    count = 3 if operator == "Gemm" else 2
+    assert isinstance(evaluator(operator, count, opset=opset).rt_nodes_[0], getattr(bcast.onnx, operator))
+    with pytest.raises(NotImplementedError, match=f"^{operator} expected version .* of the operator or later, "):
+        evaluator(operator, count, opset=opset - 1)
 
 
 def test_import_without_onnx_names_the_extra():

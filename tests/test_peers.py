@@ -7,7 +7,6 @@ many cases must at least be given and how many refused, so that none passes by c
 import functools
 import importlib
 import warnings
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -108,29 +107,6 @@ def onnx_shapes(rng):
     if target and rng.random() < 0.1:
         target = (*target[:-1], -1)
     return data, target
-
-
-def official_expand_tests():
-    """Return the tests of Expand that come with onnx: name -> data, shape and expanded."""
-    onnx = peer("onnx")
-    arrays = {}
-    for folder in sorted(Path(peer("onnx.backend.test.loader").DATA_DIR).glob("*/test_expand_*")):
-        files = sorted(folder.glob("test_data_set_0/*put_*.pb"))
-        arrays[folder.name] = [onnx.numpy_helper.to_array(onnx.load_tensor(file)) for file in files]
-    peer("onnx.backend.test.case.node.expand")  # on import it adds its tests to those of all nodes
-    for case in peer("onnx.backend.test.case.node")._NodeTestCases:
-        if case.model.graph.node[0].op_type == "Expand":
-            ((inputs, outputs),) = case.data_sets
-            arrays[case.name] = [*inputs, *outputs]
-    return arrays
-
-
-def test_official_onnx_tests():
-    tests = official_expand_tests()
-    assert {"test_expand_dim_changed", "test_expand_dim_unchanged"} <= set(tests)
-    for name, (data, shape, expanded) in tests.items():
-        result = bcast.broadcast(data, shape, mode="bidirectional")
-        np.testing.assert_array_equal(result, expanded, strict=True, err_msg=name)
 
 
 def expand_cases(seed, dtype, count):

@@ -12,7 +12,7 @@ from sum_peers import SUMMERS, SumTask, judge, prepare_sums
 
 from bcast._benchmark import table as benchmark_table
 from bcast._benchmark.table import FULL, table
-from bcast._benchmark.tasks import Task
+from bcast._benchmark.tasks import ARITHMETIC, CALLS, Task
 from bcast._benchmark.workloads import DTYPES, STATES, Workload, grid
 
 

@@ -21,7 +21,7 @@ ways = pytest.mark.parametrize(("leaf", "threads"), SUMS)
 # Every shape.
 
 LENGTHS = (0, 1, 2, 3)
-SHAPES = [shape for rank in range(4) for shape in itertools.product(LENGTHS, repeat=rank)]
+SHAPES = [shape for rank in range(5) for shape in itertools.product(LENGTHS, repeat=rank)]
 
 
 # How many of them fit, counted once: no test may pass by comparing nothing.
@@ -39,7 +39,7 @@ CALLS = [(form, *SUMS[0]) for form in FORMS] + [("numpy", *way) for way in SUMS[
 @pytest.mark.parametrize(("form", "leaf", "threads"), CALLS)
 def test_every_shape(form, leaf, threads):
     dtypes = itertools.cycle([np.dtype(name) for name in ("f4", "i1", "f8", "f2", "u4", "c8", "i8", ">f4", "u2")])
-    numbers = np.random.default_rng(1).integers(-9, 10, 3**3)
+    numbers = np.random.default_rng(1).integers(-9, 10, 3**4)
     found = 0
     with summed(leaf, threads):
         for data, shape, arguments in every_call(form, SHAPES):
@@ -60,7 +60,7 @@ def test_every_shape(form, leaf, threads):
 @pytest.mark.parametrize("mode", sorted({*NAMES} - readers("axes_mapping", "broadcast_axes")))
 def test_every_refusal(mode):
     refused = 0
-    for data, shape in itertools.product(SHAPES, repeat=2):
+    for data, shape in itertools.product([shape for shape in SHAPES if len(shape) <= 3], repeat=2):
         aligned = reference(data, shape, mode=mode)
         if aligned is None or aligned[0] != shape:
             with pytest.raises(ValueError, match=r"^`(grad|axis)` expected ") as caught:

@@ -287,37 +287,37 @@ def _total(inputs: Sequence[Array]) -> Array:
     return _fold(np.add, inputs)
 
 
-class Max(_Operator):
+class _Variadic(_Operator):
+    """A function of one array or more, two at a time."""
+
+    since = 8
+    function: ClassVar[np.ufunc]
+
+    def _compute(self, *inputs: Any, **_: Any) -> Any:
+        return _fold(self.function, inputs)
+
+
+class Max(_Variadic):
     """ONNX Max of one input or more; NaN wins."""
 
-    since = 8
-
-    def _compute(self, *inputs: Any, **_: Any) -> Any:
-        return _fold(np.maximum, inputs)
+    function = np.maximum
 
 
-class Min(_Operator):
+class Min(_Variadic):
     """ONNX Min of one input or more; NaN wins."""
 
-    since = 8
-
-    def _compute(self, *inputs: Any, **_: Any) -> Any:
-        return _fold(np.minimum, inputs)
+    function = np.minimum
 
 
-class Sum(_Operator):
+class Sum(_Variadic):
     """ONNX Sum of one input or more; halves are added in single precision."""
-
-    since = 8
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
         return _total(inputs).astype(inputs[0].dtype, copy=False)
 
 
-class Mean(_Operator):
+class Mean(_Variadic):
     """ONNX Mean of one input or more, any of which may be the largest; halves are added in single precision."""
-
-    since = 8
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
         total = _total(inputs)
@@ -373,25 +373,4 @@ class PRelu(_Operator):
         return where(np.less(x, 0), elementwise(np.multiply, x, slope, mode="unidirectional"), x)
 
 
-OPS: list[type[OpRun]] = [
-    Expand,
-    Tile,
-    Add,
-    And,
-    Div,
-    Equal,
-    Greater,
-    Less,
-    Max,
-    Mean,
-    Min,
-    Mul,
-    Or,
-    Pow,
-    Sub,
-    Sum,
-    Where,
-    Xor,
-    Gemm,
-    PRelu,
-]
+OPS: list[type[OpRun]] = [globals()[name] for name in __all__ if name != "OPS"]

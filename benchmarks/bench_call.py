@@ -14,7 +14,7 @@ import numpy as np
 from machines import measure
 
 import bcast
-from bcast._api.broadcast import as_array
+from bcast._api.converted import as_array
 from bcast._benchmark.workloads import cpu
 from bcast._kernel import replicate
 from bcast._rules.modes import align

@@ -12,9 +12,9 @@ from numpy.exceptions import AxisError
 from test_sources import HERE
 
 import bcast
-from bcast._api.broadcast import Mode
 from bcast._rules.alignment import Alignment, merge
 from bcast._rules.modes import align
+from bcast._rules.types import Mode
 
 # Each table: name -> (data's shape, target, other arguments, the alignment or the error and a part of its message).
 # All names say what the row is there for. The examples of the systems' own pages are in test_examples.py.

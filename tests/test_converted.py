@@ -450,7 +450,7 @@ def test_any_conversion_as_numpy(examples):
 
 
 def test_pieces_of_less_than_a_byte():
-    refuse(lambda: converted.set_limits(0), ValueError, "piece")
+    refuse(lambda: converted.set_limits(0), ValueError, "block_bytes")
 
 
 # Items that are repeated 0 times: they decide nothing, and give rise to nothing.

@@ -88,6 +88,7 @@ COUNTS = (
     "counts.counts_of_tuple((2, 1, 0))", "counts.counts_of_tuple((1, 1))", "counts.counts_of_tuple((0, -1, 4))",
     "counts.counts_of_tuple((1,) * 6)", "counts.counts_of_tuple((2,))", "counts.counts_of_tuple(())",
 )  # fmt: skip
+LISTS = (*(f"[{count}]" for count in (*COUNTS, 0, 2)), "None", "[]")
 NAMES = ("'x'", "None", "5")
 DTYPES = (
     "None", "np.dtype('u1')", "np.dtype('f4')", "np.dtype('>f8')", "np.dtype('O')", "np.dtype('S')", "np.dtype('M8')",
@@ -163,7 +164,7 @@ REFUSED = {
     "no_array": ("arrays.shape_of(None)", "TypeError"),
     "no_array_to_reshape": ("arrays.reshaped(None, (1,))", "TypeError"),
     "nothing_like": ("arrays.result_array(None, None, (2,), 'x')", "TypeError"),
-    "no_data": ("broadcast.materialise(None, Alignment((3,), (3,)), None, 'x')", "TypeError"),
+    "no_data": ("converted.materialise(None, Alignment((3,), (3,)), None, 'x')", "TypeError"),
     "no_alignment": ("_kernel.replicate(row, None, grid)", "TypeError"),
     "no_alignment_of_a_sum": ("_adjoint.sum_onto(grid, None, row)", "TypeError"),
     "an_empty_alignment": ("_kernel.replicate(row, Alignment.__new__(Alignment), grid)", "TypeError"),

@@ -95,7 +95,7 @@ def test_data_that_speaks_dlpack_alone(shape):
     tensor = Unreadable(array)
     assert not hasattr(tensor, "__array__")
     np.testing.assert_array_equal(bcast.tile(tensor, 2), np.tile(array, 2), strict=True)
-    assert np.shares_memory(bcast._api.broadcast.as_array("data", tensor), array) == (array.size > 0)
+    assert np.shares_memory(bcast._api.converted.as_array("data", tensor), array) == (array.size > 0)
     with pytest.raises(TypeError, match=r"^`a` expected an array that NumPy can read, got Unreadable: it is on device"):
         bcast.repeat(Unreadable(array, device=(2, 0)), 2)
     with pytest.raises(TypeError, match=r"^`xi` expected items that NumPy converts, got a list of Unreadable; stack"):
@@ -187,7 +187,7 @@ def test_torch_tensors_that_nobody_can_write_to_as_they_are():
 def test_torch_tensors_are_read_in_place():
     torch = pytest.importorskip("torch")
     tensor = torch.arange(6.0).reshape(2, 3).T
-    array = bcast._api.broadcast.as_array("data", tensor)
+    array = bcast._api.converted.as_array("data", tensor)
     assert array.ctypes.data == tensor.data_ptr()
     assert torch.from_numpy(bcast.broadcast(tensor, (4, 3, 2))).equal(tensor.expand(4, 3, 2))
 
@@ -196,7 +196,7 @@ def test_torch_tensors_are_read_in_place():
 def test_jax_arrays():
     jax = pytest.importorskip("jax")
     array = jax.numpy.arange(3, dtype="float32")
-    read = bcast._api.broadcast.as_array("data", array)
+    read = bcast._api.converted.as_array("data", array)
     assert read.ctypes.data == array.unsafe_buffer_pointer()
     assert bcast.broadcast(array, (2, 3)).tolist() == [[0, 1, 2]] * 2
     with pytest.raises(ValueError, match=r"^`out` expected a writeable array, got a read-only one$"):

@@ -2,13 +2,19 @@
 
 from contextlib import suppress as _suppress
 
-from bcast._api.broadcast import broadcast, broadcast_like, infer_shape
+from bcast._api.adjoints import unbroadcast, unrepeat
+from bcast._api.broadcast import (
+    broadcast,
+    broadcast_arrays,
+    broadcast_like,
+    broadcast_shapes,
+    broadcast_to,
+    infer_shape,
+    meshgrid,
+)
 from bcast._api.elementwise import elementwise, where
-from bcast._api.numpy_names import broadcast_arrays, broadcast_shapes, broadcast_to, meshgrid
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
-from bcast._api.tiling import repeat, tile
-from bcast._api.unbroadcast import unbroadcast
-from bcast._api.unrepeat import unrepeat
+from bcast._api.repeats import repeat, tile
 from bcast._runtime.memory import memory_info, release_memory, set_idle_limit
 from bcast._runtime.threads import get_num_threads, set_num_threads
 

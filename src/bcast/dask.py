@@ -1,9 +1,9 @@
 """bcast for dask arrays: the same functions, rules and arguments, for arrays larger than memory or than one machine.
 
 Functions return dask arrays at once, with known shape, dtype and chunks, and compute nothing. One task makes each chunk
-of a copy from the slices of the data that feed it; sums take a task for each chunk of `grad`, and more that add partial
-sums. Without `chunks`, the axes along which something is repeated are cut such that chunks have at most the bytes of
-Dask's own option ``array.chunk-size``; other axes keep the data's chunks.
+of a copy from slices of the data; sums take a task for each chunk of `grad`, and more that add partial sums. Without
+`chunks`, the axes along which something is repeated are cut such that chunks have at most the bytes of Dask's own
+option ``array.chunk-size``; other axes keep the data's chunks.
 
 This module needs the extra ``dask``. It builds graphs from Dask's own `blockwise`, `reduction`, `rechunk` and
 `concatenate`, so it also works with Dask's option ``array.query-planning``, under which Dask flattens no arrays:
@@ -30,18 +30,16 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from bcast._api.broadcast import align_like
-from bcast._api.numpy_names import tuple_of_one
-from bcast._api.tiling import counts_along
-from bcast._api.unbroadcast import wanted_dtype
-from bcast._api.unrepeat import lengths_left
+from bcast._api.adjoints import lengths_left, wanted_dtype
+from bcast._api.broadcast import align_like, tuple_of_one
+from bcast._api.repeats import counts_along
 from bcast._rules.alignment import Alignment, right_aligned
 from bcast._rules.arguments import counts_argument, mode_of, shape_argument
 from bcast._rules.modes import align, align_shapes
 from bcast._rules.types import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 try:
-    from bcast._dask.arrays import Array, as_dask, converted_dtype, in_memory, laid_shape
+    from bcast._dask.arrays import Array, aligned_shape, as_dask, converted_dtype, in_memory
     from bcast._dask.chunks import given_chunks
     from bcast._dask.copies import Values, broadcast_along, mapped, repeated, tiled, without_empty
     from bcast._dask.sums import segments_summed, summed
@@ -247,7 +245,7 @@ def repeat(
         array = array[None]  # as in NumPy, a scalar has an axis here
     if axis is None and array.ndim != 1:
         raise NotImplementedError(f"`axis` expected an axis of `a`, which has shape {array.shape}, got None")
-    counts = _plain(counts_along("a", in_memory("repeats", repeats), axis, array.shape, True))
+    counts = _plain(counts_along(in_memory("repeats", repeats), axis, array.shape, True))
     totals = [n * c if isinstance(c, int) else int(c.sum()) for n, c in zip(array.shape, counts, strict=True)]
     shape_argument("repeats", tuple(totals))
     return repeated(array, counts, converted_dtype(array, dtype, casting), chunks)
@@ -343,7 +341,7 @@ def unbroadcast(
     shape = shape_argument("data_shape", in_memory("data_shape", data_shape))
     wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
     alignment = align_shapes(shape, array.shape, axes_mapping, mode, axis, broadcast_axes, "grad", not shape, False)
-    return _laid(summed(array, alignment, wanted, split_every), shape)
+    return _reshaped(summed(array, alignment, wanted, split_every), shape)
 
 
 def unrepeat(
@@ -375,8 +373,8 @@ def unrepeat(
     array = as_dask("grad", grad)
     wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
     given = in_memory("repeats", repeats)
-    counts = counts_along("grad", given, axis, array.shape, False)
-    lengths_left(given, counts, array.shape)
+    counts = counts_along(given, axis, array.shape, False)
+    lengths_left(counts, array.shape)
     return segments_summed(array, _plain(counts), wanted)
 
 
@@ -403,9 +401,9 @@ def elementwise(
     first = as_dask("a", a) if type(a) not in weak or type(b) in weak else a
     second: Any = b if type(b) in weak else as_dask("b", b)
     shape = getattr(second, "shape", ())
-    laid = laid_shape(ufunc, getattr(first, "shape", ()), shape, mode, axis)
+    aligned = aligned_shape(ufunc, getattr(first, "shape", ()), shape, mode, axis)
     first, second = [each if type(each) in weak else without_empty(each) for each in (first, second)]
-    return ufunc(first, second if shape == laid else _laid(second, laid))
+    return ufunc(first, second if shape == aligned else _reshaped(second, aligned))
 
 
 def _along(
@@ -433,14 +431,14 @@ def _flat(line: Array) -> Array:
     return line if line.ndim == 1 else without_empty(line).reshape(-1)
 
 
-def _laid(array: Array, shape: tuple[int, ...]) -> Array:
+def _reshaped(array: Array, shape: tuple[int, ...]) -> Array:
     """Drop or add axes of length 1."""
     if array.shape == shape:
         return array
     if 1 in array.shape:
         array = without_empty(array)  # one chunk is left of an axis of length 1
         places = iter(range(array.ndim))
-        feeds = [next(places) if length != 1 else -1 for length in array.shape]
-        chunks = tuple(lengths for lengths, place in zip(array.chunks, feeds, strict=True) if place >= 0)
-        array = mapped(reshape_block, array, feeds, chunks, Values(chunks), array.dtype)
+        axes = [next(places) if length != 1 else -1 for length in array.shape]
+        chunks = tuple(lengths for lengths, place in zip(array.chunks, axes, strict=True) if place >= 0)
+        array = mapped(reshape_block, array, axes, chunks, Values(chunks), array.dtype)
     return array[tuple(None if length == 1 else slice(None) for length in shape)]

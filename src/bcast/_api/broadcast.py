@@ -1,26 +1,34 @@
-"""`broadcast` and `broadcast_like`, which find an alignment and copy along it; `infer_shape`, which only finds it."""
+"""`broadcast` and its kin, which find an alignment and copy along it: shapes, axes and array-likes in, arrays out.
 
-from collections.abc import Callable
-from typing import Any
+`infer_shape` and `broadcast_shapes` only find the shape. The rules of other systems come first, then NumPy's functions.
+"""
 
-import numpy as np
-from numpy import generic, ndarray
+import operator
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
+
+from numpy import broadcast_arrays as views_of  # bound here, as users may replace NumPy's by ours
+from numpy import ndarray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bcast._api.converted import materialise_as
-from bcast._api.tensors import array_of, view_of
-from bcast._kernel import replicate
-from bcast._rules.alignment import Alignment
+from bcast._api.converted import as_array, into_tensor, is_tensor, materialise
+from bcast._rules.alignment import Alignment, aligned, merge, right_aligned
 from bcast._rules.arguments import shape_argument, show
 from bcast._rules.modes import align, align_shapes
-from bcast._rules.types import AxesLike, Casting, Mode, ShapeLike
-from bcast._runtime.arrays import is_masked, keeps_dtype, result_array, shape_of
+from bcast._rules.types import AxesLike, Casting, Indexing, Mode, ShapeLike
+from bcast._runtime.arrays import shape_of
 
-__all__ = ["broadcast", "broadcast_like", "infer_shape"]
-
-SAME_KIND: Casting = "same_kind"
-UNMASKED = "give its .filled(), or its .data and its .mask one after the other"
-NUMBERS = (int, float, complex, bool, str)
+__all__ = [
+    "align_like",
+    "broadcast",
+    "broadcast_arrays",
+    "broadcast_like",
+    "broadcast_shapes",
+    "broadcast_to",
+    "infer_shape",
+    "meshgrid",
+    "tuple_of_one",
+]
 
 
 def broadcast(
@@ -195,7 +203,7 @@ def broadcast_like(
     Returns
     -------
     ndarray
-        As `broadcast` returns it, of `data`'s dtype or of `dtype`.
+        As `broadcast` returns it.
 
     Raises
     ------
@@ -267,12 +275,7 @@ def infer_shape(
     Raises
     ------
     ValueError, numpy.exceptions.AxisError, TypeError
-        As `broadcast` raises them for the same shapes.
-
-    See Also
-    --------
-    broadcast : Make the array itself.
-    broadcast_shapes : Merge any number of shapes by NumPy's two-way rule.
+        As `broadcast` raises them.
 
     Examples
     --------
@@ -293,54 +296,218 @@ def refuse_shape(shape: object) -> None:
     raise TypeError(f"`target_shape` expected the output's shape, got it as `shape`; give target_shape={show(shape)}")
 
 
-def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
-    """Convert the user's `data` to an array, unless it is one of the base class; refuse masked arrays."""
-    if type(data) is ndarray:
-        return data
-    if is_masked(data):
-        raise TypeError(f"`{name}` expected an array without a mask, got {type(data).__name__}; {UNMASKED}")
-    if isinstance(data, (list, tuple)):
-        for item in data:
-            kind = type(item)
-            if kind in NUMBERS:  # the others are numbers, too, or lists
-                break
-            if kind is list or kind is ndarray:
-                continue
-            if is_masked(item):
-                got = f"a {type(data).__name__} with one"
-                raise TypeError(f"`{name}` expected arrays without masks, got {got}; {UNMASKED}")
-            if is_tensor(item) and not hasattr(item, "__array__"):  # NumPy would refer to it as an object
-                got = f"a {type(data).__name__} of {kind.__name__}"
-                raise TypeError(f"`{name}` expected items that NumPy converts, got {got}; stack them first")
-    elif type(data) not in NUMBERS and not isinstance(data, generic) and is_tensor(data):
-        return array_of(name, data)
-    try:
-        return np.asarray(data)
-    except ValueError as error:
-        raise ValueError(f"`{name}` expected an array_like of one shape, got {type(data).__name__}: {error}") from error
-
-
-def is_tensor(out: Any) -> bool:
-    """Return whether this is an array of another library, whose memory may be an array's."""
-    return not isinstance(out, ndarray) and hasattr(type(out), "__dlpack__")
-
-
-def into_tensor(function: Callable[..., Any], out: NDArray[Any], *args: Any, **kwargs: Any) -> NDArray[Any]:
-    """Call a function with an array over the memory of `out`, a tensor of another library; return `out`."""
-    function(*args, out=view_of(out), **kwargs)
-    return out
-
-
-def materialise(
-    data: NDArray[Any],
-    alignment: Alignment,
-    shape: tuple[int, ...],
-    out: NDArray[Any] | None,
-    name: str,
-    dtype: DTypeLike | None,
-    casting: Casting,
+def broadcast_to(
+    array: ArrayLike,
+    shape: ShapeLike | SupportsIndex,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
-    """Replicate `data` along `alignment` into `out`, or into a new array of `shape`, which the user calls `name`."""
-    if dtype is None and casting is SAME_KIND and (out is None or keeps_dtype(data, out)):
-        return replicate(data, alignment, result_array(out, data, shape, name))
-    return materialise_as(data, alignment, shape, out, name, dtype, casting)
+    """Broadcast `array` to a new array of `shape`: `numpy.broadcast_to` with a result to keep and write to.
+
+    Parameters
+    ----------
+    array : array_like
+        The array to replicate.
+    shape : int, or 1-D sequence or array of int
+        The shape to broadcast to; an int means a shape of one axis.
+    dtype, casting, out
+        As in `broadcast`.
+
+    Returns
+    -------
+    ndarray
+        As `broadcast` returns it: never a view, as NumPy's is.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As `broadcast` raises them.
+
+    See Also
+    --------
+    broadcast : Broadcast under other rules, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> bcast.broadcast_to(np.array([1, 2, 3]), (3, 3))
+    array([[1, 2, 3],
+           [1, 2, 3],
+           [1, 2, 3]])
+    >>> bcast.broadcast_to(np.array([1, 2, 3]), (2, 3), dtype=np.float32)
+    array([[1., 2., 3.],
+           [1., 2., 3.]], dtype=float32)
+    """
+    if out is not None and is_tensor(out):
+        return into_tensor(broadcast_to, out, array, shape, dtype=dtype, casting=casting)
+    data = as_array("array", array)
+    alignment = right_aligned(shape_of(data), shape_argument("shape", tuple_of_one(shape)), "shape")
+    return materialise(data, alignment, alignment.shape, out, "shape", dtype, casting)
+
+
+def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
+    """Broadcast any number of arrays against each other.
+
+    Parameters
+    ----------
+    *args : array_like
+        The arrays, which must be compatible by NumPy's two-way rule.
+
+    Returns
+    -------
+    tuple of ndarray
+        New C-contiguous, writeable arrays of the common shape, each of which owns its memory. NumPy's are views.
+
+    Raises
+    ------
+    ValueError
+        If the shapes are not compatible.
+    TypeError
+        If an array is masked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> x, y = bcast.broadcast_arrays([[1, 2, 3]], [[4], [5]])
+    >>> x
+    array([[1, 2, 3],
+           [1, 2, 3]])
+    >>> y
+    array([[4, 4, 4],
+           [5, 5, 5]])
+    """
+    arrays, shapes, results = [], [], []
+    for arg in args:
+        array = as_array("args", arg)
+        arrays.append(array)
+        shapes.append(shape_of(array))
+    shape = merge(shapes, "args")
+    for i in range(len(arrays)):
+        alignment = right_aligned(shapes[i], shape, "args")
+        results.append(materialise(arrays[i], alignment, shape, None, "args", None, "same_kind"))
+    return tuple(results)
+
+
+def broadcast_shapes(*args: ShapeLike | SupportsIndex) -> tuple[int, ...]:
+    """Return the shape that arrays of the given shapes have when broadcast against each other.
+
+    Parameters
+    ----------
+    *args : int, or 1-D sequence or array of int
+        The shapes; an int means a shape of one axis.
+
+    Returns
+    -------
+    tuple of int
+        The common shape; ``()`` if no shapes are given.
+
+    Raises
+    ------
+    ValueError
+        If the shapes are not compatible by NumPy's two-way rule, or a length is negative.
+    TypeError
+        If a shape is not integer.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> bcast.broadcast_shapes((1, 2), (3, 1), (3, 2))
+    (3, 2)
+    >>> bcast.broadcast_shapes((6, 7), (5, 6, 1), (7,), (5, 1, 7))
+    (5, 6, 7)
+    """
+    shapes = []
+    for arg in args:
+        shapes.append(shape_argument("args", tuple_of_one(arg)))
+    return merge(shapes, "args")
+
+
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: Indexing = "xy"
+) -> tuple[NDArray[Any], ...]:
+    """Make a grid from the coordinates `xi` along each axis: one array for each of them, over all points of the grid.
+
+    Parameters
+    ----------
+    *xi : array_like
+        The coordinates along each axis. Arrays that are not 1-D are flattened.
+    copy : bool, optional
+        Whether the results are new arrays. Otherwise they are views of `xi`, as NumPy makes them; items of dense views
+        share memory.
+    sparse : bool, optional
+        Whether each result keeps length 1 along the axes of the others, for operations that broadcast.
+    indexing : {'xy', 'ij'}, optional
+        The order of the axes. With 'ij' it is the order of `xi`. With 'xy' the first two axes are swapped: axis 0
+        belongs to the second of `xi` and axis 1 to the first, as the rows and columns of an image.
+
+    Returns
+    -------
+    tuple of ndarray
+        One array for each of `xi`, of the same dtype: new, C-contiguous, writeable, and owning its memory. Without
+        `copy`, views.
+
+    Raises
+    ------
+    ValueError
+        If `indexing` is neither of the two; if a dense grid would be too large to address.
+    TypeError
+        If one of `xi` is masked.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> x, y = bcast.meshgrid([1, 2, 3], [4, 5])
+    >>> x
+    array([[1, 2, 3],
+           [1, 2, 3]])
+    >>> y
+    array([[4, 4, 4],
+           [5, 5, 5]])
+    >>> [axis.shape for axis in bcast.meshgrid([1, 2, 3], [4, 5], sparse=True)]
+    [(1, 3), (2, 1)]
+    """
+    given: object = indexing
+    if not isinstance(given, str) or given not in ("xy", "ij"):
+        kind = ValueError if isinstance(given, str) else TypeError
+        raise kind(f"`indexing` expected 'xy' or 'ij', got {show(given)}")
+    grid = _grid(xi, copy, sparse, indexing == "xy" and len(xi) > 1)
+    return grid if copy or sparse else views_of(*grid)
+
+
+def _grid(xi: Sequence[ArrayLike], copy: bool, sparse: bool, swapped: bool) -> tuple[NDArray[Any], ...]:
+    """Return the arrays of a grid, or without `copy` views that broadcast to it; `swapped` swaps the first two axes."""
+    rank = len(xi)
+    arrays: list[NDArray[Any]] = []
+    lengths = [1] * rank
+    for i in range(rank):
+        array = as_array("xi", xi[i])
+        arrays.append(array)
+        lengths[1 - i if swapped and i < 2 else i] = array.size
+    shape = shape_argument("xi", (1,) * rank if sparse else tuple(lengths))
+    for i in range(rank):
+        array, axis = arrays[i], 1 - i if swapped and i < 2 else i
+        source = (1,) * axis + (lengths[axis],) + (1,) * (rank - axis - 1)
+        if copy:
+            flat = array if array.ndim == 1 else array.reshape(-1)
+            alignment = aligned(source if sparse else shape, source)
+            arrays[i] = materialise(flat, alignment, alignment.shape, None, "xi", None, "same_kind")
+        else:
+            arrays[i] = array.reshape(source)
+    return tuple(arrays)
+
+
+def tuple_of_one(shape: Any) -> Any:
+    """Let a bare integer stand for a shape of one axis, as NumPy does; all shapes are checked later."""
+    if type(shape) is tuple or type(shape) is list:
+        return shape
+    if isinstance(shape, ndarray) and shape_of(shape):
+        return shape  # even if its class has an `__index__`
+    try:
+        operator.index(shape)
+    except TypeError:
+        return shape
+    return (shape,)

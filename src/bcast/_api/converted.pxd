@@ -1,31 +1,39 @@
 # The C types of _api/converted.py, which is plain Python without them.
-from numpy cimport dtype as Dtype, ndarray
+from numpy cimport dtype as Dtype, generic, ndarray
 
 from bcast._kernel cimport repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.arrays cimport (
-    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, is_masked, may_warn, reshaped,
-    result_array, shape_of, size_of,
+    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, is_masked, keeps_dtype,
+    may_warn, reshaped, result_array, shape_of, size_of,
 )
 from bcast._rules.counts cimport Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.memory cimport is_mapped
 
-cdef Py_ssize_t PIECE, MOST, FEW
+cdef Py_ssize_t BLOCK_BYTES, BLOCKS_AT_ONCE, FEW_ITEMS
 cdef str SAME_KIND
 cdef int NUMBER_OF_SAME_KIND
 
-cpdef materialise_as(ndarray data, Alignment alignment, tuple shape, out, str name, dtype, casting)
+cpdef ndarray as_array(str name, data)
+cpdef bint is_tensor(out)
+cdef _array_of(name, tensor)
+cdef _view_of(out)
+cdef _check_device(tensor)
+cdef str _refusal(expected, tensor, error)
+cpdef materialise(ndarray data, Alignment alignment, tuple shape, out, str name, dtype, casting)
+cpdef bint converts(ndarray data, out, dtype, casting) except -1
+cpdef tuple prepared(ndarray data, tuple shape, out, dtype, casting)
 cpdef convert_onto(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint fresh)
 cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)
-cpdef tuple prepared(ndarray data, tuple shape, out, dtype, casting)
+cdef _unless_warned(data, dtype)
 cpdef tuple without_dropped(ndarray data, Counts counts, int axis)
+cdef _convert_nothing(data, out, dtype)
 cdef _run(ndarray data, Alignment alignment, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)
 cdef int _write(ndarray data, Alignment alignment, Counts counts, int axis, ndarray out) except -1
 cdef _once(data)
 cdef bint _is_ordered(data) except -1
 cdef bint _converts_whole(data, out, dtype, fresh) except -1
-cdef _unless_warned(data, dtype)
 cdef bint _is_plain(dtype) except -1
 cpdef bint follows_values(own, wanted) except -1
 cdef bint _is_open(dtype) except -1

@@ -1,14 +1,17 @@
-"""Results of another dtype than the data's: a piece of the data that a cache holds is converted, then replicated.
+"""The way of data to a result: what users pass comes in, with an alignment or run lengths; out goes an array of copies.
 
-So the small side is converted, not the result, and no array of the data's size stands between the two. What one call of
-`astype` on the broadcast array would warn of or refuse is warned of once, or refused, before a user's `out` is written.
+`as_array` reads data, and `into_tensor` writes to tensors. `materialise` replicates along an alignment. For a result of
+another dtype than the data's, a block of the data that a cache holds is converted, then replicated. So the small side
+is converted, not the result, and no array of the data's size stands between the two. What one call of `astype` on the
+broadcast array would warn of or refuse is warned of once, or refused, before a user's `out` is written.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
-from numpy.typing import DTypeLike, NDArray
+from numpy import generic, ndarray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._kernel import repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
 from bcast._rules.alignment import Alignment
@@ -24,6 +27,7 @@ from bcast._runtime.arrays import (
     dtype_of,
     is_contiguous,
     is_masked,
+    keeps_dtype,
     may_warn,
     reshaped,
     result_array,
@@ -33,36 +37,119 @@ from bcast._runtime.arrays import (
 from bcast._runtime.memory import is_mapped
 
 __all__ = [
-    "Casting",
+    "as_array",
     "convert_counted",
-    "convert_nothing",
     "convert_onto",
+    "converts",
     "follows_values",
-    "materialise_as",
+    "into_tensor",
+    "is_tensor",
+    "materialise",
     "prepared",
     "set_limits",
+    "without_dropped",
 ]
-
 
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
-PIECE = 1 << 20  # bytes of a converted piece: caches hold it, and what it is replicated to is worth two threads
-FEW = 4096  # items that are converted in less time than an error state is set
-MOST = 32  # pieces that are converted at once if one by one takes longer: not in C's order, or tried before
-LINES = 128  # bytes of a line of transposed data that a piece takes at least, lest each piece read every line again
-
+UNMASKED = "give its .filled(), or its .data and its .mask one after the other"
+NUMBERS = (int, float, complex, bool, str)
+BLOCK_BYTES = 1 << 20  # of converted data: caches hold it, and what it is replicated to is worth two threads
+FEW_ITEMS = 4096  # are converted in less time than an error state is set
+BLOCKS_AT_ONCE = 32  # are converted if one by one takes longer: not in C's order, or tried before
+LINE_BYTES = 128  # of transposed data that a block takes at least, lest each block read every line again
 OVERFLOW, UNDERFLOW, INVALID = 2, 4, 8  # NumPy's flags
 
 
-def set_limits(piece: int = 1 << 20) -> None:
-    """Set the size of the pieces in bytes: for tests of small arrays."""
-    global PIECE
-    if piece < 1:
-        raise ValueError(f"`piece` expected bytes, at least 1, got {piece}")
-    PIECE = piece
+def set_limits(block_bytes: int = 1 << 20) -> None:
+    """Set the size of the blocks: for tests of small arrays."""
+    global BLOCK_BYTES
+    if block_bytes < 1:
+        raise ValueError(f"`block_bytes` expected at least 1, got {block_bytes}")
+    BLOCK_BYTES = block_bytes
 
 
-def materialise_as(
+def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
+    """Convert the user's `data` to an array, unless it is one of the base class; refuse masked arrays."""
+    if type(data) is ndarray:
+        return data
+    if is_masked(data):
+        raise TypeError(f"`{name}` expected an array without a mask, got {type(data).__name__}; {UNMASKED}")
+    if isinstance(data, (list, tuple)):
+        for item in data:
+            kind = type(item)
+            if kind in NUMBERS:  # the others are numbers, too, or lists
+                break
+            if kind is list or kind is ndarray:
+                continue
+            if is_masked(item):
+                got = f"a {type(data).__name__} with one"
+                raise TypeError(f"`{name}` expected arrays without masks, got {got}; {UNMASKED}")
+            if is_tensor(item) and not hasattr(item, "__array__"):  # NumPy would refer to it as an object
+                got = f"a {type(data).__name__} of {kind.__name__}"
+                raise TypeError(f"`{name}` expected items that NumPy converts, got {got}; stack them first")
+    elif type(data) not in NUMBERS and not isinstance(data, generic) and is_tensor(data):
+        return _array_of(name, data)
+    try:
+        return np.asarray(data)
+    except ValueError as error:
+        raise ValueError(f"`{name}` expected an array_like of one shape, got {type(data).__name__}: {error}") from error
+
+
+def is_tensor(out: Any) -> bool:
+    """Return whether this is an array of another library, whose memory may be an array's."""
+    return not isinstance(out, ndarray) and hasattr(type(out), "__dlpack__")
+
+
+def into_tensor(function: Callable[..., Any], out: NDArray[Any], *args: Any, **kwargs: Any) -> NDArray[Any]:
+    """Call a function with an array over the memory of `out`, a tensor of another library; return `out`."""
+    function(*args, out=_view_of(out), **kwargs)
+    return out
+
+
+def _array_of(name: str, tensor: Any) -> NDArray[Any]:
+    """Return an array over the memory of a tensor, or what its own conversion makes; refuse those on other devices."""
+    try:
+        _check_device(tensor)
+        return np.asarray(tensor) if hasattr(tensor, "__array__") else np.from_dlpack(tensor)
+    except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise TypeError(_refusal(f"`{name}` expected an array that NumPy can read", tensor, error)) from error
+
+
+def _view_of(out: Any) -> NDArray[Any]:
+    """Return an array over the memory of the user's `out`, a tensor that the CPU can write to, item by item."""
+    try:
+        _check_device(out)
+        if getattr(out, "is_neg", bool)():  # PyTorch exports the items as they are without it
+            raise TypeError("its items are negated when they are read; call .resolve_neg() first")
+        view = np.from_dlpack(out)
+    except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise TypeError(_refusal("`out` expected an array that NumPy can write to", out, error)) from error
+    for length, step in zip(view.shape, view.strides, strict=True):
+        if view.size and length > 1 and step == 0:
+            raise ValueError(
+                f"`out` expected items with memory of their own, got {type(out).__name__} that is expanded"
+            )
+    return view
+
+
+def _check_device(tensor: Any) -> None:
+    """Refuse a tensor whose memory the CPU does not read as its own: a copy is nothing that anybody has asked for."""
+    kind, number = tensor.__dlpack_device__()
+    if kind not in (1, 3):  # DLPack's numbers of the CPU and of memory that it shares with a GPU
+        device = getattr(tensor, "device", f"{int(kind)}:{number}")
+        raise TypeError(f"it is on device {device}; copy it to the CPU's memory first")
+
+
+def _refusal(expected: str, tensor: Any, error: Exception) -> str:
+    """Return the message for a tensor that cannot be read or written."""
+    text = f"{expected}, got {type(tensor).__name__}: {error}"
+    if "float" in str(getattr(tensor, "dtype", "")) and "nsupported" in str(error):
+        text += "; NumPy has no such dtype: convert it by .float(), or give its bits as a dtype of ml_dtypes"
+    return text
+
+
+def materialise(
     data: NDArray[Any],
     alignment: Alignment,
     shape: tuple[int, ...],
@@ -71,9 +158,16 @@ def materialise_as(
     dtype: DTypeLike | None,
     casting: Casting,
 ) -> NDArray[Any]:
-    """Convert `data` and replicate it, as `materialise` does where nothing is to be converted."""
+    """Replicate `data` along `alignment` into `out`, or into a new array of `shape`, which the user calls `name`."""
+    if not converts(data, out, dtype, casting):
+        return replicate(data, alignment, result_array(out, data, shape, name))
     data, wanted = prepared(data, shape, out, dtype, casting)
     return convert_onto(data, alignment, result_array(out, data, shape, name, wanted), wanted, out is None)
+
+
+def converts(data: NDArray[Any], out: NDArray[Any] | None, dtype: DTypeLike | None, casting: Casting) -> bool:
+    """Return whether a call may ask for another dtype than the data's."""
+    return dtype is not None or casting is not SAME_KIND or (out is not None and not keeps_dtype(data, out))
 
 
 def prepared(
@@ -128,7 +222,7 @@ def convert_onto(
         Whether nobody sees `out` if this raises.
     """
     if size_of(out) == 0:
-        return convert_nothing(data, out, dtype)
+        return _convert_nothing(data, out, dtype)
     if are_alike(dtype_of(data), dtype):
         return replicate(data, alignment, out)
     whole = size_of(data) == size_of(out) and is_contiguous(data)
@@ -137,8 +231,8 @@ def convert_onto(
         return out
     size = size_of(data) * dtype.itemsize
     if (
-        size <= PIECE
-        or (size <= MOST * PIECE and (not _is_ordered(data) or (not fresh and may_warn(data, dtype))))
+        size <= BLOCK_BYTES
+        or (size <= BLOCKS_AT_ONCE * BLOCK_BYTES and (not _is_ordered(data) or (not fresh and may_warn(data, dtype))))
         or _converts_whole(data, out, dtype, fresh)
     ):
         return replicate(converted(data, dtype), alignment, out)
@@ -153,14 +247,16 @@ def convert_counted(
     data: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
 ) -> NDArray[Any]:
     """Convert `data` to `dtype` and repeat its items by `counts` into `out`, which it returns; none has references."""
+    if size_of(out) == 0:
+        return _convert_nothing(data, out, dtype)
     size = size_of(data) * dtype.itemsize
-    if size > PIECE and not _converts_whole(data, out, dtype, fresh):
+    if size > BLOCK_BYTES and not _converts_whole(data, out, dtype, fresh):
         _run(data, None, counts, axis, out, dtype, fresh)
         return out
     if not may_warn(data, dtype) or not counts.has_zeros():
         return repeat_counted(converted(data, dtype), counts, axis, out)
     if _is_plain(data.dtype) and _is_plain(dtype):
-        if size_of(out) <= FEW or size_of(out) <= 2 * size_of(data):
+        if size_of(out) <= FEW_ITEMS or size_of(out) <= 2 * size_of(data):
             whole = result_array(None, data, shape_of(out), "repeats")
             repeat_counted(data, counts, axis, whole)
             convert_into(out, whole if fresh else converted(whole, dtype))
@@ -191,7 +287,7 @@ def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDAr
     return data, counts_of_array(numbers) or counts_of_tuple(tuple(numbers.tolist()))
 
 
-def convert_nothing(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _convert_nothing(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Warn of what the dtypes alone give rise to; return `out`, which is empty."""
     np.empty(0, data.dtype).astype(dtype)
     return out
@@ -206,7 +302,7 @@ def _run(
     dtype: np.dtype[Any],
     fresh: bool,
 ) -> None:
-    """Convert piece by piece, and warn once of what all pieces give rise to: before a user's `out` is written.
+    """Convert block by block, and warn once of what all blocks give rise to: before a user's `out` is written.
 
     What warns may run code of the user's that resizes arrays, so that all views are made anew after it.
     """
@@ -228,14 +324,14 @@ def _write(data: NDArray[Any], alignment: Alignment | None, counts: Counts | Non
     """Write the converted data by an alignment or by counts; return the flags that this set."""
     data = _real(data, dtype_of(out))
     if counts is not None:
-        return repeat_converted(data, counts, axis, out, PIECE)
+        return repeat_converted(data, counts, axis, out, BLOCK_BYTES)
     assert alignment is not None
     data = _once(data.reshape(alignment.source))
-    piece = PIECE
+    block_bytes = BLOCK_BYTES
     if not _is_ordered(data):
         rows = data.squeeze()
-        piece = max(PIECE, min(LINES // data.itemsize, len(rows)) * rows[0].size * out.itemsize)
-    return replicate_converted(data, alignment.shape, out, piece)
+        block_bytes = max(BLOCK_BYTES, min(LINE_BYTES // data.itemsize, len(rows)) * rows[0].size * out.itemsize)
+    return replicate_converted(data, alignment.shape, out, block_bytes)
 
 
 def _once(data: NDArray[Any]) -> NDArray[Any]:
@@ -288,7 +384,7 @@ def _is_open(dtype: np.dtype[Any]) -> bool:
 
 
 def _real_part(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the real part if nothing else remains in `dtype`, with NumPy's warning, which each piece would repeat."""
+    """Return the real part if nothing else remains in `dtype`, with NumPy's warning, which each block would repeat."""
     if data.dtype.kind == "c" and dtype.kind in "iuf":
         np.zeros(1, data.dtype).astype(dtype)
     return _real(data, dtype)

@@ -5,7 +5,7 @@ from numpy cimport ndarray
 from bcast._rules.alignment cimport Alignment, expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments cimport dtype_argument, integer, mode_of
 from bcast._runtime.arrays cimport are_alike, dtype_of, is_binary, reshaped, shape_of
-from bcast._api.broadcast cimport as_array, is_tensor
+from bcast._api.converted cimport as_array, is_tensor
 from bcast._elementwise cimport apply, choose, pass_on
 
 cdef tuple MODES
@@ -22,8 +22,8 @@ cdef _operand(str name, value, bint weak, other)
 cdef tuple _shape(operand)
 
 
-@cython.locals(added=Py_ssize_t, i=Py_ssize_t, length=Py_ssize_t, laid=Py_ssize_t)
-cdef _laid(operand, tuple shape, tuple source)
+@cython.locals(added=Py_ssize_t, i=Py_ssize_t, length=Py_ssize_t, wanted=Py_ssize_t)
+cdef _aligned(operand, tuple shape, tuple source)
 
 cdef _reshaped(operand, tuple source)
 

@@ -1,4 +1,4 @@
-"""`elementwise` and `where`: functions under the broadcasting rules of NumPy, ONNX, OpenVINO and PaddlePaddle.
+"""`elementwise` and `where`: a function and operands come in, broadcast under a rule; out goes what the function gives.
 
 Ufuncs of numbers run by blocks (`_elementwise.pyx`). What that leaves is handed to the function itself: where the rule
 asks for it, the second operand is reshaped according to its alignment with the first; the function broadcasts the rest.
@@ -11,7 +11,7 @@ import numpy as np
 from numpy import generic, ndarray
 from numpy.typing import ArrayLike, DTypeLike
 
-from bcast._api.broadcast import as_array, into_tensor, is_tensor
+from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._elementwise import UNFIT, apply, choose, pass_on
 from bcast._rules.alignment import expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
@@ -50,7 +50,8 @@ def elementwise(
     ufunc : numpy.ufunc or callable
         A ufunc of two operands, such as `numpy.add`, or a function of two arrays that broadcasts as ufuncs do.
     a, b : array_like
-        The operands. Their dtypes are left to the function, and arrays of subclasses are passed on as they are.
+        The operands, of any kind that `broadcast` takes. Their dtypes are left to the function, and arrays of
+        subclasses are passed on as they are.
     mode : {'numpy', 'none', 'unidirectional', 'pdpd'}
         Which shapes are accepted:
 
@@ -91,10 +92,6 @@ def elementwise(
     TypeError
         If `ufunc` is not a binary function; if `axis` is not an integer. Exceptions of the function pass through.
 
-    See Also
-    --------
-    broadcast : Materialise one operand, under these rules and others.
-
     Notes
     -----
     These are the rules of the element-wise operations of OpenVINO and ONNX. Results, dtypes, the order of a new
@@ -108,8 +105,6 @@ def elementwise(
     unchanged, so that they adapt to the other operand's dtype. Other functions get them as arrays without axes.
 
     If `numpy.errstate` makes a floating-point error an exception, `out` has been written, as by the ufunc itself.
-
-    Arrays and tensors of other libraries are read and written as `broadcast` does, and NumPy arrays come back.
 
     Examples
     --------
@@ -158,7 +153,7 @@ def elementwise(
     shape = _shape(first)
     given = _shape(second)
     if rule is PDPD:
-        second = _laid(second, given, pdpd(given, shape, axis, "a").source)
+        second = _aligned(second, given, pdpd(given, shape, axis, "a").source)
     elif shape != given:
         if rule is NUMPY:
             shape = merge((shape, given), "a, b")
@@ -210,10 +205,6 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
         If the shapes do not fit; if `out` has another shape or is read-only.
     TypeError
         If `out` is not an array, or has another dtype. Exceptions of `numpy.where` pass through.
-
-    See Also
-    --------
-    elementwise : Binary functions.
 
     Notes
     -----
@@ -288,22 +279,22 @@ def _shape(operand: Any) -> Shape:
     return shape_of(operand) if isinstance(operand, ndarray) else ()
 
 
-def _laid(operand: Any, shape: Shape, source: Shape) -> Any:
+def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
     """Reshape an operand of `shape` to `source`, unless that only adds leading 1s, which functions do themselves."""
     added = len(source) - len(shape)
     for i in range(len(shape)):
-        length, laid = shape[i], source[added + i]
-        if length != laid:
+        length, wanted = shape[i], source[added + i]
+        if length != wanted:
             return reshaped(operand, source) if type(operand) is ndarray else _reshaped(operand, source)
     return operand
 
 
 def _reshaped(operand: Any, source: Shape) -> Any:
     """Reshape an array of a subclass by its own method, which may have more to reshape than the items."""
-    laid = operand.reshape(source)
-    if not isinstance(laid, ndarray) or _shape(laid) != source:
+    result = operand.reshape(source)
+    if not isinstance(result, ndarray) or _shape(result) != source:
         raise ValueError(f"`b` expected an array that can be reshaped to {source}, got {type(operand).__name__}")
-    return laid
+    return result
 
 
 def check_function(ufunc: object) -> None:

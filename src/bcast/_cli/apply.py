@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bcast._api.broadcast import materialise
-from bcast._api.converted import convert_onto, follows_values, prepared
-from bcast._api.tiling import counts_of_axes, split
+from bcast._api.converted import convert_onto, follows_values, materialise, prepared
+from bcast._api.repeats import counts_along, split
 from bcast._cli.blocks import blocks, refit, units
 from bcast._cli.npy_files import NpyInput, NpyOutput
 from bcast._cli.streams import warn
@@ -54,7 +53,7 @@ def write(source: str, target: str, options: Namespace, check: Check) -> tuple[S
         shape = (prod(shape),)
     else:
         own = own or (1,)  # as in NumPy, a scalar has an axis here
-        alignment, shape = _split("repeats", own, counts_of_axes(options.repeats, options.axis, own))
+        alignment, shape = _split("repeats", own, tuple(counts_along(options.repeats, options.axis, own, True)))
     return shape, _write(data, target, alignment, shape, options, check)
 
 

@@ -10,29 +10,21 @@ from dask.base import is_dask_collection
 from dask.core import flatten
 from numpy.typing import DTypeLike
 
-from bcast._api.broadcast import as_array, broadcast
-from bcast._api.converted import follows_values
+from bcast._api.broadcast import broadcast
+from bcast._api.converted import as_array, follows_values
 from bcast._api.elementwise import check_function, elementwise
 from bcast._dask.tasks import block_of
 from bcast._rules.arguments import Shape, dtype_argument, show
 from bcast._rules.types import Casting
 from bcast._runtime.arrays import is_masked
 
-__all__ = ["Array", "as_dask", "converted_dtype", "in_memory", "laid_shape"]
+__all__ = ["Array", "aligned_shape", "as_dask", "converted_dtype", "in_memory"]
 
 Array: TypeAlias = Any  # dask.array.Array, which has another class under `array.query-planning`
 
 
 def as_dask(name: str, data: Any) -> Array:
-    """Convert the user's `data` to a dask array, unless it is one.
-
-    Raises
-    ------
-    TypeError
-        If it is masked, or if its chunks are not NumPy's arrays.
-    ValueError
-        If the lengths of its chunks are unknown.
-    """
+    """Convert the user's `data` to a dask array, unless it is one; refuse chunks of other kinds or unknown lengths."""
     if isinstance(data, da.Array):
         array = data
     elif is_dask_collection(data) or _holds_collections(data):
@@ -44,7 +36,8 @@ def as_dask(name: str, data: Any) -> Array:
     if is_masked(meta):
         raise TypeError(f"`{name}` expected chunks without masks, got chunks of {type(meta).__name__}; fill them first")
     if not isinstance(meta, np.ndarray):
-        raise TypeError(f"`{name}` expected chunks that are NumPy arrays, got chunks of {_name_of(type(meta))}")
+        kind = f"{type(meta).__module__}.{type(meta).__qualname__}"
+        raise TypeError(f"`{name}` expected chunks that are NumPy arrays, got chunks of {kind}")
     if any(math.isnan(length) for length in array.shape):
         raise ValueError(
             f"`{name}` expected chunks of known lengths, got shape {array.shape}; call its compute_chunk_sizes() first"
@@ -54,13 +47,7 @@ def as_dask(name: str, data: Any) -> Array:
 
 
 def converted_dtype(array: Array, dtype: DTypeLike | None, casting: Casting) -> np.dtype[Any]:
-    """Return the dtype of a result, to which `casting` lets `array` convert.
-
-    Raises
-    ------
-    TypeError
-        If `casting` does not allow it; if values decide what the dtype is.
-    """
+    """Return the dtype of a result, to which `casting` lets `array` convert; values may not decide what it is."""
     wanted = broadcast(np.empty(0, array.dtype), (0,), dtype=dtype, casting=casting).dtype
     if dtype is not None and follows_values(array.dtype, asked := dtype_argument(dtype)):
         raise TypeError(
@@ -77,21 +64,16 @@ def in_memory(name: str, value: Any) -> Any:
     return value
 
 
-def laid_shape(ufunc: Any, a: Shape, b: Shape, mode: Any, axis: Any) -> Shape:
+def aligned_shape(ufunc: Any, a: Shape, b: Shape, mode: Any, axis: Any) -> Shape:
     """Return the shape in which an operand of shape `b` broadcasts with one of shape `a` under the rule of `mode`."""
     if not isinstance(ufunc, np.ufunc):
         raise TypeError(f"`ufunc` expected a ufunc of two operands, got {show(ufunc)}")
     check_function(ufunc)
     views = [np.broadcast_to(np.empty(()), shape) for shape in (a, b)]
-    laid: Shape = elementwise(lambda _, second: second.shape, *views, mode=mode, axis=axis)
-    return laid
+    aligned: Shape = elementwise(lambda _, second: second.shape, *views, mode=mode, axis=axis)
+    return aligned
 
 
 def _holds_collections(data: Any) -> bool:
     """Return whether there is a dask collection among the items of a nested list."""
     return isinstance(data, (list, tuple)) and any(is_dask_collection(each) for each in flatten(data))
-
-
-def _name_of(kind: type) -> str:
-    """Return the full name of a class."""
-    return f"{kind.__module__}.{kind.__qualname__}"

@@ -21,16 +21,9 @@ Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 def default_chunks(natural: Sequence[tuple[int, ...]], grains: Sequence[int], itemsize: int) -> Chunks:
-    """Cut chunks until each has at most `array.chunk-size` bytes, along the outermost axes first.
+    """Cut `natural` chunks until each has at most `array.chunk-size` bytes, along the outermost axes first.
 
-    Parameters
-    ----------
-    natural : sequence of tuple of int
-        The chunks before that.
-    grains : sequence of int
-        For each axis, the number of which pieces have a multiple, unless even one is too large; 0 if its chunks stay.
-    itemsize : int
-        Bytes of an item.
+    Along each axis they are cut into multiples of its grain, unless even one is too large; not at all if that is 0.
     """
     chunks = list(natural)
     for smallest in (False, True):
@@ -41,19 +34,13 @@ def default_chunks(natural: Sequence[tuple[int, ...]], grains: Sequence[int], it
             if grain and not (smallest and grain == 1):
                 rest = math.prod(largest[:axis] + largest[axis + 1 :]) * itemsize
                 step = 1 if smallest else grain
-                piece = max(_limit() // rest // step * step, step)
-                chunks[axis] = tuple(each for length in chunks[axis] for each in _pieces(length, piece))
+                most = max(_limit() // rest // step * step, step)
+                chunks[axis] = tuple(each for length in chunks[axis] for each in _cut(length, most))
     return tuple(chunks)
 
 
 def given_chunks(chunks: Any, shape: Shape, dtype: np.dtype[Any], natural: Sequence[tuple[int, ...]]) -> Chunks:
-    """Read the user's `chunks` as `dask.array.broadcast_to` does; `natural` are those that "auto" keeps if it can.
-
-    Raises
-    ------
-    ValueError
-        If they are no chunks of an array of `shape`.
-    """
+    """Read the user's `chunks` as `dask.array.broadcast_to` does; `natural` are those that "auto" keeps if it can."""
     try:
         normal: Chunks = da.core.normalize_chunks(chunks, shape, dtype=dtype, previous_chunks=tuple(natural))
     except (ArithmeticError, TypeError, ValueError, NotImplementedError) as error:
@@ -79,7 +66,7 @@ def _limit() -> int:
     return int(parse_bytes(dask.config.get("array.chunk-size")))
 
 
-def _pieces(length: int, piece: int) -> tuple[int, ...]:
-    """Cut a length into pieces and what remains."""
-    whole, rest = divmod(length, piece)
-    return (piece,) * whole + ((rest,) if rest else ()) if length else (0,)
+def _cut(length: int, most: int) -> tuple[int, ...]:
+    """Cut a chunk into chunks of a length and what remains."""
+    whole, rest = divmod(length, most)
+    return (most,) * whole + ((rest,) if rest else ()) if length else (0,)

@@ -1,4 +1,4 @@
-"""Graphs of copies: one task for each chunk of the output, from the slice of the data that feeds it."""
+"""Graphs of copies: one task for each chunk of the output, from the slice of the data that it is made of."""
 
 import math
 from bisect import bisect_left
@@ -23,13 +23,12 @@ __all__ = [
     "gathered",
     "items_of",
     "mapped",
-    "other_dtype",
     "repeated",
     "tiled",
     "without_empty",
 ]
 
-MOST_ARROWS = 10_000  # from blocks to the chunks that all of them feed, before they are made one block
+MOST_ARROWS = 10_000  # from blocks to the chunks that are made of all of them, before they are made one block
 
 Range: TypeAlias = tuple[int, int]  # of items along an axis
 
@@ -37,35 +36,23 @@ Range: TypeAlias = tuple[int, int]  # of items along an axis
 def broadcast_along(
     data: Array, alignment: Alignment, dtype: np.dtype[Any], chunks: Any, like: Sequence[Any] | None, materialise: bool
 ) -> Array:
-    """Broadcast along an alignment.
+    """Broadcast along an alignment to the user's chunks, or without any, to those of `like` along axes of its own.
 
-    Parameters
-    ----------
-    data : dask array
-    alignment : Alignment
-        Of the data's shape.
-    dtype : dtype
-        Of the output.
-    chunks : object
-        The user's chunks, or None.
-    like : chunks, optional
-        Those of another array of the output's shape, for the axes that the data does not have.
-    materialise : bool
-        Whether the blocks are contiguous and writeable; else they have strides of 0.
+    If they are to `materialise`, blocks are contiguous and writeable; else they have strides of 0.
     """
     shape = alignment.shape
     data = data.rechunk({axis: -1 for axis, length in enumerate(data.shape) if length == 1})
-    fed = [axis for axis, length in enumerate(alignment.source) if length != 1]
-    feeding = [axis for axis, length in enumerate(data.shape) if length != 1]
+    mapped_to = [axis for axis, length in enumerate(alignment.source) if length != 1]
+    own = [axis for axis, length in enumerate(data.shape) if length != 1]
     places = [-1] * data.ndim
     natural = list(like) if like is not None else [(length,) for length in shape]
-    for axis, place in zip(feeding, fed, strict=True):
+    for axis, place in zip(own, mapped_to, strict=True):
         places[axis], natural[place] = place, data.chunks[axis]
     if chunks is None:
-        wanted = default_chunks(natural, [int(axis not in fed) for axis in range(len(shape))], dtype.itemsize)
+        wanted = default_chunks(natural, [int(axis not in mapped_to) for axis in range(len(shape))], dtype.itemsize)
     else:
         wanted = given_chunks(chunks, shape, dtype, natural)
-        for axis in fed:
+        for axis in mapped_to:
             if wanted[axis] != natural[axis]:
                 raise ValueError(
                     f"`chunks` expected data's own {natural[axis]} along axis {axis}, where nothing is repeated, "
@@ -73,20 +60,11 @@ def broadcast_along(
                 )
     if not materialise and dtype == data.dtype and data.chunks == wanted:
         return data
-    alone = [axis for axis, lengths in enumerate(wanted) if lengths == (1,) and axis not in fed]
+    alone = [axis for axis, lengths in enumerate(wanted) if lengths == (1,) and axis not in mapped_to]
     data = data[(..., *(None,) * len(alone))]  # Dask loses blocks where `blockwise` has added axes that stretch later
     places += alone
-    return mapped(
-        broadcast_block,
-        data,
-        places,
-        wanted,
-        Values(wanted),
-        dtype,
-        feeds=tuple(places),
-        to=other_dtype(dtype, data),
-        materialise=materialise,
-    )
+    options = {"axes": tuple(places), "to": dtype, "materialise": materialise}
+    return mapped(broadcast_block, data, places, wanted, Values(wanted), dtype, **options)
 
 
 def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
@@ -104,9 +82,9 @@ def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
         given = given_chunks(chunks, shape, dtype, natural)
         wanted = _solid(given)
         whole = [each and max(wanted[axis]) >= lengths[axis] for axis, each in enumerate(whole)]
-    feeding = {axis: -1 for axis, each in enumerate(whole) if each}
-    if math.prod(data.numblocks[axis] for axis in feeding) * math.prod(map(len, wanted)) > MOST_ARROWS:
-        data = data.rechunk(feeding)
+    joined = {axis: -1 for axis, each in enumerate(whole) if each}
+    if math.prod(data.numblocks[axis] for axis in joined) * math.prod(map(len, wanted)) > MOST_ARROWS:
+        data = data.rechunk(joined)
     places, spans = [-1] * data.ndim, []
     for axis, length in enumerate(lengths):
         parts = cuts(wanted[axis])
@@ -118,7 +96,7 @@ def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
     if data.chunks == wanted and data.dtype == dtype:  # its chunks are in place, and nobody writes to them
         return data.rechunk(given)
     spread = tuple(axis for axis, place in enumerate(places) if place < 0)
-    result = mapped(tile_block, data, places, wanted, Values(spans), dtype, axes=spread, to=other_dtype(dtype, data))
+    result = mapped(tile_block, data, places, wanted, Values(spans), dtype, axes=spread, to=dtype)
     return result.rechunk(given)
 
 
@@ -143,20 +121,19 @@ def repeated(data: Array, counts: Sequence[Any], dtype: np.dtype[Any], chunks: A
         wanted = _solid(given)
     values = []
     for axis, end in enumerate(ends):
-        pieces = [items_of(begin, stop, end, bounds[axis]) for begin, stop in cuts(wanted[axis])]
-        values.append([count for _, count in pieces])
-        data = gathered(data, axis, [[items] for items, _ in pieces])
-    to = other_dtype(dtype, data)
-    return mapped(repeat_block, data, range(data.ndim), wanted, Values(values), dtype, to=to).rechunk(given)
+        blocks = [items_of(begin, stop, end, bounds[axis]) for begin, stop in cuts(wanted[axis])]
+        values.append([count for _, count in blocks])
+        data = gathered(data, axis, [[items] for items, _ in blocks])
+    return mapped(repeat_block, data, range(data.ndim), wanted, Values(values), dtype, to=dtype).rechunk(given)
 
 
 def mapped(
     function: Any, data: Array, places: Sequence[int], chunks: Chunks, values: Any, dtype: np.dtype[Any], **kwargs: Any
 ) -> Array:
-    """Call a function for each chunk of the output, on the block that feeds it and on its own one of `values`.
+    """Call a function for each chunk of the output, on the block that it is made of and on its own one of `values`.
 
-    The block's axis i is that of the chunk along axis ``places[i]``; -1 means that all blocks feed all chunks, and that
-    they come in lists.
+    The block's axis i is mapped to the chunk's axis ``places[i]``; -1 means that each chunk is made of all blocks, in
+    lists.
     """
     rank = len(chunks)
     index = [place if place >= 0 else rank + axis for axis, place in enumerate(places)]
@@ -211,7 +188,7 @@ class Values(ArrayBlockwiseDep):
 
 
 def _kept_whole(lengths: Shape, reps: Shape, own: Chunks, itemsize: int) -> list[bool]:
-    """Return along which axes one block feeds all chunks: if something is repeated, as far as the block is small."""
+    """Return along which axes one block makes all chunks: if something is repeated, as far as the block is small."""
     whole = [False] * len(lengths)
     block = [max(chunks, default=0) for chunks in own]
     for axis in reversed(range(len(lengths))):
@@ -266,17 +243,17 @@ def _border(at: int, ends: Any, bounds: Sequence[int], behind: int) -> int:
 
 
 def _at_items(lengths: Sequence[int], largest: int, ends: Any) -> tuple[int, ...]:
-    """Cut chunks into pieces of at most a length, where an item ends if the piece has room for one."""
-    pieces = []
+    """Cut chunks to at most a length, where an item ends if the chunk has room for one."""
+    cut = []
     for begin, end in cuts(lengths):
         at = begin
         while at < end:
             stop = min(at + largest, end)
             place = int(ends[np.searchsorted(ends, stop, "right") - 1])
             stop = place if place > at else stop
-            pieces.append(stop - at)
+            cut.append(stop - at)
             at = stop
-    return tuple(pieces) or (0,)
+    return tuple(cut) or (0,)
 
 
 def without_empty(data: Array) -> Array:
@@ -293,8 +270,3 @@ def _is_partition(ranges: Sequence[Range], length: int) -> bool:
     """Return whether ranges follow each other from 0 to a length."""
     ends = [0] + [end for _, end in ranges]
     return [begin for begin, _ in ranges] == ends[:-1] and ends[-1] == length
-
-
-def other_dtype(dtype: np.dtype[Any], data: Array) -> np.dtype[Any] | None:
-    """Return a dtype if it is another than the data's."""
-    return None if dtype == data.dtype else dtype

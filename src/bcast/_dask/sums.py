@@ -13,12 +13,11 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from bcast._api.adjoints import unbroadcast, unrepeat, wide_dtype
 from bcast._api.broadcast import broadcast
-from bcast._api.unbroadcast import unbroadcast
-from bcast._api.unrepeat import unrepeat, wide_dtype
 from bcast._dask.arrays import Array
 from bcast._dask.chunks import cuts
-from bcast._dask.copies import Values, gathered, items_of, mapped, other_dtype, without_empty
+from bcast._dask.copies import Values, gathered, items_of, mapped, without_empty
 from bcast._dask.tasks import block_of
 from bcast._rules.alignment import Alignment
 
@@ -62,7 +61,7 @@ def partial_sum(
         return block
     data = block_of("grad", block)
     kept = tuple(1 if at in axis else length for at, length in enumerate(data.shape))
-    return (unbroadcast(data, kept, dtype=other_dtype(wide, data)),)
+    return (unbroadcast(data, kept, dtype=wide),)
 
 
 def sum_of_sums(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)
@@ -111,12 +110,11 @@ def segment_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDA
     """Sum segments of a block along the axis that has counts other than 1; round the sums last."""
     data = block_of("grad", block)
     wide = wide_dtype(to)
-    dtype = other_dtype(wide, data)
     axis = next(iter(_counted(counts)), None)
     if axis is None:
-        sums = unbroadcast(data, data.shape, dtype=dtype)
+        sums = unbroadcast(data, data.shape, dtype=wide)
     else:
-        sums = unrepeat(data, counts[axis], axis, dtype=dtype)
+        sums = unrepeat(data, counts[axis], axis, dtype=wide)
     return sums if wide == to else round_to(sums, to)
 
 
@@ -133,10 +131,10 @@ def _summed_along(grad: Array, axis: int, count: Any, dtype: np.dtype[Any], wide
         chunks = grad.chunks[:axis] + (-1,) + grad.chunks[axis + 1 :]
         return da.zeros(shape, chunks=chunks, dtype=dtype)
     ends = np.append(0, np.cumsum(count))
-    pieces = [items_of(begin, end, ends, (0, items)) for begin, end in parts]
-    ranges = [each for each, _ in pieces]
+    cut = [items_of(begin, end, ends, (0, items)) for begin, end in parts]
+    ranges = [each for each, _ in cut]
     lengths = [last - first for first, last in ranges]
-    own = [each for _, each in pieces]
+    own = [each for _, each in cut]
     if sum(lengths) == items:
         return _mapped(grad, axis, lengths, own, dtype)
     sums = _mapped(grad, axis, lengths, own, wide)

@@ -1,6 +1,6 @@
 """The functions that tasks run, each on the blocks of one chunk. They are found by their names where tasks run.
 
-A block of which one piece feeds many chunks arrives in nested lists, as `blockwise` gives it.
+In: a block, or where a chunk is made of several, nested lists of them, as `blockwise` gives them. Out: the chunk.
 """
 
 import multiprocessing
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from bcast._api.broadcast import as_array, broadcast
-from bcast._api.tiling import repeat
+from bcast._api.broadcast import broadcast
+from bcast._api.converted import as_array
+from bcast._api.repeats import repeat
 from bcast._rules.arguments import Shape
 from bcast._runtime.arrays import result_array
 from bcast._runtime.memory import memory_info, set_idle_limit
@@ -24,43 +25,34 @@ from bcast._runtime.threads import set_num_threads
 
 __all__ = ["block_of", "broadcast_block", "repeat_block", "reshape_block", "settle", "tile_block"]
 
-SHARE = 0.05  # of a worker's memory that may be idle
+IDLE_PART = 0.05  # of a worker's memory
 _settled_in = -1  # the process
 
 
 def broadcast_block(
-    block: Any, shape: Shape, feeds: tuple[int, ...], to: np.dtype[Any] | None, materialise: bool
+    block: Any, shape: Shape, axes: tuple[int, ...], to: np.dtype[Any], materialise: bool
 ) -> NDArray[Any]:
-    """Broadcast a block to a chunk of `shape`. Its axis i feeds the chunk's axis ``feeds[i]``, none if that is -1."""
+    """Broadcast a block to a chunk of `shape`. Its axis i is mapped to the chunk's ``axes[i]``; -1 means to none."""
     data = block_of("data", block)
     source = [1] * len(shape)
-    for length, place in zip(data.shape, feeds, strict=True):
+    for length, place in zip(data.shape, axes, strict=True):
         if place >= 0:
             source[place] = length
     data = data.reshape(source)
     if materialise:
         return broadcast(data, shape, dtype=to, casting="unsafe")
-    if to is not None:
+    if to != data.dtype:
         data = broadcast(data, data.shape, dtype=to, casting="unsafe")
     return np.broadcast_to(data, shape)
 
 
 def tile_block(
-    block: Any, spans: tuple[tuple[int, int, int], ...], axes: tuple[int, ...], to: np.dtype[Any] | None
+    block: Any, spans: tuple[tuple[int, int, int], ...], axes: tuple[int, ...], to: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Make a chunk of a tiled array.
+    """Make a chunk of a tiled array from a block, or from nested lists of all blocks along `axes`, the outermost first.
 
-    Parameters
-    ----------
-    block : ndarray, or nested lists of ndarray
-        The data; in lists, all its blocks along some axes.
-    spans : tuple of (int, int, int)
-        For each axis of the chunk: after how many items the data is repeated, with which item the chunk begins, and its
-        length.
-    axes : tuple of int
-        The axes of the data along which there are lists, the outermost first.
-    to : dtype, optional
-        The dtype of the chunk, if it is another than the data's.
+    For each axis of the chunk, a span says after how many items the data is repeated, with which item the chunk begins,
+    and its length.
     """
     settle()
     blocks = list(_placed(block, axes))
@@ -86,7 +78,7 @@ def reshape_block(block: Any, shape: Shape) -> NDArray[Any]:
     return block_of("data", block).reshape(shape)
 
 
-def repeat_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any] | None) -> NDArray[Any]:
+def repeat_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDArray[Any]:
     """Repeat the items of a block along each axis, by a count for all or one for each."""
     data = block_of("a", block)
     return repeat(data, counts, axis=tuple(range(data.ndim)), dtype=to, casting="unsafe")
@@ -141,7 +133,7 @@ def settle() -> None:
     _settled_in = os.getpid()
     limit = _worker_limit()
     if limit and "BCAST_IDLE_BYTES" not in os.environ:
-        set_idle_limit(min(memory_info().limit, int(SHARE * limit)))
+        set_idle_limit(min(memory_info().limit, int(IDLE_PART * limit)))
     in_pool = multiprocessing.parent_process() is not None and threading.current_thread() is threading.main_thread()
     if in_pool and "BCAST_NUM_THREADS" not in os.environ:
         set_num_threads(1)

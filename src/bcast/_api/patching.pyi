@@ -1,7 +1,25 @@
-from collections.abc import Callable
-from typing import Any, Self, final
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Self, final
 
 from numpy.typing import NDArray
+
+class PatchInfo(NamedTuple):
+    taken: int
+    passed: int
+
+def patch_numpy(names: str | Iterable[str] = ...) -> None: ...
+def unpatch_numpy() -> None: ...
+
+class patched_numpy:  # noqa: N801
+    def __init__(self, names: str | Iterable[str] = ...) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
+
+def is_patched(name: str | None = None) -> bool: ...
+def patch_info() -> dict[str, PatchInfo]: ...
+
+@final
+class Place: ...
 
 @final
 class StandIn:

@@ -1,7 +1,7 @@
-"""NumPy's `tile` and `repeat`, as broadcasts to an output whose axes are split in two.
+"""NumPy's `tile` and `repeat`: arrays and numbers of repetitions come in, arrays go out; and how such numbers are read.
 
 Repeating each of n items k times broadcasts (n, 1) to (n, k). Tiling n items k times broadcasts (1, n) to (k, n). The
-result then has one axis of n * k items, but that changes nothing in memory.
+result then has one axis of n * k items, but that changes nothing in memory. Numbers of an item's own are run lengths.
 """
 
 import sys
@@ -11,10 +11,13 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bcast._api.broadcast import as_array, into_tensor, is_tensor, materialise
 from bcast._api.converted import (
+    as_array,
     convert_counted,
-    convert_nothing,
+    converts,
+    into_tensor,
+    is_tensor,
+    materialise,
     prepared,
     without_dropped,
 )
@@ -35,9 +38,9 @@ from bcast._rules.arguments import (
 )
 from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting, CountsLike, ShapeLike
-from bcast._runtime.arrays import has_references, keeps_dtype, result_array, shape_of, size_of, type_of
+from bcast._runtime.arrays import has_references, result_array, shape_of, size_of, type_of
 
-__all__ = ["are_ones", "counts_along", "repeat", "split", "tile"]
+__all__ = ["are_ones", "counts_along", "integers_of", "order", "repeat", "split", "tile"]
 
 SAME_KIND: Casting = "same_kind"
 MAX_SIZE = sys.maxsize
@@ -58,7 +61,7 @@ def tile(
     Parameters
     ----------
     A : array_like
-        The array to tile. Masked arrays are refused, because their mask would be lost.
+        The array to tile, of any kind that `broadcast` takes.
     reps : int, or 1-D sequence or array of int
         The number of repetitions along each axis, 0 or more. `reps` and ``A.shape`` are aligned at the right; the
         shorter of the two is prepended with 1s.
@@ -68,28 +71,19 @@ def tile(
     Returns
     -------
     ndarray
-        A new C-contiguous, writeable array that owns its memory, of `A`'s dtype or of `dtype`; or `out`, if given.
+        As `broadcast` returns it.
 
     Raises
     ------
     ValueError
-        If a number of repetitions is negative; if the output would be too large to address; if `out` has another shape
-        or is read-only; if there is no such `casting`, or an item cannot be converted.
+        If a number of repetitions is negative; and as `broadcast` raises it.
     TypeError
-        If a number of repetitions is not an integer; if `A` is masked; if `casting` does not allow the conversion; if
-        `out` is not an array or has another dtype than `dtype`.
-    MemoryError
-        If there is no memory for the output.
+        If a number of repetitions is not an integer; and as `broadcast` raises it.
 
     See Also
     --------
     repeat : Repeat each item rather than the whole.
     broadcast : Replicate along new axes and axes of length 1.
-    numpy.tile : NumPy's own function.
-
-    Notes
-    -----
-    Arrays and tensors of other libraries are read and written as `broadcast` does, and NumPy arrays come back.
 
     Examples
     --------
@@ -114,8 +108,7 @@ def tile(
         return materialise(array, aligned(shape, shape), shape, out, "reps", dtype, casting)
     if len(counts) < len(shape):
         counts = (1,) * (len(shape) - len(counts)) + counts
-    whole = shape_argument("reps", _products(shape, counts))
-    return materialise(array, split(shape, counts, True), whole, out, "reps", dtype, casting)
+    return _materialise(array, shape, counts, True, "reps", out, dtype, casting)
 
 
 def repeat(
@@ -132,7 +125,7 @@ def repeat(
     Parameters
     ----------
     a : array_like
-        The array whose items are repeated. Masked arrays are refused, because their mask would be lost.
+        The array whose items are repeated, of any kind that `broadcast` takes.
     repeats : int, 1-D sequence or array of int, or sequence of those
         The number of repetitions, 0 or more; or one number for each item along the axis. With several axes, a sequence
         with one of the two for each of them, or one number for all. Whole floats are accepted.
@@ -145,29 +138,22 @@ def repeat(
     Returns
     -------
     ndarray
-        A new C-contiguous, writeable array that owns its memory, of `a`'s dtype or of `dtype`; or `out`, if given. Its
-        shape is that of `a`, except along the axes that were repeated.
+        As `broadcast` returns it. Its shape is that of `a`, except along the axes that were repeated.
 
     Raises
     ------
     ValueError
-        If a number of repetitions is negative; if there are too few or too many of them; if an axis is named twice; if
-        the output would be too large to address; if `out` has another shape or is read-only; if there is no such
-        `casting`, or an item cannot be converted.
+        If a number of repetitions is negative; if there are too few or too many of them; if an axis is named twice; and
+        as `broadcast` raises it.
     numpy.exceptions.AxisError
         If `a` has no such axis. This error is both a `ValueError` and an `IndexError`.
     TypeError
-        If `axis` is not integer; if `repeats` is neither integer nor made of whole floats; if `a` is masked; if
-        `casting` does not allow the conversion; if `out` is not an array or has another dtype than `dtype`.
-    MemoryError
-        If there is not enough memory for the output.
+        If `axis` is not integer; if `repeats` is neither integer nor whole floats; and as `broadcast` raises it.
 
     See Also
     --------
     tile : Repeat the whole rather than each item.
-    broadcast : Replicate along new axes and axes of length 1.
     unrepeat : The adjoint, which sums the repetitions of each item.
-    numpy.repeat : NumPy's own function.
 
     Notes
     -----
@@ -175,8 +161,6 @@ def repeat(
     2 wherever it appears, while 2.7, NaN, infinity and strings are refused. Arrays of uint64, which NumPy refuses, are
     accepted. If another thread changes an array of counts during the call, the result may have wrong items, but it has
     the length that the counts had when they were summed.
-
-    Arrays and tensors of other libraries are read and written as `broadcast` does, and NumPy arrays come back.
 
     Examples
     --------
@@ -221,53 +205,70 @@ def repeat(
     if dtype is not None:
         dtype = dtype_argument(dtype)  # which may run code of the user's: before counts are read
     array = as_array("a", a)
-    times: Any = repeats
-    size = size_of(array)
-    if axis is None and type(times) is not int:
-        times = repeats_argument(times, size, None)
-        if type(times) is not int:
-            return _repeat_counted(array, times, -1, out, dtype, casting)
     shape = shape_of(array)
     along: Any = axis if axis is None or type(axis) is int else axes_argument(axis)
     if not shape and along is not None and along != ():
         shape = (1,)  # as in NumPy, a scalar has an axis here
         array = array.reshape(shape)
     if type(along) is tuple:
-        if are_nested(times):
-            return _repeat_axes(array, nested_counts(times, along, shape, True), out, dtype, casting)
-        return _repeat_alike(array, shape, counts_of_axes(times, along, shape), out, dtype, casting)
+        return _repeat_axes(array, counts_along(repeats, along, shape, True), out, dtype, casting)
     at = -1 if along is None else place_of(along, shape)
+    times: Any = repeats
     if type(times) is not int:
-        times = repeats_argument(times, shape[at], along)
+        times = repeats_argument(times, size_of(array) if at < 0 else shape[at], along)
         if type(times) is not int:
-            return _repeat_counted(array, times, at, out, dtype, casting)
+            return _decode(array, times, at, out, dtype, casting)
     if times < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(times)}")
-    if along is None:
-        at = len(shape)
-        shape += (1,)  # each item is repeated
-    counts = (1,) * at + (times,) + (1,) * (len(shape) - at - 1)
-    whole = (size * times,) if along is None else _products(shape, counts)
-    whole = shape_argument("repeats", whole)
-    return materialise(array, split(shape, counts, False), whole, out, "repeats", dtype, casting)
+    if at >= 0:
+        counts = (1,) * at + (times,) + (1,) * (len(shape) - at - 1)
+        return _materialise(array, shape, counts, False, "repeats", out, dtype, casting)
+    whole = shape_argument("repeats", (size_of(array) * times,))
+    alignment = split(shape + (1,), (1,) * len(shape) + (times,), False)
+    return materialise(array, alignment, whole, out, "repeats", dtype, casting)
 
 
-def _repeat_counted(
+def _materialise(
+    array: NDArray[Any],
+    shape: Shape,
+    counts: Shape,
+    tiled: bool,
+    name: str,
+    out: NDArray[Any] | None,
+    dtype: DTypeLike | None,
+    casting: Casting,
+) -> NDArray[Any]:
+    """Repeat the items of an array by one count along each axis of `shape`, or if `tiled`, the whole of it."""
+    lengths: list[int] = []
+    for i in range(len(shape)):
+        lengths.append(shape[i] * counts[i])
+    whole = shape_argument(name, tuple(lengths))
+    return materialise(array, split(shape, counts, tiled), whole, out, name, dtype, casting)
+
+
+def _decode(
     array: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any] | None, dtype: DTypeLike | None, casting: Casting
 ) -> NDArray[Any]:
-    """Repeat each item along an axis, or of the flattened array if it is -1, by a count of its own."""
+    """Repeat each item along an axis, or of the flattened array if it is -1, by its run length."""
     whole: Shape = (counts.total,)
     if axis >= 0:
         shape = shape_of(array)
         whole = shape[:axis] + whole + shape[axis + 1 :]
-    if dtype is not None or casting is not SAME_KIND or (out is not None and not keeps_dtype(array, out)):
-        return _repeat_converted(array, counts, axis, whole, out, dtype, casting)
-    if not has_references(array):
-        result = result_array(out, array, whole, "repeats")
-        return repeat_counted(array, counts, axis, result)
-    along = axis if axis >= 0 else None
+    wanted = None
+    if converts(array, out, dtype, casting):
+        if (has_references(array) or type_of(array) in (18, 19)) and counts.has_zeros():  # values decide what may fail
+            array, counts = without_dropped(array, counts, axis)
+        array, wanted = prepared(array, whole, out, dtype, casting)
+    if not (has_references(array) or (wanted is not None and wanted.hasobject)):
+        result = result_array(out, array, whole, "repeats", wanted)
+        if wanted is None:
+            return repeat_counted(array, counts, axis, result)
+        return convert_counted(array, counts, axis, result, wanted, out is None)
     if out is not None:
-        result_array(out, array, whole, "repeats")  # what is refused is refused before the work
+        result_array(out, array, whole, "repeats", wanted)  # what is refused is refused before the work
+    if wanted is not None:
+        array = array.astype(wanted)
+    along = axis if axis >= 0 else None
     if type_of(array) == STRINGS:  # NumPy before 2.2 repeats them as bytes, and then frees them twice
         array = array.take(np.arange(counts.size).repeat(counts.to_array()), along)
     else:
@@ -277,88 +278,35 @@ def _repeat_counted(
     return materialise(array, aligned(array.shape, array.shape), whole, out, "repeats", None, SAME_KIND)
 
 
-def _repeat_converted(
-    array: NDArray[Any],
-    counts: Counts,
-    axis: int,
-    whole: Shape,
-    out: NDArray[Any] | None,
-    dtype: DTypeLike | None,
-    casting: Casting,
-) -> NDArray[Any]:
-    """Convert items, and repeat each by a count of its own."""
-    if _decides_by_values(type_of(array)) and counts.has_zeros():
-        array, counts = without_dropped(array, counts, axis)
-    array, wanted = prepared(array, whole, out, dtype, casting)
-    result = result_array(out, array, whole, "repeats", wanted)
-    if size_of(result) == 0:
-        return convert_nothing(array, result, wanted)
-    if has_references(array) or wanted.hasobject:
-        array = array.astype(wanted)
-        return _repeat_counted(array, counts, axis, out, None, SAME_KIND)
-    return convert_counted(array, counts, axis, result, wanted, out is None)
-
-
-def _decides_by_values(number: int) -> bool:
-    """Return whether a type is one of objects or strings, whose values decide about lengths, units and failures."""
-    return 17 <= number <= 19 or number == STRINGS
-
-
 def _repeat_axes(
     array: NDArray[Any], counts: list[Any], out: NDArray[Any] | None, dtype: DTypeLike | None, casting: Casting
 ) -> NDArray[Any]:
-    """Repeat along each axis by an integer or by `Counts`: axes of integers at once, the others one after the other.
-
-    What makes least of the array comes first, so that the arrays between are small.
-    """
+    """Repeat along each axis by an integer or by run lengths: axes of integers at once, the others one by one."""
+    shape, times = shape_of(array), tuple(counts)
+    if all_plain(times):
+        return _materialise(array, shape, times, False, "repeats", out, dtype, casting)
+    steps = order(counts)
+    times = integers_of(counts)
     lengths: list[int] = []
-    for length in shape_of(array):
-        lengths.append(length)
-    alike = [1] * len(counts)
-    growth = 1.0
-    steps: list[Any] = []
     for at in range(len(counts)):
-        if type(counts[at]) is int:
-            alike[at] = counts[at]
-            growth *= counts[at]
-            lengths[at] *= counts[at]
-        else:
-            steps.append((counts[at].total / max(lengths[at], 1), -at))
-            lengths[at] = counts[at].total
+        lengths.append(shape[at] * counts[at] if type(counts[at]) is int else counts[at].total)
     whole = shape_argument("repeats", tuple(lengths))
-    if dtype is not None or casting is not SAME_KIND or (out is not None and not keeps_dtype(array, out)):
+    wanted = None
+    if converts(array, out, dtype, casting):
         for at in range(len(counts)):
             if type(counts[at]) is not int and 0 not in whole and counts[at].has_zeros():
                 array, counts[at] = without_dropped(array, counts[at], at)
         array, wanted = prepared(array, whole, out, dtype, casting)
-    else:
-        wanted = None
+        casting = "unsafe"
     if out is not None:
         result_array(out, array, whole, "repeats", wanted)  # what is refused is refused before the work
-    if growth != 1 or not steps:
-        steps.append((growth, 1))
-    steps.sort()
     for i in range(len(steps)):
-        at = -steps[i][1]
-        to = out if i == len(steps) - 1 else None
+        at, to = steps[i], out if i == len(steps) - 1 else None
         if at >= 0:
-            array = _repeat_counted(array, counts[at], at, to, wanted, "unsafe" if wanted else SAME_KIND)
+            array = _decode(array, counts[at], at, to, wanted, casting)
         else:
-            array = _repeat_alike(array, shape_of(array), tuple(alike), to, wanted, "unsafe" if wanted else SAME_KIND)
+            array = _materialise(array, shape_of(array), times, False, "repeats", to, wanted, casting)
     return array
-
-
-def _repeat_alike(
-    array: NDArray[Any],
-    shape: Shape,
-    counts: Shape,
-    out: NDArray[Any] | None,
-    dtype: DTypeLike | None,
-    casting: Casting,
-) -> NDArray[Any]:
-    """Repeat all items along an axis by one count, for each axis of `shape`."""
-    whole = shape_argument("repeats", _products(shape, counts))
-    return materialise(array, split(shape, counts, False), whole, out, "repeats", dtype, casting)
 
 
 def split(shape: Shape, counts: Shape, tiled: bool) -> Alignment:
@@ -388,66 +336,73 @@ def are_ones(counts: Shape) -> bool:
     return True
 
 
-def _products(shape: Shape, counts: Shape) -> Shape:
-    """Return the lengths of the joined axes, which may be too long for any array."""
-    lengths = []
-    for i in range(len(shape)):
-        lengths.append(shape[i] * counts[i])
-    return tuple(lengths)
+def order(counts: list[Any]) -> list[int]:
+    """Return the axes of run lengths in the order in which they are decoded, and -1 for all axes of integers together.
+
+    What makes least of the array comes first, so that the arrays between are small. The adjoint takes them in reverse.
+    """
+    growth = 1.0
+    steps: list[Any] = []
+    for at in range(len(counts)):
+        if type(counts[at]) is int:
+            growth *= counts[at]
+        else:
+            steps.append((counts[at].total / max(counts[at].size, 1), -at))
+    if growth != 1 or not steps:
+        steps.append((growth, 1))
+    steps.sort()
+    axes: list[int] = []
+    for step in steps:
+        axes.append(-step[1])
+    return axes
 
 
-def counts_along(name: str, repeats: Any, axis: Any, shape: Shape, known: bool) -> list[Any]:
+def integers_of(counts: list[Any]) -> Shape:
+    """Return the counts with 1 for run lengths, whose axes have steps of their own."""
+    integers: list[int] = []
+    for count in counts:
+        integers.append(count if type(count) is int else 1)
+    return tuple(integers)
+
+
+def counts_along(repeats: Any, axis: Any, shape: Shape, known: bool) -> list[Any]:
     """Check the user's counts and axes; return an integer or `Counts` for each axis of an array of `shape`.
 
     Parameters
     ----------
-    name : str
-        The user's name for the array, for messages.
-    repeats, axis : object
-        The user's arguments, unchecked.
+    repeats, axis
+        The arguments of `repeat`. Without an axis, there must be one.
     shape : tuple of int
+        The array's shape.
     known : bool
         Whether `shape` says how many items there are; otherwise the counts do, and one in a sequence is that of one.
     """
     along: Any = axis if axis is None or type(axis) is int else axes_argument(axis)
-    if type(along) is tuple:
-        if are_nested(repeats):
-            return nested_counts(repeats, along, shape, known)
-        return list(counts_of_axes(repeats, along, shape))
-    if along is None:
-        if len(shape) != 1:
-            raise ValueError(
-                f"`{name}` expected 1 axis, or `axis` to say along which it was repeated, got shape {shape}"
-            )
-        along = 0
-    at = place_of(along, shape)
     counts: list[Any] = [1] * len(shape)
-    counts[at] = repeats_argument(repeats, shape[at] if known else -1, along)
-    if type(counts[at]) is int and counts[at] < 0:
-        raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
+    if type(along) is not tuple:
+        if along is None and len(shape) != 1:
+            raise ValueError(f"`grad` expected 1 axis, or `axis` to say along which it was repeated, got shape {shape}")
+        at = 0 if along is None else place_of(along, shape)
+        counts[at] = repeats_argument(repeats, shape[at] if known else -1, along)
+        return counts
+    is_nested = _are_nested(repeats)
+    given = repeats if is_nested else counts_argument("repeats", repeats, True)
+    if len(given) == 1 and not is_nested:
+        given *= len(along)
+    if len(given) != len(along):
+        got = show(repeats)
+        raise ValueError(f"`repeats` expected one integer for each of the axes {along}, or one for all, got {got}")
+    places: list[int] = []
+    for i in range(len(along)):
+        at = place_of(along[i], shape)
+        if at in places:
+            raise ValueError(f"`axis` expected each axis once, got {along}")
+        places.append(at)
+        counts[at] = repeats_argument(given[i], shape[at] if known else -1, along[i]) if is_nested else given[i]
     return counts
 
 
-def counts_of_axes(repeats: Any, axes: Shape, shape: Shape) -> Shape:
-    """Check the arguments of a repetition along several axes; return one count for each axis of `shape`."""
-    given = counts_argument("repeats", repeats, True)
-    if len(given) == 1:
-        given *= len(axes)
-    if len(given) != len(axes):
-        raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {given}")
-    counts: list[Any] = [None] * len(shape)
-    for i in range(len(axes)):
-        at = place_of(axes[i], shape)
-        if counts[at] is not None:
-            raise ValueError(f"`axis` expected each axis once, got {axes}")
-        counts[at] = given[i]
-    for at in range(len(counts)):
-        if counts[at] is None:
-            counts[at] = 1
-    return tuple(counts)
-
-
-def are_nested(repeats: Any) -> bool:
+def _are_nested(repeats: Any) -> bool:
     """Return whether there is a sequence of counts for one of several axes."""
     if type(repeats) is tuple or type(repeats) is list:
         items = tuple(repeats)
@@ -463,37 +418,15 @@ def _is_sequence(repeats: Any) -> bool:
     return isinstance(repeats, Iterable) and not isinstance(repeats, UNFIT) and getattr(repeats, "ndim", 1) != 0
 
 
-def nested_counts(repeats: Any, axes: Shape, shape: Shape, known: bool) -> list[Any]:
-    """Check the arguments of a repetition along several axes, of which some have a count for each item.
-
-    Return one count for each axis of `shape`, or `Counts`; if the lengths are `known`, as many as there are items.
-    """
-    if len(repeats) != len(axes):
-        got = show(repeats)
-        raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {got}")
-    counts: list[Any] = [None] * len(shape)
-    for i in range(len(axes)):
-        at = place_of(axes[i], shape)
-        if counts[at] is not None:
-            raise ValueError(f"`axis` expected each axis once, got {axes}")
-        count = repeats_argument(repeats[i], shape[at] if known else -1, axes[i])
-        if type(count) is int and count < 0:
-            raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
-        counts[at] = count
-    for at in range(len(counts)):
-        if counts[at] is None:
-            counts[at] = 1
-    return counts
-
-
 def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
-    """Check the repetitions along one axis of `size` items: return one count, or `Counts` with one for each."""
-    if type(repeats) is int:
-        return int(min(repeats, MAX_SIZE))
+    """Check the counts along one axis of `size` items, or of any number if that is -1; return one count, or `Counts`.
+
+    The one count is at most `MAX_SIZE`.
+    """
     counts = counts_of_array(repeats)
     plain: Any = None
     if counts is None:
-        plain = plain_counts(repeats)
+        plain = (repeats,) if type(repeats) is int else plain_counts(repeats)
         if plain is None:
             array = as_array("repeats", repeats)
             kind = array.dtype.kind
@@ -507,18 +440,19 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
                 if counts is None:
                     plain = tuple(array.ravel().tolist())
     items = len(plain) if counts is None else counts.size
-    if items == 1 and (size >= 0 or not _is_sequence(repeats)):
-        return int(min(plain[0], MAX_SIZE))
-    if items != size and size >= 0:
-        along = "in all" if axis is None else f"along axis {axis}"
-        raise ValueError(f"`repeats` expected one integer, or one for each of the {size} items {along}, got {items}")
     total = total_of(plain) if counts is None else counts.total
     if total < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
-    if total >= MAX_SIZE and size < 0:
-        raise ValueError(f"`repeats` expected integers that add up to the length of an axis, got {show(repeats)}")
+    if items == 1 and (size >= 0 or not _is_sequence(repeats)):
+        return total
+    if items != size and size >= 0:
+        along = "in all" if axis is None else f"along axis {axis}"
+        raise ValueError(f"`repeats` expected one integer, or one for each of the {size} items {along}, got {items}")
     if total >= MAX_SIZE:
-        raise ValueError(f"`repeats` expected an output of at most {MAX_SIZE} elements, got {show(repeats)}")
+        expected = f"an output of at most {MAX_SIZE} elements"
+        if size < 0:
+            expected = "integers that add up to the length of an axis"
+        raise ValueError(f"`repeats` expected {expected}, got {show(repeats)}")
     return counts_of_tuple(plain) if counts is None else counts
 
 

@@ -1,0 +1,22 @@
+# The C types of _api/adjoints.py, which is plain Python without them.
+cimport cython
+from numpy cimport dtype as Dtype, ndarray
+
+from bcast._adjoint cimport sum_counted, sum_onto
+from bcast._api.converted cimport as_array, is_tensor
+from bcast._api.repeats cimport counts_along, integers_of, order, split
+from bcast._rules.modes cimport align_shapes
+from bcast._rules.arguments cimport dtype_argument, shape_argument
+from bcast._runtime.arrays cimport result_array, shape_of, size_of, type_of
+
+
+@cython.locals(lengths=list, at=Py_ssize_t)
+cpdef tuple lengths_left(list counts, tuple shape)
+
+cpdef wide_dtype(dtype)
+
+
+@cython.locals(number=int)
+cpdef Dtype wanted_dtype(ndarray grad, dtype)
+
+cdef bint _adds(dtype)

@@ -1,0 +1,296 @@
+"""The adjoints of `broadcast` and `repeat`: a gradient comes in, sums over what was replicated go out."""
+
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from bcast._adjoint import sum_counted, sum_onto
+from bcast._api.converted import as_array, into_tensor, is_tensor
+from bcast._api.repeats import counts_along, integers_of, order, split
+from bcast._rules.modes import align_shapes
+from bcast._rules.arguments import Shape, dtype_argument, shape_argument, show
+from bcast._rules.types import AxesLike, CountsLike, Mode, ShapeLike
+from bcast._runtime.arrays import result_array, shape_of, size_of, type_of
+
+__all__ = ["lengths_left", "unbroadcast", "unrepeat", "wanted_dtype", "wide_dtype"]
+
+
+def unbroadcast(
+    grad: ArrayLike,
+    data_shape: ShapeLike,
+    axes_mapping: ShapeLike | None = None,
+    *,
+    mode: Mode = "numpy",
+    axis: int = -1,
+    broadcast_axes: AxesLike | None = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Sum `grad` back to `data_shape`: the adjoint of `broadcast`, and the backward pass of anything that broadcasts.
+
+    Every element of the result is the sum of `grad` over all the positions to which `broadcast` copies that element of
+    the data.
+
+    Parameters
+    ----------
+    grad : array_like, shape (t_0, ..., t_n)
+        The gradient with respect to the output of the broadcast: an array of that output's shape, of any numeric dtype,
+        and else of any kind that `broadcast` takes.
+    data_shape : 1-D sequence or array of int
+        The shape of the data that was broadcast.
+    axes_mapping, mode, axis, broadcast_axes
+        As they were given to `broadcast` or `broadcast_like`. Empty `broadcast_axes` mean no axes if `data_shape` is
+        the shape of `grad`, and all axes if it is ``()``.
+    dtype : data-type, optional
+        The dtype of the result: anything numeric that `numpy.dtype` accepts. The default is `grad`'s dtype; unlike
+        `numpy.sum`, short integers are not promoted.
+    out : ndarray or tensor, optional
+        As in `broadcast`, except that it must have the dtype of the result. The result is as if `grad` had been copied
+        first.
+
+    Returns
+    -------
+    ndarray
+        As `broadcast` returns it, even if nothing had to be summed. The sum over an empty axis is 0.
+
+    Raises
+    ------
+    ValueError, numpy.exceptions.AxisError, MemoryError
+        As `broadcast` raises them.
+    TypeError
+        If `grad` or `dtype` is not numeric (bool is not, but a `grad` of bools is summed in another `dtype`); and as
+        `broadcast` raises it.
+
+    Notes
+    -----
+    Integers wrap around. Floating-point and complex numbers are summed in more precision than their dtype has: a result
+    is infinite only if a term is infinite or the exact sum is too large, and its error has a bound that does not depend
+    on the number of terms, nor on the axes along which they lie. If all terms have the same sign, the error is at most
+
+    * 1 unit in the last place for float16, and for bfloat16 and float32 of up to 2**26 terms;
+    * 1.5 units for float64, or 2.5 where nearly every term exceeds the sum of the terms before it.
+
+    If terms cancel, the unit is that of the sum of the terms' magnitudes. Narrow floating-point numbers are summed in
+    float64. Sums of float64 are compensated, as in algorithm Sum2 of [1]_: an error term collects what each addition
+    rounds off, which Knuth's two_sum [2]_ or Dekker's fast_two_sum [3]_ finds. Before that, pairs of float64 terms are
+    added without compensation. The sum of ``[1e16, 1, -1e16]`` may therefore be 1 or 0, depending on the layout of
+    `grad`. The bits of a result depend neither on the number of threads nor on the layout of `out`.
+
+    All this holds for NumPy's integers, float16, float32, float64, complex64, complex128 and the bfloat16 of
+    `ml_dtypes`. NumPy itself sums numbers of other dtypes, such as long double and objects, and floating-point numbers
+    in an integer `dtype`, which it converts term by term. Narrower floats of other packages, such as float8, it sums in
+    float64, and the sum is rounded. If `grad` is complex and `dtype` is real, the real parts are
+    summed, with NumPy's `ComplexWarning`. If that warning is an error, `out` is left unchanged.
+
+    Mode 'numpy' is the backward pass of NumPy's own broadcasting. Mode 'explicit' by `broadcast_axes` is the backprop
+    of nGraph's Broadcast and BroadcastLike.
+
+    References
+    ----------
+    .. [1] T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", SIAM Journal on Scientific Computing 26
+       (2005), pages 1955-1988.
+    .. [2] D. E. Knuth, "The Art of Computer Programming", volume 2, section 4.2.2.
+    .. [3] T. J. Dekker, "A floating-point technique for extending the available precision", Numerische Mathematik 18
+       (1971), pages 224-242.
+
+    Examples
+    --------
+    A bias was added to each row, so its gradient is the sum of the rows' gradients.
+
+    >>> import numpy as np
+    >>> import bcast
+    >>> grad = np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]])
+    >>> bcast.unbroadcast(grad, (3,))
+    array([11., 22., 33.])
+    >>> bcast.unbroadcast(grad, (2, 1))
+    array([[ 6.],
+           [60.]])
+
+    The gradient of one value per channel, over a batch in NCHW order:
+
+    >>> batch = np.ones((8, 3, 32, 32), dtype=np.float32)
+    >>> bcast.unbroadcast(batch, (3,), [1], mode="explicit")
+    array([8192., 8192., 8192.], dtype=float32)
+
+    Results have `grad`'s dtype, in which integers wrap around, unless `dtype` names a wider one:
+
+    >>> bcast.unbroadcast(np.full(3, 100, dtype=np.uint8), ())
+    array(44, dtype=uint8)
+    >>> bcast.unbroadcast(np.full(3, 100, dtype=np.uint8), (), dtype=int)
+    array(300)
+    """
+    if out is not None and is_tensor(out):
+        rules = {"mode": mode, "axis": axis, "broadcast_axes": broadcast_axes, "dtype": dtype}
+        return into_tensor(unbroadcast, out, grad, data_shape, axes_mapping, **rules)
+    array = as_array("grad", grad)
+    shape = shape_argument("data_shape", data_shape)
+    wanted = wanted_dtype(array, dtype)
+    alignment = align_shapes(shape, shape_of(array), axes_mapping, mode, axis, broadcast_axes, "grad", not shape, False)
+    return sum_onto(array, alignment, result_array(out, array, shape, "data_shape", wanted, "grad"))
+
+
+def unrepeat(
+    grad: ArrayLike,
+    repeats: CountsLike,
+    axis: ShapeLike | SupportsIndex | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Sum `grad` over the repetitions of each item: the adjoint of `repeat`, and sums over segments of an axis.
+
+    Item ``i`` of the result is the sum of ``repeats[i]`` neighbours along the axis, which begin where those of item
+    ``i - 1`` end.
+
+    Parameters
+    ----------
+    grad : array_like
+        The gradient with respect to the result of `repeat`, of any kind that `unbroadcast` takes.
+    repeats, axis
+        As they were given to `repeat`. Without an axis, `grad` has one. An integer counts for all items, whose number
+        then follows from the length of the axis. A sequence has a count for each item: with one count, there is one.
+    dtype, out
+        As in `unbroadcast`.
+
+    Returns
+    -------
+    ndarray
+        As `unbroadcast` returns it. Its shape is that of `grad`, except along the axes that were repeated. Items that
+        were repeated 0 times are 0.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of repetitions do not add up to the length of the axis, or do not divide it; if there is but one
+        number, 0, from which the number of items does not follow; and as `repeat` raises it.
+    numpy.exceptions.AxisError, TypeError, MemoryError
+        As `repeat` and `unbroadcast` raise them.
+
+    See Also
+    --------
+    unbroadcast : The adjoint of `broadcast`, where precision is described.
+    numpy.add.reduceat : Sum over segments; what it gives for empty ones is not their sum.
+
+    Notes
+    -----
+    Sums are those of `unbroadcast`: integers wrap around, and floating-point numbers are summed in more precision than
+    their dtype has, with the same bounds of error. Along several axes of float64, one after the other is summed, and
+    the bound holds for each of them. The bits of a result do not depend on the number of threads. If another thread
+    changes an array of counts during the call, the result may be wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> values, lengths = np.array([7.5, 0.0, 2.5]), np.array([2, 0, 3])
+    >>> decoded = bcast.repeat(values, lengths)
+    >>> bcast.unrepeat(np.ones_like(decoded), lengths)
+    array([2., 0., 3.])
+
+    Sum the rows of each sequence of a batch whose sequences lie one behind the other:
+
+    >>> rows = np.array([[1, 10], [2, 20], [3, 30], [4, 40]])
+    >>> bcast.unrepeat(rows, [1, 3], axis=0)
+    array([[ 1, 10],
+           [ 9, 90]])
+
+    The gradient of an image whose size was doubled:
+
+    >>> bcast.unrepeat(np.ones((4, 6)), (2, 2), axis=(0, 1))
+    array([[4., 4., 4.],
+           [4., 4., 4.]])
+    """
+    if out is not None and is_tensor(out):
+        return into_tensor(unrepeat, out, grad, repeats, axis, dtype=dtype)
+    array = as_array("grad", grad)
+    wanted = wanted_dtype(array, dtype)
+    shape = shape_of(array)
+    counts = counts_along(repeats, axis, shape, False)
+    whole = lengths_left(counts, shape)
+    result = result_array(out, array, whole, "repeats", wanted, "grad")
+    if size_of(array) == 0:
+        np.asarray(result)[...] = 0
+        return result
+    steps = order(counts)
+    left: list[int] = []  # `list(shape)` leaks where there is no memory
+    for length in shape:
+        left.append(length)
+    for i in range(len(steps) - 1, -1, -1):
+        at = steps[i]
+        for along in range(len(left)):
+            if along == at or (at < 0 and type(counts[along]) is int):
+                left[along] = whole[along]
+        lengths, to = tuple(left), result
+        if i > 0:  # sums of sums are rounded once
+            to = result_array(None, array, lengths, "repeats", wide_dtype(result.dtype))
+        if at >= 0:
+            array = sum_counted(array, counts[at], at, to)
+        else:
+            alignment = split(lengths, integers_of(counts), False)
+            array = sum_onto(array.reshape(alignment.shape), alignment, to)
+    return array
+
+
+def lengths_left(counts: list[Any], shape: Shape) -> Shape:
+    """Return the shape of what was repeated, if the counts fit `shape`."""
+    lengths: list[int] = []
+    for at in range(len(shape)):
+        count = counts[at]
+        if type(count) is int:
+            if count == 0:
+                raise ValueError("`repeats` expected 1 or more times for all items, got 0")
+            if shape[at] % count:
+                whose = f"of the length {shape[at]} of `grad`'s axis {at}"
+                raise ValueError(f"`repeats` expected a divisor {whose}, got {show(count)}")
+            lengths.append(shape[at] // count)
+        else:
+            if count.total != shape[at]:
+                whose = f"the length {shape[at]} of `grad`'s axis {at}"
+                divides = count.size == 1 and count.total and shape[at] % count.total == 0
+                remedy = f"; if each item had as many, give {count.total} and no sequence" if divides else ""
+                raise ValueError(
+                    f"`repeats` expected integers that add up to {whose}, got {count.total} in all{remedy}"
+                )
+            lengths.append(count.size)
+    return tuple(lengths)
+
+
+def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a dtype for sums that are summed again."""
+    if dtype.kind == "c":
+        return np.dtype(np.complex128) if dtype.itemsize < 16 else dtype
+    if dtype.kind in "fV":
+        return np.dtype(np.float64) if dtype.itemsize < 8 else dtype
+    return dtype
+
+
+def wanted_dtype(grad: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any] | None:
+    """Check that items of `grad` can be summed, in the user's `dtype` if given; return that, or None for their own."""
+    number = type_of(grad)
+    if dtype is None and (1 <= number <= 16 or number == 23):  # NumPy's integers, floats and complex; float16 is 23
+        return None
+    own = grad.dtype
+    if own.kind != "b" and not _adds(own):
+        raise TypeError(f"`grad` expected a numeric dtype, got {own}")
+    if dtype is None:
+        if own.kind == "b":
+            raise TypeError("`grad` expected a numeric dtype, got bool; give `dtype` to count in")
+        return None
+    wanted = dtype_argument(dtype)
+    if not _adds(wanted):
+        raise TypeError(f"`dtype` expected a numeric dtype, got {wanted}")
+    if wanted != own and "m" in (own.kind, wanted.kind):
+        raise TypeError(f"`dtype` expected a dtype that sums {own}, got {wanted}")
+    return wanted
+
+
+def _adds(dtype: np.dtype[Any]) -> bool:
+    """Return whether values of this dtype are numbers whose sum has the same dtype."""
+    if dtype.kind != "V":
+        return dtype.kind in "iufcmO"
+    try:
+        np.add.resolve_dtypes((dtype, dtype, None))  # dtypes that other packages add, such as bfloat16
+    except TypeError:
+        return False
+    return True

@@ -34,7 +34,7 @@ from bcast._api.adjoints import lengths_left, wanted_dtype
 from bcast._api.broadcast import align_like, tuple_of_one
 from bcast._api.repeats import counts_along
 from bcast._rules.alignment import Alignment, right_aligned
-from bcast._rules.arguments import counts_argument, mode_of, shape_argument
+from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument
 from bcast._rules.modes import align, align_shapes
 from bcast._rules.types import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
@@ -245,7 +245,7 @@ def repeat(
         array = array[None]  # as in NumPy, a scalar has an axis here
     if axis is None and array.ndim != 1:
         raise NotImplementedError(f"`axis` expected an axis of `a`, which has shape {array.shape}, got None")
-    counts = _plain(counts_along(in_memory("repeats", repeats), axis, array.shape, True))
+    counts = _plain(counts_along(in_memory("repeats", repeats), axes_argument(axis), array.shape, True))
     totals = [n * c if isinstance(c, int) else int(c.sum()) for n, c in zip(array.shape, counts, strict=True)]
     shape_argument("repeats", tuple(totals))
     return repeated(array, counts, converted_dtype(array, dtype, casting), chunks)
@@ -373,7 +373,7 @@ def unrepeat(
     array = as_dask("grad", grad)
     wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
     given = in_memory("repeats", repeats)
-    counts = counts_along(given, axis, array.shape, False)
+    counts = counts_along(given, axes_argument(axis), array.shape, False)
     lengths_left(counts, array.shape)
     return segments_summed(array, _plain(counts), wanted)
 

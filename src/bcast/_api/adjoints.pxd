@@ -5,9 +5,18 @@ from numpy cimport dtype as Dtype, ndarray
 from bcast._adjoint cimport sum_counted, sum_onto
 from bcast._api.converted cimport as_array, is_tensor
 from bcast._api.repeats cimport counts_along, integers_of, order, split
+from bcast._rules.alignment cimport Alignment
+from bcast._rules.arguments cimport axes_argument, dtype_argument, shape_argument
 from bcast._rules.modes cimport align_shapes
-from bcast._rules.arguments cimport dtype_argument, shape_argument
 from bcast._runtime.arrays cimport result_array, shape_of, size_of, type_of
+
+
+@cython.locals(steps=list, lengths=tuple, i=Py_ssize_t, at=Py_ssize_t, alignment=Alignment)
+cdef _sum(array, list counts, tuple whole, result)
+
+
+@cython.locals(lengths=list, i=Py_ssize_t, summed=bint)
+cdef tuple _left(tuple shape, list counts, tuple whole, Py_ssize_t at)
 
 
 @cython.locals(lengths=list, at=Py_ssize_t)

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bcast._adjoint import sum_counted, sum_onto
 from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._api.repeats import counts_along, integers_of, order, split
+from bcast._rules.arguments import Shape, axes_argument, dtype_argument, shape_argument, show
 from bcast._rules.modes import align_shapes
-from bcast._rules.arguments import Shape, dtype_argument, shape_argument, show
 from bcast._rules.types import AxesLike, CountsLike, Mode, ShapeLike
 from bcast._runtime.arrays import result_array, shape_of, size_of, type_of
 
@@ -206,23 +206,22 @@ def unrepeat(
     array = as_array("grad", grad)
     wanted = wanted_dtype(array, dtype)
     shape = shape_of(array)
-    counts = counts_along(repeats, axis, shape, False)
+    counts = counts_along(repeats, axes_argument(axis), shape, False)
     whole = lengths_left(counts, shape)
     result = result_array(out, array, whole, "repeats", wanted, "grad")
     if size_of(array) == 0:
         np.asarray(result)[...] = 0
         return result
+    return _sum(array, counts, whole, result)
+
+
+def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[Any]) -> NDArray[Any]:
+    """Sum an array into a result of shape `whole`: the steps of `repeat` in reverse."""
     steps = order(counts)
-    left: list[int] = []  # `list(shape)` leaks where there is no memory
-    for length in shape:
-        left.append(length)
     for i in range(len(steps) - 1, -1, -1):
-        at = steps[i]
-        for along in range(len(left)):
-            if along == at or (at < 0 and type(counts[along]) is int):
-                left[along] = whole[along]
-        lengths, to = tuple(left), result
+        at, lengths, to = steps[i], whole, result
         if i > 0:  # sums of sums are rounded once
+            lengths = _left(shape_of(array), counts, whole, at)
             to = result_array(None, array, lengths, "repeats", wide_dtype(result.dtype))
         if at >= 0:
             array = sum_counted(array, counts[at], at, to)
@@ -230,6 +229,15 @@ def unrepeat(
             alignment = split(lengths, integers_of(counts), False)
             array = sum_onto(array.reshape(alignment.shape), alignment, to)
     return array
+
+
+def _left(shape: Shape, counts: list[Any], whole: Shape, at: int) -> Shape:
+    """Return what is left of `shape` once axis `at` has been summed, or all axes of integers if it is -1."""
+    lengths: list[int] = []
+    for i in range(len(shape)):
+        summed = i == at or (at < 0 and type(counts[i]) is int)
+        lengths.append(whole[i] if summed else shape[i])
+    return tuple(lengths)
 
 
 def lengths_left(counts: list[Any], shape: Shape) -> Shape:

@@ -18,18 +18,6 @@ from bcast._rules.modes import align, align_shapes
 from bcast._rules.types import AxesLike, Casting, Indexing, Mode, ShapeLike
 from bcast._runtime.arrays import shape_of
 
-__all__ = [
-    "align_like",
-    "broadcast",
-    "broadcast_arrays",
-    "broadcast_like",
-    "broadcast_shapes",
-    "broadcast_to",
-    "infer_shape",
-    "meshgrid",
-    "tuple_of_one",
-]
-
 
 def broadcast(
     data: ArrayLike,

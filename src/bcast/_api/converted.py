@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._kernel import repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
 from bcast._rules.alignment import Alignment
-from bcast._rules.arguments import CASTINGS, dtype_argument, mode_of
+from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, mode_of
 from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting
 from bcast._runtime.arrays import (
@@ -35,20 +35,6 @@ from bcast._runtime.arrays import (
     size_of,
 )
 from bcast._runtime.memory import is_mapped
-
-__all__ = [
-    "as_array",
-    "convert_counted",
-    "convert_onto",
-    "converts",
-    "follows_values",
-    "into_tensor",
-    "is_tensor",
-    "materialise",
-    "prepared",
-    "set_limits",
-    "without_dropped",
-]
 
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
@@ -150,13 +136,7 @@ def _refusal(expected: str, tensor: Any, error: Exception) -> str:
 
 
 def materialise(
-    data: NDArray[Any],
-    alignment: Alignment,
-    shape: tuple[int, ...],
-    out: NDArray[Any] | None,
-    name: str,
-    dtype: DTypeLike | None,
-    casting: Casting,
+    data: NDArray[Any], alignment: Alignment, shape: Shape, out: Any, name: str, dtype: Any, casting: Casting
 ) -> NDArray[Any]:
     """Replicate `data` along `alignment` into `out`, or into a new array of `shape`, which the user calls `name`."""
     if not converts(data, out, dtype, casting):
@@ -165,13 +145,13 @@ def materialise(
     return convert_onto(data, alignment, result_array(out, data, shape, name, wanted), wanted, out is None)
 
 
-def converts(data: NDArray[Any], out: NDArray[Any] | None, dtype: DTypeLike | None, casting: Casting) -> bool:
+def converts(data: NDArray[Any], out: Any, dtype: Any, casting: Casting) -> bool:
     """Return whether a call may ask for another dtype than the data's."""
     return dtype is not None or casting is not SAME_KIND or (out is not None and not keeps_dtype(data, out))
 
 
 def prepared(
-    data: NDArray[Any], shape: tuple[int, ...], out: NDArray[Any] | None, dtype: DTypeLike | None, casting: Casting
+    data: NDArray[Any], shape: Shape, out: Any, dtype: DTypeLike | None, casting: Casting
 ) -> tuple[NDArray[Any], np.dtype[Any]]:
     """Check `dtype` and `casting`; return the data and the dtype of the result, which has `shape`.
 
@@ -212,14 +192,7 @@ def convert_onto(
 ) -> NDArray[Any]:
     """Convert `data` to `dtype` and replicate it along `alignment` into `out`, which it returns.
 
-    Parameters
-    ----------
-    data, alignment, out
-        As for `replicate`, except that `out` has the dtype `dtype`.
-    dtype : dtype
-        One to which the data may be cast.
-    fresh : bool
-        Whether nobody sees `out` if this raises.
+    `out` has that dtype, to which the data may be cast. It is `fresh` if nobody sees it should this raise.
     """
     if size_of(out) == 0:
         return _convert_nothing(data, out, dtype)
@@ -294,13 +267,7 @@ def _convert_nothing(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any]
 
 
 def _run(
-    data: NDArray[Any],
-    alignment: Alignment | None,
-    counts: Counts | None,
-    axis: int,
-    out: NDArray[Any],
-    dtype: np.dtype[Any],
-    fresh: bool,
+    data: NDArray[Any], alignment: Any, counts: Any, axis: int, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
 ) -> None:
     """Convert block by block, and warn once of what all blocks give rise to: before a user's `out` is written.
 
@@ -320,12 +287,11 @@ def _run(
         _write(data, alignment, counts, axis, out)
 
 
-def _write(data: NDArray[Any], alignment: Alignment | None, counts: Counts | None, axis: int, out: NDArray[Any]) -> int:
+def _write(data: NDArray[Any], alignment: Any, counts: Any, axis: int, out: NDArray[Any]) -> int:
     """Write the converted data by an alignment or by counts; return the flags that this set."""
     data = _real(data, dtype_of(out))
     if counts is not None:
         return repeat_converted(data, counts, axis, out, BLOCK_BYTES)
-    assert alignment is not None
     data = _once(data.reshape(alignment.source))
     block_bytes = BLOCK_BYTES
     if not _is_ordered(data):

@@ -15,7 +15,6 @@ cdef type UFUNC
 cdef object NOT_FIT, NUMPYS_WHERE
 cdef tuple SCALARS
 
-cdef _only(out)
 cdef dict _given(dtype, casting, where, tuple shape)
 
 cdef _operand(str name, value, bint weak, other)

@@ -143,7 +143,8 @@ def elementwise(
     if is_ufunc:
         order = 0 if rule is NUMPY else 1 if rule is NONE else 2 if rule is UNIDIRECTIONAL else 3
         if where is True:
-            result = apply(function, first, second, order, axis, _only(out), wanted, number)
+            only = out[0] if type(out) is tuple and len(out) == 1 else out
+            result = apply(function, first, second, order, axis, only, wanted, number)
             if result is not None:
                 return result
         if wanted is None and number == NUMBER_OF_SAME_KIND and type(out) is not tuple:
@@ -241,11 +242,6 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
         raise TypeError(f"`out` expected dtype {chosen.dtype}, got {out.dtype}")
     out[...] = chosen
     return out
-
-
-def _only(out: Any) -> Any:
-    """Return the only array of a tuple of one."""
-    return out[0] if type(out) is tuple and len(out) == 1 else out
 
 
 def _given(dtype: Any, casting: Casting, where: Any, shape: Shape) -> dict[str, Any]:

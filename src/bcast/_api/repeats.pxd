@@ -25,8 +25,8 @@ cdef _materialise(array, tuple shape, tuple counts, bint tiled, str name, out, d
 cdef _decode(array, Counts counts, int axis, out, dtype, casting)
 
 
-@cython.locals(shape=tuple, lengths=list, steps=list, times=tuple, i=Py_ssize_t, at=Py_ssize_t)
-cdef _repeat_axes(array, list counts, out, dtype, casting)
+@cython.locals(lengths=list, steps=list, times=tuple, i=Py_ssize_t, at=Py_ssize_t)
+cdef _repeat_axes(array, tuple shape, list counts, out, dtype, casting)
 
 
 @cython.locals(lengths=list, source=list, i=Py_ssize_t)
@@ -41,8 +41,8 @@ cpdef list order(list counts)
 cpdef tuple integers_of(list counts)
 
 
-@cython.locals(counts=list, places=list, at=Py_ssize_t, i=Py_ssize_t)
-cpdef list counts_along(repeats, axis, tuple shape, bint known)
+@cython.locals(counts=list, axes=tuple, given=tuple, at=Py_ssize_t, i=Py_ssize_t)
+cpdef list counts_along(repeats, along, tuple shape, bint known)
 
 
 @cython.locals(items=tuple)

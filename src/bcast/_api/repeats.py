@@ -206,12 +206,12 @@ def repeat(
         dtype = dtype_argument(dtype)  # which may run code of the user's: before counts are read
     array = as_array("a", a)
     shape = shape_of(array)
-    along: Any = axis if axis is None or type(axis) is int else axes_argument(axis)
+    along: Any = axes_argument(axis)
     if not shape and along is not None and along != ():
         shape = (1,)  # as in NumPy, a scalar has an axis here
         array = array.reshape(shape)
     if type(along) is tuple:
-        return _repeat_axes(array, counts_along(repeats, along, shape, True), out, dtype, casting)
+        return _repeat_axes(array, shape, counts_along(repeats, along, shape, True), out, dtype, casting)
     at = -1 if along is None else place_of(along, shape)
     times: Any = repeats
     if type(times) is not int:
@@ -229,14 +229,7 @@ def repeat(
 
 
 def _materialise(
-    array: NDArray[Any],
-    shape: Shape,
-    counts: Shape,
-    tiled: bool,
-    name: str,
-    out: NDArray[Any] | None,
-    dtype: DTypeLike | None,
-    casting: Casting,
+    array: NDArray[Any], shape: Shape, counts: Shape, tiled: bool, name: str, out: Any, dtype: Any, casting: Casting
 ) -> NDArray[Any]:
     """Repeat the items of an array by one count along each axis of `shape`, or if `tiled`, the whole of it."""
     lengths: list[int] = []
@@ -246,9 +239,7 @@ def _materialise(
     return materialise(array, split(shape, counts, tiled), whole, out, name, dtype, casting)
 
 
-def _decode(
-    array: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any] | None, dtype: DTypeLike | None, casting: Casting
-) -> NDArray[Any]:
+def _decode(array: NDArray[Any], counts: Counts, axis: int, out: Any, dtype: Any, casting: Casting) -> NDArray[Any]:
     """Repeat each item along an axis, or of the flattened array if it is -1, by its run length."""
     whole: Shape = (counts.total,)
     if axis >= 0:
@@ -279,10 +270,10 @@ def _decode(
 
 
 def _repeat_axes(
-    array: NDArray[Any], counts: list[Any], out: NDArray[Any] | None, dtype: DTypeLike | None, casting: Casting
+    array: NDArray[Any], shape: Shape, counts: list[Any], out: Any, dtype: Any, casting: Casting
 ) -> NDArray[Any]:
     """Repeat along each axis by an integer or by run lengths: axes of integers at once, the others one by one."""
-    shape, times = shape_of(array), tuple(counts)
+    times = tuple(counts)
     if all_plain(times):
         return _materialise(array, shape, times, False, "repeats", out, dtype, casting)
     steps = order(counts)
@@ -365,40 +356,45 @@ def integers_of(counts: list[Any]) -> Shape:
     return tuple(integers)
 
 
-def counts_along(repeats: Any, axis: Any, shape: Shape, known: bool) -> list[Any]:
+def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[Any]:
     """Check the user's counts and axes; return an integer or `Counts` for each axis of an array of `shape`.
 
     Parameters
     ----------
-    repeats, axis
-        The arguments of `repeat`. Without an axis, there must be one.
+    repeats : object
+        The argument of `repeat`.
+    along : None, int or tuple of int
+        Its `axis`, as `axes_argument` returns it. Without any, the array must have one.
     shape : tuple of int
         The array's shape.
     known : bool
         Whether `shape` says how many items there are; otherwise the counts do, and one in a sequence is that of one.
     """
-    along: Any = axis if axis is None or type(axis) is int else axes_argument(axis)
-    counts: list[Any] = [1] * len(shape)
+    counts: list[Any]
     if type(along) is not tuple:
         if along is None and len(shape) != 1:
             raise ValueError(f"`grad` expected 1 axis, or `axis` to say along which it was repeated, got shape {shape}")
         at = 0 if along is None else place_of(along, shape)
+        counts = [1] * len(shape)
         counts[at] = repeats_argument(repeats, shape[at] if known else -1, along)
         return counts
+    axes: Shape = along
     is_nested = _are_nested(repeats)
-    given = repeats if is_nested else counts_argument("repeats", repeats, True)
+    given = tuple(repeats) if is_nested else counts_argument("repeats", repeats, True)
     if len(given) == 1 and not is_nested:
-        given *= len(along)
-    if len(given) != len(along):
+        given *= len(axes)
+    if len(given) != len(axes):
         got = show(repeats)
-        raise ValueError(f"`repeats` expected one integer for each of the axes {along}, or one for all, got {got}")
-    places: list[int] = []
-    for i in range(len(along)):
-        at = place_of(along[i], shape)
-        if at in places:
-            raise ValueError(f"`axis` expected each axis once, got {along}")
-        places.append(at)
-        counts[at] = repeats_argument(given[i], shape[at] if known else -1, along[i]) if is_nested else given[i]
+        raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {got}")
+    counts = [None] * len(shape)
+    for i in range(len(axes)):
+        at = place_of(axes[i], shape)
+        if counts[at] is not None:
+            raise ValueError(f"`axis` expected each axis once, got {axes}")
+        counts[at] = repeats_argument(given[i], shape[at] if known else -1, axes[i]) if is_nested else given[i]
+    for at in range(len(counts)):
+        if counts[at] is None:
+            counts[at] = 1
     return counts
 
 
@@ -443,7 +439,7 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
     total = total_of(plain) if counts is None else counts.total
     if total < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
-    if items == 1 and (size >= 0 or not _is_sequence(repeats)):
+    if items == 1 and (size >= 0 or type(repeats) is int or not _is_sequence(repeats)):
         return total
     if items != size and size >= 0:
         along = "in all" if axis is None else f"along axis {axis}"

@@ -232,9 +232,9 @@ def _count(item: Any, floats: bool) -> int:
     return operator.index(item)
 
 
-def axes_argument(axis: Any) -> int | Shape:
-    """Check that `axis` is an integer or a 1-D sequence of integers; return Python ints."""
-    if type(axis) is tuple and all_plain(axis):
+def axes_argument(axis: Any) -> int | Shape | None:
+    """Check that `axis` is None, an integer or a 1-D sequence of integers; return Python ints."""
+    if axis is None or type(axis) is int or (type(axis) is tuple and all_plain(axis)):
         return axis
     axes: list[int] = []
     try:

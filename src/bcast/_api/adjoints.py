@@ -219,7 +219,7 @@ def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[A
     """Sum an array into a result of shape `whole`: the steps of `repeat` in reverse."""
     steps = order(counts)
     for i in range(len(steps) - 1, -1, -1):
-        at, lengths, to = steps[i], whole, result
+        at, lengths, to = -steps[i][1], whole, result
         if i > 0:  # sums of sums are rounded once
             lengths = _left(shape_of(array), counts, whole, at)
             to = result_array(None, array, lengths, "repeats", wide_dtype(result.dtype))

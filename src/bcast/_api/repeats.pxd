@@ -35,7 +35,7 @@ cpdef Alignment split(tuple shape, tuple counts, bint tiled)
 cpdef bint are_ones(tuple counts)
 
 
-@cython.locals(steps=list, axes=list, at=Py_ssize_t)
+@cython.locals(steps=list, at=Py_ssize_t)
 cpdef list order(list counts)
 
 cpdef tuple integers_of(list counts)

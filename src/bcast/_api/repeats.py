@@ -292,7 +292,7 @@ def _repeat_axes(
     if out is not None:
         result_array(out, array, whole, "repeats", wanted)  # what is refused is refused before the work
     for i in range(len(steps)):
-        at, to = steps[i], out if i == len(steps) - 1 else None
+        at, to = -steps[i][1], out if i == len(steps) - 1 else None
         if at >= 0:
             array = _decode(array, counts[at], at, to, wanted, casting)
         else:
@@ -327,8 +327,8 @@ def are_ones(counts: Shape) -> bool:
     return True
 
 
-def order(counts: list[Any]) -> list[int]:
-    """Return the axes of run lengths in the order in which they are decoded, and -1 for all axes of integers together.
+def order(counts: list[Any]) -> list[tuple[float, int]]:
+    """Return the steps of a repetition: by how much the array grows, and minus the axis; 1 for all axes of integers.
 
     What makes least of the array comes first, so that the arrays between are small. The adjoint takes them in reverse.
     """
@@ -342,10 +342,7 @@ def order(counts: list[Any]) -> list[int]:
     if growth != 1 or not steps:
         steps.append((growth, 1))
     steps.sort()
-    axes: list[int] = []
-    for step in steps:
-        axes.append(-step[1])
-    return axes
+    return steps
 
 
 def integers_of(counts: list[Any]) -> Shape:

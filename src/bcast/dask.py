@@ -104,7 +104,7 @@ def broadcast(
     array = as_dask("data", data)
     target = in_memory("target_shape", target_shape)
     alignment = align(array.shape, target, axes_mapping, mode, axis, broadcast_axes)
-    return _along(array, alignment, dtype, casting, chunks, None, materialise)
+    return broadcast_along(array, alignment, converted_dtype(array, dtype, casting), chunks, None, materialise)
 
 
 def broadcast_to(
@@ -134,7 +134,7 @@ def broadcast_to(
     """
     data = as_dask("array", array)
     alignment = right_aligned(data.shape, shape_argument("shape", tuple_of_one(in_memory("shape", shape))), "shape")
-    return _along(data, alignment, dtype, casting, chunks, None, materialise)
+    return broadcast_along(data, alignment, converted_dtype(data, dtype, casting), chunks, None, materialise)
 
 
 def broadcast_like(
@@ -172,7 +172,7 @@ def broadcast_like(
     array, target = as_dask("data", data), as_dask("like", like)
     alignment = align_like(array.shape, target.shape, like, axes_mapping, mode, axis, broadcast_axes)
     own = target.chunks if alignment.shape == target.shape else None
-    return _along(array, alignment, dtype, casting, chunks, own, materialise)
+    return broadcast_along(array, alignment, converted_dtype(array, dtype, casting), chunks, own, materialise)
 
 
 def tile(
@@ -404,19 +404,6 @@ def elementwise(
     aligned = aligned_shape(ufunc, getattr(first, "shape", ()), shape, mode, axis)
     first, second = [each if type(each) in weak else without_empty(each) for each in (first, second)]
     return ufunc(first, second if shape == aligned else _reshaped(second, aligned))
-
-
-def _along(
-    data: Array,
-    alignment: Alignment,
-    dtype: DTypeLike | None,
-    casting: Casting,
-    chunks: Any,
-    like: Any,
-    materialise: bool,
-) -> Array:
-    """Broadcast along an alignment."""
-    return broadcast_along(data, alignment, converted_dtype(data, dtype, casting), chunks, like, materialise)
 
 
 def _plain(counts: list[Any]) -> list[Any]:

@@ -1,8 +1,8 @@
 """Functions of NumPy's replaced by ours in NumPy's namespace, for programs that call them there.
 
 In: names of functions. A `StandIn` takes the place of each; a `take_*` does the calls that are sure to give the same as
-NumPy's. These are the calls for arrays of the base class whose dtype is plain, with arguments of the usual types. Each
-`take_*` returns None for a call that is left to NumPy's. So is a call that raises: NumPy says it in its own words.
+NumPy's: those for arrays of the base class whose dtype is plain, with arguments of the usual types. Other calls are
+left to NumPy, as are those that raise: NumPy says it in its own words.
 
 The GIL is the lock of all patches, or where there is none a critical section. While it is held, no code in Python runs
 and no signal is handled: this module is compiled. A lock would have to be released, which takes memory.
@@ -69,13 +69,8 @@ class PatchInfo(NamedTuple):
 cdef class StandIn:
     """Stands in for a function of NumPy's; by what it says of itself, it is that function.
 
-    Parameters
-    ----------
-    original : callable
-        The function.
-    take : callable
-        Called with the arguments of each call, unless the first is no array of the base class. It returns None for a
-        call that it leaves to `original`, and so does an error, which `original` then raises in its own words.
+    `take` gets the arguments of each call, unless the first is no array of the base class. It returns None for a call
+    that it leaves to `original`. So does an error, which `original` then raises in its own words.
     """
 
     cdef Vectorcall call
@@ -183,9 +178,7 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
 
     See Also
     --------
-    unpatch_numpy : Take back the last patch.
     patched_numpy : Patch for a ``with`` block.
-    patch_info : Count the calls.
 
     Notes
     -----

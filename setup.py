@@ -37,6 +37,7 @@ DIRECTIVES = {
 }
 SOURCES = [
     "_sum/core.pyx",  # first, as it takes longest to compile
+    "_copy/core.pyx",
     "_adjoint.pyx",
     "_kernel.pyx",
     "_elementwise.pyx",
@@ -47,10 +48,6 @@ SOURCES = [
     "_api/patching.pyx",
     "_api/repeats.py",
     "_apply/nest.pyx",
-    "_copy/counted.pyx",
-    "_copy/plan.pyx",
-    "_copy/strided.pyx",
-    "_copy/walk.pyx",
     "_rules/alignment.py",
     "_rules/arguments.py",
     "_rules/counts.pyx",

@@ -102,8 +102,8 @@ def test_what_is_read_to_compile_is_known(build):
         declared = source.rpartition(".")[0] + ".pxd"
         assert source in files
         assert (declared in files) == Path("src/bcast", declared).exists()
-    assert "_copy/simd/program.h" in read["_copy/walk.pyx"]  # included by what declares a module that is cimported
-    assert "_runtime/target.h" in read["_copy/plan.pyx"]  # included by a header
+    assert "_copy/simd/program.h" in read["_kernel.pyx"]  # included by what declares a module that is cimported
+    assert "_runtime/target.h" in read["_copy/core.pyx"]  # included by a header
     assert "_sum/plan.pxi" in read["_sum/core.pyx"]
     headers = {path.relative_to("src/bcast").as_posix() for path in Path("src/bcast").rglob("*.h")}
     assert headers <= set().union(*read.values())
@@ -118,7 +118,7 @@ def test_other_flags_compile_again(build, monkeypatch, name):
 
 
 def test_other_sources_compile_again(build, monkeypatch):
-    names = "_copy/plan.pyx", "_rules/arguments.py"
+    names = "_copy/core.pyx", "_rules/arguments.py"
     before = [build["key_of"](name) for name in names]
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"\n" * (path.name == "target.h"))

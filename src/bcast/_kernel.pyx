@@ -2,8 +2,8 @@
 """`replicate` and `repeat_counted`: copy an array along an alignment, or its items by a count for each, as bytes.
 
 Items that cannot be copied as bytes are left to NumPy, and so are strided outputs of `replicate`. What remains is two
-buffers and a plan: from `_copy/plan.pyx`, which `_copy/walk.pyx` follows, or from `_copy/counted.pyx`. This module
-releases the GIL and cuts the output into shares of equal length, which threads write.
+buffers and a plan of the copy core's, for an alignment or for counts. This module releases the GIL and cuts the output
+into shares of equal length, which threads write.
 """
 
 cimport cython
@@ -14,10 +14,10 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from bcast._copy.counted cimport CountedPlan, drop_counted, make_counted, units_before, write_counted
-from bcast._copy.plan cimport Pair, Plan, make_plan
-from bcast._copy.strided cimport packed, write_strided
-from bcast._copy.walk cimport SCRATCH, write_blocks, write_part
+from bcast._copy.core cimport (
+    SCRATCH, CountedPlan, Pair, Plan, drop_counted, make_counted, make_plan, packed, units_before, write_blocks,
+    write_counted, write_part, write_strided,
+)
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.counts cimport CHUNK, Counts
 from bcast._runtime.arrays cimport new_array, shape_of

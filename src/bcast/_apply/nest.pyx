@@ -9,19 +9,8 @@ buffer. Buffers stay in a first-level cache, and are the only memory there is be
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
-from bcast._copy.plan cimport Plan, make_plan
-from bcast._copy.walk cimport write_part
+from bcast._copy.core cimport Matrix, Plan, make_plan, strided_copy, transpose_of, write_part
 from bcast._runtime.cpu cimport L1, LINE, target_number
-
-cdef extern from "_copy/simd/transpose.h":
-    ctypedef struct Matrix "bcast_matrix":
-        Py_ssize_t m, n, size, m_step, n_step, out_step
-
-    ctypedef void (*CopyMatrix "bcast_copy_matrix")(
-        const Matrix *matrix, const uint8_t *data, uint8_t *out
-    ) noexcept nogil
-    CopyMatrix *transpose_of "bcast_transpose_of"
-    CopyMatrix strided_copy "bcast_strided_copy"
 
 cdef extern from "_apply/casts.h":
     void swap_bytes "bcast_swap_bytes"(Py_ssize_t n, int size, void *items) noexcept nogil

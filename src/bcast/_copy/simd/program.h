@@ -1,4 +1,4 @@
-/* The contract of the leaves that copy: programs, and what runs them.
+/* The contract of the leaves that copy: programs, what runs them, and matrices of items.
 
    A program says how a span of output is made of short pieces of data, by one byte shuffle for each vector. Vector i
    of the output, at `out_at[i]` from where the span begins, has the bytes that `index` picks of a window of the data,
@@ -86,5 +86,17 @@ typedef struct {
     /* Repeat the finished first `block` bytes of an output, 4 vectors or more, over its `size`, twice that or more. */
     void (*tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *out);
 } bcast_copy_leaves;
+
+/* m x n items: item (j, i) goes from data + j * m_step + i * n_step to out + j * out_step + i * size. */
+typedef struct {
+    ptrdiff_t m;
+    ptrdiff_t n;
+    ptrdiff_t size;         /* bytes of an item */
+    ptrdiff_t m_step;       /* bytes; `size` where a matrix is transposed */
+    ptrdiff_t n_step;
+    ptrdiff_t out_step;
+} bcast_matrix;
+
+typedef void (*bcast_copy_matrix)(const bcast_matrix *matrix, const uint8_t *data, uint8_t *out);
 
 #endif

@@ -3,24 +3,11 @@
 #ifndef BCAST_TRANSPOSE_H
 #define BCAST_TRANSPOSE_H
 
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
+#include "program.h"
 #include "../../_runtime/cpu.h"
 #include "../../_runtime/target.h"
-
-/* m x n items: item (j, i) goes from data + j * m_step + i * n_step to out + j * out_step + i * size. */
-typedef struct {
-    ptrdiff_t m;
-    ptrdiff_t n;
-    ptrdiff_t size;         /* bytes of an item */
-    ptrdiff_t m_step;       /* bytes; `size` where a matrix is transposed */
-    ptrdiff_t n_step;
-    ptrdiff_t out_step;
-} bcast_matrix;
-
-typedef void (*bcast_copy_matrix)(const bcast_matrix *matrix, const uint8_t *data, uint8_t *out);
 
 /* `n` items, four at a time, so that more loads are under way. */
 BCAST_INLINE void bcast_copy_row(

@@ -1,23 +1,12 @@
-# cython: cdivision=True
-"""From a plan to bytes: the walk over its pairs of axes.
-
-`write_blocks` walks the pairs from the outermost in: it writes each block once and then replicates it. The leaves of
-`_copy/simd/shuffle.h` write the short blocks innermost. Outputs too large for any cache are assembled piece by piece in
-a scratch and streamed from there (`_stream_blocks`). `write_part` writes any part of an output, wherever it begins and
-ends.
-
-Everything is written from front to back, so a store may run over bytes that are written next. It never passes
-`out_end`, where this thread's part ends, and no load passes the end of the data (`Plan.data_end`).
-"""
-
-from libc.stdint cimport uint8_t, uintptr_t
-from libc.string cimport memcpy
-
-from bcast._copy.plan cimport FILL, PARTS, SHUFFLE, SPAN, WIDEST, Leaves, Pair, Plan, Program, Rows
-from bcast._runtime.cpu cimport L1, PAGE
-
-cdef extern from "_runtime/stream.h":
-    void bcast_stream(uint8_t *out, const uint8_t *data, size_t size) noexcept nogil
+# From a plan to bytes: the loop nest around the leaves' calls.
+#
+# In: a Plan, data, a range of bytes of the output. Out: these bytes. `write_blocks` goes through the pairs from the
+# outermost in: it writes each block once and then replicates it. The leaves in `simd` write the short blocks innermost.
+# Outputs too large for any cache are assembled piece by piece in a scratch and streamed from there (`_stream_blocks`).
+# `write_part` writes any part of an output, wherever it begins and ends.
+#
+# Everything is written from front to back, so a store may run over bytes that are written next. It never passes
+# `out_end`, where this thread's part ends, and no load passes the end of the data (`Plan.data_end`).
 
 
 cdef void write_part(

@@ -1,55 +1,35 @@
-# cython: cdivision=True
-"""`write_strided`: copy the items of strided data one after the other, in C order, as bytes.
-
-A cache line of the output takes items from many lines of the data, and a line of the data goes to many lines of the
-output. So the work is cut into tiles of at least one line either way, which a cache holds while they are transposed.
-Tiles are taken in the order of the data. The leaves in `_copy/simd/transpose.h` transpose two axes of a tile: the one
-along which items are neighbours in the output, and the one along which they are nearest to each other in the data.
-"""
-
-cimport numpy as cnp
-from libc.stdint cimport uint8_t
-
-from bcast._runtime.arrays cimport MAX_AXES, new_array
-from bcast._runtime.cpu cimport L1, LINE, PAGE, target_number
-from bcast._runtime.threads cimport SHARES, run_shares
-
-cdef extern from "_copy/simd/transpose.h":
-    ctypedef struct Matrix "bcast_matrix":
-        Py_ssize_t m, n, size, m_step, n_step, out_step
-
-    ctypedef void (*CopyMatrix "bcast_copy_matrix")(
-        const Matrix *matrix, const uint8_t *data, uint8_t *out
-    ) noexcept nogil
-    CopyMatrix *transpose_of "bcast_transpose_of"
-    CopyMatrix strided_copy "bcast_strided_copy"
-
-cnp.import_array()
+# `write_strided`: copy the items of strided data one after the other, in C order, as bytes.
+#
+# In: an array of any layout. Out: its items, contiguous. A cache line of the output takes items from many lines of the
+# data, and a line of the data goes to many lines of the output. So the work is cut into tiles of at least one line
+# either way, which a cache holds while they are transposed. Tiles are taken in the order of the data. The leaves in
+# `simd/transpose.h` transpose two axes of a tile: the one along which items are neighbours in the output, and the one
+# along which they are nearest to each other in the data.
 
 cdef enum:
     SIDE = 256          # bytes of a tile that are neighbours in the output; in the data too, if its items are long
     FEWEST = 64         # items that one call of a leaf copies; calls for fewer take longer than their moves
 
-cdef struct Axis:
+cdef struct StridedAxis:
     Py_ssize_t length
     Py_ssize_t data_step
     Py_ssize_t out_step
     Py_ssize_t block        # how much of it a tile has, or less than twice as much at its end,
     Py_ssize_t part         # and how much the current tile has
 
-cdef struct Copy:
+cdef struct StridedCopy:
     CopyMatrix copy_matrix
     Py_ssize_t size             # bytes of an item, or of a run that is one
     int rank
-    Axis[MAX_AXES] axes         # in the order of the output
+    StridedAxis[MAX_AXES] axes         # in the order of the output
     int inner                   # which of them is innermost in the output,
     int other                   # and which of the others is innermost in the data
     int outer_loops             # how many loops run over tiles,
     int n_loops                 # and how many there are, with those within a tile
     int[2 * MAX_AXES] loops     # the axis along which each loop runs
 
-cdef struct Work:               # what the shares of a copy have in common
-    const Copy *copy
+cdef struct StridedWork:        # what the shares of a copy have in common
+    const StridedCopy *copy
     const uint8_t *data
     uint8_t *out
     int axis                    # that is cut into shares
@@ -68,21 +48,21 @@ cdef void write_strided(cnp.ndarray data, uint8_t *out, int threads, bint releas
 
     If `releasing`, the GIL is released meanwhile. The caller keeps both arrays alive.
     """
-    cdef Copy copy
+    cdef StridedCopy copy
     cdef const uint8_t *begin = <const uint8_t *> cnp.PyArray_DATA(data)
     _read_axes(&copy, data)
     _cut_tiles(&copy)
     _order_loops(&copy, &begin, &out)
     if releasing:
         with nogil:
-            _write_shares(&copy, begin, out, threads)
+            _share_tiles(&copy, begin, out, threads)
     else:
-        _write_shares(&copy, begin, out, threads)
+        _share_tiles(&copy, begin, out, threads)
 
 
-cdef void _read_axes(Copy *copy, cnp.ndarray data) noexcept:
+cdef void _read_axes(StridedCopy *copy, cnp.ndarray data) noexcept:
     """Merge axes that are one in the data too; a run of items that are neighbours in both becomes one long item."""
-    cdef Axis *axes = &copy.axes[0]
+    cdef StridedAxis *axes = &copy.axes[0]
     cdef Py_ssize_t length, step
     cdef int i, rank = 0
     copy.size = cnp.PyArray_ITEMSIZE(data)
@@ -108,11 +88,11 @@ cdef void _read_axes(Copy *copy, cnp.ndarray data) noexcept:
     copy.rank = rank
 
 
-cdef void _cut_tiles(Copy *copy) noexcept:
+cdef void _cut_tiles(StridedCopy *copy) noexcept:
     """Give each axis its step in the output, and tiles enough of it to make whole lines there and in the data."""
-    cdef Axis *inner = &copy.axes[copy.rank - 1]
-    cdef Axis *other = &copy.axes[0]
-    cdef Axis *axis
+    cdef StridedAxis *inner = &copy.axes[copy.rank - 1]
+    cdef StridedAxis *other = &copy.axes[0]
+    cdef StridedAxis *axis
     cdef Py_ssize_t narrow = L1 // 4    # bytes of a tile at least, if the data or the output is narrow
     cdef Py_ssize_t step = copy.size, tile = copy.size
     cdef Py_ssize_t out_side = SIDE, data_side = min(<Py_ssize_t> SIDE, LINE * copy.size)
@@ -148,14 +128,14 @@ cdef inline Py_ssize_t _magnitude(Py_ssize_t step) noexcept nogil:
     return -step if step < 0 else step
 
 
-cdef inline Py_ssize_t _part(const Axis *axis, Py_ssize_t wanted, Py_ssize_t each) noexcept:
+cdef inline Py_ssize_t _part(const StridedAxis *axis, Py_ssize_t wanted, Py_ssize_t each) noexcept:
     """How many items of an axis, of `each` bytes, make `wanted` bytes; at most all of them."""
     return min(axis.length, (wanted + each - 1) // each)
 
 
-cdef void _order_loops(Copy *copy, const uint8_t **data, uint8_t **out) noexcept:
+cdef void _order_loops(StridedCopy *copy, const uint8_t **data, uint8_t **out) noexcept:
     """Order the loops as the data lies, forwards: over tiles, then along the axes of a tile that the leaf leaves."""
-    cdef Axis *axes = &copy.axes[0]
+    cdef StridedAxis *axes = &copy.axes[0]
     cdef int[MAX_AXES] order
     cdef int i, j, k
     for i in range(copy.rank):
@@ -185,9 +165,9 @@ cdef void _order_loops(Copy *copy, const uint8_t **data, uint8_t **out) noexcept
     copy.copy_matrix = transpose_of[target_number] if axes[copy.other].data_step == copy.size else strided_copy
 
 
-cdef void _write_shares(const Copy *copy, const uint8_t *data, uint8_t *out, int threads) noexcept nogil:
+cdef void _share_tiles(const StridedCopy *copy, const uint8_t *data, uint8_t *out, int threads) noexcept nogil:
     """Copy on several threads, which share the axis with the most blocks."""
-    cdef Work work = Work(copy, data, out, 0, 0)
+    cdef StridedWork work = StridedWork(copy, data, out, 0, 0)
     cdef Py_ssize_t most = 0
     cdef int i
     for i in range(copy.rank):
@@ -196,28 +176,28 @@ cdef void _write_shares(const Copy *copy, const uint8_t *data, uint8_t *out, int
             work.axis = i
     work.shares = <int> min(threads * SHARES, most) if threads > 1 else 1
     if work.shares == 1:
-        _write_share(&work, 0, 0)
+        _write_tile_share(&work, 0, 0)
     else:
-        run_shares(_write_share, &work, work.shares, threads)
+        run_shares(_write_tile_share, &work, work.shares, threads)
 
 
-cdef void _write_share(void *all_work, int i, int _worker) noexcept nogil:
+cdef void _write_tile_share(void *all_work, int i, int _worker) noexcept nogil:
     """Copy one share; shares are cut between blocks."""
-    cdef const Work *work = <const Work *> all_work
-    cdef Copy copy = work.copy[0]
-    cdef Axis *axis = &copy.axes[work.axis]
+    cdef const StridedWork *work = <const StridedWork *> all_work
+    cdef StridedCopy copy = work.copy[0]
+    cdef StridedAxis *axis = &copy.axes[work.axis]
     cdef Py_ssize_t blocks = axis.length // axis.block
     cdef Py_ssize_t begin = blocks * i // work.shares * axis.block
     cdef Py_ssize_t end = axis.length if i + 1 == work.shares else blocks * (i + 1) // work.shares * axis.block
     axis.length = end - begin
-    _write(&copy, 0, work.data + begin * axis.data_step, work.out + begin * axis.out_step)
+    _write_tiles(&copy, 0, work.data + begin * axis.data_step, work.out + begin * axis.out_step)
 
 
-cdef void _write(Copy *copy, int level, const uint8_t *data, uint8_t *out) noexcept nogil:
+cdef void _write_tiles(StridedCopy *copy, int level, const uint8_t *data, uint8_t *out) noexcept nogil:
     """Run the loops from `level` on."""
-    cdef const Axis *other = &copy.axes[copy.other]
-    cdef const Axis *inner = &copy.axes[copy.inner]
-    cdef Axis *axis
+    cdef const StridedAxis *other = &copy.axes[copy.other]
+    cdef const StridedAxis *inner = &copy.axes[copy.inner]
+    cdef StridedAxis *axis
     cdef Py_ssize_t left, part = 1
     cdef Matrix matrix
     if level == copy.n_loops:
@@ -229,7 +209,7 @@ cdef void _write(Copy *copy, int level, const uint8_t *data, uint8_t *out) noexc
     while left:
         if level < copy.outer_loops:
             part = axis.part = axis.block if left >= 2 * axis.block else left
-        _write(copy, level + 1, data, out)
+        _write_tiles(copy, level + 1, data, out)
         data += part * axis.data_step
         out += part * axis.out_step
         left -= part

@@ -1,24 +1,11 @@
-# cython: cdivision=True
-"""Items repeated by a count for each: what the leaf `repeat_counted` and the leaves for rows make of chunks of counts.
-
-An output is a list of items, of which the counts say where the next one of the data begins. If it has outer axes, all
-counts come again for each outer position; a few counts are copied side by side, so that they make whole chunks.
-
-Any range of bytes of the output can be written, on any thread: binary search finds its first chunk. The chunks at both
-ends of the range are cut to it.
-"""
-
-from libc.stdint cimport int64_t, uint8_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
-
-from bcast._copy.plan cimport PARTS, SHUFFLED, WIDEST, WINDOW, Rows, usable_leaves
-from bcast._copy.walk cimport SCRATCH, tile_block, write_pieces
-from bcast._rules.counts cimport CHUNK, find_chunk, read_chunk
-from bcast._runtime.cpu cimport L1, PAGE
-
-cdef extern from "_runtime/stream.h":
-    void bcast_stream(uint8_t *out, const uint8_t *data, size_t size) noexcept nogil
+# Items repeated by a count for each: what the leaf `repeat_counted` and the leaves for rows make of chunks of counts.
+#
+# In: counts, data, a range of bytes of the output. Out: these bytes. The counts say where the next item of the data
+# begins. If there are outer axes, all counts come again for each outer position; a few counts are copied side by side,
+# so that they make whole chunks.
+#
+# Any range of bytes can be written, on any thread: binary search finds its first chunk. The chunks at both ends of the
+# range are cut to it.
 
 cdef enum:
     MOST = 16                   # windows that the leaf writes of each item: 256 bytes are cheaper than a wrong guess
@@ -125,7 +112,7 @@ cdef void write_counted(
         if partly or skip or stop < last:
             if counts != room:
                 memcpy(room, counts, n * sizeof(int64_t))
-            kept = _cut(room, n, skip, last - stop)
+            kept = _cut_counts(room, n, skip, last - stop)
             n = kept.end - kept.begin
             counts = room + kept.begin
             item += kept.begin
@@ -135,13 +122,13 @@ cdef void write_counted(
         else:
             stop *= size
             if scratch == NULL or stop - begin < PAGE:    # its ends are no whole lines
-                _write(plan, counts, n, (stop - begin) // size, data + item * size, out + begin, out + end)
+                _write_runs(plan, counts, n, (stop - begin) // size, data + item * size, out + begin, out + end)
             else:
-                _stream(plan, counts, n, data + item * size, out + begin, scratch)
+                _stream_runs(plan, counts, n, data + item * size, out + begin, scratch)
         begin = stop
 
 
-cdef Kept _cut(int64_t *counts, Py_ssize_t n, Py_ssize_t skip, Py_ssize_t excess) noexcept nogil:
+cdef Kept _cut_counts(int64_t *counts, Py_ssize_t n, Py_ssize_t skip, Py_ssize_t excess) noexcept nogil:
     """Take `skip` from the first counts and `excess` from the last ones; return which of them remain."""
     cdef Py_ssize_t i = 0
     while n and counts[n - 1] <= excess:
@@ -157,7 +144,7 @@ cdef Kept _cut(int64_t *counts, Py_ssize_t n, Py_ssize_t skip, Py_ssize_t excess
     return Kept(i, n)
 
 
-cdef void _write(
+cdef void _write_runs(
     const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, Py_ssize_t total, const uint8_t *data, uint8_t *out,
     const uint8_t *out_end,
 ) noexcept nogil:
@@ -217,7 +204,7 @@ cdef void _write_near(
     const CountedPlan *plan, const Counted *items, const int64_t *counts, Py_ssize_t n, const uint8_t *data,
     uint8_t *out,
 ) noexcept nogil:
-    """`_write` near the end of a buffer: on copies that have room behind them."""
+    """`_write_runs` near the end of a buffer: on copies that have room behind them."""
     cdef uint8_t[CHUNK * SHUFFLED + WINDOW] near_data
     cdef uint8_t[NEAR + REACH] near_out
     cdef Py_ssize_t i = 0, first, total, size = items.size
@@ -281,10 +268,10 @@ cdef void _write_long(
         out += times * size
 
 
-cdef void _stream(
+cdef void _stream_runs(
     const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *scratch,
 ) noexcept nogil:
-    """`_write` past the caches: as many runs as fit the scratch are assembled there; and parts of longer ones."""
+    """`_write_runs` past the caches: as many runs as fit the scratch are assembled there; and parts of longer ones."""
     cdef Py_ssize_t size = plan.size
     cdef Py_ssize_t most = (L1 - REACH) // size
     cdef Py_ssize_t i = 0, first, total
@@ -296,7 +283,7 @@ cdef void _stream(
             total += counts[i]
             i += 1
         if total:
-            _write(plan, counts + first, i - first, total, data + first * size, scratch, scratch + SCRATCH)
+            _write_runs(plan, counts + first, i - first, total, data + first * size, scratch, scratch + SCRATCH)
             bcast_stream(out, scratch, total * size)
             out += total * size
         if i < n and counts[i] > most:
@@ -307,7 +294,7 @@ cdef void _stream(
                 times = 0
             else:
                 part = most
-                _write(plan, &part, 1, part, data + i * size, scratch, scratch + SCRATCH)
+                _write_runs(plan, &part, 1, part, data + i * size, scratch, scratch + SCRATCH)
             while times:
                 part = min(times, most)
                 bcast_stream(out, scratch, part * size)

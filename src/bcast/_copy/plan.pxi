@@ -1,13 +1,6 @@
-# cython: cdivision=True
-"""From an alignment to a plan: pairs of a copied and a repeated axis, and a program for the innermost pairs."""
-
-from libc.stdint cimport int16_t, int32_t, uint8_t
-
-from bcast._runtime.arrays cimport MAX_AXES
-from bcast._runtime.cpu cimport L1, PAGE, target_number
-
-cdef extern from "_copy/simd/shuffle.h":
-    const Leaves *leaves_of "bcast_leaves_of"
+# From an alignment to a plan: pairs of a copied and a repeated axis, and a program for the innermost pairs.
+#
+# In: the shape, the shape of the data at its rank, the size of an item, the sizes of both buffers. Out: a Plan.
 
 cdef enum:
     LEAST = 64      # bytes that a program describes at least; for an output of less than twice that it does not pay

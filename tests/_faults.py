@@ -28,7 +28,8 @@ import numpy as np
 from _calls import CALLS, Call, Row, Subclass
 
 import bcast
-from bcast import _adjoint, _elementwise, _kernel
+from bcast import _adjoint, _elementwise
+from bcast._copy import core
 
 MOST = 20_000  # no call allocates so often
 SETTLING = 3  # calls that fill caches
@@ -303,7 +304,7 @@ class Subject:
         if row.threads > 1:
             bcast.set_num_threads(row.threads)
         if row.copies:
-            _kernel.set_limits(**row.copies)
+            core.set_limits(**row.copies)
         if row.sums:
             _adjoint.set_limits(**row.sums)
         if row.functions:

@@ -6,7 +6,8 @@ import threading
 from contextlib import contextmanager
 
 import bcast
-from bcast import _adjoint, _elementwise, _kernel
+from bcast import _adjoint, _elementwise
+from bcast._copy import core
 from bcast._runtime import cpu
 from bcast._runtime import threads as runtime_threads
 
@@ -29,14 +30,14 @@ def written(leaf, regime):
     limits = REGIMES[regime]
     threads = bcast.get_num_threads()
     before = cpu.use_target(leaf)
-    _kernel.set_limits(**limits)
+    core.set_limits(**limits)
     bcast.set_num_threads(THREADS if "share" in limits else threads)  # whatever another test has set
     try:
         with pool_limited(THREADS if "share" in limits else None):
             yield
     finally:
         bcast.set_num_threads(threads)
-        _kernel.set_limits()
+        core.set_limits()
         cpu.use_target(before)
 
 

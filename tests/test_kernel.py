@@ -10,7 +10,7 @@ import pytest
 from _ways import THREADS, WAYS, overlaps, written
 
 import bcast
-from bcast import _kernel
+from bcast._copy import core
 from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment
 from bcast._runtime import cpu
@@ -79,7 +79,7 @@ def test_the_ways_of_these_tests_leave_nothing_behind():
 @pytest.mark.parametrize("limits", [{"share": 0}, {"streamed": -1}])
 def test_limits_that_make_no_sense_are_refused(limits):
     with pytest.raises(ValueError, match="at least 1"):
-        _kernel.set_limits(**limits)
+        core.set_limits(**limits)
 
 
 def test_as_many_alternating_axes_as_an_array_has():

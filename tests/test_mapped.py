@@ -14,7 +14,7 @@ from bcast._runtime import memory
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-KERNEL = bcast._kernel
+KERNEL = bcast._copy.core
 MB = 10**6
 
 

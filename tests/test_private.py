@@ -6,6 +6,7 @@ The calls are written as text. A child makes them and says which one is next, so
 import importlib
 import inspect
 import random
+import re
 import subprocess
 import sys
 

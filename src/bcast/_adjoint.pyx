@@ -22,7 +22,7 @@ from bcast._runtime.arrays cimport shape_of
 from bcast._rules.counts cimport Counts
 from bcast._runtime.cpu cimport PAGE, TARGET_COUNT, has_target, target_names, target_number
 from bcast._runtime.memory cimport overlap
-from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
+from bcast._runtime.threads cimport RELEASING, SHARES, count_threads, cut, run_shares
 from bcast._sum.core cimport (
     AS_INTEGER, AS_IS, AS_REAL, BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_MAX_AXES, SUM_SHARES, U64,
     UINT8, Axis, CountedSum, Packing, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share,
@@ -40,7 +40,7 @@ cdef struct Work:               # what the shares of a sum have in common
     Py_ssize_t room
     char *partials              # the sums of shares that are parts of a tile
     Py_ssize_t units            # what is cut: a plan's shares, or the rows and items of counts
-    Py_ssize_t shares           # of the threads
+    Py_ssize_t shares           # of the threads; 0 if the plan cuts none
 
 cdef Py_ssize_t SHARED = RELEASING      # bytes that a thread reads at least; fewer cost more than they save
 
@@ -134,17 +134,12 @@ cdef cnp.ndarray _native(array):
 cdef int _sum(
     Terms *terms, cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out,
 ) except -1:
-    """Plan a sum and make it, on several threads if it is worth it."""
-    cdef char[2 * PAGE] local
-    cdef CountedSum counted
-    cdef SumPlan plan
+    """Read the axes, plan a sum, and make it."""
     cdef Axis[SUM_MAX_AXES] axis
     cdef Work work
-    cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(grad), scratch = 0
-    cdef int threads = 1, n
+    cdef int n
     work.src = <const char *> cnp.PyArray_DATA(grad)
     work.dst = <char *> cnp.PyArray_DATA(out)
-    work.partials = NULL
     if along < 0:
         n = _read_axes(axis, grad, alignment.source, -1, 0, cnp.PyArray_NBYTES(out), &work.src, &work.dst)
     else:
@@ -154,43 +149,67 @@ cdef int _sum(
     if axis[n - 1].src_step != terms.size:
         terms.packed = True
     if along < 0:
-        plan_sum(&plan, terms, axis, n, SUM_SHARES)
-        work.plan = &plan
-        work.units = plan.shares.count
-        work.room = plan.scratch
-        if plan.shares.each > 1:
-            scratch = work.units * 2 * plan.block.items * terms.sum_size
-    else:
-        plan_counted_sum(&counted, terms, &counts.list, axis, n)
-        work.plan = NULL
-        work.counted = &counted
-        work.units = counted.positions * counted.length
-        work.room = counted.scratch
-        nbytes = max(nbytes, cnp.PyArray_NBYTES(out))
-    if nbytes >= SHARED:
-        threads = <int> max(1, min(free_threads(), min(work.units, nbytes // SHARED)))
-    work.shares = 1 if threads == 1 else work.units if along < 0 else min(threads * SHARES, work.units)
+        return _sum_along(&work, terms, axis, n, grad, out)
+    return _sum_by_counts(&work, terms, axis, n, counts, grad, out)
+
+
+# Each plan in a frame of its own, lest small sums go to memory that is in no cache.
+
+
+cdef int _sum_along(
+    Work *work, const Terms *terms, const Axis *axis, int n, cnp.ndarray grad, cnp.ndarray out,
+) except -1:
+    cdef SumPlan plan
+    cdef Py_ssize_t partials = 0
+    plan_sum(&plan, terms, axis, n, SUM_SHARES)
+    work.plan = &plan
+    work.units = work.shares = plan.shares.count
+    work.room = plan.scratch
+    if plan.shares.each > 1:
+        partials = work.units * 2 * plan.block.items * terms.sum_size
+    return _run(work, cnp.PyArray_NBYTES(grad), partials, grad, out)
+
+
+cdef int _sum_by_counts(
+    Work *work, const Terms *terms, const Axis *axis, int n, Counts counts, cnp.ndarray grad, cnp.ndarray out,
+) except -1:
+    cdef CountedSum plan
+    plan_counted_sum(&plan, terms, &counts.list, axis, n)
+    work.plan = NULL
+    work.counted = &plan
+    work.units = plan.positions * plan.length
+    work.shares = 0
+    work.room = plan.scratch
+    return _run(work, max(cnp.PyArray_NBYTES(grad), cnp.PyArray_NBYTES(out)), 0, grad, out)
+
+
+cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray grad, cnp.ndarray out) except -1:
+    """Make a planned sum of so many bytes, on several threads if it is worth it; `partials` of it are added then."""
+    cdef char[2 * PAGE] local
+    cdef int threads = count_threads(nbytes, SHARED, SHARED, work.units)
+    if threads == 1:
+        work.shares = 1
+    elif work.shares == 0:
+        work.shares = min(threads * SHARES, work.units)
     work.room = work.room + 127 & ~63       # no two threads write one line
-    scratch += threads * work.room
     work.scratch = local
-    if scratch > 2 * PAGE:
-        work.scratch = <char *> malloc(scratch)
+    if threads * work.room + partials > 2 * PAGE:
+        work.scratch = <char *> malloc(threads * work.room + partials)
         if work.scratch == NULL:
             raise MemoryError
-    if along < 0 and plan.shares.each > 1:
-        work.partials = work.scratch + threads * work.room
-    if nbytes < SHARED and work.partials == NULL:
-        _sum_share(&work, 0, 0)
+    work.partials = work.scratch + threads * work.room if partials else NULL
+    if nbytes < SHARED and not partials:
+        _sum_share(work, 0, 0)
     else:
         Py_INCREF(grad)     # an array that is referred to more often keeps its memory while the GIL is released
         Py_INCREF(out)
         with nogil:
             if threads == 1:
-                _sum_share(&work, 0, 0)
+                _sum_share(work, 0, 0)
             else:
-                run_shares(_sum_share, &work, <int> work.shares, threads)
-            if work.partials != NULL:
-                add_shares(&plan, work.src, work.dst, work.partials)
+                run_shares(_sum_share, work, <int> work.shares, threads)
+            if partials:
+                add_shares(work.plan, work.src, work.dst, work.partials)
         Py_DECREF(out)
         Py_DECREF(grad)
     if work.scratch != local:
@@ -201,19 +220,13 @@ cdef int _sum(
 cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
     """Sum one share of the work."""
     cdef const Work *work = <const Work *> all_work
-    cdef Py_ssize_t begin = _cut(work, i), end = _cut(work, i + 1)
+    cdef int shares = <int> work.shares
+    cdef Py_ssize_t begin = cut(work.units, i, shares), end = cut(work.units, i + 1, shares)
     cdef char *scratch = work.scratch + worker * work.room
     if work.plan != NULL:
         sum_shares(work.plan, begin, end, work.src, work.dst, scratch, work.partials)
     else:
         sum_counted_share(work.counted, begin, end, work.src, work.dst, scratch)
-
-
-cdef inline Py_ssize_t _cut(const Work *work, Py_ssize_t i) noexcept nogil:
-    """Where share `i` begins; of one share without a division, which takes longer than the sum of few terms."""
-    if work.shares == 1:
-        return i * work.units
-    return work.units // work.shares * i + min(i, work.units % work.shares)
 
 
 cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:

@@ -25,7 +25,7 @@ from bcast._apply.nest cimport (
 from bcast._runtime.arrays cimport MAX_AXES, new_array
 from bcast._runtime.cpu cimport LINE, target_number
 from bcast._runtime.memory cimport extent, overlap, pays
-from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
+from bcast._runtime.threads cimport RELEASING, SHARES, WAKING, count_threads, cut, run_shares
 
 cdef extern from "numpy/arrayobject.h":
     object PyArray_NewFromDescr(
@@ -68,7 +68,6 @@ cnp.import_array()
 cnp.import_ufunc()
 
 cdef enum:
-    WAKING = 8              # shares; for smaller results, waking threads that sleep costs more than it saves
     SLOW = 8                # times as long takes an item of a slow function, at least
     CONTEXT_BYTES = 256     # more than the context of any loop has
     TABLE = 1024            # loops that are kept, about
@@ -787,8 +786,8 @@ cdef int _run(Nest *nest, a, b, c, cnp.ndarray out, bint shared, int weight, bin
     for i in range(nest.n):
         widest = max(widest, nest.operands[i].loop_size)
     cost *= widest * weight
-    if shared and cost >= 2 * SHARE:
-        threads = <int> min(free_threads(cost >= WAKING * SHARE), min(cost // SHARE, nest.blocks))
+    if shared:
+        threads = count_threads(cost, SHARE, WAKING * SHARE, nest.blocks)
     work.shares = <int> min(nest.blocks, <Py_ssize_t> (SHARES * threads)) if threads > 1 else 1
     work.nest, work.once, work.own, work.errors, work.flags = nest, NULL, NULL, errors, &flags
     if threads > 1 or nest.once_bytes or nest.own_bytes:
@@ -844,7 +843,7 @@ cdef void _run_share(void *all_work, int i, int worker) noexcept nogil:
     if work.errors:
         PyUFunc_clearfperr()
     run_blocks(
-        work.nest, blocks * i // work.shares, blocks * (i + 1) // work.shares, work.once,
+        work.nest, cut(blocks, i, work.shares), cut(blocks, i + 1, work.shares), work.once,
         work.own + worker * work.nest.own_bytes,
     )
     if work.errors:

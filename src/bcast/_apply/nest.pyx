@@ -9,7 +9,7 @@ buffer. Buffers stay in a first-level cache, and are the only memory there is be
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
-from bcast._copy.core cimport Matrix, Plan, make_plan, strided_copy, transpose_of, write_part
+from bcast._copy.core cimport Matrix, Plan, make_plan, strided_copy, transpose_of, write_planned
 from bcast._runtime.cpu cimport L1, LINE, target_number
 
 cdef extern from "_apply/casts.h":
@@ -403,7 +403,7 @@ cdef void _fill(
         size = part * nest.inner * operand.loop_size
         dst = buffers + operand.full_buffer
         plan.data_end = <const uint8_t *> src + items * operand.loop_size
-        write_part(plan, 0, 0, size, <const uint8_t *> src, <uint8_t *> dst, <uint8_t *> dst + size, NULL)
+        write_planned(plan, 0, size, <const uint8_t *> src, <uint8_t *> dst, NULL)
 
 
 cdef void _pack(

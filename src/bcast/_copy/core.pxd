@@ -1,8 +1,10 @@
+# cython: cdivision=True
 cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from bcast._rules.counts cimport CountList
+from bcast._rules.counts cimport CountList, Counts
 from bcast._runtime.cpu cimport L1, LINE
+from bcast._runtime.threads cimport RELEASING, WAKING, count_threads
 
 cdef extern from "_copy/simd/program.h":
     enum:
@@ -67,17 +69,19 @@ cdef struct Pair:
     Py_ssize_t data_bytes   # and the size of a block in each of the two
     Py_ssize_t out_bytes
 
-cdef enum Strategy:     # what writes the blocks at the shuffle level:
-    BLOCKS              # no leaf: blocks are written one by one and replicated
+cdef enum:              # what writes the innermost blocks:
+    COPY                # no leaf: long items are copied one by one and replicated
+    ROWS                # runs of items are written from registers
     FILL                # each block is an item, which fills vectors
-    SHUFFLE             # the program shuffles a span of blocks at once
+    DOUBLE              # no leaf: the first block is doubled
+    PROGRAM             # the program shuffles a span of blocks at once
 
 cdef struct Plan:
     int last
     Pair[MAX_PAIRS] pairs
     const uint8_t *data_end
-    Strategy strategy
-    int shuffle_level       # the pair that the strategy writes, with all pairs inside; -1 for BLOCKS
+    int strategy
+    int shuffle_level       # the pair that the strategy writes, with all pairs inside; -1 if no leaf does that
     Py_ssize_t longest_row  # bytes; a shorter run of the innermost items is written from registers
     Py_ssize_t read_back    # bytes of the longest block that is read back to be replicated
     Py_ssize_t span_blocks  # how many of its blocks the program describes,
@@ -98,28 +102,50 @@ cdef struct CountedPlan:
     Leaves leaves
     Counted short_items
 
+# Writes the bytes of an output from `begin` to `end`: past the caches if there is a scratch.
+ctypedef void (*Write)(
+    const void *plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch
+) noexcept nogil
+
+cdef Py_ssize_t COPY_SHARE_BYTES        # another thread that would write less costs more than it saves
+cdef Py_ssize_t COPY_STREAMED_BYTES     # a smaller output may stay in some cache for its reader
+
 cdef CopyMatrix *transpose_of       # by the target's number: of items that lie side by side in the data, too
 cdef CopyMatrix strided_copy
 
-cdef Leaves usable_leaves() noexcept
 cdef int make_plan(
     Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *data, Py_ssize_t data_size,
     Py_ssize_t out_size,
 ) except -1
-cdef void write_blocks(
-    const Plan *plan, int level, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *out_end,
+cdef void write_planned(
+    const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch,
 ) noexcept nogil
-cdef void write_part(
-    const Plan *plan, int level, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *out_end,
-    uint8_t *scratch,
-) noexcept nogil
-cdef int make_counted(
-    CountedPlan *plan, const CountList *counts, Py_ssize_t outer, Py_ssize_t size, const uint8_t *data,
+cdef int plan_counted(
+    CountedPlan *plan, cnp.ndarray data, Counts counts, int axis, cnp.ndarray out, const uint8_t *begin,
 ) except -1
 cdef void drop_counted(CountedPlan *plan) noexcept
-cdef Py_ssize_t units_before(const CountedPlan *plan, Py_ssize_t item) noexcept nogil
 cdef void write_counted(
     const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch,
 ) noexcept nogil
 cdef cnp.ndarray packed(cnp.ndarray data, tuple shape, int threads, bint releasing)
 cdef void write_strided(cnp.ndarray data, uint8_t *out, int threads, bint releasing) noexcept
+cdef uint8_t *new_scratch(const uint8_t *out, Py_ssize_t size, Py_ssize_t written, int threads) noexcept
+cdef void write_shares(
+    Write write, const void *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch, int threads,
+    Py_ssize_t read, bint mapped,
+) noexcept nogil
+cdef int drop_converted(cnp.ndarray data, cnp.dtype dtype) except -1
+cdef int write_converted(cnp.ndarray data, tuple shape, cnp.ndarray out, Py_ssize_t piece) except -1
+cdef int write_converted_counted(
+    cnp.ndarray data, Counts counts, int axis, cnp.ndarray out, Py_ssize_t piece,
+) except -1
+
+
+cdef inline int threads_for(Py_ssize_t size) noexcept nogil:
+    """How many threads write an output of `size` bytes."""
+    return count_threads(size, COPY_SHARE_BYTES, WAKING * COPY_SHARE_BYTES, size)
+
+
+cdef inline bint is_large(Py_ssize_t size, int threads) noexcept:
+    """Whether views of the buffers and releasing the GIL pay for an output of `size` bytes."""
+    return size // threads >= RELEASING or size >= COPY_STREAMED_BYTES

@@ -1,1 +1,5 @@
-# Nothing for Python: what is in it is called from C.
+from collections.abc import Iterable
+from typing import Any
+
+def explain(shape: Iterable[int], source: Iterable[int], itemsize: int = ...) -> dict[str, Any]: ...
+def set_limits(share: int = ..., streamed: int = ...) -> None: ...

@@ -4,8 +4,9 @@
 In: two contiguous buffers, or strided data, and an alignment that `_kernel` has compared with their sizes; or counts.
 Out: the bytes of `out`, each written at least once. plan.pxi merges the axes and describes the innermost ones as
 programs of byte shuffles; executor.pxi follows the plan and writes through the leaves in `simd`; counted.pxi does both
-for a count of each item; strided.pxi makes strided data contiguous. No byte outside the two buffers is read or written,
-and once writing has begun, nothing allocates, raises or runs Python.
+for a count of each item; strided.pxi makes strided data contiguous; shares.pxi cuts an output for threads;
+converted.pxi writes data of another dtype. No byte outside the two buffers is read or written, and once writing has
+begun, nothing allocates, raises or runs Python.
 """
 
 cimport numpy as cnp
@@ -13,10 +14,11 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bcast._rules.counts cimport CHUNK, CountList, find_chunk, read_chunk
-from bcast._runtime.arrays cimport MAX_AXES, new_array
+from bcast._rules.counts cimport CHUNK, CountList, Counts, find_chunk, read_chunk
+from bcast._runtime.arrays cimport MAX_AXES, new_array, shape_of
 from bcast._runtime.cpu cimport L1, LINE, PAGE, target_number
-from bcast._runtime.threads cimport SHARES, run_shares
+from bcast._runtime.memory cimport forget_range, is_mapped, reach
+from bcast._runtime.threads cimport SHARES, cut, run_shares
 
 cdef extern from "_copy/simd/shuffle.h":
     const Leaves *leaves_of "bcast_leaves_of"
@@ -27,8 +29,11 @@ cdef extern from "_copy/simd/transpose.h":
 
 cdef extern from "_runtime/stream.h":
     void bcast_stream(uint8_t *out, const uint8_t *data, size_t size) noexcept nogil
+    void bcast_store_fence() noexcept nogil
+    bint bcast_pages_resident(const uint8_t *out, size_t size) noexcept nogil
 
 cnp.import_array()
+cnp.import_ufunc()
 
 transpose_of = <CopyMatrix *> transpose_of_target
 strided_copy = bcast_strided_copy
@@ -37,3 +42,5 @@ include "plan.pxi"
 include "executor.pxi"
 include "counted.pxi"
 include "strided.pxi"
+include "shares.pxi"
+include "converted.pxi"

@@ -30,14 +30,28 @@ cdef void _fill_indices() noexcept:
 _fill_indices()
 
 
-cdef int make_counted(
-    CountedPlan *plan, const CountList *counts, Py_ssize_t outer, Py_ssize_t size, const uint8_t *data,
+cdef int plan_counted(
+    CountedPlan *plan, cnp.ndarray data, Counts of_items, int axis, cnp.ndarray out, const uint8_t *begin,
 ) except -1:
-    """Plan the repetition of `outer` times as many items as there are counts, of `size` bytes each."""
-    cdef Py_ssize_t copies = min(outer, <Py_ssize_t> CHUNK // counts.size)
-    cdef Py_ssize_t i
+    """Plan the repetition of data, or of what it is converted to, into `out`, which is contiguous."""
+    cdef const CountList *counts = &of_items.list
+    cdef Py_ssize_t outer = 1, size = cnp.PyArray_ITEMSIZE(out), nbytes = cnp.PyArray_NBYTES(out)
+    cdef Py_ssize_t n = cnp.PyArray_SIZE(data), copies, i
     cdef int64_t[CHUNK] room
     cdef int64_t *tiled
+    if axis >= 0:
+        n = cnp.PyArray_DIM(data, axis)
+        for i in range(axis):
+            outer *= cnp.PyArray_DIM(data, <int> i)
+        for i in range(axis + 1, cnp.PyArray_NDIM(data)):
+            size *= cnp.PyArray_DIM(data, <int> i)
+    # Arguments that run code of the user's can resize arrays; and `starts` may be wrong for more items than memory has.
+    if (
+        n != counts.size or outer * size == 0 or not of_items.is_exact()
+        or nbytes // (outer * size) != counts.total or nbytes % (outer * size)
+    ):
+        raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
+    copies = min(outer, <Py_ssize_t> CHUNK // counts.size)
     plan.counts = counts
     plan.tiled = NULL
     plan.items = counts.size
@@ -45,8 +59,8 @@ cdef int make_counted(
     plan.chunks = (counts.size + CHUNK - 1) // CHUNK
     plan.starts = counts.starts
     plan.size = size
-    plan.data_end = data + outer * counts.size * size
-    plan.leaves = usable_leaves()
+    plan.data_end = begin + outer * counts.size * size
+    plan.leaves = leaves_of[target_number]
     if size <= SHUFFLED:
         plan.short_items.size = size
         memcpy(plan.short_items.index, &INDICES[size - 1][0], WIDEST)

@@ -3,10 +3,22 @@
 # In: a Plan, data, a range of bytes of the output. Out: these bytes. `write_blocks` goes through the pairs from the
 # outermost in: it writes each block once and then replicates it. The leaves in `simd` write the short blocks innermost.
 # Outputs too large for any cache are assembled piece by piece in a scratch and streamed from there (`_stream_blocks`).
-# `write_part` writes any part of an output, wherever it begins and ends.
+# `write_planned` writes any part of an output, wherever it begins and ends.
 #
 # Everything is written from front to back, so a store may run over bytes that are written next. It never passes
 # `out_end`, where this thread's part ends, and no load passes the end of the data (`Plan.data_end`).
+
+
+cdef void write_planned(
+    const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch,
+) noexcept nogil:
+    """Write the bytes of an output from `begin` to `end`."""
+    cdef const Plan *plan = <const Plan *> all_plan
+    cdef const Pair *pair = &plan.pairs[0]
+    if scratch == NULL and begin == 0 and end == pair.copied * pair.repeated * pair.out_bytes:
+        write_blocks(plan, 0, pair.copied, data, out, out + end)    # without a division
+    else:
+        write_part(plan, 0, begin, end, data, out, out + end, scratch)
 
 
 cdef void write_part(
@@ -55,7 +67,7 @@ cdef void write_blocks(
     cdef Py_ssize_t run = pair.repeated * pair.out_bytes
     cdef Py_ssize_t _i
     cdef Rows rows
-    if level == plan.shuffle_level and (plan.strategy != SHUFFLE or plan.span_times == pair.repeated):
+    if level == plan.shuffle_level and (plan.strategy == FILL or plan.span_times == pair.repeated):
         if plan.strategy == FILL:
             _write_fills(plan, n, pair.repeated, data, out)
         else:

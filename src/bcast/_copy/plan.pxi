@@ -52,84 +52,162 @@ cdef int make_plan(
     ):      # arguments that run code of the user's when converted to integers can resize arrays
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
     plan.data_end = data + data_size
-    plan.leaves = usable_leaves()
+    plan.leaves = leaves_of[target_number]
     _choose_strategy(plan)
     return 0
 
 
-cdef Leaves usable_leaves() noexcept:
-    """The leaves of this process's target."""
-    return leaves_of[target_number]
+cdef void cut_plan(Plan *part, const Plan *whole, int level, Py_ssize_t n) noexcept:
+    """Plan `n` blocks of the pair at `level`."""
+    cdef int i
+    part.last = whole.last - level
+    for i in range(part.last + 1):
+        part.pairs[i] = whole.pairs[level + i]
+    part.pairs[0].copied = n
+    if part.pairs[0].repeated == 1:     # a run of items, which is one long item
+        part.pairs[0] = Pair(1, 1, n * part.pairs[0].data_bytes, n * part.pairs[0].out_bytes)
+    part.leaves = whole.leaves
+    _choose_strategy(part)
 
 
-cdef void _choose_strategy(Plan *plan) noexcept:
-    """Choose how the innermost pairs are written; for a program, the outermost pair whose blocks are short enough."""
-    cdef const Pair *pair = &plan.pairs[0]
+# The strategies: the first row that fits writes the innermost pairs. README.md has the table in words.
+
+cdef struct Facts:
+    const Pair *last
+    Py_ssize_t vector
+    Py_ssize_t run              # bytes of an item of the last pair, repeated
+    Py_ssize_t written          # bytes of output from which the rest is replicated
+
+cdef struct StrategyRow:
+    const char *name
+    bint (*fits)(const Plan *plan, const Facts *facts) noexcept
+    void (*use)(Plan *plan, const Facts *facts) noexcept
+
+cdef StrategyRow[5] STRATEGIES = [      # in the order of their names in core.pxd
+    StrategyRow(b"copy", _is_long, _use_nothing),
+    StrategyRow(b"repeat rows", _is_no_shuffle, _use_rows),
+    StrategyRow(b"fill", _fills, _use_fill),
+    StrategyRow(b"double", _is_small_or_one, _use_nothing),
+    StrategyRow(b"program", _is_any, _use_program),
+]
+
+
+cdef inline void _choose_strategy(Plan *plan) noexcept:
+    """Choose how the innermost pairs are written."""
+    cdef const Pair *first = &plan.pairs[0]
     cdef const Pair *last = &plan.pairs[plan.last]
-    cdef Py_ssize_t vector = plan.leaves.vector
-    cdef Py_ssize_t once = max(pair.out_bytes, <Py_ssize_t> SPAN)
-    cdef Py_ssize_t written = pair.copied * min(pair.repeated * pair.out_bytes, once)   # the rest is replicated from it
-    cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(written // PAYS, <Py_ssize_t> SPAN))
-    cdef Py_ssize_t run = last.repeated * last.out_bytes
-    cdef Py_ssize_t blocks = pair.copied        # that the walk visits if this pair is not described
-    plan.strategy = BLOCKS
+    cdef Py_ssize_t once = min(first.repeated * first.out_bytes, max(first.out_bytes, <Py_ssize_t> SPAN))
+    cdef Facts facts
+    facts.last = last       # one by one: a struct that is copied at once waits for its stores
+    facts.vector = plan.leaves.vector
+    facts.run = last.repeated * last.out_bytes
+    facts.written = first.copied * once
     plan.shuffle_level = -1
     plan.longest_row = 0
     plan.read_back = BLOCK
-    plan.span_blocks = plan.span_times = 1
-    if last.out_bytes > PARTS * vector:
-        return
-    if last.out_bytes > SHUFFLED:
-        plan.longest_row = PAGE // 2 if last.out_bytes % vector else L1     # if stores of an item do not overlap
-        if last.out_bytes % vector == 0 and run >= vector * GROUP:
-            plan.read_back = PAGE       # registers are as fast as reading more back
-        return
-    if run >= vector and vector % last.out_bytes == 0 and (written < FEW or _fills(last, run, vector)):
-        if run >= vector * GROUP:
-            plan.read_back = PAGE
-        _fill_vectors(plan)
-        return
-    if written < 2 * LEAST or (plan.last == 0 and pair.copied == 1):    # a small output, or one block to replicate
-        return
+    plan.span_blocks = 1
+    plan.strategy = 0
+    while not STRATEGIES[plan.strategy].fits(plan, &facts):
+        plan.strategy += 1
+    STRATEGIES[plan.strategy].use(plan, &facts)
+
+
+cdef bint _is_long(const Plan *plan, const Facts *facts) noexcept:
+    return facts.last.out_bytes > PARTS * facts.vector
+
+
+cdef bint _is_no_shuffle(const Plan *plan, const Facts *facts) noexcept:
+    return facts.last.out_bytes > SHUFFLED
+
+
+cdef bint _fills(const Plan *plan, const Facts *facts) noexcept:
+    """Whether filling runs is as fast as a program; short runs if they are many and overlap little."""
+    cdef Py_ssize_t run = facts.run, vector = facts.vector
+    if run < vector or vector % facts.last.out_bytes:
+        return False
+    if facts.written < FEW or run >= vector * GROUP:
+        return True
+    return facts.last.copied * run >= SPAN and 4 * run >= (run + vector - 1) // vector * vector * 3
+
+
+cdef bint _is_small_or_one(const Plan *plan, const Facts *facts) noexcept:
+    return facts.written < 2 * LEAST or (plan.last == 0 and facts.last.copied == 1)
+
+
+cdef bint _is_any(const Plan *_plan, const Facts *_facts) noexcept:
+    return True
+
+
+cdef void _use_nothing(Plan *_plan, const Facts *_facts) noexcept:
+    """No leaf: blocks are written one by one and replicated."""
+
+
+cdef void _use_rows(Plan *plan, const Facts *facts) noexcept:
+    """Items are kept in registers, if their run is short."""
+    cdef bint whole = facts.last.out_bytes % facts.vector == 0      # stores of an item do not overlap
+    plan.longest_row = L1 if whole else PAGE // 2
+    if whole and facts.run >= facts.vector * GROUP:
+        plan.read_back = PAGE       # registers are as fast as reading more back
+
+
+cdef void _use_fill(Plan *plan, const Facts *facts) noexcept:
+    """Each item fills a vector."""
+    cdef Py_ssize_t b
+    if facts.run >= facts.vector * GROUP:
+        plan.read_back = PAGE
+    plan.shuffle_level = plan.last
+    plan.program.data_reach = WINDOW
+    for b in range(facts.vector):
+        plan.program.index[b] = b & (facts.last.out_bytes - 1)
+
+
+cdef void _use_program(Plan *plan, const Facts *facts) noexcept:
+    """Describe the outermost pair whose blocks are short enough, or of which the walk would visit few."""
+    cdef const Pair *pair = &plan.pairs[0]
+    cdef Py_ssize_t limit = max(<Py_ssize_t> LEAST, min(facts.written // PAYS, <Py_ssize_t> SPAN))
+    cdef Py_ssize_t run = pair.repeated * pair.out_bytes
+    cdef Py_ssize_t blocks = pair.copied        # that are visited if this pair is not described
     plan.shuffle_level = 0
-    run = pair.repeated * pair.out_bytes
-    while pair.out_bytes > limit // 2:
+    while pair.out_bytes > limit // 2:      # which an item is not
         if run <= min(<Py_ssize_t> SPAN, VISIT * blocks):
             limit = run
             break
-        if plan.shuffle_level == plan.last:
-            plan.shuffle_level = -1
-            return
         plan.shuffle_level += 1
         pair += 1
         blocks *= pair.copied
         run = pair.repeated * pair.out_bytes
     if run > limit:     # a part of a run, written by one loop
-        plan.span_times = _span(pair.out_bytes, pair.repeated, min(limit, <Py_ssize_t> GROUP * vector), vector)
+        plan.span_times = _span(
+            pair.out_bytes, pair.repeated, min(limit, <Py_ssize_t> GROUP * facts.vector), facts.vector,
+        )
     else:
-        plan.span_blocks = _span(run, pair.copied, limit, vector)
+        plan.span_blocks = _span(run, pair.copied, limit, facts.vector)
         plan.span_times = pair.repeated
-    plan.strategy = SHUFFLE
     _compile(plan)
     if plan.span_times < pair.repeated:
         plan.program.data_step = 0      # the next span takes the same data
 
 
-cdef inline bint _fills(const Pair *pair, Py_ssize_t run, Py_ssize_t vector) noexcept:
-    """Whether filling runs is as fast as a program; short runs if they are many and overlap little."""
-    if run >= vector * GROUP:
-        return True
-    return pair.copied * run >= SPAN and 4 * run >= (run + vector - 1) // vector * vector * 3
+def explain(shape, source, Py_ssize_t itemsize=1):
+    """Return the strategy of contiguous data's copy along an alignment, as README.md names it, and the plan's pairs.
 
-
-cdef void _fill_vectors(Plan *plan) noexcept:
-    """Describe a vector that is filled with one item."""
-    cdef Py_ssize_t b, size = plan.pairs[plan.last].out_bytes
-    plan.strategy = FILL
-    plan.shuffle_level = plan.last
-    plan.program.data_reach = WINDOW
-    for b in range(plan.leaves.vector):
-        plan.program.index[b] = b & (size - 1)
+    `shape` is the output's, `source` has 1 in place of each axis that repeats, or is one of them.
+    """
+    cdef Plan plan
+    shape, source = tuple(shape), tuple(source)
+    size = out_size = itemsize
+    fits = len(shape) == len(source) and itemsize > 0
+    for length, copied in zip(shape, source):
+        fits = fits and length > 0 and copied in (1, length)
+        size *= copied
+        out_size *= length
+    if not fits:
+        raise ValueError(f"`source` expected lengths of {shape} or 1, got {source} and items of {itemsize} bytes")
+    make_plan(&plan, shape, source, itemsize, NULL, size, out_size)
+    pairs = []
+    for i in range(plan.last + 1):
+        pairs.append(plan.pairs[i])
+    return {"strategy": STRATEGIES[plan.strategy].name.decode(), "pairs": pairs}
 
 
 cdef Py_ssize_t _span(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int vector) noexcept:

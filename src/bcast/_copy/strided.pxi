@@ -187,8 +187,8 @@ cdef void _write_tile_share(void *all_work, int i, int _worker) noexcept nogil:
     cdef StridedCopy copy = work.copy[0]
     cdef StridedAxis *axis = &copy.axes[work.axis]
     cdef Py_ssize_t blocks = axis.length // axis.block
-    cdef Py_ssize_t begin = blocks * i // work.shares * axis.block
-    cdef Py_ssize_t end = axis.length if i + 1 == work.shares else blocks * (i + 1) // work.shares * axis.block
+    cdef Py_ssize_t begin = cut(blocks, i, work.shares) * axis.block
+    cdef Py_ssize_t end = axis.length if i + 1 == work.shares else cut(blocks, i + 1, work.shares) * axis.block
     axis.length = end - begin
     _write_tiles(&copy, 0, work.data + begin * axis.data_step, work.out + begin * axis.out_step)
 

@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 
 from bcast._runtime.cpu cimport L1
 from bcast._runtime.memory cimport contiguous_overlap
-from bcast._runtime.threads cimport RELEASING, SHARES, free_threads, run_shares
+from bcast._runtime.threads cimport RELEASING, SHARES, count_threads, cut, run_shares
 
 import sys
 
@@ -168,7 +168,7 @@ cdef int _add_up(CountList *counts) except -1:
         if counts.kept != NULL or nbytes < RELEASING:
             _sum_share(&work, 0, 0)
         else:
-            threads = <int> min(free_threads(), nbytes // RELEASING)
+            threads = count_threads(nbytes, RELEASING, RELEASING, chunks)
             work.shares = threads * SHARES
             with nogil:
                 run_shares(_sum_share, &work, work.shares, threads)
@@ -185,7 +185,7 @@ cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
     cdef const Work *work = <const Work *> all_work
     cdef int64_t[CHUNK] room
     cdef Py_ssize_t chunks = _chunks(work.counts), c
-    for c in range(chunks * i // work.shares, chunks * (i + 1) // work.shares):
+    for c in range(cut(chunks, i, work.shares), cut(chunks, i + 1, work.shares)):
         work.sums[c] = _sum_of(work.counts, c, room)
 
 

@@ -88,8 +88,8 @@ cdef void _sum_share(
     if plan.shares.each > 1:
         full = rows if plan.shares.axis < 0 else length[plan.shares.axis]
         i = <int> (share - number * plan.shares.each)
-        begin = full * i // plan.shares.each
-        full = full * (i + 1) // plan.shares.each - begin
+        begin = cut(full, i, <int> plan.shares.each)
+        full = cut(full, i + 1, <int> plan.shares.each) - begin
         if plan.shares.axis < 0:
             rows = full
             src += begin * plan.call.along.src_step

@@ -97,39 +97,26 @@ ON_TARGET static void FN(fill)(
     }
 }
 
-/* Items of so many `vectors`, each to places `step` bytes from each other; the next one's begin at `next`. */
+/* Items of so many `vectors`, each to `times` places `step` bytes from each other, and more if there are counts; the
+   next one's begin at `next`, or behind the counted ones. The loop that always runs `times` can be predicted. */
 ON_TARGET BCAST_INLINE void FN(copy_rows)(
-    const int vectors, const bcast_rows *rows, ptrdiff_t step, ptrdiff_t next, const uint8_t *data, uint8_t *out)
-{
-    const ptrdiff_t size = rows->size, times = rows->times, last = size - VECTOR_BYTES;
-    for (ptrdiff_t n = rows->count; n > 0; n--, data += size, out += next) {
-        Vector part[BCAST_PARTS];
-        uint8_t *place = out;
-        for (int i = 0; i < vectors; i++) part[i] = LOAD(data + (i < vectors - 1 ? i * VECTOR_BYTES : last));
-        for (ptrdiff_t j = 0; j < times; j++, place += step)
-            for (int i = 0; i < vectors; i++) STORE(place + (i < vectors - 1 ? i * VECTOR_BYTES : last), part[i]);
-    }
-}
-
-/* Items of so many `vectors`; the loop that always runs `times` can be predicted. */
-ON_TARGET BCAST_INLINE void FN(repeat_counted_rows_of)(
-    const int vectors, const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out)
+    const int vectors, const bcast_rows *rows, const int64_t *counts, ptrdiff_t step, ptrdiff_t next,
+    const uint8_t *data, uint8_t *out)
 {
     const ptrdiff_t n = rows->count, size = rows->size, times = rows->times, last = size - VECTOR_BYTES;
     for (ptrdiff_t i = 0; i < n; i++, data += size) {
-        const ptrdiff_t count = counts[i];
         Vector part[BCAST_PARTS];
         uint8_t *place = out;
         for (int k = 0; k < vectors; k++) part[k] = LOAD(data + (k < vectors - 1 ? k * VECTOR_BYTES : last));
-        for (ptrdiff_t j = 0; j < times; j++, place += size)
+        for (ptrdiff_t j = 0; j < times; j++, place += step)
             for (int k = 0; k < vectors; k++) STORE(place + (k < vectors - 1 ? k * VECTOR_BYTES : last), part[k]);
-        for (ptrdiff_t j = times; j < count; j++, place += size)
+        for (ptrdiff_t j = times; counts && j < counts[i]; j++, place += step)
             for (int k = 0; k < vectors; k++) STORE(place + (k < vectors - 1 ? k * VECTOR_BYTES : last), part[k]);
-        out += count * size;
+        out += counts ? counts[i] * step : next;
     }
 }
 
-#define CASE(n) case n: FN(repeat_counted_rows_of)(n, rows, counts, data, out); break;
+#define CASE(n) case n: FN(copy_rows)(n, rows, counts, size, 0, data, out); break;
 ON_TARGET static void FN(repeat_counted_rows)(
     const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out)
 {
@@ -142,7 +129,7 @@ ON_TARGET static void FN(repeat_counted_rows)(
 }
 #undef CASE
 
-#define CASE(n) case n: FN(copy_rows)(n, rows, size, rows->times * size, data, out); break;
+#define CASE(n) case n: FN(copy_rows)(n, rows, NULL, size, rows->times * size, data, out); break;
 ON_TARGET static void FN(repeat_rows)(const bcast_rows *rows, const uint8_t *data, uint8_t *out)
 {
     const ptrdiff_t size = rows->size;
@@ -190,8 +177,8 @@ ON_TARGET static void FN(copy_to_many)(
     for (ptrdiff_t n; times > 0; times -= n, out += n * step) {
         n = times < BCAST_PLACES ? times : BCAST_PLACES;
         const bcast_rows pieces = {size / piece, n, piece}, last = {1, n, piece};
-        FN(copy_rows)(BCAST_PARTS, &pieces, step, piece, data, out);
-        if (rest) FN(copy_rows)(BCAST_PARTS, &last, step, piece, data + size - piece, out + size - piece);
+        FN(copy_rows)(BCAST_PARTS, &pieces, NULL, step, piece, data, out);
+        if (rest) FN(copy_rows)(BCAST_PARTS, &last, NULL, step, piece, data + size - piece, out + size - piece);
     }
 }
 

@@ -94,25 +94,21 @@ BCAST_INLINE int bcast_copy_channels_of(
 
 #include <immintrin.h>
 
-BCAST_TARGET("ssse3") BCAST_INLINE __m128i bcast_low_ssse3(const int size, __m128i a, __m128i b)
-{
-    switch (size) {
-    case 1: return _mm_unpacklo_epi8(a, b);
-    case 2: return _mm_unpacklo_epi16(a, b);
-    case 4: return _mm_unpacklo_epi32(a, b);
-    default: return _mm_unpacklo_epi64(a, b);
+/* Interleave items of one half of two vectors, 'lo' or 'hi'. */
+#define BCAST_INTERLEAVED(name, half, target, Vector, prefix)                           \
+    BCAST_TARGET(target) BCAST_INLINE Vector name(const int size, Vector a, Vector b)   \
+    {                                                                                   \
+        switch (size) {                                                                 \
+        case 1: return prefix##_unpack##half##_epi8(a, b);                              \
+        case 2: return prefix##_unpack##half##_epi16(a, b);                             \
+        case 4: return prefix##_unpack##half##_epi32(a, b);                             \
+        default: return prefix##_unpack##half##_epi64(a, b);                            \
+        }                                                                               \
     }
-}
-
-BCAST_TARGET("ssse3") BCAST_INLINE __m128i bcast_high_ssse3(const int size, __m128i a, __m128i b)
-{
-    switch (size) {
-    case 1: return _mm_unpackhi_epi8(a, b);
-    case 2: return _mm_unpackhi_epi16(a, b);
-    case 4: return _mm_unpackhi_epi32(a, b);
-    default: return _mm_unpackhi_epi64(a, b);
-    }
-}
+BCAST_INTERLEAVED(bcast_low_ssse3, lo, "ssse3", __m128i, _mm)
+BCAST_INTERLEAVED(bcast_high_ssse3, hi, "ssse3", __m128i, _mm)
+BCAST_INTERLEAVED(bcast_low_avx2, lo, "avx2", __m256i, _mm256)
+BCAST_INTERLEAVED(bcast_high_avx2, hi, "avx2", __m256i, _mm256)
 
 #define BCAST_LOAD_16(data) _mm_loadu_si128((const __m128i *) (data))
 #define TARGET ssse3
@@ -123,26 +119,6 @@ BCAST_TARGET("ssse3") BCAST_INLINE __m128i bcast_high_ssse3(const int size, __m1
 #define STORE(out, vector) _mm_storeu_si128((__m128i *) (out), vector)
 #define SMALLER bcast_strided_copy
 #include "transpose.inc.h"
-
-BCAST_TARGET("avx2") BCAST_INLINE __m256i bcast_low_avx2(const int size, __m256i a, __m256i b)
-{
-    switch (size) {
-    case 1: return _mm256_unpacklo_epi8(a, b);
-    case 2: return _mm256_unpacklo_epi16(a, b);
-    case 4: return _mm256_unpacklo_epi32(a, b);
-    default: return _mm256_unpacklo_epi64(a, b);
-    }
-}
-
-BCAST_TARGET("avx2") BCAST_INLINE __m256i bcast_high_avx2(const int size, __m256i a, __m256i b)
-{
-    switch (size) {
-    case 1: return _mm256_unpackhi_epi8(a, b);
-    case 2: return _mm256_unpackhi_epi16(a, b);
-    case 4: return _mm256_unpackhi_epi32(a, b);
-    default: return _mm256_unpackhi_epi64(a, b);
-    }
-}
 
 #define TARGET avx2
 #define ON_TARGET BCAST_TARGET("avx2")
@@ -161,25 +137,18 @@ BCAST_TARGET("avx2") BCAST_INLINE __m256i bcast_high_avx2(const int size, __m256
 #define BCAST_ZIPPED(half, bits, a, b) \
     vreinterpretq_u8_u##bits(vzip##half##q_u##bits(vreinterpretq_u##bits##_u8(a), vreinterpretq_u##bits##_u8(b)))
 
-BCAST_INLINE uint8x16_t bcast_low_neon(const int size, uint8x16_t a, uint8x16_t b)
-{
-    switch (size) {
-    case 1: return vzip1q_u8(a, b);
-    case 2: return BCAST_ZIPPED(1, 16, a, b);
-    case 4: return BCAST_ZIPPED(1, 32, a, b);
-    default: return BCAST_ZIPPED(1, 64, a, b);
+#define BCAST_INTERLEAVED(name, half)                                                           \
+    BCAST_INLINE uint8x16_t name(const int size, uint8x16_t a, uint8x16_t b)                    \
+    {                                                                                           \
+        switch (size) {                                                                         \
+        case 1: return vzip##half##q_u8(a, b);                                                  \
+        case 2: return BCAST_ZIPPED(half, 16, a, b);                                            \
+        case 4: return BCAST_ZIPPED(half, 32, a, b);                                            \
+        default: return BCAST_ZIPPED(half, 64, a, b);                                           \
+        }                                                                                       \
     }
-}
-
-BCAST_INLINE uint8x16_t bcast_high_neon(const int size, uint8x16_t a, uint8x16_t b)
-{
-    switch (size) {
-    case 1: return vzip2q_u8(a, b);
-    case 2: return BCAST_ZIPPED(2, 16, a, b);
-    case 4: return BCAST_ZIPPED(2, 32, a, b);
-    default: return BCAST_ZIPPED(2, 64, a, b);
-    }
-}
+BCAST_INTERLEAVED(bcast_low_neon, 1)
+BCAST_INTERLEAVED(bcast_high_neon, 2)
 
 #define TARGET neon
 #define ON_TARGET

@@ -1,0 +1,295 @@
+# Data of another dtype: pieces of it are converted in a room, and written from there to all their places.
+#
+# In: an array, an output of the other dtype, a shape or counts, the bytes of a piece. Out: the output, and flags of the
+# CPU. NumPy's iterator converts. It takes its memory at first, and no memory while it converts: what may fail comes
+# before the first write.
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef int (*Next "NpyIter_IterNextFunc *")(cnp.NpyIter *chunks) noexcept nogil
+    # In NumPy's own declarations, one raises no error where memory fails, and the other has a wrong type.
+    cnp.NpyIter *NpyIter_AdvancedNew(
+        int n, cnp.PyArrayObject **arrays, cnp.npy_uint32 flags, cnp.NPY_ORDER order, cnp.NPY_CASTING casting,
+        cnp.npy_uint32 *own_flags, cnp.PyArray_Descr **dtypes, int ndim, int **axes, const cnp.npy_intp *shape,
+        cnp.npy_intp size,
+    )
+    Next NpyIter_GetIterNext(cnp.NpyIter *chunks, char **message) except NULL
+
+cdef enum:
+    CONVERTED_ITEMS = 4096      # that NumPy converts at once
+    DROPPED_ITEMS = 262144      # between two looks at what a mapped file may give back
+
+cdef struct Source:
+    cnp.NpyIter *chunks     # of the data, converted
+    Next next
+    char **chunk            # where the current one is
+    cnp.npy_intp *length    # how many items it has
+    Py_ssize_t taken        # how many of them were taken
+    Py_ssize_t itemsize
+    char *mapped            # where data in a mapped file begins, whose pages are to be forgotten; or NULL
+    Py_ssize_t row          # how many of its items lie together
+    Py_ssize_t stride       # bytes of these
+    Py_ssize_t mapped_size  # bytes of all
+    Py_ssize_t done         # how many items were taken of all
+
+cdef struct Pieces:
+    Source source
+    uint8_t *room           # or NULL: what is converted is dropped
+    Py_ssize_t items        # of the data: what a plan takes for items
+    Py_ssize_t size         # bytes of an item, converted
+    Py_ssize_t step         # items of a piece
+    Py_ssize_t group        # items whose multiples no piece crosses
+    bint mapped             # whether pages of the output are to be forgotten
+    # Along an alignment; the items are blocks of the pair at `level`.
+    int level               # or -1: by counts
+    Plan whole
+    Plan part               # of a piece,
+    Plan rest               # and of the last one of a group
+    const Plan *plan        # of the piece at hand
+    Py_ssize_t copies       # that outer pairs make of a piece
+    Py_ssize_t copy_bytes   # of one copy of the piece at hand
+    uint8_t *scratch
+    int threads
+    # By counts.
+    CountedPlan counted
+    Py_ssize_t begin        # of the piece at hand, in bytes of the output
+
+
+cdef int drop_converted(cnp.ndarray data, cnp.dtype dtype) except -1:
+    """Convert data for nothing but the flags."""
+    cdef Pieces pieces
+    pieces.items = pieces.group = cnp.PyArray_SIZE(data)
+    pieces.size = dtype.itemsize
+    pieces.step = DROPPED_ITEMS
+    pieces.room = NULL
+    return _convert(&pieces, data, dtype, cnp.NPY_KEEPORDER, NULL)
+
+
+cdef int write_converted(cnp.ndarray data, tuple shape, cnp.ndarray out, Py_ssize_t piece) except -1:
+    """Write data, converted, along an alignment."""
+    cdef Pieces pieces
+    cdef Plan *whole = &pieces.whole
+    cdef Pair *pair
+    cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(out), size
+    cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
+    cdef int level = 0, i
+    make_plan(
+        whole, shape, shape_of(data), itemsize, NULL, cnp.PyArray_SIZE(data) * itemsize, cnp.PyArray_NBYTES(out),
+    )
+    while level < whole.last and whole.pairs[level].data_bytes > piece:
+        level += 1
+    if whole.pairs[level].data_bytes > max(piece, itemsize):      # not even a run of items is a piece
+        level += 1
+        whole.last = level
+        whole.pairs[level] = Pair(whole.pairs[level - 1].data_bytes // itemsize, 1, itemsize, itemsize)
+    pair = &whole.pairs[level]
+    pieces.level = level
+    pieces.items = pieces.group = pair.copied
+    pieces.size = pair.data_bytes
+    pieces.step = min(pair.copied, max(<Py_ssize_t> 1, piece // pair.data_bytes))
+    pieces.copies = 1
+    for i in range(level):
+        pieces.items *= whole.pairs[i].copied
+        pieces.copies *= whole.pairs[i].repeated
+    cut_plan(&pieces.part, whole, level, pieces.step)
+    if pair.copied % pieces.step:
+        cut_plan(&pieces.rest, whole, level, pair.copied % pieces.step)
+    pieces.mapped = is_mapped(out)
+    size = pieces.copies * pieces.step * pair.repeated * pair.out_bytes
+    pieces.threads = threads_for(size)
+    pieces.scratch = new_scratch(begin, cnp.PyArray_NBYTES(out), size, pieces.threads)
+    try:
+        return _convert(&pieces, data, <cnp.dtype> cnp.PyArray_DESCR(out), cnp.NPY_CORDER, begin)
+    finally:
+        free(pieces.scratch)
+
+
+cdef int write_converted_counted(
+    cnp.ndarray data, Counts counts, int axis, cnp.ndarray out, Py_ssize_t piece,
+) except -1:
+    """Write items of data, converted, each as often as its count says."""
+    cdef Pieces pieces
+    plan_counted(&pieces.counted, data, counts, axis, out, NULL)
+    try:
+        pieces.level = -1
+        pieces.size = pieces.counted.size
+        pieces.items = cnp.PyArray_SIZE(data) * cnp.PyArray_ITEMSIZE(out) // pieces.size
+        pieces.step = max(<Py_ssize_t> 1, piece // pieces.size)
+        pieces.group = counts.list.size
+        if pieces.step >= pieces.group:
+            pieces.step -= pieces.step % pieces.group
+            pieces.group = pieces.step
+        elif pieces.step < CHUNK:   # of counts that change, only a whole chunk keeps its sum
+            counts.keep_from(out, True)
+        else:
+            pieces.step -= pieces.step % CHUNK
+        pieces.mapped = is_mapped(out)
+        pieces.begin = 0
+        return _convert(
+            &pieces, data, <cnp.dtype> cnp.PyArray_DESCR(out), cnp.NPY_CORDER, <uint8_t *> cnp.PyArray_DATA(out),
+        )
+    finally:
+        drop_counted(&pieces.counted)
+
+
+cdef int _convert(
+    Pieces *pieces, cnp.ndarray data, cnp.dtype dtype, cnp.NPY_ORDER order, uint8_t *out,
+) except -1:
+    """Convert all pieces, and write each of them unless there is no output. The caller keeps both arrays alive."""
+    pieces.room = NULL
+    _open(&pieces.source, data, dtype, order)
+    try:
+        if out != NULL:
+            pieces.room = <uint8_t *> malloc(min(pieces.step, pieces.items) * pieces.size)
+            if pieces.room == NULL:
+                raise MemoryError
+        if cnp.NpyIter_IterationNeedsAPI(pieces.source.chunks):
+            _convert_pieces(pieces, out)
+        else:
+            with nogil:
+                _convert_pieces(pieces, out)
+    finally:
+        free(pieces.room)
+        cnp.NpyIter_Deallocate(pieces.source.chunks)
+    return 0
+
+
+cdef int _open(Source *source, cnp.ndarray data, cnp.dtype dtype, cnp.NPY_ORDER order) except -1:
+    """Begin to convert; what has converted the first chunk takes no more memory."""
+    cdef cnp.PyArrayObject *array = <cnp.PyArrayObject *> data
+    cdef cnp.PyArray_Descr *wanted = <cnp.PyArray_Descr *> dtype
+    cdef cnp.npy_uint32 flags = cnp.NPY_ITER_READONLY | cnp.NPY_ITER_CONTIG
+    source.mapped = NULL
+    source.done = source.taken = 0
+    source.row = 1
+    source.itemsize = dtype.itemsize
+    if is_mapped(data):
+        _note_rows(source, data)
+    cnp.PyUFunc_clearfperr()
+    source.chunks = NpyIter_AdvancedNew(
+        1, &array, cnp.NPY_ITER_BUFFERED | cnp.NPY_ITER_EXTERNAL_LOOP, order, cnp.NPY_UNSAFE_CASTING, &flags, &wanted,
+        -1, NULL, NULL, CONVERTED_ITEMS,
+    )
+    if source.chunks == NULL:
+        raise MemoryError
+    try:
+        source.next = NpyIter_GetIterNext(source.chunks, NULL)
+    except BaseException:
+        cnp.NpyIter_Deallocate(source.chunks)
+        raise
+    source.chunk = cnp.NpyIter_GetDataPtrArray(source.chunks)
+    source.length = cnp.NpyIter_GetInnerLoopSizePtr(source.chunks)
+    return 0
+
+
+cdef void _note_rows(Source *source, cnp.ndarray data) noexcept:
+    """Find what lies together in the order of the data; all of it, if its outermost axis has not the longest steps."""
+    cdef int axis = 0
+    source.mapped_size = source.stride = reach(data, &source.mapped)
+    source.row = cnp.PyArray_SIZE(data)
+    while axis < cnp.PyArray_NDIM(data) and cnp.PyArray_DIM(data, axis) == 1:
+        axis += 1
+    if axis < cnp.PyArray_NDIM(data) and (
+        cnp.PyArray_DIM(data, axis) * cnp.PyArray_STRIDE(data, axis) >= source.mapped_size
+    ):
+        source.row //= cnp.PyArray_DIM(data, axis)
+        source.stride = cnp.PyArray_STRIDE(data, axis)
+
+
+cdef int _convert_pieces(Pieces *pieces, uint8_t *out) except? -1 nogil:
+    """Convert the data piece by piece, and write each piece to all its places."""
+    cdef Py_ssize_t item = 0, n
+    while item < pieces.items:
+        n = min(pieces.items - item, min(pieces.step, pieces.group - item % pieces.group))
+        _take(&pieces.source, n * pieces.size // pieces.source.itemsize, pieces.room)
+        if pieces.room != NULL:
+            if pieces.level < 0:
+                _write_piece_counted(pieces, item, n, out)
+            else:
+                _write_piece(pieces, item, n, out)
+        item += n
+    return 0
+
+
+cdef int _take(Source *source, Py_ssize_t n, uint8_t *room) except? -1 nogil:
+    """Put the next n items into `room`, or drop them if that is NULL."""
+    cdef Py_ssize_t part, first = source.done // source.row
+    source.done += n
+    while n:
+        if source.taken == source.length[0]:
+            if not source.next(source.chunks):
+                return -1
+            source.taken = 0
+        part = min(n, source.length[0] - source.taken)
+        if room != NULL:
+            memcpy(room, source.chunk[0] + source.taken * source.itemsize, part * source.itemsize)
+            room += part * source.itemsize
+        source.taken += part
+        n -= part
+    if source.mapped != NULL:
+        first *= source.stride
+        part = ((source.done - 1) // source.row + 1) * source.stride
+        forget_range(source.mapped + first, min(part, source.mapped_size) - first)
+    return 0
+
+
+cdef void _write_piece(Pieces *pieces, Py_ssize_t item, Py_ssize_t n, uint8_t *out) noexcept nogil:
+    """Write a piece along the alignment."""
+    cdef const Pair *pair = &pieces.whole.pairs[pieces.level]
+    cdef Py_ssize_t run = pair.repeated * pair.out_bytes, outer = item // pair.copied
+    cdef Plan *plan = &pieces.part if n == pieces.step else &pieces.rest
+    cdef int level
+    plan.data_end = pieces.room + n * pair.data_bytes
+    pieces.plan = plan
+    pieces.copy_bytes = n * run
+    out += item % pair.copied * run
+    for level in range(pieces.level - 1, -1, -1):
+        pair = &pieces.whole.pairs[level]
+        out += outer % pair.copied * pair.repeated * pair.out_bytes
+        outer //= pair.copied
+    write_shares(
+        _write_copies, pieces, pieces.room, out, pieces.copies * n * run, pieces.scratch, pieces.threads, 0, False,
+    )
+
+
+cdef void _write_copies(
+    const void *all_pieces, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch,
+) noexcept nogil:
+    """Write a range of all copies of a piece, counted as if one stood behind the other."""
+    cdef const Pieces *pieces = <const Pieces *> all_pieces
+    cdef const Pair *pair
+    cdef uint8_t *copy
+    cdef Py_ssize_t at, nth, stop
+    cdef int level
+    while begin < end:
+        nth = begin // pieces.copy_bytes
+        at = begin % pieces.copy_bytes
+        stop = min(pieces.copy_bytes, at + end - begin)
+        copy = out
+        for level in range(pieces.level - 1, -1, -1):
+            pair = &pieces.whole.pairs[level]
+            copy += nth % pair.repeated * pair.out_bytes
+            nth //= pair.repeated
+        write_part(pieces.plan, 0, at, stop, data, copy, copy + stop, scratch)
+        if pieces.mapped:
+            forget_range(copy + at, stop - at)
+        begin += stop - at
+
+
+cdef void _write_piece_counted(Pieces *pieces, Py_ssize_t item, Py_ssize_t n, uint8_t *out) noexcept nogil:
+    """Write a piece by its counts."""
+    cdef Py_ssize_t size = pieces.size, stop = units_before(&pieces.counted, item + n) * size
+    pieces.counted.data_end = pieces.room + n * size
+    write_shares(
+        _write_counted_range, pieces, pieces.room - item * size, out + pieces.begin, stop - pieces.begin, NULL,
+        threads_for(stop - pieces.begin), 0, pieces.mapped,
+    )
+    pieces.begin = stop
+
+
+cdef void _write_counted_range(
+    const void *all_pieces, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch,
+) noexcept nogil:
+    """Write a range of the piece at hand."""
+    cdef const Pieces *pieces = <const Pieces *> all_pieces
+    cdef Py_ssize_t before = pieces.begin
+    write_counted(&pieces.counted, before + begin, before + end, data, out - before, scratch)

@@ -1,0 +1,77 @@
+# Shares of an output: how many threads write it, where each share begins and ends, what is streamed.
+#
+# In: what writes any range of an output's bytes, and its plan. Out: all bytes. Outputs that no cache holds are streamed
+# but for as much as one can hold. Pages of mapped files are given back share by share.
+
+cdef enum:
+    COPY_LONG_SHARE_BYTES = 2097152     # about, of the longest share: the caller may have to wait for one
+
+COPY_SHARE_BYTES = 256 << 10
+COPY_STREAMED_BYTES = 32 << 20
+
+cdef struct Work:       # what the shares of an output have in common
+    Write write
+    const void *plan
+    const uint8_t *data
+    uint8_t *out
+    Py_ssize_t size
+    uint8_t *scratch    # SCRATCH bytes for each thread, where the output is streamed
+    int shares
+    Py_ssize_t read     # bytes of data in a mapped file, or 0; its pages and
+    bint mapped         # those of an output in such a file are forgotten share by share
+
+
+def set_limits(share=256 << 10, streamed=32 << 20):
+    """Set the least bytes that a thread writes and of what is streamed: for tests of small arrays."""
+    global COPY_SHARE_BYTES, COPY_STREAMED_BYTES
+    if share < 1 or streamed < 1:
+        raise ValueError(f"`share`, `streamed` expected bytes, at least 1, got {share}, {streamed}")
+    COPY_SHARE_BYTES, COPY_STREAMED_BYTES = share, streamed
+
+
+cdef uint8_t *new_scratch(const uint8_t *out, Py_ssize_t size, Py_ssize_t written, int threads) noexcept:
+    """What threads need to stream an output, of which so many bytes are written at once; NULL if none is streamed."""
+    if written >= (1 if threads == 1 else 2) * COPY_STREAMED_BYTES and bcast_pages_resident(out, size):
+        return <uint8_t *> malloc(threads * SCRATCH)    # if there is no memory, nothing is streamed
+    return NULL
+
+
+cdef void write_shares(
+    Write write, const void *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch, int threads,
+    Py_ssize_t read, bint mapped,
+) noexcept nogil:
+    """Fill an output on so many threads."""
+    cdef Work work = Work(write, plan, data, out, size, scratch, 1, read, mapped)
+    if threads == 1 and not mapped and read == 0:
+        _write_share(&work, 0, 0)
+    else:
+        work.shares = <int> max(
+            max(threads, min(size // COPY_SHARE_BYTES, <Py_ssize_t> SHARES * threads)), size // COPY_LONG_SHARE_BYTES
+        )
+        run_shares(_write_share, &work, work.shares, threads)
+
+
+cdef void _write_share(void *all_work, int i, int worker) noexcept nogil:
+    """Write one share. If outputs are streamed, every second share is not, up to as much as a cache can hold."""
+    cdef const Work *work = <const Work *> all_work
+    cdef Py_ssize_t begin = _page_cut(work, i), end = _page_cut(work, i + 1)
+    cdef uint8_t *scratch = NULL
+    cdef bint kept = i % 2 == 1 and i // 2 * (end - begin) < COPY_STREAMED_BYTES // 4 * 3
+    if work.scratch != NULL and not kept:   # some threads write to the cache while others wait for the memory
+        scratch = work.scratch + worker * SCRATCH
+    work.write(work.plan, begin, end, work.data, work.out, scratch)
+    if scratch != NULL:
+        bcast_store_fence()
+    if work.mapped:
+        forget_range(work.out + begin, end - begin)
+    if work.read:
+        forget_range(work.data, work.read)
+
+
+cdef inline Py_ssize_t _page_cut(const Work *work, int i) noexcept nogil:
+    """Where share `i` begins: at a page boundary, so that no two threads touch the same page."""
+    cdef Py_ssize_t at
+    if i == 0 or i == work.shares:
+        return work.size if i else 0
+    at = cut(work.size, i, work.shares)
+    return min(work.size, at + <Py_ssize_t> (-<uintptr_t> (work.out + at) & (PAGE - 1)))

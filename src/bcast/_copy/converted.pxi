@@ -135,21 +135,24 @@ cdef int _convert(
     Pieces *pieces, cnp.ndarray data, cnp.dtype dtype, cnp.NPY_ORDER order, uint8_t *out,
 ) except -1:
     """Convert all pieces, and write each of them unless there is no output. The caller keeps both arrays alive."""
+    cdef void *memory = NULL
     pieces.room = NULL
-    _open(&pieces.source, data, dtype, order)
+    if out != NULL:
+        memory = malloc(min(pieces.step, pieces.items) * pieces.size + LINE)
+        if memory == NULL:
+            raise MemoryError
+        pieces.room = <uint8_t *> (<uintptr_t> memory + LINE - 1 & -<uintptr_t> LINE)
     try:
-        if out != NULL:
-            pieces.room = <uint8_t *> malloc(min(pieces.step, pieces.items) * pieces.size)
-            if pieces.room == NULL:
-                raise MemoryError
+        _open(&pieces.source, data, dtype, order)
         if cnp.NpyIter_IterationNeedsAPI(pieces.source.chunks):
             _convert_pieces(pieces, out)
         else:
             with nogil:
                 _convert_pieces(pieces, out)
     finally:
-        free(pieces.room)
-        cnp.NpyIter_Deallocate(pieces.source.chunks)
+        free(memory)
+        if pieces.source.chunks != NULL:
+            cnp.NpyIter_Deallocate(pieces.source.chunks)
     return 0
 
 
@@ -158,6 +161,7 @@ cdef int _open(Source *source, cnp.ndarray data, cnp.dtype dtype, cnp.NPY_ORDER 
     cdef cnp.PyArrayObject *array = <cnp.PyArrayObject *> data
     cdef cnp.PyArray_Descr *wanted = <cnp.PyArray_Descr *> dtype
     cdef cnp.npy_uint32 flags = cnp.NPY_ITER_READONLY | cnp.NPY_ITER_CONTIG
+    source.chunks = NULL
     source.mapped = NULL
     source.done = source.taken = 0
     source.row = 1
@@ -171,11 +175,7 @@ cdef int _open(Source *source, cnp.ndarray data, cnp.dtype dtype, cnp.NPY_ORDER 
     )
     if source.chunks == NULL:
         raise MemoryError
-    try:
-        source.next = NpyIter_GetIterNext(source.chunks, NULL)
-    except BaseException:
-        cnp.NpyIter_Deallocate(source.chunks)
-        raise
+    source.next = NpyIter_GetIterNext(source.chunks, NULL)
     source.chunk = cnp.NpyIter_GetDataPtrArray(source.chunks)
     source.length = cnp.NpyIter_GetInnerLoopSizePtr(source.chunks)
     return 0

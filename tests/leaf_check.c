@@ -1,19 +1,19 @@
-/* Checks each leaf of `_copy/simd/shuffle.h` and `_copy/simd/transpose.h` that the machine has against loops over bytes,
-   and prints the names of those checked:
+/* Checks each kernel of `_copy/simd/shuffle.h` and `_copy/simd/transpose.h` that the machine has against loops over
+   bytes, and prints the names of those checked:
 
        leaf_check ROUNDS
 
-   Programs are random, within the rules by which `_copy/plan.pyx` makes them. Buffers end, or begin, at pages that no one
+   Tables are random, within the rules by which `_copy/plan.pxi` makes them. Buffers end, or begin, at pages that no one
    may touch; what must not be written is painted. */
 
 #include "fenced.h"
 #include "_copy/simd/shuffle.h"
 #include "_copy/simd/transpose.h"
 
-static uint8_t *data_room, *out_room, expected[ROOM];
-static const bcast_copy_leaves *leaf;
+static uint8_t *src_room, *dst_room, expected[ROOM];
+static const bcast_copy_kernels *leaf;
 static int target;
-static bcast_program program;
+static bcast_shuffle_table table;
 
 static void fail(const char *what, ptrdiff_t at)
 {
@@ -22,12 +22,12 @@ static void fail(const char *what, ptrdiff_t at)
 }
 
 /* Compare the first `right` bytes; those from there to `reach` may hold anything, and no others may be written. */
-static void compare(const uint8_t *out, ptrdiff_t right, ptrdiff_t reach)
+static void compare(const uint8_t *dst, ptrdiff_t right, ptrdiff_t reach)
 {
     for (ptrdiff_t i = 0; i < ROOM; i++) {
-        ptrdiff_t at = out_room + i - out;
-        if (at >= 0 && at < right && out[at] != expected[at]) fail("a wrong byte", at);
-        if ((at < 0 || at >= reach) && out_room[i] != PAINT) fail("a byte written outside", at);
+        ptrdiff_t at = dst_room + i - dst;
+        if (at >= 0 && at < right && dst[at] != expected[at]) fail("a wrong byte", at);
+        if ((at < 0 || at >= reach) && dst_room[i] != PAINT) fail("a byte written outside", at);
     }
 }
 
@@ -35,64 +35,65 @@ static void compare(const uint8_t *out, ptrdiff_t right, ptrdiff_t reach)
    is laid back to end with the span. */
 static void make_program(void)
 {
-    int most = any(0, 1) ? 2 * BCAST_GROUP + 1 : BCAST_SPAN / leaf->vector;
+    int most = any(0, 1) ? 2 * BCAST_GROUP_VECTORS + 1 : BCAST_SPAN_BYTES / leaf->vector;
     int vectors = any(1, most), dense = any(0, 1), at = 0, last_right = leaf->vector;
-    program.exact = any(0, 1);
-    program.data_reach = 0;
+    table.exact = any(0, 1);
+    table.src_reach = 0;
     for (int i = 0; i < vectors; i++) {
         int right = dense ? leaf->vector : any(1, leaf->vector);
-        if (program.exact && i == vectors - 1) {
+        if (table.exact && i == vectors - 1) {
             right = leaf->vector;
             if (i) at -= any(0, last_right - 1);
         }
-        program.out_at[i] = at;
-        program.data_at[i] = any(0, any(0, 3) ? 40 : 1000);
-        for (int j = 0; j < leaf->vector; j++) program.index[i * leaf->vector + j] = (uint8_t) any(0, BCAST_WINDOW - 1);
-        ptrdiff_t reach = program.data_at[i] + BCAST_WINDOW;
-        if (reach > program.data_reach) program.data_reach = reach;
+        table.dst_at[i] = at;
+        table.src_at[i] = any(0, any(0, 3) ? 40 : 1000);
+        for (int j = 0; j < leaf->vector; j++)
+            table.index[i * leaf->vector + j] = (uint8_t) any(0, BCAST_WINDOW_BYTES - 1);
+        ptrdiff_t reach = table.src_at[i] + BCAST_WINDOW_BYTES;
+        if (reach > table.src_reach) table.src_reach = reach;
         at += right;
         last_right = right;
     }
-    program.vectors = vectors;
-    program.out_step = at;
-    program.out_reach = program.out_at[vectors - 1] + leaf->vector;
-    program.data_step = any(0, 3) ? any(0, (int) program.data_reach) : 0;
+    table.vectors = vectors;
+    table.dst_step = at;
+    table.dst_reach = table.dst_at[vectors - 1] + leaf->vector;
+    table.src_step = any(0, 3) ? any(0, (int) table.src_reach) : 0;
 }
 
 static void check_execute(void)
 {
     make_program();
-    int most = (int) ((ROOM - program.out_reach) / program.out_step);
-    if (program.data_step && (ROOM - program.data_reach) / program.data_step < most)
-        most = (int) ((ROOM - program.data_reach) / program.data_step);
+    int most = (int) ((ROOM - table.dst_reach) / table.dst_step);
+    if (table.src_step && (ROOM - table.src_reach) / table.src_step < most)
+        most = (int) ((ROOM - table.src_reach) / table.src_step);
     int times = any(0, 7) ? any(0, 1) ? any(0, 9) : any(0, most) : 1;
-    int vectors = times == 1 ? any(1, program.vectors) : program.vectors;
-    ptrdiff_t last = times ? (times - 1) * program.out_step : 0;
-    ptrdiff_t reach = times ? last + program.out_at[vectors - 1] + leaf->vector : 0;
-    const uint8_t *data = laid(data_room, times ? (times - 1) * program.data_step + program.data_reach : 0);
-    uint8_t *out = laid(out_room, reach);
+    int vectors = times == 1 ? any(1, table.vectors) : table.vectors;
+    ptrdiff_t last = times ? (times - 1) * table.dst_step : 0;
+    ptrdiff_t reach = times ? last + table.dst_at[vectors - 1] + leaf->vector : 0;
+    const uint8_t *src = laid(src_room, times ? (times - 1) * table.src_step + table.src_reach : 0);
+    uint8_t *dst = laid(dst_room, reach);
     for (int t = 0; t < times; t++)
         for (int i = 0; i < vectors; i++)
             for (int j = 0; j < leaf->vector; j++)
-                expected[t * program.out_step + program.out_at[i] + j] =
-                    data[t * program.data_step + program.data_at[i] + program.index[i * leaf->vector + j]];
-    memset(out_room, PAINT, ROOM);
-    leaf->execute(&program, vectors, times, data, out);
-    compare(out, reach, reach);
+                expected[t * table.dst_step + table.dst_at[i] + j] =
+                    src[t * table.src_step + table.src_at[i] + table.index[i * leaf->vector + j]];
+    memset(dst_room, PAINT, ROOM);
+    leaf->execute(&table, vectors, times, src, dst);
+    compare(dst, reach, reach);
 }
 
 static void check_repeat_rows(void)
 {
-    int size = any(1, BCAST_PARTS * leaf->vector), times = any(1, 20), n = any(0, 9);
+    int size = any(1, BCAST_ITEM_VECTORS * leaf->vector), times = any(1, 20), n = any(0, 9);
     ptrdiff_t reach = (ptrdiff_t) n * times * size;
-    const uint8_t *data = laid(data_room, n * size);
-    uint8_t *out = laid(out_room, reach);
+    const uint8_t *src = laid(src_room, n * size);
+    uint8_t *dst = laid(dst_room, reach);
     for (int i = 0; i < n; i++)
-        for (int t = 0; t < times; t++) memcpy(expected + (i * times + t) * size, data + i * size, size);
-    memset(out_room, PAINT, ROOM);
+        for (int t = 0; t < times; t++) memcpy(expected + (i * times + t) * size, src + i * size, size);
+    memset(dst_room, PAINT, ROOM);
     const bcast_rows rows = {n, times, size};
-    leaf->repeat_rows(&rows, data, out);
-    compare(out, reach, reach);
+    leaf->repeat_rows(&rows, src, dst);
+    compare(dst, reach, reach);
 }
 
 /* Stores may pass the end of the runs by the windows that are written of each item, or by a vector; loads reach the end
@@ -100,77 +101,78 @@ static void check_repeat_rows(void)
 static void check_repeat_counted(void)
 {
     int n = any(0, 40), most = any(0, 1) ? any(0, 4) : any(0, 90);
-    bcast_counted items = {any(1, BCAST_WINDOW), 1 << any(0, 4), {0}};
+    bcast_counted items = {any(1, BCAST_WINDOW_BYTES), 1 << any(0, 4), {0}};
     int64_t counts[40];
-    ptrdiff_t written = 0, garbage = items.windows * BCAST_WINDOW;
+    ptrdiff_t written = 0, garbage = items.windows * BCAST_WINDOW_BYTES;
     if (garbage < leaf->vector) garbage = leaf->vector;
-    for (int j = 0; j < BCAST_WIDEST; j++) items.index[j] = (uint8_t) (j % items.size);
+    for (int j = 0; j < BCAST_VECTOR_BYTES; j++) items.index[j] = (uint8_t) (j % items.size);
     for (int i = 0; i < n; i++) counts[i] = any(0, most);
-    const uint8_t *data = laid(data_room, n ? (n - 1) * items.size + BCAST_WINDOW : 0);
+    const uint8_t *src = laid(src_room, n ? (n - 1) * items.size + BCAST_WINDOW_BYTES : 0);
     for (int i = 0; i < n; i++)
         for (int t = 0; t < counts[i]; t++, written += items.size)
-            memcpy(expected + written, data + i * items.size, items.size);
-    uint8_t *out = laid(out_room, written + garbage);
-    memset(out_room, PAINT, ROOM);
-    leaf->repeat_counted(&items, counts, n, data, out);
-    compare(out, written, written + garbage);
+            memcpy(expected + written, src + i * items.size, items.size);
+    uint8_t *dst = laid(dst_room, written + garbage);
+    memset(dst_room, PAINT, ROOM);
+    leaf->repeat_counted(&items, counts, n, src, dst);
+    compare(dst, written, written + garbage);
 }
 
 static void check_repeat_counted_rows(void)
 {
     int n = any(0, 40), most = any(0, 9);
-    const bcast_rows rows = {n, any(1, 6), any(BCAST_WINDOW + 1, BCAST_PARTS * leaf->vector)};
+    const bcast_rows rows = {n, any(1, 6), any(BCAST_WINDOW_BYTES + 1, BCAST_ITEM_VECTORS * leaf->vector)};
     int64_t counts[40];
     ptrdiff_t written = 0, garbage = rows.times * rows.size;
     for (int i = 0; i < n; i++) counts[i] = any(0, most);
-    const uint8_t *data = laid(data_room, n * rows.size);
+    const uint8_t *src = laid(src_room, n * rows.size);
     for (int i = 0; i < n; i++)
         for (int t = 0; t < counts[i]; t++, written += rows.size)
-            memcpy(expected + written, data + i * rows.size, rows.size);
-    uint8_t *out = laid(out_room, written + garbage);
-    memset(out_room, PAINT, ROOM);
-    leaf->repeat_counted_rows(&rows, counts, data, out);
-    compare(out, written, written + garbage);
+            memcpy(expected + written, src + i * rows.size, rows.size);
+    uint8_t *dst = laid(dst_room, written + garbage);
+    memset(dst_room, PAINT, ROOM);
+    leaf->repeat_counted_rows(&rows, counts, src, dst);
+    compare(dst, written, written + garbage);
 }
 
 static void check_copy_to_many(void)
 {
-    int row = BCAST_PARTS * leaf->vector, size = any(row, any(0, 1) ? row + 9 : 9000), times = any(0, 3 * BCAST_PLACES);
+    int row = BCAST_ITEM_VECTORS * leaf->vector, size = any(row, any(0, 1) ? row + 9 : 9000);
+    int times = any(0, 3 * BCAST_PLACES);
     int step = size + (any(0, 1) ? any(0, 9000) : 0);
     ptrdiff_t reach = times ? (ptrdiff_t) (times - 1) * step + size : 0;
-    const uint8_t *data = laid(data_room, size);
-    uint8_t *out = laid(out_room, reach);
-    memset(out_room, PAINT, ROOM);
+    const uint8_t *src = laid(src_room, size);
+    uint8_t *dst = laid(dst_room, reach);
+    memset(dst_room, PAINT, ROOM);
     memset(expected, PAINT, reach);
-    for (int i = 0; i < times; i++) memcpy(expected + (ptrdiff_t) i * step, data, size);
-    leaf->copy_to_many(times, step, size, data, out);
-    compare(out, reach, reach);
+    for (int i = 0; i < times; i++) memcpy(expected + (ptrdiff_t) i * step, src, size);
+    leaf->copy_to_many(times, step, size, src, dst);
+    compare(dst, reach, reach);
 }
 
 static void check_tile(void)
 {
     int block = 4 * leaf->vector + any(0, any(0, 1) ? 9 : 5000), size = 2 * block + any(0, 20000);
-    uint8_t *out = laid(out_room, size);
-    for (int j = 0; j < size; j++) expected[j] = data_room[j % block];
-    memset(out_room, PAINT, ROOM);
-    memcpy(out, data_room, block);
-    leaf->tile(block, size, out);
-    compare(out, size, size);
+    uint8_t *dst = laid(dst_room, size);
+    for (int j = 0; j < size; j++) expected[j] = src_room[j % block];
+    memset(dst_room, PAINT, ROOM);
+    memcpy(dst, src_room, block);
+    leaf->tile(block, size, dst);
+    compare(dst, size, size);
 }
 
 static void check_fill(void)
 {
     int size = 1 << any(0, 4), run = leaf->vector + any(0, 20 * leaf->vector / size) * size, n = any(0, 9);
     ptrdiff_t written = (ptrdiff_t) n * run;
-    const uint8_t *data = laid(data_room, n ? (n - 1) * size + BCAST_WINDOW : 0);
-    uint8_t *out = laid(out_room, written);
-    for (int j = 0; j < leaf->vector; j++) program.index[j] = (uint8_t) (j & (size - 1));
+    const uint8_t *src = laid(src_room, n ? (n - 1) * size + BCAST_WINDOW_BYTES : 0);
+    uint8_t *dst = laid(dst_room, written);
+    for (int j = 0; j < leaf->vector; j++) table.index[j] = (uint8_t) (j & (size - 1));
     for (int i = 0; i < n; i++)
-        for (int j = 0; j < run; j++) expected[i * run + j] = data[i * size + j % size];
-    memset(out_room, PAINT, ROOM);
+        for (int j = 0; j < run; j++) expected[i * run + j] = src[i * size + j % size];
+    memset(dst_room, PAINT, ROOM);
     const bcast_rows rows = {n, run / size, size};
-    leaf->fill(&program, &rows, data, out);
-    compare(out, written, written);
+    leaf->fill(&table, &rows, src, dst);
+    compare(dst, written, written);
 }
 
 /* Lengths around those of squares, and where they end the few channels that have loops of their own. */
@@ -184,42 +186,42 @@ static void check_copy_matrix(void)
     const int sizes[] = {1, 2, 4, 8, 16, any(1, 40)}, size = sizes[any(0, 5)], m = side(), n = side();
     const bcast_copy_matrix copy = any(0, 2) ? bcast_transpose_of[target] : bcast_strided_copy;
     ptrdiff_t m_step = size, n_step = m * m_step + any(0, 1) * any(0, 20);
-    ptrdiff_t out_step = n * size + any(0, 1) * any(0, 20);
-    ptrdiff_t data_reach = (n - 1) * n_step + m * m_step, reach = (m - 1) * out_step + n * size;
-    const uint8_t *data = laid(data_room, data_reach);
-    uint8_t *out = laid(out_room, reach), *first = out;
+    ptrdiff_t dst_step = n * size + any(0, 1) * any(0, 20);
+    ptrdiff_t src_reach = (n - 1) * n_step + m * m_step, reach = (m - 1) * dst_step + n * size;
+    const uint8_t *src = laid(src_room, src_reach);
+    uint8_t *dst = laid(dst_room, reach), *first = dst;
     if (copy == bcast_strided_copy && any(0, 1)) {     /* then items may lie anyhow */
         m_step = any(0, 1) ? n * (ptrdiff_t) size : -n * (ptrdiff_t) size;
         n_step = size;
-        data_reach = (ptrdiff_t) m * n * size;
-        data = (uint8_t *) laid(data_room, data_reach) + (m_step < 0 ? (1 - m) * m_step : 0);
+        src_reach = (ptrdiff_t) m * n * size;
+        src = (uint8_t *) laid(src_room, src_reach) + (m_step < 0 ? (1 - m) * m_step : 0);
     } else if (any(0, 3) == 0) {
-        data += (n - 1) * n_step;
+        src += (n - 1) * n_step;
         n_step = -n_step;
     }
     if (any(0, 3) == 0) {
-        first += (m - 1) * out_step;
-        out_step = -out_step;
+        first += (m - 1) * dst_step;
+        dst_step = -dst_step;
     }
     memset(expected, PAINT, reach);
     for (int j = 0; j < m; j++)
         for (int i = 0; i < n; i++)
-            memcpy(expected + (first - out) + j * out_step + i * size, data + j * m_step + i * n_step, size);
-    memset(out_room, PAINT, ROOM);
-    const bcast_matrix matrix = {m, n, size, m_step, n_step, out_step};
-    copy(&matrix, data, first);
-    compare(out, reach, reach);
+            memcpy(expected + (first - dst) + j * dst_step + i * size, src + j * m_step + i * n_step, size);
+    memset(dst_room, PAINT, ROOM);
+    const bcast_matrix matrix = {m, n, size, m_step, n_step, dst_step};
+    copy(&matrix, src, first);
+    compare(dst, reach, reach);
 }
 
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 1000;
-    data_room = fenced_room();
-    out_room = fenced_room();
-    for (int i = 0; i < ROOM; i++) data_room[i] = (uint8_t) any(0, 255);
+    src_room = fenced_room();
+    dst_room = fenced_room();
+    for (int i = 0; i < ROOM; i++) src_room[i] = (uint8_t) any(0, 255);
     for (target = BCAST_TARGET_COUNT - 1; target >= 0; target--) {
         if (!bcast_has(target)) continue;
-        leaf = &bcast_leaves_of[target];
+        leaf = &bcast_copy_kernels_of[target];
         for (int round = 0; round < rounds; round++) {
             check_execute();
             check_repeat_rows();

@@ -17,7 +17,7 @@ PAPER = {
     "repeat rows": [((100, 3, 20), (100, 1, 20), 1), ((7,), (1,), 17), ((4, 2), (4, 1), 128)],
     "fill": [((10, 64), (10, 1), 4), ((1, 32), (1, 1), 1), ((10**6,), (1,), 16), ((9, 5000), (9, 1), 8)],
     "double": [((3, 5), (3, 1), 1), ((1,), (1,), 2), ((10**6,), (1,), 3), ((2, 2), (2, 1), 8), ((), (), 1)],
-    "program": [((480, 3, 3), (480, 1, 3), 1), ((270, 3, 480, 3), (270, 1, 480, 1), 1), ((1000, 50), (1000, 1), 3)],
+    "shuffle": [((480, 3, 3), (480, 1, 3), 1), ((270, 3, 480, 3), (270, 1, 480, 1), 1), ((1000, 50), (1000, 1), 3)],
 }
 
 
@@ -41,9 +41,9 @@ def test_every_alignment_takes_one_of_them():
         itemsize = draw.choice([1, 2, 3, 4, 8, 12, 16, 40])
         got = explain(shape, source, itemsize)
         taken.add(got["strategy"])
-        data = out = got["pairs"][-1]["out_bytes"]
+        data = out = got["pairs"][-1]["dst_bytes"]
         for pair in got["pairs"][::-1]:
-            assert (pair["data_bytes"], pair["out_bytes"]) == (data, out)
+            assert (pair["src_bytes"], pair["dst_bytes"]) == (data, out)
             data *= pair["copied"]
             out *= pair["copied"] * pair["repeated"]
         for length, copied in zip(shape, source, strict=True):

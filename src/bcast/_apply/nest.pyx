@@ -402,7 +402,7 @@ cdef void _fill(
     if operand.expanded:
         size = part * nest.inner * operand.loop_size
         dst = buffers + operand.full_buffer
-        plan.data_end = <const uint8_t *> src + items * operand.loop_size
+        plan.src_end = <const uint8_t *> src + items * operand.loop_size
         write_planned(plan, 0, size, <const uint8_t *> src, <uint8_t *> dst, NULL)
 
 

@@ -54,38 +54,38 @@ cdef struct Pieces:
     Py_ssize_t begin        # of the piece at hand, in bytes of the output
 
 
-cdef int drop_converted(cnp.ndarray data, cnp.dtype dtype) except -1:
+cdef int drop_converted(cnp.ndarray src, cnp.dtype dtype) except -1:
     """Convert data for nothing but the flags."""
     cdef Pieces pieces
-    pieces.items = pieces.group = cnp.PyArray_SIZE(data)
+    pieces.items = pieces.group = cnp.PyArray_SIZE(src)
     pieces.size = dtype.itemsize
     pieces.step = DROPPED_ITEMS
     pieces.room = NULL
-    return _convert(&pieces, data, dtype, cnp.NPY_KEEPORDER, NULL)
+    return _convert(&pieces, src, dtype, cnp.NPY_KEEPORDER, NULL)
 
 
-cdef int write_converted(cnp.ndarray data, tuple shape, cnp.ndarray out, Py_ssize_t piece) except -1:
+cdef int write_converted(cnp.ndarray src, tuple shape, cnp.ndarray dst, Py_ssize_t piece) except -1:
     """Write data, converted, along an alignment."""
     cdef Pieces pieces
     cdef Plan *whole = &pieces.whole
     cdef Pair *pair
-    cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(out), size
-    cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
+    cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(dst), size
+    cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(dst)
     cdef int level = 0, i
     make_plan(
-        whole, shape, shape_of(data), itemsize, NULL, cnp.PyArray_SIZE(data) * itemsize, cnp.PyArray_NBYTES(out),
+        whole, shape, shape_of(src), itemsize, NULL, cnp.PyArray_SIZE(src) * itemsize, cnp.PyArray_NBYTES(dst),
     )
-    while level < whole.last and whole.pairs[level].data_bytes > piece:
+    while level < whole.last and whole.pairs[level].src_bytes > piece:
         level += 1
-    if whole.pairs[level].data_bytes > max(piece, itemsize):      # not even a run of items is a piece
+    if whole.pairs[level].src_bytes > max(piece, itemsize):      # not even a run of items is a piece
         level += 1
         whole.last = level
-        whole.pairs[level] = Pair(whole.pairs[level - 1].data_bytes // itemsize, 1, itemsize, itemsize)
+        whole.pairs[level] = Pair(whole.pairs[level - 1].src_bytes // itemsize, 1, itemsize, itemsize)
     pair = &whole.pairs[level]
     pieces.level = level
     pieces.items = pieces.group = pair.copied
-    pieces.size = pair.data_bytes
-    pieces.step = min(pair.copied, max(<Py_ssize_t> 1, piece // pair.data_bytes))
+    pieces.size = pair.src_bytes
+    pieces.step = min(pair.copied, max(<Py_ssize_t> 1, piece // pair.src_bytes))
     pieces.copies = 1
     for i in range(level):
         pieces.items *= whole.pairs[i].copied
@@ -93,62 +93,62 @@ cdef int write_converted(cnp.ndarray data, tuple shape, cnp.ndarray out, Py_ssiz
     cut_plan(&pieces.part, whole, level, pieces.step)
     if pair.copied % pieces.step:
         cut_plan(&pieces.rest, whole, level, pair.copied % pieces.step)
-    pieces.mapped = is_mapped(out)
-    size = pieces.copies * pieces.step * pair.repeated * pair.out_bytes
+    pieces.mapped = is_mapped(dst)
+    size = pieces.copies * pieces.step * pair.repeated * pair.dst_bytes
     pieces.threads = threads_for(size)
-    pieces.scratch = new_scratch(begin, cnp.PyArray_NBYTES(out), size, pieces.threads)
+    pieces.scratch = new_scratch(begin, cnp.PyArray_NBYTES(dst), size, pieces.threads)
     try:
-        return _convert(&pieces, data, <cnp.dtype> cnp.PyArray_DESCR(out), cnp.NPY_CORDER, begin)
+        return _convert(&pieces, src, <cnp.dtype> cnp.PyArray_DESCR(dst), cnp.NPY_CORDER, begin)
     finally:
         free(pieces.scratch)
 
 
 cdef int write_converted_counted(
-    cnp.ndarray data, Counts counts, int axis, cnp.ndarray out, Py_ssize_t piece,
+    cnp.ndarray src, Counts counts, int axis, cnp.ndarray dst, Py_ssize_t piece,
 ) except -1:
     """Write items of data, converted, each as often as its count says."""
     cdef Pieces pieces
-    plan_counted(&pieces.counted, data, counts, axis, out, NULL)
+    plan_counted(&pieces.counted, src, counts, axis, dst, NULL)
     try:
         pieces.level = -1
         pieces.size = pieces.counted.size
-        pieces.items = cnp.PyArray_SIZE(data) * cnp.PyArray_ITEMSIZE(out) // pieces.size
+        pieces.items = cnp.PyArray_SIZE(src) * cnp.PyArray_ITEMSIZE(dst) // pieces.size
         pieces.step = max(<Py_ssize_t> 1, piece // pieces.size)
         pieces.group = counts.list.size
         if pieces.step >= pieces.group:
             pieces.step -= pieces.step % pieces.group
             pieces.group = pieces.step
         elif pieces.step < CHUNK:   # of counts that change, only a whole chunk keeps its sum
-            counts.keep_from(out, True)
+            counts.keep_from(dst, True)
         else:
             pieces.step -= pieces.step % CHUNK
-        pieces.mapped = is_mapped(out)
+        pieces.mapped = is_mapped(dst)
         pieces.begin = 0
         return _convert(
-            &pieces, data, <cnp.dtype> cnp.PyArray_DESCR(out), cnp.NPY_CORDER, <uint8_t *> cnp.PyArray_DATA(out),
+            &pieces, src, <cnp.dtype> cnp.PyArray_DESCR(dst), cnp.NPY_CORDER, <uint8_t *> cnp.PyArray_DATA(dst),
         )
     finally:
         drop_counted(&pieces.counted)
 
 
 cdef int _convert(
-    Pieces *pieces, cnp.ndarray data, cnp.dtype dtype, cnp.NPY_ORDER order, uint8_t *out,
+    Pieces *pieces, cnp.ndarray src, cnp.dtype dtype, cnp.NPY_ORDER order, uint8_t *dst,
 ) except -1:
     """Convert all pieces, and write each of them unless there is no output. The caller keeps both arrays alive."""
     cdef void *memory = NULL
     pieces.room = NULL
-    if out != NULL:
+    if dst != NULL:
         memory = malloc(min(pieces.step, pieces.items) * pieces.size + LINE)
         if memory == NULL:
             raise MemoryError
         pieces.room = <uint8_t *> (<uintptr_t> memory + LINE - 1 & -<uintptr_t> LINE)
     try:
-        _open(&pieces.source, data, dtype, order)
+        _open(&pieces.source, src, dtype, order)
         if cnp.NpyIter_IterationNeedsAPI(pieces.source.chunks):
-            _convert_pieces(pieces, out)
+            _convert_pieces(pieces, dst)
         else:
             with nogil:
-                _convert_pieces(pieces, out)
+                _convert_pieces(pieces, dst)
     finally:
         free(memory)
         if pieces.source.chunks != NULL:
@@ -156,9 +156,9 @@ cdef int _convert(
     return 0
 
 
-cdef int _open(Source *source, cnp.ndarray data, cnp.dtype dtype, cnp.NPY_ORDER order) except -1:
+cdef int _open(Source *source, cnp.ndarray src, cnp.dtype dtype, cnp.NPY_ORDER order) except -1:
     """Begin to convert; what has converted the first chunk takes no more memory."""
-    cdef cnp.PyArrayObject *array = <cnp.PyArrayObject *> data
+    cdef cnp.PyArrayObject *array = <cnp.PyArrayObject *> src
     cdef cnp.PyArray_Descr *wanted = <cnp.PyArray_Descr *> dtype
     cdef cnp.npy_uint32 flags = cnp.NPY_ITER_READONLY | cnp.NPY_ITER_CONTIG
     source.chunks = NULL
@@ -166,8 +166,8 @@ cdef int _open(Source *source, cnp.ndarray data, cnp.dtype dtype, cnp.NPY_ORDER 
     source.done = source.taken = 0
     source.row = 1
     source.itemsize = dtype.itemsize
-    if is_mapped(data):
-        _note_rows(source, data)
+    if is_mapped(src):
+        _note_rows(source, src)
     cnp.PyUFunc_clearfperr()
     source.chunks = NpyIter_AdvancedNew(
         1, &array, cnp.NPY_ITER_BUFFERED | cnp.NPY_ITER_EXTERNAL_LOOP, order, cnp.NPY_UNSAFE_CASTING, &flags, &wanted,
@@ -181,21 +181,21 @@ cdef int _open(Source *source, cnp.ndarray data, cnp.dtype dtype, cnp.NPY_ORDER 
     return 0
 
 
-cdef void _note_rows(Source *source, cnp.ndarray data) noexcept:
+cdef void _note_rows(Source *source, cnp.ndarray src) noexcept:
     """Find what lies together in the order of the data; all of it, if its outermost axis has not the longest steps."""
     cdef int axis = 0
-    source.mapped_size = source.stride = reach(data, &source.mapped)
-    source.row = cnp.PyArray_SIZE(data)
-    while axis < cnp.PyArray_NDIM(data) and cnp.PyArray_DIM(data, axis) == 1:
+    source.mapped_size = source.stride = reach(src, &source.mapped)
+    source.row = cnp.PyArray_SIZE(src)
+    while axis < cnp.PyArray_NDIM(src) and cnp.PyArray_DIM(src, axis) == 1:
         axis += 1
-    if axis < cnp.PyArray_NDIM(data) and (
-        cnp.PyArray_DIM(data, axis) * cnp.PyArray_STRIDE(data, axis) >= source.mapped_size
+    if axis < cnp.PyArray_NDIM(src) and (
+        cnp.PyArray_DIM(src, axis) * cnp.PyArray_STRIDE(src, axis) >= source.mapped_size
     ):
-        source.row //= cnp.PyArray_DIM(data, axis)
-        source.stride = cnp.PyArray_STRIDE(data, axis)
+        source.row //= cnp.PyArray_DIM(src, axis)
+        source.stride = cnp.PyArray_STRIDE(src, axis)
 
 
-cdef int _convert_pieces(Pieces *pieces, uint8_t *out) except? -1 nogil:
+cdef int _convert_pieces(Pieces *pieces, uint8_t *dst) except? -1 nogil:
     """Convert the data piece by piece, and write each piece to all its places."""
     cdef Py_ssize_t item = 0, n
     while item < pieces.items:
@@ -203,9 +203,9 @@ cdef int _convert_pieces(Pieces *pieces, uint8_t *out) except? -1 nogil:
         _take(&pieces.source, n * pieces.size // pieces.source.itemsize, pieces.room)
         if pieces.room != NULL:
             if pieces.level < 0:
-                _write_piece_counted(pieces, item, n, out)
+                _write_piece_counted(pieces, item, n, dst)
             else:
-                _write_piece(pieces, item, n, out)
+                _write_piece(pieces, item, n, dst)
         item += n
     return 0
 
@@ -232,27 +232,27 @@ cdef int _take(Source *source, Py_ssize_t n, uint8_t *room) except? -1 nogil:
     return 0
 
 
-cdef void _write_piece(Pieces *pieces, Py_ssize_t item, Py_ssize_t n, uint8_t *out) noexcept nogil:
+cdef void _write_piece(Pieces *pieces, Py_ssize_t item, Py_ssize_t n, uint8_t *dst) noexcept nogil:
     """Write a piece along the alignment."""
     cdef const Pair *pair = &pieces.whole.pairs[pieces.level]
-    cdef Py_ssize_t run = pair.repeated * pair.out_bytes, outer = item // pair.copied
+    cdef Py_ssize_t run = pair.repeated * pair.dst_bytes, outer = item // pair.copied
     cdef Plan *plan = &pieces.part if n == pieces.step else &pieces.rest
     cdef int level
-    plan.data_end = pieces.room + n * pair.data_bytes
+    plan.src_end = pieces.room + n * pair.src_bytes
     pieces.plan = plan
     pieces.copy_bytes = n * run
-    out += item % pair.copied * run
+    dst += item % pair.copied * run
     for level in range(pieces.level - 1, -1, -1):
         pair = &pieces.whole.pairs[level]
-        out += outer % pair.copied * pair.repeated * pair.out_bytes
+        dst += outer % pair.copied * pair.repeated * pair.dst_bytes
         outer //= pair.copied
     write_shares(
-        _write_copies, pieces, pieces.room, out, pieces.copies * n * run, pieces.scratch, pieces.threads, 0, False,
+        _write_copies, pieces, pieces.room, dst, pieces.copies * n * run, pieces.scratch, pieces.threads, 0, False,
     )
 
 
 cdef void _write_copies(
-    const void *all_pieces, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch,
+    const void *all_pieces, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
 ) noexcept nogil:
     """Write a range of all copies of a piece, counted as if one stood behind the other."""
     cdef const Pieces *pieces = <const Pieces *> all_pieces
@@ -264,32 +264,32 @@ cdef void _write_copies(
         nth = begin // pieces.copy_bytes
         at = begin % pieces.copy_bytes
         stop = min(pieces.copy_bytes, at + end - begin)
-        copy = out
+        copy = dst
         for level in range(pieces.level - 1, -1, -1):
             pair = &pieces.whole.pairs[level]
-            copy += nth % pair.repeated * pair.out_bytes
+            copy += nth % pair.repeated * pair.dst_bytes
             nth //= pair.repeated
-        write_part(pieces.plan, 0, at, stop, data, copy, copy + stop, scratch)
+        write_part(pieces.plan, 0, at, stop, src, copy, copy + stop, scratch)
         if pieces.mapped:
             forget_range(copy + at, stop - at)
         begin += stop - at
 
 
-cdef void _write_piece_counted(Pieces *pieces, Py_ssize_t item, Py_ssize_t n, uint8_t *out) noexcept nogil:
+cdef void _write_piece_counted(Pieces *pieces, Py_ssize_t item, Py_ssize_t n, uint8_t *dst) noexcept nogil:
     """Write a piece by its counts."""
     cdef Py_ssize_t size = pieces.size, stop = units_before(&pieces.counted, item + n) * size
-    pieces.counted.data_end = pieces.room + n * size
+    pieces.counted.src_end = pieces.room + n * size
     write_shares(
-        _write_counted_range, pieces, pieces.room - item * size, out + pieces.begin, stop - pieces.begin, NULL,
+        _write_counted_range, pieces, pieces.room - item * size, dst + pieces.begin, stop - pieces.begin, NULL,
         threads_for(stop - pieces.begin), 0, pieces.mapped,
     )
     pieces.begin = stop
 
 
 cdef void _write_counted_range(
-    const void *all_pieces, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch,
+    const void *all_pieces, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
 ) noexcept nogil:
     """Write a range of the piece at hand."""
     cdef const Pieces *pieces = <const Pieces *> all_pieces
     cdef Py_ssize_t before = pieces.begin
-    write_counted(&pieces.counted, before + begin, before + end, data, out - before, scratch)
+    write_counted(&pieces.counted, before + begin, before + end, src, dst - before, scratch)

@@ -2,8 +2,8 @@
 """The copy core: from a buffer and an alignment to the bytes of the output.
 
 In: two contiguous buffers, or strided data, and an alignment that `_kernel` has compared with their sizes; or counts.
-Out: the bytes of `out`, each written at least once. plan.pxi merges the axes and describes the innermost ones as
-programs of byte shuffles; executor.pxi follows the plan and writes through the leaves in `simd`; counted.pxi does both
+Out: the bytes of the output, each written at least once. plan.pxi merges the axes and describes the innermost ones by a
+table of byte shuffles; executor.pxi follows the plan and writes through the kernels in `simd`; counted.pxi does both
 for a count of each item; strided.pxi makes strided data contiguous; shares.pxi cuts an output for threads;
 converted.pxi writes data of another dtype. No byte outside the two buffers is read or written, and once writing has
 begun, nothing allocates, raises or runs Python.
@@ -21,16 +21,16 @@ from bcast._runtime.memory cimport forget_range, is_mapped, reach
 from bcast._runtime.threads cimport SHARES, cut, run_shares
 
 cdef extern from "_copy/simd/shuffle.h":
-    const Leaves *leaves_of "bcast_leaves_of"
+    const Kernels *kernels_of "bcast_copy_kernels_of"
 
 cdef extern from "_copy/simd/transpose.h":
     CopyMatrix *transpose_of_target "bcast_transpose_of"
-    void bcast_strided_copy(const Matrix *matrix, const uint8_t *data, uint8_t *out) noexcept nogil
+    void bcast_strided_copy(const Matrix *matrix, const uint8_t *src, uint8_t *dst) noexcept nogil
 
 cdef extern from "_runtime/stream.h":
-    void bcast_stream(uint8_t *out, const uint8_t *data, size_t size) noexcept nogil
+    void bcast_stream(uint8_t *dst, const uint8_t *src, size_t size) noexcept nogil
     void bcast_store_fence() noexcept nogil
-    bint bcast_pages_resident(const uint8_t *out, size_t size) noexcept nogil
+    bint bcast_pages_resident(const uint8_t *dst, size_t size) noexcept nogil
 
 cnp.import_array()
 cnp.import_ufunc()

@@ -1,4 +1,4 @@
-# Items repeated by a count for each: what the leaf `repeat_counted` and the leaves for rows make of chunks of counts.
+# Items repeated by a count for each, that is, run-length decode.
 #
 # In: counts, data, a range of bytes of the output. Out: these bytes. The counts say where the next item of the data
 # begins. If there are outer axes, all counts come again for each outer position; a few counts are copied side by side,
@@ -8,22 +8,22 @@
 # range are cut to it.
 
 cdef enum:
-    MOST = 16                   # windows that the leaf writes of each item: 256 bytes are cheaper than a wrong guess
-    REACH = 512                 # bytes that a leaf may write behind a run
-    NEAR = 4 * REACH            # bytes of short runs that are written at once near the end of a buffer
+    COUNTED_WINDOWS = 16            # that the kernel writes of each item: 256 bytes are cheaper than a wrong guess
+    COUNTED_REACH_BYTES = 512       # that a kernel may write behind a run
+    COUNTED_NEAR_BYTES = 2048       # of short runs that are written at once near the end of a buffer
 
 
 cdef struct Kept:       # counts of a chunk
     Py_ssize_t begin, end
 
 
-cdef uint8_t[SHUFFLED][WIDEST] INDICES      # for each size of an item, what fills a vector with it
+cdef uint8_t[COPY_SHUFFLED_BYTES][COPY_VECTOR_BYTES] INDICES    # for each size of an item, what fills a vector with it
 
 
 cdef void _fill_indices() noexcept:
     cdef int size, i
-    for size in range(1, SHUFFLED + 1):
-        for i in range(WIDEST):
+    for size in range(1, COPY_SHUFFLED_BYTES + 1):
+        for i in range(COPY_VECTOR_BYTES):
             INDICES[size - 1][i] = <uint8_t> (i % size)
 
 
@@ -31,20 +31,20 @@ _fill_indices()
 
 
 cdef int plan_counted(
-    CountedPlan *plan, cnp.ndarray data, Counts of_items, int axis, cnp.ndarray out, const uint8_t *begin,
+    CountedPlan *plan, cnp.ndarray src, Counts of_items, int axis, cnp.ndarray dst, const uint8_t *begin,
 ) except -1:
     """Plan the repetition of data, or of what it is converted to, into `out`, which is contiguous."""
     cdef const CountList *counts = &of_items.list
-    cdef Py_ssize_t outer = 1, size = cnp.PyArray_ITEMSIZE(out), nbytes = cnp.PyArray_NBYTES(out)
-    cdef Py_ssize_t n = cnp.PyArray_SIZE(data), copies, i
+    cdef Py_ssize_t outer = 1, size = cnp.PyArray_ITEMSIZE(dst), nbytes = cnp.PyArray_NBYTES(dst)
+    cdef Py_ssize_t n = cnp.PyArray_SIZE(src), copies, i
     cdef int64_t[CHUNK] room
     cdef int64_t *tiled
     if axis >= 0:
-        n = cnp.PyArray_DIM(data, axis)
+        n = cnp.PyArray_DIM(src, axis)
         for i in range(axis):
-            outer *= cnp.PyArray_DIM(data, <int> i)
-        for i in range(axis + 1, cnp.PyArray_NDIM(data)):
-            size *= cnp.PyArray_DIM(data, <int> i)
+            outer *= cnp.PyArray_DIM(src, <int> i)
+        for i in range(axis + 1, cnp.PyArray_NDIM(src)):
+            size *= cnp.PyArray_DIM(src, <int> i)
     # Arguments that run code of the user's can resize arrays; and `starts` may be wrong for more items than memory has.
     if (
         n != counts.size or outer * size == 0 or not of_items.is_exact()
@@ -59,11 +59,11 @@ cdef int plan_counted(
     plan.chunks = (counts.size + CHUNK - 1) // CHUNK
     plan.starts = counts.starts
     plan.size = size
-    plan.data_end = begin + outer * counts.size * size
-    plan.leaves = leaves_of[target_number]
-    if size <= SHUFFLED:
+    plan.src_end = begin + outer * counts.size * size
+    plan.kernels = kernels_of[target_number]
+    if size <= COPY_SHUFFLED_BYTES:
         plan.short_items.size = size
-        memcpy(plan.short_items.index, &INDICES[size - 1][0], WIDEST)
+        memcpy(plan.short_items.index, &INDICES[size - 1][0], COPY_VECTOR_BYTES)
     if copies > 1:
         plan.items *= copies
         plan.units *= copies
@@ -101,7 +101,7 @@ cdef Py_ssize_t units_before(const CountedPlan *plan, Py_ssize_t item) noexcept 
 
 
 cdef void write_counted(
-    const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *data, uint8_t *out, uint8_t *scratch,
+    const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
 ) noexcept nogil:
     """Write the bytes from `begin` to `end` of the output."""
     cdef const CountedPlan *plan = <const CountedPlan *> all_plan
@@ -132,13 +132,13 @@ cdef void write_counted(
             item += kept.begin
         if partly:
             stop = min(end, stop * size)
-            memcpy(out + begin, data + item * size + begin % size, stop - begin)
+            memcpy(dst + begin, src + item * size + begin % size, stop - begin)
         else:
             stop *= size
             if scratch == NULL or stop - begin < PAGE:    # its ends are no whole lines
-                _write_runs(plan, counts, n, (stop - begin) // size, data + item * size, out + begin, out + end)
+                _write_runs(plan, counts, n, (stop - begin) // size, src + item * size, dst + begin, dst + end)
             else:
-                _stream_runs(plan, counts, n, data + item * size, out + begin, scratch)
+                _stream_runs(plan, counts, n, src + item * size, dst + begin, scratch)
         begin = stop
 
 
@@ -159,41 +159,40 @@ cdef Kept _cut_counts(int64_t *counts, Py_ssize_t n, Py_ssize_t skip, Py_ssize_t
 
 
 cdef void _write_runs(
-    const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, Py_ssize_t total, const uint8_t *data, uint8_t *out,
-    const uint8_t *out_end,
+    const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, Py_ssize_t total, const uint8_t *src, uint8_t *dst,
+    const uint8_t *dst_end,
 ) noexcept nogil:
-    """Write n runs of `total` items together; bytes from there to `out_end` may get anything."""
+    """Write n runs of `total` items together; bytes from there to `dst_end` may get anything."""
     cdef Py_ssize_t size = plan.size
     cdef Py_ssize_t likely = 2 * total // n + (total < 3 * n)       # few counts of most distributions are higher
-    cdef Py_ssize_t room = out_end - out - total * size, rest = 0, fast
+    cdef Py_ssize_t room = dst_end - dst - total * size, rest = 0, fast, reach
     cdef Counted items
     cdef Rows rows
     if total == n and _are_ones(counts, n):
-        memcpy(out, data, n * size)
-    elif size <= SHUFFLED:
+        memcpy(dst, src, n * size)
+    elif size <= COPY_SHUFFLED_BYTES:
         items = plan.short_items
         items.windows = 1
-        while items.windows < MOST and items.windows * WINDOW < likely * size:
+        while items.windows < COUNTED_WINDOWS and items.windows * COPY_WINDOW_BYTES < likely * size:
             items.windows *= 2
-        fast = _count_fast(
-            counts, n, size, max(<Py_ssize_t> (items.windows * WINDOW), <Py_ssize_t> plan.leaves.vector) - room, &rest
-        )
-        while fast and plan.data_end - data - (fast - 1) * size < WINDOW:
+        reach = max(<Py_ssize_t> (items.windows * COPY_WINDOW_BYTES), <Py_ssize_t> plan.kernels.vector)
+        fast = _count_fast(counts, n, size, reach - room, &rest)
+        while fast and plan.src_end - src - (fast - 1) * size < COPY_WINDOW_BYTES:
             fast -= 1
             rest += counts[fast] * size
-        plan.leaves.repeat_counted(&items, counts, fast, data, out)
+        plan.kernels.repeat_counted(&items, counts, fast, src, dst)
         if rest:
-            _write_near(plan, &items, counts + fast, n - fast, data + fast * size, out + total * size - rest)
-    elif size <= PARTS * plan.leaves.vector and total * size < n * PAGE // 2:
-        rows = Rows(n, max(<Py_ssize_t> 1, min(likely, REACH // size)), size)
+            _write_near(plan, &items, counts + fast, n - fast, src + fast * size, dst + total * size - rest)
+    elif size <= COPY_ITEM_VECTORS * plan.kernels.vector and total * size < n * PAGE // 2:
+        rows = Rows(n, max(<Py_ssize_t> 1, min(likely, COUNTED_REACH_BYTES // size)), size)
         rows.count = _count_fast(counts, n, size, rows.times * size - room, &rest)
-        plan.leaves.repeat_counted_rows(&rows, counts, data, out)
+        plan.kernels.repeat_counted_rows(&rows, counts, src, dst)
         if rest:
             _write_rows(
-                plan, counts + rows.count, n - rows.count, data + rows.count * size, out + total * size - rest,
+                plan, counts + rows.count, n - rows.count, src + rows.count * size, dst + total * size - rest,
             )
     else:
-        _write_rows(plan, counts, n, data, out)
+        _write_rows(plan, counts, n, src, dst)
 
 
 cdef Py_ssize_t _count_fast(
@@ -215,81 +214,82 @@ cdef bint _are_ones(const int64_t *counts, Py_ssize_t n) noexcept nogil:
 
 
 cdef void _write_near(
-    const CountedPlan *plan, const Counted *items, const int64_t *counts, Py_ssize_t n, const uint8_t *data,
-    uint8_t *out,
+    const CountedPlan *plan, const Counted *items, const int64_t *counts, Py_ssize_t n, const uint8_t *src,
+    uint8_t *dst,
 ) noexcept nogil:
     """`_write_runs` near the end of a buffer: on copies that have room behind them."""
-    cdef uint8_t[CHUNK * SHUFFLED + WINDOW] near_data
-    cdef uint8_t[NEAR + REACH] near_out
+    cdef uint8_t[CHUNK * COPY_SHUFFLED_BYTES + COPY_WINDOW_BYTES] near_src
+    cdef uint8_t[COUNTED_NEAR_BYTES + COUNTED_REACH_BYTES] near_dst
     cdef Py_ssize_t i = 0, first, total, size = items.size
     while i < n:
         first = i
         total = 0
-        while i < n and total + counts[i] * size <= NEAR:
+        while i < n and total + counts[i] * size <= COUNTED_NEAR_BYTES:
             total += counts[i] * size
             i += 1
         if total:
-            memcpy(near_data, data + first * size, (i - first) * size)
-            plan.leaves.repeat_counted(items, counts + first, i - first, near_data, near_out)
-            memcpy(out, near_out, total)
-            out += total
+            memcpy(near_src, src + first * size, (i - first) * size)
+            plan.kernels.repeat_counted(items, counts + first, i - first, near_src, near_dst)
+            memcpy(dst, near_dst, total)
+            dst += total
         if i < n:       # a long run
-            memcpy(out, data + i * size, size)
-            tile_block(&plan.leaves, out, size, counts[i] * size)
-            out += counts[i] * size
+            memcpy(dst, src + i * size, size)
+            tile_block(&plan.kernels, dst, size, counts[i] * size)
+            dst += counts[i] * size
             i += 1
 
 
 cdef void _write_rows(
-    const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, const uint8_t *data, uint8_t *out,
+    const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, const uint8_t *src, uint8_t *dst,
 ) noexcept nogil:
     """Write n runs of items that are longer than a window, and no byte behind them."""
     cdef Py_ssize_t size = plan.size
     cdef Py_ssize_t longest = 0         # bytes; a shorter run is written from registers
     cdef Py_ssize_t i = 0, j, times
     cdef Rows rows
-    if size <= PARTS * plan.leaves.vector:
-        longest = PAGE // 2 if size % plan.leaves.vector else L1
+    if size <= COPY_ITEM_VECTORS * plan.kernels.vector:
+        longest = PAGE // 2 if size % plan.kernels.vector else L1
     while i < n:
         times = counts[i]
         j = i + 1
         while j < n and counts[j] == times:
             j += 1
         if times == 1:
-            memcpy(out, data, (j - i) * size)
+            memcpy(dst, src, (j - i) * size)
         elif times and times * size < longest:
             rows = Rows(j - i, times, size)
-            plan.leaves.repeat_rows(&rows, data, out)
+            plan.kernels.repeat_rows(&rows, src, dst)
         elif times:
-            _write_long(plan, j - i, times, data, out)
-        data += (j - i) * size
-        out += (j - i) * times * size
+            _write_long(plan, j - i, times, src, dst)
+        src += (j - i) * size
+        dst += (j - i) * times * size
         i = j
 
 
 cdef void _write_long(
-    const CountedPlan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *data, uint8_t *out,
+    const CountedPlan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
 ) noexcept nogil:
     """Write each of n items so many times, if the item or its run is long."""
     cdef Py_ssize_t _i, size = plan.size
     for _i in range(n):
         if size >= PAGE:
-            write_pieces(&plan.leaves, size, times, data, out)
+            write_pieces(&plan.kernels, size, times, src, dst)
         else:
-            memcpy(out, data, size)
-            tile_block(&plan.leaves, out, size, times * size)
-        data += size
-        out += times * size
+            memcpy(dst, src, size)
+            tile_block(&plan.kernels, dst, size, times * size)
+        src += size
+        dst += times * size
 
 
 cdef void _stream_runs(
-    const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, const uint8_t *data, uint8_t *out, uint8_t *scratch,
+    const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
 ) noexcept nogil:
     """`_write_runs` past the caches: as many runs as fit the scratch are assembled there; and parts of longer ones."""
     cdef Py_ssize_t size = plan.size
-    cdef Py_ssize_t most = (L1 - REACH) // size
+    cdef Py_ssize_t most = (L1 - COUNTED_REACH_BYTES) // size
     cdef Py_ssize_t i = 0, first, total
     cdef int64_t times, part
+    cdef const uint8_t *end = scratch + COPY_SCRATCH_BYTES
     while i < n:
         first = i
         total = 0
@@ -297,31 +297,31 @@ cdef void _stream_runs(
             total += counts[i]
             i += 1
         if total:
-            _write_runs(plan, counts + first, i - first, total, data + first * size, scratch, scratch + SCRATCH)
-            bcast_stream(out, scratch, total * size)
-            out += total * size
+            _write_runs(plan, counts + first, i - first, total, src + first * size, scratch, end)
+            bcast_stream(dst, scratch, total * size)
+            dst += total * size
         if i < n and counts[i] > most:
             times = counts[i]
             if most == 0:
-                _stream_long(size, times, data + i * size, out)
-                out += times * size
+                _stream_long(size, times, src + i * size, dst)
+                dst += times * size
                 times = 0
             else:
                 part = most
-                _write_runs(plan, &part, 1, part, data + i * size, scratch, scratch + SCRATCH)
+                _write_runs(plan, &part, 1, part, src + i * size, scratch, end)
             while times:
                 part = min(times, most)
-                bcast_stream(out, scratch, part * size)
-                out += part * size
+                bcast_stream(dst, scratch, part * size)
+                dst += part * size
                 times -= part
             i += 1
 
 
-cdef void _stream_long(Py_ssize_t size, Py_ssize_t times, const uint8_t *data, uint8_t *out) noexcept nogil:
+cdef void _stream_long(Py_ssize_t size, Py_ssize_t times, const uint8_t *src, uint8_t *dst) noexcept nogil:
     """Stream one item so many times, a piece of it to all its places at once."""
     cdef Py_ssize_t begin = 0, part, i
     while begin < size:
         part = min(<Py_ssize_t> L1, size - begin)
         for i in range(times):
-            bcast_stream(out + i * size + begin, data + begin, part)
+            bcast_stream(dst + i * size + begin, src + begin, part)
         begin += part

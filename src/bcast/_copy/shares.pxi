@@ -12,8 +12,8 @@ COPY_STREAMED_BYTES = 32 << 20
 cdef struct Work:       # what the shares of an output have in common
     Write write
     const void *plan
-    const uint8_t *data
-    uint8_t *out
+    const uint8_t *src
+    uint8_t *dst
     Py_ssize_t size
     uint8_t *scratch    # SCRATCH bytes for each thread, where the output is streamed
     int shares
@@ -29,19 +29,19 @@ def set_limits(share=256 << 10, streamed=32 << 20):
     COPY_SHARE_BYTES, COPY_STREAMED_BYTES = share, streamed
 
 
-cdef uint8_t *new_scratch(const uint8_t *out, Py_ssize_t size, Py_ssize_t written, int threads) noexcept:
+cdef uint8_t *new_scratch(const uint8_t *dst, Py_ssize_t size, Py_ssize_t written, int threads) noexcept:
     """What threads need to stream an output, of which so many bytes are written at once; NULL if none is streamed."""
-    if written >= (1 if threads == 1 else 2) * COPY_STREAMED_BYTES and bcast_pages_resident(out, size):
-        return <uint8_t *> malloc(threads * SCRATCH)    # if there is no memory, nothing is streamed
+    if written >= (1 if threads == 1 else 2) * COPY_STREAMED_BYTES and bcast_pages_resident(dst, size):
+        return <uint8_t *> malloc(threads * COPY_SCRATCH_BYTES)    # if there is no memory, nothing is streamed
     return NULL
 
 
 cdef void write_shares(
-    Write write, const void *plan, const uint8_t *data, uint8_t *out, Py_ssize_t size, uint8_t *scratch, int threads,
+    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, uint8_t *scratch, int threads,
     Py_ssize_t read, bint mapped,
 ) noexcept nogil:
     """Fill an output on so many threads."""
-    cdef Work work = Work(write, plan, data, out, size, scratch, 1, read, mapped)
+    cdef Work work = Work(write, plan, src, dst, size, scratch, 1, read, mapped)
     if threads == 1 and not mapped and read == 0:
         _write_share(&work, 0, 0)
     else:
@@ -58,14 +58,14 @@ cdef void _write_share(void *all_work, int i, int worker) noexcept nogil:
     cdef uint8_t *scratch = NULL
     cdef bint kept = i % 2 == 1 and i // 2 * (end - begin) < COPY_STREAMED_BYTES // 4 * 3
     if work.scratch != NULL and not kept:   # some threads write to the cache while others wait for the memory
-        scratch = work.scratch + worker * SCRATCH
-    work.write(work.plan, begin, end, work.data, work.out, scratch)
+        scratch = work.scratch + worker * COPY_SCRATCH_BYTES
+    work.write(work.plan, begin, end, work.src, work.dst, scratch)
     if scratch != NULL:
         bcast_store_fence()
     if work.mapped:
-        forget_range(work.out + begin, end - begin)
+        forget_range(work.dst + begin, end - begin)
     if work.read:
-        forget_range(work.data, work.read)
+        forget_range(work.src, work.read)
 
 
 cdef inline Py_ssize_t _page_cut(const Work *work, int i) noexcept nogil:
@@ -74,4 +74,4 @@ cdef inline Py_ssize_t _page_cut(const Work *work, int i) noexcept nogil:
     if i == 0 or i == work.shares:
         return work.size if i else 0
     at = cut(work.size, i, work.shares)
-    return min(work.size, at + <Py_ssize_t> (-<uintptr_t> (work.out + at) & (PAGE - 1)))
+    return min(work.size, at + <Py_ssize_t> (-<uintptr_t> (work.dst + at) & (PAGE - 1)))

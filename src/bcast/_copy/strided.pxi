@@ -2,18 +2,18 @@
 #
 # In: an array of any layout. Out: its items, contiguous. A cache line of the output takes items from many lines of the
 # data, and a line of the data goes to many lines of the output. So the work is cut into tiles of at least one line
-# either way, which a cache holds while they are transposed. Tiles are taken in the order of the data. The leaves in
+# either way, which a cache holds while they are transposed. Tiles are taken in the order of the data. The kernels in
 # `simd/transpose.h` transpose two axes of a tile: the one along which items are neighbours in the output, and the one
 # along which they are nearest to each other in the data.
 
 cdef enum:
-    SIDE = 256          # bytes of a tile that are neighbours in the output; in the data too, if its items are long
-    FEWEST = 64         # items that one call of a leaf copies; calls for fewer take longer than their moves
+    STRIDED_SIDE_BYTES = 256    # of a tile, neighbours in the output; in the data too, if its items are long
+    STRIDED_CALL_ITEMS = 64     # that one call of a kernel copies; calls for fewer take longer than their moves
 
 cdef struct StridedAxis:
     Py_ssize_t length
-    Py_ssize_t data_step
-    Py_ssize_t out_step
+    Py_ssize_t src_step
+    Py_ssize_t dst_step
     Py_ssize_t block        # how much of it a tile has, or less than twice as much at its end,
     Py_ssize_t part         # and how much the current tile has
 
@@ -30,60 +30,60 @@ cdef struct StridedCopy:
 
 cdef struct StridedWork:        # what the shares of a copy have in common
     const StridedCopy *copy
-    const uint8_t *data
-    uint8_t *out
+    const uint8_t *src
+    uint8_t *dst
     int axis                    # that is cut into shares
     int shares
 
 
-cdef cnp.ndarray packed(cnp.ndarray data, tuple shape, int threads, bint releasing):
+cdef cnp.ndarray packed(cnp.ndarray src, tuple shape, int threads, bint releasing):
     """A new C-contiguous array of the given shape with the data's items, copied by `write_strided`."""
-    cdef cnp.ndarray array = new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape, "data")
-    write_strided(data, <uint8_t *> cnp.PyArray_DATA(array), threads, releasing)
+    cdef cnp.ndarray array = new_array(<cnp.dtype> cnp.PyArray_DESCR(src), shape, "data")
+    write_strided(src, <uint8_t *> cnp.PyArray_DATA(array), threads, releasing)
     return array
 
 
-cdef void write_strided(cnp.ndarray data, uint8_t *out, int threads, bint releasing) noexcept:
+cdef void write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) noexcept:
     """Copy data that is not empty to `out`, which must not overlap it; an axis of stride 0 is copied once.
 
     If `releasing`, the GIL is released meanwhile. The caller keeps both arrays alive.
     """
     cdef StridedCopy copy
-    cdef const uint8_t *begin = <const uint8_t *> cnp.PyArray_DATA(data)
-    _read_axes(&copy, data)
+    cdef const uint8_t *begin = <const uint8_t *> cnp.PyArray_DATA(src)
+    _read_axes(&copy, src)
     _cut_tiles(&copy)
-    _order_loops(&copy, &begin, &out)
+    _order_loops(&copy, &begin, &dst)
     if releasing:
         with nogil:
-            _share_tiles(&copy, begin, out, threads)
+            _share_tiles(&copy, begin, dst, threads)
     else:
-        _share_tiles(&copy, begin, out, threads)
+        _share_tiles(&copy, begin, dst, threads)
 
 
-cdef void _read_axes(StridedCopy *copy, cnp.ndarray data) noexcept:
+cdef void _read_axes(StridedCopy *copy, cnp.ndarray src) noexcept:
     """Merge axes that are one in the data too; a run of items that are neighbours in both becomes one long item."""
     cdef StridedAxis *axes = &copy.axes[0]
     cdef Py_ssize_t length, step
     cdef int i, rank = 0
-    copy.size = cnp.PyArray_ITEMSIZE(data)
-    for i in range(cnp.PyArray_NDIM(data)):
-        length = cnp.PyArray_DIM(data, i)
-        step = cnp.PyArray_STRIDE(data, i)
+    copy.size = cnp.PyArray_ITEMSIZE(src)
+    for i in range(cnp.PyArray_NDIM(src)):
+        length = cnp.PyArray_DIM(src, i)
+        step = cnp.PyArray_STRIDE(src, i)
         if length == 1 or step == 0:
             continue
-        if rank and axes[rank - 1].data_step == length * step:
+        if rank and axes[rank - 1].src_step == length * step:
             axes[rank - 1].length *= length
         else:
             axes[rank].length = length
             rank += 1
-        axes[rank - 1].data_step = step
-    if rank and axes[rank - 1].data_step == copy.size:
+        axes[rank - 1].src_step = step
+    if rank and axes[rank - 1].src_step == copy.size:
         rank -= 1
         copy.size *= axes[rank].length
-    while rank < 2:     # a leaf takes two
+    while rank < 2:     # a kernel takes two
         axes[rank] = axes[0]
         axes[0].length = 1
-        axes[0].data_step = axes[1].length * axes[1].data_step if rank else copy.size
+        axes[0].src_step = axes[1].length * axes[1].src_step if rank else copy.size
         rank += 1
     copy.rank = rank
 
@@ -95,32 +95,32 @@ cdef void _cut_tiles(StridedCopy *copy) noexcept:
     cdef StridedAxis *axis
     cdef Py_ssize_t narrow = L1 // 4    # bytes of a tile at least, if the data or the output is narrow
     cdef Py_ssize_t step = copy.size, tile = copy.size
-    cdef Py_ssize_t out_side = SIDE, data_side = min(<Py_ssize_t> SIDE, LINE * copy.size)
+    cdef Py_ssize_t dst_side = STRIDED_SIDE_BYTES, src_side = min(<Py_ssize_t> STRIDED_SIDE_BYTES, LINE * copy.size)
     cdef int i
-    if (copy.size > 8 or copy.size & (copy.size - 1)) and inner.data_step & (PAGE - 1):
-        out_side = L1 // 2      # lines of the data stay in a second-level cache, but for those whole pages apart
-        data_side = LINE
+    if (copy.size > 8 or copy.size & (copy.size - 1)) and inner.src_step & (PAGE - 1):
+        dst_side = L1 // 2      # lines of the data stay in a second-level cache, but for those whole pages apart
+        src_side = LINE
     copy.inner = copy.rank - 1
     copy.other = 0
     for i in range(copy.rank - 1, -1, -1):
         axis = &copy.axes[i]
-        axis.out_step = step
+        axis.dst_step = step
         step *= axis.length
-        axis.block = max(_part(axis, out_side, tile), _part(axis, data_side, _magnitude(axis.data_step)))
+        axis.block = max(_part(axis, dst_side, tile), _part(axis, src_side, _magnitude(axis.src_step)))
         tile *= axis.block
-        if i < copy.inner and _magnitude(axis.data_step) < _magnitude(copy.axes[copy.other].data_step):
+        if i < copy.inner and _magnitude(axis.src_step) < _magnitude(copy.axes[copy.other].src_step):
             copy.other = i
-    if copy.axes[copy.other].length * inner.length < FEWEST:     # a leaf takes the longest axis beside the innermost
+    if copy.axes[copy.other].length * inner.length < STRIDED_CALL_ITEMS:     # a kernel takes the longest axis beside it
         for i in range(copy.inner):
             if copy.axes[i].length > copy.axes[copy.other].length:
                 copy.other = i
     other = &copy.axes[copy.other]
-    if _magnitude(inner.data_step) < _magnitude(other.data_step):      # a single row
+    if _magnitude(inner.src_step) < _magnitude(other.src_step):      # a single row
         inner.block = max(inner.block, _part(inner, narrow, copy.size))
-    elif inner.data_step == other.length * other.data_step:   # rows that are packed
+    elif inner.src_step == other.length * other.src_step:   # rows that are packed
         inner.block = max(inner.block, _part(inner, narrow, other.length * copy.size))
-    if other.out_step == inner.length * copy.size:
-        other.block = max(other.block, _part(other, narrow, other.out_step))
+    if other.dst_step == inner.length * copy.size:
+        other.block = max(other.block, _part(other, narrow, other.dst_step))
 
 
 cdef inline Py_ssize_t _magnitude(Py_ssize_t step) noexcept nogil:
@@ -133,19 +133,19 @@ cdef inline Py_ssize_t _part(const StridedAxis *axis, Py_ssize_t wanted, Py_ssiz
     return min(axis.length, (wanted + each - 1) // each)
 
 
-cdef void _order_loops(StridedCopy *copy, const uint8_t **data, uint8_t **out) noexcept:
-    """Order the loops as the data lies, forwards: over tiles, then along the axes of a tile that the leaf leaves."""
+cdef void _order_loops(StridedCopy *copy, const uint8_t **src, uint8_t **dst) noexcept:
+    """Order the loops as the data lies, forwards: over tiles, then along the axes of a tile that the kernel kernels."""
     cdef StridedAxis *axes = &copy.axes[0]
     cdef int[MAX_AXES] order
     cdef int i, j, k
     for i in range(copy.rank):
-        if i != copy.inner and axes[i].data_step < 0:
-            data[0] += (axes[i].length - 1) * axes[i].data_step
-            out[0] += (axes[i].length - 1) * axes[i].out_step
-            axes[i].data_step = -axes[i].data_step
-            axes[i].out_step = -axes[i].out_step
+        if i != copy.inner and axes[i].src_step < 0:
+            src[0] += (axes[i].length - 1) * axes[i].src_step
+            dst[0] += (axes[i].length - 1) * axes[i].dst_step
+            axes[i].src_step = -axes[i].src_step
+            axes[i].dst_step = -axes[i].dst_step
         j = i
-        while j and _magnitude(axes[order[j - 1]].data_step) < _magnitude(axes[i].data_step):
+        while j and _magnitude(axes[order[j - 1]].src_step) < _magnitude(axes[i].src_step):
             order[j] = order[j - 1]
             j -= 1
         order[j] = i
@@ -162,12 +162,12 @@ cdef void _order_loops(StridedCopy *copy, const uint8_t **data, uint8_t **out) n
         if i != copy.inner and i != copy.other and axes[i].block > 1:
             copy.loops[copy.n_loops] = i
             copy.n_loops += 1
-    copy.copy_matrix = transpose_of[target_number] if axes[copy.other].data_step == copy.size else strided_copy
+    copy.copy_matrix = transpose_of[target_number] if axes[copy.other].src_step == copy.size else strided_copy
 
 
-cdef void _share_tiles(const StridedCopy *copy, const uint8_t *data, uint8_t *out, int threads) noexcept nogil:
+cdef void _share_tiles(const StridedCopy *copy, const uint8_t *src, uint8_t *dst, int threads) noexcept nogil:
     """Copy on several threads, which share the axis with the most blocks."""
-    cdef StridedWork work = StridedWork(copy, data, out, 0, 0)
+    cdef StridedWork work = StridedWork(copy, src, dst, 0, 0)
     cdef Py_ssize_t most = 0
     cdef int i
     for i in range(copy.rank):
@@ -190,10 +190,10 @@ cdef void _write_tile_share(void *all_work, int i, int _worker) noexcept nogil:
     cdef Py_ssize_t begin = cut(blocks, i, work.shares) * axis.block
     cdef Py_ssize_t end = axis.length if i + 1 == work.shares else cut(blocks, i + 1, work.shares) * axis.block
     axis.length = end - begin
-    _write_tiles(&copy, 0, work.data + begin * axis.data_step, work.out + begin * axis.out_step)
+    _write_tiles(&copy, 0, work.src + begin * axis.src_step, work.dst + begin * axis.dst_step)
 
 
-cdef void _write_tiles(StridedCopy *copy, int level, const uint8_t *data, uint8_t *out) noexcept nogil:
+cdef void _write_tiles(StridedCopy *copy, int level, const uint8_t *src, uint8_t *dst) noexcept nogil:
     """Run the loops from `level` on."""
     cdef const StridedAxis *other = &copy.axes[copy.other]
     cdef const StridedAxis *inner = &copy.axes[copy.inner]
@@ -201,15 +201,15 @@ cdef void _write_tiles(StridedCopy *copy, int level, const uint8_t *data, uint8_
     cdef Py_ssize_t left, part = 1
     cdef Matrix matrix
     if level == copy.n_loops:
-        matrix = Matrix(other.part, inner.part, copy.size, other.data_step, inner.data_step, other.out_step)
-        copy.copy_matrix(&matrix, data, out)
+        matrix = Matrix(other.part, inner.part, copy.size, other.src_step, inner.src_step, other.dst_step)
+        copy.copy_matrix(&matrix, src, dst)
         return
     axis = &copy.axes[copy.loops[level]]
     left = axis.length if level < copy.outer_loops else axis.part
     while left:
         if level < copy.outer_loops:
             part = axis.part = axis.block if left >= 2 * axis.block else left
-        _write_tiles(copy, level + 1, data, out)
-        data += part * axis.data_step
-        out += part * axis.out_step
+        _write_tiles(copy, level + 1, src, dst)
+        src += part * axis.src_step
+        dst += part * axis.dst_step
         left -= part

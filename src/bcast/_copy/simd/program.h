@@ -1,8 +1,8 @@
-/* The contract of the leaves that copy: programs, what runs them, and matrices of items.
+/* The contract of the kernels that copy: shuffle tables, what runs them, and matrices of items.
 
-   A program says how a span of output is made of short pieces of data, by one byte shuffle for each vector. Vector i
-   of the output, at `out_at[i]` from where the span begins, has the bytes that `index` picks of a window of the data,
-   which begins at `data_at[i]`:
+   A table says how a span of output is made of short pieces of data, by one byte shuffle for each vector. Vector i
+   of the output, at `dst_at[i]` from where the span begins, has the bytes that `index` picks of a window of the data,
+   which begins at `src_at[i]`:
 
        data      a b c d e f ...           items of 1 byte, each three times
                  |_window 0_|
@@ -11,15 +11,15 @@
        output    a a a b b b c c   c c d d d e e e  ...
                  |__vector 0___|   |__vector 1___|
 
-   A program runs again and again, each time `data_step` and `out_step` further on.
+   A shuffle table runs again and again, each time `src_step` and `dst_step` further on.
 
-   * Loads and stores may be aligned to nothing. Those of a span stay within `data_reach` and `out_reach` of where it
+   * Loads and stores need not be aligned. Those of a span stay within `src_reach` and `dst_reach` of where it
      begins: callers see to it that both buffers reach as far.
-   * A program that is not `exact` leaves bytes behind its span that the next one must cover. So output is written from
+   * A table that is not `exact` leaves bytes behind its span that the next one must cover. So output is written from
      front to back.
    * `repeat_counted` and `repeat_counted_rows` write behind the runs of items, and the first also loads whole windows:
      callers see to it that there is room.
-   * No other leaf reads or writes a byte outside of what it is given. */
+   * No other kernel reads or writes a byte outside of what it is given. */
 
 #ifndef BCAST_PROGRAM_H
 #define BCAST_PROGRAM_H
@@ -29,29 +29,29 @@
 
 #include "../../_runtime/cpu.h"
 
-#define BCAST_SPAN 2048     /* bytes of output that a program describes at most */
-#define BCAST_WINDOW 16     /* bytes that one shuffle picks from */
-#define BCAST_WIDEST 32     /* bytes of the longest vector, whose halves have one window */
-#define BCAST_GROUP 4       /* vectors that one loop writes */
-#define BCAST_CHUNK (BCAST_L1 / 2)
-#define BCAST_PARTS 8       /* vectors of an item that is kept in registers */
+#define BCAST_SPAN_BYTES 2048     /* bytes of output that a shuffle table describes at most */
+#define BCAST_WINDOW_BYTES 16     /* bytes that one shuffle picks from */
+#define BCAST_VECTOR_BYTES 32     /* bytes of the longest vector, whose halves have one window */
+#define BCAST_GROUP_VECTORS 4       /* vectors that one loop writes */
+#define BCAST_PASS_BYTES (BCAST_L1 / 2)
+#define BCAST_ITEM_VECTORS 8       /* vectors of an item that is kept in registers */
 #define BCAST_PLACES 4      /* written by turns: they and the data may all want one set of a cache, of 8 ways */
 
 /* A window does not reach where data is taken up again from more than 16 bytes before: at most once in 17 bytes of
    output, so that 8 bytes of a vector are right at least. */
-#define BCAST_VECTORS (BCAST_SPAN / 8 + 2)
+#define BCAST_VECTORS (BCAST_SPAN_BYTES / 8 + 2)
 
 typedef struct {
     int vectors;
     int exact;              /* the last vector ends where the span does */
-    ptrdiff_t data_step;    /* from one span to the next */
-    ptrdiff_t out_step;
-    ptrdiff_t data_reach;   /* bytes from where a span begins to the end of what is read, */
-    ptrdiff_t out_reach;    /* and of what is written */
-    int32_t out_at[BCAST_VECTORS];
-    int32_t data_at[BCAST_VECTORS];
-    uint8_t index[4 * BCAST_SPAN + 2 * BCAST_WIDEST];
-} bcast_program;
+    ptrdiff_t src_step;    /* from one span to the next */
+    ptrdiff_t dst_step;
+    ptrdiff_t src_reach;   /* bytes from where a span begins to the end of what is read, */
+    ptrdiff_t dst_reach;    /* and of what is written */
+    int32_t dst_at[BCAST_VECTORS];
+    int32_t src_at[BCAST_VECTORS];
+    uint8_t index[4 * BCAST_SPAN_BYTES + 2 * BCAST_VECTOR_BYTES];
+} bcast_shuffle_table;
 
 /* Items that lie side by side in the data, each of which is written `times`. */
 typedef struct {
@@ -64,39 +64,39 @@ typedef struct {
 typedef struct {
     ptrdiff_t size;         /* bytes of an item */
     int windows;            /* of output that are written for each item, whatever its count: a power of 2 */
-    uint8_t index[BCAST_WIDEST];    /* what fills a vector with the item that its window begins with */
+    uint8_t index[BCAST_VECTOR_BYTES];    /* what fills a vector with the item that its window begins with */
 } bcast_counted;
 
-/* The leaves of a target. */
+/* The kernels of a target. */
 typedef struct {
     int vector;             /* bytes */
-    /* Write the first `vectors` of a program, `times` one after the other. */
-    void (*execute)(const bcast_program *program, int vectors, ptrdiff_t times, const uint8_t *data, uint8_t *out);
+    /* Write the first `vectors` of a shuffle table, `times` one after the other. */
+    void (*execute)(const bcast_shuffle_table *table, int vectors, ptrdiff_t times, const uint8_t *src, uint8_t *dst);
     /* Fill a run of a vector or more with each item, by the index of vector 0; its size divides a vector's. */
-    void (*fill)(const bcast_program *program, const bcast_rows *rows, const uint8_t *data, uint8_t *out);
+    void (*fill)(const bcast_shuffle_table *table, const bcast_rows *rows, const uint8_t *src, uint8_t *dst);
     /* Write items of at most BCAST_PARTS vectors. */
-    void (*repeat_rows)(const bcast_rows *rows, const uint8_t *data, uint8_t *out);
+    void (*repeat_rows)(const bcast_rows *rows, const uint8_t *src, uint8_t *dst);
     /* Write a run of each of n items. Stores pass the end of a run by at most so many windows, or by one vector. */
     void (*repeat_counted)(
-        const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data, uint8_t *out);
+        const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *src, uint8_t *dst);
     /* The same for items of more than a window and at most BCAST_PARTS vectors: `times` of each, whatever its count. */
-    void (*repeat_counted_rows)(const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out);
+    void (*repeat_counted_rows)(const bcast_rows *rows, const int64_t *counts, const uint8_t *src, uint8_t *dst);
     /* Copy one item, BCAST_PARTS vectors or more, to places that lie `step` bytes from each other. */
-    void (*copy_to_many)(ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out);
+    void (*copy_to_many)(ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *src, uint8_t *dst);
     /* Repeat the finished first `block` bytes of an output, 4 vectors or more, over its `size`, twice that or more. */
-    void (*tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *out);
-} bcast_copy_leaves;
+    void (*tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *dst);
+} bcast_copy_kernels;
 
-/* m x n items: item (j, i) goes from data + j * m_step + i * n_step to out + j * out_step + i * size. */
+/* m x n items: item (j, i) goes from data + j * m_step + i * n_step to out + j * dst_step + i * size. */
 typedef struct {
     ptrdiff_t m;
     ptrdiff_t n;
     ptrdiff_t size;         /* bytes of an item */
     ptrdiff_t m_step;       /* bytes; `size` where a matrix is transposed */
     ptrdiff_t n_step;
-    ptrdiff_t out_step;
+    ptrdiff_t dst_step;
 } bcast_matrix;
 
-typedef void (*bcast_copy_matrix)(const bcast_matrix *matrix, const uint8_t *data, uint8_t *out);
+typedef void (*bcast_copy_matrix)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst);
 
 #endif

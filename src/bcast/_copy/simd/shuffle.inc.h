@@ -1,4 +1,4 @@
-/* The leaves of `program.h` for one TARGET. `shuffle.h` includes this file for each, and defines
+/* The kernels of `program.h` for one TARGET. `shuffle.h` includes this file for each, and defines
 
        TARGET, NARROWER            its name, and that of the target that takes items shorter than a vector
        ON_TARGET                   how functions are compiled for it
@@ -14,86 +14,87 @@
 /* Vectors `first` to first + n of each of `times` spans. Their indices and places are in registers, as no store should
    wait for a load to say where it goes. */
 ON_TARGET BCAST_INLINE void FN(execute_group)(
-    const int n, const bcast_program *program, int first, ptrdiff_t times, const uint8_t *data, uint8_t *out)
+    const int n, const bcast_shuffle_table *table, int first, ptrdiff_t times, const uint8_t *src, uint8_t *dst)
 {
-    const ptrdiff_t data_step = program->data_step, out_step = program->out_step;
-    Vector index[BCAST_GROUP];
-    ptrdiff_t at[BCAST_GROUP], to[BCAST_GROUP];
+    const ptrdiff_t src_step = table->src_step, dst_step = table->dst_step;
+    Vector index[BCAST_GROUP_VECTORS];
+    ptrdiff_t at[BCAST_GROUP_VECTORS], to[BCAST_GROUP_VECTORS];
     for (int i = 0; i < n; i++) {
-        index[i] = LOAD(program->index + (first + i) * VECTOR_BYTES);
-        at[i] = program->data_at[first + i];
-        to[i] = program->out_at[first + i];
+        index[i] = LOAD(table->index + (first + i) * VECTOR_BYTES);
+        at[i] = table->src_at[first + i];
+        to[i] = table->dst_at[first + i];
     }
-    for (; times > 0; times--, data += data_step, out += out_step)
-        for (int i = 0; i < n; i++) STORE(out + to[i], SHUFFLE(data + at[i], index[i]));
+    for (; times > 0; times--, src += src_step, dst += dst_step)
+        for (int i = 0; i < n; i++) STORE(dst + to[i], SHUFFLE(src + at[i], index[i]));
 }
 
 /* Groups of vectors follow each other over a chunk of output that the first-level cache holds. That would be wrong
    where the last vector passes the end of its span, on which the next span's first one is: there vectors simply follow
    each other. */
 ON_TARGET static void FN(execute)(
-    const bcast_program *program, int vectors, ptrdiff_t times, const uint8_t *data, uint8_t *out)
+    const bcast_shuffle_table *table, int vectors, ptrdiff_t times, const uint8_t *src, uint8_t *dst)
 {
-    if (times == 1 || (vectors > BCAST_GROUP && !program->exact)) {
-        for (; times > 0; times--, data += program->data_step, out += program->out_step)
+    if (times == 1 || (vectors > BCAST_GROUP_VECTORS && !table->exact)) {
+        for (; times > 0; times--, src += table->src_step, dst += table->dst_step)
             for (int i = 0; i < vectors; i++)
-                STORE(out + program->out_at[i],
-                    SHUFFLE(data + program->data_at[i], LOAD(program->index + i * VECTOR_BYTES)));
+                STORE(dst + table->dst_at[i],
+                    SHUFFLE(src + table->src_at[i], LOAD(table->index + i * VECTOR_BYTES)));
         return;
     }
     while (times > 0) {
-        const ptrdiff_t most = vectors > BCAST_GROUP ? 1 + BCAST_CHUNK / program->out_step : times;
+        const ptrdiff_t most = vectors > BCAST_GROUP_VECTORS ? 1 + BCAST_PASS_BYTES / table->dst_step : times;
         const ptrdiff_t n = times < most ? times : most;
         int i = 0;
-        for (; vectors - i >= BCAST_GROUP; i += BCAST_GROUP) FN(execute_group)(BCAST_GROUP, program, i, n, data, out);
+        for (; vectors - i >= BCAST_GROUP_VECTORS; i += BCAST_GROUP_VECTORS)
+            FN(execute_group)(BCAST_GROUP_VECTORS, table, i, n, src, dst);
         switch (vectors - i) {
-        case 3: FN(execute_group)(3, program, i, n, data, out); break;
-        case 2: FN(execute_group)(2, program, i, n, data, out); break;
-        case 1: FN(execute_group)(1, program, i, n, data, out); break;
+        case 3: FN(execute_group)(3, table, i, n, src, dst); break;
+        case 2: FN(execute_group)(2, table, i, n, src, dst); break;
+        case 1: FN(execute_group)(1, table, i, n, src, dst); break;
         }
         times -= n;
-        data += n * program->data_step;
-        out += n * program->out_step;
+        src += n * table->src_step;
+        dst += n * table->dst_step;
     }
 }
 
 /* Runs of so many `vectors`. */
 ON_TARGET BCAST_INLINE void FN(fill_short)(
-    const int vectors, const bcast_program *program, const bcast_rows *rows, const uint8_t *data, uint8_t *out)
+    const int vectors, const bcast_shuffle_table *table, const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
 {
-    const Vector index = LOAD(program->index);
+    const Vector index = LOAD(table->index);
     const ptrdiff_t size = rows->size, run = rows->times * size;
-    for (ptrdiff_t n = rows->count; n > 0; n--, data += size, out += run) {
-        const Vector vector = SHUFFLE(data, index);
-        for (int i = 0; i < vectors - 1; i++) STORE(out + i * VECTOR_BYTES, vector);
-        STORE(out + run - VECTOR_BYTES, vector);
+    for (ptrdiff_t n = rows->count; n > 0; n--, src += size, dst += run) {
+        const Vector vector = SHUFFLE(src, index);
+        for (int i = 0; i < vectors - 1; i++) STORE(dst + i * VECTOR_BYTES, vector);
+        STORE(dst + run - VECTOR_BYTES, vector);
     }
 }
 
 ON_TARGET static void FN(fill)(
-    const bcast_program *program, const bcast_rows *rows, const uint8_t *data, uint8_t *out)
+    const bcast_shuffle_table *table, const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
 {
     const ptrdiff_t size = rows->size, run = rows->times * size;
     switch (VECTORS_OF(run)) {
-    case 1: FN(fill_short)(1, program, rows, data, out); return;
-    case 2: FN(fill_short)(2, program, rows, data, out); return;
-    case 3: FN(fill_short)(3, program, rows, data, out); return;
-    case 4: FN(fill_short)(4, program, rows, data, out); return;
+    case 1: FN(fill_short)(1, table, rows, src, dst); return;
+    case 2: FN(fill_short)(2, table, rows, src, dst); return;
+    case 3: FN(fill_short)(3, table, rows, src, dst); return;
+    case 4: FN(fill_short)(4, table, rows, src, dst); return;
     }
-    const Vector index = LOAD(program->index);
-    for (ptrdiff_t n = rows->count; n > 0; n--, data += size, out += run) {
-        const Vector vector = SHUFFLE(data, index);
-        ptrdiff_t i = -(uintptr_t) out & (VECTOR_BYTES - 1);    /* where stores cross no line */
+    const Vector index = LOAD(table->index);
+    for (ptrdiff_t n = rows->count; n > 0; n--, src += size, dst += run) {
+        const Vector vector = SHUFFLE(src, index);
+        ptrdiff_t i = -(uintptr_t) dst & (VECTOR_BYTES - 1);    /* where stores cross no line */
         if (i & (size - 1)) i = 0;
-        else STORE(out, vector);
+        else STORE(dst, vector);
         for (; i <= run - 4 * VECTOR_BYTES; i += 4 * VECTOR_BYTES) {
-            STORE(out + i, vector);
-            STORE(out + i + VECTOR_BYTES, vector);
-            STORE(out + i + 2 * VECTOR_BYTES, vector);
-            STORE(out + i + 3 * VECTOR_BYTES, vector);
+            STORE(dst + i, vector);
+            STORE(dst + i + VECTOR_BYTES, vector);
+            STORE(dst + i + 2 * VECTOR_BYTES, vector);
+            STORE(dst + i + 3 * VECTOR_BYTES, vector);
         }
-        for (; i < run - VECTOR_BYTES; i += VECTOR_BYTES) STORE(out + i, vector);
-        STORE(out + run - VECTOR_BYTES, vector);
+        for (; i < run - VECTOR_BYTES; i += VECTOR_BYTES) STORE(dst + i, vector);
+        STORE(dst + run - VECTOR_BYTES, vector);
     }
 }
 
@@ -101,40 +102,40 @@ ON_TARGET static void FN(fill)(
    next one's begin at `next`, or behind the counted ones. The loop that always runs `times` can be predicted. */
 ON_TARGET BCAST_INLINE void FN(copy_rows)(
     const int vectors, const bcast_rows *rows, const int64_t *counts, ptrdiff_t step, ptrdiff_t next,
-    const uint8_t *data, uint8_t *out)
+    const uint8_t *src, uint8_t *dst)
 {
     const ptrdiff_t n = rows->count, size = rows->size, times = rows->times, last = size - VECTOR_BYTES;
-    for (ptrdiff_t i = 0; i < n; i++, data += size) {
-        Vector part[BCAST_PARTS];
-        uint8_t *place = out;
-        for (int k = 0; k < vectors; k++) part[k] = LOAD(data + (k < vectors - 1 ? k * VECTOR_BYTES : last));
+    for (ptrdiff_t i = 0; i < n; i++, src += size) {
+        Vector part[BCAST_ITEM_VECTORS];
+        uint8_t *place = dst;
+        for (int k = 0; k < vectors; k++) part[k] = LOAD(src + (k < vectors - 1 ? k * VECTOR_BYTES : last));
         for (ptrdiff_t j = 0; j < times; j++, place += step)
             for (int k = 0; k < vectors; k++) STORE(place + (k < vectors - 1 ? k * VECTOR_BYTES : last), part[k]);
         for (ptrdiff_t j = times; counts && j < counts[i]; j++, place += step)
             for (int k = 0; k < vectors; k++) STORE(place + (k < vectors - 1 ? k * VECTOR_BYTES : last), part[k]);
-        out += counts ? counts[i] * step : next;
+        dst += counts ? counts[i] * step : next;
     }
 }
 
-#define CASE(n) case n: FN(copy_rows)(n, rows, counts, size, 0, data, out); break;
+#define CASE(n) case n: FN(copy_rows)(n, rows, counts, size, 0, src, dst); break;
 ON_TARGET static void FN(repeat_counted_rows)(
-    const bcast_rows *rows, const int64_t *counts, const uint8_t *data, uint8_t *out)
+    const bcast_rows *rows, const int64_t *counts, const uint8_t *src, uint8_t *dst)
 {
     const ptrdiff_t size = rows->size;
     if (size < VECTOR_BYTES) {
-        OF_NARROWER(repeat_counted_rows)(rows, counts, data, out);
+        OF_NARROWER(repeat_counted_rows)(rows, counts, src, dst);
         return;
     }
     switch (VECTORS_OF(size)) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
 }
 #undef CASE
 
-#define CASE(n) case n: FN(copy_rows)(n, rows, NULL, size, rows->times * size, data, out); break;
-ON_TARGET static void FN(repeat_rows)(const bcast_rows *rows, const uint8_t *data, uint8_t *out)
+#define CASE(n) case n: FN(copy_rows)(n, rows, NULL, size, rows->times * size, src, dst); break;
+ON_TARGET static void FN(repeat_rows)(const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
 {
     const ptrdiff_t size = rows->size;
     if (size < VECTOR_BYTES) {
-        OF_NARROWER(repeat_rows)(rows, data, out);
+        OF_NARROWER(repeat_rows)(rows, src, dst);
         return;
     }
     switch (VECTORS_OF(size)) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
@@ -143,55 +144,55 @@ ON_TARGET static void FN(repeat_rows)(const bcast_rows *rows, const uint8_t *dat
 
 /* So many `vectors` of each item are stored without a branch, which could not be predicted. */
 ON_TARGET BCAST_INLINE void FN(repeat_counted_by)(
-    const int vectors, const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data,
-    uint8_t *out)
+    const int vectors, const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *src,
+    uint8_t *dst)
 {
     const Vector index = LOAD(items->index);
     const ptrdiff_t size = items->size, step = VECTOR_BYTES / size * size, stored = vectors * step;
-    for (ptrdiff_t i = 0; i < n; i++, data += size) {
-        const Vector vector = SHUFFLE(data, index);
+    for (ptrdiff_t i = 0; i < n; i++, src += size) {
+        const Vector vector = SHUFFLE(src, index);
         const ptrdiff_t run = counts[i] * size;
-        for (int j = 0; j < vectors; j++) STORE(out + j * step, vector);
+        for (int j = 0; j < vectors; j++) STORE(dst + j * step, vector);
         if (run > stored)
-            for (ptrdiff_t at = stored; at < run; at += step) STORE(out + at, vector);
-        out += run;
+            for (ptrdiff_t at = stored; at < run; at += step) STORE(dst + at, vector);
+        dst += run;
     }
 }
 
 ON_TARGET static void FN(repeat_counted)(
-    const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *data, uint8_t *out)
+    const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *src, uint8_t *dst)
 {
-    switch (items->windows * BCAST_WINDOW / VECTOR_BYTES) {
-    case 0: OF_NARROWER(repeat_counted)(items, counts, n, data, out); return;   /* fewer stores cross lines */
-    case 1: FN(repeat_counted_by)(1, items, counts, n, data, out); return;
-    case 2: FN(repeat_counted_by)(2, items, counts, n, data, out); return;
-    case 4: FN(repeat_counted_by)(4, items, counts, n, data, out); return;
-    default: FN(repeat_counted_by)(8, items, counts, n, data, out);
+    switch (items->windows * BCAST_WINDOW_BYTES / VECTOR_BYTES) {
+    case 0: OF_NARROWER(repeat_counted)(items, counts, n, src, dst); return;   /* fewer stores cross lines */
+    case 1: FN(repeat_counted_by)(1, items, counts, n, src, dst); return;
+    case 2: FN(repeat_counted_by)(2, items, counts, n, src, dst); return;
+    case 4: FN(repeat_counted_by)(4, items, counts, n, src, dst); return;
+    default: FN(repeat_counted_by)(8, items, counts, n, src, dst);
     }
 }
 
 ON_TARGET static void FN(copy_to_many)(
-    ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *data, uint8_t *out)
+    ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *src, uint8_t *dst)
 {
-    const ptrdiff_t piece = BCAST_PARTS * VECTOR_BYTES, rest = size % piece;
-    for (ptrdiff_t n; times > 0; times -= n, out += n * step) {
+    const ptrdiff_t piece = BCAST_ITEM_VECTORS * VECTOR_BYTES, rest = size % piece;
+    for (ptrdiff_t n; times > 0; times -= n, dst += n * step) {
         n = times < BCAST_PLACES ? times : BCAST_PLACES;
         const bcast_rows pieces = {size / piece, n, piece}, last = {1, n, piece};
-        FN(copy_rows)(BCAST_PARTS, &pieces, NULL, step, piece, data, out);
-        if (rest) FN(copy_rows)(BCAST_PARTS, &last, NULL, step, piece, data + size - piece, out + size - piece);
+        FN(copy_rows)(BCAST_ITEM_VECTORS, &pieces, NULL, step, piece, src, dst);
+        if (rest) FN(copy_rows)(BCAST_ITEM_VECTORS, &last, NULL, step, piece, src + size - piece, dst + size - piece);
     }
 }
 
-ON_TARGET static void FN(tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
+ON_TARGET static void FN(tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *dst)
 {
     const ptrdiff_t group = 4 * VECTOR_BYTES, pass = block - block % group;
-    const uint8_t *from = out;
-    uint8_t *to = out + block;
+    const uint8_t *from = dst;
+    uint8_t *to = dst + block;
     const ptrdiff_t head = -(uintptr_t) to & (VECTOR_BYTES - 1);    /* from there on stores cross no line */
     STORE(to, LOAD(from));
     to += head;
     from += head;
-    for (; out + size - to >= pass; to += pass) {
+    for (; dst + size - to >= pass; to += pass) {
         for (ptrdiff_t i = 0; i < pass; i += group) {
             const Vector a = LOAD(from + i), b = LOAD(from + i + VECTOR_BYTES);
             const Vector c = LOAD(from + i + 2 * VECTOR_BYTES), d = LOAD(from + i + 3 * VECTOR_BYTES);
@@ -201,9 +202,9 @@ ON_TARGET static void FN(tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *out)
             STORE(to + i + 3 * VECTOR_BYTES, d);
         }
         from -= block - pass;
-        if (from < out) from += block;
+        if (from < dst) from += block;
     }
-    memcpy(to, from, out + size - to);
+    memcpy(to, from, dst + size - to);
 }
 
 #undef FN

@@ -11,80 +11,80 @@
 
 /* `n` items, four at a time, so that more loads are under way. */
 BCAST_INLINE void bcast_copy_row(
-    ptrdiff_t n, ptrdiff_t size, const uint8_t *data, ptrdiff_t data_step, uint8_t *out, ptrdiff_t out_step)
+    ptrdiff_t n, ptrdiff_t size, const uint8_t *src, ptrdiff_t src_step, uint8_t *dst, ptrdiff_t dst_step)
 {
-    for (; n >= 4; n -= 4, data += 4 * data_step, out += 4 * out_step) {
-        memcpy(out, data, size);
-        memcpy(out + out_step, data + data_step, size);
-        memcpy(out + 2 * out_step, data + 2 * data_step, size);
-        memcpy(out + 3 * out_step, data + 3 * data_step, size);
+    for (; n >= 4; n -= 4, src += 4 * src_step, dst += 4 * dst_step) {
+        memcpy(dst, src, size);
+        memcpy(dst + dst_step, src + src_step, size);
+        memcpy(dst + 2 * dst_step, src + 2 * src_step, size);
+        memcpy(dst + 3 * dst_step, src + 3 * src_step, size);
     }
-    for (; n > 0; n--, data += data_step, out += out_step) memcpy(out, data, size);
+    for (; n > 0; n--, src += src_step, dst += dst_step) memcpy(dst, src, size);
 }
 
 /* One item after the other, the longer loop inside. */
 BCAST_INLINE void bcast_strided_copy_of(
-    ptrdiff_t size, const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
+    ptrdiff_t size, const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
     const ptrdiff_t m = matrix->m, n = matrix->n, m_step = matrix->m_step, n_step = matrix->n_step;
-    const ptrdiff_t out_step = matrix->out_step;
+    const ptrdiff_t dst_step = matrix->dst_step;
     if (n < 8 && n < m)
-        for (ptrdiff_t i = 0; i < n; i++) bcast_copy_row(m, size, data + i * n_step, m_step, out + i * size, out_step);
+        for (ptrdiff_t i = 0; i < n; i++) bcast_copy_row(m, size, src + i * n_step, m_step, dst + i * size, dst_step);
     else
-        for (ptrdiff_t j = 0; j < m; j++) bcast_copy_row(n, size, data + j * m_step, n_step, out + j * out_step, size);
+        for (ptrdiff_t j = 0; j < m; j++) bcast_copy_row(n, size, src + j * m_step, n_step, dst + j * dst_step, size);
 }
 
-static void bcast_strided_copy(const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
+static void bcast_strided_copy(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
     switch (matrix->size) {     /* a constant each, which makes memcpy a move or two */
-    case 1: bcast_strided_copy_of(1, matrix, data, out); return;
-    case 2: bcast_strided_copy_of(2, matrix, data, out); return;
-    case 3: bcast_strided_copy_of(3, matrix, data, out); return;
-    case 4: bcast_strided_copy_of(4, matrix, data, out); return;
-    case 6: bcast_strided_copy_of(6, matrix, data, out); return;
-    case 8: bcast_strided_copy_of(8, matrix, data, out); return;
-    case 12: bcast_strided_copy_of(12, matrix, data, out); return;
-    case 16: bcast_strided_copy_of(16, matrix, data, out); return;
-    default: bcast_strided_copy_of(matrix->size, matrix, data, out);
+    case 1: bcast_strided_copy_of(1, matrix, src, dst); return;
+    case 2: bcast_strided_copy_of(2, matrix, src, dst); return;
+    case 3: bcast_strided_copy_of(3, matrix, src, dst); return;
+    case 4: bcast_strided_copy_of(4, matrix, src, dst); return;
+    case 6: bcast_strided_copy_of(6, matrix, src, dst); return;
+    case 8: bcast_strided_copy_of(8, matrix, src, dst); return;
+    case 12: bcast_strided_copy_of(12, matrix, src, dst); return;
+    case 16: bcast_strided_copy_of(16, matrix, src, dst); return;
+    default: bcast_strided_copy_of(matrix->size, matrix, src, dst);
     }
 }
 
 /* Loops over channels, which the compiler makes vectors of. */
 BCAST_INLINE void bcast_unpack_channels(
-    const int channels, const int size, const bcast_matrix *matrix, const uint8_t *__restrict data,
-    uint8_t *__restrict out)
+    const int channels, const int size, const bcast_matrix *matrix, const uint8_t *__restrict src,
+    uint8_t *__restrict dst)
 {
-    const ptrdiff_t n = matrix->n, step = matrix->out_step;
+    const ptrdiff_t n = matrix->n, step = matrix->dst_step;
     for (ptrdiff_t i = 0; i < n; i++)
-        for (int j = 0; j < channels; j++) memcpy(out + j * step + i * size, data + (i * channels + j) * size, size);
+        for (int j = 0; j < channels; j++) memcpy(dst + j * step + i * size, src + (i * channels + j) * size, size);
 }
 
 BCAST_INLINE void bcast_pack_channels(
-    const int channels, const int size, const bcast_matrix *matrix, const uint8_t *__restrict data,
-    uint8_t *__restrict out)
+    const int channels, const int size, const bcast_matrix *matrix, const uint8_t *__restrict src,
+    uint8_t *__restrict dst)
 {
     const ptrdiff_t m = matrix->m, step = matrix->n_step;
     for (ptrdiff_t j = 0; j < m; j++)
-        for (int i = 0; i < channels; i++) memcpy(out + (j * channels + i) * size, data + i * step + j * size, size);
+        for (int i = 0; i < channels; i++) memcpy(dst + (j * channels + i) * size, src + i * step + j * size, size);
 }
 
 /* Unpack two, three or four channels that take turns in the data, or pack them so in the output; tell whether it is
    that. */
 BCAST_INLINE int bcast_copy_channels_of(
-    const int size, const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
+    const int size, const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
     if (matrix->n_step == matrix->m * size) {
         switch (matrix->m) {
-        case 2: bcast_unpack_channels(2, size, matrix, data, out); return 1;
-        case 3: bcast_unpack_channels(3, size, matrix, data, out); return 1;
-        case 4: bcast_unpack_channels(4, size, matrix, data, out); return 1;
+        case 2: bcast_unpack_channels(2, size, matrix, src, dst); return 1;
+        case 3: bcast_unpack_channels(3, size, matrix, src, dst); return 1;
+        case 4: bcast_unpack_channels(4, size, matrix, src, dst); return 1;
         }
     }
-    if (matrix->out_step == matrix->n * size) {
+    if (matrix->dst_step == matrix->n * size) {
         switch (matrix->n) {
-        case 2: bcast_pack_channels(2, size, matrix, data, out); return 1;
-        case 3: bcast_pack_channels(3, size, matrix, data, out); return 1;
-        case 4: bcast_pack_channels(4, size, matrix, data, out); return 1;
+        case 2: bcast_pack_channels(2, size, matrix, src, dst); return 1;
+        case 3: bcast_pack_channels(3, size, matrix, src, dst); return 1;
+        case 4: bcast_pack_channels(4, size, matrix, src, dst); return 1;
         }
     }
     return 0;
@@ -110,13 +110,13 @@ BCAST_INTERLEAVED(bcast_high_ssse3, hi, "ssse3", __m128i, _mm)
 BCAST_INTERLEAVED(bcast_low_avx2, lo, "avx2", __m256i, _mm256)
 BCAST_INTERLEAVED(bcast_high_avx2, hi, "avx2", __m256i, _mm256)
 
-#define BCAST_LOAD_16(data) _mm_loadu_si128((const __m128i *) (data))
+#define BCAST_LOAD_16(src) _mm_loadu_si128((const __m128i *) (src))
 #define TARGET ssse3
 #define ON_TARGET BCAST_TARGET("ssse3")
 #define Vector __m128i
 #define LANES 1
-#define LOAD(data, second) BCAST_LOAD_16(data)
-#define STORE(out, vector) _mm_storeu_si128((__m128i *) (out), vector)
+#define LOAD(src, second) BCAST_LOAD_16(src)
+#define STORE(dst, vector) _mm_storeu_si128((__m128i *) (dst), vector)
 #define SMALLER bcast_strided_copy
 #include "transpose.inc.h"
 
@@ -124,9 +124,9 @@ BCAST_INTERLEAVED(bcast_high_avx2, hi, "avx2", __m256i, _mm256)
 #define ON_TARGET BCAST_TARGET("avx2")
 #define Vector __m256i
 #define LANES 2
-#define LOAD(data, second) \
-    _mm256_inserti128_si256(_mm256_castsi128_si256(BCAST_LOAD_16(data)), BCAST_LOAD_16((data) + (second)), 1)
-#define STORE(out, vector) _mm256_storeu_si256((__m256i *) (out), vector)
+#define LOAD(src, second) \
+    _mm256_inserti128_si256(_mm256_castsi128_si256(BCAST_LOAD_16(src)), BCAST_LOAD_16((src) + (second)), 1)
+#define STORE(dst, vector) _mm256_storeu_si256((__m256i *) (dst), vector)
 #define SMALLER bcast_transpose_ssse3
 #include "transpose.inc.h"
 
@@ -154,8 +154,8 @@ BCAST_INTERLEAVED(bcast_high_neon, 2)
 #define ON_TARGET
 #define Vector uint8x16_t
 #define LANES 1
-#define LOAD(data, second) vld1q_u8(data)
-#define STORE(out, vector) vst1q_u8(out, vector)
+#define LOAD(src, second) vld1q_u8(src)
+#define STORE(dst, vector) vst1q_u8(dst, vector)
 #define SMALLER bcast_strided_copy
 #include "transpose.inc.h"
 

@@ -9,12 +9,12 @@
 
 #define FN(name) BCAST_JOIN(name, TARGET)
 
-ON_TARGET static int FN(copy_channels)(const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
+ON_TARGET static int FN(copy_channels)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
     switch (matrix->size) {
-    case 1: return bcast_copy_channels_of(1, matrix, data, out);
-    case 2: return bcast_copy_channels_of(2, matrix, data, out);
-    case 4: return bcast_copy_channels_of(4, matrix, data, out);
+    case 1: return bcast_copy_channels_of(1, matrix, src, dst);
+    case 2: return bcast_copy_channels_of(2, matrix, src, dst);
+    case 4: return bcast_copy_channels_of(4, matrix, src, dst);
     }
     return 0;
 }
@@ -29,19 +29,19 @@ ON_TARGET static int FN(copy_channels)(const bcast_matrix *matrix, const uint8_t
 
    The last squares are laid back to end with the matrix. */
 ON_TARGET BCAST_INLINE void FN(transpose_squares)(
-    const int size, const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
+    const int size, const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
     const int side = 16 / size;
     const ptrdiff_t m = matrix->m, n = matrix->n, rows = LANES * side;
-    const ptrdiff_t n_step = matrix->n_step, out_step = matrix->out_step;
+    const ptrdiff_t n_step = matrix->n_step, dst_step = matrix->dst_step;
     if (m < side || n < rows) {
-        SMALLER(matrix, data, out);
+        SMALLER(matrix, src, dst);
         return;
     }
     for (ptrdiff_t i = 0;; i = i + rows <= n - rows ? i + rows : n - rows) {
         for (ptrdiff_t j = 0;; j = j + side <= m - side ? j + side : m - side) {
-            const uint8_t *from = data + i * n_step + j * size;
-            uint8_t *to = out + j * out_step + i * size;
+            const uint8_t *from = src + i * n_step + j * size;
+            uint8_t *to = dst + j * dst_step + i * size;
             Vector row[16], half[16];
             for (int k = 0; k < side; k++) row[k] = LOAD(from + k * n_step, side * n_step);
             for (int times = 1; times < side; times *= 2) {
@@ -51,23 +51,23 @@ ON_TARGET BCAST_INLINE void FN(transpose_squares)(
                 }
                 for (int k = 0; k < side; k++) row[k] = half[k];
             }
-            for (int k = 0; k < side; k++) STORE(to + k * out_step, row[k]);
+            for (int k = 0; k < side; k++) STORE(to + k * dst_step, row[k]);
             if (j == m - side) break;
         }
         if (i == n - rows) break;
     }
 }
 
-ON_TARGET static void FN(transpose)(const bcast_matrix *matrix, const uint8_t *data, uint8_t *out)
+ON_TARGET static void FN(transpose)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
-    if (FN(copy_channels)(matrix, data, out)) return;
+    if (FN(copy_channels)(matrix, src, dst)) return;
     switch (matrix->size) {
-    case 1: FN(transpose_squares)(1, matrix, data, out); return;
-    case 2: FN(transpose_squares)(2, matrix, data, out); return;
-    case 4: FN(transpose_squares)(4, matrix, data, out); return;
-    case 8: FN(transpose_squares)(8, matrix, data, out); return;
+    case 1: FN(transpose_squares)(1, matrix, src, dst); return;
+    case 2: FN(transpose_squares)(2, matrix, src, dst); return;
+    case 4: FN(transpose_squares)(4, matrix, src, dst); return;
+    case 8: FN(transpose_squares)(8, matrix, src, dst); return;
     }
-    bcast_strided_copy(matrix, data, out);
+    bcast_strided_copy(matrix, src, dst);
 }
 
 #undef FN

@@ -42,7 +42,7 @@ cdef struct Work:               # what the shares of a sum have in common
     Py_ssize_t units            # what is cut: a plan's shares, or the rows and items of counts
     Py_ssize_t shares           # of the threads; 0 if the plan cuts none
 
-cdef Py_ssize_t SHARED = RELEASING      # bytes that a thread reads at least; fewer cost more than they save
+cdef Py_ssize_t SUM_SHARE_BYTES = RELEASING     # that a thread reads at least; fewer cost more than they save
 
 RESIZED = "`grad` and `out` expected arrays that keep their sizes during the call, got resized ones"
 
@@ -51,8 +51,10 @@ cdef int[DTYPE_COUNT] user_numbers      # of dtypes that other packages have add
 
 def set_limits(shared=RELEASING):
     """Set how many bytes a thread reads at least: for tests of threads on small arrays."""
-    global SHARED
-    SHARED = shared
+    global SUM_SHARE_BYTES
+    if shared < 1:
+        raise ValueError(f"`shared` expected bytes, at least 1, got {shared}")
+    SUM_SHARE_BYTES = shared
 
 
 def targets():
@@ -88,6 +90,7 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
 cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out):
     """Sum by an alignment or, along an axis of 0 or more, by counts: what the core reads, into what it writes."""
     cdef cnp.ndarray dst = out
+    cdef Py_ssize_t items, results
     cdef Terms terms
     if cnp.PyArray_ISCOMPLEX(grad) and _is_real(out):
         # NumPy's own warning, which may be an error and run code of the user's: before sizes are compared.
@@ -97,12 +100,13 @@ cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, c
         _check_sizes(grad, alignment, out)
     else:
         _check_counts(grad, counts, along, out)
-    if cnp.PyArray_SIZE(out) == 0:
+    items, results = cnp.PyArray_SIZE(grad), cnp.PyArray_SIZE(out)
+    if results == 0:
         return out
-    if cnp.PyArray_SIZE(grad) == 0:
+    if items == 0:
         np.asarray(out)[...] = 0
         return out
-    if along < 0 and cnp.PyArray_SIZE(grad) == cnp.PyArray_SIZE(out) or not _choose_terms(&terms, grad, out):
+    if along < 0 and items == results or not _choose_terms(&terms, grad, out):
         if along < 0:
             _leave_to_numpy(grad, alignment, out)
         else:
@@ -117,7 +121,10 @@ cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, c
         grad = _native(np.asarray(grad))
     if along >= 0:
         counts.keep_from(dst)
-    _sum(&terms, grad, alignment, counts, along, dst)
+    _sum(
+        &terms, grad, alignment, counts, along, dst, items * cnp.PyArray_ITEMSIZE(grad),
+        results * cnp.PyArray_ITEMSIZE(dst),
+    )
     if dst is not out:
         np.copyto(np.asarray(out), dst)
     return out
@@ -132,7 +139,8 @@ cdef cnp.ndarray _native(array):
 
 
 cdef int _sum(
-    Terms *terms, cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out,
+    Terms *terms, cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out, Py_ssize_t nbytes,
+    Py_ssize_t out_bytes,
 ) except -1:
     """Read the axes, plan a sum, and make it."""
     cdef Axis[SUM_MAX_AXES] axis
@@ -141,23 +149,23 @@ cdef int _sum(
     work.src = <const char *> cnp.PyArray_DATA(grad)
     work.dst = <char *> cnp.PyArray_DATA(out)
     if along < 0:
-        n = _read_axes(axis, grad, alignment.source, -1, 0, cnp.PyArray_NBYTES(out), &work.src, &work.dst)
+        n = _read_axes(axis, grad, alignment.source, -1, 0, out_bytes, &work.src, &work.dst)
     else:
-        n = _read_axes(axis, grad, None, along, counts.size, cnp.PyArray_NBYTES(out), &work.src, &work.dst)
+        n = _read_axes(axis, grad, None, along, counts.size, out_bytes, &work.src, &work.dst)
         if n > 2 and axis[n - 1].kept and axis[n - 2].kept and _sum_in_order(grad, counts, along, out):
             return 0
     if axis[n - 1].src_step != terms.size:
         terms.packed = True
     if along < 0:
-        return _sum_along(&work, terms, axis, n, grad, out)
-    return _sum_by_counts(&work, terms, axis, n, counts, grad, out)
+        return _sum_along(&work, terms, axis, n, grad, out, nbytes)
+    return _sum_by_counts(&work, terms, axis, n, counts, grad, out, max(nbytes, out_bytes))
 
 
 # Each plan in a frame of its own, lest small sums go to memory that is in no cache.
 
 
 cdef int _sum_along(
-    Work *work, const Terms *terms, const Axis *axis, int n, cnp.ndarray grad, cnp.ndarray out,
+    Work *work, const Terms *terms, const Axis *axis, int n, cnp.ndarray grad, cnp.ndarray out, Py_ssize_t nbytes,
 ) except -1:
     cdef SumPlan plan
     cdef Py_ssize_t partials = 0
@@ -167,11 +175,12 @@ cdef int _sum_along(
     work.room = plan.scratch
     if plan.shares.each > 1:
         partials = work.units * 2 * plan.block.items * terms.sum_size
-    return _run(work, cnp.PyArray_NBYTES(grad), partials, grad, out)
+    return _run(work, nbytes, partials, grad, out)
 
 
 cdef int _sum_by_counts(
     Work *work, const Terms *terms, const Axis *axis, int n, Counts counts, cnp.ndarray grad, cnp.ndarray out,
+    Py_ssize_t nbytes,
 ) except -1:
     cdef CountedSum plan
     plan_counted_sum(&plan, terms, &counts.list, axis, n)
@@ -180,13 +189,13 @@ cdef int _sum_by_counts(
     work.units = plan.positions * plan.length
     work.shares = 0
     work.room = plan.scratch
-    return _run(work, max(cnp.PyArray_NBYTES(grad), cnp.PyArray_NBYTES(out)), 0, grad, out)
+    return _run(work, nbytes, 0, grad, out)
 
 
 cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray grad, cnp.ndarray out) except -1:
     """Make a planned sum of so many bytes, on several threads if it is worth it; `partials` of it are added then."""
     cdef char[2 * PAGE] local
-    cdef int threads = count_threads(nbytes, SHARED, SHARED, work.units)
+    cdef int threads = count_threads(nbytes, SUM_SHARE_BYTES, SUM_SHARE_BYTES, work.units)
     if threads == 1:
         work.shares = 1
     elif work.shares == 0:
@@ -198,7 +207,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
         if work.scratch == NULL:
             raise MemoryError
     work.partials = work.scratch + threads * work.room if partials else NULL
-    if nbytes < SHARED and not partials:
+    if nbytes < SUM_SHARE_BYTES and not partials:
         _sum_share(work, 0, 0)
     else:
         Py_INCREF(grad)     # an array that is referred to more often keeps its memory while the GIL is released

@@ -18,24 +18,21 @@ cdef enum:
     CONVERTED_ITEMS = 4096      # that NumPy converts at once
     DROPPED_ITEMS = 262144      # between two looks at what a mapped file may give back
 
-cdef struct Source:
+cdef struct Pieces:
     cnp.NpyIter *chunks     # of the data, converted
     Next next
     char **chunk            # where the current one is
     cnp.npy_intp *length    # how many items it has
     Py_ssize_t taken        # how many of them were taken
     Py_ssize_t itemsize
-    char *mapped            # where data in a mapped file begins, whose pages are to be forgotten; or NULL
+    char *mapped_src        # where data in a mapped file begins, whose pages are to be forgotten; or NULL
     Py_ssize_t row          # how many of its items lie together
     Py_ssize_t stride       # bytes of these
     Py_ssize_t mapped_size  # bytes of all
     Py_ssize_t done         # how many items were taken of all
-
-cdef struct Pieces:
-    Source source
     uint8_t *room           # or NULL: what is converted is dropped
     Py_ssize_t items        # of the data: what a plan takes for items
-    Py_ssize_t size         # bytes of an item, converted
+    Py_ssize_t size         # bytes of such an item, converted
     Py_ssize_t step         # items of a piece
     Py_ssize_t group        # items whose multiples no piece crosses
     bint mapped             # whether pages of the output are to be forgotten
@@ -135,64 +132,59 @@ cdef int _convert(
     Pieces *pieces, cnp.ndarray src, cnp.dtype dtype, cnp.NPY_ORDER order, uint8_t *dst,
 ) except -1:
     """Convert all pieces, and write each of them unless there is no output. The caller keeps both arrays alive."""
+    cdef cnp.PyArrayObject *array = <cnp.PyArrayObject *> src
+    cdef cnp.PyArray_Descr *wanted = <cnp.PyArray_Descr *> dtype
+    cdef cnp.npy_uint32 flags = cnp.NPY_ITER_READONLY | cnp.NPY_ITER_CONTIG
     cdef void *memory = NULL
     pieces.room = NULL
+    pieces.chunks = NULL
+    pieces.mapped_src = NULL
+    pieces.done = pieces.taken = 0
+    pieces.row = 1
+    pieces.itemsize = dtype.itemsize
+    if is_mapped(src):
+        _note_rows(pieces, src)
+    cnp.PyUFunc_clearfperr()
     if dst != NULL:
         memory = malloc(min(pieces.step, pieces.items) * pieces.size + LINE)
         if memory == NULL:
             raise MemoryError
         pieces.room = <uint8_t *> (<uintptr_t> memory + LINE - 1 & -<uintptr_t> LINE)
     try:
-        _open(&pieces.source, src, dtype, order)
-        if cnp.NpyIter_IterationNeedsAPI(pieces.source.chunks):
+        pieces.chunks = NpyIter_AdvancedNew(
+            1, &array, cnp.NPY_ITER_BUFFERED | cnp.NPY_ITER_EXTERNAL_LOOP, order, cnp.NPY_UNSAFE_CASTING, &flags,
+            &wanted, -1, NULL, NULL, CONVERTED_ITEMS,
+        )
+        if pieces.chunks == NULL:
+            raise MemoryError
+        # What has converted the first chunk takes no more memory.
+        pieces.next = NpyIter_GetIterNext(pieces.chunks, NULL)
+        pieces.chunk = cnp.NpyIter_GetDataPtrArray(pieces.chunks)
+        pieces.length = cnp.NpyIter_GetInnerLoopSizePtr(pieces.chunks)
+        if cnp.NpyIter_IterationNeedsAPI(pieces.chunks):
             _convert_pieces(pieces, dst)
         else:
             with nogil:
                 _convert_pieces(pieces, dst)
     finally:
         free(memory)
-        if pieces.source.chunks != NULL:
-            cnp.NpyIter_Deallocate(pieces.source.chunks)
+        if pieces.chunks != NULL:
+            cnp.NpyIter_Deallocate(pieces.chunks)
     return 0
 
 
-cdef int _open(Source *source, cnp.ndarray src, cnp.dtype dtype, cnp.NPY_ORDER order) except -1:
-    """Begin to convert; what has converted the first chunk takes no more memory."""
-    cdef cnp.PyArrayObject *array = <cnp.PyArrayObject *> src
-    cdef cnp.PyArray_Descr *wanted = <cnp.PyArray_Descr *> dtype
-    cdef cnp.npy_uint32 flags = cnp.NPY_ITER_READONLY | cnp.NPY_ITER_CONTIG
-    source.chunks = NULL
-    source.mapped = NULL
-    source.done = source.taken = 0
-    source.row = 1
-    source.itemsize = dtype.itemsize
-    if is_mapped(src):
-        _note_rows(source, src)
-    cnp.PyUFunc_clearfperr()
-    source.chunks = NpyIter_AdvancedNew(
-        1, &array, cnp.NPY_ITER_BUFFERED | cnp.NPY_ITER_EXTERNAL_LOOP, order, cnp.NPY_UNSAFE_CASTING, &flags, &wanted,
-        -1, NULL, NULL, CONVERTED_ITEMS,
-    )
-    if source.chunks == NULL:
-        raise MemoryError
-    source.next = NpyIter_GetIterNext(source.chunks, NULL)
-    source.chunk = cnp.NpyIter_GetDataPtrArray(source.chunks)
-    source.length = cnp.NpyIter_GetInnerLoopSizePtr(source.chunks)
-    return 0
-
-
-cdef void _note_rows(Source *source, cnp.ndarray src) noexcept:
+cdef void _note_rows(Pieces *pieces, cnp.ndarray src) noexcept:
     """Find what lies together in the order of the data; all of it, if its outermost axis has not the longest steps."""
     cdef int axis = 0
-    source.mapped_size = source.stride = reach(src, &source.mapped)
-    source.row = cnp.PyArray_SIZE(src)
+    pieces.mapped_size = pieces.stride = reach(src, &pieces.mapped_src)
+    pieces.row = cnp.PyArray_SIZE(src)
     while axis < cnp.PyArray_NDIM(src) and cnp.PyArray_DIM(src, axis) == 1:
         axis += 1
     if axis < cnp.PyArray_NDIM(src) and (
-        cnp.PyArray_DIM(src, axis) * cnp.PyArray_STRIDE(src, axis) >= source.mapped_size
+        cnp.PyArray_DIM(src, axis) * cnp.PyArray_STRIDE(src, axis) >= pieces.mapped_size
     ):
-        source.row //= cnp.PyArray_DIM(src, axis)
-        source.stride = cnp.PyArray_STRIDE(src, axis)
+        pieces.row //= cnp.PyArray_DIM(src, axis)
+        pieces.stride = cnp.PyArray_STRIDE(src, axis)
 
 
 cdef int _convert_pieces(Pieces *pieces, uint8_t *dst) except? -1 nogil:
@@ -200,7 +192,7 @@ cdef int _convert_pieces(Pieces *pieces, uint8_t *dst) except? -1 nogil:
     cdef Py_ssize_t item = 0, n
     while item < pieces.items:
         n = min(pieces.items - item, min(pieces.step, pieces.group - item % pieces.group))
-        _take(&pieces.source, n * pieces.size // pieces.source.itemsize, pieces.room)
+        _take(pieces, n * pieces.size // pieces.itemsize)
         if pieces.room != NULL:
             if pieces.level < 0:
                 _write_piece_counted(pieces, item, n, dst)
@@ -210,25 +202,26 @@ cdef int _convert_pieces(Pieces *pieces, uint8_t *dst) except? -1 nogil:
     return 0
 
 
-cdef int _take(Source *source, Py_ssize_t n, uint8_t *room) except? -1 nogil:
-    """Put the next n items into `room`, or drop them if that is NULL."""
-    cdef Py_ssize_t part, first = source.done // source.row
-    source.done += n
+cdef int _take(Pieces *pieces, Py_ssize_t n) except? -1 nogil:
+    """Put the next n items into the room, or drop them if there is none."""
+    cdef Py_ssize_t part, first = pieces.done // pieces.row
+    cdef uint8_t *room = pieces.room
+    pieces.done += n
     while n:
-        if source.taken == source.length[0]:
-            if not source.next(source.chunks):
+        if pieces.taken == pieces.length[0]:
+            if not pieces.next(pieces.chunks):
                 return -1
-            source.taken = 0
-        part = min(n, source.length[0] - source.taken)
+            pieces.taken = 0
+        part = min(n, pieces.length[0] - pieces.taken)
         if room != NULL:
-            memcpy(room, source.chunk[0] + source.taken * source.itemsize, part * source.itemsize)
-            room += part * source.itemsize
-        source.taken += part
+            memcpy(room, pieces.chunk[0] + pieces.taken * pieces.itemsize, part * pieces.itemsize)
+            room += part * pieces.itemsize
+        pieces.taken += part
         n -= part
-    if source.mapped != NULL:
-        first *= source.stride
-        part = ((source.done - 1) // source.row + 1) * source.stride
-        forget_range(source.mapped + first, min(part, source.mapped_size) - first)
+    if pieces.mapped_src != NULL:
+        first *= pieces.stride
+        part = ((pieces.done - 1) // pieces.row + 1) * pieces.stride
+        forget_range(pieces.mapped_src + first, min(part, pieces.mapped_size) - first)
     return 0
 
 

@@ -233,8 +233,7 @@ cdef void _write_near(
             memcpy(dst, near_dst, total)
             dst += total
         if i < n:       # a long run
-            memcpy(dst, src + i * size, size)
-            tile_block(&plan.kernels, dst, size, counts[i] * size)
+            repeat_item(&plan.kernels, size, counts[i], src + i * size, dst)
             dst += counts[i] * size
             i += 1
 
@@ -245,7 +244,7 @@ cdef void _write_rows(
     """Write n runs of items that are longer than a window, and no byte behind them."""
     cdef Py_ssize_t size = plan.size
     cdef Py_ssize_t longest = 0         # bytes; a shorter run is written from registers
-    cdef Py_ssize_t i = 0, j, times
+    cdef Py_ssize_t i = 0, j, k, times
     cdef Rows rows
     if size <= COPY_ITEM_VECTORS * plan.kernels.vector:
         longest = PAGE // 2 if size % plan.kernels.vector else L1
@@ -260,25 +259,11 @@ cdef void _write_rows(
             rows = Rows(j - i, times, size)
             plan.kernels.repeat_rows(&rows, src, dst)
         elif times:
-            _write_long(plan, j - i, times, src, dst)
+            for k in range(j - i):
+                repeat_item(&plan.kernels, size, times, src + k * size, dst + k * times * size)
         src += (j - i) * size
         dst += (j - i) * times * size
         i = j
-
-
-cdef void _write_long(
-    const CountedPlan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
-) noexcept nogil:
-    """Write each of n items so many times, if the item or its run is long."""
-    cdef Py_ssize_t _i, size = plan.size
-    for _i in range(n):
-        if size >= PAGE:
-            write_pieces(&plan.kernels, size, times, src, dst)
-        else:
-            memcpy(dst, src, size)
-            tile_block(&plan.kernels, dst, size, times * size)
-        src += size
-        dst += times * size
 
 
 cdef void _stream_runs(

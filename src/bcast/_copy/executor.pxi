@@ -98,25 +98,26 @@ cdef void _write_block(
         if times * pair.dst_bytes < plan.longest_row:
             rows = Rows(1, times, pair.dst_bytes)
             plan.kernels.repeat_rows(&rows, src, dst)
-            return
-        if pair.dst_bytes >= PAGE and times > 1:     # a long item is copied by pieces, each to all its places
-            write_pieces(&plan.kernels, pair.dst_bytes, times, src, dst)
-            return
-        memcpy(dst, src, pair.dst_bytes)
-    else:
+        else:
+            repeat_item(&plan.kernels, pair.dst_bytes, times, src, dst)
+        return
+    write_blocks(plan, level + 1, plan.pairs[level + 1].copied, src, dst, dst_end)
+    while pair.dst_bytes > plan.read_back and times > 1:
+        dst += pair.dst_bytes
+        times -= 1
         write_blocks(plan, level + 1, plan.pairs[level + 1].copied, src, dst, dst_end)
-        while pair.dst_bytes > plan.read_back and times > 1:
-            dst += pair.dst_bytes
-            times -= 1
-            write_blocks(plan, level + 1, plan.pairs[level + 1].copied, src, dst, dst_end)
     tile_block(&plan.kernels, dst, pair.dst_bytes, times * pair.dst_bytes)
 
 
-cdef void write_pieces(
+cdef void repeat_item(
     const Kernels *kernels, Py_ssize_t size, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
 ) noexcept nogil:
-    """Write a long item `times` times: each piece to all its places at once, while a cache holds it."""
+    """Write an item `times` times; a long one by pieces, each to all its places at once, while a cache holds it."""
     cdef Py_ssize_t begin = 0, part
+    if size < PAGE or times == 1:
+        memcpy(dst, src, size)
+        tile_block(kernels, dst, size, times * size)
+        return
     while begin < size:
         part = 2 * PAGE if size - begin >= 4 * PAGE else size - begin
         kernels.copy_to_many(times, size, part, src + begin, dst + begin)
@@ -222,8 +223,7 @@ cdef void _write_fills(
     cdef uint8_t[3 * COPY_VECTOR_BYTES] near_src
     cdef Rows rows = Rows(fast, times, size)
     if run < plan.kernels.vector:      # where a thread's part begins or ends; n is 1
-        memcpy(dst, src, size)
-        tile_block(&plan.kernels, dst, size, run)
+        repeat_item(&plan.kernels, size, times, src, dst)
         return
     plan.kernels.fill(table, &rows, src, dst)
     if fast < n:    # the last ones, which have less than a window and an item

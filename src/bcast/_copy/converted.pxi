@@ -39,8 +39,8 @@ cdef struct Pieces:
     # Along an alignment; the items are blocks of the pair at `level`.
     int level               # or -1: by counts
     Plan whole
-    Plan part               # of a piece,
-    Plan rest               # and of the last one of a group
+    Plan part               # of a piece
+    Plan rest               # of the last piece of a group, if that is shorter
     const Plan *plan        # of the piece at hand
     Py_ssize_t copies       # that outer pairs make of a piece
     Py_ssize_t copy_bytes   # of one copy of the piece at hand

@@ -59,14 +59,14 @@ cdef extern from "_copy/simd/program.h":
     ) noexcept nogil
 
 cdef enum:
-    COPY_MAX_PAIRS = 33      # 64 axes that alternate, and the run of items innermost
-    COPY_SHUFFLED_BYTES = 16       # bytes of the longest item that is shuffled, as of the smallest window
+    COPY_MAX_PAIRS = 33             # 64 axes that alternate, and the run of items innermost
+    COPY_SHUFFLED_BYTES = 16        # of the longest item that is shuffled, as of the smallest window
     COPY_SCRATCH_BYTES = L1 + LINE  # a piece that is assembled in a cache, then streamed past it, and garbage after it
 
 cdef struct Pair:
-    Py_ssize_t copied       # how many blocks the data has,
-    Py_ssize_t repeated     # how often the output repeats each of them,
-    Py_ssize_t src_bytes   # and the size of a block in each of the two
+    Py_ssize_t copied       # blocks of the data
+    Py_ssize_t repeated     # times that the output has each of them
+    Py_ssize_t src_bytes    # of a block
     Py_ssize_t dst_bytes
 
 cdef enum:              # what writes the innermost blocks:
@@ -74,7 +74,7 @@ cdef enum:              # what writes the innermost blocks:
     ROWS                # runs of items are written from registers
     FILL                # each block is an item, which fills vectors
     DOUBLE              # no kernel: the first block is doubled
-    SHUFFLE             # the shuffle table shuffles a span of blocks at once
+    SHUFFLE             # the table shuffles a span of blocks at once
 
 cdef struct Plan:
     int last
@@ -84,16 +84,16 @@ cdef struct Plan:
     int shuffle_level       # the pair that the strategy writes, with all pairs inside; -1 if no kernel does that
     Py_ssize_t longest_row  # bytes; a shorter run of the innermost items is written from registers
     Py_ssize_t read_back    # bytes of the longest block that is read back to be replicated
-    Py_ssize_t span_blocks  # how many of its blocks the shuffle table describes,
-    Py_ssize_t span_times   # and how many times each of them
+    Py_ssize_t span_blocks  # blocks of the level that the table describes
+    Py_ssize_t span_times   # times that it describes each of them
     Kernels kernels
     ShuffleTable table
 
 cdef struct CountedPlan:
     const CountList *counts
-    const int64_t *tiled        # a copy of the counts for each of several outer positions, or NULL,
-    Py_ssize_t items            # how many counts that makes, or that there are,
-    Py_ssize_t units            # and how many items they make
+    const int64_t *tiled        # a copy of the counts for each of several outer positions, or NULL
+    Py_ssize_t items            # of the data that have these counts
+    Py_ssize_t units            # items of the output that these make
     Py_ssize_t chunks
     Py_ssize_t[2] ends          # what `starts` is if there is but one chunk
     const Py_ssize_t *starts    # the items that the output has before those of each chunk

@@ -186,7 +186,7 @@ cdef void _use_shuffle(Plan *plan, const Facts *facts) noexcept:
         plan.span_times = pair.repeated
     _compile(plan)
     if plan.span_times < pair.repeated:
-        plan.table.src_step = 0      # the next span takes the same data
+        plan.table.src_step = 0     # the next span takes the same data
 
 
 def explain(shape, source, Py_ssize_t itemsize=1):

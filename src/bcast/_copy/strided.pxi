@@ -14,18 +14,18 @@ cdef struct StridedAxis:
     Py_ssize_t length
     Py_ssize_t src_step
     Py_ssize_t dst_step
-    Py_ssize_t block        # how much of it a tile has, or less than twice as much at its end,
-    Py_ssize_t part         # and how much the current tile has
+    Py_ssize_t block        # how much of it a tile has, or less than twice as much at its end
+    Py_ssize_t part         # how much the current tile has
 
 cdef struct StridedCopy:
     CopyMatrix copy_matrix
     Py_ssize_t size             # bytes of an item, or of a run that is one
     int rank
-    StridedAxis[MAX_AXES] axes         # in the order of the output
-    int inner                   # which of them is innermost in the output,
-    int other                   # and which of the others is innermost in the data
-    int outer_loops             # how many loops run over tiles,
-    int n_loops                 # and how many there are, with those within a tile
+    StridedAxis[MAX_AXES] axes  # in the order of the output
+    int inner                   # which of them is innermost in the output
+    int other                   # which of the others is innermost in the data
+    int outer_loops             # loops over tiles
+    int n_loops                 # all loops, with those within a tile
     int[2 * MAX_AXES] loops     # the axis along which each loop runs
 
 cdef struct StridedWork:        # what the shares of a copy have in common

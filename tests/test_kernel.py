@@ -10,6 +10,7 @@ import pytest
 from _ways import THREADS, WAYS, overlaps, written
 
 import bcast
+from bcast import _adjoint
 from bcast._copy import core
 from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment
@@ -76,10 +77,10 @@ def test_the_ways_of_these_tests_leave_nothing_behind():
         assert bcast.get_num_threads() == threads
 
 
-@pytest.mark.parametrize("limits", [{"share": 0}, {"streamed": -1}])
+@pytest.mark.parametrize("limits", [{"share": 0}, {"streamed": -1}, {"shared": 0}])
 def test_limits_that_make_no_sense_are_refused(limits):
     with pytest.raises(ValueError, match="at least 1"):
-        core.set_limits(**limits)
+        (_adjoint if "shared" in limits else core).set_limits(**limits)
 
 
 def test_as_many_alternating_axes_as_an_array_has():

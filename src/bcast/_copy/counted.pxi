@@ -17,19 +17,6 @@ cdef struct Kept:       # counts of a chunk
     Py_ssize_t begin, end
 
 
-cdef uint8_t[COPY_SHUFFLED_BYTES][COPY_VECTOR_BYTES] INDICES    # for each size of an item, what fills a vector with it
-
-
-cdef void _fill_indices() noexcept:
-    cdef int size, i
-    for size in range(1, COPY_SHUFFLED_BYTES + 1):
-        for i in range(COPY_VECTOR_BYTES):
-            INDICES[size - 1][i] = <uint8_t> (i % size)
-
-
-_fill_indices()
-
-
 cdef int plan_counted(
     CountedPlan *plan, cnp.ndarray src, Counts of_items, int axis, cnp.ndarray dst, const uint8_t *begin,
 ) except -1:

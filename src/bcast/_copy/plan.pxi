@@ -70,6 +70,19 @@ cdef void cut_plan(Plan *part, const Plan *whole, int level, Py_ssize_t n) noexc
     _choose_strategy(part)
 
 
+cdef uint8_t[COPY_SHUFFLED_BYTES][COPY_VECTOR_BYTES] INDICES    # for each size of an item, what fills a vector with it
+
+
+cdef void _fill_indices() noexcept:
+    cdef int size, i
+    for size in range(1, COPY_SHUFFLED_BYTES + 1):
+        for i in range(COPY_VECTOR_BYTES):
+            INDICES[size - 1][i] = <uint8_t> (i % size)
+
+
+_fill_indices()
+
+
 # The strategies: the first row that fits writes the innermost pairs. README.md has the table in words.
 
 cdef struct Facts:
@@ -152,13 +165,11 @@ cdef void _use_rows(Plan *plan, const Facts *facts) noexcept:
 
 cdef void _use_fill(Plan *plan, const Facts *facts) noexcept:
     """Each item fills a vector."""
-    cdef Py_ssize_t b
     if facts.run >= facts.vector * COPY_GROUP_VECTORS:
         plan.read_back = PAGE
     plan.shuffle_level = plan.last
     plan.table.src_reach = COPY_WINDOW_BYTES
-    for b in range(facts.vector):
-        plan.table.index[b] = b & (facts.last.dst_bytes - 1)
+    memcpy(plan.table.index, &INDICES[facts.last.dst_bytes - 1][0], COPY_VECTOR_BYTES)
 
 
 cdef void _use_shuffle(Plan *plan, const Facts *facts) noexcept:

@@ -50,7 +50,6 @@ SOURCES = [
     "_api/elementwise.py",
     "_api/patching.pyx",
     "_api/repeats.py",
-    "_apply/nest.pyx",
     "_rules/alignment.py",
     "_rules/arguments.py",
     "_rules/counts.pyx",

@@ -1,0 +1,240 @@
+# Loops, which NumPy gives for a ufunc and the dtypes of its operands; each is asked for once, and kept.
+#
+# In: a ufunc, the numbers of dtypes, a casting. Out: a Found; without a loop, where a call is left to the ufunc.
+
+cdef extern from "_apply/casts.h":
+    Cast cast_of "bcast_cast_of"(char src, int src_size, char dst, int dst_size)
+
+cdef extern from "_apply/simd/half.h":
+    Loop half_loop_of "bcast_half_loop_of"(int target, int is_bfloat, int function)
+
+cdef enum:
+    SLOW_WEIGHT = 8         # times as long takes an item of a slow function, at least
+    HALF_WEIGHT = 4         # and one of 16 bits
+    CONTEXT_BYTES = 256     # more than the context of any loop has
+    LOOPS_KEPT = 1024       # about
+    # What stands for the dtype of a Python scalar:
+    AN_INT = -1
+    A_FLOAT = -2
+    A_COMPLEX = -3
+    NONE = -4               # no dtype given
+    OTHER = -5              # an operand that is left to NumPy
+
+ctypedef struct CallInfo:   # what is in a capsule of NumPy's, at its beginning
+    Loop loop
+    void **context          # caller, method, and where the descriptors are
+    void *auxdata
+    cnp.npy_bool needs_gil, no_errors
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Found:
+    """The loop of a ufunc for two dtypes; or that there is none to be used."""
+
+    cdef object ufunc, capsule, dtypes
+    cdef long long code
+    cdef Loop loop          # NULL if there is none
+    cdef void *auxdata
+    cdef char[CONTEXT_BYTES] context
+    cdef int[3] sizes       # bytes of an item
+    cdef Cast[2] casts
+    cdef bint errors        # whether floating-point errors are looked for,
+    cdef bint shared        # the loop may run on any thread,
+    cdef int weight         # how long an item takes, in times of a sum of that size
+    cdef bint uneven        # what it computes depends on steps: on whether they are 0, and on their signs
+    cdef bint side_by_side
+
+
+cdef PyObject *table[LOOPS_KEPT]
+cdef int n_found = 0
+cdef object lock = object()
+cdef object SAFE = None     # the ufuncs whose loops may run on any thread, for numbers; None before the probe
+cdef set SLOW_ONES = set(), UNEVEN = set()
+cdef object MULTIPLY = np.multiply
+cdef dict HALVES = {}       # the functions that have loops for float16 and bfloat16 here, and their numbers
+cdef int bfloat16 = OTHER   # the number that NumPy gave to the dtype of ml_dtypes, if that is known
+cdef bint works = False     # whether NumPy gives loops as expected
+cdef bytes CAPSULE = b"numpy_1.24_ufunc_call_info"
+
+
+def probe(name=b"numpy_1.24_ufunc_call_info"):
+    """Test whether NumPy gives its loops as expected, and forget those that it gave: at the first call, and for tests.
+
+    Parameters
+    ----------
+    name : bytes, optional
+        What the capsules are called.
+
+    Returns
+    -------
+    bool
+        Whether it does. If not, all calls are left to the ufuncs.
+    """
+    global works, SAFE, HALVES, CAPSULE, n_found
+    cdef Found found
+    cdef double[3] x = [1.5, -2.0, 8.0]
+    cdef double[3] y = [0.25, 5.0, -3.0]
+    cdef double[3] z = [0.0, 0.0, 0.0]
+    cdef char *data[3]
+    cdef Py_ssize_t n = 3
+    cdef Py_ssize_t[3] steps = [8, 8, 8]
+    with cython.critical_section(lock):
+        names = "add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal"
+        halves = {}
+        for each in names.split():      # in the order of the loops in half.h
+            halves[getattr(np, each)] = len(halves)
+        names += (
+            " fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift "
+            "right_shift floor_divide remainder fmod hypot arctan2 copysign nextafter logaddexp logaddexp2 heaviside "
+            "power float_power gcd lcm"
+        )
+        safe = set()
+        for each in names.split():
+            safe.add(getattr(np, each))
+        for each in ("floor_divide remainder fmod hypot arctan2 nextafter logaddexp logaddexp2 power float_power gcd "
+                     "lcm").split():
+            SLOW_ONES.add(getattr(np, each))
+            UNEVEN.update((np.power, np.float_power, np.arctan2))
+        HALVES = halves
+        CAPSULE = name
+        n_found = LOOPS_KEPT     # the table keeps what it has: somebody may be using it
+        memset(table, 0, sizeof(table))
+        n_found = 0
+        SAFE = safe
+        works = True
+        found = _resolved(np.add, cnp.NPY_DOUBLE, cnp.NPY_DOUBLE, NONE, 4, 0)
+        works = found.loop != NULL
+        if works:
+            data[0], data[1], data[2] = <char *> x, <char *> y, <char *> z
+            found.loop(<void *> found.context, data, &n, steps, found.auxdata)
+            works = z[0] == 1.75 and z[1] == 3 and z[2] == 5
+    return works
+
+
+cdef Found _find(function, int a, int b, int dtype, int casting):
+    """The loop of a ufunc for the dtypes of two operands, the one wanted for the result, and a casting."""
+    global n_found
+    cdef long long code = (((<long long> (a + 8) << 12 | (b + 8)) << 12 | (dtype + 8)) << 3) | casting
+    cdef size_t at = (<size_t> <PyObject *> function >> 4) * 31 + <size_t> (code * 40503 >> 9)
+    cdef PyObject *kept
+    while True:
+        at &= LOOPS_KEPT - 1
+        kept = table[at]
+        if kept == NULL:
+            break
+        if (<Found> kept).code == code and (<Found> kept).ufunc is function:
+            return <Found> kept
+        at += 1
+    if SAFE is None:
+        probe()
+        return _find(function, a, b, dtype, casting)
+    if n_found > LOOPS_KEPT // 2:
+        return None
+    cdef Found found = _resolved(function, a, b, dtype, casting, code)
+    with cython.critical_section(lock):
+        while table[at & (LOOPS_KEPT - 1)] != NULL:      # another thread may have been here
+            at += 1
+        Py_INCREF(found)    # it stays
+        table[at & (LOOPS_KEPT - 1)] = <PyObject *> found
+        n_found += 1
+    return found
+
+
+cdef Found _resolved(function, int a, int b, int dtype, int casting, long long code):
+    """Ask NumPy for a loop."""
+    cdef Found found = Found.__new__(Found)
+    cdef CallInfo *info
+    cdef Loop own = NULL
+    cdef int k
+    found.ufunc, found.code = function, code
+    cdef UFunc *c_function = <UFunc *> function
+    if not works or c_function.nin != 2 or c_function.nout != 1 or c_function.core_enabled:
+        return found
+    kwargs = {"casting": ("no", "equiv", "safe", "same_kind", "unsafe")[casting]}
+    if dtype != NONE:
+        kwargs["signature"] = (None, None, cnp.PyArray_DescrFromType(dtype))
+    try:
+        dtypes, capsule = function._resolve_dtypes_and_context((_stand_in(a), _stand_in(b), None), **kwargs)
+        function._get_strided_loop(capsule)
+        info = <CallInfo *> PyCapsule_GetPointer(capsule, CAPSULE)
+    except (TypeError, ValueError, AttributeError):     # which the ufunc will raise, or a new NumPy
+        return found
+    if info.loop == NULL or info.context == NULL:
+        return found
+    if function in HALVES:
+        k = (<cnp.dtype> dtypes[0]).type_num
+        if k == (<cnp.dtype> dtypes[1]).type_num and (k == cnp.NPY_FLOAT16 or k == bfloat16):
+            own = half_loop_of(target_number, k == bfloat16, HALVES[function])
+    if info.needs_gil and own == NULL:
+        return found
+    for k in range(3):
+        if _eligible((<cnp.dtype> dtypes[k]).type_num) == OTHER or not dtypes[k].isnative:
+            return found
+        found.sizes[k] = dtypes[k].itemsize
+    for k in range(2):
+        given = b if k else a
+        if given >= 0 and not _are_same(cnp.PyArray_DescrFromType(given), dtypes[k]):
+            wanted = cnp.PyArray_DescrFromType(given)
+            found.casts[k] = _cast(wanted, dtypes[k])
+            if found.casts[k] == NULL or not np.can_cast(wanted, dtypes[k], "safe"):
+                return found
+    found.shared = function in SAFE
+    if function is np.power and dtypes[0].kind == "i":
+        return found        # negative powers raise
+    if (function is np.fmax or function is np.fmin) and dtypes[0].kind == "f":
+        return found        # which zero it is depends on where an item is in a row
+    found.weight = SLOW_WEIGHT if function in SLOW_ONES or not found.shared else HALF_WEIGHT if own != NULL else 1
+    found.uneven = function in UNEVEN or (function is MULTIPLY and dtypes[0].kind == "c")
+    found.errors = not info.no_errors
+    found.dtypes, found.capsule = dtypes, capsule
+    found.auxdata = info.auxdata
+    memcpy(found.context, info.context, 3 * sizeof(void *))    # the rest may not be initialised, and is 0 here
+    found.loop = info.loop if own == NULL else own
+    found.side_by_side = own != NULL
+    return found
+
+
+cdef inline Cast _cast(cnp.dtype src, cnp.dtype dst) noexcept:
+    """What converts items; NULL if nothing here does."""
+    return cast_of(src.kind, src.itemsize, dst.kind, dst.itemsize)
+
+
+cdef _stand_in(int number):
+    """What NumPy resolves in place of an operand."""
+    if number == AN_INT:
+        return int
+    if number == A_FLOAT:
+        return float
+    return complex if number == A_COMPLEX else cnp.PyArray_DescrFromType(number)
+
+
+cdef inline int _eligible(int number) noexcept:
+    return number if 0 <= number <= cnp.NPY_CLONGDOUBLE or number in (cnp.NPY_FLOAT16, bfloat16) else OTHER
+
+
+cdef inline int _number_of(operand) except? -99:
+    """The number of an operand's dtype, or what stands for it."""
+    cdef object kind = type(operand)
+    cdef int number
+    if cnp.PyArray_CheckExact(operand):
+        number = _eligible(cnp.PyArray_TYPE(<cnp.ndarray> operand))
+        return _learnt(<cnp.ndarray> operand) if number == OTHER else number
+    if kind is int:
+        return AN_INT
+    if kind is float:
+        return A_FLOAT
+    if kind is complex:
+        return A_COMPLEX
+    return cnp.NPY_BOOL if kind is bool else OTHER
+
+
+cdef int _learnt(cnp.ndarray array) except? -99:
+    """The number of an array's dtype if it is the bfloat16 of ml_dtypes, which is then known."""
+    global bfloat16
+    cdef cnp.dtype dtype = <cnp.dtype> cnp.PyArray_DESCR(array)
+    if bfloat16 == OTHER and dtype.type_num >= 256 and dtype.itemsize == 2:
+        kind = (<object> dtype).type
+        if kind.__module__ == "ml_dtypes" and kind.__name__ == "bfloat16":
+            bfloat16 = dtype.type_num
+    return bfloat16 if bfloat16 == dtype.type_num else OTHER

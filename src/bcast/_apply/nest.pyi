@@ -1,1 +1,0 @@
-# Nothing for Python: what is in it is called from C.

@@ -1,0 +1,254 @@
+# Operands: how they lie along the axes of the result, scalars, and the array for the result.
+#
+# In: arrays and Python scalars, as the user passed them. Out: the operands of a Nest; or that a call is left to NumPy.
+
+cdef enum:
+    HUGE_BYTES = 0x7fffffff     # this much, or more
+
+
+cdef inline bint _are_same(cnp.dtype given, cnp.dtype dtype) noexcept:
+    """Whether items are of the same dtype, but for the order of their bytes."""
+    return given is dtype or given.type_num == dtype.type_num or cnp.PyArray_EquivTypenums(
+        given.type_num, dtype.type_num
+    )
+
+
+cdef bint _leads_forwards(const Nest *nest, out) noexcept:
+    """Whether no stride is negative."""
+    cdef int i
+    for i in range(nest.rank):
+        if nest.operands[0].strides[i] < 0 or nest.operands[1].strides[i] < 0:
+            return False
+    if cnp.PyArray_CheckExact(out):
+        for i in range(cnp.PyArray_NDIM(<cnp.ndarray> out)):
+            if cnp.PyArray_STRIDE(<cnp.ndarray> out, i) < 0:
+                return False
+    return True
+
+
+cdef bint _has_sure_steps(const Nest *nest, bint repeating) noexcept:
+    """Whether NumPy's loop is sure to see adjacent items, or one for all: of `b` on all axes, or it is `repeating`."""
+    cdef const Operand *operand
+    cdef int last = nest.rank - 1, i, k
+    if nest.shape[0] == 1 and nest.shape[last] == 1:
+        return False
+    for k in range(nest.n):
+        operand = &nest.operands[k]
+        if operand.strides[last] and operand.strides[last] != operand.size:
+            return False
+    if not repeating and nest.operands[1].strides[last] == 0:
+        for i in range(last):
+            if nest.operands[1].strides[i]:
+                return False
+    return True
+
+
+cdef inline bint _has_items(const Nest *nest) noexcept:
+    """Whether the result has axes, and items."""
+    cdef int i
+    for i in range(nest.rank):
+        if nest.shape[i] == 0:
+            return False
+    return nest.rank > 0
+
+
+cdef bint _align(Nest *nest, a, b, int rule, axis) except -1:
+    """Find the shape of the result, and how the operands lie in it; tell whether they fit under the rule."""
+    cdef int a_rank = cnp.PyArray_NDIM(<cnp.ndarray> a) if cnp.PyArray_CheckExact(a) else 0
+    cdef int b_rank = cnp.PyArray_NDIM(<cnp.ndarray> b) if cnp.PyArray_CheckExact(b) else 0
+    cdef int start = a_rank - b_rank, i
+    nest.rank = a_rank if rule else max(a_rank, b_rank)
+    if rule == 1 and start or rule == 3 and axis != -1:
+        start = axis if rule == 3 and type(axis) is int and 0 <= axis < a_rank else -1
+    if rule and start < 0:
+        return False
+    if rule == 3:
+        while b_rank and cnp.PyArray_DIM(<cnp.ndarray> b, b_rank - 1) == 1:
+            b_rank -= 1
+        if start + b_rank > a_rank:
+            return False
+    for i in range(nest.rank):
+        nest.shape[i] = 1
+    if not _map_axes(nest, 0, a, a_rank, max(0, -start), True):
+        return False
+    if not _map_axes(nest, 1, b, b_rank, max(0, start), rule == 0):
+        return False
+    if rule == 1:
+        for i in range(nest.rank):
+            if cnp.PyArray_DIM(<cnp.ndarray> b, i) != nest.shape[i]:
+                return False
+    return True
+
+
+cdef inline bint _map_axes(Nest *nest, int k, array, int rank, int start, bint stretching) noexcept:
+    """Note the strides of an operand that begins at an axis of the result; tell whether it fits there."""
+    cdef Py_ssize_t *strides = nest.operands[k].strides
+    cdef Py_ssize_t length
+    cdef int i
+    for i in range(start):
+        strides[i] = 0
+    for i in range(start + rank, nest.rank):
+        strides[i] = 0
+    for i in range(rank):
+        length = cnp.PyArray_DIM(<cnp.ndarray> array, i)
+        if length == 1:
+            strides[start + i] = 0
+            continue
+        strides[start + i] = cnp.PyArray_STRIDE(<cnp.ndarray> array, i)
+        if nest.shape[start + i] == 1 and stretching:
+            nest.shape[start + i] = length
+        elif nest.shape[start + i] != length:
+            return False
+    return True
+
+
+cdef inline void _describe(Operand *operand, cnp.ndarray array, Cast cast) noexcept:
+    """Note what the nest needs to know of an array, but for its strides."""
+    operand.data = <char *> cnp.PyArray_DATA(array)
+    operand.size = cnp.PyArray_ITEMSIZE(array)
+    operand.cast = cast
+    operand.aligned = cnp.PyArray_ISALIGNED(array)
+    operand.swapped = 0
+    if not cnp.PyArray_ISNOTSWAPPED(array):
+        operand.swapped = <int> operand.size // (2 if cnp.PyArray_ISCOMPLEX(array) else 1)
+
+
+cdef inline void _describe_scalar(Operand *operand, char *item) noexcept:
+    operand.data = item
+    operand.size = operand.loop_size
+    operand.cast = NULL
+    operand.swapped = 0
+    operand.aligned = True
+
+
+cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
+    """Store a Python scalar as an item of a dtype; tell whether that is possible without an error or a warning."""
+    cdef bint narrow = dtype.type_num == cnp.NPY_FLOAT16
+    cdef object kind = type(value)
+    cdef int beyond = 0, lost
+    cdef long long whole = PyLong_AsLongLongAndOverflow(value, &beyond) if kind is int else 0
+    if beyond:
+        return False
+    if dtype.kind == c"u" or dtype.kind == c"i":
+        lost = 64 - 8 * <int> dtype.itemsize    # bits
+        if kind is not int or (whole < 0 if dtype.kind == c"u" else whole << lost >> lost != whole) or (
+            dtype.kind == c"u" and <long long> (<unsigned long long> whole << lost >> lost) != whole
+        ):
+            return False
+    elif dtype.kind == c"b":
+        if kind is not bool:
+            return False
+    elif kind is complex:
+        if dtype.type_num != cnp.NPY_CDOUBLE:
+            return False
+    elif dtype.type_num == cnp.NPY_FLOAT or dtype.type_num == cnp.NPY_DOUBLE or narrow:
+        if not -(<long long> 1 << 53) <= whole <= <long long> 1 << 53:
+            return False
+        if isfinite(<double> value) and fabs(<double> value) > (
+            65504 if narrow else FLT_MAX if dtype.type_num == cnp.NPY_FLOAT else DBL_MAX
+        ):
+            return False
+    else:
+        return False
+    PyArray_Pack(<cnp.PyArray_Descr *> dtype, item, value)
+    return True
+
+
+cdef object _fresh(Nest *nest, cnp.dtype dtype):
+    """A new array for the result, whose axes are in the order of the operands'; and the nest's axes in that order."""
+    cdef int[MAX_AXES] order
+    cdef cnp.npy_intp[MAX_AXES] lengths
+    cdef Operand *operand = &nest.operands[nest.n - 1]
+    cdef Py_ssize_t size = dtype.itemsize, step
+    cdef int i
+    cdef bint same = sort_axes(nest, nest.n - 1, order)
+    cdef cnp.ndarray array
+    for i in range(nest.rank):
+        lengths[i] = nest.shape[order[i]]
+        size = size * lengths[i] if max(size, lengths[i]) >> 31 == 0 else HUGE_BYTES
+    if pays(size):
+        array = new_array(dtype, cnp.PyArray_IntTupleFromIntp(nest.rank, lengths), "a, b")
+    else:
+        Py_INCREF(dtype)    # the call steals a reference
+        array = PyArray_NewFromDescr(ARRAY, dtype, nest.rank, lengths, NULL, NULL, 0, NULL)
+    step = dtype.itemsize
+    for i in range(nest.rank - 1, -1, -1):
+        operand.strides[order[i]] = step
+        step *= lengths[i]
+    if not same:    # nobody else has seen the array
+        for i in range(nest.rank):
+            cnp.PyArray_DIMS(array)[i] = nest.shape[i]
+            cnp.PyArray_STRIDES(array)[i] = operand.strides[i]
+        PyArray_UpdateFlags(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
+    _describe(operand, array, NULL)
+    merge_axes(nest, NULL if same else order)
+    return array
+
+
+cdef bint _fits(Nest *nest, out, a, b, c, cnp.dtype dtype, int casting) except -1:
+    """Whether the result can be written to the user's array, block by block; then it is described in the nest."""
+    cdef int[MAX_AXES] order
+    cdef Operand *operand = &nest.operands[nest.n - 1]
+    cdef Cast cast = NULL
+    cdef cnp.ndarray array
+    cdef cnp.dtype given
+    cdef int i, k
+    if not cnp.PyArray_CheckExact(out):
+        return False
+    array = out
+    given = <cnp.dtype> cnp.PyArray_DESCR(array)
+    if cnp.PyArray_NDIM(array) != nest.rank or not cnp.PyArray_ISWRITEABLE(array):
+        return False
+    if given is not dtype:
+        if not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> given, casting):
+            return False
+        if not _are_same(given, dtype) or PyDataType_REFCHK(<cnp.PyArray_Descr *> given):
+            cast = _cast(dtype, given)
+            if cast == NULL:
+                return False
+    for i in range(nest.rank):
+        if cnp.PyArray_DIM(array, i) != nest.shape[i]:
+            return False
+        operand.strides[i] = cnp.PyArray_STRIDE(array, i) if nest.shape[i] != 1 else 0
+    if not cnp.PyArray_IS_C_CONTIGUOUS(array) and _overlaps_itself(nest, operand, cnp.PyArray_ITEMSIZE(array)):
+        return False
+    for k in range(nest.n - 1):
+        each = (a, b, c)[k]
+        if cnp.PyArray_CheckExact(each) and overlap(<cnp.ndarray> each, array):
+            if cnp.PyArray_DATA(<cnp.ndarray> each) != cnp.PyArray_DATA(array):
+                return False
+            if cnp.PyArray_ITEMSIZE(<cnp.ndarray> each) != cnp.PyArray_ITEMSIZE(array):
+                return False
+            if cnp.PyArray_NDIM(<cnp.ndarray> each) != nest.rank:
+                return False
+            for i in range(nest.rank):      # those of axes of length 1, too: NumPy writes to a copy if they differ
+                if cnp.PyArray_STRIDE(<cnp.ndarray> each, i) != cnp.PyArray_STRIDE(array, i):
+                    return False
+                if cnp.PyArray_DIM(<cnp.ndarray> each, i) != nest.shape[i]:
+                    return False
+    _describe(operand, array, cast)
+    merge_axes(nest, NULL if sort_axes(nest, nest.n, order) else order)
+    return True
+
+
+cdef bint _overlaps_itself(const Nest *nest, const Operand *operand, Py_ssize_t size) noexcept:
+    """Whether items of an array may overlap: they do not where each stride is longer than what is within."""
+    cdef Py_ssize_t reach = size, step, nearest
+    cdef bint[MAX_AXES] done
+    cdef int i, _k, at
+    for i in range(nest.rank):
+        done[i] = nest.shape[i] == 1
+    for _k in range(nest.rank):
+        at = -1
+        nearest = 0
+        for i in range(nest.rank):
+            step = operand.strides[i] if operand.strides[i] >= 0 else -operand.strides[i]
+            if not done[i] and (at < 0 or step < nearest):
+                at, nearest = i, step
+        if at < 0:
+            break
+        if nearest < reach:
+            return True
+        done[at] = True
+        reach += (nest.shape[at] - 1) * nearest
+    return False

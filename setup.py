@@ -27,8 +27,8 @@ MADE = Path(f"build/c{SUFFIX.rpartition('.')[0]}")  # sources in C and extension
 # Some distributions' Python asks for -O2, under which GCC leaves the kernel's loops unvectorised; and for debugging
 # information, which takes as long to make as all the rest.
 OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-g0"]
-# Loops of few instructions take up to a tenth longer by where they happen to lie. Other modules have no such loops, and
-# should take few pages.
+# Loops of few instructions take up to a tenth longer by where they happen to lie, and so do small copies by where their
+# face does. Small calls take longer where all modules are aligned, and fill more pages.
 ALIGN = [] if sys.platform == "win32" else ["-falign-functions=64", "-falign-loops=32"]
 DIRECTIVES = {
     "allow_none_for_extension_args": False,  # where Python calls: what is typed is used unasked
@@ -67,7 +67,7 @@ def extension(source: str, path: str) -> Extension:
         [path],
         include_dirs=[np.get_include(), str(PACKAGE)],
         define_macros=[(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")],
-        extra_compile_args=OPTIMISE + (ALIGN if source.endswith("/core.pyx") else []),
+        extra_compile_args=OPTIMISE + (ALIGN if source.endswith(("/core.pyx", "_kernel.pyx")) else []),
     )
 
 

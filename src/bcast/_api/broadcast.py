@@ -44,7 +44,7 @@ def broadcast(
     axes_mapping : 1-D sequence or array of int, optional
         In explicit mode, ``axes_mapping[i]`` is the axis of the output that axis ``i`` of `data` feeds. The axes are
         strictly increasing, one for each axis of `data`, and are not counted from the end.
-    mode : {'numpy', 'explicit', 'bidirectional', 'pdpd', 'none'}
+    mode : str
         The rule that matches axes of `data` with axes of the output:
 
         ``'numpy'``

@@ -75,7 +75,7 @@ static int bcast_select_any(
 static inline bcast_loop bcast_select_of(int target, ptrdiff_t size)
 {
 #if defined(__x86_64__) || defined(_M_X64)
-    if (target == BCAST_TARGET_avx2) {
+    if (target >= BCAST_TARGET_avx2) {
         switch (size) {
         case 1: return bcast_select_uint8_t_avx2;
         case 2: return bcast_select_uint16_t_avx2;

@@ -95,14 +95,14 @@ def right_aligned(data: Shape, target: Shape, name: str) -> Alignment:
     ValueError
         If the data does not fit.
     """
-    expect_rank(data, target, name)
-    return align_from(data, len(data), target, len(target) - len(data), name, False)
+    expect_rank(data, target, name, "right")
+    return align_from(data, len(data), target, len(target) - len(data), name, "right")
 
 
 def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
     """Align data, without its trailing 1s, with the target from `axis` on: PaddlePaddle's rule, by OpenVINO's pages."""
     rank = len(target)
-    expect_rank(data, target, name)
+    expect_rank(data, target, name, "axis")
     last = rank - 1 if data else rank
     start = rank - len(data) if axis == -1 else index_of(axis, last + 1)
     if start < 0:
@@ -118,12 +118,12 @@ def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
             f"`axis` expected at most {rank - end} to lay {_owner(name)} of shape {data} onto `{name}` {target}, "
             f"got {axis}"
         )
-    return align_from(data, end, target, start, name, True)
+    return align_from(data, end, target, start, name, "axis")
 
 
 @cython.boundscheck(False)  # the ranks are compared first
 @cython.wraparound(False)
-def align_from(data: Shape, end: int, target: Shape, start: int, name: str, by_axis: bool) -> Alignment:
+def align_from(data: Shape, end: int, target: Shape, start: int, name: str, hints: str) -> Alignment:
     """Align data's first `end` axes with the target from axis `start` on; data's other axes have length 1."""
     check_rank(name, target)  # no array has too many axes, and shapes that users pass were checked before
     if start < 0 or start + end > len(target) or end > len(data):
@@ -131,7 +131,7 @@ def align_from(data: Shape, end: int, target: Shape, start: int, name: str, by_a
     for i in range(end):
         length, wanted = data[i], target[start + i]
         if length != 1 and length != wanted:
-            refuse_length(data, i, target, start + i, name, remedy_of(data[:end], target, name, by_axis))
+            refuse_length(data, i, target, start + i, name, remedy_of(data[:end], target, name, hints))
     source = ONES[start] + (data if end == len(data) else data[:end])
     if start + end < len(target):
         source += ONES[len(target) - start - end]
@@ -195,18 +195,17 @@ def index_of(axis: int, end: int) -> int:
     return index if index < end else -1
 
 
-def expect_rank(data: Shape, target: Shape, name: str) -> None:
+def expect_rank(data: Shape, target: Shape, name: str, hints: str) -> None:
     """Refuse a target with fewer axes than the data has."""
     if len(data) > len(target):
         owner = _owner(name)
         expected = f"at least {len(data)} axes for {owner} of shape {data}"
-        raise ValueError(f"`{name}` expected {expected}, got {show(target)}{_swapped(data, target, name)}")
+        raise ValueError(f"`{name}` expected {expected}, got {show(target)}{remedy_of(data, target, name, hints)}")
 
 
 def refuse_length(data: Shape, i: int, target: Shape, axis: int, name: str, remedy: str) -> NoReturn:
     """Refuse data whose axis i has neither the length of the target's `axis` nor length 1."""
     owner = _owner(name)
-    remedy = remedy or _swapped(data, target, name)
     raise ValueError(
         f"`{name}` expected a shape that {owner} of shape {data} fits, got {target}: "
         f"its axis {axis} is {target[axis]} where {owner}'s axis {i} is {data[i]}{remedy}"
@@ -218,7 +217,17 @@ def _owner(name: str) -> str:
     return "b" if name == "a" else "data"
 
 
-def remedy_of(data: Shape, target: Shape, name: str, by_axis: bool) -> str:
+def remedy_of(data: Shape, target: Shape, name: str, hints: str) -> str:
+    """Say what to give instead, if that is one thing only, by what a rule `hints` at.
+
+    'mapping' is for another place by an explicit mapping, 'right' also for operands that were swapped, and 'axis' for
+    another axis in mode 'pdpd'. With '' there is no hint.
+    """
+    remedy = _elsewhere(data, target, name, hints == "axis") if hints else ""
+    return remedy or (_swapped(data, target, name) if hints == "right" else "")
+
+
+def _elsewhere(data: Shape, target: Shape, name: str, by_axis: bool) -> str:
     """Say where else the data fits, if that is one place only; stay in mode 'pdpd' if it is placed `by_axis`."""
     axes = _embedding(data, target)
     if not axes:

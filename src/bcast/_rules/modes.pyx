@@ -179,7 +179,7 @@ cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):
         axis = axes[i]
         length, wanted = data[i], target[axis]
         if length != 1 and length != wanted:
-            refuse_length(data, i, target, axis, name, remedy_of(data, target, name, False))
+            refuse_length(data, i, target, axis, name, remedy_of(data, target, name, "mapping"))
         source[axis] = data[i]
     return aligned(target, tuple(source))
 

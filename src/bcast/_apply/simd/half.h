@@ -150,7 +150,7 @@ BCAST_HALF_LOOPS(bf16, 0, _CMP_GT_OQ, _CMP_LT_OQ, 0, _MM_EXCEPT_INVALID, S)
 static inline bcast_half_loop bcast_half_loop_of(int target, int is_bfloat, int function)
 {
     static const bcast_half_loop loops[2][BCAST_FUNCTIONS] = {BCAST_HALF_ROW(f16), BCAST_HALF_ROW(bf16)};
-    if (target != BCAST_TARGET_avx2 || function < 0 || function >= BCAST_FUNCTIONS) return NULL;
+    if (target < BCAST_TARGET_avx2 || function < 0 || function >= BCAST_FUNCTIONS) return NULL;
     return loops[is_bfloat][function];
 }
 #else

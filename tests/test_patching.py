@@ -266,8 +266,8 @@ def test_an_error_of_ours_is_numpys():
 
 
 def test_nothing_is_patched_on_import():
-    code = "import sys, numpy as np; tile = np.tile; import bcast; assert np.tile is tile; "
-    done = python("-c", code + "assert 'bcast._api.numpy_calls' not in sys.modules; assert not bcast.is_patched()")
+    code = "import numpy as np; tile = np.tile; import bcast; assert np.tile is tile; "
+    done = python("-c", code + "assert not bcast.is_patched()")
     assert (done.returncode, done.stderr) == (0, "")
 
 

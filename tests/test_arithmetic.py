@@ -202,6 +202,18 @@ def test_operands_and_results_that_overlap():
         np.testing.assert_array_equal(*results)
 
 
+@pytest.mark.parametrize("step", [64, 128, 192])
+def test_rows_that_overlap_are_read_to_their_ends(step):
+    """Rows begin as far apart as parts of a row are long."""
+    rows = np.lib.stride_tricks.sliding_window_view(np.arange(4000), 200)[::step]
+    turned = np.asfortranarray(np.arange(rows.size).reshape(rows.shape) % 7)
+    for data in rows.astype("f4"), np.lib.stride_tricks.sliding_window_view(np.arange(4000, dtype="f4"), 200)[::step]:
+        np.testing.assert_array_equal(bcast.elementwise(np.add, data, turned), data + turned)
+        np.testing.assert_array_equal(bcast.where(data % 3, data, turned), np.where(data % 3, data, turned))
+    swapped = np.lib.stride_tricks.sliding_window_view(np.arange(4000, dtype=">i8"), 200)[::step]
+    np.testing.assert_array_equal(bcast.elementwise(np.add, swapped, turned), rows + turned)
+
+
 def test_axes_of_equal_strides_keep_their_order():
     windows = np.lib.stride_tricks.sliding_window_view(np.arange(50.0), 5)
     assert windows.strides == (8, 8)

@@ -1,6 +1,8 @@
 """Results of another dtype: those of `broadcast(...).astype(dtype, casting)` to the last bit, warnings included."""
 
 import itertools
+import os
+import traceback
 import tracemalloc
 import warnings
 from functools import partial
@@ -543,8 +545,25 @@ INTO_OUT = {  # what converts into `out`, by pieces
 @pytest.mark.parametrize("call", INTO_OUT.values(), ids=INTO_OUT)
 @pytest.mark.parametrize("own", ["f8", "i4"])
 @pytest.mark.usefixtures("small_pieces")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 def test_memory_that_fails_leaves_out_untouched(call, own):
+    """In a child where that is possible: threads of pytest's are to have their memory."""
     testcapi = pytest.importorskip("_testcapi")
+    if not hasattr(os, "fork"):
+        fail_in_turn(testcapi, call, own)
+        return
+    child = os.fork()
+    if child == 0:
+        try:
+            fail_in_turn(testcapi, call, own)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def fail_in_turn(testcapi, call, own):
     data = LARGE if own == "f8" else np.arange(6000, dtype="i4")
     for limit in (100, 1500):  # bytes: tried before, and converted whole
         converted.set_limits(limit)

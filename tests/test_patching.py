@@ -7,6 +7,7 @@ import itertools
 import os
 import pickle
 import random
+import textwrap
 import threading
 import weakref
 
@@ -268,6 +269,25 @@ def test_an_error_of_ours_is_numpys():
 def test_nothing_is_patched_on_import():
     code = "import numpy as np; tile = np.tile; import bcast; assert np.tile is tile; "
     done = python("-c", code + "assert not bcast.is_patched()")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_patches_go_where_memory_fails():
+    code = """
+        import _testcapi, numpy as np, bcast
+        tile = np.tile
+        held = [tuple([i, i, i]) for i in range(5000)]  # no tuple is left to be used again
+        try:
+            with bcast.patched_numpy():
+                _testcapi.set_nomemory(0, 1)
+        except MemoryError:
+            pass
+        finally:
+            _testcapi.remove_mem_hooks()
+        assert np.tile is tile
+    """
+    pytest.importorskip("_testcapi")
+    done = python("-c", textwrap.dedent(code))
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -262,7 +262,7 @@ class patched_numpy:  # noqa: N801 (it is used as a function)
         with cython.critical_section(_places):
             _replace(names)
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:     # `*error` would be allocated
         names = self._names
         with cython.critical_section(_places):
             _put_back(names)

@@ -266,6 +266,8 @@ cdef void _plan_operand(Nest *nest, Operand *operand, bint is_out) noexcept:
             even = False
         dense = _length(nest, i) * operand.strides[i]
         items *= _length(nest, i)
+    if nest.row_parts > 1 and nest.part > 1 and operand.strides[last] and operand.strides[nest.cut]:
+        even = False    # the last part of a row is shorter; overlapping rows may lie as if it were not
     operand.dense = even
     operand.step = inner
     operand.row_step = operand.strides[nest.cut]

@@ -250,6 +250,7 @@ def test_other_threads_run_meanwhile():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded", "ignore:os.fork")  # of Python, and of jax
 def test_a_fork_computes_alone():
     a, b = np.arange(900_000, dtype="f4").reshape(-1, 3), np.ones(3, "f4")
     with computed(cpu.TARGETS[0], THREADS):

@@ -545,7 +545,7 @@ INTO_OUT = {  # what converts into `out`, by pieces
 @pytest.mark.parametrize("call", INTO_OUT.values(), ids=INTO_OUT)
 @pytest.mark.parametrize("own", ["f8", "i4"])
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded", "ignore:os.fork")  # of Python, and of jax
 def test_memory_that_fails_leaves_out_untouched(call, own):
     """In a child where that is possible: threads of pytest's are to have their memory."""
     testcapi = pytest.importorskip("_testcapi")

@@ -95,7 +95,7 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
         for each in ("floor_divide remainder fmod hypot arctan2 nextafter logaddexp logaddexp2 power float_power gcd "
                      "lcm").split():
             SLOW_ONES.add(getattr(np, each))
-            UNEVEN.update((np.power, np.float_power, np.arctan2))
+        UNEVEN.update((np.power, np.float_power, np.arctan2))
         HALVES = halves
         CAPSULE = name
         n_found = LOOPS_KEPT     # the table keeps what it has: somebody may be using it

@@ -264,10 +264,9 @@ cdef void _plan_operand(Nest *nest, Operand *operand, bint is_out) noexcept:
             continue
         if operand.strides[i] != dense:
             even = False
-        dense = _length(nest, i) * operand.strides[i]
+        # No row follows a part of one, whose last is shorter.
+        dense = 0 if i == last and nest.row_parts > 1 else _length(nest, i) * operand.strides[i]
         items *= _length(nest, i)
-    if nest.row_parts > 1 and nest.part > 1 and operand.strides[last] and operand.strides[nest.cut]:
-        even = False    # the last part of a row is shorter; overlapping rows may lie as if it were not
     operand.dense = even
     operand.step = inner
     operand.row_step = operand.strides[nest.cut]

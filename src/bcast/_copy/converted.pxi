@@ -57,7 +57,6 @@ cdef int drop_converted(cnp.ndarray src, cnp.dtype dtype) except -1:
     pieces.items = pieces.group = cnp.PyArray_SIZE(src)
     pieces.size = dtype.itemsize
     pieces.step = DROPPED_ITEMS
-    pieces.room = NULL
     return _convert(&pieces, src, dtype, cnp.NPY_KEEPORDER, NULL)
 
 

@@ -1,8 +1,11 @@
 """The ways in which the kernel may write the same bytes: by any leaf of the machine, on threads, past the caches."""
 
 import itertools
+import os
 import sys
 import threading
+import traceback
+import warnings
 from contextlib import contextmanager
 
 import bcast
@@ -134,3 +137,17 @@ def pool_limited(threads):
         yield
     finally:
         runtime_threads.set_pool_limit(before)
+
+
+def forked(call):
+    """Make a call in a forked child, which has one thread; return its status, 0 if nothing was raised."""
+    with warnings.catch_warnings(action="ignore"):  # of threads: by Python, and by other libraries
+        child = os.fork()
+    if child == 0:
+        try:
+            call()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from _arithmetic import DTYPES, NAMES, UFUNCS, bits, draw_elementwise, draw_items, draw_where, told
-from _ways import COMPUTED, THREADS, computed, in_order, overlaps
+from _ways import COMPUTED, THREADS, computed, forked, in_order, overlaps
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 from test_fenced import PAINT, rooms  # noqa: F401 (a fixture)
@@ -250,15 +250,11 @@ def test_other_threads_run_meanwhile():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded", "ignore:os.fork")  # of Python, and of jax
 def test_a_fork_computes_alone():
     a, b = np.arange(900_000, dtype="f4").reshape(-1, 3), np.ones(3, "f4")
     with computed(cpu.TARGETS[0], THREADS):
         expected = bcast.elementwise(np.add, a, b)
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if (bcast.elementwise(np.add, a, b) == expected).all() else 1)
-        assert os.waitpid(child, 0)[1] == 0
+        assert forked(lambda: np.testing.assert_array_equal(bcast.elementwise(np.add, a, b), expected)) == 0
 
 
 # What floating-point errors do.

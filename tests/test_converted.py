@@ -2,14 +2,13 @@
 
 import itertools
 import os
-import traceback
 import tracemalloc
 import warnings
 from functools import partial
 
 import numpy as np
 import pytest
-from _ways import WAYS, written
+from _ways import WAYS, forked, written
 from hypothesis import given
 from hypothesis import strategies as st
 from test_errors import refuse, untouched
@@ -545,22 +544,13 @@ INTO_OUT = {  # what converts into `out`, by pieces
 @pytest.mark.parametrize("call", INTO_OUT.values(), ids=INTO_OUT)
 @pytest.mark.parametrize("own", ["f8", "i4"])
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded", "ignore:os.fork")  # of Python, and of jax
 def test_memory_that_fails_leaves_out_untouched(call, own):
     """In a child where that is possible: threads of pytest's are to have their memory."""
     testcapi = pytest.importorskip("_testcapi")
     if not hasattr(os, "fork"):
         fail_in_turn(testcapi, call, own)
         return
-    child = os.fork()
-    if child == 0:
-        try:
-            fail_in_turn(testcapi, call, own)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
+    assert forked(lambda: fail_in_turn(testcapi, call, own)) == 0
 
 
 def fail_in_turn(testcapi, call, own):

@@ -588,10 +588,10 @@ def main(fault, cold, every, names, planted, patience):
             row = row if isinstance(row, Row) else Row(row)
             first = zlib.crc32(f"{name}, {kind}".encode()) % every
             said = drilled(function, row, fault, cold, every, first, patience)
-            said = not_numpys(said, row, fault, cold, patience)
             if any(map(is_growth, said)):
                 again = drilled(function, row, fault, cold, every, first, patience)
                 said = [words for words in said if not is_growth(words) or words in again]
+            said = not_numpys(said, row, fault, cold, patience)
             points[name] += sum(words == ["point"] for words in said)
             bad += [[name, kind, *words[1:]] for words in said if words[0] == "bad"]
     return {"points": points, "bad": bad}

@@ -26,7 +26,7 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 MADE = Path(f"build/c{SUFFIX.rpartition('.')[0]}")  # sources in C and extensions, for each Python and platform
 # Some distributions' Python asks for -O2, under which GCC leaves the kernel's loops unvectorised; and for debugging
 # information, which takes as long to make as all the rest.
-OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-g0"]
+OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-g0", "-fno-math-errno"]
 # Loops of few instructions take up to a tenth longer by where they happen to lie, and so do small copies by where their
 # face does. Small calls take longer where all modules are aligned, and fill more pages.
 ALIGN = [] if sys.platform == "win32" else ["-falign-functions=64", "-falign-loops=32"]

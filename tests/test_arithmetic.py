@@ -1,5 +1,6 @@
 """`elementwise` and `where` by blocks: NumPy's bits, dtypes, strides, warnings and exceptions, whatever is called."""
 
+import functools
 import gc
 import itertools
 import os
@@ -44,7 +45,7 @@ def test_any_call_gives_what_numpy_gives(examples, draw):
 def test_every_function_of_every_dtype(ufunc):
     """In rows so short that both operands are expanded, so long that they are not, and by one scalar."""
     rng = random.Random(ufunc.__name__)
-    shapes = ((900, 1, 3), (1, 7, 3)), ((3, 700), (3, 1)), ((40,), ()), ((2000, 3), (2000, 1)), ((5,), (5,))
+    shapes = ((900, 1, 3), (1, 7, 3)), ((3, 700), (3, 1)), ((9000,), ()), ((2000, 3), (2000, 1)), ((5,), (5,))
     ways = itertools.cycle(COMPUTED)
     for dtype, (a, b) in itertools.product(DTYPES, shapes):
         x, y = (draw_items(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape) for shape in (a, b))
@@ -57,6 +58,42 @@ def test_every_function_of_every_dtype(ufunc):
         else:
             assert mine[0].dtype == expected[0].dtype
             assert bits(mine[0]) == bits(expected[0]), (dtype, a, b)
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("dtypes", [("f4", "f4"), ("u1", "f4"), ("f8", ">f8"), ("c16", "c16"), ("i2", "i2")])
+def test_turned_operands(way, dtypes):
+    """In tiles: of whole rows, of parts, and of rows that would share places of a cache."""
+    rng = random.Random(f"{way} {dtypes}")
+    for shape in (37, 1030), (33, 1024), (5, 9000), (4, 7, 500):
+        a, b = (draw_items(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape) for dtype in dtypes)
+        a = np.asarray(a, order="F")
+        for x, y in ((a, b), (b, a)):
+            for out in (None, np.empty(shape, np.result_type(*dtypes), order=rng.choice("CF"))):
+                with computed(*way), np.errstate(all="ignore"):
+                    mine = bcast.elementwise(np.add, x, y, out=out)
+                    assert bits(mine) == bits(np.add(x, y))
+                    assert bits(bcast.where(x != y, x, y)) == bits(np.where(x != y, x, y))
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+def test_lengths_of_float32(way):
+    """`hypot`, of which there is a loop here: beside infinities and NaN, too, and in place."""
+    rng = np.random.default_rng(4)
+    for n, rare in itertools.product((1, 127, 129, 3000), (0, 1, 40)):
+        x, y = rng.integers(0, 1 << 32, (2, n), "u4").view("f4")
+        x[np.isnan(x)], y[np.isnan(y)] = 0, 1  # those that signal, above all
+        for each in x, y:
+            each[rng.integers(0, n, rare)] = rng.choice(np.array([np.inf, -np.inf, np.nan, 0, 1e-45], "f4"), rare)
+        for a, b in ((x, y), (x, y[:1]), (x[:, None][:50], y[:50])):
+            with computed(*way):
+                mine = told(functools.partial(bcast.elementwise, np.hypot, a, b))
+            expected = told(functools.partial(np.hypot, a, b))
+            assert mine[1] == expected[1]
+            assert bits(mine[0]) == bits(expected[0])
+        expected = np.hypot(x, y)
+        with computed(*way), np.errstate(all="ignore"):
+            assert bits(bcast.elementwise(np.hypot, x, y, out=x)) == bits(expected)
 
 
 HALVES = [np.dtype("f2"), np.dtype(ml_dtypes.bfloat16)]

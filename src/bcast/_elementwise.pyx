@@ -16,7 +16,7 @@ from libc.float cimport DBL_MAX, FLT_MAX
 from libc.math cimport fabs, isfinite
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
 
@@ -142,7 +142,7 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
         return None
     nest.operands[2].loop_size = found.sizes[2]
     nest.loop, nest.context, nest.auxdata = found.loop, <void *> found.context, found.auxdata
-    nest.side_by_side = found.side_by_side
+    nest.side_by_side, nest.spread = found.side_by_side, found.spread
     if out is None:
         out = _fresh(&nest, <cnp.dtype> found.dtypes[2])
     elif not _fits(&nest, out, a, b, None, <cnp.dtype> found.dtypes[2], casting):
@@ -260,7 +260,7 @@ cpdef choose(condition, x, y, out):
         return None
     nest.operands[3].loop_size = common.itemsize
     nest.loop, nest.context, nest.auxdata = select_of(target_number, common.itemsize), NULL, <void *> common.itemsize
-    nest.side_by_side = False
+    nest.side_by_side = nest.spread = False
     if out is None:
         out = _fresh(&nest, common)
     elif not _fits(&nest, out, condition, x, y, common, 0):

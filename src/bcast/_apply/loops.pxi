@@ -8,6 +8,9 @@ cdef extern from "_apply/casts.h":
 cdef extern from "_apply/simd/half.h":
     Loop half_loop_of "bcast_half_loop_of"(int target, int is_bfloat, int function)
 
+cdef extern from "_apply/hypot.h":
+    Loop hypot_of "BCAST_HYPOT_OF"(int target)
+
 cdef enum:
     SLOW_WEIGHT = 8         # times as long takes an item of a slow function, at least
     HALF_WEIGHT = 4         # and one of 16 bits
@@ -44,6 +47,7 @@ cdef class Found:
     cdef int weight         # how long an item takes, in times of a sum of that size
     cdef bint uneven        # what it computes depends on steps: on whether they are 0, and on their signs
     cdef bint side_by_side
+    cdef bint spread        # it is slow where a step is 0
 
 
 cdef PyObject *table[LOOPS_KEPT]
@@ -51,7 +55,10 @@ cdef int n_found = 0
 cdef object lock = object()
 cdef object SAFE = None     # the ufuncs whose loops may run on any thread, for numbers; None before the probe
 cdef set SLOW_ONES = set(), UNEVEN = set()
-cdef object MULTIPLY = np.multiply
+cdef object MULTIPLY = np.multiply, HYPOT = np.hypot
+cdef bint hypot_agrees = False      # whether the loop for it here gives what NumPy's gives
+cdef tuple EXTREMES = (np.maximum, np.minimum)  # vector code only where no step is 0, as have those of bools:
+cdef tuple OF_BOOLS = (np.add, np.multiply, np.logical_and, np.logical_or, np.bitwise_and, np.bitwise_or)
 cdef dict HALVES = {}       # the functions that have loops for float16 and bfloat16 here, and their numbers
 cdef int bfloat16 = OTHER   # the number that NumPy gave to the dtype of ml_dtypes, if that is known
 cdef bint works = False     # whether NumPy gives loops as expected
@@ -71,11 +78,15 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
     bool
         Whether it does. If not, all calls are left to the ufuncs.
     """
-    global works, SAFE, HALVES, CAPSULE, n_found
+    global works, hypot_agrees, SAFE, HALVES, CAPSULE, n_found
     cdef Found found
     cdef double[3] x = [1.5, -2.0, 8.0]
     cdef double[3] y = [0.25, 5.0, -3.0]
     cdef double[3] z = [0.0, 0.0, 0.0]
+    # As float64 has them, of which four are rounded twice: libraries that round once, or more often, differ.
+    cdef float[8] p = [16762473, 12252589, 10751338, 9997532, 0.3, 1, 7e-39, 3]
+    cdef float[8] q = [4094.199951171875, 3500.369873046875, 3278.92333984375, 3161.887451171875, 0.7, -1.1, 2e-39, 0.1]
+    cdef float[2][8] r
     cdef char *data[3]
     cdef Py_ssize_t n = 3
     cdef Py_ssize_t[3] steps = [8, 8, 8]
@@ -109,6 +120,15 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
             data[0], data[1], data[2] = <char *> x, <char *> y, <char *> z
             found.loop(<void *> found.context, data, &n, steps, found.auxdata)
             works = z[0] == 1.75 and z[1] == 3 and z[2] == 5
+        hypot_agrees = False
+        found = _resolved(HYPOT, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, 4, 0)
+        if found.loop != NULL:
+            n, steps = 8, [4, 4, 4]
+            for k in range(2):
+                data[0], data[1], data[2] = <char *> p, <char *> q, <char *> r[k]
+                (hypot_of(target_number) if k else found.loop)(<void *> found.context, data, &n, steps, found.auxdata)
+            hypot_agrees = memcmp(r[0], r[1], sizeof(r[0])) == 0
+            PyUFunc_clearfperr()    # items below the least normal number
     return works
 
 
@@ -166,6 +186,8 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         k = (<cnp.dtype> dtypes[0]).type_num
         if k == (<cnp.dtype> dtypes[1]).type_num and (k == cnp.NPY_FLOAT16 or k == bfloat16):
             own = half_loop_of(target_number, k == bfloat16, HALVES[function])
+    elif function is HYPOT and hypot_agrees and (<cnp.dtype> dtypes[0]).type_num == cnp.NPY_FLOAT:
+        own = hypot_of(target_number)
     if info.needs_gil and own == NULL:
         return found
     for k in range(3):
@@ -192,6 +214,9 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     memcpy(found.context, info.context, 3 * sizeof(void *))    # the rest may not be initialised, and is 0 here
     found.loop = info.loop if own == NULL else own
     found.side_by_side = own != NULL
+    found.spread = function is HYPOT or own == NULL and (
+        function in EXTREMES or (dtypes[0].kind == "b" and function in OF_BOOLS)
+    )
     return found
 
 

@@ -41,7 +41,8 @@ cdef struct Nest:
     Loop loop
     void *context
     void *auxdata
-    bint side_by_side       # the loop takes only items side by side, or one for all
+    bint side_by_side       # the loop takes only items side by side, or one for all;
+    bint spread             # it takes one for all, but is slow then: such an item is repeated in a buffer
     int n                   # operands
     int rank
     Py_ssize_t[NEST_AXES] shape     # outermost first
@@ -58,14 +59,16 @@ cdef struct Nest:
     Py_ssize_t own_bytes    # and of those that each thread has
 
 cdef enum:
-    APPLY_BLOCK_BYTES = 3 * L1 // 16    # of all operands that go through buffers; twice that halves the speed
+    APPLY_BLOCK_BYTES = 9 * L1 // 16    # of all operands of a block, if some go through buffers
     APPLY_BLOCK_ITEMS = 8192        # of a block
+    APPLY_WHOLE_ITEMS = 1024        # of axes that are whole: several of these would make copies of more axes
     APPLY_DIRECT_ITEMS = 65536      # of one without buffers, which need not stay in a cache
     APPLY_LONG_ROW_ITEMS = 384      # a longer row is worth a call of the loop
     APPLY_FEW_ROWS = 32             # which are called for in the time in which buffers are planned
     APPLY_SMALL_ROW_ITEMS = 512     # of a row that needs no plan
-    APPLY_TILE_ROW_ITEMS = 128      # of a row of a tile, whose columns lie side by side in memory,
-    APPLY_TILE_ROWS = 32            # and of a column
+    APPLY_TILE_ROWS = 32            # of a tile, whose columns lie side by side in memory,
+    APPLY_TILE_ROW_BYTES = 8192     # and of such a row, all of which are one stream where they are whole,
+    APPLY_TILE_ROW_ITEMS = 400      # unless the rows of its buffer would share the same few places of a cache
 
 
 cdef bint sort_axes(const Nest *nest, int n, int *order) noexcept:
@@ -172,27 +175,34 @@ cdef void run_small(const Nest *nest) noexcept:
 cdef void plan_blocks(Nest *nest) noexcept:
     """Choose the blocks, and how the loop gets each operand."""
     cdef int last = nest.rank - 1, i, k
-    cdef Py_ssize_t n = nest.shape[last], rows = 1, items = 0, bytes_ = 0
+    cdef Py_ssize_t n = nest.shape[last], rows = 1, items = APPLY_DIRECT_ITEMS, bytes_ = 0, size
+    cdef bint one, buffered, through = False
     cdef Operand *operand
     for i in range(last):
         rows *= nest.shape[i]
     nest.rows = n >= APPLY_LONG_ROW_ITEMS or rows <= APPLY_FEW_ROWS
     for k in range(nest.n):
+        if nest.spread and nest.operands[k].strides[last] == 0:
+            nest.rows = False
+    for k in range(nest.n):
         operand = &nest.operands[k]
-        if operand.cast != NULL or operand.swapped or not operand.aligned or (
-            not nest.rows and _is_uneven(nest, operand)
-        ):
-            bytes_ += operand.loop_size
-    items = APPLY_DIRECT_ITEMS
-    if bytes_:
+        one = operand.strides[last] == 0    # for a row
+        buffered = operand.cast != NULL or operand.swapped or not operand.aligned
+        if (buffered and not one) if nest.rows else (buffered or (nest.spread and one) or _is_uneven(nest, operand)):
+            through = True
+        bytes_ += operand.loop_size
+    if through:
         items = min(<Py_ssize_t> APPLY_BLOCK_ITEMS, APPLY_BLOCK_BYTES // bytes_)
     nest.row_parts = 1
     nest.row = n
     if nest.rows:
         nest.cut = last - 1
-        if _has_tiles(nest):
-            items = APPLY_TILE_ROW_ITEMS * APPLY_TILE_ROWS
-            nest.row = _even(n, APPLY_TILE_ROW_ITEMS)
+        size = _tile_size(nest)
+        if size:
+            nest.row = _even(n, APPLY_TILE_ROW_BYTES // size)
+            if nest.row * size & 1023 == 0:
+                nest.row = _even(n, APPLY_TILE_ROW_ITEMS)
+            items = APPLY_TILE_ROWS * nest.row
         elif n > items:
             nest.row = _even(n, items)
         nest.row_parts = (n + nest.row - 1) // nest.row
@@ -203,6 +213,8 @@ cdef void plan_blocks(Nest *nest) noexcept:
         while nest.cut and 2 * nest.inner * nest.shape[nest.cut] <= items:
             nest.inner *= nest.shape[nest.cut]
             nest.cut -= 1
+    if not nest.rows and nest.inner >= APPLY_WHOLE_ITEMS:
+        items = nest.inner
     nest.part = _even(nest.shape[nest.cut], max(<Py_ssize_t> 1, items // nest.inner))
     nest.parts = (nest.shape[nest.cut] + nest.part - 1) // nest.part
     nest.blocks = nest.parts * nest.row_parts
@@ -230,18 +242,22 @@ cdef bint _is_uneven(const Nest *nest, const Operand *operand) noexcept:
     return False
 
 
-cdef bint _has_tiles(const Nest *nest) noexcept:
-    """Whether items that are neighbours in a row lie lines apart for some operand, and those in a column closer."""
+cdef Py_ssize_t _tile_size(const Nest *nest) noexcept:
+    """The bytes of an item if neighbours in a row lie lines apart for some operand, and those in a column closer; or 0.
+
+    Items of the widest such operand count.
+    """
     cdef int last = nest.rank - 1, k
-    cdef Py_ssize_t step, row_step
-    if nest.shape[last - 1] < 4:
-        return False
-    for k in range(nest.n):
-        step = _magnitude(nest.operands[k].strides[last])
-        row_step = _magnitude(nest.operands[k].strides[last - 1])
-        if step >= LINE and row_step and row_step < step:
-            return True
-    return False
+    cdef Py_ssize_t size = 0
+    for k in range(nest.n if nest.shape[last - 1] >= 4 else 0):
+        if _is_turned(&nest.operands[k], last):
+            size = max(size, nest.operands[k].loop_size)
+    return size
+
+
+cdef inline bint _is_turned(const Operand *operand, int last) noexcept:
+    cdef Py_ssize_t step = _magnitude(operand.strides[last]), row_step = _magnitude(operand.strides[last - 1])
+    return step >= LINE and row_step and row_step < step
 
 
 cdef inline Py_ssize_t _length(const Nest *nest, int axis) noexcept nogil:
@@ -270,12 +286,14 @@ cdef void _plan_operand(Nest *nest, Operand *operand, bint is_out) noexcept:
     operand.dense = even
     operand.step = inner
     operand.row_step = operand.strides[nest.cut]
-    operand.expanded = repeated and items > 1 and not nest.rows
+    operand.expanded = repeated and not nest.rows and (items > 1 or nest.spread)
     operand.plan = 0
     if items == 1:
         operand.step = operand.row_step = 0
-    if as_it_lies and (inner % operand.size == 0) and (nest.rows or _is_even(nest, operand)):
-        if nest.rows and _has_tiles(nest) and _magnitude(inner) >= LINE and _magnitude(operand.row_step) < inner:
+    if as_it_lies and (inner % operand.size == 0) and (nest.rows or _is_even(nest, operand)) and not (
+        operand.expanded and items == 1
+    ):
+        if nest.rows and nest.shape[last - 1] >= 4 and _is_turned(operand, last):
             pass        # a tile of it is transposed
         elif not nest.side_by_side or operand.step == operand.loop_size or operand.step == 0:
             operand.way = DIRECT
@@ -303,7 +321,7 @@ cdef void _plan_operand(Nest *nest, Operand *operand, bint is_out) noexcept:
         nest.once_bytes = at
     else:
         nest.own_bytes = at
-    operand.step = 0 if items == 1 or (nest.rows and inner == 0) else operand.loop_size
+    operand.step = operand.loop_size if operand.expanded or (items > 1 and not (nest.rows and inner == 0)) else 0
 
 
 cdef inline Py_ssize_t _aligned_size(Py_ssize_t size) noexcept nogil:

@@ -72,18 +72,7 @@ cdef Py_ssize_t APPLY_SHARE_BYTES = 256 << 10   # another thread that would writ
 
 
 def set_limits(share=256 << 10):
-    """Set the size from which threads share the work: for tests of small arrays.
-
-    Parameters
-    ----------
-    share : int, optional
-        The least number of bytes for a thread to write.
-
-    Raises
-    ------
-    ValueError
-        If it is less than 1.
-    """
+    """Set the least number of bytes for a thread to write: for tests of small arrays."""
     global APPLY_SHARE_BYTES
     if share < 1:
         raise ValueError(f"`share` expected bytes, at least 1, got {share}")
@@ -91,29 +80,11 @@ def set_limits(share=256 << 10):
 
 
 cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
-    """Apply a binary ufunc to operands that fit under a rule; None if that is left to NumPy, or to an error.
+    """Apply a binary ufunc to arrays or scalars that fit under a rule; None if that is left to NumPy, or to an error.
 
-    Parameters
-    ----------
-    function : numpy.ufunc
-        A ufunc of two operands, without a signature.
-    a, b : ndarray or scalar
-        The operands.
-    rule : int
-        0, 1, 2, 3 for modes 'numpy', 'none', 'unidirectional' and 'pdpd'.
-    axis : int
-        In mode 'pdpd', the axis of `a` at which `b` begins, or -1.
-    out : ndarray or None
-        The array for the result.
-    dtype : dtype or None
-        Of the result, if the user named it.
-    casting : int
-        NumPy's number for a rule, from 0 for 'no' to 4 for 'unsafe'.
-
-    Returns
-    -------
-    ndarray or None
-        The result.
+    `rule` is 0, 1, 2 or 3 for modes 'numpy', 'none', 'unidirectional' and 'pdpd'; in the last one `b` begins at `axis`
+    of `a`, or for -1 ends with it. `dtype` is the one wanted for the result, or None; `casting` is NumPy's number for a
+    rule, from 0 for 'no' to 4 for 'unsafe'.
     """
     cdef int a_number = _number_of(a), b_number = _number_of(b), wanted = NONE, flags = 0, k
     cdef Found found
@@ -165,10 +136,7 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
 cpdef pass_on(function, a, b, int rule, axis, out, where):
     """Call a ufunc with operands that fit under a rule, and whose result `out` and `where` fit, as they are.
 
-    Returns
-    -------
-    object
-        What the ufunc returns; UNFIT where the shapes do not fit, or have to be looked into with more care.
+    It returns UNFIT where the shapes do not fit, or have to be looked into with more care.
     """
     cdef Nest nest
     cdef PyObject *args[4]
@@ -176,6 +144,13 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
     cdef int i, k, rank, start
     if cnp.PyArray_Check(a) and not cnp.PyArray_CheckExact(a) or cnp.PyArray_Check(b) and not cnp.PyArray_CheckExact(b):
         return _unfit
+    if rule == 0 and out is None and where is None:     # the ufunc itself finds whether they fit
+        try:
+            return function(a, b)
+        except ValueError:
+            if _align(&nest, a, b, rule, axis):
+                raise
+            return _unfit
     if not _align(&nest, a, b, rule, axis):
         return _unfit
     if rule == 3 and cnp.PyArray_CheckExact(b) and cnp.PyArray_NDIM(<cnp.ndarray> b) != nest.rank:
@@ -206,19 +181,8 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
 cpdef choose(condition, x, y, out):
     """Choose items of `x` where a condition holds, and of `y` elsewhere; None if that is left to NumPy, or to an error.
 
-    Parameters
-    ----------
-    condition : ndarray
-        Bools, or real numbers, which hold where they are not 0.
-    x, y : ndarray or scalar
-        The operands.
-    out : ndarray or None
-        The array for the result, of the dtype that NumPy finds for `x` and `y`.
-
-    Returns
-    -------
-    ndarray or None
-        The result.
+    The condition is an array of bools, or of real numbers, which hold where they are not 0. `out` has the dtype that
+    NumPy finds for `x` and `y`, or is None.
     """
     cdef Nest nest
     cdef char[3][32] scalars

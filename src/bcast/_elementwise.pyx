@@ -63,7 +63,7 @@ include "_apply/loops.pxi"
 include "_apply/operands.pxi"
 
 cdef extern from "_apply/select.h":
-    Loop select_of "bcast_select_of"(int target, Py_ssize_t size)
+    Loop select_loop "BCAST_SELECT_LOOP"(int target)
 
 UNFIT = object()
 cdef object _unfit = UNFIT
@@ -223,7 +223,7 @@ cpdef choose(condition, x, y, out):
     if not _has_items(&nest):
         return None
     nest.operands[3].loop_size = common.itemsize
-    nest.loop, nest.context, nest.auxdata = select_of(target_number, common.itemsize), NULL, <void *> common.itemsize
+    nest.loop, nest.context, nest.auxdata = select_loop(target_number), NULL, <void *> common.itemsize
     nest.side_by_side = nest.spread = False
     if out is None:
         out = _fresh(&nest, common)

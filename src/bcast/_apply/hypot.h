@@ -48,13 +48,13 @@ BCAST_INLINE int bcast_any_rare(ptrdiff_t n, const float *x)
         }                                                                                                           \
         return 0;                                                                                                   \
     }
-#define BCAST_ANYWHERE
-BCAST_HYPOT(plain, BCAST_ANYWHERE)
+#define BCAST_EVERYWHERE
+BCAST_HYPOT(plain, BCAST_EVERYWHERE)
 #if defined(__x86_64__) || defined(_M_X64)
 BCAST_HYPOT(avx2, BCAST_TARGET("avx2"))
-#define BCAST_HYPOT_OF(target) ((target) >= BCAST_TARGET_avx2 ? bcast_hypot_avx2 : bcast_hypot_plain)
+#define BCAST_HYPOT_LOOP(target) ((target) >= BCAST_TARGET_avx2 ? bcast_hypot_avx2 : bcast_hypot_plain)
 #else
-#define BCAST_HYPOT_OF(target) ((void) (target), bcast_hypot_plain)
+#define BCAST_HYPOT_LOOP(target) ((void) (target), bcast_hypot_plain)
 #endif
 
 #endif

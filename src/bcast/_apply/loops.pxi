@@ -9,7 +9,7 @@ cdef extern from "_apply/simd/half.h":
     Loop half_loop_of "bcast_half_loop_of"(int target, int is_bfloat, int function)
 
 cdef extern from "_apply/hypot.h":
-    Loop hypot_of "BCAST_HYPOT_OF"(int target)
+    Loop hypot_loop "BCAST_HYPOT_LOOP"(int target)
 
 cdef enum:
     SLOW_WEIGHT = 8         # times as long takes an item of a slow function, at least
@@ -126,7 +126,7 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
             n, steps = 8, [4, 4, 4]
             for k in range(2):
                 data[0], data[1], data[2] = <char *> p, <char *> q, <char *> r[k]
-                (hypot_of(target_number) if k else found.loop)(<void *> found.context, data, &n, steps, found.auxdata)
+                (hypot_loop(target_number) if k else found.loop)(<void *> found.context, data, &n, steps, found.auxdata)
             hypot_agrees = memcmp(r[0], r[1], sizeof(r[0])) == 0
             PyUFunc_clearfperr()    # items below the least normal number
     return works
@@ -187,7 +187,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         if k == (<cnp.dtype> dtypes[1]).type_num and (k == cnp.NPY_FLOAT16 or k == bfloat16):
             own = half_loop_of(target_number, k == bfloat16, HALVES[function])
     elif function is HYPOT and hypot_agrees and (<cnp.dtype> dtypes[0]).type_num == cnp.NPY_FLOAT:
-        own = hypot_of(target_number)
+        own = hypot_loop(target_number)
     if info.needs_gil and own == NULL:
         return found
     for k in range(3):

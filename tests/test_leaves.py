@@ -99,7 +99,7 @@ def test_no_thread_writes_over_the_part_of_the_next(itemsize, times, leaf):
 
 
 def run(script, **environment):
-    environment = {name: value for name, value in os.environ.items() if name != "BCAST_LEAF"} | environment
+    environment = {name: value for name, value in os.environ.items() if name != "BCAST_TARGET"} | environment
     return subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=100, check=False
     )
@@ -108,18 +108,18 @@ def run(script, **environment):
 @pytest.mark.parametrize("leaf", [*LEAVES, ""])
 def test_the_environment_chooses_a_leaf(leaf):
     done = run(
-        "from bcast._runtime import cpu; print(cpu.use_target('plain'), cpu.use_target('plain'))", BCAST_LEAF=leaf
+        "from bcast._runtime import cpu; print(cpu.use_target('plain'), cpu.use_target('plain'))", BCAST_TARGET=leaf
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [leaf or LEAVES[0], "plain"]
 
 
 def test_an_unknown_leaf_is_refused():
-    done = run("import bcast", BCAST_LEAF=" ")
+    done = run("import bcast", BCAST_TARGET=" ")
     assert done.returncode == 1
-    assert "\nValueError: `BCAST_LEAF` expected one of " in done.stderr
+    assert "\nValueError: `BCAST_TARGET` expected one of " in done.stderr
     for name in (" ", "avx", "AVX2", "plain "):
-        with pytest.raises(ValueError, match=r"^`BCAST_LEAF` expected one of "):
+        with pytest.raises(ValueError, match=r"^`BCAST_TARGET` expected one of "):
             cpu.use_target(name)
 
 

@@ -37,11 +37,11 @@ def use_target(name):
     cdef int target
     before = target_names[target_number].decode()
     if name not in TARGETS:
-        raise ValueError(f"`BCAST_LEAF` expected one of {', '.join(TARGETS)}, got {name!r}")
+        raise ValueError(f"`BCAST_TARGET` expected one of {', '.join(TARGETS)}, got {name!r}")
     for target in range(TARGET_COUNT):
         if target_names[target].decode() == name:
             target_number = target
     return before
 
 
-use_target(os.environ.get("BCAST_LEAF") or TARGETS[0])
+use_target(os.environ.get("BCAST_TARGET") or TARGETS[0])

@@ -165,6 +165,10 @@ def test_subclass_comes_back_as_ndarray(make, target, tmp_path):
     ):
         assert_fresh(result, plain)
         np.testing.assert_array_equal(result, np.broadcast_to(plain, target), strict=True)
+    for shape, sums in ((3,), plain.sum(0)), ((2, 3), plain):
+        result = bcast.unbroadcast(data, shape)
+        assert_fresh(result, plain)
+        np.testing.assert_array_equal(result, sums, strict=True)
 
 
 # Any integers.

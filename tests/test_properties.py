@@ -295,7 +295,7 @@ def test_out_overlaps_grad(examples):
         st.data(),
         st.sampled_from(SUMS),
         st.lists(st.integers(1, 5), max_size=4).map(tuple),
-        st.sampled_from(["u1", "f4", ">f4", "c8"]),
+        st.sampled_from(["u1", "f4", ">f4", "c8", "g"]),
     )
     def prop(data_strategy, way, shape, dtype):
         draw = data_strategy.draw

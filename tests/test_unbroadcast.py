@@ -11,7 +11,7 @@ from _reference import reference, scattered
 from _ways import SUMS, summed
 from numpy.exceptions import ComplexWarning
 from test_errors import rows
-from test_ops import LAYOUTS, SUBCLASSES, Arena, assert_fresh, memory_map
+from test_ops import LAYOUTS, Arena
 
 import bcast
 
@@ -38,7 +38,7 @@ CALLS = [(form, *SUMS[0]) for form in FORMS] + [("numpy", *way) for way in SUMS[
 
 @pytest.mark.parametrize(("form", "leaf", "threads"), CALLS)
 def test_every_shape(form, leaf, threads):
-    dtypes = itertools.cycle([np.dtype(name) for name in ("f4", "i1", "f8", "f2", "u4", "c8", "i8", ">f4", "u2")])
+    dtypes = itertools.cycle(map(np.dtype, ["f4", "i1", "f8", "f2", "u4", "c8", "i8", ">f4", "u2", "O", "g"]))
     numbers = np.random.default_rng(1).integers(-9, 10, 3**4)
     found = 0
     with summed(leaf, threads):
@@ -71,43 +71,14 @@ def test_every_refusal(mode):
     assert refused > 5000
 
 
-NAMED = {
-    "scalar": ((), (), {}, 0),
-    "to_scalar": ((2, 3), (), {}, 15),
-    "nothing_to_sum": ((2, 3), (2, 3), {}, [[0, 1, 2], [3, 4, 5]]),
-    "rows": ((2, 3), (3,), {}, [3, 5, 7]),
-    "columns": ((2, 3), (2, 1), {}, [[3], [12]]),
-    "ones_stay": ((2, 3), (1, 1), {}, [[15]]),
-    "ones_only": ((1, 1), (1,), {}, [0]),
-    "summed_empty_axis": ((0, 3), (3,), {}, [0, 0, 0]),
-    "summed_empty_axis_to_scalar": ((2, 0), (), {}, 0),
-    "kept_empty_axis": ((2, 0), (0,), {}, []),
-    "both_empty": ((0, 0), (1, 0), {}, [[]]),
-    "axis_of_1_for_a_scalar": ((1, 2), (), {"mode": "explicit", "axes_mapping": [0]}, 1),
-    "channels": ((2, 3), (2,), {"mode": "explicit", "axes_mapping": [0]}, [3, 12]),
-    "ngraph": ((2, 3), (2,), {"mode": "explicit", "broadcast_axes": {1}}, [3, 12]),
-    "ngraph_repeated": ((2, 3), (3,), {"mode": "explicit", "broadcast_axes": [0, 0]}, [3, 5, 7]),
-    "ngraph_no_axes": ((2, 3), (2, 3), {"mode": "explicit", "broadcast_axes": []}, [[0, 1, 2], [3, 4, 5]]),
-    "ngraph_like_all_axes": ((2, 3), (), {"mode": "explicit", "broadcast_axes": []}, 15),
-    "pdpd": ((2, 3), (2, 1), {"mode": "pdpd", "axis": 0}, [[3], [12]]),
-}
-
-
-@pytest.mark.parametrize(("shape", "data", "arguments", "expected"), **rows(NAMED))
-def test_named_case(shape, data, arguments, expected):
-    for dtype, way in itertools.product(["i4", "f4", "c16", "O", "g"], SUMS):
-        grad = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
-        grad.flags.writeable = False
-        with summed(*way):
-            result = bcast.unbroadcast(grad, data, **arguments)
-        np.testing.assert_array_equal(result, np.array(expected, dtype), strict=True)
-        assert_fresh(result, grad)
+def test_no_axes_of_a_scalar_are_all_axes():
+    assert bcast.unbroadcast(np.arange(6.0).reshape(2, 3), (), mode="explicit", broadcast_axes=[]) == 15
 
 
 # Dtypes.
 
 NUMERIC = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "l", "q", "f2", "f4", "f8", "g", "c8", "c16", "G"]
-TARGETS = {(5,): (0,), (7, 1): (1,), (): (0, 1), (1, 5): (0,)}
+TARGETS = {(5,): (0,), (7, 1): (1,), (): (0, 1), (1, 5): (0,), (7, 5): ()}
 
 
 @ways
@@ -131,43 +102,7 @@ def test_the_result_has_the_dtype_wanted(code, leaf, threads):
                 np.testing.assert_array_equal(result, np.asarray(right, wanted), strict=True)
 
 
-def test_integers_wrap_around():
-    grad = np.full((100, 100), 100, np.int8)
-    np.testing.assert_array_equal(bcast.unbroadcast(grad, (100,)), np.full(100, 16, np.int8), strict=True)
-    np.testing.assert_array_equal(bcast.unbroadcast(grad, (100,), dtype="i2"), np.full(100, 10_000, "i2"), strict=True)
-    most = np.array([2**64 - 1, 1, 2**63], "u8")
-    assert bcast.unbroadcast(most, ()) == 2**63
-
-
-def test_bools_are_counted_where_a_dtype_is_given():
-    grad = np.array([[True, False, True], [True, False, False]])
-    np.testing.assert_array_equal(bcast.unbroadcast(grad, (3,), dtype=int), [2, 0, 1])
-    np.testing.assert_array_equal(bcast.unbroadcast(grad, (2, 1), dtype="f2"), np.array([[2], [1]], "f2"), strict=True)
-    with pytest.raises(TypeError, match=r"^`grad` expected a numeric dtype, got bool; give `dtype` to count in$"):
-        bcast.unbroadcast(grad, (3,))
-
-
-def test_time_spans_are_summed():
-    grad = np.array([[1, 2], [3, 4]], "m8[s]")
-    np.testing.assert_array_equal(bcast.unbroadcast(grad, (2,)), np.array([4, 6], "m8[s]"), strict=True)
-
-
-def test_objects_add_up_by_their_own_rule():
-    grad = np.array([[2**80, 0.5], [1, 2]], object)
-    assert bcast.unbroadcast(grad, (2,)).tolist() == [2**80 + 1, 2.5]
-
-
 # What comes in, and where it goes.
-
-
-@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning", "ignore::DeprecationWarning")
-@pytest.mark.parametrize("make", **rows(SUBCLASSES))
-@pytest.mark.parametrize("data", [(3,), (2, 3)], ids=["summed", "same_shape"])
-def test_subclass_comes_back_as_ndarray(make, data, tmp_path):
-    grad = make(tmp_path / "grad", np.arange(6).reshape(2, 3))
-    result = bcast.unbroadcast(grad, data)
-    assert_fresh(result, np.asarray(grad))
-    np.testing.assert_array_equal(result, [3, 5, 7] if data == (3,) else [[0, 1, 2], [3, 4, 5]])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -190,26 +125,6 @@ def test_layouts(shape, data, layout):
                 result = bcast.unbroadcast(arena.array, data)
             assert (result == expected).all()
             assert result.flags.c_contiguous
-
-
-def test_out_in_a_file(tmp_path):
-    out = memory_map(tmp_path / "out", np.zeros(3))
-    assert bcast.unbroadcast(np.ones((2, 3)), (3,), out=out) is out
-    out.flush()
-    assert np.fromfile(tmp_path / "out").tolist() == [2, 2, 2]
-
-
-@ways
-@pytest.mark.parametrize("data", [(4,), (4, 1), (4, 4)], ids=str)
-def test_out_overlaps_grad(data, leaf, threads):
-    for dtype, step, offset in itertools.product(["u1", "f4", "g"], [1, 2, -1], range(0, 40, 3)):
-        buffer = np.arange(72).astype(dtype)
-        grad = buffer[20:36].reshape(4, 4)
-        out = buffer[offset:][: 2 * math.prod(data)][::step][: math.prod(data)].reshape(data)
-        expected = bcast.unbroadcast(grad.copy(), data)
-        with summed(leaf, threads):
-            bcast.unbroadcast(grad, data, out=out)
-        assert (out == expected).all()
 
 
 # Errors, in units in the last place.
@@ -279,6 +194,8 @@ POSITIVE = {  # terms whose sum is some hundreds, but for the smallest ones
     "descending": lambda _: np.exp2(np.linspace(-6, -20, COUNT)),
     "shuffled": lambda _: np.random.default_rng(3).permutation(np.exp2(np.linspace(-20, -6, COUNT))),
     "subnormal": lambda name: np.random.default_rng(2).integers(1, 2**8, COUNT) * ulp(0.0, name),
+    "halves_of_the_last_place": lambda name: np.array([1, *[2.0 ** -precision(name)[0]] * (COUNT - 1)]),
+    "ties": lambda name: np.tile([1, *np.array([1, 0.5, 0.5]) * 2.0 ** -precision(name)[0]], COUNT // 4),
 }
 
 

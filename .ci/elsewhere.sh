@@ -7,7 +7,7 @@ root=$cache/root # a Debian of which some packages are unpacked and none is inst
 host=$cache/host/bin/python
 python=$root/usr/bin/python3.13
 export CC="$cache/bin/cc"
-quick=(tests/test_{examples,leaves,sum_leaves,kernel}.py -k "not short_axes[5 and not each_leaf_writes") # these take longest
+quick=(tests/test_{examples,leaves,kernel}.py -k "not short_axes[5 and not each_leaf_writes") # these take longest
 
 absent() { echo "$1: nothing is tested" && exit; }
 

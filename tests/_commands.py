@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""What tests of the command line share, and all that start Python anew."""
 
 import os
 import subprocess
@@ -34,6 +34,13 @@ def succeed(run, *arguments):
 def python(*arguments, **options):
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 300, **options}
     return subprocess.run([sys.executable, *arguments], text=True, encoding="utf-8", **options)
+
+
+def printed(*arguments, **environment):
+    """Run Python, which must complain of nothing; return what it prints."""
+    done = python(*arguments, env=os.environ | environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 def save_header(path, shape, dtype, version=3, edit=("", "")):

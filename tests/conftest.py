@@ -63,7 +63,7 @@ def bad_files(folder):
 
 # Modules whose tests compile, start processes or wait, and further tests that take more than a moment.
 SLOW_MODULES = """faults fuzz generated leaves memory_of_apply numpys_own packaging private report run signals
-    sum_leaves threads threads_in_numbers tiled_files"""
+    threads threads_in_numbers tiled_files"""
 SLOW_TESTS = """bench_for_real bits_do_not_depend_on_chunks closed_pipe new_axes_are_cut pages_do_not_stay_in_memory
     processes_of_a_pool_use_one_thread_each query_planning references_of_fresh_results segments_across_many_chunks
     sums_in_dtypes_that_numpy_sums_do_not_depend_on_chunks sums_of_float64_differ_by_little

@@ -4,9 +4,7 @@ import ast
 import inspect
 import math
 import operator
-import os
 import pickle
-import subprocess
 import sys
 from fractions import Fraction
 from functools import partial
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _commands import printed, python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -594,17 +593,8 @@ def test_refusals_are_those_of_arrays_in_memory():
 # Elsewhere
 
 
-def in_python(code, **environment):
-    """Run code in a new interpreter."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_bcast_alone_imports_no_dask():
-    assert in_python("import sys, bcast; print('dask' in sys.modules)") == "False\n"
+    assert printed("-c", "import sys, bcast; print('dask' in sys.modules)") == "False\n"
 
 
 def test_query_planning():
@@ -630,7 +620,7 @@ def test_query_planning():
         summed = bcast.dask.elementwise(np.add, lazily, da.arange(3, chunks=2), mode="pdpd", axis=0)
         assert summed.compute().tolist() == (data + np.arange(3)[:, None]).tolist()
     """
-    in_python(code, DASK_ARRAY__QUERY_PLANNING="True")
+    printed("-c", code, DASK_ARRAY__QUERY_PLANNING="True")
 
 
 def on_a_cluster(folder, *arguments):
@@ -638,8 +628,7 @@ def on_a_cluster(folder, *arguments):
     pytest.importorskip("distributed")
     pytest.importorskip("zarr")
     script = Path(__file__).with_name("_cluster.py")
-    command = [sys.executable, script, str(folder), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = python(script, str(folder), *arguments)
     assert done.returncode == 0, done.stderr
     return ast.literal_eval(done.stdout)
 
@@ -674,5 +663,5 @@ def test_processes_of_a_pool_use_one_thread_each(tmp_path):
             with dask.config.set({"optimization.fuse.active": False}):
                 print(used.compute(scheduler="processes", num_workers=1).max())
     """)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=100)
+    done = python(script)
     assert done.stdout == "1\n", done.stderr

@@ -2,12 +2,14 @@
 
 import mmap
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from _leaf_checks import checked, compiled, needs_fences, tool
+from _commands import printed, python
 from _ways import THREADS, WAYS, written
 
 import bcast
@@ -98,24 +100,14 @@ def test_no_thread_writes_over_the_part_of_the_next(itemsize, times, leaf):
         assert out.tobytes() == expected, f"{after} bytes after a run"
 
 
-def run(script, **environment):
-    environment = {name: value for name, value in os.environ.items() if name != "BCAST_TARGET"} | environment
-    return subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=100, check=False
-    )
-
-
 @pytest.mark.parametrize("leaf", [*LEAVES, ""])
 def test_the_environment_chooses_a_leaf(leaf):
-    done = run(
-        "from bcast._runtime import cpu; print(cpu.use_target('plain'), cpu.use_target('plain'))", BCAST_TARGET=leaf
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [leaf or LEAVES[0], "plain"]
+    code = "from bcast._runtime import cpu; print(cpu.use_target('plain'), cpu.use_target('plain'))"
+    assert printed("-c", code, BCAST_TARGET=leaf).split() == [leaf or LEAVES[0], "plain"]
 
 
 def test_an_unknown_leaf_is_refused():
-    done = run("import bcast", BCAST_TARGET=" ")
+    done = python("-c", "import bcast", env=os.environ | {"BCAST_TARGET": " "})
     assert done.returncode == 1
     assert "\nValueError: `BCAST_TARGET` expected one of " in done.stderr
     for name in (" ", "avx", "AVX2", "plain "):
@@ -123,15 +115,80 @@ def test_an_unknown_leaf_is_refused():
             cpu.use_target(name)
 
 
+# Each in C: copies against loops over bytes, sums against plain loops and each other.
+
+HERE = Path(__file__).parent
+SOURCES = HERE.parent / "src/bcast"
+
+needs_fences = pytest.mark.skipif(sys.platform == "win32", reason="fences the buffers by mprotect")
+
+
+def tool(*names):
+    """Return the path of the first of some programs that is installed; by default of a compiler."""
+    for path in map(shutil.which, names):
+        if path:
+            return path
+    pytest.skip(f"needs {' or '.join(names)}")
+    return None
+
+
+def compiled(name, tmp_path, compiler, *options):
+    """Compile one of the checks; return the path of the program."""
+    if not SOURCES.exists():
+        pytest.skip("needs the sources of bcast")
+    program = tmp_path / name
+    command = [compiler, "-std=c11", *options, f"-I{SOURCES}", str(HERE / f"{name}.c"), "-o", str(program)]
+    subprocess.run(command, check=True)
+    return str(program)
+
+
+def checked(*command):
+    """Run a check; return the names of the targets whose leaves it found right."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.split()
+
+
+CC = "cc", "gcc", "clang"
+
+
 @needs_fences
 @pytest.mark.parametrize("rounds", [300, pytest.param(1000, marks=pytest.mark.soak)])
-def test_leaves_of_this_machine(tmp_path, rounds):
-    assert checked(compiled("leaf_check", tmp_path, tool("cc", "gcc", "clang"), "-O3"), str(rounds)) == list(LEAVES)
+def test_copies_on_this_machine(tmp_path, rounds):
+    assert checked(compiled("leaf_check", tmp_path, tool(*CC), "-O3"), str(rounds)) == list(LEAVES)
+
+
+@needs_fences
+@pytest.mark.parametrize(
+    "rounds", [40, pytest.param(100, marks=pytest.mark.soak), pytest.param(3000, marks=pytest.mark.drill)]
+)
+def test_sums_on_this_machine(tmp_path, rounds):
+    assert checked(compiled("sum_check", tmp_path, tool(*CC), "-Og"), str(rounds)) == list(LEAVES)  # compiles fast
 
 
 @needs_fences
 @pytest.mark.soak
-def test_leaves_of_aarch64_emulated(tmp_path):
+def test_sums_of_one_lane(tmp_path):
+    """What compilers without vectors of any length get."""
+    options = "-O1", "-DBCAST_ONE_LANE", "-fno-strict-aliasing", "-w"
+    assert checked(compiled("sum_check", tmp_path, tool(*CC), *options), "300") == list(LEAVES)
+
+
+@needs_fences
+@pytest.mark.soak
+@pytest.mark.parametrize(("name", "level", "rounds"), [("leaf_check", "-O3", "300"), ("sum_check", "-O1", "30")])
+def test_both_on_aarch64_emulated(tmp_path, name, level, rounds):
     qemu = tool("qemu-aarch64", "qemu-aarch64-static")
-    program = compiled("leaf_check", tmp_path, tool("aarch64-linux-gnu-gcc"), "-O3", "-static")
-    assert checked(qemu, program, "300") == ["neon", "plain"]
+    program = compiled(name, tmp_path, tool("aarch64-linux-gnu-gcc"), level, "-static")
+    assert checked(qemu, program, rounds) == ["neon", "plain"]
+
+
+def test_fast_math_is_refused():
+    """It would drop the error terms of float64, and results would depend on the target."""
+    header = SOURCES / "_sum/simd/sum.h"
+    if not header.exists():
+        pytest.skip("needs the sources of bcast")
+    command = [tool(*CC), "-ffast-math", "-fsyntax-only", "-xc", str(header)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "-ffast-math" in done.stderr

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import subprocess
 import sys
 import threading
 import tracemalloc
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _commands import printed
 from test_errors import refuse
 
 import bcast
@@ -56,12 +56,7 @@ def handler_of(*array):
 
 
 def run(script, **variables):
-    """Run a script in a new process; return what it prints."""
-    command = [sys.executable, "-W", "error", "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **variables})
-    assert done.stderr == ""
-    assert done.returncode == 0
-    return done.stdout
+    return printed("-W", "error", "-c", script, **variables)
 
 
 # What the results are to NumPy

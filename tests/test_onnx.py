@@ -2,12 +2,11 @@
 
 import functools
 import importlib
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
+from _commands import python
 from test_subclasses import lying
 
 import bcast
@@ -396,5 +395,5 @@ def test_the_first_operators_that_broadcast_alike(operator, opset):
 
 def test_import_without_onnx_names_the_extra():
     code = "import sys; sys.modules['onnx'] = None; import bcast.onnx"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = python("-c", code)
     assert done.stderr.rstrip().endswith('ImportError: bcast.onnx needs the onnx package: pip install "bcast[onnx]"')

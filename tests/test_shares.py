@@ -4,62 +4,47 @@ What a share writes must depend neither on those before it nor on the thread tha
 by chance.
 """
 
+import itertools
 import random
 
 import numpy as np
 import pytest
-from _ways import SUM_TARGETS, in_order, summed, written
+from _ways import REGIMES, SUM_TARGETS, in_order, summed, written
+from test_adjoint import CASES as SUMS
+from test_adjoint import sum_over
+from test_leaves import CASES as COPIES
+from test_strided import items
 
 import bcast
 from bcast._runtime import cpu
 from bcast._runtime import threads as runtime_threads
 
 ORDERS = range(6)  # 0 is from the last to the first
-
-COPIES = {
-    "rows": ((1000,), (300, 1000)),
-    "short runs": ((5000, 1), (5000, 3)),
-    "runs": ((300, 1), (300, 1000)),
-    "nested": ((40, 1, 30, 1, 3), (40, 3, 30, 3, 3)),
-    "one block": ((1,), (50_000,)),
-    "a plain copy": ((70_001,), (70_001,)),
-}
-
-SUMS = {
-    "columns": ((3000, 100), (1, 100)),
-    "rows": ((100, 3000), (100, 1)),
-    "short runs": ((20_000, 5), (20_000, 1)),
-    "few rows": ((3, 40_000), (1, 40_000)),
-    "channels": ((100, 50, 50, 3), (1, 1, 1, 3)),
-    "everything": ((70_001,), (1,)),
-    "segments": ((1000, 7, 100), (1, 7, 1)),
-}
+THREADED = [regime for regime, limits in REGIMES.items() if "share" in limits]
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("regime", ["threads", "streamed by threads", "streamed in part by threads"])
-@pytest.mark.parametrize(("source", "shape"), COPIES.values(), ids=COPIES)
-def test_copies_do_not_depend_on_the_order_of_shares(source, shape, regime, order):
-    rng = random.Random(f"{source} {regime} {order}")
-    for itemsize in 1, 3, 8:
-        data = (np.arange(np.prod(source) * itemsize) * 37 % 251).astype(np.uint8).view(f"V{itemsize}").reshape(source)
-        expected = np.broadcast_to(data, shape)
-        for layout in data, np.asfortranarray(data), np.repeat(data, 2, axis=0)[::2]:
-            with written(rng.choice(cpu.TARGETS), regime), in_order(order, rng.randint(1, 64)):
-                np.testing.assert_array_equal(bcast.broadcast(layout, shape), expected, strict=True)
+@pytest.mark.parametrize(("source", "shape", "itemsize"), COPIES.values(), ids=COPIES)
+def test_copies_do_not_depend_on_the_order_of_shares(source, shape, itemsize, order):
+    rng = random.Random(f"{source} {itemsize} {order}")
+    data = items(source, itemsize)
+    expected = np.broadcast_to(data, shape)
+    for layout, regime in itertools.product((data, np.asfortranarray(data), np.repeat(data, 2, axis=0)[::2]), THREADED):
+        with written(rng.choice(cpu.TARGETS), regime), in_order(order, rng.randint(1, 64)):
+            np.testing.assert_array_equal(bcast.broadcast(layout, shape), expected, strict=True)
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4", "c8"])
-@pytest.mark.parametrize(("shape", "data_shape"), SUMS.values(), ids=SUMS)
-def test_sums_do_not_depend_on_the_order_of_shares(shape, data_shape, dtype, order):
-    rng = random.Random(f"{shape} {dtype} {order}")
-    grad = np.random.default_rng(order).standard_normal(shape).astype(dtype)
-    leaf = rng.choice(SUM_TARGETS)
-    with summed(leaf):
-        alone = bcast.unbroadcast(grad, data_shape)
-    with summed(leaf, shared=True), in_order(order, rng.randint(1, 64)):
-        assert bcast.unbroadcast(grad, data_shape).tobytes() == alone.tobytes()
+@pytest.mark.parametrize(("shape", "axes"), SUMS.values(), ids=SUMS)
+def test_sums_do_not_depend_on_the_order_of_shares(shape, axes, order):
+    rng = random.Random(f"{shape} {order}")
+    for dtype in "f2", "f4", "f8", "i4", "c8":
+        grad = np.random.default_rng(order).standard_normal(shape).astype(dtype)
+        leaf = rng.choice(SUM_TARGETS)
+        with summed(leaf):
+            alone = sum_over(grad, axes)
+        with summed(leaf, shared=True), in_order(order, rng.randint(1, 64)):
+            assert sum_over(grad, axes).tobytes() == alone.tobytes()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 64])

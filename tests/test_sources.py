@@ -15,7 +15,7 @@ import tokenize
 from pathlib import Path
 
 import pytest
-from _leaf_checks import SOURCES, tool
+from test_leaves import SOURCES, tool
 
 HERE = Path(__file__).parents[1]
 

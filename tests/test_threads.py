@@ -2,12 +2,12 @@
 
 import os
 import platform
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from _commands import python
 from test_errors import refuse
 
 import bcast
@@ -67,8 +67,7 @@ def with_only(environment):
 
 def run(script, **environment):
     """Run a script and return what it prints and what it complains of."""
-    command = [sys.executable, "-c", PRELUDE + script]
-    done = subprocess.run(command, env=with_only(environment), capture_output=True, text=True, timeout=100, check=False)
+    done = python("-c", PRELUDE + script, env=with_only(environment))
     assert done.returncode == 0, done.stderr
     return done.stdout.split(), done.stderr
 

@@ -2,13 +2,12 @@
 
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
 
 import numpy as np
 import pytest
+from _commands import printed
 
 import bcast
 from bcast._runtime import threads as runtime_threads
@@ -19,16 +18,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks h
 
 
 def run(script):
-    """Run a script in a process of its own; return what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    return printed("-X", "faulthandler", "-c", script)
 
 
 def call_together(callers, rounds):

@@ -1,16 +1,20 @@
 """Calls of every public function, along every path of the code that allocates, and what must come of each.
 
-`test_faults.py` makes allocations fail in these calls and interrupts them. A new public function needs a row in
+`test_faults.py` makes allocations fail in these calls and interrupts them; `test_numpy.py` makes them where NumPy's
+functions are replaced, `test_subclasses.py` with arrays whose class tells lies. A new public function needs a row in
 `CALLS`: its name, and under it for each kind of call a function that makes the arguments anew, with NumPy's result.
 """
 
 import functools
 import importlib.util
 import math
+import re
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 
 import bcast
 
@@ -786,3 +790,47 @@ if BFLOAT16:
     CALLS["unbroadcast"]["bfloat16 into `out`"] = lambda: summed(
         (30, 40), (40,), 0, "bfloat16", out=room(40, dtype="bfloat16")
     )
+
+
+# The same calls for other tests.
+
+OF_ARRAYS = {
+    f"{name}: {kind}": (getattr(bcast, name), row.make if isinstance(row, Row) else row)
+    for name in sorted(CALLS.keys() - {"memory_info", "release_memory"})
+    if not re.search("patch|num_threads|idle", name)
+    for kind, row in CALLS[name].items()
+}
+
+
+def is_plain(dtype):
+    """Tell whether the bytes of items are their values: no references, and no padding."""
+    return dtype.char not in "OTgG" and dtype.names is None
+
+
+def image(array):
+    """Return what an array has in memory."""
+    return array.tobytes() if is_plain(array.dtype) else array.tolist()
+
+
+def difference(result, expected):
+    """Say how a result differs from what is expected; return None if it does not."""
+    if isinstance(expected, np.ndarray) and isinstance(result, np.ndarray):
+        if result.dtype != expected.dtype or result.shape != expected.shape:
+            return f"{result.dtype} of shape {result.shape} for {expected.dtype} of shape {expected.shape}"
+        return None if image(result) == image(expected) else f"a wrong result: {result!r:.200}"
+    if isinstance(expected, tuple) and isinstance(result, tuple) and len(result) == len(expected):
+        differences = [difference(*pair) for pair in zip(result, expected, strict=True)]
+        return next(filter(None, differences), None)
+    same = type(result) is type(expected) and result == expected
+    return None if same else f"{result!r:.200} for {expected!r:.200}"
+
+
+def check(function, call, args, kwargs):
+    """Make a call, perhaps with other arguments than its own; compare what comes with what is expected."""
+    if isinstance(call.expected, type):
+        with pytest.raises(call.expected):
+            function(*args, **kwargs)
+    else:
+        with warnings.catch_warnings(action="ignore", category=np.exceptions.ComplexWarning):
+            result = function(*args, **kwargs)
+        assert difference(result, call.expected) is None

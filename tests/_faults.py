@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import _planted
 import numpy as np
-from _calls import CALLS, Call, Row, Subclass
+from _calls import CALLS, Call, Row, Subclass, difference, image, is_plain
 
 import bcast
 from bcast import _adjoint, _elementwise
@@ -176,29 +176,6 @@ def memory_of(array):
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
-
-
-def is_plain(dtype):
-    """Tell whether the bytes of items are their values: no references, and no padding."""
-    return dtype.char not in "OTgG" and dtype.names is None
-
-
-def image(array):
-    """Return what an array has in memory."""
-    return array.tobytes() if is_plain(array.dtype) else array.tolist()
-
-
-def difference(result, expected):
-    """Say how a result differs from what is expected; return None if it does not."""
-    if isinstance(expected, np.ndarray) and isinstance(result, np.ndarray):
-        if result.dtype != expected.dtype or result.shape != expected.shape:
-            return f"{result.dtype} of shape {result.shape} for {expected.dtype} of shape {expected.shape}"
-        return None if image(result) == image(expected) else f"a wrong result: {result!r:.200}"
-    if isinstance(expected, tuple) and isinstance(result, tuple) and len(result) == len(expected):
-        differences = [difference(*pair) for pair in zip(result, expected, strict=True)]
-        return next(filter(None, differences), None)
-    same = type(result) is type(expected) and result == expected
-    return None if same else f"{result!r:.200} for {expected!r:.200}"
 
 
 def is_simple(part):

@@ -1,9 +1,8 @@
 """The drop-ins for NumPy's functions against NumPy's own: values, shape, dtype, and whether they raise."""
 
-from functools import partial
-
 import numpy as np
 import pytest
+from _calls import OF_ARRAYS, check
 
 import bcast
 
@@ -226,45 +225,14 @@ def test_meshgrid_of_a_mask(copy):
 
 # In a process that puts our functions in the place of NumPy's own, which NumPy's other functions call, too.
 SHARED = ("broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid", "repeat", "tile", "where")
-OBJECTS = np.array([[None], ["text"]], object)
-DROPPED_IN = {
-    "broadcast": partial(bcast.broadcast, A3, (2, 3)),
-    "broadcast_like": partial(bcast.broadcast_like, OBJECTS, np.empty((2, 3))),
-    "broadcast_to": partial(bcast.broadcast_to, OBJECTS, (2, 3)),
-    "broadcast_arrays": partial(bcast.broadcast_arrays, A3, OBJECTS),
-    "many_arrays": partial(bcast.broadcast_arrays, *[A3] * 70),
-    "broadcast_shapes": partial(bcast.broadcast_shapes, (3,), (2, 1)),
-    "infer_shape": partial(bcast.infer_shape, (3,), (2, 3)),
-    "meshgrid": partial(bcast.meshgrid, A3, [1, 2]),
-    "meshgrid_of_objects": partial(bcast.meshgrid, A3, OBJECTS),
-    "sparse": partial(bcast.meshgrid, A3, [1, 2], sparse=True),
-    "views": partial(bcast.meshgrid, A3, [1, 2], copy=False),
-    "sparse_views": partial(bcast.meshgrid, A3, [1, 2], copy=False, sparse=True),
-    "tile": partial(bcast.tile, A3, 2),
-    "tile_of_objects": partial(bcast.tile, OBJECTS, (2, 2)),
-    "repeat": partial(bcast.repeat, A23, 2, 0),
-    "repeat_each": partial(bcast.repeat, A3, [0, 1, 2]),
-    "unbroadcast": partial(bcast.unbroadcast, A23, (3,)),
-    "unbroadcast_by_numpy": partial(bcast.unbroadcast, A23.astype(object), (3,)),
-    "unrepeat": partial(bcast.unrepeat, A23, [1, 1], 0),
-    "unrepeat_by_numpy": partial(bcast.unrepeat, A23.astype(object), [0, 1, 2], 1),
-    "elementwise": partial(bcast.elementwise, np.add, A23, [1, 2], mode="pdpd", axis=0),
-    "where": partial(bcast.where, A23 > 2, A23, 0),
-    "where_of_objects": partial(bcast.where, A23[:, :2] > 2, OBJECTS, 0),
-    "where_of_objects_into_out": partial(bcast.where, OBJECTS == "text", OBJECTS, 0, out=OBJECTS.copy()),
-}
 
 
-@pytest.mark.parametrize("call", DROPPED_IN.values(), ids=DROPPED_IN)
-def test_calls_work_where_numpys_functions_are_replaced(call, monkeypatch):
-    expected = call()
+@pytest.mark.parametrize(("function", "make"), OF_ARRAYS.values(), ids=OF_ARRAYS)
+def test_calls_work_where_numpys_functions_are_replaced(function, make, monkeypatch):
+    call = make()
     for name in SHARED:
         monkeypatch.setattr(np, name, getattr(bcast, name))
-    results = call()
-    monkeypatch.undo()
-    assert type(results) is type(expected)
-    for result, own in zip(results, expected, strict=True):
-        np.testing.assert_array_equal(result, own, strict=True)
+    check(function, call, call.args, call.kwargs)
 
 
 def test_every_name_shared_with_numpy_is_dropped_in():

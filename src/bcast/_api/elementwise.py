@@ -235,12 +235,13 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     _check_out(out, shape)
     if not isinstance(out, ndarray):
         raise TypeError(f"`out` expected an array, got {type(out).__name__}")
-    if not out.flags.writeable:
+    array = np.asarray(out)  # attributes of subclasses may mislead
+    if not array.flags.writeable:
         raise ValueError("`out` expected a writeable array, got a read-only one")
     chosen = NUMPYS_WHERE(test, first, second)
-    if not are_alike(dtype_of(np.asarray(chosen)), dtype_of(out)):
-        raise TypeError(f"`out` expected dtype {chosen.dtype}, got {out.dtype}")
-    out[...] = chosen
+    if not are_alike(dtype_of(np.asarray(chosen)), array.dtype):
+        raise TypeError(f"`out` expected dtype {chosen.dtype}, got {array.dtype}")
+    array[...] = chosen
     return out
 
 

@@ -11,7 +11,7 @@ import pytest
 from _ways import WAYS, forked, written
 from hypothesis import given
 from hypothesis import strategies as st
-from test_errors import refuse, untouched
+from test_errors import COPIES, refuse, untouched
 from test_fenced import PAINT, fill, random_shapes, random_way, rooms
 from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, drill_or_not, laid_out, search
 
@@ -332,7 +332,6 @@ def test_out_that_overlaps(step):
 
 # What is refused.
 
-ROW = np.arange(3)
 REFUSED = {
     "no casting": ({"casting": "any"}, ValueError, "casting"),
     "casting of no kind": ({"casting": None}, TypeError, "casting"),
@@ -342,18 +341,9 @@ REFUSED = {
     "a narrower dtype": ({"dtype": "i4", "casting": "safe"}, TypeError, "dtype"),
     "no date": ({"dtype": "M8[D]", "casting": "equiv"}, TypeError, "dtype"),
 }
-CALLS = {
-    "broadcast": partial(bcast.broadcast, ROW, (2, 3)),
-    "broadcast_like": partial(bcast.broadcast_like, ROW, np.zeros((2, 3))),
-    "broadcast_to": partial(bcast.broadcast_to, ROW, (2, 3)),
-    "tile": partial(bcast.tile, ROW, (2, 1)),
-    "repeat": partial(bcast.repeat, ROW[None], 2, 0),
-    "repeat along axes": partial(bcast.repeat, ROW[None], (2, 1), (0, 1)),
-    "repeat by counts": partial(bcast.repeat, np.zeros((3, 3), int), [1, 0, 1], 0),
-}
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("call", COPIES.values(), ids=COPIES)
 def test_what_is_refused(call):
     for arguments, error, argument in REFUSED.values():
         refuse(partial(call, **arguments), error, argument)

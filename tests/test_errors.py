@@ -84,19 +84,15 @@ BAD_LENGTHS = {
 }
 NO_LENGTHS = {
     "float": [2.5, 3],
-    "float_array_empty": np.array([]),
     "bool": (True, 3),
     "bool_item": [np.True_, 3],
-    "complex": [2j],
     "none_inside": (None, 3),
     "object_array": np.array([2, 3], object),
     "arrays_inside": [np.array([3])],
     "two_axes": [[2, 3]],
     "two_axes_array": np.array([[2, 3]]),
-    "strings_inside": ["2", "3"],
     "masked": np.ma.array([2, 3], mask=[False, True]),
     "foreign_bools": Foreign(True, True),
-    "foreign_floats": Foreign(2.0, 3.0),
     "foreign_bool_inside": (Foreign(True), 3),
     "string": "23",
     "bytes": b"\2\3",
@@ -104,12 +100,8 @@ NO_LENGTHS = {
     "set": {2, 3},
     "dict": {2: 3},
     "none": None,
-    "float_integral": (2.0, 3.0),
     "float_array": np.array([2.0, 3.0]),
-    "bool_array": np.array([True, True]),
-    "ragged": [[2], [3, 4]],
     "foreign_two_axes": Foreign([2], [3]),
-    "frozenset": frozenset({3}),
 }
 SCALARS = {"int": 3, "zero_axes": np.array(3), "int64": np.int64(3)}
 NO_INTS = {"float_int": 3.0, "bool_int": True}
@@ -188,20 +180,10 @@ BAD_MAPPINGS = {  # of data, onto an output of shape (2, 3)
     "negative": (ROW, [-1], AxisError),
     "out_of_range": (ROW, [2], AxisError),
     "huge": (ROW, [10**30], AxisError),
-    "float_array": (ROW, np.array([1.0]), TypeError),
-    "bool_array": (ROW, np.array([True]), TypeError),
-    "two_axes_list": (ROW, [[1]], TypeError),
-    "strings": (ROW, ["1"], TypeError),
     "set": (ROW, {1}, TypeError),
-    "dict": (ROW, {1: 1}, TypeError),
     "scalar_misfit": (7, [0], ValueError),
     **{name: (ROW, axes, TypeError) for name, axes in NO_AXES.items()},
     "missing_for_a_scalar": (7, None, ValueError),
-    "empty": (MATRIX, (), ValueError),
-    "all_negative": (MATRIX, [-2, -1], AxisError),
-    "second_out_of_range": (MATRIX, [0, 2], AxisError),
-    "bytes": (ROW, b"\1", TypeError),
-    "scalar_too_many": (7, [0, 1], ValueError),
 }
 BAD_ADDED_AXES = {  # of the row, onto an output of shape (2, 3)
     "negative": ([-2], AxisError),
@@ -257,12 +239,9 @@ def test_mode_and_axes(data, arguments, error, argument):
     ("data", "target", "arguments", "rejection"), [case for case in CASES if not isinstance(case.values[3], Alignment)]
 )
 def test_data_that_does_not_fit(data, target, arguments, rejection):
-    error, part = rejection
     possible = len(target) <= 64 and min(target, default=0) >= 0
-    with untouched(target if possible else (2, 3), int) as out, pytest.raises(error) as caught:
-        bcast.broadcast(np.ones(data, int), target, out=out, **arguments)
-    assert type(caught.value) is error
-    assert part in str(caught.value)
+    with untouched(target if possible else (2, 3), int) as out:
+        refuse(partial(bcast.broadcast, np.ones(data, int), target, out=out, **arguments), *rejection)
 
 
 # Size: far beyond any address space, so that no system grants it.
@@ -343,14 +322,25 @@ def test_an_empty_axis_beside_giants(shape):
 
 # The output.
 
-WITH_OUT = {
+COPIES = {
     "broadcast": partial(bcast.broadcast, ROW, (2, 3)),
     "broadcast_same_shape": partial(bcast.broadcast, MATRIX, (2, 3)),
     "broadcast_like": partial(bcast.broadcast_like, ROW, MATRIX),
     "broadcast_to": partial(bcast.broadcast_to, ROW, (2, 3)),
+    "tile": partial(bcast.tile, ROW, (2, 1)),
+    "repeat": partial(bcast.repeat, ROW[None], 2, 0),
+    "repeat_along_axes": partial(bcast.repeat, ROW[None], (2, 1), (0, 1)),
+    "repeat_by_counts": partial(bcast.repeat, np.zeros((3, 3), int), [1, 0, 1], 0),
+}
+OTHERS = {  # whose `out` has no other dtype
     "unbroadcast": partial(bcast.unbroadcast, np.ones((4, 2, 3), int), (2, 3)),
     "unbroadcast_same_shape": partial(bcast.unbroadcast, MATRIX, (2, 3)),
+    "unrepeat": partial(bcast.unrepeat, np.ones((4, 3), int), 2, 0, dtype=int),
+    "unrepeat_by_counts": partial(bcast.unrepeat, np.ones((4, 3), int), [3, 1], 0),
+    "where": partial(bcast.where, True, MATRIX, ROW),
+    "where_of_objects": partial(bcast.where, np.array([True, None, 0]), MATRIX, ROW),
 }
+WITH_OUT = COPIES | OTHERS
 
 
 @pytest.fixture(params=WITH_OUT.values(), ids=WITH_OUT)
@@ -367,7 +357,7 @@ def test_out_of_another_shape(call, shape):
 @pytest.mark.parametrize("dtype", ["u8", "?", "i4", "f8", "c8", "m8[s]", "S8", "V8", "O"])
 def test_out_of_another_dtype(call, dtype):
     dtype = np.dtype(dtype)
-    if call.func is not bcast.unbroadcast and np.can_cast(ROW.dtype, dtype, "same_kind"):
+    if call in COPIES.values() and np.can_cast(ROW.dtype, dtype, "same_kind"):
         out = np.zeros((2, 3), dtype)
         assert call(out=out) is out
         assert (out == call().astype(dtype)).all()
@@ -475,17 +465,20 @@ class Resizer:
         return self.length
 
 
-def test_data_that_shrinks_during_the_call():
-    data = np.zeros(1 << 20)
-    with untouched((2, 1 << 20), float) as out, pytest.raises(ValueError, match=r"^`data` and `out` expected arrays"):
-        bcast.broadcast(data, (2, Resizer(data, data.size)), out=out)
+SHRINKING = {
+    "data": (lambda a, **out: bcast.broadcast(a, (2, Resizer(a, a.size)), **out), (2, 1 << 20)),
+    "A": (lambda a, **out: bcast.tile(a, Resizer(a, 2), **out), 2 << 20),
+    "a": (lambda a, **out: bcast.repeat(a, Resizer(a, 2), **out), 2 << 20),
+    "grad": (lambda a, **out: bcast.unbroadcast(a, a.shape, [Resizer(a, 0)], mode="explicit", **out), 1 << 20),
+}
 
 
-def test_grad_that_shrinks_during_the_call():
-    grad = np.ones(1 << 20)
-    arguments = {"mode": "explicit", "axes_mapping": [Resizer(grad, 0)]}
-    with untouched(grad.shape, float) as out, pytest.raises(ValueError, match=r"^`grad` and `out` expected arrays"):
-        bcast.unbroadcast(grad, grad.shape, out=out, **arguments)
+@pytest.mark.parametrize(("call", "shape"), **rows(SHRINKING))
+def test_arrays_that_shrink_during_the_call(call, shape):
+    with pytest.raises(ValueError, match="expected arrays that keep their sizes"):
+        call(np.ones(1 << 20))
+    with untouched(shape, float) as out, pytest.raises(ValueError, match="expected"):
+        call(np.ones(1 << 20), out=out)
 
 
 class Broken:

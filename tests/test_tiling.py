@@ -8,7 +8,7 @@ from _ways import WAYS, overlaps, written
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError
-from test_errors import Resizer, refuse, refuse_with_out, rows, untouched
+from test_errors import refuse_with_out, rows
 from test_numpy import assert_same, outcome
 from test_ops import Index
 from test_properties import (
@@ -309,32 +309,6 @@ MISUSES = {
 @pytest.mark.parametrize(("call", "error", "argument"), **rows(MISUSES))
 def test_bad_counts_and_axes_are_refused_before_anything_is_written(call, error, argument):
     refuse_with_out(call, error, argument, (4, 3), float)
-
-
-CALLS = {
-    "tile": lambda out: bcast.tile(A23, (2, 1), out=out),
-    "repeat": lambda out: bcast.repeat(A23, 2, 0, out=out),
-    "axes": lambda out: bcast.repeat(A23, (2, 1), (0, 1), out=out),
-    "each": lambda out: bcast.repeat(A23, (3, 1), 0, out=out),
-}
-
-
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_out_that_does_not_fit(call):
-    with untouched((2, 2, 3), float) as out:  # though it has as many items
-        refuse(lambda: call(out), ValueError, "out")
-    with untouched((4, 3), "i4") as out:
-        refuse(lambda: call(out), TypeError, "out")
-    with untouched((4, 3), float) as out:
-        out.flags.writeable = False
-        refuse(lambda: call(out), ValueError, "out")
-
-
-def test_data_that_shrinks_during_the_call():
-    for call in (bcast.tile, bcast.repeat):
-        data = np.arange(1000)
-        with pytest.raises(ValueError, match="expected arrays that keep their sizes during the call"):
-            call(data, Resizer(data, 2))
 
 
 # Properties.

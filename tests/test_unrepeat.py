@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError, ComplexWarning
 from test_counted import changing_counts
-from test_errors import refuse, refuse_with_out, rows, untouched
+from test_errors import refuse_with_out, rows, untouched
 from test_fenced import PAINT, rooms  # noqa: F401 (a fixture)
 from test_ops import LAYOUTS, Arena, assert_fresh
 from test_properties import (
@@ -457,16 +457,6 @@ MISUSES = {
 @pytest.mark.parametrize(("call", "error", "argument"), **rows(MISUSES))
 def test_what_is_refused_is_refused_before_anything_is_written(call, error, argument):
     refuse_with_out(call, error, argument, (2, 3), float)
-
-
-@pytest.mark.parametrize("repeats", [[2, 2], 2], ids=["counts", "integer"])
-def test_an_out_that_does_not_fit(repeats):
-    call = partial(bcast.unrepeat, GRAD, repeats, 0)
-    with untouched((3, 2), float) as out:
-        refuse(partial(call, out=out), ValueError, "out")
-    with untouched((2, 3), "f4") as out:
-        refuse(partial(call, out=out), TypeError, "out")
-        refuse(partial(call, dtype="i8", out=out), TypeError, "out")
 
 
 @pytest.mark.parametrize("repeats", [[2, 2], 2, ([2, 2], [1, 2])], ids=["counts", "integer", "several"])

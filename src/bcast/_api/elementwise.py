@@ -235,7 +235,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     _check_out(out, shape)
     if not isinstance(out, ndarray):
         raise TypeError(f"`out` expected an array, got {type(out).__name__}")
-    array = np.asarray(out)  # attributes of subclasses may mislead
+    array = as_array("out", out)  # attributes of subclasses may mislead
     if not array.flags.writeable:
         raise ValueError("`out` expected a writeable array, got a read-only one")
     chosen = NUMPYS_WHERE(test, first, second)

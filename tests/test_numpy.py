@@ -42,19 +42,8 @@ TO = {
     "records": (np.array([(1, 2.0)], [("a", "i4"), ("b", "f8")]), (3,)),
     "objects": (np.array([None, "text"], object), (2, 2)),
     "64_axes": (A3, (1,) * 63 + (3,)),
-    "shrinks": (A3, (1,)),
     "misfit": (A3, (2,)),
-    "outer_misfit": (A23, (3, 3)),
-    "fewer_axes": (A23, (3,)),
-    "two_to_empty": ([1, 2], (0,)),
-    "negative": (A3, (-1, 3)),
     "negative_int": (7, -1),
-    "float": (7, 2.0),
-    "none": (7, None),
-    "string": (7, "3"),
-    "nested": (7, ((2, 3),)),
-    "65_axes": (7, (1,) * 65),
-    "overflow": (7, (1 << 62, 1 << 62)),
 }
 
 
@@ -122,10 +111,6 @@ SHAPES = {
     "misfit": ((3,), (2,)),
     "late_misfit": ((1, 2), (1, 2), (1, 3)),
     "empty_beside_two": ((0,), (2,)),
-    "negative": ((-1,), (3,)),
-    "floats": ((2.0, 3.0),),
-    "string": ("3",),
-    "65_axes": ((1,) * 65,),
 }
 
 

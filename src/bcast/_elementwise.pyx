@@ -153,8 +153,8 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
             return _unfit
     if not _align(&nest, a, b, rule, axis):
         return _unfit
-    if rule == 3 and cnp.PyArray_CheckExact(b) and cnp.PyArray_NDIM(<cnp.ndarray> b) != nest.rank:
-        return _unfit
+    if rule == 3 and cnp.PyArray_CheckExact(b) and (axis > 0 or cnp.PyArray_NDIM(<cnp.ndarray> b) != nest.rank):
+        return _unfit       # as it must be reshaped first
     args[0], args[1] = <PyObject *> a, <PyObject *> b
     for k in range(2):
         operand = where if k else out

@@ -58,11 +58,13 @@ cdef bint _align(Nest *nest, a, b, int rule, axis) except -1:
     cdef int b_rank = cnp.PyArray_NDIM(<cnp.ndarray> b) if cnp.PyArray_CheckExact(b) else 0
     cdef int start = a_rank - b_rank, i
     nest.rank = a_rank if rule else max(a_rank, b_rank)
-    if rule == 1 and start or rule == 3 and axis != -1:
-        start = axis if rule == 3 and type(axis) is int and 0 <= axis < a_rank else -1
-    if rule and start < 0:
+    if rule and start < 0 or rule == 1 and start:
         return False
     if rule == 3:
+        if axis != -1:
+            if type(axis) is not int or not 0 <= axis < a_rank:
+                return False
+            start = axis
         while b_rank and cnp.PyArray_DIM(<cnp.ndarray> b, b_rank - 1) == 1:
             b_rank -= 1
         if start + b_rank > a_rank:

@@ -342,7 +342,7 @@ def fuzz_broadcast_arrays(rng):
         return
     for result, array in zip(results, arrays, strict=True):
         assert are_same(result, np.broadcast_to(array, whole))
-        check_new(result, array)
+        check_new(result, *arrays, *(other for other in results if other is not result))
 
 
 def fuzz_broadcast_shapes(rng):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from _arithmetic import DTYPES, NAMES, UFUNCS, bits, draw_elementwise, draw_items, draw_where, told
 from _commands import printed
-from _ways import COMPUTED, THREADS, computed, forked, in_order, overlaps
+from _ways import COMPUTED, THREADS, computed, forked, in_order
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 from test_fenced import PAINT, rooms  # noqa: F401 (a fixture)
@@ -278,12 +278,6 @@ def test_errors_of_other_threads_are_told_once():
             with pytest.warns(RuntimeWarning, match=r"^divide by zero encountered in divide$") as caught:
                 bcast.elementwise(np.divide, a, b)
             assert len(caught) == 1
-
-
-def test_other_threads_run_meanwhile():
-    a, b, out = np.ones((10_000_000, 3), "f4"), np.ones(3, "f4"), np.empty((10_000_000, 3), "f4")
-    with computed():
-        assert overlaps(lambda: bcast.elementwise(np.hypot, a, b, out=out))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")

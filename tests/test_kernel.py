@@ -3,11 +3,11 @@
 import itertools
 import os
 import random
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from _ways import THREADS, WAYS, overlaps, written
+from test_strided import items
 
 import bcast
 from bcast import _adjoint
@@ -22,11 +22,6 @@ def replicated(data, shape):
     source = (1,) * (len(shape) - data.ndim) + data.shape
     assert replicate(data, Alignment(shape, source), out) is out
     return out
-
-
-def items(shape, itemsize):
-    size = int(np.prod(shape)) * itemsize
-    return (np.arange(size) * 37 % 251).astype(np.uint8).view(np.dtype((np.void, itemsize))).reshape(shape)
 
 
 @pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 8, 16, 17])
@@ -83,44 +78,19 @@ def test_limits_that_make_no_sense_are_refused(limits):
         (_adjoint if "shared" in limits else core).set_limits(**limits)
 
 
-def test_as_many_alternating_axes_as_an_array_has():
-    shape = (2, 2) * 8 + (1,) * 16 + (1, 1) * 16
-    data = items((2, 1) * 8 + (1,) * 48, 1)
-    np.testing.assert_array_equal(replicated(data, shape), np.broadcast_to(data, shape), strict=True)
+ITEMS = np.ones(4_000_000, np.uint8)
+LARGE = {
+    "bytes": lambda: bcast.broadcast(ITEMS[:1], (1 << 27,)),
+    "transposed": lambda: bcast.broadcast(ITEMS.reshape(-1, 2000).T, (20, 2000, 2000)),
+    "counts": lambda: bcast.repeat(ITEMS, np.full(ITEMS.size, 8, np.uint8)),
+    "axes": lambda: bcast.repeat(ITEMS.reshape(-1, 4000), (2, 4), (0, 1)),
+    "grids": lambda: bcast.meshgrid(ITEMS[:4000], ITEMS[:4000]),
+    "sum": lambda: bcast.unbroadcast(ITEMS.reshape(-1, 1000), (1000,), dtype=int),
+    "sums by counts": lambda: bcast.unrepeat(ITEMS, np.full(ITEMS.size // 8, 8), dtype=int),
+    "function": lambda: bcast.elementwise(np.hypot, ITEMS.reshape(-1, 4), ITEMS[:4]),
+}
 
 
-def test_other_threads_run_while_bytes_are_written():
-    data, out = np.ones(1, np.uint8), np.empty(2**28, np.uint8)
-    assert overlaps(lambda: replicate(data, Alignment(out.shape, data.shape), out))
-
-
-def test_many_threads_at_once():
-    cases = [
-        ((1, 1000, 1), (50, 1000, 3)),
-        ((2, 1) * 8, (2, 2) * 8),
-        ((100, 1), (100, 700)),
-        ((7,), (9, 7)),
-        ((), (5,)),
-    ]
-    arrays = [(items(source, itemsize), shape) for source, shape in cases for itemsize in (1, 3, 16)]
-    with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda case: replicated(*case), arrays * 20))
-    for result, (data, shape) in zip(results, arrays * 20, strict=True):
-        np.testing.assert_array_equal(result, np.broadcast_to(data, shape), strict=True)
-
-
-@pytest.mark.parametrize("repeats", [(2,), (5,), (1, 3), (2, 1, 2)])
-@pytest.mark.parametrize(
-    "data",
-    [
-        items((40, 50), 3)[:20, 5:25],
-        items((20, 30), 4).T,
-        items((1000,), 8)[::-1],
-        items((700, 700), 1)[::2, ::2],
-        items((30,), 2)[4:5, None][..., ::-1],
-    ],
-    ids=["crop", "transposed", "reversed", "stepped", "one"],
-)
-def test_strided_blocks_repeated_outermost(data, repeats):
-    shape = repeats + data.shape
-    np.testing.assert_array_equal(replicated(data, shape), np.broadcast_to(data, shape), strict=True)
+@pytest.mark.parametrize("call", LARGE.values(), ids=LARGE)
+def test_other_threads_run_meanwhile(call):
+    assert any(overlaps(call) for _ in range(1000))  # one is nearly always enough

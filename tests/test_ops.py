@@ -1,39 +1,13 @@
-"""What the functions promise beyond shapes: fresh results, any array-like and integer, any `out`, overlap."""
+"""What the functions take beyond plain arrays and ints: any array-like, any integers, many axes."""
 
 import array
-import inspect
-import itertools
 import math
-from itertools import product
 
 import numpy as np
 import pytest
-from numpy.lib.stride_tricks import as_strided
+from _calls import Index
 
 import bcast
-
-SIGNATURES = {  # `shape` is refused, with the name to give in its place; so `target_shape` may be missing
-    "broadcast": "(data, target_shape=None, axes_mapping=None, *, mode='numpy', axis=-1, broadcast_axes=None, "
-    "dtype=None, casting='same_kind', out=None, shape=None)",
-    "broadcast_like": "(data, like, axes_mapping=None, *, mode='numpy', axis=-1, broadcast_axes=None, "
-    "dtype=None, casting='same_kind', out=None)",
-    "infer_shape": "(data_shape, target_shape=None, axes_mapping=None, *, mode='numpy', axis=-1, "
-    "broadcast_axes=None, shape=None)",
-    "broadcast_to": "(array, shape, *, dtype=None, casting='same_kind', out=None)",
-    "broadcast_arrays": "(*args)",
-    "broadcast_shapes": "(*args)",
-}
-
-
-@pytest.mark.parametrize("name", SIGNATURES)
-def test_signatures_are_those_documented(name):
-    signature = inspect.signature(getattr(bcast, name))
-    empty = inspect.Parameter.empty
-    assert all(parameter.annotation is not empty for parameter in signature.parameters.values())
-    assert signature.return_annotation is not empty
-    bare = [parameter.replace(annotation=empty) for parameter in signature.parameters.values()]
-    assert str(inspect.Signature(bare)) == SIGNATURES[name]
-
 
 # The result is new.
 
@@ -47,42 +21,6 @@ def assert_fresh(result, *sources):
     assert result.base is None
     for source in sources:
         assert not np.shares_memory(result, source)
-
-
-FRESH = {
-    "replicated": ((3,), (2, 3), {}),
-    "same_shape": ((2, 3), (2, 3), {}),
-    "new_axes_of_1": ((3,), (1, 1, 3), {}),
-    "scalar": ((), (), {}),
-    "empty": ((0,), (2, 0), {}),
-    "new_axis_of_1": ((2, 3), (1, 2, 3), {"mode": "explicit", "broadcast_axes": [0]}),
-    "bidirectional": ((2, 3), (), {"mode": "bidirectional"}),
-    "pdpd": ((2, 3), (2, 3), {"mode": "pdpd"}),
-    "large": ((1000, 1), (1000, 1000), {}),
-}
-
-
-@pytest.mark.parametrize(("shape", "target", "arguments"), FRESH.values(), ids=FRESH)
-def test_result_is_fresh(shape, target, arguments):
-    for order, read_only in product("CF", [False, True]):
-        data = np.arange(math.prod(shape)).reshape(shape, order=order)
-        data.flags.writeable = not read_only
-        like = np.broadcast_to(0, target)
-        for result in bcast.broadcast(data, target, **arguments), bcast.broadcast_like(data, like, **arguments):
-            assert_fresh(result, data)
-            before = data.copy()
-            result[...] = -1
-            np.testing.assert_array_equal(data, before)
-
-
-def test_results_of_the_other_functions_are_fresh():
-    data = np.arange(6).reshape(2, 3)
-    assert_fresh(bcast.broadcast_to(data, (2, 3)), data)
-    assert_fresh(bcast.broadcast(data, (2, 3), mode="explicit", broadcast_axes=[]), data)
-    results = bcast.broadcast_arrays(data, data, 7)
-    for result in results:
-        assert_fresh(result, data)
-    assert not np.shares_memory(*results[:2])
 
 
 # Any array-like.
@@ -178,14 +116,6 @@ class Size(tuple):  # as torch.Size
     __slots__ = ()
 
 
-class Index:
-    def __init__(self, value):
-        self.value = value
-
-    def __index__(self):
-        return self.value
-
-
 INTEGERS = {
     "tuple": tuple,
     "list": list,
@@ -278,92 +208,6 @@ class Arena:
         return (self.bytes == 0xA5).all()
 
 
-OUTPUTS = {
-    "rows": ((3,), (4, 3), {}),
-    "columns": ((4, 1), (4, 3), {}),
-    "scalar": ((), (4, 3), {}),
-    "scalar_to_scalar": ((), (), {}),
-    "same_shape": ((2, 3), (2, 3), {}),
-    "middle": ((2, 1, 3), (2, 4, 3), {}),
-    "alternating": ((1, 3, 1, 2), (2, 3, 2, 2), {}),
-    "explicit": ((2, 3), (2, 4, 3, 2), {"mode": "explicit", "axes_mapping": (0, 2)}),
-    "bidirectional": ((3, 1), (2,), {"mode": "bidirectional"}),
-    "empty": ((0,), (2, 0), {}),
-}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(("shape", "target", "arguments"), OUTPUTS.values(), ids=OUTPUTS)
-def test_out_of_any_strides_is_filled(shape, target, arguments, layout):
-    for dtype in map(np.dtype, ("u1", "i2", "f4", "f8", "c16", "V3", "V33")):
-        data = (np.arange(math.prod(shape) * dtype.itemsize) % 251).astype(np.uint8).view(dtype).reshape(shape)
-        data.flags.writeable = False
-        expected = bcast.broadcast(data, target, **arguments)
-        arena = Arena(layout, expected.shape, dtype)
-        assert bcast.broadcast(data, target, out=arena.array, **arguments) is arena.array
-        assert arena.array.tobytes() == expected.tobytes()
-        assert arena.untouched_outside()
-
-
-# The output over the data: as if the data had been copied first.
-
-DATA_VIEWS = {
-    "row": ((4,), (1,)),
-    "row_reversed": ((4,), (-1,)),
-    "column": ((4, 1), (1, 1)),
-    "matrix": ((4, 4), (4, 1)),
-    "matrix_transposed": ((4, 4), (1, 4)),
-    "matrix_rotated": ((4, 4), (-4, -1)),
-    "repeated": ((4, 4), (0, 1)),
-    "scalar": ((), ()),
-}
-OUT_VIEWS = {
-    "C": (4, 1),
-    "F": (1, 4),
-    "reversed": (-4, -1),
-    "rows_reversed": (-4, 1),
-    "columns_reversed": (4, -1),
-    "sparse_rows": (6, 1),
-    "sparse": (8, 2),
-}
-ITEMS = 96  # of the buffer in which both lie
-MIDDLE = 48
-
-
-def view(buffer, shape, strides, offset):
-    """Items of the buffer; negative strides start far enough for all to lie behind the offset."""
-    offset -= sum(min(stride, 0) * (length - 1) for length, stride in zip(shape, strides, strict=True))
-    return as_strided(buffer[offset:], shape, [stride * buffer.itemsize for stride in strides])
-
-
-@pytest.mark.parametrize("strides", OUT_VIEWS.values(), ids=OUT_VIEWS)
-@pytest.mark.parametrize(("shape", "data_strides"), DATA_VIEWS.values(), ids=DATA_VIEWS)
-def test_data_may_overlap_out(shape, data_strides, strides):
-    dtypes = itertools.cycle(["u1", "f8", "V3", "O"])
-    for data_offset, out_offset in product(range(24, 56, 3), (28, 31, 40)):
-        dtype = next(dtypes)
-        items = np.arange(3 * ITEMS).astype(np.uint8).view(dtype) if dtype == "V3" else np.arange(ITEMS).astype(dtype)
-        copied_first, buffer = items.copy(), items.copy()
-        expected = view(copied_first, (4, 4), strides, out_offset)
-        expected[...] = np.broadcast_to(view(copied_first, shape, data_strides, data_offset).copy(), (4, 4)).copy()
-        out = view(buffer, (4, 4), strides, out_offset)
-        bcast.broadcast(view(buffer, shape, data_strides, data_offset), (4, 4), out=out)
-        assert buffer.tolist() == copied_first.tolist(), (data_offset, out_offset)
-
-
-# Ranks and sizes at the kernel's limits.
-
-
-@pytest.mark.parametrize("rank", [1, 2, 31, 32, 33, 63, 64])
-def test_every_rank_is_copied(rank):
-    """Two axes of 2 at every place that alternates with axes of 1."""
-    for last in range(0, rank, 7):
-        shape = tuple(2 if axis in (0, last) else 1 for axis in range(rank))
-        target = tuple(2 if axis in (0, last, rank // 2) else 1 for axis in range(rank))
-        data = np.arange(math.prod(shape)).reshape(shape)
-        np.testing.assert_array_equal(bcast.broadcast(data, target), np.broadcast_to(data, target), strict=True)
-
-
 @pytest.mark.parametrize("first", [0, 1])
 def test_64_axes_that_alternate(first):
     """Every other axis repeats; only twelve of them are longer than 1, or no memory would do."""
@@ -372,10 +216,3 @@ def test_64_axes_that_alternate(first):
     shape = tuple(2 if axis in long and axis % 2 == first else 1 for axis in range(64))
     data = np.arange(math.prod(shape), dtype="u1").reshape(shape)
     np.testing.assert_array_equal(bcast.broadcast(data, target), np.broadcast_to(data, target), strict=True)
-
-
-def test_an_empty_output_leaves_memory_alone():
-    arena = np.full(64, 7, np.uint8)
-    out = arena[16:16].reshape(3, 0)
-    assert bcast.broadcast(np.uint8(1), (3, 0), out=out) is out
-    assert (arena == 7).all()

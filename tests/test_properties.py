@@ -118,21 +118,24 @@ def test_every_mode_as_numpy(examples):
 
 
 @st.composite
-def windows(draw, room, shape):
-    """Draw an array of `shape` somewhere in `room`, by steps forwards or backwards; None if it does not fit."""
-    steps, low, high = [], 0, 0
-    step = 1
-    for length in reversed(shape):
+def windows(draw, room, shape, repeating=False):
+    """Draw an array of `shape` somewhere in `room`: axes in any order, by steps, backwards, or `repeating` by strides.
+
+    None if it does not fit.
+    """
+    steps, low, high, step = [0] * len(shape), 0, 0, 1
+    for axis in draw(st.permutations(range(len(shape)))):
+        if repeating and draw(st.integers(0, 5)) == 0:
+            continue
         step *= draw(st.integers(1, 2))
-        steps.append(step if draw(st.booleans()) else -step)
-        reach = steps[-1] * (length - 1)
+        steps[axis] = step if draw(st.booleans()) else -step
+        reach = steps[axis] * (shape[axis] - 1)
         low, high = min(low, low + reach), max(high, high + reach)
-        step *= length
+        step *= shape[axis]
     if high - low >= room.size:
         return None
     start = draw(st.integers(-low, room.size - 1 - high))
-    strides = [s * room.itemsize for s in reversed(steps)]
-    return np.lib.stride_tricks.as_strided(room[start:], shape, strides)
+    return np.lib.stride_tricks.as_strided(room[start:], shape, [each * room.itemsize for each in steps])
 
 
 @drill_or_not
@@ -147,7 +150,7 @@ def test_out_overlaps_data(examples):
         draw = data_strategy.draw
         room = filled(draw, 300, dtype)
         source = tuple(1 if draw(st.booleans()) else length for length in shape)
-        data, out = draw(windows(room, source)), draw(windows(room, shape))
+        data, out = draw(windows(room, source, repeating=True)), draw(windows(room, shape))
         if data is None or out is None:
             return
         expected = as_bytes(np.broadcast_to(data.view(raw_dtype(data)).copy(), shape))
@@ -300,7 +303,7 @@ def test_out_overlaps_grad(examples):
     def prop(data_strategy, way, shape, dtype):
         draw = data_strategy.draw
         room = np.random.default_rng(draw(st.integers(0, 2**32 - 1))).integers(0, 100, 300).astype(dtype)
-        grad = draw(windows(room, shape))
+        grad = draw(windows(room, shape, repeating=True))
         source = tuple(1 if draw(st.booleans()) else length for length in shape)
         out = draw(windows(room, source))
         if grad is None or out is None:

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from _ways import WAYS, overlaps, written
+from _ways import WAYS, written
 from numpy.lib.stride_tricks import as_strided
 
 import bcast
@@ -129,8 +129,3 @@ def test_resized_data_is_refused():
     for size in 1999, 2001, 4001:
         with pytest.raises(ValueError, match=r"resized|reshape"):
             replicate(np.zeros((40, 50)).T, Alignment((50, 40), (50, 40)), np.empty(size))
-
-
-def test_other_threads_run_while_data_is_turned():
-    data, out = np.ones((8192, 8192), np.uint8).T, np.empty((8192, 8192), np.uint8)
-    assert overlaps(lambda: bcast.broadcast(data, out.shape, out=out))

@@ -4,13 +4,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from _ways import WAYS, overlaps, written
+from _calls import Index
+from _ways import WAYS, written
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError
 from test_errors import refuse_with_out, rows
 from test_numpy import assert_same, outcome
-from test_ops import Index
 from test_properties import (
     DATA_LAYOUTS,
     DTYPES,
@@ -406,17 +406,6 @@ def test_every_way_of_writing(way):
                 assert bcast.repeat(data, (k, 2), (0, 1)).tobytes() == both.tobytes()
 
 
-def test_other_threads_run_while_items_are_repeated():
-    data, counts = np.arange(4_000_000, dtype=np.uint8), np.full(4_000_000, 8, np.uint8)
-    out = np.empty(32_000_000, np.uint8)
-    for call in (
-        lambda: bcast.repeat(data, counts, out=out),
-        lambda: bcast.repeat(data.reshape(-1, 4000), (2, 4), (0, 1), out=out.reshape(-1, 16_000)),
-        lambda: bcast.meshgrid(data[:2000], data[:2000]),
-    ):
-        assert any(overlaps(call) for _ in range(1000))  # one is nearly always enough
-
-
 @pytest.mark.parametrize("axis", [None, 0])
 def test_an_out_that_does_not_fit_is_refused_before_anything_is_repeated(axis):
     for data in np.arange(6.0), np.arange(6.0).astype(object):
@@ -424,12 +413,3 @@ def test_an_out_that_does_not_fit_is_refused_before_anything_is_repeated(axis):
             with pytest.raises((TypeError, ValueError), match=r"^`out` expected "):
                 bcast.repeat(data, np.arange(1, 7), axis, out=out)
             assert not np.any(out)
-
-
-@pytest.mark.parametrize("kind", ["S", "U", "V"])
-def test_items_of_no_length_stay_so(kind):
-    data = np.ndarray(3, f"{kind}0")
-    result = bcast.repeat(data, [1, 2, 3])
-    assert (result.dtype, result.shape) == (data.dtype, (6,))
-    out = np.ndarray(6, f"{kind}0")
-    assert bcast.repeat(data, [1, 2, 3], out=out) is out

@@ -449,12 +449,31 @@ def small_numbers(rng, dtype, size, least=-1):
     return (numbers * (1 + 2j) if dtype.kind == "c" else numbers).astype(dtype)
 
 
+class Sums:
+    """The dtypes of terms and sums, and what is expected: exact sums, or those that bcast itself makes otherwise."""
+
+    def __init__(self, rng):
+        self.dtype = rng.choice(SUMMED)
+        self.wanted = rng.choice(SUMMED[1:]) if self.dtype.kind == "b" or rng.random() < 0.3 else self.dtype
+        if self.dtype.kind == "O" and self.wanted.kind in "iu":
+            self.wanted = self.dtype  # Python's integers do not wrap around
+        self.options = {} if self.wanted == self.dtype else {"dtype": self.wanted}
+        self.exact = rng.random() < 0.8 or self.dtype.kind not in "fc" or self.wanted != self.dtype
+        least = 0 if self.wanted.kind == "u" else -1
+        self.fill = functools.partial(small_numbers, least=least) if self.exact else any_items
+
+    def widened(self, terms):
+        """The terms in a dtype in which all sums are exact."""
+        terms = terms.real if self.dtype.kind == "c" and self.wanted.kind not in "cO" else terms
+        return terms.astype({"i": "i8", "u": "u8", "f": "g", "c": "G", "O": "O"}[self.wanted.kind])
+
+    def are_same(self, result, right):
+        return result.dtype == right.dtype and np.array_equal(result, right, equal_nan=not self.exact)
+
+
 def fuzz_unbroadcast(rng):
-    dtype = rng.choice(SUMMED)
-    wanted = rng.choice(SUMMED[1:]) if dtype.kind == "b" or rng.random() < 0.3 else dtype
-    if dtype.kind == "O" and wanted.kind in "iu":
-        wanted = dtype  # Python's integers do not wrap around
-    shape, target, arguments = draw_call(rng, dtype.itemsize)
+    sums = Sums(rng)
+    shape, target, arguments = draw_call(rng, sums.dtype.itemsize)
     found = reference(shape, target, **arguments)
     grad_shape = found[0] if found else target
     if shape == () and arguments.get("broadcast_axes") == []:
@@ -462,35 +481,24 @@ def fuzz_unbroadcast(rng):
     found = reference(shape, grad_shape, **arguments)
     if found and found[0] != grad_shape:
         found = None
-    fill = functools.partial(small_numbers, least=0 if wanted.kind == "u" else -1)
-    exact = rng.random() < 0.8 or dtype.kind not in "fc" or wanted != dtype
-    operands = Operands(rng, dtype, grad_shape, shape, fill if exact else any_items, wanted)
+    operands = Operands(rng, sums.dtype, grad_shape, shape, sums.fill, sums.wanted)
     grad = operands.data
-    options = {} if wanted == dtype else {"dtype": wanted}
     expected = None
-    if found:
-        if not exact:
-            expected = bcast.unbroadcast(grad.copy(), shape, **arguments)  # `out` changes no bit
-            expected = bcast.unbroadcast(grad, shape, **arguments) if grad.size else expected
-        else:
-            terms = grad.real if dtype.kind == "c" and wanted.kind not in "cO" else grad
-            wide = {"i": "i8", "u": "u8", "f": "g", "c": "G", "O": "O"}[wanted.kind]
-            axes = tuple(axis for axis, (n, m) in enumerate(zip(*found, strict=True)) if n != m)
-            sums = np.asarray(np.add.reduce(terms.astype(wide), axes, keepdims=True, initial=0), wide)
-            expected = sums.reshape(shape).astype(wanted)
-
-    def same(result, right):
-        return result.dtype == right.dtype and np.array_equal(result, right, equal_nan=not exact)
-
-    operands.check(lambda out: bcast.unbroadcast(grad, shape, **arguments, **options, out=out), expected, same)
+    if found and not sums.exact:
+        expected = bcast.unbroadcast(grad.copy(), shape, **arguments)  # `out` changes no bit
+        expected = bcast.unbroadcast(grad, shape, **arguments) if grad.size else expected
+    elif found:
+        terms = sums.widened(grad)
+        axes = tuple(axis for axis, (n, m) in enumerate(zip(*found, strict=True)) if n != m)
+        exact = np.asarray(np.add.reduce(terms, axes, keepdims=True, initial=0), terms.dtype)
+        expected = exact.reshape(shape).astype(sums.wanted)
+    arguments |= sums.options
+    operands.check(lambda out: bcast.unbroadcast(grad, shape, **arguments, out=out), expected, sums.are_same)
 
 
 def fuzz_unrepeat(rng):
-    dtype = rng.choice(SUMMED)
-    wanted = rng.choice(SUMMED[1:]) if dtype.kind == "b" or rng.random() < 0.3 else dtype
-    if dtype.kind == "O" and wanted.kind in "iu":
-        wanted = dtype  # Python's integers do not wrap around
-    shape = list(draw_shape(rng, dtype.itemsize)) or [1]
+    sums = Sums(rng)
+    shape = list(draw_shape(rng, sums.dtype.itemsize)) or [1]
     axis = rng.randrange(len(shape))
     room = rng.choice((100, 5000, 200_000)) // max(1, math.prod(shape[:axis] + shape[axis + 1 :]))
     lengths = [rng.choice((0, 1, 1, 2, 3, 4, 17, 300)) for _ in range(rng.choice((1, 2, 2, 5, 30, 700)))]
@@ -499,26 +507,18 @@ def fuzz_unrepeat(rng):
         lengths = lengths[: max(1, len(lengths) - 1)]
     shape[axis] = sum(lengths)
     result_shape = (*shape[:axis], len(lengths), *shape[axis + 1 :])
-    fill = functools.partial(small_numbers, least=0 if wanted.kind == "u" else -1)
-    exact = rng.random() < 0.8 or dtype.kind not in "fc" or wanted != dtype
-    operands = Operands(rng, dtype, tuple(shape), result_shape, fill if exact else any_items, wanted)
-    options = {} if wanted == dtype else {"dtype": wanted}
+    operands = Operands(rng, sums.dtype, tuple(shape), result_shape, sums.fill, sums.wanted)
+    grad = operands.data
     repeats = np.array(lengths, rng.choice(("i2", "u2", "i4", "i8", "u8", ">i8"))) if rng.random() < 0.7 else lengths
-    if exact:
-        terms = operands.data.real if dtype.kind == "c" and wanted.kind not in "cO" else operands.data
-        wide = {"i": "i8", "u": "u8", "f": "g", "c": "G", "O": "O"}[wanted.kind]
-        parts = np.split(terms.astype(wide), np.cumsum(lengths)[:-1], axis)
-        sums = [np.add.reduce(part, axis, keepdims=True, initial=0) for part in parts]
-        expected = np.asarray(np.concatenate(sums, axis), wide).astype(wanted)
+    if sums.exact:
+        parts = np.split(sums.widened(grad), np.cumsum(lengths)[:-1], axis)
+        exact = [np.add.reduce(part, axis, keepdims=True, initial=0) for part in parts]
+        expected = np.concatenate(exact, axis, dtype=parts[0].dtype).astype(sums.wanted)
     else:
-        expected = bcast.unrepeat(operands.data, lengths, axis)  # `out` changes no bit
+        expected = bcast.unrepeat(grad, lengths, axis)  # `out` changes no bit
     if rng.random() < 0.03:
         repeats, expected = [*lengths, 1], None
-
-    def same(result, right):
-        return result.dtype == right.dtype and np.array_equal(result, right, equal_nan=not exact)
-
-    operands.check(lambda out: bcast.unrepeat(operands.data, repeats, axis, **options, out=out), expected, same)
+    operands.check(lambda out: bcast.unrepeat(grad, repeats, axis, **sums.options, out=out), expected, sums.are_same)
 
 
 def fuzz_set_idle_limit(rng):

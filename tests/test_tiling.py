@@ -1,16 +1,16 @@
-"""`tile` and `repeat` against NumPy's own: values, shape, dtype, and whether they raise; and what NumPy has not."""
+"""`tile` and `repeat` against NumPy's own: values, shape and dtype; what NumPy has not; what is refused."""
 
 from functools import partial
 
 import numpy as np
 import pytest
 from _calls import Index
-from _ways import WAYS, written
+from _ways import written
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError
 from test_errors import refuse_with_out, rows
-from test_numpy import assert_same, outcome
+from test_numpy import assert_same
 from test_properties import (
     DATA_LAYOUTS,
     DTYPES,
@@ -31,6 +31,7 @@ import bcast
 A3 = np.array([1, 2, 3])
 A23 = np.arange(6.0).reshape(2, 3)
 RECORDS = np.array([(1, 2.0), (3, 4.0)], [("a", "i4"), ("b", "f8")])
+A234 = np.arange(24).reshape(2, 3, 4)
 TALL = np.empty((1,) * 63 + (3,))
 TALL[...] = A3
 HUGE = np.full(100, 1 << 63, np.uint64)
@@ -70,29 +71,12 @@ TILES = {
     "objects": (np.array([[None, "text"]], object), (2, 3)),
     "byte_order": (np.array([1, 2, 3], ">i2"), (2, 2)),
     "64_axes": (TALL, (1,) * 62 + (2, 2)),
-    "negative": (A3, -1),
-    "negative_and_never": (A3, (0, -1)),
-    "negative_in_an_array": (A3, np.array([-1, 2])),
-    "float": (A3, 2.0),
-    "array_of_floats": (A3, np.array([2.0])),
-    "none": (A3, None),
-    "string": (A3, "2"),
-    "nested": (A3, [[2]]),
-    "nested_array": (A3, np.array([[2, 2]])),
-    "timedelta": (A3, np.timedelta64(2, "ns")),
-    "65_axes": (A3, (1,) * 65),
-    "overflow": (A3, (1 << 62, 1 << 62)),
 }
 
 
-@pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning")  # in NumPy's own, of a time span
 @pytest.mark.parametrize(("data", "reps"), TILES.values(), ids=TILES)
 def test_tile_is_numpys(data, reps):
-    if outcome(np.tile, data, reps) is None:
-        with pytest.raises((TypeError, ValueError), match=r"^`reps` expected "):
-            bcast.tile(data, reps)
-    else:
-        check_against(np.tile, bcast.tile, data, reps)
+    check_against(np.tile, bcast.tile, data, reps)
 
 
 REPEATS = {
@@ -100,7 +84,6 @@ REPEATS = {
     "flattened": (A23, 2),
     "scalar": (7, 3),
     "scalar_along_0": (7, 3, 0),
-    "scalar_along_1": (7, 3, 1),
     "list": ([[1, 2], [3, 4]], 2, 1),
     "list_of_one": (A23, [2], 1),
     "numpy_int": (A23, np.int64(2), 0),
@@ -126,31 +109,12 @@ REPEATS = {
     "objects_flattened": (np.array([[None, "text"], [1, 2]], object).T, 2),
     "64_axes": (TALL, 2, 0),
     "64_axes_flattened": (TALL, 2),
-    "no_such_axis": (A23, 2, 2),
-    "no_such_axis_from_the_end": (A23, 2, -3),
-    "axis_bool": (A23, 2, True),
-    "axis_float": (A23, 2, 1.0),
-    "negative": (A3, -1),
-    "negative_among_few": (A3, [1, -1, 1]),
-    "negative_in_an_array": (A3, np.array([1, 1, -1])),
-    "negative_float": (A3, -1.0),
-    "nan": (A3, float("nan")),
-    "none": (A3, None),
-    "nested": (A3, [[1, 2, 3]]),
-    "too_few": (A3, [1, 2]),
-    "too_many": (A23, [1, 2, 3], 0),
-    "ragged": (A3, [[1], [1, 2]]),
-    "overflow": (A3, 1 << 62),
 }
 
 
 @pytest.mark.parametrize("arguments", REPEATS.values(), ids=REPEATS)
 def test_repeat_is_numpys(arguments):
-    if outcome(np.repeat, *arguments) is None:
-        with pytest.raises((TypeError, ValueError), match=r"^`(repeats|axis)` expected "):
-            bcast.repeat(*arguments)
-    else:
-        check_against(np.repeat, bcast.repeat, *arguments)
+    check_against(np.repeat, bcast.repeat, *arguments)
 
 
 def test_arguments_have_numpys_names():
@@ -164,22 +128,6 @@ def test_what_is_an_integer_to_python():
     assert_same(bcast.repeat(A3, Index(2)), np.repeat(A3, 2))
     assert_same(bcast.repeat(A3, [Index(1), 0, 2]), np.repeat(A3, [1, 0, 2]))
     assert_same(bcast.repeat(A23, (Index(2), 1), (Index(0), 1)), np.repeat(A23, 2, 0))
-
-
-@pytest.mark.parametrize("call", [lambda a: bcast.tile(a, (2, 2)), lambda a: bcast.repeat(a, 2, 1)])
-def test_subclasses(call):
-    data = np.array([[1, 2]])
-    assert_same(call(data.view(np.recarray)), call(data))
-
-
-@pytest.mark.parametrize("repeats", [2, [1, 0, 2, 3]])
-def test_bytes_between_fields_are_repeated_too(repeats):
-    raw = np.full(8 * 1600, 7, np.uint8)
-    data = raw.view(np.dtype([("a", "u1"), ("b", "f8")], align=True))[::2]
-    repeats = repeats if isinstance(repeats, int) else repeats * 100
-    junk = [np.full(size, 0xEE, np.uint8) for size in [data.nbytes] * 20]  # what is not written has been something else
-    del junk
-    assert set(bcast.repeat(data, repeats).tobytes()) == {7}
 
 
 @pytest.mark.parametrize("data", [A23, A23.T, RECORDS], ids=["C", "F", "records"])
@@ -214,13 +162,6 @@ def test_repeats_that_are_whole_numbers(repeats):
     check_against(lambda *_: np.repeat(data, np.asarray(repeats).astype(int), 0), bcast.repeat, data, repeats, 0)
 
 
-@pytest.mark.parametrize("dtype", [float, "f2", ">f4", np.longdouble, np.uint64, ">u8", object])
-def test_many_repeats_that_are_whole_numbers(dtype):
-    data, repeats = np.arange(1000), np.arange(1000) % 5
-    for counts in (repeats.astype(dtype), repeats.astype(dtype)[::-1], repeats.astype(dtype).tolist()):
-        assert_same(bcast.repeat(data, counts), np.repeat(data, np.asarray(counts).astype(int)))
-
-
 AXES = {
     "both": ((2, 3), (0, 1)),
     "both_alike": (2, (0, 1)),
@@ -236,20 +177,43 @@ AXES = {
     "array_of_floats": (np.array([2.0, 3.0]), (0, 1)),
     "float": (2.0, (0, 1)),
     "unsigned": (np.array([2, 3], np.uint64), (0, 1)),
+    "counts_of_rows": (([2, 0], 2), (0, 1)),
+    "counts_of_columns": ((2, [1, 0, 3]), (0, 1)),
+    "counts_of_both": (([2, 3], [1, 0, 3]), (0, 1)),
+    "counts_in_arrays": ((np.array([2, 3]), np.array([1, 0, 3], "u1")), (0, 1)),
+    "counts_in_any_order": (([1, 0, 3, 1], [2, 3]), (-1, 0)),
+    "counts_of_none": (([0, 0], 3), (0, 1)),
+    "counts_of_one_for_all": (([2], np.array([3])), (0, 1)),
+    "counts_in_whole_floats": (([2.0, 1.0], 2.0), (0, 1)),
+    "counts_and_a_numpy_int": (([2, 1], np.int8(3)), (0, 1)),
 }
 
 
 @pytest.mark.parametrize(("repeats", "axes"), AXES.values(), ids=AXES)
-@pytest.mark.parametrize("data", [np.arange(24).reshape(2, 3, 4), np.ones((2, 1, 3)).T], ids=["C", "F"])
+@pytest.mark.parametrize(
+    "data", [A234, A234.T.copy().T, A234[::-1, ::-1], A234.astype(object)], ids=["C", "F", "backwards", "objects"]
+)
 def test_several_axes_repeat_as_one_after_the_other(data, repeats, axes):
     expected = data
-    for count, axis in zip(np.broadcast_to(repeats, len(axes)).astype(int), axes, strict=True):
-        expected = np.repeat(expected, count, axis)
+    for count, axis in zip(repeats if isinstance(repeats, tuple | np.ndarray) else (repeats,) * 2, axes, strict=True):
+        expected = np.repeat(expected, np.asarray(count).astype(int), axis)
     check_against(lambda *_: expected, bcast.repeat, data, repeats, axes)
 
 
-# Argument: what a call is told.
+# What is refused, and the argument that is named.
 MISUSES = {
+    "reps_none": (partial(bcast.tile, A3, None), TypeError, "reps"),
+    "reps_string": (partial(bcast.tile, A3, "2"), TypeError, "reps"),
+    "reps_nested": (partial(bcast.tile, A3, np.array([[2, 2]])), TypeError, "reps"),
+    "reps_negative_and_never": (partial(bcast.tile, A3, (0, -1)), ValueError, "reps"),
+    "reps_of_65_axes": (partial(bcast.tile, A3, (1,) * 65), ValueError, "reps"),
+    "reps_too_many": (partial(bcast.tile, A3, (1 << 62, 1 << 62)), ValueError, "reps"),
+    "repeats_none": (partial(bcast.repeat, A3, None), TypeError, "repeats"),
+    "repeats_ragged": (partial(bcast.repeat, A3, [[1], [1, 2]]), ValueError, "repeats"),
+    "repeats_negative": (partial(bcast.repeat, A3, -1), ValueError, "repeats"),
+    "repeats_too_many": (partial(bcast.repeat, A3, 1 << 62), ValueError, "repeats"),
+    "axis_of_a_scalar": (partial(bcast.repeat, 7, 3, 1), AxisError, "axis"),
+    "axis_float": (partial(bcast.repeat, A23, 2, 1.0), TypeError, "axis"),
     "reps_set": (partial(bcast.tile, A3, {2}), TypeError, "reps"),
     "reps_masked": (partial(bcast.tile, A3, np.ma.array([2, 2])), TypeError, "reps"),
     "reps_negative_of_none": (partial(bcast.tile, np.empty(0), -1), ValueError, "reps"),
@@ -288,19 +252,14 @@ MISUSES = {
     "repeats_one_beyond_any_index": (partial(bcast.repeat, A3, [1, 1 << 70, 0]), ValueError, "repeats"),
     "repeats_float": (partial(bcast.repeat, A3, 2.7), TypeError, "repeats"),
     "repeats_nan": (partial(bcast.repeat, A3, np.float32("nan")), TypeError, "repeats"),
-    "repeats_inf": (partial(bcast.repeat, A3, -np.inf, 0), TypeError, "repeats"),
     "repeats_float_and_string": (partial(bcast.repeat, A3, [1.0, "1", 1.0]), TypeError, "repeats"),
     "repeats_negative_float": (partial(bcast.repeat, A3, [1.0, -1.0, 1.0]), ValueError, "repeats"),
     "repeats_unsigned_that_wrap_around": (partial(bcast.repeat, np.arange(100), HUGE), ValueError, "repeats"),
     "repeats_string": (partial(bcast.repeat, A3, "2"), TypeError, "repeats"),
     "repeats_timedelta": (partial(bcast.repeat, A3, np.timedelta64(2, "ns")), TypeError, "repeats"),
-    "repeats_negative_of_none": (partial(bcast.repeat, np.empty(0), -1), ValueError, "repeats"),
     "repeats_for_each": (partial(bcast.repeat, A23, [1, 2], 1), ValueError, "repeats"),
-    "repeats_for_each_in_all": (partial(bcast.repeat, A23, [1, 2]), ValueError, "repeats"),
     "axis": (partial(bcast.repeat, A23, 2, 2), AxisError, "axis"),
-    "axes_beyond_an_index": (partial(bcast.repeat, A23, 2, (0, 1 << 70)), AxisError, "axis"),
     "axes_nested": (partial(bcast.repeat, A23, 2, ((0, 1),)), TypeError, "axis"),
-    "masked_tile": (partial(bcast.tile, np.ma.array([1]), 2), TypeError, "A"),
     "reps_beyond_any_index": (partial(bcast.tile, A3, 1 << 70), ValueError, "reps"),
     "repeats_beyond_any_index": (partial(bcast.repeat, A3, [1 << 70]), ValueError, "repeats"),
 }
@@ -391,19 +350,6 @@ def test_out_overlaps_data(examples):
         assert as_bytes(out) == expected
 
     search(examples, prop)
-
-
-@pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_every_way_of_writing(way):
-    for itemsize in (1, 2, 3, 4, 8, 16, 20):
-        data = np.arange(7 * 30 * itemsize, dtype=np.uint8).view(f"V{itemsize}").reshape(7, 30)
-        with written(*way):
-            for k in (2, 3, 4, 7, 33):
-                assert bcast.repeat(data, k).tobytes() == np.repeat(data, k).tobytes()
-                assert bcast.repeat(data, k, 0).tobytes() == np.repeat(data, k, 0).tobytes()
-                assert bcast.tile(data, (k, 2)).tobytes() == np.tile(data, (k, 2)).tobytes()
-                both = np.repeat(np.repeat(data, k, 0), 2, 1)
-                assert bcast.repeat(data, (k, 2), (0, 1)).tobytes() == both.tobytes()
 
 
 @pytest.mark.parametrize("axis", [None, 0])

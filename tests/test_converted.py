@@ -138,10 +138,7 @@ FUNCTIONS = {
     "repeat, axes": (lambda a, **to: bcast.repeat(a, 2, (0, 1), **to), lambda a: a.repeat(2, 0).repeat(2, 1)),
     "repeat, counts": (lambda a, **to: bcast.repeat(a, COUNTS, 1, **to), lambda a: a.repeat(COUNTS, 1)),
     "repeat, outer counts": (lambda a, **to: bcast.repeat(a, COUNTS[:4], 0, **to), lambda a: a.repeat(COUNTS[:4], 0)),
-    "repeat, flat counts": (
-        lambda a, **to: bcast.repeat(a, np.arange(24), **to),
-        lambda a: a.repeat(np.arange(24)),
-    ),
+    "repeat, flat counts": (lambda a, **to: bcast.repeat(a, np.arange(24), **to), lambda a: a.repeat(np.arange(24))),
     "repeat, counts of axes": (
         lambda a, **to: bcast.repeat(a, ([2, 0, 1, 3], 2), (0, 1), **to),
         lambda a: a.repeat([2, 0, 1, 3], 0).repeat(2, 1),

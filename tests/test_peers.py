@@ -5,12 +5,11 @@ many cases must at least be given and how many refused, so that none passes by c
 """
 
 import functools
-import importlib
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from test_docs import loaded as peer
 
 import bcast
 
@@ -18,14 +17,6 @@ pytestmark = pytest.mark.peers
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 FLOATS = ["float16", "float32", "float64"]
-
-
-def peer(name):
-    """Import another system or skip; what it warns of while it is imported is not ours to mend."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pytest.importorskip(name.partition(".")[0])
-        return importlib.import_module(name)
 
 
 def related_shapes(rng, data_rank, target_rank):
@@ -86,21 +77,6 @@ def assert_agreement(theirs, ours, cases, refusals, *, at_least):
     assert min(given, refused) >= at_least, (given, refused)
 
 
-def expand_model(onnx, element_type):
-    """A model of one Expand node, its shapes all left to the run."""
-    data, shape, expanded = [
-        onnx.helper.make_tensor_value_info(name, kind, dims)
-        for name, kind, dims in [
-            ("data", element_type, None),
-            ("shape", onnx.TensorProto.INT64, [None]),
-            ("expanded", element_type, None),
-        ]
-    ]
-    node = onnx.helper.make_node("Expand", ["data", "shape"], ["expanded"])
-    graph = onnx.helper.make_graph([node], "expand", [data, shape], [expanded])
-    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
-
-
 def onnx_shapes(rng):
     """Shapes of any two ranks up to 5; here and there a length of -1, which exporters write and nobody may accept."""
     data, target = related_shapes(rng, rng.integers(6), rng.integers(6))
@@ -118,41 +94,16 @@ def expand_cases(seed, dtype, count):
 
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS, "bfloat16", "complex64", "complex128"])
 def test_onnx_reference_expand(dtype):
-    onnx = peer("onnx")
+    from test_onnx import model  # which skips the test without onnx
+
     dtype = np.dtype(peer("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
-    model = expand_model(onnx, onnx.helper.np_dtype_to_tensor_dtype(dtype))
-    evaluator = peer("onnx.reference").ReferenceEvaluator(model)
+    evaluator = peer("onnx.reference").ReferenceEvaluator(model("Expand", 2, opset=13))
 
     def expand(data, target):
-        return evaluator.run(None, {"data": data, "shape": np.array(target, np.int64)})[0]
+        return evaluator.run(None, {"x0": data, "x1": np.array(target, np.int64)})[0]
 
     ours = functools.partial(bcast.broadcast, mode="bidirectional")
     assert_agreement(expand, ours, expand_cases(1, dtype, 100), ValueError, at_least=15)
-
-
-@pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS, "U2"])  # it has neither complex nor bfloat16
-def test_onnxruntime_expand(dtype):
-    onnx = peer("onnx")
-    onnxruntime = peer("onnxruntime")
-    errors = peer("onnxruntime.capi.onnxruntime_pybind11_state")
-    string = dtype == "U2"
-    model = expand_model(
-        onnx, onnx.TensorProto.STRING if string else onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    )
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # refusals are wanted here: keep them out of the log
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-    def expand(data, target):
-        feed = {"data": data.astype(object) if string else data, "shape": np.array(target, np.int64)}
-        return session.run(None, feed)[0].astype(dtype)
-
-    ours = functools.partial(bcast.broadcast, mode="bidirectional")
-    refusals = (errors.InvalidArgument, errors.Fail)
-    cases = expand_cases(2, dtype, 200)
-    if string:
-        cases = [case for case in cases if -1 not in case[1]]  # of strings alone, it gives an array with a length of -1
-    assert_agreement(expand, ours, cases, refusals, at_least=30)
 
 
 # How OpenVINO spells each mode. PDPD is a rule of its element-wise operators, with an axis that Python cannot set and

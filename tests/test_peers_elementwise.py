@@ -33,6 +33,7 @@ with warnings.catch_warnings():
     except ModuleNotFoundError:
         openvino = None
 
+FLOATS = ("float16", "float32", "float64")
 # Each operator, and the types that onnxruntime has kernels for of those that ONNX allows; of Pow, base and exponent.
 TYPES = {
     **dict.fromkeys(("Add", "Sub", "Mul", "Div"), ("float16", "float32", "float64", "int8", "int32", "int64", "uint8")),
@@ -46,6 +47,7 @@ TYPES = {
     "Sum": ("float32", "float64"),
     "Where": ("uint8", "int32", "int64", "float32", "float64", "object"),
     "Pow": ("int32 int32", "int64 int32", "int32 float32", "float32 int64", "float32 float64", "float64 float32"),
+    "Expand": ("bool", "object", *[f"{kind}{8 << i}" for kind in ("int", "uint") for i in range(4)], *FLOATS),
     "Gemm": ("float32", "float64"),
     "PRelu": ("float32",),
 }
@@ -159,6 +161,9 @@ def test_onnxruntime(operator, dtype):
     def prop(tally, shapes, seed):
         rng = np.random.default_rng(seed)
         arrays = [values(rng, operator, i, shape, dtype) for i, shape in enumerate(shapes)]
+        if operator == "Expand":
+            unknown = seed % 8 == 0 and dtype != "object"  # of which it gives an array with a length of -1
+            arrays[1] = np.array((*shapes[1][:-1], -1) if unknown else shapes[1], np.int64)
         kinds = [
             onnx.TensorProto.STRING if a.dtype.kind == "O" else onnx.helper.np_dtype_to_tensor_dtype(a.dtype)
             for a in arrays

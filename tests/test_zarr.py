@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from _commands import OLD, check_refused, fail_with, files, halfway, posix, program, python, succeed
+from test_apply import ARRAYS, MODES
 
 from bcast._cli import apply as cli_apply
 
@@ -32,47 +33,28 @@ def load(name):
     return np.load(name) if name.endswith(".npy") else np.asarray(zarr.open_array(name, mode="r")[...])
 
 
-# The data's shape and its chunks, the arguments, the output's shape, and the data's at its rank.
-CASES = {
-    "numpy": ((3, 1, 5), (2, 1, 2), ["--shape", "2,3,4,5"], (2, 3, 4, 5), (1, 3, 1, 5)),
-    "copied": ((50, 30), (7, 9), ["--shape", "50,30"], (50, 30), (50, 30)),
-    "scalar": ((), (), ["--shape", "3,4"], (3, 4), (1, 1)),
-    "explicit": (
-        (4, 5),
-        (3, 5),
-        ["--shape", "2,4,5,3", "--mode", "explicit", "--axes-mapping", "1,2"],
-        (2, 4, 5, 3),
-        (1, 4, 5, 1),
-    ),
-    "pdpd": ((3, 1), (2, 1), ["--shape", "2,3,4,5", "--mode", "pdpd", "--axis", "1"], (2, 3, 4, 5), (1, 3, 1, 1)),
-    "empty": ((1, 3), (1, 2), ["--shape", "0,3"], (0, 3), (1, 3)),
-}
+CASES = {name: MODES[name] for name in ("numpy", "numpy_scalar", "explicit", "bidirectional", "pdpd", "none")}
+CASES["empty"] = ((1, 3), "0,3", [], (0, 3), (1, 3))
 RECORD = np.dtype([("a", "f4"), ("b", "i2")])
 WAYS = [("in.zarr", "out.npy"), ("in.npy", "out.zarr"), ("in.zarr", "out.zarr")]
 
 
 @pytest.mark.parametrize(("source", "out"), WAYS)
-@pytest.mark.parametrize(("shape", "chunks", "options", "result", "place"), CASES.values(), ids=CASES)
-def test_modes_in_blocks(run, monkeypatch, shape, chunks, options, result, place, source, out):
+@pytest.mark.parametrize(("shape", "target", "options", "result", "place"), CASES.values(), ids=CASES)
+def test_modes_in_blocks(run, monkeypatch, shape, target, options, result, place, source, out):
     data = np.arange(np.prod(shape, dtype=int), dtype=np.int32).reshape(shape)
-    save(source, data, chunks=chunks)
+    save(source, data, chunks=tuple(-(-n // 2) for n in shape))
     if out == "out.zarr" and all(result) and result:
         options = [*options, "--chunks", ",".join(str(-(-n // 2)) for n in result)]
     for piece in (1, 100, cli_apply.BLOCK_BYTES):
         monkeypatch.setattr(cli_apply, "BLOCK_BYTES", piece)
         shutil.rmtree("out.zarr", ignore_errors=True)
-        succeed(run, source, out, *options)
+        succeed(run, source, out, "--shape", target, *options)
         np.testing.assert_array_equal(load(out), np.broadcast_to(data.reshape(place), result), strict=True)
         assert files() == [source, out]
 
 
-ARRAYS = {
-    "bool": np.array([True, False, True]),
-    "big_endian": np.array([1, 2, 3], dtype=">i4"),
-    "complex": np.array([1j, complex(-0.0, -0.0), np.inf]),
-    "datetime": np.array(["2020-01-01", "NaT", "1950-06-30"], dtype="M8[D]"),
-    "unicode": np.array(["a", "βγ", ""]),
-}
+ARRAYS = {name: ARRAYS[name] for name in ("bool", "big_endian", "complex", "datetime", "unicode")}
 
 
 @pytest.mark.parametrize("data", ARRAYS.values(), ids=ARRAYS)

@@ -28,44 +28,40 @@ WAYS = list(itertools.product(cpu.TARGETS, REGIMES))
 
 
 @contextmanager
-def written(leaf, regime):
-    """Have the kernel work in one of `WAYS`; afterwards it is as it was."""
-    limits = REGIMES[regime]
-    threads = bcast.get_num_threads()
-    before = cpu.use_target(leaf)
-    core.set_limits(**limits)
-    bcast.set_num_threads(THREADS if "share" in limits else threads)  # whatever another test has set
+def running(target, threads, limited, limits):
+    """Have calls use a target and so many threads, however many CPUs there are, and set limits by a function.
+
+    Afterwards all is as it was. Without `threads`, their number is left alone.
+    """
+    number, before = bcast.get_num_threads(), cpu.use_target(target)
+    limited(**limits)
+    bcast.set_num_threads(threads or number)  # whatever another test has set
     try:
-        with pool_limited(THREADS if "share" in limits else None):
+        with pool_limited(threads or None):
             yield
     finally:
-        bcast.set_num_threads(threads)
-        core.set_limits()
+        bcast.set_num_threads(number)
+        limited()
         cpu.use_target(before)
+
+
+def written(leaf, regime):
+    """Have the kernel work in one of `WAYS`."""
+    limits = REGIMES[regime]
+    return running(leaf, THREADS if "share" in limits else 0, core.set_limits, limits)
 
 
 SUM_TARGETS = _adjoint.targets()
 SUMS = list(itertools.product(SUM_TARGETS, (1, THREADS)))
 
 
-@contextmanager
 def summed(leaf=SUM_TARGETS[0], threads=0, shared=None):
-    """Have sums made by one leaf, by that many threads if there is work for them; afterwards all is as it was.
+    """Have sums made by one leaf, by that many threads if there is work for them.
 
-    Where `shared` is true, work of any size is shared out; by default it is where there are several threads. Without
-    `threads`, their number is left alone.
+    Where `shared` is true, work of any size is shared out; by default it is where there are several threads.
     """
-    number = bcast.get_num_threads()
-    before = cpu.use_target(leaf)
-    _adjoint.set_limits(**({"shared": 1} if (threads > 1 if shared is None else shared) else {}))
-    bcast.set_num_threads(threads or number)
-    try:
-        with pool_limited(threads or None):
-            yield
-    finally:
-        bcast.set_num_threads(number)
-        _adjoint.set_limits()
-        cpu.use_target(before)
+    limits = {"shared": 1} if (threads > 1 if shared is None else shared) else {}
+    return running(leaf, threads, _adjoint.set_limits, limits)
 
 
 COMPUTED = list(itertools.product(cpu.TARGETS, (1, THREADS)))
@@ -74,18 +70,11 @@ COMPUTED = list(itertools.product(cpu.TARGETS, (1, THREADS)))
 @contextmanager
 def computed(leaf=cpu.TARGETS[0], threads=1):
     """Have functions computed with the loops of a target, by that many threads if there is more than one block."""
-    number = bcast.get_num_threads()
-    before = cpu.use_target(leaf)
-    _elementwise.probe()
-    _elementwise.set_limits(**({"share": 1} if threads > 1 else {}))
-    bcast.set_num_threads(threads)
     try:
-        with pool_limited(threads if threads > 1 else None):
+        with running(leaf, threads, _elementwise.set_limits, {"share": 1} if threads > 1 else {}):
+            _elementwise.probe()
             yield
     finally:
-        bcast.set_num_threads(number)
-        _elementwise.set_limits()
-        cpu.use_target(before)
         _elementwise.probe()
 
 

@@ -168,30 +168,22 @@ def stretched(data, alignment):
 
 @pytest.mark.parametrize(("data", "target", "arguments", "expected"), CASES)
 def test_each_mode_gives_the_expected_alignment_or_error(data, target, arguments, expected):
-    def check(alignment):
-        assert pair(alignment) == pair(expected)
+    array = np.arange(np.prod(data, dtype=int)).reshape(data)
 
-    expect(lambda: align(data, target, **arguments), expected, check)
-
-
-@pytest.mark.parametrize(("data", "target", "arguments", "expected"), CASES)
-def test_infer_shape(data, target, arguments, expected):
-    def check(shape):
+    def check_shape(shape):
         assert shape == expected.shape
         assert type(shape) is tuple
         assert all(type(length) is int for length in shape)
 
-    expect(lambda: bcast.infer_shape(data, target, **arguments), expected, check)
-
-
-@pytest.mark.parametrize(("data", "target", "arguments", "expected"), CASES)
-def test_each_mode_gives_the_expected_values(data, target, arguments, expected):
-    array = np.arange(np.prod(data, dtype=int)).reshape(data)
-
-    def check(result):
+    def check_values(result):
         np.testing.assert_array_equal(result, stretched(array, expected), strict=True)
 
-    expect(lambda: bcast.broadcast(array, target, **arguments), expected, check)
+    def check_pair(alignment):
+        assert pair(alignment) == pair(expected)
+
+    expect(lambda: align(data, target, **arguments), expected, check_pair)
+    expect(lambda: bcast.infer_shape(data, target, **arguments), expected, check_shape)
+    expect(lambda: bcast.broadcast(array, target, **arguments), expected, check_values)
 
 
 LIKE = cases(*MODES) + cases(

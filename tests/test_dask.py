@@ -172,11 +172,14 @@ def cut(draw, length):
     return tuple(np.diff([0, *at, length]).tolist())
 
 
+def drawn(test):
+    return settings(deadline=None, max_examples=100)(given(st.data())(test))
+
+
 SIZES = st.sampled_from([1, 8, 24, 100, 400, LIMIT])  # of a chunk, in bytes
 
 
-@settings(deadline=None, max_examples=100)
-@given(st.data())
+@drawn
 def test_tiles_of_all_chunks(draw):
     data, lazily = draw.draw(arrays())
     reps = draw.draw(st.lists(st.integers(0, 4), min_size=0, max_size=4))
@@ -189,8 +192,7 @@ def test_tiles_of_all_chunks(draw):
     assert_equal(result, expected)
 
 
-@settings(deadline=None, max_examples=100)
-@given(st.data())
+@drawn
 def test_repetitions_of_all_chunks(draw):
     data, lazily = draw.draw(arrays())
     axis = draw.draw(st.integers(0, data.ndim - 1))
@@ -210,8 +212,7 @@ def test_repetitions_of_all_chunks(draw):
         assert_equal(bcast.dask.unrepeat(grad, counts, axis), bcast.unrepeat(expected, counts, axis))
 
 
-@settings(deadline=None, max_examples=100)
-@given(st.data())
+@drawn
 def test_several_axes_at_once(draw):
     data, lazily = draw.draw(arrays((2, 3), 5))
     items = data.shape[-1]
@@ -222,8 +223,7 @@ def test_several_axes_at_once(draw):
     assert_equal(bcast.dask.unrepeat(result, counts, axis=(0, -1)), bcast.unrepeat(expected, counts, axis=(0, -1)))
 
 
-@settings(deadline=None, max_examples=100)
-@given(st.data())
+@drawn
 def test_sums_of_all_chunks(draw):
     grad, lazily = draw.draw(arrays((0, 4), 6))
     kept = tuple(draw.draw(st.sampled_from([1, length])) for length in grad.shape)
@@ -373,8 +373,7 @@ def test_operands_in_place():
         bcast.dask.elementwise(np.negative, few, few)
 
 
-@settings(deadline=None, max_examples=100)
-@given(st.data())
+@drawn
 def test_operands_of_all_chunks(draw):
     """Even of chunks without items, which Dask would stretch."""
     operands, lazily = [], []

@@ -262,19 +262,16 @@ import numpy as np
 import bcast
 from bcast._runtime.arrays import result_array
 
-def idle_bytes():
-    return bcast.memory_info().idle
-
 def new(mib):
     return result_array(None, np.empty(0, np.uint8), (mib << 20,), "shape")
 
 new(600)
-assert idle_bytes() == 600 << 20
+assert bcast.memory_info().idle == 600 << 20
 with open("/proc/self/statm") as statm:
     mapped = int(statm.read().split()[0]) * os.sysconf("SC_PAGESIZE")
 resource.setrlimit(resource.RLIMIT_AS, (mapped + (300 << 20),) * 2)
 new(800)
-print(idle_bytes() >> 20)
+print(bcast.memory_info().idle >> 20)
 try:
     new(1000)
 except MemoryError as error:

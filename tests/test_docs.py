@@ -262,3 +262,24 @@ def test_memory_order(calls, order):
     f = np.asfortranarray(np.ones((2, 3)))
     result = eval(calls[0], {"np": np, "f": f, "shape": (4, 2, 3), "dtype": np.float32})
     assert {"C": result.flags.c_contiguous, "Fortran": result.flags.f_contiguous}[order]
+
+
+# Where a text lists the floats that sums know: how the list begins, and what follows it.
+LISTS = [
+    ("src/bcast/_api/adjoints.py", "the error is at most\n", "If terms cancel"),
+    ("src/bcast/_api/adjoints.py", "All this holds for", "NumPy itself"),
+    ("src/bcast/dask.py", "So float", "    Examples"),
+    ("docs/dask.md", "* Integers wrap around", "```"),
+    ("docs/design/sums.md", "| terms |", "\n\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "begin", "end"), LISTS)
+def test_lists_of_the_floats_of_sums_are_the_codes(name, begin, end):
+    read = [DOCS.parent / "src/bcast/_sum/simd/dtypes.h", DOCS.parent / name]
+    table, text = (path.read_text(encoding="utf-8") for path in read)
+    listed = text.partition(begin)[2].partition(end)[0]
+    floats = {each.lower() for each in re.findall(r"ROW\((\w+), \w+, 1,", table)}
+    assert floats > {"float16", "float32", "float64"}
+    cells = re.sub(r"^(\|[^|]*\|).*", r"\1", begin + listed, flags=re.MULTILINE)  # of a table, the first column
+    assert set(re.findall(r"\bb?float\d\w*", cells)) == floats

@@ -178,7 +178,6 @@ def draw_scalar(rng, operand):
 
 
 def draw_elementwise(rng, most=None, ufuncs=UFUNCS):
-    """A call of `elementwise`."""
     ufunc, mode = rng.choice(ufuncs), rng.choice(MODES)
     a_dtype = rng.choice(DTYPES)
     b_dtype = a_dtype if rng.random() < 0.7 else rng.choice(DTYPES)
@@ -246,14 +245,12 @@ def kind_of(ufunc, a_dtype, b_dtype):
 
 
 def described(operand):
-    """An operand for a message."""
     if isinstance(operand, np.ndarray):
         return f"{operand.dtype} {operand.shape} {operand.strides}"
     return repr(operand)
 
 
 def draw_where(rng, most=None):
-    """A call of `where`."""
     shape = draw_shape(rng, most or rng.choice((50, 50, 5000, 50_000)))
     x_dtype = rng.choice(CHOSEN)
     y_dtype = x_dtype if rng.random() < 0.7 or x_dtype not in DTYPES else rng.choice(DTYPES)

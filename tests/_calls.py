@@ -103,12 +103,10 @@ def total(shape, axes, dtype):
 
 
 def room(*shape, dtype="f4"):
-    """An array to write to."""
     return np.full(shape, 9, numbers(1, dtype=dtype).dtype)
 
 
 def text(*shape):
-    """An array of long strings."""
     return np.array([f"a string too long to be kept in its place, {i}" for i in range(math.prod(shape))], "T").reshape(
         shape
     )
@@ -154,7 +152,6 @@ def broadcast_overlapping(data_of, out_of, *shape, **kwargs):
 
 
 def structured(*shape, align=False):
-    """An array of records."""
     array = np.zeros(shape, np.dtype([("a", "u1"), ("b", "f8"), ("c", "S3")], align=align))
     array["a"] = numbers(*shape)
     array["b"] = numbers(*shape)
@@ -236,7 +233,6 @@ def copied(data, out):
 
 
 def texts(out=None):
-    """A broadcast of strings of any length."""
     data = text(4)
     return broadcast(data, (3, 4), out).left_to(copied, data, out)
 
@@ -274,6 +270,12 @@ def repeated(data, repeats, axis=None, **kwargs):
     return call.left_to(repeated_by_numpy, array, repeats, axis)
 
 
+def repeated_into(dtype, n):
+    """A call of `repeat` whose `out` is of float32."""
+    data, counts = numbers(n, dtype=dtype), np.arange(n) % 3
+    return Call(data.repeat(counts).astype("f4"), data, counts, out=room(int(counts.sum())))
+
+
 def doubled(data, axis):
     expected = data
     for along in axis:
@@ -289,7 +291,6 @@ def applied(function, a, b, out=None, **kwargs):
 
 
 def chosen(condition, x, y, **given):
-    """A call of `where`."""
     return Call(np.where(condition, x, y), condition, x, y, **given).left_to(np.where, condition, x, y)
 
 
@@ -428,6 +429,10 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "into `out` of another dtype, in pieces": lambda: converted(
             numbers(300_000, dtype="u1"), (2, 300_000), out=room(2, 300_000)
         ),
+        "into `out` of another dtype, tried before": lambda: converted(
+            numbers(300_000, dtype="f8"), (2, 300_000), out=room(2, 300_000)
+        ),
+        "into `out` of another dtype, made whole": lambda: converted(numbers(4, dtype="f8"), (3, 4), out=room(3, 4)),
         "bidirectional": lambda: Call(spread(numbers(4, 1), (4, 3)), numbers(4, 1), (1, 3), mode="bidirectional"),
         "explicit by the mapping": lambda: Call(
             spread(numbers(2, 3)[:, :, None], (2, 3, 4)), numbers(2, 3), (2, 3, 4), [0, 1], mode="explicit"
@@ -568,12 +573,9 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "as often as rows say, into `out` with steps": lambda: repeated(
             numbers(3, 4), np.array([2, 0, 1]), 0, out=within((3, 4), (1, 2))
         ),
-        "as often as items say, into `out` of another dtype, in pieces": lambda: Call(
-            np.repeat(numbers(300_000, dtype="u1").astype("f4"), np.arange(300_000) % 3),
-            numbers(300_000, dtype="u1"),
-            np.arange(300_000) % 3,
-            out=room(int((np.arange(300_000) % 3).sum())),
-        ),
+        "as often as items say, into `out` of another dtype": lambda: repeated_into("f8", 100),
+        "as often as items say, into `out` of another dtype, in pieces": lambda: repeated_into("u1", 300_000),
+        "as often as items say, into `out` of another dtype, tried before": lambda: repeated_into("f8", 300_000),
         "as often as columns say": lambda: repeated(numbers(30, 4), np.array([2, 0, 1, 3], "u1"), 1),
         "as often as transposed items say": lambda: repeated(numbers(30, 40).T, np.arange(40) % 4, 0),
         "as often as items say, into `out` that overlaps": lambda: (
@@ -649,6 +651,9 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "large": lambda: tiled(numbers(256), (512, 1)),
         "transposed": lambda: tiled(numbers(40, 50).T, (2, 2)),
         "into `out`": lambda: tiled(numbers(3, 4), 2, out=room(3, 8)),
+        "into `out` of another dtype": lambda: Call(
+            np.tile(numbers(3, 4), 2).astype("f8"), numbers(3, 4), 2, out=room(3, 8, dtype="f8")
+        ),
         "into `out` that overlaps": lambda: (lambda memory: Call(np.tile(memory[:3], 2), memory[:3], 2, out=memory))(
             numbers(6).copy()
         ),

@@ -42,8 +42,6 @@ SIMPLE = (type(None), bool, int, float, str, type, types.FunctionType, types.Mod
 
 
 class Failure(NamedTuple):
-    """What a call has raised."""
-
     kind: type
     message: str
 
@@ -52,8 +50,6 @@ class Failure(NamedTuple):
 
 
 class Nothing:
-    """No fault at all."""
-
     clean = ()
 
     def arm(self, n, on):
@@ -554,14 +550,16 @@ def sorts(words):
     return {REGISTERED if REGISTERED in finding else begin for finding, begin in zip(findings, beginnings, strict=True)}
 
 
-def main(fault, cold, every, names, planted, patience):
-    """Drill the rows of some functions; return how many faults came in each, and all that was wrong."""
+def main(fault, cold, every, names, kinds, planted, patience):
+    """Drill rows of some functions, those named by `kinds`; return how many faults came in each, and what was wrong."""
     fault = FAULTS[fault]()
     points, bad = {}, []
     for name in names:
         function = getattr(_planted if planted else bcast, name)
         points[name] = 0
         for kind, row in (_planted.CALLS if planted else CALLS)[name].items():
+            if kinds not in kind:
+                continue
             row = row if isinstance(row, Row) else Row(row)
             first = zlib.crc32(f"{name}, {kind}".encode()) % every
             said = drilled(function, row, fault, cold, every, first, patience)

@@ -1,14 +1,13 @@
 """Results of another dtype: those of `broadcast(...).astype(dtype, casting)` to the last bit, warnings included."""
 
 import itertools
-import os
 import tracemalloc
 import warnings
 from functools import partial
 
 import numpy as np
 import pytest
-from _ways import WAYS, forked, written
+from _ways import WAYS, written
 from hypothesis import given
 from hypothesis import strategies as st
 from test_errors import COPIES, refuse, untouched
@@ -516,52 +515,6 @@ def test_bytes_that_are_no_dates_are_refused():
 
 LARGE = np.arange(6000.0)
 LARGE[-1] = 1e300
-INTO_OUT = {  # what converts into `out`, by pieces
-    "broadcast": lambda data, **kwargs: bcast.broadcast(data, (3, 6000), **kwargs),
-    "broadcast, inside": lambda data, **kwargs: bcast.broadcast(data.reshape(60, 1, 100), (60, 3, 100), **kwargs),
-    "broadcast, the same size": lambda data, **kwargs: bcast.broadcast(data, (6000,), **kwargs),
-    "tile": lambda data, **kwargs: bcast.tile(data, (2, 3), **kwargs),
-    "repeat": lambda data, **kwargs: bcast.repeat(data, np.full(6000, 2), **kwargs),
-    "repeat, axis": lambda data, **kwargs: bcast.repeat(data.reshape(2, 3000), np.full(3000, 2), 1, **kwargs),
-}
-
-
-@pytest.mark.parametrize("call", INTO_OUT.values(), ids=INTO_OUT)
-@pytest.mark.parametrize("own", ["f8", "i4"])
-@pytest.mark.usefixtures("small_pieces")
-def test_memory_that_fails_leaves_out_untouched(call, own):
-    """In a child where that is possible: threads of pytest's are to have their memory."""
-    testcapi = pytest.importorskip("_testcapi")
-    if not hasattr(os, "fork"):
-        fail_in_turn(testcapi, call, own)
-        return
-    assert forked(lambda: fail_in_turn(testcapi, call, own)) == 0
-
-
-def fail_in_turn(testcapi, call, own):
-    data = LARGE if own == "f8" else np.arange(6000, dtype="i4")
-    for limit in (100, 1500):  # bytes: tried before, and converted whole
-        converted.set_limits(limit)
-        with np.errstate(over="ignore"):
-            expected = call(data.astype("f4"))
-            out = np.zeros_like(expected)
-        failed = 0
-        with warnings.catch_warnings(action="ignore"):
-            call(data, out=out)
-            for n in range(100):
-                out.fill(7)
-                testcapi.set_nomemory(n, n + 1)
-                try:
-                    call(data, out=out)
-                except MemoryError:
-                    failed += 1
-                    expected_now = 7
-                else:
-                    expected_now = expected
-                finally:
-                    testcapi.remove_mem_hooks()
-                assert (out == expected_now).all(), n
-        assert failed
 
 
 @pytest.mark.parametrize("limit", [100, 1500, 1 << 20])

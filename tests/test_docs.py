@@ -195,22 +195,6 @@ def test_pdpd_of_broadcast_1():
     )
 
 
-@pytest.mark.peers
-def test_tensors_of_torch_and_jax_go_in_and_results_back():
-    torch, jnp = loaded("torch"), loaded("jax.numpy")
-    result = bcast.broadcast_to(torch.arange(3), (2, 3))
-    tensor = torch.from_numpy(result)
-    assert tensor.data_ptr() == result.ctypes.data
-    assert bcast.broadcast(np.arange(3, 6), (2, 3), out=tensor.numpy())[1].tolist() == [3, 4, 5]
-    assert tensor[1].tolist() == [3, 4, 5]
-    assert jnp.asarray(result).tolist() == tensor.tolist()
-    halves = torch.tensor([1.5, -2.0], dtype=torch.bfloat16)
-    with pytest.raises(TypeError, match="BFloat16"):
-        bcast.tile(halves, 2)
-    tiled = torch.from_numpy(bcast.tile(halves.view(torch.int16), 2)).view(torch.bfloat16)
-    assert tiled.tolist() == [1.5, -2.0, 1.5, -2.0]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
 def test_examples_of_a_page(page):
     for module in re.findall(r"^>>> import bcast.(.*)", page.read_text(encoding="utf-8"), re.M):

@@ -151,11 +151,8 @@ def test_a_long_value_is_cut_short():
 
 BAD_MODES = {
     "unknown": ("unknown", ValueError),
-    "capital": ("NumPy", ValueError),
     "empty": ("", ValueError),
     "none": (None, TypeError),
-    "list": (["numpy"], TypeError),
-    "bytes": (b"numpy", TypeError),
     "int": (0, TypeError),
     "equal_array": (np.array(["numpy"]), TypeError),
 }
@@ -373,7 +370,6 @@ def test_out_of_another_dtype(call, dtype):
 
 DTYPES_APART = {
     "byte_order": ("<i4", ">i4"),
-    "string_length": ("S3", "S4"),
     "unit": ("M8[s]", "M8[ms]"),
     "names": ([("a", "i4"), ("b", "i4")], [("b", "i4"), ("a", "i4")]),
     "padding": ([("a", "i4")], {"names": ["a"], "formats": ["i4"], "itemsize": 8}),
@@ -382,7 +378,6 @@ DTYPES_APART = {
         {"names": ["a"], "formats": ["i2"], "offsets": [2], "itemsize": 4},
     ),
     "strings": (np.dtypes.StringDType(), np.dtypes.StringDType(na_object=None)),
-    "string_byte_order": ("<U3", ">U3"),
     "instant_and_span": ("M8[s]", "m8[s]"),
     "structure_and_void": ([("a", "i4")], "V4"),
 }
@@ -410,13 +405,10 @@ def test_out_read_only(call):
 
 NOT_ARRAYS = {
     "list": [[0, 0, 0], [0, 0, 0]],
-    "bytearray": bytearray(48),
     "string": "out",
     "class": np.ndarray,
     "masked": np.ma.zeros((2, 3), int),
     "tuple": (),
-    "memoryview": memoryview(bytearray(48)),
-    "false": False,
     "scalar": np.int64(0),
 }
 
@@ -534,7 +526,6 @@ def test_remedies(call, name, remedy):
 WITHOUT_SUM = {
     "bool": (np.ones(3, bool), None, "grad"),
     "string": (np.array(["a", "b"]), None, "grad"),
-    "bytes": (np.array([b"a", b"b"]), None, "grad"),
     "strings": (np.array(["a"], np.dtypes.StringDType()), None, "grad"),
     "void": (np.zeros(3, "V2"), None, "grad"),
     "instant": (np.zeros(3, "M8[s]"), None, "grad"),
@@ -545,7 +536,6 @@ WITHOUT_SUM = {
     "to_span": (np.ones(3, int), "m8[s]", "dtype"),
     "from_span": (np.ones(3, "m8[s]"), "i8", "dtype"),
     "no_dtype": (np.ones(3), "number", "dtype"),
-    "string_to_float": (np.array(["1"]), "f8", "grad"),
     "to_structure": (np.ones(3), [("a", "<i4")], "dtype"),
     "no_dtype_at_all": (np.ones(3), 3, "dtype"),
 }

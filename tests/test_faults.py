@@ -41,12 +41,12 @@ def shim(tmp_path_factory):
 def drill(request):
     """What runs `_faults.py`."""
 
-    def run(fault, cold=False, every=1, names=None, planted=False, patience=60, **environment):
+    def run(fault, cold=False, every=1, names=None, kinds="", planted=False, patience=60, **environment):
         if fault == "python":
             pytest.importorskip("_testcapi")
         if fault == "malloc":
             environment["LD_PRELOAD"] = request.getfixturevalue("shim")
-        options = {"fault": fault, "cold": cold, "every": every, "names": names or list(CALLS)}
+        options = {"fault": fault, "cold": cold, "every": every, "names": names or list(CALLS), "kinds": kinds}
         options |= {"planted": planted, "patience": patience}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("BCAST_")}
         done = subprocess.run(
@@ -122,6 +122,13 @@ def test_all_failing_allocations(drill, fault, cold, environment, least):
     print(f"{points} allocations failed")
     assert not bad, listed(bad)
     assert points >= least
+
+
+def test_every_allocation_of_conversions(drill):
+    """Which are tried before `out` is written, or made whole."""
+    points, bad = drill("python", names=["broadcast", "repeat", "tile"], kinds="another dtype")
+    assert not bad, listed(bad)
+    assert points >= 100
 
 
 @pytest.mark.parametrize(

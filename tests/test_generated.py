@@ -13,7 +13,6 @@ def dropping(text):
 
 
 def generated(path, directives, folder):
-    """Compile a source to C."""
     compiler = pytest.importorskip("Cython.Compiler.Main")
     out = folder / "generated.c"
     options = compiler.CompilationOptions(output_file=str(out), include_path=["src"], compiler_directives=directives)

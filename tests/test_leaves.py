@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from _commands import printed, python
 from _ways import THREADS, WAYS, written
+from test_strided import items
 
 import bcast
 from bcast._runtime import cpu
@@ -72,12 +73,10 @@ CASES |= {f"rows of {n} bytes": ((12, 1), (12, 3), n) for n in (17, 31, *range(3
 
 @pytest.mark.parametrize(("source", "shape", "itemsize"), CASES.values(), ids=CASES)
 def test_each_leaf_writes_the_same(source, shape, itemsize):
-    dtype = np.dtype((np.void, itemsize))
-    size = int(np.prod(source)) * itemsize
-    data = (np.arange(size, dtype=np.uint32) * 40_503 >> 8).astype(np.uint8).view(dtype).reshape(source)
+    data = items(source, itemsize)
     expected = np.broadcast_to(data, shape)
     for way in WAYS:
-        out = np.zeros(shape, dtype)
+        out = np.zeros(shape, data.dtype)
         with written(*way):
             bcast.broadcast(data, shape, out=out)
         np.testing.assert_array_equal(out, expected, str(way), strict=True)

@@ -3,7 +3,6 @@
 import ctypes
 import os
 import sys
-import threading
 import tracemalloc
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from bcast._runtime.arrays import result_array
 MIB = 1 << 20
 LEAST = MIB // 2
 LARGE = 2 * MIB
-HOT = 32 * MIB
 
 recycles = pytest.mark.skipif(sys.platform == "win32", reason="no pages are kept there")
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
@@ -301,32 +299,6 @@ def test_a_failed_allocation_leaves_everything_as_it_was():
 
 
 # Threads, processes, other handlers
-
-
-def test_threads_do_not_share_results():
-    failures = []
-    bcast.set_idle_limit(64 * MIB)
-
-    def work(seed):
-        random = np.random.default_rng(seed)
-        held = []
-        for i in range(60):
-            value = (seed * 60 + i) % 256
-            held.append((value, result(int(random.integers(LEAST // 2, 3 * LARGE)), value)))
-            if len(held) > 3:
-                value, array = held.pop(random.integers(4))
-                failures.extend([seed] if (array != value).any() else [])
-            if i % 20 == 0:
-                bcast.set_idle_limit(int(random.integers(64 * MIB)))
-        failures.extend(seed for value, array in held if (array != value).any())
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert idle_bytes() <= 64 * MIB
 
 
 FORKS = """

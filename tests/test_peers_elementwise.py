@@ -97,7 +97,6 @@ def changed(draw, shapes, lengths):
 
 @st.composite
 def operands(draw, operator):
-    """Shapes of an operator's inputs."""
     if operator == "Gemm":
         m, k, n = draw(st.tuples(*[st.integers(1, 4)] * 3))
         return draw(changed([[k, m], [k, n], draw(cut([m, n]))], CHANGES))

@@ -100,13 +100,6 @@ def test_random_layouts(itemsize):
         check(data, rng.choice(WAYS), tuple(rng.choice([1, 2, 3]) if n == 1 else n for n in data.shape))
 
 
-@pytest.mark.parametrize("leaf", cpu.TARGETS)
-def test_strides_of_powers_of_two(leaf):
-    """Their lines meet in few sets of a cache, which must not matter but for the time."""
-    for itemsize, n in (1, 1024), (4, 512), (8, 256):
-        check(items((n, n), itemsize).T, (leaf, "threads"))
-
-
 @pytest.mark.parametrize("itemsize", [1, 4, 16, 24])
 def test_the_result_may_take_the_place_of_the_data(itemsize):
     for data in items((300, 300), itemsize), items((8, 8), itemsize):

@@ -22,20 +22,26 @@ def run(script):
 
 
 def call_together(callers, rounds):
-    """Call from many threads while two more change every limit that there is; return how many results were wrong."""
-    data = np.arange(256, dtype=np.int32)[:, None]
-    shape = (256, 2048)  # 2 MiB, which threads share
-    expected, sums = np.broadcast_to(data, shape), 2048 * data.astype(np.int64)
+    """Call from many threads while two more change every limit that there is; return how many results were wrong.
+
+    Each thread has numbers of its own, and holds some results, whose memory no other one may get.
+    """
     wrong, stop, start = [], threading.Event(), threading.Barrier(callers + 2, timeout=PATIENCE)
 
     def call(seed):
-        rng = random.Random(seed)
+        rng, held = random.Random(seed), []
+        data = np.arange(seed, seed + 256, dtype=np.int32)[:, None]
         start.wait()
         for _ in range(rounds):
             bcast.set_num_threads(rng.randint(1, 8))
-            result = bcast.broadcast(data, shape)
-            if not np.array_equal(result, expected) or not np.array_equal(bcast.unbroadcast(result, data.shape), sums):
-                wrong.append(seed)
+            held = [
+                bcast.broadcast(data, (256, rng.randint(200, 6000))),
+                *held[:3],
+            ]  # up to 6 MB, by threads
+            for result in held:
+                sums = bcast.unbroadcast(result, data.shape)
+                if (result != data).any() or not np.array_equal(sums, result.shape[1] * data):
+                    wrong.append(seed)
 
     def change(seed):
         rng = random.Random(seed)

@@ -182,7 +182,7 @@ LAYOUTS = {  # name -> how to make an array of the shape from `new`, which gives
     "sparse": lambda new, shape: new([2 * length for length in shape])[every(len(shape), 2)],
     "reversed": lambda new, shape: new(shape)[every(len(shape), -1)],
     "rotated": lambda new, shape: np.moveaxis(new(shape[1:] + shape[:1]), -1, 0) if shape else new(shape),
-    "padded": lambda new, shape: new([length + 1 for length in shape])[tuple(map(slice, shape))],
+    "padded": lambda new, shape: new([length + 1 for length in shape])[(*map(slice, shape), ...)],
     "one_column": lambda new, shape: new((*shape, 3))[..., 1],
     "unaligned": lambda new, shape: new(shape, offset=1),
     "subclass": lambda new, shape: new(shape).view(Own),

@@ -47,10 +47,11 @@ def call_together(callers, rounds):
         rng = random.Random(seed)
         start.wait()
         while not stop.is_set():
-            bcast.set_idle_limit(rng.choice((0, 1 << 20, 1 << 28)))
             runtime_threads.set_pool_limit(rng.randint(1, 64))
-            bcast.release_memory()
-            time.sleep(0)
+            if rng.random() < 0.1:
+                bcast.set_idle_limit(rng.choice((0, 1 << 20, 1 << 28)))
+                bcast.release_memory()
+            time.sleep(0.001)
 
     idle, limit = bcast.set_idle_limit(1 << 28), runtime_threads.get_pool_limit()
     changing = [threading.Thread(target=change, args=(seed,)) for seed in range(2)]
@@ -69,7 +70,7 @@ def call_together(callers, rounds):
 
 
 def test_threads_call_at_once_while_others_change_the_limits():
-    assert call_together(12, 4) == 0
+    assert call_together(12, 10) == 0
 
 
 @pytest.mark.drill

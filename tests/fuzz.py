@@ -546,7 +546,9 @@ def fuzz_patched_numpy(rng):
     count, counts = rng.randint(0, 3), [rng.randint(0, 3) for _ in range(data.size)]
     expected = NUMPYS["tile"](data, count), NUMPYS["repeat"](data, counts), NUMPYS["meshgrid"](data, data)[0]
     with bcast.patched_numpy(names):
+        assert all(map(bcast.is_patched, names))
         found = np.tile(data, count), np.repeat(data, counts), np.meshgrid(data, data)[0]
+    assert all(min(info) >= 0 for info in bcast.patch_info().values())
     for array, right in zip(found, expected, strict=True):
         assert (array.dtype, array.shape) == (right.dtype, right.shape)
         assert array.tolist() == right.tolist()
@@ -558,18 +560,7 @@ def fuzz_patch_numpy(rng):
     bcast.unpatch_numpy()
 
 
-def fuzz_unpatch_numpy(rng):
-    fuzz_patch_numpy(rng)
-
-
-def fuzz_is_patched(_rng):
-    with bcast.patched_numpy("tile"):
-        assert bcast.is_patched("tile")
-
-
-def fuzz_patch_info(_rng):
-    for taken, passed in bcast.patch_info().values():
-        assert min(taken, passed) >= 0
+fuzz_unpatch_numpy = fuzz_is_patched = fuzz_patch_info = fuzz_patch_numpy
 
 
 def fuzz_set_num_threads(rng):

@@ -32,13 +32,10 @@ def find(where):
 # A change that makes an example wrong.
 WRONG = {
     "another_shape": ("layer 1, numpy", {"result": [1, 16, 50, 51]}),
-    "another_rank": ("numpy 2", {"result": [1, 2, 3]}),
     "not_refused": ("numpy 5", {"result": None}),
     "refused": ("PDPD 7, axis 1, refused", {"result": [8, 1, 6, 1]}),
-    "refused_two_way": ("numpy 10, refused", {"result": [3]}),
     "values": ("AxisSet{1}", {"values": [["a", "b"], ["a", "b"], ["a", "b"]]}),
     "backprop_shape": ("Backprop, AxisSet{0}", {"result": [2]}),
-    "backprop_refused": ("Backprop, AxisSet{0}", {"data": [2]}),
     "alignment": ("layer 3, explicit", {"target": [50] * 3, "result": [50] * 3, "source": [50, 50, 1]}),
 }
 

@@ -58,39 +58,38 @@ def random_way(rng):
     return WAYS[rng.integers(len(WAYS))]
 
 
-def check(rooms, way, itemsize, source, shape):
-    """Broadcast from one room, of any bytes, to the other, which is `PAINT` before and after."""
-    data_room, out_room, flush = rooms
-    dtype = np.dtype((np.void, itemsize))
-    data_bytes, out_bytes = (math.prod(lengths) * itemsize for lengths in (source, shape))
-    data = flush(data_room, data_bytes).view(dtype).reshape(source)
-    out = flush(out_room, out_bytes)
-    what = f"{source} -> {shape} of {itemsize} bytes, {' '.join(way)}"
+def broadcast_fenced(rooms, way, data, shape):
+    """Broadcast data to the other room, which is `PAINT` before and after."""
+    _, out_room, flush = rooms
+    out = flush(out_room, math.prod(shape) * data.itemsize)
+    array = out.view(data.dtype).reshape(shape)
+    what = f"{data.shape}, {data.strides} -> {shape} of {data.itemsize} bytes, {' '.join(way)}"
     with written(*way):
-        bcast.broadcast(data, shape, out=out.view(dtype).reshape(shape))
-    np.testing.assert_array_equal(out.view(dtype).reshape(shape), np.broadcast_to(data, shape), err_msg=what)
+        bcast.broadcast(data, shape, out=array)
+    np.testing.assert_array_equal(array, np.broadcast_to(data, shape), err_msg=what)
     out[:] = PAINT
     assert (out_room == PAINT).all(), f"{what} wrote outside"
+
+
+def fenced(rooms, itemsize, shape):
+    """An array of any bytes, flush against a fence."""
+    return rooms[2](rooms[0], math.prod(shape) * itemsize).view((np.void, itemsize)).reshape(shape)
+
+
+def check(rooms, way, itemsize, source, shape):
+    broadcast_fenced(rooms, way, fenced(rooms, itemsize, source), shape)
 
 
 def check_turned(rooms, way, itemsize, lengths, order, rng):
     """Copy data whose axes lie in another order, with gaps or without, from one room to the other."""
-    data_room, out_room, flush = rooms
-    dtype = np.dtype((np.void, itemsize))
     base = [n + int(rng.integers(3)) * (rng.random() < 0.3) for n in lengths]
     if math.prod(base) * itemsize > ROOM:
         base = lengths
-    data = flush(data_room, math.prod(base) * itemsize).view(dtype).reshape(base)
-    ends = data.ctypes.data != data_room.ctypes.data  # then the last item is at the fence, or else the first
+    data = fenced(rooms, itemsize, base)
+    ends = data.ctypes.data != rooms[0].ctypes.data  # then the last item is at the fence, or else the first
     cut = tuple(slice(m - n, m) if ends else slice(n) for n, m in zip(lengths, base, strict=True))
     data = data[cut].transpose(order)
-    out = flush(out_room, data.nbytes)
-    what = f"{data.shape}, {data.strides} of {itemsize} bytes, {' '.join(way)}"
-    with written(*way):
-        bcast.broadcast(data, data.shape, out=out.view(dtype).reshape(data.shape))
-    np.testing.assert_array_equal(out.view(dtype).reshape(data.shape), data, err_msg=what)
-    out[:] = PAINT
-    assert (out_room == PAINT).all(), f"{what} wrote outside"
+    broadcast_fenced(rooms, way, data, data.shape)
 
 
 def fill(rooms, rng):

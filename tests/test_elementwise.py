@@ -200,11 +200,9 @@ MISUSES = {
     "none": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="none"), ValueError, "b"),
     "unidirectional": (partial(bcast.elementwise, np.add, ROW, MATRIX, mode="unidirectional"), ValueError, "a"),
     "pdpd": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=0), ValueError, "a"),
-    "unary": (
-        partial(bcast.elementwise, np.sin, MATRIX, ROW),  # which would write the result to `b`
-        TypeError,
-        "ufunc",
-    ),
+    "casting": (partial(bcast.elementwise, np.add, MATRIX, ROW, casting="maybe"), ValueError, "casting"),
+    "dtype": (partial(bcast.elementwise, np.add, MATRIX, ROW, dtype="nonsense"), TypeError, "dtype"),
+    "unary": (partial(bcast.elementwise, np.sin, MATRIX, ROW), TypeError, "ufunc"),  # which would write to `b`
     "generalised": (partial(bcast.elementwise, np.matmul, MATRIX, ROW), TypeError, "ufunc"),
     "no_function": (partial(bcast.elementwise, "add", MATRIX, ROW), TypeError, "ufunc"),
     "ragged": (partial(bcast.elementwise, np.add, MATRIX, [[1], [1, 2]]), ValueError, "b"),

@@ -64,9 +64,7 @@ def honest(result):
     return np.asarray(result) if isinstance(result, Liar) else result
 
 
-@pytest.mark.parametrize(
-    "name", sorted(OF_ARRAYS.keys() - {"elementwise: pdpd"})
-)  # which has the class reshape the array
+@pytest.mark.parametrize("name", sorted(OF_ARRAYS.keys() - {"elementwise: pdpd"}))  # where the class reshapes
 def test_what_the_array_holds_counts(name):
     function, make = OF_ARRAYS[name]
     call = make()

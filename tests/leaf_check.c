@@ -84,7 +84,7 @@ static void check_execute(void)
 
 static void check_repeat_rows(void)
 {
-    int size = any(1, BCAST_ITEM_VECTORS * leaf->vector), times = any(1, 20), n = any(0, 9);
+    int size = any(BCAST_WINDOW_BYTES, BCAST_ITEM_VECTORS * leaf->vector), times = any(1, 20), n = any(0, 9);
     ptrdiff_t reach = (ptrdiff_t) n * times * size;
     const uint8_t *src = laid(src_room, n * size);
     uint8_t *dst = laid(dst_room, reach);
@@ -92,7 +92,7 @@ static void check_repeat_rows(void)
         for (int t = 0; t < times; t++) memcpy(expected + (i * times + t) * size, src + i * size, size);
     memset(dst_room, PAINT, ROOM);
     const bcast_rows rows = {n, times, size};
-    leaf->repeat_rows(&rows, src, dst);
+    leaf->repeat_rows(&rows, NULL, src, dst);
     compare(dst, reach, reach);
 }
 
@@ -101,11 +101,10 @@ static void check_repeat_rows(void)
 static void check_repeat_counted(void)
 {
     int n = any(0, 40), most = any(0, 1) ? any(0, 4) : any(0, 90);
-    bcast_counted items = {any(1, BCAST_WINDOW_BYTES), 1 << any(0, 4), {0}};
+    const bcast_rows items = {n, 1 << any(0, 4), any(1, BCAST_WINDOW_BYTES)};
     int64_t counts[40];
-    ptrdiff_t written = 0, garbage = items.windows * BCAST_WINDOW_BYTES;
+    ptrdiff_t written = 0, garbage = items.times * BCAST_WINDOW_BYTES;
     if (garbage < leaf->vector) garbage = leaf->vector;
-    for (int j = 0; j < BCAST_VECTOR_BYTES; j++) items.index[j] = (uint8_t) (j % items.size);
     for (int i = 0; i < n; i++) counts[i] = any(0, most);
     const uint8_t *src = laid(src_room, n ? (n - 1) * items.size + BCAST_WINDOW_BYTES : 0);
     for (int i = 0; i < n; i++)
@@ -113,7 +112,7 @@ static void check_repeat_counted(void)
             memcpy(expected + written, src + i * items.size, items.size);
     uint8_t *dst = laid(dst_room, written + garbage);
     memset(dst_room, PAINT, ROOM);
-    leaf->repeat_counted(&items, counts, n, src, dst);
+    leaf->repeat_counted(&items, counts, src, dst);
     compare(dst, written, written + garbage);
 }
 
@@ -130,14 +129,14 @@ static void check_repeat_counted_rows(void)
             memcpy(expected + written, src + i * rows.size, rows.size);
     uint8_t *dst = laid(dst_room, written + garbage);
     memset(dst_room, PAINT, ROOM);
-    leaf->repeat_counted_rows(&rows, counts, src, dst);
+    leaf->repeat_rows(&rows, counts, src, dst);
     compare(dst, written, written + garbage);
 }
 
 static void check_copy_to_many(void)
 {
     int row = BCAST_ITEM_VECTORS * leaf->vector, size = any(row, any(0, 1) ? row + 9 : 9000);
-    int times = any(0, 3 * BCAST_PLACES);
+    int times = any(0, 12);
     int step = size + (any(0, 1) ? any(0, 9000) : 0);
     ptrdiff_t reach = times ? (ptrdiff_t) (times - 1) * step + size : 0;
     const uint8_t *src = laid(src_room, size);
@@ -166,12 +165,11 @@ static void check_fill(void)
     ptrdiff_t written = (ptrdiff_t) n * run;
     const uint8_t *src = laid(src_room, n ? (n - 1) * size + BCAST_WINDOW_BYTES : 0);
     uint8_t *dst = laid(dst_room, written);
-    for (int j = 0; j < leaf->vector; j++) table.index[j] = (uint8_t) (j & (size - 1));
     for (int i = 0; i < n; i++)
         for (int j = 0; j < run; j++) expected[i * run + j] = src[i * size + j % size];
     memset(dst_room, PAINT, ROOM);
     const bcast_rows rows = {n, run / size, size};
-    leaf->fill(&table, &rows, src, dst);
+    leaf->fill(&rows, src, dst);
     compare(dst, written, written);
 }
 

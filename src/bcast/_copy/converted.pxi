@@ -14,10 +14,6 @@ cdef extern from "numpy/arrayobject.h":
     )
     Next NpyIter_GetIterNext(cnp.NpyIter *chunks, char **message) except NULL
 
-cdef enum:
-    CONVERTED_ITEMS = 4096      # that NumPy converts at once
-    DROPPED_ITEMS = 262144      # between two looks at what a mapped file may give back
-
 cdef struct Pieces:
     cnp.NpyIter *chunks     # of the data, converted
     Next next
@@ -26,29 +22,24 @@ cdef struct Pieces:
     Py_ssize_t taken        # how many of them were taken
     Py_ssize_t itemsize
     char *mapped_src        # where data in a mapped file begins, whose pages are to be forgotten; or NULL
-    Py_ssize_t row          # how many of its items lie together
-    Py_ssize_t stride       # bytes of these
-    Py_ssize_t mapped_size  # bytes of all
-    Py_ssize_t done         # how many items were taken of all
+    Py_ssize_t mapped_size  # bytes of it
     uint8_t *room           # or NULL: what is converted is dropped
     Py_ssize_t items        # of the data: what a plan takes for items
     Py_ssize_t size         # bytes of such an item, converted
     Py_ssize_t step         # items of a piece
     Py_ssize_t group        # items whose multiples no piece crosses
+    Py_ssize_t begin        # of the piece at hand, in bytes of the output, or of what the pair at `level` makes
     bint mapped             # whether pages of the output are to be forgotten
-    # Along an alignment; the items are blocks of the pair at `level`.
+    # Along an alignment; the items are blocks of the pair at `level`, or parts of one that is longer than a piece.
     int level               # or -1: by counts
-    Plan whole
-    Plan part               # of a piece
-    Plan rest               # of the last piece of a group, if that is shorter
-    const Plan *plan        # of the piece at hand
+    Plan plan
+    Py_ssize_t run          # bytes that an item makes of each copy
     Py_ssize_t copies       # that outer pairs make of a piece
     Py_ssize_t copy_bytes   # of one copy of the piece at hand
     uint8_t *scratch
     int threads
     # By counts.
     CountedPlan counted
-    Py_ssize_t begin        # of the piece at hand, in bytes of the output
 
 
 cdef int drop_converted(cnp.ndarray src, cnp.dtype dtype) except -1:
@@ -56,41 +47,39 @@ cdef int drop_converted(cnp.ndarray src, cnp.dtype dtype) except -1:
     cdef Pieces pieces
     pieces.items = pieces.group = cnp.PyArray_SIZE(src)
     pieces.size = dtype.itemsize
-    pieces.step = DROPPED_ITEMS
+    pieces.step = 1 << 18       # between two looks at what a mapped file may give back
     return _convert(&pieces, src, dtype, cnp.NPY_KEEPORDER, NULL)
 
 
 cdef int write_converted(cnp.ndarray src, tuple shape, cnp.ndarray dst, Py_ssize_t piece) except -1:
     """Write data, converted, along an alignment."""
     cdef Pieces pieces
-    cdef Plan *whole = &pieces.whole
-    cdef Pair *pair
+    cdef Plan *plan = &pieces.plan
+    cdef Pair *pair = &plan.pairs[0]
     cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(dst), size
     cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(dst)
-    cdef int level = 0, i
     make_plan(
-        whole, shape, shape_of(src), itemsize, NULL, cnp.PyArray_SIZE(src) * itemsize, cnp.PyArray_NBYTES(dst),
+        plan, shape, shape_of(src), itemsize, NULL, cnp.PyArray_SIZE(src) * itemsize, cnp.PyArray_NBYTES(dst),
     )
-    while level < whole.last and whole.pairs[level].src_bytes > piece:
-        level += 1
-    if whole.pairs[level].src_bytes > max(piece, itemsize):      # not even a run of items is a piece
-        level += 1
-        whole.last = level
-        whole.pairs[level] = Pair(whole.pairs[level - 1].src_bytes // itemsize, 1, itemsize, itemsize)
-    pair = &whole.pairs[level]
-    pieces.level = level
-    pieces.items = pieces.group = pair.copied
-    pieces.size = pair.src_bytes
-    pieces.step = min(pair.copied, max(<Py_ssize_t> 1, piece // pair.src_bytes))
+    pieces.level = 0
     pieces.copies = 1
-    for i in range(level):
-        pieces.items *= whole.pairs[i].copied
-        pieces.copies *= whole.pairs[i].repeated
-    cut_plan(&pieces.part, whole, level, pieces.step)
-    if pair.copied % pieces.step:
-        cut_plan(&pieces.rest, whole, level, pair.copied % pieces.step)
+    while pieces.level <= plan.last and pair.src_bytes > max(piece, itemsize):
+        pieces.copies *= pair.repeated
+        pieces.level += 1
+        pair += 1
+    if pieces.level > plan.last:        # not even a run of items is a piece
+        plan.last = pieces.level
+        pair[0] = Pair(1, 1, pair[-1].src_bytes, pair[-1].src_bytes)
+        pieces.size = pieces.run = itemsize
+        pieces.group = pair.src_bytes // itemsize
+    else:
+        pieces.size = pair.src_bytes
+        pieces.run = pair.repeated * pair.dst_bytes
+        pieces.group = pair.copied
+    pieces.items = cnp.PyArray_SIZE(src) * itemsize // pieces.size
+    pieces.step = min(pieces.group, max(<Py_ssize_t> 1, piece // pieces.size))
     pieces.mapped = is_mapped(dst)
-    size = pieces.copies * pieces.step * pair.repeated * pair.dst_bytes
+    size = pieces.copies * pieces.step * pieces.run
     pieces.threads = threads_for(size)
     pieces.scratch = new_scratch(begin, cnp.PyArray_NBYTES(dst), size, pieces.threads)
     try:
@@ -138,11 +127,10 @@ cdef int _convert(
     pieces.room = NULL
     pieces.chunks = NULL
     pieces.mapped_src = NULL
-    pieces.done = pieces.taken = 0
-    pieces.row = 1
+    pieces.taken = 0
     pieces.itemsize = dtype.itemsize
     if is_mapped(src):
-        _note_rows(pieces, src)
+        pieces.mapped_size = reach(src, &pieces.mapped_src)
     cnp.PyUFunc_clearfperr()
     if dst != NULL:
         memory = malloc(min(pieces.step, pieces.items) * pieces.size + LINE)
@@ -152,7 +140,7 @@ cdef int _convert(
     try:
         pieces.chunks = NpyIter_AdvancedNew(
             1, &array, cnp.NPY_ITER_BUFFERED | cnp.NPY_ITER_EXTERNAL_LOOP, order, cnp.NPY_UNSAFE_CASTING, &flags,
-            &wanted, -1, NULL, NULL, CONVERTED_ITEMS,
+            &wanted, -1, NULL, NULL, 4096,
         )
         if pieces.chunks == NULL:
             raise MemoryError
@@ -172,20 +160,6 @@ cdef int _convert(
     return 0
 
 
-cdef void _note_rows(Pieces *pieces, cnp.ndarray src) noexcept:
-    """Find what lies together in the order of the data; all of it, if its outermost axis has not the longest steps."""
-    cdef int axis = 0
-    pieces.mapped_size = pieces.stride = reach(src, &pieces.mapped_src)
-    pieces.row = cnp.PyArray_SIZE(src)
-    while axis < cnp.PyArray_NDIM(src) and cnp.PyArray_DIM(src, axis) == 1:
-        axis += 1
-    if axis < cnp.PyArray_NDIM(src) and (
-        cnp.PyArray_DIM(src, axis) * cnp.PyArray_STRIDE(src, axis) >= pieces.mapped_size
-    ):
-        pieces.row //= cnp.PyArray_DIM(src, axis)
-        pieces.stride = cnp.PyArray_STRIDE(src, axis)
-
-
 cdef int _convert_pieces(Pieces *pieces, uint8_t *dst) except? -1 nogil:
     """Convert the data piece by piece, and write each piece to all its places."""
     cdef Py_ssize_t item = 0, n
@@ -203,9 +177,8 @@ cdef int _convert_pieces(Pieces *pieces, uint8_t *dst) except? -1 nogil:
 
 cdef int _take(Pieces *pieces, Py_ssize_t n) except? -1 nogil:
     """Put the next n items into the room, or drop them if there is none."""
-    cdef Py_ssize_t part, first = pieces.done // pieces.row
+    cdef Py_ssize_t part
     cdef uint8_t *room = pieces.room
-    pieces.done += n
     while n:
         if pieces.taken == pieces.length[0]:
             if not pieces.next(pieces.chunks):
@@ -218,28 +191,26 @@ cdef int _take(Pieces *pieces, Py_ssize_t n) except? -1 nogil:
         pieces.taken += part
         n -= part
     if pieces.mapped_src != NULL:
-        first *= pieces.stride
-        part = ((pieces.done - 1) // pieces.row + 1) * pieces.stride
-        forget_range(pieces.mapped_src + first, min(part, pieces.mapped_size) - first)
+        forget_range(pieces.mapped_src, pieces.mapped_size)
     return 0
 
 
 cdef void _write_piece(Pieces *pieces, Py_ssize_t item, Py_ssize_t n, uint8_t *dst) noexcept nogil:
     """Write a piece along the alignment."""
-    cdef const Pair *pair = &pieces.whole.pairs[pieces.level]
-    cdef Py_ssize_t run = pair.repeated * pair.dst_bytes, outer = item // pair.copied
-    cdef Plan *plan = &pieces.part if n == pieces.step else &pieces.rest
+    cdef Py_ssize_t outer = item // pieces.group
+    cdef const Pair *pair
     cdef int level
-    plan.src_end = pieces.room + n * pair.src_bytes
-    pieces.plan = plan
-    pieces.copy_bytes = n * run
-    dst += item % pair.copied * run
+    item %= pieces.group
+    pieces.begin = item * pieces.run
+    pieces.copy_bytes = n * pieces.run
+    pieces.plan.src_end = pieces.room + n * pieces.size
     for level in range(pieces.level - 1, -1, -1):
-        pair = &pieces.whole.pairs[level]
+        pair = &pieces.plan.pairs[level]
         dst += outer % pair.copied * pair.repeated * pair.dst_bytes
         outer //= pair.copied
     write_shares(
-        _write_copies, pieces, pieces.room, dst, pieces.copies * n * run, pieces.scratch, pieces.threads, 0, False,
+        _write_copies, pieces, pieces.room - item * pieces.size, dst + pieces.begin, pieces.copies * pieces.copy_bytes,
+        pieces.scratch, pieces.threads, 0, False,
     )
 
 
@@ -256,15 +227,17 @@ cdef void _write_copies(
         nth = begin // pieces.copy_bytes
         at = begin % pieces.copy_bytes
         stop = min(pieces.copy_bytes, at + end - begin)
-        copy = dst
+        begin += stop - at
+        at += pieces.begin
+        stop += pieces.begin
+        copy = dst - pieces.begin
         for level in range(pieces.level - 1, -1, -1):
-            pair = &pieces.whole.pairs[level]
+            pair = &pieces.plan.pairs[level]
             copy += nth % pair.repeated * pair.dst_bytes
             nth //= pair.repeated
-        write_part(pieces.plan, 0, at, stop, src, copy, copy + stop, scratch)
+        write_part(&pieces.plan, pieces.level, at, stop, src, copy, copy + stop, scratch)
         if pieces.mapped:
             forget_range(copy + at, stop - at)
-        begin += stop - at
 
 
 cdef void _write_piece_counted(Pieces *pieces, Py_ssize_t item, Py_ssize_t n, uint8_t *dst) noexcept nogil:

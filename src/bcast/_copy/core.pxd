@@ -28,23 +28,15 @@ cdef extern from "_copy/simd/program.h":
     ctypedef struct Rows "bcast_rows":
         Py_ssize_t count, times, size
 
-    ctypedef struct Counted "bcast_counted":
-        Py_ssize_t size
-        int windows
-        uint8_t *index
-
     ctypedef struct Kernels "bcast_copy_kernels":
         int vector
         void (*execute)(
             const ShuffleTable *table, int vectors, Py_ssize_t times, const uint8_t *src, uint8_t *dst
         ) noexcept nogil
-        void (*fill)(const ShuffleTable *table, const Rows *rows, const uint8_t *src, uint8_t *dst) noexcept nogil
-        void (*repeat_rows)(const Rows *rows, const uint8_t *src, uint8_t *dst) noexcept nogil
+        void (*fill)(const Rows *rows, const uint8_t *src, uint8_t *dst) noexcept nogil
+        void (*repeat_rows)(const Rows *rows, const int64_t *counts, const uint8_t *src, uint8_t *dst) noexcept nogil
         void (*repeat_counted)(
-            const Counted *items, const int64_t *counts, Py_ssize_t n, const uint8_t *src, uint8_t *dst
-        ) noexcept nogil
-        void (*repeat_counted_rows)(
-            const Rows *rows, const int64_t *counts, const uint8_t *src, uint8_t *dst
+            const Rows *items, const int64_t *counts, const uint8_t *src, uint8_t *dst
         ) noexcept nogil
         void (*copy_to_many)(
             Py_ssize_t times, Py_ssize_t step, Py_ssize_t size, const uint8_t *src, uint8_t *dst
@@ -59,8 +51,6 @@ cdef extern from "_copy/simd/program.h":
     ) noexcept nogil
 
 cdef enum:
-    COPY_MAX_PAIRS = 33             # 64 axes that alternate, and the run of items innermost
-    COPY_SHUFFLED_BYTES = 16        # of the longest item that is shuffled, as of the smallest window
     COPY_SCRATCH_BYTES = L1 + LINE  # a piece that is assembled in a cache, then streamed past it, and garbage after it
 
 cdef struct Pair:
@@ -78,7 +68,7 @@ cdef enum:              # what writes the innermost blocks:
 
 cdef struct Plan:
     int last
-    Pair[COPY_MAX_PAIRS] pairs
+    Pair[33] pairs          # of 64 axes that alternate, and the run of items innermost
     const uint8_t *src_end
     int strategy
     int shuffle_level       # the pair that the strategy writes, with all pairs inside; -1 if no kernel does that
@@ -100,7 +90,6 @@ cdef struct CountedPlan:
     Py_ssize_t size             # bytes of an item
     const uint8_t *src_end
     Kernels kernels
-    Counted short_items
 
 # Writes the bytes of an output from `begin` to `end`: past the caches if there is a scratch.
 ctypedef void (*Write)(

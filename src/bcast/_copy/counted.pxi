@@ -10,11 +10,6 @@
 cdef enum:
     COUNTED_WINDOWS = 16            # that the kernel writes of each item: 256 bytes are cheaper than a wrong guess
     COUNTED_REACH_BYTES = 512       # that a kernel may write behind a run
-    COUNTED_NEAR_BYTES = 2048       # of short runs that are written at once near the end of a buffer
-
-
-cdef struct Kept:       # counts of a chunk
-    Py_ssize_t begin, end
 
 
 cdef int plan_counted(
@@ -48,9 +43,6 @@ cdef int plan_counted(
     plan.size = size
     plan.src_end = begin + outer * counts.size * size
     plan.kernels = kernels_of[target_number]
-    if size <= COPY_SHUFFLED_BYTES:
-        plan.short_items.size = size
-        memcpy(plan.short_items.index, &INDICES[size - 1][0], COPY_VECTOR_BYTES)
     if copies > 1:
         plan.items *= copies
         plan.units *= copies
@@ -88,15 +80,14 @@ cdef Py_ssize_t units_before(const CountedPlan *plan, Py_ssize_t item) noexcept 
 
 
 cdef void write_counted(
-    const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
+    const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *_scratch,
 ) noexcept nogil:
-    """Write the bytes from `begin` to `end` of the output."""
+    """Write the bytes from `begin` to `end` of the output; never past the caches, which takes as long or longer."""
     cdef const CountedPlan *plan = <const CountedPlan *> all_plan
     cdef int64_t[CHUNK] room
     cdef const int64_t *counts
-    cdef Py_ssize_t c = 0, n, item, unit, last, stop, skip, size = plan.size
+    cdef Py_ssize_t c = 0, n, first, item, unit, last, stop, skip, excess, size = plan.size
     cdef bint partly
-    cdef Kept kept
     while begin < end:
         unit = begin // size
         item = unit // plan.units * plan.items
@@ -107,42 +98,34 @@ cdef void write_counted(
         n = min(<Py_ssize_t> CHUNK, plan.items - c * CHUNK)
         skip = unit - last - plan.starts[c]
         last += plan.starts[c + 1]
-        partly = begin % size or end // size <= unit
+        partly = begin % size or end // size <= unit        # only a part of one item is written
         stop = unit + 1 if partly else min(last, end // size)
         counts = plan.tiled if plan.tiled != NULL else read_chunk(plan.counts, c, room)
-        if partly or skip or stop < last:
+        if partly or skip or stop < last:       # cut the first and the last counts
             if counts != room:
                 memcpy(room, counts, n * sizeof(int64_t))
-            kept = _cut_counts(room, n, skip, last - stop)
-            n = kept.end - kept.begin
-            counts = room + kept.begin
-            item += kept.begin
+            excess = last - stop
+            while n and room[n - 1] <= excess:
+                n -= 1
+                excess -= room[n]
+            if n:
+                room[n - 1] -= excess
+            first = 0
+            while first < n and room[first] <= skip:
+                skip -= room[first]
+                first += 1
+            if first < n:
+                room[first] -= skip
+            counts = room + first
+            n -= first
+            item += first
         if partly:
             stop = min(end, stop * size)
             memcpy(dst + begin, src + item * size + begin % size, stop - begin)
         else:
             stop *= size
-            if scratch == NULL or stop - begin < PAGE:    # its ends are no whole lines
-                _write_runs(plan, counts, n, (stop - begin) // size, src + item * size, dst + begin, dst + end)
-            else:
-                _stream_runs(plan, counts, n, src + item * size, dst + begin, scratch)
+            _write_runs(plan, counts, n, (stop - begin) // size, src + item * size, dst + begin, dst + end)
         begin = stop
-
-
-cdef Kept _cut_counts(int64_t *counts, Py_ssize_t n, Py_ssize_t skip, Py_ssize_t excess) noexcept nogil:
-    """Take `skip` from the first counts and `excess` from the last ones; return which of them remain."""
-    cdef Py_ssize_t i = 0
-    while n and counts[n - 1] <= excess:
-        n -= 1
-        excess -= counts[n]
-    if n:
-        counts[n - 1] -= excess
-    while i < n and counts[i] <= skip:
-        skip -= counts[i]
-        i += 1
-    if i < n:
-        counts[i] -= skip
-    return Kept(i, n)
 
 
 cdef void _write_runs(
@@ -152,44 +135,41 @@ cdef void _write_runs(
     """Write n runs of `total` items together; bytes from there to `dst_end` may get anything."""
     cdef Py_ssize_t size = plan.size
     cdef Py_ssize_t likely = 2 * total // n + (total < 3 * n)       # few counts of most distributions are higher
-    cdef Py_ssize_t room = dst_end - dst - total * size, rest = 0, fast, reach
-    cdef Counted items
-    cdef Rows rows
+    cdef Py_ssize_t room = dst_end - dst - total * size, rest = 0, reach
+    cdef bint short = size <= COPY_WINDOW_BYTES
+    cdef Rows rows = Rows(n, 1, size)
     if total == n and _are_ones(counts, n):
         memcpy(dst, src, n * size)
-    elif size <= COPY_SHUFFLED_BYTES:
-        items = plan.short_items
-        items.windows = 1
-        while items.windows < COUNTED_WINDOWS and items.windows * COPY_WINDOW_BYTES < likely * size:
-            items.windows *= 2
-        reach = max(<Py_ssize_t> (items.windows * COPY_WINDOW_BYTES), <Py_ssize_t> plan.kernels.vector)
-        fast = _count_fast(counts, n, size, reach - room, &rest)
-        while fast and plan.src_end - src - (fast - 1) * size < COPY_WINDOW_BYTES:
-            fast -= 1
-            rest += counts[fast] * size
-        plan.kernels.repeat_counted(&items, counts, fast, src, dst)
-        if rest:
-            _write_near(plan, &items, counts + fast, n - fast, src + fast * size, dst + total * size - rest)
+        return
+    if short:
+        while rows.times < COUNTED_WINDOWS and rows.times * COPY_WINDOW_BYTES < likely * size:
+            rows.times *= 2
+        reach = max(rows.times * COPY_WINDOW_BYTES, <Py_ssize_t> plan.kernels.vector)
     elif size <= COPY_ITEM_VECTORS * plan.kernels.vector and total * size < n * PAGE // 2:
-        rows = Rows(n, max(<Py_ssize_t> 1, min(likely, COUNTED_REACH_BYTES // size)), size)
-        rows.count = _count_fast(counts, n, size, rows.times * size - room, &rest)
-        plan.kernels.repeat_counted_rows(&rows, counts, src, dst)
-        if rest:
-            _write_rows(
-                plan, counts + rows.count, n - rows.count, src + rows.count * size, dst + total * size - rest,
-            )
+        rows.times = max(<Py_ssize_t> 1, min(likely, COUNTED_REACH_BYTES // size))
+        reach = rows.times * size
     else:
         _write_rows(plan, counts, n, src, dst)
-
-
-cdef Py_ssize_t _count_fast(
-    const int64_t *counts, Py_ssize_t n, Py_ssize_t size, Py_ssize_t least, Py_ssize_t *rest,
-) noexcept nogil:
-    """How many of n runs have at least so many bytes of others behind them; `rest` is what these others have."""
-    while n and rest[0] < least:
-        n -= 1
-        rest[0] += counts[n] * size
-    return n
+        return
+    while rows.count and (      # the last runs have no room behind them, or the last items no window
+        room + rest < reach or short and plan.src_end - src - (rows.count - 1) * size < COPY_WINDOW_BYTES
+    ):
+        rows.count -= 1
+        rest += counts[rows.count] * size
+    if short:
+        plan.kernels.repeat_counted(&rows, counts, src, dst)
+    else:
+        plan.kernels.repeat_rows(&rows, counts, src, dst)
+    if rest == 0:
+        return
+    counts += rows.count
+    src += rows.count * size
+    dst += total * size - rest
+    rows.count = n - rows.count
+    if short:
+        _write_near(plan, rows, counts, src, dst)
+    else:
+        _write_rows(plan, counts, rows.count, src, dst)
 
 
 cdef bint _are_ones(const int64_t *counts, Py_ssize_t n) noexcept nogil:
@@ -201,27 +181,26 @@ cdef bint _are_ones(const int64_t *counts, Py_ssize_t n) noexcept nogil:
 
 
 cdef void _write_near(
-    const CountedPlan *plan, const Counted *items, const int64_t *counts, Py_ssize_t n, const uint8_t *src,
-    uint8_t *dst,
+    const CountedPlan *plan, Rows rows, const int64_t *counts, const uint8_t *src, uint8_t *dst,
 ) noexcept nogil:
-    """`_write_runs` near the end of a buffer: on copies that have room behind them."""
-    cdef uint8_t[CHUNK * COPY_SHUFFLED_BYTES + COPY_WINDOW_BYTES] near_src
-    cdef uint8_t[COUNTED_NEAR_BYTES + COUNTED_REACH_BYTES] near_dst
-    cdef Py_ssize_t i = 0, first, total, size = items.size
+    """Write short items near the end of a buffer: on copies that have room behind them."""
+    cdef uint8_t[CHUNK * COPY_WINDOW_BYTES + COPY_WINDOW_BYTES] near_src
+    cdef uint8_t[PAGE] near_dst
+    cdef Py_ssize_t i = 0, n = rows.count, first, total
+    memcpy(near_src, src, n * rows.size)
     while i < n:
         first = i
         total = 0
-        while i < n and total + counts[i] * size <= COUNTED_NEAR_BYTES:
-            total += counts[i] * size
+        while i < n and total + counts[i] * rows.size <= PAGE - COUNTED_REACH_BYTES:
+            total += counts[i] * rows.size
             i += 1
-        if total:
-            memcpy(near_src, src + first * size, (i - first) * size)
-            plan.kernels.repeat_counted(items, counts + first, i - first, near_src, near_dst)
-            memcpy(dst, near_dst, total)
-            dst += total
+        rows.count = i - first
+        plan.kernels.repeat_counted(&rows, counts + first, near_src + first * rows.size, near_dst)
+        memcpy(dst, near_dst, total)
+        dst += total
         if i < n:       # a long run
-            repeat_item(&plan.kernels, size, counts[i], src + i * size, dst)
-            dst += counts[i] * size
+            repeat_item(&plan.kernels, rows.size, counts[i], src + i * rows.size, dst)
+            dst += counts[i] * rows.size
             i += 1
 
 
@@ -244,56 +223,10 @@ cdef void _write_rows(
             memcpy(dst, src, (j - i) * size)
         elif times and times * size < longest:
             rows = Rows(j - i, times, size)
-            plan.kernels.repeat_rows(&rows, src, dst)
+            plan.kernels.repeat_rows(&rows, NULL, src, dst)
         elif times:
             for k in range(j - i):
                 repeat_item(&plan.kernels, size, times, src + k * size, dst + k * times * size)
         src += (j - i) * size
         dst += (j - i) * times * size
         i = j
-
-
-cdef void _stream_runs(
-    const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
-) noexcept nogil:
-    """`_write_runs` past the caches: as many runs as fit the scratch are assembled there; and parts of longer ones."""
-    cdef Py_ssize_t size = plan.size
-    cdef Py_ssize_t most = (L1 - COUNTED_REACH_BYTES) // size
-    cdef Py_ssize_t i = 0, first, total
-    cdef int64_t times, part
-    cdef const uint8_t *end = scratch + COPY_SCRATCH_BYTES
-    while i < n:
-        first = i
-        total = 0
-        while i < n and total + counts[i] <= most:
-            total += counts[i]
-            i += 1
-        if total:
-            _write_runs(plan, counts + first, i - first, total, src + first * size, scratch, end)
-            bcast_stream(dst, scratch, total * size)
-            dst += total * size
-        if i < n and counts[i] > most:
-            times = counts[i]
-            if most == 0:
-                _stream_long(size, times, src + i * size, dst)
-                dst += times * size
-                times = 0
-            else:
-                part = most
-                _write_runs(plan, &part, 1, part, src + i * size, scratch, end)
-            while times:
-                part = min(times, most)
-                bcast_stream(dst, scratch, part * size)
-                dst += part * size
-                times -= part
-            i += 1
-
-
-cdef void _stream_long(Py_ssize_t size, Py_ssize_t times, const uint8_t *src, uint8_t *dst) noexcept nogil:
-    """Stream one item so many times, a piece of it to all its places at once."""
-    cdef Py_ssize_t begin = 0, part, i
-    while begin < size:
-        part = min(<Py_ssize_t> L1, size - begin)
-        for i in range(times):
-            bcast_stream(dst + i * size + begin, src + begin, part)
-        begin += part

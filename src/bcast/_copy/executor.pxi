@@ -74,7 +74,7 @@ cdef void write_blocks(
             _write_spans(plan, n, src, dst, dst_end)
     elif level == plan.last and run < plan.longest_row:
         rows = Rows(n, pair.repeated, pair.dst_bytes)
-        plan.kernels.repeat_rows(&rows, src, dst)
+        plan.kernels.repeat_rows(&rows, NULL, src, dst)
     else:
         for _i in range(n):
             _write_block(plan, level, pair.repeated, src, dst, dst_end)
@@ -97,7 +97,7 @@ cdef void _write_block(
     if level == plan.last:
         if times * pair.dst_bytes < plan.longest_row:
             rows = Rows(1, times, pair.dst_bytes)
-            plan.kernels.repeat_rows(&rows, src, dst)
+            plan.kernels.repeat_rows(&rows, NULL, src, dst)
         else:
             repeat_item(&plan.kernels, pair.dst_bytes, times, src, dst)
         return
@@ -152,7 +152,7 @@ cdef void _tile_long(const Kernels *kernels, uint8_t *dst, Py_ssize_t block, Py_
         begin = <Py_ssize_t> (-<uintptr_t> dst & <uintptr_t> (vector - 1))
         times = (size - begin) // whole
         rows = Rows(1, times - 1, whole)
-        kernels.repeat_rows(&rows, dst + begin, dst + begin + whole)
+        kernels.repeat_rows(&rows, NULL, dst + begin, dst + begin + whole)
         memcpy(dst + begin + times * whole, dst + begin, size - begin - times * whole)
     else:
         kernels.tile(block, size, dst)
@@ -216,20 +216,19 @@ cdef void _write_fills(
     const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
 ) noexcept nogil:
     """Fill a run with each of `n` items."""
-    cdef const ShuffleTable *table = &plan.table
     cdef Py_ssize_t size = plan.pairs[plan.last].dst_bytes
     cdef Py_ssize_t run = times * size
-    cdef Py_ssize_t fast = min(n, _safe_count(size, table.src_reach, plan.src_end - src))
+    cdef Py_ssize_t fast = min(n, _safe_count(size, COPY_WINDOW_BYTES, plan.src_end - src))
     cdef uint8_t[3 * COPY_VECTOR_BYTES] near_src
     cdef Rows rows = Rows(fast, times, size)
     if run < plan.kernels.vector:      # where a thread's part begins or ends; n is 1
         repeat_item(&plan.kernels, size, times, src, dst)
         return
-    plan.kernels.fill(table, &rows, src, dst)
+    plan.kernels.fill(&rows, src, dst)
     if fast < n:    # the last ones, which have less than a window and an item
         memcpy(near_src, src + fast * size, (n - fast) * size)
         rows.count = n - fast
-        plan.kernels.fill(table, &rows, near_src, dst + fast * run)
+        plan.kernels.fill(&rows, near_src, dst + fast * run)
 
 
 cdef void _write_spans(

@@ -5,8 +5,6 @@
 cdef enum:
     COPY_TABLE_BYTES = 64       # that a table describes at least; for an output of less than twice that it does not pay
     COPY_FILLED_BYTES = 16384   # of output; below, a table costs more to describe than it saves over filling each run
-    COPY_TABLE_WRITES = 64      # bytes of output, at least, for each byte that a table describes
-    COPY_VISIT_BYTES = 16       # that can be described in the time in which the executor visits one block
     COPY_BLOCK_BYTES = 131072   # a longer block is not read back from a cache, but written again from the data
     COPY_TABLE_VECTORS = 16     # with more, a pass over each group of them is too sparse for the prefetcher
 
@@ -57,131 +55,48 @@ cdef int make_plan(
     return 0
 
 
-cdef void cut_plan(Plan *part, const Plan *whole, int level, Py_ssize_t n) noexcept:
-    """Plan `n` blocks of the pair at `level`."""
-    cdef int i
-    part.last = whole.last - level
-    for i in range(part.last + 1):
-        part.pairs[i] = whole.pairs[level + i]
-    part.pairs[0].copied = n
-    if part.pairs[0].repeated == 1:     # a run of items, which is one long item
-        part.pairs[0] = Pair(1, 1, n * part.pairs[0].src_bytes, n * part.pairs[0].dst_bytes)
-    part.kernels = whole.kernels
-    _choose_strategy(part)
-
-
-cdef uint8_t[COPY_SHUFFLED_BYTES][COPY_VECTOR_BYTES] INDICES    # for each size of an item, what fills a vector with it
-
-
-cdef void _fill_indices() noexcept:
-    cdef int size, i
-    for size in range(1, COPY_SHUFFLED_BYTES + 1):
-        for i in range(COPY_VECTOR_BYTES):
-            INDICES[size - 1][i] = <uint8_t> (i % size)
-
-
-_fill_indices()
-
-
-# The strategies: the first row that fits writes the innermost pairs. README.md has the table in words.
-
-cdef struct Facts:
-    const Pair *last
-    Py_ssize_t vector
-    Py_ssize_t run              # bytes of an item of the last pair, repeated
-    Py_ssize_t written          # bytes of output from which the rest is replicated
-
-cdef struct StrategyRow:
-    const char *name
-    bint (*fits)(const Plan *plan, const Facts *facts) noexcept
-    void (*use)(Plan *plan, const Facts *facts) noexcept
-
-cdef StrategyRow[5] STRATEGIES = [      # in the order of their names in core.pxd
-    StrategyRow(b"copy", _is_long, _use_nothing),
-    StrategyRow(b"repeat rows", _is_no_shuffle, _use_rows),
-    StrategyRow(b"fill", _fills, _use_fill),
-    StrategyRow(b"double", _is_small_or_one, _use_nothing),
-    StrategyRow(b"shuffle", _is_any, _use_shuffle),
-]
-
-
-cdef inline void _choose_strategy(Plan *plan) noexcept:
-    """Choose how the innermost pairs are written."""
+cdef void _choose_strategy(Plan *plan) noexcept:
+    """Choose how the innermost pairs are written: by the first row of README's table that fits."""
     cdef const Pair *first = &plan.pairs[0]
     cdef const Pair *last = &plan.pairs[plan.last]
+    cdef Py_ssize_t vector = plan.kernels.vector, size = last.dst_bytes, run = last.repeated * size
     cdef Py_ssize_t once = min(first.repeated * first.dst_bytes, max(first.dst_bytes, <Py_ssize_t> COPY_SPAN_BYTES))
-    cdef Facts facts
-    facts.last = last       # one by one: a struct that is copied at once waits for its stores
-    facts.vector = plan.kernels.vector
-    facts.run = last.repeated * last.dst_bytes
-    facts.written = first.copied * once
+    cdef Py_ssize_t written = first.copied * once       # bytes of output from which the rest is replicated
     plan.shuffle_level = -1
     plan.longest_row = 0
     plan.read_back = COPY_BLOCK_BYTES
     plan.span_blocks = 1
-    plan.strategy = 0
-    while not STRATEGIES[plan.strategy].fits(plan, &facts):
-        plan.strategy += 1
-    STRATEGIES[plan.strategy].use(plan, &facts)
-
-
-cdef bint _is_long(const Plan *plan, const Facts *facts) noexcept:
-    return facts.last.dst_bytes > COPY_ITEM_VECTORS * facts.vector
-
-
-cdef bint _is_no_shuffle(const Plan *plan, const Facts *facts) noexcept:
-    return facts.last.dst_bytes > COPY_SHUFFLED_BYTES
-
-
-cdef bint _fills(const Plan *plan, const Facts *facts) noexcept:
-    """Whether filling runs is as fast as a shuffle table; short runs if they are many and overlap little."""
-    cdef Py_ssize_t run = facts.run, vector = facts.vector
-    if run < vector or vector % facts.last.dst_bytes:
-        return False
-    if facts.written < COPY_FILLED_BYTES or run >= vector * COPY_GROUP_VECTORS:
-        return True
-    return facts.last.copied * run >= COPY_SPAN_BYTES and 4 * run >= (run + vector - 1) // vector * vector * 3
-
-
-cdef bint _is_small_or_one(const Plan *plan, const Facts *facts) noexcept:
-    return facts.written < 2 * COPY_TABLE_BYTES or (plan.last == 0 and facts.last.copied == 1)
-
-
-cdef bint _is_any(const Plan *_plan, const Facts *_facts) noexcept:
-    return True
-
-
-cdef void _use_nothing(Plan *_plan, const Facts *_facts) noexcept:
-    """No kernel: blocks are written one by one and replicated."""
-
-
-cdef void _use_rows(Plan *plan, const Facts *facts) noexcept:
-    """Items are kept in registers, if their run is short."""
-    cdef bint whole = facts.last.dst_bytes % facts.vector == 0      # stores of an item do not overlap
-    plan.longest_row = L1 if whole else PAGE // 2
-    if whole and facts.run >= facts.vector * COPY_GROUP_VECTORS:
+    if size > COPY_ITEM_VECTORS * vector:
+        plan.strategy = COPY
+    elif size > COPY_WINDOW_BYTES:
+        plan.strategy = ROWS
+        plan.longest_row = PAGE // 2 if size % vector else L1   # stores of whole vectors do not overlap
+    elif run >= vector and vector % size == 0 and (
+        written < COPY_FILLED_BYTES or run >= COPY_GROUP_VECTORS * vector
+        or last.copied * run >= COPY_SPAN_BYTES and 4 * run >= (run + vector - 1) // vector * vector * 3
+    ):      # short runs are many, and their last stores overlap little
+        plan.strategy = FILL
+        plan.shuffle_level = plan.last
+    elif written < 2 * COPY_TABLE_BYTES or plan.last == 0 and last.copied == 1:
+        plan.strategy = DOUBLE
+    else:
+        plan.strategy = SHUFFLE
+        _plan_spans(plan, written)
+    if run >= COPY_GROUP_VECTORS * vector and (plan.strategy == FILL or plan.strategy == ROWS and size % vector == 0):
         plan.read_back = PAGE       # registers are as fast as reading more back
 
 
-cdef void _use_fill(Plan *plan, const Facts *facts) noexcept:
-    """Each item fills a vector."""
-    if facts.run >= facts.vector * COPY_GROUP_VECTORS:
-        plan.read_back = PAGE
-    plan.shuffle_level = plan.last
-    plan.table.src_reach = COPY_WINDOW_BYTES
-    memcpy(plan.table.index, &INDICES[facts.last.dst_bytes - 1][0], COPY_VECTOR_BYTES)
-
-
-cdef void _use_shuffle(Plan *plan, const Facts *facts) noexcept:
+cdef void _plan_spans(Plan *plan, Py_ssize_t written) noexcept:
     """Describe the outermost pair whose blocks are short enough, or of which there would be few to visit."""
     cdef const Pair *pair = &plan.pairs[0]
-    cdef Py_ssize_t most = min(facts.written // COPY_TABLE_WRITES, <Py_ssize_t> COPY_SPAN_BYTES)
-    cdef Py_ssize_t limit = max(<Py_ssize_t> COPY_TABLE_BYTES, most)
+    cdef Py_ssize_t vector = plan.kernels.vector
+    # Describing a byte takes as long as writing 25, so that this costs a few percent at most.
+    cdef Py_ssize_t limit = max(<Py_ssize_t> COPY_TABLE_BYTES, min(written // 64, <Py_ssize_t> COPY_SPAN_BYTES))
     cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
     cdef Py_ssize_t blocks = pair.copied        # that are visited if this pair is not described
     plan.shuffle_level = 0
     while pair.dst_bytes > limit // 2:      # which an item is not
-        if run <= min(<Py_ssize_t> COPY_SPAN_BYTES, COPY_VISIT_BYTES * blocks):
+        if run <= min(<Py_ssize_t> COPY_SPAN_BYTES, 16 * blocks):   # bytes described in the time of one visit
             limit = run
             break
         plan.shuffle_level += 1
@@ -189,11 +104,9 @@ cdef void _use_shuffle(Plan *plan, const Facts *facts) noexcept:
         blocks *= pair.copied
         run = pair.repeated * pair.dst_bytes
     if run > limit:     # a part of a run, written by one loop
-        plan.span_times = _span(
-            pair.dst_bytes, pair.repeated, min(limit, <Py_ssize_t> COPY_GROUP_VECTORS * facts.vector), facts.vector,
-        )
+        plan.span_times = _span(pair.dst_bytes, pair.repeated, min(limit, COPY_GROUP_VECTORS * vector), vector)
     else:
-        plan.span_blocks = _span(run, pair.copied, limit, facts.vector)
+        plan.span_blocks = _span(run, pair.copied, limit, vector)
         plan.span_times = pair.repeated
     _compile(plan)
     if plan.span_times < pair.repeated:
@@ -219,7 +132,7 @@ def explain(shape, source, Py_ssize_t itemsize=1):
     pairs = []
     for i in range(plan.last + 1):
         pairs.append(plan.pairs[i])
-    return {"strategy": STRATEGIES[plan.strategy].name.decode(), "pairs": pairs}
+    return {"strategy": ("copy", "repeat rows", "fill", "double", "shuffle")[plan.strategy], "pairs": pairs}
 
 
 cdef Py_ssize_t _span(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int vector) noexcept:

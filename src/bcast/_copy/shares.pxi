@@ -3,9 +3,6 @@
 # In: what writes any range of an output's bytes, and its plan. Out: all bytes. Outputs that no cache holds are streamed
 # but for as much as one can hold. Pages of mapped files are given back share by share.
 
-cdef enum:
-    COPY_LONG_SHARE_BYTES = 2097152     # about, of the longest share: the caller may have to wait for one
-
 COPY_SHARE_BYTES = 256 << 10
 COPY_STREAMED_BYTES = 32 << 20
 
@@ -45,8 +42,8 @@ cdef void write_shares(
     if threads == 1 and not mapped and read == 0:
         _write_share(&work, 0, 0)
     else:
-        work.shares = <int> max(
-            max(threads, min(size // COPY_SHARE_BYTES, <Py_ssize_t> SHARES * threads)), size // COPY_LONG_SHARE_BYTES
+        work.shares = <int> max(    # of 2 MiB at most: the caller may have to wait for one
+            max(threads, min(size // COPY_SHARE_BYTES, <Py_ssize_t> SHARES * threads)), size // (2 << 20)
         )
         run_shares(_write_share, &work, work.shares, threads)
 

@@ -8,7 +8,6 @@
 
 cdef enum:
     STRIDED_SIDE_BYTES = 256    # of a tile, neighbours in the output; in the data too, if its items are long
-    STRIDED_CALL_ITEMS = 64     # that one call of a kernel copies; calls for fewer take longer than their moves
 
 cdef struct StridedAxis:
     Py_ssize_t length
@@ -97,7 +96,7 @@ cdef void _cut_tiles(StridedCopy *copy) noexcept:
     cdef Py_ssize_t step = copy.size, tile = copy.size
     cdef Py_ssize_t dst_side = STRIDED_SIDE_BYTES, src_side = min(<Py_ssize_t> STRIDED_SIDE_BYTES, LINE * copy.size)
     cdef int i
-    if (copy.size > 8 or copy.size & (copy.size - 1)) and inner.src_step & (PAGE - 1):
+    if copy.size >= 16 and inner.src_step & (PAGE - 1):
         dst_side = L1 // 2      # lines of the data stay in a second-level cache, but for those whole pages apart
         src_side = LINE
     copy.inner = copy.rank - 1
@@ -110,7 +109,7 @@ cdef void _cut_tiles(StridedCopy *copy) noexcept:
         tile *= axis.block
         if i < copy.inner and _magnitude(axis.src_step) < _magnitude(copy.axes[copy.other].src_step):
             copy.other = i
-    if copy.axes[copy.other].length * inner.length < STRIDED_CALL_ITEMS:     # a kernel takes the longest axis beside it
+    if copy.axes[copy.other].length * inner.length < 64:    # calls of kernels for fewer items take longer than moves
         for i in range(copy.inner):
             if copy.axes[i].length > copy.axes[copy.other].length:
                 copy.other = i

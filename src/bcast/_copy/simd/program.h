@@ -17,7 +17,7 @@
      begins: callers see to it that both buffers reach as far.
    * A table that is not `exact` leaves bytes behind its span that the next one must cover. So output is written from
      front to back.
-   * `repeat_counted` and `repeat_counted_rows` write behind the runs of items, and the first also loads whole windows:
+   * Kernels that are given counts write behind the runs of items, and `fill` and `repeat_counted` load whole windows:
      callers see to it that there is room.
    * No other kernel reads or writes a byte outside of what it is given. */
 
@@ -27,29 +27,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../_runtime/cpu.h"
-
-#define BCAST_SPAN_BYTES 2048     /* bytes of output that a shuffle table describes at most */
-#define BCAST_WINDOW_BYTES 16     /* bytes that one shuffle picks from */
-#define BCAST_VECTOR_BYTES 32     /* bytes of the longest vector, whose halves have one window */
-#define BCAST_GROUP_VECTORS 4       /* vectors that one loop writes */
-#define BCAST_PASS_BYTES (BCAST_L1 / 2)
-#define BCAST_ITEM_VECTORS 8       /* vectors of an item that is kept in registers */
-#define BCAST_PLACES 4      /* written by turns: they and the data may all want one set of a cache, of 8 ways */
+#define BCAST_SPAN_BYTES 2048       /* of output that a shuffle table describes at most: both fit a first-level cache */
+#define BCAST_WINDOW_BYTES 16       /* that one shuffle picks from */
+#define BCAST_VECTOR_BYTES 32       /* of the longest vector, whose halves have one window */
+#define BCAST_GROUP_VECTORS 4       /* that one loop writes: their indices and places fit the registers */
+#define BCAST_ITEM_VECTORS 8        /* of an item that is kept in registers, which are 16 */
 
 /* A window does not reach where data is taken up again from more than 16 bytes before: at most once in 17 bytes of
    output, so that 8 bytes of a vector are right at least. */
-#define BCAST_VECTORS (BCAST_SPAN_BYTES / 8 + 2)
+#define BCAST_SPAN_VECTORS (BCAST_SPAN_BYTES / 8 + 2)
 
 typedef struct {
     int vectors;
     int exact;              /* the last vector ends where the span does */
-    ptrdiff_t src_step;    /* from one span to the next */
+    ptrdiff_t src_step;     /* from one span to the next */
     ptrdiff_t dst_step;
-    ptrdiff_t src_reach;   /* bytes from where a span begins to the end of what is read, */
+    ptrdiff_t src_reach;    /* bytes from where a span begins to the end of what is read, */
     ptrdiff_t dst_reach;    /* and of what is written */
-    int32_t dst_at[BCAST_VECTORS];
-    int32_t src_at[BCAST_VECTORS];
+    int32_t dst_at[BCAST_SPAN_VECTORS];
+    int32_t src_at[BCAST_SPAN_VECTORS];
     uint8_t index[4 * BCAST_SPAN_BYTES + 2 * BCAST_VECTOR_BYTES];
 } bcast_shuffle_table;
 
@@ -60,34 +56,24 @@ typedef struct {
     ptrdiff_t size;         /* bytes of an item */
 } bcast_rows;
 
-/* Items of at most BCAST_WINDOW bytes, each of which is written as often as a count of its own says. */
-typedef struct {
-    ptrdiff_t size;         /* bytes of an item */
-    int windows;            /* of output that are written for each item, whatever its count: a power of 2 */
-    uint8_t index[BCAST_VECTOR_BYTES];    /* what fills a vector with the item that its window begins with */
-} bcast_counted;
-
 /* The kernels of a target. */
 typedef struct {
     int vector;             /* bytes */
     /* Write the first `vectors` of a shuffle table, `times` one after the other. */
     void (*execute)(const bcast_shuffle_table *table, int vectors, ptrdiff_t times, const uint8_t *src, uint8_t *dst);
-    /* Fill a run of a vector or more with each item, by the index of vector 0; its size divides a vector's. */
-    void (*fill)(const bcast_shuffle_table *table, const bcast_rows *rows, const uint8_t *src, uint8_t *dst);
-    /* Write items of at most BCAST_PARTS vectors. */
-    void (*repeat_rows)(const bcast_rows *rows, const uint8_t *src, uint8_t *dst);
-    /* Write a run of each of n items. Stores pass the end of a run by at most so many windows, or by one vector. */
-    void (*repeat_counted)(
-        const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *src, uint8_t *dst);
-    /* The same for items of more than a window and at most BCAST_PARTS vectors: `times` of each, whatever its count. */
-    void (*repeat_counted_rows)(const bcast_rows *rows, const int64_t *counts, const uint8_t *src, uint8_t *dst);
-    /* Copy one item, BCAST_PARTS vectors or more, to places that lie `step` bytes from each other. */
+    /* Fill a run of a vector or more with each item, whose size divides a vector's. */
+    void (*fill)(const bcast_rows *rows, const uint8_t *src, uint8_t *dst);
+    /* Write items of a window to BCAST_ITEM_VECTORS vectors; if there are `counts`, by these, but `times` at least. */
+    void (*repeat_rows)(const bcast_rows *rows, const int64_t *counts, const uint8_t *src, uint8_t *dst);
+    /* Write items of at most a window by their counts; of each, `times` windows or a vector at least: a power of 2. */
+    void (*repeat_counted)(const bcast_rows *items, const int64_t *counts, const uint8_t *src, uint8_t *dst);
+    /* Copy one item, BCAST_ITEM_VECTORS or longer, to places that lie `step` bytes from each other. */
     void (*copy_to_many)(ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *src, uint8_t *dst);
     /* Repeat the finished first `block` bytes of an output, 4 vectors or more, over its `size`, twice that or more. */
     void (*tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *dst);
 } bcast_copy_kernels;
 
-/* m x n items: item (j, i) goes from data + j * m_step + i * n_step to out + j * dst_step + i * size. */
+/* m x n items: item (j, i) goes from src + j * m_step + i * n_step to dst + j * dst_step + i * size. */
 typedef struct {
     ptrdiff_t m;
     ptrdiff_t n;

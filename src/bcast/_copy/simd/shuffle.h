@@ -9,69 +9,45 @@
 #include "../../_runtime/cpu.h"
 #include "../../_runtime/target.h"
 
-/* The plain ones: the same shuffle tables, byte by byte. */
+/* For items of each size, what fills a vector with the one that its window begins with. */
+#define BCAST_8_OF(n, i) i % n, (i + 1) % n, (i + 2) % n, (i + 3) % n, (i + 4) % n, (i + 5) % n, (i + 6) % n, (i + 7) % n
+#define BCAST_FILLED(n) {BCAST_8_OF(n, 0), BCAST_8_OF(n, 8), BCAST_8_OF(n, 16), BCAST_8_OF(n, 24)}
+static const uint8_t bcast_fill_index[BCAST_WINDOW_BYTES + 1][BCAST_VECTOR_BYTES] = {
+    {0}, BCAST_FILLED(1), BCAST_FILLED(2), BCAST_FILLED(3), BCAST_FILLED(4), BCAST_FILLED(5), BCAST_FILLED(6),
+    BCAST_FILLED(7), BCAST_FILLED(8), BCAST_FILLED(9), BCAST_FILLED(10), BCAST_FILLED(11), BCAST_FILLED(12),
+    BCAST_FILLED(13), BCAST_FILLED(14), BCAST_FILLED(15), BCAST_FILLED(16)
+};
 
-static void bcast_execute_plain(
-    const bcast_shuffle_table *table, int vectors, ptrdiff_t times, const uint8_t *src, uint8_t *dst)
+/* The plain target's vector: 16 bytes, which are shuffled one by one. */
+typedef struct {
+    uint8_t bytes[16];
+} bcast_bytes;
+
+BCAST_INLINE bcast_bytes bcast_load_bytes(const uint8_t *src)
 {
-    for (; times > 0; times--, src += table->src_step, dst += table->dst_step)
-        for (int i = 0; i < vectors; i++) {
-            const uint8_t *window = src + table->src_at[i], *index = table->index + i * 16;
-            uint8_t vector[16];
-            for (int j = 0; j < 16; j++) vector[j] = window[index[j]];
-            memcpy(dst + table->dst_at[i], vector, 16);
-        }
+    bcast_bytes vector;
+    memcpy(&vector, src, sizeof vector);
+    return vector;
 }
 
-static void bcast_repeat_rows_plain(const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
+BCAST_INLINE void bcast_store_bytes(uint8_t *dst, bcast_bytes vector) { memcpy(dst, &vector, sizeof vector); }
+
+BCAST_INLINE bcast_bytes bcast_shuffle_bytes(const uint8_t *window, bcast_bytes index)
 {
-    const ptrdiff_t size = rows->size, run = rows->times * size;
-    for (ptrdiff_t n = rows->count; n > 0; n--, src += size, dst += run) {
-        ptrdiff_t block = size, done = size;
-        memcpy(dst, src, size);
-        for (; done < run; done += block) {
-            if (done <= BCAST_PASS_BYTES) block = done;
-            memcpy(dst + done, dst, run - done < block ? run - done : block);
-        }
-    }
+    bcast_bytes vector;
+    for (int i = 0; i < 16; i++) vector.bytes[i] = window[index.bytes[i]];
+    return vector;
 }
 
-static void bcast_fill_plain(const bcast_shuffle_table *table, const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
-{
-    (void) table;
-    bcast_repeat_rows_plain(rows, src, dst);
-}
-
-static void bcast_repeat_counted_plain(
-    const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *src, uint8_t *dst)
-{
-    const ptrdiff_t step = 16 / items->size * items->size;
-    for (; n > 0; n--, src += items->size) {
-        uint8_t vector[16], *end = dst + *counts++ * items->size;
-        for (int j = 0; j < 16; j++) vector[j] = src[items->index[j]];
-        for (uint8_t *to = dst; to < end; to += step) memcpy(to, vector, 16);
-        dst = end;
-    }
-}
-
-static void bcast_repeat_counted_rows_plain(
-    const bcast_rows *rows, const int64_t *counts, const uint8_t *src, uint8_t *dst)
-{
-    for (ptrdiff_t i = 0; i < rows->count; i++, src += rows->size)
-        for (int64_t j = 0; j < counts[i]; j++, dst += rows->size) memcpy(dst, src, rows->size);
-}
-
-static void bcast_copy_to_many_plain(
-    ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *src, uint8_t *dst)
-{
-    for (; times > 0; times--, dst += step) memcpy(dst, src, size);
-}
-
-static void bcast_tile_plain(ptrdiff_t block, ptrdiff_t size, uint8_t *dst)
-{
-    for (ptrdiff_t done = block; done < size; done += block)
-        memcpy(dst + done, dst, size - done < block ? size - done : block);
-}
+#define TARGET plain
+#define NARROWER plain
+#define ON_TARGET
+#define Vector bcast_bytes
+#define VECTOR_BYTES 16
+#define LOAD(src) bcast_load_bytes(src)
+#define STORE(dst, vector) bcast_store_bytes(dst, vector)
+#define SHUFFLE(window, index) bcast_shuffle_bytes(window, index)
+#include "shuffle.inc.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
 
@@ -118,7 +94,7 @@ static void bcast_tile_plain(ptrdiff_t block, ptrdiff_t size, uint8_t *dst)
 /* The kernels of each target. */
 #define BCAST_COPY_KERNELS(name, vector, has) \
     {vector, bcast_execute_##name, bcast_fill_##name, bcast_repeat_rows_##name, bcast_repeat_counted_##name, \
-        bcast_repeat_counted_rows_##name, bcast_copy_to_many_##name, bcast_tile_##name},
+        bcast_copy_to_many_##name, bcast_tile_##name},
 static const bcast_copy_kernels bcast_copy_kernels_of[] = {BCAST_TARGETS(BCAST_COPY_KERNELS)};
 
 #endif

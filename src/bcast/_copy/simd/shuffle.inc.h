@@ -42,7 +42,7 @@ ON_TARGET static void FN(execute)(
         return;
     }
     while (times > 0) {
-        const ptrdiff_t most = vectors > BCAST_GROUP_VECTORS ? 1 + BCAST_PASS_BYTES / table->dst_step : times;
+        const ptrdiff_t most = vectors > BCAST_GROUP_VECTORS ? 1 + BCAST_L1 / 2 / table->dst_step : times;
         const ptrdiff_t n = times < most ? times : most;
         int i = 0;
         for (; vectors - i >= BCAST_GROUP_VECTORS; i += BCAST_GROUP_VECTORS)
@@ -60,10 +60,10 @@ ON_TARGET static void FN(execute)(
 
 /* Runs of so many `vectors`. */
 ON_TARGET BCAST_INLINE void FN(fill_short)(
-    const int vectors, const bcast_shuffle_table *table, const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
+    const int vectors, const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
 {
-    const Vector index = LOAD(table->index);
     const ptrdiff_t size = rows->size, run = rows->times * size;
+    const Vector index = LOAD(bcast_fill_index[size]);
     for (ptrdiff_t n = rows->count; n > 0; n--, src += size, dst += run) {
         const Vector vector = SHUFFLE(src, index);
         for (int i = 0; i < vectors - 1; i++) STORE(dst + i * VECTOR_BYTES, vector);
@@ -71,17 +71,16 @@ ON_TARGET BCAST_INLINE void FN(fill_short)(
     }
 }
 
-ON_TARGET static void FN(fill)(
-    const bcast_shuffle_table *table, const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
+ON_TARGET static void FN(fill)(const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
 {
     const ptrdiff_t size = rows->size, run = rows->times * size;
     switch (VECTORS_OF(run)) {
-    case 1: FN(fill_short)(1, table, rows, src, dst); return;
-    case 2: FN(fill_short)(2, table, rows, src, dst); return;
-    case 3: FN(fill_short)(3, table, rows, src, dst); return;
-    case 4: FN(fill_short)(4, table, rows, src, dst); return;
+    case 1: FN(fill_short)(1, rows, src, dst); return;
+    case 2: FN(fill_short)(2, rows, src, dst); return;
+    case 3: FN(fill_short)(3, rows, src, dst); return;
+    case 4: FN(fill_short)(4, rows, src, dst); return;
     }
-    const Vector index = LOAD(table->index);
+    const Vector index = LOAD(bcast_fill_index[size]);
     for (ptrdiff_t n = rows->count; n > 0; n--, src += size, dst += run) {
         const Vector vector = SHUFFLE(src, index);
         ptrdiff_t i = -(uintptr_t) dst & (VECTOR_BYTES - 1);    /* where stores cross no line */
@@ -117,25 +116,16 @@ ON_TARGET BCAST_INLINE void FN(copy_rows)(
     }
 }
 
-#define CASE(n) case n: FN(copy_rows)(n, rows, counts, size, 0, src, dst); break;
-ON_TARGET static void FN(repeat_counted_rows)(
+#define CASE(n) case n: \
+        if (counts) FN(copy_rows)(n, rows, counts, size, 0, src, dst); \
+        else FN(copy_rows)(n, rows, NULL, size, rows->times * size, src, dst); \
+        break;
+ON_TARGET static void FN(repeat_rows)(
     const bcast_rows *rows, const int64_t *counts, const uint8_t *src, uint8_t *dst)
 {
     const ptrdiff_t size = rows->size;
     if (size < VECTOR_BYTES) {
-        OF_NARROWER(repeat_counted_rows)(rows, counts, src, dst);
-        return;
-    }
-    switch (VECTORS_OF(size)) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
-}
-#undef CASE
-
-#define CASE(n) case n: FN(copy_rows)(n, rows, NULL, size, rows->times * size, src, dst); break;
-ON_TARGET static void FN(repeat_rows)(const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
-{
-    const ptrdiff_t size = rows->size;
-    if (size < VECTOR_BYTES) {
-        OF_NARROWER(repeat_rows)(rows, src, dst);
+        OF_NARROWER(repeat_rows)(rows, counts, src, dst);
         return;
     }
     switch (VECTORS_OF(size)) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
@@ -144,11 +134,10 @@ ON_TARGET static void FN(repeat_rows)(const bcast_rows *rows, const uint8_t *src
 
 /* So many `vectors` of each item are stored without a branch, which could not be predicted. */
 ON_TARGET BCAST_INLINE void FN(repeat_counted_by)(
-    const int vectors, const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *src,
-    uint8_t *dst)
+    const int vectors, const bcast_rows *items, const int64_t *counts, const uint8_t *src, uint8_t *dst)
 {
-    const Vector index = LOAD(items->index);
-    const ptrdiff_t size = items->size, step = VECTOR_BYTES / size * size, stored = vectors * step;
+    const ptrdiff_t n = items->count, size = items->size, step = VECTOR_BYTES / size * size, stored = vectors * step;
+    const Vector index = LOAD(bcast_fill_index[size]);
     for (ptrdiff_t i = 0; i < n; i++, src += size) {
         const Vector vector = SHUFFLE(src, index);
         const ptrdiff_t run = counts[i] * size;
@@ -160,14 +149,14 @@ ON_TARGET BCAST_INLINE void FN(repeat_counted_by)(
 }
 
 ON_TARGET static void FN(repeat_counted)(
-    const bcast_counted *items, const int64_t *counts, ptrdiff_t n, const uint8_t *src, uint8_t *dst)
+    const bcast_rows *items, const int64_t *counts, const uint8_t *src, uint8_t *dst)
 {
-    switch (items->windows * BCAST_WINDOW_BYTES / VECTOR_BYTES) {
-    case 0: OF_NARROWER(repeat_counted)(items, counts, n, src, dst); return;   /* fewer stores cross lines */
-    case 1: FN(repeat_counted_by)(1, items, counts, n, src, dst); return;
-    case 2: FN(repeat_counted_by)(2, items, counts, n, src, dst); return;
-    case 4: FN(repeat_counted_by)(4, items, counts, n, src, dst); return;
-    default: FN(repeat_counted_by)(8, items, counts, n, src, dst);
+    switch (items->times * BCAST_WINDOW_BYTES / VECTOR_BYTES) {
+    case 0: OF_NARROWER(repeat_counted)(items, counts, src, dst); return;   /* fewer stores cross lines */
+    case 1: FN(repeat_counted_by)(1, items, counts, src, dst); return;
+    case 2: FN(repeat_counted_by)(2, items, counts, src, dst); return;
+    case 4: FN(repeat_counted_by)(4, items, counts, src, dst); return;
+    default: FN(repeat_counted_by)(8, items, counts, src, dst);
     }
 }
 
@@ -176,7 +165,7 @@ ON_TARGET static void FN(copy_to_many)(
 {
     const ptrdiff_t piece = BCAST_ITEM_VECTORS * VECTOR_BYTES, rest = size % piece;
     for (ptrdiff_t n; times > 0; times -= n, dst += n * step) {
-        n = times < BCAST_PLACES ? times : BCAST_PLACES;
+        n = times < 4 ? times : 4;      /* places and the data may all want one set of a cache, of 8 ways */
         const bcast_rows pieces = {size / piece, n, piece}, last = {1, n, piece};
         FN(copy_rows)(BCAST_ITEM_VECTORS, &pieces, NULL, step, piece, src, dst);
         if (rest) FN(copy_rows)(BCAST_ITEM_VECTORS, &last, NULL, step, piece, src + size - piece, dst + size - piece);

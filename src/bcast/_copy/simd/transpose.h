@@ -34,59 +34,38 @@ BCAST_INLINE void bcast_strided_copy_of(
         for (ptrdiff_t j = 0; j < m; j++) bcast_copy_row(n, size, src + j * m_step, n_step, dst + j * dst_step, size);
 }
 
+#define BCAST_CASE_COPY(size) case size: bcast_strided_copy_of(size, matrix, src, dst); return;
 static void bcast_strided_copy(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
     switch (matrix->size) {     /* a constant each, which makes memcpy a move or two */
-    case 1: bcast_strided_copy_of(1, matrix, src, dst); return;
-    case 2: bcast_strided_copy_of(2, matrix, src, dst); return;
-    case 3: bcast_strided_copy_of(3, matrix, src, dst); return;
-    case 4: bcast_strided_copy_of(4, matrix, src, dst); return;
-    case 6: bcast_strided_copy_of(6, matrix, src, dst); return;
-    case 8: bcast_strided_copy_of(8, matrix, src, dst); return;
-    case 12: bcast_strided_copy_of(12, matrix, src, dst); return;
-    case 16: bcast_strided_copy_of(16, matrix, src, dst); return;
+        BCAST_CASE_COPY(1) BCAST_CASE_COPY(2) BCAST_CASE_COPY(3) BCAST_CASE_COPY(4) BCAST_CASE_COPY(6)
+        BCAST_CASE_COPY(8) BCAST_CASE_COPY(12) BCAST_CASE_COPY(16)
     default: bcast_strided_copy_of(matrix->size, matrix, src, dst);
     }
 }
 
-/* Loops over channels, which the compiler makes vectors of. */
-BCAST_INLINE void bcast_unpack_channels(
-    const int channels, const int size, const bcast_matrix *matrix, const uint8_t *__restrict src,
-    uint8_t *__restrict dst)
+/* `n` items of each of a few channels, of which the data or the output has all side by side; constants make it a loop
+   of which the compiler makes vectors. */
+BCAST_INLINE void bcast_copy_channels(
+    const int channels, const int size, ptrdiff_t n, const uint8_t *__restrict src, ptrdiff_t src_item,
+    ptrdiff_t src_channel, uint8_t *__restrict dst, ptrdiff_t dst_item, ptrdiff_t dst_channel)
 {
-    const ptrdiff_t n = matrix->n, step = matrix->dst_step;
     for (ptrdiff_t i = 0; i < n; i++)
-        for (int j = 0; j < channels; j++) memcpy(dst + j * step + i * size, src + (i * channels + j) * size, size);
-}
-
-BCAST_INLINE void bcast_pack_channels(
-    const int channels, const int size, const bcast_matrix *matrix, const uint8_t *__restrict src,
-    uint8_t *__restrict dst)
-{
-    const ptrdiff_t m = matrix->m, step = matrix->n_step;
-    for (ptrdiff_t j = 0; j < m; j++)
-        for (int i = 0; i < channels; i++) memcpy(dst + (j * channels + i) * size, src + i * step + j * size, size);
+        for (int j = 0; j < channels; j++)
+            memcpy(dst + i * dst_item + j * dst_channel, src + i * src_item + j * src_channel, size);
 }
 
 /* Unpack two, three or four channels that take turns in the data, or pack them so in the output; tell whether it is
    that. */
+#define BCAST_UNPACK(k) case k: \
+    bcast_copy_channels(k, size, matrix->n, src, k * size, size, dst, size, matrix->dst_step); return 1;
+#define BCAST_PACK(k) case k: \
+    bcast_copy_channels(k, size, matrix->m, src, size, matrix->n_step, dst, k * size, size); return 1;
 BCAST_INLINE int bcast_copy_channels_of(
     const int size, const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
-    if (matrix->n_step == matrix->m * size) {
-        switch (matrix->m) {
-        case 2: bcast_unpack_channels(2, size, matrix, src, dst); return 1;
-        case 3: bcast_unpack_channels(3, size, matrix, src, dst); return 1;
-        case 4: bcast_unpack_channels(4, size, matrix, src, dst); return 1;
-        }
-    }
-    if (matrix->dst_step == matrix->n * size) {
-        switch (matrix->n) {
-        case 2: bcast_pack_channels(2, size, matrix, src, dst); return 1;
-        case 3: bcast_pack_channels(3, size, matrix, src, dst); return 1;
-        case 4: bcast_pack_channels(4, size, matrix, src, dst); return 1;
-        }
-    }
+    if (matrix->n_step == matrix->m * size) switch (matrix->m) { BCAST_UNPACK(2) BCAST_UNPACK(3) BCAST_UNPACK(4) }
+    if (matrix->dst_step == matrix->n * size) switch (matrix->n) { BCAST_PACK(2) BCAST_PACK(3) BCAST_PACK(4) }
     return 0;
 }
 

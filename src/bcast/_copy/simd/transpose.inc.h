@@ -9,16 +9,6 @@
 
 #define FN(name) BCAST_JOIN(name, TARGET)
 
-ON_TARGET static int FN(copy_channels)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
-{
-    switch (matrix->size) {
-    case 1: return bcast_copy_channels_of(1, matrix, src, dst);
-    case 2: return bcast_copy_channels_of(2, matrix, src, dst);
-    case 4: return bcast_copy_channels_of(4, matrix, src, dst);
-    }
-    return 0;
-}
-
 /* A square of 16 bytes a side is transposed in registers: to interleave the upper half of the rows with the lower one,
    as often as halves can be halved, is to transpose. Of 4 items a side:
 
@@ -58,17 +48,15 @@ ON_TARGET BCAST_INLINE void FN(transpose_squares)(
     }
 }
 
+#define CASE(size) case size: if (!bcast_copy_channels_of(size, matrix, src, dst)) \
+        FN(transpose_squares)(size, matrix, src, dst); \
+    return;
 ON_TARGET static void FN(transpose)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
-    if (FN(copy_channels)(matrix, src, dst)) return;
-    switch (matrix->size) {
-    case 1: FN(transpose_squares)(1, matrix, src, dst); return;
-    case 2: FN(transpose_squares)(2, matrix, src, dst); return;
-    case 4: FN(transpose_squares)(4, matrix, src, dst); return;
-    case 8: FN(transpose_squares)(8, matrix, src, dst); return;
-    }
+    switch (matrix->size) { CASE(1) CASE(2) CASE(4) CASE(8) }
     bcast_strided_copy(matrix, src, dst);
 }
+#undef CASE
 
 #undef FN
 #undef TARGET

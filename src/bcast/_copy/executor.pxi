@@ -71,7 +71,7 @@ cdef void write_blocks(
         if plan.strategy == FILL:
             _write_fills(plan, n, pair.repeated, src, dst)
         else:
-            _write_spans(plan, n, src, dst, dst_end)
+            _write_spans(plan, n * run, src, dst, dst_end)
     elif level == plan.last and run < plan.longest_row:
         rows = Rows(n, pair.repeated, pair.dst_bytes)
         plan.kernels.repeat_rows(&rows, NULL, src, dst)
@@ -125,7 +125,7 @@ cdef void repeat_item(
 
 
 cdef void tile_block(const Kernels *kernels, uint8_t *dst, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
-    """Replicate the finished first `block` bytes of `out` over `size` bytes; double it until it is long enough."""
+    """Replicate the finished first `block` bytes of an output over its `size`; a short one is doubled first."""
     cdef Py_ssize_t done = block
     if size >= L1 and size >= 2 * block:
         _tile_long(kernels, dst, block, size)
@@ -231,89 +231,59 @@ cdef void _write_fills(
         plan.kernels.fill(&rows, near_src, dst + fast * run)
 
 
-cdef void _write_spans(
-    const Plan *plan, Py_ssize_t n, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
+cdef void _write_run(
+    const Plan *plan, Py_ssize_t size, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
 ) noexcept nogil:
-    """Write `n` runs by the shuffle table, which describes a few of them."""
-    cdef const Pair *pair = &plan.pairs[plan.shuffle_level]
+    """Write one run, of which the shuffle table describes a part."""
+    cdef Py_ssize_t step = plan.table.dst_step
+    cdef Py_ssize_t executed = size         # the rest is replicated, which is faster if vectors are not full
+    if not plan.table.exact or plan.src_end - src < plan.table.src_reach:
+        # The most recent stores may still be on their way to the cache and are slow to read back.
+        executed = min(size, (PAGE + step - 1) // step * step)
+    _write_spans(plan, executed, src, dst, dst_end)
+    tile_block(&plan.kernels, dst, executed, size)
+
+
+cdef void _write_spans(
+    const Plan *plan, Py_ssize_t size, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
+) noexcept nogil:
+    """Write `size` bytes by the shuffle table; spans near the end of a buffer on copies that have room behind them."""
     cdef const ShuffleTable *table = &plan.table
-    cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
+    cdef uint8_t[COPY_SPAN_BYTES + COPY_VECTOR_BYTES] near_src
+    cdef uint8_t[COPY_SPAN_BYTES + COPY_VECTOR_BYTES] near_dst
     cdef Py_ssize_t fast = min(
-        n // plan.span_blocks,
+        size // table.dst_step,
         min(
             _safe_count(table.src_step, table.src_reach, plan.src_end - src),
             _safe_count(table.dst_step, table.dst_reach, dst_end - dst),
         )
     )
+    cdef Py_ssize_t part
+    cdef int vectors
     plan.kernels.execute(table, table.vectors, fast, src, dst)
     src += fast * table.src_step
     dst += fast * table.dst_step
-    n -= fast * plan.span_blocks
-    while n:
-        fast = min(n, plan.span_blocks)
-        _write_span(plan, fast * pair.src_bytes, fast * run, src, dst, dst_end)
-        src += fast * pair.src_bytes
-        dst += fast * run
-        n -= fast
-
-
-cdef void _write_run(
-    const Plan *plan, Py_ssize_t size, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
-) noexcept nogil:
-    """Write one run, of which the shuffle table describes a part."""
-    cdef const ShuffleTable *table = &plan.table
-    cdef Py_ssize_t src_bytes = plan.pairs[plan.shuffle_level].src_bytes
-    cdef Py_ssize_t step = table.dst_step
-    cdef Py_ssize_t executed = size         # the rest is replicated, which is faster if vectors are not full
-    cdef Py_ssize_t whole, done
-    if not table.exact or plan.src_end - src < table.src_reach:
-        # The most recent stores may still be on their way to the cache and are slow to read back.
-        executed = min(size, (PAGE + step - 1) // step * step)
-    whole = executed // step
-    if plan.src_end - src < table.src_reach:
-        whole = 0
-    whole = min(whole, _safe_count(step, table.dst_reach, dst_end - dst))
-    plan.kernels.execute(table, table.vectors, whole, src, dst)
-    done = whole * step
-    if done < executed and done and table.exact:        # once more, moved back to end with the run
-        plan.kernels.execute(table, table.vectors, 1, src, dst + executed - step)
-        done = executed
-    while done < executed:
-        whole = min(step, executed - done)
-        _write_span(plan, src_bytes, whole, src, dst + done, dst_end)
-        done += whole
-    tile_block(&plan.kernels, dst, executed, size)
-
-
-cdef void _write_span(
-    const Plan *plan, Py_ssize_t src_bytes, Py_ssize_t dst_bytes, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
-) noexcept nogil:
-    """Write the first `dst_bytes` of what the shuffle table describes; they take `src_bytes` of data."""
-    cdef const ShuffleTable *table = &plan.table
-    cdef int vectors = table.vectors
-    if dst_bytes < table.dst_step:
-        vectors = <int> (vectors * dst_bytes // table.dst_step)
-        while vectors < table.vectors and table.dst_at[vectors] < dst_bytes:
+    size -= fast * table.dst_step
+    while size:
+        part = min(size, table.dst_step)
+        vectors = <int> (table.vectors * part // table.dst_step)
+        while vectors < table.vectors and table.dst_at[vectors] < part:
             vectors += 1
-        while table.dst_at[vectors - 1] >= dst_bytes:
+        while table.dst_at[vectors - 1] >= part:
             vectors -= 1
-    if plan.src_end - src >= table.src_reach and dst_end - dst >= table.dst_reach:
-        plan.kernels.execute(table, vectors, 1, src, dst)
-    else:
-        _write_fenced(plan, vectors, src_bytes, dst_bytes, src, dst)
-
-
-cdef void _write_fenced(
-    const Plan *plan, int vectors, Py_ssize_t src_bytes, Py_ssize_t dst_bytes, const uint8_t *src, uint8_t *dst,
-) noexcept nogil:
-    """`_write_span` near the end of a buffer: on copies that have room behind them."""
-    cdef uint8_t[COPY_SPAN_BYTES + COPY_VECTOR_BYTES] near_src
-    cdef uint8_t[COPY_SPAN_BYTES + COPY_VECTOR_BYTES] near_dst
-    memcpy(near_src, src, src_bytes)
-    plan.kernels.execute(&plan.table, vectors, 1, near_src, near_dst)
-    memcpy(dst, near_dst, dst_bytes)
+        if plan.src_end - src >= table.src_reach and dst_end - dst >= table.dst_reach:
+            plan.kernels.execute(table, vectors, 1, src, dst)
+        else:
+            memcpy(near_src, src, min(table.src_reach, plan.src_end - src))
+            plan.kernels.execute(table, vectors, 1, near_src, near_dst)
+            memcpy(dst, near_dst, part)
+        src += table.src_step
+        dst += part
+        size -= part
 
 
 cdef inline Py_ssize_t _safe_count(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
     """How many steps fit in `room` if each touches `reach` bytes, `reach >= step`, from where it starts."""
-    return 0 if room < reach else (room - reach) // step + 1
+    if room < reach:
+        return 0
+    return (room - reach) // step + 1 if step else PY_SSIZE_T_MAX

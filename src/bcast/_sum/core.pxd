@@ -121,10 +121,8 @@ cdef struct SumPlan:
     Py_ssize_t scratch          # bytes that a thread needs
 
 cdef struct CountedSum:
-    const CountList *counts
-    int64_t[CHUNK] tiled        # copies of few counts that come again, side by side
-    Py_ssize_t copies           # how many of them; 0 if there are many counts
-    Py_ssize_t times            # how many times all counts come one behind the other
+    CountList counts
+    int64_t[CHUNK] tiled        # what they are if few come again: copies side by side
     const Terms *terms
     Axis rows                   # of which an item sums as many as its count; `dst_step` is from item to item
     Axis inner                  # the items of a row

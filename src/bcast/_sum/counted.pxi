@@ -21,15 +21,14 @@ cdef void plan_counted_sum(
     CountedSum *plan, const Terms *terms, const CountList *counts, const Axis *axis, int n,
 ) noexcept:
     """Plan the sum over the one axis of `n` that is not kept; they are in the order of memory, outermost first."""
-    cdef Py_ssize_t width, whole
+    cdef Py_ssize_t width, whole, times = 1, copies = 1
     cdef int64_t[CHUNK] room
     cdef const int64_t *few
     cdef int i, j
-    plan.counts = counts
+    plan.counts = counts[0]
     plan.terms = terms
     plan.loops.rank = 0
-    plan.positions = plan.times = 1
-    plan.copies = 0
+    plan.positions = 1
     for i in range(n):
         if not axis[i].kept:
             plan.rows = plan.inner = axis[i]
@@ -40,26 +39,29 @@ cdef void plan_counted_sum(
         if i == n - 1:
             plan.inner = axis[i]
         elif (
-            2 * counts.size <= CHUNK and plan.copies == 0
+            2 * counts.size <= CHUNK and times == 1
             and axis[i].src_step == counts.total * plan.rows.src_step
             and axis[i].dst_step == counts.size * plan.rows.dst_step
         ):
-            plan.times = axis[i].length
-            plan.copies = min(plan.times, <Py_ssize_t> CHUNK // counts.size)
+            times = axis[i].length
+            copies = min(times, <Py_ssize_t> CHUNK // counts.size)
         else:
             plan.loops.axes[plan.loops.rank] = axis[i]
             plan.loops.rank += 1
             plan.positions *= axis[i].length
-    if plan.copies:
+    if copies > 1:
         few = read_chunk(counts, 0, room)
-        for i in range(plan.copies):
+        for i in range(copies):
             for j in range(counts.size):
                 plan.tiled[i * counts.size + j] = few[j]
+        plan.counts.kept = plan.tiled
+        plan.counts.size *= copies
+        plan.counts.total *= copies
     width = plan.inner.length
-    whole = counts.total * plan.times * width
-    plan.length = plan.times * (counts.total + counts.size)
+    whole = counts.total * times * width
+    plan.length = times * (counts.total + counts.size)
     plan.side_by_side = terms.writes and plan.rows.dst_step == width * plan.inner.dst_step == width * terms.size
-    plan.group_sums = min(<Py_ssize_t> SUM_BLOCK_ITEMS, min(<Py_ssize_t> CHUNK, counts.size * plan.times) * width)
+    plan.group_sums = min(<Py_ssize_t> SUM_BLOCK_ITEMS, min(<Py_ssize_t> CHUNK, counts.size * times) * width)
     plan.packed_terms = min(<Py_ssize_t> (SUM_CALL_ROWS * SUM_ROW_ITEMS), whole) if terms.packed else 0
     # Sums, errors and packed terms: of a group, then of what is planned as an ordinary sum.
     plan.scratch = sizeof(double) * (2 * plan.group_sums + plan.packed_terms)
@@ -87,32 +89,25 @@ cdef void _sum_range(
     const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, const char *src, char *dst, char *scratch,
 ) noexcept nogil:
     """The same for one position."""
-    cdef const CountList *list = plan.counts
+    cdef const CountList *list = &plan.counts
     cdef int64_t[CHUNK] room
-    cdef const int64_t *counts = &plan.tiled[0]
+    cdef const int64_t *counts
+    cdef Py_ssize_t unit = list.size + list.total, chunks = (list.size + CHUNK - 1) // CHUNK
+    cdef Py_ssize_t k = begin // unit * chunks + find_chunk(list, begin % unit, 1)      # of the chunks of all copies
     cdef Py_ssize_t c, first, row, rows, n, i
     cdef Group group
-    if plan.copies:
-        c = begin // (plan.copies * (list.size + list.total))
-    else:
-        c = find_chunk(list, begin, 1)
     while True:
-        if plan.copies:
-            first = c * plan.copies * list.size
-            row = c * plan.copies * list.total
-            n = plan.copies * list.size
-            rows = plan.copies * list.total
-        else:
-            first = c * CHUNK
-            if first >= list.size:
-                return
-            row = list.starts[c] if list.starts != NULL else 0
-            rows = list.starts[c + 1] - row if list.starts != NULL else list.total
-            n = min(<Py_ssize_t> CHUNK, list.size - first)
+        c = k % chunks
+        first = k // chunks * list.size + c * CHUNK
+        row = k // chunks * list.total
+        rows = list.total
+        if list.starts != NULL:
+            row += list.starts[c]
+            rows = list.starts[c + 1] - list.starts[c]
         if first + row >= end:
             return
-        if not plan.copies:
-            counts = read_chunk(list, c, room)
+        n = min(<Py_ssize_t> CHUNK, list.size - c * CHUNK)
+        counts = read_chunk(list, c, room)
         i = 0
         while first + i + row < begin:
             row += counts[i]
@@ -134,7 +129,7 @@ cdef void _sum_range(
                 _sum_alone(plan, counts[i], group.src, group.dst, scratch)
                 row += counts[i]
                 i += 1
-        c += 1
+        k += 1
 
 
 cdef inline bint _fits(const CountedSum *plan, Py_ssize_t items, Py_ssize_t rows) noexcept nogil:
@@ -156,7 +151,7 @@ cdef void _sum_group(const CountedSum *plan, const Group *group, char *scratch) 
     cdef Group item = group[0]
     cdef Py_ssize_t _i
     if terms.packed:
-        _pack_group(plan, group, packed)
+        pack_rows(terms, packed, src, group.rows, step, width, plan.inner.src_step)
         src = packed
         step = width * terms.size
     if step == width * terms.size and (width <= 4 or width < terms.kernels.lanes):
@@ -192,18 +187,6 @@ cdef void _write_zeros(const CountedSum *plan, char *dst) noexcept nogil:
     else:
         for i in range(plan.inner.length):
             memset(dst + i * plan.inner.dst_step, 0, size)
-
-
-cdef void _pack_group(const CountedSum *plan, const Group *group, char *packed) noexcept nogil:
-    """Pack the terms of a group."""
-    cdef const Terms *terms = plan.terms
-    cdef Py_ssize_t width = plan.inner.length, i
-    if plan.rows.src_step == width * plan.inner.src_step:
-        pack(&terms.packing, packed, group.src, plan.inner.src_step, group.rows * width)
-    else:
-        for i in range(group.rows):
-            pack(&terms.packing, packed, group.src + i * plan.rows.src_step, plan.inner.src_step, width)
-            packed += width * terms.size
 
 
 cdef void _store_group(const CountedSum *plan, const Group *group, Sink block, char *scratch) noexcept nogil:

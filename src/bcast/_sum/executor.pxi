@@ -204,17 +204,29 @@ cdef bint add_rows(
     return terms.kernels.sum_rows(&some, &dst)
 
 
+cdef void pack_rows(
+    const Terms *terms, char *packed, const char *src, Py_ssize_t rows, Py_ssize_t step, Py_ssize_t width,
+    Py_ssize_t item_step,
+) noexcept nogil:
+    """Pack rows of `width` items one behind the other."""
+    cdef Py_ssize_t i
+    if step == width * item_step:
+        pack(&terms.packing, packed, src, item_step, rows * width)
+    else:
+        for i in range(rows):
+            pack(&terms.packing, packed + i * width * terms.size, src + i * step, item_step, width)
+
+
 cdef void _add_packed_rows(
     const SumPlan *plan, const char *src, Py_ssize_t rows, Py_ssize_t step, Py_ssize_t width, Sink dst, char *packed,
 ) noexcept nogil:
     """Add rows of `width` items by way of `packed`, up to SUM_CALL_ROWS at a time."""
     cdef const Terms *terms = plan.terms
-    cdef Py_ssize_t item_step = plan.block.axes[plan.block.rank - 1].src_step, size = width * terms.size, done = 0, i
+    cdef Py_ssize_t item_step = plan.block.axes[plan.block.rank - 1].src_step, size = width * terms.size, done = 0
     cdef Rows some
     while done < rows:
         some = Rows(packed, 1, 0, min(rows - done, <Py_ssize_t> SUM_CALL_ROWS), size, 4 * size, width)
-        for i in range(some.rows):
-            pack(&terms.packing, packed + i * size, src + (done + i) * step, item_step, width)
+        pack_rows(terms, packed, src + done * step, some.rows, step, width, item_step)
         terms.kernels.sum_rows(&some, &dst)
         dst.mode = ADD
         done += some.rows
@@ -222,7 +234,7 @@ cdef void _add_packed_rows(
 
 cdef void _add_packed_runs(const SumPlan *plan, const Runs *runs, Sink dst, char *packed) noexcept nogil:
     """Add runs by way of `packed`: as many as that has room for, or parts of one."""
-    cdef Py_ssize_t size = plan.terms.size, step = plan.call.along.src_step, rows = runs.length, i = 0, j, k, n
+    cdef Py_ssize_t step = plan.call.along.src_step, rows = runs.length, i = 0, j, n
     cdef int mode = dst.mode
     cdef Runs some = Runs(packed, 0, 0, 0, 1)
     while i < runs.count:
@@ -231,13 +243,9 @@ cdef void _add_packed_runs(const SumPlan *plan, const Runs *runs, Sink dst, char
         j = 0
         while j < rows:
             n = min(rows - j, <Py_ssize_t> SUM_CALL_ROWS * SUM_ROW_ITEMS)
-            if runs.step == rows * step:
-                pack(&plan.terms.packing, packed, runs.src + i * runs.step + j * step, step, some.count * n)
-            else:
-                for k in range(some.count):
-                    pack(&plan.terms.packing, packed + k * n * size, runs.src + (i + k) * runs.step + j * step, step, n)
+            pack_rows(plan.terms, packed, runs.src + i * runs.step + j * step, some.count, runs.step, n, step)
             some.length = n
-            some.step = n * size
+            some.step = n * plan.terms.size
             plan.terms.kernels.sum_runs(&some, &dst)
             dst.mode = ADD
             j += n

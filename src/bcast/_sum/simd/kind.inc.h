@@ -229,48 +229,31 @@ ON_TARGET static int FN(sum_rows)(const bcast_term_rows *rows, const bcast_sink 
     return FN(sum_narrow_rows)(rows, dst);
 }
 
-/* Each run as narrow rows. */
+/* Run number `i`, as narrow rows. */
+BCAST_INLINE int FN(sum_run)(const char *src, ptrdiff_t length, ptrdiff_t m, const bcast_sink *dst, ptrdiff_t i)
+{
+    const ptrdiff_t at = i * m * (ptrdiff_t) sizeof(Acc);
+    const bcast_term_rows rows = {src, 1, 0, length, m * SIZE, 4 * m * SIZE, m};
+    const bcast_sink sink = {dst->mode, dst->sum + at, COMPENSATED ? dst->error + at : NULL};
+    return FN(sum_narrow_rows)(&rows, &sink);
+}
+
 ON_TARGET static int FN(sum_runs)(const bcast_term_runs *runs, const bcast_sink *dst)
 {
-    const ptrdiff_t m = runs->interleave, size = m * (ptrdiff_t) sizeof(Acc);
-    for (ptrdiff_t i = 0; i < runs->count; i++) {
-        const bcast_term_rows rows = {runs->src + i * runs->step, 1, 0, runs->length / m, m * SIZE, 4 * m * SIZE, m};
-        const bcast_sink sink = {dst->mode, dst->sum + i * size, COMPENSATED ? dst->error + i * size : NULL};
-        if (FN(sum_narrow_rows)(&rows, &sink)) return 1;
-    }
+    const ptrdiff_t m = runs->interleave;
+    for (ptrdiff_t i = 0; i < runs->count; i++)
+        if (FN(sum_run)(runs->src + i * runs->step, runs->length / m, m, dst, i)) return 1;
     return 0;
 }
 
 ON_TARGET static int FN(sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst)
 {
-    const ptrdiff_t m = runs->interleave, size = m * (ptrdiff_t) sizeof(Acc);
     const char *src = runs->src;
-    for (ptrdiff_t i = 0; i < runs->count; i++) {
-        const ptrdiff_t length = runs->counts[i] * m;
-        const bcast_term_runs run = {src, 1, 0, length, m};
-        const bcast_sink sink = {dst->mode, dst->sum + i * size, COMPENSATED ? dst->error + i * size : NULL};
-        if (FN(sum_runs)(&run, &sink)) return 1;
-        src += length * SIZE;
-    }
+    for (ptrdiff_t i = 0; i < runs->count; src += runs->counts[i++] * runs->interleave * SIZE)
+        if (FN(sum_run)(src, runs->counts[i], runs->interleave, dst, i)) return 1;
     return 0;
 }
 
 #endif
 
-#undef TREE
-#undef OF
-#undef FN
-#undef Term
-#undef Terms
-#undef Results
-#undef Wide
-#undef Acc
-#undef AccVec
-#undef Accumulator
-#undef LANES
-#undef PARTS
-#undef COMPENSATED
-#undef CONVERTED
-#undef SIZE
-#undef VECTOR
 #undef KIND

@@ -182,6 +182,16 @@ def test_counts_of_many_items(counts, shape, limit):
         np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.parametrize("limit", [64, 1000, 3000])  # bytes: parts of the counts, or all of them several times
+@pytest.mark.usefixtures("small_pieces")
+def test_few_counts_that_come_again(limit):
+    converted.set_limits(limit)
+    data = np.arange(2700.0).reshape(9, 100, 3)
+    for counts in np.arange(100) % 4, np.ones(100, "u1"):
+        expected = data.repeat(counts, 1).astype("f4")
+        np.testing.assert_array_equal(bcast.repeat(data, counts, 1, dtype="f4"), expected, strict=True)
+
+
 @pytest.mark.usefixtures("small_pieces")
 def test_counts_that_out_overlaps():
     for shift in (0, 4000, 30_000):

@@ -14,7 +14,7 @@ from libc.stdlib cimport free
 import numpy as np
 
 from bcast._copy.core cimport (
-    CountedPlan, Plan, Write, drop_converted, drop_counted, is_large, make_plan, new_scratch, packed, plan_counted,
+    CountedPlan, Plan, Write, drop_converted, is_large, make_plan, new_scratch, packed, plan_counted,
     threads_for, write_converted, write_converted_counted, write_counted, write_planned, write_shares, write_strided,
 )
 from bcast._rules.alignment cimport Alignment, aligned
@@ -188,10 +188,7 @@ cdef int _repeat_contiguous(cnp.ndarray data, Counts counts, int axis, cnp.ndarr
     cdef Py_ssize_t size = cnp.PyArray_NBYTES(out)
     cdef int threads = threads_for(size + counts.list.size * counts.list.itemsize)
     plan_counted(&plan, data, counts, axis, out, <const uint8_t *> cnp.PyArray_DATA(data))
-    try:
-        return _write(write_counted, &plan, data, out, size, threads)
-    finally:
-        drop_counted(&plan)
+    return _write(write_counted, &plan, data, out, size, threads)
 
 
 cdef tuple _source_once(cnp.ndarray data, tuple source):

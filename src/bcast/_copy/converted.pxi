@@ -94,26 +94,25 @@ cdef int write_converted_counted(
     """Write items of data, converted, each as often as its count says."""
     cdef Pieces pieces
     plan_counted(&pieces.counted, src, counts, axis, dst, NULL)
-    try:
-        pieces.level = -1
-        pieces.size = pieces.counted.size
-        pieces.items = cnp.PyArray_SIZE(src) * cnp.PyArray_ITEMSIZE(dst) // pieces.size
-        pieces.step = max(<Py_ssize_t> 1, piece // pieces.size)
-        pieces.group = counts.list.size
-        if pieces.step >= pieces.group:
-            pieces.step -= pieces.step % pieces.group
-            pieces.group = pieces.step
-        elif pieces.step < CHUNK:   # of counts that change, only a whole chunk keeps its sum
-            counts.keep_from(dst, True)
-        else:
-            pieces.step -= pieces.step % CHUNK
-        pieces.mapped = is_mapped(dst)
-        pieces.begin = 0
-        return _convert(
-            &pieces, src, <cnp.dtype> cnp.PyArray_DESCR(dst), cnp.NPY_CORDER, <uint8_t *> cnp.PyArray_DATA(dst),
-        )
-    finally:
-        drop_counted(&pieces.counted)
+    pieces.level = -1
+    pieces.size = pieces.counted.size
+    pieces.items = cnp.PyArray_SIZE(src) * cnp.PyArray_ITEMSIZE(dst) // pieces.size
+    pieces.step = max(<Py_ssize_t> 1, piece // pieces.size)
+    pieces.group = counts.list.size
+    if pieces.step >= pieces.group:
+        pieces.step -= pieces.step % pieces.group
+        pieces.group = pieces.step
+    elif pieces.step < CHUNK:   # of counts that change, only a whole chunk keeps its sum
+        counts.keep_from(dst, True)
+        if pieces.counted.counts.kept == NULL:
+            pieces.counted.counts.kept = counts.list.kept
+    else:
+        pieces.step -= pieces.step % CHUNK
+    pieces.mapped = is_mapped(dst)
+    pieces.begin = 0
+    return _convert(
+        &pieces, src, <cnp.dtype> cnp.PyArray_DESCR(dst), cnp.NPY_CORDER, <uint8_t *> cnp.PyArray_DATA(dst),
+    )
 
 
 cdef int _convert(

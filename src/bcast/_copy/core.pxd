@@ -2,7 +2,7 @@
 cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from bcast._rules.counts cimport CountList, Counts
+from bcast._rules.counts cimport CHUNK, CountList, Counts
 from bcast._runtime.cpu cimport L1, LINE
 from bcast._runtime.threads cimport RELEASING, WAKING, count_threads
 
@@ -80,13 +80,9 @@ cdef struct Plan:
     ShuffleTable table
 
 cdef struct CountedPlan:
-    const CountList *counts
-    const int64_t *tiled        # a copy of the counts for each of several outer positions, or NULL
-    Py_ssize_t items            # of the data that have these counts
-    Py_ssize_t units            # items of the output that these make
-    Py_ssize_t chunks
-    Py_ssize_t[2] ends          # what `starts` is if there is but one chunk
-    const Py_ssize_t *starts    # the items that the output has before those of each chunk
+    CountList counts
+    int64_t[CHUNK] tiled        # what they are if few come again for each outer position: copies side by side
+    Py_ssize_t[2] ends          # what their `starts` are if there is but one chunk
     Py_ssize_t size             # bytes of an item
     const uint8_t *src_end
     Kernels kernels
@@ -112,7 +108,6 @@ cdef void write_planned(
 cdef int plan_counted(
     CountedPlan *plan, cnp.ndarray src, Counts counts, int axis, cnp.ndarray dst, const uint8_t *begin,
 ) except -1
-cdef void drop_counted(CountedPlan *plan) noexcept
 cdef void write_counted(
     const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
 ) noexcept nogil

@@ -15,7 +15,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bcast._rules.counts cimport CHUNK, CountList, Counts, find_chunk, read_chunk
+from bcast._rules.counts cimport Counts, find_chunk, read_chunk
 from bcast._runtime.arrays cimport MAX_AXES, new_array, shape_of
 from bcast._runtime.cpu cimport L1, LINE, PAGE, target_number
 from bcast._runtime.memory cimport forget_range, is_mapped, reach

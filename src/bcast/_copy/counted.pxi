@@ -20,7 +20,7 @@ cdef int plan_counted(
     cdef Py_ssize_t outer = 1, size = cnp.PyArray_ITEMSIZE(dst), nbytes = cnp.PyArray_NBYTES(dst)
     cdef Py_ssize_t n = cnp.PyArray_SIZE(src), copies, i
     cdef int64_t[CHUNK] room
-    cdef int64_t *tiled
+    cdef const int64_t *few
     if axis >= 0:
         n = cnp.PyArray_DIM(src, axis)
         for i in range(axis):
@@ -33,47 +33,34 @@ cdef int plan_counted(
         or nbytes // (outer * size) != counts.total or nbytes % (outer * size)
     ):
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
-    copies = min(outer, <Py_ssize_t> CHUNK // counts.size)
-    plan.counts = counts
-    plan.tiled = NULL
-    plan.items = counts.size
-    plan.units = counts.total
-    plan.chunks = (counts.size + CHUNK - 1) // CHUNK
-    plan.starts = counts.starts
     plan.size = size
     plan.src_end = begin + outer * counts.size * size
     plan.kernels = kernels_of[target_number]
+    plan.counts = counts[0]
+    copies = min(outer, <Py_ssize_t> CHUNK // counts.size)
     if copies > 1:
-        plan.items *= copies
-        plan.units *= copies
-        tiled = <int64_t *> malloc(plan.items * sizeof(int64_t))
-        if tiled == NULL:
-            raise MemoryError
-        plan.tiled = tiled
+        few = read_chunk(counts, 0, room)
         for i in range(copies):
-            memcpy(tiled + i * counts.size, read_chunk(counts, 0, room), counts.size * sizeof(int64_t))
-    if plan.chunks == 1:
-        plan.ends[0] = 0
-        plan.ends[1] = plan.units
-        plan.starts = plan.ends
+            memcpy(&plan.tiled[i * counts.size], few, counts.size * sizeof(int64_t))
+        plan.counts.kept = plan.tiled
+        plan.counts.size *= copies
+        plan.counts.total *= copies
+    if plan.counts.starts == NULL:
+        plan.ends = [0, plan.counts.total]
+        plan.counts.starts = plan.ends
     return 0
-
-
-cdef void drop_counted(CountedPlan *plan) noexcept:
-    """Free what a plan holds."""
-    free(<void *> plan.tiled)
 
 
 cdef Py_ssize_t units_before(const CountedPlan *plan, Py_ssize_t item) noexcept nogil:
     """How many items the output has before the repetitions of an item of the data."""
     cdef int64_t[CHUNK] room
-    cdef Py_ssize_t units = item // plan.items * plan.units, c, i
+    cdef Py_ssize_t units = item // plan.counts.size * plan.counts.total, c, i
     cdef const int64_t *counts
-    item %= plan.items
+    item %= plan.counts.size
     c = item // CHUNK
-    units += plan.starts[c]
+    units += plan.counts.starts[c]
     if item % CHUNK:
-        counts = plan.tiled if plan.tiled != NULL else read_chunk(plan.counts, c, room)
+        counts = read_chunk(&plan.counts, c, room)
         for i in range(item % CHUNK):
             units += counts[i]
     return units
@@ -85,22 +72,21 @@ cdef void write_counted(
     """Write the bytes from `begin` to `end` of the output; never past the caches, which takes as long or longer."""
     cdef const CountedPlan *plan = <const CountedPlan *> all_plan
     cdef int64_t[CHUNK] room
+    cdef const CountList *list = &plan.counts
     cdef const int64_t *counts
-    cdef Py_ssize_t c = 0, n, first, item, unit, last, stop, skip, excess, size = plan.size
+    cdef Py_ssize_t c, n, first, item, unit, last, stop, skip, excess, size = plan.size
     cdef bint partly
     while begin < end:
         unit = begin // size
-        item = unit // plan.units * plan.items
-        last = unit // plan.units * plan.units      # where all counts begin once more; then, where a chunk ends
-        if plan.chunks > 1:
-            c = find_chunk(plan.counts, unit - last, 0)
-            item += c * CHUNK
-        n = min(<Py_ssize_t> CHUNK, plan.items - c * CHUNK)
-        skip = unit - last - plan.starts[c]
-        last += plan.starts[c + 1]
+        last = unit // list.total * list.total      # where all counts begin once more; then, where a chunk ends
+        c = find_chunk(list, unit - last, 0)
+        item = unit // list.total * list.size + c * CHUNK
+        n = min(<Py_ssize_t> CHUNK, list.size - c * CHUNK)
+        skip = unit - last - list.starts[c]
+        last += list.starts[c + 1]
         partly = begin % size or end // size <= unit        # only a part of one item is written
         stop = unit + 1 if partly else min(last, end // size)
-        counts = plan.tiled if plan.tiled != NULL else read_chunk(plan.counts, c, room)
+        counts = read_chunk(list, c, room)
         if partly or skip or stop < last:       # cut the first and the last counts
             if counts != room:
                 memcpy(room, counts, n * sizeof(int64_t))
@@ -138,9 +124,6 @@ cdef void _write_runs(
     cdef Py_ssize_t room = dst_end - dst - total * size, rest = 0, reach
     cdef bint short = size <= COPY_WINDOW_BYTES
     cdef Rows rows = Rows(n, 1, size)
-    if total == n and _are_ones(counts, n):
-        memcpy(dst, src, n * size)
-        return
     if short:
         while rows.times < COUNTED_WINDOWS and rows.times * COPY_WINDOW_BYTES < likely * size:
             rows.times *= 2
@@ -170,14 +153,6 @@ cdef void _write_runs(
         _write_near(plan, rows, counts, src, dst)
     else:
         _write_rows(plan, counts, rows.count, src, dst)
-
-
-cdef bint _are_ones(const int64_t *counts, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        if counts[i] != 1:
-            return False
-    return True
 
 
 cdef void _write_near(

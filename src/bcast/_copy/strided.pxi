@@ -17,6 +17,8 @@ cdef struct StridedAxis:
     Py_ssize_t part         # how much the current tile has
 
 cdef struct StridedCopy:
+    const uint8_t *src
+    uint8_t *dst
     CopyMatrix copy_matrix
     Py_ssize_t size             # bytes of an item, or of a run that is one
     int rank
@@ -26,12 +28,7 @@ cdef struct StridedCopy:
     int outer_loops             # loops over tiles
     int n_loops                 # all loops, with those within a tile
     int[2 * MAX_AXES] loops     # the axis along which each loop runs
-
-cdef struct StridedWork:        # what the shares of a copy have in common
-    const StridedCopy *copy
-    const uint8_t *src
-    uint8_t *dst
-    int axis                    # that is cut into shares
+    int cut                     # the axis that is cut into shares
     int shares
 
 
@@ -48,15 +45,16 @@ cdef void write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasi
     If `releasing`, the GIL is released meanwhile. The caller keeps both arrays alive.
     """
     cdef StridedCopy copy
-    cdef const uint8_t *begin = <const uint8_t *> cnp.PyArray_DATA(src)
+    copy.src = <const uint8_t *> cnp.PyArray_DATA(src)
+    copy.dst = dst
     _read_axes(&copy, src)
     _cut_tiles(&copy)
-    _order_loops(&copy, &begin, &dst)
+    _order_loops(&copy)
     if releasing:
         with nogil:
-            _share_tiles(&copy, begin, dst, threads)
+            _share_tiles(&copy, threads)
     else:
-        _share_tiles(&copy, begin, dst, threads)
+        _share_tiles(&copy, threads)
 
 
 cdef void _read_axes(StridedCopy *copy, cnp.ndarray src) noexcept:
@@ -132,15 +130,15 @@ cdef inline Py_ssize_t _part(const StridedAxis *axis, Py_ssize_t wanted, Py_ssiz
     return min(axis.length, (wanted + each - 1) // each)
 
 
-cdef void _order_loops(StridedCopy *copy, const uint8_t **src, uint8_t **dst) noexcept:
+cdef void _order_loops(StridedCopy *copy) noexcept:
     """Order the loops as the data lies, forwards: over tiles, then along the axes of a tile that the kernel kernels."""
     cdef StridedAxis *axes = &copy.axes[0]
     cdef int[MAX_AXES] order
     cdef int i, j, k
     for i in range(copy.rank):
         if i != copy.inner and axes[i].src_step < 0:
-            src[0] += (axes[i].length - 1) * axes[i].src_step
-            dst[0] += (axes[i].length - 1) * axes[i].dst_step
+            copy.src += (axes[i].length - 1) * axes[i].src_step
+            copy.dst += (axes[i].length - 1) * axes[i].dst_step
             axes[i].src_step = -axes[i].src_step
             axes[i].dst_step = -axes[i].dst_step
         j = i
@@ -164,32 +162,30 @@ cdef void _order_loops(StridedCopy *copy, const uint8_t **src, uint8_t **dst) no
     copy.copy_matrix = transpose_of[target_number] if axes[copy.other].src_step == copy.size else strided_copy
 
 
-cdef void _share_tiles(const StridedCopy *copy, const uint8_t *src, uint8_t *dst, int threads) noexcept nogil:
+cdef void _share_tiles(StridedCopy *copy, int threads) noexcept nogil:
     """Copy on several threads, which share the axis with the most blocks."""
-    cdef StridedWork work = StridedWork(copy, src, dst, 0, 0)
     cdef Py_ssize_t most = 0
     cdef int i
     for i in range(copy.rank):
         if copy.axes[i].length // copy.axes[i].block > most:
             most = copy.axes[i].length // copy.axes[i].block
-            work.axis = i
-    work.shares = <int> min(threads * SHARES, most) if threads > 1 else 1
-    if work.shares == 1:
-        _write_tile_share(&work, 0, 0)
+            copy.cut = i
+    copy.shares = <int> min(threads * SHARES, most)
+    if threads == 1 or copy.shares == 1:
+        _write_tiles(copy, 0, copy.src, copy.dst)
     else:
-        run_shares(_write_tile_share, &work, work.shares, threads)
+        run_shares(_write_tile_share, copy, copy.shares, threads)
 
 
-cdef void _write_tile_share(void *all_work, int i, int _worker) noexcept nogil:
+cdef void _write_tile_share(void *whole, int i, int _worker) noexcept nogil:
     """Copy one share; shares are cut between blocks."""
-    cdef const StridedWork *work = <const StridedWork *> all_work
-    cdef StridedCopy copy = work.copy[0]
-    cdef StridedAxis *axis = &copy.axes[work.axis]
+    cdef StridedCopy copy = (<const StridedCopy *> whole)[0]
+    cdef StridedAxis *axis = &copy.axes[copy.cut]
     cdef Py_ssize_t blocks = axis.length // axis.block
-    cdef Py_ssize_t begin = cut(blocks, i, work.shares) * axis.block
-    cdef Py_ssize_t end = axis.length if i + 1 == work.shares else cut(blocks, i + 1, work.shares) * axis.block
+    cdef Py_ssize_t begin = cut(blocks, i, copy.shares) * axis.block
+    cdef Py_ssize_t end = axis.length if i + 1 == copy.shares else cut(blocks, i + 1, copy.shares) * axis.block
     axis.length = end - begin
-    _write_tiles(&copy, 0, work.src + begin * axis.src_step, work.dst + begin * axis.dst_step)
+    _write_tiles(&copy, 0, copy.src + begin * axis.src_step, copy.dst + begin * axis.dst_step)
 
 
 cdef void _write_tiles(StridedCopy *copy, int level, const uint8_t *src, uint8_t *dst) noexcept nogil:

@@ -79,7 +79,7 @@ cdef void sum_counted_share(
     while position * plan.length < end:
         src_here = src
         dst_here = dst
-        _seek(&plan.loops, position, &src_here, &dst_here)
+        _seek(plan.loops.axes, plan.loops.rank, position, &src_here, &dst_here)
         first = position * plan.length
         _sum_range(plan, max(begin - first, <Py_ssize_t> 0), min(end - first, plan.length), src_here, dst_here, scratch)
         position += 1

@@ -12,45 +12,41 @@ cdef double SUM_LARGE_SCALE = 2.0 ** -100
 cdef struct Tile:
     const char *src
     char *dst
-    Py_ssize_t length   # of the block's axis that is cut
-    Py_ssize_t groups   # the length of the block's first axis
-    Py_ssize_t width    # accumulators of a group
+    Axis[SUM_MAX_AXES] axes     # of the block, one of which is cut
+    Py_ssize_t width            # accumulators of a group
 
 
-cdef Tile _tile(const SumPlan *plan, Py_ssize_t number, const char *src, char *dst) noexcept nogil:
+cdef void _read_tile(
+    const SumPlan *plan, Py_ssize_t number, const char *src, char *dst, Tile *tile,
+) noexcept nogil:
+    """Find tile `number` of the block."""
     cdef const Axis *axis = &plan.block.axes[plan.tiles.axis]
     cdef Py_ssize_t at = 0
-    cdef Tile tile
     cdef int i
     if plan.tiles.count > 1:
         at = number % plan.tiles.along * plan.tiles.length
-        number //= plan.tiles.along
         src += at * axis.src_step
         dst += at * axis.dst_step
-        _seek(&plan.loops, number, &src, &dst)
-    tile.length = min(plan.tiles.length, axis.length - at)
-    tile.groups = _length(plan, &tile, 0)
+        _seek(plan.loops.axes, plan.loops.rank, number // plan.tiles.along, &src, &dst)
     tile.src = src
     tile.dst = dst
     tile.width = 1
-    for i in range(1, plan.block.rank):
-        tile.width *= _length(plan, &tile, i)
-    return tile
+    for i in range(plan.block.rank):
+        tile.axes[i] = plan.block.axes[i]
+        if i == plan.tiles.axis:
+            tile.axes[i].length = min(plan.tiles.length, axis.length - at)
+        if i:
+            tile.width *= tile.axes[i].length
 
 
-cdef void _seek(const LoopNest *loops, Py_ssize_t number, const char **src, char **dst) noexcept nogil:
-    """Go to position `number` of the kept axes."""
+cdef void _seek(const Axis *axes, int n, Py_ssize_t number, const char **src, char **dst) noexcept nogil:
+    """Go to position `number` of the kept ones among `n` axes."""
     cdef int i
-    for i in range(loops.rank - 1, -1, -1):
-        if loops.axes[i].kept:
-            src[0] += number % loops.axes[i].length * loops.axes[i].src_step
-            dst[0] += number % loops.axes[i].length * loops.axes[i].dst_step
-            number //= loops.axes[i].length
-
-
-cdef inline Py_ssize_t _length(const SumPlan *plan, const Tile *tile, int i) noexcept nogil:
-    """The length of the block's axis `i` in this tile."""
-    return tile.length if i == plan.tiles.axis else plan.block.axes[i].length
+    for i in range(n - 1, -1, -1):
+        if axes[i].kept:
+            src[0] += number % axes[i].length * axes[i].src_step
+            dst[0] += number % axes[i].length * axes[i].dst_step
+            number //= axes[i].length
 
 
 cdef inline void _advance_sink(const Terms *terms, Sink *dst, Py_ssize_t n) noexcept nogil:
@@ -72,21 +68,23 @@ cdef void _sum_share(
     const SumPlan *plan, Py_ssize_t share, const char *src, char *dst, char *scratch, char *partials,
 ) noexcept nogil:
     cdef Py_ssize_t number = share // plan.shares.each if plan.shares.each > 1 else share
-    cdef Tile tile = _tile(plan, number, src, dst)
+    cdef Tile tile
     cdef Py_ssize_t size = plan.block.items * plan.terms.sum_size
-    cdef Py_ssize_t[SUM_MAX_AXES] length, at
+    cdef Py_ssize_t[SUM_MAX_AXES] at
+    cdef LoopNest loops
     cdef Py_ssize_t rows = plan.call.along.length, begin, full
     cdef Sink block = Sink(SET, scratch, scratch + size)
     cdef char *packed = scratch + (2 * size if plan.terms.compensated else size)
     cdef int i
+    _read_tile(plan, number, src, dst, &tile)
     if plan.call.writes and not _add(plan, &tile, rows, tile.src, Sink(WRITE, tile.dst, tile.dst), NULL):
         return
     src = tile.src
     for i in range(plan.loops.rank):
-        length[i] = 1 if plan.loops.axes[i].kept else plan.loops.axes[i].length
+        loops.axes[i] = plan.loops.axes[i]
         at[i] = 0
     if plan.shares.each > 1:
-        full = rows if plan.shares.axis < 0 else length[plan.shares.axis]
+        full = rows if plan.shares.axis < 0 else loops.axes[plan.shares.axis].length
         i = <int> (share - number * plan.shares.each)
         begin = cut(full, i, <int> plan.shares.each)
         full = cut(full, i + 1, <int> plan.shares.each) - begin
@@ -94,14 +92,14 @@ cdef void _sum_share(
             rows = full
             src += begin * plan.call.along.src_step
         else:
-            length[plan.shares.axis] = full
-            src += begin * plan.loops.axes[plan.shares.axis].src_step
+            loops.axes[plan.shares.axis].length = full
+            src += begin * loops.axes[plan.shares.axis].src_step
     while True:
         _add(plan, &tile, rows, src, block, packed)
         block.mode = ADD
-        if not _advance(plan.loops.axes, length, at, plan.loops.rank, &src, &dst):
+        if not _advance(loops.axes, at, plan.loops.rank, False, &src, &dst):
             break
-    full = tile.groups * tile.width
+    full = tile.axes[0].length * tile.width
     if plan.block.folded:
         full = _fold(plan, &tile, block)
     if plan.shares.each == 1:
@@ -114,12 +112,14 @@ cdef void _sum_share(
 
 
 cdef inline bint _advance(
-    const Axis *axis, const Py_ssize_t *length, Py_ssize_t *at, int n, const char **src, char **dst,
+    const Axis *axis, Py_ssize_t *at, int n, bint kept, const char **src, char **dst,
 ) noexcept nogil:
-    """Move on along the innermost of `n` axes that has not come to its end; tell whether there is one."""
+    """Move on along the innermost of `n` axes, kept or not, that has not come to its end; tell whether there is one."""
     cdef int i
     for i in range(n - 1, -1, -1):
-        if at[i] + 1 < length[i]:
+        if axis[i].kept != kept:
+            continue
+        if at[i] + 1 < axis[i].length:
             at[i] += 1
             src[0] += axis[i].src_step
             dst[0] += axis[i].dst_step
@@ -136,11 +136,11 @@ cdef void add_shares(const SumPlan *plan, const char *src, char *dst, char *part
     cdef Sink block, more
     cdef Tile tile
     for number in range(plan.tiles.count):
-        tile = _tile(plan, number, src, dst)
+        _read_tile(plan, number, src, dst, &tile)
         sums = 1
         for i in range(plan.block.rank):
             if plan.block.axes[i].kept:
-                sums *= _length(plan, &tile, <int> i)
+                sums *= tile.axes[i].length
         block = more = Sink(ADD, partials, partials + size)
         for i in range(1, plan.shares.each):
             more.sum += 2 * size
@@ -159,14 +159,14 @@ cdef bint _add(
     cdef Py_ssize_t advance = plan.block.axes[0].dst_step if dst.mode == WRITE else tile.width * terms.sum_size
     cdef Runs runs
     if plan.call.runs:
-        runs = Runs(src, tile.groups, plan.block.axes[0].src_step, rows * tile.width, tile.width)
+        runs = Runs(src, tile.axes[0].length, tile.axes[0].src_step, rows * tile.width, tile.width)
         if terms.packed:
             _add_packed_runs(plan, &runs, dst, packed)
             return False
         return terms.kernels.sum_runs(&runs, &dst)
     full = rows // plan.call.within if plan.call.within > 1 else rows
     rest = (rows - full * plan.call.within) * (tile.width // plan.call.within) if plan.call.within > 1 else 0
-    for _i in range(tile.groups):
+    for _i in range(tile.axes[0].length):
         if terms.packed:
             _add_packed_rows(plan, src, full, step, tile.width, dst, packed)
             if rest:
@@ -256,11 +256,11 @@ cdef void _add_packed_runs(const SumPlan *plan, const Runs *runs, Sink dst, char
 
 cdef Py_ssize_t _fold(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogil:
     """Add up what the block has kept of summed axes, outermost first; return how many sums are left."""
-    cdef Py_ssize_t before = 1, after = tile.groups * tile.width, size = plan.terms.sum_size
+    cdef Py_ssize_t before = 1, after = tile.axes[0].length * tile.width, size = plan.terms.sum_size
     cdef Py_ssize_t length, left, half, i, j
     cdef Sink dst, more
     for j in range(plan.block.rank):
-        length = _length(plan, tile, <int> j)
+        length = tile.axes[j].length
         after //= length
         if plan.block.axes[j].kept:
             before *= length
@@ -283,19 +283,20 @@ cdef Py_ssize_t _fold(const SumPlan *plan, const Tile *tile, Sink block) noexcep
 
 cdef void _store(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogil:
     """Write a tile's sums, along the kept axes of its block: the innermost ones at once that are one axis of `dst`."""
-    cdef Py_ssize_t[SUM_MAX_AXES] length, at
+    cdef Py_ssize_t[SUM_MAX_AXES] at
     cdef int first = plan.block.last, i
-    cdef Results results = Results(plan.terms.result, plan.terms.sum_size, tile.dst, plan.block.axes[first].dst_step)
-    cdef Py_ssize_t n = _length(plan, tile, first), j
+    cdef Results results = Results(plan.terms.result, plan.terms.sum_size, tile.dst, tile.axes[first].dst_step)
+    cdef Py_ssize_t n = tile.axes[first].length, j
     cdef const char *src = tile.src
+    cdef const char *again
+    cdef char *dst
     while first > 0:
-        if plan.block.axes[first - 1].kept and plan.block.axes[first - 1].dst_step != n * results.step:
+        if tile.axes[first - 1].kept and tile.axes[first - 1].dst_step != n * results.step:
             break
         first -= 1
-        if plan.block.axes[first].kept:
-            n *= _length(plan, tile, first)
-    for i in range(plan.block.last + 1):
-        length[i] = _length(plan, tile, i) if plan.block.axes[i].kept else 1
+        if tile.axes[first].kept:
+            n *= tile.axes[first].length
+    for i in range(first):
         at[i] = 0
     while True:
         if plan.terms.compensated and plan.terms.target.add_errors(
@@ -303,23 +304,14 @@ cdef void _store(const SumPlan *plan, const Tile *tile, Sink block) noexcept nog
         ):
             for j in range(n):
                 if not isfinite((<double *> block.sum)[j]):
-                    (<double *> block.sum)[j] = _sum_again(plan, _item(plan, length, first, j, src))
+                    again = src
+                    dst = NULL      # goes nowhere
+                    _seek(&tile.axes[first], plan.block.last + 1 - first, j, &again, &dst)
+                    (<double *> block.sum)[j] = _sum_again(plan, again)
         plan.terms.target.store(&results, block.sum, n)
         _advance_sink(plan.terms, &block, n)
-        if not _advance(plan.block.axes, length, at, first, &src, &results.dst):
+        if not _advance(tile.axes, at, first, True, &src, &results.dst):
             return
-
-
-cdef const char *_item(
-    const SumPlan *plan, const Py_ssize_t *length, int first, Py_ssize_t j, const char *src,
-) noexcept nogil:
-    """Where the terms of item `j` begin, of the block's axes from `first` on."""
-    cdef int i
-    for i in range(plan.block.last, first - 1, -1):
-        if plan.block.axes[i].kept:
-            src += j % length[i] * plan.block.axes[i].src_step
-            j //= length[i]
-    return src
 
 
 cdef double _sum_again(const SumPlan *plan, const char *src) noexcept nogil:
@@ -327,14 +319,13 @@ cdef double _sum_again(const SumPlan *plan, const char *src) noexcept nogil:
 
     Terms that are infinite or no numbers themselves give what a plain sum of them gives.
     """
-    cdef Py_ssize_t[SUM_MAX_AXES] length, at
+    cdef Py_ssize_t[SUM_MAX_AXES] at
     cdef double[2] high = [0, 0]
     cdef double[2] error = [0, 0]
     cdef double plain = 0, term, sum, part
     cdef char *dst = NULL   # goes nowhere
     cdef int i, large
     for i in range(plan.rank):
-        length[i] = 1 if plan.axes[i].kept else plan.axes[i].length
         at[i] = 0
     while True:
         if plan.terms.packed:
@@ -351,7 +342,7 @@ cdef double _sum_again(const SumPlan *plan, const char *src) noexcept nogil:
             high[large] = sum
         else:
             plain += term
-        if plain != plain or not _advance(plan.axes, length, at, plan.rank, &src, &dst):
+        if plain != plain or not _advance(plan.axes, at, plan.rank, False, &src, &dst):
             break
     if plain != 0:      # or NaN
         return plain

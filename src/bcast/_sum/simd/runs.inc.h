@@ -149,14 +149,6 @@ ON_TARGET BCAST_APART int FN(sum_last_runs)(const bcast_term_runs *runs, const b
     return FN(is_special)(&special);
 }
 
-/* Reduce the lanes of four runs from number `i` on, and put their sums. */
-SPECIALISED void FN(put_quad)(
-    const int interleave, const bcast_sink *dst, ptrdiff_t i, Accumulator *sums, AccVec *special)
-{
-    FN(transpose_reduce)(interleave, sums);
-    for (int j = 0; j < 4; j += 4 / interleave) FN(put_added)(dst, (i + j) * interleave, &sums[j], special);
-}
-
 /* All runs, of `few` vectors if that is known when this is compiled, else 0. */
 SPECIALISED int FN(sum_quads)(
     const int interleave, const int few, const int is_masked, const bcast_term_runs *all, const bcast_sink *sink)
@@ -191,7 +183,8 @@ SPECIALISED int FN(sum_quads)(
             FN(sum_long_runs)(all, &same, mask);
             for (int k = 0; k < 4; k++) sums[k] = all[k];
         }
-        FN(put_quad)(interleave, &dst, i, sums, &special);
+        FN(transpose_reduce)(interleave, sums);
+        for (int j = 0; j < 4; j += 4 / interleave) FN(put_added)(&dst, (i + j) * interleave, &sums[j], &special);
     }
     return (i < runs.count ? FN(sum_last_runs)(all, sink, i) : 0) | FN(is_special)(&special);
 }

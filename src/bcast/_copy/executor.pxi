@@ -16,7 +16,7 @@ cdef void write_planned(
     cdef const Plan *plan = <const Plan *> all_plan
     cdef const Pair *pair = &plan.pairs[0]
     if scratch == NULL and begin == 0 and end == pair.copied * pair.repeated * pair.dst_bytes:
-        write_blocks(plan, 0, pair.copied, src, dst, dst + end)    # without a division
+        write_blocks(plan, 0, pair.copied, pair.repeated, src, dst, dst + end)    # without a division
     else:
         write_part(plan, 0, begin, end, src, dst, dst + end, scratch)
 
@@ -37,7 +37,7 @@ cdef void write_part(
             n = (end - begin) // run
             size = n * run
             if scratch == NULL:
-                write_blocks(plan, level, n, block, dst + begin, dst_end)
+                write_blocks(plan, level, n, pair.repeated, block, dst + begin, dst_end)
             else:
                 _stream_blocks(plan, level, n, block, dst + begin, scratch)
         else:
@@ -47,7 +47,7 @@ cdef void write_part(
                 n = size // pair.dst_bytes
                 size = n * pair.dst_bytes
                 if scratch == NULL:
-                    _write_block(plan, level, n, block, dst + begin, dst_end)
+                    write_blocks(plan, level, 1, n, block, dst + begin, dst_end)
                 else:
                     _stream_block(plan, level, n, block, dst + begin, scratch)
             else:       # a part of a block
@@ -60,53 +60,34 @@ cdef void write_part(
 
 
 cdef void write_blocks(
-    const Plan *plan, int level, Py_ssize_t n, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
+    const Plan *plan, int level, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
 ) noexcept nogil:
-    """Write `n` blocks of the pair at `level`, each as many times as it is repeated."""
+    """Write `n` blocks of the pair at `level`, each `times` times."""
     cdef const Pair *pair = &plan.pairs[level]
-    cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
-    cdef Py_ssize_t _i
+    cdef Py_ssize_t run = times * pair.dst_bytes, anew = times if pair.dst_bytes > plan.read_back else 1, _i, j
     cdef Rows rows
-    if level == plan.shuffle_level and (plan.strategy == FILL or plan.span_times == pair.repeated):
-        if plan.strategy == FILL:
-            _write_fills(plan, n, pair.repeated, src, dst)
-        else:
-            _write_spans(plan, n * run, src, dst, dst_end)
+    if level == plan.shuffle_level and plan.strategy == FILL:
+        _write_fills(plan, n, times, src, dst)
+    elif level == plan.shuffle_level and times == pair.repeated == plan.span_times:
+        _write_spans(plan, n * run, src, dst, dst_end)
     elif level == plan.last and run < plan.longest_row:
-        rows = Rows(n, pair.repeated, pair.dst_bytes)
+        rows = Rows(n, times, pair.dst_bytes)
         plan.kernels.repeat_rows(&rows, NULL, src, dst)
     else:
         for _i in range(n):
-            _write_block(plan, level, pair.repeated, src, dst, dst_end)
+            if level == plan.shuffle_level:
+                _write_run(plan, run, src, dst, dst_end)
+            elif level == plan.last:
+                repeat_item(&plan.kernels, pair.dst_bytes, times, src, dst)
+            else:
+                for j in range(anew):
+                    write_blocks(
+                        plan, level + 1, pair[1].copied, pair[1].repeated, src, dst + j * pair.dst_bytes, dst_end
+                    )
+                if anew == 1:
+                    tile_block(&plan.kernels, dst, pair.dst_bytes, run)
             src += pair.src_bytes
             dst += run
-
-
-cdef void _write_block(
-    const Plan *plan, int level, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
-) noexcept nogil:
-    """Write a block of the pair at `level`, `times` times."""
-    cdef const Pair *pair = &plan.pairs[level]
-    cdef Rows rows
-    if level == plan.shuffle_level:
-        if plan.strategy == FILL:
-            _write_fills(plan, 1, times, src, dst)
-        else:
-            _write_run(plan, times * pair.dst_bytes, src, dst, dst_end)
-        return
-    if level == plan.last:
-        if times * pair.dst_bytes < plan.longest_row:
-            rows = Rows(1, times, pair.dst_bytes)
-            plan.kernels.repeat_rows(&rows, NULL, src, dst)
-        else:
-            repeat_item(&plan.kernels, pair.dst_bytes, times, src, dst)
-        return
-    write_blocks(plan, level + 1, plan.pairs[level + 1].copied, src, dst, dst_end)
-    while pair.dst_bytes > plan.read_back and times > 1:
-        dst += pair.dst_bytes
-        times -= 1
-        write_blocks(plan, level + 1, plan.pairs[level + 1].copied, src, dst, dst_end)
-    tile_block(&plan.kernels, dst, pair.dst_bytes, times * pair.dst_bytes)
 
 
 cdef void repeat_item(
@@ -171,7 +152,7 @@ cdef void _stream_blocks(
     while n:
         part = min(n, max(most, 1))
         if most:
-            write_blocks(plan, level, part, src, scratch, scratch + COPY_SCRATCH_BYTES)
+            write_blocks(plan, level, part, pair.repeated, src, scratch, scratch + COPY_SCRATCH_BYTES)
             bcast_stream(dst, scratch, part * run)
         else:
             _stream_block(plan, level, pair.repeated, src, dst, scratch)
@@ -183,14 +164,14 @@ cdef void _stream_blocks(
 cdef void _stream_block(
     const Plan *plan, int level, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
 ) noexcept nogil:
-    """`_write_block` past the caches: each assembled piece is streamed to all its places at once."""
+    """`write_blocks` past the caches, of one block: each assembled piece is streamed to all its places at once."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t size = pair.dst_bytes
     cdef Py_ssize_t most = min(L1 // size, times)
     cdef Py_ssize_t i, part, begin = 0
     cdef const uint8_t *piece
     if most:
-        _write_block(plan, level, most, src, scratch, scratch + COPY_SCRATCH_BYTES)
+        write_blocks(plan, level, 1, most, src, scratch, scratch + COPY_SCRATCH_BYTES)
         while times:
             most = min(most, times)
             bcast_stream(dst, scratch, most * size)

@@ -39,7 +39,7 @@ cdef void write_part(
             if scratch == NULL:
                 write_blocks(plan, level, n, pair.repeated, block, dst + begin, dst_end)
             else:
-                _stream_blocks(plan, level, n, block, dst + begin, scratch)
+                _stream_blocks(plan, level, n, pair.repeated, block, dst + begin, scratch)
         else:
             size = min(run - inside, end - begin)
             inside %= pair.dst_bytes
@@ -49,7 +49,7 @@ cdef void write_part(
                 if scratch == NULL:
                     write_blocks(plan, level, 1, n, block, dst + begin, dst_end)
                 else:
-                    _stream_block(plan, level, n, block, dst + begin, scratch)
+                    _stream_blocks(plan, level, 1, n, block, dst + begin, scratch)
             else:       # a part of a block
                 size = min(pair.dst_bytes - inside, size)
                 if level == plan.last:
@@ -140,57 +140,42 @@ cdef void _tile_long(const Kernels *kernels, uint8_t *dst, Py_ssize_t block, Py_
 
 
 cdef void _stream_blocks(
-    const Plan *plan, int level, Py_ssize_t n, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
+    const Plan *plan, int level, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
 ) noexcept nogil:
-    """`write_blocks` past the caches: as many runs as fit the scratch are assembled there."""
+    """`write_blocks` past the caches: what the scratch has room for is assembled, then streamed to all its places."""
     cdef const Pair *pair = &plan.pairs[level]
-    cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
-    cdef Py_ssize_t most = L1 // run
-    cdef Py_ssize_t part
-    if level == plan.shuffle_level and most > plan.span_blocks:
-        most -= most % plan.span_blocks
+    cdef Py_ssize_t size = pair.dst_bytes, run = times * size, done, part, piece, i
+    cdef Py_ssize_t runs = L1 // run, blocks = L1 // size       # that the scratch has room for
+    cdef uint8_t *scratch_end = scratch + COPY_SCRATCH_BYTES
+    cdef const uint8_t *begin
+    if level == plan.shuffle_level and runs > plan.span_blocks:
+        runs -= runs % plan.span_blocks
     while n:
-        part = min(n, max(most, 1))
-        if most:
-            write_blocks(plan, level, part, pair.repeated, src, scratch, scratch + COPY_SCRATCH_BYTES)
+        part = min(n, max(runs, 1))
+        done = 0
+        if runs:
+            write_blocks(plan, level, part, times, src, scratch, scratch_end)
             bcast_stream(dst, scratch, part * run)
+        elif blocks:
+            write_blocks(plan, level, 1, blocks, src, scratch, scratch_end)
+            while done < run:
+                bcast_stream(dst + done, scratch, min(blocks * size, run - done))
+                done += blocks * size
+        elif times == 1 and level < plan.last:
+            _stream_blocks(plan, level + 1, pair[1].copied, pair[1].repeated, src, dst, scratch)
         else:
-            _stream_block(plan, level, pair.repeated, src, dst, scratch)
+            while done < size:
+                piece = min(<Py_ssize_t> L1, size - done)
+                begin = src + done
+                if level < plan.last:
+                    write_part(plan, level + 1, done, done + piece, src, scratch - done, scratch_end, NULL)
+                    begin = scratch
+                for i in range(times):
+                    bcast_stream(dst + i * size + done, begin, piece)
+                done += piece
         n -= part
         src += part * pair.src_bytes
         dst += part * run
-
-
-cdef void _stream_block(
-    const Plan *plan, int level, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
-) noexcept nogil:
-    """`write_blocks` past the caches, of one block: each assembled piece is streamed to all its places at once."""
-    cdef const Pair *pair = &plan.pairs[level]
-    cdef Py_ssize_t size = pair.dst_bytes
-    cdef Py_ssize_t most = min(L1 // size, times)
-    cdef Py_ssize_t i, part, begin = 0
-    cdef const uint8_t *piece
-    if most:
-        write_blocks(plan, level, 1, most, src, scratch, scratch + COPY_SCRATCH_BYTES)
-        while times:
-            most = min(most, times)
-            bcast_stream(dst, scratch, most * size)
-            dst += most * size
-            times -= most
-    elif times == 1 and level < plan.last:
-        _stream_blocks(plan, level + 1, plan.pairs[level + 1].copied, src, dst, scratch)
-    else:
-        while begin < size:
-            part = min(<Py_ssize_t> L1, size - begin)
-            piece = src + begin
-            if level < plan.last:
-                write_part(
-                    plan, level + 1, begin, begin + part, src, scratch - begin, scratch + COPY_SCRATCH_BYTES, NULL
-                )
-                piece = scratch
-            for i in range(times):
-                bcast_stream(dst + i * size + begin, piece, part)
-            begin += part
 
 
 cdef void _write_fills(

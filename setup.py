@@ -52,12 +52,8 @@ SOURCES = [
     "_api/repeats.py",
     "_rules/alignment.py",
     "_rules/arguments.py",
-    "_rules/counts.pyx",
-    "_rules/modes.pyx",
-    "_runtime/arrays.pyx",
-    "_runtime/cpu.pyx",
-    "_runtime/memory.pyx",
-    "_runtime/threads.pyx",
+    "_rules/core.pyx",
+    "_runtime/core.pyx",
 ]
 
 
@@ -67,7 +63,7 @@ def extension(source: str, path: str) -> Extension:
         [path],
         include_dirs=[np.get_include(), str(PACKAGE)],
         define_macros=[(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")],
-        extra_compile_args=OPTIMISE + (ALIGN if source.endswith(("/core.pyx", "_kernel.pyx")) else []),
+        extra_compile_args=OPTIMISE + (ALIGN if source in ("_copy/core.pyx", "_sum/core.pyx", "_kernel.pyx") else []),
     )
 
 

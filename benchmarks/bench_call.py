@@ -17,8 +17,8 @@ import bcast
 from bcast._api.converted import as_array
 from bcast._benchmark.workloads import cpu
 from bcast._kernel import replicate
-from bcast._rules.modes import align
-from bcast._runtime.arrays import result_array, shape_of
+from bcast._rules.core import align
+from bcast._runtime.core import result_array, shape_of
 
 NAMES = {
     **{function.__name__: function for function in (align, as_array, replicate, result_array, shape_of)},

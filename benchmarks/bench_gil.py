@@ -1,4 +1,4 @@
-"""From how many bytes on should the kernel give the GIL away? The table behind `RELEASING` in _runtime/threads.pxd.
+"""From how many bytes on should the kernel give the GIL away? The table behind `RELEASING` in _runtime/core.pxd.
 
     python benchmarks/bench_gil.py
 

@@ -1,4 +1,4 @@
-"""What does it cost to get the memory of a large result? The tables behind its constants in `_runtime/memory.pyx`.
+"""What does it cost to get the memory of a large result? The tables behind its constants in `_runtime/memory.pxi`.
 
     python benchmarks/bench_memory.py
 
@@ -16,7 +16,7 @@ from machines import measure
 
 import bcast
 from bcast._benchmark.workloads import cpu
-from bcast._runtime.arrays import result_array
+from bcast._runtime.core import result_array
 
 SIZES = [1 << 20, 2 << 20, 4_000_000, 16_000_000, 40_000_000, 64_000_000, 256_000_000]
 LIKE = np.empty(0, np.uint8)

@@ -613,8 +613,8 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         ),
     },
     "memory_info": {
-        "nothing idle": lambda: store_call(bcast._runtime.memory.MemoryInfo(0, 0, 64 * MIB)),
-        "some idle": lambda: store_call(bcast._runtime.memory.MemoryInfo(44 * MIB, 40 * MIB, 64 * MIB), 40, 4),
+        "nothing idle": lambda: store_call(bcast._runtime.core.MemoryInfo(0, 0, 64 * MIB)),
+        "some idle": lambda: store_call(bcast._runtime.core.MemoryInfo(44 * MIB, 40 * MIB, 64 * MIB), 40, 4),
     },
     "is_patched": {
         "never": lambda: patch_call(False),

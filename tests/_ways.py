@@ -11,8 +11,7 @@ from contextlib import contextmanager
 import bcast
 from bcast import _adjoint, _elementwise
 from bcast._copy import core
-from bcast._runtime import cpu
-from bcast._runtime import threads as runtime_threads
+from bcast._runtime import core as runtime
 
 THREADS = 3
 
@@ -24,7 +23,7 @@ REGIMES = {
     "streamed by threads": {"share": 1, "streamed": 1},
     "streamed in part by threads": {"share": 1, "streamed": 200},
 }
-WAYS = list(itertools.product(cpu.TARGETS, REGIMES))
+WAYS = list(itertools.product(runtime.TARGETS, REGIMES))
 
 
 @contextmanager
@@ -33,7 +32,7 @@ def running(target, threads, limited, limits):
 
     Afterwards all is as it was. Without `threads`, their number is left alone.
     """
-    number, before = bcast.get_num_threads(), cpu.use_target(target)
+    number, before = bcast.get_num_threads(), runtime.use_target(target)
     limited(**limits)
     bcast.set_num_threads(threads or number)  # whatever another test has set
     try:
@@ -42,7 +41,7 @@ def running(target, threads, limited, limits):
     finally:
         bcast.set_num_threads(number)
         limited()
-        cpu.use_target(before)
+        runtime.use_target(before)
 
 
 def written(leaf, regime):
@@ -64,11 +63,11 @@ def summed(leaf=SUM_TARGETS[0], threads=0, shared=None):
     return running(leaf, threads, _adjoint.set_limits, limits)
 
 
-COMPUTED = list(itertools.product(cpu.TARGETS, (1, THREADS)))
+COMPUTED = list(itertools.product(runtime.TARGETS, (1, THREADS)))
 
 
 @contextmanager
-def computed(leaf=cpu.TARGETS[0], threads=1):
+def computed(leaf=runtime.TARGETS[0], threads=1):
     """Have functions computed with the loops of a target, by that many threads if there is more than one block."""
     try:
         with running(leaf, threads, _elementwise.set_limits, {"share": 1} if threads > 1 else {}):
@@ -109,23 +108,23 @@ def in_order(order, threads):
     number = bcast.get_num_threads()
     with pool_limited(threads):
         bcast.set_num_threads(threads)
-        runtime_threads.set_order(order)
+        runtime.set_order(order)
         try:
             yield
         finally:
-            runtime_threads.set_order()
+            runtime.set_order()
             bcast.set_num_threads(number)
 
 
 @contextmanager
 def pool_limited(threads):
     """Let the calling thread have so many threads, however many CPUs there are; None changes nothing."""
-    before = runtime_threads.get_pool_limit()
-    runtime_threads.set_pool_limit(threads or before)
+    before = runtime.get_pool_limit()
+    runtime.set_pool_limit(threads or before)
     try:
         yield
     finally:
-        runtime_threads.set_pool_limit(before)
+        runtime.set_pool_limit(before)
 
 
 def forked(call):

@@ -23,7 +23,7 @@ from test_properties import drill_or_not, search
 
 import bcast
 from bcast import _elementwise
-from bcast._runtime import cpu
+from bcast._runtime import core as runtime
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
@@ -111,7 +111,7 @@ def every_half(dtype):
 
 @pytest.mark.parametrize("name", OF_HALVES)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
-@pytest.mark.parametrize("leaf", cpu.TARGETS)
+@pytest.mark.parametrize("leaf", runtime.TARGETS)
 def test_halves_have_numpys_bits(dtype, name, leaf):
     """Each half beside many, and the floating-point errors of few of them."""
     ufunc, every, rng = getattr(np, name), every_half(dtype), np.random.default_rng(1)
@@ -234,7 +234,7 @@ def test_operands_and_results_that_overlap():
             memory = np.arange(3000 * 40, dtype="f4")
             room = memory if shape[0] == 40 else memory.copy()
             a = strided(room[40 * 39 if steps[0] < 0 else 0 :], shape, steps)
-            with computed(cpu.TARGETS[0], THREADS), in_order(0, THREADS):
+            with computed(runtime.TARGETS[0], THREADS), in_order(0, THREADS):
                 function(a, np.arange(40, dtype="f4"), out=strided(memory, shape, out_steps))
             results.append(memory)
         np.testing.assert_array_equal(*results)
@@ -267,14 +267,14 @@ def test_results_do_not_depend_on_the_order_of_shares(order):
     rng = random.Random(order)
     for _ in range(60):
         twin = draw_elementwise(rng, 50_000, [np.add, np.multiply, np.less, np.divide, np.maximum])
-        with computed(cpu.TARGETS[0], THREADS), in_order(order, rng.randint(1, 64)):
+        with computed(runtime.TARGETS[0], THREADS), in_order(order, rng.randint(1, 64)):
             twin.check()
 
 
 def test_errors_of_other_threads_are_told_once():
     a, b = np.ones((200_000, 3), "f4"), np.zeros((200_000, 1), "f4")
     b[:-1] = 1
-    with computed(cpu.TARGETS[0], THREADS):
+    with computed(runtime.TARGETS[0], THREADS):
         for _ in range(20):
             with pytest.warns(RuntimeWarning, match=r"^divide by zero encountered in divide$") as caught:
                 bcast.elementwise(np.divide, a, b)
@@ -284,7 +284,7 @@ def test_errors_of_other_threads_are_told_once():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_fork_computes_alone():
     a, b = np.arange(900_000, dtype="f4").reshape(-1, 3), np.ones(3, "f4")
-    with computed(cpu.TARGETS[0], THREADS):
+    with computed(runtime.TARGETS[0], THREADS):
         expected = bcast.elementwise(np.add, a, b)
         assert forked(lambda: np.testing.assert_array_equal(bcast.elementwise(np.add, a, b), expected)) == 0
 

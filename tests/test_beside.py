@@ -33,7 +33,7 @@ assert parallel_sum(np.arange(1 << 20)) == (1 << 19) * ((1 << 20) - 1)
 """,
 }
 IMPORTS = {
-    "bcast": "import bcast; bcast.set_num_threads(3); bcast._runtime.threads.set_pool_limit(3)",
+    "bcast": "import bcast; bcast.set_num_threads(3); bcast._runtime.core.set_pool_limit(3)",
     "torch": "import torch",
     "sklearn": "import sklearn.cluster",
     "numba": """

@@ -30,10 +30,10 @@ from test_strided import items
 
 import bcast
 from bcast._kernel import repeat_counted
-from bcast._rules.counts import counts_of_array
-from bcast._runtime import cpu
+from bcast._rules.core import counts_of_array
+from bcast._runtime import core as runtime
 
-CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pyx`
+CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pxi`
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i2", ">u4", ">i8", ">u8")
 A23 = np.arange(6.0).reshape(2, 3)
 
@@ -54,7 +54,7 @@ def check(data, counts, axis=None):
 
 @pytest.mark.parametrize("itemsize", [1, 2, 3, 4, 7, 8, 11, 15, 16, 17, 24, 32, 40])
 def test_all_counts_of_a_few_items(itemsize):
-    for target, n in itertools.product(cpu.TARGETS, (0, 2, 3, 4)):
+    for target, n in itertools.product(runtime.TARGETS, (0, 2, 3, 4)):
         data = items((n,), itemsize)
         with written(target, "ordinary"):
             for counts in itertools.product(range(5), repeat=n):
@@ -203,7 +203,7 @@ def test_no_share_writes_over_another(order):
     rng = np.random.default_rng(order)
     for itemsize, n, most in itertools.product((1, 3, 8, 24), (100, 5000, 40_000), (1, 3, 30)):
         data, counts = items((n,), itemsize), rng.integers(0, most + 1, n)
-        with written(cpu.TARGETS[0], "threads"), in_order(order, THREADS):
+        with written(runtime.TARGETS[0], "threads"), in_order(order, THREADS):
             result = bcast.repeat(data, counts)
         assert result.tobytes() == data.repeat(counts).tobytes()
 

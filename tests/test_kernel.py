@@ -14,7 +14,7 @@ from bcast import _adjoint
 from bcast._copy import core
 from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment
-from bcast._runtime import cpu
+from bcast._runtime import core as runtime
 
 
 def replicated(data, shape):
@@ -32,7 +32,7 @@ def test_all_short_axes(rank, itemsize):
         for repeats in itertools.product([False, True], repeat=rank):
             source = tuple(1 if repeated else length for length, repeated in zip(shape, repeats, strict=True))
             data = items(source, itemsize)
-            with written(rng.choice(cpu.TARGETS), "ordinary"):
+            with written(rng.choice(runtime.TARGETS), "ordinary"):
                 result = replicated(data, shape)
             np.testing.assert_array_equal(result, np.broadcast_to(data, shape), strict=True)
 

@@ -14,9 +14,9 @@ from _ways import THREADS, WAYS, written
 from test_strided import items
 
 import bcast
-from bcast._runtime import cpu
+from bcast._runtime import core as runtime
 
-LEAVES = cpu.TARGETS
+LEAVES = runtime.TARGETS
 
 # From the data's shape to the output's, in items of so many bytes. What becomes of some depends on the leaf's vectors.
 CASES = {
@@ -101,7 +101,7 @@ def test_no_thread_writes_over_the_part_of_the_next(itemsize, times, leaf):
 
 @pytest.mark.parametrize("leaf", [*LEAVES, ""])
 def test_the_environment_chooses_a_leaf(leaf):
-    code = "from bcast._runtime import cpu; print(cpu.use_target('plain'), cpu.use_target('plain'))"
+    code = "from bcast._runtime.core import use_target; print(use_target('plain'), use_target('plain'))"
     assert printed("-c", code, BCAST_TARGET=leaf).split() == [leaf or LEAVES[0], "plain"]
 
 
@@ -111,7 +111,7 @@ def test_an_unknown_leaf_is_refused():
     assert "\nValueError: `BCAST_TARGET` expected one of " in done.stderr
     for name in (" ", "avx", "AVX2", "plain "):
         with pytest.raises(ValueError, match=r"^`BCAST_TARGET` expected one of "):
-            cpu.use_target(name)
+            runtime.use_target(name)
 
 
 # Each in C: copies against loops over bytes, sums against plain loops and each other.

@@ -10,7 +10,7 @@ import pytest
 from _commands import python
 
 import bcast
-from bcast._runtime import memory
+from bcast._runtime import core as runtime
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -21,11 +21,11 @@ MB = 10**6
 @pytest.fixture
 def small():
     """Take small maps for large ones, and cut them for many shares and pieces."""
-    memory.set_limits(1)
+    runtime.set_limits(1)
     KERNEL.set_limits(share=4096, streamed=10**6)
     bcast._api.converted.set_limits(4096)
     yield
-    memory.set_limits()
+    runtime.set_limits()
     KERNEL.set_limits()
     bcast._api.converted.set_limits()
 
@@ -96,7 +96,7 @@ def test_private_maps_keep_what_was_written(dtype):
     """A private map loses what was written if its pages are forgotten."""
     np.zeros((700, 1000), dtype).tofile("out.bin")
     out = memmap(dtype=dtype, mode="c")
-    assert not memory.is_mapped(out)
+    assert not runtime.is_mapped(out)
     bcast.broadcast(np.arange(1000, dtype="f4"), out.shape, out=out)
     np.testing.assert_array_equal(out, np.broadcast_to(np.arange(1000), out.shape))
     assert (np.fromfile("out.bin", dtype) == 0).all()
@@ -105,22 +105,22 @@ def test_private_maps_keep_what_was_written(dtype):
 @pytest.mark.usefixtures("small")
 def test_which_arrays_are_taken():
     out = memmap()
-    assert memory.is_mapped(out)
-    assert memory.is_mapped(out[3:, ::2].T)
-    assert memory.is_mapped(np.asarray(out)[1:].reshape(-1))
-    assert memory.is_mapped(memmap(mode="r"))
-    assert not memory.is_mapped(out.copy())
-    assert not memory.is_mapped(out + 1)
-    assert not memory.is_mapped(np.zeros(3)[1:])
+    assert runtime.is_mapped(out)
+    assert runtime.is_mapped(out[3:, ::2].T)
+    assert runtime.is_mapped(np.asarray(out)[1:].reshape(-1))
+    assert runtime.is_mapped(memmap(mode="r"))
+    assert not runtime.is_mapped(out.copy())
+    assert not runtime.is_mapped(out + 1)
+    assert not runtime.is_mapped(np.zeros(3)[1:])
     anonymous = np.frombuffer(mmap.mmap(-1, 4096), "u1")
-    assert not memory.is_mapped(anonymous)
+    assert not runtime.is_mapped(anonymous)
     with open("out.bin", "r+b") as file:  # noqa: PTH123 - a private map that no memmap tells of
         private = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), "f4")
-    assert not memory.is_mapped(private)
-    memory.set_limits(out.nbytes)
-    assert memory.is_mapped(out[:1])
-    memory.set_limits(out.nbytes + 1)
-    assert not memory.is_mapped(out)
+    assert not runtime.is_mapped(private)
+    runtime.set_limits(out.nbytes)
+    assert runtime.is_mapped(out[:1])
+    runtime.set_limits(out.nbytes + 1)
+    assert not runtime.is_mapped(out)
 
 
 @pytest.mark.usefixtures("small")

@@ -12,8 +12,8 @@ from _commands import printed
 from test_errors import refuse
 
 import bcast
-from bcast._runtime import memory
-from bcast._runtime.arrays import result_array
+from bcast._runtime import core as runtime
+from bcast._runtime.core import result_array
 
 MIB = 1 << 20
 LEAST = MIB // 2
@@ -258,7 +258,7 @@ SHORT_OF_ADDRESSES = """
 import os, resource
 import numpy as np
 import bcast
-from bcast._runtime.arrays import result_array
+from bcast._runtime.core import result_array
 
 def new(mib):
     return result_array(None, np.empty(0, np.uint8), (mib << 20,), "shape")
@@ -361,7 +361,7 @@ class Late:
     def __del__(self):
         self.array[:] = 3
 builtins.late = Late()
-del sys.modules["bcast._runtime.memory"], sys.modules["bcast._runtime.arrays"], sys.modules["bcast"], bcast
+del sys.modules["bcast._runtime.core"], sys.modules["bcast"], bcast
 """
 
 
@@ -443,7 +443,7 @@ def test_what_nobody_asks_for_goes_back():
         bcast.broadcast_to(small, (2, 3))
     assert idle_bytes() == 100 * MIB
     for expected in (60, 60):
-        memory.let_time_pass(6)
+        runtime.let_time_pass(6)
         bcast.broadcast_to(small, (2, 3))
         assert idle_bytes() == expected * MIB
     del small

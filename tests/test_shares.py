@@ -16,8 +16,7 @@ from test_leaves import CASES as COPIES
 from test_strided import items
 
 import bcast
-from bcast._runtime import cpu
-from bcast._runtime import threads as runtime_threads
+from bcast._runtime import core as runtime
 
 ORDERS = range(6)  # 0 is from the last to the first
 THREADED = [regime for regime, limits in REGIMES.items() if "share" in limits]
@@ -30,7 +29,7 @@ def test_copies_do_not_depend_on_the_order_of_shares(source, shape, itemsize, or
     data = items(source, itemsize)
     expected = np.broadcast_to(data, shape)
     for layout, regime in itertools.product((data, np.asfortranarray(data), np.repeat(data, 2, axis=0)[::2]), THREADED):
-        with written(rng.choice(cpu.TARGETS), regime), in_order(order, rng.randint(1, 64)):
+        with written(rng.choice(runtime.TARGETS), regime), in_order(order, rng.randint(1, 64)):
             np.testing.assert_array_equal(bcast.broadcast(layout, shape), expected, strict=True)
 
 
@@ -51,13 +50,13 @@ def test_sums_do_not_depend_on_the_order_of_shares(shape, axes, order):
 @pytest.mark.parametrize("shares", [1, 2, 3, 7, 64, 1000])
 def test_each_share_runs_once(shares, threads):
     for _ in range(20):
-        ran = runtime_threads.recorded_shares(shares, threads)
+        ran = runtime.recorded_shares(shares, threads)
         assert sorted(share for share, _ in ran) == list(range(shares))
         assert {worker for _, worker in ran} <= set(range(threads))
     orders = set()
     for order in ORDERS:
         with in_order(order, threads):
-            ran = runtime_threads.recorded_shares(shares, threads)
+            ran = runtime.recorded_shares(shares, threads)
         assert sorted(share for share, _ in ran) == list(range(shares))
         assert {worker for _, worker in ran} <= set(range(threads))
         orders.add(tuple(share for share, _ in ran))

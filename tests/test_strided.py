@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 import bcast
 from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment
-from bcast._runtime import cpu
+from bcast._runtime import core as runtime
 
 ITEMSIZES = [1, 2, 3, 4, 6, 8, 12, 16, 17, 40]
 
@@ -35,7 +35,7 @@ SIDES = sorted({n + d for n in (2, 4, 8, 16, 32, 64, 128, 256, 512) for d in (-1
 
 @pytest.mark.parametrize("itemsize", ITEMSIZES)
 def test_matrices_around_every_side(itemsize):
-    rng, targets = random.Random(itemsize), itertools.cycle(cpu.TARGETS)
+    rng, targets = random.Random(itemsize), itertools.cycle(runtime.TARGETS)
     for n in SIDES:
         for m in (1, 2, 3, 4, n, *rng.sample(SIDES, 2)):
             base = items((n + 2, m + 3), itemsize)
@@ -79,7 +79,7 @@ LAYOUTS = {
 def test_strided_data_is_copied_from_every_layout(layout):
     data = LAYOUTS[layout]()
     data.flags.writeable = False
-    for way in itertools.product(cpu.TARGETS, ["ordinary", "threads"]):
+    for way in itertools.product(runtime.TARGETS, ["ordinary", "threads"]):
         check(data, way)
         if data.ndim < 60:
             check(data, way, (3, *data.shape))

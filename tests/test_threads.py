@@ -262,7 +262,7 @@ def test_set_num_threads_refuses(n):
 def test_after_a_long_wait_calls_do_without_threads_for_a_while():
     script = """
 from bcast import get_num_threads
-from bcast._runtime.threads import free_threads, note_loss, set_clock
+from bcast._runtime.core import free_threads, note_loss, set_clock
 
 now = 1000.0
 set_clock(now)
@@ -289,7 +289,7 @@ print(alone, free_threads())
 
 def test_threads_are_woken_for_large_outputs_or_for_many():
     script = """
-from bcast._runtime.threads import free_threads, note_loss, set_clock
+from bcast._runtime.core import free_threads, note_loss, set_clock
 now = 1000.0
 def at(seconds, waking):
     set_clock(now + seconds)

@@ -10,7 +10,7 @@ import pytest
 from _commands import printed
 
 import bcast
-from bcast._runtime import threads as runtime_threads
+from bcast._runtime import core as runtime
 
 PATIENCE = 120  # seconds until a process counts as hung
 
@@ -47,13 +47,13 @@ def call_together(callers, rounds):
         rng = random.Random(seed)
         start.wait()
         while not stop.is_set():
-            runtime_threads.set_pool_limit(rng.randint(1, 64))
+            runtime.set_pool_limit(rng.randint(1, 64))
             if rng.random() < 0.1:
                 bcast.set_idle_limit(rng.choice((0, 1 << 20, 1 << 28)))
                 bcast.release_memory()
             time.sleep(0.001)
 
-    idle, limit = bcast.set_idle_limit(1 << 28), runtime_threads.get_pool_limit()
+    idle, limit = bcast.set_idle_limit(1 << 28), runtime.get_pool_limit()
     changing = [threading.Thread(target=change, args=(seed,)) for seed in range(2)]
     calling = [threading.Thread(target=call, args=(seed,)) for seed in range(callers)]
     for thread in changing + calling:
@@ -64,7 +64,7 @@ def call_together(callers, rounds):
     for thread in changing:
         thread.join(PATIENCE)
     bcast.set_idle_limit(idle)
-    runtime_threads.set_pool_limit(limit)
+    runtime.set_pool_limit(limit)
     assert not any(thread.is_alive() for thread in changing + calling)
     return len(wrong)
 
@@ -82,8 +82,8 @@ def test_64_threads_call_at_once_while_others_change_the_limits(_time):
 ENDING = """
 import os, sys, threading, time
 import numpy as np, bcast
-from bcast._runtime import threads
-threads.set_pool_limit(8)
+from bcast._runtime import core
+core.set_pool_limit(8)
 data, sums = np.arange(64, dtype=np.uint8)[:, None], np.ones((64, 1 << 19), np.float32)
 def call():
     bcast.set_num_threads(8)
@@ -117,8 +117,8 @@ def test_many_processes_end_in_mid_call(seed):
 FORKING = """
 import os, signal, sys, threading
 import numpy as np, bcast
-from bcast._runtime import threads
-threads.set_pool_limit(8)
+from bcast._runtime import core
+core.set_pool_limit(8)
 data, shape = np.arange(64, dtype=np.uint8)[:, None], (64, 2**15)
 stop = threading.Event()
 def work():

@@ -15,8 +15,7 @@ from bcast._api.broadcast import (
 from bcast._api.elementwise import elementwise, where
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
 from bcast._api.repeats import repeat, tile
-from bcast._runtime.memory import memory_info, release_memory, set_idle_limit
-from bcast._runtime.threads import get_num_threads, set_num_threads
+from bcast._runtime.core import get_num_threads, memory_info, release_memory, set_idle_limit, set_num_threads
 
 with _suppress(ImportError):  # threadpoolctl is not there, or too old for pools that it does not know
     from bcast._runtime.controller import register_pool as _register_pool

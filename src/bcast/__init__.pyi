@@ -5,8 +5,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
-from bcast._runtime.memory import memory_info, release_memory, set_idle_limit
-from bcast._runtime.threads import get_num_threads, set_num_threads
+from bcast._runtime.core import get_num_threads, memory_info, release_memory, set_idle_limit, set_num_threads
 from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 __version__: str

@@ -3,7 +3,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from bcast._rules.alignment import Alignment
-from bcast._rules.counts import Counts
+from bcast._rules.core import Counts
 
 def set_limits(shared: int = ...) -> None: ...
 def targets() -> tuple[str, ...]: ...

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.exceptions import ComplexWarning
 
 from bcast._rules.alignment cimport Alignment
-from bcast._runtime.arrays cimport shape_of
-from bcast._rules.counts cimport Counts
-from bcast._runtime.cpu cimport PAGE, TARGET_COUNT, has_target, target_names, target_number
-from bcast._runtime.memory cimport overlap
-from bcast._runtime.threads cimport RELEASING, SHARES, count_threads, cut, run_shares
+from bcast._rules.core cimport Counts
+from bcast._runtime.core cimport (
+    PAGE, RELEASING, SHARES, TARGET_COUNT, count_threads, cut, has_target, overlap, run_shares, shape_of, target_names,
+    target_number,
+)
 from bcast._sum.core cimport (
     AS_INTEGER, AS_IS, AS_REAL, BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_MAX_AXES, SUM_SHARES, U64,
     UINT8, Axis, CountedSum, Packing, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share,

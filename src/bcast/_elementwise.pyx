@@ -21,10 +21,10 @@ from libc.string cimport memcmp, memcpy, memset
 import numpy as np
 
 from bcast._copy.core cimport Matrix, Plan, make_plan, strided_copy, transpose_of, write_planned
-from bcast._runtime.arrays cimport MAX_AXES, new_array
-from bcast._runtime.cpu cimport L1, LINE, target_number
-from bcast._runtime.memory cimport extent, overlap, pays
-from bcast._runtime.threads cimport RELEASING, SHARES, WAKING, count_threads, cut, run_shares
+from bcast._runtime.core cimport (
+    L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, count_threads, cut, extent, new_array, overlap, pays, run_shares,
+    target_number,
+)
 
 cdef extern from "numpy/arrayobject.h":
     object PyArray_NewFromDescr(

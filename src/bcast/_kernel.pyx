@@ -18,11 +18,10 @@ from bcast._copy.core cimport (
     threads_for, write_converted, write_converted_counted, write_counted, write_planned, write_shares, write_strided,
 )
 from bcast._rules.alignment cimport Alignment, aligned
-from bcast._rules.counts cimport Counts
-from bcast._runtime.arrays cimport new_array, shape_of
-from bcast._runtime.cpu cimport PAGE
-from bcast._runtime.memory cimport contiguous_overlap, extent, forget, is_mapped, overlap
-from bcast._runtime.threads cimport RELEASING
+from bcast._rules.core cimport Counts
+from bcast._runtime.core cimport (
+    PAGE, RELEASING, contiguous_overlap, extent, forget, is_mapped, new_array, overlap, shape_of,
+)
 
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)

@@ -35,7 +35,7 @@ from bcast._api.broadcast import align_like, tuple_of_one
 from bcast._api.repeats import counts_along
 from bcast._rules.alignment import Alignment, right_aligned
 from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument
-from bcast._rules.modes import align, align_shapes
+from bcast._rules.core import align, align_shapes
 from bcast._rules.types import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 try:

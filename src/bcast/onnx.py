@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bcast import broadcast, broadcast_shapes, elementwise, infer_shape, tile, where
-from bcast._runtime.arrays import is_masked
+from bcast._runtime.core import is_masked
 
 try:
     from onnx import NodeProto

@@ -7,8 +7,8 @@ from bcast._api.converted cimport as_array, is_tensor
 from bcast._api.repeats cimport counts_along, integers_of, order, split
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.arguments cimport axes_argument, dtype_argument, shape_argument
-from bcast._rules.modes cimport align_shapes
-from bcast._runtime.arrays cimport result_array, shape_of, size_of, type_of
+from bcast._rules.core cimport align_shapes
+from bcast._runtime.core cimport result_array, shape_of, size_of, type_of
 
 
 @cython.locals(steps=list, lengths=tuple, i=Py_ssize_t, at=Py_ssize_t, alignment=Alignment)

@@ -9,9 +9,9 @@ from bcast._adjoint import sum_counted, sum_onto
 from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._api.repeats import counts_along, integers_of, order, split
 from bcast._rules.arguments import Shape, axes_argument, dtype_argument, shape_argument, show
-from bcast._rules.modes import align_shapes
+from bcast._rules.core import align_shapes
 from bcast._rules.types import AxesLike, CountsLike, Mode, ShapeLike
-from bcast._runtime.arrays import result_array, shape_of, size_of, type_of
+from bcast._runtime.core import result_array, shape_of, size_of, type_of
 
 __all__ = ["lengths_left", "unbroadcast", "unrepeat", "wanted_dtype", "wide_dtype"]
 

@@ -5,8 +5,8 @@ from numpy cimport ndarray
 from bcast._api.converted cimport as_array, is_tensor, materialise
 from bcast._rules.alignment cimport Alignment, aligned, merge, right_aligned
 from bcast._rules.arguments cimport shape_argument
-from bcast._rules.modes cimport align, align_shapes
-from bcast._runtime.arrays cimport shape_of
+from bcast._rules.core cimport align, align_shapes
+from bcast._runtime.core cimport shape_of
 
 cpdef refuse_shape(shape)
 cpdef Alignment align_like(tuple data, tuple shape, like, axes_mapping, mode, axis, axes)

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bcast._api.converted import as_array, into_tensor, is_tensor, materialise
 from bcast._rules.alignment import Alignment, aligned, merge, right_aligned
 from bcast._rules.arguments import shape_argument, show
-from bcast._rules.modes import align, align_shapes
+from bcast._rules.core import align, align_shapes
 from bcast._rules.types import AxesLike, Casting, Indexing, Mode, ShapeLike
-from bcast._runtime.arrays import shape_of
+from bcast._runtime.core import shape_of
 
 
 def broadcast(

@@ -4,12 +4,11 @@ from numpy cimport dtype as Dtype, generic, ndarray
 from bcast._kernel cimport repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.arguments cimport dtype_argument, mode_of
-from bcast._runtime.arrays cimport (
-    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, is_masked, keeps_dtype,
-    may_warn, reshaped, result_array, shape_of, size_of,
+from bcast._runtime.core cimport (
+    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, is_mapped, is_masked,
+    keeps_dtype, may_warn, reshaped, result_array, shape_of, size_of,
 )
-from bcast._rules.counts cimport Counts, counts_of_array, counts_of_tuple
-from bcast._runtime.memory cimport is_mapped
+from bcast._rules.core cimport Counts, counts_of_array, counts_of_tuple
 
 cdef Py_ssize_t BLOCK_BYTES, BLOCKS_AT_ONCE, FEW_ITEMS
 cdef str SAME_KIND

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bcast._kernel import repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, mode_of
-from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
+from bcast._rules.core import Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting
-from bcast._runtime.arrays import (
+from bcast._runtime.core import (
     are_alike,
     are_numbers,
     can_cast,
@@ -26,6 +26,7 @@ from bcast._runtime.arrays import (
     converted,
     dtype_of,
     is_contiguous,
+    is_mapped,
     is_masked,
     keeps_dtype,
     may_warn,
@@ -34,7 +35,6 @@ from bcast._runtime.arrays import (
     shape_of,
     size_of,
 )
-from bcast._runtime.memory import is_mapped
 
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)

@@ -16,7 +16,7 @@ from bcast._elementwise import UNFIT, apply, choose, pass_on
 from bcast._rules.alignment import expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
 from bcast._rules.types import Casting, ElementwiseMode
-from bcast._runtime.arrays import are_alike, dtype_of, is_binary, reshaped, shape_of
+from bcast._runtime.core import are_alike, dtype_of, is_binary, reshaped, shape_of
 
 __all__ = ["check_function", "elementwise", "where"]
 

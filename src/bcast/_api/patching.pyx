@@ -15,7 +15,7 @@ from cpython.object cimport Py_EQ, Py_NE, PyObject, PyTypeObject
 from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose
 from bcast._rules.arguments cimport all_plain
-from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
+from bcast._runtime.core cimport is_contiguous, shape_of, size_of
 
 import operator
 from collections.abc import Iterable

@@ -36,9 +36,9 @@ from bcast._rules.arguments import (
     show,
     total_of,
 )
-from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
+from bcast._rules.core import Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting, CountsLike, ShapeLike
-from bcast._runtime.arrays import has_references, result_array, shape_of, size_of, type_of
+from bcast._runtime.core import has_references, result_array, shape_of, size_of, type_of
 
 __all__ = ["are_ones", "counts_along", "integers_of", "order", "repeat", "split", "tile"]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import bcast
 from bcast._rules.arguments import Shape
-from bcast._rules.modes import align
+from bcast._rules.core import align
 
 __all__ = ["DTYPES", "LARGEST", "LOST", "STATES", "Workload", "cpu", "grid", "machine"]
 

@@ -17,7 +17,7 @@ from bcast._cli.streams import warn
 from bcast._cli.zarr_files import ZarrInput, ZarrOutput
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import Shape, dtype_argument, shape_argument
-from bcast._rules.modes import align
+from bcast._rules.core import align
 
 __all__ = ["BLOCK_BYTES", "peak", "write"]
 

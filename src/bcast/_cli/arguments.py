@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import bcast
 from bcast._cli.streams import fail, print_line
 from bcast._rules.arguments import CASTINGS
-from bcast._rules.modes import MODES
+from bcast._rules.core import MODES
 
 __all__ = ["parser_of"]
 

@@ -2,9 +2,8 @@
 cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from bcast._rules.counts cimport CHUNK, CountList, Counts
-from bcast._runtime.cpu cimport L1, LINE
-from bcast._runtime.threads cimport RELEASING, WAKING, count_threads
+from bcast._rules.core cimport CHUNK, CountList, Counts
+from bcast._runtime.core cimport L1, LINE, RELEASING, WAKING, count_threads
 
 cdef extern from "_copy/simd/program.h":
     enum:

@@ -15,11 +15,11 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bcast._rules.counts cimport Counts, find_chunk, read_chunk
-from bcast._runtime.arrays cimport MAX_AXES, new_array, shape_of
-from bcast._runtime.cpu cimport L1, LINE, PAGE, target_number
-from bcast._runtime.memory cimport forget_range, is_mapped, reach
-from bcast._runtime.threads cimport SHARES, cut, run_shares
+from bcast._rules.core cimport Counts, find_chunk, read_chunk
+from bcast._runtime.core cimport (
+    L1, LINE, MAX_AXES, PAGE, SHARES, cut, forget_range, is_mapped, new_array, reach, run_shares, shape_of,
+    target_number,
+)
 
 cdef extern from "_copy/simd/shuffle.h":
     const Kernels *kernels_of "bcast_copy_kernels_of"

@@ -16,7 +16,7 @@ from bcast._api.elementwise import check_function, elementwise
 from bcast._dask.tasks import block_of
 from bcast._rules.arguments import Shape, dtype_argument, show
 from bcast._rules.types import Casting
-from bcast._runtime.arrays import is_masked
+from bcast._runtime.core import is_masked
 
 __all__ = ["Array", "aligned_shape", "as_dask", "converted_dtype", "in_memory"]
 

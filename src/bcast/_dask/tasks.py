@@ -19,9 +19,7 @@ from bcast._api.broadcast import broadcast
 from bcast._api.converted import as_array
 from bcast._api.repeats import repeat
 from bcast._rules.arguments import Shape
-from bcast._runtime.arrays import result_array
-from bcast._runtime.memory import memory_info, set_idle_limit
-from bcast._runtime.threads import set_num_threads
+from bcast._runtime.core import memory_info, result_array, set_idle_limit, set_num_threads
 
 __all__ = ["block_of", "broadcast_block", "repeat_block", "reshape_block", "settle", "tile_block"]
 

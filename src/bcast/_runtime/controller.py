@@ -7,7 +7,7 @@ from typing import Any
 
 from threadpoolctl import LibController, register
 
-from bcast._runtime.threads import get_pool_limit, set_pool_limit
+from bcast._runtime.core import get_pool_limit, set_pool_limit
 
 
 class PoolController(LibController):
@@ -15,7 +15,7 @@ class PoolController(LibController):
 
     user_api = "bcast"
     internal_api = "bcast"
-    filename_prefixes = ("threads.",)
+    filename_prefixes = ("core.",)
     check_symbols = ("bcast_pool",)
 
     def get_num_threads(self) -> int:

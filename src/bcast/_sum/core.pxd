@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from bcast._rules.counts cimport CHUNK, CountList
+from bcast._rules.core cimport CHUNK, CountList
 
 cdef extern from "_sum/simd/sum.h":
     enum: U64 "BCAST_KIND_u64", F64 "BCAST_KIND_f64"

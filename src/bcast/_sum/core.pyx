@@ -10,9 +10,8 @@ from libc.math cimport fabs, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memmove, memset
 
-from bcast._rules.counts cimport CHUNK, CountList, find_chunk, read_chunk
-from bcast._runtime.cpu cimport PAGE
-from bcast._runtime.threads cimport cut
+from bcast._rules.core cimport CHUNK, CountList, find_chunk, read_chunk
+from bcast._runtime.core cimport PAGE, cut
 
 cdef extern from "_sum/simd/kernels.h":
     const Target **kernels_of_target "bcast_sum_target_of"

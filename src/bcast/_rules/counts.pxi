@@ -1,31 +1,11 @@
-# cython: cdivision=True
-"""Counts, one for each item: checked and summed in one pass, and then read chunk by chunk.
-
-In come arrays or tuples of integers, out goes `Counts`, which the cores read. Few counts are copied. Many are read
-where they are, and another thread may change them meanwhile. Readers work on a private snapshot of each chunk, adjusted
-so that its sum matches the first pass: a racing writer can corrupt values, never sizes.
-"""
-
-cimport cython
-cimport numpy as cnp
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
-
-from bcast._runtime.cpu cimport L1
-from bcast._runtime.memory cimport contiguous_overlap
-from bcast._runtime.threads cimport RELEASING, SHARES, count_threads, cut, run_shares
-
-import sys
-
-import numpy as np
-
-cnp.import_array()
+# Counts, one for each item: checked and summed in one pass, and then read chunk by chunk.
+#
+# In come arrays or tuples of integers, out goes `Counts`, which the cores read. Few counts are copied. Many are read
+# where they are, and another thread may change them meanwhile. Readers work on a private snapshot of each chunk,
+# adjusted so that its sum matches the first pass: a racing writer can corrupt values, never sizes.
 
 cdef enum:
     SAFE_BITS = 53      # of a count; the sum of a chunk of such counts does not wrap around
-
-cdef Py_ssize_t MAX_SIZE = sys.maxsize
 
 ctypedef fused Integer:
     int8_t

@@ -1,20 +1,6 @@
-"""The modes: a rule each, from shapes and axes to an `Alignment`, and the table of them that everything else reads.
-
-In: valid shapes, and the user's arguments unchecked. Out: the alignment, or the error that says what was expected.
-"""
-
-cimport cython
-
-from collections import namedtuple
-from operator import attrgetter
-
-from numpy.exceptions import AxisError
-
-from bcast._rules.alignment cimport (
-    Alignment, aligned, expect_default_axis, index_of, merge, pdpd, refuse_length, remedy_of, right_aligned,
-)
-from bcast._rules.arguments cimport integer, integers, mode_of, shape_argument
-from bcast._rules.arguments import show
+# The modes: a rule each, from shapes and axes to an `Alignment`, and the table of them that everything else reads.
+#
+# In: valid shapes, and the user's arguments unchecked. Out: the alignment, or the error that says what was expected.
 
 # `name` is the user's for the target. `two_way` is whether the target may stretch, too: not if it is the output's
 # shape. `all_if_empty` is whether empty `broadcast_axes` mean all axes, as in nGraph's BroadcastLike.

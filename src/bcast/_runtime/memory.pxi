@@ -1,30 +1,11 @@
-# cython: cdivision=True
-"""Memory: blocks of pages for large results, the extents of arrays, and pages of mapped files.
-
-`_runtime/arrays.pyx` asks for a block of so many bytes and gets its address; NumPy gives the block back when the array
-is resized or freed, by the functions of the array's memory handler. The handler is never NumPy's current one, so no
-other array gets it. Blocks that come back are kept idle for the next results, within a limit.
-
-The GIL guards the store of idle blocks; where there is none, a critical section does. Blocks are unmapped with the GIL
-held, as NumPy's memory is: while NumPy frees a block, an array that is resized or unpickled still points there.
-"""
-
-cimport cython
-cimport numpy as cnp
-from cpython.buffer cimport PyBuffer_FillInfo
-from cpython.pycapsule cimport PyCapsule_New
-from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.string cimport memcpy, memmove, strcpy
-from libc.time cimport time, time_t
-
-import os
-import sys
-from operator import index
-from typing import NamedTuple, SupportsIndex
-
-import numpy as np
-
-from bcast._runtime.system import memory, setting
+# Memory: blocks of pages for large results, the extents of arrays, and pages of mapped files.
+#
+# arrays.pxi asks for a block of so many bytes and gets its address; NumPy gives the block back when the array is
+# resized or freed, by the functions of the array's memory handler. The handler is never NumPy's current one, so no
+# other array gets it. Blocks that come back are kept idle for the next results, within a limit.
+#
+# The GIL guards the store of idle blocks; where there is none, a critical section does. Blocks are unmapped with the
+# GIL held, as NumPy's memory is: while NumPy frees a block, an array that is resized or unpickled still points there.
 
 cdef extern from "numpy/arrayobject.h":
     # NumPy 2.0 does not declare these for Cython.
@@ -48,8 +29,6 @@ cdef extern from "_runtime/pages.h" nogil:
     bint pages_advise_free(char *start, size_t length)
     void pages_forget(const void *begin, size_t size)
 
-cnp.import_array()
-
 cdef enum:
     BLOCK_MIN_BYTES = 512 << 10     # giving an array a handler costs little beside writing so much
     BLOCK_SPARE = 8                 # a block may be larger than the result needs by one part in so many
@@ -71,7 +50,6 @@ cdef size_t idle_total = 0
 cdef size_t idle_limit = 0
 cdef int mapped_blocks = 0
 
-cdef Py_ssize_t MAX_BYTES = sys.maxsize
 cdef Py_ssize_t MAP_MIN_BYTES = 128 << 20   # smaller maps stay, so that whoever reads or writes them again is faster
 cdef object file_array = np.memmap
 cdef tuple SHARED_MODES = ("r", "r+", "w+")
@@ -264,7 +242,7 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
     """
     global idle_limit
     try:
-        limit = index(nbytes)
+        limit = operator.index(nbytes)
     except TypeError:
         raise TypeError(f"`nbytes` expected an integer, got {type(nbytes).__name__}") from None
     if limit < 0:

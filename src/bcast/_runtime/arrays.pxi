@@ -1,20 +1,7 @@
-"""Arrays: what NumPy's C API says of them, for modules of plain Python, and new ones for results.
-
-The first part takes arrays, dtypes and ufuncs, and saves the attribute lookups of Python. `result_array` takes a shape,
-a dtype and the user's `out`; it returns a new array, whose memory `_runtime/memory.pyx` gives if it is large, or `out`.
-"""
-
-cimport cython
-cimport numpy as cnp
-from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport uintptr_t
-
-from bcast._runtime.memory cimport drop_block, drop_unused, new_block, page_handler, pays
-
-import sys
-
-import numpy as np
+# Arrays: what NumPy's C API says of them, for modules of plain Python, and new ones for results.
+#
+# The first part takes arrays, dtypes and ufuncs, and saves the attribute lookups of Python. `result_array` takes a
+# shape, a dtype and the user's `out`; it returns a new array, whose memory memory.pxi gives if it is large, or `out`.
 
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
@@ -39,9 +26,6 @@ cdef extern from "numpy/ufuncobject.h":
 cdef extern from "Python.h":
     int PyTraceMalloc_Track(unsigned int domain, uintptr_t data, size_t size)
 
-cnp.import_array()
-
-cdef Py_ssize_t MAX_BYTES = sys.maxsize
 cdef unsigned int TRACED = np.lib.tracemalloc_domain
 
 
@@ -214,7 +198,6 @@ cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype
     return out
 
 
-@cython.cdivision(True)     # no length of 0 is a divisor
 cdef new_array(cnp.dtype dtype, tuple shape, name):
     """A new C-contiguous array of the base class, not initialised; `name` is the user's name for the shape."""
     cdef cnp.npy_intp[MAX_AXES] dims

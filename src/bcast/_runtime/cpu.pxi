@@ -1,7 +1,4 @@
-"""The target: the instruction set whose leaves this process uses. It is detected once, for copies and sums alike."""
-
-import os
-
+# The target: the instruction set whose leaves this process uses. It is detected once, for copies and sums alike.
 
 cdef tuple _targets():
     cdef list found = []

@@ -1,5 +1,8 @@
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import Shape
 
@@ -35,3 +38,13 @@ def align_shapes(
     all_if_empty: bool,
     two_way: bool,
 ) -> Alignment: ...
+
+class Counts:
+    size: int
+    total: int
+    def to_array(self) -> NDArray[np.intp]: ...
+    def keep_from(self, out: NDArray[Any], always: bool = ...) -> int: ...
+    def has_zeros(self) -> bool: ...
+
+def counts_of_array(repeats: Any) -> Counts | None: ...
+def counts_of_tuple(repeats: tuple[int, ...]) -> Counts: ...

@@ -1,6 +1,15 @@
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
+from bcast._rules.alignment cimport Alignment
+
+cpdef Alignment align(
+    tuple data, target_shape, axes_mapping=*, mode=*, axis=*, broadcast_axes=*, str name=*,
+)
+cpdef Alignment align_shapes(
+    tuple data, tuple target, axes_mapping, mode, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
+)
+
 cdef enum:
     CHUNK = 512         # counts that are read at once
 

@@ -1,18 +1,6 @@
-# cython: cdivision=True
-"""How many threads a call may use: the smallest of all limits. `run_shares` runs the shares of its work on them.
-
-`_runtime/pool.h` has the threads, and `_runtime/patience.h` decides whether they pay just now.
-"""
-
-import operator
-import os
-import sys
-from _thread import get_ident
-from typing import SupportsIndex
-
-import numpy as np
-
-from bcast._runtime.system import cpus, setting
+# How many threads a call may use: the smallest of all limits. `run_shares` runs the shares of its work on them.
+#
+# `_runtime/pool.h` has the threads, and `_runtime/patience.h` decides whether they pay just now.
 
 cdef extern from "_runtime/patience.h" nogil:
     """

@@ -1,0 +1,109 @@
+# cython: cdivision=True
+cimport numpy as cnp
+from libc.stdint cimport uintptr_t
+
+cdef extern from "_runtime/cpu.h":
+    enum:
+        LINE "BCAST_LINE"
+        PAGE "BCAST_PAGE"
+        L1 "BCAST_L1"
+        TARGET_COUNT "BCAST_TARGET_COUNT"
+    const char **target_names "bcast_target_names"
+    bint has_target "bcast_has"(int target)
+
+cdef int target_number      # of the target whose leaves all calls use
+
+cdef enum:
+    SHARES = 8          # for each thread, so that a thread that starts late or is slow takes fewer of them
+    WAKING = 8          # threads' least work; for less, waking threads that sleep costs more than it saves
+    RELEASING = 524288  # bytes for a thread; below, views and releasing the GIL take noticeable time (bench_gil.py)
+
+ctypedef void (*Share)(void *work, int share, int worker) noexcept nogil
+
+cpdef int free_threads(bint waking=*) noexcept nogil
+cdef void run_shares(Share share, void *work, int shares, int threads) noexcept nogil
+
+
+cdef inline int count_threads(Py_ssize_t size, Py_ssize_t least, Py_ssize_t waking, Py_ssize_t most) noexcept nogil:
+    """How many threads share work: each has `least` of its `size`, and from `waking` on those that sleep are woken."""
+    return <int> min(free_threads(size >= waking), min(size // least, most)) if size >= 2 * least else 1
+
+
+cdef inline Py_ssize_t cut(Py_ssize_t n, int i, int shares) noexcept nogil:
+    """Where share `i` of `n` units begins: at n * i // shares, even if that product is too long."""
+    if shares == 1:     # without a division, which takes longer than the sum of few terms
+        return i * n
+    return n // shares * i + n % shares * i // shares
+
+
+cdef bint pays(size_t nbytes) noexcept nogil
+cpdef bint is_mapped(cnp.ndarray array) except -1
+cpdef forget(cnp.ndarray array)
+cdef void forget_range(const void *begin, Py_ssize_t size) noexcept nogil
+
+
+cdef class Extent:
+    cdef cnp.ndarray array
+    cdef char *begin
+    cdef Py_ssize_t size
+
+
+cdef Extent extent(cnp.ndarray array)
+
+
+cdef inline Py_ssize_t reach(cnp.ndarray array, char **begin) noexcept:
+    """Find where the memory of a non-empty array begins; return how many bytes it spans."""
+    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(array), along
+    cdef int i
+    begin[0] = <char *> cnp.PyArray_DATA(array)
+    for i in range(cnp.PyArray_NDIM(array)):
+        along = (cnp.PyArray_DIM(array, i) - 1) * cnp.PyArray_STRIDE(array, i)
+        if along < 0:
+            begin[0] += along
+            along = -along      # `abs` would make a Python object
+        size += along
+    return size
+
+
+cdef inline bint overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
+    """Whether two arrays may share memory: not if both own theirs; otherwise if their extents meet."""
+    cdef char *a_begin
+    cdef char *b_begin
+    cdef Py_ssize_t a_size, b_size
+    if a is not b and cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_OWNDATA) and cnp.PyArray_CHKFLAGS(b, cnp.NPY_ARRAY_OWNDATA):
+        return False
+    a_size = reach(a, &a_begin)
+    b_size = reach(b, &b_begin)
+    return <uintptr_t> a_begin < <uintptr_t> b_begin + b_size and <uintptr_t> b_begin < <uintptr_t> a_begin + a_size
+
+
+cdef inline bint contiguous_overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
+    """The same for contiguous arrays, in half the time, so that small calls do not notice it."""
+    cdef uintptr_t a_begin = <uintptr_t> cnp.PyArray_DATA(a)
+    cdef uintptr_t b_begin = <uintptr_t> cnp.PyArray_DATA(b)
+    return a_begin < b_begin + cnp.PyArray_NBYTES(b) and b_begin < a_begin + cnp.PyArray_NBYTES(a)
+
+
+cdef enum:
+    MAX_AXES = 64       # as many as an array may have
+
+cpdef tuple shape_of(cnp.ndarray array)
+cpdef int type_of(cnp.ndarray array)
+cpdef Py_ssize_t size_of(cnp.ndarray array)
+cpdef bint has_references(cnp.ndarray array)
+cpdef dtype_of(cnp.ndarray array)
+cpdef as_dtype(dtype)
+cpdef bint are_alike(cnp.dtype a, cnp.dtype b)
+cpdef bint are_numbers(cnp.dtype a, cnp.dtype b)
+cpdef bint is_masked(array)
+cpdef bint is_contiguous(cnp.ndarray array)
+cpdef bint keeps_dtype(cnp.ndarray data, out)
+cpdef bint can_cast(cnp.ndarray data, cnp.dtype dtype, int casting)
+cpdef bint may_warn(cnp.ndarray data, cnp.dtype dtype)
+cpdef converted(cnp.ndarray data, cnp.dtype dtype)
+cpdef convert_into(cnp.ndarray out, cnp.ndarray data)
+cpdef bint is_binary(cnp.ufunc function)
+cpdef reshaped(cnp.ndarray array, tuple shape)
+
+cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=*, str owner=*)
+cdef new_array(cnp.dtype dtype, tuple shape, name)

@@ -1,3 +1,0 @@
-TARGETS: tuple[str, ...]
-
-def use_target(name: str) -> str: ...

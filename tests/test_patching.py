@@ -156,7 +156,7 @@ def test_what_users_call_is_taken(data):
 
 @pytest.mark.usefixtures("patched")
 def test_calls_that_libraries_make():
-    """Products of indexes as pandas and xarray make them; counts so small that NumPy is as fast; and tables."""
+    """Products of indexes as pandas and xarray make them; counts, however small; and tables."""
     lengths = np.fromiter((2, 3, 4), np.intp)
     ends = np.cumprod(lengths)
     times, tiles = ends[-1] / ends, np.roll(ends, 1)
@@ -167,9 +167,8 @@ def test_calls_that_libraries_make():
         assert taken("tile", np.repeat(codes, times[i]), tiles[i])
     for size, high in itertools.product((4095, 4096, 10_000), (1, 2, 40)):
         counts = np.random.default_rng(size).integers(0, high, size, endpoint=True)
-        few = size < 4096 or high == 40
-        for each, is_taken in (counts, few), (np.repeat(counts, 2)[::2], few), (counts.astype(">i8"), True):
-            assert taken("repeat", np.arange(size), each) == is_taken
+        for each in counts, np.repeat(counts, 2)[::2], counts.astype(">i8"):
+            assert taken("repeat", np.arange(size), each)
     function, args, kwargs = np.repeat(Duck(), 2, axis=0)
     assert function in {np.repeat}
     assert (len(args), args[1], kwargs) == (2, 2, {"axis": 0})

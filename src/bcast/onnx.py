@@ -180,58 +180,20 @@ class _Binary(_Operator):
         return elementwise(self.function, a, b)
 
 
-class Add(_Binary):
-    """ONNX Add; integers wrap."""
-
-    function = np.add
-
-
-class Sub(_Binary):
-    """ONNX Sub; integers wrap."""
-
-    function = np.subtract
+def _made(kind: type[_Operator], name: str, function: np.ufunc, note: str = "") -> type[_Operator]:
+    """Return the operator that applies a ufunc."""
+    return type(name, (kind,), {"function": function, "__doc__": f"ONNX {name}{note}.", "__module__": __name__})
 
 
-class Mul(_Binary):
-    """ONNX Mul; integers wrap."""
-
-    function = np.multiply
-
-
-class Equal(_Binary):
-    """ONNX Equal, also for strings."""
-
-    function = np.equal
-
-
-class Greater(_Binary):
-    """ONNX Greater."""
-
-    function = np.greater
-
-
-class Less(_Binary):
-    """ONNX Less."""
-
-    function = np.less
-
-
-class And(_Binary):
-    """ONNX And, for booleans only."""
-
-    function = np.logical_and
-
-
-class Or(_Binary):
-    """ONNX Or, for booleans only."""
-
-    function = np.logical_or
-
-
-class Xor(_Binary):
-    """ONNX Xor, for booleans only."""
-
-    function = np.logical_xor
+Add = _made(_Binary, "Add", np.add, "; integers wrap")
+Sub = _made(_Binary, "Sub", np.subtract, "; integers wrap")
+Mul = _made(_Binary, "Mul", np.multiply, "; integers wrap")
+Equal = _made(_Binary, "Equal", np.equal, ", also for strings")
+Greater = _made(_Binary, "Greater", np.greater)
+Less = _made(_Binary, "Less", np.less)
+And = _made(_Binary, "And", np.logical_and, ", for booleans only")
+Or = _made(_Binary, "Or", np.logical_or, ", for booleans only")
+Xor = _made(_Binary, "Xor", np.logical_xor, ", for booleans only")
 
 
 class Div(_Binary):
@@ -297,16 +259,8 @@ class _Variadic(_Operator):
         return _fold(self.function, inputs)
 
 
-class Max(_Variadic):
-    """ONNX Max of one input or more; NaN wins."""
-
-    function = np.maximum
-
-
-class Min(_Variadic):
-    """ONNX Min of one input or more; NaN wins."""
-
-    function = np.minimum
+Max = _made(_Variadic, "Max", np.maximum, " of one input or more; NaN wins")
+Min = _made(_Variadic, "Min", np.minimum, " of one input or more; NaN wins")
 
 
 class Sum(_Variadic):

@@ -13,8 +13,6 @@ from bcast._rules.core import align_shapes
 from bcast._rules.types import AxesLike, CountsLike, Mode, ShapeLike
 from bcast._runtime.core import result_array, shape_of, size_of, type_of
 
-__all__ = ["lengths_left", "unbroadcast", "unrepeat", "wanted_dtype", "wide_dtype"]
-
 
 def unbroadcast(
     grad: ArrayLike,

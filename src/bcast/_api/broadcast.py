@@ -11,9 +11,9 @@ from numpy import broadcast_arrays as views_of  # bound here, as users may repla
 from numpy import ndarray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bcast._api.converted import as_array, into_tensor, is_tensor, materialise
+from bcast._api.converted import as_array, materialise
 from bcast._rules.alignment import Alignment, aligned, merge, right_aligned
-from bcast._rules.arguments import shape_argument, show
+from bcast._rules.arguments import mode_of, shape_argument, show
 from bcast._rules.core import align, align_shapes
 from bcast._rules.types import AxesLike, Casting, Indexing, Mode, ShapeLike
 from bcast._runtime.core import shape_of
@@ -37,8 +37,7 @@ def broadcast(
     Parameters
     ----------
     data : array_like, shape (s_0, ..., s_k)
-        The array to replicate, of any dtype and memory layout. Masked arrays are refused, because their mask would be
-        lost.
+        The array to replicate, of any dtype and memory layout. Masked arrays are refused: their mask would be lost.
     target_shape : 1-D sequence or array of int
         The shape to broadcast to. There are no wildcards: 0 means an empty axis, and negative lengths are refused.
     axes_mapping : 1-D sequence or array of int, optional
@@ -127,27 +126,20 @@ def broadcast(
     array([[1, 2, 3],
            [1, 2, 3]])
 
-    A gray image becomes RGB: its two axes become the output's first two, and the third axis repeats.
+    A gray image becomes RGB: its two axes become the output's first two, or the third one is named, which repeats.
 
     >>> gray = np.array([[10, 20], [30, 40]], dtype=np.uint8)
     >>> rgb = bcast.broadcast(gray, (2, 2, 3), [0, 1], mode="explicit")
     >>> rgb[0].tolist()
     [[10, 10, 10], [20, 20, 20]]
+    >>> bool((bcast.broadcast(gray, (2, 2, 3), broadcast_axes=[2], mode="explicit") == rgb).all())
+    True
 
     The same in floats, without an array of floats in between:
 
     >>> bcast.broadcast(gray, (2, 2, 3), [0, 1], mode="explicit", dtype=np.float32)[0]
     array([[10., 10., 10.],
            [20., 20., 20.]], dtype=float32)
-
-    The two spellings of explicit mode: where the axes of the data go, and which axes are new.
-
-    >>> bcast.broadcast([1, 2], (2, 3), axes_mapping=[0], mode="explicit")
-    array([[1, 1, 1],
-           [2, 2, 2]])
-    >>> bcast.broadcast([1, 2], (2, 3), broadcast_axes=[1], mode="explicit")
-    array([[1, 1, 1],
-           [2, 2, 2]])
 
     A bias of three channels over a batch in NCHW order, by PaddlePaddle's rule:
 
@@ -156,9 +148,6 @@ def broadcast(
     """
     if shape is not None:
         refuse_shape(shape)
-    if out is not None and is_tensor(out):
-        rules = {"mode": mode, "axis": axis, "broadcast_axes": broadcast_axes, "dtype": dtype, "casting": casting}
-        return into_tensor(broadcast, out, data, target_shape, axes_mapping, **rules)
     array = as_array("data", data)
     alignment = align(shape_of(array), target_shape, axes_mapping, mode, axis, broadcast_axes)
     return materialise(array, alignment, alignment.shape, out, "target_shape", dtype, casting)
@@ -183,10 +172,9 @@ def broadcast_like(
     data : array_like
         The array to replicate.
     like : array_like, shape (t_0, ..., t_n)
-        The array whose shape is the target. Its dtype and values are not used; `dtype` can name its dtype.
+        The array whose shape is the target. Its dtype and values are not used.
     axes_mapping, mode, axis, broadcast_axes, dtype, casting, out
-        As in `broadcast`, with one difference, which follows nGraph's BroadcastLike: empty `broadcast_axes` mean all
-        axes, so `data` must be a scalar.
+        As in `broadcast`, except that empty `broadcast_axes` mean all axes, as in nGraph's BroadcastLike.
 
     Returns
     -------
@@ -214,9 +202,6 @@ def broadcast_like(
     array([[7, 7, 7],
            [7, 7, 7]])
     """
-    if out is not None and is_tensor(out):
-        rules = {"mode": mode, "axis": axis, "broadcast_axes": broadcast_axes, "dtype": dtype, "casting": casting}
-        return into_tensor(broadcast_like, out, data, like, axes_mapping, **rules)
     array = as_array("data", data)
     shape = shape_of(like if isinstance(like, ndarray) else as_array("like", like))
     alignment = align_like(shape_of(array), shape, like, axes_mapping, mode, axis, broadcast_axes)
@@ -321,16 +306,10 @@ def broadcast_to(
     --------
     >>> import numpy as np
     >>> import bcast
-    >>> bcast.broadcast_to(np.array([1, 2, 3]), (3, 3))
+    >>> bcast.broadcast_to(np.array([1, 2, 3]), (2, 3))
     array([[1, 2, 3],
-           [1, 2, 3],
            [1, 2, 3]])
-    >>> bcast.broadcast_to(np.array([1, 2, 3]), (2, 3), dtype=np.float32)
-    array([[1., 2., 3.],
-           [1., 2., 3.]], dtype=float32)
     """
-    if out is not None and is_tensor(out):
-        return into_tensor(broadcast_to, out, array, shape, dtype=dtype, casting=casting)
     data = as_array("array", array)
     alignment = right_aligned(shape_of(data), shape_argument("shape", tuple_of_one(shape)), "shape")
     return materialise(data, alignment, alignment.shape, out, "shape", dtype, casting)
@@ -405,8 +384,6 @@ def broadcast_shapes(*args: ShapeLike | SupportsIndex) -> tuple[int, ...]:
     >>> import bcast
     >>> bcast.broadcast_shapes((1, 2), (3, 1), (3, 2))
     (3, 2)
-    >>> bcast.broadcast_shapes((6, 7), (5, 6, 1), (7,), (5, 1, 7))
-    (5, 6, 7)
     """
     shapes = []
     for arg in args:
@@ -424,19 +401,17 @@ def meshgrid(
     *xi : array_like
         The coordinates along each axis. Arrays that are not 1-D are flattened.
     copy : bool, optional
-        Whether the results are new arrays. Otherwise they are views of `xi`, as NumPy makes them; items of dense views
-        share memory.
+        Whether the results are new arrays. Otherwise they are views of `xi`, as NumPy makes them.
     sparse : bool, optional
         Whether each result keeps length 1 along the axes of the others, for operations that broadcast.
     indexing : {'xy', 'ij'}, optional
-        The order of the axes. With 'ij' it is the order of `xi`. With 'xy' the first two axes are swapped: axis 0
-        belongs to the second of `xi` and axis 1 to the first, as the rows and columns of an image.
+        The order of the axes. With 'ij' it is the order of `xi`. With 'xy' the first two axes are swapped, as the rows
+        and columns of an image.
 
     Returns
     -------
     tuple of ndarray
-        One array for each of `xi`, of the same dtype: new, C-contiguous, writeable, and owning its memory. Without
-        `copy`, views.
+        One array for each of `xi`, of the same dtype, as `broadcast` returns it; without `copy`, a view.
 
     Raises
     ------
@@ -458,11 +433,8 @@ def meshgrid(
     >>> [axis.shape for axis in bcast.meshgrid([1, 2, 3], [4, 5], sparse=True)]
     [(1, 3), (2, 1)]
     """
-    given: object = indexing
-    if not isinstance(given, str) or given not in ("xy", "ij"):
-        kind = ValueError if isinstance(given, str) else TypeError
-        raise kind(f"`indexing` expected 'xy' or 'ij', got {show(given)}")
-    grid = _grid(xi, copy, sparse, indexing == "xy" and len(xi) > 1)
+    swapped = mode_of(indexing, ("xy", "ij"), "indexing") == "xy"
+    grid = _grid(xi, copy, sparse, swapped and len(xi) > 1)
     return grid if copy or sparse else views_of(*grid)
 
 

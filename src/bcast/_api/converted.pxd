@@ -6,11 +6,11 @@ from bcast._rules.alignment cimport Alignment
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.core cimport (
     are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, is_mapped, is_masked,
-    keeps_dtype, may_warn, reshaped, result_array, shape_of, size_of,
+    keeps_dtype, may_warn, reshaped, result_array, size_of,
 )
 from bcast._rules.core cimport Counts, counts_of_array, counts_of_tuple
 
-cdef Py_ssize_t BLOCK_BYTES, BLOCKS_AT_ONCE, FEW_ITEMS
+cdef Py_ssize_t BLOCK_BYTES
 cdef str SAME_KIND
 cdef int NUMBER_OF_SAME_KIND
 
@@ -36,5 +36,4 @@ cdef bint _converts_whole(data, out, dtype, fresh) except -1
 cdef bint _is_plain(dtype) except -1
 cpdef bint follows_values(own, wanted) except -1
 cdef bint _is_open(dtype) except -1
-cdef _real_part(data, dtype)
 cdef _real(data, dtype)

@@ -1,9 +1,9 @@
 """The way of data to a result: what users pass comes in, with an alignment or run lengths; out goes an array of copies.
 
-`as_array` reads data, and `into_tensor` writes to tensors. `materialise` replicates along an alignment. For a result of
-another dtype than the data's, a block of the data that a cache holds is converted, then replicated. So the small side
-is converted, not the result, and no array of the data's size stands between the two. What one call of `astype` on the
-broadcast array would warn of or refuse is warned of once, or refused, before a user's `out` is written.
+`as_array` reads data. `materialise` replicates along an alignment. For a result of another dtype than the data's, a
+block of the data that a cache holds is converted, then replicated. So the small side is converted, not the result, and
+no array of the data's size stands between the two. What one call of `astype` on the broadcast array would warn of or
+refuse is warned of once, or refused, before a user's `out` is written.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,6 @@ from bcast._runtime.core import (
     may_warn,
     reshaped,
     result_array,
-    shape_of,
     size_of,
 )
 
@@ -41,10 +40,6 @@ NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 UNMASKED = "give its .filled(), or its .data and its .mask one after the other"
 NUMBERS = (int, float, complex, bool, str)
 BLOCK_BYTES = 1 << 20  # of converted data: caches hold it, and what it is replicated to is worth two threads
-FEW_ITEMS = 4096  # are converted in less time than an error state is set
-BLOCKS_AT_ONCE = 32  # are converted if one by one takes longer: not in C's order, or tried before
-LINE_BYTES = 128  # of transposed data that a block takes at least, lest each block read every line again
-OVERFLOW, UNDERFLOW, INVALID = 2, 4, 8  # NumPy's flags
 
 
 def set_limits(block_bytes: int = 1 << 20) -> None:
@@ -139,6 +134,9 @@ def materialise(
     data: NDArray[Any], alignment: Alignment, shape: Shape, out: Any, name: str, dtype: Any, casting: Casting
 ) -> NDArray[Any]:
     """Replicate `data` along `alignment` into `out`, or into a new array of `shape`, which the user calls `name`."""
+    if out is not None and is_tensor(out):
+        materialise(data, alignment, shape, _view_of(out), name, dtype, casting)
+        return out  # type: ignore[no-any-return]
     if not converts(data, out, dtype, casting):
         return replicate(data, alignment, result_array(out, data, shape, name))
     data, wanted = prepared(data, shape, out, dtype, casting)
@@ -190,9 +188,9 @@ def prepared(
 def convert_onto(
     data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
 ) -> NDArray[Any]:
-    """Convert `data` to `dtype` and replicate it along `alignment` into `out`, which it returns.
+    """Convert `data` to `dtype`, which `out` has, and replicate it along `alignment` into `out`, which is returned.
 
-    `out` has that dtype, to which the data may be cast. It is `fresh` if nobody sees it should this raise.
+    `out` is `fresh` if nobody sees it should this raise.
     """
     if size_of(out) == 0:
         return _convert_nothing(data, out, dtype)
@@ -203,9 +201,10 @@ def convert_onto(
         convert_into(reshaped(out, alignment.shape), reshaped(data, alignment.shape))
         return out
     size = size_of(data) * dtype.itemsize
+    # Blocks that are not in C's order, or that are tried before, take longer one by one than all at once: up to 32.
     if (
         size <= BLOCK_BYTES
-        or (size <= BLOCKS_AT_ONCE * BLOCK_BYTES and (not _is_ordered(data) or (not fresh and may_warn(data, dtype))))
+        or (size <= 32 * BLOCK_BYTES and (not _is_ordered(data) or (not fresh and may_warn(data, dtype))))
         or _converts_whole(data, out, dtype, fresh)
     ):
         return replicate(converted(data, dtype), alignment, out)
@@ -222,32 +221,25 @@ def convert_counted(
     """Convert `data` to `dtype` and repeat its items by `counts` into `out`, which it returns; none has references."""
     if size_of(out) == 0:
         return _convert_nothing(data, out, dtype)
-    size = size_of(data) * dtype.itemsize
-    if size > BLOCK_BYTES and not _converts_whole(data, out, dtype, fresh):
+    if size_of(data) * dtype.itemsize > BLOCK_BYTES and not _converts_whole(data, out, dtype, fresh):
         _run(data, None, counts, axis, out, dtype, fresh)
         return out
-    if not may_warn(data, dtype) or not counts.has_zeros():
-        return repeat_counted(converted(data, dtype), counts, axis, out)
-    if _is_plain(data.dtype) and _is_plain(dtype):
-        if size_of(out) <= FEW_ITEMS or size_of(out) <= 2 * size_of(data):
-            whole = result_array(None, data, shape_of(out), "repeats")
-            repeat_counted(data, counts, axis, whole)
-            convert_into(out, whole if fresh else converted(whole, dtype))
-            return out
-        data = _real_part(data, dtype)
+    if may_warn(data, dtype) and counts.has_zeros():
         quiet = _unless_warned(data, dtype)
         if quiet is not None:
             return repeat_counted(quiet, counts, axis, out)
-    data, counts = without_dropped(data, counts, axis)
+        data, counts = without_dropped(data, counts, axis)
     return repeat_counted(converted(data, dtype), counts, axis, out)
 
 
 def _unless_warned(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """Convert data; None if some of it gives rise to a warning or an error."""
+    """Convert real numbers; return None for others, or if some of them give rise to a warning or an error."""
+    if data.dtype.kind not in "fiu" or not are_numbers(data.dtype, dtype):
+        return None
     try:
         with np.errstate(all="raise"):
             return converted(data, dtype)
-    except (FloatingPointError, ValueError, OverflowError):
+    except FloatingPointError:
         return None
 
 
@@ -273,7 +265,8 @@ def _run(
 
     What warns may run code of the user's that resizes arrays, so that all views are made anew after it.
     """
-    _real_part(data, dtype)
+    if data.dtype.kind == "c" and dtype.kind in "iuf":
+        np.zeros(1, data.dtype).astype(dtype)  # for NumPy's warning, which each block would repeat
     warns = may_warn(data, dtype)
     tried = warns and not fresh and not set(np.geterr().values()) <= {"ignore", "print"}
     flags = try_conversion(_once(_real(data, dtype)), dtype) if tried else _write(data, alignment, counts, axis, out)
@@ -294,9 +287,9 @@ def _write(data: NDArray[Any], alignment: Any, counts: Any, axis: int, out: NDAr
         return repeat_converted(data, counts, axis, out, BLOCK_BYTES)
     data = _once(data.reshape(alignment.source))
     block_bytes = BLOCK_BYTES
-    if not _is_ordered(data):
+    if not _is_ordered(data):  # two lines of memory at least, lest each block read every line again
         rows = data.squeeze()
-        block_bytes = max(BLOCK_BYTES, min(LINE_BYTES // data.itemsize, len(rows)) * rows[0].size * out.itemsize)
+        block_bytes = max(BLOCK_BYTES, min(128 // data.itemsize, len(rows)) * rows[0].size * out.itemsize)
     return replicate_converted(data, alignment.shape, out, block_bytes)
 
 
@@ -349,19 +342,14 @@ def _is_open(dtype: np.dtype[Any]) -> bool:
     return dtype.itemsize == 0 and dtype.names is None
 
 
-def _real_part(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the real part if nothing else remains in `dtype`, with NumPy's warning, which each block would repeat."""
-    if data.dtype.kind == "c" and dtype.kind in "iuf":
-        np.zeros(1, data.dtype).astype(dtype)
-    return _real(data, dtype)
-
-
 def _real(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the real part if nothing else remains in `dtype`."""
     return data.real if data.dtype.kind == "c" and dtype.kind in "iuf" else data
 
 
 def _warn(flags: int) -> None:
     """Have NumPy warn, or raise, as the user has told it to, by a cast that sets the same flags."""
-    numbers = {OVERFLOW: 0x7E37E43C8800759C, UNDERFLOW: 0x01A56E1FC2F8F359, INVALID: 0x7FF0000000000001}
+    # By NumPy's flags of an overflow, an underflow and an invalid value: 1e300, 1e-300 and a signalling NaN.
+    numbers = {2: 0x7E37E43C8800759C, 4: 0x01A56E1FC2F8F359, 8: 0x7FF0000000000001}
     found = [number for flag, number in numbers.items() if flags & flag]
-    np.array(found, np.uint64).view(np.float64).astype(np.float32)  # 1e300, 1e-300 and a signalling NaN
+    np.array(found, np.uint64).view(np.float64).astype(np.float32)

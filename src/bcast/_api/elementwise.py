@@ -18,9 +18,6 @@ from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mod
 from bcast._rules.types import Casting, ElementwiseMode
 from bcast._runtime.core import are_alike, dtype_of, is_binary, reshaped, shape_of
 
-__all__ = ["check_function", "elementwise", "where"]
-
-
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
 UFUNC = np.ufunc
 NOT_FIT = UNFIT
@@ -163,8 +160,6 @@ def elementwise(
         else:
             raise ValueError(f"`b` expected a's own shape {shape} in mode 'none', got {given}")
     operands = (first, second)  # unpacked, which checks that an error has an exception: NumPy's may have none
-    if out is None and plain:
-        return function(*operands)
     kwargs = {} if plain else _given(wanted, casting, where, shape)
     if out is None:
         return function(*operands, **kwargs)
@@ -272,7 +267,6 @@ def _operand(name: str, value: Any, weak: bool, other: Any) -> Any:
 
 
 def _shape(operand: Any) -> Shape:
-    """Return an operand's shape."""
     return shape_of(operand) if isinstance(operand, ndarray) else ()
 
 

@@ -13,8 +13,6 @@ from bcast._api.converted cimport (
 )
 
 cdef Py_ssize_t MAX_SIZE
-cdef str SAME_KIND
-cdef int STRINGS
 
 
 @cython.locals(lengths=list, i=Py_ssize_t)
@@ -56,5 +54,3 @@ cdef bint _is_sequence(repeats)
     array=object,       # NumPy's declarations of arrays would call its C API
 )
 cpdef repeats_argument(repeats, Py_ssize_t size, axis)
-
-cdef _whole(array)

@@ -40,12 +40,7 @@ from bcast._rules.core import Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting, CountsLike, ShapeLike
 from bcast._runtime.core import has_references, result_array, shape_of, size_of, type_of
 
-__all__ = ["are_ones", "counts_along", "integers_of", "order", "repeat", "split", "tile"]
-
-SAME_KIND: Casting = "same_kind"
 MAX_SIZE = sys.maxsize
-TOO_MANY = 2.0 ** (8 * np.dtype(np.intp).itemsize - 1)  # the smallest float above MAX_SIZE
-STRINGS = np.dtypes.StringDType().num
 
 
 def tile(
@@ -63,8 +58,7 @@ def tile(
     A : array_like
         The array to tile, of any kind that `broadcast` takes.
     reps : int, or 1-D sequence or array of int
-        The number of repetitions along each axis, 0 or more. `reps` and ``A.shape`` are aligned at the right; the
-        shorter of the two is prepended with 1s.
+        The number of repetitions along each axis, 0 or more. `reps` and ``A.shape`` are aligned at the right.
     dtype, casting, out
         As in `broadcast`.
 
@@ -91,14 +85,10 @@ def tile(
     >>> import bcast
     >>> bcast.tile([0, 1, 2], 2)
     array([0, 1, 2, 0, 1, 2])
-    >>> bcast.tile(np.array([[1, 2], [3, 4]]), (2, 2))
+    >>> bcast.tile(np.array([[1, 2], [3, 4]]), (1, 2))
     array([[1, 2, 1, 2],
-           [3, 4, 3, 4],
-           [1, 2, 1, 2],
            [3, 4, 3, 4]])
     """
-    if out is not None and is_tensor(out):
-        return into_tensor(tile, out, A, reps, dtype=dtype, casting=casting)
     array = as_array("A", A)
     shape = shape_of(array)
     counts = counts_argument("reps", reps, False)
@@ -259,14 +249,11 @@ def _decode(array: NDArray[Any], counts: Counts, axis: int, out: Any, dtype: Any
         result_array(out, array, whole, "repeats", wanted)  # what is refused is refused before the work
     if wanted is not None:
         array = array.astype(wanted)
-    along = axis if axis >= 0 else None
-    if type_of(array) == STRINGS:  # NumPy before 2.2 repeats them as bytes, and then frees them twice
-        array = array.take(np.arange(counts.size).repeat(counts.to_array()), along)
-    else:
-        array = array.repeat(counts.to_array(), along)
+    # NumPy before 2.2 repeats a StringDType as bytes, and then frees them twice.
+    array = array.take(np.arange(counts.size).repeat(counts.to_array()), axis if axis >= 0 else None)
     if out is None:
         return array
-    return materialise(array, aligned(array.shape, array.shape), whole, out, "repeats", None, SAME_KIND)
+    return materialise(array, aligned(array.shape, array.shape), whole, out, "repeats", None, "same_kind")
 
 
 def _repeat_axes(
@@ -356,16 +343,7 @@ def integers_of(counts: list[Any]) -> Shape:
 def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[Any]:
     """Check the user's counts and axes; return an integer or `Counts` for each axis of an array of `shape`.
 
-    Parameters
-    ----------
-    repeats : object
-        The argument of `repeat`.
-    along : None, int or tuple of int
-        Its `axis`, as `axes_argument` returns it. Without any, the array must have one.
-    shape : tuple of int
-        The array's shape.
-    known : bool
-        Whether `shape` says how many items there are; otherwise the counts do, and one in a sequence is that of one.
+    If the numbers of items are not `known` from it, the counts say them, and one in a sequence is that of one item.
     """
     counts: list[Any]
     if type(along) is not tuple:
@@ -422,12 +400,8 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
         plain = (repeats,) if type(repeats) is int else plain_counts(repeats)
         if plain is None:
             array = as_array("repeats", repeats)
-            kind = array.dtype.kind
-            if kind == "f":
-                array = _whole(array)
-                kind = array.dtype.kind
-            if array.ndim > 1 or kind not in "biu":  # no integers, or of a dtype that NumPy does not know as such
-                plain = counts_argument("repeats", repeats, True)
+            if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or of a dtype that NumPy knows as others
+                plain = counts_argument("repeats", array[()] if is_tensor(repeats) else repeats, True)
             else:
                 counts = counts_of_array(array)
                 if counts is None:
@@ -447,12 +421,3 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
             expected = "integers that add up to the length of an axis"
         raise ValueError(f"`repeats` expected {expected}, got {show(repeats)}")
     return counts_of_tuple(plain) if counts is None else counts
-
-
-def _whole(array: NDArray[Any]) -> NDArray[Any]:
-    """Return floats as integers if all of them are whole and fit; else return them unchanged."""
-    wide = array if array.itemsize > 8 else array.astype(np.float64)
-    if not ((wide >= -TOO_MANY) & (wide < TOO_MANY)).all():  # NaN fails this too
-        return array
-    whole = wide.astype(np.intp)
-    return whole if (whole == wide).all() else array

@@ -9,29 +9,7 @@ from typing import Any, NoReturn
 import cython
 from numpy.exceptions import AxisError
 
-from bcast._rules.arguments import (
-    Shape,
-    check_rank,
-    integer,
-    is_countable,
-    refuse_size,
-    shape_argument,
-    show,
-)
-
-__all__ = [
-    "Alignment",
-    "align_from",
-    "aligned",
-    "expect_default_axis",
-    "expect_rank",
-    "index_of",
-    "merge",
-    "pdpd",
-    "refuse_length",
-    "remedy_of",
-    "right_aligned",
-]
+from bcast._rules.arguments import Shape, check_rank, integer, is_countable, refuse_size, shape_argument, show
 
 ONES = tuple(map((1,).__mul__, range(65)))  # indexed by their number, so that none is made anew
 
@@ -42,22 +20,7 @@ ONES = tuple(map((1,).__mul__, range(65)))  # indexed by their number, so that n
 @cython.no_gc  # it holds only tuples of ints
 @cython.cclass  # its attributes are declared in _rules/alignment.pxd, so that C code reads them
 class Alignment:
-    """The output's shape, and the shape from which the data stretches to it; immutable.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The shape of the output.
-    source : tuple of int
-        The data's shape at the output's rank: at each axis, either `shape`'s length or 1.
-
-    Raises
-    ------
-    ValueError
-        If no array can have `shape`, or `source` does not stretch to it.
-    TypeError
-        If one of them is not a 1-D sequence of integers.
-    """
+    """The shape of the output, and at its rank, the data's: at each axis the same length, or 1. Immutable."""
 
     def __init__(self, shape: Shape, source: Shape) -> None:
         self.shape = shape_argument("shape", shape)
@@ -82,18 +45,6 @@ def right_aligned(data: Shape, target: Shape, name: str) -> Alignment:
     """Align at the right and stretch only the data: NumPy's `broadcast_to`, Broadcast-1 and -3, ONNX unidirectional.
 
     Where both shapes stretch, `merge` comes first: Broadcast-3's bidirectional mode, ONNX Expand, `broadcast_arrays`.
-
-    Parameters
-    ----------
-    data, target : tuple of int
-        Valid shapes.
-    name : str
-        The user's name for `target`, for messages.
-
-    Raises
-    ------
-    ValueError
-        If the data does not fit.
     """
     expect_rank(data, target, name, "right")
     return align_from(data, len(data), target, len(target) - len(data), name, "right")
@@ -149,20 +100,7 @@ def aligned(shape: Shape, source: Shape) -> Alignment:
 @cython.boundscheck(False)  # no axis lies beyond the longest shape
 @cython.wraparound(False)
 def merge(shapes: Sequence[Shape], name: str) -> Shape:
-    """Merge shapes by the two-way rule: right-aligned, each length equal or 1; 1 beside 0 gives 0.
-
-    Parameters
-    ----------
-    shapes : sequence of tuple of int
-        Any number of valid shapes; without any, the result is ``()``.
-    name : str
-        The user's name for them, for the message.
-
-    Raises
-    ------
-    ValueError
-        If two lengths at one axis differ and neither is 1, or if no array can have the result.
-    """
+    """Merge any number of shapes by the two-way rule: right-aligned, each length equal or 1; 1 beside 0 gives 0."""
     rank = 0
     for shape in shapes:
         rank = max(rank, len(shape))
@@ -174,11 +112,9 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
             if before == 1:
                 merged[axis] = length
             elif length != 1 and length != before:
-                raise ValueError(
-                    f"`{name}` expected lengths that are equal or 1 at each axis, counted from the right, got "
-                    f"{' and '.join(map(str, shapes))}: "
-                    f"{length} meets {before} at axis {axis - rank}"
-                )
+                expected = "lengths that are equal or 1 at each axis, counted from the right"
+                got = f"{' and '.join(map(str, shapes))}: {length} meets {before} at axis {axis - rank}"
+                raise ValueError(f"`{name}` expected {expected}, got {got}")
             axis += 1
     result = tuple(merged)
     if not is_countable(result):

@@ -16,26 +16,6 @@ from numpy.typing import DTypeLike
 
 from bcast._runtime.core import as_dtype, is_masked, type_of
 
-__all__ = [
-    "CASTINGS",
-    "Shape",
-    "all_plain",
-    "axes_argument",
-    "check_rank",
-    "counts_argument",
-    "dtype_argument",
-    "integer",
-    "integers",
-    "is_countable",
-    "mode_of",
-    "place_of",
-    "plain_counts",
-    "refuse_size",
-    "shape_argument",
-    "show",
-    "total_of",
-]
-
 Shape = tuple[int, ...]
 
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")  # in the order of NumPy's numbers for them
@@ -49,15 +29,7 @@ UNFIT_AS_SEQUENCE = UNFIT + (Set,)
 
 
 def shape_argument(name: str, value: Any) -> Shape:
-    """Check that the user's `value` is the shape of an array, and return it as a tuple.
-
-    Raises
-    ------
-    TypeError
-        If it is not a 1-D sequence of integers.
-    ValueError
-        If a length is negative, if there are more than 64 axes, or if an index cannot count the elements.
-    """
+    """Check that the user's `value` is the shape of an array that there can be, and return it as a tuple."""
     shape = integers(name, value, False)
     if len(shape) > MAX_RANK or not is_countable(shape):
         if min(shape) < 0:

@@ -30,13 +30,18 @@ cdef class Counts:
 
     cpdef cnp.ndarray to_array(self):
         """A private array of the counts, as NumPy takes them."""
+        cdef int64_t[CHUNK] room
+        cdef const int64_t *chunk
         cdef cnp.ndarray array
+        cdef Py_ssize_t c
         self.check()
         if not self.is_exact():
             raise MemoryError
-        array = np.empty(self.list.size, np.int64)
-        _copy(&self.list, <int64_t *> cnp.PyArray_DATA(array))
-        return array.astype(np.intp, copy=False)
+        array = np.empty(self.list.size, np.intp)
+        for c in range(_chunks(&self.list)):
+            chunk = read_chunk(&self.list, c, room)
+            memcpy(<int64_t *> cnp.PyArray_DATA(array) + c * CHUNK, chunk, _length(&self.list, c) * sizeof(int64_t))
+        return array
 
     cpdef bint has_zeros(self) except -1:
         """Whether there are items that are dropped."""
@@ -56,9 +61,7 @@ cdef class Counts:
 
     cdef bint is_exact(self) noexcept:
         """Whether `starts` are right, which they are not if the total is too long for any memory."""
-        return self.list.starts == NULL or (
-            self.list.starts[_chunks(&self.list)] == self.list.total
-        )
+        return self.list.starts == NULL or self.list.starts[_chunks(&self.list)] == self.list.total
 
     cdef int check(self) except -1:
         """Refuse an array that a callback of the user's has resized during the call."""
@@ -73,7 +76,7 @@ cdef class Counts:
         """Copy the counts if `out`, which is contiguous, overlaps them."""
         self.check()
         if self.list.kept == NULL and (always or contiguous_overlap(self.array, out)):
-            self.array = self.to_array().astype(np.int64, copy=False)
+            self.array = self.to_array()
             self.list.kept = <const int64_t *> cnp.PyArray_DATA(self.array)
         return 0
 
@@ -244,17 +247,6 @@ cdef const int64_t *read_chunk(const CountList *counts, Py_ssize_t c, int64_t *r
             left -= room[i]
         room[n - 1] += left
     return room
-
-
-cdef void _copy(const CountList *counts, int64_t *to) noexcept nogil:
-    """Copy all counts."""
-    cdef int64_t[CHUNK] room
-    cdef const int64_t *chunk
-    cdef Py_ssize_t c, i
-    for c in range(_chunks(counts)):
-        chunk = read_chunk(counts, c, room)
-        for i in range(_length(counts, c)):
-            to[c * CHUNK + i] = chunk[i]
 
 
 cdef inline Py_ssize_t _chunks(const CountList *counts) noexcept nogil:

@@ -8,7 +8,7 @@ cdef extern from "numpy/arrayobject.h":
     bint PyArray_CanCastArrayTo(cnp.ndarray array, cnp.PyArray_Descr *dtype, int casting)
     int PyArray_DescrConverter(object dtype, cnp.PyArray_Descr **descr) except 0
     object PyArray_NewLikeArray(cnp.ndarray array, int order, cnp.dtype dtype, int subok)
-    object PyArray_NewFromDescr(
+    cnp.ndarray PyArray_NewFromDescr(
         PyTypeObject *subtype, cnp.dtype descr, int nd, const cnp.npy_intp *dims, const cnp.npy_intp *strides,
         void *data, int flags, PyObject *obj,
     )
@@ -157,36 +157,10 @@ cpdef reshaped(cnp.ndarray array, tuple shape):
 
 
 cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=None, str owner="data"):
-    """Return the array for a result: a new one, or the user's `out` if it fits.
+    """Return the array for a result: the user's `out` if it fits, or without one, a new array.
 
-    Parameters
-    ----------
-    out : ndarray or None
-        The user's array, unchecked.
-    like : ndarray
-        An array of the wanted dtype; `dtype` takes precedence.
-    shape : tuple of int
-        At most 64 lengths of 0 or more.
-    name : str
-        The user's name for the shape, for the message.
-    dtype : dtype, optional
-        The wanted dtype, if the user named it.
-    owner : str, optional
-        The user's name for `like`, for the message.
-
-    Returns
-    -------
-    ndarray
-        `out` itself, or a new C-contiguous array of the base class that owns its memory and is not initialised.
-
-    Raises
-    ------
-    TypeError
-        If `out` is not an array, is masked, or has another dtype.
-    ValueError
-        If `out` has another shape or is read-only; if a new array would have more bytes than an index can count.
-    MemoryError
-        If there is not enough memory for a new array.
+    It has `shape`, and `dtype` if the user named one, or else that of `like`. `name` and `owner` are the user's names
+    for the shape and for `like`, for messages. A new array is C-contiguous, of the base class, and not initialised.
     """
     drop_unused()
     if out is None:
@@ -205,6 +179,7 @@ cdef new_array(cnp.dtype dtype, tuple shape, name):
     cdef Py_ssize_t itemsize = dtype.itemsize
     cdef size_t nbytes = itemsize       # it wraps around only where the check below refuses the size
     cdef void *block = NULL
+    cdef cnp.ndarray array
     cdef int axis
     check_axes(shape)
     if itemsize == 0:
@@ -221,40 +196,31 @@ cdef new_array(cnp.dtype dtype, tuple shape, name):
         )
     if dtype.hasobject:
         return np.empty(shape, dtype)
-    if pays(nbytes) and _is_default_handler():
-        handler = page_handler()
-        block = new_block(nbytes)
+    if pays(nbytes):
+        current = PyDataMem_GetHandler()
+        if <PyObject *> current == PyDataMem_DefaultHandler:    # and not one of the user's
+            block = _malloc(NULL, nbytes)
     if block == NULL:       # or there are too many blocks; malloc may still have memory
         return _array_over(NULL, dtype, len(shape), dims)
     try:
         array = _array_over(block, dtype, len(shape), dims)
     except BaseException:
-        drop_block(block)
+        _free(NULL, block, 0)
         raise
-    _hand_over(array, handler, nbytes)
+    # From now on the array owns its block, as if NumPy had got it from the handler.
+    Py_INCREF(capsule)
+    (<Fields *> array).mem_handler = <PyObject *> capsule
+    cnp.PyArray_ENABLEFLAGS(array, cnp.NPY_ARRAY_OWNDATA)
+    PyTraceMalloc_Track(TRACED, <uintptr_t> block, nbytes)  # failing to trace memory is no error
     return array
 
 
-cdef bint _is_default_handler() except -1:
-    """Whether NumPy uses its default memory handler, not one of the user's."""
-    current = PyDataMem_GetHandler()
-    return <PyObject *> current == PyDataMem_DefaultHandler
-
-
-cdef _array_over(void *data, cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
+cdef cnp.ndarray _array_over(void *data, cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
     """A new array over `data`, which the caller still owns; over memory of its own if `data` is NULL."""
     Py_INCREF(dtype)    # the call steals a reference
     return PyArray_NewFromDescr(
         <PyTypeObject *> cnp.ndarray, dtype, ndim, dims, NULL, data, cnp.NPY_ARRAY_CARRAY if data != NULL else 0, NULL
     )
-
-
-cdef void _hand_over(cnp.ndarray array, object handler, size_t nbytes) noexcept:
-    """Make the array own the block under it, as if NumPy had got it from the handler."""
-    Py_INCREF(handler)      # the array's reference
-    (<Fields *> array).mem_handler = <PyObject *> handler
-    cnp.PyArray_ENABLEFLAGS(array, cnp.NPY_ARRAY_OWNDATA)
-    PyTraceMalloc_Track(TRACED, <uintptr_t> cnp.PyArray_DATA(array), nbytes)    # failing to trace memory is no error
 
 
 cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:

@@ -13,23 +13,7 @@ TARGETS = _targets()    # best first
 
 
 def use_target(name):
-    """Choose the target of this process: for tests, which try all `TARGETS` of the machine.
-
-    Parameters
-    ----------
-    name : str
-        One of `TARGETS`. The first of them is the default.
-
-    Returns
-    -------
-    str
-        The previous target.
-
-    Raises
-    ------
-    ValueError
-        If this machine has no such target.
-    """
+    """Choose the target of this process, one of `TARGETS`, and return the previous one: for tests, which try all."""
     global target_number
     cdef int target
     before = target_names[target_number].decode()

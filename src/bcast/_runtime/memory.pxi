@@ -36,7 +36,6 @@ cdef enum:
     IDLE_MAX_BLOCKS = 64
     UNADVISED_MAX_BYTES = 32 << 20  # of idle blocks that are not advised free, which pays without huge pages
     LASTING_BYTES = 64 << 20        # beyond them, what has been idle for too long is unmapped
-    UNUSED_SECONDS = 5
 
 cdef struct Block:
     char *data          # at a multiple of HUGE_PAGE; the page before it ends with the capacity
@@ -52,7 +51,6 @@ cdef int mapped_blocks = 0
 
 cdef Py_ssize_t MAP_MIN_BYTES = 128 << 20   # smaller maps stay, so that whoever reads or writes them again is faster
 cdef object file_array = np.memmap
-cdef tuple SHARED_MODES = ("r", "r+", "w+")
 
 
 # Blocks, for results
@@ -63,31 +61,19 @@ cdef bint pays(size_t nbytes) noexcept nogil:
     return PAGES and nbytes >= BLOCK_MIN_BYTES and _rounded(nbytes) <= idle_limit
 
 
-cdef object page_handler():
-    """Return the memory handler (NEP 49) of arrays over our blocks."""
-    return capsule
-
-
-cdef void *new_block(size_t nbytes) noexcept:
-    """A block for an array that will get the handler above; NULL if there is no memory."""
-    return _malloc(NULL, nbytes)
-
-
-cdef void drop_block(void *data) noexcept:
-    """Take back a block for which no array could be made."""
-    _free(NULL, data, 0)
-
-
 cdef void drop_unused() noexcept:
-    """Unmap the oldest idle block if it has been idle for seconds: only one, because this call pays for it."""
+    """Unmap the oldest idle block if it has been idle for 5 seconds: only one, because this call pays for it."""
     if idle_total > LASTING_BYTES:
         with cython.critical_section(capsule):
-            if idle_total > LASTING_BYTES and time(NULL) - idle[0].since > UNUSED_SECONDS:
+            if idle_total > LASTING_BYTES and time(NULL) - idle[0].since > 5:
                 _unmap(_removed(0))
 
 
+# The functions of the memory handler (NEP 49) of arrays over our blocks.
+
+
 cdef void *_malloc(void *ctx, size_t size) noexcept:
-    """Take the idle block that fits best, the youngest of equals, or map a new one."""
+    """Take the idle block that fits best, the youngest of equals, or map a new one; NULL if there is no memory."""
     cdef size_t capacity = _rounded(size), most = capacity + capacity // BLOCK_SPARE
     cdef int i, best = -1
     with cython.critical_section(capsule):
@@ -364,7 +350,7 @@ cpdef bint is_mapped(cnp.ndarray array) except -1:
         if isinstance(base, file_array):
             mode = base.mode
         base = base.base
-    if mode not in SHARED_MODES:
+    if mode not in ("r", "r+", "w+"):
         return False
     from mmap import mmap   # as `numpy.memmap` has done
     return isinstance(base, mmap) and len(base) >= MAP_MIN_BYTES

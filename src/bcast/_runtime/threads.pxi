@@ -41,8 +41,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     MAX_THREADS = 0x7fffffff
-    FORKED_WITHOUT_EXEC = 0x40      # among the flags of a process, on Linux
-    MAX_RECORDED_SHARES = 1024
 
 cdef unsigned long main_thread
 cdef int available          # threads by default, by what the system and the environment say
@@ -161,13 +159,7 @@ def get_pool_limit():
 
 
 def set_pool_limit(limit):
-    """Set how many threads the pool has for the calling thread: for threadpoolctl.
-
-    Parameters
-    ----------
-    limit : int
-        1 or more; it may exceed the number of CPUs.
-    """
+    """Set how many threads the pool has for the calling thread, whatever the number of CPUs: for threadpoolctl."""
     global pool_limit
     pool_limit = max(1, min(limit, MAX_HELPERS + 1))
 
@@ -196,7 +188,7 @@ def _is_forked() -> bool:
             flags = int(file.read().rpartition(b")")[2].split()[6])
     except (OSError, ValueError, IndexError):
         return False
-    return bool(flags & FORKED_WITHOUT_EXEC)
+    return bool(flags & 0x40)   # Linux's PF_FORKNOEXEC
 
 
 # For tests
@@ -237,32 +229,22 @@ cdef void _run_in_order(Share share, void *work, int shares, int threads) noexce
         share(work, <int> ((stride * (i + 1) + first) % shares), <int> ((random >> 33) % threads))
 
 
-cdef struct Record:
-    int[MAX_RECORDED_SHARES] share      # in the order in which they began
-    int[MAX_RECORDED_SHARES] worker
-    volatile long next
-
-
 def recorded_shares(int shares, int threads):
     """Run shares that do nothing; return the number of each and of its thread, in the order in which they began."""
-    cdef Record record
-    cdef list pairs = []
-    cdef int i
-    if not 1 <= shares <= MAX_RECORDED_SHARES or threads < 1:
+    cdef cnp.ndarray rows
+    if shares < 1 or threads < 1:
         raise ValueError(f"`shares`, `threads` expected 1 or more, got {shares}, {threads}")
-    record.next = 0
+    rows = np.zeros((shares + 1, 2), "l")
     with nogil:
-        run_shares(_record, &record, shares, threads)
-    for i in range(shares):
-        pairs.append((record.share[i], record.worker[i]))
-    return pairs
+        run_shares(_record, cnp.PyArray_DATA(rows), shares, threads)
+    return list(map(tuple, rows[1:].tolist()))
 
 
-cdef void _record(void *work, int share, int worker) noexcept nogil:
-    cdef Record *record = <Record *> work
-    cdef long at = next_of(&record.next)
-    record.share[at] = share
-    record.worker[at] = worker
+cdef void _record(void *rows, int share, int worker) noexcept nogil:
+    cdef long *row = <long *> rows
+    row += 2 + 2 * next_of(row)
+    row[0] = share
+    row[1] = worker
 
 
 main_thread = sys.modules["threading"].main_thread().ident if "threading" in sys.modules else get_ident()

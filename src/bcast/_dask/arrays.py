@@ -18,8 +18,6 @@ from bcast._rules.arguments import Shape, dtype_argument, show
 from bcast._rules.types import Casting
 from bcast._runtime.core import is_masked
 
-__all__ = ["Array", "aligned_shape", "as_dask", "converted_dtype", "in_memory"]
-
 Array: TypeAlias = Any  # dask.array.Array, which has another class under `array.query-planning`
 
 

@@ -15,8 +15,6 @@ from dask.utils import parse_bytes
 
 from bcast._rules.arguments import Shape, show
 
-__all__ = ["Chunks", "cuts", "default_chunks", "fits", "given_chunks"]
-
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 
 

@@ -17,19 +17,6 @@ from bcast._dask.tasks import broadcast_block, repeat_block, tile_block
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import Shape
 
-__all__ = [
-    "Values",
-    "broadcast_along",
-    "gathered",
-    "items_of",
-    "mapped",
-    "repeated",
-    "tiled",
-    "without_empty",
-]
-
-MOST_ARROWS = 10_000  # from blocks to the chunks that are made of all of them, before they are made one block
-
 Range: TypeAlias = tuple[int, int]  # of items along an axis
 
 
@@ -83,7 +70,7 @@ def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
         wanted = _solid(given)
         whole = [each and max(wanted[axis]) >= lengths[axis] for axis, each in enumerate(whole)]
     joined = {axis: -1 for axis, each in enumerate(whole) if each}
-    if math.prod(data.numblocks[axis] for axis in joined) * math.prod(map(len, wanted)) > MOST_ARROWS:
+    if math.prod(data.numblocks[axis] for axis in joined) * math.prod(map(len, wanted)) > 10_000:  # arrows of the graph
         data = data.rechunk(joined)
     places, spans = [-1] * data.ndim, []
     for axis, length in enumerate(lengths):
@@ -92,7 +79,7 @@ def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
             places[axis] = axis
             data = gathered(data, axis, [_tiles(begin, end, length) for begin, end in parts])
             parts = [(begin, end) if end - begin > length else (0, end - begin) for begin, end in parts]
-        spans.append([(length, begin % max(length, 1), end - begin) for begin, end in parts])
+        spans.append([(begin % max(length, 1), end - begin) for begin, end in parts])
     if data.chunks == wanted and data.dtype == dtype:  # its chunks are in place, and nobody writes to them
         return data.rechunk(given)
     spread = tuple(axis for axis, place in enumerate(places) if place < 0)

@@ -21,10 +21,6 @@ from bcast._dask.copies import Values, gathered, items_of, mapped, without_empty
 from bcast._dask.tasks import block_of
 from bcast._rules.alignment import Alignment
 
-__all__ = ["segments_summed", "summed"]
-
-PAIRED = (np.dtype(np.float64), np.dtype(np.complex128))
-
 Terms: TypeAlias = tuple[NDArray[Any], ...]  # whose sum is meant: one array, or two of which one rounds the other off
 
 
@@ -67,7 +63,7 @@ def partial_sum(
 def sum_of_sums(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)
     """Add partial sums: the steps between."""
     first, *others = _leaves(terms)
-    if first[0].dtype not in PAIRED:
+    if first[0].dtype.char not in "dD":  # which have pairs
         return (unbroadcast(np.stack([first[0], *(each[0] for each in others)]), first[0].shape),)
     high, low = first if len(first) == 2 else (first[0], np.zeros_like(first[0]))
     with np.errstate(all="ignore"):

@@ -7,23 +7,17 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from bcast._api.broadcast import broadcast
 from bcast._api.converted import as_array
-from bcast._api.repeats import repeat
+from bcast._api.repeats import repeat, tile
 from bcast._rules.arguments import Shape
-from bcast._runtime.core import memory_info, result_array, set_idle_limit, set_num_threads
+from bcast._runtime.core import memory_info, set_idle_limit, set_num_threads
 
-__all__ = ["block_of", "broadcast_block", "repeat_block", "reshape_block", "settle", "tile_block"]
-
-IDLE_PART = 0.05  # of a worker's memory
 _settled_in = -1  # the process
 
 
@@ -45,30 +39,22 @@ def broadcast_block(
 
 
 def tile_block(
-    block: Any, spans: tuple[tuple[int, int, int], ...], axes: tuple[int, ...], to: np.dtype[Any]
+    block: Any, spans: tuple[tuple[int, int], ...], axes: tuple[int, ...], to: np.dtype[Any]
 ) -> NDArray[Any]:
     """Make a chunk of a tiled array from a block, or from nested lists of all blocks along `axes`, the outermost first.
 
-    For each axis of the chunk, a span says after how many items the data is repeated, with which item the chunk begins,
-    and its length.
+    For each axis of the chunk, a span says with which item of the block it begins, and its length.
     """
-    settle()
-    blocks = list(_placed(block, axes))
-    shape = tuple(wanted for _, _, wanted in spans)
-    out = result_array(None, blocks[0][1], shape, "reps", to)
-    for at, data in blocks:
-        together = out.dtype.kind != "T"  # NumPy makes no windows of StringDType
-        runs = [_runs(at.get(axis, 0), data.shape[axis], *span, together) for axis, span in enumerate(spans)]
-        for run in product(*runs):
-            source = data[tuple(items for items, _, _ in run) + (Ellipsis,)]  # lest data without axes become a scalar
-            target = out[tuple(places for _, places, _ in run) + (Ellipsis,)]
-            for axis in reversed([axis for axis, (_, _, times) in enumerate(run) if times > 1]):
-                windows = sliding_window_view(target, source.shape[axis], axis, writeable=True)
-                windows = windows[(slice(None),) * axis + (slice(None, None, spans[axis][0]),)]
-                target = np.moveaxis(windows, -1, axis + 1)
-                source = np.expand_dims(source, axis)
-            broadcast(source, target.shape, casting="unsafe", out=target)
-    return out
+    data = _joined(block, axes)
+    reps = []
+    for axis, (begin, wanted) in enumerate(spans):
+        if begin:
+            data = np.roll(data, -begin, axis)
+        data = data[(slice(None),) * axis + (slice(wanted),)]
+        reps.append(-(-wanted // max(data.shape[axis], 1)))
+    out = tile(data, reps, dtype=to, casting="unsafe")
+    shape = tuple(wanted for _, wanted in spans)
+    return out if out.shape == shape else out[tuple(map(slice, shape))].copy()
 
 
 def reshape_block(block: Any, shape: Shape) -> NDArray[Any]:
@@ -90,34 +76,12 @@ def block_of(name: str, block: Any) -> NDArray[Any]:
     return as_array(name, block)
 
 
-def _placed(block: Any, axes: tuple[int, ...]) -> Iterator[tuple[dict[int, int], NDArray[Any]]]:
-    """Yield each block with the places where it begins along `axes`."""
+def _joined(block: Any, axes: tuple[int, ...]) -> NDArray[Any]:
+    """Join nested lists of blocks along `axes`."""
     if not axes:
-        yield {}, as_array("A", block)
-        return
-    begin = 0
-    for each in block:
-        for at, data in _placed(each, axes[1:]):
-            yield {axes[0]: begin} | at, data
-        begin += data.shape[axes[0]]
-
-
-def _runs(
-    place: int, length: int, period: int, begin: int, wanted: int, together: bool
-) -> Iterator[tuple[slice, slice, int]]:
-    """Yield which items of a block go to which places of a chunk, how often, along one axis.
-
-    The block's items begin at `place` of each period. Whole repetitions come `together`.
-    """
-    if not length:
-        return
-    at = place - begin
-    at += -((at + length - 1) // period) * period  # of the first period of which the chunk has an item
-    while at < wanted:
-        low, high = max(at, 0), min(at + length, wanted)
-        times = (wanted - at - length) // period + 1 if together and high - low == length else 1
-        yield slice(low - at, high - at), slice(low, high + (times - 1) * period), times
-        at += times * period
+        return block_of("A", block)
+    parts = [_joined(each, axes[1:]) for each in block]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axes[0])
 
 
 def settle() -> None:
@@ -131,7 +95,7 @@ def settle() -> None:
     _settled_in = os.getpid()
     limit = _worker_limit()
     if limit and "BCAST_IDLE_BYTES" not in os.environ:
-        set_idle_limit(min(memory_info().limit, int(IDLE_PART * limit)))
+        set_idle_limit(min(memory_info().limit, limit // 20))
     in_pool = multiprocessing.parent_process() is not None and threading.current_thread() is threading.main_thread()
     if in_pool and "BCAST_NUM_THREADS" not in os.environ:
         set_num_threads(1)

@@ -6,8 +6,6 @@ from typing import Any, Literal, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AxesLike", "Casting", "CountsLike", "ElementwiseMode", "Indexing", "Mode", "ShapeLike"]
-
 ShapeLike: TypeAlias = Sequence[SupportsIndex] | NDArray[np.integer[Any]]
 AxesLike: TypeAlias = ShapeLike | Set[SupportsIndex]
 CountsLike: TypeAlias = (

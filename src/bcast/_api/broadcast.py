@@ -174,21 +174,12 @@ def broadcast_like(
     like : array_like, shape (t_0, ..., t_n)
         The array whose shape is the target. Its dtype and values are not used.
     axes_mapping, mode, axis, broadcast_axes, dtype, casting, out
-        As in `broadcast`, except that empty `broadcast_axes` mean all axes, as in nGraph's BroadcastLike.
+        As in `broadcast`, and so are errors. Empty `broadcast_axes` mean all axes, as in nGraph's BroadcastLike.
 
     Returns
     -------
     ndarray
         As `broadcast` returns it.
-
-    Raises
-    ------
-    ValueError, numpy.exceptions.AxisError, TypeError, MemoryError
-        As `broadcast` raises them.
-
-    See Also
-    --------
-    broadcast : Broadcast to a given shape.
 
     Examples
     --------
@@ -238,17 +229,12 @@ def infer_shape(
     data_shape : 1-D sequence or array of int
         The shape of the data.
     target_shape, axes_mapping, mode, axis, broadcast_axes, shape
-        As in `broadcast`.
+        As in `broadcast`, and so are errors.
 
     Returns
     -------
     tuple of int
         `target_shape`, or in mode 'bidirectional' the merged shape.
-
-    Raises
-    ------
-    ValueError, numpy.exceptions.AxisError, TypeError
-        As `broadcast` raises them.
 
     Examples
     --------
@@ -286,21 +272,12 @@ def broadcast_to(
     shape : int, or 1-D sequence or array of int
         The shape to broadcast to; an int means a shape of one axis.
     dtype, casting, out
-        As in `broadcast`.
+        As in `broadcast`, and so are errors.
 
     Returns
     -------
     ndarray
         As `broadcast` returns it: never a view, as NumPy's is.
-
-    Raises
-    ------
-    ValueError, TypeError, MemoryError
-        As `broadcast` raises them.
-
-    See Also
-    --------
-    broadcast : Broadcast under other rules, too.
 
     Examples
     --------
@@ -330,10 +307,8 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
 
     Raises
     ------
-    ValueError
-        If the shapes are not compatible.
-    TypeError
-        If an array is masked.
+    ValueError, TypeError
+        If the shapes are not compatible, or an array is masked.
 
     Examples
     --------
@@ -374,10 +349,8 @@ def broadcast_shapes(*args: ShapeLike | SupportsIndex) -> tuple[int, ...]:
 
     Raises
     ------
-    ValueError
-        If the shapes are not compatible by NumPy's two-way rule, or a length is negative.
-    TypeError
-        If a shape is not integer.
+    ValueError, TypeError
+        If the shapes are not compatible by NumPy's two-way rule, or one of them is no shape.
 
     Examples
     --------
@@ -415,10 +388,8 @@ def meshgrid(
 
     Raises
     ------
-    ValueError
-        If `indexing` is neither of the two; if a dense grid would be too large to address.
-    TypeError
-        If one of `xi` is masked.
+    ValueError, TypeError
+        If `indexing` is neither of the two; if a dense grid would be too large to address; if one of `xi` is masked.
 
     Examples
     --------

@@ -16,10 +16,8 @@ cdef int NUMBER_OF_SAME_KIND
 
 cpdef ndarray as_array(str name, data)
 cpdef bint is_tensor(out)
-cdef _array_of(name, tensor)
 cdef _view_of(out)
-cdef _check_device(tensor)
-cdef str _refusal(expected, tensor, error)
+cdef _exported(expected, tensor, written)
 cpdef materialise(ndarray data, Alignment alignment, tuple shape, out, str name, dtype, casting)
 cpdef bint converts(ndarray data, out, dtype, casting) except -1
 cpdef tuple prepared(ndarray data, tuple shape, out, dtype, casting)

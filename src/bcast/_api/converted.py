@@ -70,7 +70,7 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
                 got = f"a {type(data).__name__} of {kind.__name__}"
                 raise TypeError(f"`{name}` expected items that NumPy converts, got {got}; stack them first")
     elif type(data) not in NUMBERS and not isinstance(data, generic) and is_tensor(data):
-        return _array_of(name, data)
+        return _exported(f"`{name}` expected an array that NumPy can read", data, False)
     try:
         return np.asarray(data)
     except ValueError as error:
@@ -88,46 +88,36 @@ def into_tensor(function: Callable[..., Any], out: NDArray[Any], *args: Any, **k
     return out
 
 
-def _array_of(name: str, tensor: Any) -> NDArray[Any]:
-    """Return an array over the memory of a tensor, or what its own conversion makes; refuse those on other devices."""
-    try:
-        _check_device(tensor)
-        return np.asarray(tensor) if hasattr(tensor, "__array__") else np.from_dlpack(tensor)
-    except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
-        raise TypeError(_refusal(f"`{name}` expected an array that NumPy can read", tensor, error)) from error
-
-
 def _view_of(out: Any) -> NDArray[Any]:
     """Return an array over the memory of the user's `out`, a tensor that the CPU can write to, item by item."""
-    try:
-        _check_device(out)
-        if getattr(out, "is_neg", bool)():  # PyTorch exports the items as they are without it
-            raise TypeError("its items are negated when they are read; call .resolve_neg() first")
-        view = np.from_dlpack(out)
-    except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
-        raise TypeError(_refusal("`out` expected an array that NumPy can write to", out, error)) from error
+    view = _exported("`out` expected an array that NumPy can write to", out, True)
     for length, step in zip(view.shape, view.strides, strict=True):
         if view.size and length > 1 and step == 0:
-            raise ValueError(
-                f"`out` expected items with memory of their own, got {type(out).__name__} that is expanded"
-            )
+            got = f"{type(out).__name__} that is expanded"
+            raise ValueError(f"`out` expected items with memory of their own, got {got}")
     return view
 
 
-def _check_device(tensor: Any) -> None:
-    """Refuse a tensor whose memory the CPU does not read as its own: a copy is nothing that anybody has asked for."""
-    kind, number = tensor.__dlpack_device__()
-    if kind not in (1, 3):  # DLPack's numbers of the CPU and of memory that it shares with a GPU
-        device = getattr(tensor, "device", f"{int(kind)}:{number}")
-        raise TypeError(f"it is on device {device}; copy it to the CPU's memory first")
+def _exported(expected: str, tensor: Any, written: bool) -> NDArray[Any]:
+    """Return an array over the memory of a tensor, or what its own conversion makes if it is not `written`.
 
-
-def _refusal(expected: str, tensor: Any, error: Exception) -> str:
-    """Return the message for a tensor that cannot be read or written."""
-    text = f"{expected}, got {type(tensor).__name__}: {error}"
-    if "float" in str(getattr(tensor, "dtype", "")) and "nsupported" in str(error):
-        text += "; NumPy has no such dtype: convert it by .float(), or give its bits as a dtype of ml_dtypes"
-    return text
+    Tensors on other devices are refused: a copy is nothing that anybody has asked for.
+    """
+    try:
+        kind, number = tensor.__dlpack_device__()
+        if kind not in (1, 3):  # DLPack's numbers of the CPU and of memory that it shares with a GPU
+            device = getattr(tensor, "device", f"{int(kind)}:{number}")
+            raise TypeError(f"it is on device {device}; copy it to the CPU's memory first")
+        if not written and hasattr(tensor, "__array__"):
+            return np.asarray(tensor)
+        if written and getattr(tensor, "is_neg", bool)():  # PyTorch exports the items as they are without it
+            raise TypeError("its items are negated when they are read; call .resolve_neg() first")
+        return np.from_dlpack(tensor)
+    except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
+        text = f"{expected}, got {type(tensor).__name__}: {error}"
+        if "float" in str(getattr(tensor, "dtype", "")) and "nsupported" in str(error):
+            text += "; NumPy has no such dtype: convert it by .float(), or give its bits as a dtype of ml_dtypes"
+        raise TypeError(text) from error
 
 
 def materialise(

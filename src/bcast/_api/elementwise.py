@@ -67,10 +67,8 @@ def elementwise(
     out : ndarray or tuple of ndarray, optional
         The array to write the result into, of exactly the result's shape. It may be an operand, or overlap one: the
         result is as if the operands had been copied first.
-    dtype : dtype_like, optional
-        The dtype of the result, and of the computation, as ufuncs understand it.
-    casting : {'same_kind', 'no', 'equiv', 'safe', 'unsafe'}, optional
-        Which conversions of operands and results are allowed, as ufuncs understand it.
+    dtype, casting
+        The dtype of the computation and the result, and which conversions are allowed, as ufuncs understand them.
     where : array_like of bool, optional
         Where to compute, as ufuncs understand it: elsewhere `out` stays as it was. It must fit the result's shape.
 
@@ -97,9 +95,8 @@ def elementwise(
     several threads. Where both operands are NaN, the result may be the other one of the two.
 
     Other calls are passed on: functions that are no ufuncs, ufuncs of objects, strings or dates, integer powers,
-    subclasses, a `where`, an `out` that overlaps an operand but is not that operand. Operands that are arrays are not
-    copied then: where `b` needs another shape, the function gets a view of it. Python scalars are passed on to ufuncs
-    unchanged, so that they adapt to the other operand's dtype. Other functions get them as arrays without axes.
+    subclasses, a `where`, an `out` that overlaps an operand but is not that operand. Where `b` needs another shape, the
+    function gets a view of it. Ufuncs get Python scalars as they are, other functions as arrays without axes.
 
     If `numpy.errstate` makes a floating-point error an exception, `out` has been written, as by the ufunc itself.
 
@@ -124,13 +121,8 @@ def elementwise(
     if not is_ufunc or not is_binary(function):
         check_function(function)
     rule = mode_of(mode, MODES, "mode")
-    plain = dtype is None and casting is SAME_KIND and where is True
-    wanted = None
-    number = NUMBER_OF_SAME_KIND
-    if not plain:
-        wanted = None if dtype is None else dtype_argument(dtype)
-        if casting is not SAME_KIND:
-            number = CASTINGS.index(mode_of(casting, CASTINGS, "casting"))
+    wanted = None if dtype is None else dtype_argument(dtype)
+    number = NUMBER_OF_SAME_KIND if casting is SAME_KIND else CASTINGS.index(mode_of(casting, CASTINGS, "casting"))
     if (type(axis) is not int or axis != -1) and rule is not PDPD:
         expect_default_axis(axis, rule)
     if type(axis) is not int:
@@ -160,21 +152,13 @@ def elementwise(
         else:
             raise ValueError(f"`b` expected a's own shape {shape} in mode 'none', got {given}")
     operands = (first, second)  # unpacked, which checks that an error has an exception: NumPy's may have none
-    kwargs = {} if plain else _given(wanted, casting, where, shape)
+    kwargs = _given(wanted, casting, where, shape)
     if out is None:
         return function(*operands, **kwargs)
     if is_tensor(out):
         return into_tensor(elementwise, out, function, first, second, mode=mode, axis=axis, **kwargs)
     _check_out(out, shape)
-    try:
-        return function(*operands, out=out, **kwargs)
-    except TypeError as error:
-        said = str(error)
-        if is_ufunc or ("unexpected keyword argument 'out'" not in said and "takes no keyword arguments" not in said):
-            raise
-        name = getattr(function, "__name__", "the function")
-        text = f"`out` expected None, as {name} has no such argument, got {type(out).__name__}"
-        raise TypeError(text) from error
+    return function(*operands, out=out, **kwargs)
 
 
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = None) -> Any:
@@ -197,10 +181,8 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
 
     Raises
     ------
-    ValueError
-        If the shapes do not fit; if `out` has another shape or is read-only.
-    TypeError
-        If `out` is not an array, or has another dtype. Exceptions of `numpy.where` pass through.
+    ValueError, TypeError
+        If the shapes do not fit, or `out` does not fit the result. Exceptions of `numpy.where` pass through.
 
     Notes
     -----

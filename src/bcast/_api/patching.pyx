@@ -165,14 +165,8 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
 
     Raises
     ------
-    ValueError
-        If one of the names is none of these.
-    TypeError
-        If `names` is not iterable.
-
-    See Also
-    --------
-    patched_numpy : Patch for a ``with`` block.
+    ValueError, TypeError
+        If one of the names is none of these, or `names` is not iterable.
 
     Notes
     -----
@@ -268,17 +262,12 @@ def is_patched(name: str | None = None) -> bool:
     Parameters
     ----------
     name : str, optional
-        One of the names that `patch_numpy` takes. By default, any of them.
+        One of the names that `patch_numpy` takes, and so are errors. By default, any of them.
 
     Returns
     -------
     bool
         Whether it does now. After a patch, it does not if another library has replaced the function since.
-
-    Raises
-    ------
-    ValueError
-        If `name` is none of these names.
 
     Examples
     --------

@@ -69,15 +69,12 @@ def tile(
 
     Raises
     ------
-    ValueError
-        If a number of repetitions is negative; and as `broadcast` raises it.
-    TypeError
-        If a number of repetitions is not an integer; and as `broadcast` raises it.
+    ValueError, TypeError
+        If a number of repetitions is negative, or no integer; and as `broadcast` raises them.
 
     See Also
     --------
     repeat : Repeat each item rather than the whole.
-    broadcast : Replicate along new axes and axes of length 1.
 
     Examples
     --------

@@ -30,7 +30,6 @@ cpdef Py_ssize_t total_of(tuple counts) except? -1
 cdef _items(value)
 cdef _count(item, bint floats)
 cpdef axes_argument(axis)
-cdef _axis(axis)
 
 
 @cython.locals(rank=Py_ssize_t, at=Py_ssize_t)

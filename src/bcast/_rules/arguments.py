@@ -212,18 +212,11 @@ def axes_argument(axis: Any) -> int | Shape | None:
     try:
         items = _items(axis)
         for item in items:
-            axes.append(_axis(item))
+            axes.append(integer("axis", item))
     except TypeError:
         raise TypeError(f"`axis` expected None, an integer or a 1-D sequence of integers, got {show(axis)}") from None
     is_one = type(items) is tuple and items is not axis
     return axes[0] if is_one else tuple(axes)
-
-
-def _axis(axis: Any) -> int:
-    """Return an axis as a Python int; refuse bools, which NumPy 2.0 still converts."""
-    if isinstance(axis, (bool, np.bool)):
-        raise TypeError
-    return operator.index(axis)
 
 
 def place_of(axis: int, shape: Shape) -> int:

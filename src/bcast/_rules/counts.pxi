@@ -106,9 +106,7 @@ cpdef Counts counts_of_array(repeats):
     else:
         counts.list.kept = counts.owned = <int64_t *> _allocated(counts.list.size)
         _read(&counts.list, 0, counts.list.size, counts.owned)
-    _add_up(&counts.list)
-    counts.size, counts.total = counts.list.size, counts.list.total
-    return counts
+    return _added_up(counts)
 
 
 cpdef Counts counts_of_tuple(tuple repeats):
@@ -121,9 +119,7 @@ cpdef Counts counts_of_tuple(tuple repeats):
     counts.list.itemsize = sizeof(int64_t)
     for i in range(len(repeats)):
         counts.owned[i] = <Py_ssize_t> repeats[i]
-    _add_up(&counts.list)
-    counts.size, counts.total = counts.list.size, counts.list.total
-    return counts
+    return _added_up(counts)
 
 
 cdef void *_allocated(Py_ssize_t n) except NULL:
@@ -134,8 +130,9 @@ cdef void *_allocated(Py_ssize_t n) except NULL:
     return memory
 
 
-cdef int _add_up(CountList *counts) except -1:
+cdef Counts _added_up(Counts whole):
     """Sum all counts, and those before each chunk."""
+    cdef CountList *counts = &whole.list
     cdef int64_t[CHUNK] room
     cdef Py_ssize_t chunks = _chunks(counts)
     cdef Py_ssize_t nbytes = counts.size * counts.itemsize
@@ -160,7 +157,8 @@ cdef int _add_up(CountList *counts) except -1:
         counts.total = _exact_total(counts)
         if chunks > 1 and counts.total >= 0 and counts.total >> SAFE_BITS == 0:     # long counts have changed meanwhile
             counts.total = sums[chunks]
-    return 0
+    whole.size, whole.total = counts.size, counts.total
+    return whole
 
 
 cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:

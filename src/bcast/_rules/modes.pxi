@@ -143,14 +143,13 @@ cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):
     cdef Py_ssize_t axis, before = -1, i, length, wanted
     cdef list source = [1] * len(target)
     cdef tuple axes
-    if axes_mapping is None:
-        remedy = "" if data else "; give axes_mapping=[]"
-        raise ValueError(
-            f"`axes_mapping` expected {_one_for_each(data)}, got None (nor is `broadcast_axes` given){remedy}"
-        )
-    axes = integers("axes_mapping", axes_mapping, False)
-    if len(axes) != len(data) and (len(axes) != 1 or data):
-        raise ValueError(f"`axes_mapping` expected {_one_for_each(data)}, got {show(axes_mapping)}")
+    axes = None if axes_mapping is None else integers("axes_mapping", axes_mapping, False)
+    if axes is None or (len(axes) != len(data) and (len(axes) != 1 or data)):
+        got = show(axes_mapping)
+        if axes is None:
+            got += " (nor is `broadcast_axes` given)" + ("" if data else "; give axes_mapping=[]")
+        expected = f"{len(data)} axes, one for each axis of data of shape {data}"
+        raise ValueError(f"`axes_mapping` expected {expected}, got {got}")
     _check_axes("axes_mapping", axes, target)
     if axes and not data and target[axes[0]] != 1:
         # OpenVINO accepts one axis for a scalar if the output has length 1 there, and has a test for it.
@@ -172,28 +171,22 @@ cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):
 
 cdef Alignment _added(tuple data, tuple target, broadcast_axes, str name, bint all_if_empty):
     """`broadcast_axes` is the set of output axes that the data lacks, and no axis stretches: nGraph's Broadcast."""
-    cdef Py_ssize_t axis, left = 0
-    cdef bint fits = True
-    cdef list source = [None] * len(target), lengths = []
+    cdef Py_ssize_t axis
+    cdef list source = [], left = []
     cdef tuple axes = integers("broadcast_axes", broadcast_axes, True)
     _check_axes("broadcast_axes", axes, target)
     if all_if_empty and not axes:
         axes = tuple(range(len(target)))
-    for axis in axes:
-        source[axis] = 1
     for axis in range(len(target)):
-        if source[axis] is None:
-            source[axis] = target[axis]
-            fits = fits and left < len(data) and data[left] == target[axis]
-            left += 1
-    if not fits or left < len(data):
-        for axis in range(len(target)):
-            if axis not in axes:
-                lengths.append(target[axis])
-        raise ValueError(
-            f"`broadcast_axes` expected axes of `{name}` {target} that leave data's shape {data}, "
-            f"got {show(broadcast_axes)}, which leave {tuple(lengths)}"
-        )
+        if axis in axes:
+            source.append(1)
+        else:
+            source.append(target[axis])
+            left.append(target[axis])
+    if tuple(left) != data:
+        expected = f"axes of `{name}` {target} that leave data's shape {data}"
+        got = f"{show(broadcast_axes)}, which leave {tuple(left)}"
+        raise ValueError(f"`broadcast_axes` expected {expected}, got {got}")
     return aligned(target, tuple(source))
 
 
@@ -205,7 +198,3 @@ cdef int _check_axes(str name, tuple axes, tuple target) except -1:
             expected = f"axes of the output's shape {target}, counted from 0"
             raise AxisError(f"`{name}` expected {expected}, got {show(axis)}{remedy}")
     return 0
-
-
-cdef str _one_for_each(tuple data):
-    return f"{len(data)} axes, one for each axis of data of shape {data}"

@@ -29,7 +29,7 @@ cdef extern from "Python.h":
 cdef unsigned int TRACED = np.lib.tracemalloc_domain
 
 
-cdef int check_axes(tuple shape) except -1:
+cdef inline int check_axes(tuple shape) except -1:
     """Refuse a shape that buffers of `MAX_AXES` lengths have no room for."""
     if len(shape) > MAX_AXES:
         raise ValueError(f"`shape` expected at most {MAX_AXES} axes, got {len(shape)}")
@@ -163,12 +163,13 @@ cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype
     for the shape and for `like`, for messages. A new array is C-contiguous, of the base class, and not initialised.
     """
     drop_unused()
-    if out is None:
-        return new_array(<cnp.dtype> cnp.PyArray_DESCR(like) if dtype is None else dtype, shape, name)
     if dtype is None:
-        _check_out(out, <cnp.dtype> cnp.PyArray_DESCR(like), shape, owner)
+        dtype = <cnp.dtype> cnp.PyArray_DESCR(like)
     else:
-        _check_out(out, dtype, shape, None)
+        owner = None
+    if out is None:
+        return new_array(dtype, shape, name)
+    _check_out(out, dtype, shape, owner)
     return out
 
 

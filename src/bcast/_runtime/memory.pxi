@@ -207,10 +207,8 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
 
     Raises
     ------
-    TypeError
-        If `nbytes` is not an integer.
-    ValueError
-        If `nbytes` is negative.
+    TypeError, ValueError
+        If `nbytes` is not an integer, or negative.
 
     Notes
     -----
@@ -244,16 +242,11 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
 def release_memory() -> None:
     """Return all idle memory to the system, which was kept for the next large results.
 
-    The limit does not change: later results leave their memory to the next ones again.
+    The limit that `set_idle_limit` has set does not change: later results leave their memory to the next ones again.
 
     Returns
     -------
     None
-
-    See Also
-    --------
-    set_idle_limit : Keep less, or nothing.
-    memory_info : Tell how much is kept.
 
     Examples
     --------
@@ -275,14 +268,10 @@ def memory_info() -> MemoryInfo:
         A named tuple of three numbers of bytes: `idle` bytes are kept; the system may reclaim `lent` of them whenever
         memory runs short; `limit` is how many may be kept, as `set_idle_limit` says.
 
-    See Also
-    --------
-    release_memory : Return it to the system.
-
     Notes
     -----
-    While more than 64 MiB are idle, each call that makes a result returns the oldest block to the system if no result
-    has used it for five seconds.
+    `release_memory` returns it to the system. While more than 64 MiB are idle, each call that makes a result returns the
+    oldest block to the system if no result has used it for five seconds.
 
     Examples
     --------

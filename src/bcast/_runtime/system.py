@@ -10,8 +10,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 
-__all__ = ["cpus", "memory", "setting"]
-
 CGROUPS = "/sys/fs/cgroup"
 MEMBERSHIP = "/proc/self/cgroup"
 

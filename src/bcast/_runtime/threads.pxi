@@ -65,14 +65,8 @@ def set_num_threads(n: SupportsIndex) -> None:
 
     Raises
     ------
-    TypeError
-        If `n` is not an integer.
-    ValueError
-        If `n` is less than 1.
-
-    See Also
-    --------
-    get_num_threads : Return the number of threads that results from all limits.
+    TypeError, ValueError
+        If `n` is not an integer, or less than 1.
 
     Notes
     -----
@@ -111,16 +105,12 @@ def set_num_threads(n: SupportsIndex) -> None:
 
 
 def get_num_threads() -> int:
-    """Return how many threads a call from the calling thread may use.
+    """Return how many threads a call from the calling thread may use, by the rules in the notes of `set_num_threads`.
 
     Returns
     -------
     int
         1 or more.
-
-    See Also
-    --------
-    set_num_threads : Limit the threads; its notes have the rules.
 
     Examples
     --------
@@ -206,11 +196,7 @@ def set_clock(seconds=None):
 
 
 def set_order(order=None):
-    """Run all shares on the calling thread, each under the number of a random thread, in a certain order.
-
-    0 runs them from the last to the first; any other number is the seed of a random order. Without `order`, threads
-    share the work as usual.
-    """
+    """Run all shares on the calling thread, from the last to the first if `order` is 0; another number is a seed."""
     global in_order, seed
     in_order = order is not None
     seed = order or 0

@@ -118,7 +118,7 @@ POOLS = {
     "casting": (*CASTINGS, "-1", "0", "3", "4", "2**70"),
     "Shape shape tuple[int,...]": (*SHAPES, "(1, 2)"),
     "along axis": (*WILD, "0", "1"),
-    "piece size": ("-1", "0", "1", "7", "8", "2**62", "2**70", "None"),
+    "block_bytes piece size": ("-1", "0", "1", "7", "8", "2**62", "2**70", "None"),
     "share streamed shares threads": ("-1", "0", "1", "7", "1000", "2**70", "None"),
     "rule": RULES,
     "bool": ("True", "False", "None"),

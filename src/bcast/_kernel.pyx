@@ -274,8 +274,8 @@ cpdef int try_conversion(cnp.ndarray data, cnp.dtype dtype) except -1:
     return cnp.PyUFunc_getfperr()
 
 
-cpdef int replicate_converted(cnp.ndarray data, tuple shape, cnp.ndarray out, Py_ssize_t piece) except -1:
-    """`replicate` for data of another dtype, in pieces of about so many bytes. Return flags as `try_conversion`.
+cpdef int replicate_converted(cnp.ndarray data, tuple shape, cnp.ndarray out, Py_ssize_t block_bytes) except -1:
+    """`replicate` for data of another dtype, in blocks of about so many bytes. Return flags as `try_conversion`.
 
     Parameters
     ----------
@@ -285,33 +285,35 @@ cpdef int replicate_converted(cnp.ndarray data, tuple shape, cnp.ndarray out, Py
         The shape to broadcast to, of as many axes as the data.
     out : ndarray
         A contiguous writeable array without references, whose shape is `shape` with some neighbouring axes joined.
-    piece : int
+    block_bytes : int
         At least 1.
     """
     cdef const uint8_t[::1] _held, _held_too
-    _check_conversion(data, out, piece)
+    _check_conversion(data, out, block_bytes)
     _held, _held_too = extent(data), extent(out)
-    write_converted(data, shape, out, piece)
+    write_converted(data, shape, out, block_bytes)
     return cnp.PyUFunc_getfperr()
 
 
-cpdef int repeat_converted(cnp.ndarray data, Counts counts, int axis, cnp.ndarray out, Py_ssize_t piece) except -1:
+cpdef int repeat_converted(
+    cnp.ndarray data, Counts counts, int axis, cnp.ndarray out, Py_ssize_t block_bytes,
+) except -1:
     """`repeat_counted` for data of another dtype, as `replicate_converted`."""
     cdef const uint8_t[::1] _held, _held_too
-    _check_conversion(data, out, piece)
+    _check_conversion(data, out, block_bytes)
     _check_axis(data, axis)
     counts.keep_from(out)
     _held, _held_too = extent(data), extent(out)
-    write_converted_counted(data, counts, axis, out, piece)
+    write_converted_counted(data, counts, axis, out, block_bytes)
     return cnp.PyUFunc_getfperr()
 
 
-cdef int _check_conversion(cnp.ndarray data, cnp.ndarray out, Py_ssize_t piece) except -1:
+cdef int _check_conversion(cnp.ndarray data, cnp.ndarray out, Py_ssize_t block_bytes) except -1:
     if (
-        cnp.PyArray_SIZE(data) == 0 or cnp.PyArray_NBYTES(out) == 0 or piece < 1
+        cnp.PyArray_SIZE(data) == 0 or cnp.PyArray_NBYTES(out) == 0 or block_bytes < 1
         or not (cnp.PyArray_IS_C_CONTIGUOUS(out) and cnp.PyArray_ISWRITEABLE(out))
     ):
-        raise ValueError("`out` expected a contiguous writeable array, and pieces of data, got others")
+        raise ValueError("`out` expected a contiguous writeable array, and blocks of data, got others")
     return _refuse_references(data, <cnp.dtype> cnp.PyArray_DESCR(out))
 
 

@@ -213,15 +213,15 @@ def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[A
     """Sum an array into a result of shape `whole`: the steps of `repeat` in reverse."""
     steps = order(counts)
     for i in range(len(steps) - 1, -1, -1):
-        at, lengths, to = -steps[i][1], whole, result
+        at, lengths, dst = -steps[i][1], whole, result
         if i > 0:  # sums of sums are rounded once
             lengths = _left(shape_of(array), counts, whole, at)
-            to = result_array(None, array, lengths, "repeats", wide_dtype(result.dtype))
+            dst = result_array(None, array, lengths, "repeats", wide_dtype(result.dtype))
         if at >= 0:
-            array = sum_counted(array, counts[at], at, to)
+            array = sum_counted(array, counts[at], at, dst)
         else:
             alignment = split(lengths, integers_of(counts), False)
-            array = sum_onto(array.reshape(alignment.shape), alignment, to)
+            array = sum_onto(array.reshape(alignment.shape), alignment, dst)
     return array
 
 

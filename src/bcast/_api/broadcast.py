@@ -110,7 +110,7 @@ def broadcast(
     structures are preserved.
 
     With another `dtype`, the result is that of ``broadcast(...).astype(dtype, casting=casting)``, and so are NumPy's
-    warnings; but only `data` is converted, piece by piece. If a conversion is refused, or a warning is an error, `out`
+    warnings; but only `data` is converted, block by block. If a conversion is refused, or a warning is an error, `out`
     is left unchanged.
 
     Arrays of other libraries are read, and a NumPy array comes back. Tensors of PyTorch and arrays of JAX that lie in
@@ -433,9 +433,7 @@ def _grid(xi: Sequence[ArrayLike], copy: bool, sparse: bool, swapped: bool) -> t
 
 def tuple_of_one(shape: Any) -> Any:
     """Let a bare integer stand for a shape of one axis, as NumPy does; all shapes are checked later."""
-    if type(shape) is tuple or type(shape) is list:
-        return shape
-    if isinstance(shape, ndarray) and shape_of(shape):
+    if type(shape) is tuple or type(shape) is list or (isinstance(shape, ndarray) and shape_of(shape)):
         return shape  # even if its class has an `__index__`
     try:
         operator.index(shape)

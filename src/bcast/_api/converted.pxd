@@ -25,7 +25,6 @@ cpdef convert_onto(ndarray data, Alignment alignment, ndarray out, Dtype dtype, 
 cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)
 cdef _unless_warned(data, dtype)
 cpdef tuple without_dropped(ndarray data, Counts counts, int axis)
-cdef _convert_nothing(data, out, dtype)
 cdef _run(ndarray data, Alignment alignment, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)
 cdef int _write(ndarray data, Alignment alignment, Counts counts, int axis, ndarray out) except -1
 cdef _once(data)

@@ -164,11 +164,8 @@ def prepared(
             wanted = np.empty(0, own).astype(wanted).dtype
     if not can_cast(data, wanted, rule):
         got = f"{wanted}; give casting='unsafe'" if casting == SAME_KIND and are_numbers(own, wanted) else wanted
-        if dtype is None:
-            raise TypeError(
-                f"`out` expected data's dtype {own}, or one that casting={casting!r} allows for it, got {got}"
-            )
-        raise TypeError(f"`dtype` expected a dtype that casting={casting!r} allows for data of {own}, got {got}")
+        name = "out" if dtype is None else "dtype"
+        raise TypeError(f"`{name}` expected a dtype that casting={casting!r} allows for data of {own}, got {got}")
     if open_ended:
         data = data.astype(wanted)
         wanted = data.dtype
@@ -183,7 +180,8 @@ def convert_onto(
     `out` is `fresh` if nobody sees it should this raise.
     """
     if size_of(out) == 0:
-        return _convert_nothing(data, out, dtype)
+        np.empty(0, data.dtype).astype(dtype)  # for the warning that the dtypes alone give rise to
+        return out
     if are_alike(dtype_of(data), dtype):
         return replicate(data, alignment, out)
     whole = size_of(data) == size_of(out) and is_contiguous(data)
@@ -210,7 +208,8 @@ def convert_counted(
 ) -> NDArray[Any]:
     """Convert `data` to `dtype` and repeat its items by `counts` into `out`, which it returns; none has references."""
     if size_of(out) == 0:
-        return _convert_nothing(data, out, dtype)
+        np.empty(0, data.dtype).astype(dtype)
+        return out
     if size_of(data) * dtype.itemsize > BLOCK_BYTES and not _converts_whole(data, out, dtype, fresh):
         _run(data, None, counts, axis, out, dtype, fresh)
         return out
@@ -240,12 +239,6 @@ def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDAr
     numbers = numbers.compress(kept)  # `numbers[kept]` fails without an error where memory does
     data = data.compress(kept, axis if axis >= 0 else None)
     return data, counts_of_array(numbers) or counts_of_tuple(tuple(numbers.tolist()))
-
-
-def _convert_nothing(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Warn of what the dtypes alone give rise to; return `out`, which is empty."""
-    np.empty(0, data.dtype).astype(dtype)
-    return out
 
 
 def _run(

@@ -1,5 +1,4 @@
 # The C types of _api/elementwise.py, which is plain Python without them.
-cimport cython
 from numpy cimport ndarray
 
 from bcast._rules.alignment cimport Alignment, expect_default_axis, merge, pdpd, right_aligned
@@ -19,12 +18,6 @@ cdef dict _given(dtype, casting, where, tuple shape)
 
 cdef _operand(str name, value, bint weak, other)
 cdef tuple _shape(operand)
-
-
-@cython.locals(added=Py_ssize_t, i=Py_ssize_t, length=Py_ssize_t, wanted=Py_ssize_t)
 cdef _aligned(operand, tuple shape, tuple source)
-
-cdef _reshaped(operand, tuple source)
-
 cpdef check_function(ufunc)
 cdef _check_out(out, tuple shape)

@@ -254,17 +254,11 @@ def _shape(operand: Any) -> Shape:
 
 def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
     """Reshape an operand of `shape` to `source`, unless that only adds leading 1s, which functions do themselves."""
-    added = len(source) - len(shape)
-    for i in range(len(shape)):
-        length, wanted = shape[i], source[added + i]
-        if length != wanted:
-            return reshaped(operand, source) if type(operand) is ndarray else _reshaped(operand, source)
-    return operand
-
-
-def _reshaped(operand: Any, source: Shape) -> Any:
-    """Reshape an array of a subclass by its own method, which may have more to reshape than the items."""
-    result = operand.reshape(source)
+    if source[len(source) - len(shape) :] == shape:
+        return operand
+    if type(operand) is ndarray:
+        return reshaped(operand, source)
+    result = operand.reshape(source)  # by a method of its own: a subclass may have more to reshape than the items
     if not isinstance(result, ndarray) or _shape(result) != source:
         raise ValueError(f"`b` expected an array that can be reshaped to {source}, got {type(operand).__name__}")
     return result

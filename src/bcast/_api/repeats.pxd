@@ -39,7 +39,7 @@ cpdef list order(list counts)
 cpdef tuple integers_of(list counts)
 
 
-@cython.locals(counts=list, axes=tuple, given=tuple, at=Py_ssize_t, i=Py_ssize_t)
+@cython.locals(counts=list, places=list, axes=tuple, given=tuple, at=Py_ssize_t, i=Py_ssize_t)
 cpdef list counts_along(repeats, along, tuple shape, bint known)
 
 

@@ -160,13 +160,12 @@ def repeat(
     array([[1, 1, 1, 2, 2, 2],
            [3, 3, 3, 4, 4, 4]])
 
-    Double the size of an image, in one pass:
+    Double the size of an image, in one pass; or make its first row and its last column wider:
 
-    >>> bcast.repeat(image, (2, 2), axis=(0, 1))
-    array([[1, 1, 2, 2],
-           [1, 1, 2, 2],
-           [3, 3, 4, 4],
-           [3, 3, 4, 4]])
+    >>> bcast.repeat(image, (2, 2), axis=(0, 1)).tolist()
+    [[1, 1, 2, 2], [1, 1, 2, 2], [3, 3, 4, 4], [3, 3, 4, 4]]
+    >>> bcast.repeat(image, ([2, 1], [1, 3]), axis=(0, 1)).tolist()
+    [[1, 2, 2, 2], [1, 2, 2, 2], [3, 4, 4, 4]]
 
     Decode runs: each value is repeated by a count of its own.
 
@@ -179,13 +178,6 @@ def repeat(
     >>> pointers = np.array([0, 2, 2, 5])
     >>> bcast.repeat(np.arange(3), np.diff(pointers))
     array([0, 0, 2, 2, 2])
-
-    Make the first row and the last column of an image wider:
-
-    >>> bcast.repeat(image, ([2, 1], [1, 3]), axis=(0, 1))
-    array([[1, 2, 2, 2],
-           [1, 2, 2, 2],
-           [3, 4, 4, 4]])
     """
     if out is not None and is_tensor(out):
         return into_tensor(repeat, out, a, repeats, axis, dtype=dtype, casting=casting)
@@ -276,11 +268,11 @@ def _repeat_axes(
     if out is not None:
         result_array(out, array, whole, "repeats", wanted)  # what is refused is refused before the work
     for i in range(len(steps)):
-        at, to = -steps[i][1], out if i == len(steps) - 1 else None
+        at, dst = -steps[i][1], out if i == len(steps) - 1 else None
         if at >= 0:
-            array = _decode(array, counts[at], at, to, wanted, casting)
+            array = _decode(array, counts[at], at, dst, wanted, casting)
         else:
-            array = _materialise(array, shape_of(array), times, False, "repeats", to, wanted, casting)
+            array = _materialise(array, shape_of(array), times, False, "repeats", dst, wanted, casting)
     return array
 
 
@@ -358,15 +350,14 @@ def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[An
     if len(given) != len(axes):
         got = show(repeats)
         raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {got}")
-    counts = [None] * len(shape)
+    counts = [1] * len(shape)
+    places: list[int] = []
     for i in range(len(axes)):
         at = place_of(axes[i], shape)
-        if counts[at] is not None:
+        if at in places:
             raise ValueError(f"`axis` expected each axis once, got {axes}")
+        places.append(at)
         counts[at] = repeats_argument(given[i], shape[at] if known else -1, axes[i]) if is_nested else given[i]
-    for at in range(len(counts)):
-        if counts[at] is None:
-            counts[at] = 1
     return counts
 
 

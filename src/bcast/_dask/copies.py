@@ -1,6 +1,5 @@
 """Graphs of copies: one task for each chunk of the output, from the slice of the data that it is made of."""
 
-import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
@@ -69,9 +68,7 @@ def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
         given = given_chunks(chunks, shape, dtype, natural)
         wanted = _solid(given)
         whole = [each and max(wanted[axis]) >= lengths[axis] for axis, each in enumerate(whole)]
-    joined = {axis: -1 for axis, each in enumerate(whole) if each}
-    if math.prod(data.numblocks[axis] for axis in joined) * math.prod(map(len, wanted)) > 10_000:  # arrows of the graph
-        data = data.rechunk(joined)
+    data = data.rechunk({axis: -1 for axis, each in enumerate(whole) if each})
     places, spans = [-1] * data.ndim, []
     for axis, length in enumerate(lengths):
         parts = cuts(wanted[axis])
@@ -82,9 +79,7 @@ def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
         spans.append([(begin % max(length, 1), end - begin) for begin, end in parts])
     if data.chunks == wanted and data.dtype == dtype:  # its chunks are in place, and nobody writes to them
         return data.rechunk(given)
-    spread = tuple(axis for axis, place in enumerate(places) if place < 0)
-    result = mapped(tile_block, data, places, wanted, Values(spans), dtype, axes=spread, to=dtype)
-    return result.rechunk(given)
+    return mapped(tile_block, data, places, wanted, Values(spans), dtype, to=dtype).rechunk(given)
 
 
 def repeated(data: Array, counts: Sequence[Any], dtype: np.dtype[Any], chunks: Any) -> Array:
@@ -119,8 +114,7 @@ def mapped(
 ) -> Array:
     """Call a function for each chunk of the output, on the block that it is made of and on its own one of `values`.
 
-    The block's axis i is mapped to the chunk's axis ``places[i]``; -1 means that each chunk is made of all blocks, in
-    lists.
+    The block's axis i is mapped to the chunk's axis ``places[i]``; -1 means that there is but one block along it.
     """
     rank = len(chunks)
     index = [place if place >= 0 else rank + axis for axis, place in enumerate(places)]

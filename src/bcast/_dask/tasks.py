@@ -1,12 +1,13 @@
 """The functions that tasks run, each on the blocks of one chunk. They are found by their names where tasks run.
 
-In: a block, or where a chunk is made of several, nested lists of them, as `blockwise` gives them. Out: the chunk.
+In: a block, perhaps in nested lists of one item, as `blockwise` gives it. Out: the chunk.
 """
 
 import multiprocessing
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -38,22 +39,17 @@ def broadcast_block(
     return np.broadcast_to(data, shape)
 
 
-def tile_block(
-    block: Any, spans: tuple[tuple[int, int], ...], axes: tuple[int, ...], to: np.dtype[Any]
-) -> NDArray[Any]:
-    """Make a chunk of a tiled array from a block, or from nested lists of all blocks along `axes`, the outermost first.
-
-    For each axis of the chunk, a span says with which item of the block it begins, and its length.
-    """
-    data = _joined(block, axes)
+def tile_block(block: Any, ranges: tuple[tuple[int, int], ...], to: np.dtype[Any]) -> NDArray[Any]:
+    """Make a chunk of a tiled array: for each axis, with which item of the block it begins, and its length."""
+    data = block_of("A", block)
     reps = []
-    for axis, (begin, wanted) in enumerate(spans):
+    for axis, (begin, wanted) in enumerate(ranges):
         if begin:
             data = np.roll(data, -begin, axis)
         data = data[(slice(None),) * axis + (slice(wanted),)]
         reps.append(-(-wanted // max(data.shape[axis], 1)))
     out = tile(data, reps, dtype=to, casting="unsafe")
-    shape = tuple(wanted for _, wanted in spans)
+    shape = tuple(wanted for _, wanted in ranges)
     return out if out.shape == shape else out[tuple(map(slice, shape))].copy()
 
 
@@ -76,14 +72,6 @@ def block_of(name: str, block: Any) -> NDArray[Any]:
     return as_array(name, block)
 
 
-def _joined(block: Any, axes: tuple[int, ...]) -> NDArray[Any]:
-    """Join nested lists of blocks along `axes`."""
-    if not axes:
-        return block_of("A", block)
-    parts = [_joined(each, axes[1:]) for each in block]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axes[0])
-
-
 def settle() -> None:
     """Make this process fit for tasks, on the first of them: little idle memory in a worker, one thread for a task.
 
@@ -93,21 +81,12 @@ def settle() -> None:
     if _settled_in == os.getpid():
         return
     _settled_in = os.getpid()
-    limit = _worker_limit()
+    limit = 0
+    if distributed := sys.modules.get("distributed.worker"):
+        with suppress(ValueError):  # where no worker runs this task
+            limit = distributed.get_worker().memory_manager.memory_limit or 0
     if limit and "BCAST_IDLE_BYTES" not in os.environ:
-        set_idle_limit(min(memory_info().limit, limit // 20))
+        set_idle_limit(min(memory_info().limit, int(limit) // 20))
     in_pool = multiprocessing.parent_process() is not None and threading.current_thread() is threading.main_thread()
     if in_pool and "BCAST_NUM_THREADS" not in os.environ:
         set_num_threads(1)
-
-
-def _worker_limit() -> int:
-    """Return the memory that the worker of `distributed` may have that runs this task, or 0."""
-    distributed = sys.modules.get("distributed.worker")
-    if distributed is None:
-        return 0
-    try:
-        worker = distributed.get_worker()
-    except ValueError:  # there is none
-        return 0
-    return int(worker.memory_manager.memory_limit or 0)

@@ -57,18 +57,14 @@ def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
     last = rank - 1 if data else rank
     start = rank - len(data) if axis == -1 else index_of(axis, last + 1)
     if start < 0:
-        raise AxisError(
-            f"`axis` expected -1, or 0 to {last}, for {_owner(name)} of shape {data} and `{name}` {target}, "
-            f"got {show(axis)}"
-        )
+        shapes = f"{_owner(name)} of shape {data} and `{name}` {target}"
+        raise AxisError(f"`axis` expected -1, or 0 to {last}, for {shapes}, got {show(axis)}")
     end = len(data)
     while end and data[end - 1] == 1:
         end -= 1
     if start + end > rank:
-        raise ValueError(
-            f"`axis` expected at most {rank - end} to lay {_owner(name)} of shape {data} onto `{name}` {target}, "
-            f"got {axis}"
-        )
+        most = f"{rank - end} to align {_owner(name)} of shape {data} with `{name}` {target}"
+        raise ValueError(f"`axis` expected at most {most}, got {axis}")
     return align_from(data, end, target, start, name, "axis")
 
 

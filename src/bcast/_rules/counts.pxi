@@ -264,34 +264,34 @@ cdef const int64_t *_fetched(const CountList *counts, Py_ssize_t c, int64_t *roo
     return room
 
 
-cdef void _read(const CountList *counts, Py_ssize_t begin, Py_ssize_t n, int64_t *to) noexcept nogil:
+cdef void _read(const CountList *counts, Py_ssize_t begin, Py_ssize_t n, int64_t *dst) noexcept nogil:
     """Convert n counts from where they are shared."""
     cdef const char *at = counts.shared + begin * counts.itemsize
     cdef bint signed = counts.type & 1
     cdef Py_ssize_t i
     if counts.type == cnp.NPY_BOOL:
         for i in range(n):
-            to[i] = at[i] != 0
+            dst[i] = at[i] != 0
     elif counts.itemsize == 1:
         if signed:
-            _convert(<const int8_t *> at, n, to)
+            _convert(<const int8_t *> at, n, dst)
         else:
-            _convert(<const uint8_t *> at, n, to)
+            _convert(<const uint8_t *> at, n, dst)
     elif counts.itemsize == 2:
         if signed:
-            _convert(<const int16_t *> at, n, to)
+            _convert(<const int16_t *> at, n, dst)
         else:
-            _convert(<const uint16_t *> at, n, to)
+            _convert(<const uint16_t *> at, n, dst)
     elif counts.itemsize == 4:
         if signed:
-            _convert(<const int32_t *> at, n, to)
+            _convert(<const int32_t *> at, n, dst)
         else:
-            _convert(<const uint32_t *> at, n, to)
+            _convert(<const uint32_t *> at, n, dst)
     else:       # uint64 too: a count beyond int64 becomes negative, which needs a closer look
-        memcpy(to, at, n * sizeof(int64_t))
+        memcpy(dst, at, n * sizeof(int64_t))
 
 
-cdef void _convert(const Integer *counts, Py_ssize_t n, int64_t *to) noexcept nogil:
+cdef void _convert(const Integer *counts, Py_ssize_t n, int64_t *dst) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(n):
-        to[i] = <int64_t> counts[i]
+        dst[i] = <int64_t> counts[i]

@@ -14,17 +14,10 @@ Form = namedtuple("Form", "rule data target arguments")     # an example: shapes
 @cython.final
 @cython.auto_pickle(False)
 cdef class Mode:
-    """A row of the table.
-
-    Attributes
-    ----------
-    name : str
-    forms : tuple of Form
-        An example for each way to call the mode; an argument that none of them has is refused.
-    """
+    """A row of the table."""
 
     cdef readonly str name
-    cdef readonly tuple forms
+    cdef readonly tuple forms       # an example for each way to call the mode; what none of them has is refused
     cdef bint reads_axes, reads_axis
     cdef Rule rule
 
@@ -77,13 +70,9 @@ cdef Alignment _none(
 
 
 cdef tuple ROWS = (
-    row("numpy", _numpy, (
-        Form("aligned at the right; lengths of 1 stretch", (16, 1, 1), (1, 16, 50, 50), {}),
-    )),
+    row("numpy", _numpy, (Form("aligned at the right; lengths of 1 stretch", (16, 1, 1), (1, 16, 50, 50), {}),)),
     row("explicit", _explicit, (
-        Form(
-            "axis i of the data feeds output axis axes_mapping[i]", (16,), (1, 16, 50, 50), {"axes_mapping": [1]},
-        ),
+        Form("axis i of the data feeds output axis axes_mapping[i]", (16,), (1, 16, 50, 50), {"axes_mapping": [1]}),
         Form(
             "the data lacks the axes broadcast_axes; nothing stretches", (480, 640), (480, 640, 3),
             {"broadcast_axes": [2]},
@@ -95,9 +84,7 @@ cdef tuple ROWS = (
     row("pdpd", _pdpd, (
         Form("aligned from axis on, without the data's trailing 1s", (3, 4), (2, 3, 4, 5), {"axis": 1}),
     )),
-    row("none", _none, (
-        Form("nothing is broadcast: equal shapes only", (2, 3), (2, 3), {}),
-    )),
+    row("none", _none, (Form("nothing is broadcast: equal shapes only", (2, 3), (2, 3), {}),)),
 )
 MODES = ROWS
 cdef tuple NAMES = tuple(map(attrgetter("name"), ROWS))

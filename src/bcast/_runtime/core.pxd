@@ -11,7 +11,7 @@ cdef extern from "_runtime/cpu.h":
     const char **target_names "bcast_target_names"
     bint has_target "bcast_has"(int target)
 
-cdef int target_number      # of the target whose leaves all calls use
+cdef int target_number      # of the target whose kernels all calls use
 
 cdef enum:
     SHARES = 8          # for each thread, so that a thread that starts late or is slow takes fewer of them

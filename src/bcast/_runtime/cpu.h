@@ -1,4 +1,4 @@
-/* The targets: instruction sets that leaves are compiled for, and whether this machine has them. */
+/* The targets: instruction sets that kernels are compiled for, and whether this machine has them. */
 
 #ifndef BCAST_CPU_H
 #define BCAST_CPU_H
@@ -27,7 +27,7 @@ enum {
 };
 
 /* The targets of the architecture, one row each, a better one after those that it beats: its name, the bytes of the
-   vectors of its copies, and whether this machine has it. All tables of leaves are made of these rows. */
+   vectors of its copies, and whether this machine has it. All tables of kernels are made of these rows. */
 #if defined(__x86_64__) || defined(_M_X64)
 #define BCAST_TARGETS(ROW) ROW(plain, 16, 1) ROW(ssse3, 16, BCAST_HAS_SSSE3) ROW(avx2, 32, BCAST_HAS_AVX2)
 #elif defined(__aarch64__) || defined(_M_ARM64)

@@ -1,4 +1,4 @@
-# The target: the instruction set whose leaves this process uses. It is detected once, for copies and sums alike.
+# The target: the instruction set whose kernels this process uses. It is detected once, for copies and sums alike.
 
 cdef tuple _targets():
     cdef list found = []

@@ -270,8 +270,8 @@ def memory_info() -> MemoryInfo:
 
     Notes
     -----
-    `release_memory` returns it to the system. While more than 64 MiB are idle, each call that makes a result returns the
-    oldest block to the system if no result has used it for five seconds.
+    `release_memory` returns it to the system. While more than 64 MiB are idle, each call that makes a result returns
+    the oldest block to the system if no result has used it for five seconds.
 
     Examples
     --------

@@ -17,25 +17,25 @@
 #endif
 
 /* Copy past the caches, by whole lines, where there are stores that can. */
-static inline void bcast_stream(uint8_t *out, const uint8_t *data, size_t size)
+static inline void bcast_stream(uint8_t *dst, const uint8_t *src, size_t size)
 {
 #if defined(__x86_64__) || defined(_M_X64)
-    size_t head = -(uintptr_t) out & 63;
+    size_t head = -(uintptr_t) dst & 63;
     if (size >= 4 * 64) {
-        memcpy(out, data, head);
-        for (out += head, data += head, size -= head; size >= 64; out += 64, data += 64, size -= 64) {
-            __m128i a = _mm_loadu_si128((const __m128i *) data);
-            __m128i b = _mm_loadu_si128((const __m128i *) (data + 16));
-            __m128i c = _mm_loadu_si128((const __m128i *) (data + 32));
-            __m128i d = _mm_loadu_si128((const __m128i *) (data + 48));
-            _mm_stream_si128((__m128i *) out, a);
-            _mm_stream_si128((__m128i *) (out + 16), b);
-            _mm_stream_si128((__m128i *) (out + 32), c);
-            _mm_stream_si128((__m128i *) (out + 48), d);
+        memcpy(dst, src, head);
+        for (dst += head, src += head, size -= head; size >= 64; dst += 64, src += 64, size -= 64) {
+            __m128i a = _mm_loadu_si128((const __m128i *) src);
+            __m128i b = _mm_loadu_si128((const __m128i *) (src + 16));
+            __m128i c = _mm_loadu_si128((const __m128i *) (src + 32));
+            __m128i d = _mm_loadu_si128((const __m128i *) (src + 48));
+            _mm_stream_si128((__m128i *) dst, a);
+            _mm_stream_si128((__m128i *) (dst + 16), b);
+            _mm_stream_si128((__m128i *) (dst + 32), c);
+            _mm_stream_si128((__m128i *) (dst + 48), d);
         }
     }
 #endif
-    memcpy(out, data, size);
+    memcpy(dst, src, size);
 }
 
 /* Order these stores before all that follow. */
@@ -49,17 +49,17 @@ static inline void bcast_store_fence(void)
 /* Whether streaming can help: not without such stores, and not where the system has yet to give the memory its pages.
    It clears them, which leaves them in the cache. Only Linux is asked, and for three pages: memory is mostly touched
    all or not at all. */
-static inline int bcast_pages_resident(const uint8_t *out, size_t size)
+static inline int bcast_pages_resident(const uint8_t *dst, size_t size)
 {
 #if !(defined(__x86_64__) || defined(_M_X64))
-    (void) out, (void) size;
+    (void) dst, (void) size;
     return 0;
 #elif defined(__linux__)
     uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
     const size_t at[3] = {0, size / 2, size - 1};
     for (int i = 0; i < 3; i++) {
         unsigned char resident = 1;
-        mincore((void *) (((uintptr_t) out + at[i]) & ~(page - 1)), 1, &resident);
+        mincore((void *) (((uintptr_t) dst + at[i]) & ~(page - 1)), 1, &resident);
         if (!(resident & 1)) return 0;
     }
     return 1;

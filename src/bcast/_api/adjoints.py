@@ -155,11 +155,9 @@ def unrepeat(
 
     Raises
     ------
-    ValueError
+    ValueError, numpy.exceptions.AxisError, TypeError, MemoryError
         If the numbers of repetitions do not add up to the length of the axis, or do not divide it; if there is but one
-        number, 0, from which the number of items does not follow; and as `repeat` raises it.
-    numpy.exceptions.AxisError, TypeError, MemoryError
-        As `repeat` and `unbroadcast` raise them.
+        number, 0, from which the number of items does not follow; and as `repeat` and `unbroadcast` raise them.
 
     See Also
     --------

@@ -47,8 +47,7 @@ def elementwise(
     ufunc : numpy.ufunc or callable
         A ufunc of two operands, such as `numpy.add`, or a function of two arrays that broadcasts as ufuncs do.
     a, b : array_like
-        The operands, of any kind that `broadcast` takes. Their dtypes are left to the function, and arrays of
-        subclasses are passed on as they are.
+        The operands, of any kind that `broadcast` takes. Arrays of subclasses are passed on as they are.
     mode : {'numpy', 'none', 'unidirectional', 'pdpd'}
         Which shapes are accepted:
 
@@ -79,11 +78,9 @@ def elementwise(
 
     Raises
     ------
-    ValueError
-        If the shapes do not fit under `mode`; if `mode` is not one of the four; if `axis` is given but has no meaning
-        in the mode; if `out` has another shape. Where `a` is the target, messages call `b` the data.
-    numpy.exceptions.AxisError
-        If `axis` lies outside `a`. This error is both a `ValueError` and an `IndexError`.
+    ValueError, numpy.exceptions.AxisError
+        If the shapes do not fit under `mode`; if `mode` is not one of the four; if `axis` lies outside `a`, or is given
+        but has no meaning in the mode; if `out` has another shape.
     TypeError
         If `ufunc` is not a binary function; if `axis` is not an integer. Exceptions of the function pass through.
 

@@ -129,13 +129,9 @@ def repeat(
 
     Raises
     ------
-    ValueError
-        If a number of repetitions is negative; if there are too few or too many of them; if an axis is named twice; and
-        as `broadcast` raises it.
-    numpy.exceptions.AxisError
-        If `a` has no such axis. This error is both a `ValueError` and an `IndexError`.
-    TypeError
-        If `axis` is not integer; if `repeats` is neither integer nor whole floats; and as `broadcast` raises it.
+    ValueError, numpy.exceptions.AxisError, TypeError
+        If a number of repetitions is negative or not whole; if there are too few or too many of them; if `a` has no
+        such axis, or one is named twice; if `axis` is not integer; and as `broadcast` raises them.
 
     See Also
     --------

@@ -10,7 +10,7 @@ and no signal is handled: this module is compiled. A lock would have to be relea
 
 cimport cython
 cimport numpy as cnp
-from cpython.object cimport Py_EQ, Py_NE, PyObject, PyTypeObject
+from cpython.object cimport PyObject, PyTypeObject
 
 from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose
@@ -106,12 +106,8 @@ cdef class StandIn:
     def __hash__(self):
         return hash(self.original)
 
-    def __richcmp__(self, other, int operation):
-        if operation != Py_EQ and operation != Py_NE:
-            return NotImplemented
-        if isinstance(other, StandIn):
-            other = (<StandIn> other).original
-        return (self.original == other) == (operation == Py_EQ)
+    def __eq__(self, other):
+        return self.original == (other.original if type(other) is StandIn else other)
 
 
 cdef object call(object callee, PyObject *const *arguments, size_t count, PyObject *names):

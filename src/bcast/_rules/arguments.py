@@ -197,8 +197,6 @@ def _items(value: Any) -> Any:
 
 def _count(item: Any, floats: bool) -> int:
     """Return an item as a Python int; bools are accepted, as in NumPy, and whole floats if `floats`."""
-    if type(item) is int:
-        return item
     if type(item) is np.bool or (floats and isinstance(item, FLOATS) and item.is_integer()):
         return int(item)
     return operator.index(item)

@@ -10,6 +10,9 @@ from bcast._rules.arguments cimport axes_argument, dtype_argument, shape_argumen
 from bcast._rules.core cimport align_shapes
 from bcast._runtime.core cimport result_array, shape_of, size_of, type_of
 
+cpdef wide_dtype(dtype)
+cdef bint _adds(dtype)
+
 
 @cython.locals(steps=list, lengths=tuple, i=Py_ssize_t, at=Py_ssize_t, alignment=Alignment)
 cdef _sum(array, list counts, tuple whole, result)
@@ -22,10 +25,6 @@ cdef tuple _left(tuple shape, list counts, tuple whole, Py_ssize_t at)
 @cython.locals(lengths=list, at=Py_ssize_t)
 cpdef tuple lengths_left(list counts, tuple shape)
 
-cpdef wide_dtype(dtype)
-
 
 @cython.locals(number=int)
 cpdef Dtype wanted_dtype(ndarray grad, dtype)
-
-cdef bint _adds(dtype)

@@ -17,7 +17,6 @@ from bcast._elementwise cimport choose
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.core cimport is_contiguous, shape_of, size_of
 
-import operator
 from collections.abc import Iterable
 from types import MethodType
 from typing import NamedTuple
@@ -391,7 +390,7 @@ def take_repeat(a, repeats, axis=None):
         return repeat(a, repeats, axis) if size_of(a) > 0 else None
     if not _are_whole((repeats,)):
         return None
-    count = operator.index(repeats) if isinstance(repeats, integer) else int(repeats)
+    count = int(repeats)
     return repeat(a, count, axis)
 
 

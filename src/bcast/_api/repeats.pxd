@@ -14,6 +14,10 @@ from bcast._api.converted cimport (
 
 cdef Py_ssize_t MAX_SIZE
 
+cpdef bint are_ones(tuple counts)
+cpdef tuple integers_of(list counts)
+cdef bint _is_sequence(repeats)
+
 
 @cython.locals(lengths=list, i=Py_ssize_t)
 cdef _materialise(array, tuple shape, tuple counts, bint tiled, str name, out, dtype, casting)
@@ -30,13 +34,9 @@ cdef _repeat_axes(array, tuple shape, list counts, out, dtype, casting)
 @cython.locals(lengths=list, source=list, i=Py_ssize_t)
 cpdef Alignment split(tuple shape, tuple counts, bint tiled)
 
-cpdef bint are_ones(tuple counts)
-
 
 @cython.locals(steps=list, at=Py_ssize_t)
 cpdef list order(list counts)
-
-cpdef tuple integers_of(list counts)
 
 
 @cython.locals(counts=list, places=list, axes=tuple, given=tuple, at=Py_ssize_t, i=Py_ssize_t)
@@ -45,8 +45,6 @@ cpdef list counts_along(repeats, along, tuple shape, bint known)
 
 @cython.locals(items=tuple)
 cdef bint _are_nested(repeats)
-
-cdef bint _is_sequence(repeats)
 
 
 @cython.locals(

@@ -384,8 +384,12 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
         plain = (repeats,) if type(repeats) is int else plain_counts(repeats)
         if plain is None:
             array = as_array("repeats", repeats)
+            if array.dtype.kind == "f":
+                with np.errstate(invalid="ignore"):
+                    whole = array.astype(np.int64)
+                array = whole if (whole == array).all() else array
             if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or of a dtype that NumPy knows as others
-                plain = counts_argument("repeats", array[()] if is_tensor(repeats) else repeats, True)
+                plain = counts_argument("repeats", repeats, True)
             else:
                 counts = counts_of_array(array)
                 if counts is None:

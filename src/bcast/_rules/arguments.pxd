@@ -6,11 +6,6 @@ from bcast._runtime.core cimport as_dtype, is_masked, type_of
 cdef Py_ssize_t MAX_RANK, MAX_SIZE
 
 cpdef tuple shape_argument(str name, value)
-
-
-@cython.locals(room=Py_ssize_t, length=Py_ssize_t)
-cpdef bint is_countable(tuple shape)
-
 cpdef str mode_of(value, tuple modes, str name)
 cpdef dtype_argument(dtype)
 cpdef bint all_plain(tuple items)
@@ -18,6 +13,13 @@ cpdef tuple integers(str name, value, bint unordered)
 cpdef check_rank(str name, tuple shape)
 cpdef integer(str name, value)
 cpdef tuple counts_argument(str name, value, bint floats)
+cdef _items(value)
+cdef _count(item, bint floats)
+cpdef axes_argument(axis)
+
+
+@cython.locals(room=Py_ssize_t, length=Py_ssize_t)
+cpdef bint is_countable(tuple shape)
 
 
 @cython.locals(items=tuple)
@@ -26,10 +28,6 @@ cpdef tuple plain_counts(value)
 
 @cython.locals(total=Py_ssize_t, count=Py_ssize_t)
 cpdef Py_ssize_t total_of(tuple counts) except? -1
-
-cdef _items(value)
-cdef _count(item, bint floats)
-cpdef axes_argument(axis)
 
 
 @cython.locals(rank=Py_ssize_t, at=Py_ssize_t)

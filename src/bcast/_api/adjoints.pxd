@@ -14,12 +14,10 @@ cpdef wide_dtype(dtype)
 cdef bint _adds(dtype)
 
 
-@cython.locals(steps=list, lengths=tuple, i=Py_ssize_t, at=Py_ssize_t, alignment=Alignment)
+@cython.locals(
+    steps=list, left=list, lengths=tuple, i=Py_ssize_t, at=Py_ssize_t, axis=Py_ssize_t, alignment=Alignment,
+)
 cdef _sum(array, list counts, tuple whole, result)
-
-
-@cython.locals(lengths=list, i=Py_ssize_t, summed=bint)
-cdef tuple _left(tuple shape, list counts, tuple whole, Py_ssize_t at)
 
 
 @cython.locals(lengths=list, at=Py_ssize_t)

@@ -212,8 +212,12 @@ def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[A
     steps = order(counts)
     for i in range(len(steps) - 1, -1, -1):
         at, lengths, dst = -steps[i][1], whole, result
-        if i > 0:  # sums of sums are rounded once
-            lengths = _left(shape_of(array), counts, whole, at)
+        if i > 0:  # of `at`, or of all axes of integers if it is -1; sums of sums are rounded once
+            left: list[int] = []
+            for axis in range(len(counts)):
+                summed = axis == at or (at < 0 and type(counts[axis]) is int)
+                left.append(whole[axis] if summed else array.shape[axis])
+            lengths = tuple(left)
             dst = result_array(None, array, lengths, "repeats", wide_dtype(result.dtype))
         if at >= 0:
             array = sum_counted(array, counts[at], at, dst)
@@ -221,15 +225,6 @@ def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[A
             alignment = split(lengths, integers_of(counts), False)
             array = sum_onto(array.reshape(alignment.shape), alignment, dst)
     return array
-
-
-def _left(shape: Shape, counts: list[Any], whole: Shape, at: int) -> Shape:
-    """Return what is left of `shape` once axis `at` has been summed, or all axes of integers if it is -1."""
-    lengths: list[int] = []
-    for i in range(len(shape)):
-        summed = i == at or (at < 0 and type(counts[i]) is int)
-        lengths.append(whole[i] if summed else shape[i])
-    return tuple(lengths)
 
 
 def lengths_left(counts: list[Any], shape: Shape) -> Shape:

@@ -241,8 +241,6 @@ def infer_shape(
     >>> import bcast
     >>> bcast.infer_shape((16, 1, 1), (1, 16, 50, 50))
     (1, 16, 50, 50)
-    >>> bcast.infer_shape((5, 2, 3, 1), (1, 3, 6), mode="bidirectional")
-    (5, 2, 3, 6)
     """
     if shape is not None:
         refuse_shape(shape)

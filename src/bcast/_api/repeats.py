@@ -72,10 +72,6 @@ def tile(
     ValueError, TypeError
         If a number of repetitions is negative, or no integer; and as `broadcast` raises them.
 
-    See Also
-    --------
-    repeat : Repeat each item rather than the whole.
-
     Examples
     --------
     >>> import numpy as np

@@ -107,7 +107,10 @@ cpdef Alignment align_shapes(
     if (type(axis) is not int or axis != -1) and not found.reads_axis:
         expect_default_axis(axis, found.name)
     if (axes_mapping is not None or broadcast_axes is not None) and not found.reads_axes:
-        _refuse_axes(axes_mapping, broadcast_axes, found.name)
+        argument = "axes_mapping" if axes_mapping is not None else "broadcast_axes"
+        got = show(axes_mapping if axes_mapping is not None else broadcast_axes)
+        remedy = "" if found.name == "none" else "; give mode='explicit'"
+        raise ValueError(f"`{argument}` expected None in mode {found.name!r}, got {got}{remedy}")
     return found.rule(data, target, axes_mapping, axis, broadcast_axes, name, all_if_empty, two_way)
 
 
@@ -117,12 +120,6 @@ cdef Mode _find(mode):
         if each.name is mode:   # literals are interned, so this nearly always finds it
             return each
     return ROWS[NAMES.index(mode_of(mode, NAMES, "mode"))]
-
-
-cdef _refuse_axes(axes_mapping, broadcast_axes, str mode):
-    name, axes = ("axes_mapping", axes_mapping) if axes_mapping is not None else ("broadcast_axes", broadcast_axes)
-    remedy = "" if mode == "none" else "; give mode='explicit'"
-    raise ValueError(f"`{name}` expected None in mode {mode!r}, got {show(axes)}{remedy}")
 
 
 cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):

@@ -33,10 +33,9 @@ cdef void _read_tile(
     tile.width = 1
     for i in range(plan.block.rank):
         tile.axes[i] = plan.block.axes[i]
-        if i == plan.tiles.axis:
-            tile.axes[i].length = min(plan.tiles.length, axis.length - at)
-        if i:
-            tile.width *= tile.axes[i].length
+    tile.axes[plan.tiles.axis].length = min(plan.tiles.length, axis.length - at)
+    for i in range(1, plan.block.rank):
+        tile.width *= tile.axes[i].length
 
 
 cdef void _seek(const Axis *axes, int n, Py_ssize_t number, const char **src, char **dst) noexcept nogil:
@@ -167,15 +166,10 @@ cdef bint _add(
     full = rows // plan.call.within if plan.call.within > 1 else rows
     rest = (rows - full * plan.call.within) * (tile.width // plan.call.within) if plan.call.within > 1 else 0
     for _i in range(tile.axes[0].length):
-        if terms.packed:
-            _add_packed_rows(plan, src, full, step, tile.width, dst, packed)
-            if rest:
-                _add_packed_rows(plan, src + full * step, 1, 0, rest, Sink(ADD, dst.sum, dst.error), packed)
-        else:
-            if add_rows(terms, src, full, step, tile.width, dst):
-                return True
-            if rest:
-                add_rows(terms, src + full * step, 1, 0, rest, Sink(ADD, dst.sum, dst.error))
+        if _add_rows(plan, src, full, step, tile.width, dst, packed):
+            return True
+        if rest:
+            _add_rows(plan, src + full * step, 1, 0, rest, Sink(ADD, dst.sum, dst.error), packed)
         src += plan.block.axes[0].src_step
         dst.sum += advance
         dst.error += advance
@@ -217,19 +211,22 @@ cdef void pack_rows(
             pack(&terms.packing, packed + i * width * terms.size, src + i * step, item_step, width)
 
 
-cdef void _add_packed_rows(
+cdef bint _add_rows(
     const SumPlan *plan, const char *src, Py_ssize_t rows, Py_ssize_t step, Py_ssize_t width, Sink dst, char *packed,
 ) noexcept nogil:
-    """Add rows of `width` items by way of `packed`, up to SUM_CALL_ROWS at a time."""
+    """`add_rows` as they are, or by way of `packed`, SUM_CALL_ROWS at a time."""
     cdef const Terms *terms = plan.terms
     cdef Py_ssize_t item_step = plan.block.axes[plan.block.rank - 1].src_step, size = width * terms.size, done = 0
     cdef Rows some
+    if not terms.packed:
+        return add_rows(terms, src, rows, step, width, dst)
     while done < rows:
         some = Rows(packed, 1, 0, min(rows - done, <Py_ssize_t> SUM_CALL_ROWS), size, 4 * size, width)
         pack_rows(terms, packed, src + done * step, some.rows, step, width, item_step)
         terms.kernels.sum_rows(&some, &dst)
         dst.mode = ADD
         done += some.rows
+    return False
 
 
 cdef void _add_packed_runs(const SumPlan *plan, const Runs *runs, Sink dst, char *packed) noexcept nogil:

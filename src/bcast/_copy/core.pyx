@@ -2,11 +2,8 @@
 """The copy core: from a buffer and an alignment to the bytes of the output.
 
 In: two contiguous buffers, or strided data, and an alignment that `_kernel` has compared with their sizes; or counts.
-Out: the bytes of the output, each written at least once. plan.pxi merges the axes and describes the innermost ones by a
-table of byte shuffles; executor.pxi follows the plan and writes through the kernels in `simd`; counted.pxi does both
-for a count of each item; strided.pxi makes strided data contiguous; shares.pxi cuts an output for threads;
-converted.pxi writes data of another dtype. No byte outside the two buffers is read or written, and once writing has
-begun, nothing allocates, raises or runs Python.
+Out: the bytes of the output, each written at least once. Each part says what goes in and what comes out. No byte
+outside the two buffers is read or written, and once writing has begun, nothing allocates, raises or runs Python.
 """
 
 cimport numpy as cnp

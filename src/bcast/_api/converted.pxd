@@ -23,7 +23,6 @@ cpdef bint converts(ndarray data, out, dtype, casting) except -1
 cpdef tuple prepared(ndarray data, tuple shape, out, dtype, casting)
 cpdef convert_onto(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint fresh)
 cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)
-cdef _unless_warned(data, dtype)
 cpdef tuple without_dropped(ndarray data, Counts counts, int axis)
 cdef _run(ndarray data, Alignment alignment, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)
 cdef int _write(ndarray data, Alignment alignment, Counts counts, int axis, ndarray out) except -1

@@ -214,22 +214,10 @@ def convert_counted(
         _run(data, None, counts, axis, out, dtype, fresh)
         return out
     if may_warn(data, dtype) and counts.has_zeros():
-        quiet = _unless_warned(data, dtype)
-        if quiet is not None:
-            return repeat_counted(quiet, counts, axis, out)
-        data, counts = without_dropped(data, counts, axis)
+        real = data.dtype.kind in "fiu" and are_numbers(data.dtype, dtype)
+        if not real or try_conversion(_once(data), dtype):
+            data, counts = without_dropped(data, counts, axis)
     return repeat_counted(converted(data, dtype), counts, axis, out)
-
-
-def _unless_warned(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """Convert real numbers; return None for others, or if some of them give rise to a warning or an error."""
-    if data.dtype.kind not in "fiu" or not are_numbers(data.dtype, dtype):
-        return None
-    try:
-        with np.errstate(all="raise"):
-            return converted(data, dtype)
-    except FloatingPointError:
-        return None
 
 
 def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDArray[Any], Counts]:

@@ -28,14 +28,14 @@ cdef struct Pieces:
     Py_ssize_t size         # bytes of such an item, converted
     Py_ssize_t step         # items of a piece
     Py_ssize_t group        # items whose multiples no piece crosses
-    Py_ssize_t begin        # of the piece at hand, in bytes of the output, or of what the pair at `level` makes
     bint mapped             # whether pages of the output are to be forgotten
     # Along an alignment; the items are blocks of the pair at `level`, or parts of one that is longer than a piece.
     int level               # or -1: by counts
     Plan plan
     Py_ssize_t run          # bytes that an item makes of each copy
     Py_ssize_t copies       # that outer pairs make of a piece
-    Py_ssize_t copy_bytes   # of one copy of the piece at hand
+    Py_ssize_t begin        # of the piece at hand, in bytes of what the pair at `level` makes
+    Py_ssize_t copy_bytes   # of one copy of the piece
     uint8_t *scratch
     int threads
     # By counts.
@@ -109,7 +109,6 @@ cdef int write_converted_counted(
     else:
         pieces.step -= pieces.step % CHUNK
     pieces.mapped = is_mapped(dst)
-    pieces.begin = 0
     return _convert(
         &pieces, src, <cnp.dtype> cnp.PyArray_DESCR(dst), cnp.NPY_CORDER, <uint8_t *> cnp.PyArray_DATA(dst),
     )
@@ -241,19 +240,11 @@ cdef void _write_copies(
 
 cdef void _write_piece_counted(Pieces *pieces, Py_ssize_t item, Py_ssize_t n, uint8_t *dst) noexcept nogil:
     """Write a piece by its counts."""
-    cdef Py_ssize_t size = pieces.size, stop = units_before(&pieces.counted, item + n) * size
-    pieces.counted.src_end = pieces.room + n * size
+    cdef CountedPlan *plan = &pieces.counted
+    cdef Py_ssize_t size = units_before(plan, item + n) * plan.size - plan.begin
+    plan.src_end = pieces.room + n * plan.size
     write_shares(
-        _write_counted_range, pieces, pieces.room - item * size, dst + pieces.begin, stop - pieces.begin, NULL,
-        threads_for(stop - pieces.begin), 0, pieces.mapped,
+        write_counted, plan, pieces.room - item * plan.size, dst + plan.begin, size, NULL, threads_for(size), 0,
+        pieces.mapped,
     )
-    pieces.begin = stop
-
-
-cdef void _write_counted_range(
-    const void *all_pieces, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
-) noexcept nogil:
-    """Write a range of the piece at hand."""
-    cdef const Pieces *pieces = <const Pieces *> all_pieces
-    cdef Py_ssize_t before = pieces.begin
-    write_counted(&pieces.counted, before + begin, before + end, src, dst - before, scratch)
+    plan.begin += size

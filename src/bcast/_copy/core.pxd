@@ -83,6 +83,7 @@ cdef struct CountedPlan:
     int64_t[CHUNK] tiled        # what they are if few come again for each outer position: copies side by side
     Py_ssize_t[2] ends          # what their `starts` are if there is but one chunk
     Py_ssize_t size             # bytes of an item
+    Py_ssize_t begin            # what the range begins with that is written: bytes of the whole output
     const uint8_t *src_end
     Kernels kernels
 

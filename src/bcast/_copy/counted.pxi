@@ -34,6 +34,7 @@ cdef int plan_counted(
     ):
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
     plan.size = size
+    plan.begin = 0
     plan.src_end = begin + outer * counts.size * size
     plan.kernels = kernels_of[target_number]
     plan.counts = counts[0]
@@ -76,6 +77,9 @@ cdef void write_counted(
     cdef const int64_t *counts
     cdef Py_ssize_t c, n, first, item, unit, last, stop, skip, excess, size = plan.size
     cdef bint partly
+    begin += plan.begin
+    end += plan.begin
+    dst -= plan.begin
     while begin < end:
         unit = begin // size
         last = unit // list.total * list.total      # where all counts begin once more; then, where a chunk ends

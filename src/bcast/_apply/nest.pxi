@@ -63,9 +63,8 @@ cdef enum:
     APPLY_BLOCK_ITEMS = 8192        # of a block
     APPLY_WHOLE_ITEMS = 1024        # of axes that are whole: several of these would make copies of more axes
     APPLY_DIRECT_ITEMS = 65536      # of one without buffers, which need not stay in a cache
-    APPLY_LONG_ROW_ITEMS = 384      # a longer row is worth a call of the loop
+    APPLY_LONG_ROW_ITEMS = 384      # a longer row is worth a call of the loop; few shorter ones need no plan
     APPLY_FEW_ROWS = 32             # which are called for in the time in which buffers are planned
-    APPLY_SMALL_ROW_ITEMS = 512     # of a row that needs no plan
     APPLY_TILE_ROWS = 32            # of a tile, whose columns lie side by side in memory,
     APPLY_TILE_ROW_BYTES = 8192     # and of such a row, all of which are one stream where they are whole,
     APPLY_TILE_ROW_ITEMS = 400      # unless the rows of its buffer would share the same few places of a cache
@@ -146,7 +145,7 @@ cdef bint is_small(const Nest *nest) noexcept:
     """Whether there are few rows, each of which one call of the loop reads and writes where it lies."""
     cdef const Operand *operand
     cdef int k
-    if nest.rank != 2 or nest.shape[0] > APPLY_FEW_ROWS or nest.shape[1] > APPLY_SMALL_ROW_ITEMS:
+    if nest.rank != 2 or nest.shape[0] > APPLY_FEW_ROWS or nest.shape[1] > APPLY_LONG_ROW_ITEMS:
         return False
     for k in range(nest.n):
         operand = &nest.operands[k]

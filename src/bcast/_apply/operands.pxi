@@ -2,9 +2,6 @@
 #
 # In: arrays and Python scalars, as the user passed them. Out: the operands of a Nest; or that a call is left to NumPy.
 
-cdef enum:
-    HUGE_BYTES = 0x7fffffff     # this much, or more
-
 
 cdef inline bint _are_same(cnp.dtype given, cnp.dtype dtype) noexcept:
     """Whether items are of the same dtype, but for the order of their bytes."""
@@ -167,7 +164,7 @@ cdef object _fresh(Nest *nest, cnp.dtype dtype):
     cdef cnp.ndarray array
     for i in range(nest.rank):
         lengths[i] = nest.shape[order[i]]
-        size = size * lengths[i] if max(size, lengths[i]) >> 31 == 0 else HUGE_BYTES
+        size = size * lengths[i] if max(size, lengths[i]) >> 31 == 0 else (1 << 31) - 1    # or more
     if pays(size):
         array = new_array(dtype, cnp.PyArray_IntTupleFromIntp(nest.rank, lengths), "a, b")
     else:

@@ -215,16 +215,18 @@ cdef void _write_piece(Pieces *pieces, Py_ssize_t item, Py_ssize_t n, uint8_t *d
 cdef void _write_copies(
     const void *all_pieces, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
 ) noexcept nogil:
-    """Write a range of all copies of a piece, counted as if one stood behind the other."""
+    """Write a range of all copies of a piece: of 16 KiB of it, which a cache holds, one after the other."""
     cdef const Pieces *pieces = <const Pieces *> all_pieces
     cdef const Pair *pair
     cdef uint8_t *copy
-    cdef Py_ssize_t at, nth, stop
+    cdef Py_ssize_t at, nth, stop, block, size
     cdef int level
     while begin < end:
-        nth = begin // pieces.copy_bytes
-        at = begin % pieces.copy_bytes
-        stop = min(pieces.copy_bytes, at + end - begin)
+        block = begin // (L1 // 2 * pieces.copies) * (L1 // 2)
+        size = min(<Py_ssize_t> (L1 // 2), pieces.copy_bytes - block)
+        nth = (begin - block * pieces.copies) // size
+        at = block + (begin - block * pieces.copies) % size
+        stop = min(block + size, at + end - begin)
         begin += stop - at
         at += pieces.begin
         stop += pieces.begin

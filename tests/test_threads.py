@@ -239,6 +239,26 @@ print(len(tasks() - before))
     assert run(script, OMP_NUM_THREADS="2")[0] == ["0", "1"]
 
 
+CPUS = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 0
+
+
+@pytest.mark.skipif(CPUS < 2, reason="needs two CPUs, and Linux, which tells what threads may have")
+def test_a_helper_that_is_woken_is_kept_off_the_callers_cpu():
+    script = """
+import time, bcast
+def allowed():
+    return [os.sched_getaffinity(int(task)) for task in tasks() - before]
+before, mine = tasks(), os.sched_getaffinity(0)
+data, out = np.arange(64, dtype=np.uint8)[:, None], np.empty((64, 2**20), np.uint8)
+end = time.monotonic() + 60
+while not any(mine - cpus for cpus in allowed()) and time.monotonic() < end:
+    time.sleep(0.01)
+    bcast.broadcast_to(data, out.shape, out=out)
+print(len(mine) - len(allowed()[0]), allowed()[0] <= mine)
+"""
+    assert run(script, OMP_NUM_THREADS="2")[0] == ["1", "True"]
+
+
 def test_the_pool_is_known_to_threadpoolctl():
     script = """
 import bcast, threadpoolctl

@@ -118,6 +118,8 @@ typedef struct {
     volatile int cpu;           /* where the last caller was */
     struct bcast_job *job;      /* on its caller's stack: there while the helper is busy or joined, no longer */
     PyThread_type_lock wake;    /* released to wake the helper */
+    unsigned long thread;
+    int avoided;                /* the number of the CPU that it is kept off, plus 1; or 0 */
     char apart[64];             /* no two helpers look at one line of memory */
 } bcast_helper;
 
@@ -180,6 +182,22 @@ static int bcast_in_the_way(const bcast_helper *self)
     return cpu >= 0 && cpu == bcast_cpu();
 }
 
+/* Keep a helper that sleeps off its caller's CPU, where the system may wake it although others have nothing to do: it
+   would wait there until the caller is done. It may have all others that the caller may have. */
+static void bcast_keep_off(bcast_helper *helper, int cpu)
+{
+#if defined(__linux__)
+    cpu_set_t cpus;
+    if (cpu < 0 || helper->avoided == cpu + 1 || sched_getaffinity(0, sizeof cpus, &cpus) != 0)
+        return;
+    CPU_CLR(cpu, &cpus);
+    if (CPU_COUNT(&cpus) && pthread_setaffinity_np((pthread_t) helper->thread, sizeof cpus, &cpus) == 0)
+        helper->avoided = cpu + 1;
+#else
+    (void) helper, (void) cpu;
+#endif
+}
+
 /* The life of a helper. */
 static void bcast_help(void *argument)
 {
@@ -210,7 +228,6 @@ static void bcast_help(void *argument)
 /* Start a helper's thread; returns whether there is one. Its lock stays if there is none. */
 static int bcast_start(bcast_helper *helper)
 {
-    unsigned long thread;
 #if !defined(_WIN32)
     sigset_t all, before; /* signals are for Python's threads: one that sleeps must notice them */
 #endif
@@ -221,11 +238,11 @@ static int bcast_start(bcast_helper *helper)
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
         return 0;
 #endif
-    thread = PyThread_start_new_thread(bcast_help, helper);
+    helper->thread = PyThread_start_new_thread(bcast_help, helper);
 #if !defined(_WIN32)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 #endif
-    return thread != PYTHREAD_INVALID_THREAD_ID;
+    return helper->thread != PYTHREAD_INVALID_THREAD_ID;
 }
 
 /* Submit a job to a helper if it has none; returns whether there are threads for more. */
@@ -244,6 +261,8 @@ static int bcast_submit_to(bcast_helper *helper, bcast_job *job)
         bcast_store(&helper->state, jobs | BCAST_NONE);
         return 0;
     }
+    if (at == BCAST_ASLEEP)
+        bcast_keep_off(helper, job->cpu);
     bcast_store(&helper->state, jobs | BCAST_SUBMITTED);
     if (at == BCAST_ASLEEP)
         PyThread_release_lock(helper->wake);

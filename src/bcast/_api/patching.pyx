@@ -257,12 +257,17 @@ def is_patched(name: str | None = None) -> bool:
     Parameters
     ----------
     name : str, optional
-        One of the names that `patch_numpy` takes, and so are errors. By default, any of them.
+        One of the names that `patch_numpy` takes. By default, any of them.
 
     Returns
     -------
     bool
         Whether it does now. After a patch, it does not if another library has replaced the function since.
+
+    Raises
+    ------
+    ValueError
+        If `name` is none of these names.
 
     Examples
     --------

@@ -302,7 +302,7 @@ cdef void _store(const SumPlan *plan, const Tile *tile, Sink block) noexcept nog
             for j in range(n):
                 if not isfinite((<double *> block.sum)[j]):
                     again = src
-                    dst = NULL      # goes nowhere
+                    dst = results.dst   # goes nowhere
                     _seek(&tile.axes[first], plan.block.last + 1 - first, j, &again, &dst)
                     (<double *> block.sum)[j] = _sum_again(plan, again)
         plan.terms.target.store(&results, block.sum, n)

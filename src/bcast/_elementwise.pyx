@@ -144,9 +144,10 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
     cdef int i, k, rank, start
     if cnp.PyArray_Check(a) and not cnp.PyArray_CheckExact(a) or cnp.PyArray_Check(b) and not cnp.PyArray_CheckExact(b):
         return _unfit
+    args[0], args[1] = <PyObject *> a, <PyObject *> b
     if rule == 0 and out is None and where is None:     # the ufunc itself finds whether they fit
-        try:
-            return function(a, b)
+        try:                # Cython's own calls do not check that an error has an exception: NumPy's may have none
+            return PyObject_Vectorcall(function, args, 2, NULL)
         except ValueError:
             if _align(&nest, a, b, rule, axis):
                 raise
@@ -155,7 +156,6 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
         return _unfit
     if rule == 3 and cnp.PyArray_CheckExact(b) and (axis > 0 or cnp.PyArray_NDIM(<cnp.ndarray> b) != nest.rank):
         return _unfit       # as it must be reshaped first
-    args[0], args[1] = <PyObject *> a, <PyObject *> b
     for k in range(2):
         operand = where if k else out
         if operand is None:

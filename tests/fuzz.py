@@ -238,8 +238,12 @@ def draw_shape(rng, itemsize=1, most=None):
 
 def draw_call(rng, itemsize=1):
     """Draw the data's shape, a target and the arguments of a mode, mostly such that they fit."""
-    data, target, arguments = drawn_call(rng.choice, draw_shape(rng, itemsize), rng.choice(FORMS))
-    return spoil(rng, data), spoil(rng, target), arguments
+    while True:
+        data, target, arguments = drawn_call(rng.choice, draw_shape(rng, itemsize), rng.choice(FORMS))
+        data, target = spoil(rng, data), spoil(rng, target)
+        found = reference(data, target, **arguments)
+        if not found or math.prod(found[0]) * itemsize <= 4 * max(BYTES):  # a mode may stretch both
+            return data, target, arguments
 
 
 def spoil(rng, shape):

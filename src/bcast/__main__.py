@@ -9,8 +9,6 @@ import bcast
 from bcast._cli.arguments import parser_of
 from bcast._cli.streams import STREAM, fail, named, print_line, warn
 
-INTERRUPTED = 130  # 128 + SIGINT, as in a shell
-
 
 def main(argv: Sequence[str] | None = None, name: str = "python -m bcast") -> int:
     """Run the command line, by default with the arguments of the process; `name` is the program's, for its help.
@@ -24,7 +22,7 @@ def main(argv: Sequence[str] | None = None, name: str = "python -m bcast") -> in
             return commands.get(arguments.command, _write)(arguments)
     except KeyboardInterrupt:
         warn("interrupted")
-        return INTERRUPTED
+        return 130  # 128 + SIGINT, as in a shell
     return _run(arguments)
 
 

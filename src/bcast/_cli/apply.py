@@ -1,5 +1,6 @@
 """Files broadcast, tiled or repeated. In: names and options. Out: a file or Zarr folder, written block by block."""
 
+import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Callable
@@ -23,9 +24,7 @@ __all__ = ["BLOCK_BYTES", "peak", "write"]
 
 BLOCK_BYTES = 16 * 2**20  # of output: large beside the cost of a call, small beside a machine's memory
 LEAST_BLOCK_BYTES = 65536  # with smaller ones, a run takes many times as long
-CHUNK_BLOCK_BYTES = 64 * 2**20  # for the sake of an input's chunk, which each smaller block would decode again
 SLACK_BYTES = 16 * 2**20  # what no plan counts: what the heap keeps, threads' stacks, code that runs for the first time
-OUTPUT_BYTES = 2**62 - 1  # more than any disk has, yet adding the header's size cannot overflow
 MB = 10**6
 
 Check = Callable[[], object]
@@ -79,8 +78,8 @@ def _write(data: Input, target: str, alignment: Alignment, shape: Shape, options
     elif options.chunks is not None:
         raise ValueError(f"`chunks` expected None unless OUT ends with .zarr, got {options.chunks}")
     nbytes = prod(shape) * output.dtype.itemsize
-    if nbytes > OUTPUT_BYTES:
-        raise ValueError(f"`shape` expected an output of at most {OUTPUT_BYTES} bytes, got one of {nbytes}")
+    if nbytes > sys.maxsize // 2:  # more than any disk has, yet adding the header's size cannot overflow
+        raise ValueError(f"`shape` expected an output of at most {sys.maxsize // 2} bytes, got one of {nbytes}")
     if not nbytes:  # there are shapes without items that no array can have
         materialise(data.array, alignment, alignment.shape, None, "shape", output.dtype, "unsafe")
     lengths = _lengths(data, output, alignment, options.max_memory) if nbytes else ()
@@ -112,7 +111,8 @@ def _fill(data: Input, output: Output, alignment: Alignment, lengths: Shape, che
 def _lengths(data: Input, output: Output, alignment: Alignment, most: int | None) -> Shape:
     """Choose the lengths of a block; where memory has a bound, print it or refuse."""
     held = 0 if most is None else peak()
-    size = max(BLOCK_BYTES, min(data.chunk * output.dtype.itemsize, CHUNK_BLOCK_BYTES))
+    # Of an input with chunks a block is larger: each smaller one would decode them again.
+    size = max(BLOCK_BYTES, min(data.chunk * output.dtype.itemsize, 4 * BLOCK_BYTES))
     while True:
         items = max(1, size // output.dtype.itemsize)
         wanted = refit(data.unit(items), data.array.shape, alignment.source, 1)

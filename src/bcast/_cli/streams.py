@@ -11,7 +11,6 @@ from typing import TextIO
 
 __all__ = ["STREAM", "fail", "named", "print_line", "warn"]
 
-PIPE_CLOSED = 141  # 128 + SIGPIPE, as in a shell
 STREAM = "-"
 WRITE_BYTES = getattr(select, "PIPE_BUF", 512)  # which a pipe that can be written takes without a wait
 
@@ -74,7 +73,7 @@ def _to_stdout() -> Iterator[None]:
     except OSError as error:
         _discard(sys.stdout)
         if isinstance(error, BrokenPipeError):  # the reader has seen enough
-            raise SystemExit(PIPE_CLOSED) from None
+            raise SystemExit(141) from None  # 128 + SIGPIPE, as in a shell
         error.filename = "standard output"
         raise SystemExit(fail(error)) from None
 

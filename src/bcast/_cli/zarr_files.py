@@ -18,9 +18,6 @@ from bcast._cli.blocks import Index, cells, within
 
 __all__ = ["ZarrInput", "ZarrOutput"]
 
-ENCODED = 3  # copies of a chunk while it is encoded: its items, those of it that are compared, its bytes
-DECODED = 6  # and while it is decoded: Zarr drops some of them late, and the heap keeps some for the next one
-
 
 class ZarrInput:
     """The array in one of Zarr's folders."""
@@ -34,7 +31,8 @@ class ZarrInput:
             self.array: NDArray[Any] = np.broadcast_to(np.zeros((), self._zarr.dtype), self._zarr.shape)  # a stand-in
             self._chunk: tuple[int, ...] = self._zarr.shards or self._zarr.chunks
         self.chunk = math.prod(self._chunk)  # items that are read at once, however few are asked for
-        self.room = DECODED * self.chunk * self.array.itemsize  # bytes that reading a part takes beside it
+        # Bytes that reading a part takes beside it: Zarr drops some copies late, and the heap keeps some.
+        self.room = 6 * self.chunk * self.array.itemsize
 
     def unit(self, items: int) -> tuple[int, ...]:
         """Return the lengths of a chunk, which is decoded as a whole, if it has no more items."""
@@ -77,7 +75,8 @@ class ZarrOutput:
         with warnings.catch_warnings(action="ignore"):  # of what the array itself gives rise to later
             self._array = self._created(_zarr().storage.MemoryStore())
         self.unit: tuple[int, ...] = self._array.chunks  # lengths of which a block has a multiple, except at an end
-        self.room = ENCODED * math.prod(self.unit) * self.dtype.itemsize  # bytes that writing a block takes beside it
+        # Bytes that writing a block takes beside it: a chunk's items, those of it that are compared, its bytes.
+        self.room = 3 * math.prod(self.unit) * self.dtype.itemsize
 
     @contextmanager
     def written(self, name: str, clobber: bool) -> Iterator[None]:

@@ -12,6 +12,7 @@ from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.limits cimport INT_MAX
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memmove, strcpy
 from libc.time cimport time, time_t

@@ -34,8 +34,9 @@ cdef enum:
     BLOCK_SPARE = 8                 # a block may be larger than the result needs by one part in so many
     BLOCKS_MAX = 16384              # a quarter of the mappings of a process on Linux; blocks do not merge into fewer
     IDLE_MAX_BLOCKS = 64
-    UNADVISED_MAX_BYTES = 32 << 20  # of idle blocks that are not advised free, which pays without huge pages
-    LASTING_BYTES = 64 << 20        # beyond them, what has been idle for too long is unmapped
+    # Of idle blocks that are not advised free, which pays without huge pages. Beyond twice as much, what has been idle
+    # for too long is unmapped.
+    UNADVISED_MAX_BYTES = 32 << 20
 
 cdef struct Block:
     char *data          # at a multiple of HUGE_PAGE; the page before it ends with the capacity
@@ -63,9 +64,9 @@ cdef bint pays(size_t nbytes) noexcept nogil:
 
 cdef void drop_unused() noexcept:
     """Unmap the oldest idle block if it has been idle for 5 seconds: only one, because this call pays for it."""
-    if idle_total > LASTING_BYTES:
+    if idle_total > 2 * UNADVISED_MAX_BYTES:
         with cython.critical_section(capsule):
-            if idle_total > LASTING_BYTES and time(NULL) - idle[0].since > 5:
+            if idle_total > 2 * UNADVISED_MAX_BYTES and time(NULL) - idle[0].since > 5:
                 _unmap(_removed(0))
 
 

@@ -39,9 +39,6 @@ cdef extern from "_runtime/patience.h" nogil:
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
 
-cdef enum:
-    MAX_THREADS = 0x7fffffff
-
 cdef unsigned long main_thread
 cdef int available          # threads by default, by what the system and the environment say
 cdef bint in_order = False  # for tests: whether all shares run on the calling thread
@@ -101,7 +98,7 @@ def set_num_threads(n: SupportsIndex) -> None:
         raise TypeError(f"`n` expected an integer, got {n!r}") from None
     if number < 1:
         raise ValueError(f"`n` expected a number of threads of at least 1, got {number}")
-    own_limit = min(number, MAX_THREADS)
+    own_limit = min(number, INT_MAX)
 
 
 def get_num_threads() -> int:
@@ -158,7 +155,7 @@ def _available() -> int:
     """Return how many threads the pool has: one for each CPU, unless the variables of OpenMP say otherwise."""
     asked = _positive(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])     # a list is for nested regions
     limit = _positive(os.environ.get("OMP_THREAD_LIMIT", ""))
-    return min(asked or cpus(), limit or MAX_THREADS, MAX_HELPERS + 1)
+    return min(asked or cpus(), limit or INT_MAX, MAX_HELPERS + 1)
 
 
 def _positive(text: str) -> int:
@@ -234,7 +231,7 @@ cdef void _record(void *rows, int share, int worker) noexcept nogil:
 
 
 main_thread = sys.modules["threading"].main_thread().ident if "threading" in sys.modules else get_ident()
-main_limit = min(setting("BCAST_NUM_THREADS", 1, MAX_THREADS), 1 if _is_forked() else MAX_THREADS)
+main_limit = min(setting("BCAST_NUM_THREADS", 1, INT_MAX), 1 if _is_forked() else INT_MAX)
 available = _available()
 if watch_forks():
     raise MemoryError

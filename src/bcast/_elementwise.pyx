@@ -224,7 +224,7 @@ cpdef choose(condition, x, y, out):
         return None
     nest.operands[3].loop_size = common.itemsize
     nest.loop, nest.context, nest.auxdata = select_loop(target_number), NULL, <void *> common.itemsize
-    nest.side_by_side = nest.spread = False
+    nest.side_by_side, nest.spread = False, 0
     if out is None:
         out = _fresh(&nest, common)
     elif not _fits(&nest, out, condition, x, y, common, 0):

@@ -12,7 +12,9 @@ cdef int run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, const ch
     cdef const Operand *operand
     cdef char *data[MAX_OPERANDS]
     cdef char *at[MAX_OPERANDS]
-    cdef Py_ssize_t[MAX_OPERANDS] steps, row_steps
+    cdef char *filled[MAX_OPERANDS]     # from where a buffer has its items,
+    cdef Py_ssize_t[MAX_OPERANDS] steps, row_steps, parts   # and of how much of the axis `cut`
+    cdef Py_ssize_t row_before = -1
     cdef Py_ssize_t block, rest, index, items, part, row, _i
     cdef int k, axis, last = nest.rank - 1, out = nest.n - 1
     for block in range(begin, end):
@@ -26,6 +28,9 @@ cdef int run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, const ch
             row = min(row, nest.shape[last] - index)
             for k in range(nest.n):
                 data[k] += index * nest.operands[k].strides[last]
+        if row != row_before:
+            row_before = row
+            parts = [0, 0, 0, 0]
         index = rest % nest.parts * nest.part
         rest //= nest.parts
         part = min(nest.part, nest.shape[nest.cut] - index)
@@ -47,7 +52,9 @@ cdef int run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, const ch
                 elif operand.way == ONCE:
                     at[k] = _filled(operand, once)
                 else:
-                    _fill(nest, operand, data[k], part, row, own)
+                    if part > parts[k] or data[k] != filled[k]:     # not just repeated along an axis without
+                        _fill(nest, operand, data[k], part, row, own)
+                        filled[k], parts[k] = data[k], part
                     at[k] = _filled(operand, own)
                 if nest.rows:
                     row_steps[k] = (row if operand.strides[last] else 1) * operand.loop_size if operand.row_step else 0

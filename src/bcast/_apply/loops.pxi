@@ -47,7 +47,7 @@ cdef class Found:
     cdef int weight         # how long an item takes, in times of a sum of that size
     cdef bint uneven        # what it computes depends on steps: on whether they are 0, and on their signs
     cdef bint side_by_side
-    cdef bint spread        # it is slow where a step is 0
+    cdef int spread         # bits of the operands, whether it is slow where one's step is 0
 
 
 cdef PyObject *table[LOOPS_KEPT]
@@ -214,9 +214,10 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     memcpy(found.context, info.context, 3 * sizeof(void *))    # the rest may not be initialised, and is 0 here
     found.loop = info.loop if own == NULL else own
     found.side_by_side = own != NULL
-    found.spread = function is HYPOT or own == NULL and (
-        function in EXTREMES or (dtypes[0].kind == "b" and function in OF_BOOLS)
-    )
+    if function is HYPOT or own == NULL and (function in EXTREMES or (dtypes[0].kind == "b" and function in OF_BOOLS)):
+        found.spread = 3
+    elif function is np.power:
+        found.spread = 1    # one exponent for all has faster code
     return found
 
 

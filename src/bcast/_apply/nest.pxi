@@ -42,7 +42,7 @@ cdef struct Nest:
     void *context
     void *auxdata
     bint side_by_side       # the loop takes only items side by side, or one for all;
-    bint spread             # it takes one for all, but is slow then: such an item is repeated in a buffer
+    int spread              # bits of the operands of which it takes one for all, but slowly: that is repeated in a buffer
     int n                   # operands
     int rank
     Py_ssize_t[NEST_AXES] shape     # outermost first
@@ -181,13 +181,13 @@ cdef void plan_blocks(Nest *nest) noexcept:
         rows *= nest.shape[i]
     nest.rows = n >= APPLY_LONG_ROW_ITEMS or rows <= APPLY_FEW_ROWS
     for k in range(nest.n):
-        if nest.spread and nest.operands[k].strides[last] == 0:
+        if nest.spread >> k & 1 and nest.operands[k].strides[last] == 0:
             nest.rows = False
     for k in range(nest.n):
         operand = &nest.operands[k]
         one = operand.strides[last] == 0    # for a row
         buffered = operand.cast != NULL or operand.swapped or not operand.aligned
-        if (buffered and not one) if nest.rows else (buffered or (nest.spread and one) or _is_uneven(nest, operand)):
+        if (buffered and not one) if nest.rows else (buffered or (nest.spread >> k & 1 and one) or _is_uneven(nest, operand)):
             through = True
         bytes_ += operand.loop_size
     if through:
@@ -221,7 +221,7 @@ cdef void plan_blocks(Nest *nest) noexcept:
         nest.blocks *= nest.shape[i]
     nest.once_bytes = nest.own_bytes = 0
     for k in range(nest.n):
-        _plan_operand(nest, &nest.operands[k], k == nest.n - 1)
+        _plan_operand(nest, &nest.operands[k], k == nest.n - 1, nest.spread >> k & 1)
 
 
 cdef inline Py_ssize_t _even(Py_ssize_t length, Py_ssize_t limit) noexcept:
@@ -266,7 +266,7 @@ cdef inline Py_ssize_t _length(const Nest *nest, int axis) noexcept nogil:
     return nest.row if nest.rows and axis == nest.rank - 1 else nest.shape[axis]
 
 
-cdef void _plan_operand(Nest *nest, Operand *operand, bint is_out) noexcept:
+cdef void _plan_operand(Nest *nest, Operand *operand, bint is_out, bint spread) noexcept:
     cdef int last = nest.rank - 1, i
     cdef bint as_it_lies = operand.cast == NULL and operand.swapped == 0 and operand.aligned
     cdef bint repeated = False, moves = False, even = True
@@ -285,7 +285,7 @@ cdef void _plan_operand(Nest *nest, Operand *operand, bint is_out) noexcept:
     operand.dense = even
     operand.step = inner
     operand.row_step = operand.strides[nest.cut]
-    operand.expanded = repeated and not nest.rows and (items > 1 or nest.spread)
+    operand.expanded = repeated and not nest.rows and (items > 1 or spread)
     operand.plan = 0
     if items == 1:
         operand.step = operand.row_step = 0

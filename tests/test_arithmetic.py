@@ -259,6 +259,15 @@ def test_axes_of_equal_strides_keep_their_order():
     assert bcast.elementwise(np.add, windows[::-1], 1).strides == np.add(windows[::-1], 1).strides
 
 
+def test_a_buffer_of_a_shorter_block_is_filled_anew():
+    """Two blocks make an axis, the second of them shorter; every third is a share's first."""
+    a = np.arange(18 * 2 * 210 * 10, dtype="f4").reshape(18, 2, 210, 10)[:, :, :200]
+    b = np.arange(180, dtype="f4").reshape(18, 1, 1, 10)
+    for seed in range(8):
+        with computed(runtime.TARGETS[0], THREADS), in_order(seed, THREADS):
+            np.testing.assert_array_equal(bcast.elementwise(np.add, a, b), a + b)
+
+
 # Threads.
 
 

@@ -39,17 +39,14 @@ ON_HALVES BCAST_INLINE __m128i bcast_narrow(__m256i x)
 }
 
 /* Rounded to float16, and whether that is inexact below the least normal number: NumPy's underflow, of which the CPU's
-   is a part. Only results up to that number need a look. */
+   is a part. */
 ON_HALVES BCAST_INLINE __m128i bcast_f16_rounded(__m256 x, __m256 *rare)
 {
     const __m128i half = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
-    const __m128i least = _mm_cmpgt_epi16(_mm_set1_epi16(0x401), _mm_and_si128(half, _mm_set1_epi16(0x7fff)));
-    if (!_mm_testz_si128(least, least)) {
-        const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
-        const __m256 tiny = _mm256_cmp_ps(size, _mm256_set1_ps(0x1p-14f), _CMP_LT_OQ);
-        const __m256 inexact = _mm256_cmp_ps(_mm256_cvtph_ps(half), x, _CMP_NEQ_OQ);
-        *rare = _mm256_or_ps(*rare, _mm256_and_ps(tiny, inexact));
-    }
+    const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
+    const __m256 tiny = _mm256_cmp_ps(size, _mm256_set1_ps(0x1p-14f), _CMP_LT_OQ);
+    if (_mm256_movemask_ps(tiny))
+        *rare = _mm256_or_ps(*rare, _mm256_and_ps(tiny, _mm256_cmp_ps(_mm256_cvtph_ps(half), x, _CMP_NEQ_OQ)));
     return half;
 }
 

@@ -10,9 +10,7 @@ cdef enum:
     STRIDED_SIDE_BYTES = 256    # of a tile, neighbours in the output; in the data too, if its items are long
 
 cdef struct StridedAxis:
-    Py_ssize_t length
-    Py_ssize_t src_step
-    Py_ssize_t dst_step
+    Py_ssize_t length, src_step, dst_step
     Py_ssize_t block        # how much of it a tile has, or less than twice as much at its end
     Py_ssize_t part         # how much the current tile has
 
@@ -23,13 +21,11 @@ cdef struct StridedCopy:
     Py_ssize_t size             # bytes of an item, or of a run that is one
     int rank
     StridedAxis[MAX_AXES] axes  # in the order of the output
-    int inner                   # which of them is innermost in the output
-    int other                   # which of the others is innermost in the data
+    int inner, other            # which is innermost in the output, and which of the others in the data
     int outer_loops             # loops over tiles
     int n_loops                 # all loops, with those within a tile
     int[2 * MAX_AXES] loops     # the axis along which each loop runs
-    int cut                     # the axis that is cut into shares
-    int shares
+    int cut, shares             # the axis that is cut into so many shares
 
 
 cdef cnp.ndarray packed(cnp.ndarray src, tuple shape, int threads, bint releasing):

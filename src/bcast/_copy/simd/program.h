@@ -38,22 +38,16 @@
 #define BCAST_SPAN_VECTORS (BCAST_SPAN_BYTES / 8 + 2)
 
 typedef struct {
-    int vectors;
-    int exact;              /* the last vector ends where the span does */
-    ptrdiff_t src_step;     /* from one span to the next */
-    ptrdiff_t dst_step;
-    ptrdiff_t src_reach;    /* bytes from where a span begins to the end of what is read, */
-    ptrdiff_t dst_reach;    /* and of what is written */
-    int32_t dst_at[BCAST_SPAN_VECTORS];
-    int32_t src_at[BCAST_SPAN_VECTORS];
+    int vectors, exact;                 /* exact: the last vector ends where the span does */
+    ptrdiff_t src_step, dst_step;       /* from one span to the next */
+    ptrdiff_t src_reach, dst_reach;     /* bytes from where a span begins to the end of what is read and written */
+    int32_t dst_at[BCAST_SPAN_VECTORS], src_at[BCAST_SPAN_VECTORS];
     uint8_t index[4 * BCAST_SPAN_BYTES + 2 * BCAST_VECTOR_BYTES];
 } bcast_shuffle_table;
 
-/* Items that lie side by side in the data, each of which is written `times`. */
+/* `count` items of `size` bytes that lie side by side in the data, each of which is written `times`. */
 typedef struct {
-    ptrdiff_t count;
-    ptrdiff_t times;
-    ptrdiff_t size;         /* bytes of an item */
+    ptrdiff_t count, times, size;
 } bcast_rows;
 
 /* The kernels of a target. */
@@ -73,14 +67,10 @@ typedef struct {
     void (*tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *dst);
 } bcast_copy_kernels;
 
-/* m x n items: item (j, i) goes from src + j * m_step + i * n_step to dst + j * dst_step + i * size. */
+/* m x n items of `size` bytes: item (j, i) goes from src + j * m_step + i * n_step to dst + j * dst_step + i * size. A
+   matrix is transposed where `m_step` is `size`. */
 typedef struct {
-    ptrdiff_t m;
-    ptrdiff_t n;
-    ptrdiff_t size;         /* bytes of an item */
-    ptrdiff_t m_step;       /* bytes; `size` where a matrix is transposed */
-    ptrdiff_t n_step;
-    ptrdiff_t dst_step;
+    ptrdiff_t m, n, size, m_step, n_step, dst_step;
 } bcast_matrix;
 
 typedef void (*bcast_copy_matrix)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst);

@@ -86,12 +86,8 @@ ON_TARGET static void FN(fill)(const bcast_rows *rows, const uint8_t *src, uint8
         ptrdiff_t i = -(uintptr_t) dst & (VECTOR_BYTES - 1);    /* where stores cross no line */
         if (i & (size - 1)) i = 0;
         else STORE(dst, vector);
-        for (; i <= run - 4 * VECTOR_BYTES; i += 4 * VECTOR_BYTES) {
-            STORE(dst + i, vector);
-            STORE(dst + i + VECTOR_BYTES, vector);
-            STORE(dst + i + 2 * VECTOR_BYTES, vector);
-            STORE(dst + i + 3 * VECTOR_BYTES, vector);
-        }
+        for (; i <= run - 4 * VECTOR_BYTES; i += 4 * VECTOR_BYTES)
+            for (int k = 0; k < 4; k++) STORE(dst + i + k * VECTOR_BYTES, vector);
         for (; i < run - VECTOR_BYTES; i += VECTOR_BYTES) STORE(dst + i, vector);
         STORE(dst + run - VECTOR_BYTES, vector);
     }
@@ -183,12 +179,9 @@ ON_TARGET static void FN(tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *dst)
     from += head;
     for (; dst + size - to >= pass; to += pass) {
         for (ptrdiff_t i = 0; i < pass; i += group) {
-            const Vector a = LOAD(from + i), b = LOAD(from + i + VECTOR_BYTES);
-            const Vector c = LOAD(from + i + 2 * VECTOR_BYTES), d = LOAD(from + i + 3 * VECTOR_BYTES);
-            STORE(to + i, a);
-            STORE(to + i + VECTOR_BYTES, b);
-            STORE(to + i + 2 * VECTOR_BYTES, c);
-            STORE(to + i + 3 * VECTOR_BYTES, d);
+            Vector part[4];
+            for (int k = 0; k < 4; k++) part[k] = LOAD(from + i + k * VECTOR_BYTES);
+            for (int k = 0; k < 4; k++) STORE(to + i + k * VECTOR_BYTES, part[k]);
         }
         from -= block - pass;
         if (from < dst) from += block;

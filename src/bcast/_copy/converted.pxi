@@ -15,15 +15,10 @@ cdef extern from "numpy/arrayobject.h":
     Next NpyIter_GetIterNext(cnp.NpyIter *chunks, char **message) except NULL
 
 cdef struct Pieces:
-    cnp.NpyIter *chunks     # of the data, converted
-    Next next
-    char **chunk            # where the current one is
-    cnp.npy_intp *length    # how many items it has
-    Py_ssize_t taken        # how many of them were taken
-    Py_ssize_t itemsize
-    char *mapped_src        # where data in a mapped file begins, whose pages are to be forgotten; or NULL
-    Py_ssize_t mapped_size  # bytes of it
-    uint8_t *room           # or NULL: what is converted is dropped
+    Py_ssize_t itemsize     # of the converted items
+    char *mapped_src        # where data in a mapped file begins, whose pages are to be forgotten;
+    Py_ssize_t mapped_size  # and bytes of it, or 0
+    uint8_t *room           # for a piece
     Py_ssize_t items        # of the data: what a plan takes for items
     Py_ssize_t size         # bytes of such an item, converted
     Py_ssize_t step         # items of a piece
@@ -48,7 +43,7 @@ cdef int drop_converted(cnp.ndarray src, cnp.dtype dtype) except -1:
     pieces.items = pieces.group = cnp.PyArray_SIZE(src)
     pieces.size = dtype.itemsize
     pieces.step = 1 << 18       # between two looks at what a mapped file may give back
-    return _convert(&pieces, src, dtype, cnp.NPY_KEEPORDER, NULL)
+    return _convert(&pieces, src, dtype, None)
 
 
 cdef int write_converted(cnp.ndarray src, tuple shape, cnp.ndarray dst, Py_ssize_t piece) except -1:
@@ -56,11 +51,8 @@ cdef int write_converted(cnp.ndarray src, tuple shape, cnp.ndarray dst, Py_ssize
     cdef Pieces pieces
     cdef Plan *plan = &pieces.plan
     cdef Pair *pair = &plan.pairs[0]
-    cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(dst), size
-    cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(dst)
-    make_plan(
-        plan, shape, shape_of(src), itemsize, NULL, cnp.PyArray_SIZE(src) * itemsize, cnp.PyArray_NBYTES(dst),
-    )
+    cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(dst), size = cnp.PyArray_SIZE(src) * itemsize
+    make_plan(plan, shape, shape_of(src), itemsize, NULL, size, cnp.PyArray_NBYTES(dst))
     pieces.level = 0
     pieces.copies = 1
     while pieces.level <= plan.last and pair.src_bytes > max(piece, itemsize):
@@ -76,14 +68,15 @@ cdef int write_converted(cnp.ndarray src, tuple shape, cnp.ndarray dst, Py_ssize
         pieces.size = pair.src_bytes
         pieces.run = pair.repeated * pair.dst_bytes
         pieces.group = pair.copied
-    pieces.items = cnp.PyArray_SIZE(src) * itemsize // pieces.size
+    pieces.items = size // pieces.size
     pieces.step = min(pieces.group, max(<Py_ssize_t> 1, piece // pieces.size))
-    pieces.mapped = is_mapped(dst)
     size = pieces.copies * pieces.step * pieces.run
     pieces.threads = threads_for(size)
-    pieces.scratch = new_scratch(begin, cnp.PyArray_NBYTES(dst), size, pieces.threads)
+    pieces.scratch = new_scratch(
+        <const uint8_t *> cnp.PyArray_DATA(dst), cnp.PyArray_NBYTES(dst), size, pieces.threads,
+    )
     try:
-        return _convert(&pieces, src, <cnp.dtype> cnp.PyArray_DESCR(dst), cnp.NPY_CORDER, begin)
+        return _convert(&pieces, src, <cnp.dtype> cnp.PyArray_DESCR(dst), dst)
     finally:
         free(pieces.scratch)
 
@@ -108,88 +101,71 @@ cdef int write_converted_counted(
             pieces.counted.counts.kept = counts.list.kept
     else:
         pieces.step -= pieces.step % CHUNK
-    pieces.mapped = is_mapped(dst)
-    return _convert(
-        &pieces, src, <cnp.dtype> cnp.PyArray_DESCR(dst), cnp.NPY_CORDER, <uint8_t *> cnp.PyArray_DATA(dst),
-    )
+    return _convert(&pieces, src, <cnp.dtype> cnp.PyArray_DESCR(dst), dst)
 
 
-cdef int _convert(
-    Pieces *pieces, cnp.ndarray src, cnp.dtype dtype, cnp.NPY_ORDER order, uint8_t *dst,
-) except -1:
+cdef int _convert(Pieces *pieces, cnp.ndarray src, cnp.dtype dtype, cnp.ndarray dst) except -1:
     """Convert all pieces, and write each of them unless there is no output. The caller keeps both arrays alive."""
     cdef cnp.PyArrayObject *array = <cnp.PyArrayObject *> src
     cdef cnp.PyArray_Descr *wanted = <cnp.PyArray_Descr *> dtype
     cdef cnp.npy_uint32 flags = cnp.NPY_ITER_READONLY | cnp.NPY_ITER_CONTIG
-    cdef void *memory = NULL
-    pieces.room = NULL
-    pieces.chunks = NULL
-    pieces.mapped_src = NULL
-    pieces.taken = 0
+    cdef cnp.NPY_ORDER order = cnp.NPY_KEEPORDER if dst is None else cnp.NPY_CORDER
+    cdef uint8_t *begin = NULL if dst is None else <uint8_t *> cnp.PyArray_DATA(dst)
+    cdef cnp.NpyIter *chunks = NULL
+    cdef void *memory
+    cdef Next next
     pieces.itemsize = dtype.itemsize
-    if is_mapped(src):
-        pieces.mapped_size = reach(src, &pieces.mapped_src)
+    pieces.mapped = dst is not None and is_mapped(dst)
+    pieces.mapped_size = reach(src, &pieces.mapped_src) if is_mapped(src) else 0
     cnp.PyUFunc_clearfperr()
-    if dst != NULL:
-        memory = malloc(min(pieces.step, pieces.items) * pieces.size + LINE)
-        if memory == NULL:
-            raise MemoryError
-        pieces.room = <uint8_t *> (<uintptr_t> memory + LINE - 1 & -<uintptr_t> LINE)
+    memory = malloc(min(pieces.step, pieces.items) * pieces.size + LINE)
     try:
-        pieces.chunks = NpyIter_AdvancedNew(
-            1, &array, cnp.NPY_ITER_BUFFERED | cnp.NPY_ITER_EXTERNAL_LOOP, order, cnp.NPY_UNSAFE_CASTING, &flags,
-            &wanted, -1, NULL, NULL, 4096,
-        )
-        if pieces.chunks == NULL:
+        if memory != NULL:
+            pieces.room = <uint8_t *> (<uintptr_t> memory + LINE - 1 & -<uintptr_t> LINE)
+            chunks = NpyIter_AdvancedNew(
+                1, &array, cnp.NPY_ITER_BUFFERED | cnp.NPY_ITER_EXTERNAL_LOOP, order, cnp.NPY_UNSAFE_CASTING, &flags,
+                &wanted, -1, NULL, NULL, 4096,
+            )
+        if chunks == NULL:
             raise MemoryError
-        # What has converted the first chunk takes no more memory.
-        pieces.next = NpyIter_GetIterNext(pieces.chunks, NULL)
-        pieces.chunk = cnp.NpyIter_GetDataPtrArray(pieces.chunks)
-        pieces.length = cnp.NpyIter_GetInnerLoopSizePtr(pieces.chunks)
-        if cnp.NpyIter_IterationNeedsAPI(pieces.chunks):
-            _convert_pieces(pieces, dst)
+        next = NpyIter_GetIterNext(chunks, NULL)    # what has converted the first chunk takes no more memory
+        if cnp.NpyIter_IterationNeedsAPI(chunks):
+            _convert_pieces(pieces, chunks, next, begin)
         else:
             with nogil:
-                _convert_pieces(pieces, dst)
+                _convert_pieces(pieces, chunks, next, begin)
     finally:
         free(memory)
-        if pieces.chunks != NULL:
-            cnp.NpyIter_Deallocate(pieces.chunks)
+        if chunks != NULL:
+            cnp.NpyIter_Deallocate(chunks)
     return 0
 
 
-cdef int _convert_pieces(Pieces *pieces, uint8_t *dst) except? -1 nogil:
+cdef int _convert_pieces(Pieces *pieces, cnp.NpyIter *chunks, Next next, uint8_t *dst) except? -1 nogil:
     """Convert the data piece by piece, and write each piece to all its places."""
-    cdef Py_ssize_t item = 0, n
+    cdef char **chunk = cnp.NpyIter_GetDataPtrArray(chunks)                     # where the current one is,
+    cdef cnp.npy_intp *length = cnp.NpyIter_GetInnerLoopSizePtr(chunks)         # how many items it has,
+    cdef Py_ssize_t item = 0, taken = 0, n, filled, part                        # and how many bytes were taken
     while item < pieces.items:
         n = min(pieces.items - item, min(pieces.step, pieces.group - item % pieces.group))
-        _take(pieces, n * pieces.size // pieces.itemsize)
-        if pieces.room != NULL:
-            if pieces.level < 0:
-                _write_piece_counted(pieces, item, n, dst)
-            else:
-                _write_piece(pieces, item, n, dst)
+        filled = 0
+        while filled < n * pieces.size:
+            if taken == length[0] * pieces.itemsize:
+                if not next(chunks):
+                    return -1
+                taken = 0
+            part = min(n * pieces.size - filled, length[0] * pieces.itemsize - taken)
+            if dst != NULL:
+                memcpy(pieces.room + filled, chunk[0] + taken, part)
+            taken += part
+            filled += part
+        if pieces.mapped_size:
+            forget_range(pieces.mapped_src, pieces.mapped_size)
+        if dst != NULL and pieces.level < 0:
+            _write_piece_counted(pieces, item, n, dst)
+        elif dst != NULL:
+            _write_piece(pieces, item, n, dst)
         item += n
-    return 0
-
-
-cdef int _take(Pieces *pieces, Py_ssize_t n) except? -1 nogil:
-    """Put the next n items into the room, or drop them if there is none."""
-    cdef Py_ssize_t part
-    cdef uint8_t *room = pieces.room
-    while n:
-        if pieces.taken == pieces.length[0]:
-            if not pieces.next(pieces.chunks):
-                return -1
-            pieces.taken = 0
-        part = min(n, pieces.length[0] - pieces.taken)
-        if room != NULL:
-            memcpy(room, pieces.chunk[0] + pieces.taken * pieces.itemsize, part * pieces.itemsize)
-            room += part * pieces.itemsize
-        pieces.taken += part
-        n -= part
-    if pieces.mapped_src != NULL:
-        forget_range(pieces.mapped_src, pieces.mapped_size)
     return 0
 
 

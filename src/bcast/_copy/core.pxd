@@ -14,12 +14,8 @@ cdef extern from "_copy/simd/program.h":
         COPY_ITEM_VECTORS "BCAST_ITEM_VECTORS"
 
     ctypedef struct ShuffleTable "bcast_shuffle_table":
-        int vectors
-        int exact
-        Py_ssize_t src_step
-        Py_ssize_t dst_step
-        Py_ssize_t src_reach
-        Py_ssize_t dst_reach
+        int vectors, exact
+        Py_ssize_t src_step, dst_step, src_reach, dst_reach
         int32_t *dst_at
         int32_t *src_at
         uint8_t *index
@@ -29,25 +25,17 @@ cdef extern from "_copy/simd/program.h":
 
     ctypedef struct Kernels "bcast_copy_kernels":
         int vector
-        void (*execute)(
-            const ShuffleTable *table, int vectors, Py_ssize_t times, const uint8_t *src, uint8_t *dst
-        ) noexcept nogil
-        void (*fill)(const Rows *rows, const uint8_t *src, uint8_t *dst) noexcept nogil
-        void (*repeat_rows)(const Rows *rows, const int64_t *counts, const uint8_t *src, uint8_t *dst) noexcept nogil
-        void (*repeat_counted)(
-            const Rows *items, const int64_t *counts, const uint8_t *src, uint8_t *dst
-        ) noexcept nogil
-        void (*copy_to_many)(
-            Py_ssize_t times, Py_ssize_t step, Py_ssize_t size, const uint8_t *src, uint8_t *dst
-        ) noexcept nogil
-        void (*tile)(Py_ssize_t block, Py_ssize_t size, uint8_t *dst) noexcept nogil
+        void (*execute)(const ShuffleTable *, int, Py_ssize_t, const uint8_t *, uint8_t *) noexcept nogil
+        void (*fill)(const Rows *, const uint8_t *, uint8_t *) noexcept nogil
+        void (*repeat_rows)(const Rows *, const int64_t *, const uint8_t *, uint8_t *) noexcept nogil
+        void (*repeat_counted)(const Rows *, const int64_t *, const uint8_t *, uint8_t *) noexcept nogil
+        void (*copy_to_many)(Py_ssize_t, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *) noexcept nogil
+        void (*tile)(Py_ssize_t, Py_ssize_t, uint8_t *) noexcept nogil
 
     ctypedef struct Matrix "bcast_matrix":
         Py_ssize_t m, n, size, m_step, n_step, dst_step
 
-    ctypedef void (*CopyMatrix "bcast_copy_matrix")(
-        const Matrix *matrix, const uint8_t *src, uint8_t *dst
-    ) noexcept nogil
+    ctypedef void (*CopyMatrix "bcast_copy_matrix")(const Matrix *, const uint8_t *, uint8_t *) noexcept nogil
 
 cdef enum:
     COPY_SCRATCH_BYTES = L1 + LINE  # a piece that is assembled in a cache, then streamed past it, and garbage after it
@@ -71,7 +59,6 @@ cdef struct Plan:
     const uint8_t *src_end
     int strategy
     int shuffle_level       # the pair that the strategy writes, with all pairs inside; -1 if no kernel does that
-    Py_ssize_t longest_row  # bytes; a shorter run of the innermost items is written from registers
     Py_ssize_t read_back    # bytes of the longest block that is read back to be replicated
     Py_ssize_t span_blocks  # blocks of the level that the table describes
     Py_ssize_t span_times   # times that it describes each of them
@@ -102,15 +89,11 @@ cdef int make_plan(
     Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *src, Py_ssize_t src_size,
     Py_ssize_t dst_size,
 ) except -1
-cdef void write_planned(
-    const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
-) noexcept nogil
 cdef int plan_counted(
     CountedPlan *plan, cnp.ndarray src, Counts counts, int axis, cnp.ndarray dst, const uint8_t *begin,
 ) except -1
-cdef void write_counted(
-    const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
-) noexcept nogil
+cdef void write_planned(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
+cdef void write_counted(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
 cdef cnp.ndarray packed(cnp.ndarray src, tuple shape, int threads, bint releasing)
 cdef void write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) noexcept
 cdef uint8_t *new_scratch(const uint8_t *dst, Py_ssize_t size, Py_ssize_t written, int threads) noexcept
@@ -120,9 +103,7 @@ cdef void write_shares(
 ) noexcept nogil
 cdef int drop_converted(cnp.ndarray src, cnp.dtype dtype) except -1
 cdef int write_converted(cnp.ndarray src, tuple shape, cnp.ndarray dst, Py_ssize_t piece) except -1
-cdef int write_converted_counted(
-    cnp.ndarray src, Counts counts, int axis, cnp.ndarray dst, Py_ssize_t piece,
-) except -1
+cdef int write_converted_counted(cnp.ndarray src, Counts counts, int axis, cnp.ndarray dst, Py_ssize_t piece) except -1
 
 
 cdef inline int threads_for(Py_ssize_t size) noexcept nogil:

@@ -8,8 +8,7 @@
 # range are cut to it.
 
 cdef enum:
-    COUNTED_WINDOWS = 16            # that the kernel writes of each item: 256 bytes are cheaper than a wrong guess
-    COUNTED_REACH_BYTES = 512       # that a kernel may write behind a run
+    COUNTED_REACH_BYTES = 512       # that a kernel writes of each item at most: they are cheaper than a wrong guess
 
 
 cdef int plan_counted(
@@ -127,16 +126,18 @@ cdef void _write_runs(
     cdef Py_ssize_t likely = 2 * total // n + (total < 3 * n)       # few counts of most distributions are higher
     cdef Py_ssize_t room = dst_end - dst - total * size, rest = 0, reach
     cdef bint short = size <= COPY_WINDOW_BYTES
+    cdef uint8_t[CHUNK * COPY_WINDOW_BYTES + COPY_WINDOW_BYTES] near_src
+    cdef uint8_t[PAGE] near_dst
     cdef Rows rows = Rows(n, 1, size)
     if short:
-        while rows.times < COUNTED_WINDOWS and rows.times * COPY_WINDOW_BYTES < likely * size:
+        while rows.times * COPY_WINDOW_BYTES < min(likely * size, <Py_ssize_t> COUNTED_REACH_BYTES):
             rows.times *= 2
         reach = max(rows.times * COPY_WINDOW_BYTES, <Py_ssize_t> plan.kernels.vector)
     elif size <= COPY_ITEM_VECTORS * plan.kernels.vector and total * size < n * PAGE // 2:
         rows.times = max(<Py_ssize_t> 1, min(likely, COUNTED_REACH_BYTES // size))
         reach = rows.times * size
     else:
-        _write_rows(plan, counts, n, src, dst)
+        _write_exactly(plan, counts, n, src, dst)
         return
     while rows.count and (      # the last runs have no room behind them, or the last items no window
         room + rest < reach or short and plan.src_end - src - (rows.count - 1) * size < COPY_WINDOW_BYTES
@@ -147,65 +148,29 @@ cdef void _write_runs(
         plan.kernels.repeat_counted(&rows, counts, src, dst)
     else:
         plan.kernels.repeat_rows(&rows, counts, src, dst)
-    if rest == 0:
-        return
     counts += rows.count
     src += rows.count * size
     dst += total * size - rest
     rows.count = n - rows.count
-    if short:
-        _write_near(plan, rows, counts, src, dst)
+    if short and 0 < rest <= PAGE - reach:      # on copies that have room behind them
+        memcpy(near_src, src, rows.count * size)
+        plan.kernels.repeat_counted(&rows, counts, near_src, near_dst)
+        memcpy(dst, near_dst, rest)
     else:
-        _write_rows(plan, counts, rows.count, src, dst)
+        _write_exactly(plan, counts, rows.count, src, dst)
 
 
-cdef void _write_near(
-    const CountedPlan *plan, Rows rows, const int64_t *counts, const uint8_t *src, uint8_t *dst,
-) noexcept nogil:
-    """Write short items near the end of a buffer: on copies that have room behind them."""
-    cdef uint8_t[CHUNK * COPY_WINDOW_BYTES + COPY_WINDOW_BYTES] near_src
-    cdef uint8_t[PAGE] near_dst
-    cdef Py_ssize_t i = 0, n = rows.count, first, total
-    memcpy(near_src, src, n * rows.size)
-    while i < n:
-        first = i
-        total = 0
-        while i < n and total + counts[i] * rows.size <= PAGE - COUNTED_REACH_BYTES:
-            total += counts[i] * rows.size
-            i += 1
-        rows.count = i - first
-        plan.kernels.repeat_counted(&rows, counts + first, near_src + first * rows.size, near_dst)
-        memcpy(dst, near_dst, total)
-        dst += total
-        if i < n:       # a long run
-            repeat_item(&plan.kernels, rows.size, counts[i], src + i * rows.size, dst)
-            dst += counts[i] * rows.size
-            i += 1
-
-
-cdef void _write_rows(
+cdef void _write_exactly(
     const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, const uint8_t *src, uint8_t *dst,
 ) noexcept nogil:
-    """Write n runs of items that are longer than a window, and no byte behind them."""
-    cdef Py_ssize_t size = plan.size
-    cdef Py_ssize_t longest = 0         # bytes; a shorter run is written from registers
-    cdef Py_ssize_t i = 0, j, k, times
-    cdef Rows rows
-    if size <= COPY_ITEM_VECTORS * plan.kernels.vector:
-        longest = PAGE // 2 if size % plan.kernels.vector else L1
+    """Write n runs, and no byte behind them; items of equal counts together."""
+    cdef Py_ssize_t i = 0, same
     while i < n:
-        times = counts[i]
-        j = i + 1
-        while j < n and counts[j] == times:
-            j += 1
-        if times == 1:
-            memcpy(dst, src, (j - i) * size)
-        elif times and times * size < longest:
-            rows = Rows(j - i, times, size)
-            plan.kernels.repeat_rows(&rows, NULL, src, dst)
-        elif times:
-            for k in range(j - i):
-                repeat_item(&plan.kernels, size, times, src + k * size, dst + k * times * size)
-        src += (j - i) * size
-        dst += (j - i) * times * size
-        i = j
+        same = 1
+        while i + same < n and counts[i + same] == counts[i]:
+            same += 1
+        if counts[i]:
+            repeat_items(&plan.kernels, plan.size, same, counts[i], src, dst)
+        src += same * plan.size
+        dst += same * counts[i] * plan.size
+        i += same

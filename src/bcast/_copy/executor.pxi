@@ -28,34 +28,27 @@ cdef void write_part(
     """Write the bytes from `begin` to `end` of what the pair at `level` makes of `data`."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
-    cdef Py_ssize_t n, inside, size
+    cdef Py_ssize_t n, times, inside, size
     cdef const uint8_t *block
     while begin < end:
         block = src + begin // run * pair.src_bytes
         inside = begin % run
-        if inside == 0 and end - begin >= run:      # whole runs
+        n = 1
+        times = min(run - inside, end - begin) // pair.dst_bytes
+        inside %= pair.dst_bytes
+        if times == pair.repeated:      # whole runs
             n = (end - begin) // run
-            size = n * run
-            if scratch == NULL:
-                write_blocks(plan, level, n, pair.repeated, block, dst + begin, dst_end)
+        size = n * times * pair.dst_bytes
+        if inside or size == 0:         # a part of a block
+            size = min(pair.dst_bytes - inside, end - begin)
+            if level == plan.last:
+                memcpy(dst + begin, block + inside, size)
             else:
-                _stream_blocks(plan, level, n, pair.repeated, block, dst + begin, scratch)
+                write_part(plan, level + 1, inside, inside + size, block, dst + begin - inside, dst_end, scratch)
+        elif scratch == NULL:
+            write_blocks(plan, level, n, times, block, dst + begin, dst_end)
         else:
-            size = min(run - inside, end - begin)
-            inside %= pair.dst_bytes
-            if inside == 0 and size >= pair.dst_bytes:      # whole blocks of a run
-                n = size // pair.dst_bytes
-                size = n * pair.dst_bytes
-                if scratch == NULL:
-                    write_blocks(plan, level, 1, n, block, dst + begin, dst_end)
-                else:
-                    _stream_blocks(plan, level, 1, n, block, dst + begin, scratch)
-            else:       # a part of a block
-                size = min(pair.dst_bytes - inside, size)
-                if level == plan.last:
-                    memcpy(dst + begin, block + inside, size)
-                else:
-                    write_part(plan, level + 1, inside, inside + size, block, dst + begin - inside, dst_end, scratch)
+            _stream_blocks(plan, level, n, times, block, dst + begin, scratch)
         begin += size
 
 
@@ -65,20 +58,16 @@ cdef void write_blocks(
     """Write `n` blocks of the pair at `level`, each `times` times."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = times * pair.dst_bytes, anew = times if pair.dst_bytes > plan.read_back else 1, _i, j
-    cdef Rows rows
     if level == plan.shuffle_level and plan.strategy == FILL:
         _write_fills(plan, n, times, src, dst)
     elif level == plan.shuffle_level and times == pair.repeated == plan.span_times:
         _write_spans(plan, n * run, src, dst, dst_end)
-    elif level == plan.last and run < plan.longest_row:
-        rows = Rows(n, times, pair.dst_bytes)
-        plan.kernels.repeat_rows(&rows, NULL, src, dst)
+    elif level == plan.last != plan.shuffle_level:
+        repeat_items(&plan.kernels, pair.dst_bytes, n, times, src, dst)
     else:
         for _i in range(n):
             if level == plan.shuffle_level:
                 _write_run(plan, run, src, dst, dst_end)
-            elif level == plan.last:
-                repeat_item(&plan.kernels, pair.dst_bytes, times, src, dst)
             else:
                 for j in range(anew):
                     write_blocks(
@@ -90,19 +79,29 @@ cdef void write_blocks(
             dst += run
 
 
-cdef void repeat_item(
-    const Kernels *kernels, Py_ssize_t size, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
+cdef void repeat_items(
+    const Kernels *kernels, Py_ssize_t size, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
 ) noexcept nogil:
-    """Write an item `times` times; a long one by pieces, each to all its places at once, while a cache holds it."""
-    cdef Py_ssize_t begin = 0, part
-    if size < PAGE or times == 1:
-        memcpy(dst, src, size)
-        tile_block(kernels, dst, size, times * size)
-        return
-    while begin < size:
-        part = 2 * PAGE if size - begin >= 4 * PAGE else size - begin
-        kernels.copy_to_many(times, size, part, src + begin, dst + begin)
-        begin += part
+    """Write each of n items `times` times, and no byte behind them."""
+    cdef Py_ssize_t longest = PAGE // 2 if size & (kernels.vector - 1) else L1    # whole vectors do not overlap
+    cdef Py_ssize_t begin, part, _i
+    cdef Rows rows = Rows(n, times, size)
+    if times == 1:
+        memcpy(dst, src, n * size)
+    elif COPY_WINDOW_BYTES < size <= COPY_ITEM_VECTORS * kernels.vector and times * size < longest:
+        kernels.repeat_rows(&rows, NULL, src, dst)
+    else:
+        for _i in range(n):
+            begin = 0
+            while size >= PAGE and begin < size:    # by pieces, each to all its places, while a cache holds it
+                part = 2 * PAGE if size - begin >= 4 * PAGE else size - begin
+                kernels.copy_to_many(times, size, part, src + begin, dst + begin)
+                begin += part
+            if begin == 0:
+                memcpy(dst, src, size)
+                tile_block(kernels, dst, size, times * size)
+            src += size
+            dst += times * size
 
 
 cdef void tile_block(const Kernels *kernels, uint8_t *dst, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
@@ -153,14 +152,12 @@ cdef void _stream_blocks(
     while n:
         part = min(n, max(runs, 1))
         done = 0
-        if runs:
-            write_blocks(plan, level, part, times, src, scratch, scratch_end)
-            bcast_stream(dst, scratch, part * run)
-        elif blocks:
-            write_blocks(plan, level, 1, blocks, src, scratch, scratch_end)
-            while done < run:
-                bcast_stream(dst + done, scratch, min(blocks * size, run - done))
-                done += blocks * size
+        if blocks:
+            piece = part * min(times, blocks) * size
+            write_blocks(plan, level, part, min(times, blocks), src, scratch, scratch_end)
+            while done < part * run:
+                bcast_stream(dst + done, scratch, min(piece, part * run - done))
+                done += piece
         elif times == 1 and level < plan.last:
             _stream_blocks(plan, level + 1, pair[1].copied, pair[1].repeated, src, dst, scratch)
         else:
@@ -187,8 +184,8 @@ cdef void _write_fills(
     cdef Py_ssize_t fast = min(n, _safe_count(size, COPY_WINDOW_BYTES, plan.src_end - src))
     cdef uint8_t[3 * COPY_VECTOR_BYTES] near_src
     cdef Rows rows = Rows(fast, times, size)
-    if run < plan.kernels.vector:      # where a thread's part begins or ends; n is 1
-        repeat_item(&plan.kernels, size, times, src, dst)
+    if run < plan.kernels.vector:      # where a thread's part begins or ends
+        repeat_items(&plan.kernels, size, n, times, src, dst)
         return
     plan.kernels.fill(&rows, src, dst)
     if fast < n:    # the last ones, which have less than a window and an item
@@ -232,9 +229,7 @@ cdef void _write_spans(
     size -= fast * table.dst_step
     while size:
         part = min(size, table.dst_step)
-        vectors = <int> (table.vectors * part // table.dst_step)
-        while vectors < table.vectors and table.dst_at[vectors] < part:
-            vectors += 1
+        vectors = table.vectors
         while table.dst_at[vectors - 1] >= part:
             vectors -= 1
         if plan.src_end - src >= table.src_reach and dst_end - dst >= table.dst_reach:

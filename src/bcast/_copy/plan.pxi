@@ -2,12 +2,6 @@
 #
 # In: the shape, the shape of the data at its rank, the size of an item, the sizes of both buffers. Out: a Plan.
 
-cdef enum:
-    COPY_TABLE_BYTES = 64       # that a table describes at least; for an output of less than twice that it does not pay
-    COPY_FILLED_BYTES = 16384   # of output; below, a table costs more to describe than it saves over filling each run
-    COPY_BLOCK_BYTES = 131072   # a longer block is not read back from a cache, but written again from the data
-    COPY_TABLE_VECTORS = 16     # with more, a pass over each group of them is too sparse for the prefetcher
-
 
 cdef int make_plan(
     Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *src, Py_ssize_t src_size,
@@ -63,21 +57,20 @@ cdef void _choose_strategy(Plan *plan) noexcept:
     cdef Py_ssize_t once = min(first.repeated * first.dst_bytes, max(first.dst_bytes, <Py_ssize_t> COPY_SPAN_BYTES))
     cdef Py_ssize_t written = first.copied * once       # bytes of output from which the rest is replicated
     plan.shuffle_level = -1
-    plan.longest_row = 0
-    plan.read_back = COPY_BLOCK_BYTES
+    plan.read_back = 4 * L1     # a longer block is written again from the data, which is shorter
     plan.span_blocks = 1
     if size > COPY_ITEM_VECTORS * vector:
         plan.strategy = COPY
     elif size > COPY_WINDOW_BYTES:
         plan.strategy = ROWS
-        plan.longest_row = PAGE // 2 if size % vector else L1   # stores of whole vectors do not overlap
     elif run >= vector and vector % size == 0 and (
-        written < COPY_FILLED_BYTES or run >= COPY_GROUP_VECTORS * vector
+        written < L1 // 2 or run >= COPY_GROUP_VECTORS * vector     # a table costs more than it saves; runs are long
+        # or short runs are many, and their last stores overlap little
         or last.copied * run >= COPY_SPAN_BYTES and 4 * run >= (run + vector - 1) // vector * vector * 3
-    ):      # short runs are many, and their last stores overlap little
+    ):
         plan.strategy = FILL
         plan.shuffle_level = plan.last
-    elif written < 2 * COPY_TABLE_BYTES or plan.last == 0 and last.copied == 1:
+    elif written < 2 * LINE or plan.last == 0 and last.copied == 1:
         plan.strategy = DOUBLE
     else:
         plan.strategy = SHUFFLE
@@ -91,7 +84,7 @@ cdef void _plan_spans(Plan *plan, Py_ssize_t written) noexcept:
     cdef const Pair *pair = &plan.pairs[0]
     cdef Py_ssize_t vector = plan.kernels.vector
     # Describing a byte takes as long as writing 25, so that this costs a few percent at most.
-    cdef Py_ssize_t limit = max(<Py_ssize_t> COPY_TABLE_BYTES, min(written // 64, <Py_ssize_t> COPY_SPAN_BYTES))
+    cdef Py_ssize_t limit = max(<Py_ssize_t> LINE, min(written // 64, <Py_ssize_t> COPY_SPAN_BYTES))
     cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
     cdef Py_ssize_t blocks = pair.copied        # that are visited if this pair is not described
     plan.shuffle_level = 0
@@ -136,9 +129,9 @@ def explain(shape, source, Py_ssize_t itemsize=1):
 
 
 cdef Py_ssize_t _span(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int vector) noexcept:
-    """How many of `times` runs or blocks of `size` bytes make a span of few and nearly full vectors."""
+    """How many of `times` runs or blocks of `size` bytes make a span of few and nearly full vectors, in 4 passes at most."""
     cdef Py_ssize_t n, vectors, cost, best = 1, least = 0
-    for n in range(1, max(1, min(times, min(limit, <Py_ssize_t> COPY_TABLE_VECTORS * vector) // size)) + 1):
+    for n in range(1, max(1, min(times, min(limit, 4 * COPY_GROUP_VECTORS * vector) // size)) + 1):
         vectors = (n * size + vector - 1) // vector
         cost = (10000 if vectors <= COPY_GROUP_VECTORS else 12000) * vectors // (n * size)
         if n == 1 or cost <= least:

@@ -3,27 +3,27 @@
 # In: what writes any range of an output's bytes, and its plan. Out: all bytes. Outputs that no cache holds are streamed
 # but for as much as one can hold. Pages of mapped files are given back share by share.
 
-COPY_SHARE_BYTES = 256 << 10
-COPY_STREAMED_BYTES = 32 << 20
-
 cdef struct Work:       # what the shares of an output have in common
     Write write
     const void *plan
     const uint8_t *src
     uint8_t *dst
     Py_ssize_t size
-    uint8_t *scratch    # SCRATCH bytes for each thread, where the output is streamed
+    uint8_t *scratch    # COPY_SCRATCH_BYTES for each thread, where the output is streamed
     int shares
     Py_ssize_t read     # bytes of data in a mapped file, or 0; its pages and
     bint mapped         # those of an output in such a file are forgotten share by share
 
 
 def set_limits(share=256 << 10, streamed=32 << 20):
-    """Set the least bytes that a thread writes and of what is streamed: for tests of small arrays."""
+    """Set the least bytes that a thread writes and of what is streamed; other than these: for tests."""
     global COPY_SHARE_BYTES, COPY_STREAMED_BYTES
     if share < 1 or streamed < 1:
         raise ValueError(f"`share`, `streamed` expected bytes, at least 1, got {share}, {streamed}")
     COPY_SHARE_BYTES, COPY_STREAMED_BYTES = share, streamed
+
+
+set_limits()
 
 
 cdef uint8_t *new_scratch(const uint8_t *dst, Py_ssize_t size, Py_ssize_t written, int threads) noexcept:

@@ -58,7 +58,7 @@ cdef struct Plan:
     Pair[33] pairs          # of 64 axes that alternate, and the run of items innermost
     const uint8_t *src_end
     int strategy
-    int shuffle_level       # the pair that the strategy writes, with all pairs inside; -1 if no kernel does that
+    int shuffle_level       # the pair that the table describes, with all pairs inside; -1 if there is none
     Py_ssize_t read_back    # bytes of the longest block that is read back to be replicated
     Py_ssize_t span_blocks  # blocks of the level that the table describes
     Py_ssize_t span_times   # times that it describes each of them

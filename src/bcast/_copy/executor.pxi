@@ -58,10 +58,10 @@ cdef void write_blocks(
     """Write `n` blocks of the pair at `level`, each `times` times."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = times * pair.dst_bytes, anew = times if pair.dst_bytes > plan.read_back else 1, _i, j
-    if level == plan.shuffle_level and plan.strategy == FILL:
-        _write_fills(plan, n, times, src, dst)
-    elif level == plan.shuffle_level and times == pair.repeated == plan.span_times:
+    if level == plan.shuffle_level and times == pair.repeated == plan.span_times:
         _write_spans(plan, n * run, src, dst, dst_end)
+    elif level == plan.last and plan.strategy == FILL and run >= plan.kernels.vector:
+        _write_fills(plan, n, times, src, dst)
     elif level == plan.last != plan.shuffle_level:
         repeat_items(&plan.kernels, pair.dst_bytes, n, times, src, dst)
     else:
@@ -105,30 +105,23 @@ cdef void repeat_items(
 
 
 cdef void tile_block(const Kernels *kernels, uint8_t *dst, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
-    """Replicate the finished first `block` bytes of an output over its `size`; a short one is doubled first."""
-    cdef Py_ssize_t done = block
-    if size >= L1 and size >= 2 * block:
-        _tile_long(kernels, dst, block, size)
-        return
-    while done < size:
-        memcpy(dst + done, dst, min(block, size - done))
-        done += block
-        if 2 * block <= L1 // 2:    # which a first-level cache still holds
-            block = done
-
-
-cdef void _tile_long(const Kernels *kernels, uint8_t *dst, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
-    """`tile_block` by stores that cross no line; from registers if a few blocks make whole vectors that fit these."""
-    cdef Py_ssize_t vector = kernels.vector
-    cdef Py_ssize_t whole = block
-    cdef Py_ssize_t begin, times
+    """Replicate the finished first `block` bytes of an output over its `size`: a short one by doubling, a long one by
+    stores that cross no line.
+    """
+    cdef Py_ssize_t vector = kernels.vector, whole = block, begin, times
     cdef Rows rows
-    while whole % vector and whole <= COPY_ITEM_VECTORS * vector:
-        whole *= 2
-    while 2 * block <= PAGE:    # stays in the first-level cache that all stores pass
+    while 2 * block <= min(size, <Py_ssize_t> PAGE):    # stays in the first-level cache that all stores pass
         memcpy(dst + block, dst, block)
         block *= 2
-    if whole <= COPY_ITEM_VECTORS * vector:
+    if size < L1 or size < 2 * block:
+        begin = block
+        while begin < size:
+            memcpy(dst + begin, dst, min(block, size - begin))
+            begin += block
+        return
+    while whole % vector and whole <= COPY_ITEM_VECTORS * vector:
+        whole *= 2
+    if whole <= COPY_ITEM_VECTORS * vector:     # a few blocks make whole vectors that fit the registers
         begin = <Py_ssize_t> (-<uintptr_t> dst & <uintptr_t> (vector - 1))
         times = (size - begin) // whole
         rows = Rows(1, times - 1, whole)
@@ -180,18 +173,14 @@ cdef void _write_fills(
 ) noexcept nogil:
     """Fill a run with each of `n` items."""
     cdef Py_ssize_t size = plan.pairs[plan.last].dst_bytes
-    cdef Py_ssize_t run = times * size
     cdef Py_ssize_t fast = min(n, _safe_count(size, COPY_WINDOW_BYTES, plan.src_end - src))
     cdef uint8_t[3 * COPY_VECTOR_BYTES] near_src
     cdef Rows rows = Rows(fast, times, size)
-    if run < plan.kernels.vector:      # where a thread's part begins or ends
-        repeat_items(&plan.kernels, size, n, times, src, dst)
-        return
     plan.kernels.fill(&rows, src, dst)
     if fast < n:    # the last ones, which have less than a window and an item
         memcpy(near_src, src + fast * size, (n - fast) * size)
         rows.count = n - fast
-        plan.kernels.fill(&rows, near_src, dst + fast * run)
+        plan.kernels.fill(&rows, near_src, dst + fast * times * size)
 
 
 cdef void _write_run(

@@ -64,12 +64,10 @@ cdef void _choose_strategy(Plan *plan) noexcept:
     elif size > COPY_WINDOW_BYTES:
         plan.strategy = ROWS
     elif run >= vector and vector % size == 0 and (
-        written < L1 // 2 or run >= COPY_GROUP_VECTORS * vector     # a table costs more than it saves; runs are long
-        # or short runs are many, and their last stores overlap little
+        written < L1 // 2 or run >= COPY_GROUP_VECTORS * vector
         or last.copied * run >= COPY_SPAN_BYTES and 4 * run >= (run + vector - 1) // vector * vector * 3
-    ):
+    ):      # a table pays in long outputs, for short runs that are few or whose last stores overlap much
         plan.strategy = FILL
-        plan.shuffle_level = plan.last
     elif written < 2 * LINE or plan.last == 0 and last.copied == 1:
         plan.strategy = DOUBLE
     else:
@@ -129,9 +127,10 @@ def explain(shape, source, Py_ssize_t itemsize=1):
 
 
 cdef Py_ssize_t _span(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int vector) noexcept:
-    """How many of `times` runs or blocks of `size` bytes make a span of few and nearly full vectors, in 4 passes at most."""
+    """How many of `times` runs or blocks of `size` bytes make a span of few and nearly full vectors."""
     cdef Py_ssize_t n, vectors, cost, best = 1, least = 0
-    for n in range(1, max(1, min(times, min(limit, 4 * COPY_GROUP_VECTORS * vector) // size)) + 1):
+    limit = min(limit, 4 * COPY_GROUP_VECTORS * vector)     # in more passes, each is too sparse for the prefetcher
+    for n in range(1, max(1, min(times, limit // size)) + 1):
         vectors = (n * size + vector - 1) // vector
         cost = (10000 if vectors <= COPY_GROUP_VECTORS else 12000) * vectors // (n * size)
         if n == 1 or cost <= least:

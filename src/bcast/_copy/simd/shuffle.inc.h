@@ -178,11 +178,8 @@ ON_TARGET static void FN(tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *dst)
     to += head;
     from += head;
     for (; dst + size - to >= pass; to += pass) {
-        for (ptrdiff_t i = 0; i < pass; i += group) {
-            Vector part[4];
-            for (int k = 0; k < 4; k++) part[k] = LOAD(from + i + k * VECTOR_BYTES);
-            for (int k = 0; k < 4; k++) STORE(to + i + k * VECTOR_BYTES, part[k]);
-        }
+        for (ptrdiff_t i = 0; i < pass; i += group)
+            for (int k = 0; k < 4; k++) STORE(to + i + k * VECTOR_BYTES, LOAD(from + i + k * VECTOR_BYTES));
         from -= block - pass;
         if (from < dst) from += block;
     }

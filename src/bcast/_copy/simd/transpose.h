@@ -13,8 +13,12 @@
 BCAST_INLINE void bcast_copy_row(
     ptrdiff_t n, ptrdiff_t size, const uint8_t *src, ptrdiff_t src_step, uint8_t *dst, ptrdiff_t dst_step)
 {
-    for (; n >= 4; n -= 4, src += 4 * src_step, dst += 4 * dst_step)
-        for (int k = 0; k < 4; k++) memcpy(dst + k * dst_step, src + k * src_step, size);
+    for (; n >= 4; n -= 4, src += 4 * src_step, dst += 4 * dst_step) {
+        memcpy(dst, src, size);
+        memcpy(dst + dst_step, src + src_step, size);
+        memcpy(dst + 2 * dst_step, src + 2 * src_step, size);
+        memcpy(dst + 3 * dst_step, src + 3 * src_step, size);
+    }
     for (; n > 0; n--, src += src_step, dst += dst_step) memcpy(dst, src, size);
 }
 

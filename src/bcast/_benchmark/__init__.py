@@ -1,5 +1,4 @@
-"""What `python -m bcast bench` needs: workloads, tasks, timing and the table.
+"""What `python -m bcast bench` needs: a time limit comes in, a table of NumPy's times relative to bcast's goes out.
 
-In: a time limit. Out: a table of NumPy's times relative to bcast's. The suite in benchmarks/ takes workloads, tasks and
-timing from here, and adds the peers.
+The suite in benchmarks/ takes workloads, tasks and timing from here, and adds the peers.
 """

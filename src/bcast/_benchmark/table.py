@@ -13,8 +13,6 @@ from bcast._benchmark.workloads import LOST, STATES, machine
 
 __all__ = ["table"]
 
-UNSTEADY = 1.15  # if the fastest rounds of a cell's two halves differ by this ratio, other work has disturbed them
-WARM_UP_SECONDS = 4e-3  # in which bcast's threads come to rest
 SHORT = ("3 -> 4x3", "gray -> RGB 1080p", "row of 3 x 1e6", "points + offset")
 FULL = (  # one for each way in which inner axes can lie
     *(*SHORT, "bias NCHW", "bias NHWC", "row of 1000 x 1e4", "column of 1e5 x 100", "64,1,64,1 -> 64^4"),
@@ -24,7 +22,7 @@ FULL = (  # one for each way in which inner axes can lie
 HEAD = f"""
 NumPy: its time / bcast's time. Below 1, bcast is the slower one; below {LOST}, the cell is LOST.
 fresh: into a new array; warm: into the same `out` again. Fastest of several rounds, taken by turns;
-a ? marks cells whose rounds disagree.
+a ? marks cells whose earlier and later rounds disagree by 15 %.
 
 workload              dtype    state  bcast, us   GB/s   NumPy"""
 
@@ -41,11 +39,11 @@ def table(seconds: float = 20.0, short: bool = False, grow: Callable[[str], obje
         ours, theirs = (call() if out is None else (call(), out.copy())[1] for call in calls.values())
         if not np.array_equal(ours, theirs):
             raise AssertionError(f"bcast and NumPy differ in {name!r}, {dtype}, {state}")
-        rounds = measure(calls, begin + (deadline - begin) / (len(chosen) - i) - perf_counter(), WARM_UP_SECONDS)
+        rounds = measure(calls, begin + (deadline - begin) / (len(chosen) - i) - perf_counter(), warming=4e-3)
         own, numpy = (min(each) for each in rounds.values())
         halves = [(min(each[: (len(each) + 1) // 2]), min(each[len(each) // 2 :])) for each in rounds.values()]
         lost += numpy < LOST * own
-        marks = " LOST" * (numpy < LOST * own) + " ?" * any(max(pair) > UNSTEADY * min(pair) for pair in halves)
+        marks = " LOST" * (numpy < LOST * own) + " ?" * any(max(pair) > 1.15 * min(pair) for pair in halves)
         speed = f"{own * 1e6:10.2f} {nbytes / own / 1e9:6.1f} {numpy / own:7.2f}"
         lines.append(f"{name:<21} {dtype:<8} {state:<5} {speed}{marks}")
         grow(".")

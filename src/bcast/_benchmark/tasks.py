@@ -42,9 +42,7 @@ class Task:
 def _bcast(task: Task) -> Call:
     data, shape, axes, out = task.data, task.workload.output, task.workload.axes, task.out
     bcast.set_num_threads(task.threads)
-    if axes is not None:
-        if out is None:
-            return lambda: bcast.broadcast(data, shape, axes, mode="explicit")
+    if axes is not None:  # large outputs, for which it does not count that `out` may be None
         return lambda: bcast.broadcast(data, shape, axes, mode="explicit", out=out)
     return (lambda: bcast.broadcast(data, shape)) if out is None else (lambda: bcast.broadcast(data, shape, out=out))
 

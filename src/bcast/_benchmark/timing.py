@@ -7,10 +7,7 @@ from typing import Any
 
 __all__ = ["measure"]
 
-ROUND_SECONDS = 2e-4  # a faster call is repeated within a round
-TURN_SECONDS = 2e-3  # a faster round is repeated within a turn, up to MAX_ROUNDS times
-MAX_ROUNDS = 10
-MAX_TURNS = 20
+ROUND_SECONDS = 2e-4  # a faster call is repeated within a round, and a round of such calls is repeated within a turn
 
 
 def measure(
@@ -28,18 +25,15 @@ def measure(
     for name, timer in timers.items():
         once = timer.timeit(1)
         loops = max(1, int(ROUND_SECONDS / once))
-        plans.append((name, loops, max(1, min(MAX_ROUNDS, int(TURN_SECONDS / (loops * once))))))
+        plans.append((name, loops, max(1, int(10 * ROUND_SECONDS / (loops * once)))))
     rounds: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(MAX_TURNS):
-        if turn and perf_counter() > end:
-            break
+    while True:
         for name, loops, repeats in plans:
             rest()
             warm = perf_counter() + warming  # caches, heap and threads are as this call leaves them, not the one before
-            while True:
+            while perf_counter() < warm:
                 calls[name]()
-                if perf_counter() > warm:
-                    break
             rounds[name] += [taken / loops for taken in timers[name].repeat(repeats, loops)]
         plans.reverse()
-    return rounds
+        if perf_counter() > end:
+            return rounds

@@ -92,14 +92,15 @@ cdef void repeat_items(
         kernels.repeat_rows(&rows, NULL, src, dst)
     else:
         for _i in range(n):
-            begin = 0
-            while size >= PAGE and begin < size:    # by pieces, each to all its places, while a cache holds it
-                part = 2 * PAGE if size - begin >= 4 * PAGE else size - begin
-                kernels.copy_to_many(times, size, part, src + begin, dst + begin)
-                begin += part
-            if begin == 0:
+            if size < PAGE:
                 memcpy(dst, src, size)
                 tile_block(kernels, dst, size, times * size)
+            else:       # by pieces, each to all its places at once, while a cache holds it
+                begin = 0
+                while begin < size:
+                    part = 2 * PAGE if size - begin >= 4 * PAGE else size - begin
+                    kernels.copy_to_many(times, size, part, src + begin, dst + begin)
+                    begin += part
             src += size
             dst += times * size
 

@@ -67,8 +67,5 @@ cdef void _write_share(void *all_work, int i, int worker) noexcept nogil:
 
 cdef inline Py_ssize_t _page_cut(const Work *work, int i) noexcept nogil:
     """Where share `i` begins: at a page boundary, so that no two threads touch the same page."""
-    cdef Py_ssize_t at
-    if i == 0 or i == work.shares:
-        return work.size if i else 0
-    at = cut(work.size, i, work.shares)
-    return min(work.size, at + <Py_ssize_t> (-<uintptr_t> (work.dst + at) & (PAGE - 1)))
+    cdef Py_ssize_t at = cut(work.size, i, work.shares)
+    return min(work.size, at + <Py_ssize_t> (-<uintptr_t> (work.dst + at) & (PAGE - 1))) if i else 0

@@ -6,9 +6,6 @@
 # `simd/transpose.h` transpose two axes of a tile: the one along which items are neighbours in the output, and the one
 # along which they are nearest to each other in the data.
 
-cdef enum:
-    STRIDED_SIDE_BYTES = 256    # of a tile, neighbours in the output; in the data too, if its items are long
-
 cdef struct StridedAxis:
     Py_ssize_t length, src_step, dst_step
     Py_ssize_t block        # how much of it a tile has, or less than twice as much at its end
@@ -88,7 +85,8 @@ cdef void _cut_tiles(StridedCopy *copy) noexcept:
     cdef StridedAxis *axis
     cdef Py_ssize_t narrow = L1 // 4    # bytes of a tile at least, if the data or the output is narrow
     cdef Py_ssize_t step = copy.size, tile = copy.size
-    cdef Py_ssize_t dst_side = STRIDED_SIDE_BYTES, src_side = min(<Py_ssize_t> STRIDED_SIDE_BYTES, LINE * copy.size)
+    cdef Py_ssize_t dst_side = 4 * LINE         # bytes of a tile that are neighbours in the output,
+    cdef Py_ssize_t src_side = min(dst_side, LINE * copy.size)      # and in the data: as many if items are long
     cdef int i
     if copy.size >= 16 and inner.src_step & (PAGE - 1):
         dst_side = L1 // 2      # lines of the data stay in a second-level cache, but for those whole pages apart

@@ -49,7 +49,7 @@ static uint64_t bits_of_term(double value)
 
 static double term_at(const char *at)
 {
-    const uint64_t bits = bcast_read(of_size(term_sizes[kind]), BCAST_AS_IS, at);
+    const uint64_t bits = bcast_read(of_size(term_sizes[kind]), 0, at);
     switch (kind) {
     case BCAST_KIND_f16: return bcast_f16_of((uint16_t) bits);
     case BCAST_KIND_bf16: return bcast_bf16_of((uint16_t) bits);
@@ -66,7 +66,7 @@ static void fill_terms(void)
         const double scale = kind == BCAST_KIND_f16 ? any(1, 64) : bcast_f64_of((uint64_t) any(1000, 1040) << 52);
         const uint64_t integer = (uint64_t) any(0, 1 << 30) * 77;
         if (!exact) value = value / 7 * scale;
-        bcast_write(of_size(term_sizes[kind]), term_room + i, is_float() ? bits_of_term(value) : integer);
+        bcast_write(of_size(term_sizes[kind]), 0, term_room + i, is_float() ? bits_of_term(value) : integer);
     }
 }
 
@@ -79,7 +79,7 @@ static void clear_expected(int n)
 static void expect(int i, const char *at)
 {
     if (is_float()) expected[i] += term_at(at);
-    else expected_integers[i] += bcast_read(of_size(term_sizes[kind]), BCAST_AS_IS, at);
+    else expected_integers[i] += bcast_read(of_size(term_sizes[kind]), 0, at);
 }
 
 /* A sink for `n` sums, flush against fences; accumulators hold what is added to, if anything is. */
@@ -94,8 +94,8 @@ static bcast_sink sink_of(int mode, int n)
         const int before = any(0, 50);
         expected[i] = before;
         expected_integers[i] = before;
-        bcast_write(of_size(size), to.sum + i * size, is_float() ? bcast_f64_bits_of(before) : (uint64_t) before);
-        if (kind == BCAST_KIND_f64) bcast_write(of_size(size), to.error + i * size, 0);
+        bcast_write(of_size(size), 0, to.sum + i * size, is_float() ? bcast_f64_bits_of(before) : (uint64_t) before);
+        if (kind == BCAST_KIND_f64) bcast_write(of_size(size), 0, to.error + i * size, 0);
     }
     return to;
 }
@@ -113,7 +113,7 @@ static void compare(const bcast_sink *to, int n)
             fail("an error term written outside", error_at);
     }
     for (int i = 0; exact && i < n; i++) {
-        const uint64_t bits = bcast_read(of_size(size), BCAST_AS_IS, to->sum + i * size);
+        const uint64_t bits = bcast_read(of_size(size), 0, to->sum + i * size);
         if (!is_float()) {
             if (bits != (size == 8 ? expected_integers[i] : expected_integers[i] & (((uint64_t) 1 << 8 * size) - 1)))
                 fail("a wrong sum", i);
@@ -121,7 +121,7 @@ static void compare(const bcast_sink *to, int n)
             fail("a wrong sum", i);
         }
         if (kind == BCAST_KIND_f64 && to->mode != BCAST_WRITE
-            && bcast_f64_of(bcast_read(BCAST_UINT64, BCAST_AS_IS, to->error + i * 8)) != 0)
+            && bcast_f64_of(bcast_read(BCAST_UINT64, 0, to->error + i * 8)) != 0)
             fail("a wrong error term", i);
     }
 }
@@ -250,7 +250,7 @@ static void check_special(void)
     double sums[30], errors[30] = {0};
     bcast_sink to;
     if (!BCAST_VECTORS) return;
-    if (bad >= 0) bcast_write(BCAST_UINT64, x + bad * length * 8, (uint64_t) any(0x7ff0, 0x7ff1) << 48);
+    if (bad >= 0) bcast_write(BCAST_UINT64, 0, x + bad * length * 8, (uint64_t) any(0x7ff0, 0x7ff1) << 48);
     to = sink_of(BCAST_WRITE, count);
     if (kernels->sum_runs(&runs, &to) != (bad >= 0)) fail("special runs", bad);
     to = sink_of(BCAST_WRITE, (int) size / 8);
@@ -260,7 +260,7 @@ static void check_special(void)
     if (kernels->sum_rows(&rows, &to) != (bad >= 0 || size / 8 < lanes[BCAST_KIND_f64])) fail("special rows", bad);
     for (int i = 0; i < count; i++) sums[i] = i == bad ? bcast_f64_of((uint64_t) 0xfff0 << 48) : i;
     if (target->add_errors(sums, errors, count) != (bad >= 0)) fail("special accumulators", bad);
-    if (bad >= 0) bcast_write(BCAST_UINT64, x + bad * length * 8, 0);
+    if (bad >= 0) bcast_write(BCAST_UINT64, 0, x + bad * length * 8, 0);
 }
 
 /* Results of each dtype at any step. */
@@ -276,14 +276,13 @@ static void check_store(void)
     for (int i = 0; i < n; i++) {
         const double real = any(-2000000, 2000000) / 3.0;
         const uint64_t integer = (uint64_t) any(0, 1 << 30) * 9;
-        bcast_write(of_size(from), sums + i * from, bcast_dtypes[dtype].is_float ? bcast_f64_bits_of(real) : integer);
+        bcast_write(of_size(from), 0, sums + i * from, bcast_dtypes[dtype].is_float ? bcast_f64_bits_of(real) : integer);
     }
     target->store(&results, sums, n);
     for (int i = 0; i < n; i++) {
-        const uint64_t bits = bcast_read(of_size(from), BCAST_AS_IS, sums + i * from);
-        const uint64_t right = bcast_dtypes[dtype].is_float ? bcast_rounded_to(dtype, bcast_f64_of(bits)) : bits;
+        const uint64_t bits = bcast_read(of_size(from), 0, sums + i * from);
         char item[8];
-        bcast_write(of_size(size), item, right);
+        bcast_write(dtype, bcast_dtypes[dtype].is_float, item, bits);
         if (memcmp(item, first + i * step, size)) fail("a wrong result", dtype);
         memset(first + i * step, PAINT, size);
     }

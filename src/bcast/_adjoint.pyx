@@ -20,13 +20,12 @@ from numpy.exceptions import ComplexWarning
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.core cimport Counts
 from bcast._runtime.core cimport (
-    PAGE, RELEASING, SHARES, TARGET_COUNT, count_threads, cut, has_target, overlap, run_shares, shape_of, target_names,
-    target_number,
+    MAX_AXES, PAGE, RELEASING, SHARES, TARGET_COUNT, count_threads, cut, has_target, overlap, run_shares, shape_of,
+    target_names, target_number,
 )
 from bcast._sum.core cimport (
-    AS_INTEGER, AS_IS, AS_REAL, BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_MAX_AXES, SUM_SHARES, U64,
-    UINT8, Axis, CountedSum, Packing, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share,
-    sum_shares, sum_target_of,
+    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_SHARES, U32, U64, UINT8, Axis, CountedSum, SumPlan,
+    Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share, sum_shares, sum_target_of,
 )
 
 cnp.import_array()
@@ -143,7 +142,7 @@ cdef int _sum(
     Py_ssize_t out_bytes,
 ) except -1:
     """Read the axes, plan a sum, and make it."""
-    cdef Axis[SUM_MAX_AXES] axis
+    cdef Axis[MAX_AXES + 1] axis
     cdef Work work
     cdef int n
     work.src = <const char *> cnp.PyArray_DATA(grad)
@@ -169,7 +168,8 @@ cdef int _sum_along(
 ) except -1:
     cdef SumPlan plan
     cdef Py_ssize_t partials = 0
-    plan_sum(&plan, terms, axis, n, SUM_SHARES)
+    plan.src, plan.dst, plan.terms = work.src, work.dst, terms
+    plan_sum(&plan, axis, n, SUM_SHARES)
     work.plan = &plan
     work.units = work.shares = plan.shares.count
     work.room = plan.scratch
@@ -183,7 +183,8 @@ cdef int _sum_by_counts(
     Py_ssize_t nbytes,
 ) except -1:
     cdef CountedSum plan
-    plan_counted_sum(&plan, terms, &counts.list, axis, n)
+    plan.src, plan.dst, plan.terms, plan.counts = work.src, work.dst, terms, counts.list
+    plan_counted_sum(&plan, axis, n)
     work.plan = NULL
     work.counted = &plan
     work.units = plan.positions * plan.length
@@ -218,7 +219,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
             else:
                 run_shares(_sum_share, work, <int> work.shares, threads)
             if partials:
-                add_shares(work.plan, work.src, work.dst, work.partials)
+                add_shares(work.plan, work.partials)
         Py_DECREF(out)
         Py_DECREF(grad)
     if work.scratch != local:
@@ -233,9 +234,9 @@ cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
     cdef Py_ssize_t begin = cut(work.units, i, shares), end = cut(work.units, i + 1, shares)
     cdef char *scratch = work.scratch + worker * work.room
     if work.plan != NULL:
-        sum_shares(work.plan, begin, end, work.src, work.dst, scratch, work.partials)
+        sum_shares(work.plan, begin, end, scratch, work.partials)
     else:
-        sum_counted_share(work.counted, begin, end, work.src, work.dst, scratch)
+        sum_counted_share(work.counted, begin, end, scratch)
 
 
 cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
@@ -332,11 +333,10 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
     elif not is_float and size != out_size:
         kind = U64
     terms.packed = kind == F64 and term != FLOAT64 or kind == U64 and size < 8
+    terms.as_real = kind == F64
+    terms.dtype = FLOAT32 if kind == U32 else term      # not widened
     if terms.packed:
-        terms.packing = Packing(term, AS_REAL if kind == F64 else AS_INTEGER)
         size = 8
-    else:
-        terms.packing = Packing(FLOAT16 if size == 2 else FLOAT32 if size == 4 else FLOAT64, AS_IS)
     terms.target = sum_target_of[target_number]
     terms.kernels = &terms.target.kernels[kind]
     terms.writes = not terms.packed and (term == result or not is_float and size == out_size)

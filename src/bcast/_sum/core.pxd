@@ -1,9 +1,10 @@
 from libc.stdint cimport int64_t
 
 from bcast._rules.core cimport CHUNK, CountList
+from bcast._runtime.core cimport MAX_AXES
 
 cdef extern from "_sum/simd/sum.h":
-    enum: U64 "BCAST_KIND_u64", F64 "BCAST_KIND_f64"
+    enum: U32 "BCAST_KIND_u32", U64 "BCAST_KIND_u64", F64 "BCAST_KIND_f64"
     enum: SET "BCAST_SET", ADD "BCAST_ADD", WRITE "BCAST_WRITE"
 
     ctypedef struct Rows "bcast_term_rows":
@@ -45,43 +46,33 @@ cdef extern from "_sum/simd/sum.h":
 cdef extern from "_sum/simd/dtypes.h":
     enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", UINT8 "BCAST_UINT8", DTYPE_COUNT "BCAST_DTYPE_COUNT"
     enum: FLOAT16 "BCAST_FLOAT16", FLOAT32 "BCAST_FLOAT32", FLOAT64 "BCAST_FLOAT64"
-    enum: AS_IS "BCAST_AS_IS", AS_INTEGER "BCAST_AS_INTEGER", AS_REAL "BCAST_AS_REAL"
 
     ctypedef struct Dtype "bcast_dtype":
         int size, kind
         bint is_float
         const char *name
 
-    ctypedef struct Packing "bcast_packing":
-        int dtype, how
-
     const Dtype *dtypes "bcast_dtypes"
-    void pack "bcast_pack"(
-        const Packing *packing, char *dst, const char *src, Py_ssize_t step, Py_ssize_t n
-    ) noexcept nogil
+    void pack "bcast_pack"(int dtype, bint as_real, char *dst, const char *src, Py_ssize_t step, Py_ssize_t n) nogil
 
 cdef enum:
-    SUM_MAX_AXES = 65       # 64, and the two parts of complex numbers
     SUM_SHARES = 64         # enough for most machines' threads
 
 cdef struct Axis:
-    Py_ssize_t length
-    Py_ssize_t src_step     # bytes in `grad`
-    Py_ssize_t dst_step     # bytes in the result; 0 if the axis is summed
+    Py_ssize_t length, src_step, dst_step   # bytes in `grad` and in the result: 0 in this if the axis is summed
     bint kept
 
 cdef struct LoopNest:
     int rank
-    Axis[SUM_MAX_AXES] axes     # outermost first
+    Axis[MAX_AXES + 1] axes     # outermost first; complex numbers have two parts
 
 cdef struct Terms:
     const Target *target
     const Kernels *kernels      # of the terms' kind
-    Packing packing             # how terms become what the kernels read
-    bint packed                 # whether they must
+    int dtype                   # as which terms are packed
+    bint as_real, packed        # as what they are packed, and whether they must be for the kernels to read them
     bint compensated
-    int size                    # bytes of a term as the kernels read it
-    int sum_size                # bytes of an accumulator
+    int size, sum_size          # bytes of a term as the kernels read it, and of an accumulator
     int result                  # dtype of the results
     bint writes                 # whether results are terms of the kind, which kernels can write
 
@@ -93,23 +84,21 @@ cdef struct KernelCall:
 
 cdef struct Block:
     int rank
-    Axis[SUM_MAX_AXES] axes     # the groups of rows, or the runs; then the items of each, nested
-    bint folded                 # whether some of the axes are summed
-    int last                    # the last axis that is kept
-    Py_ssize_t items            # accumulators before they are folded
+    Axis[MAX_AXES + 1] axes     # the groups of rows, or the runs; then the items of each, nested
+    Py_ssize_t items            # accumulators before they are folded, as some of the axes may be summed
 
 cdef struct Tiles:
     int axis                    # of the block, which is cut: 0 or 1
-    Py_ssize_t length           # of the cut axis in a tile, the last of which may be shorter
-    Py_ssize_t along            # tiles along the cut axis
+    Py_ssize_t length, along    # of the cut axis in a tile, the last of which may be shorter; tiles along that axis
     Py_ssize_t count            # tiles of the result
 
 cdef struct Shares:
     int axis                    # the loop nest's summed axis that is cut, or -1 for `along`
-    Py_ssize_t each             # shares of a tile
-    Py_ssize_t count            # shares of all tiles
+    Py_ssize_t each, count      # shares of a tile, and of all tiles
 
 cdef struct SumPlan:
+    const char *src
+    char *dst
     const Terms *terms
     const Axis *axes            # every one: a single result is summed again along these
     int rank                    # of the axes
@@ -121,6 +110,8 @@ cdef struct SumPlan:
     Py_ssize_t scratch          # bytes that a thread needs
 
 cdef struct CountedSum:
+    const char *src
+    char *dst
     CountList counts
     int64_t[CHUNK] tiled        # what they are if few come again: copies side by side
     const Terms *terms
@@ -130,20 +121,14 @@ cdef struct CountedSum:
     Py_ssize_t positions        # of the loops
     Py_ssize_t length           # rows and items of one position: what shares are cut by
     bint side_by_side           # whether the results of all items are
-    Py_ssize_t group_sums       # accumulators of a group of items
-    Py_ssize_t packed_terms     # of a group
+    Py_ssize_t group_sums, packed_terms     # of a group of items
     Py_ssize_t scratch          # bytes that a thread needs
 
 cdef const Target **sum_target_of   # by the target's number
 
-cdef void plan_sum(SumPlan *plan, const Terms *terms, const Axis *axis, int n, Py_ssize_t shares) noexcept nogil
-cdef void sum_shares(
-    const SumPlan *plan, Py_ssize_t begin, Py_ssize_t end, const char *src, char *dst, char *scratch, char *partials,
-) noexcept nogil
-cdef void add_shares(const SumPlan *plan, const char *src, char *dst, char *partials) noexcept nogil
-cdef void plan_counted_sum(
-    CountedSum *plan, const Terms *terms, const CountList *counts, const Axis *axis, int n,
-) noexcept
-cdef void sum_counted_share(
-    const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, const char *src, char *dst, char *scratch,
-) noexcept nogil
+# The caller sets `src`, `dst`, `terms` and `counts` of a plan, which refers to these and to the axes.
+cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) noexcept nogil
+cdef void sum_shares(const SumPlan *plan, Py_ssize_t i, Py_ssize_t end, char *scratch, char *partials) noexcept nogil
+cdef void add_shares(const SumPlan *plan, char *partials) noexcept nogil
+cdef void plan_counted_sum(CountedSum *plan, const Axis *axis, int n) noexcept nogil
+cdef void sum_counted_share(const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch) noexcept nogil

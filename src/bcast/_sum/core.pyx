@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memmove, memset
 
 from bcast._rules.core cimport CHUNK, CountList, find_chunk, read_chunk
-from bcast._runtime.core cimport PAGE, cut
+from bcast._runtime.core cimport MAX_AXES, PAGE, cut
 
 cdef extern from "_sum/simd/kernels.h":
     const Target **kernels_of_target "bcast_sum_target_of"

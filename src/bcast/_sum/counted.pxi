@@ -17,16 +17,12 @@ cdef struct Group:
     char *dst
 
 
-cdef void plan_counted_sum(
-    CountedSum *plan, const Terms *terms, const CountList *counts, const Axis *axis, int n,
-) noexcept:
+cdef void plan_counted_sum(CountedSum *plan, const Axis *axis, int n) noexcept nogil:
     """Plan the sum over the one axis of `n` that is not kept; they are in the order of memory, outermost first."""
-    cdef Py_ssize_t width, whole, times = 1, copies = 1
+    cdef Py_ssize_t size = plan.counts.size, total = plan.counts.total, times = 1, copies = 1, width, whole
     cdef int64_t[CHUNK] room
     cdef const int64_t *few
-    cdef int i, j
-    plan.counts = counts[0]
-    plan.terms = terms
+    cdef int i
     plan.loops.rank = 0
     plan.positions = 1
     for i in range(n):
@@ -39,49 +35,47 @@ cdef void plan_counted_sum(
         if i == n - 1:
             plan.inner = axis[i]
         elif (
-            2 * counts.size <= CHUNK and times == 1
-            and axis[i].src_step == counts.total * plan.rows.src_step
-            and axis[i].dst_step == counts.size * plan.rows.dst_step
+            2 * size <= CHUNK and times == 1 and axis[i].src_step == total * plan.rows.src_step
+            and axis[i].dst_step == size * plan.rows.dst_step
         ):
             times = axis[i].length
-            copies = min(times, <Py_ssize_t> CHUNK // counts.size)
+            copies = min(times, <Py_ssize_t> CHUNK // size)
         else:
             plan.loops.axes[plan.loops.rank] = axis[i]
             plan.loops.rank += 1
             plan.positions *= axis[i].length
     if copies > 1:
-        few = read_chunk(counts, 0, room)
-        for i in range(copies):
-            for j in range(counts.size):
-                plan.tiled[i * counts.size + j] = few[j]
+        few = read_chunk(&plan.counts, 0, room)
+        for i in range(<int> (copies * size)):
+            plan.tiled[i] = few[i % size]
         plan.counts.kept = plan.tiled
         plan.counts.size *= copies
         plan.counts.total *= copies
     width = plan.inner.length
-    whole = counts.total * times * width
-    plan.length = times * (counts.total + counts.size)
-    plan.side_by_side = terms.writes and plan.rows.dst_step == width * plan.inner.dst_step == width * terms.size
-    plan.group_sums = min(<Py_ssize_t> SUM_BLOCK_ITEMS, min(<Py_ssize_t> CHUNK, counts.size * times) * width)
-    plan.packed_terms = min(<Py_ssize_t> (SUM_CALL_ROWS * SUM_ROW_ITEMS), whole) if terms.packed else 0
+    whole = total * times * width
+    plan.length = times * (total + size)
+    plan.side_by_side = plan.terms.writes and (
+        plan.rows.dst_step == width * plan.inner.dst_step == width * plan.terms.size
+    )
+    plan.group_sums = min(<Py_ssize_t> SUM_BLOCK_ITEMS, min(<Py_ssize_t> CHUNK, size * times) * width)
+    plan.packed_terms = min(<Py_ssize_t> (SUM_CALL_ROWS * SUM_ROW_ITEMS), whole) if plan.terms.packed else 0
     # Sums, errors and packed terms: of a group, then of what is planned as an ordinary sum.
     plan.scratch = sizeof(double) * (2 * plan.group_sums + plan.packed_terms)
     plan.scratch += sizeof(double) * 2 * min(<Py_ssize_t> SUM_BLOCK_ITEMS, whole)
-    plan.scratch += sizeof(double) * SUM_CALL_ROWS * SUM_ROW_ITEMS if terms.packed else 0
+    plan.scratch += sizeof(double) * SUM_CALL_ROWS * SUM_ROW_ITEMS if plan.terms.packed else 0
 
 
-cdef void sum_counted_share(
-    const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, const char *src, char *dst, char *scratch,
-) noexcept nogil:
+cdef void sum_counted_share(const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch) noexcept nogil:
     """Sum the items that begin in a range of rows and items, counted through all positions of the outer axes."""
     cdef Py_ssize_t position = begin // plan.length, first
-    cdef const char *src_here
-    cdef char *dst_here
+    cdef const char *src
+    cdef char *dst
     while position * plan.length < end:
-        src_here = src
-        dst_here = dst
-        _seek(plan.loops.axes, plan.loops.rank, position, &src_here, &dst_here)
+        src = plan.src
+        dst = plan.dst
+        _seek(plan.loops.axes, plan.loops.rank, True, position, &src, &dst)
         first = position * plan.length
-        _sum_range(plan, max(begin - first, <Py_ssize_t> 0), min(end - first, plan.length), src_here, dst_here, scratch)
+        _sum_range(plan, max(begin - first, <Py_ssize_t> 0), min(end - first, plan.length), src, dst, scratch)
         position += 1
 
 
@@ -229,5 +223,6 @@ cdef void _sum_alone(
     if plan.inner.length > 1:
         n = 1 if count == 1 else 2
         axis[n - 1] = plan.inner
-    plan_sum(&whole, plan.terms, axis, n, 1)
-    sum_shares(&whole, 0, whole.shares.count, src, dst, scratch, NULL)
+    whole.src, whole.dst, whole.terms = src, dst, plan.terms
+    plan_sum(&whole, axis, n, 1)
+    sum_shares(&whole, 0, whole.shares.count, scratch, NULL)

@@ -5,146 +5,118 @@
 # adds the terms onto the block of accumulators, packed before where it cannot read them as they are. Then the block is
 # folded (`_fold`) and stored (`_store`). What overflowed is summed again (`_sum_again`).
 
-cdef double SUM_LARGE_TERM = 2.0 ** 900     # from here on terms are scaled: 2^60 of them overflow no more
-cdef double SUM_LARGE_SCALE = 2.0 ** -100
-
 
 cdef struct Tile:
     const char *src
     char *dst
-    Axis[SUM_MAX_AXES] axes     # of the block, one of which is cut
-    Py_ssize_t width            # accumulators of a group
+    Axis[MAX_AXES + 1] axes     # of the block, one of which is cut
+    Py_ssize_t width, sums      # accumulators of a group, and of all groups once they are folded
 
 
-cdef void _read_tile(
-    const SumPlan *plan, Py_ssize_t number, const char *src, char *dst, Tile *tile,
-) noexcept nogil:
+cdef void _read_tile(const SumPlan *plan, Py_ssize_t number, Tile *tile) noexcept nogil:
     """Find tile `number` of the block."""
     cdef const Axis *axis = &plan.block.axes[plan.tiles.axis]
     cdef Py_ssize_t at = 0
     cdef int i
+    tile.src = plan.src
+    tile.dst = plan.dst
     if plan.tiles.count > 1:
         at = number % plan.tiles.along * plan.tiles.length
-        src += at * axis.src_step
-        dst += at * axis.dst_step
-        _seek(plan.loops.axes, plan.loops.rank, number // plan.tiles.along, &src, &dst)
-    tile.src = src
-    tile.dst = dst
-    tile.width = 1
+        tile.src += at * axis.src_step
+        tile.dst += at * axis.dst_step
+        _seek(plan.loops.axes, plan.loops.rank, True, number // plan.tiles.along, &tile.src, &tile.dst)
     for i in range(plan.block.rank):
         tile.axes[i] = plan.block.axes[i]
     tile.axes[plan.tiles.axis].length = min(plan.tiles.length, axis.length - at)
+    tile.width = 1
+    tile.sums = tile.axes[0].length
     for i in range(1, plan.block.rank):
         tile.width *= tile.axes[i].length
+        if tile.axes[i].kept:
+            tile.sums *= tile.axes[i].length
 
 
-cdef void _seek(const Axis *axes, int n, Py_ssize_t number, const char **src, char **dst) noexcept nogil:
-    """Go to position `number` of the kept ones among `n` axes."""
+cdef inline bint _seek(
+    const Axis *axes, int n, bint kept, Py_ssize_t number, const char **src, char **dst,
+) noexcept nogil:
+    """Go to position `number` of the kept or the summed ones among `n` axes; tell whether there is one."""
+    cdef Py_ssize_t left
     cdef int i
     for i in range(n - 1, -1, -1):
-        if axes[i].kept:
-            src[0] += number % axes[i].length * axes[i].src_step
-            dst[0] += number % axes[i].length * axes[i].dst_step
-            number //= axes[i].length
+        if axes[i].kept == kept:
+            left = number // axes[i].length if number >= axes[i].length else 0      # divisions are slow
+            number -= left * axes[i].length
+            src[0] += number * axes[i].src_step
+            dst[0] += number * axes[i].dst_step
+            number = left
+    return number == 0
 
 
-cdef inline void _advance_sink(const Terms *terms, Sink *dst, Py_ssize_t n) noexcept nogil:
-    """Move on by `n` accumulators."""
-    dst.sum += n * terms.sum_size
-    dst.error += n * terms.sum_size
+cdef inline Sink _moved(Sink dst, Py_ssize_t by) noexcept nogil:
+    """The sink that is so many bytes further on."""
+    return Sink(dst.mode, dst.sum + by, dst.error + by)
 
 
-cdef void sum_shares(
-    const SumPlan *plan, Py_ssize_t begin, Py_ssize_t end, const char *src, char *dst, char *scratch, char *partials,
-) noexcept nogil:
-    """Sum some shares: of tiles that have no other into `dst`, and else into their places in `partials`."""
-    while begin < end:
-        _sum_share(plan, begin, src, dst, scratch, partials)
-        begin += 1
-
-
-cdef void _sum_share(
-    const SumPlan *plan, Py_ssize_t share, const char *src, char *dst, char *scratch, char *partials,
-) noexcept nogil:
-    cdef Py_ssize_t number = share // plan.shares.each if plan.shares.each > 1 else share
-    cdef Tile tile
-    cdef Py_ssize_t size = plan.block.items * plan.terms.sum_size
-    cdef Py_ssize_t[SUM_MAX_AXES] at
-    cdef LoopNest loops
-    cdef Py_ssize_t rows = plan.call.along.length, begin, full
-    cdef Sink block = Sink(SET, scratch, scratch + size)
+cdef void sum_shares(const SumPlan *plan, Py_ssize_t i, Py_ssize_t end, char *scratch, char *partials) noexcept nogil:
+    """Sum shares from number `i` on: of tiles that have no other into the results, and else into `partials`."""
+    cdef Py_ssize_t each = plan.shares.each, size = plan.block.items * plan.terms.sum_size
     cdef char *packed = scratch + (2 * size if plan.terms.compensated else size)
-    cdef int i
-    _read_tile(plan, number, src, dst, &tile)
-    if plan.call.writes and not _add(plan, &tile, rows, tile.src, Sink(WRITE, tile.dst, tile.dst), NULL):
-        return
-    src = tile.src
-    for i in range(plan.loops.rank):
-        loops.axes[i] = plan.loops.axes[i]
-        at[i] = 0
-    if plan.shares.each > 1:
-        full = rows if plan.shares.axis < 0 else loops.axes[plan.shares.axis].length
-        i = <int> (share - number * plan.shares.each)
-        begin = cut(full, i, <int> plan.shares.each)
-        full = cut(full, i + 1, <int> plan.shares.each) - begin
-        if plan.shares.axis < 0:
-            rows = full
-            src += begin * plan.call.along.src_step
-        else:
-            loops.axes[plan.shares.axis].length = full
-            src += begin * loops.axes[plan.shares.axis].src_step
-    while True:
-        _add(plan, &tile, rows, src, block, packed)
-        block.mode = ADD
-        if not _advance(loops.axes, at, plan.loops.rank, False, &src, &dst):
-            break
-    full = tile.axes[0].length * tile.width
-    if plan.block.folded:
-        full = _fold(plan, &tile, block)
-    if plan.shares.each == 1:
-        _store(plan, &tile, block)
-    else:
-        partials += share * 2 * size
-        memcpy(partials, block.sum, full * plan.terms.sum_size)
-        if plan.terms.compensated:
-            memcpy(partials + size, block.error, full * plan.terms.sum_size)
-
-
-cdef inline bint _advance(
-    const Axis *axis, Py_ssize_t *at, int n, bint kept, const char **src, char **dst,
-) noexcept nogil:
-    """Move on along the innermost of `n` axes, kept or not, that has not come to its end; tell whether there is one."""
-    cdef int i
-    for i in range(n - 1, -1, -1):
-        if axis[i].kept != kept:
+    cdef Py_ssize_t number, begin
+    cdef Axis[MAX_AXES + 1] loops
+    cdef Axis along = plan.call.along
+    cdef Axis *axis
+    cdef const char *src
+    cdef const char *here
+    cdef Sink block
+    cdef Tile tile
+    cdef int j
+    for i in range(i, end):
+        _read_tile(plan, i // each if each > 1 else i, &tile)
+        if plan.call.writes and not _add(plan, &tile, along.length, tile.src, Sink(WRITE, tile.dst, tile.dst), NULL):
             continue
-        if at[i] + 1 < axis[i].length:
-            at[i] += 1
-            src[0] += axis[i].src_step
-            dst[0] += axis[i].dst_step
-            return True
-        src[0] -= at[i] * axis[i].src_step
-        dst[0] -= at[i] * axis[i].dst_step
-        at[i] = 0
-    return False
+        src = tile.src
+        for j in range(plan.loops.rank):
+            loops[j] = plan.loops.axes[j]
+        if each > 1:
+            along = plan.call.along
+            axis = &along if plan.shares.axis < 0 else &loops[plan.shares.axis]
+            begin = cut(axis.length, <int> (i % each), <int> each)
+            axis.length = cut(axis.length, <int> (i % each) + 1, <int> each) - begin
+            src += begin * axis.src_step
+        block = Sink(SET, scratch, scratch + size)
+        here = src
+        number = 0
+        while _seek(loops, plan.loops.rank, False, number, &here, &tile.dst):
+            _add(plan, &tile, along.length, here, block, packed)
+            block.mode = ADD
+            here = src
+            number += 1
+        if tile.sums < tile.axes[0].length * tile.width:
+            _fold(plan, &tile, block)
+        if each == 1:
+            _store(plan, &tile, block)
+        else:
+            _copy_sums(plan.terms, Sink(SET, partials + 2 * i * size, partials + (2 * i + 1) * size), block, tile.sums)
 
 
-cdef void add_shares(const SumPlan *plan, const char *src, char *dst, char *partials) noexcept nogil:
-    """Add the sums of each tile's shares, in order, and write them to `dst`."""
-    cdef Py_ssize_t size = plan.block.items * plan.terms.sum_size, sums, number, i
+cdef inline void _copy_sums(const Terms *terms, Sink dst, Sink src, Py_ssize_t n) noexcept nogil:
+    """Copy `n` accumulators."""
+    memmove(dst.sum, src.sum, n * terms.sum_size)
+    if terms.compensated:
+        memmove(dst.error, src.error, n * terms.sum_size)
+
+
+cdef void add_shares(const SumPlan *plan, char *partials) noexcept nogil:
+    """Add the sums of each tile's shares, in order, and write them."""
+    cdef Py_ssize_t size = plan.block.items * plan.terms.sum_size, number, _i
     cdef Sink block, more
     cdef Tile tile
     for number in range(plan.tiles.count):
-        _read_tile(plan, number, src, dst, &tile)
-        sums = 1
-        for i in range(plan.block.rank):
-            if plan.block.axes[i].kept:
-                sums *= tile.axes[i].length
+        _read_tile(plan, number, &tile)
         block = more = Sink(ADD, partials, partials + size)
-        for i in range(1, plan.shares.each):
-            more.sum += 2 * size
-            more.error += 2 * size
-            plan.terms.kernels.add_accumulators(&block, &more, sums)
+        for _i in range(1, plan.shares.each):
+            more = _moved(more, 2 * size)
+            plan.terms.kernels.add_accumulators(&block, &more, tile.sums)
         _store(plan, &tile, block)
         partials += plan.shares.each * 2 * size
 
@@ -171,8 +143,7 @@ cdef bint _add(
         if rest:
             _add_rows(plan, src + full * step, 1, 0, rest, Sink(ADD, dst.sum, dst.error), packed)
         src += plan.block.axes[0].src_step
-        dst.sum += advance
-        dst.error += advance
+        dst = _moved(dst, advance)
     return False
 
 
@@ -205,10 +176,10 @@ cdef void pack_rows(
     """Pack rows of `width` items one behind the other."""
     cdef Py_ssize_t i
     if step == width * item_step:
-        pack(&terms.packing, packed, src, item_step, rows * width)
+        pack(terms.dtype, terms.as_real, packed, src, item_step, rows * width)
     else:
         for i in range(rows):
-            pack(&terms.packing, packed + i * width * terms.size, src + i * step, item_step, width)
+            pack(terms.dtype, terms.as_real, packed + i * width * terms.size, src + i * step, item_step, width)
 
 
 cdef bint _add_rows(
@@ -247,12 +218,11 @@ cdef void _add_packed_runs(const SumPlan *plan, const Runs *runs, Sink dst, char
             dst.mode = ADD
             j += n
         i += some.count
-        dst.sum += some.count * plan.terms.sum_size
-        dst.error += some.count * plan.terms.sum_size
+        dst = _moved(dst, some.count * plan.terms.sum_size)
 
 
-cdef Py_ssize_t _fold(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogil:
-    """Add up what the block has kept of summed axes, outermost first; return how many sums are left."""
+cdef void _fold(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogil:
+    """Add up what the block has kept of summed axes, outermost first."""
     cdef Py_ssize_t before = 1, after = tile.axes[0].length * tile.width, size = plan.terms.sum_size
     cdef Py_ssize_t length, left, half, i, j
     cdef Sink dst, more
@@ -263,52 +233,47 @@ cdef Py_ssize_t _fold(const SumPlan *plan, const Tile *tile, Sink block) noexcep
             before *= length
             continue
         for i in range(before):     # by halves, so that few and long rows are added
-            dst = more = block
-            _advance_sink(plan.terms, &dst, i * length * after)
+            dst = _moved(block, i * length * after * size)
             left = length
             while left > 1:
                 half = left // 2
-                more = dst
-                _advance_sink(plan.terms, &more, (left - half) * after)
+                more = _moved(dst, (left - half) * after * size)
                 plan.terms.kernels.add_accumulators(&dst, &more, half * after)
                 left -= half
-            memmove(block.sum + i * after * size, dst.sum, after * size)
-            if plan.terms.compensated:
-                memmove(block.error + i * after * size, dst.error, after * size)
-    return before
+            _copy_sums(plan.terms, _moved(block, i * after * size), dst, after)
 
 
 cdef void _store(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogil:
     """Write a tile's sums, along the kept axes of its block: the innermost ones at once that are one axis of `dst`."""
-    cdef Py_ssize_t[SUM_MAX_AXES] at
-    cdef int first = plan.block.last, i
-    cdef Results results = Results(plan.terms.result, plan.terms.sum_size, tile.dst, tile.axes[first].dst_step)
-    cdef Py_ssize_t n = tile.axes[first].length, j
-    cdef const char *src = tile.src
-    cdef const char *again
+    cdef Results results = Results(plan.terms.result, plan.terms.sum_size, NULL, 0)
+    cdef Py_ssize_t n = 1, i, j
+    cdef int outer = plan.block.rank
+    cdef const Axis *axis
+    cdef const char *src
     cdef char *dst
-    while first > 0:
-        if tile.axes[first - 1].kept and tile.axes[first - 1].dst_step != n * results.step:
+    while outer > 0:
+        axis = &tile.axes[outer - 1]
+        if axis.kept and n > 1 and axis.dst_step != n * results.step:
             break
-        first -= 1
-        if tile.axes[first].kept:
-            n *= tile.axes[first].length
-    for i in range(first):
-        at[i] = 0
-    while True:
+        if axis.kept:
+            results.step = axis.dst_step if n == 1 else results.step
+            n *= axis.length
+        outer -= 1
+    for i in range(tile.sums // n):
+        src = tile.src      # goes nowhere
+        results.dst = tile.dst
+        _seek(tile.axes, outer, True, i, &src, &results.dst)
         if plan.terms.compensated and plan.terms.target.add_errors(
             <double *> block.sum, <const double *> block.error, n
         ):
             for j in range(n):
                 if not isfinite((<double *> block.sum)[j]):
-                    again = src
-                    dst = results.dst   # goes nowhere
-                    _seek(&tile.axes[first], plan.block.last + 1 - first, j, &again, &dst)
-                    (<double *> block.sum)[j] = _sum_again(plan, again)
+                    src = tile.src
+                    dst = tile.dst      # goes nowhere
+                    _seek(tile.axes, plan.block.rank, True, i * n + j, &src, &dst)
+                    (<double *> block.sum)[j] = _sum_again(plan, src)
         plan.terms.target.store(&results, block.sum, n)
-        _advance_sink(plan.terms, &block, n)
-        if not _advance(tile.axes, at, first, True, &src, &results.dst):
-            return
+        block = _moved(block, n * plan.terms.sum_size)
 
 
 cdef double _sum_again(const SumPlan *plan, const char *src) noexcept nogil:
@@ -316,33 +281,33 @@ cdef double _sum_again(const SumPlan *plan, const char *src) noexcept nogil:
 
     Terms that are infinite or no numbers themselves give what a plain sum of them gives.
     """
-    cdef Py_ssize_t[SUM_MAX_AXES] at
+    cdef double least = 2.0 ** 900, scale = 2.0 ** -100     # of large terms: 2^60 of them overflow no more
     cdef double[2] high = [0, 0]
     cdef double[2] error = [0, 0]
     cdef double plain = 0, term, sum, part
-    cdef char *dst = NULL   # goes nowhere
-    cdef int i, large
-    for i in range(plan.rank):
-        at[i] = 0
-    while True:
+    cdef Py_ssize_t number = 0
+    cdef const char *here = src
+    cdef char *dst = plan.dst   # goes nowhere
+    cdef int large
+    while plain == plain and _seek(plan.axes, plan.rank, False, number, &here, &dst):
         if plan.terms.packed:
-            pack(&plan.terms.packing, <char *> &term, src, 0, 1)
+            pack(plan.terms.dtype, plan.terms.as_real, <char *> &term, here, 0, 1)
         else:
-            memcpy(&term, src, sizeof(double))
+            memcpy(&term, here, sizeof(double))
         if isfinite(term):
-            large = fabs(term) >= SUM_LARGE_TERM
+            large = fabs(term) >= least
             if large:
-                term *= SUM_LARGE_SCALE
+                term *= scale
             sum = high[large] + term        # two_sum
             part = sum - high[large]
             error[large] += (high[large] - (sum - part)) + (term - part)
             high[large] = sum
         else:
             plain += term
-        if plain != plain or not _advance(plan.axes, at, plan.rank, False, &src, &dst):
-            break
+        here = src
+        number += 1
     if plain != 0:      # or NaN
         return plain
     if high[1] == 0 and error[1] == 0:
         return high[0] + error[0]
-    return (high[1] + (error[1] + (high[0] + error[0]) * SUM_LARGE_SCALE)) / SUM_LARGE_SCALE
+    return (high[1] + (error[1] + (high[0] + error[0]) * scale)) / scale

@@ -16,12 +16,12 @@ cdef enum:
     SUM_CALL_ROWS = 8           # of one call; also the additions to each accumulator that pay for folding it
 
 
-cdef void plan_sum(SumPlan *plan, const Terms *terms, const Axis *axis, int n, Py_ssize_t shares) noexcept nogil:
-    """Plan the sum over `n` axes in so many shares or a few more. The plan refers to the axes and to `terms`."""
+cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) noexcept nogil:
+    """Plan the sum over `n` axes in so many shares or a few more."""
+    cdef const Terms *terms = plan.terms
     cdef Py_ssize_t limit = SUM_ROW_ITEMS if terms.packed else SUM_BLOCK_ITEMS
     cdef Py_ssize_t items = 1, summed = 1
     cdef int i, left
-    plan.terms = terms
     plan.axes = axis
     plan.rank = n
     for i in range(n):
@@ -30,8 +30,7 @@ cdef void plan_sum(SumPlan *plan, const Terms *terms, const Axis *axis, int n, P
             summed *= axis[i].length
     plan.call.along = plan.block.axes[0] = Axis(1, 0, 0, True)
     plan.call.within = plan.block.rank = 1
-    plan.tiles.axis = plan.block.last = 0
-    plan.block.folded = False
+    plan.tiles.axis = 0
     i = n - 1 - _is_interleaved(terms, axis, n)     # the axis of runs
     plan.call.runs = i >= 0 and not axis[i].kept and (      # and rows would be few, or the runs are long
         summed < SUM_CALL_ROWS * axis[i].length
@@ -39,10 +38,8 @@ cdef void plan_sum(SumPlan *plan, const Terms *terms, const Axis *axis, int n, P
     )
     if plan.call.runs:
         plan.call.along = axis[i]
-        if i < n - 1:
-            plan.block.axes[1] = axis[n - 1]
-            plan.block.rank = 2
-            plan.block.last = 1
+        plan.block.axes[1] = axis[n - 1]    # if that is another
+        plan.block.rank = n - i
         left = i
     else:
         left = _plan_block(plan, axis, n, limit, summed)
@@ -95,24 +92,17 @@ cdef int _plan_block(SumPlan *plan, const Axis *axis, int n, Py_ssize_t limit, P
     if first > 0 and _joins(axis, first, n, inner):     # a part of the next one
         next = &axis[first - 1]
         within = min(min(limit, <Py_ssize_t> SUM_ROW_ITEMS) // inner, next.length // SUM_CALL_ROWS)
-        if next.kept:
-            plan.tiles.axis = plan.block.last = 1
+        if next.kept or within > 1:
             plan.block.axes[1] = next[0]
             plan.block.rank = 2
             i -= 1
+        if next.kept:
+            plan.tiles.axis = 1
         elif within > 1:
             plan.call.along = next[0]
-            plan.call.within = within
-            plan.block.folded = True
-            plan.block.axes[1] = Axis(within, next.src_step, 0, False)
-            plan.block.rank = 2
-            i -= 1
+            plan.call.within = plan.block.axes[1].length = within
     for first in range(first, n):
         plan.block.axes[plan.block.rank] = axis[first]
-        if axis[first].kept:
-            plan.block.last = plan.block.rank
-        else:
-            plan.block.folded = True
         plan.block.rank += 1
     return i
 
@@ -186,23 +176,20 @@ cdef inline Py_ssize_t _quotient_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
 
 def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
     """Plan a sum on paper, for tests. Axes are tuples of a length, two steps in bytes, and whether they are kept."""
-    cdef Axis[SUM_MAX_AXES] axis
-    cdef Terms terms
+    cdef Axis[MAX_AXES + 1] axis
+    cdef Terms terms = Terms(NULL, NULL, 0, False, packed, False, size, size, 0, not packed)
     cdef SumPlan plan
     cdef int n = 0
     items = 1
-    memset(&terms, 0, sizeof(Terms))
     memset(&plan, 0, sizeof(SumPlan))
-    terms.size = terms.sum_size = size
-    terms.packed = packed
-    terms.writes = not packed
     for length, src_step, dst_step, kept in axes:
         items *= length
         if not 1 < length <= items < 2 ** 60:
             raise ValueError(f"`axes` expected axes longer than 1 and less than 2^60 items, got {axes!r}")
         axis[n] = Axis(length, src_step, dst_step, kept)
         n += 1
-    plan_sum(&plan, &terms, axis, n, max(<Py_ssize_t> 1, shares))
+    plan.terms = &terms
+    plan_sum(&plan, axis, n, max(<Py_ssize_t> 1, shares))
     return {
         "call": plan.call, "block": plan.block, "loops": plan.loops, "tiles": plan.tiles, "shares": plan.shares,
         "scratch": plan.scratch,

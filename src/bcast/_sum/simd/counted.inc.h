@@ -6,7 +6,7 @@ SPECIALISED Accumulator FN(sum_one_run)(
 {
     const ptrdiff_t vectors = length > LANES ? (length + LANES - 1) / LANES : 1, whole = (vectors - 1) * VECTOR;
     const ptrdiff_t left = length - (vectors - 1) * LANES;      /* terms of the tail, from 0 to LANES */
-    const FN(quad) quad = {{src}, {ends ? (const char *) room : src + whole}, vectors, BCAST_SUM_AHEAD_BYTES};
+    const FN(quad) quad = {{src}, {ends ? (const char *) room : src + whole}, vectors, 0};
     Accumulator sum;
     if (ends) memcpy(room, src + whole, left * SIZE);
     if (vectors < BCAST_SUM_LONG_VECTORS) FN(sum_lanes)(1, TREE, 0, &sum, &quad, 0, masks + 2 * LANES - left);

@@ -74,9 +74,7 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
 enum { BCAST_DTYPES(BCAST_DTYPE_NUMBER) BCAST_DTYPE_COUNT };
 
 typedef struct {
-    int size;
-    int is_float;
-    int kind;
+    int size, is_float, kind;
     const char *name;
 } bcast_dtype;
 
@@ -84,71 +82,56 @@ typedef struct {
     {sizeof(Bits), is_float, BCAST_KIND_##kind, name},
 static const bcast_dtype bcast_dtypes[] = {BCAST_DTYPES(BCAST_DTYPE_ENTRY)};
 
-/* How terms become what the kernels read: as they are, for which any dtype of their size stands; as integers that wrap
-   at 64 bits, as narrower ones then do at theirs; or as float64. */
-enum { BCAST_AS_IS, BCAST_AS_INTEGER, BCAST_AS_REAL };
-
-typedef struct {
-    int dtype;
-    int how;
-} bcast_packing;
-
-/* The bits of the item at `at`, read in one of these ways; a dtype that the compiler knows costs nothing. */
-#define BCAST_CASE_READ(NAME, Bits, is_float, kind, value, ...)                                 \
-    case BCAST_##NAME: {                                                                        \
-        Bits x;                                                                                 \
-        memcpy(&x, at, sizeof x);                                                               \
-        return how == BCAST_AS_REAL ? bcast_f64_bits_of((double) (value))                       \
-            : how == BCAST_AS_INTEGER && !is_float ? (uint64_t) (value) : x;                    \
+/* The bits of the item at `at`, those of integers widened to 64, in which sums wrap as in fewer; or the bits of its value
+   as a float64. A dtype that the compiler knows costs nothing. */
+#define BCAST_CASE_READ(NAME, Bits, is_float, kind, value, ...)                                         \
+    case BCAST_##NAME: {                                                                                \
+        Bits x;                                                                                         \
+        memcpy(&x, at, sizeof x);                                                                       \
+        return as_real ? bcast_f64_bits_of((double) (value)) : is_float ? x : (uint64_t) (value);       \
     }
-BCAST_INLINE uint64_t bcast_read(const int dtype, const int how, const char *at)
+BCAST_INLINE uint64_t bcast_read(const int dtype, const int as_real, const char *at)
 {
     switch (dtype) { BCAST_DTYPES(BCAST_CASE_READ) }
     return 0;
 }
 
-#define BCAST_CASE_WRITE(NAME, Bits, ...) \
-    case BCAST_##NAME: { const Bits x = (Bits) bits; memcpy(dst, &x, sizeof x); break; }
-BCAST_INLINE void bcast_write(const int dtype, char *dst, uint64_t bits)
+/* Write an item of these bits, or of those of a float64, rounded. */
+#define BCAST_CASE_WRITE(NAME, Bits, is_float, kind, value, rounded, name) \
+    case BCAST_##NAME: { const Bits x = (Bits) (from_real ? rounded : bits); memcpy(dst, &x, sizeof x); break; }
+BCAST_INLINE void bcast_write(const int dtype, const int from_real, char *dst, uint64_t bits)
 {
+    const double y = bcast_f64_of(bits);
     switch (dtype) { BCAST_DTYPES(BCAST_CASE_WRITE) }
 }
 
-#define BCAST_CASE_ROUNDED(NAME, Bits, is_float, kind, value, rounded, name) case BCAST_##NAME: return rounded;
-BCAST_INLINE uint64_t bcast_rounded_to(const int dtype, double y)
-{
-    switch (dtype) { BCAST_DTYPES(BCAST_CASE_ROUNDED) }
-    return 0;
-}
-
 BCAST_INLINE void bcast_pack_as(
-    const int dtype, const int how, const ptrdiff_t step, char *dst, const char *src, ptrdiff_t n)
+    const int dtype, const int as_real, const ptrdiff_t step, char *dst, const char *src, ptrdiff_t n)
 {
-    const int as = how == BCAST_AS_IS ? dtype : BCAST_UINT64;
+    const int as = bcast_dtypes[dtype].is_float && !as_real ? dtype : BCAST_UINT64;
     for (ptrdiff_t i = 0; i < n; i++)
-        bcast_write(as, dst + i * bcast_dtypes[as].size, bcast_read(dtype, how, src + i * step));
+        bcast_write(as, 0, dst + i * bcast_dtypes[as].size, bcast_read(dtype, as_real, src + i * step));
 }
 
 /* Compilers make vectors of adjacent items and of every second one, as the real parts of complex numbers are. */
 BCAST_INLINE void bcast_pack_dtype(
-    const int dtype, const int how, char *dst, const char *src, ptrdiff_t step, ptrdiff_t n)
+    const int dtype, const int as_real, char *dst, const char *src, ptrdiff_t step, ptrdiff_t n)
 {
     const ptrdiff_t size = bcast_dtypes[dtype].size;
-    if (step == size) bcast_pack_as(dtype, how, size, dst, src, n);
-    else if (step == 2 * size) bcast_pack_as(dtype, how, 2 * size, dst, src, n);
-    else bcast_pack_as(dtype, how, step, dst, src, n);
+    if (step == size) bcast_pack_as(dtype, as_real, size, dst, src, n);
+    else if (step == 2 * size) bcast_pack_as(dtype, as_real, 2 * size, dst, src, n);
+    else bcast_pack_as(dtype, as_real, step, dst, src, n);
 }
 
 /* Write the `n` terms at src, src + step, ... one after the other, as the kernels read them. */
-#define BCAST_CASE_PACK(NAME, Bits, is_float, ...)                                                              \
-    case BCAST_##NAME:                                                                                          \
-        if (packing->how == BCAST_AS_REAL) bcast_pack_dtype(BCAST_##NAME, BCAST_AS_REAL, dst, src, step, n);       \
-        else if (is_float) bcast_pack_dtype(BCAST_##NAME, BCAST_AS_IS, dst, src, step, n);                         \
-        else bcast_pack_dtype(BCAST_##NAME, BCAST_AS_INTEGER, dst, src, step, n);                                  \
+#define BCAST_CASE_PACK(NAME, ...)                                                      \
+    case BCAST_##NAME:                                                                  \
+        if (as_real) bcast_pack_dtype(BCAST_##NAME, 1, dst, src, step, n);              \
+        else bcast_pack_dtype(BCAST_##NAME, 0, dst, src, step, n);                      \
         break;
-static inline void bcast_pack(const bcast_packing *packing, char *dst, const char *src, ptrdiff_t step, ptrdiff_t n)
+static inline void bcast_pack(int dtype, int as_real, char *dst, const char *src, ptrdiff_t step, ptrdiff_t n)
 {
-    switch (packing->dtype) { BCAST_DTYPES(BCAST_CASE_PACK) }
+    switch (dtype) { BCAST_DTYPES(BCAST_CASE_PACK) }
 }
 
 #endif

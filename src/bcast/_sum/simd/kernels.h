@@ -48,16 +48,12 @@ typedef BCAST_VECTOR(double, 4) bcast_f64x4;
 
 #define BCAST_JOINED_3(a, b, c) bcast_##a##_##b##_##c
 #define BCAST_JOIN_3(a, b, c) BCAST_JOINED_3(a, b, c)
-#define BCAST_PER_KIND_JOINED(a, kind) BCAST_##a##_##kind
-#define BCAST_PER_KIND(a, kind) BCAST_PER_KIND_JOINED(a, kind)
 
 /* What rounding has cost: a + b - sum. */
 #define BCAST_TWO_SUM_ERROR(a, b, sum) (((a) - ((sum) - ((sum) - (a)))) + ((b) - ((sum) - (a))))
 
-enum {
-    BCAST_SUM_LONG_VECTORS = 128,   /* longer runs are one stream each: four side by side are read more slowly */
-    BCAST_SUM_AHEAD_BYTES = 2048    /* by which terms of a run are fetched ahead: a tenth of a microsecond */
-};
+/* Longer runs are one stream each: four side by side are read more slowly. */
+enum { BCAST_SUM_LONG_VECTORS = 128 };
 
 #define BCAST_KIND_TYPES(kind, Bits, Wide, Acc, lanes_, is_compensated, is_converted, dtype_)               \
     typedef Bits bcast_##kind##_term;                                                                       \
@@ -75,6 +71,21 @@ enum {
     };
 BCAST_SUM_KINDS(BCAST_KIND_TYPES)
 
+#define BCAST_CASE_STORE(NAME, ...)                                                                                 \
+    case BCAST_##NAME:                                                                                              \
+        if (results->sum_size == 8) BCAST_JOIN(store_as, TARGET)(BCAST_##NAME, BCAST_UINT64, results, sums, n);     \
+        else BCAST_JOIN(store_as, TARGET)(BCAST_UINT32, BCAST_UINT32, results, sums, n);                            \
+        break;
+
+#define BCAST_KERNELS_OF(kind, ...)                                                                     \
+    [BCAST_KIND_##kind] = {                                                                             \
+        .lanes = bcast_##kind##_lanes,                                                                  \
+        .sum_rows = BCAST_JOIN_3(sum_rows, kind, TARGET),                                               \
+        .sum_runs = BCAST_JOIN_3(sum_runs, kind, TARGET),                                               \
+        .sum_counted_runs = BCAST_JOIN_3(sum_counted_runs, kind, TARGET),                               \
+        .add_accumulators = BCAST_JOIN_3(add_accumulators, kind, TARGET),                               \
+    },
+
 #define TARGET plain
 #define ON_TARGET
 #if defined(__x86_64__)     /* CPUs of before 2013 alone use these: small code, compiled in a sixth of the time */
@@ -84,34 +95,31 @@ BCAST_SUM_KINDS(BCAST_KIND_TYPES)
 #define UNROLLED 1          /* whether runs of few vectors have loops of their own */
 #define SPECIALISED ON_TARGET BCAST_INLINE      /* functions for what is known when they are compiled */
 #endif
-#define F16C 0
 #define ONE(Type) ((Type) {0} + 1)
+#define DOUBLES(x) BCAST_CONVERT(x, bcast_f64x4)
 #if BCAST_VECTORS
 /* The terms of a vector, given by their bits, as a wide one. */
-#define BCAST_WIDEN_u32(x) (x)
-#define BCAST_WIDEN_u64(x) (x)
-#define BCAST_WIDEN_f16(x) bcast_f16_widened(x)
-#define BCAST_WIDEN_bf16(x) BCAST_CONVERT((bcast_f32x4) (BCAST_CONVERT(x, bcast_u32x4) << 16), bcast_f64x4)
-#define BCAST_WIDEN_f32(x) BCAST_CONVERT((bcast_f32x4) (x), bcast_f64x4)
-#define BCAST_WIDEN_f64(x) ((bcast_f64x4) (x))
+#define bcast_u32_widen(x) (x)
+#define bcast_u64_widen(x) (x)
+#define bcast_bf16_widen(x) DOUBLES((bcast_f32x4) (BCAST_CONVERT(x, bcast_u32x4) << 16))
+#define bcast_f32_widen(x) DOUBLES((bcast_f32x4) (x))
+#define bcast_f64_widen(x) ((bcast_f64x4) (x))
 
 /* Four lanes of a wide vector, from 4 * i on, as accumulators. */
-#define BCAST_PART_u32(wide, i) BCAST_AT(const bcast_u32x4, wide, i)
-#define BCAST_PART_u64(wide, i) *(wide)
-#define BCAST_PART_f16(wide, i) BCAST_CONVERT(BCAST_AT(const bcast_f32x4, wide, i), bcast_f64x4)
-#define BCAST_PART_bf16(wide, i) *(wide)
-#define BCAST_PART_f32(wide, i) *(wide)
-#define BCAST_PART_f64(wide, i) *(wide)
+#define bcast_u32_part(wide, i) BCAST_AT(const bcast_u32x4, wide, i)
+#define bcast_u64_part(wide, i) (*(wide))
+#define bcast_f16_part(wide, i) DOUBLES(BCAST_AT(const bcast_f32x4, wide, i))
+#define bcast_bf16_part(wide, i) (*(wide))
+#define bcast_f32_part(wide, i) (*(wide))
+#define bcast_f64_part(wide, i) (*(wide))
 
 /* Accumulators as results, given by their bits. */
-#define BCAST_NARROW_u32(sums) (sums)
-#define BCAST_NARROW_u64(sums) (sums)
-#define BCAST_NARROW_f16(sums) bcast_narrowed_x4(&(sums), 10)
-#define BCAST_NARROW_bf16(sums) bcast_bf16_narrowed(&(sums))
-#define BCAST_NARROW_f32(sums) ((bcast_f32_results) BCAST_CONVERT(sums, bcast_f32x4))
-#define BCAST_NARROW_f64(sums) ((bcast_f64_results) (sums))
+#define bcast_u32_narrow(sums) (*(sums))
+#define bcast_u64_narrow(sums) (*(sums))
+#define bcast_f32_narrow(sums) ((bcast_f32_results) BCAST_CONVERT(*(sums), bcast_f32x4))
+#define bcast_f64_narrow(sums) ((bcast_f64_results) *(sums))
 
-BCAST_INLINE bcast_f16_wide bcast_f16_widened(bcast_f16_terms x)    /* as bcast_f16_of */
+BCAST_INLINE bcast_f16_wide bcast_f16_widen(bcast_f16_terms x)    /* as bcast_f16_of */
 {
     const bcast_u32_wide bits = BCAST_CONVERT(x, bcast_u32_wide);
     const bcast_f16_wide size = (bcast_f16_wide) ((bits & 0x7fff) << 13) * 0x1p112f;
@@ -119,15 +127,15 @@ BCAST_INLINE bcast_f16_wide bcast_f16_widened(bcast_f16_terms x)    /* as bcast_
     return (bcast_f16_wide) ((bcast_u32_wide) size | special | (bits & 0x8000) << 16);
 }
 
-BCAST_INLINE bcast_u16x4 bcast_narrowed_x4(const bcast_f64x4 *sums, const int fraction)
+BCAST_INLINE bcast_u16x4 bcast_f16_narrow(const bcast_f64x4 *sums)
 {
     bcast_u16x4 narrow;
-    for (int i = 0; i < 4; i++) narrow[i] = bcast_narrowed((*sums)[i], fraction);
+    for (int i = 0; i < 4; i++) narrow[i] = bcast_narrowed((*sums)[i], 10);
     return narrow;
 }
 
 /* Rounded to odd in float32 first, which avoids double rounding: towards zero, and odd if that is inexact. */
-BCAST_INLINE bcast_u16x4 bcast_bf16_narrowed(const bcast_f64x4 *sums)
+BCAST_INLINE bcast_u16x4 bcast_bf16_narrow(const bcast_f64x4 *sums)
 {
     const bcast_f32x4 nearest = BCAST_CONVERT(*sums, bcast_f32x4);
     const bcast_f64x4 back = BCAST_CONVERT(nearest, bcast_f64x4), zero = {0};
@@ -155,26 +163,21 @@ BCAST_INLINE bcast_u16x4 bcast_bf16_narrowed(const bcast_f64x4 *sums)
 #define SPECIALISED ON_TARGET BCAST_INLINE
 #define ON_TARGET BCAST_TARGET("avx2,f16c,fma")
 #define UNROLLED 1
-#define F16C 1
 /* A one that compilers do not know for one, and drop. */
 #define ONE(Type) ({ Type one = (Type) {0} + 1; __asm__("" : "+x"(one)); one; })
-#undef BCAST_WIDEN_f16      /* what compilers make of conversions has several times the instructions */
-#undef BCAST_WIDEN_bf16
-#undef BCAST_WIDEN_f32
-#undef BCAST_PART_f16
-#undef BCAST_NARROW_f16
-#define BCAST_WIDEN_f16(x) _mm256_cvtph_ps((__m128i) (x))
-#define BCAST_WIDEN_bf16(x) _mm256_cvtps_pd(                                                            \
-    _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_set_epi64x(0, (int64_t) (x))), 16)))
-#define BCAST_WIDEN_f32(x) _mm256_cvtps_pd((__m128) (x))
-#define BCAST_PART_f16(wide, i) \
+#undef bcast_bf16_widen     /* what compilers make of conversions has several times the instructions */
+#undef bcast_f16_part
+#define DOUBLES(x) ((bcast_f64x4) _mm256_cvtps_pd((__m128) (x)))
+#define bcast_f16_widen(x) _mm256_cvtph_ps((__m128i) (x))
+#define bcast_bf16_widen(x) DOUBLES(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_set_epi64x(0, (int64_t) (x))), 16))
+#define bcast_f16_part(wide, i) \
     _mm256_cvtps_pd((i) ? _mm256_extractf128_ps(*(wide), 1) : _mm256_castps256_ps128(*(wide)))
-#define BCAST_NARROW_f16(sums) bcast_f16_narrowed(sums)
+#define bcast_f16_narrow bcast_f16_narrow_avx2
 
 /* Rounded to odd in float32 first, which avoids double rounding. */
-ON_TARGET BCAST_INLINE bcast_u16x4 bcast_f16_narrowed(bcast_f64x4 sums)
+ON_TARGET BCAST_INLINE bcast_u16x4 bcast_f16_narrow(const bcast_f64x4 *sums)
 {
-    const bcast_u64x4 bits = (bcast_u64x4) sums, low = bits & 0x1fffffff;
+    const bcast_u64x4 bits = (bcast_u64x4) *sums, low = bits & 0x1fffffff;
     const __m128 odd = _mm256_cvtpd_ps((__m256d) ((bits | (low + 0x1fffffff)) & ~(uint64_t) 0x1fffffff));
     return (bcast_u16x4) _mm_cvtsi128_si64(_mm_cvtps_ph(odd, _MM_FROUND_TO_NEAREST_INT));
 }

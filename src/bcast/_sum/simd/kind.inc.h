@@ -27,8 +27,8 @@
 /* The term at `at`. */
 BCAST_INLINE Acc FN(value)(const char *at)
 {
-    if ((Acc) 0.5 == 0) return (Acc) bcast_read(OF(dtype), BCAST_AS_IS, at);    /* an integer */
-    return (Acc) bcast_f64_of(bcast_read(OF(dtype), BCAST_AS_REAL, at));
+    if ((Acc) 0.5 == 0) return (Acc) bcast_read(OF(dtype), 0, at);    /* an integer */
+    return (Acc) bcast_f64_of(bcast_read(OF(dtype), 1, at));
 }
 
 /* *dst += term, exactly if the error is kept: two_sum (Knuth). */
@@ -73,19 +73,19 @@ ON_TARGET static int FN(sum_narrow_rows)(const bcast_term_rows *rows, const bcas
 
 ON_TARGET BCAST_INLINE Wide FN(load)(const char *at)
 {
-    return BCAST_PER_KIND(WIDEN, KIND)(BCAST_AT(const Terms, at, 0));
+    return OF(widen)(BCAST_AT(const Terms, at, 0));
 }
 
 /* The terms that the mask leaves, the others zero. */
 ON_TARGET BCAST_INLINE Wide FN(load_masked)(const char *at, const Term *mask)
 {
-    return BCAST_PER_KIND(WIDEN, KIND)(BCAST_AT(const Terms, at, 0) & BCAST_AT(const Terms, mask, 0));
+    return OF(widen)(BCAST_AT(const Terms, at, 0) & BCAST_AT(const Terms, mask, 0));
 }
 
 ON_TARGET BCAST_INLINE AccVec FN(part)(const Wide *wide, int i)
 {
     (void) i;
-    return BCAST_PER_KIND(PART, KIND)(wide, i);
+    return OF(part)(wide, i);
 }
 
 ON_TARGET BCAST_INLINE void FN(two_sum)(Accumulator *dst, const AccVec *term)
@@ -175,7 +175,7 @@ ON_TARGET BCAST_INLINE void FN(put)(const bcast_sink *dst, ptrdiff_t at, const A
     if (dst->mode == BCAST_WRITE) {
         AccVec all = COMPENSATED ? sums->sum + sums->error : sums->sum;
         if (COMPENSATED) *special = all * 0 + *special;
-        BCAST_AT(Results, dst->sum + at * SIZE, 0) = BCAST_PER_KIND(NARROW, KIND)(all);
+        BCAST_AT(Results, dst->sum + at * SIZE, 0) = OF(narrow)(&all);
         return;
     }
     BCAST_AT(AccVec, (Acc *) dst->sum + at, 0) = sums->sum;

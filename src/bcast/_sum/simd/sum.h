@@ -45,36 +45,27 @@ enum { BCAST_SUM_KINDS(BCAST_KIND_NUMBER) BCAST_KINDS };
 /* Up to eight rows in each turn: row i of turn t is at src + t * advance + i % 4 * step + i / 4 * half_step. */
 typedef struct {
     const char *src;
-    ptrdiff_t turns;
-    ptrdiff_t advance;      /* bytes, as those that follow */
-    ptrdiff_t rows;
-    ptrdiff_t step;
-    ptrdiff_t half_step;
+    ptrdiff_t turns, advance, rows, step, half_step;    /* advance and steps in bytes */
     ptrdiff_t width;        /* items of a row */
 } bcast_term_rows;
 
 typedef struct {
     const char *src;
-    ptrdiff_t count;
-    ptrdiff_t step;         /* bytes from one run to the next */
-    ptrdiff_t length;       /* terms of a run, of all its items */
+    ptrdiff_t count, step, length;  /* of runs; bytes from one to the next; terms of one, of all its items */
     ptrdiff_t interleave;   /* 1, 2 or 4 items take turns in a run */
 } bcast_term_runs;
 
 /* Runs of lengths of their own, one behind the other: run i has counts[i] terms of each item, or none. */
 typedef struct {
-    const char *src;
-    const char *end;        /* of the terms */
+    const char *src, *end;  /* of the terms */
     const int64_t *counts;
-    ptrdiff_t count;        /* of runs */
-    ptrdiff_t interleave;   /* 1 to 4, or less than a vector has lanes */
+    ptrdiff_t count, interleave;    /* of runs; 1 to 4, or less than a vector has lanes */
 } bcast_counted_runs;
 
 /* Where sums go, one after the other. */
 typedef struct {
     enum { BCAST_SET, BCAST_ADD, BCAST_WRITE } mode;    /* set accumulators, add to them, or write results */
-    char *sum;              /* accumulators; or results, as terms of the kind */
-    char *error;
+    char *sum, *error;      /* accumulators; or, as sums, results, as terms of the kind */
 } bcast_sink;
 
 /* The kernels of a kind. They return 0; or, with BCAST_WRITE, whether results must be made by accumulators instead:
@@ -89,8 +80,7 @@ typedef struct {
 
 /* Results of some dtype, at any step from each other. */
 typedef struct {
-    int dtype;
-    int sum_size;           /* bytes of an accumulator */
+    int dtype, sum_size;    /* bytes of an accumulator */
     char *dst;
     ptrdiff_t step;
 } bcast_results;

@@ -18,15 +18,14 @@ ON_TARGET BCAST_INLINE void BCAST_JOIN(store_at, TARGET)(
     const int dtype, const int from, const ptrdiff_t step, char *dst, const char *sums, ptrdiff_t n)
 {
     ptrdiff_t i = 0;
-#if F16C
-    for (; dtype == BCAST_FLOAT16 && step == 2 && i + 4 <= n; i += 4)
-        BCAST_AT(bcast_u16x4, dst, i / 4) = bcast_f16_narrowed(BCAST_AT(const bcast_f64x4, sums, i / 4));
-#endif
-    for (; i < n; i++) {
-        const uint64_t bits = bcast_read(from, BCAST_AS_IS, sums + i * bcast_dtypes[from].size);
-        bcast_write(dtype, dst + i * step,
-            bcast_dtypes[dtype].is_float ? bcast_rounded_to(dtype, bcast_f64_of(bits)) : bits);
+#if BCAST_VECTORS
+    for (; dtype == BCAST_FLOAT16 && step == 2 && i + 4 <= n; i += 4) {
+        const bcast_f64x4 four = BCAST_AT(const bcast_f64x4, sums, i / 4);
+        BCAST_AT(bcast_u16x4, dst, i / 4) = bcast_f16_narrow(&four);
     }
+#endif
+    for (const int is_float = bcast_dtypes[dtype].is_float; i < n; i++)
+        bcast_write(dtype, is_float, dst + i * step, bcast_read(from, 0, sums + i * bcast_dtypes[from].size));
 }
 
 /* Results side by side are what compilers make vectors of. */
@@ -38,11 +37,6 @@ ON_TARGET BCAST_INLINE void BCAST_JOIN(store_as, TARGET)(
     else BCAST_JOIN(store_at, TARGET)(dtype, from, results->step, results->dst, sums, n);
 }
 
-#define BCAST_CASE_STORE(NAME, ...)                                                                                 \
-    case BCAST_##NAME:                                                                                              \
-        if (results->sum_size == 8) BCAST_JOIN(store_as, TARGET)(BCAST_##NAME, BCAST_UINT64, results, sums, n);     \
-        else BCAST_JOIN(store_as, TARGET)(BCAST_UINT32, BCAST_UINT32, results, sums, n);                            \
-        break;
 ON_TARGET static void BCAST_JOIN(store, TARGET)(const bcast_results *results, const void *sums, ptrdiff_t n)
 {
     switch (results->dtype) { BCAST_DTYPES(BCAST_CASE_STORE) }
@@ -59,14 +53,6 @@ ON_TARGET static int BCAST_JOIN(add_errors, TARGET)(double *sum, const double *e
     return special >> 63 != 0;
 }
 
-#define BCAST_KERNELS_OF(kind, ...)                                                                      \
-    [BCAST_KIND_##kind] = {                                                                             \
-        .lanes = bcast_##kind##_lanes,                                                                  \
-        .sum_rows = BCAST_JOIN_3(sum_rows, kind, TARGET),                                               \
-        .sum_runs = BCAST_JOIN_3(sum_runs, kind, TARGET),                                               \
-        .sum_counted_runs = BCAST_JOIN_3(sum_counted_runs, kind, TARGET),                               \
-        .add_accumulators = BCAST_JOIN_3(add_accumulators, kind, TARGET),                               \
-    },
 static const bcast_sum_target BCAST_JOIN(target, TARGET) = {
     .kernels = {BCAST_SUM_KINDS(BCAST_KERNELS_OF)},
     .store = BCAST_JOIN(store, TARGET),
@@ -77,7 +63,5 @@ static const bcast_sum_target BCAST_JOIN(target, TARGET) = {
 #undef ON_TARGET
 #undef SPECIALISED
 #undef UNROLLED
-#undef F16C
 #undef ONE
-#undef BCAST_CASE_STORE
-#undef BCAST_KERNELS_OF
+#undef DOUBLES

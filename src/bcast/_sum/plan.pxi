@@ -2,11 +2,9 @@
 #
 # In: axes, longer than 1, sorted by their steps in `grad`, outermost first; how terms are read. Out: a SumPlan.
 #
-# The kernel takes the innermost axes: it adds rows of kept items onto a block of accumulators, or sums runs of adjacent
-# terms. Where the innermost axes are short, the block keeps some of the summed ones at first, so that rows are long;
-# they are folded when all else has been added. The result is cut into tiles, and where these are few, a summed axis
-# into shares whose sums are added in order: both by shape and strides alone, so that the bits of a result do not depend
-# on how many threads there are.
+# Where the innermost axes are short, the block of accumulators keeps some of the summed ones at first, so that rows are
+# long. The result is cut into tiles, and where these are few, a summed axis into shares whose sums are added in order:
+# both by shape and strides alone, so that the bits of a result do not depend on how many threads there are.
 
 cdef enum:
     SUM_LONG_ITEMS = 32         # shorter innermost axes are joined with others

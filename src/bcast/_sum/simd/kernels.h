@@ -63,12 +63,8 @@ enum { BCAST_SUM_LONG_VECTORS = 128 };
     typedef BCAST_VECTOR(Wide, lanes_) bcast_##kind##_wide;                                                 \
     typedef BCAST_VECTOR(Acc, 4) bcast_##kind##_acc_vector;                                                 \
     typedef struct { bcast_##kind##_acc_vector sum, error; } bcast_##kind##_accumulator;                    \
-    enum {                                                                                                  \
-        bcast_##kind##_lanes = lanes_,                                                                      \
-        bcast_##kind##_compensated = is_compensated,                                                        \
-        bcast_##kind##_converted = is_converted,                                                            \
-        bcast_##kind##_dtype = BCAST_##dtype_                                                               \
-    };
+    enum { bcast_##kind##_lanes = lanes_, bcast_##kind##_dtype = BCAST_##dtype_ };                          \
+    enum { bcast_##kind##_compensated = is_compensated, bcast_##kind##_converted = is_converted };
 BCAST_SUM_KINDS(BCAST_KIND_TYPES)
 
 #define BCAST_CASE_STORE(NAME, ...)                                                                                 \

@@ -62,9 +62,6 @@ include "_apply/blocks.pxi"
 include "_apply/loops.pxi"
 include "_apply/operands.pxi"
 
-cdef extern from "_apply/select.h":
-    Loop select_loop "BCAST_SELECT_LOOP"(int target)
-
 UNFIT = object()
 cdef object _unfit = UNFIT
 cdef tuple ONLY_OUT = ("out",), ONLY_WHERE = ("where",), OUT_AND_WHERE = ("out", "where")
@@ -101,17 +98,10 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
         return None
     nest.n = 3
     for k in range(2):
-        operand = b if k else a
-        nest.operands[k].loop_size = found.sizes[k]
-        if cnp.PyArray_CheckExact(operand):
-            _describe(&nest.operands[k], <cnp.ndarray> operand, found.casts[k])
-        elif _store_scalar(operand, <cnp.dtype> found.dtypes[k], scalars[k]):
-            _describe_scalar(&nest.operands[k], scalars[k])
-        else:
+        if not _describe(&nest.operands[k], b if k else a, <cnp.dtype> found.dtypes[k], found.casts[k], scalars[k]):
             return None
     if found.uneven and not _leads_forwards(&nest, out):
         return None
-    nest.operands[2].loop_size = found.sizes[2]
     nest.loop, nest.context, nest.auxdata = found.loop, <void *> found.context, found.auxdata
     nest.side_by_side, nest.spread = found.side_by_side, found.spread
     if out is None:
@@ -187,10 +177,9 @@ cpdef choose(condition, x, y, out):
     cdef Nest nest
     cdef char[3][32] scalars
     cdef cnp.dtype common = _common_dtype(x, y), dtype = cnp.PyArray_DescrFromType(cnp.NPY_BOOL)
-    cdef Operand *operand
     cdef cnp.ndarray array
     cdef Cast cast
-    cdef int i, k
+    cdef int i, k, rank
     if common is None or _number_of(condition) < 0 or not cnp.PyArray_CheckExact(condition):
         return None
     operands = condition, x, y
@@ -202,27 +191,22 @@ cpdef choose(condition, x, y, out):
     for i in range(nest.rank):
         nest.shape[i] = 1
     for k in range(3):
-        operand = &nest.operands[k]
-        operand.loop_size = dtype.itemsize
+        cast = NULL
+        rank = 0
         if cnp.PyArray_CheckExact(operands[k]):
             array = operands[k]
-            cast = NULL
+            rank = cnp.PyArray_NDIM(array)
             if not _are_same(<cnp.dtype> cnp.PyArray_DESCR(array), dtype):
-                cast = _cast(<cnp.dtype> cnp.PyArray_DESCR(array), dtype)
+                cast = cast_of(cnp.PyArray_TYPE(array), dtype.type_num)
                 if cast == NULL:
                     return None
-            _describe(operand, array, cast)
-            if not _map_axes(&nest, k, array, cnp.PyArray_NDIM(array), nest.rank - cnp.PyArray_NDIM(array), True):
-                return None
-        elif _store_scalar(operands[k], dtype, scalars[k]):
-            _describe_scalar(operand, scalars[k])
-            _map_axes(&nest, k, None, 0, nest.rank, True)
-        else:
+        if not _describe(&nest.operands[k], operands[k], dtype, cast, scalars[k]) or not _map_axes(
+            &nest, k, operands[k], rank, nest.rank - rank, True,
+        ):
             return None
         dtype = common
     if not _has_items(&nest):
         return None
-    nest.operands[3].loop_size = common.itemsize
     nest.loop, nest.context, nest.auxdata = select_loop(target_number), NULL, <void *> common.itemsize
     nest.side_by_side, nest.spread = False, 0
     if out is None:

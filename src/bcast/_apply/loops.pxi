@@ -3,18 +3,17 @@
 # In: a ufunc, the numbers of dtypes, a casting. Out: a Found; without a loop, where a call is left to the ufunc.
 
 cdef extern from "_apply/casts.h":
-    Cast cast_of "bcast_cast_of"(char src, int src_size, char dst, int dst_size)
+    Cast cast_of "bcast_cast_of"(int src, int dst)
 
 cdef extern from "_apply/simd/half.h":
-    Loop half_loop_of "bcast_half_loop_of"(int target, int is_bfloat, int function)
+    Loop half_loop "BCAST_HALF_LOOP_FOR"(int target, bint is_bfloat, int function)
 
-cdef extern from "_apply/hypot.h":
-    Loop hypot_loop "BCAST_HYPOT_LOOP"(int target)
+cdef extern from "_apply/loops.h":
+    Loop hypot_loop "bcast_hypot_loop"(int target)
+    Loop select_loop "bcast_select_loop"(int target)
 
 cdef enum:
-    SLOW_WEIGHT = 8         # times as long takes an item of a slow function, at least
-    HALF_WEIGHT = 4         # and one of 16 bits
-    CONTEXT_BYTES = 256     # more than the context of any loop has
+    SLOW_WEIGHT = 8         # times as long takes an item of a slow function, or of one of 16 bits
     LOOPS_KEPT = 1024       # about
     # What stands for the dtype of a Python scalar:
     AN_INT = -1
@@ -35,12 +34,12 @@ ctypedef struct CallInfo:   # what is in a capsule of NumPy's, at its beginning
 cdef class Found:
     """The loop of a ufunc for two dtypes; or that there is none to be used."""
 
-    cdef object ufunc, capsule, dtypes
+    cdef object ufunc, capsule
+    cdef tuple dtypes
     cdef long long code
     cdef Loop loop          # NULL if there is none
     cdef void *auxdata
-    cdef char[CONTEXT_BYTES] context
-    cdef int[3] sizes       # bytes of an item
+    cdef void *context[32]  # more than any loop has
     cdef Cast[2] casts
     cdef bint errors        # whether floating-point errors are looked for,
     cdef bint shared        # the loop may run on any thread,
@@ -50,18 +49,36 @@ cdef class Found:
     cdef int spread         # bits of the operands, whether it is slow where one's step is 0
 
 
+cdef tuple _named(str names):
+    """The ufuncs of some names."""
+    cdef list functions = []
+    for name in names.split():
+        functions.append(getattr(np, name))
+    return tuple(functions)
+
+
 cdef PyObject *table[LOOPS_KEPT]
 cdef int n_found = 0
 cdef object lock = object()
-cdef object SAFE = None     # the ufuncs whose loops may run on any thread, for numbers; None before the probe
-cdef set SLOW_ONES = set(), UNEVEN = set()
 cdef object MULTIPLY = np.multiply, HYPOT = np.hypot
+# Those that have loops for float16 and bfloat16 here, in the order in half.h:
+cdef tuple HALVES = _named(
+    "add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal"
+)
+cdef tuple SLOW_ONES = _named(
+    "floor_divide remainder fmod hypot arctan2 nextafter logaddexp logaddexp2 power float_power gcd lcm"
+)
+cdef set SAFE = set(HALVES + SLOW_ONES + _named(    # the ufuncs whose loops may run on any thread, for numbers
+    "fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift copysign "
+    "heaviside"
+))
+cdef tuple UNEVEN = _named("power float_power arctan2")
+cdef tuple EXTREMES = _named("maximum minimum")     # vector code only where no step is 0, as have those of bools:
+cdef tuple OF_BOOLS = _named("add multiply logical_and logical_or bitwise_and bitwise_or")
+cdef tuple STAND_INS = (complex, float, int)        # for A_COMPLEX, A_FLOAT, AN_INT
 cdef bint hypot_agrees = False      # whether the loop for it here gives what NumPy's gives
-cdef tuple EXTREMES = (np.maximum, np.minimum)  # vector code only where no step is 0, as have those of bools:
-cdef tuple OF_BOOLS = (np.add, np.multiply, np.logical_and, np.logical_or, np.bitwise_and, np.bitwise_or)
-cdef dict HALVES = {}       # the functions that have loops for float16 and bfloat16 here, and their numbers
 cdef int bfloat16 = OTHER   # the number that NumPy gave to the dtype of ml_dtypes, if that is known
-cdef bint works = False     # whether NumPy gives loops as expected
+cdef int works = -1         # whether NumPy gives loops as expected; -1 before the probe
 cdef bytes CAPSULE = b"numpy_1.24_ufunc_call_info"
 
 
@@ -78,7 +95,7 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
     bool
         Whether it does. If not, all calls are left to the ufuncs.
     """
-    global works, hypot_agrees, SAFE, HALVES, CAPSULE, n_found
+    global works, hypot_agrees, CAPSULE, n_found
     cdef Found found
     cdef double[3] x = [1.5, -2.0, 8.0]
     cdef double[3] y = [0.25, 5.0, -3.0]
@@ -87,49 +104,30 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
     cdef float[8] p = [16762473, 12252589, 10751338, 9997532, 0.3, 1, 7e-39, 3]
     cdef float[8] q = [4094.199951171875, 3500.369873046875, 3278.92333984375, 3161.887451171875, 0.7, -1.1, 2e-39, 0.1]
     cdef float[2][8] r
-    cdef char *data[3]
-    cdef Py_ssize_t n = 3
-    cdef Py_ssize_t[3] steps = [8, 8, 8]
+    cdef bint agrees = False
     with cython.critical_section(lock):
-        names = "add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal"
-        halves = {}
-        for each in names.split():      # in the order of the loops in half.h
-            halves[getattr(np, each)] = len(halves)
-        names += (
-            " fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift "
-            "right_shift floor_divide remainder fmod hypot arctan2 copysign nextafter logaddexp logaddexp2 heaviside "
-            "power float_power gcd lcm"
-        )
-        safe = set()
-        for each in names.split():
-            safe.add(getattr(np, each))
-        for each in ("floor_divide remainder fmod hypot arctan2 nextafter logaddexp logaddexp2 power float_power gcd "
-                     "lcm").split():
-            SLOW_ONES.add(getattr(np, each))
-        UNEVEN.update((np.power, np.float_power, np.arctan2))
-        HALVES = halves
-        CAPSULE = name
-        n_found = LOOPS_KEPT     # the table keeps what it has: somebody may be using it
-        memset(table, 0, sizeof(table))
+        works, hypot_agrees, CAPSULE = -1, False, name
+        memset(table, 0, sizeof(table))     # what it had stays: somebody may be using it
         n_found = 0
-        SAFE = safe
-        works = True
         found = _resolved(np.add, cnp.NPY_DOUBLE, cnp.NPY_DOUBLE, NONE, 4, 0)
-        works = found.loop != NULL
-        if works:
-            data[0], data[1], data[2] = <char *> x, <char *> y, <char *> z
-            found.loop(<void *> found.context, data, &n, steps, found.auxdata)
-            works = z[0] == 1.75 and z[1] == 3 and z[2] == 5
-        hypot_agrees = False
+        if found.loop != NULL:
+            _try(found.loop, found, 3, sizeof(double), <char *> x, <char *> y, <char *> z)
+            agrees = z[0] == 1.75 and z[1] == 3 and z[2] == 5
         found = _resolved(HYPOT, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, 4, 0)
         if found.loop != NULL:
-            n, steps = 8, [4, 4, 4]
-            for k in range(2):
-                data[0], data[1], data[2] = <char *> p, <char *> q, <char *> r[k]
-                (hypot_loop(target_number) if k else found.loop)(<void *> found.context, data, &n, steps, found.auxdata)
+            _try(found.loop, found, 8, sizeof(float), <char *> p, <char *> q, <char *> r[0])
+            _try(hypot_loop(target_number), found, 8, sizeof(float), <char *> p, <char *> q, <char *> r[1])
             hypot_agrees = memcmp(r[0], r[1], sizeof(r[0])) == 0
             PyUFunc_clearfperr()    # items below the least normal number
-    return works
+        works = agrees
+    return agrees
+
+
+cdef void _try(Loop loop, Found found, Py_ssize_t n, Py_ssize_t size, char *x, char *y, char *z) noexcept:
+    cdef char *data[3]
+    cdef Py_ssize_t[3] steps = [size, size, size]
+    data[0], data[1], data[2] = x, y, z
+    loop(<void *> found.context, data, &n, steps, found.auxdata)
 
 
 cdef Found _find(function, int a, int b, int dtype, int casting):
@@ -146,7 +144,7 @@ cdef Found _find(function, int a, int b, int dtype, int casting):
         if (<Found> kept).code == code and (<Found> kept).ufunc is function:
             return <Found> kept
         at += 1
-    if SAFE is None:
+    if works < 0:
         probe()
         return _find(function, a, b, dtype, casting)
     if n_found > LOOPS_KEPT // 2:
@@ -164,75 +162,59 @@ cdef Found _find(function, int a, int b, int dtype, int casting):
 cdef Found _resolved(function, int a, int b, int dtype, int casting, long long code):
     """Ask NumPy for a loop."""
     cdef Found found = Found.__new__(Found)
+    cdef UFunc *c_function = <UFunc *> function
     cdef CallInfo *info
     cdef Loop own = NULL
     cdef int k
+    cdef list operands = []
     found.ufunc, found.code = function, code
-    cdef UFunc *c_function = <UFunc *> function
     if not works or c_function.nin != 2 or c_function.nout != 1 or c_function.core_enabled:
         return found
+    for given in (a, b):
+        operands.append(STAND_INS[given] if given < 0 else cnp.PyArray_DescrFromType(given))
     kwargs = {"casting": ("no", "equiv", "safe", "same_kind", "unsafe")[casting]}
     if dtype != NONE:
         kwargs["signature"] = (None, None, cnp.PyArray_DescrFromType(dtype))
     try:
-        dtypes, capsule = function._resolve_dtypes_and_context((_stand_in(a), _stand_in(b), None), **kwargs)
+        dtypes, capsule = function._resolve_dtypes_and_context((operands[0], operands[1], None), **kwargs)
         function._get_strided_loop(capsule)
         info = <CallInfo *> PyCapsule_GetPointer(capsule, CAPSULE)
     except (TypeError, ValueError, AttributeError):     # which the ufunc will raise, or a new NumPy
         return found
     if info.loop == NULL or info.context == NULL:
         return found
+    number, kind = (<cnp.dtype> dtypes[0]).type_num, dtypes[0].kind
     if function in HALVES:
-        k = (<cnp.dtype> dtypes[0]).type_num
-        if k == (<cnp.dtype> dtypes[1]).type_num and (k == cnp.NPY_FLOAT16 or k == bfloat16):
-            own = half_loop_of(target_number, k == bfloat16, HALVES[function])
-    elif function is HYPOT and hypot_agrees and (<cnp.dtype> dtypes[0]).type_num == cnp.NPY_FLOAT:
+        if number == (<cnp.dtype> dtypes[1]).type_num and (number == cnp.NPY_FLOAT16 or number == bfloat16):
+            own = half_loop(target_number, number == bfloat16, HALVES.index(function))
+    elif function is HYPOT and hypot_agrees and number == cnp.NPY_FLOAT:
         own = hypot_loop(target_number)
     if info.needs_gil and own == NULL:
         return found
+    if function is np.power and kind == "i" or function in (np.fmax, np.fmin) and kind == "f":
+        return found        # negative powers raise; which zero is the result depends on where an item is in a row
     for k in range(3):
         if _eligible((<cnp.dtype> dtypes[k]).type_num) == OTHER or not dtypes[k].isnative:
             return found
-        found.sizes[k] = dtypes[k].itemsize
-    for k in range(2):
-        given = b if k else a
-        if given >= 0 and not _are_same(cnp.PyArray_DescrFromType(given), dtypes[k]):
-            wanted = cnp.PyArray_DescrFromType(given)
-            found.casts[k] = _cast(wanted, dtypes[k])
-            if found.casts[k] == NULL or not np.can_cast(wanted, dtypes[k], "safe"):
+        given = operands[k] if k < 2 else dtypes[k]
+        if isinstance(given, cnp.dtype) and not _are_same(given, dtypes[k]):
+            found.casts[k] = cast_of((<cnp.dtype> given).type_num, (<cnp.dtype> dtypes[k]).type_num)
+            if found.casts[k] == NULL or not np.can_cast(given, dtypes[k], "safe"):
                 return found
     found.shared = function in SAFE
-    if function is np.power and dtypes[0].kind == "i":
-        return found        # negative powers raise
-    if (function is np.fmax or function is np.fmin) and dtypes[0].kind == "f":
-        return found        # which zero it is depends on where an item is in a row
-    found.weight = SLOW_WEIGHT if function in SLOW_ONES or not found.shared else HALF_WEIGHT if own != NULL else 1
-    found.uneven = function in UNEVEN or (function is MULTIPLY and dtypes[0].kind == "c")
+    found.weight = SLOW_WEIGHT if function in SLOW_ONES or not found.shared or own != NULL else 1
+    found.uneven = function in UNEVEN or (function is MULTIPLY and kind == "c")
     found.errors = not info.no_errors
     found.dtypes, found.capsule = dtypes, capsule
     found.auxdata = info.auxdata
     memcpy(found.context, info.context, 3 * sizeof(void *))    # the rest may not be initialised, and is 0 here
     found.loop = info.loop if own == NULL else own
     found.side_by_side = own != NULL
-    if function is HYPOT or own == NULL and (function in EXTREMES or (dtypes[0].kind == "b" and function in OF_BOOLS)):
+    if function is HYPOT or own == NULL and (function in EXTREMES or (kind == "b" and function in OF_BOOLS)):
         found.spread = 3
     elif function is np.power:
         found.spread = 1    # one exponent for all has faster code
     return found
-
-
-cdef inline Cast _cast(cnp.dtype src, cnp.dtype dst) noexcept:
-    """What converts items; NULL if nothing here does."""
-    return cast_of(src.kind, src.itemsize, dst.kind, dst.itemsize)
-
-
-cdef _stand_in(int number):
-    """What NumPy resolves in place of an operand."""
-    if number == AN_INT:
-        return int
-    if number == A_FLOAT:
-        return float
-    return complex if number == A_COMPLEX else cnp.PyArray_DescrFromType(number)
 
 
 cdef inline int _eligible(int number) noexcept:

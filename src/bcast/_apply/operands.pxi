@@ -10,6 +10,15 @@ cdef inline bint _are_same(cnp.dtype given, cnp.dtype dtype) noexcept:
     )
 
 
+cdef inline bint _are_equal(const void *a, const void *b, int n) noexcept:
+    """Whether arrays have the same lengths or strides."""
+    cdef int i
+    for i in range(n):
+        if (<const Py_ssize_t *> a)[i] != (<const Py_ssize_t *> b)[i]:
+            return False
+    return True
+
+
 cdef bint _leads_forwards(const Nest *nest, out) noexcept:
     """Whether no stride is negative."""
     cdef int i
@@ -72,11 +81,7 @@ cdef bint _align(Nest *nest, a, b, int rule, axis) except -1:
         return False
     if not _map_axes(nest, 1, b, b_rank, max(0, start), rule == 0):
         return False
-    if rule == 1:
-        for i in range(nest.rank):
-            if cnp.PyArray_DIM(<cnp.ndarray> b, i) != nest.shape[i]:
-                return False
-    return True
+    return rule != 1 or nest.rank == 0 or _are_equal(cnp.PyArray_DIMS(<cnp.ndarray> b), nest.shape, nest.rank)
 
 
 cdef inline bint _map_axes(Nest *nest, int k, array, int rank, int start, bint stretching) noexcept:
@@ -101,38 +106,34 @@ cdef inline bint _map_axes(Nest *nest, int k, array, int rank, int start, bint s
     return True
 
 
-cdef inline void _describe(Operand *operand, cnp.ndarray array, Cast cast) noexcept:
-    """Note what the nest needs to know of an array, but for its strides."""
-    operand.data = <char *> cnp.PyArray_DATA(array)
-    operand.size = cnp.PyArray_ITEMSIZE(array)
+cdef inline bint _describe(Operand *operand, value, cnp.dtype dtype, Cast cast, char *item) except -1:
+    """Note what the nest needs to know of an array, but for its strides, or of a Python scalar, which is stored as an
+    item; tell whether that is possible.
+    """
+    operand.loop_size = dtype.itemsize
+    operand.swapped = 0
+    if not cnp.PyArray_CheckExact(value):
+        operand.data, operand.size, operand.cast, operand.readable = item, operand.loop_size, NULL, True
+        return _store_scalar(value, dtype, item)
     operand.cast = cast
-    operand.aligned = cnp.PyArray_ISALIGNED(array)
-    operand.swapped = 0
-    if not cnp.PyArray_ISNOTSWAPPED(array):
-        operand.swapped = <int> operand.size // (2 if cnp.PyArray_ISCOMPLEX(array) else 1)
-
-
-cdef inline void _describe_scalar(Operand *operand, char *item) noexcept:
-    operand.data = item
-    operand.size = operand.loop_size
-    operand.cast = NULL
-    operand.swapped = 0
-    operand.aligned = True
+    operand.data = <char *> cnp.PyArray_DATA(<cnp.ndarray> value)
+    operand.size = cnp.PyArray_ITEMSIZE(<cnp.ndarray> value)
+    operand.readable = cnp.PyArray_ISBEHAVED_RO(<cnp.ndarray> value)
+    if not operand.readable and not cnp.PyArray_ISNOTSWAPPED(<cnp.ndarray> value):
+        operand.swapped = <int> operand.size // (2 if cnp.PyArray_ISCOMPLEX(<cnp.ndarray> value) else 1)
+    return True
 
 
 cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
     """Store a Python scalar as an item of a dtype; tell whether that is possible without an error or a warning."""
-    cdef bint narrow = dtype.type_num == cnp.NPY_FLOAT16
+    cdef bint narrow = dtype.type_num == cnp.NPY_FLOAT16, signed = dtype.kind == c"i"
     cdef object kind = type(value)
-    cdef int beyond = 0, lost
+    cdef int beyond = 0
     cdef long long whole = PyLong_AsLongLongAndOverflow(value, &beyond) if kind is int else 0
     if beyond:
         return False
-    if dtype.kind == c"u" or dtype.kind == c"i":
-        lost = 64 - 8 * <int> dtype.itemsize    # bits
-        if kind is not int or (whole < 0 if dtype.kind == c"u" else whole << lost >> lost != whole) or (
-            dtype.kind == c"u" and <long long> (<unsigned long long> whole << lost >> lost) != whole
-        ):
+    if dtype.kind == c"u" or signed:    # bits beyond the item's are copies of the sign, which only signed ones have
+        if kind is not int or whole >> min(63, 8 * <int> dtype.itemsize - signed) != (whole >> 63 if signed else 0):
             return False
     elif dtype.kind == c"b":
         if kind is not bool:
@@ -179,7 +180,7 @@ cdef object _fresh(Nest *nest, cnp.dtype dtype):
             cnp.PyArray_DIMS(array)[i] = nest.shape[i]
             cnp.PyArray_STRIDES(array)[i] = operand.strides[i]
         PyArray_UpdateFlags(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
-    _describe(operand, array, NULL)
+    _describe(operand, array, dtype, NULL, NULL)
     merge_axes(nest, NULL if same else order)
     return array
 
@@ -202,52 +203,42 @@ cdef bint _fits(Nest *nest, out, a, b, c, cnp.dtype dtype, int casting) except -
         if not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> given, casting):
             return False
         if not _are_same(given, dtype) or PyDataType_REFCHK(<cnp.PyArray_Descr *> given):
-            cast = _cast(dtype, given)
+            cast = cast_of(dtype.type_num, given.type_num)
             if cast == NULL:
                 return False
+    if not _are_equal(cnp.PyArray_DIMS(array), nest.shape, nest.rank):
+        return False
     for i in range(nest.rank):
-        if cnp.PyArray_DIM(array, i) != nest.shape[i]:
-            return False
         operand.strides[i] = cnp.PyArray_STRIDE(array, i) if nest.shape[i] != 1 else 0
-    if not cnp.PyArray_IS_C_CONTIGUOUS(array) and _overlaps_itself(nest, operand, cnp.PyArray_ITEMSIZE(array)):
+    _describe(operand, array, dtype, cast, NULL)
+    if not cnp.PyArray_IS_C_CONTIGUOUS(array) and _overlaps_itself(nest, operand):
         return False
     for k in range(nest.n - 1):
         each = (a, b, c)[k]
-        if cnp.PyArray_CheckExact(each) and overlap(<cnp.ndarray> each, array):
-            if cnp.PyArray_DATA(<cnp.ndarray> each) != cnp.PyArray_DATA(array):
-                return False
-            if cnp.PyArray_ITEMSIZE(<cnp.ndarray> each) != cnp.PyArray_ITEMSIZE(array):
-                return False
-            if cnp.PyArray_NDIM(<cnp.ndarray> each) != nest.rank:
-                return False
-            for i in range(nest.rank):      # those of axes of length 1, too: NumPy writes to a copy if they differ
-                if cnp.PyArray_STRIDE(<cnp.ndarray> each, i) != cnp.PyArray_STRIDE(array, i):
-                    return False
-                if cnp.PyArray_DIM(<cnp.ndarray> each, i) != nest.shape[i]:
-                    return False
-    _describe(operand, array, cast)
+        if cnp.PyArray_CheckExact(each) and overlap(<cnp.ndarray> each, array) and (
+            cnp.PyArray_DATA(<cnp.ndarray> each) != cnp.PyArray_DATA(array)
+            or cnp.PyArray_ITEMSIZE(<cnp.ndarray> each) != operand.size
+            or cnp.PyArray_NDIM(<cnp.ndarray> each) != nest.rank
+            # those of axes of length 1, too: NumPy writes to a copy if they differ
+            or not _are_equal(cnp.PyArray_STRIDES(<cnp.ndarray> each), cnp.PyArray_STRIDES(array), nest.rank)
+            or not _are_equal(cnp.PyArray_DIMS(<cnp.ndarray> each), nest.shape, nest.rank)
+        ):
+            return False
     merge_axes(nest, NULL if sort_axes(nest, nest.n, order) else order)
     return True
 
 
-cdef bint _overlaps_itself(const Nest *nest, const Operand *operand, Py_ssize_t size) noexcept:
+cdef bint _overlaps_itself(const Nest *nest, const Operand *operand) noexcept:
     """Whether items of an array may overlap: they do not where each stride is longer than what is within."""
-    cdef Py_ssize_t reach = size, step, nearest
-    cdef bint[MAX_AXES] done
-    cdef int i, _k, at
+    cdef Py_ssize_t reach, step, other
+    cdef int i, j
     for i in range(nest.rank):
-        done[i] = nest.shape[i] == 1
-    for _k in range(nest.rank):
-        at = -1
-        nearest = 0
-        for i in range(nest.rank):
-            step = operand.strides[i] if operand.strides[i] >= 0 else -operand.strides[i]
-            if not done[i] and (at < 0 or step < nearest):
-                at, nearest = i, step
-        if at < 0:
-            break
-        if nearest < reach:
+        step = _magnitude(operand.strides[i])
+        reach = operand.size
+        for j in range(nest.rank):
+            other = _magnitude(operand.strides[j])
+            if j != i and other <= step:
+                reach += (nest.shape[j] - 1) * other
+        if nest.shape[i] > 1 and step < reach:
             return True
-        done[at] = True
-        reach += (nest.shape[at] - 1) * nearest
     return False

@@ -12,14 +12,7 @@
 
 #include "../../_runtime/cpu.h"
 #include "../../_runtime/target.h"
-
-/* The functions that have loops here. */
-enum {
-    BCAST_ADD, BCAST_SUBTRACT, BCAST_MULTIPLY, BCAST_DIVIDE, BCAST_MAXIMUM, BCAST_MINIMUM, BCAST_EQUAL,
-    BCAST_NOT_EQUAL, BCAST_LESS, BCAST_LESS_EQUAL, BCAST_GREATER, BCAST_GREATER_EQUAL, BCAST_FUNCTIONS
-};
-
-typedef int (*bcast_half_loop)(void *, char *const *, const ptrdiff_t *, const ptrdiff_t *, void *);
+#include "../loops.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
@@ -90,72 +83,60 @@ ON_HALVES BCAST_INLINE __m128i bcast_mask16(__m256 mask)
         void *context, char *const *data, const ptrdiff_t *dims, const ptrdiff_t *steps, void *unused)              \
     {                                                                                                               \
         const uint16_t *p = (const uint16_t *) data[0], *q = (const uint16_t *) data[1];                            \
-        const ptrdiff_t n = dims[0];                                                                                \
         const unsigned state = quiet ? _mm_getcsr() : 0;                                                            \
-        char *to = data[2];                                                                                         \
+        ptrdiff_t i = 0, n = dims[0], left = 0;                                                                     \
+        int many_x = steps[0] != 0, many_y = steps[1] != 0;                                                         \
+        uint16_t rest[2][8];                                                                                        \
+        char results[16], *to = data[2], *end = NULL;                                                               \
         __m256 rare = _mm256_setzero_ps();                                                                          \
         __m128i x = _mm_set1_epi16((short) *p), y = _mm_set1_epi16((short) *q);                                     \
-        ptrdiff_t i = 0;                                                                                            \
         (void) context, (void) unused;                                                                              \
+    again:                                                                                                          \
         for (; i <= n - 8; i += 8, to += 8 * out_size) {                                                            \
-            if (steps[0]) x = _mm_loadu_si128((const __m128i *) (p + i));                                           \
-            if (steps[1]) y = _mm_loadu_si128((const __m128i *) (q + i));                                           \
+            if (many_x) x = _mm_loadu_si128((const __m128i *) (p + i));                                             \
+            if (many_y) y = _mm_loadu_si128((const __m128i *) (q + i));                                             \
             const __m256 a = bcast_##kind##_values(x), b = bcast_##kind##_values(y);                                \
             WHAT(kind, how);                                                                                        \
         }                                                                                                           \
         if (i < n) {    /* the last items, and ones */                                                              \
-            uint16_t rest[2][8];                                                                                    \
-            char results[16], *end = to;                                                                            \
             for (int j = 0; j < 8; j++) {                                                                           \
-                rest[0][j] = i + j < n ? p[steps[0] ? i + j : 0] : bcast_##kind##_one;                              \
-                rest[1][j] = i + j < n ? q[steps[1] ? i + j : 0] : bcast_##kind##_one;                              \
+                rest[0][j] = i + j < n ? p[many_x ? i + j : 0] : bcast_##kind##_one;                                \
+                rest[1][j] = i + j < n ? q[many_y ? i + j : 0] : bcast_##kind##_one;                                \
             }                                                                                                       \
-            x = _mm_loadu_si128((const __m128i *) rest[0]);                                                         \
-            y = _mm_loadu_si128((const __m128i *) rest[1]);                                                         \
-            const __m256 a = bcast_##kind##_values(x), b = bcast_##kind##_values(y);                                \
-            to = results;                                                                                           \
-            WHAT(kind, how);                                                                                        \
-            memcpy(end, results, (n - i) * out_size);                                                               \
+            left = n - i, i = 0, n = 8, many_x = many_y = 1, p = rest[0], q = rest[1], end = to, to = results;      \
+            goto again;                                                                                             \
         }                                                                                                           \
+        if (end != NULL) memcpy(end, results, left * out_size);                                                     \
         if (quiet || error)                                                                                         \
             _mm_setcsr((quiet ? state : _mm_getcsr()) | (_mm256_movemask_ps(rare) ? error : 0));                    \
         return 0;                                                                                                   \
     }
 enum { bcast_f16_one = 0x3c00, bcast_bf16_one = 0x3f80 };
 
-#define BCAST_HALF_LOOPS(kind, underflow, GREATER, LESS, quiet, invalid, SIGNAL)                                    \
-    BCAST_HALF_LOOP(kind, add, BCAST_ARITHMETIC, _mm256_add_ps, 2, 0, underflow)                                    \
-    BCAST_HALF_LOOP(kind, subtract, BCAST_ARITHMETIC, _mm256_sub_ps, 2, 0, underflow)                               \
-    BCAST_HALF_LOOP(kind, multiply, BCAST_ARITHMETIC, _mm256_mul_ps, 2, 0, underflow)                               \
-    BCAST_HALF_LOOP(kind, divide, BCAST_ARITHMETIC, _mm256_div_ps, 2, 0, underflow)                                 \
-    BCAST_HALF_LOOP(kind, maximum, BCAST_EXTREME, GREATER, 2, 1, invalid)                                           \
-    BCAST_HALF_LOOP(kind, minimum, BCAST_EXTREME, LESS, 2, 1, invalid)                                              \
-    BCAST_HALF_LOOP(kind, equal, BCAST_COMPARISON, _CMP_EQ_OQ, 1, quiet, 0)                                         \
-    BCAST_HALF_LOOP(kind, not_equal, BCAST_COMPARISON, _CMP_NEQ_UQ, 1, quiet, 0)                                    \
-    BCAST_HALF_LOOP(kind, less, BCAST_COMPARISON, _CMP_LT_O##SIGNAL, 1, quiet, 0)                                   \
-    BCAST_HALF_LOOP(kind, less_equal, BCAST_COMPARISON, _CMP_LE_O##SIGNAL, 1, quiet, 0)                             \
-    BCAST_HALF_LOOP(kind, greater, BCAST_COMPARISON, _CMP_GT_O##SIGNAL, 1, quiet, 0)                                \
-    BCAST_HALF_LOOP(kind, greater_equal, BCAST_COMPARISON, _CMP_GE_O##SIGNAL, 1, quiet, 0)
-#define BCAST_HALF_ROW(kind)                                                                                        \
-    {bcast_##kind##_add, bcast_##kind##_subtract, bcast_##kind##_multiply, bcast_##kind##_divide,                   \
-     bcast_##kind##_maximum, bcast_##kind##_minimum, bcast_##kind##_equal, bcast_##kind##_not_equal,                \
-     bcast_##kind##_less, bcast_##kind##_less_equal, bcast_##kind##_greater, bcast_##kind##_greater_equal}
-
-BCAST_HALF_LOOPS(f16, _MM_EXCEPT_UNDERFLOW, _CMP_GE_OQ, _CMP_LE_OQ, 1, 0, Q)
-BCAST_HALF_LOOPS(bf16, 0, _CMP_GT_OQ, _CMP_LT_OQ, 0, _MM_EXCEPT_INVALID, S)
-
-static inline bcast_half_loop bcast_half_loop_of(int target, int is_bfloat, int function)
-{
-    static const bcast_half_loop loops[2][BCAST_FUNCTIONS] = {BCAST_HALF_ROW(f16), BCAST_HALF_ROW(bf16)};
-    if (target < BCAST_TARGET_avx2 || function < 0 || function >= BCAST_FUNCTIONS) return NULL;
-    return loops[is_bfloat][function];
-}
+/* The functions, in an order that `probe` knows, as F(kind, name, ...): a loop, or its name in a table. */
+#define BCAST_HALF_FUNCTIONS(F, kind, underflow, GREATER, LESS, quiet, invalid, SIGNAL)                             \
+    F(kind, add, BCAST_ARITHMETIC, _mm256_add_ps, 2, 0, underflow)                                                  \
+    F(kind, subtract, BCAST_ARITHMETIC, _mm256_sub_ps, 2, 0, underflow)                                             \
+    F(kind, multiply, BCAST_ARITHMETIC, _mm256_mul_ps, 2, 0, underflow)                                             \
+    F(kind, divide, BCAST_ARITHMETIC, _mm256_div_ps, 2, 0, underflow)                                               \
+    F(kind, maximum, BCAST_EXTREME, GREATER, 2, 1, invalid)                                                         \
+    F(kind, minimum, BCAST_EXTREME, LESS, 2, 1, invalid)                                                            \
+    F(kind, equal, BCAST_COMPARISON, _CMP_EQ_OQ, 1, quiet, 0)                                                       \
+    F(kind, not_equal, BCAST_COMPARISON, _CMP_NEQ_UQ, 1, quiet, 0)                                                  \
+    F(kind, less, BCAST_COMPARISON, _CMP_LT_O##SIGNAL, 1, quiet, 0)                                                 \
+    F(kind, less_equal, BCAST_COMPARISON, _CMP_LE_O##SIGNAL, 1, quiet, 0)                                           \
+    F(kind, greater, BCAST_COMPARISON, _CMP_GT_O##SIGNAL, 1, quiet, 0)                                              \
+    F(kind, greater_equal, BCAST_COMPARISON, _CMP_GE_O##SIGNAL, 1, quiet, 0)
+#define BCAST_F16(F) BCAST_HALF_FUNCTIONS(F, f16, _MM_EXCEPT_UNDERFLOW, _CMP_GE_OQ, _CMP_LE_OQ, 1, 0, Q)
+#define BCAST_BF16(F) BCAST_HALF_FUNCTIONS(F, bf16, 0, _CMP_GT_OQ, _CMP_LT_OQ, 0, _MM_EXCEPT_INVALID, S)
+BCAST_F16(BCAST_HALF_LOOP)
+BCAST_BF16(BCAST_HALF_LOOP)
+#define BCAST_HALF_NAME(kind, name, ...) bcast_##kind##_##name,
+static const bcast_loop bcast_half_loops[2][12] = {{BCAST_F16(BCAST_HALF_NAME)}, {BCAST_BF16(BCAST_HALF_NAME)}};
+#define BCAST_HALF_LOOP_FOR(target, is_bfloat, function) \
+    ((target) >= BCAST_WIDE ? bcast_half_loops[is_bfloat][function] : NULL)
 #else
-static inline bcast_half_loop bcast_half_loop_of(int target, int is_bfloat, int function)
-{
-    (void) target, (void) is_bfloat, (void) function;
-    return NULL;
-}
+#define BCAST_HALF_LOOP_FOR(target, is_bfloat, function) ((void) (target), (void) (function), NULL)
 #endif
 
 #endif

@@ -1,0 +1,114 @@
+/* Loops as NumPy's: that of `where`, for items of any size, and `hypot` of float32. */
+
+#ifndef BCAST_LOOPS_H
+#define BCAST_LOOPS_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "../_runtime/cpu.h"
+#include "../_runtime/target.h"
+
+typedef int (*bcast_loop)(void *, char *const *, const ptrdiff_t *, const ptrdiff_t *, void *);
+
+/* A function as a loop, compiled for any CPU and for AVX2; `bcast_NAME_loop` gives the one for a target. */
+#if defined(__x86_64__) || defined(_M_X64)
+#define BCAST_WIDE BCAST_TARGET_avx2
+#define BCAST_ON_WIDE BCAST_TARGET("avx2")
+#else
+#define BCAST_WIDE BCAST_TARGET_COUNT
+#define BCAST_ON_WIDE
+#endif
+#define BCAST_LOOP_ON(name, ON, function)                                                                           \
+    ON static int name(                                                                                             \
+        void *context, char *const *data, const ptrdiff_t *dims, const ptrdiff_t *steps, void *auxdata)             \
+    {                                                                                                               \
+        (void) context;                                                                                             \
+        function(dims[0], data, steps, (ptrdiff_t) auxdata);                                                        \
+        return 0;                                                                                                   \
+    }
+#define BCAST_LOOP(name)                                                                                            \
+    BCAST_LOOP_ON(bcast_##name##_plain, , bcast_##name)                                                             \
+    BCAST_LOOP_ON(bcast_##name##_wide, BCAST_ON_WIDE, bcast_##name)                                                 \
+    static inline bcast_loop bcast_##name##_loop(int target)                                                        \
+    {                                                                                                               \
+        return target >= BCAST_WIDE ? bcast_##name##_wide : bcast_##name##_plain;                                   \
+    }
+
+BCAST_INLINE void bcast_select_items(ptrdiff_t size, ptrdiff_t n, char *const *data, const ptrdiff_t *steps)
+{
+    const char *c = data[0], *x = data[1], *y = data[2];
+    char *out = data[3];
+    for (; n > 0; n--, c += steps[0], x += steps[1], y += steps[2], out += steps[3]) memmove(out, *c ? x : y, size);
+}
+
+/* Masks instead of branches. An item that stands for all is none of the output's, whatever overlaps. */
+#define BCAST_SELECT_ROW(T, X, Y)                                                                                   \
+    for (ptrdiff_t i = 0; i < n; i++) {                                                                             \
+        const T mask = (T) -(T) (c[i] != 0);                                                                        \
+        out[i] = (T) ((X & mask) | (Y & (T) ~mask));                                                                \
+    }
+#define BCAST_SELECT_OF(T)                                                                                          \
+    case sizeof(T): {                                                                                               \
+        const T *x = (const T *) data[1], *y = (const T *) data[2], one_x = *x, one_y = *y;                         \
+        T *out = (T *) data[3];                                                                                     \
+        if (!adjacent) bcast_select_items(sizeof(T), n, data, steps);                                               \
+        else if (steps[1] && steps[2]) BCAST_SELECT_ROW(T, x[i], y[i])                                              \
+        else if (steps[1]) BCAST_SELECT_ROW(T, x[i], one_y)                                                         \
+        else if (steps[2]) BCAST_SELECT_ROW(T, one_x, y[i])                                                         \
+        else BCAST_SELECT_ROW(T, one_x, one_y)                                                                      \
+        return;                                                                                                     \
+    }
+BCAST_INLINE void bcast_select(ptrdiff_t n, char *const *data, const ptrdiff_t *steps, ptrdiff_t size)
+{
+    const char *c = data[0];
+    const int adjacent = steps[0] == 1 && (!steps[1] || steps[1] == size) && (!steps[2] || steps[2] == size) &&
+        steps[3] == size;
+    switch (size) {
+    BCAST_SELECT_OF(uint8_t)
+    BCAST_SELECT_OF(uint16_t)
+    BCAST_SELECT_OF(uint32_t)
+    BCAST_SELECT_OF(uint64_t)
+    case 16: bcast_select_items(16, n, data, steps); return;
+    default: bcast_select_items(size, n, data, steps);
+    }
+}
+BCAST_LOOP(select)
+
+/* Whether some of n numbers are not finite. */
+BCAST_INLINE int bcast_any_rare(ptrdiff_t n, const float *x)
+{
+    uint32_t rare = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, 4);
+        rare |= (bits & 0x7f800000) == 0x7f800000;
+    }
+    return rare != 0;
+}
+
+/* As C libraries have it that compute in float64, where squares are exact; NumPy calls theirs item by item. Results for
+   infinities and NaN are the library's own. Items lie side by side, or one stands for all. */
+BCAST_INLINE void bcast_hypot(ptrdiff_t n, char *const *data, const ptrdiff_t *steps, ptrdiff_t unused)
+{
+    float same[2][128], *out = (float *) data[2];
+    const ptrdiff_t most = sizeof same[0] / sizeof(float);      /* items that are looked at, then computed */
+    (void) unused;
+    for (int k = 0; k < 2; k++)
+        for (ptrdiff_t i = 0; i < most && steps[k] == 0; i++) same[k][i] = *(const float *) data[k];
+    for (ptrdiff_t at = 0; at < n; at += most) {
+        const ptrdiff_t items = n - at < most ? n - at : most;
+        const float *x = steps[0] ? (const float *) data[0] + at : same[0];
+        const float *y = steps[1] ? (const float *) data[1] + at : same[1];
+        if (bcast_any_rare(items, x) || bcast_any_rare(items, y))
+            for (ptrdiff_t i = 0; i < items; i++) out[at + i] = hypotf(x[i], y[i]);
+        else
+            for (ptrdiff_t i = 0; i < items; i++)
+                out[at + i] = (float) sqrt((double) x[i] * x[i] + (double) y[i] * y[i]);
+    }
+}
+BCAST_LOOP(hypot)
+
+#endif

@@ -38,7 +38,7 @@ strided_copy = bcast_strided_copy
 
 include "plan.pxi"
 include "executor.pxi"
-include "counted.pxi"
 include "strided.pxi"
+include "counted.pxi"
 include "shares.pxi"
 include "converted.pxi"

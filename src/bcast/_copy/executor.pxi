@@ -83,12 +83,14 @@ cdef void repeat_items(
     const Kernels *kernels, Py_ssize_t size, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
 ) noexcept nogil:
     """Write each of n items `times` times, and no byte behind them."""
-    cdef Py_ssize_t longest = PAGE // 2 if size & (kernels.vector - 1) else L1    # whole vectors do not overlap
     cdef Py_ssize_t begin, part, _i
-    cdef Rows rows = Rows(n, times, size)
+    cdef Rows rows
     if times == 1:
         memcpy(dst, src, n * size)
-    elif COPY_WINDOW_BYTES < size <= COPY_ITEM_VECTORS * kernels.vector and times * size < longest:
+    elif COPY_WINDOW_BYTES < size <= COPY_ITEM_VECTORS * kernels.vector and (
+        times * size < (PAGE // 2 if size & (kernels.vector - 1) else L1)       # whole vectors do not overlap
+    ):
+        rows = Rows(n, times, size)
         kernels.repeat_rows(&rows, NULL, src, dst)
     else:
         for _i in range(n):
@@ -110,8 +112,9 @@ cdef void tile_block(const Kernels *kernels, uint8_t *dst, Py_ssize_t block, Py_
     stores that cross no line.
     """
     cdef Py_ssize_t vector = kernels.vector, whole = block, begin, times
+    cdef Py_ssize_t longest = min(size, <Py_ssize_t> (L1 // 2)) if size < L1 else PAGE
     cdef Rows rows
-    while 2 * block <= min(size, <Py_ssize_t> PAGE):    # stays in the first-level cache that all stores pass
+    while 2 * block <= longest:     # stays in the first-level cache that all stores pass
         memcpy(dst + block, dst, block)
         block *= 2
     if size < L1 or size < 2 * block:

@@ -124,40 +124,50 @@ cdef void _write_runs(
     """Write n runs of `total` items together; bytes from there to `dst_end` may get anything."""
     cdef Py_ssize_t size = plan.size
     cdef Py_ssize_t likely = 2 * total // n + (total < 3 * n)       # few counts of most distributions are higher
-    cdef Py_ssize_t room = dst_end - dst - total * size, rest = 0, reach
+    cdef Py_ssize_t left = total * size, room = dst_end - dst - left, rest, reach
     cdef bint short = size <= COPY_WINDOW_BYTES
     cdef uint8_t[CHUNK * COPY_WINDOW_BYTES + COPY_WINDOW_BYTES] near_src
     cdef uint8_t[PAGE] near_dst
+    cdef const uint8_t *src_end = plan.src_end
     cdef Rows rows = Rows(n, 1, size)
     if short:
         while rows.times * COPY_WINDOW_BYTES < min(likely * size, <Py_ssize_t> COUNTED_REACH_BYTES):
             rows.times *= 2
         reach = max(rows.times * COPY_WINDOW_BYTES, <Py_ssize_t> plan.kernels.vector)
-    elif size <= COPY_ITEM_VECTORS * plan.kernels.vector and total * size < n * PAGE // 2:
+    elif size <= COPY_ITEM_VECTORS * plan.kernels.vector and left < n * PAGE // 2:
         rows.times = max(<Py_ssize_t> 1, min(likely, COUNTED_REACH_BYTES // size))
         reach = rows.times * size
     else:
         _write_exactly(plan, counts, n, src, dst)
         return
-    while rows.count and (      # the last runs have no room behind them, or the last items no window
-        room + rest < reach or short and plan.src_end - src - (rows.count - 1) * size < COPY_WINDOW_BYTES
-    ):
-        rows.count -= 1
-        rest += counts[rows.count] * size
-    if short:
-        plan.kernels.repeat_counted(&rows, counts, src, dst)
-    else:
-        plan.kernels.repeat_rows(&rows, counts, src, dst)
-    counts += rows.count
-    src += rows.count * size
-    dst += total * size - rest
-    rows.count = n - rows.count
-    if short and 0 < rest <= PAGE - reach:      # on copies that have room behind them
-        memcpy(near_src, src, rows.count * size)
-        plan.kernels.repeat_counted(&rows, counts, near_src, near_dst)
+    while True:
+        rows.count = n
+        rest = 0
+        while rows.count and (      # the last runs have no room behind them, or the last items no window
+            room + rest < reach or short and src_end - src - (rows.count - 1) * size < COPY_WINDOW_BYTES
+        ):
+            rows.count -= 1
+            rest += counts[rows.count] * size
+        if short:
+            plan.kernels.repeat_counted(&rows, counts, src, dst)
+        else:
+            plan.kernels.repeat_rows(&rows, counts, src, dst)
+        n -= rows.count
+        counts += rows.count
+        src += rows.count * size
+        dst += left - rest
+        left = rest
+        if not short or rest == 0 or src_end != plan.src_end:
+            break
+        memcpy(near_src, src, n * size)     # the same once more with a copy, which has windows
+        src = near_src
+        src_end = near_src + sizeof(near_src)
+    if short and 0 < rest <= PAGE - reach:
+        rows.count = n
+        plan.kernels.repeat_counted(&rows, counts, src, near_dst)
         memcpy(dst, near_dst, rest)
     else:
-        _write_exactly(plan, counts, rows.count, src, dst)
+        _write_exactly(plan, counts, n, src, dst)
 
 
 cdef void _write_exactly(

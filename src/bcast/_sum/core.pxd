@@ -100,7 +100,7 @@ cdef struct SumPlan:
     const char *src
     char *dst
     const Terms *terms
-    const Axis *axes            # every one: a single result is summed again along these
+    const Axis *axes            # up to the last summed one: a single result is summed again along these
     int rank                    # of the axes
     LoopNest loops              # around the kernel's calls; kept and summed axes as the memory has them
     KernelCall call

@@ -174,8 +174,7 @@ cdef void _sum_group(const CountedSum *plan, const Group *group, char *scratch) 
 
 cdef void _write_zeros(const CountedSum *plan, char *dst) noexcept nogil:
     """Write the sums of an item without rows."""
-    cdef int size = dtypes[plan.terms.result].size
-    cdef Py_ssize_t i
+    cdef Py_ssize_t size = dtypes[plan.terms.result].size, i
     if plan.inner.dst_step == size:
         memset(dst, 0, plan.inner.length * size)
     else:

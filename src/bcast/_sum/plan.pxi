@@ -21,11 +21,12 @@ cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) no
     cdef Py_ssize_t items = 1, summed = 1
     cdef int i, left
     plan.axes = axis
-    plan.rank = n
+    plan.rank = 0
     for i in range(n):
         items *= axis[i].length
         if not axis[i].kept:
             summed *= axis[i].length
+            plan.rank = i + 1
     plan.call.along = plan.block.axes[0] = Axis(1, 0, 0, True)
     plan.call.within = plan.block.rank = 1
     plan.tiles.axis = 0

@@ -82,8 +82,8 @@ typedef struct {
     {sizeof(Bits), is_float, BCAST_KIND_##kind, name},
 static const bcast_dtype bcast_dtypes[] = {BCAST_DTYPES(BCAST_DTYPE_ENTRY)};
 
-/* The bits of the item at `at`, those of integers widened to 64, in which sums wrap as in fewer; or the bits of its value
-   as a float64. A dtype that the compiler knows costs nothing. */
+/* The bits of the item at `at`, those of integers widened to 64, in which sums wrap as in fewer; or the bits of its
+   value as a float64. A dtype that the compiler knows costs nothing. */
 #define BCAST_CASE_READ(NAME, Bits, is_float, kind, value, ...)                                         \
     case BCAST_##NAME: {                                                                                \
         Bits x;                                                                                         \
@@ -129,7 +129,8 @@ BCAST_INLINE void bcast_pack_dtype(
         if (as_real) bcast_pack_dtype(BCAST_##NAME, 1, dst, src, step, n);              \
         else bcast_pack_dtype(BCAST_##NAME, 0, dst, src, step, n);                      \
         break;
-static inline void bcast_pack(int dtype, int as_real, char *dst, const char *src, ptrdiff_t step, ptrdiff_t n)
+BCAST_ALIGNED static inline void bcast_pack(
+    int dtype, int as_real, char *dst, const char *src, ptrdiff_t step, ptrdiff_t n)
 {
     switch (dtype) { BCAST_DTYPES(BCAST_CASE_PACK) }
 }

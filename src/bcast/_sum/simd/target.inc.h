@@ -37,7 +37,8 @@ ON_TARGET BCAST_INLINE void BCAST_JOIN(store_as, TARGET)(
     else BCAST_JOIN(store_at, TARGET)(dtype, from, results->step, results->dst, sums, n);
 }
 
-ON_TARGET static void BCAST_JOIN(store, TARGET)(const bcast_results *results, const void *sums, ptrdiff_t n)
+ON_TARGET BCAST_ALIGNED static void BCAST_JOIN(store, TARGET)(
+    const bcast_results *results, const void *sums, ptrdiff_t n)
 {
     switch (results->dtype) { BCAST_DTYPES(BCAST_CASE_STORE) }
 }

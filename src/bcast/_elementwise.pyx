@@ -1,4 +1,4 @@
-# cython: cdivision=True
+# cython: cdivision=True, boundscheck=False, wraparound=False
 """`apply` and `choose`: binary ufuncs and `where`, by blocks that stay in a first-level cache, on several threads.
 
 In: a ufunc, operands and what the user asked of the result, as the front end has checked them. Out: the result; or
@@ -83,7 +83,7 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
     of `a`, or for -1 ends with it. `dtype` is the one wanted for the result, or None; `casting` is NumPy's number for a
     rule, from 0 for 'no' to 4 for 'unsafe'.
     """
-    cdef int a_number = _number_of(a), b_number = _number_of(b), wanted = NONE, flags = 0, k
+    cdef int a_number = _number_of(a), b_number = _number_of(b), wanted = NONE, flags, k
     cdef Found found
     cdef Nest nest
     cdef char[2][32] scalars
@@ -110,14 +110,7 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
         return None
     if found.uneven and not _has_sure_steps(&nest, function is MULTIPLY):
         return None
-    if found.shared and is_small(&nest):
-        if found.errors:
-            PyUFunc_clearfperr()
-        run_small(&nest)
-        if found.errors:
-            flags = PyUFunc_getfperr()
-    else:
-        flags = _run(&nest, a, b, None, out, found.shared, found.weight, found.errors)
+    flags = _run(&nest, a, b, None, out, found.shared, found.weight, found.errors)
     if flags:
         PyUFunc_GiveFloatingpointErrors((<UFunc *> function).name, flags)
     return out
@@ -244,7 +237,17 @@ cdef struct Work:           # what the shares have in common
     int *flags              # for each share, floating-point errors
 
 
-cdef int _run(Nest *nest, a, b, c, cnp.ndarray out, bint shared, int weight, bint errors) except -1:
+cdef inline int _run(Nest *nest, a, b, c, out, bint shared, int weight, bint errors) except -1:
+    """Compute the result; return the floating-point errors."""
+    if not shared or not is_small(nest):
+        return _run_planned(nest, a, b, c, out, shared, weight, errors)
+    if errors:
+        PyUFunc_clearfperr()
+    run_small(nest)
+    return PyUFunc_getfperr() if errors else 0
+
+
+cdef int _run_planned(Nest *nest, a, b, c, cnp.ndarray out, bint shared, int weight, bint errors) except -1:
     """Plan the blocks and run them; return the floating-point errors."""
     cdef Work work
     cdef char *memory = NULL
@@ -285,8 +288,6 @@ cdef int _run(Nest *nest, a, b, c, cnp.ndarray out, bint shared, int weight, bin
     return flags
 
 
-@cython.boundscheck(False)      # of buffers that are not empty
-@cython.wraparound(False)
 cdef int _run_shares(Work *work, a, b, c, out, int threads) except -1:
     """Run all shares without the GIL; the views hold the arrays meanwhile."""
     cdef const uint8_t[::1] _a, _b, _c, _out

@@ -62,21 +62,22 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, const c
     memset(filled, 0, sizeof(filled))
     for block in range(begin, end):
         rest = block
-        items = 1
+        items = nest.operands[out].items.full_count
         ends = NULL
         for k in range(nest.n):
             data[k] = nest.operands[k].data
         for axis in range(last, -1, -1):
             lengths[axis] = nest.lengths[axis]
-            if nest.parts[axis] > 1:
-                index = rest % nest.parts[axis] * nest.lengths[axis]
-                rest //= nest.parts[axis]
-                if nest.shape[axis] - index < nest.lengths[axis]:
-                    lengths[axis] = nest.shape[axis] - index
-                    ends = lengths
-                for k in range(nest.n):
-                    data[k] += index * nest.operands[k].strides[axis]
-            items *= lengths[axis]
+            if nest.parts[axis] == 1:
+                continue
+            index = rest % nest.parts[axis] * nest.lengths[axis]
+            rest //= nest.parts[axis]
+            if nest.shape[axis] - index < nest.lengths[axis]:
+                lengths[axis] = nest.shape[axis] - index
+                items = items // nest.lengths[axis] * lengths[axis]
+                ends = lengths
+            for k in range(nest.n):
+                data[k] += index * nest.operands[k].strides[axis]
         for k in range(nest.n):
             operand = &nest.operands[k]
             rows.at[k], rows.steps[k], rows.row_steps[k] = data[k], operand.step, operand.row_step

@@ -53,8 +53,8 @@ cdef struct Nest:
     int rank
     Py_ssize_t[MAX_AXES] shape      # outermost first
     Operand[MAX_OPERANDS] operands
-    # What the plan says: a block has one index of each axis before `cut`, and one call of the loop for all others; or if
-    # `rows`, for each index of the last axis but one.
+    # What the plan says: a block has one index of each axis before `cut`, and one call of the loop for all others; or
+    # if `rows`, for each index of the last axis but one.
     bint rows
     int cut
     Py_ssize_t[MAX_AXES] lengths    # of a block, if no axis ends in it,

@@ -214,7 +214,7 @@ cdef bint _fits(Nest *nest, out, a, b, c, cnp.dtype dtype, int casting) except -
     if not cnp.PyArray_IS_C_CONTIGUOUS(array) and _overlaps_itself(nest, operand):
         return False
     for k in range(nest.n - 1):
-        each = (a, b, c)[k]
+        each = a if k == 0 else b if k == 1 else c
         if cnp.PyArray_CheckExact(each) and overlap(<cnp.ndarray> each, array) and (
             cnp.PyArray_DATA(<cnp.ndarray> each) != cnp.PyArray_DATA(array)
             or cnp.PyArray_ITEMSIZE(<cnp.ndarray> each) != operand.size

@@ -100,8 +100,6 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
     for k in range(2):
         if not _describe(&nest.operands[k], b if k else a, <cnp.dtype> found.dtypes[k], found.casts[k], scalars[k]):
             return None
-    if found.uneven and not _leads_forwards(&nest, out):
-        return None
     nest.loop, nest.context, nest.auxdata = found.loop, <void *> found.context, found.auxdata
     nest.side_by_side, nest.spread = found.side_by_side, found.spread
     if out is None:

@@ -102,12 +102,6 @@ static inline void bcast_swap_bytes(ptrdiff_t n, int size, void *items)
     BCAST_SWAP(uint64_t, BCAST_EXCHANGE(8, 0x00ff00ff00ff00ff); BCAST_EXCHANGE(16, 0x0000ffff0000ffff);
                BCAST_EXCHANGE(32, 0x00000000ffffffff))
     }
-    for (; n > 0; n--, at += size)
-        for (int i = 0; i < size / 2; i++) {
-            const uint8_t byte = at[i];
-            at[i] = at[size - 1 - i];
-            at[size - 1 - i] = byte;
-        }
 }
 
 #endif

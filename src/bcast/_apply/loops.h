@@ -77,18 +77,6 @@ BCAST_INLINE void bcast_select(ptrdiff_t n, char *const *data, const ptrdiff_t *
 }
 BCAST_LOOP(select)
 
-/* Whether some of n numbers are not finite. */
-BCAST_INLINE int bcast_any_rare(ptrdiff_t n, const float *x)
-{
-    uint32_t rare = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, x + i, 4);
-        rare |= (bits & 0x7f800000) == 0x7f800000;
-    }
-    return rare != 0;
-}
-
 /* As C libraries have it that compute in float64, where squares are exact; NumPy calls theirs item by item. Results for
    infinities and NaN are the library's own. Items lie side by side, or one stands for all. */
 BCAST_INLINE void bcast_hypot(ptrdiff_t n, char *const *data, const ptrdiff_t *steps, ptrdiff_t unused)
@@ -102,7 +90,13 @@ BCAST_INLINE void bcast_hypot(ptrdiff_t n, char *const *data, const ptrdiff_t *s
         const ptrdiff_t items = n - at < most ? n - at : most;
         const float *x = steps[0] ? (const float *) data[0] + at : same[0];
         const float *y = steps[1] ? (const float *) data[1] + at : same[1];
-        if (bcast_any_rare(items, x) || bcast_any_rare(items, y))
+        uint32_t rare = 0, bits[2];     /* whether some numbers are not finite */
+        for (ptrdiff_t i = 0; i < items; i++) {
+            memcpy(bits, x + i, 4);
+            memcpy(bits + 1, y + i, 4);
+            rare |= ((bits[0] & 0x7f800000) == 0x7f800000) | ((bits[1] & 0x7f800000) == 0x7f800000);
+        }
+        if (rare)
             for (ptrdiff_t i = 0; i < items; i++) out[at + i] = hypotf(x[i], y[i]);
         else
             for (ptrdiff_t i = 0; i < items; i++)

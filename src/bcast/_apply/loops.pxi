@@ -83,51 +83,43 @@ cdef bytes CAPSULE = b"numpy_1.24_ufunc_call_info"
 
 
 def probe(name=b"numpy_1.24_ufunc_call_info"):
-    """Test whether NumPy gives its loops as expected, and forget those that it gave: at the first call, and for tests.
+    """Test whether NumPy gives its loops as expected, in capsules of that name; if not, all is left to the ufuncs.
 
-    Parameters
-    ----------
-    name : bytes, optional
-        What the capsules are called.
-
-    Returns
-    -------
-    bool
-        Whether it does. If not, all calls are left to the ufuncs.
+    It forgets those that it gave. It is called at the first call, and by tests.
     """
     global works, hypot_agrees, CAPSULE, n_found
     cdef Found found
-    cdef double[3] x = [1.5, -2.0, 8.0]
-    cdef double[3] y = [0.25, 5.0, -3.0]
-    cdef double[3] z = [0.0, 0.0, 0.0]
     # As float64 has them, of which four are rounded twice: libraries that round once, or more often, differ.
     cdef float[8] p = [16762473, 12252589, 10751338, 9997532, 0.3, 1, 7e-39, 3]
     cdef float[8] q = [4094.199951171875, 3500.369873046875, 3278.92333984375, 3161.887451171875, 0.7, -1.1, 2e-39, 0.1]
     cdef float[2][8] r
-    cdef bint agrees = False
+    cdef bint agrees
+    cdef int k
     with cython.critical_section(lock):
         works, hypot_agrees, CAPSULE = -1, False, name
         memset(table, 0, sizeof(table))     # what it had stays: somebody may be using it
         n_found = 0
-        found = _resolved(np.add, cnp.NPY_DOUBLE, cnp.NPY_DOUBLE, NONE, 4, 0)
-        if found.loop != NULL:
-            _try(found.loop, found, 3, sizeof(double), <char *> x, <char *> y, <char *> z)
-            agrees = z[0] == 1.75 and z[1] == 3 and z[2] == 5
+        found = _resolved(np.add, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, 4, 0)
+        agrees = found.loop != NULL and not _run_floats(found.loop, found, p, q, r[0])
+        for k in range(8 if agrees else 0):
+            agrees = agrees and r[0][k] == p[k] + q[k]
         found = _resolved(HYPOT, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, 4, 0)
         if found.loop != NULL:
-            _try(found.loop, found, 8, sizeof(float), <char *> p, <char *> q, <char *> r[0])
-            _try(hypot_loop(target_number), found, 8, sizeof(float), <char *> p, <char *> q, <char *> r[1])
+            _run_floats(found.loop, found, p, q, r[0])
+            _run_floats(hypot_loop(target_number), found, p, q, r[1])
             hypot_agrees = memcmp(r[0], r[1], sizeof(r[0])) == 0
             PyUFunc_clearfperr()    # items below the least normal number
         works = agrees
     return agrees
 
 
-cdef void _try(Loop loop, Found found, Py_ssize_t n, Py_ssize_t size, char *x, char *y, char *z) noexcept:
+cdef int _run_floats(Loop loop, Found found, float *x, float *y, float *z) noexcept:
+    """Run a loop on eight items."""
     cdef char *data[3]
-    cdef Py_ssize_t[3] steps = [size, size, size]
-    data[0], data[1], data[2] = x, y, z
-    loop(<void *> found.context, data, &n, steps, found.auxdata)
+    cdef Py_ssize_t n = 8
+    cdef Py_ssize_t[3] steps = [sizeof(float), sizeof(float), sizeof(float)]
+    data[0], data[1], data[2] = <char *> x, <char *> y, <char *> z
+    return loop(<void *> found.context, data, &n, steps, found.auxdata)
 
 
 cdef Found _find(function, int a, int b, int dtype, int casting):

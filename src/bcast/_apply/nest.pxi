@@ -79,23 +79,20 @@ cdef bint sort_axes(const Nest *nest, int n, int *order) noexcept:
     """
     cdef int rank = nest.rank, i, j, k, at
     cdef Py_ssize_t a, b
-    cdef bint known, swap, same = True
+    cdef int swap       # 1 if axis i belongs within axis j, -1 if not, 0 if nothing says so
+    cdef bint same = True
     for i in range(rank - 1, -1, -1):   # insert axis i among those that are within
         at = i
         for j in range(i + 1, rank):
-            known = swap = False
+            swap = 0
             for k in range(n):
                 a = _magnitude(nest.operands[k].strides[i])
                 b = _magnitude(nest.operands[k].strides[order[j]])
                 if a and b:
-                    if b <= a:
-                        swap = False
-                    elif not known:
-                        swap = True
-                    known = True
-            if known:
-                if not swap:
-                    break
+                    swap = -1 if b <= a else 1 if swap == 0 else swap
+            if swap < 0:
+                break
+            if swap:
                 at = j
         for j in range(i, at):
             order[j] = order[j + 1]

@@ -19,34 +19,21 @@ cdef inline bint _are_equal(const void *a, const void *b, int n) noexcept:
     return True
 
 
-cdef bint _leads_forwards(const Nest *nest, out) noexcept:
-    """Whether no stride is negative."""
-    cdef int i
-    for i in range(nest.rank):
-        if nest.operands[0].strides[i] < 0 or nest.operands[1].strides[i] < 0:
-            return False
-    if cnp.PyArray_CheckExact(out):
-        for i in range(cnp.PyArray_NDIM(<cnp.ndarray> out)):
-            if cnp.PyArray_STRIDE(<cnp.ndarray> out, i) < 0:
-                return False
-    return True
-
-
 cdef bint _has_sure_steps(const Nest *nest, bint repeating) noexcept:
-    """Whether NumPy's loop is sure to see adjacent items, or one for all: of `b` on all axes, or it is `repeating`."""
+    """Whether NumPy's loop is sure to see adjacent items forwards, or one for all: of `b` on all axes, or it is
+    `repeating`.
+    """
     cdef const Operand *operand
+    cdef bint one = nest.operands[1].strides[nest.rank - 1] == 0 and not repeating
     cdef int last = nest.rank - 1, i, k
-    if nest.shape[0] == 1 and nest.shape[last] == 1:
-        return False
     for k in range(nest.n):
         operand = &nest.operands[k]
         if operand.strides[last] and operand.strides[last] != operand.size:
             return False
-    if not repeating and nest.operands[1].strides[last] == 0:
         for i in range(last):
-            if nest.operands[1].strides[i]:
+            if operand.strides[i] < 0 or (one and k == 1 and operand.strides[i]):
                 return False
-    return True
+    return nest.shape[0] > 1 or nest.shape[last] > 1
 
 
 cdef inline bint _has_items(const Nest *nest) noexcept:
@@ -107,9 +94,7 @@ cdef inline bint _map_axes(Nest *nest, int k, array, int rank, int start, bint s
 
 
 cdef inline bint _describe(Operand *operand, value, cnp.dtype dtype, Cast cast, char *item) except -1:
-    """Note what the nest needs to know of an array, but for its strides, or of a Python scalar, which is stored as an
-    item; tell whether that is possible.
-    """
+    """Note what the nest needs to know of an array but for its strides, or store a Python scalar; tell if it can."""
     operand.loop_size = dtype.itemsize
     operand.swapped = 0
     if not cnp.PyArray_CheckExact(value):
@@ -121,7 +106,7 @@ cdef inline bint _describe(Operand *operand, value, cnp.dtype dtype, Cast cast, 
     operand.readable = cnp.PyArray_ISBEHAVED_RO(<cnp.ndarray> value)
     if not operand.readable and not cnp.PyArray_ISNOTSWAPPED(<cnp.ndarray> value):
         operand.swapped = <int> operand.size // (2 if cnp.PyArray_ISCOMPLEX(<cnp.ndarray> value) else 1)
-    return True
+    return operand.swapped <= 8
 
 
 cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
@@ -210,8 +195,9 @@ cdef bint _fits(Nest *nest, out, a, b, c, cnp.dtype dtype, int casting) except -
         return False
     for i in range(nest.rank):
         operand.strides[i] = cnp.PyArray_STRIDE(array, i) if nest.shape[i] != 1 else 0
-    _describe(operand, array, dtype, cast, NULL)
-    if not cnp.PyArray_IS_C_CONTIGUOUS(array) and _overlaps_itself(nest, operand):
+    if not _describe(operand, array, dtype, cast, NULL) or (
+        not cnp.PyArray_IS_C_CONTIGUOUS(array) and _overlaps_itself(nest, operand)
+    ):
         return False
     for k in range(nest.n - 1):
         each = a if k == 0 else b if k == 1 else c

@@ -4,6 +4,7 @@
 # what it left in a buffer. Buffers stay in a first-level cache, and are the only memory there is beside the operands.
 
 cdef extern from "_apply/casts.h":
+    Cast cast_of "bcast_cast_of"(int src, int dst)
     void swap_bytes "bcast_swap_bytes"(Py_ssize_t n, int size, void *items) noexcept nogil
 
 
@@ -81,19 +82,19 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, const c
         for k in range(nest.n):
             operand = &nest.operands[k]
             rows.at[k], rows.steps[k], rows.row_steps[k] = data[k], operand.step, operand.row_step
-            if operand.way != DIRECT:
-                # Its neighbour may differ along an axis on which the operand repeats.
-                if operand.way == EACH and k != out and (data[k] != filled[k] or ends != NULL and nest.rows):
+            if not operand.direct:
+                # A neighbour that differs along an axis on which the operand repeats has the same items.
+                if k != out and not operand.once and (data[k] != filled[k] or ends != NULL and nest.rows):
                     _fill(nest, operand, ends, data[k], own)
                     filled[k] = data[k] if ends == NULL else NULL
-                rows.at[k] = <char *> (once if operand.way == ONCE else own) + operand.loop_buffer
+                rows.at[k] = <char *> (once if operand.once else own) + operand.loop_buffer
                 if operand.row_step:
                     rows.row_steps[k] = (lengths[last] if operand.strides[last] else 1) * operand.loop_size
         if nest.rows:
             items = lengths[last]
         if _run_rows(nest, &rows, lengths[last - 1] if nest.rows else 1, items):
             return
-        if nest.operands[out].way != DIRECT:
+        if not nest.operands[out].direct:
             _empty(nest, &nest.operands[out], ends, data[out], own)
 
 
@@ -180,21 +181,19 @@ cdef int plan_copies(const Nest *nest, char *once, char *own, int threads) excep
     cdef int i, k
     for k in range(nest.n - 1):
         operand = &nest.operands[k]
-        if operand.way == DIRECT:
-            continue
-        if operand.expanded:
+        if operand.expanded and not operand.direct:
             shape = []
             source = []
             for i in range(nest.cut, nest.rank):
                 shape.append(nest.lengths[i])
                 source.append(nest.lengths[i] if operand.strides[i] else 1)
-            plan = (once if operand.way == ONCE else own) + operand.plan
+            plan = (once if operand.once else own) + operand.plan
             make_plan(
                 <Plan *> plan, tuple(shape), tuple(source), operand.loop_size, NULL,
                 operand.items.count * operand.loop_size, operand.items.full_count * operand.loop_size,
             )
-            for i in range(1, threads if operand.way == EACH else 1):
+            for i in range(1, 1 if operand.once else threads):
                 memcpy(plan + i * nest.own_bytes, plan, sizeof(Plan))
-        if operand.way == ONCE:
+        if operand.once:
             _fill(nest, operand, NULL, operand.data, once)
     return 0

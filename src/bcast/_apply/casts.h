@@ -3,6 +3,7 @@
 #ifndef BCAST_CASTS_H
 #define BCAST_CASTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -25,15 +26,9 @@ BCAST_INLINE float bcast_half_value(uint16_t half)
     return size;
 }
 
-typedef struct { float real, imag; } bcast_cfloat;
-typedef struct { double real, imag; } bcast_cdouble;
-
+/* What is converted: F of its name, its type and how its value is read; and to what: F of its name, its type and how
+   many of these an item has, as complex numbers have two. */
 #define BCAST_VALUE(x) (x)
-#define BCAST_STORE(item, To, value) item = (To) (value)
-#define BCAST_STORE_BOOL(item, To, value) item = (value) != 0
-#define BCAST_STORE_COMPLEX(item, To, value) item.real = (value), item.imag = 0
-
-/* What is converted, and to what: F for each. */
 #define BCAST_SOURCES(F, ...)                                                                                       \
     F(b1, uint8_t, BCAST_VALUE, __VA_ARGS__) F(i1, int8_t, BCAST_VALUE, __VA_ARGS__)                                \
     F(u1, uint8_t, BCAST_VALUE, __VA_ARGS__) F(i2, int16_t, BCAST_VALUE, __VA_ARGS__)                               \
@@ -42,18 +37,19 @@ typedef struct { double real, imag; } bcast_cdouble;
     F(u8, uint64_t, BCAST_VALUE, __VA_ARGS__) F(f4, float, BCAST_VALUE, __VA_ARGS__)                                \
     F(f8, double, BCAST_VALUE, __VA_ARGS__) F(f2, uint16_t, bcast_half_value, __VA_ARGS__)
 #define BCAST_DESTINATIONS(F)                                                                                       \
-    F(b1, uint8_t, BCAST_STORE_BOOL) F(i1, int8_t, BCAST_STORE) F(u1, uint8_t, BCAST_STORE)                         \
-    F(i2, int16_t, BCAST_STORE) F(u2, uint16_t, BCAST_STORE) F(i4, int32_t, BCAST_STORE)                            \
-    F(u4, uint32_t, BCAST_STORE) F(i8, int64_t, BCAST_STORE) F(u8, uint64_t, BCAST_STORE)                           \
-    F(f4, float, BCAST_STORE) F(f8, double, BCAST_STORE)                                                            \
-    F(c8, bcast_cfloat, BCAST_STORE_COMPLEX) F(c16, bcast_cdouble, BCAST_STORE_COMPLEX)
+    F(b1, bool, 1) F(i1, int8_t, 1) F(u1, uint8_t, 1) F(i2, int16_t, 1) F(u2, uint16_t, 1) F(i4, int32_t, 1)        \
+    F(u4, uint32_t, 1) F(i8, int64_t, 1) F(u8, uint64_t, 1) F(f4, float, 1) F(f8, double, 1)                        \
+    F(c8, float, 2) F(c16, double, 2)
 
-#define BCAST_CAST(from, From, VALUE, to, To, STORE)                                                                \
+#define BCAST_CAST(from, From, VALUE, to, To, parts)                                                                \
     static void bcast_##from##_as_##to(ptrdiff_t n, const void *src, void *dst)                                     \
     {                                                                                                               \
         const From *x = (const From *) src;                                                                         \
         To *y = (To *) dst;                                                                                         \
-        for (ptrdiff_t i = 0; i < n; i++) STORE(y[i], To, VALUE(x[i]));                                             \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                                         \
+            y[parts * i] = (To) VALUE(x[i]);                                                                        \
+            if (parts == 2) y[parts * i + 1] = 0;                                                                   \
+        }                                                                                                           \
     }
 #define BCAST_CASTS_TO(...) BCAST_SOURCES(BCAST_CAST, __VA_ARGS__)
 BCAST_DESTINATIONS(BCAST_CASTS_TO)

@@ -2,18 +2,13 @@
 #
 # In: a ufunc, the numbers of dtypes, a casting. Out: a Found; without a loop, where a call is left to the ufunc.
 
-cdef extern from "_apply/casts.h":
-    Cast cast_of "bcast_cast_of"(int src, int dst)
-
-cdef extern from "_apply/simd/half.h":
+cdef extern from "_apply/simd/half.h":      # which includes loops.h
     Loop half_loop "BCAST_HALF_LOOP_FOR"(int target, bint is_bfloat, int function)
-
-cdef extern from "_apply/loops.h":
     Loop hypot_loop "bcast_hypot_loop"(int target)
     Loop select_loop "bcast_select_loop"(int target)
 
 cdef enum:
-    SLOW_WEIGHT = 8         # times as long takes an item of a slow function, or of one of 16 bits
+    SLOW_WEIGHT = 8         # times as long takes an item of a slow function; half as long one of 16 bits
     LOOPS_KEPT = 1024       # about
     # What stands for the dtype of a Python scalar:
     AN_INT = -1
@@ -194,7 +189,9 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
             if found.casts[k] == NULL or not np.can_cast(given, dtypes[k], "safe"):
                 return found
     found.shared = function in SAFE
-    found.weight = SLOW_WEIGHT if function in SLOW_ONES or not found.shared or own != NULL else 1
+    found.weight = 1 if own == NULL else SLOW_WEIGHT // 2
+    if function in SLOW_ONES or not found.shared:
+        found.weight = SLOW_WEIGHT
     found.uneven = function in UNEVEN or (function is MULTIPLY and kind == "c")
     found.errors = not info.no_errors
     found.dtypes, found.capsule = dtypes, capsule
@@ -216,25 +213,19 @@ cdef inline int _eligible(int number) noexcept:
 cdef inline int _number_of(operand) except? -99:
     """The number of an operand's dtype, or what stands for it."""
     cdef object kind = type(operand)
-    cdef int number
     if cnp.PyArray_CheckExact(operand):
-        number = _eligible(cnp.PyArray_TYPE(<cnp.ndarray> operand))
-        return _learnt(<cnp.ndarray> operand) if number == OTHER else number
-    if kind is int:
-        return AN_INT
-    if kind is float:
-        return A_FLOAT
-    if kind is complex:
-        return A_COMPLEX
-    return cnp.NPY_BOOL if kind is bool else OTHER
+        if cnp.PyArray_TYPE(<cnp.ndarray> operand) >= 256 and bfloat16 == OTHER:
+            _learn(<cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operand))
+        return _eligible(cnp.PyArray_TYPE(<cnp.ndarray> operand))
+    if kind is int or kind is float:
+        return AN_INT if kind is int else A_FLOAT
+    return A_COMPLEX if kind is complex else cnp.NPY_BOOL if kind is bool else OTHER
 
 
-cdef int _learnt(cnp.ndarray array) except? -99:
-    """The number of an array's dtype if it is the bfloat16 of ml_dtypes, which is then known."""
+cdef int _learn(cnp.dtype dtype) except -1:
+    """Note the number of a dtype if it is the bfloat16 of ml_dtypes."""
     global bfloat16
-    cdef cnp.dtype dtype = <cnp.dtype> cnp.PyArray_DESCR(array)
-    if bfloat16 == OTHER and dtype.type_num >= 256 and dtype.itemsize == 2:
-        kind = (<object> dtype).type
-        if kind.__module__ == "ml_dtypes" and kind.__name__ == "bfloat16":
-            bfloat16 = dtype.type_num
-    return bfloat16 if bfloat16 == dtype.type_num else OTHER
+    kind = (<object> dtype).type
+    if dtype.itemsize == 2 and kind.__module__ == "ml_dtypes" and kind.__name__ == "bfloat16":
+        bfloat16 = dtype.type_num
+    return 0

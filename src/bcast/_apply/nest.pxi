@@ -12,11 +12,6 @@ ctypedef int (*Loop)(
 ) noexcept nogil
 ctypedef void (*Cast)(Py_ssize_t n, const void *src, void *dst) noexcept nogil
 
-cdef enum Way:          # how the loop gets a block of an operand:
-    DIRECT              # it reads or writes the items where they lie
-    ONCE                # from a buffer that is the same for all blocks
-    EACH                # from a buffer that is filled for each block, or through one, if it is the output
-
 cdef struct Items:          # of an operand, in a block, but for repetitions: a run of them that is one long item,
     Py_ssize_t size         # of so many bytes, and further ones along some axes, innermost first
     int rank
@@ -34,9 +29,10 @@ cdef struct Operand:
     int swapped             # bytes of the units that lie in memory in the other order; 0 if none do
     bint readable           # C may read the items where they lie: they are aligned, and in the machine's order
     # What the plan says:
-    Way way
-    Items items             # of a block, if no axis ends in it,
-    bint expanded           # are repeated within it
+    Items items             # of a block, if no axis ends in it
+    bint direct             # the loop reads or writes them where they lie; if not, in a buffer
+    bint once               # the buffer is the same for all blocks; if not, it is filled for each block, or emptied
+    bint expanded           # items are repeated in the buffer
     Py_ssize_t step         # the loop's, between items,
     Py_ssize_t row_step     # and between rows, where it lies
     Py_ssize_t buffer, cast_buffer, full_buffer     # where buffers begin: of items as they are, converted, repeated;
@@ -233,15 +229,14 @@ cdef void _plan_operand(Nest *nest, Operand *operand, int k) noexcept:
     operand.expanded = operand.items.full_count > operand.items.count and not nest.rows and (many or nest.spread >> k & 1)
     operand.step = inner if many else 0
     operand.row_step = operand.strides[nest.cut] if many else 0
-    if operand.cast == NULL and operand.readable and inner % operand.size == 0 and (
+    operand.direct = operand.cast == NULL and operand.readable and inner % operand.size == 0 and (
         not _is_turned(nest, operand) if nest.rows
         else _is_even(nest, operand, nest.cut, nest.lengths[nest.cut]) and (many or not operand.expanded)
-    ) and (not nest.side_by_side or operand.step == operand.loop_size or operand.step == 0):
-        operand.way = DIRECT
+    ) and (not nest.side_by_side or operand.step == operand.loop_size or operand.step == 0)
+    operand.once = not operand.direct and not moves
+    if operand.direct:
         return
-    operand.way = EACH
-    if not moves:
-        operand.way = ONCE
+    if operand.once:
         end = &nest.once_bytes
     operand.buffer = operand.loop_buffer = end[0]
     end[0] += _aligned_size(operand.items.count * operand.size)

@@ -115,28 +115,23 @@ cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
     cdef object kind = type(value)
     cdef int beyond = 0
     cdef long long whole = PyLong_AsLongLongAndOverflow(value, &beyond) if kind is int else 0
+    cdef bint fits = False
     if beyond:
         return False
     if dtype.kind == c"u" or signed:    # bits beyond the item's are copies of the sign, which only signed ones have
-        if kind is not int or whole >> min(63, 8 * <int> dtype.itemsize - signed) != (whole >> 63 if signed else 0):
-            return False
+        fits = kind is int and whole >> min(63, 8 * <int> dtype.itemsize - signed) == (whole >> 63 if signed else 0)
     elif dtype.kind == c"b":
-        if kind is not bool:
-            return False
+        fits = kind is bool
     elif kind is complex:
-        if dtype.type_num != cnp.NPY_CDOUBLE:
-            return False
+        fits = dtype.type_num == cnp.NPY_CDOUBLE
     elif dtype.type_num == cnp.NPY_FLOAT or dtype.type_num == cnp.NPY_DOUBLE or narrow:
-        if not -(<long long> 1 << 53) <= whole <= <long long> 1 << 53:
-            return False
-        if isfinite(<double> value) and fabs(<double> value) > (
-            65504 if narrow else FLT_MAX if dtype.type_num == cnp.NPY_FLOAT else DBL_MAX
-        ):
-            return False
-    else:
-        return False
-    PyArray_Pack(<cnp.PyArray_Descr *> dtype, item, value)
-    return True
+        fits = -(<long long> 1 << 53) <= whole <= <long long> 1 << 53 and not (
+            isfinite(<double> value)
+            and fabs(<double> value) > (65504 if narrow else FLT_MAX if dtype.type_num == cnp.NPY_FLOAT else DBL_MAX)
+        )
+    if fits:
+        PyArray_Pack(<cnp.PyArray_Descr *> dtype, item, value)
+    return fits
 
 
 cdef object _fresh(Nest *nest, cnp.dtype dtype):
@@ -144,22 +139,21 @@ cdef object _fresh(Nest *nest, cnp.dtype dtype):
     cdef int[MAX_AXES] order
     cdef cnp.npy_intp[MAX_AXES] lengths
     cdef Operand *operand = &nest.operands[nest.n - 1]
-    cdef Py_ssize_t size = dtype.itemsize, step
+    cdef size_t step = dtype.itemsize
+    cdef double size = step     # which is not too long for any shape
     cdef int i
     cdef bint same = sort_axes(nest, nest.n - 1, order)
     cdef cnp.ndarray array
-    for i in range(nest.rank):
+    for i in range(nest.rank - 1, -1, -1):
         lengths[i] = nest.shape[order[i]]
-        size = size * lengths[i] if max(size, lengths[i]) >> 31 == 0 else (1 << 31) - 1    # or more
-    if pays(size):
+        operand.strides[order[i]] = step
+        step *= lengths[i]
+        size *= lengths[i]
+    if pays(<size_t> min(size, 1e18)):
         array = new_array(dtype, cnp.PyArray_IntTupleFromIntp(nest.rank, lengths), "a, b")
     else:
         Py_INCREF(dtype)    # the call steals a reference
         array = PyArray_NewFromDescr(ARRAY, dtype, nest.rank, lengths, NULL, NULL, 0, NULL)
-    step = dtype.itemsize
-    for i in range(nest.rank - 1, -1, -1):
-        operand.strides[order[i]] = step
-        step *= lengths[i]
     if not same:    # nobody else has seen the array
         for i in range(nest.rank):
             cnp.PyArray_DIMS(array)[i] = nest.shape[i]

@@ -368,6 +368,15 @@ def test_operands_of_others_are_passed_on():
     assert bcast.elementwise(np.add, row[:0], 2).shape == (0,)
 
 
+@pytest.mark.parametrize("shape", [(4, 3), (1000, 3), (40, 500)])
+def test_bools_beside_floats_are_stored_as_floats(shape):
+    """As the loop takes them: a bool is no weak scalar, but its item is not converted again."""
+    floats = np.arange(1, shape[0] * shape[1] + 1, dtype="f4").reshape(shape)
+    for scalar in (True, False):
+        assert bits(bcast.elementwise(np.subtract, scalar, floats)) == bits(np.subtract(scalar, floats))
+        assert bits(bcast.where(floats > 2, floats, scalar)) == bits(np.where(floats > 2, floats, scalar))
+
+
 @pytest.fixture
 def without_loops():
     assert not _elementwise.probe(b"another name")

@@ -136,7 +136,7 @@ static const bcast_loop bcast_half_loops[2][12] = {{BCAST_F16(BCAST_HALF_NAME)},
 #define BCAST_HALF_LOOP_FOR(target, is_bfloat, function) \
     ((target) >= BCAST_WIDE ? bcast_half_loops[is_bfloat][function] : NULL)
 #else
-#define BCAST_HALF_LOOP_FOR(target, is_bfloat, function) ((void) (target), (void) (function), NULL)
+#define BCAST_HALF_LOOP_FOR(target, is_bfloat, function) ((void) (target), (void) (function), (bcast_loop) 0)
 #endif
 
 #endif

@@ -226,7 +226,9 @@ cdef void _plan_operand(Nest *nest, Operand *operand, int k) noexcept:
         moves = moves or operand.strides[i] and nest.parts[i] > 1
     find_items(nest, operand, nest.lengths, &operand.items)
     many = operand.items.count > 1
-    operand.expanded = operand.items.full_count > operand.items.count and not nest.rows and (many or nest.spread >> k & 1)
+    operand.expanded = operand.items.full_count > operand.items.count and not nest.rows and (
+        many or nest.spread >> k & 1
+    )
     operand.step = inner if many else 0
     operand.row_step = operand.strides[nest.cut] if many else 0
     operand.direct = operand.cast == NULL and operand.readable and inner % operand.size == 0 and (

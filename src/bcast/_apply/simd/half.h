@@ -82,28 +82,29 @@ ON_HALVES BCAST_INLINE __m128i bcast_mask16(__m256 mask)
     ON_HALVES static int bcast_##kind##_##name(                                                                     \
         void *context, char *const *data, const ptrdiff_t *dims, const ptrdiff_t *steps, void *unused)              \
     {                                                                                                               \
-        const uint16_t *p = (const uint16_t *) data[0], *q = (const uint16_t *) data[1];                            \
         const unsigned state = quiet ? _mm_getcsr() : 0;                                                            \
+        const ptrdiff_t p_mask = steps[0] ? -1 : 0, q_mask = steps[1] ? -1 : 0;                                     \
+        const uint16_t *p = (const uint16_t *) data[0], *q = (const uint16_t *) data[1];                            \
         ptrdiff_t i = 0, n = dims[0], left = 0;                                                                     \
-        int many_x = steps[0] != 0, many_y = steps[1] != 0;                                                         \
-        uint16_t rest[2][8];                                                                                        \
+        uint16_t rest[2][8];    /* one item for all, or the last ones, and ones */                                  \
         char results[16], *to = data[2], *end = NULL;                                                               \
         __m256 rare = _mm256_setzero_ps();                                                                          \
-        __m128i x = _mm_set1_epi16((short) *p), y = _mm_set1_epi16((short) *q);                                     \
         (void) context, (void) unused;                                                                              \
+        for (int j = 0; j < 8; j++) rest[0][j] = *p, rest[1][j] = *q;                                               \
+        p = p_mask ? p : rest[0], q = q_mask ? q : rest[1];                                                         \
     again:                                                                                                          \
         for (; i <= n - 8; i += 8, to += 8 * out_size) {                                                            \
-            if (many_x) x = _mm_loadu_si128((const __m128i *) (p + i));                                             \
-            if (many_y) y = _mm_loadu_si128((const __m128i *) (q + i));                                             \
+            const __m128i x = _mm_loadu_si128((const __m128i *) (p + (i & p_mask)));                                \
+            const __m128i y = _mm_loadu_si128((const __m128i *) (q + (i & q_mask)));                                \
             const __m256 a = bcast_##kind##_values(x), b = bcast_##kind##_values(y);                                \
             WHAT(kind, how);                                                                                        \
         }                                                                                                           \
-        if (i < n) {    /* the last items, and ones */                                                              \
+        if (i < n) {                                                                                                \
             for (int j = 0; j < 8; j++) {                                                                           \
-                rest[0][j] = i + j < n ? p[many_x ? i + j : 0] : bcast_##kind##_one;                                \
-                rest[1][j] = i + j < n ? q[many_y ? i + j : 0] : bcast_##kind##_one;                                \
+                rest[0][j] = i + j < n ? p[(i & p_mask) + j] : bcast_##kind##_one;                                  \
+                rest[1][j] = i + j < n ? q[(i & q_mask) + j] : bcast_##kind##_one;                                  \
             }                                                                                                       \
-            left = n - i, i = 0, n = 8, many_x = many_y = 1, p = rest[0], q = rest[1], end = to, to = results;      \
+            left = n - i, i = 0, n = 8, p = rest[0], q = rest[1], end = to, to = results;                           \
             goto again;                                                                                             \
         }                                                                                                           \
         if (end != NULL) memcpy(end, results, left * out_size);                                                     \

@@ -111,8 +111,8 @@ def _fill(data: Input, output: Output, alignment: Alignment, lengths: Shape, che
 def _lengths(data: Input, output: Output, alignment: Alignment, most: int | None) -> Shape:
     """Choose the lengths of a block; where memory has a bound, print it or refuse."""
     held = 0 if most is None else peak()
-    # Of an input with chunks a block is larger: each smaller one would decode them again.
-    size = max(BLOCK_BYTES, min(data.chunk * output.dtype.itemsize, 4 * BLOCK_BYTES))
+    # An input with chunks gets larger blocks, up to 64 MiB: each smaller one would decode a chunk again.
+    size = max(BLOCK_BYTES, min(data.chunk * output.dtype.itemsize, 64 << 20))
     while True:
         items = max(1, size // output.dtype.itemsize)
         wanted = refit(data.unit(items), data.array.shape, alignment.source, 1)

@@ -82,7 +82,7 @@ ON_HALVES BCAST_INLINE __m128i bcast_mask16(__m256 mask)
     ON_HALVES static int bcast_##kind##_##name(                                                                     \
         void *context, char *const *data, const ptrdiff_t *dims, const ptrdiff_t *steps, void *unused)              \
     {                                                                                                               \
-        const unsigned state = quiet ? _mm_getcsr() : 0;                                                            \
+        unsigned state = quiet ? _mm_getcsr() : 0;                                                                  \
         const ptrdiff_t p_mask = steps[0] ? -1 : 0, q_mask = steps[1] ? -1 : 0;                                     \
         const uint16_t *p = (const uint16_t *) data[0], *q = (const uint16_t *) data[1];                            \
         ptrdiff_t i = 0, n = dims[0], left = 0;                                                                     \
@@ -108,8 +108,8 @@ ON_HALVES BCAST_INLINE __m128i bcast_mask16(__m256 mask)
             goto again;                                                                                             \
         }                                                                                                           \
         if (end != NULL) memcpy(end, results, left * out_size);                                                     \
-        if (quiet || error)                                                                                         \
-            _mm_setcsr((quiet ? state : _mm_getcsr()) | (_mm256_movemask_ps(rare) ? error : 0));                    \
+        state = (quiet ? state : _mm_getcsr()) | (_mm256_movemask_ps(rare) ? error : 0);                            \
+        if (state != _mm_getcsr()) _mm_setcsr(state);   /* slower than a look */                                \
         return 0;                                                                                                   \
     }
 enum { bcast_f16_one = 0x3c00, bcast_bf16_one = 0x3f80 };

@@ -118,7 +118,7 @@ cdef int _convert(Pieces *pieces, cnp.ndarray src, cnp.dtype dtype, cnp.ndarray 
     pieces.mapped = dst is not None and is_mapped(dst)
     pieces.mapped_size = reach(src, &pieces.mapped_src) if is_mapped(src) else 0
     cnp.PyUFunc_clearfperr()
-    memory = malloc(min(pieces.step, pieces.items) * pieces.size + LINE)
+    memory = malloc((0 if dst is None else min(pieces.step, pieces.items) * pieces.size) + LINE)
     try:
         if memory != NULL:
             pieces.room = <uint8_t *> (<uintptr_t> memory + LINE - 1 & -<uintptr_t> LINE)

@@ -10,7 +10,8 @@
 #include "../../_runtime/target.h"
 
 /* For items of each size, what fills a vector with the one that its window begins with. */
-#define BCAST_8_OF(n, i) i % n, (i + 1) % n, (i + 2) % n, (i + 3) % n, (i + 4) % n, (i + 5) % n, (i + 6) % n, (i + 7) % n
+#define BCAST_8_OF(n, i) \
+    i % n, (i + 1) % n, (i + 2) % n, (i + 3) % n, (i + 4) % n, (i + 5) % n, (i + 6) % n, (i + 7) % n
 #define BCAST_FILLED(n) {BCAST_8_OF(n, 0), BCAST_8_OF(n, 8), BCAST_8_OF(n, 16), BCAST_8_OF(n, 24)}
 static const uint8_t bcast_fill_index[BCAST_WINDOW_BYTES + 1][BCAST_VECTOR_BYTES] = {
     {0}, BCAST_FILLED(1), BCAST_FILLED(2), BCAST_FILLED(3), BCAST_FILLED(4), BCAST_FILLED(5), BCAST_FILLED(6),

@@ -12,7 +12,7 @@ from bcast._api.broadcast import (
     infer_shape,
     meshgrid,
 )
-from bcast._api.elementwise import elementwise, where
+from bcast._api.elementwise import chain, elementwise, where
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
 from bcast._api.repeats import repeat, tile
 from bcast._runtime.core import get_num_threads, memory_info, release_memory, set_idle_limit, set_num_threads
@@ -30,6 +30,7 @@ __all__ = [
     "broadcast_like",
     "broadcast_shapes",
     "broadcast_to",
+    "chain",
     "elementwise",
     "get_num_threads",
     "infer_shape",

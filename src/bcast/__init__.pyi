@@ -15,6 +15,7 @@ __all__ = [
     "broadcast_like",
     "broadcast_shapes",
     "broadcast_to",
+    "chain",
     "elementwise",
     "get_num_threads",
     "infer_shape",
@@ -185,6 +186,26 @@ def infer_shape(
 ) -> tuple[int, ...]: ...
 @overload
 def infer_shape(data_shape: ShapeLike, target_shape: None = None, *, shape: None) -> Never: ...
+@overload
+def chain(
+    data: ArrayLike,
+    *steps: np.ufunc | tuple[np.ufunc, ArrayLike],
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    mode: ElementwiseMode = "numpy",
+    axis: int = -1,
+    out: _OutT,
+) -> _OutT: ...
+@overload
+def chain(
+    data: ArrayLike,
+    *steps: np.ufunc | tuple[np.ufunc, ArrayLike],
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    mode: ElementwiseMode = "numpy",
+    axis: int = -1,
+    out: None = None,
+) -> NDArray[Any]: ...
 @overload
 def elementwise(
     ufunc: np.ufunc,

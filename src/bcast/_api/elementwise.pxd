@@ -4,14 +4,14 @@ from numpy cimport ndarray
 from bcast._rules.alignment cimport Alignment, expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments cimport dtype_argument, integer, mode_of
 from bcast._runtime.core cimport are_alike, dtype_of, is_binary, reshaped, shape_of
-from bcast._api.converted cimport as_array, is_tensor
+from bcast._api.converted cimport as_array, is_tensor, prepared
 from bcast._elementwise cimport apply, choose, pass_on
 
 cdef tuple MODES
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD, SAME_KIND
 cdef int NUMBER_OF_SAME_KIND
 cdef type UFUNC
-cdef object NOT_FIT, NUMPYS_WHERE
+cdef object NOT_FIT, NUMPYS_WHERE, BOOL
 cdef tuple SCALARS
 
 cdef dict _given(dtype, casting, where, tuple shape)
@@ -21,3 +21,5 @@ cdef tuple _shape(operand)
 cdef _aligned(operand, tuple shape, tuple source)
 cpdef check_function(ufunc)
 cdef _check_out(out, tuple shape)
+cdef _writable(out, tuple shape)
+cdef tuple _step(str name, step)

@@ -146,7 +146,7 @@ def refuse_length(data: Shape, i: int, target: Shape, axis: int, name: str, reme
 
 def _owner(name: str) -> str:
     """Return what the user calls the array that is to fit the shape of `name`."""
-    return "b" if name == "a" else "data"
+    return "b" if name == "a" else "an operand" if name == "data" else "data"
 
 
 def remedy_of(data: Shape, target: Shape, name: str, hints: str) -> str:
@@ -170,7 +170,7 @@ def _elsewhere(data: Shape, target: Shape, name: str, by_axis: bool) -> str:
             return ""
         text += f" and {axis}" if text else f"{axis}"
     how = f"mode='explicit', axes_mapping={axes}"
-    if by_axis or name == "a":  # `elementwise` has no explicit mode
+    if by_axis or name in ("a", "data"):  # `elementwise` and `chain` have no explicit mode
         if axes[-1] - axes[0] >= len(axes):
             return ""
         how = f"axis={axes[0]}" if by_axis else f"mode='pdpd', axis={axes[0]}"

@@ -413,7 +413,8 @@ def _step(name: str, step: Any) -> tuple[Any, Any]:
     if pair and len(step) != 2:
         raise TypeError(f"`{name}` expected a ufunc and its second operand, got {len(step)} items")
     function = step[0] if pair else step
-    if not isinstance(function, UFUNC) or not (is_binary(function) if pair else function.nin == 1 == function.nout):
+    fits = isinstance(function, UFUNC) and function.nout == 1 and function.signature is None
+    if not fits or function.nin != 1 + pair:
         kind = "a pair of a ufunc of two operands and the second one" if pair else "a ufunc of one operand, or a pair"
         raise TypeError(f"`{name}` expected {kind}, got {show(function)}")
-    return function, _operand(name, step[1], True, None) if pair else None
+    return function, (step[1] if type(step[1]) in SCALARS else as_array(name, step[1])) if pair else None

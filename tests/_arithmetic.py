@@ -1,16 +1,22 @@
-"""Random calls of `elementwise` and `where`, each beside the same call of NumPy: bits, dtypes, strides and warnings."""
+"""Random calls of `elementwise`, `chain` and `where`, each beside NumPy's: bits, dtypes, strides and warnings."""
 
 import math
 import random
 import threading
 import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import bcast
+
+REALS = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", ">f4", ">i2"]
+with suppress(ImportError):
+    import ml_dtypes
+
+    REALS.append(np.dtype(ml_dtypes.bfloat16).name)
 
 NAMES = """
     add subtract multiply divide maximum minimum fmax fmin equal not_equal less less_equal greater greater_equal
@@ -19,6 +25,11 @@ NAMES = """
 """
 KINDS = "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16 g l q L Q >f4 >f8 >i4 >c8 >f2"
 UFUNCS = [getattr(np, name) for name in NAMES.split()]
+UNARY = """
+    negative absolute sqrt square exp log tanh floor rint sign reciprocal invert logical_not isnan conjugate spacing
+"""
+ENDS = REALS + REALS + KINDS.split()
+STEPS = 3 * UFUNCS[:14] + UFUNCS[14:] + 2 * [getattr(np, name) for name in UNARY.split()]
 DTYPES = KINDS.split()
 CHOSEN = [*DTYPES, "S5", "U3", "V3", "V16", "M8[s]", "m8[D]", ">M8[s]", "O", "i4,f8"]
 SCALARS = (True, 3, -2, 2, 300, 0, 2**70, 2.0, 0.5, 1e30, 1e300, math.nan, 1j)
@@ -45,7 +56,7 @@ def draw_items(rng, dtype, size):
     kind = rng.random()
     if dtype.kind == "O":
         return generator.integers(0, 9, size).astype(dtype)
-    if dtype.kind in "SUVmM":  # any bytes that are characters
+    if dtype.kind in "SUVmM" and dtype.name != "bfloat16":  # any bytes that are characters
         return np.frombuffer(bytearray(generator.integers(0, 9, size * dtype.itemsize, "u1")), dtype)
     if dtype.kind == "b":
         items = generator.integers(0, 2, size)
@@ -67,7 +78,12 @@ def draw_items(rng, dtype, size):
         return np.asarray(items).astype(dtype)
 
 
-def draw_array(rng, dtype, shape):
+def draw_small(rng, dtype, size):
+    """Items that every dtype of numbers holds, but for their fractions."""
+    return (np.random.default_rng(rng.randint(0, 2**32)).integers(0, 500, size) / 4).astype(dtype)
+
+
+def draw_array(rng, dtype, shape, draw_items=draw_items):
     """An array: as in C, or of axes in any order, with gaps, backwards, unaligned, or repeated by strides."""
     dtype = np.dtype(dtype)
     kind = rng.random()
@@ -95,7 +111,7 @@ def draw_broadcast(rng, shape):
     return tuple(1 if rng.random() < 0.25 else length for length in shape)
 
 
-def told(call):
+def told(call, key=sorted):
     """What a call gives or raises, and its warnings, which only the main thread can catch."""
     with ExitStack() as stack:
         caught = []
@@ -106,7 +122,7 @@ def told(call):
             result = call()
         except Exception as error:
             result = type(error), str(error)
-    return result, sorted((each.category.__name__, str(each.message)) for each in caught)
+    return result, key((each.category.__name__, str(each.message)) for each in caught)
 
 
 def bits(array):
@@ -117,6 +133,8 @@ def bits(array):
         parts[np.isnan(parts)] = 12345
         if array.dtype.char in "gG":  # whose padding may be anything
             return parts.tolist(), np.signbit(parts).tolist()
+    if array.dtype.name == "bfloat16":
+        array[np.isnan(array)] = 12345
     return array.tolist() if array.dtype.hasobject else array.tobytes()
 
 
@@ -137,6 +155,11 @@ def difference(mine, numpys, new):
     return None if bits(mine) == bits(numpys) else "other bits"
 
 
+def warn_of(error, flags):
+    """What `numpy.errstate` calls: so that calls are told in order, as warnings are."""
+    warnings.warn(f"{error} of {flags}", stacklevel=2)
+
+
 @dataclass
 class Twin:
     """A call, and the same of NumPy, which writes to an array of its own."""
@@ -147,14 +170,20 @@ class Twin:
     numpys_out: Any = None
     errstate: dict[str, str] = field(default_factory=dict)
     what: str = ""
+    of_chain: bool = False
 
     def check(self):
         """Make both calls and compare; return whether it was one that NumPy accepts."""
         with np.errstate(**self.errstate):
-            expected, warned = told(self.numpys)
-            result, my_warnings = told(self.mine)
-        found = difference(result, expected, self.out is None)
+            expected, warned = told(self.numpys, list if self.of_chain else sorted)
+            result, my_warnings = told(self.mine, list if self.of_chain else sorted)
         stopped = isinstance(result, tuple) and "power" in self.what  # of integers, which stop anywhere
+        if self.of_chain and isinstance(result, tuple) and isinstance(expected, tuple):
+            if result[0] is not FloatingPointError:  # refused in other words, before any step or at one
+                result, warned = (result[0], expected[1]), warned[: len(my_warnings)]
+            elif expected[0] is FloatingPointError:
+                stopped = True
+        found = difference(result, expected, self.out is None)
         if found is None and self.numpys_out is not None and not stopped:
             found = difference(self.out, self.numpys_out, False)
         if found is None and self.out is not None and result is not self.out and not isinstance(result, tuple):
@@ -232,6 +261,109 @@ def draw_elementwise(rng, most=None, ufuncs=UFUNCS):
         *outs,
         {name: rng.choice(ways) for name in ("over", "under", "divide", "invalid")},
         f"{ufunc.__name__} of {described(a)} and {described(b)}, {options if outs[0] is None else numpys}",
+    )
+
+
+def chained(data, *steps, dtype=None, casting="same_kind", out=None):
+    """What NumPy gives for a chain: a conversion, one ufunc after the other, and a copy."""
+    result = data.astype(dtype or data.dtype, casting=casting)
+    for step in steps:
+        result = step[0](result, step[1]) if isinstance(step, tuple) else step(result)
+    if out is None:
+        return np.array(result, order="C")
+    np.copyto(out, result, casting=casting)
+    return out
+
+
+def draw_step(rng, ufuncs, dtype, shape, may_be_scalar):
+    """Draw a step, mostly one that takes a dtype; return it, the dtype that it gives, and whether it is refused."""
+    while True:
+        step, one = [rng.choice(ufuncs)], [np.ones((), dtype)]
+        if step[0].nin == 2:
+            if may_be_scalar and rng.random() < 0.15:
+                step.append(rng.choice(SCALARS))
+            else:
+                step.append(draw_array(rng, dtype if rng.random() < 0.6 else rng.choice(ENDS), shape))
+            one.append(step[1] if np.isscalar(step[1]) else np.ones((), step[1].dtype))
+        try:
+            with np.errstate(all="ignore"):
+                return step, np.asarray(step[0](*one)).dtype, False
+        except (TypeError, ValueError, OverflowError):
+            if rng.random() < 0.03:
+                return step, dtype, True
+
+
+def inside(out, array, backwards):
+    """A part of `out` of an array's shape, if there is one, and the array is of its dtype; else None."""
+    if not isinstance(array, np.ndarray) or array.dtype != out.dtype or array.ndim > out.ndim or not out.size:
+        return None
+    parts = [slice(None, None, -1 if backwards else 1) if n > 1 else slice(0, 1) for n in array.shape]
+    part = out[(0,) * (out.ndim - array.ndim) + (*parts, ...)]
+    return part if part.shape == array.shape else None
+
+
+def draw_chain(rng, most=None, choices=STEPS):
+    shape, mode = draw_shape(rng, most or rng.choice((50, 50, 5000, 100_000))), rng.choice(MODES)
+    if shape and rng.random() < 0.05:
+        shape = (*shape[:-1], 0)
+    first = rng.randint(0, len(shape)) if mode == "pdpd" or rng.random() < 0.3 else 0
+    data_dtype, casting, options = np.dtype(rng.choice(ENDS)), "same_kind", {"mode": mode}
+    dtype = np.dtype(rng.choice(ENDS)) if rng.random() < 0.6 else data_dtype
+    is_cut = dtype.kind in "iu" and data_dtype.kind not in "iub"  # integers beyond the range may be any
+    data = draw_array(rng, data_dtype, shape, draw_small if is_cut else draw_items)
+    if mode == "numpy" and rng.random() < 0.3:
+        data = (
+            data[(0,) * first + tuple(slice(rng.choice((1, None))) for _ in shape[first:]) + (...,)]
+            if data.size
+            else data
+        )
+    elif mode == "pdpd":
+        options["axis"] = first
+    inputs, ufuncs, last, whole, is_refused = [data], [], dtype, data.shape, False
+    for _ in range(rng.randint(0, 5)):
+        given = shape if mode == "none" else draw_broadcast(rng, shape)[first if rng.random() < 0.7 else 0 :]
+        if mode == "pdpd":
+            given = draw_broadcast(rng, shape)[first : rng.randint(first, len(shape))]
+        step, last, fails = draw_step(rng, choices, last, given, mode != "none")
+        whole = np.broadcast_shapes(whole, *map(np.shape, step[1:])) if mode == "numpy" else whole
+        is_refused = is_refused or fails
+        inputs += step[1:]
+        ufuncs.append(step[0])
+    outs, places = (None, None), []
+    if rng.random() < 0.5:
+        to = np.dtype(last if rng.random() < 0.6 else rng.choice(ENDS))
+        if to.kind in "iu" and last.kind not in "iub":
+            ufuncs += [np.fmin, np.fmax]
+            inputs += [np.full(whole if mode == "none" else (), most, last) for most in (100, 0)]
+        outs = draw_out(rng, to, whole)
+        casting = "unsafe" if not np.can_cast(last, to, casting) and rng.random() < 0.9 else casting
+        backwards = rng.random() < 0.3
+        places = [i for i, each in enumerate(inputs) if inside(outs[0], each, backwards) is not None and i >= is_cut]
+        places = places if rng.random() < 0.5 else []
+        is_refused = is_refused or not np.can_cast(last, to, casting)
+    if dtype is not data_dtype or rng.random() < 0.1:
+        options["dtype"] = dtype
+        casting = "unsafe" if not np.can_cast(data_dtype, dtype, casting) and rng.random() < 0.9 else casting
+    is_refused = is_refused or not np.can_cast(data_dtype, dtype, casting)
+    calls = []
+    for out in outs:
+        given = [inside(out, each, backwards) if i in places else each for i, each in enumerate(inputs)]
+        if calls and mode == "pdpd":  # NumPy's
+            given = [x[(..., *[None] * (len(shape) - first - np.ndim(x)))] if np.ndim(x) else x for x in given]
+        rest = iter(given[1:])
+        calls.append((given[0], [(ufunc, next(rest)) if ufunc.nin == 2 else ufunc for ufunc in ufuncs], out))
+    ways = ("ignore", "warn", "warn", "raise", "call")
+    errstate = {name: rng.choice(ways) for name in ("over", "under", "divide", "invalid")}
+    (data, steps, out), (numpys_data, numpys_steps, numpys_out) = calls
+    options["casting"] = casting
+    return Twin(
+        lambda: bcast.chain(data, *steps, out=out, **options),
+        lambda: chained(numpys_data, *numpys_steps, dtype=dtype, casting=casting, out=numpys_out),
+        *outs,
+        {"all": "warn"} if is_refused else errstate | {"call": warn_of},
+        f"chain of {described(data)}, {options}, {[each.__name__ for each in ufuncs]}, "
+        f"{list(map(described, inputs[1:]))}, out {described(out)} over inputs {places}",
+        of_chain=True,
     )
 
 

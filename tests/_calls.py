@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from _arithmetic import chained
 
 import bcast
 
@@ -301,6 +302,14 @@ def chosen(condition, x, y, **given):
     return Call(np.where(condition, x, y), condition, x, y, **given).left_to(np.where, condition, x, y)
 
 
+def linked(data, *steps, own=None, **kwargs):
+    """A call of `chain`, whose `own` steps NumPy takes in another shape."""
+    numpys = {name: value for name, value in kwargs.items() if name not in ("mode", "axis", "out")}
+    with np.errstate(all="ignore"):
+        call = Call(chained(data, *own or steps, **numpys), data, *steps, **kwargs)
+    return call.left_to(chained, data, *own or steps, **numpys)
+
+
 def laid(function, a, b, axis):
     reshaped = b.reshape(b.shape + (1,) * (a.ndim - axis - b.ndim))
     return Call(function(a, reshaped), function, a, b, mode="pdpd", axis=axis).left_to(function, a, reshaped)
@@ -542,6 +551,53 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "refused: a function of one operand": lambda: Call(TypeError, np.sin, numbers(3), numbers(3)),
         "refused: an operand of no shape": lambda: Call(ValueError, plus, numbers(3), RAGGED).left_to(
             np.asarray, RAGGED
+        ),
+    },
+    "chain": {
+        "a step": lambda: linked(numbers(3, 4), (np.add, numbers(4))),
+        "no step": lambda: linked(numbers(40, 30).T),
+        "pictures": lambda: linked(
+            numbers(2, 30, 20, 3, dtype="u1").transpose(0, 3, 1, 2),
+            *((np.subtract, numbers(3)), (np.divide, numbers(3))),
+            own=[(np.subtract, numbers(3, 1, 1)), (np.divide, numbers(3, 1, 1))],
+            dtype="f4",
+            mode="pdpd",
+            axis=1,
+        ),
+        "by threads": Row(
+            lambda: linked(numbers(3000, 3, dtype="u1"), (np.add, numbers(3)), np.sqrt, dtype="f4"),
+            threads=3,
+            functions={"share": 1},
+        ),
+        "large": lambda: linked(numbers(512, 256), (np.add, numbers(256)), (np.multiply, 2)),
+        "numbers, bools and halves": lambda: linked(
+            numbers(300, 3, dtype="f2"), (np.add, 1), (np.less, numbers(3)), np.logical_not, (np.multiply, 2.5)
+        ),
+        "another byte order": lambda: linked(numbers(30, 4, dtype=">f8"), (np.add, 2)),
+        "into `out` of another dtype": lambda: Call(
+            (numbers(30, 4) * 2).astype(">u2"),
+            numbers(30, 4),
+            (np.multiply, 2),
+            out=room(30, 4, dtype=">u2"),
+            casting="unsafe",
+        ).left_to(np.copyto, room(30, 4, dtype=">u2"), numbers(30, 4), casting="unsafe"),
+        "into `out` that overlaps": lambda: (
+            lambda x: Call(np.square(x[:30] + x[1:]), x[:30], (np.add, x[1:].copy()), np.square, out=x[1:])
+        )(numbers(31, 4).copy()),
+        "a step that warns": lambda: linked(numbers(30, 4), (np.divide, 0), (np.subtract, 1)),
+        "objects": lambda: linked(objects(3, 4), (np.add, objects(4)), np.negative),
+        "strings": lambda: linked(np.array(["a", "b"]), (np.add, "c")).left_to(
+            np.add.resolve_dtypes, (*map(np.dtype, ("U1", "U1")), None)
+        ),
+        "a list": lambda: Call(np.array([3, 4]), [1, 2], (np.add, 2)),
+        "refused: no function": lambda: Call(TypeError, numbers(3), 5),
+        "refused: shapes that do not fit": lambda: Call(ValueError, numbers(3), np.sqrt, (np.add, numbers(4))),
+        "refused: no such loop": lambda: Call(TypeError, numbers(3), np.sqrt, (np.bitwise_and, 1)).left_to(
+            np.bitwise_and.resolve_dtypes, (np.dtype("f4"), int, None)
+        ),
+        "refused: a conversion": lambda: refused_dtype(numbers(3), dtype="i4", shown=("f4", "i4")),
+        "refused: `out` of another dtype": lambda: refused_dtype(
+            numbers(3), np.sqrt, out=room(3, dtype="i4"), shown=("f4", "i4")
         ),
     },
     "get_num_threads": {"always": lambda: Call(bcast.get_num_threads())},

@@ -2,6 +2,7 @@
 
     python tests/fuzz.py --seconds 600              random cases; the seed is printed
     python tests/fuzz.py --seed 7 --case 1234       one of them again
+    python tests/fuzz.py --only chain --count 100000
 
 A case is drawn from its seed and its number alone. It draws a function, arguments that are mostly legal, and a way of
 `_ways.py`, then makes the call and compares the bytes of the result, or checks that the call is refused. Each array has
@@ -26,7 +27,7 @@ from typing import Any
 
 import _modes
 import numpy as np
-from _arithmetic import draw_elementwise, draw_where
+from _arithmetic import draw_chain, draw_elementwise, draw_where
 from _modes import drawn_call
 from _reference import MisfitError as Misfit
 from _reference import reference, two_way
@@ -442,6 +443,10 @@ def fuzz_elementwise(rng):
     draw_elementwise(rng).check()
 
 
+def fuzz_chain(rng):
+    draw_chain(rng).check()
+
+
 def fuzz_where(rng):
     draw_where(rng).check()
 
@@ -624,30 +629,31 @@ def run_in_thread(function, seed):
         function(rng)
 
 
-def run_cases(seed, first, seconds):
-    """Run cases until the time is over, and print the number of each before."""
+def run_cases(seed, first, seconds, functions=FUNCTIONS, count=math.inf):
+    """Run cases until the time is over or so many have run, and print the number of each before."""
     end = time.monotonic() + seconds
     called = Counter()
     number = first
-    while number == first or time.monotonic() < end:
+    while number == first or (time.monotonic() < end and number - first < count):
         print(number, flush=True)
         faulthandler.dump_traceback_later(LONGEST, exit=True)
-        called.update(run_case(seed, number))
+        called.update(run_case(seed, number, functions))
         number += 1
     faulthandler.cancel_dump_traceback_later()
     print(number - first, "cases:", *[f"{name} {count}" for name, count in sorted(called.items())], file=sys.stderr)
 
 
-def watch(seed, seconds):
+def watch(seed, seconds, only=(), most=()):
     """Run cases in a child process; tell how to run the one that ends it."""
     print(f"fuzzing {bcast.__file__} for {seconds:g} s with seed {seed}", flush=True)
-    command = [sys.executable, __file__, "--seed", str(seed), "--case", "0", "--seconds", str(seconds)]
+    command = [sys.executable, __file__, "--seed", str(seed), "--case", "0", "--seconds", str(seconds), *only, *most]
     number = "none"
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         for line in child.stdout:
             number = line.strip()
     if child.returncode:
-        print(f"case {number} failed; again: python tests/fuzz.py --seed {seed} --case {number}", flush=True)
+        again = " ".join(map(str, ("--seed", seed, "--case", number, *only)))
+        print(f"case {number} failed; again: python tests/fuzz.py {again}", flush=True)
     return child.returncode
 
 
@@ -656,11 +662,17 @@ def main():
     parser.add_argument("--seconds", type=float, help="for how long; default: 60, of a case given 0: that one alone")
     parser.add_argument("--seed", type=int, help="default: a random one")
     parser.add_argument("--case", type=int, help="the first case, run in this process")
+    parser.add_argument("--only", choices=FUNCTIONS, help="the function that all cases call")
+    parser.add_argument("--count", type=int, help="how many cases at most, however long they take")
     options = parser.parse_args()
     seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
+    seconds = options.seconds if options.count is None else math.inf
     if options.case is None:
-        return watch(seed, 60 if options.seconds is None else options.seconds)
-    return run_cases(seed, options.case, options.seconds or 0)
+        only = ["--only", options.only] if options.only else []
+        most = ["--count", str(options.count)] if options.count else []
+        return watch(seed, 60 if seconds is None else seconds, only, most)
+    functions = {options.only: FUNCTIONS[options.only]} if options.only else FUNCTIONS
+    return run_cases(seed, options.case, seconds or 0, functions, options.count or math.inf)
 
 
 if __name__ == "__main__":

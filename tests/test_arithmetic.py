@@ -1,4 +1,4 @@
-"""`elementwise` and `where` by blocks: NumPy's bits, dtypes, strides, warnings and exceptions, whatever is called."""
+"""`elementwise`, `chain` and `where` by blocks: NumPy's bits, dtypes, strides, warnings and exceptions."""
 
 import functools
 import gc
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _arithmetic import DTYPES, NAMES, UFUNCS, bits, draw_elementwise, draw_items, draw_where, told
+from _arithmetic import DTYPES, NAMES, UFUNCS, bits, chained, draw_chain, draw_elementwise, draw_items, draw_where, told
 from _commands import printed
 from _ways import COMPUTED, THREADS, computed, forked, in_order
 from hypothesis import given as drawn
@@ -29,7 +29,7 @@ ml_dtypes = pytest.importorskip("ml_dtypes")
 
 
 @drill_or_not
-@pytest.mark.parametrize("draw", [draw_elementwise, draw_where])
+@pytest.mark.parametrize("draw", [draw_elementwise, draw_chain, draw_where])
 def test_any_call_gives_what_numpy_gives(examples, draw):
     @drawn(st.randoms(use_true_random=False), st.sampled_from(COMPUTED))
     def prop(rng, way):
@@ -168,6 +168,9 @@ def test_nothing_outside_is_read_or_written(rooms, way, dtype):  # noqa: F811
                 out = out.view(dtype.newbyteorder("="))
                 bcast.where(mask, *operands, out=out)
                 assert bits(out) == bits(np.where(mask, a, b))
+                for given, by in (operands, (b, a)), (operands[::-1], (a, b)):
+                    bcast.chain(given[0], (ufunc, given[1]), np.square, (np.maximum, 3), out=out)
+                    assert bits(out) == bits(chained(by[1], (ufunc, by[0]), np.square, (np.maximum, 3)))
                 flush(out_room, expected.nbytes)[:] = PAINT
                 assert (out_room == PAINT).all()
 
@@ -271,13 +274,16 @@ def test_a_buffer_of_a_shorter_block_is_filled_anew():
 # Threads.
 
 
+ORDINARY = [np.add, np.multiply, np.less, np.divide, np.maximum]
+
+
 @pytest.mark.parametrize("order", range(5))
 def test_results_do_not_depend_on_the_order_of_shares(order):
     rng = random.Random(order)
     for _ in range(60):
-        twin = draw_elementwise(rng, 50_000, [np.add, np.multiply, np.less, np.divide, np.maximum])
-        with computed(runtime.TARGETS[0], THREADS), in_order(order, rng.randint(1, 64)):
-            twin.check()
+        for twin in draw_elementwise(rng, 50_000, ORDINARY), draw_chain(rng, 50_000, ORDINARY):
+            with computed(runtime.TARGETS[0], THREADS), in_order(order, rng.randint(1, 64)):
+                twin.check()
 
 
 def test_errors_of_other_threads_are_told_once():
@@ -294,8 +300,9 @@ def test_errors_of_other_threads_are_told_once():
 def test_a_fork_computes_alone():
     a, b = np.arange(900_000, dtype="f4").reshape(-1, 3), np.ones(3, "f4")
     with computed(runtime.TARGETS[0], THREADS):
-        expected = bcast.elementwise(np.add, a, b)
-        assert forked(lambda: np.testing.assert_array_equal(bcast.elementwise(np.add, a, b), expected)) == 0
+        for call in functools.partial(bcast.elementwise, np.add, a, b), functools.partial(bcast.chain, a, (np.add, b)):
+            expected = call()
+            assert forked(lambda call=call, expected=expected: np.testing.assert_array_equal(call(), expected)) == 0
 
 
 # What floating-point errors do.
@@ -389,6 +396,7 @@ def test_all_is_right_without_numpys_loops(without_loops):  # noqa: ARG001
     rng = random.Random(3)
     for _ in range(300):
         draw_elementwise(rng, 300).check()
+        draw_chain(rng, 300).check()
         draw_where(rng, 300).check()
 
 

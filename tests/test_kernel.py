@@ -88,6 +88,7 @@ LARGE = {
     "sum": lambda: bcast.unbroadcast(ITEMS.reshape(-1, 1000), (1000,), dtype=int),
     "sums by counts": lambda: bcast.unrepeat(ITEMS, np.full(ITEMS.size // 8, 8), dtype=int),
     "function": lambda: bcast.elementwise(np.hypot, ITEMS.reshape(-1, 4), ITEMS[:4]),
+    "chain": lambda: bcast.chain(ITEMS.reshape(-1, 4), (np.add, ITEMS[:4]), np.sqrt, dtype="f4"),
 }
 
 

@@ -52,6 +52,8 @@ def lie(value):
     """Make liars of arrays, and of integers and lists, which may be arrays, too."""
     if type(value) is tuple and value and all(type(item) is np.ndarray for item in value):
         return tuple(map(lying, value))
+    if type(value) is tuple and value and isinstance(value[0], np.ufunc):
+        return value[0], lying(value[1]) if type(value[1]) is np.ndarray else value[1]
     items = value if type(value) in (tuple, list) and value else [value]
     if all(type(item) is int and abs(item) < 1 << 63 for item in items):
         return lying(np.array(value))
@@ -88,6 +90,8 @@ REFUSED = {
     "references": (lambda out: bcast.repeat(OBJECTS, 1, 0, out=out), TypeError, (2, 3), "i8", LiarOfReferences),
     "shape": (lambda out: bcast.broadcast(np.float32(1), (7,), out=out), ValueError, (2, 3), "f4", Liar),
     "shape_of_a_ufunc": (lambda out: bcast.elementwise(np.add, np.ones(7), 1, out=out), ValueError, (2, 3), "f8", Liar),
+    "shape_of_a_chain": (lambda out: bcast.chain(np.ones(7), (np.add, 1), out=out), ValueError, (2, 3), "f8", Liar),
+    "dtype_of_a_chain": (lambda out: bcast.chain(np.ones(7, "f4"), np.sqrt, out=out), TypeError, (7,), "i4", Liar),
 }
 
 

@@ -52,6 +52,7 @@ def results_have_the_given_dtype(x: Floats, out: Bytes) -> None:
     assert_type(bcast.unrepeat([1.5, 2.5], [2], out=out), Bytes)
     assert_type(bcast.elementwise(np.add, x, x, out=out), Bytes)
     assert_type(bcast.where(x > 0, x, x, out=out), Bytes)
+    assert_type(bcast.chain(x, (np.minimum, 255), np.rint, casting="unsafe", out=out), Bytes)
 
 
 def elementwise_gives_what_the_function_gives(x: Floats, ufunc: np.ufunc) -> None:
@@ -69,6 +70,8 @@ def elementwise_gives_what_the_function_gives(x: Floats, ufunc: np.ufunc) -> Non
     assert_type(bcast.elementwise(ufunc, x, x), Any)
     bcast.elementwise(np.add, x, x, dtype=np.float32, casting="unsafe", where=x > 0)
     assert_type(bcast.where(x > 0, x, x), Floats)
+    assert_type(bcast.chain(x, (ufunc, [1, 2]), np.sqrt, (np.less, 1), dtype="f4", mode="pdpd", axis=1), NDArray[Any])
+    assert_type(bcast.chain([1, 2]), NDArray[Any])
 
 
 def shapes(x: Floats, shape: Sequence[int], lengths: NDArray[np.int64], index: np.int32) -> None:
@@ -136,6 +139,9 @@ def what_fails_when_it_runs(x: Floats) -> None:
     bcast.infer_shape(3, (3,))  # type: ignore
     bcast.elementwise(np.add, x, x, mode="explicit")  # type: ignore
     bcast.elementwise(np.add, x, x, out="x")  # type: ignore
+    bcast.chain(x, (np.add, 1, 2))  # type: ignore
+    bcast.chain(x, "add")  # type: ignore
+    bcast.chain(x, mode="explicit")  # type: ignore
     bcast.meshgrid(x, indexing="yx")  # type: ignore
     bcast.set_num_threads(1.5)  # type: ignore
     bcast.patch_numpy(5)  # type: ignore

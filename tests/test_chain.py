@@ -1,0 +1,282 @@
+"""`chain`: NumPy's bits, dtypes, warnings and exceptions, as of one conversion and one ufunc after the other.
+
+Random chains are drawn in `_arithmetic.py`; `test_arithmetic.py` and `fuzz.py` run them. Bad arguments are refused in
+`test_elementwise.py`.
+"""
+
+import functools
+import itertools
+import random
+
+import numpy as np
+import pytest
+from _arithmetic import REALS, bits, chained, draw_items, draw_small, told, warn_of
+from _calls import Array, Subclass
+from _ways import COMPUTED, computed
+from test_errors import refuse, untouched
+
+import bcast
+from bcast._rules.arguments import CASTINGS
+
+pytest.importorskip("ml_dtypes")
+FLOATS = [name for name in REALS if np.dtype(name).kind not in "iub"]
+INTEGERS = [name for name in REALS if np.dtype(name).kind in "iu"]
+
+
+def check(data, *steps, own=None, mode="numpy", axis=-1, **options):
+    """Make a call beside NumPy's, whose `own` steps have reshaped operands; the second of two `out` is NumPy's."""
+    out, numpys_out = options.pop("out", (None, None))
+    expected, warned = told(lambda: chained(data, *own or steps, out=numpys_out, **options), list)
+    result, mine = told(lambda: bcast.chain(data, *steps, mode=mode, axis=axis, out=out, **options), list)
+    assert not isinstance(expected, tuple), expected
+    assert not isinstance(result, tuple), result
+    assert result.dtype == expected.dtype
+    assert bits(result) == bits(expected)
+    assert mine == warned
+    assert result is out if out is not None else result.flags.c_contiguous and result.flags.owndata
+
+
+def fitting(rng, dtype, to, shape):
+    """Items of a dtype; if they become integers, such as these hold."""
+    narrow = np.dtype(to).kind in "iu" and np.dtype(dtype).kind not in "iub"
+    return (draw_small if narrow else draw_items)(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape)
+
+
+# Conversions.
+
+
+@pytest.mark.parametrize("to", REALS)
+@pytest.mark.parametrize("dtype", REALS)
+def test_every_pair_of_dtypes_at_both_ends(dtype, to):
+    rng = random.Random(f"{dtype} {to}")
+    ways = itertools.cycle(COMPUTED)
+    for shape in (5,), (700, 3), (9000,), (3, 40, 50):
+        data = fitting(rng, dtype, to, shape)
+        for array in (data, data.T, data[::-2]):
+            with computed(*next(ways)):
+                check(array, dtype=to, casting="unsafe")
+                check(array, (np.maximum, 3), np.square, dtype=to, casting="unsafe")
+                outs = [np.zeros(2 * array.size, to)[::2].reshape(array.shape) for _ in range(2)]
+                check(array, (np.maximum, array[:1]), casting="unsafe", out=outs)
+
+
+@pytest.mark.parametrize("to", INTEGERS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_values_beyond_integers_are_what_numpy_makes_of_them(dtype, to):
+    """Compared in the same form of call: what comes of them depends on the loop."""
+    generator = np.random.default_rng(1)
+    for n, way in itertools.product((1, 7, 3001, 40_000), COMPUTED):
+        data = generator.standard_normal(n) * 10.0 ** generator.integers(-2, 25, n)
+        data[generator.integers(0, n, 5)] = generator.choice((np.nan, np.inf, -np.inf), 5)
+        with np.errstate(all="ignore"):
+            data = data.astype(dtype)
+        with computed(*way):
+            check(data, dtype=to, casting="unsafe")
+            check(data, (np.multiply, 1), casting="unsafe", out=[np.zeros(n, to) for _ in range(2)])
+
+
+# Pictures.
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize(
+    "dtypes", [("u1", "f4", "u1"), ("u2", "f2", "f4"), ("f4", "bfloat16", ">f2"), ("i4", "f8", "f2")]
+)
+def test_pictures_to_channels_first_and_back(way, dtypes):
+    rng = random.Random(f"{way} {dtypes}")
+    for shape in (2, 37, 53, 3), (1, 224, 224, 3), (3, 5, 1100, 4), (1, 90, 91, 1), (2, 16, 16, 64):
+        pictures = fitting(rng, dtypes[0], "u1", shape)
+        mean, std = (fitting(rng, dtypes[1], "u1", shape[-1:]) for _ in range(2))
+        steps = (np.subtract, mean), (np.divide, std)
+        own = [(ufunc, each.reshape(-1, 1, 1)) for ufunc, each in steps]
+        first = pictures.transpose(0, 3, 1, 2)
+        cut = (np.multiply, 30), (np.fmin, 255), (np.fmax, 0)
+        with computed(*way):
+            check(pictures, *steps, dtype=dtypes[1])
+            check(first, *steps, own=own, dtype=dtypes[1], mode="pdpd", axis=1)
+            out = [np.zeros(first.shape, dtypes[2]) for _ in range(2)]
+            check(
+                first, *steps, *cut, own=[*own, *cut], dtype=dtypes[1], mode="pdpd", axis=1, out=out, casting="unsafe"
+            )
+            planes = np.ascontiguousarray(first % 255, dtypes[1])
+            check(
+                planes.transpose(0, 2, 3, 1), *cut, out=[np.zeros(shape, dtypes[2]) for _ in range(2)], casting="unsafe"
+            )
+
+
+def test_chains_of_any_length():
+    data, rows, column = np.arange(12000.0).reshape(4000, 3), np.ones((5, 1, 1, 1)), np.full((4000, 1), 0.5)
+    for count in range(21):
+        steps = [
+            ((np.multiply, 0.999), np.negative, (np.add, column), (np.subtract, data))[i % 4] for i in range(count)
+        ]
+        check(data, *steps)
+        check(data.astype("i2"), *steps, dtype="f4")
+    check(data[:1], (np.add, data), (np.multiply, rows), (np.less, 5), np.logical_not, (np.subtract, column[:1]))
+    check(np.array(2.5, "f4"), (np.add, 1), (np.multiply, data), dtype="f8")
+    check(np.array(3, "u1"), (np.add, 255), (np.less, 3))
+    check(data[:0], (np.add, data[:1]), np.sqrt, dtype="c16")
+    check(data[:, :0], (np.divide, column), out=[np.zeros((4000, 0), "f4") for _ in range(2)])
+    check(data, dtype="f4", out=[np.zeros((4000, 3), ">f8") for _ in range(2)])
+
+
+def test_results_are_new():
+    data = np.ones((3, 4))
+    for steps in ((), (np.positive,), ((np.add, 0),)):
+        assert not np.may_share_memory(bcast.chain(data, *steps), data)
+        assert type(bcast.chain(data.T, *steps)) is type(bcast.chain(5, *steps)) is np.ndarray
+
+
+# Overlap.
+
+MEMORY = np.arange(40 * 40 * 4) % 113
+OVERLAPS = {
+    "the data": (lambda m: m[:1600].reshape(40, 40), lambda m: m[:1600].reshape(40, 40)),
+    "transposed": (lambda m: m[:1600].reshape(40, 40), lambda m: m[:1600].reshape(40, 40).T),
+    "an item later": (lambda m: m[:6000].reshape(60, 100), lambda m: m[1:6001].reshape(60, 100)),
+    "an item earlier": (lambda m: m[1:6001].reshape(60, 100), lambda m: m[:6000].reshape(60, 100)),
+    "backwards": (lambda m: m[:6000], lambda m: m[5999::-1]),
+    "every second": (lambda m: m[:3000], lambda m: m[:6000:2]),
+    "channels first": (lambda m: m[:4800].reshape(40, 40, 3).transpose(2, 0, 1), lambda m: m[:4800].reshape(3, 40, 40)),
+    "a narrower dtype": (lambda m: m[:3000], lambda m: m.view("u1")[100:3100]),
+    "a wider dtype": (lambda m: m.view("u1")[100:3100], lambda m: m.view(f"f{2 * m.itemsize}")[:3000]),
+}
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("dtype", ["f4", "i2", "f8", ">f4"])
+@pytest.mark.parametrize("name", OVERLAPS)
+def test_out_may_overlap_what_is_read(name, dtype, way):
+    """As if all had been copied first."""
+    if name == "a wider dtype" and dtype != "f4":
+        return
+    for read in range(3):  # the data, or the operand of a step
+        results = []
+        for copies in (False, True):
+            memory = MEMORY.astype(dtype)
+            data, out = (make(memory) for make in OVERLAPS[name])
+            inputs = [np.full(data.shape, 2, data.dtype) for _ in range(3)]
+            inputs[read] = data.copy() if copies else data
+            with computed(*way):
+                steps = (np.add, inputs[1]), (np.maximum, inputs[2])
+                (chained if copies else bcast.chain)(inputs[0], *steps, casting="unsafe", out=out)
+            results.append(memory)
+        np.testing.assert_array_equal(*results)
+
+
+# Warnings and exceptions.
+
+WRONG = np.array([1e300, 2, -1, 0, 5, np.nan, 1e-300])
+STEPS = (np.divide, np.array([1, 1, 1, 0, 0, 1, 1], "f4")), np.log, np.exp, (np.multiply, 1e38)
+
+
+def test_errors_of_each_step_come_once_and_in_order(capfd):
+    data = np.concatenate([np.ones((20_000, 7)), np.tile(WRONG, (20_000, 1))])
+    met = []
+
+    class Log:
+        def write(self, text):
+            met.append(text)
+
+    for way, array in itertools.product(
+        ("ignore", "warn", "raise", "call", "print", "log"), (data, data[19_999:20_001])
+    ):
+        for function in chained, bcast.chain:
+            handler, out = Log() if way == "log" else warn_of, np.zeros(array.shape, "i4")
+            with np.errstate(all=way, call=handler), computed(*COMPUTED[1]):
+                call = functools.partial(function, array, *STEPS, dtype="f4", casting="unsafe", out=out)
+                met.append(told(lambda call=call: call().shape, list))
+            met.append(capfd.readouterr())
+        half = len(met) // 2
+        assert met[:half] == met[half:]
+        assert way != "warn" or len(met[half][1]) >= 6
+        met.clear()
+
+
+@pytest.mark.parametrize("divide", ["warn", "raise"])
+def test_an_error_stops_the_steps_after_it(divide):
+    first, *rest = (np.divide, np.zeros(3)), (np.multiply, np.full(3, 1e300)), (np.subtract, np.inf)
+    for steps in [first, *rest], [*rest, first]:
+        with np.errstate(all="raise", divide=divide):
+            call = functools.partial(bcast.chain, np.ones((30_000, 3)), *steps, (np.multiply, 0.0))
+            expected = told(functools.partial(chained, *call.args), list)
+            assert told(call, list) == expected
+            assert expected[0][0] is FloatingPointError
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ((np.add, 1), (np.bitwise_and, 2)),
+        ((np.less, 2), np.negative),
+        ((np.divide, 0), (np.subtract, np.zeros(3, "M8[s]"))),
+    ],
+    ids=["no loop", "bools", "dates"],
+)
+def test_steps_without_a_loop_are_refused_before_any_runs(steps):
+    with untouched((2, 3), float) as out:
+        for options in {}, {"out": out}:
+            (error, _), warned = told(lambda options=options: bcast.chain(np.zeros((2, 3)), *steps, **options))
+            assert issubclass(error, TypeError)
+            assert not warned
+
+
+def test_conversions_that_casting_forbids():
+    data = np.arange(6.0).reshape(2, 3)
+    for casting, dtype, to in itertools.product(CASTINGS, ("f4", "f8", ">f8", "i4", "c8"), ("f2", "f8", "u1", "c16")):
+        with untouched((2, 3), to) as out:
+            allowed = np.can_cast("f8", dtype, casting) and np.can_cast(dtype, to, casting)
+            call = functools.partial(bcast.chain, data, np.negative, dtype=dtype, casting=casting, out=out)
+            if not allowed:
+                refuse(call, TypeError, "out" if np.can_cast("f8", dtype, casting) else "dtype")
+        if allowed:
+            check(data, np.negative, dtype=dtype, casting=casting, out=[np.zeros((2, 3), to) for _ in range(2)])
+
+
+# What no core runs.
+
+
+def raising(a, b):
+    if a == 7:
+        raise KeyError("seven")
+    return a * b
+
+
+def test_steps_of_other_dtypes():
+    words, days = np.array([["a"], ["bc"]]), np.array(["2020-01-01", "2020-01-03"], "M8[D]")
+    seven = np.frompyfunc(raising, 2, 1)
+    for data, steps in (
+        (words, ((np.add, "d"), (np.add, words.T), (np.equal, "bcdbc"), np.logical_not)),
+        (words.astype("T"), ((np.multiply, 3), (np.add, words.T.astype("T")))),
+        (words.astype("S"), ((np.add, np.bytes_(b"d")),)),
+        (words, ()),
+        (words.astype("O"), ((np.multiply, np.array([1, 2, 3])), (np.add, words.astype("O")), (np.not_equal, "aa"))),
+        (np.arange(6).astype("O"), ((np.multiply, 2**70), np.negative, (np.less, -(2**71)))),
+        (days, ((np.subtract, days[:1]), (np.divide, np.timedelta64(1, "h")), (np.multiply, 2))),
+        (days, ((np.add, 3), (np.maximum, days[::-1]), np.isnat)),
+        (np.arange(5), ((seven, 2), (np.add, 1))),
+    ):
+        check(data, *steps)
+    check(np.array(["1", "-2"]), (np.add, 1), dtype="i4", casting="unsafe")
+    check(np.array([1, 2]), (np.add, "x"), dtype="U", casting="unsafe")
+    check(np.array([2, 1], "O"), np.sqrt, dtype="f4", casting="unsafe", out=[np.zeros(2, "O") for _ in range(2)])
+    for function in bcast.chain, chained:
+        out = np.zeros(9)
+        with pytest.raises(KeyError, match="seven"):
+            function(np.arange(9), (np.add, 0), (seven, 2), casting="unsafe", out=out)
+        assert not out.any()
+        with pytest.raises(OverflowError):
+            function(np.ones(9, "u1"), (np.add, 2), (np.add, 300), casting="unsafe", out=out)
+        with pytest.raises(ValueError, match="Integers to negative integer powers"):
+            function(np.arange(9), (np.power, [-1]), casting="unsafe", out=out)
+
+
+def test_operands_are_what_arrays_of_the_base_class_would_be():
+    data, row = np.ones((2, 3)), np.arange(3.0)
+    for operand in row.view(Subclass), [0, 1, 2], range(3), np.float32(2), Array(row):
+        result = bcast.chain(data, (np.add, operand), (np.multiply, operand))
+        expected = (data + np.asarray(operand)) * np.asarray(operand)
+        assert type(result) is np.ndarray
+        np.testing.assert_array_equal(result, expected, strict=True)
+    assert bcast.chain(np.ones(2, "f4"), (np.add, np.float64(1))).dtype == np.float64
+    assert bcast.chain(np.ones(2, "f4"), (np.add, 1.0), [np.less, True]).dtype == bool

@@ -189,7 +189,7 @@ class Before:
         self.memory = {id(array): array for array in arrays}
         self.images = {key: image(array) for key, array in self.memory.items()}
         self.state = call.state and call.state()
-        if isinstance(call.args[0] if call.args else None, np.ufunc):  # which is kept, with its loop's dtypes
+        if any(isinstance(part, np.ufunc) for part in given):  # which is kept, with its loop's dtypes
             given = [part for part in given if not isinstance(part, (np.ufunc, np.dtype))]
         self.parts = list({id(part): part for part in given if not is_simple(part)}.values())
         del given, arrays

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast import broadcast, broadcast_shapes, elementwise, infer_shape, tile, where
+from bcast import broadcast, broadcast_shapes, chain, elementwise, infer_shape, tile, where
 from bcast._runtime.core import is_masked
 
 try:
@@ -231,52 +231,40 @@ class Pow(_Binary):
 # Multidirectional operators of any number of inputs.
 
 
-def _fold(ufunc: np.ufunc, inputs: Sequence[Array]) -> Array:
-    """Apply `ufunc` from left to right, into the previous result if that is large enough."""
-    if len(inputs) == 1:
-        return np.array(inputs[0])
-    total = np.asarray(elementwise(ufunc, inputs[0], inputs[1]))
-    for other in inputs[2:]:
-        large_enough = broadcast_shapes(total.shape, other.shape) == total.shape
-        total = np.asarray(elementwise(ufunc, total, other, out=total if large_enough else None))
-    return total
-
-
-def _total(inputs: Sequence[Array]) -> Array:
-    """Add up the inputs; halves are added in single precision, as partial sums may leave their range."""
-    if inputs[0].dtype.itemsize == 2:
-        inputs = [array.astype(np.float32) for array in inputs]
-    return _fold(np.add, inputs)
-
-
 class _Variadic(_Operator):
-    """A function of one array or more, two at a time."""
+    """A function of one array or more, from left to right in one pass."""
 
     since = 8
     function: ClassVar[np.ufunc]
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
-        return _fold(self.function, inputs)
+        return chain(inputs[0], *[(self.function, other) for other in inputs[1:]])
 
 
 Max = _made(_Variadic, "Max", np.maximum, " of one input or more; NaN wins")
 Min = _made(_Variadic, "Min", np.minimum, " of one input or more; NaN wins")
 
 
+def _total(inputs: Sequence[Array], *steps: Any) -> Array:
+    """Add up the inputs, then do more; halves in single precision, as partial sums may leave their range."""
+    own = inputs[0].dtype
+    terms = [(np.add, other) for other in inputs[1:]]
+    out = np.empty(broadcast_shapes(*[each.shape for each in inputs]), own)
+    return chain(inputs[0], *terms, *steps, dtype=np.float32 if own.itemsize == 2 else own, out=out)
+
+
 class Sum(_Variadic):
     """ONNX Sum of one input or more; halves are added in single precision."""
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
-        return _total(inputs).astype(inputs[0].dtype, copy=False)
+        return _total(inputs)
 
 
 class Mean(_Variadic):
     """ONNX Mean of one input or more, any of which may be the largest; halves are added in single precision."""
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
-        total = _total(inputs)
-        mean = elementwise(np.divide, total, total.dtype.type(len(inputs)), out=total)
-        return mean.astype(inputs[0].dtype, copy=False)
+        return _total(inputs, (np.divide, float(len(inputs))))
 
 
 class Where(_Operator):
@@ -312,11 +300,11 @@ class Gemm(_Operator):
         elif dtype.itemsize == 2:
             a, b = a.astype(np.float32), b.astype(np.float32)
         product = np.matmul(a, b)
-        if alpha != 1:
-            product = product * alpha
+        steps = [] if alpha == 1 else [(np.multiply, alpha)]
         if c is not None and beta != 0:  # otherwise it is not read, whatever it holds
-            product = elementwise(np.add, product, c if beta == 1 else c * beta, mode="unidirectional")
-        return product.astype(dtype, copy=False)
+            steps.append((np.add, c if beta == 1 else c * beta))
+        out = product if product.dtype == dtype else np.empty(shape, dtype)
+        return chain(product, *steps, casting="unsafe", mode="unidirectional", out=out)
 
 
 class PRelu(_Operator):
@@ -324,7 +312,7 @@ class PRelu(_Operator):
 
     def _compute(self, *inputs: Any, **_: Any) -> Any:
         x, slope = inputs
-        return where(np.less(x, 0), elementwise(np.multiply, x, slope, mode="unidirectional"), x)
+        return where(np.less(x, 0), chain(x, (np.multiply, slope), mode="unidirectional"), x)
 
 
 OPS: list[type[OpRun]] = [globals()[name] for name in __all__ if name != "OPS"]

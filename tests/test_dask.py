@@ -351,6 +351,7 @@ def test_graphs_pickle():
         bcast.dask.unrepeat(data, [1, 3, 2], 0),
         *bcast.dask.meshgrid(data, data),
         bcast.dask.elementwise(np.add, data, data),
+        bcast.dask.chain(data, np.negative, (np.add, data)),
     ):
         again = pickle.loads(pickle.dumps(result))
         assert_equal(again, result.compute(scheduler="sync"))
@@ -373,6 +374,57 @@ def test_operands_in_place():
         bcast.dask.elementwise(np.negative, few, few)
 
 
+def test_chains_are_one_task_a_chunk():
+    pictures = np.arange(4 * 6 * 5 * 3, dtype="u1").reshape(4, 6, 5, 3)
+    mean, std = np.float32([1, 2, 3]), np.float32([0.5, 2, 4])
+    expected = bcast.chain(pictures, (np.subtract, mean), (np.divide, std), np.square, (np.less, 90), dtype="f4")
+    for chunks in ((2, 3, 5, 2), (4, 1, (0, 2, 3), 3), 6):
+        lazily = da.from_array(pictures, chunks=chunks)
+        steps = (np.subtract, mean), (np.divide, da.from_array(std, chunks=2)), np.square, (np.less, 90)
+        check("chain", lazily, *steps, dtype="f4", expected=expected)
+        turned = lazily.transpose(0, 3, 1, 2)
+        result = check(
+            "chain", turned, *steps, dtype="f4", mode="pdpd", axis=1, expected=expected.transpose(0, 3, 1, 2)
+        )
+        assert block_of(result).flags.c_contiguous
+    made = da.from_array(np.ones((8, 6), "u1"), chunks=(2, 3))
+    assert tasks(bcast.dask.chain(made, (np.multiply, 2.5), np.sqrt, (np.add, made), dtype="f4")) == 8
+    for data, *steps in (
+        (pictures[:0],),
+        (pictures[0, 0, 0, 0], (np.add, 2), np.negative),
+        (mean, (np.add, pictures), (np.maximum, std[:1]), (np.multiply, pictures[:1, :, :1, None])),
+        (np.array(["a", "b"]), (np.add, "c")),
+    ):
+        check("chain", data, *steps, chunks=2)
+
+
+@pytest.mark.parametrize(
+    ("steps", "options"),
+    [
+        (((np.add, [1, 2, 3]),), {}),
+        ((np.sqrt, (np.add, np.ones((2, 3, 1)))), {"mode": "unidirectional"}),
+        (((np.add, 1),), {"mode": "none"}),
+        (((np.add, np.ones(3)),), {"mode": "pdpd"}),
+        (((np.add, [1, 2]),), {"mode": "pdpd", "axis": 1.0}),
+        ((), {"mode": "explicit"}),
+        ((), {"axis": 0}),
+        ((), {"casting": "maybe"}),
+        ((), {"dtype": "i4"}),
+        ((np.add,), {}),
+        (((np.add, 1, 2),), {}),
+        (((np.add, 1), (np.bitwise_and, 2)), {}),
+        (((np.add, np.ma.array([1, 2])),), {}),
+    ],
+)
+def test_chains_are_refused_as_in_memory(steps, options):
+    data = np.ones((3, 2))
+    with pytest.raises(Exception) as expected:
+        bcast.chain(data, *steps, **options)
+    with pytest.raises(type(expected.value)) as found:
+        bcast.dask.chain(da.from_array(data, chunks=1), *steps, **options)
+    assert str(found.value) == str(expected.value)
+
+
 @drawn
 def test_operands_of_all_chunks(draw):
     """Even of chunks without items, which Dask would stretch."""
@@ -386,6 +438,7 @@ def test_operands_of_all_chunks(draw):
         operands.append(np.arange(np.prod(own, dtype=int)).reshape(own))
         lazily.append(da.from_array(operands[-1], chunks=[tuple(map(int, lengths)) for lengths in chunks]))
     assert_equal(bcast.dask.elementwise(np.subtract, *lazily), np.subtract(*operands))
+    assert_equal(bcast.dask.chain(lazily[0], (np.subtract, lazily[1]), np.negative), -np.subtract(*operands))
 
 
 @pytest.mark.parametrize("number", [5, 2.5, True, np.float32(1.5)], ids=repr)
@@ -397,6 +450,7 @@ def test_blocks_that_are_numbers(number):
         assert_equal(bcast.dask.broadcast_like(lazily, da.ones(shape)), np.broadcast_to(data, shape))
         assert_equal(bcast.dask.tile(lazily, shape), np.tile(data, shape))
         assert_equal(bcast.dask.elementwise(np.add, da.ones(shape), lazily), np.add(np.ones(shape), data))
+        assert_equal(bcast.dask.chain(lazily, (np.add, da.ones(shape))), np.add(data, np.ones(shape)))
     assert_equal(bcast.dask.repeat(lazily, 3, axis=0), np.repeat(data, 3, axis=0))
     for grid, expected in zip(bcast.dask.meshgrid(lazily, da.arange(2)), np.meshgrid(data, np.arange(2)), strict=True):
         assert_equal(grid, expected)
@@ -505,6 +559,7 @@ def test_unknown_chunks_are_refused():
         lambda: bcast.dask.unrepeat(unknown, 1),
         lambda: bcast.dask.meshgrid(unknown),
         lambda: bcast.dask.elementwise(np.add, data, unknown),
+        lambda: bcast.dask.chain(data, (np.add, unknown)),
     ):
         with pytest.raises(ValueError, match=r"expected chunks of known lengths, .*compute_chunk_sizes\(\)"):
             call()
@@ -517,7 +572,7 @@ def test_masks_are_refused():
     with pytest.raises(TypeError, match="`data` expected an array without a mask"):
         bcast.dask.broadcast(np.ma.array([1, 2]), (2, 2))
     hidden = da.ones(4, chunks=2).map_blocks(np.ma.masked_array, dtype=float, meta=np.empty(0))
-    for name, argument in (("broadcast", (2, 4)), ("tile", 2), ("repeat", 2), ("unbroadcast", ())):
+    for name, argument in (("broadcast", (2, 4)), ("tile", 2), ("repeat", 2), ("unbroadcast", ()), ("chain", np.sqrt)):
         result = getattr(bcast.dask, name)(hidden, argument)
         with pytest.raises(TypeError, match="expected an array without a mask"):
             result.compute(scheduler="sync")
@@ -618,6 +673,8 @@ def test_query_planning():
         assert bcast.dask.broadcast(number, (2, 1)).compute(scheduler="sync").tolist() == [[5], [5]]
         summed = bcast.dask.elementwise(np.add, lazily, da.arange(3, chunks=2), mode="pdpd", axis=0)
         assert summed.compute().tolist() == (data + np.arange(3)[:, None]).tolist()
+        chained = bcast.dask.chain(lazily, (np.add, da.arange(3, chunks=2)), np.negative, mode="pdpd", axis=0)
+        assert chained.compute().tolist() == (-summed).compute().tolist()
     """
     printed("-c", code, DASK_ARRAY__QUERY_PLANNING="True")
 

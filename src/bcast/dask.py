@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from bcast._api.adjoints import lengths_left, wanted_dtype
 from bcast._api.broadcast import align_like, tuple_of_one
+from bcast._api.elementwise import chain as chain_in_memory
 from bcast._api.repeats import counts_along
 from bcast._rules.alignment import Alignment, right_aligned
 from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument
@@ -39,9 +40,9 @@ from bcast._rules.core import align, align_shapes
 from bcast._rules.types import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 try:
-    from bcast._dask.arrays import Array, aligned_shape, as_dask, converted_dtype, in_memory
+    from bcast._dask.arrays import Array, aligned_shape, as_dask, converted_dtype, in_memory, step_shapes
     from bcast._dask.chunks import given_chunks
-    from bcast._dask.copies import Values, broadcast_along, mapped, repeated, tiled, without_empty
+    from bcast._dask.copies import Values, broadcast_along, chained, mapped, repeated, tiled, without_empty
     from bcast._dask.sums import segments_summed, summed
     from bcast._dask.tasks import reshape_block
 except ModuleNotFoundError as error:
@@ -53,6 +54,7 @@ __all__ = [
     "broadcast",
     "broadcast_like",
     "broadcast_to",
+    "chain",
     "elementwise",
     "meshgrid",
     "repeat",
@@ -385,13 +387,51 @@ def elementwise(
     >>> bcast.dask.elementwise(np.add, images, bias, mode="pdpd", axis=1)[0, :3, 0, 0].compute()
     array([1., 2., 3.])
     """
-    weak = (bool, int, float, complex)
-    first = as_dask("a", a) if type(a) not in weak or type(b) in weak else a
-    second: Any = b if type(b) in weak else as_dask("b", b)
-    shape = getattr(second, "shape", ())
-    aligned = aligned_shape(ufunc, getattr(first, "shape", ()), shape, mode, axis)
-    first, second = [each if type(each) in weak else without_empty(each) for each in (first, second)]
-    return ufunc(first, second if shape == aligned else _reshaped(second, aligned))
+    second = _operand("b", b)
+    first = _operand("a", a) if hasattr(second, "chunks") else as_dask("a", a)
+    aligned = aligned_shape(ufunc, getattr(first, "shape", ()), getattr(second, "shape", ()), mode, axis)
+    return ufunc(first, _reshaped(second, aligned))
+
+
+def chain(
+    data: ArrayLike | Array,
+    *steps: Any,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    mode: ElementwiseMode = "numpy",
+    axis: int = -1,
+) -> Array:
+    """Convert `data`, then apply one ufunc after the other, as `bcast.chain` does: one task for each chunk.
+
+    Parameters
+    ----------
+    data, *steps, dtype, casting, mode, axis
+        As in `bcast.chain`; the data and operands may be dask arrays.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> import bcast.dask
+    >>> pictures = da.ones((90, 64, 64, 3), chunks=(30, -1, -1, -1), dtype="uint8")
+    >>> steps = (np.subtract, np.float32([1, 2, 3])), (np.multiply, 0.5)
+    >>> batch = bcast.dask.chain(pictures.transpose(0, 3, 1, 2), *steps, dtype="float32", mode="pdpd", axis=1)
+    >>> batch[89, :, 0, 0].compute()
+    array([ 0. , -0.5, -1. ], dtype=float32)
+    """
+    array = as_dask("data", data)
+    own = converted_dtype(array, dtype, casting)
+    chain_in_memory((), mode=mode, axis=axis)
+    shape, operands, alike = array.shape, [without_empty(array)], list(steps)
+    for i, step in enumerate(steps):
+        if isinstance(step, (tuple, list)) and len(step) == 2:
+            operand = _operand(f"steps[{i}]", step[1])
+            aligned, shape = step_shapes(f"steps[{i}]", getattr(operand, "shape", ()), shape, mode, axis)
+            operands.append(_reshaped(operand, aligned))
+            alike[i] = step[0], np.empty(0, operand.dtype) if hasattr(operand, "chunks") else operand
+    to = chain_in_memory(np.empty(0, array.dtype), *alike, dtype=own, casting=casting).dtype
+    ufuncs = [step[0] if isinstance(step, (tuple, list)) else step for step in steps]
+    return chained(operands, len(shape), to, ufuncs=ufuncs, own=own)
 
 
 def _plain(counts: list[Any]) -> list[Any]:
@@ -406,9 +446,14 @@ def _flat(line: Array) -> Array:
     return line if line.ndim == 1 else without_empty(line).reshape(-1)
 
 
-def _reshaped(array: Array, shape: tuple[int, ...]) -> Array:
-    """Drop or add axes of length 1."""
-    if array.shape == shape:
+def _operand(name: str, value: Any) -> Any:
+    """Convert an operand to a dask array without empty chunks, unless it is a Python scalar, which functions know."""
+    return value if type(value) in (bool, int, float, complex) else without_empty(as_dask(name, value))
+
+
+def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
+    """Drop or add axes of length 1, unless this is a Python scalar."""
+    if getattr(array, "shape", shape) == shape:
         return array
     if 1 in array.shape:
         array = without_empty(array)  # one chunk is left of an axis of length 1

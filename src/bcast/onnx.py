@@ -300,7 +300,7 @@ class Gemm(_Operator):
         elif dtype.itemsize == 2:
             a, b = a.astype(np.float32), b.astype(np.float32)
         product = np.matmul(a, b)
-        steps = [] if alpha == 1 else [(np.multiply, alpha)]
+        steps: list[Any] = [] if alpha == 1 else [(np.multiply, alpha)]
         if c is not None and beta != 0:  # otherwise it is not read, whatever it holds
             steps.append((np.add, c if beta == 1 else c * beta))
         out = product if product.dtype == dtype else np.empty(shape, dtype)

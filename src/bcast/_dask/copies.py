@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bcast._dask.arrays import Array
 from bcast._dask.chunks import Chunks, cuts, default_chunks, fits, given_chunks
-from bcast._dask.tasks import broadcast_block, repeat_block, tile_block
+from bcast._dask.tasks import broadcast_block, chain_block, repeat_block, tile_block
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import Shape
 
@@ -133,6 +133,15 @@ def mapped(
         concatenate=False,
         token=f"bcast-{function.__name__.removesuffix('_block')}",
         **kwargs,
+    )
+
+
+def chained(operands: Sequence[Any], rank: int, dtype: np.dtype[Any], **kwargs: Any) -> Array:
+    """Run a chain for each chunk of the output, on the blocks of all operands there; the first one is the data."""
+    pairs = [(x, range(rank)[-x.ndim :] if x.ndim else ()) if hasattr(x, "chunks") else (x, None) for x in operands]
+    options = {"dtype": dtype, "meta": np.empty((0,) * rank, dtype), "token": "bcast-chain"}
+    return da.blockwise(
+        chain_block, tuple(range(rank)), *(each for pair in pairs for each in pair), **options, **kwargs
     )
 
 

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from bcast._api.broadcast import broadcast
 from bcast._api.converted import as_array
+from bcast._api.elementwise import chain
 from bcast._api.repeats import repeat, tile
 from bcast._rules.arguments import Shape
 from bcast._runtime.core import memory_info, set_idle_limit, set_num_threads
@@ -51,6 +53,14 @@ def tile_block(block: Any, ranges: tuple[tuple[int, int], ...], to: np.dtype[Any
     out = tile(data, reps, dtype=to, casting="unsafe")
     shape = tuple(wanted for _, wanted in ranges)
     return out if out.shape == shape else out[tuple(map(slice, shape))].copy()
+
+
+def chain_block(block: Any, *operands: Any, ufuncs: Sequence[np.ufunc], own: np.dtype[Any]) -> NDArray[Any]:
+    """Run a chain; the operands are those of its ufuncs of two, in this order."""
+    rest = iter(operands)
+    steps = [(ufunc, next(rest)) if ufunc.nin == 2 else ufunc for ufunc in ufuncs]
+    result: NDArray[Any] = chain(block_of("data", block), *steps, dtype=own, casting="unsafe")
+    return result
 
 
 def reshape_block(block: Any, shape: Shape) -> NDArray[Any]:

@@ -392,7 +392,7 @@ def test_chains_are_one_task_a_chunk():
     for data, *steps in (
         (pictures[:0],),
         (pictures[0, 0, 0, 0], (np.add, 2), np.negative),
-        (mean, (np.add, pictures), (np.maximum, std[:1]), (np.multiply, pictures[:1, :, :1, None])),
+        (mean, (np.add, pictures), (np.maximum, std[:1]), (np.multiply, pictures[:1, :, :1])),
         (np.array(["a", "b"]), (np.add, "c")),
     ):
         check("chain", data, *steps, chunks=2)

@@ -128,7 +128,7 @@ def mapped(
         new_axes={axis: chunks[axis] for axis in range(rank) if axis not in index},
         adjust_chunks=dict(enumerate(chunks)),
         dtype=dtype,
-        meta=np.empty((0,) * rank, dtype),
+        meta=np.zeros((0,) * rank, dtype),
         align_arrays=False,
         concatenate=False,
         token=f"bcast-{function.__name__.removesuffix('_block')}",
@@ -139,7 +139,7 @@ def mapped(
 def chained(operands: Sequence[Any], rank: int, dtype: np.dtype[Any], **kwargs: Any) -> Array:
     """Run a chain for each chunk of the output, on the blocks of all operands there; the first one is the data."""
     pairs = [(x, range(rank)[-x.ndim :] if x.ndim else ()) if hasattr(x, "chunks") else (x, None) for x in operands]
-    options = {"dtype": dtype, "meta": np.empty((0,) * rank, dtype), "token": "bcast-chain"}
+    options = {"dtype": dtype, "meta": np.zeros((0,) * rank, dtype), "token": "bcast-chain"}
     return da.blockwise(
         chain_block, tuple(range(rank)), *(each for pair in pairs for each in pair), **options, **kwargs
     )

@@ -41,7 +41,7 @@ def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every:
         combine=sum_of_sums,
         concatenate=False,
         name=f"bcast-unbroadcast-{dtype.name}",  # Dask's tokens do not tell dtypes of other packages apart
-        meta=np.empty((0,) * grad.ndim, dtype),
+        meta=np.zeros((0,) * grad.ndim, dtype),
     )
 
 

@@ -15,7 +15,7 @@ from bcast.__main__ import main
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)
-SYSTEMS = ["NumPy", "PyTorch", "JAX", "ONNX", "OpenVINO", "nGraph"]
+SYSTEMS = ["NumPy", "PyTorch", "JAX", "ONNX", "OpenVINO", "nGraph", "OpenCV", "albucore", "numexpr"]
 NOT_RUN = {"`ReferenceEvaluator(model)`", "Broadcast-1 with `pdpd` and axis 1, from C++"}
 
 
@@ -55,6 +55,7 @@ def arrays():
         "canvas": np.zeros((2, 3), np.float32),
         "image": image,
         "slope": np.array([0.5, 0.25, 2], np.float32).reshape(3, 1, 1),
+        "pictures": np.arange(120, dtype=np.uint8).reshape(2, 4, 5, 3),
     }
 
 
@@ -76,7 +77,9 @@ def with_numpy(call):
 
 def with_torch(call):
     torch = loaded("torch")
-    return eval(call, {"torch": torch, **{name: torch.from_numpy(array) for name, array in arrays().items()}})
+    modules = {"torchvision": loaded("torchvision")} if "torchvision" in call else {}
+    modules |= {name: torch.from_numpy(array) for name, array in arrays().items()}
+    return eval(call, {"torch": torch, **modules})
 
 
 def with_jax(call):
@@ -126,6 +129,10 @@ def with_ngraph(call):
     return eval(call, {"Broadcast": broadcast, "BroadcastLike": broadcast_like, "Sum": total, **arrays()})
 
 
+def with_module(name):
+    return lambda call: eval(call, {name: loaded(name), **arrays()})
+
+
 SYSTEM = {
     "NumPy": with_numpy,
     "PyTorch": with_torch,
@@ -133,6 +140,9 @@ SYSTEM = {
     "ONNX": with_onnx,
     "OpenVINO": with_openvino,
     "nGraph": with_ngraph,
+    "OpenCV": with_module("cv2"),
+    "albucore": with_module("albucore"),
+    "numexpr": with_module("numexpr"),
 }
 
 

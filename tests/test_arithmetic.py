@@ -212,12 +212,13 @@ def test_loops_are_found_once():
     """What is kept for a loop does not grow with the calls."""
     a, b = np.ones((30, 4)), np.ones(4)
     for _ in range(10):
-        bcast.elementwise(np.add, a, b)
+        bcast.chain(bcast.elementwise(np.add, a, b), (np.add, b), np.sqrt, dtype="f4")
     gc.collect()
     tracemalloc.start()
     for _ in range(200):
         bcast.elementwise(np.add, a, b)
         bcast.elementwise(np.add, a, b.astype(">f8"))
+        bcast.chain(a, (np.add, b), np.sqrt, dtype="f4")
     size = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert size < 5000

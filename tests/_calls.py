@@ -574,7 +574,6 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "numbers, bools and halves": lambda: linked(
             numbers(300, 3, dtype="f2"), (np.add, 1), (np.less, numbers(3)), np.logical_not, (np.multiply, 2.5)
         ),
-        "another byte order": lambda: linked(numbers(30, 4, dtype=">f8"), (np.add, 2)),
         "into `out` of another dtype": lambda: linked(
             numbers(30, 4), (np.multiply, 2), out=room(30, 4, dtype=">u2"), casting="unsafe"
         ),
@@ -584,8 +583,6 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "a step that warns": lambda: linked(numbers(30, 4), (np.divide, 0), (np.subtract, 1)),
         "objects": lambda: linked(objects(3, 4), (np.add, objects(4)), np.negative),
         "strings": lambda: linked(np.array(["a", "b"]), (np.add, "c")),
-        "a list": lambda: Call(np.array([3, 4]), [1, 2], (np.add, 2)),
-        "refused: no function": lambda: Call(TypeError, numbers(3), 5),
         "refused: shapes that do not fit": lambda: Call(ValueError, numbers(3), np.sqrt, (np.add, numbers(4))),
         "refused: no such loop": lambda: Call(TypeError, numbers(3), np.sqrt, (np.bitwise_and, 1)).left_to(
             np.bitwise_and.resolve_dtypes, (np.dtype("f4"), int, None)

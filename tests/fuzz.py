@@ -667,11 +667,11 @@ def main():
     options = parser.parse_args()
     seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
     seconds = options.seconds if options.count is None else math.inf
+    only = ["--only", options.only] if options.only else []
     if options.case is None:
-        only = ["--only", options.only] if options.only else []
         most = ["--count", str(options.count)] if options.count else []
         return watch(seed, 60 if seconds is None else seconds, only, most)
-    functions = {options.only: FUNCTIONS[options.only]} if options.only else FUNCTIONS
+    functions = {name: FUNCTIONS[name] for name in only[1:] or FUNCTIONS}
     return run_cases(seed, options.case, seconds or 0, functions, options.count or math.inf)
 
 

@@ -13,10 +13,9 @@ import pytest
 from _arithmetic import REALS, bits, chained, draw_items, draw_small, told, warn_of
 from _calls import Array, Subclass
 from _ways import COMPUTED, computed
-from test_errors import refuse, untouched
+from test_errors import untouched
 
 import bcast
-from bcast._rules.arguments import CASTINGS
 
 pytest.importorskip("ml_dtypes")
 FLOATS = [name for name in REALS if np.dtype(name).kind not in "iub"]
@@ -186,18 +185,6 @@ def test_steps_without_a_loop_are_refused_before_any_runs():
                 (error, _), warned = told(call)
                 assert issubclass(error, TypeError)
                 assert not warned
-
-
-def test_conversions_that_casting_forbids():
-    data = np.arange(6.0).reshape(2, 3)
-    for casting, dtype, to in itertools.product(CASTINGS, ("f4", "f8", ">f8", "i4", "c8"), ("f2", "f8", "u1", "c16")):
-        with untouched((2, 3), to) as out:
-            allowed = np.can_cast("f8", dtype, casting) and np.can_cast(dtype, to, casting)
-            call = functools.partial(bcast.chain, data, np.negative, dtype=dtype, casting=casting, out=out)
-            if not allowed:
-                refuse(call, TypeError, "out" if np.can_cast("f8", dtype, casting) else "dtype")
-        if allowed:
-            check(data, np.negative, dtype=dtype, casting=casting, out=[np.zeros((2, 3), to) for _ in range(2)])
 
 
 # What no core runs.

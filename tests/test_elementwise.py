@@ -207,35 +207,24 @@ MISUSES = {
     "no_function": (partial(bcast.elementwise, "add", MATRIX, ROW), TypeError, "ufunc"),
     "ragged": (partial(bcast.elementwise, np.add, MATRIX, [[1], [1, 2]]), ValueError, "b"),
 }
-CHAINS = {
-    "mode": ({"mode": "explicit"}, (), ValueError, "mode"),
-    "axis": ({"mode": "unidirectional", "axis": 1}, (), ValueError, "axis"),
-    "axis_of_another_kind": ({"mode": "pdpd", "axis": 1.0}, (), TypeError, "axis"),
-    "axis_outside": ({"mode": "pdpd", "axis": 2}, ((np.add, ROW),), AxisError, "axis"),
-    "numpy": ({}, (np.sqrt, (np.add, [1, 2])), ValueError, "data, steps"),
-    "numpy_of_steps": ({}, ((np.add, np.ones((2, 1, 1))), (np.add, np.ones((3, 1, 1)))), ValueError, "data, steps"),
-    "none": ({"mode": "none"}, (np.sqrt, (np.add, ROW)), ValueError, "steps[1]"),
-    "unidirectional": ({"mode": "unidirectional"}, ((np.add, [MATRIX]),), ValueError, "data"),
-    "pdpd": ({"mode": "pdpd", "axis": 0}, ((np.add, ROW),), ValueError, "data"),
-    "casting": ({"casting": "maybe"}, (), ValueError, "casting"),
-    "dtype": ({"dtype": "nonsense"}, (), TypeError, "dtype"),
-    "conversion": ({"dtype": "i4"}, (), TypeError, "dtype"),
-    "no_function": ({}, ("add",), TypeError, "steps[0]"),
-    "no_function_in_a_pair": ({}, (np.sqrt, (5, ROW)), TypeError, "steps[1]"),
-    "unary_in_a_pair": ({}, ((np.sin, ROW),), TypeError, "steps[0]"),
-    "binary_alone": ({}, (np.add,), TypeError, "steps[0]"),
-    "three": ({}, ((np.add, ROW, ROW),), TypeError, "steps[0]"),
-    "generalised": ({}, ((np.matmul, ROW),), TypeError, "steps[0]"),
-    "generalised_alone": ({}, (np.linalg._umath_linalg.inv,), TypeError, "steps[0]"),
-    "two_results": ({}, ((np.divmod, 2),), TypeError, "steps[0]"),
-    "two_results_of_one": ({}, (np.modf,), TypeError, "steps[0]"),
-    "ragged": ({}, ((np.add, 1), (np.add, [[1], [1, 2]])), ValueError, "steps[1]"),
-    "masked": ({}, ((np.add, np.ma.array(ROW, mask=[1, 0, 0])),), TypeError, "steps[0]"),
-}
+OF_CHAINS = {"a, b": "data, steps", "a": "data", "b": "steps[0]", "ufunc": "steps[0]"}
 MISUSES |= {
-    f"chain: {name}": (partial(bcast.chain, MATRIX, *steps, **options), error, argument)
-    for name, (options, steps, error, argument) in CHAINS.items()
+    f"chain: {name}": (partial(bcast.chain, a, (ufunc, b), **call.keywords), error, OF_CHAINS.get(argument, argument))
+    for name, (call, error, argument) in MISUSES.items()
+    for ufunc, a, b in [call.args]
 }
+STEPS = {
+    "numpy_of_steps": ([(np.add, np.ones((2, 1, 1))), (np.add, np.ones((3, 1, 1)))], ValueError, "data, steps"),
+    "of_no_function": ([np.sqrt, (5, ROW)], TypeError, "steps[1]"),
+    "alone": ([np.add], TypeError, "steps[0]"),
+    "three": ([np.sqrt, (np.add, ROW, ROW)], TypeError, "steps[1]"),
+    "generalised_alone": ([np.linalg._umath_linalg.inv], TypeError, "steps[0]"),
+    "two_results": ([(np.divmod, 2)], TypeError, "steps[0]"),
+    "two_results_of_one": ([np.modf], TypeError, "steps[0]"),
+    "masked": ([(np.add, np.ma.array(ROW, mask=[1, 0, 0]))], TypeError, "steps[0]"),
+}
+MISUSES |= {name: (partial(bcast.chain, MATRIX, *steps), *rest) for name, (steps, *rest) in STEPS.items()}
+MISUSES["conversion"] = partial(bcast.chain, MATRIX, np.sqrt, dtype="i4"), TypeError, "dtype"
 
 
 @pytest.mark.parametrize(("call", "error", "argument"), **rows(MISUSES))
@@ -257,3 +246,5 @@ def test_out_of_another_shape(mode):
         refuse(partial(chain, out=out), TypeError, "out")
     refuse(partial(chain, out=(np.zeros((2, 3)),)), TypeError, "out")
     refuse(partial(chain, np.sqrt, out=np.broadcast_to(1.0, (2, 3))), ValueError, "out")
+    with untouched((2, 3), "i4") as out:
+        refuse(partial(chain, np.sqrt, out=out), TypeError, "out")

@@ -179,10 +179,11 @@ class Twin:
             result, my_warnings = told(self.mine, list if self.of_chain else sorted)
         stopped = isinstance(result, tuple) and "power" in self.what  # of integers, which stop anywhere
         if self.of_chain and isinstance(result, tuple) and isinstance(expected, tuple):
-            if result[0] is not FloatingPointError:  # refused in other words, before any step or at one
+            if "all" in self.errstate and issubclass(result[0], TypeError):  # refused before any step
+                result, warned = expected, []
+            elif result[0] is not FloatingPointError:  # in other words
                 result, warned = (result[0], expected[1]), warned[: len(my_warnings)]
-            elif expected[0] is FloatingPointError:
-                stopped = True
+            stopped = stopped or result[0] is FloatingPointError
         found = difference(result, expected, self.out is None)
         if found is None and self.numpys_out is not None and not stopped:
             found = difference(self.out, self.numpys_out, False)

@@ -302,13 +302,11 @@ def chosen(condition, x, y, **given):
     return Call(np.where(condition, x, y), condition, x, y, **given).left_to(np.where, condition, x, y)
 
 
-def linked(data, *steps, own=None, **kwargs):
-    """A call of `chain`, whose `own` steps NumPy takes in another shape."""
-    numpys = {name: value for name, value in kwargs.items() if name not in ("mode", "axis")}
-    numpys |= {"out": kwargs["out"].copy()} if "out" in kwargs else {}
+def linked(data, *steps, **kwargs):
+    numpys = kwargs | ({"out": kwargs["out"].copy()} if "out" in kwargs else {})
     with np.errstate(all="ignore"):
-        call = Call(chained(data, *own or steps, **numpys), data, *steps, **kwargs)
-    return call.left_to(chained, data, *own or steps, **numpys)
+        call = Call(chained(data, *steps, **numpys), data, *steps, **kwargs)
+    return call.left_to(chained, data, *steps, **numpys)
 
 
 def laid(function, a, b, axis):
@@ -558,12 +556,7 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "a step": lambda: linked(numbers(3, 4), (np.add, numbers(4))),
         "no step": lambda: linked(numbers(40, 30).T),
         "pictures": lambda: linked(
-            numbers(2, 30, 20, 3, dtype="u1").transpose(0, 3, 1, 2),
-            *((np.subtract, numbers(3)), (np.divide, numbers(3))),
-            own=[(np.subtract, numbers(3, 1, 1)), (np.divide, numbers(3, 1, 1))],
-            dtype="f4",
-            mode="pdpd",
-            axis=1,
+            numbers(2, 30, 20, 3, dtype="u1").transpose(0, 3, 1, 2), (np.divide, numbers(3, 1, 1)), dtype="f4"
         ),
         "by threads": Row(
             lambda: linked(numbers(3000, 3, dtype="u1"), (np.add, numbers(3)), np.sqrt, dtype="f4"),

@@ -12,7 +12,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _arithmetic import DTYPES, NAMES, UFUNCS, bits, chained, draw_chain, draw_elementwise, draw_items, draw_where, told
+from _arithmetic import (
+    DTYPES,
+    NAMES,
+    UFUNCS,
+    bits,
+    chained,
+    draw_chain,
+    draw_elementwise,
+    draw_items,
+    draw_where,
+    told,
+    warn_of,
+)
 from _commands import printed
 from _ways import COMPUTED, THREADS, computed, forked, in_order
 from hypothesis import given as drawn
@@ -309,25 +321,39 @@ def test_a_fork_computes_alone():
 # What floating-point errors do.
 
 
+WRONG = np.array([1e300, 2, -1, 0, 5, np.nan, 1e-300])
+STEPS = (np.divide, np.array([1, 1, 1, 0, 0, 1, 1], "f4")), np.log, np.exp, (np.multiply, 1e38)
+
+
 def test_errstate_in_six_ways(capfd):
+    """The errors of each step of a chain come once and in order, from however many blocks."""
     a, b = np.ones((2000, 3)), np.zeros(3)
+    wrong = np.concatenate([np.ones((20_000, 7)), np.tile(WRONG, (20_000, 1))])
+    calls = [
+        (functools.partial(function, np.divide, a, b), np.zeros((2000, 3)))
+        for function in (lambda ufunc, *args, **given: ufunc(*args, **given), bcast.elementwise)
+    ]
+    for array in wrong, wrong[19_999:20_001]:
+        for function in chained, bcast.chain:
+            call = functools.partial(function, array, *STEPS, dtype="f4", casting="unsafe")
+            calls.append((call, np.zeros(array.shape, "i4")))
     met = []
 
     class Log:
         def write(self, text):
             met.append(text)
 
-    for way in ("ignore", "warn", "raise", "call", "print", "log"):
-        for function in (np.divide, lambda a, b, out: bcast.elementwise(np.divide, a, b, out=out)):
-            out = np.zeros((2000, 3))
-            handler = Log() if way == "log" else lambda *error: met.append(error)
-            with np.errstate(all="ignore", divide=way, call=handler):
-                met.append(told(lambda function=function, out=out: function(a, b, out=out).shape))
-            assert np.isinf(out).all()  # written, also where that is an exception
-            met.append(capfd.readouterr())
-        half = len(met) // 2
-        assert met[:half] == met[half:]
-        met.clear()
+    for way, (call, out) in itertools.product(("ignore", "warn", "raise", "call", "print", "log"), calls):
+        handler = Log() if way == "log" else warn_of
+        with np.errstate(all=way, call=handler), computed(runtime.TARGETS[0], THREADS):
+            met.append(told(lambda call=call, out=out: call(out=out).shape, list))
+        met.append(capfd.readouterr())
+        assert call.func is not bcast.elementwise or np.isinf(out).all()  # written, also where that is an exception
+        if call.func in (bcast.elementwise, bcast.chain):
+            half = len(met) // 2
+            assert met[:half] == met[half:]
+            assert way != "warn" or len(met[0][1]) == (7 if call.func is bcast.chain else 1)
+            met.clear()
 
 
 def test_the_first_error_of_a_thread_is_forgotten():

@@ -194,10 +194,11 @@ def prepared(task, systems):
 def row(task, least, systems):
     """Write the times of each system, and how bcast's compares with the best of the others', NumPy's and the bound."""
     ours = least["bcast"]
-    bound = least["bound"] * (1 + task.pictures.nbytes / task.warm.nbytes)
+    written = least["bound"]
+    bound = written * (1 + task.pictures.nbytes / task.warm.nbytes)
     peer = min(set(least) - set(OWN), key=least.get)
     columns = [task.name, *[f"{least[name] * 1e6:.1f}" if name in least else "" for name in systems if name != "bound"]]
-    ratios = least[peer] / ours, least["numpy"] / ours, bound / ours
+    ratios = least[peer] / ours, least["numpy"] / ours, bound / ours, written / ours
     columns += [f"{bound * 1e6:.1f}", f"{ratios[0]:.2f} {peer}", f"{ratios[1]:.2f}", f"{ratios[2]:.2f}"]
     return columns, ratios
 
@@ -222,10 +223,12 @@ def main():
             rounds = options.rounds if task.warm.nbytes < LARGE_BYTES else -(-options.rounds // 2)
             columns, ratios = row(task, measured(prepared(task, systems), rounds), systems)
             print(f"| {' | '.join(columns)} |" if options.markdown else "  ".join(columns), flush=True)
-            found.append((ratios, task.name))
+            found.append((ratios, task.name, task.warm.nbytes))
     for i, name in enumerate(("the best peer's", "NumPy's", "the bound's")):
-        print(f"\nmean: {geometric_mean(ratios[i] for ratios, _ in found):.2f} of {name} speed")
-    print("\nlost to the best peer:", *[f"\n  {name}: {ratios[0]:.2f}" for ratios, name in found if ratios[0] < 1])
+        print(f"\nmean: {geometric_mean(ratios[i] for ratios, *_ in found):.2f} of {name} speed")
+    of_writing = [ratios[3] for ratios, _, nbytes in found if nbytes >= 1 << 20]
+    print(f"\nof the speed of writing alone, from 1 MiB on: {min(of_writing, default=0):.2f} or more")
+    print("\nlost to the best peer:", *[f"\n  {name}: {ratios[0]:.2f}" for ratios, name, _ in found if ratios[0] < 1])
 
 
 if __name__ == "__main__":

@@ -31,7 +31,12 @@ OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-g0", "-fno-math-errno"]
 # face does. Small calls take longer where all modules are aligned, and fill more pages; sums of short runs take a
 # quarter longer where loops are.
 ALIGN = ["-falign-functions=64", "-falign-loops=32"]
-ALIGNED = {"_copy/core.pyx": ALIGN, "_kernel.pyx": ALIGN, "_sum/core.pyx": ["-falign-functions=32"]}
+OWN_OPTIONS = {
+    "_copy/core.pyx": ALIGN,
+    "_kernel.pyx": ALIGN,
+    "_sum/core.pyx": ["-falign-functions=32"],
+    "_elementwise.pyx": ["-ffp-contract=off"],  # a product in a chain is rounded before it is added
+}
 DIRECTIVES = {
     "allow_none_for_extension_args": False,  # where Python calls: what is typed is used unasked
     "annotation_typing": False,  # annotations are for readers and type checkers; they change no behaviour
@@ -65,7 +70,7 @@ def extension(source: str, path: str) -> Extension:
         [path],
         include_dirs=[np.get_include(), str(PACKAGE)],
         define_macros=[(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")],
-        extra_compile_args=OPTIMISE + ([] if sys.platform == "win32" else ALIGNED.get(source, [])),
+        extra_compile_args=OPTIMISE + ([] if sys.platform == "win32" else OWN_OPTIONS.get(source, [])),
     )
 
 

@@ -20,7 +20,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
 
-from bcast._copy.core cimport Matrix, Plan, make_plan, strided_copy, transpose_of, write_planned
+from bcast._copy.core cimport Matrix, Plan, drop_converted, make_plan, strided_copy, transpose_of, write_planned
 from bcast._runtime.core cimport (
     L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, count_threads, cut, extent, new_array, overlap, pays, run_shares,
     target_number,
@@ -58,11 +58,14 @@ cnp.import_array()
 cnp.import_ufunc()
 
 include "_apply/nest.pxi"
+include "_apply/casts.pxi"
+include "_apply/chain.pxi"
 include "_apply/blocks.pxi"
 include "_apply/loops.pxi"
 include "_apply/operands.pxi"
 
 UNFIT = object()
+cdef object UFUNC = np.ufunc
 cdef object _unfit = UNFIT
 cdef tuple ONLY_OUT = ("out",), ONLY_WHERE = ("where",), OUT_AND_WHERE = ("out", "where")
 cdef Py_ssize_t APPLY_SHARE_BYTES = 256 << 10   # another thread that would write less costs more than it saves
@@ -96,14 +99,14 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
         return None
     if not _align(&nest, a, b, rule, axis) or not _has_items(&nest):
         return None
-    nest.n = 3
+    nest.n, nest.n_steps = 3, 0
     for k in range(2):
         if not _describe(&nest.operands[k], b if k else a, <cnp.dtype> found.dtypes[k], found.casts[k], scalars[k]):
             return None
     nest.loop, nest.context, nest.auxdata = found.loop, <void *> found.context, found.auxdata
     nest.side_by_side, nest.spread = found.side_by_side, found.spread
     if out is None:
-        out = _fresh(&nest, <cnp.dtype> found.dtypes[2])
+        out = _fresh(&nest, <cnp.dtype> found.dtypes[2], 2)
     elif not _fits(&nest, out, a, b, None, <cnp.dtype> found.dtypes[2], casting):
         return None
     if found.uneven and not _has_sure_steps(&nest, function is MULTIPLY):
@@ -159,6 +162,128 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
     )
 
 
+cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
+    """Convert an array, and apply ufuncs one after the other; None if that is left to others, or to an error.
+
+    A step is a ufunc, or a tuple of one and its second operand, which fits what is before it under a rule, as for
+    `apply`. `dtype` is what the array is converted to, or None; `casting` is for that and for `out`. A new result is
+    C-contiguous.
+    """
+    cdef Nest nest
+    cdef char[MAX_OPERANDS][32] scalars
+    cdef int[MAX_STEPS] errors
+    cdef const char *name
+    cdef list names = []
+    cdef list operands = [data]
+    cdef cnp.dtype given
+    cdef Found found
+    cdef int number = _number_of(data), kind, k, weight = 1
+    cdef bint pair
+    if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2:
+        return None
+    given = <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data)
+    nest.rank = cnp.PyArray_NDIM(<cnp.ndarray> data)
+    for step in steps:
+        if type(step) is tuple and len(<tuple> step) == 2 and rule == 0:
+            nest.rank = max(nest.rank, _rank_of((<tuple> step)[1]))
+    for k in range(nest.rank):
+        nest.shape[k] = 1
+    nest.n, nest.n_steps, nest.spread, nest.side_by_side = 1, 0, 0, True
+    k = cnp.PyArray_NDIM(<cnp.ndarray> data)
+    if not _describe(&nest.operands[0], data, given, NULL, NULL) or not _map_axes(
+        &nest, 0, data, k, nest.rank - k, True,
+    ):
+        return None
+    if dtype is not None and not _convert_step(&nest, names, &number, dtype, casting):
+        return None
+    for step in steps:
+        pair = type(step) is tuple
+        function = step
+        kind = NONE
+        if pair:
+            if len(<tuple> step) != 2:
+                return None
+            function, operand = <tuple> step
+            kind = _number_of(operand)
+        if type(function) is not UFUNC or kind == OTHER:
+            return None
+        found = _find(function, number, kind, NONE, 3)
+        if found is None or found.loop == NULL or found.uneven or not found.shared:
+            return None
+        if found.casts[0] != NULL and not _convert_step(&nest, names, &number, found.dtypes[0], 4):
+            return None
+        add_step(&nest, found.loop, <void *> found.context, found.auxdata, NULL, found.dtypes[<int> pair + 1].itemsize)
+        nest.steps[nest.n_steps - 1].function = found.fused
+        if pair:
+            k = nest.n
+            if not _describe(&nest.operands[k], operand, <cnp.dtype> found.dtypes[1], found.casts[1], scalars[k]):
+                return None
+            if not _map_second(&nest, k, operand, rule, axis):
+                return None
+            nest.spread |= (found.spread >> 1 & 1) << k | (found.spread & 1)
+            nest.steps[nest.n_steps - 1].operand = k
+            operands.append(operand)
+            nest.n += 1
+        number = (<cnp.dtype> found.dtypes[<int> pair + 1]).type_num
+        weight += found.weight
+        names.append(function)
+    nest.n += 1
+    if not _has_items(&nest):
+        return None
+    if out is not None:
+        if not cnp.PyArray_CheckExact(out):
+            return None
+        given = <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out)
+        if not _convert_step(&nest, names, &number, given if given.isnative else given.newbyteorder("="), casting):
+            return None
+    if nest.n_steps == 0:
+        return None
+    given = cnp.PyArray_DescrFromType(number)
+    if out is None:
+        out = _fresh(&nest, given, 0)
+        fuse(&nest)
+    else:
+        if not _fits(&nest, out, data, None, None, given, 0):
+            return None
+        for operand in operands[1:]:
+            if cnp.PyArray_CheckExact(operand) and overlap(<cnp.ndarray> operand, <cnp.ndarray> out):
+                return None
+        if not overlap(<cnp.ndarray> data, <cnp.ndarray> out):
+            fuse(&nest)     # what is in error is computed once more
+    operands.append(out)
+    memset(errors, 0, sizeof(errors))
+    _run_planned(&nest, tuple(operands), True, max(1, weight // 2), True, errors)
+    for k in range(nest.n_steps):
+        if errors[k]:
+            function = names[k]
+            name = b"cast"
+            if function is not None:
+                name = (<UFunc *> function).name
+            PyUFunc_GiveFloatingpointErrors(name, errors[k])
+    return out
+
+
+cdef bint _convert_step(Nest *nest, list names, int *number, cnp.dtype dtype, int casting) except -1:
+    """Add the step that converts to a dtype, unless there is nothing to do; tell whether there is such a step."""
+    cdef cnp.dtype given = cnp.PyArray_DescrFromType(number[0])
+    cdef Cast cast
+    if _eligible(dtype.type_num) == OTHER or not dtype.isnative:
+        return False
+    if _are_same(given, dtype):
+        return True
+    if not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, casting):
+        return False
+    cast = sure_cast(given, dtype)
+    if cast == NULL:
+        return False
+    add_step(nest, NULL, NULL, NULL, cast, dtype.itemsize)
+    if nest.n_steps == 1 and number[0] == cnp.NPY_UBYTE and dtype.type_num == cnp.NPY_FLOAT and FUSES:
+        nest.steps[0].function = 0
+    number[0] = dtype.type_num
+    names.append(None)
+    return True
+
+
 cpdef choose(condition, x, y, out):
     """Choose items of `x` where a condition holds, and of `y` elsewhere; None if that is left to NumPy, or to an error.
 
@@ -174,11 +299,10 @@ cpdef choose(condition, x, y, out):
     if common is None or _number_of(condition) < 0 or not cnp.PyArray_CheckExact(condition):
         return None
     operands = condition, x, y
-    nest.n = 4
+    nest.n, nest.n_steps = 4, 0
     nest.rank = 0
     for k in range(3):
-        if cnp.PyArray_CheckExact(operands[k]):
-            nest.rank = max(nest.rank, cnp.PyArray_NDIM(<cnp.ndarray> operands[k]))
+        nest.rank = max(nest.rank, _rank_of(operands[k]))
     for i in range(nest.rank):
         nest.shape[i] = 1
     for k in range(3):
@@ -188,7 +312,7 @@ cpdef choose(condition, x, y, out):
             array = operands[k]
             rank = cnp.PyArray_NDIM(array)
             if not _are_same(<cnp.dtype> cnp.PyArray_DESCR(array), dtype):
-                cast = cast_of(cnp.PyArray_TYPE(array), dtype.type_num)
+                cast = cast_of(cnp.PyArray_TYPE(array), dtype.type_num, bfloat16, True)
                 if cast == NULL:
                     return None
         if not _describe(&nest.operands[k], operands[k], dtype, cast, scalars[k]) or not _map_axes(
@@ -201,7 +325,7 @@ cpdef choose(condition, x, y, out):
     nest.loop, nest.context, nest.auxdata = select_loop(target_number), NULL, <void *> common.itemsize
     nest.side_by_side, nest.spread = False, 0
     if out is None:
-        out = _fresh(&nest, common)
+        out = _fresh(&nest, common, 3)
     elif not _fits(&nest, out, condition, x, y, common, 0):
         return None
     _run(&nest, condition, x, y, out, True, 1, False)
@@ -232,26 +356,29 @@ cdef struct Work:           # what the shares have in common
     char *own
     int shares
     bint errors
-    int *flags              # for each share, floating-point errors
+    int steps               # of a chain, or 1
+    int *flags              # for each share and each step, floating-point errors
 
 
 cdef inline int _run(Nest *nest, a, b, c, out, bint shared, int weight, bint errors) except -1:
     """Compute the result; return the floating-point errors."""
+    cdef int flags = 0
     if not shared or not is_small(nest):
-        return _run_planned(nest, a, b, c, out, shared, weight, errors)
+        _run_planned(nest, (a, b, c, out), shared, weight, errors, &flags)
+        return flags
     if errors:
         PyUFunc_clearfperr()
     run_small(nest)
     return PyUFunc_getfperr() if errors else 0
 
 
-cdef int _run_planned(Nest *nest, a, b, c, cnp.ndarray out, bint shared, int weight, bint errors) except -1:
-    """Plan the blocks and run them; return the floating-point errors."""
+cdef int _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint errors, int *flags) except -1:
+    """Plan the blocks and run them; note the floating-point errors of each step."""
     cdef Work work
     cdef char *memory = NULL
     cdef char *buffers
-    cdef Py_ssize_t cost = cnp.PyArray_SIZE(out), widest = 0
-    cdef int threads = 1, flags = 0, i
+    cdef Py_ssize_t cost = cnp.PyArray_SIZE(<cnp.ndarray> operands[len(operands) - 1]), widest = 0, size
+    cdef int threads = 1, i
     plan_blocks(nest)
     for i in range(nest.n):
         widest = max(widest, nest.operands[i].loop_size)
@@ -259,43 +386,42 @@ cdef int _run_planned(Nest *nest, a, b, c, cnp.ndarray out, bint shared, int wei
     if shared:
         threads = count_threads(cost, APPLY_SHARE_BYTES, WAKING * APPLY_SHARE_BYTES, nest.blocks)
     work.shares = <int> min(nest.blocks, <Py_ssize_t> (SHARES * threads)) if threads > 1 else 1
-    work.nest, work.once, work.own, work.errors, work.flags = nest, NULL, NULL, errors, &flags
+    work.nest, work.once, work.own, work.errors, work.flags = nest, NULL, NULL, errors, flags
+    work.steps = max(1, nest.n_steps)
     if threads > 1 or nest.once_bytes or nest.own_bytes:
-        i = (work.shares * sizeof(int) + LINE - 1) & -LINE
-        memory = <char *> malloc(i + nest.once_bytes + threads * nest.own_bytes + LINE)
+        size = (work.shares * work.steps * sizeof(int) + LINE - 1) & -LINE
+        memory = <char *> malloc(size + nest.once_bytes + threads * nest.own_bytes + LINE)
         if memory == NULL:
             raise MemoryError
         buffers = <char *> ((<uintptr_t> memory + LINE - 1) & -<uintptr_t> LINE)
-        memset(buffers, 0, i)
+        memset(buffers, 0, size)
         work.flags = <int *> buffers
-        work.once = buffers + i
-        work.own = buffers + i + nest.once_bytes
+        work.once = buffers + size
+        work.own = buffers + size + nest.once_bytes
     try:
         if memory != NULL:
             plan_copies(nest, <char *> work.once, work.own, threads)
         if threads > 1 or not shared or cost >= RELEASING:
-            _run_shares(&work, a, b, c, out, threads)
+            _run_shares(&work, operands, threads)
         else:
             _run_share(&work, 0, 0)
-        for i in range(work.shares):
-            flags |= work.flags[i]
+        for i in range(work.shares * work.steps if memory != NULL else 0):
+            flags[i % work.steps] |= work.flags[i]
     finally:
         free(memory)
     if not shared:
         take_exception()
-    return flags
+    return 0
 
 
-cdef int _run_shares(Work *work, a, b, c, out, int threads) except -1:
+cdef int _run_shares(Work *work, tuple operands, int threads) except -1:
     """Run all shares without the GIL; the views hold the arrays meanwhile."""
-    cdef const uint8_t[::1] _a, _b, _c, _out
-    if cnp.PyArray_CheckExact(a):
-        _a = extent(a)
-    if cnp.PyArray_CheckExact(b):
-        _b = extent(b)
-    if cnp.PyArray_CheckExact(c):
-        _c = extent(c)
-    _out = extent(out)
+    cdef const uint8_t[::1] view
+    cdef list views = []
+    for operand in operands:
+        if cnp.PyArray_CheckExact(operand):
+            view = extent(operand)
+            views.append(view)
     with nogil:
         if threads > 1:
             run_shares(_run_share, work, work.shares, threads)
@@ -312,7 +438,7 @@ cdef void _run_share(void *all_work, int i, int worker) noexcept nogil:
         PyUFunc_clearfperr()
     run_blocks(
         work.nest, cut(blocks, i, work.shares), cut(blocks, i + 1, work.shares), work.once,
-        work.own + worker * work.nest.own_bytes,
+        work.own + worker * work.nest.own_bytes, work.flags + i * work.steps,
     )
-    if work.errors:
+    if work.errors and not work.nest.n_steps:
         work.flags[i] = PyUFunc_getfperr()

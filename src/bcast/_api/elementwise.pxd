@@ -5,11 +5,11 @@ from bcast._rules.alignment cimport Alignment, expect_default_axis, merge, pdpd,
 from bcast._rules.arguments cimport dtype_argument, integer, mode_of
 from bcast._runtime.core cimport are_alike, dtype_of, is_binary, reshaped, shape_of
 from bcast._api.converted cimport as_array, is_tensor, prepared
-from bcast._elementwise cimport apply, choose, pass_on
+from bcast._elementwise cimport apply, choose, pass_on, run_steps
 
 cdef tuple MODES
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD, SAME_KIND
-cdef int NUMBER_OF_SAME_KIND
+cdef int NUMBER_OF_SAME_KIND, UNSAFE
 cdef type UFUNC
 cdef object NOT_FIT, NUMPYS_WHERE, BOOL
 cdef tuple SCALARS

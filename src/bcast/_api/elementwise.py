@@ -12,7 +12,7 @@ from numpy import generic, ndarray
 from numpy.typing import ArrayLike, DTypeLike
 
 from bcast._api.converted import as_array, into_tensor, is_tensor, prepared
-from bcast._elementwise import UNFIT, apply, choose, pass_on
+from bcast._elementwise import UNFIT, apply, choose, pass_on, run_steps
 from bcast._rules.alignment import expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
 from bcast._rules.types import Casting, ElementwiseMode
@@ -26,6 +26,7 @@ SCALARS = (bool, int, float, complex)
 BOOL = np.dtype(bool)
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
+UNSAFE = CASTINGS.index("unsafe")
 
 
 def elementwise(
@@ -236,13 +237,16 @@ def chain(
     """
     rule = mode_of(mode, MODES, "mode")
     wanted = None if dtype is None else dtype_argument(dtype)
-    if casting is not SAME_KIND:
-        mode_of(casting, CASTINGS, "casting")
+    number = NUMBER_OF_SAME_KIND if casting is SAME_KIND else CASTINGS.index(mode_of(casting, CASTINGS, "casting"))
     if (type(axis) is not int or axis != -1) and rule is not PDPD:
         expect_default_axis(axis, rule)
     if type(axis) is not int:
         axis = integer("axis", axis)
     array = as_array("data", data)
+    order = 0 if rule is NUMPY else 1 if rule is NONE else 2 if rule is UNIDIRECTIONAL else 3
+    result = run_steps(array, steps, order, axis, wanted, number, out)
+    if result is not None:
+        return result
     array, own = prepared(array, shape_of(array), None, wanted, casting)
     shape = shape_of(array)
     last = own
@@ -262,21 +266,24 @@ def chain(
                 raise ValueError(f"`steps[{i}]` expected data's own shape {shape} in mode 'none', got {given}")
             kind = type(operand)  # NumPy takes int, float and complex for dtypes that follow the other one
             kind = dtype_of(operand) if kind is ndarray else BOOL if kind is bool else kind
-        plain.append((function, operand))
+        plain.append(function if operand is None else (function, operand))
         last = function.resolve_dtypes((last, None) if operand is None else (last, kind, None))[-1]
     if is_tensor(out):
         return into_tensor(chain, out, array, *steps, dtype=own, casting=casting, mode=mode, axis=axis)
+    target = None
     if out is not None:
         target = _writable(out, shape)
         if not np.can_cast(last, target.dtype, casting):
             raise TypeError(f"`out` expected a dtype that casting={casting!r} allows for {last}, got {target.dtype}")
-    result: Any = array.astype(own)
-    for function, operand in plain:
-        result = function(result) if operand is None else elementwise(function, result, operand)
-    if out is None:
-        return np.asarray(result, order="C")
-    np.copyto(target, result, casting="unsafe")
-    return out
+    result = run_steps(array, tuple(plain), 0, -1, own, UNSAFE, target)
+    if result is None:
+        result = array.astype(own)
+        for step in plain:
+            result = step(result) if isinstance(step, UFUNC) else elementwise(step[0], result, step[1])
+        if out is None:
+            return np.asarray(result, order="C")
+        np.copyto(target, result, casting="unsafe")
+    return result if out is None else out
 
 
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = None) -> Any:

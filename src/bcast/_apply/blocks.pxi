@@ -3,11 +3,6 @@
 # In: a planned Nest, and buffers. Out: the result's items. `run_blocks` fills the buffers, calls the loop, and writes
 # what it left in a buffer. Buffers stay in a first-level cache, and are the only memory there is beside the operands.
 
-cdef extern from "_apply/casts.h":
-    Cast cast_of "bcast_cast_of"(int src, int dst)
-    void swap_bytes "bcast_swap_bytes"(Py_ssize_t n, int size, void *items) noexcept nogil
-
-
 cdef bint is_small(const Nest *nest) noexcept:
     """Whether there are few rows, each of which one call of the loop reads and writes where it lies."""
     cdef const Operand *operand
@@ -50,8 +45,13 @@ cdef void run_small(const Nest *nest) noexcept:
     _run_rows(nest, &rows, nest.shape[0], nest.shape[1])
 
 
-cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, const char *once, char *own) noexcept nogil:
-    """Run the loop on the blocks from `begin` to `end`, or until it fails."""
+cdef void run_blocks(
+    const Nest *nest, Py_ssize_t begin, Py_ssize_t end, const char *once, char *own, int *errors,
+) noexcept nogil:
+    """Run the loop, or the steps of a chain, on the blocks from `begin` to `end`, or until it fails.
+
+    Floating-point errors of each step are added to `errors`; those of a loop are left in the CPU's flags.
+    """
     cdef const Operand *operand
     cdef char *data[MAX_OPERANDS]
     cdef char *filled[MAX_OPERANDS]     # from where a buffer has the items of a whole block
@@ -92,7 +92,10 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, const c
                     rows.row_steps[k] = (lengths[last] if operand.strides[last] else 1) * operand.loop_size
         if nest.rows:
             items = lengths[last]
-        if _run_rows(nest, &rows, lengths[last - 1] if nest.rows else 1, items):
+        if nest.n_steps:
+            if run_chain(nest, &rows, lengths[last - 1] if nest.rows else 1, items, own, errors):
+                return
+        elif _run_rows(nest, &rows, lengths[last - 1] if nest.rows else 1, items):
             return
         if not nest.operands[out].direct:
             _empty(nest, &nest.operands[out], ends, data[out], own)

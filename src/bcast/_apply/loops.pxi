@@ -10,11 +10,12 @@ cdef extern from "_apply/simd/half.h":      # which includes loops.h
 cdef enum:
     SLOW_WEIGHT = 8         # times as long takes an item of a slow function; half as long one of 16 bits
     LOOPS_KEPT = 1024       # about
+    NOT_FUSED = 255
     # What stands for the dtype of a Python scalar:
     AN_INT = -1
     A_FLOAT = -2
     A_COMPLEX = -3
-    NONE = -4               # no dtype given
+    NONE = -4               # no dtype given, or no second operand
     OTHER = -5              # an operand that is left to NumPy
 
 ctypedef struct CallInfo:   # what is in a capsule of NumPy's, at its beginning
@@ -42,6 +43,7 @@ cdef class Found:
     cdef bint uneven        # what it computes depends on steps: on whether they are 0, and on their signs
     cdef bint side_by_side
     cdef int spread         # bits of the operands, whether it is slow where one's step is 0
+    cdef uint8_t fused      # its number in a fused loop of float32, or NOT_FUSED
 
 
 cdef tuple _named(str names):
@@ -66,6 +68,12 @@ cdef tuple SLOW_ONES = _named(
 cdef set SAFE = set(HALVES + SLOW_ONES + _named(    # the ufuncs whose loops may run on any thread, for numbers
     "fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift copysign "
     "heaviside"
+))
+cdef tuple FUSED_ONES = _named("add subtract multiply divide")     # in the order in fused.h
+# Functions of one operand, for the steps of chains: what they give does not depend on an item's place.
+cdef set UNARY = set(_named(
+    "negative positive absolute fabs sign sqrt square reciprocal rint floor ceil trunc conjugate logical_not invert "
+    "isnan isinf isfinite signbit exp exp2 expm1 log log2 log10 log1p tanh cbrt"
 ))
 cdef tuple UNEVEN = _named("power float_power arctan2")
 cdef tuple EXTREMES = _named("maximum minimum")     # vector code only where no step is 0, as have those of bools:
@@ -155,15 +163,17 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     cdef int k
     cdef list operands = []
     found.ufunc, found.code = function, code
-    if not works or c_function.nin != 2 or c_function.nout != 1 or c_function.core_enabled:
+    if not works or c_function.nin != (1 if b == NONE else 2) or c_function.nout != 1 or c_function.core_enabled:
         return found
-    for given in (a, b):
+    if b == NONE and (function not in UNARY or a == cnp.NPY_FLOAT16 or a == bfloat16):
+        return found
+    for given in (a, b)[:c_function.nin]:
         operands.append(STAND_INS[given] if given < 0 else cnp.PyArray_DescrFromType(given))
     kwargs = {"casting": ("no", "equiv", "safe", "same_kind", "unsafe")[casting]}
     if dtype != NONE:
         kwargs["signature"] = (None, None, cnp.PyArray_DescrFromType(dtype))
     try:
-        dtypes, capsule = function._resolve_dtypes_and_context((operands[0], operands[1], None), **kwargs)
+        dtypes, capsule = function._resolve_dtypes_and_context((*operands, None), **kwargs)
         function._get_strided_loop(capsule)
         info = <CallInfo *> PyCapsule_GetPointer(capsule, CAPSULE)
     except (TypeError, ValueError, AttributeError):     # which the ufunc will raise, or a new NumPy
@@ -180,15 +190,15 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         return found
     if function is np.power and kind == "i" or function in (np.fmax, np.fmin) and kind == "f":
         return found        # negative powers raise; which zero is the result depends on where an item is in a row
-    for k in range(3):
+    for k in range(c_function.nin + 1):
         if _eligible((<cnp.dtype> dtypes[k]).type_num) == OTHER or not dtypes[k].isnative:
             return found
-        given = operands[k] if k < 2 else dtypes[k]
+        given = operands[k] if k < c_function.nin else dtypes[k]
         if isinstance(given, cnp.dtype) and not _are_same(given, dtypes[k]):
-            found.casts[k] = cast_of((<cnp.dtype> given).type_num, (<cnp.dtype> dtypes[k]).type_num)
+            found.casts[k] = cast_of((<cnp.dtype> given).type_num, (<cnp.dtype> dtypes[k]).type_num, bfloat16, True)
             if found.casts[k] == NULL or not np.can_cast(given, dtypes[k], "safe"):
                 return found
-    found.shared = function in SAFE
+    found.shared = function in SAFE or b == NONE
     found.weight = 1 if own == NULL else SLOW_WEIGHT // 2
     if function in SLOW_ONES or not found.shared:
         found.weight = SLOW_WEIGHT
@@ -199,6 +209,9 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     memcpy(found.context, info.context, 3 * sizeof(void *))    # the rest may not be initialised, and is 0 here
     found.loop = info.loop if own == NULL else own
     found.side_by_side = own != NULL
+    found.fused = NOT_FUSED
+    if function in FUSED_ONES and FUSES and number == cnp.NPY_FLOAT == (<cnp.dtype> dtypes[1]).type_num:
+        found.fused = FUSED_ONES.index(function)
     if function is HYPOT or own == NULL and (function in EXTREMES or (kind == "b" and function in OF_BOOLS)):
         found.spread = 3
     elif function is np.power:

@@ -4,7 +4,8 @@
 # `plan_blocks` chooses the part of them that is a block, and how the loop gets each operand's items of one.
 
 cdef enum:
-    MAX_OPERANDS = 4    # of `where`: three that are read, and the output, which is always the last one
+    MAX_OPERANDS = 10   # of a chain: those that are read, and the output, which is always the last one
+    MAX_STEPS = 24      # of a chain of so many operands, with all its conversions
 
 # Loops as NumPy's: on items at steps of their own, which they may not have in common.
 ctypedef int (*Loop)(
@@ -39,10 +40,22 @@ cdef struct Operand:
     Py_ssize_t loop_buffer  # which of them the loop gets;
     Py_ssize_t plan         # and the plan of the copies that repeat items
 
-cdef struct Nest:
-    Loop loop
+cdef struct Step:           # of a chain: a loop, or a conversion
+    Loop loop               # NULL for a conversion
     void *context
     void *auxdata
+    Cast cast               # NULL for a loop
+    int operand             # the second one of the loop, or 0
+    Py_ssize_t size         # bytes of an item that it gives
+    int fused               # steps, from this one on, that are one loop; 0 or 1 if there is none
+    uint8_t function        # the number that it has there
+
+cdef struct Nest:
+    Loop loop               # of all but chains
+    void *context
+    void *auxdata
+    int n_steps             # of a chain; 0 if it is none
+    Step[MAX_STEPS] steps
     bint side_by_side       # the loop takes only items side by side, or one for all;
     int spread              # bits of operands of which it takes one item for all, but slowly: a buffer repeats it
     int n                   # operands
@@ -58,6 +71,7 @@ cdef struct Nest:
     Py_ssize_t blocks
     Py_ssize_t once_bytes   # of the buffers that all threads share,
     Py_ssize_t own_bytes    # and of those that each thread has
+    Py_ssize_t[2] values    # where the buffers begin of what steps of a chain give
 
 cdef enum:
     APPLY_BLOCK_BYTES = 9 * L1 // 16    # of all operands of a block, if some go through buffers
@@ -137,7 +151,8 @@ cdef void plan_blocks(Nest *nest) noexcept:
     """Choose the blocks, and how the loop gets each operand."""
     cdef int last = nest.rank - 1, i, k
     cdef Py_ssize_t n = nest.shape[last], rows = 1, inner, items = APPLY_DIRECT_ITEMS, loop_bytes = 0, turned = 0
-    cdef bint one, spread = False, buffered = False
+    cdef Py_ssize_t widest = 0
+    cdef bint one, spread = False, buffered = nest.n_steps > 0
     cdef Operand *operand
     for i in range(last):
         rows *= nest.shape[i]
@@ -155,6 +170,10 @@ cdef void plan_blocks(Nest *nest) noexcept:
         if nest.rows and _is_turned(nest, operand):
             turned = max(turned, operand.loop_size)
         loop_bytes += operand.loop_size
+    for k in range(nest.n_steps):
+        widest = max(widest, nest.steps[k].size)
+    if nest.n_steps and nest.steps[0].fused < nest.n_steps:
+        loop_bytes += 2 * widest
     if buffered:
         items = APPLY_BLOCK_BYTES // loop_bytes
     if nest.rows:
@@ -185,6 +204,10 @@ cdef void plan_blocks(Nest *nest) noexcept:
     nest.once_bytes = nest.own_bytes = 0
     for k in range(nest.n):
         _plan_operand(nest, &nest.operands[k], k)
+    items = nest.lengths[last] if nest.rows else nest.operands[nest.n - 1].items.full_count
+    for k in range(2 if nest.n_steps else 0):
+        nest.values[k] = nest.own_bytes
+        nest.own_bytes += _aligned_size(items * widest)
 
 
 cdef inline Py_ssize_t _even(Py_ssize_t length, Py_ssize_t limit) noexcept:

@@ -47,26 +47,32 @@ cdef inline bint _has_items(const Nest *nest) noexcept:
 
 cdef bint _align(Nest *nest, a, b, int rule, axis) except -1:
     """Find the shape of the result, and how the operands lie in it; tell whether they fit under the rule."""
-    cdef int a_rank = cnp.PyArray_NDIM(<cnp.ndarray> a) if cnp.PyArray_CheckExact(a) else 0
-    cdef int b_rank = cnp.PyArray_NDIM(<cnp.ndarray> b) if cnp.PyArray_CheckExact(b) else 0
-    cdef int start = a_rank - b_rank, i
-    nest.rank = a_rank if rule else max(a_rank, b_rank)
-    if rule and start < 0 or rule == 1 and start:
+    cdef int a_rank = _rank_of(a), i
+    nest.rank = a_rank if rule else max(a_rank, _rank_of(b))
+    for i in range(nest.rank):
+        nest.shape[i] = 1
+    return _map_axes(nest, 0, a, a_rank, nest.rank - a_rank, True) and _map_second(nest, 1, b, rule, axis)
+
+
+cdef inline int _rank_of(operand) noexcept:
+    return cnp.PyArray_NDIM(<cnp.ndarray> operand) if cnp.PyArray_CheckExact(operand) else 0
+
+
+cdef inline bint _map_second(Nest *nest, int k, b, int rule, axis) except -1:
+    """Find how an operand lies in the result, of which the first one is known; tell whether it fits under the rule."""
+    cdef int rank = _rank_of(b), start = nest.rank - rank
+    if start < 0 or rule == 1 and start:
         return False
     if rule == 3:
         if axis != -1:
-            if type(axis) is not int or not 0 <= axis < a_rank:
+            if type(axis) is not int or not 0 <= axis < nest.rank:
                 return False
             start = axis
-        while b_rank and cnp.PyArray_DIM(<cnp.ndarray> b, b_rank - 1) == 1:
-            b_rank -= 1
-        if start + b_rank > a_rank:
+        while rank and cnp.PyArray_DIM(<cnp.ndarray> b, rank - 1) == 1:
+            rank -= 1
+        if start + rank > nest.rank:
             return False
-    for i in range(nest.rank):
-        nest.shape[i] = 1
-    if not _map_axes(nest, 0, a, a_rank, max(0, -start), True):
-        return False
-    if not _map_axes(nest, 1, b, b_rank, max(0, start), rule == 0):
+    if not _map_axes(nest, k, b, rank, start, rule == 0):
         return False
     return rule != 1 or nest.rank == 0 or _are_equal(cnp.PyArray_DIMS(<cnp.ndarray> b), nest.shape, nest.rank)
 
@@ -134,15 +140,15 @@ cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
     return fits
 
 
-cdef object _fresh(Nest *nest, cnp.dtype dtype):
-    """A new array for the result, whose axes are in the order of the operands'; and the nest's axes in that order."""
+cdef object _fresh(Nest *nest, cnp.dtype dtype, int n):
+    """A new array for the result, whose axes are in the order of the first n operands'; the nest's axes are, too."""
     cdef int[MAX_AXES] order
     cdef cnp.npy_intp[MAX_AXES] lengths
     cdef Operand *operand = &nest.operands[nest.n - 1]
     cdef size_t step = dtype.itemsize
     cdef double size = step     # which is not too long for any shape
     cdef int i
-    cdef bint same = sort_axes(nest, nest.n - 1, order)
+    cdef bint same = sort_axes(nest, n, order)
     cdef cnp.ndarray array
     for i in range(nest.rank - 1, -1, -1):
         lengths[i] = nest.shape[order[i]]
@@ -182,7 +188,7 @@ cdef bint _fits(Nest *nest, out, a, b, c, cnp.dtype dtype, int casting) except -
         if not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> given, casting):
             return False
         if not _are_same(given, dtype) or PyDataType_REFCHK(<cnp.PyArray_Descr *> given):
-            cast = cast_of(dtype.type_num, given.type_num)
+            cast = cast_of(dtype.type_num, given.type_num, bfloat16, True)
             if cast == NULL:
                 return False
     if not _are_equal(cnp.PyArray_DIMS(array), nest.shape, nest.rank):

@@ -1,0 +1,112 @@
+# Chains: several loops and conversions, one after the other, on the items of a block.
+#
+# In: rows of a block, and the steps of a Nest. Out: the rows' results, and floating-point errors of each step. What a
+# step gives lies in one of two buffers, in turns, and is what the next one takes.
+
+cdef extern from "_apply/fused.h":
+    enum: FUSES "BCAST_FUSES"
+    void fused_loop "bcast_fused"(
+        int target, Py_ssize_t n, bint bytes, const void *src, int steps, const uint8_t *functions,
+        char *const *operands, const Py_ssize_t *strides, float *dst) noexcept nogil
+    int has_errors "fetestexcept"(int errors) noexcept nogil
+    enum: ERRORS "(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID)"
+
+
+cdef bint run_chain(
+    const Nest *nest, Rows *rows, Py_ssize_t count, Py_ssize_t items, char *own, int *errors,
+) noexcept nogil:
+    """Run all steps on rows of so many items; tell whether one has failed."""
+    cdef int k
+    while not _run_steps(nest, rows, items, own, errors):
+        count -= 1
+        if count == 0:
+            return False
+        for k in range(nest.n):
+            rows.at[k] += rows.row_steps[k]
+    return True
+
+
+cdef bint _run_steps(const Nest *nest, const Rows *rows, Py_ssize_t items, char *own, int *errors) noexcept nogil:
+    """Run all steps on one row; tell whether one has failed."""
+    cdef const Step *step
+    cdef char *value = rows.at[0]       # what the step at hand takes
+    cdef char *dst                      # where what it gives goes
+    cdef char *data[3]
+    cdef Py_ssize_t stride = rows.steps[0]
+    cdef Py_ssize_t[3] strides
+    cdef int i = 0, single = 0, taken, turn = 0     # steps before `single` are not fused
+    while i < nest.n_steps:
+        step = &nest.steps[i]
+        # Which step an error belongs to is found by running single ones.
+        taken = step.fused if step.fused > 1 and i >= single and stride else 1
+        if i + taken == nest.n_steps:
+            dst = rows.at[nest.n - 1]
+            strides[2] = rows.steps[nest.n - 1]
+        else:
+            dst = own + nest.values[turn]
+            strides[2] = nest.steps[i + taken - 1].size
+        if taken > 1:
+            _run_fused(nest, step, taken, rows, items, value, dst)
+            if has_errors(ERRORS):
+                PyUFunc_clearfperr()
+                single = i + taken
+                continue
+        elif step.cast != NULL:
+            step.cast(items if stride else 1, value, dst)
+            if stride == 0 and i + 1 < nest.n_steps:
+                strides[2] = 0
+        else:
+            data[0] = value
+            data[1] = rows.at[step.operand]
+            strides[0], strides[1] = stride, rows.steps[step.operand]
+            if step.operand == 0:       # a loop of one operand
+                data[1] = dst
+                strides[1] = strides[2]
+            data[2] = dst
+            if step.loop(step.context, data, &items, strides, step.auxdata):
+                return True
+        if taken == 1 and has_errors(ERRORS):
+            errors[i] |= PyUFunc_getfperr()
+        value, stride = dst, strides[2]
+        turn = 1 - turn
+        i += taken
+    return False
+
+
+cdef void _run_fused(
+    const Nest *nest, const Step *step, int n, const Rows *rows, Py_ssize_t items, const char *src, char *dst,
+) noexcept nogil:
+    """Run n steps, the first of which may convert bytes, as one loop."""
+    cdef uint8_t[MAX_STEPS] functions
+    cdef char *operands[MAX_STEPS]
+    cdef Py_ssize_t[MAX_STEPS] strides
+    cdef int first = step.cast != NULL, i
+    for i in range(first, n):
+        functions[i] = step[i].function
+        operands[i] = rows.at[step[i].operand]
+        strides[i] = rows.steps[step[i].operand]
+    fused_loop(
+        target_number, items, first, src, n - first, functions + first, operands + first, strides + first, <float *> dst,
+    )
+
+
+cdef void fuse(Nest *nest) noexcept:
+    """Find steps that one loop can do."""
+    cdef int i, end = nest.n_steps      # of those after step i
+    cdef Step *step
+    for i in range(nest.n_steps - 1, -1, -1):
+        step = &nest.steps[i]
+        step.fused = 0
+        if step.function == NOT_FUSED:
+            end = i
+        else:
+            step.fused = end - i
+        if step.cast != NULL:       # only the first one of a loop may be a conversion
+            end = i
+
+
+cdef inline void add_step(
+    Nest *nest, Loop loop, void *context, void *auxdata, Cast cast, Py_ssize_t size,
+) noexcept:
+    nest.steps[nest.n_steps] = Step(loop, context, auxdata, cast, 0, size, 0, NOT_FUSED)
+    nest.n_steps += 1

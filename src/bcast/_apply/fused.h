@@ -1,0 +1,110 @@
+/* Sums, differences, products and quotients of float32, one after the other, in registers.
+
+   In: n items of float32, or of bytes that are converted; of each step its function, and its second operand: float32
+   that lie side by side, or one for all. Out: the last results. Each is rounded, as those of single loops are: compilers
+   must not contract them. */
+
+#ifndef BCAST_FUSED_H
+#define BCAST_FUSED_H
+
+#include <fenv.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "../_runtime/cpu.h"
+#include "../_runtime/target.h"
+#include "loops.h"
+
+enum { bcast_fused_add, bcast_fused_subtract, bcast_fused_multiply, bcast_fused_divide };
+
+#ifdef __GNUC__
+typedef float bcast_floats __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float bcast_aligned_floats __attribute__((vector_size(32)));
+
+/* Eight bytes as float32. Compilers make slow code of conversions of vectors. */
+BCAST_INLINE void bcast_plain_values(const uint8_t *x, bcast_aligned_floats *y)
+{
+    for (int i = 0; i < 8; i++) (*y)[i] = x[i];
+}
+#ifdef __x86_64__
+#include <immintrin.h>
+BCAST_ON_WIDE BCAST_INLINE void bcast_wide_values(const uint8_t *x, bcast_aligned_floats *y)
+{
+    *y = (bcast_aligned_floats) _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *) x)));
+}
+#else
+#define bcast_wide_values bcast_plain_values
+#endif
+
+/* What a step does with so many vectors. */
+#define BCAST_FUSED_CASE(name, op, count)                                                                           \
+    case 2 * bcast_fused_##name:                                                                                    \
+        for (int j = 0; j < count; j++) x[j] = x[j] op one;                                                         \
+        break;                                                                                                      \
+    case 2 * bcast_fused_##name + 1:                                                                                \
+        for (int j = 0; j < count; j++) x[j] = x[j] op ((const bcast_floats *) y)[j];                               \
+        break;
+#define BCAST_FUSED_TILE(target, count)                                                                                   \
+    for (; at + 8 * count <= n; at += 8 * count) {                                                                  \
+        bcast_aligned_floats x[count];                                                                              \
+        for (int j = 0; j < count; j++)                                                                             \
+            if (bytes) bcast_##target##_values((const uint8_t *) src + at + 8 * j, x + j);                          \
+            else x[j] = ((const bcast_floats *) ((const float *) src + at))[j];                                     \
+        for (int s = 0; s < steps; s++) {                                                                           \
+            const float *y = operands[s] + (strides[s] ? at : 0);                                                   \
+            const bcast_aligned_floats one = *y - (bcast_aligned_floats) {0};                                       \
+            switch (2 * functions[s] + (strides[s] != 0)) {                                                         \
+            BCAST_FUSED_CASE(add, +, count)                                                                         \
+            BCAST_FUSED_CASE(subtract, -, count)                                                                    \
+            BCAST_FUSED_CASE(multiply, *, count)                                                                    \
+            BCAST_FUSED_CASE(divide, /, count)                                                                      \
+            }                                                                                                       \
+        }                                                                                                           \
+        for (int j = 0; j < count; j++) ((bcast_floats *) (dst + at))[j] = x[j];                                    \
+    }
+#define BCAST_FUSED_ITEMS(target, ON)                                                                               \
+    ON BCAST_INLINE void bcast_fused_##target##_items(                                                              \
+        ptrdiff_t n, int bytes, const void *src, int steps, const uint8_t *functions, char *const *all_operands,    \
+        const ptrdiff_t *strides, float *dst)                                                                       \
+    {                                                                                                               \
+        const float *const *operands = (const float *const *) all_operands;                                         \
+        ptrdiff_t at = 0;                                                                                           \
+        BCAST_FUSED_TILE(target, 8)                                                                                 \
+        BCAST_FUSED_TILE(target, 1)                                                                                 \
+        for (; at < n; at++) {                                                                                      \
+            float x = bytes ? ((const uint8_t *) src)[at] : ((const float *) src)[at];                              \
+            for (int s = 0; s < steps; s++) {                                                                       \
+                const float y = operands[s][strides[s] ? at : 0];                                                   \
+                const int function = functions[s];                                                                  \
+                if (function == bcast_fused_add) x += y;                                                            \
+                else if (function == bcast_fused_subtract) x -= y;                                                  \
+                else if (function == bcast_fused_multiply) x *= y;                                                  \
+                else x /= y;                                                                                        \
+            }                                                                                                       \
+            dst[at] = x;                                                                                            \
+        }                                                                                                           \
+    }                                                                                                               \
+    ON static void bcast_fused_##target(                                                                            \
+        ptrdiff_t n, int bytes, const void *src, int steps, const uint8_t *functions, char *const *operands,        \
+        const ptrdiff_t *strides, float *dst)                                                                       \
+    {                                                                                                               \
+        if (bytes) bcast_fused_##target##_items(n, 1, src, steps, functions, operands, strides, dst);               \
+        else bcast_fused_##target##_items(n, 0, src, steps, functions, operands, strides, dst);                     \
+    }
+BCAST_FUSED_ITEMS(plain, )
+BCAST_FUSED_ITEMS(wide, BCAST_ON_WIDE)
+static inline void bcast_fused(
+    int target, ptrdiff_t n, int bytes, const void *src, int steps, const uint8_t *functions, char *const *operands,
+    const ptrdiff_t *strides, float *dst)
+{
+    (target >= BCAST_WIDE ? bcast_fused_wide : bcast_fused_plain)(
+        n, bytes, src, steps, functions, operands, strides, dst);
+}
+enum { BCAST_FUSES = 1 };
+#else
+enum { BCAST_FUSES = 0 };
+#define bcast_fused(...) ((void) 0)
+#endif
+
+#endif

@@ -152,7 +152,7 @@ cdef void plan_blocks(Nest *nest) noexcept:
     cdef int last = nest.rank - 1, i, k
     cdef Py_ssize_t n = nest.shape[last], rows = 1, inner, items = APPLY_DIRECT_ITEMS, loop_bytes = 0, turned = 0
     cdef Py_ssize_t widest = 0
-    cdef bint one, spread = False, buffered = nest.n_steps > 0
+    cdef bint one, spread = False, interleaved = False, buffered = nest.n_steps > 0
     cdef Operand *operand
     for i in range(last):
         rows *= nest.shape[i]
@@ -168,8 +168,11 @@ cdef void plan_blocks(Nest *nest) noexcept:
         elif not nest.rows:
             buffered = buffered or nest.spread >> k & 1 and one or not _is_even(nest, operand, 0, nest.shape[0])
         if nest.rows and _is_turned(nest, operand):
-            turned = max(turned, operand.loop_size)
-        loop_bytes += operand.loop_size
+            if _magnitude(operand.strides[last]) >= LINE:
+                turned = max(turned, operand.loop_size)
+            interleaved = True
+        if not (nest.n_steps and nest.rows and one):
+            loop_bytes += operand.loop_size
     for k in range(nest.n_steps):
         widest = max(widest, nest.steps[k].size)
     if nest.n_steps and nest.steps[0].fused < nest.n_steps:
@@ -184,6 +187,9 @@ cdef void plan_blocks(Nest *nest) noexcept:
             if inner * turned & 1023 == 0:      # rows of the buffer would share the same few places of a cache
                 inner = _even(n, APPLY_LONG_ROW_ITEMS)
             items = APPLY_FEW_ROWS * inner
+        elif interleaved:
+            inner = _even(n, items // nest.shape[last - 1])
+            items = inner * nest.shape[last - 1]
         elif n > items:
             inner = _even(n, items)
         nest.lengths[last] = inner
@@ -234,10 +240,15 @@ cdef bint _is_even(const Nest *nest, const Operand *operand, int axis, Py_ssize_
 
 
 cdef inline bint _is_turned(const Nest *nest, const Operand *operand) noexcept:
-    """Whether neighbours in a row lie lines apart, and those in a column closer: a tile of such rows is transposed."""
+    """Whether neighbours in a column lie closer than those in a row: a tile of such rows is transposed.
+
+    Those in a row lie lines apart, or cannot be read where they lie.
+    """
     cdef int last = nest.rank - 1
     cdef Py_ssize_t step = _magnitude(operand.strides[last]), row_step = _magnitude(operand.strides[last - 1])
-    return nest.shape[last - 1] >= 4 and step >= LINE and row_step and row_step < step
+    if row_step == 0 or row_step >= step:
+        return False
+    return nest.shape[last - 1] >= 4 if step >= LINE else nest.side_by_side
 
 
 cdef void _plan_operand(Nest *nest, Operand *operand, int k) noexcept:

@@ -312,7 +312,7 @@ cpdef choose(condition, x, y, out):
             array = operands[k]
             rank = cnp.PyArray_NDIM(array)
             if not _are_same(<cnp.dtype> cnp.PyArray_DESCR(array), dtype):
-                cast = cast_of(cnp.PyArray_TYPE(array), dtype.type_num, bfloat16, True)
+                cast = cast_of(cnp.PyArray_TYPE(array), dtype.type_num, True)
                 if cast == NULL:
                     return None
         if not _describe(&nest.operands[k], operands[k], dtype, cast, scalars[k]) or not _map_axes(

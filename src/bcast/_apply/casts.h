@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../_runtime/target.h"
+#include "loops.h"
 
 typedef void (*bcast_cast)(ptrdiff_t n, const void *src, void *dst);
 
@@ -36,27 +37,28 @@ BCAST_INLINE float bcast_bfloat_value(uint16_t top)
 }
 
 /* Rounded to float16, ties to even. `rare` notes in its highest bits what NumPy tells: that a finite number becomes
-   infinite, bit 31, or that it is less than the least normal number and inexact, bit 30. */
+   infinite, bit 31, or that it is less than the least normal number and inexact, bit 30. Masks instead of branches. */
 BCAST_INLINE uint16_t bcast_half_of(float x, uint32_t *rare)
 {
-    uint32_t bits, tiny_bits, normal, half;
+    uint32_t bits, tiny_bits, back;
     float tiny;
     memcpy(&bits, &x, 4);
     const uint32_t sign = bits >> 16 & 0x8000;
     bits &= 0x7fffffff;
-    memcpy(&tiny, &bits, 4);
-    const float size = tiny;
+    const uint32_t is_tiny = -(uint32_t) (bits < 0x38800000), is_large = -(uint32_t) (bits >= 0x477ff000);
+    const uint32_t is_nan = -(uint32_t) (bits > 0x7f800000), payload = bits >> 13 & 0x3ff;
+    const uint32_t small_bits = bits & is_tiny;
+    memcpy(&tiny, &small_bits, 4);
     tiny += 0.5f;       /* whose last bit counts multiples of the least number there is */
     memcpy(&tiny_bits, &tiny, 4);
-    normal = (bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13;
-    half = bits < 0x38800000 ? tiny_bits - 0x3f000000 : normal > 0x7c00 ? 0x7c00 : normal;
-    *rare |= (bits < 0x7f800000 && bits >= 0x477ff000) ? 0x80000000 : 0;
-    *rare |= (bits < 0x38800000 && tiny - 0.5f != size) ? 0x40000000 : 0;
-    if (bits > 0x7f800000) {
-        half = 0x7c00 | (bits >> 13 & 0x3ff);
-        half += half == 0x7c00;
-    }
-    return (uint16_t) (sign | half);
+    tiny -= 0.5f;
+    memcpy(&back, &tiny, 4);
+    const uint32_t normal = (bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13;
+    const uint32_t finite = ((tiny_bits - 0x3f000000) & is_tiny) | (normal & ~is_tiny);
+    *rare |= is_large & -(uint32_t) (bits < 0x7f800000) & 0x80000000;
+    *rare |= -(uint32_t) (back != small_bits) & 0x40000000;
+    return (uint16_t) (
+        sign | (finite & ~is_large) | (is_large & 0x7c00) | (is_nan & (payload | (payload == 0))));
 }
 
 /* Rounded to bfloat16, ties to even; each NaN becomes that of its sign without a payload. */
@@ -93,14 +95,19 @@ BCAST_INLINE float bcast_odd_value(double x)
     F(u8, uint64_t, BCAST_VALUE, __VA_ARGS__) F(f4, float, BCAST_VALUE, __VA_ARGS__)                                \
     F(f8, double, BCAST_VALUE, __VA_ARGS__) F(f2, uint16_t, bcast_half_value, __VA_ARGS__)                          \
     F(bf, uint16_t, bcast_bfloat_value, __VA_ARGS__)
-#define BCAST_DESTINATIONS(F)                                                                                       \
-    F(b1, bool, 1) F(i1, int8_t, 1) F(u1, uint8_t, 1) F(i2, int16_t, 1) F(u2, uint16_t, 1) F(i4, int32_t, 1)        \
-    F(u4, uint32_t, 1) F(i8, int64_t, 1) F(u8, uint64_t, 1) F(f4, float, 1) F(f8, double, 1)                        \
-    F(c8, float, 2) F(c16, double, 2)
+#define BCAST_DESTINATIONS(F, ...)                                                                                  \
+    F(b1, bool, 1, __VA_ARGS__) F(i1, int8_t, 1, __VA_ARGS__) F(u1, uint8_t, 1, __VA_ARGS__)                        \
+    F(i2, int16_t, 1, __VA_ARGS__) F(u2, uint16_t, 1, __VA_ARGS__) F(i4, int32_t, 1, __VA_ARGS__)                   \
+    F(u4, uint32_t, 1, __VA_ARGS__) F(i8, int64_t, 1, __VA_ARGS__) F(u8, uint64_t, 1, __VA_ARGS__)                  \
+    F(f4, float, 1, __VA_ARGS__) F(f8, double, 1, __VA_ARGS__) F(c8, float, 2, __VA_ARGS__)                         \
+    F(c16, double, 2, __VA_ARGS__)
+/* Of these there are functions for AVX2, too. */
+#define BCAST_WIDE_DESTINATIONS(F, ...)                                                                             \
+    F(u1, uint8_t, 1, __VA_ARGS__) F(f4, float, 1, __VA_ARGS__) F(f8, double, 1, __VA_ARGS__)
 
 /* C leaves open what becomes of a number that the type of 8 or 16 bits does not hold; compilers take its last bits. */
-#define BCAST_CAST(from, From, VALUE, to, To, parts)                                                                \
-    static void bcast_##from##_as_##to(ptrdiff_t n, const void *src, void *dst)                                     \
+#define BCAST_CAST(from, From, VALUE, to, To, parts, target, ON)                                                    \
+    ON static void bcast_##target##_##from##_as_##to(ptrdiff_t n, const void *src, void *dst)                       \
     {                                                                                                               \
         const From *x = (const From *) src;                                                                         \
         To *y = (To *) dst;                                                                                         \
@@ -109,13 +116,8 @@ BCAST_INLINE float bcast_odd_value(double x)
             if (parts == 2) y[parts * i + 1] = 0;                                                                   \
         }                                                                                                           \
     }
-#define BCAST_CASTS_TO(...) BCAST_SOURCES(BCAST_CAST, __VA_ARGS__)
-BCAST_DESTINATIONS(BCAST_CASTS_TO)
-static void bcast_c8_as_c16(ptrdiff_t n, const void *src, void *dst) { bcast_f4_as_f8(2 * n, src, dst); }
-static void bcast_c16_as_c8(ptrdiff_t n, const void *src, void *dst) { bcast_f8_as_f4(2 * n, src, dst); }
-
-#define BCAST_NARROW(from, From, VALUE, to, OF)                                                                     \
-    static void bcast_##from##_as_##to(ptrdiff_t n, const void *src, void *dst)                                     \
+#define BCAST_NARROW(from, From, VALUE, to, OF, target, ON)                                                         \
+    ON static void bcast_##target##_##from##_as_##to(ptrdiff_t n, const void *src, void *dst)                       \
     {                                                                                                               \
         const From *x = (const From *) src;                                                                         \
         uint16_t *y = (uint16_t *) dst;                                                                             \
@@ -123,10 +125,17 @@ static void bcast_c16_as_c8(ptrdiff_t n, const void *src, void *dst) { bcast_f8_
         for (ptrdiff_t i = 0; i < n; i++) y[i] = OF((float) VALUE(x[i]), &rare);                                    \
         if (rare) feraiseexcept((rare >> 31 ? FE_OVERFLOW : 0) | (rare >> 30 & 1 ? FE_UNDERFLOW : 0));              \
     }
-BCAST_SOURCES(BCAST_NARROW, f2, bcast_half_of)
-BCAST_SOURCES(BCAST_NARROW, bf, bcast_bfloat_of)
-BCAST_NARROW(odd, double, bcast_odd_value, f2, bcast_half_of)
-
+#define BCAST_CASTS_TO(...) BCAST_SOURCES(BCAST_CAST, __VA_ARGS__)
+#define BCAST_NARROW_ONES(target, ON)                                                                               \
+    BCAST_SOURCES(BCAST_NARROW, f2, bcast_half_of, target, ON)                                                      \
+    BCAST_SOURCES(BCAST_NARROW, bf, bcast_bfloat_of, target, ON)                                                    \
+    BCAST_NARROW(odd, double, bcast_odd_value, f2, bcast_half_of, target, ON)
+BCAST_DESTINATIONS(BCAST_CASTS_TO, plain, )
+BCAST_WIDE_DESTINATIONS(BCAST_CASTS_TO, wide, BCAST_ON_WIDE)
+BCAST_NARROW_ONES(plain, )
+BCAST_NARROW_ONES(wide, BCAST_ON_WIDE)
+static void bcast_c8_as_c16(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f4_as_f8(2 * n, src, dst); }
+static void bcast_c16_as_c8(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f8_as_f4(2 * n, src, dst); }
 /* The place of a number type among the destinations, by NumPy's number for it; those of float16 and of bfloat16, whose
    number is given, come after; or -1. */
 static inline int bcast_cast_place(int type, int bfloat16)
@@ -138,21 +147,22 @@ static inline int bcast_cast_place(int type, int bfloat16)
 
 /* What converts from one type to another; NULL where nothing here does. Where a kind of number is lost, or what they
    hold, NumPy may have it otherwise: `exact` is for what converts as everywhere. */
-#define BCAST_CAST_NAME(from, From, VALUE, to, ...) bcast_##from##_as_##to,
+#define BCAST_CAST_NAME(from, From, VALUE, to, To, parts, target, ...) bcast_##target##_##from##_as_##to,
 #define BCAST_CASTS_ROW(...) {BCAST_SOURCES(BCAST_CAST_NAME, __VA_ARGS__)},
-static inline bcast_cast bcast_cast_of(int from, int to, int bfloat16, int exact)
+#define BCAST_NARROW_ROWS(target) BCAST_CASTS_ROW(f2, , , target) BCAST_CASTS_ROW(bf, , , target)
+static inline bcast_cast bcast_cast_of(int target, int from, int to, int bfloat16, int exact)
 {
-    static const bcast_cast table[15][13] = {
-        BCAST_DESTINATIONS(BCAST_CASTS_ROW) BCAST_CASTS_ROW(f2) BCAST_CASTS_ROW(bf)};
+    static const bcast_cast plain[15][13] = {BCAST_DESTINATIONS(BCAST_CASTS_ROW, plain) BCAST_NARROW_ROWS(plain)};
+    static const bcast_cast wide[5][13] = {BCAST_WIDE_DESTINATIONS(BCAST_CASTS_ROW, wide) BCAST_NARROW_ROWS(wide)};
+    static const int wide_rows[] = {-1, -1, 0, -1, -1, -1, -1, -1, -1, 1, 2, -1, -1, 3, 4};
     const int src = bcast_cast_place(from, bfloat16), dst = bcast_cast_place(to, bfloat16);
     const int is_float = src == 9 || src == 10 || src >= 13;
     if (src < 0 || dst < 0) return NULL;
     if (src == 11 || src == 12) return dst == 12 ? bcast_c8_as_c16 : dst == 11 ? bcast_c16_as_c8 : NULL;
     if (exact && (dst >= 13 || src == 14 || (is_float && dst >= 1 && dst <= 8))) return NULL;
-    if (src == 10 && dst == 13) return bcast_odd_as_f2;
-    return table[dst][src >= 13 ? src - 2 : src];
+    if (src == 10 && dst == 13) return target >= BCAST_WIDE ? bcast_wide_odd_as_f2 : bcast_plain_odd_as_f2;
+    return (target >= BCAST_WIDE && wide_rows[dst] >= 0 ? wide[wide_rows[dst]] : plain[dst])[src >= 13 ? src - 2 : src];
 }
-
 /* The bytes of n units, each in the reverse order, in place: neighbours are exchanged, then pairs of them, then fours.
    Compilers make vector code of this for any target. */
 #define BCAST_EXCHANGE(bits, mask) x = (x >> bits & mask) | (x & mask) << bits

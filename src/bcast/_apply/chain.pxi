@@ -86,7 +86,8 @@ cdef void _run_fused(
         operands[i] = rows.at[step[i].operand]
         strides[i] = rows.steps[step[i].operand]
     fused_loop(
-        target_number, items, first, src, n - first, functions + first, operands + first, strides + first, <float *> dst,
+        target_number, items, first, src, n - first, functions + first, operands + first, strides + first,
+        <float *> dst,
     )
 
 

@@ -1,8 +1,8 @@
 /* Sums, differences, products and quotients of float32, one after the other, in registers.
 
    In: n items of float32, or of bytes that are converted; of each step its function, and its second operand: float32
-   that lie side by side, or one for all. Out: the last results. Each is rounded, as those of single loops are: compilers
-   must not contract them. */
+   that lie side by side, or one for all. Out: the last results. Each result is rounded, as those of single loops are:
+   compilers must not contract them. */
 
 #ifndef BCAST_FUSED_H
 #define BCAST_FUSED_H
@@ -45,7 +45,7 @@ BCAST_ON_WIDE BCAST_INLINE void bcast_wide_values(const uint8_t *x, bcast_aligne
     case 2 * bcast_fused_##name + 1:                                                                                \
         for (int j = 0; j < count; j++) x[j] = x[j] op ((const bcast_floats *) y)[j];                               \
         break;
-#define BCAST_FUSED_TILE(target, count)                                                                                   \
+#define BCAST_FUSED_TILE(target, count)                                                                             \
     for (; at + 8 * count <= n; at += 8 * count) {                                                                  \
         bcast_aligned_floats x[count];                                                                              \
         for (int j = 0; j < count; j++)                                                                             \

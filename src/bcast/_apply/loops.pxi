@@ -169,11 +169,12 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         return found
     for given in (a, b)[:c_function.nin]:
         operands.append(STAND_INS[given] if given < 0 else cnp.PyArray_DescrFromType(given))
+    operands.append(None)
     kwargs = {"casting": ("no", "equiv", "safe", "same_kind", "unsafe")[casting]}
     if dtype != NONE:
         kwargs["signature"] = (None, None, cnp.PyArray_DescrFromType(dtype))
     try:
-        dtypes, capsule = function._resolve_dtypes_and_context((*operands, None), **kwargs)
+        dtypes, capsule = function._resolve_dtypes_and_context(tuple(operands), **kwargs)
         function._get_strided_loop(capsule)
         info = <CallInfo *> PyCapsule_GetPointer(capsule, CAPSULE)
     except (TypeError, ValueError, AttributeError):     # which the ufunc will raise, or a new NumPy
@@ -195,7 +196,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
             return found
         given = operands[k] if k < c_function.nin else dtypes[k]
         if isinstance(given, cnp.dtype) and not _are_same(given, dtypes[k]):
-            found.casts[k] = cast_of((<cnp.dtype> given).type_num, (<cnp.dtype> dtypes[k]).type_num, bfloat16, True)
+            found.casts[k] = cast_of((<cnp.dtype> given).type_num, (<cnp.dtype> dtypes[k]).type_num, True)
             if found.casts[k] == NULL or not np.can_cast(given, dtypes[k], "safe"):
                 return found
     found.shared = function in SAFE or b == NONE

@@ -171,7 +171,7 @@ cdef void plan_blocks(Nest *nest) noexcept:
             if _magnitude(operand.strides[last]) >= LINE:
                 turned = max(turned, operand.loop_size)
             interleaved = True
-        if not (nest.n_steps and nest.rows and one):
+        if not (nest.n_steps and nest.rows and one) or k == nest.n - 1:
             loop_bytes += operand.loop_size
     for k in range(nest.n_steps):
         widest = max(widest, nest.steps[k].size)

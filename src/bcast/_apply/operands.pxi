@@ -188,7 +188,7 @@ cdef bint _fits(Nest *nest, out, a, b, c, cnp.dtype dtype, int casting) except -
         if not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> given, casting):
             return False
         if not _are_same(given, dtype) or PyDataType_REFCHK(<cnp.PyArray_Descr *> given):
-            cast = cast_of(dtype.type_num, given.type_num, bfloat16, True)
+            cast = cast_of(dtype.type_num, given.type_num, True)
             if cast == NULL:
                 return False
     if not _are_equal(cnp.PyArray_DIMS(array), nest.shape, nest.rank):

@@ -188,7 +188,8 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
             nest.rank = max(nest.rank, _rank_of((<tuple> step)[1]))
     for k in range(nest.rank):
         nest.shape[k] = 1
-    nest.n, nest.n_steps, nest.spread, nest.side_by_side = 1, 0, 0, True
+    nest.n, nest.n_steps, nest.side_by_side = 1, 0, True
+    nest.spread = not steps     # conversions repeat nothing
     k = cnp.PyArray_NDIM(<cnp.ndarray> data)
     if not _describe(&nest.operands[0], data, given, NULL, NULL) or not _map_axes(
         &nest, 0, data, k, nest.rank - k, True,

@@ -1,6 +1,7 @@
 # The C types of _api/converted.py, which is plain Python without them.
 from numpy cimport dtype as Dtype, generic, ndarray
 
+from bcast._elementwise cimport run_steps
 from bcast._kernel cimport repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.arguments cimport dtype_argument, mode_of
@@ -12,7 +13,7 @@ from bcast._rules.core cimport Counts, counts_of_array, counts_of_tuple
 
 cdef Py_ssize_t BLOCK_BYTES
 cdef str SAME_KIND
-cdef int NUMBER_OF_SAME_KIND
+cdef int NUMBER_OF_SAME_KIND, UNSAFE
 
 cpdef ndarray as_array(str name, data)
 cpdef bint is_tensor(out)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy import generic, ndarray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from bcast._elementwise import run_steps
 from bcast._kernel import repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, mode_of
@@ -37,6 +38,7 @@ from bcast._runtime.core import (
 
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
+UNSAFE = CASTINGS.index("unsafe")
 UNMASKED = "give its .filled(), or its .data and its .mask one after the other"
 NUMBERS = (int, float, complex, bool, str)
 BLOCK_BYTES = 1 << 20  # of converted data: caches hold it, and what it is replicated to is worth two threads
@@ -184,10 +186,15 @@ def convert_onto(
         return out
     if are_alike(dtype_of(data), dtype):
         return replicate(data, alignment, out)
-    whole = size_of(data) == size_of(out) and is_contiguous(data)
-    if fresh and whole:
-        convert_into(reshaped(out, alignment.shape), reshaped(data, alignment.shape))
-        return out
+    whole = size_of(data) == size_of(out)
+    sure = fresh or not may_warn(data, dtype)
+    if whole and sure and not is_mapped(out) and not is_mapped(data):
+        if is_contiguous(data) or dtype.itemsize >= data.itemsize:  # what becomes shorter is transposed after it
+            if run_steps(reshaped(data, alignment.shape), (), 0, -1, dtype, UNSAFE, out) is not None:
+                return out
+        if is_contiguous(data):
+            convert_into(reshaped(out, alignment.shape), reshaped(data, alignment.shape))
+            return out
     size = size_of(data) * dtype.itemsize
     # Blocks that are not in C's order, or that are tried before, take longer one by one than all at once: up to 32.
     if (
@@ -196,10 +203,7 @@ def convert_onto(
         or _converts_whole(data, out, dtype, fresh)
     ):
         return replicate(converted(data, dtype), alignment, out)
-    if whole and not may_warn(data, dtype) and not is_mapped(out) and not is_mapped(data):
-        convert_into(reshaped(out, alignment.shape), reshaped(data, alignment.shape))
-    else:
-        _run(data, alignment, None, 0, out, dtype, fresh)
+    _run(data, alignment, None, 0, out, dtype, fresh)
     return out
 
 

@@ -20,7 +20,10 @@ from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
 
-from bcast._copy.core cimport Matrix, Plan, drop_converted, make_plan, strided_copy, transpose_of, write_planned
+from bcast._copy.core cimport (
+    Cast, Matrix, Plan, bfloat16, cast_of, learn, make_plan, strided_copy, sure_cast, swap_bytes, transpose_of,
+    write_planned,
+)
 from bcast._runtime.core cimport (
     L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, count_threads, cut, extent, new_array, overlap, pays, run_shares,
     target_number,
@@ -58,7 +61,6 @@ cnp.import_array()
 cnp.import_ufunc()
 
 include "_apply/nest.pxi"
-include "_apply/casts.pxi"
 include "_apply/chain.pxi"
 include "_apply/blocks.pxi"
 include "_apply/loops.pxi"

@@ -14,7 +14,7 @@ from libc.stdlib cimport free
 import numpy as np
 
 from bcast._copy.core cimport (
-    CountedPlan, Plan, Write, drop_converted, is_large, make_plan, new_scratch, packed, plan_counted,
+    CountedPlan, Plan, Write, drop_converted, has_cast, is_large, make_plan, new_scratch, packed, plan_counted,
     threads_for, write_converted, write_converted_counted, write_counted, write_planned, write_shares, write_strided,
 )
 from bcast._rules.alignment cimport Alignment, aligned
@@ -263,6 +263,11 @@ cdef int _write_views(
 
 
 # Data of another dtype
+
+
+cpdef bint is_converted(cnp.dtype own, cnp.dtype dtype) except -1:
+    """Whether the functions below take data of one dtype for results of another."""
+    return has_cast(own, dtype)
 
 
 cpdef int try_conversion(cnp.ndarray data, cnp.dtype dtype) except -1:

@@ -2,7 +2,7 @@
 from numpy cimport dtype as Dtype, generic, ndarray
 
 from bcast._elementwise cimport run_steps
-from bcast._kernel cimport repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
+from bcast._kernel cimport is_converted, repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.core cimport (
@@ -30,7 +30,6 @@ cdef int _write(ndarray data, Alignment alignment, Counts counts, int axis, ndar
 cdef _once(data)
 cdef bint _is_ordered(data) except -1
 cdef bint _converts_whole(data, out, dtype, fresh) except -1
-cdef bint _is_plain(dtype) except -1
 cpdef bint follows_values(own, wanted) except -1
 cdef bint _is_open(dtype) except -1
 cdef _real(data, dtype)

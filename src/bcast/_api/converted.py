@@ -14,7 +14,7 @@ from numpy import generic, ndarray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._elementwise import run_steps
-from bcast._kernel import repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
+from bcast._kernel import is_converted, repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, mode_of
 from bcast._rules.core import Counts, counts_of_array, counts_of_tuple
@@ -218,7 +218,7 @@ def convert_counted(
         _run(data, None, counts, axis, out, dtype, fresh)
         return out
     if may_warn(data, dtype) and counts.has_zeros():
-        real = data.dtype.kind in "fiu" and are_numbers(data.dtype, dtype)
+        real = data.dtype.kind in "fiu" and is_converted(data.dtype, dtype)
         if not real or try_conversion(_once(data), dtype):
             data, counts = without_dropped(data, counts, axis)
     return repeat_counted(converted(data, dtype), counts, axis, out)
@@ -290,19 +290,10 @@ def _is_ordered(data: NDArray[Any]) -> bool:
 
 
 def _converts_whole(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any], fresh: bool) -> bool:
-    """Return whether the whole data must be converted first.
-
-    That may run others' code, or fail and leave a user's `out` half written; or `out` is strided, or overlaps the data.
-    """
-    own = dtype_of(data)
-    if not (is_contiguous(out) and _is_plain(own) and _is_plain(dtype)):
+    """Return whether the whole data must be converted first: nothing here does it, or `out` is strided or overlaps."""
+    if not (is_contiguous(out) and is_converted(dtype_of(_real(data, dtype)), dtype)):
         return True
-    return not fresh and (not are_numbers(own, dtype) or np.may_share_memory(data, out))
-
-
-def _is_plain(dtype: np.dtype[Any]) -> bool:
-    """Return whether items are numbers or times, NumPy's own or of other packages; they convert alike each time."""
-    return dtype.kind in "biufcmM" or (dtype.num >= 256 and not dtype.hasobject)
+    return not fresh and np.may_share_memory(data, out)
 
 
 def follows_values(own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:

@@ -14,13 +14,6 @@
 typedef int (*bcast_loop)(void *, char *const *, const ptrdiff_t *, const ptrdiff_t *, void *);
 
 /* A function as a loop, compiled for any CPU and for AVX2; `bcast_NAME_loop` gives the one for a target. */
-#if defined(__x86_64__) || defined(_M_X64)
-#define BCAST_WIDE BCAST_TARGET_avx2
-#define BCAST_ON_WIDE BCAST_TARGET("avx2")
-#else
-#define BCAST_WIDE BCAST_TARGET_COUNT
-#define BCAST_ON_WIDE
-#endif
 #define BCAST_LOOP_ON(name, ON, function)                                                                           \
     ON static int name(                                                                                             \
         void *context, char *const *data, const ptrdiff_t *dims, const ptrdiff_t *steps, void *auxdata)             \

@@ -80,7 +80,6 @@ cdef tuple EXTREMES = _named("maximum minimum")     # vector code only where no 
 cdef tuple OF_BOOLS = _named("add multiply logical_and logical_or bitwise_and bitwise_or")
 cdef tuple STAND_INS = (complex, float, int)        # for A_COMPLEX, A_FLOAT, AN_INT
 cdef bint hypot_agrees = False      # whether the loop for it here gives what NumPy's gives
-cdef int bfloat16 = OTHER   # the number that NumPy gave to the dtype of ml_dtypes, if that is known
 cdef int works = -1         # whether NumPy gives loops as expected; -1 before the probe
 cdef bytes CAPSULE = b"numpy_1.24_ufunc_call_info"
 
@@ -221,25 +220,16 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
 
 
 cdef inline int _eligible(int number) noexcept:
-    return number if 0 <= number <= cnp.NPY_CLONGDOUBLE or number in (cnp.NPY_FLOAT16, bfloat16) else OTHER
+    return number if 0 <= number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16 or number == bfloat16 else OTHER
 
 
 cdef inline int _number_of(operand) except? -99:
     """The number of an operand's dtype, or what stands for it."""
     cdef object kind = type(operand)
     if cnp.PyArray_CheckExact(operand):
-        if cnp.PyArray_TYPE(<cnp.ndarray> operand) >= 256 and bfloat16 == OTHER:
-            _learn(<cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operand))
+        if cnp.PyArray_TYPE(<cnp.ndarray> operand) >= 256 and bfloat16 < 0:
+            learn(<cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operand))
         return _eligible(cnp.PyArray_TYPE(<cnp.ndarray> operand))
     if kind is int or kind is float:
         return AN_INT if kind is int else A_FLOAT
     return A_COMPLEX if kind is complex else cnp.NPY_BOOL if kind is bool else OTHER
-
-
-cdef int _learn(cnp.dtype dtype) except -1:
-    """Note the number of a dtype if it is the bfloat16 of ml_dtypes."""
-    global bfloat16
-    kind = (<object> dtype).type
-    if dtype.itemsize == 2 and kind.__module__ == "ml_dtypes" and kind.__name__ == "bfloat16":
-        bfloat16 = dtype.type_num
-    return 0

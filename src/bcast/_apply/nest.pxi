@@ -11,7 +11,6 @@ cdef enum:
 ctypedef int (*Loop)(
     void *context, char *const *data, const Py_ssize_t *dims, const Py_ssize_t *steps, void *auxdata
 ) noexcept nogil
-ctypedef void (*Cast)(Py_ssize_t n, const void *src, void *dst) noexcept nogil
 
 cdef struct Items:          # of an operand, in a block, but for repetitions: a run of them that is one long item,
     Py_ssize_t size         # of so many bytes, and further ones along some axes, innermost first

@@ -1,21 +1,20 @@
 # Data of another dtype: pieces of it are converted in a room, and written from there to all their places.
 #
 # In: an array, an output of the other dtype, a shape or counts, the bytes of a piece. Out: the output, and flags of the
-# CPU. NumPy's iterator converts. It takes its memory at first, and no memory while it converts: what may fail comes
-# before the first write.
+# CPU. What may fail comes before the first write.
 
-cdef extern from "numpy/arrayobject.h":
-    ctypedef int (*Next "NpyIter_IterNextFunc *")(cnp.NpyIter *chunks) noexcept nogil
-    # In NumPy's own declarations, one raises no error where memory fails, and the other has a wrong type.
-    cnp.NpyIter *NpyIter_AdvancedNew(
-        int n, cnp.PyArrayObject **arrays, cnp.npy_uint32 flags, cnp.NPY_ORDER order, cnp.NPY_CASTING casting,
-        cnp.npy_uint32 *own_flags, cnp.PyArray_Descr **dtypes, int ndim, int **axes, const cnp.npy_intp *shape,
-        cnp.npy_intp size,
-    )
-    Next NpyIter_GetIterNext(cnp.NpyIter *chunks, char **message) except NULL
+cdef struct Reader:         # of an array's items in C's order, which it converts
+    Cast cast               # NULL if only the order of bytes differs
+    uint8_t *src
+    Py_ssize_t size         # bytes of an item there,
+    Py_ssize_t dst_size     # and converted
+    int swapped, dst_swapped        # bytes of units that are to be reversed before, and after; or 0
+    bint packed             # items need not be gathered before
+    int rank
+    Py_ssize_t[MAX_AXES] lengths, strides       # innermost first
 
 cdef struct Pieces:
-    Py_ssize_t itemsize     # of the converted items
+    Reader reader
     char *mapped_src        # where data in a mapped file begins, whose pages are to be forgotten;
     Py_ssize_t mapped_size  # and bytes of it, or 0
     uint8_t *room           # for a piece
@@ -106,67 +105,103 @@ cdef int write_converted_counted(
 
 cdef int _convert(Pieces *pieces, cnp.ndarray src, cnp.dtype dtype, cnp.ndarray dst) except -1:
     """Convert all pieces, and write each of them unless there is no output. The caller keeps both arrays alive."""
-    cdef cnp.PyArrayObject *array = <cnp.PyArrayObject *> src
-    cdef cnp.PyArray_Descr *wanted = <cnp.PyArray_Descr *> dtype
-    cdef cnp.npy_uint32 flags = cnp.NPY_ITER_READONLY | cnp.NPY_ITER_CONTIG
-    cdef cnp.NPY_ORDER order = cnp.NPY_KEEPORDER if dst is None else cnp.NPY_CORDER
     cdef uint8_t *begin = NULL if dst is None else <uint8_t *> cnp.PyArray_DATA(dst)
-    cdef cnp.NpyIter *chunks = NULL
     cdef void *memory
-    cdef Next next
-    pieces.itemsize = dtype.itemsize
+    cdef Py_ssize_t item = 0, n
+    _make_reader(&pieces.reader, src, dtype)
     pieces.mapped = dst is not None and is_mapped(dst)
     pieces.mapped_size = reach(src, &pieces.mapped_src) if is_mapped(src) else 0
-    cnp.PyUFunc_clearfperr()
-    memory = malloc((0 if dst is None else min(pieces.step, pieces.items) * pieces.size) + LINE)
-    try:
-        if memory != NULL:
-            pieces.room = <uint8_t *> (<uintptr_t> memory + LINE - 1 & -<uintptr_t> LINE)
-            chunks = NpyIter_AdvancedNew(
-                1, &array, cnp.NPY_ITER_BUFFERED | cnp.NPY_ITER_EXTERNAL_LOOP, order, cnp.NPY_UNSAFE_CASTING, &flags,
-                &wanted, -1, NULL, NULL, 4096,
+    memory = malloc(min(pieces.step, pieces.items) * pieces.size + LINE + L1 // 2)
+    if memory == NULL:
+        raise MemoryError
+    pieces.room = <uint8_t *> (<uintptr_t> memory + L1 // 2 + LINE - 1 & -<uintptr_t> LINE)
+    PyUFunc_clearfperr()
+    with nogil:
+        while item < pieces.items:
+            n = min(pieces.items - item, min(pieces.step, pieces.group - item % pieces.group))
+            _read(
+                &pieces.reader, item * (pieces.size // pieces.reader.dst_size),
+                n * (pieces.size // pieces.reader.dst_size), pieces.room,
             )
-        if chunks == NULL:
-            raise MemoryError
-        next = NpyIter_GetIterNext(chunks, NULL)    # what has converted the first chunk takes no more memory
-        if cnp.NpyIter_IterationNeedsAPI(chunks):
-            _convert_pieces(pieces, chunks, next, begin)
-        else:
-            with nogil:
-                _convert_pieces(pieces, chunks, next, begin)
-    finally:
+            if pieces.mapped_size:
+                forget_range(pieces.mapped_src, pieces.mapped_size)
+            if begin != NULL and pieces.level < 0:
+                _write_piece_counted(pieces, item, n, begin)
+            elif begin != NULL:
+                _write_piece(pieces, item, n, begin)
+            item += n
         free(memory)
-        if chunks != NULL:
-            cnp.NpyIter_Deallocate(chunks)
     return 0
 
 
-cdef int _convert_pieces(Pieces *pieces, cnp.NpyIter *chunks, Next next, uint8_t *dst) except? -1 nogil:
-    """Convert the data piece by piece, and write each piece to all its places."""
-    cdef char **chunk = cnp.NpyIter_GetDataPtrArray(chunks)                     # where the current one is,
-    cdef cnp.npy_intp *length = cnp.NpyIter_GetInnerLoopSizePtr(chunks)         # how many items it has,
-    cdef Py_ssize_t item = 0, taken = 0, n, filled, part                        # and how many bytes were taken
-    while item < pieces.items:
-        n = min(pieces.items - item, min(pieces.step, pieces.group - item % pieces.group))
-        filled = 0
-        while filled < n * pieces.size:
-            if taken == length[0] * pieces.itemsize:
-                if not next(chunks):
-                    return -1
-                taken = 0
-            part = min(n * pieces.size - filled, length[0] * pieces.itemsize - taken)
-            if dst != NULL:
-                memcpy(pieces.room + filled, chunk[0] + taken, part)
-            taken += part
-            filled += part
-        if pieces.mapped_size:
-            forget_range(pieces.mapped_src, pieces.mapped_size)
-        if dst != NULL and pieces.level < 0:
-            _write_piece_counted(pieces, item, n, dst)
-        elif dst != NULL:
-            _write_piece(pieces, item, n, dst)
-        item += n
+cdef bint has_cast(cnp.dtype own, cnp.dtype dtype) except -1:
+    """Whether items are converted here, as NumPy does: numbers, most of them."""
+    if not cnp.PyArray_EquivTypenums(own.type_num, dtype.type_num):
+        return sure_cast(own, dtype) != NULL
+    return own.kind in b"biufc" and _swapped(own) <= 8 and _swapped(dtype) <= 8
+
+
+cdef int _make_reader(Reader *reader, cnp.ndarray src, cnp.dtype dtype) except -1:
+    """Describe an array whose items are to be converted."""
+    cdef cnp.dtype own = <cnp.dtype> cnp.PyArray_DESCR(src)
+    cdef Py_ssize_t length, step
+    cdef int i
+    if not has_cast(own, dtype):
+        raise TypeError(f"`dtype` expected one to which {own} is converted here, got {dtype}")
+    reader.cast = NULL if cnp.PyArray_EquivTypenums(own.type_num, dtype.type_num) else sure_cast(own, dtype)
+    reader.src = <uint8_t *> cnp.PyArray_DATA(src)
+    reader.size, reader.dst_size = own.itemsize, dtype.itemsize
+    reader.swapped, reader.dst_swapped = _swapped(own), _swapped(dtype)
+    reader.rank = 0
+    for i in range(cnp.PyArray_NDIM(src) - 1, -1, -1):
+        length, step = cnp.PyArray_DIM(src, i), cnp.PyArray_STRIDE(src, i)
+        if length == 1:
+            continue
+        if reader.rank and step == reader.lengths[reader.rank - 1] * reader.strides[reader.rank - 1]:
+            reader.lengths[reader.rank - 1] *= length
+            continue
+        reader.lengths[reader.rank], reader.strides[reader.rank] = length, step
+        reader.rank += 1
+    if reader.rank == 0:
+        reader.lengths[0], reader.strides[0], reader.rank = 1, reader.size, 1
+    reader.packed = reader.strides[0] == reader.size and cnp.PyArray_ISALIGNED(src) and not reader.swapped
     return 0
+
+
+cdef int _swapped(cnp.dtype dtype) noexcept:
+    return 0 if dtype.isnative else <int> dtype.itemsize // (2 if dtype.kind == c"c" else 1)
+
+
+cdef void _read(const Reader *reader, Py_ssize_t item, Py_ssize_t n, uint8_t *dst) noexcept nogil:
+    """Convert n items; what is gathered for that lies in the room before the result."""
+    cdef Py_ssize_t rest, part
+    cdef const uint8_t *src
+    cdef uint8_t *gathered = dst - L1 // 2
+    cdef Matrix matrix
+    cdef int axis
+    while n:
+        rest = item
+        src = reader.src
+        for axis in range(reader.rank):
+            src += rest % reader.lengths[axis] * reader.strides[axis]
+            rest //= reader.lengths[axis]
+        part = min(n, reader.lengths[0] - item % reader.lengths[0])
+        if not reader.packed:
+            part = min(part, L1 // 2 // reader.size)
+            matrix = Matrix(part, 1, reader.size, reader.strides[0], reader.size, reader.size)
+            strided_copy(&matrix, src, gathered)
+            if reader.swapped:
+                swap_bytes(part * reader.size // reader.swapped, reader.swapped, gathered)
+            src = gathered
+        if reader.cast == NULL:
+            memcpy(dst, src, part * reader.size)
+        else:
+            reader.cast(part, src, dst)
+        if reader.dst_swapped:
+            swap_bytes(part * reader.dst_size // reader.dst_swapped, reader.dst_swapped, dst)
+        item += part
+        n -= part
+        dst += part * reader.dst_size
 
 
 cdef void _write_piece(Pieces *pieces, Py_ssize_t item, Py_ssize_t n, uint8_t *dst) noexcept nogil:

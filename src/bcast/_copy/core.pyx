@@ -10,7 +10,9 @@ cimport numpy as cnp
 from cpython.pyport cimport PY_SSIZE_T_MAX
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
+
+import numpy as np
 
 from bcast._rules.core cimport Counts, find_chunk, read_chunk
 from bcast._runtime.core cimport (
@@ -30,6 +32,10 @@ cdef extern from "_runtime/stream.h":
     void bcast_store_fence() noexcept nogil
     bint bcast_pages_resident(const uint8_t *dst, size_t size) noexcept nogil
 
+cdef extern from "numpy/ufuncobject.h":
+    void PyUFunc_clearfperr() nogil
+    int PyUFunc_getfperr() nogil
+
 cnp.import_array()
 cnp.import_ufunc()
 
@@ -41,4 +47,5 @@ include "executor.pxi"
 include "strided.pxi"
 include "counted.pxi"
 include "shares.pxi"
+include "casts.pxi"
 include "converted.pxi"

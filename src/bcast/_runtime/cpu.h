@@ -39,6 +39,15 @@ enum {
 #define BCAST_TARGET_NUMBER(name, ...) BCAST_TARGET_##name,
 enum { BCAST_TARGETS(BCAST_TARGET_NUMBER) BCAST_TARGET_COUNT };
 
+/* What is compiled for any CPU and for AVX2, too: the target from which on the latter is taken, and how. */
+#if defined(__x86_64__) || defined(_M_X64)
+#define BCAST_WIDE BCAST_TARGET_avx2
+#define BCAST_ON_WIDE BCAST_TARGET("avx2")
+#else
+#define BCAST_WIDE BCAST_TARGET_COUNT
+#define BCAST_ON_WIDE
+#endif
+
 #define BCAST_TARGET_NAME(name, ...) #name,
 static const char *const bcast_target_names[] = {BCAST_TARGETS(BCAST_TARGET_NAME)};
 

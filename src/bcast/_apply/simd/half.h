@@ -134,26 +134,9 @@ BCAST_F16(BCAST_HALF_LOOP)
 BCAST_BF16(BCAST_HALF_LOOP)
 #define BCAST_HALF_NAME(kind, name, ...) bcast_##kind##_##name,
 static const bcast_loop bcast_half_loops[2][12] = {{BCAST_F16(BCAST_HALF_NAME)}, {BCAST_BF16(BCAST_HALF_NAME)}};
-
-/* A conversion to float16, with NumPy's floating-point errors. */
-ON_HALVES static void bcast_f16_from_f32(ptrdiff_t n, const void *src, void *dst)
-{
-    const float *x = (const float *) src;
-    uint16_t *y = (uint16_t *) dst, results[8];
-    float rest[8] = {0};
-    __m256 rare = _mm256_setzero_ps();
-    for (; n >= 8; n -= 8, x += 8, y += 8)
-        _mm_storeu_si128((__m128i *) y, bcast_f16_rounded(_mm256_loadu_ps(x), &rare));
-    memcpy(rest, x, n * sizeof *x);
-    _mm_storeu_si128((__m128i *) results, bcast_f16_rounded(_mm256_loadu_ps(rest), &rare));
-    memcpy(y, results, n * sizeof *y);
-    if (_mm256_movemask_ps(rare)) _mm_setcsr(_mm_getcsr() | _MM_EXCEPT_UNDERFLOW);
-}
-#define BCAST_F16_CAST(target) ((target) >= BCAST_WIDE ? bcast_f16_from_f32 : NULL)
 #define BCAST_HALF_LOOP_FOR(target, is_bfloat, function) \
     ((target) >= BCAST_WIDE ? bcast_half_loops[is_bfloat][function] : NULL)
 #else
-#define BCAST_F16_CAST(target) ((void) (target), NULL)
 #define BCAST_HALF_LOOP_FOR(target, is_bfloat, function) ((void) (target), (void) (function), (bcast_loop) 0)
 #endif
 

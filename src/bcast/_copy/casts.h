@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../_runtime/cpu.h"
 #include "../_runtime/target.h"
-#include "loops.h"
 
 typedef void (*bcast_cast)(ptrdiff_t n, const void *src, void *dst);
 
@@ -136,6 +136,31 @@ BCAST_NARROW_ONES(plain, )
 BCAST_NARROW_ONES(wide, BCAST_ON_WIDE)
 static void bcast_c8_as_c16(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f4_as_f8(2 * n, src, dst); }
 static void bcast_c16_as_c8(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f8_as_f4(2 * n, src, dst); }
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+/* By the CPU's instruction, which tells underflow of what is tiny once it is rounded, NumPy of what is so before. They
+   differ in what becomes the least normal number: then `seen` gets a 0. */
+BCAST_TARGET("avx2,f16c") static void bcast_wider_f4_as_f2(ptrdiff_t n, const void *src, void *dst)
+{
+    const __m256i most = _mm256_set1_epi32(0x7ffff000), least = _mm256_set1_epi32(0x387ff000);
+    const float *x = (const float *) src;
+    uint16_t *y = (uint16_t *) dst;
+    float rest[8] = {0};
+    __m256i seen = _mm256_set1_epi32(-1);
+    for (ptrdiff_t left = n; left > 0; left -= 8, x += 8, y += 8) {
+        if (left < 8) memcpy(rest, x, left * sizeof *x);
+        const __m256 values = _mm256_loadu_ps(left < 8 ? rest : x);
+        const __m128i halves = _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT);
+        seen = _mm256_min_epu32(
+            seen, _mm256_xor_si256(_mm256_and_si256(_mm256_castps_si256(values), most), least));
+        memcpy(y, &halves, left < 8 ? left * sizeof *y : sizeof halves);
+    }
+    if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(seen, _mm256_setzero_si256()))) feraiseexcept(FE_UNDERFLOW);
+}
+#else
+#define bcast_wider_f4_as_f2 bcast_wide_f4_as_f2
+#endif
+
 /* The place of a number type among the destinations, by NumPy's number for it; those of float16 and of bfloat16, whose
    number is given, come after; or -1. */
 static inline int bcast_cast_place(int type, int bfloat16)
@@ -160,6 +185,7 @@ static inline bcast_cast bcast_cast_of(int target, int from, int to, int bfloat1
     if (src < 0 || dst < 0) return NULL;
     if (src == 11 || src == 12) return dst == 12 ? bcast_c8_as_c16 : dst == 11 ? bcast_c16_as_c8 : NULL;
     if (exact && (dst >= 13 || src == 14 || (is_float && dst >= 1 && dst <= 8))) return NULL;
+    if (src == 9 && dst == 13 && target >= BCAST_WIDE) return bcast_wider_f4_as_f2;
     if (src == 10 && dst == 13) return target >= BCAST_WIDE ? bcast_wide_odd_as_f2 : bcast_plain_odd_as_f2;
     return (target >= BCAST_WIDE && wide_rows[dst] >= 0 ? wide[wide_rows[dst]] : plain[dst])[src >= 13 ? src - 2 : src];
 }

@@ -27,6 +27,7 @@ cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype 
 cpdef tuple without_dropped(ndarray data, Counts counts, int axis)
 cdef _run(ndarray data, Alignment alignment, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)
 cdef int _write(ndarray data, Alignment alignment, Counts counts, int axis, ndarray out) except -1
+cdef _converted(ndarray data, Dtype dtype)
 cdef _once(data)
 cdef bint _is_ordered(data) except -1
 cdef bint _converts_whole(data, out, dtype, fresh) except -1

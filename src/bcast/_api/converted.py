@@ -196,13 +196,14 @@ def convert_onto(
             convert_into(reshaped(out, alignment.shape), reshaped(data, alignment.shape))
             return out
     size = size_of(data) * dtype.itemsize
-    # Blocks that are not in C's order, or that are tried before, take longer one by one than all at once: up to 32.
+    # Block by block takes longer than all at once where there are few blocks; or where they are not in C's order, or
+    # are tried before: up to 32.
     if (
-        size <= BLOCK_BYTES
-        or (size <= 32 * BLOCK_BYTES and (not _is_ordered(data) or (not fresh and may_warn(data, dtype))))
+        size <= 4 * BLOCK_BYTES
+        or (size <= 32 * BLOCK_BYTES and (not _is_ordered(data) or not sure))
         or _converts_whole(data, out, dtype, fresh)
     ):
-        return replicate(converted(data, dtype), alignment, out)
+        return replicate(_converted(data, dtype), alignment, out)
     _run(data, alignment, None, 0, out, dtype, fresh)
     return out
 
@@ -221,7 +222,7 @@ def convert_counted(
         real = data.dtype.kind in "fiu" and is_converted(data.dtype, dtype)
         if not real or try_conversion(_once(data), dtype):
             data, counts = without_dropped(data, counts, axis)
-    return repeat_counted(converted(data, dtype), counts, axis, out)
+    return repeat_counted(_converted(data, dtype), counts, axis, out)
 
 
 def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDArray[Any], Counts]:
@@ -266,6 +267,13 @@ def _write(data: NDArray[Any], alignment: Any, counts: Any, axis: int, out: NDAr
         rows = data.squeeze()
         block_bytes = max(BLOCK_BYTES, min(128 // data.itemsize, len(rows)) * rows[0].size * out.itemsize)
     return replicate_converted(data, alignment.shape, out, block_bytes)
+
+
+def _converted(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Convert an array, on several threads if it is large."""
+    large = size_of(data) * dtype.itemsize >= BLOCK_BYTES // 16 and not is_mapped(data)
+    result = run_steps(data, (), 0, -1, dtype, UNSAFE, None) if large else None
+    return converted(data, dtype) if result is None else result
 
 
 def _once(data: NDArray[Any]) -> NDArray[Any]:

@@ -2,7 +2,9 @@
 from numpy cimport dtype as Dtype, generic, ndarray
 
 from bcast._elementwise cimport run_steps
-from bcast._kernel cimport is_converted, repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
+from bcast._kernel cimport (
+    is_converted, repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion,
+)
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.core cimport (

@@ -186,14 +186,15 @@ def convert_onto(
         return out
     if are_alike(dtype_of(data), dtype):
         return replicate(data, alignment, out)
-    whole = size_of(data) == size_of(out)
     sure = fresh or not may_warn(data, dtype)
-    if whole and sure and not is_mapped(out) and not is_mapped(data):
-        if is_contiguous(data) or dtype.itemsize >= data.itemsize:  # what becomes shorter is transposed after it
-            if run_steps(reshaped(data, alignment.shape), (), 0, -1, dtype, UNSAFE, out) is not None:
-                return out
-        if is_contiguous(data):
-            convert_into(reshaped(out, alignment.shape), reshaped(data, alignment.shape))
+    if size_of(data) == size_of(out) and sure and not is_mapped(out) and not is_mapped(data):
+        view = reshaped(data, alignment.shape)
+        place = reshaped(out, alignment.shape) if is_contiguous(out) else out
+        longer = dtype.itemsize >= data.itemsize  # what becomes shorter is transposed after it
+        if (longer or is_contiguous(data)) and run_steps(view, (), 0, -1, dtype, UNSAFE, place) is not None:
+            return out
+        if is_contiguous(data) and is_contiguous(out):
+            convert_into(place, view)
             return out
     size = size_of(data) * dtype.itemsize
     # Block by block takes longer than all at once where there are few blocks; or where they are not in C's order, or

@@ -270,7 +270,7 @@ def chain(
         last = function.resolve_dtypes((last, None) if operand is None else (last, kind, None))[-1]
     if is_tensor(out):
         return into_tensor(chain, out, array, *steps, dtype=own, casting=casting, mode=mode, axis=axis)
-    target = None
+    target: Any = None
     if out is not None:
         target = _writable(out, shape)
         if not np.can_cast(last, target.dtype, casting):
@@ -280,7 +280,7 @@ def chain(
         result = array.astype(own)
         for step in plain:
             result = step(result) if isinstance(step, UFUNC) else elementwise(step[0], result, step[1])
-        if out is None:
+        if target is None:
             return np.asarray(result, order="C")
         np.copyto(target, result, casting="unsafe")
     return result if out is None else out

@@ -168,7 +168,7 @@ cdef int _make_reader(Reader *reader, cnp.ndarray src, cnp.dtype dtype) except -
     return 0
 
 
-cdef int _swapped(cnp.dtype dtype) noexcept:
+cdef int _swapped(cnp.dtype dtype) except -1:
     return 0 if dtype.isnative else <int> dtype.itemsize // (2 if dtype.kind == c"c" else 1)
 
 

@@ -12,6 +12,8 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
+from contextvars import copy_context
+
 import numpy as np
 
 from bcast._rules.core cimport Counts, find_chunk, read_chunk

@@ -1,10 +1,10 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
-"""`apply` and `choose`: binary ufuncs and `where`, by blocks that stay in a first-level cache, on several threads.
+"""`apply`, `run_steps` and `choose`: ufuncs, chains of them and `where`, by blocks in a first-level cache, on all threads.
 
-In: a ufunc, operands and what the user asked of the result, as the front end has checked them. Out: the result; or
+In: ufuncs, operands and what the user asked of the result, as the front end has checked them. Out: the result; or
 nothing, where a call is not sure to give NumPy's answer, and so is left to it. `_apply/loops.pxi` has the loop that
 NumPy gives for a ufunc and two dtypes, `operands.pxi` finds how operands lie along the result's axes, `nest.pxi` plans
-the blocks on which the loop runs, and `blocks.pxi` runs it. This module shares the blocks among threads.
+the blocks on which the loop runs, `blocks.pxi` runs it, and `chain.pxi` several. This module shares the blocks among threads.
 """
 
 cimport cython

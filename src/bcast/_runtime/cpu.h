@@ -13,10 +13,12 @@
 #endif
 #define BCAST_HAS_SSSE3 IsProcessorFeaturePresent(PF_SSSE3_INSTRUCTIONS_AVAILABLE)
 #define BCAST_HAS_AVX2 IsProcessorFeaturePresent(PF_AVX2_INSTRUCTIONS_AVAILABLE)
+#define BCAST_HAS_AVX512 0      /* it tells of less than is used */
 #elif defined(__x86_64__)
 #include <cpuid.h>
 #define BCAST_HAS_SSSE3 __builtin_cpu_supports("ssse3")
 #define BCAST_HAS_AVX2 (__builtin_cpu_supports("avx2") && bcast_has_f16c_and_fma())
+#define BCAST_HAS_AVX512 (BCAST_HAS_AVX2 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
 #endif
 
 /* What CPUs have in common, in bytes: the constants of the cores are made of these where they follow from them. */
@@ -26,14 +28,16 @@ enum {
     BCAST_L1 = 32768        /* a first-level cache, at least */
 };
 
-/* The targets of the architecture, one row each, a better one after those that it beats: its name, the bytes of the
-   vectors of its copies, and whether this machine has it. All tables of kernels are made of these rows. */
+/* The targets of the architecture, one row each, a better one after those that it beats: its name, whose kernels copy
+   and sum, the bytes of the vectors of copies, and whether this machine has it. All tables of kernels are made of these
+   rows. */
 #if defined(__x86_64__) || defined(_M_X64)
-#define BCAST_TARGETS(ROW) ROW(plain, 16, 1) ROW(ssse3, 16, BCAST_HAS_SSSE3) ROW(avx2, 32, BCAST_HAS_AVX2)
+#define BCAST_TARGETS(ROW) ROW(plain, plain, 16, 1) ROW(ssse3, ssse3, 16, BCAST_HAS_SSSE3) \
+    ROW(avx2, avx2, 32, BCAST_HAS_AVX2) ROW(avx512, avx2, 32, BCAST_HAS_AVX512)
 #elif defined(__aarch64__) || defined(_M_ARM64)
-#define BCAST_TARGETS(ROW) ROW(plain, 16, 1) ROW(neon, 16, 1)
+#define BCAST_TARGETS(ROW) ROW(plain, plain, 16, 1) ROW(neon, neon, 16, 1)
 #else
-#define BCAST_TARGETS(ROW) ROW(plain, 16, 1)
+#define BCAST_TARGETS(ROW) ROW(plain, plain, 16, 1)
 #endif
 
 #define BCAST_TARGET_NUMBER(name, ...) BCAST_TARGET_##name,
@@ -60,7 +64,7 @@ static inline int bcast_has_f16c_and_fma(void)
 }
 #endif
 
-#define BCAST_CASE_HAS(name, vector, has) case BCAST_TARGET_##name: return has;
+#define BCAST_CASE_HAS(name, kernels, vector, has) case BCAST_TARGET_##name: return has;
 static inline int bcast_has(int target)
 {
     switch (target) { BCAST_TARGETS(BCAST_CASE_HAS) }

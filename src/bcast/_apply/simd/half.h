@@ -1,7 +1,7 @@
-/* Loops for float16 and bfloat16: converted to float32 eight at a time, computed, and rounded once. The bits are those
-   of NumPy's and of ml_dtypes' loops, which do the same item by item, and so are the floating-point errors.
+/* Loops for float16 and bfloat16: converted to float32 a vector at a time, computed, and rounded once. The bits are
+   those of NumPy's and of ml_dtypes' loops, which do the same item by item, and so are the floating-point errors.
 
-   Items lie side by side, or one stands for all. */
+   Items lie side by side, or one stands for all. All is written once, for vectors of T bits: of AVX2 or AVX-512. */
 
 #ifndef BCAST_HALF_H
 #define BCAST_HALF_H
@@ -17,125 +17,127 @@
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 
-#define ON_HALVES BCAST_TARGET("avx2,f16c")
+/* What differs in more than the number: half a vector, what comparisons give, and the words for it. Bools are the first
+   bytes of half a vector. COMPARE_IN looks at no items but a mask's, nor tells errors of others. */
+typedef __m128i bcast_halves_256;
+#define ON_256 BCAST_TARGET("avx2,f16c")
+#define COMPARE_256 _mm256_cmp_ps
+#define COMPARE_IN_256(mask, a, b, how) _mm256_and_ps(mask, \
+    QUIET ? _mm256_cmp_ps(a, b, how) : _mm256_cmp_ps(_mm256_and_ps(mask, a), _mm256_and_ps(mask, b), how))
+#define BOOLS_256(mask) _mm_and_si128(_mm_set1_epi8(1), _mm_packs_epi16(MASK_16(mask), _mm_setzero_si128()))
+#define MASK_16(mask) _mm_packs_epi32( \
+    _mm_castps_si128(_mm256_castps256_ps128(mask)), _mm_castps_si128(_mm256_extractf128_ps(mask, 1)))
+#define CHOOSE_256(mask, x, y) _mm_blendv_epi8(y, x, MASK_16(mask))
+#define CHOOSE_BITS_256(mask, x, y) _mm256_blendv_epi8(y, x, _mm256_castps_si256(mask))
+#define NARROW_256(x) _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32(x, x), 0x08))
+#define HAS_ZERO_256(x) _mm256_movemask_epi8(_mm256_cmpeq_epi32(x, _mm256_setzero_si256()))
+typedef __m256i bcast_halves_512;
+#define ON_512 BCAST_TARGET("avx512f,avx512bw,avx512vl")
+#define COMPARE_512 _mm512_cmp_ps_mask
+#define COMPARE_IN_512 _mm512_mask_cmp_ps_mask
+#define BOOLS_512(mask) _mm256_castsi128_si256(_mm_maskz_set1_epi8(mask, 1))
+#define CHOOSE_512(mask, x, y) _mm256_mask_blend_epi16(mask, y, x)
+#define CHOOSE_BITS_512(mask, x, y) _mm512_mask_blend_epi32(mask, y, x)
+#define NARROW_512 _mm512_cvtepi32_epi16
+#define HAS_ZERO_512(x) _mm512_testn_epi32_mask(x, x)
 
-ON_HALVES BCAST_INLINE __m256 bcast_f16_values(__m128i x) { return _mm256_cvtph_ps(x); }
-ON_HALVES BCAST_INLINE __m256 bcast_bf16_values(__m128i x)
-{
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
-}
+/* Conversions. NumPy signals underflow for what is tiny before it is rounded to float16, the CPU for what is so after
+   that. They differ in what becomes the least normal number: then `seen` gets a 0. Rounded to bfloat16, ties to even,
+   each NaN becomes that of its sign without a payload. */
+#define f16_VALUES(T, x) _mm##T##_cvtph_ps(x)
+#define bf16_VALUES(T, x) _mm##T##_castsi##T##_ps(_mm##T##_slli_epi32(_mm##T##_cvtepu16_epi32(x), 16))
+#define BCAST_ROUNDINGS(T)                                                                                          \
+    ON_##T BCAST_INLINE bcast_halves_##T bcast_f16_rounded_##T(__m##T x, __m##T##i *seen)                           \
+    {                                                                                                               \
+        const __m##T##i most = _mm##T##_set1_epi32(0x7ffff000), rare = _mm##T##_set1_epi32(0x387ff000);             \
+        const __m##T##i bits = _mm##T##_and_si##T(_mm##T##_castps_si##T(x), most);                                  \
+        *seen = _mm##T##_min_epu32(*seen, _mm##T##_xor_si##T(bits, rare));                                          \
+        return _mm##T##_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);                                                     \
+    }                                                                                                               \
+    ON_##T BCAST_INLINE bcast_halves_##T bcast_bf16_rounded_##T(__m##T x, __m##T##i *unused)                        \
+    {                                                                                                               \
+        const __m##T##i bits = _mm##T##_castps_si##T(x), top = _mm##T##_srli_epi32(bits, 16);                       \
+        const __m##T##i odd = _mm##T##_and_si##T(top, _mm##T##_set1_epi32(1));                                      \
+        const __m##T##i sum = _mm##T##_add_epi32(_mm##T##_add_epi32(bits, odd), _mm##T##_set1_epi32(0x7fff));       \
+        const __m##T##i sign = _mm##T##_and_si##T(top, _mm##T##_set1_epi32(0x8000));                                \
+        const __m##T##i nan = _mm##T##_or_si##T(sign, _mm##T##_set1_epi32(0x7fc0));                                 \
+        (void) unused;                                                                                              \
+        return NARROW_##T(                                                                                          \
+            CHOOSE_BITS_##T(COMPARE_##T(x, x, _CMP_UNORD_Q), nan, _mm##T##_srli_epi32(sum, 16)));                   \
+    }
+BCAST_ROUNDINGS(256)
+BCAST_ROUNDINGS(512)
 
-/* The lower halves of eight items of 32 bits, none of which is more than they hold. */
-ON_HALVES BCAST_INLINE __m128i bcast_narrow(__m256i x)
-{
-    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32(x, x), 0x08));
-}
+/* What a vector of each operand gives. */
+#define BCAST_ARITHMETIC(T, kind, how) bcast_##kind##_rounded_##T(_mm##T##_##how##_ps(a, b), &seen)
+/* b if a is no NaN, and the comparison says so; else a. ml_dtypes compares where a is a number, for which a NaN is not
+   valid. */
+#define BCAST_EXTREME(T, kind, how) CHOOSE_##T(COMPARE_IN_##T(COMPARE_##T(a, a, _CMP_ORD_Q), a, b, _CMP_##how), y, x)
+#define BCAST_COMPARISON(T, kind, how) BOOLS_##T(COMPARE_##T(a, b, _CMP_##how))
 
-/* Rounded to float16, and whether that is inexact below the least normal number: NumPy's underflow, of which the CPU's
-   is a part. */
-ON_HALVES BCAST_INLINE __m128i bcast_f16_rounded(__m256 x, __m256 *rare)
-{
-    const __m128i half = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
-    const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
-    const __m256 tiny = _mm256_cmp_ps(size, _mm256_set1_ps(0x1p-14f), _CMP_LT_OQ);
-    if (_mm256_movemask_ps(tiny))
-        *rare = _mm256_or_ps(*rare, _mm256_and_ps(tiny, _mm256_cmp_ps(_mm256_cvtph_ps(half), x, _CMP_NEQ_OQ)));
-    return half;
-}
-
-/* Rounded to bfloat16, ties to even; each NaN becomes that of its sign without a payload. */
-ON_HALVES BCAST_INLINE __m128i bcast_bf16_rounded(__m256 x, __m256 *rare)
-{
-    const __m256i bits = _mm256_castps_si256(x), top = _mm256_srli_epi32(bits, 16);
-    const __m256i odd = _mm256_and_si256(top, _mm256_set1_epi32(1));
-    const __m256i sum = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-    const __m256i nan = _mm256_or_si256(_mm256_and_si256(top, _mm256_set1_epi32(0x8000)), _mm256_set1_epi32(0x7fc0));
-    const __m256 is_nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
-    (void) rare;
-    return bcast_narrow(_mm256_castps_si256(_mm256_blendv_ps(
-        _mm256_castsi256_ps(_mm256_srli_epi32(sum, 16)), _mm256_castsi256_ps(nan), is_nan)));
-}
-
-/* What eight items of each operand give. */
-#define BCAST_ARITHMETIC(kind, how)                                                                                 \
-    _mm_storeu_si128((__m128i *) to, bcast_##kind##_rounded(how(a, b), &rare))
-/* a if it is a NaN, or if the comparison says so; else b. ml_dtypes compares where a is a number, for which a NaN is
-   not valid. */
-#define BCAST_EXTREME(kind, how)                                                                                    \
-    _mm_storeu_si128((__m128i *) to, _mm_blendv_epi8(y, x, bcast_mask16(_mm256_or_ps(                               \
-        _mm256_cmp_ps(a, b, how), _mm256_cmp_ps(a, a, _CMP_UNORD_Q)))));                                            \
-    rare = _mm256_or_ps(rare, _mm256_and_ps(                                                                        \
-        _mm256_cmp_ps(a, a, _CMP_ORD_Q), _mm256_cmp_ps(b, b, _CMP_UNORD_Q)))
-#define BCAST_COMPARISON(kind, how)                                                                                 \
-    _mm_storel_epi64((__m128i *) to, _mm_and_si128(_mm_set1_epi8(1), _mm_packs_epi16(                               \
-        bcast_mask16(_mm256_cmp_ps(a, b, how)), _mm_setzero_si128())))
-
-ON_HALVES BCAST_INLINE __m128i bcast_mask16(__m256 mask)
-{
-    const __m256i bits = _mm256_castps_si256(mask);
-    return _mm_packs_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
-}
-
-/* Loops that compare float16 never see a floating-point error, but conversions here may, of a signalling NaN: the
-   errors are those before the loop and, where some `rare` mask is set, one more. */
-#define BCAST_HALF_LOOP(kind, name, WHAT, how, out_size, quiet, error)                                              \
-    ON_HALVES static int bcast_##kind##_##name(                                                                     \
+#define BCAST_HALF_STEP(T, kind, WHAT, how, p, q, to, bytes)                                                        \
+    {                                                                                                               \
+        bcast_halves_##T x, y, z;                                                                                   \
+        memcpy(&x, p, sizeof x);                                                                                    \
+        memcpy(&y, q, sizeof y);                                                                                    \
+        const __m##T a = kind##_VALUES(T, x), b = kind##_VALUES(T, y);                                              \
+        z = WHAT(T, kind, how);                                                                                     \
+        memcpy(to, &z, bytes);                                                                                      \
+    }
+/* Loops that are quiet never tell an error, but conversions in them may, of a signalling NaN. */
+#define BCAST_HALF_LOOP(T, kind, name, WHAT, how, size, quiet)                                                      \
+    ON_##T static int bcast_##kind##_##name##_##T(                                                                  \
         void *context, char *const *data, const ptrdiff_t *dims, const ptrdiff_t *steps, void *unused)              \
     {                                                                                                               \
-        unsigned state = quiet ? _mm_getcsr() : 0;                                                                  \
-        const ptrdiff_t p_mask = steps[0] ? -1 : 0, q_mask = steps[1] ? -1 : 0;                                     \
+        enum { LANES = T / 32, QUIET = quiet };                                                                    \
+        const unsigned before = _mm_getcsr();                                                                       \
+        const ptrdiff_t n = dims[0], left = n % LANES, p_mask = steps[0] ? -1 : 0, q_mask = steps[1] ? -1 : 0;      \
         const uint16_t *p = (const uint16_t *) data[0], *q = (const uint16_t *) data[1];                            \
-        ptrdiff_t i = 0, n = dims[0], left = 0;                                                                     \
-        uint16_t rest[2][8];    /* one item for all, or the last ones, and ones */                                  \
-        char results[16], *to = data[2], *end = NULL;                                                               \
-        __m256 rare = _mm256_setzero_ps();                                                                          \
+        char *to = data[2];                                                                                         \
+        uint16_t same[2][LANES];    /* one item for all, or the last ones, and the first one */                     \
+        __m##T##i seen = _mm##T##_set1_epi32(-1);                                                                   \
         (void) context, (void) unused;                                                                              \
-        for (int j = 0; j < 8; j++) rest[0][j] = *p, rest[1][j] = *q;                                               \
-        p = p_mask ? p : rest[0], q = q_mask ? q : rest[1];                                                         \
-    again:                                                                                                          \
-        for (; i <= n - 8; i += 8, to += 8 * out_size) {                                                            \
-            const __m128i x = _mm_loadu_si128((const __m128i *) (p + (i & p_mask)));                                \
-            const __m128i y = _mm_loadu_si128((const __m128i *) (q + (i & q_mask)));                                \
-            const __m256 a = bcast_##kind##_values(x), b = bcast_##kind##_values(y);                                \
-            WHAT(kind, how);                                                                                        \
+        for (int j = 0; j < LANES; j++) same[0][j] = *p, same[1][j] = *q;                                           \
+        p = p_mask ? p : same[0], q = q_mask ? q : same[1];                                                         \
+        for (ptrdiff_t i = 0; i < n - left; i += LANES, to += LANES * size)                                         \
+            BCAST_HALF_STEP(T, kind, WHAT, how, p + (i & p_mask), q + (i & q_mask), to, LANES * size)               \
+        if (left) {                                                                                                 \
+            if (p_mask) memcpy(same[0], p + n - left, 2 * left);                                                    \
+            if (q_mask) memcpy(same[1], q + n - left, 2 * left);                                                    \
+            BCAST_HALF_STEP(T, kind, WHAT, how, same[0], same[1], to, left * size)                                  \
         }                                                                                                           \
-        if (i < n) {                                                                                                \
-            for (int j = 0; j < 8; j++) {                                                                           \
-                rest[0][j] = i + j < n ? p[(i & p_mask) + j] : bcast_##kind##_one;                                  \
-                rest[1][j] = i + j < n ? q[(i & q_mask) + j] : bcast_##kind##_one;                                  \
-            }                                                                                                       \
-            left = n - i, i = 0, n = 8, p = rest[0], q = rest[1], end = to, to = results;                           \
-            goto again;                                                                                             \
-        }                                                                                                           \
-        if (end != NULL) memcpy(end, results, left * out_size);                                                     \
-        state = (quiet ? state : _mm_getcsr()) | (_mm256_movemask_ps(rare) ? error : 0);                            \
-        if (state != _mm_getcsr()) _mm_setcsr(state);   /* slower than a look */                                \
+        const unsigned after = _mm_getcsr(), underflow = HAS_ZERO_##T(seen) ? _MM_EXCEPT_UNDERFLOW : 0;             \
+        const unsigned state = QUIET ? before : after | underflow;                                                  \
+        if (state != after) _mm_setcsr(state);  /* slower than a look */                                            \
         return 0;                                                                                                   \
     }
-enum { bcast_f16_one = 0x3c00, bcast_bf16_one = 0x3f80 };
 
-/* The functions, in an order that `probe` knows, as F(kind, name, ...): a loop, or its name in a table. */
-#define BCAST_HALF_FUNCTIONS(F, kind, underflow, GREATER, LESS, quiet, invalid, SIGNAL)                             \
-    F(kind, add, BCAST_ARITHMETIC, _mm256_add_ps, 2, 0, underflow)                                                  \
-    F(kind, subtract, BCAST_ARITHMETIC, _mm256_sub_ps, 2, 0, underflow)                                             \
-    F(kind, multiply, BCAST_ARITHMETIC, _mm256_mul_ps, 2, 0, underflow)                                             \
-    F(kind, divide, BCAST_ARITHMETIC, _mm256_div_ps, 2, 0, underflow)                                               \
-    F(kind, maximum, BCAST_EXTREME, GREATER, 2, 1, invalid)                                                         \
-    F(kind, minimum, BCAST_EXTREME, LESS, 2, 1, invalid)                                                            \
-    F(kind, equal, BCAST_COMPARISON, _CMP_EQ_OQ, 1, quiet, 0)                                                       \
-    F(kind, not_equal, BCAST_COMPARISON, _CMP_NEQ_UQ, 1, quiet, 0)                                                  \
-    F(kind, less, BCAST_COMPARISON, _CMP_LT_O##SIGNAL, 1, quiet, 0)                                                 \
-    F(kind, less_equal, BCAST_COMPARISON, _CMP_LE_O##SIGNAL, 1, quiet, 0)                                           \
-    F(kind, greater, BCAST_COMPARISON, _CMP_GT_O##SIGNAL, 1, quiet, 0)                                              \
-    F(kind, greater_equal, BCAST_COMPARISON, _CMP_GE_O##SIGNAL, 1, quiet, 0)
-#define BCAST_F16(F) BCAST_HALF_FUNCTIONS(F, f16, _MM_EXCEPT_UNDERFLOW, _CMP_GE_OQ, _CMP_LE_OQ, 1, 0, Q)
-#define BCAST_BF16(F) BCAST_HALF_FUNCTIONS(F, bf16, 0, _CMP_GT_OQ, _CMP_LT_OQ, 0, _MM_EXCEPT_INVALID, S)
-BCAST_F16(BCAST_HALF_LOOP)
-BCAST_BF16(BCAST_HALF_LOOP)
-#define BCAST_HALF_NAME(kind, name, ...) bcast_##kind##_##name,
-static const bcast_loop bcast_half_loops[2][12] = {{BCAST_F16(BCAST_HALF_NAME)}, {BCAST_BF16(BCAST_HALF_NAME)}};
-#define BCAST_HALF_LOOP_FOR(target, is_bfloat, function) \
-    ((target) >= BCAST_WIDE ? bcast_half_loops[is_bfloat][function] : NULL)
+/* The functions, in the order in `loops.pxi`, as F(T, kind, name, ...): a loop, or its name in a table. */
+#define BCAST_HALF_FUNCTIONS(F, T, kind, NOT_GREATER, NOT_LESS, quiet, SIGNAL)                                      \
+    F(T, kind, add, BCAST_ARITHMETIC, add, 2, 0)                                                                    \
+    F(T, kind, subtract, BCAST_ARITHMETIC, sub, 2, 0)                                                               \
+    F(T, kind, multiply, BCAST_ARITHMETIC, mul, 2, 0)                                                               \
+    F(T, kind, divide, BCAST_ARITHMETIC, div, 2, 0)                                                                 \
+    F(T, kind, maximum, BCAST_EXTREME, NOT_GREATER, 2, quiet)                                                       \
+    F(T, kind, minimum, BCAST_EXTREME, NOT_LESS, 2, quiet)                                                          \
+    F(T, kind, equal, BCAST_COMPARISON, EQ_OQ, 1, quiet)                                                            \
+    F(T, kind, not_equal, BCAST_COMPARISON, NEQ_UQ, 1, quiet)                                                       \
+    F(T, kind, less, BCAST_COMPARISON, LT_O##SIGNAL, 1, quiet)                                                      \
+    F(T, kind, less_equal, BCAST_COMPARISON, LE_O##SIGNAL, 1, quiet)                                                \
+    F(T, kind, greater, BCAST_COMPARISON, GT_O##SIGNAL, 1, quiet)                                                   \
+    F(T, kind, greater_equal, BCAST_COMPARISON, GE_O##SIGNAL, 1, quiet)
+#define BCAST_F16(F, T) BCAST_HALF_FUNCTIONS(F, T, f16, NGE_UQ, NLE_UQ, 1, Q)
+#define BCAST_BF16(F, T) BCAST_HALF_FUNCTIONS(F, T, bf16, NGT_US, NLT_US, 0, S)
+#define BCAST_HALF_NAME(T, kind, name, ...) bcast_##kind##_##name##_##T,
+#define BCAST_HALF_LOOPS(T) \
+    BCAST_F16(BCAST_HALF_LOOP, T)                                                                                   \
+    BCAST_BF16(BCAST_HALF_LOOP, T)                                                                                  \
+    static const bcast_loop bcast_half_loops_##T[2][12] = {                                                         \
+        {BCAST_F16(BCAST_HALF_NAME, T)}, {BCAST_BF16(BCAST_HALF_NAME, T)}};
+BCAST_HALF_LOOPS(256)
+BCAST_HALF_LOOPS(512)
+#define BCAST_HALF_LOOP_FOR(target, is_bfloat, function) ((target) < BCAST_WIDE ? NULL : \
+    ((target) == BCAST_WIDE ? bcast_half_loops_256 : bcast_half_loops_512)[is_bfloat][function])
 #else
 #define BCAST_HALF_LOOP_FOR(target, is_bfloat, function) ((void) (target), (void) (function), (bcast_loop) 0)
 #endif

@@ -93,9 +93,9 @@ BCAST_INLINE bcast_bytes bcast_shuffle_bytes(const uint8_t *window, bcast_bytes 
 #endif
 
 /* The kernels of each target. */
-#define BCAST_COPY_KERNELS(name, vector, has) \
-    {vector, bcast_execute_##name, bcast_fill_##name, bcast_repeat_rows_##name, bcast_repeat_counted_##name, \
-        bcast_copy_to_many_##name, bcast_tile_##name},
+#define BCAST_COPY_KERNELS(name, kernels, vector, has) \
+    {vector, bcast_execute_##kernels, bcast_fill_##kernels, bcast_repeat_rows_##kernels, \
+        bcast_repeat_counted_##kernels, bcast_copy_to_many_##kernels, bcast_tile_##kernels},
 static const bcast_copy_kernels bcast_copy_kernels_of[] = {BCAST_TARGETS(BCAST_COPY_KERNELS)};
 
 #endif

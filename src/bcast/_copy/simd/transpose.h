@@ -142,7 +142,7 @@ BCAST_INTERLEAVED(bcast_high_neon, 2)
 
 /* What copies a matrix whose items lie side by side in the data, too, on each target. */
 #define bcast_transpose_plain bcast_strided_copy
-#define BCAST_TRANSPOSE(name, ...) bcast_transpose_##name,
+#define BCAST_TRANSPOSE(name, kernels, ...) bcast_transpose_##kernels,
 static const bcast_copy_matrix bcast_transpose_of[] = {BCAST_TARGETS(BCAST_TRANSPOSE)};
 
 #endif

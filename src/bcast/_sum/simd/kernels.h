@@ -185,7 +185,7 @@ ON_TARGET BCAST_INLINE bcast_u16x4 bcast_f16_narrow(const bcast_f64x4 *sums)
 /* The kernels of each target; those without kernels of their own sum by the plain ones. */
 #define bcast_target_ssse3 bcast_target_plain
 #define bcast_target_neon bcast_target_plain
-#define BCAST_SUM_TARGET(name, ...) &bcast_target_##name,
+#define BCAST_SUM_TARGET(name, kernels, ...) &bcast_target_##kernels,
 static const bcast_sum_target *const bcast_sum_target_of[] = {BCAST_TARGETS(BCAST_SUM_TARGET)};
 
 #endif

@@ -18,12 +18,12 @@
 #include <immintrin.h>
 
 /* What differs in more than the number: half a vector, what comparisons give, and the words for it. Bools are the first
-   bytes of half a vector. COMPARE_IN looks at no items but a mask's, nor tells errors of others. */
+   bytes of half a vector. */
 typedef __m128i bcast_halves_256;
 #define ON_256 BCAST_TARGET("avx2,f16c")
 #define COMPARE_256 _mm256_cmp_ps
-#define COMPARE_IN_256(mask, a, b, how) _mm256_and_ps(mask, \
-    QUIET ? _mm256_cmp_ps(a, b, how) : _mm256_cmp_ps(_mm256_and_ps(mask, a), _mm256_and_ps(mask, b), how))
+#define IN_256 _mm256_and_ps
+#define BOTH_256 _mm256_and_ps
 #define BOOLS_256(mask) _mm_and_si128(_mm_set1_epi8(1), _mm_packs_epi16(MASK_16(mask), _mm_setzero_si128()))
 #define MASK_16(mask) _mm_packs_epi32( \
     _mm_castps_si128(_mm256_castps256_ps128(mask)), _mm_castps_si128(_mm256_extractf128_ps(mask, 1)))
@@ -34,7 +34,8 @@ typedef __m128i bcast_halves_256;
 typedef __m256i bcast_halves_512;
 #define ON_512 BCAST_TARGET("avx512f,avx512bw,avx512vl")
 #define COMPARE_512 _mm512_cmp_ps_mask
-#define COMPARE_IN_512 _mm512_mask_cmp_ps_mask
+#define IN_512 _mm512_maskz_mov_ps
+#define BOTH_512(x, y) ((x) & (y))
 #define BOOLS_512(mask) _mm256_castsi128_si256(_mm_maskz_set1_epi8(mask, 1))
 #define CHOOSE_512(mask, x, y) _mm256_mask_blend_epi16(mask, y, x)
 #define CHOOSE_BITS_512(mask, x, y) _mm512_mask_blend_epi32(mask, y, x)
@@ -72,7 +73,9 @@ BCAST_ROUNDINGS(512)
 #define BCAST_ARITHMETIC(T, kind, how) bcast_##kind##_rounded_##T(_mm##T##_##how##_ps(a, b), &seen)
 /* b if a is no NaN, and the comparison says so; else a. ml_dtypes compares where a is a number, for which a NaN is not
    valid. */
-#define BCAST_EXTREME(T, kind, how) CHOOSE_##T(COMPARE_IN_##T(COMPARE_##T(a, a, _CMP_ORD_Q), a, b, _CMP_##how), y, x)
+#define BCAST_NUMBER(T, x) (QUIET ? x : IN_##T(COMPARE_##T(a, a, _CMP_ORD_Q), x))    /* 0 where a is none */
+#define BCAST_EXTREME(T, kind, how) CHOOSE_##T(BOTH_##T(COMPARE_##T(a, a, _CMP_ORD_Q), \
+    COMPARE_##T(BCAST_NUMBER(T, a), BCAST_NUMBER(T, b), _CMP_##how)), y, x)
 #define BCAST_COMPARISON(T, kind, how) BOOLS_##T(COMPARE_##T(a, b, _CMP_##how))
 
 #define BCAST_HALF_STEP(T, kind, WHAT, how, p, q, to, bytes)                                                        \

@@ -92,21 +92,21 @@ BCAST_ROUNDINGS(512)
     ON_##T static int bcast_##kind##_##name##_##T(                                                                  \
         void *context, char *const *data, const ptrdiff_t *dims, const ptrdiff_t *steps, void *unused)              \
     {                                                                                                               \
-        enum { LANES = T / 32, QUIET = quiet };                                                                    \
+        enum { LANES = T / 32, QUIET = quiet };                                                                     \
         const unsigned before = _mm_getcsr();                                                                       \
-        const ptrdiff_t n = dims[0], left = n % LANES, p_mask = steps[0] ? -1 : 0, q_mask = steps[1] ? -1 : 0;      \
+        const ptrdiff_t left = dims[0] % LANES, p_step = steps[0] ? LANES : 0, q_step = steps[1] ? LANES : 0;       \
         const uint16_t *p = (const uint16_t *) data[0], *q = (const uint16_t *) data[1];                            \
-        char *to = data[2];                                                                                         \
+        char *to = data[2], *const end = to + (dims[0] - left) * size;                                              \
         uint16_t same[2][LANES];    /* one item for all, or the last ones, and the first one */                     \
         __m##T##i seen = _mm##T##_set1_epi32(-1);                                                                   \
         (void) context, (void) unused;                                                                              \
         for (int j = 0; j < LANES; j++) same[0][j] = *p, same[1][j] = *q;                                           \
-        p = p_mask ? p : same[0], q = q_mask ? q : same[1];                                                         \
-        for (ptrdiff_t i = 0; i < n - left; i += LANES, to += LANES * size)                                         \
-            BCAST_HALF_STEP(T, kind, WHAT, how, p + (i & p_mask), q + (i & q_mask), to, LANES * size)               \
+        p = p_step ? p : same[0], q = q_step ? q : same[1];                                                         \
+        for (; to < end; p += p_step, q += q_step, to += LANES * size)                                              \
+            BCAST_HALF_STEP(T, kind, WHAT, how, p, q, to, LANES * size)                                             \
         if (left) {                                                                                                 \
-            if (p_mask) memcpy(same[0], p + n - left, 2 * left);                                                    \
-            if (q_mask) memcpy(same[1], q + n - left, 2 * left);                                                    \
+            if (p_step) memcpy(same[0], p, 2 * left);                                                               \
+            if (q_step) memcpy(same[1], q, 2 * left);                                                               \
             BCAST_HALF_STEP(T, kind, WHAT, how, same[0], same[1], to, left * size)                                  \
         }                                                                                                           \
         const unsigned after = _mm_getcsr(), underflow = HAS_ZERO_##T(seen) ? _MM_EXCEPT_UNDERFLOW : 0;             \

@@ -13,7 +13,7 @@
 
 typedef int (*bcast_loop)(void *, char *const *, const ptrdiff_t *, const ptrdiff_t *, void *);
 
-/* A function as a loop, compiled for any CPU and for AVX2; `bcast_NAME_loop` gives the one for a target. */
+/* A function as a loop, compiled for any CPU, AVX2 and AVX-512; `bcast_NAME_loop` gives the one for a target. */
 #define BCAST_LOOP_ON(name, ON, function)                                                                           \
     ON static int name(                                                                                             \
         void *context, char *const *data, const ptrdiff_t *dims, const ptrdiff_t *steps, void *auxdata)             \
@@ -25,9 +25,11 @@ typedef int (*bcast_loop)(void *, char *const *, const ptrdiff_t *, const ptrdif
 #define BCAST_LOOP(name)                                                                                            \
     BCAST_LOOP_ON(bcast_##name##_plain, , bcast_##name)                                                             \
     BCAST_LOOP_ON(bcast_##name##_wide, BCAST_ON_WIDE, bcast_##name)                                                 \
+    BCAST_LOOP_ON(bcast_##name##_wider, BCAST_ON_WIDER, bcast_##name)                                               \
     static inline bcast_loop bcast_##name##_loop(int target)                                                        \
     {                                                                                                               \
-        return target >= BCAST_WIDE ? bcast_##name##_wide : bcast_##name##_plain;                                   \
+        return target < BCAST_WIDE ? bcast_##name##_plain :                                                         \
+            target == BCAST_WIDE ? bcast_##name##_wide : bcast_##name##_wider;                                      \
     }
 
 BCAST_INLINE void bcast_select_items(ptrdiff_t size, ptrdiff_t n, char *const *data, const ptrdiff_t *steps)

@@ -32,7 +32,7 @@ typedef __m128i bcast_halves_256;
 #define NARROW_256(x) _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32(x, x), 0x08))
 #define HAS_ZERO_256(x) _mm256_movemask_epi8(_mm256_cmpeq_epi32(x, _mm256_setzero_si256()))
 typedef __m256i bcast_halves_512;
-#define ON_512 BCAST_TARGET("avx512f,avx512bw,avx512vl")
+#define ON_512 BCAST_ON_WIDER
 #define COMPARE_512 _mm512_cmp_ps_mask
 #define IN_512 _mm512_maskz_mov_ps
 #define BOTH_512(x, y) ((x) & (y))

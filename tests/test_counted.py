@@ -33,7 +33,7 @@ from bcast._kernel import repeat_counted
 from bcast._rules.core import counts_of_array
 from bcast._runtime import core as runtime
 
-CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pxi`
+CHUNK, KEPT = 512, 65536  # as in `_rules/counts.pxi`
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i2", ">u4", ">i8", ">u8")
 A23 = np.arange(6.0).reshape(2, 3)
 
@@ -101,7 +101,7 @@ def test_counts_that_come_again_for_each_outer_position(way):
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, "?", "f2", ">f4", ">f8", "g"])
 def test_counts_of_any_dtype_and_layout(dtype):
-    for n in (2, 100, CHUNK + 1, KEPT + 1, 40_000):
+    for n in (2, 100, CHUNK + 1, 40_000, KEPT + 1):
         data, counts = np.arange(n), (np.arange(n) * 7 % 5).astype(dtype)
         counts.flags.writeable = False
         unaligned = np.empty(counts.nbytes + 1, np.uint8)[1:].view(dtype)
@@ -201,7 +201,7 @@ def test_no_byte_outside_the_buffers(rooms, itemsize):  # noqa: F811
 def test_no_share_writes_over_another(order):
     """Whatever the order of the shares, which are all written by the same thread here."""
     rng = np.random.default_rng(order)
-    for itemsize, n, most in itertools.product((1, 3, 8, 24), (100, 5000, 40_000), (1, 3, 30)):
+    for itemsize, n, most in itertools.product((1, 3, 8, 24), (100, 5000, KEPT + 1), (1, 3, 30)):
         data, counts = items((n,), itemsize), rng.integers(0, most + 1, n)
         with written(runtime.TARGETS[0], "threads"), in_order(order, THREADS):
             result = bcast.repeat(data, counts)
@@ -213,7 +213,7 @@ def test_counts_that_change_once_they_are_summed(rooms, way):  # noqa: F811
     """Numbers may be wrong then, but each byte of the output is written, and no other one."""
     data_room, out_room, flush = rooms
     for changed, (n, itemsize) in itertools.product(
-        (1, 9, -5, 1 << 62, 0), ((100, 1), (KEPT + 1, 1), (20_000, 4), (9000, 24))
+        (1, 9, -5, 1 << 62, 0), ((100, 1), (KEPT + 1, 1), (KEPT + 9, 3), (9000, 24))
     ):
         shared = np.arange(n) % 4
         data = flush(data_room, n * itemsize).view(f"V{itemsize}")
@@ -252,7 +252,7 @@ def changing_counts(n):
 
 def test_another_thread_changes_the_counts_all_the_time(rooms):  # noqa: F811
     data_room, out_room, flush = rooms
-    n = 50_000
+    n = KEPT + 5000
     data = flush(data_room, n)
     data[:] = 7
     with changing_counts(n) as shared:

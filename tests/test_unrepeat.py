@@ -32,7 +32,7 @@ import bcast
 from bcast._adjoint import sum_counted
 from bcast._rules.core import counts_of_array
 
-CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pxi`
+CHUNK, KEPT = 512, 65536  # as in `_rules/counts.pxi`
 GROUP = 4096  # sums of a group, and terms that are packed at once: as in `_sum/counted.pxi`
 ways = pytest.mark.parametrize(("leaf", "threads"), SUMS)
 
@@ -419,7 +419,7 @@ def test_counts_that_change_once_they_are_summed(rooms, leaf, threads):  # noqa:
 
 def test_another_thread_changes_the_counts_all_the_time(rooms):  # noqa: F811
     grad_room, out_room, flush = rooms
-    n = 30_000
+    n = KEPT + 5000
     with changing_counts(n) as shared:
         for _ in range(300):
             out_room[:] = PAINT

@@ -33,7 +33,7 @@ from bcast._kernel import repeat_counted
 from bcast._rules.core import counts_of_array
 from bcast._runtime import core as runtime
 
-CHUNK, KEPT = 512, 65536  # as in `_rules/counts.pxi`
+CHUNK, KEPT = 512, 131_072  # as in `_rules/counts.pxi`
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i2", ">u4", ">i8", ">u8")
 A23 = np.arange(6.0).reshape(2, 3)
 

@@ -124,50 +124,40 @@ cdef void _write_runs(
     """Write n runs of `total` items together; bytes from there to `dst_end` may get anything."""
     cdef Py_ssize_t size = plan.size
     cdef Py_ssize_t likely = 2 * total // n + (total < 3 * n)       # few counts of most distributions are higher
-    cdef Py_ssize_t left = total * size, room = dst_end - dst - left, rest, reach
+    cdef Py_ssize_t left = total * size, room = dst_end - dst - left, rest = 0, reach
     cdef bint short = size <= COPY_WINDOW_BYTES
     cdef uint8_t[CHUNK * COPY_WINDOW_BYTES + COPY_WINDOW_BYTES] near_src
     cdef uint8_t[PAGE] near_dst
-    cdef const uint8_t *src_end = plan.src_end
     cdef Rows rows = Rows(n, 1, size)
     if short:
         while rows.times * COPY_WINDOW_BYTES < min(likely * size, <Py_ssize_t> COUNTED_REACH_BYTES):
             rows.times *= 2
         reach = max(rows.times * COPY_WINDOW_BYTES, <Py_ssize_t> plan.kernels.vector)
+        if plan.src_end - src < (n - 1) * size + COPY_WINDOW_BYTES:     # the last items have no windows; a copy has
+            memcpy(near_src, src, n * size)
+            src = near_src
     elif size <= COPY_ITEM_VECTORS * plan.kernels.vector and left < n * PAGE // 2:
         rows.times = max(<Py_ssize_t> 1, min(likely, COUNTED_REACH_BYTES // size))
         reach = rows.times * size
     else:
         _write_exactly(plan, counts, n, src, dst)
         return
-    while True:
-        rows.count = n
-        rest = 0
-        while rows.count and (      # the last runs have no room behind them, or the last items no window
-            room + rest < reach or short and src_end - src - (rows.count - 1) * size < COPY_WINDOW_BYTES
-        ):
-            rows.count -= 1
-            rest += counts[rows.count] * size
-        if short:
-            plan.kernels.repeat_counted(&rows, counts, src, dst)
-        else:
-            plan.kernels.repeat_rows(&rows, counts, src, dst)
-        n -= rows.count
-        counts += rows.count
-        src += rows.count * size
-        dst += left - rest
-        left = rest
-        if not short or rest == 0 or src_end != plan.src_end:
-            break
-        memcpy(near_src, src, n * size)     # the same once more with a copy, which has windows
-        src = near_src
-        src_end = near_src + sizeof(near_src)
+    while rows.count and room + rest < reach:       # the last runs have no room behind them
+        rows.count -= 1
+        rest += counts[rows.count] * size
+    if short:
+        plan.kernels.repeat_counted(&rows, counts, src, dst)
+    else:
+        plan.kernels.repeat_rows(&rows, counts, src, dst)
+    counts += rows.count
+    src += rows.count * size
+    dst += left - rest
+    rows.count = n - rows.count
     if short and 0 < rest <= PAGE - reach:
-        rows.count = n
         plan.kernels.repeat_counted(&rows, counts, src, near_dst)
         memcpy(dst, near_dst, rest)
     else:
-        _write_exactly(plan, counts, n, src, dst)
+        _write_exactly(plan, counts, rows.count, src, dst)
 
 
 cdef void _write_exactly(

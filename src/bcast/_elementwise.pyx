@@ -280,8 +280,10 @@ cdef bint _convert_step(Nest *nest, list names, int *number, cnp.dtype dtype, in
     if cast == NULL:
         return False
     add_step(nest, NULL, NULL, NULL, cast, dtype.itemsize)
-    if nest.n_steps == 1 and number[0] == cnp.NPY_UBYTE and dtype.type_num == cnp.NPY_FLOAT and FUSES:
-        nest.steps[0].function = 0
+    if number[0] == cnp.NPY_UBYTE and dtype.type_num == cnp.NPY_FLOAT and FUSES:
+        nest.steps[nest.n_steps - 1].function = FROM_BYTES
+    elif number[0] == cnp.NPY_FLOAT and dtype.type_num == cnp.NPY_FLOAT16 and fuses_halves(target_number):
+        nest.steps[nest.n_steps - 1].function = TO_HALVES
     number[0] = dtype.type_num
     names.append(None)
     return True

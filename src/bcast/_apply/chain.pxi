@@ -5,9 +5,10 @@
 
 cdef extern from "_apply/fused.h":
     enum: FUSES "BCAST_FUSES"
+    bint fuses_halves "BCAST_FUSES_HALVES"(int target)
     void fused_loop "bcast_fused"(
-        int target, Py_ssize_t n, bint bytes, const void *src, int steps, const uint8_t *functions,
-        char *const *operands, const Py_ssize_t *strides, float *dst) noexcept nogil
+        int target, Py_ssize_t n, bint bytes, bint halves, const void *src, int steps, const uint8_t *functions,
+        char *const *operands, const Py_ssize_t *strides, void *dst) noexcept nogil
     int has_errors "fetestexcept"(int errors) noexcept nogil
     enum: ERRORS "(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID)"
 
@@ -76,18 +77,18 @@ cdef bint _run_steps(const Nest *nest, const Rows *rows, Py_ssize_t items, char 
 cdef void _run_fused(
     const Nest *nest, const Step *step, int n, const Rows *rows, Py_ssize_t items, const char *src, char *dst,
 ) noexcept nogil:
-    """Run n steps, the first of which may convert bytes, as one loop."""
+    """Run n steps as one loop: the first one may convert bytes, the last one to float16."""
     cdef uint8_t[MAX_STEPS] functions
     cdef char *operands[MAX_STEPS]
     cdef Py_ssize_t[MAX_STEPS] strides
-    cdef int first = step.cast != NULL, i
-    for i in range(first, n):
+    cdef int first = step.cast != NULL, last = step[n - 1].cast != NULL, i
+    for i in range(first, n - last):
         functions[i] = step[i].function
         operands[i] = rows.at[step[i].operand]
         strides[i] = rows.steps[step[i].operand]
     fused_loop(
-        target_number, items, first, src, n - first, functions + first, operands + first, strides + first,
-        <float *> dst,
+        target_number, items, first, last, src, n - first - last, functions + first, operands + first, strides + first,
+        dst,
     )
 
 
@@ -100,9 +101,11 @@ cdef void fuse(Nest *nest) noexcept:
         step.fused = 0
         if step.function == NOT_FUSED:
             end = i
+        elif step.function == TO_HALVES:
+            end = i + 1
         else:
             step.fused = end - i
-        if step.cast != NULL:       # only the first one of a loop may be a conversion
+        if step.function == FROM_BYTES:
             end = i
 
 

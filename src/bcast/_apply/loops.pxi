@@ -10,6 +10,8 @@ cdef extern from "_apply/simd/half.h":      # which includes loops.h
 cdef enum:
     SLOW_WEIGHT = 8         # times as long takes an item of a slow function; half as long one of 16 bits
     LOOPS_KEPT = 1024       # about
+    FROM_BYTES = 253        # a conversion with which a fused loop may begin,
+    TO_HALVES = 254         # and one with which it may end
     NOT_FUSED = 255
     # What stands for the dtype of a Python scalar:
     AN_INT = -1

@@ -1,10 +1,11 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
-"""`apply`, `run_steps` and `choose`: ufuncs, chains of them and `where`, by blocks in a first-level cache, on all threads.
+"""`apply`, `run_steps`, `choose`: ufuncs, chains of them and `where`, by blocks in a first-level cache, on threads.
 
 In: ufuncs, operands and what the user asked of the result, as the front end has checked them. Out: the result; or
 nothing, where a call is not sure to give NumPy's answer, and so is left to it. `_apply/loops.pxi` has the loop that
 NumPy gives for a ufunc and two dtypes, `operands.pxi` finds how operands lie along the result's axes, `nest.pxi` plans
-the blocks on which the loop runs, `blocks.pxi` runs it, and `chain.pxi` several. This module shares the blocks among threads.
+the blocks on which the loop runs, `blocks.pxi` runs it, and `chain.pxi` several. This module shares the blocks among
+threads.
 """
 
 cimport cython

@@ -1,8 +1,8 @@
 /* Sums, differences, products and quotients of float32, one after the other, in registers.
 
    In: n items of float32, or of bytes that are converted; of each step its function, and its second operand: float32
-   that lie side by side, or one for all. Out: the last results, or these rounded to float16. Each result is rounded, as those of single loops are:
-   compilers must not contract them. */
+   that lie side by side, or one for all. Out: the last results, or these rounded to float16. Each result is rounded, as
+   those of single loops are: compilers must not contract them. */
 
 #ifndef BCAST_FUSED_H
 #define BCAST_FUSED_H

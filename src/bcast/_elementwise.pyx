@@ -180,12 +180,10 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     cdef list operands = [data]
     cdef cnp.dtype given
     cdef Found found
-    cdef int number = _number_of(data), kind, k, weight = 1
-    cdef bint pair
+    cdef int number = _number_of(data), rank = _rank_of(data), k, weight = 1
     if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2:
         return None
-    given = <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data)
-    nest.rank = cnp.PyArray_NDIM(<cnp.ndarray> data)
+    nest.rank = rank
     for step in steps:
         if type(step) is tuple and len(<tuple> step) == 2 and rule == 0:
             nest.rank = max(nest.rank, _rank_of((<tuple> step)[1]))
@@ -193,44 +191,17 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
         nest.shape[k] = 1
     nest.n, nest.n_steps, nest.side_by_side = 1, 0, True
     nest.spread = not steps     # conversions repeat nothing
-    k = cnp.PyArray_NDIM(<cnp.ndarray> data)
-    if not _describe(&nest.operands[0], data, given, NULL, NULL) or not _map_axes(
-        &nest, 0, data, k, nest.rank - k, True,
-    ):
+    if not _describe(&nest.operands[0], data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL, NULL):
+        return None
+    if not _map_axes(&nest, 0, data, rank, nest.rank - rank, True):
         return None
     if dtype is not None and not _convert_step(&nest, names, &number, dtype, casting):
         return None
     for step in steps:
-        pair = type(step) is tuple
-        function = step
-        kind = NONE
-        if pair:
-            if len(<tuple> step) != 2:
-                return None
-            function, operand = <tuple> step
-            kind = _number_of(operand)
-        if type(function) is not UFUNC or kind == OTHER:
+        found = _ufunc_step(&nest, names, &number, step, rule, axis, operands, scalars[nest.n])
+        if found is None:
             return None
-        found = _find(function, number, kind, NONE, 3)
-        if found is None or found.loop == NULL or found.uneven or not found.shared:
-            return None
-        if found.casts[0] != NULL and not _convert_step(&nest, names, &number, found.dtypes[0], 4):
-            return None
-        add_step(&nest, found.loop, <void *> found.context, found.auxdata, NULL, found.dtypes[<int> pair + 1].itemsize)
-        nest.steps[nest.n_steps - 1].function = found.fused
-        if pair:
-            k = nest.n
-            if not _describe(&nest.operands[k], operand, <cnp.dtype> found.dtypes[1], found.casts[1], scalars[k]):
-                return None
-            if not _map_second(&nest, k, operand, rule, axis):
-                return None
-            nest.spread |= (found.spread >> 1 & 1) << k | (found.spread & 1)
-            nest.steps[nest.n_steps - 1].operand = k
-            operands.append(operand)
-            nest.n += 1
-        number = (<cnp.dtype> found.dtypes[<int> pair + 1]).type_num
         weight += found.weight
-        names.append(function)
     nest.n += 1
     if not _has_items(&nest):
         return None
@@ -247,7 +218,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
         out = _fresh(&nest, given, 0)
         fuse(&nest)
     else:
-        if not _fits(&nest, out, data, None, None, given, 0):
+        if not _fits(&nest, out, data, None, None, given, 1):
             return None
         for operand in operands[1:]:
             if cnp.PyArray_CheckExact(operand) and overlap(<cnp.ndarray> operand, <cnp.ndarray> out):
@@ -265,6 +236,44 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
                 name = (<UFunc *> function).name
             PyUFunc_GiveFloatingpointErrors(name, errors[k])
     return out
+
+
+cdef Found _ufunc_step(
+    Nest *nest, list names, int *number, step, int rule, axis, list operands, char *scalar,
+):
+    """Add the step of a ufunc, with its operand, and with a conversion before it if need be; None if it is left."""
+    cdef Found found
+    cdef int kind = NONE, k = nest.n
+    cdef bint pair = type(step) is tuple
+    function = step
+    if pair:
+        if len(<tuple> step) != 2:
+            return None
+        function, operand = <tuple> step
+        kind = _number_of(operand)
+    if type(function) is not UFUNC or kind == OTHER:
+        return None
+    found = _find(function, number[0], kind, NONE, 3)
+    if found is None or found.loop == NULL or found.uneven or not found.shared:
+        return None
+    if found.casts[0] != NULL and not _convert_step(nest, names, number, found.dtypes[0], 4):
+        return None
+    given = <cnp.dtype> found.dtypes[<int> pair + 1]
+    add_step(nest, found.loop, <void *> found.context, found.auxdata, NULL, given.itemsize)
+    nest.steps[nest.n_steps - 1].function = found.fused
+    names.append(function)
+    number[0] = (<cnp.dtype> given).type_num
+    if not pair:
+        return found
+    if not _describe(&nest.operands[k], operand, <cnp.dtype> found.dtypes[1], found.casts[1], scalar):
+        return None
+    if not _map_second(nest, k, operand, rule, axis):
+        return None
+    nest.spread |= (found.spread >> 1 & 1) << k | (found.spread & 1)
+    nest.steps[nest.n_steps - 1].operand = k
+    operands.append(operand)
+    nest.n += 1
+    return found
 
 
 cdef bint _convert_step(Nest *nest, list names, int *number, cnp.dtype dtype, int casting) except -1:

@@ -204,7 +204,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     found.weight = 1 if own == NULL else SLOW_WEIGHT // 2
     if function in SLOW_ONES or not found.shared:
         found.weight = SLOW_WEIGHT
-    found.uneven = function in UNEVEN or (function is MULTIPLY and kind == "c")
+    found.uneven = function in UNEVEN or (function in (MULTIPLY, np.square) and kind == "c")
     found.errors = not info.no_errors
     found.dtypes, found.capsule = dtypes, capsule
     found.auxdata = info.auxdata

@@ -89,11 +89,11 @@ CASES = {
 }
 
 
-def sum_over(grad, axes, dtype=None, out=None):
+def sum_over(grad, axes, dtype=None, out=None, times=None):
     source = tuple(1 if axis in axes else length for axis, length in enumerate(grad.shape))
     if out is None:
         out = np.full(source, 77, dtype or grad.dtype)
-    assert _adjoint.sum_onto(grad, Alignment(grad.shape, source), out) is out
+    assert _adjoint.sum_onto(grad, Alignment(grad.shape, source), out, times) is out
     return out
 
 

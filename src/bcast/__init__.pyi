@@ -438,6 +438,7 @@ def unbroadcast(
     mode: Mode = "numpy",
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
+    times: None = None,
     dtype: None = None,
     out: None = None,
 ) -> NDArray[_ScalarT]: ...
@@ -450,6 +451,7 @@ def unbroadcast(
     mode: Mode = "numpy",
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
+    times: ArrayLike | None = None,
     dtype: _DType[_ScalarT],
     out: None = None,
 ) -> NDArray[_ScalarT]: ...
@@ -462,6 +464,7 @@ def unbroadcast(
     mode: Mode = "numpy",
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
+    times: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     out: _OutT,
 ) -> _OutT: ...
@@ -474,6 +477,7 @@ def unbroadcast(
     mode: Mode = "numpy",
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
+    times: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...

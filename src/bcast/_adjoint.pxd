@@ -3,5 +3,5 @@ from numpy cimport ndarray
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.core cimport Counts
 
-cpdef sum_onto(ndarray grad, Alignment alignment, ndarray out)
+cpdef sum_onto(ndarray grad, Alignment alignment, ndarray out, ndarray times=*)
 cpdef sum_counted(ndarray grad, Counts counts, int along, ndarray out)

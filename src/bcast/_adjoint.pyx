@@ -66,13 +66,16 @@ def targets():
     return tuple(reversed(names.values()))
 
 
-cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out):
-    """Sum `grad` over the axes along which `alignment` repeats, into `out`, and return `out`.
+cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarray times=None):
+    """Sum `grad`, or `grad * times`, over the axes along which `alignment` repeats, into `out`, and return `out`.
 
     `grad`, of any layout, has the shape ``alignment.shape``. `out` is writeable, of the result's dtype and of any
     strides; its shape is ``alignment.source`` without some of the 1s. It may overlap `grad`: the result is as if `grad`
-    had been copied first.
+    had been copied first. `times` broadcasts to `grad`.
     """
+    if times is not None:
+        _check_times(grad, times)
+        grad = _product(np.asarray(grad), np.asarray(times), np.asarray(out))
     return _sum_any(grad, alignment, None, -1, out)
 
 
@@ -127,6 +130,14 @@ cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, c
     if dst is not out:
         np.copyto(np.asarray(out), dst)
     return out
+
+
+cdef cnp.ndarray _product(grad, times, out):
+    """`grad * times`; exact where it is of floats narrower than float64, and summed as such."""
+    dtype = np.multiply.resolve_dtypes((grad.dtype, times.dtype, None))[2]
+    is_narrow = (dtype.kind == "f" and dtype.itemsize < 8) or _wider(dtype) is not None
+    exact = is_narrow and np.can_cast(out.dtype, np.complex128) and not np.can_cast(out.dtype, np.int64)
+    return np.asarray(np.multiply(grad, times, dtype=np.float64 if exact else None))
 
 
 cdef cnp.ndarray _contiguous_like(array):
@@ -266,6 +277,19 @@ cdef int _check_sizes(cnp.ndarray grad, Alignment alignment, cnp.ndarray out) ex
         fits = fits and cnp.PyArray_DIM(grad, i) == <Py_ssize_t> shape[i]
         fits = fits and (length == 1 or length == cnp.PyArray_DIM(grad, i))
     if not fits or sums != cnp.PyArray_SIZE(out):
+        raise ValueError(RESIZED)
+    return 0
+
+
+cdef int _check_times(cnp.ndarray grad, cnp.ndarray times) except -1:
+    """The same for what broadcasts to `grad`."""
+    cdef int more = cnp.PyArray_NDIM(grad) - cnp.PyArray_NDIM(times), i
+    cdef bint fits = more >= 0
+    for i in range(cnp.PyArray_NDIM(times) if fits else 0):
+        fits = fits and (
+            cnp.PyArray_DIM(times, i) == 1 or cnp.PyArray_DIM(times, i) == cnp.PyArray_DIM(grad, more + i)
+        )
+    if not fits:
         raise ValueError(RESIZED)
     return 0
 

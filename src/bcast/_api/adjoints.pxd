@@ -26,3 +26,7 @@ cpdef tuple lengths_left(list counts, tuple shape)
 
 @cython.locals(number=int)
 cpdef Dtype wanted_dtype(ndarray grad, dtype)
+
+
+@cython.locals(shape=tuple, lengths=tuple, start=Py_ssize_t, axis=Py_ssize_t, fits=bint)
+cpdef tuple factor_of(ndarray grad, times)

@@ -22,6 +22,7 @@ def unbroadcast(
     mode: Mode = "numpy",
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
+    times: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
@@ -39,9 +40,12 @@ def unbroadcast(
     axes_mapping, mode, axis, broadcast_axes
         As they were given to `broadcast` or `broadcast_like`. Empty `broadcast_axes` mean no axes if `data_shape` is
         the shape of `grad`, and all axes if it is ``()``.
+    times : array_like, optional
+        What broadcasts to the shape of `grad`, as NumPy broadcasts: ``grad * times`` is summed, but no array of these
+        products is made. That is the gradient with respect to a scale, where `times` is what it multiplied.
     dtype : data-type, optional
-        The dtype of the result: anything numeric that `numpy.dtype` accepts. The default is `grad`'s dtype; unlike
-        `numpy.sum`, short integers are not promoted.
+        The dtype of the result: anything numeric that `numpy.dtype` accepts. The default is `grad`'s dtype, or that of
+        ``grad * times``; unlike `numpy.sum`, short integers are not promoted.
     out : ndarray or tensor, optional
         As in `broadcast`, except that it must have the dtype of the result. The result is as if `grad` had been copied
         first.
@@ -113,15 +117,44 @@ def unbroadcast(
     array(44, dtype=uint8)
     >>> bcast.unbroadcast(np.full(3, 100, dtype=np.uint8), (), dtype=int)
     array(300)
+
+    Each row was multiplied by a scale, so its gradient is the sum of products, of which no array is made:
+
+    >>> rows = np.array([[1.0, 0.5, 2.0], [0.1, 0.2, 0.3]])
+    >>> bcast.unbroadcast(grad, (3,), times=rows)
+    array([ 2.,  5., 15.])
     """
     if out is not None and is_tensor(out):
-        rules = {"mode": mode, "axis": axis, "broadcast_axes": broadcast_axes, "dtype": dtype}
+        rules = {"mode": mode, "axis": axis, "broadcast_axes": broadcast_axes, "times": times, "dtype": dtype}
         return into_tensor(unbroadcast, out, grad, data_shape, axes_mapping, **rules)
     array = as_array("grad", grad)
     shape = shape_argument("data_shape", data_shape)
-    wanted = wanted_dtype(array, dtype)
+    factor, like = (None, array) if times is None else factor_of(array, times)
+    wanted = wanted_dtype(like, dtype)
     alignment = align_shapes(shape, shape_of(array), axes_mapping, mode, axis, broadcast_axes, "grad", not shape, False)
-    return sum_onto(array, alignment, result_array(out, array, shape, "data_shape", wanted, "grad"))
+    owner = "grad" if factor is None else "the product"
+    return sum_onto(array, alignment, result_array(out, like, shape, "data_shape", wanted, owner), factor)
+
+
+def factor_of(grad: NDArray[Any], times: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Check that `times` broadcasts to `grad`; return it as an array, and an empty one of the dtype of products."""
+    factor = as_array("times", times)
+    for name, own in (("grad", grad.dtype), ("times", factor.dtype)):
+        if own.kind != "b" and not _adds(own):
+            raise TypeError(f"`{name}` expected a numeric dtype, got {own}")
+    scalar = type(times) in (int, float, complex)  # whose dtype follows that of `grad`
+    try:
+        dtypes = np.multiply.resolve_dtypes((grad.dtype, type(times) if scalar else factor.dtype, None))
+    except TypeError as error:
+        raise TypeError(f"`times` expected a dtype that multiplies {grad.dtype}, got {factor.dtype}") from error
+    shape, lengths = shape_of(grad), shape_of(factor)
+    start = len(shape) - len(lengths)
+    fits = start >= 0
+    for axis in range(len(lengths) if fits else 0):
+        fits = fits and lengths[axis] in (1, shape[start + axis])
+    if not fits:
+        raise ValueError(f"`times` expected a shape that broadcasts to {shape}, that of `grad`, got {lengths}")
+    return np.asarray(times, dtypes[1]) if scalar else factor, np.empty(0, dtypes[2])
 
 
 def unrepeat(

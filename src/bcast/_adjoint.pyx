@@ -24,8 +24,8 @@ from bcast._runtime.core cimport (
     target_names, target_number,
 )
 from bcast._sum.core cimport (
-    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_SHARES, U32, U64, UINT8, Axis, CountedSum, SumPlan,
-    Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share, sum_shares, sum_target_of,
+    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_FOLDED_PRODUCTS, SUM_SHARES, U32, U64, UINT64, UINT8,
+    Axis, CountedSum, Dtype, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share, sum_shares, sum_target_of,
 )
 
 cnp.import_array()
@@ -34,6 +34,7 @@ cdef struct Work:               # what the shares of a sum have in common
     const SumPlan *plan         # or NULL, and
     const CountedSum *counted
     const char *src
+    const char *times
     char *dst
     char *scratch               # `room` bytes for each thread
     Py_ssize_t room
@@ -73,10 +74,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarr
     strides; its shape is ``alignment.source`` without some of the 1s. It may overlap `grad`: the result is as if `grad`
     had been copied first. `times` broadcasts to `grad`.
     """
-    if times is not None:
-        _check_times(grad, times)
-        grad = _product(np.asarray(grad), np.asarray(times), np.asarray(out))
-    return _sum_any(grad, alignment, None, -1, out)
+    return _sum_any(grad, alignment, None, -1, out, times)
 
 
 cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
@@ -86,14 +84,20 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
     """
     if not 0 <= along < cnp.PyArray_NDIM(grad):
         raise ValueError(f"`axis` expected an axis of data of shape {shape_of(grad)}, got {along}")
-    return _sum_any(grad, None, counts, along, out)
+    return _sum_any(grad, None, counts, along, out, None)
 
 
-cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out):
+cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out, cnp.ndarray times):
     """Sum by an alignment or, along an axis of 0 or more, by counts: what the core reads, into what it writes."""
     cdef cnp.ndarray dst = out
     cdef Py_ssize_t items, results
     cdef Terms terms
+    cdef bint chosen = False
+    if times is not None:
+        _check_times(grad, times)
+        chosen = cnp.PyArray_SIZE(grad) != cnp.PyArray_SIZE(out) and _choose_products(&terms, grad, times, out)
+        if not chosen:
+            grad, times = _product(np.asarray(grad), np.asarray(times), np.asarray(out)), None
     if cnp.PyArray_ISCOMPLEX(grad) and _is_real(out):
         # NumPy's own warning, which may be an error and run code of the user's: before sizes are compared.
         warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=1)
@@ -108,7 +112,7 @@ cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, c
     if items == 0:
         np.asarray(out)[...] = 0
         return out
-    if along < 0 and items == results or not _choose_terms(&terms, grad, out):
+    if not chosen and (along < 0 and items == results or not _choose_terms(&terms, grad, out)):
         if along < 0:
             _leave_to_numpy(grad, alignment, out)
         else:
@@ -116,15 +120,17 @@ cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, c
         return out
     if (
         not cnp.PyArray_IS_C_CONTIGUOUS(out) or not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out)
-        or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
+        or times is not None and overlap(times, out) or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
     ):
         dst = _contiguous_like(np.asarray(out) if cnp.PyArray_ISCOMPLEX(grad) else np.asarray(out).real)
     if not cnp.PyArray_ISNOTSWAPPED(grad):
         grad = _native(np.asarray(grad))
+    if times is not None and not cnp.PyArray_ISNOTSWAPPED(times):
+        times = _native(np.asarray(times))
     if along >= 0:
         counts.keep_from(dst)
     _sum(
-        &terms, grad, alignment, counts, along, dst, items * cnp.PyArray_ITEMSIZE(grad),
+        &terms, grad, times, alignment, counts, along, dst, items * cnp.PyArray_ITEMSIZE(grad),
         results * cnp.PyArray_ITEMSIZE(dst),
     )
     if dst is not out:
@@ -149,25 +155,28 @@ cdef cnp.ndarray _native(array):
 
 
 cdef int _sum(
-    Terms *terms, cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out, Py_ssize_t nbytes,
-    Py_ssize_t out_bytes,
+    Terms *terms, cnp.ndarray grad, cnp.ndarray times, Alignment alignment, Counts counts, int along, cnp.ndarray out,
+    Py_ssize_t nbytes, Py_ssize_t out_bytes,
 ) except -1:
     """Read the axes, plan a sum, and make it."""
     cdef Axis[MAX_AXES + 1] axis
     cdef Work work
     cdef int n
     work.src = <const char *> cnp.PyArray_DATA(grad)
+    work.times = <const char *> cnp.PyArray_DATA(times) if times is not None else NULL
     work.dst = <char *> cnp.PyArray_DATA(out)
     if along < 0:
-        n = _read_axes(axis, grad, alignment.source, -1, 0, out_bytes, &work.src, &work.dst)
+        n = _read_axes(axis, grad, times, alignment.source, -1, 0, out_bytes, &work)
     else:
-        n = _read_axes(axis, grad, None, along, counts.size, out_bytes, &work.src, &work.dst)
+        n = _read_axes(axis, grad, None, None, along, counts.size, out_bytes, &work)
         if n > 2 and axis[n - 1].kept and axis[n - 2].kept and _sum_in_order(grad, counts, along, out):
             return 0
     if axis[n - 1].src_step != terms.size:
         terms.packed = True
+    if times is not None:
+        _choose_multiplier(terms, &axis[n - 1])
     if along < 0:
-        return _sum_along(&work, terms, axis, n, grad, out, nbytes)
+        return _sum_along(&work, terms, axis, n, grad, times, out, nbytes)
     return _sum_by_counts(&work, terms, axis, n, counts, grad, out, max(nbytes, out_bytes))
 
 
@@ -175,18 +184,19 @@ cdef int _sum(
 
 
 cdef int _sum_along(
-    Work *work, const Terms *terms, const Axis *axis, int n, cnp.ndarray grad, cnp.ndarray out, Py_ssize_t nbytes,
+    Work *work, const Terms *terms, const Axis *axis, int n, cnp.ndarray grad, cnp.ndarray times, cnp.ndarray out,
+    Py_ssize_t nbytes,
 ) except -1:
     cdef SumPlan plan
     cdef Py_ssize_t partials = 0
-    plan.src, plan.dst, plan.terms = work.src, work.dst, terms
+    plan.src, plan.times, plan.dst, plan.terms = work.src, work.times, work.dst, terms
     plan_sum(&plan, axis, n, SUM_SHARES)
     work.plan = &plan
     work.units = work.shares = plan.shares.count
     work.room = plan.scratch
     if plan.shares.each > 1:
         partials = work.units * 2 * plan.block.items * terms.sum_size
-    return _run(work, nbytes, partials, grad, out)
+    return _run(work, nbytes, partials, grad, times, out)
 
 
 cdef int _sum_by_counts(
@@ -201,10 +211,10 @@ cdef int _sum_by_counts(
     work.units = plan.positions * plan.length
     work.shares = 0
     work.room = plan.scratch
-    return _run(work, nbytes, 0, grad, out)
+    return _run(work, nbytes, 0, grad, None, out)
 
 
-cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray grad, cnp.ndarray out) except -1:
+cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray grad, times, cnp.ndarray out) except -1:
     """Make a planned sum of so many bytes, on several threads if it is worth it; `partials` of it are added then."""
     cdef char[2 * PAGE] local
     cdef int threads = count_threads(nbytes, SUM_SHARE_BYTES, SUM_SHARE_BYTES, work.units)
@@ -223,6 +233,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
         _sum_share(work, 0, 0)
     else:
         Py_INCREF(grad)     # an array that is referred to more often keeps its memory while the GIL is released
+        Py_INCREF(times)
         Py_INCREF(out)
         with nogil:
             if threads == 1:
@@ -232,6 +243,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
             if partials:
                 add_shares(work.plan, work.partials)
         Py_DECREF(out)
+        Py_DECREF(times)
         Py_DECREF(grad)
     if work.scratch != local:
         free(work.scratch)
@@ -258,7 +270,7 @@ cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
         return False
     places = np.argsort(order)
     result = np.empty(out.transpose(order).shape, out.dtype)
-    _sum_any(grad.transpose(order), None, counts, places[along], result)
+    _sum_any(grad.transpose(order), None, counts, places[along], result, None)
     np.copyto(out, result.transpose(places))
     return True
 
@@ -368,7 +380,45 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
     terms.sum_size = size if kind <= U64 else 8
     terms.compensated = kind == F64
     terms.result = result
+    terms.times = -1
+    terms.multiplier = NULL
+    terms.fold = 1
     return True
+
+
+cdef bint _choose_products(Terms *terms, cnp.ndarray grad, cnp.ndarray times, cnp.ndarray out) noexcept:
+    """The same for products, which are packed as float64 or as 64 bits."""
+    cdef int term = _dtype_of(grad), factor = _dtype_of(times), result = _dtype_of(out), kind = U64
+    if term < 0 or factor < 0 or result < 0 or cnp.PyArray_ISCOMPLEX(grad) or cnp.PyArray_ISCOMPLEX(times):
+        return False
+    if dtypes[term].is_float or dtypes[factor].is_float:
+        kind = F64
+        if not dtypes[result].is_float:
+            return False
+    elif (
+        dtypes[result].is_float or term == factor == BOOL   # whose product is a bool; that of these is a float:
+        or term != factor and (term == UINT64 or factor == UINT64)
+        or dtypes[result].size > max(dtypes[term].size, dtypes[factor].size)    # to which products wrap
+    ):
+        return False
+    terms.target = sum_target_of[target_number]
+    terms.kernels = &terms.target.kernels[kind]
+    terms.dtype, terms.times, terms.result = term, factor, result
+    terms.as_real = terms.compensated = kind == F64
+    terms.packed, terms.writes = True, False
+    terms.size = terms.sum_size = 8
+    return True
+
+
+cdef void _choose_multiplier(Terms *terms, const Axis *items) noexcept:
+    """Choose the kernel that multiplies two arrays as they lie, if they do so side by side."""
+    cdef const Dtype *dtype = &dtypes[terms.dtype]
+    terms.multiplier = NULL
+    terms.fold = 1
+    if terms.dtype == terms.times and dtype.is_float and items.src_step == items.times_step == dtype.size:
+        terms.multiplier = &terms.target.kernels[dtype.kind]
+        if dtype.size < 8 and dtypes[terms.result].size <= dtype.size:      # which adds up what rounds no such result
+            terms.fold = SUM_FOLDED_PRODUCTS
 
 
 cdef bint _is_real(cnp.ndarray array) noexcept:
@@ -414,17 +464,19 @@ cdef int _user_dtype_of(cnp.ndarray array) noexcept:
 @cython.boundscheck(False)      # source has grad's rank
 @cython.wraparound(False)
 cdef int _read_axes(
-    Axis *axis, cnp.ndarray grad, tuple source, int along, Py_ssize_t items, Py_ssize_t dst_step, const char **src,
-    char **dst,
+    Axis *axis, cnp.ndarray grad, cnp.ndarray times, tuple source, int along, Py_ssize_t items, Py_ssize_t dst_step,
+    Work *work,
 ) except -1:
     """Read the axes longer than 1, in the order of `grad`'s memory, neighbours of one kind as one; return how many.
 
-    Axes that run backwards are turned, to begin at `src` and `dst`; `out` is contiguous. If one is summed by counts, it
+    Axes that run backwards are turned, to begin where `work` says; `out` is contiguous. If one is summed by counts, it
     is number `along`, and read in any case as it runs; `out` has so many `items` along it.
     """
-    cdef int n = 0, i, j
-    cdef bint counted, kept
-    cdef Py_ssize_t length, step, along_dst
+    cdef int n = 0, i, j, more = 0
+    cdef bint counted, kept, repeats
+    cdef Py_ssize_t length, step, along_dst, times_step = 0
+    if times is not None:
+        more = cnp.PyArray_NDIM(grad) - cnp.PyArray_NDIM(times)
     for i in range(cnp.PyArray_NDIM(grad)):     # in registers: a struct that is copied at once waits for its stores
         length = cnp.PyArray_DIM(grad, i)
         counted = i == along
@@ -433,13 +485,18 @@ cdef int _read_axes(
         step = cnp.PyArray_STRIDE(grad, i)
         kept = <Py_ssize_t> source[i] != 1 if along < 0 else not counted
         along_dst = 0
+        if times is not None:
+            repeats = i < more or cnp.PyArray_DIM(times, i - more) == 1
+            times_step = 0 if repeats else cnp.PyArray_STRIDE(times, i - more)
         if kept or counted:
             dst_step //= items if counted else length
             along_dst = dst_step
         if step < 0 and not counted:
-            src[0] += (length - 1) * step
-            dst[0] += (length - 1) * along_dst
+            work.src += (length - 1) * step
+            work.times += (length - 1) * times_step
+            work.dst += (length - 1) * along_dst
             step = -step
+            times_step = -times_step
             along_dst = -along_dst
         j = n
         while j > 0 and axis[j - 1].src_step != 0 and (llabs(axis[j - 1].src_step) < llabs(step) or step == 0):
@@ -449,9 +506,10 @@ cdef int _read_axes(
         axis[j].src_step = step
         axis[j].dst_step = along_dst
         axis[j].kept = kept
+        axis[j].times_step = times_step
         n += 1
     if cnp.PyArray_ISCOMPLEX(grad):
-        axis[n] = Axis(2, cnp.PyArray_ITEMSIZE(grad) // 2, dst_step // 2, True)
+        axis[n] = Axis(2, cnp.PyArray_ITEMSIZE(grad) // 2, dst_step // 2, True, 0)
         n += 1
     j = 0
     for i in range(1, n):
@@ -459,10 +517,12 @@ cdef int _read_axes(
             axis[j].kept == axis[i].kept
             and axis[j].src_step == axis[i].length * axis[i].src_step
             and axis[j].dst_step == axis[i].length * axis[i].dst_step
+            and axis[j].times_step == axis[i].length * axis[i].times_step
         ):
             axis[j].length *= axis[i].length
             axis[j].src_step = axis[i].src_step
             axis[j].dst_step = axis[i].dst_step
+            axis[j].times_step = axis[i].times_step
         else:
             j += 1
             if i != j:

@@ -21,6 +21,11 @@ cdef extern from "_sum/simd/sum.h":
         const int64_t *counts
         Py_ssize_t count, interleave
 
+    ctypedef struct Products "bcast_term_products":
+        const char *a
+        const char *b
+        Py_ssize_t count, rows, a_step, b_step, width
+
     ctypedef struct Sink "bcast_sink":
         int mode
         char *sum
@@ -32,6 +37,7 @@ cdef extern from "_sum/simd/sum.h":
         bint (*sum_runs)(const Runs *runs, const Sink *dst) noexcept nogil
         bint (*sum_counted_runs)(const CountedRuns *runs, const Sink *dst) noexcept nogil
         void (*add_accumulators)(const Sink *dst, const Sink *src, Py_ssize_t n) noexcept nogil
+        void (*multiply)(const Products *products, void *sums) noexcept nogil
 
     ctypedef struct Results "bcast_results":
         int dtype, sum_size
@@ -44,7 +50,7 @@ cdef extern from "_sum/simd/sum.h":
         bint (*add_errors)(double *sum, const double *error, Py_ssize_t n) noexcept nogil
 
 cdef extern from "_sum/simd/dtypes.h":
-    enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", UINT8 "BCAST_UINT8", DTYPE_COUNT "BCAST_DTYPE_COUNT"
+    enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", UINT8 "BCAST_UINT8", UINT64 "BCAST_UINT64", DTYPE_COUNT "BCAST_DTYPE_COUNT"
     enum: FLOAT16 "BCAST_FLOAT16", FLOAT32 "BCAST_FLOAT32", FLOAT64 "BCAST_FLOAT64"
 
     ctypedef struct Dtype "bcast_dtype":
@@ -57,10 +63,12 @@ cdef extern from "_sum/simd/dtypes.h":
 
 cdef enum:
     SUM_SHARES = 64         # enough for most machines' threads
+    SUM_FOLDED_PRODUCTS = 8     # rows of products that a kernel adds up at once
 
 cdef struct Axis:
     Py_ssize_t length, src_step, dst_step   # bytes in `grad` and in the result: 0 in this if the axis is summed
     bint kept
+    Py_ssize_t times_step       # bytes in what `grad` is multiplied by
 
 cdef struct LoopNest:
     int rank
@@ -75,6 +83,9 @@ cdef struct Terms:
     int size, sum_size          # bytes of a term as the kernels read it, and of an accumulator
     int result                  # dtype of the results
     bint writes                 # whether results are terms of the kind, which kernels can write
+    int times                   # dtype of the factors that terms are multiplied by; -1 if there are none
+    const Kernels *multiplier   # the kernels that multiply both as they lie; NULL if they must be packed before
+    int fold                    # how many products are added up at most as they are packed
 
 cdef struct KernelCall:
     bint runs                   # whether the kernel sums runs; else rows
@@ -98,6 +109,7 @@ cdef struct Shares:
 
 cdef struct SumPlan:
     const char *src
+    const char *times           # NULL without factors
     char *dst
     const Terms *terms
     const Axis *axes            # up to the last summed one: a single result is summed again along these

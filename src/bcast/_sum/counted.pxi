@@ -58,24 +58,22 @@ cdef void plan_counted_sum(CountedSum *plan, const Axis *axis, int n) noexcept n
         plan.rows.dst_step == width * plan.inner.dst_step == width * plan.terms.size
     )
     plan.group_sums = min(<Py_ssize_t> SUM_BLOCK_ITEMS, min(<Py_ssize_t> CHUNK, size * times) * width)
-    plan.packed_terms = min(<Py_ssize_t> (SUM_CALL_ROWS * SUM_ROW_ITEMS), whole) if plan.terms.packed else 0
+    plan.packed_terms = min(<Py_ssize_t> SUM_PACKED_TERMS, whole) if plan.terms.packed else 0
     # Sums, errors and packed terms: of a group, then of what is planned as an ordinary sum.
     plan.scratch = sizeof(double) * (2 * plan.group_sums + plan.packed_terms)
     plan.scratch += sizeof(double) * 2 * min(<Py_ssize_t> SUM_BLOCK_ITEMS, whole)
-    plan.scratch += sizeof(double) * SUM_CALL_ROWS * SUM_ROW_ITEMS if plan.terms.packed else 0
+    plan.scratch += sizeof(double) * SUM_PACKED_TERMS if plan.terms.packed else 0
 
 
 cdef void sum_counted_share(const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch) noexcept nogil:
     """Sum the items that begin in a range of rows and items, counted through all positions of the outer axes."""
     cdef Py_ssize_t position = begin // plan.length, first
-    cdef const char *src
-    cdef char *dst
+    cdef Place at
     while position * plan.length < end:
-        src = plan.src
-        dst = plan.dst
-        _seek(plan.loops.axes, plan.loops.rank, True, position, &src, &dst)
+        at = Place(plan.src, NULL, plan.dst)
+        _seek(plan.loops.axes, plan.loops.rank, True, position, &at)
         first = position * plan.length
-        _sum_range(plan, max(begin - first, <Py_ssize_t> 0), min(end - first, plan.length), src, dst, scratch)
+        _sum_range(plan, max(begin - first, <Py_ssize_t> 0), min(end - first, plan.length), at.src, at.dst, scratch)
         position += 1
 
 
@@ -145,7 +143,7 @@ cdef void _sum_group(const CountedSum *plan, const Group *group, char *scratch) 
     cdef Group item = group[0]
     cdef Py_ssize_t _i
     if terms.packed:
-        pack_rows(terms, packed, src, group.rows, step, width, plan.inner.src_step)
+        pack_rows(terms, terms.dtype, packed, src, group.rows, step, width, plan.inner.src_step)
         src = packed
         step = width * terms.size
     if step == width * terms.size and (width <= 4 or width < terms.kernels.lanes):
@@ -215,13 +213,13 @@ cdef void _sum_alone(
     if count == 0:
         _write_zeros(plan, dst)
         return
-    axis[0] = Axis(count, plan.rows.src_step, 0, False)
+    axis[0] = Axis(count, plan.rows.src_step, 0, False, 0)
     if plan.rows.src_step < 0:
         src += (count - 1) * plan.rows.src_step
         axis[0].src_step = -plan.rows.src_step
     if plan.inner.length > 1:
         n = 1 if count == 1 else 2
         axis[n - 1] = plan.inner
-    whole.src, whole.dst, whole.terms = src, dst, plan.terms
+    whole.src, whole.times, whole.dst, whole.terms = src, NULL, dst, plan.terms
     plan_sum(&whole, axis, n, 1)
     sum_shares(&whole, 0, whole.shares.count, scratch, NULL)

@@ -6,9 +6,14 @@
 # folded (`_fold`) and stored (`_store`). What overflowed is summed again (`_sum_again`).
 
 
-cdef struct Tile:
+cdef struct Place:
     const char *src
+    const char *times
     char *dst
+
+
+cdef struct Tile:
+    Place at
     Axis[MAX_AXES + 1] axes     # of the block, one of which is cut
     Py_ssize_t width, sums      # accumulators of a group, and of all groups once they are folded
 
@@ -18,13 +23,11 @@ cdef void _read_tile(const SumPlan *plan, Py_ssize_t number, Tile *tile) noexcep
     cdef const Axis *axis = &plan.block.axes[plan.tiles.axis]
     cdef Py_ssize_t at = 0
     cdef int i
-    tile.src = plan.src
-    tile.dst = plan.dst
+    tile.at = Place(plan.src, plan.times, plan.dst)
     if plan.tiles.count > 1:
         at = number % plan.tiles.along * plan.tiles.length
-        tile.src += at * axis.src_step
-        tile.dst += at * axis.dst_step
-        _seek(plan.loops.axes, plan.loops.rank, True, number // plan.tiles.along, &tile.src, &tile.dst)
+        _move(&tile.at, axis, at)
+        _seek(plan.loops.axes, plan.loops.rank, True, number // plan.tiles.along, &tile.at)
     for i in range(plan.block.rank):
         tile.axes[i] = plan.block.axes[i]
     tile.axes[plan.tiles.axis].length = min(plan.tiles.length, axis.length - at)
@@ -36,9 +39,14 @@ cdef void _read_tile(const SumPlan *plan, Py_ssize_t number, Tile *tile) noexcep
             tile.sums *= tile.axes[i].length
 
 
-cdef inline bint _seek(
-    const Axis *axes, int n, bint kept, Py_ssize_t number, const char **src, char **dst,
-) noexcept nogil:
+cdef inline void _move(Place *place, const Axis *axis, Py_ssize_t by) noexcept nogil:
+    """Go so far along an axis."""
+    place.src += by * axis.src_step
+    place.times += by * axis.times_step
+    place.dst += by * axis.dst_step
+
+
+cdef inline bint _seek(const Axis *axes, int n, bint kept, Py_ssize_t number, Place *place) noexcept nogil:
     """Go to position `number` of the kept or the summed ones among `n` axes; tell whether there is one."""
     cdef Py_ssize_t left
     cdef int i
@@ -46,8 +54,7 @@ cdef inline bint _seek(
         if axes[i].kept == kept:
             left = number // axes[i].length if number >= axes[i].length else 0      # divisions are slow
             number -= left * axes[i].length
-            src[0] += number * axes[i].src_step
-            dst[0] += number * axes[i].dst_step
+            _move(place, &axes[i], number)
             number = left
     return number == 0
 
@@ -65,16 +72,15 @@ cdef void sum_shares(const SumPlan *plan, Py_ssize_t i, Py_ssize_t end, char *sc
     cdef Axis[MAX_AXES + 1] loops
     cdef Axis along = plan.call.along
     cdef Axis *axis
-    cdef const char *src
-    cdef const char *here
+    cdef Place first, here
     cdef Sink block
     cdef Tile tile
     cdef int j
     for i in range(i, end):
         _read_tile(plan, i // each if each > 1 else i, &tile)
-        if plan.call.writes and not _add(plan, &tile, along.length, tile.src, Sink(WRITE, tile.dst, tile.dst), NULL):
+        first = tile.at
+        if plan.call.writes and not _add(plan, &tile, along.length, first, Sink(WRITE, first.dst, first.dst), NULL):
             continue
-        src = tile.src
         for j in range(plan.loops.rank):
             loops[j] = plan.loops.axes[j]
         if each > 1:
@@ -82,14 +88,14 @@ cdef void sum_shares(const SumPlan *plan, Py_ssize_t i, Py_ssize_t end, char *sc
             axis = &along if plan.shares.axis < 0 else &loops[plan.shares.axis]
             begin = cut(axis.length, <int> (i % each), <int> each)
             axis.length = cut(axis.length, <int> (i % each) + 1, <int> each) - begin
-            src += begin * axis.src_step
+            _move(&first, axis, begin)
         block = Sink(SET, scratch, scratch + size)
-        here = src
+        here = first
         number = 0
-        while _seek(loops, plan.loops.rank, False, number, &here, &tile.dst):
+        while _seek(loops, plan.loops.rank, False, number, &here):
             _add(plan, &tile, along.length, here, block, packed)
             block.mode = ADD
-            here = src
+            here = first
             number += 1
         if tile.sums < tile.axes[0].length * tile.width:
             _fold(plan, &tile, block)
@@ -122,27 +128,33 @@ cdef void add_shares(const SumPlan *plan, char *partials) noexcept nogil:
 
 
 cdef bint _add(
-    const SumPlan *plan, const Tile *tile, Py_ssize_t rows, const char *src, Sink dst, char *packed,
+    const SumPlan *plan, const Tile *tile, Py_ssize_t rows, Place at, Sink dst, char *packed,
 ) noexcept nogil:
     """Have the kernel sum all of a tile's groups or runs; tell whether it could not write the results."""
     cdef const Terms *terms = plan.terms
-    cdef Py_ssize_t step = plan.call.within * plan.call.along.src_step, full, rest, _i
+    cdef Axis along = plan.call.along
+    cdef Py_ssize_t full, rest, _i
     cdef Py_ssize_t advance = plan.block.axes[0].dst_step if dst.mode == WRITE else tile.width * terms.sum_size
     cdef Runs runs
+    cdef Place here
     if plan.call.runs:
-        runs = Runs(src, tile.axes[0].length, tile.axes[0].src_step, rows * tile.width, tile.width)
+        runs = Runs(at.src, tile.axes[0].length, tile.axes[0].src_step, rows * tile.width, tile.width)
         if terms.packed:
-            _add_packed_runs(plan, &runs, dst, packed)
+            _add_packed_runs(plan, &runs, at.times, dst, packed)
             return False
         return terms.kernels.sum_runs(&runs, &dst)
     full = rows // plan.call.within if plan.call.within > 1 else rows
     rest = (rows - full * plan.call.within) * (tile.width // plan.call.within) if plan.call.within > 1 else 0
+    along.src_step *= plan.call.within
+    along.times_step *= plan.call.within
     for _i in range(tile.axes[0].length):
-        if _add_rows(plan, src, full, step, tile.width, dst, packed):
+        if _add_rows(plan, at, &along, full, tile.width, dst, packed):
             return True
         if rest:
-            _add_rows(plan, src + full * step, 1, 0, rest, Sink(ADD, dst.sum, dst.error), packed)
-        src += plan.block.axes[0].src_step
+            here = at
+            _move(&here, &along, full)
+            _add_rows(plan, here, &along, 1, rest, Sink(ADD, dst.sum, dst.error), packed)
+        _move(&at, &plan.block.axes[0], 1)
         dst = _moved(dst, advance)
     return False
 
@@ -170,55 +182,124 @@ cdef bint add_rows(
 
 
 cdef void pack_rows(
-    const Terms *terms, char *packed, const char *src, Py_ssize_t rows, Py_ssize_t step, Py_ssize_t width,
+    const Terms *terms, int dtype, char *packed, const char *src, Py_ssize_t rows, Py_ssize_t step, Py_ssize_t width,
     Py_ssize_t item_step,
 ) noexcept nogil:
     """Pack rows of `width` items one behind the other."""
     cdef Py_ssize_t i
     if step == width * item_step:
-        pack(terms.dtype, terms.as_real, packed, src, item_step, rows * width)
+        pack(dtype, terms.as_real, packed, src, item_step, rows * width)
     else:
         for i in range(rows):
-            pack(terms.dtype, terms.as_real, packed + i * width * terms.size, src + i * step, item_step, width)
+            pack(dtype, terms.as_real, packed + i * width * terms.size, src + i * step, item_step, width)
+
+
+cdef void _pack(const Terms *terms, char *packed, const Products *rows, const Axis *items) noexcept nogil:
+    """Pack rows of terms or products, whose items lie along an axis; only the kernel that multiplies adds up several.
+    """
+    cdef Products spare
+    if terms.multiplier != NULL:
+        terms.multiplier.multiply(rows, packed)
+        return
+    pack_rows(terms, terms.dtype, packed, rows.a, rows.count, rows.a_step, rows.width, items.src_step)
+    if terms.times >= 0:
+        spare = Products(packed, packed + SUM_PACKED_TERMS * terms.size, 1, 1, 0, 0, rows.count * rows.width)
+        pack_rows(terms, terms.times, <char *> spare.b, rows.b, rows.count, rows.b_step, rows.width, items.times_step)
+        terms.kernels.multiply(&spare, packed)
 
 
 cdef bint _add_rows(
-    const SumPlan *plan, const char *src, Py_ssize_t rows, Py_ssize_t step, Py_ssize_t width, Sink dst, char *packed,
+    const SumPlan *plan, Place at, const Axis *along, Py_ssize_t rows, Py_ssize_t width, Sink dst, char *packed,
 ) noexcept nogil:
-    """`add_rows` as they are, or by way of `packed`, SUM_CALL_ROWS at a time."""
+    """`add_rows` as they are, or by way of `packed`, SUM_CALL_ROWS of what that holds at a time."""
     cdef const Terms *terms = plan.terms
-    cdef Py_ssize_t item_step = plan.block.axes[plan.block.rank - 1].src_step, size = width * terms.size, done = 0
+    cdef Py_ssize_t size = width * terms.size, fold
     cdef Rows some
+    cdef Products products
     if not terms.packed:
-        return add_rows(terms, src, rows, step, width, dst)
-    while done < rows:
-        some = Rows(packed, 1, 0, min(rows - done, <Py_ssize_t> SUM_CALL_ROWS), size, 4 * size, width)
-        pack_rows(terms, packed, src + done * step, some.rows, step, width, item_step)
+        return add_rows(terms, at.src, rows, along.src_step, width, dst)
+    while rows > 0:
+        fold = min(rows, <Py_ssize_t> terms.fold)
+        some = Rows(packed, 1, 0, min(rows // fold, <Py_ssize_t> SUM_CALL_ROWS), size, 4 * size, width)
+        products = Products(at.src, at.times, some.rows, fold, along.src_step, along.times_step, width)
+        _pack(terms, packed, &products, &plan.block.axes[plan.block.rank - 1])
         terms.kernels.sum_rows(&some, &dst)
         dst.mode = ADD
-        done += some.rows
+        _move(&at, along, some.rows * fold)
+        rows -= some.rows * fold
     return False
 
 
-cdef void _add_packed_runs(const SumPlan *plan, const Runs *runs, Sink dst, char *packed) noexcept nogil:
+cdef void _add_packed_runs(
+    const SumPlan *plan, const Runs *runs, const char *times, Sink dst, char *packed,
+) noexcept nogil:
     """Add runs by way of `packed`: as many as that has room for, or parts of one."""
-    cdef Py_ssize_t step = plan.call.along.src_step, rows = runs.length, i = 0, j, n
+    cdef const Terms *terms = plan.terms
+    cdef const Axis *along = &plan.call.along
+    cdef Py_ssize_t times_step = plan.block.axes[0].times_step, rows = runs.length, i = 0, j, n
+    # A part of a run that is folded leaves a few terms, which are not.
+    cdef Py_ssize_t most = SUM_PACKED_TERMS if terms.fold == 1 else (SUM_PACKED_TERMS - SUM_ROW_ITEMS) * terms.fold
+    cdef Py_ssize_t length = rows if terms.fold == 1 else _folded(terms, min(rows, most), &j)
     cdef int mode = dst.mode
     cdef Runs some = Runs(packed, 0, 0, 0, 1)
+    cdef Products products
     while i < runs.count:
-        some.count = max(<Py_ssize_t> 1, min(SUM_CALL_ROWS * SUM_ROW_ITEMS // rows, runs.count - i))
+        some.count = max(<Py_ssize_t> 1, min(SUM_PACKED_TERMS // length, runs.count - i)) if rows <= most else 1
         dst.mode = mode
         j = 0
         while j < rows:
-            n = min(rows - j, <Py_ssize_t> SUM_CALL_ROWS * SUM_ROW_ITEMS)
-            pack_rows(plan.terms, packed, runs.src + i * runs.step + j * step, some.count, runs.step, n, step)
+            n = min(rows - j, most)
+            products = Products(
+                runs.src + i * runs.step + j * along.src_step, times + i * times_step + j * along.times_step,
+                some.count, 1, runs.step, times_step, n,
+            )
             some.length = n
-            some.step = n * plan.terms.size
-            plan.terms.kernels.sum_runs(&some, &dst)
+            if terms.fold == 1:
+                _pack(terms, packed, &products, along)
+            else:
+                some.length = _pack_folded(terms, packed, products)
+            some.step = some.length * terms.size
+            terms.kernels.sum_runs(&some, &dst)
             dst.mode = ADD
             j += n
         i += some.count
-        dst = _moved(dst, some.count * plan.terms.sum_size)
+        dst = _moved(dst, some.count * terms.sum_size)
+
+
+cdef inline Py_ssize_t _folded(const Terms *terms, Py_ssize_t n, Py_ssize_t *fold) noexcept nogil:
+    """How many terms a run of `n` products becomes, and how many vectors are added up: all alike, if they can be."""
+    cdef int lanes = terms.multiplier.lanes
+    fold[0] = terms.fold
+    while n <= SUM_PACKED_TERMS and fold[0] > 1 and n % (fold[0] * lanes):
+        fold[0] -= 1
+    if fold[0] == 1:
+        fold[0] = terms.fold
+    return n // (fold[0] * lanes) * lanes + n % (fold[0] * lanes)
+
+
+cdef Py_ssize_t _pack_folded(const Terms *terms, char *packed, Products runs) noexcept nogil:
+    """Pack runs of products, added up by several vectors but for what is left at the end; return their length."""
+    cdef Py_ssize_t size = dtypes[terms.dtype].size, fold, vector = terms.multiplier.lanes * size, done
+    cdef Py_ssize_t length = _folded(terms, runs.width, &fold)
+    cdef Py_ssize_t rest = runs.width % (fold * terms.multiplier.lanes)
+    cdef Products some = Products(
+        runs.a, runs.b, runs.width // (fold * terms.multiplier.lanes), fold, vector, vector, terms.multiplier.lanes
+    )
+    cdef Products last = Products(NULL, NULL, 1, 1, 0, 0, rest)
+    if rest == 0 and runs.a_step == runs.width * size == runs.b_step:
+        some.count *= runs.count
+        runs.count = 1
+    while runs.count > 0:
+        terms.multiplier.multiply(&some, packed)
+        if rest:
+            done = (runs.width - rest) * size
+            last.a, last.b = some.a + done, some.b + done
+            terms.multiplier.multiply(&last, packed + (length - rest) * terms.size)
+        some.a += runs.a_step
+        some.b += runs.b_step
+        packed += length * terms.size
+        runs.count -= 1
+    return length
 
 
 cdef void _fold(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogil:
@@ -249,8 +330,7 @@ cdef void _store(const SumPlan *plan, const Tile *tile, Sink block) noexcept nog
     cdef Py_ssize_t n = 1, i, j
     cdef int outer = plan.block.rank
     cdef const Axis *axis
-    cdef const char *src
-    cdef char *dst
+    cdef Place at
     while outer > 0:
         axis = &tile.axes[outer - 1]
         if axis.kept and n > 1 and axis.dst_step != n * results.step:
@@ -260,23 +340,22 @@ cdef void _store(const SumPlan *plan, const Tile *tile, Sink block) noexcept nog
             n *= axis.length
         outer -= 1
     for i in range(tile.sums // n):
-        src = tile.src      # goes nowhere
-        results.dst = tile.dst
-        _seek(tile.axes, outer, True, i, &src, &results.dst)
+        at = tile.at
+        _seek(tile.axes, outer, True, i, &at)
+        results.dst = at.dst
         if plan.terms.compensated and plan.terms.target.add_errors(
             <double *> block.sum, <const double *> block.error, n
         ):
             for j in range(n):
                 if not isfinite((<double *> block.sum)[j]):
-                    src = tile.src
-                    dst = tile.dst      # goes nowhere
-                    _seek(tile.axes, plan.block.rank, True, i * n + j, &src, &dst)
-                    (<double *> block.sum)[j] = _sum_again(plan, src)
+                    at = tile.at
+                    _seek(tile.axes, plan.block.rank, True, i * n + j, &at)
+                    (<double *> block.sum)[j] = _sum_again(plan, at)
         plan.terms.target.store(&results, block.sum, n)
         block = _moved(block, n * plan.terms.sum_size)
 
 
-cdef double _sum_again(const SumPlan *plan, const char *src) noexcept nogil:
+cdef double _sum_again(const SumPlan *plan, Place first) noexcept nogil:
     """Sum the terms of one element, whose accumulator overflowed, perhaps only on its way: large ones scaled down.
 
     Terms that are infinite or no numbers themselves give what a plain sum of them gives.
@@ -284,16 +363,15 @@ cdef double _sum_again(const SumPlan *plan, const char *src) noexcept nogil:
     cdef double least = 2.0 ** 900, scale = 2.0 ** -100     # of large terms: 2^60 of them overflow no more
     cdef double[2] high = [0, 0]
     cdef double[2] error = [0, 0]
-    cdef double plain = 0, term, sum, part
+    cdef double plain = 0, term, factor, sum, part
     cdef Py_ssize_t number = 0
-    cdef const char *here = src
-    cdef char *dst = plan.dst   # goes nowhere
+    cdef Place here = first
     cdef int large
-    while plain == plain and _seek(plan.axes, plan.rank, False, number, &here, &dst):
-        if plan.terms.packed:
-            pack(plan.terms.dtype, plan.terms.as_real, <char *> &term, here, 0, 1)
-        else:
-            memcpy(&term, here, sizeof(double))
+    while plain == plain and _seek(plan.axes, plan.rank, False, number, &here):
+        pack(plan.terms.dtype, True, <char *> &term, here.src, 0, 1)
+        if plan.terms.times >= 0:
+            pack(plan.terms.times, True, <char *> &factor, here.times, 0, 1)
+            term *= factor
         if isfinite(term):
             large = fabs(term) >= least
             if large:
@@ -304,7 +382,7 @@ cdef double _sum_again(const SumPlan *plan, const char *src) noexcept nogil:
             high[large] = sum
         else:
             plain += term
-        here = src
+        here = first
         number += 1
     if plain != 0:      # or NaN
         return plain

@@ -12,6 +12,7 @@ cdef enum:
     SUM_BLOCK_ITEMS = 4096      # accumulators; with their rows they fit a second-level cache
     SUM_ROW_ITEMS = 512         # of joined or packed rows at most, of a tile's rows at least: long enough to be fast
     SUM_CALL_ROWS = 8           # of one call; also the additions to each accumulator that pay for folding it
+    SUM_PACKED_TERMS = SUM_CALL_ROWS * SUM_ROW_ITEMS
 
 
 cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) noexcept nogil:
@@ -27,7 +28,7 @@ cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) no
         if not axis[i].kept:
             summed *= axis[i].length
             plan.rank = i + 1
-    plan.call.along = plan.block.axes[0] = Axis(1, 0, 0, True)
+    plan.call.along = plan.block.axes[0] = Axis(1, 0, 0, True, 0)
     plan.call.within = plan.block.rank = 1
     plan.tiles.axis = 0
     i = n - 1 - _is_interleaved(terms, axis, n)     # the axis of runs
@@ -48,7 +49,7 @@ cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) no
     plan.call.writes = plan.shares.each == 1 and plan.call.along.length == summed and _has_results_side_by_side(plan)
     plan.scratch = plan.block.items * terms.sum_size * (2 if terms.compensated else 1)
     if terms.packed:
-        plan.scratch += SUM_CALL_ROWS * SUM_ROW_ITEMS * terms.size
+        plan.scratch += SUM_PACKED_TERMS * terms.size * (2 if terms.times >= 0 and terms.multiplier == NULL else 1)
 
 
 cdef bint _is_interleaved(const Terms *terms, const Axis *axis, int n) noexcept nogil:
@@ -110,7 +111,11 @@ cdef inline bint _joins(const Axis *axis, int first, int n, Py_ssize_t inner) no
     """Whether the axis before `first` lies side by side with those from there on, and these are short alone."""
     if first == n:
         return True
-    return axis[n - 1].length < SUM_LONG_ITEMS and axis[first - 1].src_step == inner * axis[n - 1].src_step
+    return (
+        axis[n - 1].length < SUM_LONG_ITEMS
+        and axis[first - 1].src_step == inner * axis[n - 1].src_step
+        and axis[first - 1].times_step == inner * axis[n - 1].times_step
+    )
 
 
 cdef void _plan_loops(SumPlan *plan, const Axis *axis, int n) noexcept nogil:
@@ -176,7 +181,7 @@ cdef inline Py_ssize_t _quotient_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
 def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
     """Plan a sum on paper, for tests. Axes are tuples of a length, two steps in bytes, and whether they are kept."""
     cdef Axis[MAX_AXES + 1] axis
-    cdef Terms terms = Terms(NULL, NULL, 0, False, packed, False, size, size, 0, not packed)
+    cdef Terms terms = Terms(NULL, NULL, 0, False, packed, False, size, size, 0, not packed, -1, NULL, 1)
     cdef SumPlan plan
     cdef int n = 0
     items = 1
@@ -185,7 +190,7 @@ def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
         items *= length
         if not 1 < length <= items < 2 ** 60:
             raise ValueError(f"`axes` expected axes longer than 1 and less than 2^60 items, got {axes!r}")
-        axis[n] = Axis(length, src_step, dst_step, kept)
+        axis[n] = Axis(length, src_step, dst_step, kept, 0)
         n += 1
     plan.terms = &terms
     plan_sum(&plan, axis, n, max(<Py_ssize_t> 1, shares))

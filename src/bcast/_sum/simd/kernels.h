@@ -80,6 +80,7 @@ BCAST_SUM_KINDS(BCAST_KIND_TYPES)
         .sum_runs = BCAST_JOIN_3(sum_runs, kind, TARGET),                                               \
         .sum_counted_runs = BCAST_JOIN_3(sum_counted_runs, kind, TARGET),                               \
         .add_accumulators = BCAST_JOIN_3(add_accumulators, kind, TARGET),                               \
+        .multiply = BCAST_JOIN_3(multiply, kind, TARGET),                                               \
     },
 
 #define TARGET plain

@@ -69,6 +69,19 @@ ON_TARGET static int FN(sum_narrow_rows)(const bcast_term_rows *rows, const bcas
     return 0;
 }
 
+/* Multiply column by column. */
+ON_TARGET static void FN(multiply_narrow)(const bcast_term_products *rows, Acc *dst)
+{
+    for (ptrdiff_t k = 0; k < rows->count; k++)
+        for (ptrdiff_t j = 0; j < rows->width; j++) {
+            const ptrdiff_t first = k * rows->rows;
+            Acc sum = 0;
+            for (ptrdiff_t i = first; i < first + rows->rows; i++)
+                sum += FN(value)(rows->a + i * rows->a_step + j * SIZE) * FN(value)(rows->b + i * rows->b_step + j * SIZE);
+            *dst++ = sum;
+        }
+}
+
 #if BCAST_VECTORS
 
 ON_TARGET BCAST_INLINE Wide FN(load)(const char *at)
@@ -218,6 +231,7 @@ SPECIALISED void FN(put_some)(
 }
 
 #include "rows.inc.h"
+#include "products.inc.h"
 #include "dense.inc.h"
 #include "runs.inc.h"
 #include "counted.inc.h"
@@ -227,6 +241,11 @@ SPECIALISED void FN(put_some)(
 ON_TARGET static int FN(sum_rows)(const bcast_term_rows *rows, const bcast_sink *dst)
 {
     return FN(sum_narrow_rows)(rows, dst);
+}
+
+ON_TARGET static void FN(multiply)(const bcast_term_products *products, void *sums)
+{
+    FN(multiply_narrow)(products, sums);
 }
 
 /* Run number `i`, as narrow rows. */

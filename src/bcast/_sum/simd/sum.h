@@ -14,6 +14,7 @@
      chained as in Sum2 of Ogita, Rump and Oishi (SIAM J. Sci. Comput. 26, 2005).
    * All targets have the same lanes and round alike: results have the same bits.
    * Each row is summed alike in all columns, and each run alike wherever it stands, but for long ones.
+   * Products of float64 and of integers are rounded or wrap, others are exact; of float16 in float32.
    * Integers wrap in their own width. Floats narrower than float64 are summed in float64, where no sum of them
      overflows; float16 up to eight at a time in float32 first, where their sums are exact or rounded far below a
      result. */
@@ -62,6 +63,13 @@ typedef struct {
     ptrdiff_t count, interleave;    /* of runs; 1 to 4, or less than a vector has lanes */
 } bcast_counted_runs;
 
+/* Rows of terms of two arrays, whose products are added up, 1 to 8 rows for each of `count` rows of sums. */
+typedef struct {
+    const char *a, *b;
+    ptrdiff_t count, rows, a_step, b_step;  /* bytes from row to row */
+    ptrdiff_t width;
+} bcast_term_products;
+
 /* Where sums go, one after the other. */
 typedef struct {
     enum { BCAST_SET, BCAST_ADD, BCAST_WRITE } mode;    /* set accumulators, add to them, or write results */
@@ -76,6 +84,7 @@ typedef struct {
     int (*sum_runs)(const bcast_term_runs *runs, const bcast_sink *dst);
     int (*sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst);     /* which are never added to */
     void (*add_accumulators)(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n);
+    void (*multiply)(const bcast_term_products *products, void *sums);      /* as accumulators; in place if of `a` */
 } bcast_sum_kernels;
 
 /* Results of some dtype, at any step from each other. */

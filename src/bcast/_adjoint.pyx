@@ -24,8 +24,8 @@ from bcast._runtime.core cimport (
     target_names, target_number,
 )
 from bcast._sum.core cimport (
-    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_FOLDED_PRODUCTS, SUM_SHARES, U32, U64, UINT64, UINT8,
-    Axis, CountedSum, Dtype, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share, sum_shares, sum_target_of,
+    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_SHARES, U32, U64, UINT64, UINT8, Axis,
+    CountedSum, Dtype, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share, sum_shares, sum_target_of,
 )
 
 cnp.import_array()
@@ -174,7 +174,7 @@ cdef int _sum(
     if axis[n - 1].src_step != terms.size:
         terms.packed = True
     if times is not None:
-        _choose_multiplier(terms, &axis[n - 1])
+        _choose_multiplier(terms, &axis[n - 1], nbytes)
     if along < 0:
         return _sum_along(&work, terms, axis, n, grad, times, out, nbytes)
     return _sum_by_counts(&work, terms, axis, n, counts, grad, out, max(nbytes, out_bytes))
@@ -382,7 +382,7 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
     terms.result = result
     terms.times = -1
     terms.multiplier = NULL
-    terms.fold = 1
+    terms.folds = False
     return True
 
 
@@ -410,15 +410,15 @@ cdef bint _choose_products(Terms *terms, cnp.ndarray grad, cnp.ndarray times, cn
     return True
 
 
-cdef void _choose_multiplier(Terms *terms, const Axis *items) noexcept:
+cdef void _choose_multiplier(Terms *terms, const Axis *items, Py_ssize_t nbytes) noexcept:
     """Choose the kernel that multiplies two arrays as they lie, if they do so side by side."""
     cdef const Dtype *dtype = &dtypes[terms.dtype]
     terms.multiplier = NULL
-    terms.fold = 1
+    terms.folds = False
+    terms.ahead = 2 * PAGE if nbytes >= 8 << 20 else 0      # both are more than most caches hold
     if terms.dtype == terms.times and dtype.is_float and items.src_step == items.times_step == dtype.size:
         terms.multiplier = &terms.target.kernels[dtype.kind]
-        if dtype.size < 8 and dtypes[terms.result].size <= dtype.size:      # which adds up what rounds no such result
-            terms.fold = SUM_FOLDED_PRODUCTS
+        terms.folds = dtype.size < 8 and dtypes[terms.result].size <= dtype.size    # rounded far below the result
 
 
 cdef bint _is_real(cnp.ndarray array) noexcept:

@@ -137,16 +137,21 @@ def unbroadcast(
 
 
 def factor_of(grad: NDArray[Any], times: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Check that `times` broadcasts to `grad`; return it as an array, and an empty one of the dtype of products."""
-    factor = as_array("times", times)
-    for name, own in (("grad", grad.dtype), ("times", factor.dtype)):
-        if own.kind != "b" and not _adds(own):
-            raise TypeError(f"`{name}` expected a numeric dtype, got {own}")
-    scalar = type(times) in (int, float, complex)  # whose dtype follows that of `grad`
-    try:
-        dtypes = np.multiply.resolve_dtypes((grad.dtype, type(times) if scalar else factor.dtype, None))
-    except TypeError as error:
-        raise TypeError(f"`times` expected a dtype that multiplies {grad.dtype}, got {factor.dtype}") from error
+    """Check that `times` broadcasts to `grad`; return it as an array, and an array of the dtype of products."""
+    factor, like = as_array("times", times), grad
+    own, other = grad.dtype, factor.dtype
+    if own is not other or not own.isnative or own.kind not in "iufc":
+        for name, dtype in (("grad", own), ("times", other)):
+            if dtype.kind != "b" and not _adds(dtype):
+                raise TypeError(f"`{name}` expected a numeric dtype, got {dtype}")
+        scalar = type(times) in (int, float, complex)  # whose dtype follows that of `grad`
+        try:
+            _, wanted, dtype = np.multiply.resolve_dtypes((own, type(times) if scalar else other, None))
+        except TypeError as error:
+            raise TypeError(f"`times` expected a dtype that multiplies {own}, got {other}") from error
+        like = np.empty(0, dtype)
+        if scalar:
+            factor = np.asarray(times, wanted)
     shape, lengths = shape_of(grad), shape_of(factor)
     start = len(shape) - len(lengths)
     fits = start >= 0
@@ -154,7 +159,7 @@ def factor_of(grad: NDArray[Any], times: ArrayLike) -> tuple[NDArray[Any], NDArr
         fits = fits and lengths[axis] in (1, shape[start + axis])
     if not fits:
         raise ValueError(f"`times` expected a shape that broadcasts to {shape}, that of `grad`, got {lengths}")
-    return np.asarray(times, dtypes[1]) if scalar else factor, np.empty(0, dtypes[2])
+    return factor, like
 
 
 def unrepeat(

@@ -24,7 +24,7 @@ cdef extern from "_sum/simd/sum.h":
     ctypedef struct Products "bcast_term_products":
         const char *a
         const char *b
-        Py_ssize_t count, rows, a_step, b_step, width
+        Py_ssize_t count, a_advance, b_advance, rows, step, width, rest, ahead
 
     ctypedef struct Sink "bcast_sink":
         int mode
@@ -63,7 +63,6 @@ cdef extern from "_sum/simd/dtypes.h":
 
 cdef enum:
     SUM_SHARES = 64         # enough for most machines' threads
-    SUM_FOLDED_PRODUCTS = 8     # rows of products that a kernel adds up at once
 
 cdef struct Axis:
     Py_ssize_t length, src_step, dst_step   # bytes in `grad` and in the result: 0 in this if the axis is summed
@@ -85,7 +84,8 @@ cdef struct Terms:
     bint writes                 # whether results are terms of the kind, which kernels can write
     int times                   # dtype of the factors that terms are multiplied by; -1 if there are none
     const Kernels *multiplier   # the kernels that multiply both as they lie; NULL if they must be packed before
-    int fold                    # how many products are added up at most as they are packed
+    bint folds                  # whether products are added up as they are packed
+    int ahead                   # bytes by which both are prefetched
 
 cdef struct KernelCall:
     bint runs                   # whether the kernel sums runs; else rows

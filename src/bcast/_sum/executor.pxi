@@ -195,33 +195,37 @@ cdef void pack_rows(
 
 
 cdef void _pack(const Terms *terms, char *packed, const Products *rows, const Axis *items) noexcept nogil:
-    """Pack rows of terms or products, whose items lie along an axis; only the kernel that multiplies adds up several.
+    """Pack rows of terms or products, whose items lie along an axis; only kernels that multiply as they pack add up any.
     """
-    cdef Products spare
+    cdef Products both
     if terms.multiplier != NULL:
         terms.multiplier.multiply(rows, packed)
         return
-    pack_rows(terms, terms.dtype, packed, rows.a, rows.count, rows.a_step, rows.width, items.src_step)
+    pack_rows(terms, terms.dtype, packed, rows.a, rows.count, rows.a_advance, rows.width, items.src_step)
     if terms.times >= 0:
-        spare = Products(packed, packed + SUM_PACKED_TERMS * terms.size, 1, 1, 0, 0, rows.count * rows.width)
-        pack_rows(terms, terms.times, <char *> spare.b, rows.b, rows.count, rows.b_step, rows.width, items.times_step)
-        terms.kernels.multiply(&spare, packed)
+        both = Products(packed, packed + SUM_PACKED_TERMS * terms.size, 1, 0, 0, 1, 0, rows.count * rows.width, 0, 0)
+        pack_rows(terms, terms.times, <char *> both.b, rows.b, rows.count, rows.b_advance, rows.width, items.times_step)
+        terms.kernels.multiply(&both, packed)
 
 
 cdef bint _add_rows(
     const SumPlan *plan, Place at, const Axis *along, Py_ssize_t rows, Py_ssize_t width, Sink dst, char *packed,
 ) noexcept nogil:
-    """`add_rows` as they are, or by way of `packed`, SUM_CALL_ROWS of what that holds at a time."""
+    """`add_rows` as they are, or by way of `packed`: SUM_CALL_ROWS at a time, or of products the sum of all."""
     cdef const Terms *terms = plan.terms
-    cdef Py_ssize_t size = width * terms.size, fold
+    cdef Py_ssize_t size = width * terms.size, fold = 1, most
     cdef Rows some
     cdef Products products
     if not terms.packed:
         return add_rows(terms, at.src, rows, along.src_step, width, dst)
+    if terms.folds and along.src_step == along.times_step:
+        fold = rows
+    most = min(<Py_ssize_t> SUM_CALL_ROWS, SUM_PACKED_TERMS // width)
     while rows > 0:
-        fold = min(rows, <Py_ssize_t> terms.fold)
-        some = Rows(packed, 1, 0, min(rows // fold, <Py_ssize_t> SUM_CALL_ROWS), size, 4 * size, width)
-        products = Products(at.src, at.times, some.rows, fold, along.src_step, along.times_step, width)
+        some = Rows(packed, 1, 0, min(rows // fold, most), size, 4 * size, width)
+        products = Products(
+            at.src, at.times, some.rows, along.src_step, along.times_step, fold, along.src_step, width, 0, terms.ahead,
+        )
         _pack(terms, packed, &products, &plan.block.axes[plan.block.rank - 1])
         terms.kernels.sum_rows(&some, &dst)
         dst.mode = ADD
@@ -233,73 +237,41 @@ cdef bint _add_rows(
 cdef void _add_packed_runs(
     const SumPlan *plan, const Runs *runs, const char *times, Sink dst, char *packed,
 ) noexcept nogil:
-    """Add runs by way of `packed`: as many as that has room for, or parts of one."""
+    """Add runs by way of `packed`: as many as that has room for, or parts of one; of products few sums of all."""
     cdef const Terms *terms = plan.terms
     cdef const Axis *along = &plan.call.along
-    cdef Py_ssize_t times_step = plan.block.axes[0].times_step, rows = runs.length, i = 0, j, n
-    # A part of a run that is folded leaves a few terms, which are not.
-    cdef Py_ssize_t most = SUM_PACKED_TERMS if terms.fold == 1 else (SUM_PACKED_TERMS - SUM_ROW_ITEMS) * terms.fold
-    cdef Py_ssize_t length = rows if terms.fold == 1 else _folded(terms, min(rows, most), &j)
+    cdef Py_ssize_t times_step = plan.block.axes[0].times_step, rows = runs.length, i = 0, j, most
+    cdef Py_ssize_t length = min(rows, <Py_ssize_t> SUM_PACKED_TERMS), lanes
     cdef int mode = dst.mode
     cdef Runs some = Runs(packed, 0, 0, 0, 1)
     cdef Products products
+    most = length
+    if terms.folds:     # as rows of up to eight vectors
+        lanes = terms.multiplier.lanes
+        most = rows
+        length = min(rows, lanes * max(<Py_ssize_t> 1, min(rows // (8 * lanes), <Py_ssize_t> 8)))
+        if rows >= 64 * SUM_ROW_ITEMS:
+            length = SUM_ROW_ITEMS
     while i < runs.count:
-        some.count = max(<Py_ssize_t> 1, min(SUM_PACKED_TERMS // length, runs.count - i)) if rows <= most else 1
+        some.count = max(<Py_ssize_t> 1, min(SUM_PACKED_TERMS // length, runs.count - i))
         dst.mode = mode
         j = 0
         while j < rows:
-            n = min(rows - j, most)
+            some.length = min(rows - j, length)
             products = Products(
                 runs.src + i * runs.step + j * along.src_step, times + i * times_step + j * along.times_step,
-                some.count, 1, runs.step, times_step, n,
+                some.count, runs.step, times_step, 1, 0, some.length, 0, terms.ahead,
             )
-            some.length = n
-            if terms.fold == 1:
-                _pack(terms, packed, &products, along)
-            else:
-                some.length = _pack_folded(terms, packed, products)
+            if terms.folds:
+                products.rows, products.rest = rows // length, rows % length
+                products.step = length * along.src_step
+            _pack(terms, packed, &products, along)
             some.step = some.length * terms.size
             terms.kernels.sum_runs(&some, &dst)
             dst.mode = ADD
-            j += n
+            j += most
         i += some.count
         dst = _moved(dst, some.count * terms.sum_size)
-
-
-cdef inline Py_ssize_t _folded(const Terms *terms, Py_ssize_t n, Py_ssize_t *fold) noexcept nogil:
-    """How many terms a run of `n` products becomes, and how many vectors are added up: all alike, if they can be."""
-    cdef int lanes = terms.multiplier.lanes
-    fold[0] = terms.fold
-    while n <= SUM_PACKED_TERMS and fold[0] > 1 and n % (fold[0] * lanes):
-        fold[0] -= 1
-    if fold[0] == 1:
-        fold[0] = terms.fold
-    return n // (fold[0] * lanes) * lanes + n % (fold[0] * lanes)
-
-
-cdef Py_ssize_t _pack_folded(const Terms *terms, char *packed, Products runs) noexcept nogil:
-    """Pack runs of products, added up by several vectors but for what is left at the end; return their length."""
-    cdef Py_ssize_t size = dtypes[terms.dtype].size, fold, vector = terms.multiplier.lanes * size, done
-    cdef Py_ssize_t length = _folded(terms, runs.width, &fold)
-    cdef Py_ssize_t rest = runs.width % (fold * terms.multiplier.lanes)
-    cdef Products some = Products(
-        runs.a, runs.b, runs.width // (fold * terms.multiplier.lanes), fold, vector, vector, terms.multiplier.lanes
-    )
-    cdef Products last = Products(NULL, NULL, 1, 1, 0, 0, rest)
-    if rest == 0 and runs.a_step == runs.width * size == runs.b_step:
-        some.count *= runs.count
-        runs.count = 1
-    while runs.count > 0:
-        terms.multiplier.multiply(&some, packed)
-        if rest:
-            done = (runs.width - rest) * size
-            last.a, last.b = some.a + done, some.b + done
-            terms.multiplier.multiply(&last, packed + (length - rest) * terms.size)
-        some.a += runs.a_step
-        some.b += runs.b_step
-        packed += length * terms.size
-        runs.count -= 1
-    return length
 
 
 cdef void _fold(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogil:

@@ -12,15 +12,17 @@ cdef enum:
     SUM_BLOCK_ITEMS = 4096      # accumulators; with their rows they fit a second-level cache
     SUM_ROW_ITEMS = 512         # of joined or packed rows at most, of a tile's rows at least: long enough to be fast
     SUM_CALL_ROWS = 8           # of one call; also the additions to each accumulator that pay for folding it
-    SUM_PACKED_TERMS = SUM_CALL_ROWS * SUM_ROW_ITEMS
+    SUM_PACKED_TERMS = SUM_CALL_ROWS * SUM_ROW_ITEMS    # at a time
 
 
 cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) noexcept nogil:
     """Plan the sum over `n` axes in so many shares or a few more."""
     cdef const Terms *terms = plan.terms
-    cdef Py_ssize_t limit = SUM_ROW_ITEMS if terms.packed else SUM_BLOCK_ITEMS
+    cdef Py_ssize_t limit = SUM_BLOCK_ITEMS
     cdef Py_ssize_t items = 1, summed = 1
     cdef int i, left
+    if terms.packed:
+        limit = SUM_ROW_ITEMS if terms.multiplier == NULL else 2 * SUM_ROW_ITEMS
     plan.axes = axis
     plan.rank = 0
     for i in range(n):
@@ -181,7 +183,7 @@ cdef inline Py_ssize_t _quotient_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
 def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
     """Plan a sum on paper, for tests. Axes are tuples of a length, two steps in bytes, and whether they are kept."""
     cdef Axis[MAX_AXES + 1] axis
-    cdef Terms terms = Terms(NULL, NULL, 0, False, packed, False, size, size, 0, not packed, -1, NULL, 1)
+    cdef Terms terms = Terms(NULL, NULL, 0, False, packed, False, size, size, 0, not packed, -1, NULL, False, 0)
     cdef SumPlan plan
     cdef int n = 0
     items = 1

@@ -69,16 +69,16 @@ ON_TARGET static int FN(sum_narrow_rows)(const bcast_term_rows *rows, const bcas
     return 0;
 }
 
-/* Multiply column by column. */
-ON_TARGET static void FN(multiply_narrow)(const bcast_term_products *rows, Acc *dst)
+/* dst[j] = or += the products of rows, column by column. */
+ON_TARGET static void FN(multiply_narrow)(const bcast_term_products *rows, int adds, Acc *dst)
 {
     for (ptrdiff_t k = 0; k < rows->count; k++)
-        for (ptrdiff_t j = 0; j < rows->width; j++) {
-            const ptrdiff_t first = k * rows->rows;
-            Acc sum = 0;
-            for (ptrdiff_t i = first; i < first + rows->rows; i++)
-                sum += FN(value)(rows->a + i * rows->a_step + j * SIZE) * FN(value)(rows->b + i * rows->b_step + j * SIZE);
-            *dst++ = sum;
+        for (ptrdiff_t j = 0; j < rows->width; j++, dst++) {
+            const char *a = rows->a + k * rows->a_advance + j * SIZE, *b = rows->b + k * rows->b_advance + j * SIZE;
+            Acc sum = adds ? *dst : 0;
+            for (ptrdiff_t i = 0; i < rows->rows; i++, a += rows->step, b += rows->step)
+                sum += FN(value)(a) * FN(value)(b);
+            *dst = sum;
         }
 }
 
@@ -243,36 +243,31 @@ ON_TARGET static int FN(sum_rows)(const bcast_term_rows *rows, const bcast_sink 
     return FN(sum_narrow_rows)(rows, dst);
 }
 
-ON_TARGET static void FN(multiply)(const bcast_term_products *products, void *sums)
+ON_TARGET static void FN(multiply_rows)(const bcast_term_products *rows, int adds, Acc *dst)
 {
-    FN(multiply_narrow)(products, sums);
-}
-
-/* Run number `i`, as narrow rows. */
-BCAST_INLINE int FN(sum_run)(const char *src, ptrdiff_t length, ptrdiff_t m, const bcast_sink *dst, ptrdiff_t i)
-{
-    const ptrdiff_t at = i * m * (ptrdiff_t) sizeof(Acc);
-    const bcast_term_rows rows = {src, 1, 0, length, m * SIZE, 4 * m * SIZE, m};
-    const bcast_sink sink = {dst->mode, dst->sum + at, COMPENSATED ? dst->error + at : NULL};
-    return FN(sum_narrow_rows)(&rows, &sink);
-}
-
-ON_TARGET static int FN(sum_runs)(const bcast_term_runs *runs, const bcast_sink *dst)
-{
-    const ptrdiff_t m = runs->interleave;
-    for (ptrdiff_t i = 0; i < runs->count; i++)
-        if (FN(sum_run)(runs->src + i * runs->step, runs->length / m, m, dst, i)) return 1;
-    return 0;
-}
-
-ON_TARGET static int FN(sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst)
-{
-    const char *src = runs->src;
-    for (ptrdiff_t i = 0; i < runs->count; src += runs->counts[i++] * runs->interleave * SIZE)
-        if (FN(sum_run)(src, runs->counts[i], runs->interleave, dst, i)) return 1;
-    return 0;
+    FN(multiply_narrow)(rows, adds, dst);
 }
 
 #endif
+
+/* All rows of sums at once, if each takes one pass, or one after the other. */
+ON_TARGET static void FN(multiply)(const bcast_term_products *all, void *sums)
+{
+    bcast_term_products some = *all, rest = *all;
+    rest.count = rest.rows = 1;
+    rest.width = all->rest;
+    some.count = all->rows == 1 || all->rows == 8 ? all->count : 1;
+    for (ptrdiff_t k = 0; k < all->count; k += some.count) {
+        Acc *dst = (Acc *) sums + k * all->width;
+        some.a = all->a + k * all->a_advance;
+        some.b = all->b + k * all->b_advance;
+        FN(multiply_rows)(&some, 0, dst);
+        for (ptrdiff_t i = 0; all->rest && i < some.count; i++) {
+            rest.a = some.a + i * all->a_advance + all->rows * all->step;
+            rest.b = some.b + i * all->b_advance + all->rows * all->step;
+            FN(multiply_rows)(&rest, 1, dst + i * all->width);
+        }
+    }
+}
 
 #undef KIND

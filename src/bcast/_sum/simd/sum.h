@@ -63,11 +63,14 @@ typedef struct {
     ptrdiff_t count, interleave;    /* of runs; 1 to 4, or less than a vector has lanes */
 } bcast_counted_runs;
 
-/* Rows of terms of two arrays, whose products are added up, 1 to 8 rows for each of `count` rows of sums. */
+/* Products of two arrays' terms, of which rows are added up: for each of `count` rows of sums, `rows` and the first
+   columns of one more. */
 typedef struct {
     const char *a, *b;
-    ptrdiff_t count, rows, a_step, b_step;  /* bytes from row to row */
-    ptrdiff_t width;
+    ptrdiff_t count, a_advance, b_advance;
+    ptrdiff_t rows, step;   /* bytes from row to row of both */
+    ptrdiff_t width, rest;  /* terms of a row, and of what is left after the rows */
+    ptrdiff_t ahead;        /* bytes by which terms are prefetched, about; 0 if some cache holds them */
 } bcast_term_products;
 
 /* Where sums go, one after the other. */

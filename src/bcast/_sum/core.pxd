@@ -24,7 +24,7 @@ cdef extern from "_sum/simd/sum.h":
     ctypedef struct Products "bcast_term_products":
         const char *a
         const char *b
-        Py_ssize_t count, a_advance, b_advance, rows, step, width, rest, ahead
+        Py_ssize_t count, a_advance, b_advance, width, rows, step, ahead
 
     ctypedef struct Sink "bcast_sink":
         int mode

@@ -203,7 +203,7 @@ cdef void _pack(const Terms *terms, char *packed, const Products *rows, const Ax
         return
     pack_rows(terms, terms.dtype, packed, rows.a, rows.count, rows.a_advance, rows.width, items.src_step)
     if terms.times >= 0:
-        both = Products(packed, packed + SUM_PACKED_TERMS * terms.size, 1, 0, 0, 1, 0, rows.count * rows.width, 0, 0)
+        both = Products(packed, packed + SUM_PACKED_TERMS * terms.size, 1, 0, 0, rows.count * rows.width, 1, 0, 0)
         pack_rows(terms, terms.times, <char *> both.b, rows.b, rows.count, rows.b_advance, rows.width, items.times_step)
         terms.kernels.multiply(&both, packed)
 
@@ -224,7 +224,7 @@ cdef bint _add_rows(
     while rows > 0:
         some = Rows(packed, 1, 0, min(rows // fold, most), size, 4 * size, width)
         products = Products(
-            at.src, at.times, some.rows, along.src_step, along.times_step, fold, along.src_step, width, 0, terms.ahead,
+            at.src, at.times, some.rows, along.src_step, along.times_step, width, fold, along.src_step, terms.ahead,
         )
         _pack(terms, packed, &products, &plan.block.axes[plan.block.rank - 1])
         terms.kernels.sum_rows(&some, &dst)
@@ -241,30 +241,24 @@ cdef void _add_packed_runs(
     cdef const Terms *terms = plan.terms
     cdef const Axis *along = &plan.call.along
     cdef Py_ssize_t times_step = plan.block.axes[0].times_step, rows = runs.length, i = 0, j, most
-    cdef Py_ssize_t length = min(rows, <Py_ssize_t> SUM_PACKED_TERMS), lanes
+    cdef Py_ssize_t length = min(rows, <Py_ssize_t> SUM_PACKED_TERMS)
     cdef int mode = dst.mode
     cdef Runs some = Runs(packed, 0, 0, 0, 1)
     cdef Products products
     most = length
-    if terms.folds:     # as rows of up to eight vectors
-        lanes = terms.multiplier.lanes
+    if terms.folds:
         most = rows
-        length = min(rows, lanes * max(<Py_ssize_t> 1, min(rows // (8 * lanes), <Py_ssize_t> 8)))
-        if rows >= 64 * SUM_ROW_ITEMS:
-            length = SUM_ROW_ITEMS
+        length = terms.multiplier.lanes
     while i < runs.count:
         some.count = max(<Py_ssize_t> 1, min(SUM_PACKED_TERMS // length, runs.count - i))
         dst.mode = mode
         j = 0
         while j < rows:
-            some.length = min(rows - j, length)
+            some.length = length if terms.folds else min(rows - j, length)
             products = Products(
                 runs.src + i * runs.step + j * along.src_step, times + i * times_step + j * along.times_step,
-                some.count, runs.step, times_step, 1, 0, some.length, 0, terms.ahead,
+                some.count, runs.step, times_step, rows if terms.folds else some.length, not terms.folds, 0, terms.ahead,
             )
-            if terms.folds:
-                products.rows, products.rest = rows // length, rows % length
-                products.step = length * along.src_step
             _pack(terms, packed, &products, along)
             some.step = some.length * terms.size
             terms.kernels.sum_runs(&some, &dst)

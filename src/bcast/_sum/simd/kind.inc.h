@@ -69,16 +69,15 @@ ON_TARGET static int FN(sum_narrow_rows)(const bcast_term_rows *rows, const bcas
     return 0;
 }
 
-/* dst[j] = or += the products of rows, column by column. */
-ON_TARGET static void FN(multiply_narrow)(const bcast_term_products *rows, int adds, Acc *dst)
+/* Sum the products of rows column by column. */
+ON_TARGET static void FN(multiply_narrow)(const bcast_term_products *rows, Acc *dst)
 {
     for (ptrdiff_t k = 0; k < rows->count; k++)
-        for (ptrdiff_t j = 0; j < rows->width; j++, dst++) {
+        for (ptrdiff_t j = 0; j < rows->width; j++) {
             const char *a = rows->a + k * rows->a_advance + j * SIZE, *b = rows->b + k * rows->b_advance + j * SIZE;
-            Acc sum = adds ? *dst : 0;
-            for (ptrdiff_t i = 0; i < rows->rows; i++, a += rows->step, b += rows->step)
-                sum += FN(value)(a) * FN(value)(b);
-            *dst = sum;
+            Acc sum = 0;
+            for (ptrdiff_t i = 0; i < rows->rows; i++) sum += FN(value)(a + i * rows->step) * FN(value)(b + i * rows->step);
+            *dst++ = sum;
         }
 }
 
@@ -243,31 +242,25 @@ ON_TARGET static int FN(sum_rows)(const bcast_term_rows *rows, const bcast_sink 
     return FN(sum_narrow_rows)(rows, dst);
 }
 
-ON_TARGET static void FN(multiply_rows)(const bcast_term_products *rows, int adds, Acc *dst)
+ON_TARGET static void FN(multiply_rows)(const bcast_term_products *rows, Acc *dst)
 {
-    FN(multiply_narrow)(rows, adds, dst);
+    FN(multiply_narrow)(rows, dst);
+}
+
+ON_TARGET static void FN(multiply_run)(const char *a, const char *b, ptrdiff_t length, ptrdiff_t ahead, Acc *dst)
+{
+    memset(dst, 0, LANES * sizeof(Acc));
+    for (ptrdiff_t i = 0; i < length; i++) dst[i % LANES] += FN(value)(a + i * SIZE) * FN(value)(b + i * SIZE);
 }
 
 #endif
 
-/* All rows of sums at once, if each takes one pass, or one after the other. */
 ON_TARGET static void FN(multiply)(const bcast_term_products *all, void *sums)
 {
-    bcast_term_products some = *all, rest = *all;
-    rest.count = rest.rows = 1;
-    rest.width = all->rest;
-    some.count = all->rows == 1 || all->rows == 8 ? all->count : 1;
-    for (ptrdiff_t k = 0; k < all->count; k += some.count) {
-        Acc *dst = (Acc *) sums + k * all->width;
-        some.a = all->a + k * all->a_advance;
-        some.b = all->b + k * all->b_advance;
-        FN(multiply_rows)(&some, 0, dst);
-        for (ptrdiff_t i = 0; all->rest && i < some.count; i++) {
-            rest.a = some.a + i * all->a_advance + all->rows * all->step;
-            rest.b = some.b + i * all->b_advance + all->rows * all->step;
-            FN(multiply_rows)(&rest, 1, dst + i * all->width);
-        }
-    }
+    Acc *dst = sums;
+    if (all->rows) FN(multiply_rows)(all, dst);
+    for (ptrdiff_t k = 0; !all->rows && k < all->count; k++, dst += LANES)
+        FN(multiply_run)(all->a + k * all->a_advance, all->b + k * all->b_advance, all->width, all->ahead, dst);
 }
 
 #undef KIND

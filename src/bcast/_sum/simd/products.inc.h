@@ -1,19 +1,26 @@
-/* The kernel of products: adds up the products of rows as wide terms, eight or two rows at a time, then as accumulators.
-   Few streams come from memory faster than many, which take fewer instructions. */
+/* The kernel of products: adds up the products of few rows, or of eight vectors of a run, as wide terms, then as
+   accumulators. */
 
-/* Four or eight sums of `n` products, and of what is at `dst`, if that `adds`. */
+/* Four or eight sums of `n` products, and of what is at `dst`, if that `adds`. Compilers that know the step keep a
+   pointer to each row, for which there are too few registers. */
 ON_TARGET BCAST_INLINE void FN(multiply_columns)(
     const int n, const char *a, const char *b, ptrdiff_t step, const int adds, const Acc *dst, AccVec *sums)
 {
     Wide wide = FN(load)(a) * FN(load)(b);
-    for (int i = 1; i < n; i++) wide += FN(load)(a + i * step) * FN(load)(b + i * step);
+    __asm__("" : "+r"(step));
+    const char *a_half = a + 4 * step, *b_half = b + 4 * step;
+    for (int i = 1; i < n; i++) {
+        const ptrdiff_t at = i % 4 * step;
+        wide += FN(load)((i < 4 ? a : a_half) + at) * FN(load)((i < 4 ? b : b_half) + at);
+    }
     for (int i = 0; i < PARTS; i++) {
         sums[i] = FN(part)(&wide, i);
         if (adds) sums[i] += BCAST_AT(const AccVec, dst, i);
     }
 }
 
-/* `n` rows for each row of sums. The last vector is moved back to end with the rows, and begun before others change what
+/* `n` rows for each row of sums. They are the more the fewer instructions it takes, but few streams come from memory
+   faster. The last vector is moved back to end with the rows, and begun before others change what
    it adds to. The same columns of rows to come are prefetched. */
 SPECIALISED void FN(multiply_n_rows)(const int n, const bcast_term_products *rows, const int adds, Acc *dst)
 {
@@ -38,12 +45,13 @@ SPECIALISED void FN(multiply_n_rows)(const int n, const bcast_term_products *row
 }
 
 #define CASE(n) case n: adds ? FN(multiply_n_rows)(n, &rows, 1, dst) : FN(multiply_n_rows)(n, &rows, 0, dst); break;
-ON_TARGET static void FN(multiply_rows)(const bcast_term_products *all, int adds, Acc *dst)
+ON_TARGET static void FN(multiply_rows)(const bcast_term_products *all, Acc *dst)
 {
     bcast_term_products rows = *all;
-    const int most = rows.ahead && rows.step > 8 * VECTOR ? 2 : 8;
+    const int most = rows.ahead ? 2 : 8;
+    int adds = 0;
     if (rows.width < LANES) {
-        FN(multiply_narrow)(&rows, adds, dst);
+        FN(multiply_narrow)(&rows, dst);
         return;
     }
     for (ptrdiff_t n; rows.rows > 0; rows.rows -= n, rows.a += n * rows.step, rows.b += n * rows.step, adds = 1) {
@@ -53,3 +61,23 @@ ON_TARGET static void FN(multiply_rows)(const bcast_term_products *all, int adds
     }
 }
 #undef CASE
+
+ON_TARGET static void FN(multiply_run)(const char *a, const char *b, ptrdiff_t length, ptrdiff_t ahead, Acc *dst)
+{
+    AccVec sums[PARTS] = {{0}};
+    for (; length >= 8 * LANES; length -= 8 * LANES, a += 8 * VECTOR, b += 8 * VECTOR) {
+        Wide wide = FN(load)(a) * FN(load)(b);
+        for (int i = 1; i < 8; i++) wide += FN(load)(a + i * VECTOR) * FN(load)(b + i * VECTOR);
+        for (int i = 0; i < PARTS; i++) sums[i] += FN(part)(&wide, i);
+        for (int at = 0; ahead && at < 8 * VECTOR; at += 64) {
+            __builtin_prefetch(a + ahead + at);
+            __builtin_prefetch(b + ahead + at);
+        }
+    }
+    for (; length >= LANES; length -= LANES, a += VECTOR, b += VECTOR) {
+        const Wide wide = FN(load)(a) * FN(load)(b);
+        for (int i = 0; i < PARTS; i++) sums[i] += FN(part)(&wide, i);
+    }
+    for (int i = 0; i < PARTS; i++) BCAST_AT(AccVec, dst, i) = sums[i];
+    for (ptrdiff_t j = 0; j < length; j++) dst[j] += FN(value)(a + j * SIZE) * FN(value)(b + j * SIZE);
+}

@@ -63,13 +63,13 @@ typedef struct {
     ptrdiff_t count, interleave;    /* of runs; 1 to 4, or less than a vector has lanes */
 } bcast_counted_runs;
 
-/* Products of two arrays' terms, of which rows are added up: for each of `count` rows of sums, `rows` and the first
-   columns of one more. */
+/* Products of two arrays' terms: for each of `count` rows of sums, of so many rows, which are added up; or if `rows` is 0,
+   of a run of `width` terms, of which there are as many sums as the kind has lanes. */
 typedef struct {
     const char *a, *b;
     ptrdiff_t count, a_advance, b_advance;
+    ptrdiff_t width;        /* terms of a row or run */
     ptrdiff_t rows, step;   /* bytes from row to row of both */
-    ptrdiff_t width, rest;  /* terms of a row, and of what is left after the rows */
     ptrdiff_t ahead;        /* bytes by which terms are prefetched, about; 0 if some cache holds them */
 } bcast_term_products;
 

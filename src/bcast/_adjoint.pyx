@@ -24,8 +24,8 @@ from bcast._runtime.core cimport (
     target_names, target_number,
 )
 from bcast._sum.core cimport (
-    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_SHARES, U32, U64, UINT64, UINT8, Axis,
-    CountedSum, Dtype, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share, sum_shares, sum_target_of,
+    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_SHARES, U32, U64, UINT64, UINT8, Axis, CountedSum,
+    Dtype, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share, sum_shares, sum_target_of,
 )
 
 cnp.import_array()
@@ -95,6 +95,7 @@ cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, c
     cdef bint chosen = False
     if times is not None:
         _check_times(grad, times)
+        # Where nothing is summed, products are results.
         chosen = cnp.PyArray_SIZE(grad) != cnp.PyArray_SIZE(out) and _choose_products(&terms, grad, times, out)
         if not chosen:
             grad, times = _product(np.asarray(grad), np.asarray(times), np.asarray(out)), None

@@ -50,7 +50,8 @@ cdef extern from "_sum/simd/sum.h":
         bint (*add_errors)(double *sum, const double *error, Py_ssize_t n) noexcept nogil
 
 cdef extern from "_sum/simd/dtypes.h":
-    enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", UINT8 "BCAST_UINT8", UINT64 "BCAST_UINT64", DTYPE_COUNT "BCAST_DTYPE_COUNT"
+    enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", UINT8 "BCAST_UINT8", UINT64 "BCAST_UINT64"
+    enum: DTYPE_COUNT "BCAST_DTYPE_COUNT"
     enum: FLOAT16 "BCAST_FLOAT16", FLOAT32 "BCAST_FLOAT32", FLOAT64 "BCAST_FLOAT64"
 
     ctypedef struct Dtype "bcast_dtype":

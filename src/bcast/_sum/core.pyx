@@ -8,7 +8,7 @@ counted.pxi does both for runs of rows by counts. Nothing allocates, raises or r
 
 from libc.math cimport fabs, isfinite
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memmove, memset
 
 from bcast._rules.core cimport CHUNK, CountList, find_chunk, read_chunk
 from bcast._runtime.core cimport MAX_AXES, PAGE, cut

@@ -6,7 +6,7 @@
 # folded (`_fold`) and stored (`_store`). What overflowed is summed again (`_sum_again`).
 
 
-cdef struct Place:
+cdef struct Place:              # in all arrays
     const char *src
     const char *times
     char *dst
@@ -195,8 +195,7 @@ cdef void pack_rows(
 
 
 cdef void _pack(const Terms *terms, char *packed, const Products *rows, const Axis *items) noexcept nogil:
-    """Pack rows of terms or products, whose items lie along an axis; only kernels that multiply as they pack add up any.
-    """
+    """Pack rows of terms or products, whose items lie along an axis."""
     cdef Products both
     if terms.multiplier != NULL:
         terms.multiplier.multiply(rows, packed)
@@ -241,11 +240,12 @@ cdef void _add_packed_runs(
     cdef const Terms *terms = plan.terms
     cdef const Axis *along = &plan.call.along
     cdef Py_ssize_t times_step = plan.block.axes[0].times_step, rows = runs.length, i = 0, j, most
-    cdef Py_ssize_t length = min(rows, <Py_ssize_t> SUM_PACKED_TERMS)
+    cdef Py_ssize_t length
     cdef int mode = dst.mode
     cdef Runs some = Runs(packed, 0, 0, 0, 1)
     cdef Products products
-    most = length
+    # While products are summed, memory is not read: not for long.
+    most = length = min(rows, <Py_ssize_t> SUM_PACKED_TERMS if terms.multiplier == NULL else 2 * SUM_ROW_ITEMS)
     if terms.folds:
         most = rows
         length = terms.multiplier.lanes
@@ -257,8 +257,10 @@ cdef void _add_packed_runs(
             some.length = length if terms.folds else min(rows - j, length)
             products = Products(
                 runs.src + i * runs.step + j * along.src_step, times + i * times_step + j * along.times_step,
-                some.count, runs.step, times_step, rows if terms.folds else some.length, not terms.folds, 0, terms.ahead,
+                some.count, runs.step, times_step, some.length, 1, 0, terms.ahead,
             )
+            if terms.folds:
+                products.width, products.rows = rows, 0
             _pack(terms, packed, &products, along)
             some.step = some.length * terms.size
             terms.kernels.sum_runs(&some, &dst)

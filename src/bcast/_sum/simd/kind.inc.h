@@ -76,7 +76,8 @@ ON_TARGET static void FN(multiply_narrow)(const bcast_term_products *rows, Acc *
         for (ptrdiff_t j = 0; j < rows->width; j++) {
             const char *a = rows->a + k * rows->a_advance + j * SIZE, *b = rows->b + k * rows->b_advance + j * SIZE;
             Acc sum = 0;
-            for (ptrdiff_t i = 0; i < rows->rows; i++) sum += FN(value)(a + i * rows->step) * FN(value)(b + i * rows->step);
+            for (ptrdiff_t i = 0; i < rows->rows; i++, a += rows->step, b += rows->step)
+                sum += FN(value)(a) * FN(value)(b);
             *dst++ = sum;
         }
 }
@@ -240,6 +241,31 @@ SPECIALISED void FN(put_some)(
 ON_TARGET static int FN(sum_rows)(const bcast_term_rows *rows, const bcast_sink *dst)
 {
     return FN(sum_narrow_rows)(rows, dst);
+}
+
+/* Run number `i`, as narrow rows. */
+BCAST_INLINE int FN(sum_run)(const char *src, ptrdiff_t length, ptrdiff_t m, const bcast_sink *dst, ptrdiff_t i)
+{
+    const ptrdiff_t at = i * m * (ptrdiff_t) sizeof(Acc);
+    const bcast_term_rows rows = {src, 1, 0, length, m * SIZE, 4 * m * SIZE, m};
+    const bcast_sink sink = {dst->mode, dst->sum + at, COMPENSATED ? dst->error + at : NULL};
+    return FN(sum_narrow_rows)(&rows, &sink);
+}
+
+ON_TARGET static int FN(sum_runs)(const bcast_term_runs *runs, const bcast_sink *dst)
+{
+    const ptrdiff_t m = runs->interleave;
+    for (ptrdiff_t i = 0; i < runs->count; i++)
+        if (FN(sum_run)(runs->src + i * runs->step, runs->length / m, m, dst, i)) return 1;
+    return 0;
+}
+
+ON_TARGET static int FN(sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst)
+{
+    const char *src = runs->src;
+    for (ptrdiff_t i = 0; i < runs->count; src += runs->counts[i++] * runs->interleave * SIZE)
+        if (FN(sum_run)(src, runs->counts[i], runs->interleave, dst, i)) return 1;
+    return 0;
 }
 
 ON_TARGET static void FN(multiply_rows)(const bcast_term_products *rows, Acc *dst)

@@ -63,8 +63,8 @@ typedef struct {
     ptrdiff_t count, interleave;    /* of runs; 1 to 4, or less than a vector has lanes */
 } bcast_counted_runs;
 
-/* Products of two arrays' terms: for each of `count` rows of sums, of so many rows, which are added up; or if `rows` is 0,
-   of a run of `width` terms, of which there are as many sums as the kind has lanes. */
+/* Products of two arrays' terms: for each of `count` rows of sums, those of so many rows, which are added up; or if
+   `rows` is 0, those of a run, of which there are as many sums as the kind has lanes. */
 typedef struct {
     const char *a, *b;
     ptrdiff_t count, a_advance, b_advance;

@@ -356,6 +356,19 @@ def sum_overlapping(grad_of, out_of, *shape, **kwargs):
     return Call(grad.sum(axes, dtype=out.dtype), grad, out.shape, out=out, dtype=out.dtype)
 
 
+def multiplied(grad, data_shape, times, axes, **kwargs):
+    """A call of `unbroadcast` that sums products, with NumPy's result."""
+    right = (np.asarray(grad) * np.asarray(times)).astype("c16" if np.iscomplexobj(times) else "f8").sum(axes)
+    dtype = kwargs.get("dtype", np.asarray(grad * np.asarray(times)).dtype)
+    return Call(np.asarray(right).reshape(data_shape).astype(dtype), grad, data_shape, times=times, **kwargs)
+
+
+def multiplied_by_numpy(grad, times, axes):
+    """What `unbroadcast` leaves to NumPy of products that no kernel makes."""
+    np.multiply.resolve_dtypes((grad.dtype, times.dtype, None))
+    return np.multiply(grad, times).sum(axes)
+
+
 def real_part(*shape, **kwargs):
     """A call of `unbroadcast` from complex numbers to real ones."""
     return Call(total(shape, 0, "f8"), numbers(*shape, dtype="c16") + 2j, shape[1:], dtype="f8", **kwargs)
@@ -796,6 +809,25 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "by threads, one result": threaded(lambda: summed((300, 400), (), (0, 1), "f8")),
         "by threads, packed": threaded(lambda: summed((300, 400), (400,), 0, "f2", "f4")),
         "by threads, into `out` with steps": threaded(lambda: summed((300, 400), (400,), 0, out=room(800)[::2])),
+        "products": lambda: multiplied(numbers(30, 40), (40,), numbers(30, 40), 0),
+        "products of runs": lambda: multiplied(numbers(30, 400, dtype="f8"), (30, 1), numbers(400, dtype="f8"), 1),
+        "products by a number": lambda: Call(2 * total((3, 4), 0, "f4"), numbers(3, 4), (4,), times=2),
+        "products by a list": lambda: multiplied(numbers(3, 4, dtype="f8"), (4,), [[1.5], [2.5], [3.5]], 0),
+        "products of two dtypes": lambda: multiplied(numbers(30, 40), (40,), numbers(40, dtype="i2"), 0),
+        "products of integers": lambda: multiplied(numbers(30, 40, dtype="i4"), (40,), numbers(30, 1, dtype="i4"), 0),
+        "products of complex numbers": lambda: multiplied(
+            numbers(30, 40, dtype="c8"), (40,), numbers(40, dtype="c8"), 0
+        ).left_to(multiplied_by_numpy, numbers(30, 40, dtype="c8"), numbers(40, dtype="c8"), 0),
+        "products that nothing is summed of": lambda: multiplied(numbers(3, 4), (3, 4), numbers(4), ()).left_to(
+            multiplied_by_numpy, numbers(3, 4), numbers(4), ()
+        ),
+        "products in another byte order": lambda: multiplied(
+            numbers(30, 40, dtype=">f4"), (40,), numbers(30, 40, dtype=">f4"), 0, dtype="f4"
+        ),
+        "products by threads": threaded(lambda: multiplied(numbers(300, 400), (400,), numbers(300, 400), 0)),
+        "large products": lambda: multiplied(numbers(512, 512), (), numbers(512, 512), (0, 1)),
+        "refused: factors that do not fit": lambda: Call(ValueError, numbers(3, 4), (4,), times=numbers(3)),
+        "refused: factors that are no numbers": lambda: Call(TypeError, numbers(3, 4), (4,), times="a"),
         "pdpd": lambda: Call(total((2, 3, 4), (0, 2), "f4"), numbers(2, 3, 4), (3,), mode="pdpd", axis=1),
         "explicit": lambda: Call(total((2, 3, 4), (0, 2), "f4"), numbers(2, 3, 4), (3,), [1], mode="explicit"),
         "refused: a shape that does not fit": lambda: Call(ValueError, numbers(3, 4), (5,)),

@@ -503,6 +503,20 @@ def fuzz_unbroadcast(rng):
         expected = exact.reshape(shape).astype(sums.wanted)
     arguments |= sums.options
     operands.check(lambda out: bcast.unbroadcast(grad, shape, **arguments, out=out), expected, sums.are_same)
+    if found and sums.exact and sums.wanted == sums.dtype and sums.dtype.kind != "b":
+        check_products(rng, sums, grad, shape, axes, arguments)
+
+
+def check_products(rng, sums, grad, shape, axes, arguments):
+    """Multiply by numbers so small that products and their sums are as exact, of another shape and layout."""
+    factors = tuple(rng.choice((1, length)) for length in grad.shape)[rng.randrange(grad.ndim + 1) :]
+    times = np.asarray(small_numbers(rng, sums.dtype, math.prod(factors)).reshape(factors))
+    times = rng.choice((times, np.array(times, order="F"), times.astype(sums.dtype.newbyteorder())))
+    wide = sums.widened(grad)
+    terms = np.asarray(wide * sums.widened(times), wide.dtype)
+    exact = np.asarray(np.add.reduce(terms, axes, keepdims=True, initial=0), terms.dtype)
+    result = bcast.unbroadcast(grad, shape, **arguments, times=times)
+    assert np.array_equal(result, exact.reshape(shape).astype(sums.wanted))
 
 
 def fuzz_unrepeat(rng):

@@ -38,6 +38,7 @@ def other_data_may_have_any_dtype(data: ArrayLike) -> None:
     assert_type(bcast.tile([[1], [2]], 2), NDArray[Any])
     assert_type(bcast.repeat("text", 2), NDArray[Any])
     assert_type(bcast.unbroadcast([[1.0], [2.0]], ()), NDArray[Any])
+    assert_type(bcast.unbroadcast([1.0], (), times=2), NDArray[Any])
     assert_type(bcast.meshgrid([1, 2], [3, 4]), tuple[NDArray[Any], ...])
     assert_type(bcast.broadcast_arrays([1, 2], 3), tuple[NDArray[Any], ...])
 
@@ -47,6 +48,7 @@ def results_have_the_given_dtype(x: Floats, out: Bytes) -> None:
     assert_type(bcast.broadcast([1], (2, 3), dtype=np.dtype(np.int8)), NDArray[np.int8])
     assert_type(bcast.repeat(x, 2, dtype="f8", casting="safe"), NDArray[Any])
     assert_type(bcast.unbroadcast(x, (), dtype=np.float64), NDArray[np.float64])
+    assert_type(bcast.unbroadcast(x, (), times=x, dtype=np.float64), NDArray[np.float64])
     assert_type(bcast.broadcast_to(x, (2, 3), dtype=np.uint8, out=out), Bytes)
     assert_type(bcast.tile(x, 2, casting="unsafe", out=out), Bytes)
     assert_type(bcast.unrepeat([1.5, 2.5], [2], out=out), Bytes)

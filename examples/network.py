@@ -1,13 +1,13 @@
-"""A two-layer network in plain NumPy: wherever a bias or a scale broadcasts, its gradient comes from `unbroadcast`.
+"""A two-layer network with batch normalisation, in plain NumPy: whatever broadcasts, its gradient is by `unbroadcast`.
 
 Run it to train the network on two spirals: `python examples/network.py`.
 """
 
 import numpy as np
 
-from bcast import unbroadcast
+from bcast import elementwise, unbroadcast
 
-SHAPES = {"weight": (2, 32), "bias": (32,), "scale": (32,), "readout": (32, 1), "offset": ()}
+SHAPES = {"weight": (2, 32), "bias": (32,), "scale": (32,), "shift": (32,), "readout": (32, 1), "offset": ()}
 
 
 def initial(rng):
@@ -19,25 +19,43 @@ def initial(rng):
     return parameters
 
 
+def normalised(x):
+    """Return each column less its mean, in units of its standard deviation, and that."""
+    mean = unbroadcast(x, x.shape[1:]) / len(x)
+    centred = elementwise(np.subtract, x, mean)
+    deviation = np.sqrt(unbroadcast(centred, mean.shape, times=centred) / len(x) + 1e-5)
+    return elementwise(np.divide, centred, deviation), deviation
+
+
+def normalised_backwards(d_normal, normal, deviation):
+    """Return the gradient by what was normalised: mean and deviation depend on it, too."""
+    mean = unbroadcast(d_normal, deviation.shape) / len(normal)
+    along = unbroadcast(d_normal, deviation.shape, times=normal) / len(normal)
+    return (d_normal - mean - normal * along) / deviation
+
+
 def loss_and_gradients(parameters, points, labels):
     """Return the mean squared error over a batch, and its gradient by each parameter."""
-    weight, bias, scale, readout, offset = parameters.values()
-    # Forwards. Bias and scale are stretched over the batch, the offset over all of the output.
-    inner = points @ weight + bias
-    hidden = np.tanh(inner)
-    scaled = hidden * scale
-    output = scaled @ readout + offset
+    weight, bias, scale, shift, readout, offset = parameters.values()
+    # Forwards. Bias, scale and shift are stretched over the batch, the offset over all of the output.
+    hidden = np.tanh(elementwise(np.add, points @ weight, bias))
+    normal, deviation = normalised(hidden)
+    shifted = elementwise(np.multiply, normal, scale)
+    elementwise(np.add, shifted, shift, out=shifted)
+    output = shifted @ readout + offset
     error = output - labels
     loss = np.mean(error**2)
-    # Backwards: whatever was stretched gets the sum over all the places it went to.
+    # Backwards: whatever was stretched gets the sum over all the places it went to, a scale that of products.
     d_output = 2 * error / error.size
-    d_scaled = d_output @ readout.T
-    d_inner = d_scaled * scale * (1 - hidden**2)
+    d_shifted = d_output @ readout.T
+    d_hidden = normalised_backwards(elementwise(np.multiply, d_shifted, scale), normal, deviation)
+    d_inner = d_hidden * (1 - hidden**2)
     gradients = {
         "weight": points.T @ d_inner,
         "bias": unbroadcast(d_inner, bias.shape),
-        "scale": unbroadcast(d_scaled * hidden, scale.shape),
-        "readout": scaled.T @ d_output,
+        "scale": unbroadcast(d_shifted, scale.shape, times=normal),
+        "shift": unbroadcast(d_shifted, shift.shape),
+        "readout": shifted.T @ d_output,
         "offset": unbroadcast(d_output, offset.shape),
     }
     return loss, gradients

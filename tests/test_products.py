@@ -12,6 +12,7 @@ from _reference import reference, scattered
 from _ways import SUMS, summed
 from numpy.exceptions import ComplexWarning
 from test_adjoint import CASES, DTYPES, expected, laid, layouts, sum_over, terms
+from test_converted import peak_of
 from test_errors import refuse_with_out
 from test_fenced import rooms  # noqa: F401 (a fixture)
 from test_ops import LAYOUTS, Arena
@@ -230,6 +231,17 @@ def test_narrow_products_are_exact_and_others_numpys(name):
             assert (results.astype(float) == right).all()
 
 
+@ways
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_more_than_caches_hold(dtype, leaf, threads):
+    """Both arrays are prefetched, and rows are added two at a time."""
+    for shape, axes in (((1 << 21, 3), (0,)), ((70_001, 67), (0,)), ((3001, 1999), (0,)), ((2999, 2001), (1,))):
+        grad, x = (np.resize(np.arange(period) % 5 - 2, shape).astype(dtype) for period in (1009, 1013))
+        with summed(leaf, threads):
+            got = sum_over(grad, axes, times=x)
+        np.testing.assert_array_equal(got, expected(grad * x, axes), strict=True)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_errors_beside_long_double(dtype):
     rng = np.random.default_rng(7)
@@ -315,6 +327,14 @@ def test_no_factor_outside_is_read(rooms, name, leaf):  # noqa: F811
             with summed(leaf):
                 got = sum_over(grad, (axes,), own, times=x)
             np.testing.assert_array_equal(got, expected(right, (axes,), own), f"{shape} over {axes}", strict=True)
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [("f4", "f4"), ("f2", "f2"), ("f8", "f8"), ("f4", "f8"), ("i4", "i2")])
+def test_no_array_of_products_is_made(dtype, factor):
+    grad = np.ones((1000, 1000), dtype)
+    for x in (np.ones((1000, 1000), factor), np.ones((1000, 1000), factor).T, np.ones(1000, factor)):
+        for data in (1000,), (1000, 1), ():
+            assert peak_of(lambda x=x, data=data: bcast.unbroadcast(grad, data, times=x)) < 64 << 10
 
 
 # Refusals.

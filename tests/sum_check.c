@@ -263,33 +263,30 @@ static void check_special(void)
     if (bad >= 0) bcast_write(BCAST_UINT64, 0, x + bad * length * 8, 0);
 }
 
-/* Products of rows, or of runs, whose terms take turns in as many sums as there are lanes. */
+/* Products of rows, or of runs, whose terms take turns in as many sums as there are lanes; then their error terms. */
 static void check_products(void)
 {
-    const int size = term_sizes[kind], count = any(1, 4), rows = any(0, 2) ? any(1, 19) : 0, width = any(1, 70);
-    const int gap = any(0, 1) * size, ahead = any(0, 1) * 8192, sums = rows ? width : lanes[kind], n = count * sums;
-    const ptrdiff_t step = width * size + gap, advance = (rows ? rows : 1) * step, bytes = count * advance - gap;
+    const int size = term_sizes[kind], rows = any(0, 2) ? any(1, 19) : 0, count = rows > 1 ? 1 : any(1, 4);
+    const int width = any(1, 70), gap = any(0, 1) * size, ahead = any(0, 1) * 8192, sums = rows ? width : lanes[kind];
+    const int each = kind == BCAST_KIND_f64 && rows != 1 ? 2 * sums : sums, turned = any(0, 1);
+    const ptrdiff_t step = width * size + gap, bytes = (rows > 1 ? rows : count) * step - gap;
     const char *a = laid(term_room, bytes), *b = term_room + any(0, 50) * size;
-    const int turned = any(0, 1);
-    const bcast_term_products products = {
-        turned ? b : a, turned ? a : b, count, advance, advance, width, rows, step, ahead
-    };
+    const bcast_term_products products = {turned ? b : a, turned ? a : b, count, step, step, width, rows, step, ahead};
+    const bcast_sink to = sink_of(BCAST_SET, count * each);
     static double again[MOST];
-    const bcast_sink to = sink_of(BCAST_SET, n);
-    memset(to.error, 0, kind == BCAST_KIND_f64 ? n * sum_size : 0);
-    for (int k = 0; k < count; k++)
-        for (int i = 0; i < (rows ? rows : 1); i++)
-            for (int j = 0; j < width; j++) {
-                const ptrdiff_t at = k * advance + i * step + j * size;
-                const int sum = k * sums + j % sums;
-                const uint64_t x = bcast_read(of_size(size), 0, a + at), y = bcast_read(of_size(size), 0, b + at);
-                if (is_float()) expected[sum] += term_at(a + at) * term_at(b + at);
-                else expected_integers[sum] += x * y;
-            }
+    memset(to.error, 0, kind == BCAST_KIND_f64 ? count * each * sum_size : 0);
+    for (int i = 0; i < (rows > 1 ? rows : count); i++)
+        for (int j = 0; j < width; j++) {
+            const ptrdiff_t at = i * step + j * size;
+            const uint64_t x = bcast_read(of_size(size), 0, a + at), y = bcast_read(of_size(size), 0, b + at);
+            const int sum = (rows > 1 ? 0 : i * each) + j % sums;
+            if (is_float()) expected[sum] += term_at(a + at) * term_at(b + at);
+            else expected_integers[sum] += x * y;
+        }
     target->kernels[kind].multiply(&products, to.sum);
-    compare(&to, n);
+    compare(&to, count * each);
     bcast_sum_target_of[BCAST_TARGET_plain]->kernels[kind].multiply(&products, again);
-    if (memcmp(again, to.sum, n * sum_size)) fail("other bits of products than the plain target's", n);
+    if (memcmp(again, to.sum, count * each * sum_size)) fail("other bits of products than the plain target's", width);
 }
 
 /* Results of each dtype at any step. */

@@ -419,7 +419,7 @@ cdef void _choose_multiplier(Terms *terms, const Axis *items, Py_ssize_t nbytes)
     terms.ahead = 2 * PAGE if nbytes >= 8 << 20 else 0      # both are more than most caches hold
     if terms.dtype == terms.times and dtype.is_float and items.src_step == items.times_step == dtype.size:
         terms.multiplier = &terms.target.kernels[dtype.kind]
-        terms.folds = dtype.size < 8 and dtypes[terms.result].size <= dtype.size    # rounded far below the result
+        terms.folds = dtypes[terms.result].size <= dtype.size   # rounded far below the result, or compensated
 
 
 cdef bint _is_real(cnp.ndarray array) noexcept:

@@ -228,6 +228,9 @@ cdef bint _add_rows(
         _pack(terms, packed, &products, &plan.block.axes[plan.block.rank - 1])
         terms.kernels.sum_rows(&some, &dst)
         dst.mode = ADD
+        if fold > 1 and terms.times == FLOAT64:     # error terms
+            some.src += size
+            terms.kernels.sum_rows(&some, &dst)
         _move(&at, along, some.rows * fold)
         rows -= some.rows * fold
     return False
@@ -240,17 +243,17 @@ cdef void _add_packed_runs(
     cdef const Terms *terms = plan.terms
     cdef const Axis *along = &plan.call.along
     cdef Py_ssize_t times_step = plan.block.axes[0].times_step, rows = runs.length, i = 0, j, most
-    cdef Py_ssize_t length
+    cdef Py_ssize_t length, step
     cdef int mode = dst.mode
     cdef Runs some = Runs(packed, 0, 0, 0, 1)
     cdef Products products
-    # While products are summed, memory is not read: not for long.
-    most = length = min(rows, <Py_ssize_t> SUM_PACKED_TERMS if terms.multiplier == NULL else 2 * SUM_ROW_ITEMS)
+    most = length = step = min(rows, <Py_ssize_t> SUM_PACKED_TERMS)
     if terms.folds:
         most = rows
         length = terms.multiplier.lanes
+        step = 2 * length if terms.times == FLOAT64 else length     # with error terms
     while i < runs.count:
-        some.count = max(<Py_ssize_t> 1, min(SUM_PACKED_TERMS // length, runs.count - i))
+        some.count = max(<Py_ssize_t> 1, min(SUM_PACKED_TERMS // step, runs.count - i))
         dst.mode = mode
         j = 0
         while j < rows:
@@ -262,9 +265,13 @@ cdef void _add_packed_runs(
             if terms.folds:
                 products.width, products.rows = rows, 0
             _pack(terms, packed, &products, along)
-            some.step = some.length * terms.size
+            some.step = (step if terms.folds else some.length) * terms.size
             terms.kernels.sum_runs(&some, &dst)
             dst.mode = ADD
+            if step > length:
+                some.src += length * terms.size
+                terms.kernels.sum_runs(&some, &dst)
+                some.src = packed
             j += most
         i += some.count
         dst = _moved(dst, some.count * terms.sum_size)

@@ -93,6 +93,12 @@ BCAST_SUM_KINDS(BCAST_KIND_TYPES)
 #define SPECIALISED ON_TARGET BCAST_INLINE      /* functions for what is known when they are compiled */
 #endif
 #define ONE(Type) ((Type) {0} + 1)
+/* Have a product rounded that a compiler might add unrounded, by one instruction for both. */
+#if defined(__GNUC__) && !defined(__x86_64__)
+#define ROUND(x) __asm__("" : "+m"(x))
+#else
+#define ROUND(x) ((void) (x))
+#endif
 #define DOUBLES(x) BCAST_CONVERT(x, bcast_f64x4)
 #if BCAST_VECTORS
 /* The terms of a vector, given by their bits, as a wide one. */
@@ -161,6 +167,8 @@ BCAST_INLINE bcast_u16x4 bcast_bf16_narrow(const bcast_f64x4 *sums)
 #define ON_TARGET BCAST_TARGET("avx2,f16c,fma")
 #define UNROLLED 1
 /* A one that compilers do not know for one, and drop. */
+#undef ROUND
+#define ROUND(x) __asm__("" : "+x"(x))
 #define ONE(Type) ({ Type one = (Type) {0} + 1; __asm__("" : "+x"(one)); one; })
 #undef bcast_bf16_widen     /* what compilers make of conversions has several times the instructions */
 #undef bcast_f16_part

@@ -69,15 +69,24 @@ ON_TARGET static int FN(sum_narrow_rows)(const bcast_term_rows *rows, const bcas
     return 0;
 }
 
+/* *dst += the product of the terms at `a` and `b`. */
+ON_TARGET BCAST_INLINE void FN(add_product)(Acc *dst, Acc *error, const char *a, const char *b)
+{
+    Acc product = FN(value)(a) * FN(value)(b);
+    if (COMPENSATED) ROUND(product);
+    FN(two_sum_of_one)(dst, error, product);
+}
+
 /* Sum the products of rows column by column. */
 ON_TARGET static void FN(multiply_narrow)(const bcast_term_products *rows, Acc *dst)
 {
     for (ptrdiff_t k = 0; k < rows->count; k++)
         for (ptrdiff_t j = 0; j < rows->width; j++) {
             const char *a = rows->a + k * rows->a_advance + j * SIZE, *b = rows->b + k * rows->b_advance + j * SIZE;
-            Acc sum = 0;
+            Acc sum = 0, error = 0;
             for (ptrdiff_t i = 0; i < rows->rows; i++, a += rows->step, b += rows->step)
-                sum += FN(value)(a) * FN(value)(b);
+                FN(add_product)(&sum, &error, a, b);
+            if (COMPENSATED && rows->rows > 1) dst[rows->width] = error;
             *dst++ = sum;
         }
 }
@@ -275,8 +284,9 @@ ON_TARGET static void FN(multiply_rows)(const bcast_term_products *rows, Acc *ds
 
 ON_TARGET static void FN(multiply_run)(const char *a, const char *b, ptrdiff_t length, ptrdiff_t ahead, Acc *dst)
 {
-    memset(dst, 0, LANES * sizeof(Acc));
-    for (ptrdiff_t i = 0; i < length; i++) dst[i % LANES] += FN(value)(a + i * SIZE) * FN(value)(b + i * SIZE);
+    memset(dst, 0, (COMPENSATED ? 2 : 1) * LANES * sizeof(Acc));
+    for (ptrdiff_t i = 0; i < length; i++)
+        FN(add_product)(&dst[i % LANES], &dst[LANES + i % LANES], a + i * SIZE, b + i * SIZE);
 }
 
 #endif
@@ -285,7 +295,7 @@ ON_TARGET static void FN(multiply)(const bcast_term_products *all, void *sums)
 {
     Acc *dst = sums;
     if (all->rows) FN(multiply_rows)(all, dst);
-    for (ptrdiff_t k = 0; !all->rows && k < all->count; k++, dst += LANES)
+    for (ptrdiff_t k = 0; !all->rows && k < all->count; k++, dst += COMPENSATED ? 2 * LANES : LANES)
         FN(multiply_run)(all->a + k * all->a_advance, all->b + k * all->b_advance, all->width, all->ahead, dst);
 }
 

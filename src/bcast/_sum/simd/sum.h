@@ -63,13 +63,14 @@ typedef struct {
     ptrdiff_t count, interleave;    /* of runs; 1 to 4, or less than a vector has lanes */
 } bcast_counted_runs;
 
-/* Products of two arrays' terms: for each of `count` rows of sums, those of so many rows, which are added up; or if
-   `rows` is 0, those of a run, of which there are as many sums as the kind has lanes. */
+/* Products of two arrays' terms: `count` rows of them, if `rows` is 1; of more rows, a row of their sums; or if `rows` is
+   0, the sums of each of `count` runs, as many as the kind has lanes. Where accumulators are compensated, as many error
+   terms follow these sums. */
 typedef struct {
     const char *a, *b;
-    ptrdiff_t count, a_advance, b_advance;
+    ptrdiff_t count, a_advance, b_advance;      /* bytes from one to the next */
     ptrdiff_t width;        /* terms of a row or run */
-    ptrdiff_t rows, step;   /* bytes from row to row of both */
+    ptrdiff_t rows, step;   /* that are added up, and bytes from one to the next in both */
     ptrdiff_t ahead;        /* bytes by which terms are prefetched, about; 0 if some cache holds them */
 } bcast_term_products;
 

@@ -196,6 +196,7 @@ CALLS_OF_MUCH = {
     "two dtypes": lambda: (np.ones(1 << 21, "u1"), np.ones(1 << 21, "f4")),
     "another byte order": lambda: (np.ones(1 << 20, ">f8"), np.ones(1 << 20)),
     "pairs": lambda: (np.ones((1500, 1, 3), "f4"), np.ones((1, 1500, 3), "f4")),
+    "pictures": lambda: (np.ones((1 << 10, 1 << 10, 3), "u1").transpose(2, 0, 1), np.ones((3, 1, 1), "f4")),
 }
 
 
@@ -212,11 +213,13 @@ bcast.set_num_threads(1)
 for name, make in CALLS_OF_MUCH.items():
     a, b = make()
     out = np.add(a, b)
-    bcast.elementwise(np.add, a[:1], b[:1])
+    steps = (np.add, b), np.square, (np.less, a), (np.subtract, 0.5)
+    bcast.chain(bcast.elementwise(np.add, a[:1], b[:1]), *steps[1:2], steps[3], dtype="f4")
     pages = int(open("/proc/self/statm").read().split()[0])
     limit = pages * resource.getpagesize() + (1 << 20)
     resource.setrlimit(resource.RLIMIT_AS, (limit, -1))
     bcast.elementwise(np.add, a, b, out=out)
+    bcast.chain(a, *steps, dtype="f4", out=out, casting="unsafe")
     resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
 """
     assert printed("-c", code) == ""

@@ -13,19 +13,7 @@ from hypothesis import strategies as st
 from test_errors import refuse, refuse_with_out, rows
 from test_fenced import PAINT, fill, random_way, rooms  # noqa: F401 (a fixture)
 from test_numpy import assert_same
-from test_properties import (
-    DATA_LAYOUTS,
-    DTYPES,
-    OUT_LAYOUTS,
-    as_bytes,
-    drill_or_not,
-    filled,
-    laid_out,
-    raw_dtype,
-    search,
-    ways,
-    windows,
-)
+from test_properties import DTYPES, check_copies, drawn_data, drill_or_not, raw_dtype, search, ways, windows
 from test_strided import items
 
 import bcast
@@ -289,8 +277,7 @@ def test_any_counts_as_numpy(examples):
         draw = data_strategy.draw
         if np.prod(shape) > 3000:
             return
-        dtype = draw(st.sampled_from(DTYPES))
-        data = laid_out(draw, filled(draw, shape, dtype), DATA_LAYOUTS)
+        data = drawn_data(draw, shape, draw(st.sampled_from(DTYPES)))
         axis = draw(st.sampled_from([None, *range(-len(shape), len(shape))]))
         n = data.size if axis is None else shape[axis]
         counts = np.resize(draw(st.lists(COUNTS, min_size=1, max_size=40)), n)
@@ -298,17 +285,7 @@ def test_any_counts_as_numpy(examples):
         counts = counts.astype(draw(st.sampled_from(INTEGERS)))
         if draw(st.booleans()):
             counts = np.repeat(counts, 2)[::2]
-        with written(*way):
-            result = bcast.repeat(data, counts, axis)
-        assert result.shape == expected.shape
-        assert result.dtype == data.dtype
-        assert as_bytes(result) == as_bytes(expected)
-        assert result.flags.c_contiguous
-        assert result.flags.owndata
-        out = laid_out(draw, filled(draw, expected.shape, dtype), OUT_LAYOUTS)
-        with written(*way):
-            assert bcast.repeat(data, counts, axis, out=out) is out
-        assert as_bytes(out) == as_bytes(expected)
+        check_copies(draw, way, partial(bcast.repeat, data, counts, axis), data, expected)
 
     search(examples, prop)
 

@@ -231,13 +231,9 @@ def test_sums_of_all_chunks(draw):
     shape = kept[draw.draw(st.integers(0, first)) :]
     every = draw.draw(st.sampled_from([None, 2, 8]))
     for dtype in (None, np.uint8, np.float32, complex):
-        check_sum(grad, lazily, shape, dtype, every)
-
-
-def check_sum(grad, lazily, shape, dtype, every):
-    result = bcast.dask.unbroadcast(lazily, shape, dtype=dtype, split_every=every)
-    assert_equal(result, bcast.unbroadcast(grad, shape, dtype=dtype))
-    assert result.shape == shape
+        result = bcast.dask.unbroadcast(lazily, shape, dtype=dtype, split_every=every)
+        assert_equal(result, bcast.unbroadcast(grad, shape, dtype=dtype))
+        assert result.shape == shape
 
 
 # Sums and chunks
@@ -247,15 +243,12 @@ def chunkings(shape, number):
     """Cut a shape at random places, each time anew."""
     rng = np.random.default_rng(7)
     for _ in range(number):
-        yield tuple(
-            tuple(np.diff([0, *np.unique(rng.integers(1, length, rng.integers(1, 9))), length]).tolist())
-            for length in shape
-        )
+        cuts = [[0, *np.unique(rng.integers(1, length, rng.integers(1, 9))), length] for length in shape]
+        yield tuple(tuple(np.diff(each).tolist()) for each in cuts)
 
 
-TERMS = np.random.default_rng(5).standard_normal((60, 70, 80)) * 10.0 ** np.random.default_rng(6).integers(
-    -3, 4, (60, 70, 80)
-)
+TERMS = np.random.default_rng(5).standard_normal((60, 70, 80))
+TERMS *= 10.0 ** np.random.default_rng(6).integers(-3, 4, TERMS.shape)
 
 
 @pytest.mark.parametrize("shape", [(), (70, 1), (60, 1, 1), (1, 1, 80)])
@@ -432,15 +425,8 @@ def test_results_of_all_dtypes_have_names_of_their_own():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     line = da.from_array(np.array([1.5, 3.25, 6.0]), chunks=2)
     dtypes = [ml_dtypes.int4, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.bfloat16, "<f4", ">f4", "f8"]
-    for name, *arguments in (
-        ("unbroadcast", ()),
-        ("unbroadcast", (3,)),
-        ("unrepeat", [2, 1]),
-        ("unrepeat", 1),
-        ("repeat", [2, 0, 1]),
-        ("tile", 2),
-        ("broadcast", (2, 3)),
-    ):
+    sums = ("unbroadcast", ()), ("unbroadcast", (3,)), ("unrepeat", [2, 1]), ("unrepeat", 1)
+    for name, *arguments in (*sums, ("repeat", [2, 0, 1]), ("tile", 2), ("broadcast", (2, 3))):
         casting = {} if name.startswith("un") else {"casting": "unsafe"}
         results = [getattr(bcast.dask, name)(line, *arguments, dtype=dtype, **casting) for dtype in dtypes]
         assert len({result.name for result in results}) == len(dtypes)
@@ -449,12 +435,9 @@ def test_results_of_all_dtypes_have_names_of_their_own():
 def test_sums_in_dtypes_that_numpy_sums_do_not_depend_on_chunks():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     grad = np.random.default_rng(1).standard_normal(999).astype(ml_dtypes.float8_e4m3fn)
-    for function, argument in (
-        (bcast.dask.unrepeat, 999),
-        (bcast.dask.unrepeat, [500, 499]),
-        (bcast.dask.unbroadcast, ()),
-    ):
-        results = [function(da.from_array(grad, chunks=each), argument) for each in (1, 10, 333, 999)]
+    for name, argument in ("unrepeat", 999), ("unrepeat", [500, 499]), ("unbroadcast", ()):
+        lazily = [da.from_array(grad, chunks=each) for each in (1, 10, 333, 999)]
+        results = [getattr(bcast.dask, name)(each, argument) for each in lazily]
         assert len({result.compute(scheduler="sync").astype(float).tobytes() for result in results}) == 1
 
 
@@ -522,18 +505,11 @@ def test_grids_of_several_dtypes_and_axes():
 def test_unknown_chunks_are_refused():
     data = da.arange(9)
     unknown = data[data > 3]
-    for call in (
-        lambda: bcast.dask.broadcast(unknown, (2, 5)),
-        lambda: bcast.dask.tile(unknown, 2),
-        lambda: bcast.dask.repeat(unknown, 2),
-        lambda: bcast.dask.unbroadcast(unknown, ()),
-        lambda: bcast.dask.unrepeat(unknown, 1),
-        lambda: bcast.dask.meshgrid(unknown),
-        lambda: bcast.dask.elementwise(np.add, data, unknown),
-        lambda: bcast.dask.chain(data, (np.add, unknown)),
-    ):
+    calls = [("broadcast", unknown, (2, 5)), ("tile", unknown, 2), ("repeat", unknown, 2), ("unbroadcast", unknown, ())]
+    calls += [("unrepeat", unknown, 1), ("meshgrid", unknown), ("elementwise", np.add, data, unknown)]
+    for name, *arguments in (*calls, ("chain", data, (np.add, unknown))):
         with pytest.raises(ValueError, match=r"expected chunks of known lengths, .*compute_chunk_sizes\(\)"):
-            call()
+            getattr(bcast.dask, name)(*arguments)
 
 
 def test_masks_are_refused():
@@ -578,40 +554,24 @@ def test_dtypes_of_which_values_decide_are_refused():
 
 def test_integers_that_would_be_computed_are_refused():
     line, one = da.ones(3), da.ones(3, dtype=int)
-    for name, function, argument, keywords in (
-        ("repeats", "repeat", one, {}),
-        ("repeats", "unrepeat", one, {}),
-        ("repeats", "repeat", (one,), {"axis": (0,)}),
-        ("reps", "tile", [one[0]], {}),
-        ("target_shape", "broadcast", one, {}),
-        ("shape", "broadcast_to", one[0], {}),
-        ("data_shape", "unbroadcast", one, {}),
-    ):
+    calls = [("repeats", "repeat", one), ("repeats", "unrepeat", one), ("repeats", "repeat", (one,), (0,))]
+    calls += [("target_shape", "broadcast", one), ("shape", "broadcast_to", one[0]), ("data_shape", "unbroadcast", one)]
+    for name, function, *arguments in (*calls, ("reps", "tile", [one[0]])):
         with pytest.raises(TypeError, match=f"`{name}` expected integers in memory"):
-            getattr(bcast.dask, function)(line, argument, **keywords)
+            getattr(bcast.dask, function)(line, *arguments)
 
 
 def test_refusals_are_those_of_arrays_in_memory():
     data = da.ones((2, 3))
+    calls = [("broadcast", (3, 3)), ("broadcast", 3), ("broadcast_to", (2, 4)), ("tile", -1), ("tile", 1.5)]
+    calls += [("repeat", [1, 2], 1), ("repeat", -1, 0), ("repeat", 2, 5), ("unbroadcast", (2, 2))]
+    calls += [("unrepeat", [1, 2], 1, {"dtype": "x"}), ("unrepeat", [1, 1], 1), ("unrepeat", 2, 1)]
+    calls += [("chain", options) for options in ({"mode": "explicit"}, {"axis": 0}, {"dtype": "i4"})]
     for name, *arguments in (
-        ("broadcast", (3, 3)),
-        ("broadcast", 3),
-        ("broadcast_to", (2, 4)),
-        ("tile", -1),
-        ("tile", 1.5),
-        ("repeat", [1, 2], 1),
-        ("repeat", -1, 0),
-        ("repeat", 2, 5),
-        ("unbroadcast", (2, 2)),
-        ("unrepeat", [1, 2], 1, {"dtype": "x"}),
-        ("unrepeat", [1, 1], 1),
-        ("unrepeat", 2, 1),
+        *calls,
         ("chain", (np.add, [1, 2])),
         ("chain", np.sqrt, (np.add, np.ones((2, 3, 1))), {"mode": "unidirectional"}),
         ("chain", (np.add, np.ones(3)), {"mode": "pdpd", "axis": 0}),
-        ("chain", {"mode": "explicit"}),
-        ("chain", {"axis": 0}),
-        ("chain", {"dtype": "i4"}),
         ("chain", (np.add, 1, 2)),
         ("chain", (np.add, 1), (np.bitwise_and, 2)),
     ):

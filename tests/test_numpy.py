@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from _calls import OF_ARRAYS, check
+from test_ops import assert_fresh
 
 import bcast
 
@@ -19,10 +20,7 @@ def assert_same(result, expected):
     """Equal to NumPy's result, but an array of its own."""
     np.testing.assert_array_equal(result, expected, strict=True)
     assert result.dtype.str == expected.dtype.str
-    assert type(result) is np.ndarray
-    assert result.flags.c_contiguous
-    assert result.flags.writeable
-    assert result.flags.owndata
+    assert_fresh(result)
 
 
 A3 = np.array([1, 2, 3])

@@ -1,6 +1,7 @@
 """Whatever the shape, dtype, layout, mode, `out` and way of writing: the bytes are those that NumPy would give."""
 
 import mmap
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from _reference import reference
 from _ways import SUMS, WAYS, summed, written
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from test_ops import assert_fresh
 
 import bcast
 
@@ -79,6 +81,27 @@ def as_bytes(array):
     return np.ascontiguousarray(array.view(raw_dtype(array))).tobytes()
 
 
+def drawn_data(draw, shape, dtype):
+    """Draw an array of any bytes and layout that nobody may write to."""
+    data = laid_out(draw, filled(draw, shape, dtype), DATA_LAYOUTS)
+    data.flags.writeable = False
+    return data
+
+
+def check_copies(draw, way, call, data, expected):
+    """Compare a new result and one in an `out` of any layout, byte by byte."""
+    with written(*way):
+        result = call()
+    assert (result.shape, result.dtype) == (expected.shape, data.dtype)
+    assert result.dtype.byteorder == data.dtype.byteorder
+    assert as_bytes(result) == as_bytes(expected)
+    assert_fresh(result, data)
+    out = laid_out(draw, filled(draw, expected.shape, data.dtype), OUT_LAYOUTS)
+    with written(*way):
+        assert call(out=out) is out
+    assert as_bytes(out) == as_bytes(expected)
+
+
 @st.composite
 def calls(draw):
     """Draw the data's shape, the arguments of `broadcast`, and the shapes of the result and to which NumPy reshapes."""
@@ -95,24 +118,10 @@ def test_every_mode_as_numpy(examples):
     @given(st.data(), ways, calls(), st.sampled_from(DTYPES))
     def prop(data_strategy, way, call, dtype):
         shape, target, arguments, result_shape, stretched = call
-        data = laid_out(data_strategy.draw, filled(data_strategy.draw, shape, dtype), DATA_LAYOUTS)
-        data.flags.writeable = False
+        data = drawn_data(data_strategy.draw, shape, dtype)
         expected = np.broadcast_to(data.reshape(stretched), result_shape)
-        with written(*way):
-            result = bcast.broadcast(data, target, **arguments)
-        assert result.shape == bcast.infer_shape(shape, target, **arguments) == result_shape
-        assert result.dtype == data.dtype
-        assert result.dtype.byteorder == data.dtype.byteorder
-        assert as_bytes(result) == as_bytes(expected)
-        assert result.flags.c_contiguous
-        assert result.flags.writeable
-        assert result.flags.owndata
-        assert not np.shares_memory(result, data)
-
-        out = laid_out(data_strategy.draw, filled(data_strategy.draw, result_shape, dtype), OUT_LAYOUTS)
-        with written(*way):
-            assert bcast.broadcast(data, target, **arguments, out=out) is out
-        assert as_bytes(out) == as_bytes(expected)
+        assert bcast.infer_shape(shape, target, **arguments) == result_shape
+        check_copies(data_strategy.draw, way, partial(bcast.broadcast, data, target, **arguments), data, expected)
 
     search(examples, prop)
 
@@ -264,31 +273,32 @@ def product(a, b):
     return exact % 2 ** (8 * a.itemsize) if a.dtype.kind in "iu" else exact
 
 
+def check_adjoint(draw, way, data, dtype, stretched, call):
+    """<stretched(x), g> == <x, call(g)>, of any layouts."""
+    grad = laid_out(draw, numbers(draw, stretched.shape, dtype), DATA_LAYOUTS)
+    grad.flags.writeable = False
+    with summed(*way):
+        result = call(grad)
+    assert (result.shape, result.dtype) == (data.shape, data.dtype)
+    assert_fresh(result, grad)
+    if dtype != "f2" or np.abs(result).max(initial=0) <= 2048:  # beyond, it has no odd numbers
+        assert product(stretched, grad) == product(data, result)
+    out = laid_out(draw, numbers(draw, data.shape, dtype), OUT_LAYOUTS)
+    with summed(*way):
+        assert call(grad, out=out) is out
+    assert as_bytes(out) == as_bytes(result)
+
+
 @drill_or_not
 def test_unbroadcast_is_the_adjoint(examples):
-    """<broadcast(x), g> == <x, unbroadcast(g)>, of any mode, dtype, layout and way of summing."""
+    """Of any mode, dtype, layout and way of summing."""
 
     @given(st.data(), st.sampled_from(SUMS), calls(), st.sampled_from(list(SUMMED)))
     def prop(data_strategy, way, call, dtype):
-        draw = data_strategy.draw
         shape, target, arguments, *_ = call
-        data = numbers(draw, shape, dtype)
-        stretched = bcast.broadcast(data, target, **arguments)
-        grad = laid_out(draw, numbers(draw, stretched.shape, dtype), DATA_LAYOUTS)
-        grad.flags.writeable = False
-        with summed(*way):
-            result = bcast.unbroadcast(grad, shape, **arguments)
-        assert result.shape == shape
-        assert result.dtype == data.dtype
-        assert result.flags.c_contiguous
-        assert result.flags.owndata
-        if dtype != "f2" or np.abs(result).max(initial=0) <= 2048:  # beyond, it has no odd numbers
-            assert product(stretched, grad) == product(data, result)
-
-        out = laid_out(draw, numbers(draw, shape, dtype), OUT_LAYOUTS)
-        with summed(*way):
-            assert bcast.unbroadcast(grad, shape, **arguments, out=out) is out
-        assert as_bytes(out) == as_bytes(result)
+        data = numbers(data_strategy.draw, shape, dtype)
+        stretched, sums = bcast.broadcast(data, target, **arguments), partial(bcast.unbroadcast, data_shape=shape)
+        check_adjoint(data_strategy.draw, way, data, dtype, stretched, partial(sums, **arguments))
 
     search(examples, prop)
 

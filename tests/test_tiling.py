@@ -11,20 +11,7 @@ from hypothesis import strategies as st
 from numpy.exceptions import AxisError
 from test_errors import refuse_with_out, rows
 from test_numpy import assert_same
-from test_properties import (
-    DATA_LAYOUTS,
-    DTYPES,
-    LENGTHS,
-    OUT_LAYOUTS,
-    as_bytes,
-    drill_or_not,
-    filled,
-    laid_out,
-    raw_dtype,
-    search,
-    ways,
-    windows,
-)
+from test_properties import DTYPES, LENGTHS, check_copies, drawn_data, drill_or_not, filled, search, ways, windows
 
 import bcast
 
@@ -278,10 +265,8 @@ def test_any_tile_and_repeat_as_numpy(examples):
     )
     def prop(data_strategy, way, shape, counts):
         draw = data_strategy.draw
-        dtype = draw(st.sampled_from(DTYPES))
-        data = laid_out(draw, filled(draw, shape, dtype), DATA_LAYOUTS)
-        data.flags.writeable = False
-        raw = data.view(raw_dtype(data))
+        data = drawn_data(draw, shape, draw(st.sampled_from(DTYPES)))
+        raw = data.view(f"V{data.itemsize}")
         if draw(st.booleans()):
             call, arguments, expected = bcast.tile, (counts,), np.tile(raw, counts)
         else:
@@ -293,19 +278,7 @@ def test_any_tile_and_repeat_as_numpy(examples):
             if draw(st.booleans()):
                 count = draw(COUNTS)
                 arguments, expected = (count,), np.repeat(raw, count)
-        with written(*way):
-            result = call(data, *arguments)
-        assert result.shape == expected.shape
-        assert result.dtype == data.dtype
-        assert as_bytes(result) == as_bytes(expected)
-        assert result.flags.c_contiguous
-        assert result.flags.owndata
-        assert not np.shares_memory(result, data)
-
-        out = laid_out(draw, filled(draw, expected.shape, dtype), OUT_LAYOUTS)
-        with written(*way):
-            assert call(data, *arguments, out=out) is out
-        assert as_bytes(out) == as_bytes(expected)
+        check_copies(draw, way, partial(call, data, *arguments), data, expected)
 
     search(examples, prop)
 
@@ -326,17 +299,17 @@ def test_out_overlaps_data(examples):
         if data is None or out is None:
             return
         if draw(st.booleans()):
-            expected = as_bytes(np.tile(data, counts))
+            expected = np.tile(data, counts).tobytes()
             call = partial(bcast.tile, data, counts)
         else:
             expected = data
             for axis, count in enumerate(counts):
                 expected = np.repeat(expected, count, axis)
-            expected = as_bytes(expected)
+            expected = expected.tobytes()
             call = partial(bcast.repeat, data, counts, tuple(range(len(counts))))
         with written(*way):
             call(out=out)
-        assert as_bytes(out) == expected
+        assert out.tobytes() == expected
 
     search(examples, prop)
 

@@ -303,11 +303,17 @@ def chosen(condition, x, y, **given):
     return Call(np.where(condition, x, y), condition, x, y, **given).left_to(np.where, condition, x, y)
 
 
-def linked(data, *steps, **kwargs):
-    numpys = kwargs | ({"out": kwargs["out"].copy()} if "out" in kwargs else {})
+def compared(*args, **kwargs):
+    """What a chain uses of NumPy where it compares a conversion with NumPy's, in a context of its own."""
+    contextvars.copy_context().run(np.seterr, all="ignore")
+    return chained(*args, **kwargs)
+
+
+def linked(data, *steps, numpys=chained, **kwargs):
+    given = kwargs | ({"out": kwargs["out"].copy()} if "out" in kwargs else {})
     with np.errstate(all="ignore"):
-        call = Call(chained(data, *steps, **numpys), data, *steps, **kwargs)
-    return call.left_to(chained, data, *steps, **numpys)
+        call = Call(chained(data, *steps, **given), data, *steps, **kwargs)
+    return call.left_to(numpys, data, *steps, **given)
 
 
 def laid(function, a, b, axis):
@@ -581,9 +587,9 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "numbers, bools and halves": lambda: linked(
             numbers(300, 3, dtype="f2"), (np.add, 1), (np.less, numbers(3)), np.logical_not, (np.multiply, 2.5)
         ),
-        "into `out` of another dtype": lambda: linked(  # which is compared with NumPy's, in a context of its own
-            numbers(30, 4), (np.multiply, 2), out=room(30, 4, dtype=">u2"), casting="unsafe"
-        ).left_to(contextvars.copy_context().run, np.seterr, all="ignore"),
+        "into `out` of another dtype": lambda: linked(
+            numbers(30, 4), (np.multiply, 2), out=room(30, 4, dtype=">u2"), casting="unsafe", numpys=compared
+        ),
         "into `out` that overlaps": lambda: (
             lambda x: Call(np.square(x[:30] + x[1:]), x[:30], (np.add, x[1:].copy()), np.square, out=x[1:])
         )(numbers(31, 4).copy()),

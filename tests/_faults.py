@@ -36,7 +36,8 @@ SETTLING = 3  # calls that fill caches
 FEW_TRIES, TRIES = 6, 300  # what grows each time leaks; what is cached does not
 # What comes of the two pointers that NumPy's ufuncs release without having set them, at the one allocation where they
 # look up a subclass's `__array_wrap__`: there is a reference less to whatever they point to, or the process dies.
-WILD = {"# references", "died of SIGABRT", "died of SIGBUS", "died of SIGSEGV"}
+ENDS = {"died of SIGABRT", "died of SIGBUS", "died of SIGSEGV"}
+WILD = {"# references", *ENDS}
 REGISTERED = "has already been registered"  # NumPy's words after it found no memory while it noted a loop of a ufunc
 SIMPLE = (type(None), bool, int, float, str, type, types.FunctionType, types.ModuleType)
 
@@ -532,6 +533,8 @@ def not_numpys(said, row, fault, cold, patience):
     known = {sort for words in told for sort in sorts(words)}
     if any(type(arg) is Subclass for arg in left[1]) and len({words[1] for words in said if sorts(words) & WILD}) == 1:
         known |= WILD
+    if known & ENDS:  # of memory that NumPy has spoilt: where it is used next, luck decides
+        known |= ENDS
     return [words for words in said if words[0] != "bad" or not sorts(words) <= known]
 
 

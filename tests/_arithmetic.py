@@ -312,12 +312,8 @@ def draw_chain(rng, most=None, choices=STEPS):
     dtype = np.dtype(rng.choice(ENDS)) if rng.random() < 0.6 else data_dtype
     is_cut = dtype.kind in "iu" and data_dtype.kind not in "iub"  # integers beyond the range may be any
     data = draw_array(rng, data_dtype, shape, draw_small if is_cut else draw_items)
-    if mode == "numpy" and rng.random() < 0.3:
-        data = (
-            data[(0,) * first + tuple(slice(rng.choice((1, None))) for _ in shape[first:]) + (...,)]
-            if data.size
-            else data
-        )
+    if mode == "numpy" and rng.random() < 0.3 and data.size:
+        data = data[(0,) * first + tuple(slice(rng.choice((1, None))) for _ in shape[first:]) + (...,)]
     elif mode == "pdpd":
         options["axis"] = first
     inputs, ufuncs, last, whole, is_refused = [data], [], dtype, data.shape, False

@@ -43,11 +43,8 @@ def main(folder, *kill):
             os.kill(next(iter(before.values())), signal.SIGKILL)
         wait(sums)
         right = bool((sums.compute() == (row.astype(float) * TIMES).astype(np.float32)).all())
-        seen = {
-            "right": right,
-            "bytes": large.nbytes,
-            "same": set(client.run(os.getpid).values()) == set(before.values()),
-        }
+        after = client.run(os.getpid)
+        seen = {"right": right, "bytes": large.nbytes, "same": set(after.values()) == set(before.values())}
         if not kill:
             seen["peak"] = max(client.run(peak).values())
             seen["idle"] = max(info.limit for info in client.run(bcast.memory_info).values())

@@ -82,13 +82,7 @@ def mapped(data, target, axes):
     return tuple(fitting(feeds.get(axis, 1), length) for axis, length in enumerate(target))
 
 
-RULES = {
-    "numpy": right_aligned,
-    "explicit": mapped,
-    "bidirectional": right_aligned,
-    "pdpd": laid_on,
-    "none": identical,
-}
+RULES = {"numpy": right_aligned, "explicit": mapped, "bidirectional": right_aligned, "pdpd": laid_on, "none": identical}
 
 
 def scattered(grad, source):

@@ -625,11 +625,7 @@ def run_case(seed, number, functions=FUNCTIONS):
             names = rng.choices([name for name in functions if name not in OF_THE_PROCESS] or names, k=3)
             seeds = [rng.getrandbits(64) for _ in names]
             with ThreadPoolExecutor(3) as pool:
-                running = [
-                    pool.submit(run_in_thread, functions[name], own) for name, own in zip(names, seeds, strict=True)
-                ]
-            for each in running:
-                each.result()
+                list(pool.map(run_in_thread, map(functions.get, names), seeds))
         else:
             with np.errstate(all="ignore"):
                 functions[names[0]](rng)

@@ -209,18 +209,9 @@ def test_real_terms_of_a_complex_array_summed_into_it():
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("axes", [(), (0,)])
-@pytest.mark.parametrize(
-    ("dtype", "result", "message"),
-    [
-        ("c16", "f8", "imaginary part"),
-        ("c8", "i2", "imaginary part"),
-        ("O", "f8", "convert"),
-        ("G", "f2", "imaginary part"),
-        ("f8", "i4", "invalid value"),
-        ("g", "f2", "overflow"),
-    ],
-)
-def test_what_fails_or_warns_writes_nothing(dtype, result, message, axes):
+@pytest.mark.parametrize("case", ["c16 f8 imag", "c8 i2 imag", "O f8 convert", "G f2 imag", "f8 i4 inv", "g f2 overf"])
+def test_what_fails_or_warns_writes_nothing(case, axes):
+    dtype, result, message = case.split()
     grad = np.ones((3, 4)).astype(dtype)
     grad[2, 1] = {"O": "x", "c8": 1j, "c16": 1j, "G": 1j}.get(dtype, 1e300)
     out = np.full([1 if axis in axes else length for axis, length in enumerate(grad.shape)], 77, result)
@@ -287,11 +278,8 @@ def test_rows_cut_where_the_axes_of_the_result_end():
     rng = np.random.default_rng(10)
     numbers = rng.standard_normal((9, 4, 5, 6, 3))
     room = np.empty((4, 2, 5, 12, 2, 6))
-    for grad in (
-        numbers,
-        numbers[:, ::-1, ::-1, ::-1, ::-1],
-        numbers.transpose(0, 4, 3, 2, 1).copy().transpose(0, 4, 3, 2, 1),
-    ):
+    turned = numbers.transpose(0, 4, 3, 2, 1).copy()
+    for grad in numbers, numbers[:, ::-1, ::-1, ::-1, ::-1], turned.transpose(0, 4, 3, 2, 1):
         right = sum_over(grad, (0,))
         for out in room[:, 0, :, ::2, 0, ::2], room[:, 0, :, ::-2, 0, 2::-1], room[::-1, 0, ::-1, :6, 0, :3]:
             assert sum_over(grad, (0,), out=out[None]).tobytes() == right.tobytes()

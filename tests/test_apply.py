@@ -1,6 +1,7 @@
 """Files in, files out: every mode, any dtype, piece by piece; and nothing left of a run that fails."""
 
 import errno
+import itertools
 import os
 import shutil
 import subprocess
@@ -11,19 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from _commands import (
-    NOT_NPY,
-    NOT_REGULAR,
-    OLD,
-    check_refused,
-    fail_with,
-    files,
-    halfway,
-    posix,
-    python,
-    save_header,
-    succeed,
-)
+from _commands import NOT_NPY, OLD, check_refused, fail_with, files, halfway, posix, python, save_header, succeed
 
 from bcast._cli import apply as cli_apply
 
@@ -111,27 +100,16 @@ def test_header_is_numpys_own(run):
 
 
 # Damaged headers: an item's type, and what the shape is written as.
-DAMAGED = {
-    "negative": ("f8", "(-3,)"),
-    "unknown_length": ("f8", "(-1,)"),
-    "unknown_length_of_void": ("V0", "(-1,)"),
-    "unknown_length_of_bytes": ("S0", "(-1,)"),
-    "negative_beside_others": ("V0", "(2, -1, 3)"),
-    "least_length": ("u1", f"({-(2**63)},)"),
-    "text_for_a_length": ("f8", "('3',)"),
-    "number_for_a_shape": ("f8", "3"),
-    "wraps_to_little": ("f8", f"({2**61 + 1},)"),
-    "beyond_64_bits": ("f8", f"({2**64 + 3},)"),
-    "too_many_axes": ("f8", f"({'1, ' * 65})"),
-}
+DAMAGED = [("f8", "(-3,)"), *[(empty, "(-1,)") for empty in ("f8", "V0", "S0")], ("V0", "(2, -1, 3)")]
+DAMAGED += [("u1", f"({-(2**63)},)"), ("f8", "('3',)"), ("f8", "3"), ("f8", f"({'1, ' * 65})")]
+DAMAGED += [("f8", f"({length},)") for length in (2**61 + 1, 2**64 + 3)]  # whose bytes or which wrap to little
 
 
 def test_damaged_shapes(folder):
     """In a process of its own: NumPy divides by zero where a length of -1 meets items of no bytes."""
-    names = [f"{name}{version}.npy" for name in DAMAGED for version in (1, 2, 3)]
-    for name in names:
-        dtype, text = DAMAGED[name[:-5]]
-        save_header(name, (3,), dtype, int(name[-5]), edit=("(3,)", text))
+    names = [f"{i}.npy" for i in range(3 * len(DAMAGED))]
+    for name, ((dtype, text), version) in zip(names, itertools.product(DAMAGED, (1, 2, 3)), strict=True):
+        save_header(name, (3,), dtype, version, edit=("(3,)", text))
     (folder / "out.npy").write_bytes(OLD)
     before = files()
     code = "import sys; from bcast.__main__ import main; "
@@ -179,9 +157,8 @@ def test_disk_without_reservations(run, folder, monkeypatch):
     """Where the system cannot reserve room, the disk is asked how much it has."""
     monkeypatch.delattr(os, "posix_fallocate", raising=False)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=50))
-    check_refused(
-        run, folder, ["apply", "in.npy", "out.npy", "--shape", "4,3"], f"out.npy: {os.strerror(errno.ENOSPC)}"
-    )
+    arguments = ["apply", "in.npy", "out.npy", "--shape", "4,3"]
+    check_refused(run, folder, arguments, f"out.npy: {os.strerror(errno.ENOSPC)}")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**6))
     succeed(run, "in.npy", "out.npy", "--shape", "4,3")
     assert np.load("out.npy").shape == (4, 3)
@@ -227,7 +204,7 @@ def test_a_file_is_not_replaced_against_the_users_will(run, folder, monkeypatch)
 @pytest.mark.usefixtures("bad_files")
 def test_pipes_are_not_read(run, folder):
     os.mkfifo("pipe.npy")
-    check_refused(run, folder, ["apply", "pipe.npy", "out.npy", "--shape", "3"], NOT_REGULAR + " pipe.npy")
+    check_refused(run, folder, ["apply", "pipe.npy", "out.npy", "--shape", "3"], "`IN` expected a regular .npy file")
 
 
 def test_a_quiet_run_prints_errors_alone(run):

@@ -12,19 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _arithmetic import (
-    DTYPES,
-    NAMES,
-    UFUNCS,
-    bits,
-    chained,
-    draw_chain,
-    draw_elementwise,
-    draw_items,
-    draw_where,
-    told,
-    warn_of,
-)
+from _arithmetic import DTYPES, UFUNCS, bits, chained, draw_chain, draw_elementwise, draw_items, draw_where, told
 from _commands import printed
 from _ways import COMPUTED, THREADS, computed, forked, in_order
 from hypothesis import given as drawn
@@ -110,7 +98,7 @@ def test_lengths_of_float32(way):
 
 
 HALVES = [np.dtype("f2"), np.dtype(ml_dtypes.bfloat16)]
-OF_HALVES = NAMES.split()[:6] + NAMES.split()[8:14]
+OF_HALVES = [ufunc.__name__ for ufunc in UFUNCS[:6] + UFUNCS[8:14]]
 
 
 def every_half(dtype):
@@ -349,7 +337,7 @@ def test_errstate_in_six_ways(capfd):
             met.append(text)
 
     for way, (call, out) in itertools.product(("ignore", "warn", "raise", "call", "print", "log"), calls):
-        handler = Log() if way == "log" else warn_of
+        handler = Log() if way == "log" else lambda *what: warnings.warn(str(what), stacklevel=2)
         with np.errstate(all=way, call=handler), computed(runtime.TARGETS[0], THREADS):
             met.append(told(lambda call=call, out=out: call(out=out).shape, list))
         met.append(capfd.readouterr())
@@ -385,10 +373,7 @@ def test_functions_that_raise_in_the_middle():
         bcast.elementwise(np.frompyfunc(raising, 2, 1), a, [1, 2])
     with pytest.raises(ValueError, match=r"^Integers to negative integer powers are not allowed.$"):
         bcast.elementwise(np.power, np.ones((90_000, 3), int), [1, 2, -1])
-    with (
-        np.errstate(divide="raise"),
-        pytest.raises(FloatingPointError, match=r"^divide by zero encountered in divide$"),
-    ):
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match=r"^divide by zero encountered in divide"):
         bcast.elementwise(np.divide, np.ones((90_000, 3)), [1, 2, 0])
 
 
@@ -440,9 +425,7 @@ def test_where_leaves_the_others_as_they_were():
     mask = np.array([True, False, True])
     assert bcast.elementwise(np.add, np.ones((2, 3)), [1, 2, 3], out=out, where=mask) is out
     assert out.tolist() == [[2, 7, 4]] * 2
-    with pytest.raises(
-        ValueError, match=r"^`where` expected at least 3 axes for data of shape \(1, 2, 3\), got \(2, 3\)"
-    ):
+    with pytest.raises(ValueError, match=r"^`where` expected at least 3 axes for data of shape "):
         bcast.elementwise(np.add, np.ones((2, 3)), 1, out=out, where=np.ones((1, 2, 3), bool))
     with pytest.raises(ValueError, match=r"^`where` expected a shape that data of shape "):
         bcast.elementwise(np.add, np.ones((1, 3)), 1, where=np.ones((2, 3), bool))

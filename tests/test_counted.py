@@ -123,15 +123,11 @@ def test_counts_along_several_axes_into_out_that_overlaps_everything():
 
 # Messages.
 
-LONG = np.full(5000, 1 << 52)
+LONG, LAST = np.full(5000, 1 << 52), np.where(np.arange(5000) == 4999, -1, 1)
 MISUSES = {
     "negative": (partial(bcast.repeat, A23, np.array([1, -1]), 0), ValueError, "repeats"),
     "negative_and_too_long": (partial(bcast.repeat, A23, np.array([1 << 62, 1 << 62, -1]), 1), ValueError, "repeats"),
-    "negative_among_many": (
-        partial(bcast.repeat, np.arange(5000), np.where(np.arange(5000) == 4999, -1, 1)),
-        ValueError,
-        "repeats",
-    ),
+    "negative_among_many": (partial(bcast.repeat, np.arange(5000), LAST), ValueError, "repeats"),
     "too_long": (partial(bcast.repeat, np.arange(5000), LONG), ValueError, "repeats"),
     "too_few": (partial(bcast.repeat, A23, np.array([1, -2]), 1), ValueError, "repeats"),
     "too_few_along_one_of_two": (partial(bcast.repeat, A23, ([1, 2], [1, 2]), (0, -1)), ValueError, "repeats"),
@@ -200,9 +196,8 @@ def test_no_share_writes_over_another(order):
 def test_counts_that_change_once_they_are_summed(rooms, way):  # noqa: F811
     """Numbers may be wrong then, but each byte of the output is written, and no other one."""
     data_room, out_room, flush = rooms
-    for changed, (n, itemsize) in itertools.product(
-        (1, 9, -5, 1 << 62, 0), ((100, 1), (KEPT + 1, 1), (KEPT + 9, 3), (9000, 24))
-    ):
+    sizes = (100, 1), (KEPT + 1, 1), (KEPT + 9, 3), (9000, 24)
+    for changed, (n, itemsize) in itertools.product((1, 9, -5, 1 << 62, 0), sizes):
         shared = np.arange(n) % 4
         data = flush(data_room, n * itemsize).view(f"V{itemsize}")
         data_room[:] = 7

@@ -396,11 +396,9 @@ def test_operands_of_all_chunks(draw):
     shape = draw.draw(st.lists(st.integers(0, 3), max_size=3))
     for _ in range(2):
         own = [draw.draw(st.sampled_from([1, length])) for length in shape[draw.draw(st.integers(0, len(shape))) :]]
-        chunks = [
-            tuple(np.diff(sorted([0, *draw.draw(st.lists(st.integers(0, n), max_size=2 * min(n, 1))), n]))) for n in own
-        ]
+        cuts = [[0, *draw.draw(st.lists(st.integers(0, n), max_size=2 * min(n, 1))), n] for n in own]
         operands.append(np.arange(np.prod(own, dtype=int)).reshape(own))
-        lazily.append(da.from_array(operands[-1], chunks=[tuple(map(int, lengths)) for lengths in chunks]))
+        lazily.append(da.from_array(operands[-1], chunks=[tuple(np.diff(sorted(each)).tolist()) for each in cuts]))
     assert_equal(bcast.dask.elementwise(np.subtract, *lazily), np.subtract(*operands))
     assert_equal(bcast.dask.chain(lazily[0], (np.subtract, lazily[1]), np.negative), -np.subtract(*operands))
 

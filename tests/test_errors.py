@@ -83,26 +83,12 @@ BAD_LENGTHS = {
     "65_axes": (1,) * 65,
 }
 NO_LENGTHS = {
-    "float": [2.5, 3],
-    "bool": (True, 3),
-    "bool_item": [np.True_, 3],
-    "none_inside": (None, 3),
-    "object_array": np.array([2, 3], object),
-    "arrays_inside": [np.array([3])],
-    "two_axes": [[2, 3]],
-    "two_axes_array": np.array([[2, 3]]),
-    "masked": np.ma.array([2, 3], mask=[False, True]),
-    "foreign_bools": Foreign(True, True),
-    "foreign_bool_inside": (Foreign(True), 3),
-    "string": "23",
-    "bytes": b"\2\3",
-    "bytearray": bytearray(b"\2"),
-    "set": {2, 3},
-    "dict": {2: 3},
-    "none": None,
-    "float_array": np.array([2.0, 3.0]),
-    "foreign_two_axes": Foreign([2], [3]),
-}
+    "float": [2.5, 3], "bool": (True, 3), "bool_item": [np.True_, 3], "none_inside": (None, 3), "none": None,
+    "object_array": np.array([2, 3], object), "float_array": np.array([2.0, 3.0]), "arrays_inside": [np.array([3])],
+    "two_axes": [[2, 3]], "two_axes_array": np.array([[2, 3]]), "masked": np.ma.array([2, 3], mask=[False, True]),
+    "foreign_bools": Foreign(True, True), "foreign_bool_inside": (Foreign(True), 3), "set": {2, 3}, "dict": {2: 3},
+    "string": "23", "bytes": b"\2\3", "bytearray": bytearray(b"\2"), "foreign_two_axes": Foreign([2], [3]),
+}  # fmt: skip
 SCALARS = {"int": 3, "zero_axes": np.array(3), "int64": np.int64(3)}
 NO_INTS = {"float_int": 3.0, "bool_int": True}
 BAD_SHAPES = {name: (shape, ValueError) for name, shape in BAD_LENGTHS.items()}
@@ -111,10 +97,7 @@ NOT_ONLY_SCALARS = {"broadcast_to", "broadcast_shapes"}  # which take an integer
 
 SHAPE_ARGUMENTS = {
     "broadcast": ("target_shape", lambda shape, **out: bcast.broadcast(ROW, shape, **out)),
-    "broadcast_bidirectional": (
-        "target_shape",
-        lambda shape, **out: bcast.broadcast(ROW, shape, mode="bidirectional", **out),
-    ),
+    "both_ways": ("target_shape", lambda shape, **out: bcast.broadcast(ROW, shape, mode="bidirectional", **out)),
     "infer_shape": ("target_shape", lambda shape: bcast.infer_shape((3,), shape)),
     "infer_shape_data": ("data_shape", lambda shape: bcast.infer_shape(shape, (2, 3))),
     "broadcast_to": ("shape", lambda shape, **out: bcast.broadcast_to(ROW, shape, **out)),
@@ -157,17 +140,9 @@ BAD_MODES = {
     "equal_array": (np.array(["numpy"]), TypeError),
 }
 NO_AXES = {  # in either spelling
-    "float": [1.0],
-    "bool": {False},
-    "int": 1,
-    "zero_axes": np.array(0),
-    "two_axes": np.array([[0]]),
-    "string": "0",
-    "empty_dict": {},
-    "empty_float_array": np.array([]),
-    "empty_string": "",
-    "empty_two_axes": np.empty((0, 2), int),
-}
+    "float": [1.0], "bool": {False}, "int": 1, "zero_axes": np.array(0), "two_axes": np.array([[0]]), "string": "0",
+    "empty_dict": {}, "empty_floats": np.array([]), "empty_string": "", "empty_two_axes": np.empty((0, 2), int),
+}  # fmt: skip
 BAD_MAPPINGS = {  # of data, onto an output of shape (2, 3)
     "missing": (ROW, None, ValueError),
     "too_many": (ROW, [0, 1], ValueError),
@@ -218,15 +193,11 @@ def misuses():
             yield f"{name}_in_{mode}", ROW, {"mode": mode, name: [1]}, ValueError, name
 
 
-@pytest.mark.parametrize(
-    ("data", "arguments", "error", "argument"), [pytest.param(*row, id=name) for name, *row in misuses()]
-)
+@pytest.mark.parametrize(("data", "arguments", "error", "argument"), **rows({name: row for name, *row in misuses()}))
 def test_mode_and_axes(data, arguments, error, argument):
     refuse_with_out(partial(bcast.broadcast, data, (2, 3), **arguments), error, argument)
     refuse(partial(bcast.infer_shape, np.shape(data), (2, 3), **arguments), error, argument)
-    refuse_with_out(
-        partial(bcast.unbroadcast, MATRIX, np.shape(data), **arguments), error, argument, shape=np.shape(data)
-    )
+    refuse_with_out(partial(bcast.unbroadcast, MATRIX, np.shape(data), **arguments), error, argument, np.shape(data))
     axes = arguments.get("broadcast_axes")
     if type(axes) is not list or axes:  # no axes would be all axes there
         refuse_with_out(partial(bcast.broadcast_like, data, np.empty((2, 3)), **arguments), error, argument)
@@ -244,13 +215,9 @@ def test_data_that_does_not_fit(data, target, arguments, rejection):
 # Size: far beyond any address space, so that no system grants it.
 
 UNCOUNTABLE = {
-    "product": (1 << 62, 3),
-    "one_length": (10**30,),
-    "uint64": np.array([2**64 - 1], "u8"),
-    "beside_0": (0, 1 << 62, 3),
-    "before_0": (1 << 62, 3, 0),
-    "many": (1 << 32, 1, 1 << 32),
-}
+    "product": (1 << 62, 3), "one_length": (10**30,), "uint64": np.array([2**64 - 1], "u8"),
+    "beside_0": (0, 1 << 62, 3), "before_0": (1 << 62, 3, 0), "many": (1 << 32, 1, 1 << 32),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", **rows(UNCOUNTABLE))
@@ -404,13 +371,9 @@ def test_out_read_only(call):
 
 
 NOT_ARRAYS = {
-    "list": [[0, 0, 0], [0, 0, 0]],
-    "string": "out",
-    "class": np.ndarray,
-    "masked": np.ma.zeros((2, 3), int),
-    "tuple": (),
-    "scalar": np.int64(0),
-}
+    "list": [[0, 0, 0], [0, 0, 0]], "string": "out", "class": np.ndarray, "masked": np.ma.zeros((2, 3), int),
+    "tuple": (), "scalar": np.int64(0),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("out", **rows(NOT_ARRAYS))
@@ -478,9 +441,7 @@ class Broken:
         raise KeyError("no data")
 
 
-@pytest.mark.parametrize(
-    ("data", "error"), [(Broken(), KeyError), ([[1], [2, 3]], ValueError)], ids=["raises", "ragged"]
-)
+@pytest.mark.parametrize(("data", "error"), [(Broken(), KeyError), ([[1], [2, 3]], ValueError)], ids=["own", "ragged"])
 def test_data_that_is_no_array(data, error):
     with untouched((2, 3), int) as out, pytest.raises(error):
         bcast.broadcast(data, (2, 3), out=out)

@@ -48,10 +48,7 @@ def case(number):
         shape = (*shape[:axis], 1, *shape[axis + 1 :])
     target.insert(0, int(max(1, source.uniform(150, 250) * MB // size)))
     data = np.random.default_rng(number).integers(0, 200, shape).astype(own)
-    in_name, out_name = (
-        source.choice(["in.npy", "in.zarr"][: 1 + ZARR]),
-        source.choice(["out.npy", "out.zarr"][: 1 + ZARR]),
-    )
+    in_name, out_name = (source.choice([f"{name}.npy", f"{name}.zarr"][: 1 + ZARR]) for name in ("in", "out"))
     if in_name == "in.npy":
         np.save(in_name, np.asarray(data, order=source.choice("CF")))
     else:
@@ -96,13 +93,10 @@ def test_the_bound_holds(number):
         np.testing.assert_array_equal(written[index], np.broadcast_to(data, shape)[index].astype(dtype), strict=True)
 
 
-@pytest.mark.parametrize(
-    ("order", "shape"),
-    [
-        ("F", "1,30000,9000"),
-        *[pytest.param(*case, marks=pytest.mark.soak) for case in (("C", "3,30000,3000"), ("F", "3,30000,3000"))],
-    ],
-)
+SHAPES = [("F", "1,30000,9000"), *[pytest.param(order, "3,30000,3000", marks=pytest.mark.soak) for order in "CF"]]
+
+
+@pytest.mark.parametrize(("order", "shape"), SHAPES)
 def test_neither_input_nor_output_stays_in_memory(order, shape):
     """Without a bound of the user's, too."""
     data = np.zeros((30000, 3000 if shape.endswith(",3000") else 9000), np.uint8, order)

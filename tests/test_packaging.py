@@ -94,11 +94,9 @@ def test_other_machines_are_refused(name, value, got, monkeypatch):
 
 
 def test_what_is_read_to_compile_is_known(build):
-    read = {
-        source: {path.relative_to("src/bcast").as_posix() for path in build["read_for"](source)}
-        for source in build["SOURCES"]
-    }
-    for source, files in read.items():
+    read = {}
+    for source in build["SOURCES"]:
+        files = read[source] = {path.relative_to("src/bcast").as_posix() for path in build["read_for"](source)}
         declared = source.rpartition(".")[0] + ".pxd"
         assert source in files
         assert (declared in files) == Path("src/bcast", declared).exists()

@@ -35,35 +35,16 @@ class Duck:
 ROW = np.arange(3)
 GRID = np.arange(12.0).reshape(3, 4)
 DATA = {
-    "row": ROW,
-    "grid": GRID,
-    "transposed": GRID.T,
-    "fortran": np.asfortranarray(np.ones((2, 3, 4), np.float16)),
-    "strided": GRID[::-1, ::2],
-    "scalar": np.array(2.5),
-    "empty": np.empty((0, 3)),
-    "none": np.empty((3, 0, 2), np.int8),
-    "swapped": ROW.astype(">i4"),
-    "bools": ROW > 1,
-    "complex": ROW + 1j,
-    "long": ROW.astype(np.longdouble),
-    "strings": np.array(["a", "bcd"]),
-    "bytes": np.array([b"a", b"bcd"]),
-    "times": np.arange(3).astype("M8[s]"),
-    "spans": np.arange(3).astype("m8[ns]"),
-    "read-only": np.broadcast_to(ROW, (2, 3)),
-    "objects": np.array([None, "a", 3]),
-    "fields": np.zeros(2, "i4, f8"),
-    "variable": np.array(["a", "bcd" * 20], np.dtypes.StringDType()),
-    "list": [1, 2, 3],
-    "int": 7,
-    "generic": np.float32(1.5),
-    "subclass": ROW.view(Sub),
-    "matrix": GRID.view(np.matrix),
-    "masked": np.ma.array(ROW, mask=[0, 1, 0]),
-    "duck": Duck(),
-    "nothing": None,
-}
+    "row": ROW, "grid": GRID, "transposed": GRID.T, "strided": GRID[::-1, ::2], "scalar": np.array(2.5),
+    "fortran": np.asfortranarray(np.ones((2, 3, 4), np.float16)), "empty": np.empty((0, 3)),
+    "none": np.empty((3, 0, 2), np.int8), "swapped": ROW.astype(">i4"), "bools": ROW > 1, "complex": ROW + 1j,
+    "long": ROW.astype(np.longdouble), "strings": np.array(["a", "bcd"]), "bytes": np.array([b"a", b"bcd"]),
+    "times": ROW.astype("M8[s]"), "spans": ROW.astype("m8[ns]"), "read-only": np.broadcast_to(ROW, (2, 3)),
+    "objects": np.array([None, "a", 3]), "fields": np.zeros(2, "i4, f8"), "list": [1, 2, 3], "int": 7,
+    "variable": np.array(["a", "bcd" * 20], np.dtypes.StringDType()), "generic": np.float32(1.5),
+    "subclass": ROW.view(Sub), "matrix": GRID.view(np.matrix), "masked": np.ma.array(ROW, mask=[0, 1, 0]),
+    "duck": Duck(), "nothing": None,
+}  # fmt: skip
 PLAIN = {"row", "grid", "transposed", "fortran", "strided", "scalar", "empty", "none", "swapped", "bools", "complex",
          "long", "strings", "bytes", "times", "spans", "read-only"}  # fmt: skip
 COUNTS = [
@@ -132,18 +113,8 @@ def test_tile_and_repeat_give_what_numpy_gives(data):
 @pytest.mark.parametrize("data", sorted(PLAIN))
 def test_what_users_call_is_taken(data):
     array = DATA[data]
-    for reps in (
-        2,
-        (2, 3),
-        [2, 3, 1],
-        1,
-        np.int64(2),
-        np.uint8(2),
-        np.array([2, 3]),
-        np.array(2, "i4"),
-        (np.int64(2), 3),
-    ):
-        assert taken("tile", array, reps), reps
+    for n in 2, (2, 3), [2, 3, 1], 1, np.int64(2), np.uint8(2), np.array([2, 3]), np.array(2, "i4"), (np.int64(2), 3):
+        assert taken("tile", array, n), n
     for repeats in (2, 2.0, np.float64(2), np.uint64(2), np.int64(2), np.array(2), np.ones(array.size, np.intp)):
         assert taken("repeat", array, repeats), repeats
     for one in (1, 1.0, np.int64(1)):
@@ -185,15 +156,9 @@ def test_grids_and_broadcast_arrays_give_what_numpy_gives():
         plain = set(names) <= PLAIN
         assert taken("meshgrid", *arrays) <= plain
         assert taken("meshgrid", *arrays, indexing="ij") <= plain
-        for options in (
-            {"sparse": True},
-            {"sparse": 1},
-            {"copy": 0},
-            {"indexing": "yx"},
-            {"indexing": None},
-            {"sparse": "a"},
-        ):
-            assert taken("meshgrid", *arrays, **options) <= (plain and "copy" not in options)
+        for name, value in *(("sparse", x) for x in (True, 1, "a")), *(("indexing", x) for x in ("yx", None)):
+            assert taken("meshgrid", *arrays, **{name: value}) <= plain
+        assert not taken("meshgrid", *arrays, copy=0)
     assert not taken("meshgrid", GRID, GRID, copy=False)
     assert not taken("meshgrid")
     assert taken("meshgrid", ROW)

@@ -17,9 +17,6 @@ NOT_REGULAR = "`IN` expected a regular .npy file, neither pipe, device nor direc
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="has neither such permissions nor such links")
 
-root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be other users")
-NOBODY, SOMEBODY = 65534, 65533
-
 
 def files(folder="."):
     return sorted(path.name for path in Path(folder).iterdir())
@@ -84,10 +81,6 @@ def halfway(monkeypatch, act):
 
     monkeypatch.setattr(apply, "convert_onto", convert_onto)
     return calls
-
-
-def temporaries(folder="."):
-    return [name for name in files(folder) if name.startswith(".bcast-")]
 
 
 def program(name):

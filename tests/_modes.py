@@ -7,9 +7,7 @@ from _reference import reference
 from bcast._rules.core import MODES
 
 # The mode and the names of the arguments of each way to call it.
-FORMS = {
-    "-".join((mode.name, *form.arguments)): (mode.name, tuple(form.arguments)) for mode in MODES for form in mode.forms
-}
+FORMS = {"-".join((m.name, *form.arguments)): (m.name, tuple(form.arguments)) for m in MODES for form in m.forms}
 NAMES = [mode.name for mode in MODES]
 
 

@@ -7,25 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _commands import (
-    NOBODY,
-    OLD,
-    SOMEBODY,
-    check_refused,
-    fail_with,
-    files,
-    halfway,
-    posix,
-    program,
-    python,
-    root,
-    succeed,
-    temporaries,
-)
+from _commands import OLD, check_refused, fail_with, files, halfway, posix, program, python, succeed
 
 from bcast.__main__ import main
 from bcast._cli import apply
 
+root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be other users")
+NOBODY, SOMEBODY = 65534, 65533
 APPLY = ["apply", "in.npy", "out.npy", "--shape", "9,3"]
 NEW = np.broadcast_to(np.arange(3.0), (9, 3))
 
@@ -35,6 +23,10 @@ def folder(folder):
     """Put an array into it."""
     np.save("in.npy", np.arange(3.0))
     return folder
+
+
+def temporaries():
+    return [name for name in files() if name.startswith(".bcast-")]
 
 
 # Names.

@@ -115,17 +115,14 @@ def test_every_pair_of_dtypes(own):
         check_same((copy if expected[0] is None else expected[0], expected[1]), outcome(call, out=out))
 
 
-COUNTS = np.arange(6)
+COUNTS, LIKE = np.arange(6), np.empty((3, 4, 6))
 FUNCTIONS = {
     "broadcast": (lambda a, **to: bcast.broadcast(a, (2, 4, 6), **to), lambda a: np.broadcast_to(a, (2, 4, 6))),
     "broadcast, explicit": (
         lambda a, **to: bcast.broadcast(a, (4, 6, 3), [0, 1], mode="explicit", **to),
         lambda a: np.broadcast_to(a[..., None], (4, 6, 3)),
     ),
-    "broadcast_like": (
-        lambda a, **to: bcast.broadcast_like(a, np.empty((3, 4, 6)), **to),
-        lambda a: np.broadcast_to(a, (3, 4, 6)),
-    ),
+    "like": (lambda a, **to: bcast.broadcast_like(a, LIKE, **to), lambda a: np.broadcast_to(a, LIKE.shape)),
     "broadcast_to": (lambda a, **to: bcast.broadcast_to(a, (4, 6), **to), lambda a: a),
     "tile": (lambda a, **to: bcast.tile(a, (2, 3), **to), lambda a: np.tile(a, (2, 3))),
     "tile, ones": (lambda a, **to: bcast.tile(a, (1, 1, 1), **to), lambda a: a[None]),

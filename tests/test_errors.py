@@ -73,15 +73,10 @@ class Foreign:
 
 
 BAD_LENGTHS = {
-    "negative": [-1, 3],
-    "negative_beside_0": (0, -2),
-    "negative_twice": (-2, -3),
-    "negative_array": np.array([2, -3]),
-    "negative_and_large": (-(10**30),),
-    "negative_of_many_digits": (-(10**5000),),
-    "many_digits": (10**5000,),
+    "negative": [-1, 3], "negative_beside_0": (0, -2), "negative_twice": (-2, -3), "negative_array": np.array([2, -3]),
+    "negative_and_large": (-(10**30),), "negative_of_many_digits": (-(10**5000),), "many_digits": (10**5000,),
     "65_axes": (1,) * 65,
-}
+}  # fmt: skip
 NO_LENGTHS = {
     "float": [2.5, 3], "bool": (True, 3), "bool_item": [np.True_, 3], "none_inside": (None, 3), "none": None,
     "object_array": np.array([2, 3], object), "float_array": np.array([2.0, 3.0]), "arrays_inside": [np.array([3])],
@@ -484,13 +479,9 @@ def test_remedies(call, name, remedy):
 
 # What has no sum.
 
-WITHOUT_SUM = {
-    "bool": (np.ones(3, bool), None, "grad"),
-    "string": (np.array(["a", "b"]), None, "grad"),
-    "strings": (np.array(["a"], np.dtypes.StringDType()), None, "grad"),
-    "void": (np.zeros(3, "V2"), None, "grad"),
-    "instant": (np.zeros(3, "M8[s]"), None, "grad"),
-    "structure": (np.zeros(3, [("a", "<i4")]), None, "grad"),
+OF_NONE = "?", "U1", "T", "V2", "M8[s]", [("a", "<i4")]
+WITHOUT_SUM = {f"of_{dtype}": (np.zeros(3, dtype), None, "grad") for dtype in OF_NONE}
+WITHOUT_SUM |= {
     "to_bool": (np.ones(3), bool, "dtype"),
     "to_string": (np.ones(3), "S3", "dtype"),
     "to_instant": (np.ones(3, int), "M8[s]", "dtype"),

@@ -6,22 +6,12 @@ import pytest
 
 from bcast._cli.conformance import check, failure, load
 
-PAGES = load()
-EXAMPLES = [example for examples in PAGES.values() for example in examples]
+EXAMPLES = [example for examples in load().values() for example in examples]  # test_main.py counts them
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.page}: {example.where}")
 def test_every_worked_example_of_the_specifications_holds(example):
     assert failure(example) is None
-
-
-def test_all_pages_are_represented():
-    assert {page: len(examples) for page, examples in PAGES.items()} == {
-        "OpenVINO Broadcast-1": 7,
-        "OpenVINO broadcast rules": 25,
-        "ONNX broadcasting": 9,
-        "nGraph Broadcast": 6,
-    }
 
 
 def find(where):

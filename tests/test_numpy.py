@@ -27,22 +27,12 @@ A3 = np.array([1, 2, 3])
 A23 = np.arange(6.0).reshape(2, 3)
 
 TO = {
-    "scalar_to_scalar": (7, ()),
-    "zero_axes": (np.array(0.5), (3,)),
-    "list": ([[1], [2]], (2, 3)),
-    "int": (A3, 3),
-    "numpy_int": (7, np.int64(3)),
-    "zero_axes_int": (7, np.array(3)),
-    "list_shape": (A3, [2, 3]),
-    "numpy_items": (A3, (np.int32(2), np.uint8(3))),
-    "range_shape": (A3, range(2, 4)),
-    "bytes": (b"abc", (2,)),
-    "records": (np.array([(1, 2.0)], [("a", "i4"), ("b", "f8")]), (3,)),
-    "objects": (np.array([None, "text"], object), (2, 2)),
-    "64_axes": (A3, (1,) * 63 + (3,)),
-    "misfit": (A3, (2,)),
-    "negative_int": (7, -1),
-}
+    "scalar_to_scalar": (7, ()), "zero_axes": (np.array(0.5), (3,)), "list": ([[1], [2]], (2, 3)), "int": (A3, 3),
+    "numpy_int": (7, np.int64(3)), "zero_axes_int": (7, np.array(3)), "list_shape": (A3, [2, 3]), "misfit": (A3, (2,)),
+    "numpy_items": (A3, (np.int32(2), np.uint8(3))), "range_shape": (A3, range(2, 4)), "bytes": (b"abc", (2,)),
+    "records": (np.array([(1, 2.0)], [("a", "i4"), ("b", "f8")]), (3,)), "64_axes": (A3, (1,) * 63 + (3,)),
+    "objects": (np.array([None, "text"], object), (2, 2)), "negative_int": (7, -1),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("array", "shape"), TO.values(), ids=TO)
@@ -88,17 +78,10 @@ def test_broadcast_arrays(arrays):
 
 
 SHAPES = {
-    "none": (),
-    "scalar": ((),),
-    "ints": (2, 1),
-    "int_and_tuple": (3, (2, 1)),
-    "lists": ([2, 1], [3]),
-    "arrays": (np.array([2, 1]), np.array([3], "u1")),
-    "large": ((1 << 40,), (1 << 20, 1)),
-    "100_shapes": (1,) * 99 + (5,),
-    "32_axes": ((1,) * 31 + (2,), 2),
-    "empty_beside_two": ((0,), (2,)),
-}
+    "none": (), "scalar": ((),), "ints": (2, 1), "int_and_tuple": (3, (2, 1)), "lists": ([2, 1], [3]),
+    "arrays": (np.array([2, 1]), np.array([3], "u1")), "large": ((1 << 40,), (1 << 20, 1)),
+    "100_shapes": (1,) * 99 + (5,), "32_axes": ((1,) * 31 + (2,), 2), "empty_beside_two": ((0,), (2,)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("shapes", SHAPES.values(), ids=SHAPES)

@@ -148,14 +148,12 @@ def windows(draw, room, shape, repeating=False):
     return np.lib.stride_tricks.as_strided(room[start:], shape, [each * room.itemsize for each in steps])
 
 
+WINDOWS = st.lists(st.integers(1, 5), max_size=4).map(tuple)
+
+
 @drill_or_not
 def test_out_overlaps_data(examples):
-    @given(
-        st.data(),
-        ways,
-        st.lists(st.integers(1, 5), max_size=4).map(tuple),
-        st.sampled_from(["u1", "f4", "c16", "V3", PADDED]),
-    )
+    @given(st.data(), ways, WINDOWS, st.sampled_from(["u1", "f4", "c16", "V3", PADDED]))
     def prop(data_strategy, way, shape, dtype):
         draw = data_strategy.draw
         room = filled(draw, 300, dtype)
@@ -172,10 +170,8 @@ def test_out_overlaps_data(examples):
         # What is not `out` is as it was.
         touched = np.zeros(room.size, bool)
         offset = (out.ctypes.data - room.ctypes.data) // room.itemsize
-        mask = np.lib.stride_tricks.as_strided(
-            touched[offset:], out.shape, [stride // room.itemsize for stride in out.strides]
-        )
-        mask[...] = True
+        strides = [stride // room.itemsize for stride in out.strides]
+        np.lib.stride_tricks.as_strided(touched[offset:], out.shape, strides)[...] = True
         assert as_bytes(items[~touched]) == as_bytes(before[~touched])
 
     search(examples, prop)
@@ -305,12 +301,7 @@ def test_unbroadcast_is_the_adjoint(examples):
 
 @drill_or_not
 def test_out_overlaps_grad(examples):
-    @given(
-        st.data(),
-        st.sampled_from(SUMS),
-        st.lists(st.integers(1, 5), max_size=4).map(tuple),
-        st.sampled_from(["u1", "f4", ">f4", "c8", "g"]),
-    )
+    @given(st.data(), st.sampled_from(SUMS), WINDOWS, st.sampled_from(["u1", "f4", ">f4", "c8", "g"]))
     def prop(data_strategy, way, shape, dtype):
         draw = data_strategy.draw
         room = np.random.default_rng(draw(st.integers(0, 2**32 - 1))).integers(0, 100, 300).astype(dtype)

@@ -79,13 +79,7 @@ def test_what_the_array_holds_counts(name):
 # What `out` says of itself fits, and what it is does not.
 REFUSED = {
     "dtype": (lambda out: bcast.broadcast(np.float32(1), (7,), out=out), TypeError, (7,), "i4", Liar),
-    "dtype_of_a_sum": (
-        lambda out: bcast.unbroadcast(np.ones((2, 7), "f4"), (7,), out=out),
-        TypeError,
-        (7,),
-        "i4",
-        Liar,
-    ),
+    "dtype_of_sums": (lambda out: bcast.unbroadcast(np.ones((2, 7), "f4"), (7,), out=out), TypeError, (7,), "i4", Liar),
     "dtype_of_a_tile": (lambda out: bcast.tile(np.ones(1, "f4"), 7, out=out), TypeError, (7,), "i4", Liar),
     "references": (lambda out: bcast.repeat(OBJECTS, 1, 0, out=out), TypeError, (2, 3), "i8", LiarOfReferences),
     "shape": (lambda out: bcast.broadcast(np.float32(1), (7,), out=out), ValueError, (2, 3), "f4", Liar),

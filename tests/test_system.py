@@ -9,56 +9,33 @@ import pytest
 from bcast._runtime import system
 
 MIB = 1 << 20
+LEAST, MORE = f"{600 * MIB}", f"{700 * MIB}"
+QUOTA, PERIOD = "cpu/job/cpu.cfs_quota_us", "cpu/job/cpu.cfs_period_us"
 
 TREES = {
     "no groups": ("", {}, None, None),
     "version 2": (
-        "0::/job/step",
-        {"job/cpu.max": "max 100000", "job/step/cpu.max": "150000 100000", "job/memory.max": f"{600 * MIB}"},
-        2,
-        600 * MIB,
+        *("0::/job/step", {"job/cpu.max": "max 100000", "job/step/cpu.max": "150000 100000", "job/memory.max": LEAST}),
+        *(2, 600 * MIB),
     ),
     "version 2, the least of all": (
-        "0::/job/step",
-        {"job/memory.max": f"{600 * MIB}", "job/step/memory.max": f"{700 * MIB}", "job/cpu.max": "100000 100000"},
-        1,
-        600 * MIB,
+        *("0::/job/step", {"job/memory.max": LEAST, "job/step/memory.max": MORE, "job/cpu.max": "100000 100000"}),
+        *(1, 600 * MIB),
     ),
-    "version 2, throttled before the limit": (
-        "0::/",
-        {"memory.max": "max", "memory.high": f"{400 * MIB}"},
-        None,
-        400 * MIB,
-    ),
-    "version 2, in a container": (
-        "0::/outside/id",
-        {"memory.max": f"{500 * MIB}", "cpu.max": "50000 100000"},
-        1,
-        500 * MIB,
-    ),
+    "version 2, throttled before": ("0::/", {"memory.max": "max", "memory.high": LEAST}, None, 600 * MIB),
+    "version 2, in a container": ("0::/outside/id", {"memory.max": LEAST, "cpu.max": "50000 100000"}, 1, 600 * MIB),
     "version 1": (
         "4:memory:/job\n3:cpu,cpuacct:/job\n0::/",
         {
-            "memory/job/memory.limit_in_bytes": f"{300 * MIB}",
+            "memory/job/memory.limit_in_bytes": LEAST,
             "memory/memory.limit_in_bytes": "9223372036854771712",
             "cpu,cpuacct/job/cpu.cfs_quota_us": "200001",
             "cpu,cpuacct/job/cpu.cfs_period_us": "100000",
         },
-        3,
-        300 * MIB,
+        *(3, 600 * MIB),
     ),
-    "version 1, by its other name": (
-        "3:cpu,cpuacct:/job",
-        {"cpu/job/cpu.cfs_quota_us": "100000", "cpu/job/cpu.cfs_period_us": "100000"},
-        1,
-        None,
-    ),
-    "version 1, without a quota": (
-        "3:cpu:/job",
-        {"cpu/job/cpu.cfs_quota_us": "-1", "cpu/job/cpu.cfs_period_us": "100000"},
-        None,
-        None,
-    ),
+    "version 1, by its other name": ("3:cpu,cpuacct:/job", {QUOTA: "100000", PERIOD: "100000"}, 1, None),
+    "version 1, without a quota": ("3:cpu:/job", {QUOTA: "-1", PERIOD: "100000"}, None, None),
     "nonsense": ("0::/\nx\n", {"memory.max": "much", "cpu.max": "0 0"}, None, None),
 }
 

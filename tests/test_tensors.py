@@ -75,12 +75,8 @@ def test_data_is_read_from_the_cpu_only():
     assert tensor.reads == 1
     assert bcast.tile(Tensor(ROW, device=(3, 0)), 2).shape == (6,)  # pinned memory
     far = Tensor(ROW, device=(2, 1))
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(TypeError, match=r"^`grad` expected .*, got Tensor: it is on device 2:1; copy it to the CPU"):
         bcast.unbroadcast(far, ())
-    assert str(caught.value) == (
-        "`grad` expected an array that NumPy can read, got Tensor: "
-        "it is on device 2:1; copy it to the CPU's memory first"
-    )
     assert far.reads == 0
 
 
@@ -157,10 +153,7 @@ def test_torch_tensors_that_numpy_cannot_read():
     torch = pytest.importorskip("torch")
     beginning = "^`data` expected an array that NumPy can read, got Tensor: "
     for tensor, reason in (
-        (
-            torch.ones(3, dtype=torch.bfloat16),
-            r".*; NumPy has no such dtype: convert it by \.float\(\), or give its bits as a dtype of",
-        ),
+        (torch.ones(3, dtype=torch.bfloat16), r".*; NumPy has no such dtype: convert it by \.float\(\)"),
         (torch.ones(3, requires_grad=True), "Can't call numpy.* on Tensor that requires grad"),
         (torch.ones(3, device="meta"), ".*meta"),
         (torch.ones(3).to_sparse(), ".*Sparse"),

@@ -34,10 +34,7 @@ def call_together(callers, rounds):
         start.wait()
         for _ in range(rounds):
             bcast.set_num_threads(rng.randint(1, 8))
-            held = [
-                bcast.broadcast(data, (256, rng.randint(200, 6000))),
-                *held[:3],
-            ]  # up to 6 MB, by threads
+            held = [bcast.broadcast(data, (256, rng.randint(200, 6000))), *held[:3]]  # up to 6 MB, by threads
             for result in held:
                 sums = bcast.unbroadcast(result, data.shape)
                 if (result != data).any() or not np.array_equal(sums, result.shape[1] * data):

@@ -38,12 +38,7 @@ def check_against(function, ours, data, *arguments):
 
 TILES = {
     "int": (A3, 2),
-    "more_than_axes": (A3, (2, 1, 2)),
     "no_reps": (A23, ()),
-    "once": (A23, 1),
-    "never": (A23, 0),
-    "never_along_a_new_axis": (A3, (0, 1)),
-    "empty_and_never": (np.empty((0, 3)), (2, 0)),
     "list": ([[1, 2], [3, 4]], [2, 1]),
     "array_of_reps": (A3, np.array([2, 2])),
     "array_of_no_reps": (A3, np.array([], int)),
@@ -54,9 +49,7 @@ TILES = {
     "numpy_bool": (A3, (np.True_, 2)),
     "range": (A3, range(1, 4)),
     "bytes": (b"abc", 3),
-    "records": (RECORDS, (2, 2)),
     "objects": (np.array([[None, "text"]], object), (2, 3)),
-    "byte_order": (np.array([1, 2, 3], ">i2"), (2, 2)),
     "64_axes": (TALL, (1,) * 62 + (2, 2)),
 }
 
@@ -68,7 +61,6 @@ def test_tile_is_numpys(data, reps):
 
 REPEATS = {
     "int": (A3, 2),
-    "flattened": (A23, 2),
     "scalar": (7, 3),
     "scalar_along_0": (7, 3, 0),
     "list": ([[1, 2], [3, 4]], 2, 1),
@@ -79,18 +71,10 @@ REPEATS = {
     "float": (A3, 2.0),
     "numpy_axis": (A23, 2, np.int64(1)),
     "axis_of_an_index": (A23, 2, Index(-1)),
-    "each": (A3, [1, 0, 2]),
     "each_of_all": (A23, range(6)),
-    "each_column": (A23, np.array([2, 0, 1], np.uint8), -1),
-    "each_by_bools": (A3, [True, False, True]),
-    "each_of_many": (np.arange(100), np.arange(100) % 3),
     "each_of_a_list": ([1, 2], (3, 1)),
-    "each_by_floats": (A3, [1.0, 0.0, 2.0]),
     "each_by_floats_and_ints": (A23, (2, np.float32(3)), 0),
-    "each_by_unsigned": (A3, [np.uint64(1), np.uint64(0), np.uint64(2)]),
-    "each_by_an_array": (A3, np.array([1, 0, 2])),
     "each_of_none": ([], []),
-    "each_of_records": (RECORDS, [2, 1]),
     "each_object": (np.array([None, "text"], object), [2, 1]),
     "bytes": (b"abc", 3),
     "objects_flattened": (np.array([[None, "text"], [1, 2]], object).T, 2),
@@ -131,14 +115,11 @@ WHOLE = {
     "numpy_float16": np.float16(2),
     "float_scalar_array": np.array(2.0),
     "list_of_one_float": [2.0],
-    "floats": [1.0, 0.0, 2.0],
     "floats_and_ints": (1, 0.0, np.float32(2)),
     "array_of_floats": np.array([1.0, 0.0, 2.0]),
     "array_of_swapped_floats": np.array([1, 0, 2], np.dtype(float).newbyteorder()),
     "objects": np.array([1.0, 0, np.float32(2)], object),
-    "unsigned": np.array([1, 0, 2], np.uint64),
     "list_of_unsigned": [np.uint64(1), np.uint64(0), np.uint64(2)],
-    "backwards_unsigned": np.array([2, 0, 1], np.uint64)[::-1],
 }
 
 
@@ -152,12 +133,7 @@ def test_repeats_that_are_whole_numbers(repeats):
 AXES = {
     "both": ((2, 3), (0, 1)),
     "both_alike": (2, (0, 1)),
-    "in_any_order": ((3, 2), (2, 0)),
-    "all": ((2, 3, 2), (0, 1, 2)),
     "from_the_end": ((2, 3), (-1, -3)),
-    "one": ((2,), (1,)),
-    "once": ((2, 1), (0, 1)),
-    "never": ((2, 0), (0, 1)),
     "arrays": (np.array([2, 3]), np.array([0, 1])),
     "numpy_ints": ((np.int8(2), np.uint64(3)), (np.int64(0), np.int8(1))),
     "floats": ((2.0, np.float32(3)), (0, 1)),
@@ -177,9 +153,7 @@ AXES = {
 
 
 @pytest.mark.parametrize(("repeats", "axes"), AXES.values(), ids=AXES)
-@pytest.mark.parametrize(
-    "data", [A234, A234.T.copy().T, A234[::-1, ::-1], A234.astype(object)], ids=["C", "F", "backwards", "objects"]
-)
+@pytest.mark.parametrize("data", [A234, A234.T.copy().T, A234[::-1, ::-1], A234.astype(object)], ids=range(4))
 def test_several_axes_repeat_as_one_after_the_other(data, repeats, axes):
     expected = data
     for count, axis in zip(repeats if isinstance(repeats, tuple | np.ndarray) else (repeats,) * 2, axes, strict=True):
@@ -257,12 +231,9 @@ def small(shape):
 
 @drill_or_not
 def test_any_tile_and_repeat_as_numpy(examples):
-    @given(
-        st.data(),
-        ways,
-        st.lists(LENGTHS, max_size=4).map(tuple).filter(small),
-        st.lists(COUNTS, max_size=4).filter(small),
-    )
+    shapes, counts = (st.lists(each, max_size=4).filter(small) for each in (LENGTHS, COUNTS))
+
+    @given(st.data(), ways, shapes.map(tuple), counts)
     def prop(data_strategy, way, shape, counts):
         draw = data_strategy.draw
         data = drawn_data(draw, shape, draw(st.sampled_from(DTYPES)))
@@ -285,12 +256,9 @@ def test_any_tile_and_repeat_as_numpy(examples):
 
 @drill_or_not
 def test_out_overlaps_data(examples):
-    @given(
-        st.data(),
-        ways,
-        st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), max_size=3),
-        st.sampled_from(["u1", "f4", "V3"]),
-    )
+    axes = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), max_size=3)
+
+    @given(st.data(), ways, axes, st.sampled_from(["u1", "f4", "V3"]))
     def prop(data_strategy, way, axes, dtype):
         draw = data_strategy.draw
         shape, counts = tuple(n for n, _ in axes), tuple(k for _, k in axes)

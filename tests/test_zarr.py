@@ -72,10 +72,7 @@ def test_dtypes(run, data):
 @pytest.mark.parametrize("order", "CF")
 def test_both_formats_and_orders_are_read(run, version, order):
     data = np.arange(60.0).reshape(6, 10)
-    array = zarr.create_array(
-        "in.zarr", shape=(6, 10), chunks=(4, 3), dtype="f8", zarr_format=version, order=order if version == 2 else None
-    )
-    array[...] = data
+    save("in.zarr", data, chunks=(4, 3), zarr_format=version, order=order if version == 2 else None)
     succeed(run, "in.zarr", "out.npy", "--shape", "3,6,10")
     np.testing.assert_array_equal(load("out.npy"), np.broadcast_to(data, (3, 6, 10)), strict=True)
 
@@ -127,14 +124,11 @@ def test_shards_are_read(run):
 def test_chunks_of_nothing_but_fill_values_are_not_written(run, written, dtype):
     data = np.zeros(40, dtype="u1")
     data[25] = 1
-    np.save("in.npy", np.where(data, np.ones(40, "u1").astype(dtype), np.full(40, zarr_fill(dtype), dtype)))
+    fill = zarr.create_array(zarr.storage.MemoryStore(), shape=(1,), dtype=dtype).fill_value
+    np.save("in.npy", np.where(data, np.ones(40, "u1").astype(dtype), np.full(40, fill, dtype)))
     assert run("apply", "in.npy", "out.zarr", "--shape", "2,40", "--chunks", "1,10")[0] == 0
     assert set(written) == {"zarr.json", "c/0/2", "c/1/2"}
     np.testing.assert_array_equal(load("out.zarr"), np.broadcast_to(np.load("in.npy"), (2, 40)), strict=True)
-
-
-def zarr_fill(dtype):
-    return zarr.create_array(zarr.storage.MemoryStore(), shape=(1,), dtype=dtype).fill_value
 
 
 @pytest.mark.parametrize("zero", [np.float32(-0.0), np.complex64(complex(0.0, -0.0)), np.array((-0.0, 0), RECORD)])

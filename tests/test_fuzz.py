@@ -16,11 +16,6 @@ GIVING_ARRAYS = [
 ]
 
 
-def run_cases(count, functions):
-    for number in range(count):
-        fuzz.run_case(0, number, functions)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_some_cases_of_the_fuzz_hold(seed):
     for number in range(400):
@@ -63,7 +58,7 @@ def test_a_wrong_byte_is_found(name, monkeypatch):
 
     monkeypatch.setattr(bcast, name, wrong)
     with pytest.raises((AssertionError, ValueError)):
-        run_cases(100, {name: fuzz.FUNCTIONS[name]})
+        _ = [fuzz.run_case(0, number, {name: fuzz.FUNCTIONS[name]}) for number in range(100)]
 
 
 def test_a_byte_outside_is_found():

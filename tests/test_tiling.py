@@ -50,6 +50,7 @@ TILES = {
     "range": (A3, range(1, 4)),
     "bytes": (b"abc", 3),
     "objects": (np.array([[None, "text"]], object), (2, 3)),
+    "byte_order": (np.array([1, 2, 3], ">i2"), (2, 2)),
     "64_axes": (TALL, (1,) * 62 + (2, 2)),
 }
 
@@ -72,6 +73,7 @@ REPEATS = {
     "numpy_axis": (A23, 2, np.int64(1)),
     "axis_of_an_index": (A23, 2, Index(-1)),
     "each_of_all": (A23, range(6)),
+    "each_column": (A23, np.array([2, 0, 1], np.uint8), -1),
     "each_of_a_list": ([1, 2], (3, 1)),
     "each_by_floats_and_ints": (A23, (2, np.float32(3)), 0),
     "each_of_none": ([], []),

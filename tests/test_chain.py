@@ -68,6 +68,22 @@ def test_every_pair_of_dtypes_at_both_ends(dtype, to):
             check(data, (np.multiply, 1), casting="unsafe", out=[np.zeros(n, to) for _ in range(2)])
 
 
+# Layouts.
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+def test_windows_that_overlap_in_long_columns(dtype, way):
+    """Neighbours in a column lie closer than those in a row, and there are more of them than a block has items."""
+    items = np.arange(4000) % 251
+    windows = np.lib.stride_tricks.sliding_window_view(items.astype(dtype), 800)[:3100, ::2]
+    operand = windows.astype(np.dtype(dtype).newbyteorder())
+    with computed(*way):
+        check(windows, (np.add, operand), np.square)
+        result = bcast.elementwise(np.subtract, windows, operand, out=np.ones(windows.shape, dtype))
+    assert not result.any()
+
+
 # Pictures.
 
 

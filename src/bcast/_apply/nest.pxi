@@ -241,13 +241,13 @@ cdef bint _is_even(const Nest *nest, const Operand *operand, int axis, Py_ssize_
 cdef inline bint _is_turned(const Nest *nest, const Operand *operand) noexcept:
     """Whether neighbours in a column lie closer than those in a row: a tile of such rows is transposed.
 
-    Those in a row lie lines apart, or cannot be read where they lie.
+    Those in a row lie lines apart, or cannot be read where they lie. Only columns that overlap are longer than a line.
     """
     cdef int last = nest.rank - 1
     cdef Py_ssize_t step = _magnitude(operand.strides[last]), row_step = _magnitude(operand.strides[last - 1])
     if row_step == 0 or row_step >= step:
         return False
-    return nest.shape[last - 1] >= 4 if step >= LINE else nest.side_by_side
+    return nest.shape[last - 1] >= 4 if step >= LINE else nest.side_by_side and nest.shape[last - 1] < LINE
 
 
 cdef void _plan_operand(Nest *nest, Operand *operand, int k) noexcept:

@@ -7,6 +7,7 @@ Random chains are drawn in `_arithmetic.py`; `test_arithmetic.py` and `fuzz.py` 
 import functools
 import itertools
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -82,6 +83,19 @@ def test_windows_that_overlap_in_long_columns(dtype, way):
         check(windows, (np.add, operand), np.square)
         result = bcast.elementwise(np.subtract, windows, operand, out=np.ones(windows.shape, dtype))
     assert not result.any()
+
+
+@pytest.mark.parametrize("dtype", ["f2", ">f4", "f8", ">f8", ">c16", "?"])
+@pytest.mark.parametrize("steps", [(), ((np.add, 1.0), np.sqrt)], ids=len)
+def test_no_array_stands_between_data_and_out(steps, dtype):
+    data, out = np.ones((300, 400)), np.zeros((300, 400), dtype)
+    bcast.chain(data, *steps, casting="unsafe", out=out)
+    tracemalloc.start()
+    try:
+        bcast.chain(data, *steps, casting="unsafe", out=out)
+        assert tracemalloc.get_traced_memory()[1] < data.nbytes // 8
+    finally:
+        tracemalloc.stop()
 
 
 # Pictures.

@@ -85,6 +85,19 @@ def test_windows_that_overlap_in_long_columns(dtype, way):
     assert not result.any()
 
 
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("axes", itertools.permutations(range(4)))
+def test_axes_in_any_order(axes, way):
+    items = np.arange(7 * 20 * 5 * 40).reshape(7, 20, 5, 40)
+    steps = [(np.add, items[:1, :1].transpose(axes)), (np.subtract, items[:, :1, :1, :1].transpose(axes).astype("f4"))]
+    for dtype in "u1", ">f4":
+        data = items.astype(dtype).transpose(axes)
+        outs = [np.zeros(data.shape, ">f4")[::-1, ::2] for _ in range(2)]
+        with computed(*way):
+            check(data, *steps, np.square, dtype="f4")
+            check(data[::-1, ::2], dtype="f8", out=outs)
+
+
 @pytest.mark.parametrize("dtype", ["f2", ">f4", "f8", ">f8", ">c16", "?"])
 @pytest.mark.parametrize("steps", [(), ((np.add, 1.0), np.sqrt)], ids=len)
 def test_no_array_stands_between_data_and_out(steps, dtype):

@@ -1,5 +1,5 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
-"""`apply`, `run_steps`, `choose`: ufuncs, chains of them and `where`, by blocks in a first-level cache, on threads.
+"""`apply`, `run_steps` and `choose`: ufuncs, chains and `where`, by blocks in a first-level cache, on all threads.
 
 In: ufuncs, operands and what the user asked of the result, as the front end has checked them. Out: the result; or
 nothing, where a call is not sure to give NumPy's answer, and so is left to it. `_apply/loops.pxi` has the loop that
@@ -226,6 +226,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
         if not overlap(<cnp.ndarray> data, <cnp.ndarray> out):
             fuse(&nest)     # what is in error is computed once more
     operands.append(out)
+    pair_axes(&nest)
     memset(errors, 0, sizeof(errors))
     _run_planned(&nest, tuple(operands), True, max(1, weight // 2), True, errors)
     for k in range(nest.n_steps):

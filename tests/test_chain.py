@@ -86,7 +86,7 @@ def test_windows_that_overlap_in_long_columns(dtype, way):
 
 
 @pytest.mark.parametrize("way", COMPUTED)
-@pytest.mark.parametrize("axes", itertools.permutations(range(4)))
+@pytest.mark.parametrize("axes", list(itertools.permutations(range(4))))
 def test_axes_in_any_order(axes, way):
     items = np.arange(7 * 20 * 5 * 40).reshape(7, 20, 5, 40)
     steps = [(np.add, items[:1, :1].transpose(axes)), (np.subtract, items[:, :1, :1, :1].transpose(axes).astype("f4"))]
@@ -99,9 +99,10 @@ def test_axes_in_any_order(axes, way):
 
 
 @pytest.mark.parametrize("dtype", ["f2", ">f4", "f8", ">f8", ">c16", "?"])
-@pytest.mark.parametrize("steps", [(), ((np.add, 1.0), np.sqrt)], ids=len)
-def test_no_array_stands_between_data_and_out(steps, dtype):
-    data, out = np.ones((300, 400)), np.zeros((300, 400), dtype)
+@pytest.mark.parametrize("steps", [(), ((np.add, 1.0), np.sqrt), ([np.add, np.float64(1)],)], ids=len)
+@pytest.mark.parametrize("own", ["f8", ">f8"])
+def test_no_array_stands_between_data_and_out(own, steps, dtype):
+    data, out = np.ones((300, 400), own), np.zeros((300, 400), dtype)
     bcast.chain(data, *steps, casting="unsafe", out=out)
     tracemalloc.start()
     try:
@@ -109,6 +110,17 @@ def test_no_array_stands_between_data_and_out(steps, dtype):
         assert tracemalloc.get_traced_memory()[1] < data.nbytes // 8
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("steps", [(), (np.sqrt,)], ids=len)
+def test_the_order_of_bytes_is_a_conversion(steps):
+    swapped, native = np.ones(5, ">f4"), np.ones(5, "f4")
+    for data, options in (swapped, {"dtype": "f4"}), (native, {"dtype": ">f4"}), (native, {"out": np.zeros(5, ">f4")}):
+        with pytest.raises(TypeError, match="casting='no'"):
+            bcast.chain(data, *steps, casting="no", **options)
+        assert not options.get("out", np.zeros(1)).any()
+        outs = {"out": [np.zeros(5, ">f4") for _ in range(2)]} if "out" in options else options
+        check(data, *steps, casting="equiv", **outs)
 
 
 # Pictures.

@@ -1,5 +1,5 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
-"""`apply`, `run_steps` and `choose`: ufuncs, chains and `where`, by blocks in a first-level cache, on all threads.
+"""`apply`, `run_steps`, `choose`: ufuncs, chains of them and `where`, by blocks in a first-level cache, on threads.
 
 In: ufuncs, operands and what the user asked of the result, as the front end has checked them. Out: the result; or
 nothing, where a call is not sure to give NumPy's answer, and so is left to it. `_apply/loops.pxi` has the loop that
@@ -183,6 +183,8 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     cdef int number = _number_of(data), rank = _rank_of(data), k, weight = 1
     if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2:
         return None
+    if casting == 0:        # which forbids another order of bytes, too
+        return None
     nest.rank = rank
     for step in steps:
         if type(step) is tuple and len(<tuple> step) == 2 and rule == 0:
@@ -195,7 +197,9 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
         return None
     if not _map_axes(&nest, 0, data, rank, nest.rank - rank, True):
         return None
-    if dtype is not None and not _convert_step(&nest, names, &number, dtype, casting):
+    if dtype is not None and (
+        not (steps or out is not None or dtype.isnative) or not _convert_step(&nest, names, &number, dtype, casting)
+    ):
         return None
     for step in steps:
         found = _ufunc_step(&nest, names, &number, step, rule, axis, operands, scalars[nest.n])
@@ -208,8 +212,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     if out is not None:
         if not cnp.PyArray_CheckExact(out):
             return None
-        given = <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out)
-        if not _convert_step(&nest, names, &number, given if given.isnative else given.newbyteorder("="), casting):
+        if not _convert_step(&nest, names, &number, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting):
             return None
     if nest.n_steps == 0:
         return None
@@ -278,13 +281,17 @@ cdef Found _ufunc_step(
 
 
 cdef bint _convert_step(Nest *nest, list names, int *number, cnp.dtype dtype, int casting) except -1:
-    """Add the step that converts to a dtype, unless there is nothing to do; tell whether there is such a step."""
+    """Add the step that converts to a dtype in the machine's order of bytes, unless there is nothing to do; tell
+    whether there is such a step.
+    """
     cdef cnp.dtype given = cnp.PyArray_DescrFromType(number[0])
     cdef Cast cast
-    if _eligible(dtype.type_num) == OTHER or not dtype.isnative:
+    if _eligible(dtype.type_num) == OTHER:
         return False
     if _are_same(given, dtype):
         return True
+    if not dtype.isnative:
+        dtype = dtype.newbyteorder("=")
     if not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, casting):
         return False
     cast = sure_cast(given, dtype)

@@ -190,7 +190,7 @@ static inline bcast_cast bcast_cast_of(int target, int from, int to, int bfloat1
     return (target >= BCAST_WIDE && wide_rows[dst] >= 0 ? wide[wide_rows[dst]] : plain[dst])[src >= 13 ? src - 2 : src];
 }
 /* The bytes of n units, each in the reverse order, in place: neighbours are exchanged, then pairs of them, then fours.
-   Compilers make vector code of this for any target. */
+   Compilers see what that is, and make vector code of it where there are shuffles of bytes. */
 #define BCAST_EXCHANGE(bits, mask) x = (x >> bits & mask) | (x & mask) << bits
 #define BCAST_SWAP(Unit, ...)                                                                                       \
     case sizeof(Unit):                                                                                              \
@@ -201,7 +201,7 @@ static inline bcast_cast bcast_cast_of(int target, int from, int to, int bfloat1
             memcpy(at, &x, sizeof x);                                                                               \
         }                                                                                                           \
         return;
-static inline void bcast_swap_bytes(ptrdiff_t n, int size, void *items)
+BCAST_INLINE void bcast_swap_items(ptrdiff_t n, int size, void *items)
 {
     uint8_t *at = (uint8_t *) items;
     switch (size) {
@@ -210,6 +210,13 @@ static inline void bcast_swap_bytes(ptrdiff_t n, int size, void *items)
     BCAST_SWAP(uint64_t, BCAST_EXCHANGE(8, 0x00ff00ff00ff00ff); BCAST_EXCHANGE(16, 0x0000ffff0000ffff);
                BCAST_EXCHANGE(32, 0x00000000ffffffff))
     }
+}
+
+static void bcast_plain_swap(ptrdiff_t n, int size, void *items) { bcast_swap_items(n, size, items); }
+BCAST_ON_WIDE static void bcast_wide_swap(ptrdiff_t n, int size, void *items) { bcast_swap_items(n, size, items); }
+static inline void bcast_swap_bytes(int target, ptrdiff_t n, int size, void *items)
+{
+    (target >= BCAST_WIDE ? bcast_wide_swap : bcast_plain_swap)(n, size, items);
 }
 
 #endif

@@ -5,7 +5,7 @@
 
 cdef extern from "_copy/casts.h":
     Cast cast_for "bcast_cast_of"(int target, int src, int dst, int bfloat16, bint exact)
-    void c_swap_bytes "bcast_swap_bytes"(Py_ssize_t n, int size, void *items) noexcept nogil
+    void c_swap_bytes "bcast_swap_bytes"(int target, Py_ssize_t n, int size, void *items) noexcept nogil
 
 bfloat16 = -9
 cdef dict compared = {}     # whether items are converted as by NumPy
@@ -33,7 +33,7 @@ cdef Cast cast_of(int src, int dst, bint exact) noexcept:
 
 cdef void swap_bytes(Py_ssize_t n, int size, void *items) noexcept nogil:
     """Reverse the bytes of n units of a size, each for itself."""
-    c_swap_bytes(n, size, items)
+    c_swap_bytes(target_number, n, size, items)
 
 
 cdef Cast sure_cast(cnp.dtype src, cnp.dtype dst) except? NULL:

@@ -129,10 +129,12 @@ def unbroadcast(
         return into_tensor(unbroadcast, out, grad, data_shape, axes_mapping, **rules)
     array = as_array("grad", grad)
     shape = shape_argument("data_shape", data_shape)
-    factor, like = (None, array) if times is None else factor_of(array, times)
+    like, factor, owner = array, None, "grad"
+    if times is not None:
+        factor, like = factor_of(array, times)
+        owner = "the product"
     wanted = wanted_dtype(like, dtype)
     alignment = align_shapes(shape, shape_of(array), axes_mapping, mode, axis, broadcast_axes, "grad", not shape, False)
-    owner = "grad" if factor is None else "the product"
     return sum_onto(array, alignment, result_array(out, like, shape, "data_shape", wanted, owner), factor)
 
 

@@ -284,6 +284,7 @@ ON_TARGET static void FN(multiply_rows)(const bcast_term_products *rows, Acc *ds
 
 ON_TARGET static void FN(multiply_run)(const char *a, const char *b, ptrdiff_t length, ptrdiff_t ahead, Acc *dst)
 {
+    (void) ahead;
     memset(dst, 0, (COMPENSATED ? 2 : 1) * LANES * sizeof(Acc));
     for (ptrdiff_t i = 0; i < length; i++)
         FN(add_product)(&dst[i % LANES], &dst[LANES + i % LANES], a + i * SIZE, b + i * SIZE);

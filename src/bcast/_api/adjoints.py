@@ -41,8 +41,9 @@ def unbroadcast(
         As they were given to `broadcast` or `broadcast_like`. Empty `broadcast_axes` mean no axes if `data_shape` is
         the shape of `grad`, and all axes if it is ``()``.
     times : array_like, optional
-        What broadcasts to the shape of `grad`, as NumPy broadcasts: ``grad * times`` is summed, but no array of these
-        products is made. That is the gradient with respect to a scale, where `times` is what it multiplied.
+        What broadcasts to the shape of `grad`, as NumPy broadcasts: ``grad * times`` is summed. That is the gradient
+        with respect to a scale, where `times` is what it multiplied. Products of floats narrower than float64 are
+        exact, others are NumPy's. No array of them is made, except for complex numbers and some other dtypes.
     dtype : data-type, optional
         The dtype of the result: anything numeric that `numpy.dtype` accepts. The default is `grad`'s dtype, or that of
         ``grad * times``; unlike `numpy.sum`, short integers are not promoted.

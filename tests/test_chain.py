@@ -78,7 +78,7 @@ def test_windows_that_overlap_in_long_columns(dtype, way):
     """Neighbours in a column lie closer than those in a row, and there are more of them than a block has items."""
     items = np.arange(4000) % 251
     windows = np.lib.stride_tricks.sliding_window_view(items.astype(dtype), 800)[:3100, ::2]
-    operand = windows.astype(np.dtype(dtype).newbyteorder())
+    operand = windows.astype(np.dtype(dtype).newbyteorder(), order="C")
     with computed(*way):
         check(windows, (np.add, operand), np.square)
         result = bcast.elementwise(np.subtract, windows, operand, out=np.ones(windows.shape, dtype))

@@ -118,7 +118,7 @@ cdef void _fill(
     cdef Items at_end
     cdef const Items *items = _items(nest, operand, ends, &at_end)
     cdef char *dst = buffers + operand.buffer
-    cdef Plan *plan = <Plan *> (buffers + operand.plan)
+    cdef Plan *plan
     if items.rank or not operand.readable or (operand.cast == NULL and not operand.expanded):
         _copy_items(items, items.rank, items.strides, items.packed, <const uint8_t *> src, <uint8_t *> dst)
         if operand.swapped:
@@ -130,6 +130,7 @@ cdef void _fill(
         src = dst
     if operand.expanded:
         dst = buffers + operand.full_buffer
+        plan = <Plan *> (buffers + operand.plan)
         plan.src_end = <const uint8_t *> src + items.count * operand.loop_size
         write_planned(
             plan, 0, items.full_count * operand.loop_size, <const uint8_t *> src, <uint8_t *> dst, NULL,

@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from bcast._api.adjoints import lengths_left, wanted_dtype
 from bcast._api.broadcast import align_like, tuple_of_one
 from bcast._api.elementwise import chain as chain_in_memory
+from bcast._api.elementwise import step_shapes
 from bcast._api.repeats import counts_along
 from bcast._rules.alignment import Alignment, right_aligned
 from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument
@@ -40,7 +41,7 @@ from bcast._rules.core import align, align_shapes
 from bcast._rules.types import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 try:
-    from bcast._dask.arrays import Array, aligned_shape, as_dask, converted_dtype, in_memory, step_shapes
+    from bcast._dask.arrays import Array, aligned_shape, as_dask, converted_dtype, in_memory
     from bcast._dask.chunks import given_chunks
     from bcast._dask.copies import Values, broadcast_along, chained, mapped, repeated, tiled, without_empty
     from bcast._dask.sums import segments_summed, summed

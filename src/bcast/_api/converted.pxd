@@ -23,6 +23,7 @@ cdef _view_of(out)
 cdef _exported(expected, tensor, written)
 cpdef materialise(ndarray data, Alignment alignment, tuple shape, out, str name, dtype, casting)
 cpdef bint converts(ndarray data, out, dtype, casting) except -1
+cpdef int casting_number(casting) except -1
 cpdef tuple prepared(ndarray data, tuple shape, out, dtype, casting)
 cpdef convert_onto(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint fresh)
 cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)

@@ -140,6 +140,11 @@ def converts(data: NDArray[Any], out: Any, dtype: Any, casting: Casting) -> bool
     return dtype is not None or casting is not SAME_KIND or (out is not None and not keeps_dtype(data, out))
 
 
+def casting_number(casting: Casting) -> int:
+    """Return NumPy's number for a rule of casting."""
+    return NUMBER_OF_SAME_KIND if casting is SAME_KIND else CASTINGS.index(mode_of(casting, CASTINGS, "casting"))
+
+
 def prepared(
     data: NDArray[Any], shape: Shape, out: Any, dtype: DTypeLike | None, casting: Casting
 ) -> tuple[NDArray[Any], np.dtype[Any]]:
@@ -147,7 +152,7 @@ def prepared(
 
     The data comes back converted if its values decide what the dtype is, as the length of strings.
     """
-    rule = NUMBER_OF_SAME_KIND if casting is SAME_KIND else CASTINGS.index(mode_of(casting, CASTINGS, "casting"))
+    rule = casting_number(casting)
     own = dtype_of(data)
     if dtype is not None:
         wanted = dtype_argument(dtype)

@@ -4,7 +4,7 @@ from numpy cimport ndarray
 from bcast._rules.alignment cimport Alignment, expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments cimport dtype_argument, integer, mode_of
 from bcast._runtime.core cimport are_alike, dtype_of, is_binary, reshaped, shape_of
-from bcast._api.converted cimport as_array, is_tensor, prepared
+from bcast._api.converted cimport as_array, casting_number, is_tensor, prepared
 from bcast._elementwise cimport apply, choose, pass_on, run_steps
 
 cdef tuple MODES
@@ -14,6 +14,9 @@ cdef type UFUNC
 cdef object NOT_FIT, NUMPYS_WHERE, BOOL
 cdef tuple SCALARS
 
+cpdef tuple step_shapes(str name, tuple given, tuple shape, rule, axis)
+cdef int _number(str rule) except -1
+cdef _axis(axis, str rule)
 cdef dict _given(dtype, casting, where, tuple shape)
 
 cdef _operand(str name, value, bint weak, other)

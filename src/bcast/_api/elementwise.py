@@ -11,7 +11,7 @@ import numpy as np
 from numpy import generic, ndarray
 from numpy.typing import ArrayLike, DTypeLike
 
-from bcast._api.converted import as_array, into_tensor, is_tensor, prepared
+from bcast._api.converted import as_array, casting_number, into_tensor, is_tensor, prepared
 from bcast._elementwise import UNFIT, apply, choose, pass_on, run_steps
 from bcast._rules.alignment import expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
@@ -121,15 +121,12 @@ def elementwise(
         check_function(function)
     rule = mode_of(mode, MODES, "mode")
     wanted = None if dtype is None else dtype_argument(dtype)
-    number = NUMBER_OF_SAME_KIND if casting is SAME_KIND else CASTINGS.index(mode_of(casting, CASTINGS, "casting"))
-    if (type(axis) is not int or axis != -1) and rule is not PDPD:
-        expect_default_axis(axis, rule)
-    if type(axis) is not int:
-        axis = integer("axis", axis)
+    number = casting_number(casting)
+    axis = _axis(axis, rule)
     first = a if type(a) is ndarray else _operand("a", a, is_ufunc, b)
     second = b if type(b) is ndarray else _operand("b", b, is_ufunc, a)
     if is_ufunc:
-        order = 0 if rule is NUMPY else 1 if rule is NONE else 2 if rule is UNIDIRECTIONAL else 3
+        order = _number(rule)
         if where is True:
             only = out[0] if type(out) is tuple and len(out) == 1 else out
             result = apply(function, first, second, order, axis, only, wanted, number)
@@ -237,13 +234,10 @@ def chain(
     """
     rule = mode_of(mode, MODES, "mode")
     wanted = None if dtype is None else dtype_argument(dtype)
-    number = NUMBER_OF_SAME_KIND if casting is SAME_KIND else CASTINGS.index(mode_of(casting, CASTINGS, "casting"))
-    if (type(axis) is not int or axis != -1) and rule is not PDPD:
-        expect_default_axis(axis, rule)
-    if type(axis) is not int:
-        axis = integer("axis", axis)
+    number = casting_number(casting)
+    axis = _axis(axis, rule)
     array = as_array("data", data)
-    order = 0 if rule is NUMPY else 1 if rule is NONE else 2 if rule is UNIDIRECTIONAL else 3
+    order = _number(rule)
     result = run_steps(array, steps, order, axis, wanted, number, out)
     if result is not None:
         return result
@@ -256,14 +250,8 @@ def chain(
         kind: Any = None
         if operand is not None:
             given = _shape(operand)
-            if rule is PDPD:
-                operand = _aligned(operand, given, pdpd(given, shape, axis, "data").source)
-            elif rule is UNIDIRECTIONAL:
-                right_aligned(given, shape, "data")
-            elif rule is NUMPY:
-                shape = merge((shape, given), "data, steps")
-            elif given != shape:
-                raise ValueError(f"`steps[{i}]` expected data's own shape {shape} in mode 'none', got {given}")
+            source, shape = step_shapes(f"steps[{i}]", given, shape, rule, axis)
+            operand = _aligned(operand, given, source)
             kind = type(operand)  # NumPy takes int, float and complex for dtypes that follow the other one
             kind = dtype_of(operand) if kind is ndarray else BOOL if kind is bool else kind
         plain.append(function if operand is None else (function, operand))
@@ -340,6 +328,29 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
         raise TypeError(f"`out` expected dtype {chosen.dtype}, got {array.dtype}")
     array[...] = chosen
     return out
+
+
+def step_shapes(name: str, given: Shape, shape: Shape, rule: Any, axis: Any) -> tuple[Shape, Shape]:
+    """Return the shape in which a chain's operand broadcasts with what has `shape`, and that of the result."""
+    if rule == PDPD:
+        return pdpd(given, shape, axis, "data").source, shape
+    if rule == UNIDIRECTIONAL:
+        right_aligned(given, shape, "data")
+    elif rule == NONE and given != shape:
+        raise ValueError(f"`{name}` expected data's own shape {shape} in mode 'none', got {given}")
+    return given, merge((shape, given), "data, steps")
+
+
+def _number(rule: str) -> int:
+    """Return the number by which the core knows a mode."""
+    return 0 if rule is NUMPY else 1 if rule is NONE else 2 if rule is UNIDIRECTIONAL else 3
+
+
+def _axis(axis: Any, rule: str) -> Any:
+    """Return an axis as an integer; refuse one where it has no meaning."""
+    if (type(axis) is not int or axis != -1) and rule is not PDPD:
+        expect_default_axis(axis, rule)
+    return axis if type(axis) is int else integer("axis", axis)
 
 
 def _given(dtype: Any, casting: Casting, where: Any, shape: Shape) -> dict[str, Any]:

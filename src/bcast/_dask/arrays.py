@@ -14,7 +14,6 @@ from bcast._api.broadcast import broadcast
 from bcast._api.converted import as_array, follows_values
 from bcast._api.elementwise import check_function, elementwise
 from bcast._dask.tasks import block_of
-from bcast._rules.alignment import merge, pdpd, right_aligned
 from bcast._rules.arguments import Shape, dtype_argument, show
 from bcast._rules.types import Casting
 from bcast._runtime.core import is_masked
@@ -71,17 +70,6 @@ def aligned_shape(ufunc: Any, a: Shape, b: Shape, mode: Any, axis: Any) -> Shape
     views = [np.broadcast_to(np.empty(()), shape) for shape in (a, b)]
     aligned: Shape = elementwise(lambda _, second: second.shape, *views, mode=mode, axis=axis)
     return aligned
-
-
-def step_shapes(name: str, given: Shape, shape: Shape, mode: Any, axis: Any) -> tuple[Shape, Shape]:
-    """Return the shape in which a chain's operand broadcasts with what has `shape`, and that of the result."""
-    if mode == "pdpd":
-        return pdpd(given, shape, axis, "data").source, shape
-    if mode == "unidirectional":
-        right_aligned(given, shape, "data")
-    elif mode == "none" and given != shape:
-        raise ValueError(f"`{name}` expected data's own shape {shape} in mode 'none', got {given}")
-    return given, merge((shape, given), "data, steps")
 
 
 def _holds_collections(data: Any) -> bool:

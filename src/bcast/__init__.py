@@ -15,6 +15,7 @@ from bcast._api.broadcast import (
 from bcast._api.elementwise import chain, elementwise, where
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
 from bcast._api.repeats import repeat, tile
+from bcast._api.statistics import mean, std, sum, var
 from bcast._runtime.core import get_num_threads, memory_info, release_memory, set_idle_limit, set_num_threads
 
 with _suppress(ImportError):  # threadpoolctl is not there, or too old for pools that it does not know
@@ -35,6 +36,7 @@ __all__ = [
     "get_num_threads",
     "infer_shape",
     "is_patched",
+    "mean",
     "memory_info",
     "meshgrid",
     "patch_info",
@@ -44,9 +46,12 @@ __all__ = [
     "repeat",
     "set_idle_limit",
     "set_num_threads",
+    "std",
+    "sum",
     "tile",
     "unbroadcast",
     "unpatch_numpy",
     "unrepeat",
+    "var",
     "where",
 ]

@@ -20,6 +20,7 @@ __all__ = [
     "get_num_threads",
     "infer_shape",
     "is_patched",
+    "mean",
     "memory_info",
     "meshgrid",
     "patch_info",
@@ -29,10 +30,13 @@ __all__ = [
     "repeat",
     "set_idle_limit",
     "set_num_threads",
+    "std",
+    "sum",
     "tile",
     "unbroadcast",
     "unpatch_numpy",
     "unrepeat",
+    "var",
     "where",
 ]
 
@@ -66,6 +70,7 @@ class _Comparison(_OfOneResult, Protocol):
 
 _Several = NDArray[Any] | list[Any] | tuple[Any, ...]  # operands of which ufunc make an array, and no scalar
 _OutT = TypeVar("_OutT", bound=_Memory)
+_Axes = AxesLike | SupportsIndex | None
 _DType = type[_ScalarT] | np.dtype[_ScalarT]
 
 @overload
@@ -525,3 +530,89 @@ def where(
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: _OutT) -> _OutT: ...
 @overload
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: NDArray[Any] | None = None) -> NDArray[Any]: ...
+@overload
+def sum(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    **others: Any,
+) -> Any: ...
+@overload
+def sum(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out: _OutT,
+    keepdims: bool = False,
+    **others: Any,
+) -> _OutT: ...
+@overload
+def mean(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    **others: Any,
+) -> Any: ...
+@overload
+def mean(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out: _OutT,
+    keepdims: bool = False,
+    **others: Any,
+) -> _OutT: ...
+@overload
+def var(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+    **others: Any,
+) -> Any: ...
+@overload
+def var(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out: _OutT,
+    ddof: float = 0,
+    keepdims: bool = False,
+    correction: float | None = None,
+    **others: Any,
+) -> _OutT: ...
+@overload
+def std(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+    **others: Any,
+) -> Any: ...
+@overload
+def std(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out: _OutT,
+    ddof: float = 0,
+    keepdims: bool = False,
+    correction: float | None = None,
+    **others: Any,
+) -> _OutT: ...

@@ -4,4 +4,8 @@ from bcast._rules.alignment cimport Alignment
 from bcast._rules.core cimport Counts
 
 cpdef sum_onto(ndarray grad, Alignment alignment, ndarray out, ndarray times=*)
+cpdef average_onto(
+    ndarray data, Alignment alignment, ndarray out, double divisor, ndarray means=*, bint root=*, bint rough=*,
+)
+cpdef bint has_kernels(ndarray array) noexcept
 cpdef sum_counted(ndarray grad, Counts counts, int along, ndarray out)

@@ -8,4 +8,14 @@ from bcast._rules.core import Counts
 def sum_onto(
     grad: NDArray[Any], alignment: Alignment, out: NDArray[Any], times: NDArray[Any] | None = None
 ) -> NDArray[Any]: ...
+def average_onto(
+    data: NDArray[Any],
+    alignment: Alignment,
+    out: NDArray[Any],
+    divisor: float,
+    means: NDArray[Any] | None = None,
+    root: bool = False,
+    rough: bool = False,
+) -> NDArray[Any]: ...
+def has_kernels(array: NDArray[Any]) -> bool: ...
 def sum_counted(grad: NDArray[Any], counts: Counts, along: int, out: NDArray[Any]) -> NDArray[Any]: ...

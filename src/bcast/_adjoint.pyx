@@ -74,7 +74,24 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarr
     strides; its shape is ``alignment.source`` without some of the 1s. It may overlap `grad`: the result is as if `grad`
     had been copied first. `times` broadcasts to `grad`.
     """
-    return _sum_any(grad, alignment, None, -1, out, times)
+    return _sum_any(grad, alignment, None, -1, out, times, 0, False, False)
+
+
+cpdef average_onto(
+    cnp.ndarray data, Alignment alignment, cnp.ndarray out, double divisor, cnp.ndarray means=None, bint root=False,
+    bint rough=False,
+):
+    """Sum `data`, or the squares of its differences from `means`, and divide the sums; write them or their roots.
+
+    As `sum_onto`, where something is summed, kernels read `data` (`has_kernels`) and results are floats or complex.
+    `means` are of float64 and broadcast to `data`. Sums of narrow floats may be `rough`: as for narrow results.
+    """
+    return _sum_any(data, alignment, None, -1, out, means, divisor, root, rough)
+
+
+cpdef bint has_kernels(cnp.ndarray array) noexcept:
+    """Whether the items of an array are numbers that the core reads."""
+    return _dtype_of(array) >= 0
 
 
 cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
@@ -84,10 +101,13 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
     """
     if not 0 <= along < cnp.PyArray_NDIM(grad):
         raise ValueError(f"`axis` expected an axis of data of shape {shape_of(grad)}, got {along}")
-    return _sum_any(grad, None, counts, along, out, None)
+    return _sum_any(grad, None, counts, along, out, None, 0, False, False)
 
 
-cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out, cnp.ndarray times):
+cdef _sum_any(
+    cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out, cnp.ndarray times,
+    double divisor, bint root, bint rough,
+):
     """Sum by an alignment or, along an axis of 0 or more, by counts: what the core reads, into what it writes."""
     cdef cnp.ndarray dst = out
     cdef Py_ssize_t items, results
@@ -97,7 +117,7 @@ cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, c
         _check_times(grad, times)
         # Where nothing is summed, products are results.
         chosen = cnp.PyArray_SIZE(grad) != cnp.PyArray_SIZE(out) and _choose_products(&terms, grad, times, out)
-        if not chosen:
+        if not chosen and divisor == 0:
             grad, times = _product(np.asarray(grad), np.asarray(times), np.asarray(out)), None
     if cnp.PyArray_ISCOMPLEX(grad) and _is_real(out):
         # NumPy's own warning, which may be an error and run code of the user's: before sizes are compared.
@@ -113,7 +133,9 @@ cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, c
     if items == 0:
         np.asarray(out)[...] = 0
         return out
-    if not chosen and (along < 0 and items == results or not _choose_terms(&terms, grad, out)):
+    if not chosen and (along < 0 and items == results or times is not None or not _choose_terms(&terms, grad, out, rough)):
+        if divisor != 0:    # by the same code
+            raise ValueError(RESIZED)
         if along < 0:
             _leave_to_numpy(grad, alignment, out)
         else:
@@ -130,6 +152,11 @@ cdef _sum_any(cnp.ndarray grad, Alignment alignment, Counts counts, int along, c
         times = _native(np.asarray(times))
     if along >= 0:
         counts.keep_from(dst)
+    if divisor != 0 and not dtypes[terms.result].is_float:
+        raise ValueError(f"`out` expected floats, got {out.dtype}")
+    terms.divisor, terms.root = divisor, root
+    terms.deviates = divisor != 0 and times is not None
+    terms.writes = terms.writes and divisor == 0
     _sum(
         &terms, grad, times, alignment, counts, along, dst, items * cnp.PyArray_ITEMSIZE(grad),
         results * cnp.PyArray_ITEMSIZE(dst),
@@ -271,7 +298,7 @@ cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
         return False
     places = np.argsort(order)
     result = np.empty(out.transpose(order).shape, out.dtype)
-    _sum_any(grad.transpose(order), None, counts, places[along], result, None)
+    _sum_any(grad.transpose(order), None, counts, places[along], result, None, 0, False, False)
     np.copyto(out, result.transpose(places))
     return True
 
@@ -352,7 +379,7 @@ cdef _wider(dtype):
     return np.dtype(np.float64) if half.astype(np.float64) == 0.5 else None
 
 
-cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcept:
+cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out, bint rough) noexcept:
     """Choose how terms are read, summed and written; tell whether there is a way."""
     cdef int term = _dtype_of(grad), result = _dtype_of(out)
     cdef int kind, size, out_size
@@ -365,7 +392,7 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out) noexcep
     size = dtypes[term].size
     out_size = dtypes[result].size
     kind = dtypes[term].kind
-    if dtypes[result].is_float and (not is_float or size < out_size):
+    if dtypes[result].is_float and (not is_float or size < out_size and not rough):
         kind = F64
     elif not is_float and size != out_size:
         kind = U64
@@ -417,7 +444,11 @@ cdef void _choose_multiplier(Terms *terms, const Axis *items, Py_ssize_t nbytes)
     terms.multiplier = NULL
     terms.folds = False
     terms.ahead = 2 * PAGE if nbytes >= 8 << 20 else 0      # both are more than most caches hold
-    if terms.dtype == terms.times and dtype.is_float and items.src_step == items.times_step == dtype.size:
+    if not dtype.is_float or items.src_step != dtype.size:
+        return
+    if terms.deviates:
+        terms.multiplier = &terms.target.kernels[dtype.kind]
+    elif terms.dtype == terms.times and items.times_step == dtype.size:
         terms.multiplier = &terms.target.kernels[dtype.kind]
         terms.folds = dtypes[terms.result].size <= dtype.size   # rounded far below the result, or compensated
 

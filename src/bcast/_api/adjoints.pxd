@@ -2,11 +2,11 @@
 cimport cython
 from numpy cimport dtype as Dtype, ndarray
 
-from bcast._adjoint cimport sum_counted, sum_onto
+from bcast._adjoint cimport average_onto, has_kernels, sum_counted, sum_onto
 from bcast._api.converted cimport as_array, is_tensor
 from bcast._api.repeats cimport counts_along, integers_of, order, split
-from bcast._rules.alignment cimport Alignment
-from bcast._rules.arguments cimport axes_argument, dtype_argument, shape_argument
+from bcast._rules.alignment cimport Alignment, aligned
+from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of, shape_argument
 from bcast._rules.core cimport align_shapes
 from bcast._runtime.core cimport result_array, shape_of, size_of, type_of
 
@@ -30,3 +30,17 @@ cpdef Dtype wanted_dtype(ndarray grad, dtype)
 
 @cython.locals(shape=tuple, lengths=tuple, start=Py_ssize_t, axis=Py_ssize_t, fits=bint)
 cpdef tuple factor_of(ndarray grad, times)
+
+
+@cython.locals(
+    array=ndarray, shape=tuple, source=list, left=list, at=Py_ssize_t, length=Py_ssize_t, count=Py_ssize_t,
+    results=Py_ssize_t, alignment=Alignment,
+)
+cpdef reduced(str name, a, axis, dtype, out, keepdims, ddof)
+
+
+cdef Dtype _dtype_of_result(str name, Dtype own, dtype)
+
+
+@cython.locals(at=Py_ssize_t, length=Py_ssize_t, step=Py_ssize_t, begin=Py_ssize_t, axis=Py_ssize_t, means=ndarray)
+cdef _deviations(ndarray array, Alignment alignment, ndarray out, double count, double divisor, bint root)

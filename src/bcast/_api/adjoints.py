@@ -3,15 +3,25 @@
 from typing import Any, SupportsIndex
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bcast._adjoint import sum_counted, sum_onto
+from bcast._adjoint import average_onto, has_kernels, sum_counted, sum_onto
 from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._api.repeats import counts_along, integers_of, order, split
-from bcast._rules.arguments import Shape, axes_argument, dtype_argument, shape_argument, show
+from bcast._rules.alignment import Alignment, aligned
+from bcast._rules.arguments import Shape, axes_argument, dtype_argument, place_of, shape_argument, show
 from bcast._rules.core import align_shapes
 from bcast._rules.types import AxesLike, CountsLike, Mode, ShapeLike
 from bcast._runtime.core import result_array, shape_of, size_of, type_of
+
+INT64, UINT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.uint64), np.dtype(np.float64)
+FLOATS = "efd"
+RESULTS = {"sum": "bBhHiIlLqQefdFD", "mean": "efdFD", "var": FLOATS, "std": FLOATS}  # the dtypes of `dtype=`
+
+# of variances: more means are made by blocks of the data, which a second pass finds in a cache
+MEANS_ITEMS = 1 << 15
+BLOCK_BYTES = 1 << 22
 
 
 def unbroadcast(
@@ -246,6 +256,93 @@ def unrepeat(
         np.asarray(result)[...] = 0
         return result
     return _sum(array, counts, whole, result)
+
+
+def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any) -> Any:
+    """Return what NumPy's function of this name would; None for what that function is to do."""
+    if isinstance(a, ndarray) and type(a) is not ndarray:
+        return None
+    array = a if type(a) is ndarray else as_array("a", a)
+    if (type(keepdims) is not bool) or not (out is None or type(out) is ndarray) or not has_kernels(array):
+        return None
+    wanted = _dtype_of_result(name, array.dtype, dtype)
+    if wanted is None or (out is not None and out.dtype != wanted):
+        return None
+    shape = shape_of(array)
+    source = [1] * len(shape)
+    if axis is not None:
+        source = list(shape)
+        axes: Any = axes_argument(axis)
+        for each in (axes,) if type(axes) is int else axes:
+            at = place_of(each, shape)
+            if source[at] < 0:
+                raise ValueError(f"`axis` expected axes that differ, got {show(axis)}")
+            source[at] = -1  # until all are known
+    left: list[int] = []
+    count = results = 1
+    for at in range(len(shape)):
+        length = shape[at]
+        if axis is None or source[at] < 0:
+            source[at] = 1
+            count *= length
+            if keepdims:
+                left.append(1)
+        else:
+            left.append(length)
+            results *= length
+    if count <= 1 or results == 0 or not ddof < count:
+        return None
+    alignment = aligned(shape, tuple(source))
+    result = result_array(out, array, tuple(left), "a", wanted)
+    if name == "sum":
+        sum_onto(array, alignment, result)
+    elif name == "mean":
+        average_onto(array, alignment, result, count)
+    else:
+        _deviations(array, alignment, result, count, count - ddof, name == "std")
+    return result[()] if out is None and not left else result
+
+
+def _dtype_of_result(name: str, own: np.dtype[Any], dtype: Any) -> np.dtype[Any] | None:
+    """Return the dtype of a sum or a statistic; None if NumPy is to find it."""
+    kind = own.kind
+    if dtype is not None:
+        wanted = dtype_argument(dtype)
+        is_fit = wanted.isnative and wanted.char in RESULTS[name] and (kind != "c" or wanted.kind == "c")
+        return wanted if is_fit else None
+    if kind in "biu" and name != "sum":
+        return FLOAT64
+    if kind in "bi" and own.itemsize < 8:
+        return INT64
+    if kind == "u" and own.itemsize < 8:
+        return UINT64
+    if kind == "c" and name not in ("sum", "mean"):
+        return None
+    return own if own.isnative else own.newbyteorder("=")
+
+
+def _deviations(
+    array: NDArray[Any], alignment: Alignment, out: NDArray[Any], count: float, divisor: float, root: bool
+) -> None:
+    """Write variances or their roots: the means first, then the mean squares of what is left, both by the block."""
+    shape, source = alignment.shape, alignment.source
+    axis = 0
+    for at in range(len(shape)):
+        if source[at] > 1 and source[at] > source[axis] * (source[axis] == shape[axis]):
+            axis = at
+    length = step = shape[axis]
+    if size_of(out) > MEANS_ITEMS:
+        step = max(1, length * BLOCK_BYTES // array.nbytes)
+    result = out.reshape(source)
+    for begin in range(0, length, step):
+        part = array, result
+        if step < length:
+            where = (slice(None),) * axis + (slice(begin, begin + step),)
+            part = array[where], result[where]
+        places = aligned(shape_of(part[0]), shape_of(part[1]))
+        means = np.empty(places.source)
+        average_onto(part[0], places, means, count, None, False, True)
+        average_onto(part[0], places, part[1], divisor, means, root)
 
 
 def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[Any]) -> NDArray[Any]:

@@ -13,6 +13,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 
 from bcast._api.repeats cimport are_ones
+from bcast._api.adjoints cimport reduced
 from bcast._elementwise cimport choose
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.core cimport is_contiguous, shape_of, size_of
@@ -24,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import iinfo, integer, ndarray
 
-from bcast._api.broadcast import broadcast_arrays, meshgrid
+from bcast._api.broadcast import broadcast, broadcast_arrays, meshgrid
 from bcast._api.repeats import repeat, tile
 from bcast._rules.arguments import FLOATS, INT64, show
 
@@ -72,13 +73,15 @@ cdef class StandIn:
     cdef readonly Py_ssize_t taken      # calls; without a GIL, some that happen at the same time may not be counted
     cdef readonly Py_ssize_t passed
     cdef public bint active             # or else all calls are passed on, and none is counted
+    cdef bint of_several                # whether the first argument is a sequence of arrays
     cdef object take
     cdef object __weakref__
 
-    def __cinit__(self, original not None, take not None):
+    def __cinit__(self, original not None, take not None, bint of_several=False):
         self.call = call
         self.original = original
         self.take = take
+        self.of_several = of_several
         self.active = True
 
     def __getattr__(self, str name not None):
@@ -113,7 +116,7 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
     cdef StandIn stand_in = <StandIn> callee
     if not stand_in.active:
         return PyObject_Vectorcall(stand_in.original, arguments, count, names)
-    if PyVectorcall_NARGS(count) == 0 or cnp.PyArray_CheckExact(<object> arguments[0]):
+    if PyVectorcall_NARGS(count) == 0 or stand_in.of_several or cnp.PyArray_CheckExact(<object> arguments[0]):
         try:
             result = PyObject_Vectorcall(stand_in.take, arguments, count, names)
         except Exception:
@@ -150,9 +153,9 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
     Parameters
     ----------
     names : str or iterable of str, optional
-        The functions to replace, among 'tile', 'repeat', 'meshgrid', 'broadcast_arrays' and 'where'. The last two have
-        to be named. The results of ``np.broadcast_arrays`` are then new arrays, as those of `bcast.broadcast_arrays`,
-        where NumPy's are views.
+        The functions to replace: 'tile', 'repeat' and 'meshgrid'. Others have to be named: 'where'; 'stack' and
+        'dstack', of one array several times; 'broadcast_arrays', whose results are then new arrays, where NumPy's are
+        views; 'sum', 'mean', 'var' and 'std', whose results then differ from NumPy's in their last bits.
 
     Returns
     -------
@@ -323,7 +326,7 @@ cdef int _replace(tuple names) except -1:
         original = getattr(np, name)
         while type(original) is StandIn and not original.active:  # somebody had kept it, and put it back
             original = original.original
-        stand_ins.append(StandIn(original, TAKES[name]))
+        stand_ins.append(StandIn(original, TAKES[name], name in ("stack", "dstack")))
     for i in range(len(names)):
         place = _places[names[i]]
         if place.uses == 0:
@@ -413,6 +416,54 @@ def take_where(condition, x, y, /):
     return choose(condition, x, y, None)
 
 
+def take_stack(arrays, axis=0):
+    cdef Py_ssize_t at
+    first = arrays[0]
+    if not _are_one(arrays) or type(axis) is not int:
+        return None
+    shape = shape_of(first)
+    at = axis if axis >= 0 else axis + len(shape) + 1
+    if not 0 <= at <= len(shape):
+        return None
+    return broadcast(first, shape[:at] + (len(arrays),) + shape[at:], mode="explicit", broadcast_axes=(at,))
+
+
+def take_dstack(tup):
+    first = tup[0]
+    return take_stack(tup, 2) if _are_one(tup) and first.ndim == 2 else None
+
+
+def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
+    return _take("sum", a, axis, dtype, out, keepdims, 0, initial is where is None)
+
+
+def take_mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
+    return _take("mean", a, axis, dtype, out, keepdims, 0, where is None)
+
+
+def take_var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None):
+    return _take("var", a, axis, dtype, out, keepdims, ddof, where is mean is None)
+
+
+def take_std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None):
+    return _take("std", a, axis, dtype, out, keepdims, ddof, where is mean is None)
+
+
+cdef _take(str name, a, axis, dtype, out, keepdims, ddof, bint of_all):
+    if not of_all or type(a) is not ndarray or not (axis is None or type(axis) is int or type(axis) is tuple):
+        return None
+    return reduced(name, a, axis, dtype, out, keepdims, ddof)
+
+
+cdef bint _are_one(arrays):
+    """Whether a sequence has one plain array several times, in the order that NumPy's result would have."""
+    cdef bint are = (type(arrays) is list or type(arrays) is tuple) and len(arrays) > 1
+    first = arrays[0]
+    for array in arrays if are else ():
+        are = are and array is first
+    return are and is_plain(first) and first.dtype.isnative and is_contiguous(first)
+
+
 cdef tuple _multipliers(reps, array):
     """Return integers of NumPy's as Python's, if its products of them and the array's lengths do not wrap around."""
     cdef list counts = []
@@ -466,6 +517,7 @@ cdef bint can_count(array):
 
 TAKES = {
     "tile": take_tile, "repeat": take_repeat, "meshgrid": take_meshgrid, "broadcast_arrays": take_broadcast_arrays,
-    "where": take_where,
+    "where": take_where, "stack": take_stack, "dstack": take_dstack, "sum": take_sum, "mean": take_mean,
+    "var": take_var, "std": take_std,
 }
 _places = {name: Place() for name in TAKES}

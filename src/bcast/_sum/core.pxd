@@ -38,6 +38,7 @@ cdef extern from "_sum/simd/sum.h":
         bint (*sum_counted_runs)(const CountedRuns *runs, const Sink *dst) noexcept nogil
         void (*add_accumulators)(const Sink *dst, const Sink *src, Py_ssize_t n) noexcept nogil
         void (*multiply)(const Products *products, void *sums) noexcept nogil
+        void (*deviate)(const char *src, const double *means, Py_ssize_t step, double *dst, Py_ssize_t n) noexcept nogil
 
     ctypedef struct Results "bcast_results":
         int dtype, sum_size
@@ -48,6 +49,7 @@ cdef extern from "_sum/simd/sum.h":
         Kernels *kernels
         void (*store)(const Results *results, const void *sums, Py_ssize_t n) noexcept nogil
         bint (*add_errors)(double *sum, const double *error, Py_ssize_t n) noexcept nogil
+        void (*divide)(double *sums, double by, bint root, Py_ssize_t n) noexcept nogil
 
 cdef extern from "_sum/simd/dtypes.h":
     enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", UINT8 "BCAST_UINT8", UINT64 "BCAST_UINT64"
@@ -87,6 +89,9 @@ cdef struct Terms:
     const Kernels *multiplier   # the kernels that multiply both as they lie; NULL if they must be packed before
     bint folds                  # whether products are added up as they are packed
     int ahead                   # bytes by which both are prefetched
+    bint deviates               # whether terms are squares of differences from `times`, and not products
+    double divisor              # of the sums; 0 if these are the results
+    bint root                   # whether results are the roots of the quotients
 
 cdef struct KernelCall:
     bint runs                   # whether the kernel sums runs; else rows

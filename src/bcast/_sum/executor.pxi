@@ -136,7 +136,7 @@ cdef bint _add(
     cdef Py_ssize_t full, rest, _i
     cdef Py_ssize_t advance = plan.block.axes[0].dst_step if dst.mode == WRITE else tile.width * terms.sum_size
     cdef Runs runs
-    cdef Place here
+    cdef Place here, first
     if plan.call.runs:
         runs = Runs(at.src, tile.axes[0].length, tile.axes[0].src_step, rows * tile.width, tile.width)
         if terms.packed:
@@ -148,15 +148,38 @@ cdef bint _add(
     along.src_step *= plan.call.within
     along.times_step *= plan.call.within
     for _i in range(tile.axes[0].length):
-        if _add_rows(plan, at, &along, full, tile.width, dst, packed):
+        first = at
+        if terms.deviates:
+            first.times = _means_of_row(plan, tile, at.times, packed + SUM_PACKED_TERMS * terms.size)
+        if _add_rows(plan, first, &along, full, tile.width, dst, packed):
             return True
         if rest:
-            here = at
+            here = first
             _move(&here, &along, full)
             _add_rows(plan, here, &along, 1, rest, Sink(ADD, dst.sum, dst.error), packed)
         _move(&at, &plan.block.axes[0], 1)
         dst = _moved(dst, advance)
     return False
+
+
+cdef const char *_means_of_row(const SumPlan *plan, const Tile *tile, const char *means, char *room) noexcept nogil:
+    """Find the means of the items of each row side by side, in `room` if they lie in no other place so."""
+    cdef Py_ssize_t[MAX_AXES + 1] number
+    cdef Py_ssize_t i
+    cdef int j
+    if plan.block.rank == 2 and tile.axes[1].times_step == sizeof(double):
+        return means
+    memset(number, 0, plan.block.rank * sizeof(Py_ssize_t))
+    for i in range(tile.width):
+        (<double *> room)[i] = (<const double *> means)[0]
+        for j in range(plan.block.rank - 1, 0, -1):
+            means += tile.axes[j].times_step
+            number[j] += 1
+            if number[j] < tile.axes[j].length:
+                break
+            means -= tile.axes[j].length * tile.axes[j].times_step
+            number[j] = 0
+    return room
 
 
 cdef bint add_rows(
@@ -207,6 +230,25 @@ cdef void _pack(const Terms *terms, char *packed, const Products *rows, const Ax
         terms.kernels.multiply(&both, packed)
 
 
+cdef void _deviate(
+    const Terms *terms, char *packed, const Products *rows, Py_ssize_t item_step, Py_ssize_t step,
+) noexcept nogil:
+    """Pack the squares of what rows of terms differ from means: as many, or by a `step` of 0, one for each row."""
+    cdef const char *src = rows.a
+    cdef const double *means = <const double *> rows.b
+    cdef double *dst = <double *> packed
+    cdef Py_ssize_t _i
+    for _i in range(rows.count):
+        if terms.multiplier != NULL:
+            terms.multiplier.deviate(src, means, step, dst, rows.width)
+        else:
+            pack(terms.dtype, True, <char *> dst, src, item_step, rows.width)
+            terms.kernels.deviate(<char *> dst, means, step, dst, rows.width)
+        src += rows.a_advance
+        means += rows.b_advance // <Py_ssize_t> sizeof(double)
+        dst += rows.width
+
+
 cdef bint _add_rows(
     const SumPlan *plan, Place at, const Axis *along, Py_ssize_t rows, Py_ssize_t width, Sink dst, char *packed,
 ) noexcept nogil:
@@ -225,7 +267,11 @@ cdef bint _add_rows(
         products = Products(
             at.src, at.times, some.rows, along.src_step, along.times_step, width, fold, along.src_step, terms.ahead,
         )
-        _pack(terms, packed, &products, &plan.block.axes[plan.block.rank - 1])
+        if terms.deviates:
+            products.b, products.b_advance = at.times, 0
+            _deviate(terms, packed, &products, plan.block.axes[plan.block.rank - 1].src_step, 1)
+        else:
+            _pack(terms, packed, &products, &plan.block.axes[plan.block.rank - 1])
         terms.kernels.sum_rows(&some, &dst)
         dst.mode = ADD
         if fold > 1 and terms.times == FLOAT64:     # error terms
@@ -264,7 +310,10 @@ cdef void _add_packed_runs(
             )
             if terms.folds:
                 products.width, products.rows = rows, 0
-            _pack(terms, packed, &products, along)
+            if terms.deviates:
+                _deviate(terms, packed, &products, along.src_step, 0)
+            else:
+                _pack(terms, packed, &products, along)
             some.step = (step if terms.folds else some.length) * terms.size
             terms.kernels.sum_runs(&some, &dst)
             dst.mode = ADD
@@ -326,6 +375,8 @@ cdef void _store(const SumPlan *plan, const Tile *tile, Sink block) noexcept nog
                     at = tile.at
                     _seek(tile.axes, plan.block.rank, True, i * n + j, &at)
                     (<double *> block.sum)[j] = _sum_again(plan, at)
+        if plan.terms.divisor != 0:
+            plan.terms.target.divide(<double *> block.sum, plan.terms.divisor, plan.terms.root, n)
         plan.terms.target.store(&results, block.sum, n)
         block = _moved(block, n * plan.terms.sum_size)
 
@@ -346,7 +397,7 @@ cdef double _sum_again(const SumPlan *plan, Place first) noexcept nogil:
         pack(plan.terms.dtype, True, <char *> &term, here.src, 0, 1)
         if plan.terms.times >= 0:
             pack(plan.terms.times, True, <char *> &factor, here.times, 0, 1)
-            term *= factor
+            term = (term - factor) ** 2 if plan.terms.deviates else term * factor
         if isfinite(term):
             large = fabs(term) >= least
             if large:

@@ -53,7 +53,7 @@ cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) no
     plan.call.writes = plan.shares.each == 1 and plan.call.along.length == summed and _has_results_side_by_side(plan)
     plan.scratch = plan.block.items * terms.sum_size * (2 if terms.compensated else 1)
     if terms.packed:
-        plan.scratch += SUM_PACKED_TERMS * terms.size * (2 if terms.times >= 0 and terms.multiplier == NULL else 1)
+        plan.scratch += SUM_PACKED_TERMS * terms.size * (2 if terms.times >= 0 and (terms.multiplier == NULL or terms.deviates) else 1)
 
 
 cdef bint _is_interleaved(const Terms *terms, const Axis *axis, int n) noexcept nogil:
@@ -84,7 +84,7 @@ cdef int _plan_block(SumPlan *plan, const Axis *axis, int n, Py_ssize_t limit, P
     cdef Py_ssize_t within, inner = 1
     cdef int first = n      # of the axes that are taken whole
     cdef int i
-    while first > 0 and _joins(axis, first, n, inner):
+    while first > 0 and _joins(plan.terms, axis, first, n, inner):
         next = &axis[first - 1]
         if inner * next.length > limit or not (next.kept or summed >= SUM_CALL_ROWS * next.length):
             break
@@ -93,7 +93,7 @@ cdef int _plan_block(SumPlan *plan, const Axis *axis, int n, Py_ssize_t limit, P
         inner *= next.length
         first -= 1
     i = first
-    if first > 0 and _joins(axis, first, n, inner):     # a part of the next one
+    if first > 0 and _joins(plan.terms, axis, first, n, inner):     # a part of the next one
         next = &axis[first - 1]
         within = min(min(limit, <Py_ssize_t> SUM_ROW_ITEMS) // inner, next.length // SUM_CALL_ROWS)
         if next.kept or within > 1:
@@ -111,14 +111,14 @@ cdef int _plan_block(SumPlan *plan, const Axis *axis, int n, Py_ssize_t limit, P
     return i
 
 
-cdef inline bint _joins(const Axis *axis, int first, int n, Py_ssize_t inner) noexcept nogil:
+cdef inline bint _joins(const Terms *terms, const Axis *axis, int first, int n, Py_ssize_t inner) noexcept nogil:
     """Whether the axis before `first` lies side by side with those from there on, and these are short alone."""
     if first == n:
         return True
     return (
         axis[n - 1].length < SUM_LONG_ITEMS
         and axis[first - 1].src_step == inner * axis[n - 1].src_step
-        and axis[first - 1].times_step == inner * axis[n - 1].times_step
+        and (terms.deviates or axis[first - 1].times_step == inner * axis[n - 1].times_step)
     )
 
 
@@ -185,7 +185,7 @@ cdef inline Py_ssize_t _quotient_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
 def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
     """Plan a sum on paper, for tests. Axes are tuples of a length, two steps in bytes, and whether they are kept."""
     cdef Axis[MAX_AXES + 1] axis
-    cdef Terms terms = Terms(NULL, NULL, 0, False, packed, False, size, size, 0, not packed, -1, NULL, False, 0)
+    cdef Terms terms = Terms(NULL, NULL, 0, False, packed, False, size, size, 0, not packed, -1, NULL, False, 0, False, 0, False)
     cdef SumPlan plan
     cdef int n = 0
     items = 1

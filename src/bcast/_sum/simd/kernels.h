@@ -3,6 +3,7 @@
 #ifndef BCAST_SUM_KERNELS_H
 #define BCAST_SUM_KERNELS_H
 
+#include <math.h>
 #include <string.h>
 
 #include "dtypes.h"
@@ -81,6 +82,7 @@ BCAST_SUM_KINDS(BCAST_KIND_TYPES)
         .sum_counted_runs = BCAST_JOIN_3(sum_counted_runs, kind, TARGET),                               \
         .add_accumulators = BCAST_JOIN_3(add_accumulators, kind, TARGET),                               \
         .multiply = BCAST_JOIN_3(multiply, kind, TARGET),                                               \
+        .deviate = BCAST_JOIN_3(deviate, kind, TARGET),                                                 \
     },
 
 #define TARGET plain

@@ -300,4 +300,29 @@ ON_TARGET static void FN(multiply)(const bcast_term_products *all, void *sums)
         FN(multiply_run)(all->a + k * all->a_advance, all->b + k * all->b_advance, all->width, all->ahead, dst);
 }
 
+ON_TARGET BCAST_INLINE void FN(deviate_by)(
+    const int step, const char *src, const double *means, double *dst, ptrdiff_t n)
+{
+#if BCAST_VECTORS
+    for (; n >= LANES; n -= LANES, src += VECTOR, means += step * LANES, dst += LANES) {
+        const Wide wide = FN(load)(src);
+        for (int i = 0; i < PARTS; i++) {
+            const bcast_f64x4 mean = step ? BCAST_AT(const bcast_f64x4, means, i) : *means - (bcast_f64x4) {0};
+            const bcast_f64x4 rest = BCAST_CONVERT(FN(part)(&wide, i), bcast_f64x4) - mean;
+            BCAST_AT(bcast_f64x4, dst, i) = rest * rest;
+        }
+    }
+#endif
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double rest = (double) FN(value)(src + i * SIZE) - means[i * step];
+        dst[i] = rest * rest;
+    }
+}
+
+ON_TARGET static void FN(deviate)(const char *src, const double *means, ptrdiff_t step, double *dst, ptrdiff_t n)
+{
+    if (step) FN(deviate_by)(1, src, means, dst, n);
+    else FN(deviate_by)(0, src, means, dst, n);
+}
+
 #undef KIND

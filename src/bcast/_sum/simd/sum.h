@@ -89,6 +89,8 @@ typedef struct {
     int (*sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst);     /* which are never added to */
     void (*add_accumulators)(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n);
     void (*multiply)(const bcast_term_products *products, void *sums);      /* as accumulators; in place if of `a` */
+    /* Squares of what floats differ from their means: one each, if `step` is 1, or if it is 0, one of all. */
+    void (*deviate)(const char *src, const double *means, ptrdiff_t step, double *dst, ptrdiff_t n);
 } bcast_sum_kernels;
 
 /* Results of some dtype, at any step from each other. */
@@ -103,6 +105,7 @@ typedef struct {
     bcast_sum_kernels kernels[BCAST_KINDS];
     void (*store)(const bcast_results *results, const void *sums, ptrdiff_t n);
     int (*add_errors)(double *sum, const double *error, ptrdiff_t n);   /* tells of sums that are infinite or NaN */
+    void (*divide)(double *sums, double by, int root, ptrdiff_t n);     /* and take the roots, if asked to */
 } bcast_sum_target;
 
 #endif

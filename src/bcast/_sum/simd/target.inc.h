@@ -54,10 +54,17 @@ ON_TARGET static int BCAST_JOIN(add_errors, TARGET)(double *sum, const double *e
     return special >> 63 != 0;
 }
 
+ON_TARGET static void BCAST_JOIN(divide, TARGET)(double *sums, double by, int root, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) sums[i] /= by;
+    for (ptrdiff_t i = 0; root && i < n; i++) sums[i] = sqrt(sums[i]);
+}
+
 static const bcast_sum_target BCAST_JOIN(target, TARGET) = {
     .kernels = {BCAST_SUM_KINDS(BCAST_KERNELS_OF)},
     .store = BCAST_JOIN(store, TARGET),
     .add_errors = BCAST_JOIN(add_errors, TARGET),
+    .divide = BCAST_JOIN(divide, TARGET),
 };
 
 #undef TARGET

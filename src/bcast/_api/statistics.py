@@ -1,0 +1,226 @@
+"""`sum`, `mean`, `var` and `std`: NumPy's reductions, on the core that sums gradients.
+
+In: NumPy's arguments. Out: NumPy's result, but for its last bits. What the core has no kernels for is NumPy's to do.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from bcast._api.adjoints import reduced
+from bcast._rules.types import AxesLike
+
+# even if they are replaced
+NUMPYS: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "var": np.var, "std": np.std}
+
+
+def sum(
+    a: ArrayLike,
+    axis: AxesLike | int | None = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray[Any] | None = None,
+    keepdims: bool = False,
+    **others: Any,
+) -> Any:
+    """Sum the items of an array along axes: `numpy.sum`, faster along short axes and with a bounded error.
+
+    Parameters
+    ----------
+    a : array_like
+        Numbers, of any layout.
+    axis : int or tuple of int, optional
+        The axes to sum along. The default is all.
+    dtype : data-type, optional
+        The dtype of the result. The default is that of `a`, or int64 or uint64 for bools and narrower integers.
+    out : ndarray, optional
+        The array to write the result into, of its shape.
+    keepdims : bool, optional
+        Whether the axes that were summed are left in the result, with length 1.
+    **others
+        `where` and `initial`, as `numpy.sum` takes them. That function does such calls.
+
+    Returns
+    -------
+    ndarray or scalar
+        The sums; a scalar if no axis is left; `out` if that is given.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError, ValueError, TypeError
+        If `axis` has axes that `a` does not have, or one twice; if `out` has another shape. Exceptions of `numpy.sum`
+        pass through.
+
+    See Also
+    --------
+    unbroadcast : Sums to a shape, and what is promised of their errors and bits, which holds here, too.
+
+    Notes
+    -----
+    Results differ from NumPy's in their last bits. There is no warning where a sum overflows. `numpy.sum` itself does
+    what no kernel sums: long double, objects, dates, subclasses of ndarray, empty arrays, axes of length 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> points = np.arange(6.0).reshape(2, 3)
+    >>> bcast.sum(points, axis=1)
+    array([ 3., 12.])
+    >>> rows = np.full((2**22, 2), 0.1, np.float32)
+    >>> bcast.sum(rows, axis=0) / 2**22  # NumPy's: 0.096
+    array([0.1, 0.1], dtype=float32)
+    """
+    result = None if others else reduced("sum", a, axis, dtype, out, keepdims, 0)
+    return NUMPYS["sum"](a, axis, dtype, out, keepdims, **others) if result is None else result
+
+
+def mean(
+    a: ArrayLike,
+    axis: AxesLike | int | None = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray[Any] | None = None,
+    keepdims: bool = False,
+    **others: Any,
+) -> Any:
+    """Average the items of an array along axes: `numpy.mean`, faster along short axes and with a bounded error.
+
+    Parameters
+    ----------
+    a, axis, out, keepdims
+        As in `sum`.
+    dtype : data-type, optional
+        The dtype of the result. The default is that of `a`, or float64 for integers and bools.
+    **others
+        `where`, as `numpy.mean` takes it. That function does such calls.
+
+    Returns
+    -------
+    ndarray or scalar
+        As `sum` returns them.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError, ValueError, TypeError
+        As `sum` raises them.
+
+    Notes
+    -----
+    A sum in more precision than the result has is divided, then rounded once. No sum of float16 or float32 overflows on
+    the way. Of terms of one sign, the error is at most 1 unit in the last place for float16 and float32, and 4 for
+    float64. What `sum` leaves to NumPy, `mean` does, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> bcast.mean(np.array([[1, 2], [3, 5]]), axis=0)
+    array([2. , 3.5])
+    """
+    result = None if others else reduced("mean", a, axis, dtype, out, keepdims, 0)
+    return NUMPYS["mean"](a, axis, dtype, out, keepdims, **others) if result is None else result
+
+
+def var(
+    a: ArrayLike,
+    axis: AxesLike | int | None = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray[Any] | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+    **others: Any,
+) -> Any:
+    """Compute variances along axes: `numpy.var` without temporaries of the data's size.
+
+    Parameters
+    ----------
+    a, axis, dtype, out, keepdims
+        As in `mean`.
+    ddof, correction : float, optional
+        Sums of squares are divided by as much less than the number of items. The two are names for one number.
+    **others
+        `where` and `mean`, as `numpy.var` takes them. That function does such calls.
+
+    Returns
+    -------
+    ndarray or scalar
+        As `sum` returns them.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError, ValueError, TypeError
+        As `sum` raises them; if both `ddof` and `correction` are given.
+
+    Notes
+    -----
+    The means come first, in float64, then the sums of the squares of what is left, by blocks within a cache. Each
+    square has three roundings, and the sum of them is compensated. The result is rounded once, to within 1 unit in the
+    last place for float16 and float32, and 4 for float64. To that comes the square of the mean's own error: a
+    variance that is less than 2**-50 of the squared mean is of no use in float64.
+
+    Complex numbers, and what `sum` leaves to NumPy, are NumPy's to do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> bcast.var(np.array([[1.0, 2.0], [3.0, 5.0]]), axis=0, ddof=1)
+    array([2. , 4.5])
+    """
+    return _var("var", a, axis, dtype, out, ddof, keepdims, correction, others)
+
+
+def std(
+    a: ArrayLike,
+    axis: AxesLike | int | None = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray[Any] | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+    **others: Any,
+) -> Any:
+    """Compute standard deviations along axes: `numpy.std` without temporaries of the data's size.
+
+    Parameters
+    ----------
+    a, axis, dtype, out, ddof, keepdims, correction, **others
+        As in `var`.
+
+    Returns
+    -------
+    ndarray or scalar
+        The roots of what `var` computes, taken before that is rounded.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError, ValueError, TypeError
+        As `var` raises them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> x = np.array([[1.0, 2.0], [3.0, 6.0]])
+    >>> bcast.std(x, axis=0)
+    array([1., 2.])
+    >>> scaled = bcast.chain(x, (np.subtract, bcast.mean(x, axis=0)), (np.divide, bcast.std(x, axis=0)))
+    >>> scaled.tolist()
+    [[-1.0, -1.0], [1.0, 1.0]]
+    """
+    return _var("std", a, axis, dtype, out, ddof, keepdims, correction, others)
+
+
+def _var(
+    name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, correction: Any, others: Any
+) -> Any:
+    if correction is not None:
+        if ddof:
+            raise ValueError(f"`correction` expected None beside `ddof`, got {correction!r}")
+        ddof = correction
+    result = None if others else reduced(name, a, axis, dtype, out, keepdims, ddof)
+    return NUMPYS[name](a, axis, dtype, out, ddof, keepdims, **others) if result is None else result

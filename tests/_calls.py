@@ -362,6 +362,13 @@ def sum_overlapping(grad_of, out_of, *shape, **kwargs):
     return Call(grad.sum(axes, dtype=out.dtype), grad, out.shape, out=out, dtype=out.dtype)
 
 
+def reduced(function, array, axis=None, out=None, **kwargs):
+    """A call of `sum`, `mean`, `var` or `std`, whose results have the same bits as NumPy's in float64."""
+    right = function(array.astype("f8"), axis, **kwargs)
+    expected = np.asarray(right, function(array[:1, :1]).dtype)[()]
+    return Call(expected, array, axis, **kwargs, **({} if out is None else {"out": out}))
+
+
 def multiplied(grad, data_shape, times, axes, **kwargs):
     """A call of `unbroadcast` that sums products, with NumPy's result."""
     right = (np.asarray(grad) * np.asarray(times)).astype("c16" if np.iscomplexobj(times) else "f8").sum(axes)
@@ -666,7 +673,7 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "never": lambda: patch_call(False),
         "any": lambda: patch_call(True, before=["repeat"]),
         "one": lambda: patch_call(True, "repeat", before=["repeat"]),
-        "refused: an unknown name": lambda: patch_call(ValueError, "sum", before=["repeat"]),
+        "refused: an unknown name": lambda: patch_call(ValueError, "cumsum", before=["repeat"]),
     },
     "patch_info": {"patched": Row(lambda: patch_call(None, before=["repeat"]), judged=False)},
     "patch_numpy": {
@@ -674,12 +681,12 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "a name": lambda: patch_call(None, "tile"),
         "a list": lambda: patch_call(None, ["tile", "broadcast_arrays"], before=["tile"]),
         "a ninth time": lambda: patch_call(None, ["tile", "repeat"], before=["tile"] * 8),
-        "refused: an unknown name": lambda: patch_call(ValueError, ["tile", "sum"]),
+        "refused: an unknown name": lambda: patch_call(ValueError, ["tile", "cumsum"]),
         "refused: no names": lambda: patch_call(TypeError, 5),
     },
     "patched_numpy": {
         "all": Row(lambda: patch_call(None), judged=False),
-        "refused: an unknown name": lambda: patch_call(ValueError, ["tile", "sum"]),
+        "refused: an unknown name": lambda: patch_call(ValueError, ["tile", "cumsum"]),
     },
     "release_memory": {"nothing idle": lambda: store_call(None), "some idle": lambda: store_call(None, 2, 4, 40)},
     "set_idle_limit": {
@@ -751,6 +758,24 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "refused: another sum": lambda: Call(ValueError, numbers(5), [2, 2]),
         "refused: no divisor": lambda: Call(ValueError, numbers(5), 2),
     },
+    "sum": {
+        "rows": lambda: reduced(np.sum, numbers(30, 40), 1),
+        "bytes": lambda: reduced(np.sum, numbers(30, 40, dtype="u1"), 0),
+        "to a scalar": lambda: reduced(np.sum, numbers(30, 40)),
+        "into `out`": lambda: reduced(np.sum, numbers(30, 40), (0,), out=room(40)),
+        "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2, out=room(4)),
+    },
+    "mean": {
+        "rows": lambda: reduced(np.mean, numbers(30, 40), 1, keepdims=True),
+        "by threads": threaded(lambda: reduced(np.mean, numbers(300, 400, dtype="f8"), (0, 1))),
+    },
+    "var": {
+        "rows": lambda: reduced(np.var, numbers(30, 5, dtype="f8"), 1, ddof=1),
+        "columns, by threads": threaded(lambda: reduced(np.var, numbers(500, 200, dtype="u1"), 0)),
+        "by blocks": lambda: reduced(np.var, numbers(40_000, 5, dtype="f8"), 1),
+        "refused": lambda: Call(ValueError, numbers(3, 4), axis=(0, 0)),
+    },
+    "std": {"into `out`": lambda: reduced(np.std, numbers(30, 5, dtype="f8"), 1, out=room(30, dtype="f8"))},
     "unbroadcast": {
         "columns": lambda: summed((3, 4), (3, 1), 1),
         "all": lambda: summed((3, 4), (), (0, 1)),

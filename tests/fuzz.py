@@ -519,6 +519,34 @@ def check_products(rng, sums, grad, shape, axes, arguments):
     assert np.array_equal(result, exact.reshape(shape).astype(sums.wanted))
 
 
+def fuzz_reduction(name, rng):
+    """Draw a sum or a statistic of numbers so small that NumPy's, in the widest floats, is all but exact."""
+    kinds = "biufc" if name in ("sum", "mean") else "biuf"
+    dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in kinds])
+    shape = draw_shape(rng, dtype.itemsize)
+    axis = rng.choice((None, tuple(rng.sample(range(len(shape)), rng.randint(0, len(shape))))))
+    options = {"axis": axis, "keepdims": rng.random() < 0.5}
+    if name in ("var", "std"):
+        options["ddof"] = rng.choice((0, 0, 1, 0.5))
+    with warnings.catch_warnings(action="ignore"):
+        own = getattr(np, name)(np.zeros(shape, dtype), **options)
+        operands = Operands(rng, dtype, shape, own.shape, small_numbers, own.dtype)
+        terms = operands.data.astype("G" if dtype.kind == "c" else "g")
+        right = np.asarray(getattr(np, name)(terms, **options)).astype(own.dtype)
+        if operands.spoilt:
+            return
+        room = 0 if name == "sum" else 8 * float(np.finfo(own.dtype).eps)
+        same = functools.partial(np.allclose, rtol=room, atol=room, equal_nan=True)
+        operands.check(lambda out: getattr(bcast, name)(operands.data, **options, out=out), right, same, new=False)
+        result = getattr(bcast, name)(operands.data, **options)
+        assert type(result) is type(own)
+        assert result.dtype == own.dtype
+
+
+fuzz_sum, fuzz_mean = functools.partial(fuzz_reduction, "sum"), functools.partial(fuzz_reduction, "mean")
+fuzz_var, fuzz_std = functools.partial(fuzz_reduction, "var"), functools.partial(fuzz_reduction, "std")
+
+
 def fuzz_unrepeat(rng):
     sums = Sums(rng)
     shape = list(draw_shape(rng, sums.dtype.itemsize)) or [1]

@@ -564,7 +564,7 @@ def test_refusals_are_those_of_arrays_in_memory():
     calls = [("broadcast", (3, 3)), ("broadcast", 3), ("broadcast_to", (2, 4)), ("tile", -1), ("tile", 1.5)]
     calls += [("repeat", [1, 2], 1), ("repeat", -1, 0), ("repeat", 2, 5), ("unbroadcast", (2, 2))]
     calls += [("unrepeat", [1, 2], 1, {"dtype": "x"}), ("unrepeat", [1, 1], 1), ("unrepeat", 2, 1)]
-    calls += [("chain", options) for options in ({"mode": "explicit"}, {"axis": 0}, {"dtype": "i4"})]
+    calls += [("chain", options) for options in ({"mode": "explicit"}, {"mode": "numpy", "axis": 0}, {"dtype": "i4"})]
     for name, *arguments in (
         *calls,
         ("chain", (np.add, [1, 2])),

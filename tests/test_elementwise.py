@@ -190,7 +190,7 @@ ROW = np.arange(3.0)
 MATRIX = np.zeros((2, 3))
 MISUSES = {
     "mode": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="explicit"), ValueError, "mode"),
-    "mode_of_another_kind": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode=None), TypeError, "mode"),
+    "mode_of_another_kind": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode=b"none"), TypeError, "mode"),
     "axis": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="unidirectional", axis=1), ValueError, "axis"),
     "axis_of_another_kind": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=1.0), TypeError, "axis"),
     "axis_bool": (partial(bcast.elementwise, np.add, MATRIX, ROW, mode="pdpd", axis=True), TypeError, "axis"),

@@ -130,7 +130,6 @@ def test_a_long_value_is_cut_short():
 BAD_MODES = {
     "unknown": ("unknown", ValueError),
     "empty": ("", ValueError),
-    "none": (None, TypeError),
     "int": (0, TypeError),
     "equal_array": (np.array(["numpy"]), TypeError),
 }
@@ -457,7 +456,7 @@ REMEDIES = {
     "swapped_like": (partial(bcast.broadcast_like, MATRIX, ROW), "like", "the other way round"),
     "numpys_name": (partial(bcast.broadcast, ROW, shape=(2, 3)), "target_shape", "target_shape=(2, 3)"),
     "length": (partial(bcast.broadcast, ROW, 3), "target_shape", "(3,)"),
-    "axis_alone": (partial(bcast.broadcast, ROW, (3, 5), axis=0), "axis", "mode='pdpd'"),
+    "axis_alone": (partial(bcast.broadcast, ROW, (3, 5), mode="numpy", axis=0), "axis", "mode='pdpd'"),
     "axis_from_the_end": (partial(bcast.broadcast, ROW, (2, 3, 5), [-2], mode="explicit"), "axes_mapping", "give 1"),
     "fractions": (partial(bcast.tile, 0.5, 2, dtype=int), "dtype", "casting='unsafe'"),
     "fraction": (partial(bcast.repeat, ROW, 2.5), "repeats", "round"),

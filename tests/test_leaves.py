@@ -136,7 +136,7 @@ def compiled(name, tmp_path, compiler, *options):
     if not SOURCES.exists():
         pytest.skip("needs the sources of bcast")
     program = tmp_path / name
-    command = [compiler, "-std=c11", *options, f"-I{SOURCES}", str(HERE / f"{name}.c"), "-o", str(program)]
+    command = [compiler, "-std=c11", *options, f"-I{SOURCES}", str(HERE / f"{name}.c"), "-o", str(program), "-lm"]
     subprocess.run(command, check=True)
     return str(program)
 

@@ -84,7 +84,7 @@ def test_an_interrupt_is_the_programs(program):
         (["-m"], "expected a script, or -m and a module"),
         (["nope.py"], f"nope.py: {os.strerror(2)}"),
         (["-m", "nope.nope"], "`-m` expected the name of a module, got nope.nope: there is none"),
-        (["--names", "sum", "x.py"], "`names` expected "),
+        (["--names", "cumsum", "x.py"], "`names` expected "),
         (["--nope", "x.py"], "unrecognized arguments: --nope"),
     ],
 )

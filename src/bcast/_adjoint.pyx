@@ -133,7 +133,9 @@ cdef _sum_any(
     if items == 0:
         np.asarray(out)[...] = 0
         return out
-    if not chosen and (along < 0 and items == results or times is not None or not _choose_terms(&terms, grad, out, rough)):
+    if not chosen and (
+        along < 0 and items == results or times is not None or not _choose_terms(&terms, grad, out, rough)
+    ):
         if divisor != 0:    # by the same code
             raise ValueError(RESIZED)
         if along < 0:

@@ -37,7 +37,7 @@ from bcast._api.elementwise import step_shapes
 from bcast._api.repeats import counts_along
 from bcast._rules.alignment import Alignment, right_aligned
 from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument
-from bcast._rules.core import align, align_shapes
+from bcast._rules.core import align, align_shapes, rule_of
 from bcast._rules.types import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 try:
@@ -70,7 +70,7 @@ def broadcast(
     target_shape: ShapeLike,
     axes_mapping: ShapeLike | None = None,
     *,
-    mode: Mode = "numpy",
+    mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
@@ -143,7 +143,7 @@ def broadcast_like(
     like: ArrayLike | Array,
     axes_mapping: ShapeLike | None = None,
     *,
-    mode: Mode = "numpy",
+    mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
@@ -297,7 +297,7 @@ def unbroadcast(
     data_shape: ShapeLike,
     axes_mapping: ShapeLike | None = None,
     *,
-    mode: Mode = "numpy",
+    mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
@@ -370,7 +370,7 @@ def unrepeat(
 
 
 def elementwise(
-    ufunc: Any, a: ArrayLike | Array, b: ArrayLike | Array, /, *, mode: ElementwiseMode = "numpy", axis: int = -1
+    ufunc: Any, a: ArrayLike | Array, b: ArrayLike | Array, /, *, mode: ElementwiseMode | None = None, axis: int = -1
 ) -> Array:
     """Apply a ufunc to `a` and `b`, broadcast under the rule of `mode`, as `bcast.elementwise` does.
 
@@ -399,7 +399,7 @@ def chain(
     *steps: Any,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    mode: ElementwiseMode = "numpy",
+    mode: ElementwiseMode | None = None,
     axis: int = -1,
 ) -> Array:
     """Convert `data`, then apply one ufunc after the other, as `bcast.chain` does: one task for each chunk.
@@ -423,11 +423,12 @@ def chain(
     array = as_dask("data", data)
     own = converted_dtype(array, dtype, casting)
     chain_in_memory((), mode=mode, axis=axis)
+    rule = rule_of(axis) if mode is None else mode
     shape, operands, alike = array.shape, [without_empty(array)], list(steps)
     for i, step in enumerate(steps):
         if isinstance(step, (tuple, list)) and len(step) == 2:
             operand = _operand(f"steps[{i}]", step[1])
-            aligned, shape = step_shapes(f"steps[{i}]", getattr(operand, "shape", ()), shape, mode, axis)
+            aligned, shape = step_shapes(f"steps[{i}]", getattr(operand, "shape", ()), shape, rule, axis)
             operands.append(_reshaped(operand, aligned))
             alike[i] = step[0], np.empty(0, operand.dtype) if hasattr(operand, "chunks") else operand
     to = chain_in_memory(np.empty(0, array.dtype), *alike, dtype=own, casting=casting).dtype

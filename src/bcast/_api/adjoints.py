@@ -21,7 +21,7 @@ RESULTS = {"sum": "bBhHiIlLqQefdFD", "mean": "efdFD", "var": FLOATS, "std": FLOA
 
 # of variances: more means are made by blocks of the data, which a second pass finds in a cache
 MEANS_ITEMS = 1 << 15
-BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 20
 
 
 def unbroadcast(
@@ -29,7 +29,7 @@ def unbroadcast(
     data_shape: ShapeLike,
     axes_mapping: ShapeLike | None = None,
     *,
-    mode: Mode = "numpy",
+    mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     times: ArrayLike | None = None,
@@ -333,16 +333,19 @@ def _deviations(
     length = step = shape[axis]
     if size_of(out) > MEANS_ITEMS:
         step = max(1, length * BLOCK_BYTES // array.nbytes)
-    result = out.reshape(source)
+    whole = np.empty(shape_of(out), out.dtype) if step < length and np.may_share_memory(array, out) else out
+    result = whole.reshape(source)
     for begin in range(0, length, step):
         part = array, result
         if step < length:
             where = (slice(None),) * axis + (slice(begin, begin + step),)
             part = array[where], result[where]
         places = aligned(shape_of(part[0]), shape_of(part[1]))
-        means = np.empty(places.source)
+        means = np.empty(places.source, FLOAT64)  # NumPy counts a reference too many for its default
         average_onto(part[0], places, means, count, None, False, True)
         average_onto(part[0], places, part[1], divisor, means, root)
+    if whole is not out:
+        np.copyto(out, whole)
 
 
 def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[Any]) -> NDArray[Any]:

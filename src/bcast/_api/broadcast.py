@@ -24,7 +24,7 @@ def broadcast(
     target_shape: ShapeLike | None = None,
     axes_mapping: ShapeLike | None = None,
     *,
-    mode: Mode = "numpy",
+    mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
@@ -43,8 +43,9 @@ def broadcast(
     axes_mapping : 1-D sequence or array of int, optional
         In explicit mode, ``axes_mapping[i]`` is the axis of the output that axis ``i`` of `data` feeds. The axes are
         strictly increasing, one for each axis of `data`, and are not counted from the end.
-    mode : str
-        The rule that matches axes of `data` with axes of the output:
+    mode : str, optional
+        The rule that matches axes of `data` with axes of the output. The default is 'explicit' if `axes_mapping` or
+        `broadcast_axes` is given, 'pdpd' if `axis` is, and else 'numpy':
 
         ``'numpy'``
             Shapes are aligned at the right. Each axis of `data` has the length of its output axis, or length 1.
@@ -158,7 +159,7 @@ def broadcast_like(
     like: ArrayLike,
     axes_mapping: ShapeLike | None = None,
     *,
-    mode: Mode = "numpy",
+    mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
@@ -217,7 +218,7 @@ def infer_shape(
     target_shape: ShapeLike | None = None,
     axes_mapping: ShapeLike | None = None,
     *,
-    mode: Mode = "numpy",
+    mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     shape: Any = None,

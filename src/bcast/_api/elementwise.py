@@ -15,6 +15,7 @@ from bcast._api.converted import as_array, casting_number, into_tensor, is_tenso
 from bcast._elementwise import UNFIT, apply, choose, pass_on, run_steps
 from bcast._rules.alignment import expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
+from bcast._rules.core import rule_of
 from bcast._rules.types import Casting, ElementwiseMode
 from bcast._runtime.core import are_alike, dtype_of, is_binary, reshaped, shape_of
 
@@ -35,7 +36,7 @@ def elementwise(
     b: ArrayLike,
     /,
     *,
-    mode: ElementwiseMode = "numpy",
+    mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: Any = None,
     dtype: DTypeLike | None = None,
@@ -50,8 +51,8 @@ def elementwise(
         A ufunc of two operands, such as `numpy.add`, or a function of two arrays that broadcasts as ufuncs do.
     a, b : array_like
         The operands, of any kind that `broadcast` takes. Arrays of subclasses are passed on as they are.
-    mode : {'numpy', 'none', 'unidirectional', 'pdpd'}
-        Which shapes are accepted:
+    mode : {'numpy', 'none', 'unidirectional', 'pdpd'}, optional
+        Which shapes are accepted. The default is 'pdpd' if `axis` is given, and else 'numpy':
 
         ``'numpy'``
             Shapes are aligned at the right, and axes of length 1 stretch in both operands. This is also ONNX's
@@ -64,7 +65,8 @@ def elementwise(
             `b`, without its trailing axes of length 1, is aligned with `a` starting at `axis`. Axes of length 1 stretch
             in `b` only, so the result has `a`'s shape.
     axis : int, optional
-        In mode 'pdpd', the axis of `a` at which `b` starts. The default, -1, means ``a.ndim - b.ndim``.
+        In mode 'pdpd', which it implies, the axis of `a` at which `b` starts. The default, -1, means
+        ``a.ndim - b.ndim``.
     out : ndarray or tuple of ndarray, optional
         The array to write the result into, of exactly the result's shape. It may be an operand, or overlap one: the
         result is as if the operands had been copied first.
@@ -119,7 +121,7 @@ def elementwise(
     is_ufunc = isinstance(function, UFUNC)
     if not is_ufunc or not is_binary(function):
         check_function(function)
-    rule = mode_of(mode, MODES, "mode")
+    rule = mode_of(rule_of(axis) if mode is None else mode, MODES, "mode")
     wanted = None if dtype is None else dtype_argument(dtype)
     number = casting_number(casting)
     axis = _axis(axis, rule)
@@ -162,7 +164,7 @@ def chain(
     *steps: Any,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    mode: ElementwiseMode = "numpy",
+    mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: Any = None,
 ) -> Any:
@@ -232,7 +234,7 @@ def chain(
     >>> bcast.chain(picture, (np.multiply, 30), (np.minimum, 255), dtype="f4", out=bytes_again, casting="unsafe")[0, 1]
     array([ 90, 120, 150], dtype=uint8)
     """
-    rule = mode_of(mode, MODES, "mode")
+    rule = mode_of(rule_of(axis) if mode is None else mode, MODES, "mode")
     wanted = None if dtype is None else dtype_argument(dtype)
     number = casting_number(casting)
     axis = _axis(axis, rule)

@@ -73,7 +73,7 @@ def sum(
     array([0.1, 0.1], dtype=float32)
     """
     result = None if others else reduced("sum", a, axis, dtype, out, keepdims, 0)
-    return NUMPYS["sum"](a, axis, dtype, out, keepdims, **others) if result is None else result
+    return _numpys("sum", keepdims, others, a, axis, dtype, out) if result is None else result
 
 
 def mean(
@@ -119,7 +119,7 @@ def mean(
     array([2. , 3.5])
     """
     result = None if others else reduced("mean", a, axis, dtype, out, keepdims, 0)
-    return NUMPYS["mean"](a, axis, dtype, out, keepdims, **others) if result is None else result
+    return _numpys("mean", keepdims, others, a, axis, dtype, out) if result is None else result
 
 
 def var(
@@ -223,4 +223,11 @@ def _var(
             raise ValueError(f"`correction` expected None beside `ddof`, got {correction!r}")
         ddof = correction
     result = None if others else reduced(name, a, axis, dtype, out, keepdims, ddof)
-    return NUMPYS[name](a, axis, dtype, out, ddof, keepdims, **others) if result is None else result
+    return _numpys(name, keepdims, others, a, axis, dtype, out, ddof) if result is None else result
+
+
+def _numpys(name: str, keepdims: Any, others: dict[str, Any], *arguments: Any) -> Any:
+    """Call NumPy's function, with `keepdims` if that is not its default, which subclasses need not know."""
+    if keepdims is not False:
+        others["keepdims"] = keepdims
+    return NUMPYS[name](*arguments, **others)

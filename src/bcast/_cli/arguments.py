@@ -38,7 +38,7 @@ def parser_of(name: str) -> Parser:
     apply = _writing(commands, "apply", "broadcast the array in a file", "which may be a .npy file or a new OUT.zarr")
     add = apply.add_argument
     add("--shape", type=integers, required=True, metavar="N,N,...", help='the shape to broadcast to; "" for a scalar')
-    add("--mode", choices=[mode.name for mode in MODES], default="numpy", help="the rule (default: %(default)s)")
+    add("--mode", choices=[mode.name for mode in MODES], help="the rule (default: what the axes imply, or numpy)")
     add("--axes-mapping", type=integers, metavar="N,N,...", help="explicit: the output axis of each data axis")
     add("--broadcast-axes", type=integers, metavar="N,N,...", help="explicit: the output axes that the data lacks")
     add("--axis", type=int, default=-1, metavar="N", help="pdpd: where the data begins (default: at the right)")

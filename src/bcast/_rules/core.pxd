@@ -10,6 +10,8 @@ cpdef Alignment align_shapes(
     tuple data, tuple target, axes_mapping, mode, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
 )
 
+cpdef str rule_of(axis)
+
 cdef enum:
     CHUNK = 512         # counts that are read at once
 

@@ -38,6 +38,7 @@ def align_shapes(
     all_if_empty: bool,
     two_way: bool,
 ) -> Alignment: ...
+def rule_of(axis: Any) -> str: ...
 
 class Counts:
     size: int

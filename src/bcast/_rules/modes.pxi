@@ -91,7 +91,7 @@ cdef tuple NAMES = tuple(map(attrgetter("name"), ROWS))
 
 
 cpdef Alignment align(
-    tuple data, target_shape, axes_mapping=None, mode="numpy", axis=-1, broadcast_axes=None, str name="target_shape",
+    tuple data, target_shape, axes_mapping=None, mode=None, axis=-1, broadcast_axes=None, str name="target_shape",
 ):
     """Find the alignment of data of one valid shape under `mode`; `bcast.broadcast` describes the other arguments."""
     return align_shapes(
@@ -103,7 +103,10 @@ cpdef Alignment align_shapes(
     tuple data, tuple target, axes_mapping, mode, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
 ):
     """Find the alignment of data of one valid shape to another; `Rule` has the last three arguments."""
-    cdef Mode found = _find(mode)
+    cdef Mode found
+    if mode is None:    # it follows from what is given
+        mode = "explicit" if axes_mapping is not None or broadcast_axes is not None else rule_of(axis)
+    found = _find(mode)
     if (type(axis) is not int or axis != -1) and not found.reads_axis:
         expect_default_axis(axis, found.name)
     if (axes_mapping is not None or broadcast_axes is not None) and not found.reads_axes:
@@ -112,6 +115,11 @@ cpdef Alignment align_shapes(
         remedy = "" if found.name == "none" else "; give mode='explicit'"
         raise ValueError(f"`{argument}` expected None in mode {found.name!r}, got {got}{remedy}")
     return found.rule(data, target, axes_mapping, axis, broadcast_axes, name, all_if_empty, two_way)
+
+
+cpdef str rule_of(axis):
+    """Return the name of the mode that an axis implies where none is given."""
+    return "numpy" if type(axis) is int and axis == -1 else "pdpd"
 
 
 cdef Mode _find(mode):

@@ -53,7 +53,9 @@ cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) no
     plan.call.writes = plan.shares.each == 1 and plan.call.along.length == summed and _has_results_side_by_side(plan)
     plan.scratch = plan.block.items * terms.sum_size * (2 if terms.compensated else 1)
     if terms.packed:
-        plan.scratch += SUM_PACKED_TERMS * terms.size * (2 if terms.times >= 0 and (terms.multiplier == NULL or terms.deviates) else 1)
+        plan.scratch += SUM_PACKED_TERMS * terms.size
+        if terms.times >= 0 and (terms.multiplier == NULL or terms.deviates):
+            plan.scratch += SUM_PACKED_TERMS * terms.size
 
 
 cdef bint _is_interleaved(const Terms *terms, const Axis *axis, int n) noexcept nogil:
@@ -185,7 +187,9 @@ cdef inline Py_ssize_t _quotient_up(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
 def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
     """Plan a sum on paper, for tests. Axes are tuples of a length, two steps in bytes, and whether they are kept."""
     cdef Axis[MAX_AXES + 1] axis
-    cdef Terms terms = Terms(NULL, NULL, 0, False, packed, False, size, size, 0, not packed, -1, NULL, False, 0, False, 0, False)
+    cdef Terms terms = Terms(
+        NULL, NULL, 0, False, packed, False, size, size, 0, not packed, -1, NULL, False, 0, False, 0, False,
+    )
     cdef SumPlan plan
     cdef int n = 0
     items = 1

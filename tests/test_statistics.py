@@ -1,0 +1,171 @@
+"""`sum`, `mean`, `var` and `std`: NumPy's results but for their last bits, which are closer to the exact ones."""
+
+import math
+import tracemalloc
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import bcast
+
+NAMES = ("sum", "mean", "var", "std")
+DTYPES = ("?", "i1", "u1", "i4", "u8", "i8", "f2", "f4", "f8", ">f4", "c8")
+SHAPES = {
+    "rows of 2": ((4000, 2), 1), "rows of 3": ((3001, 3), -1), "rows of 17": ((500, 17), 1), "rows": ((9, 5000), 1),
+    "few columns": ((5000, 3), 0), "columns": ((700, 90), 0), "two rows": ((2, 5000), 0), "all": ((40, 300), None),
+    "a picture": ((60, 90, 3), (0, 1)), "its channels": ((60, 90, 3), 2), "a batch": ((4, 3, 20, 21), (0, 2, 3)),
+    "the channels of a batch": ((4, 3, 20, 21), 1), "outer and middle": ((5, 6, 7, 8), (2, 0)),
+    "blocks of means": ((40_000, 3), 1), "blocks of means, columns": ((3, 40_000), 0),
+}  # fmt: skip
+UNITS = {"sum": 1.5, "mean": 4, "var": 4, "std": 4}
+
+
+def exact(name, terms, ddof=0):
+    """The sum or statistic of numbers, as a fraction; of a deviation, its square."""
+    terms = [Fraction(float(term)) for term in terms]
+    if name in ("sum", "mean"):
+        return sum(terms) / (1 if name == "sum" else len(terms))
+    mean = sum(terms) / len(terms)
+    return sum((term - mean) ** 2 for term in terms) / (len(terms) - ddof)
+
+
+def difference(result, right, name):
+    """How far a float is away from what it is to be."""
+    if name == "std":
+        right = Fraction(math.isqrt(int(right * 2**240))) / 2**120
+    return float(abs(Fraction(float(result)) - right))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8"])
+@pytest.mark.parametrize(("shape", "axis"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_errors_are_within_their_bounds(name, shape, axis, dtype):
+    rng = np.random.default_rng(0)
+    data = (rng.random(shape) * 100 + 20).astype(dtype)
+    result = np.asarray(getattr(bcast, name)(data, axis=axis))
+    right = getattr(np, name)(data.astype("g" if name != "sum" or dtype != "u1" else "i8"), axis=axis)
+    assert result.dtype == getattr(np, name)(data[:1], axis=axis).dtype
+    with np.errstate(invalid="ignore"):
+        units = np.abs(result - right) / (np.spacing(result) if result.dtype.kind == "f" else 1)
+    units = np.where(np.isinf(result), 2 * (right < 65519), units)  # float16's largest, and half a unit
+    assert units.max() <= (UNITS[name] if result.itemsize > 4 else 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("shift", "dtype"), [(0, "f8"), (1e6, "f8"), (2**14, "f4"), (1e9, "f8"), (-500, "f2")])
+def test_exact_fractions(name, shift, dtype):
+    for seed, n in enumerate((2, 3, 5, 40, 1000, 9000)):
+        data = (np.random.default_rng(seed).normal(size=n) + shift).astype(dtype)
+        for terms in (data, np.stack([data, data], 1)[:, 0], data.astype(np.dtype(dtype).newbyteorder())):
+            result = getattr(bcast, name)(terms)
+            if np.isfinite(result) and result and (name != "sum" or shift):
+                of_mean = float(np.spacing(np.float64(shift))) ** 2 / float(result) if name in ("var", "std") else 0
+                room = UNITS[name] * float(np.spacing(abs(result))) + of_mean
+                assert difference(result, exact(name, data), name) <= room
+
+
+arrays = st.sampled_from(DTYPES).flatmap(
+    lambda dtype: hnp.arrays(dtype, hnp.array_shapes(max_dims=4, max_side=5, min_side=0), elements=st.integers(0, 1))
+)
+
+
+@given(arrays, st.data())
+def test_results_are_as_numpys(data, draw):
+    axis = draw.draw(st.none() | st.integers(-data.ndim, data.ndim - 1) | st.permutations(range(data.ndim)).map(tuple))
+    options = {"axis": axis, "keepdims": draw.draw(st.booleans())}
+    dtype = draw.draw(st.sampled_from((None, "f4", "f8", "c16", "i2", "f2", ">f8", bool)))
+    for name in NAMES:
+        more = {"ddof": draw.draw(st.sampled_from((0, 1, 0.5)))} if name in ("var", "std") else {}
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            try:
+                right = getattr(np, name)(data, **options, **more, dtype=dtype)
+            except TypeError as error:
+                with pytest.raises(type(error)):
+                    getattr(bcast, name)(data, **options, **more, dtype=dtype)
+                continue
+            result = getattr(bcast, name)(data, **options, **more, dtype=dtype)
+            assert type(result) is type(right)
+            assert result.dtype == right.dtype
+            np.testing.assert_allclose(result, right, rtol=4e-3 if "2" in result.dtype.str else 1e-6)
+            if isinstance(right, np.ndarray):
+                out = np.full_like(right, 7)
+                assert getattr(bcast, name)(data, **options, **more, dtype=dtype, out=out) is out
+                np.testing.assert_array_equal(out, result)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_left_to_numpy(name):
+    ours, numpys = getattr(bcast, name), getattr(np, name)
+    data = np.arange(12.0).reshape(3, 4)
+    masked = np.ma.array(data, mask=data > 5)
+    assert ours(masked) == numpys(masked)
+    assert type(ours(np.asmatrix(data), axis=0)) is np.matrix
+    assert ours([[1, 2], [3, 5]], axis=1).tolist() == numpys([[1, 2], [3, 5]], axis=1).tolist()
+    assert ours(data, where=data > 3) == numpys(data, where=data > 3)
+    assert ours(data.astype("g")) == numpys(data.astype("g"))
+    out = np.zeros(4, "f4")
+    assert ours(data, 0, out=out, dtype="f4") is out
+    assert out.tolist() == numpys(data, 0, dtype="f4").tolist()
+    with pytest.raises(TypeError):
+        ours(data, axis="x")
+    with pytest.raises(TypeError):
+        ours(data, nothing=1)
+    with pytest.raises(ValueError, match=r"^`axis` expected axes that differ, got \(1, -1\)"):
+        ours(data, axis=(1, -1))
+    with pytest.raises(ValueError, match=r"^`out` expected"):
+        ours(data, axis=0, out=np.zeros(3))
+
+
+def test_corrections():
+    data = np.arange(10.0)
+    assert bcast.var(data, correction=1) == bcast.var(data, ddof=1) == np.var(data, ddof=1)
+    with pytest.raises(ValueError, match=r"^`correction` expected None beside `ddof`"):
+        bcast.std(data, ddof=1, correction=1)
+    with pytest.warns(RuntimeWarning, match="freedom"):
+        assert bcast.var(data[:1], ddof=1) != 0
+
+
+@pytest.mark.parametrize("shape", [(40_000, 3), (3, 40_000), (300, 300)])
+def test_out_may_overlap(shape):
+    axis = int(np.argmin(shape))
+    data = np.random.default_rng(0).random(shape)
+    right = np.moveaxis(data, axis, 0).copy().var(0)
+    out = np.moveaxis(data, axis, 0)[-1]
+    np.testing.assert_allclose(bcast.var(data, axis=axis, out=out), right, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((1_000_000, 3), 1), ((2, 2_000_000), 0), ((1_000_000,), None)])
+def test_no_temporary_has_the_size_of_the_data(shape, axis):
+    data = np.ones(shape, "f4")
+    out = np.empty(np.sum(data, axis=axis).shape, "f4")
+    tracemalloc.start()
+    try:
+        bcast.std(data, axis=axis, out=out)
+        assert tracemalloc.get_traced_memory()[1] < data.nbytes / 3
+    finally:
+        tracemalloc.stop()
+
+
+def test_overflow_on_the_way():
+    assert bcast.mean(np.full(9000, 6e4, "f2")) == np.float16(6e4)
+    assert bcast.mean(np.full(9000, 3e38, "f4")) == np.float32(3e38)
+    assert bcast.sum(np.array([1e308, 1e308, -1e308])) == 1e308
+    assert bcast.var(np.array([np.inf, 1.0])) != 0
+
+
+def test_bits_depend_on_no_thread():
+    data = np.random.default_rng(0).random((700, 900))
+    before = bcast.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 2, 3):
+            bcast.set_num_threads(threads)
+            results.append([getattr(bcast, name)(data, axis=axis).tobytes() for name in NAMES for axis in (0, 1, None)])
+    finally:
+        bcast.set_num_threads(before)
+    assert results[0] == results[1] == results[2]

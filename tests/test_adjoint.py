@@ -162,18 +162,18 @@ def test_many_short_runs_and_long_rows(dtype, leaf):
 
 
 @pytest.mark.parametrize("leaf", SUM_TARGETS)
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", [*FLOATS, *DTYPES[13:]])
 def test_items_of_a_row_are_summed_alike_wherever_they_stand(dtype, leaf):
     rng = np.random.default_rng(8)
     for rows in (*range(2, 14), 30):
-        terms = (rng.standard_normal((rows, 1)) * np.exp2(rng.integers(-6, 6, (rows, 1)))).astype(dtype)
+        terms, x = (rng.standard_normal((2, rows, 1)) * np.exp2(rng.integers(-6, 6, (2, rows, 1)))).astype(dtype)
         with summed(leaf):
-            for m in 33, 35, 38, 1029, 5003:
-                grad = np.repeat(terms, m, 1)
-                got = sum_over(grad, (0,))
+            for m, times in itertools.product((3, 9, 33, 35, 38, 1029, 5003), (None, x)):
+                grad, times = np.repeat(terms, m, 1), times if times is None else np.repeat(times, m, 1)
+                got = sum_over(grad, (0,), times=times)
                 assert got.tobytes() == m * got[:, :1].tobytes(), (rows, m)
                 wide = np.zeros((1, 2 * m), got.dtype)[:, ::2]
-                assert sum_over(grad, (0,), out=wide).tobytes() == got.tobytes(), (rows, m)
+                assert sum_over(grad, (0,), out=wide, times=times).tobytes() == got.tobytes(), (rows, m)
 
 
 WIDENED = [
@@ -385,15 +385,20 @@ def laid(room, flush, array):
 @pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_term_outside_is_read(rooms, dtype, leaf):  # noqa: F811
-    room, _, flush = rooms
+    room, other, flush = rooms
+    wide = {"c": "c16", "f": "f8", "V": "f8"}.get(np.dtype(dtype).kind, "i8")
     for n in (*range(1, 36), 63, 64, 65, 100, 255, 257):
         shapes = {(n,): 0, (7, n): 1, (17, n): 1, (150, n): 1, (n, 5): 0, (9, n): 0}
         shapes |= {(3, n, 2): 1, (17, n, 2): 1, (17, n, 4): 1}
         for shape, axis in shapes.items():
             grad = laid(room, flush, terms(shape, dtype, n))
-            with summed(leaf):
-                got = sum_over(grad, (axis,))
-            np.testing.assert_array_equal(got, expected(grad, (axis,)), f"{shape} over {axis}", strict=True)
+            x = laid(other, flush, (terms(shape, "i8", 1) % 9).astype(dtype))
+            products = grad.astype(wide) * x.astype(wide)
+            for times, right in (None, grad), (x, products):
+                with summed(leaf):
+                    got = sum_over(grad, (axis,), times=times)
+                right = expected(right, (axis,), dtype)
+                np.testing.assert_array_equal(got, right, f"{shape} over {axis}", strict=True)
 
 
 @pytest.mark.parametrize("leaf", SUM_TARGETS)

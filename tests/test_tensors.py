@@ -14,6 +14,7 @@ CALLS = {
     "tile": (lambda out: bcast.tile(ROW, (2, 2), out=out), (2, 6)),
     "repeat": (lambda out: bcast.repeat(ROW, [0, 1, 2], out=out), (3,)),
     "unbroadcast": (lambda out: bcast.unbroadcast(np.ones((4, 3)), (3,), out=out), (3,)),
+    "unbroadcast_times": (lambda out: bcast.unbroadcast(np.ones((4, 3)), (3,), times=ROW, out=out), (3,)),
     "unrepeat": (lambda out: bcast.unrepeat(ROW, [1, 2], out=out), (2,)),
     "elementwise": (lambda out: bcast.elementwise(np.add, ROW, np.ones((2, 1)), out=out), (2, 3)),
     "chain": (lambda out: bcast.chain(ROW, (np.add, np.ones((2, 1))), np.negative, out=out), (2, 3)),

@@ -48,6 +48,11 @@ def test_every_shape(form, leaf, threads):
             assert result.shape == data
             assert result.dtype == dtype
             assert (result == expected.astype(dtype)).all(), (data, shape, arguments)
+            if found % 7 == 0:
+                x = numbers[: math.prod(shape[1:])].reshape(shape[1:])
+                result = bcast.unbroadcast(grad.astype(dtype), data, **arguments, times=x.astype(dtype))
+                expected = scattered(grad * x, aligned[1]).astype(int).reshape(data)
+                np.testing.assert_array_equal(result, expected.astype(dtype.newbyteorder("=")), strict=True)
     assert found == FITTING.get(form, found) > 0
 
 
@@ -107,11 +112,14 @@ def test_layouts(shape, data, layout):
     for dtype in ("u1", "i2", "f2", "f4", ">f4", "f8", ">f8", "c8", "c16", "g", "m8[s]"):
         grad = np.arange(math.prod(shape)).astype(dtype).reshape(shape)
         grad.flags.writeable = False
+        factors = (np.arange(4, 4 + grad.size).reshape(shape) % 5).astype(dtype.replace("m8[s]", "i8"))
+        for times in (None, factors):
+            expected = bcast.unbroadcast(grad, data, times=times)
+            arena = Arena(layout, data, expected.dtype)
+            assert bcast.unbroadcast(grad, data, times=times, out=arena.array) is arena.array
+            assert (arena.array == expected).all()
+            assert arena.untouched_outside()
         expected = bcast.unbroadcast(grad, data)
-        arena = Arena(layout, data, dtype)
-        assert bcast.unbroadcast(grad, data, out=arena.array) is arena.array
-        assert (arena.array == expected).all()
-        assert arena.untouched_outside()
         arena = Arena(layout, shape, dtype)
         arena.array[...] = grad
         for way in SUMS:

@@ -9,6 +9,7 @@ import pytest
 from _modes import FORMS, NAMES, drawn_call
 from _reference import reference
 from numpy.exceptions import AxisError
+from test_errors import refuse, untouched
 from test_sources import HERE
 
 import bcast
@@ -38,12 +39,6 @@ MAPPED = {  # mode explicit: target and axes_mapping
     "scalar": ((), (2, 3), [], Alignment((2, 3), (1, 1))),
     "scalar_onto_length_1": ((), (1, 2), [0], Alignment((1, 2), (1, 1))),
     "new_empty_axis": ((3,), (3, 0), [0], Alignment((3, 0), (3, 1))),
-    "missing": ((3,), (2, 3), None, (ValueError, "axes_mapping")),
-    "too_few": ((2, 3), (2, 3), [0], (ValueError, "axes_mapping")),
-    "beyond_output": ((3,), (2, 3), [2], (AxisError, "axes_mapping")),
-    "from_the_end": ((3,), (2, 3), [-1], (AxisError, "axes_mapping")),
-    "transposed": ((3, 2), (2, 3), [1, 0], (ValueError, "axes_mapping")),
-    "repeated": ((3, 3), (3, 3), [1, 1], (ValueError, "axes_mapping")),
     "misfit": ((2, 3), (2, 4, 5), [0, 2], (ValueError, "target_shape")),
     "scalar_onto_length_2": ((), (2, 3), [0], (ValueError, "axes_mapping")),
     "scalar_by_two": ((), (1, 1), [0, 1], (ValueError, "axes_mapping")),
@@ -56,8 +51,6 @@ ADDED = {  # mode explicit: target and broadcast_axes
     "own_ones": ((1, 3), (2, 1, 3), {0}, Alignment((2, 1, 3), (1, 1, 3))),
     "63_of_64_axes": ((2,), (1,) * 63 + (2,), range(63), Alignment((1,) * 63 + (2,), (1,) * 63 + (2,))),
     "last_of_64_axes": ((1,) * 63, (1,) * 63 + (2,), [63], Alignment((1,) * 63 + (2,), (1,) * 64)),
-    "beyond_output": ((3,), (2, 3), [2], (AxisError, "broadcast_axes")),
-    "from_the_end": ((3,), (3, 2), [-1], (AxisError, "broadcast_axes")),
     "one_does_not_stretch": ((1, 3), (2, 3), {0}, (ValueError, "broadcast_axes")),
     "too_few": ((3,), (2, 3, 4), {0}, (ValueError, "broadcast_axes")),
 }
@@ -156,10 +149,7 @@ def expect(call, expected, check, name="target_shape"):
     if isinstance(expected, Alignment):
         check(call())
     else:
-        error, argument = expected
-        with pytest.raises(error, match=f"^`{argument.replace('target_shape', name)}` expected ") as caught:
-            call()
-        assert type(caught.value) is error
+        refuse(call, expected[0], expected[1].replace("target_shape", name))
 
 
 def stretched(data, alignment):
@@ -184,6 +174,9 @@ def test_each_mode_gives_the_expected_alignment_or_error(data, target, arguments
     expect(lambda: align(data, target, **arguments), expected, check_pair)
     expect(lambda: bcast.infer_shape(data, target, **arguments), expected, check_shape)
     expect(lambda: bcast.broadcast(array, target, **arguments), expected, check_values)
+    if not isinstance(expected, Alignment):
+        with untouched(target if len(target) <= 64 and min(target, default=0) >= 0 else (2, 3), int) as out:
+            refuse(lambda: bcast.broadcast(array, target, **arguments, out=out), *expected)
 
 
 LIKE = cases(*MODES) + cases(

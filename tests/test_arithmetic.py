@@ -417,30 +417,6 @@ def test_all_is_right_without_numpys_loops(without_loops):  # noqa: ARG001
         draw_where(rng, 300).check()
 
 
-# The new arguments.
-
-
-def test_where_leaves_the_others_as_they_were():
-    out = np.full((2, 3), 7.0)
-    mask = np.array([True, False, True])
-    assert bcast.elementwise(np.add, np.ones((2, 3)), [1, 2, 3], out=out, where=mask) is out
-    assert out.tolist() == [[2, 7, 4]] * 2
-    with pytest.raises(ValueError, match=r"^`where` expected at least 3 axes for data of shape "):
-        bcast.elementwise(np.add, np.ones((2, 3)), 1, out=out, where=np.ones((1, 2, 3), bool))
-    with pytest.raises(ValueError, match=r"^`where` expected a shape that data of shape "):
-        bcast.elementwise(np.add, np.ones((1, 3)), 1, where=np.ones((2, 3), bool))
-
-
-def test_dtype_and_casting():
-    a, b = np.arange(6).reshape(2, 3), np.arange(3)
-    assert bcast.elementwise(np.add, a, b, dtype="f4").dtype == np.float32
-    assert bcast.elementwise(np.add, a, b, dtype="f2", casting="unsafe").dtype == np.float16
-    out = np.zeros((2, 3), "i4")
-    assert bcast.elementwise(np.add, a, b + 0.5, out=out, casting="unsafe").tolist() == [[0, 2, 4], [3, 5, 7]]
-    with pytest.raises(TypeError, match="Cannot cast ufunc 'add' output"):
-        bcast.elementwise(np.add, a, b + 0.5, out=out)
-
-
 # `where`.
 
 

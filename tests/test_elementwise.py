@@ -224,6 +224,10 @@ STEPS = {
     "masked": ([(np.add, np.ma.array(ROW, mask=[1, 0, 0]))], TypeError, "steps[0]"),
 }
 MISUSES |= {name: (partial(bcast.chain, MATRIX, *steps), *rest) for name, (steps, *rest) in STEPS.items()}
+MISUSES |= {
+    f"where_{where.shape}": (partial(bcast.elementwise, np.add, MATRIX[:1], 1, where=where), ValueError, "where")
+    for where in (np.ones((1, 2, 3), bool), np.ones((2, 3), bool))
+}
 MISUSES["conversion"] = partial(bcast.chain, MATRIX, np.sqrt, dtype="i4"), TypeError, "dtype"
 
 

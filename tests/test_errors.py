@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 from _modes import NAMES, readers
 from numpy.exceptions import AxisError
-from test_alignment import CASES
 
 import bcast
-from bcast._rules.alignment import Alignment
 
 ROW = np.arange(3)
 ROW.flags.writeable = False
@@ -195,15 +193,6 @@ def test_mode_and_axes(data, arguments, error, argument):
     axes = arguments.get("broadcast_axes")
     if type(axes) is not list or axes:  # no axes would be all axes there
         refuse_with_out(partial(bcast.broadcast_like, data, np.empty((2, 3)), **arguments), error, argument)
-
-
-@pytest.mark.parametrize(
-    ("data", "target", "arguments", "rejection"), [case for case in CASES if not isinstance(case.values[3], Alignment)]
-)
-def test_data_that_does_not_fit(data, target, arguments, rejection):
-    possible = len(target) <= 64 and min(target, default=0) >= 0
-    with untouched(target if possible else (2, 3), int) as out:
-        refuse(partial(bcast.broadcast, np.ones(data, int), target, out=out, **arguments), *rejection)
 
 
 # Size: far beyond any address space, so that no system grants it.

@@ -11,6 +11,7 @@ from test_strided import items
 
 import bcast
 from bcast import _adjoint
+from bcast._api import converted
 from bcast._copy import core
 from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment
@@ -72,10 +73,10 @@ def test_the_ways_of_these_tests_leave_nothing_behind():
         assert bcast.get_num_threads() == threads
 
 
-@pytest.mark.parametrize("limits", [{"share": 0}, {"streamed": -1}, {"shared": 0}])
+@pytest.mark.parametrize("limits", [{"share": 0}, {"streamed": -1}, {"shared": 0}, {"block_bytes": 0}])
 def test_limits_that_make_no_sense_are_refused(limits):
     with pytest.raises(ValueError, match="at least 1"):
-        (_adjoint if "shared" in limits else core).set_limits(**limits)
+        {"shared": _adjoint, "block_bytes": converted}.get(*limits, core).set_limits(**limits)
 
 
 ITEMS = np.ones(4_000_000, np.uint8)

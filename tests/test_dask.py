@@ -1,7 +1,6 @@
 """`bcast.dask`: Dask's own tests with its functions in place, NumPy's results for all chunks, graphs, and refusals."""
 
 import ast
-import inspect
 import math
 import operator
 import pickle
@@ -38,10 +37,16 @@ def fail(*_, **__):
 
 
 @pytest.fixture(autouse=True)
-def lazy():
-    """Compute nothing but where a test says so, and keep chunks small."""
-    with dask.config.set({"scheduler": fail, "array.chunk-size": LIMIT}):
-        yield
+def lazy(request):
+    """Compute nothing but where a test says so, and keep chunks small; give Dask's own tests our functions."""
+    with pytest.MonkeyPatch.context() as patch:
+        is_dasks = request.function.__module__.startswith("dask.")
+        if is_dasks:
+            module = sys.modules[request.function.__module__]
+            patch.setattr(module, "da", Functions())
+            patch.setattr(module, "broadcast_to", bcast.dask.broadcast_to, raising=False)
+        with dask.config.set({"scheduler": "sync"} if is_dasks else {"scheduler": fail, "array.chunk-size": LIMIT}):
+            yield
 
 
 def tasks(array):
@@ -82,32 +87,12 @@ class Functions:
         return getattr(bcast.dask if name in self.ours else da, name)
 
 
-def dasks_own():
-    """Yield Dask's tests of the functions that are here, too, each with its parameters."""
-    for module, prefixes in (
-        ("dask.array.tests.test_creation", ("test_tile", "test_repeat", "test_meshgrid")),
-        ("dask.array.tests.test_array_core", ("test_broadcast_to",)),
-    ):
-        module = pytest.importorskip(module, reason="Dask was installed without its tests", exc_type=ImportError)
-        for name, test in vars(module).items():
-            if name.startswith(prefixes) and inspect.isfunction(test):
-                cases = [{}]
-                for mark in getattr(test, "pytestmark", ()):
-                    if mark.name == "parametrize":
-                        names, values = [each.strip() for each in mark.args[0].split(",")], mark.args[1]
-                        more = [dict(zip(names, each if len(names) > 1 else [each], strict=True)) for each in values]
-                        cases = [case | each for case in cases for each in more]
-                for case in cases:
-                    yield pytest.param(module, test, case, id=f"{name}-{'-'.join(map(str, case.values()))}")
-
-
-@pytest.mark.parametrize(("module", "test", "case"), list(dasks_own()))
-def test_dasks_own(module, test, case, monkeypatch):
-    monkeypatch.setattr(module, "da", Functions())
-    if hasattr(module, "broadcast_to"):
-        monkeypatch.setattr(module, "broadcast_to", bcast.dask.broadcast_to)
-    with dask.config.set({"scheduler": "sync"}):
-        test(**case)
+for module, prefixes in (
+    ("dask.array.tests.test_creation", ("test_tile", "test_repeat", "test_meshgrid")),
+    ("dask.array.tests.test_array_core", ("test_broadcast_to",)),
+):
+    module = pytest.importorskip(module, reason="Dask was installed without its tests", exc_type=ImportError)
+    globals().update({name: test for name, test in vars(module).items() if name.startswith(prefixes)})
 
 
 # Results

@@ -569,10 +569,6 @@ def test_refusals_are_those_of_arrays_in_memory():
 # Elsewhere
 
 
-def test_bcast_alone_imports_no_dask():
-    assert printed("-c", "import sys, bcast; print('dask' in sys.modules)") == "False\n"
-
-
 def test_query_planning():
     code = """if True:
         import numpy as np, dask.array as da, bcast.dask

@@ -186,14 +186,6 @@ def test_ours_is_theirs(row):
         np.testing.assert_array_equal(our, np.asarray(their), strict=isinstance(our, np.ndarray))
 
 
-def test_pdpd_of_broadcast_1():
-    row = next(row for row in ROWS if "`pdpd`" in row.theirs)
-    named = arrays()
-    np.testing.assert_array_equal(
-        with_bcast(row.ours), np.broadcast_to(named["bias"][:, None, None], named["image"].shape), strict=True
-    )
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
 def test_examples_of_a_page(page):
     for module in re.findall(r"^>>> import bcast.(.*)", page.read_text(encoding="utf-8"), re.M):
@@ -229,39 +221,3 @@ def test_command_line_has_all_options(capsys):
         options = set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out))
         assert options > {"--help"}
         assert not [option for option in options if option not in page]
-
-
-def orders():
-    """Return the rows of the table of memory orders: a call, and the order that it is said to give."""
-    section = (DOCS / "coming-from.md").read_text(encoding="utf-8").partition("## Memory order")[2]
-    lines = section.partition("\n## ")[0].splitlines()
-    rows = [line.strip("|").split("|") for line in lines if line[:1] == "|"][2:]
-    return [(re.findall("`(.*?)`", call), order.strip()) for call, order in rows]
-
-
-@pytest.mark.parametrize(("calls", "order"), [row for row in orders() if row[0][0].startswith("np.")])
-def test_memory_order(calls, order):
-    f = np.asfortranarray(np.ones((2, 3)))
-    result = eval(calls[0], {"np": np, "f": f, "shape": (4, 2, 3), "dtype": np.float32})
-    assert {"C": result.flags.c_contiguous, "Fortran": result.flags.f_contiguous}[order]
-
-
-# Where a text lists the floats that sums know: how the list begins, and what follows it.
-LISTS = [
-    ("src/bcast/_api/adjoints.py", "the error is at most\n", "If terms cancel"),
-    ("src/bcast/_api/adjoints.py", "All this holds for", "NumPy itself"),
-    ("src/bcast/dask.py", "So float", "    Examples"),
-    ("docs/dask.md", "* Integers wrap around", "```"),
-    ("docs/design/sums.md", "| terms |", "\n\n"),
-]
-
-
-@pytest.mark.parametrize(("name", "begin", "end"), LISTS)
-def test_lists_of_the_floats_of_sums_are_the_codes(name, begin, end):
-    read = [DOCS.parent / "src/bcast/_sum/simd/dtypes.h", DOCS.parent / name]
-    table, text = (path.read_text(encoding="utf-8") for path in read)
-    listed = text.partition(begin)[2].partition(end)[0]
-    floats = {each.lower() for each in re.findall(r"ROW\((\w+), \w+, 1,", table)}
-    assert floats > {"float16", "float32", "float64"}
-    cells = re.sub(r"^(\|[^|]*\|).*", r"\1", begin + listed, flags=re.MULTILINE)  # of a table, the first column
-    assert set(re.findall(r"\bb?float\d\w*", cells)) == floats

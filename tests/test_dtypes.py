@@ -85,30 +85,6 @@ def test_items_of_every_dtype_are_copied_as_bytes(name):
         check(np.dtype(dtype), shape, target)
 
 
-MIXED = ["?", "i2", "f4", "swapped_i8", "c16", "clongdouble", "datetime", "U2", "V3", "V33"]
-MIXED += ["structure_padded", "structure_nested", "structure_with_gaps"]
-
-
-@pytest.mark.parametrize("layout", [*LAYOUTS, "repeating"])
-@pytest.mark.parametrize("name", MIXED)
-def test_every_dtype_is_copied_from_every_layout(name, layout):
-    dtype = np.dtype(DTYPES[name])
-    items = random_items((3, 4), dtype)
-    if layout == "repeating":
-        data = np.broadcast_to(raw(items[1:2]), (3, 4)).view(dtype)
-    else:
-        data = Arena(layout, (3, 4), dtype).array
-        raw(data)[...] = raw(items)
-    data.flags.writeable = False
-    expected = np.broadcast_to(raw(data)[:, None], (3, 2, 4)).tobytes()
-    for out_layout in [None, *LAYOUTS]:
-        arena = out_layout and Arena(out_layout, (3, 2, 4), dtype)
-        result = bcast.broadcast(data, (3, 2, 4), [0, 2], mode="explicit", out=arena and arena.array)
-        assert result.dtype == dtype
-        assert raw(result).tobytes() == expected
-        assert arena is None or arena.untouched_outside()
-
-
 # Items of no bytes, which NumPy likes to widen.
 
 EMPTY_ITEMS = ["S0", "U0", "V0", []]

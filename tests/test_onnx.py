@@ -345,20 +345,12 @@ def test_types_are_those_of_the_schema(operator, dtypes, opset, message):
         run(operator, *arrays, opset=opset)
 
 
-@pytest.mark.parametrize(
-    ("operator", "arrays", "inputs"),
-    [
-        ("Add", [np.ones((2, 3)), np.ones(2)], r"`A` 'x0' of shape \(2, 3\), `B` 'x1' of shape \(2,\)"),
-        ("Max", [np.ones(3), np.ones(3), np.ones(2)], r".*, `data_0` 'x2' of shape \(2,\)"),
-        ("Expand", [np.ones(3), np.array([2])], r"`input` 'x0' of shape \(3,\), `shape` 'x1' of shape \(1,\)"),
-        ("PRelu", [np.ones(3), np.ones(2)], r"`X` 'x0' of shape \(3,\), `slope` 'x1' of shape \(2,\)"),
-        ("And", [np.ones(3, bool), np.ones(3)], r"`A` 'x0' of shape \(3,\), `B` 'x1' of shape \(3,\)"),
-    ],
-)
-def test_errors_name_the_node_and_its_inputs(operator, arrays, inputs):
-    for name, named in ((None, operator), ("bias_7", f"{operator} 'bias_7'")):
-        with pytest.raises((ValueError, RuntimeTypeError), match=f"^{named}: `.* expected .*; its inputs are {inputs}"):
-            run(operator, *arrays, name=name)
+@pytest.mark.parametrize(("name", "named"), [(None, "Add"), ("bias_7", "Add 'bias_7'")])
+def test_errors_name_the_node_and_its_inputs(name, named):
+    with pytest.raises(ValueError, match=f"^{named}: `.* expected .*`A` 'x0' of .*, `B` 'x1' of "):
+        run("Add", np.ones((2, 3)), np.ones(2), name=name)
+    with pytest.raises(ValueError, match="`data_0` 'x2' of "):
+        run("Max", np.ones(3), np.ones(3), np.ones(2), name=name)
 
 
 @pytest.mark.parametrize(("operator", "opset"), [("Add", 7), ("Gemm", 7), ("Max", 8), ("Mean", 8), ("Tile", 6)])

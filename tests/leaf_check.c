@@ -31,6 +31,13 @@ static void compare(const uint8_t *dst, ptrdiff_t right, ptrdiff_t reach)
     }
 }
 
+/* Lay an output of `size` bytes flush against one end of its room, and paint that. */
+static uint8_t *painted(ptrdiff_t size)
+{
+    memset(dst_room, PAINT, ROOM);
+    return laid(dst_room, size);
+}
+
 /* Vectors follow each other, each over what is not right at the end of the one before. The last one of an exact program
    is laid back to end with the span. */
 static void make_program(void)
@@ -71,28 +78,13 @@ static void check_execute(void)
     ptrdiff_t last = times ? (times - 1) * table.dst_step : 0;
     ptrdiff_t reach = times ? last + table.dst_at[vectors - 1] + leaf->vector : 0;
     const uint8_t *src = laid(src_room, times ? (times - 1) * table.src_step + table.src_reach : 0);
-    uint8_t *dst = laid(dst_room, reach);
+    uint8_t *dst = painted(reach);
     for (int t = 0; t < times; t++)
         for (int i = 0; i < vectors; i++)
             for (int j = 0; j < leaf->vector; j++)
                 expected[t * table.dst_step + table.dst_at[i] + j] =
                     src[t * table.src_step + table.src_at[i] + table.index[i * leaf->vector + j]];
-    memset(dst_room, PAINT, ROOM);
     leaf->execute(&table, vectors, times, src, dst);
-    compare(dst, reach, reach);
-}
-
-static void check_repeat_rows(void)
-{
-    int size = any(BCAST_WINDOW_BYTES, BCAST_ITEM_VECTORS * leaf->vector), times = any(1, 20), n = any(0, 9);
-    ptrdiff_t reach = (ptrdiff_t) n * times * size;
-    const uint8_t *src = laid(src_room, n * size);
-    uint8_t *dst = laid(dst_room, reach);
-    for (int i = 0; i < n; i++)
-        for (int t = 0; t < times; t++) memcpy(expected + (i * times + t) * size, src + i * size, size);
-    memset(dst_room, PAINT, ROOM);
-    const bcast_rows rows = {n, times, size};
-    leaf->repeat_rows(&rows, NULL, src, dst);
     compare(dst, reach, reach);
 }
 
@@ -110,26 +102,26 @@ static void check_repeat_counted(void)
     for (int i = 0; i < n; i++)
         for (int t = 0; t < counts[i]; t++, written += items.size)
             memcpy(expected + written, src + i * items.size, items.size);
-    uint8_t *dst = laid(dst_room, written + garbage);
-    memset(dst_room, PAINT, ROOM);
+    uint8_t *dst = painted(written + garbage);
     leaf->repeat_counted(&items, counts, src, dst);
     compare(dst, written, written + garbage);
 }
 
-static void check_repeat_counted_rows(void)
+/* Rows of items beyond a window: each so many times, or as often as its count says. */
+static void check_repeat_rows(void)
 {
-    int n = any(0, 40), most = any(0, 9);
-    const bcast_rows rows = {n, any(1, 6), any(BCAST_WINDOW_BYTES + 1, BCAST_ITEM_VECTORS * leaf->vector)};
+    int counted = any(0, 1), n = any(0, counted ? 40 : 9), most = any(0, 9);
+    int times = any(1, counted ? 6 : 20), size = any(BCAST_WINDOW_BYTES + counted, BCAST_ITEM_VECTORS * leaf->vector);
+    const bcast_rows rows = {n, times, size};
     int64_t counts[40];
-    ptrdiff_t written = 0, garbage = rows.times * rows.size;
-    for (int i = 0; i < n; i++) counts[i] = any(0, most);
-    const uint8_t *src = laid(src_room, n * rows.size);
+    ptrdiff_t written = 0, garbage = counted ? times * size : 0;
+    for (int i = 0; i < n; i++) counts[i] = counted ? any(0, most) : times;
+    const uint8_t *src = laid(src_room, n * size);
     for (int i = 0; i < n; i++)
-        for (int t = 0; t < counts[i]; t++, written += rows.size)
-            memcpy(expected + written, src + i * rows.size, rows.size);
-    uint8_t *dst = laid(dst_room, written + garbage);
-    memset(dst_room, PAINT, ROOM);
-    leaf->repeat_rows(&rows, counts, src, dst);
+        for (int t = 0; t < counts[i]; t++, written += size)
+            memcpy(expected + written, src + i * size, size);
+    uint8_t *dst = painted(written + garbage);
+    leaf->repeat_rows(&rows, counted ? counts : NULL, src, dst);
     compare(dst, written, written + garbage);
 }
 
@@ -140,8 +132,7 @@ static void check_copy_to_many(void)
     int step = size + (any(0, 1) ? any(0, 9000) : 0);
     ptrdiff_t reach = times ? (ptrdiff_t) (times - 1) * step + size : 0;
     const uint8_t *src = laid(src_room, size);
-    uint8_t *dst = laid(dst_room, reach);
-    memset(dst_room, PAINT, ROOM);
+    uint8_t *dst = painted(reach);
     memset(expected, PAINT, reach);
     for (int i = 0; i < times; i++) memcpy(expected + (ptrdiff_t) i * step, src, size);
     leaf->copy_to_many(times, step, size, src, dst);
@@ -151,9 +142,8 @@ static void check_copy_to_many(void)
 static void check_tile(void)
 {
     int block = 4 * leaf->vector + any(0, any(0, 1) ? 9 : 5000), size = 2 * block + any(0, 20000);
-    uint8_t *dst = laid(dst_room, size);
+    uint8_t *dst = painted(size);
     for (int j = 0; j < size; j++) expected[j] = src_room[j % block];
-    memset(dst_room, PAINT, ROOM);
     memcpy(dst, src_room, block);
     leaf->tile(block, size, dst);
     compare(dst, size, size);
@@ -164,10 +154,9 @@ static void check_fill(void)
     int size = 1 << any(0, 4), run = leaf->vector + any(0, 20 * leaf->vector / size) * size, n = any(0, 9);
     ptrdiff_t written = (ptrdiff_t) n * run;
     const uint8_t *src = laid(src_room, n ? (n - 1) * size + BCAST_WINDOW_BYTES : 0);
-    uint8_t *dst = laid(dst_room, written);
+    uint8_t *dst = painted(written);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < run; j++) expected[i * run + j] = src[i * size + j % size];
-    memset(dst_room, PAINT, ROOM);
     const bcast_rows rows = {n, run / size, size};
     leaf->fill(&rows, src, dst);
     compare(dst, written, written);
@@ -187,7 +176,7 @@ static void check_copy_matrix(void)
     ptrdiff_t dst_step = n * size + any(0, 1) * any(0, 20);
     ptrdiff_t src_reach = (n - 1) * n_step + m * m_step, reach = (m - 1) * dst_step + n * size;
     const uint8_t *src = laid(src_room, src_reach);
-    uint8_t *dst = laid(dst_room, reach), *first = dst;
+    uint8_t *dst = painted(reach), *first = dst;
     if (copy == bcast_strided_copy && any(0, 1)) {     /* then items may lie anyhow */
         m_step = any(0, 1) ? n * (ptrdiff_t) size : -n * (ptrdiff_t) size;
         n_step = size;
@@ -205,7 +194,6 @@ static void check_copy_matrix(void)
     for (int j = 0; j < m; j++)
         for (int i = 0; i < n; i++)
             memcpy(expected + (first - dst) + j * dst_step + i * size, src + j * m_step + i * n_step, size);
-    memset(dst_room, PAINT, ROOM);
     const bcast_matrix matrix = {m, n, size, m_step, n_step, dst_step};
     copy(&matrix, src, first);
     compare(dst, reach, reach);
@@ -224,7 +212,6 @@ int main(int argc, char **argv)
             check_execute();
             check_repeat_rows();
             check_repeat_counted();
-            check_repeat_counted_rows();
             check_copy_to_many();
             check_tile();
             check_fill();

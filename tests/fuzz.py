@@ -439,18 +439,6 @@ def fuzz_repeat(rng):
     operands.check(lambda out: bcast.repeat(operands.data, repeats, axis, out=out), expected)
 
 
-def fuzz_elementwise(rng):
-    draw_elementwise(rng).check()
-
-
-def fuzz_chain(rng):
-    draw_chain(rng).check()
-
-
-def fuzz_where(rng):
-    draw_where(rng).check()
-
-
 def small_numbers(rng, dtype, size, least=-1):
     """Numbers so small and so few that every sum of them is exact."""
     numbers = np.random.default_rng(rng.getrandbits(32)).integers(0 if dtype.kind in "ub" else least, 2, size)
@@ -573,19 +561,24 @@ def fuzz_unrepeat(rng):
 
 
 def fuzz_set_idle_limit(rng):
+    """What the process keeps, which another thread may change."""
     limit = rng.choice((0, 1 << 20, 64 << 20, 1 << 30))
     bcast.set_idle_limit(limit)
     assert bcast.set_idle_limit(limit) == limit
-
-
-def fuzz_memory_info(_rng):
-    info = bcast.memory_info()
-    assert 0 <= info.lent <= info.idle
-
-
-def fuzz_release_memory(_rng):
+    assert 0 <= bcast.memory_info().lent <= bcast.memory_info().idle
     bcast.release_memory()
     assert bcast.memory_info().idle == 0
+
+
+def fuzz_set_num_threads(rng):
+    before = bcast.get_num_threads()
+    assert before >= 1
+    bcast.set_num_threads(rng.randint(1, 5))
+    bcast.set_num_threads(before)
+
+
+fuzz_memory_info = fuzz_release_memory = fuzz_set_idle_limit
+fuzz_get_num_threads = fuzz_set_num_threads
 
 
 # Patches are of the whole process. Whatever other threads patch, NumPy's results are the same.
@@ -614,24 +607,16 @@ def fuzz_patch_numpy(rng):
 fuzz_unpatch_numpy = fuzz_is_patched = fuzz_patch_info = fuzz_patch_numpy
 
 
-def fuzz_set_num_threads(rng):
-    before = bcast.get_num_threads()
-    bcast.set_num_threads(rng.randint(1, 5))
-    bcast.set_num_threads(before)
-
-
-def fuzz_get_num_threads(_rng):
-    assert bcast.get_num_threads() >= 1
-
-
 NUMPYS = {name: getattr(np, name) for name in ("tile", "repeat", "meshgrid")}
 
-FUNCTIONS = {name: globals()[f"fuzz_{name}"] for name in bcast.__all__}
+DRAWN = {"elementwise": draw_elementwise, "chain": draw_chain, "where": draw_where}
+FUNCTIONS = {name: lambda rng, draw=draw: draw(rng).check() for name, draw in DRAWN.items()}
+FUNCTIONS = {name: FUNCTIONS.get(name) or globals()[f"fuzz_{name}"] for name in bcast.__all__}
 WEIGHTS = [
     1 if name.startswith(("set", "get", "infer", "broadcast_s", "memory", "release", "is", "patch", "unpatch")) else 6
     for name in FUNCTIONS
 ]
-OF_THE_PROCESS = {"memory_info", "release_memory", "set_idle_limit"}  # what they say, another thread may change
+OF_THE_PROCESS = {"memory_info", "release_memory", "set_idle_limit"}
 
 
 # The cases.

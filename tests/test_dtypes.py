@@ -39,14 +39,9 @@ DTYPES = {
 EXTRA = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "int4", "uint4"]
 
 SHAPES = {  # data and target
-    "rows": ((3,), (5, 3)),
-    "columns": ((3, 1), (3, 5)),
-    "scalar": ((), (7,)),
-    "middle": ((2, 1, 3), (2, 4, 3)),
-    "alternating": ((1, 3, 1, 2), (2, 3, 2, 2)),
-    "copy": ((2, 3), (2, 3)),
-    "empty": ((0,), (2, 0)),
-}
+    "rows": ((3,), (5, 3)), "columns": ((3, 1), (3, 5)), "scalar": ((), (7,)), "middle": ((2, 1, 3), (2, 4, 3)),
+    "alternating": ((1, 3, 1, 2), (2, 3, 2, 2)), "copy": ((2, 3), (2, 3)), "empty": ((0,), (2, 0)),
+}  # fmt: skip
 
 
 def random_items(shape, dtype):

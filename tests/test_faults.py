@@ -62,7 +62,10 @@ def drill(request):
         return sum(report["points"].values()), report["bad"]
 
     def run_twice(*args, names=None, **kwargs):
-        """Have what grew in one interpreter grow in another, with other hashes and free lists, before it counts."""
+        """Have what grew in one interpreter grow in another, with other hashes and free lists, before it counts.
+
+        With Python 3.12 and NumPy 2.5 one run in six finds a block too many each time, in another row every time.
+        """
         points, bad = run(*args, names=names, **kwargs)
         grown = {each[0] for each in bad if grows(each)}
         again = run(*args, names=sorted(grown), **kwargs)[1] if grown else []
@@ -132,22 +135,17 @@ def test_every_allocation_of_conversions(drill):
 
 
 @pytest.mark.parametrize(
-    ("cold", "every"),
-    [(False, 16), (True, 160), *[pytest.param(*case, marks=pytest.mark.soak) for case in ((False, 4), (True, 40))]],
+    ("cold", "every", "least"),
+    [
+        *[(False, 16, 10), (True, 160, 10)],
+        *[pytest.param(*case, marks=pytest.mark.soak) for case in ((False, 4, 10), (True, 40, 10))],
+        *[pytest.param(*case, marks=pytest.mark.drill) for case in ((False, 1, 500), (True, 1, 500))],
+    ],
 )
-def test_interrupts_at_some_lines_of_python(drill, cold, every):
+def test_interrupts_at_lines_of_python(drill, cold, every, least):
     points, bad = drill("interrupts", cold, every)
     assert not bad, listed(bad)
-    assert points >= 10
-
-
-@pytest.mark.drill
-@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
-def test_interrupts_at_all_lines_of_python(drill, cold):
-    points, bad = drill("interrupts", cold)
-    print(f"{points} interrupts came")
-    assert not bad, listed(bad)
-    assert points >= 500
+    assert points >= least
 
 
 # What must be found in functions that do wrong, by which drill

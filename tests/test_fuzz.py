@@ -16,16 +16,12 @@ GIVING_ARRAYS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_some_cases_of_the_fuzz_hold(seed):
-    for number in range(400):
-        fuzz.run_case(seed, number)
+MANY = [pytest.param(seed, 5000, marks=pytest.mark.drill) for seed in range(100, 150)]
 
 
-@pytest.mark.drill
-@pytest.mark.parametrize("seed", range(100, 150))
-def test_many_cases_of_the_fuzz_hold(seed):
-    for number in range(5000):
+@pytest.mark.parametrize(("seed", "count"), [*[(seed, 400) for seed in range(5)], *MANY])
+def test_some_cases_of_the_fuzz_hold(seed, count):
+    for number in range(count):
         fuzz.run_case(seed, number)
 
 

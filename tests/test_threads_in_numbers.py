@@ -66,14 +66,9 @@ def call_together(callers, rounds):
     return len(wrong)
 
 
-def test_threads_call_at_once_while_others_change_the_limits():
-    assert call_together(12, 10) == 0
-
-
-@pytest.mark.drill
-@pytest.mark.parametrize("_time", range(20))
-def test_64_threads_call_at_once_while_others_change_the_limits(_time):
-    assert call_together(64, 4) == 0
+@pytest.mark.parametrize(("callers", "rounds"), [(12, 10), *[pytest.param(64, 4, marks=pytest.mark.drill)] * 20])
+def test_threads_call_at_once_while_others_change_the_limits(callers, rounds):
+    assert call_together(callers, rounds) == 0
 
 
 ENDING = """
@@ -94,21 +89,11 @@ time.sleep({seconds})
 """
 
 
-def end_in_mid_call(seed):
+@pytest.mark.parametrize("seed", [*range(4), *[pytest.param(seed, marks=pytest.mark.drill) for seed in range(4, 44)]])
+def test_a_process_may_end_in_mid_call(seed):
     rng = random.Random(seed)
     end = rng.choice(("", "sys.exit(0)", "os._exit(0)", "bcast.broadcast(data, (64, 1 << 19))"))
     run(ENDING.format(callers=rng.randint(1, 6), seconds=rng.uniform(0, 0.3), end=end))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_process_may_end_in_mid_call(seed):
-    end_in_mid_call(seed)
-
-
-@pytest.mark.drill
-@pytest.mark.parametrize("seed", range(4, 44))
-def test_many_processes_end_in_mid_call(seed):
-    end_in_mid_call(seed)
 
 
 FORKING = """

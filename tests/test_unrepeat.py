@@ -147,14 +147,10 @@ def test_64_axes():
 
 
 SEVERAL = {
-    "integers": ((2, 3), (0, 1)),
-    "one_for_all": (2, (0, 1)),
-    "counts_and_an_integer": (([3, 0, 1], 3), (0, 1)),
-    "an_integer_and_counts": ((2, [4, 1, 1]), (0, 1)),
-    "counts": (([1, 3], np.array([4, 1, 0, 1], "u1")), (0, -1)),
-    "in_any_order": (([4, 1, 1], [1, 3]), (1, 0)),
-    "one_axis": (([1, 3],), (0,)),
-}
+    "integers": ((2, 3), (0, 1)), "one_for_all": (2, (0, 1)), "counts_and_an_integer": (([3, 0, 1], 3), (0, 1)),
+    "an_integer_and_counts": ((2, [4, 1, 1]), (0, 1)), "counts": (([1, 3], np.array([4, 1, 0, 1], "u1")), (0, -1)),
+    "in_any_order": (([4, 1, 1], [1, 3]), (1, 0)), "one_axis": (([1, 3],), (0,)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("repeats", "axes"), **rows(SEVERAL))

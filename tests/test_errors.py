@@ -125,55 +125,45 @@ def test_a_long_value_is_cut_short():
 
 # Modes, axes and the axis.
 
-BAD_MODES = {
-    "unknown": ("unknown", ValueError),
-    "empty": ("", ValueError),
-    "int": (0, TypeError),
-    "equal_array": (np.array(["numpy"]), TypeError),
-}
+BAD_MODES = {ValueError: ("unknown", ""), TypeError: (0, np.array(["numpy"]))}
 NO_AXES = {  # in either spelling
     "float": [1.0], "bool": {False}, "int": 1, "zero_axes": np.array(0), "two_axes": np.array([[0]]), "string": "0",
     "empty_dict": {}, "empty_floats": np.array([]), "empty_string": "", "empty_two_axes": np.empty((0, 2), int),
 }  # fmt: skip
 BAD_MAPPINGS = {  # of data, onto an output of shape (2, 3)
-    "missing": (ROW, None, ValueError),
-    "too_many": (ROW, [0, 1], ValueError),
-    "too_few": (MATRIX, [1], ValueError),
-    "unsorted": (ONES, [1, 0], ValueError),
-    "repeated": (ONES, np.array([1, 1]), ValueError),
-    "negative": (ROW, [-1], AxisError),
-    "out_of_range": (ROW, [2], AxisError),
-    "huge": (ROW, [10**30], AxisError),
-    "set": (ROW, {1}, TypeError),
-    "scalar_misfit": (7, [0], ValueError),
-    **{name: (ROW, axes, TypeError) for name, axes in NO_AXES.items()},
-    "missing_for_a_scalar": (7, None, ValueError),
+    ValueError: [
+        (ROW, None),
+        (ROW, [0, 1]),
+        (MATRIX, [1]),
+        (ONES, [1, 0]),
+        (ONES, np.array([1, 1])),
+        (7, [0]),
+        (7, None),
+    ],
+    AxisError: [(ROW, [-1]), (ROW, [2]), (ROW, [10**30])],
+    TypeError: [(ROW, {1}), *[(ROW, axes) for axes in NO_AXES.values()]],
 }
 BAD_ADDED_AXES = {  # of the row, onto an output of shape (2, 3)
-    "negative": ([-2], AxisError),
-    "out_of_range": ({2}, AxisError),
-    "huge": ([10**30], AxisError),
-    "too_many": ([0, 1], ValueError),
-    "wrong": ([1], ValueError),
-    "none": ([], ValueError),
-    **{name: (axes, TypeError) for name, axes in NO_AXES.items()},
+    ValueError: [[0, 1], [1], []],
+    AxisError: [[-2], {2}, [10**30]],
+    TypeError: NO_AXES.values(),
 }
-BAD_AXIS = {  # of the row, onto an output of shape (2, 3), in mode pdpd
-    **{f"{i}": (axis, TypeError) for i, axis in enumerate((1.0, True, np.True_, None, "1", [1], np.array([1])))},
-    **{f"{axis}": (axis, AxisError) for axis in (-2, 2, 10**30)},
-}
+# Of the row, onto an output of shape (2, 3), in mode pdpd.
+BAD_AXIS = {TypeError: [1.0, True, np.True_, None, "1", [1], np.array([1])], AxisError: [-2, 2, 10**30]}
 
 
 def misuses():
     """Name, data, arguments, error and argument named of every wrong mode, axes and axis."""
-    for name, (mode, error) in BAD_MODES.items():
-        yield f"mode_{name}", ROW, {"mode": mode}, error, "mode"
-    for name, (data, axes, error) in BAD_MAPPINGS.items():
-        yield f"axes_mapping_{name}", data, {"mode": "explicit", "axes_mapping": axes}, error, "axes_mapping"
-    for name, (axes, error) in BAD_ADDED_AXES.items():
-        yield f"broadcast_axes_{name}", ROW, {"mode": "explicit", "broadcast_axes": axes}, error, "broadcast_axes"
-    for name, (axis, error) in BAD_AXIS.items():
-        yield f"axis_{name}", ROW, {"mode": "pdpd", "axis": axis}, error, "axis"
+    for argument, table, given in (
+        ("mode", BAD_MODES, {}),
+        ("axes_mapping", BAD_MAPPINGS, {"mode": "explicit"}),
+        ("broadcast_axes", BAD_ADDED_AXES, {"mode": "explicit"}),
+        ("axis", BAD_AXIS, {"mode": "pdpd"}),
+    ):
+        for error, values in table.items():
+            for i, bad in enumerate(values):
+                data, value = bad if table is BAD_MAPPINGS else (ROW, bad)
+                yield f"{argument}_{error.__name__}_{i}", data, given | {argument: value}, error, argument
     for axes in ([0], []):
         arguments = {"mode": "explicit", "axes_mapping": [1], "broadcast_axes": axes}
         yield f"both_spellings_{len(axes)}", ROW, arguments, ValueError, "axes_mapping"

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from _commands import NOT_NPY, NOT_REGULAR, check_refused, fail_with, posix, python, succeed
+from _commands import NOT_NPY, NOT_REGULAR, check_refused, fail_with, posix, python
 
 import bcast
 from bcast._cli import conformance
@@ -18,15 +18,6 @@ from bcast._cli.arguments import size as read_size
 pytestmark = pytest.mark.usefixtures("folder")
 
 BAD = ("empty", "text", "broken", "boundless", "deep", "truncated", "objects")  # in the fixture `bad_files`
-
-SHAPES = {"": (), "3": (3,), " 2 , 3 ": (2, 3)}
-
-
-@pytest.mark.parametrize(("text", "shape"), SHAPES.items())
-def test_spellings_of_shapes(run, text, shape):
-    np.save("in.npy", np.float32(7))
-    succeed(run, "in.npy", "out.npy", "--shape", text)
-    np.testing.assert_array_equal(np.load("out.npy"), np.full(shape, 7, dtype=np.float32), strict=True)
 
 
 # Bad input: the arguments after `apply`, and the beginning of the line without `bcast: error: `.

@@ -124,23 +124,13 @@ def test_which_arrays_are_taken():
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize(
-    "view",
-    [
-        lambda out: out[100:600],
-        lambda out: out[::-1],
-        lambda out: out[:, 3:900:7],
-        lambda out: np.asarray(out)[1:, :].reshape(-1, 500),
-        lambda out: out[7, 5:20],
-        lambda out: out[:0],
-    ],
-)
-def test_views(view):
+@pytest.mark.parametrize("part", [np.s_[100:600], np.s_[::-1], np.s_[:, 3:900:7], np.s_[1:], np.s_[7, 5:20], np.s_[:0]])
+def test_views(part):
     out = memmap(offset=123 * 4)
     out[:] = -1
     expected = np.array(out)
     for array in (out, expected):
-        to = view(array)
+        to = np.asarray(array)[1:].reshape(-1, 500) if part == np.s_[1:] else array[part]
         data = np.arange(to.shape[-1], dtype="f4")
         (bcast.broadcast(data, to.shape, out=to) if array is out else np.copyto(to, data))
     np.testing.assert_array_equal(out, expected)

@@ -272,15 +272,11 @@ def test_infinite_only_where_the_exact_sum_is(name):
     bits, least = precision(name)
     half = 2.0 ** (1 - least - bits)  # of the largest number's last place
     cases = [
-        ([most, most, -most, -most], 0),
-        ([most] * 300 + [-most] * 299, most),
-        ([-most] * 300 + [most] * 300 + [2.0**-9 * most], 2.0**-9 * most),
-        ([most, half / 2], most),
-        ([most, half], np.inf),
-        ([most, most], np.inf),
-        ([-most] * 40, -np.inf),
+        ([most, most, -most, -most], 0), ([most] * 300 + [-most] * 299, most),
+        ([-most] * 300 + [most] * 300 + [2.0**-9 * most], 2.0**-9 * most), ([most, half / 2], most),
+        ([most, half], np.inf), ([most, most], np.inf), ([-most] * 40, -np.inf),
         ([most / 2] * 1000 + [-most / 2] * 998, most),
-    ]
+    ]  # fmt: skip
     for (terms, exact), make, way in itertools.product(cases, PATTERNS.values(), SUMS):
         filled = np.zeros(max(8, 1 << (len(terms) - 1).bit_length()))
         filled[: len(terms)] = terms

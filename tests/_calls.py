@@ -100,7 +100,6 @@ def numbers(*shape, dtype="f4"):
 
 @functools.cache
 def total(shape, axes, dtype):
-    """The sum of `numbers(*shape)` over some axes."""
     return np.asarray(numbers(*shape).astype("f8").sum(axes)).astype(numbers(1, dtype=dtype).dtype)
 
 
@@ -184,13 +183,11 @@ def idle_state():
 
 
 def limit_call(expected, argument, *sizes):
-    """A call of `set_idle_limit` where so many MiB are idle."""
     filled(*sizes)
     return Call(expected, argument).keeping(idle_state)
 
 
 def store_call(expected, *sizes):
-    """A call without arguments where so many MiB are idle."""
     filled(*sizes)
     return Call(expected)
 
@@ -210,7 +207,6 @@ def patch_call(expected, *args, before=()):
 
 
 def standing():
-    """Say what stands in NumPy's namespace."""
     return [bcast.is_patched(name) for name in ("tile", "repeat", "meshgrid", "broadcast_arrays")]
 
 
@@ -372,7 +368,6 @@ def multiplied_by_numpy(grad, times, axes):
 
 
 def real_part(*shape, **kwargs):
-    """A call of `unbroadcast` from complex numbers to real ones."""
     return Call(total(shape, 0, "f8"), numbers(*shape, dtype="c16") + 2j, shape[1:], dtype="f8", **kwargs)
 
 

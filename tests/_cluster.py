@@ -24,7 +24,6 @@ TIMES = 750
 
 
 def peak():
-    """Return the most memory that a process has had, in bytes."""
     return int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1]) * 1024
 
 

@@ -417,7 +417,6 @@ def following(n, on, fault, every):
 
 
 def strike_cold(function, row, fault, n, on, report):
-    """Have one thing go wrong in the first call of a process."""
     subject = Subject(function, row, fault)
     report("at", n, on)
     findings, has_come = subject.faulty(n, on)
@@ -464,7 +463,6 @@ def in_child(work, patience):
 
 
 def run(work, report):
-    """Do the work of a forked process, and end it."""
     status = 1
 
     def unraisable(event):

@@ -12,7 +12,6 @@ NAMES = [mode.name for mode in MODES]
 
 
 def readers(*arguments):
-    """The modes that read one of these arguments."""
     return {mode for mode, names in FORMS.values() if set(names) & set(arguments)}
 
 

@@ -21,7 +21,6 @@ def pytest_configure(config):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Work in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

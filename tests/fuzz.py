@@ -210,7 +210,6 @@ def expect(call, expected):
 
 
 def refused(call):
-    """Check that a call is refused, whatever it gives otherwise."""
     try:
         result = call()
     except (TypeError, ValueError):
@@ -258,7 +257,6 @@ def spoil(rng, shape):
 
 
 def spelled(rng, shape):
-    """A shape as users write it."""
     return rng.choice((tuple, list, lambda lengths: np.array(lengths, np.int64)))(shape)
 
 

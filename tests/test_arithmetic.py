@@ -214,7 +214,6 @@ for name, make in CALLS_OF_MUCH.items():
 
 
 def test_loops_are_found_once():
-    """What is kept for a loop does not grow with the calls."""
     a, b = np.ones((30, 4)), np.ones(4)
     for _ in range(10):
         bcast.chain(bcast.elementwise(np.add, a, b), (np.add, b), np.sqrt, dtype="f4")
@@ -350,7 +349,6 @@ def test_errstate_in_six_ways(capfd):
 
 
 def test_the_first_error_of_a_thread_is_forgotten():
-    """Errors of before are none of the call's."""
     np.float64(1) / np.float64(3)
     with np.errstate(all="ignore"):
         np.divide(np.ones(5), np.zeros(5))

@@ -20,7 +20,6 @@ NEW = np.broadcast_to(np.arange(3.0), (9, 3))
 
 @pytest.fixture(autouse=True)
 def folder(folder):
-    """Put an array into it."""
     np.save("in.npy", np.arange(3.0))
     return folder
 

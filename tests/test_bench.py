@@ -16,13 +16,11 @@ from bcast._benchmark.workloads import DTYPES, STATES, Workload, grid
 
 
 def in_small(workload):
-    """The same workload with no axis longer than 5."""
     data, output = ([min(length, 5) for length in shape] for shape in (workload.data, workload.output))
     return dataclasses.replace(workload, data=tuple(data), output=tuple(output))
 
 
 def small_workloads(dtype, all_of_them=grid):
-    """One workload for each different task."""
     workloads = {}
     for workload in map(in_small, all_of_them(dtype)):
         workloads.setdefault((workload.name.split()[0], workload.data, workload.output), workload)

@@ -37,7 +37,6 @@ def all_dtypes():
 
 @pytest.fixture(params=[24, 1 << 20])
 def piece(request):
-    """Convert pieces of so many bytes."""
     converted.set_limits(request.param)
     yield request.param
     converted.set_limits()
@@ -368,7 +367,6 @@ def test_no_array_of_the_datas_size():
 
 
 def peak_of(call):
-    """The bytes that a call has allocated at most."""
     tracemalloc.start()
     call()
     _, peak = tracemalloc.get_traced_memory()

@@ -27,7 +27,6 @@ A23 = np.arange(6.0).reshape(2, 3)
 
 
 def check(data, counts, axis=None):
-    """Compare with NumPy: a new array, and `out`."""
     expected = data.repeat(np.asarray(counts).astype(int), axis)
     result = bcast.repeat(data, counts, axis)
     assert result.shape == expected.shape
@@ -125,18 +124,15 @@ def test_counts_along_several_axes_into_out_that_overlaps_everything():
 
 LONG, LAST = np.full(5000, 1 << 52), np.where(np.arange(5000) == 4999, -1, 1)
 MISUSES = {
-    "negative": (partial(bcast.repeat, A23, np.array([1, -1]), 0), ValueError, "repeats"),
     "negative_and_too_long": (partial(bcast.repeat, A23, np.array([1 << 62, 1 << 62, -1]), 1), ValueError, "repeats"),
     "negative_among_many": (partial(bcast.repeat, np.arange(5000), LAST), ValueError, "repeats"),
     "too_long": (partial(bcast.repeat, np.arange(5000), LONG), ValueError, "repeats"),
-    "too_few": (partial(bcast.repeat, A23, np.array([1, -2]), 1), ValueError, "repeats"),
     "too_few_along_one_of_two": (partial(bcast.repeat, A23, ([1, 2], [1, 2]), (0, -1)), ValueError, "repeats"),
     "negative_along_one_of_two": (partial(bcast.repeat, A23, ([1, -2], 2), (0, 1)), ValueError, "repeats"),
     "negative_along_the_other": (partial(bcast.repeat, A23, ([1, 2], -2), (0, 1)), ValueError, "repeats"),
     "floats_along_one_of_two": (partial(bcast.repeat, A23, ([1, 2.5], 2), (0, 1)), TypeError, "repeats"),
     "nested_twice": (partial(bcast.repeat, A23, ([[1, 2]], 2), (0, 1)), TypeError, "repeats"),
     "nested_for_too_few_axes": (partial(bcast.repeat, A23, ([1, 2],), (0, 1)), ValueError, "repeats"),
-    "nested_along_an_axis_twice": (partial(bcast.repeat, A23, ([1, 2], 2), (0, -2)), ValueError, "axis"),
     "nested_too_long": (partial(bcast.repeat, A23, ([1 << 40, 1], 1 << 40), (0, 1)), ValueError, "repeats"),
 }
 

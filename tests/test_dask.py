@@ -79,8 +79,6 @@ def check(function, data, *args, chunks=None, expected=None, **kwargs):
 
 
 class Functions:
-    """dask.array with some functions replaced."""
-
     ours = ("tile", "repeat", "meshgrid", "broadcast_to")
 
     def __getattr__(self, name):
@@ -152,7 +150,6 @@ def arrays(draw, ranks=(1, 3), most=7):
 
 @st.composite
 def cut(draw, length):
-    """Cut an axis in chunks of any lengths."""
     at = sorted(draw(st.sets(st.integers(1, length - 1)))) if length > 1 else []
     return tuple(np.diff([0, *at, length]).tolist())
 
@@ -598,7 +595,6 @@ def test_query_planning():
 
 
 def on_a_cluster(folder, *arguments):
-    """Run _cluster.py; give what it prints."""
     pytest.importorskip("distributed")
     pytest.importorskip("zarr")
     script = Path(__file__).with_name("_cluster.py")

@@ -43,7 +43,6 @@ ROWS = rows()
 
 
 def arrays():
-    """Return the arrays that the page names."""
     image = np.arange(-60, 60, dtype=np.float32).reshape(2, 3, 4, 5)
     return {
         "x": np.array([1, 2, 3], np.float32),
@@ -207,7 +206,6 @@ def test_reference_has_all_that_is_public():
 
 
 def loaded_with(module):
-    """Import a module of bcast, or skip where it needs a package that is missing."""
     if module != "bcast":
         loaded(module.rpartition(".")[2])
     return importlib.import_module(module)

@@ -38,7 +38,6 @@ def refuse(call, error, argument):
 
 
 def refuse_with_out(call, error, argument, shape=(2, 3), dtype=int):
-    """The same without `out` and with it."""
     refuse(call, error, argument)
     with untouched(shape, dtype) as out:
         refuse(partial(call, out=out), error, argument)

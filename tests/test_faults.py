@@ -39,8 +39,6 @@ def shim(tmp_path_factory):
 
 @pytest.fixture
 def drill(request):
-    """What runs `_faults.py`."""
-
     def run(fault, cold=False, every=1, names=None, kinds="", planted=False, patience=60, **environment):
         if fault == "python":
             pytest.importorskip("_testcapi")
@@ -81,7 +79,6 @@ def grows(found):
 
 
 def listed(bad):
-    """All that was found, a line each."""
     return "\n".join(f"{name}: {kind}: {n}{' and after' * on}: {findings}" for name, kind, n, on, findings in bad)
 
 

@@ -8,7 +8,6 @@ ROOT = Path(__file__).parents[1]
 
 
 def house():
-    """Return the script that draws the house."""
     spec = importlib.util.spec_from_file_location("house", ROOT / "docs/house.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -132,7 +132,6 @@ def tool(*names):
 
 
 def compiled(name, tmp_path, compiler, *options):
-    """Compile one of the checks; return the path of the program."""
     if not SOURCES.exists():
         pytest.skip("needs the sources of bcast")
     program = tmp_path / name

@@ -39,7 +39,6 @@ def idle_bytes():
 
 
 def result(nbytes, value=1):
-    """A result of `nbytes`, every one of them `value`."""
     return bcast.broadcast(np.uint8(value), (nbytes,))
 
 
@@ -49,7 +48,6 @@ def new(shape, dtype=np.uint8):
 
 
 def handler_of(*array):
-    """The name of the memory handler of an array, or of the next one."""
     return np._core.multiarray.get_handler_name(*array)
 
 

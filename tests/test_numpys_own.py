@@ -25,8 +25,6 @@ LEFT_OUT = {"test_subclasses", "test_writeable", "test_writeable_memoryview"}
 
 
 class Numpy:
-    """NumPy with some functions replaced."""
-
     def __getattr__(self, name):
         return getattr(bcast if name in OURS else np, name)
 

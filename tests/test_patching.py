@@ -70,7 +70,6 @@ def patched():
 
 
 def outcome(name, args, kwargs, original):
-    """Return everything that a caller can see of a call."""
     try:
         result = (ORIGINAL[name] if original else getattr(np, name))(*args, **kwargs)
     except Exception as error:
@@ -87,7 +86,6 @@ def described(result, views):
 
 
 def taken(name, *args, **kwargs):
-    """Compare both functions; return whether the call was taken."""
     before = bcast.patch_info()[name]
     found = outcome(name, args, kwargs, False)
     after = bcast.patch_info()[name]

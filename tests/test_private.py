@@ -127,7 +127,6 @@ POOL_OF = {name: pool for names, pool in POOLS.items() for name in names.split()
 
 
 def private():
-    """Return all functions and classes of compiled modules that are not public, by their full names."""
     return {
         f"{name}.{key}": value
         for name in MODULES

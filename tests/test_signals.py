@@ -48,19 +48,6 @@ def handlers():
 # Deferred signals.
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_check_raises(number):
-    def check():
-        with DeferredSignals() as signals:
-            receive(number)
-            signals.check()
-
-    with pytest.raises((KeyboardInterrupt, SystemExit)) as raised:
-        check()
-    assert raised.type is KeyboardInterrupt if number == signal.SIGINT else raised.value.code == 128 + number
-    assert handlers() == DEFAULTS
-
-
 def test_the_first_signal_decides_and_the_others_change_nothing(defaults):
     steps = []
 
@@ -173,7 +160,6 @@ ROOMS = {module.__file__ for module in (atomic, cli_apply, npy_files, cli_signal
 
 
 def interrupted_at(first, again):
-    """Apply, with SIGINT at a line; give the number of lines."""
     count = 0
 
     def trace(frame, event, _):

@@ -21,7 +21,6 @@ HERE = Path(__file__).parents[1]
 
 
 def compiled():
-    """Return the paths of all sources that setup.py compiles."""
     for statement in ast.parse((HERE / "setup.py").read_text(encoding="utf-8")).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "SOURCES":
             return [HERE / "src/bcast" / name for name in ast.literal_eval(statement.value)]

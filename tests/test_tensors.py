@@ -82,8 +82,6 @@ def test_data_is_read_from_the_cpu_only():
 
 
 class Unreadable(Tensor):
-    """A tensor that speaks DLPack alone."""
-
     __array__ = property()
 
 

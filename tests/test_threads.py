@@ -66,7 +66,6 @@ def with_only(environment):
 
 
 def run(script, **environment):
-    """Run a script and return what it prints and what it complains of."""
     done = python("-c", PRELUDE + script, env=with_only(environment))
     assert done.returncode == 0, done.stderr
     return done.stdout.split(), done.stderr

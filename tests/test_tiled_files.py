@@ -124,7 +124,6 @@ def piped(*arguments, data=b"", **options):
 
 @pytest.fixture
 def temporary(folder, monkeypatch):
-    """Give an empty folder for temporary files."""
     path = folder / "temporary"
     path.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", None)

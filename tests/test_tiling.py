@@ -25,7 +25,6 @@ HUGE = np.full(100, 1 << 63, np.uint64)
 
 
 def check_against(function, ours, data, *arguments):
-    """Compare with NumPy, without `out` and with it."""
     expected = function(data, *arguments)
     assert_same(ours(data, *arguments), np.asarray(expected))
     out = np.empty(expected.shape, expected.dtype)

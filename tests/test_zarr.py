@@ -82,7 +82,6 @@ def test_both_formats_and_orders_are_read(run, version, order):
 
 @pytest.fixture
 def written(monkeypatch):
-    """Count how often each key is written."""
     count = Counter()
     store = zarr.storage.LocalStore
     put = store.set
@@ -146,7 +145,6 @@ def test_zeros_with_a_sign_are_written(run, zero):
 
 @pytest.fixture
 def bad(folder):
-    """Put files of all kinds into the folder."""
     np.save("in.npy", np.arange(3.0))
     np.save("long.npy", np.arange(3, dtype="g"))
     (folder / "out.npy").write_bytes(OLD)

@@ -59,8 +59,11 @@ class Nothing:
     def disarm(self):
         return False
 
+    def counters(self):
+        return {}
 
-class PythonAllocations:
+
+class PythonAllocations(Nothing):
     """The n-th allocation of Python's allocators fails, by what CPython has for its own tests."""
 
     clean = MemoryError
@@ -89,12 +92,8 @@ class PythonAllocations:
             self.stop()
         return True
 
-    @staticmethod
-    def counters():
-        return {}
 
-
-class Allocations:
+class Allocations(Nothing):
     """The n-th allocation of the C library fails, or mapping, or start of a thread, by the preloaded `fault_shim.c`."""
 
     clean = MemoryError
@@ -118,7 +117,7 @@ class Allocations:
         return {name: self.variables[name].value for name in ("live", "mapped")}
 
 
-class Interrupts:
+class Interrupts(Nothing):
     """Ctrl-C comes at the n-th line of all Python that the call runs, NumPy's and that of the arguments."""
 
     clean = KeyboardInterrupt
@@ -141,10 +140,6 @@ class Interrupts:
     def disarm(self):
         sys.settrace(None)
         return self.raised
-
-    @staticmethod
-    def counters():
-        return {}
 
 
 NOTHING = Nothing()

@@ -17,6 +17,7 @@ from test_properties import DTYPES, check_copies, drawn_data, drill_or_not, raw_
 from test_strided import items
 
 import bcast
+from bcast._adjoint import sum_counted
 from bcast._kernel import repeat_counted
 from bcast._rules.core import counts_of_array
 from bcast._runtime import core as runtime
@@ -243,6 +244,11 @@ def test_another_thread_changes_the_counts_all_the_time(rooms):  # noqa: F811
                     out = flush(out_room, counts.total)
                     repeat_counted(data, counts, 0, out)
                     assert (out == 7).all()
+                    out[:] = PAINT
+                counts = counts_of_array(shared)
+                if 0 < counts.total * 4 <= len(data_room):
+                    out = flush(out_room, n * 4)
+                    sum_counted(flush(data_room, counts.total * 4).view("f4"), counts, 0, out.view("f4"))
                     out[:] = PAINT
             finally:
                 assert (out_room == PAINT).all()

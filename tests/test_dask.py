@@ -473,10 +473,9 @@ def test_small_cases():
 def test_grids_of_several_dtypes_and_axes():
     dates = np.array([["2020", "2021"], ["2022", "2023"]], "M8[s]")
     lazily = da.from_array(dates, chunks=((2, 0), 1))
-    x, y = bcast.dask.meshgrid(lazily, da.arange(3.0), chunks=2)
-    expected = np.meshgrid(dates, np.arange(3.0))
-    assert_equal(x, expected[0])
-    assert_equal(y, expected[1])
+    grids = bcast.dask.meshgrid(lazily, da.arange(3.0), chunks=2)
+    for grid, expected in zip(grids, np.meshgrid(dates, np.arange(3.0)), strict=True):
+        assert_equal(grid, expected)
 
 
 # Refusals

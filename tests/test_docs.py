@@ -69,10 +69,6 @@ def loaded(name):
         return importlib.import_module(name)
 
 
-def with_numpy(call):
-    return eval(call, {"np": np, **arrays()})
-
-
 def with_torch(call):
     torch = loaded("torch")
     modules = {"torchvision": loaded("torchvision")} if "torchvision" in call else {}
@@ -131,7 +127,8 @@ def with_module(name):
     return lambda call: eval(call, {name: loaded(name), **arrays()})
 
 
-SYSTEM = {"NumPy": with_numpy, "PyTorch": with_torch, "JAX": with_jax, "ONNX": with_onnx, "nGraph": with_ngraph}
+SYSTEM = {"PyTorch": with_torch, "JAX": with_jax, "ONNX": with_onnx, "nGraph": with_ngraph}
+SYSTEM |= {"NumPy": lambda call: eval(call, {"np": np, **arrays()})}
 SYSTEM |= {"OpenVINO": with_openvino, "OpenCV": with_module("cv2")}
 SYSTEM |= {name: with_module(name) for name in ("albucore", "numexpr")}
 

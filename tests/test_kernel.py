@@ -1,12 +1,11 @@
 """The kernel on its own: every way in which short axes alternate, the sizes at which it changes its ways, threads."""
 
 import itertools
-import os
 import random
 
 import numpy as np
 import pytest
-from _ways import THREADS, WAYS, overlaps, written
+from _ways import WAYS, overlaps, written
 from test_strided import items
 
 import bcast
@@ -62,15 +61,6 @@ def test_around_every_threshold(size, itemsize):
             with written(*way):
                 result = replicated(data, shape)
             np.testing.assert_array_equal(result, np.broadcast_to(data, shape), strict=True, err_msg=str(way))
-
-
-@pytest.mark.skipif("BCAST_NUM_THREADS" in os.environ, reason="the environment limits the threads")
-def test_the_ways_of_these_tests_leave_nothing_behind():
-    threads = bcast.get_num_threads()
-    for leaf, regime in WAYS:
-        with written(leaf, regime):
-            assert bcast.get_num_threads() == (THREADS if "threads" in regime else threads)
-        assert bcast.get_num_threads() == threads
 
 
 @pytest.mark.parametrize("limits", [{"share": 0}, {"streamed": -1}, {"shared": 0}, {"block_bytes": 0}])

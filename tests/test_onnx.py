@@ -112,21 +112,12 @@ def drawn(operator, shapes, seed=0):
     return [np.asarray(arrays[0] > 4), *arrays[1:]] if operator == "Where" else arrays
 
 
-NUMPYS = {
-    "And": np.logical_and,
-    "Div": np.divide,
-    "Mean": lambda *arrays: functools.reduce(np.add, arrays) / np.float32(len(arrays)),
-    "Mul": np.multiply,
-    "Or": np.logical_or,
-    "Pow": np.power,
-    "Sub": np.subtract,
-    "Sum": lambda *arrays: functools.reduce(np.add, arrays),
-    "Where": np.where,
-    "Xor": np.logical_xor,
-    "Max": lambda *arrays: functools.reduce(np.maximum, arrays),
-    "Min": lambda *arrays: functools.reduce(np.minimum, arrays),
-    **{name: getattr(np, name.lower()) for name in ("Add", "Equal", "Greater", "Less")},
-}
+FOLDED = {"Max": np.maximum, "Min": np.minimum, "Sum": np.add}
+NUMPYS = {"Div": np.divide, "Mul": np.multiply, "Pow": np.power, "Sub": np.subtract}
+NUMPYS |= {name: getattr(np, name.lower()) for name in ("Add", "Equal", "Greater", "Less", "Where")}
+NUMPYS |= {name: getattr(np, f"logical_{name.lower()}") for name in LOGICAL}
+NUMPYS |= {name: lambda *arrays, ufunc=ufunc: functools.reduce(ufunc, arrays) for name, ufunc in FOLDED.items()}
+NUMPYS["Mean"] = lambda *arrays: functools.reduce(np.add, arrays) / np.float32(len(arrays))
 
 
 @pytest.mark.parametrize("operator", MULTIDIRECTIONAL)

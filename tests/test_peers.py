@@ -77,18 +77,13 @@ def assert_agreement(theirs, ours, cases, refusals, *, at_least):
     assert min(given, refused) >= at_least, (given, refused)
 
 
-def onnx_shapes(rng):
-    """Shapes of any two ranks up to 5; here and there a length of -1, which exporters write and nobody may accept."""
-    data, target = related_shapes(rng, rng.integers(6), rng.integers(6))
-    if target and rng.random() < 0.1:
-        target = (*target[:-1], -1)
-    return data, target
-
-
 def expand_cases(seed, dtype, count):
+    """Shapes of any two ranks up to 5; here and there a length of -1, which exporters write and nobody may accept."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
-        shape, target = onnx_shapes(rng)
+        shape, target = related_shapes(rng, rng.integers(6), rng.integers(6))
+        if target and rng.random() < 0.1:
+            target = (*target[:-1], -1)
         yield values(rng, shape, dtype), target
 
 

@@ -11,7 +11,6 @@ from _ways import SUMS, THREADS, in_order, summed
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError, ComplexWarning
-from test_counted import changing_counts
 from test_errors import refuse_with_out, rows, untouched
 from test_fenced import PAINT, rooms  # noqa: F401 (a fixture)
 from test_ops import LAYOUTS, Arena, assert_fresh
@@ -386,21 +385,6 @@ def test_counts_that_change_once_they_are_summed(rooms, leaf, threads):  # noqa:
             sum_counted(grad, counts, 0, out.view("f4").reshape(n, width))
         out[:] = PAINT
         assert (out_room == PAINT).all()
-
-
-def test_another_thread_changes_the_counts_all_the_time(rooms):  # noqa: F811
-    grad_room, out_room, flush = rooms
-    n = KEPT + 5000
-    with changing_counts(n) as shared:
-        for _ in range(300):
-            out_room[:] = PAINT
-            counts = counts_of_array(shared)
-            if 0 < counts.total * 4 <= len(grad_room):
-                grad = flush(grad_room, counts.total * 4).view("f4")
-                out = flush(out_room, n * 4)
-                sum_counted(grad, counts, 0, out.view("f4"))
-                out[:] = PAINT
-            assert (out_room == PAINT).all()
 
 
 # Refusals.

@@ -7,11 +7,10 @@ import math
 import numpy as np
 import pytest
 from _ways import SUM_TARGETS, SUMS, summed
-from hypothesis import given
 from hypothesis import strategies as st
 from test_fenced import PAINT, rooms  # noqa: F401 (a fixture)
 from test_ops import LAYOUTS, Arena
-from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, drill_or_not, laid_out, search
+from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, for_all, laid_out
 
 from bcast import _adjoint
 from bcast._rules.alignment import Alignment
@@ -232,35 +231,30 @@ def test_resized_arrays_are_refused():
             _adjoint.sum_onto(np.zeros(grad), alignment, np.zeros(out))
 
 
-@drill_or_not
-def test_the_same_bits_whatever_the_way(examples):
+@for_all(
+    st.data(),
+    st.sampled_from(SUMS),
+    st.lists(st.sampled_from([2, 3, 4, 5, 7, 8, 16, 33, 64, 300]), min_size=1, max_size=6),
+    st.sampled_from(["f2 f2", "f4 f4", "f8 f8", "c8 c8", ">f8 f8", "f8 >c16", "i2 c8"]),
+)
+def test_the_same_bits_whatever_the_way(data_strategy, way, shape, dtypes):
     """Of any threads, leaf and layout of the result, and where that overlaps the terms; from the same terms."""
-
-    @given(
-        st.data(),
-        st.sampled_from(SUMS),
-        st.lists(st.sampled_from([2, 3, 4, 5, 7, 8, 16, 33, 64, 300]), min_size=1, max_size=6),
-        st.sampled_from(["f2 f2", "f4 f4", "f8 f8", "c8 c8", ">f8 f8", "f8 >c16", "i2 c8"]),
-    )
-    def prop(data_strategy, way, shape, dtypes):
-        draw = data_strategy.draw
-        while math.prod(shape) > 200_000:
-            shape = shape[1:]
-        dtype, result = map(np.dtype, dtypes.split())
-        rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-        numbers = (rng.standard_normal([*shape, 2]) * np.exp2(rng.integers(-8, 8, [*shape, 2]))).view("c16")[..., 0]
-        grad = laid_out(draw, (numbers if dtype.kind == "c" else numbers.real).astype(dtype), DATA_LAYOUTS)
-        axes = [axis for axis in range(len(shape)) if draw(st.booleans())]
-        alone = sum_over(grad, axes, result)
-        out = laid_out(draw, np.full(alone.shape, 77, result), OUT_LAYOUTS)
-        with summed(*way):
-            assert sum_over(grad, axes, result).tobytes() == alone.tobytes()
-            assert sum_over(grad, axes, out=out).tobytes() == alone.tobytes()
-        if dtype == result and grad.flags.writeable:
-            part = grad[tuple(slice(1) if axis in axes else slice(None) for axis in range(grad.ndim))]
-            assert sum_over(grad, axes, out=part).tobytes() == alone.tobytes()
-
-    search(examples, prop)
+    draw = data_strategy.draw
+    while math.prod(shape) > 200_000:
+        shape = shape[1:]
+    dtype, result = map(np.dtype, dtypes.split())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    numbers = (rng.standard_normal([*shape, 2]) * np.exp2(rng.integers(-8, 8, [*shape, 2]))).view("c16")[..., 0]
+    grad = laid_out(draw, (numbers if dtype.kind == "c" else numbers.real).astype(dtype), DATA_LAYOUTS)
+    axes = [axis for axis in range(len(shape)) if draw(st.booleans())]
+    alone = sum_over(grad, axes, result)
+    out = laid_out(draw, np.full(alone.shape, 77, result), OUT_LAYOUTS)
+    with summed(*way):
+        assert sum_over(grad, axes, result).tobytes() == alone.tobytes()
+        assert sum_over(grad, axes, out=out).tobytes() == alone.tobytes()
+    if dtype == result and grad.flags.writeable:
+        part = grad[tuple(slice(1) if axis in axes else slice(None) for axis in range(grad.ndim))]
+        assert sum_over(grad, axes, out=part).tobytes() == alone.tobytes()
 
 
 def test_rows_cut_where_the_axes_of_the_result_end():

@@ -8,11 +8,10 @@ from functools import partial
 import numpy as np
 import pytest
 from _ways import WAYS, written
-from hypothesis import given
 from hypothesis import strategies as st
 from test_errors import COPIES, refuse, untouched
 from test_fenced import PAINT, fill, random_shapes, random_way, rooms
-from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, drill_or_not, laid_out, search
+from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, for_all, laid_out
 
 import bcast
 from bcast._api import converted
@@ -394,31 +393,27 @@ def test_nothing_outside_is_written(rooms, own, piece):
             assert (out_room == PAINT).all()
 
 
-@drill_or_not
-def test_any_conversion_as_numpy(examples):
-    @given(st.data(), st.sampled_from(WAYS), st.sampled_from([1, 16, 100, 1 << 20]))
-    def prop(data_strategy, way, limit):
-        draw = data_strategy.draw
-        shape = tuple(draw(st.lists(st.sampled_from([0, 1, 1, 2, 3, 5, 9]), max_size=5)))
-        source = tuple(1 if draw(st.booleans()) else length for length in shape)
-        own, dtype = draw(st.sampled_from(NUMBERS)), draw(st.sampled_from(NUMBERS))
-        casting = draw(st.sampled_from(["same_kind", "unsafe"]))
-        whole = np.random.default_rng(7).integers(0, 2, source, "u1").astype(own)
-        data = laid_out(draw, whole, DATA_LAYOUTS)
-        expected = outcome(lambda: np.broadcast_to(data, shape).astype(dtype, order="C", casting=casting))
-        converted.set_limits(limit)
-        try:
-            with written(*way):
-                check_same(outcome(lambda: bcast.broadcast(data, shape, dtype=dtype, casting=casting)), expected)
-                if not isinstance(expected[0], type):
-                    out = laid_out(draw, np.full(shape, 7).astype(dtype), OUT_LAYOUTS)
-                    with warnings.catch_warnings(action="ignore"):
-                        assert bcast.broadcast(data, shape, casting=casting, out=out) is out
-                    check_same((out, []), (expected[0], []))
-        finally:
-            converted.set_limits()
-
-    search(examples, prop)
+@for_all(st.data(), st.sampled_from(WAYS), st.sampled_from([1, 16, 100, 1 << 20]))
+def test_any_conversion_as_numpy(data_strategy, way, limit):
+    draw = data_strategy.draw
+    shape = tuple(draw(st.lists(st.sampled_from([0, 1, 1, 2, 3, 5, 9]), max_size=5)))
+    source = tuple(1 if draw(st.booleans()) else length for length in shape)
+    own, dtype = draw(st.sampled_from(NUMBERS)), draw(st.sampled_from(NUMBERS))
+    casting = draw(st.sampled_from(["same_kind", "unsafe"]))
+    whole = np.random.default_rng(7).integers(0, 2, source, "u1").astype(own)
+    data = laid_out(draw, whole, DATA_LAYOUTS)
+    expected = outcome(lambda: np.broadcast_to(data, shape).astype(dtype, order="C", casting=casting))
+    converted.set_limits(limit)
+    try:
+        with written(*way):
+            check_same(outcome(lambda: bcast.broadcast(data, shape, dtype=dtype, casting=casting)), expected)
+            if not isinstance(expected[0], type):
+                out = laid_out(draw, np.full(shape, 7).astype(dtype), OUT_LAYOUTS)
+                with warnings.catch_warnings(action="ignore"):
+                    assert bcast.broadcast(data, shape, casting=casting, out=out) is out
+                check_same((out, []), (expected[0], []))
+    finally:
+        converted.set_limits()
 
 
 # Items that are repeated 0 times: they decide nothing, and give rise to nothing.

@@ -8,12 +8,11 @@ from functools import partial
 import numpy as np
 import pytest
 from _ways import THREADS, WAYS, in_order, written
-from hypothesis import given
 from hypothesis import strategies as st
 from test_errors import refuse, refuse_with_out, rows
 from test_fenced import PAINT, fill, random_way, rooms  # noqa: F401 (a fixture)
 from test_numpy import assert_same
-from test_properties import DTYPES, check_copies, drawn_data, drill_or_not, raw_dtype, search, ways, windows
+from test_properties import DTYPES, check_copies, drawn_data, for_all, raw_dtype, ways, windows
 from test_strided import items
 
 import bcast
@@ -267,42 +266,34 @@ def test_counts_that_are_summed_keep_their_size():
 COUNTS = st.sampled_from([0, 0, 1, 1, 1, 2, 3, 4, 9, 40])
 
 
-@drill_or_not
-def test_any_counts_as_numpy(examples):
-    @given(st.data(), ways, st.lists(st.sampled_from([0, 1, 2, 3, 5, 8, 30]), min_size=1, max_size=4).map(tuple))
-    def prop(data_strategy, way, shape):
-        draw = data_strategy.draw
-        if np.prod(shape) > 3000:
-            return
-        data = drawn_data(draw, shape, draw(st.sampled_from(DTYPES)))
-        axis = draw(st.sampled_from([None, *range(-len(shape), len(shape))]))
-        n = data.size if axis is None else shape[axis]
-        counts = np.resize(draw(st.lists(COUNTS, min_size=1, max_size=40)), n)
-        expected = data.view(raw_dtype(data)).repeat(counts, axis)
-        counts = counts.astype(draw(st.sampled_from(INTEGERS)))
-        if draw(st.booleans()):
-            counts = np.repeat(counts, 2)[::2]
-        check_copies(draw, way, partial(bcast.repeat, data, counts, axis), data, expected)
-
-    search(examples, prop)
+@for_all(st.data(), ways, st.lists(st.sampled_from([0, 1, 2, 3, 5, 8, 30]), min_size=1, max_size=4).map(tuple))
+def test_any_counts_as_numpy(data_strategy, way, shape):
+    draw = data_strategy.draw
+    if np.prod(shape) > 3000:
+        return
+    data = drawn_data(draw, shape, draw(st.sampled_from(DTYPES)))
+    axis = draw(st.sampled_from([None, *range(-len(shape), len(shape))]))
+    n = data.size if axis is None else shape[axis]
+    counts = np.resize(draw(st.lists(COUNTS, min_size=1, max_size=40)), n)
+    expected = data.view(raw_dtype(data)).repeat(counts, axis)
+    counts = counts.astype(draw(st.sampled_from(INTEGERS)))
+    if draw(st.booleans()):
+        counts = np.repeat(counts, 2)[::2]
+    check_copies(draw, way, partial(bcast.repeat, data, counts, axis), data, expected)
 
 
-@drill_or_not
-def test_out_overlaps_data_and_counts(examples):
-    @given(st.data(), ways, st.integers(2, 40), st.sampled_from(["u1", "i8"]), st.booleans())
-    def prop(data_strategy, way, n, dtype, many):
-        draw = data_strategy.draw
-        n += KEPT * many
-        room = np.resize(np.array(draw(st.lists(st.integers(0, 3), min_size=1, max_size=50)), dtype), 4 * n)
-        data, counts = draw(windows(room, (n,))), draw(windows(room, (n,)))
-        if data is None or counts is None:
-            return
-        expected = data.repeat(counts.astype(int))
-        out = draw(windows(room, expected.shape))
-        if out is None:
-            return
-        with written(*way):
-            bcast.repeat(data, counts, out=out)
-        np.testing.assert_array_equal(out, expected)
-
-    search(examples, prop)
+@for_all(st.data(), ways, st.integers(2, 40), st.sampled_from(["u1", "i8"]), st.booleans())
+def test_out_overlaps_data_and_counts(data_strategy, way, n, dtype, many):
+    draw = data_strategy.draw
+    n += KEPT * many
+    room = np.resize(np.array(draw(st.lists(st.integers(0, 3), min_size=1, max_size=50)), dtype), 4 * n)
+    data, counts = draw(windows(room, (n,))), draw(windows(room, (n,)))
+    if data is None or counts is None:
+        return
+    expected = data.repeat(counts.astype(int))
+    out = draw(windows(room, expected.shape))
+    if out is None:
+        return
+    with written(*way):
+        bcast.repeat(data, counts, out=out)
+    np.testing.assert_array_equal(out, expected)

@@ -34,6 +34,20 @@ def search(examples, prop):
     run(prop)()
 
 
+def for_all(*strategies):
+    """Make a test of a property of what is drawn, over so many examples."""
+
+    def made(prop):
+        @drill_or_not
+        def test(examples):
+            search(examples, given(*strategies)(prop))
+
+        test.__doc__ = prop.__doc__
+        return test
+
+    return made
+
+
 def filled(draw, shape, dtype):
     """Return an array of arbitrary bytes; `bool` gets real ones, which NumPy compares by value."""
     dtype = np.dtype(dtype)
@@ -113,17 +127,13 @@ def calls(draw):
     return data, target, arguments, *found
 
 
-@drill_or_not
-def test_every_mode_as_numpy(examples):
-    @given(st.data(), ways, calls(), st.sampled_from(DTYPES))
-    def prop(data_strategy, way, call, dtype):
-        shape, target, arguments, result_shape, stretched = call
-        data = drawn_data(data_strategy.draw, shape, dtype)
-        expected = np.broadcast_to(data.reshape(stretched), result_shape)
-        assert bcast.infer_shape(shape, target, **arguments) == result_shape
-        check_copies(data_strategy.draw, way, partial(bcast.broadcast, data, target, **arguments), data, expected)
-
-    search(examples, prop)
+@for_all(st.data(), ways, calls(), st.sampled_from(DTYPES))
+def test_every_mode_as_numpy(data_strategy, way, call, dtype):
+    shape, target, arguments, result_shape, stretched = call
+    data = drawn_data(data_strategy.draw, shape, dtype)
+    expected = np.broadcast_to(data.reshape(stretched), result_shape)
+    assert bcast.infer_shape(shape, target, **arguments) == result_shape
+    check_copies(data_strategy.draw, way, partial(bcast.broadcast, data, target, **arguments), data, expected)
 
 
 @st.composite
@@ -151,30 +161,26 @@ def windows(draw, room, shape, repeating=False):
 WINDOWS = st.lists(st.integers(1, 5), max_size=4).map(tuple)
 
 
-@drill_or_not
-def test_out_overlaps_data(examples):
-    @given(st.data(), ways, WINDOWS, st.sampled_from(["u1", "f4", "c16", "V3", PADDED]))
-    def prop(data_strategy, way, shape, dtype):
-        draw = data_strategy.draw
-        room = filled(draw, 300, dtype)
-        source = tuple(1 if draw(st.booleans()) else length for length in shape)
-        data, out = draw(windows(room, source, repeating=True)), draw(windows(room, shape))
-        if data is None or out is None:
-            return
-        expected = as_bytes(np.broadcast_to(data.view(raw_dtype(data)).copy(), shape))
-        items = room.view(raw_dtype(room))
-        before = items.copy()
-        with written(*way):
-            bcast.broadcast(data, shape, out=out)
-        assert as_bytes(out) == expected
-        # What is not `out` is as it was.
-        touched = np.zeros(room.size, bool)
-        offset = (out.ctypes.data - room.ctypes.data) // room.itemsize
-        strides = [stride // room.itemsize for stride in out.strides]
-        np.lib.stride_tricks.as_strided(touched[offset:], out.shape, strides)[...] = True
-        assert as_bytes(items[~touched]) == as_bytes(before[~touched])
-
-    search(examples, prop)
+@for_all(st.data(), ways, WINDOWS, st.sampled_from(["u1", "f4", "c16", "V3", PADDED]))
+def test_out_overlaps_data(data_strategy, way, shape, dtype):
+    draw = data_strategy.draw
+    room = filled(draw, 300, dtype)
+    source = tuple(1 if draw(st.booleans()) else length for length in shape)
+    data, out = draw(windows(room, source, repeating=True)), draw(windows(room, shape))
+    if data is None or out is None:
+        return
+    expected = as_bytes(np.broadcast_to(data.view(raw_dtype(data)).copy(), shape))
+    items = room.view(raw_dtype(room))
+    before = items.copy()
+    with written(*way):
+        bcast.broadcast(data, shape, out=out)
+    assert as_bytes(out) == expected
+    # What is not `out` is as it was.
+    touched = np.zeros(room.size, bool)
+    offset = (out.ctypes.data - room.ctypes.data) // room.itemsize
+    strides = [stride // room.itemsize for stride in out.strides]
+    np.lib.stride_tricks.as_strided(touched[offset:], out.shape, strides)[...] = True
+    assert as_bytes(items[~touched]) == as_bytes(before[~touched])
 
 
 @st.composite
@@ -191,63 +197,50 @@ def alternating(draw):
     return filled(draw, source, (np.void, itemsize)), tuple(shape)
 
 
-@drill_or_not
-def test_parts_begin_and_end_anywhere(examples):
+@for_all(st.data(), ways, alternating())
+def test_parts_begin_and_end_anywhere(data_strategy, way, call):
     """Threads part an output where a page ends: any byte of it may be there."""
-
-    @given(st.data(), ways, alternating())
-    def prop(data_strategy, way, call):
-        data, shape = call
-        expected = np.broadcast_to(data, shape)
-        size = expected.size * expected.itemsize
-        before = (mmap.PAGESIZE - data_strategy.draw(st.integers(1, size))) % mmap.PAGESIZE
-        room = np.full(before + size + 1 + mmap.PAGESIZE, 0xA5, np.uint8)
-        room = room[-room.ctypes.data % mmap.PAGESIZE :][: before + size + 1]
-        out = room[before:-1].view(data.dtype).reshape(shape)
-        with written(*way):
-            bcast.broadcast(data, shape, out=out)
-        assert as_bytes(out) == as_bytes(expected)
-        assert (room[:before] == 0xA5).all()
-        assert room[-1] == 0xA5
-
-    search(examples, prop)
+    data, shape = call
+    expected = np.broadcast_to(data, shape)
+    size = expected.size * expected.itemsize
+    before = (mmap.PAGESIZE - data_strategy.draw(st.integers(1, size))) % mmap.PAGESIZE
+    room = np.full(before + size + 1 + mmap.PAGESIZE, 0xA5, np.uint8)
+    room = room[-room.ctypes.data % mmap.PAGESIZE :][: before + size + 1]
+    out = room[before:-1].view(data.dtype).reshape(shape)
+    with written(*way):
+        bcast.broadcast(data, shape, out=out)
+    assert as_bytes(out) == as_bytes(expected)
+    assert (room[:before] == 0xA5).all()
+    assert room[-1] == 0xA5
 
 
-@drill_or_not
-def test_arrays_as_numpy(examples):
-    @given(st.data(), st.lists(st.lists(st.sampled_from([0, 1, 2, 3]), max_size=4).map(tuple), max_size=5))
-    def prop(data_strategy, shapes):
-        arrays = [filled(data_strategy.draw, shape, "f4") for shape in shapes]
-        try:
-            shape = np.broadcast_shapes(*shapes)
-        except ValueError:
-            with pytest.raises(ValueError, match="`args` expected"):
-                bcast.broadcast_shapes(*shapes)
-            with pytest.raises(ValueError, match="`args` expected"):
-                bcast.broadcast_arrays(*arrays)
-            return
-        assert bcast.broadcast_shapes(*shapes) == shape
-        for result, array in zip(bcast.broadcast_arrays(*arrays), arrays, strict=True):
-            assert as_bytes(result) == as_bytes(np.broadcast_to(array, shape))
-            assert result.shape == shape
-
-    search(examples, prop)
+@for_all(st.data(), st.lists(st.lists(st.sampled_from([0, 1, 2, 3]), max_size=4).map(tuple), max_size=5))
+def test_arrays_as_numpy(data_strategy, shapes):
+    arrays = [filled(data_strategy.draw, shape, "f4") for shape in shapes]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        with pytest.raises(ValueError, match="`args` expected"):
+            bcast.broadcast_shapes(*shapes)
+        with pytest.raises(ValueError, match="`args` expected"):
+            bcast.broadcast_arrays(*arrays)
+        return
+    assert bcast.broadcast_shapes(*shapes) == shape
+    for result, array in zip(bcast.broadcast_arrays(*arrays), arrays, strict=True):
+        assert as_bytes(result) == as_bytes(np.broadcast_to(array, shape))
+        assert result.shape == shape
 
 
-@drill_or_not
-def test_refusals_as_numpy(examples):
-    @given(st.lists(LENGTHS, max_size=4).map(tuple), st.lists(LENGTHS, max_size=4).map(tuple))
-    def prop(shape, target):
-        data = np.zeros(shape, np.uint8)
-        try:
-            expected = np.broadcast_to(data, target).shape
-        except ValueError:
-            with pytest.raises(ValueError, match="`target_shape` expected"):
-                bcast.broadcast(data, target)
-            return
-        assert bcast.broadcast(data, target).shape == expected
-
-    search(examples, prop)
+@for_all(st.lists(LENGTHS, max_size=4).map(tuple), st.lists(LENGTHS, max_size=4).map(tuple))
+def test_refusals_as_numpy(shape, target):
+    data = np.zeros(shape, np.uint8)
+    try:
+        expected = np.broadcast_to(data, target).shape
+    except ValueError:
+        with pytest.raises(ValueError, match="`target_shape` expected"):
+            bcast.broadcast(data, target)
+        return
+    assert bcast.broadcast(data, target).shape == expected
 
 
 # Of numbers so small that every sum is exact; integers may wrap around, which is exact, too.
@@ -285,35 +278,26 @@ def check_adjoint(draw, way, data, dtype, stretched, call):
     assert as_bytes(out) == as_bytes(result)
 
 
-@drill_or_not
-def test_unbroadcast_is_the_adjoint(examples):
+@for_all(st.data(), st.sampled_from(SUMS), calls(), st.sampled_from(list(SUMMED)))
+def test_unbroadcast_is_the_adjoint(data_strategy, way, call, dtype):
     """Of any mode, dtype, layout and way of summing."""
-
-    @given(st.data(), st.sampled_from(SUMS), calls(), st.sampled_from(list(SUMMED)))
-    def prop(data_strategy, way, call, dtype):
-        shape, target, arguments, *_ = call
-        data = numbers(data_strategy.draw, shape, dtype)
-        stretched, sums = bcast.broadcast(data, target, **arguments), partial(bcast.unbroadcast, data_shape=shape)
-        check_adjoint(data_strategy.draw, way, data, dtype, stretched, partial(sums, **arguments))
-
-    search(examples, prop)
+    shape, target, arguments, *_ = call
+    data = numbers(data_strategy.draw, shape, dtype)
+    stretched, sums = bcast.broadcast(data, target, **arguments), partial(bcast.unbroadcast, data_shape=shape)
+    check_adjoint(data_strategy.draw, way, data, dtype, stretched, partial(sums, **arguments))
 
 
-@drill_or_not
-def test_out_overlaps_grad(examples):
-    @given(st.data(), st.sampled_from(SUMS), WINDOWS, st.sampled_from(["u1", "f4", ">f4", "c8", "g"]))
-    def prop(data_strategy, way, shape, dtype):
-        draw = data_strategy.draw
-        room = np.random.default_rng(draw(st.integers(0, 2**32 - 1))).integers(0, 100, 300).astype(dtype)
-        grad = draw(windows(room, shape, repeating=True))
-        source = tuple(1 if draw(st.booleans()) else length for length in shape)
-        out = draw(windows(room, source))
-        if grad is None or out is None:
-            return
-        axes = tuple(axis for axis, length in enumerate(source) if length == 1)
-        expected = grad.copy().sum(axes, dtype=grad.dtype.newbyteorder("="), keepdims=True)
-        with summed(*way):
-            bcast.unbroadcast(grad, source, out=out)
-        np.testing.assert_array_equal(out, expected)
-
-    search(examples, prop)
+@for_all(st.data(), st.sampled_from(SUMS), WINDOWS, st.sampled_from(["u1", "f4", ">f4", "c8", "g"]))
+def test_out_overlaps_grad(data_strategy, way, shape, dtype):
+    draw = data_strategy.draw
+    room = np.random.default_rng(draw(st.integers(0, 2**32 - 1))).integers(0, 100, 300).astype(dtype)
+    grad = draw(windows(room, shape, repeating=True))
+    source = tuple(1 if draw(st.booleans()) else length for length in shape)
+    out = draw(windows(room, source))
+    if grad is None or out is None:
+        return
+    axes = tuple(axis for axis, length in enumerate(source) if length == 1)
+    expected = grad.copy().sum(axes, dtype=grad.dtype.newbyteorder("="), keepdims=True)
+    with summed(*way):
+        bcast.unbroadcast(grad, source, out=out)
+    np.testing.assert_array_equal(out, expected)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from _calls import Index
 from _ways import written
-from hypothesis import given
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError
 from test_errors import refuse_with_out, rows
 from test_numpy import assert_same
-from test_properties import DTYPES, LENGTHS, check_copies, drawn_data, drill_or_not, filled, search, ways, windows
+from test_properties import DTYPES, LENGTHS, check_copies, drawn_data, filled, for_all, ways, windows
 
 import bcast
 
@@ -184,57 +183,50 @@ def small(shape):
     return np.prod(shape) <= 300
 
 
-@drill_or_not
-def test_any_tile_and_repeat_as_numpy(examples):
-    shapes, counts = (st.lists(each, max_size=4).filter(small) for each in (LENGTHS, COUNTS))
-
-    @given(st.data(), ways, shapes.map(tuple), counts)
-    def prop(data_strategy, way, shape, counts):
-        draw = data_strategy.draw
-        data = drawn_data(draw, shape, draw(st.sampled_from(DTYPES)))
-        raw = data.view(f"V{data.itemsize}")
+@for_all(
+    st.data(), ways, st.lists(LENGTHS, max_size=4).filter(small).map(tuple), st.lists(COUNTS, max_size=4).filter(small)
+)
+def test_any_tile_and_repeat_as_numpy(data_strategy, way, shape, counts):
+    draw = data_strategy.draw
+    data = drawn_data(draw, shape, draw(st.sampled_from(DTYPES)))
+    raw = data.view(f"V{data.itemsize}")
+    if draw(st.booleans()):
+        call, arguments, expected = bcast.tile, (counts,), np.tile(raw, counts)
+    else:
+        axes = draw(st.permutations(range(len(shape))))[: len(counts)]
+        counts = counts[: len(axes)]
+        call, arguments, expected = bcast.repeat, (counts, axes), raw
+        for count, axis in zip(counts, axes, strict=True):
+            expected = np.repeat(expected, count, axis)
         if draw(st.booleans()):
-            call, arguments, expected = bcast.tile, (counts,), np.tile(raw, counts)
-        else:
-            axes = draw(st.permutations(range(len(shape))))[: len(counts)]
-            counts = counts[: len(axes)]
-            call, arguments, expected = bcast.repeat, (counts, axes), raw
-            for count, axis in zip(counts, axes, strict=True):
-                expected = np.repeat(expected, count, axis)
-            if draw(st.booleans()):
-                count = draw(COUNTS)
-                arguments, expected = (count,), np.repeat(raw, count)
-        check_copies(draw, way, partial(call, data, *arguments), data, expected)
-
-    search(examples, prop)
+            count = draw(COUNTS)
+            arguments, expected = (count,), np.repeat(raw, count)
+    check_copies(draw, way, partial(call, data, *arguments), data, expected)
 
 
-@drill_or_not
-def test_out_overlaps_data(examples):
-    axes = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), max_size=3)
+AXES_REPEATED = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), max_size=3)
 
-    @given(st.data(), ways, axes, st.sampled_from(["u1", "f4", "V3"]))
-    def prop(data_strategy, way, axes, dtype):
-        draw = data_strategy.draw
-        shape, counts = tuple(n for n, _ in axes), tuple(k for _, k in axes)
-        room = filled(draw, 300, dtype)
-        data, out = draw(windows(room, shape)), draw(windows(room, tuple(n * k for n, k in axes)))
-        if data is None or out is None:
-            return
-        if draw(st.booleans()):
-            expected = np.tile(data, counts).tobytes()
-            call = partial(bcast.tile, data, counts)
-        else:
-            expected = data
-            for axis, count in enumerate(counts):
-                expected = np.repeat(expected, count, axis)
-            expected = expected.tobytes()
-            call = partial(bcast.repeat, data, counts, tuple(range(len(counts))))
-        with written(*way):
-            call(out=out)
-        assert out.tobytes() == expected
 
-    search(examples, prop)
+@for_all(st.data(), ways, AXES_REPEATED, st.sampled_from(["u1", "f4", "V3"]))
+def test_out_overlaps_data(data_strategy, way, axes, dtype):
+    draw = data_strategy.draw
+    shape, counts = tuple(n for n, _ in axes), tuple(k for _, k in axes)
+    room = filled(draw, 300, dtype)
+    data, out = draw(windows(room, shape)), draw(windows(room, tuple(n * k for n, k in axes)))
+    if data is None or out is None:
+        return
+    if draw(st.booleans()):
+        expected = np.tile(data, counts).tobytes()
+        call = partial(bcast.tile, data, counts)
+    else:
+        expected = data
+        for axis, count in enumerate(counts):
+            expected = np.repeat(expected, count, axis)
+        expected = expected.tobytes()
+        call = partial(bcast.repeat, data, counts, tuple(range(len(counts))))
+    with written(*way):
+        call(out=out)
+    assert out.tobytes() == expected
 
 
 @pytest.mark.parametrize("axis", [None, 0])

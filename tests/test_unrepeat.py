@@ -8,13 +8,12 @@ from functools import partial
 import numpy as np
 import pytest
 from _ways import SUMS, THREADS, in_order, summed
-from hypothesis import given
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError, ComplexWarning
 from test_errors import refuse_with_out, rows, untouched
 from test_fenced import PAINT, rooms  # noqa: F401 (a fixture)
 from test_ops import LAYOUTS, Arena, assert_fresh
-from test_properties import SUMMED, check_adjoint, drill_or_not, numbers, search, windows
+from test_properties import SUMMED, check_adjoint, for_all, numbers, windows
 
 import bcast
 from bcast._adjoint import sum_counted
@@ -301,41 +300,32 @@ def test_out_overlaps_the_counts_or_all():
             np.testing.assert_array_equal(bcast.unrepeat(grad, counts, out=room[to:][:n]), expected)
 
 
-@drill_or_not
-def test_out_overlaps_grad_and_counts(examples):
-    @given(st.data(), st.sampled_from(SUMS), st.integers(2, 30), st.sampled_from(["u1", "i8"]))
-    def prop(data_strategy, way, n, dtype):
-        draw = data_strategy.draw
-        room = np.resize(np.array(draw(st.lists(st.integers(0, 3), min_size=1, max_size=50)), dtype), 5 * n)
-        counts = draw(windows(room, (n,)))
-        grad = None if counts is None else draw(windows(room, (int(counts.sum()),)))
-        out = None if grad is None else draw(windows(room, (n,)))
-        if out is None:
-            return
-        expected = scattered(grad, counts.copy(), 0).astype(dtype)
-        with summed(*way):
-            bcast.unrepeat(grad, counts, out=out)
-        np.testing.assert_array_equal(out, expected)
-
-    search(examples, prop)
+@for_all(st.data(), st.sampled_from(SUMS), st.integers(2, 30), st.sampled_from(["u1", "i8"]))
+def test_out_overlaps_grad_and_counts(data_strategy, way, n, dtype):
+    draw = data_strategy.draw
+    room = np.resize(np.array(draw(st.lists(st.integers(0, 3), min_size=1, max_size=50)), dtype), 5 * n)
+    counts = draw(windows(room, (n,)))
+    grad = None if counts is None else draw(windows(room, (int(counts.sum()),)))
+    out = None if grad is None else draw(windows(room, (n,)))
+    if out is None:
+        return
+    expected = scattered(grad, counts.copy(), 0).astype(dtype)
+    with summed(*way):
+        bcast.unrepeat(grad, counts, out=out)
+    np.testing.assert_array_equal(out, expected)
 
 
-@drill_or_not
-def test_unrepeat_is_the_adjoint(examples):
+@for_all(st.data(), st.sampled_from(SUMS), st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple))
+def test_unrepeat_is_the_adjoint(data_strategy, way, shape):
     """Of any counts, dtype, layout and way of summing."""
-
-    @given(st.data(), st.sampled_from(SUMS), st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple))
-    def prop(data_strategy, way, shape):
-        draw = data_strategy.draw
-        dtype = draw(st.sampled_from(list(SUMMED)))
-        axis = draw(st.integers(0, len(shape) - 1))
-        counts = draw(st.lists(st.sampled_from([0, 1, 2, 3, 7]), min_size=shape[axis], max_size=shape[axis]))
-        counts = max(counts[0], 1) if len(counts) == 1 else counts
-        data = numbers(draw, shape, dtype)
-        repeated, call = bcast.repeat(data, counts, axis), partial(bcast.unrepeat, repeats=counts, axis=axis)
-        check_adjoint(draw, way, data, dtype, repeated, call)
-
-    search(examples, prop)
+    draw = data_strategy.draw
+    dtype = draw(st.sampled_from(list(SUMMED)))
+    axis = draw(st.integers(0, len(shape) - 1))
+    counts = draw(st.lists(st.sampled_from([0, 1, 2, 3, 7]), min_size=shape[axis], max_size=shape[axis]))
+    counts = max(counts[0], 1) if len(counts) == 1 else counts
+    data = numbers(draw, shape, dtype)
+    repeated, call = bcast.repeat(data, counts, axis), partial(bcast.unrepeat, repeats=counts, axis=axis)
+    check_adjoint(draw, way, data, dtype, repeated, call)
 
 
 # Memory.

@@ -42,5 +42,7 @@ cpdef reduced(str name, a, axis, dtype, out, keepdims, ddof)
 cdef Dtype _dtype_of_result(str name, Dtype own, dtype)
 
 
-@cython.locals(at=Py_ssize_t, length=Py_ssize_t, step=Py_ssize_t, begin=Py_ssize_t, axis=Py_ssize_t, means=ndarray)
+@cython.locals(
+    at=Py_ssize_t, length=Py_ssize_t, step=Py_ssize_t, begin=Py_ssize_t, axis=Py_ssize_t, blocks=Py_ssize_t, means=ndarray,
+)
 cdef _deviations(ndarray array, Alignment alignment, ndarray out, double count, double divisor, bint root)

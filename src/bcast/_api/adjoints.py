@@ -326,13 +326,15 @@ def _deviations(
 ) -> None:
     """Write variances or their roots: the means first, then the mean squares of what is left, both by the block."""
     shape, source = alignment.shape, alignment.source
-    axis = 0
-    for at in range(len(shape)):
-        if source[at] > 1 and source[at] > source[axis] * (source[axis] == shape[axis]):
-            axis = at
-    length = step = shape[axis]
+    blocks = 1
     if size_of(out) > MEANS_ITEMS:
-        step = max(1, length * BLOCK_BYTES // array.nbytes)
+        blocks += max(array.nbytes, FLOAT64.itemsize * size_of(out)) // BLOCK_BYTES
+    axis = 0
+    for at in range(len(shape)):  # the first one that is long enough, or the longest
+        if source[at] != 1 and source[axis] < blocks and source[at] > source[axis]:
+            axis = at
+    length = shape[axis]
+    step = -(-length // blocks)
     whole = np.empty(shape_of(out), out.dtype) if step < length and np.may_share_memory(array, out) else out
     result = whole.reshape(source)
     for begin in range(0, length, step):
@@ -341,7 +343,7 @@ def _deviations(
             where = (slice(None),) * axis + (slice(begin, begin + step),)
             part = array[where], result[where]
         places = aligned(shape_of(part[0]), shape_of(part[1]))
-        means = np.empty(places.source, FLOAT64)  # NumPy counts a reference too many for its default
+        means = result_array(None, array, places.source, "a", FLOAT64)
         average_onto(part[0], places, means, count, None, False, True)
         average_onto(part[0], places, part[1], divisor, means, root)
     if whole is not out:

@@ -237,16 +237,24 @@ cdef void _deviate(
     cdef const char *src = rows.a
     cdef const double *means = <const double *> rows.b
     cdef double *dst = <double *> packed
-    cdef Py_ssize_t _i
-    for _i in range(rows.count):
+    cdef double *room = dst + SUM_PACKED_TERMS
+    cdef Py_ssize_t count = rows.count, width = rows.width, advance = rows.b_advance // <Py_ssize_t> sizeof(double)
+    cdef Py_ssize_t i, j
+    if step == 0 and width < SUM_LONG_ITEMS and rows.a_advance == width * item_step:     # as one row, with all means
+        for i in range(count):
+            for j in range(width):
+                room[i * width + j] = means[i * advance]
+        means = room
+        width, count, step = width * count, 1, 1
+    for i in range(count):
         if terms.multiplier != NULL:
-            terms.multiplier.deviate(src, means, step, dst, rows.width)
+            terms.multiplier.deviate(src, means, step, dst, width)
         else:
-            pack(terms.dtype, True, <char *> dst, src, item_step, rows.width)
-            terms.kernels.deviate(<char *> dst, means, step, dst, rows.width)
+            pack(terms.dtype, True, <char *> dst, src, item_step, width)
+            terms.kernels.deviate(<char *> dst, means, step, dst, width)
         src += rows.a_advance
-        means += rows.b_advance // <Py_ssize_t> sizeof(double)
-        dst += rows.width
+        means += advance
+        dst += width
 
 
 cdef bint _add_rows(

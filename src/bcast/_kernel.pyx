@@ -14,8 +14,8 @@ from libc.stdlib cimport free
 import numpy as np
 
 from bcast._copy.core cimport (
-    CountedPlan, Plan, Write, drop_converted, has_cast, is_large, make_plan, new_scratch, packed, plan_counted,
-    threads_for, write_converted, write_converted_counted, write_counted, write_planned, write_shares, write_strided,
+    CountedPlan, Plan, Write, is_large, make_plan, new_scratch, packed, plan_counted, threads_for, write_counted,
+    write_planned, write_shares, write_strided,
 )
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.core cimport Counts
@@ -27,7 +27,6 @@ cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
 
 cnp.import_array()
-cnp.import_ufunc()
 
 
 cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
@@ -90,7 +89,8 @@ cpdef repeat_counted(cnp.ndarray data, Counts counts, int axis, cnp.ndarray out)
         raise TypeError(f"`data` expected items without references, got {data.dtype}")
     if cnp.PyArray_ITEMSIZE(data) != cnp.PyArray_ITEMSIZE(out):
         raise TypeError(f"`out` expected data's dtype {data.dtype}, got {out.dtype}")
-    _check_axis(data, axis)
+    if not -1 <= axis < cnp.PyArray_NDIM(data):
+        raise ValueError(f"`axis` expected an axis of data of shape {shape_of(data)}, got {axis}")
     if cnp.PyArray_SIZE(out) == 0 or cnp.PyArray_ITEMSIZE(out) == 0:
         return out
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):
@@ -186,7 +186,7 @@ cdef int _repeat_contiguous(cnp.ndarray data, Counts counts, int axis, cnp.ndarr
     cdef CountedPlan plan
     cdef Py_ssize_t size = cnp.PyArray_NBYTES(out)
     cdef int threads = threads_for(size + counts.list.size * counts.list.itemsize)
-    plan_counted(&plan, data, counts, axis, out, <const uint8_t *> cnp.PyArray_DATA(data))
+    plan_counted(&plan, data, counts, axis, out)
     return _write(write_counted, &plan, data, out, size, threads)
 
 
@@ -253,84 +253,10 @@ cdef int _write_views(
 ) except -1:
     """Fill a large output. The views hold both buffers while the GIL is released."""
     cdef Py_ssize_t size = out.shape[0]
-    cdef uint8_t *scratch = new_scratch(&out[0], size, size, threads)
+    cdef uint8_t *scratch = new_scratch(&out[0], size, threads)
     with nogil:
         write_shares(
             write, plan, &data[0], &out[0], size, scratch, threads, data.shape[0] if data_mapped else 0, mapped,
         )
         free(scratch)
-    return 0
-
-
-# Data of another dtype
-
-
-cpdef bint is_converted(cnp.dtype own, cnp.dtype dtype) except -1:
-    """Whether the functions below take data of one dtype for results of another."""
-    return has_cast(own, dtype)
-
-
-cpdef int try_conversion(cnp.ndarray data, cnp.dtype dtype) except -1:
-    """Convert data for nothing but the flags, as NumPy numbers them, that this sets in the CPU; return these."""
-    cdef const uint8_t[::1] _held
-    _refuse_references(data, dtype)
-    _held = extent(data)
-    drop_converted(data, dtype)
-    return cnp.PyUFunc_getfperr()
-
-
-cpdef int replicate_converted(cnp.ndarray data, tuple shape, cnp.ndarray out, Py_ssize_t block_bytes) except -1:
-    """`replicate` for data of another dtype, in blocks of about so many bytes. Return flags as `try_conversion`.
-
-    Parameters
-    ----------
-    data : ndarray
-        An array of any layout, without references. It may be converted to `out`'s dtype, and overlaps no byte of it.
-    shape : tuple of int
-        The shape to broadcast to, of as many axes as the data.
-    out : ndarray
-        A contiguous writeable array without references, whose shape is `shape` with some neighbouring axes joined.
-    block_bytes : int
-        At least 1.
-    """
-    cdef const uint8_t[::1] _held, _held_too
-    _check_conversion(data, out, block_bytes)
-    _held, _held_too = extent(data), extent(out)
-    write_converted(data, shape, out, block_bytes)
-    return cnp.PyUFunc_getfperr()
-
-
-cpdef int repeat_converted(
-    cnp.ndarray data, Counts counts, int axis, cnp.ndarray out, Py_ssize_t block_bytes,
-) except -1:
-    """`repeat_counted` for data of another dtype, as `replicate_converted`."""
-    cdef const uint8_t[::1] _held, _held_too
-    _check_conversion(data, out, block_bytes)
-    _check_axis(data, axis)
-    counts.keep_from(out)
-    _held, _held_too = extent(data), extent(out)
-    write_converted_counted(data, counts, axis, out, block_bytes)
-    return cnp.PyUFunc_getfperr()
-
-
-cdef int _check_conversion(cnp.ndarray data, cnp.ndarray out, Py_ssize_t block_bytes) except -1:
-    if (
-        cnp.PyArray_SIZE(data) == 0 or cnp.PyArray_NBYTES(out) == 0 or block_bytes < 1
-        or not (cnp.PyArray_IS_C_CONTIGUOUS(out) and cnp.PyArray_ISWRITEABLE(out))
-    ):
-        raise ValueError("`out` expected a contiguous writeable array, and blocks of data, got others")
-    return _refuse_references(data, <cnp.dtype> cnp.PyArray_DESCR(out))
-
-
-cdef int _refuse_references(cnp.ndarray data, cnp.dtype dtype) except -1:
-    if PyDataType_REFCHK(cnp.PyArray_DESCR(data)) or PyDataType_REFCHK(<cnp.PyArray_Descr *> dtype) or (
-        dtype.itemsize == 0
-    ):
-        raise TypeError(f"`data` expected items without references, got {_plain(data).dtype} for {dtype}")
-    return 0
-
-
-cdef int _check_axis(cnp.ndarray data, int axis) except -1:
-    if not -1 <= axis < cnp.PyArray_NDIM(data):
-        raise ValueError(f"`axis` expected an axis of data of shape {shape_of(data)}, got {axis}")
     return 0

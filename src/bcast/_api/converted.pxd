@@ -2,14 +2,12 @@
 from numpy cimport dtype as Dtype, generic, ndarray
 
 from bcast._elementwise cimport run_steps
-from bcast._kernel cimport (
-    is_converted, repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion,
-)
+from bcast._kernel cimport repeat_counted, replicate
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.core cimport (
-    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, is_mapped, is_masked,
-    keeps_dtype, may_warn, reshaped, result_array, size_of,
+    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, forget, is_contiguous, is_mapped,
+    is_masked, keeps_dtype, may_warn, reshaped, result_array, size_of,
 )
 from bcast._rules.core cimport Counts, counts_of_array, counts_of_tuple
 
@@ -26,14 +24,10 @@ cpdef bint converts(ndarray data, out, dtype, casting) except -1
 cpdef int casting_number(casting) except -1
 cpdef tuple prepared(ndarray data, tuple shape, out, dtype, casting)
 cpdef convert_onto(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint fresh)
-cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)
+cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype dtype)
 cpdef tuple without_dropped(ndarray data, Counts counts, int axis)
-cdef _run(ndarray data, Alignment alignment, Counts counts, int axis, ndarray out, Dtype dtype, bint fresh)
-cdef int _write(ndarray data, Alignment alignment, Counts counts, int axis, ndarray out) except -1
+cdef tuple _aligned(ndarray data, Alignment alignment, ndarray out)
 cdef _converted(ndarray data, Dtype dtype)
-cdef _once(data)
 cdef bint _is_ordered(data) except -1
-cdef bint _converts_whole(data, out, dtype, fresh) except -1
 cpdef bint follows_values(own, wanted) except -1
 cdef bint _is_open(dtype) except -1
-cdef _real(data, dtype)

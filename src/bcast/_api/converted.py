@@ -1,12 +1,13 @@
 """The way of data to a result: what users pass comes in, with an alignment or run lengths; out goes an array of copies.
 
-`as_array` reads data. `materialise` replicates along an alignment. For a result of another dtype than the data's, a
-block of the data that a cache holds is converted, then replicated. So the small side is converted, not the result, and
-no array of the data's size stands between the two. What one call of `astype` on the broadcast array would warn of or
+`as_array` reads data. `materialise` replicates along an alignment. For a result of another dtype than the data's, the
+data is converted, then replicated: large data block by block, so that no array of its size stands between the two, but
+for run lengths. What one call of `astype` on the broadcast array would warn of or
 refuse is warned of once, or refused, before a user's `out` is written.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy import generic, ndarray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._elementwise import run_steps
-from bcast._kernel import is_converted, repeat_converted, repeat_counted, replicate, replicate_converted, try_conversion
+from bcast._kernel import repeat_counted, replicate
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, mode_of
 from bcast._rules.core import Counts, counts_of_array, counts_of_tuple
@@ -26,6 +27,7 @@ from bcast._runtime.core import (
     convert_into,
     converted,
     dtype_of,
+    forget,
     is_contiguous,
     is_mapped,
     is_masked,
@@ -191,43 +193,99 @@ def convert_onto(
         return out
     if are_alike(dtype_of(data), dtype):
         return replicate(data, alignment, out)
+    size = size_of(data) * dtype.itemsize
+    once = size_of(data) == size_of(out)
+    if not once and size <= 4 * BLOCK_BYTES:  # of few blocks, all at once take less time
+        return replicate(_converted(data, dtype), alignment, out)
+    if data.dtype.kind == "c" and dtype.kind in "iuf":
+        np.zeros(1, data.dtype).astype(dtype)  # for NumPy's warning, which each block would repeat
+        data = data.real
     sure = fresh or not may_warn(data, dtype)
-    if size_of(data) == size_of(out) and sure and not is_mapped(out) and not is_mapped(data):
-        view = reshaped(data, alignment.shape)
-        place = reshaped(out, alignment.shape) if is_contiguous(out) else out
+    mapped = is_mapped(out) or is_mapped(data)
+    large = size > 32 * BLOCK_BYTES  # up to there, so do those that are not in C's order, or are tried before
+    if sure and not mapped and (once or large or _is_ordered(data)):
+        view, place = _aligned(data, alignment, out)
         longer = dtype.itemsize >= data.itemsize  # what becomes shorter is transposed after it
-        if (longer or is_contiguous(data)) and run_steps(view, (), 0, -1, dtype, UNSAFE, place) is not None:
+        if (longer or not once or is_contiguous(data)) and run_steps(view, (), 0, -1, dtype, UNSAFE, place) is not None:
             return out
-        if is_contiguous(data) and is_contiguous(out):
+        if once and is_contiguous(data) and is_contiguous(out):
             convert_into(place, view)
             return out
-    size = size_of(data) * dtype.itemsize
-    # Block by block takes longer than all at once where there are few blocks; or where they are not in C's order, or
-    # are tried before: up to 32.
-    if (
-        size <= 4 * BLOCK_BYTES
-        or (size <= 32 * BLOCK_BYTES and (not _is_ordered(data) or not sure))
-        or _converts_whole(data, out, dtype, fresh)
-    ):
-        return replicate(_converted(data, dtype), alignment, out)
-    _run(data, alignment, None, 0, out, dtype, fresh)
-    return out
+    elif (large or (mapped and size > 4 * BLOCK_BYTES)) and are_numbers(data.dtype, dtype):
+        overlap = np.may_share_memory(data, out)
+        if is_contiguous(out) and not overlap:
+            _by_blocks(data, alignment, out, dtype, sure)
+            return out
+    return replicate(_converted(data, dtype), alignment, out)
+
+
+def _aligned(data: NDArray[Any], alignment: Alignment, out: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return views of the data and of `out` that have one shape."""
+    view = reshaped(data, alignment.source)
+    if alignment.source != alignment.shape:
+        view = np.broadcast_to(view, alignment.shape)
+    return view, reshaped(out, alignment.shape) if is_contiguous(out) else out
+
+
+def _by_blocks(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtype: np.dtype[Any], sure: bool) -> None:
+    """Convert numbers block by block, and warn once of what all blocks give rise to: of a user's `out`, beforehand.
+
+    What warns may run code of the user's that resizes arrays, so that all views are made anew after it.
+    """
+    tried = not sure and not set(np.geterr().values()) <= {"ignore", "print"}
+    shapes = data.shape, out.shape
+    kinds: dict[str, int] = {}
+    with np.errstate(all="call", call=kinds.setdefault):
+        if tried:
+            _convert_blocks(data, None, dtype)
+        else:
+            _convert_blocks(*_aligned(data, alignment, out), dtype)
+    # Have NumPy warn, or raise, as the user has told it to, by a cast of 1e300, 1e-300 or a signalling NaN.
+    numbers = {"overflow": 0x7E37E43C8800759C, "underflow": 0x01A56E1FC2F8F359, "invalid value": 0x7FF0000000000001}
+    for kind in numbers:
+        if kind not in kinds:
+            numbers[kind] = 0
+    np.array(tuple(numbers.values()), np.uint64).view(np.float64).astype(np.float32)
+    if tried:
+        if (data.shape, out.shape) != shapes:
+            raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
+        with np.errstate(all="ignore"):
+            _convert_blocks(*_aligned(data, alignment, out), dtype)
+
+
+def _convert_blocks(data: NDArray[Any], out: NDArray[Any] | None, dtype: np.dtype[Any]) -> None:
+    """Convert numbers into an array of the same shape, or into none; give back the pages of mapped files."""
+    if data.size > max(1, 4 * BLOCK_BYTES // dtype.itemsize):
+        axis = 0
+        while data.shape[axis] == 1:
+            axis += 1
+        half = data.shape[axis] // 2
+        for part in slice(half), slice(half, None):
+            index = (slice(None),) * axis + (part,)
+            _convert_blocks(data[index], None if out is None else out[index], dtype)
+        return
+    if run_steps(data, (), 0, -1, dtype, UNSAFE, out) is None:
+        if out is None:
+            converted(data, dtype)
+        else:
+            convert_into(out, data)
+    forget(data)
+    if out is not None:
+        forget(out)
 
 
 def convert_counted(
-    data: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
+    data: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
     """Convert `data` to `dtype` and repeat its items by `counts` into `out`, which it returns; none has references."""
     if size_of(out) == 0:
         np.empty(0, data.dtype).astype(dtype)
         return out
-    if size_of(data) * dtype.itemsize > BLOCK_BYTES and not _converts_whole(data, out, dtype, fresh):
-        _run(data, None, counts, axis, out, dtype, fresh)
-        return out
     if may_warn(data, dtype) and counts.has_zeros():
-        real = data.dtype.kind in "fiu" and is_converted(data.dtype, dtype)
-        if not real or try_conversion(_once(data), dtype):
-            data, counts = without_dropped(data, counts, axis)
+        if data.dtype.kind in "fiu":
+            with np.errstate(all="raise"), suppress(FloatingPointError):  # of items that are dropped, perhaps
+                return repeat_counted(_converted(data, dtype), counts, axis, out)
+        data, counts = without_dropped(data, counts, axis)
     return repeat_counted(_converted(data, dtype), counts, axis, out)
 
 
@@ -240,56 +298,11 @@ def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDAr
     return data, counts_of_array(numbers) or counts_of_tuple(tuple(numbers.tolist()))
 
 
-def _run(
-    data: NDArray[Any], alignment: Any, counts: Any, axis: int, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
-) -> None:
-    """Convert block by block, and warn once of what all blocks give rise to: before a user's `out` is written.
-
-    What warns may run code of the user's that resizes arrays, so that all views are made anew after it.
-    """
-    if data.dtype.kind == "c" and dtype.kind in "iuf":
-        np.zeros(1, data.dtype).astype(dtype)  # for NumPy's warning, which each block would repeat
-    warns = may_warn(data, dtype)
-    tried = warns and not fresh and not set(np.geterr().values()) <= {"ignore", "print"}
-    flags = try_conversion(_once(_real(data, dtype)), dtype) if tried else _write(data, alignment, counts, axis, out)
-    if warns and flags:
-        if counts is not None and counts.has_zeros():
-            data, counts = without_dropped(_real(data, dtype), counts, axis)
-            convert_counted(data, counts, axis, out, dtype, fresh)
-            return
-        _warn(flags)
-    if tried:
-        _write(data, alignment, counts, axis, out)
-
-
-def _write(data: NDArray[Any], alignment: Any, counts: Any, axis: int, out: NDArray[Any]) -> int:
-    """Write the converted data by an alignment or by counts; return the flags that this set."""
-    data = _real(data, dtype_of(out))
-    if counts is not None:
-        return repeat_converted(data, counts, axis, out, BLOCK_BYTES)
-    data = _once(data.reshape(alignment.source))
-    block_bytes = BLOCK_BYTES
-    if not _is_ordered(data):  # two lines of memory at least, lest each block read every line again
-        rows = data.squeeze()
-        block_bytes = max(BLOCK_BYTES, min(128 // data.itemsize, len(rows)) * rows[0].size * out.itemsize)
-    return replicate_converted(data, alignment.shape, out, block_bytes)
-
-
 def _converted(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Convert an array, on several threads if it is large."""
     large = size_of(data) * dtype.itemsize >= BLOCK_BYTES // 16 and not is_mapped(data)
     result = run_steps(data, (), 0, -1, dtype, UNSAFE, None) if large else None
     return converted(data, dtype) if result is None else result
-
-
-def _once(data: NDArray[Any]) -> NDArray[Any]:
-    """Return the data without what its strides repeat."""
-    index: list[Any] = []
-    for stride in data.strides:
-        index.append(slice(None) if stride else slice(1))
-    index.append(Ellipsis)  # lest an array without axes become a scalar
-    view: NDArray[Any] = data[tuple(index)]
-    return view
 
 
 def _is_ordered(data: NDArray[Any]) -> bool:
@@ -303,13 +316,6 @@ def _is_ordered(data: NDArray[Any]) -> bool:
     return True
 
 
-def _converts_whole(data: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any], fresh: bool) -> bool:
-    """Return whether the whole data must be converted first: nothing here does it, or `out` is strided or overlaps."""
-    if not (is_contiguous(out) and is_converted(dtype_of(_real(data, dtype)), dtype)):
-        return True
-    return not fresh and np.may_share_memory(data, out)
-
-
 def follows_values(own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     """Return whether items of one dtype decide about a length or a unit that the other does not name."""
     return (own.kind in "OT" or (own.kind in "SU" and wanted.kind in "mM")) and _is_open(wanted)
@@ -320,16 +326,3 @@ def _is_open(dtype: np.dtype[Any]) -> bool:
     if dtype.kind in "mM":
         return np.datetime_data(dtype)[0] == "generic"
     return dtype.itemsize == 0 and dtype.names is None
-
-
-def _real(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the real part if nothing else remains in `dtype`."""
-    return data.real if data.dtype.kind == "c" and dtype.kind in "iuf" else data
-
-
-def _warn(flags: int) -> None:
-    """Have NumPy warn, or raise, as the user has told it to, by a cast that sets the same flags."""
-    # By NumPy's flags of an overflow, an underflow and an invalid value: 1e300, 1e-300 and a signalling NaN.
-    numbers = {2: 0x7E37E43C8800759C, 4: 0x01A56E1FC2F8F359, 8: 0x7FF0000000000001}
-    found = [number for flag, number in numbers.items() if flags & flag]
-    np.array(found, np.uint64).view(np.float64).astype(np.float32)

@@ -225,7 +225,7 @@ def _decode(array: NDArray[Any], counts: Counts, axis: int, out: Any, dtype: Any
         result = result_array(out, array, whole, "repeats", wanted)
         if wanted is None:
             return repeat_counted(array, counts, axis, result)
-        return convert_counted(array, counts, axis, result, wanted, out is None)
+        return convert_counted(array, counts, axis, result, wanted)
     if out is not None:
         result_array(out, array, whole, "repeats", wanted)  # what is refused is refused before the work
     if wanted is not None:

@@ -70,7 +70,6 @@ cdef struct CountedPlan:
     int64_t[CHUNK] tiled        # what they are if few come again for each outer position: copies side by side
     Py_ssize_t[2] ends          # what their `starts` are if there is but one chunk
     Py_ssize_t size             # bytes of an item
-    Py_ssize_t begin            # what the range begins with that is written: bytes of the whole output
     const uint8_t *src_end
     Kernels kernels
 
@@ -98,22 +97,16 @@ cdef int make_plan(
     Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *src, Py_ssize_t src_size,
     Py_ssize_t dst_size,
 ) except -1
-cdef int plan_counted(
-    CountedPlan *plan, cnp.ndarray src, Counts counts, int axis, cnp.ndarray dst, const uint8_t *begin,
-) except -1
+cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts counts, int axis, cnp.ndarray dst) except -1
 cdef void write_planned(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
 cdef void write_counted(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
 cdef cnp.ndarray packed(cnp.ndarray src, tuple shape, int threads, bint releasing)
 cdef void write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) noexcept
-cdef uint8_t *new_scratch(const uint8_t *dst, Py_ssize_t size, Py_ssize_t written, int threads) noexcept
+cdef uint8_t *new_scratch(const uint8_t *dst, Py_ssize_t size, int threads) noexcept
 cdef void write_shares(
     Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, uint8_t *scratch, int threads,
     Py_ssize_t read, bint mapped,
 ) noexcept nogil
-cdef bint has_cast(cnp.dtype own, cnp.dtype dtype) except -1
-cdef int drop_converted(cnp.ndarray src, cnp.dtype dtype) except -1
-cdef int write_converted(cnp.ndarray src, tuple shape, cnp.ndarray dst, Py_ssize_t piece) except -1
-cdef int write_converted_counted(cnp.ndarray src, Counts counts, int axis, cnp.ndarray dst, Py_ssize_t piece) except -1
 
 
 cdef inline int threads_for(Py_ssize_t size) noexcept nogil:

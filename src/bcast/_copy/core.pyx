@@ -9,7 +9,7 @@ outside the two buffers is read or written, and once writing has begun, nothing 
 cimport numpy as cnp
 from cpython.pyport cimport PY_SSIZE_T_MAX
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport malloc
 from libc.string cimport memcmp, memcpy
 
 from contextvars import copy_context
@@ -18,8 +18,7 @@ import numpy as np
 
 from bcast._rules.core cimport Counts, find_chunk, read_chunk
 from bcast._runtime.core cimport (
-    L1, LINE, MAX_AXES, PAGE, SHARES, cut, forget_range, is_mapped, new_array, reach, run_shares, shape_of,
-    target_number,
+    L1, LINE, MAX_AXES, PAGE, SHARES, cut, forget_range, new_array, run_shares, target_number,
 )
 
 cdef extern from "_copy/simd/shuffle.h":
@@ -50,4 +49,3 @@ include "strided.pxi"
 include "counted.pxi"
 include "shares.pxi"
 include "casts.pxi"
-include "converted.pxi"

@@ -11,10 +11,8 @@ cdef enum:
     COUNTED_REACH_BYTES = 512       # that a kernel writes of each item at most: they are cheaper than a wrong guess
 
 
-cdef int plan_counted(
-    CountedPlan *plan, cnp.ndarray src, Counts of_items, int axis, cnp.ndarray dst, const uint8_t *begin,
-) except -1:
-    """Plan the repetition of data, or of what it is converted to, into `out`, which is contiguous."""
+cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts of_items, int axis, cnp.ndarray dst) except -1:
+    """Plan the repetition of data into `dst`; both are contiguous."""
     cdef const CountList *counts = &of_items.list
     cdef Py_ssize_t outer = 1, size = cnp.PyArray_ITEMSIZE(dst), nbytes = cnp.PyArray_NBYTES(dst)
     cdef Py_ssize_t n = cnp.PyArray_SIZE(src), copies, i
@@ -33,8 +31,7 @@ cdef int plan_counted(
     ):
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
     plan.size = size
-    plan.begin = 0
-    plan.src_end = begin + outer * counts.size * size
+    plan.src_end = <const uint8_t *> cnp.PyArray_DATA(src) + outer * counts.size * size
     plan.kernels = kernels_of[target_number]
     plan.counts = counts[0]
     copies = min(outer, <Py_ssize_t> CHUNK // counts.size)
@@ -51,21 +48,6 @@ cdef int plan_counted(
     return 0
 
 
-cdef Py_ssize_t units_before(const CountedPlan *plan, Py_ssize_t item) noexcept nogil:
-    """How many items the output has before the repetitions of an item of the data."""
-    cdef int64_t[CHUNK] room
-    cdef Py_ssize_t units = item // plan.counts.size * plan.counts.total, c, i
-    cdef const int64_t *counts
-    item %= plan.counts.size
-    c = item // CHUNK
-    units += plan.counts.starts[c]
-    if item % CHUNK:
-        counts = read_chunk(&plan.counts, c, room)
-        for i in range(item % CHUNK):
-            units += counts[i]
-    return units
-
-
 cdef void write_counted(
     const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *_scratch,
 ) noexcept nogil:
@@ -76,9 +58,6 @@ cdef void write_counted(
     cdef const int64_t *counts
     cdef Py_ssize_t c, n, first, item, unit, last, stop, skip, excess, size = plan.size
     cdef bint partly
-    begin += plan.begin
-    end += plan.begin
-    dst -= plan.begin
     while begin < end:
         unit = begin // size
         last = unit // list.total * list.total      # where all counts begin once more; then, where a chunk ends

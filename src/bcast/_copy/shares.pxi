@@ -26,9 +26,9 @@ def set_limits(share=256 << 10, streamed=32 << 20):
 set_limits()
 
 
-cdef uint8_t *new_scratch(const uint8_t *dst, Py_ssize_t size, Py_ssize_t written, int threads) noexcept:
-    """What threads need to stream an output, of which so many bytes are written at once; NULL if none is streamed."""
-    if written >= (1 if threads == 1 else 2) * COPY_STREAMED_BYTES and bcast_pages_resident(dst, size):
+cdef uint8_t *new_scratch(const uint8_t *dst, Py_ssize_t size, int threads) noexcept:
+    """What threads need to stream an output; NULL if it is not streamed."""
+    if size >= (1 if threads == 1 else 2) * COPY_STREAMED_BYTES and bcast_pages_resident(dst, size):
         return <uint8_t *> malloc(threads * COPY_SCRATCH_BYTES)    # if there is no memory, nothing is streamed
     return NULL
 

@@ -34,7 +34,7 @@ cdef class Counts:
     cpdef bint has_zeros(self) except -1
     cdef bint is_exact(self) noexcept
     cdef int check(self) except -1
-    cpdef int keep_from(self, cnp.ndarray out, bint always=*) except -1
+    cpdef int keep_from(self, cnp.ndarray out) except -1
 
 cpdef Counts counts_of_array(repeats)
 cpdef Counts counts_of_tuple(tuple repeats)

@@ -72,10 +72,10 @@ cdef class Counts:
             raise ValueError("`repeats` expected an array that keeps its size during the call, got a resized one")
         return 0
 
-    cpdef int keep_from(self, cnp.ndarray out, bint always=False) except -1:
+    cpdef int keep_from(self, cnp.ndarray out) except -1:
         """Copy the counts if `out`, which is contiguous, overlaps them."""
         self.check()
-        if self.list.kept == NULL and (always or contiguous_overlap(self.array, out)):
+        if self.list.kept == NULL and contiguous_overlap(self.array, out):
             self.array = self.to_array()
             self.list.kept = <const int64_t *> cnp.PyArray_DATA(self.array)
         return 0

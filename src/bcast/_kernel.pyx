@@ -42,11 +42,6 @@ cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
         A writeable array of `data`'s dtype and of any strides. Its shape is ``alignment.shape``, or that with some
         neighbouring axes joined into one and without some of the 1s. It may overlap `data`: the result is as if `data`
         had been copied first.
-
-    Returns
-    -------
-    ndarray
-        `out` itself.
     """
     cdef tuple shape = alignment.shape, source = alignment.source
     if cnp.PyArray_DESCR(data) != cnp.PyArray_DESCR(out) and (
@@ -79,12 +74,9 @@ cpdef repeat_counted(cnp.ndarray data, Counts counts, int axis, cnp.ndarray out)
     out : ndarray
         A writeable array of `data`'s dtype and of any strides. Its shape is that of the data with the counts' total as
         the length of the axis. It may overlap `data` and the counts: the result is as if both had been copied first.
-
-    Returns
-    -------
-    ndarray
-        `out` itself.
     """
+    cdef CountedPlan plan
+    cdef Py_ssize_t size
     if PyDataType_REFCHK(cnp.PyArray_DESCR(data)) or PyDataType_REFCHK(cnp.PyArray_DESCR(out)):
         raise TypeError(f"`data` expected items without references, got {data.dtype}")
     if cnp.PyArray_ITEMSIZE(data) != cnp.PyArray_ITEMSIZE(out):
@@ -99,7 +91,9 @@ cpdef repeat_counted(cnp.ndarray data, Counts counts, int axis, cnp.ndarray out)
     if not cnp.PyArray_IS_C_CONTIGUOUS(data) or contiguous_overlap(data, out):
         data = _copied(data, new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape_of(data), "a"))
     counts.keep_from(out)
-    _repeat_contiguous(data, counts, axis, out)
+    size = cnp.PyArray_NBYTES(out)
+    plan_counted(&plan, data, counts, axis, out)
+    _write(write_counted, &plan, data, out, size, threads_for(size + counts.list.size * counts.list.itemsize))
     return out
 
 
@@ -118,15 +112,21 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
 
 cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.ndarray out) except -1:
     """Make the data contiguous and replicate it; if only the outermost axes repeat, make it contiguous within `out`."""
-    cdef Py_ssize_t size = _size_once(data), expected = cnp.PyArray_ITEMSIZE(out)
-    cdef int threads = threads_for(size), outermost = 0
-    cdef bint releasing = size // threads >= RELEASING
-    cdef bint apart = not overlap(data, out)
-    source = _source_once(data, source)
+    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data)
+    cdef int threads, outermost = 0, axis
+    cdef bint releasing, apart = not overlap(data, out)
     for length in source:
-        expected *= <Py_ssize_t> length
-    if size != expected:
+        size *= <Py_ssize_t> length
+    if size != cnp.PyArray_NBYTES(data):
         raise ValueError("`data` expected an array that keeps its size during the call, got a resized one")
+    for axis in range(cnp.PyArray_NDIM(data)):
+        if cnp.PyArray_STRIDE(data, axis) == 0 and cnp.PyArray_DIM(data, axis) > 1:
+            data = _once(_plain(data).reshape(source))
+            source = shape_of(data)
+            size = cnp.PyArray_NBYTES(data)
+            break
+    threads = threads_for(size)
+    releasing = size // threads >= RELEASING
     if apart and source == shape and size == cnp.PyArray_NBYTES(out):
         write_strided(data, <uint8_t *> cnp.PyArray_DATA(out), threads, releasing)
         forget(out)
@@ -166,47 +166,19 @@ cdef int _replicate_block(
     return 0
 
 
-cdef Py_ssize_t _size_once(cnp.ndarray data) noexcept:
-    """Bytes of the data without its axes of stride 0, which repeat already and count as axes of length 1."""
-    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data)
+cdef cnp.ndarray _once(cnp.ndarray data):
+    """A view of the data with length 1 along axes of stride 0, which repeat already."""
+    cdef list index = []
     cdef int axis
     for axis in range(cnp.PyArray_NDIM(data)):
-        if cnp.PyArray_STRIDE(data, axis) != 0 or cnp.PyArray_DIM(data, axis) == 0:
-            size *= cnp.PyArray_DIM(data, axis)
-    return size
+        index.append(slice(None) if cnp.PyArray_STRIDE(data, axis) else slice(1))
+    return data[tuple(index)]
 
 
 cdef _copied(cnp.ndarray data, cnp.ndarray out):
     """Copy `data` into `out`, which has its shape."""
     cdef tuple shape = shape_of(data)
     return replicate(data, aligned(shape, shape), out)
-
-
-cdef int _repeat_contiguous(cnp.ndarray data, Counts counts, int axis, cnp.ndarray out) except -1:
-    cdef CountedPlan plan
-    cdef Py_ssize_t size = cnp.PyArray_NBYTES(out)
-    cdef int threads = threads_for(size + counts.list.size * counts.list.itemsize)
-    plan_counted(&plan, data, counts, axis, out)
-    return _write(write_counted, &plan, data, out, size, threads)
-
-
-cdef tuple _source_once(cnp.ndarray data, tuple source):
-    """`source` with 1 for axes of stride 0."""
-    cdef list lengths = None
-    cdef int i, j, axis = 0
-    for i in range(len(source)):
-        if <Py_ssize_t> source[i] == 1:
-            continue
-        while axis < cnp.PyArray_NDIM(data) and cnp.PyArray_DIM(data, axis) == 1:
-            axis += 1
-        if axis < cnp.PyArray_NDIM(data) and cnp.PyArray_STRIDE(data, axis) == 0:
-            if lengths is None:     # not `list(source)`: if that fails, CPython up to 3.12 leaks the tuple
-                lengths = [None] * len(source)
-                for j in range(len(source)):
-                    lengths[j] = source[j]
-            lengths[i] = 1
-        axis += 1
-    return source if lengths is None else tuple(lengths)
 
 
 cdef _assign(out, data, source):

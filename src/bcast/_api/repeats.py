@@ -185,12 +185,10 @@ def repeat(
         return _repeat_axes(array, shape, counts_along(repeats, along, shape, True), out, dtype, casting)
     at = -1 if along is None else place_of(along, shape)
     times: Any = repeats
-    if type(times) is not int:
+    if type(times) is not int or times < 0:
         times = repeats_argument(times, size_of(array) if at < 0 else shape[at], along)
         if type(times) is not int:
             return _decode(array, times, at, out, dtype, casting)
-    if times < 0:
-        raise ValueError(f"`repeats` expected 0 or more times, got {show(times)}")
     if at >= 0:
         counts = (1,) * at + (times,) + (1,) * (len(shape) - at - 1)
         return _materialise(array, shape, counts, False, "repeats", out, dtype, casting)
@@ -381,11 +379,8 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
         if plain is None:
             array = as_array("repeats", repeats)
             if array.dtype.kind == "f":
-                wide = array if array.itemsize > 8 else array.astype(np.float64)
-                if ((wide >= -(2.0**63)) & (wide < 2.0**63)).all():  # NaN fails this, too
-                    whole = wide.astype(np.int64)
-                    array = whole if (whole == wide).all() else array
-            if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or of a dtype that NumPy knows as others
+                plain = counts_argument("repeats", array[()], True)
+            elif array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or of a dtype that is none of NumPy's
                 plain = counts_argument("repeats", repeats, True)
             else:
                 counts = counts_of_array(array)

@@ -44,7 +44,6 @@ BCAST_INLINE bcast_bytes bcast_shuffle_bytes(const uint8_t *window, bcast_bytes 
 #define NARROWER plain
 #define ON_TARGET
 #define Vector bcast_bytes
-#define VECTOR_BYTES 16
 #define LOAD(src) bcast_load_bytes(src)
 #define STORE(dst, vector) bcast_store_bytes(dst, vector)
 #define SHUFFLE(window, index) bcast_shuffle_bytes(window, index)
@@ -58,7 +57,6 @@ BCAST_INLINE bcast_bytes bcast_shuffle_bytes(const uint8_t *window, bcast_bytes 
 #define NARROWER plain
 #define ON_TARGET BCAST_TARGET("ssse3")
 #define Vector __m128i
-#define VECTOR_BYTES 16
 #define LOAD(src) _mm_loadu_si128((const __m128i *) (src))
 #define STORE(dst, vector) _mm_storeu_si128((__m128i *) (dst), vector)
 #define SHUFFLE(window, index) _mm_shuffle_epi8(LOAD(window), index)
@@ -69,7 +67,6 @@ BCAST_INLINE bcast_bytes bcast_shuffle_bytes(const uint8_t *window, bcast_bytes 
 #define NARROWER ssse3
 #define ON_TARGET BCAST_TARGET("avx2")
 #define Vector __m256i
-#define VECTOR_BYTES 32
 #define LOAD(src) _mm256_loadu_si256((const __m256i *) (src))
 #define STORE(dst, vector) _mm256_storeu_si256((__m256i *) (dst), vector)
 #define SHUFFLE(window, index) \
@@ -84,7 +81,6 @@ BCAST_INLINE bcast_bytes bcast_shuffle_bytes(const uint8_t *window, bcast_bytes 
 #define NARROWER plain
 #define ON_TARGET
 #define Vector uint8x16_t
-#define VECTOR_BYTES 16
 #define LOAD(src) vld1q_u8(src)
 #define STORE(dst, vector) vst1q_u8(dst, vector)
 #define SHUFFLE(window, index) vqtbl1q_u8(LOAD(window), index)

@@ -2,13 +2,14 @@
 
        TARGET, NARROWER            its name, and that of the target that takes items shorter than a vector
        ON_TARGET                   how functions are compiled for it
-       Vector, VECTOR_BYTES        its vectors
+       Vector                      its vectors
        LOAD, STORE, SHUFFLE        a vector's bytes in memory, and those that an index picks of a window
 
    A vector that ends a row, a run or an item is laid back to end with it: it covers some bytes once more. */
 
 #define FN(name) BCAST_JOIN(name, TARGET)
 #define OF_NARROWER(name) BCAST_JOIN(name, NARROWER)
+#define VECTOR_BYTES ((ptrdiff_t) sizeof(Vector))
 #define VECTORS_OF(size) (((size) + VECTOR_BYTES - 1) / VECTOR_BYTES)
 
 /* Vectors `first` to first + n of each of `times` spans. Their indices and places are in registers, as no store should

@@ -93,7 +93,6 @@ BCAST_INTERLEAVED(bcast_high_avx2, hi, "avx2", __m256i, _mm256)
 #define TARGET ssse3
 #define ON_TARGET BCAST_TARGET("ssse3")
 #define Vector __m128i
-#define LANES 1
 #define LOAD(src, second) BCAST_LOAD_16(src)
 #define STORE(dst, vector) _mm_storeu_si128((__m128i *) (dst), vector)
 #define SMALLER bcast_strided_copy
@@ -102,7 +101,6 @@ BCAST_INTERLEAVED(bcast_high_avx2, hi, "avx2", __m256i, _mm256)
 #define TARGET avx2
 #define ON_TARGET BCAST_TARGET("avx2")
 #define Vector __m256i
-#define LANES 2
 #define LOAD(src, second) \
     _mm256_inserti128_si256(_mm256_castsi128_si256(BCAST_LOAD_16(src)), BCAST_LOAD_16((src) + (second)), 1)
 #define STORE(dst, vector) _mm256_storeu_si256((__m256i *) (dst), vector)
@@ -132,7 +130,6 @@ BCAST_INTERLEAVED(bcast_high_neon, 2)
 #define TARGET neon
 #define ON_TARGET
 #define Vector uint8x16_t
-#define LANES 1
 #define LOAD(src, second) vld1q_u8(src)
 #define STORE(dst, vector) vst1q_u8(dst, vector)
 #define SMALLER bcast_strided_copy

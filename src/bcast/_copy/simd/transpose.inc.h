@@ -1,7 +1,7 @@
 /* Transposition for one TARGET. `transpose.h` includes this file for each, and defines
 
        TARGET, ON_TARGET       its name, and how functions are compiled for it
-       Vector, LANES           a vector, which has 16 bytes of so many rows
+       Vector                  a vector, which has 16 bytes of one row or of two
        LOAD, STORE             rows in memory: at a place, and `second` bytes on for a second lane
        SMALLER                 what takes a matrix that has no square
 
@@ -22,7 +22,7 @@ ON_TARGET BCAST_INLINE void FN(transpose_squares)(
     const int size, const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
     const int side = 16 / size;
-    const ptrdiff_t m = matrix->m, n = matrix->n, rows = LANES * side;
+    const ptrdiff_t m = matrix->m, n = matrix->n, rows = (ptrdiff_t) sizeof(Vector) / size;
     const ptrdiff_t n_step = matrix->n_step, dst_step = matrix->dst_step;
     if (m < side || n < rows) {
         SMALLER(matrix, src, dst);
@@ -62,7 +62,6 @@ ON_TARGET static void FN(transpose)(const bcast_matrix *matrix, const uint8_t *s
 #undef TARGET
 #undef ON_TARGET
 #undef Vector
-#undef LANES
 #undef LOAD
 #undef STORE
 #undef SMALLER

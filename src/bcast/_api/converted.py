@@ -195,9 +195,10 @@ def convert_onto(
         return replicate(data, alignment, out)
     size = size_of(data) * dtype.itemsize
     once = size_of(data) == size_of(out)
-    if not once and size <= 4 * BLOCK_BYTES:  # of few blocks, all at once take less time
+    few = size <= 4 * BLOCK_BYTES
+    if few and not once:  # all blocks at once take less time
         return replicate(_converted(data, dtype), alignment, out)
-    if data.dtype.kind == "c" and dtype.kind in "iuf":
+    if not few and data.dtype.kind == "c" and dtype.kind in "iuf":
         np.zeros(1, data.dtype).astype(dtype)  # for NumPy's warning, which each block would repeat
         data = data.real
     sure = fresh or not may_warn(data, dtype)
@@ -211,7 +212,7 @@ def convert_onto(
         if once and is_contiguous(data) and is_contiguous(out):
             convert_into(place, view)
             return out
-    elif (large or (mapped and size > 4 * BLOCK_BYTES)) and are_numbers(data.dtype, dtype):
+    elif (large or (mapped and not few)) and are_numbers(data.dtype, dtype):
         overlap = np.may_share_memory(data, out)
         if is_contiguous(out) and not overlap:
             _by_blocks(data, alignment, out, dtype, sure)

@@ -32,16 +32,9 @@ cnp.import_array()
 cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     """Copy `data` along `alignment` into `out` and return `out`.
 
-    Parameters
-    ----------
-    data : ndarray
-        An array of any layout. Its shape is ``alignment.source``, or that without some of the 1s.
-    alignment : Alignment
-        The alignment of `data` with the output.
-    out : ndarray
-        A writeable array of `data`'s dtype and of any strides. Its shape is ``alignment.shape``, or that with some
-        neighbouring axes joined into one and without some of the 1s. It may overlap `data`: the result is as if `data`
-        had been copied first.
+    `data` has any layout; its shape is ``alignment.source``, or that without some of the 1s. `out` is writeable, of
+    `data`'s dtype and of any strides; its shape is ``alignment.shape``, or that with some neighbouring axes joined into
+    one and without some of the 1s. It may overlap `data`: the result is as if `data` had been copied first.
     """
     cdef tuple shape = alignment.shape, source = alignment.source
     if cnp.PyArray_DESCR(data) != cnp.PyArray_DESCR(out) and (
@@ -63,17 +56,9 @@ cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
 cpdef repeat_counted(cnp.ndarray data, Counts counts, int axis, cnp.ndarray out):
     """Repeat the items of `data` along an axis into `out` and return `out`.
 
-    Parameters
-    ----------
-    data : ndarray
-        An array of any layout, whose items have no references.
-    counts : Counts
-        One for each item along the axis.
-    axis : int
-        The axis, 0 or more; or -1 for the items of the flattened data.
-    out : ndarray
-        A writeable array of `data`'s dtype and of any strides. Its shape is that of the data with the counts' total as
-        the length of the axis. It may overlap `data` and the counts: the result is as if both had been copied first.
+    `data` has any layout, and items without references. There is one count for each item along `axis`, which is 0 or
+    more, or -1 for the items of the flattened data. `out` is as for `replicate`, with the counts' total as the length
+    of the axis, and may overlap the counts, too.
     """
     cdef CountedPlan plan
     cdef Py_ssize_t size
@@ -143,9 +128,7 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
 
 @cython.boundscheck(False)      # index 0 of a buffer that is not empty
 @cython.wraparound(False)
-cdef int _replicate_block(
-    cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, int threads, bint releasing,
-) except -1:
+cdef int _replicate_block(cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, int threads, bint releasing) except -1:
     """Write the data, `size` bytes, as the first of the equal blocks of `out`, and copy that block to the others.
 
     Everything that can fail comes before the first write.

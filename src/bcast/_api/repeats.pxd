@@ -16,7 +16,7 @@ cdef Py_ssize_t MAX_SIZE
 
 cpdef bint are_ones(tuple counts)
 cpdef tuple integers_of(list counts)
-cdef bint _is_sequence(repeats)
+cpdef bint _is_sequence(repeats)
 
 
 @cython.locals(lengths=list, i=Py_ssize_t)
@@ -39,12 +39,8 @@ cpdef Alignment split(tuple shape, tuple counts, bint tiled)
 cpdef list order(list counts)
 
 
-@cython.locals(counts=list, places=list, axes=tuple, given=tuple, at=Py_ssize_t, i=Py_ssize_t)
+@cython.locals(counts=list, places=list, axes=tuple, items=tuple, given=tuple, at=Py_ssize_t, i=Py_ssize_t)
 cpdef list counts_along(repeats, along, tuple shape, bint known)
-
-
-@cython.locals(items=tuple)
-cdef bint _are_nested(repeats)
 
 
 @cython.locals(

@@ -333,8 +333,9 @@ def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[An
         counts[at] = repeats_argument(repeats, shape[at] if known else -1, along)
         return counts
     axes: Shape = along
-    is_nested = _are_nested(repeats)
-    given = tuple(repeats) if is_nested else counts_argument("repeats", repeats, True)
+    items = tuple(repeats) if type(repeats) is tuple or type(repeats) is list else ()
+    is_nested = not all_plain(items) and any(map(_is_sequence, items))
+    given = items if is_nested else counts_argument("repeats", repeats, True)
     if len(given) == 1 and not is_nested:
         given *= len(axes)
     if len(given) != len(axes):
@@ -349,17 +350,6 @@ def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[An
         places.append(at)
         counts[at] = repeats_argument(given[i], shape[at] if known else -1, axes[i]) if is_nested else given[i]
     return counts
-
-
-def _are_nested(repeats: Any) -> bool:
-    """Return whether there is a sequence of counts for one of several axes."""
-    if type(repeats) is tuple or type(repeats) is list:
-        items = tuple(repeats)
-        if not all_plain(items):
-            for item in items:
-                if _is_sequence(item):
-                    return True
-    return False
 
 
 def _is_sequence(repeats: Any) -> bool:

@@ -4,9 +4,7 @@
 
 # `name` is the user's for the target. `two_way` is whether the target may stretch, too: not if it is the output's
 # shape. `all_if_empty` is whether empty `broadcast_axes` mean all axes, as in nGraph's BroadcastLike.
-ctypedef Alignment (*Rule)(
-    tuple data, tuple target, axes_mapping, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
-)
+ctypedef Alignment (*Rule)(tuple data, tuple target, mapping, axis, axes, str name, bint all_if_empty, bint two_way)
 
 Form = namedtuple("Form", "rule data target arguments")     # an example: shapes, and the arguments that the mode reads
 
@@ -33,37 +31,27 @@ cdef Mode row(str name, Rule rule, tuple forms):
     return mode
 
 
-cdef Alignment _numpy(
-    tuple data, tuple target, axes_mapping, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
-):
+cdef Alignment _numpy(tuple data, tuple target, mapping, axis, axes, str name, bint all_if_empty, bint two_way):
     return right_aligned(data, target, name)
 
 
-cdef Alignment _explicit(
-    tuple data, tuple target, axes_mapping, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
-):
-    if broadcast_axes is None:
-        return _mapped(data, target, axes_mapping, name)
-    if axes_mapping is not None:
-        raise ValueError(f"`axes_mapping` expected None beside `broadcast_axes`, got {show(axes_mapping)}")
-    return _added(data, target, broadcast_axes, name, all_if_empty)
+cdef Alignment _explicit(tuple data, tuple target, mapping, axis, axes, str name, bint all_if_empty, bint two_way):
+    if axes is None:
+        return _mapped(data, target, mapping, name)
+    if mapping is not None:
+        raise ValueError(f"`axes_mapping` expected None beside `broadcast_axes`, got {show(mapping)}")
+    return _added(data, target, axes, name, all_if_empty)
 
 
-cdef Alignment _bidirectional(
-    tuple data, tuple target, axes_mapping, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
-):
+cdef Alignment _bidirectional(tuple data, tuple target, mapping, axis, axes, str name, bint all_if_empty, bint two_way):
     return right_aligned(data, merge((data, target), name) if two_way else target, name)
 
 
-cdef Alignment _pdpd(
-    tuple data, tuple target, axes_mapping, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
-):
+cdef Alignment _pdpd(tuple data, tuple target, mapping, axis, axes, str name, bint all_if_empty, bint two_way):
     return pdpd(data, target, integer("axis", axis), name)
 
 
-cdef Alignment _none(
-    tuple data, tuple target, axes_mapping, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
-):
+cdef Alignment _none(tuple data, tuple target, mapping, axis, axes, str name, bint all_if_empty, bint two_way):
     if data != target:
         raise ValueError(f"`{name}` expected data's own shape {data} in mode 'none', got {show(target)}")
     return aligned(target, target)

@@ -14,8 +14,8 @@ from libc.stdlib cimport free
 import numpy as np
 
 from bcast._copy.core cimport (
-    CountedPlan, Plan, Write, is_large, make_plan, new_scratch, packed, plan_counted, threads_for, write_counted,
-    write_planned, write_shares, write_strided,
+    Cast, CountedPlan, Plan, Write, is_large, make_plan, new_scratch, packed, plan_counted, sure_cast, threads_for,
+    write_counted, write_planned, write_shares, write_strided,
 )
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.core cimport Counts
@@ -26,7 +26,12 @@ from bcast._runtime.core cimport (
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
 
+cdef extern from "numpy/ufuncobject.h":
+    void PyUFunc_clearfperr()
+    int PyUFunc_getfperr()
+
 cnp.import_array()
+cnp.import_ufunc()
 
 
 cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
@@ -215,3 +220,22 @@ cdef int _write_views(
         )
         free(scratch)
     return 0
+
+
+cpdef bint may_fail(cnp.ndarray data, cnp.dtype dtype) except -1:
+    """Whether some item may be in error when it is converted: one is, or nothing here converts them."""
+    cdef Cast cast = sure_cast(<cnp.dtype> cnp.PyArray_DESCR(data), dtype)
+    cdef cnp.ndarray items
+    cdef const char *src
+    cdef uint8_t[16 * 512] room
+    cdef Py_ssize_t left = cnp.PyArray_SIZE(data)
+    if cast == NULL or cnp.PyArray_ISBYTESWAPPED(data):
+        return True
+    items = cnp.PyArray_GETCONTIGUOUS(data)
+    src = <const char *> cnp.PyArray_DATA(items)
+    PyUFunc_clearfperr()
+    while left > 0:
+        cast(min(left, <Py_ssize_t> 512), src, room)
+        src += 512 * cnp.PyArray_ITEMSIZE(items)
+        left -= 512
+    return PyUFunc_getfperr() != 0

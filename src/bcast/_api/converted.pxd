@@ -2,7 +2,7 @@
 from numpy cimport dtype as Dtype, generic, ndarray
 
 from bcast._elementwise cimport run_steps
-from bcast._kernel cimport repeat_counted, replicate
+from bcast._kernel cimport may_fail, repeat_counted, replicate
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.core cimport (

@@ -7,7 +7,6 @@ refuse is warned of once, or refused, before a user's `out` is written.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy import generic, ndarray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bcast._elementwise import run_steps
-from bcast._kernel import repeat_counted, replicate
+from bcast._kernel import may_fail, repeat_counted, replicate
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, mode_of
 from bcast._rules.core import Counts, counts_of_array, counts_of_tuple
@@ -282,10 +281,7 @@ def convert_counted(
     if size_of(out) == 0:
         np.empty(0, data.dtype).astype(dtype)
         return out
-    if may_warn(data, dtype) and counts.has_zeros():
-        if data.dtype.kind in "fiu":
-            with np.errstate(all="raise"), suppress(FloatingPointError):  # of items that are dropped, perhaps
-                return repeat_counted(_converted(data, dtype), counts, axis, out)
+    if may_warn(data, dtype) and counts.has_zeros() and may_fail(data, dtype):
         data, counts = without_dropped(data, counts, axis)
     return repeat_counted(_converted(data, dtype), counts, axis, out)
 

@@ -1,9 +1,9 @@
 """bcast for dask arrays: the same functions, rules and arguments, for arrays larger than memory or than one machine.
 
-Functions return dask arrays at once, with known shape, dtype and chunks, and compute nothing. One task makes each chunk
-of a copy from slices of the data; sums take a task for each chunk of `grad`, and more that add partial sums. Without
-`chunks`, the axes along which something is repeated are cut such that chunks have at most the bytes of Dask's own
-option ``array.chunk-size``; other axes keep the data's chunks.
+Functions return dask arrays at once, with known shape, dtype and chunks, and compute nothing. Arguments are those of
+the functions of the same name in `bcast`, and so are results and errors; `broadcast` describes `chunks` and
+`materialise`. One task makes each chunk of a copy from slices of the data; sums take a task for each chunk of `grad`,
+and more that add partial sums.
 
 This module needs the extra ``dask``. It builds graphs from Dask's own `blockwise`, `reduction`, `rechunk` and
 `concatenate`, so it also works with Dask's option ``array.query-planning``, under which Dask flattens no arrays:
@@ -12,17 +12,6 @@ they belong.
 
 In a worker, each task uses one thread, and at most a twentieth of the worker's memory is kept for the next results;
 BCAST_NUM_THREADS and BCAST_IDLE_BYTES say otherwise.
-
-Examples
---------
->>> import dask.array as da
->>> import bcast.dask
->>> mask = da.ones((1000, 1000), chunks=500, dtype="uint8")
->>> movie = bcast.dask.broadcast(mask, (100_000, 1000, 1000))
->>> movie.nbytes // 2**30, movie.numblocks
-(93, (187, 2, 2))
->>> int(movie[::50_000, 0, 0].sum())
-2
 """
 
 from typing import Any, SupportsIndex
@@ -84,11 +73,10 @@ def broadcast(
     ----------
     data : dask array or array_like
         The array to replicate. Its chunks are arrays of NumPy without masks, of known lengths.
-    target_shape, axes_mapping, mode, axis, broadcast_axes, dtype, casting
-        As in `bcast.broadcast`, and so are results and errors.
     chunks : int, tuple, dict or str, optional
         The chunks of the result, as `dask.array.broadcast_to` takes them. They may differ from `data`'s only along axes
-        that are new or stretched.
+        that are new or stretched. By default, these are cut such that chunks have at most the bytes of Dask's own
+        option ``array.chunk-size``.
     materialise : bool, optional
         Whether each block is a contiguous, writeable array, as `bcast.broadcast` returns it. By default, blocks are
         read-only views with strides of 0, which are sent and spilled as the little that they repeat.
@@ -121,10 +109,7 @@ def broadcast_to(
 ) -> Array:
     """Broadcast `array` to a dask array of `shape`: `dask.array.broadcast_to` whose new axes are cut into chunks.
 
-    Parameters
-    ----------
-    array, shape, chunks, dtype, casting, materialise
-        As in `bcast.broadcast_to` and `broadcast`. Where nothing is to be done, `array` itself comes back.
+    Where nothing is to be done, `array` itself comes back.
 
     Examples
     --------
@@ -153,12 +138,7 @@ def broadcast_like(
 ) -> Array:
     """Broadcast `data` to a dask array of `like`'s shape, as `bcast.broadcast_like` does.
 
-    Parameters
-    ----------
-    data, like : dask array or array_like
-        The values of `like` are not computed. Axes that `data` lacks get its chunks.
-    axes_mapping, mode, axis, broadcast_axes, dtype, casting, chunks, materialise
-        As in `bcast.broadcast_like` and `broadcast`.
+    The values of `like` are not computed. Axes that `data` lacks get its chunks.
 
     Examples
     --------
@@ -184,13 +164,8 @@ def tile(
 ) -> Array:
     """Repeat the whole of `A`, `reps` times along each axis, as `bcast.tile` does.
 
-    Parameters
-    ----------
-    A, reps, dtype, casting
-        As in `bcast.tile`; `A` may be a dask array.
-    chunks : int, tuple, dict or str, optional
-        The chunks of the result; any will do. By default, a chunk has as many repetitions as fit. Where not even one
-        fits, `A`'s own chunks are repeated. Blocks are contiguous and writeable.
+    Any `chunks` will do. By default, a chunk has as many repetitions as fit. Where not even one fits, `A`'s own chunks
+    are repeated. Blocks are contiguous and writeable.
 
     Examples
     --------
@@ -218,14 +193,9 @@ def repeat(
 ) -> Array:
     """Repeat each item of `a` along an axis, or along several at once, as `bcast.repeat` does.
 
-    Parameters
-    ----------
-    a, repeats, axis, dtype, casting
-        As in `bcast.repeat`; `a` may be a dask array. The numbers are needed now, so `repeats` may not. `axis` may be
-        left out only if `a` has one axis: otherwise `NotImplementedError` is raised.
-    chunks : int, tuple, dict or str, optional
-        The chunks of the result; any will do. By default, each chunk of `a` makes one, or several if that were too
-        large. Blocks are contiguous and writeable.
+    The numbers are needed now, so `repeats` may be no dask array. `axis` may be left out only if `a` has one axis:
+    otherwise `NotImplementedError` is raised. Any `chunks` will do. By default, each chunk of `a` makes one, or several
+    if that were too large. Blocks are contiguous and writeable.
 
     Examples
     --------
@@ -254,12 +224,7 @@ def meshgrid(
 ) -> tuple[Array, ...]:
     """Make a grid from the coordinates of its axes, as `bcast.meshgrid` does.
 
-    Parameters
-    ----------
-    *xi, sparse, indexing
-        As in `bcast.meshgrid`; coordinates may be dask arrays.
-    chunks, materialise
-        As in `broadcast`, but that the chunks of the grid are those of the coordinates by default.
+    By default, the chunks of the grid are those of the coordinates.
 
     Examples
     --------
@@ -307,8 +272,6 @@ def unbroadcast(
 
     Parameters
     ----------
-    grad, data_shape, axes_mapping, mode, axis, broadcast_axes, dtype
-        As in `bcast.unbroadcast`; `grad` may be a dask array.
     split_every : int or dict, optional
         How many partial sums one task adds, as in `dask.array.sum`.
 
@@ -345,15 +308,8 @@ def unrepeat(
 ) -> Array:
     """Sum `grad` over the repetitions of each item, as `bcast.unrepeat` does: the adjoint of `repeat`.
 
-    Parameters
-    ----------
-    grad, repeats, axis, dtype
-        As in `bcast.unrepeat`; `grad` may be a dask array. The numbers are needed now, so `repeats` may not.
-
-    Notes
-    -----
-    Where an item's repetitions lie in several chunks, these are summed as in `unbroadcast`, without pairs. Each chunk
-    of the result has the items whose repetitions end in one chunk of `grad`.
+    The numbers are needed now, so `repeats` may be no dask array. Where an item's repetitions lie in several chunks, these are summed as in `unbroadcast`, without pairs. Each chunk of the result has the items
+    whose repetitions end in one chunk of `grad`.
 
     Examples
     --------
@@ -374,10 +330,7 @@ def elementwise(
 ) -> Array:
     """Apply a ufunc to `a` and `b`, broadcast under the rule of `mode`, as `bcast.elementwise` does.
 
-    Parameters
-    ----------
-    ufunc, a, b, mode, axis
-        As in `bcast.elementwise`; operands may be dask arrays. The result is what Dask makes of them in their places.
+    The result is what Dask makes of the operands in their places.
 
     Examples
     --------
@@ -403,11 +356,6 @@ def chain(
     axis: int = -1,
 ) -> Array:
     """Convert `data`, then apply one ufunc after the other, as `bcast.chain` does: one task for each chunk.
-
-    Parameters
-    ----------
-    data, *steps, dtype, casting, mode, axis
-        As in `bcast.chain`; the data and operands may be dask arrays.
 
     Examples
     --------

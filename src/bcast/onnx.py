@@ -23,6 +23,7 @@ array([[1. , 1.5, 2. ],
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -65,13 +66,13 @@ __all__ = [
 ]
 
 Array: TypeAlias = NDArray[Any]
-Function: TypeAlias = Callable[..., Any]  # of two arrays that broadcast against each other
 
 
 class _Operator(OpRun):
     """A node of the graph: it checks the types of its inputs, then computes by IEEE 754, without warnings."""
 
-    since: ClassVar[int] = 7  # the first version of the operator that broadcasts as implemented here
+    since: ClassVar[int]  # the first version of the operator that broadcasts as implemented here
+    function: ClassVar[Callable[..., Any]]  # of the inputs and attributes
 
     def __init__(self, onnx_node: NodeProto, run_params: dict[str, Any]) -> None:
         opset = run_params["opsets"][onnx_node.domain]
@@ -90,7 +91,7 @@ class _Operator(OpRun):
         try:
             self._check_types(arrays)
             with np.errstate(all="ignore"):
-                return (np.asarray(self._compute(*arrays, **attributes)),)
+                return (np.asarray(type(self).function(*arrays, **attributes)),)
         except (TypeError, ValueError) as error:
             # The evaluator would report another TypeError without its message.
             kind = RuntimeTypeError if isinstance(error, TypeError) else ValueError
@@ -124,9 +125,6 @@ class _Operator(OpRun):
             if kind != expected:
                 raise TypeError(f"`{parameter.name}` expected the type of `{first}`, {expected}, got {kind}")
 
-    def _compute(self, *inputs: Any, **attributes: Any) -> Any:
-        raise NotImplementedError
-
 
 def _is_plain(value: Any) -> bool:
     """Return whether a value is an array or a NumPy scalar that loses nothing as an array of the base class."""
@@ -143,109 +141,44 @@ def _type_of(value: Any) -> str:
     return f"tensor({ {'float32': 'float', 'float64': 'double'}.get(name, name) })"
 
 
-# Operators that the kernel implements.
+def _tile(data: Array, repeats: Array) -> Array:
+    """Tile with one number of repetitions for each axis."""
+    if repeats.shape != (data.ndim,) or (repeats < 0).any():
+        expected = f"{data.ndim} counts, one for each axis of data of shape {data.shape}"
+        raise ValueError(f"`repeats` expected {expected}, got {repeats.tolist()}")
+    return tile(data, repeats)
 
 
-class Expand(_Operator):
-    """ONNX Expand: `bcast.broadcast` in mode 'bidirectional'."""
-
-    def _compute(self, *inputs: Any, **_: Any) -> Any:
-        data, shape = inputs
-        return broadcast(data, shape, mode="bidirectional")
-
-
-class Tile(_Operator):
-    """ONNX Tile: `bcast.tile` with one number of repetitions for each axis."""
-
-    since = 6
-
-    def _compute(self, *inputs: Any, **_: Any) -> Any:
-        data, repeats = inputs
-        if repeats.shape != (data.ndim,) or (repeats < 0).any():
-            expected = f"{data.ndim} counts, one for each axis of data of shape {data.shape}"
-            raise ValueError(f"`repeats` expected {expected}, got {repeats.tolist()}")
-        return tile(data, repeats)
+def _divide(a: Array, b: Array) -> Any:
+    """Divide; integers first lose their remainder, which has the sign of `a`, so that the division is exact."""
+    if a.dtype.kind not in "iu":
+        return elementwise(np.divide, a, b)
+    quotient = np.asarray(elementwise(np.fmod, a, b))
+    elementwise(np.subtract, a, quotient, out=quotient)
+    return elementwise(np.floor_divide, quotient, b, out=quotient)
 
 
-# Multidirectional operators of two inputs.
+def _power(base: Array, exponent: Array) -> Array:
+    """Compute the power in a type that is wide enough for both, and write it in the base's type."""
+    power = np.empty(broadcast_shapes(base.shape, exponent.shape), base.dtype)
+    kinds = base.dtype.kind + exponent.dtype.kind
+    if set(kinds) <= set("iu"):
+        # Modulo 2**64, which holds every narrower product. It also gives 1 and -1 their negative powers.
+        elementwise(np.power, base, exponent, out=power, dtype=np.uint64, casting="unsafe")
+        if kinds[1] == "i" and (exponent < 0).any():
+            np.copyto(power, 0, where=(exponent < 0) & (base != 1) & (base != -1))
+        return power
+    wide = max(base.itemsize, exponent.itemsize) == 8 or "i" in kinds or "u" in kinds
+    dtype = np.float64 if wide else np.float32
+    return elementwise(np.power, base, exponent, out=power, dtype=dtype, casting="unsafe")
 
 
-class _Binary(_Operator):
-    """A function of two arrays under NumPy's rule."""
-
-    function: ClassVar[Function]
-
-    def _compute(self, *inputs: Any, **_: Any) -> Any:
-        a, b = inputs
-        return elementwise(self.function, a, b)
+def _of_all(ufunc: np.ufunc, first: Array, *others: Array) -> Array:
+    """Apply a ufunc to one array or more, from left to right in one pass."""
+    return chain(first, *[(ufunc, other) for other in others])
 
 
-def _made(kind: type[_Operator], name: str, function: np.ufunc, note: str = "") -> type[_Operator]:
-    """Return the operator that applies a ufunc."""
-    return type(name, (kind,), {"function": function, "__doc__": f"ONNX {name}{note}.", "__module__": __name__})
-
-
-Add = _made(_Binary, "Add", np.add, "; integers wrap")
-Sub = _made(_Binary, "Sub", np.subtract, "; integers wrap")
-Mul = _made(_Binary, "Mul", np.multiply, "; integers wrap")
-Equal = _made(_Binary, "Equal", np.equal, ", also for strings")
-Greater = _made(_Binary, "Greater", np.greater)
-Less = _made(_Binary, "Less", np.less)
-And = _made(_Binary, "And", np.logical_and, ", for booleans only")
-Or = _made(_Binary, "Or", np.logical_or, ", for booleans only")
-Xor = _made(_Binary, "Xor", np.logical_xor, ", for booleans only")
-
-
-class Div(_Binary):
-    """ONNX Div; a quotient of integers is truncated toward zero, and division of an integer by 0 gives 0."""
-
-    @staticmethod
-    def function(a: Array, b: Array) -> Any:
-        """Divide; integers first lose their remainder, which has the sign of `a`, so that the division is exact."""
-        if a.dtype.kind not in "iu":
-            return elementwise(np.divide, a, b)
-        quotient = np.asarray(elementwise(np.fmod, a, b))
-        elementwise(np.subtract, a, quotient, out=quotient)
-        return elementwise(np.floor_divide, quotient, b, out=quotient)
-
-
-class Pow(_Binary):
-    """ONNX Pow, in the base's type; integers wrap, and negative powers of integers are truncated toward zero."""
-
-    @staticmethod
-    def function(base: Array, exponent: Array) -> Any:
-        """Compute the power in a type that is wide enough for both, and write it in the base's type."""
-        power = np.empty(broadcast_shapes(base.shape, exponent.shape), base.dtype)
-        kinds = base.dtype.kind + exponent.dtype.kind
-        if set(kinds) <= set("iu"):
-            # Modulo 2**64, which holds every narrower product. It also gives 1 and -1 their negative powers.
-            elementwise(np.power, base, exponent, out=power, dtype=np.uint64, casting="unsafe")
-            if kinds[1] == "i" and (exponent < 0).any():
-                np.copyto(power, 0, where=(exponent < 0) & (base != 1) & (base != -1))
-            return power
-        wide = max(base.itemsize, exponent.itemsize) == 8 or "i" in kinds or "u" in kinds
-        dtype = np.float64 if wide else np.float32
-        return elementwise(np.power, base, exponent, out=power, dtype=dtype, casting="unsafe")
-
-
-# Multidirectional operators of any number of inputs.
-
-
-class _Variadic(_Operator):
-    """A function of one array or more, from left to right in one pass."""
-
-    since = 8
-    function: ClassVar[np.ufunc]
-
-    def _compute(self, *inputs: Any, **_: Any) -> Any:
-        return chain(inputs[0], *[(self.function, other) for other in inputs[1:]])
-
-
-Max = _made(_Variadic, "Max", np.maximum, " of one input or more; NaN wins")
-Min = _made(_Variadic, "Min", np.minimum, " of one input or more; NaN wins")
-
-
-def _total(inputs: Sequence[Array], *steps: Any) -> Array:
+def _total(*inputs: Array, steps: Sequence[Any] = ()) -> Array:
     """Add up the inputs, then do more; halves in single precision, as partial sums may leave their range."""
     own = inputs[0].dtype
     terms = [(np.add, other) for other in inputs[1:]]
@@ -253,66 +186,80 @@ def _total(inputs: Sequence[Array], *steps: Any) -> Array:
     return chain(inputs[0], *terms, *steps, dtype=np.float32 if own.itemsize == 2 else own, out=out)
 
 
-class Sum(_Variadic):
-    """ONNX Sum of one input or more; halves are added in single precision."""
-
-    def _compute(self, *inputs: Any, **_: Any) -> Any:
-        return _total(inputs)
+def _mean(*inputs: Array) -> Array:
+    return _total(*inputs, steps=[(np.divide, float(len(inputs)))])
 
 
-class Mean(_Variadic):
-    """ONNX Mean of one input or more, any of which may be the largest; halves are added in single precision."""
-
-    def _compute(self, *inputs: Any, **_: Any) -> Any:
-        return _total(inputs, (np.divide, float(len(inputs))))
-
-
-class Where(_Operator):
-    """ONNX Where; all three inputs broadcast."""
-
-    def _compute(self, *inputs: Any, **_: Any) -> Any:
-        return where(*inputs)
-
-
-# Unidirectional operators.
-
-
-class Gemm(_Operator):
-    """ONNX Gemm: only ``C`` broadcasts. Halves are computed in single precision, and integers as integers."""
-
-    def _compute(self, *inputs: Any, **attributes: Any) -> Any:
-        a, b, c = [*inputs, None][:3]
-        for name, factor in (("A", a), ("B", b)):
-            if factor.ndim != 2:
-                raise ValueError(f"`{name}` expected 2 axes, got {factor.ndim}: shape {factor.shape}")
-        a = a.T if attributes["transA"] else a
-        b = b.T if attributes["transB"] else b
-        if a.shape[1] != b.shape[0]:
-            raise ValueError(f"`B` expected a shape that multiplies with {a.shape}, got {b.shape}")
-        shape = (a.shape[0], b.shape[1])
-        if c is not None:
-            infer_shape(c.shape, shape)  # refused even where beta is 0
-
-        dtype = inputs[0].dtype
-        alpha, beta = attributes["alpha"], attributes["beta"]
-        if dtype.kind in "iu":
-            alpha, beta = [int(scale) if float(scale).is_integer() else scale for scale in (alpha, beta)]
-        elif dtype.itemsize == 2:
-            a, b = a.astype(np.float32), b.astype(np.float32)
-        product = np.matmul(a, b)
-        steps: list[Any] = [] if alpha == 1 else [(np.multiply, alpha)]
-        if c is not None and beta != 0:  # otherwise it is not read, whatever it holds
-            steps.append((np.add, c if beta == 1 else c * beta))
-        out = product if product.dtype == dtype else np.empty(shape, dtype)
-        return chain(product, *steps, casting="unsafe", mode="unidirectional", out=out)
+def _gemm(
+    a: Array,
+    b: Array,
+    c: Array | None = None,
+    *,
+    alpha: float,
+    beta: float,
+    transA: int,  # noqa: N803
+    transB: int,  # noqa: N803
+) -> Array:
+    """Multiply matrices: halves in single precision, and integers as integers."""
+    for name, factor in (("A", a), ("B", b)):
+        if factor.ndim != 2:
+            raise ValueError(f"`{name}` expected 2 axes, got {factor.ndim}: shape {factor.shape}")
+    dtype = a.dtype
+    a = a.T if transA else a
+    b = b.T if transB else b
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(f"`B` expected a shape that multiplies with {a.shape}, got {b.shape}")
+    shape = (a.shape[0], b.shape[1])
+    if c is not None:
+        infer_shape(c.shape, shape)  # refused even where beta is 0
+    if dtype.kind in "iu":
+        alpha, beta = [int(scale) if float(scale).is_integer() else scale for scale in (alpha, beta)]
+    elif dtype.itemsize == 2:
+        a, b = a.astype(np.float32), b.astype(np.float32)
+    product = np.matmul(a, b)
+    steps: list[Any] = [] if alpha == 1 else [(np.multiply, alpha)]
+    if c is not None and beta != 0:  # otherwise it is not read, whatever it holds
+        steps.append((np.add, c if beta == 1 else c * beta))
+    out = product if product.dtype == dtype else np.empty(shape, dtype)
+    return chain(product, *steps, casting="unsafe", mode="unidirectional", out=out)
 
 
-class PRelu(_Operator):
-    """ONNX PRelu: only the slope broadcasts."""
+def _prelu(x: Array, slope: Array) -> Array:
+    return where(np.less(x, 0), chain(x, (np.multiply, slope), mode="unidirectional"), x)
 
-    def _compute(self, *inputs: Any, **_: Any) -> Any:
-        x, slope = inputs
-        return where(np.less(x, 0), chain(x, (np.multiply, slope), mode="unidirectional"), x)
 
+def _made(name: str, function: Callable[..., Any], note: str = "", since: int = 7) -> type[_Operator]:
+    """Return the operator that applies a function."""
+    content = {"function": staticmethod(function), "since": since, "__doc__": f"ONNX {name}{note}."}
+    return type(name, (_Operator,), {**content, "__module__": __name__})
+
+
+# Multidirectional operators of two inputs.
+Add = _made("Add", partial(elementwise, np.add), "; integers wrap")
+Sub = _made("Sub", partial(elementwise, np.subtract), "; integers wrap")
+Mul = _made("Mul", partial(elementwise, np.multiply), "; integers wrap")
+Div = _made(
+    "Div", _divide, "; a quotient of integers is truncated toward zero, and division of an integer by 0 gives 0"
+)
+Pow = _made("Pow", _power, ", in the base's type; integers wrap, and their negative powers are truncated toward zero")
+Equal = _made("Equal", partial(elementwise, np.equal), ", also for strings")
+Greater = _made("Greater", partial(elementwise, np.greater))
+Less = _made("Less", partial(elementwise, np.less))
+And = _made("And", partial(elementwise, np.logical_and), ", for booleans only")
+Or = _made("Or", partial(elementwise, np.logical_or), ", for booleans only")
+Xor = _made("Xor", partial(elementwise, np.logical_xor), ", for booleans only")
+
+# Multidirectional operators of more inputs.
+Max = _made("Max", partial(_of_all, np.maximum), " of one input or more; NaN wins", 8)
+Min = _made("Min", partial(_of_all, np.minimum), " of one input or more; NaN wins", 8)
+Sum = _made("Sum", _total, " of one input or more; halves are added in single precision", 8)
+Mean = _made("Mean", _mean, " of one input or more, any of which may be the largest; halves are added as in Sum", 8)
+Where = _made("Where", where, "; all three inputs broadcast")
+
+# Unidirectional operators, and those that copy.
+Gemm = _made("Gemm", _gemm, ": only ``C`` broadcasts. Halves are computed in single precision, integers as integers")
+PRelu = _made("PRelu", _prelu, ": only the slope broadcasts")
+Expand = _made("Expand", partial(broadcast, mode="bidirectional"), ": `bcast.broadcast` in mode 'bidirectional'")
+Tile = _made("Tile", _tile, ": `bcast.tile` with one number of repetitions for each axis", 6)
 
 OPS: list[type[OpRun]] = [globals()[name] for name in __all__ if name != "OPS"]

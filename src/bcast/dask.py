@@ -308,8 +308,9 @@ def unrepeat(
 ) -> Array:
     """Sum `grad` over the repetitions of each item, as `bcast.unrepeat` does: the adjoint of `repeat`.
 
-    The numbers are needed now, so `repeats` may be no dask array. Where an item's repetitions lie in several chunks, these are summed as in `unbroadcast`, without pairs. Each chunk of the result has the items
-    whose repetitions end in one chunk of `grad`.
+    The numbers are needed now, so `repeats` may be no dask array. Where an item's repetitions lie in several chunks,
+    these are summed as in `unbroadcast`, without pairs. Each chunk of the result has the items whose repetitions end in
+    one chunk of `grad`.
 
     Examples
     --------

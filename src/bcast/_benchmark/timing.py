@@ -5,8 +5,6 @@ from time import perf_counter
 from timeit import Timer
 from typing import Any
 
-__all__ = ["measure"]
-
 ROUND_SECONDS = 2e-4  # a faster call is repeated within a round, and a round of such calls is repeated within a turn
 
 

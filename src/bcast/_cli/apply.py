@@ -20,8 +20,6 @@ from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import Shape, dtype_argument, shape_argument
 from bcast._rules.core import align
 
-__all__ = ["BLOCK_BYTES", "peak", "write"]
-
 BLOCK_BYTES = 16 * 2**20  # of output: large beside the cost of a call, small beside a machine's memory
 LEAST_BLOCK_BYTES = 65536  # with smaller ones, a run takes many times as long
 SLACK_BYTES = 16 * 2**20  # what no plan counts: what the heap keeps, threads' stacks, code that runs for the first time

@@ -9,8 +9,6 @@ from bcast._cli.streams import fail, print_line
 from bcast._rules.arguments import CASTINGS
 from bcast._rules.core import MODES
 
-__all__ = ["parser_of"]
-
 MODES_HELP = "modes:\n" + "".join(f"  {mode.name:13}  {form.rule}\n" for mode in MODES for form in mode.forms)
 UNITS = {"": 1} | {f"{p}{i}": (1024 if i else 1000) ** n for n, p in enumerate("kmgt", 1) for i in ("", "i")}
 

@@ -12,8 +12,6 @@ from io import FileIO
 from pathlib import Path
 from tempfile import NamedTemporaryFile, mkdtemp
 
-__all__ = ["atomic_write"]
-
 
 @contextmanager
 def atomic_write(target: str, clobber: bool = True, folder: bool = False) -> Iterator[Path]:

@@ -8,8 +8,6 @@ import numpy as np
 
 from bcast._rules.alignment import Alignment
 
-__all__ = ["Index", "blocks", "cells", "refit", "units", "within"]
-
 Index = tuple[slice, ...]
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from bcast import broadcast, broadcast_arrays, broadcast_shapes, infer_shape, unbroadcast
 
-__all__ = ["Example", "check", "failure", "load"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Example:

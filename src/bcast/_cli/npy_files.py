@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from bcast._cli.atomic import atomic_write
 from bcast._cli.blocks import Index
 
-__all__ = ["NpyInput", "NpyOutput"]
-
 MAPPED_BYTES = 2 * 2**21  # beside a run of items in a map: at each end, Linux may map as much with it
 
 

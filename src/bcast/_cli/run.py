@@ -15,8 +15,6 @@ from types import ModuleType
 from bcast._api.patching import patch_info, patched_numpy
 from bcast._cli.streams import warn
 
-__all__ = ["find", "run"]
-
 
 def find(target: str, is_module: bool) -> list[str]:
     """Look for a script, folder, archive or module; return what `sys.path` is while it runs."""

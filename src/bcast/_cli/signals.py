@@ -8,8 +8,6 @@ import threading
 from types import FrameType
 from typing import Any, Self
 
-__all__ = ["DeferredSignals"]
-
 # SIGINT is deferred first and restored last, so that no KeyboardInterrupt comes between changes to the others.
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 

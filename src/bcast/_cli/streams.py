@@ -9,8 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TextIO
 
-__all__ = ["STREAM", "fail", "named", "print_line", "warn"]
-
 STREAM = "-"
 WRITE_BYTES = getattr(select, "PIPE_BUF", 512)  # which a pipe that can be written takes without a wait
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from bcast._cli.atomic import atomic_write
 from bcast._cli.blocks import Index, cells, within
 
-__all__ = ["ZarrInput", "ZarrOutput"]
-
 
 class ZarrInput:
     """The array in one of Zarr's folders."""

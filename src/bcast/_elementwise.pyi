@@ -3,8 +3,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-UNFIT: object
-
 def apply(
     function: np.ufunc, a: Any, b: Any, rule: int, axis: Any, out: Any, dtype: np.dtype[Any] | None, casting: int
 ) -> NDArray[Any] | None: ...

@@ -26,20 +26,15 @@ from bcast._copy.core cimport (
     write_planned,
 )
 from bcast._runtime.core cimport (
-    L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, count_threads, cut, extent, new_array, overlap, pays, run_shares,
+    L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, are_alike, count_threads, cut, extent, new_array, overlap, pays, run_shares,
     target_number,
 )
 
 cdef extern from "numpy/arrayobject.h":
-    object PyArray_NewFromDescr(
-        void *subtype, cnp.dtype descr, int nd, const cnp.npy_intp *dims, const cnp.npy_intp *strides, void *data,
-        int flags, PyObject *obj,
-    )
+    cnp.ndarray PyArray_Empty(int rank, const cnp.npy_intp *shape, cnp.dtype dtype, int order)
     bint PyArray_CanCastTypeTo(cnp.PyArray_Descr *src, cnp.PyArray_Descr *dst, int casting)
     int PyArray_Pack(cnp.PyArray_Descr *descr, void *item, object value) except -1
-    void PyArray_UpdateFlags(cnp.ndarray array, int flags)
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
-    void *ARRAY "(&PyArray_Type)"
 
 cdef extern from "numpy/ufuncobject.h":
     ctypedef struct UFunc "PyUFuncObject":
@@ -50,11 +45,6 @@ cdef extern from "numpy/ufuncobject.h":
     int PyUFunc_GiveFloatingpointErrors(const char *name, int flags) except -1
 
 cdef extern from "Python.h":
-    """
-    /* For the exception that a loop may have set. */
-    static int bcast_take_exception(void) { return PyErr_Occurred() != NULL ? -1 : 0; }
-    """
-    int take_exception "bcast_take_exception"() except -1
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
     object PyObject_Vectorcall(object callable, PyObject **args, size_t n, PyObject *names)
 
@@ -67,9 +57,7 @@ include "_apply/blocks.pxi"
 include "_apply/loops.pxi"
 include "_apply/operands.pxi"
 
-UNFIT = object()
 cdef object UFUNC = np.ufunc
-cdef object _unfit = UNFIT
 cdef tuple ONLY_OUT = ("out",), ONLY_WHERE = ("where",), OUT_AND_WHERE = ("out", "where")
 cdef Py_ssize_t APPLY_SHARE_BYTES = 256 << 10   # another thread that would write less costs more than it saves
 
@@ -123,14 +111,14 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
 cpdef pass_on(function, a, b, int rule, axis, out, where):
     """Call a ufunc with operands that fit under a rule, and whose result `out` and `where` fit, as they are.
 
-    It returns UNFIT where the shapes do not fit, or have to be looked into with more care.
+    It returns NotImplemented where the shapes do not fit, or have to be looked into with more care.
     """
     cdef Nest nest
     cdef PyObject *args[4]
     cdef size_t n = 2
-    cdef int i, k, rank, start
+    cdef int k, start
     if cnp.PyArray_Check(a) and not cnp.PyArray_CheckExact(a) or cnp.PyArray_Check(b) and not cnp.PyArray_CheckExact(b):
-        return _unfit
+        return NotImplemented
     args[0], args[1] = <PyObject *> a, <PyObject *> b
     if rule == 0 and out is None and where is None:     # the ufunc itself finds whether they fit
         try:                # Cython's own calls do not check that an error has an exception: NumPy's may have none
@@ -138,31 +126,22 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
         except ValueError:
             if _align(&nest, a, b, rule, axis):
                 raise
-            return _unfit
-    if not _align(&nest, a, b, rule, axis):
-        return _unfit
-    if rule == 3 and cnp.PyArray_CheckExact(b) and (axis > 0 or cnp.PyArray_NDIM(<cnp.ndarray> b) != nest.rank):
-        return _unfit       # as it must be reshaped first
+            return NotImplemented
+    if rule == 3 or not _align(&nest, a, b, rule, axis):    # where `b` may have to be reshaped
+        return NotImplemented
     for k in range(2):
         operand = where if k else out
         if operand is None:
             continue
-        if not cnp.PyArray_CheckExact(operand):
-            return _unfit
-        rank = cnp.PyArray_NDIM(<cnp.ndarray> operand)
-        start = nest.rank - rank
-        if start and (k == 0 or start < 0):
-            return _unfit
-        for i in range(rank):
-            if cnp.PyArray_DIM(<cnp.ndarray> operand, i) != nest.shape[start + i]:
-                return _unfit
+        start = nest.rank - _rank_of(operand)
+        if not cnp.PyArray_CheckExact(operand) or start < 0 or (start and k == 0) or not _are_equal(
+            cnp.PyArray_DIMS(<cnp.ndarray> operand), nest.shape + start, nest.rank - start
+        ):
+            return NotImplemented
         args[n] = <PyObject *> operand
         n += 1
-    return PyObject_Vectorcall(
-        function, args, 2, NULL if n == 2 else <PyObject *> (
-            OUT_AND_WHERE if n == 4 else ONLY_WHERE if out is None else ONLY_OUT
-        )
-    )
+    names = OUT_AND_WHERE if n == 4 else ONLY_WHERE if out is None else ONLY_OUT
+    return PyObject_Vectorcall(function, args, 2, NULL if n == 2 else <PyObject *> names)
 
 
 cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
@@ -366,11 +345,8 @@ cdef cnp.dtype _common_dtype(x, y):
             return None
         if (<object> a).names is not None or not (<object> a).isnative:
             return None
-        return a if a is b or (a.type_num == b.type_num and a.itemsize == b.itemsize and a == b) else None
-    return np.result_type(
-        <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> x) if cnp.PyArray_CheckExact(x) else x,
-        <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> y) if cnp.PyArray_CheckExact(y) else y,
-    )
+        return a if are_alike(a, b) else None
+    return np.result_type(x, y)
 
 
 cdef struct Work:           # what the shares have in common
@@ -395,8 +371,8 @@ cdef inline int _run(Nest *nest, a, b, c, out, bint shared, int weight, bint err
     return PyUFunc_getfperr() if errors else 0
 
 
-cdef int _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint errors, int *flags) except -1:
-    """Plan the blocks and run them; note the floating-point errors of each step."""
+cdef void _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint errors, int *flags) except *:
+    """Plan the blocks and run them; note the floating-point errors of each step. A loop may set an exception."""
     cdef Work work
     cdef char *memory = NULL
     cdef char *buffers
@@ -432,9 +408,6 @@ cdef int _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint 
             flags[i % work.steps] |= work.flags[i]
     finally:
         free(memory)
-    if not shared:
-        take_exception()
-    return 0
 
 
 cdef int _run_shares(Work *work, tuple operands, int threads) except -1:

@@ -12,10 +12,10 @@ cdef tuple MODES
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD, SAME_KIND
 cdef int NUMBER_OF_SAME_KIND, UNSAFE
 cdef type UFUNC
-cdef object NOT_FIT, NUMPYS_WHERE, BOOL
+cdef object NUMPYS_WHERE, BOOL
 cdef tuple SCALARS
 
-cpdef tuple step_shapes(str name, tuple given, tuple shape, rule, axis)
+cpdef tuple step_shapes(str name, str owner, tuple given, tuple shape, rule, axis)
 cdef int _number(str rule) except -1
 cdef _axis(axis, str rule)
 cdef dict _given(dtype, casting, where, tuple shape)

@@ -12,7 +12,7 @@ from numpy import generic, ndarray
 from numpy.typing import ArrayLike, DTypeLike
 
 from bcast._api.converted import as_array, casting_number, into_tensor, is_tensor, prepared
-from bcast._elementwise import UNFIT, apply, choose, pass_on, run_steps
+from bcast._elementwise import apply, choose, pass_on, run_steps
 from bcast._rules.alignment import expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
 from bcast._rules.core import rule_of
@@ -21,7 +21,6 @@ from bcast._runtime.core import are_alike, dtype_of, is_binary, reshaped, shape_
 
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
 UFUNC = np.ufunc
-NOT_FIT = UNFIT
 NUMPYS_WHERE = np.where  # even if it is replaced
 SCALARS = (bool, int, float, complex)
 BOOL = np.dtype(bool)
@@ -136,19 +135,12 @@ def elementwise(
                 return result
         if wanted is None and number == NUMBER_OF_SAME_KIND and type(out) is not tuple:
             result = pass_on(function, first, second, order, axis, out, None if where is True else where)
-            if result is not NOT_FIT:
+            if result is not NotImplemented:
                 return result
     shape = _shape(first)
     given = _shape(second)
-    if rule is PDPD:
-        second = _aligned(second, given, pdpd(given, shape, axis, "a").source)
-    elif shape != given:
-        if rule is NUMPY:
-            shape = merge((shape, given), "a, b")
-        elif rule is UNIDIRECTIONAL:
-            right_aligned(given, shape, "a")
-        else:
-            raise ValueError(f"`b` expected a's own shape {shape} in mode 'none', got {given}")
+    source, shape = step_shapes("b", "a", given, shape, rule, axis)
+    second = _aligned(second, given, source)
     operands = (first, second)  # unpacked, which checks that an error has an exception: NumPy's may have none
     kwargs = _given(wanted, casting, where, shape)
     if out is None:
@@ -252,7 +244,7 @@ def chain(
         kind: Any = None
         if operand is not None:
             given = _shape(operand)
-            source, shape = step_shapes(f"steps[{i}]", given, shape, rule, axis)
+            source, shape = step_shapes(f"steps[{i}]", "data", given, shape, rule, axis)
             operand = _aligned(operand, given, source)
             kind = type(operand)  # NumPy takes int, float and complex for dtypes that follow the other one
             kind = dtype_of(operand) if kind is ndarray else BOOL if kind is bool else kind
@@ -332,15 +324,17 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     return out
 
 
-def step_shapes(name: str, given: Shape, shape: Shape, rule: Any, axis: Any) -> tuple[Shape, Shape]:
-    """Return the shape in which a chain's operand broadcasts with what has `shape`, and that of the result."""
+def step_shapes(name: str, owner: str, given: Shape, shape: Shape, rule: Any, axis: Any) -> tuple[Shape, Shape]:
+    """Return the shape in which an operand broadcasts with the `owner` of `shape`, and that of the result."""
     if rule == PDPD:
-        return pdpd(given, shape, axis, "data").source, shape
+        return pdpd(given, shape, axis, owner).source, shape
+    if shape == given:
+        return given, shape
     if rule == UNIDIRECTIONAL:
-        right_aligned(given, shape, "data")
-    elif rule == NONE and given != shape:
-        raise ValueError(f"`{name}` expected data's own shape {shape} in mode 'none', got {given}")
-    return given, merge((shape, given), "data, steps")
+        right_aligned(given, shape, owner)
+    elif rule == NONE:
+        raise ValueError(f"`{name}` expected {owner}'s own shape {shape} in mode 'none', got {given}")
+    return given, merge((shape, given), f"{owner}, {name.partition('[')[0]}")
 
 
 def _number(rule: str) -> int:

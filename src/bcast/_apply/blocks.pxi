@@ -23,10 +23,15 @@ cdef struct Rows:           # of each operand: where a row begins, the loop's st
     Py_ssize_t[MAX_OPERANDS] steps, row_steps
 
 
-cdef inline bint _run_rows(const Nest *nest, Rows *rows, Py_ssize_t count, Py_ssize_t items) noexcept nogil:
-    """Run the loop on rows of so many items; tell whether it has failed."""
+cdef inline bint _run_rows(
+    const Nest *nest, Rows *rows, Py_ssize_t count, Py_ssize_t items, char *own, int *errors,
+) noexcept nogil:
+    """Run the loop, or the steps of a chain, on rows of so many items; tell whether it has failed."""
     cdef int k
-    while not nest.loop(nest.context, rows.at, &items, rows.steps, nest.auxdata):
+    while not (
+        run_chain(nest, rows, items, own, errors) if nest.n_steps
+        else nest.loop(nest.context, rows.at, &items, rows.steps, nest.auxdata)
+    ):
         count -= 1
         if count == 0:
             return False
@@ -42,7 +47,7 @@ cdef void run_small(const Nest *nest) noexcept:
     for k in range(nest.n):
         rows.at[k] = nest.operands[k].data
         rows.row_steps[k], rows.steps[k] = nest.operands[k].strides[0], nest.operands[k].strides[1]
-    _run_rows(nest, &rows, nest.shape[0], nest.shape[1])
+    _run_rows(nest, &rows, nest.shape[0], nest.shape[1], NULL, NULL)
 
 
 cdef void run_blocks(
@@ -92,10 +97,7 @@ cdef void run_blocks(
                     rows.row_steps[k] = (lengths[last] if operand.strides[last] else 1) * operand.loop_size
         if nest.rows:
             items = lengths[last]
-        if nest.n_steps:
-            if run_chain(nest, &rows, lengths[last - 1] if nest.rows else 1, items, own, errors):
-                return
-        elif _run_rows(nest, &rows, lengths[last - 1] if nest.rows else 1, items):
+        if _run_rows(nest, &rows, lengths[last - 1] if nest.rows else 1, items, own, errors):
             return
         if not nest.operands[out].direct:
             _empty(nest, &nest.operands[out], ends, data[out], own)

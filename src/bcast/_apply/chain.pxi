@@ -13,21 +13,7 @@ cdef extern from "_apply/fused.h":
     enum: ERRORS "(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID)"
 
 
-cdef bint run_chain(
-    const Nest *nest, Rows *rows, Py_ssize_t count, Py_ssize_t items, char *own, int *errors,
-) noexcept nogil:
-    """Run all steps on rows of so many items; tell whether one has failed."""
-    cdef int k
-    while not _run_steps(nest, rows, items, own, errors):
-        count -= 1
-        if count == 0:
-            return False
-        for k in range(nest.n):
-            rows.at[k] += rows.row_steps[k]
-    return True
-
-
-cdef bint _run_steps(const Nest *nest, const Rows *rows, Py_ssize_t items, char *own, int *errors) noexcept nogil:
+cdef int run_chain(const Nest *nest, const Rows *rows, Py_ssize_t items, char *own, int *errors) noexcept nogil:
     """Run all steps on one row; tell whether one has failed."""
     cdef const Step *step
     cdef char *value = rows.at[0]       # what the step at hand takes

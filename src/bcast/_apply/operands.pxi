@@ -82,14 +82,11 @@ cdef inline bint _map_axes(Nest *nest, int k, array, int rank, int start, bint s
     cdef Py_ssize_t *strides = nest.operands[k].strides
     cdef Py_ssize_t length
     cdef int i
-    for i in range(start):
-        strides[i] = 0
-    for i in range(start + rank, nest.rank):
+    for i in range(nest.rank):
         strides[i] = 0
     for i in range(rank):
         length = cnp.PyArray_DIM(<cnp.ndarray> array, i)
         if length == 1:
-            strides[start + i] = 0
             continue
         strides[start + i] = cnp.PyArray_STRIDE(<cnp.ndarray> array, i)
         if nest.shape[start + i] == 1 and stretching:
@@ -159,12 +156,12 @@ cdef object _fresh(Nest *nest, cnp.dtype dtype, int n):
         array = new_array(dtype, cnp.PyArray_IntTupleFromIntp(nest.rank, lengths), "a, b")
     else:
         Py_INCREF(dtype)    # the call steals a reference
-        array = PyArray_NewFromDescr(ARRAY, dtype, nest.rank, lengths, NULL, NULL, 0, NULL)
+        array = PyArray_Empty(nest.rank, lengths, dtype, 0)
     if not same:    # nobody else has seen the array
         for i in range(nest.rank):
             cnp.PyArray_DIMS(array)[i] = nest.shape[i]
             cnp.PyArray_STRIDES(array)[i] = operand.strides[i]
-        PyArray_UpdateFlags(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
+        cnp.PyArray_UpdateFlags(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
     _describe(operand, array, dtype, NULL, NULL)
     merge_axes(nest, NULL if same else order)
     return array

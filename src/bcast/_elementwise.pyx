@@ -26,15 +26,14 @@ from bcast._copy.core cimport (
     write_planned,
 )
 from bcast._runtime.core cimport (
-    L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, are_alike, count_threads, cut, extent, new_array, overlap, pays, run_shares,
-    target_number,
+    L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, are_alike, count_threads, cut, extent, new_array, overlap, pays,
+    run_shares, target_number,
 )
 
 cdef extern from "numpy/arrayobject.h":
     cnp.ndarray PyArray_Empty(int rank, const cnp.npy_intp *shape, cnp.dtype dtype, int order)
     bint PyArray_CanCastTypeTo(cnp.PyArray_Descr *src, cnp.PyArray_Descr *dst, int casting)
     int PyArray_Pack(cnp.PyArray_Descr *descr, void *item, object value) except -1
-    bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
 
 cdef extern from "numpy/ufuncobject.h":
     ctypedef struct UFunc "PyUFuncObject":
@@ -100,7 +99,7 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
         out = _fresh(&nest, <cnp.dtype> found.dtypes[2], 2)
     elif not _fits(&nest, out, a, b, None, <cnp.dtype> found.dtypes[2], casting):
         return None
-    if found.uneven and not _has_sure_steps(&nest, function is MULTIPLY):
+    if found.uneven and not _has_sure_steps(&nest, function is np.multiply):
         return None
     flags = _run(&nest, a, b, None, out, found.shared, found.weight, found.errors)
     if flags:
@@ -154,17 +153,15 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     cdef Nest nest
     cdef char[MAX_OPERANDS][32] scalars
     cdef int[MAX_STEPS] errors
-    cdef const char *name
-    cdef list names = []
     cdef list operands = [data]
     cdef cnp.dtype given
     cdef Found found
-    cdef int number = _number_of(data), rank = _rank_of(data), k, weight = 1
+    cdef int number = _number_of(data), k, weight = 1
     if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2:
         return None
     if casting == 0:        # which forbids another order of bytes, too
         return None
-    nest.rank = rank
+    nest.rank = _rank_of(data)
     for step in steps:
         if type(step) is tuple and len(<tuple> step) == 2 and rule == 0:
             nest.rank = max(nest.rank, _rank_of((<tuple> step)[1]))
@@ -174,14 +171,14 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     nest.spread = not steps     # conversions repeat nothing
     if not _describe(&nest.operands[0], data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL, NULL):
         return None
-    if not _map_axes(&nest, 0, data, rank, nest.rank - rank, True):
+    if not _map_operand(&nest, 0, data, 0, -1):
         return None
     if dtype is not None and (
-        not (steps or out is not None or dtype.isnative) or not _convert_step(&nest, names, &number, dtype, casting)
+        not (steps or out is not None or dtype.isnative) or not _convert_step(&nest, &number, dtype, casting)
     ):
         return None
     for step in steps:
-        found = _ufunc_step(&nest, names, &number, step, rule, axis, operands, scalars[nest.n])
+        found = _ufunc_step(&nest, &number, step, rule, axis, operands, scalars[nest.n])
         if found is None:
             return None
         weight += found.weight
@@ -191,7 +188,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     if out is not None:
         if not cnp.PyArray_CheckExact(out):
             return None
-        if not _convert_step(&nest, names, &number, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting):
+        if not _convert_step(&nest, &number, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting):
             return None
     if nest.n_steps == 0:
         return None
@@ -213,17 +210,11 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     _run_planned(&nest, tuple(operands), True, max(1, weight // 2), True, errors)
     for k in range(nest.n_steps):
         if errors[k]:
-            function = names[k]
-            name = b"cast"
-            if function is not None:
-                name = (<UFunc *> function).name
-            PyUFunc_GiveFloatingpointErrors(name, errors[k])
+            PyUFunc_GiveFloatingpointErrors(nest.steps[k].name, errors[k])
     return out
 
 
-cdef Found _ufunc_step(
-    Nest *nest, list names, int *number, step, int rule, axis, list operands, char *scalar,
-):
+cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, list operands, char *scalar):
     """Add the step of a ufunc, with its operand, and with a conversion before it if need be; None if it is left."""
     cdef Found found
     cdef int kind = NONE, k = nest.n
@@ -239,18 +230,19 @@ cdef Found _ufunc_step(
     found = _find(function, number[0], kind, NONE, 3)
     if found is None or found.loop == NULL or found.uneven or not found.shared:
         return None
-    if found.casts[0] != NULL and not _convert_step(nest, names, number, found.dtypes[0], 4):
+    if found.casts[0] != NULL and not _convert_step(nest, number, found.dtypes[0], 4):
         return None
     given = <cnp.dtype> found.dtypes[<int> pair + 1]
-    add_step(nest, found.loop, <void *> found.context, found.auxdata, NULL, given.itemsize)
-    nest.steps[nest.n_steps - 1].function = found.fused
-    names.append(function)
+    add_step(
+        nest, (<UFunc *> function).name, found.loop, <void *> found.context, found.auxdata, NULL, given.itemsize,
+        found.fused,
+    )
     number[0] = (<cnp.dtype> given).type_num
     if not pair:
         return found
     if not _describe(&nest.operands[k], operand, <cnp.dtype> found.dtypes[1], found.casts[1], scalar):
         return None
-    if not _map_second(nest, k, operand, rule, axis):
+    if not _map_operand(nest, k, operand, rule, axis):
         return None
     nest.spread |= (found.spread >> 1 & 1) << k | (found.spread & 1)
     nest.steps[nest.n_steps - 1].operand = k
@@ -259,12 +251,13 @@ cdef Found _ufunc_step(
     return found
 
 
-cdef bint _convert_step(Nest *nest, list names, int *number, cnp.dtype dtype, int casting) except -1:
+cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) except -1:
     """Add the step that converts to a dtype in the machine's order of bytes, unless there is nothing to do; tell
     whether there is such a step.
     """
     cdef cnp.dtype given = cnp.PyArray_DescrFromType(number[0])
     cdef Cast cast
+    cdef uint8_t fused = NOT_FUSED
     if _eligible(dtype.type_num) == OTHER:
         return False
     if _are_same(given, dtype):
@@ -276,13 +269,12 @@ cdef bint _convert_step(Nest *nest, list names, int *number, cnp.dtype dtype, in
     cast = sure_cast(given, dtype)
     if cast == NULL:
         return False
-    add_step(nest, NULL, NULL, NULL, cast, dtype.itemsize)
     if number[0] == cnp.NPY_UBYTE and dtype.type_num == cnp.NPY_FLOAT and FUSES:
-        nest.steps[nest.n_steps - 1].function = FROM_BYTES
+        fused = FROM_BYTES
     elif number[0] == cnp.NPY_FLOAT and dtype.type_num == cnp.NPY_FLOAT16 and fuses_halves(target_number):
-        nest.steps[nest.n_steps - 1].function = TO_HALVES
+        fused = TO_HALVES
+    add_step(nest, b"cast", NULL, NULL, NULL, cast, dtype.itemsize, fused)
     number[0] = dtype.type_num
-    names.append(None)
     return True
 
 
@@ -295,9 +287,9 @@ cpdef choose(condition, x, y, out):
     cdef Nest nest
     cdef char[3][32] scalars
     cdef cnp.dtype common = _common_dtype(x, y), dtype = cnp.PyArray_DescrFromType(cnp.NPY_BOOL)
-    cdef cnp.ndarray array
+    cdef cnp.dtype given
     cdef Cast cast
-    cdef int i, k, rank
+    cdef int i, k
     if common is None or _number_of(condition) < 0 or not cnp.PyArray_CheckExact(condition):
         return None
     operands = condition, x, y
@@ -309,17 +301,15 @@ cpdef choose(condition, x, y, out):
         nest.shape[i] = 1
     for k in range(3):
         cast = NULL
-        rank = 0
         if cnp.PyArray_CheckExact(operands[k]):
-            array = operands[k]
-            rank = cnp.PyArray_NDIM(array)
-            if not _are_same(<cnp.dtype> cnp.PyArray_DESCR(array), dtype):
-                cast = cast_of(cnp.PyArray_TYPE(array), dtype.type_num, True)
+            given = <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operands[k])
+            if not _are_same(given, dtype):
+                cast = cast_of(given.type_num, dtype.type_num, True)
                 if cast == NULL:
                     return None
-        if not _describe(&nest.operands[k], operands[k], dtype, cast, scalars[k]) or not _map_axes(
-            &nest, k, operands[k], rank, nest.rank - rank, True,
-        ):
+        if not _describe(&nest.operands[k], operands[k], dtype, cast, scalars[k]):
+            return None
+        if not _map_operand(&nest, k, operands[k], 0, -1):
             return None
         dtype = common
     if not _has_items(&nest):
@@ -341,9 +331,7 @@ cdef cnp.dtype _common_dtype(x, y):
         if not cnp.PyArray_CheckExact(x) or not cnp.PyArray_CheckExact(y):
             return None
         a, b = <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> x), <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> y)
-        if PyDataType_REFCHK(<cnp.PyArray_Descr *> a) or a.itemsize == 0:
-            return None
-        if (<object> a).names is not None or not (<object> a).isnative:
+        if a.hasobject or a.itemsize == 0 or (<object> a).names is not None or not a.isnative:
             return None
         return a if are_alike(a, b) else None
     return np.result_type(x, y)
@@ -378,6 +366,8 @@ cdef void _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint
     cdef char *buffers
     cdef Py_ssize_t cost = cnp.PyArray_SIZE(<cnp.ndarray> operands[len(operands) - 1]), widest = 0, size
     cdef int threads = 1, i
+    cdef const uint8_t[::1] view
+    cdef list views = []    # which hold the arrays
     plan_blocks(nest)
     for i in range(nest.n):
         widest = max(widest, nest.operands[i].loop_size)
@@ -401,29 +391,18 @@ cdef void _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint
         if memory != NULL:
             plan_copies(nest, <char *> work.once, work.own, threads)
         if threads > 1 or not shared or cost >= RELEASING:
-            _run_shares(&work, operands, threads)
+            for operand in operands:
+                if cnp.PyArray_CheckExact(operand):
+                    view = extent(operand)
+                    views.append(view)
+            with nogil:
+                run_shares(_run_share, &work, work.shares, threads)
         else:
             _run_share(&work, 0, 0)
         for i in range(work.shares * work.steps if memory != NULL else 0):
             flags[i % work.steps] |= work.flags[i]
     finally:
         free(memory)
-
-
-cdef int _run_shares(Work *work, tuple operands, int threads) except -1:
-    """Run all shares without the GIL; the views hold the arrays meanwhile."""
-    cdef const uint8_t[::1] view
-    cdef list views = []
-    for operand in operands:
-        if cnp.PyArray_CheckExact(operand):
-            view = extent(operand)
-            views.append(view)
-    with nogil:
-        if threads > 1:
-            run_shares(_run_share, work, work.shares, threads)
-        else:
-            _run_share(work, 0, 0)
-    return 0
 
 
 cdef void _run_share(void *all_work, int i, int worker) noexcept nogil:

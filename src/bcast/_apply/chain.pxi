@@ -96,7 +96,7 @@ cdef void fuse(Nest *nest) noexcept:
 
 
 cdef inline void add_step(
-    Nest *nest, Loop loop, void *context, void *auxdata, Cast cast, Py_ssize_t size,
+    Nest *nest, const char *name, Loop loop, void *context, void *auxdata, Cast cast, Py_ssize_t size, uint8_t function,
 ) noexcept:
-    nest.steps[nest.n_steps] = Step(loop, context, auxdata, cast, 0, size, 0, NOT_FUSED)
+    nest.steps[nest.n_steps] = Step(name, loop, context, auxdata, cast, 0, size, 0, function)
     nest.n_steps += 1

@@ -48,38 +48,27 @@ cdef class Found:
     cdef uint8_t fused      # its number in a fused loop of float32, or NOT_FUSED
 
 
-cdef tuple _named(str names):
-    """The ufuncs of some names."""
-    cdef list functions = []
-    for name in names.split():
-        functions.append(getattr(np, name))
-    return tuple(functions)
-
-
 cdef PyObject *table[LOOPS_KEPT]
 cdef int n_found = 0
 cdef object lock = object()
-cdef object MULTIPLY = np.multiply, HYPOT = np.hypot
-# Those that have loops for float16 and bfloat16 here, in the order in half.h:
-cdef tuple HALVES = _named(
+# NumPy's ufuncs by name. Those that have loops for float16 and bfloat16 here, in the order in half.h; the first four are
+# those in fused.h:
+cdef list HALVES = (
     "add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal"
-)
-cdef tuple SLOW_ONES = _named(
+).split()
+cdef list SLOW_ONES = (
     "floor_divide remainder fmod hypot arctan2 nextafter logaddexp logaddexp2 power float_power gcd lcm"
-)
-cdef set SAFE = set(HALVES + SLOW_ONES + _named(    # the ufuncs whose loops may run on any thread, for numbers
+).split()
+cdef set SAFE = set(HALVES + SLOW_ONES + (      # whose loops may run on any thread, for numbers
     "fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift copysign "
     "heaviside"
-))
-cdef tuple FUSED_ONES = _named("add subtract multiply divide")     # in the order in fused.h
+).split())
 # Functions of one operand, for the steps of chains: what they give does not depend on an item's place.
-cdef set UNARY = set(_named(
+cdef set UNARY = set((
     "negative positive absolute fabs sign sqrt square reciprocal rint floor ceil trunc conjugate logical_not invert "
     "isnan isinf isfinite signbit exp exp2 expm1 log log2 log10 log1p tanh cbrt"
-))
-cdef tuple UNEVEN = _named("power float_power arctan2")
-cdef tuple EXTREMES = _named("maximum minimum")     # vector code only where no step is 0, as have those of bools:
-cdef tuple OF_BOOLS = _named("add multiply logical_and logical_or bitwise_and bitwise_or")
+).split())
+cdef list OF_BOOLS = "add multiply logical_and logical_or bitwise_and bitwise_or".split()
 cdef tuple STAND_INS = (complex, float, int)        # for A_COMPLEX, A_FLOAT, AN_INT
 cdef bint hypot_agrees = False      # whether the loop for it here gives what NumPy's gives
 cdef int works = -1         # whether NumPy gives loops as expected; -1 before the probe
@@ -107,7 +96,7 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
         agrees = found.loop != NULL and not _run_floats(found.loop, found, p, q, r[0])
         for k in range(8 if agrees else 0):
             agrees = agrees and r[0][k] == p[k] + q[k]
-        found = _resolved(HYPOT, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, 4, 0)
+        found = _resolved(np.hypot, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, 4, 0)
         if found.loop != NULL:
             _run_floats(found.loop, found, p, q, r[0])
             _run_floats(hypot_loop(target_number), found, p, q, r[1])
@@ -163,10 +152,13 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     cdef Loop own = NULL
     cdef int k
     cdef list operands = []
+    cdef str name = function.__name__
+    if getattr(np, name, None) is not function:
+        name = ""       # of another package's
     found.ufunc, found.code = function, code
     if not works or c_function.nin != (1 if b == NONE else 2) or c_function.nout != 1 or c_function.core_enabled:
         return found
-    if b == NONE and (function not in UNARY or a == cnp.NPY_FLOAT16 or a == bfloat16):
+    if b == NONE and (name not in UNARY or a == cnp.NPY_FLOAT16 or a == bfloat16):
         return found
     for given in (a, b)[:c_function.nin]:
         operands.append(STAND_INS[given] if given < 0 else cnp.PyArray_DescrFromType(given))
@@ -183,14 +175,14 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     if info.loop == NULL or info.context == NULL:
         return found
     number, kind = (<cnp.dtype> dtypes[0]).type_num, dtypes[0].kind
-    if function in HALVES:
+    if name in HALVES:
         if number == (<cnp.dtype> dtypes[1]).type_num and (number == cnp.NPY_FLOAT16 or number == bfloat16):
-            own = half_loop(target_number, number == bfloat16, HALVES.index(function))
-    elif function is HYPOT and hypot_agrees and number == cnp.NPY_FLOAT:
+            own = half_loop(target_number, number == bfloat16, HALVES.index(name))
+    elif name == "hypot" and hypot_agrees and number == cnp.NPY_FLOAT:
         own = hypot_loop(target_number)
     if info.needs_gil and own == NULL:
         return found
-    if function is np.power and kind == "i" or function in (np.fmax, np.fmin) and kind == "f":
+    if name == "power" and kind == "i" or name in ("fmax", "fmin") and kind == "f":
         return found        # negative powers raise; which zero is the result depends on where an item is in a row
     for k in range(c_function.nin + 1):
         if _eligible((<cnp.dtype> dtypes[k]).type_num) == OTHER or not dtypes[k].isnative:
@@ -200,11 +192,11 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
             found.casts[k] = cast_of((<cnp.dtype> given).type_num, (<cnp.dtype> dtypes[k]).type_num, True)
             if found.casts[k] == NULL or not np.can_cast(given, dtypes[k], "safe"):
                 return found
-    found.shared = function in SAFE or b == NONE
+    found.shared = name in SAFE or b == NONE
     found.weight = 1 if own == NULL else SLOW_WEIGHT // 2
-    if function in SLOW_ONES or not found.shared:
+    if name in SLOW_ONES or not found.shared:
         found.weight = SLOW_WEIGHT
-    found.uneven = function in UNEVEN or (function in (MULTIPLY, np.square) and kind == "c")
+    found.uneven = name in ("power", "float_power", "arctan2") or (name in ("multiply", "square") and kind == "c")
     found.errors = not info.no_errors
     found.dtypes, found.capsule = dtypes, capsule
     found.auxdata = info.auxdata
@@ -212,11 +204,12 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     found.loop = info.loop if own == NULL else own
     found.side_by_side = own != NULL
     found.fused = NOT_FUSED
-    if function in FUSED_ONES and FUSES and number == cnp.NPY_FLOAT == (<cnp.dtype> dtypes[1]).type_num:
-        found.fused = FUSED_ONES.index(function)
-    if function is HYPOT or own == NULL and (function in EXTREMES or (kind == "b" and function in OF_BOOLS)):
+    if name in HALVES[:4] and FUSES and number == cnp.NPY_FLOAT == (<cnp.dtype> dtypes[1]).type_num:
+        found.fused = HALVES.index(name)
+    # The vector code of these needs steps that are not 0:
+    if name == "hypot" or own == NULL and (name in ("maximum", "minimum") or (kind == "b" and name in OF_BOOLS)):
         found.spread = 3
-    elif function is np.power:
+    elif name == "power":
         found.spread = 1    # one exponent for all has faster code
     return found
 

@@ -47,19 +47,19 @@ cdef inline bint _has_items(const Nest *nest) noexcept:
 
 cdef bint _align(Nest *nest, a, b, int rule, axis) except -1:
     """Find the shape of the result, and how the operands lie in it; tell whether they fit under the rule."""
-    cdef int a_rank = _rank_of(a), i
-    nest.rank = a_rank if rule else max(a_rank, _rank_of(b))
+    cdef int i
+    nest.rank = _rank_of(a) if rule else max(_rank_of(a), _rank_of(b))
     for i in range(nest.rank):
         nest.shape[i] = 1
-    return _map_axes(nest, 0, a, a_rank, nest.rank - a_rank, True) and _map_second(nest, 1, b, rule, axis)
+    return _map_operand(nest, 0, a, 0, -1) and _map_operand(nest, 1, b, rule, axis)
 
 
 cdef inline int _rank_of(operand) noexcept:
     return cnp.PyArray_NDIM(<cnp.ndarray> operand) if cnp.PyArray_CheckExact(operand) else 0
 
 
-cdef inline bint _map_second(Nest *nest, int k, b, int rule, axis) except -1:
-    """Find how an operand lies in the result, of which the first one is known; tell whether it fits under the rule."""
+cdef inline bint _map_operand(Nest *nest, int k, b, int rule, axis) except -1:
+    """Find how an operand lies in the result; tell whether it fits there, or to the first one, under the rule."""
     cdef int rank = _rank_of(b), start = nest.rank - rank
     if start < 0 or rule == 1 and start:
         return False
@@ -184,7 +184,7 @@ cdef bint _fits(Nest *nest, out, a, b, c, cnp.dtype dtype, int casting) except -
     if given is not dtype:
         if not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> given, casting):
             return False
-        if not _are_same(given, dtype) or PyDataType_REFCHK(<cnp.PyArray_Descr *> given):
+        if not _are_same(given, dtype):
             cast = cast_of(dtype.type_num, given.type_num, True)
             if cast == NULL:
                 return False

@@ -339,7 +339,6 @@ cdef cnp.dtype _common_dtype(x, y):
 
 cdef struct Work:           # what the shares have in common
     const Nest *nest
-    const char *once
     char *own
     int shares
     bint errors
@@ -375,21 +374,20 @@ cdef void _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint
     if shared:
         threads = count_threads(cost, APPLY_SHARE_BYTES, WAKING * APPLY_SHARE_BYTES, nest.blocks)
     work.shares = <int> min(nest.blocks, <Py_ssize_t> (SHARES * threads)) if threads > 1 else 1
-    work.nest, work.once, work.own, work.errors, work.flags = nest, NULL, NULL, errors, flags
+    work.nest, work.own, work.errors, work.flags = nest, NULL, errors, flags
     work.steps = max(1, nest.n_steps)
-    if threads > 1 or nest.once_bytes or nest.own_bytes:
+    if threads > 1 or nest.own_bytes:
         size = (work.shares * work.steps * sizeof(int) + LINE - 1) & -LINE
-        memory = <char *> malloc(size + nest.once_bytes + threads * nest.own_bytes + LINE)
+        memory = <char *> malloc(size + threads * nest.own_bytes + LINE)
         if memory == NULL:
             raise MemoryError
         buffers = <char *> ((<uintptr_t> memory + LINE - 1) & -<uintptr_t> LINE)
         memset(buffers, 0, size)
         work.flags = <int *> buffers
-        work.once = buffers + size
-        work.own = buffers + size + nest.once_bytes
+        work.own = buffers + size
     try:
         if memory != NULL:
-            plan_copies(nest, <char *> work.once, work.own, threads)
+            plan_copies(nest, work.own, threads)
         if threads > 1 or not shared or cost >= RELEASING:
             for operand in operands:
                 if cnp.PyArray_CheckExact(operand):
@@ -412,7 +410,7 @@ cdef void _run_share(void *all_work, int i, int worker) noexcept nogil:
     if work.errors:
         PyUFunc_clearfperr()
     run_blocks(
-        work.nest, cut(blocks, i, work.shares), cut(blocks, i + 1, work.shares), work.once,
+        work.nest, cut(blocks, i, work.shares), cut(blocks, i + 1, work.shares),
         work.own + worker * work.nest.own_bytes, work.flags + i * work.steps,
     )
     if work.errors and not work.nest.n_steps:

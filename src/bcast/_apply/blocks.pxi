@@ -50,9 +50,7 @@ cdef void run_small(const Nest *nest) noexcept:
     _run_rows(nest, &rows, nest.shape[0], nest.shape[1], NULL, NULL)
 
 
-cdef void run_blocks(
-    const Nest *nest, Py_ssize_t begin, Py_ssize_t end, const char *once, char *own, int *errors,
-) noexcept nogil:
+cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *own, int *errors) noexcept nogil:
     """Run the loop, or the steps of a chain, on the blocks from `begin` to `end`, or until it fails.
 
     Floating-point errors of each step are added to `errors`; those of a loop are left in the CPU's flags.
@@ -89,10 +87,10 @@ cdef void run_blocks(
             rows.at[k], rows.steps[k], rows.row_steps[k] = data[k], operand.step, operand.row_step
             if not operand.direct:
                 # A neighbour that differs along an axis on which the operand repeats has the same items.
-                if k != out and not operand.once and (data[k] != filled[k] or ends != NULL and nest.rows):
+                if k != out and (data[k] != filled[k] or ends != NULL and nest.rows):
                     _fill(nest, operand, ends, data[k], own)
                     filled[k] = data[k] if ends == NULL else NULL
-                rows.at[k] = <char *> (once if operand.once else own) + operand.loop_buffer
+                rows.at[k] = own + operand.loop_buffer
                 if operand.row_step:
                     rows.row_steps[k] = (lengths[last] if operand.strides[last] else 1) * operand.loop_size
         if nest.rows:
@@ -179,8 +177,8 @@ cdef void _copy_items(
             )
 
 
-cdef int plan_copies(const Nest *nest, char *once, char *own, int threads) except -1:
-    """Plan the copies that repeat items within a block, for each thread; fill the buffers that all threads share."""
+cdef int plan_copies(const Nest *nest, char *own, int threads) except -1:
+    """Plan the copies that repeat items within a block, for each thread."""
     cdef const Operand *operand
     cdef char *plan
     cdef list shape, source
@@ -193,13 +191,11 @@ cdef int plan_copies(const Nest *nest, char *once, char *own, int threads) excep
             for i in range(nest.cut, nest.rank):
                 shape.append(nest.lengths[i])
                 source.append(nest.lengths[i] if operand.strides[i] else 1)
-            plan = (once if operand.once else own) + operand.plan
+            plan = own + operand.plan
             make_plan(
                 <Plan *> plan, tuple(shape), tuple(source), operand.loop_size, NULL,
                 operand.items.count * operand.loop_size, operand.items.full_count * operand.loop_size,
             )
-            for i in range(1, 1 if operand.once else threads):
+            for i in range(1, threads):
                 memcpy(plan + i * nest.own_bytes, plan, sizeof(Plan))
-        if operand.once:
-            _fill(nest, operand, NULL, operand.data, once)
     return 0

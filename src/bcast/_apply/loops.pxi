@@ -51,8 +51,8 @@ cdef class Found:
 cdef PyObject *table[LOOPS_KEPT]
 cdef int n_found = 0
 cdef object lock = object()
-# NumPy's ufuncs by name. Those that have loops for float16 and bfloat16 here, in the order in half.h; the first four are
-# those in fused.h:
+# NumPy's ufuncs by name. Those that have loops for float16 and bfloat16 here, in the order in half.h; the first four
+# are those in fused.h:
 cdef list HALVES = (
     "add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal"
 ).split()

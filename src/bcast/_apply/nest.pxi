@@ -31,7 +31,6 @@ cdef struct Operand:
     # What the plan says:
     Items items             # of a block, if no axis ends in it
     bint direct             # the loop reads or writes them where they lie; if not, in a buffer
-    bint once               # the buffer is the same for all blocks; if not, it is filled for each block, or emptied
     bint expanded           # items are repeated in the buffer
     Py_ssize_t step         # the loop's, between items,
     Py_ssize_t row_step     # and between rows, where it lies
@@ -69,8 +68,7 @@ cdef struct Nest:
     Py_ssize_t[MAX_AXES] lengths    # of a block, if no axis ends in it,
     Py_ssize_t[MAX_AXES] parts      # and how many blocks there are along each axis
     Py_ssize_t blocks
-    Py_ssize_t once_bytes   # of the buffers that all threads share,
-    Py_ssize_t own_bytes    # and of those that each thread has
+    Py_ssize_t own_bytes    # of the buffers that each thread has
     Py_ssize_t[2] values    # where the buffers begin of what steps of a chain give
 
 cdef enum:
@@ -226,7 +224,7 @@ cdef void plan_blocks(Nest *nest) noexcept:
     for i in range(nest.rank):
         nest.parts[i] = (nest.shape[i] + nest.lengths[i] - 1) // nest.lengths[i]
         nest.blocks *= nest.parts[i]
-    nest.once_bytes = nest.own_bytes = 0
+    nest.own_bytes = 0
     for k in range(nest.n):
         _plan_operand(nest, &nest.operands[k], k)
     items = nest.lengths[last] if nest.rows else nest.operands[nest.n - 1].items.full_count
@@ -271,12 +269,9 @@ cdef inline bint _is_turned(const Nest *nest, const Operand *operand) noexcept:
 
 
 cdef void _plan_operand(Nest *nest, Operand *operand, int k) noexcept:
-    cdef int last = nest.rank - 1, i
-    cdef bint moves = k == nest.n - 1, many
+    cdef int last = nest.rank - 1
+    cdef bint many
     cdef Py_ssize_t inner = operand.strides[last]
-    cdef Py_ssize_t *end = &nest.own_bytes
-    for i in range(nest.rank):
-        moves = moves or operand.strides[i] and nest.parts[i] > 1
     find_items(nest, operand, nest.lengths, &operand.items)
     many = operand.items.count > 1
     operand.expanded = operand.items.full_count > operand.items.count and not nest.rows and (
@@ -288,20 +283,17 @@ cdef void _plan_operand(Nest *nest, Operand *operand, int k) noexcept:
         not _is_turned(nest, operand) if nest.rows
         else _is_even(nest, operand, nest.cut, nest.lengths[nest.cut]) and (many or not operand.expanded)
     ) and (not nest.side_by_side or operand.step == operand.loop_size or operand.step == 0)
-    operand.once = not operand.direct and not moves
     if operand.direct:
         return
-    if operand.once:
-        end = &nest.once_bytes
-    operand.buffer = operand.loop_buffer = end[0]
-    end[0] += _aligned_size(operand.items.count * operand.size)
+    operand.buffer = operand.loop_buffer = nest.own_bytes
+    nest.own_bytes += _aligned_size(operand.items.count * operand.size)
     if operand.cast != NULL:
-        operand.cast_buffer = operand.loop_buffer = end[0]
-        end[0] += _aligned_size(operand.items.count * operand.loop_size)
+        operand.cast_buffer = operand.loop_buffer = nest.own_bytes
+        nest.own_bytes += _aligned_size(operand.items.count * operand.loop_size)
     if operand.expanded:
-        operand.full_buffer = operand.loop_buffer = end[0]
-        operand.plan = end[0] + _aligned_size(operand.items.full_count * operand.loop_size)
-        end[0] = operand.plan + _aligned_size(sizeof(Plan))
+        operand.full_buffer = operand.loop_buffer = nest.own_bytes
+        operand.plan = nest.own_bytes + _aligned_size(operand.items.full_count * operand.loop_size)
+        nest.own_bytes = operand.plan + _aligned_size(sizeof(Plan))
     operand.step = operand.loop_size if operand.expanded or (many and not (nest.rows and inner == 0)) else 0
 
 

@@ -174,13 +174,13 @@ cdef bint _fits(Nest *nest, out, a, b, c, cnp.dtype dtype, int casting) except -
     cdef Cast cast = NULL
     cdef cnp.ndarray array
     cdef cnp.dtype given
-    cdef int i, k
-    if not cnp.PyArray_CheckExact(out):
+    cdef int k
+    if not cnp.PyArray_CheckExact(out) or not _map_operand(nest, nest.n - 1, out, 1, -1):
         return False
     array = out
-    given = <cnp.dtype> cnp.PyArray_DESCR(array)
-    if cnp.PyArray_NDIM(array) != nest.rank or not cnp.PyArray_ISWRITEABLE(array):
+    if not cnp.PyArray_ISWRITEABLE(array):
         return False
+    given = <cnp.dtype> cnp.PyArray_DESCR(array)
     if given is not dtype:
         if not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> given, casting):
             return False
@@ -188,10 +188,6 @@ cdef bint _fits(Nest *nest, out, a, b, c, cnp.dtype dtype, int casting) except -
             cast = cast_of(dtype.type_num, given.type_num, True)
             if cast == NULL:
                 return False
-    if not _are_equal(cnp.PyArray_DIMS(array), nest.shape, nest.rank):
-        return False
-    for i in range(nest.rank):
-        operand.strides[i] = cnp.PyArray_STRIDE(array, i) if nest.shape[i] != 1 else 0
     if not _describe(operand, array, dtype, cast, NULL) or (
         not cnp.PyArray_IS_C_CONTIGUOUS(array) and _overlaps_itself(nest, operand)
     ):

@@ -53,10 +53,7 @@ static int bcast_asks(int waking)
 /* Note how long helpers kept a call from its work, and whether it woke them in vain. */
 static void bcast_note_loss(double seconds, int in_vain)
 {
-    double now, alone = seconds * BCAST_ALONE_TIMES;
-    if (!in_vain && seconds <= BCAST_LATE_SECONDS)
-        return;
-    now = bcast_now();
+    const double now = bcast_now(), alone = seconds * BCAST_ALONE_TIMES;
     if (in_vain)
         bcast_mine.wakes_from = now + BCAST_LATE_SECONDS; /* waking one takes some 5 us */
     if (seconds > BCAST_LATE_SECONDS) {

@@ -165,8 +165,7 @@ static long bcast_first(const bcast_job *job, int thread)
    then the others'. */
 static void bcast_work(bcast_job *job, int worker)
 {
-    int i;
-    for (i = 0; i < job->threads; i++) {
+    for (int i = 0; i < job->threads; i++) {
         const int whose = (worker + i) % job->threads;
         const long end = bcast_first(job, whose + 1);
         long share;
@@ -275,18 +274,17 @@ static int bcast_submit_to(bcast_helper *helper, bcast_job *job)
 /* Make a job of some work, and submit it to up to `threads` - 1 helpers. */
 static void bcast_submit(bcast_job *job, bcast_share share, void *work, int shares, int threads)
 {
-    int i;
     job->share = share;
     job->work = work;
     job->shares = shares;
     job->threads = threads <= BCAST_MAX_HELPERS ? threads : BCAST_MAX_HELPERS + 1;
-    for (i = 0; i < job->threads; i++)
+    for (int i = 0; i < job->threads; i++)
         job->next[i] = bcast_first(job, i);
     job->begun = 0;
     job->cpu = bcast_cpu();
     job->lock = NULL;
     job->helpers = job->woken = 0;
-    for (i = 0; i < BCAST_MAX_HELPERS && job->helpers + 1 < job->threads; i++)
+    for (int i = 0; i < BCAST_MAX_HELPERS && job->helpers + 1 < job->threads; i++)
         if (!bcast_submit_to(&bcast_helpers[i], job))
             break;
 }
@@ -294,8 +292,7 @@ static void bcast_submit(bcast_job *job, bcast_share share, void *work, int shar
 /* Sleep until a helper is done, if there is a lock for that. */
 static void bcast_sleep(bcast_helper *helper, bcast_job *job, long busy)
 {
-    int i;
-    for (i = 0; i < BCAST_MAX_HELPERS; i++) {
+    for (int i = 0; i < BCAST_MAX_HELPERS; i++) {
         if (!bcast_swap(&bcast_waiters[i].claimed, 0, 1))
             continue;
         if (bcast_waiters[i].lock == NULL)
@@ -311,8 +308,7 @@ static void bcast_sleep(bcast_helper *helper, bcast_job *job, long busy)
 /* Withdraw a job from the helpers that have not begun, and wait until the others are done; past `until` asleep. */
 static void bcast_join(bcast_job *job, double until)
 {
-    int i;
-    for (i = 0; i < job->helpers; i++) {
+    for (int i = 0; i < job->helpers; i++) {
         const long submitted = job->submitted[i], busy = submitted - BCAST_SUBMITTED + BCAST_BUSY;
         if (bcast_swap(&job->helper[i]->state, submitted, submitted - BCAST_SUBMITTED + BCAST_AWAKE))
             continue;
@@ -328,8 +324,7 @@ static void bcast_join(bcast_job *job, double until)
 /* Whether a helper looks out for a job. */
 static int bcast_helper_awake(void)
 {
-    int i;
-    for (i = 0; i < BCAST_MAX_HELPERS; i++) {
+    for (int i = 0; i < BCAST_MAX_HELPERS; i++) {
         long at = bcast_load(&bcast_helpers[i].state) & BCAST_STATES;
         if (at == BCAST_AWAKE)
             return 1;

@@ -68,7 +68,7 @@ def elementwise_gives_what_the_function_gives(x: Floats, ufunc: np.ufunc) -> Non
     assert_type(bcast.elementwise(np.equal, "a", ["a", "b"]), NDArray[np.bool])
     assert_type(bcast.elementwise(np.equal, x, x, out=x), Floats)
     assert_type(bcast.elementwise(np.add, 1, 2), Any)
-    assert_type(bcast.elementwise(np.divmod, x, 2), Any)
+    assert_type(bcast.elementwise(np.divmod, x, 2), tuple[Any, Any])
     assert_type(bcast.elementwise(ufunc, x, x), Any)
     bcast.elementwise(np.add, x, x, dtype=np.float32, casting="unsafe", where=x > 0)
     assert_type(bcast.where(x > 0, x, x), Floats)

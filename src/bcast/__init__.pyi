@@ -283,20 +283,6 @@ def elementwise(
 ) -> NDArray[Any]: ...
 @overload
 def elementwise(
-    ufunc: np.ufunc,
-    a: ArrayLike,
-    b: ArrayLike,
-    /,
-    *,
-    mode: ElementwiseMode | None = None,
-    axis: int = -1,
-    out: _Outs = None,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    where: ArrayLike = True,
-) -> Any: ...
-@overload
-def elementwise(
     ufunc: Callable[..., _ResultT],
     a: ArrayLike,
     b: ArrayLike,

@@ -252,9 +252,7 @@ cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, list opera
 
 
 cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) except -1:
-    """Add the step that converts to a dtype in the machine's order of bytes, unless there is nothing to do; tell
-    whether there is such a step.
-    """
+    """Add the step that converts to a dtype in the machine's order of bytes, if that is another; tell if it can."""
     cdef cnp.dtype given = cnp.PyArray_DescrFromType(number[0])
     cdef Cast cast
     cdef uint8_t fused = NOT_FUSED

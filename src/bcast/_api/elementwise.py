@@ -188,12 +188,9 @@ def chain(
 
     Raises
     ------
-    ValueError, numpy.exceptions.AxisError
-        If shapes do not fit under `mode`; if `mode` or `casting` has no such value; if `axis` lies outside `data`, or
-        is given but has no meaning in the mode; if `out` has another shape, or is read-only.
-    TypeError
-        If a step is neither a ufunc nor such a pair; if `casting` forbids a conversion; if a ufunc has no loop for its
-        operands. Nothing has been written then.
+    ValueError, TypeError, numpy.exceptions.AxisError
+        As in `elementwise`, before anything is written; `TypeError`, too, if a step is neither a ufunc nor such a pair,
+        or if `casting` forbids a conversion.
 
     Notes
     -----

@@ -78,6 +78,25 @@ cdef void _run_fused(
     )
 
 
+cdef void pair_axes(Nest *nest) noexcept:
+    """Put the axis along which the first operand's neighbours lie next to the last one: a block has items of both.
+
+    Where the last axis is short, a block has several whole axes.
+    """
+    cdef int to = nest.rank - 2, axis = nest.rank - 1, i, k
+    cdef Py_ssize_t nearest = _magnitude(nest.operands[0].strides[axis]), step
+    for i in range(nest.rank - 1):
+        step = _magnitude(nest.operands[0].strides[i])
+        if 0 < step < nearest:
+            nearest, axis = step, i
+    for i in range(axis, to if 4 * nest.shape[to + 1] >= LINE else 0):
+        nest.shape[i], nest.shape[i + 1] = nest.shape[i + 1], nest.shape[i]
+        for k in range(nest.n):
+            step = nest.operands[k].strides[i]
+            nest.operands[k].strides[i] = nest.operands[k].strides[i + 1]
+            nest.operands[k].strides[i + 1] = step
+
+
 cdef void fuse(Nest *nest) noexcept:
     """Find steps that one loop can do."""
     cdef int i, end = nest.n_steps      # of those after step i

@@ -145,25 +145,6 @@ cdef void merge_axes(Nest *nest, const int *order) noexcept:
             nest.operands[k].strides[i] = strides[k][rank - 1 - i]
 
 
-cdef void pair_axes(Nest *nest) noexcept:
-    """Put the axis along which the first operand's neighbours lie next to the last one: a block has items of both.
-
-    Where the last axis is short, a block has several whole axes.
-    """
-    cdef int to = nest.rank - 2, axis = nest.rank - 1, i, k
-    cdef Py_ssize_t nearest = _magnitude(nest.operands[0].strides[axis]), step
-    for i in range(nest.rank - 1):
-        step = _magnitude(nest.operands[0].strides[i])
-        if 0 < step < nearest:
-            nearest, axis = step, i
-    for i in range(axis, to if 4 * nest.shape[to + 1] >= LINE else 0):
-        nest.shape[i], nest.shape[i + 1] = nest.shape[i + 1], nest.shape[i]
-        for k in range(nest.n):
-            step = nest.operands[k].strides[i]
-            nest.operands[k].strides[i] = nest.operands[k].strides[i + 1]
-            nest.operands[k].strides[i + 1] = step
-
-
 cdef void plan_blocks(Nest *nest) noexcept:
     """Choose the blocks, and how the loop gets each operand."""
     cdef int last = nest.rank - 1, i, k
@@ -234,8 +215,7 @@ cdef void plan_blocks(Nest *nest) noexcept:
 
 
 cdef inline Py_ssize_t _even(Py_ssize_t length, Py_ssize_t limit) noexcept:
-    """The length of the parts if a length is cut into as few parts of about the same length as `limit` allows, about.
-    """
+    """The length of a part if a length is cut into as few parts of about the same length as `limit` allows, about."""
     cdef Py_ssize_t parts = (length + limit - 1) // limit
     cdef Py_ssize_t part = (length + parts - 1) // parts
     return part if parts == 1 or part < LINE else _aligned_size(part)       # so that they begin with a line

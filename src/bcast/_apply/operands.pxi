@@ -20,9 +20,7 @@ cdef inline bint _are_equal(const void *a, const void *b, int n) noexcept:
 
 
 cdef bint _has_sure_steps(const Nest *nest, bint repeating) noexcept:
-    """Whether NumPy's loop is sure to see adjacent items forwards, or one for all: of `b` on all axes, or it is
-    `repeating`.
-    """
+    """Whether NumPy's loop sees adjacent items forwards, or one for all: of `b`, on all axes unless `repeating`."""
     cdef const Operand *operand
     cdef bint one = nest.operands[1].strides[nest.rank - 1] == 0 and not repeating
     cdef int last = nest.rank - 1, i, k

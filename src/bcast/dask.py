@@ -22,15 +22,15 @@ from numpy.typing import ArrayLike, DTypeLike
 from bcast._api.adjoints import lengths_left, wanted_dtype
 from bcast._api.broadcast import align_like, tuple_of_one
 from bcast._api.elementwise import chain as chain_in_memory
-from bcast._api.elementwise import step_shapes
+from bcast._api.elementwise import check_function, step_shapes
 from bcast._api.repeats import counts_along
 from bcast._rules.alignment import Alignment, right_aligned
-from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument
+from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument, show
 from bcast._rules.core import align, align_shapes, rule_of
 from bcast._rules.types import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 try:
-    from bcast._dask.arrays import Array, aligned_shape, as_dask, converted_dtype, in_memory
+    from bcast._dask.arrays import Array, as_dask, converted_dtype, in_memory
     from bcast._dask.chunks import given_chunks
     from bcast._dask.copies import Values, broadcast_along, chained, mapped, repeated, tiled, without_empty
     from bcast._dask.sums import segments_summed, summed
@@ -344,7 +344,11 @@ def elementwise(
     """
     second = _operand("b", b)
     first = _operand("a", a) if hasattr(second, "chunks") else as_dask("a", a)
-    aligned = aligned_shape(ufunc, getattr(first, "shape", ()), getattr(second, "shape", ()), mode, axis)
+    if not isinstance(ufunc, np.ufunc):
+        raise TypeError(f"`ufunc` expected a ufunc of two operands, got {show(ufunc)}")
+    check_function(ufunc)
+    chain_in_memory((), mode=mode, axis=axis)
+    aligned, _ = step_shapes("b", "a", getattr(second, "shape", ()), getattr(first, "shape", ()), mode, axis)
     return ufunc(first, _reshaped(second, aligned))
 
 

@@ -18,7 +18,6 @@ cdef tuple SCALARS
 cpdef tuple step_shapes(str name, str owner, tuple given, tuple shape, rule, axis)
 cdef int _number(str rule) except -1
 cdef _axis(axis, str rule)
-cdef dict _given(dtype, casting, where, tuple shape)
 
 cdef _operand(str name, value, bint weak, other)
 cdef tuple _shape(operand)

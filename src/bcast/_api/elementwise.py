@@ -142,7 +142,14 @@ def elementwise(
     source, shape = step_shapes("b", "a", given, shape, rule, axis)
     second = _aligned(second, given, source)
     operands = (first, second)  # unpacked, which checks that an error has an exception: NumPy's may have none
-    kwargs = _given(wanted, casting, where, shape)
+    kwargs: dict[str, Any] = {}  # the arguments that only some calls have
+    if wanted is not None:
+        kwargs["dtype"] = wanted
+    if casting is not SAME_KIND:
+        kwargs["casting"] = casting
+    if where is not True:
+        kwargs["where"] = where if isinstance(where, ndarray) else as_array("where", where)
+        right_aligned(_shape(kwargs["where"]), shape, "where")
     if out is None:
         return function(*operands, **kwargs)
     if is_tensor(out):
@@ -344,20 +351,6 @@ def _axis(axis: Any, rule: str) -> Any:
     if (type(axis) is not int or axis != -1) and rule is not PDPD:
         expect_default_axis(axis, rule)
     return axis if type(axis) is int else integer("axis", axis)
-
-
-def _given(dtype: Any, casting: Casting, where: Any, shape: Shape) -> dict[str, Any]:
-    """Return the arguments that only some calls have, as they are passed on; `where` must fit the result's shape."""
-    given: dict[str, Any] = {}
-    if dtype is not None:
-        given["dtype"] = dtype
-    if casting is not SAME_KIND:
-        given["casting"] = casting
-    if where is not True:
-        mask = where if isinstance(where, ndarray) else as_array("where", where)
-        right_aligned(_shape(mask), shape, "where")
-        given["where"] = mask
-    return given
 
 
 def _operand(name: str, value: Any, weak: bool, other: Any) -> Any:

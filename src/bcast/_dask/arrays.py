@@ -12,9 +12,8 @@ from numpy.typing import DTypeLike
 
 from bcast._api.broadcast import broadcast
 from bcast._api.converted import as_array, follows_values
-from bcast._api.elementwise import check_function, elementwise
 from bcast._dask.tasks import block_of
-from bcast._rules.arguments import Shape, dtype_argument, show
+from bcast._rules.arguments import dtype_argument, show
 from bcast._rules.types import Casting
 from bcast._runtime.core import is_masked
 
@@ -60,16 +59,6 @@ def in_memory(name: str, value: Any) -> Any:
     if is_dask_collection(value) or _holds_collections(value):
         raise TypeError(f"`{name}` expected integers in memory, got {show(value)}; call compute() first")
     return value
-
-
-def aligned_shape(ufunc: Any, a: Shape, b: Shape, mode: Any, axis: Any) -> Shape:
-    """Return the shape in which an operand of shape `b` broadcasts with one of shape `a` under the rule of `mode`."""
-    if not isinstance(ufunc, np.ufunc):
-        raise TypeError(f"`ufunc` expected a ufunc of two operands, got {show(ufunc)}")
-    check_function(ufunc)
-    views = [np.broadcast_to(np.empty(()), shape) for shape in (a, b)]
-    aligned: Shape = elementwise(lambda _, second: second.shape, *views, mode=mode, axis=axis)
-    return aligned
 
 
 def _holds_collections(data: Any) -> bool:

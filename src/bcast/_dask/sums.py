@@ -4,13 +4,14 @@ Narrow floating-point numbers have partial sums of 64-bit ones; these have pairs
 Partial sums of integers wrap around as the result does, and numbers that NumPy sums keep their dtype.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import dask.array as da
 import numpy as np
+from dask.core import flatten
 from numpy.typing import NDArray
 
 from bcast._api.adjoints import unbroadcast, unrepeat, wide_dtype
@@ -62,7 +63,7 @@ def partial_sum(
 
 def sum_of_sums(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)
     """Add partial sums: the steps between."""
-    first, *others = _leaves(terms)
+    first, *others = flatten([terms], (list, np.ndarray))  # an empty array, where Dask looks for metadata
     if first[0].dtype.char not in "dD":  # which have pairs
         return (unbroadcast(np.stack([first[0], *(each[0] for each in others)]), first[0].shape),)
     high, low = first if len(first) == 2 else (first[0], np.zeros_like(first[0]))
@@ -92,7 +93,7 @@ def round_to(sums: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) -> Array:
     """Sum as many neighbours for each item as the counts along each axis say: integers, or arrays of them."""
     grad = without_empty(grad)
-    axes = _counted(counts)
+    axes = [axis for axis, count in enumerate(counts) if not isinstance(count, int) or count != 1]
     if not axes:
         ones = Values([[1] * number for number in grad.numblocks])
         return mapped(segment_block, grad, range(grad.ndim), grad.chunks, ones, dtype, to=dtype)
@@ -103,14 +104,10 @@ def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) ->
 
 
 def segment_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDArray[Any]:
-    """Sum segments of a block along the axis that has counts other than 1; round the sums last."""
+    """Sum segments of a block along each axis; round the sums last."""
     data = block_of("grad", block)
     wide = wide_dtype(to)
-    axis = next(iter(_counted(counts)), None)
-    if axis is None:
-        sums = unbroadcast(data, data.shape, dtype=wide)
-    else:
-        sums = unrepeat(data, counts[axis], axis, dtype=wide)
+    sums = unrepeat(data, counts, tuple(range(data.ndim)), dtype=wide)
     return sums if wide == to else round_to(sums, to)
 
 
@@ -154,20 +151,6 @@ def _mapped(grad: Array, axis: int, lengths: Sequence[int], counts: Sequence[Any
     chunks = grad.chunks[:axis] + (tuple(lengths),) + grad.chunks[axis + 1 :]
     values = [counts if at == axis else [1] * len(own) for at, own in enumerate(chunks)]
     return mapped(segment_block, grad, range(grad.ndim), chunks, Values(values), dtype, to=dtype)
-
-
-def _counted(counts: Sequence[Any]) -> list[int]:
-    """Return the axes that have counts other than one 1 for all."""
-    return [axis for axis, count in enumerate(counts) if not isinstance(count, int) or count != 1]
-
-
-def _leaves(terms: Any) -> Iterator[Terms]:
-    """Yield the partial sums in the nested lists that Dask passes."""
-    if isinstance(terms, tuple):
-        yield terms
-    else:
-        for each in terms:
-            yield from _leaves(each)
 
 
 def _finite(errors: Any) -> NDArray[Any]:

@@ -95,11 +95,8 @@ class _Operator(OpRun):
         except (TypeError, ValueError) as error:
             # The evaluator would report another TypeError without its message.
             kind = RuntimeTypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{self._name()}: {error}; its inputs are {self._described(arrays)}") from error
-
-    def _name(self) -> str:
-        """Return what the model calls this node."""
-        return f"{self.op_type} {self.onnx_node.name!r}" if self.onnx_node.name else str(self.op_type)
+            name = f"{self.op_type} {self.onnx_node.name!r}" if self.onnx_node.name else self.op_type
+            raise kind(f"{name}: {error}; its inputs are {self._described(arrays)}") from error
 
     def _parameter(self, i: int) -> Any:
         """Return what the schema says of an input."""

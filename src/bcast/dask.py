@@ -348,7 +348,7 @@ def elementwise(
         raise TypeError(f"`ufunc` expected a ufunc of two operands, got {show(ufunc)}")
     check_function(ufunc)
     chain_in_memory((), mode=mode, axis=axis)
-    aligned, _ = step_shapes("b", "a", getattr(second, "shape", ()), getattr(first, "shape", ()), mode, axis)
+    aligned, _ = step_shapes("b", "a", "a, b", getattr(second, "shape", ()), getattr(first, "shape", ()), mode, axis)
     return ufunc(first, _reshaped(second, aligned))
 
 
@@ -381,7 +381,9 @@ def chain(
     for i, step in enumerate(steps):
         if isinstance(step, (tuple, list)) and len(step) == 2:
             operand = _operand(f"steps[{i}]", step[1])
-            aligned, shape = step_shapes(f"steps[{i}]", "data", getattr(operand, "shape", ()), shape, rule, axis)
+            aligned, shape = step_shapes(
+                f"steps[{i}]", "data", "data, steps", getattr(operand, "shape", ()), shape, rule, axis
+            )
             operands.append(_reshaped(operand, aligned))
             alike[i] = step[0], np.empty(0, operand.dtype) if hasattr(operand, "chunks") else operand
     to = chain_in_memory(np.empty(0, array.dtype), *alike, dtype=own, casting=casting).dtype

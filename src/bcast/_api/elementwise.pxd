@@ -15,7 +15,7 @@ cdef type UFUNC
 cdef object NUMPYS_WHERE, BOOL
 cdef tuple SCALARS
 
-cpdef tuple step_shapes(str name, str owner, tuple given, tuple shape, rule, axis)
+cpdef tuple step_shapes(str name, str owner, str both, tuple given, tuple shape, rule, axis)
 cdef int _number(str rule) except -1
 cdef _axis(axis, str rule)
 

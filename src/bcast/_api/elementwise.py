@@ -139,7 +139,7 @@ def elementwise(
                 return result
     shape = _shape(first)
     given = _shape(second)
-    source, shape = step_shapes("b", "a", given, shape, rule, axis)
+    source, shape = step_shapes("b", "a", "a, b", given, shape, rule, axis)
     second = _aligned(second, given, source)
     operands = (first, second)  # unpacked, which checks that an error has an exception: NumPy's may have none
     kwargs: dict[str, Any] = {}  # the arguments that only some calls have
@@ -248,7 +248,7 @@ def chain(
         kind: Any = None
         if operand is not None:
             given = _shape(operand)
-            source, shape = step_shapes(f"steps[{i}]", "data", given, shape, rule, axis)
+            source, shape = step_shapes(f"steps[{i}]", "data", "data, steps", given, shape, rule, axis)
             operand = _aligned(operand, given, source)
             kind = type(operand)  # NumPy takes int, float and complex for dtypes that follow the other one
             kind = dtype_of(operand) if kind is ndarray else BOOL if kind is bool else kind
@@ -328,17 +328,20 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     return out
 
 
-def step_shapes(name: str, owner: str, given: Shape, shape: Shape, rule: Any, axis: Any) -> tuple[Shape, Shape]:
+def step_shapes(
+    name: str, owner: str, both: str, given: Shape, shape: Shape, rule: Any, axis: Any
+) -> tuple[Shape, Shape]:
     """Return the shape in which an operand broadcasts with the `owner` of `shape`, and that of the result."""
     if rule == PDPD:
         return pdpd(given, shape, axis, owner).source, shape
     if shape == given:
         return given, shape
+    if rule == NONE:
+        raise ValueError(f"`{name}` expected {owner}'s own shape {shape} in mode 'none', got {given}")
     if rule == UNIDIRECTIONAL:
         right_aligned(given, shape, owner)
-    elif rule == NONE:
-        raise ValueError(f"`{name}` expected {owner}'s own shape {shape} in mode 'none', got {given}")
-    return given, merge((shape, given), f"{owner}, {name.partition('[')[0]}")
+        return given, shape
+    return given, merge((shape, given), both)
 
 
 def _number(rule: str) -> int:

@@ -77,8 +77,8 @@ BCAST_ON_FUSED BCAST_INLINE void bcast_wide_halves(const bcast_aligned_floats *x
             if (halves) bcast_##target##_halves(x + j, (uint16_t *) dst + at + 8 * j, &rare);                       \
             else ((bcast_floats *) ((float *) dst + at))[j] = x[j];                                                 \
     }
-#define BCAST_FUSED_ITEMS(target, ON)                                                                               \
-    ON BCAST_INLINE void bcast_fused_##target##_items(                                                              \
+#define BCAST_FUSED_LOOP(target, ON)                                                                                \
+    ON static void bcast_fused_##target(                                                                            \
         ptrdiff_t n, int bytes, int halves, const void *src, int steps, const uint8_t *functions,                   \
         char *const *all_operands, const ptrdiff_t *strides, void *dst)                                             \
     {                                                                                                               \
@@ -103,18 +103,9 @@ BCAST_ON_FUSED BCAST_INLINE void bcast_wide_halves(const bcast_aligned_floats *x
         }                                                                                                           \
         for (int j = 0; j < 8; j++) is_rare |= rare[j];                                                             \
         if (is_rare) feraiseexcept(FE_UNDERFLOW);       /* or overflow: single steps tell which */                  \
-    }                                                                                                               \
-    ON static void bcast_fused_##target(                                                                            \
-        ptrdiff_t n, int bytes, int halves, const void *src, int steps, const uint8_t *functions,                   \
-        char *const *operands, const ptrdiff_t *strides, void *dst)                                                 \
-    {                                                                                                               \
-        if (bytes && halves) bcast_fused_##target##_items(n, 1, 1, src, steps, functions, operands, strides, dst);  \
-        else if (halves) bcast_fused_##target##_items(n, 0, 1, src, steps, functions, operands, strides, dst);      \
-        else if (bytes) bcast_fused_##target##_items(n, 1, 0, src, steps, functions, operands, strides, dst);       \
-        else bcast_fused_##target##_items(n, 0, 0, src, steps, functions, operands, strides, dst);                  \
     }
-BCAST_FUSED_ITEMS(plain, )
-BCAST_FUSED_ITEMS(wide, BCAST_ON_FUSED)
+BCAST_FUSED_LOOP(plain, )
+BCAST_FUSED_LOOP(wide, BCAST_ON_FUSED)
 static inline void bcast_fused(
     int target, ptrdiff_t n, int bytes, int halves, const void *src, int steps, const uint8_t *functions,
     char *const *operands, const ptrdiff_t *strides, void *dst)

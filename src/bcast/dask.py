@@ -380,10 +380,9 @@ def chain(
     shape, operands, alike = array.shape, [without_empty(array)], list(steps)
     for i, step in enumerate(steps):
         if isinstance(step, (tuple, list)) and len(step) == 2:
-            operand = _operand(f"steps[{i}]", step[1])
-            aligned, shape = step_shapes(
-                f"steps[{i}]", "data", "data, steps", getattr(operand, "shape", ()), shape, rule, axis
-            )
+            name = f"steps[{i}]"
+            operand = _operand(name, step[1])
+            aligned, shape = step_shapes(name, "data", "data, steps", getattr(operand, "shape", ()), shape, rule, axis)
             operands.append(_reshaped(operand, aligned))
             alike[i] = step[0], np.empty(0, operand.dtype) if hasattr(operand, "chunks") else operand
     to = chain_in_memory(np.empty(0, array.dtype), *alike, dtype=own, casting=casting).dtype

@@ -43,6 +43,7 @@ cdef Dtype _dtype_of_result(str name, Dtype own, dtype)
 
 
 @cython.locals(
-    at=Py_ssize_t, length=Py_ssize_t, step=Py_ssize_t, begin=Py_ssize_t, axis=Py_ssize_t, blocks=Py_ssize_t, means=ndarray,
+    at=Py_ssize_t, length=Py_ssize_t, step=Py_ssize_t, begin=Py_ssize_t, axis=Py_ssize_t, blocks=Py_ssize_t,
+    means=ndarray,
 )
 cdef _deviations(ndarray array, Alignment alignment, ndarray out, double count, double divisor, bint root)

@@ -364,7 +364,7 @@ cdef void _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint
     cdef Py_ssize_t cost = cnp.PyArray_SIZE(<cnp.ndarray> operands[len(operands) - 1]), widest = 0, size
     cdef int threads = 1, i
     cdef const uint8_t[::1] view
-    cdef list views = []    # which hold the arrays
+    cdef list views         # which hold the arrays
     plan_blocks(nest)
     for i in range(nest.n):
         widest = max(widest, nest.operands[i].loop_size)
@@ -387,6 +387,7 @@ cdef void _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint
         if memory != NULL:
             plan_copies(nest, work.own, threads)
         if threads > 1 or not shared or cost >= RELEASING:
+            views = []
             for operand in operands:
                 if cnp.PyArray_CheckExact(operand):
                     view = extent(operand)

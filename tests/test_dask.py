@@ -540,6 +540,26 @@ def test_integers_that_would_be_computed_are_refused():
             getattr(bcast.dask, function)(line, *arguments)
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "std"])
+@pytest.mark.parametrize("dtype", ["?", "u1", "i8", "f2", "f4", "f8", "c8"])
+def test_statistics_are_those_of_arrays_in_memory(name, dtype):
+    terms = np.random.default_rng(0).random((13, 9, 11)) * (20 + (3j if dtype == "c8" else 0))
+    data = terms.astype(dtype)
+    options = {"ddof": 1} if name in ("var", "std") else {}
+    for chunks, axis, keepdims in [(5, None, False), ((4, 9, -1), (0, 2), True), (-1, -1, False), (3, (1, 2), False)]:
+        right = getattr(bcast, name)(data, axis, keepdims=keepdims, **options)
+        result = getattr(bcast.dask, name)(da.from_array(data, chunks), axis, keepdims=keepdims, **options)
+        assert_equal(result, right, rtol=2e-3 if dtype == "f2" else 1e-5)
+
+
+def test_axes_imply_modes():
+    data = np.arange(6.0).reshape(2, 3)
+    column = np.array([1.0, 2.0])
+    assert_equal(bcast.dask.broadcast(data, (2, 3, 2), [0, 1]), np.stack([data] * 2, -1))
+    assert_equal(bcast.dask.elementwise(np.add, data, column, axis=0), data + column[:, None])
+    assert_equal(bcast.dask.chain(data, (np.add, column), axis=0), data + column[:, None])
+
+
 def test_refusals_are_those_of_arrays_in_memory():
     data = da.ones((2, 3))
     calls = [("broadcast", (3, 3)), ("broadcast", 3), ("broadcast_to", (2, 4)), ("tile", -1), ("tile", 1.5)]

@@ -33,6 +33,7 @@ try:
     from bcast._dask.arrays import Array, as_dask, converted_dtype, in_memory
     from bcast._dask.chunks import given_chunks
     from bcast._dask.copies import Values, broadcast_along, chained, mapped, repeated, tiled, without_empty
+    from bcast._dask.statistics import mean, std, sum, var
     from bcast._dask.sums import segments_summed, summed
     from bcast._dask.tasks import reshape_block
 except ModuleNotFoundError as error:
@@ -46,11 +47,15 @@ __all__ = [
     "broadcast_to",
     "chain",
     "elementwise",
+    "mean",
     "meshgrid",
     "repeat",
+    "std",
+    "sum",
     "tile",
     "unbroadcast",
     "unrepeat",
+    "var",
 ]
 
 
@@ -348,7 +353,8 @@ def elementwise(
         raise TypeError(f"`ufunc` expected a ufunc of two operands, got {show(ufunc)}")
     check_function(ufunc)
     chain_in_memory((), mode=mode, axis=axis)
-    aligned, _ = step_shapes("b", "a", "a, b", getattr(second, "shape", ()), getattr(first, "shape", ()), mode, axis)
+    rule = rule_of(axis) if mode is None else mode
+    aligned, _ = step_shapes("b", "a", "a, b", getattr(second, "shape", ()), getattr(first, "shape", ()), rule, axis)
     return ufunc(first, _reshaped(second, aligned))
 
 

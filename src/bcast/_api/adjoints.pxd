@@ -33,10 +33,13 @@ cpdef tuple factor_of(ndarray grad, times)
 
 
 @cython.locals(
-    array=ndarray, shape=tuple, source=list, left=list, at=Py_ssize_t, length=Py_ssize_t, count=Py_ssize_t,
-    results=Py_ssize_t, alignment=Alignment,
+    array=ndarray, shape=tuple, axes=tuple, source=list, left=list, at=Py_ssize_t, count=Py_ssize_t, alignment=Alignment,
 )
 cpdef reduced(str name, a, axis, dtype, out, keepdims, ddof)
+
+
+@cython.locals(axes=list, at=Py_ssize_t)
+cpdef tuple summed_axes(axis, tuple shape)
 
 
 cdef Dtype _dtype_of_result(str name, Dtype own, dtype)

@@ -269,29 +269,18 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
     if wanted is None or (out is not None and out.dtype != wanted):
         return None
     shape = shape_of(array)
-    source = [1] * len(shape)
-    if axis is not None:
-        source = list(shape)
-        axes: Any = axes_argument(axis)
-        for each in (axes,) if type(axes) is int else axes:
-            at = place_of(each, shape)
-            if source[at] < 0:
-                raise ValueError(f"`axis` expected axes that differ, got {show(axis)}")
-            source[at] = -1  # until all are known
-    left: list[int] = []
-    count = results = 1
-    for at in range(len(shape)):
-        length = shape[at]
-        if axis is None or source[at] < 0:
-            source[at] = 1
-            count *= length
-            if keepdims:
-                left.append(1)
-        else:
-            left.append(length)
-            results *= length
-    if count <= 1 or results == 0 or not ddof < count:
+    axes = summed_axes(axis, shape)
+    source = list(shape)
+    count = 1
+    for at in axes:
+        count *= shape[at]
+        source[at] = 1
+    if count <= 1 or size_of(array) == 0 or not ddof < count:
         return None
+    left: list[int] = []
+    for at in range(len(shape)):
+        if keepdims or at not in axes:
+            left.append(source[at])
     alignment = aligned(shape, tuple(source))
     result = result_array(out, array, tuple(left), "a", wanted)
     if name == "sum":
@@ -301,6 +290,20 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
     else:
         _deviations(array, alignment, result, count, count - ddof, name == "std")
     return result[()] if out is None and not left else result
+
+
+def summed_axes(axis: Any, shape: Shape) -> Shape:
+    """Return the axes of `shape` that the user's `axis` means, counted from 0."""
+    if axis is None:
+        return tuple(range(len(shape)))
+    axes: list[int] = []
+    given: Any = axes_argument(axis)
+    for each in (given,) if type(given) is int else given:
+        at = place_of(each, shape)
+        if at in axes:
+            raise ValueError(f"`axis` expected axes that differ, got {show(axis)}")
+        axes.append(at)
+    return tuple(axes)
 
 
 def _dtype_of_result(name: str, own: np.dtype[Any], dtype: Any) -> np.dtype[Any] | None:

@@ -1,0 +1,121 @@
+"""Sums and statistics of dask arrays: NumPy's arguments come in, graphs of partial sums go out."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from bcast._api import statistics
+from bcast._api.adjoints import summed_axes, wide_dtype
+from bcast._dask.arrays import Array, as_dask
+from bcast._dask.copies import chained, without_empty
+from bcast._dask.sums import summed
+from bcast._rules.alignment import aligned
+from bcast._rules.types import AxesLike
+
+
+def sum(
+    a: ArrayLike | Array,
+    axis: AxesLike | int | None = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    *,
+    split_every: int | dict[int, int] | None = None,
+) -> Array:
+    """Sum the items of an array along axes, as `bcast.sum` does.
+
+    Errors are those of `bcast.dask.unbroadcast`, and so is `split_every`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.sum(da.ones((6, 4), chunks=3, dtype="uint8"), axis=0).compute()
+    array([6, 6, 6, 6], dtype=uint64)
+    """
+    return _reduced("sum", a, axis, dtype, keepdims, 0, split_every)
+
+
+def mean(
+    a: ArrayLike | Array,
+    axis: AxesLike | int | None = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    *,
+    split_every: int | dict[int, int] | None = None,
+) -> Array:
+    """Average the items of an array along axes, as `bcast.mean` does.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.mean(da.arange(10, chunks=4)).compute()
+    np.float64(4.5)
+    """
+    return _reduced("mean", a, axis, dtype, keepdims, 0, split_every)
+
+
+def var(
+    a: ArrayLike | Array,
+    axis: AxesLike | int | None = None,
+    dtype: DTypeLike | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    split_every: int | dict[int, int] | None = None,
+) -> Array:
+    """Compute variances along axes, as `bcast.var` does: the data is read twice.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.var(da.arange(10, chunks=4)).compute()
+    np.float64(8.25)
+    """
+    return _reduced("var", a, axis, dtype, keepdims, ddof, split_every)
+
+
+def std(
+    a: ArrayLike | Array,
+    axis: AxesLike | int | None = None,
+    dtype: DTypeLike | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    split_every: int | dict[int, int] | None = None,
+) -> Array:
+    """Compute standard deviations along axes: the roots of what `var` computes.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.std(da.arange(4, chunks=2) * 2).compute()
+    np.float64(2.23606797749979)
+    """
+    return _reduced("std", a, axis, dtype, keepdims, ddof, split_every)
+
+
+def _reduced(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, ddof: float, split_every: Any) -> Array:
+    array = as_dask("a", a)
+    axes = summed_axes(axis, array.shape)
+    source = tuple(1 if at in axes else length for at, length in enumerate(array.shape))
+    alignment = aligned(array.shape, source)
+    to = getattr(statistics, name)(np.ones((2,) * array.ndim, array.dtype), dtype=dtype).dtype
+    if name == "sum":
+        result = summed(array, alignment, to, split_every)
+    else:
+        is_complex = array.dtype.kind == "c"
+        wide = np.dtype(complex) if is_complex else wide_dtype(to)
+        count = math.prod(array.shape[at] for at in axes)
+        result = summed(array, alignment, wide, split_every) / count
+        if name != "mean":
+            operands = [without_empty(array), result]
+            steps = [np.subtract, *([np.absolute] if is_complex else []), np.square]
+            squares = chained(operands, array.ndim, np.dtype(float) if is_complex else wide, ufuncs=steps, own=wide)
+            result = summed(squares, alignment, squares.dtype, split_every) / max(count - ddof, 0)
+        result = (np.sqrt(result) if name == "std" else result).astype(to)
+    return result if keepdims else result.squeeze(axes)

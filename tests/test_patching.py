@@ -253,6 +253,15 @@ def test_patches_go_where_memory_fails():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.usefixtures("patched")
+def test_where_takes_scalars_as_numpy_promotes_them():
+    for scalar in (np.float32("nan"), np.float64(2), np.int8(3), np.uint64(5), np.bool(True), np.complex64(1j)):
+        for data in (GRID, GRID.astype("f4"), GRID.astype(np.uint8)):
+            assert taken("where", GRID > 5, data, scalar)
+            assert taken("where", GRID > 5, scalar, data)
+    assert not taken("where", GRID > 5, GRID, np.str_("a"))
+
+
 def test_patches_nest():
     bcast.patch_numpy()
     assert [name for name in NAMES if bcast.is_patched(name)] == ["tile", "repeat", "meshgrid"]

@@ -23,7 +23,7 @@ from types import MethodType
 from typing import NamedTuple
 
 import numpy as np
-from numpy import iinfo, integer, ndarray
+from numpy import generic, iinfo, integer, ndarray
 
 from bcast._api.broadcast import broadcast, broadcast_arrays, meshgrid
 from bcast._api.repeats import repeat, tile
@@ -413,6 +413,10 @@ def take_broadcast_arrays(*args, subok=False):
 
 
 def take_where(condition, x, y, /):
+    if isinstance(x, generic):  # xarray and pandas pass NumPy's scalars, which promote as arrays do
+        x = np.asarray(x)
+    if isinstance(y, generic):
+        y = np.asarray(y)
     return choose(condition, x, y, None)
 
 

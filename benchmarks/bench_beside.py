@@ -15,9 +15,9 @@ from time import perf_counter
 
 from machines import Load, cpus
 from peers import COMPETITORS, bound, prepare
+from workloads import Task, Workload
 
-from bcast._benchmark.tasks import Task
-from bcast._benchmark.workloads import Workload, cpu
+from bcast._benchmark.table import cpu
 
 NAMES = ("bcast", "numpy", "torch", "jax", "onnxruntime")
 SIZES = (2, 6, 14, 28)  # MB of float32

@@ -19,7 +19,7 @@ from time import perf_counter, sleep
 import numpy as np
 
 import bcast
-from bcast._benchmark.workloads import cpu
+from bcast._benchmark.table import cpu
 
 SIZES = {"256 KiB": 1 << 18, "6 MB": 6 << 20, "64 MB": 64 << 20}
 LOADS = {

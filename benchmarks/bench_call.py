@@ -15,7 +15,7 @@ from machines import measure
 
 import bcast
 from bcast._api.converted import as_array
-from bcast._benchmark.workloads import cpu
+from bcast._benchmark.table import cpu
 from bcast._kernel import replicate
 from bcast._rules.core import align
 from bcast._runtime.core import result_array, shape_of

@@ -17,7 +17,7 @@ import numpy as np
 from machines import measure
 
 import bcast
-from bcast._benchmark.workloads import cpu
+from bcast._benchmark.table import cpu
 
 SIZES = [1024 << i for i in range(11)]
 PROTOTYPE = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)

@@ -2,8 +2,7 @@
 
 from conftest import Case
 from peers import competitors
-
-from bcast._benchmark.workloads import DTYPES, STATES, grid
+from workloads import DTYPES, STATES, grid
 
 SECONDS = 0.1
 

@@ -15,7 +15,7 @@ import numpy as np
 from machines import measure
 
 import bcast
-from bcast._benchmark.workloads import cpu
+from bcast._benchmark.table import cpu
 from bcast._runtime.core import result_array
 
 SIZES = [1 << 20, 2 << 20, 4_000_000, 16_000_000, 40_000_000, 64_000_000, 256_000_000]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from peers import bound
 
 import bcast
-from bcast._benchmark.workloads import machine
+from bcast._benchmark.table import machine
 
 SECONDS = 0.25
 SIZED = "torch, output_size"

@@ -8,8 +8,7 @@ A name holds the seed and the number of the shape, so that `--seed 7 -k random-7
 from conftest import Case
 from peers import competitors
 from shapes import random_workloads
-
-from bcast._benchmark.workloads import STATES
+from workloads import STATES
 
 SECONDS = 0.1
 

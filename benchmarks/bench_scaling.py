@@ -8,8 +8,7 @@ from conftest import Case
 from machines import memory
 from peers import COMPETITORS
 from shapes import label
-
-from bcast._benchmark.workloads import Workload
+from workloads import Workload
 
 DTYPE = "float32"
 SIZES = [1 << power for power in range(10, 33, 2)]  # bytes: 1 KB to 4 GB

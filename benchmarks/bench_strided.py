@@ -16,7 +16,7 @@ from machines import cpus, measure
 from numpy.typing import NDArray
 
 import bcast
-from bcast._benchmark.workloads import cpu
+from bcast._benchmark.table import cpu
 
 SECONDS = 0.3
 DTYPES = ("uint8", "uint16", "float32", "float64", "complex128")

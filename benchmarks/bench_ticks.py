@@ -17,7 +17,7 @@ from time import perf_counter, sleep
 import numpy as np
 
 import bcast
-from bcast._benchmark.workloads import cpu
+from bcast._benchmark.table import cpu
 
 TICK = 1e-3  # seconds
 LIMIT = 5e-3

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from conftest import Case
 from peers import COMPETITORS, prepare
-
-from bcast._benchmark.tasks import Task
-from bcast._benchmark.workloads import Workload
+from workloads import Task, Workload
 
 DTYPE = "float32"
 SECONDS = 0.5

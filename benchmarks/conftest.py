@@ -16,9 +16,9 @@ from machines import cpus, measure
 from peers import COMPETITORS, OWN, bound, prepare, version
 from shapes import SEED, innermost
 from sum_peers import SUMMERS
+from workloads import Task, Workload
 
-from bcast._benchmark.tasks import Task
-from bcast._benchmark.workloads import Workload, machine
+from bcast._benchmark.table import machine
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Calls of other packages as they are, by the patch of NumPy's functions, and by one changed line, in one run.
 
     python benchmarks/field.py [--rounds 25] [--only SUBSTRING] > field.md
+    python benchmarks/field.py --lines > lines.md       # lines of NumPy's, by the length of the innermost axis
 
 Needs the packages of the cases; those of packages that are missing are left out. A changed line is either the user's,
 with a call of bcast in its place, or one within the package, whose function is compiled anew with it. Results are
@@ -21,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 import bcast
-from bcast._benchmark.workloads import machine
+from bcast._benchmark.table import machine
 
 WARM_UP_SECONDS = 20e-3
 
@@ -265,6 +266,31 @@ CASES = (
     ),
 )
 
+LENGTHS = (3, 32, 512)
+ROWS = "n = {}; m = (1 << 20) // n; x = rng.random((m, n), np.float32); "
+LINES = (  # what is set up, NumPy's line, and ours
+    ("x = x[:, 0].reshape(32, -1)", "np.stack([x] * n, -1)", "bcast.broadcast(x, (*x.shape, n), axes_mapping=[0, 1])"),
+    ("x = x[:, 0].copy()", "np.repeat(x, n)", "bcast.repeat(x, n)"),
+    ("x = x[0].copy()", "np.tile(x, (m, 1))", "bcast.tile(x, (m, 1))"),
+    ("row = x[0].copy()", "x + row", "bcast.elementwise(np.add, x, row)"),
+    ("column = x[:, :1].copy()", "x * column", "bcast.elementwise(np.multiply, x, column)"),
+    ("mask = x[:, :1] > 0.5", "np.where(mask, x, 0)", "bcast.where(mask, x, 0)"),
+    ("", "x.sum(0)", "bcast.sum(x, 0)"),
+    ("", "x.mean(1)", "bcast.mean(x, 1)"),
+    ("", "x.std(0)", "bcast.std(x, 0)"),
+    ("a, s = x[0].copy(), x[1].copy() + 1", "(x - a) / s", "bcast.chain(x, (np.subtract, a), (np.divide, s))"),
+    (
+        "",
+        "(x - x.mean(0)) / x.std(0)",
+        "bcast.chain(x, (np.subtract, bcast.mean(x, 0)), (np.divide, bcast.std(x, 0)))",
+    ),
+    (
+        "x = x.ravel(); starts = np.arange(0, x.size, n); counts = np.diff(starts, append=x.size)",
+        "np.add.reduceat(x, starts)",
+        "bcast.unrepeat(x, counts)",
+    ),
+)
+
 
 @contextmanager
 def rewritten(case):
@@ -316,11 +342,8 @@ def ratio(least, way):
     return "" if way not in least else f"{(times := least['before'] / least[way]):.{1 if times < 9.95 else 0}f}"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--only", default="", help="a part of the names of the cases")
-    options = parser.parse_args()
+def show_calls(options):
+    """Print the table of calls, and the lines that are changed."""
     found = {}
     for case in CASES:
         if options.only in f"{case.package}: {case.what}":
@@ -338,6 +361,25 @@ def main():
     for case in found:
         where = f", in `{case.place}`" * bool(case.place)
         print(f"\n{case.package}: {case.what}{where}:\n\n```python\n{case.line or case.call}\n{case.ours}\n```")
+
+
+def show_lines(options):
+    """Print the table of NumPy's lines."""
+    print(f"{machine(bcast.get_num_threads())}; a million items of float32.\n")
+    print("| NumPy | bcast |", " | ".join(map(str, LENGTHS)), f"|\n|---|---|{'--:|' * len(LENGTHS)}")
+    for setup, line, ours in LINES:
+        cases = [Case("", "", ROWS.format(n) + setup, line, "", ours, tolerance=1e-2) for n in LENGTHS]
+        ratios = [ratio(measured(case, options.rounds), "line") for case in cases if options.only in line]
+        print(f"| `{line}` | `{ours}` | {' | '.join(ratios)} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--only", default="", help="a part of the names of the cases")
+    parser.add_argument("--lines", dest="show", action="store_const", const=show_lines, default=show_calls)
+    options = parser.parse_args()
+    options.show(options)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from workloads import Call, Task
 
-from bcast._benchmark.tasks import Call, Task
 from bcast._rules.arguments import Shape
 
 __all__ = ["fill", "numba_call", "readers", "repeater", "use_threads"]

@@ -20,10 +20,9 @@ import loops
 import numpy as np
 from machines import measure
 from numpy.typing import NDArray
+from workloads import CALLS, Call, Task, Workload
 
 import bcast
-from bcast._benchmark.tasks import CALLS, Call, Task
-from bcast._benchmark.workloads import Workload
 
 __all__ = [
     "COMPETITORS",

@@ -9,8 +9,9 @@ from pathlib import Path
 from peers import LIMIT
 from runs import Cell, Run, known, mean, to_limit, to_numpy, to_peer
 from shapes import FLOATS
+from workloads import STATES
 
-from bcast._benchmark.workloads import LOST, STATES
+from bcast._benchmark.table import LOST
 
 # Told apart by colour-blind eyes too.
 STATE_COLOURS = {"fresh": "#0072b2", "warm": "#d55e00"}

@@ -18,8 +18,9 @@ from pathlib import Path
 from plots import plot_adjoint, plot_detail, plot_ratios, plot_scaling
 from runs import Cell, Run, known, load, mean, read_report, to_limit, to_numpy, to_peer
 from shapes import FLOATS, SUM_DTYPES, label
+from workloads import STATES
 
-from bcast._benchmark.workloads import LOST, STATES
+from bcast._benchmark.table import LOST
 
 RATIO_LEGEND = (
     "*NumPy*, *best peer*: its time / bcast's time; below 1 bcast is the slower one, and below "

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from peers import LIMIT, OWN
 from shapes import SEED, UNITS, innermost, random_workloads
+from workloads import DTYPES, STATES, Workload, grid
 
-from bcast._benchmark.workloads import DTYPES, LOST, STATES, Workload, grid
+from bcast._benchmark.table import LOST
 
 SUITES = ("grid", "random", "scaling", "use", "adjoint", "numpy")
 

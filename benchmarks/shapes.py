@@ -5,8 +5,8 @@ import random
 from collections.abc import Iterator
 
 import numpy as np
+from workloads import DTYPES, Workload
 
-from bcast._benchmark.workloads import DTYPES, Workload
 from bcast._rules.arguments import Shape
 
 __all__ = ["FLOATS", "SEED", "SUM_DTYPES", "SUM_SIZES", "innermost", "label", "random_workloads", "sums"]

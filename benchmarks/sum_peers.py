@@ -15,10 +15,9 @@ import loops
 import numpy as np
 from numpy.typing import NDArray
 from peers import COMPETITORS, LIMIT, Competitor, fastest, in_pieces, new_arrays
+from workloads import Call, Workload
 
 import bcast
-from bcast._benchmark.tasks import Call
-from bcast._benchmark.workloads import Workload
 
 __all__ = ["SUMMERS", "SumTask", "judge", "prepare_sums"]
 

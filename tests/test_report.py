@@ -10,7 +10,7 @@ import report
 from machines import cpus
 from runs import load
 
-from bcast._benchmark.workloads import machine
+from bcast._benchmark.table import machine
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

@@ -1,4 +1,1 @@
-"""What `python -m bcast bench` needs: a time limit comes in, a table of NumPy's times relative to bcast's goes out.
-
-The suite in benchmarks/ takes workloads, tasks and timing from here, and adds the peers.
-"""
+"""What `python -m bcast` and `python -m bcast bench` measure; benchmarks/ takes the timing from here."""

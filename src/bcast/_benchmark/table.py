@@ -1,51 +1,64 @@
 """The table that `python -m bcast bench` prints: how fast bcast is on this machine, beside NumPy."""
 
-from collections.abc import Callable
-from itertools import product
+import os
+import platform
+from contextlib import suppress
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
 import bcast
-from bcast._benchmark.tasks import ARITHMETIC, calls_of
 from bcast._benchmark.timing import measure
-from bcast._benchmark.workloads import LOST, STATES, machine
+from bcast._benchmark.workloads import COPIES, KNOWN, rows
 
-__all__ = ["table"]
+__all__ = ["LOST", "cpu", "machine", "table"]
 
-SHORT = ("3 -> 4x3", "gray -> RGB 1080p", "row of 3 x 1e6", "points + offset")
-FULL = (  # one for each way in which inner axes can lie
-    *(*SHORT, "bias NCHW", "bias NHWC", "row of 1000 x 1e4", "column of 1e5 x 100", "64,1,64,1 -> 64^4"),
-    *("1,64,1,64 -> 64^4", "ten axes of 2", "scalar -> 1e6 bytes"),
-    *ARITHMETIC,
-)
+LOST = 0.95  # ratios from here to 1 count as equal: no machine is quiet enough to tell
 HEAD = f"""
-NumPy: its time / bcast's time. Below 1, bcast is the slower one; below {LOST}, the cell is LOST.
-fresh: into a new array; warm: into the same `out` again. Fastest of several rounds, taken by turns;
-a ? marks cells whose earlier and later rounds disagree by 15 %.
+times: how many times as fast bcast is; below {LOST}, the row is LOST. Fastest of several rounds, taken by turns;
+a ? marks rows whose earlier and later rounds disagree by 15 %.
 
-workload              dtype    state  bcast, us   GB/s   NumPy"""
+{"workload":<24}{"NumPy's call":<45}NumPy, us bcast, us  times"""
+NEXT = """
+Next: docs/faster.md says how to find such a line in your program, and what to write in its place.
+`python -m bcast run script.py` speeds up a program without a change, `python -m bcast bench` measures more."""
 
 
-def table(seconds: float = 20.0, short: bool = False, grow: Callable[[str], object] = str) -> str:
-    """Compare bcast with NumPy for so many seconds, in a handful of cells if `short`; `grow` gets a dot for each."""
-    deadline = perf_counter() + 0.9 * seconds  # the last cell may take longer than planned
-    threads, lost, lines = bcast.get_num_threads(), 0, []
-    chosen = list(product(SHORT if short else FULL, ("uint8", "float32"), STATES))
-    for i, (name, dtype, state) in enumerate(chosen):
+def cpu() -> str:
+    """Name the processor."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def machine(threads: int) -> str:
+    """Describe what is measured, where, and on how many threads, in one line."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    where = f"{cpu()}, {os.cpu_count()} CPUs, {platform.system()}; on {threads} thread{'s' * (threads > 1)} each"
+    return f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {where}, NumPy on 1"
+
+
+def table(seconds: float = 20.0, short: bool = False) -> str:
+    """Compare bcast with NumPy for so many seconds, in known workloads alone if `short`."""
+    deadline = perf_counter() + 0.9 * seconds  # the last row may take longer than planned
+    lost, lines, count = 0, list[str](), len(KNOWN) + 4 * len(COPIES) * (not short)
+    for name, numpys, ours, arrays in rows(short):
         if (begin := perf_counter()) >= deadline:
             break
-        calls, out, nbytes = calls_of(name, dtype, state, threads)
-        ours, theirs = (call() if out is None else (call(), out.copy())[1] for call in calls.values())
-        if not np.array_equal(ours, theirs):
-            raise AssertionError(f"bcast and NumPy differ in {name!r}, {dtype}, {state}")
-        rounds = measure(calls, begin + (deadline - begin) / (len(chosen) - i) - perf_counter(), warming=4e-3)
-        own, numpy = (min(each) for each in rounds.values())
+        calls = {"numpy": eval(f"lambda: {numpys}", arrays), "bcast": eval(f"lambda: {ours}", arrays)}
+        expected = arrays["out"].copy() if calls["numpy"]() is None else calls["numpy"]()
+        found = calls["bcast"]()
+        if found.shape != expected.shape or not np.allclose(found, expected, 1e-3, 1e-3):  # sums round otherwise
+            raise AssertionError(f"bcast and NumPy differ in {name!r}: {numpys}")
+        rounds = measure(calls, begin + (deadline - begin) / (count - len(lines)) - perf_counter(), warming=4e-3)
+        theirs, own = (min(each) for each in rounds.values())
         halves = [(min(each[: (len(each) + 1) // 2]), min(each[len(each) // 2 :])) for each in rounds.values()]
-        lost += numpy < LOST * own
-        marks = " LOST" * (numpy < LOST * own) + " ?" * any(max(pair) > 1.15 * min(pair) for pair in halves)
-        speed = f"{own * 1e6:10.2f} {nbytes / own / 1e9:6.1f} {numpy / own:7.2f}"
-        lines.append(f"{name:<21} {dtype:<8} {state:<5} {speed}{marks}")
-        grow(".")
-    left_out = f"; no time left for {len(chosen) - len(lines)}" * (len(lines) < len(chosen))
-    return "\n".join([machine(threads), HEAD, *lines, "", f"{lost} of {len(lines)} cells lost{left_out}"])
+        lost += theirs < LOST * own
+        marks = " LOST" * (theirs < LOST * own) + " ?" * any(max(pair) > 1.15 * min(pair) for pair in halves)
+        lines.append(f"{name:<24}{numpys:<45}{theirs * 1e6:9.1f} {own * 1e6:9.1f} {theirs / own:6.1f}{marks}")
+    left_out = f"; no time left for {count - len(lines)}" * (len(lines) < count)
+    summary = f"{lost} of {len(lines)} rows lost{left_out}"
+    return "\n".join([machine(bcast.get_num_threads()), HEAD, *lines, "", summary, NEXT])

@@ -1,82 +1,59 @@
-"""What is measured, and where: broadcasts from real programs, and the line that names the machine."""
+"""What is measured: calls that programs make, each as text of NumPy's and of ours, with what it names."""
 
-import math
-import os
-import platform
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import bcast
-from bcast._rules.arguments import Shape
-from bcast._rules.core import align
 
-__all__ = ["DTYPES", "LOST", "STATES", "Workload", "cpu", "grid", "machine"]
+__all__ = ["COPIES", "KNOWN", "rows"]
 
-DTYPES = ("uint8", "float16", "float32", "float64", "complex128")
-STATES = ("fresh", "warm")  # into a new array, dropped at once; into the same `out` again and again
-LOST = 0.95  # ratios from here to 1 count as equal: no machine is quiet enough to tell
-
-
-@dataclass(frozen=True)
-class Workload:
-    """One broadcast: its name and family, the shapes of data and output, and in explicit mode the output's axes."""
-
-    name: str
-    group: str
-    data: Shape
-    output: Shape
-    axes: tuple[int, ...] | None = None
-
-    @property
-    def source(self) -> Shape:
-        """The data's shape with its axes lined up under the output's."""
-        return align(self.data, self.output, self.axes, "numpy" if self.axes is None else "explicit").source
-
-    def nbytes(self, dtype: str) -> int:
-        """Bytes of the output."""
-        return math.prod(self.output) * np.dtype(dtype).itemsize
-
-
-def grid(dtype: str) -> Iterator[Workload]:
-    """Yield all workloads for one dtype; the sizes of some depend on it."""
-    yield Workload("3 -> 4x3", "tiny", (3,), (4, 3))
-    yield Workload("scalar -> 64", "tiny", (), (64,))
-    yield Workload("bias NCHW", "channel bias", (64,), (8, 64, 56, 56), (1,))
-    yield Workload("bias NHWC", "channel bias", (64,), (8, 56, 56, 64))
-    yield Workload("gray -> RGB 1080p", "gray image to RGB, RGBA", (1080, 1920), (1080, 1920, 3), (0, 1))
-    yield Workload("gray -> RGBA 1080p", "gray image to RGB, RGBA", (1080, 1920), (1080, 1920, 4), (0, 1))
-    itemsize = np.dtype(dtype).itemsize
-    sizes = [(n, z) for n in (3, 4, 100, 1000) for z in (4, 5, 6) if n * 10**z * itemsize <= 2e8]  # bytes of output
-    family = {3: "3 or 4", 4: "3 or 4", 100: "100 or 1000", 1000: "100 or 1000"}
-    for n, z in sizes:
-        yield Workload(f"row of {n} x 1e{z}", f"row of {family[n]}", (n,), (10**z, n))
-    for n, z in sizes:
-        yield Workload(f"column of 1e{z} x {n}", f"column x {family[n]}", (10**z, 1), (10**z, n))
-    yield Workload("batch of 64 images", "batch of images", (224, 224, 3), (64, 224, 224, 3))
-    yield Workload("64,1,64,1 -> 64^4", "alternating axes", (64, 1, 64, 1), (64, 64, 64, 64))
-    yield Workload("1,64,1,64 -> 64^4", "alternating axes", (1, 64, 1, 64), (64, 64, 64, 64))
-    for k in (2, 3):
-        yield Workload(f"upsample x{k} 270x480", "nearest upsampling", (270, 1, 480, 1, 3), (270, k, 480, k, 3))
-    yield Workload("ten axes of 2", "ten axes of 2", (2, 1) * 10, (2, 2) * 10)
-    for zeros in (3, 6, 8):
-        yield Workload(f"scalar -> 1e{zeros} bytes", "scalar to 1e3 to 1e8 bytes", (), (10**zeros // itemsize,))
+KNOWN = {  # what programs do; NumPy's call, and ours
+    "gray picture to RGB": ("np.stack([gray] * 3, -1)", "bcast.broadcast_like(gray, rgb, axes_mapping=[0, 1])"),
+    "picture twice as large": ("rgb.repeat(2, 0).repeat(2, 1)", "bcast.repeat(rgb, 2, axis=(0, 1))"),
+    "points moved": ("points + offset", "bcast.elementwise(np.add, points, offset)"),
+    "all differences": ("few[:, None] - few", "bcast.elementwise(np.subtract, few[:, None], few)"),
+    "masked picture": ("np.where(mask, rgb, 0)", "bcast.where(mask, rgb, 0)"),
+    "ready for a network": ("((chw - mean) / std).copy()", "bcast.chain(chw, (np.subtract, mean), (np.divide, std))"),
+    "columns standardised": (
+        "(points - points.mean(0)) / points.std(0)",
+        "bcast.chain(points, (np.subtract, bcast.mean(points, 0)), (np.divide, bcast.std(points, 0)))",
+    ),
+    "mean of each row": ("points.mean(1)", "bcast.mean(points, 1)"),
+}
+COPIES = {  # one for each way in which inner axes can lie: the shapes of `x` and of the result
+    "few items": ((3,), (4, 3)),
+    "bias, channels first": ((64, 1, 1), (8, 64, 56, 56)),
+    "bias, channels last": ((64,), (8, 56, 56, 64)),
+    "row of 3 x 1e6": ((3,), (1_000_000, 3)),
+    "row of 1000 x 1e4": ((1000,), (10_000, 1000)),
+    "column of 1e6 x 3": ((1_000_000, 1), (1_000_000, 3)),
+    "column of 1e5 x 100": ((100_000, 1), (100_000, 100)),
+    "alternating axes": ((64, 1, 64, 1), (64, 64, 64, 64)),
+    "ten axes of 2": ((2, 1) * 10, (2,) * 20),
+    "scalar": ((), (1_000_000,)),
+}
 
 
-def cpu() -> str:
-    """Name the processor."""
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+def _arrays() -> dict[str, Any]:
+    """Make what the calls in `KNOWN` name."""
+    rng = np.random.default_rng(0)
+    rgb, points = rng.integers(0, 256, (1080, 1920, 3), np.uint8), rng.random((1_000_000, 3), np.float32)
+    gray, mask, chw = rgb[..., 0].copy(), rgb[..., :1] > 99, rgb.transpose(2, 0, 1)
+    few, offset = points[:500], points[7].copy()
+    mean, std = np.array([[123.7, 116.3, 103.5], [58.4, 57.1, 57.4]], np.float32)[..., None, None]
+    return globals() | locals()
 
 
-def machine(threads: int) -> str:
-    """Describe what is measured, where, and on how many threads, in one line."""
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    where = f"{cpu()}, {os.cpu_count()} CPUs, {platform.system()}; on {threads} thread{'s' * (threads > 1)} each"
-    return f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {where}, NumPy on 1"
+def rows(short: bool) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """Yield workloads, known ones alone if `short`: the name, NumPy's call, ours, and what they name."""
+    arrays = _arrays()
+    for name, (numpys, ours) in KNOWN.items():
+        yield name, numpys, ours, arrays
+    for name, (source, shape) in () if short else COPIES.items():
+        for dtype in "uint8", "float32":
+            x, out = np.resize(np.arange(101).astype(dtype), source), np.empty(shape, dtype)
+            arrays = {"np": np, "bcast": bcast, "x": x, "out": out, "shape": shape}
+            yield name, f"np.broadcast_to(x, shape).copy()  # {dtype}", "bcast.broadcast(x, shape)", arrays
+            yield name, f"np.copyto(out, x)  # {dtype}", "bcast.broadcast(x, shape, out=out)", arrays

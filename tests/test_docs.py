@@ -130,7 +130,7 @@ def with_module(name):
 SYSTEM = {"PyTorch": with_torch, "JAX": with_jax, "ONNX": with_onnx, "nGraph": with_ngraph}
 SYSTEM |= {"NumPy": lambda call: eval(call, {"np": np, **arrays()})}
 SYSTEM |= {"OpenVINO": with_openvino, "OpenCV": with_module("cv2")}
-SYSTEM |= {name: with_module(name) for name in ("albucore", "numexpr")}
+SYSTEM |= {name: with_module(name) for name in ("albucore", "einops", "numexpr")}
 
 
 def with_bcast(call):

@@ -58,7 +58,7 @@ def parser_of(name: str) -> Parser:
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE ...", help="a module to run")
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="a script to run")
 
-    bench = commands.add_parser("bench", help="compare bcast on this machine with NumPy and the installed libraries")
+    bench = commands.add_parser("bench", help="compare bcast on this machine with NumPy")
     bench.add_argument("--seconds", type=seconds, default=20.0, metavar="N", help="to measure (default: %(default)g)")
     return parser
 

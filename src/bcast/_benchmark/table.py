@@ -49,7 +49,8 @@ def table(seconds: float = 20.0, short: bool = False) -> str:
         if (begin := perf_counter()) >= deadline:
             break
         calls = {"numpy": eval(f"lambda: {numpys}", arrays), "bcast": eval(f"lambda: {ours}", arrays)}
-        expected = arrays["out"].copy() if calls["numpy"]() is None else calls["numpy"]()
+        result = calls["numpy"]()
+        expected = arrays["out"].copy() if result is None else result
         found = calls["bcast"]()
         if found.shape != expected.shape or not np.allclose(found, expected, 1e-3, 1e-3):  # sums round otherwise
             raise AssertionError(f"bcast and NumPy differ in {name!r}: {numpys}")

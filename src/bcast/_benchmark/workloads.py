@@ -39,9 +39,9 @@ COPIES = {  # one for each way in which inner axes can lie: the shapes of `x` an
 def _arrays() -> dict[str, Any]:
     """Make what the calls in `KNOWN` name."""
     rng = np.random.default_rng(0)
-    rgb, points = rng.integers(0, 256, (1080, 1920, 3), np.uint8), rng.random((1_000_000, 3), np.float32)
+    rgb, points = rng.integers(0, 256, (720, 1280, 3), np.uint8), rng.random((200_000, 3), np.float32)
     gray, mask, chw = rgb[..., 0].copy(), rgb[..., :1] > 99, rgb.transpose(2, 0, 1)
-    few, offset = points[:500], points[7].copy()
+    few, offset = points[:400], points[7].copy()
     mean, std = np.array([[123.7, 116.3, 103.5], [58.4, 57.1, 57.4]], np.float32)[..., None, None]
     return globals() | locals()
 

@@ -11,7 +11,7 @@ heads = 4
 shape = (len(lengths), heads, tokens, tokens)  # batch, head, query, key
 
 present = np.arange(tokens) < lengths[:, np.newaxis]
-mask = bcast.broadcast(present, shape, axes_mapping=[0, 3], mode="explicit")  # batch and key
+mask = bcast.broadcast(present, shape, axes_mapping=[0, 3])  # batch and key
 mask &= np.tri(tokens, dtype=bool)  # NumPy broadcasts over batch and head by itself
 
 scores = np.random.default_rng(4).normal(0, 1, shape)

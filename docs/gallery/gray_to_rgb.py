@@ -8,7 +8,7 @@ import bcast
 y, x = np.mgrid[-1:1:240j, -1.5:1.5:360j]
 gray = (127 + 127 * np.sin(14 * np.hypot(x, y)) * np.exp(-np.hypot(x, y))).astype(np.uint8)
 
-rgb = bcast.broadcast(gray, (*gray.shape, 3), axes_mapping=[0, 1], mode="explicit")
+rgb = bcast.broadcast(gray, (*gray.shape, 3), axes_mapping=[0, 1])
 tinted = rgb.copy()
 tinted[..., 0] //= 3  # the channels are separate memory, and each may change alone
 tinted[..., 1] = tinted[..., 1] // 4 * 3

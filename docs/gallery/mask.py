@@ -16,7 +16,7 @@ for height, colour in ((0.62, (0.45, 0.3, 0.45)), (0.75, (0.25, 0.2, 0.35))):
 mask = ((x - 0.75) / 0.55) ** 2 + ((y - 0.5) / 0.38) ** 2 < 1
 
 # The mask gains the channels as a new last axis; the colour gains rows and columns before its own.
-everywhere = bcast.broadcast_like(mask, picture, axes_mapping=[0, 1], mode="explicit")
+everywhere = bcast.broadcast_like(mask, picture, axes_mapping=[0, 1])
 cut = bcast.broadcast_like(np.array([0.93, 0.91, 0.85]), picture)
 cut[everywhere] = picture[everywhere]
 

@@ -25,7 +25,7 @@ picture = np.clip(255 * (scene + 0.02 * rng.standard_normal(scene.shape)), 0, 25
 mean = np.array([123.675, 116.28, 103.53], np.float32)
 std = np.array([58.395, 57.12, 57.375], np.float32)
 steps = (np.subtract, mean), (np.divide, std)
-ready = bcast.chain(picture.transpose(2, 0, 1), *steps, dtype=np.float32, mode="pdpd", axis=0)
+ready = bcast.chain(picture.transpose(2, 0, 1), *steps, dtype=np.float32, axis=0)
 
 # And back to bytes, one and a half times as far from the mean: cut, rounded and converted in the same pass.
 vivid = np.empty_like(picture)

@@ -310,6 +310,23 @@ LINES = (  # what is set up, NumPy's line, and ours
     ),
 )
 
+HWC = "import cv2, einops; hwc = rng.integers(0, 256, (1080, 1920, 3), np.uint8); gray = hwc[..., 0].copy(); "
+HWC += "chw = hwc.transpose(2, 0, 1); planes = np.ascontiguousarray(chw, np.float32); back = planes.transpose(1, 2, 0)"
+PICTURES = (  # NumPy's line or another's, and ours, of pictures of 1080 x 1920
+    ("cv2.cvtColor(gray, cv2.COLOR_GRAY2RGB)", "bcast.broadcast(gray, (*gray.shape, 3), [0, 1])"),
+    ("einops.repeat(gray, 'h w -> h w c', c=3)", "bcast.broadcast(gray, (*gray.shape, 3), [0, 1])"),
+    ("einops.repeat(hwc, 'h w c -> (h 2) (w 2) c')", "bcast.repeat(hwc, 2, axis=(0, 1))"),
+    ("cv2.resize(hwc, None, fx=2, fy=2, interpolation=cv2.INTER_NEAREST)", "bcast.repeat(hwc, 2, axis=(0, 1))"),
+    ("np.ascontiguousarray(chw)", "bcast.broadcast(chw, chw.shape)"),
+    ("np.ascontiguousarray(back)", "bcast.broadcast(back, back.shape)"),
+    ("chw.astype(np.float32, order='C') / np.float32(255)", "bcast.chain(chw, (np.divide, np.float32(255)))"),
+    (
+        "cv2.dnn.blobFromImage(hwc, 1 / 64, mean=(120, 120, 120))",
+        "bcast.chain(chw[np.newaxis], (np.subtract, np.float32(120)), (np.multiply, np.float32(1 / 64)))",
+    ),
+    ("hwc.mean((0, 1))", "bcast.mean(hwc, (0, 1))"),
+)
+
 
 @contextmanager
 def rewritten(case):
@@ -390,6 +407,12 @@ def show_lines(options):
         cases = [Case("", "", ROWS.format(n) + setup, line, "", ours, tolerance=1e-2) for n in LENGTHS]
         ratios = [ratio(measured(case, options.rounds), "line") for case in cases if options.only in line]
         print(f"| `{line}` | `{ours}` | {' | '.join(ratios)} |", flush=True)
+    print("\nPictures are 1080 x 1920 bytes; `chw` is a view of `hwc`, and `back` one of floats the other way:\n")
+    print("| the line | bcast | times |\n|---|---|--:|")
+    for line, ours in PICTURES:
+        if options.only in line:
+            least = measured(Case("", "", HWC, line, "", ours, tolerance=1e-5), options.rounds)
+            print(f"| `{line}` | `{ours}` | {ratio(least, 'line')} |", flush=True)
 
 
 def main():

@@ -396,7 +396,8 @@ def show_calls(options):
     print("\n### The lines")
     for case in found:
         where = f", in `{case.place}`" * bool(case.place)
-        print(f"\n{case.package}: {case.what}{where}:\n\n```python\n{case.line or case.call}\n{case.ours}\n```")
+        lines = f"{case.line or case.call}\n{case.ours}".replace("'", '"')
+        print(f"\n{case.package}: {case.what}{where}:\n\n```python\n{lines}\n```")
 
 
 def show_lines(options):

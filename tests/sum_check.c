@@ -289,6 +289,25 @@ static void check_products(void)
     if (memcmp(again, to.sum, count * each * sum_size)) fail("other bits of products than the plain target's", width);
 }
 
+/* Squares of what terms differ from their means: one for each, or one for all. */
+static void check_deviations(void)
+{
+    const int size = term_sizes[kind], n = any(1, 70), step = any(0, 1);
+    const char *src = laid(term_room, n * size);
+    const bcast_sink to = sink_of(BCAST_SET, n);
+    double means[70];
+    if (!is_float()) return;
+    memset(to.error, 0, kind == BCAST_KIND_f64 ? n * sum_size : 0);
+    for (int i = 0; i < n; i++) means[i] = any(-50, 50) / 7.0;
+    for (int i = 0; i < n; i++) {
+        const double rest = term_at(src + i * size) - means[i * step];
+        expected[i] = rest * rest;
+    }
+    target->kernels[kind].deviate(src, means, step, (double *) to.sum, n);
+    compare(&to, n);
+    if (memcmp(to.sum, expected, n * sizeof expected[0])) fail("other bits of deviations", n);
+}
+
 /* Results of each dtype at any step. */
 static void check_store(void)
 {
@@ -336,6 +355,7 @@ int main(int argc, char **argv)
                     check_counted_runs();
                     check_accumulators();
                     check_products();
+                    check_deviations();
                 }
             }
         }

@@ -105,10 +105,17 @@ def own_functions(
     bcast.meshgrid(x, indexing=indexing)
 
 
+def sums(x: Floats, out: Bytes) -> None:
+    assert_type(bcast.sum(x, 0), Any)
+    assert_type(bcast.mean(x, 0, None, out), Bytes)
+    assert_type(bcast.std(x, out=out, ddof=1), Bytes)
+
+
 def forwarded(x: Floats, data: ArrayLike, dtype: DTypeLike | None = None, out: NDArray[Any] | None = None) -> None:
     assert_type(bcast.tile(x, 2, dtype=dtype, out=out), NDArray[Any])
     assert_type(bcast.broadcast(data, (2, 3), dtype=dtype, out=out), NDArray[Any])
     assert_type(bcast.unbroadcast(x, (), dtype=dtype, out=out), NDArray[Any])
+    assert_type(bcast.chain(x, np.sqrt, out=out), NDArray[Any])
 
 
 def the_process() -> None:

@@ -1,8 +1,9 @@
 from collections.abc import Callable
-from typing import Any, Literal, Never, Protocol, SupportsIndex, TypeVar, overload
+from typing import Any, Literal, Never, Protocol, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from typing_extensions import TypeVar
 
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
 from bcast._runtime.core import get_num_threads, memory_info, release_memory, set_idle_limit, set_num_threads
@@ -68,8 +69,9 @@ class _Comparison(_OfOneResult, Protocol):
     @property
     def __name__(self) -> Literal["equal", "greater", "greater_equal", "less", "less_equal", "not_equal"]: ...
 
-_Several = NDArray[Any] | list[Any] | tuple[Any, ...]  # operands of which ufunc make an array, and no scalar
-_OutT = TypeVar("_OutT", bound=_Memory)
+_Scalar = complex | str | bytes | np.generic  # operands without axes, of which ufuncs make a scalar
+_OutT = TypeVar("_OutT", bound=_Memory, default=NDArray[Any])
+_SumT = TypeVar("_SumT", bound=_Memory, default=Any)
 _Axes = AxesLike | SupportsIndex | None
 _DType = type[_ScalarT] | np.dtype[_ScalarT]
 
@@ -110,21 +112,8 @@ def broadcast(
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: _OutT,
+    out: _OutT | None = None,
 ) -> _OutT: ...
-@overload
-def broadcast(
-    data: ArrayLike,
-    target_shape: ShapeLike,
-    axes_mapping: ShapeLike | None = None,
-    *,
-    mode: Mode | None = None,
-    axis: int = -1,
-    broadcast_axes: AxesLike | None = None,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
 @overload
 def broadcast(data: ArrayLike, target_shape: None = None, *, shape: None) -> Never: ...
 @overload
@@ -164,21 +153,8 @@ def broadcast_like(
     broadcast_axes: AxesLike | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: _OutT,
+    out: _OutT | None = None,
 ) -> _OutT: ...
-@overload
-def broadcast_like(
-    data: ArrayLike,
-    like: ArrayLike,
-    axes_mapping: ShapeLike | None = None,
-    *,
-    mode: Mode | None = None,
-    axis: int = -1,
-    broadcast_axes: AxesLike | None = None,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
 @overload
 def infer_shape(
     data_shape: ShapeLike,
@@ -191,7 +167,6 @@ def infer_shape(
 ) -> tuple[int, ...]: ...
 @overload
 def infer_shape(data_shape: ShapeLike, target_shape: None = None, *, shape: None) -> Never: ...
-@overload
 def chain(
     data: ArrayLike,
     *steps: np.ufunc | tuple[np.ufunc, ArrayLike],
@@ -199,18 +174,8 @@ def chain(
     casting: Casting = "same_kind",
     mode: ElementwiseMode | None = None,
     axis: int = -1,
-    out: _OutT,
+    out: _OutT | None = None,
 ) -> _OutT: ...
-@overload
-def chain(
-    data: ArrayLike,
-    *steps: np.ufunc | tuple[np.ufunc, ArrayLike],
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    mode: ElementwiseMode | None = None,
-    axis: int = -1,
-    out: None = None,
-) -> NDArray[Any]: ...
 @overload
 def elementwise(
     ufunc: np.ufunc,
@@ -227,8 +192,22 @@ def elementwise(
 ) -> _OutT: ...
 @overload
 def elementwise(
+    ufunc: Callable[..., _ResultT],
+    a: _Scalar,
+    b: _Scalar,
+    /,
+    *,
+    mode: ElementwiseMode | None = None,
+    axis: int = -1,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    where: ArrayLike = True,
+) -> _ResultT: ...
+@overload
+def elementwise(
     ufunc: _Comparison,
-    a: _Several,
+    a: ArrayLike,
     b: ArrayLike,
     /,
     *,
@@ -241,37 +220,9 @@ def elementwise(
 ) -> NDArray[np.bool]: ...
 @overload
 def elementwise(
-    ufunc: _Comparison,
-    a: ArrayLike,
-    b: _Several,
-    /,
-    *,
-    mode: ElementwiseMode | None = None,
-    axis: int = -1,
-    out: None = None,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    where: ArrayLike = True,
-) -> NDArray[np.bool]: ...
-@overload
-def elementwise(
     ufunc: _OfOneResult,
-    a: _Several,
+    a: ArrayLike,
     b: ArrayLike,
-    /,
-    *,
-    mode: ElementwiseMode | None = None,
-    axis: int = -1,
-    out: None = None,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    where: ArrayLike = True,
-) -> NDArray[Any]: ...
-@overload
-def elementwise(
-    ufunc: _OfOneResult,
-    a: ArrayLike,
-    b: _Several,
     /,
     *,
     mode: ElementwiseMode | None = None,
@@ -320,17 +271,8 @@ def broadcast_to(
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: _OutT,
+    out: _OutT | None = None,
 ) -> _OutT: ...
-@overload
-def broadcast_to(
-    array: ArrayLike,
-    shape: ShapeLike | SupportsIndex,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
 @overload
 def broadcast_arrays(*args: _Data[_ScalarT]) -> tuple[NDArray[_ScalarT], ...]: ...
 @overload
@@ -369,17 +311,8 @@ def tile(
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: _OutT,
+    out: _OutT | None = None,
 ) -> _OutT: ...
-@overload
-def tile(
-    A: ArrayLike,
-    reps: ShapeLike | SupportsIndex,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
 @overload
 def repeat(
     a: _Data[_ScalarT],
@@ -408,18 +341,8 @@ def repeat(
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
-    out: _OutT,
+    out: _OutT | None = None,
 ) -> _OutT: ...
-@overload
-def repeat(
-    a: ArrayLike,
-    repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
 @overload
 def unbroadcast(
     grad: _Data[_ScalarT],
@@ -457,21 +380,8 @@ def unbroadcast(
     broadcast_axes: AxesLike | None = None,
     times: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
-    out: _OutT,
+    out: _OutT | None = None,
 ) -> _OutT: ...
-@overload
-def unbroadcast(
-    grad: ArrayLike,
-    data_shape: ShapeLike,
-    axes_mapping: ShapeLike | None = None,
-    *,
-    mode: Mode | None = None,
-    axis: int = -1,
-    broadcast_axes: AxesLike | None = None,
-    times: ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
 @overload
 def unrepeat(
     grad: _Data[_ScalarT],
@@ -497,108 +407,49 @@ def unrepeat(
     axis: ShapeLike | SupportsIndex | None = None,
     *,
     dtype: DTypeLike | None = None,
-    out: _OutT,
+    out: _OutT | None = None,
 ) -> _OutT: ...
-@overload
-def unrepeat(
-    grad: ArrayLike,
-    repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
 @overload
 def where(
     condition: ArrayLike, x: _Data[_ScalarT], y: _Data[_ScalarT], /, *, out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
-def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: _OutT) -> _OutT: ...
-@overload
-def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: NDArray[Any] | None = None) -> NDArray[Any]: ...
-@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: _OutT | None = None) -> _OutT: ...
 def sum(
     a: ArrayLike,
     axis: _Axes = None,
     dtype: DTypeLike | None = None,
-    out: None = None,
+    out: _SumT | None = None,
     keepdims: bool = False,
     **others: Any,
-) -> Any: ...
-@overload
-def sum(
-    a: ArrayLike,
-    axis: _Axes = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out: _OutT,
-    keepdims: bool = False,
-    **others: Any,
-) -> _OutT: ...
-@overload
+) -> _SumT: ...
 def mean(
     a: ArrayLike,
     axis: _Axes = None,
     dtype: DTypeLike | None = None,
-    out: None = None,
+    out: _SumT | None = None,
     keepdims: bool = False,
     **others: Any,
-) -> Any: ...
-@overload
-def mean(
-    a: ArrayLike,
-    axis: _Axes = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out: _OutT,
-    keepdims: bool = False,
-    **others: Any,
-) -> _OutT: ...
-@overload
+) -> _SumT: ...
 def var(
     a: ArrayLike,
     axis: _Axes = None,
     dtype: DTypeLike | None = None,
-    out: None = None,
+    out: _SumT | None = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
     correction: float | None = None,
     **others: Any,
-) -> Any: ...
-@overload
-def var(
-    a: ArrayLike,
-    axis: _Axes = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out: _OutT,
-    ddof: float = 0,
-    keepdims: bool = False,
-    correction: float | None = None,
-    **others: Any,
-) -> _OutT: ...
-@overload
+) -> _SumT: ...
 def std(
     a: ArrayLike,
     axis: _Axes = None,
     dtype: DTypeLike | None = None,
-    out: None = None,
+    out: _SumT | None = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
     correction: float | None = None,
     **others: Any,
-) -> Any: ...
-@overload
-def std(
-    a: ArrayLike,
-    axis: _Axes = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out: _OutT,
-    ddof: float = 0,
-    keepdims: bool = False,
-    correction: float | None = None,
-    **others: Any,
-) -> _OutT: ...
+) -> _SumT: ...

@@ -273,23 +273,20 @@ cdef void _read(const CountList *counts, Py_ssize_t begin, Py_ssize_t n, int64_t
     if counts.type == cnp.NPY_BOOL:
         for i in range(n):
             dst[i] = at[i] != 0
-    elif counts.itemsize == 1:
-        if signed:
-            _convert(<const int8_t *> at, n, dst)
-        else:
-            _convert(<const uint8_t *> at, n, dst)
-    elif counts.itemsize == 2:
-        if signed:
-            _convert(<const int16_t *> at, n, dst)
-        else:
-            _convert(<const uint16_t *> at, n, dst)
-    elif counts.itemsize == 4:
-        if signed:
-            _convert(<const int32_t *> at, n, dst)
-        else:
-            _convert(<const uint32_t *> at, n, dst)
-    else:       # uint64 too: a count beyond int64 becomes negative, which needs a closer look
+    elif counts.itemsize == 8:  # uint64 too: a count beyond int64 becomes negative, which needs a closer look
         memcpy(dst, at, n * sizeof(int64_t))
+    elif counts.itemsize == 4 and signed:
+        _convert(<const int32_t *> at, n, dst)
+    elif counts.itemsize == 4:
+        _convert(<const uint32_t *> at, n, dst)
+    elif counts.itemsize == 2 and signed:
+        _convert(<const int16_t *> at, n, dst)
+    elif counts.itemsize == 2:
+        _convert(<const uint16_t *> at, n, dst)
+    elif signed:
+        _convert(<const int8_t *> at, n, dst)
+    else:
+        _convert(<const uint8_t *> at, n, dst)
 
 
 cdef void _convert(const Integer *counts, Py_ssize_t n, int64_t *dst) noexcept nogil:

@@ -57,7 +57,7 @@ cdef Alignment _none(tuple data, tuple target, mapping, axis, axes, str name, bi
     return aligned(target, target)
 
 
-cdef tuple ROWS = (
+MODES = (
     row("numpy", _numpy, (Form("aligned at the right; lengths of 1 stretch", (16, 1, 1), (1, 16, 50, 50), {}),)),
     row("explicit", _explicit, (
         Form("axis i of the data feeds output axis axes_mapping[i]", (16,), (1, 16, 50, 50), {"axes_mapping": [1]}),
@@ -74,8 +74,8 @@ cdef tuple ROWS = (
     )),
     row("none", _none, (Form("nothing is broadcast: equal shapes only", (2, 3), (2, 3), {}),)),
 )
-MODES = ROWS
-cdef tuple NAMES = tuple(map(attrgetter("name"), ROWS))
+cdef tuple NAMES = tuple(map(attrgetter("name"), MODES))
+cdef dict BY_NAME = dict(zip(NAMES, MODES))
 
 
 cpdef Alignment align(
@@ -94,7 +94,7 @@ cpdef Alignment align_shapes(
     cdef Mode found
     if mode is None:    # it follows from what is given
         mode = "explicit" if axes_mapping is not None or broadcast_axes is not None else rule_of(axis)
-    found = _find(mode)
+    found = BY_NAME[mode_of(mode, NAMES, "mode")]
     if (type(axis) is not int or axis != -1) and not found.reads_axis:
         expect_default_axis(axis, found.name)
     if (axes_mapping is not None or broadcast_axes is not None) and not found.reads_axes:
@@ -110,20 +110,11 @@ cpdef str rule_of(axis):
     return "numpy" if type(axis) is int and axis == -1 else "pdpd"
 
 
-cdef Mode _find(mode):
-    cdef Mode each
-    for each in ROWS:
-        if each.name is mode:   # literals are interned, so this nearly always finds it
-            return each
-    return ROWS[NAMES.index(mode_of(mode, NAMES, "mode"))]
-
-
 cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):
     """`axes_mapping[i]` is the output axis that data's axis i feeds: explicit mode of Broadcast-1 and -3."""
     cdef Py_ssize_t axis, before = -1, i, length, wanted
     cdef list source = [1] * len(target)
-    cdef tuple axes
-    axes = None if axes_mapping is None else integers("axes_mapping", axes_mapping, False)
+    cdef tuple axes = None if axes_mapping is None else integers("axes_mapping", axes_mapping, False)
     if axes is None or (len(axes) != len(data) and (len(axes) != 1 or data)):
         got = show(axes_mapping)
         if axes is None:

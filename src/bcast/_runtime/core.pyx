@@ -3,7 +3,8 @@
 
 In: sizes, shapes and dtypes, and what the environment says. Out: the target, threads, memory and arrays for results.
 cpu.pxi detects the target; memory.pxi keeps pages for large results; arrays.pxi makes these, and asks NumPy's C API for
-what modules of plain Python must know of arrays; threads.pxi runs shares of work on threads.
+what modules of plain Python must know of arrays; threads.pxi runs shares of work on threads;
+hooks.pxi has the hooks of tests.
 """
 
 cimport cython
@@ -32,6 +33,7 @@ cnp.import_array()
 cdef Py_ssize_t MAX_BYTES = sys.maxsize
 
 include "cpu.pxi"
+include "hooks.pxi"
 include "memory.pxi"
 include "arrays.pxi"
 include "threads.pxi"

@@ -1,27 +1,20 @@
 # The target: the instruction set whose kernels this process uses. It is detected once, for copies and sums alike.
 
-cdef tuple _targets():
-    cdef list found = []
-    cdef int target
-    for target in range(TARGET_COUNT - 1, -1, -1):
-        if has_target(target):
-            found.append(target_names[target].decode())
-    return tuple(found)
-
-
-TARGETS = _targets()    # best first
+cdef int number
+cdef dict target_numbers = {}   # of those that this machine has, by their names
+for number in range(TARGET_COUNT - 1, -1, -1):
+    if has_target(number):
+        target_numbers[target_names[number].decode()] = number
+TARGETS = tuple(target_numbers)   # best first
 
 
 def use_target(name):
     """Choose the target of this process, one of `TARGETS`, and return the previous one: for tests, which try all."""
     global target_number
-    cdef int target
     before = target_names[target_number].decode()
     if name not in TARGETS:
         raise ValueError(f"`BCAST_TARGET` expected one of {', '.join(TARGETS)}, got {name!r}")
-    for target in range(TARGET_COUNT):
-        if target_names[target].decode() == name:
-            target_number = target
+    target_number = target_numbers[name]
     return before
 
 

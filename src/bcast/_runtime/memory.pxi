@@ -360,22 +360,6 @@ cdef void forget_range(const void *begin, Py_ssize_t size) noexcept nogil:
     pages_forget(begin, size)
 
 
-# For tests
-
-
-def let_time_pass(time_t seconds):
-    """Make all idle blocks older by so many seconds."""
-    cdef int i
-    for i in range(idle_blocks):
-        idle[i].since -= seconds
-
-
-def set_limits(large=128 << 20):
-    """Set the size in bytes of the smallest map whose pages are forgotten."""
-    global MAP_MIN_BYTES
-    MAP_MIN_BYTES = large
-
-
 cdef size_t page = pages_size()
 cdef bint huge_pages = os.environ.get("NUMPY_MADVISE_HUGEPAGE", "") != "0"     # it turns them off in NumPy, too
 cdef PyDataMem_Handler handler

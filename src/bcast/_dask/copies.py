@@ -258,5 +258,4 @@ def _solid(chunks: Chunks) -> Chunks:
 
 def _is_partition(ranges: Sequence[Range], length: int) -> bool:
     """Return whether ranges follow each other from 0 to a length."""
-    ends = [0] + [end for _, end in ranges]
-    return [begin for begin, _ in ranges] == ends[:-1] and ends[-1] == length
+    return [begin for begin, _ in ranges] + [length] == [0] + [end for _, end in ranges]

@@ -57,7 +57,7 @@ cdef Alignment _none(tuple data, tuple target, mapping, axis, axes, str name, bi
     return aligned(target, target)
 
 
-MODES = (
+cdef tuple ROWS = (
     row("numpy", _numpy, (Form("aligned at the right; lengths of 1 stretch", (16, 1, 1), (1, 16, 50, 50), {}),)),
     row("explicit", _explicit, (
         Form("axis i of the data feeds output axis axes_mapping[i]", (16,), (1, 16, 50, 50), {"axes_mapping": [1]}),
@@ -74,8 +74,8 @@ MODES = (
     )),
     row("none", _none, (Form("nothing is broadcast: equal shapes only", (2, 3), (2, 3), {}),)),
 )
-cdef tuple NAMES = tuple(map(attrgetter("name"), MODES))
-cdef dict BY_NAME = dict(zip(NAMES, MODES))
+MODES = ROWS
+cdef tuple NAMES = tuple(map(attrgetter("name"), ROWS))
 
 
 cpdef Alignment align(
@@ -94,7 +94,7 @@ cpdef Alignment align_shapes(
     cdef Mode found
     if mode is None:    # it follows from what is given
         mode = "explicit" if axes_mapping is not None or broadcast_axes is not None else rule_of(axis)
-    found = BY_NAME[mode_of(mode, NAMES, "mode")]
+    found = _find(mode)
     if (type(axis) is not int or axis != -1) and not found.reads_axis:
         expect_default_axis(axis, found.name)
     if (axes_mapping is not None or broadcast_axes is not None) and not found.reads_axes:
@@ -108,6 +108,14 @@ cpdef Alignment align_shapes(
 cpdef str rule_of(axis):
     """Return the name of the mode that an axis implies where none is given."""
     return "numpy" if type(axis) is int and axis == -1 else "pdpd"
+
+
+cdef Mode _find(mode):
+    cdef Mode each
+    for each in ROWS:
+        if each.name is mode:   # literals are interned, so this nearly always finds it
+            return each
+    return ROWS[NAMES.index(mode_of(mode, NAMES, "mode"))]
 
 
 cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):

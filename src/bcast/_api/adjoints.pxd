@@ -33,7 +33,8 @@ cpdef tuple factor_of(ndarray grad, times)
 
 
 @cython.locals(
-    array=ndarray, shape=tuple, axes=tuple, source=list, left=list, at=Py_ssize_t, count=Py_ssize_t, alignment=Alignment,
+    array=ndarray, shape=tuple, axes=tuple, source=list, left=list, at=Py_ssize_t, count=Py_ssize_t,
+    alignment=Alignment,
 )
 cpdef reduced(str name, a, axis, dtype, out, keepdims, ddof)
 

@@ -440,7 +440,8 @@ def take_std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, wher
 
 
 cdef _take(str name, a, axis, dtype, out, keepdims, ddof, bint of_all):
-    if not of_all or type(a) is not ndarray or not (axis is None or type(axis) is int or type(axis) is tuple):
+    cdef bint of_axes = axis is None or type(axis) is int or type(axis) is tuple and axis != ()
+    if not of_all or not of_axes or type(a) is not ndarray:
         return None
     return reduced(name, a, axis, dtype, out, keepdims, ddof)
 

@@ -15,7 +15,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from bcast._api.repeats cimport are_ones
 from bcast._api.adjoints cimport reduced
 from bcast._elementwise cimport choose
-from bcast._rules.arguments cimport place_of
+from bcast._rules.arguments cimport all_plain
 from bcast._runtime.core cimport is_contiguous, shape_of, size_of
 
 from collections.abc import Iterable
@@ -47,7 +47,8 @@ cdef extern from "Python.h":
 
 cnp.import_array()
 
-cdef dict _places               # by the names of functions
+cdef dict TAKES             # what does the calls of a function, by its name
+cdef dict _places
 cdef object _patches = None     # of patch_numpy: the names of the last one, and those before it
 
 
@@ -60,40 +61,27 @@ class PatchInfo(NamedTuple):
 
 @cython.final
 @cython.auto_pickle(False)
-cdef class Place:
-    """A function's place in NumPy's namespace. To change an attribute allocates nothing."""
-
-    cdef object take            # does the calls of it
-    cdef bint of_several        # whether the first argument is a sequence of arrays
-    cdef Py_ssize_t uses        # how many patches there are
-    cdef StandIn stand_in       # what the last one of them put there, or None
-    cdef Py_ssize_t taken       # calls; without a GIL, some that happen at the same time may not be counted
-    cdef Py_ssize_t passed
-
-    def __cinit__(self, take not None, bint of_several=False):
-        self.take = take
-        self.of_several = of_several
-
-
-@cython.final
-@cython.auto_pickle(False)
 cdef class StandIn:
     """Stands in for a function of NumPy's; by what it says of itself, it is that function.
 
-    The place's `take` gets the arguments of each call, unless the first is no array of the base class. It returns None
-    for a call that it leaves to `original`. So does an error, which `original` then raises in its own words.
+    `take` gets the arguments of each call, unless the first is no array of the base class. It returns None for a call
+    that it leaves to `original`. So does an error, which `original` then raises in its own words.
     """
 
     cdef Vectorcall call
     cdef readonly object original
-    cdef Place place
+    cdef readonly Py_ssize_t taken      # calls; without a GIL, some that happen at the same time may not be counted
+    cdef readonly Py_ssize_t passed
     cdef public bint active             # or else all calls are passed on, and none is counted
+    cdef bint of_several                # whether the first argument is a sequence of arrays
+    cdef object take
     cdef object __weakref__
 
-    def __cinit__(self, original not None, Place place not None):
+    def __cinit__(self, original not None, take not None, bint of_several=False):
         self.call = call
         self.original = original
-        self.place = place
+        self.take = take
+        self.of_several = of_several
         self.active = True
 
     def __getattr__(self, str name not None):
@@ -126,22 +114,33 @@ cdef class StandIn:
 
 cdef object call(object callee, PyObject *const *arguments, size_t count, PyObject *names):
     cdef StandIn stand_in = <StandIn> callee
-    cdef Place place = stand_in.place
-    if stand_in.active:
-        if PyVectorcall_NARGS(count) == 0 or place.of_several or cnp.PyArray_CheckExact(<object> arguments[0]):
-            try:
-                result = PyObject_Vectorcall(place.take, arguments, count, names)
-            except Exception:
-                result = None
-            if result is not None:
-                place.taken += 1
-                return result
-        place.passed += 1
+    if not stand_in.active:
+        return PyObject_Vectorcall(stand_in.original, arguments, count, names)
+    if PyVectorcall_NARGS(count) == 0 or stand_in.of_several or cnp.PyArray_CheckExact(<object> arguments[0]):
+        try:
+            result = PyObject_Vectorcall(stand_in.take, arguments, count, names)
+        except Exception:
+            result = None
+        if result is not None:
+            stand_in.taken += 1
+            return result
+    stand_in.passed += 1
     return PyObject_Vectorcall(stand_in.original, arguments, count, names)
 
 
-cdef StandIn trial = StandIn(len, Place(len))
+cdef StandIn trial = StandIn(len, len)
 take_vectorcalls(<PyTypeObject *> StandIn, <char *> &trial.call - <char *> <PyObject *> trial)
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Place:
+    """A function's place in NumPy's namespace. To change an attribute allocates nothing."""
+
+    cdef Py_ssize_t uses        # how many patches there are
+    cdef StandIn stand_in       # what the last one of them put there, or None
+    cdef Py_ssize_t taken       # calls that those before it have taken
+    cdef Py_ssize_t passed
 
 
 def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> None:
@@ -314,7 +313,7 @@ def patch_info() -> dict[str, PatchInfo]:
     for name in _places:
         place = _places[name]
         if place.stand_in is not None:
-            found[name] = PatchInfo(place.taken, place.passed)
+            found[name] = PatchInfo(place.taken + place.stand_in.taken, place.passed + place.stand_in.passed)
     return found
 
 
@@ -327,10 +326,13 @@ cdef int _replace(tuple names) except -1:
         original = getattr(np, name)
         while type(original) is StandIn and not original.active:  # somebody had kept it, and put it back
             original = original.original
-        stand_ins.append(StandIn(original, _places[name]))
+        stand_ins.append(StandIn(original, TAKES[name], name in ("stack", "dstack")))
     for i in range(len(names)):
         place = _places[names[i]]
         if place.uses == 0:
+            if place.stand_in is not None:
+                place.taken += place.stand_in.taken
+                place.passed += place.stand_in.passed
             stand_ins[i], place.stand_in = place.stand_in, stand_ins[i]  # the old one is freed at the end
             setattr(np, names[i], place.stand_in)
         place.uses += 1
@@ -366,13 +368,17 @@ cdef tuple _names_argument(names):
 
 
 def take_tile(A, reps):
-    counts = _multipliers(reps, A) if is_plain(A) else None
-    if counts is None:
+    kind = type(reps)
+    if not is_plain(A):
         return None
-    if not is_contiguous(A) and are_ones(counts):
+    if kind is not int and not ((kind is tuple or kind is list) and all_plain(tuple(reps))):
+        reps = _multipliers(reps, A)
+        if reps is None:
+            return None
+    if not is_contiguous(A) and (reps == 1 if kind is int else are_ones(tuple(reps))):
         # Nothing is repeated, and NumPy keeps the order of the axes in memory.
-        return A.copy("K") if len(counts) <= A.ndim else None
-    return tile(A, counts)
+        return A.copy("K") if kind is int or len(reps) <= A.ndim else None
+    return tile(A, reps)
 
 
 def take_repeat(a, repeats, axis=None):
@@ -380,15 +386,19 @@ def take_repeat(a, repeats, axis=None):
     kind = type(repeats)
     if kind is bool or not is_plain(a) or not (axis is None or type(axis) is int):
         return None
-    if kind is tuple or kind is list:
+    if kind is int:
+        count = repeats  # as an integer of C: NumPy refuses larger ones for empty arrays, too
+        return repeat(a, count, axis)
+    if can_count(repeats):
+        if repeats.ndim == 0:
+            return repeat(a, repeats.item(), axis)
+        return None if repeats.ndim > 1 else repeat(a, repeats, axis)
+    if (kind is tuple or kind is list) and (all_plain(tuple(repeats)) or _are_whole(tuple(repeats))):
         # Where nothing is repeated, NumPy checks them.
-        return repeat(a, repeats, axis) if size_of(a) > 0 and _are_whole(tuple(repeats)) else None
-    if not can_count(repeats):
-        if not _are_whole((repeats,)):
-            return None
-    elif repeats.ndim > 0:
-        return repeat(a, repeats, axis) if repeats.ndim == 1 else None
-    count = int(repeats)  # as an integer of C: NumPy refuses larger ones for empty arrays, too
+        return repeat(a, repeats, axis) if size_of(a) > 0 else None
+    if not _are_whole((repeats,)):
+        return None
+    count = int(repeats)
     return repeat(a, count, axis)
 
 
@@ -412,15 +422,19 @@ def take_where(condition, x, y, /):
 
 def take_stack(arrays, axis=0):
     cdef Py_ssize_t at
+    first = arrays[0]
     if not _are_one(arrays) or type(axis) is not int:
         return None
-    shape = shape_of(arrays[0])
-    at = place_of(axis, shape + (1,))
-    return broadcast(arrays[0], shape[:at] + (len(arrays),) + shape[at:], mode="explicit", broadcast_axes=(at,))
+    shape = shape_of(first)
+    at = axis if axis >= 0 else axis + len(shape) + 1
+    if not 0 <= at <= len(shape):
+        return None
+    return broadcast(first, shape[:at] + (len(arrays),) + shape[at:], mode="explicit", broadcast_axes=(at,))
 
 
 def take_dstack(tup):
-    return take_stack(tup, 2) if _are_one(tup) and tup[0].ndim == 2 else None
+    first = tup[0]
+    return take_stack(tup, 2) if _are_one(tup) and first.ndim == 2 else None
 
 
 def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
@@ -448,36 +462,36 @@ cdef _take(str name, a, axis, dtype, out, keepdims, ddof, bint of_all):
 
 cdef bint _are_one(arrays):
     """Whether a sequence has one plain array several times, in the order that NumPy's result would have."""
-    if not (type(arrays) is list or type(arrays) is tuple) or len(arrays) < 2:
-        return False
+    cdef bint are = (type(arrays) is list or type(arrays) is tuple) and len(arrays) > 1
     first = arrays[0]
-    for array in arrays:
-        if array is not first:
-            return False
-    return is_plain(first) and first.dtype.isnative and is_contiguous(first)
+    for array in arrays if are else ():
+        are = are and array is first
+    return are and is_plain(first) and first.dtype.isnative and is_contiguous(first)
 
 
 cdef tuple _multipliers(reps, array):
     """Return integers of NumPy's as Python's, if its products of them and the array's lengths do not wrap around."""
-    cdef tuple items = tuple(reps) if type(reps) is tuple or type(reps) is list else (reps,)
     cdef list counts = []
-    if type(reps) is ndarray and reps.dtype.kind in "iu":
-        items = tuple(reps) if reps.ndim else (reps[()],)
-    for item in items:
+    if type(reps) is ndarray:
+        if reps.dtype.kind not in "iu":
+            return None
+        reps = reps[()]  # an integer, if there are no axes
+    longest = max(shape_of(array), default=1)
+    for item in reps if type(reps) is tuple or type(reps) is list or type(reps) is ndarray else (reps,):
         kind = type(item)
-        if kind is not int and kind is not INT64:
-            if not isinstance(item, integer) or max(int(item), 1) * max(shape_of(array), default=1) > iinfo(kind).max:
-                return None
+        whole = kind is int or kind is INT64
+        if not whole and not (isinstance(item, integer) and max(int(item), 1) * longest <= iinfo(kind).max):
+            return None
         counts.append(int(item))
     return tuple(counts)
 
 
 cdef bint _are_whole(tuple counts):
-    """Whether these are integers or whole floats, which NumPy takes unless they are an array's."""
+    """Return whether these are integers or whole floats, which NumPy takes unless they are an array's."""
     for count in counts:
-        if type(count) is not int and not isinstance(count, integer):
-            if not isinstance(count, FLOATS) or not count.is_integer():
-                return False
+        whole = type(count) is int or isinstance(count, integer)
+        if not whole and not (isinstance(count, FLOATS) and count.is_integer()):
+            return False
     return True
 
 
@@ -493,7 +507,9 @@ cdef bint is_plain(array):
     if not cnp.PyArray_CheckExact(array):
         return False
     cdef int number = cnp.PyArray_TYPE(<cnp.ndarray> array)
-    return 0 <= number <= cnp.NPY_FLOAT16 and number != cnp.NPY_OBJECT and number != cnp.NPY_VOID
+    if 0 <= number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16:
+        return True
+    return number in (cnp.NPY_STRING, cnp.NPY_UNICODE, cnp.NPY_DATETIME, cnp.NPY_TIMEDELTA)
 
 
 cdef bint can_count(array):
@@ -504,9 +520,9 @@ cdef bint can_count(array):
     return cnp.NPY_BYTE <= number <= cnp.NPY_ULONGLONG and cnp.PyArray_CanCastSafely(number, cnp.NPY_INTP)
 
 
-_places = {
-    "tile": Place(take_tile), "repeat": Place(take_repeat), "meshgrid": Place(take_meshgrid),
-    "broadcast_arrays": Place(take_broadcast_arrays), "where": Place(take_where),
-    "stack": Place(take_stack, True), "dstack": Place(take_dstack, True),
-    "sum": Place(take_sum), "mean": Place(take_mean), "var": Place(take_var), "std": Place(take_std),
+TAKES = {
+    "tile": take_tile, "repeat": take_repeat, "meshgrid": take_meshgrid, "broadcast_arrays": take_broadcast_arrays,
+    "where": take_where, "stack": take_stack, "dstack": take_dstack, "sum": take_sum, "mean": take_mean,
+    "var": take_var, "std": take_std,
 }
+_places = {name: Place() for name in TAKES}

@@ -51,8 +51,8 @@ def mean(
     --------
     >>> import dask.array as da
     >>> import bcast.dask
-    >>> bcast.dask.mean(da.arange(10, chunks=4)).compute()
-    np.float64(4.5)
+    >>> bcast.dask.mean(da.arange(10, chunks=4)).compute().item()
+    4.5
     """
     return _reduced("mean", a, axis, dtype, keepdims, 0, split_every)
 
@@ -72,8 +72,8 @@ def var(
     --------
     >>> import dask.array as da
     >>> import bcast.dask
-    >>> bcast.dask.var(da.arange(10, chunks=4)).compute()
-    np.float64(8.25)
+    >>> bcast.dask.var(da.arange(10, chunks=4)).compute().item()
+    8.25
     """
     return _reduced("var", a, axis, dtype, keepdims, ddof, split_every)
 
@@ -93,8 +93,8 @@ def std(
     --------
     >>> import dask.array as da
     >>> import bcast.dask
-    >>> bcast.dask.std(da.arange(4, chunks=2) * 2).compute()
-    np.float64(2.23606797749979)
+    >>> bcast.dask.std(da.arange(4, chunks=2) * 2).compute().item()
+    2.23606797749979
     """
     return _reduced("std", a, axis, dtype, keepdims, ddof, split_every)
 

@@ -1,7 +1,7 @@
 """bcast for dask arrays: the same functions, rules and arguments, for arrays larger than memory or than one machine.
 
 Functions return dask arrays at once, with known shape, dtype and chunks, and compute nothing. Arguments are those of
-the functions of the same name in `bcast`, and so are results and errors; `broadcast` describes `chunks` and
+the functions of the same name in ``bcast``, and so are results and errors; `broadcast` describes `chunks` and
 `materialise`. One task makes each chunk of a copy from slices of the data; sums take a task for each chunk of `grad`,
 and more that add partial sums.
 

@@ -34,7 +34,7 @@ cpdef tuple factor_of(ndarray grad, times)
 
 @cython.locals(
     array=ndarray, shape=tuple, axes=tuple, source=list, left=list, at=Py_ssize_t, count=Py_ssize_t,
-    alignment=Alignment,
+    is_summed=bint, alignment=Alignment,
 )
 cpdef reduced(str name, a, axis, dtype, out, keepdims, ddof)
 

@@ -270,17 +270,18 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
         return None
     shape = shape_of(array)
     axes = summed_axes(axis, shape)
-    source = list(shape)
+    source: list[int] = []
+    left: list[int] = []
     count = 1
-    for at in axes:
-        count *= shape[at]
-        source[at] = 1
+    for at in range(len(shape)):
+        is_summed = at in axes
+        source.append(1 if is_summed else shape[at])
+        if is_summed:
+            count *= shape[at]
+        if keepdims or not is_summed:
+            left.append(source[at])
     if count <= 1 or size_of(array) == 0 or not ddof < count:
         return None
-    left: list[int] = []
-    for at in range(len(shape)):
-        if keepdims or at not in axes:
-            left.append(source[at])
     alignment = aligned(shape, tuple(source))
     result = result_array(out, array, tuple(left), "a", wanted)
     if name == "sum":

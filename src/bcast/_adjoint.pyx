@@ -74,7 +74,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarr
     strides; its shape is ``alignment.source`` without some of the 1s. It may overlap `grad`: the result is as if `grad`
     had been copied first. `times` broadcasts to `grad`.
     """
-    return _sum_any(grad, alignment, None, -1, out, times, 0, False, False)
+    return _sum_any(grad, alignment, None, -1, out, times)
 
 
 cpdef average_onto(
@@ -101,12 +101,12 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
     """
     if not 0 <= along < cnp.PyArray_NDIM(grad):
         raise ValueError(f"`axis` expected an axis of data of shape {shape_of(grad)}, got {along}")
-    return _sum_any(grad, None, counts, along, out, None, 0, False, False)
+    return _sum_any(grad, None, counts, along, out, None)
 
 
 cdef _sum_any(
     cnp.ndarray grad, Alignment alignment, Counts counts, int along, cnp.ndarray out, cnp.ndarray times,
-    double divisor, bint root, bint rough,
+    double divisor=0, bint root=False, bint rough=False,
 ):
     """Sum by an alignment or, along an axis of 0 or more, by counts: what the core reads, into what it writes."""
     cdef cnp.ndarray dst = out
@@ -300,7 +300,7 @@ cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
         return False
     places = np.argsort(order)
     result = np.empty(out.transpose(order).shape, out.dtype)
-    _sum_any(grad.transpose(order), None, counts, places[along], result, None, 0, False, False)
+    _sum_any(grad.transpose(order), None, counts, places[along], result, None)
     np.copyto(out, result.transpose(places))
     return True
 
@@ -448,11 +448,10 @@ cdef void _choose_multiplier(Terms *terms, const Axis *items, Py_ssize_t nbytes)
     terms.ahead = 2 * PAGE if nbytes >= 8 << 20 else 0      # both are more than most caches hold
     if not dtype.is_float or items.src_step != dtype.size:
         return
-    if terms.deviates:
+    if terms.deviates or terms.dtype == terms.times and items.times_step == dtype.size:
         terms.multiplier = &terms.target.kernels[dtype.kind]
-    elif terms.dtype == terms.times and items.times_step == dtype.size:
-        terms.multiplier = &terms.target.kernels[dtype.kind]
-        terms.folds = dtypes[terms.result].size <= dtype.size   # rounded far below the result, or compensated
+        # Rounded far below the result, or compensated.
+        terms.folds = not terms.deviates and dtypes[terms.result].size <= dtype.size
 
 
 cdef bint _is_real(cnp.ndarray array) noexcept:

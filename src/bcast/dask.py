@@ -21,12 +21,12 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from bcast._api.adjoints import lengths_left, wanted_dtype
 from bcast._api.broadcast import align_like, tuple_of_one
+from bcast._api.elementwise import axis_argument, check_function, rule_argument, step_shapes
 from bcast._api.elementwise import chain as chain_in_memory
-from bcast._api.elementwise import check_function, step_shapes
 from bcast._api.repeats import counts_along
 from bcast._rules.alignment import Alignment, right_aligned
 from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument, show
-from bcast._rules.core import align, align_shapes, rule_of
+from bcast._rules.core import align, align_shapes
 from bcast._rules.types import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 try:
@@ -352,8 +352,8 @@ def elementwise(
     if not isinstance(ufunc, np.ufunc):
         raise TypeError(f"`ufunc` expected a ufunc of two operands, got {show(ufunc)}")
     check_function(ufunc)
-    chain_in_memory((), mode=mode, axis=axis)
-    rule = rule_of(axis) if mode is None else mode
+    rule = rule_argument(mode, axis)
+    axis = axis_argument(axis, rule)
     aligned, _ = step_shapes("b", "a", "a, b", getattr(second, "shape", ()), getattr(first, "shape", ()), rule, axis)
     return ufunc(first, _reshaped(second, aligned))
 
@@ -381,8 +381,8 @@ def chain(
     """
     array = as_dask("data", data)
     own = converted_dtype(array, dtype, casting)
-    chain_in_memory((), mode=mode, axis=axis)
-    rule = rule_of(axis) if mode is None else mode
+    rule = rule_argument(mode, axis)
+    axis = axis_argument(axis, rule)
     shape, operands, alike = array.shape, [without_empty(array)], list(steps)
     for i, step in enumerate(steps):
         if isinstance(step, (tuple, list)) and len(step) == 2:

@@ -17,7 +17,8 @@ cdef tuple SCALARS
 
 cpdef tuple step_shapes(str name, str owner, str both, tuple given, tuple shape, rule, axis)
 cdef int _number(str rule) except -1
-cdef _axis(axis, str rule)
+cpdef str rule_argument(mode, axis)
+cpdef axis_argument(axis, str rule)
 
 cdef _operand(str name, value, bint weak, other)
 cdef tuple _shape(operand)

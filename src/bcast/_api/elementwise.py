@@ -120,10 +120,10 @@ def elementwise(
     is_ufunc = isinstance(function, UFUNC)
     if not is_ufunc or not is_binary(function):
         check_function(function)
-    rule = mode_of(rule_of(axis) if mode is None else mode, MODES, "mode")
+    rule = rule_argument(mode, axis)
     wanted = None if dtype is None else dtype_argument(dtype)
     number = casting_number(casting)
-    axis = _axis(axis, rule)
+    axis = axis_argument(axis, rule)
     first = a if type(a) is ndarray else _operand("a", a, is_ufunc, b)
     second = b if type(b) is ndarray else _operand("b", b, is_ufunc, a)
     if is_ufunc:
@@ -230,10 +230,10 @@ def chain(
     >>> bcast.chain(picture, (np.multiply, 30), (np.minimum, 255), dtype="f4", out=bytes_again, casting="unsafe")[0, 1]
     array([ 90, 120, 150], dtype=uint8)
     """
-    rule = mode_of(rule_of(axis) if mode is None else mode, MODES, "mode")
+    rule = rule_argument(mode, axis)
     wanted = None if dtype is None else dtype_argument(dtype)
     number = casting_number(casting)
-    axis = _axis(axis, rule)
+    axis = axis_argument(axis, rule)
     array = as_array("data", data)
     order = _number(rule)
     result = run_steps(array, steps, order, axis, wanted, number, out)
@@ -349,7 +349,12 @@ def _number(rule: str) -> int:
     return 0 if rule is NUMPY else 1 if rule is NONE else 2 if rule is UNIDIRECTIONAL else 3
 
 
-def _axis(axis: Any, rule: str) -> Any:
+def rule_argument(mode: Any, axis: Any) -> str:
+    """Check that the user's `mode` is a rule, and return it; without one, what the axis implies."""
+    return mode_of(rule_of(axis) if mode is None else mode, MODES, "mode")
+
+
+def axis_argument(axis: Any, rule: str) -> Any:
     """Return an axis as an integer; refuse one where it has no meaning."""
     if (type(axis) is not int or axis != -1) and rule is not PDPD:
         expect_default_axis(axis, rule)

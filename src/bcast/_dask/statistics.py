@@ -104,7 +104,7 @@ def _reduced(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, ddof: flo
     axes = summed_axes(axis, array.shape)
     source = tuple(1 if at in axes else length for at, length in enumerate(array.shape))
     alignment = aligned(array.shape, source)
-    to = getattr(statistics, name)(np.ones((2,) * array.ndim, array.dtype), dtype=dtype).dtype
+    to = getattr(statistics, name)(np.ones(2, array.dtype), dtype=dtype).dtype
     if name == "sum":
         result = summed(array, alignment, to, split_every)
     else:

@@ -86,7 +86,7 @@ cdef struct Terms:
     int result                  # dtype of the results
     bint writes                 # whether results are terms of the kind, which kernels can write
     int times                   # dtype of the factors that terms are multiplied by; -1 if there are none
-    const Kernels *multiplier   # the kernels that multiply both as they lie; NULL if they must be packed before
+    const Kernels *multiplier   # the kernels that multiply or deviate as terms lie; NULL if these must be packed before
     bint folds                  # whether products are added up as they are packed
     int ahead                   # bytes by which both are prefetched
     bint deviates               # whether terms are squares of differences from `times`, and not products

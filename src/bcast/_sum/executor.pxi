@@ -217,9 +217,14 @@ cdef void pack_rows(
             pack(dtype, terms.as_real, packed + i * width * terms.size, src + i * step, item_step, width)
 
 
-cdef void _pack(const Terms *terms, char *packed, const Products *rows, const Axis *items) noexcept nogil:
-    """Pack rows of terms or products, whose items lie along an axis."""
+cdef void _pack(
+    const Terms *terms, char *packed, const Products *rows, const Axis *items, Py_ssize_t means_step,
+) noexcept nogil:
+    """Pack rows of terms, products or squares of deviations, whose items lie along an axis."""
     cdef Products both
+    if terms.deviates:
+        _deviate(terms, packed, rows, items.src_step, means_step)
+        return
     if terms.multiplier != NULL:
         terms.multiplier.multiply(rows, packed)
         return
@@ -275,11 +280,7 @@ cdef bint _add_rows(
         products = Products(
             at.src, at.times, some.rows, along.src_step, along.times_step, width, fold, along.src_step, terms.ahead,
         )
-        if terms.deviates:
-            products.b, products.b_advance = at.times, 0
-            _deviate(terms, packed, &products, plan.block.axes[plan.block.rank - 1].src_step, 1)
-        else:
-            _pack(terms, packed, &products, &plan.block.axes[plan.block.rank - 1])
+        _pack(terms, packed, &products, &plan.block.axes[plan.block.rank - 1], 1)
         terms.kernels.sum_rows(&some, &dst)
         dst.mode = ADD
         if fold > 1 and terms.times == FLOAT64:     # error terms
@@ -318,10 +319,7 @@ cdef void _add_packed_runs(
             )
             if terms.folds:
                 products.width, products.rows = rows, 0
-            if terms.deviates:
-                _deviate(terms, packed, &products, along.src_step, 0)
-            else:
-                _pack(terms, packed, &products, along)
+            _pack(terms, packed, &products, along, 0)
             some.step = (step if terms.folds else some.length) * terms.size
             terms.kernels.sum_runs(&some, &dst)
             dst.mode = ADD

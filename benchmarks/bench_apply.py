@@ -4,13 +4,11 @@
 
 Each competitor is a process of its own; its time includes Python's start, and ends when the disk has the file. The
 peak of its memory is that of the system's VmHWM. `limit` writes as many bytes past the cache of files, from a buffer.
-FOLDER needs room for two outputs. Zarr's rows need the extra `zarr`. Linux only.
+FOLDER needs room for two outputs. Linux only.
 """
 
 import argparse
-import importlib.util
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +35,7 @@ os.fsync(file)
 APPLY = """
 import sys
 from bcast.__main__ import main
-main(["apply", "in.npy", sys.argv[1], "--shape", sys.argv[2], "--max-memory", "256MB", *sys.argv[3:]])
+main(["apply", "in.npy", sys.argv[1], "--shape", sys.argv[2]])
 """
 MAPPED = """
 import sys
@@ -49,29 +47,17 @@ out = open_memmap("out.npy", "w+", data.dtype, shape)
 """
 COPYTO = MAPPED + "np.copyto(out, data)\nout.flush()\n"
 BCAST = MAPPED + "import bcast\nbcast.broadcast(data, shape, out=out)\nout.flush()\n"
-ZARR = """
-import sys
-import numpy as np, zarr
-data = np.load("in.npy")
-shape, chunks = (tuple(map(int, text.split(","))) for text in sys.argv[1:3])
-zarr.create_array("out.zarr", shape=shape, chunks=chunks, dtype=data.dtype)[...] = np.broadcast_to(data, shape)
-"""
 
 
 def cases(gigabytes: float) -> list[tuple[str, str, list[str]]]:
     """Return the name, the program and the arguments of each competitor; those of one output follow each other."""
     shape = f"{round(gigabytes * 250_000)},1000"
-    rows = [
+    return [
         ("limit: zeros to one file", LIMIT, [str(round(gigabytes * 10**9) // 2**24 * 2**24)]),
         ("apply to .npy", APPLY, ["out.npy", shape]),
         ("broadcast, out=memmap", BCAST, [shape]),
         ("numpy.copyto, memmap", COPYTO, [shape]),
     ]
-    if importlib.util.find_spec("zarr"):
-        chunks = "10000,1000"
-        rows.append(("apply to .zarr", APPLY, ["out.zarr", shape, "--chunks", chunks]))
-        rows.append(("zarr[...] = numpy.broadcast_to", ZARR, [shape, chunks]))
-    return rows
 
 
 def measured(folder: Path, program: str, arguments: list[str]) -> tuple[float, float]:
@@ -88,7 +74,6 @@ def measured(folder: Path, program: str, arguments: list[str]) -> tuple[float, f
     if done.returncode:
         sys.exit(done.stderr)
     (folder / "out.npy").unlink(missing_ok=True)
-    shutil.rmtree(folder / "out.zarr", ignore_errors=True)
     return end - begin, json.loads(done.stdout.splitlines()[-1])
 
 

@@ -1,11 +1,10 @@
-"""Files broadcast, tiled or repeated. In: names and options. Out: a file or Zarr folder, written block by block."""
+"""Files broadcast, tiled or repeated. In: names and options. Out: a file, written block by block."""
 
 import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Callable
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,31 +14,23 @@ from bcast._api.repeats import counts_along, split
 from bcast._cli.blocks import blocks, refit, units
 from bcast._cli.npy_files import NpyInput, NpyOutput
 from bcast._cli.streams import warn
-from bcast._cli.zarr_files import ZarrInput, ZarrOutput
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import Shape, dtype_argument, shape_argument
 from bcast._rules.core import align
 
 BLOCK_BYTES = 16 * 2**20  # of output: large beside the cost of a call, small beside a machine's memory
-LEAST_BLOCK_BYTES = 65536  # with smaller ones, a run takes many times as long
-SLACK_BYTES = 16 * 2**20  # what no plan counts: what the heap keeps, threads' stacks, code that runs for the first time
-MB = 10**6
 
 Check = Callable[[], object]
-Input = NpyInput | ZarrInput
-Output = NpyOutput | ZarrOutput
 
 
 def write(source: str, target: str, options: Namespace, check: Check) -> tuple[Shape, np.dtype[Any]]:
     """Write what the options ask for, with a `check` before each block; return the shape and dtype of the result."""
-    data: Input = ZarrInput(source) if Path(source).suffix == ".zarr" else NpyInput(source)
+    data = NpyInput(source)
     own = data.array.shape
     if options.command == "apply":
         rules = {name: getattr(options, name) for name in ("axes_mapping", "mode", "axis", "broadcast_axes")}
         alignment = align(own, options.shape, name="shape", **rules)
         shape = alignment.shape
-    elif Path(target).suffix == ".zarr":
-        raise ValueError(f"`OUT` expected a .npy file, got {target}; Zarr's are written by apply")
     elif options.command == "tile":
         counts = (1,) * (len(own) - len(options.reps)) + options.reps
         alignment, shape = _split("reps", (1,) * (len(counts) - len(own)) + own, counts)
@@ -62,7 +53,7 @@ def _split(name: str, shape: Shape, counts: Shape) -> tuple[Alignment, Shape]:
     return split(shape, counts, name == "reps"), shape_argument(name, whole)
 
 
-def _write(data: Input, target: str, alignment: Alignment, shape: Shape, options: Namespace, check: Check) -> Any:
+def _write(data: NpyInput, target: str, alignment: Alignment, shape: Shape, options: Namespace, check: Check) -> Any:
     """Write an output of `shape`, which has the axes of the alignment, or some of them joined; return its dtype."""
     dtype = options.dtype
     if dtype is not None and follows_values(data.array.dtype, dtype_argument(dtype)):
@@ -70,29 +61,27 @@ def _write(data: Input, target: str, alignment: Alignment, shape: Shape, options
     _, wanted = prepared(data.array, alignment.shape, None, dtype, options.casting)
     if wanted.hasobject:
         raise TypeError(f"`dtype` expected a dtype that .npy files store without pickling, got {wanted}")
-    output: Output = NpyOutput(alignment.shape, wanted, shape)
-    if Path(target).suffix == ".zarr":
-        output = ZarrOutput(shape, wanted, options.chunks)
-    elif options.chunks is not None:
-        raise ValueError(f"`chunks` expected None unless OUT ends with .zarr, got {options.chunks}")
-    nbytes = prod(shape) * output.dtype.itemsize
+    output = NpyOutput(alignment.shape, wanted, shape)
+    nbytes = prod(shape) * wanted.itemsize
     if nbytes > sys.maxsize // 2:  # more than any disk has, yet adding the header's size cannot overflow
         raise ValueError(f"`shape` expected an output of at most {sys.maxsize // 2} bytes, got one of {nbytes}")
     if not nbytes:  # there are shapes without items that no array can have
-        materialise(data.array, alignment, alignment.shape, None, "shape", output.dtype, "unsafe")
-    lengths = _lengths(data, output, alignment, options.max_memory) if nbytes else ()
+        materialise(data.array, alignment, alignment.shape, None, "shape", wanted, "unsafe")
     with warnings.catch_warnings(action="default"):
         warnings.showwarning = lambda message, *_, **__: warn(f"warning: {message}")
         with output.written(target, options.clobber):
             if nbytes:
-                _fill(data, output, alignment, lengths, check)
+                _fill(data, output, alignment, check)
             data.array = np.empty(0)  # Windows replaces no file that is mapped
             check()
-    return output.dtype
+    return wanted
 
 
-def _fill(data: Input, output: Output, alignment: Alignment, lengths: Shape, check: Check) -> None:
+def _fill(data: NpyInput, output: NpyOutput, alignment: Alignment, check: Check) -> None:
     """Broadcast the data block by block."""
+    items = max(1, BLOCK_BYTES // output.dtype.itemsize)
+    wanted = refit(data.unit(items), data.array.shape, alignment.source, 1)
+    lengths = units(alignment.shape, wanted, items)
     read = None
     for index in blocks(alignment, lengths):
         check()
@@ -104,36 +93,3 @@ def _fill(data: Input, output: Output, alignment: Alignment, lengths: Shape, che
         source = [min(pair) for pair in zip(block.shape, alignment.source, strict=True)]
         convert_onto(part.reshape(source), Alignment(block.shape, tuple(source)), block, output.dtype, True)
         output.write(index, block)
-
-
-def _lengths(data: Input, output: Output, alignment: Alignment, most: int | None) -> Shape:
-    """Choose the lengths of a block; where memory has a bound, print it or refuse."""
-    held = 0 if most is None else peak()
-    # An input with chunks gets larger blocks, up to 64 MiB: each smaller one would decode a chunk again.
-    size = max(BLOCK_BYTES, min(data.chunk * output.dtype.itemsize, 64 << 20))
-    while True:
-        items = max(1, size // output.dtype.itemsize)
-        wanted = refit(data.unit(items), data.array.shape, alignment.source, 1)
-        lengths = units(alignment.shape, output.unit, wanted, items)
-        if most is None:
-            return lengths
-        part = prod([min(pair) for pair in zip(lengths, alignment.source, strict=True)])
-        bound = held + 2 * (prod(lengths) * output.dtype.itemsize + part * data.array.itemsize)  # both may be copied
-        bound += data.room + output.room + SLACK_BYTES
-        if output.dtype != data.array.dtype:
-            bound += part * output.dtype.itemsize
-        used = f"{-(-bound // MB)} MB, of which {-(-held // MB)} MB are in use"
-        if bound <= most:
-            warn(f"at most {used}")
-            return lengths
-        if size <= LEAST_BLOCK_BYTES:
-            raise ValueError(f"`max_memory` expected at least {used}, got {most // MB} MB")
-        size //= 2
-
-
-def peak() -> int:
-    """Return the most memory that this process has had so far, in bytes."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        raise ValueError("`max_memory` expected None on a system other than Linux")
-    return int(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024

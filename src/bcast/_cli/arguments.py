@@ -10,7 +10,6 @@ from bcast._rules.arguments import CASTINGS
 from bcast._rules.core import MODES
 
 MODES_HELP = "modes:\n" + "".join(f"  {mode.name:13}  {form.rule}\n" for mode in MODES for form in mode.forms)
-UNITS = {"": 1} | {f"{p}{i}": (1024 if i else 1000) ** n for n, p in enumerate("kmgt", 1) for i in ("", "i")}
 
 
 class Parser(argparse.ArgumentParser):
@@ -33,19 +32,18 @@ def parser_of(name: str) -> Parser:
     parser.add_argument("--version", action="version", version=f"bcast {bcast.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
-    apply = _writing(commands, "apply", "broadcast the array in a file", "which may be a .npy file or a new OUT.zarr")
+    apply = _writing(commands, "apply", "broadcast the array in a file")
     add = apply.add_argument
     add("--shape", type=integers, required=True, metavar="N,N,...", help='the shape to broadcast to; "" for a scalar')
     add("--mode", choices=[mode.name for mode in MODES], help="the rule (default: what the axes imply, or numpy)")
     add("--axes-mapping", type=integers, metavar="N,N,...", help="explicit: the output axis of each data axis")
     add("--broadcast-axes", type=integers, metavar="N,N,...", help="explicit: the output axes that the data lacks")
     add("--axis", type=int, default=-1, metavar="N", help="pdpd: where the data begins (default: at the right)")
-    add("--chunks", type=integers, metavar="N,N,...", help="OUT.zarr: a chunk's shape; -1: the whole axis")
 
-    tile = _writing(commands, "tile", "repeat the whole of the array in a file, as numpy.tile", "a .npy file")
+    tile = _writing(commands, "tile", "repeat the whole of the array in a file, as numpy.tile")
     tile.add_argument("--reps", type=integers, required=True, metavar="N,N,...", help="how often along each axis")
 
-    repeat = _writing(commands, "repeat", "repeat each item of the array in a file, as numpy.repeat", "a .npy file")
+    repeat = _writing(commands, "repeat", "repeat each item of the array in a file, as numpy.repeat")
     add = repeat.add_argument
     add("--repeats", type=integers, required=True, metavar="N,N,...", help="how often: once for all, or for each axis")
     add("--axis", type=integers, metavar="N,N,...", help="the axes (default: the result has one axis, with all items)")
@@ -63,35 +61,24 @@ def parser_of(name: str) -> Parser:
     return parser
 
 
-def _writing(commands: Any, name: str, what: str, out: str) -> Parser:
+def _writing(commands: Any, name: str, what: str) -> Parser:
     """Add a command that reads one file and writes another."""
     parser: Parser = commands.add_parser(name, help=what, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.description = f"Read IN, {what}, and write OUT, {out}. A value with a minus needs a =: --chunks=-1,9"
+    parser.description = f"Read IN, {what}, and write OUT. A value with a minus needs a =: --axis=-1"
     parser.epilog = MODES_HELP if name == "apply" else None
     add = parser.add_argument
-    add("source", metavar="IN", help="a .npy file, or a folder with a Zarr array; - for stdin")
+    add("source", metavar="IN", help="a .npy file; - for stdin")
     add("target", metavar="OUT", help="the file to write, which may be IN; - for stdout")
     add("--dtype", metavar="NAME", help="OUT's dtype, such as float32 or <f4 (default: that of IN)")
     add("--casting", choices=CASTINGS, default="same_kind", help="which conversions are allowed (default: %(default)s)")
-    add("--max-memory", type=size, metavar="SIZE", help="print a bound on memory; refuse to run if it exceeds SIZE")
     add("--no-clobber", dest="clobber", action="store_false", help="refuse to replace OUT")
     add("--quiet", action="store_true", help="print nothing but errors and warnings")
-    parser.set_defaults(chunks=None)
     return parser
 
 
 def integers(text: str) -> tuple[int, ...]:
     """Read ``1,16,50``."""
     return tuple([int(item) for item in text.split(",")]) if text else ()
-
-
-def size(text: str) -> int:
-    """Read a number of bytes, such as ``256MB`` or ``1.5 GiB``."""
-    whole = text.strip().lower().removesuffix("b")
-    unit = whole.lstrip("0123456789.")
-    if unit.strip() not in UNITS:
-        raise ValueError
-    return int(min(float(whole.removesuffix(unit)) * UNITS[unit.strip()], sys.maxsize))
 
 
 def seconds(text: str) -> float:

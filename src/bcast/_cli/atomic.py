@@ -1,8 +1,7 @@
-"""Atomic writes. In: a file's or folder's name. Out: a temporary beside it, which takes the name once it is whole."""
+"""Atomic writes. In: a file's name. Out: a temporary beside it, which takes the name once it is whole."""
 
 import errno
 import os
-import shutil
 import stat
 import sys
 import traceback
@@ -10,29 +9,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from tempfile import NamedTemporaryFile, mkdtemp
+from tempfile import NamedTemporaryFile
 
 
 @contextmanager
-def atomic_write(target: str, clobber: bool = True, folder: bool = False) -> Iterator[Path]:
+def atomic_write(target: str, clobber: bool = True) -> Iterator[Path]:
     """Yield a private temporary, which in the end replaces `target`: no folder, and no file unless `clobber`."""
     try:
-        if not folder and os.path.split(target)[1] in ("", os.curdir, os.pardir):
+        if os.path.split(target)[1] in ("", os.curdir, os.pardir):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        final = _final(Path(target), clobber and not folder)
-        if folder:
-            temporary = Path(mkdtemp(".tmp", ".bcast-", final.parent))
-        else:
-            with NamedTemporaryFile(prefix=".bcast-", suffix=".tmp", dir=final.parent, delete=False) as file:
-                temporary = Path(file.name)
+        final = _final(Path(target), clobber)
+        with NamedTemporaryFile(prefix=".bcast-", suffix=".tmp", dir=final.parent, delete=False) as file:
+            temporary = Path(file.name)
         try:
             yield temporary
-            _set_permissions(temporary, final, folder)
-            temporary.replace(_final(final, clobber and not folder))
+            _set_permissions(temporary, final)
+            temporary.replace(_final(final, clobber))
         except BaseException as error:
             traceback.clear_frames(error.__traceback__)  # they may hold maps; Windows removes no mapped file
             with suppress(OSError):
-                shutil.rmtree(temporary) if folder else temporary.unlink()
+                temporary.unlink()
             raise
     except OSError as error:
         error.filename = target
@@ -52,13 +48,13 @@ def _final(path: Path, clobber: bool) -> Path:
     return path.resolve()
 
 
-def _set_permissions(temporary: Path, final: Path, folder: bool) -> None:
+def _set_permissions(temporary: Path, final: Path) -> None:
     """Give the temporary the permissions of the file that it replaces, and as far as allowed its owner and group."""
     if sys.platform == "win32":
         return
     umask = os.umask(0o077)
     os.umask(umask)
-    mode = (0o777 if folder else 0o666) & ~umask
+    mode = 0o666 & ~umask
     if final.exists():
         old = final.stat()
         with suppress(OSError):

@@ -18,14 +18,9 @@ from numpy.typing import NDArray
 from bcast._cli.atomic import atomic_write
 from bcast._cli.blocks import Index
 
-MAPPED_BYTES = 2 * 2**21  # beside a run of items in a map: at each end, Linux may map as much with it
-
 
 class NpyInput:
     """The array in a .npy file."""
-
-    room = MAPPED_BYTES  # bytes that reading a part takes, beside the part and a copy of it
-    chunk = 1  # items that are read at once, however few are asked for
 
     def __init__(self, name: str) -> None:
         """Map the array; raise `ValueError` if the file does not hold one."""
@@ -70,12 +65,9 @@ class NpyInput:
 class NpyOutput:
     """A .npy file that is written block by block."""
 
-    room = MAPPED_BYTES  # bytes that writing a block takes, beside the block and a copy of it
-
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], joined: tuple[int, ...]) -> None:
         """Take the shape whose blocks are written, and the one in the file, where some of its axes are one."""
         self.dtype = dtype
-        self.unit = (1,) * len(shape)
         self._shape, self._joined = shape, joined
         self._array: Any = None
 

@@ -431,7 +431,7 @@ def test_data_that_is_no_array(data, error):
 
 # Remedies: what to write instead, one of each kind.
 
-GRID = np.ones((3, 4))
+GRID, STEP = np.ones((3, 4)), r"steps\[0\]"
 REMEDIES = {
     "swapped": (partial(bcast.broadcast, (3, 4), GRID), "target_shape", "before the shape"),
     "swapped_counts": (partial(bcast.tile, 2, GRID), "reps", "before the counts"),
@@ -446,7 +446,23 @@ REMEDIES = {
     "place": (partial(bcast.broadcast, ROW, (2, 3, 5)), "target_shape", "axes_mapping=[1]"),
     "place_by_axis": (partial(bcast.broadcast, ROW, (2, 3, 5), mode="pdpd"), "target_shape", "axis=1"),
     "one_run": (partial(bcast.unrepeat, np.ones(4), [2]), "repeats", "no sequence"),
+    "operand": (partial(bcast.elementwise, np.add, GRID, ROW), "a, b", "axis=0"),
+    "operand_of_a_step": (partial(bcast.chain, GRID, (np.add, ROW)), "data, steps", "axis=0"),
+    "condition": (partial(bcast.where, [True] * 3, GRID, 0), "condition, x, y", "condition[..., np.newaxis]"),
+    "mapping": (partial(bcast.broadcast, ROW, (3, 4), mode="explicit"), "axes_mapping", "axes_mapping=[0]"),
+    "one_operand": (partial(bcast.elementwise, np.sqrt, ROW, ROW), "ufunc", "chain(a, np.sqrt)"),
+    "swapped_function": (partial(bcast.elementwise, ROW, ROW, np.add), "ufunc", "the function comes first"),
+    "steps": (partial(bcast.chain, ROW, [(np.add, 1), (np.divide, 2)]), STEP, "give *steps"),
+    "step_of_one": (partial(bcast.chain, ROW, (np.sqrt,)), STEP, "give sqrt"),
+    "step_without_operand": (partial(bcast.chain, ROW, np.add, 1), STEP, "give (add, operand)"),
+    "swapped_step": (partial(bcast.chain, ROW, (ROW, np.add)), STEP, "the ufunc comes first"),
+    "round": (partial(bcast.chain, ROW, (np.round, 2)), STEP, "np.rint"),
+    "clip": (partial(bcast.chain, ROW, (np.clip, 0, 1)), STEP, "(np.maximum, low), (np.minimum, high)"),
+    "bytes": (partial(bcast.chain, ROW, np.sqrt, out=np.ones(3, "u1")), "out", "casting='unsafe'"),
     "none": (partial(bcast.broadcast, MATRIX, (4, 5)), "target_shape", None),
+    "no_axis": (partial(bcast.elementwise, np.add, GRID, np.ones((2, 4))), "a, b", None),
+    "no_ufunc": (partial(bcast.chain, ROW, np.mean), STEP, None),
+    "empty_step": (partial(bcast.chain, ROW, ()), STEP, None),
 }
 
 

@@ -58,6 +58,8 @@ def test_calls_are_counted(program):
     program.write_text(SHOW + "raise SystemExit(7)")
     status, _, err = run("--names", "tile", "--counts", program)
     assert (status, err) == (7, "bcast: numpy.tile: calls taken 1, passed on 1\n")
+    status, _, err = run("--names", "repeat,meshgrid", "--counts", program)
+    assert (status, err) == (7, "bcast: none of repeat, meshgrid was called; --names chooses the functions\n")
 
 
 def test_errors_are_the_programs(program):

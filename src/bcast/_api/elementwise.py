@@ -260,7 +260,8 @@ def chain(
     if out is not None:
         target = _writable(out, shape)
         if not np.can_cast(last, target.dtype, casting):
-            raise TypeError(f"`out` expected a dtype that casting={casting!r} allows for {last}, got {target.dtype}")
+            got = f"{target.dtype}; give casting='unsafe'" if casting == SAME_KIND else target.dtype
+            raise TypeError(f"`out` expected a dtype that casting={casting!r} allows for {last}, got {got}")
     result = run_steps(array, tuple(plain), 0, -1, own, UNSAFE, target)
     if result is None:
         result = array.astype(own, copy=bool(plain) or target is None)
@@ -393,10 +394,13 @@ def check_function(ufunc: object) -> None:
     """Refuse anything that is not a function of two arrays, as far as that can be known."""
     if isinstance(ufunc, np.ufunc):
         if not is_binary(ufunc):
-            operands = f"{ufunc.nin} operands" if ufunc.signature is None else f"the signature {ufunc.signature}"
-            raise TypeError(f"`ufunc` expected an element-wise function of two operands, got one of {operands}")
+            got = f"{ufunc.__name__} of {ufunc.nin}, of signature {ufunc.signature}"
+            if ufunc.nin == 1:
+                got = f"{ufunc.__name__} of one; give chain(a, np.{ufunc.__name__})"
+            raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {got}")
     elif not callable(ufunc):
-        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {show(ufunc)}")
+        remedy = "; the function comes first" if isinstance(ufunc, ndarray) else ""
+        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {show(ufunc)}{remedy}")
 
 
 def _check_out(out: Any, shape: Shape) -> None:
@@ -422,11 +426,22 @@ def _writable(out: Any, shape: Shape) -> Any:
 def _step(name: str, step: Any) -> tuple[Any, Any]:
     """Return the ufunc of a step, and its second operand as an array or a Python scalar; None where it takes one."""
     pair = isinstance(step, (tuple, list))
-    if pair and len(step) != 2:
-        raise TypeError(f"`{name}` expected a ufunc and its second operand, got {len(step)} items")
-    function = step[0] if pair else step
+    function = step[0] if pair and step else step
     fits = isinstance(function, UFUNC) and function.nout == 1 and function.signature is None
-    if not fits or function.nin != 1 + pair:
-        kind = "a pair of a ufunc of two operands and the second one" if pair else "a ufunc of one operand, or a pair"
-        raise TypeError(f"`{name}` expected {kind}, got {show(function)}")
+    if not fits or function.nin != (len(step) if pair else 1) or (pair and function.nin == 1):
+        expected = "a ufunc of one operand, or a pair of a ufunc of two and the second operand"
+        raise TypeError(f"`{name}` expected {expected}, got {show(step)}{_step_remedy(step, function, fits)}")
     return function, (step[1] if type(step[1]) in SCALARS else as_array(name, step[1])) if pair else None
+
+
+def _step_remedy(step: Any, function: Any, fits: bool) -> str:
+    """Say what to give in place of a step, if that is known."""
+    if function is np.round:
+        return "; give np.rint"
+    if function is np.clip:
+        return "; give (np.maximum, low), (np.minimum, high)"
+    if fits and function.nin < 3:
+        return f"; give {function.__name__ if function.nin == 1 else f'({function.__name__}, operand)'}"
+    if step is not function and isinstance(function, (tuple, list)):
+        return "; give *steps"
+    return "; the ufunc comes first" if step is not function and isinstance(step[-1], UFUNC) else ""

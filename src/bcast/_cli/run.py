@@ -56,6 +56,8 @@ def _run_script(name: str) -> None:
 
 
 def _print_counts() -> None:
-    for name, (taken, passed) in patch_info().items():
-        if taken or passed:
-            warn(f"numpy.{name}: calls taken {taken}, passed on {passed}")
+    counts = {name: pair for name, pair in patch_info().items() if any(pair)}
+    for name, (taken, passed) in counts.items():
+        warn(f"numpy.{name}: calls taken {taken}, passed on {passed}")
+    if not counts:
+        warn(f"none of {', '.join(patch_info())} was called; --names chooses the functions")

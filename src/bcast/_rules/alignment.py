@@ -110,7 +110,7 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
             elif length != 1 and length != before:
                 expected = "lengths that are equal or 1 at each axis, counted from the right"
                 got = f"{' and '.join(map(str, shapes))}: {length} meets {before} at axis {axis - rank}"
-                raise ValueError(f"`{name}` expected {expected}, got {got}")
+                raise ValueError(f"`{name}` expected {expected}, got {got}{_meant(shapes, name)}")
             axis += 1
     result = tuple(merged)
     if not is_countable(result):
@@ -144,9 +144,17 @@ def refuse_length(data: Shape, i: int, target: Shape, axis: int, name: str, reme
     )
 
 
+def _meant(shapes: Sequence[Shape], name: str) -> str:
+    """Say how operands that do not fit may have been meant, if that is one way only."""
+    if name in ("a, b", "data, steps"):
+        return _elsewhere(shapes[1], shapes[0], name, True)
+    whole = max(shapes[1:], key=len)
+    return "; give condition[..., np.newaxis]" if name.startswith("condition") and shapes[0] == whole[:-1] else ""
+
+
 def _owner(name: str) -> str:
     """Return what the user calls the array that is to fit the shape of `name`."""
-    return "b" if name == "a" else "an operand" if name == "data" else "data"
+    return "b" if name in ("a", "a, b") else "an operand" if name in ("data", "data, steps") else "data"
 
 
 def remedy_of(data: Shape, target: Shape, name: str, hints: str) -> str:

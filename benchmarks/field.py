@@ -2,6 +2,7 @@
 
     python benchmarks/field.py [--rounds 25] [--only SUBSTRING] > field.md
     python benchmarks/field.py --lines > lines.md       # lines of NumPy's, by the length of the innermost axis
+    python benchmarks/field.py --draw lines.md          # into lines.svg
 
 Needs the packages of the cases; those of packages that are missing are left out. A changed line is either the user's,
 with a call of bcast in its place, or one within the package, whose function is compiled anew with it. Results are
@@ -17,9 +18,11 @@ import sys
 import time
 from contextlib import contextmanager, nullcontext
 from importlib import import_module, metadata
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from plots import plot_lines
 
 import bcast
 from bcast._benchmark.table import machine
@@ -421,8 +424,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--only", default="", help="a part of the names of the cases")
     parser.add_argument("--lines", dest="show", action="store_const", const=show_lines, default=show_calls)
+    parser.add_argument("--draw", type=Path, metavar="LINES", help="draw the table of lines in a file, beside it")
     options = parser.parse_args()
-    options.show(options)
+    if options.draw is not None:
+        plot_lines(options.draw.read_text(encoding="utf-8"), options.draw.with_suffix(".svg"))
+    else:
+        options.show(options)
 
 
 if __name__ == "__main__":

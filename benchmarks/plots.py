@@ -19,6 +19,7 @@ DTYPE_COLOURS = dict(zip(FLOATS, ("#009e73", "#0072b2", "#d55e00"), strict=True)
 Row = tuple[str, str, dict[str, list[Cell]]]  # its family, its name, its cells by what tells their colour
 PAGE = 8.6  # inches, with 72 points each: some 830 CSS pixels, the width of README
 FONTS = ["DejaVu Sans", "Verdana", "Arial"]
+SEQUENCE = ("#08306b", "#2171b5", "#6baed6", "#c6dbef")  # of a scale
 COLOURS = {"bcast": "#d55e00", "numpy": "#0072b2", "torch": "#009e73", LIMIT: "#999999"}
 
 
@@ -168,6 +169,22 @@ def _legend_above(axes, columns: int) -> None:
     """Put the legend of one of the panels above them all."""
     handles, labels = axes.get_legend_handles_labels()
     axes.figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
+
+
+def plot_lines(table: str, path: Path | None = None) -> None:
+    """Draw the first table of `lines.md`: a row for each line of NumPy's, a dot for each length of the last axis."""
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    rows = rows[: next(i for i, row in enumerate(rows) if row[0] == "the line")]
+    (_, _, *lengths), *rows = rows
+    with figure(path, 1, 1, figsize=(PAGE, 0.6 + 0.24 * len(rows))) as [[axes]]:
+        for i, (length, colour) in enumerate(zip(lengths, SEQUENCE, strict=True)):
+            times = [float(row[2 + i]) for row in rows]
+            axes.plot(times, range(len(rows)), "o", color=colour, markersize=7, label=f"last axis of {length}")
+        _ratio_axis(axes, digits=(1, 2, 5), losing=True)
+        axes.set_yticks(range(len(rows)), [row[0].strip("`") for row in rows])
+        axes.invert_yaxis()
+        axes.set_xlabel("time of the line of NumPy / bcast's time")
+        _legend_above(axes, len(lengths))
 
 
 def plot_scaling(run: Run, path: Path | None = None) -> None:

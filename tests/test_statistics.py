@@ -78,8 +78,13 @@ arrays = st.sampled_from(DTYPES).flatmap(
 )
 
 
+def steps(array):
+    return [step for step, length in zip(array.strides, array.shape, strict=True) if length > 1]
+
+
 @given(arrays, st.data())
 def test_results_are_as_numpys(data, draw):
+    data = data.transpose(draw.draw(st.permutations(range(data.ndim))))
     axis = draw.draw(st.none() | st.integers(-data.ndim, data.ndim - 1) | st.permutations(range(data.ndim)).map(tuple))
     options = {"axis": axis, "keepdims": draw.draw(st.booleans())}
     dtype = draw.draw(st.sampled_from((None, "f4", "f8", "c16", "i2", "f2", ">f8", bool)))
@@ -97,6 +102,8 @@ def test_results_are_as_numpys(data, draw):
             assert result.dtype == right.dtype
             np.testing.assert_allclose(result, right, rtol=4e-3 if "2" in result.dtype.str else 1e-6)
             if isinstance(right, np.ndarray):
+                if data.size:
+                    assert steps(result) == steps(right)
                 out = np.full_like(right, 7)
                 assert getattr(bcast, name)(data, **options, **more, dtype=dtype, out=out) is out
                 np.testing.assert_array_equal(out, result)
@@ -115,6 +122,15 @@ def test_what_is_left_to_numpy(name):
     out = np.zeros(4, "f4")
     assert ours(data, 0, out=out, dtype="f4") is out
     assert out.tolist() == numpys(data, 0, dtype="f4").tolist()
+    if name == "sum":
+        assert ours(3.0, 0) == ours(np.array(3), -1) == 3
+    with bcast.patched_numpy([name]):  # which knows what is not given
+        taken = bcast.patch_info()[name].taken
+        patched = getattr(np, name)
+        assert patched(data, where=data > 3) == numpys(data, where=data > 3)
+        if name == "sum":
+            assert patched(data, where=None) == 0
+        assert bcast.patch_info()[name].taken == taken
     with pytest.raises(TypeError):
         ours(data, axis="x")
     with pytest.raises(TypeError):
@@ -130,6 +146,9 @@ def test_corrections():
     assert bcast.var(data, correction=1) == bcast.var(data, ddof=1) == np.var(data, ddof=1)
     with pytest.raises(ValueError, match=r"^`correction` expected None beside `ddof`"):
         bcast.std(data, ddof=1, correction=1)
+    for narrow in (np.int8(-1), np.float16(1), np.uint8(3)):  # whose own sums would be less exact, or wrap around
+        many = np.arange(3200.0)
+        assert bcast.var(many, ddof=narrow) == pytest.approx(np.var(many, ddof=int(narrow)))
     with np.errstate(invalid="ignore"), pytest.warns(RuntimeWarning, match="freedom"):
         assert np.isnan(bcast.var(data[:1], ddof=1))
 

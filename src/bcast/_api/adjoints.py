@@ -269,6 +269,8 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
     if wanted is None or (out is not None and out.dtype != wanted):
         return None
     shape = shape_of(array)
+    if not shape:
+        return None
     axes = summed_axes(axis, shape)
     source: list[int] = []
     left: list[int] = []
@@ -280,8 +282,20 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
             count *= shape[at]
         if keepdims or not is_summed:
             left.append(source[at])
+    if isinstance(ddof, np.generic):
+        ddof = ddof.item()  # NumPy's scalars compute in their own dtype, which may be narrow
     if count <= 1 or size_of(array) == 0 or not ddof < count:
         return None
+    order = _order_in_memory(array) if out is None and len(left) > 1 else None
+    if order is not None:  # the result has it, too, as NumPy's has
+        turned: list[int] = []
+        places: list[int] = []
+        for at in range(len(shape)):
+            places.append(order.index(at))
+            if at in axes:
+                turned.append(places[at])
+        result = reduced(name, array.transpose(order), tuple(turned), dtype, None, True, ddof).transpose(places)
+        return result if keepdims else result.squeeze(axes)
     alignment = aligned(shape, tuple(source))
     result = result_array(out, array, tuple(left), "a", wanted)
     if name == "sum":
@@ -305,6 +319,20 @@ def summed_axes(axis: Any, shape: Shape) -> Shape:
             raise ValueError(f"`axis` expected axes that differ, got {show(axis)}")
         axes.append(at)
     return tuple(axes)
+
+
+def _order_in_memory(array: NDArray[Any]) -> list[int] | None:
+    """Return the axes of an array in the order of its memory, if that is another than theirs."""
+    strides: Any = array.strides
+    order: list[int] = []
+    is_other = False
+    for at in range(len(strides)):
+        place = at
+        while place > 0 and abs(strides[order[place - 1]]) < abs(strides[at]):
+            place -= 1
+        is_other |= place < at
+        order.insert(place, at)
+    return order if is_other else None
 
 
 def _dtype_of_result(name: str, own: np.dtype[Any], dtype: Any) -> np.dtype[Any] | None:

@@ -49,6 +49,7 @@ cnp.import_array()
 
 cdef dict TAKES             # what does the calls of a function, by its name
 cdef dict _places
+cdef object NO_VALUE = np._NoValue
 cdef object _patches = None     # of patch_numpy: the names of the last one, and those before it
 
 
@@ -437,20 +438,20 @@ def take_dstack(tup):
     return take_stack(tup, 2) if _are_one(tup) and first.ndim == 2 else None
 
 
-def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-    return _take("sum", a, axis, dtype, out, keepdims, 0, initial is where is None)
+def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):
+    return _take("sum", a, axis, dtype, out, keepdims, 0, initial is where is NO_VALUE)
 
 
-def take_mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
-    return _take("mean", a, axis, dtype, out, keepdims, 0, where is None)
+def take_mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=NO_VALUE):
+    return _take("mean", a, axis, dtype, out, keepdims, 0, where is NO_VALUE)
 
 
-def take_var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None):
-    return _take("var", a, axis, dtype, out, keepdims, ddof, where is mean is None)
+def take_var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE):
+    return _take("var", a, axis, dtype, out, keepdims, ddof, where is mean is NO_VALUE)
 
 
-def take_std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None):
-    return _take("std", a, axis, dtype, out, keepdims, ddof, where is mean is None)
+def take_std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE):
+    return _take("std", a, axis, dtype, out, keepdims, ddof, where is mean is NO_VALUE)
 
 
 cdef _take(str name, a, axis, dtype, out, keepdims, ddof, bint of_all):

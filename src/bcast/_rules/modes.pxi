@@ -107,7 +107,7 @@ cpdef Alignment align_shapes(
 
 cpdef str rule_of(axis):
     """Return the name of the mode that an axis implies where none is given."""
-    return "numpy" if type(axis) is int and axis == -1 else "pdpd"
+    return "numpy" if (axis if type(axis) is int else integer("axis", axis)) == -1 else "pdpd"
 
 
 cdef Mode _find(mode):

@@ -56,7 +56,7 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
    value; the bits of a float64 y rounded to it; and what the type is called if it is not NumPy's own. The order of
    integers counts. To add a float that is summed in float64, add a row with kind f64 before FLOAT64. */
 #define BCAST_DTYPES(ROW)                                                                   \
-    ROW(BOOL, uint8_t, 0, u64, x != 0, 0, NULL)                                             \
+    ROW(BOOL, uint8_t, 0, u64, (x + 255) >> 8, 0, NULL) /* x != 0, of which GCC makes no branch */ \
     ROW(INT8, uint8_t, 0, u64, (int8_t) x, 0, NULL)                                         \
     ROW(INT16, uint16_t, 0, u64, (int16_t) x, 0, NULL)                                      \
     ROW(INT32, uint32_t, 0, u32, (int32_t) x, 0, NULL)                                      \

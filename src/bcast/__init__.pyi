@@ -50,8 +50,6 @@ class _Data(Protocol[_ScalarT_co]):
 
     def __array__(self) -> np.ndarray[Any, np.dtype[_ScalarT_co]]: ...
 
-_Outs = NDArray[Any] | tuple[NDArray[Any], ...] | None
-
 class _Memory(Protocol):
     """An array, or a tensor of another library in the CPU's memory."""
 
@@ -73,6 +71,7 @@ _Scalar = complex | str | bytes | np.generic  # operands without axes, of which 
 _OutT = TypeVar("_OutT", bound=_Memory, default=NDArray[Any])
 _SumT = TypeVar("_SumT", bound=_Memory, default=Any)
 _Axes = AxesLike | SupportsIndex | None
+_Sizes = ShapeLike | SupportsIndex
 _DType = type[_ScalarT] | np.dtype[_ScalarT]
 
 @overload
@@ -178,20 +177,6 @@ def chain(
 ) -> _OutT: ...
 @overload
 def elementwise(
-    ufunc: np.ufunc,
-    a: ArrayLike,
-    b: ArrayLike,
-    /,
-    *,
-    mode: ElementwiseMode | None = None,
-    axis: int = -1,
-    out: _OutT,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    where: ArrayLike = True,
-) -> _OutT: ...
-@overload
-def elementwise(
     ufunc: Callable[..., _ResultT],
     a: _Scalar,
     b: _Scalar,
@@ -227,11 +212,11 @@ def elementwise(
     *,
     mode: ElementwiseMode | None = None,
     axis: int = -1,
-    out: None = None,
+    out: _OutT | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
-) -> NDArray[Any]: ...
+) -> _OutT: ...
 @overload
 def elementwise(
     ufunc: Callable[..., _ResultT],
@@ -241,33 +226,23 @@ def elementwise(
     *,
     mode: ElementwiseMode | None = None,
     axis: int = -1,
-    out: _Outs = None,
+    out: _Memory | tuple[NDArray[Any], ...] | None = None,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _ResultT: ...
 @overload
 def broadcast_to(
-    array: _Data[_ScalarT],
-    shape: ShapeLike | SupportsIndex,
-    *,
-    dtype: None = None,
-    casting: Casting = "same_kind",
-    out: None = None,
+    array: _Data[_ScalarT], shape: _Sizes, *, dtype: None = None, casting: Casting = "same_kind", out: None = None
+) -> NDArray[_ScalarT]: ...
+@overload
+def broadcast_to(
+    array: ArrayLike, shape: _Sizes, *, dtype: _DType[_ScalarT], casting: Casting = "same_kind", out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def broadcast_to(
     array: ArrayLike,
-    shape: ShapeLike | SupportsIndex,
-    *,
-    dtype: _DType[_ScalarT],
-    casting: Casting = "same_kind",
-    out: None = None,
-) -> NDArray[_ScalarT]: ...
-@overload
-def broadcast_to(
-    array: ArrayLike,
-    shape: ShapeLike | SupportsIndex,
+    shape: _Sizes,
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
@@ -277,7 +252,7 @@ def broadcast_to(
 def broadcast_arrays(*args: _Data[_ScalarT]) -> tuple[NDArray[_ScalarT], ...]: ...
 @overload
 def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]: ...
-def broadcast_shapes(*args: ShapeLike | SupportsIndex) -> tuple[int, ...]: ...
+def broadcast_shapes(*args: _Sizes) -> tuple[int, ...]: ...
 @overload
 def meshgrid(
     *xi: _Data[_ScalarT], copy: bool = True, sparse: bool = False, indexing: Indexing = "xy"
@@ -288,26 +263,16 @@ def meshgrid(
 ) -> tuple[NDArray[Any], ...]: ...
 @overload
 def tile(
-    A: _Data[_ScalarT],
-    reps: ShapeLike | SupportsIndex,
-    *,
-    dtype: None = None,
-    casting: Casting = "same_kind",
-    out: None = None,
+    A: _Data[_ScalarT], reps: _Sizes, *, dtype: None = None, casting: Casting = "same_kind", out: None = None
+) -> NDArray[_ScalarT]: ...
+@overload
+def tile(
+    A: ArrayLike, reps: _Sizes, *, dtype: _DType[_ScalarT], casting: Casting = "same_kind", out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def tile(
     A: ArrayLike,
-    reps: ShapeLike | SupportsIndex,
-    *,
-    dtype: _DType[_ScalarT],
-    casting: Casting = "same_kind",
-    out: None = None,
-) -> NDArray[_ScalarT]: ...
-@overload
-def tile(
-    A: ArrayLike,
-    reps: ShapeLike | SupportsIndex,
+    reps: _Sizes,
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
@@ -317,7 +282,7 @@ def tile(
 def repeat(
     a: _Data[_ScalarT],
     repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
+    axis: _Sizes | None = None,
     *,
     dtype: None = None,
     casting: Casting = "same_kind",
@@ -327,7 +292,7 @@ def repeat(
 def repeat(
     a: ArrayLike,
     repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
+    axis: _Sizes | None = None,
     *,
     dtype: _DType[_ScalarT],
     casting: Casting = "same_kind",
@@ -337,7 +302,7 @@ def repeat(
 def repeat(
     a: ArrayLike,
     repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
+    axis: _Sizes | None = None,
     *,
     dtype: DTypeLike | None = None,
     casting: Casting = "same_kind",
@@ -384,27 +349,17 @@ def unbroadcast(
 ) -> _OutT: ...
 @overload
 def unrepeat(
-    grad: _Data[_ScalarT],
-    repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
-    *,
-    dtype: None = None,
-    out: None = None,
+    grad: _Data[_ScalarT], repeats: CountsLike, axis: _Sizes | None = None, *, dtype: None = None, out: None = None
+) -> NDArray[_ScalarT]: ...
+@overload
+def unrepeat(
+    grad: ArrayLike, repeats: CountsLike, axis: _Sizes | None = None, *, dtype: _DType[_ScalarT], out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def unrepeat(
     grad: ArrayLike,
     repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
-    *,
-    dtype: _DType[_ScalarT],
-    out: None = None,
-) -> NDArray[_ScalarT]: ...
-@overload
-def unrepeat(
-    grad: ArrayLike,
-    repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
+    axis: _Sizes | None = None,
     *,
     dtype: DTypeLike | None = None,
     out: _OutT | None = None,

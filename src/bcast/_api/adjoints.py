@@ -68,11 +68,9 @@ def unbroadcast(
 
     Raises
     ------
-    ValueError, numpy.exceptions.AxisError, MemoryError
-        As `broadcast` raises them.
     TypeError
-        If `grad` or `dtype` is not numeric (bool is not, but a `grad` of bools is summed in another `dtype`); and as
-        `broadcast` raises it.
+        If `grad` or `dtype` is not numeric (bool is not, but a `grad` of bools is summed in another `dtype`). Other
+        errors are as in `broadcast`.
 
     Notes
     -----

@@ -267,11 +267,6 @@ def is_patched(name: str | None = None) -> bool:
     bool
         Whether it does now. After a patch, it does not if another library has replaced the function since.
 
-    Raises
-    ------
-    ValueError
-        If `name` is none of these names.
-
     Examples
     --------
     >>> import bcast

@@ -60,17 +60,12 @@ def tile(
     reps : int, or 1-D sequence or array of int
         The number of repetitions along each axis, 0 or more. `reps` and ``A.shape`` are aligned at the right.
     dtype, casting, out
-        As in `broadcast`.
+        As in `broadcast`, and so are errors.
 
     Returns
     -------
     ndarray
         As `broadcast` returns it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a number of repetitions is negative, or no integer; and as `broadcast` raises them.
 
     Examples
     --------

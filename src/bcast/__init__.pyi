@@ -72,6 +72,8 @@ _OutT = TypeVar("_OutT", bound=_Memory, default=NDArray[Any])
 _SumT = TypeVar("_SumT", bound=_Memory, default=Any)
 _Axes = AxesLike | SupportsIndex | None
 _Sizes = ShapeLike | SupportsIndex
+_Along = _Sizes | None
+_DTypeArg = DTypeLike | None
 _DType = type[_ScalarT] | np.dtype[_ScalarT]
 
 @overload
@@ -109,7 +111,7 @@ def broadcast(
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -150,7 +152,7 @@ def broadcast_like(
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -169,7 +171,7 @@ def infer_shape(data_shape: ShapeLike, target_shape: None = None, *, shape: None
 def chain(
     data: ArrayLike,
     *steps: np.ufunc | tuple[np.ufunc, ArrayLike],
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     mode: ElementwiseMode | None = None,
     axis: int = -1,
@@ -185,7 +187,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: None = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _ResultT: ...
@@ -199,7 +201,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: None = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> NDArray[np.bool]: ...
@@ -213,7 +215,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: _OutT | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _OutT: ...
@@ -227,7 +229,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: _Memory | tuple[NDArray[Any], ...] | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _ResultT: ...
@@ -244,7 +246,7 @@ def broadcast_to(
     array: ArrayLike,
     shape: _Sizes,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -271,18 +273,13 @@ def tile(
 ) -> NDArray[_ScalarT]: ...
 @overload
 def tile(
-    A: ArrayLike,
-    reps: _Sizes,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    out: _OutT | None = None,
+    A: ArrayLike, reps: _Sizes, *, dtype: _DTypeArg = None, casting: Casting = "same_kind", out: _OutT | None = None
 ) -> _OutT: ...
 @overload
 def repeat(
     a: _Data[_ScalarT],
     repeats: CountsLike,
-    axis: _Sizes | None = None,
+    axis: _Along = None,
     *,
     dtype: None = None,
     casting: Casting = "same_kind",
@@ -292,7 +289,7 @@ def repeat(
 def repeat(
     a: ArrayLike,
     repeats: CountsLike,
-    axis: _Sizes | None = None,
+    axis: _Along = None,
     *,
     dtype: _DType[_ScalarT],
     casting: Casting = "same_kind",
@@ -302,9 +299,9 @@ def repeat(
 def repeat(
     a: ArrayLike,
     repeats: CountsLike,
-    axis: _Sizes | None = None,
+    axis: _Along = None,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -344,25 +341,20 @@ def unbroadcast(
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     times: ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     out: _OutT | None = None,
 ) -> _OutT: ...
 @overload
 def unrepeat(
-    grad: _Data[_ScalarT], repeats: CountsLike, axis: _Sizes | None = None, *, dtype: None = None, out: None = None
+    grad: _Data[_ScalarT], repeats: CountsLike, axis: _Along = None, *, dtype: None = None, out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def unrepeat(
-    grad: ArrayLike, repeats: CountsLike, axis: _Sizes | None = None, *, dtype: _DType[_ScalarT], out: None = None
+    grad: ArrayLike, repeats: CountsLike, axis: _Along = None, *, dtype: _DType[_ScalarT], out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def unrepeat(
-    grad: ArrayLike,
-    repeats: CountsLike,
-    axis: _Sizes | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    out: _OutT | None = None,
+    grad: ArrayLike, repeats: CountsLike, axis: _Along = None, *, dtype: _DTypeArg = None, out: _OutT | None = None
 ) -> _OutT: ...
 @overload
 def where(
@@ -373,7 +365,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: _OutT | N
 def sum(
     a: ArrayLike,
     axis: _Axes = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     out: _SumT | None = None,
     keepdims: bool = False,
     **others: Any,
@@ -381,7 +373,7 @@ def sum(
 def mean(
     a: ArrayLike,
     axis: _Axes = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     out: _SumT | None = None,
     keepdims: bool = False,
     **others: Any,
@@ -389,7 +381,7 @@ def mean(
 def var(
     a: ArrayLike,
     axis: _Axes = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     out: _SumT | None = None,
     ddof: float = 0,
     keepdims: bool = False,
@@ -400,7 +392,7 @@ def var(
 def std(
     a: ArrayLike,
     axis: _Axes = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     out: _SumT | None = None,
     ddof: float = 0,
     keepdims: bool = False,

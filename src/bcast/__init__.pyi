@@ -50,8 +50,6 @@ class _Data(Protocol[_ScalarT_co]):
 
     def __array__(self) -> np.ndarray[Any, np.dtype[_ScalarT_co]]: ...
 
-_Outs = NDArray[Any] | tuple[NDArray[Any], ...] | None
-
 class _Memory(Protocol):
     """An array, or a tensor of another library in the CPU's memory."""
 
@@ -73,6 +71,9 @@ _Scalar = complex | str | bytes | np.generic  # operands without axes, of which 
 _OutT = TypeVar("_OutT", bound=_Memory, default=NDArray[Any])
 _SumT = TypeVar("_SumT", bound=_Memory, default=Any)
 _Axes = AxesLike | SupportsIndex | None
+_Sizes = ShapeLike | SupportsIndex
+_Along = _Sizes | None
+_DTypeArg = DTypeLike | None
 _DType = type[_ScalarT] | np.dtype[_ScalarT]
 
 @overload
@@ -110,7 +111,7 @@ def broadcast(
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -151,7 +152,7 @@ def broadcast_like(
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -170,25 +171,11 @@ def infer_shape(data_shape: ShapeLike, target_shape: None = None, *, shape: None
 def chain(
     data: ArrayLike,
     *steps: np.ufunc | tuple[np.ufunc, ArrayLike],
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: _OutT | None = None,
-) -> _OutT: ...
-@overload
-def elementwise(
-    ufunc: np.ufunc,
-    a: ArrayLike,
-    b: ArrayLike,
-    /,
-    *,
-    mode: ElementwiseMode | None = None,
-    axis: int = -1,
-    out: _OutT,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    where: ArrayLike = True,
 ) -> _OutT: ...
 @overload
 def elementwise(
@@ -200,7 +187,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: None = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _ResultT: ...
@@ -214,7 +201,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: None = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> NDArray[np.bool]: ...
@@ -227,11 +214,11 @@ def elementwise(
     *,
     mode: ElementwiseMode | None = None,
     axis: int = -1,
-    out: None = None,
-    dtype: DTypeLike | None = None,
+    out: _OutT | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
-) -> NDArray[Any]: ...
+) -> _OutT: ...
 @overload
 def elementwise(
     ufunc: Callable[..., _ResultT],
@@ -241,35 +228,25 @@ def elementwise(
     *,
     mode: ElementwiseMode | None = None,
     axis: int = -1,
-    out: _Outs = None,
-    dtype: DTypeLike | None = None,
+    out: _Memory | tuple[NDArray[Any], ...] | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _ResultT: ...
 @overload
 def broadcast_to(
-    array: _Data[_ScalarT],
-    shape: ShapeLike | SupportsIndex,
-    *,
-    dtype: None = None,
-    casting: Casting = "same_kind",
-    out: None = None,
+    array: _Data[_ScalarT], shape: _Sizes, *, dtype: None = None, casting: Casting = "same_kind", out: None = None
+) -> NDArray[_ScalarT]: ...
+@overload
+def broadcast_to(
+    array: ArrayLike, shape: _Sizes, *, dtype: _DType[_ScalarT], casting: Casting = "same_kind", out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def broadcast_to(
     array: ArrayLike,
-    shape: ShapeLike | SupportsIndex,
+    shape: _Sizes,
     *,
-    dtype: _DType[_ScalarT],
-    casting: Casting = "same_kind",
-    out: None = None,
-) -> NDArray[_ScalarT]: ...
-@overload
-def broadcast_to(
-    array: ArrayLike,
-    shape: ShapeLike | SupportsIndex,
-    *,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -277,7 +254,7 @@ def broadcast_to(
 def broadcast_arrays(*args: _Data[_ScalarT]) -> tuple[NDArray[_ScalarT], ...]: ...
 @overload
 def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]: ...
-def broadcast_shapes(*args: ShapeLike | SupportsIndex) -> tuple[int, ...]: ...
+def broadcast_shapes(*args: _Sizes) -> tuple[int, ...]: ...
 @overload
 def meshgrid(
     *xi: _Data[_ScalarT], copy: bool = True, sparse: bool = False, indexing: Indexing = "xy"
@@ -288,36 +265,21 @@ def meshgrid(
 ) -> tuple[NDArray[Any], ...]: ...
 @overload
 def tile(
-    A: _Data[_ScalarT],
-    reps: ShapeLike | SupportsIndex,
-    *,
-    dtype: None = None,
-    casting: Casting = "same_kind",
-    out: None = None,
+    A: _Data[_ScalarT], reps: _Sizes, *, dtype: None = None, casting: Casting = "same_kind", out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def tile(
-    A: ArrayLike,
-    reps: ShapeLike | SupportsIndex,
-    *,
-    dtype: _DType[_ScalarT],
-    casting: Casting = "same_kind",
-    out: None = None,
+    A: ArrayLike, reps: _Sizes, *, dtype: _DType[_ScalarT], casting: Casting = "same_kind", out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def tile(
-    A: ArrayLike,
-    reps: ShapeLike | SupportsIndex,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    out: _OutT | None = None,
+    A: ArrayLike, reps: _Sizes, *, dtype: _DTypeArg = None, casting: Casting = "same_kind", out: _OutT | None = None
 ) -> _OutT: ...
 @overload
 def repeat(
     a: _Data[_ScalarT],
     repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
+    axis: _Along = None,
     *,
     dtype: None = None,
     casting: Casting = "same_kind",
@@ -327,7 +289,7 @@ def repeat(
 def repeat(
     a: ArrayLike,
     repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
+    axis: _Along = None,
     *,
     dtype: _DType[_ScalarT],
     casting: Casting = "same_kind",
@@ -337,9 +299,9 @@ def repeat(
 def repeat(
     a: ArrayLike,
     repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
+    axis: _Along = None,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -379,35 +341,20 @@ def unbroadcast(
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     times: ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     out: _OutT | None = None,
 ) -> _OutT: ...
 @overload
 def unrepeat(
-    grad: _Data[_ScalarT],
-    repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
-    *,
-    dtype: None = None,
-    out: None = None,
+    grad: _Data[_ScalarT], repeats: CountsLike, axis: _Along = None, *, dtype: None = None, out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def unrepeat(
-    grad: ArrayLike,
-    repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
-    *,
-    dtype: _DType[_ScalarT],
-    out: None = None,
+    grad: ArrayLike, repeats: CountsLike, axis: _Along = None, *, dtype: _DType[_ScalarT], out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def unrepeat(
-    grad: ArrayLike,
-    repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    out: _OutT | None = None,
+    grad: ArrayLike, repeats: CountsLike, axis: _Along = None, *, dtype: _DTypeArg = None, out: _OutT | None = None
 ) -> _OutT: ...
 @overload
 def where(
@@ -418,7 +365,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: _OutT | N
 def sum(
     a: ArrayLike,
     axis: _Axes = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     out: _SumT | None = None,
     keepdims: bool = False,
     **others: Any,
@@ -426,7 +373,7 @@ def sum(
 def mean(
     a: ArrayLike,
     axis: _Axes = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     out: _SumT | None = None,
     keepdims: bool = False,
     **others: Any,
@@ -434,7 +381,7 @@ def mean(
 def var(
     a: ArrayLike,
     axis: _Axes = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     out: _SumT | None = None,
     ddof: float = 0,
     keepdims: bool = False,
@@ -445,7 +392,7 @@ def var(
 def std(
     a: ArrayLike,
     axis: _Axes = None,
-    dtype: DTypeLike | None = None,
+    dtype: _DTypeArg = None,
     out: _SumT | None = None,
     ddof: float = 0,
     keepdims: bool = False,

@@ -68,11 +68,9 @@ def unbroadcast(
 
     Raises
     ------
-    ValueError, numpy.exceptions.AxisError, MemoryError
-        As `broadcast` raises them.
     TypeError
-        If `grad` or `dtype` is not numeric (bool is not, but a `grad` of bools is summed in another `dtype`); and as
-        `broadcast` raises it.
+        If `grad` or `dtype` is not numeric (bool is not, but a `grad` of bools is summed in another `dtype`). Other
+        errors are as in `broadcast`.
 
     Notes
     -----
@@ -84,10 +82,10 @@ def unbroadcast(
     * 1.5 units for float64, or 2.5 where nearly every term exceeds the sum of the terms before it.
 
     If terms cancel, the unit is that of the sum of the terms' magnitudes. Narrow floating-point numbers are summed in
-    float64. Sums of float64 are compensated, as in algorithm Sum2 of [1]_: an error term collects what each addition
-    rounds off, which Knuth's two_sum [2]_ or Dekker's fast_two_sum [3]_ finds. Before that, pairs of float64 terms are
-    added without compensation. The sum of ``[1e16, 1, -1e16]`` may therefore be 1 or 0, depending on the layout of
-    `grad`. The bits of a result depend neither on the number of threads nor on the layout of `out`.
+    float64. Sums of float64 are compensated, as in Ogita, Rump and Oishi's Sum2: an error term collects what each
+    addition rounds off. Before that, pairs of float64 terms are added without compensation. The sum of
+    ``[1e16, 1, -1e16]`` may therefore be 1 or 0, depending on the layout of `grad`. The bits of a result depend neither
+    on the number of threads nor on the layout of `out`.
 
     All this holds for NumPy's integers, float16, float32, float64, complex64, complex128 and the bfloat16 of
     `ml_dtypes`. NumPy itself sums numbers of other dtypes, such as long double and objects, and floating-point numbers
@@ -97,14 +95,6 @@ def unbroadcast(
 
     Mode 'numpy' is the backward pass of NumPy's own broadcasting. Mode 'explicit' by `broadcast_axes` is the backprop
     of nGraph's Broadcast and BroadcastLike.
-
-    References
-    ----------
-    .. [1] T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", SIAM Journal on Scientific Computing 26
-       (2005), pages 1955-1988.
-    .. [2] D. E. Knuth, "The Art of Computer Programming", volume 2, section 4.2.2.
-    .. [3] T. J. Dekker, "A floating-point technique for extending the available precision", Numerische Mathematik 18
-       (1971), pages 224-242.
 
     Examples
     --------
@@ -217,10 +207,9 @@ def unrepeat(
 
     Notes
     -----
-    Sums are those of `unbroadcast`: integers wrap around, and floating-point numbers are summed in more precision than
-    their dtype has, with the same bounds of error. Along several axes of float64, one after the other is summed, and
-    the bound holds for each of them. The bits of a result do not depend on the number of threads. If another thread
-    changes an array of counts during the call, the result may be wrong.
+    Sums are those of `unbroadcast`, with the same bounds of error. Along several axes of float64, one after the other
+    is summed, and the bound holds for each of them. If another thread changes an array of counts during the call, the
+    result may be wrong.
 
     Examples
     --------
@@ -252,9 +241,6 @@ def unrepeat(
     counts = counts_along(repeats, axes_argument(axis), shape, False)
     whole = lengths_left(counts, shape)
     result = result_array(out, array, whole, "repeats", wanted, "grad")
-    if size_of(array) == 0:
-        np.asarray(result)[...] = 0
-        return result
     return _sum(array, counts, whole, result)
 
 
@@ -344,10 +330,8 @@ def _dtype_of_result(name: str, own: np.dtype[Any], dtype: Any) -> np.dtype[Any]
         return wanted if is_fit else None
     if kind in "biu" and name != "sum":
         return FLOAT64
-    if kind in "bi" and own.itemsize < 8:
-        return INT64
-    if kind == "u" and own.itemsize < 8:
-        return UINT64
+    if kind in "biu" and own.itemsize < 8:
+        return UINT64 if kind == "u" else INT64
     if kind == "c" and name not in ("sum", "mean"):
         return None
     return own if own.isnative else own.newbyteorder("=")
@@ -428,11 +412,8 @@ def lengths_left(counts: list[Any], shape: Shape) -> Shape:
 
 def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return a dtype for sums that are summed again."""
-    if dtype.kind == "c":
-        return np.dtype(np.complex128) if dtype.itemsize < 16 else dtype
-    if dtype.kind in "fV":
-        return np.dtype(np.float64) if dtype.itemsize < 8 else dtype
-    return dtype
+    wide = np.dtype(np.complex128) if dtype.kind == "c" else FLOAT64
+    return wide if dtype.kind in "cfV" and dtype.itemsize < wide.itemsize else dtype
 
 
 def wanted_dtype(grad: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any] | None:
@@ -441,11 +422,10 @@ def wanted_dtype(grad: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any] |
     if dtype is None and (1 <= number <= 16 or number == 23):  # NumPy's integers, floats and complex; float16 is 23
         return None
     own = grad.dtype
-    if own.kind != "b" and not _adds(own):
-        raise TypeError(f"`grad` expected a numeric dtype, got {own}")
+    if not _adds(own) and (dtype is None or own.kind != "b"):
+        remedy = "; give `dtype` to count in" if own.kind == "b" else ""
+        raise TypeError(f"`grad` expected a numeric dtype, got {own}{remedy}")
     if dtype is None:
-        if own.kind == "b":
-            raise TypeError("`grad` expected a numeric dtype, got bool; give `dtype` to count in")
         return None
     wanted = dtype_argument(dtype)
     if not _adds(wanted):

@@ -297,17 +297,12 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
     Parameters
     ----------
     *args : array_like
-        The arrays, which must be compatible by NumPy's two-way rule.
+        The arrays, whose shapes must be compatible by NumPy's two-way rule. Errors are as in `broadcast`.
 
     Returns
     -------
     tuple of ndarray
         New C-contiguous, writeable arrays of the common shape, each of which owns its memory. NumPy's are views.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the shapes are not compatible, or an array is masked.
 
     Examples
     --------
@@ -339,17 +334,12 @@ def broadcast_shapes(*args: ShapeLike | SupportsIndex) -> tuple[int, ...]:
     Parameters
     ----------
     *args : int, or 1-D sequence or array of int
-        The shapes; an int means a shape of one axis.
+        The shapes, which must be compatible by NumPy's two-way rule; an int means a shape of one axis.
 
     Returns
     -------
     tuple of int
         The common shape; ``()`` if no shapes are given.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the shapes are not compatible by NumPy's two-way rule, or one of them is no shape.
 
     Examples
     --------
@@ -371,7 +361,7 @@ def meshgrid(
     Parameters
     ----------
     *xi : array_like
-        The coordinates along each axis. Arrays that are not 1-D are flattened.
+        The coordinates along each axis. Arrays that are not 1-D are flattened. Errors are as in `broadcast`.
     copy : bool, optional
         Whether the results are new arrays. Otherwise they are views of `xi`, as NumPy makes them.
     sparse : bool, optional
@@ -384,11 +374,6 @@ def meshgrid(
     -------
     tuple of ndarray
         One array for each of `xi`, of the same dtype, as `broadcast` returns it; without `copy`, a view.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If `indexing` is neither of the two; if a dense grid would be too large to address; if one of `xi` is masked.
 
     Examples
     --------

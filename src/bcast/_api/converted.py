@@ -48,8 +48,6 @@ BLOCK_BYTES = 1 << 20  # of converted data: caches hold it, and what it is repli
 def set_limits(block_bytes: int = 1 << 20) -> None:
     """Set the size of the blocks: for tests of small arrays."""
     global BLOCK_BYTES
-    if block_bytes < 1:
-        raise ValueError(f"`block_bytes` expected at least 1, got {block_bytes}")
     BLOCK_BYTES = block_bytes
 
 
@@ -304,13 +302,11 @@ def _converted(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _is_ordered(data: NDArray[Any]) -> bool:
     """Return whether the outermost axis is the one with the longest steps, as in C's order."""
-    longest = -1
+    steps = []
     for length, stride in zip(data.shape, data.strides, strict=True):
-        if length > 1 and longest < 0:
-            longest = abs(stride)
-        elif length > 1 and abs(stride) > longest:
-            return False
-    return True
+        if length > 1:
+            steps.append(abs(stride))
+    return not steps or steps[0] == max(steps)
 
 
 def follows_values(own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:

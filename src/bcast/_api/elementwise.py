@@ -81,11 +81,8 @@ def elementwise(
 
     Raises
     ------
-    ValueError, numpy.exceptions.AxisError
-        If the shapes do not fit under `mode`; if `mode` is not one of the four; if `axis` lies outside `a`, or is given
-        but has no meaning in the mode; if `out` has another shape.
-    TypeError
-        If `ufunc` is not a binary function; if `axis` is not an integer. Exceptions of the function pass through.
+    ValueError, numpy.exceptions.AxisError, TypeError
+        As in `broadcast`; if `ufunc` is not a binary function. Exceptions of the function pass through.
 
     Notes
     -----
@@ -111,10 +108,6 @@ def elementwise(
     >>> bcast.elementwise(np.multiply, [1, 2], [[3], [4]])
     array([[3, 6],
            [4, 8]])
-    >>> bcast.elementwise(np.multiply, [1, 2], [[3], [4]], mode="unidirectional")
-    Traceback (most recent call last):
-        ...
-    ValueError: `a` expected at least 2 axes for b of shape (2, 1), got (2,)
     """
     function: Any = ufunc
     is_ufunc = isinstance(function, UFUNC)
@@ -185,8 +178,7 @@ def chain(
         How operands of steps are broadcast with what the step before gave, as in `elementwise`: `axis` is where they
         begin in mode 'pdpd'. In mode 'numpy' they may add axes to the result, or stretch it.
     out : ndarray, optional
-        The array to write the result into, of exactly the result's shape. It may be `data` or an operand, or overlap
-        them: the result is as if they had been copied first.
+        As in `elementwise`.
 
     Returns
     -------
@@ -282,20 +274,14 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     condition : array_like
         Where to take the items of `x`: bools, or what NumPy takes for them.
     x, y : array_like
-        The items to choose from. The three operands are broadcast against each other.
+        The items to choose from. The three operands are broadcast against each other. Errors are as in `elementwise`.
     out : ndarray, optional
-        The array to write the result into, of exactly the result's shape and dtype. It may be an operand, or overlap
-        one.
+        As in `elementwise`, but of exactly the result's dtype, too.
 
     Returns
     -------
     ndarray
         The chosen items, as an array of the dtype that NumPy finds for `x` and `y`; `out`, if that is given.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the shapes do not fit, or `out` does not fit the result. Exceptions of `numpy.where` pass through.
 
     Notes
     -----

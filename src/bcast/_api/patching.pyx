@@ -12,8 +12,8 @@ cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 
-from bcast._api.repeats cimport are_ones
 from bcast._api.adjoints cimport reduced
+from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.core cimport is_contiguous, shape_of, size_of
@@ -47,9 +47,8 @@ cdef extern from "Python.h":
 
 cnp.import_array()
 
-cdef dict TAKES             # what does the calls of a function, by its name
-cdef dict _places
 cdef object NO_VALUE = np._NoValue
+cdef dict _places               # by the functions' names
 cdef object _patches = None     # of patch_numpy: the names of the last one, and those before it
 
 
@@ -60,29 +59,45 @@ class PatchInfo(NamedTuple):
     passed: int
 
 
+cdef class StandIn
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Place:
+    """A function's place in NumPy's namespace. To change an attribute allocates nothing."""
+
+    cdef object take
+    cdef bint of_several        # whether the first argument is a sequence of arrays
+    cdef Py_ssize_t uses        # how many patches there are
+    cdef StandIn stand_in       # what the last one of them put there, or None
+    cdef Py_ssize_t taken       # calls; without a GIL, some that happen at the same time may not be counted
+    cdef Py_ssize_t passed
+
+    def __cinit__(self, take not None, bint of_several=False):
+        self.take = take
+        self.of_several = of_several
+
+
 @cython.final
 @cython.auto_pickle(False)
 cdef class StandIn:
     """Stands in for a function of NumPy's; by what it says of itself, it is that function.
 
-    `take` gets the arguments of each call, unless the first is no array of the base class. It returns None for a call
-    that it leaves to `original`. So does an error, which `original` then raises in its own words.
+    Its place's `take` gets the arguments of each call, unless the first is no array of the base class. It returns None
+    for a call that it leaves to `original`. So does an error, which `original` then raises in its own words.
     """
 
     cdef Vectorcall call
     cdef readonly object original
-    cdef readonly Py_ssize_t taken      # calls; without a GIL, some that happen at the same time may not be counted
-    cdef readonly Py_ssize_t passed
+    cdef Place place
     cdef public bint active             # or else all calls are passed on, and none is counted
-    cdef bint of_several                # whether the first argument is a sequence of arrays
-    cdef object take
     cdef object __weakref__
 
-    def __cinit__(self, original not None, take not None, bint of_several=False):
+    def __cinit__(self, original not None, Place place not None):
         self.call = call
         self.original = original
-        self.take = take
-        self.of_several = of_several
+        self.place = place
         self.active = True
 
     def __getattr__(self, str name not None):
@@ -115,33 +130,24 @@ cdef class StandIn:
 
 cdef object call(object callee, PyObject *const *arguments, size_t count, PyObject *names):
     cdef StandIn stand_in = <StandIn> callee
+    cdef Place place
     if not stand_in.active:
         return PyObject_Vectorcall(stand_in.original, arguments, count, names)
-    if PyVectorcall_NARGS(count) == 0 or stand_in.of_several or cnp.PyArray_CheckExact(<object> arguments[0]):
+    place = stand_in.place
+    if PyVectorcall_NARGS(count) == 0 or place.of_several or cnp.PyArray_CheckExact(<object> arguments[0]):
         try:
-            result = PyObject_Vectorcall(stand_in.take, arguments, count, names)
+            result = PyObject_Vectorcall(place.take, arguments, count, names)
         except Exception:
             result = None
         if result is not None:
-            stand_in.taken += 1
+            place.taken += 1
             return result
-    stand_in.passed += 1
+    place.passed += 1
     return PyObject_Vectorcall(stand_in.original, arguments, count, names)
 
 
-cdef StandIn trial = StandIn(len, len)
+cdef StandIn trial = StandIn(len, Place(len))
 take_vectorcalls(<PyTypeObject *> StandIn, <char *> &trial.call - <char *> <PyObject *> trial)
-
-
-@cython.final
-@cython.auto_pickle(False)
-cdef class Place:
-    """A function's place in NumPy's namespace. To change an attribute allocates nothing."""
-
-    cdef Py_ssize_t uses        # how many patches there are
-    cdef StandIn stand_in       # what the last one of them put there, or None
-    cdef Py_ssize_t taken       # calls that those before it have taken
-    cdef Py_ssize_t passed
 
 
 def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> None:
@@ -161,11 +167,6 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
     Returns
     -------
     None
-
-    Raises
-    ------
-    ValueError, TypeError
-        If one of the names is none of these, or `names` is not iterable.
 
     Notes
     -----
@@ -229,7 +230,7 @@ class patched_numpy:  # noqa: N801 (it is used as a function)
     Parameters
     ----------
     names : str or iterable of str, optional
-        As in `patch_numpy`, and so are errors. Other threads see the patch, too.
+        As in `patch_numpy`. Other threads see the patch, too.
 
     Examples
     --------
@@ -267,11 +268,6 @@ def is_patched(name: str | None = None) -> bool:
     -------
     bool
         Whether it does now. After a patch, it does not if another library has replaced the function since.
-
-    Raises
-    ------
-    ValueError
-        If `name` is none of these names.
 
     Examples
     --------
@@ -314,7 +310,7 @@ def patch_info() -> dict[str, PatchInfo]:
     for name in _places:
         place = _places[name]
         if place.stand_in is not None:
-            found[name] = PatchInfo(place.taken + place.stand_in.taken, place.passed + place.stand_in.passed)
+            found[name] = PatchInfo(place.taken, place.passed)
     return found
 
 
@@ -327,13 +323,10 @@ cdef int _replace(tuple names) except -1:
         original = getattr(np, name)
         while type(original) is StandIn and not original.active:  # somebody had kept it, and put it back
             original = original.original
-        stand_ins.append(StandIn(original, TAKES[name], name in ("stack", "dstack")))
+        stand_ins.append(StandIn(original, _places[name]))
     for i in range(len(names)):
         place = _places[names[i]]
         if place.uses == 0:
-            if place.stand_in is not None:
-                place.taken += place.stand_in.taken
-                place.passed += place.stand_in.passed
             stand_ins[i], place.stand_in = place.stand_in, stand_ins[i]  # the old one is freed at the end
             setattr(np, names[i], place.stand_in)
         place.uses += 1
@@ -385,18 +378,15 @@ def take_tile(A, reps):
 def take_repeat(a, repeats, axis=None):
     cdef Py_ssize_t count
     kind = type(repeats)
-    if kind is bool or not is_plain(a) or not (axis is None or type(axis) is int):
+    if not is_plain(a) or not (axis is None or type(axis) is int):
         return None
     if kind is int:
         count = repeats  # as an integer of C: NumPy refuses larger ones for empty arrays, too
         return repeat(a, count, axis)
     if can_count(repeats):
-        if repeats.ndim == 0:
-            return repeat(a, repeats.item(), axis)
-        return None if repeats.ndim > 1 else repeat(a, repeats, axis)
-    if (kind is tuple or kind is list) and (all_plain(tuple(repeats)) or _are_whole(tuple(repeats))):
-        # Where nothing is repeated, NumPy checks them.
-        return repeat(a, repeats, axis) if size_of(a) > 0 else None
+        return repeat(a, repeats, axis) if repeats.ndim < 2 else None
+    if kind is tuple or kind is list:  # where nothing is repeated, NumPy checks them
+        return repeat(a, repeats, axis) if _are_whole(tuple(repeats)) and size_of(a) > 0 else None
     if not _are_whole((repeats,)):
         return None
     count = int(repeats)
@@ -521,9 +511,9 @@ cdef bint can_count(array):
     return cnp.NPY_BYTE <= number <= cnp.NPY_ULONGLONG and cnp.PyArray_CanCastSafely(number, cnp.NPY_INTP)
 
 
-TAKES = {
-    "tile": take_tile, "repeat": take_repeat, "meshgrid": take_meshgrid, "broadcast_arrays": take_broadcast_arrays,
-    "where": take_where, "stack": take_stack, "dstack": take_dstack, "sum": take_sum, "mean": take_mean,
-    "var": take_var, "std": take_std,
+_places = {
+    "tile": Place(take_tile), "repeat": Place(take_repeat), "meshgrid": Place(take_meshgrid),
+    "broadcast_arrays": Place(take_broadcast_arrays), "where": Place(take_where), "stack": Place(take_stack, True),
+    "dstack": Place(take_dstack, True), "sum": Place(take_sum), "mean": Place(take_mean), "var": Place(take_var),
+    "std": Place(take_std),
 }
-_places = {name: Place() for name in TAKES}

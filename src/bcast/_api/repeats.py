@@ -60,17 +60,12 @@ def tile(
     reps : int, or 1-D sequence or array of int
         The number of repetitions along each axis, 0 or more. `reps` and ``A.shape`` are aligned at the right.
     dtype, casting, out
-        As in `broadcast`.
+        As in `broadcast`, and so are errors.
 
     Returns
     -------
     ndarray
         As `broadcast` returns it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a number of repetitions is negative, or no integer; and as `broadcast` raises them.
 
     Examples
     --------
@@ -116,18 +111,12 @@ def repeat(
         The axis; or the axes, which NumPy does not offer. Negative axes count from the end. By default, `a` is
         flattened first.
     dtype, casting, out
-        As in `broadcast`.
+        As in `broadcast`, and so are errors.
 
     Returns
     -------
     ndarray
         As `broadcast` returns it. Its shape is that of `a`, except along the axes that were repeated.
-
-    Raises
-    ------
-    ValueError, numpy.exceptions.AxisError, TypeError
-        If a number of repetitions is negative or not whole; if there are too few or too many of them; if `a` has no
-        such axis, or one is named twice; if `axis` is not integer; and as `broadcast` raises them.
 
     See Also
     --------

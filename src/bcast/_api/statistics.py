@@ -89,7 +89,7 @@ def mean(
     Parameters
     ----------
     a, axis, out, keepdims
-        As in `sum`.
+        As in `sum`, and so are errors.
     dtype : data-type, optional
         The dtype of the result. The default is that of `a`, or float64 for integers and bools.
     **others
@@ -99,11 +99,6 @@ def mean(
     -------
     ndarray or scalar
         As `sum` returns them.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError, ValueError, TypeError
-        As `sum` raises them.
 
     Notes
     -----
@@ -138,9 +133,10 @@ def var(
     Parameters
     ----------
     a, axis, dtype, out, keepdims
-        As in `mean`.
+        As in `mean`, and so are errors.
     ddof, correction : float, optional
-        Sums of squares are divided by as much less than the number of items. The two are names for one number.
+        Sums of squares are divided by as much less than the number of items. The two are names for one number, and only
+        one of them may be given.
     **others
         `where` and `mean`, as `numpy.var` takes them. That function does such calls.
 
@@ -148,11 +144,6 @@ def var(
     -------
     ndarray or scalar
         As `sum` returns them.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError, ValueError, TypeError
-        As `sum` raises them; if both `ddof` and `correction` are given.
 
     Notes
     -----
@@ -189,17 +180,12 @@ def std(
     Parameters
     ----------
     a, axis, dtype, out, ddof, keepdims, correction, **others
-        As in `var`.
+        As in `var`, and so are errors.
 
     Returns
     -------
     ndarray or scalar
         The roots of what `var` computes, taken before that is rounded.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError, ValueError, TypeError
-        As `var` raises them.
 
     Examples
     --------

@@ -34,9 +34,6 @@ class Alignment:
     def __eq__(self, other: object, /) -> bool:
         return isinstance(other, Alignment) and self.shape == other.shape and self.source == other.source
 
-    def __hash__(self) -> int:
-        return hash((self.shape, self.source))
-
     def __repr__(self) -> str:
         return f"Alignment(shape={self.shape}, source={self.source})"
 
@@ -73,8 +70,6 @@ def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
 def align_from(data: Shape, end: int, target: Shape, start: int, name: str, hints: str) -> Alignment:
     """Align data's first `end` axes with the target from axis `start` on; data's other axes have length 1."""
     check_rank(name, target)  # no array has too many axes, and shapes that users pass were checked before
-    if start < 0 or start + end > len(target) or end > len(data):
-        raise IndexError("`start`, `end` expected axes of both shapes")  # a rule has forgotten `expect_rank`
     for i in range(end):
         length, wanted = data[i], target[start + i]
         if length != 1 and length != wanted:

@@ -8,7 +8,6 @@ are read, the GIL is released and threads get their shares. What the core has no
 
 cimport cython
 cimport numpy as cnp
-from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, llabs, malloc
 from libc.string cimport strcmp, strrchr
 
@@ -147,7 +146,8 @@ cdef _sum_any(
         not cnp.PyArray_IS_C_CONTIGUOUS(out) or not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out)
         or times is not None and overlap(times, out) or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
     ):
-        dst = _contiguous_like(np.asarray(out) if cnp.PyArray_ISCOMPLEX(grad) else np.asarray(out).real)
+        like = np.asarray(out) if cnp.PyArray_ISCOMPLEX(grad) else np.asarray(out).real
+        dst = np.empty(like.shape, like.dtype.newbyteorder("="))
     if not cnp.PyArray_ISNOTSWAPPED(grad):
         grad = _native(np.asarray(grad))
     if times is not None and not cnp.PyArray_ISNOTSWAPPED(times):
@@ -174,10 +174,6 @@ cdef cnp.ndarray _product(grad, times, out):
     is_narrow = (dtype.kind == "f" and dtype.itemsize < 8) or _wider(dtype) is not None
     exact = is_narrow and np.can_cast(out.dtype, np.complex128) and not np.can_cast(out.dtype, np.int64)
     return np.asarray(np.multiply(grad, times, dtype=np.float64 if exact else None))
-
-
-cdef cnp.ndarray _contiguous_like(array):
-    return np.empty(array.shape, array.dtype.newbyteorder("="))
 
 
 cdef cnp.ndarray _native(array):
@@ -247,6 +243,7 @@ cdef int _sum_by_counts(
 cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray grad, times, cnp.ndarray out) except -1:
     """Make a planned sum of so many bytes, on several threads if it is worth it; `partials` of it are added then."""
     cdef char[2 * PAGE] local
+    cdef object _grad = grad, _times = times, _out = out    # so that no other thread can resize them
     cdef int threads = count_threads(nbytes, SUM_SHARE_BYTES, SUM_SHARE_BYTES, work.units)
     if threads == 1:
         work.shares = 1
@@ -262,9 +259,6 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
     if nbytes < SUM_SHARE_BYTES and not partials:
         _sum_share(work, 0, 0)
     else:
-        Py_INCREF(grad)     # an array that is referred to more often keeps its memory while the GIL is released
-        Py_INCREF(times)
-        Py_INCREF(out)
         with nogil:
             if threads == 1:
                 _sum_share(work, 0, 0)
@@ -272,9 +266,6 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
                 run_shares(_sum_share, work, <int> work.shares, threads)
             if partials:
                 add_shares(work.plan, work.partials)
-        Py_DECREF(out)
-        Py_DECREF(times)
-        Py_DECREF(grad)
     if work.scratch != local:
         free(work.scratch)
     return 0

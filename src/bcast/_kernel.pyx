@@ -6,7 +6,6 @@ buffers and a plan of the copy core's, for an alignment or for counts. This modu
 into shares of equal length, which threads write.
 """
 
-cimport cython
 cimport numpy as cnp
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
@@ -20,7 +19,7 @@ from bcast._copy.core cimport (
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.core cimport Counts
 from bcast._runtime.core cimport (
-    PAGE, RELEASING, contiguous_overlap, extent, forget, is_mapped, new_array, overlap, shape_of,
+    PAGE, RELEASING, contiguous_overlap, forget, is_mapped, new_array, overlap, shape_of,
 )
 
 cdef extern from "numpy/arrayobject.h":
@@ -131,8 +130,6 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
     return 0
 
 
-@cython.boundscheck(False)      # index 0 of a buffer that is not empty
-@cython.wraparound(False)
 cdef int _replicate_block(cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, int threads, bint releasing) except -1:
     """Write the data, `size` bytes, as the first of the equal blocks of `out`, and copy that block to the others.
 
@@ -142,15 +139,11 @@ cdef int _replicate_block(cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, in
     cdef Py_ssize_t rest = cnp.PyArray_NBYTES(out) - size
     cdef int others = threads_for(rest)
     cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
-    cdef uint8_t[::1] whole
     make_plan(&plan, (rest // size, size), (1, size), 1, begin, size, rest)
+    write_strided(data, begin, threads, releasing)
     if is_large(rest, others):
-        whole = extent(out)
-        write_strided(data, &whole[0], threads, releasing)
-        _write_views(write_planned, &plan, whole[:size], whole[size:], others, False, is_mapped(out))
-    else:
-        write_strided(data, begin, threads, releasing)
-        write_shares(write_planned, &plan, begin, begin + size, rest, NULL, others, 0, False)
+        return _write_large(write_planned, &plan, begin, begin + size, rest, others, None, out)
+    write_shares(write_planned, &plan, begin, begin + size, rest, NULL, others, 0, False)
     return 0
 
 
@@ -193,31 +186,25 @@ cdef inline int _write(
     cdef const uint8_t *src = <const uint8_t *> cnp.PyArray_DATA(data)
     cdef uint8_t *dst = <uint8_t *> cnp.PyArray_DATA(out)
     if is_large(size, threads):
-        return _write_large(write, plan, data, out, threads)
-    if threads == 1:
+        _write_large(write, plan, src, dst, size, threads, data, out)
+    elif threads == 1:
         write(plan, 0, size, src, dst, NULL)
     else:
         write_shares(write, plan, src, dst, size, NULL, threads, 0, False)
     return 0
 
 
-cdef int _write_large(Write write, const void *plan, cnp.ndarray data, cnp.ndarray out, int threads) except -1:
-    return _write_views(write, plan, extent(data), extent(out), threads, is_mapped(data), is_mapped(out))
-
-
-@cython.boundscheck(False)      # index 0 of buffers that are not empty
-@cython.wraparound(False)
-cdef int _write_views(
-    Write write, const void *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads,
-    bint data_mapped, bint mapped,
+cdef int _write_large(
+    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, int threads, cnp.ndarray data,
+    cnp.ndarray out,
 ) except -1:
-    """Fill a large output. The views hold both buffers while the GIL is released."""
-    cdef Py_ssize_t size = out.shape[0]
-    cdef uint8_t *scratch = new_scratch(&out[0], size, threads)
+    """The same for a large part of `out`, from `data` or if that is None, from another part. It releases the GIL."""
+    cdef cnp.ndarray _data = data, _out = out   # so that no other thread can resize them
+    cdef Py_ssize_t read = cnp.PyArray_NBYTES(data) if data is not None and is_mapped(data) else 0
+    cdef bint mapped = is_mapped(out)
+    cdef uint8_t *scratch = new_scratch(dst, size, threads)
     with nogil:
-        write_shares(
-            write, plan, &data[0], &out[0], size, scratch, threads, data.shape[0] if data_mapped else 0, mapped,
-        )
+        write_shares(write, plan, src, dst, size, scratch, threads, read, mapped)
         free(scratch)
     return 0
 

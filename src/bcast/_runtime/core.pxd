@@ -42,15 +42,6 @@ cpdef forget(cnp.ndarray array)
 cdef void forget_range(const void *begin, Py_ssize_t size) noexcept nogil
 
 
-cdef class Extent:
-    cdef cnp.ndarray array
-    cdef char *begin
-    cdef Py_ssize_t size
-
-
-cdef Extent extent(cnp.ndarray array)
-
-
 cdef inline Py_ssize_t reach(cnp.ndarray array, char **begin) noexcept:
     """Find where the memory of a non-empty array begins; return how many bytes it spans."""
     cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(array), along

@@ -9,7 +9,6 @@ hooks.pxi has the hooks of tests.
 
 cimport cython
 cimport numpy as cnp
-from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF

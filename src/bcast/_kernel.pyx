@@ -8,13 +8,12 @@ into shares of equal length, which threads write.
 
 cimport numpy as cnp
 from libc.stdint cimport uint8_t
-from libc.stdlib cimport free
 
 import numpy as np
 
 from bcast._copy.core cimport (
-    Cast, CountedPlan, Plan, Write, is_large, make_plan, new_scratch, packed, plan_counted, sure_cast, threads_for,
-    write_counted, write_planned, write_shares, write_strided,
+    Cast, CountedPlan, Plan, Write, is_large, make_plan, plan_counted, sure_cast, threads_for, write_counted,
+    write_planned, write_shares, write_strided,
 )
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.core cimport Counts
@@ -49,7 +48,7 @@ cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     if cnp.PyArray_SIZE(out) == 0 or cnp.PyArray_ITEMSIZE(out) == 0:
         return out
     if PyDataType_REFCHK(cnp.PyArray_DESCR(out)) or not cnp.PyArray_IS_C_CONTIGUOUS(out):
-        _assign(_plain(out).reshape(shape), data, source)   # a view, as this only splits axes
+        _assign(out, shape, data, source)
     elif cnp.PyArray_IS_C_CONTIGUOUS(data):
         _replicate_contiguous(data, shape, source, out)
     else:
@@ -76,9 +75,11 @@ cpdef repeat_counted(cnp.ndarray data, Counts counts, int axis, cnp.ndarray out)
         return out
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):
         whole = new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape_of(out), "repeats")
-        return _copied(repeat_counted(data, counts, axis, whole), out)
+        _assign(out, shape_of(out), repeat_counted(data, counts, axis, whole), shape_of(out))
+        return out
     if not cnp.PyArray_IS_C_CONTIGUOUS(data) or contiguous_overlap(data, out):
-        data = _copied(data, new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape_of(data), "a"))
+        shape = shape_of(data)
+        data = replicate(data, aligned(shape, shape), new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape, "a"))
     counts.keep_from(out)
     size = cnp.PyArray_NBYTES(out)
     plan_counted(&plan, data, counts, axis, out)
@@ -104,6 +105,7 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
     cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data)
     cdef int threads, outermost = 0, axis
     cdef bint releasing, apart = not overlap(data, out)
+    cdef cnp.ndarray whole
     for length in source:
         size *= <Py_ssize_t> length
     if size != cnp.PyArray_NBYTES(data):
@@ -126,7 +128,9 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
     if apart and size > 2 * PAGE and source[outermost:] == shape[outermost:]:
         _replicate_block(data, size, out, threads, releasing)
     else:
-        _replicate_contiguous(packed(data, source, threads, releasing), shape, source, out)
+        whole = new_array(<cnp.dtype> cnp.PyArray_DESCR(data), source, "data")
+        write_strided(data, <uint8_t *> cnp.PyArray_DATA(whole), threads, releasing)
+        _replicate_contiguous(whole, shape, source, out)
     return 0
 
 
@@ -143,7 +147,7 @@ cdef int _replicate_block(cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, in
     write_strided(data, begin, threads, releasing)
     if is_large(rest, others):
         return _write_large(write_planned, &plan, begin, begin + size, rest, others, None, out)
-    write_shares(write_planned, &plan, begin, begin + size, rest, NULL, others, 0, False)
+    write_shares(write_planned, &plan, begin, begin + size, rest, others, 0, False)
     return 0
 
 
@@ -156,15 +160,9 @@ cdef cnp.ndarray _once(cnp.ndarray data):
     return data[tuple(index)]
 
 
-cdef _copied(cnp.ndarray data, cnp.ndarray out):
-    """Copy `data` into `out`, which has its shape."""
-    cdef tuple shape = shape_of(data)
-    return replicate(data, aligned(shape, shape), out)
-
-
-cdef _assign(out, data, source):
+cdef _assign(out, tuple shape, data, tuple source):
     """Have NumPy assign `data` to `out`."""
-    data, out = _plain(data), _plain(out)
+    data, out = _plain(data), _plain(out).reshape(shape)    # a view, as this only splits axes
     if np.may_share_memory(data, out):      # NumPy itself misses overlaps of unequal strides
         data = data.copy()
     np.copyto(out, data.reshape(source))
@@ -190,7 +188,7 @@ cdef inline int _write(
     elif threads == 1:
         write(plan, 0, size, src, dst, NULL)
     else:
-        write_shares(write, plan, src, dst, size, NULL, threads, 0, False)
+        write_shares(write, plan, src, dst, size, threads, 0, False)
     return 0
 
 
@@ -202,10 +200,8 @@ cdef int _write_large(
     cdef cnp.ndarray _data = data, _out = out   # so that no other thread can resize them
     cdef Py_ssize_t read = cnp.PyArray_NBYTES(data) if data is not None and is_mapped(data) else 0
     cdef bint mapped = is_mapped(out)
-    cdef uint8_t *scratch = new_scratch(dst, size, threads)
     with nogil:
-        write_shares(write, plan, src, dst, size, scratch, threads, read, mapped)
-        free(scratch)
+        write_shares(write, plan, src, dst, size, threads, read, mapped)
     return 0
 
 

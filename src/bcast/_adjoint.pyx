@@ -538,9 +538,12 @@ cdef int _read_axes(
             and axis[j].dst_step == axis[i].length * axis[i].dst_step
             and axis[j].times_step == axis[i].length * axis[i].times_step
         ):
-            axis[i].length *= axis[j].length
+            axis[j].length *= axis[i].length
+            axis[j].src_step = axis[i].src_step
+            axis[j].dst_step = axis[i].dst_step
+            axis[j].times_step = axis[i].times_step
         else:
             j += 1
-        if i != j:
-            axis[j] = axis[i]
+            if i != j:
+                axis[j] = axis[i]
     return min(n, j + 1)

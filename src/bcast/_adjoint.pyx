@@ -149,9 +149,9 @@ cdef _sum_any(
         like = np.asarray(out) if cnp.PyArray_ISCOMPLEX(grad) else np.asarray(out).real
         dst = np.empty(like.shape, like.dtype.newbyteorder("="))
     if not cnp.PyArray_ISNOTSWAPPED(grad):
-        grad = _native(np.asarray(grad))
+        grad = cnp.PyArray_FROM_OF(grad, cnp.NPY_ARRAY_NOTSWAPPED | cnp.NPY_ARRAY_ENSUREARRAY)
     if times is not None and not cnp.PyArray_ISNOTSWAPPED(times):
-        times = _native(np.asarray(times))
+        times = cnp.PyArray_FROM_OF(times, cnp.NPY_ARRAY_NOTSWAPPED | cnp.NPY_ARRAY_ENSUREARRAY)
     if along >= 0:
         counts.keep_from(dst)
     if divisor != 0 and not dtypes[terms.result].is_float:
@@ -174,10 +174,6 @@ cdef cnp.ndarray _product(grad, times, out):
     is_narrow = (dtype.kind == "f" and dtype.itemsize < 8) or _wider(dtype) is not None
     exact = is_narrow and np.can_cast(out.dtype, np.complex128) and not np.can_cast(out.dtype, np.int64)
     return np.asarray(np.multiply(grad, times, dtype=np.float64 if exact else None))
-
-
-cdef cnp.ndarray _native(array):
-    return array.astype(array.dtype.newbyteorder("="))
 
 
 cdef int _sum(
@@ -392,7 +388,7 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out, bint ro
     elif not is_float and size != out_size:
         kind = U64
     terms.packed = kind == F64 and term != FLOAT64 or kind == U64 and size < 8
-    terms.as_real = kind == F64
+    terms.as_real = terms.compensated = kind == F64
     terms.dtype = FLOAT32 if kind == U32 else term      # not widened
     if terms.packed:
         size = 8
@@ -401,7 +397,6 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out, bint ro
     terms.writes = not terms.packed and (term == result or not is_float and size == out_size)
     terms.size = size
     terms.sum_size = size if kind <= U64 else 8
-    terms.compensated = kind == F64
     terms.result = result
     terms.times = -1
     terms.multiplier = NULL

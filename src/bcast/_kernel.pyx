@@ -18,7 +18,7 @@ from bcast._copy.core cimport (
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.core cimport Counts
 from bcast._runtime.core cimport (
-    PAGE, RELEASING, contiguous_overlap, forget, is_mapped, new_array, overlap, shape_of,
+    RELEASING, contiguous_overlap, forget, is_mapped, new_array, overlap, shape_of,
 )
 
 cdef extern from "numpy/arrayobject.h":
@@ -124,8 +124,7 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
         return 0
     while outermost < len(source) and <Py_ssize_t> source[outermost] == 1:
         outermost += 1
-    # One block, which outer axes repeat; of a short one, one extra copy is cheaper than the views that avoid it.
-    if apart and size > 2 * PAGE and source[outermost:] == shape[outermost:]:
+    if apart and source[outermost:] == shape[outermost:]:      # one block, which outer axes repeat
         _replicate_block(data, size, out, threads, releasing)
     else:
         whole = new_array(<cnp.dtype> cnp.PyArray_DESCR(data), source, "data")

@@ -85,10 +85,6 @@ cdef void *_malloc(void *ctx, size_t size) noexcept:
         return _removed(best).data if best >= 0 else _mapped(capacity)
 
 
-cdef void *_calloc(void *ctx, size_t count, size_t size) noexcept:
-    return NULL     # NumPy never calls it, as no new array gets this handler
-
-
 cdef void *_realloc(void *ctx, void *data, size_t size) noexcept:
     cdef size_t old = _capacity(<char *> data)[0], new = _rounded(size)
     cdef void *moved
@@ -339,7 +335,7 @@ cdef PyDataMem_Handler handler
 
 strcpy(handler.name, "bcast")
 handler.version = 1
-handler.allocator = PyDataMemAllocator(NULL, _malloc, _calloc, _realloc, _free)
+handler.allocator = PyDataMemAllocator(NULL, _malloc, NULL, _realloc, _free)   # no new array gets it, to be zeroed
 cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 Py_INCREF(capsule)      # arrays may be freed after everything else
 

@@ -23,7 +23,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from bcast._runtime.system import cpus, memory, setting
+from bcast._runtime.system import cpus, memory, read, setting
 
 cnp.import_array()
 

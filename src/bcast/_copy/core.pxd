@@ -113,5 +113,5 @@ cdef inline int threads_for(Py_ssize_t size) noexcept nogil:
 
 
 cdef inline bint is_large(Py_ssize_t size, int threads) noexcept:
-    """Whether views of the buffers and releasing the GIL pay for an output of `size` bytes."""
+    """Whether releasing the GIL pays for an output of `size` bytes."""
     return size // threads >= RELEASING or size >= COPY_STREAMED_BYTES

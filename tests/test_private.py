@@ -107,7 +107,7 @@ UFUNCS = (
 RULES = ("0", "1", "2", "3", "-1", "7", "2**40", "None")
 
 # What is given to an argument of a name, or by its annotation; to another one, anything. All get anything now and then.
-ANYTHING = (*WILD, *SHAPES, *ARRAYS, *DTYPES, *COUNTS, "runtime.Extent()", "[(2, 8, 8, True), (3, 8, 0, False)]")
+ANYTHING = (*WILD, *SHAPES, *ARRAYS, *DTYPES, *COUNTS, "[(2, 8, 8, True), (3, 8, 0, False)]")
 POOLS = {
     "a array b condition data grad like out where x xi y A args NDArray[Any]": (*ARRAYS, "2.5", "grid > 0"),
     "function ufunc": UFUNCS,
@@ -195,7 +195,6 @@ REFUSED = {
     "state_from_a_pickle": ("Alignment((3,), (3,)).__setstate_cython__(((2, 3), (3,)))", "AttributeError"),
     "other_items": ("_kernel.replicate(turned, aligned((2, 3), (2, 3)), number)", "TypeError"),
     "references": ("_kernel.replicate(objects, Alignment((2, 3), (2, 3)), wide)", "TypeError"),
-    "no_extent": ("memoryview(runtime.Extent())", "BufferError"),
 }
 
 

@@ -8,7 +8,6 @@ are read, the GIL is released and threads get their shares. What the core has no
 
 cimport cython
 cimport numpy as cnp
-from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, llabs, malloc
 from libc.string cimport strcmp, strrchr
 
@@ -25,7 +24,8 @@ from bcast._runtime.core cimport (
 )
 from bcast._sum.core cimport (
     BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_SHARES, U32, U64, UINT64, UINT8, Axis, CountedSum,
-    Dtype, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share, sum_shares, sum_target_of,
+    Dtype, Place, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share, sum_shares,
+    sum_target_of,
 )
 
 cnp.import_array()
@@ -33,9 +33,6 @@ cnp.import_array()
 cdef struct Work:               # what the shares of a sum have in common
     const SumPlan *plan         # or NULL, and
     const CountedSum *counted
-    const char *src
-    const char *times
-    char *dst
     char *scratch               # `room` bytes for each thread
     Py_ssize_t room
     char *partials              # the sums of shares that are parts of a tile
@@ -119,7 +116,9 @@ cdef _sum_any(
         chosen = cnp.PyArray_SIZE(grad) != cnp.PyArray_SIZE(out) and _choose_products(&terms, grad, times, out)
         if not chosen and divisor == 0:
             grad, times = _product(np.asarray(grad), np.asarray(times), np.asarray(out)), None
-    if cnp.PyArray_ISCOMPLEX(grad) and _is_real(out):
+    if cnp.PyArray_ISCOMPLEX(grad) and not cnp.PyArray_ISCOMPLEX(out) and (
+        cnp.PyArray_ISNUMBER(out) or _dtype_of(out) >= 0
+    ):
         # NumPy's own warning, which may be an error and run code of the user's: before sizes are compared.
         warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=1)
         grad = np.asarray(grad).real
@@ -147,11 +146,12 @@ cdef _sum_any(
         not cnp.PyArray_IS_C_CONTIGUOUS(out) or not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out)
         or times is not None and overlap(times, out) or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
     ):
-        dst = _contiguous_like(np.asarray(out) if cnp.PyArray_ISCOMPLEX(grad) else np.asarray(out).real)
+        like = np.asarray(out) if cnp.PyArray_ISCOMPLEX(grad) else np.asarray(out).real
+        dst = np.empty(like.shape, like.dtype.newbyteorder("="))
     if not cnp.PyArray_ISNOTSWAPPED(grad):
-        grad = _native(np.asarray(grad))
+        grad = cnp.PyArray_FROM_OF(grad, cnp.NPY_ARRAY_NOTSWAPPED | cnp.NPY_ARRAY_ENSUREARRAY)
     if times is not None and not cnp.PyArray_ISNOTSWAPPED(times):
-        times = _native(np.asarray(times))
+        times = cnp.PyArray_FROM_OF(times, cnp.NPY_ARRAY_NOTSWAPPED | cnp.NPY_ARRAY_ENSUREARRAY)
     if along >= 0:
         counts.keep_from(dst)
     if divisor != 0 and not dtypes[terms.result].is_float:
@@ -176,29 +176,21 @@ cdef cnp.ndarray _product(grad, times, out):
     return np.asarray(np.multiply(grad, times, dtype=np.float64 if exact else None))
 
 
-cdef cnp.ndarray _contiguous_like(array):
-    return np.empty(array.shape, array.dtype.newbyteorder("="))
-
-
-cdef cnp.ndarray _native(array):
-    return array.astype(array.dtype.newbyteorder("="))
-
-
 cdef int _sum(
     Terms *terms, cnp.ndarray grad, cnp.ndarray times, Alignment alignment, Counts counts, int along, cnp.ndarray out,
     Py_ssize_t nbytes, Py_ssize_t out_bytes,
 ) except -1:
     """Read the axes, plan a sum, and make it."""
     cdef Axis[MAX_AXES + 1] axis
-    cdef Work work
+    cdef Place first
     cdef int n
-    work.src = <const char *> cnp.PyArray_DATA(grad)
-    work.times = <const char *> cnp.PyArray_DATA(times) if times is not None else NULL
-    work.dst = <char *> cnp.PyArray_DATA(out)
+    first.src = <const char *> cnp.PyArray_DATA(grad)
+    first.times = <const char *> cnp.PyArray_DATA(times) if times is not None else NULL
+    first.dst = <char *> cnp.PyArray_DATA(out)
     if along < 0:
-        n = _read_axes(axis, grad, times, alignment.source, -1, 0, out_bytes, &work)
+        n = _read_axes(axis, grad, times, alignment.source, -1, 0, out_bytes, &first)
     else:
-        n = _read_axes(axis, grad, None, None, along, counts.size, out_bytes, &work)
+        n = _read_axes(axis, grad, None, None, along, counts.size, out_bytes, &first)
         if n > 2 and axis[n - 1].kept and axis[n - 2].kept and _sum_in_order(grad, counts, along, out):
             return 0
     if axis[n - 1].src_step != terms.size:
@@ -206,47 +198,50 @@ cdef int _sum(
     if times is not None:
         _choose_multiplier(terms, &axis[n - 1], nbytes)
     if along < 0:
-        return _sum_along(&work, terms, axis, n, grad, times, out, nbytes)
-    return _sum_by_counts(&work, terms, axis, n, counts, grad, out, max(nbytes, out_bytes))
+        return _sum_along(first, terms, axis, n, grad, times, out, nbytes)
+    return _sum_by_counts(first, terms, axis, n, counts, grad, out, max(nbytes, out_bytes))
 
 
 # Each plan in a frame of its own, lest small sums go to memory that is in no cache.
 
 
 cdef int _sum_along(
-    Work *work, const Terms *terms, const Axis *axis, int n, cnp.ndarray grad, cnp.ndarray times, cnp.ndarray out,
+    Place first, const Terms *terms, const Axis *axis, int n, cnp.ndarray grad, cnp.ndarray times, cnp.ndarray out,
     Py_ssize_t nbytes,
 ) except -1:
     cdef SumPlan plan
+    cdef Work work
     cdef Py_ssize_t partials = 0
-    plan.src, plan.times, plan.dst, plan.terms = work.src, work.times, work.dst, terms
+    plan.first, plan.terms = first, terms
     plan_sum(&plan, axis, n, SUM_SHARES)
     work.plan = &plan
     work.units = work.shares = plan.shares.count
     work.room = plan.scratch
     if plan.shares.each > 1:
         partials = work.units * 2 * plan.block.items * terms.sum_size
-    return _run(work, nbytes, partials, grad, times, out)
+    return _run(&work, nbytes, partials, grad, times, out)
 
 
 cdef int _sum_by_counts(
-    Work *work, const Terms *terms, const Axis *axis, int n, Counts counts, cnp.ndarray grad, cnp.ndarray out,
+    Place first, const Terms *terms, const Axis *axis, int n, Counts counts, cnp.ndarray grad, cnp.ndarray out,
     Py_ssize_t nbytes,
 ) except -1:
     cdef CountedSum plan
-    plan.src, plan.dst, plan.terms, plan.counts = work.src, work.dst, terms, counts.list
+    cdef Work work
+    plan.first, plan.terms, plan.counts = first, terms, counts.list
     plan_counted_sum(&plan, axis, n)
     work.plan = NULL
     work.counted = &plan
     work.units = plan.positions * plan.length
     work.shares = 0
     work.room = plan.scratch
-    return _run(work, nbytes, 0, grad, None, out)
+    return _run(&work, nbytes, 0, grad, None, out)
 
 
 cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray grad, times, cnp.ndarray out) except -1:
     """Make a planned sum of so many bytes, on several threads if it is worth it; `partials` of it are added then."""
     cdef char[2 * PAGE] local
+    cdef object _grad = grad, _times = times, _out = out    # so that no other thread can resize them
     cdef int threads = count_threads(nbytes, SUM_SHARE_BYTES, SUM_SHARE_BYTES, work.units)
     if threads == 1:
         work.shares = 1
@@ -262,9 +257,6 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
     if nbytes < SUM_SHARE_BYTES and not partials:
         _sum_share(work, 0, 0)
     else:
-        Py_INCREF(grad)     # an array that is referred to more often keeps its memory while the GIL is released
-        Py_INCREF(times)
-        Py_INCREF(out)
         with nogil:
             if threads == 1:
                 _sum_share(work, 0, 0)
@@ -272,9 +264,6 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
                 run_shares(_sum_share, work, <int> work.shares, threads)
             if partials:
                 add_shares(work.plan, work.partials)
-        Py_DECREF(out)
-        Py_DECREF(times)
-        Py_DECREF(grad)
     if work.scratch != local:
         free(work.scratch)
     return 0
@@ -399,7 +388,7 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out, bint ro
     elif not is_float and size != out_size:
         kind = U64
     terms.packed = kind == F64 and term != FLOAT64 or kind == U64 and size < 8
-    terms.as_real = kind == F64
+    terms.as_real = terms.compensated = kind == F64
     terms.dtype = FLOAT32 if kind == U32 else term      # not widened
     if terms.packed:
         size = 8
@@ -408,7 +397,6 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out, bint ro
     terms.writes = not terms.packed and (term == result or not is_float and size == out_size)
     terms.size = size
     terms.sum_size = size if kind <= U64 else 8
-    terms.compensated = kind == F64
     terms.result = result
     terms.times = -1
     terms.multiplier = NULL
@@ -454,13 +442,6 @@ cdef void _choose_multiplier(Terms *terms, const Axis *items, Py_ssize_t nbytes)
         terms.folds = not terms.deviates and dtypes[terms.result].size <= dtype.size
 
 
-cdef bint _is_real(cnp.ndarray array) noexcept:
-    """Whether the items of an array are numbers without an imaginary part."""
-    if cnp.PyArray_ISNUMBER(array):
-        return not cnp.PyArray_ISCOMPLEX(array)
-    return cnp.PyTypeNum_ISUSERDEF(cnp.PyArray_TYPE(array)) and _dtype_of(array) >= 0
-
-
 cdef int _dtype_of(cnp.ndarray array) noexcept:
     """The row of the items of an array, or of their parts, in the table of dtypes; -1 for what no kernel sums."""
     cdef int number = cnp.PyArray_TYPE(array)
@@ -498,11 +479,11 @@ cdef int _user_dtype_of(cnp.ndarray array) noexcept:
 @cython.wraparound(False)
 cdef int _read_axes(
     Axis *axis, cnp.ndarray grad, cnp.ndarray times, tuple source, int along, Py_ssize_t items, Py_ssize_t dst_step,
-    Work *work,
+    Place *first,
 ) except -1:
     """Read the axes longer than 1, in the order of `grad`'s memory, neighbours of one kind as one; return how many.
 
-    Axes that run backwards are turned, to begin where `work` says; `out` is contiguous. If one is summed by counts, it
+    Axes that run backwards are turned, to begin at `first`; `out` is contiguous. If one is summed by counts, it
     is number `along`, and read in any case as it runs; `out` has so many `items` along it.
     """
     cdef int n = 0, i, j, more = 0
@@ -525,9 +506,9 @@ cdef int _read_axes(
             dst_step //= items if counted else length
             along_dst = dst_step
         if step < 0 and not counted:
-            work.src += (length - 1) * step
-            work.times += (length - 1) * times_step
-            work.dst += (length - 1) * along_dst
+            first.src += (length - 1) * step
+            first.times += (length - 1) * times_step
+            first.dst += (length - 1) * along_dst
             step = -step
             times_step = -times_step
             along_dst = -along_dst

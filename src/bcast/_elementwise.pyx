@@ -26,7 +26,7 @@ from bcast._copy.core cimport (
     write_planned,
 )
 from bcast._runtime.core cimport (
-    L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, are_alike, count_threads, cut, extent, new_array, overlap, pays,
+    L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, are_alike, count_threads, cut, new_array, overlap, pays,
     run_shares, target_number,
 )
 
@@ -363,8 +363,6 @@ cdef void _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint
     cdef char *buffers
     cdef Py_ssize_t cost = cnp.PyArray_SIZE(<cnp.ndarray> operands[len(operands) - 1]), widest = 0, size
     cdef int threads = 1, i
-    cdef const uint8_t[::1] view
-    cdef list views         # which hold the arrays
     plan_blocks(nest)
     for i in range(nest.n):
         widest = max(widest, nest.operands[i].loop_size)
@@ -387,12 +385,7 @@ cdef void _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint
         if memory != NULL:
             plan_copies(nest, work.own, threads)
         if threads > 1 or not shared or cost >= RELEASING:
-            views = []
-            for operand in operands:
-                if cnp.PyArray_CheckExact(operand):
-                    view = extent(operand)
-                    views.append(view)
-            with nogil:
+            with nogil:     # no other thread can resize what the tuple refers to
                 run_shares(_run_share, &work, work.shares, threads)
         else:
             _run_share(&work, 0, 0)

@@ -6,21 +6,19 @@ buffers and a plan of the copy core's, for an alignment or for counts. This modu
 into shares of equal length, which threads write.
 """
 
-cimport cython
 cimport numpy as cnp
 from libc.stdint cimport uint8_t
-from libc.stdlib cimport free
 
 import numpy as np
 
 from bcast._copy.core cimport (
-    Cast, CountedPlan, Plan, Write, is_large, make_plan, new_scratch, packed, plan_counted, sure_cast, threads_for,
-    write_counted, write_planned, write_shares, write_strided,
+    Cast, CountedPlan, Plan, Write, is_large, make_plan, plan_counted, sure_cast, threads_for, write_counted,
+    write_planned, write_shares, write_strided,
 )
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.core cimport Counts
 from bcast._runtime.core cimport (
-    PAGE, RELEASING, contiguous_overlap, extent, forget, is_mapped, new_array, overlap, shape_of,
+    RELEASING, contiguous_overlap, forget, is_mapped, new_array, overlap, shape_of,
 )
 
 cdef extern from "numpy/arrayobject.h":
@@ -50,7 +48,7 @@ cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     if cnp.PyArray_SIZE(out) == 0 or cnp.PyArray_ITEMSIZE(out) == 0:
         return out
     if PyDataType_REFCHK(cnp.PyArray_DESCR(out)) or not cnp.PyArray_IS_C_CONTIGUOUS(out):
-        _assign(_plain(out).reshape(shape), data, source)   # a view, as this only splits axes
+        _assign(out, shape, data, source)
     elif cnp.PyArray_IS_C_CONTIGUOUS(data):
         _replicate_contiguous(data, shape, source, out)
     else:
@@ -77,9 +75,11 @@ cpdef repeat_counted(cnp.ndarray data, Counts counts, int axis, cnp.ndarray out)
         return out
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):
         whole = new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape_of(out), "repeats")
-        return _copied(repeat_counted(data, counts, axis, whole), out)
+        _assign(out, shape_of(out), repeat_counted(data, counts, axis, whole), shape_of(out))
+        return out
     if not cnp.PyArray_IS_C_CONTIGUOUS(data) or contiguous_overlap(data, out):
-        data = _copied(data, new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape_of(data), "a"))
+        shape = shape_of(data)
+        data = replicate(data, aligned(shape, shape), new_array(<cnp.dtype> cnp.PyArray_DESCR(data), shape, "a"))
     counts.keep_from(out)
     size = cnp.PyArray_NBYTES(out)
     plan_counted(&plan, data, counts, axis, out)
@@ -105,6 +105,7 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
     cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data)
     cdef int threads, outermost = 0, axis
     cdef bint releasing, apart = not overlap(data, out)
+    cdef cnp.ndarray whole
     for length in source:
         size *= <Py_ssize_t> length
     if size != cnp.PyArray_NBYTES(data):
@@ -123,16 +124,15 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
         return 0
     while outermost < len(source) and <Py_ssize_t> source[outermost] == 1:
         outermost += 1
-    # One block, which outer axes repeat; of a short one, one extra copy is cheaper than the views that avoid it.
-    if apart and size > 2 * PAGE and source[outermost:] == shape[outermost:]:
+    if apart and source[outermost:] == shape[outermost:]:      # one block, which outer axes repeat
         _replicate_block(data, size, out, threads, releasing)
     else:
-        _replicate_contiguous(packed(data, source, threads, releasing), shape, source, out)
+        whole = new_array(<cnp.dtype> cnp.PyArray_DESCR(data), source, "data")
+        write_strided(data, <uint8_t *> cnp.PyArray_DATA(whole), threads, releasing)
+        _replicate_contiguous(whole, shape, source, out)
     return 0
 
 
-@cython.boundscheck(False)      # index 0 of a buffer that is not empty
-@cython.wraparound(False)
 cdef int _replicate_block(cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, int threads, bint releasing) except -1:
     """Write the data, `size` bytes, as the first of the equal blocks of `out`, and copy that block to the others.
 
@@ -142,15 +142,11 @@ cdef int _replicate_block(cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, in
     cdef Py_ssize_t rest = cnp.PyArray_NBYTES(out) - size
     cdef int others = threads_for(rest)
     cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
-    cdef uint8_t[::1] whole
     make_plan(&plan, (rest // size, size), (1, size), 1, begin, size, rest)
+    write_strided(data, begin, threads, releasing)
     if is_large(rest, others):
-        whole = extent(out)
-        write_strided(data, &whole[0], threads, releasing)
-        _write_views(write_planned, &plan, whole[:size], whole[size:], others, False, is_mapped(out))
-    else:
-        write_strided(data, begin, threads, releasing)
-        write_shares(write_planned, &plan, begin, begin + size, rest, NULL, others, 0, False)
+        return _write_large(write_planned, &plan, begin, begin + size, rest, others, None, out)
+    write_shares(write_planned, &plan, begin, begin + size, rest, others, 0, False)
     return 0
 
 
@@ -163,15 +159,9 @@ cdef cnp.ndarray _once(cnp.ndarray data):
     return data[tuple(index)]
 
 
-cdef _copied(cnp.ndarray data, cnp.ndarray out):
-    """Copy `data` into `out`, which has its shape."""
-    cdef tuple shape = shape_of(data)
-    return replicate(data, aligned(shape, shape), out)
-
-
-cdef _assign(out, data, source):
+cdef _assign(out, tuple shape, data, tuple source):
     """Have NumPy assign `data` to `out`."""
-    data, out = _plain(data), _plain(out)
+    data, out = _plain(data), _plain(out).reshape(shape)    # a view, as this only splits axes
     if np.may_share_memory(data, out):      # NumPy itself misses overlaps of unequal strides
         data = data.copy()
     np.copyto(out, data.reshape(source))
@@ -193,32 +183,24 @@ cdef inline int _write(
     cdef const uint8_t *src = <const uint8_t *> cnp.PyArray_DATA(data)
     cdef uint8_t *dst = <uint8_t *> cnp.PyArray_DATA(out)
     if is_large(size, threads):
-        return _write_large(write, plan, data, out, threads)
-    if threads == 1:
+        _write_large(write, plan, src, dst, size, threads, data, out)
+    elif threads == 1:
         write(plan, 0, size, src, dst, NULL)
     else:
-        write_shares(write, plan, src, dst, size, NULL, threads, 0, False)
+        write_shares(write, plan, src, dst, size, threads, 0, False)
     return 0
 
 
-cdef int _write_large(Write write, const void *plan, cnp.ndarray data, cnp.ndarray out, int threads) except -1:
-    return _write_views(write, plan, extent(data), extent(out), threads, is_mapped(data), is_mapped(out))
-
-
-@cython.boundscheck(False)      # index 0 of buffers that are not empty
-@cython.wraparound(False)
-cdef int _write_views(
-    Write write, const void *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads,
-    bint data_mapped, bint mapped,
+cdef int _write_large(
+    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, int threads, cnp.ndarray data,
+    cnp.ndarray out,
 ) except -1:
-    """Fill a large output. The views hold both buffers while the GIL is released."""
-    cdef Py_ssize_t size = out.shape[0]
-    cdef uint8_t *scratch = new_scratch(&out[0], size, threads)
+    """The same for a large part of `out`, from `data` or if that is None, from another part. It releases the GIL."""
+    cdef cnp.ndarray _data = data, _out = out   # so that no other thread can resize them
+    cdef Py_ssize_t read = cnp.PyArray_NBYTES(data) if data is not None and is_mapped(data) else 0
+    cdef bint mapped = is_mapped(out)
     with nogil:
-        write_shares(
-            write, plan, &data[0], &out[0], size, scratch, threads, data.shape[0] if data_mapped else 0, mapped,
-        )
-        free(scratch)
+        write_shares(write, plan, src, dst, size, threads, read, mapped)
     return 0
 
 

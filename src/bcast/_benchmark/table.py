@@ -12,8 +12,6 @@ import bcast
 from bcast._benchmark.timing import measure
 from bcast._benchmark.workloads import COPIES, KNOWN, rows
 
-__all__ = ["LOST", "cpu", "machine", "table"]
-
 LOST = 0.95  # ratios from here to 1 count as equal: no machine is quiet enough to tell
 HEAD = f"""
 times: how many times as fast bcast is; below {LOST}, the row is LOST. Fastest of several rounds, taken by turns;

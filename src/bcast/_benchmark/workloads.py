@@ -7,8 +7,6 @@ import numpy as np
 
 import bcast
 
-__all__ = ["COPIES", "KNOWN", "rows"]
-
 KNOWN = {  # what programs do; NumPy's call, and ours
     "gray picture to RGB": ("np.stack([gray] * 3, -1)", "bcast.broadcast_like(gray, rgb, axes_mapping=[0, 1])"),
     "picture twice as large": ("rgb.repeat(2, 0).repeat(2, 1)", "bcast.repeat(rgb, 2, axis=(0, 1))"),

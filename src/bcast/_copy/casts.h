@@ -10,49 +10,21 @@
 #include <string.h>
 
 #include "../_runtime/cpu.h"
+#include "../_runtime/floats.h"
 #include "../_runtime/target.h"
 
 typedef void (*bcast_cast)(ptrdiff_t n, const void *src, void *dst);
-
-/* A float16's bits, moved to where a float32 has them, are its value times 2^-112; what says infinity or NaN is 2^16 or
-   more. */
-BCAST_INLINE float bcast_half_value(uint16_t half)
-{
-    uint32_t bits = (uint32_t) (half & 0x7fff) << 13;
-    float size;
-    memcpy(&size, &bits, 4);
-    size *= 0x1p112f;
-    memcpy(&bits, &size, 4);
-    bits |= (size >= 0x1p16f ? 0x7f800000 : 0) | (uint32_t) (half & 0x8000) << 16;
-    memcpy(&size, &bits, 4);
-    return size;
-}
-
-BCAST_INLINE float bcast_bfloat_value(uint16_t top)
-{
-    const uint32_t bits = (uint32_t) top << 16;
-    float value;
-    memcpy(&value, &bits, 4);
-    return value;
-}
 
 /* Rounded to float16, ties to even. `rare` notes in its highest bits what NumPy tells: that a finite number becomes
    infinite, bit 31, or that it is less than the least normal number and inexact, bit 30. Masks instead of branches. */
 BCAST_INLINE uint16_t bcast_half_of(float x, uint32_t *rare)
 {
-    uint32_t bits, tiny_bits, back;
-    float tiny;
-    memcpy(&bits, &x, 4);
-    const uint32_t sign = bits >> 16 & 0x8000;
-    bits &= 0x7fffffff;
+    const uint32_t sign = bcast_f32_bits_of(x) >> 16 & 0x8000, bits = bcast_f32_bits_of(x) & 0x7fffffff;
     const uint32_t is_tiny = -(uint32_t) (bits < 0x38800000), is_large = -(uint32_t) (bits >= 0x477ff000);
     const uint32_t is_nan = -(uint32_t) (bits > 0x7f800000), payload = bits >> 13 & 0x3ff;
     const uint32_t small_bits = bits & is_tiny;
-    memcpy(&tiny, &small_bits, 4);
-    tiny += 0.5f;       /* whose last bit counts multiples of the least number there is */
-    memcpy(&tiny_bits, &tiny, 4);
-    tiny -= 0.5f;
-    memcpy(&back, &tiny, 4);
+    const float tiny = bcast_f32_of(small_bits) + 0.5f;     /* its last bit counts multiples of the least number */
+    const uint32_t tiny_bits = bcast_f32_bits_of(tiny), back = bcast_f32_bits_of(tiny - 0.5f);
     const uint32_t normal = (bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13;
     const uint32_t finite = ((tiny_bits - 0x3f000000) & is_tiny) | (normal & ~is_tiny);
     *rare |= is_large & -(uint32_t) (bits < 0x7f800000) & 0x80000000;
@@ -64,24 +36,19 @@ BCAST_INLINE uint16_t bcast_half_of(float x, uint32_t *rare)
 /* Rounded to bfloat16, ties to even; each NaN becomes that of its sign without a payload. */
 BCAST_INLINE uint16_t bcast_bfloat_of(float x, uint32_t *rare)
 {
-    uint32_t bits;
+    const uint32_t bits = bcast_f32_bits_of(x);
     (void) rare;
-    memcpy(&bits, &x, 4);
     return (uint16_t) (x != x ? (bits >> 16 & 0x8000) | 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 /* A float64 as a float32 that rounds to the float16 to which the float64 does: the last bit is 1 if it is inexact. */
 BCAST_INLINE float bcast_odd_value(double x)
 {
-    float y = (float) x;
-    uint32_t bits;
-    memcpy(&bits, &y, 4);
-    if ((double) y != x && (bits & 0x7f800000) != 0x7f800000) {
-        bits -= (y < 0 ? -(double) y : (double) y) > (x < 0 ? -x : x);
-        bits |= 1;
-        memcpy(&y, &bits, 4);
-    }
-    return y;
+    const float y = (float) x;
+    uint32_t bits = bcast_f32_bits_of(y);
+    if ((double) y != x && (bits & 0x7f800000) != 0x7f800000)
+        bits = (bits - ((y < 0 ? -(double) y : (double) y) > (x < 0 ? -x : x))) | 1;
+    return bcast_f32_of(bits);
 }
 
 /* What is converted: F of its name, its type and how its value is read; and to what: F of its name, its type and how
@@ -93,8 +60,8 @@ BCAST_INLINE float bcast_odd_value(double x)
     F(u2, uint16_t, BCAST_VALUE, __VA_ARGS__) F(i4, int32_t, BCAST_VALUE, __VA_ARGS__)                              \
     F(u4, uint32_t, BCAST_VALUE, __VA_ARGS__) F(i8, int64_t, BCAST_VALUE, __VA_ARGS__)                              \
     F(u8, uint64_t, BCAST_VALUE, __VA_ARGS__) F(f4, float, BCAST_VALUE, __VA_ARGS__)                                \
-    F(f8, double, BCAST_VALUE, __VA_ARGS__) F(f2, uint16_t, bcast_half_value, __VA_ARGS__)                          \
-    F(bf, uint16_t, bcast_bfloat_value, __VA_ARGS__)
+    F(f8, double, BCAST_VALUE, __VA_ARGS__) F(f2, uint16_t, bcast_f16_of, __VA_ARGS__)                          \
+    F(bf, uint16_t, bcast_bf16_of, __VA_ARGS__)
 #define BCAST_DESTINATIONS(F, ...)                                                                                  \
     F(b1, bool, 1, __VA_ARGS__) F(i1, int8_t, 1, __VA_ARGS__) F(u1, uint8_t, 1, __VA_ARGS__)                        \
     F(i2, int16_t, 1, __VA_ARGS__) F(u2, uint16_t, 1, __VA_ARGS__) F(i4, int32_t, 1, __VA_ARGS__)                   \

@@ -100,12 +100,10 @@ cdef int make_plan(
 cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts counts, int axis, cnp.ndarray dst) except -1
 cdef void write_planned(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
 cdef void write_counted(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
-cdef cnp.ndarray packed(cnp.ndarray src, tuple shape, int threads, bint releasing)
 cdef void write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) noexcept
-cdef uint8_t *new_scratch(const uint8_t *dst, Py_ssize_t size, int threads) noexcept
 cdef void write_shares(
-    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, uint8_t *scratch, int threads,
-    Py_ssize_t read, bint mapped,
+    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, int threads, Py_ssize_t read,
+    bint mapped,
 ) noexcept nogil
 
 
@@ -115,5 +113,5 @@ cdef inline int threads_for(Py_ssize_t size) noexcept nogil:
 
 
 cdef inline bint is_large(Py_ssize_t size, int threads) noexcept:
-    """Whether views of the buffers and releasing the GIL pay for an output of `size` bytes."""
+    """Whether releasing the GIL pays for an output of `size` bytes."""
     return size // threads >= RELEASING or size >= COPY_STREAMED_BYTES

@@ -9,7 +9,7 @@ outside the two buffers is read or written, and once writing has begun, nothing 
 cimport numpy as cnp
 from cpython.pyport cimport PY_SSIZE_T_MAX
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uintptr_t
-from libc.stdlib cimport malloc
+from libc.stdlib cimport free, llabs, malloc
 from libc.string cimport memcmp, memcpy
 
 from contextvars import copy_context
@@ -18,7 +18,7 @@ import numpy as np
 
 from bcast._rules.core cimport Counts, find_chunk, read_chunk
 from bcast._runtime.core cimport (
-    L1, LINE, MAX_AXES, PAGE, SHARES, cut, forget_range, new_array, run_shares, target_number,
+    L1, LINE, MAX_AXES, PAGE, SHARES, cut, forget_range, run_shares, target_number,
 )
 
 cdef extern from "_copy/simd/shuffle.h":

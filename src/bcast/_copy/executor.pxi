@@ -6,7 +6,8 @@
 # `write_planned` writes any part of an output, wherever it begins and ends.
 #
 # Everything is written from front to back, so a store may run over bytes that are written next. It never passes
-# `dst_end`, where this thread's part ends, and no load passes the end of the data (`Plan.src_end`).
+# `dst_end`, where this thread's part ends, and no load passes the end of the data (`Plan.src_end`): the last spans are
+# written on copies that have room behind them.
 
 
 cdef void write_planned(

@@ -26,19 +26,14 @@ def set_limits(share=256 << 10, streamed=32 << 20):
 set_limits()
 
 
-cdef uint8_t *new_scratch(const uint8_t *dst, Py_ssize_t size, int threads) noexcept:
-    """What threads need to stream an output; NULL if it is not streamed."""
-    if size >= (1 if threads == 1 else 2) * COPY_STREAMED_BYTES and bcast_pages_resident(dst, size):
-        return <uint8_t *> malloc(threads * COPY_SCRATCH_BYTES)    # if there is no memory, nothing is streamed
-    return NULL
-
-
 cdef void write_shares(
-    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, uint8_t *scratch, int threads,
-    Py_ssize_t read, bint mapped,
+    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, int threads, Py_ssize_t read,
+    bint mapped,
 ) noexcept nogil:
     """Fill an output on so many threads."""
-    cdef Work work = Work(write, plan, src, dst, size, scratch, 1, read, mapped)
+    cdef Work work = Work(write, plan, src, dst, size, NULL, 1, read, mapped)
+    if size >= (1 if threads == 1 else 2) * COPY_STREAMED_BYTES and bcast_pages_resident(dst, size):
+        work.scratch = <uint8_t *> malloc(threads * COPY_SCRATCH_BYTES)     # without memory, nothing is streamed
     if threads == 1 and not mapped and read == 0:
         _write_share(&work, 0, 0)
     else:
@@ -46,6 +41,7 @@ cdef void write_shares(
             max(threads, min(size // COPY_SHARE_BYTES, <Py_ssize_t> SHARES * threads)), size // (2 << 20)
         )
         run_shares(_write_share, &work, work.shares, threads)
+    free(work.scratch)
 
 
 cdef void _write_share(void *all_work, int i, int worker) noexcept nogil:

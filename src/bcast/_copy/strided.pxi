@@ -25,13 +25,6 @@ cdef struct StridedCopy:
     int cut, shares             # the axis that is cut into so many shares
 
 
-cdef cnp.ndarray packed(cnp.ndarray src, tuple shape, int threads, bint releasing):
-    """A new C-contiguous array of the given shape with the data's items, copied by `write_strided`."""
-    cdef cnp.ndarray array = new_array(<cnp.dtype> cnp.PyArray_DESCR(src), shape, "data")
-    write_strided(src, <uint8_t *> cnp.PyArray_DATA(array), threads, releasing)
-    return array
-
-
 cdef void write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) noexcept:
     """Copy data that is not empty to `out`, which must not overlap it; an axis of stride 0 is copied once.
 
@@ -97,26 +90,21 @@ cdef void _cut_tiles(StridedCopy *copy) noexcept:
         axis = &copy.axes[i]
         axis.dst_step = step
         step *= axis.length
-        axis.block = max(_part(axis, dst_side, tile), _part(axis, src_side, _magnitude(axis.src_step)))
+        axis.block = max(_part(axis, dst_side, tile), _part(axis, src_side, llabs(axis.src_step)))
         tile *= axis.block
-        if i < copy.inner and _magnitude(axis.src_step) < _magnitude(copy.axes[copy.other].src_step):
+        if i < copy.inner and llabs(axis.src_step) < llabs(copy.axes[copy.other].src_step):
             copy.other = i
     if copy.axes[copy.other].length * inner.length < 64:    # calls of kernels for fewer items take longer than moves
         for i in range(copy.inner):
             if copy.axes[i].length > copy.axes[copy.other].length:
                 copy.other = i
     other = &copy.axes[copy.other]
-    if _magnitude(inner.src_step) < _magnitude(other.src_step):      # a single row
+    if llabs(inner.src_step) < llabs(other.src_step):      # a single row
         inner.block = max(inner.block, _part(inner, narrow, copy.size))
     elif inner.src_step == other.length * other.src_step:   # rows that are packed
         inner.block = max(inner.block, _part(inner, narrow, other.length * copy.size))
     if other.dst_step == inner.length * copy.size:
         other.block = max(other.block, _part(other, narrow, other.dst_step))
-
-
-cdef inline Py_ssize_t _magnitude(Py_ssize_t step) noexcept nogil:
-    """The absolute value; `abs` would make Python objects, for which there may be no memory."""
-    return -step if step < 0 else step
 
 
 cdef inline Py_ssize_t _part(const StridedAxis *axis, Py_ssize_t wanted, Py_ssize_t each) noexcept:
@@ -136,7 +124,7 @@ cdef void _order_loops(StridedCopy *copy) noexcept:
             axes[i].src_step = -axes[i].src_step
             axes[i].dst_step = -axes[i].dst_step
         j = i
-        while j and _magnitude(axes[order[j - 1]].src_step) < _magnitude(axes[i].src_step):
+        while j and llabs(axes[order[j - 1]].src_step) < llabs(axes[i].src_step):
             order[j] = order[j - 1]
             j -= 1
         order[j] = i

@@ -237,8 +237,7 @@ cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
     cdef int axis
     cdef bint fits = cnp.PyArray_NDIM(array) == len(shape)
     for axis in range(cnp.PyArray_NDIM(array) if fits else 0):
-        if cnp.PyArray_DIM(array, axis) != shape[axis]:
-            fits = False
+        fits = fits and cnp.PyArray_DIM(array, axis) == shape[axis]
     if not fits:
         raise ValueError(f"`out` expected shape {shape}, got {np.asarray(array).shape}")
     if not cnp.PyArray_ISWRITEABLE(array):

@@ -16,7 +16,7 @@ cdef int target_number      # of the target whose kernels all calls use
 cdef enum:
     SHARES = 8          # for each thread, so that a thread that starts late or is slow takes fewer of them
     WAKING = 8          # threads' least work; for less, waking threads that sleep costs more than it saves
-    RELEASING = 524288  # bytes for a thread; below, views and releasing the GIL take noticeable time (bench_gil.py)
+    RELEASING = 524288  # bytes for a thread; below, releasing the GIL takes noticeable time (bench_gil.py)
 
 ctypedef void (*Share)(void *work, int share, int worker) noexcept nogil
 
@@ -40,15 +40,6 @@ cdef bint pays(size_t nbytes) noexcept nogil
 cpdef bint is_mapped(cnp.ndarray array) except -1
 cpdef forget(cnp.ndarray array)
 cdef void forget_range(const void *begin, Py_ssize_t size) noexcept nogil
-
-
-cdef class Extent:
-    cdef cnp.ndarray array
-    cdef char *begin
-    cdef Py_ssize_t size
-
-
-cdef Extent extent(cnp.ndarray array)
 
 
 cdef inline Py_ssize_t reach(cnp.ndarray array, char **begin) noexcept:

@@ -1,15 +1,12 @@
 # cython: cdivision=True
-"""What the cores run on.
+"""What the cores run on: the target, threads, memory, and arrays for results.
 
-In: sizes, shapes and dtypes, and what the environment says. Out: the target, threads, memory and arrays for results.
-cpu.pxi detects the target; memory.pxi keeps pages for large results; arrays.pxi makes these, and asks NumPy's C API for
-what modules of plain Python must know of arrays; threads.pxi runs shares of work on threads;
-hooks.pxi has the hooks of tests.
+Nothing here knows of alignments, modes or sums. A call that fails leaves NumPy's state, the threads and the idle memory
+as they were.
 """
 
 cimport cython
 cimport numpy as cnp
-from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -26,7 +23,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from bcast._runtime.system import cpus, memory, setting
+from bcast._runtime.system import cpus, memory, read, setting
 
 cnp.import_array()
 

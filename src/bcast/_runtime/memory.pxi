@@ -1,4 +1,4 @@
-# Memory: blocks of pages for large results, the extents of arrays, and pages of mapped files.
+# Memory: blocks of pages for large results, and pages of mapped files.
 #
 # arrays.pxi asks for a block of so many bytes and gets its address; NumPy gives the block back when the array is
 # resized or freed, by the functions of the array's memory handler. The handler is never NumPy's current one, so no
@@ -83,10 +83,6 @@ cdef void *_malloc(void *ctx, size_t size) noexcept:
                 most = idle[i].capacity - 1
                 best = i
         return _removed(best).data if best >= 0 else _mapped(capacity)
-
-
-cdef void *_calloc(void *ctx, size_t count, size_t size) noexcept:
-    return NULL     # NumPy never calls it, as no new array gets this handler
 
 
 cdef void *_realloc(void *ctx, void *data, size_t size) noexcept:
@@ -298,33 +294,6 @@ class MemoryInfo(NamedTuple):
     limit: int
 
 
-# Extents: the functions that every small call uses are in the .pxd, so that they are inlined
-
-
-@cython.final
-@cython.auto_pickle(False)
-@cython.freelist(4)
-cdef class Extent:
-    """The memory between an array's first and last byte, as plain bytes.
-
-    A memoryview of it keeps the array alive and its size fixed, even for dtypes whose buffer NumPy does not export:
-    datetimes and the dtypes of other packages.
-    """
-
-    def __getbuffer__(self, Py_buffer *buffer, int flags):
-        if self.array is None:      # it was made by Python code
-            raise BufferError("`Extent` expected an array, got none")
-        Py_DECREF(None)     # Cython has put this reference into `buffer.obj`, which is overwritten next
-        PyBuffer_FillInfo(buffer, self, self.begin, self.size, not cnp.PyArray_ISWRITEABLE(self.array), flags)
-
-
-cdef Extent extent(cnp.ndarray array):
-    cdef Extent result = Extent.__new__(Extent)
-    result.array = array
-    result.size = reach(array, &result.begin)
-    return result
-
-
 # Mapped files: what a process has mapped of a file counts as its memory, while the system could keep it in its cache
 
 
@@ -366,7 +335,7 @@ cdef PyDataMem_Handler handler
 
 strcpy(handler.name, "bcast")
 handler.version = 1
-handler.allocator = PyDataMemAllocator(NULL, _malloc, _calloc, _realloc, _free)
+handler.allocator = PyDataMemAllocator(NULL, _malloc, NULL, _realloc, _free)   # no new array gets it, to be zeroed
 cdef object capsule = PyCapsule_New(&handler, "mem_handler", NULL)
 Py_INCREF(capsule)      # arrays may be freed after everything else
 

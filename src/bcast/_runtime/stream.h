@@ -24,14 +24,9 @@ static inline void bcast_stream(uint8_t *dst, const uint8_t *src, size_t size)
     if (size >= 4 * 64) {
         memcpy(dst, src, head);
         for (dst += head, src += head, size -= head; size >= 64; dst += 64, src += 64, size -= 64) {
-            __m128i a = _mm_loadu_si128((const __m128i *) src);
-            __m128i b = _mm_loadu_si128((const __m128i *) (src + 16));
-            __m128i c = _mm_loadu_si128((const __m128i *) (src + 32));
-            __m128i d = _mm_loadu_si128((const __m128i *) (src + 48));
-            _mm_stream_si128((__m128i *) dst, a);
-            _mm_stream_si128((__m128i *) (dst + 16), b);
-            _mm_stream_si128((__m128i *) (dst + 32), c);
-            _mm_stream_si128((__m128i *) (dst + 48), d);
+            __m128i part[4];
+            for (int k = 0; k < 4; k++) part[k] = _mm_loadu_si128((const __m128i *) (src + 16 * k));
+            for (int k = 0; k < 4; k++) _mm_stream_si128((__m128i *) (dst + 16 * k), part[k]);
         }
     }
 #endif

@@ -40,8 +40,8 @@ def memory() -> int:
 
 def _quotas() -> Iterator[int]:
     for folder in _folders("cpu"):
-        quota = _read(f"{folder}/cpu.max").split()
-        quota = quota or [*_read(f"{folder}/cpu.cfs_quota_us").split(), *_read(f"{folder}/cpu.cfs_period_us").split()]
+        quota = read(f"{folder}/cpu.max").split()
+        quota = quota or [*read(f"{folder}/cpu.cfs_quota_us").split(), *read(f"{folder}/cpu.cfs_period_us").split()]
         if len(quota) == 2 and all(word.isdecimal() and int(word) for word in quota):  # "max" and -1 mean no quota
             yield math.ceil(int(quota[0]) / int(quota[1]))
 
@@ -49,7 +49,7 @@ def _quotas() -> Iterator[int]:
 def _group_limits() -> Iterator[int]:
     for folder in _folders("memory"):
         for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
-            limit = _read(f"{folder}/{name}").split()
+            limit = read(f"{folder}/{name}").split()
             if len(limit) == 1 and limit[0].isdecimal():
                 yield int(limit[0])
 
@@ -77,7 +77,7 @@ def _folders(controller: str) -> Iterator[str]:
 
     Within a container, the path of a group may be the one outside, while the container sees its files at the root.
     """
-    for line in _read(MEMBERSHIP).splitlines():
+    for line in read(MEMBERSHIP).splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if number != "0" and controller not in controllers.split(","):
@@ -90,7 +90,7 @@ def _folders(controller: str) -> Iterator[str]:
             yield root
 
 
-def _read(path: str) -> str:
+def read(path: str) -> str:
     """Return what a file says, or nothing if it cannot be read."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes 5 ms to import)

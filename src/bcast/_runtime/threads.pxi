@@ -168,12 +168,8 @@ def _is_forked() -> bool:
     """Return whether this process was forked and has not run another program since, as far as the system tells."""
     if sys.platform != "linux":
         return False
-    try:
-        with open("/proc/self/stat", "rb") as file:
-            flags = int(file.read().rpartition(b")")[2].split()[6])
-    except (OSError, ValueError, IndexError):
-        return False
-    return bool(flags & 0x40)   # Linux's PF_FORKNOEXEC
+    flags = read("/proc/self/stat").rpartition(")")[2].split()[6:7]
+    return bool(flags) and bool(int(flags[0]) & 0x40)   # Linux's PF_FORKNOEXEC
 
 
 main_thread = sys.modules["threading"].main_thread().ident if "threading" in sys.modules else get_ident()

@@ -113,10 +113,21 @@ cdef struct Shares:
     int axis                    # the loop nest's summed axis that is cut, or -1 for `along`
     Py_ssize_t each, count      # shares of a tile, and of all tiles
 
-cdef struct SumPlan:
+cdef struct Place:              # in all arrays
     const char *src
     const char *times           # NULL without factors
     char *dst
+
+
+cdef inline void move(Place *place, const Axis *axis, Py_ssize_t by) noexcept nogil:
+    """Go so far along an axis."""
+    place.src += by * axis.src_step
+    place.times += by * axis.times_step
+    place.dst += by * axis.dst_step
+
+
+cdef struct SumPlan:
+    Place first
     const Terms *terms
     const Axis *axes            # up to the last summed one: a single result is summed again along these
     int rank                    # of the axes
@@ -128,8 +139,7 @@ cdef struct SumPlan:
     Py_ssize_t scratch          # bytes that a thread needs
 
 cdef struct CountedSum:
-    const char *src
-    char *dst
+    Place first
     CountList counts
     int64_t[CHUNK] tiled        # what they are if few come again: copies side by side
     const Terms *terms
@@ -144,7 +154,7 @@ cdef struct CountedSum:
 
 cdef const Target **sum_target_of   # by the target's number
 
-# The caller sets `src`, `dst`, `terms` and `counts` of a plan, which refers to these and to the axes.
+# The caller sets `first`, `terms` and `counts` of a plan, which refers to these and to the axes.
 cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) noexcept nogil
 cdef void sum_shares(const SumPlan *plan, Py_ssize_t i, Py_ssize_t end, char *scratch, char *partials) noexcept nogil
 cdef void add_shares(const SumPlan *plan, char *partials) noexcept nogil

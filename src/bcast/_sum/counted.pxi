@@ -70,7 +70,7 @@ cdef void sum_counted_share(const CountedSum *plan, Py_ssize_t begin, Py_ssize_t
     cdef Py_ssize_t position = begin // plan.length, first
     cdef Place at
     while position * plan.length < end:
-        at = Place(plan.src, NULL, plan.dst)
+        at = plan.first
         _seek(plan.loops.axes, plan.loops.rank, True, position, &at)
         first = position * plan.length
         _sum_range(plan, max(begin - first, <Py_ssize_t> 0), min(end - first, plan.length), at.src, at.dst, scratch)
@@ -220,6 +220,6 @@ cdef void _sum_alone(
     if plan.inner.length > 1:
         n = 1 if count == 1 else 2
         axis[n - 1] = plan.inner
-    whole.src, whole.times, whole.dst, whole.terms = src, NULL, dst, plan.terms
+    whole.first, whole.terms = Place(src, NULL, dst), plan.terms
     plan_sum(&whole, axis, n, 1)
     sum_shares(&whole, 0, whole.shares.count, scratch, NULL)

@@ -6,12 +6,6 @@
 # folded (`_fold`) and stored (`_store`). What overflowed is summed again (`_sum_again`).
 
 
-cdef struct Place:              # in all arrays
-    const char *src
-    const char *times
-    char *dst
-
-
 cdef struct Tile:
     Place at
     Axis[MAX_AXES + 1] axes     # of the block, one of which is cut
@@ -23,10 +17,10 @@ cdef void _read_tile(const SumPlan *plan, Py_ssize_t number, Tile *tile) noexcep
     cdef const Axis *axis = &plan.block.axes[plan.tiles.axis]
     cdef Py_ssize_t at = 0
     cdef int i
-    tile.at = Place(plan.src, plan.times, plan.dst)
+    tile.at = plan.first
     if plan.tiles.count > 1:
         at = number % plan.tiles.along * plan.tiles.length
-        _move(&tile.at, axis, at)
+        move(&tile.at, axis, at)
         _seek(plan.loops.axes, plan.loops.rank, True, number // plan.tiles.along, &tile.at)
     for i in range(plan.block.rank):
         tile.axes[i] = plan.block.axes[i]
@@ -39,13 +33,6 @@ cdef void _read_tile(const SumPlan *plan, Py_ssize_t number, Tile *tile) noexcep
             tile.sums *= tile.axes[i].length
 
 
-cdef inline void _move(Place *place, const Axis *axis, Py_ssize_t by) noexcept nogil:
-    """Go so far along an axis."""
-    place.src += by * axis.src_step
-    place.times += by * axis.times_step
-    place.dst += by * axis.dst_step
-
-
 cdef inline bint _seek(const Axis *axes, int n, bint kept, Py_ssize_t number, Place *place) noexcept nogil:
     """Go to position `number` of the kept or the summed ones among `n` axes; tell whether there is one."""
     cdef Py_ssize_t left
@@ -54,7 +41,7 @@ cdef inline bint _seek(const Axis *axes, int n, bint kept, Py_ssize_t number, Pl
         if axes[i].kept == kept:
             left = number // axes[i].length if number >= axes[i].length else 0      # divisions are slow
             number -= left * axes[i].length
-            _move(place, &axes[i], number)
+            move(place, &axes[i], number)
             number = left
     return number == 0
 
@@ -88,7 +75,7 @@ cdef void sum_shares(const SumPlan *plan, Py_ssize_t i, Py_ssize_t end, char *sc
             axis = &along if plan.shares.axis < 0 else &loops[plan.shares.axis]
             begin = cut(axis.length, <int> (i % each), <int> each)
             axis.length = cut(axis.length, <int> (i % each) + 1, <int> each) - begin
-            _move(&first, axis, begin)
+            move(&first, axis, begin)
         block = Sink(SET, scratch, scratch + size)
         here = first
         number = 0
@@ -155,9 +142,9 @@ cdef bint _add(
             return True
         if rest:
             here = first
-            _move(&here, &along, full)
+            move(&here, &along, full)
             _add_rows(plan, here, &along, 1, rest, Sink(ADD, dst.sum, dst.error), packed)
-        _move(&at, &plan.block.axes[0], 1)
+        move(&at, &plan.block.axes[0], 1)
         dst = _moved(dst, advance)
     return False
 
@@ -286,7 +273,7 @@ cdef bint _add_rows(
         if fold > 1 and terms.times == FLOAT64:     # error terms
             some.src += size
             terms.kernels.sum_rows(&some, &dst)
-        _move(&at, along, some.rows * fold)
+        move(&at, along, some.rows * fold)
         rows -= some.rows * fold
     return False
 

@@ -24,15 +24,6 @@ typedef struct {
     uint8_t bytes[16];
 } bcast_bytes;
 
-BCAST_INLINE bcast_bytes bcast_load_bytes(const uint8_t *src)
-{
-    bcast_bytes vector;
-    memcpy(&vector, src, sizeof vector);
-    return vector;
-}
-
-BCAST_INLINE void bcast_store_bytes(uint8_t *dst, bcast_bytes vector) { memcpy(dst, &vector, sizeof vector); }
-
 BCAST_INLINE bcast_bytes bcast_shuffle_bytes(const uint8_t *window, bcast_bytes index)
 {
     bcast_bytes vector;
@@ -44,8 +35,8 @@ BCAST_INLINE bcast_bytes bcast_shuffle_bytes(const uint8_t *window, bcast_bytes 
 #define NARROWER plain
 #define ON_TARGET
 #define Vector bcast_bytes
-#define LOAD(src) bcast_load_bytes(src)
-#define STORE(dst, vector) bcast_store_bytes(dst, vector)
+#define LOAD(src) (*(const bcast_bytes *) (src))
+#define STORE(dst, vector) (*(bcast_bytes *) (dst) = (vector))
 #define SHUFFLE(window, index) bcast_shuffle_bytes(window, index)
 #include "shuffle.inc.h"
 

@@ -6,31 +6,8 @@
 #include <string.h>
 
 #include "sum.h"
+#include "../../_runtime/floats.h"
 #include "../../_runtime/target.h"
-
-static inline float bcast_f32_of(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }
-static inline double bcast_f64_of(uint64_t bits) { double value; memcpy(&value, &bits, 8); return value; }
-static inline double bcast_bf16_of(uint16_t bits) { return bcast_f32_of((uint32_t) bits << 16); }
-
-/* Moved to where float32 has them, the bits of a float16 are its value times 2^-112, if it is subnormal, too; what says
-   infinity or NaN becomes 2^16 or more. */
-static inline double bcast_f16_of(uint16_t bits)
-{
-    const float size = bcast_f32_of((uint32_t) (bits & 0x7fff) << 13) * 0x1p112f;
-    uint32_t value;
-    memcpy(&value, &size, 4);
-    return bcast_f32_of(value | (size >= 0x1p16f ? 0x7f800000 : 0) | (uint32_t) (bits & 0x8000) << 16);
-}
-
-static inline uint32_t bcast_f32_bits_of(double value)
-{
-    const float rounded = (float) value;
-    uint32_t bits;
-    memcpy(&bits, &rounded, 4);
-    return bits;
-}
-
-static inline uint64_t bcast_f64_bits_of(double value) { uint64_t bits; memcpy(&bits, &value, 8); return bits; }
 
 /* The bits of a double rounded once to a float of 16 bits with infinities, so many of which are its fraction; ties to
    even. */
@@ -67,7 +44,7 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
     ROW(UINT64, uint64_t, 0, u64, x, 0, NULL)                                               \
     ROW(FLOAT16, uint16_t, 1, f16, bcast_f16_of(x), bcast_narrowed(y, 10), NULL)            \
     ROW(BFLOAT16, uint16_t, 1, bf16, bcast_bf16_of(x), bcast_narrowed(y, 7), "bfloat16")    \
-    ROW(FLOAT32, uint32_t, 1, f32, bcast_f32_of(x), bcast_f32_bits_of(y), NULL)             \
+    ROW(FLOAT32, uint32_t, 1, f32, bcast_f32_of(x), bcast_f32_bits_of((float) y), NULL)             \
     ROW(FLOAT64, uint64_t, 1, f64, bcast_f64_of(x), bcast_f64_bits_of(y), NULL)
 
 #define BCAST_DTYPE_NUMBER(NAME, ...) BCAST_##NAME,

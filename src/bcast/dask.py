@@ -1,9 +1,9 @@
 """bcast for dask arrays: the same functions, rules and arguments, for arrays larger than memory or than one machine.
 
 Functions return dask arrays at once, with known shape, dtype and chunks, and compute nothing. Arguments are those of
-the functions of the same name in ``bcast``, and so are results and errors; `broadcast` describes `chunks` and
-`materialise`. One task makes each chunk of a copy from slices of the data; sums take a task for each chunk of `grad`,
-and more that add partial sums.
+the functions of the same name in ``bcast``, whose pages have examples, and so are results and errors; `broadcast`
+describes `chunks` and `materialise`. One task makes each chunk of a copy from slices of the data; sums take a task for
+each chunk of `grad`, and more that add partial sums.
 
 This module needs the extra ``dask``. It builds graphs from Dask's own `blockwise`, `reduction`, `rechunk` and
 `concatenate`, so it also works with Dask's option ``array.query-planning``, under which Dask flattens no arrays:
@@ -32,10 +32,9 @@ from bcast._rules.types import AxesLike, Casting, CountsLike, ElementwiseMode, I
 try:
     from bcast._dask.arrays import Array, as_dask, converted_dtype, in_memory
     from bcast._dask.chunks import given_chunks
-    from bcast._dask.copies import Values, broadcast_along, chained, mapped, repeated, tiled, without_empty
+    from bcast._dask.copies import broadcast_along, chained, repeated, tiled, without_empty
     from bcast._dask.statistics import mean, std, sum, var
     from bcast._dask.sums import segments_summed, summed
-    from bcast._dask.tasks import reshape_block
 except ModuleNotFoundError as error:
     if error.name != "dask":
         raise
@@ -171,13 +170,6 @@ def tile(
 
     Any `chunks` will do. By default, a chunk has as many repetitions as fit. Where not even one fits, `A`'s own chunks
     are repeated. Blocks are contiguous and writeable.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> import bcast.dask
-    >>> bcast.dask.tile(da.arange(3, chunks=2), 2).compute()
-    array([0, 1, 2, 0, 1, 2])
     """
     array = as_dask("A", A)
     counts = counts_argument("reps", in_memory("reps", reps), False)
@@ -201,13 +193,6 @@ def repeat(
     The numbers are needed now, so `repeats` may be no dask array. `axis` may be left out only if `a` has one axis:
     otherwise `NotImplementedError` is raised. Any `chunks` will do. By default, each chunk of `a` makes one, or several
     if that were too large. Blocks are contiguous and writeable.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> import bcast.dask
-    >>> bcast.dask.repeat(da.arange(4, chunks=2), [3, 0, 1, 2]).compute()
-    array([0, 0, 0, 2, 3, 3])
     """
     array = as_dask("a", a)
     if not array.ndim and axis != ():
@@ -230,15 +215,6 @@ def meshgrid(
     """Make a grid from the coordinates of its axes, as `bcast.meshgrid` does.
 
     By default, the chunks of the grid are those of the coordinates.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> import bcast.dask
-    >>> x, y = bcast.dask.meshgrid(da.arange(3), da.arange(2))
-    >>> x.compute()
-    array([[0, 1, 2],
-           [0, 1, 2]])
     """
     swapped = mode_of(indexing, ("xy", "ij"), "indexing") == "xy"
     lines = [_flat(as_dask("xi", each)) for each in xi]
@@ -316,13 +292,6 @@ def unrepeat(
     The numbers are needed now, so `repeats` may be no dask array. Where an item's repetitions lie in several chunks,
     these are summed as in `unbroadcast`, without pairs. Each chunk of the result has the items whose repetitions end in
     one chunk of `grad`.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> import bcast.dask
-    >>> bcast.dask.unrepeat(da.ones(6, chunks=4), [3, 0, 1, 2]).compute()
-    array([3., 0., 1., 2.])
     """
     array = as_dask("grad", grad)
     wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
@@ -337,15 +306,6 @@ def elementwise(
     """Apply a ufunc to `a` and `b`, broadcast under the rule of `mode`, as `bcast.elementwise` does.
 
     The result is what Dask makes of the operands in their places.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> import numpy as np
-    >>> import bcast.dask
-    >>> images, bias = da.ones((90, 16, 8, 8), chunks=30), da.arange(16)
-    >>> bcast.dask.elementwise(np.add, images, bias, mode="pdpd", axis=1)[0, :3, 0, 0].compute()
-    array([1., 2., 3.])
     """
     second = _operand("b", b)
     first = _operand("a", a) if hasattr(second, "chunks") else as_dask("a", a)
@@ -417,10 +377,4 @@ def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
     """Drop or add axes of length 1, unless this is a Python scalar."""
     if getattr(array, "shape", shape) == shape:
         return array
-    if 1 in array.shape:
-        array = without_empty(array)  # one chunk is left of an axis of length 1
-        places = iter(range(array.ndim))
-        axes = [next(places) if length != 1 else -1 for length in array.shape]
-        chunks = tuple(lengths for lengths, place in zip(array.chunks, axes, strict=True) if place >= 0)
-        array = mapped(reshape_block, array, axes, chunks, Values(chunks), array.dtype)
-    return array[tuple(None if length == 1 else slice(None) for length in shape)]
+    return broadcast_along(array, Alignment(shape, shape), array.dtype, None, None, False)

@@ -114,13 +114,6 @@ def broadcast_to(
     """Broadcast `array` to a dask array of `shape`: `dask.array.broadcast_to` whose new axes are cut into chunks.
 
     Where nothing is to be done, `array` itself comes back.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> import bcast.dask
-    >>> bcast.dask.broadcast_to(da.arange(3), (4, 3), chunks=(2, 3)).numblocks
-    (2, 1)
     """
     data = as_dask("array", array)
     alignment = right_aligned(data.shape, shape_argument("shape", tuple_of_one(in_memory("shape", shape))), "shape")
@@ -258,12 +251,10 @@ def unbroadcast(
 
     Notes
     -----
-    A chunk has a partial sum in float64 for narrower floating-point numbers, and what the sums of these round off is
-    carried to the last task, which rounds the result once. So float16, bfloat16 and float32 come out alike for all
-    chunks, unless the exact sum lies within the error of a float64 from the middle of two results. Sums of float64
-    differ by the error of `bcast.unbroadcast` in each chunk: if all terms have the same sign, by 3 units in the last
-    place at most; if terms cancel, the unit is that of the sum of magnitudes. The sum of one chunk that is infinite
-    stays so, even if the sum of all is not.
+    Partial sums are in float64 for narrower floating-point numbers, and carry what their sums round off to the last
+    task, which rounds once: float16, bfloat16 and float32 come out alike for nearly all chunks. Sums of float64 differ
+    by the error of `bcast.unbroadcast` in each chunk. The sum of one chunk that is infinite stays so, even if the sum
+    of all is not.
 
     Examples
     --------
@@ -326,19 +317,7 @@ def chain(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
 ) -> Array:
-    """Convert `data`, then apply one ufunc after the other, as `bcast.chain` does: one task for each chunk.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> import numpy as np
-    >>> import bcast.dask
-    >>> pictures = da.ones((90, 64, 64, 3), chunks=(30, -1, -1, -1), dtype="uint8")
-    >>> steps = (np.subtract, np.float32([1, 2, 3])), (np.multiply, 0.5)
-    >>> batch = bcast.dask.chain(pictures.transpose(0, 3, 1, 2), *steps, dtype="float32", mode="pdpd", axis=1)
-    >>> batch[89, :, 0, 0].compute()
-    array([ 0. , -0.5, -1. ], dtype=float32)
-    """
+    """Convert `data`, then apply one ufunc after the other, as `bcast.chain` does: one task for each chunk."""
     array = as_dask("data", data)
     own = converted_dtype(array, dtype, casting)
     rule = rule_argument(mode, axis)

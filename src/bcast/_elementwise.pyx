@@ -156,9 +156,8 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     cdef cnp.dtype given
     cdef Found found
     cdef int number = _number_of(data), k, weight = 1
-    if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2:
-        return None
-    if casting == 0:        # which forbids another order of bytes, too
+    # The first casting, 'no', forbids another order of bytes, too.
+    if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2 or casting == 0:
         return None
     nest.rank = _rank_of(data)
     for step in steps:
@@ -168,8 +167,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     nest.spread = not steps     # conversions repeat nothing
     if not _describe(&nest.operands[0], data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL, NULL):
         return None
-    if not _map_operand(&nest, 0, data, 0, -1):
-        return None
+    _map_operand(&nest, 0, data, 0, -1)
     if dtype is not None and (
         not (steps or out is not None or dtype.isnative) or not _convert_step(&nest, &number, dtype, casting)
     ):
@@ -182,11 +180,11 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     nest.n += 1
     if not _has_items(&nest):
         return None
-    if out is not None:
-        if not cnp.PyArray_CheckExact(out):
-            return None
-        if not _convert_step(&nest, &number, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting):
-            return None
+    if out is not None and not (
+        cnp.PyArray_CheckExact(out)
+        and _convert_step(&nest, &number, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting)
+    ):
+        return None
     if nest.n_steps == 0:
         return None
     given = cnp.PyArray_DescrFromType(number)
@@ -232,9 +230,9 @@ cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, char *scal
     number[0] = (<cnp.dtype> given).type_num
     if not pair:
         return found
-    if not _describe(&nest.operands[k], operand, <cnp.dtype> found.dtypes[1], found.casts[1], scalar):
-        return None
-    if not _map_operand(nest, k, operand, rule, axis):
+    if not _map_operand(nest, k, operand, rule, axis) or not _describe(
+        &nest.operands[k], operand, <cnp.dtype> found.dtypes[1], found.casts[1], scalar
+    ):
         return None
     nest.spread |= (found.spread >> 1 & 1) << k | (found.spread & 1)
     nest.n += 1
@@ -290,9 +288,9 @@ cpdef choose(condition, x, y, out):
             <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operands[k]), dtype, &cast
         ):
             return None
-        if not _describe(&nest.operands[k], operands[k], dtype, cast, scalars[k]):
-            return None
-        if not _map_operand(&nest, k, operands[k], 0, -1):
+        if not _map_operand(&nest, k, operands[k], 0, -1) or not _describe(
+            &nest.operands[k], operands[k], dtype, cast, scalars[k]
+        ):
             return None
         dtype = common
     if not _has_items(&nest):

@@ -136,14 +136,6 @@ def broadcast_like(
     """Broadcast `data` to a dask array of `like`'s shape, as `bcast.broadcast_like` does.
 
     The values of `like` are not computed. Axes that `data` lacks get its chunks.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> import bcast.dask
-    >>> images = da.zeros((90, 8, 8), chunks=(30, 8, 8))
-    >>> bcast.dask.broadcast_like(da.ones((8, 8)), images).chunks == images.chunks
-    True
     """
     array, target = as_dask("data", data), as_dask("like", like)
     alignment = align_like(array.shape, target.shape, like, axes_mapping, mode, axis, broadcast_axes)
@@ -255,14 +247,6 @@ def unbroadcast(
     task, which rounds once: float16, bfloat16 and float32 come out alike for nearly all chunks. Sums of float64 differ
     by the error of `bcast.unbroadcast` in each chunk. The sum of one chunk that is infinite stays so, even if the sum
     of all is not.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> import bcast.dask
-    >>> grad = da.ones((1000, 64, 28, 28), chunks=(100, 64, 28, 28), dtype="float32")
-    >>> bcast.dask.unbroadcast(grad, (64,), axes_mapping=[1], mode="explicit")[:2].compute()
-    array([784000., 784000.], dtype=float32)
     """
     array = as_dask("grad", grad)
     shape = shape_argument("data_shape", in_memory("data_shape", data_shape))

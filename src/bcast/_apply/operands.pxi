@@ -180,25 +180,21 @@ cdef bint _fits(Nest *nest, out, cnp.dtype dtype, int casting) except -1:
     if not cnp.PyArray_CheckExact(out) or not _map_operand(nest, nest.n - 1, out, 1, -1):
         return False
     array = out
-    if not cnp.PyArray_ISWRITEABLE(array):
-        return False
     given = <cnp.dtype> cnp.PyArray_DESCR(array)
-    if given is not dtype:
-        if not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> given, casting):
-            return False
-        if not _find_cast(dtype, given, &cast):
-            return False
+    if not cnp.PyArray_ISWRITEABLE(array) or given is not dtype and not (
+        PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> given, casting)
+        and _find_cast(dtype, given, &cast)
+    ):
+        return False
     if not _describe(operand, array, dtype, cast, NULL) or (
         not cnp.PyArray_IS_C_CONTIGUOUS(array) and _overlaps_itself(nest, operand)
     ):
         return False
     nest.in_place = False
     for k in range(nest.n - 1):
-        if nest.operands[k].array == NULL:
+        if nest.operands[k].array == NULL or not overlap(<cnp.ndarray> nest.operands[k].array, array):
             continue
         each = <cnp.ndarray> nest.operands[k].array
-        if not overlap(each, array):
-            continue
         if (
             cnp.PyArray_DATA(each) != cnp.PyArray_DATA(array)
             or cnp.PyArray_ITEMSIZE(each) != operand.size

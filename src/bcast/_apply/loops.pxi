@@ -84,7 +84,7 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
 
 
 cdef bint _agrees_with(Loop own, const CallInfo *info) noexcept:
-    """Whether our loop for `hypot` of float32 gives NumPy's bits; of four pairs, libraries that round once give others."""
+    """Whether our loop for `hypot` of float32 gives NumPy's bits; some libraries round four of these otherwise."""
     cdef float[8] p = [16762473, 12252589, 10751338, 9997532, 0.3, 1, 7e-39, 3]
     cdef float[8] q = [4094.199951171875, 3500.369873046875, 3278.92333984375, 3161.887451171875, 0.7, -1.1, 2e-39, 0.1]
     cdef float[2][8] r

@@ -15,8 +15,8 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF
 from libc.float cimport DBL_MAX, FLT_MAX
 from libc.math cimport fabs, isfinite
-from libc.stdint cimport uint8_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport uint8_t
+from libc.stdlib cimport free, llabs, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
@@ -97,11 +97,11 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
     nest.side_by_side, nest.spread = found.side_by_side, found.spread
     if out is None:
         out = _fresh(&nest, <cnp.dtype> found.dtypes[2], 2)
-    elif not _fits(&nest, out, a, b, None, <cnp.dtype> found.dtypes[2], casting):
+    elif not _fits(&nest, out, <cnp.dtype> found.dtypes[2], casting):
         return None
     if found.uneven and not _has_sure_steps(&nest, function is np.multiply):
         return None
-    flags = _run(&nest, a, b, None, out, found.shared, found.weight, found.errors)
+    flags = _run(&nest, found.shared, found.weight, found.errors)
     if flags:
         PyUFunc_GiveFloatingpointErrors((<UFunc *> function).name, flags)
     return out
@@ -153,68 +153,57 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     cdef Nest nest
     cdef char[MAX_OPERANDS][32] scalars
     cdef int[MAX_STEPS] errors
-    cdef list operands = [data]
     cdef cnp.dtype given
     cdef Found found
     cdef int number = _number_of(data), k, weight = 1
-    if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2:
-        return None
-    if casting == 0:        # which forbids another order of bytes, too
+    # The first casting, 'no', forbids another order of bytes, too.
+    if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2 or casting == 0:
         return None
     nest.rank = _rank_of(data)
     for step in steps:
         if type(step) is tuple and len(<tuple> step) == 2 and rule == 0:
             nest.rank = max(nest.rank, _rank_of((<tuple> step)[1]))
-    for k in range(nest.rank):
-        nest.shape[k] = 1
-    nest.n, nest.n_steps, nest.side_by_side = 1, 0, True
+    nest.n, nest.n_steps, nest.side_by_side, nest.in_place = 1, 0, True, False
     nest.spread = not steps     # conversions repeat nothing
     if not _describe(&nest.operands[0], data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL, NULL):
         return None
-    if not _map_operand(&nest, 0, data, 0, -1):
-        return None
+    _map_operand(&nest, 0, data, 0, -1)
     if dtype is not None and (
         not (steps or out is not None or dtype.isnative) or not _convert_step(&nest, &number, dtype, casting)
     ):
         return None
     for step in steps:
-        found = _ufunc_step(&nest, &number, step, rule, axis, operands, scalars[nest.n])
+        found = _ufunc_step(&nest, &number, step, rule, axis, scalars[nest.n])
         if found is None:
             return None
         weight += found.weight
     nest.n += 1
     if not _has_items(&nest):
         return None
-    if out is not None:
-        if not cnp.PyArray_CheckExact(out):
-            return None
-        if not _convert_step(&nest, &number, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting):
-            return None
+    if out is not None and not (
+        cnp.PyArray_CheckExact(out)
+        and _convert_step(&nest, &number, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting)
+    ):
+        return None
     if nest.n_steps == 0:
         return None
     given = cnp.PyArray_DescrFromType(number)
     if out is None:
         out = _fresh(&nest, given, 0)
-        fuse(&nest)
-    else:
-        if not _fits(&nest, out, data, None, None, given, 1):
-            return None
-        for operand in operands[1:]:
-            if cnp.PyArray_CheckExact(operand) and overlap(<cnp.ndarray> operand, <cnp.ndarray> out):
-                return None
-        if not overlap(<cnp.ndarray> data, <cnp.ndarray> out):
-            fuse(&nest)     # what is in error is computed once more
-    operands.append(out)
+    elif not _fits(&nest, out, given, 1):
+        return None
+    if not nest.in_place:
+        fuse(&nest)     # what is in error is computed once more
     pair_axes(&nest)
     memset(errors, 0, sizeof(errors))
-    _run_planned(&nest, tuple(operands), True, max(1, weight // 2), True, errors)
+    _run_planned(&nest, True, max(1, weight // 2), True, errors)
     for k in range(nest.n_steps):
         if errors[k]:
             PyUFunc_GiveFloatingpointErrors(nest.steps[k].name, errors[k])
     return out
 
 
-cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, list operands, char *scalar):
+cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, char *scalar):
     """Add the step of a ufunc, with its operand, and with a conversion before it if need be; None if it is left."""
     cdef Found found
     cdef int kind = NONE, k = nest.n
@@ -233,20 +222,19 @@ cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, list opera
     if found.casts[0] != NULL and not _convert_step(nest, number, found.dtypes[0], 4):
         return None
     given = <cnp.dtype> found.dtypes[<int> pair + 1]
-    add_step(
-        nest, (<UFunc *> function).name, found.loop, <void *> found.context, found.auxdata, NULL, given.itemsize,
-        found.fused,
+    nest.steps[nest.n_steps] = Step(
+        (<UFunc *> function).name, found.loop, <void *> found.context, found.auxdata, NULL, k if pair else 0,
+        given.itemsize, 0, found.fused,
     )
+    nest.n_steps += 1
     number[0] = (<cnp.dtype> given).type_num
     if not pair:
         return found
-    if not _describe(&nest.operands[k], operand, <cnp.dtype> found.dtypes[1], found.casts[1], scalar):
-        return None
-    if not _map_operand(nest, k, operand, rule, axis):
+    if not _map_operand(nest, k, operand, rule, axis) or not _describe(
+        &nest.operands[k], operand, <cnp.dtype> found.dtypes[1], found.casts[1], scalar
+    ):
         return None
     nest.spread |= (found.spread >> 1 & 1) << k | (found.spread & 1)
-    nest.steps[nest.n_steps - 1].operand = k
-    operands.append(operand)
     nest.n += 1
     return found
 
@@ -271,7 +259,8 @@ cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) e
         fused = FROM_BYTES
     elif number[0] == cnp.NPY_FLOAT and dtype.type_num == cnp.NPY_FLOAT16 and fuses_halves(target_number):
         fused = TO_HALVES
-    add_step(nest, b"cast", NULL, NULL, NULL, cast, dtype.itemsize, fused)
+    nest.steps[nest.n_steps] = Step(b"cast", NULL, NULL, NULL, cast, 0, dtype.itemsize, 0, fused)
+    nest.n_steps += 1
     number[0] = dtype.type_num
     return True
 
@@ -285,9 +274,8 @@ cpdef choose(condition, x, y, out):
     cdef Nest nest
     cdef char[3][32] scalars
     cdef cnp.dtype common = _common_dtype(x, y), dtype = cnp.PyArray_DescrFromType(cnp.NPY_BOOL)
-    cdef cnp.dtype given
-    cdef Cast cast
-    cdef int i, k
+    cdef Cast cast = NULL
+    cdef int k
     if common is None or _number_of(condition) < 0 or not cnp.PyArray_CheckExact(condition):
         return None
     operands = condition, x, y
@@ -295,19 +283,14 @@ cpdef choose(condition, x, y, out):
     nest.rank = 0
     for k in range(3):
         nest.rank = max(nest.rank, _rank_of(operands[k]))
-    for i in range(nest.rank):
-        nest.shape[i] = 1
     for k in range(3):
-        cast = NULL
-        if cnp.PyArray_CheckExact(operands[k]):
-            given = <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operands[k])
-            if not _are_same(given, dtype):
-                cast = cast_of(given.type_num, dtype.type_num, True)
-                if cast == NULL:
-                    return None
-        if not _describe(&nest.operands[k], operands[k], dtype, cast, scalars[k]):
+        if cnp.PyArray_CheckExact(operands[k]) and not _find_cast(
+            <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operands[k]), dtype, &cast
+        ):
             return None
-        if not _map_operand(&nest, k, operands[k], 0, -1):
+        if not _map_operand(&nest, k, operands[k], 0, -1) or not _describe(
+            &nest.operands[k], operands[k], dtype, cast, scalars[k]
+        ):
             return None
         dtype = common
     if not _has_items(&nest):
@@ -316,9 +299,9 @@ cpdef choose(condition, x, y, out):
     nest.side_by_side, nest.spread = False, 0
     if out is None:
         out = _fresh(&nest, common, 3)
-    elif not _fits(&nest, out, condition, x, y, common, 0):
+    elif not _fits(&nest, out, common, 0):
         return None
-    _run(&nest, condition, x, y, out, True, 1, False)
+    _run(&nest, True, 1, False)
     return out
 
 
@@ -344,11 +327,11 @@ cdef struct Work:           # what the shares have in common
     int *flags              # for each share and each step, floating-point errors
 
 
-cdef inline int _run(Nest *nest, a, b, c, out, bint shared, int weight, bint errors) except -1:
+cdef inline int _run(Nest *nest, bint shared, int weight, bint errors) except -1:
     """Compute the result; return the floating-point errors."""
     cdef int flags = 0
     if not shared or not is_small(nest):
-        _run_planned(nest, (a, b, c, out), shared, weight, errors, &flags)
+        _run_planned(nest, shared, weight, errors, &flags)
         return flags
     if errors:
         PyUFunc_clearfperr()
@@ -356,12 +339,12 @@ cdef inline int _run(Nest *nest, a, b, c, out, bint shared, int weight, bint err
     return PyUFunc_getfperr() if errors else 0
 
 
-cdef void _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint errors, int *flags) except *:
+cdef void _run_planned(Nest *nest, bint shared, int weight, bint errors, int *flags) except *:
     """Plan the blocks and run them; note the floating-point errors of each step. A loop may set an exception."""
     cdef Work work
-    cdef char *memory = NULL
+    cdef char *memory
     cdef char *buffers
-    cdef Py_ssize_t cost = cnp.PyArray_SIZE(<cnp.ndarray> operands[len(operands) - 1]), widest = 0, size
+    cdef Py_ssize_t cost = cnp.PyArray_SIZE(<cnp.ndarray> nest.operands[nest.n - 1].array), widest = 0, size
     cdef int threads = 1, i
     plan_blocks(nest)
     for i in range(nest.n):
@@ -370,26 +353,26 @@ cdef void _run_planned(Nest *nest, tuple operands, bint shared, int weight, bint
     if shared:
         threads = count_threads(cost, APPLY_SHARE_BYTES, WAKING * APPLY_SHARE_BYTES, nest.blocks)
     work.shares = <int> min(nest.blocks, <Py_ssize_t> (SHARES * threads)) if threads > 1 else 1
-    work.nest, work.own, work.errors, work.flags = nest, NULL, errors, flags
-    work.steps = max(1, nest.n_steps)
-    if threads > 1 or nest.own_bytes:
-        size = (work.shares * work.steps * sizeof(int) + LINE - 1) & -LINE
-        memory = <char *> malloc(size + threads * nest.own_bytes + LINE)
-        if memory == NULL:
-            raise MemoryError
-        buffers = <char *> ((<uintptr_t> memory + LINE - 1) & -<uintptr_t> LINE)
-        memset(buffers, 0, size)
-        work.flags = <int *> buffers
-        work.own = buffers + size
+    work.nest, work.errors, work.steps = nest, errors, max(1, nest.n_steps)
+    size = aligned_size(work.shares * work.steps * sizeof(int))
+    memory = <char *> malloc(size + threads * nest.own_bytes + LINE)
+    if memory == NULL:
+        raise MemoryError
+    buffers = <char *> aligned_size(<Py_ssize_t> memory)
+    memset(buffers, 0, size)
+    work.flags, work.own = <int *> buffers, buffers + size
     try:
-        if memory != NULL:
-            plan_copies(nest, work.own, threads)
+        plan_copies(nest, work.own, threads)
         if threads > 1 or not shared or cost >= RELEASING:
-            with nogil:     # no other thread can resize what the tuple refers to
+            held = []   # so that no other thread can resize them
+            for i in range(nest.n):
+                if nest.operands[i].array != NULL:
+                    held.append(<object> nest.operands[i].array)
+            with nogil:
                 run_shares(_run_share, &work, work.shares, threads)
         else:
             _run_share(&work, 0, 0)
-        for i in range(work.shares * work.steps if memory != NULL else 0):
+        for i in range(work.shares * work.steps):
             flags[i % work.steps] |= work.flags[i]
     finally:
         free(memory)

@@ -6,20 +6,6 @@ one direction only; inputs must have types that the schema in force allows; and 
 integers.
 
 This module needs the extra ``onnx``. Its rules are those of opset 7 and later; earlier operators are refused.
-
-Examples
---------
->>> import numpy as np
->>> import onnx
->>> from onnx.reference import ReferenceEvaluator
->>> import bcast.onnx
->>> model = onnx.parser.parse_model(
-...     '<ir_version: 8, opset_import: ["": 13]> mean (float[3] a, float[2, 1] b) => (float[2, 3] c) { c = Mean(a, b) }'
-... )
->>> evaluator = ReferenceEvaluator(model, new_ops=bcast.onnx.OPS)
->>> evaluator.run(None, {"a": np.float32([1, 2, 3]), "b": np.float32([[1], [3]])})[0]
-array([[1. , 1.5, 2. ],
-       [2. , 2.5, 3. ]], dtype=float32)
 """
 
 from collections.abc import Callable, Sequence
@@ -83,7 +69,8 @@ class _Operator(OpRun):
                 f"follows, got opset {opset}; onnx.version_converter makes a later one of it"
             )
         super().__init__(onnx_node, run_params, schema)
-        self._parameters = list(schema.inputs)
+        parameters = list(schema.inputs)
+        self._parameters = parameters + parameters[-1:] * len(onnx_node.input)  # the last one may be variadic
 
     def _run(self, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
         # Other operators return scalars, and a subclass may misstate its dtype.
@@ -98,22 +85,17 @@ class _Operator(OpRun):
             name = f"{self.op_type} {self.onnx_node.name!r}" if self.onnx_node.name else self.op_type
             raise kind(f"{name}: {error}; its inputs are {self._described(arrays)}") from error
 
-    def _parameter(self, i: int) -> Any:
-        """Return what the schema says of an input."""
-        return self._parameters[min(i, len(self._parameters) - 1)]  # the last one may be variadic
-
     def _described(self, inputs: Sequence[Any]) -> str:
         """Return what the schema and the model call each input, and its shape."""
-        pairs = enumerate(zip(self.onnx_node.input, inputs, strict=False))
-        return ", ".join(f"`{self._parameter(i).name}` {name!r} of shape {np.shape(x)}" for i, (name, x) in pairs)
+        triples = zip(self._parameters, self.onnx_node.input, inputs, strict=False)
+        return ", ".join(f"`{parameter.name}` {name!r} of shape {np.shape(x)}" for parameter, name, x in triples)
 
     def _check_types(self, inputs: Sequence[Any]) -> None:
         """Check inputs against the schema: which types each may have, and which must have the same type."""
         bound: dict[str, tuple[str, str]] = {}  # a type variable -> the first input that has it, and its type
-        for i, value in enumerate(inputs):
+        for parameter, value in zip(self._parameters, inputs, strict=False):
             if value is None:
                 continue
-            parameter = self._parameter(i)
             kind = _type_of(value)
             if kind not in parameter.types:
                 allowed = ", ".join(sorted(parameter.types))

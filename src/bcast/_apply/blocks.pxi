@@ -60,14 +60,14 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *o
     cdef char *filled[MAX_OPERANDS]     # from where a buffer has the items of a whole block
     cdef Rows rows
     cdef Py_ssize_t[MAX_AXES] lengths
-    cdef const Py_ssize_t *ends         # the same, if an axis ends in the block
+    cdef bint ends                      # whether an axis ends in the block
     cdef Py_ssize_t block, rest, index, items
     cdef int k, axis, last = nest.rank - 1, out = nest.n - 1
     memset(filled, 0, sizeof(filled))
     for block in range(begin, end):
         rest = block
         items = nest.operands[out].items.full_count
-        ends = NULL
+        ends = False
         for k in range(nest.n):
             data[k] = nest.operands[k].data
         for axis in range(last, -1, -1):
@@ -79,7 +79,7 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *o
             if nest.shape[axis] - index < nest.lengths[axis]:
                 lengths[axis] = nest.shape[axis] - index
                 items = items // nest.lengths[axis] * lengths[axis]
-                ends = lengths
+                ends = True
             for k in range(nest.n):
                 data[k] += index * nest.operands[k].strides[axis]
         for k in range(nest.n):
@@ -87,9 +87,9 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *o
             rows.at[k], rows.steps[k], rows.row_steps[k] = data[k], operand.step, operand.row_step
             if not operand.direct:
                 # A neighbour that differs along an axis on which the operand repeats has the same items.
-                if k != out and (data[k] != filled[k] or ends != NULL and nest.rows):
-                    _fill(nest, operand, ends, data[k], own)
-                    filled[k] = data[k] if ends == NULL else NULL
+                if k != out and (data[k] != filled[k] or ends and nest.rows):
+                    _fill(nest, operand, lengths, data[k], own)
+                    filled[k] = NULL if ends else data[k]
                 rows.at[k] = own + operand.loop_buffer
                 if operand.row_step:
                     rows.row_steps[k] = (lengths[last] if operand.strides[last] else 1) * operand.loop_size
@@ -98,29 +98,19 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *o
         if _run_rows(nest, &rows, lengths[last - 1] if nest.rows else 1, items, own, errors):
             return
         if not nest.operands[out].direct:
-            _empty(nest, &nest.operands[out], ends, data[out], own)
-
-
-cdef inline const Items *_items(
-    const Nest *nest, const Operand *operand, const Py_ssize_t *ends, Items *items,
-) noexcept nogil:
-    """An operand's items in a block; if an axis ends in it, they are described anew."""
-    if ends == NULL:
-        return &operand.items
-    find_items(nest, operand, ends, items)
-    return items
+            _empty(nest, &nest.operands[out], lengths, data[out], own)
 
 
 cdef void _fill(
-    const Nest *nest, const Operand *operand, const Py_ssize_t *ends, const char *src, char *buffers,
+    const Nest *nest, const Operand *operand, const Py_ssize_t *lengths, const char *src, char *buffers,
 ) noexcept nogil:
     """Fill an operand's buffers with the items of a block: side by side, then converted, then repeated."""
-    cdef Items at_end
-    cdef const Items *items = _items(nest, operand, ends, &at_end)
+    cdef Items items
     cdef char *dst = buffers + operand.buffer
     cdef Plan *plan
+    find_items(nest, operand, lengths, &items)
     if items.rank or not operand.readable or (operand.cast == NULL and not operand.expanded):
-        _copy_items(items, items.rank, items.strides, items.packed, <const uint8_t *> src, <uint8_t *> dst)
+        _copy_items(&items, items.rank, items.strides, items.packed, <const uint8_t *> src, <uint8_t *> dst)
         if operand.swapped:
             swap_bytes(items.count * operand.size // operand.swapped, operand.swapped, dst)
         src = dst
@@ -138,17 +128,17 @@ cdef void _fill(
 
 
 cdef void _empty(
-    const Nest *nest, const Operand *operand, const Py_ssize_t *ends, char *dst, char *own,
+    const Nest *nest, const Operand *operand, const Py_ssize_t *lengths, char *dst, char *own,
 ) noexcept nogil:
     """Write the output's items of a block from its buffer: converted, then to their places."""
-    cdef Items at_end
-    cdef const Items *items = _items(nest, operand, ends, &at_end)
+    cdef Items items
     cdef char *src = own + operand.buffer
+    find_items(nest, operand, lengths, &items)
     if operand.cast != NULL:
         operand.cast(items.count, own + operand.cast_buffer, src)
     if operand.swapped:
         swap_bytes(items.count * operand.size // operand.swapped, operand.swapped, src)
-    _copy_items(items, items.rank, items.packed, items.strides, <const uint8_t *> src, <uint8_t *> dst)
+    _copy_items(&items, items.rank, items.packed, items.strides, <const uint8_t *> src, <uint8_t *> dst)
 
 
 cdef void _copy_items(

@@ -84,9 +84,9 @@ cdef void pair_axes(Nest *nest) noexcept:
     Where the last axis is short, a block has several whole axes.
     """
     cdef int to = nest.rank - 2, axis = nest.rank - 1, i, k
-    cdef Py_ssize_t nearest = _magnitude(nest.operands[0].strides[axis]), step
+    cdef Py_ssize_t nearest = llabs(nest.operands[0].strides[axis]), step
     for i in range(nest.rank - 1):
-        step = _magnitude(nest.operands[0].strides[i])
+        step = llabs(nest.operands[0].strides[i])
         if 0 < step < nearest:
             nearest, axis = step, i
     for i in range(axis, to if 4 * nest.shape[to + 1] >= LINE else 0):
@@ -112,10 +112,3 @@ cdef void fuse(Nest *nest) noexcept:
             step.fused = end - i
         if step.function == FROM_BYTES:
             end = i
-
-
-cdef inline void add_step(
-    Nest *nest, const char *name, Loop loop, void *context, void *auxdata, Cast cast, Py_ssize_t size, uint8_t function,
-) noexcept:
-    nest.steps[nest.n_steps] = Step(name, loop, context, auxdata, cast, 0, size, 0, function)
-    nest.n_steps += 1

@@ -38,7 +38,7 @@ cdef class Found:
     cdef Loop loop          # NULL if there is none
     cdef void *auxdata
     cdef void *context[32]  # more than any loop has
-    cdef Cast[2] casts
+    cdef Cast[3] casts      # of the operands to the dtypes of the loop; NULL for the result
     cdef bint errors        # whether floating-point errors are looked for,
     cdef bint shared        # the loop may run on any thread,
     cdef int weight         # how long an item takes, in times of a sum of that size
@@ -70,49 +70,33 @@ cdef set UNARY = set((
 ).split())
 cdef list OF_BOOLS = "add multiply logical_and logical_or bitwise_and bitwise_or".split()
 cdef tuple STAND_INS = (complex, float, int)        # for A_COMPLEX, A_FLOAT, AN_INT
-cdef bint hypot_agrees = False      # whether the loop for it here gives what NumPy's gives
-cdef int works = -1         # whether NumPy gives loops as expected; -1 before the probe
 cdef bytes CAPSULE = b"numpy_1.24_ufunc_call_info"
 
 
 def probe(name=b"numpy_1.24_ufunc_call_info"):
-    """Test whether NumPy gives its loops as expected, in capsules of that name; if not, all is left to the ufuncs.
+    """Forget all loops, for tests, and ask NumPy anew, in capsules of that name; tell whether it gives one."""
+    global CAPSULE, n_found
+    with cython.critical_section(lock):
+        CAPSULE = name
+        memset(table, 0, sizeof(table))     # what it had stays: somebody may be using it
+        n_found = 0
+    return _find(np.add, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, 4).loop != NULL
 
-    It forgets those that it gave. It is called at the first call, and by tests.
-    """
-    global works, hypot_agrees, CAPSULE, n_found
-    cdef Found found
-    # As float64 has them, of which four are rounded twice: libraries that round once, or more often, differ.
+
+cdef bint _agrees_with(Loop own, const CallInfo *info) noexcept:
+    """Whether our loop for `hypot` of float32 gives NumPy's bits; some libraries round four of these otherwise."""
     cdef float[8] p = [16762473, 12252589, 10751338, 9997532, 0.3, 1, 7e-39, 3]
     cdef float[8] q = [4094.199951171875, 3500.369873046875, 3278.92333984375, 3161.887451171875, 0.7, -1.1, 2e-39, 0.1]
     cdef float[2][8] r
-    cdef bint agrees
-    cdef int k
-    with cython.critical_section(lock):
-        works, hypot_agrees, CAPSULE = -1, False, name
-        memset(table, 0, sizeof(table))     # what it had stays: somebody may be using it
-        n_found = 0
-        found = _resolved(np.add, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, 4, 0)
-        agrees = found.loop != NULL and not _run_floats(found.loop, found, p, q, r[0])
-        for k in range(8 if agrees else 0):
-            agrees = agrees and r[0][k] == p[k] + q[k]
-        found = _resolved(np.hypot, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, 4, 0)
-        if found.loop != NULL:
-            _run_floats(found.loop, found, p, q, r[0])
-            _run_floats(hypot_loop(target_number), found, p, q, r[1])
-            hypot_agrees = memcmp(r[0], r[1], sizeof(r[0])) == 0
-            PyUFunc_clearfperr()    # items below the least normal number
-        works = agrees
-    return agrees
-
-
-cdef int _run_floats(Loop loop, Found found, float *x, float *y, float *z) noexcept:
-    """Run a loop on eight items."""
     cdef char *data[3]
     cdef Py_ssize_t n = 8
     cdef Py_ssize_t[3] steps = [sizeof(float), sizeof(float), sizeof(float)]
-    data[0], data[1], data[2] = <char *> x, <char *> y, <char *> z
-    return loop(<void *> found.context, data, &n, steps, found.auxdata)
+    data[0], data[1], data[2] = <char *> p, <char *> q, <char *> r[0]
+    info.loop(info.context, data, &n, steps, info.auxdata)
+    data[2] = <char *> r[1]
+    own(info.context, data, &n, steps, info.auxdata)
+    PyUFunc_clearfperr()    # items below the least normal number
+    return memcmp(r[0], r[1], sizeof(r[0])) == 0
 
 
 cdef Found _find(function, int a, int b, int dtype, int casting):
@@ -129,9 +113,6 @@ cdef Found _find(function, int a, int b, int dtype, int casting):
         if (<Found> kept).code == code and (<Found> kept).ufunc is function:
             return <Found> kept
         at += 1
-    if works < 0:
-        probe()
-        return _find(function, a, b, dtype, casting)
     if n_found > LOOPS_KEPT // 2:
         return None
     cdef Found found = _resolved(function, a, b, dtype, casting, code)
@@ -156,7 +137,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     if getattr(np, name, None) is not function:
         name = ""       # of another package's
     found.ufunc, found.code = function, code
-    if not works or c_function.nin != (1 if b == NONE else 2) or c_function.nout != 1 or c_function.core_enabled:
+    if c_function.nin != (1 if b == NONE else 2) or c_function.nout != 1 or c_function.core_enabled:
         return found
     if b == NONE and (name not in UNARY or a == cnp.NPY_FLOAT16 or a == bfloat16):
         return found
@@ -178,7 +159,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     if name in HALVES:
         if number == (<cnp.dtype> dtypes[1]).type_num and (number == cnp.NPY_FLOAT16 or number == bfloat16):
             own = half_loop(target_number, number == bfloat16, HALVES.index(name))
-    elif name == "hypot" and hypot_agrees and number == cnp.NPY_FLOAT:
+    elif name == "hypot" and number == cnp.NPY_FLOAT and _agrees_with(hypot_loop(target_number), info):
         own = hypot_loop(target_number)
     if info.needs_gil and own == NULL:
         return found
@@ -188,10 +169,10 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         if _eligible((<cnp.dtype> dtypes[k]).type_num) == OTHER or not dtypes[k].isnative:
             return found
         given = operands[k] if k < c_function.nin else dtypes[k]
-        if isinstance(given, cnp.dtype) and not _are_same(given, dtypes[k]):
-            found.casts[k] = cast_of((<cnp.dtype> given).type_num, (<cnp.dtype> dtypes[k]).type_num, True)
-            if found.casts[k] == NULL or not np.can_cast(given, dtypes[k], "safe"):
-                return found
+        if isinstance(given, cnp.dtype) and not (
+            _find_cast(given, dtypes[k], &found.casts[k]) and np.can_cast(given, dtypes[k], "safe")
+        ):
+            return found
     found.shared = name in SAFE or b == NONE
     found.weight = 1 if own == NULL else SLOW_WEIGHT // 2
     if name in SLOW_ONES or not found.shared:

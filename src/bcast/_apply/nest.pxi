@@ -21,6 +21,7 @@ cdef struct Items:          # of an operand, in a block, but for repetitions: a 
     Py_ssize_t full_count   # with repetitions
 
 cdef struct Operand:
+    PyObject *array         # which the caller holds; NULL for a Python scalar
     char *data
     Py_ssize_t[MAX_AXES] strides   # 0 where the operand is repeated
     Py_ssize_t size         # bytes of an item in memory,
@@ -58,6 +59,7 @@ cdef struct Nest:
     bint side_by_side       # the loop takes only items side by side, or one for all;
     int spread              # bits of operands of which it takes one item for all, but slowly: a buffer repeats it
     int n                   # operands
+    bint in_place           # the output is an operand, too
     int rank
     Py_ssize_t[MAX_AXES] shape      # outermost first
     Operand[MAX_OPERANDS] operands
@@ -94,8 +96,8 @@ cdef bint sort_axes(const Nest *nest, int n, int *order) noexcept:
         for j in range(i + 1, rank):
             swap = 0
             for k in range(n):
-                a = _magnitude(nest.operands[k].strides[i])
-                b = _magnitude(nest.operands[k].strides[order[j]])
+                a = llabs(nest.operands[k].strides[i])
+                b = llabs(nest.operands[k].strides[order[j]])
                 if a and b:
                     swap = -1 if b <= a else 1 if swap == 0 else swap
             if swap < 0:
@@ -107,10 +109,6 @@ cdef bint sort_axes(const Nest *nest, int n, int *order) noexcept:
         order[at] = i
         same = same and at == i
     return same
-
-
-cdef inline Py_ssize_t _magnitude(Py_ssize_t step) noexcept nogil:
-    return -step if step < 0 else step
 
 
 cdef void merge_axes(Nest *nest, const int *order) noexcept:
@@ -166,7 +164,7 @@ cdef void plan_blocks(Nest *nest) noexcept:
         elif not nest.rows:
             buffered = buffered or nest.spread >> k & 1 and one or not _is_even(nest, operand, 0, nest.shape[0])
         if nest.rows and _is_turned(nest, operand):
-            if _magnitude(operand.strides[last]) >= LINE:
+            if llabs(operand.strides[last]) >= LINE:
                 turned = max(turned, operand.loop_size)
             interleaved = True
         if not (nest.n_steps and nest.rows and one) or k == nest.n - 1:
@@ -211,17 +209,17 @@ cdef void plan_blocks(Nest *nest) noexcept:
     items = nest.lengths[last] if nest.rows else nest.operands[nest.n - 1].items.full_count
     for k in range(2 if nest.n_steps else 0):
         nest.values[k] = nest.own_bytes
-        nest.own_bytes += _aligned_size(items * widest)
+        nest.own_bytes += aligned_size(items * widest)
 
 
 cdef inline Py_ssize_t _even(Py_ssize_t length, Py_ssize_t limit) noexcept:
     """The length of a part if a length is cut into as few parts of about the same length as `limit` allows, about."""
     cdef Py_ssize_t parts = (length + limit - 1) // limit
     cdef Py_ssize_t part = (length + parts - 1) // parts
-    return part if parts == 1 or part < LINE else _aligned_size(part)       # so that they begin with a line
+    return part if parts == 1 or part < LINE else aligned_size(part)       # so that they begin with a line
 
 
-cdef inline Py_ssize_t _aligned_size(Py_ssize_t size) noexcept nogil:
+cdef inline Py_ssize_t aligned_size(Py_ssize_t size) noexcept nogil:
     return (size + LINE - 1) & -LINE
 
 
@@ -242,7 +240,7 @@ cdef inline bint _is_turned(const Nest *nest, const Operand *operand) noexcept:
     Those in a row lie lines apart, or cannot be read where they lie. Only columns that overlap are longer than a line.
     """
     cdef int last = nest.rank - 1
-    cdef Py_ssize_t step = _magnitude(operand.strides[last]), row_step = _magnitude(operand.strides[last - 1])
+    cdef Py_ssize_t step = llabs(operand.strides[last]), row_step = llabs(operand.strides[last - 1])
     if row_step == 0 or row_step >= step:
         return False
     return nest.shape[last - 1] >= 4 if step >= LINE else nest.side_by_side and nest.shape[last - 1] < LINE
@@ -266,14 +264,14 @@ cdef void _plan_operand(Nest *nest, Operand *operand, int k) noexcept:
     if operand.direct:
         return
     operand.buffer = operand.loop_buffer = nest.own_bytes
-    nest.own_bytes += _aligned_size(operand.items.count * operand.size)
+    nest.own_bytes += aligned_size(operand.items.count * operand.size)
     if operand.cast != NULL:
         operand.cast_buffer = operand.loop_buffer = nest.own_bytes
-        nest.own_bytes += _aligned_size(operand.items.count * operand.loop_size)
+        nest.own_bytes += aligned_size(operand.items.count * operand.loop_size)
     if operand.expanded:
         operand.full_buffer = operand.loop_buffer = nest.own_bytes
-        operand.plan = nest.own_bytes + _aligned_size(operand.items.full_count * operand.loop_size)
-        nest.own_bytes = operand.plan + _aligned_size(sizeof(Plan))
+        operand.plan = nest.own_bytes + aligned_size(operand.items.full_count * operand.loop_size)
+        nest.own_bytes = operand.plan + aligned_size(sizeof(Plan))
     operand.step = operand.loop_size if operand.expanded or (many and not (nest.rows and inner == 0)) else 0
 
 

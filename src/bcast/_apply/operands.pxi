@@ -10,6 +10,15 @@ cdef inline bint _are_same(cnp.dtype given, cnp.dtype dtype) noexcept:
     )
 
 
+cdef inline bint _find_cast(cnp.dtype given, cnp.dtype dtype, Cast *cast) except -1:
+    """Find the conversion from one dtype to another, NULL if they are the same; tell whether there is one."""
+    if _are_same(given, dtype):
+        cast[0] = NULL
+        return True
+    cast[0] = cast_of(given.type_num, dtype.type_num, True)
+    return cast[0] != NULL
+
+
 cdef inline bint _are_equal(const void *a, const void *b, int n) noexcept:
     """Whether arrays have the same lengths or strides."""
     cdef int i
@@ -45,10 +54,7 @@ cdef inline bint _has_items(const Nest *nest) noexcept:
 
 cdef bint _align(Nest *nest, a, b, int rule, axis) except -1:
     """Find the shape of the result, and how the operands lie in it; tell whether they fit under the rule."""
-    cdef int i
     nest.rank = _rank_of(a) if rule else max(_rank_of(a), _rank_of(b))
-    for i in range(nest.rank):
-        nest.shape[i] = 1
     return _map_operand(nest, 0, a, 0, -1) and _map_operand(nest, 1, b, rule, axis)
 
 
@@ -56,9 +62,15 @@ cdef inline int _rank_of(operand) noexcept:
     return cnp.PyArray_NDIM(<cnp.ndarray> operand) if cnp.PyArray_CheckExact(operand) else 0
 
 
-cdef inline bint _map_operand(Nest *nest, int k, b, int rule, axis) except -1:
-    """Find how an operand lies in the result; tell whether it fits there, or to the first one, under the rule."""
-    cdef int rank = _rank_of(b), start = nest.rank - rank
+cdef inline bint _map_operand(Nest *nest, int k, operand, int rule, axis) except -1:
+    """Find how an operand lies in the result; tell whether it fits there, or to the first one, under the rule.
+
+    The first one makes the shape of the result, of a rank that is known; those of rule 0 stretch it.
+    """
+    cdef int rank = _rank_of(operand), start = nest.rank - rank, i
+    cdef Py_ssize_t *strides = nest.operands[k].strides
+    cdef Py_ssize_t *shape = nest.shape
+    cdef Py_ssize_t length
     if start < 0 or rule == 1 and start:
         return False
     if rule == 3:
@@ -66,30 +78,21 @@ cdef inline bint _map_operand(Nest *nest, int k, b, int rule, axis) except -1:
             if type(axis) is not int or not 0 <= axis < nest.rank:
                 return False
             start = axis
-        while rank and cnp.PyArray_DIM(<cnp.ndarray> b, rank - 1) == 1:
+        while rank and cnp.PyArray_DIM(<cnp.ndarray> operand, rank - 1) == 1:
             rank -= 1
         if start + rank > nest.rank:
             return False
-    if not _map_axes(nest, k, b, rank, start, rule == 0):
-        return False
-    return rule != 1 or nest.rank == 0 or _are_equal(cnp.PyArray_DIMS(<cnp.ndarray> b), nest.shape, nest.rank)
-
-
-cdef inline bint _map_axes(Nest *nest, int k, array, int rank, int start, bint stretching) noexcept:
-    """Note the strides of an operand that begins at an axis of the result; tell whether it fits there."""
-    cdef Py_ssize_t *strides = nest.operands[k].strides
-    cdef Py_ssize_t length
-    cdef int i
     for i in range(nest.rank):
         strides[i] = 0
+        if k == 0:
+            shape[i] = 1
     for i in range(rank):
-        length = cnp.PyArray_DIM(<cnp.ndarray> array, i)
-        if length == 1:
-            continue
-        strides[start + i] = cnp.PyArray_STRIDE(<cnp.ndarray> array, i)
-        if nest.shape[start + i] == 1 and stretching:
-            nest.shape[start + i] = length
-        elif nest.shape[start + i] != length:
+        length = cnp.PyArray_DIM(<cnp.ndarray> operand, i)
+        if length != 1:
+            strides[start + i] = cnp.PyArray_STRIDE(<cnp.ndarray> operand, i)
+            if shape[start + i] == 1 and rule == 0:
+                shape[start + i] = length
+        if shape[start + i] != length and (length != 1 or rule == 1):
             return False
     return True
 
@@ -99,9 +102,10 @@ cdef inline bint _describe(Operand *operand, value, cnp.dtype dtype, Cast cast, 
     operand.loop_size = dtype.itemsize
     operand.swapped = 0
     if not cnp.PyArray_CheckExact(value):
-        operand.data, operand.size, operand.cast, operand.readable = item, operand.loop_size, NULL, True
+        operand.array, operand.data, operand.size = NULL, item, operand.loop_size
+        operand.cast, operand.readable = NULL, True
         return _store_scalar(value, dtype, item)
-    operand.cast = cast
+    operand.cast, operand.array = cast, <PyObject *> value
     operand.data = <char *> cnp.PyArray_DATA(<cnp.ndarray> value)
     operand.size = cnp.PyArray_ITEMSIZE(<cnp.ndarray> value)
     operand.readable = cnp.PyArray_ISBEHAVED_RO(<cnp.ndarray> value)
@@ -165,42 +169,42 @@ cdef object _fresh(Nest *nest, cnp.dtype dtype, int n):
     return array
 
 
-cdef bint _fits(Nest *nest, out, a, b, c, cnp.dtype dtype, int casting) except -1:
+cdef bint _fits(Nest *nest, out, cnp.dtype dtype, int casting) except -1:
     """Whether the result can be written to the user's array, block by block; then it is described in the nest."""
     cdef int[MAX_AXES] order
     cdef Operand *operand = &nest.operands[nest.n - 1]
     cdef Cast cast = NULL
-    cdef cnp.ndarray array
+    cdef cnp.ndarray array, each
     cdef cnp.dtype given
     cdef int k
     if not cnp.PyArray_CheckExact(out) or not _map_operand(nest, nest.n - 1, out, 1, -1):
         return False
     array = out
-    if not cnp.PyArray_ISWRITEABLE(array):
-        return False
     given = <cnp.dtype> cnp.PyArray_DESCR(array)
-    if given is not dtype:
-        if not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> given, casting):
-            return False
-        if not _are_same(given, dtype):
-            cast = cast_of(dtype.type_num, given.type_num, True)
-            if cast == NULL:
-                return False
+    if not cnp.PyArray_ISWRITEABLE(array) or given is not dtype and not (
+        PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> given, casting)
+        and _find_cast(dtype, given, &cast)
+    ):
+        return False
     if not _describe(operand, array, dtype, cast, NULL) or (
         not cnp.PyArray_IS_C_CONTIGUOUS(array) and _overlaps_itself(nest, operand)
     ):
         return False
+    nest.in_place = False
     for k in range(nest.n - 1):
-        each = a if k == 0 else b if k == 1 else c
-        if cnp.PyArray_CheckExact(each) and overlap(<cnp.ndarray> each, array) and (
-            cnp.PyArray_DATA(<cnp.ndarray> each) != cnp.PyArray_DATA(array)
-            or cnp.PyArray_ITEMSIZE(<cnp.ndarray> each) != operand.size
-            or cnp.PyArray_NDIM(<cnp.ndarray> each) != nest.rank
+        if nest.operands[k].array == NULL or not overlap(<cnp.ndarray> nest.operands[k].array, array):
+            continue
+        each = <cnp.ndarray> nest.operands[k].array
+        if (
+            cnp.PyArray_DATA(each) != cnp.PyArray_DATA(array)
+            or cnp.PyArray_ITEMSIZE(each) != operand.size
+            or cnp.PyArray_NDIM(each) != nest.rank
             # those of axes of length 1, too: NumPy writes to a copy if they differ
-            or not _are_equal(cnp.PyArray_STRIDES(<cnp.ndarray> each), cnp.PyArray_STRIDES(array), nest.rank)
-            or not _are_equal(cnp.PyArray_DIMS(<cnp.ndarray> each), nest.shape, nest.rank)
+            or not _are_equal(cnp.PyArray_STRIDES(each), cnp.PyArray_STRIDES(array), nest.rank)
+            or not _are_equal(cnp.PyArray_DIMS(each), nest.shape, nest.rank)
         ):
             return False
+        nest.in_place = True
     merge_axes(nest, NULL if sort_axes(nest, nest.n, order) else order)
     return True
 
@@ -210,10 +214,10 @@ cdef bint _overlaps_itself(const Nest *nest, const Operand *operand) noexcept:
     cdef Py_ssize_t reach, step, other
     cdef int i, j
     for i in range(nest.rank):
-        step = _magnitude(operand.strides[i])
+        step = llabs(operand.strides[i])
         reach = operand.size
         for j in range(nest.rank):
-            other = _magnitude(operand.strides[j])
+            other = llabs(operand.strides[j])
             if j != i and other <= step:
                 reach += (nest.shape[j] - 1) * other
         if nest.shape[i] > 1 and step < reach:

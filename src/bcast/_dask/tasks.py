@@ -38,7 +38,7 @@ def broadcast_block(
         return broadcast(data, shape, dtype=to, casting="unsafe")
     if to != data.dtype:
         data = broadcast(data, data.shape, dtype=to, casting="unsafe")
-    return np.broadcast_to(data, shape)
+    return data if data.shape == shape else np.broadcast_to(data, shape)
 
 
 def tile_block(block: Any, ranges: tuple[tuple[int, int], ...], to: np.dtype[Any]) -> NDArray[Any]:
@@ -61,11 +61,6 @@ def chain_block(block: Any, *operands: Any, ufuncs: Sequence[np.ufunc], own: np.
     steps = [(ufunc, next(rest)) if ufunc.nin == 2 else ufunc for ufunc in ufuncs]
     result: NDArray[Any] = chain(block_of("data", block), *steps, dtype=own, casting="unsafe")
     return result
-
-
-def reshape_block(block: Any, shape: Shape) -> NDArray[Any]:
-    """Drop axes of length 1."""
-    return block_of("data", block).reshape(shape)
 
 
 def repeat_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDArray[Any]:

@@ -6,6 +6,7 @@ buffers and a plan of the copy core's, for an alignment or for counts. This modu
 into shares of equal length, which threads write.
 """
 
+cimport cython
 cimport numpy as cnp
 from libc.stdint cimport uint8_t
 
@@ -142,10 +143,14 @@ cdef int _replicate_block(cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, in
     cdef Py_ssize_t rest = cnp.PyArray_NBYTES(out) - size
     cdef int others = threads_for(rest)
     cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
+    cdef uint8_t[::1] whole
+    cdef bint large = is_large(rest, others), mapped = large and is_mapped(out)
     make_plan(&plan, (rest // size, size), (1, size), 1, begin, size, rest)
+    if large:
+        whole = _bytes(out)
     write_strided(data, begin, threads, releasing)
-    if is_large(rest, others):
-        return _write_large(write_planned, &plan, begin, begin + size, rest, others, None, out)
+    if large:
+        return _write_views(write_planned, &plan, whole[:size], whole[size:], others, False, mapped)
     write_shares(write_planned, &plan, begin, begin + size, rest, others, 0, False)
     return 0
 
@@ -183,7 +188,7 @@ cdef inline int _write(
     cdef const uint8_t *src = <const uint8_t *> cnp.PyArray_DATA(data)
     cdef uint8_t *dst = <uint8_t *> cnp.PyArray_DATA(out)
     if is_large(size, threads):
-        _write_large(write, plan, src, dst, size, threads, data, out)
+        _write_views(write, plan, _bytes(data), _bytes(out), threads, is_mapped(data), is_mapped(out))
     elif threads == 1:
         write(plan, 0, size, src, dst, NULL)
     else:
@@ -191,16 +196,21 @@ cdef inline int _write(
     return 0
 
 
-cdef int _write_large(
-    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, int threads, cnp.ndarray data,
-    cnp.ndarray out,
+cdef _bytes(array):
+    """The bytes of a contiguous array, whose memory stays where it is as long as there is a view of them."""
+    return _plain(array).reshape(-1).view(np.uint8)
+
+
+@cython.boundscheck(False)      # index 0 of buffers that are not empty
+@cython.wraparound(False)
+cdef int _write_views(
+    Write write, const void *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads, bint data_mapped, bint mapped,
 ) except -1:
-    """The same for a large part of `out`, from `data` or if that is None, from another part. It releases the GIL."""
-    cdef cnp.ndarray _data = data, _out = out   # so that no other thread can resize them
-    cdef Py_ssize_t read = cnp.PyArray_NBYTES(data) if data is not None and is_mapped(data) else 0
-    cdef bint mapped = is_mapped(out)
+    """Fill a large output without the GIL."""
     with nogil:
-        write_shares(write, plan, src, dst, size, threads, read, mapped)
+        write_shares(
+            write, plan, &data[0], &out[0], out.shape[0], threads, data.shape[0] if data_mapped else 0, mapped,
+        )
     return 0
 
 

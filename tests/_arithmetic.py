@@ -267,7 +267,7 @@ def draw_elementwise(rng, most=None, ufuncs=UFUNCS):
 
 def chained(data, *steps, dtype=None, casting="same_kind", out=None):
     """What NumPy gives for a chain: a conversion, one ufunc after the other, and a copy."""
-    result = data.astype(dtype or data.dtype, casting=casting)
+    result = data if dtype is None else data.astype(dtype, casting=casting)
     for step in steps:
         result = step[0](result, step[1]) if isinstance(step, tuple) else step(result)
     if out is None:

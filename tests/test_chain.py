@@ -108,6 +108,25 @@ def test_no_array_stands_between_data_and_out(own, steps, dtype):
     assert peak_of(call) < data.nbytes // 8
 
 
+def test_out_may_be_what_is_read_without_a_copy():
+    data = np.ones((300, 400))
+    call = functools.partial(bcast.chain, data, (np.multiply, np.ones(400)), (np.maximum, data), out=data)
+    call()
+    assert peak_of(call) < data.nbytes // 8
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("step", [slice(None, None, -1), slice(None, None, -3), slice(None, None, 2)], ids=str)
+@pytest.mark.parametrize("function", [np.exp, np.log, np.cbrt, np.log1p, np.tan], ids=str)
+def test_loops_that_differ_on_items_side_by_side(function, step, dtype):
+    """By their last bits, on some processors."""
+    data = np.linspace(0.1, 3, 4003).astype(dtype)[step]
+    check(data, function)
+    check(data, function, (np.add, 1))
+    check(data, (np.add, 1), function)
+    check(data, function, dtype="f8")
+
+
 @pytest.mark.parametrize("steps", [(), (np.sqrt,)], ids=len)
 def test_the_order_of_bytes_is_a_conversion(steps):
     swapped, native = np.ones(5, ">f4"), np.ones(5, "f4")

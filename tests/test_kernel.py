@@ -10,7 +10,6 @@ from test_strided import items
 
 import bcast
 from bcast import _adjoint
-from bcast._api import converted
 from bcast._copy import core
 from bcast._kernel import replicate
 from bcast._rules.alignment import Alignment
@@ -63,10 +62,10 @@ def test_around_every_threshold(size, itemsize):
             np.testing.assert_array_equal(result, np.broadcast_to(data, shape), strict=True, err_msg=str(way))
 
 
-@pytest.mark.parametrize("limits", [{"share": 0}, {"streamed": -1}, {"shared": 0}, {"block_bytes": 0}])
+@pytest.mark.parametrize("limits", [{"share": 0}, {"streamed": -1}, {"shared": 0}])
 def test_limits_that_make_no_sense_are_refused(limits):
     with pytest.raises(ValueError, match="at least 1"):
-        {"shared": _adjoint, "block_bytes": converted}.get(*limits, core).set_limits(**limits)
+        {"shared": _adjoint}.get(*limits, core).set_limits(**limits)
 
 
 ITEMS = np.ones(4_000_000, np.uint8)

@@ -159,6 +159,8 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     # The first casting, 'no', forbids another order of bytes, too.
     if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2 or casting == 0:
         return None
+    if dtype is None and type(steps[0] if steps else None) is UFUNC and _is_backward(data):
+        return None     # NumPy's loops differ in their last bits there
     nest.rank = _rank_of(data)
     for step in steps:
         if type(step) is tuple and len(<tuple> step) == 2 and rule == 0:
@@ -201,6 +203,11 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
         if errors[k]:
             PyUFunc_GiveFloatingpointErrors(nest.steps[k].name, errors[k])
     return out
+
+
+cdef inline bint _is_backward(cnp.ndarray data) noexcept:
+    """Whether NumPy hands this array to a loop from its last address to its first."""
+    return cnp.PyArray_NDIM(data) == 1 and cnp.PyArray_STRIDE(data, 0) < 0
 
 
 cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, char *scalar):

@@ -204,13 +204,13 @@ cdef _bytes(array):
 @cython.boundscheck(False)      # index 0 of buffers that are not empty
 @cython.wraparound(False)
 cdef int _write_views(
-    Write write, const void *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads, bint data_mapped, bint mapped,
+    Write write, const void *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads, bint read_mapped,
+    bint mapped,
 ) except -1:
     """Fill a large output without the GIL."""
+    cdef Py_ssize_t read = data.shape[0] if read_mapped else 0
     with nogil:
-        write_shares(
-            write, plan, &data[0], &out[0], out.shape[0], threads, data.shape[0] if data_mapped else 0, mapped,
-        )
+        write_shares(write, plan, &data[0], &out[0], out.shape[0], threads, read, mapped)
     return 0
 
 

@@ -1,9 +1,9 @@
 """bcast for dask arrays: the same functions, rules and arguments, for arrays larger than memory or than one machine.
 
 Functions return dask arrays at once, with known shape, dtype and chunks, and compute nothing. Arguments are those of
-the functions of the same name in ``bcast``, whose pages have examples, and so are results and errors; `broadcast`
-describes `chunks` and `materialise`. One task makes each chunk of a copy from slices of the data; sums take a task for
-each chunk of `grad`, and more that add partial sums.
+the functions of the same name in ``bcast``, and so are results and errors; `broadcast` describes `chunks` and
+`materialise`. One task makes each chunk of a copy from slices of the data; sums take a task for each chunk of `grad`,
+and more that add partial sums.
 
 This module needs the extra ``dask``. It builds graphs from Dask's own `blockwise`, `reduction`, `rechunk` and
 `concatenate`, so it also works with Dask's option ``array.query-planning``, under which Dask flattens no arrays:
@@ -114,6 +114,13 @@ def broadcast_to(
     """Broadcast `array` to a dask array of `shape`: `dask.array.broadcast_to` whose new axes are cut into chunks.
 
     Where nothing is to be done, `array` itself comes back.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.broadcast_to(da.arange(3), (4, 3), chunks=(2, 3)).numblocks
+    (2, 1)
     """
     data = as_dask("array", array)
     alignment = right_aligned(data.shape, shape_argument("shape", tuple_of_one(in_memory("shape", shape))), "shape")
@@ -136,6 +143,14 @@ def broadcast_like(
     """Broadcast `data` to a dask array of `like`'s shape, as `bcast.broadcast_like` does.
 
     The values of `like` are not computed. Axes that `data` lacks get its chunks.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> images = da.zeros((90, 8, 8), chunks=(30, 8, 8))
+    >>> bcast.dask.broadcast_like(da.ones((8, 8)), images).chunks == images.chunks
+    True
     """
     array, target = as_dask("data", data), as_dask("like", like)
     alignment = align_like(array.shape, target.shape, like, axes_mapping, mode, axis, broadcast_axes)
@@ -155,6 +170,13 @@ def tile(
 
     Any `chunks` will do. By default, a chunk has as many repetitions as fit. Where not even one fits, `A`'s own chunks
     are repeated. Blocks are contiguous and writeable.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.tile(da.arange(3, chunks=2), 2).compute()
+    array([0, 1, 2, 0, 1, 2])
     """
     array = as_dask("A", A)
     counts = counts_argument("reps", in_memory("reps", reps), False)
@@ -178,6 +200,13 @@ def repeat(
     The numbers are needed now, so `repeats` may be no dask array. `axis` may be left out only if `a` has one axis:
     otherwise `NotImplementedError` is raised. Any `chunks` will do. By default, each chunk of `a` makes one, or several
     if that were too large. Blocks are contiguous and writeable.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.repeat(da.arange(4, chunks=2), [3, 0, 1, 2]).compute()
+    array([0, 0, 0, 2, 3, 3])
     """
     array = as_dask("a", a)
     if not array.ndim and axis != ():
@@ -200,6 +229,15 @@ def meshgrid(
     """Make a grid from the coordinates of its axes, as `bcast.meshgrid` does.
 
     By default, the chunks of the grid are those of the coordinates.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> x, y = bcast.dask.meshgrid(da.arange(3), da.arange(2))
+    >>> x.compute()
+    array([[0, 1, 2],
+           [0, 1, 2]])
     """
     swapped = mode_of(indexing, ("xy", "ij"), "indexing") == "xy"
     lines = [_flat(as_dask("xi", each)) for each in xi]
@@ -247,6 +285,14 @@ def unbroadcast(
     task, which rounds once: float16, bfloat16 and float32 come out alike for nearly all chunks. Sums of float64 differ
     by the error of `bcast.unbroadcast` in each chunk. The sum of one chunk that is infinite stays so, even if the sum
     of all is not.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> grad = da.ones((1000, 64, 28, 28), chunks=(100, 64, 28, 28), dtype="float32")
+    >>> bcast.dask.unbroadcast(grad, (64,), axes_mapping=[1])[:2].compute()
+    array([784000., 784000.], dtype=float32)
     """
     array = as_dask("grad", grad)
     shape = shape_argument("data_shape", in_memory("data_shape", data_shape))
@@ -267,6 +313,13 @@ def unrepeat(
     The numbers are needed now, so `repeats` may be no dask array. Where an item's repetitions lie in several chunks,
     these are summed as in `unbroadcast`, without pairs. Each chunk of the result has the items whose repetitions end in
     one chunk of `grad`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.unrepeat(da.ones(6, chunks=4), [3, 0, 1, 2]).compute()
+    array([3., 0., 1., 2.])
     """
     array = as_dask("grad", grad)
     wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
@@ -281,6 +334,15 @@ def elementwise(
     """Apply a ufunc to `a` and `b`, broadcast under the rule of `mode`, as `bcast.elementwise` does.
 
     The result is what Dask makes of the operands in their places.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> import bcast.dask
+    >>> images, bias = da.ones((90, 16, 8, 8), chunks=30), da.arange(16)
+    >>> bcast.dask.elementwise(np.add, images, bias, axis=1)[0, :3, 0, 0].compute()
+    array([1., 2., 3.])
     """
     second = _operand("b", b)
     first = _operand("a", a) if hasattr(second, "chunks") else as_dask("a", a)
@@ -301,7 +363,19 @@ def chain(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
 ) -> Array:
-    """Convert `data`, then apply one ufunc after the other, as `bcast.chain` does: one task for each chunk."""
+    """Convert `data`, then apply one ufunc after the other, as `bcast.chain` does: one task for each chunk.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> import bcast.dask
+    >>> pictures = da.ones((90, 64, 64, 3), chunks=(30, -1, -1, -1), dtype="uint8")
+    >>> steps = (np.subtract, np.float32([1, 2, 3])), (np.multiply, 0.5)
+    >>> batch = bcast.dask.chain(pictures.transpose(0, 3, 1, 2), *steps, dtype="float32", axis=1)
+    >>> batch[89, :, 0, 0].compute()
+    array([ 0. , -0.5, -1. ], dtype=float32)
+    """
     array = as_dask("data", data)
     own = converted_dtype(array, dtype, casting)
     rule = rule_argument(mode, axis)

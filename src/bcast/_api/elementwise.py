@@ -254,7 +254,7 @@ def chain(
         if not np.can_cast(last, target.dtype, casting):
             got = f"{target.dtype}; give casting='unsafe'" if casting == SAME_KIND else target.dtype
             raise TypeError(f"`out` expected a dtype that casting={casting!r} allows for {last}, got {got}")
-    result = run_steps(array, tuple(plain), 0, -1, own, UNSAFE, target)
+    result = run_steps(array, tuple(plain), 0, -1, own if wanted is not None else None, UNSAFE, target)
     if result is None:
         # NumPy's loops may differ in their last bits on items side by side: what is not converted stays where it is.
         result = array if plain and wanted is None else array.astype(own, copy=bool(plain) or target is None)

@@ -26,6 +26,13 @@ def sum(
     """Sum the items of an array along axes, as `bcast.sum` does.
 
     Errors are those of `bcast.dask.unbroadcast`, and so is `split_every`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.sum(da.ones((6, 4), chunks=3, dtype="uint8"), axis=0).compute()
+    array([6, 6, 6, 6], dtype=uint64)
     """
     return _reduced("sum", a, axis, dtype, keepdims, 0, split_every)
 
@@ -38,7 +45,15 @@ def mean(
     *,
     split_every: int | dict[int, int] | None = None,
 ) -> Array:
-    """Average the items of an array along axes, as `bcast.mean` does."""
+    """Average the items of an array along axes, as `bcast.mean` does.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.mean(da.arange(10, chunks=4)).compute().item()
+    4.5
+    """
     return _reduced("mean", a, axis, dtype, keepdims, 0, split_every)
 
 
@@ -51,7 +66,15 @@ def var(
     *,
     split_every: int | dict[int, int] | None = None,
 ) -> Array:
-    """Compute variances along axes, as `bcast.var` does: the data is read twice."""
+    """Compute variances along axes, as `bcast.var` does: the data is read twice.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.var(da.arange(10, chunks=4)).compute().item()
+    8.25
+    """
     return _reduced("var", a, axis, dtype, keepdims, ddof, split_every)
 
 
@@ -64,7 +87,15 @@ def std(
     *,
     split_every: int | dict[int, int] | None = None,
 ) -> Array:
-    """Compute standard deviations along axes: the roots of what `var` computes."""
+    """Compute standard deviations along axes: the roots of what `var` computes.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.std(da.arange(4, chunks=2) * 2).compute().item()
+    2.23606797749979
+    """
     return _reduced("std", a, axis, dtype, keepdims, ddof, split_every)
 
 

@@ -58,8 +58,8 @@ def sum(
 
     Notes
     -----
-    Results differ from NumPy's in their last bits. There is no warning where a sum overflows. `numpy.sum` itself does
-    what no kernel sums: long double, objects, dates, subclasses of ndarray, empty arrays, axes of length 1.
+    Results differ from NumPy's in their last bits. Overflow and infinities of both signs give no warning. `numpy.sum`
+    itself does what no kernel sums: long double, objects, dates, subclasses of ndarray, empty arrays, axes of length 1.
 
     Examples
     --------

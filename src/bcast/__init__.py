@@ -25,33 +25,9 @@ with _suppress(ImportError):  # threadpoolctl is not there, or too old for pools
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "broadcast",
-    "broadcast_arrays",
-    "broadcast_like",
-    "broadcast_shapes",
-    "broadcast_to",
-    "chain",
-    "elementwise",
-    "get_num_threads",
-    "infer_shape",
-    "is_patched",
-    "mean",
-    "memory_info",
-    "meshgrid",
-    "patch_info",
-    "patch_numpy",
-    "patched_numpy",
-    "release_memory",
-    "repeat",
-    "set_idle_limit",
-    "set_num_threads",
-    "std",
-    "sum",
-    "tile",
-    "unbroadcast",
-    "unpatch_numpy",
-    "unrepeat",
-    "var",
-    "where",
-]
+__all__ = ["broadcast", "broadcast_arrays", "broadcast_like", "broadcast_shapes", "broadcast_to", "infer_shape"]
+__all__ += ["meshgrid", "repeat", "tile"]
+__all__ += ["chain", "elementwise", "where"]
+__all__ += ["mean", "std", "sum", "unbroadcast", "unrepeat", "var"]
+__all__ += ["is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
+__all__ += ["get_num_threads", "memory_info", "release_memory", "set_idle_limit", "set_num_threads"]

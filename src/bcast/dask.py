@@ -40,22 +40,8 @@ except ModuleNotFoundError as error:
         raise
     raise ImportError('bcast.dask needs Dask: pip install "bcast[dask]"', name="dask") from error
 
-__all__ = [
-    "broadcast",
-    "broadcast_like",
-    "broadcast_to",
-    "chain",
-    "elementwise",
-    "mean",
-    "meshgrid",
-    "repeat",
-    "std",
-    "sum",
-    "tile",
-    "unbroadcast",
-    "unrepeat",
-    "var",
-]
+__all__ = ["broadcast", "broadcast_like", "broadcast_to", "meshgrid", "repeat", "tile"]
+__all__ += ["chain", "elementwise", "mean", "std", "sum", "unbroadcast", "unrepeat", "var"]
 
 
 def broadcast(

@@ -164,10 +164,6 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
         'dstack', of one array several times; 'broadcast_arrays', whose results are then new arrays, where NumPy's are
         views; 'sum', 'mean', 'var' and 'std', whose results then differ from NumPy's in their last bits.
 
-    Returns
-    -------
-    None
-
     Notes
     -----
     The functions are replaced in NumPy's namespace. A module that has imported them by ``from numpy import tile``
@@ -199,10 +195,6 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
 
 def unpatch_numpy() -> None:
     """Take back the last patch that `patch_numpy` made.
-
-    Returns
-    -------
-    None
 
     Raises
     ------

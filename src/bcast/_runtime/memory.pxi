@@ -241,10 +241,6 @@ def release_memory() -> None:
 
     The limit that `set_idle_limit` has set does not change: later results leave their memory to the next ones again.
 
-    Returns
-    -------
-    None
-
     Examples
     --------
     >>> import bcast

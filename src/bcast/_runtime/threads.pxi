@@ -54,10 +54,6 @@ def set_num_threads(n: SupportsIndex) -> None:
     n : int
         The limit, 1 or more. It holds for the calling thread only, until that thread sets another.
 
-    Returns
-    -------
-    None
-
     Raises
     ------
     TypeError, ValueError

@@ -609,7 +609,7 @@ NUMPYS = {name: getattr(np, name) for name in ("tile", "repeat", "meshgrid")}
 
 DRAWN = {"elementwise": draw_elementwise, "chain": draw_chain, "where": draw_where}
 FUNCTIONS = {name: lambda rng, draw=draw: draw(rng).check() for name, draw in DRAWN.items()}
-FUNCTIONS = {name: FUNCTIONS.get(name) or globals()[f"fuzz_{name}"] for name in bcast.__all__}
+FUNCTIONS = {name: FUNCTIONS.get(name) or globals()[f"fuzz_{name}"] for name in sorted(bcast.__all__)}
 WEIGHTS = [
     1 if name.startswith(("set", "get", "infer", "broadcast_s", "memory", "release", "is", "patch", "unpatch")) else 6
     for name in FUNCTIONS

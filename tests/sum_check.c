@@ -266,7 +266,7 @@ static void check_special(void)
 /* Products of rows, or of runs, whose terms take turns in as many sums as there are lanes; then their error terms. */
 static void check_products(void)
 {
-    const int size = term_sizes[kind], rows = any(0, 2) ? any(1, 19) : 0, count = rows > 1 ? 1 : any(1, 4);
+    const int size = term_sizes[kind], rows = !is_float() ? 1 : any(0, 2) ? any(1, 19) : 0, count = rows > 1 ? 1 : any(1, 4);
     const int width = any(1, 70), gap = any(0, 1) * size, ahead = any(0, 1) * 8192, sums = rows ? width : lanes[kind];
     const int each = kind == BCAST_KIND_f64 && rows != 1 ? 2 * sums : sums, turned = any(0, 1);
     const ptrdiff_t step = width * size + gap, bytes = (rows > 1 ? rows : count) * step - gap;

@@ -122,11 +122,11 @@ cdef _sum_any(
         # NumPy's own warning, which may be an error and run code of the user's: before sizes are compared.
         warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=1)
         grad = np.asarray(grad).real
+    items, results = cnp.PyArray_SIZE(grad), cnp.PyArray_SIZE(out)
     if along < 0:
-        _check_sizes(grad, alignment, out)
+        _check_sizes(grad, alignment.source, results)
     else:
         _check_counts(grad, counts, along, out)
-    items, results = cnp.PyArray_SIZE(grad), cnp.PyArray_SIZE(out)
     if results == 0:
         return out
     if items == 0:
@@ -294,20 +294,18 @@ cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
     return True
 
 
-@cython.boundscheck(False)      # shape and source have one length
+@cython.boundscheck(False)      # source has grad's rank
 @cython.wraparound(False)
-cdef int _check_sizes(cnp.ndarray grad, Alignment alignment, cnp.ndarray out) except -1:
+cdef int _check_sizes(cnp.ndarray grad, tuple source, Py_ssize_t results) except -1:
     """Compare the arrays with the alignment again: code of the user's may have run since it was made."""
-    cdef tuple shape = alignment.shape, source = alignment.source
     cdef Py_ssize_t sums = 1, length
-    cdef bint fits = len(shape) == cnp.PyArray_NDIM(grad) and len(source) == len(shape)
+    cdef bint fits = len(source) == cnp.PyArray_NDIM(grad)
     cdef int i
-    for i in range(len(shape) if fits else 0):
+    for i in range(cnp.PyArray_NDIM(grad) if fits else 0):
         length = source[i]
         sums *= length
-        fits = fits and cnp.PyArray_DIM(grad, i) == <Py_ssize_t> shape[i]
         fits = fits and (length == 1 or length == cnp.PyArray_DIM(grad, i))
-    if not fits or sums != cnp.PyArray_SIZE(out):
+    if not fits or sums != results:
         raise ValueError(RESIZED)
     return 0
 

@@ -6,6 +6,7 @@
 #ifdef _MSC_VER
 #define BCAST_TARGET(names)
 #define BCAST_INLINE static __forceinline
+#define BCAST_APART static __declspec(noinline)
 #define BCAST_ALIGNED
 #else
 #define BCAST_ALIGNED __attribute__((aligned(64)))      /* functions whose loops take a tenth longer elsewhere */
@@ -15,6 +16,7 @@
 #define BCAST_TARGET(names) __attribute__((target(names)))
 #endif
 #define BCAST_INLINE static inline __attribute__((always_inline))
+#define BCAST_APART static __attribute__((noinline))
 #endif
 
 /* bcast_a_b, of macros' values */

@@ -242,7 +242,7 @@ cdef void _deviate(
         if terms.multiplier != NULL:
             terms.multiplier.deviate(src, means, step, dst, width)
         else:
-            pack(terms.dtype, True, <char *> dst, src, item_step, width)
+            pack(terms.dtype, terms.as_real, <char *> dst, src, item_step, width)
             terms.kernels.deviate(<char *> dst, means, step, dst, width)
         src += rows.a_advance
         means += advance
@@ -387,9 +387,9 @@ cdef double _sum_again(const SumPlan *plan, Place first) noexcept nogil:
     cdef Place here = first
     cdef int large
     while plain == plain and _seek(plan.axes, plan.rank, False, number, &here):
-        pack(plan.terms.dtype, True, <char *> &term, here.src, 0, 1)
+        pack(plan.terms.dtype, plan.terms.as_real, <char *> &term, here.src, 0, 1)
         if plan.terms.times >= 0:
-            pack(plan.terms.times, True, <char *> &factor, here.times, 0, 1)
+            pack(plan.terms.times, plan.terms.as_real, <char *> &factor, here.times, 0, 1)
             term = (term - factor) ** 2 if plan.terms.deviates else term * factor
         if isfinite(term):
             large = fabs(term) >= least

@@ -106,7 +106,7 @@ BCAST_INLINE void bcast_pack_dtype(
         if (as_real) bcast_pack_dtype(BCAST_##NAME, 1, dst, src, step, n);              \
         else bcast_pack_dtype(BCAST_##NAME, 0, dst, src, step, n);                      \
         break;
-BCAST_ALIGNED static inline void bcast_pack(
+BCAST_ALIGNED BCAST_APART void bcast_pack(
     int dtype, int as_real, char *dst, const char *src, ptrdiff_t step, ptrdiff_t n)
 {
     switch (dtype) { BCAST_DTYPES(BCAST_CASE_PACK) }

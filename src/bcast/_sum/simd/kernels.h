@@ -15,7 +15,6 @@
 #if defined(__GNUC__) && !defined(BCAST_ONE_LANE)
 #pragma GCC diagnostic ignored "-Wpsabi"    /* no vector leaves the functions that follow */
 #define BCAST_VECTORS 1
-#define BCAST_APART __attribute__((noinline)) static
 #ifdef __clang__
 #define BCAST_UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -43,7 +42,6 @@ typedef BCAST_VECTOR(double, 4) bcast_f64x4;
 #define BCAST_UPPER(a, b) BCAST_SHUFFLE(a, b, 2, 3, 6, 7)
 #else
 #define BCAST_VECTORS 0
-#define BCAST_APART static
 #define BCAST_VECTOR(Item, lanes) Item
 #endif
 

@@ -21,13 +21,14 @@
 #define PARTS (OF(lanes) / 4)
 #define COMPENSATED OF(compensated)
 #define CONVERTED OF(converted)
+#define IS_INTEGER ((Acc) 0.5 == 0)
 #define SIZE ((ptrdiff_t) sizeof(Term))
 #define VECTOR (LANES * SIZE)       /* bytes */
 
 /* The term at `at`. */
 BCAST_INLINE Acc FN(value)(const char *at)
 {
-    if ((Acc) 0.5 == 0) return (Acc) bcast_read(OF(dtype), 0, at);    /* an integer */
+    if (IS_INTEGER) return (Acc) bcast_read(OF(dtype), 0, at);
     return (Acc) bcast_f64_of(bcast_read(OF(dtype), 1, at));
 }
 
@@ -295,8 +296,8 @@ ON_TARGET static void FN(multiply_run)(const char *a, const char *b, ptrdiff_t l
 ON_TARGET static void FN(multiply)(const bcast_term_products *all, void *sums)
 {
     Acc *dst = sums;
-    if (all->rows) FN(multiply_rows)(all, dst);
-    for (ptrdiff_t k = 0; !all->rows && k < all->count; k++, dst += COMPENSATED ? 2 * LANES : LANES)
+    if (IS_INTEGER || all->rows) FN(multiply_rows)(all, dst);
+    for (ptrdiff_t k = 0; !IS_INTEGER && !all->rows && k < all->count; k++, dst += COMPENSATED ? 2 * LANES : LANES)
         FN(multiply_run)(all->a + k * all->a_advance, all->b + k * all->b_advance, all->width, all->ahead, dst);
 }
 
@@ -321,6 +322,7 @@ ON_TARGET BCAST_INLINE void FN(deviate_by)(
 
 ON_TARGET static void FN(deviate)(const char *src, const double *means, ptrdiff_t step, double *dst, ptrdiff_t n)
 {
+    if (IS_INTEGER) return;
     if (step) FN(deviate_by)(1, src, means, dst, n);
     else FN(deviate_by)(0, src, means, dst, n);
 }

@@ -69,7 +69,7 @@ SPECIALISED void FN(multiply_n_rows)(
 ON_TARGET static void FN(multiply_rows)(const bcast_term_products *all, Acc *dst)
 {
     bcast_term_products rows = *all;
-    const ptrdiff_t most = rows.ahead || COMPENSATED ? 2 : 8;
+    const ptrdiff_t most = IS_INTEGER ? 1 : rows.ahead || COMPENSATED ? 2 : 8;
     int adds = 0;
     if (rows.width < LANES) {
         FN(multiply_narrow)(&rows, dst);
@@ -77,7 +77,7 @@ ON_TARGET static void FN(multiply_rows)(const bcast_term_products *all, Acc *dst
     }
     for (ptrdiff_t n; rows.rows > 0; rows.rows -= n, rows.a += n * rows.step, rows.b += n * rows.step, adds = 1) {
         n = rows.rows < most ? rows.rows : most;
-        n = n == 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
+        n = n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
         switch (n) { CASE(1) CASE(2) CASE(4) CASE(8) }
     }
 }

@@ -77,8 +77,7 @@ SPECIALISED void FN(sum_lanes)(
 
 /* The lanes of long run number `k`, one stream: where compensated, its trees take four turns, as the additions to one
    accumulator wait for each other. */
-SPECIALISED void FN(sum_long_run)(
-    Accumulator *sums, const FN(quad) *quad, const int k, const Term *mask)
+ON_TARGET BCAST_APART void FN(sum_long_run)(Accumulator *dst, const FN(quad) *quad, int k, const Term *mask)
 {
     const ptrdiff_t turns = COMPENSATED ? (quad->vectors - 1) / (4 * TREE) : 0, step = 4 * TREE * VECTOR;
     const char *src = quad->src[k], *end = src + turns * step;
@@ -94,13 +93,7 @@ SPECIALISED void FN(sum_long_run)(
         FN(two_sum)(&sum, &turn_sums[i].sum);
         sum.error += turn_sums[i].error;
     }
-    sums[k] = sum;
-}
-
-ON_TARGET BCAST_APART void FN(sum_long_runs)(Accumulator *sums, const FN(quad) *quad, const Term *mask)
-{
-    BCAST_UNROLL
-    for (int k = 0; k < 4; k++) FN(sum_long_run)(sums, quad, k, mask);
+    *dst = sum;
 }
 
 /* The horizontal sums of four accumulator vectors, each over its lanes of one of `interleave` items, in the first
@@ -179,9 +172,9 @@ SPECIALISED int FN(sum_quads)(
             FN(sum_lanes)(4, TREE, !few, sums, &quad, 0, is_masked ? mask : NULL);
         } else {
             const FN(quad) same = quad;     /* so that the others need not be in memory */
-            Accumulator all[4];
-            FN(sum_long_runs)(all, &same, mask);
-            for (int k = 0; k < 4; k++) sums[k] = all[k];
+            Accumulator long_sums[4];
+            for (int k = 0; k < 4; k++) FN(sum_long_run)(&long_sums[k], &same, k, mask);
+            for (int k = 0; k < 4; k++) sums[k] = long_sums[k];
         }
         FN(transpose_reduce)(interleave, sums);
         for (int j = 0; j < 4; j += 4 / interleave) FN(put_added)(&dst, (i + j) * interleave, &sums[j], &special);
@@ -193,7 +186,7 @@ SPECIALISED int FN(sum_quads)(
     : FN(sum_quads)(interleave, few, 0, runs, dst);
 SPECIALISED int FN(sum_shapes)(const int interleave, const bcast_term_runs *runs, const bcast_sink *dst)
 {
-    const int is_masked = runs->length % LANES > 0;
+    const int is_masked = interleave < LANES && runs->length % LANES > 0;
     if (UNROLLED)
         switch ((runs->length + LANES - 1) / LANES) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(6) CASE(8) }
     return FN(sum_quads)(interleave, 0, 1, runs, dst);

@@ -63,9 +63,9 @@ typedef struct {
     ptrdiff_t count, interleave;    /* of runs; 1 to 4, or less than a vector has lanes */
 } bcast_counted_runs;
 
-/* Products of two arrays' terms: `count` rows of them, if `rows` is 1; of more rows, a row of their sums; or if `rows`
-   is 0, the sums of each of `count` runs, as many as the kind has lanes. Where accumulators are compensated, as many
-   error terms follow these sums. */
+/* Products of two arrays' terms: `count` rows of them, if `rows` is 1; of floats of more rows, a row of their sums; or
+   if `rows` is 0, the sums of each of `count` runs, as many as the kind has lanes. Where accumulators are compensated,
+   as many error terms follow these sums. */
 typedef struct {
     const char *a, *b;
     ptrdiff_t count, a_advance, b_advance;      /* bytes from one to the next */

@@ -78,6 +78,25 @@ def test_turned_operands(way, dtypes):
 
 
 @pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("dtypes", [("f4", "f4"), ("f8", "f8"), ("u1", "f4"), ("f4", ">f8")])
+def test_many_rows_that_are_short(way, dtypes):
+    """By a loop of our own: one item for all of a row, of either operand or of both, in place, and with errors."""
+    rng = random.Random(f"{way} {dtypes}")
+    for n, ufunc in itertools.product((31, 32, 100, 383), (np.add, np.subtract, np.multiply, np.divide)):
+        a, b = (draw_items(rng, np.dtype(dtype), 90 * n).reshape(90, n) for dtype in dtypes)
+        whole = np.broadcast_to(a[:, :1], a.shape), np.broadcast_to(b[0, 0], b.shape)
+        for x, y in (a, b), (a, b[:, :1]), (a[:, :1], b), (a[:1], b), whole:
+            expected = told(lambda x=x, y=y, ufunc=ufunc: ufunc(x, y))
+            with computed(*way):
+                mine = told(lambda x=x, y=y, ufunc=ufunc: bcast.elementwise(ufunc, x, y))
+            assert mine[1] == expected[1]
+            assert bits(mine[0]) == bits(expected[0])
+        with computed(*way), np.errstate(all="ignore"):
+            expected, out = ufunc(a, b[:1]), a.astype(np.result_type(*dtypes))
+            assert bits(bcast.elementwise(ufunc, out, b[:1], out=out)) == bits(expected)
+
+
+@pytest.mark.parametrize("way", COMPUTED)
 def test_lengths_of_float32(way):
     """`hypot`, of which there is a loop here: beside infinities and NaN, too, and in place."""
     rng = np.random.default_rng(4)

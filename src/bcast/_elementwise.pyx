@@ -94,7 +94,7 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
         if not _describe(&nest.operands[k], b if k else a, <cnp.dtype> found.dtypes[k], found.casts[k], scalars[k]):
             return None
     nest.loop, nest.context, nest.auxdata = found.loop, <void *> found.context, found.auxdata
-    nest.side_by_side, nest.spread = found.side_by_side, found.spread
+    nest.side_by_side, nest.spread, nest.row_loop = found.side_by_side, found.spread, found.row_loop
     if out is None:
         out = _fresh(&nest, <cnp.dtype> found.dtypes[2], 2)
     elif not _fits(&nest, out, <cnp.dtype> found.dtypes[2], casting):
@@ -165,7 +165,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     for step in steps:
         if type(step) is tuple and len(<tuple> step) == 2 and rule == 0:
             nest.rank = max(nest.rank, _rank_of((<tuple> step)[1]))
-    nest.n, nest.n_steps, nest.side_by_side, nest.in_place = 1, 0, True, False
+    nest.n, nest.n_steps, nest.side_by_side, nest.in_place, nest.row_loop = 1, 0, True, False, NULL
     nest.spread = not steps     # conversions repeat nothing
     if not _describe(&nest.operands[0], data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL, NULL):
         return None
@@ -303,7 +303,7 @@ cpdef choose(condition, x, y, out):
     if not _has_items(&nest):
         return None
     nest.loop, nest.context, nest.auxdata = select_loop(target_number), NULL, <void *> common.itemsize
-    nest.side_by_side, nest.spread = False, 0
+    nest.side_by_side, nest.spread, nest.row_loop = False, 0, NULL
     if out is None:
         out = _fresh(&nest, common, 3)
     elif not _fits(&nest, out, common, 0):
@@ -342,6 +342,7 @@ cdef inline int _run(Nest *nest, bint shared, int weight, bint errors) except -1
         return flags
     if errors:
         PyUFunc_clearfperr()
+    nest.row_loop = NULL    # there are few rows
     run_small(nest)
     return PyUFunc_getfperr() if errors else 0
 

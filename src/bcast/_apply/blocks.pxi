@@ -5,17 +5,13 @@
 
 cdef bint is_small(const Nest *nest) noexcept:
     """Whether there are few rows, each of which one call of the loop reads and writes where it lies."""
-    cdef const Operand *operand
     cdef int k
     if nest.rank != 2 or nest.shape[0] > APPLY_FEW_ROWS or nest.shape[1] > APPLY_LONG_ROW_ITEMS:
         return False
     for k in range(nest.n):
-        operand = &nest.operands[k]
-        if operand.cast != NULL or not operand.readable or (
-            operand.strides[1] and operand.strides[1] != operand.size
-        ):
+        if nest.operands[k].cast != NULL or not nest.operands[k].readable:
             return False
-    return True
+    return _is_adjacent(nest)
 
 
 cdef struct Rows:           # of each operand: where a row begins, the loop's step, and the one to the next row
@@ -28,6 +24,9 @@ cdef inline bint _run_rows(
 ) noexcept nogil:
     """Run the loop, or the steps of a chain, on rows of so many items; tell whether it has failed."""
     cdef int k
+    if nest.row_loop != NULL:
+        nest.row_loop(count, items, rows.at, rows.steps, rows.row_steps)
+        return False
     while not (
         run_chain(nest, rows, items, own, errors) if nest.n_steps
         else nest.loop(nest.context, rows.at, &items, rows.steps, nest.auxdata)

@@ -1,4 +1,4 @@
-/* Loops as NumPy's: that of `where`, for items of any size, and `hypot` of float32. */
+/* Loops as NumPy's: that of `where`, for items of any size, and `hypot` of float32; and arithmetic row by row. */
 
 #ifndef BCAST_LOOPS_H
 #define BCAST_LOOPS_H
@@ -99,5 +99,43 @@ BCAST_INLINE void bcast_hypot(ptrdiff_t n, char *const *data, const ptrdiff_t *s
     }
 }
 BCAST_LOOP(hypot)
+
+/* Sums, differences, products and quotients, row by row: of rows so short that calls of NumPy's loop take longer than
+   their items. An operand's items of a row lie side by side, or one stands for all; those of one operand at least lie
+   side by side. Results may lie where an operand's items do, one for one. */
+typedef void (*bcast_row_loop)(
+    ptrdiff_t rows, ptrdiff_t n, char *const *data, const ptrdiff_t *steps, const ptrdiff_t *row_steps);
+
+#ifdef __GNUC__
+#define BCAST_EACH_ROW(T, X, op, Y)                                                                                 \
+    for (; rows > 0; rows--, a += row_steps[0], b += row_steps[1], c += row_steps[2]) {                             \
+        const T *x = (const T *) a, *y = (const T *) b, one_x = *x, one_y = *y;                                     \
+        T *z = (T *) c;                                                                                             \
+        (void) one_x, (void) one_y;                                                                                 \
+        _Pragma("GCC ivdep") for (ptrdiff_t i = 0; i < n; i++) z[i] = X op Y;                                       \
+    }
+#define BCAST_ROW_LOOP(T, name, op)                                                                                 \
+    BCAST_ON_WIDE static void bcast_##name##_rows_##T(                                                              \
+        ptrdiff_t rows, ptrdiff_t n, char *const *data, const ptrdiff_t *steps, const ptrdiff_t *row_steps)         \
+    {                                                                                                               \
+        const char *a = data[0], *b = data[1];                                                                      \
+        char *c = data[2];                                                                                          \
+        if (!steps[0]) BCAST_EACH_ROW(T, one_x, op, y[i])                                                           \
+        else if (!steps[1]) BCAST_EACH_ROW(T, x[i], op, one_y)                                                      \
+        else BCAST_EACH_ROW(T, x[i], op, y[i])                                                                      \
+    }
+#define BCAST_ROW_LOOPS(F, T) F(T, add, +) F(T, subtract, -) F(T, multiply, *) F(T, divide, /)
+#define BCAST_ROW_LOOP_NAME(T, name, op) bcast_##name##_rows_##T,
+BCAST_ROW_LOOPS(BCAST_ROW_LOOP, float)
+BCAST_ROW_LOOPS(BCAST_ROW_LOOP, double)
+static inline bcast_row_loop bcast_row_loop_for(int target, int is_double, int function)
+{
+    static const bcast_row_loop loops[2][4] = {
+        {BCAST_ROW_LOOPS(BCAST_ROW_LOOP_NAME, float)}, {BCAST_ROW_LOOPS(BCAST_ROW_LOOP_NAME, double)}};
+    return target < BCAST_WIDE ? NULL : loops[is_double][function];
+}
+#else
+#define bcast_row_loop_for(...) NULL
+#endif
 
 #endif

@@ -6,6 +6,7 @@ cdef extern from "_apply/simd/half.h":      # which includes loops.h
     Loop half_loop "BCAST_HALF_LOOP_FOR"(int target, bint is_bfloat, int function)
     Loop hypot_loop "bcast_hypot_loop"(int target)
     Loop select_loop "bcast_select_loop"(int target)
+    RowLoop row_loop "bcast_row_loop_for"(int target, bint is_double, int function)
 
 cdef enum:
     SLOW_WEIGHT = 8         # times as long takes an item of a slow function; half as long one of 16 bits
@@ -45,6 +46,7 @@ cdef class Found:
     cdef bint uneven        # what it computes depends on steps: on whether they are 0, and on their signs
     cdef bint side_by_side
     cdef int spread         # bits of the operands, whether it is slow where one's step is 0
+    cdef RowLoop row_loop   # of arithmetic on two dtypes; NULL for all else
     cdef uint8_t fused      # its number in a fused loop of float32, or NOT_FUSED
 
 
@@ -185,8 +187,10 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     found.loop = info.loop if own == NULL else own
     found.side_by_side = own != NULL
     found.fused = NOT_FUSED
-    if name in HALVES[:4] and FUSES and number == cnp.NPY_FLOAT == (<cnp.dtype> dtypes[1]).type_num:
-        found.fused = HALVES.index(name)
+    if name in HALVES[:4] and number in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
+        found.row_loop = row_loop(target_number, number == cnp.NPY_DOUBLE, HALVES.index(name))
+        if FUSES and number == cnp.NPY_FLOAT:
+            found.fused = HALVES.index(name)
     # The vector code of these needs steps that are not 0:
     if name == "hypot" or own == NULL and (name in ("maximum", "minimum") or (kind == "b" and name in OF_BOOLS)):
         found.spread = 3

@@ -12,6 +12,11 @@ ctypedef int (*Loop)(
     void *context, char *const *data, const Py_ssize_t *dims, const Py_ssize_t *steps, void *auxdata
 ) noexcept nogil
 
+# One of our own, for many rows whose items lie side by side, or are one for all of a row.
+ctypedef void (*RowLoop)(
+    Py_ssize_t rows, Py_ssize_t n, char *const *data, const Py_ssize_t *steps, const Py_ssize_t *row_steps
+) noexcept nogil
+
 cdef struct Items:          # of an operand, in a block, but for repetitions: a run of them that is one long item,
     Py_ssize_t size         # of so many bytes, and further ones along some axes, innermost first
     int rank
@@ -54,6 +59,7 @@ cdef struct Nest:
     Loop loop               # of all but chains
     void *context
     void *auxdata
+    RowLoop row_loop        # for many short rows, in place of the loop; NULL if there is none
     int n_steps             # of a chain; 0 if it is none
     Step[MAX_STEPS] steps
     bint side_by_side       # the loop takes only items side by side, or one for all;
@@ -78,6 +84,7 @@ cdef enum:
     APPLY_WHOLE_ITEMS = 1024        # of axes that are whole: several of these would make copies of more axes
     APPLY_DIRECT_ITEMS = 65536      # of a block without buffers, which need not stay in a cache
     APPLY_LONG_ROW_ITEMS = 384      # a longer row is worth a call of the loop; few shorter ones need no plan
+    APPLY_SHORT_ROW_ITEMS = 32      # a shorter one is one of many in a long row
     APPLY_FEW_ROWS = 32             # which are called for in the time in which buffers are planned; of a tile
     APPLY_TILE_ROW_BYTES = 8192     # whole rows of a tile are one stream
 
@@ -156,6 +163,11 @@ cdef void plan_blocks(Nest *nest) noexcept:
     for k in range(nest.n):
         spread = spread or nest.spread >> k & 1 and nest.operands[k].strides[last] == 0
     nest.rows = not spread and (n >= APPLY_LONG_ROW_ITEMS or rows <= APPLY_FEW_ROWS)
+    if nest.rows or n < APPLY_SHORT_ROW_ITEMS or nest.shape[last - 1] < APPLY_FEW_ROWS or not _is_adjacent(nest) or (
+        nest.operands[0].strides[last] == nest.operands[1].strides[last] == 0
+    ):
+        nest.row_loop = NULL
+    nest.rows = nest.rows or nest.row_loop != NULL
     for k in range(nest.n):
         operand = &nest.operands[k]
         one = operand.strides[last] == 0    # for a row
@@ -244,6 +256,15 @@ cdef inline bint _is_turned(const Nest *nest, const Operand *operand) noexcept:
     if row_step == 0 or row_step >= step:
         return False
     return nest.shape[last - 1] >= 4 if step >= LINE else nest.side_by_side and nest.shape[last - 1] < LINE
+
+
+cdef bint _is_adjacent(const Nest *nest) noexcept:
+    """Whether each operand's items of a row lie side by side, or are one for all of it."""
+    cdef int last = nest.rank - 1, k
+    for k in range(nest.n):
+        if nest.operands[k].strides[last] and nest.operands[k].strides[last] != nest.operands[k].size:
+            return False
+    return True
 
 
 cdef void _plan_operand(Nest *nest, Operand *operand, int k) noexcept:

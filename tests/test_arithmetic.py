@@ -97,6 +97,26 @@ def test_many_rows_that_are_short(way, dtypes):
 
 
 @pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("dtype", ["u1", "f8", "c16", "S3", "V20"])
+def test_one_condition_for_each_row(way, dtype):
+    """Rows that are copied, or filled with one item; and columns, whose conditions are one for all of a column."""
+    rng = np.random.default_rng(9)
+    size = np.dtype(dtype).itemsize
+    for n in 384, 1000, 1025:
+        x, y = rng.integers(1, 255, (2, 70, n * size), "u1").view(dtype)
+        for mask in rng.random((70, 1)) < 0.5, rng.random(n) < 0.5:
+            for a, b in (x, y), (x, y[:1]), (x[:, :1], y), (x[0, 0], y[1, 1]), (x[:, ::-1], y), (x[::-1], y[:, :1]):
+                expected = np.where(mask, a, b)
+                with computed(*way):
+                    assert bcast.where(mask, a, b).tobytes() == expected.tobytes()
+                    out = np.empty(expected.shape[::-1], dtype).T
+                    assert bcast.where(mask, a, b, out=out).tobytes() == expected.tobytes()
+            expected, out = np.where(mask, x, y), x.copy()
+            with computed(*way):
+                assert bcast.where(mask, out, y, out=out).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("way", COMPUTED)
 def test_lengths_of_float32(way):
     """`hypot`, of which there is a loop here: beside infinities and NaN, too, and in place."""
     rng = np.random.default_rng(4)

@@ -59,6 +59,14 @@ BCAST_INLINE void bcast_select_items(ptrdiff_t size, ptrdiff_t n, char *const *d
 BCAST_INLINE void bcast_select(ptrdiff_t n, char *const *data, const ptrdiff_t *steps, ptrdiff_t size)
 {
     const char *c = data[0];
+    const int chosen = *c ? 1 : 2;
+    if (!steps[0] && steps[3] == size && (steps[chosen] == size || !steps[chosen])) {   /* one condition for all */
+        ptrdiff_t done = steps[chosen] ? n * size : size;
+        memmove(data[3], data[chosen], done);
+        for (; done < n * size; done *= 2)
+            memcpy(data[3] + done, data[3], done < n * size - done ? done : n * size - done);
+        return;
+    }
     const int adjacent = steps[0] == 1 && (!steps[1] || steps[1] == size) && (!steps[2] || steps[2] == size) &&
         steps[3] == size;
     switch (size) {

@@ -189,8 +189,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     found.fused = NOT_FUSED
     if name in HALVES[:4] and number in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
         found.row_loop = row_loop(target_number, number == cnp.NPY_DOUBLE, HALVES.index(name))
-        if FUSES and number == cnp.NPY_FLOAT:
-            found.fused = HALVES.index(name)
+        found.fused = HALVES.index(name) if FUSES and number == cnp.NPY_FLOAT else NOT_FUSED
     # The vector code of these needs steps that are not 0:
     if name == "hypot" or own == NULL and (name in ("maximum", "minimum") or (kind == "b" and name in OF_BOOLS)):
         found.spread = 3

@@ -12,8 +12,7 @@ ctypedef int (*Loop)(
     void *context, char *const *data, const Py_ssize_t *dims, const Py_ssize_t *steps, void *auxdata
 ) noexcept nogil
 
-# One of our own, for many rows whose items lie side by side, or are one for all of a row.
-ctypedef void (*RowLoop)(
+ctypedef void (*RowLoop)(   # of our own, in loops.h
     Py_ssize_t rows, Py_ssize_t n, char *const *data, const Py_ssize_t *steps, const Py_ssize_t *row_steps
 ) noexcept nogil
 
@@ -163,9 +162,8 @@ cdef void plan_blocks(Nest *nest) noexcept:
     for k in range(nest.n):
         spread = spread or nest.spread >> k & 1 and nest.operands[k].strides[last] == 0
     nest.rows = not spread and (n >= APPLY_LONG_ROW_ITEMS or rows <= APPLY_FEW_ROWS)
-    if nest.rows or n < APPLY_SHORT_ROW_ITEMS or nest.shape[last - 1] < APPLY_FEW_ROWS or not _is_adjacent(nest) or (
-        nest.operands[0].strides[last] == nest.operands[1].strides[last] == 0
-    ):
+    one = nest.operands[0].strides[last] == nest.operands[1].strides[last] == 0
+    if nest.rows or one or n < APPLY_SHORT_ROW_ITEMS or nest.shape[last - 1] < APPLY_FEW_ROWS or not _is_adjacent(nest):
         nest.row_loop = NULL
     nest.rows = nest.rows or nest.row_loop != NULL
     for k in range(nest.n):

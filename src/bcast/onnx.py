@@ -27,29 +27,8 @@ except ModuleNotFoundError as error:
         raise
     raise ImportError('bcast.onnx needs the onnx package: pip install "bcast[onnx]"', name="onnx") from error
 
-__all__ = [
-    "OPS",
-    "Add",
-    "And",
-    "Div",
-    "Equal",
-    "Expand",
-    "Gemm",
-    "Greater",
-    "Less",
-    "Max",
-    "Mean",
-    "Min",
-    "Mul",
-    "Or",
-    "PRelu",
-    "Pow",
-    "Sub",
-    "Sum",
-    "Tile",
-    "Where",
-    "Xor",
-]
+__all__ = ["OPS", "Add", "And", "Div", "Equal", "Expand", "Gemm", "Greater", "Less", "Max", "Mean", "Min", "Mul", "Or"]
+__all__ += ["PRelu", "Pow", "Sub", "Sum", "Tile", "Where", "Xor"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -169,16 +148,7 @@ def _mean(*inputs: Array) -> Array:
     return _total(*inputs, steps=[(np.divide, float(len(inputs)))])
 
 
-def _gemm(
-    a: Array,
-    b: Array,
-    c: Array | None = None,
-    *,
-    alpha: float,
-    beta: float,
-    transA: int,  # noqa: N803
-    transB: int,  # noqa: N803
-) -> Array:
+def _gemm(a: Array, b: Array, c: Array | None = None, *, alpha: float, beta: float, transA: int, transB: int) -> Array:
     """Multiply matrices: halves in single precision, and integers as integers."""
     for name, factor in (("A", a), ("B", b)):
         if factor.ndim != 2:
@@ -217,9 +187,7 @@ def _made(name: str, function: Callable[..., Any], note: str = "", since: int = 
 Add = _made("Add", partial(elementwise, np.add), "; integers wrap")
 Sub = _made("Sub", partial(elementwise, np.subtract), "; integers wrap")
 Mul = _made("Mul", partial(elementwise, np.multiply), "; integers wrap")
-Div = _made(
-    "Div", _divide, "; a quotient of integers is truncated toward zero, and division of an integer by 0 gives 0"
-)
+Div = _made("Div", _divide, "; quotients of integers are truncated toward zero, and are 0 where the divisor is")
 Pow = _made("Pow", _power, ", in the base's type; integers wrap, and their negative powers are truncated toward zero")
 Equal = _made("Equal", partial(elementwise, np.equal), ", also for strings")
 Greater = _made("Greater", partial(elementwise, np.greater))

@@ -342,7 +342,6 @@ cdef inline int _run(Nest *nest, bint shared, int weight, bint errors) except -1
         return flags
     if errors:
         PyUFunc_clearfperr()
-    nest.row_loop = NULL    # there are few rows
     run_small(nest)
     return PyUFunc_getfperr() if errors else 0
 

@@ -187,7 +187,7 @@ def _made(name: str, function: Callable[..., Any], note: str = "", since: int = 
 Add = _made("Add", partial(elementwise, np.add), "; integers wrap")
 Sub = _made("Sub", partial(elementwise, np.subtract), "; integers wrap")
 Mul = _made("Mul", partial(elementwise, np.multiply), "; integers wrap")
-Div = _made("Div", _divide, "; quotients of integers are truncated toward zero, and are 0 where the divisor is")
+Div = _made("Div", _divide, "; quotients of integers are truncated toward zero, and 0 if the divisor is 0")
 Pow = _made("Pow", _power, ", in the base's type; integers wrap, and their negative powers are truncated toward zero")
 Equal = _made("Equal", partial(elementwise, np.equal), ", also for strings")
 Greater = _made("Greater", partial(elementwise, np.greater))

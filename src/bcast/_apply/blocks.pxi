@@ -24,9 +24,6 @@ cdef inline bint _run_rows(
 ) noexcept nogil:
     """Run the loop, or the steps of a chain, on rows of so many items; tell whether it has failed."""
     cdef int k
-    if nest.row_loop != NULL:
-        nest.row_loop(count, items, rows.at, rows.steps, rows.row_steps)
-        return False
     while not (
         run_chain(nest, rows, items, own, errors) if nest.n_steps
         else nest.loop(nest.context, rows.at, &items, rows.steps, nest.auxdata)
@@ -94,7 +91,9 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *o
                     rows.row_steps[k] = (lengths[last] if operand.strides[last] else 1) * operand.loop_size
         if nest.rows:
             items = lengths[last]
-        if _run_rows(nest, &rows, lengths[last - 1] if nest.rows else 1, items, own, errors):
+        if nest.row_loop != NULL:
+            nest.row_loop(lengths[last - 1], items, rows.at, rows.steps, rows.row_steps)
+        elif _run_rows(nest, &rows, lengths[last - 1] if nest.rows else 1, items, own, errors):
             return
         if not nest.operands[out].direct:
             _empty(nest, &nest.operands[out], lengths, data[out], own)

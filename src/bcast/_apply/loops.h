@@ -59,12 +59,12 @@ BCAST_INLINE void bcast_select_items(ptrdiff_t size, ptrdiff_t n, char *const *d
 BCAST_INLINE void bcast_select(ptrdiff_t n, char *const *data, const ptrdiff_t *steps, ptrdiff_t size)
 {
     const char *c = data[0];
+    const ptrdiff_t bytes = n * size;
     const int chosen = *c ? 1 : 2;
     if (!steps[0] && steps[3] == size && (steps[chosen] == size || !steps[chosen])) {   /* one condition for all */
-        ptrdiff_t done = steps[chosen] ? n * size : size;
+        ptrdiff_t done = steps[chosen] ? bytes : size;
         memmove(data[3], data[chosen], done);
-        for (; done < n * size; done *= 2)
-            memcpy(data[3] + done, data[3], done < n * size - done ? done : n * size - done);
+        for (; done < bytes; done *= 2) memcpy(data[3] + done, data[3], done < bytes - done ? done : bytes - done);
         return;
     }
     const int adjacent = steps[0] == 1 && (!steps[1] || steps[1] == size) && (!steps[2] || steps[2] == size) &&
@@ -114,7 +114,7 @@ BCAST_LOOP(hypot)
 typedef void (*bcast_row_loop)(
     ptrdiff_t rows, ptrdiff_t n, char *const *data, const ptrdiff_t *steps, const ptrdiff_t *row_steps);
 
-#ifdef __GNUC__
+#if defined(__GNUC__) && defined(__x86_64__)
 #define BCAST_EACH_ROW(T, X, op, Y)                                                                                 \
     for (; rows > 0; rows--, a += row_steps[0], b += row_steps[1], c += row_steps[2]) {                             \
         const T *x = (const T *) a, *y = (const T *) b, one_x = *x, one_y = *y;                                     \

@@ -46,7 +46,7 @@ cdef class Found:
     cdef bint uneven        # what it computes depends on steps: on whether they are 0, and on their signs
     cdef bint side_by_side
     cdef int spread         # bits of the operands, whether it is slow where one's step is 0
-    cdef RowLoop row_loop   # of arithmetic on two dtypes; NULL for all else
+    cdef RowLoop row_loop   # of float32 or float64 arithmetic; NULL for all else
     cdef uint8_t fused      # its number in a fused loop of float32, or NOT_FUSED
 
 
@@ -187,9 +187,10 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     found.loop = info.loop if own == NULL else own
     found.side_by_side = own != NULL
     found.fused = NOT_FUSED
-    if name in HALVES[:4] and number in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
+    if name in HALVES[:4] and (<cnp.dtype> dtypes[1]).type_num == number and number in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
         found.row_loop = row_loop(target_number, number == cnp.NPY_DOUBLE, HALVES.index(name))
-        found.fused = HALVES.index(name) if FUSES and number == cnp.NPY_FLOAT else NOT_FUSED
+        if FUSES and number == cnp.NPY_FLOAT:
+            found.fused = HALVES.index(name)
     # The vector code of these needs steps that are not 0:
     if name == "hypot" or own == NULL and (name in ("maximum", "minimum") or (kind == "b" and name in OF_BOOLS)):
         found.spread = 3

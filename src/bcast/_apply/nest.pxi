@@ -58,7 +58,7 @@ cdef struct Nest:
     Loop loop               # of all but chains
     void *context
     void *auxdata
-    RowLoop row_loop        # for many short rows, in place of the loop; NULL if there is none
+    RowLoop row_loop        # in place of the loop where the plan has many short rows; NULL if there is none
     int n_steps             # of a chain; 0 if it is none
     Step[MAX_STEPS] steps
     bint side_by_side       # the loop takes only items side by side, or one for all;
@@ -162,8 +162,9 @@ cdef void plan_blocks(Nest *nest) noexcept:
     for k in range(nest.n):
         spread = spread or nest.spread >> k & 1 and nest.operands[k].strides[last] == 0
     nest.rows = not spread and (n >= APPLY_LONG_ROW_ITEMS or rows <= APPLY_FEW_ROWS)
-    one = nest.operands[0].strides[last] == nest.operands[1].strides[last] == 0
-    if nest.rows or one or n < APPLY_SHORT_ROW_ITEMS or nest.shape[last - 1] < APPLY_FEW_ROWS or not _is_adjacent(nest):
+    if nest.rows or n < APPLY_SHORT_ROW_ITEMS or nest.shape[last - 1] < APPLY_FEW_ROWS or not _is_adjacent(nest) or (
+        nest.operands[0].strides[last] == nest.operands[1].strides[last] == 0
+    ):
         nest.row_loop = NULL
     nest.rows = nest.rows or nest.row_loop != NULL
     for k in range(nest.n):

@@ -49,7 +49,7 @@ _SumT = TypeVar("_SumT", bound=_Memory, default=Any)
 _Axes = AxesLike | SupportsIndex | None
 _Sizes = ShapeLike | SupportsIndex
 _Along = _Sizes | None
-_DTypeArg = DTypeLike | None
+_To = DTypeLike | None
 _DType = type[_ScalarT] | np.dtype[_ScalarT]
 
 @overload
@@ -87,7 +87,7 @@ def broadcast(
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: _DTypeArg = None,
+    dtype: _To = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -128,7 +128,7 @@ def broadcast_like(
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: _DTypeArg = None,
+    dtype: _To = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -147,7 +147,7 @@ def infer_shape(data_shape: ShapeLike, target_shape: None = None, *, shape: None
 def chain(
     data: ArrayLike,
     *steps: np.ufunc | tuple[np.ufunc, ArrayLike],
-    dtype: _DTypeArg = None,
+    dtype: _To = None,
     casting: Casting = "same_kind",
     mode: ElementwiseMode | None = None,
     axis: int = -1,
@@ -163,7 +163,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: None = None,
-    dtype: _DTypeArg = None,
+    dtype: _To = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _ResultT: ...
@@ -177,7 +177,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: None = None,
-    dtype: _DTypeArg = None,
+    dtype: _To = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> NDArray[np.bool]: ...
@@ -191,7 +191,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: _OutT | None = None,
-    dtype: _DTypeArg = None,
+    dtype: _To = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _OutT: ...
@@ -205,7 +205,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: _Memory | tuple[NDArray[Any], ...] | None = None,
-    dtype: _DTypeArg = None,
+    dtype: _To = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _ResultT: ...
@@ -219,12 +219,7 @@ def broadcast_to(
 ) -> NDArray[_ScalarT]: ...
 @overload
 def broadcast_to(
-    array: ArrayLike,
-    shape: _Sizes,
-    *,
-    dtype: _DTypeArg = None,
-    casting: Casting = "same_kind",
-    out: _OutT | None = None,
+    array: ArrayLike, shape: _Sizes, *, dtype: _To = None, casting: Casting = "same_kind", out: _OutT | None = None
 ) -> _OutT: ...
 @overload
 def broadcast_arrays(*args: _Data[_ScalarT]) -> tuple[NDArray[_ScalarT], ...]: ...
@@ -249,7 +244,7 @@ def tile(
 ) -> NDArray[_ScalarT]: ...
 @overload
 def tile(
-    A: ArrayLike, reps: _Sizes, *, dtype: _DTypeArg = None, casting: Casting = "same_kind", out: _OutT | None = None
+    A: ArrayLike, reps: _Sizes, *, dtype: _To = None, casting: Casting = "same_kind", out: _OutT | None = None
 ) -> _OutT: ...
 @overload
 def repeat(
@@ -277,7 +272,7 @@ def repeat(
     repeats: CountsLike,
     axis: _Along = None,
     *,
-    dtype: _DTypeArg = None,
+    dtype: _To = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -317,7 +312,7 @@ def unbroadcast(
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     times: ArrayLike | None = None,
-    dtype: _DTypeArg = None,
+    dtype: _To = None,
     out: _OutT | None = None,
 ) -> _OutT: ...
 @overload
@@ -330,7 +325,7 @@ def unrepeat(
 ) -> NDArray[_ScalarT]: ...
 @overload
 def unrepeat(
-    grad: ArrayLike, repeats: CountsLike, axis: _Along = None, *, dtype: _DTypeArg = None, out: _OutT | None = None
+    grad: ArrayLike, repeats: CountsLike, axis: _Along = None, *, dtype: _To = None, out: _OutT | None = None
 ) -> _OutT: ...
 @overload
 def where(
@@ -339,25 +334,15 @@ def where(
 @overload
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: _OutT | None = None) -> _OutT: ...
 def sum(
-    a: ArrayLike,
-    axis: _Axes = None,
-    dtype: _DTypeArg = None,
-    out: _SumT | None = None,
-    keepdims: bool = False,
-    **others: Any,
+    a: ArrayLike, axis: _Axes = None, dtype: _To = None, out: _SumT | None = None, keepdims: bool = False, **others: Any
 ) -> _SumT: ...
 def mean(
-    a: ArrayLike,
-    axis: _Axes = None,
-    dtype: _DTypeArg = None,
-    out: _SumT | None = None,
-    keepdims: bool = False,
-    **others: Any,
+    a: ArrayLike, axis: _Axes = None, dtype: _To = None, out: _SumT | None = None, keepdims: bool = False, **others: Any
 ) -> _SumT: ...
 def var(
     a: ArrayLike,
     axis: _Axes = None,
-    dtype: _DTypeArg = None,
+    dtype: _To = None,
     out: _SumT | None = None,
     ddof: float = 0,
     keepdims: bool = False,
@@ -368,7 +353,7 @@ def var(
 def std(
     a: ArrayLike,
     axis: _Axes = None,
-    dtype: _DTypeArg = None,
+    dtype: _To = None,
     out: _SumT | None = None,
     ddof: float = 0,
     keepdims: bool = False,

@@ -43,10 +43,9 @@ class _Operator(OpRun):
         opset = run_params["opsets"][onnx_node.domain]
         schema = get_schema(onnx_node.op_type, opset, onnx_node.domain)
         if schema.since_version < self.since:
-            raise NotImplementedError(
-                f"{onnx_node.op_type} expected version {self.since} of the operator or later, whose broadcasting it "
-                f"follows, got opset {opset}; onnx.version_converter makes a later one of it"
-            )
+            expected = f"version {self.since} of the operator or later, whose broadcasting it follows"
+            got = f"opset {opset}; onnx.version_converter makes a later one of it"
+            raise NotImplementedError(f"{onnx_node.op_type} expected {expected}, got {got}")
         super().__init__(onnx_node, run_params, schema)
         parameters = list(schema.inputs)
         self._parameters = parameters + parameters[-1:] * len(onnx_node.input)  # the last one may be variadic

@@ -275,12 +275,8 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
         return None
     order = _order_in_memory(array) if out is None and len(left) > 1 else None
     if order is not None:  # the result has it, too, as NumPy's has
-        turned: list[int] = []
-        places: list[int] = []
-        for at in range(len(shape)):
-            places.append(order.index(at))
-            if at in axes:
-                turned.append(places[at])
+        places = [order.index(at) for at in range(len(shape))]
+        turned = [places[at] for at in axes]
         result = reduced(name, array.transpose(order), tuple(turned), dtype, None, True, ddof).transpose(places)
         return result if keepdims else result.squeeze(axes)
     alignment = aligned(shape, tuple(source))
@@ -404,9 +400,8 @@ def lengths_left(counts: list[Any], shape: Shape) -> Shape:
                 whose = f"the length {shape[at]} of `grad`'s axis {at}"
                 divides = count.size == 1 and count.total and shape[at] % count.total == 0
                 remedy = f"; if each item had as many, give {count.total} and no sequence" if divides else ""
-                raise ValueError(
-                    f"`repeats` expected integers that add up to {whose}, got {count.total} in all{remedy}"
-                )
+                got = f"{count.total} in all{remedy}"
+                raise ValueError(f"`repeats` expected integers that add up to {whose}, got {got}")
             lengths.append(count.size)
     return tuple(lengths)
 

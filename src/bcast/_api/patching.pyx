@@ -396,10 +396,8 @@ def take_broadcast_arrays(*args, subok=False):
 
 
 def take_where(condition, x, y, /):
-    if isinstance(x, generic):  # xarray and pandas pass NumPy's scalars, which promote as arrays do
-        x = np.asarray(x)
-    if isinstance(y, generic):
-        y = np.asarray(y)
+    # xarray and pandas pass NumPy's scalars, which promote as arrays do.
+    x, y = (np.asarray(x) if isinstance(x, generic) else x), (np.asarray(y) if isinstance(y, generic) else y)
     return choose(condition, x, y, None)
 
 

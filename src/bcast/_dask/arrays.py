@@ -36,9 +36,8 @@ def as_dask(name: str, data: Any) -> Array:
         kind = f"{type(meta).__module__}.{type(meta).__qualname__}"
         raise TypeError(f"`{name}` expected chunks that are NumPy arrays, got chunks of {kind}")
     if any(math.isnan(length) for length in array.shape):
-        raise ValueError(
-            f"`{name}` expected chunks of known lengths, got shape {array.shape}; call its compute_chunk_sizes() first"
-        )
+        got = f"shape {array.shape}; call its compute_chunk_sizes() first"
+        raise ValueError(f"`{name}` expected chunks of known lengths, got {got}")
     # A block without axes may be a number of Python's, which takes no index.
     return array if array.ndim else da.map_blocks(partial(block_of, name), array, dtype=array.dtype, meta=meta)
 
@@ -47,10 +46,8 @@ def converted_dtype(array: Array, dtype: DTypeLike | None, casting: Casting) -> 
     """Return the dtype of a result, to which `casting` lets `array` convert; values may not decide what it is."""
     wanted = broadcast(np.empty(0, array.dtype), (0,), dtype=dtype, casting=casting).dtype
     if dtype is not None and follows_values(array.dtype, asked := dtype_argument(dtype)):
-        raise TypeError(
-            f"`dtype` expected a dtype with a length or a unit, which items of {array.dtype} do not tell before they "
-            f"are computed, got {asked}"
-        )
+        expected = f"a length or a unit, which items of {array.dtype} do not tell before they are computed"
+        raise TypeError(f"`dtype` expected a dtype with {expected}, got {asked}")
     return wanted
 
 

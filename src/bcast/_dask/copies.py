@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 import dask.array as da
@@ -40,10 +40,8 @@ def broadcast_along(
         wanted = given_chunks(chunks, shape, dtype, natural)
         for axis in mapped_to:
             if wanted[axis] != natural[axis]:
-                raise ValueError(
-                    f"`chunks` expected data's own {natural[axis]} along axis {axis}, where nothing is repeated, "
-                    f"got {wanted[axis]}; rechunk the data"
-                )
+                expected = f"data's own {natural[axis]} along axis {axis}, where nothing is repeated"
+                raise ValueError(f"`chunks` expected {expected}, got {wanted[axis]}; rechunk the data")
     if not materialise and dtype == data.dtype and data.chunks == wanted:
         return data
     alone = [axis for axis, lengths in enumerate(wanted) if lengths == (1,) and axis not in mapped_to]
@@ -140,9 +138,7 @@ def chained(operands: Sequence[Any], rank: int, dtype: np.dtype[Any], **kwargs: 
     """Run a chain for each chunk of the output, on the blocks of all operands there; the first one is the data."""
     pairs = [(x, range(rank)[-x.ndim :] if x.ndim else ()) if hasattr(x, "chunks") else (x, None) for x in operands]
     options = {"dtype": dtype, "meta": np.zeros((0,) * rank, dtype), "token": "bcast-chain"}
-    return da.blockwise(
-        chain_block, tuple(range(rank)), *(each for pair in pairs for each in pair), **options, **kwargs
-    )
+    return da.blockwise(chain_block, tuple(range(rank)), *chain.from_iterable(pairs), **options, **kwargs)
 
 
 def gathered(data: Array, axis: int, ranges: Sequence[Sequence[Range]]) -> Array:

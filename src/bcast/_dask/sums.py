@@ -46,13 +46,7 @@ def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every:
     )
 
 
-def partial_sum(
-    block: Any,
-    axis: Sequence[int],
-    keepdims: bool,  # noqa: ARG001 (it is always true)
-    wide: np.dtype[Any],
-    computing_meta: bool = False,
-) -> Any:
+def partial_sum(block: Any, axis: Sequence[int], wide: np.dtype[Any], computing_meta: bool = False, **_: Any) -> Any:
     """Sum a block along some axes: the first step of `dask.array.reduction`."""
     if computing_meta:  # Dask would take the metadata of a tuple for that of an array
         return block

@@ -136,9 +136,8 @@ cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):
         raise ValueError(f"`axes_mapping` expected for a scalar no axis, or one of length 1 in {target}, got {axes}")
     for axis in axes:
         if axis <= before:
-            raise ValueError(
-                f"`axes_mapping` expected strictly increasing axes (data is not transposed), got {show(axes_mapping)}"
-            )
+            expected = "strictly increasing axes (data is not transposed)"
+            raise ValueError(f"`axes_mapping` expected {expected}, got {show(axes_mapping)}")
         before = axis
     for i in range(len(data)):
         axis = axes[i]

@@ -192,9 +192,8 @@ cdef new_array(cnp.dtype dtype, tuple shape, name):
         if dims[axis]:
             bytes_left //= dims[axis]
     if bytes_left == 0:
-        raise ValueError(
-            f"`{name}` expected an output of at most {MAX_BYTES} bytes, got {shape} with items of {itemsize} bytes"
-        )
+        got = f"{shape} with items of {itemsize} bytes"
+        raise ValueError(f"`{name}` expected an output of at most {MAX_BYTES} bytes, got {got}")
     if dtype.hasobject:
         return np.empty(shape, dtype)
     if pays(nbytes):

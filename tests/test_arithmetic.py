@@ -27,6 +27,8 @@ from bcast._runtime import core as runtime
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
+ROWS = ["u1", "i2", "i4", "u4", "i8", "q", "f2", "f4", "f8", "g"]
+
 
 @drill_or_not
 @pytest.mark.parametrize("draw", [draw_elementwise, draw_chain, draw_where])
@@ -78,11 +80,11 @@ def test_turned_operands(way, dtypes):
 
 
 @pytest.mark.parametrize("way", COMPUTED)
-@pytest.mark.parametrize("dtypes", [("f4", "f4"), ("f8", "f8"), ("u1", "f4"), ("f4", ">f8")])
+@pytest.mark.parametrize("dtypes", [*zip(ROWS, ROWS, strict=True), ("u1", "f4"), ("f4", ">f8"), ("i4", "i8")])
 def test_many_rows_that_are_short(way, dtypes):
     """By a loop of our own: one item for all of a row, of either operand or of both, in place, and with errors."""
     rng = random.Random(f"{way} {dtypes}")
-    for n, ufunc in itertools.product((31, 32, 100, 383), (np.add, np.subtract, np.multiply, np.divide)):
+    for n, ufunc in itertools.product((31, 32, 100, 383, 1000), UFUNCS[:6]):
         a, b = (draw_items(rng, np.dtype(dtype), 90 * n).reshape(90, n) for dtype in dtypes)
         whole = np.broadcast_to(a[:, :1], a.shape), np.broadcast_to(b[0, 0], b.shape)
         for x, y in (a, b), (a, b[:, :1]), (a[:, :1], b), (a[:1], b), whole:
@@ -92,7 +94,8 @@ def test_many_rows_that_are_short(way, dtypes):
             assert mine[1] == expected[1]
             assert bits(mine[0]) == bits(expected[0])
         with computed(*way), np.errstate(all="ignore"):
-            expected, out = ufunc(a, b[:1]), a.astype(np.result_type(*dtypes))
+            expected = ufunc(a, b[:1])
+            out = a.astype(expected.dtype)
             assert bits(bcast.elementwise(ufunc, out, b[:1], out=out)) == bits(expected)
 
 
@@ -134,6 +137,28 @@ def test_lengths_of_float32(way):
         expected = np.hypot(x, y)
         with computed(*way), np.errstate(all="ignore"):
             assert bits(bcast.elementwise(np.hypot, x, y, out=x)) == bits(expected)
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("ufunc", [np.floor_divide, np.remainder])
+def test_quotients_of_int64(way, ufunc):
+    """`//` and `%`, of which there are loops here: next to whole quotients, beside zeros, in place and in chains."""
+    rng = np.random.default_rng(5)
+    for n, rare in itertools.product((1, 127, 129, 3000), (0, 1, 40)):
+        y = rng.integers(1, 1 << rng.integers(1, 52, n), dtype="i8") * rng.choice((-1, 1), n)
+        x = y * rng.integers(0, 2**52 // np.abs(y)) * rng.choice((-1, 1), n) + rng.integers(-1, 2, n)
+        x[rng.integers(0, n, rare)] = rng.choice((-(2**63), 2**63 - 1, 2**52, -(2**52) - 1, 2**53 + 1, 0), rare)
+        y[rng.integers(0, n, rare)] = rng.choice((0, -1, 1, 2**62, -(2**63)), rare)
+        for a, b in ((x, y), (x, y[:1]), (x[:1], y), (x[:, None][:50], y[:50]), (x, np.array(0)), (x, -7)):
+            expected = told(functools.partial(ufunc, a, b))
+            for call in bcast.elementwise, lambda ufunc, a, b: bcast.chain(a, (ufunc, b)):
+                with computed(*way):
+                    mine = told(functools.partial(call, ufunc, a, b))
+                assert mine[1] == expected[1]
+                assert bits(mine[0]) == bits(expected[0])
+        with computed(*way), np.errstate(all="ignore"):
+            expected = ufunc(x, y)
+            assert bits(bcast.elementwise(ufunc, x, y, out=y)) == bits(expected)
 
 
 HALVES = [np.dtype("f2"), np.dtype(ml_dtypes.bfloat16)]

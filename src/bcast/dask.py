@@ -14,10 +14,9 @@ In a worker, each task uses one thread, and at most a twentieth of the worker's 
 BCAST_NUM_THREADS and BCAST_IDLE_BYTES say otherwise.
 """
 
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 
 from bcast._api.adjoints import lengths_left, wanted_dtype
 from bcast._api.broadcast import align_like, tuple_of_one
@@ -27,10 +26,20 @@ from bcast._api.repeats import counts_along
 from bcast._rules.alignment import Alignment, right_aligned
 from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument, show
 from bcast._rules.core import align, align_shapes
-from bcast._rules.types import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
+from bcast._rules.types import (
+    AxesLike,
+    Casting,
+    CountsLike,
+    DType,
+    ElementwiseMode,
+    Indexing,
+    Mode,
+    ShapeLike,
+    SizesLike,
+)
 
 try:
-    from bcast._dask.arrays import Array, as_dask, converted_dtype, in_memory
+    from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask, converted_dtype, in_memory
     from bcast._dask.chunks import given_chunks
     from bcast._dask.copies import broadcast_along, chained, repeated, tiled, without_empty
     from bcast._dask.statistics import mean, std, sum, var
@@ -45,14 +54,14 @@ __all__ += ["chain", "elementwise", "mean", "std", "sum", "unbroadcast", "unrepe
 
 
 def broadcast(
-    data: ArrayLike | Array,
+    data: AnyArray,
     target_shape: ShapeLike,
     axes_mapping: ShapeLike | None = None,
     *,
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     chunks: Any = None,
     materialise: bool = False,
@@ -89,11 +98,11 @@ def broadcast(
 
 
 def broadcast_to(
-    array: ArrayLike | Array,
-    shape: ShapeLike | SupportsIndex,
+    array: AnyArray,
+    shape: SizesLike,
     chunks: Any = None,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     materialise: bool = False,
 ) -> Array:
@@ -114,14 +123,14 @@ def broadcast_to(
 
 
 def broadcast_like(
-    data: ArrayLike | Array,
-    like: ArrayLike | Array,
+    data: AnyArray,
+    like: AnyArray,
     axes_mapping: ShapeLike | None = None,
     *,
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     chunks: Any = None,
     materialise: bool = False,
@@ -145,12 +154,7 @@ def broadcast_like(
 
 
 def tile(
-    A: ArrayLike | Array,  # noqa: N803
-    reps: ShapeLike | SupportsIndex,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    chunks: Any = None,
+    A: AnyArray, reps: SizesLike, *, dtype: DType = None, casting: Casting = "same_kind", chunks: Any = None
 ) -> Array:
     """Repeat the whole of `A`, `reps` times along each axis, as `bcast.tile` does.
 
@@ -173,11 +177,11 @@ def tile(
 
 
 def repeat(
-    a: ArrayLike | Array,
+    a: AnyArray,
     repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
+    axis: SizesLike | None = None,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     chunks: Any = None,
 ) -> Array:
@@ -206,11 +210,7 @@ def repeat(
 
 
 def meshgrid(
-    *xi: ArrayLike | Array,
-    sparse: bool = False,
-    indexing: Indexing = "xy",
-    chunks: Any = None,
-    materialise: bool = False,
+    *xi: AnyArray, sparse: bool = False, indexing: Indexing = "xy", chunks: Any = None, materialise: bool = False
 ) -> tuple[Array, ...]:
     """Make a grid from the coordinates of its axes, as `bcast.meshgrid` does.
 
@@ -248,15 +248,15 @@ def meshgrid(
 
 
 def unbroadcast(
-    grad: ArrayLike | Array,
+    grad: AnyArray,
     data_shape: ShapeLike,
     axes_mapping: ShapeLike | None = None,
     *,
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: DTypeLike | None = None,
-    split_every: int | dict[int, int] | None = None,
+    dtype: DType = None,
+    split_every: SplitEvery = None,
 ) -> Array:
     """Sum `grad` back to `data_shape`, as `bcast.unbroadcast` does: the adjoint of `broadcast`.
 
@@ -287,13 +287,7 @@ def unbroadcast(
     return _reshaped(summed(array, alignment, wanted, split_every), shape)
 
 
-def unrepeat(
-    grad: ArrayLike | Array,
-    repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-) -> Array:
+def unrepeat(grad: AnyArray, repeats: CountsLike, axis: SizesLike | None = None, *, dtype: DType = None) -> Array:
     """Sum `grad` over the repetitions of each item, as `bcast.unrepeat` does: the adjoint of `repeat`.
 
     The numbers are needed now, so `repeats` may be no dask array. Where an item's repetitions lie in several chunks,
@@ -315,7 +309,7 @@ def unrepeat(
 
 
 def elementwise(
-    ufunc: Any, a: ArrayLike | Array, b: ArrayLike | Array, /, *, mode: ElementwiseMode | None = None, axis: int = -1
+    ufunc: Any, a: AnyArray, b: AnyArray, /, *, mode: ElementwiseMode | None = None, axis: int = -1
 ) -> Array:
     """Apply a ufunc to `a` and `b`, broadcast under the rule of `mode`, as `bcast.elementwise` does.
 
@@ -342,9 +336,9 @@ def elementwise(
 
 
 def chain(
-    data: ArrayLike | Array,
+    data: AnyArray,
     *steps: Any,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     mode: ElementwiseMode | None = None,
     axis: int = -1,
@@ -386,9 +380,7 @@ def _plain(counts: list[Any]) -> list[Any]:
 
 def _flat(line: Array) -> Array:
     """Return coordinates along one axis."""
-    if line.ndim == 0:
-        return line[None]
-    return line if line.ndim == 1 else without_empty(line).reshape(-1)
+    return line[None] if line.ndim == 0 else line if line.ndim == 1 else without_empty(line).reshape(-1)
 
 
 def _operand(name: str, value: Any) -> Any:

@@ -143,18 +143,13 @@ def _total(*inputs: Array, steps: Sequence[Any] = ()) -> Array:
     return chain(inputs[0], *terms, *steps, dtype=np.float32 if own.itemsize == 2 else own, out=out)
 
 
-def _mean(*inputs: Array) -> Array:
-    return _total(*inputs, steps=[(np.divide, float(len(inputs)))])
-
-
 def _gemm(a: Array, b: Array, c: Array | None = None, *, alpha: float, beta: float, transA: int, transB: int) -> Array:
     """Multiply matrices: halves in single precision, and integers as integers."""
     for name, factor in (("A", a), ("B", b)):
         if factor.ndim != 2:
             raise ValueError(f"`{name}` expected 2 axes, got {factor.ndim}: shape {factor.shape}")
     dtype = a.dtype
-    a = a.T if transA else a
-    b = b.T if transB else b
+    a, b = a.T if transA else a, b.T if transB else b
     if a.shape[1] != b.shape[0]:
         raise ValueError(f"`B` expected a shape that multiplies with {a.shape}, got {b.shape}")
     shape = (a.shape[0], b.shape[1])
@@ -199,7 +194,7 @@ Xor = _made("Xor", partial(elementwise, np.logical_xor), ", for booleans only")
 Max = _made("Max", partial(_of_all, np.maximum), " of one input or more; NaN wins", 8)
 Min = _made("Min", partial(_of_all, np.minimum), " of one input or more; NaN wins", 8)
 Sum = _made("Sum", _total, " of one input or more; halves are added in single precision", 8)
-Mean = _made("Mean", _mean, " of one input or more, any of which may be the largest; halves are added as in Sum", 8)
+Mean = _made("Mean", lambda *xs: _total(*xs, steps=[(np.divide, float(len(xs)))]), " of what Sum would add up", 8)
 Where = _made("Where", where, "; all three inputs broadcast")
 
 # Unidirectional operators, and those that copy.

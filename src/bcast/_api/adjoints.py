@@ -1,10 +1,10 @@
 """The adjoints of `broadcast` and `repeat`: a gradient comes in, sums over what was replicated go out."""
 
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bcast._adjoint import average_onto, has_kernels, sum_counted, sum_onto
 from bcast._api.converted import as_array, into_tensor, is_tensor
@@ -12,7 +12,7 @@ from bcast._api.repeats import counts_along, integers_of, order, split
 from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import Shape, axes_argument, dtype_argument, place_of, shape_argument, show
 from bcast._rules.core import align_shapes
-from bcast._rules.types import AxesLike, CountsLike, Mode, ShapeLike
+from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike
 from bcast._runtime.core import result_array, shape_of, size_of, type_of
 
 INT64, UINT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.uint64), np.dtype(np.float64)
@@ -33,8 +33,8 @@ def unbroadcast(
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     times: ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
-    out: NDArray[Any] | None = None,
+    dtype: DType = None,
+    out: Out = None,
 ) -> NDArray[Any]:
     """Sum `grad` back to `data_shape`: the adjoint of `broadcast`, and the backward pass of anything that broadcasts.
 
@@ -166,12 +166,7 @@ def factor_of(grad: NDArray[Any], times: ArrayLike) -> tuple[NDArray[Any], NDArr
 
 
 def unrepeat(
-    grad: ArrayLike,
-    repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    out: NDArray[Any] | None = None,
+    grad: ArrayLike, repeats: CountsLike, axis: SizesLike | None = None, *, dtype: DType = None, out: Out = None
 ) -> NDArray[Any]:
     """Sum `grad` over the repetitions of each item: the adjoint of `repeat`, and sums over segments of an axis.
 
@@ -259,14 +254,14 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
     if not shape or (wanted.kind == "c" and array is a and min(map(abs, a.strides)) > a.itemsize):
         return None
     axes = summed_axes(axis, shape)
-    source: list[int] = []
+    source: list[int] = [*shape]
     left: list[int] = []
     count = 1
     for at in range(len(shape)):
         is_summed = at in axes
-        source.append(1 if is_summed else shape[at])
         if is_summed:
             count *= shape[at]
+            source[at] = 1
         if keepdims or not is_summed:
             left.append(source[at])
     if isinstance(ddof, np.generic):
@@ -412,7 +407,7 @@ def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return wide if dtype.kind in "cfV" and dtype.itemsize < wide.itemsize else dtype
 
 
-def wanted_dtype(grad: NDArray[Any], dtype: DTypeLike | None) -> np.dtype[Any] | None:
+def wanted_dtype(grad: NDArray[Any], dtype: DType) -> np.dtype[Any] | None:
     """Check that items of `grad` can be summed, in the user's `dtype` if given; return that, or None for their own."""
     number = type_of(grad)
     if dtype is None and (1 <= number <= 16 or number == 23):  # NumPy's integers, floats and complex; float16 is 23

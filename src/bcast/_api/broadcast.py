@@ -5,17 +5,17 @@
 
 import operator
 from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from typing import Any
 
 from numpy import broadcast_arrays as views_of  # bound here, as users may replace NumPy's by ours
 from numpy import ndarray
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.converted import as_array, materialise
 from bcast._rules.alignment import Alignment, aligned, merge, right_aligned
 from bcast._rules.arguments import mode_of, shape_argument, show
 from bcast._rules.core import align, align_shapes
-from bcast._rules.types import AxesLike, Casting, Indexing, Mode, ShapeLike
+from bcast._rules.types import AxesLike, Casting, DType, Indexing, Mode, Out, ShapeLike, SizesLike
 from bcast._runtime.core import shape_of
 
 
@@ -27,9 +27,9 @@ def broadcast(
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
-    out: NDArray[Any] | None = None,
+    out: Out = None,
     shape: Any = None,
 ) -> NDArray[Any]:
     """Broadcast `data` to a new array of `target_shape`.
@@ -162,9 +162,9 @@ def broadcast_like(
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
-    out: NDArray[Any] | None = None,
+    out: Out = None,
 ) -> NDArray[Any]:
     """Broadcast `data` to a new array of `like`'s shape.
 
@@ -255,12 +255,7 @@ def refuse_shape(shape: object) -> None:
 
 
 def broadcast_to(
-    array: ArrayLike,
-    shape: ShapeLike | SupportsIndex,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    out: NDArray[Any] | None = None,
+    array: ArrayLike, shape: SizesLike, *, dtype: DType = None, casting: Casting = "same_kind", out: Out = None
 ) -> NDArray[Any]:
     """Broadcast `array` to a new array of `shape`: `numpy.broadcast_to` with a result to keep and write to.
 
@@ -328,7 +323,7 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
     return tuple(results)
 
 
-def broadcast_shapes(*args: ShapeLike | SupportsIndex) -> tuple[int, ...]:
+def broadcast_shapes(*args: SizesLike) -> tuple[int, ...]:
     """Return the shape that arrays of the given shapes have when broadcast against each other.
 
     Parameters

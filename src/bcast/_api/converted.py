@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy import generic, ndarray
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bcast._elementwise import run_steps
 from bcast._kernel import may_fail, repeat_counted, replicate
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, mode_of
 from bcast._rules.core import Counts, counts_of_array, counts_of_tuple
-from bcast._rules.types import Casting
+from bcast._rules.types import Casting, DType
 from bcast._runtime.core import (
     are_alike,
     are_numbers,
@@ -145,7 +145,7 @@ def casting_number(casting: Casting) -> int:
 
 
 def prepared(
-    data: NDArray[Any], shape: Shape, out: Any, dtype: DTypeLike | None, casting: Casting
+    data: NDArray[Any], shape: Shape, out: Any, dtype: DType, casting: Casting
 ) -> tuple[NDArray[Any], np.dtype[Any]]:
     """Check `dtype` and `casting`; return the data and the dtype of the result, which has `shape`.
 
@@ -240,8 +240,7 @@ def _by_blocks(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtyp
             _convert_blocks(*_aligned(data, alignment, out), dtype)
     # Have NumPy warn, or raise, as the user has told it to, by a cast of 1e300, 1e-300 or a signalling NaN.
     numbers = {"overflow": 0x7E37E43C8800759C, "underflow": 0x01A56E1FC2F8F359, "invalid value": 0x7FF0000000000001}
-    bits = [bits if kind in kinds else 0 for kind, bits in numbers.items()]
-    np.array(bits, np.uint64).view(np.float64).astype(np.float32)
+    np.array([bits * (kind in kinds) for kind, bits in numbers.items()], np.uint64).view(np.float64).astype(np.float32)
     if tried:
         if (data.shape, out.shape) != shapes:
             raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")

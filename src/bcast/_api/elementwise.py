@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy import generic, ndarray
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from bcast._api.converted import as_array, casting_number, into_tensor, is_tensor, prepared
 from bcast._elementwise import apply, choose, pass_on, run_steps
 from bcast._rules.alignment import expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
 from bcast._rules.core import rule_of
-from bcast._rules.types import Casting, ElementwiseMode
+from bcast._rules.types import Casting, DType, ElementwiseMode
 from bcast._runtime.core import are_alike, dtype_of, is_binary, reshaped, shape_of
 
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
@@ -38,7 +38,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: Any = None,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     where: Any = True,
 ) -> Any:
@@ -154,7 +154,7 @@ def elementwise(
 def chain(
     data: ArrayLike,
     *steps: Any,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     mode: ElementwiseMode | None = None,
     axis: int = -1,

@@ -6,10 +6,10 @@ result then has one axis of n * k items, but that changes nothing in memory. Num
 
 import sys
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.converted import (
     as_array,
@@ -37,19 +37,14 @@ from bcast._rules.arguments import (
     total_of,
 )
 from bcast._rules.core import Counts, counts_of_array, counts_of_tuple
-from bcast._rules.types import Casting, CountsLike, ShapeLike
+from bcast._rules.types import Casting, CountsLike, DType, Out, SizesLike
 from bcast._runtime.core import has_references, result_array, shape_of, size_of, type_of
 
 MAX_SIZE = sys.maxsize
 
 
 def tile(
-    A: ArrayLike,  # noqa: N803
-    reps: ShapeLike | SupportsIndex,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: Casting = "same_kind",
-    out: NDArray[Any] | None = None,
+    A: ArrayLike, reps: SizesLike, *, dtype: DType = None, casting: Casting = "same_kind", out: Out = None
 ) -> NDArray[Any]:
     """Repeat the whole of `A`, `reps` times along each axis: `numpy.tile` at the speed of memory.
 
@@ -92,11 +87,11 @@ def tile(
 def repeat(
     a: ArrayLike,
     repeats: CountsLike,
-    axis: ShapeLike | SupportsIndex | None = None,
+    axis: SizesLike | None = None,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
-    out: NDArray[Any] | None = None,
+    out: Out = None,
 ) -> NDArray[Any]:
     """Repeat each item of `a`, along one axis or several at once: `numpy.repeat` at the speed of memory.
 
@@ -190,9 +185,7 @@ def _materialise(
     array: NDArray[Any], shape: Shape, counts: Shape, tiled: bool, name: str, out: Any, dtype: Any, casting: Casting
 ) -> NDArray[Any]:
     """Repeat the items of an array by one count along each axis of `shape`, or if `tiled`, the whole of it."""
-    lengths: list[int] = []
-    for i in range(len(shape)):
-        lengths.append(shape[i] * counts[i])
+    lengths = [shape[i] * counts[i] for i in range(len(shape))]
     whole = shape_argument(name, tuple(lengths))
     return materialise(array, split(shape, counts, tiled), whole, out, name, dtype, casting)
 
@@ -233,9 +226,8 @@ def _repeat_axes(
         return _materialise(array, shape, times, False, "repeats", out, dtype, casting)
     steps = order(counts)
     times = integers_of(counts)
-    lengths: list[int] = []
-    for at in range(len(counts)):
-        lengths.append(shape[at] * counts[at] if type(counts[at]) is int else counts[at].total)
+    pairs = zip(shape, counts, strict=True)
+    lengths = [length * count if type(count) is int else count.total for length, count in pairs]
     whole = shape_argument("repeats", tuple(lengths))
     wanted = None
     if converts(array, out, dtype, casting):
@@ -302,10 +294,7 @@ def order(counts: list[Any]) -> list[tuple[float, int]]:
 
 def integers_of(counts: list[Any]) -> Shape:
     """Return the counts with 1 for run lengths, whose axes have steps of their own."""
-    integers: list[int] = []
-    for count in counts:
-        integers.append(count if type(count) is int else 1)
-    return tuple(integers)
+    return tuple([count if type(count) is int else 1 for count in counts])
 
 
 def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[Any]:

@@ -7,22 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike
 
 from bcast._api.adjoints import reduced
-from bcast._rules.types import AxesLike
+from bcast._rules.types import Axes, DType, Out
 
 # even if they are replaced
 NUMPYS: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "var": np.var, "std": np.std}
 
 
 def sum(
-    a: ArrayLike,
-    axis: AxesLike | int | None = None,
-    dtype: DTypeLike | None = None,
-    out: NDArray[Any] | None = None,
-    keepdims: bool = False,
-    **others: Any,
+    a: ArrayLike, axis: Axes = None, dtype: DType = None, out: Out = None, keepdims: bool = False, **others: Any
 ) -> Any:
     """Sum the items of an array along axes: `numpy.sum`, faster along short axes and with a bounded error.
 
@@ -78,12 +73,7 @@ def sum(
 
 
 def mean(
-    a: ArrayLike,
-    axis: AxesLike | int | None = None,
-    dtype: DTypeLike | None = None,
-    out: NDArray[Any] | None = None,
-    keepdims: bool = False,
-    **others: Any,
+    a: ArrayLike, axis: Axes = None, dtype: DType = None, out: Out = None, keepdims: bool = False, **others: Any
 ) -> Any:
     """Average the items of an array along axes: `numpy.mean`, faster along short axes and with a bounded error.
 
@@ -120,9 +110,9 @@ def mean(
 
 def var(
     a: ArrayLike,
-    axis: AxesLike | int | None = None,
-    dtype: DTypeLike | None = None,
-    out: NDArray[Any] | None = None,
+    axis: Axes = None,
+    dtype: DType = None,
+    out: Out = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
@@ -167,9 +157,9 @@ def var(
 
 def std(
     a: ArrayLike,
-    axis: AxesLike | int | None = None,
-    dtype: DTypeLike | None = None,
-    out: NDArray[Any] | None = None,
+    axis: Axes = None,
+    dtype: DType = None,
+    out: Out = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,

@@ -1,8 +1,10 @@
-/* Loops as NumPy's: that of `where`, for items of any size, and `hypot` of float32; and arithmetic row by row. */
+/* Loops as NumPy's: `where`, for items of any size, `hypot` of float32, quotients and remainders of int64; and
+   arithmetic row by row. */
 
 #ifndef BCAST_LOOPS_H
 #define BCAST_LOOPS_H
 
+#include <fenv.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,66 +83,101 @@ BCAST_INLINE void bcast_select(ptrdiff_t n, char *const *data, const ptrdiff_t *
 BCAST_LOOP(select)
 
 /* As C libraries have it that compute in float64, where squares are exact; NumPy calls theirs item by item. Results for
-   infinities and NaN are the library's own. Items lie side by side, or one stands for all. */
-BCAST_INLINE void bcast_hypot(ptrdiff_t n, char *const *data, const ptrdiff_t *steps, ptrdiff_t unused)
-{
-    float same[2][128], *out = (float *) data[2];
-    const ptrdiff_t most = sizeof same[0] / sizeof(float);      /* items that are looked at, then computed */
-    (void) unused;
-    for (int k = 0; k < 2; k++)
-        for (ptrdiff_t i = 0; i < most && steps[k] == 0; i++) same[k][i] = *(const float *) data[k];
-    for (ptrdiff_t at = 0; at < n; at += most) {
-        const ptrdiff_t items = n - at < most ? n - at : most;
-        const float *x = steps[0] ? (const float *) data[0] + at : same[0];
-        const float *y = steps[1] ? (const float *) data[1] + at : same[1];
-        uint32_t rare = 0, bits[2];     /* whether some numbers are not finite */
-        for (ptrdiff_t i = 0; i < items; i++) {
-            memcpy(bits, x + i, 4);
-            memcpy(bits + 1, y + i, 4);
-            rare |= ((bits[0] & 0x7f800000) == 0x7f800000) | ((bits[1] & 0x7f800000) == 0x7f800000);
-        }
-        if (rare)
-            for (ptrdiff_t i = 0; i < items; i++) out[at + i] = hypotf(x[i], y[i]);
-        else
-            for (ptrdiff_t i = 0; i < items; i++)
-                out[at + i] = (float) sqrt((double) x[i] * x[i] + (double) y[i] * y[i]);
-    }
-}
-BCAST_LOOP(hypot)
+   infinities and NaN are the library's own. */
+#define NAME hypot
+#define ITEM float
+#define BITS uint32_t
+#define IS_RARE(x, y) (((x) & 0x7f800000) == 0x7f800000) | (((y) & 0x7f800000) == 0x7f800000)
+#define USUAL(x, y) (float) sqrt((double) (x) * (x) + (double) (y) * (y))
+#define RARE(x, y) hypotf(x, y)
+#include "careful.inc.h"
+BCAST_LOOP(hypot_float)
 
-/* Sums, differences, products and quotients, row by row: of rows so short that calls of NumPy's loop take longer than
-   their items. An operand's items of a row lie side by side, or one stands for all; those of one operand at least lie
-   side by side. Results may lie where an operand's items do, one for one. */
+/* Quotients rounded down, or what `remains`. Integers below 2^52 divide as float64, in which no quotient is rounded up
+   to a whole number: it is farther from that than float64 is exact. By zero, the result is 0; a quotient that is too
+   large wraps. */
+BCAST_INLINE int64_t bcast_divided(int64_t x, int64_t y, int remains)
+{
+    const double exact = (double) x / (double) y;
+    int64_t whole = (int64_t) exact;
+    whole -= (double) whole > exact;
+    return remains ? x - whole * y : whole;
+}
+BCAST_INLINE int64_t bcast_any_divided(int64_t x, int64_t y, int remains)
+{
+    if (y == 0) return feraiseexcept(FE_DIVBYZERO), 0;
+    if (y == -1 && x == INT64_MIN) return remains ? 0 : (feraiseexcept(FE_OVERFLOW), x);
+    const int64_t rest = x % y, is_up = rest != 0 && (x < 0) != (y < 0);
+    return remains ? rest + is_up * y : x / y - is_up;
+}
+#define NAME divide
+#define ITEM int64_t
+#define BITS uint64_t
+#define IS_RARE(x, y) ((x) + (1ull << 52)) >> 53 | ((y) + (1ull << 52)) >> 53 | ((y) == 0)
+#define USUAL(x, y) bcast_divided(x, y, which)
+#define RARE(x, y) bcast_any_divided(x, y, which)
+#include "careful.inc.h"
+
+typedef struct {
+    bcast_loop loop;
+    void *context, *auxdata;
+} bcast_numpys;
+
+/* Remainders; or quotients, if NumPy's loop for them is given. It is as fast by one divisor, which it multiplies by. */
+BCAST_INLINE void bcast_divide(ptrdiff_t n, char *const *data, const ptrdiff_t *steps, ptrdiff_t numpys_loop)
+{
+    const bcast_numpys *numpys = (const bcast_numpys *) numpys_loop;
+    if (numpys && steps[1] == 0) numpys->loop(numpys->context, data, &n, steps, numpys->auxdata);
+    else bcast_divide_int64_t(n, data, steps, !numpys);
+}
+BCAST_LOOP(divide)
+
+/* Arithmetic row by row: of rows so short that calls of NumPy's loop take longer than their items, or beside one item
+   for all, for which its loops of `maximum` and `minimum` are slow. An operand's items of a row lie side by side, or one
+   stands for all; those of one operand at least lie side by side. Results may lie where an operand's items do, one for
+   one. Integers wrap, whatever their sign; those of 16 bits C would multiply as ints, which do not. The functions are
+   the first ones of half.h. */
 typedef void (*bcast_row_loop)(
     ptrdiff_t rows, ptrdiff_t n, char *const *data, const ptrdiff_t *steps, const ptrdiff_t *row_steps);
 
 #if defined(__GNUC__) && defined(__x86_64__)
-#define BCAST_EACH_ROW(T, X, op, Y)                                                                                 \
+#define BCAST_EACH_ROW(T, X, Y, result)                                                                             \
     for (; rows > 0; rows--, a += row_steps[0], b += row_steps[1], c += row_steps[2]) {                             \
-        const T *x = (const T *) a, *y = (const T *) b, one_x = *x, one_y = *y;                                     \
-        T *z = (T *) c;                                                                                             \
-        (void) one_x, (void) one_y;                                                                                 \
-        _Pragma("GCC ivdep") for (ptrdiff_t i = 0; i < n; i++) z[i] = X op Y;                                       \
+        const T *p = (const T *) a, *q = (const T *) b, one_p = *p, one_q = *q;                                     \
+        T *r = (T *) c;                                                                                             \
+        (void) one_p, (void) one_q;                                                                                 \
+        _Pragma("GCC ivdep") for (ptrdiff_t i = 0; i < n; i++) { const T x = X, y = Y; r[i] = (T) (result); }       \
     }
-#define BCAST_ROW_LOOP(T, name, op)                                                                                 \
+#define BCAST_ROW_LOOP(T, name, result, tells_errors)                                                               \
     BCAST_ON_WIDE static void bcast_##name##_rows_##T(                                                              \
         ptrdiff_t rows, ptrdiff_t n, char *const *data, const ptrdiff_t *steps, const ptrdiff_t *row_steps)         \
     {                                                                                                               \
         const char *a = data[0], *b = data[1];                                                                      \
         char *c = data[2];                                                                                          \
-        if (!steps[0]) BCAST_EACH_ROW(T, one_x, op, y[i])                                                           \
-        else if (!steps[1]) BCAST_EACH_ROW(T, x[i], op, one_y)                                                      \
-        else BCAST_EACH_ROW(T, x[i], op, y[i])                                                                      \
+        if (!steps[0]) BCAST_EACH_ROW(T, one_p, q[i], result)                                                       \
+        else if (!steps[1]) BCAST_EACH_ROW(T, p[i], one_q, result)                                                  \
+        else BCAST_EACH_ROW(T, p[i], q[i], result)                                                                  \
+        if (!tells_errors) feclearexcept(FE_ALL_EXCEPT);                                                            \
     }
-#define BCAST_ROW_LOOPS(F, T) F(T, add, +) F(T, subtract, -) F(T, multiply, *) F(T, divide, /)
-#define BCAST_ROW_LOOP_NAME(T, name, op) bcast_##name##_rows_##T,
-BCAST_ROW_LOOPS(BCAST_ROW_LOOP, float)
-BCAST_ROW_LOOPS(BCAST_ROW_LOOP, double)
-static inline bcast_row_loop bcast_row_loop_for(int target, int is_double, int function)
+/* Products of bytes are not faster. Of two zeros, the second one is the larger and the smaller: as in NumPy's vector
+   code, which tells no errors. */
+#define BCAST_BYTE_ROW_LOOPS(F, T) F(T, add, x + y, 1) F(T, subtract, x - y, 1)
+#define BCAST_ROW_LOOPS(F, T) BCAST_BYTE_ROW_LOOPS(F, T) F(T, multiply, x * y, 1)
+#define BCAST_FLOAT_ROW_LOOPS(F, T) BCAST_ROW_LOOPS(F, T) F(T, divide, x / y, 1) \
+    F(T, maximum, x > y || x != x ? x : y, 0) F(T, minimum, x < y || x != x ? x : y, 0)
+#define BCAST_ROW_LOOP_NAME(T, name, ...) bcast_##name##_rows_##T,
+BCAST_BYTE_ROW_LOOPS(BCAST_ROW_LOOP, uint8_t)
+BCAST_ROW_LOOPS(BCAST_ROW_LOOP, uint32_t)
+BCAST_ROW_LOOPS(BCAST_ROW_LOOP, uint64_t)
+BCAST_FLOAT_ROW_LOOPS(BCAST_ROW_LOOP, float)
+BCAST_FLOAT_ROW_LOOPS(BCAST_ROW_LOOP, double)
+static inline bcast_row_loop bcast_row_loop_for(int target, int is_float, int size, int function)
 {
-    static const bcast_row_loop loops[2][4] = {
-        {BCAST_ROW_LOOPS(BCAST_ROW_LOOP_NAME, float)}, {BCAST_ROW_LOOPS(BCAST_ROW_LOOP_NAME, double)}};
-    return target < BCAST_WIDE ? NULL : loops[is_double][function];
+    static const bcast_row_loop loops[5][6] = {
+        {BCAST_BYTE_ROW_LOOPS(BCAST_ROW_LOOP_NAME, uint8_t)}, {BCAST_ROW_LOOPS(BCAST_ROW_LOOP_NAME, uint32_t)},
+        {BCAST_ROW_LOOPS(BCAST_ROW_LOOP_NAME, uint64_t)}, {BCAST_FLOAT_ROW_LOOPS(BCAST_ROW_LOOP_NAME, float)},
+        {BCAST_FLOAT_ROW_LOOPS(BCAST_ROW_LOOP_NAME, double)}};
+    return target < BCAST_WIDE || size == 2 || size > 8 ? NULL : loops[size / 4 + 2 * is_float][function];
 }
 #else
 #define bcast_row_loop_for(...) NULL

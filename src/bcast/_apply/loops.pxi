@@ -4,9 +4,14 @@
 
 cdef extern from "_apply/simd/half.h":      # which includes loops.h
     Loop half_loop "BCAST_HALF_LOOP_FOR"(int target, bint is_bfloat, int function)
-    Loop hypot_loop "bcast_hypot_loop"(int target)
+    Loop hypot_loop "bcast_hypot_float_loop"(int target)
+    Loop divide_loop "bcast_divide_loop"(int target)
     Loop select_loop "bcast_select_loop"(int target)
-    RowLoop row_loop "bcast_row_loop_for"(int target, bint is_double, int function)
+    ctypedef struct Numpys "bcast_numpys":
+        Loop loop
+        void *context
+        void *auxdata
+    RowLoop row_loop "bcast_row_loop_for"(int target, bint is_float, int size, int function)
 
 cdef enum:
     SLOW_WEIGHT = 8         # times as long takes an item of a slow function; half as long one of 16 bits
@@ -38,6 +43,7 @@ cdef class Found:
     cdef long long code
     cdef Loop loop          # NULL if there is none
     cdef void *auxdata
+    cdef Numpys numpys      # loop, where it serves one of our own
     cdef void *context[32]  # more than any loop has
     cdef Cast[3] casts      # of the operands to the dtypes of the loop; NULL for the result
     cdef bint errors        # whether floating-point errors are looked for,
@@ -46,7 +52,7 @@ cdef class Found:
     cdef bint uneven        # what it computes depends on steps: on whether they are 0, and on their signs
     cdef bint side_by_side
     cdef int spread         # bits of the operands, whether it is slow where one's step is 0
-    cdef RowLoop row_loop   # of float32 or float64 arithmetic; NULL for all else
+    cdef RowLoop row_loop   # of arithmetic on operands of one dtype; NULL where there is none
     cdef uint8_t fused      # its number in a fused loop of float32, or NOT_FUSED
 
 
@@ -163,6 +169,8 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
             own = half_loop(target_number, number == bfloat16, HALVES.index(name))
     elif name == "hypot" and number == cnp.NPY_FLOAT and _agrees_with(hypot_loop(target_number), info):
         own = hypot_loop(target_number)
+    elif name in ("floor_divide", "remainder") and kind == "i" and dtypes[0].itemsize == 8:
+        own = divide_loop(target_number)
     if info.needs_gil and own == NULL:
         return found
     if name == "power" and kind == "i" or name in ("fmax", "fmin") and kind == "f":
@@ -182,17 +190,18 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     found.uneven = name in ("power", "float_power", "arctan2") or (name in ("multiply", "square") and kind == "c")
     found.errors = not info.no_errors
     found.dtypes, found.capsule = dtypes, capsule
-    found.auxdata = info.auxdata
+    found.numpys = Numpys(info.loop, <void *> found.context, info.auxdata)
+    found.auxdata = info.auxdata if own == NULL else <void *> &found.numpys if name == "floor_divide" else NULL
     memcpy(found.context, info.context, 3 * sizeof(void *))    # the rest may not be initialised, and is 0 here
     found.loop = info.loop if own == NULL else own
     found.side_by_side = own != NULL
     found.fused = NOT_FUSED
-    if name in HALVES[:4] and (<cnp.dtype> dtypes[1]).type_num == number and number in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
-        found.row_loop = row_loop(target_number, number == cnp.NPY_DOUBLE, HALVES.index(name))
-        if FUSES and number == cnp.NPY_FLOAT:
+    if name in HALVES[:6] and (<cnp.dtype> dtypes[1]).type_num == number and kind in "iuf":
+        found.row_loop = row_loop(target_number, kind == "f", dtypes[0].itemsize, HALVES.index(name))
+        if FUSES and name in HALVES[:4] and number == cnp.NPY_FLOAT:
             found.fused = HALVES.index(name)
     # The vector code of these needs steps that are not 0:
-    if name == "hypot" or own == NULL and (name in ("maximum", "minimum") or (kind == "b" and name in OF_BOOLS)):
+    if own == NULL and (name in ("maximum", "minimum") or (kind == "b" and name in OF_BOOLS)):
         found.spread = 3
     elif name == "power":
         found.spread = 1    # one exponent for all has faster code

@@ -8,16 +8,18 @@ import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
 from dask.core import flatten
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike
 
 from bcast._api.broadcast import broadcast
 from bcast._api.converted import as_array, follows_values
 from bcast._dask.tasks import block_of
 from bcast._rules.arguments import dtype_argument, show
-from bcast._rules.types import Casting
+from bcast._rules.types import Casting, DType
 from bcast._runtime.core import is_masked
 
 Array: TypeAlias = Any  # dask.array.Array, which has another class under `array.query-planning`
+AnyArray: TypeAlias = ArrayLike | Array
+SplitEvery: TypeAlias = int | dict[int, int] | None
 
 
 def as_dask(name: str, data: Any) -> Array:
@@ -42,7 +44,7 @@ def as_dask(name: str, data: Any) -> Array:
     return array if array.ndim else da.map_blocks(partial(block_of, name), array, dtype=array.dtype, meta=meta)
 
 
-def converted_dtype(array: Array, dtype: DTypeLike | None, casting: Casting) -> np.dtype[Any]:
+def converted_dtype(array: Array, dtype: DType, casting: Casting) -> np.dtype[Any]:
     """Return the dtype of a result, to which `casting` lets `array` convert; values may not decide what it is."""
     wanted = broadcast(np.empty(0, array.dtype), (0,), dtype=dtype, casting=casting).dtype
     if dtype is not None and follows_values(array.dtype, asked := dtype_argument(dtype)):

@@ -57,9 +57,7 @@ def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
     lengths, own = data.shape, data.chunks
     shape = tuple(length * count for length, count in zip(lengths, reps, strict=True))
     whole = _kept_whole(lengths, reps, own, dtype.itemsize)
-    natural: list[tuple[int, ...]] = []
-    for axis, count in enumerate(reps):
-        natural.append((shape[axis],) if whole[axis] or not shape[axis] else own[axis] * count)
+    natural = [(shape[at],) if whole[at] or not shape[at] else own[at] * count for at, count in enumerate(reps)]
     if chunks is None:
         wanted = given = default_chunks(natural, np.multiply(lengths, whole).tolist(), dtype.itemsize)
     else:

@@ -4,24 +4,18 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 
 from bcast._api import statistics
 from bcast._api.adjoints import summed_axes, wide_dtype
-from bcast._dask.arrays import Array, as_dask
+from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask
 from bcast._dask.copies import chained, without_empty
 from bcast._dask.sums import summed
 from bcast._rules.alignment import aligned
-from bcast._rules.types import AxesLike
+from bcast._rules.types import Axes, DType
 
 
 def sum(
-    a: ArrayLike | Array,
-    axis: AxesLike | int | None = None,
-    dtype: DTypeLike | None = None,
-    keepdims: bool = False,
-    *,
-    split_every: int | dict[int, int] | None = None,
+    a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
 ) -> Array:
     """Sum the items of an array along axes, as `bcast.sum` does.
 
@@ -38,62 +32,54 @@ def sum(
 
 
 def mean(
-    a: ArrayLike | Array,
-    axis: AxesLike | int | None = None,
-    dtype: DTypeLike | None = None,
-    keepdims: bool = False,
-    *,
-    split_every: int | dict[int, int] | None = None,
+    a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
 ) -> Array:
     """Average the items of an array along axes, as `bcast.mean` does.
 
     Examples
     --------
-    >>> import dask.array as da
     >>> import bcast.dask
-    >>> bcast.dask.mean(da.arange(10, chunks=4)).compute().item()
+    >>> bcast.dask.mean(range(10)).compute().item()
     4.5
     """
     return _reduced("mean", a, axis, dtype, keepdims, 0, split_every)
 
 
 def var(
-    a: ArrayLike | Array,
-    axis: AxesLike | int | None = None,
-    dtype: DTypeLike | None = None,
+    a: AnyArray,
+    axis: Axes = None,
+    dtype: DType = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
-    split_every: int | dict[int, int] | None = None,
+    split_every: SplitEvery = None,
 ) -> Array:
     """Compute variances along axes, as `bcast.var` does: the data is read twice.
 
     Examples
     --------
-    >>> import dask.array as da
     >>> import bcast.dask
-    >>> bcast.dask.var(da.arange(10, chunks=4)).compute().item()
+    >>> bcast.dask.var(range(10)).compute().item()
     8.25
     """
     return _reduced("var", a, axis, dtype, keepdims, ddof, split_every)
 
 
 def std(
-    a: ArrayLike | Array,
-    axis: AxesLike | int | None = None,
-    dtype: DTypeLike | None = None,
+    a: AnyArray,
+    axis: Axes = None,
+    dtype: DType = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
-    split_every: int | dict[int, int] | None = None,
+    split_every: SplitEvery = None,
 ) -> Array:
     """Compute standard deviations along axes: the roots of what `var` computes.
 
     Examples
     --------
-    >>> import dask.array as da
     >>> import bcast.dask
-    >>> bcast.dask.std(da.arange(4, chunks=2) * 2).compute().item()
+    >>> bcast.dask.std([0, 2, 4, 6]).compute().item()
     2.23606797749979
     """
     return _reduced("std", a, axis, dtype, keepdims, ddof, split_every)

@@ -24,9 +24,7 @@ from bcast._runtime.core import memory_info, set_idle_limit, set_num_threads
 _settled_in = -1  # the process
 
 
-def broadcast_block(
-    block: Any, shape: Shape, axes: tuple[int, ...], to: np.dtype[Any], materialise: bool
-) -> NDArray[Any]:
+def broadcast_block(block: Any, shape: Shape, axes: Shape, to: np.dtype[Any], materialise: bool) -> NDArray[Any]:
     """Broadcast a block to a chunk of `shape`. Its axis i is mapped to the chunk's ``axes[i]``; -1 means to none."""
     data = block_of("data", block)
     source = [1] * len(shape)

@@ -18,7 +18,8 @@
 #include <cpuid.h>
 #define BCAST_HAS_SSSE3 __builtin_cpu_supports("ssse3")
 #define BCAST_HAS_AVX2 (__builtin_cpu_supports("avx2") && bcast_has_f16c_and_fma())
-#define BCAST_HAS_AVX512 (BCAST_HAS_AVX2 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+#define BCAST_HAS_AVX512 (BCAST_HAS_AVX2 && __builtin_cpu_supports("avx512bw") && \
+    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
 #endif
 
 /* What CPUs have in common, in bytes: the constants of the cores are made of these where they follow from them. */
@@ -47,7 +48,7 @@ enum { BCAST_TARGETS(BCAST_TARGET_NUMBER) BCAST_TARGET_COUNT };
 #if defined(__x86_64__) || defined(_M_X64)
 #define BCAST_WIDE BCAST_TARGET_avx2
 #define BCAST_ON_WIDE BCAST_TARGET("avx2")
-#define BCAST_ON_WIDER BCAST_TARGET("avx512f,avx512bw,avx512vl")
+#define BCAST_ON_WIDER BCAST_TARGET("avx512f,avx512bw,avx512dq,avx512vl")
 #else
 #define BCAST_WIDE BCAST_TARGET_COUNT
 #define BCAST_ON_WIDE

@@ -149,6 +149,8 @@ def test_quotients_of_int64(way, ufunc):
         x = y * rng.integers(0, 2**52 // np.abs(y)) * rng.choice((-1, 1), n) + rng.integers(-1, 2, n)
         x[rng.integers(0, n, rare)] = rng.choice((-(2**63), 2**63 - 1, 2**52, -(2**52) - 1, 2**53 + 1, 0), rare)
         y[rng.integers(0, n, rare)] = rng.choice((0, -1, 1, 2**62, -(2**63)), rare)
+        at = rng.integers(0, n, rare)  # numbers that float64 does not hold
+        x[at], y[at] = rng.integers(2**53, 2**60, rare) | 1, rng.choice((1, 3, -7), rare)
         for a, b in ((x, y), (x, y[:1]), (x[:1], y), (x[:, None][:50], y[:50]), (x, np.array(0)), (x, -7)):
             expected = told(functools.partial(ufunc, a, b))
             for call in bcast.elementwise, lambda ufunc, a, b: bcast.chain(a, (ufunc, b)):

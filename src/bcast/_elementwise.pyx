@@ -371,8 +371,10 @@ cdef void _run_planned(Nest *nest, bint shared, int weight, bint errors, int *fl
     try:
         plan_copies(nest, work.own, threads)
         if threads > 1 or not shared or cost >= RELEASING:
-            # so that no other thread can resize them
-            _held = [<object> nest.operands[i].array for i in range(nest.n) if nest.operands[i].array != NULL]
+            held = []   # so that no other thread can resize them
+            for i in range(nest.n):
+                if nest.operands[i].array != NULL:
+                    held.append(<object> nest.operands[i].array)
             with nogil:
                 run_shares(_run_share, &work, work.shares, threads)
         else:

@@ -157,10 +157,11 @@ cdef int _replicate_block(cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, in
 
 cdef cnp.ndarray _once(cnp.ndarray data):
     """A view of the data with length 1 along axes of stride 0, which repeat already."""
+    cdef list index = []
     cdef int axis
-    return data[tuple([
-        slice(None) if cnp.PyArray_STRIDE(data, axis) else slice(1) for axis in range(cnp.PyArray_NDIM(data))
-    ])]
+    for axis in range(cnp.PyArray_NDIM(data)):
+        index.append(slice(None) if cnp.PyArray_STRIDE(data, axis) else slice(1))
+    return data[tuple(index)]
 
 
 cdef _assign(out, tuple shape, data, tuple source):

@@ -254,14 +254,14 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
     if not shape or (wanted.kind == "c" and array is a and min(map(abs, a.strides)) > a.itemsize):
         return None
     axes = summed_axes(axis, shape)
-    source: list[int] = [*shape]
+    source: list[int] = []
     left: list[int] = []
     count = 1
     for at in range(len(shape)):
         is_summed = at in axes
+        source.append(1 if is_summed else shape[at])
         if is_summed:
             count *= shape[at]
-            source[at] = 1
         if keepdims or not is_summed:
             left.append(source[at])
     if isinstance(ddof, np.generic):
@@ -270,8 +270,12 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
         return None
     order = _order_in_memory(array) if out is None and len(left) > 1 else None
     if order is not None:  # the result has it, too, as NumPy's has
-        places = [order.index(at) for at in range(len(shape))]
-        turned = [places[at] for at in axes]
+        turned: list[int] = []
+        places: list[int] = []
+        for at in range(len(shape)):
+            places.append(order.index(at))
+            if at in axes:
+                turned.append(places[at])
         result = reduced(name, array.transpose(order), tuple(turned), dtype, None, True, ddof).transpose(places)
         return result if keepdims else result.squeeze(axes)
     alignment = aligned(shape, tuple(source))

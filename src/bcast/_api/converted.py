@@ -240,7 +240,10 @@ def _by_blocks(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtyp
             _convert_blocks(*_aligned(data, alignment, out), dtype)
     # Have NumPy warn, or raise, as the user has told it to, by a cast of 1e300, 1e-300 or a signalling NaN.
     numbers = {"overflow": 0x7E37E43C8800759C, "underflow": 0x01A56E1FC2F8F359, "invalid value": 0x7FF0000000000001}
-    np.array([bits * (kind in kinds) for kind, bits in numbers.items()], np.uint64).view(np.float64).astype(np.float32)
+    for kind in numbers:
+        if kind not in kinds:
+            numbers[kind] = 0
+    np.array(tuple(numbers.values()), np.uint64).view(np.float64).astype(np.float32)
     if tried:
         if (data.shape, out.shape) != shapes:
             raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
@@ -299,7 +302,10 @@ def _converted(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _is_ordered(data: NDArray[Any]) -> bool:
     """Return whether the outermost axis is the one with the longest steps, as in C's order."""
-    steps = [abs(stride) for length, stride in zip(data.shape, data.strides, strict=True) if length > 1]
+    steps = []
+    for length, stride in zip(data.shape, data.strides, strict=True):
+        if length > 1:
+            steps.append(abs(stride))
     return not steps or steps[0] == max(steps)
 
 

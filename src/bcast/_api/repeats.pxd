@@ -19,7 +19,7 @@ cpdef tuple integers_of(list counts)
 cpdef bint _is_sequence(repeats)
 
 
-@cython.locals(lengths=list)
+@cython.locals(lengths=list, i=Py_ssize_t)
 cdef _materialise(array, tuple shape, tuple counts, bint tiled, str name, out, dtype, casting)
 
 

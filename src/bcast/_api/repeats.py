@@ -185,7 +185,9 @@ def _materialise(
     array: NDArray[Any], shape: Shape, counts: Shape, tiled: bool, name: str, out: Any, dtype: Any, casting: Casting
 ) -> NDArray[Any]:
     """Repeat the items of an array by one count along each axis of `shape`, or if `tiled`, the whole of it."""
-    lengths = [shape[i] * counts[i] for i in range(len(shape))]
+    lengths: list[int] = []
+    for i in range(len(shape)):
+        lengths.append(shape[i] * counts[i])
     whole = shape_argument(name, tuple(lengths))
     return materialise(array, split(shape, counts, tiled), whole, out, name, dtype, casting)
 
@@ -226,8 +228,9 @@ def _repeat_axes(
         return _materialise(array, shape, times, False, "repeats", out, dtype, casting)
     steps = order(counts)
     times = integers_of(counts)
-    pairs = zip(shape, counts, strict=True)
-    lengths = [length * count if type(count) is int else count.total for length, count in pairs]
+    lengths: list[int] = []
+    for at in range(len(counts)):
+        lengths.append(shape[at] * counts[at] if type(counts[at]) is int else counts[at].total)
     whole = shape_argument("repeats", tuple(lengths))
     wanted = None
     if converts(array, out, dtype, casting):
@@ -294,7 +297,10 @@ def order(counts: list[Any]) -> list[tuple[float, int]]:
 
 def integers_of(counts: list[Any]) -> Shape:
     """Return the counts with 1 for run lengths, whose axes have steps of their own."""
-    return tuple([count if type(count) is int else 1 for count in counts])
+    integers: list[int] = []
+    for count in counts:
+        integers.append(count if type(count) is int else 1)
+    return tuple(integers)
 
 
 def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[Any]:

@@ -174,8 +174,11 @@ cdef int plan_copies(const Nest *nest, char *own, int threads) except -1:
     for k in range(nest.n - 1):
         operand = &nest.operands[k]
         if operand.expanded and not operand.direct:
-            shape = [nest.lengths[i] for i in range(nest.cut, nest.rank)]
-            source = [nest.lengths[i] if operand.strides[i] else 1 for i in range(nest.cut, nest.rank)]
+            shape = []
+            source = []
+            for i in range(nest.cut, nest.rank):
+                shape.append(nest.lengths[i])
+                source.append(nest.lengths[i] if operand.strides[i] else 1)
             plan = own + operand.plan
             make_plan(
                 <Plan *> plan, tuple(shape), tuple(source), operand.loop_size, NULL,

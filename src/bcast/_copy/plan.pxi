@@ -120,7 +120,9 @@ def explain(shape, source, Py_ssize_t itemsize=1):
     if not fits:
         raise ValueError(f"`source` expected lengths of {shape} or 1, got {source} and items of {itemsize} bytes")
     make_plan(&plan, shape, source, itemsize, NULL, size, dst_size)
-    pairs = [plan.pairs[i] for i in range(plan.last + 1)]
+    pairs = []
+    for i in range(plan.last + 1):
+        pairs.append(plan.pairs[i])
     return {"strategy": ("copy", "repeat rows", "fill", "double", "shuffle")[plan.strategy], "pairs": pairs}
 
 

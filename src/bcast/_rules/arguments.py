@@ -93,8 +93,11 @@ def integers(name: str, value: Any, unordered: bool) -> Shape:
         if array.ndim == 1 and array.dtype.kind in "iu" and not is_masked(value):
             return tuple(array.tolist())
     elif isinstance(value, Iterable) and not isinstance(value, UNFIT if unordered else UNFIT_AS_SEQUENCE):
+        integers: list[int] = []
         try:
-            return tuple([integer(name, item) for item in value])
+            for item in value:
+                integers.append(integer(name, item))
+            return tuple(integers)
         except (TypeError, NotImplementedError):  # memoryviews of several axes raise the latter
             pass  # the message below shows the whole value
     raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {show(value)}{_shape_remedy(name, value)}")
@@ -128,11 +131,14 @@ def counts_argument(name: str, value: Any, floats: bool) -> Shape:
     """Check that `value` is one count or a 1-D sequence of counts, or of whole `floats` too; return Python ints."""
     counts = (value,) if type(value) is int else plain_counts(value)
     if counts is None:
+        items = []
         try:
-            counts = tuple([_count(item, floats) for item in _items(value)])
+            for item in _items(value):
+                items.append(_count(item, floats))
         except TypeError:
             expected = "an integer or a 1-D sequence of integers"
             raise TypeError(f"`{name}` expected {expected}, got {show(value)}{_counts_remedy(name, value)}") from None
+        counts = tuple(items)
     if total_of(counts) < 0:
         raise ValueError(f"`{name}` expected 0 or more times, got {show(value)}")
     return counts
@@ -200,9 +206,11 @@ def axes_argument(axis: Any) -> int | Shape | None:
     """Check that `axis` is None, an integer or a 1-D sequence of integers; return Python ints."""
     if axis is None or type(axis) is int or (type(axis) is tuple and all_plain(axis)):
         return axis
+    axes: list[int] = []
     try:
         items = _items(axis)
-        axes = [integer("axis", item) for item in items]
+        for item in items:
+            axes.append(integer("axis", item))
     except TypeError:
         raise TypeError(f"`axis` expected None, an integer or a 1-D sequence of integers, got {show(axis)}") from None
     is_one = type(items) is tuple and items is not axis

@@ -2,10 +2,11 @@ from collections.abc import Callable
 from typing import Any, Literal, Never, Protocol, SupportsIndex, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypeVar
 
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
+from bcast._rules.types import DType, SizesLike
 from bcast._runtime.core import get_num_threads, memory_info, release_memory, set_idle_limit, set_num_threads
 from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
@@ -47,9 +48,7 @@ _Scalar = complex | str | bytes | np.generic  # operands without axes, of which 
 _OutT = TypeVar("_OutT", bound=_Memory, default=NDArray[Any])
 _SumT = TypeVar("_SumT", bound=_Memory, default=Any)
 _Axes = AxesLike | SupportsIndex | None
-_Sizes = ShapeLike | SupportsIndex
-_Along = _Sizes | None
-_To = DTypeLike | None
+_Along = SizesLike | None
 _DType = type[_ScalarT] | np.dtype[_ScalarT]
 
 @overload
@@ -87,7 +86,7 @@ def broadcast(
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: _To = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -128,7 +127,7 @@ def broadcast_like(
     mode: Mode | None = None,
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
-    dtype: _To = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -147,7 +146,7 @@ def infer_shape(data_shape: ShapeLike, target_shape: None = None, *, shape: None
 def chain(
     data: ArrayLike,
     *steps: np.ufunc | tuple[np.ufunc, ArrayLike],
-    dtype: _To = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     mode: ElementwiseMode | None = None,
     axis: int = -1,
@@ -163,7 +162,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: None = None,
-    dtype: _To = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _ResultT: ...
@@ -177,7 +176,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: None = None,
-    dtype: _To = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> NDArray[np.bool]: ...
@@ -191,7 +190,7 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: _OutT | None = None,
-    dtype: _To = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _OutT: ...
@@ -205,27 +204,27 @@ def elementwise(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: _Memory | tuple[NDArray[Any], ...] | None = None,
-    dtype: _To = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _ResultT: ...
 @overload
 def broadcast_to(
-    array: _Data[_ScalarT], shape: _Sizes, *, dtype: None = None, casting: Casting = "same_kind", out: None = None
+    array: _Data[_ScalarT], shape: SizesLike, *, dtype: None = None, casting: Casting = "same_kind", out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def broadcast_to(
-    array: ArrayLike, shape: _Sizes, *, dtype: _DType[_ScalarT], casting: Casting = "same_kind", out: None = None
+    array: ArrayLike, shape: SizesLike, *, dtype: _DType[_ScalarT], casting: Casting = "same_kind", out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def broadcast_to(
-    array: ArrayLike, shape: _Sizes, *, dtype: _To = None, casting: Casting = "same_kind", out: _OutT | None = None
+    array: ArrayLike, shape: SizesLike, *, dtype: DType = None, casting: Casting = "same_kind", out: _OutT | None = None
 ) -> _OutT: ...
 @overload
 def broadcast_arrays(*args: _Data[_ScalarT]) -> tuple[NDArray[_ScalarT], ...]: ...
 @overload
 def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]: ...
-def broadcast_shapes(*args: _Sizes) -> tuple[int, ...]: ...
+def broadcast_shapes(*args: SizesLike) -> tuple[int, ...]: ...
 @overload
 def meshgrid(
     *xi: _Data[_ScalarT], copy: bool = True, sparse: bool = False, indexing: Indexing = "xy"
@@ -236,15 +235,15 @@ def meshgrid(
 ) -> tuple[NDArray[Any], ...]: ...
 @overload
 def tile(
-    A: _Data[_ScalarT], reps: _Sizes, *, dtype: None = None, casting: Casting = "same_kind", out: None = None
+    A: _Data[_ScalarT], reps: SizesLike, *, dtype: None = None, casting: Casting = "same_kind", out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def tile(
-    A: ArrayLike, reps: _Sizes, *, dtype: _DType[_ScalarT], casting: Casting = "same_kind", out: None = None
+    A: ArrayLike, reps: SizesLike, *, dtype: _DType[_ScalarT], casting: Casting = "same_kind", out: None = None
 ) -> NDArray[_ScalarT]: ...
 @overload
 def tile(
-    A: ArrayLike, reps: _Sizes, *, dtype: _To = None, casting: Casting = "same_kind", out: _OutT | None = None
+    A: ArrayLike, reps: SizesLike, *, dtype: DType = None, casting: Casting = "same_kind", out: _OutT | None = None
 ) -> _OutT: ...
 @overload
 def repeat(
@@ -272,7 +271,7 @@ def repeat(
     repeats: CountsLike,
     axis: _Along = None,
     *,
-    dtype: _To = None,
+    dtype: DType = None,
     casting: Casting = "same_kind",
     out: _OutT | None = None,
 ) -> _OutT: ...
@@ -312,7 +311,7 @@ def unbroadcast(
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     times: ArrayLike | None = None,
-    dtype: _To = None,
+    dtype: DType = None,
     out: _OutT | None = None,
 ) -> _OutT: ...
 @overload
@@ -325,7 +324,7 @@ def unrepeat(
 ) -> NDArray[_ScalarT]: ...
 @overload
 def unrepeat(
-    grad: ArrayLike, repeats: CountsLike, axis: _Along = None, *, dtype: _To = None, out: _OutT | None = None
+    grad: ArrayLike, repeats: CountsLike, axis: _Along = None, *, dtype: DType = None, out: _OutT | None = None
 ) -> _OutT: ...
 @overload
 def where(
@@ -334,15 +333,25 @@ def where(
 @overload
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: _OutT | None = None) -> _OutT: ...
 def sum(
-    a: ArrayLike, axis: _Axes = None, dtype: _To = None, out: _SumT | None = None, keepdims: bool = False, **others: Any
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DType = None,
+    out: _SumT | None = None,
+    keepdims: bool = False,
+    **others: Any,
 ) -> _SumT: ...
 def mean(
-    a: ArrayLike, axis: _Axes = None, dtype: _To = None, out: _SumT | None = None, keepdims: bool = False, **others: Any
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DType = None,
+    out: _SumT | None = None,
+    keepdims: bool = False,
+    **others: Any,
 ) -> _SumT: ...
 def var(
     a: ArrayLike,
     axis: _Axes = None,
-    dtype: _To = None,
+    dtype: DType = None,
     out: _SumT | None = None,
     ddof: float = 0,
     keepdims: bool = False,
@@ -353,7 +362,7 @@ def var(
 def std(
     a: ArrayLike,
     axis: _Axes = None,
-    dtype: _To = None,
+    dtype: DType = None,
     out: _SumT | None = None,
     ddof: float = 0,
     keepdims: bool = False,

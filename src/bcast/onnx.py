@@ -194,7 +194,7 @@ Xor = _made("Xor", partial(elementwise, np.logical_xor), ", for booleans only")
 Max = _made("Max", partial(_of_all, np.maximum), " of one input or more; NaN wins", 8)
 Min = _made("Min", partial(_of_all, np.minimum), " of one input or more; NaN wins", 8)
 Sum = _made("Sum", _total, " of one input or more; halves are added in single precision", 8)
-Mean = _made("Mean", lambda *xs: _total(*xs, steps=[(np.divide, float(len(xs)))]), " of what Sum would add up", 8)
+Mean = _made("Mean", lambda *xs: _total(*xs, steps=[(np.divide, float(len(xs)))]), " of inputs, added up as in Sum", 8)
 Where = _made("Where", where, "; all three inputs broadcast")
 
 # Unidirectional operators, and those that copy.

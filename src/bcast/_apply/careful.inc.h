@@ -4,8 +4,7 @@
    if IS_RARE of the bits of some that are looked at together, RARE(x, y). `loops.h` includes this file for each loop.
    An operand's items lie side by side, or one stands for all. */
 
-BCAST_INLINE void BCAST_JOIN(NAME, ITEM)(
-    ptrdiff_t n, char *const *data, const ptrdiff_t *steps, ptrdiff_t which)
+BCAST_INLINE void BCAST_JOIN(NAME, ITEM)(ptrdiff_t n, char *const *data, const ptrdiff_t *steps, ptrdiff_t which)
 {
     ITEM same[2][128], *out = (ITEM *) data[2];
     const ptrdiff_t most = sizeof same[0] / sizeof(ITEM);

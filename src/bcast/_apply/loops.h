@@ -133,10 +133,10 @@ BCAST_INLINE void bcast_divide(ptrdiff_t n, char *const *data, const ptrdiff_t *
 BCAST_LOOP(divide)
 
 /* Arithmetic row by row: of rows so short that calls of NumPy's loop take longer than their items, or beside one item
-   for all, for which its loops of `maximum` and `minimum` are slow. An operand's items of a row lie side by side, or one
-   stands for all; those of one operand at least lie side by side. Results may lie where an operand's items do, one for
-   one. Integers wrap, whatever their sign; those of 16 bits C would multiply as ints, which do not. The functions are
-   the first ones of half.h. */
+   for all, for which its loops of `maximum` and `minimum` are slow. An operand's items of a row lie side by side, or
+   one stands for all; those of one operand at least lie side by side. Results may lie where an operand's items do, one
+   for one. Integers wrap, whatever their sign; those of 16 bits C would multiply as ints, which do not. The functions
+   are the first ones of half.h. */
 typedef void (*bcast_row_loop)(
     ptrdiff_t rows, ptrdiff_t n, char *const *data, const ptrdiff_t *steps, const ptrdiff_t *row_steps);
 

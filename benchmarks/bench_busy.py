@@ -21,7 +21,7 @@ import numpy as np
 import bcast
 from bcast._benchmark.table import cpu
 
-SIZES = {"256 KiB": 1 << 18, "6 MB": 6 << 20, "64 MB": 64 << 20}
+SIZES = {"256 KiB": 1 << 18, "1.5 MiB": 3 << 19, "6 MB": 6 << 20, "64 MB": 64 << 20}
 LOADS = {
     "nothing": (),
     "1 loop": ("loop",),

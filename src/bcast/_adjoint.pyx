@@ -19,7 +19,7 @@ from numpy.exceptions import ComplexWarning
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.core cimport Counts
 from bcast._runtime.core cimport (
-    MAX_AXES, PAGE, RELEASING, SHARES, TARGET_COUNT, count_threads, cut, has_target, overlap, run_shares, shape_of,
+    MAX_AXES, PAGE, RELEASING, SHARES, TARGET_COUNT, WAKING, count_threads, cut, has_target, overlap, run_shares, shape_of,
     target_names, target_number,
 )
 from bcast._sum.core cimport (
@@ -242,7 +242,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
     """Make a planned sum of so many bytes, on several threads if it is worth it; `partials` of it are added then."""
     cdef char[2 * PAGE] local
     cdef object _grad = grad, _times = times, _out = out    # so that no other thread can resize them
-    cdef int threads = count_threads(nbytes, SUM_SHARE_BYTES, SUM_SHARE_BYTES, work.units)
+    cdef int threads = count_threads(nbytes, SUM_SHARE_BYTES, WAKING // 2 * SUM_SHARE_BYTES, work.units)
     if threads == 1:
         work.shares = 1
     elif work.shares == 0:
@@ -258,10 +258,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
         _sum_share(work, 0, 0)
     else:
         with nogil:
-            if threads == 1:
-                _sum_share(work, 0, 0)
-            else:
-                run_shares(_sum_share, work, <int> work.shares, threads)
+            run_shares(_sum_share, work, <int> work.shares, threads)
             if partials:
                 add_shares(work.plan, work.partials)
     if work.scratch != local:

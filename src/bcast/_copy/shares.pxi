@@ -34,13 +34,11 @@ cdef void write_shares(
     cdef Work work = Work(write, plan, src, dst, size, NULL, 1, read, mapped)
     if size >= (1 if threads == 1 else 2) * COPY_STREAMED_BYTES and bcast_pages_resident(dst, size):
         work.scratch = <uint8_t *> malloc(threads * COPY_SCRATCH_BYTES)     # without memory, nothing is streamed
-    if threads == 1 and not mapped and read == 0:
-        _write_share(&work, 0, 0)
-    else:
+    if threads > 1 or mapped or read:
         work.shares = <int> max(    # of 2 MiB at most: the caller may have to wait for one
             max(threads, min(size // COPY_SHARE_BYTES, <Py_ssize_t> SHARES * threads)), size // (2 << 20)
         )
-        run_shares(_write_share, &work, work.shares, threads)
+    run_shares(_write_share, &work, work.shares, threads)
     free(work.scratch)
 
 

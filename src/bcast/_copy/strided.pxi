@@ -152,15 +152,15 @@ cdef void _share_tiles(StridedCopy *copy, int threads) noexcept nogil:
         if copy.axes[i].length // copy.axes[i].block > most:
             most = copy.axes[i].length // copy.axes[i].block
             copy.cut = i
-    copy.shares = <int> min(threads * SHARES, most)
-    if threads == 1 or copy.shares == 1:
-        _write_tiles(copy, 0, copy.src, copy.dst)
-    else:
-        run_shares(_write_tile_share, copy, copy.shares, threads)
+    copy.shares = <int> min(threads * SHARES, most) if threads > 1 else 1
+    run_shares(_write_tile_share, copy, copy.shares, threads)
 
 
 cdef void _write_tile_share(void *whole, int i, int _worker) noexcept nogil:
     """Copy one share; shares are cut between blocks."""
+    if (<const StridedCopy *> whole).shares == 1:
+        _write_tiles(<StridedCopy *> whole, 0, (<StridedCopy *> whole).src, (<StridedCopy *> whole).dst)
+        return
     cdef StridedCopy copy = (<const StridedCopy *> whole)[0]
     cdef StridedAxis *axis = &copy.axes[copy.cut]
     cdef Py_ssize_t blocks = axis.length // axis.block

@@ -15,7 +15,7 @@ from bcast._rules.alignment cimport (
     Alignment, aligned, expect_default_axis, index_of, merge, pdpd, refuse_length, remedy_of, right_aligned,
 )
 from bcast._rules.arguments cimport MAX_SIZE, integer, integers, mode_of, shape_argument
-from bcast._runtime.core cimport RELEASING, SHARES, contiguous_overlap, count_threads, cut, run_shares
+from bcast._runtime.core cimport RELEASING, SHARES, WAKING, contiguous_overlap, count_threads, cut, run_shares
 
 from collections import namedtuple
 from operator import attrgetter

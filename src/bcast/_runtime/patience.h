@@ -26,10 +26,11 @@
 static BCAST_THREAD_LOCAL struct {
     double alone_until; /* this thread's calls do without helpers */
     double wakes_from;  /* its calls wake no helper before */
-    double last_asked;  /* when it last asked for helpers */
+    double ended;       /* when its last job did for which it asked for helpers, had it any or none */
+    int asked;          /* whether the next job is such a one */
     double took;        /* seconds, its last job */
     int doublings;      /* how often in a row helpers were late */
-} bcast_mine = {0, 0, -1e9, 0, 0};
+} bcast_mine = {0, 0, -1e9, 0, 0, 0};
 
 static double bcast_stopped_at = -1; /* for tests: when the clock of the decisions stands still; below 0, it does not */
 
@@ -38,13 +39,13 @@ static double bcast_now(void)
     return bcast_stopped_at < 0 ? bcast_clock() : bcast_stopped_at;
 }
 
-/* Whether a call gets helpers. Where it is not worth `waking` them, it does if one is awake, or if the thread asked a
-   moment ago: then calls follow each other so closely that helpers, once woken, are awake for the next one. */
+/* Whether a call gets helpers. Where it is not worth `waking` them, it does if one is awake, or if the thread's last job
+   ended a moment ago: then jobs follow each other so closely that helpers, once woken, are awake for the next one. */
 static int bcast_asks(int waking)
 {
     const double now = bcast_now();
-    const int often = now - bcast_mine.last_asked < BCAST_SPIN_SECONDS;
-    bcast_mine.last_asked = now;
+    const int often = now - bcast_mine.ended < BCAST_SPIN_SECONDS;
+    bcast_mine.asked = 1;
     if (now < bcast_mine.alone_until)
         return 0;
     return bcast_helper_awake() || ((waking || often) && now >= bcast_mine.wakes_from);
@@ -54,6 +55,7 @@ static int bcast_asks(int waking)
 static void bcast_note_loss(double seconds, int in_vain)
 {
     const double now = bcast_now(), alone = seconds * BCAST_ALONE_TIMES;
+    bcast_mine.ended = now;
     if (in_vain)
         bcast_mine.wakes_from = now + BCAST_LATE_SECONDS; /* waking one takes some 5 us */
     if (seconds > BCAST_LATE_SECONDS) {
@@ -82,6 +84,14 @@ static double bcast_cpu_time(void)
 static void bcast_run(bcast_share share, void *work, int shares, int threads)
 {
     bcast_job job;
+    if (threads == 1) {
+        for (int i = 0; i < shares; i++)
+            share(work, i, 0);
+        if (bcast_mine.asked)
+            bcast_mine.ended = bcast_now();
+        bcast_mine.asked = 0;
+        return;
+    }
     const int watched = bcast_mine.took > BCAST_LATE_SECONDS; /* two looks at the CPU time are little beside it */
     double begun = bcast_clock(), had, lost;
     bcast_submit(&job, share, work, shares, threads);

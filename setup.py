@@ -55,6 +55,16 @@ DIRECTIVES = {
     "freethreading_compatible": True,
     "language_level": 3,
 }
+# Functions that users do not see are called faster, and compiled to less, without attributes; tests read signatures.
+DIRECTIVES_OF_PRIVATE = {"binding": False, "embedsignature": True, "embedsignature.format": "clinic"}
+PUBLIC = {
+    "_api/adjoints.py",
+    "_api/broadcast.py",
+    "_api/elementwise.py",
+    "_api/patching.pyx",
+    "_api/repeats.py",
+    "_runtime/core.pyx",
+}
 SOURCES = [
     "_sum/core.pyx",  # first, as it takes longest to compile
     "_copy/core.pyx",
@@ -67,7 +77,6 @@ SOURCES = [
     "_api/elementwise.py",
     "_api/patching.pyx",
     "_api/repeats.py",
-    "_rules/alignment.py",
     "_rules/arguments.py",
     "_rules/core.pyx",
     "_runtime/core.pyx",
@@ -123,13 +132,14 @@ class BuildExtensions(build_ext):
         self.keys = {each.name: key_of(source) for each, source in zip(self.extensions, SOURCES, strict=True)}
         pairs = zip(self.extensions, SOURCES, strict=True)
         stale = [(each, source) for each, source in pairs if not self.is_made(each, Path(each.sources[0]))]
-        cythonize(
-            [extension(source, str(PACKAGE / source)) for _, source in stale],
-            build_dir=str(MADE),
-            compiler_directives=DIRECTIVES,
-            force=True,
-            nthreads=os.cpu_count() if multiprocessing.get_start_method() == "fork" else 0,
-        )
+        for is_public in False, True:
+            cythonize(
+                [extension(name, str(PACKAGE / name)) for _, name in stale if (name in PUBLIC) == is_public],
+                build_dir=str(MADE),
+                compiler_directives=DIRECTIVES if is_public else DIRECTIVES | DIRECTIVES_OF_PRIVATE,
+                force=True,
+                nthreads=os.cpu_count() if multiprocessing.get_start_method() == "fork" else 0,
+            )
         for header in MADE.rglob("*.h"):  # Cython copies those that it sees, without those that they include
             header.unlink()
         for each, _ in stale:

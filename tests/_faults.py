@@ -39,6 +39,9 @@ FEW_TRIES, TRIES = 6, 300  # what grows each time leaks; what is cached does not
 ENDS = {"died of SIGABRT", "died of SIGBUS", "died of SIGSEGV"}
 WILD = {"# references", *ENDS}
 REGISTERED = "has already been registered"  # NumPy's words after it found no memory while it noted a loop of a ufunc
+# CPython's words after it found no memory for the object of a frame through which an error passes. Of a compiled
+# function that returns without one, it says which it is.
+LOST = "error return without exception set"
 SIMPLE = (type(None), bool, int, float, str, type, types.FunctionType, types.ModuleType)
 
 
@@ -306,7 +309,8 @@ class Subject:
         """Say what is wrong with a result or a failure."""
         expected = before.call.expected
         if isinstance(result, Failure):
-            if not (has_come and issubclass(result.kind, self.fault.clean)) and not self.is_refusal(result, expected):
+            clean = issubclass(result.kind, self.fault.clean) or (self.judged and result.message == LOST)
+            if not (has_come and clean) and not self.is_refusal(result, expected):
                 yield f"{result.kind.__name__}: {result.message}"
             yield from before.written()
             if before.call.state and before.call.state() != before.state:

@@ -12,7 +12,7 @@ import bcast
 from bcast import _adjoint
 from bcast._copy import core
 from bcast._kernel import replicate
-from bcast._rules.alignment import Alignment
+from bcast._rules.core import Alignment
 from bcast._runtime import core as runtime
 
 

@@ -22,8 +22,8 @@ import numpy as np
 import bcast
 from bcast import _adjoint, _elementwise, _kernel
 from bcast._api import converted
-from bcast._rules import alignment, core as rules
-from bcast._rules.alignment import Alignment, aligned
+from bcast._rules import core as rules
+from bcast._rules.core import Alignment, aligned
 from bcast._runtime import core as runtime
 
 for name in sys.argv[1:]:
@@ -116,7 +116,7 @@ POOLS = {
     "name names str": (*NAMES, "'shape'", "'reps'", "b'numpy_1.24_ufunc_call_info'"),
     "dtype DTypeLike np.dtype[Any]": (*DTYPES, "np.dtype('f8')"),
     "casting": (*CASTINGS, "-1", "0", "3", "4", "2**70"),
-    "Shape shape tuple[int,...]": (*SHAPES, "(1, 2)"),
+    "Shape shape source target tuple[int,...]": (*SHAPES, "(1, 2)"),
     "along axis": (*WILD, "0", "1"),
     "block_bytes piece size": ("-1", "0", "1", "7", "8", "2**62", "2**70", "None"),
     "share streamed shares threads": ("-1", "0", "1", "7", "1000", "2**70", "None"),
@@ -144,14 +144,16 @@ def picked(name, function, count):
         parameters = None
     calls = []
     for _ in range(count if parameters is None or parameters else 1):
-        pools = [ANYTHING] * rng.randint(0, 3) if parameters is None else list(map(pool_of, parameters))
+        pools = [ANYTHING] * rng.randint(0, 3) if parameters is None else [pool_of(each, name) for each in parameters]
         arguments = [rng.choice(ANYTHING if rng.random() < 0.1 else pool) for pool in pools]
         calls.append(f"{name}({', '.join(arguments)})")
     return calls
 
 
-def pool_of(parameter):
-    """Return what is given to an argument; `*args` get one."""
+def pool_of(parameter, name):
+    """Return what is given to an argument; `*args` get one. The data of a rule is its shape."""
+    if parameter.name == "data" and name.startswith("bcast._rules.core."):
+        return POOL_OF["shape"]
     annotation = str(parameter.annotation).removesuffix(" | None").replace(" ", "")
     if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
         return ("**{}",)
@@ -170,8 +172,8 @@ REFUSED = {
     "an_empty_alignment_of_a_sum": ("_adjoint.sum_onto(grid, Alignment.__new__(Alignment), row)", "TypeError"),
     "too_many_axes": ("runtime.result_array(None, row, (1,) * 300, 'x')", "ValueError"),
     "too_many_axes_of_a_shape": ("runtime.reshaped(row, (1, 3) * 300)", "ValueError"),
-    "too_many_axes_of_a_target": ("alignment.right_aligned((3,), (1,) * 99 + (3,), 'x')", "ValueError"),
-    "too_many_axes_after_others": ("alignment.pdpd((3,), (3,) + (1,) * 99, 0, 'x')", "ValueError"),
+    "too_many_axes_of_a_target": ("rules.right_aligned((3,), (1,) * 99 + (3,), 'x')", "ValueError"),
+    "too_many_axes_after_others": ("rules.pdpd((3,), (3,) + (1,) * 99, 0, 'x')", "ValueError"),
     "lengths_that_are_missing": ("Alignment((2, 3), (3,))", "ValueError"),
     "lengths_that_do_not_fit": ("Alignment((2, 3), (2, 2))", "ValueError"),
     "lengths_below_0": ("Alignment((-1,), (1,))", "ValueError"),
@@ -194,6 +196,7 @@ REFUSED = {
     "lengths_of_a_copy": ("_kernel.replicate(grid, aligned((2, 3), (6,)), grid)", "ValueError"),
     "state_from_a_pickle": ("Alignment((3,), (3,)).__setstate_cython__(((2, 3), (3,)))", "AttributeError"),
     "other_items": ("_kernel.replicate(turned, aligned((2, 3), (2, 3)), number)", "TypeError"),
+    "means_of_another_dtype": ("_adjoint.average_onto(wide, Alignment((2, 3), (1, 3)), row, 5, row)", "TypeError"),
     "references": ("_kernel.replicate(objects, Alignment((2, 3), (2, 3)), wide)", "TypeError"),
 }
 

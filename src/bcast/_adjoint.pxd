@@ -1,7 +1,6 @@
 from numpy cimport ndarray
 
-from bcast._rules.alignment cimport Alignment
-from bcast._rules.core cimport Counts
+from bcast._rules.core cimport Alignment, Counts
 
 cpdef sum_onto(ndarray grad, Alignment alignment, ndarray out, ndarray times=*)
 cpdef average_onto(

@@ -2,8 +2,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from bcast._rules.alignment import Alignment
-from bcast._rules.core import Counts
+from bcast._rules.core import Alignment, Counts
 
 def sum_onto(
     grad: NDArray[Any], alignment: Alignment, out: NDArray[Any], times: NDArray[Any] | None = None

@@ -16,11 +16,10 @@ import warnings
 import numpy as np
 from numpy.exceptions import ComplexWarning
 
-from bcast._rules.alignment cimport Alignment
-from bcast._rules.core cimport Counts
+from bcast._rules.core cimport Alignment, Counts
 from bcast._runtime.core cimport (
-    MAX_AXES, PAGE, RELEASING, SHARES, TARGET_COUNT, WAKING, count_threads, cut, has_target, overlap, run_shares, shape_of,
-    target_names, target_number,
+    MAX_AXES, PAGE, RELEASING, SHARES, TARGET_COUNT, WAKING, count_threads, cut, has_target, overlap, run_shares,
+    shape_of, target_names, target_number,
 )
 from bcast._sum.core cimport (
     BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_SHARES, U32, U64, UINT64, UINT8, Axis, CountedSum,
@@ -83,6 +82,8 @@ cpdef average_onto(
     As `sum_onto`, where something is summed, kernels read `data` (`has_kernels`) and results are floats or complex.
     `means` are of float64 and broadcast to `data`. Sums of narrow floats may be `rough`: as for narrow results.
     """
+    if means is not None and cnp.PyArray_TYPE(means) != cnp.NPY_DOUBLE:
+        raise TypeError(f"`means` expected float64, got {means.dtype}")
     return _sum_any(data, alignment, None, -1, out, means, divisor, root, rough)
 
 

@@ -19,11 +19,12 @@ from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, llabs, malloc
 from libc.string cimport memcmp, memcpy, memset
 
+from contextvars import copy_context
+
 import numpy as np
 
 from bcast._copy.core cimport (
-    Cast, Matrix, Plan, bfloat16, cast_of, learn, make_plan, strided_copy, sure_cast, swap_bytes, transpose_of,
-    write_planned,
+    Matrix, Plan, make_plan, strided_copy, transpose_of, write_planned,
 )
 from bcast._runtime.core cimport (
     L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, are_alike, count_threads, cut, new_array, overlap, pays,
@@ -50,6 +51,7 @@ cdef extern from "Python.h":
 cnp.import_array()
 cnp.import_ufunc()
 
+include "_apply/casts.pxi"
 include "_apply/nest.pxi"
 include "_apply/chain.pxi"
 include "_apply/blocks.pxi"

@@ -13,11 +13,10 @@ from libc.stdint cimport uint8_t
 import numpy as np
 
 from bcast._copy.core cimport (
-    Cast, CountedPlan, Plan, Write, is_large, make_plan, plan_counted, sure_cast, threads_for, write_counted,
-    write_planned, write_shares, write_strided,
+    CountedPlan, Plan, Write, is_large, make_plan, plan_counted, threads_for, write_counted, write_planned,
+    write_shares, write_strided,
 )
-from bcast._rules.alignment cimport Alignment, aligned
-from bcast._rules.core cimport Counts
+from bcast._rules.core cimport Alignment, Counts, aligned
 from bcast._runtime.core cimport (
     RELEASING, contiguous_overlap, forget, is_mapped, new_array, overlap, shape_of,
 )
@@ -25,12 +24,7 @@ from bcast._runtime.core cimport (
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
 
-cdef extern from "numpy/ufuncobject.h":
-    void PyUFunc_clearfperr()
-    int PyUFunc_getfperr()
-
 cnp.import_array()
-cnp.import_ufunc()
 
 
 cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
@@ -212,22 +206,3 @@ cdef int _write_views(
     with nogil:
         write_shares(write, plan, &data[0], &out[0], out.shape[0], threads, read, mapped)
     return 0
-
-
-cpdef bint may_fail(cnp.ndarray data, cnp.dtype dtype) except -1:
-    """Whether some item may be in error when it is converted: one is, or nothing here converts them."""
-    cdef Cast cast = sure_cast(<cnp.dtype> cnp.PyArray_DESCR(data), dtype)
-    cdef cnp.ndarray items
-    cdef const char *src
-    cdef uint8_t[16 * 512] room
-    cdef Py_ssize_t left = cnp.PyArray_SIZE(data)
-    if cast == NULL or cnp.PyArray_ISBYTESWAPPED(data):
-        return True
-    items = cnp.PyArray_GETCONTIGUOUS(data)
-    src = <const char *> cnp.PyArray_DATA(items)
-    PyUFunc_clearfperr()
-    while left > 0:
-        cast(min(left, <Py_ssize_t> 512), src, room)
-        src += 512 * cnp.PyArray_ITEMSIZE(items)
-        left -= 512
-    return PyUFunc_getfperr() != 0

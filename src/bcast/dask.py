@@ -23,9 +23,8 @@ from bcast._api.broadcast import align_like, tuple_of_one
 from bcast._api.elementwise import axis_argument, check_function, rule_argument, step_shapes
 from bcast._api.elementwise import chain as chain_in_memory
 from bcast._api.repeats import counts_along
-from bcast._rules.alignment import Alignment, right_aligned
 from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument, show
-from bcast._rules.core import align, align_shapes
+from bcast._rules.core import Alignment, align, align_shapes, right_aligned
 from bcast._rules.types import (
     AxesLike,
     Casting,

@@ -5,9 +5,8 @@ from numpy cimport dtype as Dtype, ndarray
 from bcast._adjoint cimport average_onto, has_kernels, sum_counted, sum_onto
 from bcast._api.converted cimport as_array, is_tensor
 from bcast._api.repeats cimport counts_along, integers_of, order, split
-from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of, shape_argument
-from bcast._rules.core cimport align_shapes
+from bcast._rules.core cimport Alignment, align_shapes, aligned
 from bcast._runtime.core cimport result_array, shape_of, size_of, type_of
 
 cpdef wide_dtype(dtype)

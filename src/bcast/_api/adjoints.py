@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from bcast._adjoint import average_onto, has_kernels, sum_counted, sum_onto
 from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._api.repeats import counts_along, integers_of, order, split
-from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import Shape, axes_argument, dtype_argument, place_of, shape_argument, show
-from bcast._rules.core import align_shapes
+from bcast._rules.core import Alignment, align_shapes, aligned
 from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike
 from bcast._runtime.core import result_array, shape_of, size_of, type_of
 

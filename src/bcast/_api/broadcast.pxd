@@ -3,9 +3,8 @@ cimport cython
 from numpy cimport ndarray
 
 from bcast._api.converted cimport as_array, materialise
-from bcast._rules.alignment cimport Alignment, aligned, merge, right_aligned
 from bcast._rules.arguments cimport mode_of, shape_argument
-from bcast._rules.core cimport align, align_shapes
+from bcast._rules.core cimport Alignment, align, align_shapes, aligned, merge, right_aligned
 from bcast._runtime.core cimport shape_of
 
 cpdef refuse_shape(shape)

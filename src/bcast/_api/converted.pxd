@@ -1,15 +1,14 @@
 # The C types of _api/converted.py, which is plain Python without them.
 from numpy cimport dtype as Dtype, generic, ndarray
 
-from bcast._elementwise cimport run_steps
-from bcast._kernel cimport may_fail, repeat_counted, replicate
-from bcast._rules.alignment cimport Alignment
+from bcast._elementwise cimport may_fail, run_steps
+from bcast._kernel cimport repeat_counted, replicate
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.core cimport (
     are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, forget, is_contiguous, is_mapped,
     is_masked, keeps_dtype, may_warn, reshaped, result_array, size_of,
 )
-from bcast._rules.core cimport Counts, counts_of_array, counts_of_tuple
+from bcast._rules.core cimport Alignment, Counts, counts_of_array, counts_of_tuple
 
 cdef Py_ssize_t BLOCK_BYTES
 cdef str SAME_KIND
@@ -26,6 +25,8 @@ cpdef tuple prepared(ndarray data, tuple shape, out, dtype, casting)
 cpdef convert_onto(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint fresh)
 cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype dtype)
 cpdef tuple without_dropped(ndarray data, Counts counts, int axis)
+cdef _by_blocks(data, Alignment alignment, out, Dtype dtype, bint sure)
+cdef _convert_blocks(data, out, Dtype dtype)
 cdef tuple _aligned(ndarray data, Alignment alignment, ndarray out)
 cdef _converted(ndarray data, Dtype dtype)
 cdef bint _is_ordered(data) except -1

@@ -13,11 +13,10 @@ import numpy as np
 from numpy import generic, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._elementwise import run_steps
-from bcast._kernel import may_fail, repeat_counted, replicate
-from bcast._rules.alignment import Alignment
+from bcast._elementwise import may_fail, run_steps
+from bcast._kernel import repeat_counted, replicate
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, mode_of
-from bcast._rules.core import Counts, counts_of_array, counts_of_tuple
+from bcast._rules.core import Alignment, Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting, DType
 from bcast._runtime.core import (
     are_alike,
@@ -234,10 +233,8 @@ def _by_blocks(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtyp
     shapes = data.shape, out.shape
     kinds: dict[str, int] = {}
     with np.errstate(all="call", call=kinds.setdefault):
-        if tried:
-            _convert_blocks(data, None, dtype)
-        else:
-            _convert_blocks(*_aligned(data, alignment, out), dtype)
+        view, place = (data, None) if tried else _aligned(data, alignment, out)
+        _convert_blocks(view, place, dtype)
     # Have NumPy warn, or raise, as the user has told it to, by a cast of 1e300, 1e-300 or a signalling NaN.
     numbers = {"overflow": 0x7E37E43C8800759C, "underflow": 0x01A56E1FC2F8F359, "invalid value": 0x7FF0000000000001}
     for kind in numbers:
@@ -247,8 +244,9 @@ def _by_blocks(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtyp
     if tried:
         if (data.shape, out.shape) != shapes:
             raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
+        view, place = _aligned(data, alignment, out)
         with np.errstate(all="ignore"):
-            _convert_blocks(*_aligned(data, alignment, out), dtype)
+            _convert_blocks(view, place, dtype)
 
 
 def _convert_blocks(data: NDArray[Any], out: NDArray[Any] | None, dtype: np.dtype[Any]) -> None:

@@ -1,9 +1,8 @@
 # The C types of _api/elementwise.py, which is plain Python without them.
 from numpy cimport ndarray
 
-from bcast._rules.alignment cimport Alignment, expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments cimport dtype_argument, integer, mode_of
-from bcast._rules.core cimport rule_of
+from bcast._rules.core cimport Alignment, expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._runtime.core cimport are_alike, dtype_of, is_binary, reshaped, shape_of
 from bcast._api.converted cimport as_array, casting_number, is_tensor, prepared
 from bcast._elementwise cimport apply, choose, pass_on, run_steps

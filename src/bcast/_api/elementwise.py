@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 
 from bcast._api.converted import as_array, casting_number, into_tensor, is_tensor, prepared
 from bcast._elementwise import apply, choose, pass_on, run_steps
-from bcast._rules.alignment import expect_default_axis, merge, pdpd, right_aligned
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
-from bcast._rules.core import rule_of
+from bcast._rules.core import expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._rules.types import Casting, DType, ElementwiseMode
 from bcast._runtime.core import are_alike, dtype_of, is_binary, reshaped, shape_of
 

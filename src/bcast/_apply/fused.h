@@ -14,7 +14,7 @@
 
 #include "../_runtime/cpu.h"
 #include "../_runtime/target.h"
-#include "../_copy/casts.h"
+#include "casts.h"
 
 enum { bcast_fused_add, bcast_fused_subtract, bcast_fused_multiply, bcast_fused_divide };
 

@@ -73,9 +73,6 @@ cdef struct CountedPlan:
     const uint8_t *src_end
     Kernels kernels
 
-# Converts items that lie side by side.
-ctypedef void (*Cast)(Py_ssize_t n, const void *src, void *dst) noexcept nogil
-
 # Writes the bytes of an output from `begin` to `end`: past the caches if there is a scratch.
 ctypedef void (*Write)(
     const void *plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch
@@ -86,12 +83,6 @@ cdef Py_ssize_t COPY_STREAMED_BYTES     # a smaller output may stay in some cach
 
 cdef CopyMatrix *transpose_of       # by the target's number: of items that lie side by side in the data, too
 cdef CopyMatrix strided_copy
-
-cdef int bfloat16           # the number that NumPy gave to the dtype of ml_dtypes; -1 as long as that is not known
-cdef int learn(cnp.dtype dtype) except -1
-cdef Cast cast_of(int src, int dst, bint exact) noexcept
-cdef Cast sure_cast(cnp.dtype src, cnp.dtype dst) except? NULL
-cdef void swap_bytes(Py_ssize_t n, int size, void *items) noexcept nogil
 
 cdef int make_plan(
     Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *src, Py_ssize_t src_size,

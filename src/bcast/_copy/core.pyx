@@ -10,16 +10,10 @@ cimport numpy as cnp
 from cpython.pyport cimport PY_SSIZE_T_MAX
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, llabs, malloc
-from libc.string cimport memcmp, memcpy
-
-from contextvars import copy_context
-
-import numpy as np
+from libc.string cimport memcpy
 
 from bcast._rules.core cimport Counts, find_chunk, read_chunk
-from bcast._runtime.core cimport (
-    L1, LINE, MAX_AXES, PAGE, SHARES, cut, forget_range, run_shares, target_number,
-)
+from bcast._runtime.core cimport L1, LINE, MAX_AXES, PAGE, SHARES, cut, forget_range, run_shares, target_number
 
 cdef extern from "_copy/simd/shuffle.h":
     const Kernels *kernels_of "bcast_copy_kernels_of"
@@ -33,12 +27,7 @@ cdef extern from "_runtime/stream.h":
     void bcast_store_fence() noexcept nogil
     bint bcast_pages_resident(const uint8_t *dst, size_t size) noexcept nogil
 
-cdef extern from "numpy/ufuncobject.h":
-    void PyUFunc_clearfperr() nogil
-    int PyUFunc_getfperr() nogil
-
 cnp.import_array()
-cnp.import_ufunc()
 
 transpose_of = <CopyMatrix *> transpose_of_target
 strided_copy = bcast_strided_copy
@@ -48,4 +37,3 @@ include "executor.pxi"
 include "strided.pxi"
 include "counted.pxi"
 include "shares.pxi"
-include "casts.pxi"

@@ -1,10 +1,21 @@
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import Shape
+
+class Alignment:
+    shape: Shape
+    source: Shape
+    def __init__(self, shape: Shape, source: Shape) -> None: ...
+
+def right_aligned(data: Shape, target: Shape, name: str) -> Alignment: ...
+def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment: ...
+def aligned(shape: Shape, source: Shape) -> Alignment: ...
+def merge(shapes: Sequence[Shape], name: str) -> Shape: ...
+def expect_default_axis(axis: Any, mode: str) -> None: ...
 
 class Form(NamedTuple):
     rule: str

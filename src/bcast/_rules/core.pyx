@@ -1,8 +1,8 @@
 # cython: cdivision=True
 """The rules that are not plain Python: what says where the items of data go, and how often.
 
-In: valid shapes, axes and numbers as users pass them. Out: an `Alignment` by the table of modes in modes.pxi, and
-`Counts` by counts.pxi; or the error that says what was expected.
+In: valid shapes, axes and numbers as users pass them. Out: an `Alignment` by the rules in alignment.pxi and the table
+of modes in modes.pxi, and `Counts` by counts.pxi; or the error that says what was expected.
 """
 
 cimport cython
@@ -11,10 +11,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bcast._rules.alignment cimport (
-    Alignment, aligned, expect_default_axis, index_of, merge, pdpd, refuse_length, remedy_of, right_aligned,
-)
-from bcast._rules.arguments cimport MAX_SIZE, integer, integers, mode_of, shape_argument
+from bcast._rules.arguments cimport MAX_SIZE, check_rank, integer, integers, is_countable, mode_of, shape_argument
 from bcast._runtime.core cimport RELEASING, SHARES, WAKING, contiguous_overlap, count_threads, cut, run_shares
 
 from collections import namedtuple
@@ -23,9 +20,10 @@ from operator import attrgetter
 import numpy as np
 from numpy.exceptions import AxisError
 
-from bcast._rules.arguments import show
+from bcast._rules.arguments import refuse_size, show
 
 cnp.import_array()
 
+include "alignment.pxi"
 include "modes.pxi"
 include "counts.pxi"

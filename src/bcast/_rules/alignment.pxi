@@ -1,28 +1,18 @@
-"""`Alignment`: which axis of the data feeds which axis of the output; and the rules that several functions share.
+# `Alignment`: which axis of the data feeds which axis of the output; and the rules that several functions share.
+#
+# In: valid shapes, on plain integers. Out: an alignment or a shape, or the error that says where the shapes do not fit.
 
-In: valid shapes, on plain integers. Out: an alignment or a shape, or the error that says where the shapes do not fit.
-"""
-
-from collections.abc import Sequence
-from typing import Any, NoReturn
-
-import cython
-from numpy.exceptions import AxisError
-
-from bcast._rules.arguments import Shape, check_rank, integer, is_countable, refuse_size, shape_argument, show
-
-ONES = tuple(map((1,).__mul__, range(65)))  # indexed by their number, so that none is made anew
+cdef tuple ONES = tuple(map((1,).__mul__, range(65)))   # indexed by their number, so that none is made anew
 
 
 @cython.final
-@cython.auto_pickle(False)  # it would bypass the checks of `__init__`
+@cython.auto_pickle(False)      # it would bypass the checks of `__init__`
 @cython.freelist(8)
-@cython.no_gc  # it holds only tuples of ints
-@cython.cclass  # its attributes are declared in _rules/alignment.pxd, so that C code reads them
-class Alignment:
+@cython.no_gc       # it holds only tuples of ints
+cdef class Alignment:
     """The shape of the output, and at its rank, the data's: at each axis the same length, or 1. Immutable."""
 
-    def __init__(self, shape: Shape, source: Shape) -> None:
+    def __init__(self, shape, source):
         self.shape = shape_argument("shape", shape)
         self.source = shape_argument("source", source)
         if len(self.source) != len(self.shape):
@@ -31,14 +21,14 @@ class Alignment:
             if length != 1 and length != stretched:
                 raise ValueError(f"`source` expected at each axis the length of {shape} or 1, got {show(source)}")
 
-    def __eq__(self, other: object, /) -> bool:
+    def __eq__(self, other, /):
         return isinstance(other, Alignment) and self.shape == other.shape and self.source == other.source
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return f"Alignment(shape={self.shape}, source={self.source})"
 
 
-def right_aligned(data: Shape, target: Shape, name: str) -> Alignment:
+cpdef Alignment right_aligned(tuple data, tuple target, str name):
     """Align at the right and stretch only the data: NumPy's `broadcast_to`, Broadcast-1 and -3, ONNX unidirectional.
 
     Where both shapes stretch, `merge` comes first: Broadcast-3's bidirectional mode, ONNX Expand, `broadcast_arrays`.
@@ -47,9 +37,9 @@ def right_aligned(data: Shape, target: Shape, name: str) -> Alignment:
     return align_from(data, len(data), target, len(target) - len(data), name, "right")
 
 
-def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
+cpdef Alignment pdpd(tuple data, tuple target, axis, str name):
     """Align data, without its trailing 1s, with the target from `axis` on: PaddlePaddle's rule, by OpenVINO's pages."""
-    rank = len(target)
+    cdef Py_ssize_t rank = len(target), last, start, end
     expect_rank(data, target, name, "axis")
     last = rank - 1 if data else rank
     start = rank - len(data) if axis == -1 else index_of(axis, last + 1)
@@ -65,10 +55,12 @@ def pdpd(data: Shape, target: Shape, axis: int, name: str) -> Alignment:
     return align_from(data, end, target, start, name, "axis")
 
 
-@cython.boundscheck(False)  # the ranks are compared first
+@cython.boundscheck(False)      # the ranks are compared first
 @cython.wraparound(False)
-def align_from(data: Shape, end: int, target: Shape, start: int, name: str, hints: str) -> Alignment:
+cdef Alignment align_from(tuple data, Py_ssize_t end, tuple target, Py_ssize_t start, str name, str hints):
     """Align data's first `end` axes with the target from axis `start` on; data's other axes have length 1."""
+    cdef tuple source
+    cdef Py_ssize_t i, length, wanted
     check_rank(name, target)  # no array has too many axes, and shapes that users pass were checked before
     for i in range(end):
         length, wanted = data[i], target[start + i]
@@ -80,19 +72,21 @@ def align_from(data: Shape, end: int, target: Shape, start: int, name: str, hint
     return aligned(target, source)
 
 
-def aligned(shape: Shape, source: Shape) -> Alignment:
+cpdef Alignment aligned(tuple shape, tuple source):
     """Make an alignment without the checks of `__init__`, and their cost."""
-    alignment = Alignment.__new__(Alignment)
+    cdef Alignment alignment = Alignment.__new__(Alignment)
     alignment.shape = shape
     alignment.source = source
     return alignment
 
 
-@cython.boundscheck(False)  # no axis lies beyond the longest shape
+@cython.boundscheck(False)      # no axis lies beyond the longest shape
 @cython.wraparound(False)
-def merge(shapes: Sequence[Shape], name: str) -> Shape:
+cpdef tuple merge(shapes, str name):
     """Merge any number of shapes by the two-way rule: right-aligned, each length equal or 1; 1 beside 0 gives 0."""
-    rank = 0
+    cdef Py_ssize_t rank = 0, axis, length, before
+    cdef tuple shape, result
+    cdef list merged
     for shape in shapes:
         rank = max(rank, len(shape))
     merged = [1] * rank
@@ -113,8 +107,9 @@ def merge(shapes: Sequence[Shape], name: str) -> Shape:
     return result
 
 
-def index_of(axis: int, end: int) -> int:
+cdef Py_ssize_t index_of(axis, Py_ssize_t end):
     """Return an axis as a C integer; a negative number unless ``0 <= axis < end``."""
+    cdef Py_ssize_t index
     try:
         index = axis
     except OverflowError:
@@ -122,7 +117,7 @@ def index_of(axis: int, end: int) -> int:
     return index if index < end else -1
 
 
-def expect_rank(data: Shape, target: Shape, name: str, hints: str) -> None:
+cdef expect_rank(tuple data, tuple target, str name, str hints):
     """Refuse a target with fewer axes than the data has."""
     if len(data) > len(target):
         owner = _owner(name)
@@ -130,7 +125,7 @@ def expect_rank(data: Shape, target: Shape, name: str, hints: str) -> None:
         raise ValueError(f"`{name}` expected {expected}, got {show(target)}{remedy_of(data, target, name, hints)}")
 
 
-def refuse_length(data: Shape, i: int, target: Shape, axis: int, name: str, remedy: str) -> NoReturn:
+cdef refuse_length(tuple data, Py_ssize_t i, tuple target, Py_ssize_t axis, str name, str remedy):
     """Refuse data whose axis i has neither the length of the target's `axis` nor length 1."""
     owner = _owner(name)
     raise ValueError(
@@ -139,7 +134,7 @@ def refuse_length(data: Shape, i: int, target: Shape, axis: int, name: str, reme
     )
 
 
-def _meant(shapes: Sequence[Shape], name: str) -> str:
+cdef str _meant(shapes, str name):
     """Say how operands that do not fit may have been meant, if that is one way only."""
     if name in ("a, b", "data, steps"):
         return _elsewhere(shapes[1], shapes[0], name, True)
@@ -147,12 +142,12 @@ def _meant(shapes: Sequence[Shape], name: str) -> str:
     return "; give condition[..., np.newaxis]" if name.startswith("condition") and shapes[0] == whole[:-1] else ""
 
 
-def _owner(name: str) -> str:
+cdef str _owner(str name):
     """Return what the user calls the array that is to fit the shape of `name`."""
     return "b" if name in ("a", "a, b") else "an operand" if name in ("data", "data, steps") else "data"
 
 
-def remedy_of(data: Shape, target: Shape, name: str, hints: str) -> str:
+cdef str remedy_of(tuple data, tuple target, str name, str hints):
     """Say what to give instead, if that is one thing only, by what a rule `hints` at.
 
     'mapping' is for another place by an explicit mapping, 'right' also for operands that were swapped, and 'axis' for
@@ -162,7 +157,7 @@ def remedy_of(data: Shape, target: Shape, name: str, hints: str) -> str:
     return remedy or (_swapped(data, target, name) if hints == "right" else "")
 
 
-def _elsewhere(data: Shape, target: Shape, name: str, by_axis: bool) -> str:
+cdef str _elsewhere(tuple data, tuple target, str name, bint by_axis):
     """Say where else the data fits, if that is one place only; stay in mode 'pdpd' if it is placed `by_axis`."""
     axes = _embedding(data, target)
     if not axes:
@@ -181,7 +176,7 @@ def _elsewhere(data: Shape, target: Shape, name: str, by_axis: bool) -> str:
     return f"; {_owner(name)}'s {what} {text}: {how}"
 
 
-def _swapped(data: Shape, target: Shape, name: str) -> str:
+cdef str _swapped(tuple data, tuple target, str name):
     """Say so if the target is an array that stretches to the data's shape."""
     if "shape" in name or len(target) > len(data):
         return ""
@@ -191,16 +186,16 @@ def _swapped(data: Shape, target: Shape, name: str) -> str:
     return "; they fit the other way round"
 
 
-def _embedding(data: Shape, target: Shape) -> list[int]:
+cdef list _embedding(tuple data, tuple target):
     """Return the first increasing axes of `target` that have data's lengths; none if there are none."""
-    axes: list[int] = []
+    cdef list axes = []
     for i in range(len(target)):
         if len(axes) < len(data) and target[i] == data[len(axes)]:
             axes.append(i)
     return axes if len(axes) == len(data) else []
 
 
-def expect_default_axis(axis: Any, mode: str) -> None:
+cpdef expect_default_axis(axis, str mode):
     """Refuse an axis outside pdpd mode."""
     if integer("axis", axis) != -1:
         got = f"{show(axis)}; give mode='pdpd' with it"

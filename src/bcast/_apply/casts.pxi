@@ -3,11 +3,12 @@
 # In: two dtypes. Out: what converts items, or NULL. What a conversion gives for numbers that the other dtype does not
 # hold is nothing that C or NumPy says: it is compared with what NumPy gives, once.
 
-cdef extern from "_copy/casts.h":
+cdef extern from "_apply/casts.h":
+    ctypedef void (*Cast "bcast_cast")(Py_ssize_t n, const void *src, void *dst) noexcept nogil  # side by side
     Cast cast_for "bcast_cast_of"(int target, int src, int dst, int bfloat16, bint exact)
     void c_swap_bytes "bcast_swap_bytes"(int target, Py_ssize_t n, int size, void *items) noexcept nogil
 
-bfloat16 = -9
+cdef int bfloat16 = -9      # the number that NumPy gave to the dtype of ml_dtypes; less as long as that is not known
 cdef dict compared = {}     # whether items are converted as by NumPy
 # On both sides of what the dtypes hold, and of halves.
 cdef list PROBES = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1.0009765625, 1e-3, -7e-5, 6e-8, 2.9e-8, 1e-40, -1e-300]
@@ -51,6 +52,25 @@ cdef Cast sure_cast(cnp.dtype src, cnp.dtype dst) except? NULL:
     if cast != NULL and pair not in compared:
         compared[pair] = _is_numpys(cast, src, dst)
     return cast if cast != NULL and compared[pair] else NULL
+
+
+cpdef bint may_fail(cnp.ndarray data, cnp.dtype dtype) except -1:
+    """Whether some item may be in error when it is converted: one is, or nothing here converts them."""
+    cdef Cast cast = sure_cast(<cnp.dtype> cnp.PyArray_DESCR(data), dtype)
+    cdef cnp.ndarray items
+    cdef const char *src
+    cdef uint8_t[16 * 512] room
+    cdef Py_ssize_t left = cnp.PyArray_SIZE(data)
+    if cast == NULL or cnp.PyArray_ISBYTESWAPPED(data):
+        return True
+    items = cnp.PyArray_GETCONTIGUOUS(data)
+    src = <const char *> cnp.PyArray_DATA(items)
+    PyUFunc_clearfperr()
+    while left > 0:
+        cast(min(left, <Py_ssize_t> 512), src, room)
+        src += 512 * cnp.PyArray_ITEMSIZE(items)
+        left -= 512
+    return PyUFunc_getfperr() != 0
 
 
 cdef bint _is_numpys(Cast cast, cnp.dtype src, cnp.dtype dst) except -1:

@@ -35,14 +35,13 @@ ALIGN = ["-falign-functions=64", "-falign-loops=32"]
 # those of them that are not named below take more.
 BRIEF = ["-O1"]
 OWN_OPTIONS = {
-    "_adjoint.pyx": BRIEF,
+    "_adjoint.pyx": ["-O2"],
     "_api/converted.py": BRIEF,
     "_api/elementwise.py": BRIEF,
     "_api/patching.pyx": BRIEF,
     "_copy/core.pyx": ALIGN,
     "_kernel.pyx": [*ALIGN, *BRIEF],
     "_rules/arguments.py": BRIEF,
-    "_rules/core.pyx": BRIEF,
     "_sum/core.pyx": ["-falign-functions=32"],
     "_elementwise.pyx": ["-ffp-contract=off"],  # a product in a chain is rounded before it is added
 }

@@ -21,7 +21,8 @@ from bcast._kernel import repeat_counted
 from bcast._rules.core import counts_of_array
 from bcast._runtime import core as runtime
 
-CHUNK, KEPT = 512, 131_072  # as in `_rules/counts.pxi`
+CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pxi`
+MANY = (1 << 21) // 8 + 1  # counts of int64 that several threads sum, asleep or not
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i2", ">u4", ">i8", ">u8")
 A23 = np.arange(6.0).reshape(2, 3)
 
@@ -65,7 +66,7 @@ def test_every_way_of_writing(way):
     most_of = itertools.cycle([1, 2, 4, 9, 40, 300])
     for itemsize in (1, 2, 3, 4, 5, 8, 16, 17, 48, 256, 257, 5000, 40_000):
         rng = np.random.default_rng(itemsize)
-        for n in (2, 17, CHUNK, CHUNK + 1, KEPT, KEPT + 1, 3 * KEPT + 77):
+        for n in (2, 17, CHUNK, CHUNK + 1, KEPT, KEPT + 1, MANY):
             if n * itemsize > 1 << 20:
                 break
             data = items((n,), itemsize)
@@ -88,7 +89,7 @@ def test_counts_that_come_again_for_each_outer_position(way):
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, "?", "f2", ">f4", ">f8", "g"])
 def test_counts_of_any_dtype_and_layout(dtype):
-    for n in (2, 100, CHUNK + 1, 40_000, KEPT + 1):
+    for n in (2, 100, CHUNK + 1, KEPT + 1, MANY):
         data, counts = np.arange(n), (np.arange(n) * 7 % 5).astype(dtype)
         counts.flags.writeable = False
         unaligned = np.empty(counts.nbytes + 1, np.uint8)[1:].view(dtype)

@@ -19,7 +19,7 @@ import bcast
 from bcast._adjoint import sum_counted
 from bcast._rules.core import counts_of_array
 
-CHUNK, KEPT = 512, 131_072  # as in `_rules/counts.pxi`
+CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pxi`
 GROUP = 4096  # sums of a group, and terms that are packed at once: as in `_sum/counted.pxi`
 ways = pytest.mark.parametrize(("leaf", "threads"), SUMS)
 

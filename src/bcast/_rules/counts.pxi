@@ -101,7 +101,7 @@ cpdef Counts counts_of_array(repeats):
     counts.list.shared = <const char *> cnp.PyArray_DATA(array)
     counts.list.type = cnp.PyArray_TYPE(array)
     counts.list.itemsize = cnp.PyArray_ITEMSIZE(array)
-    if counts.list.size > RELEASING // 4:   # these are summed by several threads, where they are
+    if counts.list.size > 8 * CHUNK:    # a copy would lie in the cache of the thread that made it
         counts.array = array    # which NumPy does not resize while others refer to it
     else:
         counts.list.kept = counts.owned = <int64_t *> _allocated(counts.list.size)

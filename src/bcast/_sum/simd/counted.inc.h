@@ -7,11 +7,15 @@ SPECIALISED Accumulator FN(sum_one_run)(
     const ptrdiff_t vectors = length > LANES ? (length + LANES - 1) / LANES : 1, whole = (vectors - 1) * VECTOR;
     const ptrdiff_t left = length - (vectors - 1) * LANES;      /* terms of the tail, from 0 to LANES */
     const FN(quad) quad = {{src}, {ends ? (const char *) room : src + whole}, vectors, 0};
-    Accumulator sum;
+    const FN(quad) same = quad;     /* of long runs, so that the others need not be in memory */
+    Accumulator sum, long_sum;
     if (ends) memcpy(room, src + whole, left * SIZE);
-    if (vectors < BCAST_SUM_LONG_VECTORS) FN(sum_lanes)(1, TREE, 0, &sum, &quad, 0, masks + 2 * LANES - left);
-    else FN(sum_long_run)(&sum, &quad, 0, masks + 2 * LANES - left);
-    return sum;
+    if (vectors < BCAST_SUM_LONG_VECTORS) {
+        FN(sum_lanes)(1, TREE, 0, &sum, &quad, 0, masks + 2 * LANES - left);
+        return sum;
+    }
+    FN(sum_long_run)(&long_sum, &same, 0, masks + 2 * LANES - left);
+    return long_sum;
 }
 
 /* The lanes of runs of up to `vectors` vectors, 1 or 2, as `sum_one_run` gives them but for the signs of zeros. */
@@ -60,10 +64,10 @@ SPECIALISED int FN(sum_quads_of_counts)(
             }
         } else {
             Accumulator long_sums[4];       /* in memory, as the others need not be */
+            BCAST_UNROLL
             for (int k = 0; k < 4; src += length[k++] * SIZE) {
-                if (runs.end - src >= length[k] * SIZE + VECTOR)
-                    long_sums[k] = FN(sum_one_run)(src, length[k], 0, NULL, masks);
-                else long_sums[k] = FN(sum_one_run)(src, length[k], 1, room, masks);
+                const int ends = runs.end - src < length[k] * SIZE + VECTOR;
+                long_sums[k] = FN(sum_one_run)(src, length[k], ends, room, masks);
             }
             for (int k = 0; k < 4; k++) sums[k] = long_sums[k];
         }

@@ -3,9 +3,9 @@
 
 In: ufuncs, operands and what the user asked of the result, as the front end has checked them. Out: the result; or
 nothing, where a call is not sure to give NumPy's answer, and so is left to it. `_apply/loops.pxi` has the loop that
-NumPy gives for a ufunc and two dtypes, `operands.pxi` finds how operands lie along the result's axes, `nest.pxi` plans
-the blocks on which the loop runs, `blocks.pxi` runs it, and `chain.pxi` several. This module shares the blocks among
-threads.
+NumPy gives for a ufunc and two dtypes, `casts.pxi` what converts to these, `operands.pxi` finds how operands lie along
+the result's axes, `nest.pxi` plans the blocks on which the loop runs, `blocks.pxi` runs it, and `chain.pxi` several.
+This module shares the blocks among threads.
 """
 
 cimport cython
@@ -23,9 +23,7 @@ from contextvars import copy_context
 
 import numpy as np
 
-from bcast._copy.core cimport (
-    Matrix, Plan, make_plan, strided_copy, transpose_of, write_planned,
-)
+from bcast._copy.core cimport Matrix, Plan, make_plan, strided_copy, transpose_of, write_planned
 from bcast._runtime.core cimport (
     L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, are_alike, count_threads, cut, new_array, overlap, pays,
     run_shares, target_number,

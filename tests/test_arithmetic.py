@@ -128,7 +128,10 @@ def test_lengths_of_float32(way):
         x[np.isnan(x)], y[np.isnan(y)] = 0, 1  # those that signal, above all
         for each in x, y:
             each[rng.integers(0, n, rare)] = rng.choice(np.array([np.inf, -np.inf, np.nan, 0, 1e-45], "f4"), rare)
-        for a, b in ((x, y), (x, y[:1]), (x[:, None][:50], y[:50])):
+        near = (1 + rng.random(n)).astype("f4")
+        half = near + np.spacing(near).astype("f8") / 2
+        far = np.sqrt((half - near) * (half + near)).astype("f4")  # lengths are halfway between two numbers, or nearly
+        for a, b in ((x, y), (x, y[:1]), (x[:, None][:50], y[:50]), (near, far)):
             with computed(*way):
                 mine = told(functools.partial(bcast.elementwise, np.hypot, a, b))
             expected = told(functools.partial(np.hypot, a, b))

@@ -17,9 +17,7 @@ from bcast._copy.core cimport (
     write_shares, write_strided,
 )
 from bcast._rules.core cimport Alignment, Counts, aligned
-from bcast._runtime.core cimport (
-    RELEASING, contiguous_overlap, forget, is_mapped, new_array, overlap, shape_of,
-)
+from bcast._runtime.core cimport RELEASING, contiguous_overlap, forget, is_mapped, new_array, overlap, shape_of
 
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)

@@ -7,9 +7,7 @@ from bcast._rules.arguments cimport (
 from bcast._kernel cimport repeat_counted
 from bcast._rules.core cimport Alignment, Counts, aligned, counts_of_array, counts_of_tuple
 from bcast._runtime.core cimport has_references, result_array, shape_of, size_of, type_of
-from bcast._api.converted cimport (
-    as_array, convert_counted, converts, is_tensor, materialise, prepared, without_dropped,
-)
+from bcast._api.converted cimport as_array, convert_counted, converts, is_tensor, materialise, prepared, without_dropped
 
 cdef Py_ssize_t MAX_SIZE
 

@@ -110,7 +110,7 @@ cdef void _fill(
     if items.rank or not operand.readable or (operand.cast == NULL and not operand.expanded):
         _copy_items(&items, items.rank, items.strides, items.packed, <const uint8_t *> src, <uint8_t *> dst)
         if operand.swapped:
-            swap_bytes(items.count * operand.size // operand.swapped, operand.swapped, dst)
+            swap_bytes(target_number, items.count * operand.size // operand.swapped, operand.swapped, dst)
         src = dst
     if operand.cast != NULL:
         dst = buffers + operand.cast_buffer
@@ -135,7 +135,7 @@ cdef void _empty(
     if operand.cast != NULL:
         operand.cast(items.count, own + operand.cast_buffer, src)
     if operand.swapped:
-        swap_bytes(items.count * operand.size // operand.swapped, operand.swapped, src)
+        swap_bytes(target_number, items.count * operand.size // operand.swapped, operand.swapped, src)
     _copy_items(&items, items.rank, items.packed, items.strides, <const uint8_t *> src, <uint8_t *> dst)
 
 

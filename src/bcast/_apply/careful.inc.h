@@ -1,7 +1,7 @@
 /* A loop of two operands that looks at some items before it computes them: by vector code, unless one IS_RARE.
 
-   In: the NAME of the loop, the type of an ITEM, that of its BITS, and what is computed of two items: USUAL(x, y), or
-   if IS_RARE of the bits of some that are looked at together, RARE(x, y). `loops.h` includes this file for each loop.
+   In: the NAME of the loop, the type of an ITEM, that of its BITS, and what computes items: USUAL(n, x, y, out), or if
+   IS_RARE of the bits of some that are looked at together, RARE(x, y). `loops.h` includes this file for each loop.
    An operand's items lie side by side, or one stands for all. */
 
 BCAST_INLINE void BCAST_JOIN(NAME, ITEM)(ptrdiff_t n, char *const *data, const ptrdiff_t *steps, ptrdiff_t which)
@@ -25,7 +25,7 @@ BCAST_INLINE void BCAST_JOIN(NAME, ITEM)(ptrdiff_t n, char *const *data, const p
         if (rare)
             for (ptrdiff_t i = 0; i < items; i++) out[i] = RARE(x[i], y[i]);
         else
-            for (ptrdiff_t i = 0; i < items; i++) out[i] = USUAL(x[i], y[i]);
+            USUAL(items, x, y, out);
     }
 }
 

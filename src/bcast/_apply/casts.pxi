@@ -5,8 +5,8 @@
 
 cdef extern from "_apply/casts.h":
     ctypedef void (*Cast "bcast_cast")(Py_ssize_t n, const void *src, void *dst) noexcept nogil  # side by side
-    Cast cast_for "bcast_cast_of"(int target, int src, int dst, int bfloat16, bint exact)
-    void c_swap_bytes "bcast_swap_bytes"(int target, Py_ssize_t n, int size, void *items) noexcept nogil
+    Cast cast_of "bcast_cast_of"(int target, int src, int dst, int bfloat16, bint exact)
+    void swap_bytes "bcast_swap_bytes"(int target, Py_ssize_t n, int size, void *items) noexcept nogil
 
 cdef int bfloat16 = -9      # the number that NumPy gave to the dtype of ml_dtypes; less as long as that is not known
 cdef dict compared = {}     # whether items are converted as by NumPy
@@ -19,35 +19,24 @@ PROBES += [65504.0, 65519.0, 65520.0, -65536.5, 3.4e38, 1e39, -1e300, float("inf
 
 
 cdef int learn(cnp.dtype dtype) except -1:
-    """Note the number of a dtype if it is the bfloat16 of ml_dtypes."""
+    """Note the number of a dtype if it is the bfloat16 of ml_dtypes, unless that is known."""
     global bfloat16
-    kind = (<object> dtype).type
-    if dtype.itemsize == 2 and kind.__module__ == "ml_dtypes" and kind.__name__ == "bfloat16":
-        bfloat16 = dtype.type_num
+    if bfloat16 < 0 and dtype.type_num >= 256 and dtype.itemsize == 2:
+        kind = (<object> dtype).type
+        if kind.__module__ == "ml_dtypes" and kind.__name__ == "bfloat16":
+            bfloat16 = dtype.type_num
     return 0
-
-
-cdef Cast cast_of(int src, int dst, bint exact) noexcept:
-    """What converts items of one number type to another, by NumPy's numbers; `exact` if none of them is lost."""
-    return cast_for(target_number, src, dst, bfloat16, exact)
-
-
-cdef void swap_bytes(Py_ssize_t n, int size, void *items) noexcept nogil:
-    """Reverse the bytes of n units of a size, each for itself."""
-    c_swap_bytes(target_number, n, size, items)
 
 
 cdef Cast sure_cast(cnp.dtype src, cnp.dtype dst) except? NULL:
     """What converts items as NumPy does; NULL if nothing here is sure to."""
     cdef Cast cast
-    if bfloat16 < 0 and src.type_num >= 256:
-        learn(src)
-    if bfloat16 < 0 and dst.type_num >= 256:
-        learn(dst)
-    cast = cast_of(src.type_num, dst.type_num, True)
+    learn(src)
+    learn(dst)
+    cast = cast_of(target_number, src.type_num, dst.type_num, bfloat16, True)
     if cast != NULL:
         return cast
-    cast = cast_of(src.type_num, dst.type_num, False)
+    cast = cast_of(target_number, src.type_num, dst.type_num, bfloat16, False)
     pair = src.type_num, dst.type_num
     if cast != NULL and pair not in compared:
         compared[pair] = _is_numpys(cast, src, dst)

@@ -15,19 +15,21 @@
 
 typedef int (*bcast_loop)(void *, char *const *, const ptrdiff_t *, const ptrdiff_t *, void *);
 
-/* A function as a loop, compiled for any CPU, AVX2 and AVX-512; `bcast_NAME_loop` gives the one for a target. */
-#define BCAST_LOOP_ON(name, ON, function)                                                                           \
+/* A function as a loop, compiled for any CPU, AVX2 and AVX-512; `bcast_NAME_loop` gives the one for a target. `which`
+   is what the function is told: whether it `is_wider`, which the last of these is, or the loop's `auxdata`. */
+#define BCAST_LOOP_ON(name, ON, function, wider, which)                                                             \
     ON static int name(                                                                                             \
         void *context, char *const *data, const ptrdiff_t *dims, const ptrdiff_t *steps, void *auxdata)             \
     {                                                                                                               \
-        (void) context;                                                                                             \
-        function(dims[0], data, steps, (ptrdiff_t) auxdata);                                                        \
+        const int is_wider = wider;                                                                                 \
+        (void) context, (void) is_wider, (void) auxdata;                                                            \
+        function(dims[0], data, steps, which);                                                                      \
         return 0;                                                                                                   \
     }
-#define BCAST_LOOP(name)                                                                                            \
-    BCAST_LOOP_ON(bcast_##name##_plain, , bcast_##name)                                                             \
-    BCAST_LOOP_ON(bcast_##name##_wide, BCAST_ON_WIDE, bcast_##name)                                                 \
-    BCAST_LOOP_ON(bcast_##name##_wider, BCAST_ON_WIDER, bcast_##name)                                               \
+#define BCAST_LOOP(name, which)                                                                                     \
+    BCAST_LOOP_ON(bcast_##name##_plain, , bcast_##name, 0, which)                                                   \
+    BCAST_LOOP_ON(bcast_##name##_wide, BCAST_ON_WIDE, bcast_##name, 0, which)                                       \
+    BCAST_LOOP_ON(bcast_##name##_wider, BCAST_ON_WIDER, bcast_##name, 1, which)                                     \
     static inline bcast_loop bcast_##name##_loop(int target)                                                        \
     {                                                                                                               \
         return target < BCAST_WIDE ? bcast_##name##_plain :                                                         \
@@ -80,18 +82,50 @@ BCAST_INLINE void bcast_select(ptrdiff_t n, char *const *data, const ptrdiff_t *
     default: bcast_select_items(size, n, data, steps);
     }
 }
-BCAST_LOOP(select)
+BCAST_LOOP(select, (ptrdiff_t) auxdata)
 
 /* As C libraries have it that compute in float64, where squares are exact; NumPy calls theirs item by item. Results for
    infinities and NaN are the library's own. */
+BCAST_INLINE void bcast_hypot_items(ptrdiff_t n, const float *x, const float *y, float *out)
+{
+    for (ptrdiff_t i = 0; i < n; i++) out[i] = (float) sqrt((double) x[i] * x[i] + (double) y[i] * y[i]);
+}
+#if defined(__GNUC__) && defined(__x86_64__)
+#include <immintrin.h>
+/* The same by an estimate of the reciprocal root, in two thirds of the time. Two steps make of its 14 bits a root that is
+   right to a few units of float64. Where these decide how it is rounded to float32, and where the result may be
+   subnormal, the root itself is taken. */
+BCAST_ON_WIDER BCAST_APART void bcast_hypot_by_estimate(ptrdiff_t n, const float *x, const float *y, float *out)
+{
+    const __m512i rest = _mm512_set1_epi64((1 << 29) - 1), near_half = _mm512_set1_epi64((1 << 28) - 8);
+    ptrdiff_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m512d a = _mm512_cvtps_pd(_mm256_loadu_ps(x + i)), b = _mm512_cvtps_pd(_mm256_loadu_ps(y + i));
+        const __m512d square = _mm512_fmadd_pd(a, a, _mm512_mul_pd(b, b));
+        const __mmask8 normal = _mm512_cmp_pd_mask(square, _mm512_set1_pd(0x1p-252), _CMP_GE_OQ);
+        const __m512d inverse = _mm512_maskz_rsqrt14_pd(normal, square);
+        __m512d root = _mm512_mul_pd(square, inverse), half_inverse = _mm512_mul_pd(inverse, _mm512_set1_pd(0.5));
+        const __m512d error = _mm512_fnmadd_pd(root, half_inverse, _mm512_set1_pd(0.5));
+        root = _mm512_fmadd_pd(root, error, root);
+        half_inverse = _mm512_fmadd_pd(half_inverse, error, half_inverse);
+        root = _mm512_fmadd_pd(_mm512_fnmadd_pd(root, root, square), half_inverse, root);
+        const __m512i past = _mm512_sub_epi64(_mm512_and_si512(_mm512_castpd_si512(root), rest), near_half);
+        if (normal != 0xff || _mm512_cmplt_epu64_mask(past, _mm512_set1_epi64(17))) root = _mm512_sqrt_pd(square);
+        _mm256_storeu_ps(out + i, _mm512_cvtpd_ps(root));
+    }
+    bcast_hypot_items(n - i, x + i, y + i, out + i);
+}
+#else
+#define bcast_hypot_by_estimate bcast_hypot_items
+#endif
 #define NAME hypot
 #define ITEM float
 #define BITS uint32_t
 #define IS_RARE(x, y) (((x) & 0x7f800000) == 0x7f800000) | (((y) & 0x7f800000) == 0x7f800000)
-#define USUAL(x, y) (float) sqrt((double) (x) * (x) + (double) (y) * (y))
+#define USUAL(n, x, y, out) if (which) bcast_hypot_by_estimate(n, x, y, out); else bcast_hypot_items(n, x, y, out)
 #define RARE(x, y) hypotf(x, y)
 #include "careful.inc.h"
-BCAST_LOOP(hypot_float)
+BCAST_LOOP(hypot_float, is_wider)
 
 /* Quotients rounded down, or what `remains`. Integers below 2^52 divide as float64, in which no quotient is rounded up
    to a whole number: it is farther from that than float64 is exact. By zero, the result is 0; a quotient that is too
@@ -114,7 +148,7 @@ BCAST_INLINE int64_t bcast_any_divided(int64_t x, int64_t y, int remains)
 #define ITEM int64_t
 #define BITS uint64_t
 #define IS_RARE(x, y) ((x) + (1ull << 52)) >> 53 | ((y) + (1ull << 52)) >> 53 | ((y) == 0)
-#define USUAL(x, y) bcast_divided(x, y, which)
+#define USUAL(n, x, y, out) for (ptrdiff_t i = 0; i < n; i++) out[i] = bcast_divided(x[i], y[i], which)
 #define RARE(x, y) bcast_any_divided(x, y, which)
 #include "careful.inc.h"
 
@@ -130,7 +164,7 @@ BCAST_INLINE void bcast_divide(ptrdiff_t n, char *const *data, const ptrdiff_t *
     if (numpys && steps[1] == 0) numpys->loop(numpys->context, data, &n, steps, numpys->auxdata);
     else bcast_divide_int64_t(n, data, steps, !numpys);
 }
-BCAST_LOOP(divide)
+BCAST_LOOP(divide, (ptrdiff_t) auxdata)
 
 /* Arithmetic row by row: of rows so short that calls of NumPy's loop take longer than their items, or beside one item
    for all, for which its loops of `maximum` and `minimum` are slow. An operand's items of a row lie side by side, or

@@ -216,7 +216,7 @@ cdef inline int _number_of(operand) except? -99:
     """The number of an operand's dtype, or what stands for it."""
     cdef object kind = type(operand)
     if cnp.PyArray_CheckExact(operand):
-        if cnp.PyArray_TYPE(<cnp.ndarray> operand) >= 256 and bfloat16 < 0:
+        if cnp.PyArray_TYPE(<cnp.ndarray> operand) >= 256:
             learn(<cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operand))
         return _eligible(cnp.PyArray_TYPE(<cnp.ndarray> operand))
     if kind is int or kind is float:

@@ -5,9 +5,8 @@
 
 cdef inline bint _are_same(cnp.dtype given, cnp.dtype dtype) noexcept:
     """Whether items are of the same dtype, but for the order of their bytes."""
-    return given is dtype or given.type_num == dtype.type_num or cnp.PyArray_EquivTypenums(
-        given.type_num, dtype.type_num
-    )
+    cdef int a = given.type_num, b = dtype.type_num
+    return a == b or cnp.PyArray_EquivTypenums(a, b)
 
 
 cdef inline bint _find_cast(cnp.dtype given, cnp.dtype dtype, Cast *cast) except -1:
@@ -15,7 +14,7 @@ cdef inline bint _find_cast(cnp.dtype given, cnp.dtype dtype, Cast *cast) except
     if _are_same(given, dtype):
         cast[0] = NULL
         return True
-    cast[0] = cast_of(given.type_num, dtype.type_num, True)
+    cast[0] = cast_of(target_number, given.type_num, dtype.type_num, bfloat16, True)
     return cast[0] != NULL
 
 

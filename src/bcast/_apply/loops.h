@@ -92,9 +92,9 @@ BCAST_INLINE void bcast_hypot_items(ptrdiff_t n, const float *x, const float *y,
 }
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <immintrin.h>
-/* The same by an estimate of the reciprocal root, in two thirds of the time. Two steps make of its 14 bits a root that is
-   right to a few units of float64. Where these decide how it is rounded to float32, and where the result may be
-   subnormal, the root itself is taken. */
+/* The same by an estimate of the reciprocal root, in two thirds of the time. Two steps make its 14 bits a root right to
+   a few units of float64. Where these decide how it is rounded to float32, and where the result may be subnormal, the
+   root itself is taken. */
 BCAST_ON_WIDER BCAST_APART void bcast_hypot_by_estimate(ptrdiff_t n, const float *x, const float *y, float *out)
 {
     const __m512i rest = _mm512_set1_epi64((1 << 29) - 1), near_half = _mm512_set1_epi64((1 << 28) - 8);

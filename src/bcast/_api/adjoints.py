@@ -20,7 +20,7 @@ RESULTS = {"sum": "bBhHiIlLqQefdFD", "mean": "efdFD", "var": FLOATS, "std": FLOA
 
 # of variances: more means are made by blocks of the data, which a second pass finds in a cache
 MEANS_ITEMS = 1 << 15
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 22  # worth two threads
 
 
 def unbroadcast(
@@ -357,6 +357,7 @@ def _deviations(
         means = result_array(None, array, places.source, "a", FLOAT64)
         average_onto(part[0], places, means, count, None, False, True)
         average_onto(part[0], places, part[1], divisor, means, root)
+        del means  # before there are others
     if whole is not out:
         np.copyto(out, whole)
 

@@ -46,7 +46,7 @@ cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) no
     else:
         left = _plan_block(plan, axis, n, limit, summed)
     _plan_loops(plan, axis, left)
-    if terms.times >= 0:
+    if terms.times >= 0 and items > 64 * summed:
         items //= 2     # rows of accumulators that shares leave take a part of the time
     _plan_tiles(plan, limit, min(shares, max(<Py_ssize_t> 1, items // SUM_SHARE_TERMS)))
     plan.shares.count = plan.tiles.count * plan.shares.each

@@ -44,7 +44,7 @@ def test_a_script_is_run_as_python_runs_it(program):
 def test_a_module_is_run_as_python_runs_it(program):
     (program.parent / "__init__.py").touch()
     arguments = ["-q", "--names", "x", "-3"]
-    status, out, err = run("--names", "tile,broadcast_arrays", "-m", "sub.show", *arguments)
+    status, out, err = run("--names", "tile, broadcast_arrays", "-m", "sub.show", *arguments)
     assert (status, err) == (0, "")
     assert out == f"__main__ {[str(program), *arguments]} {Path.cwd()} ['broadcast_arrays', 'tile']\n"
     alone = python("-m", "sub.show", *arguments).stdout

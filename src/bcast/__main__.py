@@ -42,7 +42,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if not program:
             raise ValueError("expected a script, or -m and a module")
         path = find(program[0], arguments.module is not None)
-        patch = bcast.patched_numpy(*([] if arguments.names is None else [arguments.names.split(",")]))
+        patch = bcast.patched_numpy(*([] if arguments.names is None else [arguments.names.replace(" ", "").split(",")]))
     except (OSError, ImportError, ValueError) as error:
         return fail(error)
     run(program, arguments.module is not None, path, patch, arguments.counts)

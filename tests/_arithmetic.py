@@ -355,7 +355,7 @@ def draw_chain(rng, most=None, choices=STEPS):
     options["casting"] = casting
     return Twin(
         lambda: bcast.chain(data, *steps, out=out, **options),
-        lambda: chained(numpys_data, *numpys_steps, dtype=dtype, casting=casting, out=numpys_out),
+        lambda: chained(numpys_data, *numpys_steps, dtype=options.get("dtype"), casting=casting, out=numpys_out),
         *outs,
         {"all": "warn"} if is_refused else errstate | {"call": warn_of},
         f"chain of {described(data)}, {options}, {[each.__name__ for each in ufuncs]}, "

@@ -152,10 +152,7 @@ BCAST_INLINE int64_t bcast_any_divided(int64_t x, int64_t y, int remains)
 #define RARE(x, y) bcast_any_divided(x, y, which)
 #include "careful.inc.h"
 
-typedef struct {
-    bcast_loop loop;
-    void *context, *auxdata;
-} bcast_numpys;
+typedef struct { bcast_loop loop; void *context, *auxdata; } bcast_numpys;
 
 /* Remainders; or quotients, if NumPy's loop for them is given. It is as fast by one divisor, which it multiplies by. */
 BCAST_INLINE void bcast_divide(ptrdiff_t n, char *const *data, const ptrdiff_t *steps, ptrdiff_t numpys_loop)

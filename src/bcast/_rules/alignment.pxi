@@ -120,8 +120,7 @@ cdef Py_ssize_t index_of(axis, Py_ssize_t end):
 cdef expect_rank(tuple data, tuple target, str name, str hints):
     """Refuse a target with fewer axes than the data has."""
     if len(data) > len(target):
-        owner = _owner(name)
-        expected = f"at least {len(data)} axes for {owner} of shape {data}"
+        expected = f"at least {len(data)} axes for {_owner(name)} of shape {data}"
         raise ValueError(f"`{name}` expected {expected}, got {show(target)}{remedy_of(data, target, name, hints)}")
 
 

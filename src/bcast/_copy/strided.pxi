@@ -158,16 +158,17 @@ cdef void _share_tiles(StridedCopy *copy, int threads) noexcept nogil:
 
 cdef void _write_tile_share(void *whole, int i, int _worker) noexcept nogil:
     """Copy one share; shares are cut between blocks."""
-    if (<const StridedCopy *> whole).shares == 1:
-        _write_tiles(<StridedCopy *> whole, 0, (<StridedCopy *> whole).src, (<StridedCopy *> whole).dst)
-        return
-    cdef StridedCopy copy = (<const StridedCopy *> whole)[0]
+    cdef StridedCopy own
+    cdef StridedCopy *copy = <StridedCopy *> whole
+    if copy.shares > 1:     # each has a length of its own
+        own = copy[0]
+        copy = &own
     cdef StridedAxis *axis = &copy.axes[copy.cut]
     cdef Py_ssize_t blocks = axis.length // axis.block
     cdef Py_ssize_t begin = cut(blocks, i, copy.shares) * axis.block
     cdef Py_ssize_t end = axis.length if i + 1 == copy.shares else cut(blocks, i + 1, copy.shares) * axis.block
     axis.length = end - begin
-    _write_tiles(&copy, 0, copy.src + begin * axis.src_step, copy.dst + begin * axis.dst_step)
+    _write_tiles(copy, 0, copy.src + begin * axis.src_step, copy.dst + begin * axis.dst_step)
 
 
 cdef void _write_tiles(StridedCopy *copy, int level, const uint8_t *src, uint8_t *dst) noexcept nogil:

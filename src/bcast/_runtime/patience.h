@@ -39,8 +39,8 @@ static double bcast_now(void)
     return bcast_stopped_at < 0 ? bcast_clock() : bcast_stopped_at;
 }
 
-/* Whether a call gets helpers. Where it is not worth `waking` them, it does if one is awake, or if the thread's last job
-   ended a moment ago: then jobs follow each other so closely that helpers, once woken, are awake for the next one. */
+/* Whether a call gets helpers. Where it is not worth `waking` them, it does if one is awake, or if the thread's last
+   job ended a moment ago: then jobs follow each other so closely that helpers, once woken, are awake for the next. */
 static int bcast_asks(int waking)
 {
     const double now = bcast_now();

@@ -195,7 +195,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     elif not _fits(&nest, out, given, 1):
         return None
     if not nest.in_place:
-        fuse(&nest)     # what is in error is computed once more
+        find_fused(&nest)   # what is in error is computed once more
     pair_axes(&nest)
     memset(errors, 0, sizeof(errors))
     _run_planned(&nest, True, max(1, weight // 2), True, errors)

@@ -6,9 +6,15 @@
 cdef extern from "_apply/fused.h":
     enum: FUSES "BCAST_FUSES"
     bint fuses_halves "BCAST_FUSES_HALVES"(int target)
-    void fused_loop "bcast_fused"(
-        int target, Py_ssize_t n, bint bytes, bint halves, const void *src, int steps, const uint8_t *functions,
-        char *const *operands, const Py_ssize_t *strides, void *dst) noexcept nogil
+    ctypedef struct Fusion "bcast_fusion":
+        Py_ssize_t n
+        int bytes, halves, steps
+        const uint8_t *functions
+        const float *const *operands
+        const Py_ssize_t *strides
+        const void *src
+        void *dst
+    void fuse "bcast_fuse"(int target, const Fusion *all) noexcept nogil
     int has_errors "fetestexcept"(int errors) noexcept nogil
     enum: ERRORS "(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID)"
 
@@ -64,18 +70,20 @@ cdef void _run_fused(
     const Nest *nest, const Step *step, int n, const Rows *rows, Py_ssize_t items, const char *src, char *dst,
 ) noexcept nogil:
     """Run n steps as one loop: the first one may convert bytes, the last one to float16."""
+    cdef Fusion all
     cdef uint8_t[MAX_STEPS] functions
-    cdef char *operands[MAX_STEPS]
+    cdef const float *operands[MAX_STEPS]
     cdef Py_ssize_t[MAX_STEPS] strides
-    cdef int first = step.cast != NULL, last = step[n - 1].cast != NULL, i
-    for i in range(first, n - last):
+    cdef int i
+    all.bytes, all.halves = step.cast != NULL, step[n - 1].cast != NULL
+    all.n, all.steps, all.src, all.dst = items, n - all.bytes - all.halves, src, dst
+    all.functions, all.operands, all.strides = functions, operands, strides
+    step += all.bytes
+    for i in range(all.steps):
         functions[i] = step[i].function
-        operands[i] = rows.at[step[i].operand]
+        operands[i] = <const float *> rows.at[step[i].operand]
         strides[i] = rows.steps[step[i].operand]
-    fused_loop(
-        target_number, items, first, last, src, n - first - last, functions + first, operands + first, strides + first,
-        dst,
-    )
+    fuse(target_number, &all)
 
 
 cdef void pair_axes(Nest *nest) noexcept:
@@ -97,7 +105,7 @@ cdef void pair_axes(Nest *nest) noexcept:
             nest.operands[k].strides[i + 1] = step
 
 
-cdef void fuse(Nest *nest) noexcept:
+cdef void find_fused(Nest *nest) noexcept:
     """Find steps that one loop can do."""
     cdef int i, end = nest.n_steps      # of those after step i
     cdef Step *step

@@ -10,114 +10,102 @@
 #include <fenv.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "../_runtime/cpu.h"
 #include "../_runtime/target.h"
 #include "casts.h"
 
 enum { bcast_fused_add, bcast_fused_subtract, bcast_fused_multiply, bcast_fused_divide };
+typedef struct {
+    ptrdiff_t n;
+    int bytes, halves, steps;   /* whether bytes come in, and float16 goes out */
+    const uint8_t *functions;
+    const float *const *operands;
+    const ptrdiff_t *strides;   /* 0 where an operand is one for all */
+    const void *src;
+    void *dst;
+} bcast_fusion;
 
 #ifdef __GNUC__
-typedef float bcast_floats __attribute__((vector_size(32), aligned(4), may_alias));
-typedef float bcast_aligned_floats __attribute__((vector_size(32)));
-typedef uint32_t bcast_masks __attribute__((vector_size(32)));
+typedef float bcast_plain_vector __attribute__((vector_size(32)));
+typedef float bcast_wide_vector __attribute__((vector_size(32)));
+typedef float bcast_wider_vector __attribute__((vector_size(64)));
 
-/* Eight bytes as float32, for which compilers make slow code of conversions of vectors; eight results as float16, of
-   which casts.h says what `rare` notes. */
-BCAST_INLINE void bcast_plain_values(const uint8_t *x, bcast_aligned_floats *y)
+/* Bytes as float32, for which compilers make slow code of conversions of vectors; results as float16, of which casts.h
+   says what `rare` notes. */
+BCAST_INLINE void bcast_plain_values(const uint8_t *x, bcast_plain_vector *y)
 {
     for (int i = 0; i < 8; i++) (*y)[i] = x[i];
 }
+#define bcast_plain_halves(x, y, rare) ((void) (y), (void) (rare))      /* never called */
+#define NAME plain
+#define ON
+#define BYTES 32
+#include "fused.inc.h"
+
 #ifdef __x86_64__
 #define BCAST_ON_FUSED BCAST_TARGET("avx2,f16c")
-BCAST_ON_FUSED BCAST_INLINE void bcast_wide_values(const uint8_t *x, bcast_aligned_floats *y)
+BCAST_ON_FUSED BCAST_INLINE void bcast_wide_values(const uint8_t *x, bcast_wide_vector *y)
 {
-    *y = (bcast_aligned_floats) _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *) x)));
+    *y = (bcast_wide_vector) _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *) x)));
 }
-BCAST_ON_FUSED BCAST_INLINE void bcast_wide_halves(const bcast_aligned_floats *x, uint16_t *y, bcast_masks *rare)
+BCAST_ON_FUSED BCAST_INLINE void bcast_wide_halves(const bcast_wide_vector *x, uint16_t *y, uint32_t *rare)
 {
-    *rare |= (bcast_masks) (((bcast_masks) *x & 0x7ffff000) == 0x387ff000);
+    const __m256i bits = _mm256_and_si256(_mm256_castps_si256((__m256) *x), _mm256_set1_epi32(0x7ffff000));
+    *rare |= _mm256_movemask_epi8(_mm256_cmpeq_epi32(bits, _mm256_set1_epi32(0x387ff000)));
     _mm_storeu_si128((__m128i *) y, _mm256_cvtps_ph((__m256) *x, _MM_FROUND_TO_NEAREST_INT));
 }
+#define NAME wide
+#define ON BCAST_ON_FUSED
+#define BYTES 32
+#include "fused.inc.h"
+
+BCAST_ON_WIDER BCAST_INLINE void bcast_wider_values(const uint8_t *x, bcast_wider_vector *y)
+{
+    *y = (bcast_wider_vector) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *) x)));
+}
+BCAST_ON_WIDER BCAST_INLINE void bcast_wider_halves(const bcast_wider_vector *x, uint16_t *y, uint32_t *rare)
+{
+    const __m512i bits = _mm512_and_si512(_mm512_castps_si512((__m512) *x), _mm512_set1_epi32(0x7ffff000));
+    *rare |= _mm512_cmpeq_epi32_mask(bits, _mm512_set1_epi32(0x387ff000));
+    _mm256_storeu_si256((__m256i *) y, _mm512_cvtps_ph((__m512) *x, _MM_FROUND_TO_NEAREST_INT));
+}
+#define NAME wider
+#define ON BCAST_ON_WIDER
+#define BYTES 64
+#include "fused.inc.h"
 #define BCAST_FUSES_HALVES(target) ((target) >= BCAST_WIDE)
 #else
-#define BCAST_ON_FUSED
-#define bcast_wide_values bcast_plain_values
-#define bcast_wide_halves bcast_plain_halves
 #define BCAST_FUSES_HALVES(target) ((void) (target), 0)
+#define bcast_wide_fused bcast_plain_fused
+#define bcast_wider_fused bcast_plain_fused
 #endif
-#define bcast_plain_halves(x, y, rare) ((void) (y))     /* never called */
 
-/* What a step does with so many vectors. */
-#define BCAST_FUSED_CASE(name, op, count)                                                                           \
-    case 2 * bcast_fused_##name:                                                                                    \
-        for (int j = 0; j < count; j++) x[j] = x[j] op one;                                                         \
-        break;                                                                                                      \
-    case 2 * bcast_fused_##name + 1:                                                                                \
-        for (int j = 0; j < count; j++) x[j] = x[j] op ((const bcast_floats *) y)[j];                               \
-        break;
-#define BCAST_FUSED_TILE(target, count)                                                                             \
-    for (; at + 8 * count <= n; at += 8 * count) {                                                                  \
-        bcast_aligned_floats x[count];                                                                              \
-        for (int j = 0; j < count; j++)                                                                             \
-            if (bytes) bcast_##target##_values((const uint8_t *) src + at + 8 * j, x + j);                          \
-            else x[j] = ((const bcast_floats *) ((const float *) src + at))[j];                                     \
-        for (int s = 0; s < steps; s++) {                                                                           \
-            const float *y = operands[s] + (strides[s] ? at : 0);                                                   \
-            const bcast_aligned_floats one = *y - (bcast_aligned_floats) {0};                                       \
-            switch (2 * functions[s] + (strides[s] != 0)) {                                                         \
-            BCAST_FUSED_CASE(add, +, count)                                                                         \
-            BCAST_FUSED_CASE(subtract, -, count)                                                                    \
-            BCAST_FUSED_CASE(multiply, *, count)                                                                    \
-            BCAST_FUSED_CASE(divide, /, count)                                                                      \
-            }                                                                                                       \
-        }                                                                                                           \
-        for (int j = 0; j < count; j++)                                                                             \
-            if (halves) bcast_##target##_halves(x + j, (uint16_t *) dst + at + 8 * j, &rare);                       \
-            else ((bcast_floats *) ((float *) dst + at))[j] = x[j];                                                 \
-    }
-#define BCAST_FUSED_LOOP(target, ON)                                                                                \
-    ON static void bcast_fused_##target(                                                                            \
-        ptrdiff_t n, int bytes, int halves, const void *src, int steps, const uint8_t *functions,                   \
-        char *const *all_operands, const ptrdiff_t *strides, void *dst)                                             \
-    {                                                                                                               \
-        const float *const *operands = (const float *const *) all_operands;                                         \
-        bcast_masks rare = {0};                                                                                     \
-        uint32_t is_rare = 0;                                                                                       \
-        ptrdiff_t at = 0;                                                                                           \
-        BCAST_FUSED_TILE(target, 8)                                                                                 \
-        BCAST_FUSED_TILE(target, 1)                                                                                 \
-        for (; at < n; at++) {                                                                                      \
-            float x = bytes ? ((const uint8_t *) src)[at] : ((const float *) src)[at];                              \
-            for (int s = 0; s < steps; s++) {                                                                       \
-                const float y = operands[s][strides[s] ? at : 0];                                                   \
-                const int function = functions[s];                                                                  \
-                if (function == bcast_fused_add) x += y;                                                            \
-                else if (function == bcast_fused_subtract) x -= y;                                                  \
-                else if (function == bcast_fused_multiply) x *= y;                                                  \
-                else x /= y;                                                                                        \
-            }                                                                                                       \
-            if (halves) ((uint16_t *) dst)[at] = bcast_half_of(x, &is_rare);                                        \
-            else ((float *) dst)[at] = x;                                                                           \
-        }                                                                                                           \
-        for (int j = 0; j < 8; j++) is_rare |= rare[j];                                                             \
-        if (is_rare) feraiseexcept(FE_UNDERFLOW);       /* or overflow: single steps tell which */                  \
-    }
-BCAST_FUSED_LOOP(plain, )
-BCAST_FUSED_LOOP(wide, BCAST_ON_FUSED)
-static inline void bcast_fused(
-    int target, ptrdiff_t n, int bytes, int halves, const void *src, int steps, const uint8_t *functions,
-    char *const *operands, const ptrdiff_t *strides, void *dst)
+static inline void bcast_fuse(int target, const bcast_fusion *all)
 {
-    (target >= BCAST_WIDE ? bcast_fused_wide : bcast_fused_plain)(
-        n, bytes, halves, src, steps, functions, operands, strides, dst);
+    uint32_t rare = 0;
+    ptrdiff_t at = target > BCAST_WIDE ? bcast_wider_fused(0, all, &rare) : 0;
+    at = (target >= BCAST_WIDE ? bcast_wide_fused : bcast_plain_fused)(at, all, &rare);
+    for (; at < all->n; at++) {
+        float x = all->bytes ? ((const uint8_t *) all->src)[at] : ((const float *) all->src)[at];
+        for (int s = 0; s < all->steps; s++) {
+            const float y = all->operands[s][all->strides[s] ? at : 0];
+            const int function = all->functions[s];
+            if (function == bcast_fused_add) x += y;
+            else if (function == bcast_fused_subtract) x -= y;
+            else if (function == bcast_fused_multiply) x *= y;
+            else x /= y;
+        }
+        if (all->halves) ((uint16_t *) all->dst)[at] = bcast_half_of(x, &rare);
+        else ((float *) all->dst)[at] = x;
+    }
+    if (rare) feraiseexcept(FE_UNDERFLOW);      /* or overflow: single steps tell which */
 }
 enum { BCAST_FUSES = 1 };
 #else
 enum { BCAST_FUSES = 0 };
 #define BCAST_FUSES_HALVES(target) ((void) (target), 0)
-#define bcast_fused(...) ((void) 0)
+#define bcast_fuse(...) ((void) 0)
 #endif
 
 #endif

@@ -175,6 +175,29 @@ def test_chains_of_any_length():
     check(data, dtype="f4", out=[np.zeros((4000, 3), ">f8") for _ in range(2)])
 
 
+# Errors of fused steps, which are looked at once for many blocks.
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("dtype", ["f4", "u1"])
+@pytest.mark.parametrize("shape", [(400_000,), (130_000, 3), (3, 140_000)])
+def test_one_item_in_error(shape, dtype, way):
+    rng = np.random.default_rng(1)
+    data = rng.integers(0, 200, shape).astype(dtype)
+    scale, shift = np.float32([1.5, 2, 2.5]), np.full(shape, 7, "f4")
+    rows = (scale, scale - 1) if shape[-1] == 3 else (2.0, np.full(shape, 3, "f4"))
+    for place in 0, 1, data.size // 3, data.size - 40_000, data.size - 1:
+        for value in 0, 1e-38, np.inf, np.nan, 3e38:
+            shift.flat[place] = value
+            steps = (np.multiply, rows[0]), (np.subtract, rows[1]), (np.divide, shift)
+            with computed(*way):
+                check(data, *steps, dtype="f4")
+                check(data, *steps, (np.subtract, np.float32(np.inf)), dtype="f4", casting="unsafe", out=[
+                    np.zeros(shape, "f2") for _ in range(2)
+                ])  # fmt: skip
+        shift.flat[place] = 7
+
+
 # Overlap.
 
 MEMORY = np.arange(40 * 40 * 4) % 113

@@ -19,8 +19,10 @@ cdef extern from "_apply/fused.h":
     enum: ERRORS "(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID)"
 
 
-cdef int run_chain(const Nest *nest, const Rows *rows, Py_ssize_t items, char *own, int *errors) noexcept nogil:
-    """Run all steps on one row; tell whether one has failed."""
+cdef int run_chain(
+    const Nest *nest, const Rows *rows, Py_ssize_t items, char *own, int *errors, bint careful,
+) noexcept nogil:
+    """Run all steps on one row; tell whether one has failed. Errors of fused steps are left if it is not `careful`."""
     cdef const Step *step
     cdef char *value = rows.at[0]       # what the step at hand takes
     cdef char *dst                      # where what it gives goes
@@ -40,7 +42,7 @@ cdef int run_chain(const Nest *nest, const Rows *rows, Py_ssize_t items, char *o
             strides[2] = nest.steps[i + taken - 1].size
         if taken > 1:
             _run_fused(nest, step, taken, rows, items, value, dst)
-            if has_errors(ERRORS):
+            if careful and has_errors(ERRORS):
                 PyUFunc_clearfperr()
                 single = i + taken
                 continue

@@ -85,6 +85,7 @@ cdef enum:
     APPLY_LONG_ROW_ITEMS = 384      # a longer row is worth a call of the loop; few shorter ones need no plan
     APPLY_SHORT_ROW_ITEMS = 32      # a shorter one is one of many in a long row
     APPLY_FEW_ROWS = 32             # which are called for in the time in which buffers are planned; of a tile
+    APPLY_SEEN_BLOCKS = 32          # whose errors are looked at together
     APPLY_TILE_ROW_BYTES = 8192     # whole rows of a tile are one stream
 
 

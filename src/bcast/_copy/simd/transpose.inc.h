@@ -4,6 +4,7 @@
        Vector                  a vector, which has 16 bytes of one row or of two
        LOAD, STORE             rows in memory: at a place, and `second` bytes on for a second lane
        SMALLER                 what takes a matrix that has no square
+       COPY_CHANNELS           what takes one of a few channels, and tells if it is
 
    and `low` and `high`, which interleave the lower and the upper halves of two vectors, item by item. */
 
@@ -48,7 +49,7 @@ ON_TARGET BCAST_INLINE void FN(transpose_squares)(
     }
 }
 
-#define CASE(size) case size: if (!bcast_copy_channels_of(size, matrix, src, dst)) \
+#define CASE(size) case size: if (!COPY_CHANNELS(size, matrix, src, dst)) \
         FN(transpose_squares)(size, matrix, src, dst); \
     return;
 ON_TARGET static void FN(transpose)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
@@ -65,3 +66,4 @@ ON_TARGET static void FN(transpose)(const bcast_matrix *matrix, const uint8_t *s
 #undef LOAD
 #undef STORE
 #undef SMALLER
+#undef COPY_CHANNELS

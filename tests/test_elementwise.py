@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _examples import load
 from _reference import reference
 from hypothesis import strategies as st
 from numpy.exceptions import AxisError
@@ -12,7 +13,6 @@ from test_errors import refuse, refuse_with_out, rows, untouched
 from test_properties import LENGTHS, for_all
 
 import bcast
-from bcast._cli.conformance import load
 
 
 def worked():

@@ -68,7 +68,7 @@ def test_the_wheel_has_neither_sources_in_c_nor_tests():
         pytest.skip("bcast is not installed from a wheel")
     files = [PurePosixPath(str(each)) for each in distribution.files if ".." not in each.parts]
     inside = [path for path in files if "__pycache__" not in path.parts and path.parts[0] == "bcast"]
-    assert {path.suffix for path in inside} <= {".py", ".pyi", ".typed", ".json", ".so", ".pyd"}
+    assert {path.suffix for path in inside} <= {".py", ".pyi", ".typed", ".so", ".pyd"}
     assert {path.parts[0] for path in files} <= {"bcast", f"bcast-{distribution.version}.dist-info"}
 
 

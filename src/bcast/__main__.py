@@ -13,13 +13,12 @@ from bcast._cli.streams import STREAM, fail, named, print_line, warn
 def main(argv: Sequence[str] | None = None, name: str = "python -m bcast") -> int:
     """Run the command line, by default with the arguments of the process; `name` is the program's, for its help.
 
-    Return the exit status: 0; 1 if an example fails; 2 on bad files; 130 after an interrupt.
+    Return the exit status: 0; 2 on bad files; 130 after an interrupt.
     """
     try:
         arguments = parser_of(name).parse_args(argv)
         if arguments.command != "run":
-            commands = {"bench": _bench, None: _check}
-            return commands.get(arguments.command, _write)(arguments)
+            return (_bench if arguments.command in ("bench", None) else _write)(arguments)
     except KeyboardInterrupt:
         warn("interrupted")
         return 130  # 128 + SIGINT, as in a shell
@@ -67,24 +66,8 @@ def _write(arguments: argparse.Namespace) -> int:
 def _bench(arguments: argparse.Namespace) -> int:
     from bcast._benchmark.table import table
 
-    print_line(table(seconds=arguments.seconds))
+    print_line(table(seconds=arguments.seconds) if arguments.command else table(seconds=5.0, short=True))
     return 0
-
-
-def _check(_: argparse.Namespace) -> int:
-    from bcast._benchmark.table import table
-    from bcast._cli.conformance import check, load
-
-    failures = []
-    for page, examples in load().items():
-        passed, failed = check(examples)
-        print_line(f"{page}: {passed} of {len(examples)} examples pass")
-        failures += failed
-    for line in failures:
-        print_line(f"FAILED {line}")
-    print_line()
-    print_line(table(seconds=5.0, short=True))
-    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
 
 def parser_of(name: str) -> Parser:
     """Return the parser of a program called `name`; `command` is None if there is none."""
-    what = "Broadcast arrays. Without a command, check the specifications' examples, and print a short table of speeds."
+    what = "Broadcast arrays. Without a command, print a short table of speeds."
     parser = Parser(prog=name, description=what)
     parser.add_argument("--version", action="version", version=f"bcast {bcast.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

@@ -92,9 +92,10 @@ BCAST_INLINE void bcast_hypot_items(ptrdiff_t n, const float *x, const float *y,
 }
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <immintrin.h>
-/* The same by an estimate of the reciprocal root, in two thirds of the time. Two steps make its 14 bits a root right to
-   a few units of float64. Where these decide how it is rounded to float32, and where the result may be subnormal, the
-   root itself is taken. */
+/* The same by an estimate of the reciprocal root, in two thirds of the time; on AMD's CPUs in 4/3 of it. Two steps make
+   its 14 bits a root right to a few units of float64. Where these decide how it is rounded to float32, and where the
+   result may be subnormal, the root itself is taken. */
+#define BCAST_IS_INTEL __builtin_cpu_is("intel")
 BCAST_ON_WIDER BCAST_APART void bcast_hypot_by_estimate(ptrdiff_t n, const float *x, const float *y, float *out)
 {
     const __m512i rest = _mm512_set1_epi64((1 << 29) - 1), near_half = _mm512_set1_epi64((1 << 28) - 8);
@@ -117,12 +118,14 @@ BCAST_ON_WIDER BCAST_APART void bcast_hypot_by_estimate(ptrdiff_t n, const float
 }
 #else
 #define bcast_hypot_by_estimate bcast_hypot_items
+#define BCAST_IS_INTEL 0
 #endif
 #define NAME hypot
 #define ITEM float
 #define BITS uint32_t
 #define IS_RARE(x, y) (((x) & 0x7f800000) == 0x7f800000) | (((y) & 0x7f800000) == 0x7f800000)
-#define USUAL(n, x, y, out) if (which) bcast_hypot_by_estimate(n, x, y, out); else bcast_hypot_items(n, x, y, out)
+#define USUAL(n, x, y, out) \
+    if (which && BCAST_IS_INTEL) bcast_hypot_by_estimate(n, x, y, out); else bcast_hypot_items(n, x, y, out)
 #define RARE(x, y) hypotf(x, y)
 #include "careful.inc.h"
 BCAST_LOOP(hypot_float, is_wider)
@@ -179,8 +182,8 @@ typedef void (*bcast_row_loop)(
         (void) one_p, (void) one_q;                                                                                 \
         _Pragma("GCC ivdep") for (ptrdiff_t i = 0; i < n; i++) { const T x = X, y = Y; r[i] = (T) (result); }       \
     }
-#define BCAST_ROW_LOOP(T, name, result, tells_errors)                                                               \
-    BCAST_ON_WIDE static void bcast_##name##_rows_##T(                                                              \
+#define BCAST_ROW_LOOP_ON(ON, T, name, result, tells_errors)                                                        \
+    ON static void bcast_##name##_rows_##T(                                                                         \
         ptrdiff_t rows, ptrdiff_t n, char *const *data, const ptrdiff_t *steps, const ptrdiff_t *row_steps)         \
     {                                                                                                               \
         const char *a = data[0], *b = data[1];                                                                      \
@@ -190,6 +193,7 @@ typedef void (*bcast_row_loop)(
         else BCAST_EACH_ROW(T, p[i], q[i], result)                                                                  \
         if (!tells_errors) feclearexcept(FE_ALL_EXCEPT);                                                            \
     }
+#define BCAST_ROW_LOOP(...) BCAST_ROW_LOOP_ON(BCAST_ON_WIDE, __VA_ARGS__)
 /* Products of bytes are not faster. Of two zeros, the second one is the larger and the smaller: as in NumPy's vector
    code, which tells no errors. */
 #define BCAST_BYTE_ROW_LOOPS(F, T) F(T, add, x + y, 1) F(T, subtract, x - y, 1)
@@ -202,13 +206,18 @@ BCAST_ROW_LOOPS(BCAST_ROW_LOOP, uint32_t)
 BCAST_ROW_LOOPS(BCAST_ROW_LOOP, uint64_t)
 BCAST_FLOAT_ROW_LOOPS(BCAST_ROW_LOOP, float)
 BCAST_FLOAT_ROW_LOOPS(BCAST_ROW_LOOP, double)
+/* By AVX-512, quotients alone are faster: up to 1.9 times. */
+BCAST_ROW_LOOP_ON(BCAST_ON_WIDER, float, wider_divide, x / y, 1)
+BCAST_ROW_LOOP_ON(BCAST_ON_WIDER, double, wider_divide, x / y, 1)
 static inline bcast_row_loop bcast_row_loop_for(int target, int is_float, int size, int function)
 {
     static const bcast_row_loop loops[5][6] = {
         {BCAST_BYTE_ROW_LOOPS(BCAST_ROW_LOOP_NAME, uint8_t)}, {BCAST_ROW_LOOPS(BCAST_ROW_LOOP_NAME, uint32_t)},
         {BCAST_ROW_LOOPS(BCAST_ROW_LOOP_NAME, uint64_t)}, {BCAST_FLOAT_ROW_LOOPS(BCAST_ROW_LOOP_NAME, float)},
         {BCAST_FLOAT_ROW_LOOPS(BCAST_ROW_LOOP_NAME, double)}};
-    return target < BCAST_WIDE || size == 2 || size > 8 ? NULL : loops[size / 4 + 2 * is_float][function];
+    if (target < BCAST_WIDE || size == 2 || size > 8) return NULL;
+    if (target == BCAST_WIDE || !is_float || function != 3) return loops[size / 4 + 2 * is_float][function];
+    return size == sizeof(float) ? bcast_wider_divide_rows_float : bcast_wider_divide_rows_double;
 }
 #else
 #define bcast_row_loop_for(...) NULL

@@ -259,6 +259,9 @@ cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) e
         dtype = dtype.newbyteorder("=")
     if not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, casting):
         return False
+    if number[0] == cnp.NPY_UBYTE and dtype.type_num == cnp.NPY_FLOAT16 and fuses_halves(target_number):
+        given = cnp.PyArray_DescrFromType(cnp.NPY_FLOAT)    # by the fused loop, in a tenth of the time
+        _convert_step(nest, number, given, casting)
     cast = sure_cast(given, dtype)
     if cast == NULL:
         return False
@@ -395,5 +398,5 @@ cdef void _run_share(void *all_work, int i, int worker) noexcept nogil:
         work.nest, cut(blocks, i, work.shares), cut(blocks, i + 1, work.shares),
         work.own + worker * work.nest.own_bytes, work.flags + i * work.steps,
     )
-    if work.errors and not work.nest.n_steps:
+    if work.errors and work.nest.n_steps <= 1:
         work.flags[i] = PyUFunc_getfperr()

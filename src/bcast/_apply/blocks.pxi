@@ -49,7 +49,7 @@ cdef void run_small(const Nest *nest) noexcept:
 cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *own, int *errors) noexcept nogil:
     """Run the loop, or the steps of a chain, on the blocks from `begin` to `end`, or until it fails.
 
-    Floating-point errors of each step are added to `errors`; those of a loop are left in the CPU's flags. To look at
+    Floating-point errors of each step are added to `errors`; those of one alone are left in the CPU's flags. To look at
     these, a CPU waits for all that is under way: if all steps are fused, it does so once for many blocks.
     """
     cdef const Operand *operand

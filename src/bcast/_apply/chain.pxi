@@ -60,7 +60,7 @@ cdef int run_chain(
             data[2] = dst
             if step.loop(step.context, data, &items, strides, step.auxdata):
                 return True
-        if taken == 1 and has_errors(ERRORS):
+        if taken == 1 and nest.n_steps > 1 and has_errors(ERRORS):
             errors[i] |= PyUFunc_getfperr()
         value, stride = dst, strides[2]
         turn = 1 - turn

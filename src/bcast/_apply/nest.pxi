@@ -183,7 +183,7 @@ cdef void plan_blocks(Nest *nest) noexcept:
             loop_bytes += operand.loop_size
     for k in range(nest.n_steps):
         widest = max(widest, nest.steps[k].size)
-    if nest.n_steps and nest.steps[0].fused < nest.n_steps:
+    if nest.n_steps > 1 and nest.steps[0].fused < nest.n_steps:
         loop_bytes += 2 * widest
     if buffered:
         items = APPLY_BLOCK_BYTES // loop_bytes

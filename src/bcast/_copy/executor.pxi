@@ -209,11 +209,8 @@ cdef void _write_spans(
     cdef uint8_t[COPY_SPAN_BYTES + COPY_VECTOR_BYTES] near_src
     cdef uint8_t[COPY_SPAN_BYTES + COPY_VECTOR_BYTES] near_dst
     cdef Py_ssize_t fast = min(
-        size // table.dst_step,
-        min(
-            _safe_count(table.src_step, table.src_reach, plan.src_end - src),
-            _safe_count(table.dst_step, table.dst_reach, dst_end - dst),
-        )
+        size // table.dst_step, _safe_count(table.src_step, table.src_reach, plan.src_end - src),
+        _safe_count(table.dst_step, table.dst_reach, dst_end - dst),
     )
     cdef Py_ssize_t part
     cdef int vectors

@@ -90,7 +90,6 @@ BCAST_INTERLEAVED(bcast_low_avx2, lo, "avx2", __m256i, _mm256)
 BCAST_INTERLEAVED(bcast_high_avx2, hi, "avx2", __m256i, _mm256)
 
 #define BCAST_LOAD_16(src) _mm_loadu_si128((const __m128i *) (src))
-#define BCAST_LOAD_32(src) _mm256_loadu_si256((const __m256i *) (src))
 #define TARGET ssse3
 #define ON_TARGET BCAST_TARGET("ssse3")
 #define Vector __m128i
@@ -111,37 +110,33 @@ BCAST_INTERLEAVED(bcast_high_avx2, hi, "avx2", __m256i, _mm256)
 
 /* Three channels of items of 1 or 2 bytes, for which compilers' code takes twice as long. Three lanes of 16 bytes have
    items of all channels. As 3 does not divide 16, a place in a lane is a channel's in one of the three alone: blended,
-   they are that channel's lane, but for its order. The other way round, order comes first. Returns the item that is
-   next. */
+   they are that channel's lane, but for its order. The other way round, order comes first. Returns how many it copied
+   of n items of each. */
 ON_TARGET BCAST_INLINE ptrdiff_t bcast_copy_three_channels(
     const int size, const int packs, ptrdiff_t n, const uint8_t *src, uint8_t *dst, ptrdiff_t channel)
 {
     const int factor = packs ? 11 : 3, turn = packs ? -11 : 1;      /* 3 * 11 is 1, modulo 16 and modulo 8 */
     const int items = (int) sizeof(Vector) / size, next = 3 - size; /* from lane to lane, a channel's places move */
-    uint8_t thirds[sizeof(Vector)], places[3][sizeof(Vector)];
-    Vector third, order[3], is_third[3], x[3];
-    for (int i = 0; i < (int) sizeof(Vector); i++) {
-        const int item = i % 16 / size;
-        thirds[i] = (uint8_t) (item % 3);
-        for (int c = 0; c < 3; c++) places[c][i] = (uint8_t) (((item * factor + c * turn) * size + i % size) & 15);
-    }
-    memcpy(&third, thirds, sizeof third);
+    uint8_t places[3][sizeof(Vector)], are_third[3][sizeof(Vector)];
+    Vector order[3], third[3], x[3];
+    for (int c = 0; c < 3; c++)
+        for (int i = 0; i < (int) sizeof(Vector); i++) {
+            places[c][i] = (uint8_t) (((i % 16 / size * factor + c * turn) * size + i % size) & 15);
+            are_third[c][i] = i % 16 / size % 3 == c ? 255 : 0;
+        }
     memcpy(order, places, sizeof order);
-    for (int c = 0; c < 3; c++) is_third[c] = _mm256_cmpeq_epi8(third, _mm256_set1_epi8((char) c));
+    memcpy(third, are_third, sizeof third);
     ptrdiff_t at = 0;
-    for (; at + items <= n; at += items) {
-        const ptrdiff_t one = size * at, three = 3 * one;
+    for (; at + items <= n; at += items, src += packs ? 32 : 96, dst += packs ? 96 : 32) {
         for (int k = 0; k < 3; k++)
-            if (packs) x[k] = _mm256_shuffle_epi8(BCAST_LOAD_32(src + k * channel + one), order[k]);
-            else x[k] = LOAD(src + three + 16 * k, 48);
+            x[k] = packs ? _mm256_loadu_si256((const Vector *) (src + k * channel)) : LOAD(src + 16 * k, 48);
+        for (int k = 0; k < 3 && packs; k++) x[k] = _mm256_shuffle_epi8(x[k], order[k]);
         for (int k = 0; k < 3; k++) {
             const int second = packs ? 1 + next * k : k + next, last = packs ? 2 + next * k : k + 2 * next;
-            const Vector two = _mm256_blendv_epi8(x[0], x[1], is_third[second % 3]);
-            const Vector all = _mm256_blendv_epi8(two, x[2], is_third[last % 3]);
-            if (packs) {
-                _mm_storeu_si128((__m128i *) (dst + three + 16 * k), _mm256_castsi256_si128(all));
-                _mm_storeu_si128((__m128i *) (dst + three + 16 * k + 48), _mm256_extracti128_si256(all, 1));
-            } else STORE(dst + k * channel + one, _mm256_shuffle_epi8(all, order[k]));
+            const Vector two = _mm256_blendv_epi8(x[0], x[1], third[second % 3]);
+            const Vector all = _mm256_blendv_epi8(two, x[2], third[last % 3]);
+            if (packs) _mm256_storeu2_m128i((__m128i *) (dst + 16 * k + 48), (__m128i *) (dst + 16 * k), all);
+            else STORE(dst + k * channel, _mm256_shuffle_epi8(all, order[k]));
         }
     }
     return at;
@@ -151,16 +146,13 @@ ON_TARGET BCAST_INLINE int bcast_copy_channels_avx2(
 {
     bcast_matrix rest = *matrix;
     ptrdiff_t at = 0;
-    if (size <= 2 && matrix->m == 3 && matrix->n_step == 3 * size) {
-        at = bcast_copy_three_channels(size, 0, matrix->n, src, dst, matrix->dst_step);
-        rest.n -= at;
-        return bcast_copy_channels_of(size, &rest, src + 3 * size * at, dst + size * at);
-    }
-    if (size <= 2 && matrix->n == 3 && matrix->dst_step == 3 * size) {
-        at = bcast_copy_three_channels(size, 1, matrix->m, src, dst, matrix->n_step);
-        rest.m -= at;
-    }
-    return bcast_copy_channels_of(size, &rest, src + size * at, dst + 3 * size * at);
+    const int packs = matrix->n == 3 && matrix->dst_step == 3 * size;
+    if (size <= 2 && packs)
+        rest.m -= at = bcast_copy_three_channels(size, 1, matrix->m, src, dst, matrix->n_step);
+    else if (size <= 2 && matrix->m == 3 && matrix->n_step == 3 * size)
+        rest.n -= at = bcast_copy_three_channels(size, 0, matrix->n, src, dst, matrix->dst_step);
+    at *= size;
+    return bcast_copy_channels_of(size, &rest, src + (packs ? at : 3 * at), dst + (packs ? 3 * at : at));
 }
 #include "transpose.inc.h"
 

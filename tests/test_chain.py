@@ -192,10 +192,28 @@ def test_one_item_in_error(shape, dtype, way):
             steps = (np.multiply, rows[0]), (np.subtract, rows[1]), (np.divide, shift)
             with computed(*way):
                 check(data, *steps, dtype="f4")
+                check(data.astype("f4"), steps[2])  # alone, it is looked at by the share
                 check(data, *steps, (np.subtract, np.float32(np.inf)), dtype="f4", casting="unsafe", out=[
                     np.zeros(shape, "f2") for _ in range(2)
                 ])  # fmt: skip
         shift.flat[place] = 7
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+def test_errors_of_data_that_are_stretched(way):
+    """Steps on one item for all of a row are single, those after them fused."""
+    rng = random.Random(3)
+    for _ in range(300):
+        m, n = rng.choice([1, 2, 40, 300]), rng.choice([2, 8, 130, 4000])
+        data = np.array(rng.choices([1, 7, 200], k=m)).reshape(m, 1).astype(rng.choice(["u1", "f4"]))
+        steps = []
+        for _ in range(rng.randint(2, 5)):
+            items = np.full(rng.choice([(m, 1), (n,), (m, n), (1,)]), 3, "f4")
+            if rng.random() < 0.5:
+                items.flat[rng.randrange(items.size)] = rng.choice([0, 1e-38, 3e38, np.inf])
+            steps.append((rng.choice([np.add, np.subtract, np.multiply, np.divide]), items))
+        with computed(*way):
+            check(data, *steps, dtype="f4")
 
 
 # Overlap.

@@ -20,12 +20,12 @@ cdef struct Rows:           # of each operand: where a row begins, the loop's st
 
 
 cdef inline bint _run_rows(
-    const Nest *nest, Rows *rows, Py_ssize_t count, Py_ssize_t items, char *own, int *errors, bint careful,
+    const Nest *nest, Rows *rows, Py_ssize_t count, Py_ssize_t items, char *own, int *errors, Look *look,
 ) noexcept nogil:
     """Run the loop, or the steps of a chain, on rows of so many items; tell whether it has failed."""
     cdef int k
     while not (
-        run_chain(nest, rows, items, own, errors, careful) if nest.n_steps
+        run_chain(nest, rows, items, own, errors, look) if nest.n_steps
         else nest.loop(nest.context, rows.at, &items, rows.steps, nest.auxdata)
     ):
         count -= 1
@@ -43,14 +43,15 @@ cdef void run_small(const Nest *nest) noexcept:
     for k in range(nest.n):
         rows.at[k] = nest.operands[k].data
         rows.row_steps[k], rows.steps[k] = nest.operands[k].strides[0], nest.operands[k].strides[1]
-    _run_rows(nest, &rows, nest.shape[0], nest.shape[1], NULL, NULL, True)
+    _run_rows(nest, &rows, nest.shape[0], nest.shape[1], NULL, NULL, NULL)
 
 
 cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *own, int *errors) noexcept nogil:
     """Run the loop, or the steps of a chain, on the blocks from `begin` to `end`, or until it fails.
 
     Floating-point errors of each step are added to `errors`; those of one alone are left in the CPU's flags. To look at
-    these, a CPU waits for all that is under way: if all steps are fused, it does so once for many blocks.
+    these, a CPU waits for all that is under way: if all steps are fused, it does so once for many blocks, until some
+    are in error.
     """
     cdef const Operand *operand
     cdef char *data[MAX_OPERANDS]
@@ -59,12 +60,12 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *o
     cdef Py_ssize_t[MAX_AXES] lengths
     cdef bint ends                      # whether an axis ends in the block
     cdef Py_ssize_t block = begin, rest, index, items
-    cdef Py_ssize_t seen = begin        # blocks before this one are done,
-    cdef Py_ssize_t careful = end       # and those before this one are looked at one by one
+    cdef Py_ssize_t seen = begin        # blocks before this one are done
+    cdef Look look = AT_FUSED
     cdef int k, axis, last = nest.rank - 1, out = nest.n - 1
     memset(filled, 0, sizeof(filled))
-    if nest.n_steps and nest.steps[0].fused == nest.n_steps:
-        careful = begin
+    if nest.n_steps > 1 and nest.steps[0].fused == nest.n_steps and nest.operands[0].step:
+        look = LATER
     while block < end:
         rest = block
         items = nest.operands[out].items.full_count
@@ -98,15 +99,15 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *o
             items = lengths[last]
         if nest.row_loop != NULL:
             nest.row_loop(lengths[last - 1], items, rows.at, rows.steps, rows.row_steps)
-        elif _run_rows(nest, &rows, lengths[last - 1] if nest.rows else 1, items, own, errors, block < careful):
+        elif _run_rows(nest, &rows, lengths[last - 1] if nest.rows else 1, items, own, errors, &look):
             return
         if not nest.operands[out].direct:
             _empty(nest, &nest.operands[out], lengths, data[out], own)
         block += 1
-        if block > careful and (block == end or block - seen == APPLY_SEEN_BLOCKS) and has_errors(ERRORS):
-            PyUFunc_clearfperr()
-            block, careful = seen, block
-        elif block == careful or block - seen == APPLY_SEEN_BLOCKS:
+        if look == LATER and (block == end or block - seen == APPLY_SEEN_BLOCKS):
+            if has_errors(ERRORS):
+                PyUFunc_clearfperr()
+                block, look = seen, AT_FUSED
             seen = block
 
 

@@ -19,17 +19,25 @@ cdef extern from "_apply/fused.h":
     enum: ERRORS "(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID)"
 
 
+cdef enum Look:         # at floating-point errors:
+    LATER               # the caller looks, at those of many rows
+    AT_FUSED            # after each fused loop, which is done again by single steps if there are some; so is all
+    AT_SINGLE           # of the next row, as errors are seldom alone
+
+
 cdef int run_chain(
-    const Nest *nest, const Rows *rows, Py_ssize_t items, char *own, int *errors, bint careful,
+    const Nest *nest, const Rows *rows, Py_ssize_t items, char *own, int *errors, Look *look,
 ) noexcept nogil:
-    """Run all steps on one row; tell whether one has failed. Errors of fused steps are left if it is not `careful`."""
+    """Run all steps on one row; tell whether one has failed."""
     cdef const Step *step
     cdef char *value = rows.at[0]       # what the step at hand takes
     cdef char *dst                      # where what it gives goes
     cdef char *data[3]
     cdef Py_ssize_t stride = rows.steps[0]
     cdef Py_ssize_t[3] strides
-    cdef int i = 0, single = 0, taken, turn = 0     # steps before `single` are not fused
+    cdef int i = 0, taken, turn = 0
+    cdef int single = nest.n_steps if look[0] == AT_SINGLE else 0   # steps before it are not fused
+    cdef bint erred = False
     while i < nest.n_steps:
         step = &nest.steps[i]
         # Which step an error belongs to is found by running single ones.
@@ -42,7 +50,7 @@ cdef int run_chain(
             strides[2] = nest.steps[i + taken - 1].size
         if taken > 1:
             _run_fused(nest, step, taken, rows, items, value, dst)
-            if careful and has_errors(ERRORS):
+            if look[0] != LATER and has_errors(ERRORS):
                 PyUFunc_clearfperr()
                 single = i + taken
                 continue
@@ -62,9 +70,12 @@ cdef int run_chain(
                 return True
         if taken == 1 and nest.n_steps > 1 and has_errors(ERRORS):
             errors[i] |= PyUFunc_getfperr()
+            erred = True
         value, stride = dst, strides[2]
         turn = 1 - turn
         i += taken
+    if look[0] != LATER:
+        look[0] = AT_SINGLE if erred else AT_FUSED
     return False
 
 

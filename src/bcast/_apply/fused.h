@@ -27,7 +27,7 @@ typedef struct {
 } bcast_fusion;
 
 #ifdef __GNUC__
-typedef float bcast_plain_vector __attribute__((vector_size(32)));
+typedef float bcast_plain_vector __attribute__((vector_size(16)));
 typedef float bcast_wide_vector __attribute__((vector_size(32)));
 typedef float bcast_wider_vector __attribute__((vector_size(64)));
 
@@ -35,12 +35,12 @@ typedef float bcast_wider_vector __attribute__((vector_size(64)));
    says what `rare` notes. */
 BCAST_INLINE void bcast_plain_values(const uint8_t *x, bcast_plain_vector *y)
 {
-    for (int i = 0; i < 8; i++) (*y)[i] = x[i];
+    *y = (bcast_plain_vector) {x[0], x[1], x[2], x[3]};
 }
 #define bcast_plain_halves(x, y, rare) ((void) (y), (void) (rare))      /* never called */
 #define NAME plain
 #define ON
-#define BYTES 32
+#define BYTES 16
 #include "fused.inc.h"
 
 #ifdef __x86_64__
@@ -83,8 +83,11 @@ BCAST_ON_WIDER BCAST_INLINE void bcast_wider_halves(const bcast_wider_vector *x,
 
 static inline void bcast_fuse(int target, const bcast_fusion *all)
 {
+    uintptr_t places = all->bytes ? 0 : (uintptr_t) all->src;
     uint32_t rare = 0;
-    ptrdiff_t at = target > BCAST_WIDE ? bcast_wider_fused(0, all, &rare) : 0;
+    for (int s = 0; s < all->steps; s++) places |= all->strides[s] ? (uintptr_t) all->operands[s] : 0;
+    /* Loads of whole lines that cross these are slower than those of halves. */
+    ptrdiff_t at = target > BCAST_WIDE && places % BCAST_LINE == 0 ? bcast_wider_fused(0, all, &rare) : 0;
     at = (target >= BCAST_WIDE ? bcast_wide_fused : bcast_plain_fused)(at, all, &rare);
     for (; at < all->n; at++) {
         float x = all->bytes ? ((const uint8_t *) all->src)[at] : ((const float *) all->src)[at];

@@ -155,7 +155,7 @@ cdef void plan_blocks(Nest *nest) noexcept:
     cdef int last = nest.rank - 1, i, k
     cdef Py_ssize_t n = nest.shape[last], rows = 1, inner, items = APPLY_DIRECT_ITEMS, loop_bytes = 0, turned = 0
     cdef Py_ssize_t widest = 0
-    cdef bint one, spread = False, interleaved = False, buffered = nest.n_steps > 0
+    cdef bint one, spread = False, interleaved = False, buffered = nest.n_steps > 1
     cdef Operand *operand
     for i in range(last):
         rows *= nest.shape[i]
@@ -179,6 +179,7 @@ cdef void plan_blocks(Nest *nest) noexcept:
             if llabs(operand.strides[last]) >= LINE:
                 turned = max(turned, operand.loop_size)
             interleaved = True
+            buffered = buffered or nest.n_steps > 0
         if not (nest.n_steps and nest.rows and one) or k == nest.n - 1:
             loop_bytes += operand.loop_size
     for k in range(nest.n_steps):

@@ -123,6 +123,41 @@ def test_what_users_call_is_taken(data):
     assert taken("broadcast_arrays", array, array.copy()) == (array.size > 0 or array.ndim > 0)
 
 
+def test_what_gains_nothing_is_passed_on():
+    """Sums that add nothing up, arrays that differ, objects; or a condition alone."""
+    objects, ones = np.ones((3, 2), object), np.ones((3, 1))
+    calls = {
+        "where": [((GRID > 3,), False), ((GRID > 3, GRID, objects[:, :1]), False), ((GRID > 3, GRID, 0), True)],
+        "stack": [(([ROW, ROW.copy()],), False), (((ROW,),), False), (([ROW, ROW],), True), (([[1], [1]],), False)],
+        "dstack": [(([GRID, GRID.copy()],), False), (([GRID, GRID],), True)],
+        "sum": [
+            ((ones, 1), False),
+            ((ones, -1), False),
+            ((ones, 0), True),
+            ((ones[:1],), False),
+            ((GRID[:0], 0), False),
+        ],
+        "mean": [((objects, 0), False), ((ones, 2), False), ((GRID, -2), True), ((GRID, (0, 1)), True)],
+        "repeat": [((objects, 2, 0), False), ((GRID, 2, 0), True)],
+    }
+    for name, rows in calls.items():
+        original = getattr(np, name)
+        with bcast.patched_numpy(name):
+            for arguments, takes in rows:
+                before = bcast.patch_info()[name]
+                try:
+                    result = getattr(np, name)(*arguments)
+                except np.exceptions.AxisError:
+                    result = None
+                after = bcast.patch_info()[name]
+                assert (after.taken - before.taken, after.passed - before.passed) == (takes, not takes), (
+                    name,
+                    arguments,
+                )
+                if result is not None:
+                    np.testing.assert_equal(result, original(*arguments))
+
+
 @pytest.mark.usefixtures("patched")
 def test_calls_that_libraries_make():
     """Products of indexes as pandas and xarray make them; counts, however small; and tables."""

@@ -68,9 +68,6 @@ BCAST_INLINE float bcast_odd_value(double x)
     F(u4, uint32_t, 1, __VA_ARGS__) F(i8, int64_t, 1, __VA_ARGS__) F(u8, uint64_t, 1, __VA_ARGS__)                  \
     F(f4, float, 1, __VA_ARGS__) F(f8, double, 1, __VA_ARGS__) F(c8, float, 2, __VA_ARGS__)                         \
     F(c16, double, 2, __VA_ARGS__)
-/* Of these there are functions for AVX2, too. */
-#define BCAST_WIDE_DESTINATIONS(F, ...)                                                                             \
-    F(u1, uint8_t, 1, __VA_ARGS__) F(f4, float, 1, __VA_ARGS__) F(f8, double, 1, __VA_ARGS__)
 
 /* C leaves open what becomes of a number that the type of 8 or 16 bits does not hold; compilers take its last bits. */
 #define BCAST_CAST(from, From, VALUE, to, To, parts, target, ON)                                                    \
@@ -98,7 +95,7 @@ BCAST_INLINE float bcast_odd_value(double x)
     BCAST_SOURCES(BCAST_NARROW, bf, bcast_bfloat_of, target, ON)                                                    \
     BCAST_NARROW(odd, double, bcast_odd_value, f2, bcast_half_of, target, ON)
 BCAST_DESTINATIONS(BCAST_CASTS_TO, plain, )
-BCAST_WIDE_DESTINATIONS(BCAST_CASTS_TO, wide, BCAST_ON_WIDE)
+BCAST_DESTINATIONS(BCAST_CASTS_TO, wide, BCAST_ON_WIDE)
 BCAST_NARROW_ONES(plain, )
 BCAST_NARROW_ONES(wide, BCAST_ON_WIDE)
 static void bcast_c8_as_c16(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f4_as_f8(2 * n, src, dst); }
@@ -145,8 +142,7 @@ static inline int bcast_cast_place(int type, int bfloat16)
 static inline bcast_cast bcast_cast_of(int target, int from, int to, int bfloat16, int exact)
 {
     static const bcast_cast plain[15][13] = {BCAST_DESTINATIONS(BCAST_CASTS_ROW, plain) BCAST_NARROW_ROWS(plain)};
-    static const bcast_cast wide[5][13] = {BCAST_WIDE_DESTINATIONS(BCAST_CASTS_ROW, wide) BCAST_NARROW_ROWS(wide)};
-    static const int wide_rows[] = {-1, -1, 0, -1, -1, -1, -1, -1, -1, 1, 2, -1, -1, 3, 4};
+    static const bcast_cast wide[15][13] = {BCAST_DESTINATIONS(BCAST_CASTS_ROW, wide) BCAST_NARROW_ROWS(wide)};
     const int src = bcast_cast_place(from, bfloat16), dst = bcast_cast_place(to, bfloat16);
     const int is_float = src == 9 || src == 10 || src >= 13;
     if (src < 0 || dst < 0) return NULL;
@@ -154,7 +150,7 @@ static inline bcast_cast bcast_cast_of(int target, int from, int to, int bfloat1
     if (exact && (dst >= 13 || src == 14 || (is_float && dst >= 1 && dst <= 8))) return NULL;
     if (src == 9 && dst == 13 && target >= BCAST_WIDE) return bcast_wider_f4_as_f2;
     if (src == 10 && dst == 13) return target >= BCAST_WIDE ? bcast_wide_odd_as_f2 : bcast_plain_odd_as_f2;
-    return (target >= BCAST_WIDE && wide_rows[dst] >= 0 ? wide[wide_rows[dst]] : plain[dst])[src >= 13 ? src - 2 : src];
+    return (target >= BCAST_WIDE ? wide : plain)[dst][src >= 13 ? src - 2 : src];
 }
 /* The bytes of n units, each in the reverse order, in place: neighbours are exchanged, then pairs of them, then fours.
    Compilers see what that is, and make vector code of it where there are shuffles of bytes. */

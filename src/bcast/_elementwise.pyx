@@ -133,9 +133,9 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
         if operand is None:
             continue
         start = nest.rank - _rank_of(operand)
-        if not cnp.PyArray_CheckExact(operand) or start < 0 or (start and k == 0) or not _are_equal(
-            cnp.PyArray_DIMS(<cnp.ndarray> operand), nest.shape + start, nest.rank - start
-        ):
+        if not cnp.PyArray_CheckExact(operand) or start < 0 or k == 0 and (
+            start or not cnp.PyArray_ISWRITEABLE(<cnp.ndarray> operand)
+        ) or not _are_equal(cnp.PyArray_DIMS(<cnp.ndarray> operand), nest.shape + start, nest.rank - start):
             return NotImplemented
         args[n] = <PyObject *> operand
         n += 1

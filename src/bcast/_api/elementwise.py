@@ -394,6 +394,8 @@ def _check_out(out: Any, shape: Shape) -> None:
     for each in out if isinstance(out, tuple) else (out,):
         if isinstance(each, ndarray) and shape_of(each) != shape:
             raise ValueError(f"`out` expected shape {shape}, got {shape_of(each)}")
+        if isinstance(each, ndarray) and not each.flags.writeable:
+            raise ValueError("`out` expected a writeable array, got a read-only one")
         if not (each is None or isinstance(each, ndarray) or hasattr(each, "__array_ufunc__")):
             raise TypeError(f"`out` expected an array, got {type(each).__name__}")
 
@@ -403,10 +405,7 @@ def _writable(out: Any, shape: Shape) -> Any:
     _check_out(out, shape)
     if not isinstance(out, ndarray):
         raise TypeError(f"`out` expected an array, got {type(out).__name__}")
-    array = as_array("out", out)
-    if not array.flags.writeable:
-        raise ValueError("`out` expected a writeable array, got a read-only one")
-    return array
+    return as_array("out", out)
 
 
 def _step(name: str, step: Any) -> tuple[Any, Any]:

@@ -60,4 +60,4 @@ def _print_counts() -> None:
     for name, (taken, passed) in counts.items():
         warn(f"numpy.{name}: calls taken {taken}, passed on {passed}")
     if not counts:
-        warn(f"none of {', '.join(patch_info())} was called; --names chooses the functions")
+        warn(f"none of {', '.join(patch_info())} was called; --names chooses others, and none reaches methods")

@@ -394,7 +394,7 @@ def _check_out(out: Any, shape: Shape) -> None:
     for each in out if isinstance(out, tuple) else (out,):
         if isinstance(each, ndarray) and shape_of(each) != shape:
             raise ValueError(f"`out` expected shape {shape}, got {shape_of(each)}")
-        if isinstance(each, ndarray) and not each.flags.writeable:
+        if isinstance(each, ndarray) and not np.asarray(each).flags.writeable:
             raise ValueError("`out` expected a writeable array, got a read-only one")
         if not (each is None or isinstance(each, ndarray) or hasattr(each, "__array_ufunc__")):
             raise TypeError(f"`out` expected an array, got {type(each).__name__}")

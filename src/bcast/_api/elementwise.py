@@ -390,13 +390,14 @@ def check_function(ufunc: object) -> None:
 
 
 def _check_out(out: Any, shape: Shape) -> None:
-    """Refuse an `out` of another shape: a ufunc would broadcast the result to it."""
+    """Refuse an `out` of another shape, to which a ufunc would broadcast the result, and one that is read-only."""
     for each in out if isinstance(out, tuple) else (out,):
-        if isinstance(each, ndarray) and shape_of(each) != shape:
-            raise ValueError(f"`out` expected shape {shape}, got {shape_of(each)}")
-        if isinstance(each, ndarray) and not np.asarray(each).flags.writeable:
-            raise ValueError("`out` expected a writeable array, got a read-only one")
-        if not (each is None or isinstance(each, ndarray) or hasattr(each, "__array_ufunc__")):
+        if isinstance(each, ndarray):
+            if shape_of(each) != shape:
+                raise ValueError(f"`out` expected shape {shape}, got {shape_of(each)}")
+            if not np.asarray(each).flags.writeable:
+                raise ValueError("`out` expected a writeable array, got a read-only one")
+        elif each is not None and not hasattr(each, "__array_ufunc__"):
             raise TypeError(f"`out` expected an array, got {type(each).__name__}")
 
 

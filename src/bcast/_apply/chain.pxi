@@ -21,8 +21,8 @@ cdef extern from "_apply/fused.h":
 
 cdef enum Look:         # at floating-point errors:
     LATER               # the caller looks, at those of many rows
-    AT_FUSED            # after each fused loop, which is done again by single steps if there are some; so is all
-    AT_SINGLE           # of the next row, as errors are seldom alone
+    AT_FUSED            # after each fused loop, which is done again by single steps if there are some
+    AT_SINGLE           # after each step: none is fused, as the row before had errors
 
 
 cdef int run_chain(

@@ -41,7 +41,7 @@ OWN_OPTIONS = {
     "_api/patching.pyx": BRIEF,
     "_copy/core.pyx": ALIGN,
     "_kernel.pyx": [*ALIGN, *BRIEF],
-    "_rules/arguments.py": BRIEF,
+    "_rules/arguments.py": ["-O2"],
     "_sum/core.pyx": ["-falign-functions=32"],
     "_elementwise.pyx": ["-ffp-contract=off"],  # a product in a chain is rounded before it is added
 }

@@ -242,7 +242,6 @@ cdef int _sum_by_counts(
 cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray grad, times, cnp.ndarray out) except -1:
     """Make a planned sum of so many bytes, on several threads if it is worth it; `partials` of it are added then."""
     cdef char[2 * PAGE] local
-    cdef object _grad = grad, _times = times, _out = out    # so that no other thread can resize them
     cdef int threads = count_threads(nbytes, SUM_SHARE_BYTES, WAKING // 2 * SUM_SHARE_BYTES, work.units)
     if threads == 1:
         work.shares = 1
@@ -258,6 +257,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
     if nbytes < SUM_SHARE_BYTES and not partials:
         _sum_share(work, 0, 0)
     else:
+        held = grad, times, out     # so that no other thread can resize them
         with nogil:
             run_shares(_sum_share, work, <int> work.shares, threads)
             if partials:

@@ -117,11 +117,12 @@ cdef Py_ssize_t index_of(axis, Py_ssize_t end):
     return index if index < end else -1
 
 
-cdef expect_rank(tuple data, tuple target, str name, str hints):
+cdef inline int expect_rank(tuple data, tuple target, str name, str hints) except -1:
     """Refuse a target with fewer axes than the data has."""
     if len(data) > len(target):
         expected = f"at least {len(data)} axes for {_owner(name)} of shape {data}"
         raise ValueError(f"`{name}` expected {expected}, got {show(target)}{remedy_of(data, target, name, hints)}")
+    return 0
 
 
 cdef refuse_length(tuple data, Py_ssize_t i, tuple target, Py_ssize_t axis, str name, str remedy):

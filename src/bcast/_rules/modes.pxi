@@ -93,7 +93,12 @@ cpdef Alignment align_shapes(
     """Find the alignment of data of one valid shape to another; `Rule` has the last three arguments."""
     cdef Mode found
     if mode is None:    # it follows from what is given
-        mode = "explicit" if axes_mapping is not None or broadcast_axes is not None else rule_of(axis)
+        if axes_mapping is not None or broadcast_axes is not None:
+            mode = "explicit"
+        elif type(axis) is int and axis == -1:
+            return right_aligned(data, target, name)    # nothing is left to check
+        else:
+            mode = rule_of(axis)
     found = _find(mode)
     if (type(axis) is not int or axis != -1) and not found.reads_axis:
         expect_default_axis(axis, found.name)

@@ -41,17 +41,17 @@ cpdef tuple shape_of(cnp.ndarray array):
     return cnp.PyArray_IntTupleFromIntp(cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
 
 
-cpdef int type_of(cnp.ndarray array):
+cpdef int type_of(cnp.ndarray array) noexcept:
     """`array.dtype.num`."""
     return cnp.PyArray_TYPE(array)
 
 
-cpdef Py_ssize_t size_of(cnp.ndarray array):
+cpdef Py_ssize_t size_of(cnp.ndarray array) noexcept:
     """`array.size`."""
     return cnp.PyArray_SIZE(array)
 
 
-cpdef bint has_references(cnp.ndarray array):
+cpdef bint has_references(cnp.ndarray array) noexcept:
     """`array.dtype.hasobject`."""
     return PyDataType_REFCHK(cnp.PyArray_DESCR(array))
 
@@ -91,7 +91,7 @@ cpdef bint is_masked(array):
     return isinstance(array, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ()))
 
 
-cpdef bint is_contiguous(cnp.ndarray array):
+cpdef bint is_contiguous(cnp.ndarray array) noexcept:
     """`array.flags.c_contiguous`."""
     return cnp.PyArray_IS_C_CONTIGUOUS(array)
 
@@ -138,7 +138,7 @@ cpdef convert_into(cnp.ndarray out, cnp.ndarray data):
     cnp.PyArray_CopyInto(out, data)
 
 
-cpdef bint is_binary(cnp.ufunc function):
+cpdef bint is_binary(cnp.ufunc function) noexcept:
     """Whether a ufunc takes two operands and has no signature."""
     return (<UFunc *> function).nin == 2 and not (<UFunc *> function).core_enabled
 

@@ -249,7 +249,7 @@ cdef void _deviate(
         dst += width
 
 
-cdef bint _add_rows(
+cdef inline bint _add_rows(
     const SumPlan *plan, Place at, const Axis *along, Py_ssize_t rows, Py_ssize_t width, Sink dst, char *packed,
 ) noexcept nogil:
     """`add_rows` as they are, or by way of `packed`: SUM_CALL_ROWS at a time, or of products the sum of all."""

@@ -229,7 +229,7 @@ cdef int _sum_by_counts(
 ) except -1:
     cdef CountedSum plan
     cdef Work work
-    plan.first, plan.terms, plan.counts = first, terms, counts.list
+    plan.first, plan.terms, plan.counts.list = first, terms, counts.list
     plan_counted_sum(&plan, axis, n)
     work.plan = NULL
     work.counted = &plan

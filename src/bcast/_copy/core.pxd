@@ -2,7 +2,7 @@
 cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from bcast._rules.core cimport CHUNK, CountList, Counts
+from bcast._rules.core cimport Counts, TiledCounts
 from bcast._runtime.core cimport L1, LINE, RELEASING, WAKING, count_threads
 
 cdef extern from "_copy/simd/program.h":
@@ -66,9 +66,7 @@ cdef struct Plan:
     ShuffleTable table
 
 cdef struct CountedPlan:
-    CountList counts
-    int64_t[CHUNK] tiled        # what they are if few come again for each outer position: copies side by side
-    Py_ssize_t[2] ends          # what their `starts` are if there is but one chunk
+    TiledCounts counts
     Py_ssize_t size             # bytes of an item
     const uint8_t *src_end
     Kernels kernels

@@ -1,8 +1,7 @@
 # Items repeated by a count for each, that is, run-length decode.
 #
 # In: counts, data, a range of bytes of the output. Out: these bytes. The counts say where the next item of the data
-# begins. If there are outer axes, all counts come again for each outer position; a few counts are copied side by side,
-# so that they make whole chunks.
+# begins. If there are outer axes, all counts come again for each outer position.
 #
 # Any range of bytes can be written, on any thread: binary search finds its first chunk. The chunks at both ends of the
 # range are cut to it.
@@ -15,9 +14,7 @@ cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts of_items, int a
     """Plan the repetition of data into `dst`; both are contiguous."""
     cdef const CountList *counts = &of_items.list
     cdef Py_ssize_t outer = 1, size = cnp.PyArray_ITEMSIZE(dst), nbytes = cnp.PyArray_NBYTES(dst)
-    cdef Py_ssize_t n = cnp.PyArray_SIZE(src), copies, i
-    cdef int64_t[CHUNK] room
-    cdef const int64_t *few
+    cdef Py_ssize_t n = cnp.PyArray_SIZE(src), i
     if axis >= 0:
         n = cnp.PyArray_DIM(src, axis)
         for i in range(axis):
@@ -33,18 +30,8 @@ cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts of_items, int a
     plan.size = size
     plan.src_end = <const uint8_t *> cnp.PyArray_DATA(src) + outer * counts.size * size
     plan.kernels = kernels_of[target_number]
-    plan.counts = counts[0]
-    copies = min(outer, <Py_ssize_t> CHUNK // counts.size)
-    if copies > 1:
-        few = read_chunk(counts, 0, room)
-        for i in range(copies):
-            memcpy(&plan.tiled[i * counts.size], few, counts.size * sizeof(int64_t))
-        plan.counts.kept = plan.tiled
-        plan.counts.size *= copies
-        plan.counts.total *= copies
-    if plan.counts.starts == NULL:
-        plan.ends = [0, plan.counts.total]
-        plan.counts.starts = plan.ends
+    plan.counts.list = counts[0]
+    tile_counts(&plan.counts, outer)
     return 0
 
 
@@ -54,7 +41,7 @@ cdef void write_counted(
     """Write the bytes from `begin` to `end` of the output; never past the caches, which takes as long or longer."""
     cdef const CountedPlan *plan = <const CountedPlan *> all_plan
     cdef int64_t[CHUNK] room
-    cdef const CountList *list = &plan.counts
+    cdef const CountList *list = &plan.counts.list
     cdef const int64_t *counts
     cdef Py_ssize_t c, n, first, item, unit, last, stop, skip, excess, size = plan.size
     cdef bint partly

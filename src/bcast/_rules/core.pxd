@@ -30,6 +30,11 @@ cdef struct CountList:
     int itemsize
     const Py_ssize_t *starts    # the sum of the counts before each chunk, then of all; NULL if there is but one chunk
 
+cdef struct TiledCounts:
+    CountList list              # with `starts`, even of one chunk
+    int64_t[CHUNK] few          # what they are if few come again: copies side by side
+    Py_ssize_t[2] ends          # what `starts` are if there is but one chunk
+
 cdef class Counts:
     cdef readonly Py_ssize_t size, total    # as in `list`
     cdef CountList list
@@ -46,3 +51,4 @@ cpdef Counts counts_of_array(repeats)
 cpdef Counts counts_of_tuple(tuple repeats)
 cdef Py_ssize_t find_chunk(const CountList *counts, Py_ssize_t at, Py_ssize_t each) noexcept nogil
 cdef const int64_t *read_chunk(const CountList *counts, Py_ssize_t c, int64_t *room) noexcept nogil
+cdef void tile_counts(TiledCounts *counts, Py_ssize_t times) noexcept nogil

@@ -248,6 +248,24 @@ cdef const int64_t *read_chunk(const CountList *counts, Py_ssize_t c, int64_t *r
     return room
 
 
+cdef void tile_counts(TiledCounts *counts, Py_ssize_t times) noexcept nogil:
+    """Prepare counts that come again so many times: few are copied side by side, so that they make whole chunks."""
+    cdef CountList *list = &counts.list
+    cdef Py_ssize_t copies = min(times, <Py_ssize_t> CHUNK // list.size), i
+    cdef int64_t[CHUNK] room
+    cdef const int64_t *few
+    if copies > 1:
+        few = read_chunk(list, 0, room)
+        for i in range(copies):
+            memcpy(&counts.few[i * list.size], few, list.size * sizeof(int64_t))
+        list.kept = counts.few
+        list.size *= copies
+        list.total *= copies
+    if list.starts == NULL:
+        counts.ends = [0, list.total]
+        list.starts = counts.ends
+
+
 cdef inline Py_ssize_t _chunks(const CountList *counts) noexcept nogil:
     return (counts.size + CHUNK - 1) // CHUNK
 

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from bcast._rules.core cimport CHUNK, CountList
+from bcast._rules.core cimport TiledCounts
 from bcast._runtime.core cimport MAX_AXES
 
 cdef extern from "_sum/simd/sum.h":
@@ -140,8 +140,7 @@ cdef struct SumPlan:
 
 cdef struct CountedSum:
     Place first
-    CountList counts
-    int64_t[CHUNK] tiled        # what they are if few come again: copies side by side
+    TiledCounts counts
     const Terms *terms
     Axis rows                   # of which an item sums as many as its count; `dst_step` is from item to item
     Axis inner                  # the items of a row
@@ -154,7 +153,7 @@ cdef struct CountedSum:
 
 cdef const Target **sum_target_of   # by the target's number
 
-# The caller sets `first`, `terms` and `counts` of a plan, which refers to these and to the axes.
+# The caller sets `first`, `terms` and `counts.list` of a plan, which refers to these and to the axes.
 cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) noexcept nogil
 cdef void sum_shares(const SumPlan *plan, Py_ssize_t i, Py_ssize_t end, char *scratch, char *partials) noexcept nogil
 cdef void add_shares(const SumPlan *plan, char *partials) noexcept nogil

@@ -10,7 +10,7 @@ from libc.math cimport fabs, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memmove, memset
 
-from bcast._rules.core cimport CHUNK, CountList, find_chunk, read_chunk
+from bcast._rules.core cimport CHUNK, CountList, find_chunk, read_chunk, tile_counts
 from bcast._runtime.core cimport MAX_AXES, PAGE, cut
 
 cdef extern from "_sum/simd/kernels.h":

@@ -2,11 +2,11 @@
 #
 # In: counts, axes of which one is summed, a range of rows and items. Out: the results of the items that begin in it.
 #
-# If there are outer axes, all counts come again for each outer position; a few are copied side by side, so that they
-# make whole chunks. Items are summed in groups, whose accumulators and packed terms stay in a cache. Dense runs have a
-# kernel of their own; longer rows are added up item by item. An item that is too large for a group is planned as an
-# ordinary sum, and so is one whose sum came out infinite or NaN. Each item is summed by the thread in whose range it
-# begins, alike wherever it stands: the bits of a result do not depend on the number of threads.
+# If there are outer axes, all counts come again for each outer position. Items are summed in groups, whose accumulators
+# and packed terms stay in a cache. Dense runs have a kernel of their own; longer rows are added up item by item. An
+# item that is too large for a group is planned as an ordinary sum, and so is one whose sum came out infinite or NaN.
+# Each item is summed by the thread in whose range it begins, alike wherever it stands: the bits of a result do not
+# depend on the number of threads.
 
 
 cdef struct Group:
@@ -19,9 +19,7 @@ cdef struct Group:
 
 cdef void plan_counted_sum(CountedSum *plan, const Axis *axis, int n) noexcept nogil:
     """Plan the sum over the one axis of `n` that is not kept; they are in the order of memory, outermost first."""
-    cdef Py_ssize_t size = plan.counts.size, total = plan.counts.total, times = 1, copies = 1, width, whole
-    cdef int64_t[CHUNK] room
-    cdef const int64_t *few
+    cdef Py_ssize_t size = plan.counts.list.size, total = plan.counts.list.total, times = 1, width, whole
     cdef int i
     plan.loops.rank = 0
     plan.positions = 1
@@ -39,18 +37,11 @@ cdef void plan_counted_sum(CountedSum *plan, const Axis *axis, int n) noexcept n
             and axis[i].dst_step == size * plan.rows.dst_step
         ):
             times = axis[i].length
-            copies = min(times, <Py_ssize_t> CHUNK // size)
         else:
             plan.loops.axes[plan.loops.rank] = axis[i]
             plan.loops.rank += 1
             plan.positions *= axis[i].length
-    if copies > 1:
-        few = read_chunk(&plan.counts, 0, room)
-        for i in range(<int> (copies * size)):
-            plan.tiled[i] = few[i % size]
-        plan.counts.kept = plan.tiled
-        plan.counts.size *= copies
-        plan.counts.total *= copies
+    tile_counts(&plan.counts, times)
     width = plan.inner.length
     whole = total * times * width
     plan.length = times * (total + size)
@@ -81,7 +72,7 @@ cdef void _sum_range(
     const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, const char *src, char *dst, char *scratch,
 ) noexcept nogil:
     """The same for one position."""
-    cdef const CountList *list = &plan.counts
+    cdef const CountList *list = &plan.counts.list
     cdef int64_t[CHUNK] room
     cdef const int64_t *counts
     cdef Py_ssize_t unit = list.size + list.total, chunks = (list.size + CHUNK - 1) // CHUNK
@@ -91,11 +82,8 @@ cdef void _sum_range(
     while True:
         c = k % chunks
         first = k // chunks * list.size + c * CHUNK
-        row = k // chunks * list.total
-        rows = list.total
-        if list.starts != NULL:
-            row += list.starts[c]
-            rows = list.starts[c + 1] - list.starts[c]
+        row = k // chunks * list.total + list.starts[c]
+        rows = list.starts[c + 1] - list.starts[c]
         if first + row >= end:
             return
         n = min(<Py_ssize_t> CHUNK, list.size - c * CHUNK)

@@ -145,7 +145,7 @@ cdef void _sum_group(const CountedSum *plan, const Group *group, char *scratch) 
         item.rows = item.counts[0]
         dst.sum = dst.error = item.dst
         if item.rows == 0:
-            _write_zeros(plan, item.dst)
+            _sum_alone(plan, 0, item.src, item.dst, rest)
         elif (
             not plan.side_by_side or item.rows > SUM_CALL_ROWS
             or add_rows(terms, src, item.rows, step, width, dst)
@@ -156,16 +156,6 @@ cdef void _sum_group(const CountedSum *plan, const Group *group, char *scratch) 
         item.src += item.rows * plan.rows.src_step
         item.dst += plan.rows.dst_step
         item.counts += 1
-
-
-cdef void _write_zeros(const CountedSum *plan, char *dst) noexcept nogil:
-    """Write the sums of an item without rows."""
-    cdef Py_ssize_t size = dtypes[plan.terms.result].size, i
-    if plan.inner.dst_step == size:
-        memset(dst, 0, plan.inner.length * size)
-    else:
-        for i in range(plan.inner.length):
-            memset(dst + i * plan.inner.dst_step, 0, size)
 
 
 cdef void _store_group(const CountedSum *plan, const Group *group, Sink block, char *scratch) noexcept nogil:
@@ -194,12 +184,17 @@ cdef void _store_group(const CountedSum *plan, const Group *group, Sink block, c
 cdef void _sum_alone(
     const CountedSum *plan, int64_t count, const char *src, char *dst, char *scratch,
 ) noexcept nogil:
-    """Sum one item as an ordinary sum over its rows, in one share."""
+    """Sum one item as an ordinary sum over its rows, in one share; without rows, to zeros."""
+    cdef Py_ssize_t size = dtypes[plan.terms.result].size, i
     cdef SumPlan whole
     cdef Axis[2] axis
     cdef int n = 1
+    if count == 0 and plan.inner.dst_step == size:
+        memset(dst, 0, plan.inner.length * size)
+        return
     if count == 0:
-        _write_zeros(plan, dst)
+        for i in range(plan.inner.length):
+            memset(dst + i * plan.inner.dst_step, 0, size)
         return
     axis[0] = Axis(count, plan.rows.src_step, 0, False, 0)
     if plan.rows.src_step < 0:

@@ -23,7 +23,7 @@ from contextvars import copy_context
 
 import numpy as np
 
-from bcast._copy.core cimport Matrix, Plan, make_plan, strided_copy, transpose_of, write_planned
+from bcast._copy.core cimport Matrix, Plan, copy_matrix_of, make_plan, write_planned
 from bcast._runtime.core cimport (
     L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, are_alike, count_threads, cut, new_array, overlap, pays,
     run_shares, target_number,

@@ -164,12 +164,12 @@ cdef void _copy_items(
         memcpy(dst, src, size)
     elif rank == 1:
         matrix = Matrix(items.lengths[0], 1, size, src_steps[0], size, dst_steps[0])
-        strided_copy(&matrix, src, dst)
+        copy_matrix_of[target_number](&matrix, src, dst)
     elif rank == 2 and dst_steps[inner] == size:
         matrix = Matrix(
             items.lengths[outer], items.lengths[inner], size, src_steps[outer], src_steps[inner], dst_steps[outer],
         )
-        (transpose_of[target_number] if src_steps[outer] == size else strided_copy)(&matrix, src, dst)
+        copy_matrix_of[target_number](&matrix, src, dst)
     else:
         for i in range(items.lengths[rank - 1]):
             _copy_items(

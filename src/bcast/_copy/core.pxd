@@ -79,8 +79,7 @@ ctypedef void (*Write)(
 cdef Py_ssize_t COPY_SHARE_BYTES        # another thread that would write less costs more than it saves
 cdef Py_ssize_t COPY_STREAMED_BYTES     # a smaller output may stay in some cache for its reader
 
-cdef CopyMatrix *transpose_of       # by the target's number: of items that lie side by side in the data, too
-cdef CopyMatrix strided_copy
+cdef CopyMatrix *copy_matrix_of     # by the target's number
 
 cdef int make_plan(
     Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *src, Py_ssize_t src_size,

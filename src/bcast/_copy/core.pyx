@@ -19,8 +19,7 @@ cdef extern from "_copy/simd/shuffle.h":
     const Kernels *kernels_of "bcast_copy_kernels_of"
 
 cdef extern from "_copy/simd/transpose.h":
-    CopyMatrix *transpose_of_target "bcast_transpose_of"
-    void bcast_strided_copy(const Matrix *matrix, const uint8_t *src, uint8_t *dst) noexcept nogil
+    CopyMatrix *bcast_copy_matrix_of
 
 cdef extern from "_runtime/stream.h":
     void bcast_stream(uint8_t *dst, const uint8_t *src, size_t size) noexcept nogil
@@ -29,8 +28,7 @@ cdef extern from "_runtime/stream.h":
 
 cnp.import_array()
 
-transpose_of = <CopyMatrix *> transpose_of_target
-strided_copy = bcast_strided_copy
+copy_matrix_of = <CopyMatrix *> bcast_copy_matrix_of
 
 include "plan.pxi"
 include "executor.pxi"

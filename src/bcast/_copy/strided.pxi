@@ -14,7 +14,6 @@ cdef struct StridedAxis:
 cdef struct StridedCopy:
     const uint8_t *src
     uint8_t *dst
-    CopyMatrix copy_matrix
     Py_ssize_t size             # bytes of an item, or of a run that is one
     int rank
     StridedAxis[MAX_AXES] axes  # in the order of the output
@@ -141,7 +140,6 @@ cdef void _order_loops(StridedCopy *copy) noexcept:
         if i != copy.inner and i != copy.other and axes[i].block > 1:
             copy.loops[copy.n_loops] = i
             copy.n_loops += 1
-    copy.copy_matrix = transpose_of[target_number] if axes[copy.other].src_step == copy.size else strided_copy
 
 
 cdef void _share_tiles(StridedCopy *copy, int threads) noexcept nogil:
@@ -180,7 +178,7 @@ cdef void _write_tiles(StridedCopy *copy, int level, const uint8_t *src, uint8_t
     cdef Matrix matrix
     if level == copy.n_loops:
         matrix = Matrix(other.part, inner.part, copy.size, other.src_step, inner.src_step, other.dst_step)
-        copy.copy_matrix(&matrix, src, dst)
+        copy_matrix_of[target_number](&matrix, src, dst)
         return
     axis = &copy.axes[copy.loops[level]]
     left = axis.length if level < copy.outer_loops else axis.part

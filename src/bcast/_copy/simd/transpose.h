@@ -105,7 +105,7 @@ BCAST_INTERLEAVED(bcast_high_avx2, hi, "avx2", __m256i, _mm256)
 #define LOAD(src, second) \
     _mm256_inserti128_si256(_mm256_castsi128_si256(BCAST_LOAD_16(src)), BCAST_LOAD_16((src) + (second)), 1)
 #define STORE(dst, vector) _mm256_storeu_si256((__m256i *) (dst), vector)
-#define SMALLER bcast_transpose_ssse3
+#define SMALLER bcast_copy_matrix_ssse3
 #define COPY_CHANNELS bcast_copy_channels_avx2
 
 /* Three channels of items of 1 or 2 bytes, for which compilers' code takes twice as long. Three lanes of 16 bytes have
@@ -187,9 +187,9 @@ BCAST_INTERLEAVED(bcast_high_neon, 2)
 
 #endif
 
-/* What copies a matrix whose items lie side by side in the data, too, on each target. */
-#define bcast_transpose_plain bcast_strided_copy
-#define BCAST_TRANSPOSE(name, kernels, ...) bcast_transpose_##kernels,
-static const bcast_copy_matrix bcast_transpose_of[] = {BCAST_TARGETS(BCAST_TRANSPOSE)};
+/* What copies a matrix on each target. */
+#define bcast_copy_matrix_plain bcast_strided_copy
+#define BCAST_COPY_MATRIX(name, kernels, ...) bcast_copy_matrix_##kernels,
+static const bcast_copy_matrix bcast_copy_matrix_of[] = {BCAST_TARGETS(BCAST_COPY_MATRIX)};
 
 #endif

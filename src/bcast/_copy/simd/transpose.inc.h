@@ -1,4 +1,4 @@
-/* Transposition for one TARGET. `transpose.h` includes this file for each, and defines
+/* Matrices copied on one TARGET, by transposition where items lie side by side in the data. `transpose.h` includes this file for each, and defines
 
        TARGET, ON_TARGET       its name, and how functions are compiled for it
        Vector                  a vector, which has 16 bytes of one row or of two
@@ -52,9 +52,10 @@ ON_TARGET BCAST_INLINE void FN(transpose_squares)(
 #define CASE(size) case size: if (!COPY_CHANNELS(size, matrix, src, dst)) \
         FN(transpose_squares)(size, matrix, src, dst); \
     return;
-ON_TARGET static void FN(transpose)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
+ON_TARGET static void FN(copy_matrix)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
-    switch (matrix->size) { CASE(1) CASE(2) CASE(4) CASE(8) }
+    if (matrix->m_step == matrix->size)
+        switch (matrix->size) { CASE(1) CASE(2) CASE(4) CASE(8) }
     bcast_strided_copy(matrix, src, dst);
 }
 #undef CASE

@@ -179,14 +179,13 @@ cdef void _compile(Plan *plan) noexcept:
     b = last = before = 0
     while b < size:
         before, last = last, b
-        b += _add_vector(&plan.kernels, table, sources, b)
+        b = _add_vector(&plan.kernels, table, sources, b)
     if b > size and before <= size - plan.kernels.vector:  # move the last vector back to end with the span,
         table.vectors -= 1
-        b = size - plan.kernels.vector
-        b += _add_vector(&plan.kernels, table, sources, b)
+        b = _add_vector(&plan.kernels, table, sources, size - plan.kernels.vector)
         if b < size:    # if the data allows that
             table.vectors -= 1
-            b = last + _add_vector(&plan.kernels, table, sources, last)
+            b = _add_vector(&plan.kernels, table, sources, last)
     table.exact = b == size
     table.dst_reach = table.dst_at[table.vectors - 1] + plan.kernels.vector
 
@@ -194,15 +193,15 @@ cdef void _compile(Plan *plan) noexcept:
 cdef Py_ssize_t _add_vector(
     const Kernels *kernels, ShuffleTable *table, const int16_t *sources, Py_ssize_t start,
 ) noexcept:
-    """Describe the vector that begins at `start`; return how many of its bytes are right."""
+    """Describe the vector that begins at `start`; return where its right bytes end."""
     table.dst_at[table.vectors] = <int32_t> start
     if kernels.vector == 16:
-        return _add_vector_of(16, table, sources + start)
-    return _add_vector_of(32, table, sources + start)
+        return start + _add_vector_of(16, table, sources + start)
+    return start + _add_vector_of(32, table, sources + start)
 
 
 cdef inline int _add_vector_of(int vector, ShuffleTable *table, const int16_t *sources) noexcept:
-    """Describe a vector, whose width is a constant where this is inlined."""
+    """Describe a vector, whose width is a constant where this is inlined; return how many of its bytes are right."""
     cdef uint8_t *index = table.index + table.vectors * vector
     cdef int16_t low = sources[0], high = sources[0], lower, higher
     cdef int i, right = vector

@@ -11,7 +11,7 @@ SPECIALISED Accumulator FN(sum_one_run)(
     Accumulator sum, long_sum;
     if (ends) memcpy(room, src + whole, left * SIZE);
     if (vectors < BCAST_SUM_LONG_VECTORS) {
-        FN(sum_lanes)(1, TREE, 0, &sum, &quad, 0, masks + 2 * LANES - left);
+        FN(sum_lanes)(1, TREE, 0, &sum, &quad, masks + 2 * LANES - left);
         return sum;
     }
     FN(sum_long_run)(&long_sum, &same, 0, masks + 2 * LANES - left);

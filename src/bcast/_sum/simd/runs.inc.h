@@ -15,18 +15,17 @@ typedef struct {
     ptrdiff_t ahead;        /* bytes by which terms are fetched ahead: half a page takes a tenth of a microsecond */
 } FN(quad);
 
-/* The lanes of `runs` runs from src on: of trees that are `step` bytes from each other, but for the last, which may be
-   a part of one; return the number of vectors in these. */
+/* The lanes of the first `runs` runs: of trees that are `step` bytes from each other, but for the last, which may be a
+   part of one; return the number of vectors in these. */
 SPECIALISED ptrdiff_t FN(sum_trees)(
-    const int runs, const int tree, const int fetches, Accumulator *sums, const char *const *src, const FN(quad) *quad,
-    ptrdiff_t step)
+    const int runs, const int tree, const int fetches, Accumulator *sums, const FN(quad) *quad, ptrdiff_t step)
 {
     const ptrdiff_t vectors = quad->vectors, ahead = quad->ahead;
     ptrdiff_t v = 0, at = 0;
     for (int k = 0; k < runs; k++) sums[k] = (Accumulator) {{0}, {0}};
     for (; vectors - v > tree; v += tree, at += step) {
         for (int k = 0; k < runs; k++) {
-            const char *from = src[k] + at;
+            const char *from = quad->src[k] + at;
             for (ptrdiff_t line = 0; fetches && line < tree * VECTOR; line += 64)
                 __builtin_prefetch(from + ahead + line);
             Wide sum = COMPENSATED ? FN(sum_of_2)(from, VECTOR) : FN(sum_of_4)(from, VECTOR);
@@ -44,17 +43,16 @@ SPECIALISED ptrdiff_t FN(sum_trees)(
     return v;
 }
 
-/* The lanes of `runs` runs from number `first` on; without a mask, their tails have no other terms. */
+/* The lanes of the first `runs` runs; without a mask, their tails have no other terms. */
 SPECIALISED void FN(sum_lanes)(
-    const int runs, const int tree, const int fetches, Accumulator *dst, const FN(quad) *quad, const int first,
-    const Term *mask)
+    const int runs, const int tree, const int fetches, Accumulator *dst, const FN(quad) *quad, const Term *mask)
 {
     Accumulator sums[4];    /* not in memory as what is pointed to */
-    const ptrdiff_t v = FN(sum_trees)(runs, tree, fetches, sums, quad->src + first, quad, tree * VECTOR);
+    const ptrdiff_t v = FN(sum_trees)(runs, tree, fetches, sums, quad, tree * VECTOR);
     const int left = (int) (quad->vectors - v);     /* from 1 to tree */
     BCAST_UNROLL
     for (int k = 0; k < runs; k++) {
-        const char *src = quad->src[first + k] + v * VECTOR, *tail = quad->tail[first + k];
+        const char *src = quad->src[k] + v * VECTOR, *tail = quad->tail[k];
         Wide sum = mask ? FN(load_masked)(tail, mask) : FN(load)(tail);
         if (left % 2 == 0) {
             const Wide last = FN(load)(src + (left - 2) * VECTOR);
@@ -71,7 +69,7 @@ SPECIALISED void FN(sum_lanes)(
             if (v == 0 && i == 0) sums[k].sum = part;
             else FN(two_sum)(&sums[k], &part);
         }
-        dst[first + k] = sums[k];
+        dst[k] = sums[k];
     }
 }
 
@@ -87,8 +85,8 @@ ON_TARGET BCAST_APART void FN(sum_long_run)(Accumulator *dst, const FN(quad) *qu
     };
     const FN(quad) rest = {{end}, {quad->tail[k]}, quad->vectors - turns * 4 * TREE, BCAST_PAGE / 2};
     Accumulator sum, turn_sums[4];
-    if (COMPENSATED) FN(sum_trees)(4, TREE, 1, turn_sums, turn.src, &turn, step);
-    FN(sum_lanes)(1, FN(long_tree), !COMPENSATED, &sum, &rest, 0, mask);
+    if (COMPENSATED) FN(sum_trees)(4, TREE, 1, turn_sums, &turn, step);
+    FN(sum_lanes)(1, FN(long_tree), !COMPENSATED, &sum, &rest, mask);
     for (int i = 0; COMPENSATED && i < 4; i++) {
         FN(two_sum)(&sum, &turn_sums[i].sum);
         sum.error += turn_sums[i].error;
@@ -133,7 +131,7 @@ ON_TARGET BCAST_APART int FN(sum_last_runs)(const bcast_term_runs *runs, const b
         Accumulator sums[4] = {{{0}, {0}}};
         const FN(quad) quad = {{src}, {(const char *) room}, vectors, 0};
         memcpy(room, src + whole, tail);
-        if (vectors < BCAST_SUM_LONG_VECTORS) FN(sum_lanes)(1, TREE, 0, sums, &quad, 0, NULL);
+        if (vectors < BCAST_SUM_LONG_VECTORS) FN(sum_lanes)(1, TREE, 0, sums, &quad, NULL);
         else FN(sum_long_run)(sums, &quad, 0, NULL);
         if (m == 1) FN(transpose_reduce)(1, sums);
         if (m == 2) FN(transpose_reduce)(2, sums);
@@ -169,7 +167,7 @@ SPECIALISED int FN(sum_quads)(
         }
         for (ptrdiff_t at = 0; at < 4 * few * VECTOR; at += 64) __builtin_prefetch(src + BCAST_PAGE + at);
         if (few || vectors < BCAST_SUM_LONG_VECTORS) {
-            FN(sum_lanes)(4, TREE, !few, sums, &quad, 0, is_masked ? mask : NULL);
+            FN(sum_lanes)(4, TREE, !few, sums, &quad, is_masked ? mask : NULL);
         } else {
             const FN(quad) same = quad;     /* so that the others need not be in memory */
             Accumulator long_sums[4];

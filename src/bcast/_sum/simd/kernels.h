@@ -66,11 +66,8 @@ enum { BCAST_SUM_LONG_VECTORS = 128 };
     enum { bcast_##kind##_compensated = is_compensated, bcast_##kind##_converted = is_converted };
 BCAST_SUM_KINDS(BCAST_KIND_TYPES)
 
-#define BCAST_CASE_STORE(NAME, ...)                                                                                 \
-    case BCAST_##NAME:                                                                                              \
-        if (results->sum_size == 8) BCAST_JOIN(store_as, TARGET)(BCAST_##NAME, BCAST_UINT64, results, sums, n);     \
-        else BCAST_JOIN(store_as, TARGET)(BCAST_UINT32, BCAST_UINT32, results, sums, n);                            \
-        break;
+#define BCAST_CASE_STORE(NAME, ...) \
+    case BCAST_##NAME: BCAST_JOIN(store_as, TARGET)(BCAST_##NAME, BCAST_UINT64, results, sums, n); break;
 
 #define BCAST_KERNELS_OF(kind, ...)                                                                     \
     [BCAST_KIND_##kind] = {                                                                             \

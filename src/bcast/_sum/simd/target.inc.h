@@ -40,7 +40,8 @@ ON_TARGET BCAST_INLINE void BCAST_JOIN(store_as, TARGET)(
 ON_TARGET BCAST_ALIGNED static void BCAST_JOIN(store, TARGET)(
     const bcast_results *results, const void *sums, ptrdiff_t n)
 {
-    switch (results->dtype) { BCAST_DTYPES(BCAST_CASE_STORE) }
+    if (results->sum_size == 4) BCAST_JOIN(store_as, TARGET)(BCAST_UINT32, BCAST_UINT32, results, sums, n);
+    else switch (results->dtype) { BCAST_DTYPES(BCAST_CASE_STORE) }
 }
 
 /* sum[i] += error[i]; tells whether one of the sums is infinite or no number. */

@@ -33,16 +33,15 @@ cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) no
     plan.call.along = plan.block.axes[0] = Axis(1, 0, 0, True, 0)
     plan.call.within = plan.block.rank = 1
     plan.tiles.axis = 0
-    i = n - 1 - _is_interleaved(terms, axis, n)     # the axis of runs
-    plan.call.runs = i >= 0 and not axis[i].kept and (      # and rows would be few, or the runs are long
-        summed < SUM_CALL_ROWS * axis[i].length
-        or axis[i].length * axis[i].src_step >= SUM_LONG_ITEMS * axis[n - 1].src_step
+    left = n - 1 - _is_interleaved(terms, axis, n)      # axes outside that of runs
+    plan.call.runs = left >= 0 and not axis[left].kept and (    # and rows would be few, or the runs are long
+        summed < SUM_CALL_ROWS * axis[left].length
+        or axis[left].length * axis[left].src_step >= SUM_LONG_ITEMS * axis[n - 1].src_step
     )
     if plan.call.runs:
-        plan.call.along = axis[i]
+        plan.call.along = axis[left]
         plan.block.axes[1] = axis[n - 1]    # if that is another
-        plan.block.rank = n - i
-        left = i
+        plan.block.rank = n - left
     else:
         left = _plan_block(plan, axis, n, limit, summed)
     _plan_loops(plan, axis, left)
@@ -115,9 +114,7 @@ cdef int _plan_block(SumPlan *plan, const Axis *axis, int n, Py_ssize_t limit, P
 
 cdef inline bint _joins(const Terms *terms, const Axis *axis, int first, int n, Py_ssize_t inner) noexcept nogil:
     """Whether the axis before `first` lies side by side with those from there on, and these are short alone."""
-    if first == n:
-        return True
-    return (
+    return first == n or (
         axis[n - 1].length < SUM_LONG_ITEMS
         and axis[first - 1].src_step == inner * axis[n - 1].src_step
         and (terms.deviates or axis[first - 1].times_step == inner * axis[n - 1].times_step)

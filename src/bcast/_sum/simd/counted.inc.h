@@ -115,7 +115,7 @@ ON_TARGET static int FN(sum_counted_turns)(const bcast_counted_runs *all, const 
     return FN(is_special)(&special);
 }
 
-ON_TARGET static int FN(sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst)
+ON_TARGET BCAST_ALIGNED static int FN(sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst)
 {
     switch (runs->interleave) {
     case 1: return FN(sum_quads_of_counts)(1, runs, dst);

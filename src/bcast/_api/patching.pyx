@@ -514,9 +514,7 @@ cdef bint is_plain(array):
     if not cnp.PyArray_CheckExact(array):
         return False
     cdef int number = cnp.PyArray_TYPE(<cnp.ndarray> array)
-    if 0 <= number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16:
-        return True
-    return number in (cnp.NPY_STRING, cnp.NPY_UNICODE, cnp.NPY_DATETIME, cnp.NPY_TIMEDELTA)
+    return 0 <= number <= cnp.NPY_FLOAT16 and number != cnp.NPY_OBJECT and number != cnp.NPY_VOID
 
 
 cdef bint can_count(array):

@@ -184,8 +184,6 @@ def _items(value: Any) -> Any:
     """Return the items of a sequence; anything else is returned as the only item."""
     if type(value) is tuple or type(value) is list:
         return value
-    if isinstance(value, np.generic):
-        return (value,)
     if isinstance(value, UNFIT_AS_SEQUENCE) or is_masked(value):
         raise TypeError
     if isinstance(value, ndarray):

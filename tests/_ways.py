@@ -50,7 +50,7 @@ def written(leaf, regime):
     return running(leaf, THREADS if "share" in limits else 0, core.set_limits, limits)
 
 
-SUM_TARGETS = _adjoint.targets()
+SUM_TARGETS = runtime.TARGETS
 SUMS = list(itertools.product(SUM_TARGETS, (1, THREADS)))
 
 

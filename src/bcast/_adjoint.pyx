@@ -18,8 +18,7 @@ from numpy.exceptions import ComplexWarning
 
 from bcast._rules.core cimport Alignment, Counts
 from bcast._runtime.core cimport (
-    MAX_AXES, PAGE, RELEASING, SHARES, TARGET_COUNT, WAKING, count_threads, cut, has_target, overlap, run_shares,
-    shape_of, target_names, target_number,
+    MAX_AXES, PAGE, RELEASING, SHARES, WAKING, count_threads, cut, overlap, run_shares, shape_of, target_number,
 )
 from bcast._sum.core cimport (
     BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_SHARES, U32, U64, UINT64, UINT8, Axis, CountedSum,
@@ -42,8 +41,6 @@ cdef Py_ssize_t SUM_SHARE_BYTES = RELEASING     # that a thread reads at least; 
 
 RESIZED = "`grad` and `out` expected arrays that keep their sizes during the call, got resized ones"
 
-cdef int[DTYPE_COUNT] user_numbers      # of dtypes that other packages have added, once an array of one was seen
-
 
 def set_limits(shared=RELEASING):
     """Set how many bytes a thread reads at least: for tests of threads on small arrays."""
@@ -51,16 +48,6 @@ def set_limits(shared=RELEASING):
     if shared < 1:
         raise ValueError(f"`shared` expected bytes, at least 1, got {shared}")
     SUM_SHARE_BYTES = shared
-
-
-def targets():
-    """Return the names of the targets that sum by kernels of their own, best first: for tests of each."""
-    cdef dict names = {}
-    cdef int target
-    for target in range(TARGET_COUNT):
-        if has_target(target):
-            names.setdefault(<size_t> sum_target_of[target], target_names[target].decode())
-    return tuple(reversed(names.values()))
 
 
 cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarray times=None):
@@ -456,17 +443,13 @@ cdef int _dtype_of(cnp.ndarray array) noexcept:
 
 
 cdef int _user_dtype_of(cnp.ndarray array) noexcept:
-    """The row that has the name of the items' type; asked in C, where nothing can fail. Its number is kept."""
-    cdef int number = cnp.PyArray_TYPE(array), i
+    """The row that has the name of the items' type; asked in C, where nothing can fail."""
+    cdef int i
     cdef const char *name = (<cnp.dtype> cnp.PyArray_DESCR(array)).typeobj.tp_name
     cdef const char *dot = strrchr(name, b".")
     for i in range(DTYPE_COUNT):
-        if user_numbers[i] == number:       # of NumPy's own, 0 is bool
-            return i
-    for i in range(DTYPE_COUNT):
         if dtypes[i].name != NULL and dtypes[i].size == cnp.PyArray_ITEMSIZE(array):
             if strcmp(name if dot == NULL else dot + 1, dtypes[i].name) == 0:
-                user_numbers[i] = number
                 return i
     return -1
 

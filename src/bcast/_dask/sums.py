@@ -66,7 +66,8 @@ def sum_of_sums(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # no
             before, term = high, each[0]
             high = before + term  # what follows is Knuth's two_sum
             added = high - before
-            low = low + _finite((before - (high - added)) + (term - added))
+            rounded_off = (before - (high - added)) + (term - added)
+            low = low + np.nan_to_num(rounded_off, nan=0, posinf=0, neginf=0)  # of infinite sums
             low = low + each[1] if len(each) == 2 else low
     return high, low
 
@@ -108,16 +109,13 @@ def segment_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDA
 def _summed_along(grad: Array, axis: int, count: Any, dtype: np.dtype[Any], wide: np.dtype[Any]) -> Array:
     """Sum segments along one axis: in one step if none lies in two chunks; else in two, of which the first is wide."""
     parts = cuts(grad.chunks[axis])
-    if isinstance(count, int):
-        if all(end % count == 0 for _, end in parts):
-            return _mapped(grad, axis, [n // count for n in grad.chunks[axis]], [count] * len(parts), dtype)
-        count = np.full(grad.shape[axis] // count, count, np.int64)
-    items = len(count)
+    is_one = isinstance(count, int)
+    items = grad.shape[axis] // count if is_one else len(count)
     if not grad.shape[axis]:
         shape = grad.shape[:axis] + (items,) + grad.shape[axis + 1 :]
         chunks = grad.chunks[:axis] + (-1,) + grad.chunks[axis + 1 :]
         return da.zeros(shape, chunks=chunks, dtype=dtype)
-    ends = np.append(0, np.cumsum(count))
+    ends = count if is_one else np.append(0, np.cumsum(count))
     cut = [items_of(begin, end, ends, (0, items)) for begin, end in parts]
     ranges = [each for each, _ in cut]
     lengths = [last - first for first, last in ranges]
@@ -145,11 +143,3 @@ def _mapped(grad: Array, axis: int, lengths: Sequence[int], counts: Sequence[Any
     chunks = grad.chunks[:axis] + (tuple(lengths),) + grad.chunks[axis + 1 :]
     values = [counts if at == axis else [1] * len(own) for at, own in enumerate(chunks)]
     return mapped(segment_block, grad, range(grad.ndim), chunks, Values(values), dtype, to=dtype)
-
-
-def _finite(errors: Any) -> NDArray[Any]:
-    """Return errors of additions, or 0 where the sum is infinite or NaN; so are the parts of complex numbers."""
-    finite: NDArray[Any] = np.array(errors)
-    parts = finite.reshape(finite.shape + (1,)).view(np.float64)
-    parts[~np.isfinite(parts)] = 0
-    return finite

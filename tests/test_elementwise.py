@@ -176,6 +176,24 @@ def test_what_the_function_raises_comes_through():
         bcast.elementwise(lambda a, b: a.size // (b.size - 1), [1], [2])
     with pytest.raises(TypeError, match="ufunc 'bitwise_and' not supported"):
         bcast.elementwise(np.bitwise_and, [1.0], [2.0])
+    with pytest.raises(TypeError, match="Cannot cast ufunc 'add' output") as caught:
+        bcast.elementwise(np.add, np.ones(2), np.ones(2), out=np.empty(2, int))
+    assert caught.value.__notes__ == ["Give casting='unsafe', or an `out` of another dtype."]
+
+
+class Refusing:
+    def __add__(self, other):
+        raise ValueError("of the item")
+
+
+@pytest.mark.parametrize("mode", [None, "numpy"])
+def test_shapes_are_compared_where_a_ufunc_fails(mode):
+    items = np.array([Refusing(), Refusing()])
+    with pytest.raises(ValueError, match="of the item"):
+        bcast.elementwise(np.add, items, items, mode=mode)
+    for other in (np.ones(3, object), np.ma.ones(3)):
+        with pytest.raises(ValueError, match=r"^`a, b` expected lengths"):
+            bcast.elementwise(np.add, items, other, mode=mode)
 
 
 ROW = np.arange(3.0)

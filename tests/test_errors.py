@@ -451,6 +451,8 @@ REMEDIES = {
     "condition": (partial(bcast.where, [True] * 3, GRID, 0), "condition, x, y", "condition[..., np.newaxis]"),
     "mapping": (partial(bcast.broadcast, ROW, (3, 4), mode="explicit"), "axes_mapping", "axes_mapping=[0]"),
     "one_operand": (partial(bcast.elementwise, np.sqrt, ROW, ROW), "ufunc", "chain(a, np.sqrt)"),
+    "operand_left_out": (partial(bcast.elementwise, np.sqrt, ROW), "ufunc", "chain(a, np.sqrt)"),
+    "numpys_own_name": (partial(bcast.patch_numpy, "np.repeat"), "names", "give 'repeat'"),
     "swapped_function": (partial(bcast.elementwise, ROW, ROW, np.add), "ufunc", "the function comes first"),
     "steps": (partial(bcast.chain, ROW, [(np.add, 1), (np.divide, 2)]), STEP, "give *steps"),
     "step_of_one": (partial(bcast.chain, ROW, (np.sqrt,)), STEP, "give sqrt"),
@@ -460,8 +462,13 @@ REMEDIES = {
     "clip": (partial(bcast.chain, ROW, (np.clip, 0, 1)), STEP, "(np.maximum, low), (np.minimum, high)"),
     "bytes": (partial(bcast.chain, ROW, np.sqrt, out=np.ones(3, "u1")), "out", "casting='unsafe'"),
     "none": (partial(bcast.broadcast, MATRIX, (4, 5)), "target_shape", None),
+    "nested_counts": (partial(bcast.tile, ROW, [[1, 2], [3]]), "reps", None),
+    "second_operand_left_out": (partial(bcast.elementwise, np.equal, ROW), "b", None),
+    "ddof": (partial(bcast.std, ROW, ddof="1"), "ddof", None),
     "no_axis": (partial(bcast.elementwise, np.add, GRID, np.ones((2, 4))), "a, b", None),
-    "no_ufunc": (partial(bcast.chain, ROW, np.mean), STEP, None),
+    "no_ufunc": (partial(bcast.chain, ROW, np.linalg.norm), STEP, None),
+    "reduction": (partial(bcast.chain, ROW, np.mean), STEP, "give bcast.mean what the chain returns"),
+    "dtype_as_step": (partial(bcast.chain, ROW, np.float32), STEP, "give dtype=np.float32"),
     "empty_step": (partial(bcast.chain, ROW, ()), STEP, None),
 }
 

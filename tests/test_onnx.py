@@ -58,7 +58,8 @@ def run(operator, *inputs, **options):
     session = evaluator(operator, len(inputs), **options)
     assert isinstance(session.rt_nodes_[0], getattr(bcast.onnx, operator))
     for array in inputs:
-        np.ndarray.setflags(array, write=False)
+        if isinstance(array, np.ndarray):
+            np.ndarray.setflags(array, write=False)
     (result,) = session.run(None, {f"x{i}": array for i, array in enumerate(inputs)})
     assert type(result) is np.ndarray
     assert not any(np.shares_memory(result, array) for array in inputs)
@@ -342,6 +343,15 @@ def test_errors_name_the_node_and_its_inputs(name, named):
         run("Add", np.ones((2, 3)), np.ones(2), name=name)
     with pytest.raises(ValueError, match="`data_0` 'x2' of "):
         run("Max", np.ones(3), np.ones(3), np.ones(2), name=name)
+    with pytest.raises(RuntimeTypeError, match=f"^{named}: `A` expected one of .*`A` 'x0' of list, `B` 'x1' of shape "):
+        run("Add", [[1, 2], [3]], np.ones(2), name=name)
+
+
+def test_inputs_that_are_not_optional():
+    inputs = np.ones(2, bool), np.ones(2), np.ones(2)
+    for i in range(3):
+        with pytest.raises(RuntimeTypeError, match="got NoneType"):
+            run("Where", *inputs[:i], None, *inputs[i + 1 :])
 
 
 @pytest.mark.parametrize(("operator", "opset"), [("Add", 7), ("Gemm", 7), ("Max", 8), ("Mean", 8), ("Tile", 6)])

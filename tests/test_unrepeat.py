@@ -377,6 +377,12 @@ def test_counts_that_change_once_they_are_summed(rooms, leaf, threads):  # noqa:
         assert (out_room == PAINT).all()
 
 
+@pytest.mark.parametrize("count", [2**62, 2**70])
+def test_no_items_of_counts_that_are_too_long_for_any_array(count):
+    result = bcast.unrepeat(np.empty((0, 3), np.float32), count, 0)
+    assert (result.shape, result.dtype) == ((0, 3), np.float32)
+
+
 # Refusals.
 
 GRAD = np.arange(12.0).reshape(4, 3)

@@ -244,7 +244,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
     if nbytes < SUM_SHARE_BYTES and not partials:
         _sum_share(work, 0, 0)
     else:
-        held = grad, times, out     # so that no other thread can resize them
+        _held = grad, times, out    # so that no other thread can resize them
         with nogil:
             run_shares(_sum_share, work, <int> work.shares, threads)
             if partials:
@@ -417,8 +417,8 @@ cdef void _choose_multiplier(Terms *terms, const Axis *items, Py_ssize_t nbytes)
     terms.multiplier = NULL
     terms.folds = False
     terms.ahead = 2 * PAGE if nbytes >= 8 << 20 else 0      # both are more than most caches hold
-    if not dtype.is_float or items.src_step != dtype.size:
-        return
+    if not dtype.is_float or items.src_step != dtype.size or dtype.kind == F64 and terms.dtype != FLOAT64:
+        return      # a kernel reads the dtype of its kind alone
     if terms.deviates or terms.dtype == terms.times and items.times_step == dtype.size:
         terms.multiplier = &terms.target.kernels[dtype.kind]
         # Rounded far below the result, or compensated.

@@ -1,7 +1,9 @@
 from numpy cimport dtype as Dtype, ndarray, ufunc
 
 cpdef apply(ufunc function, a, b, int rule, axis, out, dtype, int casting)
+cpdef compute(function, a, b, out)
 cpdef choose(condition, x, y, out)
 cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out)
 cpdef bint may_fail(ndarray data, Dtype dtype) except -1
+cpdef tuple operand_shape(operand)
 cpdef pass_on(function, a, b, int rule, axis, out, where)

@@ -24,9 +24,10 @@ from contextvars import copy_context
 import numpy as np
 
 from bcast._copy.core cimport Matrix, Plan, copy_matrix_of, make_plan, write_planned
+from bcast._rules.core cimport merge
 from bcast._runtime.core cimport (
     L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, are_alike, count_threads, cut, new_array, overlap, pays,
-    run_shares, target_number,
+    run_shares, shape_of, target_number,
 )
 
 cdef extern from "numpy/arrayobject.h":
@@ -67,6 +68,37 @@ def set_limits(share=256 << 10):
     if share < 1:
         raise ValueError(f"`share` expected bytes, at least 1, got {share}")
     APPLY_SHARE_BYTES = share
+
+
+cpdef compute(function, a, b, out):
+    """Apply a function as NumPy broadcasts, here or by itself; NotImplemented where that takes more care."""
+    cdef PyObject *args[2]
+    if (
+        type(function) is not UFUNC or (<UFunc *> function).nin != 2 or (<UFunc *> function).core_enabled
+        or not _is_plain(a) or not _is_plain(b)
+    ):
+        return NotImplemented
+    if _number_of(a) != OTHER and _number_of(b) != OTHER:
+        result = apply(<cnp.ufunc> function, a, b, 0, -1, out, None, cnp.NPY_SAME_KIND_CASTING)
+        if result is not None:
+            return result
+    if out is not None:
+        return pass_on(function, a, b, 0, -1, out, None)
+    args[0], args[1] = <PyObject *> a, <PyObject *> b
+    try:    # Cython's own calls do not check that an error has an exception: NumPy's may have none
+        return PyObject_Vectorcall(function, args, 2, NULL)
+    except ValueError:      # the ufunc itself finds whether shapes fit
+        merge((operand_shape(a), operand_shape(b)), "a, b")
+        raise
+
+
+cdef inline bint _is_plain(operand) noexcept:
+    return cnp.PyArray_Check(operand) or type(operand) is float or type(operand) is int
+
+
+cpdef tuple operand_shape(operand):
+    """The shape of an array, of any subclass, or of a scalar."""
+    return shape_of(<cnp.ndarray> operand) if cnp.PyArray_Check(operand) else ()
 
 
 cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
@@ -119,13 +151,6 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
     if cnp.PyArray_Check(a) and not cnp.PyArray_CheckExact(a) or cnp.PyArray_Check(b) and not cnp.PyArray_CheckExact(b):
         return NotImplemented
     args[0], args[1] = <PyObject *> a, <PyObject *> b
-    if rule == 0 and out is None and where is None:     # the ufunc itself finds whether they fit
-        try:                # Cython's own calls do not check that an error has an exception: NumPy's may have none
-            return PyObject_Vectorcall(function, args, 2, NULL)
-        except ValueError:
-            if _align(&nest, a, b, rule, axis):
-                raise
-            return NotImplemented
     if rule == 3 or not _align(&nest, a, b, rule, axis):    # where `b` may have to be reshaped
         return NotImplemented
     for k in range(2):
@@ -140,7 +165,12 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
         args[n] = <PyObject *> operand
         n += 1
     names = OUT_AND_WHERE if n == 4 else ONLY_WHERE if out is None else ONLY_OUT
-    return PyObject_Vectorcall(function, args, 2, NULL if n == 2 else <PyObject *> names)
+    try:
+        return PyObject_Vectorcall(function, args, 2, NULL if n == 2 else <PyObject *> names)
+    except TypeError as error:
+        if hasattr(error, "out_i"):     # as NumPy calls it where `out` has a dtype that casting forbids
+            error.add_note("Give casting='unsafe', or an `out` of another dtype.")
+        raise
 
 
 cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
@@ -159,8 +189,10 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     # The first casting, 'no', forbids another order of bytes, too.
     if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2 or casting == 0:
         return None
-    if dtype is None and type(steps[0] if steps else None) is UFUNC and _is_backward(data):
-        return None     # NumPy's loops differ in their last bits there
+    if dtype is None and type(steps[0] if steps else None) is UFUNC and (
+        cnp.PyArray_NDIM(<cnp.ndarray> data) == 1 and cnp.PyArray_STRIDE(<cnp.ndarray> data, 0) < 0
+    ):
+        return None     # NumPy hands this to a loop from the last address on, where loops differ in their last bits
     nest.rank = _rank_of(data)
     for step in steps:
         if type(step) is tuple and len(<tuple> step) == 2 and rule == 0:
@@ -203,11 +235,6 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
         if errors[k]:
             PyUFunc_GiveFloatingpointErrors(nest.steps[k].name, errors[k])
     return out
-
-
-cdef inline bint _is_backward(cnp.ndarray data) noexcept:
-    """Whether NumPy hands this array to a loop from its last address to its first."""
-    return cnp.PyArray_NDIM(data) == 1 and cnp.PyArray_STRIDE(data, 0) < 0
 
 
 cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, char *scalar):

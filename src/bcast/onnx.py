@@ -20,7 +20,7 @@ from bcast._runtime.core import is_masked
 
 try:
     from onnx import NodeProto
-    from onnx.defs import get_schema
+    from onnx.defs import OpSchema, get_schema
     from onnx.reference.op_run import OpRun, RuntimeTypeError
 except ModuleNotFoundError as error:
     if error.name != "onnx":
@@ -66,13 +66,16 @@ class _Operator(OpRun):
     def _described(self, inputs: Sequence[Any]) -> str:
         """Return what the schema and the model call each input, and its shape."""
         triples = zip(self._parameters, self.onnx_node.input, inputs, strict=False)
-        return ", ".join(f"`{parameter.name}` {name!r} of shape {np.shape(x)}" for parameter, name, x in triples)
+        return ", ".join(
+            f"`{parameter.name}` {name!r} of {f'shape {x.shape}' if _is_plain(x) else type(x).__name__}"
+            for parameter, name, x in triples
+        )
 
     def _check_types(self, inputs: Sequence[Any]) -> None:
         """Check inputs against the schema: which types each may have, and which must have the same type."""
         bound: dict[str, tuple[str, str]] = {}  # a type variable -> the first input that has it, and its type
         for parameter, value in zip(self._parameters, inputs, strict=False):
-            if value is None:
+            if value is None and parameter.option == OpSchema.FormalParameterOption.Optional:
                 continue
             kind = _type_of(value)
             if kind not in parameter.types:

@@ -5,13 +5,13 @@ from bcast._rules.arguments cimport dtype_argument, integer, mode_of
 from bcast._rules.core cimport Alignment, expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._runtime.core cimport are_alike, dtype_of, is_binary, reshaped, shape_of
 from bcast._api.converted cimport as_array, casting_number, is_tensor, prepared
-from bcast._elementwise cimport apply, choose, pass_on, run_steps
+from bcast._elementwise cimport apply, choose, compute, operand_shape, pass_on, run_steps
 
 cdef tuple MODES
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD, SAME_KIND
 cdef int NUMBER_OF_SAME_KIND, UNSAFE
 cdef type UFUNC
-cdef object NUMPYS_WHERE, BOOL
+cdef object NUMPYS_WHERE, BOOL, NO_VALUE
 cdef tuple SCALARS
 
 cpdef tuple step_shapes(str name, str owner, str both, tuple given, tuple shape, rule, axis)
@@ -19,8 +19,8 @@ cdef int _number(str rule) except -1
 cpdef str rule_argument(mode, axis)
 cpdef axis_argument(axis, str rule)
 
+cdef _by_rule(function, a, b, mode, axis, out, dtype, casting, where)
 cdef _operand(str name, value, bint weak, other)
-cdef tuple _shape(operand)
 cdef _aligned(operand, tuple shape, tuple source)
 cpdef check_function(ufunc)
 cdef _check_out(out, tuple shape)

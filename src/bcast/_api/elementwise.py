@@ -12,7 +12,7 @@ from numpy import generic, ndarray
 from numpy.typing import ArrayLike
 
 from bcast._api.converted import as_array, casting_number, into_tensor, is_tensor, prepared
-from bcast._elementwise import apply, choose, pass_on, run_steps
+from bcast._elementwise import apply, choose, compute, operand_shape, pass_on, run_steps
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
 from bcast._rules.core import expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._rules.types import Casting, DType, ElementwiseMode
@@ -26,12 +26,13 @@ BOOL = np.dtype(bool)
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 UNSAFE = CASTINGS.index("unsafe")
+NO_VALUE: Any = np._NoValue
 
 
 def elementwise(
     ufunc: Callable[..., Any],
     a: ArrayLike,
-    b: ArrayLike,
+    b: Any = NO_VALUE,
     /,
     *,
     mode: ElementwiseMode | None = None,
@@ -108,10 +109,23 @@ def elementwise(
     array([[3, 6],
            [4, 8]])
     """
-    function: Any = ufunc
+    is_bare = mode is None and dtype is None and casting is SAME_KIND and where is True
+    if is_bare and type(axis) is int and axis == -1:  # as in nearly all small calls
+        result = compute(ufunc, a, b, out)
+        if result is not NotImplemented:
+            return result
+    return _by_rule(ufunc, a, b, mode, axis, out, dtype, casting, where)
+
+
+def _by_rule(
+    function: Any, a: Any, b: Any, mode: Any, axis: Any, out: Any, dtype: Any, casting: Any, where: Any
+) -> Any:
+    """Do a call of `elementwise` with all that may be given."""
     is_ufunc = isinstance(function, UFUNC)
     if not is_ufunc or not is_binary(function):
         check_function(function)
+    if b is NO_VALUE:
+        raise TypeError("`b` expected an array_like, got none")
     rule = rule_argument(mode, axis)
     wanted = None if dtype is None else dtype_argument(dtype)
     number = casting_number(casting)
@@ -129,8 +143,8 @@ def elementwise(
             result = pass_on(function, first, second, order, axis, out, None if where is True else where)
             if result is not NotImplemented:
                 return result
-    shape = _shape(first)
-    given = _shape(second)
+    shape = operand_shape(first)
+    given = operand_shape(second)
     source, shape = step_shapes("b", "a", "a, b", given, shape, rule, axis)
     second = _aligned(second, given, source)
     operands = (first, second)  # unpacked, which checks that an error has an exception: NumPy's may have none
@@ -141,7 +155,7 @@ def elementwise(
         kwargs["casting"] = casting
     if where is not True:
         kwargs["where"] = where if isinstance(where, ndarray) else as_array("where", where)
-        right_aligned(_shape(kwargs["where"]), shape, "where")
+        right_aligned(operand_shape(kwargs["where"]), shape, "where")
     if out is None:
         return function(*operands, **kwargs)
     if is_tensor(out):
@@ -238,7 +252,7 @@ def chain(
         function, operand = _step(f"steps[{i}]", step)
         kind: Any = None
         if operand is not None:
-            given = _shape(operand)
+            given = operand_shape(operand)
             source, shape = step_shapes(f"steps[{i}]", "data", "data, steps", given, shape, rule, axis)
             operand = _aligned(operand, given, source)
             kind = type(operand)  # NumPy takes int, float and complex for dtypes that follow the other one
@@ -304,7 +318,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
         return result
     if is_tensor(out):
         return into_tensor(where, out, test, first, second)
-    shape = merge((_shape(test), _shape(first), _shape(second)), "condition, x, y")
+    shape = merge((operand_shape(test), operand_shape(first), operand_shape(second)), "condition, x, y")
     if out is None:
         return NUMPYS_WHERE(test, first, second)
     array = _writable(out, shape)
@@ -360,10 +374,6 @@ def _operand(name: str, value: Any, weak: bool, other: Any) -> Any:
     return as_array(name, value)
 
 
-def _shape(operand: Any) -> Shape:
-    return shape_of(operand) if isinstance(operand, ndarray) else ()
-
-
 def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
     """Reshape an operand of `shape` to `source`, unless that only adds leading 1s, which functions do themselves."""
     if source[len(source) - len(shape) :] == shape:
@@ -371,7 +381,7 @@ def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
     if type(operand) is ndarray:
         return reshaped(operand, source)
     result = operand.reshape(source)  # by a method of its own: a subclass may have more to reshape than the items
-    if not isinstance(result, ndarray) or _shape(result) != source:
+    if not isinstance(result, ndarray) or operand_shape(result) != source:
         raise ValueError(f"`b` expected an array that can be reshaped to {source}, got {type(operand).__name__}")
     return result
 
@@ -424,6 +434,10 @@ def _step_remedy(step: Any, function: Any, fits: bool) -> str:
     """Say what to give in place of a step, if that is known."""
     if function is np.round:
         return "; give np.rint"
+    if isinstance(function, type) and issubclass(function, generic):
+        return f"; give dtype=np.{function.__name__}"
+    if getattr(function, "__name__", None) in ("sum", "mean", "var", "std"):
+        return f"; give bcast.{function.__name__} what the chain returns"
     if function is np.clip:
         return "; give (np.maximum, low), (np.minimum, high)"
     if fits and function.nin < 3:

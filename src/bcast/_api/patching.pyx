@@ -361,7 +361,8 @@ cdef tuple _names_argument(names):
         raise TypeError(f"`names` expected names among {', '.join(_places)}, got {show(names)}")
     for name in (names,) if isinstance(names, str) else names:
         if not isinstance(name, str) or name not in _places:
-            raise ValueError(f"`names` expected names among {', '.join(_places)}, got {show(name)}")
+            remedy = f"; give {str(name)[3:]!r}" if str(name)[3:] in _places else ""    # without "np."
+            raise ValueError(f"`names` expected names among {', '.join(_places)}, got {show(name)}{remedy}")
         if name not in chosen:
             chosen.append(name)
     return tuple(chosen)

@@ -352,9 +352,10 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
         if plain is None:
             array = as_array("repeats", repeats)
             if array.dtype.kind == "f":
-                with np.errstate(invalid="ignore"):  # of NaN and what is too long, which no integer equals
-                    whole = array.astype(np.int64)
-                array = whole if (whole == array).all() else array
+                wide = array if array.itemsize > 8 else array.astype(np.float64)
+                if ((wide >= -(2.0**63)) & (wide < 2.0**63)).all():  # NaN fails this, too
+                    whole = wide.astype(np.int64)
+                    array = whole if (whole == wide).all() else array
             if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or of a dtype that is none of NumPy's
                 plain = counts_argument("repeats", repeats, True)
             else:

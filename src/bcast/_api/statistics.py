@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bcast._api.adjoints import reduced
+from bcast._rules.arguments import show
 from bcast._rules.types import Axes, DType, Out
 
 # even if they are replaced
@@ -199,6 +200,8 @@ def _var(
         if ddof:
             raise ValueError(f"`correction` expected None beside `ddof`, got {correction!r}")
         ddof = correction
+    if not hasattr(ddof, "__rsub__"):
+        raise TypeError(f"`ddof` expected a number, got {show(ddof)}")
     result = None if others else reduced(name, a, axis, dtype, out, keepdims, ddof)
     return _numpys(name, keepdims, others, a, axis, dtype, out, ddof) if result is None else result
 

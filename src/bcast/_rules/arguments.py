@@ -148,7 +148,7 @@ def _counts_remedy(name: str, value: Any) -> str:
     """Say what to give in place of floats, or of an array that was meant to come first."""
     if isinstance(value, ndarray) and value.ndim > 1:  # integers may be counts of several axes
         return "; the array comes before the counts" if name == "reps" or value.dtype.kind not in "iu" else ""
-    for item in value if isinstance(value, (tuple, list, ndarray)) and np.ndim(value) else (value,):
+    for item in value if isinstance(value, (tuple, list)) or np.ndim(value) else (value,):
         if isinstance(item, FLOATS):
             return "; round floats first"
     return ""

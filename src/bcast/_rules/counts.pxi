@@ -45,19 +45,7 @@ cdef class Counts:
 
     cpdef bint has_zeros(self) except -1:
         """Whether there are items that are dropped."""
-        cdef int64_t[CHUNK] room
-        cdef const int64_t *chunk
-        cdef Py_ssize_t c, i
-        cdef uint64_t bits     # unsigned, as counts that change may be any
-        self.check()
-        for c in range(_chunks(&self.list)):
-            chunk = _fetched(&self.list, c, room)
-            bits = 0
-            for i in range(_length(&self.list, c)):
-                bits |= <uint64_t> chunk[i] - 1     # sets the highest bit for 0, without a comparison
-            if bits >> 63:
-                return True
-        return False
+        return not self.to_array().all()
 
     cdef bint is_exact(self) noexcept:
         """Whether `starts` are right, which they are not if the total is too long for any memory."""

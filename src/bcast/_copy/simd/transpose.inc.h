@@ -1,4 +1,5 @@
-/* Matrices copied on one TARGET, by transposition where items lie side by side in the data. `transpose.h` includes this file for each, and defines
+/* Matrices copied on one TARGET, by transposition where items lie side by side in the data. `transpose.h` includes this
+   file for each, and defines
 
        TARGET, ON_TARGET       its name, and how functions are compiled for it
        Vector                  a vector, which has 16 bytes of one row or of two

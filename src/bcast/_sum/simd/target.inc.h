@@ -1,4 +1,11 @@
-/* The kernels of one TARGET, whose functions are ON_TARGET: `_sum/simd/kernels.h` includes this file for each. */
+/* The kernels of one TARGET. `kernels.h` includes this file for each, and defines
+
+       TARGET, ON_TARGET       its name, and how functions are compiled for it
+       SPECIALISED             how those are of which there is one for each constant
+       UNROLLED                whether runs of few vectors have loops of their own
+       ONE, DOUBLES            a vector of ones; four floats as doubles
+
+   which end here; and what a later target takes over: ROUND, and for each kind `widen`, `part` and `narrow`. */
 
 #define KIND u32
 #include "kind.inc.h"

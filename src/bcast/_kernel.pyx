@@ -188,9 +188,12 @@ cdef inline int _write(
     return 0
 
 
-cdef _bytes(array):
+cdef cnp.ndarray _bytes(cnp.ndarray array):
     """The bytes of a contiguous array, whose memory stays where it is as long as there is a view of them."""
-    return _plain(array).reshape(-1).view(np.uint8)
+    cdef cnp.npy_intp size = cnp.PyArray_NBYTES(array)
+    cdef cnp.ndarray view = cnp.PyArray_SimpleNewFromData(1, &size, cnp.NPY_UINT8, cnp.PyArray_DATA(array))
+    cnp.set_array_base(view, array)
+    return view
 
 
 @cython.boundscheck(False)      # index 0 of buffers that are not empty

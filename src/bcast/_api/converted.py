@@ -277,7 +277,7 @@ def convert_counted(
     if size_of(out) == 0:
         np.empty(0, data.dtype).astype(dtype)
         return out
-    if may_warn(data, dtype) and counts.has_zeros() and may_fail(data, dtype):
+    if may_warn(data, dtype) and may_fail(data, dtype):
         data, counts = without_dropped(data, counts, axis)
     return repeat_counted(_converted(data, dtype), counts, axis, out)
 
@@ -285,6 +285,8 @@ def convert_counted(
 def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDArray[Any], Counts]:
     """Leave out the items that are repeated 0 times, lest their conversion fail."""
     numbers = counts.to_array()
+    if np.count_nonzero(numbers) == counts.size:
+        return data, counts
     kept = numbers > 0
     numbers = numbers.compress(kept)  # `numbers[kept]` fails without an error where memory does
     data = data.compress(kept, axis if axis >= 0 else None)

@@ -199,7 +199,7 @@ def _decode(array: NDArray[Any], counts: Counts, axis: int, out: Any, dtype: Any
         whole = shape[:axis] + whole + shape[axis + 1 :]
     wanted = None
     if converts(array, out, dtype, casting):
-        if (has_references(array) or type_of(array) in (18, 19)) and counts.has_zeros():  # values decide what may fail
+        if has_references(array) or type_of(array) in (18, 19):  # values decide what may fail
             array, counts = without_dropped(array, counts, axis)
         array, wanted = prepared(array, whole, out, dtype, casting)
     if not (has_references(array) or (wanted is not None and wanted.hasobject)):
@@ -234,7 +234,7 @@ def _repeat_axes(
     wanted = None
     if converts(array, out, dtype, casting):
         for at in range(len(counts)):
-            if type(counts[at]) is not int and 0 not in whole and counts[at].has_zeros():
+            if type(counts[at]) is not int and 0 not in whole:
                 array, counts[at] = without_dropped(array, counts[at], at)
         array, wanted = prepared(array, whole, out, dtype, casting)
         casting = "unsafe"

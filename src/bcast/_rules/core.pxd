@@ -42,7 +42,6 @@ cdef class Counts:
     cdef cnp.ndarray array      # what `shared` is in, or `kept`, unless it is owned
 
     cpdef cnp.ndarray to_array(self)
-    cpdef bint has_zeros(self) except -1
     cdef bint is_exact(self) noexcept
     cdef int check(self) except -1
     cpdef int keep_from(self, cnp.ndarray out) except -1

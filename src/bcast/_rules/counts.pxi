@@ -43,10 +43,6 @@ cdef class Counts:
             memcpy(<int64_t *> cnp.PyArray_DATA(array) + c * CHUNK, chunk, _length(&self.list, c) * sizeof(int64_t))
         return array
 
-    cpdef bint has_zeros(self) except -1:
-        """Whether there are items that are dropped."""
-        return not self.to_array().all()
-
     cdef bint is_exact(self) noexcept:
         """Whether `starts` are right, which they are not if the total is too long for any memory."""
         return self.list.starts == NULL or self.list.starts[_chunks(&self.list)] == self.list.total

@@ -260,6 +260,23 @@ def test_narrow_floats_are_summed_in_wider_ones(name):
     np.testing.assert_array_equal(raw(bcast.unrepeat(grad, 3, 0)), raw(wide.reshape(100, 3, 7).sum(1).astype(dtype)))
 
 
+@pytest.mark.parametrize("name", ["bfloat16", *NARROW])
+def test_narrow_floats_are_converted_term_by_term_to_integers(name):
+    dtype = getattr(pytest.importorskip("ml_dtypes"), name)
+    grad = np.array([1.5, 2.5, -0.5, 3.5], dtype)
+    expected = grad.astype(np.int64).sum()
+    assert bcast.unbroadcast(grad, (), dtype=np.int64) == bcast.sum(grad, dtype=np.int64) == expected
+    assert bcast.unrepeat(grad, [4], dtype=np.int64).tolist() == [expected]
+
+
+def test_products_of_narrow_floats_are_exact():
+    """Rounded to float8, the first one would be too large."""
+    dtype = pytest.importorskip("ml_dtypes").float8_e4m3fn
+    grad, times = np.array([256, -256, 1.125], dtype), np.array([2.25, 2.25, 1.125], dtype)
+    assert bcast.unbroadcast(grad, (), times=times) == dtype(1.265625)
+    assert bcast.unbroadcast(grad, (), times=times, dtype=np.float32) == 1.265625
+
+
 @pytest.mark.parametrize("name", ["int4", "uint4"])
 def test_narrow_integers_wrap_around(name):
     ml_dtypes = pytest.importorskip("ml_dtypes")

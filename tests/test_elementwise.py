@@ -246,6 +246,20 @@ def test_bad_arguments_are_refused_before_anything_is_written(call, error, argum
     refuse_with_out(call, error, argument, (2, 3), float)
 
 
+@pytest.mark.parametrize("where", [None, 0, 1, [1, 0, 1], np.False_], ids=repr)
+def test_where_is_what_ufuncs_take_for_bools(where):
+    out, expected = np.full(3, 7.0), np.full(3, 7.0)
+    bcast.elementwise(np.add, ROW, 1.0, where=where, out=out)
+    np.add(ROW, 1.0, where=where, out=expected)
+    assert out.tolist() == expected.tolist()
+
+
+def test_a_chain_whose_result_cannot_be_converted_writes_nothing():
+    for items, dtype in ([1, 2, -3], "u1"), (["1", "x", "2"], "f8"):
+        with untouched((3,), dtype) as out, pytest.raises((OverflowError, ValueError)):
+            bcast.chain(np.array(items, object), out=out, casting="unsafe")
+
+
 @pytest.mark.parametrize("mode", ["numpy", "unidirectional", "pdpd"])
 def test_out_of_another_shape(mode):
     """A ufunc would broadcast the result to it."""

@@ -160,7 +160,8 @@ cdef cnp.ndarray _product(grad, times, out):
     """`grad * times`; exact where it is of floats narrower than float64, and summed as such."""
     dtype = np.multiply.resolve_dtypes((grad.dtype, times.dtype, None))[2]
     is_narrow = (dtype.kind == "f" and dtype.itemsize < 8) or _wider(dtype) is not None
-    exact = is_narrow and np.can_cast(out.dtype, np.complex128) and not np.can_cast(out.dtype, np.int64)
+    to_float = np.can_cast(out.dtype, np.complex128) and not np.can_cast(out.dtype, np.int64) or _wider(out.dtype)
+    exact = is_narrow and to_float
     return np.asarray(np.multiply(grad, times, dtype=np.float64 if exact else None))
 
 
@@ -325,9 +326,8 @@ cdef _leave_to_numpy(grad, Alignment alignment, out):
     pairs = enumerate(zip(alignment.shape, alignment.source))
     axes = tuple([i for i, (length, kept) in pairs if kept != length])
     if axes:
-        # Units of time are no matter of `dtype`; without `keepdims` a sum of objects is no array.
-        dtype = _wider(grad.dtype) or (None if grad.dtype == out.dtype else out.dtype.newbyteorder("="))
-        grad = np.add.reduce(grad, axes, dtype, keepdims=True)
+        # Without `keepdims` a sum of objects is no array.
+        grad = np.add.reduce(grad, axes, _dtype_of_terms(grad.dtype, out.dtype), keepdims=True)
     elif not np.can_cast(grad.dtype, out.dtype) or np.may_share_memory(grad, out):
         grad = grad.astype(out.dtype)       # which may fail or warn: before anything is written
     np.copyto(out, grad.reshape(out.shape), "unsafe")
@@ -340,9 +340,15 @@ cdef _leave_counts_to_numpy(grad, Counts counts, int along, out):
     kept = lengths != 0
     starts = (lengths.cumsum() - lengths)[kept]
     result = np.zeros(out.shape, out.dtype.newbyteorder("="))
-    dtype = _wider(grad.dtype) or (None if grad.dtype == out.dtype else result.dtype)
+    dtype = _dtype_of_terms(grad.dtype, out.dtype)
     result[(slice(None),) * along + (kept,)] = np.add.reduceat(grad, starts, along, dtype)
     np.copyto(out, result)
+
+
+cdef _dtype_of_terms(own, out):
+    """The dtype to which NumPy converts terms; None for their own. Units of time are no matter of it."""
+    wide = None if out.kind in "iu" else _wider(own) or _wider(out)
+    return wide or (None if own == out else out.newbyteorder("="))
 
 
 cdef _wider(dtype):

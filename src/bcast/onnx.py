@@ -66,10 +66,7 @@ class _Operator(OpRun):
     def _described(self, inputs: Sequence[Any]) -> str:
         """Return what the schema and the model call each input, and its shape."""
         triples = zip(self._parameters, self.onnx_node.input, inputs, strict=False)
-        return ", ".join(
-            f"`{parameter.name}` {name!r} of {f'shape {x.shape}' if _is_plain(x) else type(x).__name__}"
-            for parameter, name, x in triples
-        )
+        return ", ".join(f"`{p.name}` {name!r} of shape {getattr(x, 'shape', 'unknown')}" for p, name, x in triples)
 
     def _check_types(self, inputs: Sequence[Any]) -> None:
         """Check inputs against the schema: which types each may have, and which must have the same type."""

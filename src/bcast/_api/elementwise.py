@@ -130,6 +130,8 @@ def _by_rule(
     wanted = None if dtype is None else dtype_argument(dtype)
     number = casting_number(casting)
     axis = axis_argument(axis, rule)
+    if where is not True and not isinstance(where, ndarray):
+        where = as_array("where", where).astype(BOOL)  # None is False, as ufuncs have it
     first = a if type(a) is ndarray else _operand("a", a, is_ufunc, b)
     second = b if type(b) is ndarray else _operand("b", b, is_ufunc, a)
     if is_ufunc:
@@ -154,8 +156,8 @@ def _by_rule(
     if casting is not SAME_KIND:
         kwargs["casting"] = casting
     if where is not True:
-        kwargs["where"] = where if isinstance(where, ndarray) else as_array("where", where)
-        right_aligned(operand_shape(kwargs["where"]), shape, "where")
+        kwargs["where"] = where
+        right_aligned(operand_shape(where), shape, "where")
     if out is None:
         return function(*operands, **kwargs)
     if is_tensor(out):
@@ -275,7 +277,7 @@ def chain(
             result = step(result) if isinstance(step, UFUNC) else elementwise(step[0], result, step[1])
         if target is None:
             return np.asarray(result, order="C")
-        np.copyto(target, result, casting="unsafe")
+        np.copyto(target, result.astype(target.dtype, copy=False), casting="unsafe")  # nothing of what fails
     return result if out is None else out
 
 
@@ -391,7 +393,7 @@ def check_function(ufunc: object) -> None:
     if isinstance(ufunc, np.ufunc):
         if not is_binary(ufunc):
             got = f"{ufunc.__name__} of {ufunc.nin}, of signature {ufunc.signature}"
-            if ufunc.nin == 1:
+            if ufunc.nin == ufunc.nout == 1:
                 got = f"{ufunc.__name__} of one; give chain(a, np.{ufunc.__name__})"
             raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {got}")
     elif not callable(ufunc):

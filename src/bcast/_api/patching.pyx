@@ -383,21 +383,17 @@ def take_tile(A, reps):
 
 
 def take_repeat(a, repeats, axis=None):
-    cdef Py_ssize_t count
     kind = type(repeats)
     if not is_plain(a) or not (axis is None or type(axis) is int):
         return None
-    if kind is int:
-        count = repeats  # as an integer of C: NumPy refuses larger ones for empty arrays, too
-        return repeat(a, count, axis)
     if can_count(repeats):
         return repeat(a, repeats, axis) if repeats.ndim < 2 else None
     if kind is tuple or kind is list:  # where nothing is repeated, NumPy checks them
         return repeat(a, repeats, axis) if _are_whole(tuple(repeats)) and size_of(a) > 0 else None
     if not _are_whole((repeats,)):
         return None
-    count = int(repeats)
-    return repeat(a, count, axis)
+    # As an integer of C: NumPy refuses larger ones for empty arrays, too.
+    return repeat(a, <Py_ssize_t> int(repeats), axis)
 
 
 def take_meshgrid(*xi, copy=True, sparse=False, indexing="xy"):

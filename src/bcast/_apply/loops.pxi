@@ -201,7 +201,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         if FUSES and name in HALVES[:4] and number == cnp.NPY_FLOAT:
             found.fused = HALVES.index(name)
     # The vector code of these needs steps that are not 0:
-    if own == NULL and (name in ("maximum", "minimum") or (kind == "b" and name in OF_BOOLS)):
+    if own == NULL and (name in ("maximum", "minimum", "fmax", "fmin") or (kind == "b" and name in OF_BOOLS)):
         found.spread = 3
     elif name == "power":
         found.spread = 1    # one exponent for all has faster code

@@ -173,6 +173,7 @@ static void check_copy_matrix(void)
     const int sizes[] = {1, 2, 4, 8, 16, any(1, 40)}, size = sizes[any(0, 5)], m = side(), n = side();
     ptrdiff_t m_step = size, n_step = m * m_step + any(0, 1) * any(0, 20);
     ptrdiff_t dst_step = n * size + any(0, 1) * any(0, 20);
+    if (dst_step < BCAST_PAGE / 2 && any(0, 3) == 0) dst_step = BCAST_PAGE / 2;     /* rows are written one by one */
     ptrdiff_t src_reach = (n - 1) * n_step + m * m_step, reach = (m - 1) * dst_step + n * size;
     const uint8_t *src = laid(src_room, src_reach);
     uint8_t *dst = painted(reach), *first = dst;

@@ -25,17 +25,8 @@ from bcast._api.elementwise import chain as chain_in_memory
 from bcast._api.repeats import counts_along
 from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument, show
 from bcast._rules.core import Alignment, align, align_shapes, right_aligned
-from bcast._rules.types import (
-    AxesLike,
-    Casting,
-    CountsLike,
-    DType,
-    ElementwiseMode,
-    Indexing,
-    Mode,
-    ShapeLike,
-    SizesLike,
-)
+from bcast._rules.types import DType, SizesLike
+from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 try:
     from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask, converted_dtype, in_memory

@@ -277,7 +277,9 @@ def chain(
             result = step(result) if isinstance(step, UFUNC) else elementwise(step[0], result, step[1])
         if target is None:
             return np.asarray(result, order="C")
-        np.copyto(target, result.astype(target.dtype, copy=False), casting="unsafe")  # nothing of what fails
+        if result.dtype.kind not in "biufc":
+            result = result.astype(target.dtype)  # which may fail
+        np.copyto(target, result, casting="unsafe")
     return result if out is None else out
 
 

@@ -26,12 +26,17 @@ ON_TARGET BCAST_INLINE void FN(transpose_squares)(
     const int side = 16 / size;
     const ptrdiff_t m = matrix->m, n = matrix->n, rows = (ptrdiff_t) sizeof(Vector) / size;
     const ptrdiff_t n_step = matrix->n_step, dst_step = matrix->dst_step;
+    /* Rows of the output that share few places of a cache are written one after the other. */
+    const int by_rows = (dst_step & (BCAST_PAGE / 2 - 1)) == 0 && n_step & (BCAST_PAGE / 2 - 1);
+    const ptrdiff_t outer = by_rows ? side : rows, outer_last = by_rows ? m - side : n - rows;
+    const ptrdiff_t inner = by_rows ? rows : side, inner_last = by_rows ? n - rows : m - side;
     if (m < side || n < rows) {
         SMALLER(matrix, src, dst);
         return;
     }
-    for (ptrdiff_t i = 0;; i = i + rows <= n - rows ? i + rows : n - rows) {
-        for (ptrdiff_t j = 0;; j = j + side <= m - side ? j + side : m - side) {
+    for (ptrdiff_t p = 0;; p = p + outer <= outer_last ? p + outer : outer_last) {
+        for (ptrdiff_t q = 0;; q = q + inner <= inner_last ? q + inner : inner_last) {
+            const ptrdiff_t i = by_rows ? q : p, j = by_rows ? p : q;
             const uint8_t *from = src + i * n_step + j * size;
             uint8_t *to = dst + j * dst_step + i * size;
             Vector row[16], half[16];
@@ -44,9 +49,9 @@ ON_TARGET BCAST_INLINE void FN(transpose_squares)(
                 for (int k = 0; k < side; k++) row[k] = half[k];
             }
             for (int k = 0; k < side; k++) STORE(to + k * dst_step, row[k]);
-            if (j == m - side) break;
+            if (q == inner_last) break;
         }
-        if (i == n - rows) break;
+        if (p == outer_last) break;
     }
 }
 

@@ -209,7 +209,7 @@ cdef void plan_blocks(Nest *nest) noexcept:
             nest.lengths[nest.cut] = nest.shape[nest.cut]
             inner *= nest.shape[nest.cut]
             nest.cut -= 1
-        if inner >= APPLY_WHOLE_ITEMS:
+        if inner >= (4 if spread else 1) * APPLY_WHOLE_ITEMS:   # one item for a row is one axis of copies
             items = inner
     nest.lengths[nest.cut] = _even(nest.shape[nest.cut], max(<Py_ssize_t> 1, items // inner))
     nest.blocks = 1

@@ -465,6 +465,8 @@ REMEDIES = {
     "nested_counts": (partial(bcast.tile, ROW, [[1, 2], [3]]), "reps", None),
     "second_operand_left_out": (partial(bcast.elementwise, np.equal, ROW), "b", None),
     "ddof": (partial(bcast.std, ROW, ddof="1"), "ddof", None),
+    "correction": (partial(bcast.std, ROW, correction="1"), "correction", None),
+    "mask_of_rows": (partial(bcast.elementwise, np.add, GRID, 1, where=np.ones(3, bool)), "where", None),
     "no_axis": (partial(bcast.elementwise, np.add, GRID, np.ones((2, 4))), "a, b", None),
     "no_ufunc": (partial(bcast.chain, ROW, np.linalg.norm), STEP, None),
     "reduction": (partial(bcast.chain, ROW, np.mean), STEP, "give bcast.mean what the chain returns"),

@@ -201,7 +201,7 @@ def _var(
             raise ValueError(f"`correction` expected None beside `ddof`, got {correction!r}")
         ddof = correction
     if not hasattr(ddof, "__rsub__"):
-        raise TypeError(f"`ddof` expected a number, got {show(ddof)}")
+        raise TypeError(f"`{'ddof' if correction is None else 'correction'}` expected a number, got {show(ddof)}")
     result = None if others else reduced(name, a, axis, dtype, out, keepdims, ddof)
     return _numpys(name, keepdims, others, a, axis, dtype, out, ddof) if result is None else result
 

@@ -153,7 +153,7 @@ cdef str remedy_of(tuple data, tuple target, str name, str hints):
     'mapping' is for another place by an explicit mapping, 'right' also for operands that were swapped, and 'axis' for
     another axis in mode 'pdpd'. With '' there is no hint.
     """
-    remedy = _elsewhere(data, target, name, hints == "axis") if hints else ""
+    remedy = _elsewhere(data, target, name, hints == "axis") if hints and name != "where" else ""
     return remedy or (_swapped(data, target, name) if hints == "right" else "")
 
 

@@ -161,8 +161,7 @@ cdef cnp.ndarray _product(grad, times, out):
     dtype = np.multiply.resolve_dtypes((grad.dtype, times.dtype, None))[2]
     is_narrow = (dtype.kind == "f" and dtype.itemsize < 8) or _wider(dtype) is not None
     to_float = np.can_cast(out.dtype, np.complex128) and not np.can_cast(out.dtype, np.int64) or _wider(out.dtype)
-    exact = is_narrow and to_float
-    return np.asarray(np.multiply(grad, times, dtype=np.float64 if exact else None))
+    return np.asarray(np.multiply(grad, times, dtype=np.float64 if is_narrow and to_float else None))
 
 
 cdef int _sum(

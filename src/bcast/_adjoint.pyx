@@ -142,11 +142,11 @@ cdef _sum_any(
         times = cnp.PyArray_FROM_OF(times, cnp.NPY_ARRAY_NOTSWAPPED | cnp.NPY_ARRAY_ENSUREARRAY)
     if along >= 0:
         counts.keep_from(dst)
-    if divisor != 0 and not dtypes[terms.result].is_float:
-        raise ValueError(f"`out` expected floats, got {out.dtype}")
-    terms.divisor, terms.root = divisor, root
-    terms.deviates = divisor != 0 and times is not None
-    terms.writes = terms.writes and divisor == 0
+    terms.divisor, terms.root, terms.deviates = divisor, root, False
+    if divisor != 0:
+        if not dtypes[terms.result].is_float:
+            raise ValueError(f"`out` expected floats, got {out.dtype}")
+        terms.writes, terms.deviates = False, times is not None
     _sum(
         &terms, grad, times, alignment, counts, along, dst, items * cnp.PyArray_ITEMSIZE(grad),
         results * cnp.PyArray_ITEMSIZE(dst),
@@ -254,7 +254,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
     return 0
 
 
-cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
+cdef inline void _sum_share(void *all_work, int i, int worker) noexcept nogil:
     """Sum one share of the work."""
     cdef const Work *work = <const Work *> all_work
     cdef int shares = <int> work.shares
@@ -430,7 +430,7 @@ cdef void _choose_multiplier(Terms *terms, const Axis *items, Py_ssize_t nbytes)
         terms.folds = not terms.deviates and dtypes[terms.result].size <= dtype.size
 
 
-cdef int _dtype_of(cnp.ndarray array) noexcept:
+cdef inline int _dtype_of(cnp.ndarray array) noexcept:
     """The row of the items of an array, or of their parts, in the table of dtypes; -1 for what no kernel sums."""
     cdef int number = cnp.PyArray_TYPE(array)
     cdef int size = cnp.PyArray_ITEMSIZE(array)
@@ -497,7 +497,7 @@ cdef int _read_axes(
             times_step = -times_step
             along_dst = -along_dst
         j = n
-        while j > 0 and axis[j - 1].src_step != 0 and (llabs(axis[j - 1].src_step) < llabs(step) or step == 0):
+        while j > 0 and (llabs(axis[j - 1].src_step) < llabs(step) or step == 0) and axis[j - 1].src_step != 0:
             axis[j] = axis[j - 1]
             j -= 1
         axis[j].length = length

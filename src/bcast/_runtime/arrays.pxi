@@ -156,7 +156,7 @@ cpdef reshaped(cnp.ndarray array, tuple shape):
     return cnp.PyArray_Newshape(array, &wanted, cnp.NPY_CORDER)
 
 
-cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=None, str owner="data"):
+cpdef cnp.ndarray result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=None, str owner="data"):
     """Return the array for a result: the user's `out` if it fits, or without one, a new array.
 
     It has `shape`, and `dtype` if the user named one, or else that of `like`. `name` and `owner` are the user's names
@@ -170,10 +170,10 @@ cpdef result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype
     if out is None:
         return new_array(dtype, shape, name)
     _check_out(out, dtype, shape, owner)
-    return out
+    return <cnp.ndarray> out
 
 
-cdef new_array(cnp.dtype dtype, tuple shape, name):
+cdef cnp.ndarray new_array(cnp.dtype dtype, tuple shape, name):
     """A new C-contiguous array of the base class, not initialised; `name` is the user's name for the shape."""
     cdef cnp.npy_intp[MAX_AXES] dims
     cdef Py_ssize_t bytes_left = MAX_BYTES

@@ -292,7 +292,7 @@ def test_patches_nest():
     bcast.patch_numpy()
     assert [name for name in NAMES if bcast.is_patched(name)] == ["tile", "repeat", "meshgrid"]
     first = np.tile
-    bcast.patch_numpy(["tile", "tile", "broadcast_arrays"])
+    bcast.patch_numpy("tile", "tile", "broadcast_arrays")
     assert np.tile is first
     bcast.unpatch_numpy()
     assert [name for name in NAMES if bcast.is_patched(name)] == ["tile", "repeat", "meshgrid"]
@@ -358,6 +358,8 @@ def test_bad_names_change_nothing(names):
     for function in (bcast.patch_numpy, bcast.patched_numpy):
         with pytest.raises(error, match=r"^`names` expected names among tile, repeat, "):
             function(names)
+        with pytest.raises(ValueError, match=r"^`names` expected names among tile, repeat, "):
+            function("tile", names)
     with pytest.raises(KeyError), bcast.patched_numpy():
         raise KeyError
     assert not bcast.is_patched()

@@ -254,7 +254,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
     return 0
 
 
-cdef inline void _sum_share(void *all_work, int i, int worker) noexcept nogil:
+cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
     """Sum one share of the work."""
     cdef const Work *work = <const Work *> all_work
     cdef int shares = <int> work.shares
@@ -430,7 +430,7 @@ cdef void _choose_multiplier(Terms *terms, const Axis *items, Py_ssize_t nbytes)
         terms.folds = not terms.deviates and dtypes[terms.result].size <= dtype.size
 
 
-cdef inline int _dtype_of(cnp.ndarray array) noexcept:
+cdef int _dtype_of(cnp.ndarray array) noexcept:
     """The row of the items of an array, or of their parts, in the table of dtypes; -1 for what no kernel sums."""
     cdef int number = cnp.PyArray_TYPE(array)
     cdef int size = cnp.PyArray_ITEMSIZE(array)

@@ -73,15 +73,17 @@ def set_limits(share=256 << 10):
 cpdef compute(function, a, b, out):
     """Apply a function as NumPy broadcasts, here or by itself; NotImplemented where that takes more care."""
     cdef PyObject *args[2]
+    cdef int number
     if (
         type(function) is not UFUNC or (<UFunc *> function).nin != 2 or (<UFunc *> function).core_enabled
         or not _is_plain(a) or not _is_plain(b)
     ):
         return NotImplemented
-    if _number_of(a) != OTHER and _number_of(b) != OTHER:
-        result = apply(<cnp.ufunc> function, a, b, 0, -1, out, None, cnp.NPY_SAME_KIND_CASTING)
-        if result is not None:
-            return result
+    number = _number_of(a)
+    found = None if number == OTHER else _find(function, number, _number_of(b), NONE, cnp.NPY_SAME_KIND_CASTING)
+    result = None if found is None else _apply_found(found, a, b, 0, -1, out, cnp.NPY_SAME_KIND_CASTING)
+    if result is not None:
+        return result
     if out is not None:
         return pass_on(function, a, b, 0, -1, out, None)
     args[0], args[1] = <PyObject *> a, <PyObject *> b
@@ -108,17 +110,16 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
     of `a`, or for -1 ends with it. `dtype` is the one wanted for the result, or None; `casting` is NumPy's number for a
     rule, from 0 for 'no' to 4 for 'unsafe'.
     """
-    cdef int a_number = _number_of(a), b_number = _number_of(b), wanted = NONE, flags, k
-    cdef Found found
+    cdef int wanted = NONE if dtype is None else _eligible((<cnp.dtype?> dtype).type_num) if dtype.isnative else OTHER
+    found = _find(function, _number_of(a), _number_of(b), wanted, casting)
+    return None if found is None else _apply_found(found, a, b, rule, axis, out, casting)
+
+
+cdef _apply_found(Found found, a, b, int rule, axis, out, int casting):
+    """The same, whose loop is known."""
     cdef Nest nest
     cdef char[2][32] scalars
-    if dtype is not None:
-        wanted = _eligible((<cnp.dtype?> dtype).type_num) if dtype.isnative else OTHER
-    if a_number == OTHER or b_number == OTHER or wanted == OTHER or not 2 <= casting <= 4:
-        return None
-    found = _find(function, a_number, b_number, wanted, casting)
-    if found is None or found.loop == NULL:
-        return None
+    cdef int flags, k
     if not _align(&nest, a, b, rule, axis) or not _has_items(&nest):
         return None
     nest.n, nest.n_steps = 3, 0
@@ -131,11 +132,11 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
         out = _fresh(&nest, <cnp.dtype> found.dtypes[2], 2)
     elif not _fits(&nest, out, <cnp.dtype> found.dtypes[2], casting):
         return None
-    if found.uneven and not _has_sure_steps(&nest, function is np.multiply):
+    if found.uneven and not _has_sure_steps(&nest, found.ufunc is np.multiply):
         return None
     flags = _run(&nest, found.shared, found.weight, found.errors)
     if flags:
-        PyUFunc_GiveFloatingpointErrors((<UFunc *> function).name, flags)
+        PyUFunc_GiveFloatingpointErrors((<UFunc *> found.ufunc).name, flags)
     return out
 
 
@@ -248,10 +249,8 @@ cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, char *scal
             return None
         function, operand = <tuple> step
         kind = _number_of(operand)
-    if type(function) is not UFUNC or kind == OTHER:
-        return None
-    found = _find(function, number[0], kind, NONE, 3)
-    if found is None or found.loop == NULL or found.uneven or not found.shared:
+    found = _find(function, number[0], kind, NONE, cnp.NPY_SAME_KIND_CASTING) if type(function) is UFUNC else None
+    if found is None or found.uneven or not found.shared:
         return None
     if found.casts[0] != NULL and not _convert_step(nest, number, found.dtypes[0], 4):
         return None
@@ -316,8 +315,7 @@ cpdef choose(condition, x, y, out):
     if common is None or _number_of(condition) < 0 or not cnp.PyArray_CheckExact(condition):
         return None
     operands = condition, x, y
-    nest.n, nest.n_steps = 4, 0
-    nest.rank = 0
+    nest.n, nest.n_steps, nest.rank = 4, 0, 0
     for k in range(3):
         nest.rank = max(nest.rank, _rank_of(operands[k]))
     for k in range(3):

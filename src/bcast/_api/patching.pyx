@@ -164,7 +164,7 @@ cdef StandIn trial = StandIn(len, Place(len))
 take_vectorcalls(<PyTypeObject *> StandIn, <char *> &trial.call - <char *> <PyObject *> trial)
 
 
-def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> None:
+def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid"), *more: str) -> None:
     """Put functions of bcast in the place of NumPy's, for the whole process.
 
     ``np.tile``, ``np.repeat`` and ``np.meshgrid`` then run at the speed of memory where that changes nothing else: for
@@ -173,7 +173,7 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
 
     Parameters
     ----------
-    names : str or iterable of str, optional
+    names, *more : str or iterable of str, optional
         The functions to replace: 'tile', 'repeat' and 'meshgrid'. Others have to be named: 'where'; 'stack' and
         'dstack', of one array several times; 'broadcast_arrays', whose results are then new arrays, where NumPy's are
         views; 'sum', 'mean', 'var' and 'std', whose results then differ from NumPy's in their last bits.
@@ -199,7 +199,7 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> 
     >>> bcast.is_patched()
     False
     """
-    chosen = _names_argument(names)
+    chosen = _names_argument((names, *more) if more else names)
     global _patches
     with cython.critical_section(_places):
         patches = (chosen, _patches)  # before anything is replaced, as it takes memory
@@ -235,7 +235,7 @@ class patched_numpy:  # noqa: N801 (it is used as a function)
 
     Parameters
     ----------
-    names : str or iterable of str, optional
+    names, *more : str or iterable of str, optional
         As in `patch_numpy`. Other threads see the patch, too.
 
     Examples
@@ -248,8 +248,8 @@ class patched_numpy:  # noqa: N801 (it is used as a function)
     array([1, 1, 2, 2])
     """
 
-    def __init__(self, names: str | Iterable[str] = ("tile", "repeat", "meshgrid")) -> None:
-        self._names = _names_argument(names)
+    def __init__(self, names: str | Iterable[str] = ("tile", "repeat", "meshgrid"), *more: str) -> None:
+        self._names = _names_argument((names, *more) if more else names)
 
     def __enter__(self) -> None:
         names = self._names

@@ -88,7 +88,7 @@ def probe(name=b"numpy_1.24_ufunc_call_info"):
         CAPSULE = name
         memset(table, 0, sizeof(table))     # what it had stays: somebody may be using it
         n_found = 0
-    return _find(np.add, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, 4).loop != NULL
+    return _find(np.add, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, 4) is not None
 
 
 cdef bint _agrees_with(Loop own, const CallInfo *info) noexcept:
@@ -108,8 +108,10 @@ cdef bint _agrees_with(Loop own, const CallInfo *info) noexcept:
 
 
 cdef Found _find(function, int a, int b, int dtype, int casting):
-    """The loop of a ufunc for the dtypes of two operands, the one wanted for the result, and a casting."""
+    """The loop of a ufunc for the dtypes of two operands, the one wanted for the result, and a casting; or None."""
     global n_found
+    if a == OTHER or b == OTHER or dtype == OTHER or not 2 <= casting <= 4:
+        return None
     cdef long long code = (((<long long> (a + 8) << 12 | (b + 8)) << 12 | (dtype + 8)) << 3) | casting
     cdef size_t at = (<size_t> <PyObject *> function >> 4) * 31 + <size_t> (code * 40503 >> 9)
     cdef PyObject *kept
@@ -119,7 +121,7 @@ cdef Found _find(function, int a, int b, int dtype, int casting):
         if kept == NULL:
             break
         if (<Found> kept).code == code and (<Found> kept).ufunc is function:
-            return <Found> kept
+            return <Found> kept if (<Found> kept).loop != NULL else None
         at += 1
     if n_found > LOOPS_KEPT // 2:
         return None
@@ -130,7 +132,7 @@ cdef Found _find(function, int a, int b, int dtype, int casting):
         Py_INCREF(found)    # it stays
         table[at & (LOOPS_KEPT - 1)] = <PyObject *> found
         n_found += 1
-    return found
+    return found if found.loop != NULL else None
 
 
 cdef Found _resolved(function, int a, int b, int dtype, int casting, long long code):

@@ -12,7 +12,7 @@ cdef struct Tile:
     Py_ssize_t width, sums      # accumulators of a group, and of all groups once they are folded
 
 
-cdef inline void _read_tile(const SumPlan *plan, Py_ssize_t number, Tile *tile) noexcept nogil:
+cdef void _read_tile(const SumPlan *plan, Py_ssize_t number, Tile *tile) noexcept nogil:
     """Find tile `number` of the block."""
     cdef const Axis *axis = &plan.block.axes[plan.tiles.axis]
     cdef Py_ssize_t at = 0

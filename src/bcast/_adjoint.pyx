@@ -16,14 +16,14 @@ import warnings
 import numpy as np
 from numpy.exceptions import ComplexWarning
 
-from bcast._rules.core cimport Alignment, Counts
+from bcast._rules.core cimport Alignment, Counts, counts_of_tuple
 from bcast._runtime.core cimport (
     MAX_AXES, PAGE, RELEASING, SHARES, WAKING, count_threads, cut, overlap, run_shares, shape_of, target_number,
 )
 from bcast._sum.core cimport (
     BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_SHARES, U32, U64, UINT64, UINT8, Axis, CountedSum,
     Dtype, Place, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share, sum_shares,
-    sum_target_of,
+    sum_target_of, takes_turns,
 )
 
 cnp.import_array()
@@ -185,7 +185,10 @@ cdef int _sum(
         terms.packed = True
     if times is not None:
         _choose_multiplier(terms, &axis[n - 1], nbytes)
-    if along < 0:
+    if along < 0 and takes_turns(terms, axis, n):
+        axis[1].dst_step = axis[2].length * axis[2].dst_step
+        counts = counts_of_tuple((axis[1].length,))
+    elif along < 0:
         return _sum_along(first, terms, axis, n, grad, times, out, nbytes)
     return _sum_by_counts(first, terms, axis, n, counts, grad, out, max(nbytes, out_bytes))
 

@@ -216,7 +216,8 @@ def meshgrid(
            [0, 1, 2]])
     """
     swapped = mode_of(indexing, ("xy", "ij"), "indexing") == "xy"
-    lines = [_flat(as_dask("xi", each)) for each in xi]
+    arrays = (as_dask("xi", each) for each in xi)
+    lines = [x[None] if x.ndim == 0 else x if x.ndim == 1 else without_empty(x).reshape(-1) for x in arrays]
     rank = len(lines)
     places = [1 - i if swapped and rank > 1 and i < 2 else i for i in range(rank)]
     shape: list[int] = [1] * rank
@@ -366,11 +367,6 @@ def chain(
 def _plain(counts: list[Any]) -> list[Any]:
     """Return counts along each axis as integers, or as arrays that nobody changes."""
     return [count if isinstance(count, int) else count.to_array() for count in counts]
-
-
-def _flat(line: Array) -> Array:
-    """Return coordinates along one axis."""
-    return line[None] if line.ndim == 0 else line if line.ndim == 1 else without_empty(line).reshape(-1)
 
 
 def _operand(name: str, value: Any) -> Any:

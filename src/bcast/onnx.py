@@ -61,12 +61,9 @@ class _Operator(OpRun):
             # The evaluator would report another TypeError without its message.
             kind = RuntimeTypeError if isinstance(error, TypeError) else ValueError
             name = f"{self.op_type} {self.onnx_node.name!r}" if self.onnx_node.name else self.op_type
-            raise kind(f"{name}: {error}; its inputs are {self._described(arrays)}") from error
-
-    def _described(self, inputs: Sequence[Any]) -> str:
-        """Return what the schema and the model call each input, and its shape."""
-        triples = zip(self._parameters, self.onnx_node.input, inputs, strict=False)
-        return ", ".join(f"`{p.name}` {name!r} of shape {getattr(x, 'shape', 'unknown')}" for p, name, x in triples)
+            triples = zip(self._parameters, self.onnx_node.input, arrays, strict=False)
+            got = [f"`{p.name}` {given!r} of shape {getattr(x, 'shape', 'unknown')}" for p, given, x in triples]
+            raise kind(f"{name}: {error}; its inputs are {', '.join(got)}") from error
 
     def _check_types(self, inputs: Sequence[Any]) -> None:
         """Check inputs against the schema: which types each may have, and which must have the same type."""

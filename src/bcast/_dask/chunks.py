@@ -33,7 +33,7 @@ def default_chunks(natural: Sequence[tuple[int, ...]], grains: Sequence[int], it
                 rest = math.prod(largest[:axis] + largest[axis + 1 :]) * itemsize
                 step = 1 if smallest else grain
                 most = max(_limit() // rest // step * step, step)
-                chunks[axis] = tuple(each for length in chunks[axis] for each in _cut(length, most))
+                chunks[axis] = tuple(min(most, n - at) for n in chunks[axis] for at in range(0, max(n, 1), most))
     return tuple(chunks)
 
 
@@ -62,9 +62,3 @@ def cuts(chunks: Sequence[int]) -> list[tuple[int, int]]:
 def _limit() -> int:
     """Return the bytes that a chunk should have at most."""
     return int(parse_bytes(dask.config.get("array.chunk-size")))
-
-
-def _cut(length: int, most: int) -> tuple[int, ...]:
-    """Cut a chunk into chunks of a length and what remains."""
-    whole, rest = divmod(length, most)
-    return (most,) * whole + ((rest,) if rest else ()) if length else (0,)

@@ -145,8 +145,10 @@ def gathered(data: Array, axis: int, ranges: Sequence[Sequence[Range]]) -> Array
     flat = [each[0] for each in ranges if len(each) == 1]
     period = next((i for i in range(1, len(flat)) if flat[i] == flat[0]), len(flat))
     times = len(flat) // period if flat else 0
-    if len(flat) == len(ranges) and flat == flat[:period] * times and _is_partition(flat[:period], length):
-        data = data.rechunk({axis: tuple(end - begin for begin, end in flat[:period])})
+    turn = flat[:period]
+    is_partition = [begin for begin, _ in turn] + [length] == [0] + [end for _, end in turn]
+    if len(flat) == len(ranges) and flat == turn * times and is_partition:
+        data = data.rechunk({axis: tuple(end - begin for begin, end in turn)})
         return data if times == 1 else da.concatenate([data] * times, axis)
     known: dict[Any, Array] = {}
     parts = []
@@ -248,8 +250,3 @@ def without_empty(data: Array) -> Array:
 def _solid(chunks: Chunks) -> Chunks:
     """Return chunks without those of no items, unless an axis is empty."""
     return tuple(tuple(filter(None, lengths)) or (0,) for lengths in chunks)
-
-
-def _is_partition(ranges: Sequence[Range], length: int) -> bool:
-    """Return whether ranges follow each other from 0 to a length."""
-    return [begin for begin, _ in ranges] + [length] == [0] + [end for _, end in ranges]

@@ -17,6 +17,15 @@ cdef struct Group:
     char *dst
 
 
+cdef bint takes_turns(const Terms *terms, const Axis *axis, int n) noexcept nogil:
+    """Whether few rows are summed for each of many places, of three items or others that only counted runs may have."""
+    return (
+        n == 3 and axis[0].kept and not axis[1].kept and axis[2].kept and axis[1].length <= 2 * SUM_LONG_ITEMS
+        and (axis[2].length == 3 or 4 < axis[2].length < terms.kernels.lanes) and terms.times < 0
+        and not terms.deviates and axis[1].src_step == axis[2].length * axis[2].src_step
+    )
+
+
 cdef void plan_counted_sum(CountedSum *plan, const Axis *axis, int n) noexcept nogil:
     """Plan the sum over the one axis of `n` that is not kept; they are in the order of memory, outermost first."""
     cdef Py_ssize_t size = plan.counts.list.size, total = plan.counts.list.total, times = 1, width, whole
@@ -167,6 +176,8 @@ cdef void _store_group(const CountedSum *plan, const Group *group, Sink block, c
         <double *> block.sum, <const double *> block.error, n
     )
     cdef const char *src = group.src
+    if terms.divisor != 0:
+        terms.target.divide(<double *> block.sum, terms.divisor, terms.root, n)
     if group.items == 1 or plan.rows.dst_step == width * plan.inner.dst_step:
         terms.target.store(&results, block.sum, n)
     else:
@@ -185,16 +196,14 @@ cdef void _sum_alone(
     const CountedSum *plan, int64_t count, const char *src, char *dst, char *scratch,
 ) noexcept nogil:
     """Sum one item as an ordinary sum over its rows, in one share; without rows, to zeros."""
-    cdef Py_ssize_t size = dtypes[plan.terms.result].size, i
+    cdef Py_ssize_t size = dtypes[plan.terms.result].size, pieces, i
     cdef SumPlan whole
     cdef Axis[2] axis
     cdef int n = 1
-    if count == 0 and plan.inner.dst_step == size:
-        memset(dst, 0, plan.inner.length * size)
-        return
     if count == 0:
-        for i in range(plan.inner.length):
-            memset(dst + i * plan.inner.dst_step, 0, size)
+        pieces = 1 if plan.inner.dst_step == size else plan.inner.length    # of which each lies side by side
+        for i in range(pieces):
+            memset(dst + i * plan.inner.dst_step, 0, plan.inner.length // pieces * size)
         return
     axis[0] = Axis(count, plan.rows.src_step, 0, False, 0)
     if plan.rows.src_step < 0:

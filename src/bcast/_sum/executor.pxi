@@ -283,11 +283,11 @@ cdef void _add_packed_runs(
 ) noexcept nogil:
     """Add runs by way of `packed`: as many as that has room for, or parts of one; of products few sums of all."""
     cdef const Terms *terms = plan.terms
-    cdef const Axis *along = &plan.call.along
+    cdef const Axis *items = &plan.block.axes[1] if runs.interleave > 1 else &plan.call.along
     cdef Py_ssize_t times_step = plan.block.axes[0].times_step, rows = runs.length, i = 0, j, most
     cdef Py_ssize_t length, step
     cdef int mode = dst.mode
-    cdef Runs some = Runs(packed, 0, 0, 0, 1)
+    cdef Runs some = Runs(packed, 0, 0, 0, runs.interleave)
     cdef Products products
     most = length = step = min(rows, <Py_ssize_t> SUM_PACKED_TERMS)
     if terms.folds:
@@ -301,12 +301,12 @@ cdef void _add_packed_runs(
         while j < rows:
             some.length = length if terms.folds else min(rows - j, length)
             products = Products(
-                runs.src + i * runs.step + j * along.src_step, times + i * times_step + j * along.times_step,
+                runs.src + i * runs.step + j * items.src_step, times + i * times_step + j * items.times_step,
                 some.count, runs.step, times_step, some.length, 1, 0, terms.ahead,
             )
             if terms.folds:
                 products.width, products.rows = rows, 0
-            _pack(terms, packed, &products, along, 0)
+            _pack(terms, packed, &products, items, 0)
             some.step = (step if terms.folds else some.length) * terms.size
             terms.kernels.sum_runs(&some, &dst)
             dst.mode = ADD
@@ -316,7 +316,7 @@ cdef void _add_packed_runs(
                 some.src = packed
             j += most
         i += some.count
-        dst = _moved(dst, some.count * terms.sum_size)
+        dst = _moved(dst, some.count * runs.interleave * terms.sum_size)
 
 
 cdef void _fold(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogil:

@@ -1,8 +1,10 @@
 """`elementwise`, `chain` and `where` by blocks: NumPy's bits, dtypes, strides, warnings and exceptions."""
 
+import ctypes
 import functools
 import gc
 import itertools
+import math
 import os
 import random
 import sys
@@ -503,3 +505,32 @@ def test_where_into_out():
     assert out.tolist() == [[0, 1, 2], [0, 1, 2]]
     with pytest.raises(ValueError, match=r"^`condition, x, y` expected lengths that are equal or 1"):
         bcast.where(mask, x, np.arange(4))
+
+
+def moving_add():
+    """A ufunc that adds, whose loop moves the addresses that it is given, as those of SciPy do."""
+
+    @ctypes.CFUNCTYPE(None, *[ctypes.POINTER(ctypes.c_ssize_t)] * 3, ctypes.c_void_p)
+    def loop(addresses, lengths, steps, _):
+        for _ in range(lengths[0]):
+            a, b, out = (ctypes.c_double.from_address(addresses[k]) for k in range(3))
+            out.value = a.value + b.value
+            for k in range(3):
+                addresses[k] += steps[k]
+
+    pointer, number, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
+    get = ctypes.PYFUNCTYPE(ctypes.POINTER(pointer), ctypes.py_object, text)
+    api = get(("PyCapsule_GetPointer", ctypes.pythonapi))(np._core._multiarray_umath._UFUNC_API, None)
+    kinds = [pointer] * 3 + [number] * 4 + [text] * 2 + [number]
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, *kinds)(api[1])
+    parts = (pointer * 1)(ctypes.cast(loop, pointer)), (pointer * 1)(), ctypes.create_string_buffer(b"\f\f\f")
+    return make(*parts, 1, 2, 1, -1, b"moving_add", b"", 0), (loop, parts)
+
+
+def test_loops_may_move_the_addresses_that_they_get():
+    add, _kept = moving_add()
+    whole = np.arange(20_000.0)
+    for shape in (4, 3), (40, 5), (3, 9, 7), (2, 3000):
+        a = whole[: 4 * math.prod(shape)].reshape(*shape[:-1], -1)[..., : 2 * shape[-1] : 2]
+        for b in a, a[..., ::-1], a[..., :1], a[:1], a[0, ..., :1], 2.0:
+            np.testing.assert_array_equal(bcast.elementwise(add, a, b), a + b, strict=True)

@@ -196,3 +196,17 @@ def test_bits_depend_on_no_thread():
     finally:
         bcast.set_num_threads(before)
     assert results[0] == results[1] == results[2]
+
+
+def test_the_order_in_memory_is_that_of_numpys_results():
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        rank = int(rng.integers(2, 5))
+        data = rng.random(rng.integers(1, 4, rank)).transpose(rng.permutation(rank))
+        for axis in np.flatnonzero(rng.random(rank) < 0.3):
+            shape = *data.shape[:axis], 3, *data.shape[axis + 1 :]
+            data = np.broadcast_to(data.take([0], axis), shape)
+        axes = tuple(rng.choice(rank, rng.integers(1, rank), replace=False).tolist())
+        result, right = bcast.sum(data, axis=axes), np.sum(data, axis=axes)
+        lengths = np.array(right.shape) > 1
+        assert (np.array(result.strides)[lengths] == np.array(right.strides)[lengths]).all(), (data.strides, axes)

@@ -271,13 +271,9 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
         return None
     order = _order_in_memory(array) if out is None and len(left) > 1 else None
     if order is not None:  # the result has it, too, as NumPy's has
-        turned: list[int] = []
-        places: list[int] = []
-        for at in range(len(shape)):
-            places.append(order.index(at))
-            if at in axes:
-                turned.append(places[at])
-        result = reduced(name, array.transpose(order), tuple(turned), dtype, None, True, ddof).transpose(places)
+        places = list(map(order.index, range(len(shape))))
+        turned = tuple(map(places.__getitem__, axes))
+        result = reduced(name, array.transpose(order), turned, dtype, None, True, ddof).transpose(places)
         return result if keepdims else result.squeeze(axes)
     alignment = aligned(shape, tuple(source))
     result = result_array(out, array, tuple(left), "a", wanted)
@@ -305,17 +301,21 @@ def summed_axes(axis: Any, shape: Shape) -> Shape:
 
 
 def _order_in_memory(array: NDArray[Any]) -> list[int] | None:
-    """Return the axes of an array in the order of its memory, if that is another than theirs."""
+    """Return the axes of an array in the order of its memory, if that is another than theirs.
+
+    It is the order of NumPy's iterators: axes with a step of 0 stay where they are.
+    """
     strides: Any = array.strides
-    order: list[int] = []
+    order: list[int] = []  # the innermost axis first
     is_other = False
-    for at in range(len(strides)):
-        place = at
-        while place > 0 and abs(strides[order[place - 1]]) < abs(strides[at]):
-            place -= 1
-        is_other |= place < at
+    for at in range(len(strides) - 1, -1, -1):
+        place = i = len(order)
+        while i > 0 and not 0 < abs(strides[order[i - 1]]) <= abs(strides[at]):
+            i -= 1
+            place = i if strides[at] and strides[order[i]] else place
+        is_other |= place < len(order)
         order.insert(place, at)
-    return order if is_other else None
+    return order[::-1] if is_other else None
 
 
 def _dtype_of_result(name: str, own: np.dtype[Any], dtype: Any) -> np.dtype[Any] | None:

@@ -23,17 +23,20 @@ cdef inline bint _run_rows(
     const Nest *nest, Rows *rows, Py_ssize_t count, Py_ssize_t items, char *own, int *errors, Look *look,
 ) noexcept nogil:
     """Run the loop, or the steps of a chain, on rows of so many items; tell whether it has failed."""
+    cdef char *at[MAX_OPERANDS]
+    cdef bint failed = False
     cdef int k
-    while not (
-        run_chain(nest, rows, items, own, errors, look) if nest.n_steps
-        else nest.loop(nest.context, rows.at, &items, rows.steps, nest.auxdata)
-    ):
-        count -= 1
-        if count == 0:
-            return False
+    while count > 0 and not failed:
+        if nest.n_steps:
+            failed = run_chain(nest, rows, items, own, errors, look)
+        else:
+            for k in range(nest.n):
+                at[k] = rows.at[k]      # SciPy's loops move what they are given
+            failed = nest.loop(nest.context, at, &items, rows.steps, nest.auxdata)
         for k in range(nest.n):
             rows.at[k] += rows.row_steps[k]
-    return True
+        count -= 1
+    return failed
 
 
 cdef void run_small(const Nest *nest) noexcept:

@@ -37,7 +37,6 @@ BRIEF = ["-O1"]
 OWN_OPTIONS = {
     "_adjoint.pyx": ["-O2"],
     "_api/converted.py": BRIEF,
-    "_api/elementwise.py": ["-O2", "-fpeel-loops"],  # peeled: the loops over arguments
     "_api/patching.pyx": BRIEF,
     "_copy/core.pyx": ALIGN,
     "_kernel.pyx": [*ALIGN, *BRIEF],

@@ -521,8 +521,7 @@ def moving_add():
     pointer, number, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
     get = ctypes.PYFUNCTYPE(ctypes.POINTER(pointer), ctypes.py_object, text)
     api = get(("PyCapsule_GetPointer", ctypes.pythonapi))(np._core._multiarray_umath._UFUNC_API, None)
-    kinds = [pointer] * 3 + [number] * 4 + [text] * 2 + [number]
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, *kinds)(api[1])
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, *[pointer] * 3, *[number] * 4, *[text] * 2, number)(api[1])
     parts = (pointer * 1)(ctypes.cast(loop, pointer)), (pointer * 1)(), ctypes.create_string_buffer(b"\f\f\f")
     return make(*parts, 1, 2, 1, -1, b"moving_add", b"", 0), (loop, parts)
 

@@ -204,9 +204,17 @@ def test_the_order_in_memory_is_that_of_numpys_results():
         rank = int(rng.integers(2, 5))
         data = rng.random(rng.integers(1, 4, rank)).transpose(rng.permutation(rank))
         for axis in np.flatnonzero(rng.random(rank) < 0.3):
-            shape = *data.shape[:axis], 3, *data.shape[axis + 1 :]
-            data = np.broadcast_to(data.take([0], axis), shape)
+            data = np.broadcast_to(data.take([0], axis), (*data.shape[:axis], 3, *data.shape[axis + 1 :]))
         axes = tuple(rng.choice(rank, rng.integers(1, rank), replace=False).tolist())
         result, right = bcast.sum(data, axis=axes), np.sum(data, axis=axes)
         lengths = np.array(right.shape) > 1
         assert (np.array(result.strides)[lengths] == np.array(right.strides)[lengths]).all(), (data.strides, axes)
+
+
+def test_variances_of_float16_in_float64():
+    rng = np.random.default_rng(5)
+    columns = (rng.normal(size=(40, 7)) * np.exp2(rng.integers(-13, 7, (40, 7)))).astype("f2")
+    for terms in [*columns, [-38.0625, -59.875, -0.006416, -55.21875, 0.19592, 6.0546875, -0.0067787]]:
+        data = np.tile(np.array(terms, "f2")[None, :, None], (20, 1, 3))
+        right = float(exact("var", data[0, :, 0]))
+        assert (np.abs(bcast.var(data, axis=1, dtype="f8") - right) <= 4 * np.spacing(right)).all()

@@ -78,7 +78,7 @@ def unbroadcast(
     on the number of terms, nor on the axes along which they lie. If all terms have the same sign, the error is at most
 
     * 1 unit in the last place for float16, and for bfloat16 and float32 of up to 2**26 terms;
-    * 1.5 units for float64, or 2.5 where nearly every term exceeds the sum of the terms before it.
+    * 1.5 units for float64, or 2.5 where pairs of terms exceed the sum of the terms before them.
 
     If terms cancel, the unit is that of the sum of the terms' magnitudes. Narrow floating-point numbers are summed in
     float64. Sums of float64 are compensated, as in Ogita, Rump and Oishi's Sum2: an error term collects what each
@@ -357,7 +357,7 @@ def _deviations(
             part = array[where], result[where]
         places = aligned(shape_of(part[0]), shape_of(part[1]))
         means = result_array(None, array, places.source, "a", FLOAT64)
-        average_onto(part[0], places, means, count, None, False, True)
+        average_onto(part[0], places, means, count, None, False, array.itemsize > 2 or out.itemsize < 8)
         average_onto(part[0], places, part[1], divisor, means, root)
         del means  # before there are others
     if whole is not out:

@@ -208,8 +208,8 @@ def chain(
 
     Notes
     -----
-    Results and warnings are, bit for bit, those of ``data.astype(dtype)`` and one call of NumPy's for each step. Chains
-    of numbers are computed for a few thousand items at a time, which stay in the fastest cache from step to step, on
+    Results and warnings are, bit for bit, those of `data`, or ``data.astype(dtype)``, and one call of NumPy's for each
+    step. Numbers are computed for a few thousand items at a time, which stay in the fastest cache from step to step, on
     several threads; float32 sums, differences, products and quotients of a chain are one loop. The steps of other
     chains are calls of `elementwise`. If `numpy.errstate`, or a filter of warnings, makes a floating-point error an
     exception, `out` has been written.

@@ -56,7 +56,7 @@ def sum(
     -----
     Results differ from NumPy's in their last bits. Overflow and infinities of both signs give no warning. `numpy.sum`
     itself does what no kernel sums: long double, objects, dates, subclasses of ndarray, empty arrays, axes of length 1,
-    and complex numbers that are at a step.
+    and complex numbers that are at a step. If `a` is transposed, last bits depend on whether there is an `out`.
 
     Examples
     --------

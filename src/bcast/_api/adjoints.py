@@ -301,10 +301,7 @@ def summed_axes(axis: Any, shape: Shape) -> Shape:
 
 
 def _order_in_memory(array: NDArray[Any]) -> list[int] | None:
-    """Return the axes of an array in the order of its memory, if that is another than theirs.
-
-    It is the order of NumPy's iterators: axes with a step of 0 stay where they are.
-    """
+    """Return the axes of an array in the order of its memory, as NumPy's iterators find it, if that is another."""
     strides: Any = array.strides
     order: list[int] = []  # the innermost axis first
     is_other = False

@@ -185,7 +185,7 @@ cdef int _sum(
         terms.packed = True
     if times is not None:
         _choose_multiplier(terms, &axis[n - 1], nbytes)
-    if along < 0 and takes_turns(terms, axis, n):
+    if along < 0 and n == 3 and takes_turns(terms, axis):
         axis[1].dst_step = axis[2].length * axis[2].dst_step
         counts = counts_of_tuple((axis[1].length,))
     elif along < 0:

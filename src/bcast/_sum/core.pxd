@@ -157,6 +157,6 @@ cdef const Target **sum_target_of   # by the target's number
 cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) noexcept nogil
 cdef void sum_shares(const SumPlan *plan, Py_ssize_t i, Py_ssize_t end, char *scratch, char *partials) noexcept nogil
 cdef void add_shares(const SumPlan *plan, char *partials) noexcept nogil
-cdef bint takes_turns(const Terms *terms, const Axis *axis, int n) noexcept nogil
+cdef bint takes_turns(const Terms *terms, const Axis *axis) noexcept nogil
 cdef void plan_counted_sum(CountedSum *plan, const Axis *axis, int n) noexcept nogil
 cdef void sum_counted_share(const CountedSum *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch) noexcept nogil

@@ -199,7 +199,7 @@ def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid"), *mo
     >>> bcast.is_patched()
     False
     """
-    chosen = _names_argument((names, *more) if more else names)
+    chosen = _names_argument(names, more)
     global _patches
     with cython.critical_section(_places):
         patches = (chosen, _patches)  # before anything is replaced, as it takes memory
@@ -249,7 +249,7 @@ class patched_numpy:  # noqa: N801 (it is used as a function)
     """
 
     def __init__(self, names: str | Iterable[str] = ("tile", "repeat", "meshgrid"), *more: str) -> None:
-        self._names = _names_argument((names, *more) if more else names)
+        self._names = _names_argument(names, more)
 
     def __enter__(self) -> None:
         names = self._names
@@ -283,7 +283,7 @@ def is_patched(name: str | None = None) -> bool:
     (True, True, False)
     """
     cdef Place place
-    for each in _places if name is None else _names_argument(name):
+    for each in _places if name is None else _names_argument(name, ()):
         place = _places[each]
         if place.stand_in is not None and place.stand_in.active and getattr(np, each, None) is place.stand_in:
             return True
@@ -354,12 +354,12 @@ cdef int _put_back(tuple names) except -1:
     return 0
 
 
-cdef tuple _names_argument(names):
+cdef tuple _names_argument(names, tuple more):
     """Check the names of functions."""
     cdef list chosen = []
-    if isinstance(names, bytes) or not isinstance(names, Iterable):
+    if not more and (isinstance(names, bytes) or not isinstance(names, Iterable)):
         raise TypeError(f"`names` expected names among {', '.join(_places)}, got {show(names)}")
-    for name in (names,) if isinstance(names, str) else names:
+    for name in (names, *more) if more or isinstance(names, str) else names:
         if not isinstance(name, str) or name not in _places:
             remedy = f"; give {str(name)[3:]!r}" if str(name)[3:] in _places else ""    # without "np."
             raise ValueError(f"`names` expected names among {', '.join(_places)}, got {show(name)}{remedy}")

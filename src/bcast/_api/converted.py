@@ -9,6 +9,7 @@ before a user's `out` is written.
 from collections.abc import Callable
 from typing import Any
 
+import cython
 import numpy as np
 from numpy import generic, ndarray
 from numpy.typing import ArrayLike, NDArray
@@ -53,7 +54,7 @@ def set_limits(block_bytes: int = 1 << 20) -> None:
 def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
     """Convert the user's `data` to an array, unless it is one of the base class; refuse masked arrays."""
     if type(data) is ndarray:
-        return data
+        return cython.cast(ndarray, data)
     if is_masked(data):
         raise TypeError(f"`{name}` expected an array without a mask, got {type(data).__name__}; {UNMASKED}")
     if isinstance(data, (list, tuple)):

@@ -227,7 +227,7 @@ cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
     if not isinstance(out, cnp.ndarray) or is_masked(out):
         remedy = "; give its .data" if isinstance(out, cnp.ndarray) else ""
         raise TypeError(f"`out` expected an ndarray without a mask, got {type(out).__name__}{remedy}")
-    cdef cnp.ndarray array = out
+    cdef cnp.ndarray array = <cnp.ndarray> out
     # Types with a length of their own may compare equal beyond it; the kernel relies on the item size.
     cdef cnp.dtype own = <cnp.dtype> cnp.PyArray_DESCR(array)      # a subclass's `dtype` may differ
     if own is not dtype and (own != dtype or own.itemsize != dtype.itemsize):

@@ -1,21 +1,19 @@
 /* The kernel of runs whose lengths differ: sums of each, four runs at a time. */
 
-/* The lanes of a run of `length` terms, whose tail is copied to `room` if it `ends` where the data does. */
-SPECIALISED Accumulator FN(sum_one_run)(
-    const char *src, ptrdiff_t length, const int ends, Term *room, const Term *masks)
+/* The lanes of four runs of any length, from `src` on; the tail of what ends where the data does is copied. */
+ON_TARGET BCAST_APART void FN(sum_four_runs)(
+    Accumulator *sums, const char *src, const char *end, const ptrdiff_t *lengths, const Term *masks)
 {
-    const ptrdiff_t vectors = length > LANES ? (length + LANES - 1) / LANES : 1, whole = (vectors - 1) * VECTOR;
-    const ptrdiff_t left = length - (vectors - 1) * LANES;      /* terms of the tail, from 0 to LANES */
-    const FN(quad) quad = {{src}, {ends ? (const char *) room : src + whole}, vectors, 0};
-    const FN(quad) same = quad;     /* of long runs, so that the others need not be in memory */
-    Accumulator sum, long_sum;
-    if (ends) memcpy(room, src + whole, left * SIZE);
-    if (vectors < BCAST_SUM_LONG_VECTORS) {
-        FN(sum_lanes)(1, TREE, 0, &sum, &quad, masks + 2 * LANES - left);
-        return sum;
+    Term room[LANES] = {0};
+    for (int k = 0; k < 4; src += lengths[k++] * SIZE) {
+        const ptrdiff_t length = lengths[k], vectors = length > LANES ? (length + LANES - 1) / LANES : 1;
+        const ptrdiff_t left = length - (vectors - 1) * LANES;      /* terms of the tail, from 0 to LANES */
+        const char *tail = src + (vectors - 1) * VECTOR;
+        if (end - src < length * SIZE + VECTOR) tail = memcpy(room, tail, left * SIZE);
+        const FN(quad) quad = {{src}, {tail}, vectors, 0};
+        if (vectors < BCAST_SUM_LONG_VECTORS) FN(sum_lanes)(1, TREE, 0, &sums[k], &quad, masks + 2 * LANES - left);
+        else FN(sum_long_run)(&sums[k], &quad, 0, masks + 2 * LANES - left);
     }
-    FN(sum_long_run)(&long_sum, &same, 0, masks + 2 * LANES - left);
-    return long_sum;
 }
 
 /* The lanes of runs of up to `vectors` vectors, 1 or 2, as `sum_one_run` gives them but for the signs of zeros. */
@@ -45,7 +43,7 @@ SPECIALISED int FN(sum_quads_of_counts)(
     const bcast_sink dst = *sink;
     const char *src = runs.src;
     AccVec special = {0}, zero = {0};
-    Term masks[4 * LANES] = {0}, room[LANES] = {0};
+    Term masks[4 * LANES] = {0};
     for (int l = 0; l < 2 * LANES; l++) masks[l] = (Term) -1;
     for (ptrdiff_t i = 0; i < runs.count; i += 4) {
         ptrdiff_t length[4] = {0}, any, bytes;
@@ -64,11 +62,8 @@ SPECIALISED int FN(sum_quads_of_counts)(
             }
         } else {
             Accumulator long_sums[4];       /* in memory, as the others need not be */
-            BCAST_UNROLL
-            for (int k = 0; k < 4; src += length[k++] * SIZE) {
-                const int ends = runs.end - src < length[k] * SIZE + VECTOR;
-                long_sums[k] = FN(sum_one_run)(src, length[k], ends, room, masks);
-            }
+            FN(sum_four_runs)(long_sums, src, runs.end, length, masks);
+            src += bytes;
             for (int k = 0; k < 4; k++) sums[k] = long_sums[k];
         }
         FN(transpose_reduce)(interleave, sums);

@@ -75,7 +75,7 @@ SPECIALISED void FN(sum_lanes)(
 
 /* The lanes of long run number `k`, one stream: where compensated, its trees take four turns, as the additions to one
    accumulator wait for each other. */
-ON_TARGET BCAST_APART void FN(sum_long_run)(Accumulator *dst, const FN(quad) *quad, int k, const Term *mask)
+SPECIALISED void FN(sum_long_run)(Accumulator *dst, const FN(quad) *quad, int k, const Term *mask)
 {
     const ptrdiff_t turns = COMPENSATED ? (quad->vectors - 1) / (4 * TREE) : 0, step = 4 * TREE * VECTOR;
     const char *src = quad->src[k], *end = src + turns * step;

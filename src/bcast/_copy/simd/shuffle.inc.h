@@ -102,14 +102,15 @@ ON_TARGET BCAST_INLINE void FN(copy_rows)(
 {
     const ptrdiff_t n = rows->count, size = rows->size, times = rows->times, last = size - VECTOR_BYTES;
     for (ptrdiff_t i = 0; i < n; i++, src += size) {
+        const ptrdiff_t count = counts ? counts[i] : times;
         Vector part[BCAST_ITEM_VECTORS];
         uint8_t *place = dst;
         for (int k = 0; k < vectors; k++) part[k] = LOAD(src + (k < vectors - 1 ? k * VECTOR_BYTES : last));
         for (ptrdiff_t j = 0; j < times; j++, place += step)
             for (int k = 0; k < vectors; k++) STORE(place + (k < vectors - 1 ? k * VECTOR_BYTES : last), part[k]);
-        for (ptrdiff_t j = times; counts && j < counts[i]; j++, place += step)
+        for (ptrdiff_t j = times; j < count; j++, place += step)
             for (int k = 0; k < vectors; k++) STORE(place + (k < vectors - 1 ? k * VECTOR_BYTES : last), part[k]);
-        dst += counts ? counts[i] * step : next;
+        dst += counts ? count * step : next;
     }
 }
 

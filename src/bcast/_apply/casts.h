@@ -15,30 +15,37 @@
 
 typedef void (*bcast_cast)(ptrdiff_t n, const void *src, void *dst);
 
-/* Rounded to float16, ties to even. `rare` notes in its highest bits what NumPy tells: that a finite number becomes
-   infinite, bit 31, or that it is less than the least normal number and inexact, bit 30. Masks instead of branches. */
-BCAST_INLINE uint16_t bcast_half_of(float x, uint32_t *rare)
+enum { BCAST_NARROWED = 256 };      /* float32 that are rounded at once, in a first-level cache */
+
+/* Float32 rounded to float16, ties to even. `rare` notes in its highest bits what NumPy tells: that a finite number
+   becomes infinite, bit 31, or that it is less than the least normal number and inexact, bit 30. No branches. */
+static void bcast_round_to_f2(ptrdiff_t n, const float *x, uint16_t *y)
 {
-    const uint32_t sign = bcast_f32_bits_of(x) >> 16 & 0x8000, bits = bcast_f32_bits_of(x) & 0x7fffffff;
-    const uint32_t is_tiny = -(uint32_t) (bits < 0x38800000), is_large = -(uint32_t) (bits >= 0x477ff000);
-    const uint32_t is_nan = -(uint32_t) (bits > 0x7f800000), payload = bits >> 13 & 0x3ff;
-    const uint32_t small_bits = bits & is_tiny;
-    const float tiny = bcast_f32_of(small_bits) + 0.5f;     /* its last bit counts multiples of the least number */
-    const uint32_t tiny_bits = bcast_f32_bits_of(tiny), back = bcast_f32_bits_of(tiny - 0.5f);
-    const uint32_t normal = (bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13;
-    const uint32_t finite = ((tiny_bits - 0x3f000000) & is_tiny) | (normal & ~is_tiny);
-    *rare |= is_large & -(uint32_t) (bits < 0x7f800000) & 0x80000000;
-    *rare |= -(uint32_t) (back != small_bits) & 0x40000000;
-    return (uint16_t) (
-        sign | (finite & ~is_large) | (is_large & 0x7c00) | (is_nan & (payload | (payload == 0))));
+    uint32_t rare = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const uint32_t sign = bcast_f32_bits_of(x[i]) >> 16 & 0x8000, bits = bcast_f32_bits_of(x[i]) & 0x7fffffff;
+        const uint32_t is_tiny = -(uint32_t) (bits < 0x38800000), is_large = -(uint32_t) (bits >= 0x477ff000);
+        const uint32_t is_nan = -(uint32_t) (bits > 0x7f800000), payload = bits >> 13 & 0x3ff;
+        const uint32_t small_bits = bits & is_tiny;
+        const float tiny = bcast_f32_of(small_bits) + 0.5f;     /* its last bit counts multiples of the least number */
+        const uint32_t tiny_bits = bcast_f32_bits_of(tiny), back = bcast_f32_bits_of(tiny - 0.5f);
+        const uint32_t normal = (bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13;
+        const uint32_t finite = ((tiny_bits - 0x3f000000) & is_tiny) | (normal & ~is_tiny);
+        rare |= is_large & -(uint32_t) (bits < 0x7f800000) & 0x80000000;
+        rare |= -(uint32_t) (back != small_bits) & 0x40000000;
+        y[i] = (uint16_t) (
+            sign | (finite & ~is_large) | (is_large & 0x7c00) | (is_nan & (payload | (payload == 0))));
+    }
+    if (rare) feraiseexcept((rare >> 31 ? FE_OVERFLOW : 0) | (rare >> 30 & 1 ? FE_UNDERFLOW : 0));
 }
 
 /* Rounded to bfloat16, ties to even; each NaN becomes that of its sign without a payload. */
-BCAST_INLINE uint16_t bcast_bfloat_of(float x, uint32_t *rare)
+BCAST_INLINE void bcast_round_to_bf(ptrdiff_t n, const float *x, uint16_t *y)
 {
-    const uint32_t bits = bcast_f32_bits_of(x);
-    (void) rare;
-    return (uint16_t) (x != x ? (bits >> 16 & 0x8000) | 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const uint32_t bits = bcast_f32_bits_of(x[i]);
+        y[i] = (uint16_t) (x[i] != x[i] ? (bits >> 16 & 0x8000) | 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    }
 }
 
 /* A float64 as a float32 that rounds to the float16 to which the float64 does: the last bit is 1 if it is inexact. */
@@ -50,6 +57,29 @@ BCAST_INLINE float bcast_odd_value(double x)
         bits = (bits - ((y < 0 ? -(double) y : (double) y) > (x < 0 ? -x : x))) | 1;
     return bcast_f32_of(bits);
 }
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+/* To float16 by the CPU's instruction, which tells underflow of what is tiny once it is rounded, NumPy of what is so before. They
+   differ in what becomes the least normal number: then `seen` gets a 0. */
+BCAST_TARGET("avx2,f16c") static void bcast_round_to_f2_wide(ptrdiff_t n, const float *x, uint16_t *y)
+{
+    const __m256i most = _mm256_set1_epi32(0x7ffff000), least = _mm256_set1_epi32(0x387ff000);
+    float rest[8] = {0};
+    __m256i seen = _mm256_set1_epi32(-1);
+    for (; n > 0; n -= 8, x += 8, y += 8) {
+        if (n < 8) memcpy(rest, x, n * sizeof *x);
+        const __m256 values = _mm256_loadu_ps(n < 8 ? rest : x);
+        const __m128i halves = _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT);
+        seen = _mm256_min_epu32(
+            seen, _mm256_xor_si256(_mm256_and_si256(_mm256_castps_si256(values), most), least));
+        memcpy(y, &halves, n < 8 ? n * sizeof *y : sizeof halves);
+    }
+    if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(seen, _mm256_setzero_si256()))) feraiseexcept(FE_UNDERFLOW);
+}
+#else
+#define bcast_round_to_f2_wide bcast_round_to_f2
+#endif
 
 /* What is converted: F of its name, its type and how its value is read; and to what: F of its name, its type and how
    many of these an item has, as complex numbers have two. */
@@ -80,50 +110,27 @@ BCAST_INLINE float bcast_odd_value(double x)
             if (parts == 2) y[parts * i + 1] = 0;                                                                   \
         }                                                                                                           \
     }
-#define BCAST_NARROW(from, From, VALUE, to, OF, target, ON)                                                         \
+#define BCAST_NARROW(from, From, VALUE, to, ROUND, target, ON)                                                      \
     ON static void bcast_##target##_##from##_as_##to(ptrdiff_t n, const void *src, void *dst)                       \
     {                                                                                                               \
-        const From *x = (const From *) src;                                                                         \
-        uint16_t *y = (uint16_t *) dst;                                                                             \
-        uint32_t rare = 0;                                                                                          \
-        for (ptrdiff_t i = 0; i < n; i++) y[i] = OF((float) VALUE(x[i]), &rare);                                    \
-        if (rare) feraiseexcept((rare >> 31 ? FE_OVERFLOW : 0) | (rare >> 30 & 1 ? FE_UNDERFLOW : 0));              \
+        float values[BCAST_NARROWED];                                                                               \
+        for (ptrdiff_t done = 0, count; done < n; done += count) {                                                  \
+            count = n - done < BCAST_NARROWED ? n - done : BCAST_NARROWED;                                          \
+            for (ptrdiff_t i = 0; i < count; i++) values[i] = (float) VALUE(((const From *) src)[done + i]);        \
+            ROUND(count, values, (uint16_t *) dst + done);                                                          \
+        }                                                                                                           \
     }
 #define BCAST_CASTS_TO(...) BCAST_SOURCES(BCAST_CAST, __VA_ARGS__)
-#define BCAST_NARROW_ONES(target, ON)                                                                               \
-    BCAST_SOURCES(BCAST_NARROW, f2, bcast_half_of, target, ON)                                                      \
-    BCAST_SOURCES(BCAST_NARROW, bf, bcast_bfloat_of, target, ON)                                                    \
-    BCAST_NARROW(odd, double, bcast_odd_value, f2, bcast_half_of, target, ON)
+#define BCAST_NARROW_ONES(HALVES, target, ON)                                                                       \
+    BCAST_SOURCES(BCAST_NARROW, f2, HALVES, target, ON)                                                             \
+    BCAST_SOURCES(BCAST_NARROW, bf, bcast_round_to_bf, target, ON)                                                      \
+    BCAST_NARROW(odd, double, bcast_odd_value, f2, HALVES, target, ON)
 BCAST_DESTINATIONS(BCAST_CASTS_TO, plain, )
 BCAST_DESTINATIONS(BCAST_CASTS_TO, wide, BCAST_ON_WIDE)
-BCAST_NARROW_ONES(plain, )
-BCAST_NARROW_ONES(wide, BCAST_ON_WIDE)
+BCAST_NARROW_ONES(bcast_round_to_f2, plain, )
+BCAST_NARROW_ONES(bcast_round_to_f2_wide, wide, BCAST_ON_WIDE)
 static void bcast_c8_as_c16(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f4_as_f8(2 * n, src, dst); }
 static void bcast_c16_as_c8(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f8_as_f4(2 * n, src, dst); }
-#if defined(__x86_64__) || defined(_M_X64)
-#include <immintrin.h>
-/* By the CPU's instruction, which tells underflow of what is tiny once it is rounded, NumPy of what is so before. They
-   differ in what becomes the least normal number: then `seen` gets a 0. */
-BCAST_TARGET("avx2,f16c") static void bcast_wider_f4_as_f2(ptrdiff_t n, const void *src, void *dst)
-{
-    const __m256i most = _mm256_set1_epi32(0x7ffff000), least = _mm256_set1_epi32(0x387ff000);
-    const float *x = (const float *) src;
-    uint16_t *y = (uint16_t *) dst;
-    float rest[8] = {0};
-    __m256i seen = _mm256_set1_epi32(-1);
-    for (ptrdiff_t left = n; left > 0; left -= 8, x += 8, y += 8) {
-        if (left < 8) memcpy(rest, x, left * sizeof *x);
-        const __m256 values = _mm256_loadu_ps(left < 8 ? rest : x);
-        const __m128i halves = _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT);
-        seen = _mm256_min_epu32(
-            seen, _mm256_xor_si256(_mm256_and_si256(_mm256_castps_si256(values), most), least));
-        memcpy(y, &halves, left < 8 ? left * sizeof *y : sizeof halves);
-    }
-    if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(seen, _mm256_setzero_si256()))) feraiseexcept(FE_UNDERFLOW);
-}
-#else
-#define bcast_wider_f4_as_f2 bcast_wide_f4_as_f2
-#endif
 
 /* The place of a number type among the destinations, by NumPy's number for it; those of float16 and of bfloat16, whose
    number is given, come after; or -1. */
@@ -148,7 +155,6 @@ static inline bcast_cast bcast_cast_of(int target, int from, int to, int bfloat1
     if (src < 0 || dst < 0) return NULL;
     if (src == 11 || src == 12) return dst == 12 ? bcast_c8_as_c16 : dst == 11 ? bcast_c16_as_c8 : NULL;
     if (exact && (dst >= 13 || src == 14 || (is_float && dst >= 1 && dst <= 8))) return NULL;
-    if (src == 9 && dst == 13 && target >= BCAST_WIDE) return bcast_wider_f4_as_f2;
     if (src == 10 && dst == 13) return target >= BCAST_WIDE ? bcast_wide_odd_as_f2 : bcast_plain_odd_as_f2;
     return (target >= BCAST_WIDE ? wide : plain)[dst][src >= 13 ? src - 2 : src];
 }

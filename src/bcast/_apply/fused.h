@@ -99,7 +99,7 @@ static inline void bcast_fuse(int target, const bcast_fusion *all)
             else if (function == bcast_fused_multiply) x *= y;
             else x /= y;
         }
-        if (all->halves) ((uint16_t *) all->dst)[at] = bcast_half_of(x, &rare);
+        if (all->halves) bcast_round_to_f2(1, &x, (uint16_t *) all->dst + at);
         else ((float *) all->dst)[at] = x;
     }
     if (rare) feraiseexcept(FE_UNDERFLOW);      /* or overflow: single steps tell which */

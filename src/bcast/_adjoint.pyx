@@ -371,9 +371,7 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out, bint ro
     is_float = dtypes[term].is_float
     if is_float and not dtypes[result].is_float:
         return False
-    size = dtypes[term].size
-    out_size = dtypes[result].size
-    kind = dtypes[term].kind
+    size, out_size, kind = dtypes[term].size, dtypes[result].size, dtypes[term].kind
     if dtypes[result].is_float and (not is_float or size < out_size and not rough):
         kind = F64
     elif not is_float and size != out_size:
@@ -389,9 +387,7 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out, bint ro
     terms.size = size
     terms.sum_size = size if kind <= U64 else 8
     terms.result = result
-    terms.times = -1
-    terms.multiplier = NULL
-    terms.folds = False
+    terms.times, terms.multiplier, terms.folds = -1, NULL, False
     return True
 
 

@@ -37,6 +37,7 @@ cdef extern from "_sum/simd/sum.h":
         bint (*sum_runs)(const Runs *runs, const Sink *dst) noexcept nogil
         bint (*sum_counted_runs)(const CountedRuns *runs, const Sink *dst) noexcept nogil
         void (*add_accumulators)(const Sink *dst, const Sink *src, Py_ssize_t n) noexcept nogil
+        void (*fold)(const Sink *all, Py_ssize_t groups, Py_ssize_t length, Py_ssize_t n) noexcept nogil
         void (*multiply)(const Products *products, void *sums) noexcept nogil
         void (*deviate)(const char *src, const double *means, Py_ssize_t step, double *dst, Py_ssize_t n) noexcept nogil
 

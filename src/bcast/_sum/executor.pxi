@@ -329,16 +329,18 @@ cdef void _fold(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogi
         after //= length
         if plan.block.axes[j].kept:
             before *= length
-            continue
-        for i in range(before):     # by halves, so that few and long rows are added
-            dst = _moved(block, i * length * after * size)
-            left = length
-            while left > 1:
-                half = left // 2
-                more = _moved(dst, (left - half) * after * size)
-                plan.terms.kernels.add_accumulators(&dst, &more, half * after)
-                left -= half
-            _copy_sums(plan.terms, _moved(block, i * after * size), dst, after)
+        elif before > 1 and after < SUM_CALL_ROWS:
+            plan.terms.kernels.fold(&block, before, length, after)
+        else:
+            for i in range(before):     # by halves, so that few and long rows are added
+                dst = _moved(block, i * length * after * size)
+                left = length
+                while left > 1:
+                    half = left // 2
+                    more = _moved(dst, (left - half) * after * size)
+                    plan.terms.kernels.add_accumulators(&dst, &more, half * after)
+                    left -= half
+                _copy_sums(plan.terms, _moved(block, i * after * size), dst, after)
 
 
 cdef void _store(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogil:

@@ -85,11 +85,13 @@ cdef int _plan_block(SumPlan *plan, const Axis *axis, int n, Py_ssize_t limit, P
     """Take the innermost axes for the block of accumulators; return how many are left."""
     cdef const Axis *next
     cdef Py_ssize_t within, inner = 1
-    cdef int first = n      # of the axes that are taken whole
-    cdef int i
+    cdef int first = n, i   # of the axes that are taken whole
     while first > 0 and _joins(plan.terms, axis, first, n, inner):
         next = &axis[first - 1]
-        if inner * next.length > limit or not (next.kept or summed >= SUM_CALL_ROWS * next.length):
+        if inner * next.length > limit or not (
+            next.kept or summed >= SUM_CALL_ROWS * next.length      # or rows would be narrow, as in pools of pixels
+            or inner < SUM_CALL_ROWS and summed > next.length <= SUM_CALL_ROWS
+        ):
             break
         if not next.kept:
             summed //= next.length

@@ -27,11 +27,7 @@ SPECIALISED Accumulator FN(sum_short_run)(
         const Wide next = FN(load_masked)(src + VECTOR, mask + LANES);
         wide = FN(plus)(&next, &wide);
     }
-    sum.sum = FN(part)(&wide, 0);
-    for (int i = 1; i < PARTS; i++) {
-        const AccVec part = FN(part)(&wide, i);
-        FN(two_sum)(&sum, &part);
-    }
+    FN(join_parts)(0, 1, &sum, &wide);
     return sum;
 }
 

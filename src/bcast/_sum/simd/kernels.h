@@ -76,6 +76,7 @@ BCAST_SUM_KINDS(BCAST_KIND_TYPES)
         .sum_runs = BCAST_JOIN_3(sum_runs, kind, TARGET),                                               \
         .sum_counted_runs = BCAST_JOIN_3(sum_counted_runs, kind, TARGET),                               \
         .add_accumulators = BCAST_JOIN_3(add_accumulators, kind, TARGET),                               \
+        .fold = BCAST_JOIN_3(fold, kind, TARGET),                                                       \
         .multiply = BCAST_JOIN_3(multiply, kind, TARGET),                                               \
         .deviate = BCAST_JOIN_3(deviate, kind, TARGET),                                                 \
     },

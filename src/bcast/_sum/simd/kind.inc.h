@@ -51,6 +51,23 @@ ON_TARGET static void FN(add_accumulators)(const bcast_sink *dst, const bcast_si
     }
 }
 
+/* Add up `length` rows of few accumulators, `n`, in each group; sums lie one behind the other then. */
+ON_TARGET static void FN(fold)(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
+{
+    Acc *dst = (Acc *) all->sum, *dst_error = (Acc *) all->error;
+    const Acc *src = dst, *src_error = dst_error, *end = dst + groups * length * n;
+    for (; src < end; src += length * n, src_error += length * n)
+        for (ptrdiff_t k = 0; k < n; k++) {
+            Acc sum = src[k], error = COMPENSATED ? src_error[k] : 0;
+            for (ptrdiff_t i = n + k; i < length * n; i += n) {
+                FN(two_sum_of_one)(&sum, &error, src[i]);
+                if (COMPENSATED) error += src_error[i];
+            }
+            *dst++ = sum;
+            if (COMPENSATED) *dst_error++ = error;
+        }
+}
+
 /* Sum rows column by column: those that are narrower than a vector. */
 ON_TARGET static int FN(sum_narrow_rows)(const bcast_term_rows *rows, const bcast_sink *dst)
 {
@@ -130,6 +147,15 @@ ON_TARGET BCAST_INLINE void FN(fast_two_sum)(Accumulator *dst, const AccVec *ter
     dst->sum = sum;
 }
 
+ON_TARGET BCAST_INLINE void FN(add_parts)(const int fast, Accumulator *dst, const Wide *wide)
+{
+    for (int i = 0; i < PARTS; i++) {
+        const AccVec part = FN(part)(wide, i);
+        if (fast) FN(fast_two_sum)(&dst[i], &part);
+        else FN(two_sum)(&dst[i], &part);
+    }
+}
+
 /* a + b. Where terms are converted, that keeps the units busy that add: multiplied by one, a is added by the others. */
 ON_TARGET BCAST_INLINE Wide FN(plus)(const Wide *a, const Wide *b)
 {
@@ -158,8 +184,7 @@ SPECIALISED void FN(add_columns)(
     if (COMPENSATED) {
         for (int i = 0; i + 2 <= n; i += 2) {
             const Wide pair = FN(sum_of_2)(src + i % 4 * step + i / 4 * half_step, step);
-            const AccVec part = FN(part)(&pair, 0);
-            FN(fast_two_sum)(dst, &part);
+            FN(add_parts)(1, dst, &pair);
         }
     } else if (n >= 4) {
         Wide tree = FN(sum_of_4)(src, step);
@@ -167,17 +192,11 @@ SPECIALISED void FN(add_columns)(
             const Wide rest = FN(sum_of_4)(src + half_step, step);
             tree = FN(plus)(&tree, &rest);
         }
-        for (int i = 0; i < PARTS; i++) {
-            const AccVec part = FN(part)(&tree, i);
-            FN(two_sum)(&dst[i], &part);
-        }
+        FN(add_parts)(0, dst, &tree);
     }
     for (int i = COMPENSATED ? n / 2 * 2 : n / 4 * 4; i < n; i++) {
         const Wide row = FN(load)(src + i % 4 * step + i / 4 * half_step);
-        for (int j = 0; j < PARTS; j++) {
-            const AccVec part = FN(part)(&row, j);
-            FN(two_sum)(&dst[j], &part);
-        }
+        FN(add_parts)(0, dst, &row);
     }
 }
 

@@ -96,18 +96,12 @@ ON_TARGET static void FN(multiply_run)(const char *a, const char *b, ptrdiff_t l
         for (int i = 0; i < 8; i += tree, a += tree * VECTOR, b += tree * VECTOR) {
             Wide wide = FN(product)(a, b);
             for (int j = 1; j < tree; j++) wide += FN(product)(a + j * VECTOR, b + j * VECTOR);
-            for (int j = 0; j < PARTS; j++) {
-                const AccVec part = FN(part)(&wide, j);
-                FN(fast_two_sum)(&sums[j], &part);
-            }
+            FN(add_parts)(1, sums, &wide);
         }
     }
     for (; length >= LANES; length -= LANES, a += VECTOR, b += VECTOR) {
         const Wide wide = FN(product)(a, b);
-        for (int j = 0; j < PARTS; j++) {
-            const AccVec part = FN(part)(&wide, j);
-            FN(two_sum)(&sums[j], &part);
-        }
+        FN(add_parts)(0, sums, &wide);
     }
     for (int i = 0; i < PARTS; i++) BCAST_AT(AccVec, dst, i) = sums[i].sum;
     if (COMPENSATED) BCAST_AT(AccVec, dst + LANES, 0) = sums[0].error;

@@ -15,6 +15,17 @@ typedef struct {
     ptrdiff_t ahead;        /* bytes by which terms are fetched ahead: half a page takes a tenth of a microsecond */
 } FN(quad);
 
+/* Add the parts of a wide vector to one accumulator, which the first part begins where it `begins`. */
+ON_TARGET BCAST_INLINE void FN(join_parts)(const int fast, int begins, Accumulator *dst, const Wide *wide)
+{
+    for (int i = 0; i < PARTS; i++) {
+        const AccVec part = FN(part)(wide, i);
+        if (begins && i == 0) dst->sum = part;
+        else if (fast) FN(fast_two_sum)(dst, &part);
+        else FN(two_sum)(dst, &part);
+    }
+}
+
 /* The lanes of the first `runs` runs: of trees that are `step` bytes from each other, but for the last, which may be a
    part of one; return the number of vectors in these. */
 SPECIALISED ptrdiff_t FN(sum_trees)(
@@ -33,11 +44,7 @@ SPECIALISED ptrdiff_t FN(sum_trees)(
                 const Wide next = FN(sum_of_4)(from + 4 * VECTOR, VECTOR);
                 sum = FN(plus)(&sum, &next);
             }
-            for (int i = 0; i < PARTS; i++) {
-                const AccVec part = FN(part)(&sum, i);
-                if (v == 0 && i == 0) sums[k].sum = part;
-                else FN(fast_two_sum)(&sums[k], &part);
-            }
+            FN(join_parts)(1, v == 0, &sums[k], &sum);
         }
     }
     return v;
@@ -64,11 +71,7 @@ SPECIALISED void FN(sum_lanes)(
                 sum = FN(plus)(&sum, &pair);
             }
         }
-        for (int i = 0; i < PARTS; i++) {
-            const AccVec part = FN(part)(&sum, i);
-            if (v == 0 && i == 0) sums[k].sum = part;
-            else FN(two_sum)(&sums[k], &part);
-        }
+        FN(join_parts)(0, v == 0, &sums[k], &sum);
         dst[k] = sums[k];
     }
 }

@@ -21,7 +21,7 @@ SHAPES = {
     "a picture": ((60, 90, 3), (0, 1)), "its channels": ((60, 90, 3), 2), "a batch": ((4, 3, 20, 21), (0, 2, 3)),
     "the channels of a batch": ((4, 3, 20, 21), 1), "outer and middle": ((5, 6, 7, 8), (2, 0)),
     "blocks of means": ((40_000, 3), 1), "blocks of means, columns": ((3, 40_000), 0),
-    "triangles": ((700, 3, 3), 1), "squares of four channels": ((70, 2, 9, 2, 4), (1, 3)),
+    "triangles": ((700, 3, 3), 1), "pools of 4": ((70, 2, 9, 2, 4), (1, 3)), "of 3": ((70, 2, 9, 3, 3), (1, 3)),
 }  # fmt: skip
 UNITS = {"sum": 1.5, "mean": 4, "var": 4, "std": 4}
 

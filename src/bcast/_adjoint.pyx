@@ -183,13 +183,14 @@ cdef int _sum(
             return 0
     if axis[n - 1].src_step != terms.size:
         terms.packed = True
+    terms.ahead = 2 * PAGE if nbytes >= 8 << 20 else 0      # if they are more than most caches hold
     if times is not None:
-        _choose_multiplier(terms, &axis[n - 1], nbytes)
-    if along < 0 and n == 3 and takes_turns(terms, axis):
+        _choose_multiplier(terms, &axis[n - 1])
+    if along < 0 and not (n == 3 and takes_turns(terms, axis)):
+        return _sum_along(first, terms, axis, n, grad, times, out, nbytes)
+    if along < 0:
         axis[1].dst_step = axis[2].length * axis[2].dst_step
         counts = counts_of_tuple((axis[1].length,))
-    elif along < 0:
-        return _sum_along(first, terms, axis, n, grad, times, out, nbytes)
     return _sum_by_counts(first, terms, axis, n, counts, grad, out, max(nbytes, out_bytes))
 
 
@@ -415,12 +416,11 @@ cdef bint _choose_products(Terms *terms, cnp.ndarray grad, cnp.ndarray times, cn
     return True
 
 
-cdef void _choose_multiplier(Terms *terms, const Axis *items, Py_ssize_t nbytes) noexcept:
+cdef void _choose_multiplier(Terms *terms, const Axis *items) noexcept:
     """Choose the kernel that multiplies two arrays as they lie, if they do so side by side."""
     cdef const Dtype *dtype = &dtypes[terms.dtype]
     terms.multiplier = NULL
     terms.folds = False
-    terms.ahead = 2 * PAGE if nbytes >= 8 << 20 else 0      # both are more than most caches hold
     if not dtype.is_float or items.src_step != dtype.size or dtype.kind == F64 and terms.dtype != FLOAT64:
         return      # a kernel reads the dtype of its kind alone
     if terms.deviates or terms.dtype == terms.times and items.times_step == dtype.size:

@@ -57,7 +57,7 @@ cdef void sum_shares(const SumPlan *plan, Py_ssize_t i, Py_ssize_t end, char *sc
     cdef char *packed = scratch + (2 * size if plan.terms.compensated else size)
     cdef Py_ssize_t number, begin
     cdef Axis[MAX_AXES + 1] loops
-    cdef Axis along = plan.call.along
+    cdef Axis along
     cdef Axis *axis
     cdef Place first, here
     cdef Sink block
@@ -65,13 +65,13 @@ cdef void sum_shares(const SumPlan *plan, Py_ssize_t i, Py_ssize_t end, char *sc
     cdef int j
     for i in range(i, end):
         _read_tile(plan, i // each if each > 1 else i, &tile)
-        first = tile.at
-        if plan.call.writes and not _add(plan, &tile, along.length, first, Sink(WRITE, first.dst, first.dst), NULL):
+        block = Sink(WRITE, tile.at.dst, tile.at.dst)
+        if plan.call.writes and not _add(plan, &tile, plan.call.along.length, tile.at, block, NULL):
             continue
+        first, along = tile.at, plan.call.along
         for j in range(plan.loops.rank):
             loops[j] = plan.loops.axes[j]
         if each > 1:
-            along = plan.call.along
             axis = &along if plan.shares.axis < 0 else &loops[plan.shares.axis]
             begin = cut(axis.length, <int> (i % each), <int> each)
             axis.length = cut(axis.length, <int> (i % each) + 1, <int> each) - begin
@@ -179,7 +179,7 @@ cdef bint add_rows(
     """
     cdef bint by_four = step % (PAGE // 2) == 0 or terms.compensated and width * terms.size <= PAGE
     cdef Py_ssize_t most = 4 if by_four and dst.mode != WRITE else SUM_CALL_ROWS, advance = most // 4 * step, done = 0
-    cdef Rows some = Rows(src, rows // most, advance, most, rows // most * advance, step, width)
+    cdef Rows some = Rows(src, rows // most, advance, most, rows // most * advance, step, width, 0)
     if some.turns:
         if terms.kernels.sum_rows(&some, &dst):
             return True
@@ -187,7 +187,7 @@ cdef bint add_rows(
         done = some.turns * most
     if done == rows:
         return False
-    some = Rows(src + done * step, 1, 0, rows - done, step, 4 * step, width)
+    some = Rows(src + done * step, 1, 0, rows - done, step, 4 * step, width, terms.ahead)
     return terms.kernels.sum_rows(&some, &dst)
 
 
@@ -263,7 +263,7 @@ cdef inline bint _add_rows(
         fold = rows
     most = min(<Py_ssize_t> SUM_CALL_ROWS, SUM_PACKED_TERMS // width)
     while rows > 0:
-        some = Rows(packed, 1, 0, min(rows // fold, most), size, 4 * size, width)
+        some = Rows(packed, 1, 0, min(rows // fold, most), size, 4 * size, width, 0)
         products = Products(
             at.src, at.times, some.rows, along.src_step, along.times_step, width, fold, along.src_step, terms.ahead,
         )

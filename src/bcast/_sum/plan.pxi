@@ -60,11 +60,10 @@ cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) no
 cdef bint _is_interleaved(const Terms *terms, const Axis *axis, int n) noexcept nogil:
     """Whether the terms of two or four items take turns in the innermost axes."""
     return (
-        n >= 2 and axis[n - 1].kept and not axis[n - 2].kept
-        and not (terms.packed and (terms.times >= 0 or terms.deviates or dtypes[terms.dtype].is_float))
-        and not (terms.packed and axis[n - 2].length > SUM_PACKED_TERMS)
-        and (axis[n - 1].length == 2 or axis[n - 1].length == 4)
+        n >= 2 and axis[n - 1].kept and not axis[n - 2].kept and (axis[n - 1].length == 2 or axis[n - 1].length == 4)
         and axis[n - 2].src_step == axis[n - 1].length * axis[n - 1].src_step
+        and not (terms.packed and (terms.times >= 0 or dtypes[terms.dtype].is_float))
+        and not (terms.packed and axis[n - 2].length > SUM_PACKED_TERMS)
     )
 
 

@@ -9,7 +9,7 @@ cdef extern from "_sum/simd/sum.h":
 
     ctypedef struct Rows "bcast_term_rows":
         const char *src
-        Py_ssize_t turns, advance, rows, step, half_step, width, ahead
+        Py_ssize_t turns, advance, rows, step, half_step, width
 
     ctypedef struct Runs "bcast_term_runs":
         const char *src
@@ -89,7 +89,7 @@ cdef struct Terms:
     int times                   # dtype of the factors that terms are multiplied by; -1 if there are none
     const Kernels *multiplier   # the kernels that multiply or deviate as terms lie; NULL if these must be packed before
     bint folds                  # whether products are added up as they are packed
-    int ahead                   # bytes by which they are prefetched
+    int ahead                   # bytes by which they are prefetched; 0 if caches hold them
     bint deviates               # whether terms are squares of differences from `times`, and not products
     double divisor              # of the sums; 0 if these are the results
     bint root                   # whether results are the roots of the quotients

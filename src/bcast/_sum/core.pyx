@@ -15,6 +15,7 @@ from bcast._runtime.core cimport MAX_AXES, PAGE, cut
 
 cdef extern from "_sum/simd/kernels.h":
     const Target **kernels_of_target "bcast_sum_target_of"
+    void fetch "bcast_fetch"(const char *src, Py_ssize_t nbytes) noexcept nogil
 
 sum_target_of = <const Target **> kernels_of_target
 

@@ -179,7 +179,9 @@ cdef bint add_rows(
     """
     cdef bint by_four = step % (PAGE // 2) == 0 or terms.compensated and width * terms.size <= PAGE
     cdef Py_ssize_t most = 4 if by_four and dst.mode != WRITE else SUM_CALL_ROWS, advance = most // 4 * step, done = 0
-    cdef Rows some = Rows(src, rows // most, advance, most, rows // most * advance, step, width, 0)
+    cdef Rows some = Rows(src, rows // most, advance, most, rows // most * advance, step, width)
+    if terms.ahead and 256 <= step == width * terms.size and rows * step <= 4 * PAGE:     # the CPU loses track
+        fetch(src + terms.ahead, rows * step)
     if some.turns:
         if terms.kernels.sum_rows(&some, &dst):
             return True
@@ -187,7 +189,7 @@ cdef bint add_rows(
         done = some.turns * most
     if done == rows:
         return False
-    some = Rows(src + done * step, 1, 0, rows - done, step, 4 * step, width, terms.ahead)
+    some = Rows(src + done * step, 1, 0, rows - done, step, 4 * step, width)
     return terms.kernels.sum_rows(&some, &dst)
 
 
@@ -263,7 +265,7 @@ cdef inline bint _add_rows(
         fold = rows
     most = min(<Py_ssize_t> SUM_CALL_ROWS, SUM_PACKED_TERMS // width)
     while rows > 0:
-        some = Rows(packed, 1, 0, min(rows // fold, most), size, 4 * size, width, 0)
+        some = Rows(packed, 1, 0, min(rows // fold, most), size, 4 * size, width)
         products = Products(
             at.src, at.times, some.rows, along.src_step, along.times_step, width, fold, along.src_step, terms.ahead,
         )

@@ -40,7 +40,12 @@ typedef BCAST_VECTOR(double, 4) bcast_f64x4;
 #define BCAST_ODD(a, b) BCAST_SHUFFLE(a, b, 1, 5, 3, 7)
 #define BCAST_LOWER(a, b) BCAST_SHUFFLE(a, b, 0, 1, 4, 5)
 #define BCAST_UPPER(a, b) BCAST_SHUFFLE(a, b, 2, 3, 6, 7)
+static inline void bcast_fetch(const char *src, ptrdiff_t nbytes)
+{
+    for (ptrdiff_t at = 0; at < nbytes; at += 64) __builtin_prefetch(src + at);
+}
 #else
+#define bcast_fetch(src, nbytes) ((void) 0)
 #define BCAST_VECTORS 0
 #define BCAST_VECTOR(Item, lanes) Item
 #endif

@@ -9,8 +9,6 @@ SPECIALISED int FN(sum_n_rows)(const int n, const bcast_term_rows *all, const bc
     bcast_sink dst = *sink;
     const char *src = rows.src;
     AccVec special = {0};
-    if (n <= 4 && rows.ahead && rows.turns == 1 && rows.step == rows.width * SIZE && rows.step >= 256)
-        for (ptrdiff_t at = 0; at < n * rows.step; at += 64) __builtin_prefetch(src + rows.ahead + at);
     for (ptrdiff_t turn = 0; turn < rows.turns; turn++, src += rows.advance, dst.mode = BCAST_ADD) {
         Accumulator end[PARTS];
         FN(begin)(&dst, last, end);

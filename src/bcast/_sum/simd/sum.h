@@ -47,7 +47,7 @@ enum { BCAST_SUM_KINDS(BCAST_KIND_NUMBER) BCAST_KINDS };
 typedef struct {
     const char *src;
     ptrdiff_t turns, advance, rows, step, half_step;    /* advance and steps in bytes */
-    ptrdiff_t width, ahead; /* items of a row; and as below, what follows a single turn of up to four rows */
+    ptrdiff_t width;        /* items of a row */
 } bcast_term_rows;
 
 typedef struct {

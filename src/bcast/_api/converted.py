@@ -54,7 +54,7 @@ def set_limits(block_bytes: int = 1 << 20) -> None:
 def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
     """Convert the user's `data` to an array, unless it is one of the base class; refuse masked arrays."""
     if type(data) is ndarray:
-        return cython.cast(ndarray, data)
+        return cython.cast(ndarray, data)  # type: ignore[attr-defined,no-any-return]
     if is_masked(data):
         raise TypeError(f"`{name}` expected an array without a mask, got {type(data).__name__}; {UNMASKED}")
     if isinstance(data, (list, tuple)):

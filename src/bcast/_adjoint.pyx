@@ -232,7 +232,7 @@ cdef int _sum_by_counts(
 
 cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray grad, times, cnp.ndarray out) except -1:
     """Make a planned sum of so many bytes, on several threads if it is worth it; `partials` of it are added then."""
-    cdef char[2 * PAGE + 192] local     # a block of 8 KiB and what rounds it up, or malloc would take a fifth of the time
+    cdef char[2 * PAGE + 192] local     # a block of 8 KiB, rounded up; malloc would take a fifth of the time
     cdef char *memory = local
     cdef int threads = count_threads(nbytes, SUM_SHARE_BYTES, WAKING // 2 * SUM_SHARE_BYTES, work.units)
     if threads == 1 or work.shares == 0:

@@ -60,8 +60,8 @@ BCAST_INLINE float bcast_odd_value(double x)
 
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
-/* To float16 by the CPU's instruction, which tells underflow of what is tiny once it is rounded, NumPy of what is so before. They
-   differ in what becomes the least normal number: then `seen` gets a 0. */
+/* To float16 by the CPU's instruction. It tells underflow of what is tiny once it is rounded, NumPy of what is so
+   before: they differ in what becomes the least normal number. Then `seen` gets a 0. */
 BCAST_TARGET("avx2,f16c") static void bcast_round_to_f2_wide(ptrdiff_t n, const float *x, uint16_t *y)
 {
     const __m256i most = _mm256_set1_epi32(0x7ffff000), least = _mm256_set1_epi32(0x387ff000);
@@ -123,7 +123,7 @@ BCAST_TARGET("avx2,f16c") static void bcast_round_to_f2_wide(ptrdiff_t n, const 
 #define BCAST_CASTS_TO(...) BCAST_SOURCES(BCAST_CAST, __VA_ARGS__)
 #define BCAST_NARROW_ONES(HALVES, target, ON)                                                                       \
     BCAST_SOURCES(BCAST_NARROW, f2, HALVES, target, ON)                                                             \
-    BCAST_SOURCES(BCAST_NARROW, bf, bcast_round_to_bf, target, ON)                                                      \
+    BCAST_SOURCES(BCAST_NARROW, bf, bcast_round_to_bf, target, ON)                                                  \
     BCAST_NARROW(odd, double, bcast_odd_value, f2, HALVES, target, ON)
 BCAST_DESTINATIONS(BCAST_CASTS_TO, plain, )
 BCAST_DESTINATIONS(BCAST_CASTS_TO, wide, BCAST_ON_WIDE)

@@ -21,7 +21,7 @@ cdef bint takes_turns(const Terms *terms, const Axis *axis) noexcept nogil:
     """Whether three axes are few rows, all side by side: of three items, or as many as only counted runs may have."""
     return (
         axis[0].kept and not axis[1].kept and axis[2].kept and axis[1].length <= 2 * SUM_LONG_ITEMS
-        and (axis[2].length == 3 or 4 < axis[2].length < terms.kernels.lanes) and terms.times < 0 and not terms.deviates
+        and (axis[2].length == 3 or 4 < axis[2].length < terms.kernels.lanes) and terms.times < 0
         and axis[0].src_step == axis[1].length * axis[1].src_step == axis[1].length * axis[2].length * axis[2].src_step
         and axis[0].dst_step == axis[2].length * axis[2].dst_step
     )

@@ -180,7 +180,7 @@ cdef bint add_rows(
     cdef bint by_four = step % (PAGE // 2) == 0 or terms.compensated and width * terms.size <= PAGE
     cdef Py_ssize_t most = 4 if by_four and dst.mode != WRITE else SUM_CALL_ROWS, advance = most // 4 * step, done = 0
     cdef Rows some = Rows(src, rows // most, advance, most, rows // most * advance, step, width)
-    if terms.ahead and 256 <= step == width * terms.size and rows * step <= 4 * PAGE:     # the CPU loses track
+    if terms.ahead and 256 <= step == width * terms.size and rows * step <= 4 * PAGE:     # no stream to the CPU
         fetch(src + terms.ahead, rows * step)
     if some.turns:
         if terms.kernels.sum_rows(&some, &dst):

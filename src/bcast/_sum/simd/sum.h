@@ -88,7 +88,7 @@ typedef struct {
     int (*sum_runs)(const bcast_term_runs *runs, const bcast_sink *dst);
     int (*sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst);     /* which are never added to */
     void (*add_accumulators)(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n);
-    void (*fold)(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n);
+    void (*fold)(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n);   /* short rows, in place */
     void (*multiply)(const bcast_term_products *products, void *sums);      /* as accumulators; in place if of `a` */
     /* Squares of what floats differ from their means: one each, if `step` is 1, or if it is 0, one of all. */
     void (*deviate)(const char *src, const double *means, ptrdiff_t step, double *dst, ptrdiff_t n);

@@ -51,7 +51,7 @@ def draw_shape(rng, most):
 
 
 def draw_items(rng, dtype, size):
-    """Items of a dtype: small ones, any ones, or odd ones; no NaN signals."""
+    """Items of a dtype: small ones, any ones, or odd ones; no NaN signals. Bools may have any bytes."""
     generator = np.random.default_rng(rng.randint(0, 2**32))
     kind = rng.random()
     if dtype.kind == "O":
@@ -59,7 +59,9 @@ def draw_items(rng, dtype, size):
     if dtype.kind in "SUVmM" and dtype.name != "bfloat16":  # any bytes that are characters
         return np.frombuffer(bytearray(generator.integers(0, 9, size * dtype.itemsize, "u1")), dtype)
     if dtype.kind == "b":
-        items = generator.integers(0, 2, size)
+        items = generator.integers(0, 2, size, "u1")
+        if kind < 0.5:  # a bool holds whatever its byte is, if that is not 0
+            return (items * generator.integers(1, 256, size, "u1")).view(dtype)
     elif dtype.kind in "iu":
         items = generator.integers(0 if dtype.kind == "u" else -8, 9, size)
         if kind < 0.5:
@@ -107,6 +109,17 @@ def draw_array(rng, dtype, shape, draw_items=draw_items):
     return array
 
 
+def with_plain_bools(operand):
+    """The operand, or a copy of the same strides whose bools are 0 or 1: NumPy compares bytes where one is repeated."""
+    if not isinstance(operand, np.ndarray) or operand.dtype != bool:
+        return operand
+    steps = [(n - 1) * step if n else 0 for n, step in zip(operand.shape, operand.strides, strict=True)]
+    room = np.zeros(1 + sum(map(abs, steps)), bool)
+    copy = np.lib.stride_tricks.as_strided(room[-sum(min(step, 0) for step in steps) :], operand.shape, operand.strides)
+    copy.view("u1")[...] = operand.view("u1") != 0
+    return copy
+
+
 def draw_broadcast(rng, shape):
     return tuple(1 if rng.random() < 0.25 else length for length in shape)
 
@@ -126,8 +139,10 @@ def told(call, key=sorted):
 
 
 def bits(array):
-    """The bytes of the items, in C order, with one NaN for all."""
+    """The bytes of the items, in C order, with one NaN for all, and one True."""
     array = np.array(array, order="C")
+    if array.dtype == bool:
+        return (array.view("u1") != 0).tobytes()
     if array.dtype.kind in "fc":
         parts = np.atleast_1d(array).view(array.real.dtype)
         parts[np.isnan(parts)] = 12345
@@ -199,7 +214,7 @@ def draw_out(rng, dtype, shape):
     """Two equal arrays of equal strides to write to."""
     seed = rng.randint(0, 2**32)
     outs = [draw_array(random.Random(seed), dtype, shape) for _ in range(2)]
-    return [out if out.flags.writeable else out.copy() for out in outs]
+    return [with_plain_bools(out if out.flags.writeable else out.copy()) for out in outs]
 
 
 def draw_scalar(rng, operand):
@@ -249,12 +264,15 @@ def draw_elementwise(rng, most=None, ufuncs=UFUNCS):
         options["where"] = draw_array(rng, "?", draw_broadcast(rng, shape)[rng.randint(0, len(shape)) :])
         outs = outs if outs[0] is not None else draw_out(rng, kind_of(ufunc, a_dtype, b_dtype), shape)
     numpys = {name: value for name, value in options.items() if name not in ("mode", "axis")}
-    first = a
+    if numpys:  # such calls may be NumPy's
+        a, b = with_plain_bools(a), with_plain_bools(b)
+    first = with_plain_bools(a)
     if outs[0] is not None:
         options["out"], numpys["out"] = outs[0], outs[1]
         if isinstance(a, np.ndarray) and np.shares_memory(a, outs[0]):
             first = outs[1][::-1] if a is not outs[0] else outs[1]
     second = b.reshape(b_shape + (1,) * (len(shape) - axis - len(b_shape))) if mode == "pdpd" and b_shape else b
+    second = with_plain_bools(second)
     ways = ("ignore", "warn", "warn", "raise")
     return Twin(
         lambda: bcast.elementwise(ufunc, a, b, **options),
@@ -347,6 +365,8 @@ def draw_chain(rng, most=None, choices=STEPS):
         given = [inside(out, each, backwards) if i in places else each for i, each in enumerate(inputs)]
         if calls and mode == "pdpd":  # NumPy's
             given = [x[(..., *[None] * (len(shape) - first - np.ndim(x)))] if np.ndim(x) else x for x in given]
+        if calls:
+            given = [x if i in places else with_plain_bools(x) for i, x in enumerate(given)]
         rest = iter(given[1:])
         calls.append((given[0], [(ufunc, next(rest)) if ufunc.nin == 2 else ufunc for ufunc in ufuncs], out))
     ways = ("ignore", "warn", "warn", "raise", "call")
@@ -402,7 +422,7 @@ def draw_where(rng, most=None):
     kept = x.copy() if x is options.get("out") and x is not None else x
     return Twin(
         lambda: bcast.where(condition, x, y, **options),
-        lambda: np.where(condition, kept, y),
+        lambda: np.where(with_plain_bools(condition), with_plain_bools(kept), with_plain_bools(y)),
         options.get("out"),
         what=f"where of {described(condition)}, {described(x)} and {described(y)}, {options.keys()}",
         errstate={"all": "warn"},

@@ -51,7 +51,7 @@ PADDED = np.dtype([("a", "u1"), ("b", "<f8")], align=True)
 COPIED = [*dtypes("? i1 u2 >i4 u8 f2 f4 >f8 c8 c16 g G M8[us] m8[D] S5 U3 V1 V3 V7 V24 V40 V200 V4100"), PADDED]
 WITH_REFERENCES = [np.dtype("O"), np.dtypes.StringDType()]
 SUMMED = dtypes("? i1 i2 >i4 i8 u1 u2 u4 >u8 f2 >f2 f4 >f4 f8 >f8 c8 >c8 c16 g O")
-CONVERTED = dtypes("u1 i2 >i4 i8"), dtypes("i8 f4 >f4 f8 >f8 c8 c16 u2 m8[s]")  # from any bytes, without warnings
+CONVERTED = dtypes("? u1 i2 >i4 i8"), dtypes("i8 f4 >f4 f8 >f8 c8 c16 u2 m8[s]")  # from any bytes, without warnings
 
 
 # How arrays lie in memory.
@@ -438,8 +438,10 @@ def fuzz_repeat(rng):
 
 
 def small_numbers(rng, dtype, size, least=-1):
-    """Numbers so small and so few that every sum of them is exact."""
+    """Numbers so small and so few that every sum of them is exact. Bools that hold have any byte but 0."""
     numbers = np.random.default_rng(rng.getrandbits(32)).integers(0 if dtype.kind in "ub" else least, 2, size)
+    if dtype.kind == "b":
+        return (numbers.astype("u1") * np.frombuffer(rng.randbytes(size), "u1")).view(dtype)
     numbers[rng.randint(100, 200) :] *= rng.random() < 0.5 and dtype.itemsize // (1 + (dtype.kind == "c")) > 2
     return (numbers * (1 + 2j) if dtype.kind == "c" else numbers).astype(dtype)
 

@@ -14,7 +14,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _arithmetic import DTYPES, UFUNCS, bits, chained, draw_chain, draw_elementwise, draw_items, draw_where, told
+from _arithmetic import (
+    DTYPES,
+    UFUNCS,
+    bits,
+    chained,
+    draw_chain,
+    draw_elementwise,
+    draw_items,
+    draw_where,
+    told,
+    with_plain_bools,
+)
 from _commands import printed
 from _ways import COMPUTED, THREADS, computed, forked, in_order
 from hypothesis import given as drawn
@@ -54,7 +65,7 @@ def test_every_function_of_every_dtype(ufunc):
     ways = itertools.cycle(COMPUTED)
     for dtype, (a, b) in itertools.product(DTYPES, shapes):
         x, y = (draw_items(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape) for shape in (a, b))
-        expected = told(lambda x=x, y=y: ufunc(x, y))
+        expected = told(lambda x=x, y=y: ufunc(with_plain_bools(x), with_plain_bools(y)))
         with computed(*next(ways)):
             mine = told(lambda x=x, y=y: bcast.elementwise(ufunc, x, y))
         assert mine[1] == expected[1]

@@ -10,7 +10,7 @@ import random
 
 import numpy as np
 import pytest
-from _arithmetic import REALS, bits, chained, draw_items, draw_small, told
+from _arithmetic import REALS, bits, chained, draw_items, draw_small, told, with_plain_bools
 from _calls import Array, Subclass
 from _ways import COMPUTED, computed
 from test_arithmetic import raising
@@ -38,7 +38,8 @@ def check(data, *steps, own=None, mode="numpy", axis=-1, **options):
 def fitting(rng, dtype, to, shape):
     """Items of a dtype; if they become integers, such as these hold."""
     narrow = np.dtype(to).kind in "iu" and np.dtype(dtype).kind not in "iub"
-    return (draw_small if narrow else draw_items)(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape)
+    items = (draw_small if narrow else draw_items)(rng, np.dtype(dtype), int(np.prod(shape))).reshape(shape)
+    return with_plain_bools(items)  # for other packages' conversions, which read the bytes
 
 
 # Conversions.

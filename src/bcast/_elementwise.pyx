@@ -128,6 +128,9 @@ cdef _apply_found(Found found, a, b, int rule, axis, out, int casting):
             return None
     nest.loop, nest.context, nest.auxdata = found.loop, <void *> found.context, found.auxdata
     nest.side_by_side, nest.spread, nest.row_loop = found.side_by_side, found.spread, found.row_loop
+    if found.compares_bytes:
+        nest.bools = 3
+        _convert_repeated_bools(&nest)
     if out is None:
         out = _fresh(&nest, <cnp.dtype> found.dtypes[2], 2)
     elif not _fits(&nest, out, <cnp.dtype> found.dtypes[2], casting):
@@ -200,6 +203,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
             nest.rank = max(nest.rank, _rank_of((<tuple> step)[1]))
     nest.n, nest.n_steps, nest.side_by_side, nest.in_place, nest.row_loop = 1, 0, True, False, NULL
     nest.spread = not steps     # conversions repeat nothing
+    nest.bools = 0
     if not _describe(&nest.operands[0], data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL, NULL):
         return None
     _map_operand(&nest, 0, data, 0, -1)
@@ -222,6 +226,8 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
         return None
     if nest.n_steps == 0:
         return None
+    if nest.bools:
+        _convert_repeated_bools(&nest)
     given = cnp.PyArray_DescrFromType(number)
     if out is None:
         out = _fresh(&nest, given, 0)
@@ -260,6 +266,8 @@ cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, char *scal
         given.itemsize, 0, found.fused,
     )
     nest.n_steps += 1
+    if found.compares_bytes:
+        nest.bools |= 1 << k | (nest.n_steps == 1)      # what steps give is 0 or 1
     number[0] = (<cnp.dtype> given).type_num
     if not pair:
         return found
@@ -277,6 +285,7 @@ cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) e
     cdef cnp.dtype given = cnp.PyArray_DescrFromType(number[0])
     cdef Cast cast
     cdef uint8_t fused = NOT_FUSED
+    learn(dtype)
     if _eligible(dtype.type_num) == OTHER:
         return False
     if _are_same(given, dtype):

@@ -172,6 +172,8 @@ def prepared(
         got = f"{wanted}; give casting='unsafe'" if casting == SAME_KIND and are_numbers(own, wanted) else wanted
         name = "out" if dtype is None else "dtype"
         raise TypeError(f"`{name}` expected a dtype that casting={casting!r} allows for data of {own}, got {got}")
+    if wanted.num > 255 and own.kind == "b":  # packages of their own may convert the bytes of bools as they are
+        data = data.view(np.uint8).astype(own)
     if open_ended:
         data = data.astype(wanted)
         wanted = data.dtype

@@ -82,10 +82,12 @@ BCAST_TARGET("avx2,f16c") static void bcast_round_to_f2_wide(ptrdiff_t n, const 
 #endif
 
 /* What is converted: F of its name, its type and how its value is read; and to what: F of its name, its type and how
-   many of these an item has, as complex numbers have two. */
+   many of these an item has, as complex numbers have two. A bool holds if its byte is not 0: masks that other programs
+   made have 255 there. */
 #define BCAST_VALUE(x) (x)
+#define BCAST_TRUTH(x) ((x) != 0)
 #define BCAST_SOURCES(F, ...)                                                                                       \
-    F(b1, uint8_t, BCAST_VALUE, __VA_ARGS__) F(i1, int8_t, BCAST_VALUE, __VA_ARGS__)                                \
+    F(b1, uint8_t, BCAST_TRUTH, __VA_ARGS__) F(i1, int8_t, BCAST_VALUE, __VA_ARGS__)                                \
     F(u1, uint8_t, BCAST_VALUE, __VA_ARGS__) F(i2, int16_t, BCAST_VALUE, __VA_ARGS__)                               \
     F(u2, uint16_t, BCAST_VALUE, __VA_ARGS__) F(i4, int32_t, BCAST_VALUE, __VA_ARGS__)                              \
     F(u4, uint32_t, BCAST_VALUE, __VA_ARGS__) F(i8, int64_t, BCAST_VALUE, __VA_ARGS__)                              \
@@ -142,7 +144,7 @@ static inline int bcast_cast_place(int type, int bfloat16)
 }
 
 /* What converts from one type to another; NULL where nothing here does. Where a kind of number is lost, or what they
-   hold, NumPy may have it otherwise: `exact` is for what converts as everywhere. */
+   hold, NumPy may have it otherwise: `exact` is for what converts as everywhere. A bool is 0 or 1 in all of them. */
 #define BCAST_CAST_NAME(from, From, VALUE, to, To, parts, target, ...) bcast_##target##_##from##_as_##to,
 #define BCAST_CASTS_ROW(...) {BCAST_SOURCES(BCAST_CAST_NAME, __VA_ARGS__)},
 #define BCAST_NARROW_ROWS(target) BCAST_CASTS_ROW(f2, , , target) BCAST_CASTS_ROW(bf, , , target)
@@ -154,7 +156,7 @@ static inline bcast_cast bcast_cast_of(int target, int from, int to, int bfloat1
     const int is_float = src == 9 || src == 10 || src >= 13;
     if (src < 0 || dst < 0) return NULL;
     if (src == 11 || src == 12) return dst == 12 ? bcast_c8_as_c16 : dst == 11 ? bcast_c16_as_c8 : NULL;
-    if (exact && (dst >= 13 || src == 14 || (is_float && dst >= 1 && dst <= 8))) return NULL;
+    if (exact && src != 0 && (dst >= 13 || src == 14 || (is_float && dst >= 1 && dst <= 8))) return NULL;
     if (src == 10 && dst == 13) return target >= BCAST_WIDE ? bcast_wide_odd_as_f2 : bcast_plain_odd_as_f2;
     return (target >= BCAST_WIDE ? wide : plain)[dst][src >= 13 ? src - 2 : src];
 }

@@ -51,6 +51,7 @@ cdef class Found:
     cdef int weight         # how long an item takes, in times of a sum of that size
     cdef bint uneven        # what it computes depends on steps: on whether they are 0, and on their signs
     cdef bint side_by_side
+    cdef bint compares_bytes    # of bools, if one stands for all: two that hold may differ then
     cdef int spread         # bits of the operands, whether it is slow where one's step is 0
     cdef RowLoop row_loop   # of arithmetic on operands of one dtype; NULL where there is none
     cdef uint8_t fused      # its number in a fused loop of float32, or NOT_FUSED
@@ -77,6 +78,7 @@ cdef set UNARY = set((
     "isnan isinf isfinite signbit exp exp2 expm1 log log2 log10 log1p tanh cbrt"
 ).split())
 cdef list OF_BOOLS = "add multiply logical_and logical_or bitwise_and bitwise_or".split()
+cdef list OF_BYTES = HALVES[6:] + ["logical_xor", "bitwise_xor"]
 cdef tuple STAND_INS = (complex, float, int)        # for A_COMPLEX, A_FLOAT, AN_INT
 cdef bytes CAPSULE = b"numpy_1.24_ufunc_call_info"
 
@@ -202,6 +204,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         found.row_loop = row_loop(target_number, kind == "f", dtypes[0].itemsize, HALVES.index(name))
         if FUSES and name in HALVES[:4] and number == cnp.NPY_FLOAT:
             found.fused = HALVES.index(name)
+    found.compares_bytes = kind == "b" and name in OF_BYTES
     # The vector code of these needs steps that are not 0:
     if own == NULL and (
         name in ("maximum", "minimum", "fmax", "fmin") or kind == "b" and name in OF_BOOLS

@@ -63,6 +63,7 @@ cdef struct Nest:
     Step[MAX_STEPS] steps
     bint side_by_side       # the loop takes only items side by side, or one for all;
     int spread              # bits of operands of which it takes one item for all, but slowly: a buffer repeats it
+    int bools               # bits of operands that are bools whose bytes the loop compares
     int n                   # operands
     bint in_place           # the output is an operand, too
     int rank

@@ -27,6 +27,19 @@ cdef inline bint _are_equal(const void *a, const void *b, int n) noexcept:
     return True
 
 
+cdef void _convert_repeated_bools(Nest *nest) noexcept:
+    """Have bools whose bytes the loop compares made 0 or 1 where one stands for several items."""
+    cdef Operand *operand
+    cdef int k, i
+    for k in range(nest.n):
+        operand = &nest.operands[k]
+        if not nest.bools >> k & 1 or operand.array == NULL or operand.cast != NULL:
+            continue
+        for i in range(nest.rank):
+            if operand.strides[i] == 0 and nest.shape[i] > 1:
+                operand.cast = cast_of(target_number, cnp.NPY_BOOL, cnp.NPY_BOOL, bfloat16, True)
+
+
 cdef bint _has_sure_steps(const Nest *nest, bint repeating) noexcept:
     """Whether NumPy's loop sees adjacent items forwards, or one for all: of `b`, on all axes unless `repeating`."""
     cdef const Operand *operand

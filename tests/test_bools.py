@@ -1,0 +1,208 @@
+"""Bools whose bytes are neither 0 nor 1, as OpenCV's masks and mapped files have them: each that is not 0 is True.
+
+Every function gives what it gives for the same bools with bytes of 0 and 1, whatever the size, layout and dtype. Copies
+keep the bytes.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from _arithmetic import UFUNCS, UNARY, bits, told, with_plain_bools
+from _ways import COMPUTED, computed
+
+import bcast
+from bcast._api import converted
+
+DTYPES = [*"?bBhHiIlLqQefdgFDG", ">i2", ">f4", ">c16", "m8[s]", "U5", "O"]
+OF_USERS = ["bfloat16", "float8_e5m2", "float8_e4m3fn", "int4"]
+SIZES = [7, 64, 2000, 70_000]  # below and above what goes by NumPy, by one block, by threads
+
+LAYOUTS = {
+    "contiguous": lambda items: items,
+    "strided": lambda items: np.repeat(items, 3)[::3],
+    "negative": lambda items: items[::-1].copy()[::-1],
+    "transposed": lambda items: items.reshape(-1, 2).T.copy().T if items.size % 2 == 0 else items,
+    "repeated": lambda items: np.broadcast_to(items[:1], items.shape),
+}
+
+
+def masks(size, layout="contiguous", seed=0):
+    """Bools of any bytes, and the same with bytes of 0 and 1."""
+    generator = np.random.default_rng(seed + size)
+    items = generator.choice(np.array([0, 0, 0, 1, 2, 127, 128, 254, 255], "u1"), size)
+    items[: min(size, 2)] = (255, 2)[: min(size, 2)]
+    mask = LAYOUTS[layout](items.view(bool))
+    assert (mask.view("u1") > 1).any()
+    return mask, with_plain_bools(mask)
+
+
+def dtype_of(name):
+    return np.dtype(getattr(pytest.importorskip("ml_dtypes"), name) if name in OF_USERS else name)
+
+
+def same(result, right):
+    assert result.dtype == right.dtype
+    assert result.shape == right.shape
+    assert bits(result) == bits(right)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", DTYPES + OF_USERS)
+def test_conversions(name, layout):
+    dtype = dtype_of(name)
+    for size in SIZES[: 3 if dtype.char in "gGUO" else None]:
+        mask, plain = masks(size, layout)
+        right = np.asarray(plain.astype(dtype))
+        how = {"dtype": dtype, "casting": "unsafe"}
+        same(bcast.broadcast_to(mask, mask.shape, **how), right)
+        if mask.ndim == 1:
+            same(bcast.repeat(mask, 2, **how), right.repeat(2))
+            same(bcast.repeat(mask, np.arange(size) % 3, **how), right.repeat(np.arange(size) % 3))
+            same(bcast.broadcast_like(mask, np.zeros((2, size)), **how), np.broadcast_to(right, (2, size)))
+        same(bcast.tile(mask, 2, **how), np.tile(right, 2))
+        if dtype.kind not in "mUO" and dtype.num < 256:
+            same(bcast.chain(mask, **how), right)
+            out = np.zeros(mask.shape, dtype)
+            bcast.broadcast_to(mask, mask.shape, out=out, casting="unsafe")
+            same(out, right)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_copies_keep_the_bytes(layout):
+    for size in SIZES:
+        mask, _ = masks(size, layout)
+        own = mask.view("u1")
+        copies = [bcast.broadcast_to(mask, mask.shape), bcast.broadcast_to(mask, mask.shape, dtype=bool)]
+        copies += [bcast.where(True, mask, mask), bcast.where(mask, mask, mask), bcast.chain(mask)]
+        for copy in copies:
+            assert copy.dtype == bool
+            assert np.array_equal(copy.view("u1"), own)
+
+
+@pytest.mark.parametrize("name", [*DTYPES[:-3], "bfloat16"])
+def test_operands_and_choices(name):
+    """Beside items, one for all, and rows; as conditions, too."""
+    dtype = dtype_of(name)
+    for size in SIZES[0], SIZES[2], 9000:
+        mask, plain = masks(size)
+        items = (np.arange(size) % 100).astype(dtype)
+        column = (np.arange(3)[:, None] + 1).astype(dtype)
+        for other in items, column, items[:1]:
+            for a, b, c, d in (mask, other, plain, other), (other, mask, other, plain):
+                same(bcast.elementwise(np.multiply, a, b), np.multiply(c, d))
+                same(bcast.elementwise(np.not_equal, a, b), np.not_equal(c, d))
+                same(bcast.where(items > 3, a, b), np.where(items > 3, c, d))
+                same(bcast.where(mask, a, b), np.where(plain, c, d))
+                same(bcast.chain(a, (np.multiply, b), (np.add, b)), c * d + d)
+                with bcast.patched_numpy("where"):
+                    chosen = np.where(items > 3, a, b)
+                same(chosen, np.where(items > 3, c, d))
+
+
+def bool_operands(size):
+    """Pairs of which one is repeated along rows, along columns, for all, or none is."""
+    mask, plain = masks(6 * size)
+    other, other_plain = masks(6 * size, seed=5)
+    for shape, other_shape in [
+        ((6 * size,), (6 * size,)),
+        ((6, size), (6, 1)),
+        ((6, size), (size,)),
+        ((size, 6), (6,)),
+        ((6, size), (1,)),
+        ((size, 6), (size, 1)),
+    ]:
+        n = int(np.prod(other_shape))
+        pair = mask.reshape(shape), other[:n].reshape(other_shape)
+        plain_pair = plain.reshape(shape), other_plain[:n].reshape(other_shape)
+        yield pair, plain_pair
+        yield pair[::-1], plain_pair[::-1]
+
+
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda ufunc: ufunc.__name__)
+def test_functions_of_two_bools(ufunc):
+    for size in 5, 600:
+        for way, (pair, plain_pair) in zip(COMPUTED * 12, bool_operands(size), strict=False):
+            right, told_of = told(lambda plain_pair=plain_pair: ufunc(*plain_pair))
+            with computed(*way):
+                found = told(lambda pair=pair: bcast.elementwise(ufunc, *pair))
+            assert found[1] == told_of
+            if isinstance(right, tuple):
+                assert found[0] == right
+                continue
+            same(found[0], right)
+            if ufunc.__name__ in ("power", "ldexp"):
+                continue
+            with np.errstate(all="ignore"):
+                same(bcast.chain(pair[0], (ufunc, pair[1])), right)
+
+
+@pytest.mark.parametrize("name", UNARY.split())
+def test_functions_of_one_bool(name):
+    ufunc = getattr(np, name)
+    for size in SIZES[1:3]:
+        mask, plain = masks(size)
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            try:
+                right = ufunc(plain)
+            except TypeError:
+                return
+            same(bcast.chain(mask, ufunc), right)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sums_count_what_holds(layout):
+    for size in SIZES[1:]:
+        mask, plain = masks(size, layout)
+        for function in "sum", "mean", "var", "std":
+            for axis in None, 0:
+                with warnings.catch_warnings(action="ignore"):
+                    right = getattr(np, function)(plain, axis)
+                np.testing.assert_allclose(getattr(bcast, function)(mask, axis), right, rtol=1e-12)
+        for code in "bBhHiIlLqQefdFD":
+            if code != "e" or plain.sum() <= 2048:
+                right = plain.sum(0, dtype=code)
+                assert np.array_equal(bcast.unbroadcast(mask, mask.shape[1:], dtype=code), right)
+                assert np.array_equal(bcast.sum(mask, 0, dtype=code), right)
+        grad = np.arange(size) % 7
+        if mask.ndim == 1:
+            assert bcast.unbroadcast(grad, (), times=mask) == grad[plain].sum()
+            assert bcast.unbroadcast(mask, (), dtype=int, times=grad) == grad[plain].sum()
+            counts = [size // 3, 0, size - size // 3]
+            right = [plain[: counts[0]].sum(), 0, plain[counts[0] :].sum()]
+            assert bcast.unrepeat(mask, counts, dtype=int).tolist() == right
+
+
+@pytest.mark.parametrize("size", [1, *SIZES])
+def test_counts(size):
+    mask, plain = masks(size)
+    items = np.arange(size)
+    assert np.array_equal(bcast.repeat(items, mask), items[plain] if size > 1 else items)
+    assert np.array_equal(bcast.unrepeat(items[plain], mask), np.where(plain, items, 0))
+
+
+@pytest.mark.parametrize("limit", [24, 1 << 20])
+def test_blocks_and_large_arrays(limit):
+    converted.set_limits(limit)
+    try:
+        mask, plain = masks(100_000)
+        for shape in (100_000,), (100, 1000), (1000, 100):
+            for code in "Bhefdg":
+                view, right = mask.reshape(shape), plain.reshape(shape)
+                for a, b in (view, right), (view.T, right.T), (view[..., ::2], right[..., ::2]):
+                    expected = np.broadcast_to(b.astype(code), (2, *b.shape))
+                    same(bcast.broadcast(a, (2, *a.shape), dtype=code, casting="unsafe"), expected)
+    finally:
+        converted.set_limits()
+
+
+def test_masks_of_dask_and_onnx():
+    dask_array = pytest.importorskip("dask.array")
+    from bcast import dask as lazy
+
+    mask, plain = masks(70_000)
+    array = dask_array.from_array(mask, chunks=9000)
+    result = lazy.elementwise(np.multiply, array, np.float32(7))
+    same(result.compute(), np.multiply(plain, np.float32(7)))
+    assert lazy.sum(array).compute() == plain.sum()
+    same(lazy.broadcast(array, (2, 70_000), dtype="f4").compute(), np.tile(plain, (2, 1)).astype("f4"))

@@ -33,6 +33,7 @@ STEPS = 3 * UFUNCS[:14] + UFUNCS[14:] + 2 * [getattr(np, name) for name in UNARY
 DTYPES = KINDS.split()
 CHOSEN = [*DTYPES, "S5", "U3", "V3", "V16", "M8[s]", "m8[D]", ">M8[s]", "O", "i4,f8"]
 SCALARS = (True, 3, -2, 2, 300, 0, 2**70, 2.0, 0.5, 1e30, 1e300, math.nan, 1j)
+ANY_BYTES = True  # bools are drawn that have others than 0 and 1
 LENGTHS = (1, 1, 1, 2, 3, 4, 5, 7, 8, 16, 31, 64, 130, 520, 1000, 5000)
 MODES = ("numpy", "numpy", "numpy", "none", "unidirectional", "pdpd")
 ODD = [0.0, -0.0, 1, -1, 2, 0.5, math.inf, -math.inf, math.nan, 1e4, 6e4, 3e38, 1e-5, 6e-8, 1e300, 1e-310, 2.0**-24]
@@ -60,7 +61,7 @@ def draw_items(rng, dtype, size):
         return np.frombuffer(bytearray(generator.integers(0, 9, size * dtype.itemsize, "u1")), dtype)
     if dtype.kind == "b":
         items = generator.integers(0, 2, size, "u1")
-        if kind < 0.5:  # a bool holds whatever its byte is, if that is not 0
+        if kind < 0.5 and ANY_BYTES:  # a bool holds whatever its byte is, if that is not 0
             return (items * generator.integers(1, 256, size, "u1")).view(dtype)
     elif dtype.kind in "iu":
         items = generator.integers(0 if dtype.kind == "u" else -8, 9, size)

@@ -6,6 +6,7 @@ import math
 import loops
 import numpy as np
 import pytest
+from bench_search import drawn
 from peers import COMPETITORS, LIMIT, prepare
 from shapes import FLOATS, SUM_DTYPES, sums
 from sum_peers import SUMMERS, SumTask, judge, prepare_sums
@@ -130,3 +131,32 @@ def test_the_table_measures_nothing_that_is_wrong(monkeypatch):
     monkeypatch.setitem(workloads.KNOWN, "gray picture to RGB", ("np.arange(3)", "np.arange(3) + 1"))
     with pytest.raises(AssertionError, match="differ in 'gray picture to RGB': np"):
         table(seconds=0.4, short=True)
+
+
+@pytest.mark.filterwarnings("ignore")  # of overflow, which small dtypes cannot avoid
+def test_searched_calls_are_the_same_call_of_numpys():
+    functions = set()
+    for number in range(300):
+        case = drawn(7, number, 3000)
+        functions.add(case.title.split()[0])
+        result = case.ours()
+        ours = np.array(result)
+        numpys = case.numpys()
+        expected = result if numpys is None else np.asarray(numpys)  # `copyto` has written it
+        assert ours.dtype == expected.dtype, (number, case.title)
+        assert ours.shape == expected.shape, (number, case.title)
+        if ours.dtype.kind in "fc":
+            tolerance = 40 * float(np.finfo(ours.dtype).eps)
+            finite = np.isfinite(expected)  # NumPy's squares of float16 overflow
+            np.testing.assert_allclose(
+                ours[finite], expected[finite], rtol=tolerance, err_msg=f"{number}: {case.title}"
+            )
+        else:
+            np.testing.assert_array_equal(ours, expected, err_msg=f"{number}: {case.title}")
+    names = "broadcast repeat tile sum mean var std unbroadcast unrepeat elementwise where chain"
+    assert functions == set(names.split())
+
+
+def test_a_searched_call_is_drawn_from_its_seed_and_number():
+    titles = [[drawn(seed, number, 3000).title for number in range(20)] for seed in (1, 1, 2)]
+    assert titles[0] == titles[1] != titles[2]

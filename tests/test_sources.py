@@ -132,6 +132,7 @@ def test_clang_warns_of_nothing(options, one_lane):
     headers = ("_copy/simd/shuffle.h", "_copy/simd/transpose.h"), ("_sum/simd/kernels.h", "_runtime/stream.h")
     for group in headers:
         source = "".join(f'#include "{name}"\n' for name in group)
-        command = [tool("clang"), *options, *one_lane, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-xc", "-"]
+        warnings = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]  # headers' functions are there for others
+        command = [tool("clang"), *options, *one_lane, *warnings, "-fsyntax-only", "-xc", "-"]
         done = subprocess.run([*command, f"-I{SOURCES}"], input=source, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

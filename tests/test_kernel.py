@@ -1,16 +1,16 @@
 """The kernel on its own: every way in which short axes alternate, the sizes at which it changes its ways, threads."""
 
+import importlib
 import itertools
 import random
 
 import numpy as np
 import pytest
+from _commands import python
 from _ways import WAYS, overlaps, written
 from test_strided import items
 
 import bcast
-from bcast import _adjoint
-from bcast._copy import core
 from bcast._kernel import replicate
 from bcast._rules.core import Alignment
 from bcast._runtime import core as runtime
@@ -62,10 +62,52 @@ def test_around_every_threshold(size, itemsize):
             np.testing.assert_array_equal(result, np.broadcast_to(data, shape), strict=True, err_msg=str(way))
 
 
-@pytest.mark.parametrize("limits", [{"share": 0}, {"streamed": -1}, {"shared": 0}])
-def test_limits_that_make_no_sense_are_refused(limits):
-    with pytest.raises(ValueError, match="at least 1"):
-        {"shared": _adjoint}.get(*limits, core).set_limits(**limits)
+HOOKS = {  # what each module's limits are called, in the order of its arguments
+    "bcast._copy.core": ("share", "streamed"),
+    "bcast._adjoint": ("shared",),
+    "bcast._elementwise": ("share",),
+    "bcast._api.converted": ("block_bytes",),
+}
+
+
+@pytest.mark.parametrize("module", HOOKS)
+def test_limits_that_make_no_sense_are_refused(module):
+    hook = importlib.import_module(module).set_limits
+    for name in HOOKS[module]:
+        for bad in (0, -1):
+            with pytest.raises(ValueError, match=f"`{name}`.* expected bytes, .*got .*{bad}"):
+                hook(**{name: bad})
+
+
+CALLS_UNDER_LIMITS = """
+import importlib, sys
+import numpy as np, bcast
+bcast.set_num_threads(2)
+set_limits = importlib.import_module(sys.argv[1]).set_limits
+rows, tall = np.arange(9000.0).reshape(-1, 3), np.ones((600_000, 3), "f4")
+for n in (int(argument) for argument in sys.argv[2:]):
+    try:
+        set_limits(n, 5) if sys.argv[1] == "bcast._copy.core" else set_limits(n)
+    except ValueError:  # more than any memory has, but no call gives a wrong result for it
+        assert n >= 1 << 57
+        continue
+    for each in (rows, tall):
+        assert (bcast.broadcast(each, (2, *each.shape)) == each).all()
+        assert (bcast.broadcast(each, (2, *each.shape), dtype="f8") == each).all()
+        assert (bcast.repeat(each, np.full(len(each), 2), 0)[::2] == each).all()
+        assert (bcast.elementwise(np.add, each, each[0]) == each + each[0]).all()
+        assert (bcast.chain(each, (np.add, each[0])) == each + each[0]).all()
+        assert (bcast.sum(each, 0) == each.sum(0, "f8")).all()
+        assert (bcast.unrepeat(each, np.full(len(each) // 2, 2), 0) == each[::2] + each[1::2]).all()
+"""
+
+
+@pytest.mark.parametrize("module", HOOKS)
+def test_limits_of_any_size_are_safe(module):
+    """Products of a limit may not wrap around: 2 * 2**62 and 8 * 2**61 would be no divisors and no sizes."""
+    limits = [1, 7, *(2**bits + more for bits in (57, 60, 61, 62) for more in (-1, 0, 1)), 2**63 - 1]
+    done = python("-c", CALLS_UNDER_LIMITS, module, *map(str, limits))
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 ITEMS = np.ones(4_000_000, np.uint8)

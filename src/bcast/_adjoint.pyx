@@ -234,7 +234,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
     """Make a planned sum of so many bytes, on several threads if it is worth it; `partials` of it are added then."""
     cdef char[2 * PAGE + 192] local     # a block of 8 KiB, rounded up; malloc would take a fifth of the time
     cdef char *memory = local
-    cdef int threads = count_threads(nbytes, SUM_SHARE_BYTES, WAKING // 2 * SUM_SHARE_BYTES, work.units)
+    cdef int threads = count_threads(nbytes, SUM_SHARE_BYTES, WAKING // 2, work.units)
     if threads == 1 or work.shares == 0:
         work.shares = min(threads * SHARES, work.units) if threads > 1 else 1
     work.room = work.room + 127 & ~63       # no two threads write one line

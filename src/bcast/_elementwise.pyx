@@ -395,7 +395,7 @@ cdef void _run_planned(Nest *nest, bint shared, int weight, bint errors, int *fl
         widest = max(widest, nest.operands[i].loop_size)
     cost *= widest * weight
     if shared:
-        threads = count_threads(cost, APPLY_SHARE_BYTES, WAKING * APPLY_SHARE_BYTES, nest.blocks)
+        threads = count_threads(cost, APPLY_SHARE_BYTES, WAKING, nest.blocks)
     work.shares = <int> min(nest.blocks, <Py_ssize_t> (SHARES * threads)) if threads > 1 else 1
     work.nest, work.errors, work.steps = nest, errors, max(1, nest.n_steps)
     size = aligned_size(work.shares * work.steps * sizeof(int))

@@ -6,6 +6,7 @@ for run lengths. What one call of `astype` on the broadcast array would warn of 
 before a user's `out` is written.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,9 @@ BLOCK_BYTES = 1 << 20  # of converted data: caches hold it, and what it is repli
 def set_limits(block_bytes: int = 1 << 20) -> None:
     """Set the size of the blocks: for tests of small arrays."""
     global BLOCK_BYTES
+    most = sys.maxsize // 64  # as products of it are made
+    if not 1 <= block_bytes <= most:
+        raise ValueError(f"`block_bytes` expected bytes, from 1 to {most}, got {block_bytes}")
     BLOCK_BYTES = block_bytes
 
 

@@ -97,7 +97,7 @@ cdef void write_shares(
 
 cdef inline int threads_for(Py_ssize_t size) noexcept nogil:
     """How many threads write an output of `size` bytes."""
-    return count_threads(size, COPY_SHARE_BYTES, WAKING * COPY_SHARE_BYTES, size)
+    return count_threads(size, COPY_SHARE_BYTES, WAKING, size)
 
 
 cdef inline bint is_large(Py_ssize_t size, int threads) noexcept:

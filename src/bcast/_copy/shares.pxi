@@ -32,7 +32,7 @@ cdef void write_shares(
 ) noexcept nogil:
     """Fill an output on so many threads."""
     cdef Work work = Work(write, plan, src, dst, size, NULL, 1, read, mapped)
-    if size >= (1 if threads == 1 else 2) * COPY_STREAMED_BYTES and bcast_pages_resident(dst, size):
+    if size // (1 if threads == 1 else 2) >= COPY_STREAMED_BYTES and bcast_pages_resident(dst, size):
         work.scratch = <uint8_t *> malloc(threads * COPY_SCRATCH_BYTES)     # without memory, nothing is streamed
     if threads > 1 or mapped or read:
         work.shares = <int> max(    # of 2 MiB at most: the caller may have to wait for one

@@ -132,7 +132,7 @@ cdef Counts _added_up(Counts whole):
         if counts.kept != NULL or nbytes < RELEASING:
             _sum_share(&work, 0, 0)
         else:
-            threads = count_threads(nbytes, RELEASING, WAKING // 2 * RELEASING, chunks)
+            threads = count_threads(nbytes, RELEASING, WAKING // 2, chunks)
             work.shares = threads * SHARES
             with nogil:
                 run_shares(_sum_share, &work, work.shares, threads)

@@ -25,8 +25,11 @@ cdef void run_shares(Share share, void *work, int shares, int threads) noexcept 
 
 
 cdef inline int count_threads(Py_ssize_t size, Py_ssize_t least, Py_ssize_t waking, Py_ssize_t most) noexcept nogil:
-    """How many threads share work: each has `least` of its `size`, and from `waking` on those that sleep are woken."""
-    return <int> min(free_threads(size >= waking), min(size // least, most)) if size >= 2 * least else 1
+    """How many threads share work: each has `least` of its `size`; from `waking` times that on, sleepers are woken."""
+    # By divisions, as a product of what a test has set may wrap around.
+    if size // 2 < least:
+        return 1
+    return <int> min(free_threads(size // waking >= least), min(size // least, most))
 
 
 cdef inline Py_ssize_t cut(Py_ssize_t n, int i, int shares) noexcept nogil:

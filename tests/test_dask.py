@@ -1,6 +1,7 @@
 """`bcast.dask`: Dask's own tests with its functions in place, NumPy's results for all chunks, graphs, and refusals."""
 
 import ast
+import itertools
 import math
 import operator
 import pickle
@@ -327,6 +328,7 @@ def test_graphs_pickle():
         *bcast.dask.meshgrid(data, data),
         bcast.dask.elementwise(np.add, data, data),
         bcast.dask.chain(data, np.negative, (np.add, data)),
+        bcast.dask.where(data, data, 0),
     ):
         again = pickle.loads(pickle.dumps(result))
         assert_equal(again, result.compute(scheduler="sync"))
@@ -371,16 +373,41 @@ def test_chains_are_one_task_a_chunk():
         check("chain", data, *steps, chunks=2)
 
 
+def test_choices_are_one_task_a_chunk():
+    mask = np.arange(8 * 6).reshape(8, 6) % 3 > 0
+    x, y = np.arange(6, dtype="f4"), np.arange(8, dtype="i2")[:, None]
+    land = da.from_array(mask, chunks=(2, 3))
+    assert tasks(bcast.dask.where(land, 1.5, 0)) == 8
+    assert block_of(bcast.dask.where(land, 1.5, 0)).shape == (2, 3)
+    for condition in (land, land[:, :1], land[:1], land.astype("f8"), mask):
+        for first, second in itertools.product((x, da.from_array(x, chunks=2), 2.5, True, x[2]), (y, 0, 1j, x[:1])):
+            whole = [each.compute(scheduler="sync") if hasattr(each, "chunks") else each for each in (condition, first)]
+            result = bcast.dask.where(condition, first, second)
+            expected = np.where(*whole, second)
+            assert_equal(result, expected)
+            assert result.dtype == expected.dtype
+            assert result.name == bcast.dask.where(condition, first, second).name
+    assert_equal(bcast.dask.where(True, 2, 3), np.where(True, 2, 3))
+    assert_equal(bcast.dask.where(land, np.array(["a", "bc"])[:1], "d"), np.where(mask, np.array(["a", "bc"])[:1], "d"))
+    assert_equal(bcast.dask.where([[True], [False]], [1, 2], x[:2]), np.where([[True], [False]], [1, 2], x[:2]))
+    hidden = da.ones(4, chunks=2).map_blocks(np.ma.masked_array, dtype=float, meta=np.empty(0))
+    for operands in ((hidden, 1, 2), (hidden > 0, hidden, 2), (da.ones(4, chunks=2), 1, hidden)):
+        with pytest.raises(TypeError, match="expected an array without a mask"):
+            bcast.dask.where(*operands).compute(scheduler="sync")
+
+
 @drawn
 def test_operands_of_all_chunks(draw):
     """Even of chunks without items, which Dask would stretch."""
     operands, lazily = [], []
     shape = draw.draw(st.lists(st.integers(0, 3), max_size=3))
-    for _ in range(2):
+    for _ in range(3):
         own = [draw.draw(st.sampled_from([1, length])) for length in shape[draw.draw(st.integers(0, len(shape))) :]]
         cuts = [[0, *draw.draw(st.lists(st.integers(0, n), max_size=2 * min(n, 1))), n] for n in own]
         operands.append(np.arange(np.prod(own, dtype=int)).reshape(own))
         lazily.append(da.from_array(operands[-1], chunks=[tuple(np.diff(sorted(each)).tolist()) for each in cuts]))
+    assert_equal(bcast.dask.where(*lazily), np.where(*operands))
+    operands.pop(), lazily.pop()
     assert_equal(bcast.dask.elementwise(np.subtract, *lazily), np.subtract(*operands))
     assert_equal(bcast.dask.chain(lazily[0], (np.subtract, lazily[1]), np.negative), -np.subtract(*operands))
 
@@ -395,6 +422,7 @@ def test_blocks_that_are_numbers(number):
         assert_equal(bcast.dask.tile(lazily, shape), np.tile(data, shape))
         assert_equal(bcast.dask.elementwise(np.add, da.ones(shape), lazily), np.add(np.ones(shape), data))
         assert_equal(bcast.dask.chain(lazily, (np.add, da.ones(shape))), np.add(data, np.ones(shape)))
+        assert_equal(bcast.dask.where(lazily, lazily, da.zeros(shape)), np.where(data, data, np.zeros(shape)))
     assert_equal(bcast.dask.repeat(lazily, 3, axis=0), np.repeat(data, 3, axis=0))
     for grid, expected in zip(bcast.dask.meshgrid(lazily, da.arange(2)), np.meshgrid(data, np.arange(2)), strict=True):
         assert_equal(grid, expected)
@@ -486,6 +514,7 @@ def test_unknown_chunks_are_refused():
     unknown = data[data > 3]
     calls = [("broadcast", unknown, (2, 5)), ("tile", unknown, 2), ("repeat", unknown, 2), ("unbroadcast", unknown, ())]
     calls += [("unrepeat", unknown, 1), ("meshgrid", unknown), ("elementwise", np.add, data, unknown)]
+    calls += [("where", unknown, 1, 0), ("where", data, unknown, 0), ("where", data, 1, unknown)]
     for name, *arguments in (*calls, ("chain", data, (np.add, unknown))):
         with pytest.raises(ValueError, match=r"expected chunks of known lengths, .*compute_chunk_sizes\(\)"):
             getattr(bcast.dask, name)(*arguments)
@@ -573,6 +602,8 @@ def test_refusals_are_those_of_arrays_in_memory():
         ("chain", (np.add, np.ones(3)), {"mode": "pdpd", "axis": 0}),
         ("chain", (np.add, 1, 2)),
         ("chain", (np.add, 1), (np.bitwise_and, 2)),
+        ("where", np.ones(2), 0),
+        ("where", "a", np.datetime64("2020")),
     ):
         keywords = arguments.pop() if isinstance(arguments[-1], dict) else {}
         with pytest.raises(Exception) as expected:
@@ -607,6 +638,8 @@ def test_query_planning():
         assert bcast.dask.broadcast(number, (2, 1)).compute(scheduler="sync").tolist() == [[5], [5]]
         summed = bcast.dask.elementwise(np.add, lazily, da.arange(3, chunks=2), mode="pdpd", axis=0)
         assert summed.compute().tolist() == (data + np.arange(3)[:, None]).tolist()
+        chosen = bcast.dask.where(lazily > 5, lazily[:1], -1)
+        assert chosen.compute().tolist() == np.where(data > 5, data[:1], -1).tolist()
         chained = bcast.dask.chain(lazily, (np.add, da.arange(3, chunks=2)), np.negative, mode="pdpd", axis=0)
         assert chained.compute().tolist() == (-summed).compute().tolist()
     """

@@ -2,6 +2,9 @@
 
 import functools
 import importlib
+import importlib.util
+import itertools
+import math
 import warnings
 
 import numpy as np
@@ -23,14 +26,19 @@ with warnings.catch_warnings():
 
 # Each operator, the module of its official tests, and at least how many there have been since onnx 1.17.
 OFFICIAL = {
-    "Add": ("add", 8), "And": ("and_", 8), "Div": ("div", 3), "Equal": ("equal", 4), "Expand": ("expand", 2),
-    "Gemm": ("gemm", 11), "Greater": ("greater", 2), "Less": ("less", 2), "Max": ("max", 14), "Mean": ("mean", 3),
-    "Min": ("min", 14), "Mul": ("mul", 3), "Or": ("or_", 8), "PRelu": ("prelu", 2), "Pow": ("pow", 12),
+    "Add": ("add", 8), "And": ("and_", 8), "BitShift": ("bitshift", 8), "BitwiseAnd": ("bitwiseand", 4),
+    "BitwiseOr": ("bitwiseor", 4), "BitwiseXor": ("bitwisexor", 4), "Clip": ("clip", 12), "Div": ("div", 3),
+    "Equal": ("equal", 4), "Expand": ("expand", 2), "Gemm": ("gemm", 11), "Greater": ("greater", 2),
+    "GreaterOrEqual": ("greater_or_equal greater_equal", 2), "Less": ("less", 2),
+    "LessOrEqual": ("less_or_equal less_equal", 2), "Max": ("max", 14), "Mean": ("mean", 3), "Min": ("min", 14),
+    "Mod": ("mod", 13), "Mul": ("mul", 3), "Or": ("or_", 8), "PRelu": ("prelu", 2), "Pow": ("pow", 12),
     "Sub": ("sub", 3), "Sum": ("sum", 3), "Tile": ("tile", 2), "Where": ("where", 2), "Xor": ("xor", 8),
 }  # fmt: skip
 
-MULTIDIRECTIONAL = sorted(set(OFFICIAL) - {"Expand", "Gemm", "PRelu", "Tile"})
+MULTIDIRECTIONAL = sorted(set(OFFICIAL) - {"Clip", "Expand", "Gemm", "PRelu", "Tile"})
 LOGICAL = {"And", "Or", "Xor"}
+OF_INTEGERS = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift", "Mod"}
+NEEDED = {"BitShift": {"direction": "LEFT"}}  # attributes
 VARIADIC = {"Max", "Mean", "Min", "Sum"}
 
 # The examples of ONNX's page; the first of each pair is A.
@@ -67,6 +75,9 @@ def run(operator, *inputs, **options):
 
 
 def assert_same(result, expected):
+    if expected.dtype.kind == "V":  # NumPy takes bfloat16's NaNs for unequal
+        assert result.dtype == expected.dtype
+        result, expected = result.astype(np.float32), expected.astype(np.float32)
     np.testing.assert_array_equal(result, expected, strict=True)
 
 
@@ -74,10 +85,11 @@ def assert_same(result, expected):
 def official_tests():
     """Return the node tests that come with onnx: operator -> its tests, those of its decomposition among them."""
     modules = importlib.import_module("onnx.backend.test.case.node")
-    for name, _ in OFFICIAL.values():
+    for names, _ in OFFICIAL.values():
+        found = [name for name in names.split() if importlib.util.find_spec(f"{modules.__name__}.{name}")]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            importlib.import_module(f"{modules.__name__}.{name}")  # adds its tests to those of all nodes
+            importlib.import_module(f"{modules.__name__}.{found[0]}")  # adds its tests to those of all nodes
     tests = {operator: [] for operator in OFFICIAL}
     for case in modules._NodeTestCases:
         for operator in {node.op_type for node in case.model.graph.node} & set(OFFICIAL):
@@ -109,6 +121,8 @@ def drawn(operator, shapes, seed=0):
     rng = np.random.default_rng(seed)
     if operator in LOGICAL:
         return [np.asarray(rng.random(shape) < 0.5) for shape in shapes]
+    if operator in OF_INTEGERS:
+        return [np.asarray(rng.integers(0, 9, shape), np.uint8) for shape in shapes]
     arrays = [np.asarray(rng.integers(1, 9, shape), np.float32) for shape in shapes]
     return [np.asarray(arrays[0] > 4), *arrays[1:]] if operator == "Where" else arrays
 
@@ -117,6 +131,8 @@ FOLDED = {"Max": np.maximum, "Min": np.minimum, "Sum": np.add}
 NUMPYS = {"Div": np.divide, "Mul": np.multiply, "Pow": np.power, "Sub": np.subtract}
 NUMPYS |= {name: getattr(np, name.lower()) for name in ("Add", "Equal", "Greater", "Less", "Where")}
 NUMPYS |= {name: getattr(np, f"logical_{name.lower()}") for name in LOGICAL}
+NUMPYS |= {f"Bitwise{name}": getattr(np, f"bitwise_{name.lower()}") for name in LOGICAL}
+NUMPYS |= {"GreaterOrEqual": np.greater_equal, "LessOrEqual": np.less_equal, "Mod": np.mod, "BitShift": np.left_shift}
 NUMPYS |= {name: lambda *arrays, ufunc=ufunc: functools.reduce(ufunc, arrays) for name, ufunc in FOLDED.items()}
 NUMPYS["Mean"] = lambda *arrays: functools.reduce(np.add, arrays) / np.float32(len(arrays))
 
@@ -130,10 +146,12 @@ def test_both_shapes_of_a_binary_operator_stretch(operator):
         cases += [[(2, 3)], [(2,), (1,), (3, 1)], [(), (1,), (2,), (1, 1), (3, 1, 1)]]
     for shapes in cases:
         arrays = drawn(operator, shapes)
-        assert_same(run(operator, *arrays), np.asarray(NUMPYS[operator](*arrays)))
+        with np.errstate(divide="ignore"):
+            expected = np.asarray(NUMPYS[operator](*arrays))
+        assert_same(run(operator, *arrays, **NEEDED.get(operator, {})), expected)
     for a, b in ((3,), (2,)), ((2, 1), (3, 4)), ((0,), (2,)):
         with pytest.raises(ValueError, match="expected"):
-            run(operator, *drawn(operator, [a, b, b] if operator == "Where" else [a, b]))
+            run(operator, *drawn(operator, [a, b, b] if operator == "Where" else [a, b]), **NEEDED.get(operator, {}))
 
 
 @pytest.mark.parametrize("shapes", B_STRETCHES, ids=str)
@@ -215,7 +233,7 @@ def test_bfloat16():
     both = [array.astype(np.float32) for array in (a, b)]
     for operator in ("Add", "Div", "Max", "Mean", "Min", "Mul", "Pow", "Sub", "Sum"):
         assert_same(run(operator, a, b), NUMPYS[operator](*both).astype(bfloat16))
-    for operator in ("Equal", "Greater", "Less"):
+    for operator in ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"):
         assert_same(run(operator, a, b), NUMPYS[operator](*both))
     assert_same(run("PRelu", a, b[0]), np.array([-6, 0, 2.5]).astype(bfloat16))
     assert_same(run("Gemm", b, a[None]), (both[1] @ both[0][None]).astype(bfloat16))
@@ -264,6 +282,166 @@ def test_integers_wrap_and_divide_as_onnx_says(dtype):
 )
 def test_pow_is_of_the_type_of_its_base(base, exponent, power):
     assert_same(run("Pow", np.asarray(base), exponent), power)
+
+
+NUMBERS = [-np.inf, -7.5, -3, -1, -0.0, 0.0, 2, 3.5, 60000, np.inf, np.nan]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_remainders_of_integers(dtype):
+    """Python's for the sign of the divisor, C's for that of the dividend; shifts as of numbers without an end."""
+    least, most = [int(bound) for bound in (np.iinfo(dtype).min, np.iinfo(dtype).max)]
+    rows = [least, least + 1, max(least, -7), 0, 1, 6, 7, most]
+    columns = [each for each in rows if each] + [max(least, -1) or 1]
+    a, b = np.array(rows, dtype), np.array(columns, dtype)[:, None]
+    for fmod in (0, 1):
+        exact = [[abs(x) % abs(y) * (1 if x >= 0 else -1) if fmod else x % y for x in rows] for y in columns]
+        for opset in (10, 13, 28):
+            assert_same(run("Mod", a, b, fmod=fmod, opset=opset), np.array(exact, dtype))
+        assert_same(run("Mod", a, np.array(0, dtype), fmod=fmod), np.zeros_like(a))
+    assert_same(run("Mod", a, b), run("Mod", a, b, fmod=0))
+    width = 8 * a.itemsize
+    bits = [each for each in (0, 1, width - 1, width, 100, -1) if each >= least]
+    counts = np.array(bits, dtype)[:, None]
+    for direction in ("LEFT", "RIGHT"):
+        shifts = [[n if 0 <= n < width else width for _ in rows] for n in bits]
+        if direction == "LEFT":
+            exact = [[(x << n) % (1 << width) for x, n in zip(rows, row, strict=True)] for row in shifts]
+        else:
+            exact = [[(x >> n) % (1 << width) for x, n in zip(rows, row, strict=True)] for row in shifts]
+        expected = np.array(exact, f"u{a.itemsize}").view(dtype)
+        assert_same(run("BitShift", a, counts, direction=direction, opset=28), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
+def test_remainders_of_floats(dtype):
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    a, b = np.array(NUMBERS).astype(dtype), np.array(NUMBERS).astype(dtype)[:, None]
+    exact = np.full((len(NUMBERS), len(NUMBERS)), np.nan)
+    for i, y in enumerate(b.ravel().tolist()):
+        for k, x in enumerate(a.tolist()):
+            if np.isfinite(x) and y != 0 and not np.isnan(y):
+                exact[i, k] = math.fmod(x, y)
+    assert_same(run("Mod", a, b, fmod=1, opset=13), exact.astype(dtype))
+    assert_same(run("Mod", a, b, fmod=1, opset=28), exact.astype(dtype))
+    with np.errstate(invalid="ignore"):
+        signed = np.where((exact != 0) & (np.signbit(exact) != np.signbit(b)), exact + b.astype(float), exact)
+    result = run("Mod", a, b, fmod=0, opset=28)
+    assert_same(result, signed.astype(dtype))
+    is_zero = result == 0
+    signs = np.broadcast_to(np.signbit(b.astype(float)), result.shape)
+    assert_same(np.signbit(result.astype(float))[is_zero], signs[is_zero])
+    for opset in (10, 13):
+        kind = a.astype("float32") if opset == 10 else a
+        with pytest.raises(
+            RuntimeTypeError, match=r"^Mod: `fmod` expected 1 for tensor\(\w+\), got 0; from opset 28 on"
+        ):
+            run("Mod", kind, kind, opset=opset)
+    with pytest.raises(ValueError, match="`fmod` expected 0 or 1, got 2"):
+        run("Mod", a, b, fmod=2, opset=13)
+
+
+def test_shifts_have_a_direction():
+    bits = np.ones(2, np.uint8)
+    with pytest.raises(ValueError, match="`direction` expected LEFT or RIGHT, got UP"):
+        run("BitShift", bits, bits, direction="UP")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float16", "float32", "float64", "bfloat16"])
+def test_clip(dtype):
+    """The largest finite number is the bound of a float where none is given; `max` wins over `min`."""
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    is_integer = np.dtype(dtype).kind in "iu"
+    values = [0, 1, 2, 3, 100] if is_integer else NUMBERS
+    data = np.array(values).astype(dtype)
+    largest = None if is_integer else float(np.nextafter(np.array(np.inf, dtype), np.array(0, dtype)))
+
+    def expected(least, most):
+        least = -largest if least is None and largest else least
+        most = largest if most is None else most
+        exact = []
+        for value in values:
+            value = value if least is None or not value < least else least
+            exact.append(value if most is None or not value > most else most)
+        return np.array(exact).astype(dtype)
+
+    for least, most in itertools.product((None, 0, 1, 3), (None, 1, 2, 5)):
+        bounds = [None if each is None else np.array(each, dtype) for each in (least, most)]
+        assert_same(run("Clip", data, *bounds), expected(least, most))
+        assert_same(run("Clip", data[None, 2:3], *bounds), expected(least, most)[None, 2:3])
+        ones = [None if each is None else each.reshape(1) for each in bounds]  # which runtimes accept
+        assert_same(run("Clip", data[3], *ones), expected(least, most)[3])
+        if most is None:
+            assert_same(run("Clip", data, bounds[0]), expected(least, None))
+    assert_same(run("Clip", data), expected(None, None))
+    if not is_integer:
+        assert_same(run("Clip", data, np.array(np.nan, dtype)), np.full_like(data, np.nan))
+    with pytest.raises(ValueError, match=r"^Clip: `min` expected a scalar, got shape \(2,\)"):
+        run("Clip", data, np.zeros(2, dtype))
+    with pytest.raises(RuntimeTypeError, match="`max` expected the type of `input`"):
+        run("Clip", data, None, np.array(0, np.int16))
+
+
+def test_clip_by_attributes():
+    """Until opset 10, whose defaults are those of single precision."""
+    data, most = np.array(NUMBERS, np.float32), float(np.finfo(np.float32).max)
+    assert_same(run("Clip", data, opset=10), np.clip(data, -most, most))
+    assert_same(run("Clip", data, opset=7, min=-2.5), np.clip(data, np.float32(-2.5), most))
+    assert_same(run("Clip", data, opset=7, min=2.0, max=1.0), np.where(np.isnan(data), data, np.float32(1)))
+    wide = np.array([-1e300, 0.1, np.inf])
+    assert_same(run("Clip", wide, opset=10), np.array([-most, 0.1, most]))
+    assert_same(run("Clip", wide, opset=10, max=0.1), np.array([-most, 0.1, np.float32(0.1)]))
+    half = np.array([-np.inf, 7], np.float16)
+    assert_same(run("Clip", half, opset=10, max=3.0), np.array([-np.inf, 3], np.float16))
+
+
+@pytest.mark.parametrize("of_onnx", [True, False], ids=["onnx", "onnxruntime"])
+def test_other_systems_agree(of_onnx):
+    """Where they follow the page: not for NaN as a bound of Clip, nor the evaluator for infinities beyond one."""
+    runtime = None if of_onnx else pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(5)
+    numbers = np.array([*NUMBERS, *rng.normal(size=9) * 4]).astype("f4")
+    integers = rng.integers(-9, 9, 20).astype("i4")
+    scalar = np.float32(-2).reshape(())
+    calls = [("Max", [numbers, numbers[::-1].copy(), numbers[:1]], {}), ("Min", [numbers, numbers[1:2]], {})]
+    calls += [(name, [numbers, numbers[:, None]], {}) for name in ("GreaterOrEqual", "LessOrEqual")]
+    calls += [(name, [integers, integers[:, None]], {}) for name in ("BitwiseAnd", "BitwiseOr", "BitwiseXor")]
+    calls += [("Mod", [integers, integers[integers != 0][:, None]], {"fmod": fmod}) for fmod in (0, 1)]
+    calls += [("Mod", [numbers, numbers[:, None]], {"fmod": 1})]
+    calls += [("BitShift", [x.astype("u1"), x.astype("u1")], {"direction": "RIGHT"}) for x in [abs(integers)]]
+    finite = numbers[np.isfinite(numbers)] if of_onnx else numbers[~np.isnan(numbers)]
+    for bounds in ([], [scalar], [None, scalar], [scalar, scalar + 3], [scalar + 3, scalar]):
+        calls.append(("Clip", [finite, *map(_array_or_none, bounds)], {}))
+    for operator, inputs, attributes in calls:
+        of_call = model(operator, len(inputs), **attributes)
+        named = {f"x{i}": x for i, x in enumerate(inputs)}
+        if of_onnx:
+            (expected,) = ReferenceEvaluator(of_call).run(None, named)
+        else:
+            expected = run_by_runtime(runtime, of_call, named)
+        assert_same(run(operator, *inputs, **attributes), expected)
+
+
+def _array_or_none(value):
+    return None if value is None else np.asarray(value)
+
+
+def run_by_runtime(runtime, of_call, named):
+    """Run a model of one node by onnxruntime, which wants types, and no input for what is left out."""
+    node = of_call.graph.node[0]
+    given = {name: value for name, value in named.items() if value is not None}
+    node.input[:] = [name if name in given else "" for name in node.input]
+    types = {name: onnx.helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in given.items()}
+    inputs = [onnx.helper.make_tensor_value_info(name, types[name], value.shape) for name, value in given.items()]
+    is_comparison = node.op_type in ("GreaterOrEqual", "LessOrEqual")
+    kind = onnx.TensorProto.BOOL if is_comparison else types[node.input[0]]
+    output = onnx.helper.make_tensor_value_info("y", kind, None)
+    graph = onnx.helper.make_graph([node], "call", inputs, [output])
+    whole = onnx.helper.make_model(graph, opset_imports=of_call.opset_import, ir_version=8)
+    session = runtime.InferenceSession(whole.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, given)[0]
 
 
 def test_nan_wins():
@@ -356,7 +534,9 @@ def test_inputs_that_are_not_optional():
             run("Where", *inputs[:i], None, *inputs[i + 1 :])
 
 
-@pytest.mark.parametrize(("operator", "opset"), [("Add", 7), ("Gemm", 7), ("Max", 8), ("Mean", 8), ("Tile", 6)])
+@pytest.mark.parametrize(
+    ("operator", "opset"), [("Add", 7), ("Gemm", 7), ("Max", 8), ("Mean", 8), ("Tile", 6), ("Clip", 6)]
+)
 def test_the_first_operators_that_broadcast_alike(operator, opset):
     count = 3 if operator == "Gemm" else 2
     assert isinstance(evaluator(operator, count, opset=opset).rt_nodes_[0], getattr(bcast.onnx, operator))

@@ -22,16 +22,17 @@ from bcast._api.adjoints import lengths_left, wanted_dtype
 from bcast._api.broadcast import align_like, tuple_of_one
 from bcast._api.elementwise import axis_argument, check_function, rule_argument, step_shapes
 from bcast._api.elementwise import chain as chain_in_memory
+from bcast._api.elementwise import where as where_in_memory
 from bcast._api.repeats import counts_along
 from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument, show
-from bcast._rules.core import Alignment, align, align_shapes, right_aligned
+from bcast._rules.core import Alignment, align, align_shapes, merge, right_aligned
 from bcast._rules.types import DType, SizesLike
 from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 try:
     from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask, converted_dtype, in_memory
     from bcast._dask.chunks import given_chunks
-    from bcast._dask.copies import broadcast_along, chained, repeated, tiled, without_empty
+    from bcast._dask.copies import broadcast_along, chained, chosen, repeated, tiled, without_empty
     from bcast._dask.statistics import mean, std, sum, var
     from bcast._dask.sums import segments_summed, summed
 except ModuleNotFoundError as error:
@@ -40,7 +41,7 @@ except ModuleNotFoundError as error:
     raise ImportError('bcast.dask needs Dask: pip install "bcast[dask]"', name="dask") from error
 
 __all__ = ["broadcast", "broadcast_like", "broadcast_to", "meshgrid", "repeat", "tile"]
-__all__ += ["chain", "elementwise", "mean", "std", "sum", "unbroadcast", "unrepeat", "var"]
+__all__ += ["chain", "elementwise", "mean", "std", "sum", "unbroadcast", "unrepeat", "var", "where"]
 
 
 def broadcast(
@@ -362,6 +363,27 @@ def chain(
     to = chain_in_memory(np.empty(0, array.dtype), *alike, dtype=own, casting=casting).dtype
     ufuncs = [step[0] if isinstance(step, (tuple, list)) else step for step in steps]
     return chained(operands, len(shape), to, ufuncs=ufuncs, own=own)
+
+
+def where(condition: AnyArray, x: AnyArray, y: AnyArray, /) -> Array:
+    """Choose items of `x` where a condition holds, and of `y` elsewhere, as `bcast.where` does: a task for each chunk.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> land = da.arange(4, chunks=2) > 1
+    >>> bcast.dask.where(land, da.ones((2, 4), chunks=2), 0).compute()
+    array([[0., 0., 1., 1.],
+           [0., 0., 1., 1.]])
+    """
+    named = {"condition": condition, "x": x, "y": y}
+    operands = [_operand(name, value) for name, value in named.items()]
+    if not any(hasattr(each, "chunks") for each in operands):
+        operands[0] = as_dask("condition", condition)
+    shape = merge([getattr(each, "shape", ()) for each in operands], "condition, x, y")
+    empty = [np.empty(0, each.dtype) if hasattr(each, "chunks") else each for each in operands]
+    return chosen(operands, len(shape), where_in_memory(*empty).dtype)
 
 
 def _plain(counts: list[Any]) -> list[Any]:

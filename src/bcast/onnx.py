@@ -2,8 +2,8 @@
 
 ``ReferenceEvaluator(model, new_ops=bcast.onnx.OPS)`` runs a model with these operators in place of the evaluator's own.
 They follow ONNX's pages where the evaluator does not: Mean broadcasts in all directions; Gemm and PRelu broadcast in
-one direction only; inputs must have types that the schema in force allows; and functions of integers are computed in
-integers.
+one direction only; Clip makes infinities finite where it has no bound; inputs must have types that the schema in force
+allows; and functions of integers are computed in integers.
 
 This module needs the extra ``onnx``. Its rules are those of opset 7 and later; earlier operators are refused.
 """
@@ -27,7 +27,8 @@ except ModuleNotFoundError as error:
         raise
     raise ImportError('bcast.onnx needs the onnx package: pip install "bcast[onnx]"', name="onnx") from error
 
-__all__ = ["OPS", "Add", "And", "Div", "Equal", "Expand", "Gemm", "Greater", "Less", "Max", "Mean", "Min", "Mul", "Or"]
+__all__ = ["OPS", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Clip", "Div", "Equal", "Expand"]
+__all__ += ["Gemm", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or"]
 __all__ += ["PRelu", "Pow", "Sub", "Sum", "Tile", "Where", "Xor"]
 
 Array: TypeAlias = NDArray[Any]
@@ -38,6 +39,7 @@ class _Operator(OpRun):
 
     since: ClassVar[int]  # the first version of the operator that broadcasts as implemented here
     function: ClassVar[Callable[..., Any]]  # of the inputs and attributes
+    earlier: ClassVar[tuple[int, Callable[..., Any]] | None]  # the function of versions before this one
 
     def __init__(self, onnx_node: NodeProto, run_params: dict[str, Any]) -> None:
         opset = run_params["opsets"][onnx_node.domain]
@@ -47,6 +49,8 @@ class _Operator(OpRun):
             got = f"opset {opset}; onnx.version_converter makes a later one of it"
             raise NotImplementedError(f"{onnx_node.op_type} expected {expected}, got {got}")
         super().__init__(onnx_node, run_params, schema)
+        is_earlier = self.earlier is not None and schema.since_version < self.earlier[0]
+        self._function = self.earlier[1] if self.earlier and is_earlier else type(self).function
         parameters = list(schema.inputs)
         self._parameters = parameters + parameters[-1:] * len(onnx_node.input)  # the last one may be variadic
 
@@ -56,7 +60,7 @@ class _Operator(OpRun):
         try:
             self._check_types(arrays)
             with np.errstate(all="ignore"):
-                return (np.asarray(type(self).function(*arrays, **attributes)),)
+                return (np.asarray(self._function(*arrays, **attributes)),)
         except (TypeError, ValueError) as error:
             # The evaluator would report another TypeError without its message.
             kind = RuntimeTypeError if isinstance(error, TypeError) else ValueError
@@ -127,6 +131,46 @@ def _power(base: Array, exponent: Array) -> Array:
     return elementwise(np.power, base, exponent, out=power, dtype=dtype, casting="unsafe")
 
 
+def _modulo(a: Array, b: Array, *, fmod: int) -> Any:
+    """Return the remainder, with the sign of `b`, or if `fmod` with that of `a`, as C's function of this name."""
+    if fmod not in (0, 1):
+        raise ValueError(f"`fmod` expected 0 or 1, got {fmod}")
+    return elementwise(np.fmod if fmod else np.remainder, a, b)
+
+
+def _modulo_of_integers(a: Array, b: Array, *, fmod: int) -> Any:
+    """Do the same before opset 28, where floats have no remainder with the sign of `b`."""
+    if fmod == 0 and a.dtype.kind not in "iu":
+        raise TypeError(f"`fmod` expected 1 for {_type_of(a)}, got 0; from opset 28 on, that is another remainder")
+    return _modulo(a, b, fmod=fmod)
+
+
+def _shift(x: Array, bits: Array, *, direction: str) -> Any:
+    """Shift integers; one by all of its bits, or by a negative number, leaves 0, or -1 of what was negative."""
+    if direction not in ("LEFT", "RIGHT"):
+        raise ValueError(f"`direction` expected LEFT or RIGHT, got {direction}")
+    return elementwise(np.left_shift if direction == "LEFT" else np.right_shift, x, bits)
+
+
+def _clip(data: Array, least: Any = None, most: Any = None, **attributes: float) -> Array:
+    """Limit `data` by `least`, then by `most`, each of which is a scalar or None; before opset 11, they are attributes.
+
+    Where there is none, floats are limited by the largest that is finite, which infinities then become.
+    """
+    bounds = {"min": least, "max": most, **attributes}
+    steps: list[Any] = []
+    for name, ufunc, infinity in (("min", np.maximum, -np.inf), ("max", np.minimum, np.inf)):
+        bound = bounds[name]
+        if bound is None:
+            if data.dtype.kind in "iu":
+                continue
+            bound = np.nextafter(np.asarray(infinity, data.dtype), np.zeros((), data.dtype))
+        if np.shape(bound) not in ((), (1,)):
+            raise ValueError(f"`{name}` expected a scalar, got shape {np.shape(bound)}")
+        steps.append((ufunc, np.asarray(bound, data.dtype).reshape(())))
+    return chain(data, *steps)
+
+
 def _of_all(ufunc: np.ufunc, first: Array, *others: Array) -> Array:
     """Apply a ufunc to one array or more, from left to right in one pass."""
     return chain(first, *[(ufunc, other) for other in others])
@@ -168,9 +212,15 @@ def _prelu(x: Array, slope: Array) -> Array:
     return where(np.less(x, 0), chain(x, (np.multiply, slope), mode="unidirectional"), x)
 
 
-def _made(name: str, function: Callable[..., Any], note: str = "", since: int = 7) -> type[_Operator]:
+def _made(
+    name: str,
+    function: Callable[..., Any],
+    note: str = "",
+    since: int = 7,
+    earlier: tuple[int, Callable[..., Any]] | None = None,
+) -> type[_Operator]:
     """Return the operator that applies a function."""
-    content = {"function": staticmethod(function), "since": since, "__doc__": f"ONNX {name}{note}."}
+    content = {"function": staticmethod(function), "since": since, "earlier": earlier, "__doc__": f"ONNX {name}{note}."}
     return type(name, (_Operator,), {**content, "__module__": __name__})
 
 
@@ -183,15 +233,32 @@ Pow = _made("Pow", _power, ", in the base's type; integers wrap, and their negat
 Equal = _made("Equal", partial(elementwise, np.equal), ", also for strings")
 Greater = _made("Greater", partial(elementwise, np.greater))
 Less = _made("Less", partial(elementwise, np.less))
+GreaterOrEqual = _made("GreaterOrEqual", partial(elementwise, np.greater_equal), since=12)
+LessOrEqual = _made("LessOrEqual", partial(elementwise, np.less_equal), since=12)
 And = _made("And", partial(elementwise, np.logical_and), ", for booleans only")
 Or = _made("Or", partial(elementwise, np.logical_or), ", for booleans only")
 Xor = _made("Xor", partial(elementwise, np.logical_xor), ", for booleans only")
+BitwiseAnd = _made("BitwiseAnd", partial(elementwise, np.bitwise_and), ", for integers only", 18)
+BitwiseOr = _made("BitwiseOr", partial(elementwise, np.bitwise_or), ", for integers only", 18)
+BitwiseXor = _made("BitwiseXor", partial(elementwise, np.bitwise_xor), ", for integers only", 18)
+BitShift = _made("BitShift", _shift, "; a shift by all bits or more leaves 0, or -1 if the sign is shifted in", 11)
+Mod = _made(
+    "Mod",
+    _modulo,
+    ", with the sign of the divisor, or where `fmod` is 1 of the dividend; 0 if the divisor is the integer 0. Before "
+    "opset 28, floats need `fmod`",
+    10,
+    (28, _modulo_of_integers),
+)
 
 # Multidirectional operators of more inputs.
 Max = _made("Max", partial(_of_all, np.maximum), " of one input or more; NaN wins", 8)
 Min = _made("Min", partial(_of_all, np.minimum), " of one input or more; NaN wins", 8)
 Sum = _made("Sum", _total, " of one input or more; halves are added in single precision", 8)
 Mean = _made("Mean", lambda *xs: _total(*xs, steps=[(np.divide, float(len(xs)))]), " of inputs, added up as in Sum", 8)
+Clip = _made(
+    "Clip", _clip, " by scalars, by default the largest finite numbers; ``max`` wins over ``min``, NaN over both", 6
+)
 Where = _made("Where", where, "; all three inputs broadcast")
 
 # Unidirectional operators, and those that copy.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bcast._dask.arrays import Array
 from bcast._dask.chunks import Chunks, cuts, default_chunks, fits, given_chunks
-from bcast._dask.tasks import broadcast_block, chain_block, repeat_block, tile_block
+from bcast._dask.tasks import broadcast_block, chain_block, repeat_block, tile_block, where_block
 from bcast._rules.arguments import Shape
 from bcast._rules.core import Alignment
 
@@ -134,9 +134,20 @@ def mapped(
 
 def chained(operands: Sequence[Any], rank: int, dtype: np.dtype[Any], **kwargs: Any) -> Array:
     """Run a chain for each chunk of the output, on the blocks of all operands there; the first one is the data."""
+    return _of_operands(chain_block, operands, rank, dtype, **kwargs)
+
+
+def chosen(operands: Sequence[Any], rank: int, dtype: np.dtype[Any]) -> Array:
+    """Choose items for each chunk of the output, from the blocks there of a condition and of both operands."""
+    return _of_operands(where_block, operands, rank, dtype)
+
+
+def _of_operands(function: Any, operands: Sequence[Any], rank: int, dtype: np.dtype[Any], **kwargs: Any) -> Array:
+    """Call a function for each chunk of the output, on the blocks there of operands that are aligned at the right."""
     pairs = [(x, range(rank)[-x.ndim :] if x.ndim else ()) if hasattr(x, "chunks") else (x, None) for x in operands]
-    options = {"dtype": dtype, "meta": np.zeros((0,) * rank, dtype), "token": "bcast-chain"}
-    return da.blockwise(chain_block, tuple(range(rank)), *chain.from_iterable(pairs), **options, **kwargs)
+    token = f"bcast-{function.__name__.removesuffix('_block')}"
+    options = {"dtype": dtype, "meta": np.zeros((0,) * rank, dtype), "token": token}
+    return da.blockwise(function, tuple(range(rank)), *chain.from_iterable(pairs), **options, **kwargs)
 
 
 def gathered(data: Array, axis: int, ranges: Sequence[Sequence[Range]]) -> Array:

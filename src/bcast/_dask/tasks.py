@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bcast._api.broadcast import broadcast
 from bcast._api.converted import as_array
-from bcast._api.elementwise import chain
+from bcast._api.elementwise import chain, where
 from bcast._api.repeats import repeat, tile
 from bcast._rules.arguments import Shape
 from bcast._runtime.core import memory_info, set_idle_limit, set_num_threads
@@ -58,6 +58,15 @@ def chain_block(block: Any, *operands: Any, ufuncs: Sequence[np.ufunc], own: np.
     rest = iter(operands)
     steps = [(ufunc, next(rest)) if ufunc.nin == 2 else ufunc for ufunc in ufuncs]
     result: NDArray[Any] = chain(block_of("data", block), *steps, dtype=own, casting="unsafe")
+    return result
+
+
+def where_block(condition: Any, x: Any, y: Any) -> NDArray[Any]:
+    """Choose items of blocks, or of Python's numbers, whose dtype yields to that of the other operand."""
+    blocks = []
+    for name, operand in (("condition", condition), ("x", x), ("y", y)):
+        blocks.append(operand if type(operand) in (bool, int, float, complex) else block_of(name, operand))
+    result: NDArray[Any] = where(*blocks)
     return result
 
 

@@ -1,5 +1,6 @@
 """NumPy's functions replaced by ours: what is taken gives NumPy's results, and what is passed on never came to us."""
 
+import contextlib
 import copy
 import importlib.util
 import inspect
@@ -18,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bcast
+from bcast._api.patching import reasons_of_passed
 
 NAMES = ("tile", "repeat", "meshgrid", "broadcast_arrays", "where")
 ORIGINAL = {name: getattr(np, name) for name in NAMES}
@@ -202,6 +204,131 @@ def test_lengths_that_wrap_around_are_left_to_numpy():
         assert taken("tile", np.zeros(length, bool), count.astype(int))
 
 
+WRAPPING = {  # what NumPy's functions compute modulo 2**64; most end in a write past the memory that they get
+    "repeat": [
+        "np.arange(3), 6148914691236517206",
+        "np.arange(3), -6148914691236517205",
+        "np.arange(3), [6148914691236517206]",
+        "np.arange(3), np.int64(6148914691236517206)",
+        "np.arange(3), np.array(6148914691236517206)",
+        "np.arange(3), np.uint64(12297829382473034411)",
+        "np.arange(3), np.uint64(2**63)",
+        "np.arange(2), 2**62",
+        "np.arange(3), 6148914691236517888.0",
+        "np.arange(3), np.float64(6148914691236517888)",
+        "np.arange(3), '6148914691236517206'",
+        "np.arange(3, dtype='i1'), repeats=6148914691236517206",
+        "np.arange(3, dtype='c16'), 6148914691236517206, 0",
+        "a=np.ones((2, 3)), repeats=6148914691236517206, axis=1",
+        "np.ones((2, 3)), 3074457345618258603",
+        "np.ones((2, 3)), 6148914691236517206, -1",
+        "np.empty((0, 3)), 6148914691236517206, 1",
+        "np.arange(4), [2**62] * 3 + [2**62 + 4]",
+        "np.arange(4), np.array([2**62] * 3 + [2**62 + 4])",
+        "np.arange(4), tuple([2**62] * 3 + [2**62 + 4]), 0",
+        "np.arange(4), np.array([2**62] * 3 + [2**62 + 4], '>i8')",
+        "np.arange(5000), np.array([2**62] * 4 + [1] * 4996)",
+        "[1, 2, 3], 6148914691236517206",
+        "[[1, 2, 3]], 6148914691236517206, 1",
+        "(1, 2, 3, 4), [2**62] * 3 + [2**62 + 4]",
+        "np.array([None] * 3), 6148914691236517206",
+        "np.zeros(3, 'i4, f8'), 6148914691236517206",
+        "np.ones((1, 3)).view(np.matrix), 6148914691236517206, 1",
+        "np.ma.array([1, 2, 3], mask=[0, 1, 0]), 6148914691236517206",
+        "np.array(['a', 'b', 'c']), 6148914691236517206",
+    ],
+    "tile": [
+        "np.ones((3, 1)), (1, 6148914691236517206)",
+        "np.ones((3, 1)), [1, 6148914691236517206]",
+        "np.ones((3, 1)), np.array([1, 6148914691236517206])",
+        "np.ones((3, 1)), (1, np.int64(6148914691236517206))",
+        "A=np.ones((3, 1), bool), reps=6148914691236517206",
+        "np.ones((1, 1), bool), (3, 6148914691236517206)",
+        "np.ones((3, 1)), (1, -6148914691236517205)",
+        "[[1], [2], [3]], (1, 6148914691236517206)",
+        "np.ones((3, 1)), (2**40, 2**40)",
+        "np.array([[None]] * 3), (1, 6148914691236517206)",
+        "np.ones((3, 1)).view(np.matrix), 6148914691236517206",
+    ],
+}  # fmt: skip
+
+SURVIVING = """
+import sys, numpy as np, bcast
+name = sys.argv[1]
+original = getattr(np, name)
+for call in sys.stdin.read().splitlines():
+    plain = call.replace(".view(np.matrix)", "").replace("np.ma.array([1, 2, 3], mask=[0, 1, 0])", "[1, 2, 3]")
+    errors = []
+    with bcast.patched_numpy(name):
+        before = bcast.patch_info()[name]
+        for function in (f"np.{name}", f"bcast.{name}"):
+            try:
+                eval(f"{function}({call if function.startswith('np') else plain})")
+            except (TypeError, ValueError) as error:
+                errors.append((type(error), str(error)))
+        after = bcast.patch_info()[name]
+    assert len(errors) == 2 and errors[0] == errors[1], (call, errors)
+    assert after.taken - before.taken == 1 and after.passed == before.passed, call
+print("alive")
+"""
+
+
+@pytest.mark.parametrize("name", WRAPPING)
+def test_lengths_that_wrap_around_in_numpy_are_refused(name):
+    """By the error of our own function, whatever the data is: NumPy's would end the process."""
+    done = python("-c", SURVIVING, name, input="\n".join(WRAPPING[name]))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")
+
+
+HUGE = np.broadcast_to(np.int8(1), (2**33,))
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("repeat", (ROW, 2**63)),
+        ("repeat", (ROW, 2**61)),  # so many bytes that NumPy tells
+        ("repeat", (ROW, [2**63, 1, 1])),
+        ("repeat", (ROW, [2**62, 2**62, -1])),
+        ("repeat", (ROW, [2**62, 2**62])),
+        ("repeat", (ROW, np.array([2.0**62] * 3))),
+        ("repeat", (ROW, -(2**61))),
+        ("repeat", (ROW, 2**62, 3)),
+        ("repeat", (np.empty((0, 3)), 2**62, 0)),
+        ("repeat", (np.empty(0), 2**62)),
+        *(
+            ("repeat", (data, count))
+            for data in (ROW, ROW[:2], [1, 2])
+            for count in (1e300, np.inf, np.float16("-inf"))
+        ),
+        *(("tile", (GRID, (1, count))) for count in (1e300, np.nan, np.float16("inf"), "3", 2**70)),
+        ("repeat", ([], [2**62])),
+        ("tile", (ROW, 2**61)),
+        ("tile", (ROW, 6148914691236517206)),  # one row, so many times
+        ("tile", (np.ones((0, 3)), (1, 6148914691236517206))),
+        ("tile", (np.ones((0, 3)), (2**62, 1))),
+        ("tile", ([[1], [2]], (0, 2**62))),
+        ("meshgrid", (HUGE, HUGE)),
+        ("broadcast_arrays", (HUGE, HUGE[:, None])),
+        ("where", (HUGE, HUGE[:, None], 0)),
+        ("stack", ([np.broadcast_to(np.int8(1), (2**62,))] * 4,)),
+        ("dstack", ([np.broadcast_to(np.int8(1), (2**62, 1))] * 4,)),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)[:20]),
+)
+def test_sizes_that_numpy_refuses_itself(name, args):
+    original = getattr(np, name)
+    with bcast.patched_numpy(name):
+        results = []
+        for function in (original, getattr(np, name)):
+            try:
+                result = function(*args)
+                results.append(getattr(result, "shape", result))
+            except Exception as error:
+                results.append((type(error), str(error)))
+    assert results[0] == results[1]
+
+
 @given(
     shape=st.lists(st.integers(0, 3), max_size=3),
     order=st.sampled_from("CF"),
@@ -350,6 +477,110 @@ def test_a_patch_is_left_once():
     with patch:
         assert bcast.is_patched()
     assert not bcast.is_patched()
+
+
+def test_a_patch_that_is_left_too_often_takes_back_nothing():
+    """Neither another caller's patch, nor a part of it."""
+    other, second = bcast.patched_numpy("repeat", "tile"), bcast.patched_numpy("tile", "meshgrid")
+    with other:
+        for never in (second, bcast.patched_numpy(), bcast.patched_numpy("tile")):
+            with pytest.raises(RuntimeError, match=r"^`patched_numpy` expected to be left once .*; use it in a `with`"):
+                never.__exit__(None, None, None)
+            assert [bcast.is_patched(name) for name in ("repeat", "tile", "meshgrid")] == [True, True, False]
+        with second:
+            pass
+        with pytest.raises(RuntimeError):
+            second.__exit__(None, None, None)
+        with other, other:
+            assert bcast.is_patched("repeat")
+        assert [bcast.is_patched(name) for name in ("repeat", "tile", "meshgrid")] == [True, True, False]
+    with pytest.raises(RuntimeError):
+        other.__exit__(None, None, None)
+    bcast.patch_numpy("tile")
+    with pytest.raises(RuntimeError):
+        bcast.patched_numpy("tile").__exit__(None, None, None)
+    assert bcast.is_patched("tile")
+    bcast.unpatch_numpy()
+    assert not bcast.is_patched()
+
+
+@pytest.mark.parametrize(
+    ("names", "remedy"),
+    [
+        ("mean,std", "; give 'mean', 'std'"),
+        ("mean std", "; give 'mean', 'std'"),
+        (["tile, np.mean"], "; give 'tile', 'mean'"),
+        ("np.mean", "; give 'mean'"),
+        ("numpy.tile", "; give 'tile'"),
+        ([np.tile], "; give 'tile'"),
+        (np.mean, "; give 'mean'"),
+        (["nanmean"], ""),
+        (["nanstd", "tile"], ""),
+        ("np.nanmean", ""),
+        ("mean,nanmean", ""),
+        ("", ""),
+        (", ", ""),
+        ([None], ""),
+        (np.cumsum, ""),
+        (5, ""),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)[:20]),
+)
+def test_names_that_are_nearly_right(names, remedy):
+    for function in (bcast.patch_numpy, bcast.patched_numpy):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            function(names)
+        message, _, hint = str(caught.value).partition("; ")
+        assert message.startswith("`names` expected names among tile, repeat, ")
+        assert hint == remedy.removeprefix("; ")
+
+
+REASONS = [
+    ("repeat", ([1, 2], 2), {}, "no array"),
+    ("repeat", (Duck(), 2), {}, "no array"),
+    ("repeat", (np.ma.array(ROW), 2), {}, "subclass"),
+    ("repeat", (), {"a": ROW.view(Sub), "repeats": 2}, "subclass"),
+    ("repeat", (np.array([None]), 2), {}, "dtype"),
+    ("repeat", (np.zeros(2, "i4, f8"), 2), {}, "dtype"),
+    ("repeat", (ROW, 2.5), {}, "argument"),
+    ("repeat", (np.empty(0), []), {}, "small"),
+    ("repeat", (ROW, 2, 5), {}, "error"),
+    ("tile", ([1, 2], 2), {}, "no array"),
+    ("tile", (ROW, 2.0), {}, "argument"),
+    ("meshgrid", (ROW, ROW), {"copy": False}, "keyword"),
+    ("meshgrid", (ROW, [1, 2]), {}, "no array"),
+    ("meshgrid", (), {}, "argument"),
+    ("broadcast_arrays", (GRID, GRID.view(np.matrix)), {}, "subclass"),
+    ("where", (GRID > 3,), {}, "argument"),
+    ("where", (GRID > 3, GRID, [1.0, 2, 3, 4]), {}, "no array"),
+    ("where", (GRID > 3, GRID, GRID.view(Sub)), {}, "subclass"),
+    ("where", (GRID > 3, GRID.astype("i4, i4")[:, :1], np.zeros((), "i4, f8")), {}, "dtype"),
+    ("where", (GRID[:0] > 3, GRID[:0], 0), {}, "small"),
+    ("stack", ([ROW, ROW + 1],), {}, "argument"),
+    ("dstack", ([GRID.view(Sub)] * 2,), {}, "subclass"),
+    ("sum", (GRID, 0), {"where": GRID > 3}, "keyword"),
+    ("sum", (GRID, 0), {"initial": 1}, "keyword"),
+    ("sum", (GRID[:1], 0), {}, "small"),
+    ("sum", (ROW.astype("m8[s]"), 0), {}, "dtype"),
+    ("mean", (GRID.view(Sub), 0), {}, "subclass"),
+    ("var", (GRID,), {"keepdims": 1}, "keyword"),
+    ("std", ([1.0, 2.0],), {}, "no array"),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*")
+@pytest.mark.parametrize(("name", "args", "kwargs", "reason"), REASONS, ids=lambda value: str(value)[:20])
+def test_calls_are_passed_on_for_a_reason(name, args, kwargs, reason):
+    with bcast.patched_numpy(name):
+        before = bcast.patch_info()[name], reasons_of_passed()[name]
+        with contextlib.suppress(TypeError, ValueError):
+            getattr(np, name)(*args, **kwargs)
+        after = bcast.patch_info()[name], reasons_of_passed()[name]
+    assert (after[0].taken, after[0].passed) == (before[0].taken, before[0].passed + 1)
+    assert {key: count - before[1].get(key, 0) for key, count in after[1].items() if count != before[1].get(key)} == {
+        reason: 1
+    }
+    assert sum(after[1].values()) == after[0].passed
 
 
 @pytest.mark.parametrize("names", [None, 3, b"tile", [["tile"]], ["tile", "cumsum"], "broadcast_to", [5], [""]])

@@ -2,13 +2,16 @@
 
 import contextlib
 import os
+import re
 import signal
 from pathlib import Path
 
 import pytest
 from _commands import posix, python
 
+import bcast
 from bcast.__main__ import main
+from bcast._api.patching import DEFAULT_NAMES, OTHER_NAMES
 
 SHOW = """
 import sys, numpy as np
@@ -54,13 +57,39 @@ def test_a_module_is_run_as_python_runs_it(program):
 
 def test_calls_are_counted(program):
     status, _, err = run("--counts", program)
-    assert (status, err) == (0, "bcast: numpy.tile: calls taken 1, passed on 1\n")
+    assert (status, err) == (0, "bcast: numpy.tile: calls taken 1, passed on 1 (no array 1)\n")
     program.write_text(SHOW + "raise SystemExit(7)")
     status, _, err = run("--names", "tile", "--counts", program)
-    assert (status, err) == (7, "bcast: numpy.tile: calls taken 1, passed on 1\n")
+    assert (status, err) == (7, "bcast: numpy.tile: calls taken 1, passed on 1 (no array 1)\n")
     status, _, err = run("--names", "repeat,meshgrid", "--counts", program)
     hint = "--names chooses others, and none reaches methods"
     assert (status, err) == (7, f"bcast: none of repeat, meshgrid was called; {hint}\n")
+
+
+def test_reasons_are_counted_by_function(program):
+    program.write_text(
+        "import numpy as np\n"
+        "x = np.ones((3, 2))\n"
+        "np.sum(x, 0), np.sum(x, 0, initial=1), np.sum(x, 0, where=x > 0), np.sum(x[:1], 0), np.sum([1, 2])\n"
+        "np.repeat(x.view(np.matrix), 2), np.repeat(np.array([None]), 2), np.repeat(np.array([None, 1]), 2)\n"
+    )
+    status, _, err = run("--counts", "--names", "sum, repeat", program)
+    assert status == 0
+    assert err.splitlines() == [
+        "bcast: numpy.repeat: calls taken 0, passed on 3 (subclass 1, dtype 2)",
+        "bcast: numpy.sum: calls taken 1, passed on 4 (no array 1, keyword 2, small 1)",
+    ]
+
+
+def test_the_help_says_which_names_have_to_be_given(capsys):
+    with contextlib.suppress(SystemExit):
+        main(["run", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(default: tile,repeat,meshgrid)" in text
+    for name in OTHER_NAMES:
+        assert re.search(rf"others that may be given: .*\b{name}\b", text), name
+    with bcast.patched_numpy():
+        assert [name for name in (*DEFAULT_NAMES, *OTHER_NAMES) if bcast.is_patched(name)] == list(DEFAULT_NAMES)
 
 
 def test_errors_are_the_programs(program):

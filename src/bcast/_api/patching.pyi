@@ -1,6 +1,9 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+DEFAULT_NAMES: tuple[str, ...]
+OTHER_NAMES: tuple[str, ...]
+
 class PatchInfo(NamedTuple):
     taken: int
     passed: int
@@ -15,3 +18,4 @@ class patched_numpy:  # noqa: N801
 
 def is_patched(name: str | None = None) -> bool: ...
 def patch_info() -> dict[str, PatchInfo]: ...
+def reasons_of_passed() -> dict[str, dict[str, int]]: ...

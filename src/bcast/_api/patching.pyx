@@ -2,7 +2,9 @@
 
 In: names of functions. A `StandIn` takes the place of each; a `take_*` does the calls that are sure to give the same as
 NumPy's: those for arrays of the base class whose dtype is plain, with arguments of the usual types. Other calls are
-left to NumPy, as are those that raise: NumPy says it in its own words.
+left to NumPy, and counted by the `Reason` why. So are those that raise: NumPy says it in its own words, except for a
+result whose length does not fit in an index. NumPy's `repeat` and `tile` compute such a length modulo 2**64 and write
+past the memory that they get for it; a `refusal_of_*` finds these calls.
 
 The GIL is the lock of all patches, or where there is none a critical section. While it is held, no code in Python runs
 and no signal is handled: this module is compiled. A lock would have to be released, which takes memory.
@@ -11,13 +13,16 @@ and no signal is handled: this module is compiled. A lock would have to be relea
 cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport uint64_t
 
+from bcast._adjoint cimport has_kernels
 from bcast._api.adjoints cimport reduced
 from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.core cimport is_contiguous, shape_of, size_of
 
+import sys
 from collections.abc import Iterable
 from types import MethodType
 from typing import NamedTuple
@@ -44,10 +49,14 @@ cdef extern from "Python.h":
     void take_vectorcalls "bcast_take_vectorcalls"(PyTypeObject *type, Py_ssize_t offset)
     object PyObject_Vectorcall(object, PyObject *const *, size_t, PyObject *)
     Py_ssize_t PyVectorcall_NARGS(size_t)
+    long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
 
 cnp.import_array()
 
 cdef object NO_VALUE = np._NoValue
+cdef object MAX_SIZE = sys.maxsize
+
+DEFAULT_NAMES = ("tile", "repeat", "meshgrid")
 cdef dict _places               # by the functions' names
 cdef object _patches = None     # of patch_numpy: the names of the last one, and those before it
 
@@ -57,6 +66,34 @@ class PatchInfo(NamedTuple):
 
     taken: int
     passed: int
+
+
+cdef enum:
+    REASONS = 7                 # why a call may be passed on
+    SURELY_SMALL = 1 << 16      # counts below it times the length of what memory can hold do not wrap around
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Reason:
+    """Why a call is left to NumPy."""
+
+    cdef Py_ssize_t number
+    cdef str name
+
+    def __cinit__(self, Py_ssize_t number, str name not None):
+        self.number = number
+        self.name = name
+
+
+cdef Reason NO_ARRAY = Reason(0, "no array")    # but a list, a number, or an array of another library
+cdef Reason SUBCLASS = Reason(1, "subclass")
+cdef Reason DTYPE = Reason(2, "dtype")
+cdef Reason KEYWORD = Reason(3, "keyword")
+cdef Reason ARGUMENT = Reason(4, "argument")    # of a kind or value that only NumPy takes
+cdef Reason SMALL = Reason(5, "small")          # so that nothing is gained
+cdef Reason ERROR = Reason(6, "error")
+cdef tuple _reasons = (NO_ARRAY, SUBCLASS, DTYPE, KEYWORD, ARGUMENT, SMALL, ERROR)
 
 
 cdef class StandIn
@@ -70,27 +107,42 @@ cdef class Place:
     cdef object take
     cdef Py_ssize_t least       # arguments by position of a call that is taken
     cdef bint of_several        # whether the first argument is a sequence of arrays
+    cdef object refusal         # gives the error for a length that wraps around in NumPy's function; or None
     cdef Py_ssize_t uses        # how many patches there are
     cdef StandIn stand_in       # what the last one of them put there, or None
     cdef Py_ssize_t taken       # calls; without a GIL, some that happen at the same time may not be counted
-    cdef Py_ssize_t passed
+    cdef Py_ssize_t[REASONS] passed
 
-    def __cinit__(self, take not None, Py_ssize_t least=0, bint of_several=False):
+    def __cinit__(self, take not None, Py_ssize_t least=0, bint of_several=False, refusal=None):
         self.take = take
         self.least = least
         self.of_several = of_several
+        self.refusal = refusal
 
-    cdef inline bint may_take(self, PyObject *const *arguments, Py_ssize_t count):
-        """Whether the arguments let `take` be asked, which alone costs up to 7 % of a small call of NumPy's."""
+    cdef inline Reason why_not(self, PyObject *const *arguments, Py_ssize_t count):
+        """None if the arguments let `take` be asked, which alone costs up to 7 % of a small call of NumPy's."""
         cdef Py_ssize_t i
         if count == 0 or count < self.least:
-            return self.least == 0
+            return None if self.least == 0 else ARGUMENT
         for i in range(count):
             each = <object> arguments[i]
             if cnp.PyArray_Check(each) and cnp.PyArray_TYPE(<cnp.ndarray> each) == cnp.NPY_OBJECT:
-                return False
+                return DTYPE
         each = <object> arguments[0]
-        return are_one(each) if self.of_several else cnp.PyArray_CheckExact(each)
+        return why_not_one(each) if self.of_several else why_no_array(each)
+
+    cdef Py_ssize_t all_passed(self):
+        cdef Py_ssize_t total = 0, i
+        for i in range(REASONS):
+            total += self.passed[i]
+        return total
+
+
+cdef inline Reason why_no_array(argument):
+    """None for an array of the base class."""
+    if cnp.PyArray_CheckExact(argument):
+        return None
+    return SUBCLASS if cnp.PyArray_Check(argument) else NO_ARRAY
 
 
 @cython.final
@@ -98,8 +150,8 @@ cdef class Place:
 cdef class StandIn:
     """Stands in for a function of NumPy's; by what it says of itself, it is that function.
 
-    Its place's `take` gets the arguments of each call, if these let it. It returns None for a call that it leaves
-    to `original`. So does an error, which `original` then raises in its own words.
+    Its place's `take` gets the arguments of each call, if these let it. It returns a `Reason` for a call that it leaves
+    to `original`. An error is one, too; `original` then raises it in its own words.
     """
 
     cdef Vectorcall call
@@ -145,26 +197,84 @@ cdef class StandIn:
 cdef object call(object callee, PyObject *const *arguments, size_t count, PyObject *names):
     cdef StandIn stand_in = <StandIn> callee
     cdef Place place
+    cdef Reason reason
     if not stand_in.active:
         return PyObject_Vectorcall(stand_in.original, arguments, count, names)
     place = stand_in.place
-    if place.may_take(arguments, PyVectorcall_NARGS(count)):
+    reason = place.why_not(arguments, PyVectorcall_NARGS(count))
+    if reason is None:
         try:
             result = PyObject_Vectorcall(place.take, arguments, count, names)
         except Exception:
-            result = None
-        if result is not None:
+            result = ERROR
+        if type(result) is not Reason:
             place.taken += 1
             return result
-    place.passed += 1
+        reason = <Reason> result
+
+    if place.refusal is not None and may_wrap(arguments, PyVectorcall_NARGS(count), names):
+        try:
+            error = PyObject_Vectorcall(place.refusal, arguments, count, names)
+        except MemoryError:
+            raise
+        except Exception:   # arguments that NumPy refuses
+            error = None
+        if error is not None:
+            place.taken += 1
+            raise error
+
+    place.passed[reason.number] += 1
     return PyObject_Vectorcall(stand_in.original, arguments, count, names)
+
+
+cdef bint may_wrap(PyObject *const *arguments, Py_ssize_t count, PyObject *names):
+    """Whether an argument after the array's may be a count that is not surely small."""
+    cdef Py_ssize_t all_of_them = count + (0 if names == NULL else len(<tuple> names)), i
+    for i in range(1 if count > 0 else 0, all_of_them):
+        if not is_surely_small(<object> arguments[i]):
+            return True
+    return False
+
+
+cdef bint is_surely_small(counts):
+    """Whether these are no counts, or integers from 0 to `SURELY_SMALL`: found in less time than a call takes."""
+    cdef cnp.ndarray array
+    cdef const uint64_t *items
+    cdef uint64_t bits = 0
+    cdef Py_ssize_t i
+    if counts is None or type(counts) is bool:
+        return True
+    if type(counts) is int:
+        return is_small_integer(counts)
+    if type(counts) is list or type(counts) is tuple:
+        for each in counts:
+            if type(each) is not int or not is_small_integer(each):
+                return False
+        return True
+    if not cnp.PyArray_CheckExact(counts):
+        return False
+    array = counts
+    if cnp.PyArray_TYPE(array) != cnp.NPY_INT64 or not (
+        cnp.PyArray_ISBEHAVED_RO(array) and cnp.PyArray_IS_C_CONTIGUOUS(array)
+    ):
+        return False
+    items = <const uint64_t *> cnp.PyArray_DATA(array)
+    for i in range(cnp.PyArray_SIZE(array)):
+        bits |= items[i]
+    return bits < SURELY_SMALL
+
+
+cdef inline bint is_small_integer(count) except -1:
+    cdef int overflow
+    cdef long long value = PyLong_AsLongLongAndOverflow(count, &overflow)
+    return overflow == 0 and 0 <= value < SURELY_SMALL
 
 
 cdef StandIn trial = StandIn(len, Place(len))
 take_vectorcalls(<PyTypeObject *> StandIn, <char *> &trial.call - <char *> <PyObject *> trial)
 
 
-def patch_numpy(names: str | Iterable[str] = ("tile", "repeat", "meshgrid"), *more: str) -> None:
+def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
     """Put functions of bcast in the place of NumPy's, for the whole process.
 
     ``np.tile``, ``np.repeat`` and ``np.meshgrid`` then run at the speed of memory where that changes nothing else: for
@@ -248,18 +358,28 @@ class patched_numpy:  # noqa: N801 (it is used as a function)
     array([1, 1, 2, 2])
     """
 
-    def __init__(self, names: str | Iterable[str] = ("tile", "repeat", "meshgrid"), *more: str) -> None:
+    def __init__(self, names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
         self._names = _names_argument(names, more)
+        self._entered = 0  # how many times it is to be left
 
     def __enter__(self) -> None:
         names = self._names
         with cython.critical_section(_places):
+            entered = self._entered + 1  # before anything is replaced, as it may take memory
             _replace(names)
+            self._entered = entered
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:     # `*error` would be allocated
         names = self._names
         with cython.critical_section(_places):
+            entered = self._entered - 1
+            if entered < 0:
+                raise RuntimeError(
+                    "`patched_numpy` expected to be left once for each time that it is entered, got more; "
+                    "use it in a `with` statement"
+                )
             _put_back(names)
+            self._entered = entered
 
 
 def is_patched(name: str | None = None) -> bool:
@@ -316,7 +436,22 @@ def patch_info() -> dict[str, PatchInfo]:
     for name in _places:
         place = _places[name]
         if place.stand_in is not None:
-            found[name] = PatchInfo(place.taken, place.passed)
+            found[name] = PatchInfo(place.taken, place.all_passed())
+    return found
+
+
+def reasons_of_passed() -> dict[str, dict[str, int]]:
+    """Return how many calls of each function have been passed on, by the reason why."""
+    cdef Place place
+    cdef Reason reason
+    found = {}
+    for name in _places:
+        place = _places[name]
+        by_reason = {}
+        for reason in _reasons:
+            if place.passed[reason.number] > 0:
+                by_reason[reason.name] = place.passed[reason.number]
+        found[name] = by_reason
     return found
 
 
@@ -340,12 +475,10 @@ cdef int _replace(tuple names) except -1:
 
 
 cdef int _put_back(tuple names) except -1:
-    """Take one patch back. Where something else has been put in the stand-in's place, that stays."""
+    """Take back a patch that is there. Where something else has been put in the stand-in's place, that stays."""
     cdef Place place
     for name in names:
         place = _places[name]
-        if place.uses == 0:
-            raise RuntimeError("`patched_numpy` expected to be left once for each time that it is entered, got more")
         place.uses -= 1
         if place.uses == 0 and place.stand_in is not None:
             place.stand_in.active = False  # somebody may still have it
@@ -358,56 +491,91 @@ cdef tuple _names_argument(names, tuple more):
     """Check the names of functions."""
     cdef list chosen = []
     if not more and (isinstance(names, bytes) or not isinstance(names, Iterable)):
-        raise TypeError(f"`names` expected names among {', '.join(_places)}, got {show(names)}")
+        raise TypeError(_names_expected(names))
     for name in (names, *more) if more or isinstance(names, str) else names:
         if not isinstance(name, str) or name not in _places:
-            remedy = f"; give {str(name)[3:]!r}" if str(name)[3:] in _places else ""    # without "np."
-            raise ValueError(f"`names` expected names among {', '.join(_places)}, got {show(name)}{remedy}")
+            raise ValueError(_names_expected(name))
         if name not in chosen:
             chosen.append(name)
     return tuple(chosen)
 
 
+cdef str _names_expected(got):
+    return f"`names` expected names among {', '.join(_places)}, got {show(got)}{_names_remedy(got)}"
+
+
+cdef str _names_remedy(name):
+    """Say what to give in place of several names in one string, of names with their module's, or of a function."""
+    cdef list meant = []
+    text = name if isinstance(name, str) else getattr(name, "__name__", "")
+    for word in text.replace(",", " ").split() if isinstance(text, str) else ():
+        word = word.removeprefix("np.").removeprefix("numpy.")
+        if word not in _places:
+            return ""
+        meant.append(repr(word))
+    return f"; give {', '.join(meant)}" if meant else ""
+
+
 def take_tile(A, reps):
     kind = type(reps)
     if not is_plain(A):
-        return None
+        return why_not_plain(A)
     if kind is not int and not ((kind is tuple or kind is list) and all_plain(tuple(reps))):
         reps = _multipliers(reps, A)
         if reps is None:
-            return None
+            return ARGUMENT
     if not is_contiguous(A) and (reps == 1 if kind is int else are_ones(tuple(reps))):
         # Nothing is repeated, and NumPy keeps the order of the axes in memory.
-        return A.copy("K") if kind is int or len(reps) <= A.ndim else None
+        return A.copy("K") if kind is int or len(reps) <= A.ndim else ARGUMENT
     return tile(A, reps)
 
 
 def take_repeat(a, repeats, axis=None):
     kind = type(repeats)
-    if not is_plain(a) or not (axis is None or type(axis) is int):
-        return None
+    if not is_plain(a):
+        return why_not_plain(a)
+    if not (axis is None or type(axis) is int):
+        return ARGUMENT
     if can_count(repeats):
-        return repeat(a, repeats, axis) if repeats.ndim < 2 else None
+        return repeat(a, repeats, axis) if repeats.ndim < 2 else ARGUMENT
     if kind is tuple or kind is list:  # where nothing is repeated, NumPy checks them
-        return repeat(a, repeats, axis) if _are_whole(tuple(repeats)) and size_of(a) > 0 else None
+        if not _are_whole(tuple(repeats)):
+            return ARGUMENT
+        return repeat(a, repeats, axis) if size_of(a) > 0 else SMALL
     if not _are_whole((repeats,)):
-        return None
+        return ARGUMENT
     # As an integer of C: NumPy refuses larger ones for empty arrays, too.
     return repeat(a, <Py_ssize_t> int(repeats), axis)
 
 
 def take_meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
-    if copy is not True or not isinstance(sparse, bool) or not _are_plain(xi):
-        return None
-    return meshgrid(*xi, sparse=sparse, indexing=indexing)
+    if copy is not True or not isinstance(sparse, bool):
+        return KEYWORD
+    reason = why_not_all_plain(xi)
+    return meshgrid(*xi, sparse=sparse, indexing=indexing) if reason is None else reason
 
 
 def take_broadcast_arrays(*args, subok=False):
-    return broadcast_arrays(*args) if _are_plain(args) else None
+    reason = why_not_all_plain(args)
+    return broadcast_arrays(*args) if reason is None else reason
 
 
 def take_where(condition, x, y, /):
-    return choose(condition, _scalar_as_array(x), _scalar_as_array(y), None)
+    result = choose(condition, _scalar_as_array(x), _scalar_as_array(y), None)
+    return _why_not_chosen(condition, x, y) if result is None else result
+
+
+cdef Reason _why_not_chosen(condition, x, y):
+    """Why the core does not choose items, as far as each operand shows it."""
+    cdef bint is_empty = False
+    for operand in (condition, x, y):
+        if isinstance(operand, (bool, int, float, complex, generic)) and operand is not condition:
+            continue
+        reason = why_no_array(operand)
+        if reason is not None:
+            return reason
+        is_empty |= size_of(operand) == 0
+    return SMALL if is_empty else DTYPE
 
 
 cdef _scalar_as_array(x):
@@ -419,17 +587,17 @@ def take_stack(arrays, axis=0):
     cdef Py_ssize_t at
     first = arrays[0]
     if type(axis) is not int:
-        return None
+        return ARGUMENT
     shape = shape_of(first)
     at = axis if axis >= 0 else axis + len(shape) + 1
     if not 0 <= at <= len(shape):
-        return None
+        return ERROR
     return broadcast(first, shape[:at] + (len(arrays),) + shape[at:], mode="explicit", broadcast_axes=(at,))
 
 
 def take_dstack(tup):
     first = tup[0]
-    return take_stack(tup, 2) if first.ndim == 2 else None
+    return take_stack(tup, 2) if first.ndim == 2 else ARGUMENT
 
 
 def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):
@@ -450,9 +618,21 @@ def take_std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, wher
 
 cdef _take(str name, a, axis, dtype, out, keepdims, ddof, bint of_all):
     cdef bint of_axes = axis is None or type(axis) is int or type(axis) is tuple and axis != ()
-    if not of_all or not of_axes or not cnp.PyArray_CheckExact(a) or not has_terms(a, axis):
-        return None
-    return reduced(name, a, axis, dtype, out, keepdims, ddof)
+    if not of_all:
+        return KEYWORD
+    if not cnp.PyArray_CheckExact(a):
+        return why_no_array(a)
+    if not of_axes:
+        return ARGUMENT
+    if not has_terms(a, axis):
+        return SMALL
+    result = reduced(name, a, axis, dtype, out, keepdims, ddof)
+    if result is not None:
+        return result
+    if not has_kernels(a):
+        return DTYPE
+    # What is left is data without a sum, and complex numbers at a step, for which NumPy takes less time.
+    return SMALL if dtype is None and out is None and type(keepdims) is bool else KEYWORD
 
 
 cdef bint has_terms(cnp.ndarray array, axis):
@@ -464,13 +644,19 @@ cdef bint has_terms(cnp.ndarray array, axis):
     return 0 <= at < rank and cnp.PyArray_DIM(array, <int> at) > 1
 
 
-cdef bint are_one(arrays):
-    """Whether a sequence has one plain array several times, in the order that NumPy's result would have."""
-    cdef bint are = (type(arrays) is list or type(arrays) is tuple) and len(arrays) > 1
-    for array in arrays if are else ():
-        if array is not arrays[0]:
-            return False
-    return are and is_plain(arrays[0]) and arrays[0].dtype.isnative and is_contiguous(arrays[0])
+cdef Reason why_not_one(arrays):
+    """None if a sequence has one plain array several times, in the order that NumPy's result would have."""
+    if not (type(arrays) is list or type(arrays) is tuple) or len(arrays) < 2:
+        return ARGUMENT
+    first = arrays[0]
+    for array in arrays:
+        if array is not first:
+            return ARGUMENT
+    if not is_plain(first):
+        return why_not_plain(first)
+    if not first.dtype.isnative:
+        return DTYPE
+    return None if is_contiguous(first) else ARGUMENT
 
 
 cdef tuple _multipliers(reps, array):
@@ -499,11 +685,17 @@ cdef bint _are_whole(tuple counts):
     return True
 
 
-cdef bint _are_plain(tuple arrays):
+cdef Reason why_not_all_plain(tuple arrays):
+    """None if there are arrays, and each is plain."""
     for array in arrays:
         if not is_plain(array):
-            return False
-    return len(arrays) > 0
+            return why_not_plain(array)
+    return None if len(arrays) > 0 else ARGUMENT
+
+
+cdef Reason why_not_plain(argument):
+    reason = why_no_array(argument)
+    return DTYPE if reason is None else reason
 
 
 cdef bint is_plain(array):
@@ -522,9 +714,80 @@ cdef bint can_count(array):
     return cnp.NPY_BYTE <= number <= cnp.NPY_ULONGLONG and cnp.PyArray_CanCastSafely(number, cnp.NPY_INTP)
 
 
+def refusal_of_repeat(a, repeats, axis=None):
+    """Return the error for a length that NumPy's `repeat` would compute modulo 2**64; None if it would compute none."""
+    counts = _counts_as_numpy_reads_them(repeats)
+    if counts is None or _is_of_others(a):
+        return None
+    array = np.asarray(a)
+    items = array.size if axis is None else np.atleast_1d(array).shape[axis]
+    if counts.size == 1:
+        wraps = not -MAX_SIZE - 1 <= items * int(counts.flat[0]) <= MAX_SIZE
+    else:
+        is_long = counts.size == items and counts.min() >= 0 and counts.max() > MAX_SIZE // items
+        wraps = is_long and sum(counts.tolist()) > MAX_SIZE
+    return _error_of(repeat, array, repeats, axis) if wraps else None
+
+
+def refusal_of_tile(A, reps):
+    """Return the error for a length that NumPy's `tile` would compute modulo 2**64; None if it would compute none.
+
+    NumPy repeats the rows of what it has for one axis after the other, the outermost first.
+    """
+    counts = _counts_as_numpy_reads_them(reps)
+    if counts is None or _is_of_others(A):
+        return None
+    array = np.asarray(A)
+    times = counts.ravel().tolist()
+    rank = max(array.ndim, len(times))
+    shape = (1,) * (rank - array.ndim) + array.shape
+    rows, items = 1, array.size
+    for length, count in zip(shape, [1] * (rank - len(times)) + times, strict=True):
+        if items == 0:
+            return None
+        if not -MAX_SIZE - 1 <= rows * count <= MAX_SIZE:
+            return _error_of(tile, array, reps)
+        if not 0 < rows * count * items <= MAX_SIZE:  # which NumPy refuses, or has nothing to do with
+            return None
+        rows, items = rows * count * length, items // length
+    return None
+
+
+cdef _counts_as_numpy_reads_them(counts):
+    """Return counts as an array of NumPy's integers for them; None if they are surely small, or none for NumPy."""
+    if isinstance(counts, ndarray):
+        if not np.can_cast(counts.dtype, np.intp):
+            return None
+    elif not isinstance(counts, (int, float, str, bytes, generic, list, tuple, range)):
+        return None  # what may run code of the user's
+    array = np.asarray(counts)
+    if array.dtype.kind == "f" and not (abs(array) < 2.0**63).all():
+        return None  # whose conversion gives a number that no length wraps around to
+    array = np.asarray(counts, np.intp)
+    if array.ndim > 1 or array.size == 0:
+        return None
+    return array if array.max() >= SURELY_SMALL or array.min() < 0 else None
+
+
+cdef bint _is_of_others(array):
+    """Whether another library's function is called for an array."""
+    return hasattr(array, "__array_function__") and not isinstance(array, ndarray)
+
+
+cdef _error_of(function, array, counts, axis=None):
+    """Return the error with which a function of ours refuses counts."""
+    try:
+        function(array, counts, *(() if axis is None else (axis,)))
+    except (TypeError, ValueError) as error:
+        return error.with_traceback(None)
+
+
 _places = {
-    "tile": Place(take_tile), "repeat": Place(take_repeat), "meshgrid": Place(take_meshgrid),
+    "tile": Place(take_tile, refusal=refusal_of_tile), "repeat": Place(take_repeat, refusal=refusal_of_repeat),
+    "meshgrid": Place(take_meshgrid),
     "broadcast_arrays": Place(take_broadcast_arrays), "where": Place(take_where, 3), "sum": Place(take_sum),
     "mean": Place(take_mean), "var": Place(take_var), "std": Place(take_std),
     "stack": Place(take_stack, 1, True), "dstack": Place(take_dstack, 1, True),
 }
+
+OTHER_NAMES = tuple([name for name in _places if name not in DEFAULT_NAMES])     # which have to be given

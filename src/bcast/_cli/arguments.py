@@ -5,6 +5,7 @@ import sys
 from typing import Any, NoReturn
 
 import bcast
+from bcast._api.patching import DEFAULT_NAMES, OTHER_NAMES
 from bcast._cli.streams import fail, print_line
 from bcast._rules.arguments import CASTINGS
 from bcast._rules.core import MODES
@@ -51,8 +52,11 @@ def parser_of(name: str) -> Parser:
     usage = f"{name} run [-h] [--names NAME,...] [--counts] (SCRIPT | -m MODULE) ..."
     what = "run a program with NumPy's functions replaced by those of bcast; what follows it is for the program"
     run = commands.add_parser("run", help=what, description=what, usage=usage)
-    run.add_argument("--names", metavar="NAME,...", help="the functions to replace; broadcast_arrays has to be named")
-    run.add_argument("--counts", action="store_true", help="print how many calls were taken when the program has ended")
+    others = f"others that may be given: {', '.join(OTHER_NAMES)}"
+    chosen = f"the functions to replace (default: {','.join(DEFAULT_NAMES)}); {others}"
+    run.add_argument("--names", metavar="NAME,...", help=chosen)
+    what = "when the program has ended, print how many calls were taken, and how many passed on to NumPy, and why"
+    run.add_argument("--counts", action="store_true", help=what)
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE ...", help="a module to run")
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="a script to run")
 

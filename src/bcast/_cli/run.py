@@ -12,7 +12,7 @@ from pathlib import Path
 from pkgutil import get_importer
 from types import ModuleType
 
-from bcast._api.patching import patch_info, patched_numpy
+from bcast._api.patching import patch_info, patched_numpy, reasons_of_passed
 from bcast._cli.streams import warn
 
 
@@ -57,7 +57,9 @@ def _run_script(name: str) -> None:
 
 def _print_counts() -> None:
     counts = {name: pair for name, pair in patch_info().items() if any(pair)}
+    reasons = reasons_of_passed()
     for name, (taken, passed) in counts.items():
-        warn(f"numpy.{name}: calls taken {taken}, passed on {passed}")
+        why = ", ".join(f"{reason} {calls}" for reason, calls in reasons[name].items())
+        warn(f"numpy.{name}: calls taken {taken}, passed on {passed}" + (f" ({why})" if why else ""))
     if not counts:
         warn(f"none of {', '.join(patch_info())} was called; --names chooses others, and none reaches methods")

@@ -182,6 +182,21 @@ def test_ours_is_theirs(row):
         np.testing.assert_array_equal(our, np.asarray(their), strict=isinstance(our, np.ndarray))
 
 
+@pytest.mark.parametrize("page", [DOCS.parent / "README.md", DOCS / "index.md"], ids=lambda page: page.name)
+def test_what_lines_gain_is_what_the_table_says(page):
+    table = (
+        (DOCS.parent / "benchmarks" / "lines.md").read_text(encoding="utf-8").partition("\n\n")[2].partition("\n\n")[0]
+    )
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    assert cells[0][2] == "3"
+    gains = [float(row[2]) for row in cells[2:]]
+    assert "rows of 3 items" in page.read_text(encoding="utf-8")
+    assert "take a third to a hundredth of NumPy's time" in page.read_text(encoding="utf-8")
+    assert round(min(gains)) == 3
+    assert 80 < max(gains) < 125
+    assert len(gains) == 12
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
 def test_examples_of_a_page(page):
     for module in re.findall(r"^>>> import bcast.(.*)", page.read_text(encoding="utf-8"), re.M):

@@ -418,7 +418,8 @@ def test_other_systems_agree(of_onnx):
         of_call = model(operator, len(inputs), **attributes)
         named = {f"x{i}": x for i, x in enumerate(inputs)}
         if of_onnx:
-            (expected,) = ReferenceEvaluator(of_call).run(None, named)
+            with np.errstate(all="ignore"):
+                (expected,) = ReferenceEvaluator(of_call).run(None, named)
         else:
             expected = run_by_runtime(runtime, of_call, named)
         assert_same(run(operator, *inputs, **attributes), expected)

@@ -283,6 +283,7 @@ def test_lengths_that_wrap_around_in_numpy_are_refused(name):
 HUGE = np.broadcast_to(np.int8(1), (2**33,))
 
 
+@pytest.mark.filterwarnings("ignore:.*")
 @pytest.mark.parametrize(
     ("name", "args"),
     [

@@ -52,6 +52,20 @@ def test_all_counts_of_a_few_items(itemsize):
                     assert bcast.repeat(data, counts, 0).tobytes() == expected, counts
 
 
+@pytest.mark.parametrize("itemsize", [1, 3, 8, 16, 17, 32, 40, 64, 300, 5000])
+def test_chunks_of_equal_counts(itemsize):
+    """Alone and beside others: each chunk is written by the bits that its counts have, or have in common."""
+    for n in (1, 2, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 3):
+        data = items((n,), itemsize)
+        for count in (0, 1, 2, 3, 4, 7) if itemsize < 5000 else (0, 1, 2):
+            equal = np.full(n, count)
+            check(data, equal)
+            for at, other in itertools.product((0, n // 2, n - 1), (0, 1, 6)):
+                counts = equal.copy()
+                counts[at] = other
+                check(data, counts)
+
+
 @pytest.mark.parametrize("shape", [(3, 3, 3), (2, 5, 1), (1, 3, 7), (7, 600, 2), (600, 2, 9), (300, 7, 3)])
 def test_every_axis(shape):
     for itemsize, axis in itertools.product([1, 3, 4, 16, 20, 100], [0, 1, 2, -1]):

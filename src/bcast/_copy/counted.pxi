@@ -88,13 +88,22 @@ cdef void _write_runs(
     const uint8_t *dst_end,
 ) noexcept nogil:
     """Write n runs of `total` items together; bytes from there to `dst_end` may get anything."""
-    cdef Py_ssize_t size = plan.size
-    cdef Py_ssize_t likely = 2 * total // n + (total < 3 * n)       # few counts of most distributions are higher
-    cdef Py_ssize_t left = total * size, room = dst_end - dst - left, rest = 0, reach
+    cdef Py_ssize_t size = plan.size, left = total * size, room = dst_end - dst - left, rest = 0, reach, likely, i
+    cdef int64_t any_bits = 0, common_bits = -1
     cdef bint short = size <= COPY_WINDOW_BYTES
     cdef uint8_t[CHUNK * COPY_WINDOW_BYTES + COPY_WINDOW_BYTES] near_src
     cdef uint8_t[PAGE] near_dst
     cdef Rows rows = Rows(n, 1, size)
+    for i in range(n):
+        any_bits |= counts[i]
+        common_bits &= counts[i]
+    if any_bits == common_bits and (any_bits <= 1 or not short):
+        if any_bits:
+            repeat_items(&plan.kernels, size, n, any_bits, src, dst)
+        return
+
+    # Few counts of most distributions are higher than twice their mean, and none is higher than all bits together.
+    likely = min(2 * total // n + (total < 3 * n), <Py_ssize_t> any_bits)
     if short:
         while rows.times * COPY_WINDOW_BYTES < min(likely * size, <Py_ssize_t> COUNTED_REACH_BYTES):
             rows.times *= 2

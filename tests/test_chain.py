@@ -6,11 +6,12 @@ Random chains are drawn in `_arithmetic.py`; `test_arithmetic.py` and `fuzz.py` 
 
 import functools
 import itertools
+import math
 import random
 
 import numpy as np
 import pytest
-from _arithmetic import REALS, bits, chained, draw_items, draw_small, told, with_plain_bools
+from _arithmetic import REALS, UNARY, bits, chained, draw_items, draw_small, told, with_plain_bools
 from _calls import Array, Subclass
 from _ways import COMPUTED, computed
 from test_arithmetic import raising
@@ -298,3 +299,39 @@ def test_operands_are_what_arrays_of_the_base_class_would_be():
         plain = np.asarray(operand)
         check(np.ones((2, 3), "f4"), (np.add, operand), (np.less, operand), own=[(np.add, plain), (np.less, plain)])
     assert bcast.chain(np.ones(2, "f4"), (np.add, 1.0), [np.less, True], (np.add, np.float64(1))).dtype == np.float64
+
+
+# One function whose last bits depend on the sign of a loop's step.
+
+FLIPS = [
+    ((12_000,), (-1,)),
+    ((30, 40), (-1, -1)),
+    ((3, 9000), (1, -1)),
+    ((3, 9000), (-1, -1)),
+    ((30, 40), (-1, -2)),
+    ((30, 40), (1, -1)),
+    ((30, 40), (-1, 1)),
+    ((4, 10, 30), (-1, -1, -1)),
+    ((20, 30, 3), (1, 1, -1)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", ">f8", "i4"])
+@pytest.mark.parametrize(("shape", "steps"), FLIPS)
+def test_flipped_data(shape, steps, dtype):
+    generator = np.random.default_rng(len(shape))
+    items = generator.random(math.prod(shape)) * 9 + 0.1
+    if dtype[0] == "c":
+        items = items * np.exp(1j * generator.random(items.size))
+    data = items.astype(dtype).reshape(shape)[tuple(slice(None, None, step) for step in steps)]
+    names = [*UNARY.split(), "exp2", "expm1", "log2", "log10", "log1p", "cbrt"]
+    for name, array in itertools.product(names, (data, data.T)):
+        ufunc = getattr(np, name)
+        with np.errstate(all="ignore"):
+            try:
+                expected = ufunc(array)
+            except TypeError:  # there is none for the dtype
+                continue
+            assert bits(bcast.chain(array, ufunc)) == bits(expected), name
+            assert bits(bcast.chain(array, ufunc, out=np.empty_like(expected))) == bits(expected), name
+            assert bits(bcast.chain(array, ufunc, np.square)) == bits(np.square(expected)), name

@@ -193,10 +193,6 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     # The first casting, 'no', forbids another order of bytes, too.
     if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2 or casting == 0:
         return None
-    if dtype is None and type(steps[0] if steps else None) is UFUNC and (
-        cnp.PyArray_NDIM(<cnp.ndarray> data) == 1 and cnp.PyArray_STRIDE(<cnp.ndarray> data, 0) < 0
-    ):
-        return None     # NumPy hands this to a loop from the last address on, where loops differ in their last bits
     nest.rank = _rank_of(data)
     for step in steps:
         if type(step) is tuple and len(<tuple> step) == 2 and rule == 0:
@@ -257,6 +253,8 @@ cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, char *scal
         kind = _number_of(operand)
     found = _find(function, number[0], kind, NONE, cnp.NPY_SAME_KIND_CASTING) if type(function) is UFUNC else None
     if found is None or found.uneven or not found.shared:
+        return None
+    if found.inexact and nest.n_steps == 0 and found.casts[0] == NULL and _runs_backwards(nest):
         return None
     if found.casts[0] != NULL and not _convert_step(nest, number, found.dtypes[0], 4):
         return None

@@ -16,7 +16,7 @@ from bcast._elementwise import apply, choose, compute, operand_shape, pass_on, r
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
 from bcast._rules.core import expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._rules.types import Casting, DType, ElementwiseMode
-from bcast._runtime.core import are_alike, dtype_of, is_binary, reshaped, shape_of
+from bcast._runtime.core import are_alike, convert_into, dtype_of, is_binary, reshaped, shape_of
 
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
 UFUNC = np.ufunc
@@ -279,7 +279,7 @@ def chain(
             return np.asarray(result, order="C")
         if result.dtype.kind not in "biufc":
             result = result.astype(target.dtype)  # which may fail
-        np.copyto(target, result, casting="unsafe")
+        convert_into(target, np.asarray(result))
     return result if out is None else out
 
 

@@ -50,6 +50,7 @@ cdef class Found:
     cdef bint shared        # the loop may run on any thread,
     cdef int weight         # how long an item takes, in times of a sum of that size
     cdef bint uneven        # what it computes depends on steps: on whether they are 0, and on their signs
+    cdef bint inexact       # the last bits of what it computes for one operand may depend on the sign of its step
     cdef bint side_by_side
     cdef bint compares_bytes    # of bools, if one stands for all: two that hold may differ then
     cdef int spread         # bits of the operands, whether it is slow where one's step is 0
@@ -77,6 +78,7 @@ cdef set UNARY = set((
     "negative positive absolute fabs sign sqrt square reciprocal rint floor ceil trunc conjugate logical_not invert "
     "isnan isinf isfinite signbit exp exp2 expm1 log log2 log10 log1p tanh cbrt"
 ).split())
+cdef set INEXACT = set("exp exp2 expm1 log log2 log10 log1p tanh cbrt".split())
 cdef list OF_BOOLS = "add multiply logical_and logical_or bitwise_and bitwise_or".split()
 cdef list OF_BYTES = HALVES[6:] + ["logical_xor", "bitwise_xor"]
 cdef tuple STAND_INS = (complex, float, int)        # for A_COMPLEX, A_FLOAT, AN_INT
@@ -192,6 +194,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     if name in SLOW_ONES or not found.shared:
         found.weight = SLOW_WEIGHT
     found.uneven = name in ("power", "float_power", "arctan2") or (name in ("multiply", "square") and kind == "c")
+    found.inexact = b == NONE and (name in INEXACT or kind == "c")
     found.errors = not info.no_errors
     found.dtypes, found.capsule = dtypes, capsule
     found.numpys = Numpys(info.loop, <void *> found.context, info.auxdata)

@@ -40,6 +40,18 @@ cdef void _convert_repeated_bools(Nest *nest) noexcept:
                 operand.cast = cast_of(target_number, cnp.NPY_BOOL, cnp.NPY_BOOL, bfloat16, True)
 
 
+cdef bint _runs_backwards(const Nest *nest) noexcept:
+    """Whether NumPy may hand the first operand to a loop by a step below 0: the innermost axis in memory has one."""
+    cdef const Operand *operand = &nest.operands[0]
+    cdef Py_ssize_t innermost = 0, step
+    cdef int i
+    for i in range(nest.rank):
+        step = operand.strides[i]
+        if step and (innermost == 0 or llabs(step) < llabs(innermost)):
+            innermost = step
+    return innermost < 0 and operand.readable
+
+
 cdef bint _has_sure_steps(const Nest *nest, bint repeating) noexcept:
     """Whether NumPy's loop sees adjacent items forwards, or one for all: of `b`, on all axes unless `repeating`."""
     cdef const Operand *operand

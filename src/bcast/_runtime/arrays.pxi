@@ -131,10 +131,12 @@ cpdef converted(cnp.ndarray data, cnp.dtype dtype):
 
 
 cpdef convert_into(cnp.ndarray out, cnp.ndarray data):
-    """`np.copyto(out, data, casting="unsafe")`, in half the time."""
+    """`np.copyto(out, data, casting="unsafe")`, in half the time, as if the data had been copied first."""
     # NumPy parses dates in bytes without the GIL, and crashes at words that are no dates; those in strings it refuses.
     if cnp.PyArray_TYPE(data) == cnp.NPY_STRING and cnp.PyArray_TYPE(out) == cnp.NPY_DATETIME:
         data = data.astype("U")
+    elif overlap(data, out):    # NumPy itself misses overlaps of one axis at two steps
+        data = data.copy()
     cnp.PyArray_CopyInto(out, data)
 
 

@@ -349,8 +349,10 @@ def summed_of(grad, data_shape, axes, dtype=None, out=None, **kwargs):
 
 def reduced(function, array, axis=None, out=None, **kwargs):
     """A call of `sum`, `mean`, `var` or `std`, whose results have the same bits as NumPy's in float64."""
-    right = function(array.astype("f8"), axis, **kwargs)
-    expected = np.asarray(right, function(array[:1, :1]).dtype)[()]
+    options = {name: value for name, value in kwargs.items() if name != "dtype"}
+    right = function(array.astype("c16" if array.dtype.kind == "c" else "f8"), axis, **options)
+    to = kwargs.get("dtype", function(array[:1, :1]).dtype) if out is None else out.dtype
+    expected = np.asarray(right).astype(to)[()]
     return Call(expected, array, axis, **kwargs, **({} if out is None else {"out": out}))
 
 
@@ -714,6 +716,14 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "bytes": lambda: reduced(np.sum, numbers(30, 40, dtype="u1"), 0),
         "to a scalar": lambda: reduced(np.sum, numbers(30, 40)),
         "into `out`": lambda: reduced(np.sum, numbers(30, 40), (0,), out=room(40)),
+        "into `out` of another dtype": lambda: reduced(
+            np.sum, numbers(30, 40), 0, dtype="f4", out=room(40, dtype="f8")
+        ),
+        "into `out` of integers": lambda: reduced(np.sum, numbers(30, 40), 0, out=room(40, dtype="i4")),
+        "into `out` in another byte order": lambda: reduced(np.sum, numbers(30, 40), 0, out=room(40, dtype=">f4")),
+        "with `initial`, into `out`": lambda: reduced(np.sum, numbers(30, 40), 0, out=room(40), initial=2),
+        "complex numbers with gaps": lambda: reduced(np.sum, numbers(30, 40, dtype="c8")[:, ::2], 0),
+        "spelled in another way": lambda: reduced(np.sum, numbers(30, 40), np.int64(0), keepdims=1, where=True),
         "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2, out=room(4)),
     },
     "mean": {
@@ -724,9 +734,16 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "rows": lambda: reduced(np.var, numbers(30, 5, dtype="f8"), 1, ddof=1),
         "columns, by threads": threaded(lambda: reduced(np.var, numbers(500, 200, dtype="u1"), 0)),
         "by blocks": lambda: reduced(np.var, numbers(40_000, 5, dtype="f8"), 1),
+        "by blocks, into `out`": lambda: reduced(np.var, numbers(40_000, 40), 1, out=room(40_000)),
+        "into `out` of integers": lambda: reduced(np.var, numbers(30, 5, dtype="f8"), 1, out=room(30, dtype="i8")),
+        "complex numbers into `out`": lambda: reduced(np.var, numbers(30, 5, dtype="c16"), 1, out=room(30, dtype="f8")),
         "refused": lambda: Call(ValueError, numbers(3, 4), axis=(0, 0)),
     },
-    "std": {"into `out`": lambda: reduced(np.std, numbers(30, 5, dtype="f8"), 1, out=room(30, dtype="f8"))},
+    "std": {
+        "into `out`": lambda: reduced(np.std, numbers(30, 5, dtype="f8"), 1, out=room(30, dtype="f8")),
+        "by blocks, into `out`": lambda: reduced(np.std, numbers(40_000, 40), 1, out=room(40_000)),
+        "refused: `out` of integers": lambda: Call(TypeError, numbers(3, 4), 1, out=room(3, dtype="i8")),
+    },
     "unbroadcast": {
         "columns": lambda: summed((3, 4), (3, 1), 1),
         "all": lambda: summed((3, 4), (), (0, 1)),
@@ -828,6 +845,7 @@ if BFLOAT16:
         f"{own} to {to or own}": lambda own=own, to=to: left_to_numpy(summed((30, 40), (40,), 0, own, to), 0)
         for own, to in (("bfloat16", None), ("bfloat16", "f4"), ("f4", "bfloat16"), ("c8", "bfloat16"))
     }
+    CALLS["sum"]["into `out` of bfloat16"] = lambda: reduced(np.sum, numbers(6, 7), 0, out=room(7, dtype="bfloat16"))
     CALLS["unbroadcast"]["bfloat16 into `out`"] = lambda: summed(
         (30, 40), (40,), 0, "bfloat16", out=room(40, dtype="bfloat16")
     )

@@ -581,6 +581,26 @@ def test_statistics_are_those_of_arrays_in_memory(name, dtype):
         assert_equal(result, right, rtol=2e-3 if dtype == "f2" else 1e-5)
 
 
+@pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn"])
+def test_sums_and_means_to_floats_of_other_packages_are_rounded_once(kind):
+    """What is just above the middle of 1 and the next number, and not by way of float32."""
+    dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), kind))
+    next_one = 1 + float(np.spacing(dtype.type(1)))
+    terms = np.array([[1.0, 1.0], [(next_one - 1) / 2] * 2, [2.0**-40] * 2, [0.0, 0.0]])
+    data = da.from_array(terms, chunks=(2, 1))
+    for result in (
+        bcast.dask.sum(data, 0, dtype=dtype), bcast.dask.unbroadcast(data, (2,), dtype=dtype),
+        bcast.dask.mean(data * 4, 0, dtype=dtype), bcast.dask.unbroadcast(data.sum(0), (2,), dtype=dtype),
+    ):  # fmt: skip
+        values = result.compute(scheduler="sync")
+        assert result.dtype == values.dtype == dtype
+        assert values.astype(float).tolist() == [next_one] * 2
+    for name in ("var", "std"):
+        right = getattr(bcast, name)(terms, 0, dtype=dtype)
+        result = getattr(bcast.dask, name)(data, 0, dtype=dtype)
+        assert result.compute(scheduler="sync").tolist() == right.tolist()
+
+
 def test_axes_imply_modes():
     data = np.arange(6.0).reshape(2, 3)
     column = np.array([1.0, 2.0])

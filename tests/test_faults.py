@@ -131,6 +131,14 @@ def test_every_allocation_of_conversions(drill):
     assert points >= 100
 
 
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.soak)])
+def test_allocations_of_statistics_into_out(drill, every):
+    """Which is written last, and whole."""
+    points, bad = drill("python", every=every, names=["sum", "mean", "var", "std"], kinds="into `out`")
+    assert not bad, listed(bad)
+    assert points >= 100 // every
+
+
 @pytest.mark.parametrize(
     ("cold", "every", "least"),
     [

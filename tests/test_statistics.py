@@ -122,7 +122,7 @@ def test_what_is_left_to_numpy(name):
     assert ours(data.astype("g")) == numpys(data.astype("g"))
     if name in ("sum", "mean"):
         parts = np.random.default_rng(0).random((100_000, 8), "f4").view("c8")[:, ::2]
-        assert ours(parts, 0).tolist() == numpys(parts, 0).tolist() != ours(parts.copy(), 0).tolist()
+        assert ours(parts, 0).tolist() == ours(parts.copy(), 0).tolist() != numpys(parts, 0).tolist()
     out = np.zeros(4, "f4")
     assert ours(data, 0, out=out, dtype="f4") is out
     assert out.tolist() == numpys(data, 0, dtype="f4").tolist()
@@ -173,7 +173,7 @@ def test_no_temporary_has_the_size_of_the_data(shape, axis):
     tracemalloc.start()
     try:
         bcast.std(data, axis=axis, out=out)
-        assert tracemalloc.get_traced_memory()[1] < data.nbytes / 3
+        assert tracemalloc.get_traced_memory()[1] < data.nbytes / 3 + out.nbytes  # which is written last
     finally:
         tracemalloc.stop()
 

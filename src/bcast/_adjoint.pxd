@@ -1,4 +1,4 @@
-from numpy cimport ndarray
+from numpy cimport dtype as Dtype, ndarray
 
 from bcast._rules.core cimport Alignment, Counts
 
@@ -7,4 +7,6 @@ cpdef average_onto(
     ndarray data, Alignment alignment, ndarray out, double divisor, ndarray means=*, bint root=*, bint rough=*,
 )
 cpdef bint has_kernels(ndarray array) noexcept
+cpdef str kind_of_sums(Dtype dtype)
+cpdef converted_terms(Dtype dtype)
 cpdef sum_counted(ndarray grad, Counts counts, int along, ndarray out)

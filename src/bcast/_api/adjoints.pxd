@@ -2,7 +2,7 @@
 cimport cython
 from numpy cimport dtype as Dtype, ndarray
 
-from bcast._adjoint cimport average_onto, has_kernels, sum_counted, sum_onto
+from bcast._adjoint cimport average_onto, converted_terms, has_kernels, kind_of_sums, sum_counted, sum_onto
 from bcast._api.converted cimport as_array, is_tensor
 from bcast._api.repeats cimport counts_along, integers_of, order, split
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of, shape_argument
@@ -31,22 +31,40 @@ cpdef Dtype wanted_dtype(ndarray grad, dtype)
 cpdef tuple factor_of(ndarray grad, times)
 
 
+@cython.locals(array=ndarray, shape=tuple, axes=tuple, wanted=Dtype, written=Dtype)
+cpdef reduced(str name, a, axis, dtype, out, keepdims, ddof, initial=*)
+
+
+@cython.locals(array=ndarray)
+cpdef rounded_into(out, result, dtype)
+
+
+cpdef array_of(str name, a)
+cdef _flag(value)
+
+
 @cython.locals(
-    array=ndarray, shape=tuple, axes=tuple, source=list, left=list, at=Py_ssize_t, count=Py_ssize_t,
-    is_summed=bint, alignment=Alignment,
+    source=list, left=list, at=Py_ssize_t, count=Py_ssize_t, is_summed=bint, alignment=Alignment, view=ndarray,
 )
-cpdef reduced(str name, a, axis, dtype, out, keepdims, ddof)
+cdef _compute(str name, ndarray array, tuple shape, tuple axes, bint keeps, ddof, Dtype wanted, out)
+
+
+@cython.locals(start=ndarray)
+cdef _compute_wide(str name, ndarray array, tuple shape, tuple axes, bint keeps, ddof, Dtype wanted, initial)
 
 
 @cython.locals(axes=list, at=Py_ssize_t)
 cpdef tuple summed_axes(axis, tuple shape)
 
 
-cdef Dtype _dtype_of_result(str name, Dtype own, dtype)
+cdef Dtype _dtype_of_result(str name, Dtype own, dtype, Dtype to)
+cdef bint _is_fit(str name, Dtype own, Dtype wanted)
+cdef Dtype _dtype_beside(str name, Dtype own, Dtype to)
+cpdef Dtype real_dtype(Dtype dtype)
 
 
 @cython.locals(
     at=Py_ssize_t, length=Py_ssize_t, step=Py_ssize_t, begin=Py_ssize_t, axis=Py_ssize_t, blocks=Py_ssize_t,
-    means=ndarray,
+    means=ndarray, whole=ndarray,
 )
-cdef _deviations(ndarray array, Alignment alignment, ndarray out, double count, double divisor, bint root)
+cdef _deviations(ndarray array, Alignment alignment, ndarray out, double count, double divisor, bint root, bint is_fresh)

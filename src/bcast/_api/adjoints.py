@@ -1,22 +1,25 @@
 """The adjoints of `broadcast` and `repeat`: a gradient comes in, sums over what was replicated go out."""
 
+import operator
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
+from numpy import memmap, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._adjoint import average_onto, has_kernels, sum_counted, sum_onto
+from bcast._adjoint import average_onto, converted_terms, has_kernels, kind_of_sums, sum_counted, sum_onto
 from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._api.repeats import counts_along, integers_of, order, split
 from bcast._rules.arguments import Shape, axes_argument, dtype_argument, place_of, shape_argument, show
 from bcast._rules.core import Alignment, align_shapes, aligned
 from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike
-from bcast._runtime.core import result_array, shape_of, size_of, type_of
+from bcast._runtime.core import result_array, rounded_to, shape_of, size_of, type_of
 
-INT64, UINT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.uint64), np.dtype(np.float64)
-FLOATS = "efd"
-RESULTS = {"sum": "bBhHiIlLqQefdFD", "mean": "efdFD", "var": FLOATS, "std": FLOATS}  # the dtypes of `dtype=`
+INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
+FLOAT64, COMPLEX128 = np.dtype(np.float64), np.dtype(np.complex128)
+LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
+SQUARES = ("var", "std")
+NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
 # of variances: more means are made by blocks of the data, which a second pass finds in a cache
 MEANS_ITEMS = 1 << 15
@@ -55,7 +58,8 @@ def unbroadcast(
         exact, others are NumPy's. No array of them is made, except for complex numbers and some other dtypes.
     dtype : data-type, optional
         The dtype of the result: anything numeric that `numpy.dtype` accepts. The default is `grad`'s dtype, or that of
-        ``grad * times``; unlike `numpy.sum`, short integers are not promoted.
+        ``grad * times``, as that of a gradient is the data's. Sums of short integers wrap around in it: `sum` promotes
+        them, as `numpy.sum` does.
     out : ndarray or tensor, optional
         As in `broadcast`, except that it must have the dtype of the result. The result is as if `grad` had been copied
         first.
@@ -87,10 +91,12 @@ def unbroadcast(
     on the number of threads nor on the layout of `out`.
 
     All this holds for NumPy's integers, float16, float32, float64, complex64, complex128 and the bfloat16 of
-    `ml_dtypes`. NumPy itself sums numbers of other dtypes, such as long double and objects, and floating-point numbers
-    in an integer `dtype`, which it converts term by term. Narrower floats of other packages, such as float8, it sums in
-    float64, and the sum is rounded. If `grad` is complex and `dtype` is real, the real parts are
-    summed, with NumPy's `ComplexWarning`. If that warning is an error, `out` is left unchanged.
+    `ml_dtypes`. Narrower floats of other packages, such as float8, are converted to float32 first, and sums to them are
+    rounded once from float64. NumPy itself sums numbers of other dtypes, such as long double and objects, and
+    floating-point numbers in an integer `dtype`, which it converts term by term. Sums of long doubles to a narrower
+    `dtype` are rounded last. If `grad` is complex and `dtype` is real, the real parts are summed, with NumPy's
+    `ComplexWarning`. If that warning is an error, `out` is left unchanged. Complex numbers with gaps between all of
+    them, such as every second one of an array, are copied first.
 
     Mode 'numpy' is the backward pass of NumPy's own broadcasting. Mode 'explicit' by `broadcast_axes` is the backprop
     of nGraph's Broadcast and BroadcastLike.
@@ -240,21 +246,68 @@ def unrepeat(
     return _sum(array, counts, whole, result)
 
 
-def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any) -> Any:
+def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any, initial: Any = None) -> Any:
     """Return what NumPy's function of this name would; None for what that function is to do."""
-    if isinstance(a, ndarray) and type(a) is not ndarray:
+    array = a if type(a) is ndarray else array_of("a", a)
+    if array is None or not (out is None or type(out) is ndarray or type(out) is memmap):
         return None
-    array = a if type(a) is ndarray else as_array("a", a)
-    if (type(keepdims) is not bool) or not (out is None or type(out) is ndarray) or not has_kernels(array):
+    keeps = keepdims if type(keepdims) is bool else _flag(keepdims)
+    if keeps is None or not (has_kernels(array) or converted_terms(array.dtype) is not None):
         return None
-    wanted = _dtype_of_result(name, array.dtype, dtype)
-    if wanted is None or (out is not None and out.dtype != wanted):
-        return None
+    wanted = _dtype_of_result(name, array.dtype, dtype, None if out is None else out.dtype)
     shape = shape_of(array)
-    # Complex numbers at a step would be rows of their two parts, for which NumPy takes a third of the time.
-    if not shape or (wanted.kind == "c" and array is a and min(map(abs, a.strides)) > a.itemsize):
+    if wanted is None or not shape:
         return None
     axes = summed_axes(axis, shape)
+    if isinstance(ddof, np.generic):
+        ddof = ddof.item()  # NumPy's scalars compute in their own dtype, which may be narrow
+    if out is None and initial is None and (name not in SQUARES or "c" not in (wanted.kind, array.dtype.kind)):
+        return _compute(name, array, shape, axes, keeps, ddof, wanted, None)
+    if initial is not None or (name in SQUARES and array.dtype.kind == "c"):
+        result = _compute_wide(name, array, shape, axes, keeps, ddof, wanted, initial)
+    else:
+        written = real_dtype(wanted) if name in SQUARES else wanted
+        if out is not None and (out.dtype is written or out.dtype.newbyteorder("=") == written):
+            return _compute(name, array, shape, axes, keeps, ddof, out.dtype, out)
+        result = _compute(name, array, shape, axes, keeps, ddof, written, None)
+    if result is None:
+        return None
+    return rounded_into(out, result, wanted)
+
+
+def rounded_into(out: Any, result: Any, dtype: Any) -> Any:
+    """Round a result to `dtype`, if given; convert it into `out`, if given, or else return it."""
+    array = np.asarray(result)
+    if dtype is not None:
+        array = rounded_to(array, dtype_argument(dtype))
+    if out is None:
+        return array if array.ndim else array[()]
+    result_array(out, array, shape_of(array), "a", out.dtype)
+    np.copyto(out, rounded_to(array, out.dtype))  # what may fail or warn comes before anything is written
+    return out
+
+
+def array_of(name: str, a: Any) -> NDArray[Any] | None:
+    """Return the user's `a` as an array of the base class; None for a subclass, which may have ways of its own."""
+    if type(a) is memmap:  # which has none
+        return np.asarray(a)
+    return None if isinstance(a, ndarray) else as_array(name, a)
+
+
+def _flag(value: Any) -> bool | None:
+    """Return the bool that a value stands for; None for what NumPy is to refuse."""
+    if isinstance(value, np.bool):
+        return bool(value)
+    try:
+        return value is not NO_VALUE and operator.index(value) != 0
+    except TypeError:
+        return None
+
+
+def _compute(
+    name: str, array: NDArray[Any], shape: Shape, axes: Shape, keeps: bool, ddof: Any, wanted: np.dtype[Any], out: Any
+) -> Any:
+    """Compute what the core sums, rounded to `wanted`, the dtype of `out` if that is given; or return None."""
     source: list[int] = []
     left: list[int] = []
     count = 1
@@ -263,18 +316,17 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
         source.append(1 if is_summed else shape[at])
         if is_summed:
             count *= shape[at]
-        if keepdims or not is_summed:
+        if keeps or not is_summed:
             left.append(source[at])
-    if isinstance(ddof, np.generic):
-        ddof = ddof.item()  # NumPy's scalars compute in their own dtype, which may be narrow
     if count <= 1 or size_of(array) == 0 or not ddof < count:
         return None
     order = _order_in_memory(array) if out is None and len(left) > 1 else None
     if order is not None:  # the result has it, too, as NumPy's has
         places = list(map(order.index, range(len(shape))))
         turned = tuple(map(places.__getitem__, axes))
-        result = reduced(name, array.transpose(order), turned, dtype, None, True, ddof).transpose(places)
-        return result if keepdims else result.squeeze(axes)
+        view = array.transpose(order)
+        result = _compute(name, view, shape_of(view), turned, True, ddof, wanted, None).transpose(places)
+        return result if keeps else result.squeeze(axes)
     alignment = aligned(shape, tuple(source))
     result = result_array(out, array, tuple(left), "a", wanted)
     if name == "sum":
@@ -282,8 +334,25 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
     elif name == "mean":
         average_onto(array, alignment, result, count)
     else:
-        _deviations(array, alignment, result, count, count - ddof, name == "std")
+        _deviations(array, alignment, result, count, count - ddof, name == "std", out is None)
     return result[()] if out is None and not left else result
+
+
+def _compute_wide(
+    name: str, array: NDArray[Any], shape: Shape, axes: Shape, keeps: bool, ddof: Any, wanted: np.dtype[Any],
+    initial: Any,
+) -> Any:  # fmt: skip
+    """Compute what is added up after the core's sums, in float64 for what is narrower; or return None."""
+    if name == "sum":
+        start = np.array(initial, wanted)  # as NumPy reads it
+        total = None if start.ndim else _compute(name, array, shape, axes, keeps, 0, wide_dtype(wanted), None)
+        return None if total is None else np.asarray(total) + start.astype(wide_dtype(wanted))
+    # The variance of complex numbers is that of their real parts and that of their imaginary parts.
+    total = _compute("var", array.real, shape, axes, keeps, ddof, FLOAT64, None)
+    if total is None:
+        return None
+    total = total + _compute("var", array.imag, shape, axes, keeps, ddof, FLOAT64, None)
+    return np.sqrt(total) if name == "std" else total
 
 
 def summed_axes(axis: Any, shape: Shape) -> Shape:
@@ -315,24 +384,71 @@ def _order_in_memory(array: NDArray[Any]) -> list[int] | None:
     return order[::-1] if is_other else None
 
 
-def _dtype_of_result(name: str, own: np.dtype[Any], dtype: Any) -> np.dtype[Any] | None:
-    """Return the dtype of a sum or a statistic; None if NumPy is to find it."""
+def _dtype_of_result(name: str, own: np.dtype[Any], dtype: Any, to: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """Return the dtype to which a sum or a statistic is rounded; None if NumPy is to find it.
+
+    If `out` has another one, `to`, the result is then converted to that.
+    """
     kind = own.kind
+    if name == "std" and to is not None and kind_of_sums(to) in ("b", "i"):  # NumPy writes variances before it refuses
+        raise TypeError(f"`out` expected a dtype of floats, got {to}")
     if dtype is not None:
         wanted = dtype_argument(dtype)
-        is_fit = wanted.isnative and wanted.char in RESULTS[name] and (kind != "c" or wanted.kind == "c")
-        return wanted if is_fit else None
-    if kind in "biu" and name != "sum":
-        return FLOAT64
-    if kind in "biu" and own.itemsize < 8:
-        return UINT64 if kind == "u" else INT64
-    if kind == "c" and name not in ("sum", "mean"):
+        is_left = to is not None and kind_of_sums(to) in ("", "b") and to.num not in LONG_DOUBLES
+        return wanted if not is_left and _is_fit(name, own, wanted) else None
+    if to is not None:
+        return _dtype_beside(name, own, to)
+    if kind in "biu":
+        if name != "sum":
+            return FLOAT64
+        if own.itemsize < 8:
+            return UINT64 if kind == "u" else INT64
+    elif kind == "V" and kind_of_sums(own) == "":
         return None
+    elif kind == "c" and name in SQUARES:
+        return real_dtype(own)
     return own if own.isnative else own.newbyteorder("=")
 
 
+def _is_fit(name: str, own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Return whether the core rounds sums or a statistic to the dtype that the user wants."""
+    to = kind_of_sums(wanted)
+    if to == "i":
+        return name == "sum" and kind_of_sums(own) in ("b", "i") and wanted.isnative
+    of_real_part = own.kind == "c" and to == "f" and name in SQUARES  # NumPy warns
+    return to in ("f", "c") and wanted.isnative and not of_real_part
+
+
+def _dtype_beside(name: str, own: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[Any] | None:
+    """Return the dtype to which a sum or a statistic is rounded if only `out` has one, `to`: as a rule, that."""
+    terms, target = kind_of_sums(own), kind_of_sums(to)
+    of_integers = terms in ("b", "i")
+    if name != "sum" and (((of_integers or terms == "") and target == "i") or to.num in LONG_DOUBLES):
+        return COMPLEX128 if own.kind == "c" and name == "mean" else FLOAT64
+    if target == "f" or target == "c" or (target == "i" and of_integers):
+        return to if to.isnative else to.newbyteorder("=")
+    if target != "i" or terms == "":
+        return None
+    if own.isbuiltin == 2:  # another package's
+        return FLOAT64
+    return np.result_type(real_dtype(own) if name in SQUARES else own, to)
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the parts of complex numbers; another dtype unchanged."""
+    if dtype.kind != "c":
+        return dtype
+    return np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
+
+
 def _deviations(
-    array: NDArray[Any], alignment: Alignment, out: NDArray[Any], count: float, divisor: float, root: bool
+    array: NDArray[Any],
+    alignment: Alignment,
+    out: NDArray[Any],
+    count: float,
+    divisor: float,
+    root: bool,
+    is_fresh: bool,
 ) -> None:
     """Write variances or their roots: the means first, then the mean squares of what is left, both by the block."""
     shape, source = alignment.shape, alignment.source
@@ -345,7 +461,11 @@ def _deviations(
             axis = at
     length = shape[axis]
     step = -(-length // blocks)
-    whole = np.empty(shape_of(out), out.dtype) if step < length and np.may_share_memory(array, out) else out
+    whole = out
+    if (
+        step < length and not is_fresh
+    ):  # what overlaps is read to the end, and what fails halfway leaves `out` as it was
+        whole = result_array(None, array, shape_of(out), "a", out.dtype)
     result = whole.reshape(source)
     for begin in range(0, length, step):
         part = array, result

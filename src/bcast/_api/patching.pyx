@@ -28,7 +28,7 @@ from types import MethodType
 from typing import NamedTuple
 
 import numpy as np
-from numpy import generic, iinfo, integer, ndarray
+from numpy import generic, iinfo, integer, memmap, ndarray
 
 from bcast._api.broadcast import broadcast, broadcast_arrays, meshgrid
 from bcast._api.repeats import repeat, tile
@@ -108,16 +108,18 @@ cdef class Place:
     cdef Py_ssize_t least       # arguments by position of a call that is taken
     cdef bint of_several        # whether the first argument is a sequence of arrays
     cdef object refusal         # gives the error for a length that wraps around in NumPy's function; or None
+    cdef bint of_maps           # whether it may be a map of a file
     cdef Py_ssize_t uses        # how many patches there are
     cdef StandIn stand_in       # what the last one of them put there, or None
     cdef Py_ssize_t taken       # calls; without a GIL, some that happen at the same time may not be counted
     cdef Py_ssize_t[REASONS] passed
 
-    def __cinit__(self, take not None, Py_ssize_t least=0, bint of_several=False, refusal=None):
+    def __cinit__(self, take not None, Py_ssize_t least=0, bint of_several=False, refusal=None, bint of_maps=False):
         self.take = take
         self.least = least
         self.of_several = of_several
         self.refusal = refusal
+        self.of_maps = of_maps
 
     cdef inline Reason why_not(self, PyObject *const *arguments, Py_ssize_t count):
         """None if the arguments let `take` be asked, which alone costs up to 7 % of a small call of NumPy's."""
@@ -129,7 +131,9 @@ cdef class Place:
             if cnp.PyArray_Check(each) and cnp.PyArray_TYPE(<cnp.ndarray> each) == cnp.NPY_OBJECT:
                 return DTYPE
         each = <object> arguments[0]
-        return why_not_one(each) if self.of_several else why_no_array(each)
+        if self.of_several:
+            return why_not_one(each)
+        return None if self.of_maps and type(each) is memmap else why_no_array(each)
 
     cdef Py_ssize_t all_passed(self):
         cdef Py_ssize_t total = 0, i
@@ -601,38 +605,39 @@ def take_dstack(tup):
 
 
 def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):
-    return _take("sum", a, axis, dtype, out, keepdims, 0, initial is where is NO_VALUE)
+    first = None if initial is NO_VALUE else initial
+    return _take("sum", a, axis, dtype, out, keepdims, 0, where is NO_VALUE or where is True, first)
 
 
 def take_mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=NO_VALUE):
-    return _take("mean", a, axis, dtype, out, keepdims, 0, where is NO_VALUE)
+    return _take("mean", a, axis, dtype, out, keepdims, 0, where is NO_VALUE or where is True)
 
 
 def take_var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE):
-    return _take("var", a, axis, dtype, out, keepdims, ddof, where is mean is NO_VALUE)
+    return _take("var", a, axis, dtype, out, keepdims, ddof, (where is NO_VALUE or where is True) and mean is NO_VALUE)
 
 
 def take_std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE):
-    return _take("std", a, axis, dtype, out, keepdims, ddof, where is mean is NO_VALUE)
+    return _take("std", a, axis, dtype, out, keepdims, ddof, (where is NO_VALUE or where is True) and mean is NO_VALUE)
 
 
-cdef _take(str name, a, axis, dtype, out, keepdims, ddof, bint of_all):
-    cdef bint of_axes = axis is None or type(axis) is int or type(axis) is tuple and axis != ()
+cdef _take(str name, a, axis, dtype, out, keepdims, ddof, bint of_all, initial=None):
+    cdef bint of_axes = axis is None or isinstance(axis, (int, integer)) or type(axis) is tuple and axis != ()
     if not of_all:
         return KEYWORD
-    if not cnp.PyArray_CheckExact(a):
+    if not cnp.PyArray_CheckExact(a) and type(a) is not memmap:
         return why_no_array(a)
-    if not of_axes:
+    if not of_axes or isinstance(keepdims, np.bool):    # which NumPy refuses
         return ARGUMENT
     if not has_terms(a, axis):
         return SMALL
-    result = reduced(name, a, axis, dtype, out, keepdims, ddof)
+    result = reduced(name, a, axis, dtype, out, keepdims, ddof, initial)
     if result is not None:
         return result
     if not has_kernels(a):
         return DTYPE
-    # What is left is data without a sum, and complex numbers at a step, for which NumPy takes less time.
-    return SMALL if dtype is None and out is None and type(keepdims) is bool else KEYWORD
+    # What is left is data without a sum, or another dtype than the core's.
+    return SMALL if dtype is None and out is None and initial is None else KEYWORD
 
 
 cdef bint has_terms(cnp.ndarray array, axis):
@@ -785,8 +790,9 @@ cdef _error_of(function, array, counts, axis=None):
 _places = {
     "tile": Place(take_tile, refusal=refusal_of_tile), "repeat": Place(take_repeat, refusal=refusal_of_repeat),
     "meshgrid": Place(take_meshgrid),
-    "broadcast_arrays": Place(take_broadcast_arrays), "where": Place(take_where, 3), "sum": Place(take_sum),
-    "mean": Place(take_mean), "var": Place(take_var), "std": Place(take_std),
+    "broadcast_arrays": Place(take_broadcast_arrays), "where": Place(take_where, 3),
+    "sum": Place(take_sum, of_maps=True), "mean": Place(take_mean, of_maps=True),
+    "var": Place(take_var, of_maps=True), "std": Place(take_std, of_maps=True),
     "stack": Place(take_stack, 1, True), "dstack": Place(take_dstack, 1, True),
 }
 

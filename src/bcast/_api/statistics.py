@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bcast._api.adjoints import reduced
-from bcast._rules.arguments import show
+from bcast._adjoint import kind_of_sums
+from bcast._api.adjoints import LONG_DOUBLES, NO_VALUE, reduced, rounded_into
+from bcast._rules.arguments import dtype_argument, show
 from bcast._rules.types import Axes, DType, Out
+
+PLAIN = (np.ndarray, np.memmap)
 
 # even if they are replaced
 NUMPYS: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "var": np.var, "std": np.std}
@@ -29,13 +32,15 @@ def sum(
     axis : int or tuple of int, optional
         The axes to sum along. The default is all.
     dtype : data-type, optional
-        The dtype of the result. The default is that of `a`, or int64 or uint64 for bools and narrower integers.
+        The dtype of the result. The default is that of `out`, or without one that of `a`, or int64 or uint64 for bools
+        and narrower integers.
     out : ndarray, optional
-        The array to write the result into, of its shape.
+        The array to write the result into, of its shape. Of another dtype than `dtype`, the result is converted to it,
+        as `numpy.sum` converts.
     keepdims : bool, optional
         Whether the axes that were summed are left in the result, with length 1.
     **others
-        `where` and `initial`, as `numpy.sum` takes them. That function does such calls.
+        `where` and `initial`, as `numpy.sum` takes them. That function does calls with masks.
 
     Returns
     -------
@@ -54,9 +59,13 @@ def sum(
 
     Notes
     -----
-    Results differ from NumPy's in their last bits. Overflow and infinities of both signs give no warning. `numpy.sum`
-    itself does what no kernel sums: long double, objects, dates, subclasses of ndarray, empty arrays, axes of length 1,
-    and complex numbers that are at a step. If `a` is transposed, last bits depend on whether there is an `out`.
+    Results differ from NumPy's in their last bits. Overflow and infinities of both signs give no warning. The bound of
+    the error does not depend on how a call is written: on the layout and byte order of `a` and of `out`, nor on the
+    spelling of the other arguments. `initial` is added to the sum, which takes half a unit more.
+
+    `numpy.sum` itself does what no kernel sums: long double, whose sums in a narrower dtype are rounded last; objects;
+    dates; floating-point numbers in integers; empty arrays and axes of length 1; and subclasses of ndarray, other than
+    `numpy.memmap`. If `a` is transposed, last bits depend on whether there is an `out`.
 
     Examples
     --------
@@ -69,7 +78,8 @@ def sum(
     >>> bcast.sum(rows, axis=0) / 2**22  # NumPy's: 0.096
     array([0.1, 0.1], dtype=float32)
     """
-    result = None if others else reduced("sum", a, axis, dtype, out, keepdims, 0)
+    left, initial = _options(others) if others else (others, None)
+    result = None if left else reduced("sum", a, axis, dtype, out, keepdims, 0, initial)
     return _numpys("sum", keepdims, others, a, axis, dtype, out) if result is None else result
 
 
@@ -83,9 +93,9 @@ def mean(
     a, axis, out, keepdims
         As in `sum`, and so are errors.
     dtype : data-type, optional
-        The dtype of the result. The default is that of `a`, or float64 for integers and bools.
+        The dtype of the result. The default is that of `a`, or float64 for integers and bools; beside `out`, its own.
     **others
-        `where`, as `numpy.mean` takes it. That function does such calls.
+        `where`, as `numpy.mean` takes it. That function does calls with masks.
 
     Returns
     -------
@@ -105,7 +115,8 @@ def mean(
     >>> bcast.mean(np.array([[1, 2], [3, 5]]), axis=0)
     array([2. , 3.5])
     """
-    result = None if others else reduced("mean", a, axis, dtype, out, keepdims, 0)
+    left = _options(others, False)[0] if others else others
+    result = None if left else reduced("mean", a, axis, dtype, out, keepdims, 0)
     return _numpys("mean", keepdims, others, a, axis, dtype, out) if result is None else result
 
 
@@ -130,7 +141,7 @@ def var(
         Sums of squares are divided by as much less than the number of items. The two are names for one number, and only
         one of them may be given.
     **others
-        `where` and `mean`, as `numpy.var` takes them. That function does such calls.
+        `where` and `mean`, as `numpy.var` takes them. That function does calls with masks or means.
 
     Returns
     -------
@@ -144,7 +155,9 @@ def var(
     last place for float16 and float32, and 4 for float64. To that comes the square of the mean's own error: a
     variance that is less than 2**-50 of the squared mean is of no use in float64.
 
-    Complex numbers, and what `sum` leaves to NumPy, are NumPy's to do.
+    The variance of complex numbers is that of their real parts and that of their imaginary parts; float64 has an error
+    of 1 unit more there. If there are many results, those for an `out` are computed beside it, lest a call that fails
+    leave it half written. What `sum` leaves to NumPy, `var` does, too, and complex numbers in a real `dtype`.
 
     Examples
     --------
@@ -202,12 +215,38 @@ def _var(
         ddof = correction
     if not hasattr(ddof, "__rsub__"):
         raise TypeError(f"`{'ddof' if correction is None else 'correction'}` expected a number, got {show(ddof)}")
-    result = None if others else reduced(name, a, axis, dtype, out, keepdims, ddof)
+    left = _options(others, False)[0] if others else others
+    result = None if left else reduced(name, a, axis, dtype, out, keepdims, ddof)
     return _numpys(name, keepdims, others, a, axis, dtype, out, ddof) if result is None else result
 
 
-def _numpys(name: str, keepdims: Any, others: dict[str, Any], *arguments: Any) -> Any:
+def _options(others: dict[str, Any], of_sums: bool = True) -> tuple[dict[str, Any], Any]:
+    """Return the options that are left to NumPy, without those that say the default, and the `initial` of sums."""
+    left, initial = {}, None
+    for name, value in others.items():
+        if name == "initial" and of_sums:
+            initial = None if value is NO_VALUE else value
+        elif value is not NO_VALUE and not (name == "where" and (value is True or value is np.True_)):
+            left[name] = value
+    return left, initial
+
+
+def _numpys(
+    name: str, keepdims: Any, others: dict[str, Any], a: Any, axis: Any, dtype: Any, out: Any, *ddof: Any
+) -> Any:
     """Call NumPy's function, with `keepdims` if that is not its default, which subclasses need not know."""
     if keepdims is not False:
-        others["keepdims"] = keepdims
-    return NUMPYS[name](*arguments, **others)
+        others["keepdims"] = bool(keepdims) if isinstance(keepdims, np.bool) else keepdims
+    if type(a) in PLAIN and a.dtype.num in LONG_DOUBLES and _narrows(a.dtype, dtype, out):
+        return rounded_into(out, NUMPYS[name](a, axis, None, None, *ddof, **others), dtype)
+    return NUMPYS[name](a, axis, dtype, out, *ddof, **others)
+
+
+def _narrows(own: np.dtype[Any], dtype: Any, out: Any) -> bool:
+    """Return whether long doubles are to be rounded, once, to floats of the core's dtypes."""
+    wanted = [] if dtype is None else [dtype_argument(dtype)]
+    if any(not each.isnative for each in wanted) or not (out is None or type(out) in PLAIN):
+        return False
+    wanted += [] if out is None else [out.dtype]
+    kinds = [kind_of_sums(each) for each in wanted]
+    return len(kinds) > 0 and all(kind == "c" or (kind == "f" and own.kind == "f") for kind in kinds)

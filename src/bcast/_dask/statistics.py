@@ -1,6 +1,7 @@
 """Sums and statistics of dask arrays: NumPy's arguments come in, graphs of partial sums go out."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from bcast._api import statistics
 from bcast._api.adjoints import summed_axes, wide_dtype
 from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask
 from bcast._dask.copies import chained, without_empty
-from bcast._dask.sums import summed
+from bcast._dask.sums import round_to, summed
 from bcast._rules.core import aligned
 from bcast._rules.types import Axes, DType
 
@@ -103,5 +104,13 @@ def _reduced(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, ddof: flo
             steps = [np.subtract, *([np.absolute] if is_complex else []), np.square]
             squares = chained(operands, array.ndim, np.dtype(float) if is_complex else wide, ufuncs=steps, own=wide)
             result = summed(squares, alignment, squares.dtype, split_every) / max(count - ddof, 0)
-        result = (np.sqrt(result) if name == "std" else result).astype(to)
+        result = _rounded(np.sqrt(result) if name == "std" else result, to)
     return result if keepdims else result.squeeze(axes)
+
+
+def _rounded(result: Array, to: np.dtype[Any]) -> Array:
+    """Round the items of an array; those of other packages' dtypes once."""
+    if to.isbuiltin != 2:
+        return result.astype(to)
+    meta = np.zeros((0,) * result.ndim, to)
+    return result.map_blocks(partial(round_to, dtype=to), dtype=to, meta=meta, token=f"bcast-round-{to.name}")

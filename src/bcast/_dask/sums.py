@@ -21,6 +21,7 @@ from bcast._dask.chunks import cuts
 from bcast._dask.copies import Values, gathered, items_of, mapped, without_empty
 from bcast._dask.tasks import block_of
 from bcast._rules.core import Alignment
+from bcast._runtime.core import rounded_to
 
 Terms: TypeAlias = tuple[NDArray[Any], ...]  # whose sum is meant: one array, or two of which one rounds the other off
 
@@ -81,8 +82,10 @@ def rounded_sum(terms: Any, axis: Sequence[int], keepdims: bool, result: np.dtyp
 
 def round_to(sums: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Convert sums, without the warnings that there are none of within a sum."""
+    if dtype.isbuiltin == 2:  # another package's
+        return rounded_to(np.asarray(sums), dtype)
     with np.errstate(all="ignore"):
-        return broadcast(sums, sums.shape, dtype=dtype, casting="unsafe")
+        return broadcast(sums, np.shape(sums), dtype=dtype, casting="unsafe")
 
 
 def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) -> Array:

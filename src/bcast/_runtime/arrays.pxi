@@ -140,6 +140,30 @@ cpdef convert_into(cnp.ndarray out, cnp.ndarray data):
     cnp.PyArray_CopyInto(out, data)
 
 
+def rounded_to(cnp.ndarray values not None, cnp.dtype dtype not None):
+    """`values.astype(dtype)`, but rounded once: other packages make narrow floats of float64 by way of float32."""
+    cdef cnp.ndarray exact, odd
+    cdef Py_ssize_t i
+    given = np.asarray(values)
+    if not cnp.PyTypeNum_ISUSERDEF(dtype.type_num) or not cnp.PyTypeNum_ISNUMBER(cnp.PyArray_TYPE(given)):
+        return given.astype(dtype)
+    exact = np.array(given.real, np.float64, order="K")
+    odd = np.empty_like(exact, np.float32)      # in the same order
+    for i in range(cnp.PyArray_SIZE(exact)):
+        (<float *> cnp.PyArray_DATA(odd))[i] = _rounded_to_odd((<const double *> cnp.PyArray_DATA(exact))[i])
+    return np.asarray(odd).astype(dtype)
+
+
+cdef float _rounded_to_odd(double value) noexcept nogil:
+    """The float32 whose last bit tells whether bits were lost: then the next rounding is that of the value."""
+    cdef float near = <float> value
+    cdef uint32_t bits
+    memcpy(&bits, &near, sizeof(near))
+    if value != value or near == value or bits & 1:
+        return near
+    return nextafterf(near, INFINITY if value > near else -INFINITY)
+
+
 cpdef bint is_binary(cnp.ufunc function) noexcept:
     """Whether a ufunc takes two operands and has no signature."""
     return (<UFunc *> function).nin == 2 and not (<UFunc *> function).core_enabled

@@ -17,6 +17,55 @@ typedef void (*bcast_cast)(ptrdiff_t n, const void *src, void *dst);
 
 enum { BCAST_NARROWED = 256 };      /* float32 that are rounded at once, in a first-level cache */
 
+#if BCAST_HAS_FP16
+#include <arm_neon.h>
+
+/* Float32 rounded to float16, ties to even. The CPU tells errors as NumPy does. */
+BCAST_INLINE void bcast_round_8_to_f2(float32x4_t first, float32x4_t last, uint16_t *y)
+{
+    vst1q_u16(y, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(first), last)));
+}
+
+static void bcast_round_to_f2(ptrdiff_t n, const float *x, uint16_t *y)
+{
+    for (; n >= 32; n -= 32, x += 32, y += 32)
+        for (int i = 0; i < 32; i += 8) bcast_round_8_to_f2(vld1q_f32(x + i), vld1q_f32(x + i + 4), y + i);
+
+    for (; n > 0; n--) *y++ = bcast_f16_bits_of(*x++);
+}
+
+/* Float64 likewise: to float32 first, rounded to odd, which rounds to the float16 to which the float64 does. */
+BCAST_INLINE float32x4_t bcast_round_4_to_odd(const double *x)
+{
+    return vcvtx_high_f32_f64(vcvtx_f32_f64(vld1q_f64(x)), vld1q_f64(x + 2));
+}
+
+static void bcast_plain_odd_as_f2(ptrdiff_t n, const void *src, void *dst)
+{
+    const double *x = (const double *) src;
+    uint16_t *y = (uint16_t *) dst;
+
+    for (; n >= 16; n -= 16, x += 16, y += 16)
+        for (int i = 0; i < 16; i += 8)
+            bcast_round_8_to_f2(bcast_round_4_to_odd(x + i), bcast_round_4_to_odd(x + i + 4), y + i);
+
+    for (; n > 0; n--) *y++ = bcast_f16_bits_of(*x++);
+}
+#define bcast_wide_odd_as_f2 bcast_plain_odd_as_f2
+
+/* Float16 as float32. */
+static void bcast_values_of_f2(ptrdiff_t n, const uint16_t *x, float *y)
+{
+    for (; n >= 32; n -= 32, x += 32, y += 32)
+        for (int i = 0; i < 32; i += 8) {
+            const float16x8_t halves = vreinterpretq_f16_u16(vld1q_u16(x + i));
+            vst1q_f32(y + i, vcvt_f32_f16(vget_low_f16(halves)));
+            vst1q_f32(y + i + 4, vcvt_high_f32_f16(halves));
+        }
+
+    for (; n > 0; n--) *y++ = bcast_f16_of(*x++);
+}
+#else
 /* Float32 rounded to float16, ties to even. `rare` notes in its highest bits what NumPy tells: that a finite number
    becomes infinite, bit 31, or that it is less than the least normal number and inexact, bit 30. No branches. */
 static void bcast_round_to_f2(ptrdiff_t n, const float *x, uint16_t *y)
@@ -38,6 +87,7 @@ static void bcast_round_to_f2(ptrdiff_t n, const float *x, uint16_t *y)
     }
     if (rare) feraiseexcept((rare >> 31 ? FE_OVERFLOW : 0) | (rare >> 30 & 1 ? FE_UNDERFLOW : 0));
 }
+#endif
 
 /* Rounded to bfloat16, ties to even; each NaN becomes that of its sign without a payload. */
 BCAST_INLINE void bcast_round_to_bf(ptrdiff_t n, const float *x, uint16_t *y)
@@ -116,6 +166,10 @@ BCAST_TARGET("avx2,f16c") static void bcast_round_to_f2_wide(ptrdiff_t n, const 
     ON static void bcast_##target##_##from##_as_##to(ptrdiff_t n, const void *src, void *dst)                       \
     {                                                                                                               \
         float values[BCAST_NARROWED];                                                                               \
+        if (sizeof(From) == 4 && (From) 0.5 != 0) {     /* float32 itself */                                        \
+            ROUND(n, (const float *) src, (uint16_t *) dst);                                                        \
+            return;                                                                                                 \
+        }                                                                                                           \
         for (ptrdiff_t done = 0, count; done < n; done += count) {                                                  \
             count = n - done < BCAST_NARROWED ? n - done : BCAST_NARROWED;                                          \
             for (ptrdiff_t i = 0; i < count; i++) values[i] = (float) VALUE(((const From *) src)[done + i]);        \
@@ -125,12 +179,45 @@ BCAST_TARGET("avx2,f16c") static void bcast_round_to_f2_wide(ptrdiff_t n, const 
 #define BCAST_CASTS_TO(...) BCAST_SOURCES(BCAST_CAST, __VA_ARGS__)
 #define BCAST_NARROW_ONES(HALVES, target, ON)                                                                       \
     BCAST_SOURCES(BCAST_NARROW, f2, HALVES, target, ON)                                                             \
-    BCAST_SOURCES(BCAST_NARROW, bf, bcast_round_to_bf, target, ON)                                                  \
-    BCAST_NARROW(odd, double, bcast_odd_value, f2, HALVES, target, ON)
+    BCAST_SOURCES(BCAST_NARROW, bf, bcast_round_to_bf, target, ON)
 BCAST_DESTINATIONS(BCAST_CASTS_TO, plain, )
 BCAST_DESTINATIONS(BCAST_CASTS_TO, wide, BCAST_ON_WIDE)
 BCAST_NARROW_ONES(bcast_round_to_f2, plain, )
 BCAST_NARROW_ONES(bcast_round_to_f2_wide, wide, BCAST_ON_WIDE)
+#if BCAST_HAS_FP16
+/* Of 64 bits by way of float64, for which there is vector code: what it rounds is infinite as float16. */
+BCAST_NARROW(long, int64_t, (double), f2, bcast_round_to_f2, plain, )
+BCAST_NARROW(ulong, uint64_t, (double), f2, bcast_round_to_f2, plain, )
+
+/* Float16 as integers, of which compilers make no vector code at once. Those of 8 and 16 bits are the last bits of one of
+   32, as where single items are converted. */
+#define BCAST_FROM_HALVES(to, To, Wide)                                                                             \
+    static void bcast_halves_as_##to(ptrdiff_t n, const void *src, void *dst)                                       \
+    {                                                                                                               \
+        float values[BCAST_NARROWED];                                                                               \
+        for (ptrdiff_t done = 0, count; done < n; done += count) {                                                  \
+            count = n - done < BCAST_NARROWED ? n - done : BCAST_NARROWED;                                          \
+            bcast_values_of_f2(count, (const uint16_t *) src + done, values);                                       \
+            for (ptrdiff_t i = 0; i < count; i++) ((To *) dst)[done + i] = (To) (Wide) values[i];                   \
+        }                                                                                                           \
+    }
+BCAST_FROM_HALVES(i1, int8_t, int32_t)
+BCAST_FROM_HALVES(u1, uint8_t, uint32_t)
+BCAST_FROM_HALVES(i2, int16_t, int32_t)
+BCAST_FROM_HALVES(u2, uint16_t, uint32_t)
+BCAST_FROM_HALVES(i4, int32_t, int32_t)
+BCAST_FROM_HALVES(u4, uint32_t, uint32_t)
+BCAST_FROM_HALVES(i8, int64_t, int64_t)
+BCAST_FROM_HALVES(u8, uint64_t, uint64_t)
+
+static void bcast_halves_as_float(ptrdiff_t n, const void *src, void *dst)
+{
+    bcast_values_of_f2(n, (const uint16_t *) src, (float *) dst);
+}
+#else
+BCAST_NARROW(odd, double, bcast_odd_value, f2, bcast_round_to_f2, plain, )
+BCAST_NARROW(odd, double, bcast_odd_value, f2, bcast_round_to_f2_wide, wide, BCAST_ON_WIDE)
+#endif
 static void bcast_c8_as_c16(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f4_as_f8(2 * n, src, dst); }
 static void bcast_c16_as_c8(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f8_as_f4(2 * n, src, dst); }
 
@@ -157,6 +244,14 @@ static inline bcast_cast bcast_cast_of(int target, int from, int to, int bfloat1
     if (src < 0 || dst < 0) return NULL;
     if (src == 11 || src == 12) return dst == 12 ? bcast_c8_as_c16 : dst == 11 ? bcast_c16_as_c8 : NULL;
     if (exact && src != 0 && (dst >= 13 || src == 14 || (is_float && dst >= 1 && dst <= 8))) return NULL;
+#if BCAST_HAS_FP16
+    static const bcast_cast from_halves[] = {
+        bcast_halves_as_i1, bcast_halves_as_u1, bcast_halves_as_i2, bcast_halves_as_u2, bcast_halves_as_i4,
+        bcast_halves_as_u4, bcast_halves_as_i8, bcast_halves_as_u8, bcast_halves_as_float};
+    if (src == 13 && dst >= 1 && dst <= 9) return from_halves[dst - 1];
+    if (src == 7 && dst == 13) return bcast_plain_long_as_f2;
+    if (src == 8 && dst == 13) return bcast_plain_ulong_as_f2;
+#endif
     if (src == 10 && dst == 13) return target >= BCAST_WIDE ? bcast_wide_odd_as_f2 : bcast_plain_odd_as_f2;
     return (target >= BCAST_WIDE ? wide : plain)[dst][src >= 13 ? src - 2 : src];
 }

@@ -35,9 +35,24 @@ typedef float bcast_wider_vector __attribute__((vector_size(64)));
    says what `rare` notes. */
 BCAST_INLINE void bcast_plain_values(const uint8_t *x, bcast_plain_vector *y)
 {
+#if BCAST_HAS_FP16
+    uint32_t bytes;
+    memcpy(&bytes, x, sizeof bytes);
+    const uint16x8_t widened = vmovl_u8(vcreate_u8(bytes));
+    *y = (bcast_plain_vector) vcvtq_f32_u32(vmovl_u16(vget_low_u16(widened)));
+#else
     *y = (bcast_plain_vector) {x[0], x[1], x[2], x[3]};
+#endif
 }
-#define bcast_plain_halves(x, y, rare) ((void) (y), (void) (rare))      /* never called */
+BCAST_INLINE void bcast_plain_halves(const bcast_plain_vector *x, uint16_t *y, uint32_t *rare)
+{
+    (void) rare;
+#if BCAST_HAS_FP16
+    vst1_u16(y, vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t) *x)));
+#else
+    (void) x, (void) y;     /* never called */
+#endif
+}
 #define NAME plain
 #define ON
 #define BYTES 16
@@ -76,7 +91,7 @@ BCAST_ON_WIDER BCAST_INLINE void bcast_wider_halves(const bcast_wider_vector *x,
 #include "fused.inc.h"
 #define BCAST_FUSES_HALVES(target) ((target) >= BCAST_WIDE)
 #else
-#define BCAST_FUSES_HALVES(target) ((void) (target), 0)
+#define BCAST_FUSES_HALVES(target) ((void) (target), BCAST_HAS_FP16)
 #define bcast_wide_fused bcast_plain_fused
 #define bcast_wider_fused bcast_plain_fused
 #endif

@@ -29,6 +29,12 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
     return sign | (uint16_t) (bits - ((uint64_t) (1023 - bias) << fraction));
 }
 
+#if BCAST_HAS_FP16
+#define BCAST_ROUNDED_TO_F16(y) bcast_f16_bits_of(y)
+#else
+#define BCAST_ROUNDED_TO_F16(y) bcast_narrowed(y, 10)
+#endif
+
 /* The dtypes, one row each: the bits of an item x; whether it is a float; the kind that sums it as it is, or wider; its
    value; the bits of a float64 y rounded to it; and what the type is called if it is not NumPy's own. The order of
    integers counts. To add a float that is summed in float64, add a row with kind f64 before FLOAT64. */
@@ -42,7 +48,7 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
     ROW(UINT16, uint16_t, 0, u64, x, 0, NULL)                                               \
     ROW(UINT32, uint32_t, 0, u32, x, 0, NULL)                                               \
     ROW(UINT64, uint64_t, 0, u64, x, 0, NULL)                                               \
-    ROW(FLOAT16, uint16_t, 1, f16, bcast_f16_of(x), bcast_narrowed(y, 10), NULL)            \
+    ROW(FLOAT16, uint16_t, 1, f16, bcast_f16_of(x), BCAST_ROUNDED_TO_F16(y), NULL)         \
     ROW(BFLOAT16, uint16_t, 1, bf16, bcast_bf16_of(x), bcast_narrowed(y, 7), "bfloat16")    \
     ROW(FLOAT32, uint32_t, 1, f32, bcast_f32_of(x), bcast_f32_bits_of((float) y), NULL)             \
     ROW(FLOAT64, uint64_t, 1, f64, bcast_f64_of(x), bcast_f64_bits_of(y), NULL)

@@ -125,6 +125,10 @@ BCAST_SUM_KINDS(BCAST_KIND_TYPES)
 #define bcast_f32_narrow(sums) ((bcast_f32_results) BCAST_CONVERT(*(sums), bcast_f32x4))
 #define bcast_f64_narrow(sums) ((bcast_f64_results) *(sums))
 
+#if BCAST_HAS_FP16
+typedef BCAST_VECTOR(__fp16, 8) bcast_halves;
+#define bcast_f16_widen(x) BCAST_CONVERT((bcast_halves) (x), bcast_f16_wide)
+#else
 BCAST_INLINE bcast_f16_wide bcast_f16_widen(bcast_f16_terms x)    /* as bcast_f16_of */
 {
     const bcast_u32_wide bits = BCAST_CONVERT(x, bcast_u32_wide);
@@ -132,11 +136,12 @@ BCAST_INLINE bcast_f16_wide bcast_f16_widen(bcast_f16_terms x)    /* as bcast_f1
     const bcast_u32_wide special = (bcast_u32_wide) (size >= 0x1p16f) & 0x7f800000;
     return (bcast_f16_wide) ((bcast_u32_wide) size | special | (bits & 0x8000) << 16);
 }
+#endif
 
 BCAST_INLINE bcast_u16x4 bcast_f16_narrow(const bcast_f64x4 *sums)
 {
     bcast_u16x4 narrow;
-    for (int i = 0; i < 4; i++) narrow[i] = bcast_narrowed((*sums)[i], 10);
+    for (int i = 0; i < 4; i++) narrow[i] = BCAST_ROUNDED_TO_F16((*sums)[i]);
     return narrow;
 }
 

@@ -288,10 +288,10 @@ for name, make in CALLS_OF_MUCH.items():
     bcast.chain(bcast.elementwise(np.add, a[:1], b[:1]), *steps[1:2], steps[3], dtype="f4")
     pages = int(open("/proc/self/statm").read().split()[0])
     limit = pages * resource.getpagesize() + (1 << 20)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, -1))
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
     bcast.elementwise(np.add, a, b, out=out)
     bcast.chain(a, *steps, dtype="f4", out=out, casting="unsafe")
-    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 """
     assert printed("-c", code) == ""
 

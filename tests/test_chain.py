@@ -8,10 +8,21 @@ import functools
 import itertools
 import math
 import random
+import warnings
 
 import numpy as np
 import pytest
-from _arithmetic import REALS, UNARY, bits, chained, draw_items, draw_small, told, with_plain_bools
+from _arithmetic import (
+    REALS,
+    UNARY,
+    bits,
+    chained,
+    draw_items,
+    draw_small,
+    tells_no_errors,
+    told,
+    with_plain_bools,
+)
 from _calls import Array, Subclass
 from _ways import COMPUTED, computed
 from test_arithmetic import raising
@@ -69,6 +80,40 @@ def test_every_pair_of_dtypes_at_both_ends(dtype, to):
         with computed(*way):
             check(data, **options)
             check(data, (np.multiply, 1), casting="unsafe", out=[np.zeros(n, to) for _ in range(2)])
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "bfloat16"])
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf, 0.0, 1e300, 1e-300], ids=str)
+def test_vector_code_tells_the_errors_of_single_items(value, dtype):
+    """Rows of one number, of whole vectors of it and some more: by either compiler, on every target."""
+    with np.errstate(all="ignore"):
+        one = np.full(1, value).astype(dtype)
+    for to, way in itertools.product(("?", "f2", "f4", "f8", "c8", "c16", "bfloat16"), COMPUTED):
+        expected, warned = told(lambda to=to: one.astype(to), list)
+        for n in 1, 2, 3, 4, 7, 8, 15, 16, 31, 33, 64, 257, 600:
+            data = np.full(n, one)
+            with computed(*way):
+                result, mine = told(lambda data=data, to=to: bcast.chain(data, dtype=to, casting="unsafe"), list)
+            assert bits(result) == bits(np.full(n, expected))
+            assert mine == warned
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("name", ["maximum", "minimum", "less", "less_equal", "greater", "equal", "not_equal"])
+def test_a_loop_without_errors_tells_none(name, way):
+    """NumPy says which loops have no floating-point errors: from 2.5 on comparisons of bfloat16 are among them."""
+    ufunc = getattr(np, name)
+    if not tells_no_errors(ufunc, "bfloat16"):
+        pytest.skip("this NumPy says that its loop has errors")
+    for shape in (1,), (9,), (700,), (40, 50), (3, 40, 50):
+        data, operand = np.full((2, *shape), np.nan, "bfloat16")
+        operand[..., ::2] = 1
+        with computed(*way), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for array, other in (data, operand[:1]), (data.T, operand.T), (data[::-2], operand[-1]):
+                result = bcast.chain(array, (ufunc, other))
+                assert bits(result) == bits(bcast.elementwise(ufunc, array, other))
+                bcast.chain(array, (ufunc, other), (np.logical_or, 0), dtype="bfloat16", casting="unsafe")
 
 
 # Layouts.

@@ -235,7 +235,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     memset(errors, 0, sizeof(errors))
     _run_planned(&nest, True, max(1, weight // 2), True, errors)
     for k in range(nest.n_steps):
-        if errors[k]:
+        if errors[k] and nest.steps[k].tells_errors:
             PyUFunc_GiveFloatingpointErrors(nest.steps[k].name, errors[k])
     return out
 
@@ -260,8 +260,8 @@ cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, char *scal
         return None
     given = <cnp.dtype> found.dtypes[<int> pair + 1]
     nest.steps[nest.n_steps] = Step(
-        (<UFunc *> function).name, found.loop, <void *> found.context, found.auxdata, NULL, k if pair else 0,
-        given.itemsize, 0, found.fused,
+        (<UFunc *> function).name, found.errors, found.loop, <void *> found.context, found.auxdata, NULL,
+        k if pair else 0, given.itemsize, 0, found.fused,
     )
     nest.n_steps += 1
     if found.compares_bytes:
@@ -302,7 +302,7 @@ cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) e
         fused = FROM_BYTES
     elif number[0] == cnp.NPY_FLOAT and dtype.type_num == cnp.NPY_FLOAT16 and fuses_halves(target_number):
         fused = TO_HALVES
-    nest.steps[nest.n_steps] = Step(b"cast", NULL, NULL, NULL, cast, 0, dtype.itemsize, 0, fused)
+    nest.steps[nest.n_steps] = Step(b"cast", True, NULL, NULL, NULL, cast, 0, dtype.itemsize, 0, fused)
     nest.n_steps += 1
     number[0] = dtype.type_num
     return True

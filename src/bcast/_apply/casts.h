@@ -98,14 +98,20 @@ BCAST_INLINE void bcast_round_to_bf(ptrdiff_t n, const float *x, uint16_t *y)
     }
 }
 
-/* A float64 as a float32 that rounds to the float16 to which the float64 does: the last bit is 1 if it is inexact. */
+/* A float64 as a float32 that rounds to the float16 to which the float64 does: the last bit is 1 if it is inexact.
+
+   Sizes are compared as integers. Compared as floats, a NaN would raise the flag of what is invalid, even where the
+   source asks for infinities and NaN first: Clang computes both sides, as it takes flags to be read by nobody. */
 BCAST_INLINE float bcast_odd_value(double x)
 {
-    const float y = (float) x;
-    uint32_t bits = bcast_f32_bits_of(y);
-    if ((double) y != x && (bits & 0x7f800000) != 0x7f800000)
-        bits = (bits - ((y < 0 ? -(double) y : (double) y) > (x < 0 ? -x : x))) | 1;
-    return bcast_f32_of(bits);
+    const float rounded = (float) x;
+    const int64_t size = (int64_t) (bcast_f64_bits_of(x) & INT64_MAX);
+    const int64_t rounded_size = (int64_t) (bcast_f64_bits_of((double) rounded) & INT64_MAX);
+    const uint32_t bits = bcast_f32_bits_of(rounded);
+    const int is_finite = (bits & 0x7f800000) != 0x7f800000;
+    const int is_inexact = rounded_size != size;
+
+    return bcast_f32_of(is_finite && is_inexact ? (bits - (rounded_size > size)) | 1 : bits);
 }
 
 #if defined(__x86_64__) || defined(_M_X64)

@@ -10,6 +10,7 @@ cdef extern from "_apply/casts.h":
 
 cdef int bfloat16 = -9      # the number that NumPy gave to the dtype of ml_dtypes; less as long as that is not known
 cdef dict compared = {}     # whether items are converted as by NumPy
+cdef enum: PROBES_IN_ROW = 70      # more than any vector has items, and some
 # On both sides of what the dtypes hold, and of halves.
 cdef list PROBES = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1.0009765625, 1e-3, -7e-5, 6e-8, 2.9e-8, 1e-40, -1e-300]
 for _size in (7, 8, 15, 16, 31, 32, 63, 64):
@@ -63,21 +64,26 @@ cpdef bint may_fail(cnp.ndarray data, cnp.dtype dtype) except -1:
 
 
 cdef bint _is_numpys(Cast cast, cnp.dtype src, cnp.dtype dst) except -1:
-    """Compare a conversion with NumPy's: of all probes at once, then of each of them, with floating-point errors."""
-    cdef cnp.ndarray items, expected, given
+    """Compare a conversion with NumPy's: of all probes at once, then of each of them, with floating-point errors.
+
+    Each probe fills a row, too, which takes vector code: compilers need not give it the errors of single items.
+    """
+    cdef cnp.ndarray items, expected, given, rows
     cdef list errors
-    cdef Py_ssize_t i, size = dst.itemsize
+    cdef Py_ssize_t i, count, size = dst.itemsize
     cdef bint same
     items, expected, errors = copy_context().run(_by_numpy, src, dst)   # whose error state nobody else sees
-    given = np.zeros_like(expected)
+    rows = np.repeat(items, PROBES_IN_ROW)
+    given = np.zeros(max(len(items), PROBES_IN_ROW), dst)
     cast(cnp.PyArray_SIZE(items), cnp.PyArray_DATA(items), cnp.PyArray_DATA(given))
-    same = memcmp(cnp.PyArray_DATA(given), cnp.PyArray_DATA(expected), cnp.PyArray_NBYTES(given)) == 0
+    same = memcmp(cnp.PyArray_DATA(given), cnp.PyArray_DATA(expected), cnp.PyArray_NBYTES(expected)) == 0
     for i in range(cnp.PyArray_SIZE(items)):
-        PyUFunc_clearfperr()
-        cast(1, <char *> cnp.PyArray_DATA(items) + i * src.itemsize, cnp.PyArray_DATA(given))
-        same = same and PyUFunc_getfperr() == errors[i] and memcmp(
-            cnp.PyArray_DATA(given), <char *> cnp.PyArray_DATA(expected) + i * size, size,
-        ) == 0
+        for count in 1, PROBES_IN_ROW:
+            PyUFunc_clearfperr()
+            cast(count, <char *> cnp.PyArray_DATA(rows) + i * PROBES_IN_ROW * src.itemsize, cnp.PyArray_DATA(given))
+            same = same and PyUFunc_getfperr() == errors[i] and memcmp(
+                cnp.PyArray_DATA(given), <char *> cnp.PyArray_DATA(expected) + i * size, size,
+            ) == 0
     return same
 
 

@@ -175,12 +175,18 @@ typedef void (*bcast_row_loop)(
     ptrdiff_t rows, ptrdiff_t n, char *const *data, const ptrdiff_t *steps, const ptrdiff_t *row_steps);
 
 #if defined(__GNUC__) && defined(__x86_64__)
+/* Results lie where an operand's items do, one for one, or elsewhere: no item waits for another one. */
+#ifdef __clang__
+#define BCAST_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define BCAST_INDEPENDENT _Pragma("GCC ivdep")
+#endif
 #define BCAST_EACH_ROW(T, X, Y, result)                                                                             \
     for (; rows > 0; rows--, a += row_steps[0], b += row_steps[1], c += row_steps[2]) {                             \
         const T *p = (const T *) a, *q = (const T *) b, one_p = *p, one_q = *q;                                     \
         T *r = (T *) c;                                                                                             \
         (void) one_p, (void) one_q;                                                                                 \
-        _Pragma("GCC ivdep") for (ptrdiff_t i = 0; i < n; i++) { const T x = X, y = Y; r[i] = (T) (result); }       \
+        BCAST_INDEPENDENT for (ptrdiff_t i = 0; i < n; i++) { const T x = X, y = Y; r[i] = (T) (result); }          \
     }
 #define BCAST_ROW_LOOP_ON(ON, T, name, result, tells_errors)                                                        \
     ON static void bcast_##name##_rows_##T(                                                                         \

@@ -44,7 +44,8 @@ cdef struct Operand:
     Py_ssize_t plan         # and the plan of the copies that repeat items
 
 cdef struct Step:           # of a chain: a loop, or a conversion
-    const char *name        # as floating-point errors are told
+    const char *name        # as floating-point errors are told,
+    bint tells_errors       # unless NumPy says of its loop that it has none
     Loop loop               # NULL for a conversion
     void *context
     void *auxdata

@@ -560,11 +560,12 @@ REASONS = [
     ("stack", ([ROW, ROW + 1],), {}, "argument"),
     ("dstack", ([GRID.view(Sub)] * 2,), {}, "subclass"),
     ("sum", (GRID, 0), {"where": GRID > 3}, "keyword"),
-    ("sum", (GRID, 0), {"initial": 1}, "keyword"),
+    ("sum", (GRID, 0), {"dtype": "g"}, "keyword"),
     ("sum", (GRID[:1], 0), {}, "small"),
     ("sum", (ROW.astype("m8[s]"), 0), {}, "dtype"),
     ("mean", (GRID.view(Sub), 0), {}, "subclass"),
-    ("var", (GRID,), {"keepdims": 1}, "keyword"),
+    ("var", (GRID,), {"mean": 5.5}, "keyword"),
+    ("var", (GRID,), {"keepdims": np.True_}, "argument"),
     ("std", ([1.0, 2.0],), {}, "no array"),
 ]
 

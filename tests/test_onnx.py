@@ -300,6 +300,8 @@ def test_remainders_of_integers(dtype):
             assert_same(run("Mod", a, b, fmod=fmod, opset=opset), np.array(exact, dtype))
         assert_same(run("Mod", a, np.array(0, dtype), fmod=fmod), np.zeros_like(a))
     assert_same(run("Mod", a, b), run("Mod", a, b, fmod=0))
+    if least < 0 and onnx.defs.onnx_opset_version() < 28:  # which has no signed ones
+        return
     width = 8 * a.itemsize
     bits = [each for each in (0, 1, width - 1, width, 100, -1) if each >= least]
     counts = np.array(bits, dtype)[:, None]
@@ -325,13 +327,6 @@ def test_remainders_of_floats(dtype):
                 exact[i, k] = math.fmod(x, y)
     assert_same(run("Mod", a, b, fmod=1, opset=13), exact.astype(dtype))
     assert_same(run("Mod", a, b, fmod=1, opset=28), exact.astype(dtype))
-    with np.errstate(invalid="ignore"):
-        signed = np.where((exact != 0) & (np.signbit(exact) != np.signbit(b)), exact + b.astype(float), exact)
-    result = run("Mod", a, b, fmod=0, opset=28)
-    assert_same(result, signed.astype(dtype))
-    is_zero = result == 0
-    signs = np.broadcast_to(np.signbit(b.astype(float)), result.shape)
-    assert_same(np.signbit(result.astype(float))[is_zero], signs[is_zero])
     for opset in (10, 13):
         kind = a.astype("float32") if opset == 10 else a
         with pytest.raises(
@@ -340,6 +335,15 @@ def test_remainders_of_floats(dtype):
             run("Mod", kind, kind, opset=opset)
     with pytest.raises(ValueError, match="`fmod` expected 0 or 1, got 2"):
         run("Mod", a, b, fmod=2, opset=13)
+    if onnx.defs.onnx_opset_version() < 28:  # which says what the other remainder of floats is
+        return
+    with np.errstate(invalid="ignore"):
+        signed = np.where((exact != 0) & (np.signbit(exact) != np.signbit(b)), exact + b.astype(float), exact)
+    result = run("Mod", a, b, fmod=0, opset=28)
+    assert_same(result, signed.astype(dtype))
+    is_zero = result == 0
+    signs = np.broadcast_to(np.signbit(b.astype(float)), result.shape)
+    assert_same(np.signbit(result.astype(float))[is_zero], signs[is_zero])
 
 
 def test_shifts_have_a_direction():

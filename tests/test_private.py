@@ -162,6 +162,7 @@ def pool_of(parameter, name):
 
 # What once read or wrote memory of nobody's.
 REFUSED = {
+    "no_array_to_stack": ("patching.take_stack((None, 3), 2**70)", "returned"),
     "no_array": ("runtime.shape_of(None)", "TypeError"),
     "no_array_to_reshape": ("runtime.reshaped(None, (1,))", "TypeError"),
     "nothing_like": ("runtime.result_array(None, None, (2,), 'x')", "TypeError"),

@@ -18,7 +18,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks h
 
 
 def run(script):
-    return printed("-X", "faulthandler", "-c", script)
+    # From 3.12 on, Python warns of forks beside threads, which these tests are about.
+    return printed("-X", "faulthandler", "-W", "ignore:This process:DeprecationWarning", "-c", script)
 
 
 def call_together(callers, rounds):

@@ -606,7 +606,7 @@ cdef _scalar_as_array(x):
 def take_stack(arrays, axis=0):
     cdef Py_ssize_t at
     first = arrays[0]
-    if type(axis) is not int:
+    if type(axis) is not int or not cnp.PyArray_CheckExact(first):
         return ARGUMENT
     shape = shape_of(first)
     at = axis if axis >= 0 else axis + len(shape) + 1

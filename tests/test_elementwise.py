@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from _arithmetic import difference, told
 from _examples import load
 from _reference import reference
 from hypothesis import strategies as st
@@ -277,3 +278,48 @@ def test_out_of_another_shape(mode):
         refuse(partial(given, out=np.broadcast_to(1.0, (2, 3))), ValueError, "out")
     with untouched((2, 3), "i4") as out:
         refuse(partial(chain, np.sqrt, out=out), TypeError, "out")
+
+
+# Where versions of NumPy differ: all that NumPy at hand gives is right.
+
+SPANS, DAYS = np.array([2**63 - 5, 5, -7], "m8[s]"), np.array([2**63 - 5, 5, -(2**63) + 3], "M8[s]")
+ENDS = [(np.add, SPANS, SPANS), (np.add, DAYS, SPANS), (np.subtract, DAYS, -SPANS), (np.multiply, SPANS, 3)]
+ENDS += [(np.add, SPANS, SPANS[1:2]), (np.subtract, DAYS, SPANS[2:]), (np.negative, DAYS.view("m8[s]"), None)]
+
+
+@pytest.mark.parametrize(("ufunc", "x", "y"), ENDS, ids=lambda each: getattr(each, "__name__", None))
+def test_dates_beyond_their_ends_are_numpys(ufunc, x, y):
+    """From 2.5 on they raise, and `out` stays as it was; before that they wrap."""
+    operands = (x,) if y is None else (x, y)
+    expected, warned = told(lambda: ufunc(*operands))
+    step = ufunc if y is None else (ufunc, y)
+    for make in (0, 1):
+        out = np.full(3, 99, x.dtype) if make else None
+        calls = [lambda out=out: bcast.chain(x, step, out=out)]
+        if y is not None:
+            calls.append(lambda out=out: bcast.elementwise(ufunc, x, y, out=out))
+        for call in calls:
+            result, mine = told(call)
+            assert difference(result, expected, False) is None
+            assert mine == warned
+            if isinstance(expected, tuple) and make:
+                assert out.tolist() == np.full(3, 99, x.dtype).tolist()
+    summed, numpys = (told(lambda sums=sums: sums(np.stack([SPANS, SPANS]), 0)) for sums in (bcast.sum, np.sum))
+    assert difference(summed[0], numpys[0], False) is None
+
+
+@pytest.mark.parametrize("size", [7, 200_000])
+@pytest.mark.parametrize("number", [255, 256, -1, 2**40, 2**70, 1.5, 1e300])
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f4"])
+def test_numbers_of_where_that_a_dtype_does_not_hold(dtype, number, size):
+    items = np.arange(size, dtype=dtype)
+    mask = np.arange(size) % 3 == 0
+    for operands in (items, number), (number, items), (number, number):
+        expected, warned = told(lambda operands=operands: np.where(mask, *operands))
+        result, mine = told(lambda operands=operands: bcast.where(mask, *operands))
+        assert difference(result, expected, False) is None
+        assert mine == warned
+        with bcast.patched_numpy(["where"]):
+            patched, mine = told(lambda operands=operands: np.where(mask, *operands))
+        assert difference(patched, expected, False) is None
+        assert mine == warned

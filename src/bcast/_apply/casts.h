@@ -195,8 +195,8 @@ BCAST_NARROW_ONES(bcast_round_to_f2_wide, wide, BCAST_ON_WIDE)
 BCAST_NARROW(long, int64_t, (double), f2, bcast_round_to_f2, plain, )
 BCAST_NARROW(ulong, uint64_t, (double), f2, bcast_round_to_f2, plain, )
 
-/* Float16 as integers, of which compilers make no vector code at once. Those of 8 and 16 bits are the last bits of one of
-   32, as where single items are converted. */
+/* Float16 as integers, of which compilers make no vector code at once. Those of 8 and 16 bits are the last bits of one
+   of 32, as where single items are converted. */
 #define BCAST_FROM_HALVES(to, To, Wide)                                                                             \
     static void bcast_halves_as_##to(ptrdiff_t n, const void *src, void *dst)                                       \
     {                                                                                                               \
@@ -213,8 +213,26 @@ BCAST_FROM_HALVES(i2, int16_t, int32_t)
 BCAST_FROM_HALVES(u2, uint16_t, uint32_t)
 BCAST_FROM_HALVES(i4, int32_t, int32_t)
 BCAST_FROM_HALVES(u4, uint32_t, uint32_t)
-BCAST_FROM_HALVES(i8, int64_t, int64_t)
-BCAST_FROM_HALVES(u8, uint64_t, uint64_t)
+
+/* Of 64 bits, by way of float64. */
+#define BCAST_FROM_HALVES_WIDER(to, To, STORE, CONVERTED)                                                           \
+    static void bcast_halves_as_##to(ptrdiff_t n, const void *src, void *dst)                                       \
+    {                                                                                                               \
+        const uint16_t *x = (const uint16_t *) src;                                                                 \
+        To *y = (To *) dst;                                                                                         \
+        for (; n >= 16; n -= 16, x += 16, y += 16)                                                                  \
+            for (int i = 0; i < 16; i += 8) {                                                                       \
+                const float16x8_t halves = vreinterpretq_f16_u16(vld1q_u16(x + i));                                 \
+                const float32x4_t first = vcvt_f32_f16(vget_low_f16(halves)), last = vcvt_high_f32_f16(halves);     \
+                STORE(y + i, CONVERTED(vcvt_f64_f32(vget_low_f32(first))));                                         \
+                STORE(y + i + 2, CONVERTED(vcvt_high_f64_f32(first)));                                              \
+                STORE(y + i + 4, CONVERTED(vcvt_f64_f32(vget_low_f32(last))));                                      \
+                STORE(y + i + 6, CONVERTED(vcvt_high_f64_f32(last)));                                               \
+            }                                                                                                       \
+        for (; n > 0; n--) *y++ = (To) bcast_f16_of(*x++);                                                          \
+    }
+BCAST_FROM_HALVES_WIDER(i8, int64_t, vst1q_s64, vcvtq_s64_f64)
+BCAST_FROM_HALVES_WIDER(u8, uint64_t, vst1q_u64, vcvtq_u64_f64)
 
 static void bcast_halves_as_float(ptrdiff_t n, const void *src, void *dst)
 {

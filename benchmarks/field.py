@@ -315,6 +315,7 @@ LINES = (  # what is set up, NumPy's line, and ours
 
 HWC = "import cv2, einops; hwc = rng.integers(0, 256, (1080, 1920, 3), np.uint8); gray = hwc[..., 0].copy(); "
 HWC += "chw = hwc.transpose(2, 0, 1); planes = np.ascontiguousarray(chw, np.float32); back = planes.transpose(1, 2, 0)"
+BRIGHTER = "bcast.chain(hwc, (np.multiply, 1.2), (np.add, 10), dtype='f4', out=np.empty_like(hwc), casting='saturate')"
 PICTURES = (  # NumPy's line or another's, and ours, of pictures of 1080 x 1920
     ("cv2.cvtColor(gray, cv2.COLOR_GRAY2RGB)", "bcast.broadcast(gray, (*gray.shape, 3), [0, 1])"),
     ("einops.repeat(gray, 'h w -> h w c', c=3)", "bcast.broadcast(gray, (*gray.shape, 3), [0, 1])"),
@@ -328,6 +329,9 @@ PICTURES = (  # NumPy's line or another's, and ours, of pictures of 1080 x 1920
         "bcast.chain(chw[np.newaxis], (np.subtract, np.float32(120)), (np.multiply, np.float32(1 / 64)))",
     ),
     ("hwc.mean((0, 1))", "bcast.mean(hwc, (0, 1))"),
+    ("cv2.convertScaleAbs(hwc, alpha=1.2, beta=10)", BRIGHTER),
+    ("np.clip(np.round(hwc * np.float32(1.2) + 10), 0, 255).astype(np.uint8)", BRIGHTER),
+    ("np.clip(hwc, 20, 200)", "bcast.chain(hwc, (np.clip, 20, 200))"),
 )
 
 

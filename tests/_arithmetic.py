@@ -31,7 +31,7 @@ UNARY = """
     negative absolute sqrt square exp log tanh floor rint sign reciprocal invert logical_not isnan conjugate spacing
 """
 ENDS = REALS + REALS + KINDS.split()
-STEPS = 3 * UFUNCS[:14] + UFUNCS[14:] + 2 * [getattr(np, name) for name in UNARY.split()]
+STEPS = 3 * UFUNCS[:14] + UFUNCS[14:] + 2 * [getattr(np, name) for name in UNARY.split()] + 4 * [np.clip, np.round]
 DTYPES = KINDS.split()
 CHOSEN = [*DTYPES, "S5", "U3", "V3", "V16", "M8[s]", "m8[D]", ">M8[s]", "O", "i4,f8"]
 SCALARS = (True, 3, -2, 2, 300, 0, 2**70, 2.0, 0.5, 1e30, 1e300, math.nan, 1j)
@@ -325,7 +325,7 @@ def chained(data, *steps, dtype=None, casting="same_kind", out=None):
     """What NumPy gives for a chain: a conversion, one ufunc after the other, and a copy."""
     result = data if dtype is None else data.astype(dtype, casting=casting)
     for step in steps:
-        result = step[0](result, step[1]) if isinstance(step, tuple) else step(result)
+        result = step[0](result, *step[1:]) if isinstance(step, tuple) else step(result)
     if out is None:
         return np.array(result, order="C")
     np.copyto(out, result, casting=casting)
@@ -336,12 +336,15 @@ def draw_step(rng, ufuncs, dtype, shape, may_be_scalar):
     """Draw a step, mostly one that takes a dtype; return it, the dtype that it gives, and whether it is refused."""
     while True:
         step, one = [rng.choice(ufuncs)], [np.ones((), dtype)]
-        if step[0].nin == 2:
-            if may_be_scalar and rng.random() < 0.15:
-                step.append(rng.choice(SCALARS))
+        if step[0] is np.round:
+            step += rng.choice(((), (0,), (1,), (2,), (-1,), (7,), (25,)))
+            one += step[1:]
+        for _ in range(2 if step[0] is np.clip else 0 if step[0] is np.round else step[0].nin - 1):
+            if may_be_scalar and rng.random() < (0.6 if step[0] is np.clip else 0.15):
+                step.append(rng.choice((*SCALARS, None) if step[0] is np.clip else SCALARS))
             else:
                 step.append(draw_array(rng, dtype if rng.random() < 0.6 else rng.choice(ENDS), shape))
-            one.append(step[1] if np.isscalar(step[1]) else np.ones((), step[1].dtype))
+            one.append(np.ones((), step[-1].dtype) if isinstance(step[-1], np.ndarray) else step[-1])
         try:
             with np.errstate(all="ignore"):
                 return step, np.asarray(step[0](*one)).dtype, False
@@ -381,12 +384,12 @@ def draw_chain(rng, most=None, choices=STEPS):
         whole = np.broadcast_shapes(whole, *map(np.shape, step[1:])) if mode == "numpy" else whole
         is_refused = is_refused or fails
         inputs += step[1:]
-        ufuncs.append(step[0])
+        ufuncs.append((step[0], len(step) - 1))
     outs, places = (None, None), []
     if rng.random() < 0.5:
         to = np.dtype(last if rng.random() < 0.6 else rng.choice(ENDS))
         if to.kind in "iu" and last.kind not in "iub":
-            ufuncs += [np.fmin, np.fmax]
+            ufuncs += [(np.fmin, 1), (np.fmax, 1)]
             inputs += [np.full(whole if mode == "none" else (), most, last) for most in (100, 0)]
         outs = draw_out(rng, to, whole)
         casting = "unsafe" if not np.can_cast(last, to, casting) and rng.random() < 0.9 else casting
@@ -406,7 +409,8 @@ def draw_chain(rng, most=None, choices=STEPS):
         if calls:
             given = [x if i in places else with_plain_bools(x) for i, x in enumerate(given)]
         rest = iter(given[1:])
-        calls.append((given[0], [(ufunc, next(rest)) if ufunc.nin == 2 else ufunc for ufunc in ufuncs], out))
+        steps = [(ufunc, *[next(rest) for _ in range(count)]) if count else ufunc for ufunc, count in ufuncs]
+        calls.append((given[0], steps, out))
     ways = ("ignore", "warn", "warn", "raise", "call")
     errstate = {name: rng.choice(ways) for name in ("over", "under", "divide", "invalid")}
     (data, steps, out), (numpys_data, numpys_steps, numpys_out) = calls
@@ -416,7 +420,7 @@ def draw_chain(rng, most=None, choices=STEPS):
         lambda: chained(numpys_data, *numpys_steps, dtype=options.get("dtype"), casting=casting, out=numpys_out),
         *outs,
         {"all": "warn"} if is_refused else errstate | {"call": warn_of},
-        f"chain of {described(data)}, {options}, {[each.__name__ for each in ufuncs]}, "
+        f"chain of {described(data)}, {options}, {[each.__name__ for each, _ in ufuncs]}, "
         f"{list(map(described, inputs[1:]))}, out {described(out)} over inputs {places}",
         of_chain=True,
     )

@@ -555,6 +555,17 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
             lambda x: Call(np.square(x[:30] + x[1:]), x[:30], (np.add, x[1:].copy()), np.square, out=x[1:]),
         ),
         "a step that warns": lambda: linked(numbers(30, 4), (np.divide, 0), (np.subtract, 1)),
+        "bounds and decimals": lambda: linked(
+            numbers(300, 3), (np.clip, 1, 100), (np.clip, None, numbers(3)), (np.round, 1), np.round
+        ),
+        "into bytes, saturated": lambda: Call(
+            np.rint(np.clip(numbers(300, 3) * 2, 0, 255)).astype("u1"),
+            numbers(300, 3),
+            (np.multiply, 2),
+            out=room(300, 3, dtype="u1"),
+            casting="saturate",
+        ),
+        "halves between bounds": lambda: linked(numbers(300, 3, dtype="f2"), (np.clip, 0, numbers(3)), (np.round, -1)),
         "objects": lambda: linked(objects(3, 4), (np.add, objects(4)), np.negative),
         "strings": lambda: linked(np.array(["a", "b"]), (np.add, "c")),
         "refused: shapes that do not fit": lambda: Call(ValueError, numbers(3), np.sqrt, (np.add, numbers(4))),

@@ -263,6 +263,201 @@ def test_errors_of_data_that_are_stretched(way):
             check(data, *steps, dtype="f4")
 
 
+# Bounds and decimals, as by NumPy's functions, which are no ufuncs.
+
+BOUNDS = [(0, 255), (-5, 5), (0, None), (None, 20), (None, None), (5, 2), (-300, 300), (2**70, None), (None, 2**70)]
+BOUNDS += [(0.0, 1.5), (-0.0, 0), (0.0, -0.0), (np.nan, 3), (1.0, np.nan), (True, 3), (-np.inf, np.inf), (1j, 2)]
+BOUNDS += [(np.float32(2), 5), (np.int8(-3), np.uint8(40)), ([0.0, 1, 2], 9), (0, [5.0, 0.0, 7]), (1, [[2.5]])]
+BOUNDS += [([0.5, -0.0, np.nan], [3.0, 0.0, 1]), (np.int16([1, 2, 3]), np.int16([4, 1, 9])), ([1.0, 2, 3], [5.0, 1, 9])]
+
+
+def with_odd_items(rng, dtype, shape):
+    """Items of a dtype around 0; zeros of both signs, NaN, infinities and halves among them, if it has such."""
+    data = rng.standard_normal(shape) * 60
+    data.flat[::5], data.flat[1::7], data.flat[2::9], data.flat[3::8], data.flat[4::11] = -0.0, np.nan, 0, 2.5, np.inf
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return data.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [*REALS, "c8"])
+def test_bounds(dtype):
+    rng, ways = np.random.default_rng(5), itertools.cycle(COMPUTED)
+    for shape, (low, high) in itertools.product([(7, 3), (2, 900, 3), (3001, 3)], BOUNDS):
+        data = with_odd_items(rng, dtype, shape)
+        expected, _ = told(lambda: chained(data, (np.clip, low, high)))  # noqa: B023
+        if isinstance(expected, tuple):
+            with untouched(shape, data.dtype) as out, pytest.raises(expected[0]):
+                bcast.chain(data, (np.maximum, data), (np.clip, low, high), out=out, casting="unsafe")
+            continue
+        with computed(*next(ways)):
+            check(data, (np.clip, low, high))
+            check(data[::-1], (np.add, np.ones(3, "i1")), (np.clip, low, high), (np.maximum, 3), (np.clip, low, high))
+
+
+@pytest.mark.parametrize("dtype", [*REALS, "c8"])
+def test_decimals(dtype):
+    rng, ways = np.random.default_rng(6), itertools.cycle(COMPUTED)
+    rounded = (None, 0, 1, 2, -1, -2, 9, 22, 23, 40, np.int8(1))
+    for function, decimals in itertools.product((np.round, np.around), rounded):
+        data = with_odd_items(rng, dtype, (2, 900, 3))
+        step = function if decimals is None else (function, decimals)
+        if data.dtype.kind == "b" and decimals:
+            with pytest.raises(TypeError):
+                bcast.chain(data, step)
+            continue
+        with computed(*next(ways)):
+            check(data, step)
+            check(data[:, :9], (np.add, data[:1, :1]), step, (np.multiply, 3), step, step)
+
+
+def test_bounds_fit_under_the_rule():
+    data, columns = np.arange(24.0).reshape(2, 3, 4), np.array([[2.0, 5], [7, 9], [11, 20]])
+    low, high = columns.T
+    expected = np.clip(data, low[:, np.newaxis], high[:, np.newaxis])
+    assert bits(bcast.chain(data, (np.clip, low, high), axis=1)) == bits(expected)
+    assert bits(bcast.chain(data[:1], (np.clip, data, None), np.negative)) == bits(-np.maximum(data[:1], data))
+    assert bcast.chain(data[0, 0], (np.clip, low.reshape(3, 1), high.reshape(3, 1, 1))).shape == (3, 3, 4)
+    for mode in "unidirectional", "none":
+        with pytest.raises(ValueError, match="expected"):
+            bcast.chain(data[0], np.negative, (np.clip, data[0], data), mode=mode)
+    assert bits(bcast.chain(data, (np.clip, None, data - 1), mode="none")) == bits(data - 1)
+
+
+def test_steps_that_change_nothing():
+    """Rounding of integers, and bounds that are left out or beyond all items, of data that are repeated by strides."""
+    for data in (
+        np.arange(5000),
+        np.broadcast_to(np.array([[2], [3]]), (2, 4000)),
+        np.broadcast_to(np.int8(7), (3, 700)),
+    ):
+        for steps in (np.round,), ((np.clip, None, None),), ((np.clip, -(2**70), 2**70), (np.round, 3)):
+            check(data, *steps)
+            check(data, *steps, dtype="f4")
+            check(data, *steps, out=[np.zeros(data.shape, "f8") for _ in range(2)])
+            check(data, *steps, (np.add, data), *steps)
+            result = bcast.chain(data, *steps)
+            assert not np.shares_memory(result, data)
+
+
+def test_chains_of_many_bounds():
+    """Each has two operands, and each rounding is three steps."""
+    data = np.arange(9000.0).reshape(3000, 3)
+    for count in range(12):
+        check(data, *[(np.clip, [count + 1.0, 2, 3], 8000.5), (np.round, 1), (np.add, np.int8(1))] * count)
+        check(data.astype("u1"), *[(np.round, 1), (np.add, np.float32(1))] * count, dtype="f4")
+
+
+# Casting 'saturate': rounded, ties to even, and cut to the range of integers; NaN becomes 0, and nothing warns.
+
+INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
+POWERS = [2.0**n for n in (7, 8, 15, 16, 31, 32, 63, 64, 100)]
+BESIDE = [0, -0.75, -0.5, -0.25, 0.25, 0.5, 0.75, 1.5, 2.5, -1, 1]
+TO_SATURATE = [sign * power + more for sign in (-1, 0, 1) for power in POWERS for more in BESIDE]
+TO_SATURATE += [np.nan, np.inf, -np.inf, 1e30, -1e30, 6e4, -0.0, 1e-40]
+
+
+def to_saturate(dtype):
+    """Items of a dtype at the bounds of all integers, halfway between two of these, and odd ones."""
+    rng = np.random.default_rng(7)
+    if np.dtype(dtype).kind in "iu":
+        limits = np.iinfo(dtype)
+        ends = [limits.min, limits.max, 0, 1, *(2**n + more for n in (7, 8, 15, 16, 31, 32) for more in (-1, 0, 1))]
+        ends = [end for end in (*ends, *(-end for end in ends)) if limits.min <= end <= limits.max]
+        return np.concatenate([np.array(ends, dtype), np.frombuffer(rng.bytes(3000 * limits.bits // 8), dtype)])
+    with np.errstate(all="ignore"):
+        spread = rng.standard_normal(2500) * 10.0 ** rng.integers(-1, 20, 2500)
+        return np.concatenate([np.array(TO_SATURATE), spread]).astype(dtype)
+
+
+def saturated(numbers, dtype):
+    """The oracle, by Python's exact numbers: `round` takes the even one of two."""
+    limits, results = np.iinfo(dtype), []
+    for number in numbers.ravel():
+        value = number.item() if numbers.dtype.kind in "iu" else float(number)
+        if value != value:
+            results.append(0)
+        elif abs(value) == np.inf:
+            results.append(limits.max if value > 0 else limits.min)
+        else:
+            results.append(min(max(round(value), limits.min), limits.max))
+    return np.array(results, dtype).reshape(numbers.shape)
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in REALS if dtype != "?"])
+def test_saturation(dtype):
+    ways, rng = itertools.cycle(COMPUTED), np.random.default_rng(8)
+    items = to_saturate(dtype)
+    for to in INTEGERS:
+        right = saturated(items, to)
+        for count in 1, 7, 64, 2501, items.size:
+            places = rng.permutation(items.size)[:count] if count < items.size else np.arange(count)
+            data, expected, outs = items[places], right[places], [np.zeros(count, to) for _ in range(3)]
+            outs.append(np.zeros(count, np.dtype(to).newbyteorder()))
+            with computed(*next(ways)):
+                results = [told(lambda: bcast.chain(data, dtype=to, casting="saturate"))]  # noqa: B023
+                for out, steps in zip(outs, ((), (np.positive,), (np.round,), ()), strict=True):
+                    call = functools.partial(bcast.chain, data, *steps, out=out, casting="saturate")
+                    results.append(told(call))
+                    assert results[-1][0] is out
+            for result, warned in results:
+                assert not warned
+                assert result.dtype.type is np.dtype(to).type
+                assert result.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("shape", [(5, 7, 3), (300, 401), (2, 90, 91, 3), (70_001,)])
+def test_bytes_to_bytes_by_float32(shape, way):
+    """Fused steps: whole tiles of vectors, what is left of these, and operands by channel and by item."""
+    rng = np.random.default_rng(9)
+    data, scale = rng.integers(0, 256, shape, np.uint8), np.float32([1.5, -2.25, 0.3])
+    shift = (rng.standard_normal(shape) * 300).astype("f4")
+    for odd in None, np.nan, np.inf, -np.inf, 2.5, 3e38:
+        if odd is not None:
+            shift.flat[rng.integers(0, data.size, 3)] = odd
+        rows = scale if shape[-1] == 3 else 1.7
+        numbers = chained(data, (np.multiply, rows), (np.add, shift), dtype="f4")
+        for source in data, data[::-1], data.astype("f4"):
+            numbers = numbers if source is data else chained(source, (np.multiply, rows), (np.add, shift), dtype="f4")
+            steps, expected = ((np.multiply, rows), (np.add, shift)), np.zeros(shape, "u1")
+            known = ~np.isnan(numbers)
+            expected[known] = np.clip(np.rint(numbers[known]), 0, 255).astype("u1")
+            with computed(*way):
+                out = np.zeros(shape, "u1")
+                result, warned = told(lambda: bcast.chain(source, *steps, dtype="f4", out=out, casting="saturate"))  # noqa: B023
+                assert not warned
+                assert bits(result) == bits(expected)
+                for cut in [(np.clip, 0, 255)], [(np.maximum, 0), (np.minimum, 255)], [np.round, (np.clip, 20, 30)]:
+                    outs = [np.zeros(shape, "u1") for _ in range(2)]
+                    check(source, *steps, *cut, dtype="f4", casting="unsafe", out=outs)
+                    check(source, *steps, *cut, (np.add, 0.25), np.rint, dtype="f4")
+                    check(source, *cut, dtype="f4", out=[np.zeros(shape, "f2") for _ in range(2)])
+
+
+def test_what_saturates():
+    """Real numbers to integers; all else is as by 'same_kind'."""
+    for data, dtype in (
+        (np.ones(3, "c8"), "u1"),
+        (np.ones(3), "?"),
+        (np.array(["1"]), "u1"),
+        (np.ones(3, "m8[s]"), "u1"),
+    ):
+        for options in {"dtype": dtype}, {"out": np.zeros(3, dtype)[: data.size]}:
+            with pytest.raises(TypeError, match="casting='saturate'"):
+                bcast.chain(data, casting="saturate", **options)
+    assert bcast.chain(np.array([True, False]), dtype="i1", casting="saturate").tolist() == [1, 0]
+    with np.errstate(over="ignore"):
+        assert bcast.chain([1e10, 2.0], dtype="f2", casting="saturate").tolist() == [np.inf, 2]
+    assert bcast.chain(300, dtype="u1", casting="saturate").tolist() == 255
+    assert bcast.chain(-2.5, np.round, out=np.zeros((), "i1"), casting="saturate").tolist() == -2
+    with pytest.raises(ValueError, match=r"`casting` expected one of .*'saturate'"):
+        bcast.chain(1, casting="maybe")
+    for call in bcast.broadcast, functools.partial(bcast.elementwise, np.add):
+        with pytest.raises(ValueError, match="`casting` expected"):
+            call(1, (1,), casting="saturate")
+
+
 # Overlap.
 
 MEMORY = np.arange(40 * 40 * 4) % 113

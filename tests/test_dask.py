@@ -369,8 +369,12 @@ def test_chains_are_one_task_a_chunk():
         (pictures[0, 0, 0, 0], (np.add, 2), np.negative),
         (mean, (np.add, pictures), (np.maximum, std[:1]), (np.multiply, pictures[:1, :, :1])),
         (np.array(["a", "b"]), (np.add, "c")),
+        (pictures, (np.clip, 20, None), np.negative, (np.clip, None, mean), (np.round, -1)),
+        (mean, (np.clip, [0, 1, 2], pictures), np.round, (np.clip, None, None)),
     ):
         check("chain", data, *steps, chunks=2)
+    check("chain", pictures * np.float32(1.5) - 40, dtype="u1", casting="saturate")
+    check("chain", pictures, np.negative, dtype="i1", casting="saturate")
 
 
 def test_choices_are_one_task_a_chunk():
@@ -621,6 +625,10 @@ def test_refusals_are_those_of_arrays_in_memory():
         ("chain", np.sqrt, (np.add, np.ones((2, 3, 1))), {"mode": "unidirectional"}),
         ("chain", (np.add, np.ones(3)), {"mode": "pdpd", "axis": 0}),
         ("chain", (np.add, 1, 2)),
+        ("chain", (np.clip, 1)),
+        ("chain", np.sqrt, np.clip),
+        ("chain", (np.clip, np.ones(4), None)),
+        ("chain", (np.round, 1.5)),
         ("chain", (np.add, 1), (np.bitwise_and, 2)),
         ("where", np.ones(2), 0),
         ("where", "a", np.datetime64("2020")),

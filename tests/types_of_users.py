@@ -74,6 +74,7 @@ def elementwise_gives_what_the_function_gives(x: Floats, ufunc: np.ufunc) -> Non
     assert_type(bcast.where(x > 0, x, x), Floats)
     assert_type(bcast.chain(x, (ufunc, [1, 2]), np.sqrt, (np.less, 1), dtype="f4", mode="pdpd", axis=1), NDArray[Any])
     assert_type(bcast.chain([1, 2]), NDArray[Any])
+    assert_type(bcast.chain(x, np.round, (np.around, 2), (np.clip, 0, None), (np.clip, [1, 2], x)), NDArray[Any])
 
 
 def shapes(x: Floats, shape: Sequence[int], lengths: NDArray[np.int64], index: np.int32) -> None:
@@ -149,6 +150,7 @@ def what_fails_when_it_runs(x: Floats) -> None:
     bcast.elementwise(np.add, x, x, mode="explicit")  # type: ignore
     bcast.elementwise(np.add, x, x, out="x")  # type: ignore
     bcast.chain(x, (np.add, 1, 2))  # type: ignore
+    bcast.chain(x, (np.clip, 0, 1, 2))  # type: ignore
     bcast.chain(x, "add")  # type: ignore
     bcast.chain(x, mode="explicit")  # type: ignore
     bcast.meshgrid(x, indexing="yx")  # type: ignore

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypeVar
 
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
-from bcast._rules.types import DType, SizesLike
+from bcast._rules.types import ChainCasting, DType, SizesLike
 from bcast._runtime.core import get_num_threads, memory_info, release_memory, set_idle_limit, set_num_threads
 from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
@@ -44,6 +44,21 @@ class _Comparison(_OfOneResult, Protocol):
     @property
     def __name__(self) -> Literal["equal", "greater", "greater_equal", "less", "less_equal", "not_equal"]: ...
 
+class _Function(Protocol):
+    """A function that is no ufunc, such as `numpy.clip` and `numpy.round`."""
+
+    @property
+    def __code__(self) -> Any: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_Bound = ArrayLike | None
+_Step = (
+    np.ufunc
+    | _Function
+    | tuple[np.ufunc, ArrayLike]
+    | tuple[_Function, SupportsIndex]
+    | tuple[_Function, _Bound, _Bound]
+)
 _Scalar = complex | str | bytes | np.generic  # operands without axes, of which ufuncs make a scalar
 _OutT = TypeVar("_OutT", bound=_Memory, default=NDArray[Any])
 _SumT = TypeVar("_SumT", bound=_Memory, default=Any)
@@ -145,9 +160,9 @@ def infer_shape(
 def infer_shape(data_shape: ShapeLike, target_shape: None = None, *, shape: None) -> Never: ...
 def chain(
     data: ArrayLike,
-    *steps: np.ufunc | tuple[np.ufunc, ArrayLike],
+    *steps: _Step,
     dtype: DType = None,
-    casting: Casting = "same_kind",
+    casting: ChainCasting = "same_kind",
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: _OutT | None = None,

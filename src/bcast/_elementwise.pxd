@@ -7,3 +7,4 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out)
 cpdef bint may_fail(ndarray data, Dtype dtype) except -1
 cpdef tuple operand_shape(operand)
 cpdef pass_on(function, a, b, int rule, axis, out, where)
+cpdef bint saturates(Dtype given, Dtype dtype) except -1

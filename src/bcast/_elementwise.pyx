@@ -58,7 +58,13 @@ include "_apply/loops.pxi"
 include "_apply/operands.pxi"
 
 cdef object UFUNC = np.ufunc
+cdef object CLIP = np.clip, ROUND = np.round, AROUND = np.around    # even if they are replaced
 cdef tuple ONLY_OUT = ("out",), ONLY_WHERE = ("where",), OUT_AND_WHERE = ("out", "where")
+cdef enum:
+    SCALAR_BYTES = 32       # for a Python scalar as an item of any dtype
+    FEW_BOUNDS = 4096       # of `clip`, which are looked at
+    MOST_DECIMALS = 22      # of `round`, whose power of ten is exact in float64
+    SATURATE = 5            # a casting of our own, beside NumPy's numbers for its ones
 cdef Py_ssize_t APPLY_SHARE_BYTES = 256 << 10   # another thread that would write less costs more than it saves
 
 
@@ -181,24 +187,25 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     """Convert an array, and apply ufuncs one after the other; None if that is left to others, or to an error.
 
     A step is a ufunc, or a tuple of one and its second operand, which fits what is before it under a rule, as for
-    `apply`. `dtype` is what the array is converted to, or None; `casting` is for that and for `out`. A new result is
+    `apply`; or NumPy's `clip` with two bounds, or `round`, with decimals or without. `dtype` is what the array is
+    converted to, or None; `casting` is for that and for `out`, as NumPy's number or as SATURATE. A new result is
     C-contiguous.
     """
     cdef Nest nest
-    cdef char[MAX_OPERANDS][32] scalars
+    cdef char[MAX_OPERANDS * SCALAR_BYTES] scalars
     cdef int[MAX_STEPS] errors
     cdef cnp.dtype given
-    cdef Found found
     cdef int number = _number_of(data), k, weight = 1
     # The first casting, 'no', forbids another order of bytes, too.
     if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2 or casting == 0:
         return None
     nest.rank = _rank_of(data)
     for step in steps:
-        if type(step) is tuple and len(<tuple> step) == 2 and rule == 0:
-            nest.rank = max(nest.rank, _rank_of((<tuple> step)[1]))
+        if type(step) is tuple and rule == 0:
+            for operand in (<tuple> step)[1:]:
+                nest.rank = max(nest.rank, _rank_of(operand))
     nest.n, nest.n_steps, nest.side_by_side, nest.in_place, nest.row_loop = 1, 0, True, False, NULL
-    nest.spread = not steps     # conversions repeat nothing
+    nest.spread, nest.spread_alone = 0, 0
     nest.bools = 0
     if not _describe(&nest.operands[0], data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL, NULL):
         return None
@@ -207,11 +214,14 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
         not (steps or out is not None or dtype.isnative) or not _convert_step(&nest, &number, dtype, casting)
     ):
         return None
+    if steps and (nest.operands[0].swapped or dtype is not None and not dtype.isnative):
+        function = (<tuple> steps[0])[0] if type(steps[0]) is tuple and steps[0] else steps[0]
+        if function is ROUND or function is AROUND:
+            return None     # which alone keeps the order of bytes
     for step in steps:
-        found = _ufunc_step(&nest, &number, step, rule, axis, scalars[nest.n])
-        if found is None:
+        if not _function_step(&nest, &number, step, rule, axis, scalars, &weight):
             return None
-        weight += found.weight
+    nest.spread |= weight == 1      # if no step has a loop: conversions repeat nothing
     nest.n += 1
     if not _has_items(&nest):
         return None
@@ -229,7 +239,9 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
         out = _fresh(&nest, given, 0)
     elif not _fits(&nest, out, given, 1):
         return None
-    if not nest.in_place:
+    if nest.in_place:
+        nest.spread |= nest.spread_alone
+    else:
         find_fused(&nest)   # what is in error is computed once more
     pair_axes(&nest)
     memset(errors, 0, sizeof(errors))
@@ -240,42 +252,148 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     return out
 
 
-cdef Found _ufunc_step(Nest *nest, int *number, step, int rule, axis, char *scalar):
-    """Add the step of a ufunc, with its operand, and with a conversion before it if need be; None if it is left."""
+cdef bint _function_step(
+    Nest *nest, int *number, step, int rule, axis, char *scalars, int *weight,
+) except -1:
+    """Add a step of the user's as one of ufuncs, or as several; tell whether that can be."""
+    cdef object function = step, operands = ()
+    cdef object low, high
+    if type(step) is tuple:
+        if len(<tuple> step) == 0:
+            return False
+        function, operands = (<tuple> step)[0], (<tuple> step)[1:]
+    if function is CLIP and len(<tuple> operands) == 2:
+        low, high = operands
+        if _is_whole(number[0]) and number[0] != cnp.NPY_BOOL:
+            low, high = bounds_in_effect(low, high, cnp.PyArray_DescrFromType(number[0]))
+        if low is None and high is None:
+            return number[0] != cnp.NPY_BOOL        # which NumPy refuses; numbers stay what they are
+        if low is None:
+            return _ufunc_step(nest, number, np.minimum, (high,), rule, axis, scalars, weight)
+        if high is None:
+            return _ufunc_step(nest, number, np.maximum, (low,), rule, axis, scalars, weight)
+        return _are_sure_bounds(number[0], low, high) and _ufunc_step(
+            nest, number, CLIP_UFUNC, (low, high), rule, axis, scalars, weight
+        )
+    if (function is ROUND or function is AROUND) and (len(<tuple> operands) == 1 or type(step) is not tuple):
+        return _round_step(nest, number, operands[0] if operands else 0, scalars, weight)
+    return len(<tuple> operands) <= 1 and (len(<tuple> operands) == 1 or type(step) is not tuple) and _ufunc_step(
+        nest, number, function, operands, rule, axis, scalars, weight
+    )
+
+
+cpdef tuple bounds_in_effect(low, high, cnp.dtype dtype):
+    """The bounds to which NumPy's `clip` cuts integers of a dtype: none where a Python int lies beyond all of them."""
+    limits = np.iinfo(dtype)
+    if type(low) is int and low <= limits.min:
+        low = None
+    if type(high) is int and high >= limits.max:
+        high = None
+    return low, high
+
+
+cdef bint _are_sure_bounds(int number, low, high) except -1:
+    """Whether what comes of both bounds does not depend on how NumPy hands them to its loop.
+
+    Of floats it does where a bound is NaN; and where one is 0, which may have either sign, unless each bound is one for
+    all items.
+    """
+    cdef bint is_float = not _is_whole(number), alike = True
+    cdef int kind
+    for bound in (low, high):
+        kind = _number_of(bound)
+        if kind == OTHER or kind == A_COMPLEX or (kind >= cnp.NPY_CFLOAT and kind <= cnp.NPY_CLONGDOUBLE):
+            return False
+        is_float = is_float or not (_is_whole(kind) or kind == AN_INT)
+    if not is_float:
+        return True
+    for bound in (low, high):
+        if not cnp.PyArray_CheckExact(bound):
+            if bound != bound:
+                return False
+        elif cnp.PyArray_SIZE(<cnp.ndarray> bound) > FEW_BOUNDS or np.any(bound != bound):
+            return False
+        else:
+            alike = alike and cnp.PyArray_SIZE(<cnp.ndarray> bound) == 1
+    return alike or bool(np.all(low) and np.all(high))
+
+
+cdef inline bint _is_whole(int number) noexcept:
+    """Whether this is the number of a dtype of integers or of bools."""
+    return 0 <= number <= cnp.NPY_ULONGLONG
+
+
+cdef bint _round_step(Nest *nest, int *number, decimals, char *scalars, int *weight) except -1:
+    """Add what NumPy's `round` does: it scales, rounds to whole numbers and scales back; tell whether that can be."""
+    cdef double factor = 1
+    if type(decimals) is not int:
+        return False
+    if _is_whole(number[0]) and number[0] != cnp.NPY_BOOL:
+        return decimals >= 0        # integers stay what they are
+    if number[0] != cnp.NPY_FLOAT and number[0] != cnp.NPY_DOUBLE:
+        return False
+    if not -MOST_DECIMALS <= decimals <= MOST_DECIMALS:
+        return False
+    for _ in range(abs(decimals)):
+        factor *= 10
+    if decimals == 0:
+        return _ufunc_step(nest, number, np.rint, (), 0, -1, scalars, weight)
+    before, after = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
+    return (
+        _ufunc_step(nest, number, before, (factor,), 0, -1, scalars, weight)
+        and _ufunc_step(nest, number, np.rint, (), 0, -1, scalars, weight)
+        and _ufunc_step(nest, number, after, (factor,), 0, -1, scalars, weight)
+    )
+
+
+cdef bint _ufunc_step(
+    Nest *nest, int *number, function, tuple operands, int rule, axis, char *scalars, int *weight,
+) except -1:
+    """Add the step of a ufunc, with its operands, and with a conversion before it if need be; tell whether it can."""
     cdef Found found
-    cdef int kind = NONE, k = nest.n
-    cdef bint pair = type(step) is tuple
-    function = step
-    if pair:
-        if len(<tuple> step) != 2:
-            return None
-        function, operand = <tuple> step
-        kind = _number_of(operand)
-    found = _find(function, number[0], kind, NONE, cnp.NPY_SAME_KIND_CASTING) if type(function) is UFUNC else None
+    cdef Operand *operand
+    cdef int count = len(operands), k = nest.n, spread = 0, i
+    cdef int[2] kinds = [NONE, NONE]
+    if type(function) is not UFUNC:
+        return False
+    # Each one may need two conversions before it, and the result two more; the output is an operand, too.
+    if k + count >= MAX_OPERANDS or nest.n_steps + 5 > MAX_STEPS:
+        return False
+    for i in range(count):
+        kinds[i] = _number_of(operands[i])
+    found = _find(function, number[0], kinds[0], kinds[1], cnp.NPY_SAME_KIND_CASTING)
     if found is None or found.uneven or not found.shared:
-        return None
+        return False
     if found.inexact and nest.n_steps == 0 and found.casts[0] == NULL and _runs_backwards(nest):
-        return None
+        return False
     if found.casts[0] != NULL and not _convert_step(nest, number, found.dtypes[0], 4):
-        return None
-    given = <cnp.dtype> found.dtypes[<int> pair + 1]
+        return False
+    given = <cnp.dtype> found.dtypes[count + 1]
     nest.steps[nest.n_steps] = Step(
         (<UFunc *> function).name, found.errors, found.loop, <void *> found.context, found.auxdata, NULL,
-        k if pair else 0, given.itemsize, 0, found.fused,
+        k if count > 0 else 0, k + 1 if count > 1 else 0, given.itemsize, 0, found.fused,
     )
     nest.n_steps += 1
     if found.compares_bytes:
         nest.bools |= 1 << k | (nest.n_steps == 1)      # what steps give is 0 or 1
     number[0] = (<cnp.dtype> given).type_num
-    if not pair:
-        return found
-    if not _map_operand(nest, k, operand, rule, axis) or not _describe(
-        &nest.operands[k], operand, <cnp.dtype> found.dtypes[1], found.casts[1], scalar
-    ):
-        return None
-    nest.spread |= (found.spread >> 1 & 1) << k | (found.spread & 1)
-    nest.n += 1
-    return found
+    weight[0] += found.weight
+    for i in range(count):
+        operand = &nest.operands[k + i]
+        if not _map_operand(nest, k + i, operands[i], rule, axis) or not _describe(
+            operand, operands[i], <cnp.dtype> found.dtypes[i + 1], found.casts[i + 1],
+            scalars + (k + i) * SCALAR_BYTES,
+        ):
+            return False
+        spread |= (found.spread >> (i + 1) & 1) << (k + i)
+        nest.n += 1
+    if count:
+        spread |= found.spread & 1
+    if found.fused == NOT_FUSED:
+        nest.spread |= spread
+    else:
+        nest.spread_alone |= spread
+    return True
 
 
 cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) except -1:
@@ -283,6 +401,7 @@ cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) e
     cdef cnp.dtype given = cnp.PyArray_DescrFromType(number[0])
     cdef Cast cast
     cdef uint8_t fused = NOT_FUSED
+    cdef bint saturating = False
     learn(dtype)
     if _eligible(dtype.type_num) == OTHER:
         return False
@@ -290,22 +409,41 @@ cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) e
         return True
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
-    if not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, casting):
+    if casting == SATURATE:
+        saturating = saturates(given, dtype)
+        casting = cnp.NPY_SAME_KIND_CASTING
+    if not saturating and not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, casting):
         return False
     if number[0] == cnp.NPY_UBYTE and dtype.type_num == cnp.NPY_FLOAT16 and fuses_halves(target_number):
         given = cnp.PyArray_DescrFromType(cnp.NPY_FLOAT)    # by the fused loop, in a tenth of the time
         _convert_step(nest, number, given, casting)
-    cast = sure_cast(given, dtype)
+    if saturating:
+        cast = saturating_cast_of(target_number, given.type_num, dtype.type_num, bfloat16)
+    else:
+        cast = sure_cast(given, dtype)
     if cast == NULL:
         return False
     if number[0] == cnp.NPY_UBYTE and dtype.type_num == cnp.NPY_FLOAT and FUSES:
         fused = FROM_BYTES
     elif number[0] == cnp.NPY_FLOAT and dtype.type_num == cnp.NPY_FLOAT16 and fuses_halves(target_number):
         fused = TO_HALVES
-    nest.steps[nest.n_steps] = Step(b"cast", True, NULL, NULL, NULL, cast, 0, dtype.itemsize, 0, fused)
+    elif number[0] == cnp.NPY_FLOAT and dtype.type_num == cnp.NPY_UBYTE and fuses_more(target_number):
+        fused = TO_CUT_BYTES if saturating else TO_BYTES
+    nest.steps[nest.n_steps] = Step(
+        b"cast", not saturating, NULL, NULL, NULL, cast, 0, 0, dtype.itemsize, 0, fused,
+    )
     nest.n_steps += 1
     number[0] = dtype.type_num
     return True
+
+
+cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1:
+    """Whether the casting 'saturate' rounds real numbers of one dtype, or cuts them, to integers of another."""
+    cdef bint is_real = given.kind == c"f" or given.kind == c"i" or given.kind == c"u"
+    learn(given)
+    return (is_real or given.type_num == bfloat16) and (dtype.kind == c"i" or dtype.kind == c"u") and not (
+        PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, cnp.NPY_SAFE_CASTING)
+    )
 
 
 cpdef choose(condition, x, y, out):

@@ -20,13 +20,13 @@ import numpy as np
 
 from bcast._api.adjoints import lengths_left, wanted_dtype
 from bcast._api.broadcast import align_like, tuple_of_one
-from bcast._api.elementwise import axis_argument, check_function, rule_argument, step_shapes
+from bcast._api.elementwise import axis_argument, check_function, is_clip, is_round, rule_argument, step_shapes
 from bcast._api.elementwise import chain as chain_in_memory
 from bcast._api.elementwise import where as where_in_memory
 from bcast._api.repeats import counts_along
 from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument, show
 from bcast._rules.core import Alignment, align, align_shapes, merge, right_aligned
-from bcast._rules.types import DType, SizesLike
+from bcast._rules.types import ChainCasting, DType, SizesLike
 from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 try:
@@ -331,7 +331,7 @@ def chain(
     data: AnyArray,
     *steps: Any,
     dtype: DType = None,
-    casting: Casting = "same_kind",
+    casting: ChainCasting = "same_kind",
     mode: ElementwiseMode | None = None,
     axis: int = -1,
 ) -> Array:
@@ -349,20 +349,36 @@ def chain(
     array([ 0. , -0.5, -1. ], dtype=float32)
     """
     array = as_dask("data", data)
-    own = converted_dtype(array, dtype, casting)
+    if casting == "saturate":
+        own = chain_in_memory(np.empty(0, array.dtype), dtype=dtype, casting=casting).dtype
+    else:
+        own = converted_dtype(array, dtype, casting)
     rule = rule_argument(mode, axis)
     axis = axis_argument(axis, rule)
-    shape, operands, alike = array.shape, [without_empty(array)], list(steps)
+    shape, alike = array.shape, list(steps)
+    operands: list[Any] = [without_empty(array)]
+    functions = []
     for i, step in enumerate(steps):
-        if isinstance(step, (tuple, list)) and len(step) == 2:
+        function, *given = step if isinstance(step, (tuple, list)) and len(step) else (step,)
+        functions.append((function, len(given)))
+        if len(given) > 1 and not is_clip(function):
+            continue  # which is refused below
+        examples = []
+        for value in given:
+            if is_round(function) or value is None:
+                operands.append(value)
+                examples.append(value)
+                continue
             name = f"steps[{i}]"
-            operand = _operand(name, step[1])
+            operand = _operand(name, value)
             aligned, shape = step_shapes(name, "data", "data, steps", getattr(operand, "shape", ()), shape, rule, axis)
             operands.append(_reshaped(operand, aligned))
-            alike[i] = step[0], np.empty(0, operand.dtype) if hasattr(operand, "chunks") else operand
+            examples.append(np.empty(0, operand.dtype) if hasattr(operand, "chunks") else operand)
+        if given:
+            alike[i] = function, *examples
     to = chain_in_memory(np.empty(0, array.dtype), *alike, dtype=own, casting=casting).dtype
-    ufuncs = [step[0] if isinstance(step, (tuple, list)) else step for step in steps]
-    return chained(operands, len(shape), to, ufuncs=ufuncs, own=own)
+    allowed: ChainCasting = "saturate" if casting == "saturate" else "unsafe"  # what has been checked
+    return chained(operands, len(shape), to, functions=functions, own=own, casting=allowed)
 
 
 def where(condition: AnyArray, x: AnyArray, y: AnyArray, /) -> Array:

@@ -5,13 +5,14 @@ from bcast._rules.arguments cimport dtype_argument, integer, mode_of
 from bcast._rules.core cimport Alignment, expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._runtime.core cimport are_alike, convert_into, dtype_of, is_binary, reshaped, shape_of
 from bcast._api.converted cimport as_array, casting_number, is_tensor, prepared
-from bcast._elementwise cimport apply, choose, compute, operand_shape, pass_on, run_steps
+from bcast._elementwise cimport apply, choose, compute, operand_shape, pass_on, run_steps, saturates
 
 cdef tuple MODES
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD, SAME_KIND
-cdef int NUMBER_OF_SAME_KIND, UNSAFE
+cdef int NUMBER_OF_SAME_KIND, UNSAFE, SATURATE
+cdef tuple CHAIN_CASTINGS
 cdef type UFUNC
-cdef object NUMPYS_WHERE, BOOL, NO_VALUE
+cdef object NUMPYS_WHERE, BOOL, NO_VALUE, CLIP, ROUND, AROUND
 cdef tuple SCALARS
 
 cpdef tuple step_shapes(str name, str owner, str both, tuple given, tuple shape, rule, axis)
@@ -26,3 +27,11 @@ cpdef check_function(ufunc)
 cdef _check_out(out, tuple shape)
 cdef _writable(out, tuple shape)
 cdef tuple _step(str name, step)
+cpdef int chain_casting(casting) except -1
+cdef str _casting_remedy(last, wanted)
+cpdef saturated(data, dtype)
+cpdef bint is_clip(function)
+cpdef bint is_round(function)
+cdef bint _is_simple(function)
+cdef _dtype_after(function, given, list kinds)
+cdef _stepped(step, result)

@@ -12,20 +12,23 @@ from numpy import generic, ndarray
 from numpy.typing import ArrayLike
 
 from bcast._api.converted import as_array, casting_number, into_tensor, is_tensor, prepared
-from bcast._elementwise import apply, choose, compute, operand_shape, pass_on, run_steps
+from bcast._elementwise import apply, choose, compute, operand_shape, pass_on, run_steps, saturates
 from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
 from bcast._rules.core import expect_default_axis, merge, pdpd, right_aligned, rule_of
-from bcast._rules.types import Casting, DType, ElementwiseMode
+from bcast._rules.types import Casting, ChainCasting, DType, ElementwiseMode
 from bcast._runtime.core import are_alike, convert_into, dtype_of, is_binary, reshaped, shape_of
 
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
 UFUNC = np.ufunc
 NUMPYS_WHERE = np.where  # even if it is replaced
 SCALARS = (bool, int, float, complex)
+CLIP, ROUND, AROUND = np.clip, np.round, np.around  # which are no ufuncs
 BOOL = np.dtype(bool)
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 UNSAFE = CASTINGS.index("unsafe")
+SATURATE = len(CASTINGS)
+CHAIN_CASTINGS = (*CASTINGS, "saturate")
 NO_VALUE: Any = np._NoValue
 
 
@@ -170,12 +173,12 @@ def chain(
     data: ArrayLike,
     *steps: Any,
     dtype: DType = None,
-    casting: Casting = "same_kind",
+    casting: ChainCasting = "same_kind",
     mode: ElementwiseMode | None = None,
     axis: int = -1,
     out: Any = None,
 ) -> Any:
-    """Convert `data`, then apply one ufunc after the other, in one pass: arithmetic without temporaries.
+    """Convert `data`, then apply one function after the other, in one pass: arithmetic without temporaries.
 
     Parameters
     ----------
@@ -183,12 +186,15 @@ def chain(
         The first operand, of any layout. A transposed array is read where it lies: HWC becomes CHW in the same pass.
     *steps : numpy.ufunc or pair of a numpy.ufunc and an array_like
         What is done, in this order: a ufunc of one operand, or a pair of a ufunc of two and its second operand. The
-        first operand is what the step before gave.
+        first operand is what the step before gave. ``(np.clip, low, high)`` is a step, too, where one bound may be
+        None; so are `numpy.round` and ``(np.round, decimals)``.
     dtype : dtype_like, optional
         What `data` is converted to at first. The default is its own dtype.
-    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}
+    casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe', 'saturate'}
         Which conversions are allowed, of `data` and of the last result to the dtype of `out`. Steps convert as ufuncs
-        do.
+        do. ``'saturate'`` is ``'same_kind'``, and also allows real numbers to become integers that cannot hold all of
+        them: these are rounded, halves to the even number, and what lies beyond the integers becomes the least or the
+        most of them. NaN becomes 0. Nothing of that warns.
     mode, axis
         How operands of steps are broadcast with what the step before gave, as in `elementwise`: `axis` is where they
         begin in mode 'pdpd'. In mode 'numpy' they may add axes to the result, or stretch it.
@@ -210,7 +216,8 @@ def chain(
     -----
     Results and warnings are, bit for bit, those of `data`, or ``data.astype(dtype)``, and one call of NumPy's for each
     step. Numbers are computed for a few thousand items at a time, which stay in the fastest cache from step to step, on
-    several threads; float32 sums, differences, products and quotients of a chain are one loop. The steps of other
+    several threads. Arithmetic of float32 is one loop for all steps, from bytes and to bytes, bounds and `numpy.round`
+    without decimals included. The steps of other
     chains are calls of `elementwise`. If `numpy.errstate`, or a filter of warnings, makes a floating-point error an
     exception, `out` has been written.
 
@@ -233,54 +240,105 @@ def chain(
     <BLANKLINE>
            [[-0.25,  0.5 ],
             [ 1.25,  2.  ]]], dtype=float32)
-    >>> bytes_again = np.empty((2, 2, 3), np.uint8)  # cut at 0 and at 255, and converted
-    >>> bcast.chain(picture, (np.multiply, 30), (np.minimum, 255), dtype="f4", out=bytes_again, casting="unsafe")[0, 1]
-    array([ 90, 120, 150], dtype=uint8)
+
+    A brighter picture, in bytes again: rounded, and cut at 255.
+
+    >>> brighter = np.empty_like(picture)
+    >>> bcast.chain(picture, (np.multiply, 25.5), dtype=np.float32, out=brighter, casting="saturate")[1]
+    array([[153, 178, 204],
+           [230, 255, 255]], dtype=uint8)
+    >>> bcast.chain(np.array([0.125, 2.5, -1]), (np.clip, 0, None), (np.round, 2))
+    array([0.12, 2.5 , 0.  ])
     """
     rule = rule_argument(mode, axis)
     wanted = None if dtype is None else dtype_argument(dtype)
-    number = casting_number(casting)
+    number = chain_casting(casting)
     axis = axis_argument(axis, rule)
     array = as_array("data", data)
     order = _number(rule)
     result = run_steps(array, steps, order, axis, wanted, number, out)
     if result is not None:
         return result
-    array, own = prepared(array, shape_of(array), None, wanted, casting)
+    named: Any = SAME_KIND if number == SATURATE else casting
+    cut = number == SATURATE and wanted is not None and saturates(dtype_of(array), wanted)
+    if number == SATURATE and wanted is not None and not cut and not np.can_cast(array.dtype, wanted, named):
+        raise TypeError(f"`dtype` expected a dtype that casting='saturate' allows for {array.dtype}, got {wanted}")
+    array, own = (array, wanted) if cut else prepared(array, shape_of(array), None, wanted, named)
     shape = shape_of(array)
-    last = own
+    last: Any = own
     plain: list[Any] = []
     for i, step in enumerate(steps):
-        function, operand = _step(f"steps[{i}]", step)
-        kind: Any = None
-        if operand is not None:
+        function, operands = _step(f"steps[{i}]", step)
+        kinds = operands.copy()
+        for k, operand in enumerate(operands):
+            if is_round(function) or operand is None:  # no operand, and a bound that is left out
+                continue
             given = operand_shape(operand)
             source, shape = step_shapes(f"steps[{i}]", "data", "data, steps", given, shape, rule, axis)
-            operand = _aligned(operand, given, source)
-            kind = type(operand)  # NumPy takes int, float and complex for dtypes that follow the other one
-            kind = dtype_of(operand) if kind is ndarray else BOOL if kind is bool else kind
-        plain.append(function if operand is None else (function, operand))
-        last = function.resolve_dtypes((last, None) if operand is None else (last, kind, None))[-1]
+            operands[k] = _aligned(operand, given, source)
+            if type(operand) is ndarray:
+                kinds[k] = dtype_of(operand)
+        plain.append((function, *operands) if operands else function)
+        last = _dtype_after(function, last, kinds)
     if is_tensor(out):
         return into_tensor(chain, out, array, *steps, dtype=own, casting=casting, mode=mode, axis=axis)
     target: Any = None
+    is_cut = False
     if out is not None:
         target = _writable(out, shape)
-        if not np.can_cast(last, target.dtype, casting):
-            got = f"{target.dtype}; give casting='unsafe'" if casting == SAME_KIND else target.dtype
+        is_cut = number == SATURATE and saturates(last, target.dtype)
+        if not is_cut and not np.can_cast(last, target.dtype, named):
+            got = f"{target.dtype}{_casting_remedy(last, target.dtype)}" if casting == SAME_KIND else target.dtype
             raise TypeError(f"`out` expected a dtype that casting={casting!r} allows for {last}, got {got}")
-    result = run_steps(array, tuple(plain), 0, -1, own if wanted is not None else None, UNSAFE, target)
+    allowed = SATURATE if number == SATURATE else UNSAFE  # all has been checked
+    result = run_steps(array, tuple(plain), 0, -1, own if wanted is not None else None, allowed, target)
     if result is None:
         # NumPy's loops may differ in their last bits on items side by side: what is not converted stays where it is.
-        result = array if plain and wanted is None else array.astype(own, copy=bool(plain) or target is None)
+        result = array
+        if cut:
+            result = saturated(array, own)
+        elif not plain or wanted is not None:
+            result = array.astype(own, copy=bool(plain) or target is None)
         for step in plain:
-            result = step(result) if isinstance(step, UFUNC) else elementwise(step[0], result, step[1])
+            result = _stepped(step, result)
         if target is None:
-            return np.asarray(result, order="C")
-        if result.dtype.kind not in "biufc":
+            copies = np.may_share_memory(result, array)  # `round` of integers gives a view in NumPy 2.0
+            return np.array(result, order="C") if copies else np.asarray(result, order="C")
+        if is_cut:
+            result = saturated(result, target.dtype)
+        elif result.dtype.kind not in "biufc":
             result = result.astype(target.dtype)  # which may fail
         convert_into(target, np.asarray(result))
     return result if out is None else out
+
+
+def chain_casting(casting: ChainCasting) -> int:
+    """Return NumPy's number for a rule of casting, or that of 'saturate', which chains have beside them."""
+    if casting is SAME_KIND:
+        return NUMBER_OF_SAME_KIND
+    return CHAIN_CASTINGS.index(mode_of(casting, CHAIN_CASTINGS, "casting"))
+
+
+def _casting_remedy(last: Any, wanted: Any) -> str:
+    """Say which castings allow a conversion."""
+    if saturates(last, wanted):
+        return "; give casting='saturate', which rounds and cuts, or casting='unsafe'"
+    return "; give casting='unsafe'"
+
+
+def saturated(data: Any, dtype: Any) -> Any:
+    """Return real numbers as integers of a dtype: rounded, ties to even, and cut to its range; NaN becomes 0."""
+    limits = np.iinfo(dtype)
+    if data.dtype.kind in "iu":
+        return CLIP(data, limits.min, limits.max).astype(dtype)
+    with np.errstate(all="ignore"):
+        numbers = np.asarray(np.rint(data.astype(np.promote_types(data.dtype, np.float64))))
+        result = np.zeros(numbers.shape, dtype)
+        above, below = numbers >= float(limits.max), numbers < limits.min
+        within = ~(above | below | np.isnan(numbers))
+        result[within] = numbers[within].astype(dtype)
+        result[above], result[below] = limits.max, limits.min
+    return result
 
 
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = None) -> Any:
@@ -423,28 +481,80 @@ def _writable(out: Any, shape: Shape) -> Any:
     return as_array("out", out)
 
 
-def _step(name: str, step: Any) -> tuple[Any, Any]:
-    """Return the ufunc of a step, and its second operand as an array or a Python scalar; None where it takes one."""
+def _step(name: str, step: Any) -> tuple[Any, list[Any]]:
+    """Return the function of a step, and what it takes beside the first operand: arrays, Python scalars, None."""
     pair = isinstance(step, (tuple, list))
     function = step[0] if pair and step else step
-    fits = isinstance(function, UFUNC) and function.nout == 1 and function.signature is None
-    if not fits or function.nin != (len(step) if pair else 1) or (pair and function.nin == 1):
-        expected = "a ufunc of one operand, or a pair of a ufunc of two and the second operand"
-        raise TypeError(f"`{name}` expected {expected}, got {show(step)}{_step_remedy(step, function, fits)}")
-    return function, (step[1] if type(step[1]) in SCALARS else as_array(name, step[1])) if pair else None
+    operands = list(step[1:]) if pair else []
+    count = len(operands)
+    if function is CLIP:
+        fits = count == 2
+    elif is_round(function):
+        fits = count == 1 if pair else True
+    else:
+        fits = _is_simple(function) and function.nin == count + 1 and pair == (count > 0)
+    if not fits:
+        expected = "a ufunc of one operand, a pair of a ufunc of two and the second operand, np.clip or np.round"
+        raise TypeError(f"`{name}` expected {expected}, got {show(step)}{_step_remedy(step, function)}")
+    for k, operand in enumerate(operands):
+        if is_round(function):
+            operands[k] = integer(name, operand)
+        elif type(operand) not in SCALARS and not (operand is None and function is CLIP):
+            operands[k] = as_array(name, operand)
+    return function, operands
 
 
-def _step_remedy(step: Any, function: Any, fits: bool) -> str:
+def is_clip(function: Any) -> bool:
+    """Return whether this is NumPy's `clip`, a step that takes two bounds, of which one may be None."""
+    return function is CLIP
+
+
+def is_round(function: Any) -> bool:
+    """Return whether this is NumPy's `round`, which has two names."""
+    return function is ROUND or function is AROUND
+
+
+def _is_simple(function: Any) -> bool:
+    """Return whether this is a ufunc of one or two operands that gives one result for each item."""
+    return isinstance(function, UFUNC) and function.nout == 1 and function.signature is None and function.nin <= 2
+
+
+def _dtype_after(function: Any, given: Any, kinds: list[Any]) -> Any:
+    """Return the dtype that a step gives, or raise what NumPy does; `kinds` are operands' dtypes, or Python scalars."""
+    if isinstance(function, UFUNC):
+        types: list[Any] = []
+        for kind in kinds:  # NumPy takes int, float and complex for dtypes that follow the other one
+            scalar = type(kind)
+            types.append(BOOL if scalar is bool else scalar if scalar in SCALARS else kind)
+        return function.resolve_dtypes((given, *types, None))[-1]
+    examples: list[Any] = []
+    for kind in kinds:
+        examples.append(np.empty(0, kind) if isinstance(kind, np.dtype) else kind)
+    with np.errstate(all="ignore"):
+        return function(np.empty(0, given), *examples).dtype
+
+
+def _stepped(step: Any, result: Any) -> Any:
+    """Do a step as a call of its own."""
+    if isinstance(step, tuple):
+        function, *operands = step
+        if isinstance(function, UFUNC):
+            return elementwise(function, result, *operands)
+        return function(result, *operands)
+    return step(result)
+
+
+def _step_remedy(step: Any, function: Any) -> str:
     """Say what to give in place of a step, if that is known."""
-    if function is np.round:
-        return "; give np.rint"
+    if is_round(function):
+        return "; give np.round or (np.round, decimals)"
     if isinstance(function, type) and issubclass(function, generic):
         return f"; give dtype=np.{function.__name__}"
     if getattr(function, "__name__", None) in ("sum", "mean", "var", "std"):
         return f"; give bcast.{function.__name__} what the chain returns"
-    if function is np.clip:
-        return "; give (np.maximum, low), (np.minimum, high)"
-    if fits and function.nin < 3:
+    if function is CLIP:
+        return "; give (np.clip, low, high), with None for a bound that there is not"
+    if _is_simple(function):
         return f"; give {function.__name__ if function.nin == 1 else f'({function.__name__}, operand)'}"
     if step is not function and isinstance(function, (tuple, list)):
         return "; give *steps"

@@ -8,6 +8,9 @@ cdef extern from "_apply/casts.h":
     Cast cast_of "bcast_cast_of"(int target, int src, int dst, int bfloat16, bint exact)
     void swap_bytes "bcast_swap_bytes"(int target, Py_ssize_t n, int size, void *items) noexcept nogil
 
+cdef extern from "_apply/saturate.h":
+    Cast saturating_cast_of "bcast_saturating_cast_of"(int target, int src, int dst, int bfloat16)
+
 cdef int bfloat16 = -9      # the number that NumPy gave to the dtype of ml_dtypes; less as long as that is not known
 cdef dict compared = {}     # whether items are converted as by NumPy
 cdef enum: PROBES_IN_ROW = 70      # more than any vector has items, and some

@@ -6,9 +6,18 @@
 cdef extern from "_apply/fused.h":
     enum: FUSES "BCAST_FUSES"
     bint fuses_halves "BCAST_FUSES_HALVES"(int target)
+    bint fuses_more "BCAST_FUSES_MORE"(int target)
+    enum:
+        FUSED_RINT "bcast_fused_rint"
+        FUSED_AT_LEAST "bcast_fused_at_least"
+        FUSED_AT_MOST "bcast_fused_at_most"
+        INTO_FLOATS "bcast_into_floats"
+        INTO_HALVES "bcast_into_halves"
+        INTO_BYTES "bcast_into_bytes"
+        INTO_CUT_BYTES "bcast_into_cut_bytes"
     ctypedef struct Fusion "bcast_fusion":
         Py_ssize_t n
-        int bytes, halves, steps
+        int bytes, into, steps
         const uint8_t *functions
         const float *const *operands
         const Py_ssize_t *strides
@@ -32,10 +41,11 @@ cdef int run_chain(
     cdef const Step *step
     cdef char *value = rows.at[0]       # what the step at hand takes
     cdef char *dst                      # where what it gives goes
-    cdef char *data[3]
+    cdef char *data[4]
     cdef Py_ssize_t stride = rows.steps[0]
-    cdef Py_ssize_t[3] strides
-    cdef int i = 0, taken, turn = 0
+    cdef Py_ssize_t given           # the stride of what a step gives
+    cdef Py_ssize_t[4] strides
+    cdef int i = 0, taken, inputs, turn = 0
     cdef int single = nest.n_steps if look[0] == AT_SINGLE else 0   # steps before it are not fused
     cdef bint erred = False
     while i < nest.n_steps:
@@ -44,10 +54,10 @@ cdef int run_chain(
         taken = step.fused if step.fused > 1 and i >= single and stride else 1
         if i + taken == nest.n_steps:
             dst = rows.at[nest.n - 1]
-            strides[2] = rows.steps[nest.n - 1]
+            given = rows.steps[nest.n - 1]
         else:
             dst = own + nest.values[turn]
-            strides[2] = nest.steps[i + taken - 1].size
+            given = nest.steps[i + taken - 1].size
         if taken > 1:
             _run_fused(nest, step, taken, rows, items, value, dst)
             if look[0] != LATER and has_errors(ERRORS):
@@ -57,21 +67,23 @@ cdef int run_chain(
         elif step.cast != NULL:
             step.cast(items if stride else 1, value, dst)
             if stride == 0 and i + 1 < nest.n_steps:
-                strides[2] = 0
+                given = 0
         else:
-            data[0] = value
-            data[1] = rows.at[step.operand]
-            strides[0], strides[1] = stride, rows.steps[step.operand]
-            if step.operand == 0:       # a loop of one operand
-                data[1] = dst
-                strides[1] = strides[2]
-            data[2] = dst
+            data[0], strides[0] = value, stride
+            inputs = 1
+            if step.operand:
+                data[1], strides[1] = rows.at[step.operand], rows.steps[step.operand]
+                inputs = 2
+            if step.other:
+                data[2], strides[2] = rows.at[step.other], rows.steps[step.other]
+                inputs = 3
+            data[inputs], strides[inputs] = dst, given
             if step.loop(step.context, data, &items, strides, step.auxdata):
                 return True
         if taken == 1 and nest.n_steps > 1 and has_errors(ERRORS):
             errors[i] |= PyUFunc_getfperr()
             erred = True
-        value, stride = dst, strides[2]
+        value, stride = dst, given
         turn = 1 - turn
         i += taken
     if look[0] != LATER:
@@ -82,20 +94,35 @@ cdef int run_chain(
 cdef void _run_fused(
     const Nest *nest, const Step *step, int n, const Rows *rows, Py_ssize_t items, const char *src, char *dst,
 ) noexcept nogil:
-    """Run n steps as one loop: the first one may convert bytes, the last one to float16."""
+    """Run n steps as one loop: the first one may convert bytes, the last one to float16 or to bytes."""
     cdef Fusion all
-    cdef uint8_t[MAX_STEPS] functions
-    cdef const float *operands[MAX_STEPS]
-    cdef Py_ssize_t[MAX_STEPS] strides
-    cdef int i
-    all.bytes, all.halves = step.cast != NULL, step[n - 1].cast != NULL
-    all.n, all.steps, all.src, all.dst = items, n - all.bytes - all.halves, src, dst
+    cdef uint8_t[2 * MAX_STEPS] functions
+    cdef const float *operands[2 * MAX_STEPS]
+    cdef Py_ssize_t[2 * MAX_STEPS] strides
+    cdef float none = 0     # in place of an operand
+    cdef const Step *end = step + n
+    cdef int last = step[n - 1].function, count = 0
+    all.n, all.src, all.dst = items, src, dst
     all.functions, all.operands, all.strides = functions, operands, strides
-    step += all.bytes
-    for i in range(all.steps):
-        functions[i] = step[i].function
-        operands[i] = <const float *> rows.at[step[i].operand]
-        strides[i] = rows.steps[step[i].operand]
+    all.bytes = step.function == FROM_BYTES
+    all.into = INTO_FLOATS
+    if all.bytes:
+        step += 1
+    if last == TO_HALVES or last == TO_BYTES or last == TO_CUT_BYTES:
+        all.into = INTO_HALVES if last == TO_HALVES else INTO_BYTES if last == TO_BYTES else INTO_CUT_BYTES
+        end -= 1
+    while step < end:
+        functions[count], operands[count], strides[count] = step.function, &none, 0
+        if step.operand:
+            operands[count], strides[count] = <const float *> rows.at[step.operand], rows.steps[step.operand]
+        if step.function == CLIP_FUSED:
+            functions[count] = FUSED_AT_LEAST
+            count += 1
+            functions[count] = FUSED_AT_MOST
+            operands[count], strides[count] = <const float *> rows.at[step.other], rows.steps[step.other]
+        count += 1
+        step += 1
+    all.steps = count
     fuse(target_number, &all)
 
 
@@ -127,7 +154,7 @@ cdef void find_fused(Nest *nest) noexcept:
         step.fused = 0
         if step.function == NOT_FUSED:
             end = i
-        elif step.function == TO_HALVES:
+        elif TO_CUT_BYTES <= step.function <= TO_HALVES:
             end = i + 1
         else:
             step.fused = end - i

@@ -16,8 +16,12 @@ cdef extern from "_apply/simd/half.h":      # which includes loops.h
 cdef enum:
     SLOW_WEIGHT = 8         # times as long takes an item of a slow function; half as long one of 16 bits
     LOOPS_KEPT = 1024       # about
-    FROM_BYTES = 253        # a conversion with which a fused loop may begin,
-    TO_HALVES = 254         # and one with which it may end
+    # Steps of fused loops that are none of the functions there:
+    CLIP_FUSED = 250        # two functions
+    TO_CUT_BYTES = 251      # a conversion with which a fused loop may end: saturated bytes,
+    TO_BYTES = 252          # bytes as C converts to them,
+    TO_HALVES = 253         # float16
+    FROM_BYTES = 254        # and one with which it may begin
     NOT_FUSED = 255
     # What stands for the dtype of a Python scalar:
     AN_INT = -1
@@ -45,7 +49,7 @@ cdef class Found:
     cdef void *auxdata
     cdef Numpys numpys      # loop, where it serves one of our own
     cdef void *context[32]  # more than any loop has
-    cdef Cast[3] casts      # of the operands to the dtypes of the loop; NULL for the result
+    cdef Cast[4] casts      # of the operands to the dtypes of the loop; NULL for the result
     cdef bint errors        # whether floating-point errors are looked for,
     cdef bint shared        # the loop may run on any thread,
     cdef int weight         # how long an item takes, in times of a sum of that size
@@ -61,7 +65,7 @@ cdef class Found:
 cdef PyObject *table[LOOPS_KEPT]
 cdef int n_found = 0
 cdef object lock = object()
-# NumPy's ufuncs by name. Those that have loops for float16 and bfloat16 here, in the order in half.h; the first four
+# NumPy's ufuncs by name. Those that have loops for float16 and bfloat16 here, in the order in half.h; the first six
 # are those in fused.h:
 cdef list HALVES = (
     "add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal"
@@ -71,7 +75,7 @@ cdef list SLOW_ONES = (
 ).split()
 cdef set SAFE = set(HALVES + SLOW_ONES + (      # whose loops may run on any thread, for numbers
     "fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift copysign "
-    "heaviside"
+    "heaviside clip"
 ).split())
 # Functions of one operand, for the steps of chains: what they give does not depend on an item's place.
 cdef set UNARY = set((
@@ -81,6 +85,8 @@ cdef set UNARY = set((
 cdef set INEXACT = set("exp exp2 expm1 log log2 log10 log1p tanh cbrt".split())
 cdef list OF_BOOLS = "add multiply logical_and logical_or bitwise_and bitwise_or".split()
 cdef list OF_BYTES = HALVES[6:] + ["logical_xor", "bitwise_xor"]
+# That of three operands, a number and its bounds, which NumPy's function `clip` calls; None where NumPy has none.
+cdef object CLIP_UFUNC = getattr(np._core.umath, "clip", None)
 cdef tuple STAND_INS = (complex, float, int)        # for A_COMPLEX, A_FLOAT, AN_INT
 cdef bytes CAPSULE = b"numpy_1.24_ufunc_call_info"
 
@@ -112,7 +118,10 @@ cdef bint _agrees_with(Loop own, const CallInfo *info) noexcept:
 
 
 cdef Found _find(function, int a, int b, int dtype, int casting):
-    """The loop of a ufunc for the dtypes of two operands, the one wanted for the result, and a casting; or None."""
+    """The loop of a ufunc for the dtypes of two operands, the one wanted for the result, and a casting; or None.
+
+    `clip` has a third operand, whose dtype is given in place of that for the result.
+    """
     global n_found
     if a == OTHER or b == OTHER or dtype == OTHER or not 2 <= casting <= 4:
         return None
@@ -145,21 +154,23 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     cdef UFunc *c_function = <UFunc *> function
     cdef CallInfo *info
     cdef Loop own = NULL
-    cdef int k
+    cdef int k, given_operands = 1 if b == NONE else 2
     cdef list operands = []
     cdef str name = function.__name__
-    if getattr(np, name, None) is not function:
+    if function is CLIP_UFUNC:
+        given_operands = 3
+    elif getattr(np, name, None) is not function:
         name = ""       # of another package's
     found.ufunc, found.code = function, code
-    if c_function.nin != (1 if b == NONE else 2) or c_function.nout != 1 or c_function.core_enabled:
+    if c_function.nin != given_operands or c_function.nout != 1 or c_function.core_enabled:
         return found
     if b == NONE and (name not in UNARY or a == cnp.NPY_FLOAT16 or a == bfloat16):
         return found
-    for given in (a, b)[:c_function.nin]:
+    for given in (a, b, dtype)[:given_operands]:
         operands.append(STAND_INS[given] if given < 0 else cnp.PyArray_DescrFromType(given))
     operands.append(None)
     kwargs = {"casting": ("no", "equiv", "safe", "same_kind", "unsafe")[casting]}
-    if dtype != NONE:
+    if dtype != NONE and given_operands < 3:
         kwargs["signature"] = (None, None, cnp.PyArray_DescrFromType(dtype))
     try:
         dtypes, capsule = function._resolve_dtypes_and_context(tuple(operands), **kwargs)
@@ -205,8 +216,13 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     found.fused = NOT_FUSED
     if name in HALVES[:6] and (<cnp.dtype> dtypes[1]).type_num == number and kind in "iuf":
         found.row_loop = row_loop(target_number, kind == "f", dtypes[0].itemsize, HALVES.index(name))
-        if FUSES and name in HALVES[:4] and number == cnp.NPY_FLOAT:
+        if FUSES and number == cnp.NPY_FLOAT and (name in HALVES[:4] or fuses_more(target_number)):
             found.fused = HALVES.index(name)
+    elif number == cnp.NPY_FLOAT and fuses_more(target_number):
+        if name == "rint":
+            found.fused = FUSED_RINT
+        elif name == "clip":
+            found.fused = CLIP_FUSED
     found.compares_bytes = kind == "b" and name in OF_BYTES
     # The vector code of these needs steps that are not 0:
     if own == NULL and (

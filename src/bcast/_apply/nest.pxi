@@ -50,7 +50,8 @@ cdef struct Step:           # of a chain: a loop, or a conversion
     void *context
     void *auxdata
     Cast cast               # NULL for a loop
-    int operand             # the second one of the loop, or 0
+    int operand             # the second one of the loop, or 0,
+    int other               # and the third one, or 0
     Py_ssize_t size         # bytes of an item that it gives
     int fused               # steps, from this one on, that are one loop; 0 or 1 if there is none
     uint8_t function        # the number that it has there
@@ -63,7 +64,8 @@ cdef struct Nest:
     int n_steps             # of a chain; 0 if it is none
     Step[MAX_STEPS] steps
     bint side_by_side       # the loop takes only items side by side, or one for all;
-    int spread              # bits of operands of which it takes one item for all, but slowly: a buffer repeats it
+    int spread              # bits of operands of which it takes one item for all, but slowly: a buffer repeats it;
+    int spread_alone        # the same of those steps that are fused where they can be, for where they cannot
     int bools               # bits of operands that are bools whose bytes the loop compares
     int n                   # operands
     bint in_place           # the output is an operand, too

@@ -101,8 +101,9 @@ def _reduced(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, ddof: flo
         result = summed(array, alignment, wide, split_every) / count
         if name != "mean":
             operands = [without_empty(array), result]
-            steps = [np.subtract, *([np.absolute] if is_complex else []), np.square]
-            squares = chained(operands, array.ndim, np.dtype(float) if is_complex else wide, ufuncs=steps, own=wide)
+            functions = [(np.subtract, 1), *([(np.absolute, 0)] if is_complex else []), (np.square, 0)]
+            real = np.dtype(float) if is_complex else wide
+            squares = chained(operands, array.ndim, real, functions=functions, own=wide)
             result = summed(squares, alignment, squares.dtype, split_every) / max(count - ddof, 0)
         result = _rounded(np.sqrt(result) if name == "std" else result, to)
     return result if keepdims else result.squeeze(axes)

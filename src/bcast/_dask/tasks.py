@@ -19,6 +19,7 @@ from bcast._api.converted import as_array
 from bcast._api.elementwise import chain, where
 from bcast._api.repeats import repeat, tile
 from bcast._rules.arguments import Shape
+from bcast._rules.types import ChainCasting
 from bcast._runtime.core import memory_info, set_idle_limit, set_num_threads
 
 _settled_in = -1  # the process
@@ -53,11 +54,19 @@ def tile_block(block: Any, ranges: tuple[tuple[int, int], ...], to: np.dtype[Any
     return out if out.shape == shape else out[tuple(map(slice, shape))].copy()
 
 
-def chain_block(block: Any, *operands: Any, ufuncs: Sequence[np.ufunc], own: np.dtype[Any]) -> NDArray[Any]:
-    """Run a chain; the operands are those of its ufuncs of two, in this order."""
+def chain_block(
+    block: Any,
+    *operands: Any,
+    functions: Sequence[tuple[Any, int]],
+    own: np.dtype[Any],
+    casting: ChainCasting = "unsafe",
+) -> NDArray[Any]:
+    """Run a chain of functions, each with so many of the operands, in this order."""
     rest = iter(operands)
-    steps = [(ufunc, next(rest)) if ufunc.nin == 2 else ufunc for ufunc in ufuncs]
-    result: NDArray[Any] = chain(block_of("data", block), *steps, dtype=own, casting="unsafe")
+    steps = []
+    for function, count in functions:
+        steps.append((function, *[next(rest) for _ in range(count)]) if count else function)
+    result: NDArray[Any] = chain(block_of("data", block), *steps, dtype=own, casting=casting)
     return result
 
 

@@ -23,4 +23,5 @@ Out: TypeAlias = NDArray[Any] | None
 Mode: TypeAlias = Literal["numpy", "explicit", "bidirectional", "pdpd", "none"]
 ElementwiseMode: TypeAlias = Literal["numpy", "none", "unidirectional", "pdpd"]
 Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+ChainCasting: TypeAlias = Casting | Literal["saturate"]
 Indexing: TypeAlias = Literal["xy", "ij"]

@@ -18,10 +18,11 @@ static const char *name;
 static double expected[MOST];
 static uint64_t expected_integers[MOST];
 #define KIND_SIZE(kind, Bits, ...) sizeof(Bits),
-static const int term_sizes[] = {BCAST_SUM_KINDS(KIND_SIZE)};
+static const int term_sizes[] = {BCAST_NARROW_KINDS(KIND_SIZE) BCAST_SUM_KINDS(KIND_SIZE)};
 
 #define KIND_LANES(kind, Bits, Wide, Acc, lanes, ...) lanes,
-static const int lanes[] = {BCAST_SUM_KINDS(KIND_LANES)};
+#define NARROW_LANES(kind, Bits, ...) 32 / sizeof(Bits),
+static const int lanes[] = {BCAST_NARROW_KINDS(NARROW_LANES) BCAST_SUM_KINDS(KIND_LANES)};
 
 /* The dtype that stands for the bits of so many bytes. */
 static int of_size(int size)
@@ -36,6 +37,7 @@ static void fail(const char *what, long at)
 }
 
 static int is_float(void) { return kind >= BCAST_KIND_f16; }
+static int is_narrow(void) { return kind < BCAST_KIND_u32; }
 
 static uint64_t bits_of_term(double value)
 {
@@ -158,7 +160,7 @@ static void check_rows(void)
             for (int j = 0; j < width; j++)
                 expect(j, x + t * advance + i % 4 * step + i / 4 * fifth + j * size);
     if (target->kernels[kind].sum_rows(&rows, &to)) {
-        if (BCAST_VECTORS && width >= lanes[kind]) fail("rows that could not be written", width);
+        if (is_narrow() || (BCAST_VECTORS && width >= lanes[kind])) fail("rows that could not be written", width);
         return;
     }
     compare(&to, width);
@@ -179,7 +181,7 @@ static void check_runs(void)
     for (int i = 0; i < count; i++)
         for (int j = 0; j < length; j++) expect(i * m + j % m, x + i * step + j * size);
     if (kernels->sum_runs(&runs, &to)) {
-        if (BCAST_VECTORS) fail("runs that could not be written", length);
+        if (is_narrow() || BCAST_VECTORS) fail("runs that could not be written", length);
         return;
     }
     compare(&to, count * m);
@@ -234,6 +236,29 @@ static void check_accumulators(void)
     if (exact) compare(&to, n);
     free(sums);
     free(errors);
+}
+
+/* Groups of short rows become a row each, one behind the other. */
+static void check_fold(void)
+{
+    const int groups = any(1, 9), length = any(1, 12), n = any(1, 9), count = groups * length * n;
+    const bcast_sink all = sink_of(BCAST_ADD, count);
+    double *sums = calloc(count, sizeof *sums);
+    uint64_t *integers = calloc(count, sizeof *integers);
+    for (int i = 0; i < count; i++) {
+        const int to = i / (length * n) * n + i % n;
+        sums[to] += expected[i];
+        integers[to] += expected_integers[i];
+    }
+    target->kernels[kind].fold(&all, groups, length, n);
+    memcpy(expected, sums, groups * n * sizeof *sums);
+    memcpy(expected_integers, integers, groups * n * sizeof *integers);
+    const ptrdiff_t left = (ptrdiff_t) (count - groups * n) * sum_size;     /* what is left behind the sums */
+    memset(all.sum + groups * n * sum_size, PAINT, left);
+    if (kind == BCAST_KIND_f64) memset(all.error + groups * n * sum_size, PAINT, left);
+    compare(&all, groups * n);
+    free(sums);
+    free(integers);
 }
 
 /* An infinite sum or NaN is told of, wherever it is; others are not. */
@@ -312,22 +337,23 @@ static void check_deviations(void)
 static void check_store(void)
 {
     const int dtype = any(BCAST_INT8, BCAST_FLOAT64), size = bcast_dtypes[dtype].size, n = any(1, 40);
-    const int from = size == 4 && !bcast_dtypes[dtype].is_float && any(0, 1) ? 4 : 8, gap = any(0, 1) * any(0, 5);
+    const int is_integer = !bcast_dtypes[dtype].is_float, is_own = is_integer && any(0, 1);
+    const int from = !is_own ? 8 : size == 1 ? any(1, 2) : size, gap = any(0, 1) * any(0, 5), apart = any(1, 3);
     const ptrdiff_t step = any(0, 3) ? size + gap : -(size + gap), reach = (n - 1) * (size + gap) + size;
     char *begin = laid(sum_room, reach), *first = step < 0 ? begin - (n - 1) * step : begin;
-    const bcast_results results = {dtype, from, first, step};
-    char sums[40 * 8];
+    const bcast_results results = {dtype, from, first, step, apart * from};
+    char sums[3 * 40 * 8];
     memset(sum_room, PAINT, ROOM);
     for (int i = 0; i < n; i++) {
         const double real = any(-2000000, 2000000) / 3.0;
         const uint64_t integer = (uint64_t) any(0, 1 << 30) * 9;
-        bcast_write(of_size(from), 0, sums + i * from, bcast_dtypes[dtype].is_float ? bcast_f64_bits_of(real) : integer);
+        bcast_write(of_size(from), 0, sums + i * apart * from, is_integer ? integer : bcast_f64_bits_of(real));
     }
     target->store(&results, sums, n);
     for (int i = 0; i < n; i++) {
-        const uint64_t bits = bcast_read(of_size(from), 0, sums + i * from);
+        const uint64_t bits = bcast_read(of_size(from), 0, sums + i * apart * from);
         char item[8];
-        bcast_write(dtype, bcast_dtypes[dtype].is_float, item, bits);
+        bcast_write(dtype, !is_integer, item, bits);
         if (memcmp(item, first + i * step, size)) fail("a wrong result", dtype);
         memset(first + i * step, PAINT, size);
     }
@@ -352,8 +378,10 @@ int main(int argc, char **argv)
                 for (int round = 0; round < rounds; round++) {
                     check_rows();
                     check_runs();
-                    check_counted_runs();
                     check_accumulators();
+                    check_fold();
+                    if (is_narrow()) continue;
+                    check_counted_runs();
                     check_products();
                     check_deviations();
                 }

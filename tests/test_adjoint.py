@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -197,6 +198,137 @@ def test_other_dtypes_of_the_result(dtype, result):
         right = expected(grad, axes, result)
         for each in grad, grad.astype(grad.dtype.newbyteorder()):
             np.testing.assert_array_equal(sum_over(each, axes, result), right, strict=True)
+
+
+# Runs and rows on both sides of a vector of 32 bytes, of four of them, and of what is too short for either.
+NARROW = [((60, n), (1,)) for n in (3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 300)]
+NARROW += [((n, 40), (0,)) for n in (2, 7, 8, 9, 15, 16, 17, 33, 300)]
+NARROW += [((37, n), (0,)) for n in (5, 15, 16, 17, 31, 33, 64, 100, 5000)]
+NARROW += [((9, n, m), (1,)) for n in (5, 8, 16, 17, 33, 3000) for m in (2, 3, 4, 7)]
+NARROW += [((300, 3, 20), (0, 2)), ((40, 3, 50, 2), (0, 2)), ((70_000,), (0,)), ((300, 2, 9, 2, 3), (1, 3))]
+
+
+@pytest.mark.parametrize(("dtype", "result"), [("i1", "i1"), ("u1", "u1"), ("i2", "i2"), ("u2", "u2"), ("u2", "i1")])
+@pytest.mark.parametrize(("leaf", "threads"), SUMS)
+def test_narrow_integers_wrap(dtype, result, leaf, threads):
+    with summed(leaf, threads):
+        for shape, axes in NARROW:
+            values = np.random.default_rng(1).integers(-(2**15), 2**16, shape).astype(dtype)
+            apart = np.repeat(values, 2, 0)[::2]
+            for grad in (values, values[..., ::-1], apart, np.asfortranarray(values)):
+                sums = sum_over(grad, axes, result)
+                np.testing.assert_array_equal(
+                    sums, expected(grad, axes, result), f"{shape} {grad.strides}", strict=True
+                )
+
+
+# Shapes whose next to last axis has gaps: rows of pieces, fewer and more than are gathered, short and long ones.
+PIECES = [((9, 40, 3), (0,)), ((2, 700, 2), (0,)), ((8, 31, 1), (0,)), ((17, 32, 1), (0,)), ((30, 600, 8), (0,))]
+PIECES += [
+    ((12, 50, 9), (0,)),
+    ((5, 30, 20, 3), (0, 1)),
+    ((5, 30, 20, 3), (1,)),
+    ((20, 300, 4), (0, 2)),
+    ((40, 3, 2), (0,)),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("leaf", "threads"), SUMS)
+def test_rows_of_pieces_apart(dtype, leaf, threads):
+    with summed(leaf, threads):
+        for shape, axes in PIECES:
+            values = terms(shape, dtype)
+            for step in (3, -2):
+                grad = np.repeat(values, abs(step), -2)[..., ::step, :]
+                for result in (dtype, "c16" if grad.dtype.kind == "c" else "f8"):
+                    sums = sum_over(grad, axes, result)
+                    np.testing.assert_array_equal(sums, expected(grad, axes, result), f"{shape} {result}", strict=True)
+
+
+REPEATED = [((1,), (5,), (0,)), ((1, 1), (40, 3), (0, 1)), ((4, 1), (4, 700), (1,)), ((4, 1), (4, 700), (0, 1))]
+REPEATED += [((1, 6), (9, 6), (0,)), ((1, 6), (9, 6), (1,)), ((3, 1, 50, 1), (3, 7, 50, 2), (0, 1, 3))]
+REPEATED += [((2, 1, 40, 1, 3), (2, 5, 40, 4, 3), (1, 2)), ((1, 1), (1, 2**17 - 1), (0, 1)), ((1,), (2**17 + 2,), (0,))]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("leaf", "threads"), SUMS)
+def test_terms_repeated_by_strides_of_0(dtype, leaf, threads):
+    with summed(leaf, threads):
+        for own, shape, axes in REPEATED:
+            grad = np.broadcast_to(terms(own, dtype), shape)
+            np.testing.assert_array_equal(sum_over(grad, axes), expected(grad, axes), f"{own} {shape}", strict=True)
+            if grad.dtype.kind in "iu":
+                for result in ("i1", "u2", "i8"):
+                    sums = sum_over(grad, axes, result)
+                    np.testing.assert_array_equal(sums, expected(grad, axes, result), f"{own} {shape} {result}")
+
+
+@pytest.mark.parametrize("value", [0.1, -1 / 3, 1e308, 2.0**1000, 5e-324, math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("length", [3, 10, 2**20 + 7, 2**31 - 1, 2**53 - 1])
+def test_a_repeated_float64_is_rounded_once(value, length):
+    right = value
+    if math.isfinite(value):
+        exact = Fraction(value) * length
+        right = math.copysign(math.inf, value) if abs(exact) > Fraction(np.finfo("f8").max) else float(exact)
+    grad = np.lib.stride_tricks.as_strided(np.float64(value), (length,), (0,))
+    np.testing.assert_array_equal(sum_over(grad, (0,)), np.array([right]))
+
+
+def test_repeated_terms_whose_sums_overflow_on_the_way():
+    column = np.array([[1e308], [1e308], [-1e308], [-1e308], [1e300]])
+    assert sum_over(np.broadcast_to(column, (5, 7)), (0, 1)).item() == 7e300
+    assert sum_over(np.broadcast_to(column[:2], (2, 7)), (0, 1)).item() == math.inf
+
+
+def test_repeated_terms_times_factors():
+    column, row = terms((30, 1), "f8"), terms((1, 40), "f8", seed=1)
+    for a, b in ((column, row), (row, column), (column, row[:, :1]), (column[:1], row[:, :1])):
+        grad = np.broadcast_to(a, (30, 40))
+        for axes in ((0,), (1,), (0, 1)):
+            right = (grad * b).sum(axes, keepdims=True)
+            np.testing.assert_array_equal(sum_over(grad, axes, times=b), right)
+
+
+# Axes of the data in the order of memory, and those that are summed.
+ORDERS = [
+    ((1, 0), (0,)),
+    ((2, 1, 0), (0,)),
+    ((2, 1, 0), (1,)),
+    ((2, 1, 0), (2,)),
+    ((2, 1, 0), (0, 2)),
+    ((1, 2, 0), (1,)),
+]
+ORDERS += [
+    ((0, 2, 1), (0,)),
+    ((3, 2, 1, 0), (1, 2)),
+    ((3, 2, 1, 0), (3,)),
+    ((2, 0, 3, 1), (0, 1)),
+    ((1, 3, 0, 2), (3,)),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("leaf", "threads"), SUMS)
+def test_bits_do_not_depend_on_the_layout_of_out(dtype, leaf, threads):
+    rng = np.random.default_rng(2)
+    with summed(leaf, threads):
+        for order, axes in ORDERS:
+            for lengths in ((7, 60, 3, 5), (40, 2, 33, 4), (3, 11, 129, 2)):
+                shape = tuple(lengths[: len(order)])
+                laid = np.abs(terms([shape[axis] for axis in order], "f8")) * rng.random()
+                grad = laid.astype(dtype).transpose(np.argsort(order))
+                for data in (grad, grad[::-1], np.broadcast_to(grad[:1], shape)):
+                    own = [1 if axis in axes else length for axis, length in enumerate(shape)]
+                    outs = [np.empty(own, dtype, "F"), np.empty([own[axis] for axis in order], dtype)]
+                    outs[1] = outs[1].transpose(np.argsort(order))
+                    outs.append(
+                        np.empty([2 * length for length in own], dtype)[tuple([slice(None, None, 2)] * len(own))]
+                    )
+                    right = sum_over(data, axes)
+                    for out in outs:
+                        sum_over(data, axes, out=out)
+                        assert np.ascontiguousarray(out).tobytes() == right.tobytes(), (order, axes, shape, out.strides)
 
 
 def test_real_terms_of_a_complex_array_summed_into_it():

@@ -55,6 +55,39 @@ def test_results_apart_are_not_written():
     assert not planned([(64, 8000, 16, True), (1000, 8, 0, False)])["call"]["writes"]
 
 
+@pytest.mark.parametrize(("groups", "length", "runs"), [(1, 64, False), (7, 64, False), (8, 64, True), (7, 600, True)])
+def test_few_short_runs_of_each_call_are_rows(groups, length, runs):
+    """Of rows, one call of the kernel takes many: the summed axis outside."""
+    kept = [(groups, 1 << 14, 8, True)] if groups > 1 else []
+    got = planned([(1000, 1 << 20, 0, False), *kept, (length, 8, 0, False)])
+    assert got["call"]["runs"] == runs
+    assert got["call"]["along"]["length"] == (length if runs else 1000)
+    assert not got["call"]["along"]["kept"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "inner", "gathers"), [(2000, 3, True), (4, 8, True), (3, 8, False), (2000, 9, False)]
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_rows_of_pieces_apart_are_gathered(groups, inner, gathers, packed):
+    axes = [(128, 1 << 20, 0, False), (groups, 384, 8 * inner, True), (inner, 8, 8, True)]
+    got = planned(axes, packed=packed)
+    assert got["call"]["gathers"] == gathers
+    assert not got["call"]["writes"]
+    assert got["block"]["axes"][1]["length"] == (groups if gathers else inner)
+    if gathers:
+        assert got["tiles"]["length"] * inner <= 512
+        assert got["scratch"] >= got["block"]["items"] * 8 + 8 * 512 * 8
+
+
+@pytest.mark.parametrize(("rows", "inner", "within"), [(100_000, 2, 256), (800, 3, 100), (64, 3, 8), (63, 3, 1)])
+def test_rows_apart_are_gathered_into_longer_ones(rows, inner, within):
+    got = planned([(rows, 384, 0, False), (inner, 8, 8, True)])
+    assert got["call"]["gathers"] == (within > 1)
+    assert got["call"]["within"] == within
+    assert got["block"]["items"] == within * inner
+
+
 def test_packed_terms_take_room_and_are_not_written():
     got = plan((64, 1000), (1, 0), packed=True)
     assert not got["call"]["writes"]

@@ -23,9 +23,9 @@ from bcast._runtime.core cimport (
     MAX_AXES, PAGE, RELEASING, SHARES, WAKING, count_threads, cut, overlap, run_shares, shape_of, target_number,
 )
 from bcast._sum.core cimport (
-    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_SHARES, U32, U64, UINT64, UINT8, Axis, CountedSum,
-    Dtype, Place, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum, sum_counted_share, sum_shares,
-    sum_target_of, takes_turns,
+    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_NARROW_TERMS, SUM_SHARES, U8, U16, U32, U64, UINT64,
+    UINT8, Axis, CountedSum, Dtype, Place, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum,
+    sum_counted_share, sum_shares, sum_target_of, takes_turns,
 )
 
 cnp.import_array()
@@ -161,18 +161,19 @@ cdef _sum_any(
         else:
             _leave_counts_to_numpy(grad, counts, along, out)
         return out
-    if (
-        not cnp.PyArray_IS_C_CONTIGUOUS(out) or not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out)
-        or times is not None and overlap(times, out) or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
-    ):
-        like = np.asarray(out) if cnp.PyArray_ISCOMPLEX(grad) else np.asarray(out).real
-        dst = np.empty(like.shape, like.dtype.newbyteorder("="))
     if cnp.PyArray_ISCOMPLEX(grad) and _has_gaps(grad):
         grad = np.array(np.asarray(grad), order="K")    # a third of the time of sums of rows of two parts
     if not cnp.PyArray_ISNOTSWAPPED(grad):
         grad = cnp.PyArray_FROM_OF(grad, cnp.NPY_ARRAY_NOTSWAPPED | cnp.NPY_ARRAY_ENSUREARRAY)
     if times is not None and not cnp.PyArray_ISNOTSWAPPED(times):
         times = cnp.PyArray_FROM_OF(times, cnp.NPY_ARRAY_NOTSWAPPED | cnp.NPY_ARRAY_ENSUREARRAY)
+    if (
+        not cnp.PyArray_IS_C_CONTIGUOUS(out) and (along >= 0 or not _lies_like(grad, alignment.source, out))
+        or not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out)
+        or times is not None and overlap(times, out) or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
+    ):
+        like = np.asarray(out) if cnp.PyArray_ISCOMPLEX(grad) else np.asarray(out).real
+        dst = np.empty(like.shape, like.dtype.newbyteorder("="))
     if along >= 0:
         counts.keep_from(dst)
     terms.divisor, terms.root, terms.deviates = divisor, root, False
@@ -217,6 +218,35 @@ cdef bint _has_gaps(cnp.ndarray array) noexcept:
     return True
 
 
+@cython.boundscheck(False)      # source has grad's rank
+@cython.wraparound(False)
+cdef bint _lies_like(cnp.ndarray grad, tuple source, cnp.ndarray out):
+    """Whether the axes of `out` lie side by side in the order in which `_read_axes` reads those of `grad`."""
+    cdef Py_ssize_t[MAX_AXES] step, stride, length
+    cdef Py_ssize_t own, expected = cnp.PyArray_ITEMSIZE(out)
+    cdef int n = 0, k = 0, i, j
+    for i in range(cnp.PyArray_NDIM(grad)):
+        if <Py_ssize_t> source[i] == 1:
+            continue
+        while k < cnp.PyArray_NDIM(out) and cnp.PyArray_DIM(out, k) == 1:
+            k += 1
+        if k == cnp.PyArray_NDIM(out) or cnp.PyArray_DIM(out, k) != <Py_ssize_t> source[i]:
+            return False
+        own = llabs(cnp.PyArray_STRIDE(grad, i))
+        j = n
+        while j > 0 and (step[j - 1] < own or own == 0) and step[j - 1] != 0:
+            step[j], stride[j], length[j] = step[j - 1], stride[j - 1], length[j - 1]
+            j -= 1
+        step[j], stride[j], length[j] = own, cnp.PyArray_STRIDE(out, k), cnp.PyArray_DIM(out, k)
+        n += 1
+        k += 1
+    for j in range(n - 1, -1, -1):
+        if stride[j] != expected:
+            return False
+        expected *= length[j]
+    return True
+
+
 cdef cnp.ndarray _product(grad, times, out):
     """`grad * times`; exact where it is of floats narrower than float64, and summed as such."""
     dtype = np.multiply.resolve_dtypes((grad.dtype, times.dtype, None))[2]
@@ -237,9 +267,11 @@ cdef int _sum(
     first.times = <const char *> cnp.PyArray_DATA(times) if times is not None else NULL
     first.dst = <char *> cnp.PyArray_DATA(out)
     if along < 0:
-        n = _read_axes(axis, grad, times, alignment.source, -1, 0, out_bytes, &first)
+        n = _read_axes(axis, grad, times, alignment.source, -1, 0, out_bytes, &first, &terms.factor)
+        nbytes //= terms.factor
+        terms.writes = terms.writes and terms.factor == 1
     else:
-        n = _read_axes(axis, grad, None, None, along, counts.size, out_bytes, &first)
+        n = _read_axes(axis, grad, None, None, along, counts.size, out_bytes, &first, &terms.factor)
         if n > 2 and axis[n - 1].kept and axis[n - 2].kept and _sum_in_order(grad, counts, along, out):
             return 0
     if axis[n - 1].src_step != terms.size:
@@ -247,7 +279,11 @@ cdef int _sum(
     terms.ahead = 2 * PAGE if nbytes >= 8 << 20 else 0      # if they are more than most caches hold
     if times is not None:
         _choose_multiplier(terms, &axis[n - 1])
-    if along < 0 and not (n == 3 and takes_turns(terms, axis)):
+    cdef bint in_turns = along < 0 and n == 3 and takes_turns(terms, axis)
+    if not cnp.PyArray_IS_C_CONTIGUOUS(out):
+        _take_strides(axis, n, out, &first)
+    if along < 0 and not in_turns:
+        _choose_narrow(terms, axis, n)
         return _sum_along(first, terms, axis, n, grad, times, out, nbytes)
     if along < 0:
         axis[1].dst_step = axis[2].length * axis[2].dst_step
@@ -450,7 +486,7 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out, bint ro
     terms.size = size
     terms.sum_size = size if kind <= U64 else 8
     terms.result = result
-    terms.times, terms.multiplier, terms.folds = -1, NULL, False
+    terms.times, terms.multiplier, terms.folds, terms.factor = -1, NULL, False, 1
     return True
 
 
@@ -475,7 +511,30 @@ cdef bint _choose_products(Terms *terms, cnp.ndarray grad, cnp.ndarray times, cn
     terms.as_real = terms.compensated = kind == F64
     terms.packed, terms.writes = True, False
     terms.size = terms.sum_size = 8
+    terms.factor = 1
     return True
+
+
+cdef void _choose_narrow(Terms *terms, const Axis *axis, int n) noexcept:
+    """Sum 8- and 16-bit integers in as many bits, if results have no more: rows as they lie, and runs of a vector."""
+    cdef const Dtype *dtype = &dtypes[terms.dtype]
+    cdef const Axis *run = &axis[n - 1]
+    cdef Py_ssize_t length = run.length
+    if (
+        dtype.size > 2 or dtype.is_float or terms.dtype == BOOL or terms.as_real or terms.times >= 0
+        or dtypes[terms.result].size > dtype.size or run.src_step != dtype.size
+    ):
+        return
+    if run.kept and n > 1 and not axis[n - 2].kept and (length == 2 or length == 4):    # may take turns
+        length *= axis[n - 2].length
+    elif run.kept:
+        length = SUM_NARROW_TERMS
+    if length < SUM_NARROW_TERMS:
+        return      # shorter runs are packed, several of them at once
+    terms.kernels = &terms.target.kernels[U8 if dtype.size == 1 else U16]
+    terms.packed = False
+    terms.size = terms.sum_size = dtype.size
+    terms.writes = terms.factor == 1 and dtypes[terms.result].size == dtype.size
 
 
 cdef void _choose_multiplier(Terms *terms, const Axis *items) noexcept:
@@ -529,12 +588,13 @@ cdef int _user_row_of(cnp.dtype dtype) noexcept:
 @cython.wraparound(False)
 cdef int _read_axes(
     Axis *axis, cnp.ndarray grad, cnp.ndarray times, tuple source, int along, Py_ssize_t items, Py_ssize_t dst_step,
-    Place *first,
+    Place *first, Py_ssize_t *factor,
 ) except -1:
     """Read the axes longer than 1, in the order of `grad`'s memory, neighbours of one kind as one; return how many.
 
     Axes that run backwards are turned, to begin at `first`; `out` is contiguous. If one is summed by counts, it
-    is number `along`, and read in any case as it runs; `out` has so many `items` along it.
+    is number `along`, and read in any case as it runs; `out` has so many `items` along it. Summed axes of stride 0 are
+    left out, and `factor` is multiplied by their lengths. There is at least one axis.
     """
     cdef int n = 0, i, j, more = 0
     cdef bint counted, kept, repeats
@@ -555,6 +615,9 @@ cdef int _read_axes(
         if kept or counted:
             dst_step //= items if counted else length
             along_dst = dst_step
+        elif step == times_step == 0:
+            factor[0] *= length
+            continue
         if step < 0 and not counted:
             first.src += (length - 1) * step
             first.times += (length - 1) * times_step
@@ -572,6 +635,9 @@ cdef int _read_axes(
         axis[j].kept = kept
         axis[j].times_step = times_step
         n += 1
+    if n == 0:
+        axis[0] = Axis(1, cnp.PyArray_ITEMSIZE(grad), dst_step, True, 0)
+        n = 1
     if cnp.PyArray_ISCOMPLEX(grad):
         axis[n] = Axis(2, cnp.PyArray_ITEMSIZE(grad) // 2, dst_step // 2, True, 0)
         n += 1
@@ -592,3 +658,27 @@ cdef int _read_axes(
             if i != j:
                 axis[j] = axis[i]
     return min(n, j + 1)
+
+
+cdef void _take_strides(Axis *axis, int n, cnp.ndarray out, Place *first) noexcept:
+    """Give axes that were read for a result in C order the steps of one that lies like the data.
+
+    The plan stays as it is, and so do the bits. The parts of complex numbers keep their step.
+    """
+    cdef Py_ssize_t[MAX_AXES + 1] in_c_order
+    cdef Py_ssize_t step = cnp.PyArray_ITEMSIZE(out), stride
+    cdef int i, j
+    for j in range(n):
+        in_c_order[j] = axis[j].dst_step
+    for i in range(cnp.PyArray_NDIM(out) - 1, -1, -1):
+        if cnp.PyArray_DIM(out, i) == 1:
+            continue
+        stride = cnp.PyArray_STRIDE(out, i)
+        for j in range(n):
+            if llabs(in_c_order[j]) == step:
+                axis[j].dst_step = stride if in_c_order[j] > 0 else -stride
+        step *= cnp.PyArray_DIM(out, i)
+    first.dst = <char *> cnp.PyArray_DATA(out)
+    for j in range(n):
+        if in_c_order[j] < 0:
+            first.dst -= (axis[j].length - 1) * axis[j].dst_step

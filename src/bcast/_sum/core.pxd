@@ -4,7 +4,7 @@ from bcast._rules.core cimport TiledCounts
 from bcast._runtime.core cimport MAX_AXES
 
 cdef extern from "_sum/simd/sum.h":
-    enum: U32 "BCAST_KIND_u32", U64 "BCAST_KIND_u64", F64 "BCAST_KIND_f64"
+    enum: U8 "BCAST_KIND_u8", U16 "BCAST_KIND_u16", U32 "BCAST_KIND_u32", U64 "BCAST_KIND_u64", F64 "BCAST_KIND_f64"
     enum: SET "BCAST_SET", ADD "BCAST_ADD", WRITE "BCAST_WRITE"
 
     ctypedef struct Rows "bcast_term_rows":
@@ -44,7 +44,7 @@ cdef extern from "_sum/simd/sum.h":
     ctypedef struct Results "bcast_results":
         int dtype, sum_size
         char *dst
-        Py_ssize_t step
+        Py_ssize_t step, sum_step
 
     ctypedef struct Target "bcast_sum_target":
         Kernels *kernels
@@ -67,6 +67,7 @@ cdef extern from "_sum/simd/dtypes.h":
 
 cdef enum:
     SUM_SHARES = 64         # enough for most machines' threads
+    SUM_NARROW_TERMS = 32   # of the runs that are summed in 8 or 16 bits, at least
 
 cdef struct Axis:
     Py_ssize_t length, src_step, dst_step   # bytes in `grad` and in the result: 0 in this if the axis is summed
@@ -93,10 +94,12 @@ cdef struct Terms:
     bint deviates               # whether terms are squares of differences from `times`, and not products
     double divisor              # of the sums; 0 if these are the results
     bint root                   # whether results are the roots of the quotients
+    Py_ssize_t factor           # by which sums are multiplied: how often each term comes along axes of stride 0
 
 cdef struct KernelCall:
     bint runs                   # whether the kernel sums runs; else rows
     bint writes                 # whether it writes results; else accumulators are folded and stored
+    bint gathers                # whether rows are pieces, which lie apart along axis 1 of the block
     Axis along                  # from row to row, or along the terms of a run
     Py_ssize_t within           # how many positions of `along` lie side by side in a block of rows
 

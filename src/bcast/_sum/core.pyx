@@ -6,8 +6,8 @@ block of accumulators, tiles and shares; executor.pxi has the kernels in `simd` 
 counted.pxi does both for runs of rows by counts. Nothing allocates, raises or runs Python once writing has begun.
 """
 
-from libc.math cimport fabs, isfinite
-from libc.stdint cimport int64_t
+from libc.math cimport fabs, fma, isfinite
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memmove, memset
 
 from bcast._rules.core cimport CHUNK, CountList, find_chunk, read_chunk, tile_counts
@@ -16,6 +16,8 @@ from bcast._runtime.core cimport MAX_AXES, PAGE, cut
 cdef extern from "_sum/simd/kernels.h":
     const Target **kernels_of_target "bcast_sum_target_of"
     void fetch "bcast_fetch"(const char *src, Py_ssize_t nbytes) noexcept nogil
+    void gather "bcast_gather"(
+        char *dst, const char *src, Py_ssize_t step, Py_ssize_t count, Py_ssize_t size) noexcept nogil
 
 sum_target_of = <const Target **> kernels_of_target
 

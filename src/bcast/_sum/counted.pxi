@@ -21,7 +21,7 @@ cdef bint takes_turns(const Terms *terms, const Axis *axis) noexcept nogil:
     """Whether three axes are few rows, all side by side: of three items, or as many as only counted runs may have."""
     return (
         axis[0].kept and not axis[1].kept and axis[2].kept and axis[1].length <= 2 * SUM_LONG_ITEMS
-        and (axis[2].length == 3 or 4 < axis[2].length < terms.kernels.lanes) and terms.times < 0
+        and (axis[2].length == 3 or 4 < axis[2].length < terms.kernels.lanes) and terms.times < 0 and terms.factor == 1
         and axis[0].src_step == axis[1].length * axis[1].src_step == axis[1].length * axis[2].length * axis[2].src_step
         and axis[0].dst_step == axis[2].length * axis[2].dst_step
     )
@@ -172,7 +172,9 @@ cdef void _store_group(const CountedSum *plan, const Group *group, Sink block, c
     """Write the sums of a group; what is not finite is summed again, each item for itself."""
     cdef const Terms *terms = plan.terms
     cdef Py_ssize_t width = plan.inner.length, n = group.items * width, i, j
-    cdef Results results = Results(terms.result, terms.sum_size, group.dst, plan.inner.dst_step)
+    cdef Results results = Results(
+        terms.result, terms.sum_size, group.dst, plan.inner.dst_step, terms.sum_size,
+    )
     cdef bint special = terms.compensated and terms.target.add_errors(
         <double *> block.sum, <const double *> block.error, n
     )

@@ -259,6 +259,9 @@ cdef inline bint _add_rows(
     cdef Py_ssize_t size = width * terms.size, fold = 1, most
     cdef Rows some
     cdef Products products
+    if plan.call.gathers:
+        _add_gathered_rows(plan, at, along, rows, width, dst, packed)
+        return False
     if not terms.packed:
         return add_rows(terms, at.src, rows, along.src_step, width, dst)
     if terms.folds and along.src_step == along.times_step:
@@ -278,6 +281,31 @@ cdef inline bint _add_rows(
         move(&at, along, some.rows * fold)
         rows -= some.rows * fold
     return False
+
+
+cdef void _add_gathered_rows(
+    const SumPlan *plan, Place at, const Axis *along, Py_ssize_t rows, Py_ssize_t width, Sink dst, char *packed,
+) noexcept nogil:
+    """Add rows by way of `packed`, where the pieces of each are laid side by side."""
+    cdef const Terms *terms = plan.terms
+    cdef Py_ssize_t step = plan.block.axes[1].src_step, item_step = plan.block.axes[plan.block.rank - 1].src_step
+    cdef Py_ssize_t inner = 1, size = width * terms.size, most, i
+    cdef Rows some
+    cdef int j
+    for j in range(2, plan.block.rank):
+        inner *= plan.block.axes[j].length
+    most = min(<Py_ssize_t> SUM_CALL_ROWS, SUM_PACKED_TERMS // width)
+    while rows > 0:
+        some = Rows(packed, 1, 0, min(rows, most), size, 4 * size, width)
+        for i in range(some.rows):
+            if terms.packed:
+                pack_rows(terms, terms.dtype, packed + i * size, at.src, width // inner, step, inner, item_step)
+            else:
+                gather(packed + i * size, at.src, step, width // inner, inner * terms.size)
+            move(&at, along, 1)
+        terms.kernels.sum_rows(&some, &dst)
+        dst.mode = ADD
+        rows -= some.rows
 
 
 cdef void _add_packed_runs(
@@ -346,36 +374,88 @@ cdef void _fold(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogi
 
 
 cdef void _store(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogil:
-    """Write a tile's sums, along the kept axes of its block: the innermost ones at once that are one axis of `dst`."""
-    cdef Results results = Results(plan.terms.result, plan.terms.sum_size, NULL, 0)
-    cdef Py_ssize_t n = 1, i, j
-    cdef int outer = plan.block.rank
-    cdef const Axis *axis
+    """Write a tile's sums, along an axis of the result at a time: the innermost one, or if that is short, the longest.
+
+    Neighbouring axes are one if they are in the result.
+    """
+    cdef const Terms *terms = plan.terms
+    cdef Results results = Results(terms.result, terms.sum_size, NULL, 0, terms.sum_size)
+    cdef Axis[MAX_AXES + 1] kept    # innermost first; `src_step` is from one accumulator to the next
+    cdef Py_ssize_t count = 1, i
+    cdef Axis inner
     cdef Place at
-    while outer > 0:
-        axis = &tile.axes[outer - 1]
-        if axis.kept and n > 1 and axis.dst_step != n * results.step:
-            break
-        if axis.kept:
-            results.step = axis.dst_step if n == 1 else results.step
-            n *= axis.length
-        outer -= 1
-    for i in range(tile.sums // n):
-        at = tile.at
-        _seek(tile.axes, outer, True, i, &at)
+    cdef int rank = 0, longest = 0, j
+    _finish(plan, tile, block)
+    for j in range(plan.block.rank - 1, -1, -1):
+        if not tile.axes[j].kept or tile.axes[j].length == 1:
+            continue
+        if rank and tile.axes[j].dst_step == kept[rank - 1].length * kept[rank - 1].dst_step:
+            kept[rank - 1].length *= tile.axes[j].length
+        else:
+            kept[rank] = Axis(tile.axes[j].length, count * terms.sum_size, tile.axes[j].dst_step, True, 0)
+            rank += 1
+        count *= tile.axes[j].length
+    inner = Axis(1, 0, 0, True, 0)
+    if rank:
+        for j in range(rank if kept[0].length < SUM_LONG_ITEMS else 0):
+            if kept[j].length > kept[longest].length:
+                longest = j
+        inner = kept[longest]
+        rank -= 1
+        kept[longest] = kept[rank]
+    results.step = inner.dst_step
+    results.sum_step = inner.src_step
+    for i in range(tile.sums // inner.length):
+        at = Place(block.sum, NULL, tile.at.dst)
+        _seek(kept, rank, True, i, &at)
         results.dst = at.dst
-        if plan.terms.compensated and plan.terms.target.add_errors(
-            <double *> block.sum, <const double *> block.error, n
-        ):
-            for j in range(n):
-                if not isfinite((<double *> block.sum)[j]):
-                    at = tile.at
-                    _seek(tile.axes, plan.block.rank, True, i * n + j, &at)
-                    (<double *> block.sum)[j] = _sum_again(plan, at)
-        if plan.terms.divisor != 0:
-            plan.terms.target.divide(<double *> block.sum, plan.terms.divisor, plan.terms.root, n)
-        plan.terms.target.store(&results, block.sum, n)
-        block = _moved(block, n * plan.terms.sum_size)
+        terms.target.store(&results, at.src, inner.length)
+
+
+cdef void _finish(const SumPlan *plan, const Tile *tile, Sink block) noexcept nogil:
+    """Turn a tile's accumulators into results that need only be rounded."""
+    cdef const Terms *terms = plan.terms
+    cdef double *sums = <double *> block.sum
+    cdef Py_ssize_t i
+    cdef Place at
+    if terms.factor != 1:
+        _multiply(terms, block, tile.sums)
+    if terms.compensated and terms.target.add_errors(sums, <const double *> block.error, tile.sums):
+        for i in range(tile.sums):
+            if not isfinite(sums[i]):
+                at = tile.at
+                _seek(tile.axes, plan.block.rank, True, i, &at)
+                sums[i] = _sum_again(plan, at) * terms.factor
+    if terms.divisor != 0:
+        terms.target.divide(sums, terms.divisor, terms.root, tile.sums)
+
+
+cdef void _multiply(const Terms *terms, Sink block, Py_ssize_t n) noexcept nogil:
+    """Multiply accumulators by how often their terms come. What rounds a compensated one is kept in its error term."""
+    cdef double *sums = <double *> block.sum
+    cdef double *errors = <double *> block.error
+    cdef double by = <double> terms.factor, product
+    cdef Py_ssize_t i
+    if terms.compensated:
+        for i in range(n):
+            product = sums[i] * by
+            errors[i] = fma(errors[i], by, fma(sums[i], by, -product))
+            sums[i] = product
+    elif dtypes[terms.result].is_float:
+        for i in range(n):
+            sums[i] *= by
+    elif terms.sum_size == 8:
+        for i in range(n):
+            (<uint64_t *> block.sum)[i] *= <uint64_t> terms.factor
+    elif terms.sum_size == 4:
+        for i in range(n):
+            (<uint32_t *> block.sum)[i] *= <uint32_t> terms.factor
+    elif terms.sum_size == 2:
+        for i in range(n):      # as uint32_t, because ints would overflow
+            (<uint16_t *> block.sum)[i] = <uint16_t> ((<uint16_t *> block.sum)[i] * <uint32_t> terms.factor)
+    else:
+        for i in range(n):
+            (<uint8_t *> block.sum)[i] = <uint8_t> ((<uint8_t *> block.sum)[i] * <uint32_t> terms.factor)
 
 
 cdef double _sum_again(const SumPlan *plan, Place first) noexcept nogil:

@@ -12,6 +12,8 @@ cdef enum:
     SUM_BLOCK_ITEMS = 4096      # accumulators; with their rows they fit a second-level cache
     SUM_ROW_ITEMS = 512         # of joined or packed rows at most, of a tile's rows at least: long enough to be fast
     SUM_CALL_ROWS = 8           # of one call; also the additions to each accumulator that pay for folding it
+    SUM_FEW_RUNS = 8            # fewer of one call take more time for calls than for terms, unless they are long
+    SUM_PIECE_ITEMS = 8         # that lie side by side at most in rows that are gathered; more are rows themselves
     SUM_PACKED_TERMS = SUM_CALL_ROWS * SUM_ROW_ITEMS    # at a time
 
 
@@ -32,11 +34,13 @@ cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) no
             plan.rank = i + 1
     plan.call.along = plan.block.axes[0] = Axis(1, 0, 0, True, 0)
     plan.call.within = plan.block.rank = 1
+    plan.call.gathers = False
     plan.tiles.axis = 0
     left = n - 1 - _is_interleaved(terms, axis, n)      # axes outside that of runs
     plan.call.runs = left >= 0 and not axis[left].kept and (    # and rows would be few, or the runs are long
         summed < SUM_CALL_ROWS * axis[left].length
         or axis[left].length * axis[left].src_step >= SUM_LONG_ITEMS * axis[n - 1].src_step
+        and not _has_few_runs(axis, left)
     )
     if plan.call.runs:
         plan.call.along = axis[left]
@@ -44,6 +48,8 @@ cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) no
         plan.block.rank = n - left
     else:
         left = _plan_block(plan, axis, n, limit, summed)
+        if plan.call.gathers:
+            limit = SUM_ROW_ITEMS
     _plan_loops(plan, axis, left)
     if terms.times >= 0 and items > 64 * summed:
         items //= 2     # rows of accumulators that shares leave take a part of the time
@@ -51,10 +57,21 @@ cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) no
     plan.shares.count = plan.tiles.count * plan.shares.each
     plan.call.writes = plan.shares.each == 1 and plan.call.along.length == summed and _has_results_side_by_side(plan)
     plan.scratch = plan.block.items * terms.sum_size * (2 if terms.compensated else 1)
-    if terms.packed:
+    if terms.packed or plan.call.gathers:
         plan.scratch += SUM_PACKED_TERMS * terms.size
         if terms.times >= 0 and (terms.multiplier == NULL or terms.deviates):
             plan.scratch += SUM_PACKED_TERMS * terms.size
+
+
+cdef bint _has_few_runs(const Axis *axis, int left) noexcept nogil:
+    """Whether each call of the kernel would sum few and short runs along axis `left`: rows of terms then have more."""
+    cdef int i
+    if axis[left].length > SUM_ROW_ITEMS:
+        return False
+    for i in range(left - 1, -1, -1):
+        if axis[i].kept:
+            return axis[i].length < SUM_FEW_RUNS
+    return True
 
 
 cdef bint _is_interleaved(const Terms *terms, const Axis *axis, int n) noexcept nogil:
@@ -71,7 +88,9 @@ cdef bint _has_results_side_by_side(const SumPlan *plan) noexcept nogil:
     """Whether the kernel can write results: of runs, or few rows, whose terms are as it reads them."""
     cdef Py_ssize_t size = plan.terms.size
     cdef int i
-    if plan.terms.packed or not plan.terms.writes or not (plan.call.runs or plan.call.along.length <= SUM_CALL_ROWS):
+    if plan.terms.packed or plan.call.gathers or not plan.terms.writes:
+        return False
+    if not plan.call.runs and plan.call.along.length > SUM_CALL_ROWS:
         return False
     for i in range(plan.block.rank - 1, -1 if plan.call.runs else 0, -1):    # groups of rows may be anywhere
         if plan.block.axes[i].length > 1 and plan.block.axes[i].dst_step != size:
@@ -109,10 +128,28 @@ cdef int _plan_block(SumPlan *plan, const Axis *axis, int n, Py_ssize_t limit, P
         elif within > 1:
             plan.call.along = next[0]
             plan.call.within = plan.block.axes[1].length = within
+    elif first > 0 and _is_gathered(plan.terms, &axis[first - 1], inner):
+        next = &axis[first - 1]
+        within = min(<Py_ssize_t> SUM_ROW_ITEMS // inner, next.length // SUM_CALL_ROWS)
+        plan.call.gathers = summed > 1 if next.kept else within >= SUM_CALL_ROWS
+        if plan.call.gathers:
+            plan.block.axes[1] = next[0]
+            plan.block.rank = 2
+            i -= 1
+        if plan.call.gathers and next.kept:
+            plan.tiles.axis = 1
+        elif plan.call.gathers:
+            plan.call.along = next[0]
+            plan.call.within = plan.block.axes[1].length = within
     for first in range(first, n):
         plan.block.axes[plan.block.rank] = axis[first]
         plan.block.rank += 1
     return i
+
+
+cdef inline bint _is_gathered(const Terms *terms, const Axis *next, Py_ssize_t inner) noexcept nogil:
+    """Whether rows are made of pieces along the axis before, as their items alone are few."""
+    return terms.times < 0 and inner <= SUM_PIECE_ITEMS and inner * next.length >= SUM_LONG_ITEMS
 
 
 cdef inline bint _joins(const Terms *terms, const Axis *axis, int first, int n, Py_ssize_t inner) noexcept nogil:
@@ -188,7 +225,7 @@ def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
     """Plan a sum on paper, for tests. Axes are tuples of a length, two steps in bytes, and whether they are kept."""
     cdef Axis[MAX_AXES + 1] axis
     cdef Terms terms = Terms(
-        NULL, NULL, 0, False, packed, False, size, size, 0, not packed, -1, NULL, False, 0, False, 0, False,
+        NULL, NULL, 0, False, packed, False, size, size, 0, not packed, -1, NULL, False, 0, False, 0, False, 1,
     )
     cdef SumPlan plan
     cdef int n = 0

@@ -50,6 +50,22 @@ static inline void bcast_fetch(const char *src, ptrdiff_t nbytes)
 #define BCAST_VECTOR(Item, lanes) Item
 #endif
 
+/* Lay pieces side by side that are `step` bytes from each other: `count` of `size` bytes. */
+BCAST_INLINE void bcast_gather_of(const ptrdiff_t size, char *dst, const char *src, ptrdiff_t step, ptrdiff_t count)
+{
+    for (ptrdiff_t i = 0; i < count; i++) memcpy(dst + i * size, src + i * step, size);
+}
+
+#define BCAST_CASE_GATHER(size) case size: bcast_gather_of(size, dst, src, step, count); break;
+static inline void bcast_gather(char *dst, const char *src, ptrdiff_t step, ptrdiff_t count, ptrdiff_t size)
+{
+    switch (size) {     /* a call of memcpy for few bytes takes longer than to copy them */
+    BCAST_CASE_GATHER(4) BCAST_CASE_GATHER(8) BCAST_CASE_GATHER(12) BCAST_CASE_GATHER(16) BCAST_CASE_GATHER(24)
+    BCAST_CASE_GATHER(32) BCAST_CASE_GATHER(48) BCAST_CASE_GATHER(64)
+    default: bcast_gather_of(size, dst, src, step, count);
+    }
+}
+
 #define BCAST_JOINED_3(a, b, c) bcast_##a##_##b##_##c
 #define BCAST_JOIN_3(a, b, c) BCAST_JOINED_3(a, b, c)
 
@@ -71,6 +87,12 @@ enum { BCAST_SUM_LONG_VECTORS = 128 };
     enum { bcast_##kind##_compensated = is_compensated, bcast_##kind##_converted = is_converted };
 BCAST_SUM_KINDS(BCAST_KIND_TYPES)
 
+#define BCAST_NARROW_TYPES(kind, Bits, dtype_)                                          \
+    typedef Bits bcast_##kind##_term;                                                   \
+    typedef BCAST_VECTOR(Bits, (32 / sizeof(Bits))) bcast_##kind##_vector;              \
+    enum { bcast_##kind##_dtype = BCAST_##dtype_ };
+BCAST_NARROW_KINDS(BCAST_NARROW_TYPES)
+
 #define BCAST_CASE_STORE(NAME, ...) \
     case BCAST_##NAME: BCAST_JOIN(store_as, TARGET)(BCAST_##NAME, BCAST_UINT64, results, sums, n); break;
 
@@ -84,6 +106,15 @@ BCAST_SUM_KINDS(BCAST_KIND_TYPES)
         .fold = BCAST_JOIN_3(fold, kind, TARGET),                                                       \
         .multiply = BCAST_JOIN_3(multiply, kind, TARGET),                                               \
         .deviate = BCAST_JOIN_3(deviate, kind, TARGET),                                                 \
+    },
+
+#define BCAST_NARROW_KERNELS_OF(kind, Bits, ...)                                                        \
+    [BCAST_KIND_##kind] = {                                                                             \
+        .lanes = 32 / sizeof(Bits),                                                                     \
+        .sum_rows = BCAST_JOIN_3(sum_rows, kind, TARGET),                                               \
+        .sum_runs = BCAST_JOIN_3(sum_runs, kind, TARGET),                                               \
+        .add_accumulators = BCAST_JOIN_3(add_accumulators, kind, TARGET),                               \
+        .fold = BCAST_JOIN_3(fold, kind, TARGET),                                                       \
     },
 
 #define TARGET plain

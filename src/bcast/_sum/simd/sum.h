@@ -31,7 +31,7 @@
 
 /* The kinds of terms, one row each: a term's bits x; what few terms are summed in (wide), and what all are (the
    accumulator); how many terms a vector has; whether accumulators are compensated; whether terms are converted as they
-   are loaded; and their dtype. Integers of other sizes are packed as 64 bits. */
+   are loaded; and their dtype. */
 #define BCAST_SUM_KINDS(ROW)                                \
     ROW(u32, uint32_t, uint32_t, uint32_t, 8, 0, 0, UINT32) \
     ROW(u64, uint64_t, uint64_t, uint64_t, 4, 0, 0, UINT64) \
@@ -40,8 +40,14 @@
     ROW(f32, uint32_t, double, double, 4, 0, 1, FLOAT32)    \
     ROW(f64, uint64_t, double, double, 4, 1, 0, FLOAT64)
 
+/* The kinds of integers whose sums wrap in so few bits: a term's bits, and their dtype. They have no kernels for runs of
+   counts, products and deviations. Where sums are wider, terms are packed as 64 bits. */
+#define BCAST_NARROW_KINDS(ROW) \
+    ROW(u8, uint8_t, UINT8)     \
+    ROW(u16, uint16_t, UINT16)
+
 #define BCAST_KIND_NUMBER(kind, ...) BCAST_KIND_##kind,
-enum { BCAST_SUM_KINDS(BCAST_KIND_NUMBER) BCAST_KINDS };
+enum { BCAST_NARROW_KINDS(BCAST_KIND_NUMBER) BCAST_SUM_KINDS(BCAST_KIND_NUMBER) BCAST_KINDS };
 
 /* Up to eight rows in each turn: row i of turn t is at src + t * advance + i % 4 * step + i / 4 * half_step. */
 typedef struct {
@@ -94,11 +100,11 @@ typedef struct {
     void (*deviate)(const char *src, const double *means, ptrdiff_t step, double *dst, ptrdiff_t n);
 } bcast_sum_kernels;
 
-/* Results of some dtype, at any step from each other. */
+/* Results of some dtype, at any step from each other, and so their accumulators. */
 typedef struct {
     int dtype, sum_size;    /* bytes of an accumulator */
     char *dst;
-    ptrdiff_t step;
+    ptrdiff_t step, sum_step;   /* bytes from one to the next */
 } bcast_results;
 
 /* The kernels of an instruction set. */

@@ -7,6 +7,10 @@
 
    which end here; and what a later target takes over: ROUND, and for each kind `widen`, `part` and `narrow`. */
 
+#define KIND u8
+#include "narrow.inc.h"
+#define KIND u16
+#include "narrow.inc.h"
 #define KIND u32
 #include "kind.inc.h"
 #define KIND u64
@@ -22,32 +26,40 @@
 
 /* Integers' low bytes, or floats rounded once. */
 ON_TARGET BCAST_INLINE void BCAST_JOIN(store_at, TARGET)(
-    const int dtype, const int from, const ptrdiff_t step, char *dst, const char *sums, ptrdiff_t n)
+    const int dtype, const int from, const ptrdiff_t step, const ptrdiff_t sum_step, char *dst, const char *sums,
+    ptrdiff_t n)
 {
     ptrdiff_t i = 0;
 #if BCAST_VECTORS
-    for (; dtype == BCAST_FLOAT16 && step == 2 && i + 4 <= n; i += 4) {
+    for (; dtype == BCAST_FLOAT16 && step == 2 && sum_step == 8 && i + 4 <= n; i += 4) {
         const bcast_f64x4 four = BCAST_AT(const bcast_f64x4, sums, i / 4);
         BCAST_AT(bcast_u16x4, dst, i / 4) = bcast_f16_narrow(&four);
     }
 #endif
     for (const int is_float = bcast_dtypes[dtype].is_float; i < n; i++)
-        bcast_write(dtype, is_float, dst + i * step, bcast_read(from, 0, sums + i * bcast_dtypes[from].size));
+        bcast_write(dtype, is_float, dst + i * step, bcast_read(from, 0, sums + i * sum_step));
 }
 
 /* Results side by side are what compilers make vectors of. */
 ON_TARGET BCAST_INLINE void BCAST_JOIN(store_as, TARGET)(
     const int dtype, const int from, const bcast_results *results, const char *sums, ptrdiff_t n)
 {
-    const ptrdiff_t size = bcast_dtypes[dtype].size;
-    if (results->step == size) BCAST_JOIN(store_at, TARGET)(dtype, from, size, results->dst, sums, n);
-    else BCAST_JOIN(store_at, TARGET)(dtype, from, results->step, results->dst, sums, n);
+    const ptrdiff_t size = bcast_dtypes[dtype].size, sum_size = bcast_dtypes[from].size;
+    if (results->step == size && results->sum_step == sum_size)
+        BCAST_JOIN(store_at, TARGET)(dtype, from, size, sum_size, results->dst, sums, n);
+    else
+        BCAST_JOIN(store_at, TARGET)(dtype, from, results->step, results->sum_step, results->dst, sums, n);
 }
 
 ON_TARGET BCAST_ALIGNED static void BCAST_JOIN(store, TARGET)(
     const bcast_results *results, const void *sums, ptrdiff_t n)
 {
-    if (results->sum_size == 4) BCAST_JOIN(store_as, TARGET)(BCAST_UINT32, BCAST_UINT32, results, sums, n);
+    const int is_byte = bcast_dtypes[results->dtype].size == 1;
+    if (results->sum_size == 1) BCAST_JOIN(store_as, TARGET)(BCAST_UINT8, BCAST_UINT8, results, sums, n);
+    else if (results->sum_size == 2 && is_byte)
+        BCAST_JOIN(store_as, TARGET)(BCAST_UINT8, BCAST_UINT16, results, sums, n);
+    else if (results->sum_size == 2) BCAST_JOIN(store_as, TARGET)(BCAST_UINT16, BCAST_UINT16, results, sums, n);
+    else if (results->sum_size == 4) BCAST_JOIN(store_as, TARGET)(BCAST_UINT32, BCAST_UINT32, results, sums, n);
     else switch (results->dtype) { BCAST_DTYPES(BCAST_CASE_STORE) }
 }
 
@@ -69,7 +81,7 @@ ON_TARGET static void BCAST_JOIN(divide, TARGET)(double *sums, double by, int ro
 }
 
 static const bcast_sum_target BCAST_JOIN(target, TARGET) = {
-    .kernels = {BCAST_SUM_KINDS(BCAST_KERNELS_OF)},
+    .kernels = {BCAST_NARROW_KINDS(BCAST_NARROW_KERNELS_OF) BCAST_SUM_KINDS(BCAST_KERNELS_OF)},
     .store = BCAST_JOIN(store, TARGET),
     .add_errors = BCAST_JOIN(add_errors, TARGET),
     .divide = BCAST_JOIN(divide, TARGET),

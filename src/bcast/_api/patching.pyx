@@ -216,9 +216,11 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
             return result
         reason = <Reason> result
 
-    if place.refusal is not None and may_wrap(arguments, PyVectorcall_NARGS(count), names):
+    if place.refusal is not None:
+        error = None
         try:
-            error = PyObject_Vectorcall(place.refusal, arguments, count, names)
+            if may_wrap(arguments, PyVectorcall_NARGS(count), names):
+                error = PyObject_Vectorcall(place.refusal, arguments, count, names)
         except MemoryError:
             raise
         except Exception:   # arguments that NumPy refuses
@@ -231,7 +233,7 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
     return PyObject_Vectorcall(stand_in.original, arguments, count, names)
 
 
-cdef bint may_wrap(PyObject *const *arguments, Py_ssize_t count, PyObject *names):
+cdef bint may_wrap(PyObject *const *arguments, Py_ssize_t count, PyObject *names) except -1:
     """Whether an argument after the array's may be a count that is not surely small."""
     cdef Py_ssize_t all_of_them = count + (0 if names == NULL else len(<tuple> names)), i
     for i in range(1 if count > 0 else 0, all_of_them):
@@ -240,7 +242,7 @@ cdef bint may_wrap(PyObject *const *arguments, Py_ssize_t count, PyObject *names
     return False
 
 
-cdef bint is_surely_small(counts):
+cdef bint is_surely_small(counts) except -1:
     """Whether these are no counts, or integers from 0 to `SURELY_SMALL`: found in less time than a call takes."""
     cdef cnp.ndarray array
     if counts is None or type(counts) is bool:
@@ -254,7 +256,7 @@ cdef bint is_surely_small(counts):
         return True
     if isinstance(counts, float):
         return 0 <= <double> counts < SURELY_SMALL
-    if isinstance(counts, integer):
+    if isinstance(counts, integer) and not isinstance(counts, np.timedelta64):  # which is no integer but for its class
         return is_small_integer(int(counts))
     if not cnp.PyArray_CheckExact(counts):
         return False

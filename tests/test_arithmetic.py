@@ -546,3 +546,28 @@ def test_loops_may_move_the_addresses_that_they_get():
         a = whole[: 4 * math.prod(shape)].reshape(*shape[:-1], -1)[..., : 2 * shape[-1] : 2]
         for b in a, a[..., ::-1], a[..., :1], a[:1], a[0, ..., :1], 2.0:
             np.testing.assert_array_equal(bcast.elementwise(add, a, b), a + b, strict=True)
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i2", "u2", "i4", "u8", "f2", "f4", "c8", "c16"])
+def test_choices_and_quotients_of_items_apart(way, dtype):
+    """Items at a step, backwards or transposed are chosen and divided as those side by side, in rows of all lengths."""
+    for shape in (5,), (9000,), (300, 500), (500, 300), (3000, 3), (3, 40, 50):
+        items = (np.arange(3 * math.prod(shape)) % 120).astype(dtype).reshape(*shape[:-1], -1)
+        mask = items.real > 50
+        for part in slice(None, None, 3), slice(None, None, -3):
+            x, c = items[..., part], mask[..., part]
+            with computed(*way):
+                for a, b, chosen in (
+                    (x, x[::-1], c),
+                    (x.T, x.T.copy(), c.T),
+                    (x, x[..., :1], c),
+                    (x, x.copy(), c[..., :1]),
+                ):
+                    assert bits(bcast.where(chosen, a, b)) == bits(np.where(chosen, a, b))
+                if np.dtype(dtype).kind in "iu":
+                    seven = x.dtype.type(7)
+                    assert bits(bcast.elementwise(np.floor_divide, x, seven)) == bits(np.floor_divide(x, seven))
+                    out = x.copy()
+                    bcast.elementwise(np.floor_divide, out[..., ::-1], seven, out=out[..., ::-1])
+                    assert bits(out) == bits(np.floor_divide(x, seven))

@@ -476,7 +476,8 @@ cpdef choose(condition, x, y, out):
     if not _has_items(&nest):
         return None
     nest.loop, nest.context, nest.auxdata = select_loop(target_number), NULL, <void *> common.itemsize
-    nest.side_by_side, nest.spread, nest.row_loop = False, 0, NULL
+    nest.side_by_side = common.itemsize in (1, 2, 4, 8)     # which are chosen by vector code
+    nest.spread, nest.row_loop = 0, NULL
     if out is None:
         out = _fresh(&nest, common, 3)
     elif not _fits(&nest, out, common, 0):

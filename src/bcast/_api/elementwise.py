@@ -98,7 +98,8 @@ def elementwise(
     subclasses, a `where`, an `out` that overlaps an operand but is not that operand. Where `b` needs another shape, the
     function gets a view of it. Ufuncs get Python scalars as they are, other functions as arrays without axes.
 
-    If `numpy.errstate` makes a floating-point error an exception, `out` has been written, as by the ufunc itself.
+    If `numpy.errstate` makes a floating-point error an exception, or memory fails while a warning is made of it, `out`
+    has been written, as by the ufunc itself.
 
     Examples
     --------

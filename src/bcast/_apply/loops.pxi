@@ -212,7 +212,8 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     found.auxdata = info.auxdata if own == NULL else <void *> &found.numpys if name == "floor_divide" else NULL
     memcpy(found.context, info.context, 3 * sizeof(void *))    # the rest may not be initialised, and is 0 here
     found.loop = info.loop if own == NULL else own
-    found.side_by_side = own != NULL
+    # NumPy divides integers by one divisor in vector code, where they lie side by side:
+    found.side_by_side = own != NULL or name == "floor_divide" and kind in "iu"
     found.fused = NOT_FUSED
     if name in HALVES[:6] and (<cnp.dtype> dtypes[1]).type_num == number and kind in "iuf":
         found.row_loop = row_loop(target_number, kind == "f", dtypes[0].itemsize, HALVES.index(name))

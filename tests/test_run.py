@@ -70,7 +70,7 @@ def test_reasons_are_counted_by_function(program):
     program.write_text(
         "import numpy as np\n"
         "x = np.ones((3, 2))\n"
-        "np.sum(x, 0), np.sum(x, 0, initial=1), np.sum(x, 0, where=x > 0), np.sum(x[:1], 0), np.sum([1, 2])\n"
+        "np.sum(x, 0), np.sum(x, 0, where=x > 1), np.sum(x, 0, where=x > 0), np.sum(x[:1], 0), np.sum([1, 2])\n"
         "np.repeat(x.view(np.matrix), 2), np.repeat(np.array([None]), 2), np.repeat(np.array([None, 1]), 2)\n"
     )
     status, _, err = run("--counts", "--names", "sum, repeat", program)

@@ -232,7 +232,7 @@ STEPS = {
     "generalised_alone": ([np.linalg._umath_linalg.inv], TypeError, "steps[0]"),
     "two_results": ([(np.divmod, 2)], TypeError, "steps[0]"),
     "two_results_of_one": ([np.modf], TypeError, "steps[0]"),
-    "masked": ([(np.add, np.ma.array(ROW, mask=[1, 0, 0]))], TypeError, "steps[0]"),
+    "masked": ([(np.add, [np.ma.array(ROW, mask=[1, 0, 0])])], TypeError, "steps[0]"),
 }
 MISUSES |= {name: (partial(bcast.chain, MATRIX, *steps), *rest) for name, (steps, *rest) in STEPS.items()}
 MISUSES |= {

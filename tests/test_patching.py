@@ -8,6 +8,7 @@ import itertools
 import os
 import pickle
 import random
+import tempfile
 import textwrap
 import threading
 import weakref
@@ -34,6 +35,13 @@ class Duck:
         return function, args, kwargs
 
 
+def mapped(array):
+    """The same array in a file."""
+    file = np.memmap(tempfile.TemporaryFile(), array.dtype, "w+", shape=array.shape)  # noqa: SIM115 (it lives as long as its map)
+    file[...] = array
+    return file
+
+
 ROW = np.arange(3)
 GRID = np.arange(12.0).reshape(3, 4)
 DATA = {
@@ -45,10 +53,10 @@ DATA = {
     "objects": np.array([None, "a", 3]), "fields": np.zeros(2, "i4, f8"), "list": [1, 2, 3], "int": 7,
     "variable": np.array(["a", "bcd" * 20], np.dtypes.StringDType()), "generic": np.float32(1.5),
     "subclass": ROW.view(Sub), "matrix": GRID.view(np.matrix), "masked": np.ma.array(ROW, mask=[0, 1, 0]),
-    "duck": Duck(), "nothing": None,
+    "duck": Duck(), "nothing": None, "mapped": mapped(GRID), "mapped turned": mapped(GRID).T,
 }  # fmt: skip
 PLAIN = {"row", "grid", "transposed", "fortran", "strided", "scalar", "empty", "none", "swapped", "bools", "complex",
-         "long", "strings", "bytes", "times", "spans", "read-only"}  # fmt: skip
+         "long", "strings", "bytes", "times", "spans", "read-only", "mapped", "mapped turned"}  # fmt: skip
 COUNTS = [
     0, 1, 2, -1, True, 2.0, 2.5, "2", None, (), (2,), (1, 1), (2, 3), [2, 1, 3], [2], [], (0, 2), (1, 1, 1, 1), (2, -1),
     [1.0, 2.0, 3.0], [True, False, True], [1, None, 2], np.int64(2), np.uint8(2), np.uint64(2), np.float64(2),

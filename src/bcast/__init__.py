@@ -1,5 +1,6 @@
 """Materialised broadcasting at the speed of memory, under the rules of NumPy, OpenVINO, ONNX and nGraph."""
 
+import sys as _sys
 from contextlib import suppress as _suppress
 
 from bcast._api.adjoints import unbroadcast, unrepeat
@@ -31,3 +32,13 @@ __all__ += ["chain", "elementwise", "where"]
 __all__ += ["mean", "std", "sum", "unbroadcast", "unrepeat", "var"]
 __all__ += ["is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
 __all__ += ["get_num_threads", "memory_info", "release_memory", "set_idle_limit", "set_num_threads"]
+
+
+def __getattr__(name: str) -> object:
+    """Say what to write in place of a name that is not there."""
+    from bcast._api.missing import remedy_of
+
+    remedy = remedy_of(name)
+    # Without a remedy, Python finds names that are like it.
+    whose = {} if remedy else {"name": name, "obj": _sys.modules[__name__]}
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{remedy}", **whose)

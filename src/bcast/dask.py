@@ -317,7 +317,7 @@ def elementwise(
     array([1., 2., 3.])
     """
     second = _operand("b", b)
-    first = _operand("a", a) if hasattr(second, "chunks") else as_dask("a", a)
+    first = _operand("a", a) if hasattr(second, "chunks") else as_dask("a", a, computes=True)
     if not isinstance(ufunc, np.ufunc):
         raise TypeError(f"`ufunc` expected a ufunc of two operands, got {show(ufunc)}")
     check_function(ufunc)
@@ -348,7 +348,7 @@ def chain(
     >>> batch[89, :, 0, 0].compute()
     array([ 0. , -0.5, -1. ], dtype=float32)
     """
-    array = as_dask("data", data)
+    array = as_dask("data", data, computes=True)
     if casting == "saturate":
         own = chain_in_memory(np.empty(0, array.dtype), dtype=dtype, casting=casting).dtype
     else:
@@ -409,7 +409,7 @@ def _plain(counts: list[Any]) -> list[Any]:
 
 def _operand(name: str, value: Any) -> Any:
     """Convert an operand to a dask array without empty chunks, unless it is a Python scalar, which functions know."""
-    return value if type(value) in (bool, int, float, complex) else without_empty(as_dask(name, value))
+    return value if type(value) in (bool, int, float, complex) else without_empty(as_dask(name, value, computes=True))
 
 
 def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:

@@ -8,9 +8,9 @@ from numpy import memmap, ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._adjoint import average_onto, converted_terms, has_kernels, kind_of_sums, sum_counted, sum_onto
-from bcast._api.converted import as_array, into_tensor, is_tensor
+from bcast._api.converted import as_array, as_base, as_operand, into_tensor, is_handed_on, is_tensor
 from bcast._api.repeats import counts_along, integers_of, order, split
-from bcast._rules.arguments import Shape, axes_argument, dtype_argument, place_of, shape_argument, show
+from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, place_of, shape_argument, show
 from bcast._rules.core import Alignment, align_shapes, aligned
 from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike
 from bcast._runtime.core import result_array, rounded_to, shape_of, size_of, type_of
@@ -151,12 +151,12 @@ def factor_of(grad: NDArray[Any], times: ArrayLike) -> tuple[NDArray[Any], NDArr
     if own is not other or not own.isnative or own.kind not in "iufc":
         for name, dtype in (("grad", own), ("times", other)):
             if dtype.kind != "b" and not _adds(dtype):
-                raise TypeError(f"`{name}` expected a numeric dtype, got {dtype}")
+                raise TypeError(f"`{name}` expected a numeric dtype, got {brief(dtype)}")
         scalar = type(times) in (int, float, complex)  # whose dtype follows that of `grad`
         try:
             _, wanted, dtype = np.multiply.resolve_dtypes((own, type(times) if scalar else other, None))
         except TypeError as error:
-            raise TypeError(f"`times` expected a dtype that multiplies {own}, got {other}") from error
+            raise TypeError(f"`times` expected a dtype that multiplies {own}, got {brief(other)}") from error
         like = np.empty(0, dtype)
         if scalar:
             factor = np.asarray(times, wanted)
@@ -288,10 +288,8 @@ def rounded_into(out: Any, result: Any, dtype: Any) -> Any:
 
 
 def array_of(name: str, a: Any) -> NDArray[Any] | None:
-    """Return the user's `a` as an array of the base class; None for a subclass, which may have ways of its own."""
-    if type(a) is memmap:  # which has none
-        return np.asarray(a)
-    return None if isinstance(a, ndarray) else as_array(name, a)
+    """Return the user's `a` as an array of the base class; None for what has, or may have, ways of its own."""
+    return None if is_handed_on(a) else as_base(as_operand(name, a))  # type: ignore[no-any-return]
 
 
 def _flag(value: Any) -> bool | None:
@@ -538,14 +536,14 @@ def wanted_dtype(grad: NDArray[Any], dtype: DType) -> np.dtype[Any] | None:
     own = grad.dtype
     if not _adds(own) and (dtype is None or own.kind != "b"):
         remedy = "; give `dtype` to count in" if own.kind == "b" else ""
-        raise TypeError(f"`grad` expected a numeric dtype, got {own}{remedy}")
+        raise TypeError(f"`grad` expected a numeric dtype, got {brief(own)}{remedy}")
     if dtype is None:
         return None
     wanted = dtype_argument(dtype)
     if not _adds(wanted):
-        raise TypeError(f"`dtype` expected a numeric dtype, got {wanted}")
+        raise TypeError(f"`dtype` expected a numeric dtype, got {brief(wanted)}")
     if wanted != own and "m" in (own.kind, wanted.kind):
-        raise TypeError(f"`dtype` expected a dtype that sums {own}, got {wanted}")
+        raise TypeError(f"`dtype` expected a dtype that sums {own}, got {brief(wanted)}")
     return wanted
 
 

@@ -70,8 +70,8 @@ def broadcast(
         Which conversions are allowed, as `numpy.can_cast` names them.
     out : ndarray or tensor, optional
         The array to write the result into. It must have the shape of the result and be writeable; its strides are
-        free. Its dtype must be `dtype`, or without that one to which `casting` allows to convert. It may overlap
-        `data`.
+        free, but none is 0 along an axis of several items. Its dtype must be `dtype`, or without that one to which
+        `casting` allows to convert. It may overlap `data`.
     shape : None
         Not an argument: the operators call it `target_shape`, as the error says.
 
@@ -115,8 +115,8 @@ def broadcast(
 
     Arrays of other libraries are read, and a NumPy array comes back. Tensors of PyTorch and arrays of JAX that lie in
     the CPU's memory are read in place. Those on other devices, as all arrays of CuPy, are refused rather than moved.
-    Pandas and xarray lose their labels, and dask arrays are computed, unless `bcast.dask` is called. `out` may also be
-    a tensor in the CPU's memory, which is then returned.
+    Units and labels are lost, as those of astropy and xarray, and dask arrays are computed, unless `bcast.dask` is
+    called. `out` may also be a tensor in the CPU's memory, which is then returned.
 
     Examples
     --------

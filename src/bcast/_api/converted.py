@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._elementwise import may_fail, run_steps
 from bcast._kernel import repeat_counted, replicate
-from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, mode_of
+from bcast._rules.arguments import CASTINGS, Shape, brief, dtype_argument, mode_of
 from bcast._rules.core import Alignment, Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting, DType
 from bcast._runtime.core import (
@@ -33,6 +33,7 @@ from bcast._runtime.core import (
     is_masked,
     keeps_dtype,
     may_warn,
+    refuse_repeated,
     reshaped,
     result_array,
     size_of,
@@ -43,6 +44,12 @@ NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 UNSAFE = CASTINGS.index("unsafe")
 UNMASKED = "give its .filled(), or its .data and its .mask one after the other"
 NUMBERS = (int, float, complex, bool, str)
+MAPPED = np.memmap
+USUAL = frozenset((int, float, complex, bool, str, list, tuple, type(None), MAPPED))
+ARRAY_UFUNC: Any = ndarray.__array_ufunc__
+ARRAY_FUNCTION: Any = ndarray.__array_function__
+MADE_BY_USERS = 1 << 9  # Python's flag of types that are no static ones, as those of NumPy's scalars are
+MOST_AXES = 64  # that NumPy makes of lists in lists
 BLOCK_BYTES = 1 << 20  # of converted data: caches hold it, and what it is replicated to is worth two threads
 
 
@@ -77,9 +84,62 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
     elif type(data) not in NUMBERS and not isinstance(data, generic) and is_tensor(data):
         return _exported(f"`{name}` expected an array that NumPy can read", data, False)
     try:
-        return np.asarray(data)
+        array = np.asarray(data)
     except ValueError as error:
         raise ValueError(f"`{name}` expected an array_like of one shape, got {type(data).__name__}: {error}") from error
+    if array.dtype.hasobject and array.ndim == 0 and overrides(data):  # NumPy refers to it as an object
+        raise TypeError(f"`{name}` expected an array that NumPy can read, got {type(data).__name__}")
+    return array
+
+
+def overrides(value: Any) -> bool:
+    """Return whether the value's class has own definitions of NumPy's ufuncs or functions, which NumPy then calls."""
+    kind: Any = type(value)
+    if kind is ndarray or kind in USUAL or (isinstance(value, generic) and not kind.__flags__ & MADE_BY_USERS):
+        return False
+    if getattr(kind, "__array_ufunc__", ARRAY_UFUNC) is not ARRAY_UFUNC:
+        return True
+    return getattr(kind, "__array_function__", ARRAY_FUNCTION) is not ARRAY_FUNCTION
+
+
+def is_handed_on(value: Any) -> bool:
+    """Return whether arithmetic leaves a value to NumPy as it is: its class may have a say in what comes out.
+
+    So have all subclasses of ndarray but `numpy.memmap`, and what `overrides` NumPy.
+    """
+    if type(value) is ndarray or type(value) is MAPPED:
+        return False
+    return isinstance(value, ndarray) or overrides(value)
+
+
+def as_base(value: Any) -> Any:
+    """Return a `numpy.memmap` as an array of the base class, anything else as it is: files are arrays like others."""
+    return ndarray.view(value, ndarray) if type(value) is MAPPED else value
+
+
+def as_operand(name: str, value: Any) -> Any:
+    """Convert an operand of arithmetic to an array, unless NumPy gets it as it is.
+
+    Items of lists are no operands, so that NumPy would not ask their classes: what these add to numbers would be lost.
+    """
+    if is_handed_on(value):
+        return value
+    if isinstance(value, (list, tuple)):
+        _refuse_overriding(name, value, type(value).__name__, MOST_AXES)
+    return as_array(name, value)
+
+
+def _refuse_overriding(name: str, items: Any, kind: str, depth: int) -> None:
+    """Refuse a list, or lists in it, of what overrides NumPy; items of one list are taken to be alike."""
+    for item in items:
+        if type(item) in NUMBERS:
+            break
+        if isinstance(item, (list, tuple)):
+            if depth > 1:
+                _refuse_overriding(name, item, kind, depth - 1)
+        elif overrides(item) and not is_masked(item):
+            got = f"a {kind} of {type(item).__name__}"
+            raise TypeError(f"`{name}` expected arrays or numbers, got {got}, which overrides NumPy; stack them first")
 
 
 def is_tensor(out: Any) -> bool:
@@ -96,10 +156,7 @@ def into_tensor(function: Callable[..., Any], out: NDArray[Any], *args: Any, **k
 def _view_of(out: Any) -> NDArray[Any]:
     """Return an array over the memory of the user's `out`, a tensor that the CPU can write to, item by item."""
     view = _exported("`out` expected an array that NumPy can write to", out, True)
-    for length, step in zip(view.shape, view.strides, strict=True):
-        if view.size and length > 1 and step == 0:
-            got = f"{type(out).__name__} that is expanded"
-            raise ValueError(f"`out` expected items with memory of their own, got {got}")
+    refuse_repeated(view, out)
     return view
 
 
@@ -131,6 +188,10 @@ def materialise(
     """Replicate `data` along `alignment` into `out`, or into a new array of `shape`, which the user calls `name`."""
     if out is not None and is_tensor(out):
         materialise(data, alignment, shape, _view_of(out), name, dtype, casting)
+        return out  # type: ignore[no-any-return]
+    base = as_base(out)
+    if base is not out:
+        materialise(data, alignment, shape, base, name, dtype, casting)
         return out  # type: ignore[no-any-return]
     if not converts(data, out, dtype, casting):
         return replicate(data, alignment, result_array(out, data, shape, name))
@@ -168,14 +229,15 @@ def prepared(
     open_ended = False
     if not are_numbers(own, wanted):
         if wanted.subdtype is not None:
-            raise TypeError(f"`dtype` expected a dtype without a shape of its own, got {wanted}")
+            raise TypeError(f"`dtype` expected a dtype without a shape of its own, got {brief(wanted)}")
         open_ended = dtype is not None and 0 not in shape and follows_values(own, wanted)
         if dtype is not None and not open_ended and _is_open(wanted):
             wanted = np.empty(0, own).astype(wanted).dtype
     if not can_cast(data, wanted, rule):
-        got = f"{wanted}; give casting='unsafe'" if casting == SAME_KIND and are_numbers(own, wanted) else wanted
+        got = f"{wanted}; give casting='unsafe'" if casting == SAME_KIND and are_numbers(own, wanted) else brief(wanted)
         name = "out" if dtype is None else "dtype"
-        raise TypeError(f"`{name}` expected a dtype that casting={casting!r} allows for data of {own}, got {got}")
+        own_name = brief(own)
+        raise TypeError(f"`{name}` expected a dtype that casting={casting!r} allows for data of {own_name}, got {got}")
     if wanted.num > 255 and own.kind == "b":  # packages of their own may convert the bytes of bools as they are
         data = data.view(np.uint8).astype(own)
     if open_ended:

@@ -1,4 +1,5 @@
 # The C types of _api/elementwise.py, which is plain Python without them.
+cimport cython
 from numpy cimport ndarray
 
 from bcast._rules.arguments cimport dtype_argument, integer, mode_of
@@ -20,6 +21,7 @@ cdef int _number(str rule) except -1
 cpdef str rule_argument(mode, axis)
 cpdef axis_argument(axis, str rule)
 
+cdef bint _override(tuple values) except -1
 cdef _by_rule(function, a, b, mode, axis, out, dtype, casting, where)
 cdef _operand(str name, value, bint weak, other)
 cdef _aligned(operand, tuple shape, tuple source)
@@ -35,3 +37,7 @@ cpdef bint is_round(function)
 cdef bint _is_simple(function)
 cdef _dtype_after(function, given, list kinds)
 cdef _stepped(step, result)
+
+
+@cython.locals(array=ndarray, axis=int)
+cdef bint _repeats(out) except -1

@@ -11,15 +11,35 @@ import numpy as np
 from numpy import generic, ndarray
 from numpy.typing import ArrayLike
 
-from bcast._api.converted import as_array, casting_number, into_tensor, is_tensor, prepared
+from bcast._api.converted import (
+    as_array,
+    as_base,
+    as_operand,
+    casting_number,
+    into_tensor,
+    is_handed_on,
+    is_tensor,
+    overrides,
+    prepared,
+)
 from bcast._elementwise import apply, choose, compute, operand_shape, pass_on, run_steps, saturates
-from bcast._rules.arguments import CASTINGS, Shape, dtype_argument, integer, mode_of, show
+from bcast._rules.arguments import CASTINGS, Shape, brief, dtype_argument, integer, mode_of, show
 from bcast._rules.core import expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._rules.types import Casting, ChainCasting, DType, ElementwiseMode
-from bcast._runtime.core import are_alike, convert_into, dtype_of, is_binary, reshaped, shape_of
+from bcast._runtime.core import (
+    are_alike,
+    convert_into,
+    dtype_of,
+    is_binary,
+    is_masked,
+    refuse_repeated,
+    reshaped,
+    shape_of,
+)
 
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
 UFUNC = np.ufunc
+MAPPED = np.memmap
 NUMPYS_WHERE = np.where  # even if it is replaced
 SCALARS = (bool, int, float, complex)
 CLIP, ROUND, AROUND = np.clip, np.round, np.around  # which are no ufuncs
@@ -52,7 +72,8 @@ def elementwise(
     ufunc : numpy.ufunc or callable
         A ufunc of two operands, such as `numpy.add`, or a function of two arrays that broadcasts as ufuncs do.
     a, b : array_like
-        The operands, of any kind that `broadcast` takes. Arrays of subclasses are passed on as they are.
+        The operands, of any kind that `broadcast` takes. Arrays of subclasses, and other objects that override NumPy's
+        functions, are passed on as they are.
     mode : {'numpy', 'none', 'unidirectional', 'pdpd'}, optional
         Which shapes are accepted. The default is 'pdpd' if `axis` is given, and else 'numpy':
 
@@ -95,8 +116,9 @@ def elementwise(
     several threads. Where both operands are NaN, the result may be the other one of the two.
 
     Other calls are passed on: functions that are no ufuncs, ufuncs of objects, strings or dates, integer powers,
-    subclasses, a `where`, an `out` that overlaps an operand but is not that operand. Where `b` needs another shape, the
-    function gets a view of it. Ufuncs get Python scalars as they are, other functions as arrays without axes.
+    subclasses but `numpy.memmap`, a `where`, an `out` that overlaps an operand but is not that operand. Where `b` needs
+    another shape, the function gets a view of it. Objects that override NumPy are passed on in mode 'numpy' alone.
+    Ufuncs get Python scalars as they are, other functions as arrays without axes.
 
     If `numpy.errstate` makes a floating-point error an exception, or memory fails while a warning is made of it, `out`
     has been written, as by the ufunc itself.
@@ -114,7 +136,8 @@ def elementwise(
            [4, 8]])
     """
     is_bare = mode is None and dtype is None and casting is SAME_KIND and where is True
-    if is_bare and type(axis) is int and axis == -1:  # as in nearly all small calls
+    is_plain = type(a) is not MAPPED and type(b) is not MAPPED and not _repeats(out)
+    if is_bare and is_plain and type(axis) is int and axis == -1:  # as in nearly all small calls
         result = compute(ufunc, a, b, out)
         if result is not NotImplemented:
             return result
@@ -134,21 +157,24 @@ def _by_rule(
     wanted = None if dtype is None else dtype_argument(dtype)
     number = casting_number(casting)
     axis = axis_argument(axis, rule)
+    if _override((a, b, where)) or _override(out if type(out) is tuple else (out,)):
+        return _dispatched(function, a, b, rule, out, wanted, casting, where)
     if where is not True and not isinstance(where, ndarray):
         where = as_array("where", where).astype(BOOL)  # None is False, as ufuncs have it
+    target = out if out is None or type(out) is ndarray else as_base(out)
     first = a if type(a) is ndarray else _operand("a", a, is_ufunc, b)
     second = b if type(b) is ndarray else _operand("b", b, is_ufunc, a)
     if is_ufunc:
         order = _number(rule)
         if where is True:
-            only = out[0] if type(out) is tuple and len(out) == 1 else out
+            only = as_base(out[0]) if type(out) is tuple and len(out) == 1 else target
             result = apply(function, first, second, order, axis, only, wanted, number)
             if result is not None:
-                return result
-        if wanted is None and number == NUMBER_OF_SAME_KIND and type(out) is not tuple:
-            result = pass_on(function, first, second, order, axis, out, None if where is True else where)
+                return result if out is None else out[0] if type(out) is tuple else out
+        if wanted is None and number == NUMBER_OF_SAME_KIND and type(out) is not tuple and not _repeats(target):
+            result = pass_on(function, first, second, order, axis, target, None if where is True else as_base(where))
             if result is not NotImplemented:
-                return result
+                return result if out is None else out
     shape = operand_shape(first)
     given = operand_shape(second)
     source, shape = step_shapes("b", "a", "a, b", given, shape, rule, axis)
@@ -168,6 +194,59 @@ def _by_rule(
         return into_tensor(elementwise, out, function, first, second, mode=mode, axis=axis, **kwargs)
     _check_out(out, shape)
     return function(*operands, out=out, **kwargs)
+
+
+def _override(values: tuple[Any, ...]) -> bool:
+    """Return whether there is something that is no array and overrides NumPy among operands."""
+    for value in values:
+        if value is None or isinstance(value, ndarray) or type(value) in SCALARS:
+            continue
+        if overrides(value):
+            return True
+    return False
+
+
+def _dispatched(function: Any, a: Any, b: Any, rule: str, out: Any, dtype: Any, casting: Any, where: Any) -> Any:
+    """Call a function with what overrides NumPy: the class of that decides of everything."""
+    _expect_numpys(rule, [a, b])
+    _check_memory(out)
+    kwargs: dict[str, Any] = {}
+    if dtype is not None:
+        kwargs["dtype"] = dtype
+    if casting is not SAME_KIND:
+        kwargs["casting"] = casting
+    if where is not True:
+        kwargs["where"] = where
+    if out is not None:
+        kwargs["out"] = out
+    return function(*(a, b), **kwargs)
+
+
+def _expect_numpys(rule: str, operands: list[Any]) -> None:
+    """Refuse rules other than NumPy's for operands that override NumPy: their shapes may not be all that they have."""
+    if rule is not NUMPY:
+        for operand in operands:
+            if _override((operand,)):
+                got = f"{rule!r} for {type(operand).__name__}; convert it to an array"
+                raise ValueError(f"`mode` expected 'numpy' where an operand overrides NumPy, got {got}")
+
+
+def _repeats(out: Any) -> bool:
+    """Return whether an array has axes of stride 0, as `_check_out` says: a ufunc would write to it."""
+    if type(out) is not ndarray:
+        return False
+    array = out
+    for axis in range(array.ndim):  # noqa: SIM110 (compiled, the loop takes a third of the generator's time)
+        if array.strides[axis] == 0 and array.shape[axis] > 1:
+            return True
+    return False
+
+
+def _check_memory(out: Any) -> None:
+    """Refuse an `out` whose items are the same memory."""
+    for each in out if isinstance(out, tuple) else (out,):
+        if isinstance(each, ndarray):
+            refuse_repeated(each, each)
 
 
 def chain(
@@ -205,7 +284,8 @@ def chain(
     Returns
     -------
     ndarray
-        A new C-contiguous array; or `out`, if that is given.
+        A new C-contiguous array; or `out`, if that is given. Of subclasses, and other objects that override NumPy, what
+        the ufuncs return.
 
     Raises
     ------
@@ -255,11 +335,13 @@ def chain(
     wanted = None if dtype is None else dtype_argument(dtype)
     number = chain_casting(casting)
     axis = axis_argument(axis, rule)
-    array = as_array("data", data)
+    array = data if type(data) is ndarray else as_operand("data", data)
     order = _number(rule)
     result = run_steps(array, steps, order, axis, wanted, number, out)
     if result is not None:
         return result
+    if is_handed_on(array) or overrides(out) or _steps_hand_on(steps):
+        return _handed_on(array, steps, wanted, casting, rule, axis, out)
     named: Any = SAME_KIND if number == SATURATE else casting
     cut = number == SATURATE and wanted is not None and saturates(dtype_of(array), wanted)
     if number == SATURATE and wanted is not None and not cut and not np.can_cast(array.dtype, wanted, named):
@@ -289,8 +371,12 @@ def chain(
         target = _writable(out, shape)
         is_cut = number == SATURATE and saturates(last, target.dtype)
         if not is_cut and not np.can_cast(last, target.dtype, named):
-            got = f"{target.dtype}{_casting_remedy(last, target.dtype)}" if casting == SAME_KIND else target.dtype
-            raise TypeError(f"`out` expected a dtype that casting={casting!r} allows for {last}, got {got}")
+            got = (
+                f"{brief(target.dtype)}{_casting_remedy(last, target.dtype)}"
+                if casting == SAME_KIND
+                else brief(target.dtype)
+            )
+            raise TypeError(f"`out` expected a dtype that casting={casting!r} allows for {brief(last)}, got {got}")
     allowed = SATURATE if number == SATURATE else UNSAFE  # all has been checked
     result = run_steps(array, tuple(plain), 0, -1, own if wanted is not None else None, allowed, target)
     if result is None:
@@ -342,6 +428,75 @@ def saturated(data: Any, dtype: Any) -> Any:
     return result
 
 
+def _steps_hand_on(steps: Any) -> bool:
+    """Return whether arithmetic leaves an operand of these steps to NumPy."""
+    for step in steps:
+        if type(step) is tuple or type(step) is list:
+            for operand in step[1:]:
+                if is_handed_on(operand):
+                    return True
+    return False
+
+
+def _handed_on(data: Any, steps: Any, dtype: Any, casting: Any, rule: str, axis: Any, out: Any) -> Any:
+    """Do a chain by one call of NumPy's for each step, as the data, operands or `out` may have a say in the result."""
+    if is_tensor(out) and not overrides(out):
+        return into_tensor(chain, out, data, *steps, dtype=dtype, casting=casting, mode=rule, axis=axis)
+    if casting == "saturate":
+        raise ValueError("`casting` expected one of NumPy's for what is handed to NumPy, got 'saturate'")
+    calls: list[Any] = []
+    operands = [data, out]
+    for i, step in enumerate(steps):
+        calls.append(_step(f"steps[{i}]", step))
+        operands.extend(calls[i][1])
+    if _override(tuple(operands)):
+        _expect_numpys(rule, operands)
+        _check_memory(out)
+    else:
+        shape = operand_shape(data)
+        for i, (function, own) in enumerate(calls):
+            for k, operand in enumerate(own):
+                if is_round(function) or operand is None:  # no operand, and a bound that is left out
+                    continue
+                name, given = f"steps[{i}]", operand_shape(operand)
+                source, shape = step_shapes(name, "data", "data, steps", given, shape, rule, axis)
+                own[k] = _aligned(operand, given, source)
+        if out is not None:
+            _check_out(out, shape)
+    result = data
+    if dtype is not None or not calls:
+        result = _converted(data, dtype, casting, not calls)
+    for i, (function, own) in enumerate(calls):
+        options: dict[str, Any] = {}
+        if i == len(calls) - 1 and out is not None:
+            options["out"] = out
+            if casting is not SAME_KIND and not is_round(function):
+                options["casting"] = casting
+        result = function(result, *own, **options)
+    if not calls and out is not None:
+        if is_masked(data):
+            as_array("data", data)  # which refuses it: its mask would be lost
+        np.copyto(out, result, casting=casting)
+        return out
+    return result
+
+
+def _converted(data: Any, dtype: Any, casting: Any, copied: bool) -> Any:
+    """Convert data of a class that has a say in what it is: by a method of its own if it is no array."""
+    if isinstance(data, ndarray):
+        _, own = prepared(np.asarray(data), operand_shape(data), None, dtype, casting)
+        return ndarray.astype(data, own, order="C" if copied else "K", copy=copied)
+    own = getattr(data, "dtype", None)
+    if not isinstance(own, np.dtype) or not hasattr(data, "astype"):
+        got = f"{type(data).__name__}; convert it before the chain"
+        raise TypeError(f"`data` expected an array where `dtype` is given or there is no step, got {got}")
+    if dtype is not None and not np.can_cast(own, dtype, casting):
+        raise TypeError(
+            f"`dtype` expected a dtype that casting={casting!r} allows for data of {brief(own)}, got {brief(dtype)}"
+        )
+    return data.astype(own if dtype is None else dtype)
+
+
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = None) -> Any:
     """Choose the items of `x` where a condition holds, and those of `y` elsewhere: `numpy.where` at memory's speed.
 
@@ -362,7 +517,8 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     Notes
     -----
     Items may have any size. Conditions, numbers that must be converted and operands that must be broadcast are so by
-    blocks within the fastest cache. Objects, strings of any length, structures and subclasses are left to NumPy.
+    blocks within the fastest cache. Objects, strings of any length, structures, subclasses and other
+    objects that override NumPy are left to it.
 
     Examples
     --------
@@ -373,12 +529,15 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     array([[1, 2, 3],
            [0, 0, 0]])
     """
+    if _override((condition, x, y, out)):
+        chosen = NUMPYS_WHERE(*(condition, x, y))
+        return chosen if out is None else _copied(chosen, out)
     test = condition if type(condition) is ndarray else _operand("condition", condition, True, None)
     first = x if type(x) is ndarray else _operand("x", x, True, None)
     second = y if type(y) is ndarray else _operand("y", y, True, None)
-    result = choose(test, first, second, out)
+    result = choose(test, first, second, None if out is None else as_base(out))
     if result is not None:
-        return result
+        return result if out is None else out
     if is_tensor(out):
         return into_tensor(where, out, test, first, second)
     shape = merge((operand_shape(test), operand_shape(first), operand_shape(second)), "condition, x, y")
@@ -386,9 +545,20 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
         return NUMPYS_WHERE(test, first, second)
     array = _writable(out, shape)
     chosen = NUMPYS_WHERE(test, first, second)
+    if overrides(chosen) or overrides(out):
+        return _copied(chosen, out)
     if not are_alike(dtype_of(np.asarray(chosen)), array.dtype):
-        raise TypeError(f"`out` expected dtype {chosen.dtype}, got {array.dtype}")
+        raise TypeError(f"`out` expected dtype {brief(chosen.dtype)}, got {brief(array.dtype)}")
     array[...] = chosen
+    return out
+
+
+def _copied(chosen: Any, out: Any) -> Any:
+    """Copy into an `out` of the same shape and dtype, as NumPy does where a class overrides it."""
+    if np.shape(out) != np.shape(chosen):
+        raise ValueError(f"`out` expected shape {np.shape(chosen)}, got {np.shape(out)}")
+    _check_memory(out)
+    np.copyto(out, chosen, casting="no")
     return out
 
 
@@ -430,11 +600,13 @@ def _operand(name: str, value: Any, weak: bool, other: Any) -> Any:
 
     So it does a scalar of NumPy's, which is an array beside one.
     """
-    if isinstance(value, ndarray) or (weak and type(value) in SCALARS):
+    if isinstance(value, ndarray):
+        return as_base(value) if weak else value
+    if weak and type(value) in SCALARS:
         return value
     if weak and isinstance(value, generic) and (isinstance(other, generic) or type(other) in SCALARS):
         return value
-    return as_array(name, value)
+    return as_operand(name, value)
 
 
 def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
@@ -458,8 +630,15 @@ def check_function(ufunc: object) -> None:
                 got = f"{ufunc.__name__} of one; give chain(a, np.{ufunc.__name__})"
             raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {got}")
     elif not callable(ufunc):
-        remedy = "; the function comes first" if isinstance(ufunc, ndarray) else ""
-        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {show(ufunc)}{remedy}")
+        is_operand = isinstance(ufunc, ndarray) or hasattr(type(ufunc), "__array__") or type(ufunc) in (list, tuple)
+        got = f"{type(ufunc).__name__}; the function comes first" if is_operand else show(ufunc)
+        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {got}")
+    elif ufunc is np.clip:
+        remedy = "give np.maximum or np.minimum for one bound"
+        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got clip of three; {remedy}")
+    elif ufunc == NUMPYS_WHERE:
+        remedy = "give bcast.where(condition, x, y)"
+        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got where of three; {remedy}")
 
 
 def _check_out(out: Any, shape: Shape) -> None:
@@ -470,6 +649,7 @@ def _check_out(out: Any, shape: Shape) -> None:
                 raise ValueError(f"`out` expected shape {shape}, got {shape_of(each)}")
             if not np.asarray(each).flags.writeable:
                 raise ValueError("`out` expected a writeable array, got a read-only one")
+            refuse_repeated(each, each)
         elif each is not None and not hasattr(each, "__array_ufunc__"):
             raise TypeError(f"`out` expected an array, got {type(each).__name__}")
 
@@ -501,7 +681,7 @@ def _step(name: str, step: Any) -> tuple[Any, list[Any]]:
         if is_round(function):
             operands[k] = integer(name, operand)
         elif type(operand) not in SCALARS and not (operand is None and function is CLIP):
-            operands[k] = as_array(name, operand)
+            operands[k] = as_operand(name, operand)
     return function, operands
 
 

@@ -28,9 +28,10 @@ from types import MethodType
 from typing import NamedTuple
 
 import numpy as np
-from numpy import generic, iinfo, integer, memmap, ndarray
+from numpy import generic, iinfo, integer, ndarray
 
 from bcast._api.broadcast import broadcast, broadcast_arrays, meshgrid
+from bcast._api.converted import as_base as base_of
 from bcast._api.repeats import repeat, tile
 from bcast._rules.arguments import FLOATS, INT64, show
 
@@ -55,6 +56,7 @@ cnp.import_array()
 
 cdef object NO_VALUE = np._NoValue
 cdef object MAX_SIZE = sys.maxsize
+cdef object FILE_ARRAY = np.memmap      # arrays like others, but for the class of some results
 
 DEFAULT_NAMES = ("tile", "repeat", "meshgrid")
 cdef dict _places               # by the functions' names
@@ -108,18 +110,16 @@ cdef class Place:
     cdef Py_ssize_t least       # arguments by position of a call that is taken
     cdef bint of_several        # whether the first argument is a sequence of arrays
     cdef object refusal         # gives the error for a length that wraps around in NumPy's function; or None
-    cdef bint of_maps           # whether it may be a map of a file
     cdef Py_ssize_t uses        # how many patches there are
     cdef StandIn stand_in       # what the last one of them put there, or None
     cdef Py_ssize_t taken       # calls; without a GIL, some that happen at the same time may not be counted
     cdef Py_ssize_t[REASONS] passed
 
-    def __cinit__(self, take not None, Py_ssize_t least=0, bint of_several=False, refusal=None, bint of_maps=False):
+    def __cinit__(self, take not None, Py_ssize_t least=0, bint of_several=False, refusal=None):
         self.take = take
         self.least = least
         self.of_several = of_several
         self.refusal = refusal
-        self.of_maps = of_maps
 
     cdef inline Reason why_not(self, PyObject *const *arguments, Py_ssize_t count):
         """None if the arguments let `take` be asked, which alone costs up to 7 % of a small call of NumPy's."""
@@ -133,7 +133,7 @@ cdef class Place:
         each = <object> arguments[0]
         if self.of_several:
             return why_not_one(each)
-        return None if self.of_maps and type(each) is memmap else why_no_array(each)
+        return why_no_array(each)
 
     cdef Py_ssize_t all_passed(self):
         cdef Py_ssize_t total = 0, i
@@ -143,8 +143,8 @@ cdef class Place:
 
 
 cdef inline Reason why_no_array(argument):
-    """None for an array of the base class."""
-    if cnp.PyArray_CheckExact(argument):
+    """None for an array of the base class, or in a mapped file."""
+    if cnp.PyArray_CheckExact(argument) or type(argument) is FILE_ARRAY:
         return None
     return SUBCLASS if cnp.PyArray_Check(argument) else NO_ARRAY
 
@@ -538,7 +538,20 @@ cdef str _names_remedy(name):
     return f"; give {', '.join(meant)}" if meant else ""
 
 
+cdef inline as_base(value):
+    return base_of(value) if type(value) is FILE_ARRAY else value
+
+
+cdef _of_class(result, array):
+    """Give a result the class that NumPy's has where it makes it of an array in a mapped file."""
+    return result.view(FILE_ARRAY) if type(array) is FILE_ARRAY and type(result) is ndarray else result
+
+
 def take_tile(A, reps):
+    return _of_class(_tiled(as_base(A), reps), A)
+
+
+cdef _tiled(A, reps):
     kind = type(reps)
     if not is_plain(A):
         return why_not_plain(A)
@@ -553,6 +566,10 @@ def take_tile(A, reps):
 
 
 def take_repeat(a, repeats, axis=None):
+    return _of_class(_repeated(as_base(a), as_base(repeats), axis), a)
+
+
+cdef _repeated(a, repeats, axis):
     kind = type(repeats)
     if not is_plain(a):
         return why_not_plain(a)
@@ -574,7 +591,12 @@ def take_meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     if copy is not True or not isinstance(sparse, bool):
         return KEYWORD
     reason = why_not_all_plain(xi)
-    return meshgrid(*xi, sparse=sparse, indexing=indexing) if reason is None else reason
+    if reason is not None:
+        return reason
+    grid = []
+    for result, array in zip(meshgrid(*xi, sparse=sparse, indexing=indexing), xi):
+        grid.append(_of_class(result, array))
+    return tuple(grid)
 
 
 def take_broadcast_arrays(*args, subok=False):
@@ -583,7 +605,7 @@ def take_broadcast_arrays(*args, subok=False):
 
 
 def take_where(condition, x, y, /):
-    result = choose(condition, _scalar_as_array(x), _scalar_as_array(y), None)
+    result = choose(as_base(condition), _operand(x), _operand(y), None)
     return _why_not_chosen(condition, x, y) if result is None else result
 
 
@@ -600,14 +622,14 @@ cdef Reason _why_not_chosen(condition, x, y):
     return SMALL if is_empty else DTYPE
 
 
-cdef _scalar_as_array(x):
+cdef _operand(x):
     """xarray and pandas pass NumPy's scalars, which promote as arrays do."""
-    return x if cnp.PyArray_CheckExact(x) or not isinstance(x, generic) else np.asarray(x)
+    return np.asarray(x) if isinstance(x, generic) else as_base(x)
 
 
 def take_stack(arrays, axis=0):
     cdef Py_ssize_t at
-    first = arrays[0]
+    first = as_base(arrays[0])
     if type(axis) is not int or not cnp.PyArray_CheckExact(first):
         return ARGUMENT
     shape = shape_of(first)
@@ -643,7 +665,8 @@ cdef _take(str name, a, axis, dtype, out, keepdims, ddof, bint of_all, initial=N
     cdef bint of_axes = axis is None or isinstance(axis, (int, integer)) or type(axis) is tuple and axis != ()
     if not of_all:
         return KEYWORD
-    if not cnp.PyArray_CheckExact(a) and type(a) is not memmap:
+    a = as_base(a)
+    if not cnp.PyArray_CheckExact(a):
         return why_no_array(a)
     if not of_axes or isinstance(keepdims, np.bool):    # which NumPy refuses
         return ARGUMENT
@@ -675,7 +698,7 @@ cdef Reason why_not_one(arrays):
     for array in arrays:
         if array is not first:
             return ARGUMENT
-    if not is_plain(first):
+    if not is_plain(as_base(first)):
         return why_not_plain(first)
     if not first.dtype.isnative:
         return DTYPE
@@ -711,7 +734,7 @@ cdef bint _are_whole(tuple counts):
 cdef Reason why_not_all_plain(tuple arrays):
     """None if there are arrays, and each is plain."""
     for array in arrays:
-        if not is_plain(array):
+        if not is_plain(as_base(array)):
             return why_not_plain(array)
     return None if len(arrays) > 0 else ARGUMENT
 
@@ -809,8 +832,7 @@ _places = {
     "tile": Place(take_tile, refusal=refusal_of_tile), "repeat": Place(take_repeat, refusal=refusal_of_repeat),
     "meshgrid": Place(take_meshgrid),
     "broadcast_arrays": Place(take_broadcast_arrays), "where": Place(take_where, 3),
-    "sum": Place(take_sum, of_maps=True), "mean": Place(take_mean, of_maps=True),
-    "var": Place(take_var, of_maps=True), "std": Place(take_std, of_maps=True),
+    "sum": Place(take_sum), "mean": Place(take_mean), "var": Place(take_var), "std": Place(take_std),
     "stack": Place(take_stack, 1, True), "dstack": Place(take_dstack, 1, True),
 }
 

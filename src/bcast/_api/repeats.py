@@ -323,13 +323,13 @@ def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[An
         given *= len(axes)
     if len(given) != len(axes):
         got = show(repeats)
-        raise ValueError(f"`repeats` expected one integer for each of the axes {axes}, or one for all, got {got}")
+        raise ValueError(f"`repeats` expected one integer for each of the axes {show(axes)}, or one for all, got {got}")
     counts = [1] * len(shape)
     places: list[int] = []
     for i in range(len(axes)):
         at = place_of(axes[i], shape)
         if at in places:
-            raise ValueError(f"`axis` expected each axis once, got {axes}")
+            raise ValueError(f"`axis` expected each axis once, got {show(axes)}")
         places.append(at)
         counts[at] = repeats_argument(given[i], shape[at] if known else -1, axes[i]) if is_nested else given[i]
     return counts

@@ -13,6 +13,7 @@ from bcast._adjoint import kind_of_sums
 from bcast._api.adjoints import LONG_DOUBLES, NO_VALUE, reduced, rounded_into
 from bcast._rules.arguments import dtype_argument, show
 from bcast._rules.types import Axes, DType, Out
+from bcast._runtime.core import refuse_repeated
 
 PLAIN = (np.ndarray, np.memmap)
 
@@ -64,8 +65,9 @@ def sum(
     spelling of the other arguments. `initial` is added to the sum, which takes half a unit more.
 
     `numpy.sum` itself does what no kernel sums: long double, whose sums in a narrower dtype are rounded last; objects;
-    dates; floating-point numbers in integers; empty arrays and axes of length 1; and subclasses of ndarray, other than
-    `numpy.memmap`. If `a` is transposed, last bits depend on whether there is an `out`.
+    dates; floating-point numbers in integers; empty arrays and axes of length 1; subclasses of ndarray, other than
+    `numpy.memmap`, and other objects that override NumPy. If `a` is transposed, last bits depend on whether there is an
+    `out`.
 
     Examples
     --------
@@ -211,7 +213,7 @@ def _var(
 ) -> Any:
     if correction is not None:
         if ddof:
-            raise ValueError(f"`correction` expected None beside `ddof`, got {correction!r}")
+            raise ValueError(f"`correction` expected None beside `ddof`, got {show(correction)}")
         ddof = correction
     if not hasattr(ddof, "__rsub__"):
         raise TypeError(f"`{'ddof' if correction is None else 'correction'}` expected a number, got {show(ddof)}")
@@ -232,14 +234,24 @@ def _options(others: dict[str, Any], of_sums: bool = True) -> tuple[dict[str, An
 
 
 def _numpys(
-    name: str, keepdims: Any, others: dict[str, Any], a: Any, axis: Any, dtype: Any, out: Any, *ddof: Any
+    name: str, keepdims: Any, others: dict[str, Any], a: Any, axis: Any, dtype: Any, out: Any, ddof: Any = 0
 ) -> Any:
-    """Call NumPy's function, with `keepdims` if that is not its default, which subclasses need not know."""
+    """Call NumPy's function with the arguments that are no defaults: classes that override it need not know all."""
+    if isinstance(out, np.ndarray):
+        refuse_repeated(out, out)
     if keepdims is not False:
         others["keepdims"] = bool(keepdims) if isinstance(keepdims, np.bool) else keepdims
+    if axis is not None:
+        others["axis"] = axis
+    if type(ddof) is not int or ddof != 0:
+        others["ddof"] = ddof
     if type(a) in PLAIN and a.dtype.num in LONG_DOUBLES and _narrows(a.dtype, dtype, out):
-        return rounded_into(out, NUMPYS[name](a, axis, None, None, *ddof, **others), dtype)
-    return NUMPYS[name](a, axis, dtype, out, *ddof, **others)
+        return rounded_into(out, NUMPYS[name](a, **others), dtype)
+    if dtype is not None:
+        others["dtype"] = dtype
+    if out is not None:
+        others["out"] = out
+    return NUMPYS[name](a, **others)
 
 
 def _narrows(own: np.dtype[Any], dtype: Any, out: Any) -> bool:

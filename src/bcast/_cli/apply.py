@@ -14,7 +14,7 @@ from bcast._api.repeats import counts_along, split
 from bcast._cli.blocks import blocks, refit, units
 from bcast._cli.npy_files import NpyInput, NpyOutput
 from bcast._cli.streams import warn
-from bcast._rules.arguments import Shape, dtype_argument, shape_argument
+from bcast._rules.arguments import Shape, dtype_argument, shape_argument, show
 from bcast._rules.core import Alignment, align
 
 BLOCK_BYTES = 16 * 2**20  # of output: large beside the cost of a call, small beside a machine's memory
@@ -35,7 +35,7 @@ def write(source: str, target: str, options: Namespace, check: Check) -> tuple[S
         alignment, shape = _split("reps", (1,) * (len(counts) - len(own)) + own, counts)
     elif options.axis is None:
         if len(options.repeats) != 1:
-            raise ValueError(f"`repeats` expected one number without `axis`, got {options.repeats}")
+            raise ValueError(f"`repeats` expected one number without `axis`, got {show(options.repeats)}")
         alignment, shape = _split("repeats", (*own, 1), (1,) * len(own) + options.repeats)
         shape = (prod(shape),)
     else:

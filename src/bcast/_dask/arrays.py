@@ -11,7 +11,7 @@ from dask.core import flatten
 from numpy.typing import ArrayLike
 
 from bcast._api.broadcast import broadcast
-from bcast._api.converted import as_array, follows_values
+from bcast._api.converted import as_array, as_operand, follows_values, overrides
 from bcast._dask.tasks import block_of
 from bcast._rules.arguments import dtype_argument, show
 from bcast._rules.types import Casting, DType
@@ -22,8 +22,17 @@ AnyArray: TypeAlias = ArrayLike | Array
 SplitEvery: TypeAlias = int | dict[int, int] | None
 
 
-def as_dask(name: str, data: Any) -> Array:
-    """Convert the user's `data` to a dask array, unless it is one; refuse chunks of other kinds or unknown lengths."""
+def as_dask(name: str, data: Any, computes: bool = False) -> Array:
+    """Convert the user's `data` to a dask array, unless it is one; refuse chunks of other kinds or unknown lengths.
+
+    If the caller `computes`, what overrides NumPy is refused, too, as tasks would lose units and labels; copies are
+    plain arrays.
+    """
+    if computes and overrides(getattr(data, "_meta", None) if isinstance(data, da.Array) else data):
+        got = f"chunks of {type(data._meta).__name__}" if isinstance(data, da.Array) else type(data).__name__
+        raise TypeError(f"`{name}` expected arrays that do not override NumPy, got {got}; convert them first")
+    if computes and not isinstance(data, da.Array) and not _holds_collections(data):
+        data = as_operand(name, data)
     if isinstance(data, da.Array):
         array = data
     elif is_dask_collection(data) or _holds_collections(data):

@@ -13,7 +13,7 @@ import dask.array as da
 import numpy as np
 from dask.utils import parse_bytes
 
-from bcast._rules.arguments import Shape, show
+from bcast._rules.arguments import Shape, brief, show
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -42,7 +42,7 @@ def given_chunks(chunks: Any, shape: Shape, dtype: np.dtype[Any], natural: Seque
     try:
         normal: Chunks = da.core.normalize_chunks(chunks, shape, dtype=dtype, previous_chunks=tuple(natural))
     except (ArithmeticError, TypeError, ValueError, NotImplementedError) as error:
-        got = f"got {show(chunks)}: {error}"
+        got = f"got {show(chunks)}: {brief(error)}"
         raise ValueError(f"`chunks` expected chunks of an array of shape {shape}, {got}") from error
     if any(type(length) is not int or length < 0 for lengths in normal for length in lengths):
         raise ValueError(f"`chunks` expected chunks of an array of shape {shape}, got {show(chunks)}")

@@ -87,7 +87,7 @@ def std(
 
 
 def _reduced(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, ddof: float, split_every: Any) -> Array:
-    array = as_dask("a", a)
+    array = as_dask("a", a, computes=True)
     axes = summed_axes(axis, array.shape)
     source = tuple(1 if at in axes else length for at, length in enumerate(array.shape))
     alignment = aligned(array.shape, source)

@@ -21,6 +21,8 @@ Shape = tuple[int, ...]
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")  # in the order of NumPy's numbers for them
 
 MAX_RANK = 64  # NumPy's own limit
+MOST_SHOWN = 200  # characters of a value in a message
+MOST_ITEMS = 8  # of an array that is shown whole
 MAX_SIZE = sys.maxsize
 INT64 = np.int64
 FLOATS = (float, np.floating)
@@ -70,7 +72,7 @@ def dtype_argument(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         return as_dtype(dtype)
     except TypeError as error:
-        raise TypeError(f"`dtype` expected a dtype or what stands for one, got {dtype!r}") from error
+        raise TypeError(f"`dtype` expected a dtype or what stands for one, got {show(dtype)}") from error
 
 
 def all_plain(items: tuple[Any, ...]) -> bool:
@@ -241,9 +243,38 @@ def refuse_size(name: str, shape: Shape) -> NoReturn:
 
 
 def show(value: Any) -> str:
-    """Show a value of any kind and size on one line."""
+    """Show a value of any kind and size on one short line."""
     try:
-        text = " ".join(repr(value).split())
+        return brief(" ".join(_shown(value, MAX_RANK).split()))
     except ValueError:  # from an integer with more digits than Python converts
-        text = f"a {type(value).__name__} too long to show"
-    return text if len(text) <= 200 else f"{text[:200]}..."
+        return f"a {type(value).__name__} too long to show"
+
+
+def brief(value: object) -> str:
+    """Return what `str` makes of a value, cut off where it is long: dtypes may have thousands of fields."""
+    text = str(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+
+
+def _shown(value: Any, depth: int) -> str:
+    """Return the beginning of a value's `repr`, of which no more is made than is shown; of arrays, only what they are.
+
+    `depth` is that of lists in lists.
+    """
+    kind = type(value)
+    if isinstance(value, ndarray):
+        array = np.asarray(value)  # attributes of subclasses may mislead
+        if array.size > MOST_ITEMS:
+            return f"{kind.__name__} of shape {array.shape} and {array.dtype}"
+    elif isinstance(value, (Set, Mapping)) and len(value) > MOST_SHOWN:
+        return f"{kind.__name__} of {len(value)} items"
+    elif kind is str or kind is bytes or kind is bytearray:
+        return repr(value[: MOST_SHOWN + 1])
+    elif kind is tuple or kind is list:
+        text = "" if depth else "..."
+        for item in value if depth else ():
+            text += f", {_shown(item, depth - 1)}" if text else _shown(item, depth - 1)
+            if len(text) > MOST_SHOWN:
+                return ("[" if kind is list else "(") + text
+        return f"[{text}]" if kind is list else f"({text},)" if len(value) == 1 else f"({text})"
+    return repr(value)

@@ -91,6 +91,15 @@ cpdef bint is_masked(array):
     return isinstance(array, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ()))
 
 
+def refuse_repeated(cnp.ndarray array not None, out):
+    """Refuse the user's `out`, which has the memory of an array, if several of its items are the same memory."""
+    cdef int axis
+    for axis in range(cnp.PyArray_NDIM(array) if cnp.PyArray_SIZE(array) else 0):
+        if cnp.PyArray_STRIDE(array, axis) == 0 and cnp.PyArray_DIM(array, axis) > 1:
+            got = f"{type(out).__name__} that is expanded along axis {axis}"
+            raise ValueError(f"`out` expected items with memory of their own, got {got}")
+
+
 cpdef bint is_contiguous(cnp.ndarray array) noexcept:
     """`array.flags.c_contiguous`."""
     return cnp.PyArray_IS_C_CONTIGUOUS(array)
@@ -267,4 +276,6 @@ cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
         raise ValueError(f"`out` expected shape {shape}, got {np.asarray(array).shape}")
     if not cnp.PyArray_ISWRITEABLE(array):
         raise ValueError("`out` expected a writeable array, got a read-only one")
+    if not cnp.PyArray_IS_C_CONTIGUOUS(array):
+        refuse_repeated(array, out)
     return 0

@@ -89,7 +89,7 @@ def set_num_threads(n: SupportsIndex) -> None:
             raise TypeError
         number = operator.index(n)
     except TypeError:
-        raise TypeError(f"`n` expected an integer, got {n!r}") from None
+        raise TypeError(f"`n` expected an integer, got {type(n).__name__}") from None
     if number < 1:
         raise ValueError(f"`n` expected a number of threads of at least 1, got {number}")
     own_limit = min(number, INT_MAX)

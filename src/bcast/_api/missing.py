@@ -1,0 +1,20 @@
+"""Names of NumPy's that bcast lacks: what to write in their place, for the error that says so."""
+
+import numpy as np
+
+SUBMODULES = ("dask", "onnx", "typing")
+
+
+def remedy_of(name: str) -> str:
+    """Say what to write in place of a name that is none of bcast's; nothing if that is not known."""
+    if name in SUBMODULES:
+        return f"; import bcast.{name} first"
+    found = vars(np).get(name)
+    if found is None or name.startswith("_"):
+        return ""
+    if isinstance(found, np.ufunc) and found.signature is None:
+        if found.nin == 2:
+            return f"; give bcast.elementwise(np.{name}, a, b)"
+        if found.nin == found.nout == 1:
+            return f"; give bcast.chain(a, np.{name})"
+    return f"; give numpy.{name}"

@@ -367,6 +367,8 @@ PATCHED = {
 @BOTH
 @pytest.mark.parametrize("call", PATCHED.values(), ids=PATCHED)
 def test_patched_functions_dispatch_as_numpys(make, call):
+    if call is PATCHED["dstack"] and make is CLASSES["matrix"]:
+        pytest.skip("NumPy's own dstack of matrices writes beyond its memory")
     for array in GRID, ROW.astype(int):
         expected = outcome(lambda: call(make(array)))
         with bcast.patched_numpy("tile", "repeat", "meshgrid", "broadcast_arrays", "where", "stack", "dstack"):

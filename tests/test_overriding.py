@@ -236,6 +236,14 @@ def test_masks_go_through_chains():
     assert not out.any()
 
 
+def test_casting_that_numpy_does_not_know_is_refused():
+    out = np.zeros((4, 3), np.uint8)
+    for data, operand in (GRID.view(Own), ROW), (Metres(GRID), ROW), (GRID, masked(ROW)):
+        with pytest.raises(ValueError, match=r"^`casting` expected one of NumPy's .*, got 'saturate'$"):
+            bcast.chain(data, (np.multiply, operand), out=out, casting="saturate")
+    assert not out.any()
+
+
 def test_a_chain_of_no_step_keeps_the_class():
     for make in CLASSES.values():
         for dtype in None, np.float32:

@@ -173,6 +173,23 @@ def test_sums_count_what_holds(layout):
             assert bcast.unrepeat(mask, counts, dtype=int).tolist() == right
 
 
+@pytest.mark.parametrize("name", OF_USERS)
+def test_sums_of_users_dtypes_that_numpy_does(name):
+    """Nothing is added where an axis has one item, nor without axes: the bools are converted alone."""
+    dtype = dtype_of(name)
+    for size in SIZES[0], SIZES[2]:
+        mask, plain = masks(size)
+        right = plain.astype(dtype).tolist()
+        for function in (bcast.sum, bcast.mean) if name != "int4" else (bcast.sum,):
+            assert function(mask, (), dtype=dtype).tolist() == right
+            assert function(mask[None], 0, dtype=dtype).tolist() == right
+            out = np.empty(size, dtype)
+            assert function(mask[None], 0, dtype=dtype, out=out) is out
+            assert out.tolist() == right
+            out = np.empty(size, "f4")
+            assert function(mask[None], 0, dtype=dtype, out=out).tolist() == plain.tolist()
+
+
 @pytest.mark.parametrize("size", [1, *SIZES])
 def test_counts(size):
     mask, plain = masks(size)

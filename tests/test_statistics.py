@@ -166,6 +166,22 @@ def test_out_may_overlap(shape):
     np.testing.assert_allclose(bcast.var(data, axis=axis, out=out), right, rtol=1e-13)
 
 
+@pytest.mark.parametrize("code", "gGd")
+def test_numpys_refusals_leave_out_as_it_was(code):
+    """It writes variances before it refuses to take their roots into integers."""
+    data = np.arange(12).reshape(3, 4).astype(code)
+    for options in {}, {"where": data.real > 2}:
+        for to in "iQ?":
+            out = np.full(3, 7).astype(to)
+            right = out.tolist()
+            with pytest.raises(TypeError):
+                bcast.std(data, 1, out=out, **options)
+            assert out.tolist() == right
+        out = np.zeros((3, 2), "g")[:, 0]
+        assert bcast.std(data, 1, out=out, **options) is out
+        np.testing.assert_allclose(out.astype("d"), np.std(data, 1, **options).astype("d"), rtol=1e-14)
+
+
 @pytest.mark.parametrize(("shape", "axis"), [((2_000_000, 3), 1), ((2, 2_000_000), 0), ((1_000_000,), None)])
 def test_no_temporary_has_the_size_of_the_data(shape, axis):
     data = np.ones(shape, "f4")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bcast._adjoint import kind_of_sums
-from bcast._api.adjoints import LONG_DOUBLES, NO_VALUE, reduced, rounded_into
+from bcast._api.adjoints import LONG_DOUBLES, NO_VALUE, SQUARES, reduced, rounded_into
 from bcast._rules.arguments import dtype_argument, show
 from bcast._rules.types import Axes, DType, Out
 from bcast._runtime.core import refuse_repeated
@@ -247,11 +247,25 @@ def _numpys(
         others["ddof"] = ddof
     if type(a) in PLAIN and a.dtype.num in LONG_DOUBLES and _narrows(a.dtype, dtype, out):
         return rounded_into(out, NUMPYS[name](a, **others), dtype)
+    if type(a) in PLAIN and a.dtype.kind == "b" and _has_casts_of_its_own(dtype, out):
+        a = a.view(np.uint8).astype(a.dtype)
     if dtype is not None:
         others["dtype"] = dtype
-    if out is not None:
-        others["out"] = out
-    return NUMPYS[name](a, **others)
+    if out is None:
+        return NUMPYS[name](a, **others)
+    if name not in SQUARES or type(a) not in PLAIN or type(out) not in PLAIN:
+        return NUMPYS[name](a, out=out, **others)
+    written = np.empty_like(out, subok=False)  # NumPy writes sums before it divides them, and may then refuse or fail
+    NUMPYS[name](a, out=written, **others)
+    np.copyto(out, written)
+    return out
+
+
+def _has_casts_of_its_own(dtype: Any, out: Any) -> bool:
+    """Return whether a package's own casts are called, which may convert the bytes of bools as they are."""
+    wanted = [] if dtype is None else [dtype_argument(dtype)]
+    wanted += [out.dtype] if isinstance(out, np.ndarray) else []
+    return any(each.num > 255 for each in wanted)
 
 
 def _narrows(own: np.dtype[Any], dtype: Any, out: Any) -> bool:

@@ -100,6 +100,42 @@ def test_operands_and_choices(name):
                 same(chosen, np.where(items > 3, c, d))
 
 
+@pytest.mark.parametrize("name", OF_USERS)
+@pytest.mark.parametrize("function", ["maximum", "multiply", "power", "arctan2", "less"])
+def test_what_is_left_to_loops_of_other_packages(name, function):
+    """Loops that depend on steps, dtypes and sizes that the core leaves, and calls with a mask."""
+    ufunc, dtype = getattr(np, function), dtype_of(name)
+    for size in 1, 6, 600:
+        mask, plain = masks(size)
+        items = (np.arange(3 * size) % 3 + 1).astype(dtype)[::-3]
+        for a, b, c, d in (mask, items, plain, items), (items, mask, items, plain):
+            same(bcast.where(items.astype(object) != 1, a, b), np.where(items.astype("f4") != 1, c, d))
+            with np.errstate(all="ignore"):
+                try:
+                    right = ufunc(c, d)
+                except TypeError:  # int4 has few functions
+                    continue
+                alone = np.asarray(ufunc(c[:1].reshape(()), d[:1].reshape(())))
+                out = np.zeros(size, right.dtype)
+                same(bcast.elementwise(ufunc, a, b), right)
+                same(bcast.elementwise(ufunc, a, b, mode="pdpd"), right)
+                same(bcast.elementwise(ufunc, a, b, out=out, where=np.ones(size, bool)), right)
+                same(bcast.chain(a, (ufunc, b)), right)
+                same(np.asarray(bcast.elementwise(ufunc, a[:1].reshape(()), b[:1].reshape(()))), alone)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_repeated_bools_leave_the_order_of_axes_to_the_other_operand(transposed):
+    mask, plain = masks(5)
+    items = (np.arange(15).reshape(3, 5) + 1).astype(dtype_of("float8_e5m2"))
+    if transposed:
+        items = items.T.copy().T
+    right = np.maximum(items, np.broadcast_to(plain, (3, 5)))
+    result = bcast.elementwise(np.maximum, items, np.broadcast_to(mask, (3, 5)))
+    same(result, right)
+    assert result.strides == right.strides
+
+
 def bool_operands(size):
     """Pairs of which one is repeated along rows, along columns, for all, or none is."""
     mask, plain = masks(6 * size)

@@ -15,6 +15,7 @@ from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, for_all, laid_out
 
 import bcast
 from bcast._api import converted
+from bcast._runtime import core as runtime
 
 __all__ = ["rooms"]  # a fixture
 
@@ -212,6 +213,35 @@ def bad_calls(items):
         "counts": lambda **kwargs: bcast.repeat(data, np.full(len(data), 3), 0, **kwargs),
         "whole": lambda **kwargs: bcast.broadcast(data, data.shape, **kwargs),
     }
+
+
+SIGNALLING = {  # NaN whose quiet bit is clear, of each size, and some that are quiet
+    "f2": [0x7C01, 0xFC01, 0x7D55, 0x7DFF, 0x7E00, 0xFE01],
+    "f4": [0x7F800001, 0xFF800001, 0x7FA00000, 0x7F802000, 0xFFBFFFFF, 0x7FC00000],
+    "f8": [0x7FF0000000000001, 0xFFF4000000000000, 0x7FF0040000000000, 0xFFF0000020000000, 0x7FF8000000000000],
+}
+OF_HALVES = [("f2", "?"), ("f2", "f4"), ("f2", "f8"), ("f2", "c8"), ("f2", "c16"), ("f4", "f2"), ("f8", "f2")]
+
+
+@pytest.mark.parametrize("leaf", runtime.TARGETS)
+@pytest.mark.parametrize(("own", "dtype"), OF_HALVES)
+def test_nan_that_signals_beside_halves(own, dtype, leaf):
+    """Its bits and its warnings are NumPy's: alone, among other items, and next to what is in error."""
+    rng = np.random.default_rng(8)
+    for size, bits in itertools.product((1, 9, 255, 258, 3000, 70_000), SIGNALLING[own]):
+        items = rng.standard_normal(size).astype(own)
+        items.view(f"u{items.itemsize}")[rng.integers(0, size, 3)] = bits
+        far = items.copy()
+        far[size // 2] = 6e4 if own == "f2" else 1e30
+        for data in items, far, np.full_like(items, items[-1]):
+            with np.errstate(all="warn"):
+                right, told = outcome(data.astype, dtype)
+                with written(leaf, "ordinary"):
+                    results = [outcome(bcast.chain, data, dtype=dtype, casting="unsafe")]
+                    results += [outcome(bcast.broadcast_to, data, (size,), dtype=dtype, casting="unsafe")]
+            for result, found in results:
+                assert found == told
+                assert result.tobytes() == right.tobytes()
 
 
 @pytest.mark.parametrize(("items", "dtype", "messages"), BAD.values(), ids=BAD)

@@ -61,6 +61,7 @@ cdef object UFUNC = np.ufunc
 cdef object CLIP = np.clip, ROUND = np.round, AROUND = np.around    # even if they are replaced
 cdef tuple ONLY_OUT = ("out",), ONLY_WHERE = ("where",), OUT_AND_WHERE = ("out", "where")
 cdef enum:
+    LAST_OF_NUMPY = 255     # among the numbers of dtypes; those of other packages come after
     SCALAR_BYTES = 32       # for a Python scalar as an item of any dtype
     FEW_BOUNDS = 4096       # of `clip`, which are looked at
     MOST_DECIMALS = 22      # of `round`, whose power of ten is exact in float64
@@ -90,6 +91,8 @@ cpdef compute(function, a, b, out):
     result = None if found is None else _apply_found(found, a, b, 0, -1, out, cnp.NPY_SAME_KIND_CASTING)
     if result is not None:
         return result
+    if _is_bool(a) != _is_bool(b):
+        a, b = with_plain_bools((a, b), None)
     if out is not None:
         return pass_on(function, a, b, 0, -1, out, None)
     args[0], args[1] = <PyObject *> a, <PyObject *> b
@@ -102,6 +105,37 @@ cpdef compute(function, a, b, out):
 
 cdef inline bint _is_plain(operand) noexcept:
     return cnp.PyArray_Check(operand) or type(operand) is float or type(operand) is int
+
+
+cdef inline bint _is_bool(operand) noexcept:
+    """Whether this is an array of bools, of the base class."""
+    return cnp.PyArray_CheckExact(operand) and cnp.PyArray_TYPE(<cnp.ndarray> operand) == cnp.NPY_BOOL
+
+
+cpdef tuple with_plain_bools(tuple operands, dtype):
+    """Operands for NumPy, of which bools have bytes of 0 and 1 if another operand, or `dtype`, is another package's.
+
+    Such packages convert the bytes of bools as numbers.
+    """
+    cdef bint found = dtype is not None and (<cnp.dtype?> dtype).type_num > LAST_OF_NUMPY
+    cdef list plain = []
+    for operand in operands:
+        found |= cnp.PyArray_Check(operand) and cnp.PyArray_TYPE(<cnp.ndarray> operand) > LAST_OF_NUMPY
+    if not found:
+        return operands
+    for operand in operands:
+        plain.append(_with_plain_bytes(<cnp.ndarray> operand) if _is_bool(operand) else operand)
+    return tuple(plain)
+
+
+cdef _with_plain_bytes(cnp.ndarray bools):
+    """A copy of bools with bytes of 0 and 1; what is repeated by a stride of 0 still is, as it decides on layouts."""
+    cdef list index = []
+    cdef int i
+    for i in range(cnp.PyArray_NDIM(bools)):
+        index.append(slice(1) if cnp.PyArray_STRIDE(bools, i) == 0 else slice(None))
+    once = bools[tuple(index)] if index else bools
+    return np.broadcast_to(once.view(np.uint8).astype(np.bool_), shape_of(bools))
 
 
 cpdef tuple operand_shape(operand):

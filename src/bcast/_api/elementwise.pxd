@@ -6,7 +6,7 @@ from bcast._rules.arguments cimport dtype_argument, integer, mode_of
 from bcast._rules.core cimport Alignment, expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._runtime.core cimport are_alike, convert_into, dtype_of, is_binary, reshaped, shape_of
 from bcast._api.converted cimport as_array, casting_number, is_tensor, prepared
-from bcast._elementwise cimport apply, choose, compute, operand_shape, pass_on, run_steps, saturates
+from bcast._elementwise cimport apply, choose, compute, operand_shape, pass_on, run_steps, saturates, with_plain_bools
 
 cdef tuple MODES
 cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD, SAME_KIND

@@ -22,7 +22,7 @@ from bcast._api.converted import (
     overrides,
     prepared,
 )
-from bcast._elementwise import apply, choose, compute, operand_shape, pass_on, run_steps, saturates
+from bcast._elementwise import apply, choose, compute, operand_shape, pass_on, run_steps, saturates, with_plain_bools
 from bcast._rules.arguments import CASTINGS, Shape, brief, dtype_argument, integer, mode_of, show
 from bcast._rules.core import expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._rules.types import Casting, ChainCasting, DType, ElementwiseMode
@@ -171,6 +171,7 @@ def _by_rule(
             result = apply(function, first, second, order, axis, only, wanted, number)
             if result is not None:
                 return result if out is None else out[0] if type(out) is tuple else out
+        first, second = with_plain_bools((first, second), wanted)
         if wanted is None and number == NUMBER_OF_SAME_KIND and type(out) is not tuple and not _repeats(target):
             result = pass_on(function, first, second, order, axis, target, None if where is True else as_base(where))
             if result is not NotImplemented:
@@ -541,6 +542,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     if is_tensor(out):
         return into_tensor(where, out, test, first, second)
     shape = merge((operand_shape(test), operand_shape(first), operand_shape(second)), "condition, x, y")
+    first, second = with_plain_bools((first, second), None)
     if out is None:
         return NUMPYS_WHERE(test, first, second)
     array = _writable(out, shape)
@@ -721,7 +723,8 @@ def _stepped(step: Any, result: Any) -> Any:
         function, *operands = step
         if isinstance(function, UFUNC):
             return elementwise(function, result, *operands)
-        return function(result, *operands)
+        plain = with_plain_bools((result, *operands), None)
+        return function(*plain)
     return step(result)
 
 

@@ -114,6 +114,28 @@ BCAST_INLINE float bcast_odd_value(double x)
     return bcast_f32_of(is_finite && is_inexact ? (bits - (rounded_size > size)) | 1 : bits);
 }
 
+#if !BCAST_HAS_FP16
+/* The same, which tells no error of a NaN that signals: its highest bits are moved, and no NaN is converted. */
+BCAST_INLINE float bcast_quiet_odd_value(double x)
+{
+    const uint64_t bits = bcast_f64_bits_of(x), size = bits & INT64_MAX;
+    const int is_nan = size > 0x7ff0000000000000;
+    const float number = bcast_odd_value(bcast_f64_of(is_nan ? 0 : bits));
+    const uint32_t nan_bits = (uint32_t) (bits >> 32 & 0x80000000) | 0x7f800001 | (uint32_t) (bits >> 29 & 0x7fffff);
+
+    return bcast_f32_of(is_nan ? nan_bits : bcast_f32_bits_of(number));
+}
+
+/* A float16 as a float64: a NaN that signals is no error, as its bits are added to those of infinity. */
+BCAST_INLINE double bcast_quiet_f64_of_f16(uint16_t bits)
+{
+    const uint16_t payload = (bits & 0x7fff) > 0x7c00 ? bits & 0x3ff : 0;
+    const double number = bcast_f16_of((uint16_t) (bits - payload));
+
+    return bcast_f64_of(bcast_f64_bits_of(number) | (uint64_t) payload << 42);
+}
+#endif
+
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 /* To float16 by the CPU's instruction. It tells underflow of what is tiny once it is rounded, NumPy of what is so
@@ -142,6 +164,7 @@ BCAST_TARGET("avx2,f16c") static void bcast_round_to_f2_wide(ptrdiff_t n, const 
    made have 255 there. */
 #define BCAST_VALUE(x) (x)
 #define BCAST_TRUTH(x) ((x) != 0)
+#define BCAST_TRUTH_OF_HALF(x) (((x) & 0x7fff) != 0)
 #define BCAST_SOURCES(F, ...)                                                                                       \
     F(b1, uint8_t, BCAST_TRUTH, __VA_ARGS__) F(i1, int8_t, BCAST_VALUE, __VA_ARGS__)                                \
     F(u1, uint8_t, BCAST_VALUE, __VA_ARGS__) F(i2, int16_t, BCAST_VALUE, __VA_ARGS__)                               \
@@ -190,6 +213,10 @@ BCAST_DESTINATIONS(BCAST_CASTS_TO, plain, )
 BCAST_DESTINATIONS(BCAST_CASTS_TO, wide, BCAST_ON_WIDE)
 BCAST_NARROW_ONES(bcast_round_to_f2, plain, )
 BCAST_NARROW_ONES(bcast_round_to_f2_wide, wide, BCAST_ON_WIDE)
+
+/* Float16 that are true: their bits are looked at, as NumPy does, so that no NaN is an error. */
+BCAST_CAST(half, uint16_t, BCAST_TRUTH_OF_HALF, b1, bool, 1, plain, )
+BCAST_CAST(half, uint16_t, BCAST_TRUTH_OF_HALF, b1, bool, 1, wide, BCAST_ON_WIDE)
 #if BCAST_HAS_FP16
 /* Of 64 bits by way of float64, for which there is vector code: what it rounds is infinite as float16. */
 BCAST_NARROW(long, int64_t, (double), f2, bcast_round_to_f2, plain, )
@@ -239,8 +266,32 @@ static void bcast_halves_as_float(ptrdiff_t n, const void *src, void *dst)
     bcast_values_of_f2(n, (const uint16_t *) src, (float *) dst);
 }
 #else
+#define BCAST_WIDER_HALVES(target, ON)                                                                              \
+    BCAST_CAST(half, uint16_t, bcast_quiet_f64_of_f16, f8, double, 1, target, ON)                                   \
+    BCAST_CAST(half, uint16_t, bcast_quiet_f64_of_f16, c16, double, 2, target, ON)
+BCAST_WIDER_HALVES(plain, )
+BCAST_WIDER_HALVES(wide, BCAST_ON_WIDE)
 BCAST_NARROW(odd, double, bcast_odd_value, f2, bcast_round_to_f2, plain, )
 BCAST_NARROW(odd, double, bcast_odd_value, f2, bcast_round_to_f2_wide, wide, BCAST_ON_WIDE)
+BCAST_NARROW(quiet_odd, double, bcast_quiet_odd_value, f2, bcast_round_to_f2, plain, )
+
+/* To float16, by the CPU's instructions: it tells an error of a NaN that signals, and has it signal no more. NumPy does
+   neither, as it moves bits. So where there is such an error, all is done again in that way. */
+#define BCAST_QUIET(name, FAST, QUIET)                                                                              \
+    static void name(ptrdiff_t n, const void *src, void *dst)                                                       \
+    {                                                                                                               \
+        const int was_invalid = fetestexcept(FE_INVALID);                                                           \
+        if (was_invalid) feclearexcept(FE_INVALID);                                                                 \
+        FAST(n, src, dst);                                                                                          \
+        if (fetestexcept(FE_INVALID)) {                                                                             \
+            feclearexcept(FE_INVALID);                                                                              \
+            QUIET(n, src, dst);                                                                                     \
+        }                                                                                                           \
+        if (was_invalid) feraiseexcept(FE_INVALID);                                                                 \
+    }
+BCAST_QUIET(bcast_plain_f8_to_f2, bcast_plain_odd_as_f2, bcast_plain_quiet_odd_as_f2)
+BCAST_QUIET(bcast_wide_f8_to_f2, bcast_wide_odd_as_f2, bcast_plain_quiet_odd_as_f2)
+BCAST_QUIET(bcast_wide_f4_to_f2, bcast_wide_f4_as_f2, bcast_plain_f4_as_f2)
 #endif
 static void bcast_c8_as_c16(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f4_as_f8(2 * n, src, dst); }
 static void bcast_c16_as_c8(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f8_as_f4(2 * n, src, dst); }
@@ -275,8 +326,14 @@ static inline bcast_cast bcast_cast_of(int target, int from, int to, int bfloat1
     if (src == 13 && dst >= 1 && dst <= 9) return from_halves[dst - 1];
     if (src == 7 && dst == 13) return bcast_plain_long_as_f2;
     if (src == 8 && dst == 13) return bcast_plain_ulong_as_f2;
-#endif
     if (src == 10 && dst == 13) return target >= BCAST_WIDE ? bcast_wide_odd_as_f2 : bcast_plain_odd_as_f2;
+#else
+    if (src == 13 && dst == 10) return target >= BCAST_WIDE ? bcast_wide_half_as_f8 : bcast_plain_half_as_f8;
+    if (src == 13 && dst == 12) return target >= BCAST_WIDE ? bcast_wide_half_as_c16 : bcast_plain_half_as_c16;
+    if (src == 10 && dst == 13) return target >= BCAST_WIDE ? bcast_wide_f8_to_f2 : bcast_plain_f8_to_f2;
+    if (src == 9 && dst == 13 && target >= BCAST_WIDE) return bcast_wide_f4_to_f2;
+#endif
+    if (src == 13 && dst == 0) return target >= BCAST_WIDE ? bcast_wide_half_as_b1 : bcast_plain_half_as_b1;
     return (target >= BCAST_WIDE ? wide : plain)[dst][src >= 13 ? src - 2 : src];
 }
 /* The bytes of n units, each in the reverse order, in place: neighbours are exchanged, then pairs of them, then fours.

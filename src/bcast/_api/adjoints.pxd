@@ -3,11 +3,13 @@ cimport cython
 from numpy cimport dtype as Dtype, ndarray
 
 from bcast._adjoint cimport average_onto, converted_terms, has_kernels, kind_of_sums, sum_counted, sum_onto
-from bcast._api.converted cimport as_array, is_tensor
+from bcast._api.converted cimport as_array, as_base, as_operand, is_handed_on, is_tensor
 from bcast._api.repeats cimport counts_along, integers_of, order, split
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of, shape_argument
 from bcast._rules.core cimport Alignment, align_shapes, aligned
-from bcast._runtime.core cimport result_array, shape_of, size_of, type_of
+from bcast._runtime.core cimport dtype_of, reshaped, result_array, shape_of, size_of, type_of
+
+cdef Dtype INT64, UINT64, FLOAT32, FLOAT64, COMPLEX128
 
 cpdef wide_dtype(dtype)
 cdef bint _adds(dtype)
@@ -31,7 +33,10 @@ cpdef Dtype wanted_dtype(ndarray grad, dtype)
 cpdef tuple factor_of(ndarray grad, times)
 
 
-@cython.locals(array=ndarray, shape=tuple, axes=tuple, wanted=Dtype, written=Dtype)
+@cython.locals(
+    array=ndarray, shape=tuple, axes=tuple, own=Dtype, to=Dtype, wanted=Dtype, written=Dtype, is_complex=bint,
+    of_parts=bint,
+)
 cpdef reduced(str name, a, axis, dtype, out, keepdims, ddof, initial=*)
 
 
@@ -67,4 +72,6 @@ cpdef Dtype real_dtype(Dtype dtype)
     at=Py_ssize_t, length=Py_ssize_t, step=Py_ssize_t, begin=Py_ssize_t, axis=Py_ssize_t, blocks=Py_ssize_t,
     means=ndarray, whole=ndarray,
 )
-cdef _deviations(ndarray array, Alignment alignment, ndarray out, double count, double divisor, bint root, bint is_fresh)
+cdef _deviations(
+    ndarray array, Alignment alignment, ndarray out, double count, double divisor, bint root, bint is_fresh,
+)

@@ -13,10 +13,10 @@ from bcast._api.repeats import counts_along, integers_of, order, split
 from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, place_of, shape_argument, show
 from bcast._rules.core import Alignment, align_shapes, aligned
 from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike
-from bcast._runtime.core import result_array, rounded_to, shape_of, size_of, type_of
+from bcast._runtime.core import dtype_of, reshaped, result_array, rounded_to, shape_of, size_of, type_of
 
 INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
-FLOAT64, COMPLEX128 = np.dtype(np.float64), np.dtype(np.complex128)
+FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
 LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
 SQUARES = ("var", "std")
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
@@ -251,24 +251,28 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
     array = a if type(a) is ndarray else array_of("a", a)
     if array is None or not (out is None or type(out) is ndarray or type(out) is memmap):
         return None
+    own = dtype_of(array)
+    to = None if out is None else dtype_of(out)
     keeps = keepdims if type(keepdims) is bool else _flag(keepdims)
-    if keeps is None or not (has_kernels(array) or converted_terms(array.dtype) is not None):
+    if keeps is None or not (has_kernels(array) or converted_terms(own) is not None):
         return None
-    wanted = _dtype_of_result(name, array.dtype, dtype, None if out is None else out.dtype)
+    wanted = _dtype_of_result(name, own, dtype, to)
     shape = shape_of(array)
     if wanted is None or not shape:
         return None
     axes = summed_axes(axis, shape)
-    if isinstance(ddof, np.generic):
+    if type(ddof) is not int and isinstance(ddof, np.generic):
         ddof = ddof.item()  # NumPy's scalars compute in their own dtype, which may be narrow
-    if out is None and initial is None and (name not in SQUARES or "c" not in (wanted.kind, array.dtype.kind)):
+    is_complex = own.kind == "c" or wanted.kind == "c"
+    of_parts = is_complex and name in SQUARES
+    if out is None and initial is None and not of_parts:
         return _compute(name, array, shape, axes, keeps, ddof, wanted, None)
-    if initial is not None or (name in SQUARES and array.dtype.kind == "c"):
+    if initial is not None or (of_parts and own.kind == "c"):
         result = _compute_wide(name, array, shape, axes, keeps, ddof, wanted, initial)
     else:
-        written = real_dtype(wanted) if name in SQUARES else wanted
-        if out is not None and (out.dtype is written or out.dtype.newbyteorder("=") == written):
-            return _compute(name, array, shape, axes, keeps, ddof, out.dtype, out)
+        written = real_dtype(wanted) if of_parts else wanted
+        if to is not None and (to is written or to.newbyteorder("=") == written):
+            return _compute(name, array, shape, axes, keeps, ddof, to, out)
         result = _compute(name, array, shape, axes, keeps, ddof, written, None)
     if result is None:
         return None
@@ -355,6 +359,8 @@ def _compute_wide(
 
 def summed_axes(axis: Any, shape: Shape) -> Shape:
     """Return the axes of `shape` that the user's `axis` means, counted from 0."""
+    if type(axis) is int:  # as in nearly all small calls
+        return (place_of(axis, shape),)
     if axis is None:
         return tuple(range(len(shape)))
     axes: list[int] = []
@@ -387,6 +393,9 @@ def _dtype_of_result(name: str, own: np.dtype[Any], dtype: Any, to: np.dtype[Any
 
     If `out` has another one, `to`, the result is then converted to that.
     """
+    is_free = dtype is None and (to is None or to is own)
+    if is_free and (own is FLOAT64 or own is FLOAT32 or (own is INT64 and name == "sum")):  # as in most small calls
+        return own
     kind = own.kind
     if name == "std" and to is not None and kind_of_sums(to) in ("b", "i"):  # NumPy writes variances before it refuses
         raise TypeError(f"`out` expected a dtype of floats, got {to}")
@@ -464,7 +473,7 @@ def _deviations(
         step < length and not is_fresh
     ):  # what overlaps is read to the end, and what fails halfway leaves `out` as it was
         whole = result_array(None, array, shape_of(out), "a", out.dtype)
-    result = whole.reshape(source)
+    result = reshaped(whole, source)
     for begin in range(0, length, step):
         part = array, result
         if step < length:

@@ -13,8 +13,13 @@ from bcast._rules.core cimport Alignment, Counts, counts_of_array, counts_of_tup
 cdef Py_ssize_t BLOCK_BYTES
 cdef str SAME_KIND
 cdef int NUMBER_OF_SAME_KIND, UNSAFE
+cdef object MAPPED
 
 cpdef ndarray as_array(str name, data)
+cpdef bint overrides(value) except -1
+cpdef bint is_handed_on(value) except -1
+cpdef as_base(value)
+cpdef as_operand(str name, value)
 cpdef bint is_tensor(out)
 cdef _view_of(out)
 cdef _exported(expected, tensor, written)

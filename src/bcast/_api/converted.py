@@ -186,13 +186,11 @@ def materialise(
     data: NDArray[Any], alignment: Alignment, shape: Shape, out: Any, name: str, dtype: Any, casting: Casting
 ) -> NDArray[Any]:
     """Replicate `data` along `alignment` into `out`, or into a new array of `shape`, which the user calls `name`."""
-    if out is not None and is_tensor(out):
-        materialise(data, alignment, shape, _view_of(out), name, dtype, casting)
-        return out  # type: ignore[no-any-return]
-    base = as_base(out)
-    if base is not out:
-        materialise(data, alignment, shape, base, name, dtype, casting)
-        return out  # type: ignore[no-any-return]
+    if out is not None and type(out) is not ndarray:
+        base = _view_of(out) if is_tensor(out) else as_base(out)
+        if base is not out:
+            materialise(data, alignment, shape, base, name, dtype, casting)
+            return out  # type: ignore[no-any-return]
     if not converts(data, out, dtype, casting):
         return replicate(data, alignment, result_array(out, data, shape, name))
     data, wanted = prepared(data, shape, out, dtype, casting)

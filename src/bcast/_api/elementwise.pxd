@@ -5,7 +5,9 @@ from numpy cimport ndarray
 from bcast._rules.arguments cimport dtype_argument, integer, mode_of
 from bcast._rules.core cimport Alignment, expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._runtime.core cimport are_alike, convert_into, dtype_of, is_binary, reshaped, shape_of
-from bcast._api.converted cimport as_array, casting_number, is_tensor, prepared
+from bcast._api.converted cimport (
+    as_array, as_base, as_operand, casting_number, is_handed_on, is_tensor, overrides, prepared,
+)
 from bcast._elementwise cimport apply, choose, compute, operand_shape, pass_on, run_steps, saturates, with_plain_bools
 
 cdef tuple MODES
@@ -13,7 +15,7 @@ cdef str NUMPY, NONE, UNIDIRECTIONAL, PDPD, SAME_KIND
 cdef int NUMBER_OF_SAME_KIND, UNSAFE, SATURATE
 cdef tuple CHAIN_CASTINGS
 cdef type UFUNC
-cdef object NUMPYS_WHERE, BOOL, NO_VALUE, CLIP, ROUND, AROUND
+cdef object MAPPED, NUMPYS_WHERE, BOOL, NO_VALUE, CLIP, ROUND, AROUND
 cdef tuple SCALARS
 
 cpdef tuple step_shapes(str name, str owner, str both, tuple given, tuple shape, rule, axis)

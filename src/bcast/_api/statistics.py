@@ -80,7 +80,9 @@ def sum(
     >>> bcast.sum(rows, axis=0) / 2**22  # NumPy's: 0.096
     array([0.1, 0.1], dtype=float32)
     """
-    left, initial = _options(others) if others else (others, None)
+    left, initial = others, None
+    if others:
+        left, initial = _options(others)
     result = None if left else reduced("sum", a, axis, dtype, out, keepdims, 0, initial)
     return _numpys("sum", keepdims, others, a, axis, dtype, out) if result is None else result
 
@@ -215,7 +217,7 @@ def _var(
         if ddof:
             raise ValueError(f"`correction` expected None beside `ddof`, got {show(correction)}")
         ddof = correction
-    if not hasattr(ddof, "__rsub__"):
+    if type(ddof) is not int and not hasattr(ddof, "__rsub__"):
         raise TypeError(f"`{'ddof' if correction is None else 'correction'}` expected a number, got {show(ddof)}")
     left = _options(others, False)[0] if others else others
     result = None if left else reduced(name, a, axis, dtype, out, keepdims, ddof)

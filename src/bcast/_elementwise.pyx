@@ -236,8 +236,8 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     nest.rank = _rank_of(data)
     for step in steps:
         if type(step) is tuple and rule == 0:
-            for operand in (<tuple> step)[1:]:
-                nest.rank = max(nest.rank, _rank_of(operand))
+            for k in range(1, len(<tuple> step)):
+                nest.rank = max(nest.rank, _rank_of((<tuple> step)[k]))
     nest.n, nest.n_steps, nest.side_by_side, nest.in_place, nest.row_loop = 1, 0, True, False, NULL
     nest.spread, nest.spread_alone = 0, 0
     nest.bools = 0
@@ -290,30 +290,34 @@ cdef bint _function_step(
     Nest *nest, int *number, step, int rule, axis, char *scalars, int *weight,
 ) except -1:
     """Add a step of the user's as one of ufuncs, or as several; tell whether that can be."""
-    cdef object function = step, operands = ()
+    cdef object function = step
     cdef object low, high
+    cdef tuple given = ()
+    cdef int first = 0, count = 0       # number of the first operand in what is given, and how many there are
     if type(step) is tuple:
-        if len(<tuple> step) == 0:
+        given, first = step, 1
+        count = len(given) - first
+        if count < 0:
             return False
-        function, operands = (<tuple> step)[0], (<tuple> step)[1:]
-    if function is CLIP and len(<tuple> operands) == 2:
-        low, high = operands
+        function = given[0]
+    if function is CLIP and count == 2:
+        low, high = given[1], given[2]
         if _is_whole(number[0]) and number[0] != cnp.NPY_BOOL:
             low, high = bounds_in_effect(low, high, cnp.PyArray_DescrFromType(number[0]))
         if low is None and high is None:
             return number[0] != cnp.NPY_BOOL        # which NumPy refuses; numbers stay what they are
         if low is None:
-            return _ufunc_step(nest, number, np.minimum, (high,), rule, axis, scalars, weight)
+            return _ufunc_step(nest, number, np.minimum, (high,), 0, rule, axis, scalars, weight)
         if high is None:
-            return _ufunc_step(nest, number, np.maximum, (low,), rule, axis, scalars, weight)
+            return _ufunc_step(nest, number, np.maximum, (low,), 0, rule, axis, scalars, weight)
         return _are_sure_bounds(number[0], low, high) and _ufunc_step(
-            nest, number, CLIP_UFUNC, (low, high), rule, axis, scalars, weight
+            nest, number, CLIP_UFUNC, (low, high), 0, rule, axis, scalars, weight
         )
-    if (function is ROUND or function is AROUND) and (len(<tuple> operands) == 1 or type(step) is not tuple):
-        return _round_step(nest, number, operands[0] if operands else 0, scalars, weight)
-    return len(<tuple> operands) <= 1 and (len(<tuple> operands) == 1 or type(step) is not tuple) and _ufunc_step(
-        nest, number, function, operands, rule, axis, scalars, weight
-    )
+    if count != first:      # a tuple of the function and its one operand, or the function alone
+        return False
+    if function is ROUND or function is AROUND:
+        return _round_step(nest, number, given[first] if count else 0, scalars, weight)
+    return _ufunc_step(nest, number, function, given, first, rule, axis, scalars, weight)
 
 
 cpdef tuple bounds_in_effect(low, high, cnp.dtype dtype):
@@ -371,22 +375,25 @@ cdef bint _round_step(Nest *nest, int *number, decimals, char *scalars, int *wei
     for _ in range(abs(decimals)):
         factor *= 10
     if decimals == 0:
-        return _ufunc_step(nest, number, np.rint, (), 0, -1, scalars, weight)
+        return _ufunc_step(nest, number, np.rint, (), 0, 0, -1, scalars, weight)
     before, after = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
     return (
-        _ufunc_step(nest, number, before, (factor,), 0, -1, scalars, weight)
-        and _ufunc_step(nest, number, np.rint, (), 0, -1, scalars, weight)
-        and _ufunc_step(nest, number, after, (factor,), 0, -1, scalars, weight)
+        _ufunc_step(nest, number, before, (factor,), 0, 0, -1, scalars, weight)
+        and _ufunc_step(nest, number, np.rint, (), 0, 0, -1, scalars, weight)
+        and _ufunc_step(nest, number, after, (factor,), 0, 0, -1, scalars, weight)
     )
 
 
 cdef bint _ufunc_step(
-    Nest *nest, int *number, function, tuple operands, int rule, axis, char *scalars, int *weight,
+    Nest *nest, int *number, function, tuple given, int first, int rule, axis, char *scalars, int *weight,
 ) except -1:
-    """Add the step of a ufunc, with its operands, and with a conversion before it if need be; tell whether it can."""
+    """Add the step of a ufunc, and a conversion before it if need be; tell whether that can be.
+
+    Its operands are what is given from number `first` on.
+    """
     cdef Found found
     cdef Operand *operand
-    cdef int count = len(operands), k = nest.n, spread = 0, i
+    cdef int count = len(given) - first, k = nest.n, spread = 0, i
     cdef int[2] kinds = [NONE, NONE]
     if type(function) is not UFUNC:
         return False
@@ -394,7 +401,7 @@ cdef bint _ufunc_step(
     if k + count >= MAX_OPERANDS or nest.n_steps + 5 > MAX_STEPS:
         return False
     for i in range(count):
-        kinds[i] = _number_of(operands[i])
+        kinds[i] = _number_of(given[first + i])
     found = _find(function, number[0], kinds[0], kinds[1], cnp.NPY_SAME_KIND_CASTING)
     if found is None or found.uneven or not found.shared:
         return False
@@ -402,20 +409,20 @@ cdef bint _ufunc_step(
         return False
     if found.casts[0] != NULL and not _convert_step(nest, number, found.dtypes[0], 4):
         return False
-    given = <cnp.dtype> found.dtypes[count + 1]
+    result = <cnp.dtype> found.dtypes[count + 1]
     nest.steps[nest.n_steps] = Step(
         (<UFunc *> function).name, found.errors, found.loop, <void *> found.context, found.auxdata, NULL,
-        k if count > 0 else 0, k + 1 if count > 1 else 0, given.itemsize, 0, found.fused,
+        k if count > 0 else 0, k + 1 if count > 1 else 0, result.itemsize, 0, found.fused,
     )
     nest.n_steps += 1
     if found.compares_bytes:
         nest.bools |= 1 << k | (nest.n_steps == 1)      # what steps give is 0 or 1
-    number[0] = (<cnp.dtype> given).type_num
+    number[0] = (<cnp.dtype> result).type_num
     weight[0] += found.weight
     for i in range(count):
         operand = &nest.operands[k + i]
-        if not _map_operand(nest, k + i, operands[i], rule, axis) or not _describe(
-            operand, operands[i], <cnp.dtype> found.dtypes[i + 1], found.casts[i + 1],
+        if not _map_operand(nest, k + i, given[first + i], rule, axis) or not _describe(
+            operand, given[first + i], <cnp.dtype> found.dtypes[i + 1], found.casts[i + 1],
             scalars + (k + i) * SCALAR_BYTES,
         ):
             return False

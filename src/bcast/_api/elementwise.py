@@ -157,7 +157,8 @@ def _by_rule(
     wanted = None if dtype is None else dtype_argument(dtype)
     number = casting_number(casting)
     axis = axis_argument(axis, rule)
-    if _override((a, b, where)) or _override(out if type(out) is tuple else (out,)):
+    is_plain = type(a) is ndarray and type(b) is ndarray and where is True and (out is None or type(out) is ndarray)
+    if not is_plain and (_override((a, b, where)) or _override(out if type(out) is tuple else (out,))):
         return _dispatched(function, a, b, rule, out, wanted, casting, where)
     if where is not True and not isinstance(where, ndarray):
         where = as_array("where", where).astype(BOOL)  # None is False, as ufuncs have it
@@ -530,7 +531,8 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     array([[1, 2, 3],
            [0, 0, 0]])
     """
-    if _override((condition, x, y, out)):
+    is_plain = type(condition) is ndarray and type(x) is ndarray and type(y) is ndarray and out is None
+    if not is_plain and _override((condition, x, y, out)):
         chosen = NUMPYS_WHERE(*(condition, x, y))
         return chosen if out is None else _copied(chosen, out)
     test = condition if type(condition) is ndarray else _operand("condition", condition, True, None)

@@ -224,8 +224,9 @@ def prepared(
         wanted = own
     if are_alike(own, wanted):
         return data, wanted
-    open_ended = False
+    open_ended = of_package = False
     if not are_numbers(own, wanted):
+        of_package = wanted.num > 255
         if wanted.subdtype is not None:
             raise TypeError(f"`dtype` expected a dtype without a shape of its own, got {brief(wanted)}")
         open_ended = dtype is not None and 0 not in shape and follows_values(own, wanted)
@@ -236,7 +237,7 @@ def prepared(
         name = "out" if dtype is None else "dtype"
         own_name = brief(own)
         raise TypeError(f"`{name}` expected a dtype that casting={casting!r} allows for data of {own_name}, got {got}")
-    if wanted.num > 255 and own.kind == "b":  # packages of their own may convert the bytes of bools as they are
+    if of_package and own.kind == "b":  # packages of their own may convert the bytes of bools as they are
         data = data.view(np.uint8).astype(own)
     if open_ended:
         data = data.astype(wanted)

@@ -21,6 +21,10 @@ REMEDIES = {
     "concatenate": "give numpy.concatenate",
     "pi": "give numpy.pi",
     "float32": "give numpy.float32",
+    "newaxis": "give numpy.newaxis",
+    "random": "give numpy.random",
+    "fft": "give numpy.fft",
+    "ma": "give numpy.ma",
 }
 
 

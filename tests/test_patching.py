@@ -258,11 +258,22 @@ WRAPPING = {  # what NumPy's functions compute modulo 2**64; most end in a write
         "np.ones((3, 1)), (2**40, 2**40)",
         "np.array([[None]] * 3), (1, 6148914691236517206)",
         "np.ones((3, 1)).view(np.matrix), 6148914691236517206",
+        "np.ones((3, 1)), np.array([1, 6148914691236517206], object)",
+        "np.ones((3, 1)), np.array([1, 6148914691236517206], np.uint64)",
+        "np.ones((3, 1)), np.array([1, 6148914691236517206], 'm8[s]')",
+        "np.ones((3, 1)), array.array('q', [1, 6148914691236517206])",
+        "np.ones((3, 1)), {1: 0, 6148914691236517206: 0}",
+        "np.ones((3, 1)), collections.deque([1, 6148914691236517206])",
+        "np.ones((3, 1)), [[1], [6148914691236517206]]",
+        "np.ones((3, 1)), Index()",
     ],
 }  # fmt: skip
 
 SURVIVING = """
-import sys, numpy as np, bcast
+import array, collections, fractions, sys, numpy as np, bcast
+class Index:
+    def __index__(self):
+        return 6148914691236517206
 name = sys.argv[1]
 original = getattr(np, name)
 for call in sys.stdin.read().splitlines():

@@ -9,9 +9,9 @@ def remedy_of(name: str) -> str:
     """Say what to write in place of a name that is none of bcast's; nothing if that is not known."""
     if name in SUBMODULES:
         return f"; import bcast.{name} first"
-    found = vars(np).get(name)
-    if found is None or name.startswith("_"):
+    if name.startswith("_") or name not in dir(np):  # where those are, too, that NumPy imports when they are asked for
         return ""
+    found = vars(np).get(name)
     if isinstance(found, np.ufunc) and found.signature is None:
         if found.nin == 2:
             return f"; give bcast.elementwise(np.{name}, a, b)"

@@ -23,7 +23,7 @@ from bcast._rules.arguments cimport all_plain
 from bcast._runtime.core cimport is_contiguous, shape_of, size_of
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import MethodType
 from typing import NamedTuple
 
@@ -56,6 +56,7 @@ cnp.import_array()
 
 cdef object NO_VALUE = np._NoValue
 cdef object MAX_SIZE = sys.maxsize
+cdef tuple CONVERTED = (int, float, str, bytes, generic, list, tuple, range)  # to counts, whatever is lost
 cdef object FILE_ARRAY = np.memmap      # arrays like others, but for the class of some results
 
 DEFAULT_NAMES = ("tile", "repeat", "meshgrid")
@@ -762,8 +763,10 @@ cdef bint can_count(array):
 
 def refusal_of_repeat(a, repeats, axis=None):
     """Return the error for a length that NumPy's `repeat` would compute modulo 2**64; None if it would compute none."""
+    if _is_of_others(a) or _is_of_others(repeats):
+        return None
     counts = _counts_as_numpy_reads_them(repeats)
-    if counts is None or _is_of_others(a):
+    if counts is None or _are_small(counts):
         return None
     array = np.asarray(a)
     items = array.size if axis is None else np.atleast_1d(array).shape[axis]
@@ -780,11 +783,21 @@ def refusal_of_tile(A, reps):
 
     NumPy repeats the rows of what it has for one axis after the other, the outermost first.
     """
-    counts = _counts_as_numpy_reads_them(reps)
-    if counts is None or _is_of_others(A):
+    if _is_of_others(A) or _is_of_others(reps) or isinstance(reps, Iterator):  # which would be used up
+        return None
+    try:
+        items = tuple(reps)
+    except TypeError:
+        items = (reps,)
+    times = []
+    for item in items:
+        counts = _counts_as_numpy_reads_them(item)
+        if counts is None or counts.size != 1:
+            return None
+        times.append(int(counts.flat[0]))
+    if _are_small(np.array(times, np.intp)):
         return None
     array = np.asarray(A)
-    times = counts.ravel().tolist()
     rank = max(array.ndim, len(times))
     shape = (1,) * (rank - array.ndim) + array.shape
     rows, items = 1, array.size
@@ -800,19 +813,20 @@ def refusal_of_tile(A, reps):
 
 
 cdef _counts_as_numpy_reads_them(counts):
-    """Return counts as an array of NumPy's integers for them; None if they are surely small, or none for NumPy."""
-    if isinstance(counts, ndarray):
-        if not np.can_cast(counts.dtype, np.intp):
-            return None
-    elif not isinstance(counts, (int, float, str, bytes, generic, list, tuple, range)):
-        return None  # what may run code of the user's
+    """Return counts as an array of NumPy's integers for them; None if they are none for NumPy."""
     array = np.asarray(counts)
+    is_object = array.dtype.kind == "O" and not isinstance(counts, ndarray)  # whose items NumPy converts one by one
+    if not is_object and not isinstance(counts, CONVERTED) and not np.can_cast(array.dtype, np.intp):
+        return None
     if array.dtype.kind == "f" and not (abs(array) < 2.0**63).all():
         return None  # whose conversion gives a number that no length wraps around to
     array = np.asarray(counts, np.intp)
-    if array.ndim > 1 or array.size == 0:
-        return None
-    return array if array.max() >= SURELY_SMALL or array.min() < 0 else None
+    return array if array.ndim < 2 and array.size > 0 else None
+
+
+cdef bint _are_small(counts):
+    """Whether no length wraps around with these counts, if memory can hold it."""
+    return counts.size == 0 or 0 <= counts.min() and counts.max() < SURELY_SMALL
 
 
 cdef bint _is_of_others(array):

@@ -602,7 +602,10 @@ def take_meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
 def take_broadcast_arrays(*args, subok=False):
     reason = why_not_all_plain(args)
-    return broadcast_arrays(*args) if reason is None else reason
+    if reason is not None:
+        return reason
+    results = broadcast_arrays(*args)
+    return tuple([_of_class(result, array) for result, array in zip(results, args)]) if subok else results
 
 
 def take_where(condition, x, y, /):

@@ -188,7 +188,8 @@ class Before:
         self.memory = {id(array): array for array in arrays}
         self.images = {key: image(array) for key, array in self.memory.items()}
         self.state = call.state and call.state()
-        if any(isinstance(part, np.ufunc) for part in given):  # which is kept, with its loop's dtypes
+        if any(isinstance(part, np.ufunc) or part is np.clip or part is np.round for part in given):
+            # These are kept, with their loops' dtypes.
             given = [part for part in given if not isinstance(part, (np.ufunc, np.dtype))]
         self.parts = list({id(part): part for part in given if not is_simple(part)}.values())
         del given, arrays

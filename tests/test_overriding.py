@@ -85,9 +85,10 @@ class Own(np.ndarray):
 
 
 def in_file(array):
-    file = np.memmap(tempfile.TemporaryFile(), array.dtype, "w+", shape=array.shape)
-    file[...] = array
-    return file
+    with tempfile.TemporaryFile() as file:  # which its map outlives
+        mapped = np.memmap(file, array.dtype, "w+", shape=array.shape)
+    mapped[...] = array
+    return mapped
 
 
 def masked(array):
@@ -413,8 +414,7 @@ def test_patches_take_mapped_files_and_give_numpys_class(dtype):
 @pytest.mark.parametrize("dtype", ["f4", "i2", ">f8"])
 def test_mapped_files_are_arrays_like_others(shape, dtype):
     array = np.arange(max(1, int(np.prod(shape)))).reshape(shape).astype(dtype)
-    file = np.memmap(tempfile.TemporaryFile(), dtype, "w+", shape=shape)
-    file[...] = array
+    file = in_file(array)
     short = in_file(array[..., :1]) if shape else file
     assert not is_handed_on(file)
     assert type(as_base(file)) is np.ndarray
@@ -424,7 +424,7 @@ def test_mapped_files_are_arrays_like_others(shape, dtype):
             for result in bcast.elementwise(ufunc, a, b), bcast.elementwise(ufunc, a, b, mode="numpy"):
                 assert type(result) is type(expected)
                 np.testing.assert_array_equal(result, expected, strict=True)
-            out = np.memmap(tempfile.TemporaryFile(), expected.dtype, "w+", shape=expected.shape)
+            out = in_file(np.zeros_like(expected))
             for given in out, (out,):
                 out[...] = 0
                 assert bcast.elementwise(ufunc, a, b, out=given) is out
@@ -438,10 +438,10 @@ def test_mapped_files_are_arrays_like_others(shape, dtype):
     chosen = bcast.where(file, file, 1)
     assert type(chosen) is np.ndarray
     np.testing.assert_array_equal(chosen, np.where(array, array, 1), strict=True)
-    out = np.memmap(tempfile.TemporaryFile(), chosen.dtype, "w+", shape=chosen.shape)
+    out = in_file(np.zeros_like(chosen))
     assert bcast.where(file, file, 1, out=out) is out
     np.testing.assert_array_equal(np.asarray(out), chosen, strict=True)
-    out = np.memmap(tempfile.TemporaryFile(), "f4", "w+", shape=(2, *shape))
+    out = in_file(np.zeros((2, *shape), "f4"))
     assert bcast.broadcast(file, (2, *shape), out=out, casting="unsafe") is out
     np.testing.assert_array_equal(np.asarray(out), np.broadcast_to(array, out.shape).astype("f4"), strict=True)
 

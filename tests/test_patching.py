@@ -37,9 +37,10 @@ class Duck:
 
 def mapped(array):
     """The same array in a file."""
-    file = np.memmap(tempfile.TemporaryFile(), array.dtype, "w+", shape=array.shape)  # noqa: SIM115 (it lives as long as its map)
-    file[...] = array
-    return file
+    with tempfile.TemporaryFile() as file:  # which its map outlives
+        mapped = np.memmap(file, array.dtype, "w+", shape=array.shape)
+    mapped[...] = array
+    return mapped
 
 
 ROW = np.arange(3)

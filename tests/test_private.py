@@ -21,7 +21,7 @@ import ctypes, mmap, sys
 import numpy as np
 import bcast
 from bcast import _adjoint, _elementwise, _kernel
-from bcast._api import converted
+from bcast._api import converted, patching
 from bcast._rules import core as rules
 from bcast._rules.core import Alignment, aligned
 from bcast._runtime import core as runtime

@@ -48,7 +48,7 @@ SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 UNSAFE = CASTINGS.index("unsafe")
 SATURATE = len(CASTINGS)
-CHAIN_CASTINGS = (*CASTINGS, "saturate")
+CHAIN_CASTINGS = CASTINGS + ("saturate",)
 NO_VALUE: Any = np._NoValue
 
 
@@ -420,13 +420,12 @@ def saturated(data: Any, dtype: Any) -> Any:
     limits = np.iinfo(dtype)
     if data.dtype.kind in "iu":
         return CLIP(data, limits.min, limits.max).astype(dtype)
-    with np.errstate(all="ignore"):
-        numbers = np.asarray(np.rint(data.astype(np.promote_types(data.dtype, np.float64))))
-        result = np.zeros(numbers.shape, dtype)
-        above, below = numbers >= float(limits.max), numbers < limits.min
-        within = ~(above | below | np.isnan(numbers))
-        result[within] = numbers[within].astype(dtype)
-        result[above], result[below] = limits.max, limits.min
+    numbers = np.asarray(np.rint(data.astype(np.promote_types(data.dtype, np.float64))))
+    result = np.zeros(numbers.shape, dtype)
+    above, below = numbers >= float(limits.max), numbers < limits.min
+    within = ~(above | below | np.isnan(numbers))
+    result[within] = numbers[within].astype(dtype)
+    result[above], result[below] = limits.max, limits.min
     return result
 
 
@@ -707,16 +706,16 @@ def _is_simple(function: Any) -> bool:
 def _dtype_after(function: Any, given: Any, kinds: list[Any]) -> Any:
     """Return the dtype that a step gives, or raise what NumPy does; `kinds` are operands' dtypes, or Python scalars."""
     if isinstance(function, UFUNC):
-        types: list[Any] = []
+        types: list[Any] = [given]
         for kind in kinds:  # NumPy takes int, float and complex for dtypes that follow the other one
             scalar = type(kind)
             types.append(BOOL if scalar is bool else scalar if scalar in SCALARS else kind)
-        return function.resolve_dtypes((given, *types, None))[-1]
+        types.append(None)  # the result's
+        return function.resolve_dtypes(tuple(types))[-1]
     examples: list[Any] = []
     for kind in kinds:
         examples.append(np.empty(0, kind) if isinstance(kind, np.dtype) else kind)
-    with np.errstate(all="ignore"):
-        return function(np.empty(0, given), *examples).dtype
+    return function(np.empty(0, given), *examples).dtype
 
 
 def _stepped(step: Any, result: Any) -> Any:

@@ -531,11 +531,14 @@ cdef str _names_remedy(name):
     """Say what to give in place of several names in one string, of names with their module's, or of a function."""
     cdef list meant = []
     text = name if isinstance(name, str) else getattr(name, "__name__", "")
-    for word in text.replace(",", " ").split() if isinstance(text, str) else ():
+    rest = text.replace(",", " ") if isinstance(text, str) else ""
+    while rest:     # `split` may give a result beside an error where memory fails
+        word, _, rest = rest.partition(" ")
         word = word.removeprefix("np.").removeprefix("numpy.")
-        if word not in _places:
+        if word in _places:
+            meant.append(repr(word))
+        elif word:
             return ""
-        meant.append(repr(word))
     return f"; give {', '.join(meant)}" if meant else ""
 
 

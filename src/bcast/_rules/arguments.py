@@ -266,7 +266,7 @@ def _shown(value: Any, depth: int) -> str:
         array = np.asarray(value)  # attributes of subclasses may mislead
         if array.size > MOST_ITEMS:
             return f"{kind.__name__} of shape {array.shape} and {array.dtype}"
-    elif isinstance(value, (Set, Mapping)) and len(value) > MOST_SHOWN:
+    elif isinstance(value, (dict, set, frozenset)) and len(value) > MOST_SHOWN:
         return f"{kind.__name__} of {len(value)} items"
     elif kind is str or kind is bytes or kind is bytearray:
         return repr(value[: MOST_SHOWN + 1])

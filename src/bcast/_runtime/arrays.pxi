@@ -165,12 +165,12 @@ def rounded_to(cnp.ndarray values not None, cnp.dtype dtype not None):
 
 cdef float _rounded_to_odd(double value) noexcept nogil:
     """The float32 whose last bit tells whether bits were lost: then the next rounding is that of the value."""
-    cdef float near = <float> value
+    cdef float nearest = <float> value
     cdef uint32_t bits
-    memcpy(&bits, &near, sizeof(near))
-    if value != value or near == value or bits & 1:
-        return near
-    return nextafterf(near, INFINITY if value > near else -INFINITY)
+    memcpy(&bits, &nearest, sizeof(nearest))
+    if value != value or nearest == value or bits & 1:
+        return nearest
+    return nextafterf(nearest, INFINITY if value > nearest else -INFINITY)
 
 
 cpdef bint is_binary(cnp.ufunc function) noexcept:

@@ -293,7 +293,7 @@ def rounded_into(out: Any, result: Any, dtype: Any) -> Any:
 
 def array_of(name: str, a: Any) -> NDArray[Any] | None:
     """Return the user's `a` as an array of the base class; None for what has, or may have, ways of its own."""
-    return None if is_handed_on(a) else as_base(as_operand(name, a))  # type: ignore[no-any-return]
+    return None if is_handed_on(a) else as_base(as_operand(name, a))
 
 
 def _flag(value: Any) -> bool | None:

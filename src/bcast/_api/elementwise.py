@@ -487,15 +487,15 @@ def _converted(data: Any, dtype: Any, casting: Any, copied: bool) -> Any:
     if isinstance(data, ndarray):
         _, own = prepared(np.asarray(data), operand_shape(data), None, dtype, casting)
         return ndarray.astype(data, own, order="C" if copied else "K", copy=copied)
-    own = getattr(data, "dtype", None)
-    if not isinstance(own, np.dtype) or not hasattr(data, "astype"):
+    found: Any = getattr(data, "dtype", None)
+    if not isinstance(found, np.dtype) or not hasattr(data, "astype"):
         got = f"{type(data).__name__}; convert it before the chain"
         raise TypeError(f"`data` expected an array where `dtype` is given or there is no step, got {got}")
-    if dtype is not None and not np.can_cast(own, dtype, casting):
+    if dtype is not None and not np.can_cast(found, dtype, casting):
         raise TypeError(
-            f"`dtype` expected a dtype that casting={casting!r} allows for data of {brief(own)}, got {brief(dtype)}"
+            f"`dtype` expected a dtype that casting={casting!r} allows for data of {brief(found)}, got {brief(dtype)}"
         )
-    return data.astype(own if dtype is None else dtype)
+    return data.astype(found if dtype is None else dtype)
 
 
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = None) -> Any:

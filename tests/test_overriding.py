@@ -4,7 +4,7 @@ One rule: arithmetic and reductions hand them to NumPy; copies, and their adjoin
 refuse masks. A `numpy.memmap` counts as an array of the base class.
 """
 
-# ruff: noqa: ARG005, B023, SIM115 (calls are made where they are written; files live as long as their maps)
+# ruff: noqa: ARG005, B023 (calls are made where they are written; files live as long as their maps)
 
 import tempfile
 from functools import partial

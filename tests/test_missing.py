@@ -17,7 +17,8 @@ REMEDIES = {
     "modf": "give numpy.modf",
     "matmul": "give numpy.matmul",
     "max": "give numpy.max",
-    "clip": "give numpy.clip",
+    "clip": "give bcast.chain(a, (np.clip, low, high))",
+    "round": "give bcast.chain(a, np.round)",
     "concatenate": "give numpy.concatenate",
     "pi": "give numpy.pi",
     "float32": "give numpy.float32",
@@ -67,7 +68,7 @@ FUNCTIONS = {
     "an array": (V, "ndarray; the function comes first"),
     "a large array": (np.zeros((300, 300)), "ndarray; the function comes first"),
     "a list": ([1, 2] * 1000, "list; the function comes first"),
-    "clip": (np.clip, "clip of three; give np.maximum or np.minimum for one bound"),
+    "clip": (np.clip, "clip of three; give chain(a, (np.clip, low, high))"),
     "where": (np.where, "where of three; give bcast.where(condition, x, y)"),
     "a name": ("add", "'add'"),
 }

@@ -637,7 +637,7 @@ def check_function(ufunc: object) -> None:
         got = f"{type(ufunc).__name__}; the function comes first" if is_operand else show(ufunc)
         raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {got}")
     elif ufunc is np.clip:
-        remedy = "give np.maximum or np.minimum for one bound"
+        remedy = "give chain(a, (np.clip, low, high))"
         raise TypeError(f"`ufunc` expected an element-wise function of two operands, got clip of three; {remedy}")
     elif ufunc == NUMPYS_WHERE:
         remedy = "give bcast.where(condition, x, y)"

@@ -3,6 +3,7 @@
 import numpy as np
 
 SUBMODULES = ("dask", "onnx", "typing")
+STEPS = {"clip": "(np.clip, low, high)", "round": "np.round", "around": "np.around"}  # of chains, which are no ufuncs
 
 
 def remedy_of(name: str) -> str:
@@ -11,6 +12,8 @@ def remedy_of(name: str) -> str:
         return f"; import bcast.{name} first"
     if name.startswith("_") or name not in dir(np):  # where those are, too, that NumPy imports when they are asked for
         return ""
+    if name in STEPS:
+        return f"; give bcast.chain(a, {STEPS[name]})"
     found = vars(np).get(name)
     if isinstance(found, np.ufunc) and found.signature is None:
         if found.nin == 2:

@@ -551,6 +551,13 @@ cdef _of_class(result, array):
     return result.view(FILE_ARRAY) if type(array) is FILE_ARRAY and type(result) is ndarray else result
 
 
+cdef tuple _of_classes(results, arrays):
+    cdef list found = []
+    for result, array in zip(results, arrays):
+        found.append(_of_class(result, array))
+    return tuple(found)
+
+
 def take_tile(A, reps):
     return _of_class(_tiled(as_base(A), reps), A)
 
@@ -597,10 +604,7 @@ def take_meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     reason = why_not_all_plain(xi)
     if reason is not None:
         return reason
-    grid = []
-    for result, array in zip(meshgrid(*xi, sparse=sparse, indexing=indexing), xi):
-        grid.append(_of_class(result, array))
-    return tuple(grid)
+    return _of_classes(meshgrid(*xi, sparse=sparse, indexing=indexing), xi)
 
 
 def take_broadcast_arrays(*args, subok=False):
@@ -608,7 +612,7 @@ def take_broadcast_arrays(*args, subok=False):
     if reason is not None:
         return reason
     results = broadcast_arrays(*args)
-    return tuple([_of_class(result, array) for result, array in zip(results, args)]) if subok else results
+    return _of_classes(results, args) if subok else results     # NumPy's own `meshgrid` asks for classes
 
 
 def take_where(condition, x, y, /):

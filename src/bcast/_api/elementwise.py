@@ -5,6 +5,7 @@ asks for it, the second operand is reshaped according to its alignment with the 
 """
 
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -715,7 +716,15 @@ def _dtype_after(function: Any, given: Any, kinds: list[Any]) -> Any:
     examples: list[Any] = []
     for kind in kinds:
         examples.append(np.empty(0, kind) if isinstance(kind, np.dtype) else kind)
-    return function(np.empty(0, given), *examples).dtype
+    # What converting a scalar warns of is told when the step runs. A context of its own needs no way back to the
+    # caller's settings, which `errstate` does not find where memory fails.
+    return copy_context().run(_without_errors, function, np.empty(0, given), *examples).dtype
+
+
+def _without_errors(function: Any, *operands: Any) -> Any:
+    """Call a function without floating-point errors from then on in this context."""
+    np.seterr(all="ignore")
+    return function(*operands)
 
 
 def _stepped(step: Any, result: Any) -> Any:

@@ -355,15 +355,14 @@ def chain(
     plain: list[Any] = []
     for i, step in enumerate(steps):
         function, operands = _step(f"steps[{i}]", step)
-        kinds = operands.copy()
+        kinds: list[Any] = []
         for k, operand in enumerate(operands):
+            kinds.append(dtype_of(operand) if type(operand) is ndarray else operand)
             if is_round(function) or operand is None:  # no operand, and a bound that is left out
                 continue
             given = operand_shape(operand)
             source, shape = step_shapes(f"steps[{i}]", "data", "data, steps", given, shape, rule, axis)
             operands[k] = _aligned(operand, given, source)
-            if type(operand) is ndarray:
-                kinds[k] = dtype_of(operand)
         plain.append((function, *operands) if operands else function)
         last = _dtype_after(function, last, kinds)
     if is_tensor(out):
@@ -670,7 +669,10 @@ def _step(name: str, step: Any) -> tuple[Any, list[Any]]:
     """Return the function of a step, and what it takes beside the first operand: arrays, Python scalars, None."""
     pair = isinstance(step, (tuple, list))
     function = step[0] if pair and step else step
-    operands = list(step[1:]) if pair else []
+    operands: list[Any] = []
+    if pair:
+        for k in range(1, len(step)):
+            operands.append(step[k])
     count = len(operands)
     if function is CLIP:
         fits = count == 2

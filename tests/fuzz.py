@@ -638,7 +638,12 @@ def run_case(seed, number, functions=FUNCTIONS):
             names = rng.choices([name for name in functions if name not in OF_THE_PROCESS] or names, k=3)
             seeds = [rng.getrandbits(64) for _ in names]
             with ThreadPoolExecutor(3) as pool:
-                list(pool.map(run_in_thread, map(functions.get, names), seeds))
+                # All begin, also where one fails at once: `map` would cancel those that wait.
+                calls = [
+                    pool.submit(run_in_thread, functions[name], seed) for name, seed in zip(names, seeds, strict=True)
+                ]
+            for call in calls:
+                call.result()
         else:
             with np.errstate(all="ignore"):
                 functions[names[0]](rng)

@@ -183,13 +183,8 @@ def _by_rule(
     source, shape = step_shapes("b", "a", "a, b", given, shape, rule, axis)
     second = _aligned(second, given, source)
     operands = (first, second)  # unpacked, which checks that an error has an exception: NumPy's may have none
-    kwargs: dict[str, Any] = {}  # the arguments that only some calls have
-    if wanted is not None:
-        kwargs["dtype"] = wanted
-    if casting is not SAME_KIND:
-        kwargs["casting"] = casting
+    kwargs = _options(wanted, casting, where)
     if where is not True:
-        kwargs["where"] = where
         right_aligned(operand_shape(where), shape, "where")
     if out is None:
         return function(*operands, **kwargs)
@@ -213,6 +208,14 @@ def _dispatched(function: Any, a: Any, b: Any, rule: str, out: Any, dtype: Any, 
     """Call a function with what overrides NumPy: the class of that decides of everything."""
     _expect_numpys(rule, [a, b])
     _check_memory(out)
+    kwargs = _options(dtype, casting, where)
+    if out is not None:
+        kwargs["out"] = out
+    return function(*(a, b), **kwargs)
+
+
+def _options(dtype: Any, casting: Any, where: Any) -> dict[str, Any]:
+    """Return the arguments that only some calls have: functions that are no ufuncs need not know them."""
     kwargs: dict[str, Any] = {}
     if dtype is not None:
         kwargs["dtype"] = dtype
@@ -220,9 +223,7 @@ def _dispatched(function: Any, a: Any, b: Any, rule: str, out: Any, dtype: Any, 
         kwargs["casting"] = casting
     if where is not True:
         kwargs["where"] = where
-    if out is not None:
-        kwargs["out"] = out
-    return function(*(a, b), **kwargs)
+    return kwargs
 
 
 def _expect_numpys(rule: str, operands: list[Any]) -> None:

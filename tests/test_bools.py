@@ -173,6 +173,23 @@ def test_functions_of_two_bools(ufunc):
                 same(bcast.chain(pair[0], (ufunc, pair[1])), right)
 
 
+@pytest.mark.parametrize("ufunc", UFUNCS[4:14], ids=lambda ufunc: ufunc.__name__)
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (2, 1), (1, 2)])
+def test_steps_of_one_item(ufunc, shape):
+    """NumPy's loops compare the bytes of bools that they take for one for all: a single item may look so."""
+    holds = np.ones(shape, bool)
+    for byte in 0, 1, 2, 0xC6:
+        mask = np.full(shape, byte, "u1").view(bool)
+        plain = mask.view("u1") != 0
+        for kind in "?", "i8", "f4":
+            out = np.zeros(shape, kind)
+            right = ufunc(holds, plain).astype(kind)
+            same(bcast.chain(holds, (ufunc, mask), out=out), right)
+            same(bcast.chain(holds, np.logical_not, np.logical_not, (ufunc, mask), out=out), right)
+            same(bcast.elementwise(ufunc, holds, mask, out=out), right)
+            same(bcast.chain(mask, (ufunc, holds), out=out), ufunc(plain, holds).astype(kind))
+
+
 @pytest.mark.parametrize("name", UNARY.split())
 def test_functions_of_one_bool(name):
     ufunc = getattr(np, name)

@@ -28,16 +28,21 @@ cdef inline bint _are_equal(const void *a, const void *b, int n) noexcept:
 
 
 cdef void _convert_repeated_bools(Nest *nest) noexcept:
-    """Have bools whose bytes the loop compares made 0 or 1 where one stands for several items."""
+    """Have bools whose bytes the loop compares made 0 or 1 where one stands for several items, or is the only one."""
     cdef Operand *operand
+    cdef bint single = True, repeated
     cdef int k, i
+    for i in range(nest.rank):
+        single = single and nest.shape[i] == 1
     for k in range(nest.n):
         operand = &nest.operands[k]
         if not nest.bools >> k & 1 or operand.array == NULL or operand.cast != NULL:
             continue
+        repeated = single
         for i in range(nest.rank):
-            if operand.strides[i] == 0 and nest.shape[i] > 1:
-                operand.cast = cast_of(target_number, cnp.NPY_BOOL, cnp.NPY_BOOL, bfloat16, True)
+            repeated = repeated or operand.strides[i] == 0 and nest.shape[i] > 1
+        if repeated:
+            operand.cast = cast_of(target_number, cnp.NPY_BOOL, cnp.NPY_BOOL, bfloat16, True)
 
 
 cdef bint _runs_backwards(const Nest *nest) noexcept:

@@ -302,8 +302,6 @@ def draw_elementwise(rng, most=None, ufuncs=UFUNCS):
         options["where"] = draw_array(rng, "?", draw_broadcast(rng, shape)[rng.randint(0, len(shape)) :])
         outs = outs if outs[0] is not None else draw_out(rng, kind_of(ufunc, a_dtype, b_dtype), shape)
     numpys = {name: value for name, value in options.items() if name not in ("mode", "axis")}
-    if numpys:  # such calls may be NumPy's
-        a, b = with_plain_bools(a), with_plain_bools(b)
     first = with_plain_bools(a)
     if outs[0] is not None:
         options["out"], numpys["out"] = outs[0], outs[1]

@@ -190,6 +190,44 @@ def test_steps_of_one_item(ufunc, shape):
             same(bcast.chain(mask, (ufunc, holds), out=out), ufunc(plain, holds).astype(kind))
 
 
+@pytest.mark.parametrize("name", [*DTYPES[:-3], *OF_USERS])
+@pytest.mark.parametrize("ufunc", [np.logical_xor, np.logical_and, np.logical_or], ids=lambda ufunc: ufunc.__name__)
+def test_truth_of_other_dtypes_beside_one_bool(ufunc, name):
+    """NumPy converts the other operand to bools, and then compares bytes."""
+    dtype = dtype_of(name)
+    for size in 1, 7, 900:
+        items = (np.arange(size) % 2).astype("f4").astype(dtype)
+        for byte in 0, 1, 2, 0xC6:
+            for shape in (), (1,), (3, 1):
+                mask = np.full(shape, byte, "u1").view(bool)
+                right = ufunc(items, mask.view("u1") != 0)
+                same(bcast.elementwise(ufunc, items, mask), right)
+                same(bcast.elementwise(ufunc, mask, items), right)
+                same(bcast.chain(items, (ufunc, mask)), right)
+
+
+@pytest.mark.parametrize("ufunc", [np.greater, np.equal, np.logical_xor, np.maximum], ids=lambda ufunc: ufunc.__name__)
+def test_calls_that_numpy_does_beside_one_bool(ufunc):
+    """With a mask, a casting, or an `out` that overlaps an operand."""
+    for size in 6, 600:
+        mask, plain = masks(size)
+        chosen, chosen_plain = masks(size, seed=3)
+        for byte in 0, 1, 2, 0xC6:
+            one = np.full(1, byte, "u1").view(bool)
+            right = ufunc(plain, one.view("u1") != 0)
+            for casting in "no", "unsafe":
+                same(bcast.elementwise(ufunc, mask, one, casting=casting), right)
+            out = np.zeros(size, bool)
+            bcast.elementwise(ufunc, mask, one, where=chosen, out=out)
+            same(out, right & chosen_plain)
+            memory = np.append(mask.view("u1"), np.uint8(0)).view(bool)
+            bcast.elementwise(ufunc, memory[:-1], one, out=memory[1:])
+            same(memory[1:], right)
+            memory = np.append(mask.view("u1"), np.uint8(0)).view(bool)
+            bcast.chain(memory[:-1], (ufunc, one), out=memory[1:])
+            same(memory[1:], right)
+
+
 @pytest.mark.parametrize("name", UNARY.split())
 def test_functions_of_one_bool(name):
     ufunc = getattr(np, name)

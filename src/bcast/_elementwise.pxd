@@ -8,4 +8,4 @@ cpdef bint may_fail(ndarray data, Dtype dtype) except -1
 cpdef tuple operand_shape(operand)
 cpdef pass_on(function, a, b, int rule, axis, out, where)
 cpdef bint saturates(Dtype given, Dtype dtype) except -1
-cpdef tuple with_plain_bools(tuple operands, dtype)
+cpdef tuple with_plain_bools(tuple operands)

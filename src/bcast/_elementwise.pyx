@@ -61,7 +61,6 @@ cdef object UFUNC = np.ufunc
 cdef object CLIP = np.clip, ROUND = np.round, AROUND = np.around    # even if they are replaced
 cdef tuple ONLY_OUT = ("out",), ONLY_WHERE = ("where",), OUT_AND_WHERE = ("out", "where")
 cdef enum:
-    LAST_OF_NUMPY = 255     # among the numbers of dtypes; those of other packages come after
     SCALAR_BYTES = 32       # for a Python scalar as an item of any dtype
     FEW_BOUNDS = 4096       # of `clip`, which are looked at
     MOST_DECIMALS = 22      # of `round`, whose power of ten is exact in float64
@@ -91,8 +90,8 @@ cpdef compute(function, a, b, out):
     result = None if found is None else _apply_found(found, a, b, 0, -1, out, cnp.NPY_SAME_KIND_CASTING)
     if result is not None:
         return result
-    if _is_bool(a) != _is_bool(b):
-        a, b = with_plain_bools((a, b), None)
+    if _is_bool(a) or _is_bool(b):
+        a, b = with_plain_bools((a, b))
     if out is not None:
         return pass_on(function, a, b, 0, -1, out, None)
     args[0], args[1] = <PyObject *> a, <PyObject *> b
@@ -112,20 +111,30 @@ cdef inline bint _is_bool(operand) noexcept:
     return cnp.PyArray_CheckExact(operand) and cnp.PyArray_TYPE(<cnp.ndarray> operand) == cnp.NPY_BOOL
 
 
-cpdef tuple with_plain_bools(tuple operands, dtype):
-    """Operands for NumPy, of which bools have bytes of 0 and 1 if another operand, or `dtype`, is another package's.
+cpdef tuple with_plain_bools(tuple operands):
+    """Operands for NumPy, whose bools have bytes of 0 and 1.
 
-    Such packages convert the bytes of bools as numbers.
+    NumPy's loops compare the bytes of bools that stand for several items; other packages convert bytes as numbers.
     """
-    cdef bint found = dtype is not None and (<cnp.dtype?> dtype).type_num > LAST_OF_NUMPY
     cdef list plain = []
     for operand in operands:
-        found |= cnp.PyArray_Check(operand) and cnp.PyArray_TYPE(<cnp.ndarray> operand) > LAST_OF_NUMPY
-    if not found:
-        return operands
-    for operand in operands:
-        plain.append(_with_plain_bytes(<cnp.ndarray> operand) if _is_bool(operand) else operand)
+        if _is_bool(operand) and _has_other_bytes(<cnp.ndarray> operand):
+            operand = _with_plain_bytes(<cnp.ndarray> operand)
+        plain.append(operand)
     return tuple(plain)
+
+
+cdef bint _has_other_bytes(cnp.ndarray bools) except -1:
+    """Whether a byte of these bools is neither 0 nor 1."""
+    cdef const uint8_t *bytes_of
+    cdef uint8_t seen = 0
+    cdef Py_ssize_t i
+    if not cnp.PyArray_IS_C_CONTIGUOUS(bools) and not cnp.PyArray_IS_F_CONTIGUOUS(bools):
+        return bool(np.any(bools.view(np.uint8) > 1))
+    bytes_of = <const uint8_t *> cnp.PyArray_DATA(bools)
+    for i in range(cnp.PyArray_SIZE(bools)):
+        seen |= bytes_of[i]
+    return seen > 1
 
 
 cdef _with_plain_bytes(cnp.ndarray bools):

@@ -173,7 +173,7 @@ def _by_rule(
             result = apply(function, first, second, order, axis, only, wanted, number)
             if result is not None:
                 return result if out is None else out[0] if type(out) is tuple else out
-        first, second = with_plain_bools((first, second), wanted)
+        first, second = with_plain_bools((first, second))
         if wanted is None and number == NUMBER_OF_SAME_KIND and type(out) is not tuple and not _repeats(target):
             result = pass_on(function, first, second, order, axis, target, None if where is True else as_base(where))
             if result is not NotImplemented:
@@ -544,7 +544,8 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     if is_tensor(out):
         return into_tensor(where, out, test, first, second)
     shape = merge((operand_shape(test), operand_shape(first), operand_shape(second)), "condition, x, y")
-    first, second = with_plain_bools((first, second), None)
+    if not (_has_bools(first) and _has_bools(second)):  # which are copied as they are
+        first, second = with_plain_bools((first, second))
     if out is None:
         return NUMPYS_WHERE(test, first, second)
     array = _writable(out, shape)
@@ -555,6 +556,11 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
         raise TypeError(f"`out` expected dtype {brief(chosen.dtype)}, got {brief(array.dtype)}")
     array[...] = chosen
     return out
+
+
+def _has_bools(operand: Any) -> bool:
+    """Return whether this is an array of bools."""
+    return isinstance(operand, ndarray) and operand.dtype.char == "?"
 
 
 def _copied(chosen: Any, out: Any) -> Any:
@@ -736,7 +742,7 @@ def _stepped(step: Any, result: Any) -> Any:
         function, *operands = step
         if isinstance(function, UFUNC):
             return elementwise(function, result, *operands)
-        plain = with_plain_bools((result, *operands), None)
+        plain = with_plain_bools((result, *operands))
         return function(*plain)
     return step(result)
 

@@ -270,6 +270,36 @@ def test_initial():
     assert bcast.sum(np.full(300, 200, "u1"), dtype="u1", initial=1) == (300 * 200 + 1) % 256
 
 
+class Once(list):
+    """Axes that can be read once."""
+
+    def __iter__(self):
+        while self:
+            yield self.pop(0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", ["?", "i4", "f4", "f8", "g", "c8", "G"])
+def test_axes_that_are_read_once(name, dtype):
+    """Also where there is nothing to sum, and NumPy's function is called with what was read."""
+    for shape in ((3, 4), (1, 4), (3, 1), (0, 4), (2, 1, 3)):
+        data = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
+        for axes in ((0,), (-1,), (1, 0), (0, -1), ()):
+            for options in ({}, {"where": np.ones(shape[-1], bool)}, {"keepdims": True}):
+                with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                    right = getattr(bcast, name)(data, axes, **options)
+                    for make in (iter, Once, list, lambda axes: map(np.int8, axes), lambda axes: np.array(axes, int)):
+                        result = getattr(bcast, name)(data, make(axes), **options)
+                        assert type(result) is type(right)
+                        np.testing.assert_array_equal(result, right, strict=not np.isscalar(right))
+    with pytest.raises(np.exceptions.AxisError):
+        getattr(bcast, name)(np.ones(3, dtype), iter([3]))
+    if name in SQUARES:
+        data = np.arange(12).reshape(3, 4).astype(dtype)
+        result, right = (getattr(bcast, name)(data, axes, ddof=1) for axes in (iter([0]), (0,)))
+        np.testing.assert_array_equal(result, right)
+
+
 # Dtypes that the core has no row of.
 
 
@@ -347,6 +377,86 @@ def test_long_doubles_are_rounded_last(name, table):
         for result in (bcast.unbroadcast(data, (3,), dtype="f4"), bcast.unrepeat(data, N, 0, dtype="f4")[0]):
             assert result.dtype == "f4"
             assert max(units(name, *each) for each in zip(result, right, strict=True)) <= 1
+
+
+def finfo(dtype):
+    dtype = np.dtype(dtype)
+    return np.finfo(dtype) if dtype.num < 256 else pytest.importorskip("ml_dtypes").finfo(dtype)
+
+
+def half_a_unit(dtype):
+    """Return the most by which rounding to a dtype changes a number, in units of that number."""
+    return float(finfo(dtype).eps) / 2
+
+
+def largest(dtype):
+    """Return the largest number that does not become infinite."""
+    return min(float(finfo(dtype).max), 1e300)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("own", ["?", "u1", "i4", "f2", "f4", "f8", "g", "c8", "c16", "G", "bfloat16", "float8_e4m3fn"])
+def test_no_out_makes_a_sum_less_precise(name, own):
+    """Whatever the dtypes of the data, of the sum and of `out` are: one rounding to each, at the end."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    own = np.dtype(getattr(ml_dtypes, own) if len(own) > 3 else own)
+    low, high = (900, 1100) if own.itemsize > 2 else (0, 2) if own.kind == "b" else (0, 3)
+    data = np.random.default_rng(1).integers(low, high, (2500, 2)).astype(own)
+    right = [exact(name, column) for column in data.real.astype("f8").T]
+    if name == "std":
+        right = [Fraction(math.isqrt(int(each * 2**240))) / 2**120 for each in right]
+    package = [*map(np.dtype, (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2))]
+    dtypes = [None, *package, *map(np.dtype, ("f2", "f4", "f8", "g", "c8", "c16", "G"))]
+    for wanted in dtypes:
+        for to in (*dtypes, *map(swapped, ("f2", "f4", "f8", "g", "c16"))):
+            if wanted is to is None:
+                continue
+            out = None if to is None else np.full(2, 7, to)
+            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore", category=ComplexWarning):
+                result = getattr(bcast, name)(data, 0, dtype=wanted, out=out)
+            assert out is None or result is out
+            steps = [each for each in (wanted, to) if each is not None]
+            room = sum(map(half_a_unit, steps)) + 4 * half_a_unit("f8")
+            for found, value in zip(result, right, strict=True):
+                if value > min(map(largest, steps)):
+                    assert not np.isfinite(found) or value < largest(result.dtype) * 1.1, (wanted, to)
+                    continue
+                parts = np.asarray(found)[()]
+                parts = (parts.real, parts.imag) if result.dtype.kind == "c" else (parts, 0)
+                assert abs(Fraction(*np.longdouble(parts[0]).as_integer_ratio()) - value) <= value * Fraction(room), (
+                    wanted, to, parts, float(value),
+                )  # fmt: skip
+                assert parts[1] == 0
+
+
+@pytest.mark.parametrize("own", ["g", "G"])
+def test_long_doubles_beside_the_middle_of_two_numbers(own):
+    """What float64 and float32 lose decides in which direction a number is rounded."""
+    least = np.longdouble(2) ** -61 if np.finfo("g").nmant > 60 else np.longdouble(2) ** -52
+    for wanted in (np.dtype("f2"), *packages_floats()):
+        if not wanted.name.startswith(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")):
+            continue
+        unit = np.longdouble(2 * half_a_unit(wanted))
+        for less, right in ((least, 1 + unit), (-least, np.longdouble(1)), (0, np.longdouble(1))):
+            data = np.array([[1.0], [0]], own)
+            data[1] = unit / 2 + less
+            wider = np.zeros(1, own)
+            for options in ({"dtype": wanted}, {"out": np.zeros(1, wanted)}, {"dtype": wanted, "out": wider}):
+                with warnings.catch_warnings(action="ignore", category=ComplexWarning):
+                    assert bcast.sum(data, 0, **options).astype("g").tolist() == [right], (wanted, less)
+                    assert bcast.mean(data * 2, 0, **options).astype("g").tolist() == [right], (wanted, less)
+
+
+def test_the_imaginary_part_of_long_doubles_is_lost_with_numpys_warning():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    data = np.full((50, 2), 2 + 1j, "G")
+    for dtype in ("f2", "f4", "f8", "g", ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn):
+        for options in ({"dtype": dtype}, {"out": np.zeros(2, dtype)}):
+            with pytest.warns(ComplexWarning):
+                result = bcast.sum(data, 0, **options)
+            assert result.astype("f8").tolist() == [float(np.float64(100).astype(dtype))] * 2
+            with warnings.catch_warnings(action="error"):
+                assert bcast.var(data, 0, out=np.ones(2, dtype)).astype("f8").tolist() == [0, 0]
 
 
 # Complex numbers, with gaps between them too.

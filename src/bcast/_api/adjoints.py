@@ -19,6 +19,7 @@ INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
 LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
 SQUARES = ("var", "std")
+READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are read
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
 # of variances: more means are made by blocks of the data, which a second pass finds in a cache
@@ -254,6 +255,8 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
     own = dtype_of(array)
     to = None if out is None else dtype_of(out)
     keeps = keepdims if type(keepdims) is bool else _flag(keepdims)
+    if not (type(axis) is int or axis is None or type(axis) in READ_AGAIN or isinstance(axis, np.generic)):
+        return None  # what is left to NumPy would find nothing in it
     if keeps is None or not (has_kernels(array) or converted_terms(own) is not None):
         return None
     wanted = _dtype_of_result(name, own, dtype, to)

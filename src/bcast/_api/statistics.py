@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bcast._adjoint import kind_of_sums
+from bcast._adjoint import converted_terms, kind_of_sums
 from bcast._api.adjoints import LONG_DOUBLES, NO_VALUE, SQUARES, reduced, rounded_into
-from bcast._rules.arguments import dtype_argument, show
+from bcast._api.converted import is_handed_on
+from bcast._rules.arguments import axes_argument, brief, dtype_argument, show
 from bcast._rules.types import Axes, DType, Out
 from bcast._runtime.core import refuse_repeated
 
@@ -241,14 +242,20 @@ def _numpys(
     """Call NumPy's function with the arguments that are no defaults: classes that override it need not know all."""
     if isinstance(out, np.ndarray):
         refuse_repeated(out, out)
+    if axis is not None and type(axis) is not int and type(axis) is not tuple and not is_handed_on(a):
+        return _with_axes_read(name, keepdims, others, a, axis, dtype, out, ddof)
     if keepdims is not False:
         others["keepdims"] = bool(keepdims) if isinstance(keepdims, np.bool) else keepdims
     if axis is not None:
         others["axis"] = axis
     if type(ddof) is not int or ddof != 0:
         others["ddof"] = ddof
-    if type(a) in PLAIN and a.dtype.num in LONG_DOUBLES and _narrows(a.dtype, dtype, out):
-        return rounded_into(out, NUMPYS[name](a, **others), dtype)
+    if type(a) in PLAIN and (out is None or type(out) in PLAIN):
+        precise = _precise_dtype(name, a.dtype, None if dtype is None else dtype_argument(dtype), out)
+        if precise is not None:
+            if dtype is not None:
+                others["dtype"] = precise
+            return rounded_into(out, NUMPYS[name](a, **others), dtype)
     if type(a) in PLAIN and a.dtype.kind == "b" and _has_casts_of_its_own(dtype, out):
         a = a.view(np.uint8).astype(a.dtype)
     if dtype is not None:
@@ -270,11 +277,45 @@ def _has_casts_of_its_own(dtype: Any, out: Any) -> bool:
     return any(each.num > 255 for each in wanted)
 
 
-def _narrows(own: np.dtype[Any], dtype: Any, out: Any) -> bool:
-    """Return whether long doubles are to be rounded, once, to floats of the core's dtypes."""
-    wanted = [] if dtype is None else [dtype_argument(dtype)]
-    if any(not each.isnative for each in wanted) or not (out is None or type(out) in PLAIN):
-        return False
-    wanted += [] if out is None else [out.dtype]
-    kinds = [kind_of_sums(each) for each in wanted]
-    return len(kinds) > 0 and all(kind == "c" or (kind == "f" and own.kind == "f") for kind in kinds)
+def _precise_dtype(name: str, own: np.dtype[Any], wanted: Any, out: Any) -> np.dtype[Any] | None:
+    """Return the long double in which NumPy computes what is then rounded, to `wanted` and into `out`.
+
+    That is for what no kernel sums: long doubles, sums in long double, and variances of complex numbers in real dtypes.
+    None means that NumPy's function takes `wanted` and `out` itself. Given both, it would sum in the narrower one.
+    """
+    is_wide = wanted is not None and wanted.num in LONG_DOUBLES
+    if out is None and (wanted is None or is_wide):
+        return None
+    to_real = own.kind == "c" and wanted is not None and wanted.kind != "c" and name in SQUARES
+    if not to_real and own.num not in LONG_DOUBLES and not is_wide:
+        return None
+    if not _is_number(own) or (wanted is not None and not (wanted.isnative and _is_float(wanted))):
+        return None
+    if out is not None and not (_is_float(out.dtype) or out.dtype.kind in "iu"):
+        return None
+    if name == "std" and out is not None and out.dtype.kind in "iu":
+        raise TypeError(f"`out` expected a dtype of floats, got {brief(out.dtype)}")
+    is_complex = (own if wanted is None else wanted).kind == "c"
+    return np.dtype(np.clongdouble if is_complex else np.longdouble)
+
+
+def _is_number(dtype: np.dtype[Any]) -> bool:
+    """Return whether NumPy converts items of a dtype to long double without loss."""
+    return dtype.kind in "biufc" or kind_of_sums(dtype) != "" or converted_terms(dtype) is not None
+
+
+def _is_float(dtype: np.dtype[Any]) -> bool:
+    """Return whether items of a dtype are floats or complex numbers, of whichever package."""
+    return dtype.kind in "fc" or kind_of_sums(dtype) == "f"
+
+
+def _with_axes_read(
+    name: str, keepdims: Any, others: dict[str, Any], a: Any, axis: Any, dtype: Any, out: Any, ddof: Any
+) -> Any:
+    """Call the function once more with `axis` as NumPy takes it: an iterator has its items only once."""
+    if name in SQUARES:
+        others["ddof"] = ddof
+    return OURS[name](a, axes_argument(axis), dtype, out, keepdims=keepdims, **others)
+
+
+OURS: dict[str, Callable[..., Any]] = {"sum": sum, "mean": mean, "var": var, "std": std}

@@ -150,20 +150,57 @@ cpdef convert_into(cnp.ndarray out, cnp.ndarray data):
 
 
 def rounded_to(cnp.ndarray values not None, cnp.dtype dtype not None):
-    """`values.astype(dtype)`, but rounded once: other packages make narrow floats of float64 by way of float32."""
-    cdef cnp.ndarray exact, odd
-    cdef Py_ssize_t i
+    """`values.astype(dtype)`, but rounded once.
+
+    Other packages make narrow floats of float64 by way of float32, and NumPy makes float16 of long double by way of
+    another float.
+    """
+    cdef int number = cnp.PyArray_TYPE(values)
+    cdef bint is_wide = number == cnp.NPY_LONGDOUBLE or number == cnp.NPY_CLONGDOUBLE
+    cdef bint is_of_package = cnp.PyTypeNum_ISUSERDEF(dtype.type_num)
     given = np.asarray(values)
-    if not cnp.PyTypeNum_ISUSERDEF(dtype.type_num) or not cnp.PyTypeNum_ISNUMBER(cnp.PyArray_TYPE(given)):
+    if not cnp.PyTypeNum_ISNUMBER(number) or not (is_of_package or is_wide and dtype.type_num == cnp.NPY_FLOAT16):
         return given.astype(dtype)
-    exact = np.array(given.real, np.float64, order="K")
-    odd = np.empty_like(exact, np.float32)      # in the same order
+    if cnp.PyTypeNum_ISCOMPLEX(number):
+        given = given.astype(np.longdouble if is_wide else np.float64)      # with NumPy's warning
+    if is_wide:
+        given = _as_odd_doubles(np.array(given, np.longdouble, order="K"))
+    if is_of_package:
+        given = _as_odd_floats(np.array(given, np.float64, order="K"))
+    return given.astype(dtype)
+
+
+cdef _as_odd_doubles(cnp.ndarray exact):
+    """Round long doubles that lie side by side to odd float64."""
+    cdef cnp.ndarray odd = np.empty_like(exact, np.float64)     # in the same order
+    cdef const long double *values = <const long double *> cnp.PyArray_DATA(exact)
+    cdef Py_ssize_t i
     for i in range(cnp.PyArray_SIZE(exact)):
-        (<float *> cnp.PyArray_DATA(odd))[i] = _rounded_to_odd((<const double *> cnp.PyArray_DATA(exact))[i])
-    return np.asarray(odd).astype(dtype)
+        (<double *> cnp.PyArray_DATA(odd))[i] = _odd_double(values[i])
+    return odd
 
 
-cdef float _rounded_to_odd(double value) noexcept nogil:
+cdef _as_odd_floats(cnp.ndarray exact):
+    """Round float64 that lie side by side to odd float32."""
+    cdef cnp.ndarray odd = np.empty_like(exact, np.float32)     # in the same order
+    cdef const double *values = <const double *> cnp.PyArray_DATA(exact)
+    cdef Py_ssize_t i
+    for i in range(cnp.PyArray_SIZE(exact)):
+        (<float *> cnp.PyArray_DATA(odd))[i] = _odd_float(values[i])
+    return odd
+
+
+cdef double _odd_double(long double value) noexcept nogil:
+    """The float64 whose last bit tells whether bits were lost: then the next rounding is that of the value."""
+    cdef double nearest = <double> value
+    cdef uint64_t bits
+    memcpy(&bits, &nearest, sizeof(nearest))
+    if value != value or nearest == value or bits & 1:
+        return nearest
+    return nextafter(nearest, INFINITY if value > nearest else -INFINITY)
+
+
+cdef float _odd_float(double value) noexcept nogil:
     """The float32 whose last bit tells whether bits were lost: then the next rounding is that of the value."""
     cdef float nearest = <float> value
     cdef uint32_t bits

@@ -11,8 +11,8 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.limits cimport INT_MAX
-from libc.math cimport INFINITY, nextafterf
-from libc.stdint cimport uint32_t, uintptr_t
+from libc.math cimport INFINITY, nextafter, nextafterf
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memmove, strcpy
 from libc.time cimport time, time_t
 

@@ -267,6 +267,11 @@ WRAPPING = {  # what NumPy's functions compute modulo 2**64; most end in a write
         "np.ones((3, 1)), collections.deque([1, 6148914691236517206])",
         "np.ones((3, 1)), [[1], [6148914691236517206]]",
         "np.ones((3, 1)), Index()",
+        "np.ones((3, 1)), iter([1, 6148914691236517206])",
+        "np.ones((3, 1)), reps=(each for each in (1, 6148914691236517206))",
+        "np.array([[None]] * 3), map(int, ['1', '6148914691236517206'])",
+        "np.ones((3, 1)), iter(np.array([1, 6148914691236517206]))",
+        "np.ones((3, 1)), Once([1, 6148914691236517206])",
     ],
 }  # fmt: skip
 
@@ -275,10 +280,15 @@ import array, collections, fractions, sys, numpy as np, bcast
 class Index:
     def __index__(self):
         return 6148914691236517206
+class Once(collections.deque):
+    def __iter__(self):
+        while self:
+            yield self.popleft()
 name = sys.argv[1]
 original = getattr(np, name)
 for call in sys.stdin.read().splitlines():
     plain = call.replace(".view(np.matrix)", "").replace("np.ma.array([1, 2, 3], mask=[0, 1, 0])", "[1, 2, 3]")
+    plain = plain.replace("{1: 0, 6148914691236517206: 0}", "(1, 6148914691236517206)")
     errors = []
     with bcast.patched_numpy(name):
         before = bcast.patch_info()[name]
@@ -299,6 +309,48 @@ def test_lengths_that_wrap_around_in_numpy_are_refused(name):
     """By the error of our own function, whatever the data is: NumPy's would end the process."""
     done = python("-c", SURVIVING, name, input="\n".join(WRAPPING[name]))
     assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")
+
+
+class Once(list):
+    """A sequence whose items can be read once."""
+
+    def __iter__(self):
+        while self:
+            yield self.pop(0)
+
+
+def broken(error):
+    """Return a maker of iterators that raise after the first item."""
+
+    def items(reps):
+        yield from reps[:1]
+        raise error("broken")
+
+    return items
+
+
+ONCE = [iter, Once, lambda reps: (each for each in reps), lambda reps: map(abs, reps), dict.fromkeys,
+        lambda reps: bytes(map(abs, map(int, reps))), broken(TypeError), broken(ValueError),
+        broken(OverflowError)]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", ONCE)
+def test_what_is_read_once_is_handed_on_as_it_was_read(make):
+    """NumPy's function finds in an iterator what it would have found."""
+    for data in (ROW, GRID, [1, 2], [], ROW.view(Sub), np.array([None, 1]), Duck()):
+        for reps in ([2], [2, 3], [0, 1], [1, 1, 1, 2], [], [1.5], [-1, 2], [np.int64(2), 1], [True]):
+            results = []
+            for patched in (False, True):
+                given = make(list(reps))
+                with bcast.patched_numpy("tile") if patched else contextlib.nullcontext():
+                    before = sum(bcast.patch_info().get("tile", (0, 0)))
+                    found = outcome("tile", (data,), {"reps": given}, not patched)
+                    assert sum(bcast.patch_info().get("tile", (0, 0))) == before + patched
+                if isinstance(data, Duck):  # which gets what was given, unread
+                    assert found[1:] == [repr((data,)), repr({"reps": given})]
+                    found = None
+                results.append(found)
+            assert results[0] == results[1], reps
 
 
 HUGE = np.broadcast_to(np.int8(1), (2**33,))
@@ -523,6 +575,101 @@ def test_a_patch_that_is_left_too_often_takes_back_nothing():
         bcast.patched_numpy("tile").__exit__(None, None, None)
     assert bcast.is_patched("tile")
     bcast.unpatch_numpy()
+    assert not bcast.is_patched()
+
+
+# Decorated functions.
+
+
+def test_a_decorated_function_patches_each_call():
+    patch = bcast.patched_numpy("repeat")
+
+    @patch
+    def doubled(x, *, deeper=0):
+        """Say so."""
+        assert bcast.is_patched("repeat")
+        assert not bcast.is_patched("tile")
+        if deeper:
+            doubled(x, deeper=deeper - 1)
+            assert bcast.is_patched("repeat")
+        return np.repeat(x, 2)
+
+    assert (doubled.__name__, doubled.__doc__) == ("doubled", "Say so.")
+    assert str(inspect.signature(doubled)) == "(x, *, deeper=0)"
+    for deeper in (0, 3):
+        assert not bcast.is_patched()
+        before = bcast.patch_info().get("repeat", (0, 0))[0]
+        assert doubled(ROW, deeper=deeper).tolist() == [0, 0, 1, 1, 2, 2]
+        assert bcast.patch_info()["repeat"].taken == before + deeper + 1
+    with patch:
+        assert doubled(ROW).size == 6
+        assert bcast.is_patched("repeat")
+    assert not bcast.is_patched()
+
+
+def test_decorated_functions_that_raise_and_methods():
+    class Users:
+        @bcast.patched_numpy(["tile"])
+        def failing(self, error):
+            assert bcast.is_patched("tile")
+            raise error
+
+        @classmethod
+        @bcast.patched_numpy()
+        def made(cls):
+            return cls, bcast.is_patched("tile")
+
+    for error in (ValueError("own"), KeyboardInterrupt(), GeneratorExit()):
+        with pytest.raises(type(error)):
+            Users().failing(error)
+        assert not bcast.is_patched()
+    assert Users.made() == (Users, True)
+    assert bcast.patched_numpy()(lambda: bcast.is_patched())()
+    assert not bcast.is_patched()
+
+
+def test_a_decorated_function_on_threads():
+    """No thread takes back the patch of another one, which is in the middle of a call."""
+    inside, go = threading.Barrier(5), threading.Event()
+
+    @bcast.patched_numpy("tile")
+    def held():
+        inside.wait(60)
+        go.wait(60)
+        return bcast.is_patched("tile")
+
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(held())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    inside.wait(60)
+    assert bcast.is_patched("tile")
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 4
+    assert not bcast.is_patched()
+
+
+def test_what_cannot_be_decorated():
+    async def coroutine():
+        pass
+
+    def generator():
+        yield
+
+    async def both():
+        yield
+
+    for function, kind in ((coroutine, "coroutine"), (generator, "generator"), (both, "coroutine")):
+        expected = "`func` expected a function whose work is done when it returns"
+        with pytest.raises(TypeError, match=f"^{expected}, got the {kind} {function.__name__};"):
+            bcast.patched_numpy()(function)
+    with pytest.raises(TypeError, match=r"^`func` expected a function, got 5$"):
+        bcast.patched_numpy()(5)
+    for decorator in (bcast.patched_numpy, bcast.patch_numpy):
+        with pytest.raises(TypeError, match=r"^`names` expected .*; write @bcast.patched_numpy\(\) to decorate it$"):
+            decorator(generator)
     assert not bcast.is_patched()
 
 

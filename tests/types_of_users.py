@@ -128,6 +128,12 @@ def the_process() -> None:
     with bcast.patched_numpy(["tile"]):
         bcast.patch_numpy("repeat")
 
+    @bcast.patched_numpy("tile")
+    def length(x: Floats) -> int:
+        return len(x)
+
+    assert_type(length(np.ones(3, np.float32)), int)
+
 
 def what_fails_when_it_runs(x: Floats) -> None:
     bcast.broadcast(x, 3)  # type: ignore

@@ -1,5 +1,8 @@
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from contextlib import ContextDecorator
+from typing import Any, NamedTuple, TypeVar
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 DEFAULT_NAMES: tuple[str, ...]
 OTHER_NAMES: tuple[str, ...]
@@ -11,8 +14,9 @@ class PatchInfo(NamedTuple):
 def patch_numpy(names: str | Iterable[str] = ..., *more: str) -> None: ...
 def unpatch_numpy() -> None: ...
 
-class patched_numpy:  # noqa: N801
+class patched_numpy(ContextDecorator):  # noqa: N801
     def __init__(self, names: str | Iterable[str] = ..., *more: str) -> None: ...
+    def __call__(self, func: _F) -> _F: ...
     def __enter__(self) -> None: ...
     def __exit__(self, kind: object, error: object, traceback: object) -> None: ...
 

@@ -4,7 +4,8 @@ In: names of functions. A `StandIn` takes the place of each; a `take_*` does the
 NumPy's: those for arrays of the base class whose dtype is plain, with arguments of the usual types. Other calls are
 left to NumPy, and counted by the `Reason` why. So are those that raise: NumPy says it in its own words, except for a
 result whose length does not fit in an index. NumPy's `repeat` and `tile` compute such a length modulo 2**64 and write
-past the memory that they get for it; a `refusal_of_*` finds these calls.
+past the memory that they get for it; a `refusal_of_*` finds these calls. What it has read is handed on as it was read:
+an iterator has its items only once.
 
 The GIL is the lock of all patches, or where there is none a critical section. While it is held, no code in Python runs
 and no signal is handled: this module is compiled. A lock would have to be released, which takes memory.
@@ -23,8 +24,10 @@ from bcast._rules.arguments cimport all_plain
 from bcast._runtime.core cimport is_contiguous, shape_of, size_of
 
 import sys
-from collections.abc import Iterable, Iterator
-from types import MethodType
+from collections.abc import Iterable
+from contextlib import ContextDecorator
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from types import FunctionType, MethodType
 from typing import NamedTuple
 
 import numpy as np
@@ -110,16 +113,18 @@ cdef class Place:
     cdef object take
     cdef Py_ssize_t least       # arguments by position of a call that is taken
     cdef bint of_several        # whether the first argument is a sequence of arrays
+    cdef object reading         # gives the arguments that NumPy's function would find on reading these; or None
     cdef object refusal         # gives the error for a length that wraps around in NumPy's function; or None
     cdef Py_ssize_t uses        # how many patches there are
     cdef StandIn stand_in       # what the last one of them put there, or None
     cdef Py_ssize_t taken       # calls; without a GIL, some that happen at the same time may not be counted
     cdef Py_ssize_t[REASONS] passed
 
-    def __cinit__(self, take not None, Py_ssize_t least=0, bint of_several=False, refusal=None):
+    def __cinit__(self, take not None, Py_ssize_t least=0, bint of_several=False, reading=None, refusal=None):
         self.take = take
         self.least = least
         self.of_several = of_several
+        self.reading = reading
         self.refusal = refusal
 
     cdef inline Reason why_not(self, PyObject *const *arguments, Py_ssize_t count):
@@ -217,10 +222,21 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
             return result
         reason = <Reason> result
 
+    read = None
     if place.refusal is not None:
+        if place.reading is not None:
+            try:
+                read = PyObject_Vectorcall(place.reading, arguments, count, names)
+            except TypeError:   # arguments that the function does not have
+                read = None
+            except Exception:   # an iterator's own
+                place.passed[reason.number] += 1
+                raise
         error = None
         try:
-            if may_wrap(arguments, PyVectorcall_NARGS(count), names):
+            if read is not None:
+                error = place.refusal(*read)
+            elif may_wrap(arguments, PyVectorcall_NARGS(count), names):
                 error = PyObject_Vectorcall(place.refusal, arguments, count, names)
         except MemoryError:
             raise
@@ -231,6 +247,8 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
             raise error
 
     place.passed[reason.number] += 1
+    if read is not None:
+        return stand_in.original(*read)
     return PyObject_Vectorcall(stand_in.original, arguments, count, names)
 
 
@@ -363,13 +381,18 @@ def unpatch_numpy() -> None:
         _patches = rest
 
 
-class patched_numpy:  # noqa: N801 (it is used as a function)
-    """Put functions of bcast in the place of NumPy's for a ``with`` block.
+class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
+    """Put functions of bcast in the place of NumPy's for a ``with`` block, or for each call of a function.
 
     Parameters
     ----------
     names, *more : str or iterable of str, optional
         As in `patch_numpy`. Other threads see the patch, too.
+
+    Notes
+    -----
+    As a decorator, it patches when the function is called, and takes the patch back when the function returns. Calls
+    nest, and may be made by several threads. Coroutines and generators are refused: they run after that.
 
     Examples
     --------
@@ -379,11 +402,25 @@ class patched_numpy:  # noqa: N801 (it is used as a function)
     ...     x = np.repeat(np.array([1, 2]), 2)
     >>> x
     array([1, 1, 2, 2])
+    >>> @bcast.patched_numpy("repeat")
+    ... def doubled(x):
+    ...     return np.repeat(x, 2)
+    >>> doubled(np.array([1, 2]))
+    array([1, 1, 2, 2])
     """
 
     def __init__(self, names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
         self._names = _names_argument(names, more)
         self._entered = 0  # how many times it is to be left
+
+    def __call__(self, func):
+        if not callable(func):
+            raise TypeError(f"`func` expected a function, got {show(func)}")
+        if iscoroutinefunction(func) or isgeneratorfunction(func) or isasyncgenfunction(func):
+            kind = "generator" if isgeneratorfunction(func) else "coroutine"
+            got = f"the {kind} {func.__name__}; use a `with` statement in it"
+            raise TypeError(f"`func` expected a function whose work is done when it returns, got {got}")
+        return ContextDecorator.__call__(self, func)
 
     def __enter__(self) -> None:
         names = self._names
@@ -530,6 +567,8 @@ cdef str _names_expected(got):
 cdef str _names_remedy(name):
     """Say what to give in place of several names in one string, of names with their module's, or of a function."""
     cdef list meant = []
+    if type(name) is FunctionType:
+        return "; write @bcast.patched_numpy() to decorate it"
     text = name if isinstance(name, str) else getattr(name, "__name__", "")
     rest = text.replace(",", " ") if isinstance(text, str) else ""
     while rest:     # `split` may give a result beside an error where memory fails
@@ -788,12 +827,27 @@ def refusal_of_repeat(a, repeats, axis=None):
     return _error_of(repeat, array, repeats, axis) if wraps else None
 
 
+def read_for_tile(A, reps):
+    """Return the arguments with `reps` as NumPy's `tile` reads them; None if they are the same whenever they are read.
+
+    What raises while it is read does so in NumPy's `tile`, too.
+    """
+    if type(reps) is int or type(reps) is tuple or type(reps) is list or isinstance(reps, (ndarray, generic)):
+        return None
+    if _is_of_others(A) or _is_of_others(reps):
+        return None
+    try:
+        return A, tuple(reps)
+    except TypeError:
+        return A, (reps,)
+
+
 def refusal_of_tile(A, reps):
     """Return the error for a length that NumPy's `tile` would compute modulo 2**64; None if it would compute none.
 
     NumPy repeats the rows of what it has for one axis after the other, the outermost first.
     """
-    if _is_of_others(A) or _is_of_others(reps) or isinstance(reps, Iterator):  # which would be used up
+    if _is_of_others(A) or _is_of_others(reps):
         return None
     try:
         items = tuple(reps)
@@ -853,7 +907,8 @@ cdef _error_of(function, array, counts, axis=None):
 
 
 _places = {
-    "tile": Place(take_tile, refusal=refusal_of_tile), "repeat": Place(take_repeat, refusal=refusal_of_repeat),
+    "tile": Place(take_tile, reading=read_for_tile, refusal=refusal_of_tile),
+    "repeat": Place(take_repeat, refusal=refusal_of_repeat),
     "meshgrid": Place(take_meshgrid),
     "broadcast_arrays": Place(take_broadcast_arrays), "where": Place(take_where, 3),
     "sum": Place(take_sum), "mean": Place(take_mean), "var": Place(take_var), "std": Place(take_std),

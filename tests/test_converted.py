@@ -283,6 +283,19 @@ def test_warnings_that_are_errors_leave_out_untouched(items, dtype, messages):
             assert str(error.value) == messages[0]
 
 
+@pytest.mark.parametrize("step", [1, 2, -1])
+@pytest.mark.parametrize("n", [1, 511, 512, 513, 20_000, 1_100_000])  # of more than 4 MiB, only blocks are tried
+@pytest.mark.parametrize(("own", "dtype", "item"), [("f4", "i4", 1e10), ("f4", "i8", 1e30), ("f8", "f4", 1e300)])
+def test_an_item_in_error_at_the_end_leaves_out_untouched(own, dtype, item, n, step):
+    data = np.resize(np.arange(1, 100, dtype=own), n * abs(step))[::step]
+    with untouched((n,), dtype) as out, warnings.catch_warnings(action="error"):
+        assert (bcast.broadcast(data, (n,), casting="unsafe", out=np.empty(n, dtype)) == data).all()
+        data[-1] = item
+        for state in "warn", "raise":
+            with np.errstate(all=state), pytest.raises((RuntimeWarning, FloatingPointError)):
+                bcast.broadcast(data, (n,), casting="unsafe", out=out)
+
+
 @pytest.mark.usefixtures("piece")
 def test_the_callers_error_state_is_kept():
     data = np.full((8, 1, 16), 1e300)

@@ -14,6 +14,7 @@ import pytest
 from _ways import WAYS, written
 
 import bcast
+from bcast._runtime import core as runtime
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="fences the buffers by mprotect")
 
@@ -113,6 +114,21 @@ def test_strided_data(rooms, itemsize):
     for _ in range(200):
         lengths = random_shapes(rng, itemsize)[1]
         check_turned(rooms, random_way(rng), itemsize, lengths, rng.permutation(len(lengths)), rng)
+
+
+@pytest.mark.parametrize("step", [-3, -2, -1, 2, 3, 4, 5])
+@pytest.mark.parametrize("itemsize", [1, 2, 4, 8, 16])
+def test_rows_at_a_step_of_few_items(rooms, itemsize, step):
+    """Vectors of them are shuffled: on both sides of what fills one, no vector reads behind the last item."""
+    rng = np.random.default_rng(itemsize)
+    fill(rooms, rng)
+    for target in runtime.TARGETS:
+        for n in (*range(1, 70), 127, 128, 129, 255, 256, 257, 1000):
+            data = fenced(rooms, itemsize, ((n - 1) * abs(step) + 1,))[::step]
+            broadcast_fenced(rooms, (target, "ordinary"), data, (n,))
+        for rows, n in (2, 40), (3, 65), (5, 130), (40, 3):
+            data = fenced(rooms, itemsize, (rows, (n - 1) * abs(step) + 1))[:, ::step]
+            broadcast_fenced(rooms, (target, "ordinary"), data, (rows, n))
 
 
 @pytest.mark.drill

@@ -6,12 +6,12 @@ from bcast._kernel cimport repeat_counted, replicate
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.core cimport (
     are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, forget, is_contiguous, is_mapped,
-    is_masked, keeps_dtype, may_warn, reshaped, result_array, size_of,
+    is_masked, is_ordered, keeps_dtype, may_warn, reshaped, result_array, size_of,
 )
 from bcast._rules.core cimport Alignment, Counts, counts_of_array, counts_of_tuple
 
 cdef Py_ssize_t BLOCK_BYTES
-cdef str SAME_KIND
+cdef str SAME_KIND, UNSAFE_KIND
 cdef int NUMBER_OF_SAME_KIND, UNSAFE
 cdef object MAPPED
 
@@ -34,6 +34,5 @@ cdef _by_blocks(data, Alignment alignment, out, Dtype dtype, bint sure)
 cdef _convert_blocks(data, out, Dtype dtype)
 cdef tuple _aligned(ndarray data, Alignment alignment, ndarray out)
 cdef _converted(ndarray data, Dtype dtype)
-cdef bint _is_ordered(data) except -1
 cpdef bint follows_values(own, wanted) except -1
 cdef bint _is_open(dtype) except -1

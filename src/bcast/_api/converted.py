@@ -31,6 +31,7 @@ from bcast._runtime.core import (
     is_contiguous,
     is_mapped,
     is_masked,
+    is_ordered,
     keeps_dtype,
     may_warn,
     refuse_repeated,
@@ -41,7 +42,8 @@ from bcast._runtime.core import (
 
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
-UNSAFE = CASTINGS.index("unsafe")
+UNSAFE_KIND: Casting = "unsafe"
+UNSAFE = CASTINGS.index(UNSAFE_KIND)
 UNMASKED = "give its .filled(), or its .data and its .mask one after the other"
 NUMBERS = (int, float, complex, bool, str)
 MAPPED = np.memmap
@@ -204,7 +206,9 @@ def converts(data: NDArray[Any], out: Any, dtype: Any, casting: Casting) -> bool
 
 def casting_number(casting: Casting) -> int:
     """Return NumPy's number for a rule of casting."""
-    return NUMBER_OF_SAME_KIND if casting is SAME_KIND else CASTINGS.index(mode_of(casting, CASTINGS, "casting"))
+    if casting is SAME_KIND:
+        return NUMBER_OF_SAME_KIND
+    return UNSAFE if casting is UNSAFE_KIND else CASTINGS.index(mode_of(casting, CASTINGS, "casting"))
 
 
 def prepared(
@@ -268,10 +272,13 @@ def convert_onto(
     sure = fresh or not may_warn(data, dtype)
     mapped = is_mapped(out) or is_mapped(data)
     large = size > 32 * BLOCK_BYTES  # up to there, so do those that are not in C's order, or are tried before
-    if sure and not mapped and (once or large or _is_ordered(data)):
+    if few and not sure and is_contiguous(data):
+        sure = not may_fail(data, dtype)  # which takes less time than another array
+    if sure and not mapped and (once or large or is_ordered(data)):
         view, place = _aligned(data, alignment, out)
-        longer = dtype.itemsize >= data.itemsize  # what becomes shorter is transposed after it
-        if (longer or not once or is_contiguous(data)) and run_steps(view, (), 0, -1, dtype, UNSAFE, place) is not None:
+        # What becomes shorter is transposed after it.
+        direct = not once or is_ordered(data) or dtype.itemsize >= data.itemsize
+        if direct and run_steps(view, (), 0, -1, dtype, UNSAFE, place) is not None:
             return out
         if once and is_contiguous(data) and is_contiguous(out):
             convert_into(place, view)
@@ -286,10 +293,12 @@ def convert_onto(
 
 def _aligned(data: NDArray[Any], alignment: Alignment, out: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return views of the data and of `out` that have one shape."""
-    view = reshaped(data, alignment.source)
-    if alignment.source != alignment.shape:
-        view = np.broadcast_to(view, alignment.shape)
-    return view, reshaped(out, alignment.shape) if is_contiguous(out) else out
+    shape = alignment.shape
+    rank = len(shape)  # where an array has it, no axis of length 1 is missing, and none is joined with another
+    view = data if data.ndim == rank else reshaped(data, alignment.source)
+    if size_of(data) != size_of(out):
+        view = np.broadcast_to(view, shape)
+    return view, out if out.ndim == rank or not is_contiguous(out) else reshaped(out, shape)
 
 
 def _by_blocks(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtype: np.dtype[Any], sure: bool) -> None:
@@ -362,19 +371,10 @@ def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDAr
 
 
 def _converted(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Convert an array, on several threads if it is large."""
-    large = size_of(data) * dtype.itemsize >= BLOCK_BYTES // 16 and not is_mapped(data)
-    result = run_steps(data, (), 0, -1, dtype, UNSAFE, None) if large else None
+    """Convert an array: on several threads if it is large, and gathered by vectors if it is at steps."""
+    pays = size_of(data) * dtype.itemsize >= BLOCK_BYTES // 16 or (is_ordered(data) and not is_contiguous(data))
+    result = run_steps(data, (), 0, -1, dtype, UNSAFE, None) if pays and not is_mapped(data) else None
     return converted(data, dtype) if result is None else result
-
-
-def _is_ordered(data: NDArray[Any]) -> bool:
-    """Return whether the outermost axis is the one with the longest steps, as in C's order."""
-    steps = []
-    for length, stride in zip(data.shape, data.strides, strict=True):
-        if length > 1:
-            steps.append(abs(stride))
-    return not steps or steps[0] == max(steps)
 
 
 def follows_values(own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:

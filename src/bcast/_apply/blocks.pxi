@@ -26,6 +26,13 @@ cdef inline bint _run_rows(
     cdef char *at[MAX_OPERANDS]
     cdef bint failed = False
     cdef int k
+    if nest.n_steps == 1 and nest.steps[0].cast != NULL and rows.steps[0]:     # short rows take no longer than the cast
+        while count > 0:
+            nest.steps[0].cast(items, rows.at[0], rows.at[1])
+            rows.at[0] += rows.row_steps[0]
+            rows.at[1] += rows.row_steps[1]
+            count -= 1
+        return False
     while count > 0 and not failed:
         if nest.n_steps:
             failed = run_chain(nest, rows, items, own, errors, look)
@@ -166,7 +173,10 @@ cdef void _copy_items(
     if rank == 0:
         memcpy(dst, src, size)
     elif rank == 1:
-        matrix = Matrix(items.lengths[0], 1, size, src_steps[0], size, dst_steps[0])
+        if dst_steps[0] == size:
+            matrix = Matrix(1, items.lengths[0], size, 0, src_steps[0], 0)
+        else:
+            matrix = Matrix(items.lengths[0], 1, size, src_steps[0], size, dst_steps[0])
         copy_matrix_of[target_number](&matrix, src, dst)
     elif rank == 2 and dst_steps[inner] == size:
         matrix = Matrix(

@@ -177,6 +177,8 @@ cdef void plan_blocks(Nest *nest) noexcept:
         one = operand.strides[last] == 0    # for a row
         if operand.cast != NULL or not operand.readable:
             buffered = buffered or not (nest.rows and one)
+        elif nest.side_by_side and not one and operand.strides[last] != operand.size:
+            buffered = True
         elif not nest.rows:
             buffered = buffered or nest.spread >> k & 1 and one or not _is_even(nest, operand, 0, nest.shape[0])
         if nest.rows and _is_turned(nest, operand):

@@ -105,6 +105,21 @@ cpdef bint is_contiguous(cnp.ndarray array) noexcept:
     return cnp.PyArray_IS_C_CONTIGUOUS(array)
 
 
+cpdef bint is_ordered(cnp.ndarray array) noexcept:
+    """Whether the outermost axis is the one with the longest steps, as in C's order."""
+    cdef Py_ssize_t longest = -1, step
+    cdef int axis
+    for axis in range(cnp.PyArray_NDIM(array)):
+        if cnp.PyArray_DIM(array, axis) == 1:
+            continue
+        step = llabs(cnp.PyArray_STRIDE(array, axis))
+        if longest < 0:
+            longest = step
+        elif step > longest:
+            return False
+    return True
+
+
 cpdef bint keeps_dtype(cnp.ndarray data, out):
     """Whether `out` asks for no other dtype than the data's: it is an array of that dtype, or it is no array."""
     if not isinstance(out, cnp.ndarray):
@@ -118,10 +133,15 @@ cpdef bint can_cast(cnp.ndarray data, cnp.dtype dtype, int casting):
 
 
 cpdef bint may_warn(cnp.ndarray data, cnp.dtype dtype):
-    """Whether items may be refused or warned of when they are converted: not if integers stay such, or if all fit."""
+    """Whether items may be refused or warned of when they are converted: not if they are integers, which all fit.
+
+    They all fit other integers, whose last bits they become, and floats of 32 bits and more, to which they are rounded.
+    """
     if not _is_whole(<cnp.dtype> cnp.PyArray_DESCR(data)):
         return True
-    return not _is_whole(dtype) and not can_cast(data, dtype, cnp.NPY_SAFE_CASTING)
+    if _is_whole(dtype) or cnp.NPY_FLOAT <= dtype.type_num <= cnp.NPY_CLONGDOUBLE:
+        return False
+    return not can_cast(data, dtype, cnp.NPY_SAFE_CASTING)
 
 
 cdef inline bint _is_whole(cnp.dtype dtype) noexcept:

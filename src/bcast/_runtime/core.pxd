@@ -91,6 +91,7 @@ cpdef bint are_alike(cnp.dtype a, cnp.dtype b)
 cpdef bint are_numbers(cnp.dtype a, cnp.dtype b)
 cpdef bint is_masked(array)
 cpdef bint is_contiguous(cnp.ndarray array) noexcept
+cpdef bint is_ordered(cnp.ndarray array) noexcept
 cpdef bint keeps_dtype(cnp.ndarray data, out)
 cpdef bint can_cast(cnp.ndarray data, cnp.dtype dtype, int casting)
 cpdef bint may_warn(cnp.ndarray data, cnp.dtype dtype)

@@ -13,6 +13,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.limits cimport INT_MAX
 from libc.math cimport INFINITY, nextafter, nextafterf
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport llabs
 from libc.string cimport memcpy, memmove, strcpy
 from libc.time cimport time, time_t
 

@@ -304,8 +304,8 @@ cpdef bint is_mapped(cnp.ndarray array) except -1:
     while isinstance(base, cnp.ndarray):
         if isinstance(base, file_array):
             mode = base.mode
-        base = base.base
-    if mode not in ("r", "r+", "w+"):
+        base = cnp.get_array_base(base)
+    if mode is None or mode not in ("r", "r+", "w+"):
         return False
     from mmap import mmap   # as `numpy.memmap` has done
     return isinstance(base, mmap) and len(base) >= MAP_MIN_BYTES

@@ -55,6 +55,14 @@ BCAST_INLINE void bcast_copy_channels(
             memcpy(dst + i * dst_item + j * dst_channel, src + i * src_item + j * src_channel, size);
 }
 
+/* `n` items at a step of a few items, forwards or backwards; constants make it a loop of which the compiler makes
+   vectors. It reads no further than to the last item: what lies behind that may be nobody's. */
+BCAST_INLINE void bcast_copy_at_step(
+    const int step, const int size, ptrdiff_t n, const uint8_t *__restrict src, uint8_t *__restrict dst)
+{
+    for (ptrdiff_t i = 0; i < n; i++) memcpy(dst + i * size, src + i * step * size, size);
+}
+
 /* Unpack two, three or four channels that take turns in the data, or pack them so in the output; tell whether it is
    that. */
 #define BCAST_UNPACK(k) case k: \

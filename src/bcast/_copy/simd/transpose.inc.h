@@ -55,16 +55,38 @@ ON_TARGET BCAST_INLINE void FN(transpose_squares)(
     }
 }
 
-#define CASE(size) case size: if (!COPY_CHANNELS(size, matrix, src, dst)) \
-        FN(transpose_squares)(size, matrix, src, dst); \
+/* Rows at a step of few items: vectors of them are shuffled, as long as 16 bytes of the data have two items or more.
+   Tells whether it is that. */
+#define AT_STEP(step) case step: \
+    if (step * size > 16) return 0; \
+    for (ptrdiff_t j = 0; j < matrix->m; j++) \
+        bcast_copy_at_step(step, size, matrix->n, src + j * matrix->m_step, dst + j * matrix->dst_step); \
+    return 1;
+ON_TARGET BCAST_INLINE int FN(copy_rows_at_step)(
+    const int size, const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
+{
+    if (matrix->n * size < 2 * (ptrdiff_t) sizeof(Vector) || matrix->n_step % size) return 0;
+    switch (matrix->n_step / size) { AT_STEP(-1) AT_STEP(2) AT_STEP(3) AT_STEP(4) }
+    return 0;
+}
+#undef AT_STEP
+
+#define CHANNELS_OR_SQUARES(size) case size: \
+    if (!COPY_CHANNELS(size, matrix, src, dst)) FN(transpose_squares)(size, matrix, src, dst); \
     return;
+#define ROWS_AT_STEP(size) case size: if (FN(copy_rows_at_step)(size, matrix, src, dst)) return; break;
 ON_TARGET static void FN(copy_matrix)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
-    if (matrix->m_step == matrix->size)
-        switch (matrix->size) { CASE(1) CASE(2) CASE(4) CASE(8) }
+    if (matrix->m_step == matrix->size && matrix->m > 1)
+        switch (matrix->size) {
+            CHANNELS_OR_SQUARES(1) CHANNELS_OR_SQUARES(2) CHANNELS_OR_SQUARES(4) CHANNELS_OR_SQUARES(8)
+        }
+    else
+        switch (matrix->size) { ROWS_AT_STEP(1) ROWS_AT_STEP(2) ROWS_AT_STEP(4) ROWS_AT_STEP(8) }
     bcast_strided_copy(matrix, src, dst);
 }
-#undef CASE
+#undef CHANNELS_OR_SQUARES
+#undef ROWS_AT_STEP
 
 #undef FN
 #undef TARGET

@@ -53,14 +53,22 @@ static void bcast_plain_odd_as_f2(ptrdiff_t n, const void *src, void *dst)
 }
 #define bcast_wide_odd_as_f2 bcast_plain_odd_as_f2
 
-/* Float16 as float32. */
+BCAST_INLINE float16x8_t bcast_load_8_halves(const uint16_t *x) { return vreinterpretq_f16_u16(vld1q_u16(x)); }
+
+BCAST_INLINE void bcast_store_8_as_float(float16x8_t halves, float *y)
+{
+    vst1q_f32(y, vcvt_f32_f16(vget_low_f16(halves)));
+    vst1q_f32(y + 4, vcvt_high_f32_f16(halves));
+}
+
+/* Float16 as float32. Two vectors are read before one is stored, so that one instruction reads both. */
 static void bcast_values_of_f2(ptrdiff_t n, const uint16_t *x, float *y)
 {
     for (; n >= 32; n -= 32, x += 32, y += 32)
-        for (int i = 0; i < 32; i += 8) {
-            const float16x8_t halves = vreinterpretq_f16_u16(vld1q_u16(x + i));
-            vst1q_f32(y + i, vcvt_f32_f16(vget_low_f16(halves)));
-            vst1q_f32(y + i + 4, vcvt_high_f32_f16(halves));
+        for (int i = 0; i < 32; i += 16) {
+            const float16x8_t first = bcast_load_8_halves(x + i), last = bcast_load_8_halves(x + i + 8);
+            bcast_store_8_as_float(first, y + i);
+            bcast_store_8_as_float(last, y + i + 8);
         }
 
     for (; n > 0; n--) *y++ = bcast_f16_of(*x++);
@@ -241,25 +249,31 @@ BCAST_FROM_HALVES(u2, uint16_t, uint32_t)
 BCAST_FROM_HALVES(i4, int32_t, int32_t)
 BCAST_FROM_HALVES(u4, uint32_t, uint32_t)
 
-/* Of 64 bits, by way of float64. */
+/* As float64, and as integers of 64 bits by way of it. */
+#define BCAST_VECTOR(x) (x)
 #define BCAST_FROM_HALVES_WIDER(to, To, STORE, CONVERTED)                                                           \
+    BCAST_INLINE void bcast_store_8_as_##to(float16x8_t halves, To *y)                                              \
+    {                                                                                                               \
+        const float32x4_t first = vcvt_f32_f16(vget_low_f16(halves)), last = vcvt_high_f32_f16(halves);             \
+        STORE(y, CONVERTED(vcvt_f64_f32(vget_low_f32(first))));                                                     \
+        STORE(y + 2, CONVERTED(vcvt_high_f64_f32(first)));                                                          \
+        STORE(y + 4, CONVERTED(vcvt_f64_f32(vget_low_f32(last))));                                                  \
+        STORE(y + 6, CONVERTED(vcvt_high_f64_f32(last)));                                                           \
+    }                                                                                                               \
     static void bcast_halves_as_##to(ptrdiff_t n, const void *src, void *dst)                                       \
     {                                                                                                               \
         const uint16_t *x = (const uint16_t *) src;                                                                 \
         To *y = (To *) dst;                                                                                         \
-        for (; n >= 16; n -= 16, x += 16, y += 16)                                                                  \
-            for (int i = 0; i < 16; i += 8) {                                                                       \
-                const float16x8_t halves = vreinterpretq_f16_u16(vld1q_u16(x + i));                                 \
-                const float32x4_t first = vcvt_f32_f16(vget_low_f16(halves)), last = vcvt_high_f32_f16(halves);     \
-                STORE(y + i, CONVERTED(vcvt_f64_f32(vget_low_f32(first))));                                         \
-                STORE(y + i + 2, CONVERTED(vcvt_high_f64_f32(first)));                                              \
-                STORE(y + i + 4, CONVERTED(vcvt_f64_f32(vget_low_f32(last))));                                      \
-                STORE(y + i + 6, CONVERTED(vcvt_high_f64_f32(last)));                                               \
-            }                                                                                                       \
+        for (; n >= 16; n -= 16, x += 16, y += 16) {                                                                \
+            const float16x8_t first = bcast_load_8_halves(x), last = bcast_load_8_halves(x + 8);                    \
+            bcast_store_8_as_##to(first, y);                                                                        \
+            bcast_store_8_as_##to(last, y + 8);                                                                     \
+        }                                                                                                           \
         for (; n > 0; n--) *y++ = (To) bcast_f16_of(*x++);                                                          \
     }
 BCAST_FROM_HALVES_WIDER(i8, int64_t, vst1q_s64, vcvtq_s64_f64)
 BCAST_FROM_HALVES_WIDER(u8, uint64_t, vst1q_u64, vcvtq_u64_f64)
+BCAST_FROM_HALVES_WIDER(f8, double, vst1q_f64, BCAST_VECTOR)
 
 static void bcast_halves_as_float(ptrdiff_t n, const void *src, void *dst)
 {
@@ -322,8 +336,9 @@ static inline bcast_cast bcast_cast_of(int target, int from, int to, int bfloat1
 #if BCAST_HAS_FP16
     static const bcast_cast from_halves[] = {
         bcast_halves_as_i1, bcast_halves_as_u1, bcast_halves_as_i2, bcast_halves_as_u2, bcast_halves_as_i4,
-        bcast_halves_as_u4, bcast_halves_as_i8, bcast_halves_as_u8, bcast_halves_as_float};
-    if (src == 13 && dst >= 1 && dst <= 9) return from_halves[dst - 1];
+        bcast_halves_as_u4, bcast_halves_as_i8, bcast_halves_as_u8, bcast_halves_as_float,
+        bcast_halves_as_f8};
+    if (src == 13 && dst >= 1 && dst <= 10) return from_halves[dst - 1];
     if (src == 7 && dst == 13) return bcast_plain_long_as_f2;
     if (src == 8 && dst == 13) return bcast_plain_ulong_as_f2;
     if (src == 10 && dst == 13) return target >= BCAST_WIDE ? bcast_wide_odd_as_f2 : bcast_plain_odd_as_f2;

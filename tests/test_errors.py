@@ -454,6 +454,16 @@ REMEDIES = {
     "operand_left_out": (partial(bcast.elementwise, np.sqrt, ROW), "ufunc", "chain(a, np.sqrt)"),
     "numpys_own_name": (partial(bcast.patch_numpy, "np.repeat"), "names", "give 'repeat'"),
     "swapped_function": (partial(bcast.elementwise, ROW, ROW, np.add), "ufunc", "the function comes first"),
+    "reduced": (partial(bcast.elementwise, np.mean, ROW, ROW), "ufunc", None),
+    "reduced_along": (partial(bcast.elementwise, np.sort, ROW, 0), "ufunc", None),
+    "greatest": (partial(bcast.elementwise, np.max, ROW, 0), "ufunc", "give np.maximum"),
+    "least": (partial(bcast.elementwise, min, ROW, 0), "ufunc", "give np.minimum"),
+    "added": (partial(bcast.elementwise, sum, ROW, 0), "ufunc", "give np.add"),
+    "ours": (partial(bcast.elementwise, bcast.std, ROW, 0), "ufunc", None),
+    "rounded": (partial(bcast.elementwise, np.round, ROW, 1), "ufunc", "give chain(a, (np.round, decimals))"),
+    "around": (partial(bcast.elementwise, np.around, ROW, ROW), "ufunc", "give chain(a, (np.round, decimals))"),
+    "repeated": (partial(bcast.elementwise, np.repeat, ROW, 2), "ufunc", None),
+    "of_three_results": (partial(bcast.elementwise, np.modf, ROW, 2), "ufunc", None),
     "steps": (partial(bcast.chain, ROW, [(np.add, 1), (np.divide, 2)]), STEP, "give *steps"),
     "step_of_one": (partial(bcast.chain, ROW, (np.sqrt,)), STEP, "give sqrt"),
     "step_without_operand": (partial(bcast.chain, ROW, np.add, 1), STEP, "give (add, operand)"),
@@ -480,12 +490,128 @@ REMEDIES = {
 }
 
 
+for method in ("reduce", "accumulate", "reduceat", "outer", "at"):
+    REMEDIES[f"method_{method}"] = (
+        partial(bcast.elementwise, getattr(np.add, method), ROW, ROW), "ufunc", "give np.add",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(("call", "name", "remedy"), **rows(REMEDIES))
 def test_remedies(call, name, remedy):
     with pytest.raises((TypeError, ValueError), match=f"^`{name}` expected ") as caught:
         call()
     found = str(caught.value).partition("; ")[2]
     assert remedy in found if remedy else not found
+
+
+# Functions that are no ufuncs.
+
+
+def test_functions_that_users_may_give():
+    """Whatever takes two arrays and broadcasts, by whichever names."""
+
+    def named(a, axis):
+        return a + axis
+
+    class Callable:
+        def __call__(self, a, dtype):
+            return a + dtype
+
+    column = np.arange(2.0)[:, None]
+    functions = [
+        named, Callable(), Callable().__call__, np.add.__call__, partial(np.add), np.vectorize(max), np.isclose,
+        np.emath.power, divmod, pow, lambda *args: args[0] + args[1], np.frompyfunc(min, 2, 1),
+    ]  # fmt: skip
+    for function in functions:
+        result = bcast.elementwise(function, ROW + 1, column + 1)
+        right = function(ROW + 1, column + 1)
+        np.testing.assert_array_equal(result, right, strict=not isinstance(right, tuple))
+
+
+def test_what_a_function_refuses_is_told_with_what_it_was_given():
+    for function, name in ((lambda a: a, "<lambda>"), (len, "len"), (partial(abs), "functools.partial(")):
+        for options in ({}, {"out": np.zeros((2, 3))}):
+            with pytest.raises(TypeError) as caught:
+                bcast.elementwise(function, ROW, np.zeros((2, 3)), **options)
+            (note,) = caught.value.__notes__
+            assert note.startswith(f"`ufunc` expected a function of two arrays, got {name}")
+            assert note.endswith(", and arrays of shapes (3,) and (2, 3) for it")
+    with pytest.raises(TypeError) as caught:
+        bcast.elementwise(np.add, ROW, np.array(["a"] * 3))
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_decimals_of_a_step():
+    for decimals in (1.5, "2", True, [1], None):
+        for function in (np.round, np.around):
+            for data in (ROW, ROW.view(np.matrix)):
+                with pytest.raises(TypeError, match=r"^`steps\[1\]` expected an integer for the decimals of np.round"):
+                    bcast.chain(data, np.negative, (function, decimals))
+
+
+# One is not several.
+
+ONE = {
+    "axis": (partial(bcast.broadcast, ROW, (), axis=0), "at least 1 axis for"),
+    "axes": (partial(bcast.broadcast, MATRIX, ()), "at least 2 axes for"),
+    "mapped": (partial(bcast.broadcast, ROW, (3,), [0, 1]), "expected 1 axis, one for each axis"),
+    "mapped_twice": (partial(bcast.broadcast, MATRIX, (2, 3), [0]), None),
+    "mapped_thrice": (partial(bcast.broadcast, MATRIX, (2, 3), [0, 1, 1]), "expected 2 axes, one for each axis"),
+    "byte": (partial(bcast.broadcast, np.zeros(1, "u1"), (2**62,) * 1 + (1,)), None),
+    "item": (partial(bcast.repeat, [5], [1, 2]), "or one for the only item in all, got 2"),
+    "item_along": (partial(bcast.repeat, [[5, 6]], [1, 2], 0), "or one for the only item along axis 0, got 2"),
+    "items": (partial(bcast.repeat, [5, 6], [1, 2, 3]), "or one for each of the 2 items in all, got 3"),
+}
+
+
+@pytest.mark.parametrize(("call", "words"), **rows(ONE))
+def test_messages_count(call, words):
+    with pytest.raises((TypeError, ValueError, MemoryError)) as caught:
+        call()
+    assert not re.search(r"\b1 (axes|bytes|items|lengths|counts)\b", str(caught.value))
+    assert words is None or words in str(caught.value)
+
+
+# Counts and axes that only `__array__` tells.
+
+
+class Held:
+    """An array of another library that is no sequence to Python."""
+
+    def __init__(self, items):
+        self.items = np.array(items)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.items
+
+
+HOLD = {
+    "repeat": (lambda value: bcast.repeat(ROW, value), [2, [1, 2, 0], [1], [2.0, 2, 1], True, np.uint8(1), 2.0]),
+    "repeat_along": (lambda value: bcast.repeat(ROW, value, 0), [2, [1, 2, 0], [1], [2, 2, 1]]),
+    "repeat_axes": (lambda value: bcast.repeat(MATRIX, value, (0, 1)), [2, [2, 3], [2]]),
+    "repeat_runs": (lambda value: bcast.repeat(MATRIX, (value, 2), (0, 1)), [2, [2, 3]]),
+    "tile": (lambda value: bcast.tile(ROW, value), [2, [1, 2, 0], [1], [2, 3], True, np.uint8(1)]),
+    "unrepeat": (lambda value: bcast.unrepeat(ROW, value), [1, [1, 2, 0], [1, 2], [3]]),
+    "axes": (lambda value: bcast.repeat(MATRIX, 2, value), [0, [0, 1], [1], [-1, 0]]),
+    "summed_axes": (lambda value: bcast.sum(MATRIX, value), [0, [0, 1], [1], [-1, 0]]),
+    "means_of_wide": (lambda value: bcast.mean(MATRIX.astype("g"), value), [0, [0, 1], [1], [-1, 0]]),
+    "shape": (lambda value: bcast.broadcast(ROW, value), [[3], [2, 3]]),
+}
+
+
+@pytest.mark.parametrize(("call", "values"), **rows(HOLD))
+def test_arguments_that_only_hold_an_array(call, values):
+    """They are read as the array that they hold: with its result, or the error that its list gives."""
+    for value in values:
+        result, right = call(Held(value)), call(np.array(value))
+        np.testing.assert_array_equal(result, right, strict=not np.isscalar(right))
+    for value in ("x", [None], [1.5], [[1, 2, 0]] * 2, 1.5, np.zeros((2, 2))):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            call(np.array(value))
+        with pytest.raises(type(caught.value)) as held:
+            call(Held(value))
+        assert str(held.value).startswith(str(caught.value).partition(", got ")[0])
+        assert ("; round floats first" in str(caught.value)) == ("; round floats first" in str(held.value))
 
 
 # What has no sum.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bcast import broadcast, broadcast_shapes, chain, elementwise, infer_shape, tile, where
 from bcast._rules.arguments import show
-from bcast._runtime.core import is_masked
+from bcast._runtime.core import counted, is_masked
 
 try:
     from onnx import NodeProto
@@ -103,7 +103,7 @@ def _type_of(value: Any) -> str:
 def _tile(data: Array, repeats: Array) -> Array:
     """Tile with one number of repetitions for each axis."""
     if repeats.shape != (data.ndim,) or (repeats < 0).any():
-        expected = f"{data.ndim} counts, one for each axis of data of shape {data.shape}"
+        expected = f"{counted(data.ndim, 'count', 'counts')}, one for each axis of data of shape {data.shape}"
         raise ValueError(f"`repeats` expected {expected}, got {show(repeats.tolist())}")
     return tile(data, repeats)
 

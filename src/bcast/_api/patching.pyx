@@ -223,7 +223,7 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
         reason = <Reason> result
 
     read = None
-    if place.refusal is not None:
+    if place.refusal is not None and may_wrap(arguments, PyVectorcall_NARGS(count), names):
         if place.reading is not None:
             try:
                 read = PyObject_Vectorcall(place.reading, arguments, count, names)
@@ -234,10 +234,10 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
                 raise
         error = None
         try:
-            if read is not None:
-                error = place.refusal(*read)
-            elif may_wrap(arguments, PyVectorcall_NARGS(count), names):
+            if read is None:
                 error = PyObject_Vectorcall(place.refusal, arguments, count, names)
+            else:
+                error = place.refusal(*read)
         except MemoryError:
             raise
         except Exception:   # arguments that NumPy refuses
@@ -255,9 +255,14 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
 cdef bint may_wrap(PyObject *const *arguments, Py_ssize_t count, PyObject *names) except -1:
     """Whether an argument after the array's may be a count that is not surely small."""
     cdef Py_ssize_t all_of_them = count + (0 if names == NULL else len(<tuple> names)), i
-    for i in range(1 if count > 0 else 0, all_of_them):
-        if not is_surely_small(<object> arguments[i]):
-            return True
+    try:
+        for i in range(1 if count > 0 else 0, all_of_them):
+            if not is_surely_small(<object> arguments[i]):
+                return True
+    except MemoryError:
+        raise
+    except Exception:   # of a class of the user's: NumPy's function has it, too, or refuses the count
+        return False
     return False
 
 

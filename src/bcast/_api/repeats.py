@@ -337,7 +337,9 @@ def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[An
 
 def _is_sequence(repeats: Any) -> bool:
     """Return whether these are counts for one item each, and not one for all."""
-    return isinstance(repeats, Iterable) and not isinstance(repeats, UNFIT) and getattr(repeats, "ndim", 1) != 0
+    if isinstance(repeats, Iterable):
+        return not isinstance(repeats, UNFIT) and getattr(repeats, "ndim", 1) != 0
+    return hasattr(repeats, "__array__") and np.ndim(repeats) != 0
 
 
 def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
@@ -370,7 +372,8 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
         return total
     if items != size and size >= 0:
         along = "in all" if axis is None else f"along axis {axis}"
-        raise ValueError(f"`repeats` expected one integer, or one for each of the {size} items {along}, got {items}")
+        each = "the only item" if size == 1 else f"each of the {size} items"
+        raise ValueError(f"`repeats` expected one integer, or one for {each} {along}, got {items}")
     if total >= MAX_SIZE:
         expected = f"an output of at most {MAX_SIZE} elements"
         if size < 0:

@@ -16,7 +16,8 @@ cdef class Alignment:
         self.shape = shape_argument("shape", shape)
         self.source = shape_argument("source", source)
         if len(self.source) != len(self.shape):
-            raise ValueError(f"`source` expected {len(self.shape)} lengths, as many as {shape}, got {show(source)}")
+            expected = f"{counted(len(self.shape), 'length', 'lengths')}, as many as {shape}"
+            raise ValueError(f"`source` expected {expected}, got {show(source)}")
         for length, stretched in zip(self.source, self.shape, strict=True):
             if length != 1 and length != stretched:
                 raise ValueError(f"`source` expected at each axis the length of {shape} or 1, got {show(source)}")
@@ -120,7 +121,7 @@ cdef Py_ssize_t index_of(axis, Py_ssize_t end):
 cdef inline int expect_rank(tuple data, tuple target, str name, str hints) except -1:
     """Refuse a target with fewer axes than the data has."""
     if len(data) > len(target):
-        expected = f"at least {len(data)} axes for {_owner(name)} of shape {data}"
+        expected = f"at least {counted(len(data), 'axis', 'axes')} for {_owner(name)} of shape {data}"
         raise ValueError(f"`{name}` expected {expected}, got {show(target)}{remedy_of(data, target, name, hints)}")
     return 0
 

@@ -148,9 +148,16 @@ def counts_argument(name: str, value: Any, floats: bool) -> Shape:
 
 def _counts_remedy(name: str, value: Any) -> str:
     """Say what to give in place of floats, or of an array that was meant to come first."""
+    if hasattr(value, "__array__") and not isinstance(value, ndarray):
+        value = np.asarray(value)
     if isinstance(value, ndarray) and value.ndim > 1:  # integers may be counts of several axes
         return "; the array comes before the counts" if name == "reps" or value.dtype.kind not in "iu" else ""
-    for item in value if isinstance(value, (tuple, list)) or np.ndim(value) else (value,):
+    items: Any = (value,)
+    if isinstance(value, (tuple, list)):
+        items = value
+    elif isinstance(value, Iterable) and np.ndim(value):
+        items = np.asarray(value).ravel()
+    for item in items:
         if isinstance(item, FLOATS):
             return "; round floats first"
     return ""
@@ -192,11 +199,16 @@ def _items(value: Any) -> Any:
         array = np.asarray(value)  # attributes of subclasses may mislead
         return array if array.ndim else (array[()],)
     several = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
+    if not several and hasattr(value, "__array__"):  # NumPy's scalars, and the arrays of any library
+        array = np.asarray(value)
+        return array if array.ndim else (array[()],)
     return value if several else (value,)
 
 
 def _count(item: Any, floats: bool) -> int:
     """Return an item as a Python int; bools are accepted, as in NumPy, and whole floats if `floats`."""
+    if not hasattr(item, "__index__") and hasattr(item, "__array__") and np.ndim(item) == 0:
+        item = np.asarray(item)[()]
     if type(item) is np.bool or (floats and isinstance(item, FLOATS) and item.is_integer()):
         return int(item)
     return operator.index(item)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.exceptions import AxisError
 
 from bcast._rules.arguments import refuse_size, show
+from bcast._runtime.core import counted
 
 cnp.import_array()
 

@@ -133,7 +133,7 @@ cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):
         if axes is None:
             got += " (nor is `broadcast_axes` given)"
             got += remedy_of(data, target, name, "mapping") if data else "; give axes_mapping=[]"
-        expected = f"{len(data)} axes, one for each axis of data of shape {data}"
+        expected = f"{counted(len(data), 'axis', 'axes')}, one for each axis of data of shape {data}"
         raise ValueError(f"`axes_mapping` expected {expected}, got {got}")
     _check_axes("axes_mapping", axes, target)
     if axes and not data and target[axes[0]] != 1:

@@ -265,6 +265,11 @@ cpdef cnp.ndarray result_array(out, cnp.ndarray like, tuple shape, str name, cnp
     return <cnp.ndarray> out
 
 
+def counted(count, str one not None, str several not None):
+    """A number and what it counts, for messages: 1 axis, 2 axes."""
+    return f"{count} {one if count == 1 else several}"
+
+
 cdef cnp.ndarray new_array(cnp.dtype dtype, tuple shape, name):
     """A new C-contiguous array of the base class, not initialised; `name` is the user's name for the shape."""
     cdef cnp.npy_intp[MAX_AXES] dims
@@ -284,7 +289,7 @@ cdef cnp.ndarray new_array(cnp.dtype dtype, tuple shape, name):
         if dims[axis]:
             bytes_left //= dims[axis]
     if bytes_left == 0:
-        got = f"{shape} with items of {itemsize} bytes"
+        got = f"{shape} with items of {counted(itemsize, 'byte', 'bytes')}"
         raise ValueError(f"`{name}` expected an output of at most {MAX_BYTES} bytes, got {got}")
     if dtype.hasobject:
         return np.empty(shape, dtype)

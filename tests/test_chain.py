@@ -4,6 +4,7 @@ Random chains are drawn in `_arithmetic.py`; `test_arithmetic.py` and `fuzz.py` 
 `test_elementwise.py`.
 """
 
+import fractions
 import functools
 import itertools
 import math
@@ -404,6 +405,85 @@ def test_saturation(dtype):
                 assert not warned
                 assert result.dtype.type is np.dtype(to).type
                 assert result.tolist() == expected.tolist()
+
+
+def packages_reals():
+    """Yield all real numbers of another package, and which of these are integers."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for name in sorted(dir(ml_dtypes)):
+        if name.startswith(("float", "bfloat", "int", "uint")) and isinstance(getattr(ml_dtypes, name), type):
+            yield np.dtype(getattr(ml_dtypes, name)), name.startswith(("int", "uint"))
+
+
+def test_saturation_of_other_packages_numbers():
+    """Each of the numbers that a byte can be, to and from integers of NumPy's and of the package."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    reals = dict(packages_reals())
+    whole = [dtype for dtype, is_whole in reals.items() if is_whole]
+    bounds = {dtype: (int(ml_dtypes.iinfo(dtype).min), int(ml_dtypes.iinfo(dtype).max)) for dtype in whole}
+    bounds |= {np.dtype(each): (np.iinfo(each).min, np.iinfo(each).max) for each in INTEGERS}
+    for own in (*reals, *map(np.dtype, ("f2", "f4", "f8", "g", "i1", "i8", "u8"))):
+        if own.itemsize > 1:
+            data = to_saturate(own)
+        elif own in bounds:
+            data = np.arange(bounds[own][0], bounds[own][1] + 1).astype(own)
+        else:
+            data = np.arange(256, dtype="u1").view(own)
+        with np.errstate(all="ignore"):
+            values = [int(each) if own in bounds else float(each) for each in data]
+        for to, (least, most) in bounds.items():
+            right = [
+                0 if value != value
+                else (most if value > 0 else least) if abs(value) == np.inf
+                else min(max(round(value), least), most)
+                for value in values
+            ]  # fmt: skip
+            out = np.zeros(data.shape, to)
+            for call in (
+                lambda: bcast.chain(data, dtype=to, casting="saturate"),  # noqa: B023
+                lambda: bcast.chain(data, out=out, casting="saturate"),  # noqa: B023
+                lambda: bcast.chain(data[::-1], out=out[::-1], casting="saturate")[::-1],  # noqa: B023
+            ):
+                result, warned = told(call)
+                assert not warned, (own, to)
+                assert result.dtype == to
+                assert result.astype(object).tolist() == right, (own, to)
+
+
+def test_long_doubles_between_two_doubles_saturate():
+    """The nearest integer is that of the number itself."""
+    for power in (31, 62, 63):
+        for more in (-1.5, -0.5, 0, 0.5, 1.5):
+            number = np.longdouble(2) ** power + more
+            limits = np.iinfo("i8")
+            exact = fractions.Fraction(*number.as_integer_ratio())
+            right = min(max(round(exact), limits.min), limits.max)
+            assert bcast.chain(np.array([number, -number]), dtype="i8", casting="saturate").tolist() == [
+                right, min(max(round(-exact), limits.min), limits.max),
+            ]  # fmt: skip
+
+
+def test_a_masked_out_is_handed_to_numpy():
+    """Its class has a say in what becomes of the mask, as in one call of NumPy's for each step."""
+    for steps in (((np.add, 1),), (np.negative, (np.multiply, 2)), ((np.add, 1), (np.round, 1)), ((np.clip, 0, 1),)):
+        outs = [np.ma.array([7.0, 7, 7], mask=[0, 1, 0]) for _ in range(2)]
+        result = bcast.chain(np.arange(3.0), *steps, out=outs[0])
+        right = np.arange(3.0)
+        for i, step in enumerate(steps):
+            function, *own = step if isinstance(step, tuple) else (step,)
+            right = function(right, *own, **({"out": outs[1]} if i == len(steps) - 1 else {}))
+        assert result is outs[0]
+        assert type(right) is type(result)
+        assert result.data.tolist() == right.data.tolist()
+        assert np.ma.getmaskarray(result).tolist() == np.ma.getmaskarray(right).tolist()
+    outs = [np.ma.array([7.0, 7, 7], mask=[0, 1, 0]) for _ in range(2)]
+    assert bcast.chain(np.arange(3), out=outs[0]) is outs[0]
+    np.copyto(outs[1], np.arange(3))
+    assert outs[0].data.tolist() == outs[1].data.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match=r"^`out` expected shape \(3,\), got \(2,\)"):
+        bcast.chain(np.arange(3.0), (np.add, 1), out=np.ma.zeros(2))
+    with pytest.raises(ValueError, match=r"^`casting` expected one of NumPy's for what is handed to NumPy"):
+        bcast.chain(np.arange(3.0), out=np.ma.zeros(3, "u1"), casting="saturate")
 
 
 @pytest.mark.parametrize("way", COMPUTED)

@@ -489,11 +489,28 @@ cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) e
 
 cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1:
     """Whether the casting 'saturate' rounds real numbers of one dtype, or cuts them, to integers of another."""
-    cdef bint is_real = given.kind == c"f" or given.kind == c"i" or given.kind == c"u"
     learn(given)
-    return (is_real or given.type_num == bfloat16) and (dtype.kind == c"i" or dtype.kind == c"u") and not (
-        PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, cnp.NPY_SAFE_CASTING)
-    )
+    if not _is_whole_dtype(dtype) or cnp.PyTypeNum_ISUSERDEF(dtype.type_num) and dtype.itemsize > 1:
+        return False    # a package's own limits are found by trying all bytes
+    if _is_whole_dtype(given):
+        return not PyArray_CanCastTypeTo(
+            <cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, cnp.NPY_SAFE_CASTING
+        )
+    # Packages say that casts of their floats to their integers are safe.
+    return _holds_all_of(cnp.NPY_DOUBLE, given) if cnp.PyTypeNum_ISUSERDEF(given.type_num) else given.kind == c"f"
+
+
+cdef bint _is_whole_dtype(cnp.dtype dtype) except -1:
+    """Whether this is a dtype of integers, of NumPy or of another package."""
+    if cnp.PyTypeNum_ISUSERDEF(dtype.type_num):
+        return _holds_all_of(cnp.NPY_INT64, dtype)
+    return dtype.kind == c"i" or dtype.kind == c"u"
+
+
+cdef bint _holds_all_of(int number, cnp.dtype dtype) except -1:
+    """Whether a dtype of NumPy's has all numbers of another package's one."""
+    cdef cnp.dtype wide = cnp.PyArray_DescrFromType(number)
+    return PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> wide, cnp.NPY_SAFE_CASTING)
 
 
 cpdef choose(condition, x, y, out):

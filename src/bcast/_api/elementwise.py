@@ -52,6 +52,14 @@ SATURATE = len(CASTINGS)
 CHAIN_CASTINGS = CASTINGS + ("saturate",)
 NO_VALUE: Any = np._NoValue
 
+METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")  # of ufuncs, which are none for two operands of one shape
+BUILTINS = (max, min, sum)  # Python's, of the items of one sequence or of numbers
+NO_OPERANDS = ("axis", "axes", "decimals", "shape", "repeats", "reps", "shift", "dtype")  # as second arguments
+PAIRWISE = {
+    "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum", "sum": "add", "prod": "multiply",
+    "any": "logical_or", "all": "logical_and",
+}  # fmt: skip
+
 
 def elementwise(
     ufunc: Callable[..., Any],
@@ -186,12 +194,19 @@ def _by_rule(
     kwargs = _options(wanted, casting, where)
     if where is not True:
         right_aligned(operand_shape(where), shape, "where")
-    if out is None:
+    if out is not None:
+        if is_tensor(out):
+            return into_tensor(elementwise, out, function, first, second, mode=mode, axis=axis, **kwargs)
+        _check_out(out, shape)
+        kwargs["out"] = out
+    if is_ufunc:
         return function(*operands, **kwargs)
-    if is_tensor(out):
-        return into_tensor(elementwise, out, function, first, second, mode=mode, axis=axis, **kwargs)
-    _check_out(out, shape)
-    return function(*operands, out=out, **kwargs)
+    try:
+        return function(*operands, **kwargs)
+    except TypeError as error:
+        shapes = f"arrays of shapes {operand_shape(first)} and {operand_shape(second)}"
+        error.add_note(f"`ufunc` expected a function of two arrays, got {_name_of(function)}, and {shapes} for it")
+        raise
 
 
 def _override(values: tuple[Any, ...]) -> bool:
@@ -278,7 +293,8 @@ def chain(
         Which conversions are allowed, of `data` and of the last result to the dtype of `out`. Steps convert as ufuncs
         do. ``'saturate'`` is ``'same_kind'``, and also allows real numbers to become integers that cannot hold all of
         them: these are rounded, halves to the even number, and what lies beyond the integers becomes the least or the
-        most of them. NaN becomes 0. Nothing of that warns.
+        most of them. NaN becomes 0. Nothing of that warns. Floats and integers of other packages are real numbers,
+        too, such as float8 and int4 of ml_dtypes.
     mode, axis
         How operands of steps are broadcast with what the step before gave, as in `elementwise`: `axis` is where they
         begin in mode 'pdpd'. In mode 'numpy' they may add axes to the result, or stretch it.
@@ -344,7 +360,7 @@ def chain(
     result = run_steps(array, steps, order, axis, wanted, number, out)
     if result is not None:
         return result
-    if is_handed_on(array) or overrides(out) or _steps_hand_on(steps):
+    if is_handed_on(array) or overrides(out) or is_masked(out) or _steps_hand_on(steps):
         return _handed_on(array, steps, wanted, casting, rule, axis, out)
     named: Any = SAME_KIND if number == SATURATE else casting
     cut = number == SATURATE and wanted is not None and saturates(dtype_of(array), wanted)
@@ -418,16 +434,35 @@ def _casting_remedy(last: Any, wanted: Any) -> str:
 
 def saturated(data: Any, dtype: Any) -> Any:
     """Return real numbers as integers of a dtype: rounded, ties to even, and cut to its range; NaN becomes 0."""
-    limits = np.iinfo(dtype)
-    if data.dtype.kind in "iu":
-        return CLIP(data, limits.min, limits.max).astype(dtype)
-    numbers = np.asarray(np.rint(data.astype(np.promote_types(data.dtype, np.float64))))
-    result = np.zeros(numbers.shape, dtype)
-    above, below = numbers >= float(limits.max), numbers < limits.min
+    # Nothing warns: see `_dtype_after`.
+    return copy_context().run(_saturated_quietly, data, dtype)
+
+
+def _saturated_quietly(data: Any, dtype: Any) -> Any:
+    """Do the same, without floating-point errors from then on in this context."""
+    np.seterr(all="ignore")
+    least, most = _limits(dtype)
+    own = data.dtype
+    if np.can_cast(own, np.int64) or own.kind == "u":
+        whole = data if own.kind in "iu" else data.astype(np.int64)  # from another package's integers
+        low, high = _limits(whole.dtype)
+        return CLIP(whole, max(low, least), min(high, most)).astype(dtype)
+    numbers = np.asarray(np.rint(data if own.char == "g" else data.astype(np.float64)))
+    result = np.zeros(numbers.shape, dtype if dtype.kind in "iu" else np.int16)
+    above, below = numbers >= float(most), numbers < least
     within = ~(above | below | np.isnan(numbers))
-    result[within] = numbers[within].astype(dtype)
-    result[above], result[below] = limits.max, limits.min
-    return result
+    result[within] = numbers[within].astype(result.dtype)
+    result[above], result[below] = most, least
+    return result if result.dtype == dtype else result.astype(dtype)
+
+
+def _limits(dtype: Any) -> tuple[int, int]:
+    """Return the least and the most of the integers of a dtype; another package's have one byte."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return limits.min, limits.max
+    every = np.arange(256, dtype=np.uint8).view(dtype).astype(np.int64)
+    return int(every.min()), int(every.max())
 
 
 def _steps_hand_on(steps: Any) -> bool:
@@ -633,22 +668,49 @@ def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
 
 def check_function(ufunc: object) -> None:
     """Refuse anything that is not a function of two arrays, as far as that can be known."""
+    got = ""
     if isinstance(ufunc, np.ufunc):
         if not is_binary(ufunc):
             got = f"{ufunc.__name__} of {ufunc.nin}, of signature {ufunc.signature}"
-            if ufunc.nin == ufunc.nout == 1:
-                got = f"{ufunc.__name__} of one; give chain(a, np.{ufunc.__name__})"
-            raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {got}")
+            if ufunc.nin == 1:
+                remedy = f"; give chain(a, np.{ufunc.__name__})" if ufunc.nout == 1 else ""
+                got = f"{ufunc.__name__} of one{remedy}"
     elif not callable(ufunc):
         is_operand = isinstance(ufunc, ndarray) or hasattr(type(ufunc), "__array__") or type(ufunc) in (list, tuple)
         got = f"{type(ufunc).__name__}; the function comes first" if is_operand else show(ufunc)
-        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {got}")
     elif ufunc is np.clip:
-        remedy = "give chain(a, (np.clip, low, high))"
-        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got clip of three; {remedy}")
+        got = "clip of three; give chain(a, (np.clip, low, high))"
     elif ufunc == NUMPYS_WHERE:
-        remedy = "give bcast.where(condition, x, y)"
-        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got where of three; {remedy}")
+        got = "where of three; give bcast.where(condition, x, y)"
+    elif is_round(ufunc):
+        got = "round of one; give chain(a, (np.round, decimals))"
+    elif isinstance(getattr(ufunc, "__self__", None), UFUNC) and ufunc.__name__ in METHODS:
+        owner: Any = ufunc.__self__
+        own = f"np.{owner.__name__}" if getattr(np, owner.__name__, None) is owner else owner.__name__
+        got = f"the method {ufunc.__name__} of {owner.__name__}; give {own}"
+    elif ufunc in BUILTINS or _second_parameter(ufunc) in NO_OPERANDS:
+        name = _name_of(ufunc)
+        got = f"{name} of one{f'; give np.{PAIRWISE[name]}' if name in PAIRWISE else ''}"
+    if got:
+        raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {got}")
+
+
+def _second_parameter(function: Any) -> str:
+    """Return what a function of NumPy's, or of bcast, names the argument after the first; "" if that is not known.
+
+    Users may name theirs as they like.
+    """
+    module = getattr(function, "__module__", None)
+    if not isinstance(module, str) or module.partition(".")[0] not in ("numpy", "bcast"):
+        return ""
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    return "" if code is None or code.co_argcount < 2 else code.co_varnames[1]
+
+
+def _name_of(function: Any) -> str:
+    """Return the name of a function for a message, or what it looks like if it has none."""
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else show(function)
 
 
 def _check_out(out: Any, shape: Shape) -> None:
@@ -692,10 +754,18 @@ def _step(name: str, step: Any) -> tuple[Any, list[Any]]:
         raise TypeError(f"`{name}` expected {expected}, got {show(step)}{_step_remedy(step, function)}")
     for k, operand in enumerate(operands):
         if is_round(function):
-            operands[k] = integer(name, operand)
+            operands[k] = _decimals(name, operand)
         elif type(operand) not in SCALARS and not (operand is None and function is CLIP):
             operands[k] = as_operand(name, operand)
     return function, operands
+
+
+def _decimals(name: str, value: Any) -> int:
+    """Check the number of decimals of a step that rounds."""
+    try:
+        return integer(name, value)
+    except TypeError:
+        raise TypeError(f"`{name}` expected an integer for the decimals of np.round, got {show(value)}") from None
 
 
 def is_clip(function: Any) -> bool:

@@ -60,6 +60,7 @@ PUBLIC = {
     "_api/broadcast.py",
     "_api/elementwise.py",
     "_api/patching.pyx",
+    "_api/reductions.py",
     "_api/repeats.py",
     "_runtime/core.pyx",
 }
@@ -74,6 +75,7 @@ SOURCES = [
     "_api/converted.py",
     "_api/elementwise.py",
     "_api/patching.pyx",
+    "_api/reductions.py",
     "_api/repeats.py",
     "_rules/arguments.py",
     "_rules/core.pyx",
@@ -81,10 +83,15 @@ SOURCES = [
 ]
 
 
-def extension(source: str, path: str) -> Extension:
+# Kernels in C++, which call nothing of its library: they are linked as C is.
+KERNELS = {"_sum/core.pyx": ["_sum/simd/idempotent.cpp"]}
+
+
+def extension(source: str, path: str, kernels: bool = False) -> Extension:
     return Extension(
         f"bcast.{source.partition('.')[0].replace('/', '.')}",
-        [path],
+        [path] + [str(PACKAGE / name) for name in KERNELS.get(source, []) if kernels],
+        language="c",
         include_dirs=[np.get_include(), str(PACKAGE)],
         define_macros=[(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")],
         extra_compile_args=OPTIMISE + ([] if sys.platform == "win32" else OWN_OPTIONS.get(source, [])),
@@ -93,7 +100,8 @@ def extension(source: str, path: str) -> Extension:
 
 def read_for(source: str) -> set[Path]:
     """Return the files of the package that are read to compile a source: what it cimports and includes, to the end."""
-    pending = {PACKAGE / source, *map(Path, create_dependency_tree().all_dependencies(str(PACKAGE / source)))}
+    pending = {PACKAGE / name for name in [source, *KERNELS.get(source, [])]}
+    pending |= {*map(Path, create_dependency_tree().all_dependencies(str(PACKAGE / source)))}
     found = set()
     while pending:
         path = pending.pop()
@@ -108,7 +116,8 @@ def read_for(source: str) -> set[Path]:
 
 def key_of(source: str) -> str:
     """Return what the compiled extension follows from. Times say nothing: environments of their own are always new."""
-    variables = ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "LDSHARED", "ARCHFLAGS", "MACOSX_DEPLOYMENT_TARGET", "CL")
+    variables = ["CC", "CXX", "CFLAGS", "CPPFLAGS", "LDFLAGS", "LDSHARED", "ARCHFLAGS", "CL"]
+    variables.append("MACOSX_DEPLOYMENT_TARGET")
     settings = [sys.version, SUFFIX, Cython.__version__, np.__version__]
     settings += [f"{get(name)}" for name in variables for get in (os.environ.get, sysconfig.get_config_var)]
     digest = hashlib.sha256(repr(settings).encode() + Path("setup.py").read_bytes())
@@ -202,7 +211,7 @@ def addresses(address: str) -> dict[str, str]:
 
 
 setup(
-    ext_modules=[extension(name, str(MADE / PACKAGE / Path(name).with_suffix(".c"))) for name in SOURCES],
+    ext_modules=[extension(name, str(MADE / PACKAGE / Path(name).with_suffix(".c")), True) for name in SOURCES],
     cmdclass={"build_ext": BuildExtensions},
     long_description=readme(repository()),
     long_description_content_type="text/markdown",

@@ -6,7 +6,7 @@ cache=${BCAST_CI_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bcast-ci}/$name
 root=$cache/root # a Debian of which some packages are unpacked and none is installed
 host=$cache/host/bin/python
 python=$root/usr/bin/python3.13
-export CC="$cache/bin/cc"
+export CC="$cache/bin/cc" CXX="$cache/bin/cc" # which compiles both
 quick=(tests/test_{examples,leaves,kernel}.py -k "not short_axes[5 and not each_leaf_writes") # these take longest
 
 absent() { echo "$1: nothing is tested" && exit; }

@@ -32,7 +32,7 @@ FLOORS = (
 IMPORT = re.compile(r"^ *(?:from (bcast[\w.]*) c?import (\(?.*)|c?import (bcast[\w.]*))", re.MULTILINE)
 INCLUDE = re.compile(r'^ *(?:cdef extern from|#include|include) "([\w./]+\.(?:h|pxi))"', re.MULTILINE)
 PLAIN_IMPORT = re.compile(r" *(?:from bcast\.[\w.]+ c?import [\w(].*|c?import bcast[\w.]*)")
-PARTS = (".h", ".pxi")  # files that are included by others
+PARTS = (".cpp", ".h", ".pxi")  # files that are included by others
 FOREIGN = re.compile(r"numpy/|Python\.h$|[a-z]\w*(/\w+)?\.h$")
 PICTURE = re.compile(r"(?<=```text\n)\| room .*?(?=```)", re.DOTALL)
 
@@ -74,7 +74,7 @@ def arrows(sources: dict[str, str]) -> Graph:
     for path, text in sources.items():
         own = path if path.endswith(PARTS) else path.rpartition(".")[0]
         used = graph.setdefault(own, set())
-        if not path.endswith(".h"):
+        if not path.endswith((".cpp", ".h")):
             for name in modules_named(path, text):
                 where = "/".join(name.split(".")[1:])
                 if name.split(".")[0] == "bcast":

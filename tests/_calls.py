@@ -737,6 +737,28 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "spelled in another way": lambda: reduced(np.sum, numbers(30, 40), np.int64(0), keepdims=1, where=True),
         "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2, out=room(4)),
     },
+    "max": {
+        "rows": lambda: reduced(np.max, numbers(30, 40), 1),
+        "bytes": lambda: reduced(np.max, numbers(30, 40, dtype="u1"), 0),
+        "into `out`": lambda: reduced(np.max, numbers(30, 40), (0,), out=room(40)),
+        "into `out` of another dtype": lambda: reduced(np.max, numbers(30, 40), 0, out=room(40, dtype="f8")),
+        "transposed": lambda: reduced(np.max, numbers(30, 40).T, 1, keepdims=True),
+        "another byte order": lambda: reduced(np.max, numbers(30, 40, dtype=">f4"), 1),
+        "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2, out=room(4)),
+    },
+    "min": {
+        "pixels": lambda: reduced(np.min, numbers(30, 40, 3, dtype="u1"), -1),
+        "by threads": threaded(lambda: reduced(np.min, numbers(300, 400, dtype="f8"), (0, 1))),
+        "refused": lambda: Call(ValueError, numbers(3, 4), axis=(0, 0)),
+    },
+    "any": {
+        "rows": lambda: reduced(np.any, numbers(30, 40), 1),
+        "into `out`": lambda: reduced(np.any, numbers(30, 40, dtype="i8"), 0, out=room(40, dtype="?")),
+    },
+    "all": {
+        "pixels": lambda: reduced(np.all, numbers(30, 40, 3, dtype="u1"), -1),
+        "to a scalar": lambda: reduced(np.all, numbers(30, 40)),
+    },
     "mean": {
         "rows": lambda: reduced(np.mean, numbers(30, 40), 1, keepdims=True),
         "by threads": threaded(lambda: reduced(np.mean, numbers(300, 400, dtype="f8"), (0, 1))),

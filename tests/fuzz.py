@@ -535,6 +535,29 @@ fuzz_sum, fuzz_mean = functools.partial(fuzz_reduction, "sum"), functools.partia
 fuzz_var, fuzz_std = functools.partial(fuzz_reduction, "var"), functools.partial(fuzz_reduction, "std")
 
 
+def fuzz_joined(name, rng):
+    """Draw a reduction whose operation may take a term twice: its values are NumPy's."""
+    dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in "biuf"])
+    shape = draw_shape(rng, dtype.itemsize)
+    axis = rng.choice((None, tuple(rng.sample(range(len(shape)), rng.randint(0, len(shape))))))
+    options = {"axis": axis, "keepdims": rng.random() < 0.5}
+    try:
+        own = getattr(np, name)(np.zeros(shape, dtype), **options)
+    except ValueError:  # of no items
+        return
+    operands = Operands(rng, dtype, shape, own.shape, small_numbers, own.dtype)
+    right = np.asarray(getattr(np, name)(operands.data, **options))
+    if operands.spoilt:
+        return
+    same = functools.partial(np.array_equal, equal_nan=True)
+    operands.check(lambda out: getattr(bcast, name)(operands.data, **options, out=out), right, same, new=False)
+    assert type(getattr(bcast, name)(operands.data, **options)) is type(own)
+
+
+fuzz_max, fuzz_min = functools.partial(fuzz_joined, "max"), functools.partial(fuzz_joined, "min")
+fuzz_any, fuzz_all = functools.partial(fuzz_joined, "any"), functools.partial(fuzz_joined, "all")
+
+
 def fuzz_unrepeat(rng):
     sums = Sums(rng)
     shape = list(draw_shape(rng, sums.dtype.itemsize)) or [1]

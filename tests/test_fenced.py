@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 import pytest
-from _ways import WAYS, written
+from _ways import SUMS, WAYS, summed, written
 
 import bcast
 from bcast._runtime import core as runtime
@@ -105,6 +105,30 @@ def test_random_shapes_stay_within_the_fences(rooms, itemsize, count):
     fill(rooms, rng)
     for _ in range(count):
         check(rooms, random_way(rng), itemsize, *random_shapes(rng, itemsize))
+
+
+@pytest.mark.parametrize("name", ["max", "min", "any", "all"])
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "f2", "f4", "i8", "f8"])
+def test_reductions(rooms, dtype, name):
+    """Of runs and rows of any length, whose last vectors are moved back."""
+    rng = np.random.default_rng(0)
+    fill(rooms, rng)
+    data_room, out_room, flush = rooms
+    dtype = np.dtype(dtype)
+    function, numpys = getattr(bcast, name), getattr(np, name)
+    for n in (*range(2, 70), 127, 129, 300):
+        for shape, axis in ((3, n), 1), ((n, 3), 1), ((n, 3), 0), ((2, n), 0), ((9, n), 0), ((n,), 0), ((5, n, 2), 1):
+            data = flush(data_room, math.prod(shape) * dtype.itemsize)
+            data[:] &= 1
+            data = data.view(dtype).reshape(shape)
+            right = np.asarray(numpys(data, axis))
+            out = flush(out_room, right.nbytes)
+            array = out.view(right.dtype).reshape(right.shape)
+            with summed(*SUMS[rng.integers(len(SUMS))]):
+                function(data, axis, out=array)
+            np.testing.assert_array_equal(array, right)
+            out[:] = PAINT
+            assert (out_room == PAINT).all(), (shape, axis)
 
 
 @pytest.mark.parametrize("itemsize", range(1, 34))

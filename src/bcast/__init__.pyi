@@ -363,6 +363,28 @@ def mean(
     keepdims: bool = False,
     **others: Any,
 ) -> _SumT: ...
+def max(
+    a: ArrayLike,
+    axis: _Axes = None,
+    out: _SumT | None = None,
+    keepdims: bool = ...,
+    initial: Any = ...,
+    where: Any = ...,
+) -> _SumT: ...
+def min(
+    a: ArrayLike,
+    axis: _Axes = None,
+    out: _SumT | None = None,
+    keepdims: bool = ...,
+    initial: Any = ...,
+    where: Any = ...,
+) -> _SumT: ...
+def any(
+    a: ArrayLike, axis: _Axes = None, out: _SumT | None = None, keepdims: bool = ..., *, where: Any = ...
+) -> _SumT: ...
+def all(
+    a: ArrayLike, axis: _Axes = None, out: _SumT | None = None, keepdims: bool = ..., *, where: Any = ...
+) -> _SumT: ...
 def var(
     a: ArrayLike,
     axis: _Axes = None,

@@ -10,3 +10,4 @@ cpdef bint has_kernels(ndarray array) noexcept
 cpdef str kind_of_sums(Dtype dtype)
 cpdef converted_terms(Dtype dtype)
 cpdef sum_counted(ndarray grad, Counts counts, int along, ndarray out)
+cpdef bint reduce_onto(ndarray data, Alignment alignment, ndarray out, int operation) except -1

@@ -23,9 +23,9 @@ from bcast._runtime.core cimport (
     MAX_AXES, PAGE, RELEASING, SHARES, WAKING, count_threads, cut, overlap, run_shares, shape_of, target_number,
 )
 from bcast._sum.core cimport (
-    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SUM_NARROW_TERMS, SUM_SHARES, U8, U16, U32, U64, UINT64,
-    UINT8, Axis, CountedSum, Dtype, Place, SumPlan, Terms, add_shares, dtypes, plan_counted_sum, plan_sum,
-    sum_counted_share, sum_shares, sum_target_of, takes_turns,
+    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SOME_NONZERO, SOME_ZERO, SUM_NARROW_TERMS, SUM_SHARES, U8,
+    U16, U32, U64, UINT64, UINT8, Axis, CountedSum, Dtype, Place, SumPlan, Terms, add_shares, dtypes,
+    idempotent_kernels, plan_counted_sum, plan_sum, sum_counted_share, sum_shares, sum_target_of, takes_turns,
 )
 
 cnp.import_array()
@@ -114,6 +114,42 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
     if not 0 <= along < cnp.PyArray_NDIM(grad):
         raise ValueError(f"`axis` expected an axis of data of shape {shape_of(grad)}, got {along}")
     return _sum_any(grad, None, counts, along, out, None)
+
+
+cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, int operation) except -1:
+    """Reduce `data` along axes on which `alignment` repeats, into `out`, by an operation that may take a term twice.
+
+    GREATEST and LEAST write items, NaN if there is one; SOME_NONZERO and SOME_ZERO write masks, unsigned integers as
+    long as items, which are 0 where no term is, or is zero. Arrays are as for `sum_onto`, and something is reduced. It
+    tells whether kernels read `data`, and does nothing otherwise.
+    """
+    cdef cnp.ndarray dst = out
+    cdef Terms terms
+    if not _choose_idempotent(&terms, data, operation):
+        return False
+    if dtypes[terms.result].size != cnp.PyArray_ITEMSIZE(out):
+        raise TypeError(f"`out` expected items of {dtypes[terms.result].size} bytes, got {out.dtype}")
+    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
+    if cnp.PyArray_SIZE(data) == 0:
+        raise ValueError(RESIZED)
+    if not cnp.PyArray_ISNOTSWAPPED(data):
+        data = cnp.PyArray_FROM_OF(data, cnp.NPY_ARRAY_NOTSWAPPED | cnp.NPY_ARRAY_ENSUREARRAY)
+    if not _takes_results(data, alignment, out):
+        dst = np.empty(shape_of(out), np.asarray(out).dtype.newbyteorder("="))
+    _sum(
+        &terms, data, None, alignment, None, -1, dst, cnp.PyArray_NBYTES(data),
+        cnp.PyArray_SIZE(dst) * cnp.PyArray_ITEMSIZE(dst),
+    )
+    if dst is not out:
+        np.copyto(np.asarray(out), dst)
+    return True
+
+
+cdef bint _takes_results(cnp.ndarray data, Alignment alignment, cnp.ndarray out) except -1:
+    """Whether results can be written to `out` while `data` is read."""
+    if not cnp.PyArray_IS_C_CONTIGUOUS(out) and not _lies_like(data, alignment.source, out):
+        return False
+    return cnp.PyArray_ISNOTSWAPPED(out) and not overlap(data, out)
 
 
 cdef _sum_any(
@@ -269,6 +305,8 @@ cdef int _sum(
     if along < 0:
         n = _read_axes(axis, grad, times, alignment.source, -1, 0, out_bytes, &first, &terms.factor)
         nbytes //= terms.factor
+        if terms.idempotent:
+            terms.factor = 1
         terms.writes = terms.writes and terms.factor == 1
     else:
         n = _read_axes(axis, grad, None, None, along, counts.size, out_bytes, &first, &terms.factor)
@@ -279,7 +317,7 @@ cdef int _sum(
     terms.ahead = 2 * PAGE if nbytes >= 8 << 20 else 0      # if they are more than most caches hold
     if times is not None:
         _choose_multiplier(terms, &axis[n - 1])
-    cdef bint in_turns = along < 0 and n == 3 and takes_turns(terms, axis)
+    cdef bint in_turns = along < 0 and n == 3 and not terms.idempotent and takes_turns(terms, axis)
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):
         _take_strides(axis, n, out, &first)
     if along < 0 and not in_turns:
@@ -486,7 +524,7 @@ cdef bint _choose_terms(Terms *terms, cnp.ndarray grad, cnp.ndarray out, bint ro
     terms.size = size
     terms.sum_size = size if kind <= U64 else 8
     terms.result = result
-    terms.times, terms.multiplier, terms.folds, terms.factor = -1, NULL, False, 1
+    terms.times, terms.multiplier, terms.folds, terms.factor, terms.idempotent = -1, NULL, False, 1, False
     return True
 
 
@@ -511,8 +549,31 @@ cdef bint _choose_products(Terms *terms, cnp.ndarray grad, cnp.ndarray times, cn
     terms.as_real = terms.compensated = kind == F64
     terms.packed, terms.writes = True, False
     terms.size = terms.sum_size = 8
-    terms.factor = 1
+    terms.factor, terms.idempotent = 1, False
     return True
+
+
+cdef bint _choose_idempotent(Terms *terms, cnp.ndarray data, int operation) noexcept:
+    """The same for an operation that may take a term twice. Results are items, or masks that are as long."""
+    cdef int dtype = _dtype_of(data)
+    if dtype < 0 or cnp.PyArray_ISCOMPLEX(data):
+        return False
+    terms.target = sum_target_of[target_number]
+    terms.kernels = idempotent_kernels(target_number, operation, dtype)
+    terms.dtype = terms.result = dtype
+    if operation == SOME_NONZERO or operation == SOME_ZERO:
+        terms.result = _masks_of(dtypes[dtype].size)
+    terms.size = terms.sum_size = dtypes[dtype].size
+    terms.as_real = terms.packed = terms.compensated = False
+    terms.writes = terms.idempotent = True
+    terms.times, terms.multiplier, terms.folds, terms.factor = -1, NULL, False, 1
+    terms.divisor, terms.root, terms.deviates = 0, False, False
+    return True
+
+
+cdef int _masks_of(int size) noexcept:
+    """The dtype of masks that are as long as items."""
+    return UINT8 + (size > 1) + (size > 2) + (size > 4)
 
 
 cdef void _choose_narrow(Terms *terms, const Axis *axis, int n) noexcept:
@@ -521,7 +582,8 @@ cdef void _choose_narrow(Terms *terms, const Axis *axis, int n) noexcept:
     cdef const Axis *run = &axis[n - 1]
     cdef Py_ssize_t length = run.length
     if (
-        dtype.size > 2 or dtype.is_float or terms.dtype == BOOL or terms.as_real or terms.times >= 0
+        terms.idempotent
+        or dtype.size > 2 or dtype.is_float or terms.dtype == BOOL or terms.as_real or terms.times >= 0
         or dtypes[terms.result].size > dtype.size or run.src_step != dtype.size
     ):
         return

@@ -45,7 +45,9 @@ cpdef rounded_into(out, result, dtype)
 
 
 cpdef array_of(str name, a)
-cdef _flag(value)
+cpdef bint can_be_read_again(axis)
+cpdef flag_of(value)
+cpdef order_in_memory(array)
 
 
 @cython.locals(

@@ -254,8 +254,8 @@ def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, d
         return None
     own = dtype_of(array)
     to = None if out is None else dtype_of(out)
-    keeps = keepdims if type(keepdims) is bool else _flag(keepdims)
-    if not (type(axis) is int or axis is None or type(axis) in READ_AGAIN or isinstance(axis, np.generic)):
+    keeps = keepdims if type(keepdims) is bool else flag_of(keepdims)
+    if not can_be_read_again(axis):
         return None  # what is left to NumPy would find nothing in it
     if keeps is None or not (has_kernels(array) or converted_terms(own) is not None):
         return None
@@ -299,7 +299,12 @@ def array_of(name: str, a: Any) -> NDArray[Any] | None:
     return None if is_handed_on(a) else as_base(as_operand(name, a))
 
 
-def _flag(value: Any) -> bool | None:
+def can_be_read_again(axis: Any) -> bool:
+    """Return whether what the user gives for axes can be read more than once, unlike an iterator."""
+    return type(axis) is int or axis is None or type(axis) in READ_AGAIN or isinstance(axis, np.generic)
+
+
+def flag_of(value: Any) -> bool | None:
     """Return the bool that a value stands for; None for what NumPy is to refuse."""
     if isinstance(value, np.bool):
         return bool(value)
@@ -325,7 +330,7 @@ def _compute(
             left.append(source[at])
     if count <= 1 or size_of(array) == 0 or not ddof < count:
         return None
-    order = _order_in_memory(array) if out is None and len(left) > 1 else None
+    order = order_in_memory(array) if out is None and len(left) > 1 else None
     if order is not None:  # the result has it, too, as NumPy's has
         places = list(map(order.index, range(len(shape))))
         turned = tuple(map(places.__getitem__, axes))
@@ -376,7 +381,7 @@ def summed_axes(axis: Any, shape: Shape) -> Shape:
     return tuple(axes)
 
 
-def _order_in_memory(array: NDArray[Any]) -> list[int] | None:
+def order_in_memory(array: NDArray[Any]) -> list[int] | None:
     """Return the axes of an array in the order of its memory, as NumPy's iterators find it, if that is another."""
     strides: Any = array.strides
     order: list[int] = []  # the innermost axis first

@@ -65,6 +65,10 @@ cdef extern from "_sum/simd/dtypes.h":
     const Dtype *dtypes "bcast_dtypes"
     void pack "bcast_pack"(int dtype, bint as_real, char *dst, const char *src, Py_ssize_t step, Py_ssize_t n) nogil
 
+cdef extern from "_sum/simd/idempotent.h":
+    enum: GREATEST "BCAST_GREATEST", LEAST "BCAST_LEAST"
+    enum: SOME_NONZERO "BCAST_SOME_NONZERO", SOME_ZERO "BCAST_SOME_ZERO"
+
 cdef enum:
     SUM_SHARES = 64         # enough for most machines' threads
     SUM_NARROW_TERMS = 32   # of the runs that are summed in 8 or 16 bits, at least
@@ -94,6 +98,7 @@ cdef struct Terms:
     bint deviates               # whether terms are squares of differences from `times`, and not products
     double divisor              # of the sums; 0 if these are the results
     bint root                   # whether results are the roots of the quotients
+    bint idempotent             # whether a term may be taken twice, and accumulators are as long as items
     Py_ssize_t factor           # by which sums are multiplied: how often each term comes along axes of stride 0
 
 cdef struct KernelCall:
@@ -156,6 +161,7 @@ cdef struct CountedSum:
     Py_ssize_t scratch          # bytes that a thread needs
 
 cdef const Target **sum_target_of   # by the target's number
+cdef const Kernels *idempotent_kernels(int target, int operation, int dtype) noexcept nogil
 
 # The caller sets `first`, `terms` and `counts.list` of a plan, which refers to these and to the axes.
 cdef void plan_sum(SumPlan *plan, const Axis *axis, int n, Py_ssize_t shares) noexcept nogil

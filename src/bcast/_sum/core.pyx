@@ -19,7 +19,16 @@ cdef extern from "_sum/simd/kernels.h":
     void gather "bcast_gather"(
         char *dst, const char *src, Py_ssize_t step, Py_ssize_t count, Py_ssize_t size) noexcept nogil
 
+cdef extern from "_sum/simd/idempotent.h":
+    const Kernels *bcast_idempotent_kernels(int target, int operation, int dtype) nogil
+
 sum_target_of = <const Target **> kernels_of_target
+
+
+cdef const Kernels *idempotent_kernels(int target, int operation, int dtype) noexcept nogil:
+    """The kernels of an operation that may take a term twice, for a target and a dtype of the table."""
+    return bcast_idempotent_kernels(target, operation, dtype)
+
 
 include "plan.pxi"
 include "executor.pxi"

@@ -199,7 +199,10 @@ cdef void pack_rows(
 ) noexcept nogil:
     """Pack rows of `width` items one behind the other."""
     cdef Py_ssize_t i
-    if step == width * item_step:
+    if terms.idempotent:
+        for i in range(rows):
+            gather(packed + i * width * terms.size, src + i * step, item_step, width, terms.size)
+    elif step == width * item_step:
         pack(dtype, terms.as_real, packed, src, item_step, rows * width)
     else:
         for i in range(rows):

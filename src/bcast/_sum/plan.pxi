@@ -225,7 +225,7 @@ def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
     """Plan a sum on paper, for tests. Axes are tuples of a length, two steps in bytes, and whether they are kept."""
     cdef Axis[MAX_AXES + 1] axis
     cdef Terms terms = Terms(
-        NULL, NULL, 0, False, packed, False, size, size, 0, not packed, -1, NULL, False, 0, False, 0, False, 1,
+        NULL, NULL, 0, False, packed, False, size, size, 0, not packed, -1, NULL, False, 0, False, 0, False, False, 1,
     )
     cdef SumPlan plan
     cdef int n = 0

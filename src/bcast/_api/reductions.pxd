@@ -1,0 +1,29 @@
+# The C types of _api/reductions.py, which is plain Python without them.
+cimport cython
+from numpy cimport dtype as Dtype, ndarray
+
+from bcast._adjoint cimport has_kernels, reduce_onto
+from bcast._api.adjoints cimport array_of, can_be_read_again, flag_of, order_in_memory, summed_axes
+from bcast._rules.core cimport aligned
+from bcast._runtime.core cimport dtype_of, result_array, shape_of, size_of
+
+cdef Dtype BOOL
+
+
+@cython.locals(array=ndarray, own=Dtype, wanted=Dtype, found=ndarray)
+cdef _extreme(str name, int operation, a, axis, out, keepdims, initial, where)
+
+
+@cython.locals(array=ndarray)
+cdef _truth(str name, int operation, a, axis, out, keepdims, where)
+
+
+cdef bint _is_everywhere(where)
+cdef _readable(a, axis, out)
+
+
+@cython.locals(source=list, left=list, at=Py_ssize_t, count=Py_ssize_t, is_reduced=bint, result=ndarray)
+cdef _reduced(ndarray array, tuple axes, int operation, Dtype dtype, bint keeps, out)
+
+
+cdef _numpys(str name, a, axis, out, keepdims, where, initial=*)

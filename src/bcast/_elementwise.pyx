@@ -169,6 +169,7 @@ cdef _apply_found(Found found, a, b, int rule, axis, out, int casting):
     cdef Nest nest
     cdef char[2][32] scalars
     cdef int flags, k
+    cdef int[4] told        # errors of the loop, and of operands
     if not _align(&nest, a, b, rule, axis) or not _has_items(&nest):
         return None
     nest.n, nest.n_steps = 3, 0
@@ -177,6 +178,8 @@ cdef _apply_found(Found found, a, b, int rule, axis, out, int casting):
             return None
     nest.loop, nest.context, nest.auxdata = found.loop, <void *> found.context, found.auxdata
     nest.side_by_side, nest.spread, nest.row_loop = found.side_by_side, found.spread, found.row_loop
+    nest.tells = found.tells
+    nest.reshaped = _is_reshaped(&nest, 1) << 1 if rule == 3 else 0
     if found.compares_bytes:
         nest.bools = 3
         _convert_repeated_bools(&nest)
@@ -186,7 +189,16 @@ cdef _apply_found(Found found, a, b, int rule, axis, out, int casting):
         return None
     if found.uneven and not _has_sure_steps(&nest, found.ufunc is np.multiply):
         return None
-    flags = _run(&nest, found.shared, found.weight, found.errors)
+    if found.tells:
+        memset(told, 0, sizeof(told))
+        _run_planned(&nest, found.shared, found.weight, True, told)
+        flags = told[0]
+        if told[1] | told[2]:
+            flags |= _tell_conversions(&nest, told + 1, found.clears_errors)
+        if not found.errors:
+            flags = 0
+    else:
+        flags = _run(&nest, found.shared, found.weight, found.errors)
     if flags:
         PyUFunc_GiveFloatingpointErrors((<UFunc *> found.ufunc).name, flags)
     return out
@@ -236,7 +248,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     """
     cdef Nest nest
     cdef char[MAX_OPERANDS * SCALAR_BYTES] scalars
-    cdef int[MAX_STEPS] errors
+    cdef int[MAX_STEPS + MAX_OPERANDS] errors
     cdef cnp.dtype given
     cdef int number = _number_of(data), k, weight = 1
     # The first casting, 'no', forbids another order of bytes, too.
@@ -249,7 +261,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
                 nest.rank = max(nest.rank, _rank_of((<tuple> step)[k]))
     nest.n, nest.n_steps, nest.side_by_side, nest.in_place, nest.row_loop = 1, 0, True, False, NULL
     nest.spread, nest.spread_alone = 0, 0
-    nest.bools = 0
+    nest.bools = nest.tells = nest.reshaped = 0
     if not _describe(&nest.operands[0], data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL, NULL):
         return None
     _map_operand(&nest, 0, data, 0, -1)
@@ -289,10 +301,82 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     pair_axes(&nest)
     memset(errors, 0, sizeof(errors))
     _run_planned(&nest, True, max(1, weight // 2), True, errors)
-    for k in range(nest.n_steps):
-        if errors[k] and nest.steps[k].tells_errors:
-            PyUFunc_GiveFloatingpointErrors(nest.steps[k].name, errors[k])
+    for k in range(nest.n_steps + (nest.n if nest.tells else 0)):
+        if errors[k]:
+            _tell_errors(&nest, errors)
+            break
     return out
+
+
+cdef int _tell_errors(Nest *nest, int *errors) except -1:
+    """Tell the floating-point errors of each step of a chain, and of the conversions that it asks for."""
+    cdef const Step *step
+    cdef Py_ssize_t most = np.getbufsize()
+    cdef int[2] own
+    cdef bint whole = True      # NumPy converts what the step takes as a whole, or need not convert it
+    cdef int left, k, i
+    for k in range(nest.n_steps):
+        step = &nest.steps[k]
+        if step.implied:
+            whole = not step.in_pieces and step.taken <= most
+            if not whole and not nest.steps[k + 1].clears_errors:
+                errors[k + 1] |= errors[k]
+            elif whole and errors[k]:
+                PyUFunc_GiveFloatingpointErrors(step.name, errors[k])
+            continue
+        if k == 0 and not nest.operands[0].readable:
+            whole = not step.in_pieces and step.taken <= most
+        own = [step.operand, step.other]
+        left = 0
+        for i in range(2):
+            if own[i]:
+                whole = _told_apart(nest, own[i], whole, most, errors[nest.n_steps + own[i]], &left)
+        if not step.clears_errors:
+            errors[k] |= left
+        whole = True
+        if errors[k] and step.tells_errors:
+            PyUFunc_GiveFloatingpointErrors(step.name, errors[k])
+    return 0
+
+
+cdef int _tell_conversions(Nest *nest, const int *errors, bint cleared) except -1:
+    """Tell the errors of both operands' conversions that NumPy tells as such; return those that it tells of the loop.
+
+    There are none of these if the loop has `cleared` them.
+    """
+    cdef Py_ssize_t most = np.getbufsize()
+    cdef int left = 0, k
+    cdef bint whole = True
+    for k in range(2):
+        whole = _told_apart(nest, k, whole, most, errors[k], &left)
+    return 0 if cleared else left
+
+
+cdef bint _told_apart(Nest *nest, int k, bint whole, Py_ssize_t most, int errors, int *left) except -1:
+    """Tell the errors of an operand's conversion, or leave them to the loop; tell whether the next one is told apart.
+
+    NumPy converts operands as a whole before the loop, if they have one axis and few items, until one has not.
+    """
+    cdef const Operand *operand = &nest.operands[k]
+    cdef cnp.ndarray array
+    if operand.array == NULL or operand.cast == NULL and operand.readable:
+        return whole
+    array = <cnp.ndarray> operand.array
+    if cnp.PyArray_NDIM(array) > 1 or cnp.PyArray_SIZE(array) > most or nest.reshaped >> k & 1:
+        whole = False
+    if not whole:
+        left[0] |= errors
+    elif errors:
+        PyUFunc_GiveFloatingpointErrors(b"cast", errors)
+    return whole
+
+
+cdef int _is_reshaped(const Nest *nest, int k) noexcept:
+    """Whether an operand of one axis gets others after it before NumPy gets it, as in mode 'pdpd'."""
+    cdef const Operand *operand = &nest.operands[k]
+    return operand.array != NULL and operand.strides[nest.rank - 1] == 0 and (
+        cnp.PyArray_SIZE(<cnp.ndarray> operand.array) > 1
+    )
 
 
 cdef bint _function_step(
@@ -402,7 +486,7 @@ cdef bint _ufunc_step(
     """
     cdef Found found
     cdef Operand *operand
-    cdef int count = len(given) - first, k = nest.n, spread = 0, i
+    cdef int count = len(given) - first, k = nest.n, spread = 0, before = nest.n_steps, i
     cdef int[2] kinds = [NONE, NONE]
     if type(function) is not UFUNC:
         return False
@@ -420,10 +504,12 @@ cdef bint _ufunc_step(
         return False
     result = <cnp.dtype> found.dtypes[count + 1]
     nest.steps[nest.n_steps] = Step(
-        (<UFunc *> function).name, found.errors, found.loop, <void *> found.context, found.auxdata, NULL,
-        k if count > 0 else 0, k + 1 if count > 1 else 0, result.itemsize, 0, found.fused,
+        (<UFunc *> function).name, found.errors, found.clears_errors, found.loop, <void *> found.context, found.auxdata, NULL,
+        k if count > 0 else 0, k + 1 if count > 1 else 0, False, False, 0, result.itemsize, 0, found.fused,
     )
     nest.n_steps += 1
+    if found.tells:
+        _note_taken(nest, before)
     if found.compares_bytes:
         nest.bools |= 1 << k | (nest.n_steps == 1)      # what steps give is 0 or 1
     number[0] = (<cnp.dtype> result).type_num
@@ -435,6 +521,10 @@ cdef bint _ufunc_step(
             scalars + (k + i) * SCALAR_BYTES,
         ):
             return False
+        if found.tells:
+            nest.tells |= (found.tells >> (i + 1) & 1) << (k + i)
+            if rule == 3:
+                nest.reshaped |= _is_reshaped(nest, k + i) << (k + i)
         spread |= (found.spread >> (i + 1) & 1) << (k + i)
         nest.n += 1
     if count:
@@ -444,6 +534,22 @@ cdef bint _ufunc_step(
     else:
         nest.spread_alone |= spread
     return True
+
+
+cdef void _note_taken(Nest *nest, int before) noexcept:
+    """Note how much is taken by the steps from one on: conversions, and the step that asks for them."""
+    cdef Py_ssize_t items = 1
+    cdef bint in_pieces = False
+    cdef int i, k
+    for i in range(nest.rank):
+        items *= nest.shape[i]
+    for k in range(nest.n):
+        in_pieces = in_pieces or nest.operands[k].array != NULL and (
+            cnp.PyArray_NDIM(<cnp.ndarray> nest.operands[k].array) > 1
+        )
+    for k in range(before, nest.n_steps):
+        nest.steps[k].implied = k < nest.n_steps - 1
+        nest.steps[k].taken, nest.steps[k].in_pieces = items, in_pieces
 
 
 cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) except -1:
@@ -480,7 +586,7 @@ cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) e
     elif number[0] == cnp.NPY_FLOAT and dtype.type_num == cnp.NPY_UBYTE and fuses_more(target_number):
         fused = TO_CUT_BYTES if saturating else TO_BYTES
     nest.steps[nest.n_steps] = Step(
-        b"cast", not saturating, NULL, NULL, NULL, cast, 0, 0, dtype.itemsize, 0, fused,
+        b"cast", not saturating, False, NULL, NULL, NULL, cast, 0, 0, False, False, 0, dtype.itemsize, 0, fused,
     )
     nest.n_steps += 1
     number[0] = dtype.type_num
@@ -523,6 +629,7 @@ cpdef choose(condition, x, y, out):
     cdef char[3][32] scalars
     cdef cnp.dtype common = _common_dtype(x, y), dtype = cnp.PyArray_DescrFromType(cnp.NPY_BOOL)
     cdef Cast cast = NULL
+    cdef int[5] told        # errors of operands' conversions, after those of the choice
     cdef int k
     if common is None or _number_of(condition) < 0 or not cnp.PyArray_CheckExact(condition):
         return None
@@ -544,12 +651,22 @@ cpdef choose(condition, x, y, out):
         return None
     nest.loop, nest.context, nest.auxdata = select_loop(target_number), NULL, <void *> common.itemsize
     nest.side_by_side = common.itemsize in (1, 2, 4, 8)     # which are chosen by vector code
-    nest.spread, nest.row_loop = 0, NULL
+    nest.spread, nest.row_loop, nest.tells = 0, NULL, 0
+    for k in range(1, 3):       # of other operands, NumPy tells no errors
+        if nest.operands[k].cast != NULL and cnp.PyArray_NDIM(<cnp.ndarray> operands[k]) == 0:
+            nest.tells |= 1 << k
     if out is None:
         out = _fresh(&nest, common, 3)
     elif not _fits(&nest, out, common, 0):
         return None
-    _run(&nest, True, 1, False)
+    if not nest.tells:
+        _run(&nest, True, 1, False)
+        return out
+    memset(told, 0, sizeof(told))
+    _run_planned(&nest, True, 1, True, told)
+    for k in range(1, 3):
+        if told[1 + k]:
+            PyUFunc_GiveFloatingpointErrors(b"cast", told[1 + k])
     return out
 
 
@@ -572,7 +689,8 @@ cdef struct Work:           # what the shares have in common
     int shares
     bint errors
     int steps               # of a chain, or 1
-    int *flags              # for each share and each step, floating-point errors
+    int slots               # of each share's flags
+    int *flags              # for each share, floating-point errors of each step; and of operands, if some tell theirs
 
 
 cdef inline int _run(Nest *nest, bint shared, int weight, bint errors) except -1:
@@ -588,7 +706,10 @@ cdef inline int _run(Nest *nest, bint shared, int weight, bint errors) except -1
 
 
 cdef void _run_planned(Nest *nest, bint shared, int weight, bint errors, int *flags) except *:
-    """Plan the blocks and run them; note the floating-point errors of each step. A loop may set an exception."""
+    """Plan the blocks and run them; note the floating-point errors of each step. A loop may set an exception.
+
+    If operands tell the errors of their conversions, these come after the steps', for each of the nest's operands.
+    """
     cdef Work work
     cdef char *memory
     cdef char *buffers
@@ -602,7 +723,8 @@ cdef void _run_planned(Nest *nest, bint shared, int weight, bint errors, int *fl
         threads = count_threads(cost, APPLY_SHARE_BYTES, WAKING, nest.blocks)
     work.shares = <int> min(nest.blocks, <Py_ssize_t> (SHARES * threads)) if threads > 1 else 1
     work.nest, work.errors, work.steps = nest, errors, max(1, nest.n_steps)
-    size = aligned_size(work.shares * work.steps * sizeof(int))
+    work.slots = work.steps + (nest.n if nest.tells else 0)
+    size = aligned_size(work.shares * work.slots * sizeof(int))
     memory = <char *> malloc(size + threads * nest.own_bytes + LINE)
     if memory == NULL:
         raise MemoryError
@@ -620,8 +742,8 @@ cdef void _run_planned(Nest *nest, bint shared, int weight, bint errors, int *fl
                 run_shares(_run_share, &work, work.shares, threads)
         else:
             _run_share(&work, 0, 0)
-        for i in range(work.shares * work.steps):
-            flags[i % work.steps] |= work.flags[i]
+        for i in range(work.shares * work.slots):
+            flags[i % work.slots] |= work.flags[i]
     finally:
         free(memory)
 
@@ -634,7 +756,7 @@ cdef void _run_share(void *all_work, int i, int worker) noexcept nogil:
         PyUFunc_clearfperr()
     run_blocks(
         work.nest, cut(blocks, i, work.shares), cut(blocks, i + 1, work.shares),
-        work.own + worker * work.nest.own_bytes, work.flags + i * work.steps,
+        work.own + worker * work.nest.own_bytes, work.flags + i * work.slots,
     )
     if work.errors and work.nest.n_steps <= 1:
-        work.flags[i] = PyUFunc_getfperr()
+        work.flags[i * work.slots] |= PyUFunc_getfperr()

@@ -6,6 +6,7 @@ asks for it, the second operand is reshaped according to its alignment with the 
 
 from collections.abc import Callable
 from contextvars import copy_context
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ CHAIN_CASTINGS = CASTINGS + ("saturate",)
 NO_VALUE: Any = np._NoValue
 
 METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")  # of ufuncs, which are none for two operands of one shape
+STATISTICS = "bcast._api.statistics"  # which is not compiled
 BUILTINS = (max, min, sum)  # Python's, of the items of one sequence or of numbers
 NO_OPERANDS = ("axis", "axes", "decimals", "shape", "repeats", "reps", "shift", "dtype")  # as second arguments
 PAIRWISE = {
@@ -666,9 +668,12 @@ def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
     return result
 
 
-def check_function(ufunc: object) -> None:
+def check_function(ufunc: Any) -> None:
     """Refuse anything that is not a function of two arrays, as far as that can be known."""
     got = ""
+    owner: Any
+    if type(ufunc) is FunctionType and ufunc.__module__ != STATISTICS:
+        return  # the user's: what is refused below is of other types
     if isinstance(ufunc, np.ufunc):
         if not is_binary(ufunc):
             got = f"{ufunc.__name__} of {ufunc.nin}, of signature {ufunc.signature}"
@@ -684,8 +689,7 @@ def check_function(ufunc: object) -> None:
         got = "where of three; give bcast.where(condition, x, y)"
     elif is_round(ufunc):
         got = "round of one; give chain(a, (np.round, decimals))"
-    elif isinstance(getattr(ufunc, "__self__", None), UFUNC) and ufunc.__name__ in METHODS:
-        owner: Any = ufunc.__self__
+    elif isinstance(owner := getattr(ufunc, "__self__", None), UFUNC) and ufunc.__name__ in METHODS:
         own = f"np.{owner.__name__}" if getattr(np, owner.__name__, None) is owner else owner.__name__
         got = f"the method {ufunc.__name__} of {owner.__name__}; give {own}"
     elif ufunc in BUILTINS or _second_parameter(ufunc) in NO_OPERANDS:

@@ -59,9 +59,9 @@ cdef void run_small(const Nest *nest) noexcept:
 cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *own, int *errors) noexcept nogil:
     """Run the loop, or the steps of a chain, on the blocks from `begin` to `end`, or until it fails.
 
-    Floating-point errors of each step are added to `errors`; those of one alone are left in the CPU's flags. To look at
-    these, a CPU waits for all that is under way: if all steps are fused, it does so once for many blocks, until some
-    are in error.
+    Floating-point errors of each step are added to `errors`, and after them those of the conversions of each operand
+    that tells; those of one step alone are left in the CPU's flags. To look at these, a CPU waits for all that is under
+    way: if all steps are fused, it does so once for many blocks, until some are in error.
     """
     cdef const Operand *operand
     cdef char *data[MAX_OPERANDS]
@@ -74,7 +74,7 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *o
     cdef Look look = AT_FUSED
     cdef int k, axis, last = nest.rank - 1, out = nest.n - 1
     memset(filled, 0, sizeof(filled))
-    if nest.n_steps > 1 and nest.steps[0].fused == nest.n_steps and nest.operands[0].step:
+    if nest.n_steps > 1 and nest.steps[0].fused == nest.n_steps and nest.operands[0].step and not nest.tells:
         look = LATER
     while block < end:
         rest = block
@@ -100,7 +100,10 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *o
             if not operand.direct:
                 # A neighbour that differs along an axis on which the operand repeats has the same items.
                 if k != out and (data[k] != filled[k] or ends and nest.rows):
-                    _fill(nest, operand, lengths, data[k], own)
+                    if nest.tells >> k & 1:
+                        _fill_and_note(nest, k, lengths, data[k], own, errors)
+                    else:
+                        _fill(nest, operand, lengths, data[k], own)
                     filled[k] = NULL if ends else data[k]
                 rows.at[k] = own + operand.loop_buffer
                 if operand.row_step:
@@ -119,6 +122,17 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *o
                 PyUFunc_clearfperr()
                 block, look = seen, AT_FUSED
             seen = block
+
+
+cdef void _fill_and_note(
+    const Nest *nest, int k, const Py_ssize_t *lengths, const char *src, char *buffers, int *errors,
+) noexcept nogil:
+    """Fill the buffers of operand k, and note the errors of its conversion."""
+    if has_errors(ERRORS):      # of the loop, in the blocks before
+        errors[0] |= PyUFunc_getfperr()
+    _fill(nest, &nest.operands[k], lengths, src, buffers)
+    if has_errors(ERRORS):
+        errors[max(1, nest.n_steps) + k] |= PyUFunc_getfperr()
 
 
 cdef void _fill(

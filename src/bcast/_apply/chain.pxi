@@ -25,7 +25,9 @@ cdef extern from "_apply/fused.h":
         void *dst
     void fuse "bcast_fuse"(int target, const Fusion *all) noexcept nogil
     int has_errors "fetestexcept"(int errors) noexcept nogil
+    int raise_errors "feraiseexcept"(int errors) noexcept nogil
     enum: ERRORS "(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID)"
+    enum: FE_INVALID
 
 
 cdef enum Look:         # at floating-point errors:

@@ -55,6 +55,8 @@ cdef class Found:
     cdef int weight         # how long an item takes, in times of a sum of that size
     cdef bint uneven        # what it computes depends on steps: on whether they are 0, and on their signs
     cdef bint inexact       # the last bits of what it computes for one operand may depend on the sign of its step
+    cdef int tells          # bits of the operands, whether floats are converted, which may be in error;
+    cdef bint clears_errors     # if so, whether the loop clears what errors there were before
     cdef bint side_by_side
     cdef bint compares_bytes    # of bools, if one stands for all: two that hold may differ then
     cdef int spread         # bits of the operands, whether it is slow where one's step is 0
@@ -200,6 +202,8 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
             _find_cast(given, dtypes[k], &found.casts[k]) and np.can_cast(given, dtypes[k], "safe")
         ):
             return found
+        if k < c_function.nin and found.casts[k] != NULL:
+            found.tells |= (cnp.NPY_FLOAT <= (<cnp.dtype> given).type_num <= cnp.NPY_CLONGDOUBLE) << k
     found.shared = name in SAFE or b == NONE
     found.weight = 1 if own == NULL else SLOW_WEIGHT // 2
     if name in SLOW_ONES or not found.shared:
@@ -233,7 +237,27 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         found.spread = 3
     elif name == "power":
         found.spread = 1    # one exponent for all has faster code
+    found.clears_errors = found.tells and _clears_errors(found, c_function.nin + 1)
     return found
+
+
+cdef bint _clears_errors(Found found, int n) noexcept:
+    """Whether a loop clears the errors that there were before, as those do that compare NaN."""
+    cdef double[4][8] items     # each has room for a number of any dtype
+    cdef char *data[4]
+    cdef Py_ssize_t one = 1
+    cdef Py_ssize_t[4] steps
+    cdef bint cleared
+    cdef int k
+    memset(items, 0, sizeof(items))
+    for k in range(n):
+        data[k], steps[k] = <char *> items[k], sizeof(items[0])
+    PyUFunc_clearfperr()
+    raise_errors(FE_INVALID)
+    found.loop(<void *> found.context, data, &one, steps, found.auxdata)
+    cleared = not has_errors(FE_INVALID)
+    PyUFunc_clearfperr()
+    return cleared
 
 
 cdef inline int _eligible(int number) noexcept:

@@ -46,12 +46,16 @@ cdef struct Operand:
 cdef struct Step:           # of a chain: a loop, or a conversion
     const char *name        # as floating-point errors are told,
     bint tells_errors       # unless NumPy says of its loop that it has none
+    bint clears_errors      # of all that was before it
     Loop loop               # NULL for a conversion
     void *context
     void *auxdata
     Cast cast               # NULL for a loop
     int operand             # the second one of the loop, or 0,
     int other               # and the third one, or 0
+    bint implied            # a conversion that the next step asks for
+    bint in_pieces          # what it takes has several axes; found where errors of conversions are noted,
+    Py_ssize_t taken        # as is how many items that has
     Py_ssize_t size         # bytes of an item that it gives
     int fused               # steps, from this one on, that are one loop; 0 or 1 if there is none
     uint8_t function        # the number that it has there
@@ -67,6 +71,8 @@ cdef struct Nest:
     int spread              # bits of operands of which it takes one item for all, but slowly: a buffer repeats it;
     int spread_alone        # the same of those steps that are fused where they can be, for where they cannot
     int bools               # bits of operands that are bools whose bytes the loop compares
+    int tells               # bits of operands that are floats whose conversions' errors are noted on their own
+    int reshaped            # bits of operands that have more axes when NumPy gets them
     int n                   # operands
     bint in_place           # the output is an operand, too
     int rank

@@ -149,14 +149,18 @@ def counts_argument(name: str, value: Any, floats: bool) -> Shape:
 def _counts_remedy(name: str, value: Any) -> str:
     """Say what to give in place of floats, or of an array that was meant to come first."""
     if hasattr(value, "__array__") and not isinstance(value, ndarray):
-        value = np.asarray(value)
+        try:
+            value = np.asarray(value)
+        except (TypeError, ValueError, RuntimeError):  # a tensor's on another device
+            return ""
     if isinstance(value, ndarray) and value.ndim > 1:  # integers may be counts of several axes
         return "; the array comes before the counts" if name == "reps" or value.dtype.kind not in "iu" else ""
-    items: Any = (value,)
+    given: Any = value
+    items: Any = (given,)
     if isinstance(value, (tuple, list)):
         items = value
-    elif isinstance(value, Iterable) and np.ndim(value):
-        items = np.asarray(value).ravel()
+    elif isinstance(value, Iterable) and np.ndim(given):
+        items = np.asarray(given).ravel()
     for item in items:
         if isinstance(item, FLOATS):
             return "; round floats first"

@@ -73,10 +73,12 @@ SLOW_TESTS = """bench_for_real bits_do_not_depend_on_chunks closed_pipe new_axes
     tests_of_others_pass_under_the_patch the_command_line_works_as_a_process"""
 
 
-# What changes or measures something that all threads share: numbers of threads, targets, limits, patches, memory.
-SHARED = """chdir doctest environ fork forked in_order linecache memory_info overlaps patch_numpy patched_numpy peak_of
-    pool_limited printed probe python release_memory running set_idle_limit set_limits set_num_threads setrlimit
-    subprocess threadpool_limits tracemalloc unpatch_numpy untouched use_target"""
+# What changes or measures something that all threads share: numbers of threads, targets, limits, patches and what they
+# count, Dask's settings, memory. Fixtures are made once for all threads that run a test.
+SHARED = """an_empty_store chdir config doctest environ fork forked in_order linecache memory_info overlaps
+    patch_info patch_numpy patched_numpy peak_of pool_limited printed probe python release_memory rooms running
+    set_idle_limit set_limits set_num_threads setrlimit subprocess threadpool_limits tracemalloc unpatch_numpy
+    untouched use_target"""
 
 
 def uses_what_is_shared(function, seen):
@@ -107,7 +109,11 @@ def is_of_tests(function):
 
 def pytest_itemcollected(item):
     """Keep pytest-run-parallel from running a test in several threads that would disturb each other."""
-    if item.config.pluginmanager.hasplugin("run-parallel") and uses_what_is_shared(getattr(item, "obj", None), set()):
+    if not item.config.pluginmanager.hasplugin("run-parallel"):
+        return
+
+    has_shared_fixture = not {*SHARED.split()}.isdisjoint(getattr(item, "fixturenames", ()))
+    if has_shared_fixture or uses_what_is_shared(getattr(item, "obj", None), set()):
         item.add_marker(pytest.mark.thread_unsafe(reason="changes what all threads share"))
 
 

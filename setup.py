@@ -77,6 +77,7 @@ SOURCES = [
     "_api/patching.pyx",
     "_api/reductions.py",
     "_api/repeats.py",
+    "_nest/core.pyx",
     "_rules/arguments.py",
     "_rules/core.pyx",
     "_runtime/core.pyx",

@@ -25,7 +25,7 @@ FLOORS = (
     ("_kernel", "_adjoint", "_elementwise"),
     ("_apply",),
     ("_copy", "_sum"),
-    ("_rules",),
+    ("_nest", "_rules"),
     ("_runtime",),
 )
 

@@ -18,6 +18,7 @@ from numpy.exceptions import ComplexWarning
 
 from bcast._runtime.core import rounded_to
 
+from bcast._nest.core cimport Nest, coalesce_axes, copy_axis, flip_negative_axes, sort_axes
 from bcast._rules.core cimport Alignment, Counts, counts_of_tuple
 from bcast._runtime.core cimport (
     MAX_AXES, PAGE, RELEASING, SHARES, WAKING, count_threads, cut, overlap, run_shares, shape_of, target_number,
@@ -303,13 +304,13 @@ cdef int _sum(
     first.times = <const char *> cnp.PyArray_DATA(times) if times is not None else NULL
     first.dst = <char *> cnp.PyArray_DATA(out)
     if along < 0:
-        n = _read_axes(axis, grad, times, alignment.source, -1, 0, out_bytes, &first, &terms.factor)
+        n = _read_axes(axis, grad, times, alignment.source, out_bytes, &first, &terms.factor)
         nbytes //= terms.factor
         if terms.idempotent:
             terms.factor = 1
         terms.writes = terms.writes and terms.factor == 1
     else:
-        n = _read_axes(axis, grad, None, None, along, counts.size, out_bytes, &first, &terms.factor)
+        n = _read_counted_axes(axis, grad, along, counts.size, out_bytes, &first)
         if n > 2 and axis[n - 1].kept and axis[n - 2].kept and _sum_in_order(grad, counts, along, out):
             return 0
     if axis[n - 1].src_step != terms.size:
@@ -646,80 +647,156 @@ cdef int _user_row_of(cnp.dtype dtype) noexcept:
     return -1
 
 
-@cython.boundscheck(False)      # source has grad's rank
-@cython.wraparound(False)
+cdef enum:      # the operands of a sum's nest
+    GRAD
+    TIMES
+    SUMS
+    SUM_OPERANDS
+
+
 cdef int _read_axes(
-    Axis *axis, cnp.ndarray grad, cnp.ndarray times, tuple source, int along, Py_ssize_t items, Py_ssize_t dst_step,
-    Place *first, Py_ssize_t *factor,
+    Axis *axes, cnp.ndarray grad, cnp.ndarray times, tuple source, Py_ssize_t out_bytes, Place *first,
+    Py_ssize_t *factor,
 ) except -1:
     """Read the axes longer than 1, in the order of `grad`'s memory, neighbours of one kind as one; return how many.
 
-    Axes that run backwards are turned, to begin at `first`; `out` is contiguous. If one is summed by counts, it
-    is number `along`, and read in any case as it runs; `out` has so many `items` along it. Summed axes of stride 0 are
-    left out, and `factor` is multiplied by their lengths. There is at least one axis.
+    Axes that run backwards are flipped, to begin at `first`; `out` is contiguous. Summed axes of stride 0 are left out,
+    and `factor` is multiplied by their lengths. There is at least one axis.
     """
-    cdef int n = 0, i, j, more = 0
-    cdef bint counted, kept, repeats
-    cdef Py_ssize_t length, step, along_dst, times_step = 0
-    if times is not None:
-        more = cnp.PyArray_NDIM(grad) - cnp.PyArray_NDIM(times)
-    for i in range(cnp.PyArray_NDIM(grad)):     # in registers: a struct that is copied at once waits for its stores
+    cdef Nest nest
+    cdef Py_ssize_t sum_stride = _lay_out(&nest, grad, times, source, out_bytes, first)
+
+    _leave_out_repeated(&nest, factor)
+    flip_negative_axes(&nest, GRAD)
+    sort_axes(&nest, GRAD)
+    _add_parts(&nest, grad, sum_stride)
+    coalesce_axes(&nest)
+    return _give_axes(&nest, axes, first)
+
+
+cdef int _read_counted_axes(
+    Axis *axes, cnp.ndarray grad, int along, Py_ssize_t items, Py_ssize_t out_bytes, Place *first,
+) except -1:
+    """The same where axis `along` is summed by counts, whose sums are `items`. It is read as it runs, of any length."""
+    cdef Nest nest
+    cdef Py_ssize_t sum_stride = _lay_out_counted(&nest, grad, along, items, out_bytes, first)
+    cdef Py_ssize_t along_sums = nest.stride[SUMS][nest.rank], stride = cnp.PyArray_STRIDE(grad, along)
+    cdef int counted
+
+    flip_negative_axes(&nest, GRAD)
+    sort_axes(&nest, GRAD)
+    _add_parts(&nest, grad, sum_stride)
+    coalesce_axes(&nest)
+    counted = 0
+    while nest.stride[SUMS][counted]:
+        counted += 1
+    if stride < 0:      # flipped, with the others
+        nest.data[GRAD] -= (nest.shape[counted] - 1) * stride
+        nest.stride[GRAD][counted] = stride
+    _give_axes(&nest, axes, first)
+    axes[counted].dst_step = along_sums
+    return nest.rank
+
+
+@cython.boundscheck(False)      # source has grad's rank
+@cython.wraparound(False)
+cdef Py_ssize_t _lay_out(
+    Nest *nest, cnp.ndarray grad, cnp.ndarray times, tuple source, Py_ssize_t out_bytes, const Place *first,
+) except -1:
+    """Describe the axes longer than 1 of a sum; return the bytes of a result."""
+    cdef int more = 0 if times is None else cnp.PyArray_NDIM(grad) - cnp.PyArray_NDIM(times), i, n = 0
+    cdef Py_ssize_t sum_stride = out_bytes, length
+
+    _begin_nest(nest, first)
+    for i in range(cnp.PyArray_NDIM(grad)):
         length = cnp.PyArray_DIM(grad, i)
-        counted = i == along
-        if length == 1 and not counted:
+        if length == 1:
             continue
-        step = cnp.PyArray_STRIDE(grad, i)
-        kept = <Py_ssize_t> source[i] != 1 if along < 0 else not counted
-        along_dst = 0
-        if times is not None:
-            repeats = i < more or cnp.PyArray_DIM(times, i - more) == 1
-            times_step = 0 if repeats else cnp.PyArray_STRIDE(times, i - more)
-        if kept or counted:
-            dst_step //= items if counted else length
-            along_dst = dst_step
-        elif step == times_step == 0:
-            factor[0] *= length
+        nest.shape[n] = length
+        nest.stride[GRAD][n] = cnp.PyArray_STRIDE(grad, i)
+        nest.stride[TIMES][n] = nest.stride[SUMS][n] = 0
+        if times is not None and i >= more and cnp.PyArray_DIM(times, i - more) != 1:
+            nest.stride[TIMES][n] = cnp.PyArray_STRIDE(times, i - more)
+        if <Py_ssize_t> source[i] != 1:
+            sum_stride //= length
+            nest.stride[SUMS][n] = sum_stride
+        n += 1
+    nest.rank = n
+    return sum_stride
+
+
+cdef Py_ssize_t _lay_out_counted(
+    Nest *nest, cnp.ndarray grad, int along, Py_ssize_t items, Py_ssize_t out_bytes, const Place *first,
+) noexcept:
+    """The same of a sum by counts. The counted axis is one that is summed; its stride in `out` is put behind the last.
+    """
+    cdef Py_ssize_t sum_stride = out_bytes, along_sums = 0, length
+    cdef int i, n = 0
+
+    _begin_nest(nest, first)
+    for i in range(cnp.PyArray_NDIM(grad)):
+        length = cnp.PyArray_DIM(grad, i)
+        if length == 1 and i != along:
             continue
-        if step < 0 and not counted:
-            first.src += (length - 1) * step
-            first.times += (length - 1) * times_step
-            first.dst += (length - 1) * along_dst
-            step = -step
-            times_step = -times_step
-            along_dst = -along_dst
-        j = n
-        while j > 0 and (llabs(axis[j - 1].src_step) < llabs(step) or step == 0) and axis[j - 1].src_step != 0:
-            axis[j] = axis[j - 1]
-            j -= 1
-        axis[j].length = length
-        axis[j].src_step = step
-        axis[j].dst_step = along_dst
-        axis[j].kept = kept
-        axis[j].times_step = times_step
-        n += 1
-    if n == 0:
-        axis[0] = Axis(1, cnp.PyArray_ITEMSIZE(grad), dst_step, True, 0)
-        n = 1
-    if cnp.PyArray_ISCOMPLEX(grad):
-        axis[n] = Axis(2, cnp.PyArray_ITEMSIZE(grad) // 2, dst_step // 2, True, 0)
-        n += 1
-    j = 0
-    for i in range(1, n):
-        if (
-            axis[j].kept == axis[i].kept
-            and axis[j].src_step == axis[i].length * axis[i].src_step
-            and axis[j].dst_step == axis[i].length * axis[i].dst_step
-            and axis[j].times_step == axis[i].length * axis[i].times_step
-        ):
-            axis[j].length *= axis[i].length
-            axis[j].src_step = axis[i].src_step
-            axis[j].dst_step = axis[i].dst_step
-            axis[j].times_step = axis[i].times_step
+        nest.shape[n] = length
+        nest.stride[GRAD][n] = cnp.PyArray_STRIDE(grad, i)
+        nest.stride[TIMES][n] = nest.stride[SUMS][n] = 0
+        if i == along:
+            sum_stride //= items
+            along_sums = sum_stride
         else:
-            j += 1
-            if i != j:
-                axis[j] = axis[i]
-    return min(n, j + 1)
+            sum_stride //= length
+            nest.stride[SUMS][n] = sum_stride
+        n += 1
+    nest.rank = n
+    nest.stride[SUMS][n] = along_sums
+    return sum_stride
+
+
+cdef inline void _begin_nest(Nest *nest, const Place *first) noexcept:
+    """Note the operands of a sum, and where they begin."""
+    nest.n = SUM_OPERANDS
+    nest.data[GRAD], nest.data[TIMES], nest.data[SUMS] = <char *> first.src, <char *> first.times, first.dst
+
+
+cdef inline void _leave_out_repeated(Nest *nest, Py_ssize_t *factor) noexcept:
+    """Leave out summed axes of stride 0, along which the terms are the same: multiply a factor by their lengths."""
+    cdef int axis, kept = 0
+    for axis in range(nest.rank):
+        if nest.stride[GRAD][axis] == 0 and nest.stride[TIMES][axis] == 0 and nest.stride[SUMS][axis] == 0:
+            factor[0] *= nest.shape[axis]
+            continue
+        if kept != axis:
+            copy_axis(nest, kept, axis)
+        kept += 1
+    nest.rank = kept
+
+
+cdef inline void _add_parts(Nest *nest, cnp.ndarray grad, Py_ssize_t sum_stride) noexcept:
+    """Add an axis of a single item if there is none, and one of the two parts of complex numbers."""
+    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(grad)
+    if nest.rank == 0:
+        _add_inner_axis(nest, 1, size, sum_stride)
+    if cnp.PyArray_ISCOMPLEX(grad):
+        _add_inner_axis(nest, 2, size // 2, sum_stride // 2)
+
+
+cdef inline void _add_inner_axis(Nest *nest, Py_ssize_t length, Py_ssize_t stride, Py_ssize_t sum_stride) noexcept:
+    nest.shape[nest.rank] = length
+    nest.stride[GRAD][nest.rank], nest.stride[TIMES][nest.rank] = stride, 0
+    nest.stride[SUMS][nest.rank] = sum_stride
+    nest.rank += 1
+
+
+cdef int _give_axes(const Nest *nest, Axis *axes, Place *first) noexcept:
+    """Write the nest as the axes that the sum core plans for; return how many there are."""
+    cdef int i
+    for i in range(nest.rank):
+        axes[i] = Axis(
+            nest.shape[i], nest.stride[GRAD][i], nest.stride[SUMS][i], nest.stride[SUMS][i] != 0, nest.stride[TIMES][i],
+        )
+    first.src, first.times, first.dst = nest.data[GRAD], nest.data[TIMES], nest.data[SUMS]
+    return nest.rank
 
 
 cdef void _take_strides(Axis *axis, int n, cnp.ndarray out, Place *first) noexcept:

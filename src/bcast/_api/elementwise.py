@@ -668,7 +668,7 @@ def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
     return result
 
 
-def check_function(ufunc: Any) -> None:
+def check_function(ufunc: object) -> None:
     """Refuse anything that is not a function of two arrays, as far as that can be known."""
     got = ""
     owner: Any

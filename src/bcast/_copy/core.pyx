@@ -12,6 +12,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, llabs, malloc
 from libc.string cimport memcpy
 
+from bcast._nest.core cimport Nest, coalesce_axes
 from bcast._rules.core cimport CHUNK, CountList, Counts, find_chunk, read_chunk, tile_counts
 from bcast._runtime.core cimport L1, LINE, MAX_AXES, PAGE, SHARES, cut, forget_range, run_shares, target_number
 

@@ -45,20 +45,21 @@ cdef void write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasi
 cdef void _read_axes(StridedCopy *copy, cnp.ndarray src) noexcept:
     """Merge axes that are one in the data too; a run of items that are neighbours in both becomes one long item."""
     cdef StridedAxis *axes = &copy.axes[0]
-    cdef Py_ssize_t length, step
-    cdef int i, rank = 0
-    copy.size = cnp.PyArray_ITEMSIZE(src)
+    cdef Nest nest      # of the data alone: the output is contiguous, so that axes which are one there are one in both
+    cdef int i, rank
+
+    nest.n, nest.rank = 1, 0
     for i in range(cnp.PyArray_NDIM(src)):
-        length = cnp.PyArray_DIM(src, i)
-        step = cnp.PyArray_STRIDE(src, i)
-        if length == 1 or step == 0:
-            continue
-        if rank and axes[rank - 1].src_step == length * step:
-            axes[rank - 1].length *= length
-        else:
-            axes[rank].length = length
-            rank += 1
-        axes[rank - 1].src_step = step
+        if cnp.PyArray_DIM(src, i) > 1 and cnp.PyArray_STRIDE(src, i):
+            nest.shape[nest.rank] = cnp.PyArray_DIM(src, i)
+            nest.stride[0][nest.rank] = cnp.PyArray_STRIDE(src, i)
+            nest.rank += 1
+    coalesce_axes(&nest)
+
+    rank = nest.rank
+    for i in range(rank):
+        axes[i].length, axes[i].src_step = nest.shape[i], nest.stride[0][i]
+    copy.size = cnp.PyArray_ITEMSIZE(src)
     if rank and axes[rank - 1].src_step == copy.size:
         rank -= 1
         copy.size *= axes[rank].length

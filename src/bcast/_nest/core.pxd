@@ -1,0 +1,47 @@
+# cython: cdivision=True
+from bcast._runtime.core cimport MAX_AXES
+
+cdef enum:
+    MAX_OPERANDS = 10       # of a chain: those that are read, and the output
+    NEST_AXES = MAX_AXES + 1        # complex numbers have an axis of two parts
+
+cdef struct Nest:
+    # A loop nest over `n` operands, outermost axis first. core.pyx says what is done to it.
+    int rank
+    int n                                       # operands; the last one is written
+    Py_ssize_t[NEST_AXES] shape
+    Py_ssize_t[MAX_OPERANDS][NEST_AXES] stride  # in bytes; 0 repeats an input, or reduces into an output
+    char *data[MAX_OPERANDS]                    # the first item of each operand
+
+cdef void drop_unit_axes(Nest *nest) noexcept nogil
+cdef void keep_rank(Nest *nest, int least) noexcept nogil
+cdef void flip_negative_axes(Nest *nest, int by) noexcept nogil
+cdef void sort_axes(Nest *nest, int by) noexcept nogil
+cdef bint find_numpys_order(const Nest *nest, int n, int *order) noexcept nogil
+cdef void put_in_order(Nest *nest, const int *order) noexcept nogil
+cdef void coalesce_axes(Nest *nest) noexcept nogil
+
+
+cdef inline bint are_one_axis(const Nest *nest, int outer, int inner) noexcept nogil:
+    """Whether each operand goes on along the outer axis where the inner one ends: one loop does for both."""
+    cdef int k
+    for k in range(nest.n):
+        if nest.stride[k][outer] != nest.shape[inner] * nest.stride[k][inner]:
+            return False
+    return True
+
+
+cdef inline void copy_axis(Nest *nest, int to, int axis) noexcept nogil:
+    """Let axis number `to` be what another one is."""
+    cdef int k
+    nest.shape[to] = nest.shape[axis]
+    for k in range(nest.n):
+        nest.stride[k][to] = nest.stride[k][axis]
+
+
+cdef inline void swap_axes(Nest *nest, int a, int b) noexcept nogil:
+    """Exchange two axes."""
+    cdef int k
+    nest.shape[a], nest.shape[b] = nest.shape[b], nest.shape[a]
+    for k in range(nest.n):
+        nest.stride[k][a], nest.stride[k][b] = nest.stride[k][b], nest.stride[k][a]

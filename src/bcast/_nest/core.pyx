@@ -1,0 +1,199 @@
+# cython: cdivision=True
+"""The loop nest: lengths of axes, and how far each operand's items lie apart along them.
+
+Copies, reductions and functions of arrays all go along a nest. What they share is how it is made small; how its work is
+cut, and what its innermost loops do, is a matter of each core. A stride of 0 says that an operand has one item for all
+of an axis: an input is repeated there, and an output reduced. So one description serves them all.
+
+    a + b, of float64, a of shape (2, 3, 4), b of shape (3, 1)      sums of (5, 1, 6) over axis 0, of float64
+
+        shape           2    3    4                                     shape           5    1    6
+        stride of a    96   32    8                                     stride of x    48   48    8
+        stride of b     0    8    0                                     stride of sum   0    8    8
+        stride of out  96   32    8
+
+Planners take these steps, of which each has one function here:
+
+* `drop_unit_axes`: an axis of length 1 is none. The sums are left with axes of 5 and 6.
+* `flip_negative_axes`: an axis along which an operand runs backwards is begun at its other end, by all operands.
+* `sort_axes`, `find_numpys_order` and `put_in_order`: the axis with the shortest strides is to be the innermost one. Which
+  operand decides, planners say: copies and reductions go in the order of what they read, functions as NumPy iterates.
+* `coalesce_axes`: neighbours along which all operands go on, where the inner one ends, are one. In ``a + b``, axes 0 and
+  1 are not one, although `a` and `out` go on (96 = 3 * 32): `b` does not (0 != 3 * 8). If `b` had shape (1, 1), all three
+  would be one axis of 24 for `a` and `out`, and for `b` (0 = 3 * 0 = 4 * 0): one loop of 24 in place of six of 4.
+
+Nothing here allocates, raises or runs Python.
+"""
+
+from libc.stdlib cimport llabs
+
+
+cdef void drop_unit_axes(Nest *nest) noexcept nogil:
+    """Leave out the axes of length 1."""
+    cdef int kept = 0, axis
+    for axis in range(nest.rank):
+        if nest.shape[axis] == 1:
+            continue
+        if kept != axis:
+            copy_axis(nest, kept, axis)
+        kept += 1
+    nest.rank = kept
+
+
+cdef void keep_rank(Nest *nest, int least) noexcept nogil:
+    """Put axes of length 1 outside of all others, until there are so many."""
+    cdef int missing = least - nest.rank, axis, k
+    if missing <= 0:
+        return
+    for axis in range(nest.rank - 1, -1, -1):
+        copy_axis(nest, axis + missing, axis)
+    for axis in range(missing):
+        nest.shape[axis] = 1
+        for k in range(nest.n):
+            nest.stride[k][axis] = 0
+    nest.rank = least
+
+
+cdef void flip_negative_axes(Nest *nest, int by) noexcept nogil:
+    """Begin each axis along which operand `by` runs backwards at the other end."""
+    cdef int axis, k
+    for axis in range(nest.rank):
+        if nest.stride[by][axis] >= 0:
+            continue
+        for k in range(nest.n):
+            nest.data[k] += (nest.shape[axis] - 1) * nest.stride[k][axis]
+            nest.stride[k][axis] = -nest.stride[k][axis]
+
+
+cdef void sort_axes(Nest *nest, int by) noexcept nogil:
+    """Order the axes by the strides of an operand, the longest outermost; those of stride 0 are outside of all.
+
+    Axes of equal strides stay in their order.
+    """
+    cdef int i, axis
+    for i in range(1, nest.rank):
+        axis = i
+        while axis > 0 and _belongs_outside(nest.stride[by][axis], nest.stride[by][axis - 1]):
+            swap_axes(nest, axis - 1, axis)
+            axis -= 1
+
+
+cdef inline bint _belongs_outside(Py_ssize_t stride, Py_ssize_t before) noexcept nogil:
+    """Whether an axis of one stride belongs outside of an axis of another."""
+    return before != 0 and (stride == 0 or llabs(stride) > llabs(before))
+
+
+cdef bint find_numpys_order(const Nest *nest, int n, int *order) noexcept nogil:
+    """List the axes as NumPy iterates over the first `n` operands, outermost first; tell whether that is their order.
+
+    The axis with the shorter strides is within. Where operands disagree, or say nothing, the order of the axes counts.
+    """
+    cdef int axis, place, i
+    cdef int vote
+    cdef bint is_sorted = True
+
+    for axis in range(nest.rank - 1, -1, -1):   # insert each one among those that are within
+        place = axis
+        for i in range(axis + 1, nest.rank):
+            vote = _vote(nest, n, axis, order[i])
+            if vote == STAYS_OUTSIDE:
+                break
+            if vote == GOES_WITHIN:
+                place = i
+        for i in range(axis, place):
+            order[i] = order[i + 1]
+        order[place] = axis
+        is_sorted = is_sorted and place == axis
+    return is_sorted
+
+
+cdef enum:
+    STAYS_OUTSIDE
+    GOES_WITHIN
+    ABSTAINS
+
+
+cdef inline int _vote(const Nest *nest, int n, int axis, int other) noexcept nogil:
+    """What the strides of operands say of an axis that is outside of another one: one for its place is enough."""
+    cdef int vote = ABSTAINS, k
+    cdef Py_ssize_t own, others
+    for k in range(n):
+        own = llabs(nest.stride[k][axis])
+        others = llabs(nest.stride[k][other])
+        if own == 0 or others == 0:
+            continue
+        if others <= own:
+            return STAYS_OUTSIDE
+        vote = GOES_WITHIN
+    return vote
+
+
+cdef void put_in_order(Nest *nest, const int *order) noexcept nogil:
+    """Put the axes in an order, which lists their numbers."""
+    cdef Nest given = nest[0]
+    cdef int axis, k
+    for axis in range(nest.rank):
+        nest.shape[axis] = given.shape[order[axis]]
+        for k in range(nest.n):
+            nest.stride[k][axis] = given.stride[k][order[axis]]
+
+
+cdef void coalesce_axes(Nest *nest) noexcept nogil:
+    """Make one axis of neighbours that are one for all operands."""
+    cdef int last = 0, axis
+    for axis in range(1, nest.rank):
+        if are_one_axis(nest, last, axis):
+            nest.shape[axis] *= nest.shape[last]
+        else:
+            last += 1
+        if last != axis:
+            copy_axis(nest, last, axis)
+    if nest.rank:
+        nest.rank = last + 1
+
+
+def small_nest(shape, strides, steps, by=0):
+    """Make a nest on paper and take some steps of its functions, for tests; return its shape, strides and first items.
+
+    `strides` has a tuple for each operand, in bytes. First items are counted in bytes from where they were.
+    """
+    cdef Nest nest
+    cdef int[NEST_AXES] order
+    cdef int axis, k
+    if not len(shape) <= MAX_AXES or not 1 <= len(strides) <= MAX_OPERANDS:
+        raise ValueError(f"`shape` expected at most {MAX_AXES} axes of {MAX_OPERANDS} operands, got {shape}, {strides}")
+    nest.rank, nest.n = len(shape), len(strides)
+    for axis in range(nest.rank):
+        nest.shape[axis] = shape[axis]
+    for k in range(nest.n):
+        nest.data[k] = NULL
+        for axis in range(nest.rank):
+            nest.stride[k][axis] = strides[k][axis]
+    for step in steps:
+        if step == "drop":
+            drop_unit_axes(&nest)
+        elif step == "flip":
+            flip_negative_axes(&nest, by)
+        elif step == "sort":
+            sort_axes(&nest, by)
+        elif step == "numpy":
+            find_numpys_order(&nest, nest.n, order)
+            put_in_order(&nest, order)
+        elif step == "coalesce":
+            coalesce_axes(&nest)
+        elif step == "two":
+            keep_rank(&nest, 2)
+        else:
+            raise ValueError(f"`steps` expected names of steps, got {step!r}")
+    lengths = []
+    for axis in range(nest.rank):
+        lengths.append(nest.shape[axis])
+    found = []
+    begins = []
+    for k in range(nest.n):
+        own = []
+        for axis in range(nest.rank):
+            own.append(nest.stride[k][axis])
+        found.append(tuple(own))
+        begins.append(<Py_ssize_t> nest.data[k])
+    return tuple(lengths), found, begins

@@ -670,6 +670,8 @@ def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
 
 def check_function(ufunc: object) -> None:
     """Refuse anything that is not a function of two arrays, as far as that can be known."""
+    method: Any = ufunc
+    owner: Any = getattr(ufunc, "__self__", None)
     got = ""
     owner: Any
     if type(ufunc) is FunctionType and ufunc.__module__ != STATISTICS:
@@ -689,9 +691,9 @@ def check_function(ufunc: object) -> None:
         got = "where of three; give bcast.where(condition, x, y)"
     elif is_round(ufunc):
         got = "round of one; give chain(a, (np.round, decimals))"
-    elif isinstance(owner := getattr(ufunc, "__self__", None), UFUNC) and ufunc.__name__ in METHODS:
+    elif isinstance(owner, UFUNC) and method.__name__ in METHODS:
         own = f"np.{owner.__name__}" if getattr(np, owner.__name__, None) is owner else owner.__name__
-        got = f"the method {ufunc.__name__} of {owner.__name__}; give {own}"
+        got = f"the method {method.__name__} of {owner.__name__}; give {own}"
     elif ufunc in BUILTINS or _second_parameter(ufunc) in NO_OPERANDS:
         name = _name_of(ufunc)
         got = f"{name} of one{f'; give np.{PAIRWISE[name]}' if name in PAIRWISE else ''}"

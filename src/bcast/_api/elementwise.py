@@ -673,7 +673,6 @@ def check_function(ufunc: object) -> None:
     method: Any = ufunc
     owner: Any = getattr(ufunc, "__self__", None)
     got = ""
-    owner: Any
     if type(ufunc) is FunctionType and ufunc.__module__ != STATISTICS:
         return  # the user's: what is refused below is of other types
     if isinstance(ufunc, np.ufunc):
@@ -691,7 +690,7 @@ def check_function(ufunc: object) -> None:
         got = "where of three; give bcast.where(condition, x, y)"
     elif is_round(ufunc):
         got = "round of one; give chain(a, (np.round, decimals))"
-    elif isinstance(owner, UFUNC) and method.__name__ in METHODS:
+    elif isinstance(owner, np.ufunc) and method.__name__ in METHODS:
         own = f"np.{owner.__name__}" if getattr(np, owner.__name__, None) is owner else owner.__name__
         got = f"the method {method.__name__} of {owner.__name__}; give {own}"
     elif ufunc in BUILTINS or _second_parameter(ufunc) in NO_OPERANDS:

@@ -691,8 +691,9 @@ def check_function(ufunc: object) -> None:
     elif is_round(ufunc):
         got = "round of one; give chain(a, (np.round, decimals))"
     elif isinstance(owner, np.ufunc) and method.__name__ in METHODS:
-        own = f"np.{owner.__name__}" if getattr(np, owner.__name__, None) is owner else owner.__name__
-        got = f"the method {method.__name__} of {owner.__name__}; give {own}"
+        name = owner.__name__
+        own = f"np.{name}" if getattr(np, name, None) is owner else name
+        got = f"the method {method.__name__} of {name}; give {own}"
     elif ufunc in BUILTINS or _second_parameter(ufunc) in NO_OPERANDS:
         name = _name_of(ufunc)
         got = f"{name} of one{f'; give np.{PAIRWISE[name]}' if name in PAIRWISE else ''}"

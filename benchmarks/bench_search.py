@@ -252,10 +252,50 @@ def draw_chain(draw: Draw) -> Case:
     return Case(f"chain {' '.join(names)} of {words}", lambda: bcast.chain(data, *steps), by_numpy)
 
 
+def draw_pipeline(draw: Draw) -> Case:
+    """Draw what makes pictures and measurements ready: scaled, rounded and cut, and mostly converted."""
+    rng = draw.rng
+    words, data = draw.array(draw.shape(), rng.choice(REALS))
+    names, steps = list[str](), list[Any]()
+    if rng.random() < 0.5:
+        factor = rng.choice((0.5, np.float32(0.25), draw.items_of(data.shape[-1], "f4") / 64))
+        names.append(f"scaled by {np.ndim(factor)} axes of {type(factor).__name__}")
+        steps.append((np.multiply, factor))
+    if (steps or data.dtype.kind == "f") and rng.random() < 0.5:  # integers alone stay what they are
+        decimals = rng.choice((0, 0, 1, 2))
+        names.append(f"round {decimals}")
+        steps.append((np.round, decimals))
+    if not steps or rng.random() < 0.6:
+        bounds: tuple[tuple[Any, Any], ...] = (
+            (10, 50),
+            (10.0, 50.0),
+            (np.float32(10), np.float32(50)),
+            (10, None),
+            (None, 50),
+        )
+        low, high = rng.choice(bounds)
+        if low is not None and rng.random() < 0.3:
+            low = np.full(data.shape[-1], 10, data.dtype)
+        names.append(f"clip by {type(low).__name__}, {type(high).__name__}")
+        steps.append((np.clip, low, high))
+    wanted = rng.choice((None, "u1", "f2", "f4", "f8", "i8"))
+
+    def by_numpy() -> Any:
+        result = data
+        for function, *operands in steps:
+            result = function(result, *operands)
+        return np.ascontiguousarray(result) if wanted is None else result.astype(wanted, "C")
+
+    title = f"chain {', '.join(names)}{' to ' + wanted if wanted else ''} of {words}"
+    if wanted is None:
+        return Case(title, lambda: bcast.chain(data, *steps), by_numpy)
+    return Case(title, lambda: bcast.chain(data, *steps, casting="unsafe", out=np.empty(data.shape, wanted)), by_numpy)
+
+
 DRAWN = (
     *(draw_copy, draw_copy, draw_conversion, draw_repeat, draw_tile),
     *(draw_sum, draw_sum, draw_sum, draw_adjoint, draw_counted),
-    *(draw_elementwise, draw_elementwise, draw_where, draw_chain),
+    *(draw_elementwise, draw_elementwise, draw_where, draw_chain, draw_pipeline),
 )
 
 

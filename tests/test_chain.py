@@ -296,6 +296,40 @@ def test_bounds(dtype):
             check(data[::-1], (np.add, np.ones(3, "i1")), (np.clip, low, high), (np.maximum, 3), (np.clip, low, high))
 
 
+@pytest.mark.parametrize("n", [5, 4096, 4097, 65_536, 65_537])  # so many are looked at: at steps, and side by side
+@pytest.mark.parametrize("dtype", [dtype for dtype in REALS if dtype not in ("?", "bfloat16")])
+def test_bounds_of_which_one_is_odd(dtype, n):
+    """Of NaN, and of zeros beside zeros of another sign, NumPy's result depends on how its loop gets the bounds."""
+    data = with_odd_items(np.random.default_rng(7), "f4", (n,))
+    for odd in (1.0, 0.0, -0.0) + (np.nan,) * (np.dtype(dtype).kind == "f"):
+        bounds = np.full(2 * n, 1, dtype)
+        bounds[[n - 1, 2 * n - 2]] = odd
+        data[-1] = 0.0 if np.signbit(odd) else -0.0
+        for bound in bounds[:n], bounds[::2]:
+            check(data, (np.clip, bound, 5.0))
+            check(data, (np.clip, -5.0, bound))
+            check(data, (np.clip, bound, bound), np.negative)
+
+
+def test_every_float16_is_rounded():
+    halves = np.arange(1 << 16, dtype="u2").view("f2")
+    for array in halves, halves[::-1], halves.reshape(256, 256).T, halves[5:6]:
+        for step in np.round, np.rint, (np.round, 1), (np.round, 3), (np.round, 6), (np.round, -1):
+            check(array, step)
+            check(array, step, (np.multiply, np.float16(0.5)), step, dtype="f4")
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8"])
+def test_columns_that_become_rows(dtype, way):
+    """Rows whose neighbours in memory are items of other rows: fewer of these than a line has, and more."""
+    with computed(*way):
+        for m, n in itertools.product((2, 4, 5, 31, 63, 64, 65), (383, 384, 400, 1030)):
+            data = np.resize(np.arange(1, 100, dtype=dtype), m * n).reshape(n, m).T
+            check(data, (np.multiply, np.arange(n, dtype="f4")), (np.clip, 3, 90), (np.add, data))
+            check(data, (np.clip, 3, 90), out=[np.zeros((m, n), "i8") for _ in range(2)], casting="unsafe")
+
+
 @pytest.mark.parametrize("dtype", [*REALS, "c8"])
 def test_decimals(dtype):
     rng, ways = np.random.default_rng(6), itertools.cycle(COMPUTED)
@@ -619,6 +653,26 @@ def test_operands_are_what_arrays_of_the_base_class_would_be():
         plain = np.asarray(operand)
         check(np.ones((2, 3), "f4"), (np.add, operand), (np.less, operand), own=[(np.add, plain), (np.less, plain)])
     assert bcast.chain(np.ones(2, "f4"), (np.add, 1.0), [np.less, True], (np.add, np.float64(1))).dtype == np.float64
+
+
+class Half(np.float64):
+    """A scalar that a user has made."""
+
+
+@pytest.mark.parametrize("dtype", REALS)
+def test_numpys_scalars(dtype):
+    data = np.arange(1, 40).astype(dtype).reshape(13, 3)
+    kinds = np.bool_, np.int8, np.uint16, np.int64, np.uint64, np.float16, np.float32, np.float64, Half
+    for kind in kinds:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            check(data, (np.add, kind(1)), (np.maximum, kind(7)))
+            if dtype not in ("?", "bfloat16") and kind is not np.bool_:
+                check(data, (np.clip, kind(2), kind(9)))
+                check(data, (np.clip, kind(2), 9), (np.multiply, np.complex64(1j)))
+    with pytest.raises(TypeError):
+        bcast.chain(data, (np.add, np.str_("x")))
+    assert bcast.chain(np.float32(3), (np.add, np.float64(1))) == 4
 
 
 # One function whose last bits depend on the sign of a loop's step.

@@ -10,12 +10,12 @@ This module shares the blocks among threads.
 
 cimport cython
 cimport numpy as cnp
-from cpython.object cimport PyObject
+from cpython.object cimport Py_TPFLAGS_HEAPTYPE, PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF
 from libc.float cimport DBL_MAX, FLT_MAX
 from libc.math cimport fabs, isfinite
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, llabs, malloc
 from libc.string cimport memcmp, memcpy, memset
 
@@ -33,6 +33,7 @@ from bcast._runtime.core cimport (
 cdef extern from "numpy/arrayobject.h":
     cnp.ndarray PyArray_Empty(int rank, const cnp.npy_intp *shape, cnp.dtype dtype, int order)
     bint PyArray_CanCastTypeTo(cnp.PyArray_Descr *src, cnp.PyArray_Descr *dst, int casting)
+    object PyArray_FromScalar(object scalar, cnp.PyArray_Descr *dtype)
     int PyArray_Pack(cnp.PyArray_Descr *descr, void *item, object value) except -1
 
 cdef extern from "numpy/ufuncobject.h":
@@ -44,6 +45,7 @@ cdef extern from "numpy/ufuncobject.h":
     int PyUFunc_GiveFloatingpointErrors(const char *name, int flags) except -1
 
 cdef extern from "Python.h":
+    bint PyType_HasFeature(object kind, unsigned long feature)
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
     object PyObject_Vectorcall(object callable, PyObject **args, size_t n, PyObject *names)
 
@@ -62,9 +64,12 @@ cdef object CLIP = np.clip, ROUND = np.round, AROUND = np.around    # even if th
 cdef tuple ONLY_OUT = ("out",), ONLY_WHERE = ("where",), OUT_AND_WHERE = ("out", "where")
 cdef enum:
     SCALAR_BYTES = 32       # for a Python scalar as an item of any dtype
-    FEW_BOUNDS = 4096       # of `clip`, which are looked at
+    FEW_BOUNDS = 4096       # of `clip`, which are looked at in Python if they lie at steps;
+    MANY_BOUNDS = 65536     # in C if they lie side by side
     MOST_DECIMALS = 22      # of `round`, whose power of ten is exact in float64
     SATURATE = 5            # a casting of our own, beside NumPy's numbers for its ones
+    HAS_NAN = 1             # among bounds
+    HAS_ZERO = 2
 cdef Py_ssize_t APPLY_SHARE_BYTES = 256 << 10   # another thread that would write less costs more than it saves
 
 
@@ -254,6 +259,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     # The first casting, 'no', forbids another order of bytes, too.
     if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2 or casting == 0:
         return None
+    steps = _with_arrays(steps)
     nest.rank = _rank_of(data)
     for step in steps:
         if type(step) is tuple and rule == 0:
@@ -379,6 +385,32 @@ cdef int _is_reshaped(const Nest *nest, int k) noexcept:
     )
 
 
+cdef tuple _with_arrays(tuple steps):
+    """Steps with NumPy's scalars as arrays without axes, which give the same."""
+    cdef list plain = None, operands
+    cdef int i, k
+    for i in range(len(steps)):
+        if type(steps[i]) is not tuple:
+            continue
+        operands = None
+        for k in range(1, len(<tuple> steps[i])):
+            if is_numpys_scalar((<tuple> steps[i])[k]):
+                operands = list(<tuple> steps[i]) if operands is None else operands
+                operands[k] = PyArray_FromScalar(operands[k], NULL)
+        if operands is not None:
+            plain = list(steps) if plain is None else plain
+            plain[i] = tuple(operands)
+    return steps if plain is None else tuple(plain)
+
+
+cdef inline bint is_numpys_scalar(value) noexcept:
+    """Whether this is a scalar of one of NumPy's own types, which are static ones."""
+    return (
+        type(value) is not float and type(value) is not int and not cnp.PyArray_Check(value)
+        and cnp.PyArray_CheckScalar(value) and not PyType_HasFeature(type(value), Py_TPFLAGS_HEAPTYPE)
+    )
+
+
 cdef bint _function_step(
     Nest *nest, int *number, step, int rule, axis, char *scalars, int *weight,
 ) except -1:
@@ -430,7 +462,7 @@ cdef bint _are_sure_bounds(int number, low, high) except -1:
     all items.
     """
     cdef bint is_float = not _is_whole(number), alike = True
-    cdef int kind
+    cdef int kind, found = 0
     for bound in (low, high):
         kind = _number_of(bound)
         if kind == OTHER or kind == A_COMPLEX or (kind >= cnp.NPY_CFLOAT and kind <= cnp.NPY_CLONGDOUBLE):
@@ -439,14 +471,68 @@ cdef bint _are_sure_bounds(int number, low, high) except -1:
     if not is_float:
         return True
     for bound in (low, high):
-        if not cnp.PyArray_CheckExact(bound):
-            if bound != bound:
+        if cnp.PyArray_CheckExact(bound):
+            if cnp.PyArray_SIZE(<cnp.ndarray> bound) > MANY_BOUNDS:
                 return False
-        elif cnp.PyArray_SIZE(<cnp.ndarray> bound) > FEW_BOUNDS or np.any(bound != bound):
-            return False
-        else:
             alike = alike and cnp.PyArray_SIZE(<cnp.ndarray> bound) == 1
-    return alike or bool(np.all(low) and np.all(high))
+        found |= _look_at(bound)
+    return not found & HAS_NAN and (alike or not found & HAS_ZERO)
+
+
+cdef int _look_at(bound) except -1:
+    """Which of NaN and 0 there are among the items of a bound; NaN, too, if there are many at steps."""
+    cdef cnp.ndarray array
+    cdef Py_ssize_t n
+    cdef const void *items
+    if not cnp.PyArray_CheckExact(bound):
+        return HAS_NAN if bound != bound else 0 if bound else HAS_ZERO
+    array = bound
+    n, items = cnp.PyArray_SIZE(array), cnp.PyArray_DATA(array)
+    if cnp.PyArray_IS_C_CONTIGUOUS(array) and cnp.PyArray_ISBEHAVED_RO(array):     # in half a microsecond, not in five
+        if cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT:
+            return _look_at_items(<const float *> items, n)
+        if cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE:
+            return _look_at_items(<const double *> items, n)
+        if cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT16:
+            return _look_at_halves(<const uint16_t *> items, n)
+        if _is_whole(cnp.PyArray_TYPE(array)):
+            if cnp.PyArray_ITEMSIZE(array) == 1:
+                return _look_at_items(<const uint8_t *> items, n)
+            if cnp.PyArray_ITEMSIZE(array) == 2:
+                return _look_at_items(<const uint16_t *> items, n)
+            return _look_at_items(<const uint32_t *> items, n) if cnp.PyArray_ITEMSIZE(array) == 4 else (
+                _look_at_items(<const uint64_t *> items, n)
+            )
+    if n > FEW_BOUNDS:
+        return HAS_NAN
+    return (HAS_NAN if np.any(bound != bound) else 0) | (0 if np.all(bound) else HAS_ZERO)
+
+
+ctypedef fused const_number:
+    const float
+    const double
+    const uint8_t
+    const uint16_t
+    const uint32_t
+    const uint64_t
+
+
+cdef int _look_at_items(const_number *items, Py_ssize_t n) noexcept:
+    cdef bint has_nan = False, has_zero = False
+    cdef Py_ssize_t i
+    for i in range(n):
+        has_nan |= items[i] != items[i]
+        has_zero |= items[i] == 0
+    return (HAS_NAN if has_nan else 0) | (HAS_ZERO if has_zero else 0)
+
+
+cdef int _look_at_halves(const uint16_t *items, Py_ssize_t n) noexcept:
+    cdef bint has_nan = False, has_zero = False
+    cdef Py_ssize_t i
+    for i in range(n):
+        has_nan |= (items[i] & 0x7fff) > 0x7c00
+        has_zero |= (items[i] & 0x7fff) == 0
+    return (HAS_NAN if has_nan else 0) | (HAS_ZERO if has_zero else 0)
 
 
 cdef inline bint _is_whole(int number) noexcept:
@@ -461,7 +547,7 @@ cdef bint _round_step(Nest *nest, int *number, decimals, char *scalars, int *wei
         return False
     if _is_whole(number[0]) and number[0] != cnp.NPY_BOOL:
         return decimals >= 0        # integers stay what they are
-    if number[0] != cnp.NPY_FLOAT and number[0] != cnp.NPY_DOUBLE:
+    if number[0] != cnp.NPY_FLOAT and number[0] != cnp.NPY_DOUBLE and number[0] != cnp.NPY_FLOAT16:
         return False
     if not -MOST_DECIMALS <= decimals <= MOST_DECIMALS:
         return False

@@ -166,7 +166,7 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
     found.ufunc, found.code = function, code
     if c_function.nin != given_operands or c_function.nout != 1 or c_function.core_enabled:
         return found
-    if b == NONE and (name not in UNARY or a == cnp.NPY_FLOAT16 or a == bfloat16):
+    if b == NONE and (name not in UNARY or a == cnp.NPY_FLOAT16 and name != "rint" or a == bfloat16):
         return found
     for given in (a, b, dtype)[:given_operands]:
         operands.append(STAND_INS[given] if given < 0 else cnp.PyArray_DescrFromType(given))

@@ -209,7 +209,7 @@ cdef void plan_blocks(Nest *nest) noexcept:
                 inner = _even(n, APPLY_LONG_ROW_ITEMS)
             items = APPLY_FEW_ROWS * inner
         elif interleaved:
-            inner = _even(n, items // nest.shape[last - 1])
+            inner = _even(n, max(items // nest.shape[last - 1], <Py_ssize_t> APPLY_LONG_ROW_ITEMS))
             items = inner * nest.shape[last - 1]
         elif n > items:
             inner = _even(n, items)

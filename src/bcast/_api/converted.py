@@ -52,6 +52,7 @@ ARRAY_UFUNC: Any = ndarray.__array_ufunc__
 ARRAY_FUNCTION: Any = ndarray.__array_function__
 MADE_BY_USERS = 1 << 9  # Python's flag of types that are no static ones, as those of NumPy's scalars are
 MOST_AXES = 64  # that NumPy makes of lists in lists
+FEW_TIMES = 3
 BLOCK_BYTES = 1 << 20  # of converted data: caches hold it, and what it is replicated to is worth two threads
 
 
@@ -264,7 +265,9 @@ def convert_onto(
     size = size_of(data) * dtype.itemsize
     once = size_of(data) == size_of(out)
     few = size <= 4 * BLOCK_BYTES
-    if few and not once:  # all blocks at once take less time
+    # What is repeated once or twice may as well be converted so often, if it is worth a view.
+    seldom = size >= BLOCK_BYTES // 16 and size_of(out) // FEW_TIMES <= size_of(data)
+    if few and not once and not seldom:  # all blocks at once take less time
         return replicate(_converted(data, dtype), alignment, out)
     if not few and data.dtype.kind == "c" and dtype.kind in "iuf":
         np.zeros(1, data.dtype).astype(dtype)  # for NumPy's warning, which each block would repeat

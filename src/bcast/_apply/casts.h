@@ -307,8 +307,17 @@ BCAST_QUIET(bcast_plain_f8_to_f2, bcast_plain_odd_as_f2, bcast_plain_quiet_odd_a
 BCAST_QUIET(bcast_wide_f8_to_f2, bcast_wide_odd_as_f2, bcast_plain_quiet_odd_as_f2)
 BCAST_QUIET(bcast_wide_f4_to_f2, bcast_wide_f4_as_f2, bcast_plain_f4_as_f2)
 #endif
-static void bcast_c8_as_c16(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f4_as_f8(2 * n, src, dst); }
-static void bcast_c16_as_c8(ptrdiff_t n, const void *src, void *dst) { bcast_plain_f8_as_f4(2 * n, src, dst); }
+#define BCAST_COMPLEX_CASTS(target)                                                                                 \
+    static void bcast_##target##_c8_as_c16(ptrdiff_t n, const void *src, void *dst)                                 \
+    {                                                                                                               \
+        bcast_##target##_f4_as_f8(2 * n, src, dst);                                                                 \
+    }                                                                                                               \
+    static void bcast_##target##_c16_as_c8(ptrdiff_t n, const void *src, void *dst)                                 \
+    {                                                                                                               \
+        bcast_##target##_f8_as_f4(2 * n, src, dst);                                                                 \
+    }
+BCAST_COMPLEX_CASTS(plain)
+BCAST_COMPLEX_CASTS(wide)
 
 /* The place of a number type among the destinations, by NumPy's number for it; those of float16 and of bfloat16, whose
    number is given, come after; or -1. */
@@ -331,7 +340,10 @@ static inline bcast_cast bcast_cast_of(int target, int from, int to, int bfloat1
     const int src = bcast_cast_place(from, bfloat16), dst = bcast_cast_place(to, bfloat16);
     const int is_float = src == 9 || src == 10 || src >= 13;
     if (src < 0 || dst < 0) return NULL;
-    if (src == 11 || src == 12) return dst == 12 ? bcast_c8_as_c16 : dst == 11 ? bcast_c16_as_c8 : NULL;
+    if (src == 11 || src == 12) {
+        if (dst == 12) return target >= BCAST_WIDE ? bcast_wide_c8_as_c16 : bcast_plain_c8_as_c16;
+        return dst != 11 ? NULL : target >= BCAST_WIDE ? bcast_wide_c16_as_c8 : bcast_plain_c16_as_c8;
+    }
     if (exact && src != 0 && (dst >= 13 || src == 14 || (is_float && dst >= 1 && dst <= 8))) return NULL;
 #if BCAST_HAS_FP16
     static const bcast_cast from_halves[] = {

@@ -106,11 +106,11 @@ cpdef bint is_contiguous(cnp.ndarray array) noexcept:
 
 
 cpdef bint is_ordered(cnp.ndarray array) noexcept:
-    """Whether the outermost axis is the one with the longest steps, as in C's order."""
+    """Whether the outermost axis is the one with the longest steps, as in C's order; a step of 0 only repeats."""
     cdef Py_ssize_t longest = -1, step
     cdef int axis
     for axis in range(cnp.PyArray_NDIM(array)):
-        if cnp.PyArray_DIM(array, axis) == 1:
+        if cnp.PyArray_DIM(array, axis) == 1 or cnp.PyArray_STRIDE(array, axis) == 0:
             continue
         step = llabs(cnp.PyArray_STRIDE(array, axis))
         if longest < 0:

@@ -294,6 +294,12 @@ def test_axes_that_are_read_once(name, dtype):
                         np.testing.assert_array_equal(result, right, strict=not np.isscalar(right))
     with pytest.raises(np.exceptions.AxisError):
         getattr(bcast, name)(np.ones(3, dtype), iter([3]))
+    for other in ("max", "min", "any", "all"):
+        for axes in ((0,), (-1,), (1, 0)):
+            data = np.arange(12).reshape(3, 4).astype(dtype)
+            right = getattr(np, other)(data, axes)
+            for make in (iter, Once, list, np.array):
+                np.testing.assert_array_equal(getattr(bcast, other)(data, make(axes)), right)
     if name in SQUARES:
         data = np.arange(12).reshape(3, 4).astype(dtype)
         result, right = (getattr(bcast, name)(data, axes, ddof=1) for axes in (iter([0]), (0,)))

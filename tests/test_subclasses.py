@@ -45,7 +45,8 @@ def lying(array, kind=Liar):
 
 
 # NumPy's functions have what the class says, as these have.
-OF_CLASSES = {name for name in OF_ARRAYS if name.startswith(("sum:", "mean:", "var:", "std:"))}
+REDUCTIONS = ("sum:", "mean:", "var:", "std:", "max:", "min:", "any:", "all:")  # which hand classes on
+OF_CLASSES = {name for name in OF_ARRAYS if name.startswith(REDUCTIONS)}
 LEFT_OUT = {"elementwise: pdpd", "chain: into bytes, saturated"}  # where classes reshape; what is refused for them
 F = np.arange(6.0).reshape(2, 3)
 OBJECTS = np.array([[None, "text", 1]] * 2, object)

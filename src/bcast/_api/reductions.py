@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._adjoint import has_kernels, reduce_onto
 from bcast._api.adjoints import NO_VALUE, array_of, can_be_read_again, flag_of, order_in_memory, summed_axes
-from bcast._rules.arguments import Shape
+from bcast._api.converted import is_handed_on
+from bcast._rules.arguments import Shape, axes_argument
 from bcast._rules.core import aligned
 from bcast._rules.types import Axes, Out
 from bcast._runtime.core import dtype_of, refuse_repeated, result_array, shape_of, size_of
@@ -264,6 +265,9 @@ def _numpys(name: str, a: Any, axis: Any, out: Any, keepdims: Any, where: Any, i
     """Call NumPy's function with the arguments that are no defaults: classes that override it need not know all."""
     if isinstance(out, ndarray):
         refuse_repeated(out, out)
+    if axis is not None and type(axis) is not int and type(axis) is not tuple and not is_handed_on(a):
+        rest = {"where": where} if initial is NO_VALUE else {"where": where, "initial": initial}
+        return OURS[name](a, axes_argument(axis), out, keepdims, **rest)  # an iterator has its items only once
     options: dict[str, Any] = {}
     for key, value in (("axis", axis), ("out", out)):
         if value is not None:
@@ -272,3 +276,6 @@ def _numpys(name: str, a: Any, axis: Any, out: Any, keepdims: Any, where: Any, i
         if value is not NO_VALUE:
             options[key] = value
     return NUMPYS[name](a, **options)
+
+
+OURS: dict[str, Callable[..., Any]] = {"max": max, "min": min, "any": any, "all": all}

@@ -136,3 +136,7 @@ def test_clang_warns_of_nothing(options, one_lane):
         command = [tool("clang"), *options, *one_lane, *warnings, "-fsyntax-only", "-xc", "-"]
         done = subprocess.run([*command, f"-I{SOURCES}"], input=source, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+    for path in sorted(SOURCES.rglob("*.cpp")):
+        command = [tool("clang"), *options, *one_lane, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{SOURCES}"]
+        done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

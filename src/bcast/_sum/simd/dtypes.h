@@ -1,4 +1,4 @@
-/* The dtypes of terms and results: the table, conversions to and from what is summed, and packing. */
+/* The dtypes of terms and results: conversions to and from what is summed, and packing. */
 
 #ifndef BCAST_SUM_DTYPES_H
 #define BCAST_SUM_DTYPES_H
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sum.h"
+#include "table.h"
 #include "../../_runtime/floats.h"
 #include "../../_runtime/target.h"
 
@@ -34,36 +35,6 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
 #else
 #define BCAST_ROUNDED_TO_F16(y) bcast_narrowed(y, 10)
 #endif
-
-/* The dtypes, one row each: the bits of an item x; whether it is a float; the kind that sums it as it is, or wider; its
-   value; the bits of a float64 y rounded to it; and what the type is called if it is not NumPy's own. The order of
-   integers counts. To add a float that is summed in float64, add a row with kind f64 before FLOAT64. */
-#define BCAST_DTYPES(ROW)                                                                   \
-    ROW(BOOL, uint8_t, 0, u64, (x + 255) >> 8, 0, NULL) /* x != 0, of which GCC makes no branch */ \
-    ROW(INT8, uint8_t, 0, u64, (int8_t) x, 0, NULL)                                         \
-    ROW(INT16, uint16_t, 0, u64, (int16_t) x, 0, NULL)                                      \
-    ROW(INT32, uint32_t, 0, u32, (int32_t) x, 0, NULL)                                      \
-    ROW(INT64, uint64_t, 0, u64, (int64_t) x, 0, NULL)                                      \
-    ROW(UINT8, uint8_t, 0, u64, x, 0, NULL)                                                 \
-    ROW(UINT16, uint16_t, 0, u64, x, 0, NULL)                                               \
-    ROW(UINT32, uint32_t, 0, u32, x, 0, NULL)                                               \
-    ROW(UINT64, uint64_t, 0, u64, x, 0, NULL)                                               \
-    ROW(FLOAT16, uint16_t, 1, f16, bcast_f16_of(x), BCAST_ROUNDED_TO_F16(y), NULL)         \
-    ROW(BFLOAT16, uint16_t, 1, bf16, bcast_bf16_of(x), bcast_narrowed(y, 7), "bfloat16")    \
-    ROW(FLOAT32, uint32_t, 1, f32, bcast_f32_of(x), bcast_f32_bits_of((float) y), NULL)             \
-    ROW(FLOAT64, uint64_t, 1, f64, bcast_f64_of(x), bcast_f64_bits_of(y), NULL)
-
-#define BCAST_DTYPE_NUMBER(NAME, ...) BCAST_##NAME,
-enum { BCAST_DTYPES(BCAST_DTYPE_NUMBER) BCAST_DTYPE_COUNT };
-
-typedef struct {
-    int size, is_float, kind;
-    const char *name;
-} bcast_dtype;
-
-#define BCAST_DTYPE_ENTRY(NAME, Bits, is_float, kind, value, rounded, name) \
-    {sizeof(Bits), is_float, BCAST_KIND_##kind, name},
-static const bcast_dtype bcast_dtypes[] = {BCAST_DTYPES(BCAST_DTYPE_ENTRY)};
 
 /* The bits of the item at `at`, those of integers widened to 64, in which sums wrap as in fewer; or the bits of its
    value as a float64. A dtype that the compiler knows costs nothing. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "dtypes.h"
+#include "table.h"
 #include "../../_runtime/cpu.h"
 #include "../../_runtime/target.h"
 

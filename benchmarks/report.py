@@ -1,8 +1,10 @@
-"""Turn saved runs of the suites into Markdown tables and plots.
+"""Turn what was measured into the published tables and pictures.
 
-    python benchmarks/report.py RUN.json ... --markdown ALL.md --summary TABLE.md --plot RATIOS.svg --scaling S.svg
-    python benchmarks/report.py RUN.json ... --adjoint SUMS.md --adjoint-plot SUMS.svg
-    python benchmarks/report.py ALL.md --plot RATIOS.svg --detail-plot DOTS.svg --scaling S.svg
+    python -m benchmarks grid random scaling use replaced adjoint --json run.json
+    python -m benchmarks.report run.json ... --markdown results.md --summary short.md --plot results.svg
+    python -m benchmarks.report run.json ... --adjoint adjoint.md --packages field.md --lines lines.md
+    python -m benchmarks.report results.md --plot results.svg --detail-plot dots.svg --scaling scaling.svg
+    python -m benchmarks.report lines.md --lines-plot lines.svg
 
 Of several runs on one machine, each cell's fastest round counts. A report that was written before can be drawn again,
 from the figures in its tables.
@@ -10,17 +12,20 @@ from the figures in its tables.
 
 import argparse
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from os.path import relpath
 from pathlib import Path
 
-from plots import plot_adjoint, plot_detail, plot_ratios, plot_scaling
-from runs import Cell, Run, known, load, mean, read_report, to_limit, to_numpy, to_peer
-from shapes import FLOATS, SUM_DTYPES, label
-from workloads import STATES
-
 from bcast._benchmark.table import LOST
+from benchmarks.copies import STATES, size_name
+from benchmarks.harness import Measured, mean
+from benchmarks.packages import CALLS, LENGTHS, LINES, PICTURES
+from benchmarks.pictures import plot_detail, plot_lines, plot_ratios, plot_scaling
+from benchmarks.runs import Run, known, load, of_dtype, of_state, read_report, to_limit, to_numpy, to_peer
+from benchmarks.sums import FLOATS, SUM_DTYPES
+
+__all__ = ["main"]
 
 RATIO_LEGEND = (
     "*NumPy*, *best peer*: its time / bcast's time; below 1 bcast is the slower one, and below "
@@ -36,13 +41,13 @@ ADJOINT_LEGEND = (
 HEADS = ("GB/s", "limit", "NumPy", "best peer")
 FLAT = 1 << 26  # bytes from which on a byte should cost the same
 READ = 1 << 22  # bytes from which on sums should be as fast as memory is read
-PICTURES = {  # by option
+DRAWN = {  # by option
     "plot": "families of workloads",
     "detail_plot": "each workload and dtype",
     "scaling": "sizes and threads",
 }
 RATIOS = {"NumPy": to_numpy, "best peer": to_peer, "limit": to_limit}
-Subset = tuple[str, list[Cell]]  # what it is called, and what is in it
+Subset = tuple[str, list[Measured]]  # what it is called, and what is in it
 
 
 def show(ratio: float) -> str:
@@ -64,12 +69,12 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]], text_columns: int
         yield f"| {' | '.join(row)} |"
 
 
-def rival(cell: Cell) -> str:
+def rival(cell: Measured) -> str:
     """Write the ratio to the best peer, and who that is."""
     return f"{show(to_peer(cell))} {cell.best_peer}" if cell.best_peer else ""
 
 
-def figures(cell: Cell | None) -> list[str]:
+def figures(cell: Measured | None) -> list[str]:
     """Write the columns of one cell, under `HEADS`."""
     if cell is None:
         return [""] * len(HEADS)
@@ -78,21 +83,24 @@ def figures(cell: Cell | None) -> list[str]:
 
 def subsets(run: Run) -> Iterator[Subset]:
     """Yield the name and the cells of what is summed up of the broadcasts."""
-    few = [workload for workload, times in run.innermost.items() if 2 <= times <= 4]
     for state in STATES:
-        yield f"grid, {state}", run.select("grid", state)
-        yield f"grid, {state}, innermost repeated axis of 2 to 4", run.select("grid", state, few)
-        yield f"random shapes, {state}", run.select("random", state)
+        of_grid = of_state(run.cells("grid"), state)
+        yield f"grid, {state}", of_grid
+        yield (
+            f"grid, {state}, innermost repeated axis of 2 to 4",
+            [each for each in of_grid if 2 <= each.innermost <= 4],
+        )
+        yield f"random shapes, {state}", of_state(run.cells("random"), state)
 
 
 def adjoint_subsets(run: Run) -> Iterator[Subset]:
     """Yield the name and the cells of what is summed up of the sums."""
-    by_dtype = {dtype: run.of_dtype("adjoint", dtype) for dtype in SUM_DTYPES}
+    by_dtype = {dtype: of_dtype(run.cells("adjoint"), dtype) for dtype in SUM_DTYPES}
     yield ", ".join(FLOATS), [cell for dtype in FLOATS for cell in by_dtype[dtype]]
     yield from by_dtype.items()
     for dtype in FLOATS:
-        yield f"{dtype} from {label(READ)} on", [cell for cell in by_dtype[dtype] if cell.nbytes >= READ]
-    yield "warm", run.select("adjoint", "warm")
+        yield f"{dtype} from {size_name(READ)} on", [cell for cell in by_dtype[dtype] if cell.nbytes >= READ]
+    yield "warm", of_state(run.cells("adjoint"), "warm")
 
 
 def totals(named: Iterable[Subset]) -> Iterator[str]:
@@ -104,7 +112,7 @@ def totals(named: Iterable[Subset]) -> Iterator[str]:
             write = percent if head == "limit" else show
             if among := known(ratio, cells):
                 worst = min(among, key=ratio)
-                row += [write(mean(map(ratio, among))), f"{write(ratio(worst))} ({worst.workload}, {worst.dtype})"]
+                row += [write(mean(map(ratio, among))), f"{write(ratio(worst))} ({worst.name}, {worst.dtype})"]
             else:
                 row += ["", ""]
         if cells:
@@ -113,24 +121,23 @@ def totals(named: Iterable[Subset]) -> Iterator[str]:
     yield from table(heads, rows, 1)
 
 
-def losses(cells: list[Cell]) -> Iterator[str]:
+def losses(cells: list[Measured]) -> Iterator[str]:
     """Yield a list of the cells lost to NumPy, then of those lost to a peer."""
     lost: dict[bool, list[str]] = {True: [], False: []}
     for cell in cells:
         for name in cell.lost_to:
-            where = f"{cell.workload}, {cell.dtype}, {cell.state}"
+            where = f"{cell.name}, {cell.dtype}, {cell.state}"
             lost[name == "numpy"].append(f"- {where}: {show(cell.ratio(name))} {name}")
     for title, lines in (("NumPy", lost[True]), ("the best peer", lost[False])):
         yield from ("", f"## Lost to {title}: {len(lines)} of {len(cells)} cells", "", *(lines or ["None."]))
 
 
-def cells_of(run: Run, suite: str, title: str) -> Iterator[str]:
-    """Yield the table of a suite, fresh and warm side by side."""
-    rows = []
-    for first in dict.fromkeys((workload, dtype, threads) for workload, dtype, _, threads in run.suites[suite]):
-        workload, dtype, threads = first
-        cells = (run.suites[suite].get((workload, dtype, state, threads)) for state in STATES)
-        rows.append([workload, dtype, *(text for cell in cells for text in figures(cell))])
+def all_cells(run: Run, family: str, title: str) -> Iterator[str]:
+    """Yield the table of a family, fresh and warm side by side."""
+    found, rows = run.families[family], []
+    for name, dtype, threads in dict.fromkeys((name, dtype, threads) for name, dtype, _, threads in found):
+        both = (found.get((name, dtype, state, threads)) for state in STATES)
+        rows.append([name, dtype, *(text for cell in both for text in figures(cell))])
     if rows:
         heads = ["workload", "dtype", *(f"{state}: {head}" for state in STATES for head in HEADS)]
         yield from ("", f"## {title}", "", *table(heads, rows, 2))
@@ -138,19 +145,19 @@ def cells_of(run: Run, suite: str, title: str) -> Iterator[str]:
 
 def scaling(run: Run) -> Iterator[str]:
     """Yield a table of the sizes and the numbers of threads, and what they say together."""
-    cells = run.suites["scaling"]
+    cells = run.cells("scaling")
     if not cells:
         return
     yield from ("", "## From 1 KB to the largest that fits", "")
-    rows = [[cell.workload, cell.state, str(key[3]), *figures(cell)] for key, cell in cells.items()]
+    rows = [[cell.name, cell.state, str(cell.threads), *figures(cell)] for cell in cells]
     yield from table(["workload", "state", "threads", *HEADS], rows, 2)
     yield ""
-    lines = dict.fromkeys((run.family[key[0]], *key[2:]) for key in cells)
-    for family, state, threads in lines:
-        costs = [1 / cell.bandwidth for cell in run.line(family, state, threads) if cell.nbytes >= FLAT]
+    lines = dict.fromkeys((cell.group, cell.state, cell.threads) for cell in cells)
+    for pattern, state, threads in lines:
+        costs = [1 / cell.bandwidth for cell in run.line(pattern, state, threads) if cell.nbytes >= FLAT]
         if len(costs) > 1:
             spread = f"{max(costs) / min(costs):.2f} of the cheapest"
-            yield f"- {family}, {state}, threads: {threads}: from 64 MB on the dearest byte costs {spread}"
+            yield f"- {pattern}, {state}, threads: {threads}: from 64 MB on the dearest byte costs {spread}"
     for _, state, threads in (line for line in lines if line[0] == "rank 12"):
         few = {cell.nbytes: cell.times["bcast"] for cell in run.line("rank 3", state, threads)}
         many = {cell.nbytes: cell.times["bcast"] for cell in run.line("rank 12", state, threads)}
@@ -161,9 +168,9 @@ def scaling(run: Run) -> Iterator[str]:
 
 def uses(run: Run) -> Iterator[str]:
     """Yield the table of results that are used."""
-    if cells := run.suites["use"].values():
+    if cells := run.cells("use"):
         rows = [
-            [cell.workload, cell.state, f"{cell.times['bcast'] * 1e3:.3g}", show(to_numpy(cell)), rival(cell)]
+            [cell.name, cell.state, f"{cell.times['bcast'] * 1e3:.3g}", show(to_numpy(cell)), rival(cell)]
             for cell in cells
         ]
         yield from (
@@ -180,13 +187,13 @@ def uses(run: Run) -> Iterator[str]:
 def drop_ins(run: Run) -> Iterator[str]:
     """Yield the table of the functions that stand for NumPy's; of `elementwise` what it adds to the bare ufunc."""
     rows = []
-    for cell in run.suites["numpy"].values():
+    for cell in run.cells("replaced"):
         own = cell.times["bcast"]
         ratio, added = show(to_numpy(cell)), ""
-        if run.family[cell.workload] == "elementwise":
+        if cell.group == "elementwise":
             ratio, added = added, f"{(own - cell.times['numpy']) * 1e9:.0f}"
         columns = [f"{cell.nbytes / 1e6:.3g}", f"{own * 1e6:.3g}", ratio, rival(cell), added]
-        rows.append([cell.workload, cell.dtype, *columns])
+        rows.append([cell.name, cell.dtype, *columns])
     if rows:
         yield from ("", "## In the place of NumPy's functions, fresh", "")
         yield from table(["call", "dtype", "MB", "bcast, us", "NumPy", "best peer", "added, ns"], rows, 2)
@@ -204,9 +211,9 @@ def markdown(run: Run, pictures: Mapping[str, str] | None = None) -> str:
         "",
         *([f"Pictures: {links}.", ""] if links else []),
         *totals(subsets(run)),
-        *losses([*run.suites["grid"].values(), *run.suites["random"].values()]),
-        *cells_of(run, "grid", "The grid"),
-        *cells_of(run, "random", "Random shapes"),
+        *losses([*run.cells("grid"), *run.cells("random")]),
+        *all_cells(run, "grid", "The grid"),
+        *all_cells(run, "random", "Random shapes"),
         *scaling(run),
         *uses(run),
         *drop_ins(run),
@@ -222,13 +229,13 @@ def ulp(error: float | None) -> str:
 def errors(run: Run) -> Iterator[str]:
     """Yield the lines of a table of each competitor's largest error in each dtype, and where that is."""
     rows = []
-    cells = run.suites["adjoint"].values()
+    cells = run.cells("adjoint")
     for name in dict.fromkeys(name for cell in cells for name in cell.errors):
         row = [name]
         for dtype in SUM_DTYPES:
-            among = [cell for cell in run.of_dtype("adjoint", dtype) if name in cell.errors]
+            among = [cell for cell in of_dtype(cells, dtype) if name in cell.errors]
             worst = max(among, key=lambda cell: cell.errors[name], default=None)
-            where = f" ({worst.workload})" if worst and worst.errors[name] > 1 else ""
+            where = f" ({worst.name})" if worst and worst.errors[name] > 1 else ""
             row.append(f"{ulp(worst.errors[name])}{where}" if worst else "")
         rows.append(row)
     yield from table(["largest error, ulp", *SUM_DTYPES], rows, 1)
@@ -236,13 +243,15 @@ def errors(run: Run) -> Iterator[str]:
 
 def adjoint(run: Run) -> str:
     """Write everything about sums: in short, each pattern in short, then all cells."""
-    cells = run.suites["adjoint"]
-    names = list(dict.fromkeys(name for cell in cells.values() for name in cell.errors))
+    cells = run.cells("adjoint")
+    names = list(dict.fromkeys(name for cell in cells for name in cell.errors))
     patterns = [
-        (family, [[cell for cell in run.of_dtype("adjoint", dtype) if cell.workload in workloads] for dtype in FLOATS])
-        for family, workloads in run.families("adjoint").items()
+        (pattern, [of_dtype(among, dtype) for dtype in FLOATS]) for pattern, among in run.groups("adjoint").items()
     ]
-    rows = [[*key[:3], *figures(cell), *(ulp(cell.errors.get(name)) for name in names)] for key, cell in cells.items()]
+    rows = [
+        [cell.name, cell.dtype, cell.state, *figures(cell), *(ulp(cell.errors.get(name)) for name in names)]
+        for cell in cells
+    ]
     lines = [
         "# The adjoint against NumPy and its peers",
         "",
@@ -253,7 +262,7 @@ def adjoint(run: Run) -> str:
         *totals(adjoint_subsets(run)),
         "",
         *errors(run),
-        *losses(list(cells.values())),
+        *losses(cells),
         "",
         "## Each pattern, from the worst of its sizes to the best",
         "",
@@ -271,7 +280,7 @@ def span(texts: list[str]) -> str:
     return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
 
 
-def spans(cells: list[Cell]) -> list[str]:
+def spans(cells: list[Measured]) -> list[str]:
     """Write the span of each ratio; the peer that is the nearest, or the farthest ahead, in brackets."""
     row = []
     for head, ratio in RATIOS.items():
@@ -281,11 +290,11 @@ def spans(cells: list[Cell]) -> list[str]:
     return row
 
 
-def ranges(kinds: Iterable[str], families: list[tuple[str, list[list[Cell]]]]) -> Iterator[str]:
-    """Yield the lines of a table: of each family the range of the ratios of each kind of cells, their means at last."""
-    rows = [[family, *(text for cells in by_kind for text in spans(cells))] for family, by_kind in families]
+def ranges(kinds: Iterable[str], groups: list[tuple[str, list[list[Measured]]]]) -> Iterator[str]:
+    """Yield the lines of a table: of each group the range of the ratios of each kind of cells, their means at last."""
+    rows = [[group, *(text for cells in by_kind for text in spans(cells))] for group, by_kind in groups]
     means = ["geometric mean of all"]
-    for column in zip(*(by_kind for _, by_kind in families), strict=True):
+    for column in zip(*(by_kind for _, by_kind in groups), strict=True):
         for head, ratio in RATIOS.items():
             among = known(ratio, chain(*column))
             means.append((percent if head == "limit" else show)(mean(map(ratio, among))) if among else "")
@@ -293,15 +302,12 @@ def ranges(kinds: Iterable[str], families: list[tuple[str, list[list[Cell]]]]) -
 
 
 def summary(run: Run) -> str:
-    """Write a short table: a row for each family, the range of ratios over its workloads and dtypes."""
-    families = [
-        (family, [run.select("grid", state, workloads) for state in STATES])
-        for family, workloads in run.families("grid").items()
-    ]
-    if run.suites["random"]:
-        families.append(("random shapes", [run.select("random", state) for state in STATES]))
+    """Write a short table: a row for each group of the grid, the range of ratios over its workloads and dtypes."""
+    groups = [(group, [of_state(cells, state) for state in STATES]) for group, cells in run.groups("grid").items()]
+    if cells := run.cells("random"):
+        groups.append(("random shapes", [of_state(cells, state) for state in STATES]))
     lines = [
-        *ranges(STATES, families),
+        *ranges(STATES, groups),
         "",
         f"{LEGEND} Lowest and highest of all sizes and dtypes; in brackets the peer that is the nearest, or the "
         "farthest ahead.",
@@ -311,42 +317,98 @@ def summary(run: Run) -> str:
     return "\n".join(lines) + "\n"
 
 
+def times_as_fast(before: float, after: float) -> str:
+    """Write how many times as fast a way is, in two digits."""
+    times = before / after
+    return f"{times:.{1 if times < 9.95 else 0}f}"
+
+
+def packages(run: Run) -> str:
+    """Write the table of calls of other packages, and the lines that are changed."""
+    found = run.cells("packages")
+    rows_of_calls = {row.name: row for row in CALLS}
+    versions = ", ".join(run.peers[package] for package in run.groups("packages"))
+    lines = [f"{run.machine}; {versions}.", "", "| call | before, ms | by the patch | of | by the line |"]
+    lines.append("|---|--:|--:|---|--:|")
+    for cell in found:
+        before, patched = cell.times["numpy"], cell.times.get("bcast, patched")
+        patch = "" if patched is None else times_as_fast(before, patched)
+        names = rows_of_calls[cell.name].names.replace(",", ", ")
+        by_line = times_as_fast(before, cell.times["bcast"])
+        lines.append(f"| {cell.name} | {before * 1e3:.2f} | {patch} | {names} | {by_line} |")
+
+    lines += ["", "### The lines"]
+    for cell in found:
+        row = rows_of_calls[cell.name]
+        where = f", in `{row.place}`" * bool(row.place)
+        both = f"{row.line or row.call}\n{row.ours}".replace("'", '"')
+        lines += ["", f"{row.name}{where}:", "", "```python", *both.splitlines(), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def numpy_lines(run: Run) -> str:
+    """Write the table of NumPy's lines by the length of the last axis, and that of lines about pictures."""
+    found = {(cell.name, cell.state): cell for cell in [*run.cells("lines"), *run.cells("pictures")]}
+
+    def gain(name: str, state: str) -> str:
+        cell = found.get((name, state))
+        return "" if cell is None else times_as_fast(cell.times["numpy"], cell.times["bcast"])
+
+    lines = [f"{run.machine}; a million items of float32.", ""]
+    lines += [f"| NumPy | bcast | {' | '.join(map(str, LENGTHS))} |", f"|---|---|{'--:|' * len(LENGTHS)}"]
+    for _, line, ours in LINES:
+        gains = [gain(line, f"n = {n}") for n in LENGTHS]
+        lines.append(f"| `{line}` | `{ours}` | {' | '.join(gains)} |")
+
+    lines += [
+        "",
+        "Pictures are 1080 x 1920 bytes; `chw` is a view of `hwc`, and `back` one of floats the other way:",
+        "",
+    ]
+    lines += ["| the line | bcast | times |", "|---|---|--:|"]
+    lines += [f"| `{line}` | `{ours}` | {gain(line, '')} |" for line, ours in PICTURES]
+    return "\n".join(lines) + "\n"
+
+
+TABLES: dict[str, tuple[Callable[[Run], str], str]] = {  # by option: what writes it, and what it is
+    "summary": (summary, "the short table of broadcasts"),
+    "adjoint": (adjoint, "the tables of the sums"),
+    "packages": (packages, "the table of calls of other packages"),
+    "lines": (numpy_lines, "the tables of NumPy's lines and of pictures"),
+}
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument(
-        "runs", nargs="+", type=Path, help="files written by --benchmark-json, of one machine; or a report"
-    )
-    parser.add_argument("--markdown", type=Path, help="where all tables go")
-    parser.add_argument("--summary", type=Path, help="where the short table goes")
-    parser.add_argument("--plot", type=Path, help="where the picture of the ratios goes: .svg, .png, ...")
-    parser.add_argument("--detail-plot", type=Path, help="where the picture of all workloads and dtypes goes")
-    parser.add_argument("--scaling", type=Path, help="where the picture of sizes and threads goes")
-    parser.add_argument("--adjoint", type=Path, help="where the tables of the sums go")
-    parser.add_argument("--adjoint-plot", type=Path, help="where the picture of the sums goes")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.report", description=__doc__.partition("\n")[0])
+    parser.add_argument("runs", nargs="+", type=Path, help="files written by --json, of one machine; or a report")
+    parser.add_argument("--markdown", type=Path, help="where all tables of broadcasts go")
+    for name, (_, what) in TABLES.items():
+        parser.add_argument(f"--{name}", type=Path, help=f"where {what} goes")
+    for name, what in DRAWN.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=Path, help=f"where the picture of {what} goes")
+    parser.add_argument("--lines-plot", type=Path, help="where the picture of NumPy's lines goes: of lines.md")
     options = parser.parse_args(arguments)
+    if options.lines_plot:
+        plot_lines(options.runs[0].read_text(encoding="utf-8"), options.lines_plot)
+        return
+
     try:
         run = read_report(options.runs[0]) if options.runs[0].suffix == ".md" else load(options.runs)
     except ValueError as error:
         parser.error(str(error))
+    pictures = {"plot": plot_ratios, "detail_plot": plot_detail, "scaling": plot_scaling}
+    given = {name: path for name in pictures if (path := getattr(options, name))}
+    for name, path in given.items():
+        pictures[name](run, path)
     if options.markdown:
-        given = {title: getattr(options, name) for name, title in PICTURES.items()}
-        names = {title: relpath(path, options.markdown.parent) for title, path in given.items() if path}
+        names = {DRAWN[name]: relpath(path, options.markdown.parent) for name, path in given.items()}
         options.markdown.write_text(markdown(run, names), encoding="utf-8")
-    if options.summary:
-        options.summary.write_text(summary(run), encoding="utf-8")
-    if options.plot:
-        plot_ratios(run, options.plot)
-    if options.detail_plot:
-        plot_detail(run, options.detail_plot)
-    if options.scaling:
-        plot_scaling(run, options.scaling)
-    if options.adjoint:
-        options.adjoint.write_text(adjoint(run), encoding="utf-8")
-    if options.adjoint_plot:
-        plot_adjoint(run, options.adjoint_plot)
+    for name, (write, _) in TABLES.items():
+        if path := getattr(options, name):
+            path.write_text(write(run), encoding="utf-8")
     named = [*subsets(run), *adjoint_subsets(run)]
-    print(f"{sum(map(len, run.suites.values()))} cells", *totals(named), sep="\n")
+    print(f"{sum(map(len, run.families.values()))} cells", *totals(named), sep="\n")
 
 
 if __name__ == "__main__":

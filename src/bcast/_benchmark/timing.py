@@ -9,9 +9,13 @@ ROUND_SECONDS = 2e-4  # a faster call is repeated within a round, and a round of
 
 
 def measure(
-    calls: Mapping[str, Callable[[], Any]], seconds: float, warming: float, rest: Callable[[], object] = bool
+    calls: Mapping[str, Callable[[], Any]],
+    seconds: float,
+    warming: float,
+    rest: Callable[[], object] = bool,
+    turns: int = 1,
 ) -> dict[str, list[float]]:
-    """Time calls, each of which was made before, for so many seconds together, but each for one turn at least.
+    """Time calls, each of which was made before, for so many seconds together, but each for some turns at least.
 
     Each turn begins with `rest()`, which lets the threads of the call before go to sleep, and with calls that are not
     timed, for `warming` seconds. The result has the seconds of one call for each round; other work disturbed the
@@ -33,5 +37,6 @@ def measure(
                 calls[name]()
             rounds[name] += [taken / loops for taken in timers[name].repeat(repeats, loops)]
         plans.reverse()
-        if perf_counter() > end:
+        turns -= 1
+        if turns <= 0 and perf_counter() > end:
             return rounds

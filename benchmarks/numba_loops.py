@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from workloads import Call, Task
 
 from bcast._rules.arguments import Shape
 
-__all__ = ["fill", "numba_call", "readers", "repeater", "use_threads"]
+__all__ = ["fill", "readers", "repeater"]
 
 Fill = Callable[[NDArray[Any]], Any]
 
@@ -58,7 +57,7 @@ def fill(data: NDArray[Any], shape: Shape, threads: int) -> tuple[Fill, Shape, n
         rows = max(n for n in range(1, LONG_ROW // row + 1) if lengths[-2] % n == 0)
         if rows * 8 <= lengths[-2]:
             kinds, lengths = kinds[:-2] + "RRC", [*lengths[:-2], lengths[-2] // rows, rows, lengths[-1]]
-    stages: list[Call] = []
+    stages: list[Callable[[], Any]] = []
     while len(kinds) > DEEPEST or "RR" in kinds:
         own = kinds.find("RR") + 1 or -4
         copied = math.prod(n for kind, n in zip(kinds[:own], lengths[:own], strict=True) if kind == "C")
@@ -75,12 +74,6 @@ def fill(data: NDArray[Any], shape: Shape, threads: int) -> tuple[Fill, Shape, n
         last(out)
 
     return (in_stages if stages else last), tuple(lengths), word
-
-
-def use_threads(threads: int) -> None:
-    """Tell numba on how many threads at most it works."""
-    numba = importlib.import_module("numba")
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 
 
 def merged(source: Shape, shape: Shape) -> tuple[str, list[int]]:
@@ -246,18 +239,3 @@ def readers() -> tuple[Callable[..., Any], Callable[..., Any]]:
         return total
 
     return alone, numba.njit(parallel=True)(spread)
-
-
-def numba_call(task: Task) -> Call:
-    use_threads(task.threads)
-    data, shape, out = task.lined_up, task.workload.output, task.out
-    write, merged_shape, word = fill(data, shape, task.threads)
-    if out is not None:
-        return partial(write, out.view(word).reshape(merged_shape))
-
-    def fresh() -> NDArray[Any]:
-        out = np.empty(shape, data.dtype)
-        write(out.view(word).reshape(merged_shape))
-        return out
-
-    return fresh

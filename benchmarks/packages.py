@@ -1,47 +1,67 @@
-"""Calls of other packages as they are, by the patch of NumPy's functions, and by one changed line, in one run.
+"""Calls of other packages, and lines of NumPy's: as they are, and with one line changed; calls by the patch, too.
 
-    python benchmarks/field.py [--rounds 25] [--only SUBSTRING] > field.md
-    python benchmarks/field.py --lines > lines.md       # lines of NumPy's, by the length of the innermost axis
-    python benchmarks/field.py --draw lines.md          # into lines.svg
-
-Needs the packages of the cases; those of packages that are missing are left out. A changed line is either the user's,
-with a call of bcast in its place, or one within the package, whose function is compiled anew with it. Results are
-compared before they are timed: equal in all items, or within the `tolerance` of a case, which has sums. All have the
-dtype that the package gives. Calls take turns; before each come 20 ms of calls that are not timed, and the least time
-of all rounds counts.
+A changed line is either the user's, with a call of bcast in its place, or one within the package, whose function is
+compiled anew with it. Results have the dtype that the package gives, and equal its items, or are within the tolerance
+of the row, where there are sums. Here "numpy" is the call as it is, "bcast" the changed line, and "bcast, patched" the
+call with NumPy's functions patched.
 """
 
-import argparse
 import inspect
-import math
-import sys
-import time
-from contextlib import contextmanager, nullcontext
-from importlib import import_module, metadata
-from pathlib import Path
-from typing import NamedTuple
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
 
 import numpy as np
-from plots import plot_lines
 
 import bcast
-from bcast._benchmark.table import machine
+from benchmarks.harness import Cell, Check, is_close
+from benchmarks.peers import Call, Names, Way
 
-WARM_UP_SECONDS = 20e-3
+__all__ = ["CALLS", "LENGTHS", "LINES", "PICTURES", "line_cells", "package_cells", "picture_cells"]
+
+MODULES = {"scikit-image": "skimage", "scikit-learn": "sklearn", "SciPy": "scipy"}  # others have the package's name
 
 
-class Case(NamedTuple):
-    """A call of a package, the line that is changed and what stands in its place, and the names that are patched."""
+class PackageCall(NamedTuple):
+    """A call of a package, and what stands in its place.
+
+    Attributes
+    ----------
+    package, what : str
+        Whose call it is, and what it does.
+    setup, call : str
+        What makes the arrays, from `rng`; the call.
+    line : str
+        The line that is changed; the call itself, if empty.
+    ours : str
+        What stands in its place.
+    names : str
+        The functions of NumPy's that the patch replaces; none, if empty.
+    place : str
+        The function that has the line, where that is the package's.
+    tolerance : float
+        How far an item may be off, relative and absolute.
+    """
 
     package: str
     what: str
     setup: str
     call: str
-    line: str  # the call itself, if empty
+    line: str
     ours: str
     names: str = ""
-    place: str = ""  # the function that has the line, where that is the package's
-    tolerance: float = 0
+    place: str = ""
+    tolerance: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        return f"{self.package}: {self.what}"
 
 
 GRAY = "gray = rng.integers(0, 256, (1080, 1920), np.uint8)"
@@ -50,8 +70,8 @@ FRAME = "import pandas; frame = pandas.DataFrame(rng.random((200_000, 8))); valu
 CUBE = "import xarray; cube = xarray.DataArray(rng.random({}, np.float32), dims=('time', 'y', 'x'))"
 BIASES = "import autograd, autograd.numpy as anp; x, b = rng.random({0}, np.float32), rng.random({0}[1], np.float32)"
 GRADIENT = "autograd.grad(lambda b: anp.sum((x * b) ** 2))(b)"
-CASES = (
-    Case(
+CALLS = (
+    PackageCall(
         "einops",
         "gray to RGB, 1080 x 1920, uint8",
         f"import einops; {GRAY}",
@@ -60,7 +80,7 @@ CASES = (
         "bcast.broadcast(gray, (1080, 1920, 3), axes_mapping=[0, 1])",
         "tile",
     ),
-    Case(
+    PackageCall(
         "einops",
         "pictures at twice the size, 8 x 540 x 960 x 3, uint8",
         "import einops; pictures = rng.integers(0, 256, (8, 540, 960, 3), np.uint8)",
@@ -69,7 +89,7 @@ CASES = (
         "bcast.repeat(pictures, 2, axis=(1, 2))",
         "tile",
     ),
-    Case(
+    PackageCall(
         "scikit-image",
         "gray to RGB, 1080 x 1920, uint8",
         f"import skimage; {GRAY}",
@@ -78,7 +98,7 @@ CASES = (
         "bcast.broadcast(gray, (1080, 1920, 3), axes_mapping=[0, 1])",
         "stack",
     ),
-    Case(
+    PackageCall(
         "scikit-image",
         "RGBA on white, 720 x 1280, float32",
         "import skimage; rgba = rng.random((720, 1280, 4), np.float32)",
@@ -87,7 +107,7 @@ CASES = (
         "bcast.chain(channels, (np.multiply, alpha), (np.add, bcast.elementwise(np.multiply, 1 - alpha, background)))",
         place="skimage.color.colorconv.rgba2rgb",
     ),
-    Case(
+    PackageCall(
         "scikit-image",
         "means of blocks of 4 x 4, 1024 x 1024, float64",
         "import skimage; picture = rng.random((1024, 1024))",
@@ -97,7 +117,7 @@ CASES = (
         "mean",
         tolerance=1e-13,
     ),
-    Case(
+    PackageCall(
         "astropy",
         "pixels repeated, 1024 x 1024 by 4 x 4, float32",
         "from astropy.nddata import block_replicate; picture = rng.random((1024, 1024), np.float32)",
@@ -106,7 +126,7 @@ CASES = (
         "bcast.repeat(picture, 4, axis=(0, 1))",
         "repeat",
     ),
-    Case(
+    PackageCall(
         "astropy",
         "sums of blocks of 4 x 4, 2048 x 2048, float32",
         "from astropy.nddata import block_reduce; picture = rng.random((2048, 2048), np.float32)",
@@ -115,7 +135,7 @@ CASES = (
         "bcast.sum(picture.reshape(512, 4, 512, 4), (1, 3))",
         tolerance=1e-6,
     ),
-    Case(
+    PackageCall(
         "albucore",
         "normalize for a network, 480 x 640 x 3, uint8",
         "import albucore; picture = rng.integers(0, 256, (480, 640, 3), np.uint8);"
@@ -125,7 +145,7 @@ CASES = (
         "bcast.chain(picture, (np.subtract, mean), (np.multiply, factor), dtype=np.float32)",
         tolerance=1e-5,
     ),
-    Case(
+    PackageCall(
         "scikit-learn",
         "StandardScaler, 200 000 x 8, float64",
         TABLE.format("sklearn.preprocessing") + "; scaler = StandardScaler().fit(table)",
@@ -133,7 +153,7 @@ CASES = (
         "",
         "bcast.chain(table, (np.subtract, scaler.mean_), (np.divide, scaler.scale_))",
     ),
-    Case(
+    PackageCall(
         "scikit-learn",
         "rows of norm 1, 200 000 x 8, float64",
         TABLE.format("sklearn.preprocessing"),
@@ -142,7 +162,7 @@ CASES = (
         "bcast.elementwise(np.divide, table, np.sqrt(bcast.unbroadcast(table, (200_000, 1), times=table)))",
         tolerance=1e-13,
     ),
-    Case(
+    PackageCall(
         "networkx",
         "spring layout of 400 nodes, 50 steps",
         "import networkx; graph = networkx.random_geometric_graph(400, 0.1, seed=1)",
@@ -151,7 +171,7 @@ CASES = (
         "bcast.elementwise(np.subtract, pos[:, np.newaxis, :], pos)",
         place="networkx.drawing.layout._fruchterman_reingold",
     ),
-    Case(
+    PackageCall(
         "networkx",
         "the changed line of the layout alone",
         "position = rng.random((400, 2))",
@@ -159,7 +179,7 @@ CASES = (
         "",
         "bcast.elementwise(np.subtract, position[:, np.newaxis, :], position)",
     ),
-    Case(
+    PackageCall(
         "autograd",
         "gradient of a scale, 200 000 x 3, float32",
         BIASES.format("(200_000, 3)"),
@@ -169,7 +189,7 @@ CASES = (
         place="autograd.numpy.numpy_vjps.unbroadcast",
         tolerance=1e-3,
     ),
-    Case(
+    PackageCall(
         "autograd",
         "gradient of a scale, 4096 x 768, float32",
         BIASES.format("(4096, 768)"),
@@ -179,7 +199,7 @@ CASES = (
         place="autograd.numpy.numpy_vjps.unbroadcast",
         tolerance=1e-3,
     ),
-    Case(
+    PackageCall(
         "xarray",
         "anomalies, 120 x 180 x 360, float32",
         CUBE.format("(120, 180, 360)") + "; climate = cube.mean('time')",
@@ -187,7 +207,7 @@ CASES = (
         "",
         "cube.copy(data=bcast.elementwise(np.subtract, cube.data, climate.data))",
     ),
-    Case(
+    PackageCall(
         "xarray",
         "bands less their means, 1024 x 1024 x 4, float32",
         "import xarray; bands = xarray.DataArray(rng.random((1024, 1024, 4), np.float32), dims=('y', 'x', 'band'));"
@@ -196,7 +216,7 @@ CASES = (
         "",
         "bands.copy(data=bcast.elementwise(np.subtract, bands.data, means.data))",
     ),
-    Case(
+    PackageCall(
         "xarray",
         "land alone, 120 x 180 x 360, float32",
         CUBE.format("(120, 180, 360)") + "; land = xarray.DataArray(rng.random((180, 360)) < 0.3, dims=('y', 'x'))",
@@ -205,7 +225,7 @@ CASES = (
         "cube.copy(data=bcast.where(land.data, cube.data, np.float32(np.nan)))",
         "where",
     ),
-    Case(
+    PackageCall(
         "pandas",
         "columns less their means, 200 000 x 8, float64",
         FRAME,
@@ -214,7 +234,7 @@ CASES = (
         "pandas.DataFrame(bcast.elementwise(np.subtract, values, bcast.mean(values, 0)), copy=False)",
         tolerance=1e-13,
     ),
-    Case(
+    PackageCall(
         "pandas",
         "values above a half, 200 000 x 8, float64",
         FRAME,
@@ -223,7 +243,7 @@ CASES = (
         "pandas.DataFrame(bcast.where(values > 0.5, values, 0.0), copy=False)",
         "where",
     ),
-    Case(
+    PackageCall(
         "pandas",
         "each row three times, 200 000 x 8, float64",
         FRAME,
@@ -232,7 +252,7 @@ CASES = (
         "pandas.DataFrame(bcast.repeat(frame.values, 3, axis=0))",
         "repeat",
     ),
-    Case(
+    PackageCall(
         "pandas",
         "index of 3650 days and 300 places",
         "import pandas; days = pandas.date_range('2000', periods=3650)",
@@ -242,7 +262,7 @@ CASES = (
         "tile,repeat",
         place="pandas.core.indexes.multi.cartesian_product",
     ),
-    Case(
+    PackageCall(
         "SciPy",
         "zscore of rows, 200 000 x 8, float64",
         TABLE.format("scipy.stats"),
@@ -252,7 +272,7 @@ CASES = (
         "table, (np.subtract, bcast.mean(table, 1, keepdims=True)), (np.divide, bcast.std(table, 1, keepdims=True)))",
         tolerance=1e-9,
     ),
-    Case(
+    PackageCall(
         "SciPy",
         "whiten for k-means, 200 000 x 3, float64",
         "from scipy.cluster.vq import whiten; points = rng.random((200_000, 3))",
@@ -263,7 +283,7 @@ CASES = (
         place="scipy.cluster.vq.whiten",
         tolerance=1e-13,
     ),
-    Case(
+    PackageCall(
         "SciPy",
         "softmax of rows, 100 000 x 10, float32",
         "from scipy.special import softmax; logits = rng.random((100_000, 10), np.float32)",
@@ -273,7 +293,7 @@ CASES = (
         place="scipy.special._logsumexp.softmax",
         tolerance=1e-6,
     ),
-    Case(
+    PackageCall(
         "trimesh",
         "centres of 81 920 triangles",
         "import trimesh; triangles = trimesh.creation.icosphere(6).triangles.view(np.ndarray)",
@@ -335,106 +355,95 @@ PICTURES = (  # NumPy's line or another's, and ours, of pictures of 1080 x 1920
 )
 
 
-@contextmanager
-def rewritten(case):
-    """Replace the line within the package: its function, by whatever name it was imported, gets another code."""
-    path, _, name = case.place.rpartition(".")
+def names_of(setup: str) -> Names:
+    """Run what a row sets up, and return all that it names."""
+    names: dict[str, Any] = {"np": np, "bcast": bcast, "rng": np.random.default_rng(0)}
+    exec(setup, names)
+    return names
+
+
+def with_other_code(row: PackageCall, **names: Any) -> Call:
+    """Make the call while the package's function has the changed line."""
+    call = eval(f"lambda: {row.call}", names)
+    function, code = rewritten(row)
+
+    def changed() -> Any:
+        with replaced_code(function, code):
+            return call()
+
+    return changed
+
+
+def with_patch(row: PackageCall, **names: Any) -> Call:
+    """Make the call while NumPy's functions are patched."""
+    call, patched_names = eval(f"lambda: {row.call}", names), row.names.split(",")
+
+    def patched() -> Any:
+        with bcast.patched_numpy(patched_names):
+            return call()
+
+    return patched
+
+
+def rewritten(row: PackageCall) -> tuple[FunctionType, CodeType]:
+    """Return the function that has the line, and its code with the line changed."""
+    path, _, name = row.place.rpartition(".")
     module = import_module(path)
     function = inspect.unwrap(getattr(module, name))
-    code, source = function.__code__, inspect.getsource(function)
-    if case.line not in source:
-        raise LookupError(f"{case.place} expected the line {case.line!r}: another version of {case.package}?")
-    module.bcast, names = bcast, dict(vars(module))
-    exec(compile(source.replace(case.line, case.ours), path, "exec"), names)
-    function.__code__ = inspect.unwrap(names[name]).__code__
+    source = inspect.getsource(function)
+    if row.line not in source:
+        raise LookupError(f"{row.place} expected the line {row.line!r}: another version of {row.package}?")
+
+    module.bcast = bcast  # type: ignore[attr-defined]
+    names = dict(vars(module))
+    exec(compile(source.replace(row.line, row.ours), path, "exec"), names)
+    return function, inspect.unwrap(names[name]).__code__
+
+
+@contextmanager
+def replaced_code(function: FunctionType, code: CodeType) -> Iterator[None]:
+    """Give a function another code, by whatever name it was imported."""
+    before = function.__code__
+    function.__code__ = code
     try:
         yield
     finally:
-        function.__code__ = code
+        function.__code__ = before
 
 
-def measured(case, rounds):
-    """Return the least seconds of the call as it is, by the patch, and by the line; they are compared first."""
-    names = {"np": np, "bcast": bcast, "rng": np.random.default_rng(0)}
-    exec(case.setup, names)
-    call = eval(f"lambda: {case.call}", names)
-    changed = (call, lambda: rewritten(case)) if case.place else (eval(f"lambda: {case.ours}", names), nullcontext)
-    ways = {"before": (call, nullcontext), "line": changed}
-    if case.names:
-        ways["patch"] = call, lambda: bcast.patched_numpy(case.names.split(","))
-    expected, least = np.asarray(call()), dict.fromkeys(ways, math.inf)
-    for done in range(rounds):
-        for way, (function, context) in ways.items():
-            with context():
-                begin = time.perf_counter()
-                result = np.asarray(function())
-                if not done:
-                    assert result.dtype == expected.dtype, f"{case}: {result.dtype} is not {expected.dtype}"
-                    np.testing.assert_allclose(result, expected, case.tolerance, case.tolerance, err_msg=str(case))
-                while time.perf_counter() < begin + WARM_UP_SECONDS:
-                    function()
-                for _ in range(3):
-                    begin = time.perf_counter()
-                    function()
-                    least[way] = min(least[way], time.perf_counter() - begin)
-    return least
+def row_cell(family: str, name: str, group: str, state: str, row: PackageCall, threads: int) -> Cell:
+    """Make the cell of a row."""
+    ways: dict[str, Way] = {
+        "bcast": partial(with_other_code, row) if row.place else row.ours,
+        "numpy": row.call,
+    }
+    if row.names:
+        ways["bcast, patched"] = partial(with_patch, row)
+
+    def judge(_names: Names, numpys: Call) -> Check:
+        return is_close(np.asarray(numpys()), row.tolerance, row.tolerance)
+
+    return Cell(family, name, group, "", state, threads, 0, partial(names_of, row.setup), ways, judge)
 
 
-def ratio(least, way):
-    """Return how many times as fast a way is as the call before, in two digits."""
-    return "" if way not in least else f"{(times := least['before'] / least[way]):.{1 if times < 9.95 else 0}f}"
+def package_cells(options: Namespace) -> Iterator[Cell]:
+    """Yield the calls of those packages that are installed."""
+    for row in CALLS:
+        if find_spec(MODULES.get(row.package, row.package)):
+            yield row_cell("packages", row.name, row.package, "", row, options.threads)
 
 
-def show_calls(options):
-    """Print the table of calls, and the lines that are changed."""
-    found = {}
-    for case in CASES:
-        if options.only in f"{case.package}: {case.what}":
-            try:
-                found[case] = measured(case, options.rounds)
-            except ImportError as error:
-                print(f"{case.package}: {error}", file=sys.stderr)
-    packages = ", ".join(f"{name} {metadata.version(name)}" for name in dict.fromkeys(case.package for case in found))
-    print(f"{machine(bcast.get_num_threads())}; {packages}.\n")
-    print("| call | before, ms | by the patch | of | by the line |\n|---|--:|--:|---|--:|")
-    for case, least in found.items():
-        patch = f"{ratio(least, 'patch')} | {case.names.replace(',', ', ')}"
-        print(f"| {case.package}: {case.what} | {least['before'] * 1e3:.2f} | {patch} | {ratio(least, 'line')} |")
-    print("\n### The lines")
-    for case in found:
-        where = f", in `{case.place}`" * bool(case.place)
-        lines = f"{case.line or case.call}\n{case.ours}".replace("'", '"')
-        print(f"\n{case.package}: {case.what}{where}:\n\n```python\n{lines}\n```")
-
-
-def show_lines(options):
-    """Print the table of NumPy's lines."""
-    print(f"{machine(bcast.get_num_threads())}; a million items of float32.\n")
-    print("| NumPy | bcast |", " | ".join(map(str, LENGTHS)), f"|\n|---|---|{'--:|' * len(LENGTHS)}")
+def line_cells(options: Namespace) -> Iterator[Cell]:
+    """Yield the lines of NumPy's, by the length of the innermost axis."""
     for setup, line, ours in LINES:
-        cases = [Case("", "", ROWS.format(n) + setup, line, "", ours, tolerance=1e-2) for n in LENGTHS]
-        ratios = [ratio(measured(case, options.rounds), "line") for case in cases if options.only in line]
-        print(f"| `{line}` | `{ours}` | {' | '.join(ratios)} |", flush=True)
-    print("\nPictures are 1080 x 1920 bytes; `chw` is a view of `hwc`, and `back` one of floats the other way:\n")
-    print("| the line | bcast | times |\n|---|---|--:|")
+        for n in LENGTHS:
+            row = PackageCall("", line, ROWS.format(n) + setup, line, "", ours, tolerance=1e-2)
+            yield row_cell("lines", line, "lines", f"n = {n}", row, options.threads)
+
+
+def picture_cells(options: Namespace) -> Iterator[Cell]:
+    """Yield the lines about pictures of 1080 x 1920."""
     for line, ours in PICTURES:
-        if options.only in line:
-            least = measured(Case("", "", HWC, line, "", ours, tolerance=1e-5), options.rounds)
-            print(f"| `{line}` | `{ours}` | {ratio(least, 'line')} |", flush=True)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--only", default="", help="a part of the names of the cases")
-    parser.add_argument("--lines", dest="show", action="store_const", const=show_lines, default=show_calls)
-    parser.add_argument("--draw", type=Path, metavar="LINES", help="draw the table of lines in a file, beside it")
-    options = parser.parse_args()
-    if options.draw is not None:
-        plot_lines(options.draw.read_text(encoding="utf-8"), options.draw.with_suffix(".svg"))
-    else:
-        options.show(options)
-
-
-if __name__ == "__main__":
-    main()
+        if all(find_spec(module) for module in ("cv2", "einops")):
+            row = PackageCall("", line, HWC, line, "", ours, tolerance=1e-5)
+            yield row_cell("pictures", line, "pictures", "", row, options.threads)

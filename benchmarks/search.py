@@ -1,19 +1,17 @@
 """A search for slow calls: every public function with random dtypes, shapes and layouts, beside NumPy.
 
-    python benchmarks/bench_search.py [--seed N] [--seconds 120] [--threads N] [--only SUBSTRING] [--worst 20]
-
-prints the calls that take longest beside NumPy's, as many as `--worst` says. Each call is drawn from the seed and its
-number, and timed by turns with NumPy's; the fastest turn of each counts. Suspects are timed again by more turns, and
-those that look worst once more at the end. `--seed N --case M` times one call again.
+Each call is drawn from the seed and its number, and timed by turns with NumPy's; the fastest turn of each counts.
+Suspects are timed again by more turns, and those that look worst once more at the end. `--seed N --case M` times one
+call again.
 
 Layouts are those that nobody plans for: axes in any order, at steps, backwards, or repeated by a stride of 0. Calls
 have from 256 to `--items` items, as often a few as many.
 """
 
-import argparse
 import math
 import random
 import warnings
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,17 +19,21 @@ from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
-from machines import Load, cpus
 
 import bcast
+from bcast._benchmark import timing
+from benchmarks.harness import mean
+
+__all__ = ["SearchedCall", "drawn", "measure_search"]
 
 Array = np.ndarray[Any, Any]
 Call = Callable[[], Any]
 
-TURN = 4e-4  # seconds of a turn, or one call
-PAUSE = 2e-4  # before a turn, in which threads go to sleep
+REST_SECONDS = 2e-4  # before a turn, in which bcast's threads go to sleep
+WARM_UP_SECONDS = 1e-5  # one call, which leaves the caches as the call itself does
 SUSPECT = 1.1  # times as long as NumPy's: timed again at once
 TURNS = (2, 10, 40)  # at first, of suspects, of the worst
+SHOWN = 20  # calls, the worst of all
 
 NUMBERS = ("u1", "i1", "i2", "u2", "i4", "i8", "u8", "f2", "f4", "f8", "F", "D")
 REALS = NUMBERS[:-2]
@@ -44,7 +46,7 @@ OF_ONE = ("square", "absolute", "negative", "sqrt", "sign")
 
 
 @dataclass
-class Case:
+class SearchedCall:
     """The same call of bcast and of NumPy, and a title that has its dtypes, shapes and layouts."""
 
     title: str
@@ -109,31 +111,34 @@ class Draw:
         return np.resize((items & 1).astype(bool) if dtype == "?" else items.astype(dtype), size)
 
 
-def draw_copy(draw: Draw) -> Case:
+def draw_copy(draw: Draw) -> SearchedCall:
+    """Draw a broadcast, new or into `out`."""
     dtype, shape = draw.rng.choice(COPIED), draw.shape()
     words, data = draw.array(draw.part_of(shape), dtype)
     title = f"broadcast {words} to {shape}"
     if draw.rng.random() < 0.3:
         out_words, out = draw.array(shape, dtype, repeats=False)
         title += f" out={out_words}"
-        return Case(title, lambda: bcast.broadcast(data, shape, out=out), lambda: np.copyto(out, data))
-    return Case(title, lambda: bcast.broadcast(data, shape), lambda: np.broadcast_to(data, shape).copy())
+        return SearchedCall(title, lambda: bcast.broadcast(data, shape, out=out), lambda: np.copyto(out, data))
+    return SearchedCall(title, lambda: bcast.broadcast(data, shape), lambda: np.broadcast_to(data, shape).copy())
 
 
-def draw_conversion(draw: Draw) -> Case:
+def draw_conversion(draw: Draw) -> SearchedCall:
+    """Draw a broadcast to another dtype."""
     dtype, wanted = draw.rng.choice(NUMBERS), draw.rng.choice(NUMBERS)
     if np.dtype(dtype).kind == "c" != np.dtype(wanted).kind:
         wanted = "D"
     shape = draw.shape()
     words, data = draw.array(draw.part_of(shape), dtype)
-    return Case(
+    return SearchedCall(
         f"broadcast {words} to {shape} dtype={wanted}",
         lambda: bcast.broadcast(data, shape, dtype=wanted, casting="unsafe"),
         lambda: np.broadcast_to(data, shape).astype(wanted, "C"),
     )
 
 
-def draw_repeat(draw: Draw) -> Case:
+def draw_repeat(draw: Draw) -> SearchedCall:
+    """Draw a call of `repeat`, by one count or by counts."""
     rng = draw.rng
     count = rng.choice((2, 3, 4, 7, 30))
     words, data = draw.array(draw.shape(max(2, draw.items / count)), rng.choice(COPIED))
@@ -144,21 +149,23 @@ def draw_repeat(draw: Draw) -> Case:
         words += f" by counts of 0 to {2 * count}"
     else:
         words += f" by {count}"
-    return Case(
+    return SearchedCall(
         f"repeat {words} axis={axis}",
         lambda: bcast.repeat(data, counts, axis),
         lambda: np.repeat(data, counts, axis),
     )
 
 
-def draw_tile(draw: Draw) -> Case:
+def draw_tile(draw: Draw) -> SearchedCall:
+    """Draw a call of `tile`."""
     shape = draw.shape(max(2, draw.items / 6))
     words, data = draw.array(shape, draw.rng.choice(COPIED))
     reps = tuple(draw.rng.choice((1, 1, 2, 3, 6)) for _ in range(draw.rng.randint(1, len(shape) + 1)))
-    return Case(f"tile {words} by {reps}", lambda: bcast.tile(data, reps), lambda: np.tile(data, reps))
+    return SearchedCall(f"tile {words} by {reps}", lambda: bcast.tile(data, reps), lambda: np.tile(data, reps))
 
 
-def draw_sum(draw: Draw) -> Case:
+def draw_sum(draw: Draw) -> SearchedCall:
+    """Draw a sum, a mean, a variance or a deviation."""
     name = draw.rng.choice(("sum", "sum", "mean", "var", "std"))
     words, data = draw.array(draw.shape(), draw.rng.choice(NUMBERS))
     options: dict[str, Any] = {"axis": draw.axes(data.ndim)}
@@ -171,31 +178,35 @@ def draw_sum(draw: Draw) -> Case:
         options["out"] = np.array(out, order="C" if draw.rng.random() < 0.5 else "F")
         title += f" out={'C' if options['out'].flags.c_contiguous else 'F'}"
     ours, numpys = getattr(bcast, name), getattr(np, name)
-    return Case(title, lambda: ours(data, **options), lambda: numpys(data, **options))
+    return SearchedCall(title, lambda: ours(data, **options), lambda: numpys(data, **options))
 
 
-def draw_adjoint(draw: Draw) -> Case:
+def draw_adjoint(draw: Draw) -> SearchedCall:
+    """Draw a call of `unbroadcast`, of products or not."""
     words, grad = draw.array(draw.shape(), draw.rng.choice(NUMBERS))
     axes = draw.axes(grad.ndim)
     shape = tuple(1 if axis in axes else length for axis, length in enumerate(grad.shape))
     title = f"unbroadcast {words} to {shape}"
     if draw.rng.random() < 0.3:
         times_words, times = draw.array(draw.part_of(grad.shape), grad.dtype.char)
-        return Case(
+        return SearchedCall(
             f"{title} times={times_words}",
             lambda: bcast.unbroadcast(grad, shape, times=times),
             lambda: (grad * times).sum(axes, grad.dtype, keepdims=True),
         )
-    return Case(title, lambda: bcast.unbroadcast(grad, shape), lambda: np.sum(grad, axes, grad.dtype, keepdims=True))
+    return SearchedCall(
+        title, lambda: bcast.unbroadcast(grad, shape), lambda: np.sum(grad, axes, grad.dtype, keepdims=True)
+    )
 
 
-def draw_counted(draw: Draw) -> Case:
+def draw_counted(draw: Draw) -> SearchedCall:
+    """Draw a call of `unrepeat`."""
     words, grad = draw.array(draw.shape(), draw.rng.choice(NUMBERS))
     axis = draw.rng.randrange(grad.ndim)
     starts = sorted(draw.rng.sample(range(grad.shape[axis]), draw.rng.randint(0, grad.shape[axis] // 2)) + [0])
     starts = sorted(set(starts))
     counts = np.diff([*starts, grad.shape[axis]])
-    return Case(
+    return SearchedCall(
         f"unrepeat {words} axis={axis} of {len(counts)} items",
         lambda: bcast.unrepeat(grad, counts, axis),
         lambda: np.add.reduceat(grad, starts, axis, grad.dtype),
@@ -219,21 +230,24 @@ def draw_operands(draw: Draw, count: int, dtypes: tuple[str, ...]) -> tuple[str,
     return ", ".join(words), operands
 
 
-def draw_elementwise(draw: Draw) -> Case:
+def draw_elementwise(draw: Draw) -> SearchedCall:
+    """Draw a function of two operands."""
     name = draw.rng.choice(OF_TWO)
     dtypes = NUMBERS if name in ("add", "subtract", "multiply", "equal") else REALS
     words, (a, b) = draw_operands(draw, 2, dtypes)
     ufunc = getattr(np, name)
-    return Case(f"elementwise {name} {words}", lambda: bcast.elementwise(ufunc, a, b), lambda: ufunc(a, b))
+    return SearchedCall(f"elementwise {name} {words}", lambda: bcast.elementwise(ufunc, a, b), lambda: ufunc(a, b))
 
 
-def draw_where(draw: Draw) -> Case:
+def draw_where(draw: Draw) -> SearchedCall:
+    """Draw a call of `where`."""
     words, (x, y) = draw_operands(draw, 2, COPIED[:-2])
     mask_words, mask = draw.array(draw.part_of(x.shape), "?")
-    return Case(f"where {mask_words}, {words}", lambda: bcast.where(mask, x, y), lambda: np.where(mask, x, y))
+    return SearchedCall(f"where {mask_words}, {words}", lambda: bcast.where(mask, x, y), lambda: np.where(mask, x, y))
 
 
-def draw_chain(draw: Draw) -> Case:
+def draw_chain(draw: Draw) -> SearchedCall:
+    """Draw a chain of up to four steps."""
     words, operands = draw_operands(draw, draw.rng.randint(2, 4), REALS)
     data, steps, names = operands[0], list[Any](), list[str]()
     for operand in operands[1:]:
@@ -249,7 +263,7 @@ def draw_chain(draw: Draw) -> Case:
             result = step[0](result, step[1]) if isinstance(step, tuple) else step(result)
         return result
 
-    return Case(f"chain {' '.join(names)} of {words}", lambda: bcast.chain(data, *steps), by_numpy)
+    return SearchedCall(f"chain {' '.join(names)} of {words}", lambda: bcast.chain(data, *steps), by_numpy)
 
 
 def draw_pipeline(draw: Draw) -> Case:
@@ -299,73 +313,52 @@ DRAWN = (
 )
 
 
-def drawn(seed: int, number: int, most: int) -> Case:
+def drawn(seed: int, number: int, most: int) -> SearchedCall:
     """Draw a case from a seed and its number alone."""
     draw = Draw(seed, number, most)
     return draw.rng.choice(DRAWN)(draw)
 
 
-def ratio(case: Case, turns: int) -> tuple[float, float]:
+def ratio(case: SearchedCall, turns: int) -> tuple[float, float]:
     """Return how many times as long as NumPy's call ours takes, and the seconds that ours takes."""
-    calls = [case.ours, case.numpys]
-    counts, least = [], [math.inf, math.inf]
-    for call in calls:
-        begin = perf_counter()
-        call()
-        counts.append(max(1, int(TURN / (perf_counter() - begin))))
-    for _ in range(turns):
-        for i, call in enumerate(calls):
-            sleep(PAUSE)
-            call()  # which leaves the caches as the call itself does
-            begin = perf_counter()
-            for _ in range(counts[i]):
-                call()
-            least[i] = min(least[i], (perf_counter() - begin) / counts[i])
-    return least[0] / least[1], least[0]
+    calls = {"bcast": case.ours, "numpy": case.numpys}
+    times = timing.measure(calls, 0, WARM_UP_SECONDS, lambda: sleep(REST_SECONDS), turns)
+    ours, numpys = min(times["bcast"]), min(times["numpy"])
+    return ours / numpys, ours
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=120, help="how long the search takes")
-    parser.add_argument("--threads", type=int, default=cpus())
-    parser.add_argument("--items", type=int, default=4_000_000, help="of a call, at most")
-    parser.add_argument("--only", default="", help="a part of the titles of the calls")
-    parser.add_argument("--worst", type=int, default=20, help="how many calls are printed")
-    parser.add_argument("--case", type=int, help="the number of the only call that is timed")
-    options = parser.parse_args()
-    bcast.set_num_threads(options.threads)
-    print(f"NumPy {np.__version__}; threads: {options.threads}; seed: {options.seed}", flush=True)
-    load, end = Load(), perf_counter() + 0.8 * options.seconds
+def search(options: Namespace) -> list[tuple[float, int]]:
+    """Time random calls for so long; return for each how many times as long as NumPy's it takes, and its number."""
+    end = perf_counter() + 0.8 * options.seconds
     found: list[tuple[float, int]] = []
-    number = 0 if options.case is None else options.case
-    warnings.simplefilter("ignore")
-    with np.errstate(all="ignore"):
-        while perf_counter() < end:
-            case = drawn(options.seed, number, options.items)
-            if options.only in case.title:
-                times, _ = ratio(case, TURNS[0])
-                if times > SUSPECT:
-                    times, _ = ratio(case, TURNS[1])
-                found.append((times, number))
-            number += 1
-            if options.case is not None:
-                break
-        suspects = sorted(found, reverse=True)[: 2 * options.worst]
+    number = 0
+    while perf_counter() < end:
+        case = drawn(options.seed, number, options.items)
+        if options.only in case.title:
+            times, _ = ratio(case, TURNS[0])
+            if times > SUSPECT:
+                times, _ = ratio(case, TURNS[1])
+            found.append((times, number))
+        number += 1
+    return found
+
+
+def measure_search(options: Namespace) -> None:
+    """Print the calls that take longest beside NumPy's; or one of them, where `--case` has its number."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = [(0.0, options.case)] if options.case is not None else search(options)
+        suspects = sorted(found, reverse=True)[: 2 * SHOWN]
         worst = []
-        for _, each in suspects:
-            case = drawn(options.seed, each, options.items)
-            worst.append((*ratio(case, TURNS[2]), each, case.title))
+        for _, number in suspects:
+            case = drawn(options.seed, number, options.items)
+            worst.append((*ratio(case, TURNS[2]), number, case.title))
+
     print("| case | bcast / NumPy | bcast, us | call |\n|--:|--:|--:|---|")
-    for times, seconds, each, title in sorted(worst, reverse=True)[: options.worst]:
-        print(f"| {each} | {times:.2f} | {seconds * 1e6:.1f} | {title} |")
-    if options.case is None:
-        over = Counter(str(limit) for limit in (1.1, 1.3, 2) for times, _ in found if times > limit)
-        above = ", ".join(f"{over[limit]} above {limit}" for limit in ("1.1", "1.3", "2"))
-        mean = math.exp(-sum(math.log(times) for times, _ in found) / max(1, len(found)))
-        print(f"\n{len(found)} calls; NumPy takes {mean:.2f} times as long in the geometric mean; {above}")
-    print(load.caveat())
-
-
-if __name__ == "__main__":
-    main()
+    for times, seconds, number, title in sorted(worst, reverse=True)[:SHOWN]:
+        print(f"| {number} | {times:.2f} | {seconds * 1e6:.1f} | {title} |")
+    if options.case is None and found:
+        over = Counter(limit for limit in (1.1, 1.3, 2) for times, _ in found if times > limit)
+        above = ", ".join(f"{over[limit]} above {limit}" for limit in (1.1, 1.3, 2))
+        middle = 1 / mean(times for times, _ in found)
+        print(f"\n{len(found)} calls; NumPy takes {middle:.2f} times as long in the geometric mean; {above}")

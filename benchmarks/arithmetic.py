@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bcast._rules.arguments import Shape
-from benchmarks.copies import itemsize, made, replaced_cell
+from benchmarks.copies import itemsize, replaced
 from benchmarks.harness import Cell, as_numpy, near_numpy
 from benchmarks.peers import LIMIT, Call, Names, Way, fastest_fill
 
@@ -126,18 +126,14 @@ MODES: list[tuple[Shape, Shape, Shape, str, int | None]] = [  # shapes of operan
 ]
 
 
-def mode_cell(a: Shape, b: Shape, view: Shape, mode: str, axis: int | None, threads: int) -> Cell:
-    """Make the cell of a small sum under a mode."""
-    name = f"add {a} and {b}, mode {mode}" + ("" if axis is None else f", axis {axis}")
-    by_axis = "" if axis is None else f", axis={axis}"
-    ways = {"bcast": f"bcast.elementwise(np.add, a, b, mode={mode!r}{by_axis})", "numpy": "np.add(a, view)"}
-    names = partial(made, {"a": (a, "float32"), "b": (b, "float32"), "view": (view, "float32")})
-    return replaced_cell(name, "elementwise", a, "float32", threads, names, ways)
-
-
 def mode_cells(options: Namespace) -> Iterator[Cell]:
     """Yield small sums under each mode."""
-    yield from (mode_cell(*row, options.threads) for row in MODES)
+    for a, b, view, mode, axis in MODES:
+        name = f"add {a} and {b}, mode {mode}" + ("" if axis is None else f", axis {axis}")
+        by_axis = "" if axis is None else f", axis={axis}"
+        ways = {"bcast": f"bcast.elementwise(np.add, a, b, mode={mode!r}{by_axis})", "numpy": "np.add(a, view)"}
+        arrays = {"a": a, "b": b, "view": view}
+        yield from replaced(name, "elementwise", a, "float32", options.threads, arrays, {}, ways)
 
 
 # Chains: pictures made ready for a network. Bytes become floats, less a mean and divided by a deviation for each

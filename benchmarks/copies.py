@@ -7,7 +7,7 @@ import math
 import random
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -463,20 +463,26 @@ def strided_cells(options: Namespace) -> Iterator[Cell]:
 # What bcast puts in the place of NumPy's functions that are broadcasts: new arrays. NumPy's result is the right one.
 
 
-def replaced_cell(
+def replaced(
     name: str,
     group: str,
     output: Shape,
-    dtype: str,
+    dtypes: str,
     threads: int,
-    names: Callable[[], Names],
+    arrays: Mapping[str, Shape],
+    constants: Names,
     ways: Mapping[str, Way],
     innermost: int = 1,
     judge: Judge = as_numpy,
-) -> Cell:
-    """Make the cell of a function that stands in the place of NumPy's."""
-    nbytes = math.prod(output) * itemsize(dtype)
-    return Cell("replaced", name, group, dtype, "fresh", threads, nbytes, names, ways, judge, innermost)
+) -> Iterator[Cell]:
+    """Yield the cell of a function in each of some dtypes.
+
+    Calls name arrays of these shapes and of the dtype, the constants, and the number of threads.
+    """
+    for dtype in dtypes.split():
+        nbytes = math.prod(output) * itemsize(dtype)
+        names = partial(made, {key: (shape, dtype) for key, shape in arrays.items()}, threads=threads, **constants)
+        yield Cell("replaced", name, group, dtype, "fresh", threads, nbytes, names, ways, judge, innermost)
 
 
 TILES: list[tuple[Shape, int | tuple[int, ...], str]] = [  # shape, repetitions, dtypes
@@ -490,17 +496,6 @@ TILES: list[tuple[Shape, int | tuple[int, ...], str]] = [  # shape, repetitions,
     ((1000, 100), (1, 10), "uint8 float32"),
     ((100_000, 2), (1, 3), "uint8 float32"),
 ]
-
-
-def tile_cell(shape: Shape, reps: int | tuple[int, ...], dtype: str, threads: int) -> Cell:
-    """Make the cell of a call of `tile`."""
-    output = np.tile(np.empty(shape, np.uint8), reps).shape
-    ways = {"bcast": "bcast.tile(x, reps)", "numpy": "np.tile(x, reps)"}
-    inner = reps if isinstance(reps, int) else reps[-1]
-    names = partial(made, {"x": (shape, dtype)}, reps=reps)
-    return replaced_cell(f"tile {shape} by {reps}", "tile", output, dtype, threads, names, ways, inner)
-
-
 REPEATS: list[tuple[Shape, int, int | None, str]] = [  # shape, count, axis, dtypes
     ((4,), 4, None, "float32"),
     ((2, 3), 2, 0, "float32"),
@@ -513,16 +508,80 @@ REPEATS: list[tuple[Shape, int, int | None, str]] = [  # shape, count, axis, dty
     ((1_000_000, 3), 4, 1, "uint8"),
     ((1_000_000, 3), 2, 0, "uint8 float32"),
 ]
+UPSAMPLED: list[tuple[Shape, int]] = [((270, 480, 3), 2), ((1080, 1920), 2), ((540, 960, 3), 4)]  # image, factor
+HEADS: list[tuple[Shape, int]] = [
+    ((1, 8, 1024, 128), 4),
+    ((4, 8, 2048, 64), 8),
+]  # (batch, heads, length, depth), groups
+GRIDS: list[tuple[Shape, str]] = [
+    ((4, 4), "float32"),
+    ((512, 512), "float32"),
+    ((1000, 1000), "float32 float64"),
+    ((4000, 3000), "uint8 float32"),
+    ((100, 100, 100), "float64"),
+]
 
 
-def repeat_cell(shape: Shape, count: int, axis: int | None, dtype: str, threads: int) -> Cell:
-    """Make the cell of a call of `repeat` along one axis, or of all items."""
+def tile_cells(shape: Shape, reps: int | tuple[int, ...], dtypes: str, threads: int) -> Iterator[Cell]:
+    """Yield calls of `tile`."""
+    output = np.tile(np.empty(shape, np.uint8), reps).shape
+    ways = {"bcast": "bcast.tile(x, reps)", "numpy": "np.tile(x, reps)"}
+    inner = reps if isinstance(reps, int) else reps[-1]
+    of_call = (f"tile {shape} by {reps}", "tile", output, dtypes, threads)
+    yield from replaced(*of_call, {"x": shape}, {"reps": reps}, ways, inner)
+
+
+def repeat_cells(shape: Shape, count: int, axis: int | None, dtypes: str, threads: int) -> Iterator[Cell]:
+    """Yield calls of `repeat` along one axis, or of all items."""
     name = f"repeat {shape} by {count}" + ("" if axis is None else f", axis {axis}")
     output = np.repeat(np.empty(shape, np.uint8), count, axis).shape
     ways = {"bcast": "bcast.repeat(x, count, axis)", "numpy": "np.repeat(x, count, axis)"}
-    names = partial(made, {"x": (shape, dtype)}, count=count, axis=axis)
-    return replaced_cell(name, "repeat", output, dtype, threads, names, ways, count)
+    constants = {"count": count, "axis": axis}
+    yield from replaced(name, "repeat", output, dtypes, threads, {"x": shape}, constants, ways, count)
 
+
+def upsample_cells(shape: Shape, factor: int, dtypes: str, threads: int) -> Iterator[Cell]:
+    """Yield nearest upsampling of an image: `repeat` along two axes."""
+    name, output = f"upsample {shape} by {factor}", (shape[0] * factor, shape[1] * factor, *shape[2:])
+    ways = {
+        "bcast": "bcast.repeat(x, (factor, factor), (0, 1))",
+        "numpy": "np.repeat(np.repeat(x, factor, 0), factor, 1)",
+        "opencv": "cv2.resize(x, size, interpolation=cv2.INTER_NEAREST)",
+    }
+    constants = {"factor": factor, "size": (output[1], output[0])}
+    yield from replaced(name, "two axes", output, dtypes, threads, {"x": shape}, constants, ways, factor)
+
+
+def repeat_kv_cells(shape: Shape, groups: int, dtypes: str, threads: int) -> Iterator[Cell]:
+    """Yield the repeated heads of grouped-query attention."""
+    batch, heads, length, depth = shape
+    name, output = f"repeat_kv {shape} by {groups}", (batch, heads * groups, length, depth)
+    ways = {
+        "bcast": "bcast.repeat(x, groups, 1)",
+        "numpy": "np.repeat(x, groups, 1)",
+        "torch": "x[:, :, None].expand(apart).reshape(output)",
+    }
+    constants = {"groups": groups, "apart": (batch, heads, groups, length, depth), "output": output}
+    yield from replaced(name, "repeat_kv", output, dtypes, threads, {"x": shape}, constants, ways, groups)
+
+
+def meshgrid_cells(lengths: Shape, dtypes: str, threads: int) -> Iterator[Cell]:
+    """Yield dense grids."""
+    coordinates = {name: (n,) for name, n in zip("abc", lengths, strict=False)}
+    called = ", ".join(coordinates)
+    ways = {"bcast": f"bcast.meshgrid({called})", "numpy": f"np.meshgrid({called})"}
+    output = (len(lengths), *lengths)
+    yield from replaced(f"meshgrid {lengths}", "meshgrid", output, dtypes, threads, coordinates, {}, ways)
+
+
+def broadcast_arrays_cells(a: Shape, b: Shape, dtypes: str, threads: int) -> Iterator[Cell]:
+    """Yield small calls of `broadcast_arrays`, of which NumPy makes views."""
+    name, output = f"broadcast_arrays {a} and {b}", (2, *np.broadcast_shapes(a, b))
+    ways = {"bcast": "bcast.broadcast_arrays(a, b)", "numpy": "np.broadcast_arrays(a, b)"}
+    yield from replaced(name, "broadcast_arrays", output, dtypes, threads, {"a": a, "b": b}, {}, ways)
+
+
+# `repeat` with a count for each item.
 
 COUNTED = [(n, mean) for n in (128, 2000, 100_000, 1_000_000) for mean in (0.5, 2, 4, 30, 100)]  # items, mean count
 
@@ -557,73 +616,15 @@ COUNTED_WAYS: dict[str, Way] = {
 }
 
 
-def repeat_each_cell(n: int, mean: float, dtype: str, threads: int) -> Cell:
-    """Make the cell of a call of `repeat` with a count for each item."""
+def counted_cells(n: int, mean: float, dtypes: str, threads: int) -> Iterator[Cell]:
+    """Yield calls of `repeat` with a count for each item."""
     name, counts = f"repeat {n:g} items by {mean:g} each, in the mean", random_counts(n, mean)
-    total = int(counts.sum())
-    names = partial(made, {"x": ((n,), dtype)}, counts=counts, total=total, threads=threads)
-    return replaced_cell(name, "repeat, counts", (total,), dtype, threads, names, COUNTED_WAYS, int(mean))
+    total, inner = int(counts.sum()), int(mean)
+    constants = {"counts": counts, "total": total}
+    yield from replaced(name, "repeat, counts", (total,), dtypes, threads, {"x": (n,)}, constants, COUNTED_WAYS, inner)
 
 
-UPSAMPLED: list[tuple[Shape, int]] = [((270, 480, 3), 2), ((1080, 1920), 2), ((540, 960, 3), 4)]  # image, factor
-
-
-def upsample_cell(shape: Shape, factor: int, dtype: str, threads: int) -> Cell:
-    """Make the cell of nearest upsampling of an image: `repeat` along two axes."""
-    output = (shape[0] * factor, shape[1] * factor, *shape[2:])
-    ways = {
-        "bcast": "bcast.repeat(x, (factor, factor), (0, 1))",
-        "numpy": "np.repeat(np.repeat(x, factor, 0), factor, 1)",
-        "opencv": "cv2.resize(x, size, interpolation=cv2.INTER_NEAREST)",
-    }
-    names = partial(made, {"x": (shape, dtype)}, factor=factor, size=(output[1], output[0]))
-    return replaced_cell(f"upsample {shape} by {factor}", "two axes", output, dtype, threads, names, ways, factor)
-
-
-HEADS: list[tuple[Shape, int]] = [
-    ((1, 8, 1024, 128), 4),
-    ((4, 8, 2048, 64), 8),
-]  # (batch, heads, length, depth), groups
-
-
-def repeat_kv_cell(shape: Shape, groups: int, dtype: str, threads: int) -> Cell:
-    """Make the cell of the repeated heads of grouped-query attention."""
-    batch, heads, length, depth = shape
-    output, apart = (batch, heads * groups, length, depth), (batch, heads, groups, length, depth)
-    ways = {
-        "bcast": "bcast.repeat(x, groups, 1)",
-        "numpy": "np.repeat(x, groups, 1)",
-        "torch": "x[:, :, None].expand(apart).reshape(output)",
-    }
-    names = partial(made, {"x": (shape, dtype)}, groups=groups, apart=apart, output=output)
-    return replaced_cell(f"repeat_kv {shape} by {groups}", "repeat_kv", output, dtype, threads, names, ways, groups)
-
-
-GRIDS: list[tuple[Shape, str]] = [
-    ((4, 4), "float32"),
-    ((512, 512), "float32"),
-    ((1000, 1000), "float32 float64"),
-    ((4000, 3000), "uint8 float32"),
-    ((100, 100, 100), "float64"),
-]
-
-
-def meshgrid_cell(lengths: Shape, dtype: str, threads: int) -> Cell:
-    """Make the cell of a dense grid."""
-    coordinates = "abc"[: len(lengths)]
-    ways = {"bcast": f"bcast.meshgrid({', '.join(coordinates)})", "numpy": f"np.meshgrid({', '.join(coordinates)})"}
-    names = partial(made, {name: ((n,), dtype) for name, n in zip(coordinates, lengths, strict=True)})
-    output = (len(lengths), *lengths)
-    return replaced_cell(f"meshgrid {lengths}", "meshgrid", output, dtype, threads, names, ways)
-
-
-def broadcast_arrays_cell(a: Shape, b: Shape, dtype: str, threads: int) -> Cell:
-    """Make the cell of a call of `broadcast_arrays`, of which NumPy makes views."""
-    name, output = f"broadcast_arrays {a} and {b}", (2, *np.broadcast_shapes(a, b))
-    ways = {"bcast": "bcast.broadcast_arrays(a, b)", "numpy": "np.broadcast_arrays(a, b)"}
-    names = partial(made, {"a": (a, dtype), "b": (b, dtype)})
-    return replaced_cell(name, "broadcast_arrays", output, dtype, threads, names, ways)
-
+# A broadcast to another dtype, beside conversions before it and after it.
 
 CONVERSIONS: list[tuple[str, Shape, Shape, str, str]] = [  # name, shapes of data and output, their dtypes
     ("gray to RGB, bytes", (1080, 1920, 1), (1080, 1920, 3), "uint8", "float32"),
@@ -634,37 +635,37 @@ CONVERSIONS: list[tuple[str, Shape, Shape, str, str]] = [  # name, shapes of dat
     ("float64, each item by 3", (2000, 4000, 1), (2000, 4000, 3), "float64", "float32"),
     ("a short row", (1, 4), (3, 4), "uint8", "float32"),
 ]
+CONVERTED_WAYS: dict[str, Way] = {
+    "bcast": "bcast.broadcast(x, output, dtype=dtype)",
+    "bcast, converted first": "bcast.broadcast(x.astype(dtype), output)",
+    "numpy": "np.ascontiguousarray(np.broadcast_to(x.astype(dtype), output))",
+    "numpy, converted last": "np.broadcast_to(x, output).astype(dtype, order='C')",
+    "torch": "x.to(getattr(torch, dtype)).expand(output).contiguous()",
+}
 
 
 def convert_cell(name: str, shape: Shape, output: Shape, own: str, dtype: str, threads: int) -> Cell:
-    """Make the cell of a broadcast of `own` items to another dtype, beside conversions before it and after it."""
-    ways = {
-        "bcast": "bcast.broadcast(x, output, dtype=dtype)",
-        "bcast, converted first": "bcast.broadcast(x.astype(dtype), output)",
-        "numpy": "np.ascontiguousarray(np.broadcast_to(x.astype(dtype), output))",
-        "numpy, converted last": "np.broadcast_to(x, output).astype(dtype, order='C')",
-        "torch": "x.to(getattr(torch, dtype)).expand(output).contiguous()",
-    }
+    """Make the cell of a broadcast of items of one dtype to another."""
     names = partial(made, {"x": (shape, own)}, output=output, dtype=dtype)
-    inner = output[-1] // shape[-1]
-    return replaced_cell(f"dtype, {name}", "dtype", output, dtype, threads, names, ways, inner)
+    of_result = (f"dtype, {name}", "dtype", dtype, "fresh", threads, math.prod(output) * itemsize(dtype))
+    return Cell("replaced", *of_result, names, CONVERTED_WAYS, as_numpy, output[-1] // shape[-1])
 
 
 def replaced_cells(options: Namespace) -> Iterator[Cell]:
     """Yield the functions that stand in the place of NumPy's."""
     threads = options.threads
-    for shape, reps, dtypes in TILES:
-        yield from (tile_cell(shape, reps, dtype, threads) for dtype in dtypes.split())
-    for shape, count, axis, dtypes in REPEATS:
-        yield from (repeat_cell(shape, count, axis, dtype, threads) for dtype in dtypes.split())
-    for n, mean in COUNTED:
-        yield from (repeat_each_cell(n, mean, dtype, threads) for dtype in ("uint8", "float32", "float64"))
-    yield from (repeat_each_cell(10_000_000, 2, dtype, threads) for dtype in ("uint8", "float32"))
-    for shape, factor in UPSAMPLED:
-        yield from (upsample_cell(shape, factor, dtype, threads) for dtype in ("uint8", "float32"))
-    for shape, groups in HEADS:
-        yield from (repeat_kv_cell(shape, groups, dtype, threads) for dtype in ("float16", "float32"))
-    for shape, dtypes in GRIDS:
-        yield from (meshgrid_cell(shape, dtype, threads) for dtype in dtypes.split())
-    yield broadcast_arrays_cell((4,), (4, 1), "float32", threads)
+    for tile in TILES:
+        yield from tile_cells(*tile, threads)
+    for repeat in REPEATS:
+        yield from repeat_cells(*repeat, threads)
+    for counted in COUNTED:
+        yield from counted_cells(*counted, "uint8 float32 float64", threads)
+    yield from counted_cells(10_000_000, 2, "uint8 float32", threads)
+    for image in UPSAMPLED:
+        yield from upsample_cells(*image, "uint8 float32", threads)
+    for heads in HEADS:
+        yield from repeat_kv_cells(*heads, "float16 float32", threads)
+    for grid_of_lengths in GRIDS:
+        yield from meshgrid_cells(*grid_of_lengths, threads)
+    yield from broadcast_arrays_cells((4,), (4, 1), "float32", threads)
     yield from (convert_cell(*row, threads) for row in CONVERSIONS)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bcast._rules.arguments import Shape
-from benchmarks.copies import STATES, Broadcast, itemsize, made, random_counts, replaced_cell, size_name
+from benchmarks.copies import COUNTED, STATES, Broadcast, itemsize, random_counts, replaced, size_name
 from benchmarks.harness import Cell, Check, equals
 from benchmarks.peers import LIMIT, Call, Names, Way, fastest_read
 
@@ -366,7 +366,6 @@ def statistic_cells(options: Namespace) -> Iterator[Cell]:
 
 # Sums by counts, the adjoint of `repeat`: competitors are given counts, and sum nothing for the items without terms.
 
-UNREPEATED = [(n, mean) for n in (128, 2000, 100_000, 1_000_000) for mean in (0.5, 2, 4, 30, 100)]  # items, mean count
 MOST_TERMS = 20_000_000
 
 
@@ -397,21 +396,21 @@ def judge_unrepeat(_names: Names, numpys: Call) -> Check:
     return equals(numpys(), any_dtype=True)
 
 
-def unrepeat_cell(n: int, mean: float, width: int, dtype: str, threads: int) -> Cell:
-    """Make the cell of `unrepeat` with a count for each item, over rows of a width, or terms if it is 0."""
+def of_counts(n: int, mean: float, width: int, dtypes: str, threads: int) -> Iterator[Cell]:
+    """Yield `unrepeat` with a count for each item, over rows of a width, or terms if it is 0."""
     counts = random_counts(n, mean)
     total = int(counts.sum())
     shape = (total, width) if width else (total,)
     name = f"unrepeat {n:g} items{f' of {width}' if width else ''} by {mean:g} each, in the mean"
     ways = UNREPEAT_WAYS | ({} if width else BINCOUNT)
-    names = partial(made, {"grad": (shape, dtype)}, counts=counts, total=total, n=n)
-    return replaced_cell(name, "unrepeat", shape, dtype, threads, names, ways, int(mean), judge_unrepeat)
+    constants = {"counts": counts, "total": total, "n": n}
+    of_call = (name, "unrepeat", shape, dtypes, threads, {"grad": shape}, constants)
+    yield from replaced(*of_call, ways, int(mean), judge_unrepeat)
 
 
 def unrepeat_cells(options: Namespace) -> Iterator[Cell]:
     """Yield sums by counts."""
-    for n, mean in UNREPEATED:
+    for n, mean in COUNTED:
         for width in (0, 3, 64):
             if n * mean * max(width, 1) <= MOST_TERMS:
-                dtypes = ("float32",) if width > 3 else ("float32", "float64")
-                yield from (unrepeat_cell(n, mean, width, dtype, options.threads) for dtype in dtypes)
+                yield from of_counts(n, mean, width, "float32" if width > 3 else "float32 float64", options.threads)

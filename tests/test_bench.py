@@ -71,7 +71,8 @@ def small_others():
         for dtype in ("float32", "float16"):
             for state in STATES:
                 yield arithmetic.chain_cell((2, 8, 9), layout, dtype, state, 1)
-    yield from (copies.repeat_kv_cell((1, 2, 3, 4), 2, "float32", 1), copies.upsample_cell((4, 5, 3), 2, "uint8", 1))
+    yield from copies.repeat_kv_cells((1, 2, 3, 4), 2, "float32", 1)
+    yield from copies.upsample_cells((4, 5, 3), 2, "uint8", 1)
     broadcast = Broadcast("row", "", (5,), (7, 5))
     yield copies.use_cell(broadcast, "kept", 1, ("bcast", "numpy", "torch", "jax"))
     yield from (copies.use_cell(broadcast, f"{state}, read", 1, ("bcast", "numpy")) for state in STATES)
@@ -130,8 +131,8 @@ def test_a_competitor_that_leaves_out_alone_is_found_out(way):
         arithmetic.elementwise_cell("small", "power", ((3, 4), (4,)), False, "float32", 1),
         arithmetic.elementwise_cell("small", "equal", ((3, 4), (4,)), False, "uint8", 1),
         arithmetic.chain_cell((1, 4, 5), "HWC", "float32", "warm", 1),
-        copies.tile_cell((2, 3), (2, 2), "float32", 1),
-        sums.unrepeat_cell(128, 2, 3, "float32", 1),
+        next(copies.tile_cells((2, 3), (2, 2), "float32", 1)),
+        next(sums.of_counts(128, 2, 3, "float32", 1)),
     ],
     ids=lambda cell: cell.label,
 )

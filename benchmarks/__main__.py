@@ -48,7 +48,7 @@ def read_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def cells_of(family: Family, options: argparse.Namespace) -> list[Cell]:
-    """Return the cells of a family whose labels hold each of the words."""
+    """Return the cells of a family whose labels hold the words of `--only`."""
     return [cell for cell in family.cells(options) if options.only in cell.label]
 
 

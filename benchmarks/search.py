@@ -266,7 +266,7 @@ def draw_chain(draw: Draw) -> SearchedCall:
     return SearchedCall(f"chain {' '.join(names)} of {words}", lambda: bcast.chain(data, *steps), by_numpy)
 
 
-def draw_pipeline(draw: Draw) -> Case:
+def draw_pipeline(draw: Draw) -> SearchedCall:
     """Draw what makes pictures and measurements ready: scaled, rounded and cut, and mostly converted."""
     rng = draw.rng
     words, data = draw.array(draw.shape(), rng.choice(REALS))
@@ -302,8 +302,10 @@ def draw_pipeline(draw: Draw) -> Case:
 
     title = f"chain {', '.join(names)}{' to ' + wanted if wanted else ''} of {words}"
     if wanted is None:
-        return Case(title, lambda: bcast.chain(data, *steps), by_numpy)
-    return Case(title, lambda: bcast.chain(data, *steps, casting="unsafe", out=np.empty(data.shape, wanted)), by_numpy)
+        return SearchedCall(title, lambda: bcast.chain(data, *steps), by_numpy)
+    return SearchedCall(
+        title, lambda: bcast.chain(data, *steps, casting="unsafe", out=np.empty(data.shape, wanted)), by_numpy
+    )
 
 
 DRAWN = (

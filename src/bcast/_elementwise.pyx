@@ -4,7 +4,7 @@
 In: ufuncs, operands and what the user asked of the result, as the front end has checked them. Out: the result; or
 nothing, where a call is not sure to give NumPy's answer, and so is left to it. `_apply/loops.pxi` has the loop that
 NumPy gives for a ufunc and two dtypes, `casts.pxi` what converts to these, `operands.pxi` finds how operands lie along
-the result's axes, `nest.pxi` plans the blocks on which the loop runs, `blocks.pxi` runs it, and `chain.pxi` several.
+the result's axes, `plan.pxi` plans the blocks on which the loop runs, `blocks.pxi` runs it, and `chain.pxi` several.
 This module shares the blocks among threads.
 """
 
@@ -24,6 +24,9 @@ from contextvars import copy_context
 import numpy as np
 
 from bcast._copy.core cimport Matrix, Plan, copy_matrix_of, make_plan, write_planned
+from bcast._nest.core cimport (
+    MAX_OPERANDS, Nest, coalesce_axes, drop_unit_axes, find_numpys_order, keep_rank, put_in_order, swap_axes,
+)
 from bcast._rules.core cimport merge
 from bcast._runtime.core cimport (
     L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, are_alike, count_threads, cut, new_array, overlap, pays,
@@ -53,7 +56,7 @@ cnp.import_array()
 cnp.import_ufunc()
 
 include "_apply/casts.pxi"
-include "_apply/nest.pxi"
+include "_apply/plan.pxi"
 include "_apply/chain.pxi"
 include "_apply/blocks.pxi"
 include "_apply/loops.pxi"
@@ -171,39 +174,39 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
 
 cdef _apply_found(Found found, a, b, int rule, axis, out, int casting):
     """The same, whose loop is known."""
-    cdef Nest nest
+    cdef MapPlan plan
     cdef char[2][32] scalars
     cdef int flags, k
     cdef int[4] told        # errors of the loop, and of operands
-    if not _align(&nest, a, b, rule, axis) or not _has_items(&nest):
+    if not _align(&plan, a, b, rule, axis) or not _has_items(&plan):
         return None
-    nest.n, nest.n_steps = 3, 0
+    plan.nest.n, plan.n_steps = 3, 0
     for k in range(2):
-        if not _describe(&nest.operands[k], b if k else a, <cnp.dtype> found.dtypes[k], found.casts[k], scalars[k]):
+        if not _describe(&plan, k, b if k else a, <cnp.dtype> found.dtypes[k], found.casts[k], scalars[k]):
             return None
-    nest.loop, nest.context, nest.auxdata = found.loop, <void *> found.context, found.auxdata
-    nest.side_by_side, nest.spread, nest.row_loop = found.side_by_side, found.spread, found.row_loop
-    nest.tells = found.tells
-    nest.reshaped = _is_reshaped(&nest, 1) << 1 if rule == 3 else 0
+    plan.loop, plan.context, plan.auxdata = found.loop, <void *> found.context, found.auxdata
+    plan.side_by_side, plan.spread, plan.row_loop = found.side_by_side, found.spread, found.row_loop
+    plan.tells = found.tells
+    plan.reshaped = _is_reshaped(&plan, 1) << 1 if rule == 3 else 0
     if found.compares_bytes:
-        nest.bools = 3
-        _convert_repeated_bools(&nest)
+        plan.bools = 3
+        _convert_repeated_bools(&plan)
     if out is None:
-        out = _fresh(&nest, <cnp.dtype> found.dtypes[2], 2)
-    elif not _fits(&nest, out, <cnp.dtype> found.dtypes[2], casting):
+        out = _fresh(&plan, <cnp.dtype> found.dtypes[2], 2)
+    elif not _fits(&plan, out, <cnp.dtype> found.dtypes[2], casting):
         return None
-    if found.uneven and not _has_sure_steps(&nest, found.ufunc is np.multiply):
+    if found.uneven and not _has_sure_steps(&plan, found.ufunc is np.multiply):
         return None
     if found.tells:
         memset(told, 0, sizeof(told))
-        _run_planned(&nest, found.shared, found.weight, True, told)
+        _run_planned(&plan, found.shared, found.weight, True, told)
         flags = told[0]
         if told[1] | told[2]:
-            flags |= _tell_conversions(&nest, told + 1, found.clears_errors)
+            flags |= _tell_conversions(&plan, told + 1, found.clears_errors)
         if not found.errors:
             flags = 0
     else:
-        flags = _run(&nest, found.shared, found.weight, found.errors)
+        flags = _run(&plan, found.shared, found.weight, found.errors)
     if flags:
         PyUFunc_GiveFloatingpointErrors((<UFunc *> found.ufunc).name, flags)
     return out
@@ -214,23 +217,23 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
 
     It returns NotImplemented where the shapes do not fit, or have to be looked into with more care.
     """
-    cdef Nest nest
+    cdef MapPlan plan
     cdef PyObject *args[4]
     cdef size_t n = 2
     cdef int k, start
     if cnp.PyArray_Check(a) and not cnp.PyArray_CheckExact(a) or cnp.PyArray_Check(b) and not cnp.PyArray_CheckExact(b):
         return NotImplemented
     args[0], args[1] = <PyObject *> a, <PyObject *> b
-    if rule == 3 or not _align(&nest, a, b, rule, axis):    # where `b` may have to be reshaped
+    if rule == 3 or not _align(&plan, a, b, rule, axis):    # where `b` may have to be reshaped
         return NotImplemented
     for k in range(2):
         operand = where if k else out
         if operand is None:
             continue
-        start = nest.rank - _rank_of(operand)
+        start = plan.nest.rank - _rank_of(operand)
         if not cnp.PyArray_CheckExact(operand) or start < 0 or k == 0 and (
             start or not cnp.PyArray_ISWRITEABLE(<cnp.ndarray> operand)
-        ) or not _are_equal(cnp.PyArray_DIMS(<cnp.ndarray> operand), nest.shape + start, nest.rank - start):
+        ) or not _are_equal(cnp.PyArray_DIMS(<cnp.ndarray> operand), plan.nest.shape + start, plan.nest.rank - start):
             return NotImplemented
         args[n] = <PyObject *> operand
         n += 1
@@ -251,7 +254,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     converted to, or None; `casting` is for that and for `out`, as NumPy's number or as SATURATE. A new result is
     C-contiguous.
     """
-    cdef Nest nest
+    cdef MapPlan plan
     cdef char[MAX_OPERANDS * SCALAR_BYTES] scalars
     cdef int[MAX_STEPS + MAX_OPERANDS] errors
     cdef cnp.dtype given
@@ -260,83 +263,83 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2 or casting == 0:
         return None
     steps = _with_arrays(steps)
-    nest.rank = _rank_of(data)
+    plan.nest.rank = _rank_of(data)
     for step in steps:
         if type(step) is tuple and rule == 0:
             for k in range(1, len(<tuple> step)):
-                nest.rank = max(nest.rank, _rank_of((<tuple> step)[k]))
-    nest.n, nest.n_steps, nest.side_by_side, nest.in_place, nest.row_loop = 1, 0, True, False, NULL
-    nest.spread, nest.spread_alone = 0, 0
-    nest.bools = nest.tells = nest.reshaped = 0
-    if not _describe(&nest.operands[0], data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL, NULL):
+                plan.nest.rank = max(plan.nest.rank, _rank_of((<tuple> step)[k]))
+    plan.nest.n, plan.n_steps, plan.side_by_side, plan.in_place, plan.row_loop = 1, 0, True, False, NULL
+    plan.spread, plan.spread_alone = 0, 0
+    plan.bools = plan.tells = plan.reshaped = 0
+    if not _describe(&plan, 0, data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL, NULL):
         return None
-    _map_operand(&nest, 0, data, 0, -1)
+    _map_operand(&plan, 0, data, 0, -1)
     if dtype is not None and (
-        not (steps or out is not None or dtype.isnative) or not _convert_step(&nest, &number, dtype, casting)
+        not (steps or out is not None or dtype.isnative) or not _convert_step(&plan, &number, dtype, casting)
     ):
         return None
-    if steps and (nest.operands[0].swapped or dtype is not None and not dtype.isnative):
+    if steps and (plan.operands[0].swapped or dtype is not None and not dtype.isnative):
         function = (<tuple> steps[0])[0] if type(steps[0]) is tuple and steps[0] else steps[0]
         if function is ROUND or function is AROUND:
             return None     # which alone keeps the order of bytes
     for step in steps:
-        if not _function_step(&nest, &number, step, rule, axis, scalars, &weight):
+        if not _function_step(&plan, &number, step, rule, axis, scalars, &weight):
             return None
-    nest.spread |= weight == 1      # if no step has a loop: conversions repeat nothing
-    nest.n += 1
-    if not _has_items(&nest):
+    plan.spread |= weight == 1      # if no step has a loop: conversions repeat nothing
+    plan.nest.n += 1
+    if not _has_items(&plan):
         return None
     if out is not None and not (
         cnp.PyArray_CheckExact(out)
-        and _convert_step(&nest, &number, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting)
+        and _convert_step(&plan, &number, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting)
     ):
         return None
-    if nest.n_steps == 0:
+    if plan.n_steps == 0:
         return None
-    if nest.bools:
-        _convert_repeated_bools(&nest)
+    if plan.bools:
+        _convert_repeated_bools(&plan)
     given = cnp.PyArray_DescrFromType(number)
     if out is None:
-        out = _fresh(&nest, given, 0)
-    elif not _fits(&nest, out, given, 1):
+        out = _fresh(&plan, given, 0)
+    elif not _fits(&plan, out, given, 1):
         return None
-    if nest.in_place:
-        nest.spread |= nest.spread_alone
+    if plan.in_place:
+        plan.spread |= plan.spread_alone
     else:
-        find_fused(&nest)   # what is in error is computed once more
-    pair_axes(&nest)
+        find_fused(&plan)   # what is in error is computed once more
+    pair_axes(&plan)
     memset(errors, 0, sizeof(errors))
-    _run_planned(&nest, True, max(1, weight // 2), True, errors)
-    for k in range(nest.n_steps + (nest.n if nest.tells else 0)):
+    _run_planned(&plan, True, max(1, weight // 2), True, errors)
+    for k in range(plan.n_steps + (plan.nest.n if plan.tells else 0)):
         if errors[k]:
-            _tell_errors(&nest, errors)
+            _tell_errors(&plan, errors)
             break
     return out
 
 
-cdef int _tell_errors(Nest *nest, int *errors) except -1:
+cdef int _tell_errors(MapPlan *plan, int *errors) except -1:
     """Tell the floating-point errors of each step of a chain, and of the conversions that it asks for."""
     cdef const Step *step
     cdef Py_ssize_t most = np.getbufsize()
     cdef int[2] own
     cdef bint whole = True      # NumPy converts what the step takes as a whole, or need not convert it
     cdef int left, k, i
-    for k in range(nest.n_steps):
-        step = &nest.steps[k]
+    for k in range(plan.n_steps):
+        step = &plan.steps[k]
         if step.implied:
             whole = not step.in_pieces and step.taken <= most
-            if not whole and not nest.steps[k + 1].clears_errors:
+            if not whole and not plan.steps[k + 1].clears_errors:
                 errors[k + 1] |= errors[k]
             elif whole and errors[k]:
                 PyUFunc_GiveFloatingpointErrors(step.name, errors[k])
             continue
-        if k == 0 and not nest.operands[0].readable:
+        if k == 0 and not plan.operands[0].readable:
             whole = not step.in_pieces and step.taken <= most
         own = [step.operand, step.other]
         left = 0
         for i in range(2):
             if own[i]:
-                whole = _told_apart(nest, own[i], whole, most, errors[nest.n_steps + own[i]], &left)
+                whole = _told_apart(plan, own[i], whole, most, errors[plan.n_steps + own[i]], &left)
         if not step.clears_errors:
             errors[k] |= left
         whole = True
@@ -345,7 +348,7 @@ cdef int _tell_errors(Nest *nest, int *errors) except -1:
     return 0
 
 
-cdef int _tell_conversions(Nest *nest, const int *errors, bint cleared) except -1:
+cdef int _tell_conversions(MapPlan *plan, const int *errors, bint cleared) except -1:
     """Tell the errors of both operands' conversions that NumPy tells as such; return those that it tells of the loop.
 
     There are none of these if the loop has `cleared` them.
@@ -354,21 +357,21 @@ cdef int _tell_conversions(Nest *nest, const int *errors, bint cleared) except -
     cdef int left = 0, k
     cdef bint whole = True
     for k in range(2):
-        whole = _told_apart(nest, k, whole, most, errors[k], &left)
+        whole = _told_apart(plan, k, whole, most, errors[k], &left)
     return 0 if cleared else left
 
 
-cdef bint _told_apart(Nest *nest, int k, bint whole, Py_ssize_t most, int errors, int *left) except -1:
+cdef bint _told_apart(MapPlan *plan, int k, bint whole, Py_ssize_t most, int errors, int *left) except -1:
     """Tell the errors of an operand's conversion, or leave them to the loop; tell whether the next one is told apart.
 
     NumPy converts operands as a whole before the loop, if they have one axis and few items, until one has not.
     """
-    cdef const Operand *operand = &nest.operands[k]
+    cdef const Operand *operand = &plan.operands[k]
     cdef cnp.ndarray array
     if operand.array == NULL or operand.cast == NULL and operand.readable:
         return whole
     array = <cnp.ndarray> operand.array
-    if cnp.PyArray_NDIM(array) > 1 or cnp.PyArray_SIZE(array) > most or nest.reshaped >> k & 1:
+    if cnp.PyArray_NDIM(array) > 1 or cnp.PyArray_SIZE(array) > most or plan.reshaped >> k & 1:
         whole = False
     if not whole:
         left[0] |= errors
@@ -377,10 +380,10 @@ cdef bint _told_apart(Nest *nest, int k, bint whole, Py_ssize_t most, int errors
     return whole
 
 
-cdef int _is_reshaped(const Nest *nest, int k) noexcept:
+cdef int _is_reshaped(const MapPlan *plan, int k) noexcept:
     """Whether an operand of one axis gets others after it before NumPy gets it, as in mode 'pdpd'."""
-    cdef const Operand *operand = &nest.operands[k]
-    return operand.array != NULL and operand.strides[nest.rank - 1] == 0 and (
+    cdef const Operand *operand = &plan.operands[k]
+    return operand.array != NULL and operand.strides[plan.nest.rank - 1] == 0 and (
         cnp.PyArray_SIZE(<cnp.ndarray> operand.array) > 1
     )
 
@@ -412,7 +415,7 @@ cdef inline bint is_numpys_scalar(value) noexcept:
 
 
 cdef bint _function_step(
-    Nest *nest, int *number, step, int rule, axis, char *scalars, int *weight,
+    MapPlan *plan, int *number, step, int rule, axis, char *scalars, int *weight,
 ) except -1:
     """Add a step of the user's as one of ufuncs, or as several; tell whether that can be."""
     cdef object function = step
@@ -432,17 +435,17 @@ cdef bint _function_step(
         if low is None and high is None:
             return number[0] != cnp.NPY_BOOL        # which NumPy refuses; numbers stay what they are
         if low is None:
-            return _ufunc_step(nest, number, np.minimum, (high,), 0, rule, axis, scalars, weight)
+            return _ufunc_step(plan, number, np.minimum, (high,), 0, rule, axis, scalars, weight)
         if high is None:
-            return _ufunc_step(nest, number, np.maximum, (low,), 0, rule, axis, scalars, weight)
+            return _ufunc_step(plan, number, np.maximum, (low,), 0, rule, axis, scalars, weight)
         return _are_sure_bounds(number[0], low, high) and _ufunc_step(
-            nest, number, CLIP_UFUNC, (low, high), 0, rule, axis, scalars, weight
+            plan, number, CLIP_UFUNC, (low, high), 0, rule, axis, scalars, weight
         )
     if count != first:      # a tuple of the function and its one operand, or the function alone
         return False
     if function is ROUND or function is AROUND:
-        return _round_step(nest, number, given[first] if count else 0, scalars, weight)
-    return _ufunc_step(nest, number, function, given, first, rule, axis, scalars, weight)
+        return _round_step(plan, number, given[first] if count else 0, scalars, weight)
+    return _ufunc_step(plan, number, function, given, first, rule, axis, scalars, weight)
 
 
 cpdef tuple bounds_in_effect(low, high, cnp.dtype dtype):
@@ -540,7 +543,7 @@ cdef inline bint _is_whole(int number) noexcept:
     return 0 <= number <= cnp.NPY_ULONGLONG
 
 
-cdef bint _round_step(Nest *nest, int *number, decimals, char *scalars, int *weight) except -1:
+cdef bint _round_step(MapPlan *plan, int *number, decimals, char *scalars, int *weight) except -1:
     """Add what NumPy's `round` does: it scales, rounds to whole numbers and scales back; tell whether that can be."""
     cdef double factor = 1
     if type(decimals) is not int:
@@ -554,91 +557,90 @@ cdef bint _round_step(Nest *nest, int *number, decimals, char *scalars, int *wei
     for _ in range(abs(decimals)):
         factor *= 10
     if decimals == 0:
-        return _ufunc_step(nest, number, np.rint, (), 0, 0, -1, scalars, weight)
+        return _ufunc_step(plan, number, np.rint, (), 0, 0, -1, scalars, weight)
     before, after = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
     return (
-        _ufunc_step(nest, number, before, (factor,), 0, 0, -1, scalars, weight)
-        and _ufunc_step(nest, number, np.rint, (), 0, 0, -1, scalars, weight)
-        and _ufunc_step(nest, number, after, (factor,), 0, 0, -1, scalars, weight)
+        _ufunc_step(plan, number, before, (factor,), 0, 0, -1, scalars, weight)
+        and _ufunc_step(plan, number, np.rint, (), 0, 0, -1, scalars, weight)
+        and _ufunc_step(plan, number, after, (factor,), 0, 0, -1, scalars, weight)
     )
 
 
 cdef bint _ufunc_step(
-    Nest *nest, int *number, function, tuple given, int first, int rule, axis, char *scalars, int *weight,
+    MapPlan *plan, int *number, function, tuple given, int first, int rule, axis, char *scalars, int *weight,
 ) except -1:
     """Add the step of a ufunc, and a conversion before it if need be; tell whether that can be.
 
     Its operands are what is given from number `first` on.
     """
     cdef Found found
-    cdef Operand *operand
-    cdef int count = len(given) - first, k = nest.n, spread = 0, before = nest.n_steps, i
+    cdef int count = len(given) - first, k = plan.nest.n, spread = 0, before = plan.n_steps, i
     cdef int[2] kinds = [NONE, NONE]
     if type(function) is not UFUNC:
         return False
     # Each one may need two conversions before it, and the result two more; the output is an operand, too.
-    if k + count >= MAX_OPERANDS or nest.n_steps + 5 > MAX_STEPS:
+    if k + count >= MAX_OPERANDS or plan.n_steps + 5 > MAX_STEPS:
         return False
     for i in range(count):
         kinds[i] = _number_of(given[first + i])
     found = _find(function, number[0], kinds[0], kinds[1], cnp.NPY_SAME_KIND_CASTING)
     if found is None or found.uneven or not found.shared:
         return False
-    if found.inexact and nest.n_steps == 0 and found.casts[0] == NULL and _runs_backwards(nest):
+    if found.inexact and plan.n_steps == 0 and found.casts[0] == NULL and _runs_backwards(plan):
         return False
-    if found.casts[0] != NULL and not _convert_step(nest, number, found.dtypes[0], 4):
+    if found.casts[0] != NULL and not _convert_step(plan, number, found.dtypes[0], 4):
         return False
     result = <cnp.dtype> found.dtypes[count + 1]
-    nest.steps[nest.n_steps] = Step(
-        (<UFunc *> function).name, found.errors, found.clears_errors, found.loop, <void *> found.context, found.auxdata, NULL,
+    plan.steps[plan.n_steps] = Step(
+        (<UFunc *> function).name, found.errors, found.clears_errors, found.loop, <void *> found.context, found.auxdata,
+        NULL,
         k if count > 0 else 0, k + 1 if count > 1 else 0, False, False, 0, result.itemsize, 0, found.fused,
     )
-    nest.n_steps += 1
+    plan.n_steps += 1
     if found.tells:
-        _note_taken(nest, before)
+        _note_taken(plan, before)
     if found.compares_bytes:
-        nest.bools |= 1 << k | (nest.n_steps == 1)      # what steps give is 0 or 1
+        plan.bools |= 1 << k | (plan.n_steps == 1)      # what steps give is 0 or 1
     number[0] = (<cnp.dtype> result).type_num
     weight[0] += found.weight
     for i in range(count):
-        operand = &nest.operands[k + i]
-        if not _map_operand(nest, k + i, given[first + i], rule, axis) or not _describe(
-            operand, given[first + i], <cnp.dtype> found.dtypes[i + 1], found.casts[i + 1],
+        if not _map_operand(plan, k + i, given[first + i], rule, axis) or not _describe(
+            plan, k + i, given[first + i], <cnp.dtype> found.dtypes[i + 1], found.casts[i + 1],
             scalars + (k + i) * SCALAR_BYTES,
         ):
             return False
         if found.tells:
-            nest.tells |= (found.tells >> (i + 1) & 1) << (k + i)
+            plan.tells |= (found.tells >> (i + 1) & 1) << (k + i)
             if rule == 3:
-                nest.reshaped |= _is_reshaped(nest, k + i) << (k + i)
+                plan.reshaped |= _is_reshaped(plan, k + i) << (k + i)
         spread |= (found.spread >> (i + 1) & 1) << (k + i)
-        nest.n += 1
+        plan.nest.n += 1
     if count:
         spread |= found.spread & 1
     if found.fused == NOT_FUSED:
-        nest.spread |= spread
+        plan.spread |= spread
     else:
-        nest.spread_alone |= spread
+        plan.spread_alone |= spread
     return True
 
 
-cdef void _note_taken(Nest *nest, int before) noexcept:
+cdef void _note_taken(MapPlan *plan, int before) noexcept:
     """Note how much is taken by the steps from one on: conversions, and the step that asks for them."""
     cdef Py_ssize_t items = 1
     cdef bint in_pieces = False
     cdef int i, k
-    for i in range(nest.rank):
-        items *= nest.shape[i]
-    for k in range(nest.n):
-        in_pieces = in_pieces or nest.operands[k].array != NULL and (
-            cnp.PyArray_NDIM(<cnp.ndarray> nest.operands[k].array) > 1
+    for i in range(plan.nest.rank):
+        items *= plan.nest.shape[i]
+    for k in range(plan.nest.n):
+        in_pieces = in_pieces or plan.operands[k].array != NULL and (
+            cnp.PyArray_NDIM(<cnp.ndarray> plan.operands[k].array) > 1
         )
-    for k in range(before, nest.n_steps):
-        nest.steps[k].implied = k < nest.n_steps - 1
-        nest.steps[k].taken, nest.steps[k].in_pieces = items, in_pieces
+    for k in range(before, plan.n_steps):
+        plan.steps[k].implied = k < plan.n_steps - 1
+        plan.steps[k].taken, plan.steps[k].in_pieces = items, in_pieces
 
 
-cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) except -1:
+cdef bint _convert_step(MapPlan *plan, int *number, cnp.dtype dtype, int casting) except -1:
     """Add the step that converts to a dtype in the machine's order of bytes, if that is another; tell if it can."""
     cdef cnp.dtype given = cnp.PyArray_DescrFromType(number[0])
     cdef Cast cast
@@ -658,7 +660,7 @@ cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) e
         return False
     if number[0] == cnp.NPY_UBYTE and dtype.type_num == cnp.NPY_FLOAT16 and fuses_halves(target_number):
         given = cnp.PyArray_DescrFromType(cnp.NPY_FLOAT)    # by the fused loop, in a tenth of the time
-        _convert_step(nest, number, given, casting)
+        _convert_step(plan, number, given, casting)
     if saturating:
         cast = saturating_cast_of(target_number, given.type_num, dtype.type_num, bfloat16)
     else:
@@ -671,10 +673,10 @@ cdef bint _convert_step(Nest *nest, int *number, cnp.dtype dtype, int casting) e
         fused = TO_HALVES
     elif number[0] == cnp.NPY_FLOAT and dtype.type_num == cnp.NPY_UBYTE and fuses_more(target_number):
         fused = TO_CUT_BYTES if saturating else TO_BYTES
-    nest.steps[nest.n_steps] = Step(
+    plan.steps[plan.n_steps] = Step(
         b"cast", not saturating, False, NULL, NULL, NULL, cast, 0, 0, False, False, 0, dtype.itemsize, 0, fused,
     )
-    nest.n_steps += 1
+    plan.n_steps += 1
     number[0] = dtype.type_num
     return True
 
@@ -711,7 +713,7 @@ cpdef choose(condition, x, y, out):
     The condition is an array of bools, or of real numbers, which hold where they are not 0. `out` has the dtype that
     NumPy finds for `x` and `y`, or is None.
     """
-    cdef Nest nest
+    cdef MapPlan plan
     cdef char[3][32] scalars
     cdef cnp.dtype common = _common_dtype(x, y), dtype = cnp.PyArray_DescrFromType(cnp.NPY_BOOL)
     cdef Cast cast = NULL
@@ -720,36 +722,36 @@ cpdef choose(condition, x, y, out):
     if common is None or _number_of(condition) < 0 or not cnp.PyArray_CheckExact(condition):
         return None
     operands = condition, x, y
-    nest.n, nest.n_steps, nest.rank = 4, 0, 0
+    plan.nest.n, plan.n_steps, plan.nest.rank = 4, 0, 0
     for k in range(3):
-        nest.rank = max(nest.rank, _rank_of(operands[k]))
+        plan.nest.rank = max(plan.nest.rank, _rank_of(operands[k]))
     for k in range(3):
         if cnp.PyArray_CheckExact(operands[k]) and not _find_cast(
             <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operands[k]), dtype, &cast
         ):
             return None
-        if not _map_operand(&nest, k, operands[k], 0, -1) or not _describe(
-            &nest.operands[k], operands[k], dtype, cast, scalars[k]
+        if not _map_operand(&plan, k, operands[k], 0, -1) or not _describe(
+            &plan, k, operands[k], dtype, cast, scalars[k]
         ):
             return None
         dtype = common
-    if not _has_items(&nest):
+    if not _has_items(&plan):
         return None
-    nest.loop, nest.context, nest.auxdata = select_loop(target_number), NULL, <void *> common.itemsize
-    nest.side_by_side = common.itemsize in (1, 2, 4, 8)     # which are chosen by vector code
-    nest.spread, nest.row_loop, nest.tells = 0, NULL, 0
+    plan.loop, plan.context, plan.auxdata = select_loop(target_number), NULL, <void *> common.itemsize
+    plan.side_by_side = common.itemsize in (1, 2, 4, 8)     # which are chosen by vector code
+    plan.spread, plan.row_loop, plan.tells = 0, NULL, 0
     for k in range(1, 3):       # of other operands, NumPy tells no errors
-        if nest.operands[k].cast != NULL and cnp.PyArray_NDIM(<cnp.ndarray> operands[k]) == 0:
-            nest.tells |= 1 << k
+        if plan.operands[k].cast != NULL and cnp.PyArray_NDIM(<cnp.ndarray> operands[k]) == 0:
+            plan.tells |= 1 << k
     if out is None:
-        out = _fresh(&nest, common, 3)
-    elif not _fits(&nest, out, common, 0):
+        out = _fresh(&plan, common, 3)
+    elif not _fits(&plan, out, common, 0):
         return None
-    if not nest.tells:
-        _run(&nest, True, 1, False)
+    if not plan.tells:
+        _run(&plan, True, 1, False)
         return out
     memset(told, 0, sizeof(told))
-    _run_planned(&nest, True, 1, True, told)
+    _run_planned(&plan, True, 1, True, told)
     for k in range(1, 3):
         if told[1 + k]:
             PyUFunc_GiveFloatingpointErrors(b"cast", told[1 + k])
@@ -770,7 +772,7 @@ cdef cnp.dtype _common_dtype(x, y):
 
 
 cdef struct Work:           # what the shares have in common
-    const Nest *nest
+    const MapPlan *plan
     char *own
     int shares
     bint errors
@@ -779,19 +781,19 @@ cdef struct Work:           # what the shares have in common
     int *flags              # for each share, floating-point errors of each step; and of operands, if some tell theirs
 
 
-cdef inline int _run(Nest *nest, bint shared, int weight, bint errors) except -1:
+cdef inline int _run(MapPlan *plan, bint shared, int weight, bint errors) except -1:
     """Compute the result; return the floating-point errors."""
     cdef int flags = 0
-    if not shared or not is_small(nest):
-        _run_planned(nest, shared, weight, errors, &flags)
+    if not shared or not is_small(plan):
+        _run_planned(plan, shared, weight, errors, &flags)
         return flags
     if errors:
         PyUFunc_clearfperr()
-    run_small(nest)
+    run_small(plan)
     return PyUFunc_getfperr() if errors else 0
 
 
-cdef void _run_planned(Nest *nest, bint shared, int weight, bint errors, int *flags) except *:
+cdef void _run_planned(MapPlan *plan, bint shared, int weight, bint errors, int *flags) except *:
     """Plan the blocks and run them; note the floating-point errors of each step. A loop may set an exception.
 
     If operands tell the errors of their conversions, these come after the steps', for each of the nest's operands.
@@ -799,31 +801,31 @@ cdef void _run_planned(Nest *nest, bint shared, int weight, bint errors, int *fl
     cdef Work work
     cdef char *memory
     cdef char *buffers
-    cdef Py_ssize_t cost = cnp.PyArray_SIZE(<cnp.ndarray> nest.operands[nest.n - 1].array), widest = 0, size
+    cdef Py_ssize_t cost = cnp.PyArray_SIZE(<cnp.ndarray> plan.operands[plan.nest.n - 1].array), widest = 0, size
     cdef int threads = 1, i
-    plan_blocks(nest)
-    for i in range(nest.n):
-        widest = max(widest, nest.operands[i].loop_size)
+    plan_blocks(plan)
+    for i in range(plan.nest.n):
+        widest = max(widest, plan.operands[i].loop_size)
     cost *= widest * weight
     if shared:
-        threads = count_threads(cost, APPLY_SHARE_BYTES, WAKING, nest.blocks)
-    work.shares = <int> min(nest.blocks, <Py_ssize_t> (SHARES * threads)) if threads > 1 else 1
-    work.nest, work.errors, work.steps = nest, errors, max(1, nest.n_steps)
-    work.slots = work.steps + (nest.n if nest.tells else 0)
+        threads = count_threads(cost, APPLY_SHARE_BYTES, WAKING, plan.blocks)
+    work.shares = <int> min(plan.blocks, <Py_ssize_t> (SHARES * threads)) if threads > 1 else 1
+    work.plan, work.errors, work.steps = plan, errors, max(1, plan.n_steps)
+    work.slots = work.steps + (plan.nest.n if plan.tells else 0)
     size = aligned_size(work.shares * work.slots * sizeof(int))
-    memory = <char *> malloc(size + threads * nest.own_bytes + LINE)
+    memory = <char *> malloc(size + threads * plan.own_bytes + LINE)
     if memory == NULL:
         raise MemoryError
     buffers = <char *> aligned_size(<Py_ssize_t> memory)
     memset(buffers, 0, size)
     work.flags, work.own = <int *> buffers, buffers + size
     try:
-        plan_copies(nest, work.own, threads)
+        plan_copies(plan, work.own, threads)
         if threads > 1 or not shared or cost >= RELEASING:
             held = []   # so that no other thread can resize them
-            for i in range(nest.n):
-                if nest.operands[i].array != NULL:
-                    held.append(<object> nest.operands[i].array)
+            for i in range(plan.nest.n):
+                if plan.operands[i].array != NULL:
+                    held.append(<object> plan.operands[i].array)
             with nogil:
                 run_shares(_run_share, &work, work.shares, threads)
         else:
@@ -837,12 +839,12 @@ cdef void _run_planned(Nest *nest, bint shared, int weight, bint errors, int *fl
 cdef void _run_share(void *all_work, int i, int worker) noexcept nogil:
     """Run one share of the blocks."""
     cdef Work *work = <Work *> all_work
-    cdef Py_ssize_t blocks = work.nest.blocks
+    cdef Py_ssize_t blocks = work.plan.blocks
     if work.errors:
         PyUFunc_clearfperr()
     run_blocks(
-        work.nest, cut(blocks, i, work.shares), cut(blocks, i + 1, work.shares),
-        work.own + worker * work.nest.own_bytes, work.flags + i * work.slots,
+        work.plan, cut(blocks, i, work.shares), cut(blocks, i + 1, work.shares),
+        work.own + worker * work.plan.own_bytes, work.flags + i * work.slots,
     )
-    if work.errors and work.nest.n_steps <= 1:
+    if work.errors and work.plan.n_steps <= 1:
         work.flags[i * work.slots] |= PyUFunc_getfperr()

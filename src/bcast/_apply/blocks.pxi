@@ -1,17 +1,17 @@
 # Blocks, which the loop computes one after the other.
 #
-# In: a planned Nest, and buffers. Out: the result's items. `run_blocks` fills the buffers, calls the loop, and writes
+# In: a MapPlan, and buffers. Out: the result's items. `run_blocks` fills the buffers, calls the loop, and writes
 # what it left in a buffer. Buffers stay in a first-level cache, and are the only memory there is beside the operands.
 
-cdef bint is_small(const Nest *nest) noexcept:
+cdef bint is_small(const MapPlan *plan) noexcept:
     """Whether there are few rows, each of which one call of the loop reads and writes where it lies."""
     cdef int k
-    if nest.rank != 2 or nest.shape[0] > APPLY_FEW_ROWS or nest.shape[1] > APPLY_LONG_ROW_ITEMS:
+    if plan.nest.rank != 2 or plan.nest.shape[0] > APPLY_FEW_ROWS or plan.nest.shape[1] > APPLY_LONG_ROW_ITEMS:
         return False
-    for k in range(nest.n):
-        if nest.operands[k].cast != NULL or not nest.operands[k].readable:
+    for k in range(plan.nest.n):
+        if plan.operands[k].cast != NULL or not plan.operands[k].readable:
             return False
-    return _is_adjacent(nest)
+    return _is_adjacent(plan)
 
 
 cdef struct Rows:           # of each operand: where a row begins, the loop's step, and the one to the next row
@@ -20,43 +20,43 @@ cdef struct Rows:           # of each operand: where a row begins, the loop's st
 
 
 cdef inline bint _run_rows(
-    const Nest *nest, Rows *rows, Py_ssize_t count, Py_ssize_t items, char *own, int *errors, Look *look,
+    const MapPlan *plan, Rows *rows, Py_ssize_t count, Py_ssize_t items, char *own, int *errors, Look *look,
 ) noexcept nogil:
     """Run the loop, or the steps of a chain, on rows of so many items; tell whether it has failed."""
     cdef char *at[MAX_OPERANDS]
     cdef bint failed = False
     cdef int k
-    if nest.n_steps == 1 and nest.steps[0].cast != NULL and rows.steps[0]:     # short rows take no longer than the cast
+    if plan.n_steps == 1 and plan.steps[0].cast != NULL and rows.steps[0]:     # short rows take no longer than the cast
         while count > 0:
-            nest.steps[0].cast(items, rows.at[0], rows.at[1])
+            plan.steps[0].cast(items, rows.at[0], rows.at[1])
             rows.at[0] += rows.row_steps[0]
             rows.at[1] += rows.row_steps[1]
             count -= 1
         return False
     while count > 0 and not failed:
-        if nest.n_steps:
-            failed = run_chain(nest, rows, items, own, errors, look)
+        if plan.n_steps:
+            failed = run_chain(plan, rows, items, own, errors, look)
         else:
-            for k in range(nest.n):
+            for k in range(plan.nest.n):
                 at[k] = rows.at[k]      # SciPy's loops move what they are given
-            failed = nest.loop(nest.context, at, &items, rows.steps, nest.auxdata)
-        for k in range(nest.n):
+            failed = plan.loop(plan.context, at, &items, rows.steps, plan.auxdata)
+        for k in range(plan.nest.n):
             rows.at[k] += rows.row_steps[k]
         count -= 1
     return failed
 
 
-cdef void run_small(const Nest *nest) noexcept:
+cdef void run_small(const MapPlan *plan) noexcept:
     """Run the loop on the rows of a small nest."""
     cdef Rows rows
     cdef int k
-    for k in range(nest.n):
-        rows.at[k] = nest.operands[k].data
-        rows.row_steps[k], rows.steps[k] = nest.operands[k].strides[0], nest.operands[k].strides[1]
-    _run_rows(nest, &rows, nest.shape[0], nest.shape[1], NULL, NULL, NULL)
+    for k in range(plan.nest.n):
+        rows.at[k] = plan.nest.data[k]
+        rows.row_steps[k], rows.steps[k] = plan.operands[k].strides[0], plan.operands[k].strides[1]
+    _run_rows(plan, &rows, plan.nest.shape[0], plan.nest.shape[1], NULL, NULL, NULL)
 
 
-cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *own, int *errors) noexcept nogil:
+cdef void run_blocks(const MapPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *own, int *errors) noexcept nogil:
     """Run the loop, or the steps of a chain, on the blocks from `begin` to `end`, or until it fails.
 
     Floating-point errors of each step are added to `errors`, and after them those of the conversions of each operand
@@ -72,50 +72,50 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *o
     cdef Py_ssize_t block = begin, rest, index, items
     cdef Py_ssize_t seen = begin        # blocks before this one are done
     cdef Look look = AT_FUSED
-    cdef int k, axis, last = nest.rank - 1, out = nest.n - 1
+    cdef int k, axis, last = plan.nest.rank - 1, out = plan.nest.n - 1
     memset(filled, 0, sizeof(filled))
-    if nest.n_steps > 1 and nest.steps[0].fused == nest.n_steps and nest.operands[0].step and not nest.tells:
+    if plan.n_steps > 1 and plan.steps[0].fused == plan.n_steps and plan.operands[0].step and not plan.tells:
         look = LATER
     while block < end:
         rest = block
-        items = nest.operands[out].items.full_count
+        items = plan.operands[out].items.full_count
         ends = False
-        for k in range(nest.n):
-            data[k] = nest.operands[k].data
+        for k in range(plan.nest.n):
+            data[k] = plan.nest.data[k]
         for axis in range(last, -1, -1):
-            lengths[axis] = nest.lengths[axis]
-            if nest.parts[axis] == 1:
+            lengths[axis] = plan.lengths[axis]
+            if plan.parts[axis] == 1:
                 continue
-            index = rest % nest.parts[axis] * nest.lengths[axis]
-            rest //= nest.parts[axis]
-            if nest.shape[axis] - index < nest.lengths[axis]:
-                lengths[axis] = nest.shape[axis] - index
-                items = items // nest.lengths[axis] * lengths[axis]
+            index = rest % plan.parts[axis] * plan.lengths[axis]
+            rest //= plan.parts[axis]
+            if plan.nest.shape[axis] - index < plan.lengths[axis]:
+                lengths[axis] = plan.nest.shape[axis] - index
+                items = items // plan.lengths[axis] * lengths[axis]
                 ends = True
-            for k in range(nest.n):
-                data[k] += index * nest.operands[k].strides[axis]
-        for k in range(nest.n):
-            operand = &nest.operands[k]
+            for k in range(plan.nest.n):
+                data[k] += index * plan.operands[k].strides[axis]
+        for k in range(plan.nest.n):
+            operand = &plan.operands[k]
             rows.at[k], rows.steps[k], rows.row_steps[k] = data[k], operand.step, operand.row_step
             if not operand.direct:
                 # A neighbour that differs along an axis on which the operand repeats has the same items.
-                if k != out and (data[k] != filled[k] or ends and nest.rows):
-                    if nest.tells >> k & 1:
-                        _fill_and_note(nest, k, lengths, data[k], own, errors)
+                if k != out and (data[k] != filled[k] or ends and plan.rows):
+                    if plan.tells >> k & 1:
+                        _fill_and_note(plan, k, lengths, data[k], own, errors)
                     else:
-                        _fill(nest, operand, lengths, data[k], own)
+                        _fill(plan, operand, lengths, data[k], own)
                     filled[k] = NULL if ends else data[k]
                 rows.at[k] = own + operand.loop_buffer
                 if operand.row_step:
                     rows.row_steps[k] = (lengths[last] if operand.strides[last] else 1) * operand.loop_size
-        if nest.rows:
+        if plan.rows:
             items = lengths[last]
-        if nest.row_loop != NULL:
-            nest.row_loop(lengths[last - 1], items, rows.at, rows.steps, rows.row_steps)
-        elif _run_rows(nest, &rows, lengths[last - 1] if nest.rows else 1, items, own, errors, &look):
+        if plan.row_loop != NULL:
+            plan.row_loop(lengths[last - 1], items, rows.at, rows.steps, rows.row_steps)
+        elif _run_rows(plan, &rows, lengths[last - 1] if plan.rows else 1, items, own, errors, &look):
             return
-        if not nest.operands[out].direct:
-            _empty(nest, &nest.operands[out], lengths, data[out], own)
+        if not plan.operands[out].direct:
+            _empty(plan, &plan.operands[out], lengths, data[out], own)
         block += 1
         if look == LATER and (block == end or block - seen == APPLY_SEEN_BLOCKS):
             if has_errors(ERRORS):
@@ -125,24 +125,24 @@ cdef void run_blocks(const Nest *nest, Py_ssize_t begin, Py_ssize_t end, char *o
 
 
 cdef void _fill_and_note(
-    const Nest *nest, int k, const Py_ssize_t *lengths, const char *src, char *buffers, int *errors,
+    const MapPlan *plan, int k, const Py_ssize_t *lengths, const char *src, char *buffers, int *errors,
 ) noexcept nogil:
     """Fill the buffers of operand k, and note the errors of its conversion."""
     if has_errors(ERRORS):      # of the loop, in the blocks before
         errors[0] |= PyUFunc_getfperr()
-    _fill(nest, &nest.operands[k], lengths, src, buffers)
+    _fill(plan, &plan.operands[k], lengths, src, buffers)
     if has_errors(ERRORS):
-        errors[max(1, nest.n_steps) + k] |= PyUFunc_getfperr()
+        errors[max(1, plan.n_steps) + k] |= PyUFunc_getfperr()
 
 
 cdef void _fill(
-    const Nest *nest, const Operand *operand, const Py_ssize_t *lengths, const char *src, char *buffers,
+    const MapPlan *plan, const Operand *operand, const Py_ssize_t *lengths, const char *src, char *buffers,
 ) noexcept nogil:
     """Fill an operand's buffers with the items of a block: side by side, then converted, then repeated."""
     cdef Items items
     cdef char *dst = buffers + operand.buffer
-    cdef Plan *plan
-    find_items(nest, operand, lengths, &items)
+    cdef Plan *copies
+    find_items(plan, operand, lengths, &items)
     if items.rank or not operand.readable or (operand.cast == NULL and not operand.expanded):
         _copy_items(&items, items.rank, items.strides, items.packed, <const uint8_t *> src, <uint8_t *> dst)
         if operand.swapped:
@@ -154,20 +154,20 @@ cdef void _fill(
         src = dst
     if operand.expanded:
         dst = buffers + operand.full_buffer
-        plan = <Plan *> (buffers + operand.plan)
-        plan.src_end = <const uint8_t *> src + items.count * operand.loop_size
+        copies = <Plan *> (buffers + operand.copies)
+        copies.src_end = <const uint8_t *> src + items.count * operand.loop_size
         write_planned(
-            plan, 0, items.full_count * operand.loop_size, <const uint8_t *> src, <uint8_t *> dst, NULL,
+            copies, 0, items.full_count * operand.loop_size, <const uint8_t *> src, <uint8_t *> dst, NULL,
         )
 
 
 cdef void _empty(
-    const Nest *nest, const Operand *operand, const Py_ssize_t *lengths, char *dst, char *own,
+    const MapPlan *plan, const Operand *operand, const Py_ssize_t *lengths, char *dst, char *own,
 ) noexcept nogil:
     """Write the output's items of a block from its buffer: converted, then to their places."""
     cdef Items items
     cdef char *src = own + operand.buffer
-    find_items(nest, operand, lengths, &items)
+    find_items(plan, operand, lengths, &items)
     if operand.cast != NULL:
         operand.cast(items.count, own + operand.cast_buffer, src)
     if operand.swapped:
@@ -204,25 +204,25 @@ cdef void _copy_items(
             )
 
 
-cdef int plan_copies(const Nest *nest, char *own, int threads) except -1:
+cdef int plan_copies(const MapPlan *plan, char *own, int threads) except -1:
     """Plan the copies that repeat items within a block, for each thread."""
     cdef const Operand *operand
-    cdef char *plan
+    cdef char *copies
     cdef list shape, source
     cdef int i, k
-    for k in range(nest.n - 1):
-        operand = &nest.operands[k]
+    for k in range(plan.nest.n - 1):
+        operand = &plan.operands[k]
         if operand.expanded and not operand.direct:
             shape = []
             source = []
-            for i in range(nest.cut, nest.rank):
-                shape.append(nest.lengths[i])
-                source.append(nest.lengths[i] if operand.strides[i] else 1)
-            plan = own + operand.plan
+            for i in range(plan.cut, plan.nest.rank):
+                shape.append(plan.lengths[i])
+                source.append(plan.lengths[i] if operand.strides[i] else 1)
+            copies = own + operand.copies
             make_plan(
-                <Plan *> plan, tuple(shape), tuple(source), operand.loop_size, NULL,
+                <Plan *> copies, tuple(shape), tuple(source), operand.loop_size, NULL,
                 operand.items.count * operand.loop_size, operand.items.full_count * operand.loop_size,
             )
             for i in range(1, threads):
-                memcpy(plan + i * nest.own_bytes, plan, sizeof(Plan))
+                memcpy(copies + i * plan.own_bytes, copies, sizeof(Plan))
     return 0

@@ -1,7 +1,7 @@
 # Chains: several loops and conversions, one after the other, on the items of a block.
 #
-# In: rows of a block, and the steps of a Nest. Out: the rows' results, and floating-point errors of each step. What a
-# step gives lies in one of two buffers, in turns, and is what the next one takes.
+# In: rows of a block, and the steps of a MapPlan. Out: the rows' results, and floating-point errors of each step. What
+# a step gives lies in one of two buffers, in turns, and is what the next one takes.
 
 cdef extern from "_apply/fused.h":
     enum: FUSES "BCAST_FUSES"
@@ -37,7 +37,7 @@ cdef enum Look:         # at floating-point errors:
 
 
 cdef int run_chain(
-    const Nest *nest, const Rows *rows, Py_ssize_t items, char *own, int *errors, Look *look,
+    const MapPlan *plan, const Rows *rows, Py_ssize_t items, char *own, int *errors, Look *look,
 ) noexcept nogil:
     """Run all steps on one row; tell whether one has failed."""
     cdef const Step *step
@@ -48,27 +48,27 @@ cdef int run_chain(
     cdef Py_ssize_t given           # the stride of what a step gives
     cdef Py_ssize_t[4] strides
     cdef int i = 0, taken, inputs, turn = 0
-    cdef int single = nest.n_steps if look[0] == AT_SINGLE else 0   # steps before it are not fused
+    cdef int single = plan.n_steps if look[0] == AT_SINGLE else 0   # steps before it are not fused
     cdef bint erred = False
-    while i < nest.n_steps:
-        step = &nest.steps[i]
+    while i < plan.n_steps:
+        step = &plan.steps[i]
         # Which step an error belongs to is found by running single ones.
         taken = step.fused if step.fused > 1 and i >= single and stride else 1
-        if i + taken == nest.n_steps:
-            dst = rows.at[nest.n - 1]
-            given = rows.steps[nest.n - 1]
+        if i + taken == plan.n_steps:
+            dst = rows.at[plan.nest.n - 1]
+            given = rows.steps[plan.nest.n - 1]
         else:
-            dst = own + nest.values[turn]
-            given = nest.steps[i + taken - 1].size
+            dst = own + plan.values[turn]
+            given = plan.steps[i + taken - 1].size
         if taken > 1:
-            _run_fused(nest, step, taken, rows, items, value, dst)
+            _run_fused(plan, step, taken, rows, items, value, dst)
             if look[0] != LATER and has_errors(ERRORS):
                 PyUFunc_clearfperr()
                 single = i + taken
                 continue
         elif step.cast != NULL:
             step.cast(items if stride else 1, value, dst)
-            if stride == 0 and i + 1 < nest.n_steps:
+            if stride == 0 and i + 1 < plan.n_steps:
                 given = 0
         else:
             data[0], strides[0] = value, stride
@@ -82,7 +82,7 @@ cdef int run_chain(
             data[inputs], strides[inputs] = dst, given
             if step.loop(step.context, data, &items, strides, step.auxdata):
                 return True
-        if taken == 1 and nest.n_steps > 1 and has_errors(ERRORS):
+        if taken == 1 and plan.n_steps > 1 and has_errors(ERRORS):
             errors[i] |= PyUFunc_getfperr()
             erred = True
         value, stride = dst, given
@@ -94,7 +94,7 @@ cdef int run_chain(
 
 
 cdef void _run_fused(
-    const Nest *nest, const Step *step, int n, const Rows *rows, Py_ssize_t items, const char *src, char *dst,
+    const MapPlan *plan, const Step *step, int n, const Rows *rows, Py_ssize_t items, const char *src, char *dst,
 ) noexcept nogil:
     """Run n steps as one loop: the first one may convert bytes, the last one to float16 or to bytes."""
     cdef Fusion all
@@ -128,31 +128,27 @@ cdef void _run_fused(
     fuse(target_number, &all)
 
 
-cdef void pair_axes(Nest *nest) noexcept:
+cdef void pair_axes(MapPlan *plan) noexcept:
     """Put the axis along which the first operand's neighbours lie next to the last one: a block has items of both.
 
     Where the last axis is short, a block has several whole axes.
     """
-    cdef int to = nest.rank - 2, axis = nest.rank - 1, i, k
-    cdef Py_ssize_t nearest = llabs(nest.operands[0].strides[axis]), step
-    for i in range(nest.rank - 1):
-        step = llabs(nest.operands[0].strides[i])
+    cdef int to = plan.nest.rank - 2, axis = plan.nest.rank - 1, i
+    cdef Py_ssize_t nearest = llabs(plan.operands[0].strides[axis]), step
+    for i in range(plan.nest.rank - 1):
+        step = llabs(plan.operands[0].strides[i])
         if 0 < step < nearest:
             nearest, axis = step, i
-    for i in range(axis, to if 4 * nest.shape[to + 1] >= LINE else 0):
-        nest.shape[i], nest.shape[i + 1] = nest.shape[i + 1], nest.shape[i]
-        for k in range(nest.n):
-            step = nest.operands[k].strides[i]
-            nest.operands[k].strides[i] = nest.operands[k].strides[i + 1]
-            nest.operands[k].strides[i + 1] = step
+    for i in range(axis, to if 4 * plan.nest.shape[to + 1] >= LINE else 0):
+        swap_axes(&plan.nest, i, i + 1)
 
 
-cdef void find_fused(Nest *nest) noexcept:
+cdef void find_fused(MapPlan *plan) noexcept:
     """Find steps that one loop can do."""
-    cdef int i, end = nest.n_steps      # of those after step i
+    cdef int i, end = plan.n_steps      # of those after step i
     cdef Step *step
-    for i in range(nest.n_steps - 1, -1, -1):
-        step = &nest.steps[i]
+    for i in range(plan.n_steps - 1, -1, -1):
+        step = &plan.steps[i]
         step.fused = 0
         if step.function == NOT_FUSED:
             end = i

@@ -1,6 +1,6 @@
 # Operands: how they lie along the axes of the result, scalars, and the array for the result.
 #
-# In: arrays and Python scalars, as the user passed them. Out: the operands of a Nest; or that a call is left to NumPy.
+# In: arrays and Python scalars, as the user passed them. Out: the operands of a MapPlan; or that a call is NumPy's.
 
 
 cdef inline bint _are_same(cnp.dtype given, cnp.dtype dtype) noexcept:
@@ -27,91 +27,92 @@ cdef inline bint _are_equal(const void *a, const void *b, int n) noexcept:
     return True
 
 
-cdef void _convert_repeated_bools(Nest *nest) noexcept:
+cdef void _convert_repeated_bools(MapPlan *plan) noexcept:
     """Have bools whose bytes the loop compares made 0 or 1 where one stands for several items, or is the only one."""
     cdef Operand *operand
     cdef bint single = True, repeated
     cdef int k, i
-    for i in range(nest.rank):
-        single = single and nest.shape[i] == 1
-    for k in range(nest.n):
-        operand = &nest.operands[k]
-        if not nest.bools >> k & 1 or operand.array == NULL or operand.cast != NULL:
+    for i in range(plan.nest.rank):
+        single = single and plan.nest.shape[i] == 1
+    for k in range(plan.nest.n):
+        operand = &plan.operands[k]
+        if not plan.bools >> k & 1 or operand.array == NULL or operand.cast != NULL:
             continue
         repeated = single
-        for i in range(nest.rank):
-            repeated = repeated or operand.strides[i] == 0 and nest.shape[i] > 1
+        for i in range(plan.nest.rank):
+            repeated = repeated or operand.strides[i] == 0 and plan.nest.shape[i] > 1
         if repeated:
             operand.cast = cast_of(target_number, cnp.NPY_BOOL, cnp.NPY_BOOL, bfloat16, True)
 
 
-cdef bint _runs_backwards(const Nest *nest) noexcept:
+cdef bint _runs_backwards(const MapPlan *plan) noexcept:
     """Whether NumPy may hand the first operand to a loop by a step below 0: the innermost axis in memory has one."""
-    cdef const Operand *operand = &nest.operands[0]
+    cdef const Operand *operand = &plan.operands[0]
     cdef Py_ssize_t innermost = 0, step
     cdef int i
-    for i in range(nest.rank):
+    for i in range(plan.nest.rank):
         step = operand.strides[i]
         if step and (innermost == 0 or llabs(step) < llabs(innermost)):
             innermost = step
     return innermost < 0 and operand.readable
 
 
-cdef bint _has_sure_steps(const Nest *nest, bint repeating) noexcept:
+cdef bint _has_sure_steps(const MapPlan *plan, bint repeating) noexcept:
     """Whether NumPy's loop sees adjacent items forwards, or one for all: of `b`, on all axes unless `repeating`."""
     cdef const Operand *operand
-    cdef bint one = nest.operands[1].strides[nest.rank - 1] == 0 and not repeating
-    cdef int last = nest.rank - 1, i, k
-    for k in range(nest.n):
-        operand = &nest.operands[k]
+    cdef bint one = plan.operands[1].strides[plan.nest.rank - 1] == 0 and not repeating
+    cdef int last = plan.nest.rank - 1, i, k
+    for k in range(plan.nest.n):
+        operand = &plan.operands[k]
         if operand.strides[last] and operand.strides[last] != operand.size:
             return False
         for i in range(last):
             if operand.strides[i] < 0 or (one and k == 1 and operand.strides[i]):
                 return False
-    return nest.shape[0] > 1 or nest.shape[last] > 1
+    return plan.nest.shape[0] > 1 or plan.nest.shape[last] > 1
 
 
-cdef inline bint _has_items(const Nest *nest) noexcept:
+cdef inline bint _has_items(const MapPlan *plan) noexcept:
     """Whether the result has axes, and items."""
     cdef int i
-    for i in range(nest.rank):
-        if nest.shape[i] == 0:
+    for i in range(plan.nest.rank):
+        if plan.nest.shape[i] == 0:
             return False
-    return nest.rank > 0
+    return plan.nest.rank > 0
 
 
-cdef bint _align(Nest *nest, a, b, int rule, axis) except -1:
+cdef bint _align(MapPlan *plan, a, b, int rule, axis) except -1:
     """Find the shape of the result, and how the operands lie in it; tell whether they fit under the rule."""
-    nest.rank = _rank_of(a) if rule else max(_rank_of(a), _rank_of(b))
-    return _map_operand(nest, 0, a, 0, -1) and _map_operand(nest, 1, b, rule, axis)
+    plan.nest.rank = _rank_of(a) if rule else max(_rank_of(a), _rank_of(b))
+    return _map_operand(plan, 0, a, 0, -1) and _map_operand(plan, 1, b, rule, axis)
 
 
 cdef inline int _rank_of(operand) noexcept:
     return cnp.PyArray_NDIM(<cnp.ndarray> operand) if cnp.PyArray_CheckExact(operand) else 0
 
 
-cdef inline bint _map_operand(Nest *nest, int k, operand, int rule, axis) except -1:
+cdef inline bint _map_operand(MapPlan *plan, int k, operand, int rule, axis) except -1:
     """Find how an operand lies in the result; tell whether it fits there, or to the first one, under the rule.
 
     The first one makes the shape of the result, of a rank that is known; those of rule 0 stretch it.
     """
-    cdef int rank = _rank_of(operand), start = nest.rank - rank, i
-    cdef Py_ssize_t *strides = nest.operands[k].strides
-    cdef Py_ssize_t *shape = nest.shape
+    cdef int rank = _rank_of(operand), start = plan.nest.rank - rank, i
+    cdef Py_ssize_t *strides = plan.nest.stride[k]
+    cdef Py_ssize_t *shape = plan.nest.shape
     cdef Py_ssize_t length
+    plan.operands[k].strides = strides
     if start < 0 or rule == 1 and start:
         return False
     if rule == 3:
         if axis != -1:
-            if type(axis) is not int or not 0 <= axis < nest.rank:
+            if type(axis) is not int or not 0 <= axis < plan.nest.rank:
                 return False
             start = axis
         while rank and cnp.PyArray_DIM(<cnp.ndarray> operand, rank - 1) == 1:
             rank -= 1
-        if start + rank > nest.rank:
+        if start + rank > plan.nest.rank:
             return False
-    for i in range(nest.rank):
+    for i in range(plan.nest.rank):
         strides[i] = 0
         if k == 0:
             shape[i] = 1
@@ -126,16 +127,17 @@ cdef inline bint _map_operand(Nest *nest, int k, operand, int rule, axis) except
     return True
 
 
-cdef inline bint _describe(Operand *operand, value, cnp.dtype dtype, Cast cast, char *item) except -1:
-    """Note what the nest needs to know of an array but for its strides, or store a Python scalar; tell if it can."""
+cdef inline bint _describe(MapPlan *plan, int k, value, cnp.dtype dtype, Cast cast, char *item) except -1:
+    """Note what the plan needs to know of an array but for its strides, or store a Python scalar; tell if it can."""
+    cdef Operand *operand = &plan.operands[k]
     operand.loop_size = dtype.itemsize
     operand.swapped = 0
     if not cnp.PyArray_CheckExact(value):
-        operand.array, operand.data, operand.size = NULL, item, operand.loop_size
+        operand.array, plan.nest.data[k], operand.size = NULL, item, operand.loop_size
         operand.cast, operand.readable = NULL, True
         return _store_scalar(value, dtype, item)
     operand.cast, operand.array = cast, <PyObject *> value
-    operand.data = <char *> cnp.PyArray_DATA(<cnp.ndarray> value)
+    plan.nest.data[k] = <char *> cnp.PyArray_DATA(<cnp.ndarray> value)
     operand.size = cnp.PyArray_ITEMSIZE(<cnp.ndarray> value)
     operand.readable = cnp.PyArray_ISBEHAVED_RO(<cnp.ndarray> value)
     if not operand.readable and not cnp.PyArray_ISNOTSWAPPED(<cnp.ndarray> value):
@@ -168,45 +170,46 @@ cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
     return fits
 
 
-cdef object _fresh(Nest *nest, cnp.dtype dtype, int n):
+cdef object _fresh(MapPlan *plan, cnp.dtype dtype, int n):
     """A new array for the result, whose axes are in the order of the first n operands'; the nest's axes are, too."""
     cdef int[MAX_AXES] order
     cdef cnp.npy_intp[MAX_AXES] lengths
-    cdef Operand *operand = &nest.operands[nest.n - 1]
+    cdef Operand *operand = &plan.operands[plan.nest.n - 1]
     cdef size_t step = dtype.itemsize
     cdef double size = step     # which is not too long for any shape
     cdef int i
-    cdef bint same = sort_axes(nest, n, order)
+    cdef bint same = find_numpys_order(&plan.nest, n, order)
     cdef cnp.ndarray array
-    for i in range(nest.rank - 1, -1, -1):
-        lengths[i] = nest.shape[order[i]]
+    operand.strides = plan.nest.stride[plan.nest.n - 1]
+    for i in range(plan.nest.rank - 1, -1, -1):
+        lengths[i] = plan.nest.shape[order[i]]
         operand.strides[order[i]] = step
         step *= lengths[i]
         size *= lengths[i]
     if pays(<size_t> min(size, 1e18)):
-        array = new_array(dtype, cnp.PyArray_IntTupleFromIntp(nest.rank, lengths), "a, b")
+        array = new_array(dtype, cnp.PyArray_IntTupleFromIntp(plan.nest.rank, lengths), "a, b")
     else:
         Py_INCREF(dtype)    # the call steals a reference
-        array = PyArray_Empty(nest.rank, lengths, dtype, 0)
+        array = PyArray_Empty(plan.nest.rank, lengths, dtype, 0)
     if not same:    # nobody else has seen the array
-        for i in range(nest.rank):
-            cnp.PyArray_DIMS(array)[i] = nest.shape[i]
+        for i in range(plan.nest.rank):
+            cnp.PyArray_DIMS(array)[i] = plan.nest.shape[i]
             cnp.PyArray_STRIDES(array)[i] = operand.strides[i]
         cnp.PyArray_UpdateFlags(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
-    _describe(operand, array, dtype, NULL, NULL)
-    merge_axes(nest, NULL if same else order)
+    _describe(plan, plan.nest.n - 1, array, dtype, NULL, NULL)
+    merge_axes(plan, NULL if same else order)
     return array
 
 
-cdef bint _fits(Nest *nest, out, cnp.dtype dtype, int casting) except -1:
+cdef bint _fits(MapPlan *plan, out, cnp.dtype dtype, int casting) except -1:
     """Whether the result can be written to the user's array, block by block; then it is described in the nest."""
     cdef int[MAX_AXES] order
-    cdef Operand *operand = &nest.operands[nest.n - 1]
+    cdef Operand *operand = &plan.operands[plan.nest.n - 1]
     cdef Cast cast = NULL
     cdef cnp.ndarray array, each
     cdef cnp.dtype given
     cdef int k
-    if not cnp.PyArray_CheckExact(out) or not _map_operand(nest, nest.n - 1, out, 1, -1):
+    if not cnp.PyArray_CheckExact(out) or not _map_operand(plan, plan.nest.n - 1, out, 1, -1):
         return False
     array = out
     given = <cnp.dtype> cnp.PyArray_DESCR(array)
@@ -215,40 +218,40 @@ cdef bint _fits(Nest *nest, out, cnp.dtype dtype, int casting) except -1:
         and _find_cast(dtype, given, &cast)
     ):
         return False
-    if not _describe(operand, array, dtype, cast, NULL) or (
-        not cnp.PyArray_IS_C_CONTIGUOUS(array) and _overlaps_itself(nest, operand)
+    if not _describe(plan, plan.nest.n - 1, array, dtype, cast, NULL) or (
+        not cnp.PyArray_IS_C_CONTIGUOUS(array) and _overlaps_itself(plan, operand)
     ):
         return False
-    nest.in_place = False
-    for k in range(nest.n - 1):
-        if nest.operands[k].array == NULL or not overlap(<cnp.ndarray> nest.operands[k].array, array):
+    plan.in_place = False
+    for k in range(plan.nest.n - 1):
+        if plan.operands[k].array == NULL or not overlap(<cnp.ndarray> plan.operands[k].array, array):
             continue
-        each = <cnp.ndarray> nest.operands[k].array
+        each = <cnp.ndarray> plan.operands[k].array
         if (
             cnp.PyArray_DATA(each) != cnp.PyArray_DATA(array)
             or cnp.PyArray_ITEMSIZE(each) != operand.size
-            or cnp.PyArray_NDIM(each) != nest.rank
+            or cnp.PyArray_NDIM(each) != plan.nest.rank
             # those of axes of length 1, too: NumPy writes to a copy if they differ
-            or not _are_equal(cnp.PyArray_STRIDES(each), cnp.PyArray_STRIDES(array), nest.rank)
-            or not _are_equal(cnp.PyArray_DIMS(each), nest.shape, nest.rank)
+            or not _are_equal(cnp.PyArray_STRIDES(each), cnp.PyArray_STRIDES(array), plan.nest.rank)
+            or not _are_equal(cnp.PyArray_DIMS(each), plan.nest.shape, plan.nest.rank)
         ):
             return False
-        nest.in_place = True
-    merge_axes(nest, NULL if sort_axes(nest, nest.n, order) else order)
+        plan.in_place = True
+    merge_axes(plan, NULL if find_numpys_order(&plan.nest, plan.nest.n, order) else order)
     return True
 
 
-cdef bint _overlaps_itself(const Nest *nest, const Operand *operand) noexcept:
+cdef bint _overlaps_itself(const MapPlan *plan, const Operand *operand) noexcept:
     """Whether items of an array may overlap: they do not where each stride is longer than what is within."""
     cdef Py_ssize_t reach, step, other
     cdef int i, j
-    for i in range(nest.rank):
+    for i in range(plan.nest.rank):
         step = llabs(operand.strides[i])
         reach = operand.size
-        for j in range(nest.rank):
+        for j in range(plan.nest.rank):
             other = llabs(operand.strides[j])
             if j != i and other <= step:
-                reach += (nest.shape[j] - 1) * other
-        if nest.shape[i] > 1 and step < reach:
+                reach += (plan.nest.shape[j] - 1) * other
+        if plan.nest.shape[i] > 1 and step < reach:
             return True
     return False

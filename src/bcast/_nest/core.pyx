@@ -16,11 +16,12 @@ Planners take these steps, of which each has one function here:
 
 * `drop_unit_axes`: an axis of length 1 is none. The sums are left with axes of 5 and 6.
 * `flip_negative_axes`: an axis along which an operand runs backwards is begun at its other end, by all operands.
-* `sort_axes`, `find_numpys_order` and `put_in_order`: the axis with the shortest strides is to be the innermost one. Which
-  operand decides, planners say: copies and reductions go in the order of what they read, functions as NumPy iterates.
-* `coalesce_axes`: neighbours along which all operands go on, where the inner one ends, are one. In ``a + b``, axes 0 and
-  1 are not one, although `a` and `out` go on (96 = 3 * 32): `b` does not (0 != 3 * 8). If `b` had shape (1, 1), all three
-  would be one axis of 24 for `a` and `out`, and for `b` (0 = 3 * 0 = 4 * 0): one loop of 24 in place of six of 4.
+* `sort_axes`, `find_numpys_order` and `put_in_order`: the axis with the shortest strides is to be the innermost one.
+  Which operand decides, planners say: copies and reductions go in the order of what they read, functions as NumPy
+  iterates.
+* `coalesce_axes`: neighbours along which all operands go on, where the inner one ends, are one. In ``a + b``, axes 0
+  and 1 are not one, although `a` and `out` go on (96 = 3 * 32): `b` does not (0 != 3 * 8). If `b` had shape (1, 1), all
+  three would be one axis of 24, for `b` too (0 = 3 * 0 = 4 * 0): one loop of 24 in place of six of 4.
 
 Nothing here allocates, raises or runs Python.
 """
@@ -130,12 +131,20 @@ cdef inline int _vote(const Nest *nest, int n, int axis, int other) noexcept nog
 
 cdef void put_in_order(Nest *nest, const int *order) noexcept nogil:
     """Put the axes in an order, which lists their numbers."""
-    cdef Nest given = nest[0]
-    cdef int axis, k
-    for axis in range(nest.rank):
-        nest.shape[axis] = given.shape[order[axis]]
-        for k in range(nest.n):
-            nest.stride[k][axis] = given.stride[k][order[axis]]
+    cdef int k
+    _put_row_in_order(nest.shape, nest.rank, order)
+    for k in range(nest.n):
+        _put_row_in_order(nest.stride[k], nest.rank, order)
+
+
+cdef inline void _put_row_in_order(Py_ssize_t *row, int rank, const int *order) noexcept nogil:
+    """Put lengths, or strides, in an order."""
+    cdef Py_ssize_t[NEST_AXES] given
+    cdef int axis
+    for axis in range(rank):
+        given[axis] = row[axis]
+    for axis in range(rank):
+        row[axis] = given[order[axis]]
 
 
 cdef void coalesce_axes(Nest *nest) noexcept nogil:

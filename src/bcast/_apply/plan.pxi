@@ -1,11 +1,10 @@
 # From operands to blocks on which a loop runs.
 #
-# In: operands, and the axes of the result. Out: a Nest. `sort_axes` and `merge_axes` make few long axes of many;
+# In: operands, and the axes of the result. Out: a MapPlan. `merge_axes` makes few long axes of the nest's many ones;
 # `plan_blocks` chooses the part of them that is a block, and how the loop gets each operand's items of one.
 
 cdef enum:
-    MAX_OPERANDS = 10   # of a chain: those that are read, and the output, which is always the last one
-    MAX_STEPS = 24      # of a chain of so many operands, with all its conversions
+    MAX_STEPS = 24      # of a chain of MAX_OPERANDS operands, with all its conversions
 
 # Loops as NumPy's: on items at steps of their own, which they may not have in common.
 ctypedef int (*Loop)(
@@ -26,8 +25,7 @@ cdef struct Items:          # of an operand, in a block, but for repetitions: a 
 
 cdef struct Operand:
     PyObject *array         # which the caller holds; NULL for a Python scalar
-    char *data
-    Py_ssize_t[MAX_AXES] strides   # 0 where the operand is repeated
+    Py_ssize_t *strides     # in the nest: 0 where the operand is repeated
     Py_ssize_t size         # bytes of an item in memory,
     Py_ssize_t loop_size    # and of one that the loop takes
     Cast cast               # from the one to the other, or back for the output; NULL if they are the same
@@ -41,7 +39,7 @@ cdef struct Operand:
     Py_ssize_t row_step     # and between rows, where it lies
     Py_ssize_t buffer, cast_buffer, full_buffer     # where buffers begin: of items as they are, converted, repeated;
     Py_ssize_t loop_buffer  # which of them the loop gets;
-    Py_ssize_t plan         # and the plan of the copies that repeat items
+    Py_ssize_t copies       # and the plan of the copies that repeat items
 
 cdef struct Step:           # of a chain: a loop, or a conversion
     const char *name        # as floating-point errors are told,
@@ -60,7 +58,8 @@ cdef struct Step:           # of a chain: a loop, or a conversion
     int fused               # steps, from this one on, that are one loop; 0 or 1 if there is none
     uint8_t function        # the number that it has there
 
-cdef struct Nest:
+cdef struct MapPlan:
+    Nest nest               # the axes of the result, and the operands, of which the output is the last one
     Loop loop               # of all but chains
     void *context
     void *auxdata
@@ -73,10 +72,7 @@ cdef struct Nest:
     int bools               # bits of operands that are bools whose bytes the loop compares
     int tells               # bits of operands that are floats whose conversions' errors are noted on their own
     int reshaped            # bits of operands that have more axes when NumPy gets them
-    int n                   # operands
     bint in_place           # the output is an operand, too
-    int rank
-    Py_ssize_t[MAX_AXES] shape      # outermost first
     Operand[MAX_OPERANDS] operands
     # What the plan says: a block has one index of each axis before `cut`, and one call of the loop for all others; or
     # if `rows`, for each index of the last axis but one.
@@ -99,109 +95,58 @@ cdef enum:
     APPLY_TILE_ROW_BYTES = 8192     # whole rows of a tile are one stream
 
 
-cdef bint sort_axes(const Nest *nest, int n, int *order) noexcept:
-    """List the axes as NumPy iterates over the first `n` operands, outermost first; tell whether that is their order.
-
-    The axis with the shorter strides is within. Where operands disagree, or say nothing, the order of the axes counts.
-    """
-    cdef int rank = nest.rank, i, j, k, at
-    cdef Py_ssize_t a, b
-    cdef int swap       # 1 if axis i belongs within axis j, -1 if not, 0 if nothing says so
-    cdef bint same = True
-    for i in range(rank - 1, -1, -1):   # insert axis i among those that are within
-        at = i
-        for j in range(i + 1, rank):
-            swap = 0
-            for k in range(n):
-                a = llabs(nest.operands[k].strides[i])
-                b = llabs(nest.operands[k].strides[order[j]])
-                if a and b:
-                    swap = -1 if b <= a else 1 if swap == 0 else swap
-            if swap < 0:
-                break
-            if swap:
-                at = j
-        for j in range(i, at):
-            order[j] = order[j + 1]
-        order[at] = i
-        same = same and at == i
-    return same
+cdef void merge_axes(MapPlan *plan, const int *order) noexcept:
+    """Put the axes in an order, if there is one, and merge those that are one for all operands; keep two."""
+    if order != NULL:
+        put_in_order(&plan.nest, order)
+    drop_unit_axes(&plan.nest)
+    coalesce_axes(&plan.nest)
+    keep_rank(&plan.nest, 2)
 
 
-cdef void merge_axes(Nest *nest, const int *order) noexcept:
-    """Put the axes in order, merge those that are one for all operands, and drop those of length 1; keep two."""
-    cdef int rank = 0, i, k, axis
-    cdef bint one
-    cdef Py_ssize_t[MAX_AXES] shape     # innermost first
-    cdef Py_ssize_t[MAX_OPERANDS][MAX_AXES] strides
-    for i in range(nest.rank - 1, -1, -1):
-        axis = i if order == NULL else order[i]
-        if nest.shape[axis] == 1:
-            continue
-        one = rank > 0
-        for k in range(nest.n):
-            one = one and nest.operands[k].strides[axis] == shape[rank - 1] * strides[k][rank - 1]
-        if one:
-            shape[rank - 1] *= nest.shape[axis]
-            continue
-        shape[rank] = nest.shape[axis]
-        for k in range(nest.n):
-            strides[k][rank] = nest.operands[k].strides[axis]
-        rank += 1
-    while rank < 2:
-        shape[rank] = 1
-        for k in range(nest.n):
-            strides[k][rank] = 0
-        rank += 1
-    nest.rank = rank
-    for i in range(rank):
-        nest.shape[i] = shape[rank - 1 - i]
-        for k in range(nest.n):
-            nest.operands[k].strides[i] = strides[k][rank - 1 - i]
-
-
-cdef void plan_blocks(Nest *nest) noexcept:
+cdef void plan_blocks(MapPlan *plan) noexcept:
     """Choose the blocks, and how the loop gets each operand."""
-    cdef int last = nest.rank - 1, i, k
-    cdef Py_ssize_t n = nest.shape[last], rows = 1, inner, items = APPLY_DIRECT_ITEMS, loop_bytes = 0, turned = 0
+    cdef int last = plan.nest.rank - 1, i, k
+    cdef Py_ssize_t n = plan.nest.shape[last], rows = 1, inner, items = APPLY_DIRECT_ITEMS, loop_bytes = 0, turned = 0
     cdef Py_ssize_t widest = 0
-    cdef bint one, spread = False, interleaved = False, buffered = nest.n_steps > 1
+    cdef bint one, spread = False, interleaved = False, buffered = plan.n_steps > 1
     cdef Operand *operand
     for i in range(last):
-        rows *= nest.shape[i]
-        nest.lengths[i] = 1
-    for k in range(nest.n):
-        spread = spread or nest.spread >> k & 1 and nest.operands[k].strides[last] == 0
-    nest.rows = not spread and (n >= APPLY_LONG_ROW_ITEMS or rows <= APPLY_FEW_ROWS)
-    if nest.rows or n < APPLY_SHORT_ROW_ITEMS or nest.shape[last - 1] < APPLY_FEW_ROWS or not _is_adjacent(nest) or (
-        nest.operands[0].strides[last] == nest.operands[1].strides[last] == 0
+        rows *= plan.nest.shape[i]
+        plan.lengths[i] = 1
+    for k in range(plan.nest.n):
+        spread = spread or plan.spread >> k & 1 and plan.operands[k].strides[last] == 0
+    plan.rows = not spread and (n >= APPLY_LONG_ROW_ITEMS or rows <= APPLY_FEW_ROWS)
+    if (
+        plan.rows or n < APPLY_SHORT_ROW_ITEMS or plan.nest.shape[last - 1] < APPLY_FEW_ROWS or not _is_adjacent(plan)
+        or plan.operands[0].strides[last] == plan.operands[1].strides[last] == 0
     ):
-        nest.row_loop = NULL
-    nest.rows = nest.rows or nest.row_loop != NULL
-    for k in range(nest.n):
-        operand = &nest.operands[k]
+        plan.row_loop = NULL
+    plan.rows = plan.rows or plan.row_loop != NULL
+    for k in range(plan.nest.n):
+        operand = &plan.operands[k]
         one = operand.strides[last] == 0    # for a row
         if operand.cast != NULL or not operand.readable:
-            buffered = buffered or not (nest.rows and one)
-        elif nest.side_by_side and not one and operand.strides[last] != operand.size:
+            buffered = buffered or not (plan.rows and one)
+        elif plan.side_by_side and not one and operand.strides[last] != operand.size:
             buffered = True
-        elif not nest.rows:
-            buffered = buffered or nest.spread >> k & 1 and one or not _is_even(nest, operand, 0, nest.shape[0])
-        if nest.rows and _is_turned(nest, operand):
+        elif not plan.rows:
+            buffered = buffered or plan.spread >> k & 1 and one or not _is_even(plan, operand, 0, plan.nest.shape[0])
+        if plan.rows and _is_turned(plan, operand):
             if llabs(operand.strides[last]) >= LINE:
                 turned = max(turned, operand.loop_size)
             interleaved = True
-            buffered = buffered or nest.n_steps > 0
-        if not (nest.n_steps and nest.rows and one) or k == nest.n - 1:
+            buffered = buffered or plan.n_steps > 0
+        if not (plan.n_steps and plan.rows and one) or k == plan.nest.n - 1:
             loop_bytes += operand.loop_size
-    for k in range(nest.n_steps):
-        widest = max(widest, nest.steps[k].size)
-    if nest.n_steps > 1 and nest.steps[0].fused < nest.n_steps:
+    for k in range(plan.n_steps):
+        widest = max(widest, plan.steps[k].size)
+    if plan.n_steps > 1 and plan.steps[0].fused < plan.n_steps:
         loop_bytes += 2 * widest
     if buffered:
         items = APPLY_BLOCK_BYTES // loop_bytes
-    if nest.rows:
-        nest.cut = last - 1
+    if plan.rows:
+        plan.cut = last - 1
         inner = n
         if turned:
             inner = _even(n, APPLY_TILE_ROW_BYTES // turned)
@@ -209,32 +154,32 @@ cdef void plan_blocks(Nest *nest) noexcept:
                 inner = _even(n, APPLY_LONG_ROW_ITEMS)
             items = APPLY_FEW_ROWS * inner
         elif interleaved:
-            inner = _even(n, max(items // nest.shape[last - 1], <Py_ssize_t> APPLY_LONG_ROW_ITEMS))
-            items = inner * nest.shape[last - 1]
+            inner = _even(n, max(items // plan.nest.shape[last - 1], <Py_ssize_t> APPLY_LONG_ROW_ITEMS))
+            items = inner * plan.nest.shape[last - 1]
         elif n > items:
             inner = _even(n, items)
-        nest.lengths[last] = inner
+        plan.lengths[last] = inner
     else:
-        nest.cut = last
+        plan.cut = last
         inner = 1
-        while nest.cut and 2 * inner * nest.shape[nest.cut] <= items:
-            nest.lengths[nest.cut] = nest.shape[nest.cut]
-            inner *= nest.shape[nest.cut]
-            nest.cut -= 1
+        while plan.cut and 2 * inner * plan.nest.shape[plan.cut] <= items:
+            plan.lengths[plan.cut] = plan.nest.shape[plan.cut]
+            inner *= plan.nest.shape[plan.cut]
+            plan.cut -= 1
         if inner >= (4 if spread else 1) * APPLY_WHOLE_ITEMS:   # one item for a row is one axis of copies
             items = inner
-    nest.lengths[nest.cut] = _even(nest.shape[nest.cut], max(<Py_ssize_t> 1, items // inner))
-    nest.blocks = 1
-    for i in range(nest.rank):
-        nest.parts[i] = (nest.shape[i] + nest.lengths[i] - 1) // nest.lengths[i]
-        nest.blocks *= nest.parts[i]
-    nest.own_bytes = 0
-    for k in range(nest.n):
-        _plan_operand(nest, &nest.operands[k], k)
-    items = nest.lengths[last] if nest.rows else nest.operands[nest.n - 1].items.full_count
-    for k in range(2 if nest.n_steps else 0):
-        nest.values[k] = nest.own_bytes
-        nest.own_bytes += aligned_size(items * widest)
+    plan.lengths[plan.cut] = _even(plan.nest.shape[plan.cut], max(<Py_ssize_t> 1, items // inner))
+    plan.blocks = 1
+    for i in range(plan.nest.rank):
+        plan.parts[i] = (plan.nest.shape[i] + plan.lengths[i] - 1) // plan.lengths[i]
+        plan.blocks *= plan.parts[i]
+    plan.own_bytes = 0
+    for k in range(plan.nest.n):
+        _plan_operand(plan, &plan.operands[k], k)
+    items = plan.lengths[last] if plan.rows else plan.operands[plan.nest.n - 1].items.full_count
+    for k in range(2 if plan.n_steps else 0):
+        plan.values[k] = plan.own_bytes
+        plan.own_bytes += aligned_size(items * widest)
 
 
 cdef inline Py_ssize_t _even(Py_ssize_t length, Py_ssize_t limit) noexcept:
@@ -248,71 +193,73 @@ cdef inline Py_ssize_t aligned_size(Py_ssize_t size) noexcept nogil:
     return (size + LINE - 1) & -LINE
 
 
-cdef bint _is_even(const Nest *nest, const Operand *operand, int axis, Py_ssize_t length) noexcept:
+cdef bint _is_even(const MapPlan *plan, const Operand *operand, int axis, Py_ssize_t length) noexcept:
     """Whether one step leads from item to item along an axis, of which there is that length, and all axes within."""
     cdef int i
-    for i in range(axis, nest.rank - 1):
-        if (length if i == axis else nest.shape[i]) > 1 and (
-            operand.strides[i] != nest.shape[i + 1] * operand.strides[i + 1]
+    for i in range(axis, plan.nest.rank - 1):
+        if (length if i == axis else plan.nest.shape[i]) > 1 and (
+            operand.strides[i] != plan.nest.shape[i + 1] * operand.strides[i + 1]
         ):
             return False
     return True
 
 
-cdef inline bint _is_turned(const Nest *nest, const Operand *operand) noexcept:
+cdef inline bint _is_turned(const MapPlan *plan, const Operand *operand) noexcept:
     """Whether neighbours in a column lie closer than those in a row: a tile of such rows is transposed.
 
     Those in a row lie lines apart, or cannot be read where they lie. Only columns that overlap are longer than a line.
     """
-    cdef int last = nest.rank - 1
+    cdef int last = plan.nest.rank - 1
     cdef Py_ssize_t step = llabs(operand.strides[last]), row_step = llabs(operand.strides[last - 1])
     if row_step == 0 or row_step >= step:
         return False
-    return nest.shape[last - 1] >= 4 if step >= LINE else nest.side_by_side and nest.shape[last - 1] < LINE
+    return plan.nest.shape[last - 1] >= 4 if step >= LINE else plan.side_by_side and plan.nest.shape[last - 1] < LINE
 
 
-cdef bint _is_adjacent(const Nest *nest) noexcept:
+cdef bint _is_adjacent(const MapPlan *plan) noexcept:
     """Whether each operand's items of a row lie side by side, or are one for all of it."""
-    cdef int last = nest.rank - 1, k
-    for k in range(nest.n):
-        if nest.operands[k].strides[last] and nest.operands[k].strides[last] != nest.operands[k].size:
+    cdef int last = plan.nest.rank - 1, k
+    for k in range(plan.nest.n):
+        if plan.operands[k].strides[last] and plan.operands[k].strides[last] != plan.operands[k].size:
             return False
     return True
 
 
-cdef void _plan_operand(Nest *nest, Operand *operand, int k) noexcept:
-    cdef int last = nest.rank - 1
+cdef void _plan_operand(MapPlan *plan, Operand *operand, int k) noexcept:
+    cdef int last = plan.nest.rank - 1
     cdef bint many
     cdef Py_ssize_t inner = operand.strides[last]
-    find_items(nest, operand, nest.lengths, &operand.items)
+    find_items(plan, operand, plan.lengths, &operand.items)
     many = operand.items.count > 1
-    operand.expanded = operand.items.full_count > operand.items.count and not nest.rows and (
-        many or nest.spread >> k & 1
+    operand.expanded = operand.items.full_count > operand.items.count and not plan.rows and (
+        many or plan.spread >> k & 1
     )
     operand.step = inner if many else 0
-    operand.row_step = operand.strides[nest.cut] if many else 0
+    operand.row_step = operand.strides[plan.cut] if many else 0
     operand.direct = operand.cast == NULL and operand.readable and inner % operand.size == 0 and (
-        not _is_turned(nest, operand) if nest.rows
-        else _is_even(nest, operand, nest.cut, nest.lengths[nest.cut]) and (many or not operand.expanded)
-    ) and (not nest.side_by_side or operand.step == operand.loop_size or operand.step == 0)
+        not _is_turned(plan, operand) if plan.rows
+        else _is_even(plan, operand, plan.cut, plan.lengths[plan.cut]) and (many or not operand.expanded)
+    ) and (not plan.side_by_side or operand.step == operand.loop_size or operand.step == 0)
     if operand.direct:
         return
-    operand.buffer = operand.loop_buffer = nest.own_bytes
-    nest.own_bytes += aligned_size(operand.items.count * operand.size)
+    operand.buffer = operand.loop_buffer = plan.own_bytes
+    plan.own_bytes += aligned_size(operand.items.count * operand.size)
     if operand.cast != NULL:
-        operand.cast_buffer = operand.loop_buffer = nest.own_bytes
-        nest.own_bytes += aligned_size(operand.items.count * operand.loop_size)
+        operand.cast_buffer = operand.loop_buffer = plan.own_bytes
+        plan.own_bytes += aligned_size(operand.items.count * operand.loop_size)
     if operand.expanded:
-        operand.full_buffer = operand.loop_buffer = nest.own_bytes
-        operand.plan = nest.own_bytes + aligned_size(operand.items.full_count * operand.loop_size)
-        nest.own_bytes = operand.plan + aligned_size(sizeof(Plan))
-    operand.step = operand.loop_size if operand.expanded or (many and not (nest.rows and inner == 0)) else 0
+        operand.full_buffer = operand.loop_buffer = plan.own_bytes
+        operand.copies = plan.own_bytes + aligned_size(operand.items.full_count * operand.loop_size)
+        plan.own_bytes = operand.copies + aligned_size(sizeof(Plan))
+    operand.step = operand.loop_size if operand.expanded or (many and not (plan.rows and inner == 0)) else 0
 
 
-cdef void find_items(const Nest *nest, const Operand *operand, const Py_ssize_t *lengths, Items *items) noexcept nogil:
+cdef void find_items(
+    const MapPlan *plan, const Operand *operand, const Py_ssize_t *lengths, Items *items,
+) noexcept nogil:
     cdef int i
     items.size, items.rank, items.count, items.full_count = operand.size, 0, 1, 1
-    for i in range(nest.rank - 1, nest.cut - 1, -1):
+    for i in range(plan.nest.rank - 1, plan.cut - 1, -1):
         items.full_count *= lengths[i]
         if operand.strides[i] == 0 or lengths[i] == 1:
             continue

@@ -185,7 +185,8 @@ cdef _apply_found(Found found, a, b, int rule, axis, out, int casting):
         if not _describe(&plan, k, b if k else a, <cnp.dtype> found.dtypes[k], found.casts[k], scalars[k]):
             return None
     plan.loop, plan.context, plan.auxdata = found.loop, <void *> found.context, found.auxdata
-    plan.side_by_side, plan.spread, plan.row_loop = found.side_by_side, found.spread, found.row_loop
+    plan.side_by_side, plan.row_loop = found.side_by_side, found.row_loop
+    plan.slow_with_stride_0 = found.slow_with_stride_0
     plan.tells = found.tells
     plan.reshaped = _is_reshaped(&plan, 1) << 1 if rule == 3 else 0
     if found.compares_bytes:
@@ -269,7 +270,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
             for k in range(1, len(<tuple> step)):
                 plan.nest.rank = max(plan.nest.rank, _rank_of((<tuple> step)[k]))
     plan.nest.n, plan.n_steps, plan.side_by_side, plan.in_place, plan.row_loop = 1, 0, True, False, NULL
-    plan.spread, plan.spread_alone = 0, 0
+    plan.slow_with_stride_0, plan.slow_unfused = 0, 0
     plan.bools = plan.tells = plan.reshaped = 0
     if not _describe(&plan, 0, data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL, NULL):
         return None
@@ -285,7 +286,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     for step in steps:
         if not _function_step(&plan, &number, step, rule, axis, scalars, &weight):
             return None
-    plan.spread |= weight == 1      # if no step has a loop: conversions repeat nothing
+    plan.slow_with_stride_0 |= weight == 1      # if no step has a loop: conversions repeat nothing
     plan.nest.n += 1
     if not _has_items(&plan):
         return None
@@ -304,7 +305,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     elif not _fits(&plan, out, given, 1):
         return None
     if plan.in_place:
-        plan.spread |= plan.spread_alone
+        plan.slow_with_stride_0 |= plan.slow_unfused
     else:
         find_fused(&plan)   # what is in error is computed once more
     pair_axes(&plan)
@@ -574,7 +575,7 @@ cdef bint _ufunc_step(
     Its operands are what is given from number `first` on.
     """
     cdef Found found
-    cdef int count = len(given) - first, k = plan.nest.n, spread = 0, before = plan.n_steps, i
+    cdef int count = len(given) - first, k = plan.nest.n, slow = 0, before = plan.n_steps, i
     cdef int[2] kinds = [NONE, NONE]
     if type(function) is not UFUNC:
         return False
@@ -613,14 +614,14 @@ cdef bint _ufunc_step(
             plan.tells |= (found.tells >> (i + 1) & 1) << (k + i)
             if rule == 3:
                 plan.reshaped |= _is_reshaped(plan, k + i) << (k + i)
-        spread |= (found.spread >> (i + 1) & 1) << (k + i)
+        slow |= (found.slow_with_stride_0 >> (i + 1) & 1) << (k + i)
         plan.nest.n += 1
     if count:
-        spread |= found.spread & 1
+        slow |= found.slow_with_stride_0 & 1
     if found.fused == NOT_FUSED:
-        plan.spread |= spread
+        plan.slow_with_stride_0 |= slow
     else:
-        plan.spread_alone |= spread
+        plan.slow_unfused |= slow
     return True
 
 
@@ -739,7 +740,7 @@ cpdef choose(condition, x, y, out):
         return None
     plan.loop, plan.context, plan.auxdata = select_loop(target_number), NULL, <void *> common.itemsize
     plan.side_by_side = common.itemsize in (1, 2, 4, 8)     # which are chosen by vector code
-    plan.spread, plan.row_loop, plan.tells = 0, NULL, 0
+    plan.slow_with_stride_0, plan.row_loop, plan.tells = 0, NULL, 0
     for k in range(1, 3):       # of other operands, NumPy tells no errors
         if plan.operands[k].cast != NULL and cnp.PyArray_NDIM(<cnp.ndarray> operands[k]) == 0:
             plan.tells |= 1 << k
@@ -813,7 +814,7 @@ cdef void _run_planned(MapPlan *plan, bint shared, int weight, bint errors, int 
     work.plan, work.errors, work.steps = plan, errors, max(1, plan.n_steps)
     work.slots = work.steps + (plan.nest.n if plan.tells else 0)
     size = aligned_size(work.shares * work.slots * sizeof(int))
-    memory = <char *> malloc(size + threads * plan.own_bytes + LINE)
+    memory = <char *> malloc(size + threads * plan.scratch_bytes + LINE)
     if memory == NULL:
         raise MemoryError
     buffers = <char *> aligned_size(<Py_ssize_t> memory)
@@ -844,7 +845,7 @@ cdef void _run_share(void *all_work, int i, int worker) noexcept nogil:
         PyUFunc_clearfperr()
     run_blocks(
         work.plan, cut(blocks, i, work.shares), cut(blocks, i + 1, work.shares),
-        work.own + worker * work.plan.own_bytes, work.flags + i * work.slots,
+        work.own + worker * work.plan.scratch_bytes, work.flags + i * work.slots,
     )
     if work.errors and work.plan.n_steps <= 1:
         work.flags[i * work.slots] |= PyUFunc_getfperr()

@@ -99,7 +99,7 @@ cdef void run_blocks(const MapPlan *plan, Py_ssize_t begin, Py_ssize_t end, char
             rows.at[k], rows.steps[k], rows.row_steps[k] = data[k], operand.step, operand.row_step
             if not operand.direct:
                 # A neighbour that differs along an axis on which the operand repeats has the same items.
-                if k != out and (data[k] != filled[k] or ends and plan.rows):
+                if k != out and (data[k] != filled[k] or ends and plan.by_rows):
                     if plan.tells >> k & 1:
                         _fill_and_note(plan, k, lengths, data[k], own, errors)
                     else:
@@ -108,11 +108,11 @@ cdef void run_blocks(const MapPlan *plan, Py_ssize_t begin, Py_ssize_t end, char
                 rows.at[k] = own + operand.loop_buffer
                 if operand.row_step:
                     rows.row_steps[k] = (lengths[last] if operand.strides[last] else 1) * operand.loop_size
-        if plan.rows:
+        if plan.by_rows:
             items = lengths[last]
         if plan.row_loop != NULL:
             plan.row_loop(lengths[last - 1], items, rows.at, rows.steps, rows.row_steps)
-        elif _run_rows(plan, &rows, lengths[last - 1] if plan.rows else 1, items, own, errors, &look):
+        elif _run_rows(plan, &rows, lengths[last - 1] if plan.by_rows else 1, items, own, errors, &look):
             return
         if not plan.operands[out].direct:
             _empty(plan, &plan.operands[out], lengths, data[out], own)
@@ -224,5 +224,5 @@ cdef int plan_copies(const MapPlan *plan, char *own, int threads) except -1:
                 operand.items.count * operand.loop_size, operand.items.full_count * operand.loop_size,
             )
             for i in range(1, threads):
-                memcpy(copies + i * plan.own_bytes, copies, sizeof(Plan))
+                memcpy(copies + i * plan.scratch_bytes, copies, sizeof(Plan))
     return 0

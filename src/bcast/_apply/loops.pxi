@@ -59,7 +59,7 @@ cdef class Found:
     cdef bint clears_errors     # if so, whether the loop clears what errors there were before
     cdef bint side_by_side
     cdef bint compares_bytes    # of bools, if one stands for all: two that hold may differ then
-    cdef int spread         # bits of the operands, whether it is slow where one's step is 0
+    cdef int slow_with_stride_0     # bits of operands, and of the output, where it is slow
     cdef RowLoop row_loop   # of arithmetic on operands of one dtype; NULL where there is none
     cdef uint8_t fused      # its number in a fused loop of float32, or NOT_FUSED
 
@@ -234,9 +234,9 @@ cdef Found _resolved(function, int a, int b, int dtype, int casting, long long c
         name in ("maximum", "minimum", "fmax", "fmin") or kind == "b" and name in OF_BOOLS
         or dtypes[0].itemsize == 1 and name in ("left_shift", "right_shift")
     ):
-        found.spread = 3
+        found.slow_with_stride_0 = 3
     elif name == "power":
-        found.spread = 1    # one exponent for all has faster code
+        found.slow_with_stride_0 = 1    # one exponent for all has faster code
     found.clears_errors = found.tells and _clears_errors(found, c_function.nin + 1)
     return found
 

@@ -67,21 +67,21 @@ cdef struct MapPlan:
     int n_steps             # of a chain; 0 if it is none
     Step[MAX_STEPS] steps
     bint side_by_side       # the loop takes only items side by side, or one for all;
-    int spread              # bits of operands of which it takes one item for all, but slowly: a buffer repeats it;
-    int spread_alone        # the same of those steps that are fused where they can be, for where they cannot
+    int slow_with_stride_0  # bits of operands of which it takes one item for all, but slowly: a buffer repeats it
+    int slow_unfused        # the same of those steps that are fused where they can be, for where they cannot
     int bools               # bits of operands that are bools whose bytes the loop compares
     int tells               # bits of operands that are floats whose conversions' errors are noted on their own
     int reshaped            # bits of operands that have more axes when NumPy gets them
     bint in_place           # the output is an operand, too
     Operand[MAX_OPERANDS] operands
     # What the plan says: a block has one index of each axis before `cut`, and one call of the loop for all others; or
-    # if `rows`, for each index of the last axis but one.
-    bint rows
+    # if `by_rows`, for each index of the last axis but one.
+    bint by_rows
     int cut
     Py_ssize_t[MAX_AXES] lengths    # of a block, if no axis ends in it,
     Py_ssize_t[MAX_AXES] parts      # and how many blocks there are along each axis
     Py_ssize_t blocks
-    Py_ssize_t own_bytes    # of the buffers that each thread has
+    Py_ssize_t scratch_bytes        # of the buffers that each thread has
     Py_ssize_t[2] values    # where the buffers begin of what steps of a chain give
 
 cdef enum:
@@ -105,81 +105,166 @@ cdef void merge_axes(MapPlan *plan, const int *order) noexcept:
 
 
 cdef void plan_blocks(MapPlan *plan) noexcept:
-    """Choose the blocks, and how the loop gets each operand."""
-    cdef int last = plan.nest.rank - 1, i, k
-    cdef Py_ssize_t n = plan.nest.shape[last], rows = 1, inner, items = APPLY_DIRECT_ITEMS, loop_bytes = 0, turned = 0
-    cdef Py_ssize_t widest = 0
-    cdef bint one, spread = False, interleaved = False, buffered = plan.n_steps > 1
-    cdef Operand *operand
-    for i in range(last):
-        rows *= plan.nest.shape[i]
-        plan.lengths[i] = 1
-    for k in range(plan.nest.n):
-        spread = spread or plan.spread >> k & 1 and plan.operands[k].strides[last] == 0
-    plan.rows = not spread and (n >= APPLY_LONG_ROW_ITEMS or rows <= APPLY_FEW_ROWS)
-    if (
-        plan.rows or n < APPLY_SHORT_ROW_ITEMS or plan.nest.shape[last - 1] < APPLY_FEW_ROWS or not _is_adjacent(plan)
-        or plan.operands[0].strides[last] == plan.operands[1].strides[last] == 0
-    ):
-        plan.row_loop = NULL
-    plan.rows = plan.rows or plan.row_loop != NULL
-    for k in range(plan.nest.n):
-        operand = &plan.operands[k]
-        one = operand.strides[last] == 0    # for a row
-        if operand.cast != NULL or not operand.readable:
-            buffered = buffered or not (plan.rows and one)
-        elif plan.side_by_side and not one and operand.strides[last] != operand.size:
-            buffered = True
-        elif not plan.rows:
-            buffered = buffered or plan.spread >> k & 1 and one or not _is_even(plan, operand, 0, plan.nest.shape[0])
-        if plan.rows and _is_turned(plan, operand):
-            if llabs(operand.strides[last]) >= LINE:
-                turned = max(turned, operand.loop_size)
-            interleaved = True
-            buffered = buffered or plan.n_steps > 0
-        if not (plan.n_steps and plan.rows and one) or k == plan.nest.n - 1:
-            loop_bytes += operand.loop_size
-    for k in range(plan.n_steps):
-        widest = max(widest, plan.steps[k].size)
-    if plan.n_steps > 1 and plan.steps[0].fused < plan.n_steps:
-        loop_bytes += 2 * widest
-    if buffered:
-        items = APPLY_BLOCK_BYTES // loop_bytes
-    if plan.rows:
-        plan.cut = last - 1
-        inner = n
-        if turned:
-            inner = _even(n, APPLY_TILE_ROW_BYTES // turned)
-            if inner * turned & 1023 == 0:      # rows of the buffer would share the same few places of a cache
-                inner = _even(n, APPLY_LONG_ROW_ITEMS)
-            items = APPLY_FEW_ROWS * inner
-        elif interleaved:
-            inner = _even(n, max(items // plan.nest.shape[last - 1], <Py_ssize_t> APPLY_LONG_ROW_ITEMS))
-            items = inner * plan.nest.shape[last - 1]
-        elif n > items:
-            inner = _even(n, items)
-        plan.lengths[last] = inner
+    """Choose the block that is computed at a time, and how the loop gets each operand's items of one."""
+    cdef int k
+
+    _choose_layout(plan)
+    if plan.by_rows:
+        _cut_rows(plan, _most_items(plan))
     else:
-        plan.cut = last
-        inner = 1
-        while plan.cut and 2 * inner * plan.nest.shape[plan.cut] <= items:
-            plan.lengths[plan.cut] = plan.nest.shape[plan.cut]
-            inner *= plan.nest.shape[plan.cut]
-            plan.cut -= 1
-        if inner >= (4 if spread else 1) * APPLY_WHOLE_ITEMS:   # one item for a row is one axis of copies
-            items = inner
-    plan.lengths[plan.cut] = _even(plan.nest.shape[plan.cut], max(<Py_ssize_t> 1, items // inner))
-    plan.blocks = 1
-    for i in range(plan.nest.rank):
-        plan.parts[i] = (plan.nest.shape[i] + plan.lengths[i] - 1) // plan.lengths[i]
-        plan.blocks *= plan.parts[i]
-    plan.own_bytes = 0
+        _cut_whole_axes(plan, _most_items(plan))
+    _count_blocks(plan)
+
+    plan.scratch_bytes = 0
     for k in range(plan.nest.n):
-        _plan_operand(plan, &plan.operands[k], k)
-    items = plan.lengths[last] if plan.rows else plan.operands[plan.nest.n - 1].items.full_count
+        _choose_access(plan, k)
+    _lay_out_values(plan)
+
+
+cdef inline void _choose_layout(MapPlan *plan) noexcept:
+    """Choose whether the loop is called for each row, or once for a block; or a loop of our own for many rows."""
+    cdef int last = plan.nest.rank - 1, axis
+    cdef Py_ssize_t rows = 1
+    for axis in range(last):
+        rows *= plan.nest.shape[axis]
+
+    # A call for a row costs nothing beside a long row, and few calls cost nothing.
+    plan.by_rows = (plan.nest.shape[last] >= APPLY_LONG_ROW_ITEMS or rows <= APPLY_FEW_ROWS) and (
+        not _has_slow_repetition(plan)
+    )
+    if plan.by_rows or not _suits_row_loop(plan):
+        plan.row_loop = NULL
+    if plan.row_loop != NULL:
+        plan.by_rows = True
+
+
+cdef inline bint _has_slow_repetition(const MapPlan *plan) noexcept:
+    """Whether an operand has one item for a row, which the loop takes slowly: a buffer is to repeat it."""
+    cdef int last = plan.nest.rank - 1, k
+    for k in range(plan.nest.n):
+        if plan.slow_with_stride_0 >> k & 1 and plan.operands[k].strides[last] == 0:
+            return True
+    return False
+
+
+cdef inline bint _suits_row_loop(const MapPlan *plan) noexcept:
+    """Whether rows are many, not short, and as a loop of our own takes them: one operand at most is one item for each.
+    """
+    cdef int last = plan.nest.rank - 1
+    if plan.nest.shape[last] < APPLY_SHORT_ROW_ITEMS or plan.nest.shape[last - 1] < APPLY_FEW_ROWS:
+        return False
+    return _is_adjacent(plan) and (plan.operands[0].strides[last] != 0 or plan.operands[1].strides[last] != 0)
+
+
+cdef inline Py_ssize_t _most_items(const MapPlan *plan) noexcept:
+    """How many items a block may have: if some go through buffers, what a first-level cache holds of all operands."""
+    cdef int last = plan.nest.rank - 1, output = plan.nest.n - 1, k
+    cdef Py_ssize_t item_bytes = 0      # of all operands, and of what steps give
+    cdef bint is_buffered = plan.n_steps > 1, is_one_for_a_row
+
+    for k in range(plan.nest.n):
+        is_buffered = is_buffered or _needs_buffer(plan, k)
+        is_one_for_a_row = plan.n_steps > 0 and plan.by_rows and plan.operands[k].strides[last] == 0
+        if k == output or not is_one_for_a_row:
+            item_bytes += plan.operands[k].loop_size
+    if plan.n_steps > 1 and plan.steps[0].fused < plan.n_steps:
+        item_bytes += 2 * _widest_step(plan)
+    return APPLY_BLOCK_BYTES // item_bytes if is_buffered else <Py_ssize_t> APPLY_DIRECT_ITEMS
+
+
+cdef inline bint _needs_buffer(const MapPlan *plan, int k) noexcept:
+    """Whether an operand's items go through a buffer, as far as that can be said before there are blocks."""
+    cdef const Operand *operand = &plan.operands[k]
+    cdef Py_ssize_t stride = operand.strides[plan.nest.rank - 1]
+
+    if plan.by_rows and plan.n_steps and _is_transposed(plan, operand):
+        return True
+    if operand.cast != NULL or not operand.readable:
+        return not (plan.by_rows and stride == 0)
+    if plan.side_by_side and stride != 0 and stride != operand.size:
+        return True
+    if plan.by_rows:
+        return False
+    return plan.slow_with_stride_0 >> k & 1 and stride == 0 or not _is_even(plan, operand, 0, plan.nest.shape[0])
+
+
+cdef inline void _cut_rows(MapPlan *plan, Py_ssize_t items) noexcept:
+    """Take rows, or parts of them, from the last axis but one: of transposed operands, tiles of few and long rows."""
+    cdef int last = plan.nest.rank - 1, axis
+    cdef Py_ssize_t row_length = plan.nest.shape[last], part = row_length, widest = 0   # of transposed items
+    cdef bint is_transposed = False
+    cdef const Operand *operand
+
+    for axis in range(plan.nest.n):
+        operand = &plan.operands[axis]
+        if _is_transposed(plan, operand):
+            is_transposed = True
+            if llabs(operand.strides[last]) >= LINE:
+                widest = max(widest, operand.loop_size)
+
+    if widest:
+        part = _even(row_length, APPLY_TILE_ROW_BYTES // widest)
+        if part * widest & 1023 == 0:      # rows of the buffer would share the same few places of a cache
+            part = _even(row_length, APPLY_LONG_ROW_ITEMS)
+        items = APPLY_FEW_ROWS * part
+    elif is_transposed:
+        part = _even(row_length, max(items // plan.nest.shape[last - 1], <Py_ssize_t> APPLY_LONG_ROW_ITEMS))
+        items = part * plan.nest.shape[last - 1]
+    elif row_length > items:
+        part = _even(row_length, items)
+
+    plan.cut = last - 1
+    for axis in range(plan.cut):
+        plan.lengths[axis] = 1
+    plan.lengths[plan.cut] = _even(plan.nest.shape[plan.cut], max(<Py_ssize_t> 1, items // part))
+    plan.lengths[last] = part
+
+
+cdef inline void _cut_whole_axes(MapPlan *plan, Py_ssize_t items) noexcept:
+    """Take as many of the innermost axes whole as fit a block, and a part of the next one."""
+    cdef int axis
+    cdef Py_ssize_t inner = 1, enough = APPLY_WHOLE_ITEMS
+
+    plan.cut = plan.nest.rank - 1
+    while plan.cut and 2 * inner * plan.nest.shape[plan.cut] <= items:
+        plan.lengths[plan.cut] = plan.nest.shape[plan.cut]
+        inner *= plan.nest.shape[plan.cut]
+        plan.cut -= 1
+
+    if _has_slow_repetition(plan):
+        enough *= 4     # one item for a row is one axis of copies
+    if inner >= enough:
+        items = inner
+    for axis in range(plan.cut):
+        plan.lengths[axis] = 1
+    plan.lengths[plan.cut] = _even(plan.nest.shape[plan.cut], max(<Py_ssize_t> 1, items // inner))
+
+
+cdef inline void _count_blocks(MapPlan *plan) noexcept:
+    """Count the blocks along each axis, and all of them."""
+    cdef int axis
+    plan.blocks = 1
+    for axis in range(plan.nest.rank):
+        plan.parts[axis] = (plan.nest.shape[axis] + plan.lengths[axis] - 1) // plan.lengths[axis]
+        plan.blocks *= plan.parts[axis]
+
+
+cdef inline void _lay_out_values(MapPlan *plan) noexcept:
+    """Give what steps of a chain give, in turns, two buffers behind those of operands."""
+    cdef int last = plan.nest.rank - 1, k
+    cdef Py_ssize_t items = plan.lengths[last] if plan.by_rows else plan.operands[plan.nest.n - 1].items.full_count
     for k in range(2 if plan.n_steps else 0):
-        plan.values[k] = plan.own_bytes
-        plan.own_bytes += aligned_size(items * widest)
+        plan.values[k] = plan.scratch_bytes
+        plan.scratch_bytes += aligned_size(items * _widest_step(plan))
+
+
+cdef inline Py_ssize_t _widest_step(const MapPlan *plan) noexcept:
+    """The bytes of the widest item that a step of a chain gives."""
+    cdef Py_ssize_t widest = 0
+    cdef int i
+    for i in range(plan.n_steps):
+        widest = max(widest, plan.steps[i].size)
+    return widest
 
 
 cdef inline Py_ssize_t _even(Py_ssize_t length, Py_ssize_t limit) noexcept:
@@ -204,7 +289,7 @@ cdef bint _is_even(const MapPlan *plan, const Operand *operand, int axis, Py_ssi
     return True
 
 
-cdef inline bint _is_turned(const MapPlan *plan, const Operand *operand) noexcept:
+cdef inline bint _is_transposed(const MapPlan *plan, const Operand *operand) noexcept:
     """Whether neighbours in a column lie closer than those in a row: a tile of such rows is transposed.
 
     Those in a row lie lines apart, or cannot be read where they lie. Only columns that overlap are longer than a line.
@@ -225,33 +310,49 @@ cdef bint _is_adjacent(const MapPlan *plan) noexcept:
     return True
 
 
-cdef void _plan_operand(MapPlan *plan, Operand *operand, int k) noexcept:
-    cdef int last = plan.nest.rank - 1
-    cdef bint many
-    cdef Py_ssize_t inner = operand.strides[last]
+cdef void _choose_access(MapPlan *plan, int k) noexcept:
+    """Choose whether the loop gets an operand's items where they lie, or in a buffer: converted, or repeated, there."""
+    cdef Operand *operand = &plan.operands[k]
+    cdef Py_ssize_t stride = operand.strides[plan.nest.rank - 1]
+    cdef bint has_several
+
     find_items(plan, operand, plan.lengths, &operand.items)
-    many = operand.items.count > 1
-    operand.expanded = operand.items.full_count > operand.items.count and not plan.rows and (
-        many or plan.spread >> k & 1
+    has_several = operand.items.count > 1
+    operand.expanded = operand.items.full_count > operand.items.count and not plan.by_rows and (
+        has_several or plan.slow_with_stride_0 >> k & 1
     )
-    operand.step = inner if many else 0
-    operand.row_step = operand.strides[plan.cut] if many else 0
-    operand.direct = operand.cast == NULL and operand.readable and inner % operand.size == 0 and (
-        not _is_turned(plan, operand) if plan.rows
-        else _is_even(plan, operand, plan.cut, plan.lengths[plan.cut]) and (many or not operand.expanded)
-    ) and (not plan.side_by_side or operand.step == operand.loop_size or operand.step == 0)
-    if operand.direct:
-        return
-    operand.buffer = operand.loop_buffer = plan.own_bytes
-    plan.own_bytes += aligned_size(operand.items.count * operand.size)
+    operand.step = stride if has_several else 0
+    operand.row_step = operand.strides[plan.cut] if has_several else 0
+    operand.direct = _is_read_in_place(plan, operand, has_several)
+    if not operand.direct:
+        _lay_out_buffers(plan, operand)
+        operand.step = 0
+        if operand.expanded or has_several and not (plan.by_rows and stride == 0):
+            operand.step = operand.loop_size
+
+
+cdef inline bint _is_read_in_place(const MapPlan *plan, const Operand *operand, bint has_several) noexcept:
+    """Whether the loop takes an operand's items, or gives them, where they lie."""
+    if operand.cast != NULL or not operand.readable or operand.strides[plan.nest.rank - 1] % operand.size:
+        return False
+    if plan.side_by_side and operand.step != operand.loop_size and operand.step != 0:
+        return False
+    if plan.by_rows:
+        return not _is_transposed(plan, operand)
+    return _is_even(plan, operand, plan.cut, plan.lengths[plan.cut]) and (has_several or not operand.expanded)
+
+
+cdef inline void _lay_out_buffers(MapPlan *plan, Operand *operand) noexcept:
+    """Give an operand buffers in the scratch: for its items as they are, converted, and repeated."""
+    operand.buffer = operand.loop_buffer = plan.scratch_bytes
+    plan.scratch_bytes += aligned_size(operand.items.count * operand.size)
     if operand.cast != NULL:
-        operand.cast_buffer = operand.loop_buffer = plan.own_bytes
-        plan.own_bytes += aligned_size(operand.items.count * operand.loop_size)
+        operand.cast_buffer = operand.loop_buffer = plan.scratch_bytes
+        plan.scratch_bytes += aligned_size(operand.items.count * operand.loop_size)
     if operand.expanded:
-        operand.full_buffer = operand.loop_buffer = plan.own_bytes
-        operand.copies = plan.own_bytes + aligned_size(operand.items.full_count * operand.loop_size)
-        plan.own_bytes = operand.copies + aligned_size(sizeof(Plan))
-    operand.step = operand.loop_size if operand.expanded or (many and not (plan.rows and inner == 0)) else 0
+        operand.full_buffer = operand.loop_buffer = plan.scratch_bytes
+        operand.copies = plan.scratch_bytes + aligned_size(operand.items.full_count * operand.loop_size)
+        plan.scratch_bytes = operand.copies + aligned_size(sizeof(Plan))
 
 
 cdef void find_items(

@@ -3,9 +3,10 @@
 import argparse
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
-from bcast import set_num_threads
+from bcast import get_num_threads, set_num_threads
 from bcast._benchmark.table import machine
 from benchmarks import harness
 from benchmarks.cells import EVERYTHING, FAMILIES, OTHERS, Family
@@ -89,7 +90,8 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"{machine(options.threads)}{load}", file=sys.stderr)
 
     found: list[Measured] = []
-    with bound(options.threads):
+    with bound(options.threads), ExitStack() as stack:
+        stack.callback(set_num_threads, get_num_threads())
         set_num_threads(options.threads)
         for name in options.families:
             print(f"\n## {name}: {EVERYTHING[name].what}\n", flush=True)

@@ -139,7 +139,7 @@ def bound(threads: int) -> Iterator[None]:
     finally:
         if threads < len(mask):
             os.sched_setaffinity(0, mask)
-        os.environ.pop("NPROC")
+        os.environ.pop("NPROC", None)
         if before is not None:
             os.environ["NPROC"] = before
 

@@ -67,18 +67,18 @@ def bad_files(folder):
 # Modules whose tests compile, start processes or wait, and further tests that take more than a moment.
 SLOW_MODULES = """faults fuzz generated leaves memory_of_apply numpys_own packaging private report run signals
     threads threads_in_numbers tiled_files"""
-SLOW_TESTS = """bench_for_real bits_do_not_depend_on_chunks closed_pipe new_axes_are_cut pages_do_not_stay_in_memory
-    processes_of_a_pool_use_one_thread_each query_planning references_of_fresh_results segments_across_many_chunks
-    sums_in_dtypes_that_numpy_sums_do_not_depend_on_chunks sums_of_float64_differ_by_little
-    tests_of_others_pass_under_the_patch the_command_line_works_as_a_process"""
+SLOW_TESTS = """a_cell_is_run_by_its_name bench_for_real bits_do_not_depend_on_chunks closed_pipe new_axes_are_cut
+    pages_do_not_stay_in_memory processes_of_a_pool_use_one_thread_each query_planning references_of_fresh_results
+    segments_across_many_chunks sums_in_dtypes_that_numpy_sums_do_not_depend_on_chunks
+    sums_of_float64_differ_by_little tests_of_others_pass_under_the_patch the_command_line_works_as_a_process"""
 
 
 # What changes or measures something that all threads share: numbers of threads, targets, limits, patches and what they
 # count, Dask's settings, memory. Fixtures are made once for all threads that run a test.
 SHARED = """an_empty_store chdir config doctest environ fork forked in_order linecache memory_info overlaps
-    patch_info patch_numpy patched_numpy peak_of pool_limited printed probe python release_memory rooms running
-    set_idle_limit set_limits set_num_threads setrlimit subprocess threadpool_limits tracemalloc unpatch_numpy
-    untouched use_target"""
+    patch_info patch_numpy patched_numpy peak_of planted pool_limited printed probe python release_memory rooms
+    run_benchmarks running set_idle_limit set_limits set_num_threads setrlimit subprocess threadpool_limits
+    tracemalloc unpatch_numpy untouched use_target"""
 
 
 def uses_what_is_shared(function, seen):

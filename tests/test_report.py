@@ -11,7 +11,7 @@ import pytest
 
 from bcast._benchmark.table import machine
 from benchmarks import report
-from benchmarks.__main__ import main
+from benchmarks.__main__ import main as run_benchmarks
 from benchmarks.harness import Measured, save
 from benchmarks.runs import load, read_report
 
@@ -49,7 +49,7 @@ def test_families_are_measured_and_reported(tmp_path):
         (["lines"], "x.mean(1)"),
     ):
         paths.append(tmp_path / f"{families[0]}.json")
-        main([*families, "--only", words, "--rounds=1", "--threads=1", f"--json={paths[-1]}"])
+        run_benchmarks([*families, "--only", words, "--rounds=1", "--threads=1", f"--json={paths[-1]}"])
     run = load(paths)
     assert run.machine == machine(1)
     assert {cell.threads for family in run.families for cell in run.cells(family)} == {1}

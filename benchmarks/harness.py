@@ -326,7 +326,7 @@ def save(path: Path, machine: str, found: list[Measured]) -> None:
     """Save what was measured, where, and by which versions of the peers, as JSON."""
     names = dict.fromkeys(name for each in found for name in each.times if name not in OWN and "," not in name)
     packages = dict.fromkeys(each.group for each in found if each.family == "packages")
-    versions = {name: peers.version(name) for name in names}
+    versions = {name: peers.version(name) for name in names if peers.installed(name)}
     versions |= {name: f"{name} {metadata.version(name)}" for name in packages}
     saved = {
         "machine": machine,

@@ -61,6 +61,11 @@ def test_conversions(name, layout):
             same(bcast.repeat(mask, np.arange(size) % 3, **how), right.repeat(np.arange(size) % 3))
             same(bcast.broadcast_like(mask, np.zeros((2, size)), **how), np.broadcast_to(right, (2, size)))
         same(bcast.tile(mask, 2, **how), np.tile(right, 2))
+        if dtype.num > 255:  # of another package: NumPy's rows of conversions are tried below
+            out, one = np.zeros(mask.shape, dtype), np.zeros((), dtype)
+            same(bcast.chain(mask, out=out, casting="unsafe"), right)
+            item = mask[(-1,) * mask.ndim].reshape(()) if mask.size else np.array(True)
+            same(bcast.chain(item, out=one, casting="unsafe"), np.asarray(plain[(-1,) * mask.ndim]).astype(dtype))
         if dtype.kind not in "mUO" and dtype.num < 256:
             same(bcast.chain(mask, **how), right)
             out = np.zeros(mask.shape, dtype)

@@ -159,6 +159,23 @@ def test_every_function(ours, numpys):
                     np.testing.assert_array_equal(out, expected[0])
 
 
+@pytest.mark.parametrize("times", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "shape", [(1, 9000), (9000, 1), (1, 9000, 3), (300, 1, 300), (1, 3, 8000), (8192, 1, 2)], ids=str
+)
+def test_axes_of_length_1(shape, times):
+    """Large enough that data repeated a few times are converted as often: no axis of theirs says where others are."""
+    for own, dtype in ("f4", "f8"), ("u1", "f4"), ("f8", "f4"), ("i2", ">f4"):
+        data = np.arange(np.prod(shape)).astype(own).reshape(shape)
+        for axis in range(len(shape)):
+            right = data.repeat(times, axis).astype(dtype)
+            check_same(outcome(bcast.repeat, data, times, axis, dtype=dtype), (right, []))
+            out = np.zeros((*right.shape, 2), dtype)[..., 0]
+            bcast.repeat(data, times, axis, dtype=dtype, out=out)
+            np.testing.assert_array_equal(out, right)
+        check_same(outcome(bcast.tile, data, times, dtype=dtype), (np.tile(data, times).astype(dtype), []))
+
+
 @pytest.mark.parametrize("kind", [np.asarray, list])
 @pytest.mark.parametrize("shape", [(5000,), (5000, 3), (2, 5000), (2, 5000, 2), (9, 100, 3)], ids=str)
 @pytest.mark.parametrize("limit", [64, 3000, 10_000, 50_000])  # bytes: parts of a chunk of counts, or all, often

@@ -87,7 +87,7 @@ def test_the_command_fuzzes_and_counts(capfd, monkeypatch):
     assert fuzz.main() == 0
     out, err = capfd.readouterr()
     assert out.endswith("with seed 3\n")
-    assert " cases: broadcast " in err
+    assert " cases: all " in err
     monkeypatch.setattr(sys, "argv", ["fuzz.py", "--only", "chain", "--count", "30", "--seed", "3"])
     assert fuzz.main() == 0
     assert capfd.readouterr().err.startswith("30 cases: chain ")

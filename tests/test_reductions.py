@@ -176,6 +176,31 @@ def test_into_out(name):
             assert same(wide, right.astype(wide.dtype))
 
 
+@pytest.mark.parametrize("to", ["bfloat16", "float8_e5m2", "f4", "i8", "?"])
+@pytest.mark.parametrize("name", NAMES)
+def test_bools_of_any_byte_into_out(name, to):
+    mask = np.array([0, 255, 2, 1, 0, 7], np.uint8).view(bool).reshape(2, 3)
+    right = np.asarray(getattr(np, name)(plain(mask), 0)).astype(dtype_of(to))
+    out = np.zeros(3, dtype_of(to))
+    getattr(bcast, name)(mask, 0, out=out)
+    assert same(out, right)
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
+def test_what_is_found_at_any_place(name):
+    """Large arrays are looked at by parts, until one decides."""
+    for dtype in "?", "f4", "i8":
+        for size in 20_000, 300_001:
+            for place in 0, 5, 1023, 1024, 4096, 8191, 8192, size // 2, size - 2, size - 1:
+                data = np.full(size, name == "all", dtype)
+                assert getattr(bcast, name)(data) == (name == "all")
+                data[place] = name == "any"
+                found = getattr(bcast, name)(data)
+                assert type(found) is np.bool
+                assert found == (name == "any"), (dtype, size, place)
+                assert getattr(bcast, name)(data.reshape(1, -1, 1), keepdims=True).tolist() == [[[name == "any"]]]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_out_that_overlaps(name):
     for dtype in ("?",) if name in ("any", "all") else ("?", "f4", "u1"):
@@ -218,6 +243,8 @@ def test_what_is_numpys_to_do(name):
     assert type(ours(data.view(Subclass), 1)) is Subclass
     assert ours(data.tolist()) == numpys(data.tolist())
     assert ours(3) == numpys(3)
+    assert ours(np.array(5), axis=0) == numpys(np.array(5), axis=0)
+    assert ours(np.array(5), -1) == numpys(np.array(5), -1)
     mask = data > 2
     options = {"initial": 5} if name in ("max", "min") else {}
     assert np.array_equal(ours(data, 1, where=mask, **options), numpys(data, 1, where=mask, **options))

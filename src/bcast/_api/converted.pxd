@@ -6,7 +6,7 @@ from bcast._kernel cimport repeat_counted, replicate
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.core cimport (
     are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, forget, is_contiguous, is_mapped,
-    is_masked, is_ordered, keeps_dtype, may_warn, reshaped, result_array, size_of,
+    is_masked, is_ordered, keeps_dtype, may_warn, reshaped, result_array, shape_of, size_of, stretched,
 )
 from bcast._rules.core cimport Alignment, Counts, counts_of_array, counts_of_tuple
 

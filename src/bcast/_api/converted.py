@@ -37,7 +37,9 @@ from bcast._runtime.core import (
     refuse_repeated,
     reshaped,
     result_array,
+    shape_of,
     size_of,
+    stretched,
 )
 
 SAME_KIND: Casting = "same_kind"
@@ -297,11 +299,10 @@ def convert_onto(
 def _aligned(data: NDArray[Any], alignment: Alignment, out: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return views of the data and of `out` that have one shape."""
     shape = alignment.shape
-    rank = len(shape)  # where an array has it, no axis of length 1 is missing, and none is joined with another
-    view = data if data.ndim == rank else reshaped(data, alignment.source)
+    view = data if shape_of(data) == alignment.source else reshaped(data, alignment.source)
     if size_of(data) != size_of(out):
-        view = np.broadcast_to(view, shape)
-    return view, out if out.ndim == rank or not is_contiguous(out) else reshaped(out, shape)
+        view = stretched(view, shape)
+    return view, out if shape_of(out) == shape or not is_contiguous(out) else reshaped(out, shape)
 
 
 def _by_blocks(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtype: np.dtype[Any], sure: bool) -> None:

@@ -16,10 +16,20 @@ from bcast._api.converted import is_handed_on
 from bcast._rules.arguments import Shape, axes_argument
 from bcast._rules.core import aligned
 from bcast._rules.types import Axes, Out
-from bcast._runtime.core import dtype_of, refuse_repeated, result_array, shape_of, size_of
+from bcast._runtime.core import (
+    dtype_of,
+    is_contiguous,
+    refuse_repeated,
+    reshaped,
+    result_array,
+    shape_of,
+    size_of,
+)
 
 GREATEST, LEAST, SOME_NONZERO, SOME_ZERO = range(4)  # as `_sum/simd/idempotent.h` numbers them
 BOOL = np.dtype(bool)
+LAST_OF_NUMPY = 255  # among the numbers of dtypes
+FIRST_PART = 8192  # bytes that are looked at before others, for what they decide
 MASKS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 # even if they are replaced
@@ -69,9 +79,9 @@ def max(
     -----
     If there is a NaN among the items, the result is NaN. Which one of 0.0 and -0.0 is the result is not said.
 
-    `numpy.max` itself does what no kernel reads: complex numbers, long double, objects, dates and strings; an `out` of
-    another dtype; empty arrays and axes of length 1; subclasses of ndarray, other than `numpy.memmap`, and other
-    objects that override NumPy.
+    `numpy.max` itself does what no kernel reads: complex numbers, long double, objects, dates and strings; another byte
+    order; an `out` of another dtype; empty arrays and axes of length 1; subclasses of ndarray, other than
+    `numpy.memmap`, and other objects that override NumPy.
 
     Examples
     --------
@@ -181,8 +191,7 @@ def _extreme(name: str, operation: int, a: Any, axis: Any, out: Any, keepdims: A
     keeps = flag_of(keepdims)
     if array is None or keeps is None:
         return _numpys(name, a, axis, out, keepdims, where, initial)
-    own = dtype_of(array)
-    wanted = own if own.isnative else own.newbyteorder("=")
+    wanted = dtype_of(array)
     if out is not None and dtype_of(out) != wanted:
         return _numpys(name, a, axis, out, keepdims, where, initial)
 
@@ -203,13 +212,32 @@ def _truth(name: str, operation: int, a: Any, axis: Any, out: Any, keepdims: Any
     if array is None or keeps is None or (out is not None and dtype_of(out) is not BOOL):
         return _numpys(name, a, axis, out, keepdims, where)
 
-    masks = _reduced(array, summed_axes(axis, shape_of(array)), operation, MASKS[array.itemsize], keeps, None)
+    dtype = MASKS[array.itemsize]
+    axes = summed_axes(axis, shape_of(array))
+    masks: NDArray[Any] | None
+    if len(axes) == array.ndim and array.nbytes >= 2 * FIRST_PART and is_contiguous(array):
+        masks = _by_parts(array, operation, dtype, keeps)
+    else:
+        masks = _reduced(array, axes, operation, dtype, keeps, None)
     if masks is None:
         return _numpys(name, a, axis, out, keepdims, where)
     if out is not None:
         result_array(out, array, shape_of(masks), "a", BOOL)  # which checks it
     compare = np.not_equal if operation == SOME_NONZERO else np.equal
     return compare(masks, 0, out=out)
+
+
+def _by_parts(array: NDArray[Any], operation: int, dtype: np.dtype[Any], keeps: bool) -> NDArray[Any]:
+    """Reduce all of a contiguous array by growing parts, until one decides: what is found early costs no pass."""
+    size = size_of(array)
+    items = reshaped(array, (size,))
+    masks = np.zeros((1,) * array.ndim if keeps else (), dtype)
+    begin, length = 0, FIRST_PART // array.itemsize
+    while begin < size and not masks.any():
+        end = begin + length if size - begin >= 2 * length else size
+        reduce_onto(items[begin:end], aligned((end - begin,), (1,)), reshaped(masks, (1,)), operation)
+        begin, length = end, 16 * length
+    return masks
 
 
 def _is_everywhere(where: Any) -> bool:
@@ -222,9 +250,10 @@ def _readable(a: Any, axis: Any, out: Any) -> NDArray[Any] | None:
     if not (out is None or type(out) is ndarray or type(out) is memmap) or not can_be_read_again(axis):
         return None
     array = a if type(a) is ndarray else array_of("a", a)
-    if array is None or not has_kernels(array) or array.dtype.kind == "c":
+    if array is None or not array.ndim or not has_kernels(array):
         return None
-    return array
+    dtype = dtype_of(array)
+    return array if dtype.isnative and dtype.kind != "c" else None
 
 
 def _reduced(
@@ -268,6 +297,8 @@ def _numpys(name: str, a: Any, axis: Any, out: Any, keepdims: Any, where: Any, i
     if axis is not None and type(axis) is not int and type(axis) is not tuple and not is_handed_on(a):
         rest = {"where": where} if initial is NO_VALUE else {"where": where, "initial": initial}
         return OURS[name](a, axes_argument(axis), out, keepdims, **rest)  # an iterator has its items only once
+    if type(a) is ndarray and dtype_of(a) is BOOL and isinstance(out, ndarray) and dtype_of(out).num > LAST_OF_NUMPY:
+        a = np.not_equal(a.view(np.uint8), 0)  # other packages convert the bytes of bools
     options: dict[str, Any] = {}
     for key, value in (("axis", axis), ("out", out)):
         if value is not None:

@@ -248,6 +248,28 @@ cpdef reshaped(cnp.ndarray array, tuple shape):
     return cnp.PyArray_Newshape(array, &wanted, cnp.NPY_CORDER)
 
 
+cpdef cnp.ndarray stretched(cnp.ndarray array, tuple shape):
+    """A view in which axes of length 1 are as long as `shape` says, of the same rank and otherwise of those lengths.
+
+    It is `numpy.broadcast_to` without NumPy's iterator, which fails without an exception where memory does.
+    """
+    cdef cnp.npy_intp[MAX_AXES] dims, strides
+    cdef cnp.dtype dtype = <cnp.dtype> cnp.PyArray_DESCR(array)
+    cdef cnp.ndarray view
+    cdef int axis
+    check_axes(shape)
+    for axis in range(cnp.PyArray_NDIM(array)):
+        dims[axis] = shape[axis]
+        strides[axis] = cnp.PyArray_STRIDE(array, axis) if cnp.PyArray_DIM(array, axis) == dims[axis] else 0
+    Py_INCREF(dtype)    # the call steals a reference
+    view = PyArray_NewFromDescr(
+        <PyTypeObject *> cnp.ndarray, dtype, cnp.PyArray_NDIM(array), dims, strides, cnp.PyArray_DATA(array), 0, NULL,
+    )
+    cnp.set_array_base(view, array)
+    cnp.PyArray_UpdateFlags(view, cnp.NPY_ARRAY_ALIGNED | cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
+    return view
+
+
 cpdef cnp.ndarray result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=None, str owner="data"):
     """Return the array for a result: the user's `out` if it fits, or without one, a new array.
 

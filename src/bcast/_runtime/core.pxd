@@ -99,6 +99,7 @@ cpdef converted(cnp.ndarray data, cnp.dtype dtype)
 cpdef convert_into(cnp.ndarray out, cnp.ndarray data)
 cpdef bint is_binary(cnp.ufunc function) noexcept
 cpdef reshaped(cnp.ndarray array, tuple shape)
+cpdef cnp.ndarray stretched(cnp.ndarray array, tuple shape)
 
 cpdef cnp.ndarray result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=*, str owner=*)
 cdef cnp.ndarray new_array(cnp.dtype dtype, tuple shape, name)

@@ -21,6 +21,7 @@ namespace bcast {
 /* An integer. */
 template <class T, bool greatest>
 struct Extreme {
+    using InBlocks = Extreme;
     using Item = T;
     using Key = T;
     using Accumulator = T;
@@ -31,11 +32,36 @@ struct Extreme {
     BCAST_ALWAYS_INLINE T both(T a, T b) { return (greatest ? a > b : a < b) ? a : b; }
 };
 
+/* A float that C++ has, compared as it is. Comparisons with NaN do not hold, so that NaN stays as `a`, and comes as `b`.
+   The choice is made by a mask of bits: of a condition, GCC makes branches. */
+template <class Float, class Bits, bool greatest>
+struct ExtremeOfValues {
+    using Item = Float;
+    using Key = Float;
+    using Accumulator = Float;
+
+    BCAST_ALWAYS_INLINE Float of_item(Float x) { return x; }
+    BCAST_ALWAYS_INLINE Float of_accumulator(Float x) { return x; }
+    BCAST_ALWAYS_INLINE Float to_accumulator(Float x) { return x; }
+    BCAST_ALWAYS_INLINE Float both(Float a, Float b)
+    {
+        Bits first, second;
+        memcpy(&first, &a, sizeof a);
+        memcpy(&second, &b, sizeof b);
+        const bool is_first = (greatest ? a > b : a < b) | (a != a);
+        const Bits mask = -static_cast<Bits>(is_first), bits = (first & mask) | (second & ~mask);
+        Float result;
+        memcpy(&result, &bits, sizeof bits);
+        return result;
+    }
+};
+
 /* A float, by its bits, of which those of infinity are `infinity`. A key is an integer whose order is that of the floats,
    the other way round for the least; NaN is the greatest key. Compilers make vectors of this, as they do not where floats
    are compared one after the other. */
 template <class Bits, class Integer, Bits infinity, bool greatest>
 struct ExtremeOfFloats {
+    using InBlocks = ExtremeOfFloats;
     using Item = Bits;
     using Key = Integer;
     using Accumulator = Bits;
@@ -62,6 +88,7 @@ struct ExtremeOfFloats {
 /* Whether an item is zero, or is not. Floats are read as integers, without their sign where `mask` leaves that out. */
 template <class T, T mask, bool zero>
 struct Truth {
+    using InBlocks = Truth;
     using Item = T;
     using Key = T;
     using Accumulator = T;
@@ -92,10 +119,16 @@ struct ExtremeOf<greatest, BCAST_FLOAT16> { using Type = ExtremeOfFloats<uint16_
 template <bool greatest>
 struct ExtremeOf<greatest, BCAST_BFLOAT16> { using Type = ExtremeOfFloats<uint16_t, int16_t, 0x7f80, greatest>; };
 template <bool greatest>
-struct ExtremeOf<greatest, BCAST_FLOAT32> { using Type = ExtremeOfFloats<uint32_t, int32_t, 0x7f800000, greatest>; };
+struct ExtremeOf<greatest, BCAST_FLOAT32> {
+    struct Type : ExtremeOfFloats<uint32_t, int32_t, 0x7f800000, greatest> {
+        using InBlocks = ExtremeOfValues<float, uint32_t, greatest>;
+    };
+};
 template <bool greatest>
 struct ExtremeOf<greatest, BCAST_FLOAT64> {
-    using Type = ExtremeOfFloats<uint64_t, int64_t, 0x7ff0000000000000, greatest>;
+    struct Type : ExtremeOfFloats<uint64_t, int64_t, 0x7ff0000000000000, greatest> {
+        using InBlocks = ExtremeOfValues<double, uint64_t, greatest>;
+    };
 };
 
 template <bool greatest>

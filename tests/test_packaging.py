@@ -5,6 +5,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from email.parser import BytesParser
 from importlib import metadata
 from pathlib import Path, PurePosixPath
@@ -113,6 +114,14 @@ def test_other_machines_are_refused(name, value, got, monkeypatch):
     monkeypatch.setattr(sys, name, value)
     with pytest.raises(SystemExit, match=f"expected a little-endian 64-bit machine to build for, got a {got} one$"):
         runpy.run_path("setup.py")
+
+
+@pytest.mark.usefixtures("sources")
+def test_every_folder_is_a_package_that_is_published():
+    """Sources without their package's `__init__` compile in a checkout, but not from an sdist."""
+    named = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["packages"]
+    folders = {path.parent for path in Path("src/bcast").rglob("__init__.py")}
+    assert {".".join(folder.relative_to("src").parts) for folder in folders} == set(named)
 
 
 def test_what_is_read_to_compile_is_known(build):

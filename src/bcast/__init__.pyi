@@ -367,7 +367,7 @@ def max(
     a: ArrayLike,
     axis: _Axes = None,
     out: _SumT | None = None,
-    keepdims: bool = ...,
+    keepdims: bool = False,
     initial: Any = ...,
     where: Any = ...,
 ) -> _SumT: ...
@@ -375,15 +375,15 @@ def min(
     a: ArrayLike,
     axis: _Axes = None,
     out: _SumT | None = None,
-    keepdims: bool = ...,
+    keepdims: bool = False,
     initial: Any = ...,
     where: Any = ...,
 ) -> _SumT: ...
 def any(
-    a: ArrayLike, axis: _Axes = None, out: _SumT | None = None, keepdims: bool = ..., *, where: Any = ...
+    a: ArrayLike, axis: _Axes = None, out: _SumT | None = None, keepdims: bool = False, *, where: Any = ...
 ) -> _SumT: ...
 def all(
-    a: ArrayLike, axis: _Axes = None, out: _SumT | None = None, keepdims: bool = ..., *, where: Any = ...
+    a: ArrayLike, axis: _Axes = None, out: _SumT | None = None, keepdims: bool = False, *, where: Any = ...
 ) -> _SumT: ...
 def var(
     a: ArrayLike,

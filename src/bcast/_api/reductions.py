@@ -40,7 +40,7 @@ def max(
     a: ArrayLike,
     axis: Axes = None,
     out: Out = None,
-    keepdims: bool = NO_VALUE,
+    keepdims: bool = False,
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Any:
@@ -100,7 +100,7 @@ def min(
     a: ArrayLike,
     axis: Axes = None,
     out: Out = None,
-    keepdims: bool = NO_VALUE,
+    keepdims: bool = False,
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Any:
@@ -129,7 +129,7 @@ def min(
     return _extreme("min", LEAST, a, axis, out, keepdims, initial, where)
 
 
-def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = NO_VALUE, *, where: Any = NO_VALUE) -> Any:
+def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False, *, where: Any = NO_VALUE) -> Any:
     """Tell whether any item is true along axes: `numpy.any`, faster along short axes.
 
     Parameters
@@ -161,7 +161,7 @@ def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = NO_VA
     return _truth("any", SOME_NONZERO, a, axis, out, keepdims, where)
 
 
-def all(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = NO_VALUE, *, where: Any = NO_VALUE) -> Any:
+def all(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False, *, where: Any = NO_VALUE) -> Any:
     """Tell whether all items are true along axes: `numpy.all`, faster along short axes.
 
     Parameters
@@ -303,7 +303,9 @@ def _numpys(name: str, a: Any, axis: Any, out: Any, keepdims: Any, where: Any, i
     for key, value in (("axis", axis), ("out", out)):
         if value is not None:
             options[key] = value
-    for key, value in (("keepdims", keepdims), ("where", where), ("initial", initial)):
+    if keepdims is not False:
+        options["keepdims"] = keepdims
+    for key, value in (("where", where), ("initial", initial)):
         if value is not NO_VALUE:
             options[key] = value
     return NUMPYS[name](a, **options)

@@ -31,9 +31,10 @@ ON_TARGET static void FN(fold)(const bcast_sink *all, ptrdiff_t groups, ptrdiff_
 /* Sum rows column by column: those that are narrower than a vector. */
 ON_TARGET static void FN(sum_narrow_rows)(const bcast_term_rows *rows, const bcast_sink *dst)
 {
-    Term *sums = (Term *) dst->sum;
     for (ptrdiff_t j = 0; j < rows->width; j++) {
-        Term sum = dst->mode == BCAST_ADD ? sums[j] : 0;
+        char *to = dst->sum + j * SIZE;     /* a result may be aligned to nothing */
+        Term sum = 0;
+        if (dst->mode == BCAST_ADD) memcpy(&sum, to, sizeof sum);
         for (ptrdiff_t t = 0; t < rows->turns; t++) {
             const char *src = rows->src + t * rows->advance + j * SIZE;
             for (ptrdiff_t i = 0; i < rows->rows; i++) {
@@ -41,7 +42,7 @@ ON_TARGET static void FN(sum_narrow_rows)(const bcast_term_rows *rows, const bca
                 sum = (Term) (sum + bcast_read(OF(dtype), 0, at));
             }
         }
-        sums[j] = sum;
+        memcpy(to, &sum, sizeof sum);
     }
 }
 
@@ -147,11 +148,17 @@ ON_TARGET static int FN(sum_runs)(const bcast_term_runs *all, const bcast_sink *
     const bcast_term_runs runs = *all;
     const ptrdiff_t m = runs.interleave, nbytes = runs.length * SIZE;
     const int adds = dst->mode == BCAST_ADD;
-    Term *to = (Term *) dst->sum, sums[4];
-    for (ptrdiff_t i = 0; i < runs.count; i++, to += m) {
+    char *to = dst->sum;    /* a result may be aligned to nothing */
+    Term sums[4];
+    for (ptrdiff_t i = 0; i < runs.count; i++) {
         if (nbytes >= BLOCK) FN(sum_long_run)(runs.src + i * runs.step, nbytes, m, sums);
         else FN(sum_short_run)(runs.src + i * runs.step, runs.length, m, sums);
-        for (ptrdiff_t k = 0; k < m; k++) to[k] = (Term) (adds ? to[k] + sums[k] : sums[k]);
+        for (ptrdiff_t k = 0; k < m; k++, to += SIZE) {
+            Term sum = 0;
+            if (adds) memcpy(&sum, to, sizeof sum);
+            sum = (Term) (sum + sums[k]);
+            memcpy(to, &sum, sizeof sum);
+        }
     }
     return 0;
 }

@@ -32,8 +32,8 @@ struct Extreme {
     BCAST_ALWAYS_INLINE T both(T a, T b) { return (greatest ? a > b : a < b) ? a : b; }
 };
 
-/* A float that C++ has, compared as it is. Comparisons with NaN do not hold, so that NaN stays as `a`, and comes as `b`.
-   The choice is made by a mask of bits: of a condition, GCC makes branches. */
+/* A float that C++ has, compared as it is. Comparisons with NaN do not hold, so that NaN stays as `a`, and comes as
+   `b`. The choice is made by a mask of bits: of a condition, GCC makes branches. */
 template <class Float, class Bits, bool greatest>
 struct ExtremeOfValues {
     using Item = Float;
@@ -56,9 +56,9 @@ struct ExtremeOfValues {
     }
 };
 
-/* A float, by its bits, of which those of infinity are `infinity`. A key is an integer whose order is that of the floats,
-   the other way round for the least; NaN is the greatest key. Compilers make vectors of this, as they do not where floats
-   are compared one after the other. */
+/* A float, by its bits, of which those of infinity are `infinity`. A key is an integer whose order is that of the
+   floats, the other way round for the least; NaN is the greatest key. Compilers make vectors of this, as they do not
+   where floats are compared one after the other. */
 template <class Bits, class Integer, Bits infinity, bool greatest>
 struct ExtremeOfFloats {
     using InBlocks = ExtremeOfFloats;

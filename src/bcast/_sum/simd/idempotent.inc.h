@@ -1,5 +1,5 @@
-/* The kernels of idempotent operations on one target, as `idempotent.h` has them. `idempotent.cpp` includes this file for
-   each target, in a namespace, and defines ON_TARGET: how functions are compiled for it.
+/* The kernels of idempotent operations on one target, as `idempotent.h` has them. `idempotent.cpp` includes this file
+   for each target, in a namespace, and defines ON_TARGET: how functions are compiled for it.
 
    Each kernel is a template over an operation:
 
@@ -132,8 +132,8 @@ BCAST_ALWAYS_INLINE void join_dense_runs(char *BCAST_RESTRICT dst, const char *B
     }
 }
 
-/* Join a run of at least `block` bytes to an accumulator for each of four items. The last block is moved back to end with
-   the run: it takes some items twice. */
+/* Join a run of at least `block` bytes to an accumulator for each of four items. The last block is moved back to end
+   with the run: it takes some items twice. */
 template <class Operation, int block>
 BCAST_ALWAYS_INLINE void join_blocks(char *results, const char *src, ptrdiff_t nbytes)
 {

@@ -60,8 +60,8 @@ BCAST_INLINE void bcast_gather_of(const ptrdiff_t size, char *dst, const char *s
 static inline void bcast_gather(char *dst, const char *src, ptrdiff_t step, ptrdiff_t count, ptrdiff_t size)
 {
     switch (size) {     /* a call of memcpy for few bytes takes longer than to copy them */
-    BCAST_CASE_GATHER(1) BCAST_CASE_GATHER(2) BCAST_CASE_GATHER(4) BCAST_CASE_GATHER(8) BCAST_CASE_GATHER(12) BCAST_CASE_GATHER(16) BCAST_CASE_GATHER(24)
-    BCAST_CASE_GATHER(32) BCAST_CASE_GATHER(48) BCAST_CASE_GATHER(64)
+    BCAST_CASE_GATHER(1) BCAST_CASE_GATHER(2) BCAST_CASE_GATHER(4) BCAST_CASE_GATHER(8) BCAST_CASE_GATHER(12)
+    BCAST_CASE_GATHER(16) BCAST_CASE_GATHER(24) BCAST_CASE_GATHER(32) BCAST_CASE_GATHER(48) BCAST_CASE_GATHER(64)
     default: bcast_gather_of(size, dst, src, step, count);
     }
 }

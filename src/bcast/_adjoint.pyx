@@ -147,8 +147,8 @@ cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, i
 
 
 cdef bint _takes_results(cnp.ndarray data, Alignment alignment, cnp.ndarray out) except -1:
-    """Whether results can be written to `out` while `data` is read."""
-    if not cnp.PyArray_IS_C_CONTIGUOUS(out) and not _lies_like(data, alignment.source, out):
+    """Whether results can be written to `out` while `data` is read; without an alignment, by counts."""
+    if not cnp.PyArray_IS_C_CONTIGUOUS(out) and (alignment is None or not _lies_like(data, alignment.source, out)):
         return False
     return cnp.PyArray_ISNOTSWAPPED(out) and not overlap(data, out)
 
@@ -205,9 +205,8 @@ cdef _sum_any(
     if times is not None and not cnp.PyArray_ISNOTSWAPPED(times):
         times = cnp.PyArray_FROM_OF(times, cnp.NPY_ARRAY_NOTSWAPPED | cnp.NPY_ARRAY_ENSUREARRAY)
     if (
-        not cnp.PyArray_IS_C_CONTIGUOUS(out) and (along >= 0 or not _lies_like(grad, alignment.source, out))
-        or not cnp.PyArray_ISNOTSWAPPED(out) or overlap(grad, out)
-        or times is not None and overlap(times, out) or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
+        not _takes_results(grad, alignment, out) or times is not None and overlap(times, out)
+        or cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(grad)
     ):
         like = np.asarray(out) if cnp.PyArray_ISCOMPLEX(grad) else np.asarray(out).real
         dst = np.empty(like.shape, like.dtype.newbyteorder("="))

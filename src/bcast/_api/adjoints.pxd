@@ -50,14 +50,16 @@ cpdef flag_of(value)
 cpdef order_in_memory(array)
 
 
-@cython.locals(
-    source=list, left=list, at=Py_ssize_t, count=Py_ssize_t, is_summed=bint, alignment=Alignment, view=ndarray,
-)
+@cython.locals(source=tuple, left=tuple, count=Py_ssize_t, alignment=Alignment, view=ndarray)
 cdef _compute(str name, ndarray array, tuple shape, tuple axes, bint keeps, ddof, Dtype wanted, out)
 
 
 @cython.locals(start=ndarray)
 cdef _compute_wide(str name, ndarray array, tuple shape, tuple axes, bint keeps, ddof, Dtype wanted, initial)
+
+
+@cython.locals(source=list, left=list, at=Py_ssize_t, count=Py_ssize_t, is_reduced=bint)
+cpdef tuple lengths_after(tuple shape, tuple axes, bint keeps)
 
 
 @cython.locals(axes=list, at=Py_ssize_t)

@@ -318,16 +318,7 @@ def _compute(
     name: str, array: NDArray[Any], shape: Shape, axes: Shape, keeps: bool, ddof: Any, wanted: np.dtype[Any], out: Any
 ) -> Any:
     """Compute what the core sums, rounded to `wanted`, the dtype of `out` if that is given; or return None."""
-    source: list[int] = []
-    left: list[int] = []
-    count = 1
-    for at in range(len(shape)):
-        is_summed = at in axes
-        source.append(1 if is_summed else shape[at])
-        if is_summed:
-            count *= shape[at]
-        if keeps or not is_summed:
-            left.append(source[at])
+    source, left, count = lengths_after(shape, axes, keeps)
     if count <= 1 or size_of(array) == 0 or not ddof < count:
         return None
     order = order_in_memory(array) if out is None and len(left) > 1 else None
@@ -337,8 +328,8 @@ def _compute(
         view = array.transpose(order)
         result = _compute(name, view, shape_of(view), turned, True, ddof, wanted, None).transpose(places)
         return result if keeps else result.squeeze(axes)
-    alignment = aligned(shape, tuple(source))
-    result = result_array(out, array, tuple(left), "a", wanted)
+    alignment = aligned(shape, source)
+    result = result_array(out, array, left, "a", wanted)
     if name == "sum":
         sum_onto(array, alignment, result)
     elif name == "mean":
@@ -363,6 +354,21 @@ def _compute_wide(
         return None
     total = total + _compute("var", array.imag, shape, axes, keeps, ddof, FLOAT64, None)
     return np.sqrt(total) if name == "std" else total
+
+
+def lengths_after(shape: Shape, axes: Shape, keeps: bool) -> tuple[Shape, Shape, int]:
+    """Return a shape with 1 for each axis that is reduced, that of the result, and how many terms each result has."""
+    source: list[int] = []
+    left: list[int] = []
+    count = 1
+    for at in range(len(shape)):
+        is_reduced = at in axes
+        source.append(1 if is_reduced else shape[at])
+        if is_reduced:
+            count *= shape[at]
+        if keeps or not is_reduced:
+            left.append(source[at])
+    return tuple(source), tuple(left), count
 
 
 def summed_axes(axis: Any, shape: Shape) -> Shape:

@@ -3,7 +3,7 @@ cimport cython
 from numpy cimport dtype as Dtype, ndarray
 
 from bcast._adjoint cimport has_kernels, reduce_onto
-from bcast._api.adjoints cimport array_of, can_be_read_again, flag_of, order_in_memory, summed_axes
+from bcast._api.adjoints cimport array_of, can_be_read_again, flag_of, lengths_after, order_in_memory, summed_axes
 from bcast._rules.core cimport aligned
 from bcast._runtime.core cimport dtype_of, is_contiguous, reshaped, result_array, shape_of, size_of
 
@@ -29,7 +29,7 @@ cdef bint _is_everywhere(where)
 cdef _readable(a, axis, out)
 
 
-@cython.locals(source=list, left=list, at=Py_ssize_t, count=Py_ssize_t, is_reduced=bint, result=ndarray)
+@cython.locals(source=tuple, left=tuple, count=Py_ssize_t, result=ndarray)
 cdef _reduced(ndarray array, tuple axes, int operation, Dtype dtype, bint keeps, out)
 
 

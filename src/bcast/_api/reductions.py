@@ -11,7 +11,15 @@ from numpy import memmap, ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._adjoint import has_kernels, reduce_onto
-from bcast._api.adjoints import NO_VALUE, array_of, can_be_read_again, flag_of, order_in_memory, summed_axes
+from bcast._api.adjoints import (
+    NO_VALUE,
+    array_of,
+    can_be_read_again,
+    flag_of,
+    lengths_after,
+    order_in_memory,
+    summed_axes,
+)
 from bcast._api.converted import is_handed_on
 from bcast._rules.arguments import Shape, axes_argument
 from bcast._rules.core import aligned
@@ -264,16 +272,7 @@ def _reduced(
     A new array has the order of axes that the data have in memory, as NumPy's results do.
     """
     shape = shape_of(array)
-    source: list[int] = []
-    left: list[int] = []
-    count = 1
-    for at in range(len(shape)):
-        is_reduced = at in axes
-        source.append(1 if is_reduced else shape[at])
-        if is_reduced:
-            count *= shape[at]
-        if keeps or not is_reduced:
-            left.append(source[at])
+    source, left, count = lengths_after(shape, axes, keeps)
     if count <= 1 or size_of(array) == 0:
         return None
 
@@ -285,8 +284,8 @@ def _reduced(
         result = np.asarray(result).transpose(places)
         return result if keeps else result.squeeze(axes)
 
-    result = result_array(out, array, tuple(left), "a", dtype)
-    reduce_onto(array, aligned(shape, tuple(source)), result, operation)
+    result = result_array(out, array, left, "a", dtype)
+    reduce_onto(array, aligned(shape, source), result, operation)
     return result
 
 

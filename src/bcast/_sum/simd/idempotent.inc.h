@@ -9,7 +9,8 @@
        both                        the key of two terms
        InBlocks                    the operation that does the same faster where there are many lanes, or itself
 
-   All loops are plain. Where they have a constant number of lanes, or go along a row, compilers make vectors of them. */
+   All loops are plain. Where they have a constant number of lanes, or go along a row, compilers make vectors of
+   them. */
 
 template <class T>
 BCAST_ALWAYS_INLINE T read(const char *at)

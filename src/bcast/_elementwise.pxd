@@ -9,3 +9,4 @@ cpdef tuple operand_shape(operand)
 cpdef pass_on(function, a, b, int rule, axis, out, where)
 cpdef bint saturates(Dtype given, Dtype dtype) except -1
 cpdef tuple with_plain_bools(tuple operands)
+cpdef with_plain_bytes(operand)

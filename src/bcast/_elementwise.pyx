@@ -30,7 +30,7 @@ from bcast._nest.core cimport (
 from bcast._rules.core cimport merge
 from bcast._runtime.core cimport (
     L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, are_alike, count_threads, cut, new_array, overlap, pays,
-    run_shares, shape_of, target_number,
+    run_shares, shape_of, stretched, target_number,
 )
 
 cdef extern from "numpy/arrayobject.h":
@@ -126,10 +126,15 @@ cpdef tuple with_plain_bools(tuple operands):
     """
     cdef list plain = []
     for operand in operands:
-        if _is_bool(operand) and _has_other_bytes(<cnp.ndarray> operand):
-            operand = _with_plain_bytes(<cnp.ndarray> operand)
-        plain.append(operand)
+        plain.append(with_plain_bytes(operand))
     return tuple(plain)
+
+
+cpdef with_plain_bytes(operand):
+    """The same of one operand, which is returned if it is no array of bools, or has these bytes."""
+    if _is_bool(operand) and _has_other_bytes(<cnp.ndarray> operand):
+        return _of_plain_bytes(<cnp.ndarray> operand)
+    return operand
 
 
 cdef bint _has_other_bytes(cnp.ndarray bools) except -1:
@@ -145,14 +150,14 @@ cdef bint _has_other_bytes(cnp.ndarray bools) except -1:
     return seen > 1
 
 
-cdef _with_plain_bytes(cnp.ndarray bools):
+cdef _of_plain_bytes(cnp.ndarray bools):
     """A copy of bools with bytes of 0 and 1; what is repeated by a stride of 0 still is, as it decides on layouts."""
     cdef list index = []
     cdef int i
     for i in range(cnp.PyArray_NDIM(bools)):
         index.append(slice(1) if cnp.PyArray_STRIDE(bools, i) == 0 else slice(None))
     once = bools[tuple(index)] if index else bools
-    return np.broadcast_to(once.view(np.uint8).astype(np.bool_), shape_of(bools))
+    return stretched(once.view(np.uint8).astype(np.bool_), shape_of(bools))
 
 
 cpdef tuple operand_shape(operand):

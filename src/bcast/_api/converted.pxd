@@ -1,7 +1,7 @@
 # The C types of _api/converted.py, which is plain Python without them.
 from numpy cimport dtype as Dtype, generic, ndarray
 
-from bcast._elementwise cimport may_fail, run_steps
+from bcast._elementwise cimport may_fail, run_steps, with_plain_bytes
 from bcast._kernel cimport repeat_counted, replicate
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.core cimport (
@@ -32,6 +32,7 @@ cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype 
 cpdef tuple without_dropped(ndarray data, Counts counts, int axis)
 cdef _by_blocks(data, Alignment alignment, out, Dtype dtype, bint sure)
 cdef _convert_blocks(data, out, Dtype dtype)
+cpdef bint is_of_package(Dtype dtype)
 cdef tuple _aligned(ndarray data, Alignment alignment, ndarray out)
 cdef _converted(ndarray data, Dtype dtype)
 cpdef bint follows_values(own, wanted) except -1

@@ -15,7 +15,7 @@ import numpy as np
 from numpy import generic, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._elementwise import may_fail, run_steps
+from bcast._elementwise import may_fail, run_steps, with_plain_bytes
 from bcast._kernel import repeat_counted, replicate
 from bcast._rules.arguments import CASTINGS, Shape, brief, dtype_argument, mode_of
 from bcast._rules.core import Alignment, Counts, counts_of_array, counts_of_tuple
@@ -55,6 +55,7 @@ ARRAY_FUNCTION: Any = ndarray.__array_function__
 MADE_BY_USERS = 1 << 9  # Python's flag of types that are no static ones, as those of NumPy's scalars are
 MOST_AXES = 64  # that NumPy makes of lists in lists
 FEW_TIMES = 3
+LAST_OF_NUMPY = 255  # among the numbers of dtypes
 BLOCK_BYTES = 1 << 20  # of converted data: caches hold it, and what it is replicated to is worth two threads
 
 
@@ -233,7 +234,7 @@ def prepared(
         return data, wanted
     open_ended = of_package = False
     if not are_numbers(own, wanted):
-        of_package = wanted.num > 255
+        of_package = is_of_package(wanted)
         if wanted.subdtype is not None:
             raise TypeError(f"`dtype` expected a dtype without a shape of its own, got {brief(wanted)}")
         open_ended = dtype is not None and 0 not in shape and follows_values(own, wanted)
@@ -244,12 +245,17 @@ def prepared(
         name = "out" if dtype is None else "dtype"
         own_name = brief(own)
         raise TypeError(f"`{name}` expected a dtype that casting={casting!r} allows for data of {own_name}, got {got}")
-    if of_package and own.kind == "b":  # packages of their own may convert the bytes of bools as they are
-        data = data.view(np.uint8).astype(own)
+    if of_package:
+        data = with_plain_bytes(data)
     if open_ended:
         data = data.astype(wanted)
         wanted = data.dtype
     return data, wanted
+
+
+def is_of_package(dtype: np.dtype[Any]) -> bool:
+    """Return whether a dtype is another package's, which may convert the bytes of bools as they are."""
+    return dtype.num > LAST_OF_NUMPY
 
 
 def convert_onto(

@@ -20,11 +20,22 @@ from bcast._api.converted import (
     casting_number,
     into_tensor,
     is_handed_on,
+    is_of_package,
     is_tensor,
     overrides,
     prepared,
 )
-from bcast._elementwise import apply, choose, compute, operand_shape, pass_on, run_steps, saturates, with_plain_bools
+from bcast._elementwise import (
+    apply,
+    choose,
+    compute,
+    operand_shape,
+    pass_on,
+    run_steps,
+    saturates,
+    with_plain_bools,
+    with_plain_bytes,
+)
 from bcast._rules.arguments import CASTINGS, Shape, brief, dtype_argument, integer, mode_of, show
 from bcast._rules.core import expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._rules.types import Casting, ChainCasting, DType, ElementwiseMode
@@ -46,7 +57,6 @@ NUMPYS_WHERE = np.where  # even if it is replaced
 SCALARS = (bool, int, float, complex)
 CLIP, ROUND, AROUND = np.clip, np.round, np.around  # which are no ufuncs
 BOOL = np.dtype(bool)
-LAST_OF_NUMPY = 255  # among the numbers of dtypes
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 UNSAFE = CASTINGS.index("unsafe")
@@ -403,8 +413,8 @@ def chain(
     result = run_steps(array, tuple(plain), 0, -1, own if wanted is not None else None, allowed, target)
     if result is None:
         # NumPy's loops may differ in their last bits on items side by side: what is not converted stays where it is.
-        if _is_of_a_package(own) or (target is not None and _is_of_a_package(target.dtype)):
-            array = with_plain_bools((array,))[0]  # other packages convert the bytes of bools
+        if (own is not None and is_of_package(own)) or (target is not None and is_of_package(target.dtype)):
+            array = with_plain_bytes(array)
         result = array
         if cut:
             result = saturated(array, own)
@@ -421,11 +431,6 @@ def chain(
             result = result.astype(target.dtype)  # which may fail
         convert_into(target, np.asarray(result))
     return result if out is None else out
-
-
-def _is_of_a_package(dtype: Any) -> bool:
-    """Return whether there is a dtype, and it is not NumPy's own."""
-    return dtype is not None and dtype.num > LAST_OF_NUMPY
 
 
 def chain_casting(casting: ChainCasting) -> int:

@@ -20,7 +20,8 @@ from bcast._api.adjoints import (
     order_in_memory,
     summed_axes,
 )
-from bcast._api.converted import is_handed_on
+from bcast._api.converted import is_handed_on, is_of_package
+from bcast._elementwise import with_plain_bytes
 from bcast._rules.arguments import Shape, axes_argument
 from bcast._rules.core import aligned
 from bcast._rules.types import Axes, Out
@@ -36,7 +37,6 @@ from bcast._runtime.core import (
 
 GREATEST, LEAST, SOME_NONZERO, SOME_ZERO = range(4)  # as `_sum/simd/idempotent.h` numbers them
 BOOL = np.dtype(bool)
-LAST_OF_NUMPY = 255  # among the numbers of dtypes
 FIRST_PART = 8192  # bytes that are looked at before others, for what they decide
 MASKS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
@@ -296,8 +296,8 @@ def _numpys(name: str, a: Any, axis: Any, out: Any, keepdims: Any, where: Any, i
     if axis is not None and type(axis) is not int and type(axis) is not tuple and not is_handed_on(a):
         rest = {"where": where} if initial is NO_VALUE else {"where": where, "initial": initial}
         return OURS[name](a, axes_argument(axis), out, keepdims, **rest)  # an iterator has its items only once
-    if type(a) is ndarray and dtype_of(a) is BOOL and isinstance(out, ndarray) and dtype_of(out).num > LAST_OF_NUMPY:
-        a = np.not_equal(a.view(np.uint8), 0)  # other packages convert the bytes of bools
+    if isinstance(out, ndarray) and is_of_package(dtype_of(out)):
+        a = with_plain_bytes(a)
     options: dict[str, Any] = {}
     for key, value in (("axis", axis), ("out", out)):
         if value is not None:

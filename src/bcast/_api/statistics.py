@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from bcast._adjoint import converted_terms, kind_of_sums
 from bcast._api.adjoints import LONG_DOUBLES, NO_VALUE, SQUARES, reduced, rounded_into
-from bcast._api.converted import is_handed_on
+from bcast._api.converted import as_base, is_handed_on, is_of_package
+from bcast._elementwise import with_plain_bytes
 from bcast._rules.arguments import axes_argument, brief, dtype_argument, show
 from bcast._rules.types import Axes, DType, Out
 from bcast._runtime.core import refuse_repeated
@@ -256,8 +257,8 @@ def _numpys(
             if dtype is not None:
                 others["dtype"] = precise
             return rounded_into(out, NUMPYS[name](a, **others), dtype)
-    if type(a) in PLAIN and a.dtype.kind == "b" and _has_casts_of_its_own(dtype, out):
-        a = a.view(np.uint8).astype(a.dtype)
+    if type(a) in PLAIN and _has_casts_of_its_own(dtype, out):
+        a = with_plain_bytes(as_base(a))
     if dtype is not None:
         others["dtype"] = dtype
     if out is None:
@@ -271,10 +272,10 @@ def _numpys(
 
 
 def _has_casts_of_its_own(dtype: Any, out: Any) -> bool:
-    """Return whether a package's own casts are called, which may convert the bytes of bools as they are."""
+    """Return whether another package's own casts are called."""
     wanted = [] if dtype is None else [dtype_argument(dtype)]
     wanted += [out.dtype] if isinstance(out, np.ndarray) else []
-    return any(each.num > 255 for each in wanted)
+    return any(map(is_of_package, wanted))
 
 
 def _precise_dtype(name: str, own: np.dtype[Any], wanted: Any, out: Any) -> np.dtype[Any] | None:

@@ -18,10 +18,9 @@
 
 namespace bcast {
 
-/* An integer. */
-template <class T, bool greatest>
-struct Extreme {
-    using InBlocks = Extreme;
+/* What is compared and written as it lies in memory. */
+template <class T>
+struct AsItLies {
     using Item = T;
     using Key = T;
     using Accumulator = T;
@@ -29,20 +28,20 @@ struct Extreme {
     BCAST_ALWAYS_INLINE T of_item(T x) { return x; }
     BCAST_ALWAYS_INLINE T of_accumulator(T x) { return x; }
     BCAST_ALWAYS_INLINE T to_accumulator(T x) { return x; }
+};
+
+/* An integer. */
+template <class T, bool greatest>
+struct Extreme : AsItLies<T> {
+    using InBlocks = Extreme;
+
     BCAST_ALWAYS_INLINE T both(T a, T b) { return (greatest ? a > b : a < b) ? a : b; }
 };
 
 /* A float that C++ has, compared as it is. Comparisons with NaN do not hold, so that NaN stays as `a`, and comes as
    `b`. The choice is made by a mask of bits: of a condition, GCC makes branches. */
 template <class Float, class Bits, bool greatest>
-struct ExtremeOfValues {
-    using Item = Float;
-    using Key = Float;
-    using Accumulator = Float;
-
-    BCAST_ALWAYS_INLINE Float of_item(Float x) { return x; }
-    BCAST_ALWAYS_INLINE Float of_accumulator(Float x) { return x; }
-    BCAST_ALWAYS_INLINE Float to_accumulator(Float x) { return x; }
+struct ExtremeOfValues : AsItLies<Float> {
     BCAST_ALWAYS_INLINE Float both(Float a, Float b)
     {
         Bits first, second;

@@ -18,9 +18,9 @@
 
 namespace bcast {
 
-/* What is compared and written as it lies in memory. */
-template <class T>
-struct AsItLies {
+/* An integer. */
+template <class T, bool greatest>
+struct Extreme {
     using Item = T;
     using Key = T;
     using Accumulator = T;
@@ -28,31 +28,7 @@ struct AsItLies {
     BCAST_ALWAYS_INLINE T of_item(T x) { return x; }
     BCAST_ALWAYS_INLINE T of_accumulator(T x) { return x; }
     BCAST_ALWAYS_INLINE T to_accumulator(T x) { return x; }
-};
-
-/* An integer. */
-template <class T, bool greatest>
-struct Extreme : AsItLies<T> {
-    using InBlocks = Extreme;
-
     BCAST_ALWAYS_INLINE T both(T a, T b) { return (greatest ? a > b : a < b) ? a : b; }
-};
-
-/* A float that C++ has, compared as it is. Comparisons with NaN do not hold, so that NaN stays as `a`, and comes as
-   `b`. The choice is made by a mask of bits: of a condition, GCC makes branches. */
-template <class Float, class Bits, bool greatest>
-struct ExtremeOfValues : AsItLies<Float> {
-    BCAST_ALWAYS_INLINE Float both(Float a, Float b)
-    {
-        Bits first, second;
-        memcpy(&first, &a, sizeof a);
-        memcpy(&second, &b, sizeof b);
-        const bool is_first = (greatest ? a > b : a < b) | (a != a);
-        const Bits mask = -static_cast<Bits>(is_first), bits = (first & mask) | (second & ~mask);
-        Float result;
-        memcpy(&result, &bits, sizeof bits);
-        return result;
-    }
 };
 
 /* A float, by its bits, of which those of infinity are `infinity`. A key is an integer whose order is that of the
@@ -60,7 +36,6 @@ struct ExtremeOfValues : AsItLies<Float> {
    where floats are compared one after the other. */
 template <class Bits, class Integer, Bits infinity, bool greatest>
 struct ExtremeOfFloats {
-    using InBlocks = ExtremeOfFloats;
     using Item = Bits;
     using Key = Integer;
     using Accumulator = Bits;
@@ -87,7 +62,6 @@ struct ExtremeOfFloats {
 /* Whether an item is zero, or is not. Floats are read as integers, without their sign where `mask` leaves that out. */
 template <class T, T mask, bool zero>
 struct Truth {
-    using InBlocks = Truth;
     using Item = T;
     using Key = T;
     using Accumulator = T;
@@ -118,16 +92,10 @@ struct ExtremeOf<greatest, BCAST_FLOAT16> { using Type = ExtremeOfFloats<uint16_
 template <bool greatest>
 struct ExtremeOf<greatest, BCAST_BFLOAT16> { using Type = ExtremeOfFloats<uint16_t, int16_t, 0x7f80, greatest>; };
 template <bool greatest>
-struct ExtremeOf<greatest, BCAST_FLOAT32> {
-    struct Type : ExtremeOfFloats<uint32_t, int32_t, 0x7f800000, greatest> {
-        using InBlocks = ExtremeOfValues<float, uint32_t, greatest>;
-    };
-};
+struct ExtremeOf<greatest, BCAST_FLOAT32> { using Type = ExtremeOfFloats<uint32_t, int32_t, 0x7f800000, greatest>; };
 template <bool greatest>
 struct ExtremeOf<greatest, BCAST_FLOAT64> {
-    struct Type : ExtremeOfFloats<uint64_t, int64_t, 0x7ff0000000000000, greatest> {
-        using InBlocks = ExtremeOfValues<double, uint64_t, greatest>;
-    };
+    using Type = ExtremeOfFloats<uint64_t, int64_t, 0x7ff0000000000000, greatest>;
 };
 
 template <bool greatest>

@@ -7,7 +7,6 @@
        of_item, of_accumulator     the key of either
        to_accumulator              the accumulator of a key
        both                        the key of two terms
-       InBlocks                    the operation that does the same faster where there are many lanes, or itself
 
    All loops are plain. Where they have a constant number of lanes, or go along a row, compilers make vectors of
    them. */
@@ -133,10 +132,10 @@ BCAST_ALWAYS_INLINE void join_dense_runs(char *BCAST_RESTRICT dst, const char *B
     }
 }
 
-/* Join a run of at least `block` bytes to an accumulator for each of four items. The last block is moved back to end
-   with the run: it takes some items twice. */
+/* Join a run of at least `block` bytes to one key for each of four items. The last block is moved back to end with the
+   run: it takes some items twice. */
 template <class Operation, int block>
-BCAST_ALWAYS_INLINE void join_blocks(char *results, const char *src, ptrdiff_t nbytes)
+BCAST_ALWAYS_INLINE void join_blocks(typename Operation::Key *keys, const char *src, ptrdiff_t nbytes)
 {
     constexpr int size = sizeof(typename Operation::Item), lanes = block / size;
     typename Operation::Key all[lanes];
@@ -149,7 +148,7 @@ BCAST_ALWAYS_INLINE void join_blocks(char *results, const char *src, ptrdiff_t n
 
     for (int width = lanes / 2; width >= 4; width /= 2)
         for (int i = 0; i < width; i++) all[i] = Operation::both(all[i], all[i + width]);
-    for (int i = 0; i < 4; i++) write_at<Operation>(results + i * size, all[i]);
+    for (int i = 0; i < 4; i++) keys[i] = all[i];
 }
 
 /* Join a run in which so many items take turns to one key for each of these. */
@@ -167,18 +166,14 @@ BCAST_ALWAYS_INLINE void join_short_run(typename Operation::Key *keys, const cha
 template <class Operation>
 BCAST_ALWAYS_INLINE void join_run(typename Operation::Key *keys, const char *src, ptrdiff_t nbytes, ptrdiff_t turns)
 {
-    constexpr int size = sizeof(typename Operation::Item);
-    char results[4 * size];
-
     if (nbytes < 32) {
         if (turns == 1) join_short_run<Operation, 1>(keys, src, nbytes);
         else if (turns == 2) join_short_run<Operation, 2>(keys, src, nbytes);
         else join_short_run<Operation, 4>(keys, src, nbytes);
         return;
     }
-    if (nbytes >= 128) join_blocks<typename Operation::InBlocks, 128>(results, src, nbytes);
-    else join_blocks<typename Operation::InBlocks, 32>(results, src, nbytes);
-    for (int i = 0; i < 4; i++) keys[i] = accumulator_at<Operation>(results + i * size);
+    if (nbytes >= 128) join_blocks<Operation, 128>(keys, src, nbytes);
+    else join_blocks<Operation, 32>(keys, src, nbytes);
 
     if (turns <= 2) {
         keys[0] = Operation::both(keys[0], keys[2]);
@@ -190,7 +185,6 @@ BCAST_ALWAYS_INLINE void join_run(typename Operation::Key *keys, const char *src
 template <class Operation>
 ON_TARGET int join_runs(const bcast_term_runs *all, const bcast_sink *dst)
 {
-    using InBlocks = typename Operation::InBlocks;
     constexpr ptrdiff_t size = sizeof(typename Operation::Item);
     const bcast_term_runs runs = *all;
     const ptrdiff_t nbytes = runs.length * size;
@@ -199,9 +193,9 @@ ON_TARGET int join_runs(const bcast_term_runs *all, const bcast_sink *dst)
     char *to = dst->sum;
 
     if (runs.interleave == 1 && runs.step == nbytes && !adds && 2 <= runs.length && runs.length <= 4) {
-        if (runs.length == 2) join_dense_runs<InBlocks, 2>(to, runs.src, runs.count);
-        else if (runs.length == 3) join_dense_runs<InBlocks, 3>(to, runs.src, runs.count);
-        else join_dense_runs<InBlocks, 4>(to, runs.src, runs.count);
+        if (runs.length == 2) join_dense_runs<Operation, 2>(to, runs.src, runs.count);
+        else if (runs.length == 3) join_dense_runs<Operation, 3>(to, runs.src, runs.count);
+        else join_dense_runs<Operation, 4>(to, runs.src, runs.count);
         return 0;
     }
     for (ptrdiff_t run = 0; run < runs.count; run++) {

@@ -21,12 +21,15 @@ from bcast._runtime.core import rounded_to
 from bcast._nest.core cimport Nest, coalesce_axes, copy_axis, flip_negative_axes, sort_axes
 from bcast._rules.core cimport Alignment, Counts, counts_of_tuple
 from bcast._runtime.core cimport (
-    MAX_AXES, PAGE, RELEASING, SHARES, WAKING, count_threads, cut, overlap, run_shares, shape_of, target_number,
+    MAX_AXES, PAGE, count_threads, cut, overlap, run_shares, shape_of, target_number,
 )
 from bcast._sum.core cimport (
-    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SOME_NONZERO, SOME_ZERO, SUM_NARROW_TERMS, SUM_SHARES, U8,
+    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SOME_NONZERO, SOME_ZERO, U8,
     U16, U32, U64, UINT64, UINT8, Axis, CountedSum, Dtype, Place, SumPlan, Terms, add_shares, dtypes,
     idempotent_kernels, plan_counted_sum, plan_sum, sum_counted_share, sum_shares, sum_target_of, takes_turns,
+)
+from bcast._runtime.tuning cimport (
+    SUM_NARROW_TERMS, SUM_PREFETCHED_BYTES, SUM_SHARES, SUM_SHARE_BYTES, THREAD_SHARES, WAKING_TIMES,
 )
 
 cnp.import_array()
@@ -40,17 +43,17 @@ cdef struct Work:               # what the shares of a sum have in common
     Py_ssize_t units            # what is cut: a plan's shares, or the rows and items of counts
     Py_ssize_t shares           # of the threads; 0 if the plan cuts none
 
-cdef Py_ssize_t SUM_SHARE_BYTES = RELEASING     # that a thread reads at least; fewer cost more than they save
+cdef Py_ssize_t share_bytes = SUM_SHARE_BYTES      # or what a test has set
 
 RESIZED = "`grad` and `out` expected arrays that keep their sizes during the call, got resized ones"
 
 
-def set_limits(shared=RELEASING):
+def set_limits(shared=SUM_SHARE_BYTES):
     """Set how many bytes a thread reads at least: for tests of threads on small arrays."""
-    global SUM_SHARE_BYTES
+    global share_bytes
     if shared < 1:
         raise ValueError(f"`shared` expected bytes, at least 1, got {shared}")
-    SUM_SHARE_BYTES = shared
+    share_bytes = shared
 
 
 cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarray times=None):
@@ -314,7 +317,7 @@ cdef int _sum(
             return 0
     if axis[n - 1].src_step != terms.size:
         terms.packed = True
-    terms.ahead = 2 * PAGE if nbytes >= 8 << 20 else 0      # if they are more than most caches hold
+    terms.ahead = 2 * PAGE if nbytes >= SUM_PREFETCHED_BYTES else 0
     if times is not None:
         _choose_multiplier(terms, &axis[n - 1])
     cdef bint in_turns = along < 0 and n == 3 and not terms.idempotent and takes_turns(terms, axis)
@@ -369,9 +372,9 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
     """Make a planned sum of so many bytes, on several threads if it is worth it; `partials` of it are added then."""
     cdef char[2 * PAGE + 192] local     # a block of 8 KiB, rounded up; malloc would take a fifth of the time
     cdef char *memory = local
-    cdef int threads = count_threads(nbytes, SUM_SHARE_BYTES, WAKING // 2, work.units)
+    cdef int threads = count_threads(nbytes, share_bytes, WAKING_TIMES // 2, work.units)
     if threads == 1 or work.shares == 0:
-        work.shares = min(threads * SHARES, work.units) if threads > 1 else 1
+        work.shares = min(threads * THREAD_SHARES, work.units) if threads > 1 else 1
     work.room = work.room + 127 & ~63       # no two threads write one line
     if threads * work.room + partials > 2 * PAGE + 128:
         memory = <char *> malloc(threads * work.room + partials + 64)
@@ -379,7 +382,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, Py_ssize_t partials, cnp.ndarray gr
             raise MemoryError
     work.scratch = <char *> (<size_t> memory + 63 & ~63)     # accumulators cross no lines
     work.partials = work.scratch + threads * work.room if partials else NULL
-    if nbytes < SUM_SHARE_BYTES and not partials:
+    if nbytes < share_bytes and not partials:
         _sum_share(work, 0, 0)
     else:
         _held = grad, times, out    # so that no other thread can resize them

@@ -29,8 +29,13 @@ from bcast._nest.core cimport (
 )
 from bcast._rules.core cimport merge
 from bcast._runtime.core cimport (
-    L1, LINE, MAX_AXES, RELEASING, SHARES, WAKING, are_alike, count_threads, cut, new_array, overlap, pays,
+    L1, LINE, MAX_AXES, are_alike, count_threads, cut, new_array, overlap, pays,
     run_shares, shape_of, stretched, target_number,
+)
+from bcast._runtime.tuning cimport (
+    APPLY_BLOCK_BYTES, APPLY_DIRECT_ITEMS, APPLY_FEW_ROWS, APPLY_LONG_ROW_ITEMS, APPLY_SEEN_BLOCKS,
+    APPLY_SHARE_BYTES, APPLY_SHORT_ROW_ITEMS, APPLY_TILE_ROWS, APPLY_TILE_ROW_BYTES, APPLY_WHOLE_ITEMS, FEW_BOUNDS,
+    MANY_BOUNDS, RELEASING_BYTES, SLOW_WEIGHT, THREAD_SHARES, WAKING_TIMES,
 )
 
 cdef extern from "numpy/arrayobject.h":
@@ -67,21 +72,19 @@ cdef object CLIP = np.clip, ROUND = np.round, AROUND = np.around    # even if th
 cdef tuple ONLY_OUT = ("out",), ONLY_WHERE = ("where",), OUT_AND_WHERE = ("out", "where")
 cdef enum:
     SCALAR_BYTES = 32       # for a Python scalar as an item of any dtype
-    FEW_BOUNDS = 4096       # of `clip`, which are looked at in Python if they lie at steps;
-    MANY_BOUNDS = 65536     # in C if they lie side by side
     MOST_DECIMALS = 22      # of `round`, whose power of ten is exact in float64
     SATURATE = 5            # a casting of our own, beside NumPy's numbers for its ones
     HAS_NAN = 1             # among bounds
     HAS_ZERO = 2
-cdef Py_ssize_t APPLY_SHARE_BYTES = 256 << 10   # another thread that would write less costs more than it saves
+cdef Py_ssize_t share_bytes = APPLY_SHARE_BYTES    # or what a test has set
 
 
-def set_limits(share=256 << 10):
+def set_limits(share=APPLY_SHARE_BYTES):
     """Set the least number of bytes for a thread to write: for tests of small arrays."""
-    global APPLY_SHARE_BYTES
+    global share_bytes
     if share < 1:
         raise ValueError(f"`share` expected bytes, at least 1, got {share}")
-    APPLY_SHARE_BYTES = share
+    share_bytes = share
 
 
 cpdef compute(function, a, b, out):
@@ -814,8 +817,8 @@ cdef void _run_planned(MapPlan *plan, bint shared, int weight, bint errors, int 
         widest = max(widest, plan.operands[i].loop_size)
     cost *= widest * weight
     if shared:
-        threads = count_threads(cost, APPLY_SHARE_BYTES, WAKING, plan.blocks)
-    work.shares = <int> min(plan.blocks, <Py_ssize_t> (SHARES * threads)) if threads > 1 else 1
+        threads = count_threads(cost, share_bytes, WAKING_TIMES, plan.blocks)
+    work.shares = <int> min(plan.blocks, <Py_ssize_t> (THREAD_SHARES * threads)) if threads > 1 else 1
     work.plan, work.errors, work.steps = plan, errors, max(1, plan.n_steps)
     work.slots = work.steps + (plan.nest.n if plan.tells else 0)
     size = aligned_size(work.shares * work.slots * sizeof(int))
@@ -827,7 +830,7 @@ cdef void _run_planned(MapPlan *plan, bint shared, int weight, bint errors, int 
     work.flags, work.own = <int *> buffers, buffers + size
     try:
         plan_copies(plan, work.own, threads)
-        if threads > 1 or not shared or cost >= RELEASING:
+        if threads > 1 or not shared or cost >= RELEASING_BYTES:
             held = []   # so that no other thread can resize them
             for i in range(plan.nest.n):
                 if plan.operands[i].array != NULL:

@@ -17,7 +17,8 @@ from bcast._copy.core cimport (
     write_shares, write_strided,
 )
 from bcast._rules.core cimport Alignment, Counts, aligned
-from bcast._runtime.core cimport RELEASING, contiguous_overlap, forget, is_mapped, new_array, overlap, shape_of
+from bcast._runtime.core cimport contiguous_overlap, forget, is_mapped, new_array, overlap, shape_of
+from bcast._runtime.tuning cimport RELEASING_BYTES
 
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
@@ -110,7 +111,7 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
             size = cnp.PyArray_NBYTES(data)
             break
     threads = threads_for(size)
-    releasing = size // threads >= RELEASING
+    releasing = size // threads >= RELEASING_BYTES
     if apart and source == shape and size == cnp.PyArray_NBYTES(out):
         write_strided(data, <uint8_t *> cnp.PyArray_DATA(out), threads, releasing)
         forget(out)

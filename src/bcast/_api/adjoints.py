@@ -13,7 +13,17 @@ from bcast._api.repeats import counts_along, integers_of, order, split
 from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, place_of, shape_argument, show
 from bcast._rules.core import Alignment, align_shapes, aligned
 from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike
-from bcast._runtime.core import dtype_of, reshaped, result_array, rounded_to, shape_of, size_of, type_of
+from bcast._runtime.core import (
+    MEANS_BLOCK_BYTES,
+    MEANS_ITEMS,
+    dtype_of,
+    reshaped,
+    result_array,
+    rounded_to,
+    shape_of,
+    size_of,
+    type_of,
+)
 
 INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
@@ -21,10 +31,6 @@ LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
 SQUARES = ("var", "std")
 READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are read
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
-
-# of variances: more means are made by blocks of the data, which a second pass finds in a cache
-MEANS_ITEMS = 1 << 15
-BLOCK_BYTES = 1 << 22  # worth two threads
 
 
 def unbroadcast(
@@ -475,7 +481,7 @@ def _deviations(
     shape, source = alignment.shape, alignment.source
     blocks = 1
     if size_of(out) > MEANS_ITEMS:
-        blocks += max(array.nbytes, FLOAT64.itemsize * size_of(out)) // BLOCK_BYTES
+        blocks += max(array.nbytes, FLOAT64.itemsize * size_of(out)) // MEANS_BLOCK_BYTES
     axis = 0
     for at in range(len(shape)):  # the first one that is long enough, or the longest
         if source[at] != 1 and source[axis] < blocks and source[at] > source[axis]:

@@ -10,7 +10,7 @@ from bcast._runtime.core cimport (
 )
 from bcast._rules.core cimport Alignment, Counts, counts_of_array, counts_of_tuple
 
-cdef Py_ssize_t BLOCK_BYTES, FEW_TIMES
+cdef Py_ssize_t block_size, few_times
 cdef str SAME_KIND, UNSAFE_KIND
 cdef int NUMBER_OF_SAME_KIND, UNSAFE
 cdef object MAPPED

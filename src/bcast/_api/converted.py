@@ -21,6 +21,8 @@ from bcast._rules.arguments import CASTINGS, Shape, brief, dtype_argument, mode_
 from bcast._rules.core import Alignment, Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting, DType
 from bcast._runtime.core import (
+    CONVERTED_BLOCK_BYTES,
+    CONVERTED_FEW_TIMES,
     are_alike,
     are_numbers,
     can_cast,
@@ -54,18 +56,18 @@ ARRAY_UFUNC: Any = ndarray.__array_ufunc__
 ARRAY_FUNCTION: Any = ndarray.__array_function__
 MADE_BY_USERS = 1 << 9  # Python's flag of types that are no static ones, as those of NumPy's scalars are
 MOST_AXES = 64  # that NumPy makes of lists in lists
-FEW_TIMES = 3
 LAST_OF_NUMPY = 255  # among the numbers of dtypes
-BLOCK_BYTES = 1 << 20  # of converted data: caches hold it, and what it is replicated to is worth two threads
+block_size = CONVERTED_BLOCK_BYTES  # or what a test has set
+few_times = CONVERTED_FEW_TIMES
 
 
-def set_limits(block_bytes: int = 1 << 20) -> None:
+def set_limits(block_bytes: int = CONVERTED_BLOCK_BYTES) -> None:
     """Set the size of the blocks: for tests of small arrays."""
-    global BLOCK_BYTES
+    global block_size
     most = sys.maxsize // 64  # as products of it are made
     if not 1 <= block_bytes <= most:
         raise ValueError(f"`block_bytes` expected bytes, from 1 to {most}, got {block_bytes}")
-    BLOCK_BYTES = block_bytes
+    block_size = block_bytes
 
 
 def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
@@ -272,9 +274,9 @@ def convert_onto(
         return replicate(data, alignment, out)
     size = size_of(data) * dtype.itemsize
     once = size_of(data) == size_of(out)
-    few = size <= 4 * BLOCK_BYTES
+    few = size <= 4 * block_size
     # What is repeated once or twice may as well be converted so often, if it is worth a view.
-    seldom = size >= BLOCK_BYTES // 16 and size_of(out) // FEW_TIMES <= size_of(data)
+    seldom = size >= block_size // 16 and size_of(out) // few_times <= size_of(data)
     if few and not once and not seldom:  # all blocks at once take less time
         return replicate(_converted(data, dtype), alignment, out)
     if not few and data.dtype.kind == "c" and dtype.kind in "iuf":
@@ -282,7 +284,7 @@ def convert_onto(
         data = data.real
     sure = fresh or not may_warn(data, dtype)
     mapped = is_mapped(out) or is_mapped(data)
-    large = size > 32 * BLOCK_BYTES  # up to there, so do those that are not in C's order, or are tried before
+    large = size > 32 * block_size  # up to there, so do those that are not in C's order, or are tried before
     if few and not sure and is_contiguous(data):
         sure = not may_fail(data, dtype)  # which takes less time than another array
     if sure and not mapped and (once or large or is_ordered(data)):
@@ -338,7 +340,7 @@ def _by_blocks(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtyp
 
 def _convert_blocks(data: NDArray[Any], out: NDArray[Any] | None, dtype: np.dtype[Any]) -> None:
     """Convert numbers into an array of the same shape, or into none; give back the pages of mapped files."""
-    if data.size > max(1, 4 * BLOCK_BYTES // dtype.itemsize):
+    if data.size > max(1, 4 * block_size // dtype.itemsize):
         axis = 0
         while data.shape[axis] == 1:
             axis += 1
@@ -382,7 +384,7 @@ def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDAr
 
 def _converted(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Convert an array: on several threads if it is large, and gathered by vectors if it is at steps."""
-    pays = size_of(data) * dtype.itemsize >= BLOCK_BYTES // 16 or (is_ordered(data) and not is_contiguous(data))
+    pays = size_of(data) * dtype.itemsize >= block_size // 16 or (is_ordered(data) and not is_contiguous(data))
     result = run_steps(data, (), 0, -1, dtype, UNSAFE, None) if pays and not is_mapped(data) else None
     return converted(data, dtype) if result is None else result
 

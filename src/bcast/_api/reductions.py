@@ -26,6 +26,7 @@ from bcast._rules.arguments import Shape, axes_argument
 from bcast._rules.core import aligned
 from bcast._rules.types import Axes, Out
 from bcast._runtime.core import (
+    DECIDING_BYTES,
     dtype_of,
     is_contiguous,
     refuse_repeated,
@@ -37,7 +38,6 @@ from bcast._runtime.core import (
 
 GREATEST, LEAST, SOME_NONZERO, SOME_ZERO = range(4)  # as `_sum/simd/idempotent.h` numbers them
 BOOL = np.dtype(bool)
-FIRST_PART = 8192  # bytes that are looked at before others, for what they decide
 MASKS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 # even if they are replaced
@@ -223,7 +223,7 @@ def _truth(name: str, operation: int, a: Any, axis: Any, out: Any, keepdims: Any
     dtype = MASKS[array.itemsize]
     axes = summed_axes(axis, shape_of(array))
     masks: NDArray[Any] | None
-    if len(axes) == array.ndim and array.nbytes >= 2 * FIRST_PART and is_contiguous(array):
+    if len(axes) == array.ndim and array.nbytes >= 2 * DECIDING_BYTES and is_contiguous(array):
         masks = _by_parts(array, operation, dtype, keeps)
     else:
         masks = _reduced(array, axes, operation, dtype, keeps, None)
@@ -240,7 +240,7 @@ def _by_parts(array: NDArray[Any], operation: int, dtype: np.dtype[Any], keeps: 
     size = size_of(array)
     items = reshaped(array, (size,))
     masks = np.zeros((1,) * array.ndim if keeps else (), dtype)
-    begin, length = 0, FIRST_PART // array.itemsize
+    begin, length = 0, DECIDING_BYTES // array.itemsize
     while begin < size and not masks.any():
         end = begin + length if size - begin >= 2 * length else size
         reduce_onto(items[begin:end], aligned((end - begin,), (1,)), reshaped(masks, (1,)), operation)

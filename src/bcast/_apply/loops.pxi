@@ -14,7 +14,6 @@ cdef extern from "_apply/simd/half.h":      # which includes loops.h
     RowLoop row_loop "bcast_row_loop_for"(int target, bint is_float, int size, int function)
 
 cdef enum:
-    SLOW_WEIGHT = 8         # times as long takes an item of a slow function; half as long one of 16 bits
     LOOPS_KEPT = 1024       # about
     # Steps of fused loops that are none of the functions there:
     CLIP_FUSED = 250        # two functions

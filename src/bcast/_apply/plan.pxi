@@ -84,15 +84,6 @@ cdef struct MapPlan:
     Py_ssize_t scratch_bytes        # of the buffers that each thread has
     Py_ssize_t[2] values    # where the buffers begin of what steps of a chain give
 
-cdef enum:
-    APPLY_BLOCK_BYTES = 9 * L1 // 16    # of all operands of a block, if some go through buffers
-    APPLY_WHOLE_ITEMS = 1024        # of axes that are whole: several of these would make copies of more axes
-    APPLY_DIRECT_ITEMS = 65536      # of a block without buffers, which need not stay in a cache
-    APPLY_LONG_ROW_ITEMS = 384      # a longer row is worth a call of the loop; few shorter ones need no plan
-    APPLY_SHORT_ROW_ITEMS = 32      # a shorter one is one of many in a long row
-    APPLY_FEW_ROWS = 32             # which are called for in the time in which buffers are planned; of a tile
-    APPLY_SEEN_BLOCKS = 32          # whose errors are looked at together
-    APPLY_TILE_ROW_BYTES = 8192     # whole rows of a tile are one stream
 
 
 cdef void merge_axes(MapPlan *plan, const int *order) noexcept:
@@ -206,7 +197,7 @@ cdef inline void _cut_rows(MapPlan *plan, Py_ssize_t items) noexcept:
         part = _even(row_length, APPLY_TILE_ROW_BYTES // widest)
         if part * widest & 1023 == 0:      # rows of the buffer would share the same few places of a cache
             part = _even(row_length, APPLY_LONG_ROW_ITEMS)
-        items = APPLY_FEW_ROWS * part
+        items = APPLY_TILE_ROWS * part
     elif is_transposed:
         part = _even(row_length, max(items // plan.nest.shape[last - 1], <Py_ssize_t> APPLY_LONG_ROW_ITEMS))
         items = part * plan.nest.shape[last - 1]

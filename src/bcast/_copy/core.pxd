@@ -3,7 +3,8 @@ cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from bcast._rules.core cimport Counts, TiledCounts
-from bcast._runtime.core cimport L1, LINE, RELEASING, WAKING, count_threads
+from bcast._runtime.core cimport L1, LINE, count_threads
+from bcast._runtime.tuning cimport RELEASING_BYTES, WAKING_TIMES
 
 cdef extern from "_copy/simd/program.h":
     enum:
@@ -76,8 +77,7 @@ ctypedef void (*Write)(
     const void *plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch
 ) noexcept nogil
 
-cdef Py_ssize_t COPY_SHARE_BYTES        # another thread that would write less costs more than it saves
-cdef Py_ssize_t COPY_STREAMED_BYTES     # a smaller output may stay in some cache for its reader
+cdef Py_ssize_t share_bytes, streamed_bytes     # the numbers of the same name, or what a test has set
 
 cdef CopyMatrix *copy_matrix_of     # by the target's number
 
@@ -97,9 +97,9 @@ cdef void write_shares(
 
 cdef inline int threads_for(Py_ssize_t size) noexcept nogil:
     """How many threads write an output of `size` bytes."""
-    return count_threads(size, COPY_SHARE_BYTES, WAKING, size)
+    return count_threads(size, share_bytes, WAKING_TIMES, size)
 
 
 cdef inline bint is_large(Py_ssize_t size, int threads) noexcept:
     """Whether releasing the GIL pays for an output of `size` bytes."""
-    return size // threads >= RELEASING or size >= COPY_STREAMED_BYTES
+    return size // threads >= RELEASING_BYTES or size >= streamed_bytes

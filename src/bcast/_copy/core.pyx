@@ -14,7 +14,11 @@ from libc.string cimport memcpy
 
 from bcast._nest.core cimport Nest, coalesce_axes
 from bcast._rules.core cimport CHUNK, CountList, Counts, find_chunk, read_chunk, tile_counts
-from bcast._runtime.core cimport L1, LINE, MAX_AXES, PAGE, SHARES, cut, forget_range, run_shares, target_number
+from bcast._runtime.core cimport L1, LINE, MAX_AXES, PAGE, cut, forget_range, run_shares, target_number
+from bcast._runtime.tuning cimport (
+    COPY_BYTES_A_DESCRIBED_ONE, COPY_BYTES_A_VISIT, COPY_READ_BACK_BYTES, COPY_SHARE_BYTES, COPY_SHARE_MAX_BYTES,
+    COPY_STREAMED_BYTES, COPY_TILE_ITEMS, COUNTED_REACH_BYTES, THREAD_SHARES,
+)
 
 cdef extern from "_copy/simd/shuffle.h":
     const Kernels *kernels_of "bcast_copy_kernels_of"

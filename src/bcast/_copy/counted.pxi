@@ -6,9 +6,6 @@
 # Any range of bytes can be written, on any thread: binary search finds its first chunk. The chunks at both ends of the
 # range are cut to it.
 
-cdef enum:
-    COUNTED_REACH_BYTES = 512       # that a kernel writes of each item at most: they are cheaper than a wrong guess
-
 
 cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts of_items, int axis, cnp.ndarray dst) except -1:
     """Plan the repetition of data into `dst`; both are contiguous."""

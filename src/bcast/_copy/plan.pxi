@@ -57,7 +57,7 @@ cdef void _choose_strategy(Plan *plan) noexcept:
     cdef Py_ssize_t once = min(first.repeated * first.dst_bytes, max(first.dst_bytes, <Py_ssize_t> COPY_SPAN_BYTES))
     cdef Py_ssize_t written = first.copied * once       # bytes of output from which the rest is replicated
     plan.shuffle_level = -1
-    plan.read_back = 4 * L1     # a longer block is written again from the data, which is shorter
+    plan.read_back = COPY_READ_BACK_BYTES
     plan.span_blocks = 1
     if size > COPY_ITEM_VECTORS * vector:
         plan.strategy = COPY
@@ -81,13 +81,12 @@ cdef void _plan_spans(Plan *plan, Py_ssize_t written) noexcept:
     """Describe the outermost pair whose blocks are short enough, or of which there would be few to visit."""
     cdef const Pair *pair = &plan.pairs[0]
     cdef Py_ssize_t vector = plan.kernels.vector
-    # Describing a byte takes as long as writing 25, so that this costs a few percent at most.
-    cdef Py_ssize_t limit = max(<Py_ssize_t> LINE, min(written // 64, <Py_ssize_t> COPY_SPAN_BYTES))
+    cdef Py_ssize_t limit = max(<Py_ssize_t> LINE, min(written // COPY_BYTES_A_DESCRIBED_ONE, <Py_ssize_t> COPY_SPAN_BYTES))
     cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
     cdef Py_ssize_t blocks = pair.copied        # that are visited if this pair is not described
     plan.shuffle_level = 0
     while pair.dst_bytes > limit // 2:      # which an item is not
-        if run <= min(<Py_ssize_t> COPY_SPAN_BYTES, 16 * blocks):   # bytes described in the time of one visit
+        if run <= min(<Py_ssize_t> COPY_SPAN_BYTES, COPY_BYTES_A_VISIT * blocks):
             limit = run
             break
         plan.shuffle_level += 1

@@ -15,12 +15,12 @@ cdef struct Work:       # what the shares of an output have in common
     bint mapped         # those of an output in such a file are forgotten share by share
 
 
-def set_limits(share=256 << 10, streamed=32 << 20):
+def set_limits(share=COPY_SHARE_BYTES, streamed=COPY_STREAMED_BYTES):
     """Set the least bytes that a thread writes and of what is streamed; other than these: for tests."""
-    global COPY_SHARE_BYTES, COPY_STREAMED_BYTES
+    global share_bytes, streamed_bytes
     if share < 1 or streamed < 1:
         raise ValueError(f"`share`, `streamed` expected bytes, at least 1, got {share}, {streamed}")
-    COPY_SHARE_BYTES, COPY_STREAMED_BYTES = share, streamed
+    share_bytes, streamed_bytes = share, streamed
 
 
 set_limits()
@@ -32,11 +32,11 @@ cdef void write_shares(
 ) noexcept nogil:
     """Fill an output on so many threads."""
     cdef Work work = Work(write, plan, src, dst, size, NULL, 1, read, mapped)
-    if size // (1 if threads == 1 else 2) >= COPY_STREAMED_BYTES and bcast_pages_resident(dst, size):
+    if size // (1 if threads == 1 else 2) >= streamed_bytes and bcast_pages_resident(dst, size):
         work.scratch = <uint8_t *> malloc(threads * COPY_SCRATCH_BYTES)     # without memory, nothing is streamed
     if threads > 1 or mapped or read:
-        work.shares = <int> max(    # of 2 MiB at most: the caller may have to wait for one
-            max(threads, min(size // COPY_SHARE_BYTES, <Py_ssize_t> SHARES * threads)), size // (2 << 20)
+        work.shares = <int> max(
+            max(threads, min(size // share_bytes, <Py_ssize_t> THREAD_SHARES * threads)), size // COPY_SHARE_MAX_BYTES
         )
     run_shares(_write_share, &work, work.shares, threads)
     free(work.scratch)
@@ -47,7 +47,7 @@ cdef void _write_share(void *all_work, int i, int worker) noexcept nogil:
     cdef const Work *work = <const Work *> all_work
     cdef Py_ssize_t begin = _page_cut(work, i), end = _page_cut(work, i + 1)
     cdef uint8_t *scratch = NULL
-    cdef bint kept = i % 2 == 1 and i // 2 * (end - begin) < COPY_STREAMED_BYTES // 4 * 3
+    cdef bint kept = i % 2 == 1 and i // 2 * (end - begin) < streamed_bytes // 4 * 3
     if work.scratch != NULL and not kept:   # some threads write to the cache while others wait for the memory
         scratch = work.scratch + worker * COPY_SCRATCH_BYTES
     work.write(work.plan, begin, end, work.src, work.dst, scratch)

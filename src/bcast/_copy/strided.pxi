@@ -94,7 +94,7 @@ cdef void _cut_tiles(StridedCopy *copy) noexcept:
         tile *= axis.block
         if i < copy.inner and llabs(axis.src_step) < llabs(copy.axes[copy.other].src_step):
             copy.other = i
-    if copy.axes[copy.other].length * inner.length < 64:    # calls of kernels for fewer items take longer than moves
+    if copy.axes[copy.other].length * inner.length < COPY_TILE_ITEMS:
         for i in range(copy.inner):
             if copy.axes[i].length > copy.axes[copy.other].length:
                 copy.other = i
@@ -151,7 +151,7 @@ cdef void _share_tiles(StridedCopy *copy, int threads) noexcept nogil:
         if copy.axes[i].length // copy.axes[i].block > most:
             most = copy.axes[i].length // copy.axes[i].block
             copy.cut = i
-    copy.shares = <int> min(threads * SHARES, most) if threads > 1 else 1
+    copy.shares = <int> min(threads * THREAD_SHARES, most) if threads > 1 else 1
     run_shares(_write_tile_share, copy, copy.shares, threads)
 
 

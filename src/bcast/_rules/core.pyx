@@ -12,7 +12,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from bcast._rules.arguments cimport MAX_SIZE, check_rank, integer, integers, is_countable, mode_of, shape_argument
-from bcast._runtime.core cimport RELEASING, SHARES, WAKING, contiguous_overlap, count_threads, cut, run_shares
+from bcast._runtime.core cimport contiguous_overlap, count_threads, cut, run_shares
+from bcast._runtime.tuning cimport RELEASING_BYTES, THREAD_SHARES, WAKING_TIMES
 
 from collections import namedtuple
 from operator import attrgetter

@@ -129,11 +129,11 @@ cdef Counts _added_up(Counts whole):
         sums = <Py_ssize_t *> _allocated(chunks)
         counts.starts = sums
         work = Work(counts, sums, 1)
-        if counts.kept != NULL or nbytes < RELEASING:
+        if counts.kept != NULL or nbytes < RELEASING_BYTES:
             _sum_share(&work, 0, 0)
         else:
-            threads = count_threads(nbytes, RELEASING, WAKING // 2, chunks)
-            work.shares = threads * SHARES
+            threads = count_threads(nbytes, RELEASING_BYTES, WAKING_TIMES // 2, chunks)
+            work.shares = threads * THREAD_SHARES
             with nogil:
                 run_shares(_sum_share, &work, work.shares, threads)
         counts.total = _make_starts(sums, chunks)

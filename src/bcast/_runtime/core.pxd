@@ -13,11 +13,6 @@ cdef extern from "_runtime/cpu.h":
 
 cdef int target_number      # of the target whose kernels all calls use
 
-cdef enum:
-    SHARES = 8          # for each thread, so that a thread that starts late or is slow takes fewer of them
-    WAKING = 8          # threads' least work; for less, waking threads that sleep costs more than it saves
-    RELEASING = 524288  # bytes for a thread; below, releasing the GIL takes long (python -m benchmarks gil)
-
 ctypedef void (*Share)(void *work, int share, int worker) noexcept nogil
 
 cpdef int free_threads(bint waking=*) noexcept nogil

@@ -3,6 +3,12 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+CONVERTED_BLOCK_BYTES: int
+CONVERTED_FEW_TIMES: int
+DECIDING_BYTES: int
+MEANS_BLOCK_BYTES: int
+MEANS_ITEMS: int
+
 class MemoryInfo(NamedTuple):
     idle: int
     lent: int

@@ -16,6 +16,8 @@ from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport llabs
 from libc.string cimport memcpy, memmove, strcpy
 from libc.time cimport time, time_t
+from bcast._runtime cimport tuning
+from bcast._runtime.tuning cimport BLOCK_MIN_BYTES, BLOCK_SPARE, MAP_MIN_BYTES, UNADVISED_MAX_BYTES
 
 import operator
 import os
@@ -30,6 +32,13 @@ from bcast._runtime.system import cpus, memory, read, setting
 cnp.import_array()
 
 cdef Py_ssize_t MAX_BYTES = sys.maxsize
+
+# Numbers for modules in Python.
+CONVERTED_BLOCK_BYTES = tuning.CONVERTED_BLOCK_BYTES
+CONVERTED_FEW_TIMES = tuning.CONVERTED_FEW_TIMES
+DECIDING_BYTES = tuning.DECIDING_BYTES
+MEANS_BLOCK_BYTES = tuning.MEANS_BLOCK_BYTES
+MEANS_ITEMS = tuning.MEANS_ITEMS
 
 include "cpu.pxi"
 include "hooks.pxi"

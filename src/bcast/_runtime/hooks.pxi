@@ -11,10 +11,10 @@ def let_time_pass(time_t seconds):
         idle[i].since -= seconds
 
 
-def set_limits(large=128 << 20):
+def set_limits(large=MAP_MIN_BYTES):
     """Set the size in bytes of the smallest map whose pages are forgotten."""
-    global MAP_MIN_BYTES
-    MAP_MIN_BYTES = large
+    global map_min_bytes
+    map_min_bytes = large
 
 
 def note_loss(double seconds, bint in_vain=False):

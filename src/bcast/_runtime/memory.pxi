@@ -30,13 +30,8 @@ cdef extern from "_runtime/pages.h" nogil:
     void pages_forget(const void *begin, size_t size)
 
 cdef enum:
-    BLOCK_MIN_BYTES = 512 << 10     # giving an array a handler costs little beside writing so much
-    BLOCK_SPARE = 8                 # a block may be larger than the result needs by one part in so many
     BLOCKS_MAX = 16384              # a quarter of the mappings of a process on Linux; blocks do not merge into fewer
     IDLE_MAX_BLOCKS = 64
-    # Of idle blocks that are not advised free, which pays without huge pages. Beyond twice as much, what has been idle
-    # for too long is unmapped.
-    UNADVISED_MAX_BYTES = 32 << 20
 
 cdef struct Block:
     char *data          # at a multiple of HUGE_PAGE; the page before it ends with the capacity
@@ -50,7 +45,7 @@ cdef size_t idle_total = 0
 cdef size_t idle_limit = 0
 cdef int mapped_blocks = 0
 
-cdef Py_ssize_t MAP_MIN_BYTES = 128 << 20   # smaller maps stay, so that whoever reads or writes them again is faster
+cdef Py_ssize_t map_min_bytes = MAP_MIN_BYTES   # or what a test has set
 cdef object file_array = np.memmap
 
 
@@ -308,7 +303,7 @@ cpdef bint is_mapped(cnp.ndarray array) except -1:
     if mode is None or mode not in ("r", "r+", "w+"):
         return False
     from mmap import mmap   # as `numpy.memmap` has done
-    return isinstance(base, mmap) and len(base) >= MAP_MIN_BYTES
+    return isinstance(base, mmap) and len(base) >= map_min_bytes
 
 
 cpdef forget(cnp.ndarray array):

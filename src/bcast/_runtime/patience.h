@@ -9,9 +9,7 @@
 
 #include "pool.h"
 
-#define BCAST_LATE_SECONDS 200e-6 /* shares are short: a helper that has a CPU never costs its caller so much */
-#define BCAST_ALONE_TIMES 4       /* what was lost: other pools' threads spin for some such time */
-#define BCAST_MAX_DOUBLINGS 6     /* after so many, a caller loses one 256th of its time */
+#define BCAST_LATE_SECONDS (1e-6 * (double) LATE_MICROSECONDS)
 
 /* Where there is glibc, thread-local memory comes with the thread: none has to be found at the first use, where a
    failure would end the process. */
@@ -54,14 +52,14 @@ static int bcast_asks(int waking)
 /* Note how long helpers kept a call from its work, and whether it woke them in vain. */
 static void bcast_note_loss(double seconds, int in_vain)
 {
-    const double now = bcast_now(), alone = seconds * BCAST_ALONE_TIMES;
+    const double now = bcast_now(), alone = seconds * (double) ALONE_TIMES;
     bcast_mine.ended = now;
     if (in_vain)
         bcast_mine.wakes_from = now + BCAST_LATE_SECONDS; /* waking one takes some 5 us */
     if (seconds > BCAST_LATE_SECONDS) {
         if (now >= bcast_mine.alone_until + alone * (1 << bcast_mine.doublings))
             bcast_mine.doublings = 0;
-        else if (bcast_mine.doublings < BCAST_MAX_DOUBLINGS)
+        else if (bcast_mine.doublings < MAX_DOUBLINGS)
             bcast_mine.doublings++;
         bcast_mine.alone_until = now + alone * (1 << bcast_mine.doublings);
     }

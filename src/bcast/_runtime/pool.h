@@ -30,9 +30,10 @@
 #include <signal.h>
 #endif
 
+#include "tuning.h"
+
 #define BCAST_MAX_HELPERS 255
-#define BCAST_SPIN_SECONDS 50e-6 /* a helper looks out for its next job, then it sleeps; enough for loops of calls */
-#define BCAST_RETRY_SECONDS 1.0  /* without new threads after the system had none */
+#define BCAST_SPIN_SECONDS (1e-6 * (double) SPIN_MICROSECONDS)
 
 /* Sequentially consistent, as a job is handed over a few times a call. */
 #if defined(_MSC_VER)
@@ -256,7 +257,7 @@ static int bcast_submit_to(bcast_helper *helper, bcast_job *job)
     helper->worker = job->helpers + 1;
     helper->cpu = job->cpu;
     if (at == BCAST_NONE && !bcast_start(helper)) {
-        bcast_none_until = bcast_clock() + BCAST_RETRY_SECONDS;
+        bcast_none_until = bcast_clock() + 1e-3 * (double) RETRY_MILLISECONDS;
         bcast_store(&helper->state, jobs | BCAST_NONE);
         return 0;
     }

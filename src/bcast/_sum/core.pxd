@@ -69,10 +69,6 @@ cdef extern from "_sum/simd/idempotent.h":
     enum: GREATEST "BCAST_GREATEST", LEAST "BCAST_LEAST"
     enum: SOME_NONZERO "BCAST_SOME_NONZERO", SOME_ZERO "BCAST_SOME_ZERO"
 
-cdef enum:
-    SUM_SHARES = 64         # enough for most machines' threads
-    SUM_NARROW_TERMS = 32   # of the runs that are summed in 8 or 16 bits, at least
-
 cdef struct Axis:
     Py_ssize_t length, src_step, dst_step   # bytes in `grad` and in the result: 0 in this if the axis is summed
     bint kept

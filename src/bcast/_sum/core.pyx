@@ -12,6 +12,10 @@ from libc.string cimport memmove, memset
 
 from bcast._rules.core cimport CHUNK, CountList, find_chunk, read_chunk, tile_counts
 from bcast._runtime.core cimport MAX_AXES, PAGE, cut
+from bcast._runtime.tuning cimport (
+    SUM_BLOCK_ITEMS, SUM_CALL_ROWS, SUM_FEW_RUNS, SUM_LONG_ITEMS, SUM_PIECE_ITEMS, SUM_ROW_ITEMS, SUM_SHARES,
+    SUM_SHARE_TERMS,
+)
 
 cdef extern from "_sum/simd/kernels.h":
     const Target **kernels_of_target "bcast_sum_target_of"

@@ -7,13 +7,6 @@
 # both by shape and strides alone, so that the bits of a result do not depend on how many threads there are.
 
 cdef enum:
-    SUM_LONG_ITEMS = 32         # shorter innermost axes are joined with others
-    SUM_SHARE_TERMS = 65536     # that a share sums at least: 20 us, a hundred times what a share costs
-    SUM_BLOCK_ITEMS = 4096      # accumulators; with their rows they fit a second-level cache
-    SUM_ROW_ITEMS = 512         # of joined or packed rows at most, of a tile's rows at least: long enough to be fast
-    SUM_CALL_ROWS = 8           # of one call; also the additions to each accumulator that pay for folding it
-    SUM_FEW_RUNS = 8            # fewer of one call take more time for calls than for terms, unless they are long
-    SUM_PIECE_ITEMS = 8         # that lie side by side at most in rows that are gathered; more are rows themselves
     SUM_PACKED_TERMS = SUM_CALL_ROWS * SUM_ROW_ITEMS    # at a time
 
 

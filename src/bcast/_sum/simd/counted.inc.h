@@ -11,7 +11,7 @@ ON_TARGET BCAST_APART void FN(sum_four_runs)(
         const char *tail = src + (vectors - 1) * VECTOR;
         if (end - src < length * SIZE + VECTOR) tail = memcpy(room, tail, left * SIZE);
         const FN(quad) quad = {{src}, {tail}, vectors, 0};
-        if (vectors < BCAST_SUM_LONG_VECTORS) FN(sum_lanes)(1, TREE, 0, &sums[k], &quad, masks + 2 * LANES - left);
+        if (vectors < SUM_LONG_VECTORS) FN(sum_lanes)(1, TREE, 0, &sums[k], &quad, masks + 2 * LANES - left);
         else FN(sum_long_run)(&sums[k], &quad, 0, masks + 2 * LANES - left);
     }
 }

@@ -10,6 +10,7 @@
 #include "sum.h"
 #include "../../_runtime/cpu.h"
 #include "../../_runtime/target.h"
+#include "../../_runtime/tuning.h"
 
 /* GCC and Clang have vectors of any length, in as many registers as it takes; others get kernels of plain loops. */
 #if defined(__GNUC__) && !defined(BCAST_ONE_LANE)
@@ -71,9 +72,6 @@ static inline void bcast_gather(char *dst, const char *src, ptrdiff_t step, ptrd
 
 /* What rounding has cost: a + b - sum. */
 #define BCAST_TWO_SUM_ERROR(a, b, sum) (((a) - ((sum) - ((sum) - (a)))) + ((b) - ((sum) - (a))))
-
-/* Longer runs are one stream each: four side by side are read more slowly. */
-enum { BCAST_SUM_LONG_VECTORS = 128 };
 
 #define BCAST_KIND_TYPES(kind, Bits, Wide, Acc, lanes_, is_compensated, is_converted, dtype_)               \
     typedef Bits bcast_##kind##_term;                                                                       \

@@ -134,7 +134,7 @@ ON_TARGET BCAST_APART int FN(sum_last_runs)(const bcast_term_runs *runs, const b
         Accumulator sums[4] = {{{0}, {0}}};
         const FN(quad) quad = {{src}, {(const char *) room}, vectors, 0};
         memcpy(room, src + whole, tail);
-        if (vectors < BCAST_SUM_LONG_VECTORS) FN(sum_lanes)(1, TREE, 0, sums, &quad, NULL);
+        if (vectors < SUM_LONG_VECTORS) FN(sum_lanes)(1, TREE, 0, sums, &quad, NULL);
         else FN(sum_long_run)(sums, &quad, 0, NULL);
         if (m == 1) FN(transpose_reduce)(1, sums);
         if (m == 2) FN(transpose_reduce)(2, sums);
@@ -169,7 +169,7 @@ SPECIALISED int FN(sum_quads)(
             quad.tail[k] = quad.src[k] + (vectors - 1) * VECTOR;
         }
         for (ptrdiff_t at = 0; at < 4 * few * VECTOR; at += 64) __builtin_prefetch(src + BCAST_PAGE + at);
-        if (few || vectors < BCAST_SUM_LONG_VECTORS) {
+        if (few || vectors < SUM_LONG_VECTORS) {
             FN(sum_lanes)(4, TREE, !few, sums, &quad, is_masked ? mask : NULL);
         } else {
             const FN(quad) same = quad;     /* so that the others need not be in memory */

@@ -1,0 +1,188 @@
+/* The numbers that plans and pools compare sizes with, all of them: no other file has a threshold.
+
+   A number says what it counts, why it is what it is, and which cells of `python -m benchmarks` move with it. It has one
+   meaning: two thresholds that happen to be equal are two numbers. `python -m benchmarks.tuning` halves and doubles each
+   and shows what that changes. Sizes of the machine (a line, a page, a first-level cache) are in `cpu.h`, and those of
+   structs beside the structs: no measurement moves them. */
+
+#ifndef BCAST_TUNING_H
+#define BCAST_TUNING_H
+
+#ifndef BCAST_TUNABLE
+#define BCAST_NUMBER(name, value) enum { name = (value) };
+#else
+/* Builds of `benchmarks/tuning.py`: when a module is loaded, the environment may say another value. */
+#include <stdlib.h>
+#define BCAST_NUMBER(name, value)                                                                                   \
+    static long long name = (value);                                                                                \
+    __attribute__((constructor)) static void bcast_read_##name(void)                                                \
+    {                                                                                                               \
+        const char *const given = getenv("BCAST_NUMBER_" #name);                                                    \
+        if (given)                                                                                                  \
+            name = atoll(given);                                                                                    \
+    }
+#endif
+
+/* ---- Threads: how work is cut, who wakes whom (`benchmarks threads`) ---- */
+
+/* Shares for each thread. A thread that starts late, or is slow, takes fewer of them. */
+BCAST_NUMBER(THREAD_SHARES, 8)
+
+/* Times the work that a second thread pays for. For less, waking a thread that sleeps costs more than it saves. */
+BCAST_NUMBER(WAKING_TIMES, 8)
+
+/* Bytes for each thread from which on the GIL is released; that takes as long as writing some KiB. */
+BCAST_NUMBER(RELEASING_BYTES, 512 << 10)
+
+/* Microseconds in which a helper looks for its next job before it sleeps: enough for loops of calls. */
+BCAST_NUMBER(SPIN_MICROSECONDS, 50)
+
+/* Microseconds after which a helper is late. Shares are short: one that has a CPU never costs its caller so much. */
+BCAST_NUMBER(LATE_MICROSECONDS, 200)
+
+/* Times the loss by a late helper, in which calls do without helpers: other pools' threads spin for some such time. */
+BCAST_NUMBER(ALONE_TIMES, 4)
+
+/* How often that time is doubled at most. A caller then loses one 256th of its time. */
+BCAST_NUMBER(MAX_DOUBLINGS, 6)
+
+/* Milliseconds until threads are asked for again, after the system had none. */
+BCAST_NUMBER(RETRY_MILLISECONDS, 1000)
+
+/* ---- Memory: which results use blocks that are kept (`benchmarks copies`, fresh) ---- */
+
+/* Bytes of a result that gets a block. Giving an array a handler costs little beside writing so much. */
+BCAST_NUMBER(BLOCK_MIN_BYTES, 512 << 10)
+
+/* A kept block fits if at most one part in so many of it stays unused. */
+BCAST_NUMBER(BLOCK_SPARE, 8)
+
+/* Bytes of idle blocks whose pages stay: advising the system that it may take them pays beyond, without huge pages. */
+BCAST_NUMBER(UNADVISED_MAX_BYTES, 32 << 20)
+
+/* Bytes of a mapped file whose pages are given back once they are read or written; a smaller one is soon used again. */
+BCAST_NUMBER(MAP_MIN_BYTES, 128 << 20)
+
+/* ---- Copies (`benchmarks copies`) ---- */
+
+/* Bytes that a thread writes at least. Another one that would write less costs more than it saves. */
+BCAST_NUMBER(COPY_SHARE_BYTES, 256 << 10)
+
+/* Bytes of a share at most: the caller may have to wait for one. */
+BCAST_NUMBER(COPY_SHARE_MAX_BYTES, 2 << 20)
+
+/* Bytes of an output that is written past the caches. A smaller one may stay in a cache for its reader. */
+BCAST_NUMBER(COPY_STREAMED_BYTES, 32 << 20)
+
+/* Bytes of the longest block that is read back to be replicated. A longer one is written again from the data, which is
+   shorter. Four first-level caches. */
+BCAST_NUMBER(COPY_READ_BACK_BYTES, 128 << 10)
+
+/* A shuffle table describes one byte in so many of the output: describing one takes as long as writing 25. */
+BCAST_NUMBER(COPY_BYTES_A_DESCRIBED_ONE, 64)
+
+/* Bytes that are described in the time of visiting one block. */
+BCAST_NUMBER(COPY_BYTES_A_VISIT, 16)
+
+/* Items of the tile of a transposed copy that are worth a kernel's call; moving fewer one by one is faster. */
+BCAST_NUMBER(COPY_TILE_ITEMS, 64)
+
+/* Bytes that a kernel writes of each counted item at most: they are cheaper than a wrong guess of a branch. */
+BCAST_NUMBER(COUNTED_REACH_BYTES, 512)
+
+/* Bytes of blocks in which copies into another dtype convert the data. A cache holds one, and what it is replicated to
+   is worth two threads. */
+BCAST_NUMBER(CONVERTED_BLOCK_BYTES, 1 << 20)
+
+/* Times that each item is repeated up to which a copy into another dtype is computed as a chain. */
+BCAST_NUMBER(CONVERTED_FEW_TIMES, 3)
+
+/* ---- Reductions (`benchmarks sums`); shares and tiles follow from shapes alone, so that bits do ---- */
+
+/* Bytes that a thread reads at least. */
+BCAST_NUMBER(SUM_SHARE_BYTES, 512 << 10)
+
+/* Shares at most: enough for most machines' threads. */
+BCAST_NUMBER(SUM_SHARES, 64)
+
+/* Terms of a share at least. They take 20 us, a hundred times what a share costs. */
+BCAST_NUMBER(SUM_SHARE_TERMS, 64 << 10)
+
+/* Items of an innermost axis that is long enough; a shorter one is joined with others. */
+BCAST_NUMBER(SUM_LONG_ITEMS, 32)
+
+/* Accumulators of a block. With their rows they fit a second-level cache. */
+BCAST_NUMBER(SUM_BLOCK_ITEMS, 4096)
+
+/* Items of joined or packed rows at most, and of a tile's rows at least: long enough to be fast. */
+BCAST_NUMBER(SUM_ROW_ITEMS, 512)
+
+/* Rows of one call of a kernel; as many additions to each accumulator pay for folding it. */
+BCAST_NUMBER(SUM_CALL_ROWS, 8)
+
+/* Runs of one call of a kernel. Fewer take more time for calls than for terms, unless they are long. */
+BCAST_NUMBER(SUM_FEW_RUNS, 8)
+
+/* Items side by side in rows that are gathered, at most. More are rows themselves. */
+BCAST_NUMBER(SUM_PIECE_ITEMS, 8)
+
+/* Terms of runs that are summed in 8 or 16 bits, at least. */
+BCAST_NUMBER(SUM_NARROW_TERMS, 32)
+
+/* Vectors of a run that is read as one stream. Four shorter ones are read side by side. */
+BCAST_NUMBER(SUM_LONG_VECTORS, 128)
+
+/* Bytes of terms that are prefetched: more than most caches hold. */
+BCAST_NUMBER(SUM_PREFETCHED_BYTES, 8 << 20)
+
+/* Bytes that `any` and `all` read before they read the others: they often decide. */
+BCAST_NUMBER(DECIDING_BYTES, 8192)
+
+/* Means that `var` and `std` make of the whole data at once. For more, a second pass finds blocks in a cache. */
+BCAST_NUMBER(MEANS_ITEMS, 32 << 10)
+
+/* Bytes of these blocks: worth two threads. */
+BCAST_NUMBER(MEANS_BLOCK_BYTES, 4 << 20)
+
+/* ---- Functions and chains (`benchmarks arithmetic`) ---- */
+
+/* Bytes that a thread writes at least. */
+BCAST_NUMBER(APPLY_SHARE_BYTES, 256 << 10)
+
+/* Times that an item of a slow function counts. An item of 16 bits counts half as often. */
+BCAST_NUMBER(SLOW_WEIGHT, 8)
+
+/* Bytes of all operands of a block, if some go through buffers: a little more than half a first-level cache. */
+BCAST_NUMBER(APPLY_BLOCK_BYTES, 18 << 10)
+
+/* Items of axes that a block has whole. With more axes, copies would have more of them, too. */
+BCAST_NUMBER(APPLY_WHOLE_ITEMS, 1024)
+
+/* Items of a block without buffers, which need not stay in a cache. */
+BCAST_NUMBER(APPLY_DIRECT_ITEMS, 64 << 10)
+
+/* Items of a row that is worth a call of the loop. A few shorter ones need no plan. */
+BCAST_NUMBER(APPLY_LONG_ROW_ITEMS, 384)
+
+/* Items of a row that may be one of many for a row kernel. Shorter ones are joined to a long one. */
+BCAST_NUMBER(APPLY_SHORT_ROW_ITEMS, 32)
+
+/* Rows that are computed in the time in which buffers are planned. */
+BCAST_NUMBER(APPLY_FEW_ROWS, 32)
+
+/* Blocks whose floating-point errors are read together. */
+BCAST_NUMBER(APPLY_SEEN_BLOCKS, 32)
+
+/* Rows of a tile of transposed operands. */
+BCAST_NUMBER(APPLY_TILE_ROWS, 32)
+
+/* Bytes of the rows of a tile of transposed operands: each row is one stream. */
+BCAST_NUMBER(APPLY_TILE_ROW_BYTES, 8192)
+
+/* Bounds of `clip` that lie at strides and are searched for NaN, by NumPy; among more, some are taken to be NaN. */
+BCAST_NUMBER(FEW_BOUNDS, 4096)
+
+/* Bounds of `clip` that lie side by side and are searched; calls with more are NumPy's. */
+BCAST_NUMBER(MANY_BOUNDS, 64 << 10)
+
+#endif

@@ -35,13 +35,13 @@ ALIGN = ["-falign-functions=64", "-falign-loops=32"]
 # those of them that are not named below take more.
 BRIEF = ["-O1"]
 OWN_OPTIONS = {
-    "_adjoint.pyx": ["-O2"],
+    "_reduction.pyx": ["-O2"],
     "_api/converted.py": BRIEF,
     "_api/patching.pyx": BRIEF,
     "_copy/core.pyx": ALIGN,
     "_kernel.pyx": [*ALIGN, *BRIEF],
     "_rules/arguments.py": ["-O2"],
-    "_sum/core.pyx": ["-falign-functions=32"],
+    "_reduce/core.pyx": ["-falign-functions=32"],
     "_elementwise.pyx": ["-ffp-contract=off"],  # a product in a chain is rounded before it is added
 }
 DIRECTIVES = {
@@ -65,9 +65,9 @@ PUBLIC = {
     "_runtime/core.pyx",
 }
 SOURCES = [
-    "_sum/core.pyx",  # first, as it takes longest to compile
+    "_reduce/core.pyx",  # first, as it takes longest to compile
     "_copy/core.pyx",
-    "_adjoint.pyx",
+    "_reduction.pyx",
     "_kernel.pyx",
     "_elementwise.pyx",
     "_api/adjoints.py",
@@ -85,7 +85,7 @@ SOURCES = [
 
 
 # Kernels in C++, which call nothing of its library: they are linked as C is.
-KERNELS = {"_sum/core.pyx": ["_sum/simd/idempotent.cpp"]}
+KERNELS = {"_reduce/core.pyx": ["_reduce/simd/idempotent.cpp"]}
 
 
 def extension(source: str, path: str, kernels: bool = False) -> Extension:

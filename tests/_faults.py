@@ -28,7 +28,7 @@ import numpy as np
 from _calls import CALLS, Call, Row, Subclass, difference, image, is_plain
 
 import bcast
-from bcast import _adjoint, _elementwise
+from bcast import _elementwise, _reduction
 from bcast._copy import core
 
 MOST = 20_000  # no call allocates so often
@@ -279,7 +279,7 @@ class Subject:
         if row.copies:
             core.set_limits(**row.copies)
         if row.sums:
-            _adjoint.set_limits(**row.sums)
+            _reduction.set_limits(**row.sums)
         if row.functions:
             _elementwise.set_limits(**row.functions)
 

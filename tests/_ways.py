@@ -9,7 +9,7 @@ import warnings
 from contextlib import contextmanager
 
 import bcast
-from bcast import _adjoint, _elementwise
+from bcast import _elementwise, _reduction
 from bcast._copy import core
 from bcast._runtime import core as runtime
 
@@ -60,7 +60,7 @@ def summed(leaf=SUM_TARGETS[0], threads=0, shared=None):
     Where `shared` is true, work of any size is shared out; by default it is where there are several threads.
     """
     limits = {"shared": 1} if (threads > 1 if shared is None else shared) else {}
-    return running(leaf, threads, _adjoint.set_limits, limits)
+    return running(leaf, threads, _reduction.set_limits, limits)
 
 
 COMPUTED = list(itertools.product(runtime.TARGETS, (1, THREADS)))

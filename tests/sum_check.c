@@ -1,5 +1,5 @@
-/* Checks the kernels of `_sum/simd/kernels.h` for each target that the machine has against plain loops, and prints the
-   names of the targets:
+/* Checks the kernels of `_reduce/simd/kernels.h` for each target that the machine has against plain loops, and prints
+   the names of the targets:
 
        sum_check ROUNDS
 
@@ -7,7 +7,7 @@
    integers, of which sums in any order are exact. Then sums of any values must have the same bits from all targets. */
 
 #include "fenced.h"
-#include "_sum/simd/kernels.h"
+#include "_reduce/simd/kernels.h"
 
 enum { MOST = 1 << 12 };
 

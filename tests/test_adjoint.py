@@ -13,7 +13,7 @@ from test_fenced import PAINT, rooms  # noqa: F401 (a fixture)
 from test_ops import LAYOUTS, Arena
 from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, for_all, laid_out
 
-from bcast import _adjoint
+from bcast import _reduction
 from bcast._rules.core import Alignment
 
 DTYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
@@ -97,7 +97,7 @@ def sum_over(grad, axes, dtype=None, out=None, times=None):
     source = tuple(1 if axis in axes else length for axis, length in enumerate(grad.shape))
     if out is None:
         out = np.full(source, 77, dtype or grad.dtype)
-    assert _adjoint.sum_onto(grad, Alignment(grad.shape, source), out, times) is out
+    assert _reduction.sum_onto(grad, Alignment(grad.shape, source), out, times) is out
     return out
 
 
@@ -364,7 +364,7 @@ def test_resized_arrays_are_refused():
     alignment = Alignment((3, 4), (1, 4))
     for grad, out in ((3, 5), (1, 4)), ((3, 4), (1, 5)), ((12,), (4,)), ((3, 4), (4, 2)), ((3, 4), ()):
         with pytest.raises(ValueError, match="resized"):
-            _adjoint.sum_onto(np.zeros(grad), alignment, np.zeros(out))
+            _reduction.sum_onto(np.zeros(grad), alignment, np.zeros(out))
 
 
 @for_all(

@@ -16,8 +16,8 @@ from test_properties import DTYPES, check_copies, drawn_data, for_all, raw_dtype
 from test_strided import items
 
 import bcast
-from bcast._adjoint import sum_counted
 from bcast._kernel import repeat_counted
+from bcast._reduction import sum_counted
 from bcast._rules.core import counts_of_array
 from bcast._runtime import core as runtime
 

@@ -64,7 +64,7 @@ def test_around_every_threshold(size, itemsize):
 
 HOOKS = {  # what each module's limits are called, in the order of its arguments
     "bcast._copy.core": ("share", "streamed"),
-    "bcast._adjoint": ("shared",),
+    "bcast._reduction": ("shared",),
     "bcast._elementwise": ("share",),
     "bcast._api.converted": ("block_bytes",),
 }

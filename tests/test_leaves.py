@@ -183,7 +183,7 @@ def test_both_on_aarch64_emulated(tmp_path, name, level, rounds):
 
 def test_fast_math_is_refused():
     """It would drop the error terms of float64, and results would depend on the target."""
-    header = SOURCES / "_sum/simd/sum.h"
+    header = SOURCES / "_reduce/simd/sum.h"
     if not header.exists():
         pytest.skip("needs the sources of bcast")
     command = [tool(*CC), "-ffast-math", "-fsyntax-only", "-xc", str(header)]

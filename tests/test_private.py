@@ -20,7 +20,7 @@ CHILD = """
 import ctypes, mmap, sys
 import numpy as np
 import bcast
-from bcast import _adjoint, _elementwise, _kernel
+from bcast import _reduction, _elementwise, _kernel
 from bcast._api import converted, patching
 from bcast._rules import core as rules
 from bcast._rules.core import Alignment, aligned
@@ -168,9 +168,9 @@ REFUSED = {
     "nothing_like": ("runtime.result_array(None, None, (2,), 'x')", "TypeError"),
     "no_data": ("converted.materialise(None, Alignment((3,), (3,)), None, 'x')", "TypeError"),
     "no_alignment": ("_kernel.replicate(row, None, grid)", "TypeError"),
-    "no_alignment_of_a_sum": ("_adjoint.sum_onto(grid, None, row)", "TypeError"),
+    "no_alignment_of_a_sum": ("_reduction.sum_onto(grid, None, row)", "TypeError"),
     "an_empty_alignment": ("_kernel.replicate(row, Alignment.__new__(Alignment), grid)", "TypeError"),
-    "an_empty_alignment_of_a_sum": ("_adjoint.sum_onto(grid, Alignment.__new__(Alignment), row)", "TypeError"),
+    "an_empty_alignment_of_a_sum": ("_reduction.sum_onto(grid, Alignment.__new__(Alignment), row)", "TypeError"),
     "too_many_axes": ("runtime.result_array(None, row, (1,) * 300, 'x')", "ValueError"),
     "too_many_axes_of_a_shape": ("runtime.reshaped(row, (1, 3) * 300)", "ValueError"),
     "too_many_axes_of_a_target": ("rules.right_aligned((3,), (1,) * 99 + (3,), 'x')", "ValueError"),
@@ -187,17 +187,17 @@ REFUSED = {
     "counts_along_no_axis": ("_kernel.repeat_counted(row, twos, 1, six)", "ValueError"),
     "counts_of_other_items": ("_kernel.repeat_counted(row, twos, 0, wide.reshape(6))", "TypeError"),
     "counts_of_references": ("_kernel.repeat_counted(objects, rules.counts_of_tuple((1, 1)), 0, objects)", "TypeError"),
-    "no_counts_of_a_sum": ("_adjoint.sum_counted(row, None, 0, grid)", "TypeError"),
-    "counts_of_a_sum_along_no_axis": ("_adjoint.sum_counted(six, twos, 1, row)", "ValueError"),
-    "counts_of_a_sum_for_others": ("_adjoint.sum_counted(six, rules.counts_of_tuple((3, 3)), 0, row)", "ValueError"),
-    "counts_of_a_sum_of_others": ("_adjoint.sum_counted(row, twos, 0, row)", "ValueError"),
-    "counts_of_a_sum_that_are_empty": (f"_adjoint.sum_counted(row, {COUNTS[2]}, 0, row)", "ValueError"),
-    "counts_of_a_sum_that_is_too_long": (f"_adjoint.sum_counted(row, {COUNTS[6]}, 0, row)", "ValueError"),
-    "lengths_of_a_sum": ("_adjoint.sum_onto(grid, aligned((2, 3), (3,)), row)", "ValueError"),
+    "no_counts_of_a_sum": ("_reduction.sum_counted(row, None, 0, grid)", "TypeError"),
+    "counts_of_a_sum_along_no_axis": ("_reduction.sum_counted(six, twos, 1, row)", "ValueError"),
+    "counts_of_a_sum_for_others": ("_reduction.sum_counted(six, rules.counts_of_tuple((3, 3)), 0, row)", "ValueError"),
+    "counts_of_a_sum_of_others": ("_reduction.sum_counted(row, twos, 0, row)", "ValueError"),
+    "counts_of_a_sum_that_are_empty": (f"_reduction.sum_counted(row, {COUNTS[2]}, 0, row)", "ValueError"),
+    "counts_of_a_sum_that_is_too_long": (f"_reduction.sum_counted(row, {COUNTS[6]}, 0, row)", "ValueError"),
+    "lengths_of_a_sum": ("_reduction.sum_onto(grid, aligned((2, 3), (3,)), row)", "ValueError"),
     "lengths_of_a_copy": ("_kernel.replicate(grid, aligned((2, 3), (6,)), grid)", "ValueError"),
     "state_from_a_pickle": ("Alignment((3,), (3,)).__setstate_cython__(((2, 3), (3,)))", "AttributeError"),
     "other_items": ("_kernel.replicate(turned, aligned((2, 3), (2, 3)), number)", "TypeError"),
-    "means_of_another_dtype": ("_adjoint.average_onto(wide, Alignment((2, 3), (1, 3)), row, 5, row)", "TypeError"),
+    "means_of_another_dtype": ("_reduction.average_onto(wide, Alignment((2, 3), (1, 3)), row, 5, row)", "TypeError"),
     "references": ("_kernel.replicate(objects, Alignment((2, 3), (2, 3)), wide)", "TypeError"),
 }
 

@@ -129,7 +129,7 @@ PLATFORMS = {"x86_64": (), "aarch64": ("--target=aarch64-linux-gnu", "-I/usr/aar
 def test_clang_warns_of_nothing(options, one_lane):
     if options and not Path(options[1].removeprefix("-I")).exists():
         pytest.skip("needs the headers of aarch64")
-    headers = ("_copy/simd/shuffle.h", "_copy/simd/transpose.h"), ("_sum/simd/kernels.h", "_runtime/stream.h")
+    headers = ("_copy/simd/shuffle.h", "_copy/simd/transpose.h"), ("_reduce/simd/kernels.h", "_runtime/stream.h")
     for group in headers:
         source = "".join(f'#include "{name}"\n' for name in group)
         warnings = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]  # headers' functions are there for others

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bcast._sum.core import planned
+from bcast._reduce.core import planned
 
 
 def axes_of(shape, kept, size=8):

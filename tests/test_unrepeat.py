@@ -16,11 +16,11 @@ from test_ops import LAYOUTS, Arena, assert_fresh
 from test_properties import SUMMED, check_adjoint, for_all, numbers, windows
 
 import bcast
-from bcast._adjoint import sum_counted
+from bcast._reduction import sum_counted
 from bcast._rules.core import counts_of_array
 
 CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pxi`
-GROUP = 4096  # sums of a group, and terms that are packed at once: as in `_sum/counted.pxi`
+GROUP = 4096  # sums of a group, and terms that are packed at once: as in `_reduce/counted.pxi`
 ways = pytest.mark.parametrize(("leaf", "threads"), SUMS)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy import memmap, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._adjoint import average_onto, converted_terms, has_kernels, kind_of_sums, sum_counted, sum_onto
 from bcast._api.converted import as_array, as_base, as_operand, into_tensor, is_handed_on, is_tensor
 from bcast._api.repeats import counts_along, integers_of, order, split
+from bcast._reduction import average_onto, converted_terms, has_kernels, kind_of_sums, sum_counted, sum_onto
 from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, place_of, shape_argument, show
 from bcast._rules.core import Alignment, align_shapes, aligned
 from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike

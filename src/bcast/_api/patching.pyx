@@ -16,10 +16,10 @@ cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint32_t, uint64_t
 
-from bcast._adjoint cimport has_kernels
 from bcast._api.adjoints cimport reduced
 from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose
+from bcast._reduction cimport has_kernels
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.core cimport is_contiguous, shape_of, size_of
 

@@ -2,8 +2,8 @@
 cimport cython
 from numpy cimport dtype as Dtype, ndarray
 
-from bcast._adjoint cimport has_kernels, reduce_onto
 from bcast._api.adjoints cimport array_of, can_be_read_again, flag_of, lengths_after, order_in_memory, summed_axes
+from bcast._reduction cimport has_kernels, reduce_onto
 from bcast._rules.core cimport aligned
 from bcast._runtime.core cimport dtype_of, is_contiguous, reshaped, result_array, shape_of, size_of
 

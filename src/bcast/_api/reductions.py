@@ -10,7 +10,6 @@ import numpy as np
 from numpy import memmap, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._adjoint import has_kernels, reduce_onto
 from bcast._api.adjoints import (
     NO_VALUE,
     array_of,
@@ -22,6 +21,7 @@ from bcast._api.adjoints import (
 )
 from bcast._api.converted import is_handed_on, is_of_package
 from bcast._elementwise import with_plain_bytes
+from bcast._reduction import has_kernels, reduce_onto
 from bcast._rules.arguments import Shape, axes_argument
 from bcast._rules.core import aligned
 from bcast._rules.types import Axes, Out
@@ -36,7 +36,7 @@ from bcast._runtime.core import (
     size_of,
 )
 
-GREATEST, LEAST, SOME_NONZERO, SOME_ZERO = range(4)  # as `_sum/simd/idempotent.h` numbers them
+GREATEST, LEAST, SOME_NONZERO, SOME_ZERO = range(4)  # as `_reduce/simd/idempotent.h` numbers them
 BOOL = np.dtype(bool)
 MASKS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bcast._adjoint import converted_terms, kind_of_sums
 from bcast._api.adjoints import LONG_DOUBLES, NO_VALUE, SQUARES, reduced, rounded_into
 from bcast._api.converted import as_base, is_handed_on, is_of_package
 from bcast._elementwise import with_plain_bytes
+from bcast._reduction import converted_terms, kind_of_sums
 from bcast._rules.arguments import axes_argument, brief, dtype_argument, show
 from bcast._rules.types import Axes, DType, Out
 from bcast._runtime.core import refuse_repeated

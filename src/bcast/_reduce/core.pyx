@@ -1,7 +1,7 @@
 # cython: cdivision=True
 """The sum core: from the axes of an array to its sums.
 
-In: axes, kept or summed, and how terms are read, as `_adjoint` has checked them. Out: results. plan.pxi chooses the
+In: axes, kept or summed, and how terms are read, as `_reduction` has checked them. Out: results. plan.pxi chooses the
 block of accumulators, tiles and shares; executor.pxi has the kernels in `simd` add the terms up and writes the results;
 counted.pxi does both for runs of rows by counts. Nothing allocates, raises or runs Python once writing has begun.
 """
@@ -17,13 +17,13 @@ from bcast._runtime.tuning cimport (
     SUM_SHARE_TERMS,
 )
 
-cdef extern from "_sum/simd/kernels.h":
+cdef extern from "_reduce/simd/kernels.h":
     const Target **kernels_of_target "bcast_sum_target_of"
     void fetch "bcast_fetch"(const char *src, Py_ssize_t nbytes) noexcept nogil
     void gather "bcast_gather"(
         char *dst, const char *src, Py_ssize_t step, Py_ssize_t count, Py_ssize_t size) noexcept nogil
 
-cdef extern from "_sum/simd/idempotent.h":
+cdef extern from "_reduce/simd/idempotent.h":
     const Kernels *bcast_idempotent_kernels(int target, int operation, int dtype) nogil
 
 sum_target_of = <const Target **> kernels_of_target

@@ -23,7 +23,7 @@ from bcast._rules.core cimport Alignment, Counts, counts_of_tuple
 from bcast._runtime.core cimport (
     MAX_AXES, PAGE, count_threads, cut, overlap, run_shares, shape_of, target_number,
 )
-from bcast._sum.core cimport (
+from bcast._reduce.core cimport (
     BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SOME_NONZERO, SOME_ZERO, U8,
     U16, U32, U64, UINT64, UINT8, Axis, CountedSum, Dtype, Place, SumPlan, Terms, add_shares, dtypes,
     idempotent_kernels, plan_counted_sum, plan_sum, sum_counted_share, sum_shares, sum_target_of, takes_turns,

@@ -1,4 +1,4 @@
-/* The kernels of `_sum/simd/sum.h` for each target: what they are made of, and which the machine has. */
+/* The kernels of `_reduce/simd/sum.h` for each target: what they are made of, and which the machine has. */
 
 #ifndef BCAST_SUM_KERNELS_H
 #define BCAST_SUM_KERNELS_H

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 from bcast._rules.core cimport TiledCounts
 from bcast._runtime.core cimport MAX_AXES
 
-cdef extern from "_sum/simd/sum.h":
+cdef extern from "_reduce/simd/sum.h":
     enum: U8 "BCAST_KIND_u8", U16 "BCAST_KIND_u16", U32 "BCAST_KIND_u32", U64 "BCAST_KIND_u64", F64 "BCAST_KIND_f64"
     enum: SET "BCAST_SET", ADD "BCAST_ADD", WRITE "BCAST_WRITE"
 
@@ -52,7 +52,7 @@ cdef extern from "_sum/simd/sum.h":
         bint (*add_errors)(double *sum, const double *error, Py_ssize_t n) noexcept nogil
         void (*divide)(double *sums, double by, bint root, Py_ssize_t n) noexcept nogil
 
-cdef extern from "_sum/simd/dtypes.h":
+cdef extern from "_reduce/simd/dtypes.h":
     enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", UINT8 "BCAST_UINT8", UINT64 "BCAST_UINT64"
     enum: DTYPE_COUNT "BCAST_DTYPE_COUNT"
     enum: FLOAT16 "BCAST_FLOAT16", FLOAT32 "BCAST_FLOAT32", FLOAT64 "BCAST_FLOAT64"
@@ -65,7 +65,7 @@ cdef extern from "_sum/simd/dtypes.h":
     const Dtype *dtypes "bcast_dtypes"
     void pack "bcast_pack"(int dtype, bint as_real, char *dst, const char *src, Py_ssize_t step, Py_ssize_t n) nogil
 
-cdef extern from "_sum/simd/idempotent.h":
+cdef extern from "_reduce/simd/idempotent.h":
     enum: GREATEST "BCAST_GREATEST", LEAST "BCAST_LEAST"
     enum: SOME_NONZERO "BCAST_SOME_NONZERO", SOME_ZERO "BCAST_SOME_ZERO"
 

@@ -182,7 +182,7 @@ def measure_ticks(options: Namespace) -> None:
             print(tick_line(name, call, options.rounds), flush=True)
 
 
-# From how many bytes on the GIL should be released: the table behind `RELEASING` in `_runtime/core.pxd`. The same
+# From how many bytes on the GIL should be released: the table behind `RELEASING_BYTES` in `_runtime/tuning.h`. The same
 # memset is called through two prototypes of ctypes that differ in nothing but that one keeps the GIL and the other one
 # releases it.
 

@@ -41,7 +41,7 @@ OWN_OPTIONS = {
     "_copy/core.pyx": ALIGN,
     "_kernel.pyx": [*ALIGN, *BRIEF],
     "_rules/arguments.py": ["-O2"],
-    "_reduce/core.pyx": ["-falign-functions=32"],
+    "_reduce/run.pyx": ["-falign-functions=32"],
     "_elementwise.pyx": ["-ffp-contract=off"],  # a product in a chain is rounded before it is added
 }
 DIRECTIVES = {
@@ -65,7 +65,7 @@ PUBLIC = {
     "_runtime/core.pyx",
 }
 SOURCES = [
-    "_reduce/core.pyx",  # first, as it takes longest to compile
+    "_reduce/run.pyx",  # first, as it takes longest to compile
     "_copy/core.pyx",
     "_reduction.pyx",
     "_kernel.pyx",
@@ -78,6 +78,8 @@ SOURCES = [
     "_api/reductions.py",
     "_api/repeats.py",
     "_nest/core.pyx",
+    "_reduce/counted.pyx",
+    "_reduce/plan.pyx",
     "_rules/arguments.py",
     "_rules/core.pyx",
     "_runtime/core.pyx",
@@ -85,7 +87,7 @@ SOURCES = [
 
 
 # Kernels in C++, which call nothing of its library: they are linked as C is.
-KERNELS = {"_reduce/core.pyx": ["_reduce/simd/idempotent.cpp"]}
+KERNELS = {"_reduce/run.pyx": ["_reduce/simd/idempotent.cpp"]}
 
 
 def extension(source: str, path: str, kernels: bool = False) -> Extension:

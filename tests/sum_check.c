@@ -137,9 +137,9 @@ static void compare_with_plain(
     const bcast_sum_target *plain = bcast_sum_target_of[BCAST_TARGET_plain];
     const bcast_sink again = {to.mode, sums, errors};
     if (plain == target || to.mode == BCAST_ADD) return;
-    if (rows) plain->kernels[kind].sum_rows(rows, &again);
-    else if (runs) plain->kernels[kind].sum_runs(runs, &again);
-    else plain->kernels[kind].sum_counted_runs(counted, &again);
+    if (rows) plain->kernels[kind].reduce_rows(rows, &again);
+    else if (runs) plain->kernels[kind].reduce_runs(runs, &again);
+    else plain->kernels[kind].reduce_counted_runs(counted, &again);
     if (memcmp(sums, to.sum, n * size)) fail("other bits than the plain target's", 0);
     if (kind == BCAST_KIND_f64 && to.mode != BCAST_WRITE && memcmp(errors, to.error, n * size))
         fail("other error terms than the plain target's", 0);
@@ -149,17 +149,17 @@ static void check_rows(void)
 {
     const int size = term_sizes[kind], mode = any(0, 2), n = any(1, 8), turns = mode == BCAST_WRITE ? 1 : any(1, 4);
     const int width = any(1, any(0, 1) ? 40 : 300);
-    const ptrdiff_t step = (width + any(0, 3)) * size, fifth = any(0, 1) ? 4 * step : step * any(4, 9);
-    const ptrdiff_t last = (n - 1) % 4 * step + (n - 1) / 4 * fifth, fourth = n > 4 ? 3 * step : last;
-    const ptrdiff_t advance = any(0, 9) * step;
+    const ptrdiff_t stride = (width + any(0, 3)) * size, fifth = any(0, 1) ? 4 * stride : stride * any(4, 9);
+    const ptrdiff_t last = (n - 1) % 4 * stride + (n - 1) / 4 * fifth, fourth = n > 4 ? 3 * stride : last;
+    const ptrdiff_t advance = any(0, 9) * stride;
     const char *x = laid(term_room, (turns - 1) * advance + (last > fourth ? last : fourth) + width * size);
-    const bcast_term_rows rows = {x, turns, advance, n, step, fifth, width};
+    const bcast_term_rows rows = {x, turns, advance, n, stride, fifth, width};
     bcast_sink to = sink_of(mode, width);
     for (int t = 0; t < turns; t++)
         for (int i = 0; i < n; i++)
             for (int j = 0; j < width; j++)
-                expect(j, x + t * advance + i % 4 * step + i / 4 * fifth + j * size);
-    if (target->kernels[kind].sum_rows(&rows, &to)) {
+                expect(j, x + t * advance + i % 4 * stride + i / 4 * fifth + j * size);
+    if (target->kernels[kind].reduce_rows(&rows, &to)) {
         if (is_narrow() || (BCAST_VECTORS && width >= lanes[kind])) fail("rows that could not be written", width);
         return;
     }
@@ -172,15 +172,15 @@ static void check_runs(void)
     const bcast_sum_kernels *kernels = &target->kernels[kind];
     const int size = term_sizes[kind], mode = any(0, 2), m = 1 << any(0, 2), shape = any(0, 9);
     int length = m * any(1, shape < 5 ? 40 : shape < 9 ? 100 : 5000 / m), count = any(1, shape < 9 ? 50 : 5);
-    ptrdiff_t step = (length + (any(0, 1) ? 0 : any(1, 9))) * size;
+    ptrdiff_t stride = (length + (any(0, 1) ? 0 : any(1, 9))) * size;
     const char *x;
-    if (any(0, 15) == 0) step = 0;
-    x = laid(term_room, (count - 1) * step + length * size);
-    const bcast_term_runs runs = {x, count, step, length, m};
+    if (any(0, 15) == 0) stride = 0;
+    x = laid(term_room, (count - 1) * stride + length * size);
+    const bcast_term_runs runs = {x, count, stride, length, m};
     bcast_sink to = sink_of(mode, count * m);
     for (int i = 0; i < count; i++)
-        for (int j = 0; j < length; j++) expect(i * m + j % m, x + i * step + j * size);
-    if (kernels->sum_runs(&runs, &to)) {
+        for (int j = 0; j < length; j++) expect(i * m + j % m, x + i * stride + j * size);
+    if (kernels->reduce_runs(&runs, &to)) {
         if (is_narrow() || BCAST_VECTORS) fail("runs that could not be written", length);
         return;
     }
@@ -207,7 +207,7 @@ static void check_counted_runs(void)
     for (int i = 0; i < count; i++)
         for (int64_t j = 0; j < counts[i]; j++, at += m)
             for (int k = 0; k < m; k++) expect(i * m + k, x + (at + k) * size);
-    if (kernels->sum_counted_runs(&runs, &to)) {
+    if (kernels->reduce_counted_runs(&runs, &to)) {
         if (BCAST_VECTORS) fail("runs of counts that could not be written", m);
         return;
     }
@@ -215,7 +215,7 @@ static void check_counted_runs(void)
     compare_with_plain(NULL, NULL, &runs, to, count * m);
     for (int i = 0; i < count; x += counts[i++] * m * size) {
         const bcast_counted_runs one = {x, x + counts[i] * m * size, counts + i, 1, m};
-        kernels->sum_counted_runs(&one, &alone);
+        kernels->reduce_counted_runs(&one, &alone);
         if (memcmp(sums, to.sum + i * m * result_size, m * result_size)) fail("other bits than alone", i);
     }
 }
@@ -232,7 +232,7 @@ static void check_accumulators(void)
         expected[i] *= 2;
         expected_integers[i] *= 2;
     }
-    target->kernels[kind].add_accumulators(&to, &more, n);
+    target->kernels[kind].combine(&to, &more, n);
     if (exact) compare(&to, n);
     free(sums);
     free(errors);
@@ -277,12 +277,12 @@ static void check_special(void)
     if (!BCAST_VECTORS) return;
     if (bad >= 0) bcast_write(BCAST_UINT64, 0, x + bad * length * 8, (uint64_t) any(0x7ff0, 0x7ff1) << 48);
     to = sink_of(BCAST_WRITE, count);
-    if (kernels->sum_runs(&runs, &to) != (bad >= 0)) fail("special runs", bad);
+    if (kernels->reduce_runs(&runs, &to) != (bad >= 0)) fail("special runs", bad);
     to = sink_of(BCAST_WRITE, (int) size / 8);
     for (int i = 0; i < count; i++) counts[i] = length;
-    if (kernels->sum_counted_runs(&counted, &to) != (bad >= 0)) fail("special runs of counts", bad);
+    if (kernels->reduce_counted_runs(&counted, &to) != (bad >= 0)) fail("special runs of counts", bad);
     to = sink_of(BCAST_WRITE, (int) size / 8);
-    if (kernels->sum_rows(&rows, &to) != (bad >= 0 || size / 8 < lanes[BCAST_KIND_f64])) fail("special rows", bad);
+    if (kernels->reduce_rows(&rows, &to) != (bad >= 0 || size / 8 < lanes[BCAST_KIND_f64])) fail("special rows", bad);
     for (int i = 0; i < count; i++) sums[i] = i == bad ? bcast_f64_of((uint64_t) 0xfff0 << 48) : i;
     if (target->add_errors(sums, errors, count) != (bad >= 0)) fail("special accumulators", bad);
     if (bad >= 0) bcast_write(BCAST_UINT64, 0, x + bad * length * 8, 0);
@@ -294,15 +294,15 @@ static void check_products(void)
     const int size = term_sizes[kind], rows = !is_float() ? 1 : any(0, 2) ? any(1, 19) : 0, count = rows > 1 ? 1 : any(1, 4);
     const int width = any(1, 70), gap = any(0, 1) * size, ahead = any(0, 1) * 8192, sums = rows ? width : lanes[kind];
     const int each = kind == BCAST_KIND_f64 && rows != 1 ? 2 * sums : sums, turned = any(0, 1);
-    const ptrdiff_t step = width * size + gap, bytes = (rows > 1 ? rows : count) * step - gap;
+    const ptrdiff_t stride = width * size + gap, bytes = (rows > 1 ? rows : count) * stride - gap;
     const char *a = laid(term_room, bytes), *b = term_room + any(0, 50) * size;
-    const bcast_term_products products = {turned ? b : a, turned ? a : b, count, step, step, width, rows, step, ahead};
+    const bcast_term_products products = {turned ? b : a, turned ? a : b, count, stride, stride, width, rows, stride, ahead};
     const bcast_sink to = sink_of(BCAST_SET, count * each);
     static double again[MOST];
     memset(to.error, 0, kind == BCAST_KIND_f64 ? count * each * sum_size : 0);
     for (int i = 0; i < (rows > 1 ? rows : count); i++)
         for (int j = 0; j < width; j++) {
-            const ptrdiff_t at = i * step + j * size;
+            const ptrdiff_t at = i * stride + j * size;
             const uint64_t x = bcast_read(of_size(size), 0, a + at), y = bcast_read(of_size(size), 0, b + at);
             const int sum = (rows > 1 ? 0 : i * each) + j % sums;
             if (is_float()) expected[sum] += term_at(a + at) * term_at(b + at);
@@ -317,7 +317,7 @@ static void check_products(void)
 /* Squares of what terms differ from their means: one for each, or one for all. */
 static void check_deviations(void)
 {
-    const int size = term_sizes[kind], n = any(1, 70), step = any(0, 1);
+    const int size = term_sizes[kind], n = any(1, 70), stride = any(0, 1);
     const char *src = laid(term_room, n * size);
     const bcast_sink to = sink_of(BCAST_SET, n);
     double means[70];
@@ -325,23 +325,23 @@ static void check_deviations(void)
     memset(to.error, 0, kind == BCAST_KIND_f64 ? n * sum_size : 0);
     for (int i = 0; i < n; i++) means[i] = any(-50, 50) / 7.0;
     for (int i = 0; i < n; i++) {
-        const double rest = term_at(src + i * size) - means[i * step];
+        const double rest = term_at(src + i * size) - means[i * stride];
         expected[i] = rest * rest;
     }
-    target->kernels[kind].deviate(src, means, step, (double *) to.sum, n);
+    target->kernels[kind].deviate(src, means, stride, (double *) to.sum, n);
     compare(&to, n);
     if (memcmp(to.sum, expected, n * sizeof expected[0])) fail("other bits of deviations", n);
 }
 
-/* Results of each dtype at any step. */
+/* Results of each dtype at any stride. */
 static void check_store(void)
 {
     const int dtype = any(BCAST_INT8, BCAST_FLOAT64), size = bcast_dtypes[dtype].size, n = any(1, 40);
     const int is_integer = !bcast_dtypes[dtype].is_float, is_own = is_integer && any(0, 1);
     const int from = !is_own ? 8 : size == 1 ? any(1, 2) : size, gap = any(0, 1) * any(0, 5), apart = any(1, 3);
-    const ptrdiff_t step = any(0, 3) ? size + gap : -(size + gap), reach = (n - 1) * (size + gap) + size;
-    char *begin = laid(sum_room, reach), *first = step < 0 ? begin - (n - 1) * step : begin;
-    const bcast_results results = {dtype, from, first, step, apart * from};
+    const ptrdiff_t stride = any(0, 3) ? size + gap : -(size + gap), reach = (n - 1) * (size + gap) + size;
+    char *begin = laid(sum_room, reach), *first = stride < 0 ? begin - (n - 1) * stride : begin;
+    const bcast_results results = {dtype, from, first, stride, apart * from};
     char sums[3 * 40 * 8];
     memset(sum_room, PAINT, ROOM);
     for (int i = 0; i < n; i++) {
@@ -354,8 +354,8 @@ static void check_store(void)
         const uint64_t bits = bcast_read(of_size(from), 0, sums + i * apart * from);
         char item[8];
         bcast_write(dtype, !is_integer, item, bits);
-        if (memcmp(item, first + i * step, size)) fail("a wrong result", dtype);
-        memset(first + i * step, PAINT, size);
+        if (memcmp(item, first + i * stride, size)) fail("a wrong result", dtype);
+        memset(first + i * stride, PAINT, size);
     }
     for (ptrdiff_t i = 0; i < ROOM; i++)
         if ((uint8_t) sum_room[i] != PAINT) fail("a byte written outside", i);

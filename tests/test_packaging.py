@@ -133,7 +133,8 @@ def test_what_is_read_to_compile_is_known(build):
         assert (declared in files) == Path("src/bcast", declared).exists()
     assert "_copy/simd/program.h" in read["_kernel.pyx"]  # included by what declares a module that is cimported
     assert "_runtime/target.h" in read["_copy/core.pyx"]  # included by a header
-    assert "_reduce/plan.pxi" in read["_reduce/core.pyx"]
+    assert "_reduce/simd/kind.inc.h" in read["_reduce/run.pyx"]  # by headers that headers include
+    assert "_reduce/plan.pxd" in read["_reduction.pyx"]
     headers = {path.relative_to("src/bcast").as_posix() for path in Path("src/bcast").rglob("*.h")}
     assert headers <= set().union(*read.values())
 

@@ -5,16 +5,16 @@ import random
 
 import pytest
 
-from bcast._reduce.core import planned
+from bcast._reduce.plan import planned
 
 
 def axes_of(shape, kept, size=8):
     """Return the axes of a contiguous array and of its sums, as the planner takes them."""
-    axes, src_step, dst_step = [], size, size
+    axes, src_stride, dst_stride = [], size, size
     for length, is_kept in reversed(list(zip(shape, kept, strict=True))):
-        axes.append((length, src_step, dst_step if is_kept else 0, bool(is_kept)))
-        src_step *= length
-        dst_step *= length if is_kept else 1
+        axes.append((length, src_stride, dst_stride if is_kept else 0, bool(is_kept)))
+        src_stride *= length
+        dst_stride *= length if is_kept else 1
     return axes[::-1]
 
 

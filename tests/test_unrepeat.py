@@ -20,7 +20,7 @@ from bcast._reduction import sum_counted
 from bcast._rules.core import counts_of_array
 
 CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pxi`
-GROUP = 4096  # sums of a group, and terms that are packed at once: as in `_reduce/counted.pxi`
+GROUP = 4096  # sums of a group, and terms that are packed at once: as in `_reduce/counted.pyx`
 ways = pytest.mark.parametrize(("leaf", "threads"), SUMS)
 
 

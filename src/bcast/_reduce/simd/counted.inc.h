@@ -77,7 +77,7 @@ ON_TARGET static int FN(sum_counted_turns)(const bcast_counted_runs *all, const 
 {
     const bcast_counted_runs runs = *all;
     const bcast_sink dst = *sink;
-    const ptrdiff_t m = runs.interleave, step = m * SIZE;
+    const ptrdiff_t m = runs.interleave, stride = m * SIZE;
     const ptrdiff_t size = dst.mode == BCAST_WRITE ? SIZE : (ptrdiff_t) sizeof(Acc);
     const char *src = runs.src;
     AccVec special = {0};
@@ -87,15 +87,15 @@ ON_TARGET static int FN(sum_counted_turns)(const bcast_counted_runs *all, const 
         Accumulator sums[PARTS] = {{{0}, {0}}};
         const int ends = (i + 1) * m + LANES - m > runs.count * m;
         const bcast_sink spare = {dst.mode, (char *) sum_room, (char *) error_room};
-        for (ptrdiff_t left = runs.counts[i], n; left > 0; left -= n, src += n * step) {
+        for (ptrdiff_t left = runs.counts[i], n; left > 0; left -= n, src += n * stride) {
             const char *from = src;
             n = left < 4 ? left : 4;
-            if (runs.end - src < (n - 1) * step + VECTOR) from = memcpy(room, src, n * step);
+            if (runs.end - src < (n - 1) * stride + VECTOR) from = memcpy(room, src, n * stride);
             switch (n) {
-            case 1: FN(add_columns)(1, sums, from, step, 0); break;
-            case 2: FN(add_columns)(2, sums, from, step, 0); break;
-            case 3: FN(add_columns)(3, sums, from, step, 0); break;
-            default: FN(add_columns)(4, sums, from, step, 0);
+            case 1: FN(add_columns)(1, sums, from, stride, 0); break;
+            case 2: FN(add_columns)(2, sums, from, stride, 0); break;
+            case 3: FN(add_columns)(3, sums, from, stride, 0); break;
+            default: FN(add_columns)(4, sums, from, stride, 0);
             }
         }
         for (int l = 0; l < PARTS; l++)

@@ -60,31 +60,31 @@ BCAST_INLINE void bcast_write(const int dtype, const int from_real, char *dst, u
 }
 
 BCAST_INLINE void bcast_pack_as(
-    const int dtype, const int as_real, const ptrdiff_t step, char *dst, const char *src, ptrdiff_t n)
+    const int dtype, const int as_real, const ptrdiff_t stride, char *dst, const char *src, ptrdiff_t n)
 {
     const int as = bcast_dtypes[dtype].is_float && !as_real ? dtype : BCAST_UINT64;
     for (ptrdiff_t i = 0; i < n; i++)
-        bcast_write(as, 0, dst + i * bcast_dtypes[as].size, bcast_read(dtype, as_real, src + i * step));
+        bcast_write(as, 0, dst + i * bcast_dtypes[as].size, bcast_read(dtype, as_real, src + i * stride));
 }
 
 /* Compilers make vectors of adjacent items and of every second one, as the real parts of complex numbers are. */
 BCAST_INLINE void bcast_pack_dtype(
-    const int dtype, const int as_real, char *dst, const char *src, ptrdiff_t step, ptrdiff_t n)
+    const int dtype, const int as_real, char *dst, const char *src, ptrdiff_t stride, ptrdiff_t n)
 {
     const ptrdiff_t size = bcast_dtypes[dtype].size;
-    if (step == size) bcast_pack_as(dtype, as_real, size, dst, src, n);
-    else if (step == 2 * size) bcast_pack_as(dtype, as_real, 2 * size, dst, src, n);
-    else bcast_pack_as(dtype, as_real, step, dst, src, n);
+    if (stride == size) bcast_pack_as(dtype, as_real, size, dst, src, n);
+    else if (stride == 2 * size) bcast_pack_as(dtype, as_real, 2 * size, dst, src, n);
+    else bcast_pack_as(dtype, as_real, stride, dst, src, n);
 }
 
-/* Write the `n` terms at src, src + step, ... one after the other, as the kernels read them. */
+/* Write the `n` terms at src, src + stride, ... one after the other, as the kernels read them. */
 #define BCAST_CASE_PACK(NAME, ...)                                                      \
     case BCAST_##NAME:                                                                  \
-        if (as_real) bcast_pack_dtype(BCAST_##NAME, 1, dst, src, step, n);              \
-        else bcast_pack_dtype(BCAST_##NAME, 0, dst, src, step, n);                      \
+        if (as_real) bcast_pack_dtype(BCAST_##NAME, 1, dst, src, stride, n);              \
+        else bcast_pack_dtype(BCAST_##NAME, 0, dst, src, stride, n);                      \
         break;
 BCAST_ALIGNED BCAST_APART void bcast_pack(
-    int dtype, int as_real, char *dst, const char *src, ptrdiff_t step, ptrdiff_t n)
+    int dtype, int as_real, char *dst, const char *src, ptrdiff_t stride, ptrdiff_t n)
 {
     switch (dtype) { BCAST_DTYPES(BCAST_CASE_PACK) }
 }

@@ -76,7 +76,7 @@ ON_TARGET void fold(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, p
 /* Join the items of each column of `rows` rows, and what is in `dst` before if it `adds`. */
 template <class Operation, int rows>
 BCAST_ALWAYS_INLINE void join_columns(
-    int adds, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t step, ptrdiff_t half_step,
+    int adds, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t stride, ptrdiff_t half_stride,
     ptrdiff_t width)
 {
     constexpr ptrdiff_t size = sizeof(typename Operation::Item);
@@ -84,7 +84,7 @@ BCAST_ALWAYS_INLINE void join_columns(
     for (ptrdiff_t at = 0; at < width * size; at += size) {
         auto key = item_at<Operation>(src + at);
         for (int i = 1; i < rows; i++)
-            key = Operation::both(key, item_at<Operation>(src + at + i % 4 * step + i / 4 * half_step));
+            key = Operation::both(key, item_at<Operation>(src + at + i % 4 * stride + i / 4 * half_stride));
         if (adds) key = Operation::both(accumulator_at<Operation>(dst + at), key);
         write_at<Operation>(dst + at, key);
     }
@@ -101,16 +101,16 @@ ON_TARGET int join_rows(const bcast_term_rows *all, const bcast_sink *dst)
         ptrdiff_t row = 0;
 
         if (rows.rows == 8) {
-            join_columns<Operation, 8>(adds, dst->sum, src, rows.step, rows.half_step, rows.width);
+            join_columns<Operation, 8>(adds, dst->sum, src, rows.stride, rows.half_stride, rows.width);
             row = 8;
             adds = 1;
         } else if (rows.rows >= 4) {
-            join_columns<Operation, 4>(adds, dst->sum, src, rows.step, rows.half_step, rows.width);
+            join_columns<Operation, 4>(adds, dst->sum, src, rows.stride, rows.half_stride, rows.width);
             row = 4;
             adds = 1;
         }
         for (; row < rows.rows; row++) {
-            const char *from = src + row % 4 * rows.step + row / 4 * rows.half_step;
+            const char *from = src + row % 4 * rows.stride + row / 4 * rows.half_stride;
             join_columns<Operation, 1>(adds, dst->sum, from, 0, 0, rows.width);
             adds = 1;
         }
@@ -192,14 +192,14 @@ ON_TARGET int join_runs(const bcast_term_runs *all, const bcast_sink *dst)
     typename Operation::Key keys[4];
     char *to = dst->sum;
 
-    if (runs.interleave == 1 && runs.step == nbytes && !adds && 2 <= runs.length && runs.length <= 4) {
+    if (runs.interleave == 1 && runs.stride == nbytes && !adds && 2 <= runs.length && runs.length <= 4) {
         if (runs.length == 2) join_dense_runs<Operation, 2>(to, runs.src, runs.count);
         else if (runs.length == 3) join_dense_runs<Operation, 3>(to, runs.src, runs.count);
         else join_dense_runs<Operation, 4>(to, runs.src, runs.count);
         return 0;
     }
     for (ptrdiff_t run = 0; run < runs.count; run++) {
-        join_run<Operation>(keys, runs.src + run * runs.step, nbytes, runs.interleave);
+        join_run<Operation>(keys, runs.src + run * runs.stride, nbytes, runs.interleave);
         for (ptrdiff_t k = 0; k < runs.interleave; k++, to += size)
             write_at<Operation>(to, adds ? Operation::both(accumulator_at<Operation>(to), keys[k]) : keys[k]);
     }

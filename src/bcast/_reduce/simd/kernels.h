@@ -51,19 +51,19 @@ static inline void bcast_fetch(const char *src, ptrdiff_t nbytes)
 #define BCAST_VECTOR(Item, lanes) Item
 #endif
 
-/* Lay pieces side by side that are `step` bytes from each other: `count` of `size` bytes. */
-BCAST_INLINE void bcast_gather_of(const ptrdiff_t size, char *dst, const char *src, ptrdiff_t step, ptrdiff_t count)
+/* Lay pieces side by side that are `stride` bytes from each other: `count` of `size` bytes. */
+BCAST_INLINE void bcast_gather_of(const ptrdiff_t size, char *dst, const char *src, ptrdiff_t stride, ptrdiff_t count)
 {
-    for (ptrdiff_t i = 0; i < count; i++) memcpy(dst + i * size, src + i * step, size);
+    for (ptrdiff_t i = 0; i < count; i++) memcpy(dst + i * size, src + i * stride, size);
 }
 
-#define BCAST_CASE_GATHER(size) case size: bcast_gather_of(size, dst, src, step, count); break;
-static inline void bcast_gather(char *dst, const char *src, ptrdiff_t step, ptrdiff_t count, ptrdiff_t size)
+#define BCAST_CASE_GATHER(size) case size: bcast_gather_of(size, dst, src, stride, count); break;
+static inline void bcast_gather(char *dst, const char *src, ptrdiff_t stride, ptrdiff_t count, ptrdiff_t size)
 {
     switch (size) {     /* a call of memcpy for few bytes takes longer than to copy them */
     BCAST_CASE_GATHER(1) BCAST_CASE_GATHER(2) BCAST_CASE_GATHER(4) BCAST_CASE_GATHER(8) BCAST_CASE_GATHER(12)
     BCAST_CASE_GATHER(16) BCAST_CASE_GATHER(24) BCAST_CASE_GATHER(32) BCAST_CASE_GATHER(48) BCAST_CASE_GATHER(64)
-    default: bcast_gather_of(size, dst, src, step, count);
+    default: bcast_gather_of(size, dst, src, stride, count);
     }
 }
 
@@ -97,10 +97,10 @@ BCAST_NARROW_KINDS(BCAST_NARROW_TYPES)
 #define BCAST_KERNELS_OF(kind, ...)                                                                     \
     [BCAST_KIND_##kind] = {                                                                             \
         .lanes = bcast_##kind##_lanes,                                                                  \
-        .sum_rows = BCAST_JOIN_3(sum_rows, kind, TARGET),                                               \
-        .sum_runs = BCAST_JOIN_3(sum_runs, kind, TARGET),                                               \
-        .sum_counted_runs = BCAST_JOIN_3(sum_counted_runs, kind, TARGET),                               \
-        .add_accumulators = BCAST_JOIN_3(add_accumulators, kind, TARGET),                               \
+        .reduce_rows = BCAST_JOIN_3(sum_rows, kind, TARGET),                                            \
+        .reduce_runs = BCAST_JOIN_3(sum_runs, kind, TARGET),                                            \
+        .reduce_counted_runs = BCAST_JOIN_3(sum_counted_runs, kind, TARGET),                            \
+        .combine = BCAST_JOIN_3(add_accumulators, kind, TARGET),                                        \
         .fold = BCAST_JOIN_3(fold, kind, TARGET),                                                       \
         .multiply = BCAST_JOIN_3(multiply, kind, TARGET),                                               \
         .deviate = BCAST_JOIN_3(deviate, kind, TARGET),                                                 \
@@ -109,9 +109,9 @@ BCAST_NARROW_KINDS(BCAST_NARROW_TYPES)
 #define BCAST_NARROW_KERNELS_OF(kind, Bits, ...)                                                        \
     [BCAST_KIND_##kind] = {                                                                             \
         .lanes = 32 / sizeof(Bits),                                                                     \
-        .sum_rows = BCAST_JOIN_3(sum_rows, kind, TARGET),                                               \
-        .sum_runs = BCAST_JOIN_3(sum_runs, kind, TARGET),                                               \
-        .add_accumulators = BCAST_JOIN_3(add_accumulators, kind, TARGET),                               \
+        .reduce_rows = BCAST_JOIN_3(sum_rows, kind, TARGET),                                            \
+        .reduce_runs = BCAST_JOIN_3(sum_runs, kind, TARGET),                                            \
+        .combine = BCAST_JOIN_3(add_accumulators, kind, TARGET),                                        \
         .fold = BCAST_JOIN_3(fold, kind, TARGET),                                                       \
     },
 

@@ -79,7 +79,7 @@ ON_TARGET static int FN(sum_narrow_rows)(const bcast_term_rows *rows, const bcas
         for (ptrdiff_t t = 0; t < rows->turns; t++) {
             const char *src = rows->src + t * rows->advance + j * SIZE;
             for (ptrdiff_t i = 0; i < rows->rows; i++)
-                FN(two_sum_of_one)(&sum, &error, FN(value)(src + i % 4 * rows->step + i / 4 * rows->half_step));
+                FN(two_sum_of_one)(&sum, &error, FN(value)(src + i % 4 * rows->stride + i / 4 * rows->half_stride));
         }
         *to_sum = sum;
         if (COMPENSATED) *to_error = error;
@@ -102,7 +102,7 @@ ON_TARGET static void FN(multiply_narrow)(const bcast_term_products *rows, Acc *
         for (ptrdiff_t j = 0; j < rows->width; j++) {
             const char *a = rows->a + k * rows->a_advance + j * SIZE, *b = rows->b + k * rows->b_advance + j * SIZE;
             Acc sum = 0, error = 0;
-            for (ptrdiff_t i = 0; i < rows->rows; i++, a += rows->step, b += rows->step)
+            for (ptrdiff_t i = 0; i < rows->rows; i++, a += rows->stride, b += rows->stride)
                 FN(add_product)(&sum, &error, a, b);
             if (COMPENSATED && rows->rows > 1) dst[rows->width] = error;
             *dst++ = sum;
@@ -162,40 +162,40 @@ ON_TARGET BCAST_INLINE Wide FN(plus)(const Wide *a, const Wide *b)
     return CONVERTED ? *a * ONE(Wide) + *b : *a + *b;
 }
 
-/* The vectors at src and src + step. */
-ON_TARGET BCAST_INLINE Wide FN(sum_of_2)(const char *src, ptrdiff_t step)
+/* The vectors at src and src + stride. */
+ON_TARGET BCAST_INLINE Wide FN(sum_of_2)(const char *src, ptrdiff_t stride)
 {
-    const Wide a = FN(load)(src), b = FN(load)(src + step);
+    const Wide a = FN(load)(src), b = FN(load)(src + stride);
     return FN(plus)(&a, &b);
 }
 
-/* Those at src, src + step, src + 2 * step and src + 3 * step. */
-ON_TARGET BCAST_INLINE Wide FN(sum_of_4)(const char *src, ptrdiff_t step)
+/* Those at src, src + stride, src + 2 * stride and src + 3 * stride. */
+ON_TARGET BCAST_INLINE Wide FN(sum_of_4)(const char *src, ptrdiff_t stride)
 {
-    const Wide a = FN(sum_of_2)(src, step), b = FN(sum_of_2)(src + 2 * step, step);
+    const Wide a = FN(sum_of_2)(src, stride), b = FN(sum_of_2)(src + 2 * stride, stride);
     return FN(plus)(&a, &b);
 }
 
 /* dst += LANES items of each of `n` rows. A tree of plain sums comes first: where compensated, of two, which leaves one
    rounding between a term and its error term. */
 SPECIALISED void FN(add_columns)(
-    const int n, Accumulator *dst, const char *src, ptrdiff_t step, ptrdiff_t half_step)
+    const int n, Accumulator *dst, const char *src, ptrdiff_t stride, ptrdiff_t half_stride)
 {
     if (COMPENSATED) {
         for (int i = 0; i + 2 <= n; i += 2) {
-            const Wide pair = FN(sum_of_2)(src + i % 4 * step + i / 4 * half_step, step);
+            const Wide pair = FN(sum_of_2)(src + i % 4 * stride + i / 4 * half_stride, stride);
             FN(add_parts)(1, dst, &pair);
         }
     } else if (n >= 4) {
-        Wide tree = FN(sum_of_4)(src, step);
+        Wide tree = FN(sum_of_4)(src, stride);
         if (n == 8) {
-            const Wide rest = FN(sum_of_4)(src + half_step, step);
+            const Wide rest = FN(sum_of_4)(src + half_stride, stride);
             tree = FN(plus)(&tree, &rest);
         }
         FN(add_parts)(0, dst, &tree);
     }
     for (int i = COMPENSATED ? n / 2 * 2 : n / 4 * 4; i < n; i++) {
-        const Wide row = FN(load)(src + i % 4 * step + i / 4 * half_step);
+        const Wide row = FN(load)(src + i % 4 * stride + i / 4 * half_stride);
         FN(add_parts)(0, dst, &row);
     }
 }
@@ -285,7 +285,7 @@ ON_TARGET static int FN(sum_runs)(const bcast_term_runs *runs, const bcast_sink 
 {
     const ptrdiff_t m = runs->interleave;
     for (ptrdiff_t i = 0; i < runs->count; i++)
-        if (FN(sum_run)(runs->src + i * runs->step, runs->length / m, m, dst, i)) return 1;
+        if (FN(sum_run)(runs->src + i * runs->stride, runs->length / m, m, dst, i)) return 1;
     return 0;
 }
 
@@ -321,28 +321,28 @@ ON_TARGET static void FN(multiply)(const bcast_term_products *all, void *sums)
 }
 
 ON_TARGET BCAST_INLINE void FN(deviate_by)(
-    const int step, const char *src, const double *means, double *dst, ptrdiff_t n)
+    const int stride, const char *src, const double *means, double *dst, ptrdiff_t n)
 {
 #if BCAST_VECTORS
-    for (; n >= LANES; n -= LANES, src += VECTOR, means += step * LANES, dst += LANES) {
+    for (; n >= LANES; n -= LANES, src += VECTOR, means += stride * LANES, dst += LANES) {
         const Wide wide = FN(load)(src);
         for (int i = 0; i < PARTS; i++) {
-            const bcast_f64x4 mean = step ? BCAST_AT(const bcast_f64x4, means, i) : *means - (bcast_f64x4) {0};
+            const bcast_f64x4 mean = stride ? BCAST_AT(const bcast_f64x4, means, i) : *means - (bcast_f64x4) {0};
             const bcast_f64x4 rest = BCAST_CONVERT(FN(part)(&wide, i), bcast_f64x4) - mean;
             BCAST_AT(bcast_f64x4, dst, i) = rest * rest;
         }
     }
 #endif
     for (ptrdiff_t i = 0; i < n; i++) {
-        const double rest = (double) FN(value)(src + i * SIZE) - means[i * step];
+        const double rest = (double) FN(value)(src + i * SIZE) - means[i * stride];
         dst[i] = rest * rest;
     }
 }
 
-ON_TARGET static void FN(deviate)(const char *src, const double *means, ptrdiff_t step, double *dst, ptrdiff_t n)
+ON_TARGET static void FN(deviate)(const char *src, const double *means, ptrdiff_t stride, double *dst, ptrdiff_t n)
 {
     if (IS_INTEGER) return;
-    if (step) FN(deviate_by)(1, src, means, dst, n);
+    if (stride) FN(deviate_by)(1, src, means, dst, n);
     else FN(deviate_by)(0, src, means, dst, n);
 }
 

@@ -38,7 +38,7 @@ ON_TARGET static void FN(sum_narrow_rows)(const bcast_term_rows *rows, const bca
         for (ptrdiff_t t = 0; t < rows->turns; t++) {
             const char *src = rows->src + t * rows->advance + j * SIZE;
             for (ptrdiff_t i = 0; i < rows->rows; i++) {
-                const char *at = src + i % 4 * rows->step + i / 4 * rows->half_step;
+                const char *at = src + i % 4 * rows->stride + i / 4 * rows->half_stride;
                 sum = (Term) (sum + bcast_read(OF(dtype), 0, at));
             }
         }
@@ -60,9 +60,9 @@ ON_TARGET static void FN(sum_short_run)(const char *src, ptrdiff_t length, ptrdi
 
 /* Add one vector of each of `n` rows to `sum`. */
 ON_TARGET BCAST_INLINE void FN(add_columns)(
-    const int n, Vector *sum, const char *src, ptrdiff_t step, ptrdiff_t half_step)
+    const int n, Vector *sum, const char *src, ptrdiff_t stride, ptrdiff_t half_stride)
 {
-    for (int i = 0; i < n; i++) *sum += BCAST_AT(const Vector, src + i % 4 * step + i / 4 * half_step, 0);
+    for (int i = 0; i < n; i++) *sum += BCAST_AT(const Vector, src + i % 4 * stride + i / 4 * half_stride, 0);
 }
 
 /* The sums of `n` rows in each turn. The last vector is moved back to end with the rows, and begun before the others
@@ -77,10 +77,10 @@ SPECIALISED int FN(sum_n_rows)(const int n, const bcast_term_rows *all, const bc
     int adds = sink->mode == BCAST_ADD;
     for (ptrdiff_t turn = 0; turn < rows.turns; turn++, src += rows.advance, adds = 1) {
         Vector end = adds ? BCAST_AT(const Vector, sums + last, 0) : zero;
-        FN(add_columns)(n, &end, src + last, rows.step, rows.half_step);
+        FN(add_columns)(n, &end, src + last, rows.stride, rows.half_stride);
         for (ptrdiff_t at = 0; at < last; at += BLOCK) {
             Vector sum = adds ? BCAST_AT(const Vector, sums + at, 0) : zero;
-            FN(add_columns)(n, &sum, src + at, rows.step, rows.half_step);
+            FN(add_columns)(n, &sum, src + at, rows.stride, rows.half_stride);
             BCAST_AT(Vector, sums + at, 0) = sum;
         }
         BCAST_AT(Vector, sums + last, 0) = end;
@@ -151,8 +151,8 @@ ON_TARGET static int FN(sum_runs)(const bcast_term_runs *all, const bcast_sink *
     char *to = dst->sum;    /* a result may be aligned to nothing */
     Term sums[4];
     for (ptrdiff_t i = 0; i < runs.count; i++) {
-        if (nbytes >= BLOCK) FN(sum_long_run)(runs.src + i * runs.step, nbytes, m, sums);
-        else FN(sum_short_run)(runs.src + i * runs.step, runs.length, m, sums);
+        if (nbytes >= BLOCK) FN(sum_long_run)(runs.src + i * runs.stride, nbytes, m, sums);
+        else FN(sum_short_run)(runs.src + i * runs.stride, runs.length, m, sums);
         for (ptrdiff_t k = 0; k < m; k++, to += SIZE) {
             Term sum = 0;
             if (adds) memcpy(&sum, to, sizeof sum);

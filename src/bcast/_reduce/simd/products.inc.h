@@ -8,17 +8,17 @@ ON_TARGET BCAST_INLINE Wide FN(product)(const char *a, const char *b)
     return product;
 }
 
-/* Four or eight sums of `n` products, and of the accumulators at `dst`, if that `adds`. Compilers that know the step
+/* Four or eight sums of `n` products, and of the accumulators at `dst`, if that `adds`. Compilers that know the stride
    keep a pointer to each row, for which there are too few registers. */
 ON_TARGET BCAST_INLINE void FN(multiply_columns)(
-    const int n, const char *a, const char *b, ptrdiff_t step, const int adds, const Acc *dst, const Acc *errors,
+    const int n, const char *a, const char *b, ptrdiff_t stride, const int adds, const Acc *dst, const Acc *errors,
     Accumulator *sums)
 {
     Wide wide = FN(product)(a, b);
-    __asm__("" : "+r"(step));
-    const char *a_half = a + 4 * step, *b_half = b + 4 * step;
+    __asm__("" : "+r"(stride));
+    const char *a_half = a + 4 * stride, *b_half = b + 4 * stride;
     for (int i = 1; i < n; i++) {
-        const ptrdiff_t at = i % 4 * step;
+        const ptrdiff_t at = i % 4 * stride;
         wide += FN(product)((i < 4 ? a : a_half) + at, (i < 4 ? b : b_half) + at);
     }
     for (int i = 0; i < PARTS; i++) {
@@ -37,21 +37,21 @@ ON_TARGET BCAST_INLINE void FN(multiply_columns)(
 SPECIALISED void FN(multiply_n_rows)(
     const int n, const bcast_term_products *rows, const int adds, Acc *dst, const int has_errors)
 {
-    const ptrdiff_t step = rows->step, width = rows->width, last = (width - LANES) * SIZE, group = n * step;
+    const ptrdiff_t stride = rows->stride, width = rows->width, last = (width - LANES) * SIZE, group = n * stride;
     const ptrdiff_t ahead = group > 0 ? (rows->ahead + group - 1) / group * group : rows->ahead;
     const char *a = rows->a, *b = rows->b;
     Accumulator sums[PARTS], end[PARTS];
     for (ptrdiff_t k = rows->count; k > 0; k--, a += rows->a_advance, b += rows->b_advance, dst += width) {
         Acc *errors = dst + width;
-        FN(multiply_columns)(n, a + last, b + last, step, adds, dst + width - LANES, errors + width - LANES, end);
+        FN(multiply_columns)(n, a + last, b + last, stride, adds, dst + width - LANES, errors + width - LANES, end);
         for (ptrdiff_t part = 0, at = 0; part <= last; part += 256) {
             for (int i = 0; ahead && i < 4 * n; i++) {
-                __builtin_prefetch(a + part + i % 4 * 64 + i / 4 * step + ahead);
-                __builtin_prefetch(b + part + i % 4 * 64 + i / 4 * step + ahead);
+                __builtin_prefetch(a + part + i % 4 * 64 + i / 4 * stride + ahead);
+                __builtin_prefetch(b + part + i % 4 * 64 + i / 4 * stride + ahead);
             }
             for (; at < part + 256 && at < last; at += VECTOR) {
                 const ptrdiff_t j = at / SIZE;
-                FN(multiply_columns)(n, a + at, b + at, step, adds, dst + j, errors + j, sums);
+                FN(multiply_columns)(n, a + at, b + at, stride, adds, dst + j, errors + j, sums);
                 for (int i = 0; i < PARTS; i++) BCAST_AT(AccVec, dst + j, i) = sums[i].sum;
                 if (COMPENSATED && has_errors) BCAST_AT(AccVec, errors + j, 0) = sums[0].error;
             }
@@ -75,7 +75,7 @@ ON_TARGET static void FN(multiply_rows)(const bcast_term_products *all, Acc *dst
         FN(multiply_narrow)(&rows, dst);
         return;
     }
-    for (ptrdiff_t n; rows.rows > 0; rows.rows -= n, rows.a += n * rows.step, rows.b += n * rows.step, adds = 1) {
+    for (ptrdiff_t n; rows.rows > 0; rows.rows -= n, rows.a += n * rows.stride, rows.b += n * rows.stride, adds = 1) {
         n = rows.rows < most ? rows.rows : most;
         n = n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
         switch (n) { CASE(1) CASE(2) CASE(4) CASE(8) }

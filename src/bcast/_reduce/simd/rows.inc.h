@@ -15,10 +15,10 @@ SPECIALISED int FN(sum_n_rows)(const int n, const bcast_term_rows *all, const bc
         for (ptrdiff_t j = 0; j < last; j += LANES) {
             Accumulator sums[PARTS];
             FN(begin)(&dst, j, sums);
-            FN(add_columns)(n, sums, src + j * SIZE, rows.step, rows.half_step);
+            FN(add_columns)(n, sums, src + j * SIZE, rows.stride, rows.half_stride);
             for (int i = 0; i < PARTS; i++) FN(put)(&dst, j + 4 * i, &sums[i], &special);
         }
-        FN(add_columns)(n, end, src + last * SIZE, rows.step, rows.half_step);
+        FN(add_columns)(n, end, src + last * SIZE, rows.stride, rows.half_stride);
         for (int i = 0; i < PARTS; i++) FN(put)(&dst, last + 4 * i, &end[i], &special);
     }
     return FN(is_special)(&special);

@@ -26,15 +26,15 @@ ON_TARGET BCAST_INLINE void FN(join_parts)(const int fast, int begins, Accumulat
     }
 }
 
-/* The lanes of the first `runs` runs: of trees that are `step` bytes from each other, but for the last, which may be a
-   part of one; return the number of vectors in these. */
+/* The lanes of the first `runs` runs: of trees that are `stride` bytes from each other, but for the last, which may be
+   a part of one; return the number of vectors in these. */
 SPECIALISED ptrdiff_t FN(sum_trees)(
-    const int runs, const int tree, const int fetches, Accumulator *sums, const FN(quad) *quad, ptrdiff_t step)
+    const int runs, const int tree, const int fetches, Accumulator *sums, const FN(quad) *quad, ptrdiff_t stride)
 {
     const ptrdiff_t vectors = quad->vectors, ahead = quad->ahead;
     ptrdiff_t v = 0, at = 0;
     for (int k = 0; k < runs; k++) sums[k] = (Accumulator) {{0}, {0}};
-    for (; vectors - v > tree; v += tree, at += step) {
+    for (; vectors - v > tree; v += tree, at += stride) {
         for (int k = 0; k < runs; k++) {
             const char *from = quad->src[k] + at;
             for (ptrdiff_t line = 0; fetches && line < tree * VECTOR; line += 64)
@@ -80,15 +80,15 @@ SPECIALISED void FN(sum_lanes)(
    accumulator wait for each other. */
 SPECIALISED void FN(sum_long_run)(Accumulator *dst, const FN(quad) *quad, int k, const Term *mask)
 {
-    const ptrdiff_t turns = COMPENSATED ? (quad->vectors - 1) / (4 * TREE) : 0, step = 4 * TREE * VECTOR;
-    const char *src = quad->src[k], *end = src + turns * step;
+    const ptrdiff_t turns = COMPENSATED ? (quad->vectors - 1) / (4 * TREE) : 0, stride = 4 * TREE * VECTOR;
+    const char *src = quad->src[k], *end = src + turns * stride;
     const FN(quad) turn = {
         .src = {src, src + TREE * VECTOR, src + 2 * TREE * VECTOR, src + 3 * TREE * VECTOR},
         .vectors = (turns + 1) * TREE, .ahead = BCAST_PAGE / 2
     };
     const FN(quad) rest = {{end}, {quad->tail[k]}, quad->vectors - turns * 4 * TREE, BCAST_PAGE / 2};
     Accumulator sum, turn_sums[4];
-    if (COMPENSATED) FN(sum_trees)(4, TREE, 1, turn_sums, &turn, step);
+    if (COMPENSATED) FN(sum_trees)(4, TREE, 1, turn_sums, &turn, stride);
     FN(sum_lanes)(1, FN(long_tree), !COMPENSATED, &sum, &rest, mask);
     for (int i = 0; COMPENSATED && i < 4; i++) {
         FN(two_sum)(&sum, &turn_sums[i].sum);
@@ -129,7 +129,7 @@ ON_TARGET BCAST_APART int FN(sum_last_runs)(const bcast_term_runs *runs, const b
     const ptrdiff_t whole = (vectors - 1) * VECTOR, tail = runs->length * SIZE - whole;     /* bytes */
     AccVec special = {0};
     for (; i < runs->count; i++) {
-        const char *src = runs->src + i * runs->step;
+        const char *src = runs->src + i * runs->stride;
         Term room[LANES] = {0};
         Accumulator sums[4] = {{{0}, {0}}};
         const FN(quad) quad = {{src}, {(const char *) room}, vectors, 0};
@@ -151,21 +151,21 @@ SPECIALISED int FN(sum_quads)(
     const bcast_sink dst = *sink;
     const ptrdiff_t vectors = few ? few : (runs.length + LANES - 1) / LANES;
     const ptrdiff_t past = (vectors * LANES - runs.length) * SIZE;      /* bytes by which tails pass the ends of runs */
-    const ptrdiff_t end = (runs.count - 4) * runs.step - past;          /* where the last quad may be */
-    const ptrdiff_t quad_step = 4 * runs.step;
-    const ptrdiff_t ahead = few ? 0 : quad_step >= 2 * BCAST_PAGE ? BCAST_PAGE / 2
-        : (BCAST_PAGE / (quad_step + 1) + 1) * quad_step;
+    const ptrdiff_t end = (runs.count - 4) * runs.stride - past;          /* where the last quad may be */
+    const ptrdiff_t quad_stride = 4 * runs.stride;
+    const ptrdiff_t ahead = few ? 0 : quad_stride >= 2 * BCAST_PAGE ? BCAST_PAGE / 2
+        : (BCAST_PAGE / (quad_stride + 1) + 1) * quad_stride;
     ptrdiff_t i = 0;
     AccVec special = {0};
     Term mask[LANES];
     memset(mask, 0xff, sizeof mask);
     if (is_masked) memset((char *) mask + VECTOR - past, 0, past);
-    for (; i + 4 <= runs.count && i * runs.step <= end; i += 4) {
-        const char *src = runs.src + i * runs.step;
+    for (; i + 4 <= runs.count && i * runs.stride <= end; i += 4) {
+        const char *src = runs.src + i * runs.stride;
         FN(quad) quad = {.vectors = vectors, .ahead = ahead};
         Accumulator sums[4];
         for (int k = 0; k < 4; k++) {
-            quad.src[k] = src + k * runs.step;
+            quad.src[k] = src + k * runs.stride;
             quad.tail[k] = quad.src[k] + (vectors - 1) * VECTOR;
         }
         for (ptrdiff_t at = 0; at < 4 * few * VECTOR; at += 64) __builtin_prefetch(src + BCAST_PAGE + at);
@@ -196,7 +196,7 @@ SPECIALISED int FN(sum_shapes)(const int interleave, const bcast_term_runs *runs
 
 ON_TARGET static int FN(sum_runs)(const bcast_term_runs *runs, const bcast_sink *dst)
 {
-    if (runs->interleave == 1 && runs->step == runs->length * SIZE) {   /* of 4 terms: a whole vector is as fast */
+    if (runs->interleave == 1 && runs->stride == runs->length * SIZE) {   /* of 4 terms: a whole vector is as fast */
         if (runs->length == 2) return FN(sum_dense_runs)(2, runs, dst);
         if (runs->length == 3) return FN(sum_dense_runs)(3, runs, dst);
         if (runs->length == 4 && (COMPENSATED || PARTS > 1)) return FN(sum_dense_runs)(4, runs, dst);

@@ -49,69 +49,88 @@
 #define BCAST_KIND_NUMBER(kind, ...) BCAST_KIND_##kind,
 enum { BCAST_NARROW_KINDS(BCAST_KIND_NUMBER) BCAST_SUM_KINDS(BCAST_KIND_NUMBER) BCAST_KINDS };
 
-/* Up to eight rows in each turn: row i of turn t is at src + t * advance + i % 4 * step + i / 4 * half_step. */
+/* Up to eight rows in each turn: row i of turn t is at src + t * advance + i % 4 * stride + i / 4 * half_stride. */
 typedef struct {
     const char *src;
-    ptrdiff_t turns, advance, rows, step, half_step;    /* advance and steps in bytes */
-    ptrdiff_t width;        /* items of a row */
+    ptrdiff_t turns;
+    ptrdiff_t advance;          /* from turn to turn, in bytes */
+    ptrdiff_t rows;             /* of one turn */
+    ptrdiff_t stride;           /* between neighbours among the first four rows, and among the others, in bytes */
+    ptrdiff_t half_stride;      /* from the first row to the fifth, in bytes */
+    ptrdiff_t width;            /* items of a row */
 } bcast_term_rows;
 
 typedef struct {
     const char *src;
-    ptrdiff_t count, step, length;  /* of runs; bytes from one to the next; terms of one, of all its items */
-    ptrdiff_t interleave;   /* 1, 2 or 4 items take turns in a run */
+    ptrdiff_t count;            /* of runs */
+    ptrdiff_t stride;           /* from run to run, in bytes */
+    ptrdiff_t length;           /* terms of a run, of all items that take turns in it */
+    ptrdiff_t interleave;       /* how many items take turns in a run: 1, 2 or 4 */
 } bcast_term_runs;
 
 /* Runs of lengths of their own, one behind the other: run i has counts[i] terms of each item, or none. */
 typedef struct {
-    const char *src, *end;  /* of the terms */
+    const char *src;
+    const char *end;            /* of the terms */
     const int64_t *counts;
-    ptrdiff_t count, interleave;    /* of runs; 1 to 4, or less than a vector has lanes */
+    ptrdiff_t count;            /* of runs */
+    ptrdiff_t interleave;       /* how many items take turns in a run: 1 to 4, or fewer than a vector has lanes */
 } bcast_counted_runs;
 
 /* Products of two arrays' terms: `count` rows of them, if `rows` is 1; of floats of more rows, a row of their sums; or
    if `rows` is 0, the sums of each of `count` runs, as many as the kind has lanes. Where accumulators are compensated,
    as many error terms follow these sums. */
 typedef struct {
-    const char *a, *b;
-    ptrdiff_t count, a_advance, b_advance;      /* bytes from one to the next */
-    ptrdiff_t width;        /* terms of a row or run */
-    ptrdiff_t rows, step;   /* that are added up, and bytes from one to the next in both */
-    ptrdiff_t ahead;        /* bytes by which terms are prefetched, about; 0 if some cache holds them */
+    const char *a;
+    const char *b;
+    ptrdiff_t count;            /* of rows, or of runs */
+    ptrdiff_t a_advance;        /* from one of these to the next in `a`, in bytes */
+    ptrdiff_t b_advance;        /* the same in `b` */
+    ptrdiff_t width;            /* terms of a row or run */
+    ptrdiff_t rows;             /* that are added up; 0 if runs are */
+    ptrdiff_t stride;           /* from one of the rows that are added up to the next, in both arrays, in bytes */
+    ptrdiff_t ahead;            /* bytes by which terms are prefetched, about; 0 if some cache holds them */
 } bcast_term_products;
 
 /* Where sums go, one after the other. */
 typedef struct {
     enum { BCAST_SET, BCAST_ADD, BCAST_WRITE } mode;    /* set accumulators, add to them, or write results */
-    char *sum, *error;      /* accumulators; or, as sums, results, as terms of the kind */
+    char *sum;                  /* accumulators; or results, as terms of the kind */
+    char *error;                /* error terms of accumulators; with BCAST_WRITE the same as `sum` */
 } bcast_sink;
 
-/* The kernels of a kind. They return 0; or, with BCAST_WRITE, whether results must be made by accumulators instead:
-   where a compensated one is infinite or no number, or rows are narrower than a vector. */
+/* The kernels of a kind, or of another operation. They return 0; or, with BCAST_WRITE, whether results must be made by
+   accumulators instead: where a compensated one is infinite or no number, or rows are narrower than a vector. Those for
+   counts, products and deviations are NULL where an operation has none. */
 typedef struct {
-    int lanes;
-    int (*sum_rows)(const bcast_term_rows *rows, const bcast_sink *dst);
-    int (*sum_runs)(const bcast_term_runs *runs, const bcast_sink *dst);
-    int (*sum_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst);     /* which are never added to */
-    void (*add_accumulators)(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n);
-    void (*fold)(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n);   /* short rows, in place */
-    void (*multiply)(const bcast_term_products *products, void *sums);      /* as accumulators; in place if of `a` */
-    /* Squares of what floats differ from their means: one each, if `step` is 1, or if it is 0, one of all. */
-    void (*deviate)(const char *src, const double *means, ptrdiff_t step, double *dst, ptrdiff_t n);
+    int lanes;                  /* terms of a vector */
+    int (*reduce_rows)(const bcast_term_rows *rows, const bcast_sink *dst);
+    int (*reduce_runs)(const bcast_term_runs *runs, const bcast_sink *dst);
+    int (*reduce_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst);  /* which are never added to */
+    /* Combine `n` accumulators of one block with those of another one. */
+    void (*combine)(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n);
+    /* Combine each group's `length` short rows of `n` accumulators, in place. */
+    void (*fold)(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n);
+    /* Multiply two arrays' terms; products are of the accumulators' type, and may be put in the place of `a`. */
+    void (*multiply)(const bcast_term_products *products, void *sums);
+    /* Squares of what floats differ from their means: one each, if `stride` is 1, or if it is 0, one of all. */
+    void (*deviate)(const char *src, const double *means, ptrdiff_t stride, double *dst, ptrdiff_t n);
 } bcast_sum_kernels;
 
-/* Results of some dtype, at any step from each other, and so their accumulators. */
+/* Results of some dtype, at any stride from each other, and so their accumulators. */
 typedef struct {
-    int dtype, sum_size;    /* bytes of an accumulator */
+    int dtype;
+    int sum_size;               /* of an accumulator, in bytes */
     char *dst;
-    ptrdiff_t step, sum_step;   /* bytes from one to the next */
+    ptrdiff_t stride;           /* between results, in bytes */
+    ptrdiff_t sum_stride;       /* between accumulators, in bytes */
 } bcast_results;
 
 /* The kernels of an instruction set. */
 typedef struct {
-    bcast_sum_kernels kernels[BCAST_KINDS];
+    bcast_sum_kernels kernels[BCAST_KINDS];     /* that sum */
     void (*store)(const bcast_results *results, const void *sums, ptrdiff_t n);
-    int (*add_errors)(double *sum, const double *error, ptrdiff_t n);   /* tells of sums that are infinite or NaN */
+    int (*add_errors)(double *sum, const double *error, ptrdiff_t n);   /* whether a sum is infinite or no number */
     void (*divide)(double *sums, double by, int root, ptrdiff_t n);     /* and take the roots, if asked to */
 } bcast_sum_target;
 

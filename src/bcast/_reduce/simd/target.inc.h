@@ -26,18 +26,18 @@
 
 /* Integers' low bytes, or floats rounded once. */
 ON_TARGET BCAST_INLINE void BCAST_JOIN(store_at, TARGET)(
-    const int dtype, const int from, const ptrdiff_t step, const ptrdiff_t sum_step, char *dst, const char *sums,
+    const int dtype, const int from, const ptrdiff_t stride, const ptrdiff_t sum_stride, char *dst, const char *sums,
     ptrdiff_t n)
 {
     ptrdiff_t i = 0;
 #if BCAST_VECTORS
-    for (; dtype == BCAST_FLOAT16 && step == 2 && sum_step == 8 && i + 4 <= n; i += 4) {
+    for (; dtype == BCAST_FLOAT16 && stride == 2 && sum_stride == 8 && i + 4 <= n; i += 4) {
         const bcast_f64x4 four = BCAST_AT(const bcast_f64x4, sums, i / 4);
         BCAST_AT(bcast_u16x4, dst, i / 4) = bcast_f16_narrow(&four);
     }
 #endif
     for (const int is_float = bcast_dtypes[dtype].is_float; i < n; i++)
-        bcast_write(dtype, is_float, dst + i * step, bcast_read(from, 0, sums + i * sum_step));
+        bcast_write(dtype, is_float, dst + i * stride, bcast_read(from, 0, sums + i * sum_stride));
 }
 
 /* Results side by side are what compilers make vectors of. */
@@ -45,10 +45,10 @@ ON_TARGET BCAST_INLINE void BCAST_JOIN(store_as, TARGET)(
     const int dtype, const int from, const bcast_results *results, const char *sums, ptrdiff_t n)
 {
     const ptrdiff_t size = bcast_dtypes[dtype].size, sum_size = bcast_dtypes[from].size;
-    if (results->step == size && results->sum_step == sum_size)
+    if (results->stride == size && results->sum_stride == sum_size)
         BCAST_JOIN(store_at, TARGET)(dtype, from, size, sum_size, results->dst, sums, n);
     else
-        BCAST_JOIN(store_at, TARGET)(dtype, from, results->step, results->sum_step, results->dst, sums, n);
+        BCAST_JOIN(store_at, TARGET)(dtype, from, results->stride, results->sum_stride, results->dst, sums, n);
 }
 
 ON_TARGET BCAST_ALIGNED static void BCAST_JOIN(store, TARGET)(

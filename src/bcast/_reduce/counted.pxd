@@ -1,0 +1,23 @@
+# Reductions of runs of rows, of which each item has as many as its count says.
+
+from bcast._reduce.plan cimport Axes, Axis, Cursor, Reduction
+from bcast._rules.core cimport TiledCounts
+
+cdef struct CountedPlan:
+    const Reduction *reduction
+    Cursor first            # the first items of all arrays
+    TiledCounts counts
+    Axis rows               # from row to row; its `dst_stride` is from item to item of the result
+    Axis inner              # the items of a row
+    Axes loops              # around both
+    Py_ssize_t positions    # of the loops
+    Py_ssize_t length       # rows and items of one position, counted together: what shares are cut by
+    bint are_dense          # whether kernels can write results, which lie side by side
+    Py_ssize_t group_accumulators   # of a group of items, at most
+    Py_ssize_t group_terms          # of a group that are packed, at most; 0 if terms are not packed
+    Py_ssize_t scratch      # bytes that a thread needs
+
+# The caller sets `first`, `reduction` and `counts.list` of the plan, which refers to these.
+cdef void plan_counted(CountedPlan *plan, const Axes *axes) noexcept nogil
+cdef void reduce_counted_share(const CountedPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch) noexcept nogil
+cdef bint takes_turns(const Reduction *reduction, const Axes *axes) noexcept nogil

@@ -1,0 +1,418 @@
+# cython: cdivision=True
+"""Reductions of runs of rows, of which each item has as many as its count says: the adjoint of run-length decoding.
+
+In: counts, axes of which one is reduced, a range of rows and items. Out: the results of the items that begin in it.
+
+If there are outer axes, all counts come again at each outer position. Items are reduced in groups, whose accumulators
+and packed terms a cache holds. Runs of few dense terms have a kernel of their own; longer rows are reduced item by
+item. An item that is too large for a group is planned as an ordinary reduction, and so is one whose accumulator has to
+be made again. Each item is reduced by the thread in whose range it begins, alike wherever it stands: the bits of a
+result do not depend on the number of threads.
+"""
+
+from libc.math cimport isfinite
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from bcast._reduce.kernels cimport SET, WRITE, CountedRuns, Kernels, Results, Sink, dtypes
+from bcast._reduce.plan cimport (
+    ITEMS, PACKED_TERMS, Axis, Cursor, Operation, ReductionPlan, Terms, ceil_div, plan_reduction,
+)
+from bcast._reduce.run cimport ItemRows, pack_rows, reduce_rows, reduce_shares, seek
+from bcast._rules.core cimport CHUNK, CountList, find_chunk, read_chunk, tile_counts
+from bcast._runtime.tuning cimport SUM_BLOCK_ITEMS, SUM_CALL_ROWS, SUM_LONG_ITEMS
+
+cdef struct Span:
+    # Rows and items of one position of the loops, counted together from its first ones.
+    const char *src         # the first row of the position
+    char *dst               # the first result of the position
+    Py_ssize_t begin
+    Py_ssize_t end
+
+cdef struct Memory:
+    # A thread's scratch.
+    Sink block              # accumulators of a group
+    char *packed            # packed terms of a group
+    char *alone             # for an item that is planned as an ordinary reduction
+
+cdef struct Items:
+    # Items one behind the other, and their rows.
+    const int64_t *counts
+    Py_ssize_t items
+    Py_ssize_t rows         # of all of them
+    Py_ssize_t item         # the number of the first item, within its position of the loops
+    Py_ssize_t row          # the number of its first row
+
+
+cdef bint takes_turns(const Reduction *reduction, const Axes *axes) noexcept nogil:
+    """Whether a reduction over the middle of three axes has few rows, all side by side: the kernel of counts is fast.
+
+    Items that take turns in a run are three, or as many as only that kernel takes.
+    """
+    cdef const Axis *runs = &axes.axis[0]
+    cdef const Axis *rows = &axes.axis[1]
+    cdef const Axis *items = &axes.axis[2]
+    cdef const Kernels *kernels = reduction.operation.kernels
+    if axes.rank != 3 or kernels.reduce_counted_runs == NULL:
+        return False
+    return (
+        runs.kept and not rows.kept and items.kept
+        and rows.length <= 2 * SUM_LONG_ITEMS
+        and (items.length == 3 or 4 < items.length < kernels.lanes)
+        and reduction.terms.made_of == ITEMS and reduction.outcome.repeats == 1
+        and rows.src_stride == items.length * items.src_stride
+        and runs.src_stride == rows.length * rows.src_stride
+        and runs.dst_stride == items.length * items.dst_stride
+    )
+
+
+# ---- The plan ----
+
+
+cdef void plan_counted(CountedPlan *plan, const Axes *axes) noexcept nogil:
+    """Plan the reduction over the one axis that is not kept, along counts."""
+    cdef const Reduction *reduction = plan.reduction
+    cdef Py_ssize_t copies = _take_axes(plan, axes)
+    cdef Py_ssize_t items = copies * plan.counts.list.size, rows = copies * plan.counts.list.total
+    cdef Py_ssize_t width = plan.inner.length
+
+    tile_counts(&plan.counts, copies)
+    plan.length = items + rows
+    plan.are_dense = reduction.outcome.are_terms and (
+        plan.rows.dst_stride == width * plan.inner.dst_stride == width * reduction.terms.size
+    )
+    plan.group_accumulators = min(<Py_ssize_t> SUM_BLOCK_ITEMS, min(<Py_ssize_t> CHUNK, items) * width)
+    plan.group_terms = min(<Py_ssize_t> PACKED_TERMS, rows * width) if reduction.terms.packed else 0
+    plan.scratch = _scratch_bytes(plan, rows * width)
+
+
+cdef Py_ssize_t _take_axes(CountedPlan *plan, const Axes *axes) noexcept nogil:
+    """Find the rows and their items; return how often all counts come again side by side, along one outer axis.
+
+    All other axes are loops.
+    """
+    cdef Py_ssize_t copies = 1
+    cdef const Axis *axis
+    cdef int i
+
+    for i in range(axes.rank):
+        if not axes.axis[i].kept:
+            plan.rows = axes.axis[i]
+    plan.inner = plan.rows
+    plan.inner.length = 1
+    plan.loops.rank = 0
+    plan.positions = 1
+
+    for i in range(axes.rank):
+        axis = &axes.axis[i]
+        if not axis.kept:
+            continue
+        if i == axes.rank - 1:
+            plan.inner = axis[0]
+        elif copies == 1 and _goes_on(plan, axis):
+            copies = axis.length
+        else:
+            plan.loops.axis[plan.loops.rank] = axis[0]
+            plan.loops.rank += 1
+            plan.positions *= axis.length
+    return copies
+
+
+cdef inline bint _goes_on(const CountedPlan *plan, const Axis *axis) noexcept nogil:
+    """Whether rows and results go on along an outer axis where those of all counts end, and these are few."""
+    cdef const CountList *list = &plan.counts.list
+    return (
+        2 * list.size <= CHUNK
+        and axis.src_stride == list.total * plan.rows.src_stride
+        and axis.dst_stride == list.size * plan.rows.dst_stride
+    )
+
+
+cdef inline Py_ssize_t _scratch_bytes(const CountedPlan *plan, Py_ssize_t terms) noexcept nogil:
+    """How many bytes a thread needs: for a group, and for an item that is planned as an ordinary reduction."""
+    cdef Py_ssize_t group = 2 * plan.group_accumulators + plan.group_terms          # with error terms
+    cdef Py_ssize_t alone = 2 * min(<Py_ssize_t> SUM_BLOCK_ITEMS, terms)
+    if plan.reduction.terms.packed:
+        alone += PACKED_TERMS
+    return sizeof(double) * (group + alone)
+
+
+# ---- A share: positions, chunks of counts, groups of items ----
+
+
+cdef void reduce_counted_share(const CountedPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch) noexcept nogil:
+    """Reduce the items that begin in a range of rows and items, counted through all positions of the outer axes."""
+    cdef Py_ssize_t position = begin // plan.length, before
+    cdef Cursor cursor
+    cdef Memory memory = _lay_out(plan, scratch)
+    cdef Span span
+
+    while position * plan.length < end:
+        cursor = plan.first
+        seek(&plan.loops, True, position, &cursor)
+        before = position * plan.length
+        span = Span(
+            src=cursor.src,
+            dst=cursor.dst,
+            begin=max(begin - before, <Py_ssize_t> 0),
+            end=min(end - before, plan.length),
+        )
+        _reduce_span(plan, &span, &memory)
+        position += 1
+
+
+cdef inline Memory _lay_out(const CountedPlan *plan, char *scratch) noexcept nogil:
+    """Divide a thread's scratch: accumulators, error terms, packed terms, and the rest."""
+    cdef Py_ssize_t size = plan.group_accumulators * plan.reduction.operation.accumulator_size
+    cdef char *packed = scratch + 2 * size
+    return Memory(
+        block=Sink(mode=SET, sum=scratch, error=scratch + size),
+        packed=packed,
+        alone=packed + plan.group_terms * sizeof(double),
+    )
+
+
+cdef void _reduce_span(const CountedPlan *plan, const Span *span, const Memory *memory) noexcept nogil:
+    """Reduce the items that begin in a span."""
+    cdef const CountList *list = &plan.counts.list
+    cdef Py_ssize_t list_length = list.size + list.total, chunks = ceil_div(list.size, CHUNK)
+    cdef Py_ssize_t copy = span.begin // list_length                            # of the whole list
+    cdef Py_ssize_t chunk = find_chunk(list, span.begin % list_length, 1)       # of that copy
+    cdef int64_t[CHUNK] room
+    cdef Items left         # of the chunk
+
+    while True:
+        left.item = copy * list.size + chunk * CHUNK
+        left.row = copy * list.total + list.starts[chunk]
+        if left.item + left.row >= span.end:
+            return
+        left.items = min(<Py_ssize_t> CHUNK, list.size - chunk * CHUNK)
+        left.rows = list.starts[chunk + 1] - list.starts[chunk]
+        left.counts = read_chunk(list, chunk, room)
+
+        while left.items and left.item + left.row < span.begin:     # the share before has these
+            _drop_first(&left)
+        while left.items and left.item + left.row < span.end:
+            _reduce_next(plan, span, &left, memory)
+        chunk += 1
+        if chunk == chunks:
+            chunk = 0
+            copy += 1
+
+
+cdef inline void _drop_first(Items *left) noexcept nogil:
+    """Drop the first item."""
+    left.row += left.counts[0]
+    left.rows -= left.counts[0]
+    left.counts += 1
+    left.item += 1
+    left.items -= 1
+
+
+cdef inline void _reduce_next(
+    const CountedPlan *plan, const Span *span, Items *left, const Memory *memory,
+) noexcept nogil:
+    """Reduce as many items as make a group, and drop them; or the first one alone, if it does not fit one."""
+    cdef Items group = _take_group(plan, left, span.end)
+    if group.items:
+        _reduce_group(plan, span, &group, memory)
+    else:
+        _reduce_alone(plan, span, left, memory)
+        _drop_first(left)
+
+
+cdef inline Items _take_group(const CountedPlan *plan, Items *left, Py_ssize_t end) noexcept nogil:
+    """Take the items from the first on that begin before an end and fit a group; none if the first does not fit."""
+    cdef Items group = left[0]
+    if left.item + left.row + left.items + left.rows <= end and _fits(plan, left.items, left.rows):
+        left.items = 0
+        return group
+
+    group.items = group.rows = 0
+    while left.items and left.item + left.row < end and _fits(plan, group.items + 1, group.rows + left.counts[0]):
+        group.items += 1
+        group.rows += left.counts[0]
+        _drop_first(left)
+    return group
+
+
+cdef inline bint _fits(const CountedPlan *plan, Py_ssize_t items, Py_ssize_t rows) noexcept nogil:
+    """Whether a group may have so many items and rows."""
+    if items * plan.inner.length > plan.group_accumulators:
+        return False
+    return not plan.reduction.terms.packed or rows * plan.inner.length <= plan.group_terms
+
+
+# ---- A group ----
+
+
+cdef inline const char *_first_row(const CountedPlan *plan, const Span *span, const Items *items) noexcept nogil:
+    """The first row of items."""
+    return span.src + items.row * plan.rows.src_stride
+
+
+cdef inline char *_first_result(const CountedPlan *plan, const Span *span, const Items *items) noexcept nogil:
+    """The result of the first of some items."""
+    return span.dst + items.item * plan.rows.dst_stride
+
+
+cdef void _reduce_group(
+    const CountedPlan *plan, const Span *span, const Items *group, const Memory *memory,
+) noexcept nogil:
+    """Reduce the items of a group: at once, if their rows are dense and narrow, or else one by one."""
+    cdef const Terms *terms = &plan.reduction.terms
+    cdef Py_ssize_t width = plan.inner.length
+    cdef ItemRows rows = ItemRows(
+        src=_first_row(plan, span, group),
+        dtype=terms.dtype,
+        count=group.rows,
+        stride=plan.rows.src_stride,
+        width=width,
+        item_stride=plan.inner.src_stride,
+    )
+
+    if terms.packed:
+        pack_rows(terms, &rows, memory.packed)
+        rows.src = memory.packed
+        rows.stride = width * terms.size
+    if rows.stride == width * terms.size and (width <= 4 or width < plan.reduction.operation.kernels.lanes):
+        _reduce_at_once(plan, span, group, &rows, memory)
+    else:
+        _reduce_one_by_one(plan, span, group, &rows, memory)
+
+
+cdef inline void _reduce_at_once(
+    const CountedPlan *plan, const Span *span, const Items *group, const ItemRows *rows, const Memory *memory,
+) noexcept nogil:
+    """Reduce a group whose rows are dense and narrow."""
+    cdef const Operation *operation = &plan.reduction.operation
+    cdef char *results = _first_result(plan, span, group)
+    cdef Sink dst = Sink(mode=WRITE, sum=results, error=results)
+    cdef CountedRuns runs = CountedRuns(
+        src=rows.src,
+        end=rows.src + rows.count * rows.stride,
+        counts=group.counts,
+        count=group.items,
+        interleave=rows.width,
+    )
+    if not plan.are_dense or operation.kernels.reduce_counted_runs(&runs, &dst):
+        operation.kernels.reduce_counted_runs(&runs, &memory.block)
+        _store_group(plan, span, group, memory)
+
+
+cdef void _reduce_one_by_one(
+    const CountedPlan *plan, const Span *span, const Items *group, const ItemRows *all_rows, const Memory *memory,
+) noexcept nogil:
+    """Reduce a group whose rows are wide or apart."""
+    cdef ItemRows rows = all_rows[0]
+    cdef Items item = group[0]
+    cdef Py_ssize_t _i
+    cdef Sink dst
+
+    item.items = 1
+    for _i in range(group.items):
+        item.rows = rows.count = item.counts[0]
+        dst.mode = WRITE
+        dst.sum = dst.error = _first_result(plan, span, &item)
+        if rows.count == 0:
+            _write_identity(plan, dst.sum)
+        elif (
+            not plan.are_dense or rows.count > SUM_CALL_ROWS
+            or reduce_rows(plan.reduction, &rows, dst)
+        ):
+            reduce_rows(plan.reduction, &rows, memory.block)
+            _store_group(plan, span, &item, memory)
+        rows.src += rows.count * rows.stride
+        item.row += item.rows
+        item.item += 1
+        item.counts += 1
+
+
+cdef void _store_group(
+    const CountedPlan *plan, const Span *span, const Items *group, const Memory *memory,
+) noexcept nogil:
+    """Finish a group's accumulators and write its results."""
+    cdef const Reduction *reduction = plan.reduction
+    cdef const Operation *operation = &reduction.operation
+    cdef Py_ssize_t width = plan.inner.length, n = group.items * width, i
+    cdef char *accumulators = memory.block.sum
+    cdef bint has_special = operation.finish != NULL and operation.finish(reduction, &memory.block, n)
+    cdef Results results = Results(
+        dtype=reduction.outcome.dtype,
+        sum_size=operation.accumulator_size,
+        dst=_first_result(plan, span, group),
+        stride=plan.inner.dst_stride,
+        sum_stride=operation.accumulator_size,
+    )
+
+    if operation.scale != NULL:
+        operation.scale(reduction, &memory.block, n)
+    if group.items == 1 or plan.rows.dst_stride == width * plan.inner.dst_stride:
+        reduction.target.store(&results, accumulators, n)
+    else:
+        for i in range(group.items):
+            reduction.target.store(&results, accumulators + i * width * operation.accumulator_size, width)
+            results.dst += plan.rows.dst_stride
+    if has_special:
+        _make_again(plan, span, group, memory)
+
+
+cdef void _make_again(
+    const CountedPlan *plan, const Span *span, const Items *group, const Memory *memory,
+) noexcept nogil:
+    """Make the items again of which a result is infinite or no number, each for itself."""
+    cdef const double *accumulators = <const double *> memory.block.sum
+    cdef Py_ssize_t width = plan.inner.length, i, j
+    cdef Items left = group[0]
+    for i in range(group.items):
+        for j in range(i * width, (i + 1) * width):
+            if not isfinite(accumulators[j]):
+                _reduce_alone(plan, span, &left, memory)
+                break
+        _drop_first(&left)
+
+
+# ---- One item ----
+
+
+cdef void _reduce_alone(
+    const CountedPlan *plan, const Span *span, const Items *left, const Memory *memory,
+) noexcept nogil:
+    """Reduce the first item as an ordinary reduction over its rows, in one share."""
+    cdef Py_ssize_t count = left.counts[0]
+    cdef ReductionPlan alone
+    cdef Axes axes
+
+    alone.reduction = plan.reduction
+    alone.first = Cursor(
+        src=_first_row(plan, span, left), other=NULL, dst=_first_result(plan, span, left),
+    )
+    if count == 0:
+        _write_identity(plan, alone.first.dst)
+        return
+
+    axes.rank = 0
+    if count > 1 or plan.inner.length == 1:
+        axes.axis[0] = plan.rows
+        axes.axis[0].length = count
+        axes.axis[0].dst_stride = 0
+        if plan.rows.src_stride < 0:    # begin at the other end
+            alone.first.src += (count - 1) * plan.rows.src_stride
+            axes.axis[0].src_stride = -plan.rows.src_stride
+        axes.rank = 1
+    if plan.inner.length > 1:
+        axes.axis[axes.rank] = plan.inner
+        axes.rank += 1
+
+    plan_reduction(&alone, &axes, 1)
+    reduce_shares(&alone, 0, alone.shares.count, memory.alone, NULL)
+
+
+cdef void _write_identity(const CountedPlan *plan, char *dst) noexcept nogil:
+    """Write what an item without rows is."""
+    cdef Py_ssize_t size = dtypes[plan.reduction.outcome.dtype].size, width = plan.inner.length, i
+    if plan.inner.dst_stride == size:
+        memset(dst, plan.reduction.operation.identity, width * size)
+    else:
+        for i in range(width):
+            memset(dst + i * plan.inner.dst_stride, plan.reduction.operation.identity, size)

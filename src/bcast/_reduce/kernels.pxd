@@ -1,0 +1,88 @@
+# The kernels of `simd/` as Cython sees them. `simd/sum.h` is their contract, and says what each field means;
+# `simd/table.h` has the table of dtypes.
+
+from libc.stdint cimport int64_t
+
+cdef extern from "_reduce/simd/sum.h":
+    enum: U8 "BCAST_KIND_u8", U16 "BCAST_KIND_u16", U32 "BCAST_KIND_u32", U64 "BCAST_KIND_u64", F64 "BCAST_KIND_f64"
+    enum: SET "BCAST_SET", ADD "BCAST_ADD", WRITE "BCAST_WRITE"
+
+    ctypedef struct Rows "bcast_term_rows":
+        const char *src
+        Py_ssize_t turns
+        Py_ssize_t advance
+        Py_ssize_t rows
+        Py_ssize_t stride
+        Py_ssize_t half_stride
+        Py_ssize_t width
+
+    ctypedef struct Runs "bcast_term_runs":
+        const char *src
+        Py_ssize_t count
+        Py_ssize_t stride
+        Py_ssize_t length
+        Py_ssize_t interleave
+
+    ctypedef struct CountedRuns "bcast_counted_runs":
+        const char *src
+        const char *end
+        const int64_t *counts
+        Py_ssize_t count
+        Py_ssize_t interleave
+
+    ctypedef struct Products "bcast_term_products":
+        const char *a
+        const char *b
+        Py_ssize_t count
+        Py_ssize_t a_advance
+        Py_ssize_t b_advance
+        Py_ssize_t width
+        Py_ssize_t rows
+        Py_ssize_t stride
+        Py_ssize_t ahead
+
+    ctypedef struct Sink "bcast_sink":
+        int mode
+        char *sum
+        char *error
+
+    ctypedef struct Kernels "bcast_sum_kernels":
+        int lanes
+        bint (*reduce_rows)(const Rows *rows, const Sink *dst) noexcept nogil
+        bint (*reduce_runs)(const Runs *runs, const Sink *dst) noexcept nogil
+        bint (*reduce_counted_runs)(const CountedRuns *runs, const Sink *dst) noexcept nogil
+        void (*combine)(const Sink *dst, const Sink *src, Py_ssize_t n) noexcept nogil
+        void (*fold)(const Sink *all, Py_ssize_t groups, Py_ssize_t length, Py_ssize_t n) noexcept nogil
+        void (*multiply)(const Products *products, void *sums) noexcept nogil
+        void (*deviate)(
+            const char *src, const double *means, Py_ssize_t stride, double *dst, Py_ssize_t n) noexcept nogil
+
+    ctypedef struct Results "bcast_results":
+        int dtype
+        int sum_size
+        char *dst
+        Py_ssize_t stride
+        Py_ssize_t sum_stride
+
+    ctypedef struct Target "bcast_sum_target":
+        Kernels *kernels
+        void (*store)(const Results *results, const void *sums, Py_ssize_t n) noexcept nogil
+        bint (*add_errors)(double *sum, const double *error, Py_ssize_t n) noexcept nogil
+        void (*divide)(double *sums, double by, bint root, Py_ssize_t n) noexcept nogil
+
+cdef extern from "_reduce/simd/table.h":
+    enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", UINT8 "BCAST_UINT8", UINT64 "BCAST_UINT64"
+    enum: DTYPE_COUNT "BCAST_DTYPE_COUNT"
+    enum: FLOAT16 "BCAST_FLOAT16", FLOAT32 "BCAST_FLOAT32", FLOAT64 "BCAST_FLOAT64"
+
+    ctypedef struct Dtype "bcast_dtype":
+        int size
+        int kind
+        bint is_float
+        const char *name
+
+    const Dtype *dtypes "bcast_dtypes"
+
+cdef extern from "_reduce/simd/idempotent.h":
+    enum: GREATEST "BCAST_GREATEST", LEAST "BCAST_LEAST"
+    enum: SOME_NONZERO "BCAST_SOME_NONZERO", SOME_ZERO "BCAST_SOME_ZERO"

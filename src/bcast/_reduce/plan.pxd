@@ -1,0 +1,146 @@
+# A reduction in three structs: what is made of items (`Reduction`), along which axes (`Axes`), and in what order
+# (`ReductionPlan`). The face fills the first two, `plan_reduction` the third, and `run` follows it.
+
+from bcast._reduce.kernels cimport Kernels, Sink, Target
+from bcast._runtime.core cimport MAX_AXES
+from bcast._runtime.tuning cimport SUM_CALL_ROWS, SUM_ROW_ITEMS
+
+cdef enum:
+    PACKED_TERMS = SUM_CALL_ROWS * SUM_ROW_ITEMS    # terms that are packed at once, at most
+
+
+# ---- The axes ----
+
+cdef struct Axis:
+    Py_ssize_t length
+    Py_ssize_t src_stride       # between items of what is reduced, in bytes
+    Py_ssize_t other_stride     # between items of the second operand, in bytes; 0 without one
+    Py_ssize_t dst_stride       # between results, in bytes; 0 along an axis that is reduced
+    bint kept                   # whether the result has this axis; else it is reduced
+
+cdef struct Axes:
+    # Axes of a nest of loops, the outermost first.
+    int rank
+    Axis[MAX_AXES + 1] axis     # one more than arrays have: complex numbers have two parts
+
+cdef struct Cursor:
+    # A position in all arrays.
+    const char *src             # an item of what is reduced
+    const char *other           # an item of the second operand
+    char *dst                   # a result
+
+
+cdef inline void move(Cursor *cursor, const Axis *axis, Py_ssize_t by) noexcept nogil:
+    """Move by some items along an axis."""
+    cursor.src += by * axis.src_stride
+    cursor.other += by * axis.other_stride
+    cursor.dst += by * axis.dst_stride
+
+
+# ---- What is made of the items ----
+
+cdef enum:
+    # What a term is made of.
+    ITEMS                   # an item alone
+    PRODUCTS                # an item times one of the second operand
+    DEVIATIONS              # the square of what an item differs from a mean, which is the second operand's item
+
+cdef enum:
+    # What terms are after they were packed.
+    SAME_BYTES              # items as they are, side by side
+    OWN_KIND                # integers of 64 bits; floats as they are
+    REALS                   # float64
+
+cdef struct Terms:
+    # How items become terms, as the kernels read them.
+    int made_of             # ITEMS, PRODUCTS or DEVIATIONS
+    int dtype               # of an item, or of its part if it is complex: its row in the table of dtypes
+    int other_dtype         # of the second operand's items; -1 without one
+    bint packed             # whether kernels cannot read items where they lie, so that terms are packed before
+    int packed_as           # SAME_BYTES, OWN_KIND or REALS
+    int size                # of a term that kernels read, in bytes
+    int ahead               # bytes by which items are prefetched; 0 if a cache holds them
+    const Kernels *multiplier       # what reads both operands where they lie; NULL if they are packed before
+    bint multiplier_adds    # whether it adds the products of several rows, or of a run, too
+
+cdef struct Reduction
+cdef struct ReductionPlan
+
+cdef struct Operation:
+    # What is made of terms: a sum, or an extreme, or a truth. Plans and loops know no more of an operation than this.
+    const Kernels *kernels          # they combine terms in accumulators, and accumulators with each other
+    int accumulator_size            # in bytes
+    bint has_errors                 # whether each accumulator has an error term beside it
+    bint idempotent                 # whether a term may be combined twice, so that repeated ones are of no matter
+    int identity                    # what each byte of a result of no terms is
+    # Makes of `n` accumulators what is to be stored; whether some have to be made again, one by one. NULL if they are
+    # that already.
+    bint (*finish)(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
+    # Makes one result again, as what an accumulator is after `finish`. `first` is at its first term.
+    double (*again)(const ReductionPlan *plan, Cursor first) noexcept nogil
+    # Takes the last step, from what `finish` and `again` have made. NULL if there is none.
+    void (*scale)(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
+
+cdef struct Outcome:
+    # What becomes of accumulators.
+    int dtype               # of the results, or of their parts: a row in the table of dtypes
+    bint are_terms          # whether a result has the form of a term, so that kernels can write results themselves
+    Py_ssize_t repeats      # how often each term comes, along axes of stride 0, which are left out of the plan
+    double divisor          # of sums; 0 if sums are the results
+    bint root               # whether results are the square roots of the quotients
+
+cdef struct Reduction:
+    const Target *target
+    Terms terms
+    Operation operation
+    Outcome outcome
+
+
+# ---- The plan ----
+
+cdef struct KernelCall:
+    # What one call of a kernel reduces.
+    bint runs               # runs, each inside vectors; else rows, which are combined with a row of accumulators
+    bint writes             # whether the kernel writes the results; else accumulators are folded and stored
+    bint gathers            # whether the pieces of a row lie apart, along axis 1 of the block, and are copied together
+    Axis along              # from row to row; or along the terms of a run
+    Py_ssize_t within       # how many positions of `along` lie side by side in one row
+
+cdef struct Block:
+    # The accumulators that one call of a kernel has.
+    Axes axes               # the first one is from group to group of rows, or from run to run; then those of a row
+    Py_ssize_t items        # accumulators of a tile before they are folded, as some of the axes may be reduced
+
+cdef struct Tiles:
+    # How the result is cut, for threads and for caches.
+    int axis                # of the block, which is cut: 0 or 1
+    Py_ssize_t length       # of a tile along that axis; the last one may be shorter
+    Py_ssize_t along        # tiles along that axis
+    Py_ssize_t count        # tiles of the result
+
+cdef struct Shares:
+    # How a tile's terms are cut, for threads.
+    int axis                # the number of the reduced axis among the loops that is cut; -1 for `along` of the call
+    Py_ssize_t each         # shares of a tile
+    Py_ssize_t count        # shares of all tiles
+
+cdef struct ReductionPlan:
+    const Reduction *reduction
+    Cursor first            # the first items of all arrays
+    const Axes *axes        # all of them: a result that is made again goes along the reduced ones
+    Py_ssize_t items        # of what is reduced
+    Py_ssize_t depth        # terms of one result
+    Axes loops              # around the kernel's calls
+    KernelCall call
+    Block block
+    Tiles tiles
+    Shares shares
+    Py_ssize_t scratch      # bytes that a thread needs
+
+# The caller sets `first` and `reduction` of the plan, which refers to this and to the axes.
+cdef void plan_reduction(ReductionPlan *plan, const Axes *axes, Py_ssize_t shares) noexcept nogil
+
+
+cdef inline Py_ssize_t ceil_div(Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    """The quotient, rounded up."""
+    return (a + b - 1) // b

@@ -1,0 +1,30 @@
+# What follows a plan. `counted` uses the parts of it that combine and pack rows; the face the rest.
+
+from bcast._reduce.kernels cimport Kernels, Sink, Target
+from bcast._reduce.plan cimport Axes, Cursor, Reduction, ReductionPlan, Terms
+
+cdef struct ItemRows:
+    # Rows of items, where they lie.
+    const char *src
+    int dtype               # of the items: a row in the table of dtypes
+    Py_ssize_t count        # of rows
+    Py_ssize_t stride       # between rows, in bytes
+    Py_ssize_t width        # items of a row
+    Py_ssize_t item_stride  # between items of a row, in bytes
+
+# Shares by their numbers. `scratch` has the bytes that the plan says; `partials`, where tiles have several shares, two
+# blocks for each share.
+cdef void reduce_shares(
+    const ReductionPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch, char *partials) noexcept nogil
+cdef void combine_shares(const ReductionPlan *plan, char *partials) noexcept nogil
+
+cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst) noexcept nogil
+cdef void pack_rows(const Terms *terms, const ItemRows *rows, char *packed) noexcept nogil
+cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) noexcept nogil
+
+# The kernels, and how sums end: what the face makes operations of.
+cdef const Target **targets     # by the target's number
+cdef const Kernels *idempotent_kernels(int target, int operation, int dtype) noexcept nogil
+cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
+cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil
+cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil

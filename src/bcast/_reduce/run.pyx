@@ -1,0 +1,864 @@
+# cython: cdivision=True
+"""From a plan to results: the loops around the kernels' calls.
+
+In: a `ReductionPlan`, numbers of its shares, memory. Out: results; or of tiles with several shares, their accumulators
+in `partials`, which `combine_shares` combines. Nothing here allocates, raises or runs Python.
+
+A share is a tile, or some of its terms. If the kernel can write a tile's results, that is all (`_write_results`).
+Otherwise terms are combined with the block of accumulators, call after call, and packed before where the kernel cannot
+read them as they lie (`_accumulate`). Then the block is folded and stored (`_fold`, `_store`). An operation may finish
+accumulators before they are stored. How sums do so is at the end; no function before knows what an operation is.
+"""
+
+from libc.math cimport fabs, fma, isfinite
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memmove, memset
+
+from bcast._reduce.kernels cimport ADD, FLOAT64, SET, WRITE, Products, Results, Rows, Runs, dtypes
+from bcast._reduce.plan cimport DEVIATIONS, ITEMS, PACKED_TERMS, REALS, SAME_BYTES, Axis, Operation, move
+from bcast._runtime.core cimport MAX_AXES, PAGE, cut
+from bcast._runtime.tuning cimport SUM_CALL_ROWS, SUM_LONG_ITEMS
+
+cdef extern from "_reduce/simd/kernels.h":
+    const Target **kernels_of_target "bcast_sum_target_of"
+    void fetch "bcast_fetch"(const char *src, Py_ssize_t nbytes) noexcept nogil
+    void gather "bcast_gather"(
+        char *dst, const char *src, Py_ssize_t stride, Py_ssize_t count, Py_ssize_t size) noexcept nogil
+
+cdef extern from "_reduce/simd/dtypes.h":
+    void pack "bcast_pack"(int dtype, bint as_real, char *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) nogil
+
+cdef extern from "_reduce/simd/idempotent.h":
+    const Kernels *bcast_idempotent_kernels(int target, int operation, int dtype) nogil
+
+targets = <const Target **> kernels_of_target
+
+cdef struct Tile:
+    # A tile of the result.
+    Cursor first            # at its first items
+    Axes axes               # those of the block, one of which is cut
+    Py_ssize_t width        # accumulators of a group
+    Py_ssize_t results      # accumulators of all groups, once they are folded
+
+cdef struct Share:
+    # The terms of a tile that are reduced one after the other.
+    Cursor first
+    Py_ssize_t length       # of what the calls go along: rows of each group, or terms of each item in a run
+    const Axes *loops       # around the calls
+
+cdef struct Call:
+    # One call for all groups or runs of a tile.
+    Cursor first
+    Py_ssize_t length       # rows of each group, or terms of each item in a run
+    Sink dst
+    char *packed            # memory for packed terms; NULL if kernels write results
+
+cdef struct TermRows:
+    # Rows of terms that are combined with one row of accumulators.
+    Cursor first            # at the first item of the first row
+    Axis along              # from row to row; its length is of no matter
+    Py_ssize_t count        # of rows
+    Py_ssize_t width        # terms of a row
+
+
+cdef const Kernels *idempotent_kernels(int target, int operation, int dtype) noexcept nogil:
+    """The kernels of an operation that may take a term twice, for a target and a dtype of the table."""
+    return bcast_idempotent_kernels(target, operation, dtype)
+
+
+# ---- Shares and tiles ----
+
+
+cdef void reduce_shares(
+    const ReductionPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch, char *partials,
+) noexcept nogil:
+    """Reduce shares with some numbers: to the results, or if tiles have several shares, to `partials`."""
+    cdef Py_ssize_t number
+    for number in range(begin, end):
+        if plan.shares.each == 1:
+            _reduce_tile(plan, number, scratch)
+        else:
+            _reduce_part(plan, number, scratch, partials)
+
+
+cdef inline void _reduce_tile(const ReductionPlan *plan, Py_ssize_t number, char *scratch) noexcept nogil:
+    """Reduce all terms of a tile, and write its results."""
+    cdef Tile tile
+    cdef Share share
+
+    _find_tile(plan, number, &tile)
+    if plan.call.writes and _write_results(plan, &tile):
+        return
+    share = Share(first=tile.first, length=plan.call.along.length, loops=&plan.loops)
+    _store(plan, &tile, _accumulate(plan, &tile, &share, scratch))
+
+
+cdef void _reduce_part(const ReductionPlan *plan, Py_ssize_t number, char *scratch, char *partials) noexcept nogil:
+    """Reduce a share of a tile's terms to accumulators in `partials`."""
+    cdef Py_ssize_t size = plan.block.items * plan.reduction.operation.accumulator_size
+    cdef int part = <int> (number % plan.shares.each), each = <int> plan.shares.each
+    cdef Axes loops = plan.loops
+    cdef const Axis *axis = &plan.call.along if plan.shares.axis < 0 else &plan.loops.axis[plan.shares.axis]
+    cdef Py_ssize_t begin = cut(axis.length, part, each)
+    cdef Py_ssize_t length = cut(axis.length, part + 1, each) - begin
+    cdef Tile tile
+    cdef Share share
+    cdef Sink dst
+
+    _find_tile(plan, number // plan.shares.each, &tile)
+    share = Share(first=tile.first, length=plan.call.along.length, loops=&loops)
+    move(&share.first, axis, begin)
+    if plan.shares.axis < 0:
+        share.length = length
+    else:
+        loops.axis[plan.shares.axis].length = length
+
+    dst = Sink(mode=SET, sum=partials + 2 * number * size, error=partials + (2 * number + 1) * size)
+    _copy_accumulators(plan.reduction, dst, _accumulate(plan, &tile, &share, scratch), tile.results)
+
+
+cdef void combine_shares(const ReductionPlan *plan, char *partials) noexcept nogil:
+    """Combine the accumulators of each tile's shares, in order, and write the results."""
+    cdef Py_ssize_t size = plan.block.items * plan.reduction.operation.accumulator_size
+    cdef Py_ssize_t number, _share
+    cdef Sink block, other
+    cdef Tile tile
+
+    for number in range(plan.tiles.count):
+        _find_tile(plan, number, &tile)
+        block = other = Sink(mode=ADD, sum=partials, error=partials + size)
+        for _share in range(1, plan.shares.each):
+            other = _moved(other, 2 * size)
+            plan.reduction.operation.kernels.combine(&block, &other, tile.results)
+        _store(plan, &tile, block)
+        partials += plan.shares.each * 2 * size
+
+
+cdef void _find_tile(const ReductionPlan *plan, Py_ssize_t number, Tile *tile) noexcept nogil:
+    """Find a tile by its number."""
+    cdef const Axes *block = &plan.block.axes
+    cdef const Axis *axis = &block.axis[plan.tiles.axis]
+    cdef Py_ssize_t begin = 0
+    cdef int i
+
+    tile.first = plan.first
+    if plan.tiles.count > 1:
+        begin = number % plan.tiles.along * plan.tiles.length
+        move(&tile.first, axis, begin)
+        seek(&plan.loops, True, number // plan.tiles.along, &tile.first)
+
+    tile.axes.rank = block.rank
+    for i in range(block.rank):
+        tile.axes.axis[i] = block.axis[i]
+    tile.axes.axis[plan.tiles.axis].length = min(plan.tiles.length, axis.length - begin)
+
+    tile.width = 1
+    tile.results = tile.axes.axis[0].length
+    for i in range(1, block.rank):
+        tile.width *= tile.axes.axis[i].length
+        if block.axis[i].kept:
+            tile.results *= tile.axes.axis[i].length
+
+
+cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) noexcept nogil:
+    """Move to a position, by its number, along the kept or along the reduced axes; return whether there is one."""
+    cdef const Axis *axis
+    cdef Py_ssize_t outer
+    cdef int i
+
+    for i in range(axes.rank - 1, -1, -1):
+        axis = &axes.axis[i]
+        if axis.kept == kept:
+            outer = number // axis.length if number >= axis.length else 0   # divisions are slow
+            move(cursor, axis, number - outer * axis.length)
+            number = outer
+    return number == 0
+
+
+cdef inline Sink _moved(Sink dst, Py_ssize_t by) noexcept nogil:
+    """The sink that begins some bytes further on."""
+    return Sink(mode=dst.mode, sum=dst.sum + by, error=dst.error + by)
+
+
+cdef inline void _copy_accumulators(const Reduction *reduction, Sink dst, Sink src, Py_ssize_t n) noexcept nogil:
+    """Copy `n` accumulators, which may overlap."""
+    cdef Py_ssize_t nbytes = n * reduction.operation.accumulator_size
+    memmove(dst.sum, src.sum, nbytes)
+    if reduction.operation.has_errors:
+        memmove(dst.error, src.error, nbytes)
+
+
+# ---- A tile's terms ----
+
+
+cdef inline bint _write_results(const ReductionPlan *plan, const Tile *tile) noexcept nogil:
+    """Have the kernel write a tile's results; return whether it could."""
+    cdef Call call = Call(
+        first=tile.first,
+        length=plan.call.along.length,
+        dst=Sink(mode=WRITE, sum=tile.first.dst, error=tile.first.dst),
+        packed=NULL,
+    )
+    return not _reduce_block(plan, tile, &call)
+
+
+cdef inline Sink _accumulate(
+    const ReductionPlan *plan, const Tile *tile, const Share *share, char *scratch,
+) noexcept nogil:
+    """Reduce a share to accumulators, in `scratch`; those along reduced axes are folded."""
+    cdef Py_ssize_t size = plan.block.items * plan.reduction.operation.accumulator_size, number = 0
+    cdef Call call = Call(
+        first=share.first,
+        length=share.length,
+        dst=Sink(mode=SET, sum=scratch, error=scratch + size),
+        packed=scratch + (2 * size if plan.reduction.operation.has_errors else size),
+    )
+
+    while seek(share.loops, False, number, &call.first):
+        _reduce_block(plan, tile, &call)
+        call.dst.mode = ADD
+        call.first = share.first
+        number += 1
+    if tile.results < tile.axes.axis[0].length * tile.width:
+        _fold(plan, tile, call.dst)
+    return call.dst
+
+
+cdef bint _reduce_block(const ReductionPlan *plan, const Tile *tile, const Call *call) noexcept nogil:
+    """Have the kernel reduce all groups or runs of a tile; return whether it could not write the results."""
+    cdef Runs runs
+    if not plan.call.runs:
+        return _reduce_groups(plan, tile, call)
+
+    runs = Runs(
+        src=call.first.src,
+        count=tile.axes.axis[0].length,
+        stride=tile.axes.axis[0].src_stride,
+        length=call.length * tile.width,
+        interleave=tile.width,
+    )
+    if plan.reduction.terms.packed:
+        _reduce_packed_runs(plan, &runs, call)
+        return False
+    return plan.reduction.operation.kernels.reduce_runs(&runs, &call.dst)
+
+
+cdef bint _reduce_groups(const ReductionPlan *plan, const Tile *tile, const Call *call) noexcept nogil:
+    """The same of groups of rows. What does not fill the last row is combined with the first accumulators."""
+    cdef Py_ssize_t within = plan.call.within, advance, left = 0, _group
+    cdef Sink dst = call.dst
+    cdef Cursor group = call.first
+    cdef TermRows rows = TermRows(first=group, along=plan.call.along, count=call.length, width=tile.width)
+
+    if within > 1:
+        rows.count = call.length // within
+        left = (call.length - rows.count * within) * (tile.width // within)
+        rows.along.src_stride *= within
+        rows.along.other_stride *= within
+    if dst.mode == WRITE:
+        advance = plan.block.axes.axis[0].dst_stride
+    else:
+        advance = tile.width * plan.reduction.operation.accumulator_size
+
+    for _group in range(tile.axes.axis[0].length):
+        rows.first = group
+        if plan.reduction.terms.made_of == DEVIATIONS:
+            rows.first.other = _means_of_row(tile, group.other, call.packed + PACKED_TERMS * sizeof(double))
+        if _reduce_term_rows(plan, &rows, dst, call.packed):
+            return True
+        if left:
+            _reduce_last_row(plan, &rows, left, dst, call.packed)
+        move(&group, &plan.block.axes.axis[0], 1)
+        dst = _moved(dst, advance)
+    return False
+
+
+cdef inline void _reduce_last_row(
+    const ReductionPlan *plan, const TermRows *rows, Py_ssize_t width, Sink dst, char *packed,
+) noexcept nogil:
+    """Combine the row after some rows, which is narrower, with the first of their accumulators."""
+    cdef TermRows last = rows[0]
+    last.count = 1
+    last.width = width
+    move(&last.first, &rows.along, rows.count)
+    dst.mode = ADD
+    _reduce_term_rows(plan, &last, dst, packed)
+
+
+cdef const char *_means_of_row(const Tile *tile, const char *means, char *scratch) noexcept nogil:
+    """Find the means of a row's items side by side: where they lie, or else copied to `scratch`."""
+    cdef const Axes *axes = &tile.axes
+    cdef Py_ssize_t[MAX_AXES + 1] position      # of an item, along each axis of the row
+    cdef Py_ssize_t i
+    cdef int j
+
+    if axes.rank == 2 and axes.axis[1].other_stride == sizeof(double):
+        return means
+
+    memset(position, 0, axes.rank * sizeof(Py_ssize_t))
+    for i in range(tile.width):
+        (<double *> scratch)[i] = (<const double *> means)[0]
+        for j in range(axes.rank - 1, 0, -1):
+            means += axes.axis[j].other_stride
+            position[j] += 1
+            if position[j] < axes.axis[j].length:
+                break
+            means -= axes.axis[j].length * axes.axis[j].other_stride
+            position[j] = 0
+    return scratch
+
+
+# ---- Rows ----
+
+
+cdef inline bint _reduce_term_rows(
+    const ReductionPlan *plan, const TermRows *rows, Sink dst, char *packed,
+) noexcept nogil:
+    """Reduce rows, where they lie or packed; return whether the kernel could not write the results."""
+    cdef ItemRows items
+    if plan.call.gathers:
+        _reduce_gathered_rows(plan, rows, dst, packed)
+        return False
+    if plan.reduction.terms.packed:
+        _reduce_packed_rows(plan, rows, dst, packed)
+        return False
+
+    items = ItemRows(
+        src=rows.first.src,
+        dtype=plan.reduction.terms.dtype,
+        count=rows.count,
+        stride=rows.along.src_stride,
+        width=rows.width,
+        item_stride=plan.reduction.terms.size,
+    )
+    return reduce_rows(plan.reduction, &items, dst)
+
+
+cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst) noexcept nogil:
+    """Reduce rows of terms side by side; return whether the kernel could not write the results.
+
+    A call of the kernel has up to SUM_CALL_ROWS rows in each turn. They are from the four quarters of all rows, because
+    memory gives several streams faster than one; and four where eight would share lines of a cache.
+    """
+    cdef const Terms *terms = &reduction.terms
+    cdef Py_ssize_t stride = rows.stride
+    cdef bint share_lines = stride % (PAGE // 2) == 0 or (
+        reduction.operation.has_errors and rows.width * terms.size <= PAGE
+    )
+    cdef Py_ssize_t at_once = 4 if share_lines and dst.mode != WRITE else SUM_CALL_ROWS
+    cdef Py_ssize_t advance = at_once // 4 * stride, done = 0
+    cdef Rows some = Rows(
+        src=rows.src,
+        turns=rows.count // at_once,
+        advance=advance,
+        rows=at_once,
+        stride=rows.count // at_once * advance,
+        half_stride=stride,
+        width=rows.width,
+    )
+    cdef bint are_dense = 256 <= stride == rows.width * terms.size
+
+    if terms.ahead and are_dense and rows.count * stride <= 4 * PAGE:   # taken by turns, they are no stream to the CPU
+        fetch(rows.src + terms.ahead, rows.count * stride)
+    if some.turns:
+        if reduction.operation.kernels.reduce_rows(&some, &dst):
+            return True
+        dst.mode = ADD
+        done = some.turns * at_once
+    if done == rows.count:
+        return False
+
+    some = Rows(
+        src=rows.src + done * stride,
+        turns=1,
+        advance=0,
+        rows=rows.count - done,
+        stride=stride,
+        half_stride=4 * stride,
+        width=rows.width,
+    )
+    return reduction.operation.kernels.reduce_rows(&some, &dst)
+
+
+cdef inline Rows _packed_rows(
+    const Terms *terms, const char *packed, Py_ssize_t count, Py_ssize_t width,
+) noexcept nogil:
+    """Rows of packed terms, one behind the other."""
+    cdef Py_ssize_t size = width * terms.size
+    return Rows(src=packed, turns=1, advance=0, rows=count, stride=size, half_stride=4 * size, width=width)
+
+
+cdef void _reduce_packed_rows(
+    const ReductionPlan *plan, const TermRows *rows, Sink dst, char *packed,
+) noexcept nogil:
+    """Pack SUM_CALL_ROWS rows at a time and reduce them; of products that are added as they are made, one row of sums.
+    """
+    cdef const Terms *terms = &plan.reduction.terms
+    cdef const Axis *along = &rows.along
+    cdef const Axis *items = &plan.block.axes.axis[plan.block.axes.rank - 1]
+    cdef Py_ssize_t at_once = min(<Py_ssize_t> SUM_CALL_ROWS, PACKED_TERMS // rows.width)
+    cdef Py_ssize_t added = 1       # rows of products that are added to one as they are made
+    cdef Py_ssize_t count = rows.count
+    cdef Cursor first = rows.first
+    cdef Products products
+    cdef Rows some
+
+    if terms.multiplier_adds and along.src_stride == along.other_stride:
+        added = rows.count
+    while count > 0:
+        some = _packed_rows(terms, packed, min(count // added, at_once), rows.width)
+        products = Products(
+            a=first.src,
+            b=first.other,
+            count=some.rows,
+            a_advance=along.src_stride,
+            b_advance=along.other_stride,
+            width=rows.width,
+            rows=added,
+            stride=along.src_stride,
+            ahead=terms.ahead,
+        )
+        _pack_terms(plan.reduction, &products, items, 1, packed)
+        plan.reduction.operation.kernels.reduce_rows(&some, &dst)
+        dst.mode = ADD
+        if added > 1 and terms.other_dtype == FLOAT64:      # the sums' error terms are behind them
+            some.src += rows.width * terms.size
+            plan.reduction.operation.kernels.reduce_rows(&some, &dst)
+        move(&first, along, some.rows * added)
+        count -= some.rows * added
+
+
+cdef void _reduce_gathered_rows(
+    const ReductionPlan *plan, const TermRows *rows, Sink dst, char *packed,
+) noexcept nogil:
+    """Copy the pieces of each row together, of SUM_CALL_ROWS rows at a time, and reduce these."""
+    cdef const Terms *terms = &plan.reduction.terms
+    cdef const Axes *block = &plan.block.axes
+    cdef Py_ssize_t at_once = min(<Py_ssize_t> SUM_CALL_ROWS, PACKED_TERMS // rows.width)
+    cdef Py_ssize_t row_bytes = rows.width * terms.size, count = rows.count, i
+    cdef ItemRows pieces = ItemRows(
+        src=NULL,
+        dtype=terms.dtype,
+        count=0,
+        stride=block.axis[1].src_stride,
+        width=1,
+        item_stride=block.axis[block.rank - 1].src_stride,
+    )
+    cdef Cursor row = rows.first
+    cdef Rows some
+    cdef int j
+
+    for j in range(2, block.rank):
+        pieces.width *= block.axis[j].length
+    pieces.count = rows.width // pieces.width
+    while count > 0:
+        some = _packed_rows(terms, packed, min(count, at_once), rows.width)
+        for i in range(some.rows):
+            pieces.src = row.src
+            if terms.packed:
+                pack_rows(terms, &pieces, packed + i * row_bytes)
+            else:
+                gather(packed + i * row_bytes, row.src, pieces.stride, pieces.count, pieces.width * terms.size)
+            move(&row, &rows.along, 1)
+        plan.reduction.operation.kernels.reduce_rows(&some, &dst)
+        dst.mode = ADD
+        count -= some.rows
+
+
+# ---- Runs that are packed ----
+
+
+cdef void _reduce_packed_runs(const ReductionPlan *plan, const Runs *runs, const Call *call) noexcept nogil:
+    """Pack as many runs as there is room for, or parts of one, and reduce them."""
+    cdef const Reduction *reduction = plan.reduction
+    cdef Py_ssize_t part = min(runs.length, <Py_ssize_t> PACKED_TERMS)      # terms of a run that are packed at once
+    cdef Py_ssize_t run = 0, term       # the first ones that are packed
+    cdef Runs packed = Runs(src=call.packed, count=0, stride=0, length=0, interleave=runs.interleave)
+    cdef Sink dst = call.dst
+    cdef Products terms
+
+    if reduction.terms.multiplier_adds:
+        _reduce_runs_of_products(plan, runs, call)
+        return
+    while run < runs.count:
+        packed.count = max(<Py_ssize_t> 1, min(PACKED_TERMS // part, runs.count - run))
+        dst.mode = call.dst.mode
+        term = 0
+        while term < runs.length:
+            packed.length = min(runs.length - term, part)
+            packed.stride = packed.length * reduction.terms.size
+            terms = _terms_of_runs(plan, runs, call, run, term)
+            terms.count, terms.width = packed.count, packed.length
+            _pack_terms(reduction, &terms, _items_of_runs(plan, runs), 0, call.packed)
+            reduction.operation.kernels.reduce_runs(&packed, &dst)
+            dst.mode = ADD
+            term += part
+        run += packed.count
+        dst = _moved(dst, packed.count * runs.interleave * reduction.operation.accumulator_size)
+
+
+cdef void _reduce_runs_of_products(const ReductionPlan *plan, const Runs *runs, const Call *call) noexcept nogil:
+    """The same of products that are added as they are made: a vector of sums of each run, and perhaps of error terms.
+    """
+    cdef const Reduction *reduction = plan.reduction
+    cdef Py_ssize_t size = reduction.terms.size, lanes = reduction.terms.multiplier.lanes, run = 0
+    cdef bint has_errors = reduction.terms.other_dtype == FLOAT64
+    cdef Py_ssize_t room = 2 * lanes if has_errors else lanes       # for what is packed of a run, in terms
+    cdef Runs sums = Runs(src=call.packed, count=0, stride=room * size, length=lanes, interleave=1)
+    cdef Runs errors
+    cdef Sink dst = call.dst
+    cdef Products products
+
+    while run < runs.count:
+        sums.count = min(PACKED_TERMS // room, runs.count - run)
+        products = _terms_of_runs(plan, runs, call, run, 0)
+        products.count, products.width, products.rows = sums.count, runs.length, 0
+        reduction.terms.multiplier.multiply(&products, call.packed)
+        reduction.operation.kernels.reduce_runs(&sums, &dst)
+        if has_errors:
+            errors = sums
+            errors.src += lanes * size
+            dst.mode = ADD
+            reduction.operation.kernels.reduce_runs(&errors, &dst)
+            dst.mode = call.dst.mode
+        run += sums.count
+        dst = _moved(dst, sums.count * reduction.operation.accumulator_size)
+
+
+cdef inline const Axis *_items_of_runs(const ReductionPlan *plan, const Runs *runs) noexcept nogil:
+    """The axis along which items of a run are: the items that take turns, if there are some."""
+    return &plan.block.axes.axis[1] if runs.interleave > 1 else &plan.call.along
+
+
+cdef inline Products _terms_of_runs(
+    const ReductionPlan *plan, const Runs *runs, const Call *call, Py_ssize_t run, Py_ssize_t term,
+) noexcept nogil:
+    """What terms are made of, from a term of a run on."""
+    cdef const Axis *items = _items_of_runs(plan, runs)
+    cdef Py_ssize_t other_stride = plan.block.axes.axis[0].other_stride
+    return Products(
+        a=runs.src + run * runs.stride + term * items.src_stride,
+        b=call.first.other + run * other_stride + term * items.other_stride,
+        count=0,
+        a_advance=runs.stride,
+        b_advance=other_stride,
+        width=0,
+        rows=1,
+        stride=0,
+        ahead=plan.reduction.terms.ahead,
+    )
+
+
+# ---- Packing ----
+
+
+cdef void pack_rows(const Terms *terms, const ItemRows *rows, char *packed) noexcept nogil:
+    """Pack rows of items one behind the other, as terms that kernels read."""
+    cdef bint as_real = terms.packed_as == REALS
+    cdef Py_ssize_t row_bytes = rows.width * terms.size, i
+    cdef bint are_one = rows.stride == rows.width * rows.item_stride
+
+    if terms.packed_as == SAME_BYTES:
+        for i in range(rows.count):
+            gather(packed + i * row_bytes, rows.src + i * rows.stride, rows.item_stride, rows.width, terms.size)
+    elif are_one:
+        pack(rows.dtype, as_real, packed, rows.src, rows.item_stride, rows.count * rows.width)
+    else:
+        for i in range(rows.count):
+            pack(rows.dtype, as_real, packed + i * row_bytes, rows.src + i * rows.stride, rows.item_stride, rows.width)
+
+
+cdef void _pack_terms(
+    const Reduction *reduction, const Products *rows, const Axis *items, Py_ssize_t means_stride, char *packed,
+) noexcept nogil:
+    """Pack terms, of whatever they are made: rows of them, or if `means_stride` is 0, runs.
+
+    Means are as many as the items of a row, or one for each run.
+    """
+    cdef const Terms *terms = &reduction.terms
+    cdef ItemRows operand
+    cdef Products both
+
+    if terms.made_of == DEVIATIONS:
+        _pack_deviations(reduction, rows, items.src_stride, means_stride, packed)
+        return
+    if terms.multiplier != NULL:
+        terms.multiplier.multiply(rows, packed)
+        return
+
+    operand = ItemRows(
+        src=rows.a,
+        dtype=terms.dtype,
+        count=rows.count,
+        stride=rows.a_advance,
+        width=rows.width,
+        item_stride=items.src_stride,
+    )
+    pack_rows(terms, &operand, packed)
+    if terms.made_of == ITEMS:
+        return
+
+    both = Products(
+        a=packed, b=packed + PACKED_TERMS * terms.size, count=1, a_advance=0, b_advance=0,
+        width=rows.count * rows.width, rows=1, stride=0, ahead=0,
+    )
+    operand.src, operand.dtype = rows.b, terms.other_dtype
+    operand.stride, operand.item_stride = rows.b_advance, items.other_stride
+    pack_rows(terms, &operand, <char *> both.b)
+    reduction.operation.kernels.multiply(&both, packed)
+
+
+cdef void _pack_deviations(
+    const Reduction *reduction, const Products *rows, Py_ssize_t item_stride, Py_ssize_t means_stride, char *packed,
+) noexcept nogil:
+    """Pack the squares of what items differ from their means: one for each item, or one for each run."""
+    cdef const Terms *terms = &reduction.terms
+    cdef const char *src = rows.a
+    cdef const double *means = <const double *> rows.b
+    cdef double *dst = <double *> packed
+    cdef double *spread = dst + PACKED_TERMS
+    cdef Py_ssize_t advance = rows.b_advance // <Py_ssize_t> sizeof(double)     # from row to row of means
+    cdef Py_ssize_t count = rows.count, width = rows.width, i, j, _row
+
+    if means_stride == 0 and width < SUM_LONG_ITEMS and rows.a_advance == width * item_stride:
+        for i in range(count):      # short runs are one row, with a mean for each item
+            for j in range(width):
+                spread[i * width + j] = means[i * advance]
+        means = spread
+        width, count, means_stride = width * count, 1, 1
+
+    for _row in range(count):
+        if terms.multiplier != NULL:
+            terms.multiplier.deviate(src, means, means_stride, dst, width)
+        else:
+            pack(terms.dtype, terms.packed_as == REALS, <char *> dst, src, item_stride, width)
+            reduction.operation.kernels.deviate(<char *> dst, means, means_stride, dst, width)
+        src += rows.a_advance
+        means += advance
+        dst += width
+
+
+# ---- From accumulators to results ----
+
+
+cdef void _fold(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
+    """Combine the accumulators along the reduced axes of the block, the outermost first."""
+    cdef const Kernels *kernels = plan.reduction.operation.kernels
+    cdef Py_ssize_t size = plan.reduction.operation.accumulator_size
+    cdef Py_ssize_t groups = 1                                              # outside of the axis, of those left
+    cdef Py_ssize_t inner = tile.axes.axis[0].length * tile.width           # accumulators inside of it
+    cdef Py_ssize_t length, i
+    cdef Sink rows
+    cdef int j
+
+    for j in range(tile.axes.rank):
+        length = tile.axes.axis[j].length
+        inner //= length
+        if plan.block.axes.axis[j].kept:
+            groups *= length
+        elif groups > 1 and inner < SUM_CALL_ROWS:
+            kernels.fold(&block, groups, length, inner)
+        else:
+            for i in range(groups):
+                rows = _moved(block, i * length * inner * size)
+                _fold_by_halves(plan.reduction, rows, length, inner)
+                _copy_accumulators(plan.reduction, _moved(block, i * inner * size), rows, inner)
+
+
+cdef inline void _fold_by_halves(
+    const Reduction *reduction, Sink rows, Py_ssize_t length, Py_ssize_t inner,
+) noexcept nogil:
+    """Combine rows of accumulators: the last half with the first, which are two long rows, until there is one."""
+    cdef Py_ssize_t row_bytes = inner * reduction.operation.accumulator_size, half
+    cdef Sink last
+    while length > 1:
+        half = length // 2
+        last = _moved(rows, (length - half) * row_bytes)
+        reduction.operation.kernels.combine(&rows, &last, half * inner)
+        length -= half
+
+
+cdef void _store(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
+    """Write a tile's results, along one axis at a time."""
+    cdef const Reduction *reduction = plan.reduction
+    cdef Results results
+    cdef Cursor cursor
+    cdef Axes outer
+    cdef Axis inner
+    cdef Py_ssize_t i
+
+    _finish(plan, tile, block)
+    inner = _read_result_axes(reduction, tile, &outer)
+    results = Results(
+        dtype=reduction.outcome.dtype,
+        sum_size=reduction.operation.accumulator_size,
+        dst=NULL,
+        stride=inner.dst_stride,
+        sum_stride=inner.src_stride,
+    )
+    for i in range(tile.results // inner.length):
+        cursor = Cursor(src=block.sum, other=NULL, dst=tile.first.dst)
+        seek(&outer, True, i, &cursor)
+        results.dst = cursor.dst
+        reduction.target.store(&results, cursor.src, inner.length)
+
+
+cdef inline Axis _read_result_axes(const Reduction *reduction, const Tile *tile, Axes *outer) noexcept nogil:
+    """Return the axis along which results are stored: the innermost, or if that is short, the longest. List the others.
+
+    Neighbours that are one axis of the results are one here. Their `src_stride` is from accumulator to accumulator.
+    """
+    cdef int size = reduction.operation.accumulator_size, longest = 0, i
+    cdef Py_ssize_t count = 1       # accumulators inside of the next axis
+    cdef const Axis *axis
+    cdef Axis *last = NULL          # that was listed; the innermost one comes first
+    cdef Axis inner
+
+    outer.rank = 0
+    for i in range(tile.axes.rank - 1, -1, -1):
+        axis = &tile.axes.axis[i]
+        if not axis.kept or axis.length == 1:
+            continue
+        if last != NULL and axis.dst_stride == last.length * last.dst_stride:
+            last.length *= axis.length
+        else:
+            last = &outer.axis[outer.rank]
+            last[0] = Axis(
+                length=axis.length, src_stride=count * size, other_stride=0, dst_stride=axis.dst_stride, kept=True,
+            )
+            outer.rank += 1
+        count *= axis.length
+    if outer.rank == 0:
+        return Axis(length=1, src_stride=0, other_stride=0, dst_stride=0, kept=True)
+
+    if outer.axis[0].length < SUM_LONG_ITEMS:
+        for i in range(outer.rank):
+            if outer.axis[i].length > outer.axis[longest].length:
+                longest = i
+    inner = outer.axis[longest]
+    outer.rank -= 1
+    outer.axis[longest] = outer.axis[outer.rank]
+    return inner
+
+
+cdef inline void _finish(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
+    """Have the operation finish a tile's accumulators, which then need only be rounded."""
+    cdef const Operation *operation = &plan.reduction.operation
+    if operation.finish != NULL and operation.finish(plan.reduction, &block, tile.results):
+        _make_again(plan, tile, block)
+    if operation.scale != NULL:
+        operation.scale(plan.reduction, &block, tile.results)
+
+
+cdef void _make_again(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
+    """Make results again, one by one, whose accumulators are infinite or no numbers."""
+    cdef double *accumulators = <double *> block.sum
+    cdef Cursor first
+    cdef Py_ssize_t i
+    for i in range(tile.results):
+        if not isfinite(accumulators[i]):
+            first = tile.first
+            seek(&tile.axes, True, i, &first)
+            accumulators[i] = plan.reduction.operation.again(plan, first)
+
+
+# ---- How sums end ----
+
+
+cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """Multiply sums by how often their terms come, and add error terms; return whether some are not finite."""
+    if reduction.outcome.repeats != 1:
+        _multiply(reduction, block, n)
+    if not reduction.operation.has_errors:
+        return False
+    return reduction.target.add_errors(<double *> block.sum, <const double *> block.error, n)
+
+
+cdef void _multiply(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """Multiply sums by how often their terms come. What rounds a compensated one is kept in its error term."""
+    cdef double *sums = <double *> block.sum
+    cdef double *errors = <double *> block.error
+    cdef double by = <double> reduction.outcome.repeats, product
+    cdef Py_ssize_t i
+    if reduction.operation.has_errors:
+        for i in range(n):
+            product = sums[i] * by
+            errors[i] = fma(errors[i], by, fma(sums[i], by, -product))
+            sums[i] = product
+    elif dtypes[reduction.outcome.dtype].is_float:
+        for i in range(n):
+            sums[i] *= by
+    else:
+        _multiply_integers(reduction, block.sum, n)
+
+
+cdef void _multiply_integers(const Reduction *reduction, char *sums, Py_ssize_t n) noexcept nogil:
+    """The same of integers, which wrap. The narrow ones are multiplied as uint32_t, because ints would overflow."""
+    cdef Py_ssize_t repeats = reduction.outcome.repeats, i
+    cdef int size = reduction.operation.accumulator_size
+    if size == 8:
+        for i in range(n):
+            (<uint64_t *> sums)[i] *= <uint64_t> repeats
+    elif size == 4:
+        for i in range(n):
+            (<uint32_t *> sums)[i] *= <uint32_t> repeats
+    elif size == 2:
+        for i in range(n):
+            (<uint16_t *> sums)[i] = <uint16_t> ((<uint16_t *> sums)[i] * <uint32_t> repeats)
+    else:
+        for i in range(n):
+            (<uint8_t *> sums)[i] = <uint8_t> ((<uint8_t *> sums)[i] * <uint32_t> repeats)
+
+
+cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil:
+    """Sum the terms of one result, whose accumulator overflowed, perhaps only on its way: large ones scaled down.
+
+    Terms that are infinite or no numbers themselves give what a plain sum of them gives.
+    """
+    cdef double least_large = 2.0 ** 900, scale = 2.0 ** -100   # 2^60 large terms, scaled, do not overflow
+    cdef double[2] sums = [0, 0]        # of small terms, and of large ones, scaled
+    cdef double[2] errors = [0, 0]
+    cdef double special = 0             # the sum of infinite terms and NaNs
+    cdef Py_ssize_t number = 0
+    cdef Cursor cursor = first
+    cdef double term
+    cdef bint is_large
+
+    while special == special and seek(plan.axes, False, number, &cursor):
+        term = _term_at(&plan.reduction.terms, &cursor)
+        if isfinite(term):
+            is_large = fabs(term) >= least_large
+            _two_sum(&sums[is_large], &errors[is_large], term * scale if is_large else term)
+        else:
+            special += term
+        cursor = first
+        number += 1
+
+    if special != 0:    # or NaN
+        return special * plan.reduction.outcome.repeats
+    if sums[1] == 0 and errors[1] == 0:
+        return (sums[0] + errors[0]) * plan.reduction.outcome.repeats
+    return (sums[1] + (errors[1] + (sums[0] + errors[0]) * scale)) / scale * plan.reduction.outcome.repeats
+
+
+cdef double _term_at(const Terms *terms, const Cursor *cursor) noexcept nogil:
+    """One term, as a float64."""
+    cdef double item, other
+    pack(terms.dtype, terms.packed_as == REALS, <char *> &item, cursor.src, 0, 1)
+    if terms.made_of == ITEMS:
+        return item
+    pack(terms.other_dtype, terms.packed_as == REALS, <char *> &other, cursor.other, 0, 1)
+    return (item - other) ** 2 if terms.made_of == DEVIATIONS else item * other
+
+
+cdef inline void _two_sum(double *sum, double *error, double term) noexcept nogil:
+    """Add a term to a sum, and what that rounds off to its error term."""
+    cdef double total = sum[0] + term
+    cdef double part = total - sum[0]
+    error[0] += (sum[0] - (total - part)) + (term - part)
+    sum[0] = total
+
+
+cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """Divide sums, which makes them means or variances; and take the roots, if results are these."""
+    reduction.target.divide(<double *> block.sum, reduction.outcome.divisor, reduction.outcome.root, n)

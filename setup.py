@@ -38,7 +38,9 @@ OWN_OPTIONS = {
     "_reduction.pyx": ["-O2"],
     "_api/converted.py": BRIEF,
     "_api/patching.pyx": BRIEF,
-    "_copy/core.pyx": ALIGN,
+    "_copy/counted.pyx": ALIGN,
+    "_copy/plan.pyx": ALIGN,
+    "_copy/run.pyx": ALIGN,
     "_kernel.pyx": [*ALIGN, *BRIEF],
     "_rules/arguments.py": ["-O2"],
     "_reduce/run.pyx": ["-falign-functions=32"],
@@ -66,7 +68,9 @@ PUBLIC = {
 }
 SOURCES = [
     "_reduce/run.pyx",  # first, as it takes longest to compile
-    "_copy/core.pyx",
+    "_copy/plan.pyx",
+    "_copy/run.pyx",
+    "_copy/counted.pyx",
     "_reduction.pyx",
     "_kernel.pyx",
     "_elementwise.pyx",
@@ -80,8 +84,10 @@ SOURCES = [
     "_nest/core.pyx",
     "_reduce/counted.pyx",
     "_reduce/plan.pyx",
+    "_rules/alignment.pyx",
     "_rules/arguments.py",
-    "_rules/core.pyx",
+    "_rules/counts.pyx",
+    "_runtime/arrays.pyx",
     "_runtime/core.pyx",
 ]
 

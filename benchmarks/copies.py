@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bcast._rules.alignment import align
 from bcast._rules.arguments import Shape
-from bcast._rules.core import align
 from benchmarks.harness import Cell, Check, Judge, as_numpy, equals
 from benchmarks.numba_loops import fill, repeater
 from benchmarks.peers import LIMIT, Call, Names, Way, call_of, fastest_fill

@@ -13,8 +13,8 @@ import bcast
 from bcast._api.converted import as_array
 from bcast._benchmark import timing
 from bcast._kernel import replicate
-from bcast._rules.core import align
-from bcast._runtime.core import result_array, shape_of
+from bcast._rules.alignment import align
+from bcast._runtime.arrays import result_array, shape_of
 from benchmarks.harness import WARM_UP_SECONDS, Cell, Check
 from benchmarks.peers import Call, Names, Way, installed
 
@@ -147,7 +147,7 @@ def in_a_loop(fills: dict[str, Fill], size: int) -> dict[str, float]:
 
 
 def measure_memory(options: Namespace) -> None:
-    """Print what it costs to get the memory of a large result: the tables behind `_runtime/memory.pxi`.
+    """Print what it costs to get the memory of a large result: the tables behind `_runtime/core.pyx`.
 
     The first table fills arrays that stay, so that the memory of each is new. The second one drops each before the
     next, as loops do, so that its memory may be had again.

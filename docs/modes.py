@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from bcast._rules.core import MODES, align
+from bcast._rules.alignment import MODES, align
 
 Shape = tuple[int, ...]
 

@@ -29,7 +29,7 @@ from _calls import CALLS, Call, Row, Subclass, difference, image, is_plain
 
 import bcast
 from bcast import _elementwise, _reduction
-from bcast._copy import core
+from bcast._copy import run as copies
 
 MOST = 20_000  # no call allocates so often
 SETTLING = 3  # calls that fill caches
@@ -277,7 +277,7 @@ class Subject:
         if row.threads > 1:
             bcast.set_num_threads(row.threads)
         if row.copies:
-            core.set_limits(**row.copies)
+            copies.set_limits(**row.copies)
         if row.sums:
             _reduction.set_limits(**row.sums)
         if row.functions:

@@ -4,7 +4,7 @@ from itertools import chain, combinations, product
 
 from _reference import reference
 
-from bcast._rules.core import MODES
+from bcast._rules.alignment import MODES
 
 # The mode and the names of the arguments of each way to call it.
 FORMS = {"-".join((m.name, *form.arguments)): (m.name, tuple(form.arguments)) for m in MODES for form in m.forms}

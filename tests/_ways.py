@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import bcast
 from bcast import _elementwise, _reduction
-from bcast._copy import core
+from bcast._copy import run
 from bcast._runtime import core as runtime
 
 THREADS = 3
@@ -47,7 +47,7 @@ def running(target, threads, limited, limits):
 def written(leaf, regime):
     """Have the kernel work in one of `WAYS`."""
     limits = REGIMES[regime]
-    return running(leaf, THREADS if "share" in limits else 0, core.set_limits, limits)
+    return running(leaf, THREADS if "share" in limits else 0, run.set_limits, limits)
 
 
 SUM_TARGETS = runtime.TARGETS

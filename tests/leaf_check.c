@@ -3,7 +3,7 @@
 
        leaf_check ROUNDS
 
-   Tables are random, within the rules by which `_copy/plan.pxi` makes them. Buffers end, or begin, at pages that no one
+   Tables are random, within the rules by which `_copy/plan.pyx` makes them. Buffers end, or begin, at pages that no one
    may touch; what must not be written is painted. */
 
 #include "fenced.h"

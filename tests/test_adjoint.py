@@ -14,7 +14,7 @@ from test_ops import LAYOUTS, Arena
 from test_properties import DATA_LAYOUTS, OUT_LAYOUTS, for_all, laid_out
 
 from bcast import _reduction
-from bcast._rules.core import Alignment
+from bcast._rules.alignment import Alignment
 
 DTYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
 with contextlib.suppress(ImportError):

@@ -13,7 +13,7 @@ from test_errors import refuse, untouched
 from test_sources import HERE
 
 import bcast
-from bcast._rules.core import Alignment, align
+from bcast._rules.alignment import Alignment, align
 from bcast._rules.types import Mode
 
 # Each table: name -> (data's shape, target, other arguments, the alignment or the error and the argument it names).

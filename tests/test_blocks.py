@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bcast._cli.blocks import blocks, refit, units
-from bcast._rules.core import Alignment
+from bcast._rules.alignment import Alignment
 
 ALIGNMENTS = {
     "scalar": Alignment((), ()),

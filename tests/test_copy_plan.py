@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bcast._copy.core import explain
+from bcast._copy.plan import explain
 
 # The output's shape, the source, bytes of an item.
 PAPER = {

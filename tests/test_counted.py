@@ -18,10 +18,10 @@ from test_strided import items
 import bcast
 from bcast._kernel import repeat_counted
 from bcast._reduction import sum_counted
-from bcast._rules.core import counts_of_array
+from bcast._rules.counts import counts_of_array
 from bcast._runtime import core as runtime
 
-CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pxi`
+CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pyx`
 MANY = (1 << 21) // 8 + 1  # counts of int64 that several threads sum, asleep or not
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i2", ">u4", ">i8", ">u8")
 A23 = np.arange(6.0).reshape(2, 3)

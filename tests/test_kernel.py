@@ -12,7 +12,7 @@ from test_strided import items
 
 import bcast
 from bcast._kernel import replicate
-from bcast._rules.core import Alignment
+from bcast._rules.alignment import Alignment
 from bcast._runtime import core as runtime
 
 
@@ -63,7 +63,7 @@ def test_around_every_threshold(size, itemsize):
 
 
 HOOKS = {  # what each module's limits are called, in the order of its arguments
-    "bcast._copy.core": ("share", "streamed"),
+    "bcast._copy.run": ("share", "streamed"),
     "bcast._reduction": ("shared",),
     "bcast._elementwise": ("share",),
     "bcast._api.converted": ("block_bytes",),
@@ -87,7 +87,7 @@ set_limits = importlib.import_module(sys.argv[1]).set_limits
 rows, tall = np.arange(9000.0).reshape(-1, 3), np.ones((600_000, 3), "f4")
 for n in (int(argument) for argument in sys.argv[2:]):
     try:
-        set_limits(n, 5) if sys.argv[1] == "bcast._copy.core" else set_limits(n)
+        set_limits(n, 5) if sys.argv[1] == "bcast._copy.run" else set_limits(n)
     except ValueError:  # more than any memory has, but no call gives a wrong result for it
         assert n >= 1 << 57
         continue

@@ -14,7 +14,7 @@ from bcast._runtime import core as runtime
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-KERNEL = bcast._copy.core
+KERNEL = bcast._copy.run
 MB = 10**6
 
 

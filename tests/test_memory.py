@@ -13,7 +13,7 @@ from test_errors import refuse
 
 import bcast
 from bcast._runtime import core as runtime
-from bcast._runtime.core import result_array
+from bcast._runtime.arrays import result_array
 
 MIB = 1 << 20
 LEAST = MIB // 2
@@ -245,7 +245,7 @@ def test_memory_that_the_system_has_taken_comes_back():
 
 SHORT_OF_ADDRESSES = """
 import resource
-from bcast._runtime.core import result_array
+from bcast._runtime.arrays import result_array
 
 def new(mib):
     return result_array(None, np.empty(0, np.uint8), (mib << 20,), "shape")

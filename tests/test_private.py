@@ -22,9 +22,9 @@ import numpy as np
 import bcast
 from bcast import _reduction, _elementwise, _kernel
 from bcast._api import converted, patching
-from bcast._rules import core as rules
-from bcast._rules.core import Alignment, aligned
-from bcast._runtime import core as runtime
+from bcast._rules import alignment as rules, counts
+from bcast._rules.alignment import Alignment, aligned
+from bcast._runtime import arrays
 
 for name in sys.argv[1:]:
     __import__(name)
@@ -49,7 +49,7 @@ class Liar(np.ndarray):
 grid, row, column, empty = fenced((2, 3), "f4"), fenced(3, "f4"), fenced((2, 1), "f4"), fenced((0, 3), "f4")
 wide, number, turned = fenced((2, 3), "f8"), fenced((), "c16"), fenced((2, 3, 4), "f4").transpose(2, 0, 1)
 axes, objects, strings, liar = fenced((1,) * 64, "i8"), fenced((2, 3), object), fenced((2, 3), "S4"), grid.view(Liar)
-twos, six = rules.counts_of_tuple((2, 2, 2)), fenced(6, "f4")
+twos, six = counts.counts_of_tuple((2, 2, 2)), fenced(6, "f4")
 masked, locked = np.ma.array(grid), np.broadcast_to(row, (2, 3))
 
 for i, call in enumerate(sys.stdin):
@@ -82,11 +82,11 @@ ALIGNMENTS = (
     *[f"aligned({shape}, {source})" for shape in SHAPES for source in SHAPES],
 )
 COUNTS = (
-    "None", "5", "rules.Counts.__new__(rules.Counts)", "rules.counts_of_array(np.array([1, 1]))",
-    "rules.counts_of_array(np.array([0, 0, 0]))", "rules.counts_of_array(np.array([-1, 3, 1]))",
-    "rules.counts_of_array(np.array([2**62, 0, 2**62]))", "rules.counts_of_array(np.full(5000, 2**61))",
-    "rules.counts_of_tuple((2, 1, 0))", "rules.counts_of_tuple((1, 1))", "rules.counts_of_tuple((0, -1, 4))",
-    "rules.counts_of_tuple((1,) * 6)", "rules.counts_of_tuple((2,))", "rules.counts_of_tuple(())",
+    "None", "5", "counts.Counts.__new__(counts.Counts)", "counts.counts_of_array(np.array([1, 1]))",
+    "counts.counts_of_array(np.array([0, 0, 0]))", "counts.counts_of_array(np.array([-1, 3, 1]))",
+    "counts.counts_of_array(np.array([2**62, 0, 2**62]))", "counts.counts_of_array(np.full(5000, 2**61))",
+    "counts.counts_of_tuple((2, 1, 0))", "counts.counts_of_tuple((1, 1))", "counts.counts_of_tuple((0, -1, 4))",
+    "counts.counts_of_tuple((1,) * 6)", "counts.counts_of_tuple((2,))", "counts.counts_of_tuple(())",
 )  # fmt: skip
 LISTS = (*(f"[{count}]" for count in (*COUNTS, 0, 2)), "None", "[]")
 NAMES = ("'x'", "None", "5")
@@ -152,7 +152,7 @@ def picked(name, function, count):
 
 def pool_of(parameter, name):
     """Return what is given to an argument; `*args` get one. The data of a rule is its shape."""
-    if parameter.name == "data" and name.startswith("bcast._rules.core."):
+    if parameter.name == "data" and name.startswith("bcast._rules.alignment."):
         return POOL_OF["shape"]
     annotation = str(parameter.annotation).removesuffix(" | None").replace(" ", "")
     if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
@@ -163,16 +163,16 @@ def pool_of(parameter, name):
 # What once read or wrote memory of nobody's.
 REFUSED = {
     "no_array_to_stack": ("patching.take_stack((None, 3), 2**70)", "returned"),
-    "no_array": ("runtime.shape_of(None)", "TypeError"),
-    "no_array_to_reshape": ("runtime.reshaped(None, (1,))", "TypeError"),
-    "nothing_like": ("runtime.result_array(None, None, (2,), 'x')", "TypeError"),
+    "no_array": ("arrays.shape_of(None)", "TypeError"),
+    "no_array_to_reshape": ("arrays.reshaped(None, (1,))", "TypeError"),
+    "nothing_like": ("arrays.result_array(None, None, (2,), 'x')", "TypeError"),
     "no_data": ("converted.materialise(None, Alignment((3,), (3,)), None, 'x')", "TypeError"),
     "no_alignment": ("_kernel.replicate(row, None, grid)", "TypeError"),
     "no_alignment_of_a_sum": ("_reduction.sum_onto(grid, None, row)", "TypeError"),
     "an_empty_alignment": ("_kernel.replicate(row, Alignment.__new__(Alignment), grid)", "TypeError"),
     "an_empty_alignment_of_a_sum": ("_reduction.sum_onto(grid, Alignment.__new__(Alignment), row)", "TypeError"),
-    "too_many_axes": ("runtime.result_array(None, row, (1,) * 300, 'x')", "ValueError"),
-    "too_many_axes_of_a_shape": ("runtime.reshaped(row, (1, 3) * 300)", "ValueError"),
+    "too_many_axes": ("arrays.result_array(None, row, (1,) * 300, 'x')", "ValueError"),
+    "too_many_axes_of_a_shape": ("arrays.reshaped(row, (1, 3) * 300)", "ValueError"),
     "too_many_axes_of_a_target": ("rules.right_aligned((3,), (1,) * 99 + (3,), 'x')", "ValueError"),
     "too_many_axes_after_others": ("rules.pdpd((3,), (3,) + (1,) * 99, 0, 'x')", "ValueError"),
     "lengths_that_are_missing": ("Alignment((2, 3), (3,))", "ValueError"),
@@ -182,14 +182,14 @@ REFUSED = {
     "shape_that_is_none": ("Alignment(None, None)", "TypeError"),
     "no_counts": ("_kernel.repeat_counted(row, None, 0, grid)", "TypeError"),
     "counts_that_are_empty": (f"_kernel.repeat_counted(row, {COUNTS[2]}, 0, grid)", "ValueError"),
-    "counts_for_others": ("_kernel.repeat_counted(row, rules.counts_of_tuple((3, 3)), 0, six)", "ValueError"),
-    "counts_for_more": ("_kernel.repeat_counted(row, rules.counts_of_tuple((3, 3, 1)), 0, six)", "ValueError"),
+    "counts_for_others": ("_kernel.repeat_counted(row, counts.counts_of_tuple((3, 3)), 0, six)", "ValueError"),
+    "counts_for_more": ("_kernel.repeat_counted(row, counts.counts_of_tuple((3, 3, 1)), 0, six)", "ValueError"),
     "counts_along_no_axis": ("_kernel.repeat_counted(row, twos, 1, six)", "ValueError"),
     "counts_of_other_items": ("_kernel.repeat_counted(row, twos, 0, wide.reshape(6))", "TypeError"),
-    "counts_of_references": ("_kernel.repeat_counted(objects, rules.counts_of_tuple((1, 1)), 0, objects)", "TypeError"),
+    "counts_of_references": ("_kernel.repeat_counted(objects, counts.counts_of_tuple((1,)), 0, objects)", "TypeError"),
     "no_counts_of_a_sum": ("_reduction.sum_counted(row, None, 0, grid)", "TypeError"),
     "counts_of_a_sum_along_no_axis": ("_reduction.sum_counted(six, twos, 1, row)", "ValueError"),
-    "counts_of_a_sum_for_others": ("_reduction.sum_counted(six, rules.counts_of_tuple((3, 3)), 0, row)", "ValueError"),
+    "counts_of_a_sum_for_others": ("_reduction.sum_counted(six, counts.counts_of_tuple((3, 3)), 0, row)", "ValueError"),
     "counts_of_a_sum_of_others": ("_reduction.sum_counted(row, twos, 0, row)", "ValueError"),
     "counts_of_a_sum_that_are_empty": (f"_reduction.sum_counted(row, {COUNTS[2]}, 0, row)", "ValueError"),
     "counts_of_a_sum_that_is_too_long": (f"_reduction.sum_counted(row, {COUNTS[6]}, 0, row)", "ValueError"),

@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 
 import bcast
 from bcast._kernel import replicate
-from bcast._rules.core import Alignment
+from bcast._rules.alignment import Alignment
 from bcast._runtime import core as runtime
 
 ITEMSIZES = [1, 2, 3, 4, 6, 8, 12, 16, 17, 40]

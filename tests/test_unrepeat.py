@@ -17,9 +17,9 @@ from test_properties import SUMMED, check_adjoint, for_all, numbers, windows
 
 import bcast
 from bcast._reduction import sum_counted
-from bcast._rules.core import counts_of_array
+from bcast._rules.counts import counts_of_array
 
-CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pxi`
+CHUNK, KEPT = 512, 4096  # as in `_rules/counts.pyx`
 GROUP = 4096  # sums of a group, and terms that are packed at once: as in `_reduce/counted.pyx`
 ways = pytest.mark.parametrize(("leaf", "threads"), SUMS)
 

@@ -23,15 +23,14 @@ from contextvars import copy_context
 
 import numpy as np
 
-from bcast._copy.core cimport Matrix, Plan, copy_matrix_of, make_plan, write_planned
+from bcast._copy.plan cimport Plan, make_plan
+from bcast._copy.run cimport Matrix, copy_matrix_of, write_planned
 from bcast._nest.core cimport (
     MAX_OPERANDS, Nest, coalesce_axes, drop_unit_axes, find_numpys_order, keep_rank, put_in_order, swap_axes,
 )
-from bcast._rules.core cimport merge
-from bcast._runtime.core cimport (
-    L1, LINE, MAX_AXES, are_alike, count_threads, cut, new_array, overlap, pays,
-    run_shares, shape_of, stretched, target_number,
-)
+from bcast._rules.alignment cimport merge
+from bcast._runtime.arrays cimport MAX_AXES, are_alike, new_array, shape_of, stretched
+from bcast._runtime.core cimport L1, LINE, count_threads, cut, overlap, pays, run_shares, target_number
 from bcast._runtime.tuning cimport (
     APPLY_BLOCK_BYTES, APPLY_DIRECT_ITEMS, APPLY_FEW_ROWS, APPLY_LONG_ROW_ITEMS, APPLY_SEEN_BLOCKS,
     APPLY_SHARE_BYTES, APPLY_SHORT_ROW_ITEMS, APPLY_TILE_ROWS, APPLY_TILE_ROW_BYTES, APPLY_WHOLE_ITEMS, FEW_BOUNDS,

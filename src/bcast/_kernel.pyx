@@ -12,12 +12,13 @@ from libc.stdint cimport uint8_t
 
 import numpy as np
 
-from bcast._copy.core cimport (
-    CountedPlan, Plan, Write, is_large, make_plan, plan_counted, threads_for, write_counted, write_planned,
-    write_shares, write_strided,
-)
-from bcast._rules.core cimport Alignment, Counts, aligned
-from bcast._runtime.core cimport contiguous_overlap, forget, is_mapped, new_array, overlap, shape_of
+from bcast._copy.counted cimport CountedPlan, plan_counted, write_counted
+from bcast._copy.plan cimport Plan, make_plan
+from bcast._copy.run cimport Write, is_large, threads_for, write_planned, write_shares, write_strided
+from bcast._rules.alignment cimport Alignment, aligned
+from bcast._rules.counts cimport Counts
+from bcast._runtime.arrays cimport new_array, shape_of
+from bcast._runtime.core cimport contiguous_overlap, forget, is_mapped, overlap
 from bcast._runtime.tuning cimport RELEASING_BYTES
 
 cdef extern from "numpy/arrayobject.h":

@@ -1,6 +1,7 @@
 from numpy cimport dtype as Dtype, ndarray
 
-from bcast._rules.core cimport Alignment, Counts
+from bcast._rules.alignment cimport Alignment
+from bcast._rules.counts cimport Counts
 
 cpdef sum_onto(ndarray grad, Alignment alignment, ndarray out, ndarray times=*)
 cpdef average_onto(

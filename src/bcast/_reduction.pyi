@@ -3,7 +3,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._rules.core import Alignment, Counts
+from bcast._rules.alignment import Alignment
+from bcast._rules.counts import Counts
 
 def sum_onto(
     grad: NDArray[Any], alignment: Alignment, out: NDArray[Any], times: NDArray[Any] | None = None

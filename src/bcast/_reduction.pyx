@@ -19,7 +19,7 @@ import warnings
 import numpy as np
 from numpy.exceptions import ComplexWarning
 
-from bcast._runtime.core import rounded_to
+from bcast._runtime.arrays import rounded_to
 
 from bcast._nest.core cimport Nest, coalesce_axes, copy_axis, flip_negative_axes, sort_axes
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, takes_turns
@@ -34,10 +34,10 @@ from bcast._reduce.plan cimport (
 from bcast._reduce.run cimport (
     combine_shares, divide_sums, finish_sums, idempotent_kernels, reduce_shares, sum_again, targets,
 )
-from bcast._rules.core cimport Alignment, Counts, counts_of_tuple
-from bcast._runtime.core cimport (
-    MAX_AXES, PAGE, count_threads, cut, overlap, run_shares, shape_of, target_number,
-)
+from bcast._rules.alignment cimport Alignment
+from bcast._rules.counts cimport Counts, counts_of_tuple
+from bcast._runtime.arrays cimport MAX_AXES, shape_of
+from bcast._runtime.core cimport PAGE, count_threads, cut, overlap, run_shares, target_number
 from bcast._runtime.tuning cimport (
     SUM_NARROW_TERMS, SUM_PREFETCHED_BYTES, SUM_SHARES, SUM_SHARE_BYTES, THREAD_SHARES, WAKING_TIMES,
 )

@@ -24,8 +24,8 @@ from bcast._api.elementwise import axis_argument, check_function, is_clip, is_ro
 from bcast._api.elementwise import chain as chain_in_memory
 from bcast._api.elementwise import where as where_in_memory
 from bcast._api.repeats import counts_along
+from bcast._rules.alignment import Alignment, align, align_shapes, merge, right_aligned
 from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument, show
-from bcast._rules.core import Alignment, align, align_shapes, merge, right_aligned
 from bcast._rules.types import ChainCasting, DType, SizesLike
 from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 

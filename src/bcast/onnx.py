@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bcast import broadcast, broadcast_shapes, chain, elementwise, infer_shape, tile, where
 from bcast._rules.arguments import show
-from bcast._runtime.core import counted, is_masked
+from bcast._runtime.arrays import counted, is_masked
 
 try:
     from onnx import NodeProto

@@ -6,8 +6,8 @@ from bcast._api.converted cimport as_array, as_base, as_operand, is_handed_on, i
 from bcast._api.repeats cimport counts_along, integers_of, order, split
 from bcast._reduction cimport average_onto, converted_terms, has_kernels, kind_of_sums, sum_counted, sum_onto
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of, shape_argument
-from bcast._rules.core cimport Alignment, align_shapes, aligned
-from bcast._runtime.core cimport dtype_of, reshaped, result_array, shape_of, size_of, type_of
+from bcast._rules.alignment cimport Alignment, align_shapes, aligned
+from bcast._runtime.arrays cimport dtype_of, reshaped, result_array, shape_of, size_of, type_of
 
 cdef Dtype INT64, UINT64, FLOAT32, FLOAT64, COMPLEX128
 

@@ -10,20 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from bcast._api.converted import as_array, as_base, as_operand, into_tensor, is_handed_on, is_tensor
 from bcast._api.repeats import counts_along, integers_of, order, split
 from bcast._reduction import average_onto, converted_terms, has_kernels, kind_of_sums, sum_counted, sum_onto
+from bcast._rules.alignment import Alignment, align_shapes, aligned
 from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, place_of, shape_argument, show
-from bcast._rules.core import Alignment, align_shapes, aligned
 from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike
-from bcast._runtime.core import (
-    MEANS_BLOCK_BYTES,
-    MEANS_ITEMS,
-    dtype_of,
-    reshaped,
-    result_array,
-    rounded_to,
-    shape_of,
-    size_of,
-    type_of,
-)
+from bcast._runtime.arrays import dtype_of, reshaped, result_array, rounded_to, shape_of, size_of, type_of
+from bcast._runtime.core import MEANS_BLOCK_BYTES, MEANS_ITEMS
 
 INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)

@@ -4,8 +4,8 @@ from numpy cimport ndarray
 
 from bcast._api.converted cimport as_array, materialise
 from bcast._rules.arguments cimport mode_of, shape_argument
-from bcast._rules.core cimport Alignment, align, align_shapes, aligned, merge, right_aligned
-from bcast._runtime.core cimport shape_of
+from bcast._rules.alignment cimport Alignment, align, align_shapes, aligned, merge, right_aligned
+from bcast._runtime.arrays cimport shape_of
 
 cpdef refuse_shape(shape)
 cpdef Alignment align_like(tuple data, tuple shape, like, axes_mapping, mode, axis, axes)

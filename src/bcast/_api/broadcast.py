@@ -12,10 +12,10 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.converted import as_array, materialise
+from bcast._rules.alignment import Alignment, align, align_shapes, aligned, merge, right_aligned
 from bcast._rules.arguments import mode_of, shape_argument, show
-from bcast._rules.core import Alignment, align, align_shapes, aligned, merge, right_aligned
 from bcast._rules.types import AxesLike, Casting, DType, Indexing, Mode, Out, ShapeLike, SizesLike
-from bcast._runtime.core import shape_of
+from bcast._runtime.arrays import shape_of
 
 
 def broadcast(

@@ -4,11 +4,13 @@ from numpy cimport dtype as Dtype, generic, ndarray
 from bcast._elementwise cimport may_fail, run_steps, with_plain_bytes
 from bcast._kernel cimport repeat_counted, replicate
 from bcast._rules.arguments cimport dtype_argument, mode_of
-from bcast._runtime.core cimport (
-    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, forget, is_contiguous, is_mapped,
-    is_masked, is_ordered, keeps_dtype, may_warn, reshaped, result_array, shape_of, size_of, stretched,
+from bcast._runtime.arrays cimport (
+    are_alike, are_numbers, can_cast, convert_into, converted, dtype_of, is_contiguous, is_masked, is_ordered,
+    keeps_dtype, may_warn, reshaped, result_array, shape_of, size_of, stretched,
 )
-from bcast._rules.core cimport Alignment, Counts, counts_of_array, counts_of_tuple
+from bcast._runtime.core cimport forget, is_mapped
+from bcast._rules.alignment cimport Alignment
+from bcast._rules.counts cimport Counts, counts_of_array, counts_of_tuple
 
 cdef Py_ssize_t block_size, few_times
 cdef str SAME_KIND, UNSAFE_KIND

@@ -17,21 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._elementwise import may_fail, run_steps, with_plain_bytes
 from bcast._kernel import repeat_counted, replicate
+from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import CASTINGS, Shape, brief, dtype_argument, mode_of
-from bcast._rules.core import Alignment, Counts, counts_of_array, counts_of_tuple
+from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting, DType
-from bcast._runtime.core import (
-    CONVERTED_BLOCK_BYTES,
-    CONVERTED_FEW_TIMES,
+from bcast._runtime.arrays import (
     are_alike,
     are_numbers,
     can_cast,
     convert_into,
     converted,
     dtype_of,
-    forget,
     is_contiguous,
-    is_mapped,
     is_masked,
     is_ordered,
     keeps_dtype,
@@ -43,6 +40,7 @@ from bcast._runtime.core import (
     size_of,
     stretched,
 )
+from bcast._runtime.core import CONVERTED_BLOCK_BYTES, CONVERTED_FEW_TIMES, forget, is_mapped
 
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)

@@ -3,8 +3,8 @@ cimport cython
 from numpy cimport ndarray
 
 from bcast._rules.arguments cimport dtype_argument, integer, mode_of
-from bcast._rules.core cimport Alignment, expect_default_axis, merge, pdpd, right_aligned, rule_of
-from bcast._runtime.core cimport are_alike, convert_into, dtype_of, is_binary, reshaped, shape_of
+from bcast._rules.alignment cimport Alignment, expect_default_axis, merge, pdpd, right_aligned, rule_of
+from bcast._runtime.arrays cimport are_alike, convert_into, dtype_of, is_binary, reshaped, shape_of
 from bcast._api.converted cimport (
     as_array, as_base, as_operand, casting_number, is_handed_on, is_tensor, overrides, prepared,
 )

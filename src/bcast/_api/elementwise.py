@@ -36,10 +36,10 @@ from bcast._elementwise import (
     with_plain_bools,
     with_plain_bytes,
 )
+from bcast._rules.alignment import expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._rules.arguments import CASTINGS, Shape, brief, dtype_argument, integer, mode_of, show
-from bcast._rules.core import expect_default_axis, merge, pdpd, right_aligned, rule_of
 from bcast._rules.types import Casting, ChainCasting, DType, ElementwiseMode
-from bcast._runtime.core import (
+from bcast._runtime.arrays import (
     are_alike,
     convert_into,
     dtype_of,

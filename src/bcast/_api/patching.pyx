@@ -21,7 +21,7 @@ from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose
 from bcast._reduction cimport has_kernels
 from bcast._rules.arguments cimport all_plain
-from bcast._runtime.core cimport is_contiguous, shape_of, size_of
+from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
 
 import sys
 from collections.abc import Iterable

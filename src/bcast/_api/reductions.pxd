@@ -4,8 +4,8 @@ from numpy cimport dtype as Dtype, ndarray
 
 from bcast._api.adjoints cimport array_of, can_be_read_again, flag_of, lengths_after, order_in_memory, summed_axes
 from bcast._reduction cimport has_kernels, reduce_onto
-from bcast._rules.core cimport aligned
-from bcast._runtime.core cimport dtype_of, is_contiguous, reshaped, result_array, shape_of, size_of
+from bcast._rules.alignment cimport aligned
+from bcast._runtime.arrays cimport dtype_of, is_contiguous, reshaped, result_array, shape_of, size_of
 
 cdef Dtype BOOL
 

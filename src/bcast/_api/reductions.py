@@ -22,19 +22,11 @@ from bcast._api.adjoints import (
 from bcast._api.converted import is_handed_on, is_of_package
 from bcast._elementwise import with_plain_bytes
 from bcast._reduction import has_kernels, reduce_onto
+from bcast._rules.alignment import aligned
 from bcast._rules.arguments import Shape, axes_argument
-from bcast._rules.core import aligned
 from bcast._rules.types import Axes, Out
-from bcast._runtime.core import (
-    DECIDING_BYTES,
-    dtype_of,
-    is_contiguous,
-    refuse_repeated,
-    reshaped,
-    result_array,
-    shape_of,
-    size_of,
-)
+from bcast._runtime.arrays import dtype_of, is_contiguous, refuse_repeated, reshaped, result_array, shape_of, size_of
+from bcast._runtime.core import DECIDING_BYTES
 
 GREATEST, LEAST, SOME_NONZERO, SOME_ZERO = range(4)  # as `_reduce/simd/idempotent.h` numbers them
 BOOL = np.dtype(bool)

@@ -5,8 +5,9 @@ from bcast._rules.arguments cimport (
     all_plain, axes_argument, counts_argument, dtype_argument, place_of, plain_counts, shape_argument, total_of,
 )
 from bcast._kernel cimport repeat_counted
-from bcast._rules.core cimport Alignment, Counts, aligned, counts_of_array, counts_of_tuple
-from bcast._runtime.core cimport has_references, result_array, shape_of, size_of, type_of
+from bcast._rules.alignment cimport Alignment, aligned
+from bcast._rules.counts cimport Counts, counts_of_array, counts_of_tuple
+from bcast._runtime.arrays cimport has_references, result_array, shape_of, size_of, type_of
 from bcast._api.converted cimport as_array, convert_counted, converts, is_tensor, materialise, prepared, without_dropped
 
 cdef Py_ssize_t MAX_SIZE

@@ -22,6 +22,7 @@ from bcast._api.converted import (
     without_dropped,
 )
 from bcast._kernel import repeat_counted
+from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import (
     UNFIT,
     Shape,
@@ -35,9 +36,9 @@ from bcast._rules.arguments import (
     show,
     total_of,
 )
-from bcast._rules.core import Alignment, Counts, aligned, counts_of_array, counts_of_tuple
+from bcast._rules.counts import Counts, counts_of_array, counts_of_tuple
 from bcast._rules.types import Casting, CountsLike, DType, Out, SizesLike
-from bcast._runtime.core import has_references, result_array, shape_of, size_of, type_of
+from bcast._runtime.arrays import has_references, result_array, shape_of, size_of, type_of
 
 MAX_SIZE = sys.maxsize
 

@@ -15,7 +15,7 @@ from bcast._elementwise import with_plain_bytes
 from bcast._reduction import converted_terms, kind_of_sums
 from bcast._rules.arguments import axes_argument, brief, dtype_argument, show
 from bcast._rules.types import Axes, DType, Out
-from bcast._runtime.core import refuse_repeated
+from bcast._runtime.arrays import refuse_repeated
 
 PLAIN = (np.ndarray, np.memmap)
 

@@ -14,8 +14,8 @@ from bcast._api.repeats import counts_along, split
 from bcast._cli.blocks import blocks, refit, units
 from bcast._cli.npy_files import NpyInput, NpyOutput
 from bcast._cli.streams import warn
+from bcast._rules.alignment import Alignment, align
 from bcast._rules.arguments import Shape, dtype_argument, shape_argument, show
-from bcast._rules.core import Alignment, align
 
 BLOCK_BYTES = 16 * 2**20  # of output: large beside the cost of a call, small beside a machine's memory
 

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 import bcast
 from bcast._api.patching import DEFAULT_NAMES, OTHER_NAMES
 from bcast._cli.streams import fail, print_line
+from bcast._rules.alignment import MODES
 from bcast._rules.arguments import CASTINGS
-from bcast._rules.core import MODES
 
 MODES_HELP = "modes:\n" + "".join(f"  {mode.name:13}  {form.rule}\n" for mode in MODES for form in mode.forms)
 

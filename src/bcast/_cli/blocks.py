@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from bcast._rules.core import Alignment
+from bcast._rules.alignment import Alignment
 
 Index = tuple[slice, ...]
 

@@ -15,7 +15,7 @@ from bcast._api.converted import as_array, as_operand, follows_values, overrides
 from bcast._dask.tasks import block_of
 from bcast._rules.arguments import dtype_argument, show
 from bcast._rules.types import Casting, DType
-from bcast._runtime.core import is_masked
+from bcast._runtime.arrays import is_masked
 
 Array: TypeAlias = Any  # dask.array.Array, which has another class under `array.query-planning`
 AnyArray: TypeAlias = ArrayLike | Array

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from bcast._dask.arrays import Array
 from bcast._dask.chunks import Chunks, cuts, default_chunks, fits, given_chunks
 from bcast._dask.tasks import broadcast_block, chain_block, repeat_block, tile_block, where_block
+from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import Shape
-from bcast._rules.core import Alignment
 
 Range: TypeAlias = tuple[int, int]  # of items along an axis
 

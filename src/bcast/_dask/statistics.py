@@ -11,7 +11,7 @@ from bcast._api.adjoints import summed_axes, wide_dtype
 from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask
 from bcast._dask.copies import chained, without_empty
 from bcast._dask.sums import round_to, summed
-from bcast._rules.core import aligned
+from bcast._rules.alignment import aligned
 from bcast._rules.types import Axes, DType
 
 

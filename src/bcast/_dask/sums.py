@@ -20,8 +20,8 @@ from bcast._dask.arrays import Array
 from bcast._dask.chunks import cuts
 from bcast._dask.copies import Values, gathered, items_of, mapped, without_empty
 from bcast._dask.tasks import block_of
-from bcast._rules.core import Alignment
-from bcast._runtime.core import rounded_to
+from bcast._rules.alignment import Alignment
+from bcast._runtime.arrays import rounded_to
 
 Terms: TypeAlias = tuple[NDArray[Any], ...]  # whose sum is meant: one array, or two of which one rounds the other off
 

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-from bcast._runtime.core cimport MAX_AXES
+from bcast._runtime.arrays cimport MAX_AXES
 
 cdef enum:
     MAX_OPERANDS = 10       # of a chain: those that are read, and the output

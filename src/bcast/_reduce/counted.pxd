@@ -1,7 +1,7 @@
 # Reductions of runs of rows, of which each item has as many as its count says.
 
 from bcast._reduce.plan cimport Axes, Axis, Cursor, Reduction
-from bcast._rules.core cimport TiledCounts
+from bcast._rules.counts cimport TiledCounts
 
 cdef struct CountedPlan:
     const Reduction *reduction

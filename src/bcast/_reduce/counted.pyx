@@ -19,7 +19,7 @@ from bcast._reduce.plan cimport (
     ITEMS, PACKED_TERMS, Axis, Cursor, Operation, ReductionPlan, Terms, ceil_div, plan_reduction,
 )
 from bcast._reduce.run cimport ItemRows, pack_rows, reduce_rows, reduce_shares, seek
-from bcast._rules.core cimport CHUNK, CountList, find_chunk, read_chunk, tile_counts
+from bcast._rules.counts cimport CHUNK, CountList, find_chunk, read_chunk, tile_counts
 from bcast._runtime.tuning cimport SUM_BLOCK_ITEMS, SUM_CALL_ROWS, SUM_LONG_ITEMS
 
 cdef struct Span:

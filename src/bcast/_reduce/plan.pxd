@@ -2,7 +2,7 @@
 # (`ReductionPlan`). The face fills the first two, `plan_reduction` the third, and `run` follows it.
 
 from bcast._reduce.kernels cimport Kernels, Sink, Target
-from bcast._runtime.core cimport MAX_AXES
+from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.tuning cimport SUM_CALL_ROWS, SUM_ROW_ITEMS
 
 cdef enum:

@@ -16,7 +16,8 @@ from libc.string cimport memmove, memset
 
 from bcast._reduce.kernels cimport ADD, FLOAT64, SET, WRITE, Products, Results, Rows, Runs, dtypes
 from bcast._reduce.plan cimport DEVIATIONS, ITEMS, PACKED_TERMS, REALS, SAME_BYTES, Axis, Operation, move
-from bcast._runtime.core cimport MAX_AXES, PAGE, cut
+from bcast._runtime.arrays cimport MAX_AXES
+from bcast._runtime.core cimport PAGE, cut
 from bcast._runtime.tuning cimport SUM_CALL_ROWS, SUM_LONG_ITEMS
 
 cdef extern from "_reduce/simd/kernels.h":

@@ -1,7 +1,7 @@
 # The C types of _rules/arguments.py, which is plain Python without them.
 cimport cython
 
-from bcast._runtime.core cimport as_dtype, is_masked, type_of
+from bcast._runtime.arrays cimport as_dtype, is_masked, type_of
 
 cdef Py_ssize_t MAX_RANK, MAX_SIZE
 

@@ -14,7 +14,7 @@ from numpy import ndarray
 from numpy.exceptions import AxisError
 from numpy.typing import DTypeLike
 
-from bcast._runtime.core import as_dtype, is_masked, type_of
+from bcast._runtime.arrays import as_dtype, is_masked, type_of
 
 Shape = tuple[int, ...]
 

@@ -34,6 +34,12 @@ cdef inline Py_ssize_t cut(Py_ssize_t n, int i, int shares) noexcept nogil:
     return n // shares * i + n % shares * i // shares
 
 
+cdef Py_ssize_t MAX_BYTES       # more than any array has
+cdef object block_handler       # of the memory of arrays over blocks, as a capsule
+
+cdef void drop_unused() noexcept
+cdef void *take_block(void *ctx, size_t size) noexcept
+cdef void give_back_block(void *ctx, void *data, size_t size) noexcept
 cdef bint pays(size_t nbytes) noexcept nogil
 cpdef bint is_mapped(cnp.ndarray array) except -1
 cpdef forget(cnp.ndarray array)
@@ -71,30 +77,3 @@ cdef inline bint contiguous_overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
     cdef uintptr_t a_begin = <uintptr_t> cnp.PyArray_DATA(a)
     cdef uintptr_t b_begin = <uintptr_t> cnp.PyArray_DATA(b)
     return a_begin < b_begin + cnp.PyArray_NBYTES(b) and b_begin < a_begin + cnp.PyArray_NBYTES(a)
-
-
-cdef enum:
-    MAX_AXES = 64       # as many as an array may have
-
-cpdef tuple shape_of(cnp.ndarray array)
-cpdef int type_of(cnp.ndarray array) noexcept
-cpdef Py_ssize_t size_of(cnp.ndarray array) noexcept
-cpdef bint has_references(cnp.ndarray array) noexcept
-cpdef dtype_of(cnp.ndarray array)
-cpdef as_dtype(dtype)
-cpdef bint are_alike(cnp.dtype a, cnp.dtype b)
-cpdef bint are_numbers(cnp.dtype a, cnp.dtype b)
-cpdef bint is_masked(array)
-cpdef bint is_contiguous(cnp.ndarray array) noexcept
-cpdef bint is_ordered(cnp.ndarray array) noexcept
-cpdef bint keeps_dtype(cnp.ndarray data, out)
-cpdef bint can_cast(cnp.ndarray data, cnp.dtype dtype, int casting)
-cpdef bint may_warn(cnp.ndarray data, cnp.dtype dtype)
-cpdef converted(cnp.ndarray data, cnp.dtype dtype)
-cpdef convert_into(cnp.ndarray out, cnp.ndarray data)
-cpdef bint is_binary(cnp.ufunc function) noexcept
-cpdef reshaped(cnp.ndarray array, tuple shape)
-cpdef cnp.ndarray stretched(cnp.ndarray array, tuple shape)
-
-cpdef cnp.ndarray result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=*, str owner=*)
-cdef cnp.ndarray new_array(cnp.dtype dtype, tuple shape, name)

@@ -1,21 +1,19 @@
 # cython: cdivision=True
-"""What the cores run on: the target, threads, memory, and arrays for results.
+"""What the cores run on: the target of their kernels, the threads of a call, the memory of large results.
 
-Nothing here knows of alignments, modes or sums. A call that fails leaves NumPy's state, the threads and the idle memory
-as they were.
+In: what the environment says, limits of the user's, work that is cut into shares, numbers of bytes. Out: the target,
+shares that have run, blocks of pages. Nothing here knows of alignments, modes or sums. A call that fails leaves NumPy's
+state, the threads and the idle memory as they were.
 """
 
 cimport cython
 cimport numpy as cnp
-from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_New
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_INCREF
 from libc.limits cimport INT_MAX
-from libc.math cimport INFINITY, nextafter, nextafterf
-from libc.stdint cimport uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport llabs
 from libc.string cimport memcpy, memmove, strcpy
 from libc.time cimport time, time_t
+
 from bcast._runtime cimport tuning
 from bcast._runtime.tuning cimport BLOCK_MIN_BYTES, BLOCK_SPARE, MAP_MIN_BYTES, UNADVISED_MAX_BYTES
 
@@ -31,7 +29,7 @@ from bcast._runtime.system import cpus, memory, read, setting
 
 cnp.import_array()
 
-cdef Py_ssize_t MAX_BYTES = sys.maxsize
+MAX_BYTES = sys.maxsize
 
 # Numbers for modules in Python.
 CONVERTED_BLOCK_BYTES = tuning.CONVERTED_BLOCK_BYTES
@@ -40,8 +38,608 @@ DECIDING_BYTES = tuning.DECIDING_BYTES
 MEANS_BLOCK_BYTES = tuning.MEANS_BLOCK_BYTES
 MEANS_ITEMS = tuning.MEANS_ITEMS
 
-include "cpu.pxi"
-include "hooks.pxi"
-include "memory.pxi"
-include "arrays.pxi"
-include "threads.pxi"
+
+# The target: the instruction set whose kernels this process uses. It is found once, for all cores alike.
+
+cdef int number
+cdef dict target_numbers = {}   # of those that this machine has, by their names
+for number in range(TARGET_COUNT - 1, -1, -1):
+    if has_target(number):
+        target_numbers[target_names[number].decode()] = number
+TARGETS = tuple(target_numbers)   # best first
+
+
+def use_target(name):
+    """Choose the target of this process, one of `TARGETS`, and return the previous one: for tests, which try all."""
+    global target_number
+    before = target_names[target_number].decode()
+    if name not in TARGETS:
+        raise ValueError(f"`BCAST_TARGET` expected one of {', '.join(TARGETS)}, got {name!r}")
+    target_number = target_numbers[name]
+    return before
+
+
+use_target(os.environ.get("BCAST_TARGET") or TARGETS[0])
+
+
+# Threads: how many a call may use, which is the smallest of all limits; `run_shares` runs shares of work on them.
+#
+# `_runtime/pool.h` has the threads, and `_runtime/patience.h` decides whether they pay just now.
+
+cdef extern from "_runtime/patience.h" nogil:
+    """
+    /* The limits of the calling thread; 0 if none is set. */
+    static BCAST_THREAD_LOCAL int bcast_own_limit = 0;  /* by set_num_threads */
+    static BCAST_THREAD_LOCAL int bcast_pool_limit = 0; /* by threadpoolctl */
+
+    /* The main thread's limit until it sets its own. */
+    static int bcast_main_limit = 1;
+
+    /* A forked child works alone unless it asks for more. pthread_atfork sees forks that Python is not told of. */
+    #if !defined(_WIN32)
+        static void bcast_note_fork(void)
+        {
+            bcast_forget_helpers();
+            bcast_main_limit = 1;
+            bcast_own_limit = 0;
+            bcast_mine.alone_until = 0;
+        }
+        static int bcast_watch_forks(void) { return pthread_atfork(NULL, NULL, bcast_note_fork); }
+    #else
+        static int bcast_watch_forks(void) { return 0; }
+    #endif
+    """
+    int MAX_HELPERS "BCAST_MAX_HELPERS"
+    int own_limit "bcast_own_limit"
+    int pool_limit "bcast_pool_limit"
+    int main_limit "bcast_main_limit"
+    double stopped_at "bcast_stopped_at"
+    int watch_forks "bcast_watch_forks"()
+    bint asks "bcast_asks"(bint waking)
+    void run "bcast_run"(Share share, void *work, int shares, int threads)
+    void c_note_loss "bcast_note_loss"(double seconds, bint in_vain)
+    long next_of "bcast_next"(volatile long *at)
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() nogil
+
+cdef unsigned long main_thread
+cdef int available          # threads by default, by what the system and the environment say
+
+
+def set_num_threads(n: SupportsIndex) -> None:
+    """Limit the threads that calls from the calling thread may use.
+
+    Until it is called, the main thread uses as many threads as the pool has: one for each CPU that the process may use,
+    unless the environment says otherwise. Any other thread works alone.
+
+    Parameters
+    ----------
+    n : int
+        The limit, 1 or more. It holds for the calling thread only, until that thread sets another.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `n` is not an integer, or less than 1.
+
+    Notes
+    -----
+    A call never uses more threads than the pool has. When bcast is imported, OMP_NUM_THREADS sets their number in place
+    of the number of CPUs, OMP_THREAD_LIMIT limits it, and BCAST_NUM_THREADS sets the main thread's own limit. Later,
+    threadpoolctl sets the pool's number for the calling thread. Small outputs are written by one thread, whatever the
+    limits.
+
+    A forked process starts with a limit of 1 in all its threads, whatever its parent has set.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> before = bcast.get_num_threads()
+    >>> bcast.set_num_threads(1)
+    >>> bcast.get_num_threads()
+    1
+
+    More threads than the pool has are no error. `get_num_threads` says how many calls may use then:
+
+    >>> bcast.set_num_threads(1000)
+    >>> bcast.get_num_threads() <= 1000
+    True
+    >>> bcast.set_num_threads(before)
+    """
+    global own_limit
+    try:
+        if isinstance(n, (bool, np.bool)):      # NumPy 2.0's has an index
+            raise TypeError
+        number = operator.index(n)
+    except TypeError:
+        raise TypeError(f"`n` expected an integer, got {type(n).__name__}") from None
+    if number < 1:
+        raise ValueError(f"`n` expected a number of threads of at least 1, got {number}")
+    own_limit = min(number, INT_MAX)
+
+
+def get_num_threads() -> int:
+    """Return how many threads a call from the calling thread may use, by the rules in the notes of `set_num_threads`.
+
+    Returns
+    -------
+    int
+        1 or more.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> bcast.get_num_threads() >= 1
+    True
+    """
+    return thread_count()
+
+
+cdef int thread_count() noexcept nogil:
+    """How many threads a call from the calling thread may use."""
+    cdef int limit = own_limit
+    if limit == 0:
+        limit = main_limit if PyThread_get_thread_ident() == main_thread else 1
+    return max(1, min(limit, pool_limit or available))
+
+
+cpdef int free_threads(bint waking=True) noexcept nogil:
+    """`thread_count`, or 1 where helpers do not pay: after they were late, or to wake them for too small an output."""
+    cdef int count = thread_count()
+    return count if count == 1 or asks(waking) else 1
+
+
+cdef void run_shares(Share share, void *work, int shares, int threads) noexcept nogil:
+    """Run all `shares` of some work on up to `threads` threads, of which the caller is one."""
+    if in_order:
+        _run_in_order(share, work, shares, threads)
+    else:
+        run(share, work, shares, threads)
+
+
+def get_pool_limit():
+    """Return how many threads the pool has for the calling thread, whatever limit that thread has set."""
+    return pool_limit or available
+
+
+def set_pool_limit(limit):
+    """Set how many threads the pool has for the calling thread, whatever the number of CPUs: for threadpoolctl."""
+    global pool_limit
+    pool_limit = max(1, min(limit, MAX_HELPERS + 1))
+
+
+def _available() -> int:
+    """Return how many threads the pool has: one for each CPU, unless the variables of OpenMP say otherwise."""
+    asked = _positive(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])     # a list is for nested regions
+    limit = _positive(os.environ.get("OMP_THREAD_LIMIT", ""))
+    return min(asked or cpus(), limit or INT_MAX, MAX_HELPERS + 1)
+
+
+def _positive(text: str) -> int:
+    """Read an integer of at least 1; return 0 for anything else."""
+    try:
+        return max(0, int(text))
+    except ValueError:
+        return 0
+
+
+def _is_forked() -> bool:
+    """Return whether this process was forked and has not run another program since, as far as the system tells."""
+    if sys.platform != "linux":
+        return False
+    flags = read("/proc/self/stat").rpartition(")")[2].split()[6:7]
+    return bool(flags) and bool(int(flags[0]) & 0x40)   # Linux's PF_FORKNOEXEC
+
+
+main_thread = sys.modules["threading"].main_thread().ident if "threading" in sys.modules else get_ident()
+main_limit = min(setting("BCAST_NUM_THREADS", 1, INT_MAX), 1 if _is_forked() else INT_MAX)
+available = _available()
+if watch_forks():
+    raise MemoryError
+
+
+# Memory: blocks of pages for large results, and pages of mapped files.
+#
+# `new_array` of arrays.pyx asks for a block of so many bytes and gets its address; NumPy gives the block back when the
+# array is resized or freed, by the functions of the array's memory handler. The handler is never NumPy's current one,
+# so no other array gets it. Blocks that come back are kept idle for the next results, within a limit.
+#
+# The GIL guards the store of idle blocks; where there is none, a critical section does. Blocks are unmapped with the
+# GIL held, as NumPy's memory is: while NumPy frees a block, an array that is resized or unpickled still points there.
+
+cdef extern from "numpy/arrayobject.h":
+    # NumPy 2.0 does not declare these for Cython.
+    ctypedef struct PyDataMemAllocator:
+        void *ctx
+        void *(*malloc)(void *ctx, size_t size)
+        void *(*calloc)(void *ctx, size_t count, size_t size)
+        void *(*realloc)(void *ctx, void *data, size_t size)
+        void (*free)(void *ctx, void *data, size_t size)
+    ctypedef struct PyDataMem_Handler:
+        char *name
+        unsigned char version
+        PyDataMemAllocator allocator
+
+cdef extern from "_runtime/pages.h" nogil:
+    const bint PAGES
+    const size_t HUGE_PAGE
+    size_t pages_size()
+    char *pages_map(size_t page, size_t capacity, bint huge)
+    bint pages_unmap(char *start, size_t length)
+    bint pages_advise_free(char *start, size_t length)
+    void pages_forget(const void *begin, size_t size)
+
+cdef enum:
+    BLOCKS_MAX = 16384              # a quarter of the mappings of a process on Linux; blocks do not merge into fewer
+    IDLE_MAX_BLOCKS = 64
+
+cdef struct Block:
+    char *data          # at a multiple of HUGE_PAGE; the page before it ends with the capacity
+    size_t capacity     # bytes
+    bint advised        # whether the system may take its pages
+    time_t since        # when it became idle
+
+cdef Block[IDLE_MAX_BLOCKS] idle    # oldest first
+cdef int idle_blocks = 0
+cdef size_t idle_total = 0
+cdef size_t idle_limit = 0
+cdef int mapped_blocks = 0
+
+cdef Py_ssize_t map_min_bytes = MAP_MIN_BYTES   # or what a test has set
+cdef object file_array = np.memmap
+
+
+# Blocks, for results
+
+
+cdef bint pays(size_t nbytes) noexcept nogil:
+    """Whether a result of so many bytes gets a block: only if the block may be kept, as its next use pays for it."""
+    return PAGES and nbytes >= BLOCK_MIN_BYTES and _rounded(nbytes) <= idle_limit
+
+
+cdef void drop_unused() noexcept:
+    """Unmap the oldest idle block if it has been idle for 5 seconds: only one, because this call pays for it."""
+    if idle_total > 2 * UNADVISED_MAX_BYTES:
+        with cython.critical_section(block_handler):
+            if idle_total > 2 * UNADVISED_MAX_BYTES and time(NULL) - idle[0].since > 5:
+                _unmap(_removed(0))
+
+
+# The functions of the memory handler (NEP 49) of arrays over our blocks.
+
+
+cdef void *take_block(void *ctx, size_t size) noexcept:
+    """Take the idle block that fits best, the youngest of equals, or map a new one; NULL if there is no memory."""
+    cdef size_t capacity = _rounded(size), most = capacity + capacity // BLOCK_SPARE
+    cdef int i, best = -1
+    with cython.critical_section(block_handler):
+        for i in range(idle_blocks - 1, -1, -1):
+            if capacity <= idle[i].capacity <= most:
+                most = idle[i].capacity - 1
+                best = i
+        return _removed(best).data if best >= 0 else _mapped(capacity)
+
+
+cdef void *_realloc(void *ctx, void *data, size_t size) noexcept:
+    cdef size_t old = _capacity(<char *> data)[0], new = _rounded(size)
+    cdef void *moved
+    if 0 < new <= old:
+        if new < old and pages_unmap(<char *> data + new, old - new):
+            _capacity(<char *> data)[0] = new
+        return data
+    moved = take_block(ctx, size)
+    if moved != NULL:
+        memcpy(moved, data, old)
+        give_back_block(ctx, data, old)
+    return moved
+
+
+cdef void give_back_block(void *ctx, void *data, size_t size) noexcept:
+    """Keep a block idle if the limit allows it, in place of older ones if need be; unmap it otherwise.
+
+    NEP 49 does not promise that `size` is right.
+    """
+    global idle_blocks, idle_total
+    cdef Block block = Block(<char *> data, _capacity(<char *> data)[0], False, time(NULL))
+    cdef size_t unadvised = 0
+    cdef int i
+    with cython.critical_section(block_handler):
+        if not BLOCK_MIN_BYTES <= block.capacity <= idle_limit:
+            _unmap(block)
+            return
+        _evict(idle_limit - block.capacity, IDLE_MAX_BLOCKS - 1)
+        idle[idle_blocks] = block
+        idle_blocks += 1
+        idle_total += block.capacity
+        for i in range(idle_blocks - 1, -1, -1):
+            if idle[i].advised:
+                continue
+            if unadvised + idle[i].capacity <= UNADVISED_MAX_BYTES:
+                unadvised += idle[i].capacity
+            elif pages_advise_free(idle[i].data, idle[i].capacity):
+                idle[i].advised = True
+            else:
+                _unmap(_removed(i))
+
+
+cdef inline size_t *_capacity(char *data) noexcept nogil:
+    """Where a block has its capacity."""
+    return <size_t *> data - 1
+
+
+cdef size_t _rounded(size_t size) noexcept nogil:
+    """How many bytes a block for `size` bytes has: whole huge pages, unless too much of them would be unused."""
+    cdef size_t whole
+    if size > <size_t> MAX_BYTES - 2 * HUGE_PAGE:
+        return 0
+    size = max(size, <size_t> 1)
+    whole = (size + HUGE_PAGE - 1) // HUGE_PAGE * HUGE_PAGE
+    return whole if whole - size <= size // BLOCK_SPARE else (size + page - 1) // page * page
+
+
+cdef char *_mapped(size_t capacity) noexcept:
+    """Map a new block; if there is no memory, unmap the idle ones first."""
+    global mapped_blocks
+    cdef char *data = NULL
+    if capacity == 0 or mapped_blocks >= BLOCKS_MAX:
+        return NULL
+    data = pages_map(page, capacity, huge_pages)
+    if data == NULL and idle_blocks:
+        _evict(0, 0)
+        data = pages_map(page, capacity, huge_pages)
+    if data != NULL:
+        mapped_blocks += 1
+        _capacity(data)[0] = capacity
+    return data
+
+
+cdef void _unmap(Block block) noexcept:
+    global mapped_blocks
+    if pages_unmap(block.data - page, page + block.capacity):
+        mapped_blocks -= 1
+
+
+cdef void _evict(size_t total, int blocks) noexcept:
+    """Unmap the oldest idle blocks until so many bytes and blocks remain."""
+    while idle_total > total or idle_blocks > blocks:
+        _unmap(_removed(0))
+
+
+cdef Block _removed(int i) noexcept:
+    """Take one block out of the store."""
+    global idle_blocks, idle_total
+    cdef Block block = idle[i]
+    idle_blocks -= 1
+    idle_total -= block.capacity
+    memmove(&idle[i], &idle[i + 1], (idle_blocks - i) * sizeof(Block))
+    return block
+
+
+def set_idle_limit(nbytes: SupportsIndex) -> int:
+    """Limit the idle memory that is kept for the next large results, and return the previous limit.
+
+    When the last reference to a result of 512 KiB or more goes, its memory is not returned to the system. It is kept
+    for the next result of about the same size, because new memory from the system costs more than the broadcast itself.
+    The system can reclaim all idle memory but 32 MiB whenever memory runs short. Idle memory beyond the new limit is
+    returned at once, the oldest first.
+
+    Parameters
+    ----------
+    nbytes : int
+        How many bytes may be idle. Results larger than this limit get their memory as NumPy's arrays do; 0 returns
+        everything to the system and keeps nothing from then on. The first limit of a process is the value of the
+        environment variable ``BCAST_IDLE_BYTES``. Without that, it is 1 GiB, or an eighth of the memory that the
+        process may have if that is less. The process may have the smallest of the machine's memory, the limits of its
+        control groups (such as a container's limit), RLIMIT_AS and RLIMIT_DATA.
+
+    Returns
+    -------
+    int
+        The previous limit.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `nbytes` is not an integer, or negative.
+
+    Notes
+    -----
+    On systems that cannot reclaim idle memory when they need it, such as Windows, none is kept. While a memory handler
+    other than NumPy's default is set, new results get their memory from that handler.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> previous = bcast.set_idle_limit(256 << 20)
+    >>> bcast.set_idle_limit(0)  # return it all ...
+    268435456
+    >>> bcast.set_idle_limit(previous)  # ... and keep what comes next
+    0
+    """
+    global idle_limit
+    try:
+        limit = operator.index(nbytes)
+    except TypeError:
+        raise TypeError(f"`nbytes` expected an integer, got {type(nbytes).__name__}") from None
+    if limit < 0:
+        raise ValueError(f"`nbytes` expected 0 or more bytes, got {limit}")
+    cdef object previous = idle_limit       # what can fail comes before what changes the store
+    cdef size_t bounded = min(limit, MAX_BYTES)
+    with cython.critical_section(block_handler):
+        idle_limit = bounded
+        _evict(idle_limit, IDLE_MAX_BLOCKS)
+    return previous
+
+
+def release_memory() -> None:
+    """Return all idle memory to the system, which was kept for the next large results.
+
+    The limit that `set_idle_limit` has set does not change: later results leave their memory to the next ones again.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> bcast.release_memory()
+    >>> bcast.memory_info().idle
+    0
+    """
+    with cython.critical_section(block_handler):
+        _evict(0, 0)
+
+
+def memory_info() -> MemoryInfo:
+    """Tell how much memory is kept for the next large results.
+
+    Returns
+    -------
+    MemoryInfo
+        A named tuple of three numbers of bytes: `idle` bytes are kept; the system may reclaim `lent` of them whenever
+        memory runs short; `limit` is how many may be kept, as `set_idle_limit` says.
+
+    Notes
+    -----
+    `release_memory` returns it to the system. While more than 64 MiB are idle, each call that makes a result returns
+    the oldest block to the system if no result has used it for five seconds.
+
+    Examples
+    --------
+    >>> import bcast
+    >>> info = bcast.memory_info()
+    >>> info.lent <= info.idle <= info.limit
+    True
+    """
+    cdef size_t total, advised = 0
+    cdef int i
+    with cython.critical_section(block_handler):
+        total = idle_total
+        for i in range(idle_blocks):
+            advised += idle[i].capacity if idle[i].advised else 0
+    return MemoryInfo(total, advised, idle_limit)
+
+
+class MemoryInfo(NamedTuple):
+    """The result of `memory_info`, in bytes."""
+
+    idle: int
+    lent: int
+    limit: int
+
+
+# Mapped files: what a process has mapped of a file counts as its memory, while the system could keep it in its cache
+
+
+cpdef bint is_mapped(cnp.ndarray array) except -1:
+    """Return whether an array lies in a large file that is mapped and shared.
+
+    A private map would lose what was written, so only the arrays of `numpy.memmap` count, which tell their modes.
+    """
+    cdef object base = array, mode = None
+    if cnp.PyArray_BASE(array) == NULL:
+        return False
+    while isinstance(base, cnp.ndarray):
+        if isinstance(base, file_array):
+            mode = base.mode
+        base = cnp.get_array_base(base)
+    if mode is None or mode not in ("r", "r+", "w+"):
+        return False
+    from mmap import mmap   # as `numpy.memmap` has done
+    return isinstance(base, mmap) and len(base) >= map_min_bytes
+
+
+cpdef forget(cnp.ndarray array):
+    """Have the pages of an array leave this process's memory if it lies in a large file that is mapped and shared."""
+    cdef char *begin
+    cdef Py_ssize_t size
+    if cnp.PyArray_SIZE(array) and is_mapped(array):
+        size = reach(array, &begin)
+        forget_range(begin, size)
+
+
+cdef void forget_range(const void *begin, Py_ssize_t size) noexcept nogil:
+    """Have the pages of a range in a file that is mapped and shared leave this process's memory."""
+    pages_forget(begin, size)
+
+
+cdef size_t page = pages_size()
+cdef bint huge_pages = os.environ.get("NUMPY_MADVISE_HUGEPAGE", "") != "0"     # it turns them off in NumPy, too
+cdef PyDataMem_Handler handler
+
+strcpy(handler.name, "bcast")
+handler.version = 1
+# No `calloc`: no new array gets the handler, to be zeroed.
+handler.allocator = PyDataMemAllocator(NULL, take_block, NULL, _realloc, give_back_block)
+block_handler = PyCapsule_New(&handler, "mem_handler", NULL)
+Py_INCREF(block_handler)      # arrays may be freed after everything else
+
+idle_limit = min(setting("BCAST_IDLE_BYTES", 0, min(1 << 30, memory() // 8)), MAX_BYTES)
+if hasattr(os, "register_at_fork"):     # pages that both processes hold are copied when the parent writes to them
+    os.register_at_fork(after_in_child=release_memory)
+
+
+# Hooks of tests: what follows from time, from the order of threads and from sizes happens when a test says so.
+
+cdef bint in_order = False          # whether all shares run on the calling thread
+cdef unsigned long long seed = 0    # of their order
+
+
+def let_time_pass(time_t seconds):
+    """Make all idle blocks older by so many seconds."""
+    cdef int i
+    for i in range(idle_blocks):
+        idle[i].since -= seconds
+
+
+def set_limits(large=MAP_MIN_BYTES):
+    """Set the size in bytes of the smallest map whose pages are forgotten."""
+    global map_min_bytes
+    map_min_bytes = large
+
+
+def note_loss(double seconds, bint in_vain=False):
+    """Note that helpers kept a call of this thread from its work for so long, and whether it woke them in vain."""
+    c_note_loss(seconds, in_vain)
+
+
+def set_clock(seconds=None):
+    """Stop the clock by which calls do without helpers at a time, 0 or more; without one, it shows the time."""
+    global stopped_at
+    stopped_at = -1 if seconds is None else seconds
+
+
+def set_order(order=None):
+    """Run all shares on the calling thread, from the last to the first if `order` is 0; another number is a seed."""
+    global in_order, seed
+    in_order = order is not None
+    seed = order or 0
+
+
+cdef void _run_in_order(Share share, void *work, int shares, int threads) noexcept nogil:
+    cdef unsigned long long random = seed, stride = shares - 1, first = 0
+    cdef unsigned long long[4] primes = [2147483647, 2147483629, 2147483587, 2147483579]    # no number of shares is one
+    cdef int i
+    if seed:
+        random = random * 6364136223846793005ULL + 1442695040888963407ULL
+        stride = primes[(random >> 33) % 4]
+        first = (random >> 17) % shares
+    for i in range(shares):
+        random = random * 6364136223846793005ULL + 1442695040888963407ULL
+        share(work, <int> ((stride * (i + 1) + first) % shares), <int> ((random >> 33) % threads))
+
+
+def recorded_shares(int shares, int threads):
+    """Run shares that do nothing; return the number of each and of its thread, in the order in which they began."""
+    cdef cnp.ndarray rows
+    if shares < 1 or threads < 1:
+        raise ValueError(f"`shares`, `threads` expected 1 or more, got {shares}, {threads}")
+    rows = np.zeros((shares + 1, 2), "l")
+    with nogil:
+        run_shares(_record, cnp.PyArray_DATA(rows), shares, threads)
+    return list(map(tuple, rows[1:].tolist()))
+
+
+cdef void _record(void *rows, int share, int worker) noexcept nogil:
+    cdef long *row = <long *> rows
+    row += 2 + 2 * next_of(row)
+    row[0] = share
+    row[1] = worker

@@ -1,11 +1,24 @@
-# Items repeated by a count for each, that is, run-length decode.
-#
-# In: counts, data, a range of bytes of the output. Out: these bytes. The counts say where the next item of the data
-# begins. If there are outer axes, all counts come again for each outer position.
-#
-# Any range of bytes can be written, on any thread: binary search finds its first chunk. The chunks at both ends of the
-# range are cut to it.
+# cython: cdivision=True
+"""Items repeated by a count for each, that is, run-length decode.
 
+In: counts, data, a range of bytes of the output. Out: these bytes. The counts say where the next item of the data
+begins. If there are outer axes, all counts come again for each outer position.
+
+Any range of bytes can be written, on any thread: binary search finds its first chunk. The chunks at both ends of the
+range are cut to it.
+"""
+
+cimport numpy as cnp
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+
+from bcast._copy.plan cimport COPY_ITEM_VECTORS, COPY_WINDOW_BYTES, Rows, copy_kernels_of
+from bcast._copy.run cimport repeat_items
+from bcast._rules.counts cimport CHUNK, CountList, Counts, find_chunk, read_chunk, tile_counts
+from bcast._runtime.core cimport PAGE, target_number
+from bcast._runtime.tuning cimport COUNTED_REACH_BYTES
+
+cnp.import_array()
 
 cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts of_items, int axis, cnp.ndarray dst) except -1:
     """Plan the repetition of data into `dst`; both are contiguous."""
@@ -26,7 +39,7 @@ cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts of_items, int a
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
     plan.size = size
     plan.src_end = <const uint8_t *> cnp.PyArray_DATA(src) + outer * counts.size * size
-    plan.kernels = kernels_of[target_number]
+    plan.kernels = copy_kernels_of[target_number]
     plan.counts.list = counts[0]
     tile_counts(&plan.counts, outer)
     return 0

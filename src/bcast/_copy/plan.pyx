@@ -1,6 +1,20 @@
-# From an alignment to a plan: pairs of a copied and a repeated axis, and a shuffle table for the innermost pairs.
-#
-# In: the shape, the shape of the data at its rank, the size of an item, the sizes of both buffers. Out: a Plan.
+# cython: cdivision=True
+"""From an alignment to a plan: pairs of a copied and a repeated axis, and a shuffle table for the innermost pairs.
+
+In: the shape, the shape of the data at its rank, the size of an item, the sizes of both buffers. Out: a `Plan`, along
+which run.pyx writes. The kernels are compiled here, as their vectors decide what is planned.
+"""
+
+from libc.stdint cimport int16_t, int32_t, uint8_t
+
+from bcast._runtime.arrays cimport MAX_AXES
+from bcast._runtime.core cimport L1, LINE, PAGE, target_number
+from bcast._runtime.tuning cimport COPY_BYTES_A_DESCRIBED_ONE, COPY_BYTES_A_VISIT, COPY_READ_BACK_BYTES
+
+cdef extern from "_copy/simd/shuffle.h":
+    const Kernels *bcast_copy_kernels_of
+
+copy_kernels_of = bcast_copy_kernels_of
 
 
 cdef int make_plan(
@@ -44,7 +58,7 @@ cdef int make_plan(
     ):      # arguments that run code of the user's when converted to integers can resize arrays
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
     plan.src_end = src + src_size
-    plan.kernels = kernels_of[target_number]
+    plan.kernels = copy_kernels_of[target_number]
     _choose_strategy(plan)
     return 0
 
@@ -81,7 +95,8 @@ cdef void _plan_spans(Plan *plan, Py_ssize_t written) noexcept:
     """Describe the outermost pair whose blocks are short enough, or of which there would be few to visit."""
     cdef const Pair *pair = &plan.pairs[0]
     cdef Py_ssize_t vector = plan.kernels.vector
-    cdef Py_ssize_t limit = max(<Py_ssize_t> LINE, min(written // COPY_BYTES_A_DESCRIBED_ONE, <Py_ssize_t> COPY_SPAN_BYTES))
+    cdef Py_ssize_t pays = written // COPY_BYTES_A_DESCRIBED_ONE
+    cdef Py_ssize_t limit = max(<Py_ssize_t> LINE, min(pays, <Py_ssize_t> COPY_SPAN_BYTES))
     cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
     cdef Py_ssize_t blocks = pair.copied        # that are visited if this pair is not described
     plan.shuffle_level = 0

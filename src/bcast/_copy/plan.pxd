@@ -1,10 +1,5 @@
 # cython: cdivision=True
-cimport numpy as cnp
 from libc.stdint cimport int32_t, int64_t, uint8_t
-
-from bcast._rules.core cimport Counts, TiledCounts
-from bcast._runtime.core cimport L1, LINE, count_threads
-from bcast._runtime.tuning cimport RELEASING_BYTES, WAKING_TIMES
 
 cdef extern from "_copy/simd/program.h":
     enum:
@@ -33,14 +28,6 @@ cdef extern from "_copy/simd/program.h":
         void (*copy_to_many)(Py_ssize_t, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *) noexcept nogil
         void (*tile)(Py_ssize_t, Py_ssize_t, uint8_t *) noexcept nogil
 
-    ctypedef struct Matrix "bcast_matrix":
-        Py_ssize_t m, n, size, m_step, n_step, dst_step
-
-    ctypedef void (*CopyMatrix "bcast_copy_matrix")(const Matrix *, const uint8_t *, uint8_t *) noexcept nogil
-
-cdef enum:
-    COPY_SCRATCH_BYTES = L1 + LINE  # a piece that is assembled in a cache, then streamed past it, and garbage after it
-
 cdef struct Pair:
     Py_ssize_t copied       # blocks of the data
     Py_ssize_t repeated     # times that the output has each of them
@@ -66,40 +53,9 @@ cdef struct Plan:
     Kernels kernels
     ShuffleTable table
 
-cdef struct CountedPlan:
-    TiledCounts counts
-    Py_ssize_t size             # bytes of an item
-    const uint8_t *src_end
-    Kernels kernels
-
-# Writes the bytes of an output from `begin` to `end`: past the caches if there is a scratch.
-ctypedef void (*Write)(
-    const void *plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch
-) noexcept nogil
-
-cdef Py_ssize_t share_bytes, streamed_bytes     # the numbers of the same name, or what a test has set
-
-cdef CopyMatrix *copy_matrix_of     # by the target's number
+cdef const Kernels *copy_kernels_of     # by the target's number
 
 cdef int make_plan(
     Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *src, Py_ssize_t src_size,
     Py_ssize_t dst_size,
 ) except -1
-cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts counts, int axis, cnp.ndarray dst) except -1
-cdef void write_planned(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
-cdef void write_counted(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
-cdef void write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) noexcept
-cdef void write_shares(
-    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, int threads, Py_ssize_t read,
-    bint mapped,
-) noexcept nogil
-
-
-cdef inline int threads_for(Py_ssize_t size) noexcept nogil:
-    """How many threads write an output of `size` bytes."""
-    return count_threads(size, share_bytes, WAKING_TIMES, size)
-
-
-cdef inline bint is_large(Py_ssize_t size, int threads) noexcept:
-    """Whether releasing the GIL pays for an output of `size` bytes."""
-    return size // threads >= RELEASING_BYTES or size >= streamed_bytes

@@ -1,8 +1,24 @@
-# Counts, one for each item: checked and summed in one pass, and then read chunk by chunk.
-#
-# In come arrays or tuples of integers, out goes `Counts`, which the cores read. Few counts are copied. Many are read
-# where they are, and another thread may change them meanwhile. Readers work on a private snapshot of each chunk,
-# adjusted so that its sum matches the first pass: a racing writer can corrupt values, never sizes.
+# cython: cdivision=True
+"""`Counts`: how often each item comes; checked and summed in one pass, and then read chunk by chunk.
+
+In come arrays or tuples of integers, out goes `Counts`, which the cores read. Few counts are copied. Many are read
+where they are, and another thread may change them meanwhile. Readers work on a private snapshot of each chunk,
+adjusted so that its sum matches the first pass: a racing writer can corrupt values, never sizes.
+"""
+
+cimport cython
+cimport numpy as cnp
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from bcast._rules.arguments cimport MAX_SIZE
+from bcast._runtime.core cimport contiguous_overlap, count_threads, cut, run_shares
+from bcast._runtime.tuning cimport RELEASING_BYTES, THREAD_SHARES, WAKING_TIMES
+
+import numpy as np
+
+cnp.import_array()
 
 cdef enum:
     SAFE_BITS = 53      # of a count; the sum of a chunk of such counts does not wrap around

@@ -1,7 +1,23 @@
-# Arrays: what NumPy's C API says of them, for modules of plain Python, and new ones for results.
-#
-# The first part takes arrays, dtypes and ufuncs, and saves the attribute lookups of Python. `result_array` takes a
-# shape, a dtype and the user's `out`; it returns a new array, whose memory memory.pxi gives if it is large, or `out`.
+# cython: cdivision=True
+"""Arrays: what NumPy's C API says of them, for modules of plain Python; and new ones for results.
+
+In: arrays, dtypes and ufuncs; a shape, a dtype and the user's `out`. Out: what the lookup of an attribute would find,
+in a fraction of its time; and an array for the result, new or `out`, or the error that says why `out` does not fit.
+"""
+
+cimport numpy as cnp
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.math cimport INFINITY, nextafter, nextafterf
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport llabs
+from libc.string cimport memcpy
+
+import sys
+
+import numpy as np
+
+from bcast._runtime.core cimport MAX_BYTES, block_handler, drop_unused, give_back_block, overlap, pays, take_block
 
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
@@ -25,6 +41,8 @@ cdef extern from "numpy/ufuncobject.h":
 
 cdef extern from "Python.h":
     int PyTraceMalloc_Track(unsigned int domain, uintptr_t data, size_t size)
+
+cnp.import_array()
 
 cdef unsigned int TRACED = np.lib.tracemalloc_domain
 
@@ -318,17 +336,17 @@ cdef cnp.ndarray new_array(cnp.dtype dtype, tuple shape, name):
     if pays(nbytes):
         current = PyDataMem_GetHandler()
         if <PyObject *> current == PyDataMem_DefaultHandler:    # and not one of the user's
-            block = _malloc(NULL, nbytes)
+            block = take_block(NULL, nbytes)
     if block == NULL:       # or there are too many blocks; malloc may still have memory
         return _array_over(NULL, dtype, len(shape), dims)
     try:
         array = _array_over(block, dtype, len(shape), dims)
     except BaseException:
-        _free(NULL, block, 0)
+        give_back_block(NULL, block, 0)
         raise
     # From now on the array owns its block, as if NumPy had got it from the handler.
-    Py_INCREF(capsule)
-    (<Fields *> array).mem_handler = <PyObject *> capsule
+    Py_INCREF(block_handler)
+    (<Fields *> array).mem_handler = <PyObject *> block_handler
     cnp.PyArray_ENABLEFLAGS(array, cnp.NPY_ARRAY_OWNDATA)
     PyTraceMalloc_Track(TRACED, <uintptr_t> block, nbytes)  # failing to trace memory is no error
     return array

@@ -1,9 +1,6 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bcast._rules.arguments import Shape
 
 class Alignment:
@@ -50,11 +47,3 @@ def align_shapes(
     two_way: bool,
 ) -> Alignment: ...
 def rule_of(axis: Any) -> str: ...
-
-class Counts:
-    size: int
-    total: int
-    def to_array(self) -> NDArray[np.intp]: ...
-
-def counts_of_array(repeats: Any) -> Counts | None: ...
-def counts_of_tuple(repeats: tuple[int, ...]) -> Counts: ...

@@ -1,0 +1,1 @@
+# Python sees nothing of it.

@@ -1,0 +1,45 @@
+# cython: cdivision=True
+cimport numpy as cnp
+from libc.stdint cimport uint8_t
+
+from bcast._copy.plan cimport Kernels
+from bcast._runtime.core cimport L1, LINE, count_threads
+from bcast._runtime.tuning cimport RELEASING_BYTES, WAKING_TIMES
+
+cdef extern from "_copy/simd/program.h":
+    ctypedef struct Matrix "bcast_matrix":
+        Py_ssize_t m, n, size, m_step, n_step, dst_step
+
+    ctypedef void (*CopyMatrix "bcast_copy_matrix")(const Matrix *, const uint8_t *, uint8_t *) noexcept nogil
+
+cdef enum:
+    COPY_SCRATCH_BYTES = L1 + LINE  # a piece that is assembled in a cache, then streamed past it, and garbage after it
+
+# Writes the bytes of an output from `begin` to `end`: past the caches if there is a scratch.
+ctypedef void (*Write)(
+    const void *plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch
+) noexcept nogil
+
+cdef Py_ssize_t share_bytes, streamed_bytes     # the numbers of the same name, or what a test has set
+
+cdef CopyMatrix *copy_matrix_of     # by the target's number
+
+cdef void write_planned(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
+cdef void repeat_items(
+    const Kernels *kernels, Py_ssize_t size, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
+) noexcept nogil
+cdef void write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) noexcept
+cdef void write_shares(
+    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, int threads, Py_ssize_t read,
+    bint mapped,
+) noexcept nogil
+
+
+cdef inline int threads_for(Py_ssize_t size) noexcept nogil:
+    """How many threads write an output of `size` bytes."""
+    return count_threads(size, share_bytes, WAKING_TIMES, size)
+
+
+cdef inline bint is_large(Py_ssize_t size, int threads) noexcept:
+    """Whether releasing the GIL pays for an output of `size` bytes."""
+    return size // threads >= RELEASING_BYTES or size >= streamed_bytes

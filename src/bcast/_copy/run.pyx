@@ -1,0 +1,538 @@
+# cython: cdivision=True
+"""From a plan, or from strided data, to bytes: shares on threads, loops around the kernels' calls, tiles.
+
+In: a `Plan`, or another way to write any range of an output's bytes; two buffers. Out: all bytes of the output, each
+written at least once. No byte outside the two buffers is read or written, and once writing has begun, nothing
+allocates, raises or runs Python.
+
+`write_shares` cuts an output for threads. Outputs that no cache holds are streamed but for as much as one can hold:
+they are assembled piece by piece in a scratch and streamed from there (`_stream_blocks`). Pages of mapped files are
+given back share by share.
+
+`write_planned` writes any part of an output, wherever it begins and ends. `write_blocks` goes through the pairs from
+the outermost in: it writes each block once and then replicates it. The kernels in `simd` write short blocks innermost.
+Everything is written from front to back, so a store may run over bytes that are written next. It never passes
+`dst_end`, where this thread's part ends, and no load passes the end of the data (`Plan.src_end`): the last spans are
+written on copies that have room behind them.
+
+`write_strided` copies the items of strided data one after the other, in C order. A cache line of the output takes items
+from many lines of the data, and a line of the data goes to many lines of the output. So the work is cut into tiles of
+at least one line either way, which a cache holds while they are transposed. Tiles are taken in the order of the data.
+The kernels in `simd/transpose.h` transpose two axes of a tile: the one along which items are neighbours in the output,
+and the one along which they are nearest to each other in the data.
+"""
+
+cimport numpy as cnp
+from cpython.pyport cimport PY_SSIZE_T_MAX
+from libc.stdint cimport uint8_t, uintptr_t
+from libc.stdlib cimport free, llabs, malloc
+from libc.string cimport memcpy
+
+from bcast._copy.plan cimport (
+    COPY_ITEM_VECTORS, COPY_SPAN_BYTES, COPY_VECTOR_BYTES, COPY_WINDOW_BYTES, FILL, Kernels, Pair, Plan, Rows,
+    ShuffleTable,
+)
+from bcast._nest.core cimport Nest, coalesce_axes
+from bcast._runtime.arrays cimport MAX_AXES
+from bcast._runtime.core cimport L1, LINE, PAGE, cut, forget_range, run_shares, target_number
+from bcast._runtime.tuning cimport (
+    COPY_SHARE_BYTES, COPY_SHARE_MAX_BYTES, COPY_STREAMED_BYTES, COPY_TILE_ITEMS, THREAD_SHARES,
+)
+
+cdef extern from "_copy/simd/transpose.h":
+    CopyMatrix *bcast_copy_matrix_of
+
+cdef extern from "_runtime/stream.h":
+    void bcast_stream(uint8_t *dst, const uint8_t *src, size_t size) noexcept nogil
+    void bcast_store_fence() noexcept nogil
+    bint bcast_pages_resident(const uint8_t *dst, size_t size) noexcept nogil
+
+cnp.import_array()
+
+copy_matrix_of = <CopyMatrix *> bcast_copy_matrix_of
+
+
+# Shares of an output
+
+cdef struct Work:       # what the shares of an output have in common
+    Write write
+    const void *plan
+    const uint8_t *src
+    uint8_t *dst
+    Py_ssize_t size
+    uint8_t *scratch    # COPY_SCRATCH_BYTES for each thread, where the output is streamed
+    int shares
+    Py_ssize_t read     # bytes of data in a mapped file, or 0; its pages and
+    bint mapped         # those of an output in such a file are forgotten share by share
+
+
+def set_limits(share=COPY_SHARE_BYTES, streamed=COPY_STREAMED_BYTES):
+    """Set the least bytes that a thread writes and of what is streamed; other than these: for tests."""
+    global share_bytes, streamed_bytes
+    if share < 1 or streamed < 1:
+        raise ValueError(f"`share`, `streamed` expected bytes, at least 1, got {share}, {streamed}")
+    share_bytes, streamed_bytes = share, streamed
+
+
+set_limits()
+
+
+cdef void write_shares(
+    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, int threads, Py_ssize_t read,
+    bint mapped,
+) noexcept nogil:
+    """Fill an output on so many threads."""
+    cdef Work work = Work(write, plan, src, dst, size, NULL, 1, read, mapped)
+    if size // (1 if threads == 1 else 2) >= streamed_bytes and bcast_pages_resident(dst, size):
+        work.scratch = <uint8_t *> malloc(threads * COPY_SCRATCH_BYTES)     # without memory, nothing is streamed
+    if threads > 1 or mapped or read:
+        work.shares = <int> max(
+            max(threads, min(size // share_bytes, <Py_ssize_t> THREAD_SHARES * threads)), size // COPY_SHARE_MAX_BYTES
+        )
+    run_shares(_write_share, &work, work.shares, threads)
+    free(work.scratch)
+
+
+cdef void _write_share(void *all_work, int i, int worker) noexcept nogil:
+    """Write one share. If outputs are streamed, every second share is not, up to as much as a cache can hold."""
+    cdef const Work *work = <const Work *> all_work
+    cdef Py_ssize_t begin = _page_cut(work, i), end = _page_cut(work, i + 1)
+    cdef uint8_t *scratch = NULL
+    cdef bint kept = i % 2 == 1 and i // 2 * (end - begin) < streamed_bytes // 4 * 3
+    if work.scratch != NULL and not kept:   # some threads write to the cache while others wait for the memory
+        scratch = work.scratch + worker * COPY_SCRATCH_BYTES
+    work.write(work.plan, begin, end, work.src, work.dst, scratch)
+    if scratch != NULL:
+        bcast_store_fence()
+    if work.mapped:
+        forget_range(work.dst + begin, end - begin)
+    if work.read:
+        forget_range(work.src, work.read)
+
+
+cdef inline Py_ssize_t _page_cut(const Work *work, int i) noexcept nogil:
+    """Where share `i` begins: at a page boundary, so that no two threads touch the same page."""
+    cdef Py_ssize_t at = cut(work.size, i, work.shares)
+    return min(work.size, at + <Py_ssize_t> (-<uintptr_t> (work.dst + at) & (PAGE - 1))) if i else 0
+
+
+# From a plan to bytes
+
+
+cdef void write_planned(
+    const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
+) noexcept nogil:
+    """Write the bytes of an output from `begin` to `end`."""
+    cdef const Plan *plan = <const Plan *> all_plan
+    cdef const Pair *pair = &plan.pairs[0]
+    if scratch == NULL and begin == 0 and end == pair.copied * pair.repeated * pair.dst_bytes:
+        write_blocks(plan, 0, pair.copied, pair.repeated, src, dst, dst + end)    # without a division
+    else:
+        write_part(plan, 0, begin, end, src, dst, dst + end, scratch)
+
+
+cdef void write_part(
+    const Plan *plan, int level, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
+    uint8_t *scratch,
+) noexcept nogil:
+    """Write the bytes from `begin` to `end` of what the pair at `level` makes of `data`."""
+    cdef const Pair *pair = &plan.pairs[level]
+    cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
+    cdef Py_ssize_t n, times, inside, size
+    cdef const uint8_t *block
+    while begin < end:
+        block = src + begin // run * pair.src_bytes
+        inside = begin % run
+        n = 1
+        times = min(run - inside, end - begin) // pair.dst_bytes
+        inside %= pair.dst_bytes
+        if times == pair.repeated:      # whole runs
+            n = (end - begin) // run
+        size = n * times * pair.dst_bytes
+        if inside or size == 0:         # a part of a block
+            size = min(pair.dst_bytes - inside, end - begin)
+            if level == plan.last:
+                memcpy(dst + begin, block + inside, size)
+            else:
+                write_part(plan, level + 1, inside, inside + size, block, dst + begin - inside, dst_end, scratch)
+        elif scratch == NULL:
+            write_blocks(plan, level, n, times, block, dst + begin, dst_end)
+        else:
+            _stream_blocks(plan, level, n, times, block, dst + begin, scratch)
+        begin += size
+
+
+cdef void write_blocks(
+    const Plan *plan, int level, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
+) noexcept nogil:
+    """Write `n` blocks of the pair at `level`, each `times` times."""
+    cdef const Pair *pair = &plan.pairs[level]
+    cdef Py_ssize_t run = times * pair.dst_bytes, anew = times if pair.dst_bytes > plan.read_back else 1, _i, j
+    if level == plan.shuffle_level and times == pair.repeated == plan.span_times:
+        _write_spans(plan, n * run, src, dst, dst_end)
+    elif level == plan.last and plan.strategy == FILL and run >= plan.kernels.vector:
+        _write_fills(plan, n, times, src, dst)
+    elif level == plan.last != plan.shuffle_level:
+        repeat_items(&plan.kernels, pair.dst_bytes, n, times, src, dst)
+    else:
+        for _i in range(n):
+            if level == plan.shuffle_level:
+                _write_run(plan, run, src, dst, dst_end)
+            else:
+                for j in range(anew):
+                    write_blocks(
+                        plan, level + 1, pair[1].copied, pair[1].repeated, src, dst + j * pair.dst_bytes, dst_end
+                    )
+                if anew == 1:
+                    tile_block(&plan.kernels, dst, pair.dst_bytes, run)
+            src += pair.src_bytes
+            dst += run
+
+
+cdef void repeat_items(
+    const Kernels *kernels, Py_ssize_t size, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
+) noexcept nogil:
+    """Write each of n items `times` times, and no byte behind them."""
+    cdef Py_ssize_t begin, part, _i
+    cdef Rows rows
+    if times == 1:
+        memcpy(dst, src, n * size)
+    elif COPY_WINDOW_BYTES < size <= COPY_ITEM_VECTORS * kernels.vector and (
+        times * size < (PAGE // 2 if size & (kernels.vector - 1) else L1)       # whole vectors do not overlap
+    ):
+        rows = Rows(n, times, size)
+        kernels.repeat_rows(&rows, NULL, src, dst)
+    else:
+        for _i in range(n):
+            if size < PAGE:
+                memcpy(dst, src, size)
+                tile_block(kernels, dst, size, times * size)
+            else:       # by pieces, each to all its places at once, while a cache holds it
+                begin = 0
+                while begin < size:
+                    part = 2 * PAGE if size - begin >= 4 * PAGE else size - begin
+                    kernels.copy_to_many(times, size, part, src + begin, dst + begin)
+                    begin += part
+            src += size
+            dst += times * size
+
+
+cdef void tile_block(const Kernels *kernels, uint8_t *dst, Py_ssize_t block, Py_ssize_t size) noexcept nogil:
+    """Replicate the finished first `block` bytes of an output over its `size`: a short one by doubling, a long one by
+    stores that cross no line.
+    """
+    cdef Py_ssize_t vector = kernels.vector, whole = block, begin, times
+    cdef Py_ssize_t longest = min(size, <Py_ssize_t> (L1 // 2)) if size < L1 else PAGE
+    cdef Rows rows
+    while 2 * block <= longest:     # stays in the first-level cache that all stores pass
+        memcpy(dst + block, dst, block)
+        block *= 2
+    if size < L1 or size < 2 * block:
+        begin = block
+        while begin < size:
+            memcpy(dst + begin, dst, min(block, size - begin))
+            begin += block
+        return
+    while whole % vector and whole <= COPY_ITEM_VECTORS * vector:
+        whole *= 2
+    if whole <= COPY_ITEM_VECTORS * vector:     # a few blocks make whole vectors that fit the registers
+        begin = <Py_ssize_t> (-<uintptr_t> dst & <uintptr_t> (vector - 1))
+        times = (size - begin) // whole
+        rows = Rows(1, times - 1, whole)
+        kernels.repeat_rows(&rows, NULL, dst + begin, dst + begin + whole)
+        memcpy(dst + begin + times * whole, dst + begin, size - begin - times * whole)
+    else:
+        kernels.tile(block, size, dst)
+
+
+cdef void _stream_blocks(
+    const Plan *plan, int level, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
+) noexcept nogil:
+    """`write_blocks` past the caches: what the scratch has room for is assembled, then streamed to all its places."""
+    cdef const Pair *pair = &plan.pairs[level]
+    cdef Py_ssize_t size = pair.dst_bytes, run = times * size, done, part, piece, i
+    cdef Py_ssize_t runs = L1 // run, blocks = L1 // size       # that the scratch has room for
+    cdef uint8_t *scratch_end = scratch + COPY_SCRATCH_BYTES
+    cdef const uint8_t *begin
+    if level == plan.shuffle_level and runs > plan.span_blocks:
+        runs -= runs % plan.span_blocks
+    while n:
+        part = min(n, max(runs, 1))
+        done = 0
+        if blocks:
+            piece = part * min(times, blocks) * size
+            write_blocks(plan, level, part, min(times, blocks), src, scratch, scratch_end)
+            while done < part * run:
+                bcast_stream(dst + done, scratch, min(piece, part * run - done))
+                done += piece
+        elif times == 1 and level < plan.last:
+            _stream_blocks(plan, level + 1, pair[1].copied, pair[1].repeated, src, dst, scratch)
+        else:
+            while done < size:
+                piece = min(<Py_ssize_t> L1, size - done)
+                begin = src + done
+                if level < plan.last:
+                    write_part(plan, level + 1, done, done + piece, src, scratch - done, scratch_end, NULL)
+                    begin = scratch
+                for i in range(times):
+                    bcast_stream(dst + i * size + done, begin, piece)
+                done += piece
+        n -= part
+        src += part * pair.src_bytes
+        dst += part * run
+
+
+cdef void _write_fills(
+    const Plan *plan, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
+) noexcept nogil:
+    """Fill a run with each of `n` items."""
+    cdef Py_ssize_t size = plan.pairs[plan.last].dst_bytes
+    cdef Py_ssize_t fast = min(n, _safe_count(size, COPY_WINDOW_BYTES, plan.src_end - src))
+    cdef uint8_t[3 * COPY_VECTOR_BYTES] near_src
+    cdef Rows rows = Rows(fast, times, size)
+    plan.kernels.fill(&rows, src, dst)
+    if fast < n:    # the last ones, which have less than a window and an item
+        memcpy(near_src, src + fast * size, (n - fast) * size)
+        rows.count = n - fast
+        plan.kernels.fill(&rows, near_src, dst + fast * times * size)
+
+
+cdef void _write_run(
+    const Plan *plan, Py_ssize_t size, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
+) noexcept nogil:
+    """Write one run, of which the shuffle table describes a part."""
+    cdef Py_ssize_t step = plan.table.dst_step
+    cdef Py_ssize_t executed = size         # the rest is replicated, which is faster if vectors are not full
+    if not plan.table.exact or plan.src_end - src < plan.table.src_reach:
+        # The most recent stores may still be on their way to the cache and are slow to read back.
+        executed = min(size, (PAGE + step - 1) // step * step)
+    _write_spans(plan, executed, src, dst, dst_end)
+    tile_block(&plan.kernels, dst, executed, size)
+
+
+cdef void _write_spans(
+    const Plan *plan, Py_ssize_t size, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
+) noexcept nogil:
+    """Write `size` bytes by the shuffle table; spans near the end of a buffer on copies that have room behind them."""
+    cdef const ShuffleTable *table = &plan.table
+    cdef uint8_t[COPY_SPAN_BYTES + COPY_VECTOR_BYTES] near_src
+    cdef uint8_t[COPY_SPAN_BYTES + COPY_VECTOR_BYTES] near_dst
+    cdef Py_ssize_t fast = min(
+        size // table.dst_step, _safe_count(table.src_step, table.src_reach, plan.src_end - src),
+        _safe_count(table.dst_step, table.dst_reach, dst_end - dst),
+    )
+    cdef Py_ssize_t part
+    cdef int vectors
+    plan.kernels.execute(table, table.vectors, fast, src, dst)
+    src += fast * table.src_step
+    dst += fast * table.dst_step
+    size -= fast * table.dst_step
+    while size:
+        part = min(size, table.dst_step)
+        vectors = table.vectors
+        while table.dst_at[vectors - 1] >= part:
+            vectors -= 1
+        if plan.src_end - src >= table.src_reach and dst_end - dst >= table.dst_reach:
+            plan.kernels.execute(table, vectors, 1, src, dst)
+        else:
+            memcpy(near_src, src, min(table.src_reach, plan.src_end - src))
+            plan.kernels.execute(table, vectors, 1, near_src, near_dst)
+            memcpy(dst, near_dst, part)
+        src += table.src_step
+        dst += part
+        size -= part
+
+
+cdef inline Py_ssize_t _safe_count(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
+    """How many steps fit in `room` if each touches `reach` bytes, `reach >= step`, from where it starts."""
+    if room < reach:
+        return 0
+    return (room - reach) // step + 1 if step else PY_SSIZE_T_MAX
+
+
+# Strided data
+
+cdef struct StridedAxis:
+    Py_ssize_t length, src_step, dst_step
+    Py_ssize_t block        # how much of it a tile has, or less than twice as much at its end
+    Py_ssize_t part         # how much the current tile has
+
+cdef struct StridedCopy:
+    const uint8_t *src
+    uint8_t *dst
+    Py_ssize_t size             # bytes of an item, or of a run that is one
+    int rank
+    StridedAxis[MAX_AXES] axes  # in the order of the output
+    int inner, other            # which is innermost in the output, and which of the others in the data
+    int outer_loops             # loops over tiles
+    int n_loops                 # all loops, with those within a tile
+    int[2 * MAX_AXES] loops     # the axis along which each loop runs
+    int cut, shares             # the axis that is cut into so many shares
+
+
+cdef void write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) noexcept:
+    """Copy data that is not empty to `out`, which must not overlap it; an axis of stride 0 is copied once.
+
+    If `releasing`, the GIL is released meanwhile. The caller keeps both arrays alive.
+    """
+    cdef StridedCopy copy
+    copy.src = <const uint8_t *> cnp.PyArray_DATA(src)
+    copy.dst = dst
+    _read_axes(&copy, src)
+    _cut_tiles(&copy)
+    _order_loops(&copy)
+    if releasing:
+        with nogil:
+            _share_tiles(&copy, threads)
+    else:
+        _share_tiles(&copy, threads)
+
+
+cdef void _read_axes(StridedCopy *copy, cnp.ndarray src) noexcept:
+    """Merge axes that are one in the data too; a run of items that are neighbours in both becomes one long item."""
+    cdef StridedAxis *axes = &copy.axes[0]
+    cdef Nest nest      # of the data alone: the output is contiguous, so that axes which are one there are one in both
+    cdef int i, rank
+
+    nest.n, nest.rank = 1, 0
+    for i in range(cnp.PyArray_NDIM(src)):
+        if cnp.PyArray_DIM(src, i) > 1 and cnp.PyArray_STRIDE(src, i):
+            nest.shape[nest.rank] = cnp.PyArray_DIM(src, i)
+            nest.stride[0][nest.rank] = cnp.PyArray_STRIDE(src, i)
+            nest.rank += 1
+    coalesce_axes(&nest)
+
+    rank = nest.rank
+    for i in range(rank):
+        axes[i].length, axes[i].src_step = nest.shape[i], nest.stride[0][i]
+    copy.size = cnp.PyArray_ITEMSIZE(src)
+    if rank and axes[rank - 1].src_step == copy.size:
+        rank -= 1
+        copy.size *= axes[rank].length
+    while rank < 2:     # a kernel takes two
+        axes[rank] = axes[0]
+        axes[0].length = 1
+        axes[0].src_step = axes[1].length * axes[1].src_step if rank else copy.size
+        rank += 1
+    copy.rank = rank
+
+
+cdef void _cut_tiles(StridedCopy *copy) noexcept:
+    """Give each axis its step in the output, and tiles enough of it to make whole lines there and in the data."""
+    cdef StridedAxis *inner = &copy.axes[copy.rank - 1]
+    cdef StridedAxis *other = &copy.axes[0]
+    cdef StridedAxis *axis
+    cdef Py_ssize_t narrow = L1 // 4    # bytes of a tile at least, if the data or the output is narrow
+    cdef Py_ssize_t step = copy.size, tile = copy.size
+    cdef Py_ssize_t dst_side = 4 * LINE         # bytes of a tile that are neighbours in the output,
+    cdef Py_ssize_t src_side = min(dst_side, LINE * copy.size)      # and in the data: as many if items are long
+    cdef int i
+    if copy.size >= 16 and inner.src_step & (PAGE - 1):
+        dst_side = L1 // 2      # lines of the data stay in a second-level cache, but for those whole pages apart
+        src_side = LINE
+    copy.inner = copy.rank - 1
+    copy.other = 0
+    for i in range(copy.rank - 1, -1, -1):
+        axis = &copy.axes[i]
+        axis.dst_step = step
+        step *= axis.length
+        axis.block = max(_part(axis, dst_side, tile), _part(axis, src_side, llabs(axis.src_step)))
+        tile *= axis.block
+        if i < copy.inner and llabs(axis.src_step) < llabs(copy.axes[copy.other].src_step):
+            copy.other = i
+    if copy.axes[copy.other].length * inner.length < COPY_TILE_ITEMS:
+        for i in range(copy.inner):
+            if copy.axes[i].length > copy.axes[copy.other].length:
+                copy.other = i
+    other = &copy.axes[copy.other]
+    if llabs(inner.src_step) < llabs(other.src_step):      # a single row
+        inner.block = max(inner.block, _part(inner, narrow, copy.size))
+    elif inner.src_step == other.length * other.src_step:   # rows that are packed
+        inner.block = max(inner.block, _part(inner, narrow, other.length * copy.size))
+    if other.dst_step == inner.length * copy.size:
+        other.block = max(other.block, _part(other, narrow, other.dst_step))
+
+
+cdef inline Py_ssize_t _part(const StridedAxis *axis, Py_ssize_t wanted, Py_ssize_t each) noexcept:
+    """How many items of an axis, of `each` bytes, make `wanted` bytes; at most all of them."""
+    return min(axis.length, (wanted + each - 1) // each)
+
+
+cdef void _order_loops(StridedCopy *copy) noexcept:
+    """Order the loops as the data lies, forwards: over tiles, then along the axes of a tile that the kernel kernels."""
+    cdef StridedAxis *axes = &copy.axes[0]
+    cdef int[MAX_AXES] order
+    cdef int i, j, k
+    for i in range(copy.rank):
+        if i != copy.inner and axes[i].src_step < 0:
+            copy.src += (axes[i].length - 1) * axes[i].src_step
+            copy.dst += (axes[i].length - 1) * axes[i].dst_step
+            axes[i].src_step = -axes[i].src_step
+            axes[i].dst_step = -axes[i].dst_step
+        j = i
+        while j and llabs(axes[order[j - 1]].src_step) < llabs(axes[i].src_step):
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
+    copy.n_loops = 0
+    for k in range(copy.rank):
+        i = order[k]
+        axes[i].part = axes[i].length
+        if axes[i].length >= 2 * axes[i].block:
+            copy.loops[copy.n_loops] = i
+            copy.n_loops += 1
+    copy.outer_loops = copy.n_loops
+    for k in range(copy.rank):
+        i = order[k]
+        if i != copy.inner and i != copy.other and axes[i].block > 1:
+            copy.loops[copy.n_loops] = i
+            copy.n_loops += 1
+
+
+cdef void _share_tiles(StridedCopy *copy, int threads) noexcept nogil:
+    """Copy on several threads, which share the axis with the most blocks."""
+    cdef Py_ssize_t most = 0
+    cdef int i
+    for i in range(copy.rank):
+        if copy.axes[i].length // copy.axes[i].block > most:
+            most = copy.axes[i].length // copy.axes[i].block
+            copy.cut = i
+    copy.shares = <int> min(threads * THREAD_SHARES, most) if threads > 1 else 1
+    run_shares(_write_tile_share, copy, copy.shares, threads)
+
+
+cdef void _write_tile_share(void *whole, int i, int _worker) noexcept nogil:
+    """Copy one share; shares are cut between blocks."""
+    cdef StridedCopy own
+    cdef StridedCopy *copy = <StridedCopy *> whole
+    if copy.shares > 1:     # each has a length of its own
+        own = copy[0]
+        copy = &own
+    cdef StridedAxis *axis = &copy.axes[copy.cut]
+    cdef Py_ssize_t blocks = axis.length // axis.block
+    cdef Py_ssize_t begin = cut(blocks, i, copy.shares) * axis.block
+    cdef Py_ssize_t end = axis.length if i + 1 == copy.shares else cut(blocks, i + 1, copy.shares) * axis.block
+    axis.length = end - begin
+    _write_tiles(copy, 0, copy.src + begin * axis.src_step, copy.dst + begin * axis.dst_step)
+
+
+cdef void _write_tiles(StridedCopy *copy, int level, const uint8_t *src, uint8_t *dst) noexcept nogil:
+    """Run the loops from `level` on."""
+    cdef const StridedAxis *other = &copy.axes[copy.other]
+    cdef const StridedAxis *inner = &copy.axes[copy.inner]
+    cdef StridedAxis *axis
+    cdef Py_ssize_t left, part = 1
+    cdef Matrix matrix
+    if level == copy.n_loops:
+        matrix = Matrix(other.part, inner.part, copy.size, other.src_step, inner.src_step, other.dst_step)
+        copy_matrix_of[target_number](&matrix, src, dst)
+        return
+    axis = &copy.axes[copy.loops[level]]
+    left = axis.length if level < copy.outer_loops else axis.part
+    while left:
+        if level < copy.outer_loops:
+            part = axis.part = axis.block if left >= 2 * axis.block else left
+        _write_tiles(copy, level + 1, src, dst)
+        src += part * axis.src_step
+        dst += part * axis.dst_step
+        left -= part

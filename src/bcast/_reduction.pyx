@@ -4,9 +4,10 @@
 In: arrays that `_api` has checked, and an alignment along whose repeated axes is reduced, or counts of the rows that
 each item has. Out: `out`, filled. Sums are the adjoints of `replicate` and of `repeat_counted`.
 
-Each of these takes the same way. Dtypes choose a `Reduction`: how items become terms, the operation, what becomes of
+All of these go the same way. Dtypes choose a `Reduction`: how items become terms, the operation, what becomes of
 accumulators. Arrays are made readable, and results that cannot be written to `out` get an array of their own. The axes
-become a nest of few loops. This is planned, and run on threads. What no kernel reduces is NumPy's, at the end.
+become a nest of few loops, which is planned, and run on threads. The functions at the end leave to NumPy what no kernel
+reduces.
 """
 
 cimport cython
@@ -22,7 +23,7 @@ from numpy.exceptions import ComplexWarning
 from bcast._runtime.arrays import rounded_to
 
 from bcast._nest.core cimport Nest, coalesce_axes, copy_axis, flip_negative_axes, sort_axes
-from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, takes_turns
+from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
 from bcast._reduce.kernels cimport (
     BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SOME_NONZERO, SOME_ZERO, U8, U16, U32, U64, UINT64, UINT8,
     Dtype, dtypes,
@@ -152,7 +153,7 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
         return out
 
     grad = _readable(grad)
-    results = out if _takes_results(grad, None, None, out) else _results_like(out, grad)
+    results = out if _can_write_to(out, grad, None, None) else _results_like(out, grad)
     counts.keep_from(results)
     _reduce_counted(&reduction, grad, counts, along, results)
     if results is not out:
@@ -432,7 +433,7 @@ cdef void _choose_narrow(Reduction *reduction, const Axes *axes) noexcept:
 
 
 cdef inline bint _are_short_runs(const Axes *axes) noexcept:
-    """Whether runs, in which two or four items may take turns, have fewer terms than a vector."""
+    """Whether runs, in which two or four items may be interleaved, have fewer terms than a vector."""
     cdef const Axis *items = &axes.axis[axes.rank - 1]
     cdef const Axis *outer
     if not items.kept:
@@ -497,8 +498,8 @@ cdef void _choose_multiplier(Reduction *reduction, const Axis *items) noexcept:
     """Choose the kernels that read both operands where they lie, if they do so side by side."""
     cdef Terms *terms = &reduction.terms
     cdef const Dtype *dtype = &dtypes[terms.dtype]
-    cdef bint is_read_as_it_lies = dtype.kind != F64 or terms.dtype == FLOAT64      # each kind has one dtype
-    if not dtype.is_float or items.src_stride != dtype.size or not is_read_as_it_lies:
+    cdef bint is_its_kinds_own = dtype.kind != F64 or terms.dtype == FLOAT64        # which kernels read unconverted
+    if not dtype.is_float or items.src_stride != dtype.size or not is_its_kinds_own:
         return
     if terms.made_of == DEVIATIONS:
         terms.multiplier = &reduction.target.kernels[dtype.kind]
@@ -564,7 +565,7 @@ cdef int _reduce_into(
     data = _readable(data)
     if other is not None:
         other = _in_native_order(other)
-    results = out if _takes_results(data, other, alignment, out) else _results_like(out, data)
+    results = out if _can_write_to(out, data, other, alignment) else _results_like(out, data)
     _reduce_along(reduction, data, other, alignment, results)
     if results is not out:
         np.copyto(np.asarray(out), results)
@@ -594,8 +595,9 @@ cdef bint _has_gaps(cnp.ndarray array) noexcept:
     return True
 
 
-cdef bint _takes_results(cnp.ndarray data, cnp.ndarray other, Alignment alignment, cnp.ndarray out) except -1:
-    """Whether results can be written to `out` while operands are read; without an alignment, by counts."""
+cdef bint _can_write_to(cnp.ndarray out, cnp.ndarray data, cnp.ndarray other, Alignment alignment) except -1:
+    """Whether results can be written to `out` while operands are read: along an alignment, or without one along counts.
+    """
     if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(data):      # has imaginary parts, too
         return False
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):
@@ -815,7 +817,7 @@ cdef inline void _give_axes(const Nest *nest, Layout *layout) noexcept:
     layout.first = Cursor(src=nest.data[DATA], other=nest.data[OTHER], dst=nest.data[RESULTS])
 
 
-cdef void _take_strides(Layout *layout, cnp.ndarray out) noexcept:
+cdef void _use_strides_of(cnp.ndarray out, Layout *layout) noexcept:
     """Give axes that were read for a result in C order the strides of `out`, whose axes have the data's order.
 
     The plan stays as it is, and so do the bits. The parts of complex numbers keep their stride.
@@ -865,7 +867,7 @@ cdef int _reduce_along(
     """Read the axes of an alignment, plan a reduction and run it."""
     cdef Layout layout
     cdef Py_ssize_t nbytes
-    cdef bint in_turns
+    cdef bint as_counts
     cdef Axis *rows
 
     _read_axes(&layout, data, other, alignment.source, out)
@@ -873,11 +875,11 @@ cdef int _reduce_along(
     _suit_layout(reduction, &layout, nbytes)
     if other is not None:
         _choose_multiplier(reduction, &layout.axes.axis[layout.axes.rank - 1])
-    in_turns = takes_turns(reduction, &layout.axes)
+    as_counts = is_faster_along_counts(reduction, &layout.axes)
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):
-        _take_strides(&layout, out)
+        _use_strides_of(out, &layout)
 
-    if in_turns:        # as counts, which are all the same
+    if as_counts:       # all of them are the length of an axis
         rows = &layout.axes.axis[1]
         rows.dst_stride = layout.axes.axis[2].length * layout.axes.axis[2].dst_stride
         nbytes = max(nbytes, cnp.PyArray_NBYTES(out))

@@ -1,4 +1,4 @@
-# Reductions of runs of rows, of which each item has as many as its count says.
+# Reductions along counts: each item has a run of rows, as long as its count says.
 
 from bcast._reduce.plan cimport Axes, Axis, Cursor, Reduction
 from bcast._rules.counts cimport TiledCounts
@@ -20,4 +20,4 @@ cdef struct CountedPlan:
 # The caller sets `first`, `reduction` and `counts.list` of the plan, which refers to these.
 cdef void plan_counted(CountedPlan *plan, const Axes *axes) noexcept nogil
 cdef void reduce_counted_share(const CountedPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch) noexcept nogil
-cdef bint takes_turns(const Reduction *reduction, const Axes *axes) noexcept nogil
+cdef bint is_faster_along_counts(const Reduction *reduction, const Axes *axes) noexcept nogil

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Reductions of runs of rows, of which each item has as many as its count says: the adjoint of run-length decoding.
+"""Reductions along counts: each item has a run of rows, as long as its count says. Adjoint of run-length decoding.
 
 In: counts, axes of which one is reduced, a range of rows and items. Out: the results of the items that begin in it.
 
@@ -44,10 +44,10 @@ cdef struct Items:
     Py_ssize_t row          # the number of its first row
 
 
-cdef bint takes_turns(const Reduction *reduction, const Axes *axes) noexcept nogil:
-    """Whether a reduction over the middle of three axes has few rows, all side by side: the kernel of counts is fast.
+cdef bint is_faster_along_counts(const Reduction *reduction, const Axes *axes) noexcept nogil:
+    """Whether a reduction over the middle of three axes is faster by the kernel of counts: few rows, side by side.
 
-    Items that take turns in a run are three, or as many as only that kernel takes.
+    The items that are interleaved are three, or as many as only that kernel can have.
     """
     cdef const Axis *runs = &axes.axis[0]
     cdef const Axis *rows = &axes.axis[1]
@@ -237,7 +237,7 @@ cdef inline Items _take_group(const CountedPlan *plan, Items *left, Py_ssize_t e
 
 
 cdef inline bint _fits(const CountedPlan *plan, Py_ssize_t items, Py_ssize_t rows) noexcept nogil:
-    """Whether a group may have so many items and rows."""
+    """Whether a group may have a number of items and of rows."""
     if items * plan.inner.length > plan.group_accumulators:
         return False
     return not plan.reduction.terms.packed or rows * plan.inner.length <= plan.group_terms
@@ -360,7 +360,7 @@ cdef void _store_group(
 cdef void _make_again(
     const CountedPlan *plan, const Span *span, const Items *group, const Memory *memory,
 ) noexcept nogil:
-    """Make the items again of which a result is infinite or no number, each for itself."""
+    """Make each item again, for itself, that has an infinite result or NaN."""
     cdef const double *accumulators = <const double *> memory.block.sum
     cdef Py_ssize_t width = plan.inner.length, i, j
     cdef Items left = group[0]

@@ -2,8 +2,9 @@
 """From the axes of a reduction to a plan of what kernels reduce, which `run` follows.
 
 In: axes longer than 1 in the order of memory, and what is made of the items. Out: a `ReductionPlan`: what one call of a
-kernel reduces, the loops around the calls, and how the work is cut. Sums, extremes and truths have the same plans: how
-long rows are, and how large cells, decides. A cell is what lies side by side of one result, or of neighbouring ones.
+kernel reduces, the loops around the calls, and how the work is cut. Sums, extremes and truths have the same plans. How
+long rows are, and how large cells, decides: a row has the items of the innermost axis, a cell the neighbouring results
+that one row belongs to.
 
 * Rows are long, and reduced: an inner reduction. Each is a run, whose terms are combined inside vectors. The lanes are
   combined at its end. (64, 1000) -> (64, 1) has 64 runs of 1000.
@@ -95,7 +96,7 @@ cdef bint _are_runs(ReductionPlan *plan, const Axes *axes) noexcept nogil:
 
 
 cdef bint _is_interleaved(const Terms *terms, const Axes *axes) noexcept nogil:
-    """Whether the terms of two or four items take turns in the innermost axes."""
+    """Whether the terms of two or four items are interleaved in the innermost axes."""
     cdef const Axis *items
     cdef const Axis *run
     if axes.rank < 2:
@@ -106,7 +107,7 @@ cdef bint _is_interleaved(const Terms *terms, const Axes *axes) noexcept nogil:
         return False
     if run.src_stride != items.length * items.src_stride:
         return False
-    if terms.packed:    # runs of turns are packed whole, and as integers alone
+    if terms.packed:    # interleaved runs are packed whole, and as integers alone
         return terms.made_of == ITEMS and not dtypes[terms.dtype].is_float and run.length <= PACKED_TERMS
     return True
 
@@ -125,7 +126,7 @@ cdef bint _are_few_and_short(const Axes *axes, int run) noexcept nogil:
 cdef int _take_runs(ReductionPlan *plan, const Axes *axes) noexcept nogil:
     """Reduce along the innermost reduced axis; return how many axes are outside of it."""
     cdef int run = axes.rank - 1
-    if axes.axis[run].kept:     # its items take turns in each run
+    if axes.axis[run].kept:     # its items are interleaved in each run
         plan.block.axes.axis[1] = axes.axis[run]
         plan.block.axes.rank = 2
         run -= 1

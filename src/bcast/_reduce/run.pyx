@@ -37,7 +37,7 @@ targets = <const Target **> kernels_of_target
 cdef struct Tile:
     # A tile of the result.
     Cursor first            # at its first items
-    Axes axes               # those of the block, one of which is cut
+    Axes axes               # of the block; one of them is cut
     Py_ssize_t width        # accumulators of a group
     Py_ssize_t results      # accumulators of all groups, once they are folded
 
@@ -527,7 +527,7 @@ cdef void _reduce_runs_of_products(const ReductionPlan *plan, const Runs *runs, 
 
 
 cdef inline const Axis *_items_of_runs(const ReductionPlan *plan, const Runs *runs) noexcept nogil:
-    """The axis along which items of a run are: the items that take turns, if there are some."""
+    """The axis along which items of a run are: the interleaved items, if there are some."""
     return &plan.block.axes.axis[1] if runs.interleave > 1 else &plan.call.along
 
 

@@ -1,7 +1,8 @@
-/* The contract of the kernels that sum: what they take, and what always holds.
+/* The contract of the kernels: what they are given, and what always holds.
 
-   A kernel adds up terms of one kind by the instructions of one target. It is given rows, whose items of one column are
-   summed, or runs, each of which is summed along itself, and a sink for the sums:
+   A kernel combines terms of one kind by the instructions of one target. It is given rows, whose items of one column
+   are combined, or runs, each of which is combined along itself, and a sink for what comes out. The words are those of
+   sums; the kernels of other operations (`idempotent.h`) do the same with theirs.
 
        rows    0 1 2 3 4 5 ...         runs    0 0 0 0   1 1 1 1   2 2 2 2 ...     interleave 1
                0 1 2 3 4 5 ...                 0 1 0 1   2 3 2 3   4 5 4 5 ...     interleave 2
@@ -40,8 +41,8 @@
     ROW(f32, uint32_t, double, double, 4, 0, 1, FLOAT32)    \
     ROW(f64, uint64_t, double, double, 4, 1, 0, FLOAT64)
 
-/* The kinds of integers whose sums wrap in so few bits: a term's bits, and their dtype. They have no kernels for runs of
-   counts, products and deviations. Where sums are wider, terms are packed as 64 bits. */
+/* The kinds of integers whose sums wrap in 8 or 16 bits: a term's bits, and their dtype. They have no kernels for runs
+   of counts, products and deviations. Where sums are wider, terms are packed as 64 bits. */
 #define BCAST_NARROW_KINDS(ROW) \
     ROW(u8, uint8_t, UINT8)     \
     ROW(u16, uint16_t, UINT16)
@@ -64,8 +65,8 @@ typedef struct {
     const char *src;
     ptrdiff_t count;            /* of runs */
     ptrdiff_t stride;           /* from run to run, in bytes */
-    ptrdiff_t length;           /* terms of a run, of all items that take turns in it */
-    ptrdiff_t interleave;       /* how many items take turns in a run: 1, 2 or 4 */
+    ptrdiff_t length;           /* terms of a run, of all items that are interleaved in it */
+    ptrdiff_t interleave;       /* how many items are interleaved in a run: 1, 2 or 4 */
 } bcast_term_runs;
 
 /* Runs of lengths of their own, one behind the other: run i has counts[i] terms of each item, or none. */
@@ -74,7 +75,7 @@ typedef struct {
     const char *end;            /* of the terms */
     const int64_t *counts;
     ptrdiff_t count;            /* of runs */
-    ptrdiff_t interleave;       /* how many items take turns in a run: 1 to 4, or fewer than a vector has lanes */
+    ptrdiff_t interleave;       /* how many items are interleaved: 1 to 4, or fewer than a vector has lanes */
 } bcast_counted_runs;
 
 /* Products of two arrays' terms: `count` rows of them, if `rows` is 1; of floats of more rows, a row of their sums; or

@@ -34,17 +34,19 @@ ALIGN = ["-falign-functions=64", "-falign-loops=32"]
 # Modules that check arguments and call Python take as few instructions by -O1, which compiles them in half the time;
 # those of them that are not named below take more.
 BRIEF = ["-O1"]
+EXACT = ["-ffp-contract=off"]  # a product is rounded before it is added
 OWN_OPTIONS = {
     "_reduction.pyx": ["-O2"],
     "_api/converted.py": BRIEF,
     "_api/patching.pyx": BRIEF,
+    "_apply/run.pyx": EXACT,
+    "_apply/ufuncs.pyx": EXACT,
     "_copy/counted.pyx": ALIGN,
     "_copy/plan.pyx": ALIGN,
     "_copy/run.pyx": ALIGN,
     "_kernel.pyx": [*ALIGN, *BRIEF],
     "_rules/arguments.py": ["-O2"],
     "_reduce/run.pyx": ["-falign-functions=32"],
-    "_elementwise.pyx": ["-ffp-contract=off"],  # a product in a chain is rounded before it is added
 }
 DIRECTIVES = {
     "allow_none_for_extension_args": False,  # where Python calls: what is typed is used unasked
@@ -74,6 +76,10 @@ SOURCES = [
     "_reduction.pyx",
     "_kernel.pyx",
     "_elementwise.pyx",
+    "_apply/operands.pyx",
+    "_apply/plan.pyx",
+    "_apply/run.pyx",
+    "_apply/ufuncs.pyx",
     "_api/adjoints.py",
     "_api/broadcast.py",
     "_api/converted.py",

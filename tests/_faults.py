@@ -28,7 +28,8 @@ import numpy as np
 from _calls import CALLS, Call, Row, Subclass, difference, image, is_plain
 
 import bcast
-from bcast import _elementwise, _reduction
+from bcast import _reduction
+from bcast._apply import run as apply_run
 from bcast._copy import run as copies
 
 MOST = 20_000  # no call allocates so often
@@ -281,7 +282,7 @@ class Subject:
         if row.sums:
             _reduction.set_limits(**row.sums)
         if row.functions:
-            _elementwise.set_limits(**row.functions)
+            apply_run.set_limits(**row.functions)
 
     def undisturbed(self):
         """Make a call as it is; return what is wrong with it."""

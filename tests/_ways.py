@@ -9,7 +9,9 @@ import warnings
 from contextlib import contextmanager
 
 import bcast
-from bcast import _elementwise, _reduction
+from bcast import _reduction
+from bcast._apply import run as apply_run
+from bcast._apply import ufuncs
 from bcast._copy import run
 from bcast._runtime import core as runtime
 
@@ -70,11 +72,11 @@ COMPUTED = list(itertools.product(runtime.TARGETS, (1, THREADS)))
 def computed(leaf=runtime.TARGETS[0], threads=1):
     """Have functions computed with the loops of a target, by that many threads if there is more than one block."""
     try:
-        with running(leaf, threads, _elementwise.set_limits, {"share": 1} if threads > 1 else {}):
-            _elementwise.probe()
+        with running(leaf, threads, apply_run.set_limits, {"share": 1} if threads > 1 else {}):
+            ufuncs.probe()
             yield
     finally:
-        _elementwise.probe()
+        ufuncs.probe()
 
 
 def overlaps(call):

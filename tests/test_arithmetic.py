@@ -37,6 +37,7 @@ from test_properties import drill_or_not, search
 
 import bcast
 from bcast import _elementwise
+from bcast._apply import ufuncs
 from bcast._runtime import core as runtime
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -484,9 +485,9 @@ def test_bools_beside_floats_are_stored_as_floats(shape):
 
 @pytest.fixture
 def without_loops():
-    assert not _elementwise.probe(b"another name")
+    assert not ufuncs.probe(b"another name")
     yield
-    assert _elementwise.probe()
+    assert ufuncs.probe()
 
 
 def test_all_is_right_without_numpys_loops(without_loops, monkeypatch):  # noqa: ARG001

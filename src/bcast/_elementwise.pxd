@@ -1,12 +1,10 @@
-from numpy cimport dtype as Dtype, ndarray, ufunc
+from numpy cimport ufunc
 
 cpdef apply(ufunc function, a, b, int rule, axis, out, dtype, int casting)
 cpdef compute(function, a, b, out)
 cpdef choose(condition, x, y, out)
 cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out)
-cpdef bint may_fail(ndarray data, Dtype dtype) except -1
 cpdef tuple operand_shape(operand)
 cpdef pass_on(function, a, b, int rule, axis, out, where)
-cpdef bint saturates(Dtype given, Dtype dtype) except -1
 cpdef tuple with_plain_bools(tuple operands)
 cpdef with_plain_bytes(operand)

@@ -2,169 +2,86 @@
 """`apply`, `run_steps`, `choose`: ufuncs, chains of them and `where`, by blocks in a first-level cache, on threads.
 
 In: ufuncs, operands and what the user asked of the result, as the front end has checked them. Out: the result; or
-nothing, where a call is not sure to give NumPy's answer, and so is left to it. `_apply/loops.pxi` has the loop that
-NumPy gives for a ufunc and two dtypes, `casts.pxi` what converts to these, `operands.pxi` finds how operands lie along
-the result's axes, `plan.pxi` plans the blocks on which the loop runs, `blocks.pxi` runs it, and `chain.pxi` several.
-This module shares the blocks among threads.
+nothing, where a call is not sure to give NumPy's answer, and so is left to it. This module describes what is computed
+as a Call: `_apply/ufuncs.pyx` finds loops and conversions, `operands.pyx` how operands lie in the result. `run.pyx`
+computes it, on the blocks that `plan.pyx` plans.
 """
 
-cimport cython
 cimport numpy as cnp
 from cpython.object cimport Py_TPFLAGS_HEAPTYPE, PyObject
-from cpython.pycapsule cimport PyCapsule_GetPointer
-from cpython.ref cimport Py_INCREF
-from libc.float cimport DBL_MAX, FLT_MAX
-from libc.math cimport fabs, isfinite
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free, llabs, malloc
-from libc.string cimport memcmp, memcpy, memset
-
-from contextvars import copy_context
+from libc.string cimport memset
 
 import numpy as np
 
-from bcast._copy.plan cimport Plan, make_plan
-from bcast._copy.run cimport Matrix, copy_matrix_of, write_planned
-from bcast._nest.core cimport (
-    MAX_OPERANDS, Nest, coalesce_axes, drop_unit_axes, find_numpys_order, keep_rank, put_in_order, swap_axes,
+from bcast._apply.operands cimport (
+    BY_NUMPY, MAX_STEPS, PDPD, Call, Operand, Rule, Step, accept_out, align_operands, are_equal, describe, has_items,
+    has_sure_strides, is_reshaped, make_bools_plain, map_operand, new_result, rank_of, rule_of_mode, runs_backwards,
 )
+from bcast._apply.plan cimport find_fused, pair_axes
+from bcast._apply.run cimport run_call, run_noting
+from bcast._apply.ufuncs cimport (
+    A_COMPLEX, AN_INT, CLIP_UFUNC, NONE, NOT_FUSED, OTHER, Cast, UfuncLoop, are_same, eligible, find_cast, find_loop,
+    TO_HALVES, fused_cast, learn, number_of, numpys_cast, saturates, saturating_cast, where_loop,
+)
+from bcast._nest.core cimport MAX_OPERANDS
 from bcast._rules.alignment cimport merge
-from bcast._runtime.arrays cimport MAX_AXES, are_alike, new_array, shape_of, stretched
-from bcast._runtime.core cimport L1, LINE, count_threads, cut, overlap, pays, run_shares, target_number
-from bcast._runtime.tuning cimport (
-    APPLY_BLOCK_BYTES, APPLY_DIRECT_ITEMS, APPLY_FEW_ROWS, APPLY_LONG_ROW_ITEMS, APPLY_SEEN_BLOCKS,
-    APPLY_SHARE_BYTES, APPLY_SHORT_ROW_ITEMS, APPLY_TILE_ROWS, APPLY_TILE_ROW_BYTES, APPLY_WHOLE_ITEMS, FEW_BOUNDS,
-    MANY_BOUNDS, RELEASING_BYTES, SLOW_WEIGHT, THREAD_SHARES, WAKING_TIMES,
-)
+from bcast._runtime.arrays cimport are_alike, shape_of, stretched
+from bcast._runtime.tuning cimport FEW_BOUNDS, MANY_BOUNDS
 
 cdef extern from "numpy/arrayobject.h":
-    cnp.ndarray PyArray_Empty(int rank, const cnp.npy_intp *shape, cnp.dtype dtype, int order)
     bint PyArray_CanCastTypeTo(cnp.PyArray_Descr *src, cnp.PyArray_Descr *dst, int casting)
     object PyArray_FromScalar(object scalar, cnp.PyArray_Descr *dtype)
-    int PyArray_Pack(cnp.PyArray_Descr *descr, void *item, object value) except -1
 
 cdef extern from "numpy/ufuncobject.h":
     ctypedef struct UFunc "PyUFuncObject":
-        int nin, nout, core_enabled
+        int nin, core_enabled
         const char *name
-    void PyUFunc_clearfperr() nogil
-    int PyUFunc_getfperr() nogil
     int PyUFunc_GiveFloatingpointErrors(const char *name, int flags) except -1
 
 cdef extern from "Python.h":
     bint PyType_HasFeature(object kind, unsigned long feature)
-    long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
     object PyObject_Vectorcall(object callable, PyObject **args, size_t n, PyObject *names)
 
 cnp.import_array()
 cnp.import_ufunc()
 
-include "_apply/casts.pxi"
-include "_apply/plan.pxi"
-include "_apply/chain.pxi"
-include "_apply/blocks.pxi"
-include "_apply/loops.pxi"
-include "_apply/operands.pxi"
-
 cdef object UFUNC = np.ufunc
 cdef object CLIP = np.clip, ROUND = np.round, AROUND = np.around    # even if they are replaced
 cdef tuple ONLY_OUT = ("out",), ONLY_WHERE = ("where",), OUT_AND_WHERE = ("out", "where")
+cdef Rule NUMPYS_RULE = Rule(mode=BY_NUMPY, axis=-1)
 cdef enum:
-    SCALAR_BYTES = 32       # for a Python scalar as an item of any dtype
     MOST_DECIMALS = 22      # of `round`, whose power of ten is exact in float64
+    STEPS_OF_UFUNC = 5      # at most: itself, two conversions before it, and two of the result
     SATURATE = 5            # a casting of our own, beside NumPy's numbers for its ones
     HAS_NAN = 1             # among bounds
     HAS_ZERO = 2
-cdef Py_ssize_t share_bytes = APPLY_SHARE_BYTES    # or what a test has set
 
 
-def set_limits(share=APPLY_SHARE_BYTES):
-    """Set the least number of bytes for a thread to write: for tests of small arrays."""
-    global share_bytes
-    if share < 1:
-        raise ValueError(f"`share` expected bytes, at least 1, got {share}")
-    share_bytes = share
+# One function
 
 
 cpdef compute(function, a, b, out):
     """Apply a function as NumPy broadcasts, here or by itself; NotImplemented where that takes more care."""
-    cdef PyObject *args[2]
+    cdef UfuncLoop found = None
     cdef int number
-    if (
-        type(function) is not UFUNC or (<UFunc *> function).nin != 2 or (<UFunc *> function).core_enabled
-        or not _is_plain(a) or not _is_plain(b)
-    ):
+    if type(function) is not UFUNC or (<UFunc *> function).nin != 2 or (<UFunc *> function).core_enabled:
         return NotImplemented
-    number = _number_of(a)
-    found = None if number == OTHER else _find(function, number, _number_of(b), NONE, cnp.NPY_SAME_KIND_CASTING)
-    result = None if found is None else _apply_found(found, a, b, 0, -1, out, cnp.NPY_SAME_KIND_CASTING)
-    if result is not None:
-        return result
-    if _is_bool(a) or _is_bool(b):
-        a, b = with_plain_bools((a, b))
-    if out is not None:
-        return pass_on(function, a, b, 0, -1, out, None)
-    args[0], args[1] = <PyObject *> a, <PyObject *> b
-    try:    # Cython's own calls do not check that an error has an exception: NumPy's may have none
-        return PyObject_Vectorcall(function, args, 2, NULL)
-    except ValueError:      # the ufunc itself finds whether shapes fit
-        merge((operand_shape(a), operand_shape(b)), "a, b")
-        raise
+    if not _is_plain(a) or not _is_plain(b):
+        return NotImplemented
+
+    number = number_of(a)
+    if number != OTHER:
+        found = find_loop(function, number, number_of(b), NONE, cnp.NPY_SAME_KIND_CASTING)
+    if found is not None:
+        result = _apply_loop(found, a, b, &NUMPYS_RULE, out, cnp.NPY_SAME_KIND_CASTING)
+        if result is not None:
+            return result
+    return _computed_by_numpy(function, a, b, out)
 
 
 cdef inline bint _is_plain(operand) noexcept:
     return cnp.PyArray_Check(operand) or type(operand) is float or type(operand) is int
-
-
-cdef inline bint _is_bool(operand) noexcept:
-    """Whether this is an array of bools, of the base class."""
-    return cnp.PyArray_CheckExact(operand) and cnp.PyArray_TYPE(<cnp.ndarray> operand) == cnp.NPY_BOOL
-
-
-cpdef tuple with_plain_bools(tuple operands):
-    """Operands for NumPy, whose bools have bytes of 0 and 1.
-
-    NumPy's loops compare the bytes of bools that stand for several items; other packages convert bytes as numbers.
-    """
-    cdef list plain = []
-    for operand in operands:
-        plain.append(with_plain_bytes(operand))
-    return tuple(plain)
-
-
-cpdef with_plain_bytes(operand):
-    """The same of one operand, which is returned if it is no array of bools, or has these bytes."""
-    if _is_bool(operand) and _has_other_bytes(<cnp.ndarray> operand):
-        return _of_plain_bytes(<cnp.ndarray> operand)
-    return operand
-
-
-cdef bint _has_other_bytes(cnp.ndarray bools) except -1:
-    """Whether a byte of these bools is neither 0 nor 1."""
-    cdef const uint8_t *bytes_of
-    cdef uint8_t seen = 0
-    cdef Py_ssize_t i
-    if not cnp.PyArray_IS_C_CONTIGUOUS(bools) and not cnp.PyArray_IS_F_CONTIGUOUS(bools):
-        return bool(np.any(bools.view(np.uint8) > 1))
-    bytes_of = <const uint8_t *> cnp.PyArray_DATA(bools)
-    for i in range(cnp.PyArray_SIZE(bools)):
-        seen |= bytes_of[i]
-    return seen > 1
-
-
-cdef _of_plain_bytes(cnp.ndarray bools):
-    """A copy of bools with bytes of 0 and 1; what is repeated by a stride of 0 still is, as it decides on layouts."""
-    cdef list index = []
-    cdef int i
-    for i in range(cnp.PyArray_NDIM(bools)):
-        index.append(slice(1) if cnp.PyArray_STRIDE(bools, i) == 0 else slice(None))
-    once = bools[tuple(index)] if index else bools
-    return stretched(once.view(np.uint8).astype(np.bool_), shape_of(bools))
-
-
-cpdef tuple operand_shape(operand):
-    """The shape of an array, of any subclass, or of a scalar."""
-    return shape_of(<cnp.ndarray> operand) if cnp.PyArray_Check(operand) else ()
 
 
 cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
@@ -172,86 +89,154 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
 
     `rule` is 0, 1, 2 or 3 for modes 'numpy', 'none', 'unidirectional' and 'pdpd'; in the last one `b` begins at `axis`
     of `a`, or for -1 ends with it. `dtype` is the one wanted for the result, or None; `casting` is NumPy's number for a
-    rule, from 0 for 'no' to 4 for 'unsafe'.
+    rule, from 0 for 'no' to 4 for 'unsafe'. Each argument is one of the user's.
     """
-    cdef int wanted = NONE if dtype is None else _eligible((<cnp.dtype?> dtype).type_num) if dtype.isnative else OTHER
-    found = _find(function, _number_of(a), _number_of(b), wanted, casting)
-    return None if found is None else _apply_found(found, a, b, rule, axis, out, casting)
+    cdef Rule by = rule_of_mode(rule, axis)
+    cdef int wanted = NONE
+    if dtype is not None:
+        wanted = eligible((<cnp.dtype?> dtype).type_num) if dtype.isnative else OTHER
+    found = find_loop(function, number_of(a), number_of(b), wanted, casting)
+    return None if found is None else _apply_loop(found, a, b, &by, out, casting)
 
 
-cdef _apply_found(Found found, a, b, int rule, axis, out, int casting):
-    """The same, whose loop is known."""
-    cdef MapPlan plan
-    cdef char[2][32] scalars
-    cdef int flags, k
-    cdef int[4] told        # errors of the loop, and of operands
-    if not _align(&plan, a, b, rule, axis) or not _has_items(&plan):
+cdef _apply_loop(UfuncLoop found, a, b, const Rule *rule, out, int casting):
+    """Apply a ufunc whose loop is known; None if that is left to NumPy, or to an error."""
+    cdef Call call
+    cdef int errors
+    if not align_operands(&call, a, b, rule) or not has_items(&call):
         return None
-    plan.nest.n, plan.n_steps = 3, 0
-    for k in range(2):
-        if not _describe(&plan, k, b if k else a, <cnp.dtype> found.dtypes[k], found.casts[k], scalars[k]):
-            return None
-    plan.loop, plan.context, plan.auxdata = found.loop, <void *> found.context, found.auxdata
-    plan.side_by_side, plan.row_loop = found.side_by_side, found.row_loop
-    plan.slow_with_stride_0 = found.slow_with_stride_0
-    plan.tells = found.tells
-    plan.reshaped = _is_reshaped(&plan, 1) << 1 if rule == 3 else 0
+    _take_loop(&call, found)
+    if not describe(&call, 0, a, <cnp.dtype> found.dtypes[0], found.casts[0]):
+        return None
+    if not describe(&call, 1, b, <cnp.dtype> found.dtypes[1], found.casts[1]):
+        return None
+    call.reshaped = is_reshaped(&call, 1) << 1 if rule.mode == PDPD else 0
     if found.compares_bytes:
-        plan.bools = 3
-        _convert_repeated_bools(&plan)
+        call.compared_bools = 3
+        make_bools_plain(&call)
+
     if out is None:
-        out = _fresh(&plan, <cnp.dtype> found.dtypes[2], 2)
-    elif not _fits(&plan, out, <cnp.dtype> found.dtypes[2], casting):
+        out = new_result(&call, <cnp.dtype> found.dtypes[2], 2)
+    elif not accept_out(&call, out, <cnp.dtype> found.dtypes[2], casting):
         return None
-    if found.uneven and not _has_sure_steps(&plan, found.ufunc is np.multiply):
+    if found.bits_by_strides and not has_sure_strides(&call, not found.bits_by_repetition):
         return None
-    if found.tells:
-        memset(told, 0, sizeof(told))
-        _run_planned(&plan, found.shared, found.weight, True, told)
-        flags = told[0]
-        if told[1] | told[2]:
-            flags |= _tell_conversions(&plan, told + 1, found.clears_errors)
-        if not found.errors:
-            flags = 0
-    else:
-        flags = _run(&plan, found.shared, found.weight, found.errors)
-    if flags:
-        PyUFunc_GiveFloatingpointErrors((<UFunc *> found.ufunc).name, flags)
+
+    errors = run_call(&call) if not call.noted else _run_telling_conversions(&call, found)
+    if errors:
+        PyUFunc_GiveFloatingpointErrors((<UFunc *> found.ufunc).name, errors)
     return out
 
 
-cpdef pass_on(function, a, b, int rule, axis, out, where):
-    """Call a ufunc with operands that fit under a rule, and whose result `out` and `where` fit, as they are.
+cdef inline void _take_loop(Call *call, UfuncLoop found) noexcept:
+    """Have a call computed by the loop of a binary ufunc."""
+    call.nest.n = 3
+    call.loop, call.row_loop, call.step_count = found.loop, found.row_loop, 0
+    call.thread_safe, call.cost, call.tells_errors = found.thread_safe, found.cost, found.tells_errors
+    call.side_by_side, call.slow_with_stride_0 = found.side_by_side, found.slow_with_stride_0
+    call.noted = found.noted
 
-    It returns NotImplemented where the shapes do not fit, or have to be looked into with more care.
+
+cdef int _run_telling_conversions(Call *call, UfuncLoop found) except -1:
+    """Compute the result, and tell the errors of both operands' conversions that NumPy tells as such.
+
+    It returns the errors of the loop, and of those conversions that NumPy tells as the loop's.
     """
-    cdef MapPlan plan
-    cdef PyObject *args[4]
-    cdef size_t n = 2
-    cdef int k, start
-    if cnp.PyArray_Check(a) and not cnp.PyArray_CheckExact(a) or cnp.PyArray_Check(b) and not cnp.PyArray_CheckExact(b):
-        return NotImplemented
-    args[0], args[1] = <PyObject *> a, <PyObject *> b
-    if rule == 3 or not _align(&plan, a, b, rule, axis):    # where `b` may have to be reshaped
-        return NotImplemented
-    for k in range(2):
-        operand = where if k else out
-        if operand is None:
-            continue
-        start = plan.nest.rank - _rank_of(operand)
-        if not cnp.PyArray_CheckExact(operand) or start < 0 or k == 0 and (
-            start or not cnp.PyArray_ISWRITEABLE(<cnp.ndarray> operand)
-        ) or not _are_equal(cnp.PyArray_DIMS(<cnp.ndarray> operand), plan.nest.shape + start, plan.nest.rank - start):
-            return NotImplemented
-        args[n] = <PyObject *> operand
-        n += 1
-    names = OUT_AND_WHERE if n == 4 else ONLY_WHERE if out is None else ONLY_OUT
-    try:
-        return PyObject_Vectorcall(function, args, 2, NULL if n == 2 else <PyObject *> names)
-    except TypeError as error:
-        if hasattr(error, "out_i"):     # as NumPy calls it where `out` has a dtype that casting forbids
-            error.add_note("Give casting='unsafe', or an `out` of another dtype.")
-        raise
+    cdef int[4] errors      # of the loop, and of three operands
+    cdef int own
+    memset(errors, 0, sizeof(errors))
+    call.tells_errors = True
+    run_noting(call, errors)
+    own = errors[0]
+    if errors[1] | errors[2]:
+        own |= _tell_conversions(call, errors + 1, found.clears_errors)
+    return own if found.tells_errors else 0
+
+
+# `where`
+
+
+cpdef choose(condition, x, y, out):
+    """Choose items of `x` where a condition holds, and of `y` elsewhere; None if that is left to NumPy, or to an error.
+
+    The condition is an array of bools, or of real numbers, which hold where they are not 0. `out` has the dtype that
+    NumPy finds for `x` and `y`, or is None.
+    """
+    cdef Call call
+    cdef cnp.dtype common = _common_dtype(x, y)
+    if common is None or number_of(condition) < 0 or not cnp.PyArray_CheckExact(condition):
+        return None
+    call.nest.rank = max(rank_of(condition), rank_of(x), rank_of(y))
+    if not (
+        _describe_choice(&call, 0, condition, cnp.PyArray_DescrFromType(cnp.NPY_BOOL))
+        and _describe_choice(&call, 1, x, common) and _describe_choice(&call, 2, y, common)
+    ):
+        return None
+    if not has_items(&call):
+        return None
+
+    _take_choice(&call, common.itemsize)
+    if out is None:
+        out = new_result(&call, common, 3)
+    elif not accept_out(&call, out, common, cnp.NPY_NO_CASTING):
+        return None
+    if call.noted:
+        _choose_telling_conversions(&call)
+    else:
+        run_call(&call)
+    return out
+
+
+cdef bint _describe_choice(Call *call, int k, operand, cnp.dtype dtype) except -1:
+    """Describe an operand of `where`, which is converted to a dtype; tell whether that can be."""
+    cdef Cast cast = NULL
+    if cnp.PyArray_CheckExact(operand) and not find_cast(
+        <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operand), dtype, &cast
+    ):
+        return False
+    return map_operand(call, k, operand, &NUMPYS_RULE) and describe(call, k, operand, dtype, cast)
+
+
+cdef void _take_choice(Call *call, Py_ssize_t size) noexcept:
+    """Have a call computed by the loop of `where`; of operands with axes, NumPy tells no errors of conversions."""
+    cdef int k
+    call.nest.n = 4
+    call.loop, call.row_loop, call.step_count = where_loop(size), NULL, 0
+    call.thread_safe, call.cost, call.tells_errors = True, 1, False
+    call.side_by_side = size in (1, 2, 4, 8)        # which are chosen by vector code
+    call.slow_with_stride_0 = call.reshaped = call.noted = 0
+    for k in range(1, 3):
+        if call.operands[k].cast != NULL and cnp.PyArray_NDIM(<cnp.ndarray> call.operands[k].array) == 0:
+            call.noted |= 1 << k
+
+
+cdef int _choose_telling_conversions(Call *call) except -1:
+    """Choose items, and tell the errors of operands' conversions."""
+    cdef int[5] errors      # of the choice, and of four operands
+    cdef int k
+    memset(errors, 0, sizeof(errors))
+    call.tells_errors = True
+    run_noting(call, errors)
+    for k in range(1, 3):
+        if errors[1 + k]:
+            PyUFunc_GiveFloatingpointErrors(b"cast", errors[1 + k])
+    return 0
+
+
+cdef cnp.dtype _common_dtype(x, y):
+    """The dtype that NumPy finds for the items of two operands; None if that is left to NumPy."""
+    cdef cnp.dtype a, b
+    if number_of(x) != OTHER and number_of(y) != OTHER:
+        return np.result_type(x, y)
+    if not cnp.PyArray_CheckExact(x) or not cnp.PyArray_CheckExact(y):
+        return None
+    a, b = <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> x), <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> y)
+    if a.hasobject or a.itemsize == 0 or (<object> a).names is not None or not a.isnative:
+        return None
+    return a if are_alike(a, b) else None
+
+
+# Chains
 
 
 cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
@@ -260,140 +245,100 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     A step is a ufunc, or a tuple of one and its second operand, which fits what is before it under a rule, as for
     `apply`; or NumPy's `clip` with two bounds, or `round`, with decimals or without. `dtype` is what the array is
     converted to, or None; `casting` is for that and for `out`, as NumPy's number or as SATURATE. A new result is
-    C-contiguous.
+    C-contiguous. Each argument is one of the user's.
     """
-    cdef MapPlan plan
-    cdef char[MAX_OPERANDS * SCALAR_BYTES] scalars
-    cdef int[MAX_STEPS + MAX_OPERANDS] errors
-    cdef cnp.dtype given
-    cdef int number = _number_of(data), k, weight = 1
-    # The first casting, 'no', forbids another order of bytes, too.
-    if not cnp.PyArray_CheckExact(data) or number == OTHER or len(steps) > MAX_OPERANDS - 2 or casting == 0:
+    cdef Call call
+    cdef Rule by = rule_of_mode(rule, axis)
+    call.number = number_of(data)
+    if not cnp.PyArray_CheckExact(data) or call.number == OTHER or len(steps) > MAX_OPERANDS - 2:
+        return None
+    if casting == cnp.NPY_NO_CASTING:       # which forbids another order of bytes, too
         return None
     steps = _with_arrays(steps)
-    plan.nest.rank = _rank_of(data)
-    for step in steps:
-        if type(step) is tuple and rule == 0:
-            for k in range(1, len(<tuple> step)):
-                plan.nest.rank = max(plan.nest.rank, _rank_of((<tuple> step)[k]))
-    plan.nest.n, plan.n_steps, plan.side_by_side, plan.in_place, plan.row_loop = 1, 0, True, False, NULL
-    plan.slow_with_stride_0, plan.slow_unfused = 0, 0
-    plan.bools = plan.tells = plan.reshaped = 0
-    if not _describe(&plan, 0, data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL, NULL):
+    _begin_chain(&call, data, steps, &by)
+    if not describe(&call, 0, data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL):
         return None
-    _map_operand(&plan, 0, data, 0, -1)
-    if dtype is not None and (
-        not (steps or out is not None or dtype.isnative) or not _convert_step(&plan, &number, dtype, casting)
-    ):
+    if _keeps_order_of_bytes(&call, steps, dtype, out):
         return None
-    if steps and (plan.operands[0].swapped or dtype is not None and not dtype.isnative):
-        function = (<tuple> steps[0])[0] if type(steps[0]) is tuple and steps[0] else steps[0]
-        if function is ROUND or function is AROUND:
-            return None     # which alone keeps the order of bytes
+    if dtype is not None and not _add_cast(&call, dtype, casting):
+        return None
+
     for step in steps:
-        if not _function_step(&plan, &number, step, rule, axis, scalars, &weight):
+        if not _add_step(&call, step, &by):
             return None
-    plan.slow_with_stride_0 |= weight == 1      # if no step has a loop: conversions repeat nothing
-    plan.nest.n += 1
-    if not _has_items(&plan):
+    call.slow_with_stride_0 |= call.cost == 1       # if no step has a loop: conversions repeat nothing
+    call.nest.n += 1
+    if not has_items(&call):
         return None
-    if out is not None and not (
-        cnp.PyArray_CheckExact(out)
-        and _convert_step(&plan, &number, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting)
-    ):
+    if out is not None and not _add_cast_to(&call, out, casting) or call.step_count == 0:
         return None
-    if plan.n_steps == 0:
-        return None
-    if plan.bools:
-        _convert_repeated_bools(&plan)
-    given = cnp.PyArray_DescrFromType(number)
+    return _run_chain(&call, out)
+
+
+cdef int _begin_chain(Call *call, data, tuple steps, const Rule *rule) except -1:
+    """Begin a chain, whose first operand is the data; the rank of the result follows from all operands."""
+    cdef int k
+    call.nest.rank = rank_of(data)
+    if rule.mode == BY_NUMPY:
+        for step in steps:
+            if type(step) is tuple:
+                for k in range(1, len(<tuple> step)):
+                    call.nest.rank = max(call.nest.rank, rank_of((<tuple> step)[k]))
+    call.nest.n = 1
+    map_operand(call, 0, data, &NUMPYS_RULE)
+
+    call.row_loop, call.step_count = NULL, 0
+    call.thread_safe, call.cost, call.tells_errors, call.side_by_side = True, 1, True, True
+    call.slow_with_stride_0 = call.slow_unfused = call.compared_bools = call.noted = call.reshaped = 0
+    call.in_place = False
+    return 0
+
+
+cdef bint _keeps_order_of_bytes(const Call *call, tuple steps, dtype, out) except -1:
+    """Whether NumPy gives a result in another order of bytes than the machine's: data without steps, or rounded."""
+    if not steps:
+        return dtype is not None and out is None and not dtype.isnative
+    if not call.operands[0].swapped and (dtype is None or dtype.isnative):
+        return False
+    function = (<tuple> steps[0])[0] if type(steps[0]) is tuple and steps[0] else steps[0]
+    return function is ROUND or function is AROUND
+
+
+cdef bint _add_cast_to(Call *call, out, int casting) except -1:
+    """Add the conversion to the dtype of the user's array, if that is another; tell if it can."""
+    if not cnp.PyArray_CheckExact(out):
+        return False
+    return _add_cast(call, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting)
+
+
+cdef _run_chain(Call *call, out):
+    """Run a chain whose steps are known; return the result, or None if it cannot be written to the user's array."""
+    cdef int[MAX_STEPS + MAX_OPERANDS] errors
+    cdef cnp.dtype given = cnp.PyArray_DescrFromType(call.number)
+    cdef int k
+    if call.compared_bools:
+        make_bools_plain(call)
     if out is None:
-        out = _fresh(&plan, given, 0)
-    elif not _fits(&plan, out, given, 1):
+        out = new_result(call, given, 0)
+    elif not accept_out(call, out, given, cnp.NPY_EQUIV_CASTING):
         return None
-    if plan.in_place:
-        plan.slow_with_stride_0 |= plan.slow_unfused
+
+    if call.in_place:
+        call.slow_with_stride_0 |= call.slow_unfused
     else:
-        find_fused(&plan)   # what is in error is computed once more
-    pair_axes(&plan)
+        find_fused(call)    # what is in error is computed once more
+    pair_axes(call)
+    call.cost = max(1, call.cost // 2)
     memset(errors, 0, sizeof(errors))
-    _run_planned(&plan, True, max(1, weight // 2), True, errors)
-    for k in range(plan.n_steps + (plan.nest.n if plan.tells else 0)):
+    run_noting(call, errors)
+    for k in range(call.step_count + (call.nest.n if call.noted else 0)):
         if errors[k]:
-            _tell_errors(&plan, errors)
+            _tell_errors(call, errors)
             break
     return out
 
 
-cdef int _tell_errors(MapPlan *plan, int *errors) except -1:
-    """Tell the floating-point errors of each step of a chain, and of the conversions that it asks for."""
-    cdef const Step *step
-    cdef Py_ssize_t most = np.getbufsize()
-    cdef int[2] own
-    cdef bint whole = True      # NumPy converts what the step takes as a whole, or need not convert it
-    cdef int left, k, i
-    for k in range(plan.n_steps):
-        step = &plan.steps[k]
-        if step.implied:
-            whole = not step.in_pieces and step.taken <= most
-            if not whole and not plan.steps[k + 1].clears_errors:
-                errors[k + 1] |= errors[k]
-            elif whole and errors[k]:
-                PyUFunc_GiveFloatingpointErrors(step.name, errors[k])
-            continue
-        if k == 0 and not plan.operands[0].readable:
-            whole = not step.in_pieces and step.taken <= most
-        own = [step.operand, step.other]
-        left = 0
-        for i in range(2):
-            if own[i]:
-                whole = _told_apart(plan, own[i], whole, most, errors[plan.n_steps + own[i]], &left)
-        if not step.clears_errors:
-            errors[k] |= left
-        whole = True
-        if errors[k] and step.tells_errors:
-            PyUFunc_GiveFloatingpointErrors(step.name, errors[k])
-    return 0
-
-
-cdef int _tell_conversions(MapPlan *plan, const int *errors, bint cleared) except -1:
-    """Tell the errors of both operands' conversions that NumPy tells as such; return those that it tells of the loop.
-
-    There are none of these if the loop has `cleared` them.
-    """
-    cdef Py_ssize_t most = np.getbufsize()
-    cdef int left = 0, k
-    cdef bint whole = True
-    for k in range(2):
-        whole = _told_apart(plan, k, whole, most, errors[k], &left)
-    return 0 if cleared else left
-
-
-cdef bint _told_apart(MapPlan *plan, int k, bint whole, Py_ssize_t most, int errors, int *left) except -1:
-    """Tell the errors of an operand's conversion, or leave them to the loop; tell whether the next one is told apart.
-
-    NumPy converts operands as a whole before the loop, if they have one axis and few items, until one has not.
-    """
-    cdef const Operand *operand = &plan.operands[k]
-    cdef cnp.ndarray array
-    if operand.array == NULL or operand.cast == NULL and operand.readable:
-        return whole
-    array = <cnp.ndarray> operand.array
-    if cnp.PyArray_NDIM(array) > 1 or cnp.PyArray_SIZE(array) > most or plan.reshaped >> k & 1:
-        whole = False
-    if not whole:
-        left[0] |= errors
-    elif errors:
-        PyUFunc_GiveFloatingpointErrors(b"cast", errors)
-    return whole
-
-
-cdef int _is_reshaped(const MapPlan *plan, int k) noexcept:
-    """Whether an operand of one axis gets others after it before NumPy gets it, as in mode 'pdpd'."""
-    cdef const Operand *operand = &plan.operands[k]
-    return operand.array != NULL and operand.strides[plan.nest.rank - 1] == 0 and (
-        cnp.PyArray_SIZE(<cnp.ndarray> operand.array) > 1
-    )
+# Steps of chains
 
 
 cdef tuple _with_arrays(tuple steps):
@@ -405,7 +350,7 @@ cdef tuple _with_arrays(tuple steps):
             continue
         operands = None
         for k in range(1, len(<tuple> steps[i])):
-            if is_numpys_scalar((<tuple> steps[i])[k]):
+            if _is_numpys_scalar((<tuple> steps[i])[k]):
                 operands = list(<tuple> steps[i]) if operands is None else operands
                 operands[k] = PyArray_FromScalar(operands[k], NULL)
         if operands is not None:
@@ -414,46 +359,187 @@ cdef tuple _with_arrays(tuple steps):
     return steps if plain is None else tuple(plain)
 
 
-cdef inline bint is_numpys_scalar(value) noexcept:
+cdef inline bint _is_numpys_scalar(value) noexcept:
     """Whether this is a scalar of one of NumPy's own types, which are static ones."""
+    if type(value) is float or type(value) is int or cnp.PyArray_Check(value):
+        return False
+    return cnp.PyArray_CheckScalar(value) and not PyType_HasFeature(type(value), Py_TPFLAGS_HEAPTYPE)
+
+
+cdef bint _add_step(Call *call, given, const Rule *rule) except -1:
+    """Add a step of the user's as one of ufuncs, or as several; tell whether that can be."""
+    cdef bint has_operands = type(given) is tuple
+    cdef tuple step = given if has_operands else (given,)
+    if len(step) == 0:
+        return False
+    function = step[0]
+    if function is CLIP and len(step) == 3:
+        return _add_clip(call, step[1], step[2], rule)
+    if len(step) != 1 + has_operands:
+        return False
+    if function is ROUND or function is AROUND:
+        return _add_round(call, step[1] if has_operands else 0)
+    return _add_ufunc(call, step, rule)
+
+
+cdef bint _add_clip(Call *call, low, high, const Rule *rule) except -1:
+    """Add what NumPy's `clip` does; tell whether that can be."""
+    if _is_whole(call.number) and call.number != cnp.NPY_BOOL:
+        low, high = bounds_in_effect(low, high, cnp.PyArray_DescrFromType(call.number))
+    if low is None and high is None:
+        return call.number != cnp.NPY_BOOL      # which NumPy refuses; numbers stay what they are
+    if low is None:
+        return _add_ufunc(call, (np.minimum, high), rule)
+    if high is None:
+        return _add_ufunc(call, (np.maximum, low), rule)
+    return _are_sure_bounds(call.number, low, high) and _add_ufunc(call, (CLIP_UFUNC, low, high), rule)
+
+
+cdef bint _add_round(Call *call, decimals) except -1:
+    """Add what NumPy's `round` does: it scales, rounds to whole numbers and scales back; tell whether that can be."""
+    cdef double factor = 1
+    if type(decimals) is not int:
+        return False
+    if _is_whole(call.number) and call.number != cnp.NPY_BOOL:
+        return decimals >= 0        # integers stay what they are
+    if call.number != cnp.NPY_FLOAT and call.number != cnp.NPY_DOUBLE and call.number != cnp.NPY_FLOAT16:
+        return False
+    if not -MOST_DECIMALS <= decimals <= MOST_DECIMALS:
+        return False
+    for _ in range(abs(decimals)):
+        factor *= 10
+    if decimals == 0:
+        return _add_ufunc(call, (np.rint,), &NUMPYS_RULE)
+    before, after = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
     return (
-        type(value) is not float and type(value) is not int and not cnp.PyArray_Check(value)
-        and cnp.PyArray_CheckScalar(value) and not PyType_HasFeature(type(value), Py_TPFLAGS_HEAPTYPE)
+        _add_ufunc(call, (before, factor), &NUMPYS_RULE)
+        and _add_ufunc(call, (np.rint,), &NUMPYS_RULE)
+        and _add_ufunc(call, (after, factor), &NUMPYS_RULE)
     )
 
 
-cdef bint _function_step(
-    MapPlan *plan, int *number, step, int rule, axis, char *scalars, int *weight,
-) except -1:
-    """Add a step of the user's as one of ufuncs, or as several; tell whether that can be."""
-    cdef object function = step
-    cdef object low, high
-    cdef tuple given = ()
-    cdef int first = 0, count = 0       # number of the first operand in what is given, and how many there are
-    if type(step) is tuple:
-        given, first = step, 1
-        count = len(given) - first
-        if count < 0:
-            return False
-        function = given[0]
-    if function is CLIP and count == 2:
-        low, high = given[1], given[2]
-        if _is_whole(number[0]) and number[0] != cnp.NPY_BOOL:
-            low, high = bounds_in_effect(low, high, cnp.PyArray_DescrFromType(number[0]))
-        if low is None and high is None:
-            return number[0] != cnp.NPY_BOOL        # which NumPy refuses; numbers stay what they are
-        if low is None:
-            return _ufunc_step(plan, number, np.minimum, (high,), 0, rule, axis, scalars, weight)
-        if high is None:
-            return _ufunc_step(plan, number, np.maximum, (low,), 0, rule, axis, scalars, weight)
-        return _are_sure_bounds(number[0], low, high) and _ufunc_step(
-            plan, number, CLIP_UFUNC, (low, high), 0, rule, axis, scalars, weight
-        )
-    if count != first:      # a tuple of the function and its one operand, or the function alone
+cdef bint _add_ufunc(Call *call, tuple step, const Rule *rule) except -1:
+    """Add a ufunc, which a step has before its operands, and a conversion before it if need be; tell if that can be.
+    """
+    cdef int first = call.nest.n, before = call.step_count, i
+    cdef UfuncLoop found = _loop_of_step(call, step)
+    if found is None:
         return False
-    if function is ROUND or function is AROUND:
-        return _round_step(plan, number, given[first] if count else 0, scalars, weight)
-    return _ufunc_step(plan, number, function, given, first, rule, axis, scalars, weight)
+    if found.casts[0] != NULL and not _add_cast(call, found.dtypes[0], cnp.NPY_UNSAFE_CASTING):
+        return False
+    _append_loop(call, found, len(step) - 1)
+    if found.noted:
+        _note_counts(call, before)
+    if found.compares_bytes:
+        call.compared_bools |= 1 << first | (call.step_count == 1)      # what steps give is 0 or 1
+    for i in range(1, len(step)):
+        if not _add_operand(call, found, i, step[i], rule):
+            return False
+    return True
+
+
+cdef UfuncLoop _loop_of_step(const Call *call, tuple step):
+    """The loop of a step's ufunc, or None if the chain is left to others: bits must not depend on how blocks lie."""
+    cdef int operands = len(step) - 1, i
+    cdef int[2] numbers = [NONE, NONE]
+    cdef UfuncLoop found
+    if type(step[0]) is not UFUNC:
+        return None
+    # The output is an operand, too.
+    if call.nest.n + operands >= MAX_OPERANDS or call.step_count + STEPS_OF_UFUNC > MAX_STEPS:
+        return None
+    for i in range(operands):
+        numbers[i] = number_of(step[i + 1])
+    found = find_loop(step[0], call.number, numbers[0], numbers[1], cnp.NPY_SAME_KIND_CASTING)
+    if found is None or found.bits_by_strides or not found.thread_safe:
+        return None
+    if found.bits_by_direction and call.step_count == 0 and found.casts[0] == NULL and runs_backwards(call):
+        return None
+    return found
+
+
+cdef void _append_loop(Call *call, UfuncLoop found, int operands) noexcept:
+    """Append the step of a loop, whose operands but for the first one come next."""
+    cdef Step *step = &call.steps[call.step_count]
+    cdef int first = call.nest.n, slow = found.slow_with_stride_0
+    cdef cnp.dtype result = <cnp.dtype> found.dtypes[operands + 1]
+    step.name, step.loop, step.cast = (<UFunc *> found.ufunc).name, found.loop, NULL
+    step.tells_errors, step.clears_errors = found.tells_errors, found.clears_errors
+    step.second = first if operands > 0 else 0
+    step.third = first + 1 if operands > 1 else 0
+    step.is_implied = step.in_pieces = False
+    step.item_count, step.size = 0, result.itemsize
+    step.fused_count, step.function = 0, found.fused
+
+    call.step_count += 1
+    call.number = result.type_num
+    call.cost += found.cost
+    slow = (slow & 1 | slow >> 1 << first) if operands else 0
+    if found.fused == NOT_FUSED:
+        call.slow_with_stride_0 |= slow
+    else:
+        call.slow_unfused |= slow
+
+
+cdef bint _add_operand(Call *call, UfuncLoop found, int i, value, const Rule *rule) except -1:
+    """Add operand number i of a step, whose first one is what the steps before give; tell whether it fits."""
+    cdef int k = call.nest.n
+    if not map_operand(call, k, value, rule):
+        return False
+    if not describe(call, k, value, <cnp.dtype> found.dtypes[i], found.casts[i]):
+        return False
+    if found.noted:
+        call.noted |= (found.noted >> i & 1) << k
+        if rule.mode == PDPD:
+            call.reshaped |= is_reshaped(call, k) << k
+    call.nest.n += 1
+    return True
+
+
+cdef bint _add_cast(Call *call, cnp.dtype dtype, int casting) except -1:
+    """Add the step that converts to a dtype in the machine's order of bytes, if that is another; tell if it can."""
+    cdef cnp.dtype given = cnp.PyArray_DescrFromType(call.number)
+    cdef bint is_saturating = False
+    cdef Cast cast
+    learn(dtype)
+    if eligible(dtype.type_num) == OTHER:
+        return False
+    if are_same(given, dtype):
+        return True
+    if not dtype.isnative:
+        dtype = dtype.newbyteorder("=")
+    if casting == SATURATE:
+        is_saturating = saturates(given, dtype)
+        casting = cnp.NPY_SAME_KIND_CASTING
+    if not is_saturating and not PyArray_CanCastTypeTo(
+        <cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, casting
+    ):
+        return False
+
+    if call.number == cnp.NPY_UBYTE and fused_cast(cnp.NPY_FLOAT, dtype.type_num, False) == TO_HALVES:
+        given = cnp.PyArray_DescrFromType(cnp.NPY_FLOAT)    # by the fused loop, in a tenth of the time
+        _add_cast(call, given, casting)
+    cast = saturating_cast(given, dtype) if is_saturating else numpys_cast(given, dtype)
+    if cast == NULL:
+        return False
+    _append_cast(call, cast, dtype, is_saturating)
+    return True
+
+
+cdef void _append_cast(Call *call, Cast cast, cnp.dtype dtype, bint is_saturating) noexcept:
+    """Append the step of a conversion."""
+    cdef Step *step = &call.steps[call.step_count]
+    step.name, step.cast, step.loop.function = b"cast", cast, NULL
+    step.tells_errors, step.clears_errors = not is_saturating, False
+    step.second = step.third = 0
+    step.is_implied = step.in_pieces = False
+    step.item_count, step.size = 0, dtype.itemsize
+    step.fused_count, step.function = 0, fused_cast(call.number, dtype.type_num, is_saturating)
+    call.step_count += 1
+    call.number = dtype.type_num
+
+
+# Bounds of `clip`
 
 
 cpdef tuple bounds_in_effect(low, high, cnp.dtype dtype):
@@ -472,51 +558,59 @@ cdef bint _are_sure_bounds(int number, low, high) except -1:
     Of floats it does where a bound is NaN; and where one is 0, which may have either sign, unless each bound is one for
     all items.
     """
-    cdef bint is_float = not _is_whole(number), alike = True
+    cdef bint is_float = not _is_whole(number), are_single = True
     cdef int kind, found = 0
     for bound in (low, high):
-        kind = _number_of(bound)
+        kind = number_of(bound)
         if kind == OTHER or kind == A_COMPLEX or (kind >= cnp.NPY_CFLOAT and kind <= cnp.NPY_CLONGDOUBLE):
             return False
         is_float = is_float or not (_is_whole(kind) or kind == AN_INT)
     if not is_float:
         return True
+
     for bound in (low, high):
         if cnp.PyArray_CheckExact(bound):
             if cnp.PyArray_SIZE(<cnp.ndarray> bound) > MANY_BOUNDS:
                 return False
-            alike = alike and cnp.PyArray_SIZE(<cnp.ndarray> bound) == 1
+            are_single = are_single and cnp.PyArray_SIZE(<cnp.ndarray> bound) == 1
         found |= _look_at(bound)
-    return not found & HAS_NAN and (alike or not found & HAS_ZERO)
+    return not found & HAS_NAN and (are_single or not found & HAS_ZERO)
 
 
 cdef int _look_at(bound) except -1:
-    """Which of NaN and 0 there are among the items of a bound; NaN, too, if there are many at steps."""
+    """Which of NaN and 0 there are among the items of a bound; NaN, too, if there are many at strides."""
     cdef cnp.ndarray array
-    cdef Py_ssize_t n
-    cdef const void *items
+    cdef int found
     if not cnp.PyArray_CheckExact(bound):
         return HAS_NAN if bound != bound else 0 if bound else HAS_ZERO
     array = bound
-    n, items = cnp.PyArray_SIZE(array), cnp.PyArray_DATA(array)
     if cnp.PyArray_IS_C_CONTIGUOUS(array) and cnp.PyArray_ISBEHAVED_RO(array):     # in half a microsecond, not in five
-        if cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT:
-            return _look_at_items(<const float *> items, n)
-        if cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE:
-            return _look_at_items(<const double *> items, n)
-        if cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT16:
-            return _look_at_halves(<const uint16_t *> items, n)
-        if _is_whole(cnp.PyArray_TYPE(array)):
-            if cnp.PyArray_ITEMSIZE(array) == 1:
-                return _look_at_items(<const uint8_t *> items, n)
-            if cnp.PyArray_ITEMSIZE(array) == 2:
-                return _look_at_items(<const uint16_t *> items, n)
-            return _look_at_items(<const uint32_t *> items, n) if cnp.PyArray_ITEMSIZE(array) == 4 else (
-                _look_at_items(<const uint64_t *> items, n)
-            )
-    if n > FEW_BOUNDS:
+        found = _look_at_array(array)
+        if found >= 0:
+            return found
+    if cnp.PyArray_SIZE(array) > FEW_BOUNDS:
         return HAS_NAN
     return (HAS_NAN if np.any(bound != bound) else 0) | (0 if np.all(bound) else HAS_ZERO)
+
+
+cdef int _look_at_array(cnp.ndarray array) noexcept:
+    """Which of NaN and 0 there are among items that lie side by side; less than 0 if that is not known here."""
+    cdef const void *items = cnp.PyArray_DATA(array)
+    cdef Py_ssize_t n = cnp.PyArray_SIZE(array)
+    cdef int number = cnp.PyArray_TYPE(array), size = <int> cnp.PyArray_ITEMSIZE(array)
+    if number == cnp.NPY_FLOAT:
+        return _look_at_items(<const float *> items, n)
+    if number == cnp.NPY_DOUBLE:
+        return _look_at_items(<const double *> items, n)
+    if number == cnp.NPY_FLOAT16:
+        return _look_at_halves(<const uint16_t *> items, n)
+    if not _is_whole(number):
+        return -1
+    if size == 1:
+        return _look_at_items(<const uint8_t *> items, n)
+    if size == 2:
+        return _look_at_items(<const uint16_t *> items, n)
+    return _look_at_items(<const uint32_t *> items, n) if size == 4 else _look_at_items(<const uint64_t *> items, n)
 
 
 ctypedef fused const_number:
@@ -551,308 +645,210 @@ cdef inline bint _is_whole(int number) noexcept:
     return 0 <= number <= cnp.NPY_ULONGLONG
 
 
-cdef bint _round_step(MapPlan *plan, int *number, decimals, char *scalars, int *weight) except -1:
-    """Add what NumPy's `round` does: it scales, rounds to whole numbers and scales back; tell whether that can be."""
-    cdef double factor = 1
-    if type(decimals) is not int:
-        return False
-    if _is_whole(number[0]) and number[0] != cnp.NPY_BOOL:
-        return decimals >= 0        # integers stay what they are
-    if number[0] != cnp.NPY_FLOAT and number[0] != cnp.NPY_DOUBLE and number[0] != cnp.NPY_FLOAT16:
-        return False
-    if not -MOST_DECIMALS <= decimals <= MOST_DECIMALS:
-        return False
-    for _ in range(abs(decimals)):
-        factor *= 10
-    if decimals == 0:
-        return _ufunc_step(plan, number, np.rint, (), 0, 0, -1, scalars, weight)
-    before, after = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
-    return (
-        _ufunc_step(plan, number, before, (factor,), 0, 0, -1, scalars, weight)
-        and _ufunc_step(plan, number, np.rint, (), 0, 0, -1, scalars, weight)
-        and _ufunc_step(plan, number, after, (factor,), 0, 0, -1, scalars, weight)
-    )
+# Floating-point errors, which are told as NumPy tells them
+#
+# NumPy converts operands as a whole before the loop, if they have one axis and few items, until one has not; errors of
+# these conversions are told "in cast", those of others in the function.
 
 
-cdef bint _ufunc_step(
-    MapPlan *plan, int *number, function, tuple given, int first, int rule, axis, char *scalars, int *weight,
-) except -1:
-    """Add the step of a ufunc, and a conversion before it if need be; tell whether that can be.
-
-    Its operands are what is given from number `first` on.
-    """
-    cdef Found found
-    cdef int count = len(given) - first, k = plan.nest.n, slow = 0, before = plan.n_steps, i
-    cdef int[2] kinds = [NONE, NONE]
-    if type(function) is not UFUNC:
-        return False
-    # Each one may need two conversions before it, and the result two more; the output is an operand, too.
-    if k + count >= MAX_OPERANDS or plan.n_steps + 5 > MAX_STEPS:
-        return False
-    for i in range(count):
-        kinds[i] = _number_of(given[first + i])
-    found = _find(function, number[0], kinds[0], kinds[1], cnp.NPY_SAME_KIND_CASTING)
-    if found is None or found.uneven or not found.shared:
-        return False
-    if found.inexact and plan.n_steps == 0 and found.casts[0] == NULL and _runs_backwards(plan):
-        return False
-    if found.casts[0] != NULL and not _convert_step(plan, number, found.dtypes[0], 4):
-        return False
-    result = <cnp.dtype> found.dtypes[count + 1]
-    plan.steps[plan.n_steps] = Step(
-        (<UFunc *> function).name, found.errors, found.clears_errors, found.loop, <void *> found.context, found.auxdata,
-        NULL,
-        k if count > 0 else 0, k + 1 if count > 1 else 0, False, False, 0, result.itemsize, 0, found.fused,
-    )
-    plan.n_steps += 1
-    if found.tells:
-        _note_taken(plan, before)
-    if found.compares_bytes:
-        plan.bools |= 1 << k | (plan.n_steps == 1)      # what steps give is 0 or 1
-    number[0] = (<cnp.dtype> result).type_num
-    weight[0] += found.weight
-    for i in range(count):
-        if not _map_operand(plan, k + i, given[first + i], rule, axis) or not _describe(
-            plan, k + i, given[first + i], <cnp.dtype> found.dtypes[i + 1], found.casts[i + 1],
-            scalars + (k + i) * SCALAR_BYTES,
-        ):
-            return False
-        if found.tells:
-            plan.tells |= (found.tells >> (i + 1) & 1) << (k + i)
-            if rule == 3:
-                plan.reshaped |= _is_reshaped(plan, k + i) << (k + i)
-        slow |= (found.slow_with_stride_0 >> (i + 1) & 1) << (k + i)
-        plan.nest.n += 1
-    if count:
-        slow |= found.slow_with_stride_0 & 1
-    if found.fused == NOT_FUSED:
-        plan.slow_with_stride_0 |= slow
-    else:
-        plan.slow_unfused |= slow
-    return True
-
-
-cdef void _note_taken(MapPlan *plan, int before) noexcept:
-    """Note how much is taken by the steps from one on: conversions, and the step that asks for them."""
+cdef void _note_counts(Call *call, int before) noexcept:
+    """Note how many items the steps from one on take: conversions, and the step that asks for them."""
     cdef Py_ssize_t items = 1
     cdef bint in_pieces = False
+    cdef const Operand *operand
     cdef int i, k
-    for i in range(plan.nest.rank):
-        items *= plan.nest.shape[i]
-    for k in range(plan.nest.n):
-        in_pieces = in_pieces or plan.operands[k].array != NULL and (
-            cnp.PyArray_NDIM(<cnp.ndarray> plan.operands[k].array) > 1
-        )
-    for k in range(before, plan.n_steps):
-        plan.steps[k].implied = k < plan.n_steps - 1
-        plan.steps[k].taken, plan.steps[k].in_pieces = items, in_pieces
+    for i in range(call.nest.rank):
+        items *= call.nest.shape[i]
+    for k in range(call.nest.n):
+        operand = &call.operands[k]
+        in_pieces = in_pieces or operand.array != NULL and cnp.PyArray_NDIM(<cnp.ndarray> operand.array) > 1
+
+    for i in range(before, call.step_count):
+        call.steps[i].is_implied = i < call.step_count - 1
+        call.steps[i].item_count, call.steps[i].in_pieces = items, in_pieces
 
 
-cdef bint _convert_step(MapPlan *plan, int *number, cnp.dtype dtype, int casting) except -1:
-    """Add the step that converts to a dtype in the machine's order of bytes, if that is another; tell if it can."""
-    cdef cnp.dtype given = cnp.PyArray_DescrFromType(number[0])
-    cdef Cast cast
-    cdef uint8_t fused = NOT_FUSED
-    cdef bint saturating = False
-    learn(dtype)
-    if _eligible(dtype.type_num) == OTHER:
-        return False
-    if _are_same(given, dtype):
-        return True
-    if not dtype.isnative:
-        dtype = dtype.newbyteorder("=")
-    if casting == SATURATE:
-        saturating = saturates(given, dtype)
-        casting = cnp.NPY_SAME_KIND_CASTING
-    if not saturating and not PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, casting):
-        return False
-    if number[0] == cnp.NPY_UBYTE and dtype.type_num == cnp.NPY_FLOAT16 and fuses_halves(target_number):
-        given = cnp.PyArray_DescrFromType(cnp.NPY_FLOAT)    # by the fused loop, in a tenth of the time
-        _convert_step(plan, number, given, casting)
-    if saturating:
-        cast = saturating_cast_of(target_number, given.type_num, dtype.type_num, bfloat16)
-    else:
-        cast = sure_cast(given, dtype)
-    if cast == NULL:
-        return False
-    if number[0] == cnp.NPY_UBYTE and dtype.type_num == cnp.NPY_FLOAT and FUSES:
-        fused = FROM_BYTES
-    elif number[0] == cnp.NPY_FLOAT and dtype.type_num == cnp.NPY_FLOAT16 and fuses_halves(target_number):
-        fused = TO_HALVES
-    elif number[0] == cnp.NPY_FLOAT and dtype.type_num == cnp.NPY_UBYTE and fuses_more(target_number):
-        fused = TO_CUT_BYTES if saturating else TO_BYTES
-    plan.steps[plan.n_steps] = Step(
-        b"cast", not saturating, False, NULL, NULL, NULL, cast, 0, 0, False, False, 0, dtype.itemsize, 0, fused,
-    )
-    plan.n_steps += 1
-    number[0] = dtype.type_num
-    return True
+cdef int _tell_errors(Call *call, int *errors) except -1:
+    """Tell the floating-point errors of each step of a chain, and of the conversions that it asks for."""
+    cdef const Step *step
+    cdef Py_ssize_t most = np.getbufsize()
+    cdef bint is_whole = True       # NumPy converts what the step takes as a whole, or need not convert it
+    cdef int i
+    for i in range(call.step_count):
+        step = &call.steps[i]
+        if step.is_implied:
+            is_whole = not step.in_pieces and step.item_count <= most
+            if not is_whole and not call.steps[i + 1].clears_errors:
+                errors[i + 1] |= errors[i]
+            elif is_whole and errors[i]:
+                PyUFunc_GiveFloatingpointErrors(step.name, errors[i])
+            continue
+        if i == 0 and not call.operands[0].readable:
+            is_whole = not step.in_pieces and step.item_count <= most
+        _tell_errors_of_step(call, i, is_whole, errors)
+        is_whole = True
+    return 0
 
 
-cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1:
-    """Whether the casting 'saturate' rounds real numbers of one dtype, or cuts them, to integers of another."""
-    learn(given)
-    if not _is_whole_dtype(dtype) or cnp.PyTypeNum_ISUSERDEF(dtype.type_num) and dtype.itemsize > 1:
-        return False    # a package's own limits are found by trying all bytes
-    if _is_whole_dtype(given):
-        return not PyArray_CanCastTypeTo(
-            <cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, cnp.NPY_SAFE_CASTING
-        )
-    # Packages say that casts of their floats to their integers are safe.
-    return _holds_all_of(cnp.NPY_DOUBLE, given) if cnp.PyTypeNum_ISUSERDEF(given.type_num) else given.kind == c"f"
+cdef int _tell_errors_of_step(Call *call, int i, bint is_whole, int *errors) except -1:
+    """Tell the errors of one step and of its operands' conversions, which come behind those of all steps."""
+    cdef const Step *step = &call.steps[i]
+    cdef Py_ssize_t most = np.getbufsize()
+    cdef int left = 0
+    cdef int *of_operands = errors + call.step_count
+    if step.second:
+        is_whole = _tell_apart(call, step.second, is_whole, most, of_operands[step.second], &left)
+    if step.third:
+        _tell_apart(call, step.third, is_whole, most, of_operands[step.third], &left)
+    if not step.clears_errors:
+        errors[i] |= left
+    if errors[i] and step.tells_errors:
+        PyUFunc_GiveFloatingpointErrors(step.name, errors[i])
+    return 0
 
 
-cdef bint _is_whole_dtype(cnp.dtype dtype) except -1:
-    """Whether this is a dtype of integers, of NumPy or of another package."""
-    if cnp.PyTypeNum_ISUSERDEF(dtype.type_num):
-        return _holds_all_of(cnp.NPY_INT64, dtype)
-    return dtype.kind == c"i" or dtype.kind == c"u"
+cdef int _tell_conversions(Call *call, const int *errors, bint cleared) except -1:
+    """Tell the errors of both operands' conversions that NumPy tells as such; return those that it tells of the loop.
 
-
-cdef bint _holds_all_of(int number, cnp.dtype dtype) except -1:
-    """Whether a dtype of NumPy's has all numbers of another package's one."""
-    cdef cnp.dtype wide = cnp.PyArray_DescrFromType(number)
-    return PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> wide, cnp.NPY_SAFE_CASTING)
-
-
-cpdef choose(condition, x, y, out):
-    """Choose items of `x` where a condition holds, and of `y` elsewhere; None if that is left to NumPy, or to an error.
-
-    The condition is an array of bools, or of real numbers, which hold where they are not 0. `out` has the dtype that
-    NumPy finds for `x` and `y`, or is None.
+    There are none of these if the loop has `cleared` them.
     """
-    cdef MapPlan plan
-    cdef char[3][32] scalars
-    cdef cnp.dtype common = _common_dtype(x, y), dtype = cnp.PyArray_DescrFromType(cnp.NPY_BOOL)
-    cdef Cast cast = NULL
-    cdef int[5] told        # errors of operands' conversions, after those of the choice
-    cdef int k
-    if common is None or _number_of(condition) < 0 or not cnp.PyArray_CheckExact(condition):
-        return None
-    operands = condition, x, y
-    plan.nest.n, plan.n_steps, plan.nest.rank = 4, 0, 0
-    for k in range(3):
-        plan.nest.rank = max(plan.nest.rank, _rank_of(operands[k]))
-    for k in range(3):
-        if cnp.PyArray_CheckExact(operands[k]) and not _find_cast(
-            <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operands[k]), dtype, &cast
-        ):
-            return None
-        if not _map_operand(&plan, k, operands[k], 0, -1) or not _describe(
-            &plan, k, operands[k], dtype, cast, scalars[k]
-        ):
-            return None
-        dtype = common
-    if not _has_items(&plan):
-        return None
-    plan.loop, plan.context, plan.auxdata = select_loop(target_number), NULL, <void *> common.itemsize
-    plan.side_by_side = common.itemsize in (1, 2, 4, 8)     # which are chosen by vector code
-    plan.slow_with_stride_0, plan.row_loop, plan.tells = 0, NULL, 0
-    for k in range(1, 3):       # of other operands, NumPy tells no errors
-        if plan.operands[k].cast != NULL and cnp.PyArray_NDIM(<cnp.ndarray> operands[k]) == 0:
-            plan.tells |= 1 << k
-    if out is None:
-        out = _fresh(&plan, common, 3)
-    elif not _fits(&plan, out, common, 0):
-        return None
-    if not plan.tells:
-        _run(&plan, True, 1, False)
-        return out
-    memset(told, 0, sizeof(told))
-    _run_planned(&plan, True, 1, True, told)
-    for k in range(1, 3):
-        if told[1 + k]:
-            PyUFunc_GiveFloatingpointErrors(b"cast", told[1 + k])
-    return out
+    cdef Py_ssize_t most = np.getbufsize()
+    cdef int left = 0
+    cdef bint is_whole = _tell_apart(call, 0, True, most, errors[0], &left)
+    _tell_apart(call, 1, is_whole, most, errors[1], &left)
+    return 0 if cleared else left
 
 
-cdef cnp.dtype _common_dtype(x, y):
-    """The dtype that NumPy finds for the items of two operands; None if that is left to NumPy."""
-    cdef cnp.dtype a, b
-    if _number_of(x) == OTHER or _number_of(y) == OTHER:
-        if not cnp.PyArray_CheckExact(x) or not cnp.PyArray_CheckExact(y):
-            return None
-        a, b = <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> x), <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> y)
-        if a.hasobject or a.itemsize == 0 or (<object> a).names is not None or not a.isnative:
-            return None
-        return a if are_alike(a, b) else None
-    return np.result_type(x, y)
-
-
-cdef struct Work:           # what the shares have in common
-    const MapPlan *plan
-    char *own
-    int shares
-    bint errors
-    int steps               # of a chain, or 1
-    int slots               # of each share's flags
-    int *flags              # for each share, floating-point errors of each step; and of operands, if some tell theirs
-
-
-cdef inline int _run(MapPlan *plan, bint shared, int weight, bint errors) except -1:
-    """Compute the result; return the floating-point errors."""
-    cdef int flags = 0
-    if not shared or not is_small(plan):
-        _run_planned(plan, shared, weight, errors, &flags)
-        return flags
-    if errors:
-        PyUFunc_clearfperr()
-    run_small(plan)
-    return PyUFunc_getfperr() if errors else 0
-
-
-cdef void _run_planned(MapPlan *plan, bint shared, int weight, bint errors, int *flags) except *:
-    """Plan the blocks and run them; note the floating-point errors of each step. A loop may set an exception.
-
-    If operands tell the errors of their conversions, these come after the steps', for each of the nest's operands.
+cdef bint _tell_apart(Call *call, int k, bint is_whole, Py_ssize_t most, int errors, int *left) except -1:
+    """Tell the errors of an operand's conversion, or leave them to the loop; tell whether the next one is told apart.
     """
-    cdef Work work
-    cdef char *memory
-    cdef char *buffers
-    cdef Py_ssize_t cost = cnp.PyArray_SIZE(<cnp.ndarray> plan.operands[plan.nest.n - 1].array), widest = 0, size
-    cdef int threads = 1, i
-    plan_blocks(plan)
-    for i in range(plan.nest.n):
-        widest = max(widest, plan.operands[i].loop_size)
-    cost *= widest * weight
-    if shared:
-        threads = count_threads(cost, share_bytes, WAKING_TIMES, plan.blocks)
-    work.shares = <int> min(plan.blocks, <Py_ssize_t> (THREAD_SHARES * threads)) if threads > 1 else 1
-    work.plan, work.errors, work.steps = plan, errors, max(1, plan.n_steps)
-    work.slots = work.steps + (plan.nest.n if plan.tells else 0)
-    size = aligned_size(work.shares * work.slots * sizeof(int))
-    memory = <char *> malloc(size + threads * plan.scratch_bytes + LINE)
-    if memory == NULL:
-        raise MemoryError
-    buffers = <char *> aligned_size(<Py_ssize_t> memory)
-    memset(buffers, 0, size)
-    work.flags, work.own = <int *> buffers, buffers + size
+    cdef const Operand *operand = &call.operands[k]
+    cdef cnp.ndarray array
+    if operand.array == NULL or operand.cast == NULL and operand.readable:
+        return is_whole
+    array = <cnp.ndarray> operand.array
+    if cnp.PyArray_NDIM(array) > 1 or cnp.PyArray_SIZE(array) > most or call.reshaped >> k & 1:
+        is_whole = False
+    if not is_whole:
+        left[0] |= errors
+    elif errors:
+        PyUFunc_GiveFloatingpointErrors(b"cast", errors)
+    return is_whole
+
+
+# What is left to NumPy
+
+
+cdef _computed_by_numpy(function, a, b, out):
+    """Apply a function by itself, as NumPy broadcasts; NotImplemented where that takes more care."""
+    cdef PyObject *args[2]
+    if _is_bool(a) or _is_bool(b):
+        a, b = with_plain_bools((a, b))
+    if out is not None:
+        return pass_on(function, a, b, BY_NUMPY, -1, out, None)
+    args[0], args[1] = <PyObject *> a, <PyObject *> b
+    try:    # Cython's own calls do not check that an error has an exception: NumPy's may have none
+        return PyObject_Vectorcall(function, args, 2, NULL)
+    except ValueError:      # the ufunc itself finds whether shapes fit
+        merge((operand_shape(a), operand_shape(b)), "a, b")
+        raise
+
+
+cpdef pass_on(function, a, b, int rule, axis, out, where):
+    """Call a ufunc with operands that fit under a rule, and whose result `out` and `where` fit, as they are.
+
+    It returns NotImplemented where the shapes do not fit, or have to be looked into with more care. Each argument is
+    one of the user's.
+    """
+    cdef Call call
+    cdef Rule by = rule_of_mode(rule, axis)
+    cdef PyObject *args[4]
+    cdef size_t n = 2
+    if _is_subclass(a) or _is_subclass(b):
+        return NotImplemented
+    if by.mode == PDPD or not align_operands(&call, a, b, &by):     # where `b` may have to be reshaped
+        return NotImplemented
+    args[0], args[1] = <PyObject *> a, <PyObject *> b
+    if out is not None:
+        if not _fits_result(&call, out, True):
+            return NotImplemented
+        args[n] = <PyObject *> out
+        n += 1
+    if where is not None:
+        if not _fits_result(&call, where, False):
+            return NotImplemented
+        args[n] = <PyObject *> where
+        n += 1
+
+    names = OUT_AND_WHERE if n == 4 else ONLY_WHERE if out is None else ONLY_OUT
     try:
-        plan_copies(plan, work.own, threads)
-        if threads > 1 or not shared or cost >= RELEASING_BYTES:
-            held = []   # so that no other thread can resize them
-            for i in range(plan.nest.n):
-                if plan.operands[i].array != NULL:
-                    held.append(<object> plan.operands[i].array)
-            with nogil:
-                run_shares(_run_share, &work, work.shares, threads)
-        else:
-            _run_share(&work, 0, 0)
-        for i in range(work.shares * work.slots):
-            flags[i % work.slots] |= work.flags[i]
-    finally:
-        free(memory)
+        return PyObject_Vectorcall(function, args, 2, NULL if n == 2 else <PyObject *> names)
+    except TypeError as error:
+        if hasattr(error, "out_i"):     # as NumPy calls it where `out` has a dtype that casting forbids
+            error.add_note("Give casting='unsafe', or an `out` of another dtype.")
+        raise
 
 
-cdef void _run_share(void *all_work, int i, int worker) noexcept nogil:
-    """Run one share of the blocks."""
-    cdef Work *work = <Work *> all_work
-    cdef Py_ssize_t blocks = work.plan.blocks
-    if work.errors:
-        PyUFunc_clearfperr()
-    run_blocks(
-        work.plan, cut(blocks, i, work.shares), cut(blocks, i + 1, work.shares),
-        work.own + worker * work.plan.scratch_bytes, work.flags + i * work.slots,
-    )
-    if work.errors and work.plan.n_steps <= 1:
-        work.flags[i * work.slots] |= PyUFunc_getfperr()
+cdef inline bint _is_subclass(operand) noexcept:
+    return cnp.PyArray_Check(operand) and not cnp.PyArray_CheckExact(operand)
+
+
+cdef inline bint _fits_result(const Call *call, array, bint is_out) noexcept:
+    """Whether an array has the result's last axes; if it is `out`, all of them, and can be written to."""
+    cdef int start = call.nest.rank - rank_of(array)
+    if not cnp.PyArray_CheckExact(array) or start < 0:
+        return False
+    if is_out and (start or not cnp.PyArray_ISWRITEABLE(<cnp.ndarray> array)):
+        return False
+    return are_equal(cnp.PyArray_DIMS(<cnp.ndarray> array), call.nest.shape + start, call.nest.rank - start)
+
+
+cpdef tuple operand_shape(operand):
+    """The shape of an array, of any subclass, or of a scalar."""
+    return shape_of(<cnp.ndarray> operand) if cnp.PyArray_Check(operand) else ()
+
+
+cpdef tuple with_plain_bools(tuple operands):
+    """Operands for NumPy, whose bools have bytes of 0 and 1.
+
+    NumPy's loops compare the bytes of bools that stand for several items; other packages convert bytes as numbers.
+    """
+    cdef list plain = []
+    for operand in operands:
+        plain.append(with_plain_bytes(operand))
+    return tuple(plain)
+
+
+cpdef with_plain_bytes(operand):
+    """The same of one operand, which is returned if it is no array of bools, or has these bytes."""
+    if _is_bool(operand) and _has_other_bytes(<cnp.ndarray> operand):
+        return _of_plain_bytes(<cnp.ndarray> operand)
+    return operand
+
+
+cdef inline bint _is_bool(operand) noexcept:
+    """Whether this is an array of bools, of the base class."""
+    return cnp.PyArray_CheckExact(operand) and cnp.PyArray_TYPE(<cnp.ndarray> operand) == cnp.NPY_BOOL
+
+
+cdef bint _has_other_bytes(cnp.ndarray bools) except -1:
+    """Whether a byte of these bools is neither 0 nor 1."""
+    cdef const uint8_t *bytes_of
+    cdef uint8_t seen = 0
+    cdef Py_ssize_t i
+    if not cnp.PyArray_IS_C_CONTIGUOUS(bools) and not cnp.PyArray_IS_F_CONTIGUOUS(bools):
+        return bool(np.any(bools.view(np.uint8) > 1))
+    bytes_of = <const uint8_t *> cnp.PyArray_DATA(bools)
+    for i in range(cnp.PyArray_SIZE(bools)):
+        seen |= bytes_of[i]
+    return seen > 1
+
+
+cdef _of_plain_bytes(cnp.ndarray bools):
+    """A copy of bools with bytes of 0 and 1; what is repeated by a stride of 0 still is, as it decides on layouts."""
+    cdef list index = []
+    cdef int i
+    for i in range(cnp.PyArray_NDIM(bools)):
+        index.append(slice(1) if cnp.PyArray_STRIDE(bools, i) == 0 else slice(None))
+    once = bools[tuple(index)] if index else bools
+    return stretched(once.view(np.uint8).astype(np.bool_), shape_of(bools))

@@ -1,7 +1,8 @@
 # The C types of _api/converted.py, which is plain Python without them.
 from numpy cimport dtype as Dtype, generic, ndarray
 
-from bcast._elementwise cimport may_fail, run_steps, with_plain_bytes
+from bcast._apply.ufuncs cimport may_fail
+from bcast._elementwise cimport run_steps, with_plain_bytes
 from bcast._kernel cimport repeat_counted, replicate
 from bcast._rules.arguments cimport dtype_argument, mode_of
 from bcast._runtime.arrays cimport (

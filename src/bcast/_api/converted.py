@@ -15,7 +15,8 @@ import numpy as np
 from numpy import generic, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._elementwise import may_fail, run_steps, with_plain_bytes
+from bcast._apply.ufuncs import may_fail
+from bcast._elementwise import run_steps, with_plain_bytes
 from bcast._kernel import repeat_counted, replicate
 from bcast._rules.alignment import Alignment
 from bcast._rules.arguments import CASTINGS, Shape, brief, dtype_argument, mode_of

@@ -8,8 +8,9 @@ from bcast._runtime.arrays cimport are_alike, convert_into, dtype_of, is_binary,
 from bcast._api.converted cimport (
     as_array, as_base, as_operand, casting_number, is_handed_on, is_tensor, overrides, prepared,
 )
+from bcast._apply.ufuncs cimport saturates
 from bcast._elementwise cimport (
-    apply, choose, compute, operand_shape, pass_on, run_steps, saturates, with_plain_bools, with_plain_bytes,
+    apply, choose, compute, operand_shape, pass_on, run_steps, with_plain_bools, with_plain_bytes,
 )
 
 cdef tuple MODES

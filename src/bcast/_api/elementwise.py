@@ -25,6 +25,7 @@ from bcast._api.converted import (
     overrides,
     prepared,
 )
+from bcast._apply.ufuncs import saturates
 from bcast._elementwise import (
     apply,
     choose,
@@ -32,7 +33,6 @@ from bcast._elementwise import (
     operand_shape,
     pass_on,
     run_steps,
-    saturates,
     with_plain_bools,
     with_plain_bytes,
 )

@@ -15,21 +15,18 @@
 #include "../_runtime/cpu.h"
 #include "../_runtime/target.h"
 #include "casts.h"
+#include "functions.h"
 #include "saturate.h"
 
-/* The first six are in the order of `loops.pxi`. At least: y where x < y; at most: y where x > y; and else x, whatever
-   NaN and signs of zeros there are. So NumPy cuts by one bound for all. */
-enum {
-    bcast_fused_add, bcast_fused_subtract, bcast_fused_multiply, bcast_fused_divide, bcast_fused_maximum,
-    bcast_fused_minimum, bcast_fused_rint, bcast_fused_at_least, bcast_fused_at_most
-};
+/* Of the bounds, at least is y where x < y, at most is y where x > y; and else x, whatever NaN and signs of zeros there
+   are. So NumPy cuts by one bound for all. */
 enum { bcast_into_floats, bcast_into_halves, bcast_into_bytes, bcast_into_cut_bytes };
 typedef struct {
     ptrdiff_t n;
     int bytes;                  /* whether bytes come in */
     int into;                   /* what goes out */
     int steps;
-    const uint8_t *functions;
+    const uint8_t *functions;   /* by their numbers */
     const float *const *operands;
     const ptrdiff_t *strides;   /* 0 where an operand is one for all */
     const void *src;
@@ -184,14 +181,14 @@ BCAST_ON_WIDER BCAST_INLINE void bcast_wider_bytes(int count, const bcast_wider_
 static inline float bcast_fused_result(int function, float x, float y)
 {
     switch (function) {
-    case bcast_fused_add: return x + y;
-    case bcast_fused_subtract: return x - y;
-    case bcast_fused_multiply: return x * y;
-    case bcast_fused_divide: return x / y;
-    case bcast_fused_maximum: return isgreater(x, y) || x != x ? x : y;
-    case bcast_fused_minimum: return isless(x, y) || x != x ? x : y;
-    case bcast_fused_rint: return rintf(x);
-    case bcast_fused_at_least: return isless(x, y) ? y : x;
+    case bcast_number_add: return x + y;
+    case bcast_number_subtract: return x - y;
+    case bcast_number_multiply: return x * y;
+    case bcast_number_divide: return x / y;
+    case bcast_number_maximum: return isgreater(x, y) || x != x ? x : y;
+    case bcast_number_minimum: return isless(x, y) || x != x ? x : y;
+    case bcast_number_rint: return rintf(x);
+    case bcast_number_at_least: return isless(x, y) ? y : x;
     default: return isgreater(x, y) ? y : x;
     }
 }

@@ -9,13 +9,13 @@
 typedef float FLOATS __attribute__((vector_size(BYTES), aligned(4), may_alias));
 
 #define CASE(name, result)                                                          \
-    case 2 * bcast_fused_##name:                                                    \
+    case 2 * bcast_number_##name:                                                    \
         for (int j = 0; j < count; j++) {                                           \
             const VECTOR y = one;                                                   \
             x[j] = result;                                                          \
         }                                                                           \
         break;                                                                      \
-    case 2 * bcast_fused_##name + 1:                                                \
+    case 2 * bcast_number_##name + 1:                                                \
         for (int j = 0; j < count; j++) {                                           \
             const VECTOR y = ((const FLOATS *) operand)[j];                         \
             x[j] = result;                                                          \
@@ -46,7 +46,7 @@ ON BCAST_INLINE ptrdiff_t BCAST_JOIN(NAME, tiles)(
             CASE(minimum, BCAST_JOIN(NAME, minimum)(x[j], y))
             CASE(at_least, BCAST_JOIN(NAME, at_least)(x[j], y))
             CASE(at_most, BCAST_JOIN(NAME, at_most)(x[j], y))
-            case 2 * bcast_fused_rint:
+            case 2 * bcast_number_rint:
                 for (int j = 0; j < count; j++) x[j] = BCAST_JOIN(NAME, rint)(x[j]);
                 break;
 #endif

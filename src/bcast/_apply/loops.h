@@ -12,6 +12,7 @@
 
 #include "../_runtime/cpu.h"
 #include "../_runtime/target.h"
+#include "functions.h"
 
 typedef int (*bcast_loop)(void *, char *const *, const ptrdiff_t *, const ptrdiff_t *, void *);
 
@@ -222,7 +223,8 @@ static inline bcast_row_loop bcast_row_loop_for(int target, int is_float, int si
         {BCAST_ROW_LOOPS(BCAST_ROW_LOOP_NAME, uint64_t)}, {BCAST_FLOAT_ROW_LOOPS(BCAST_ROW_LOOP_NAME, float)},
         {BCAST_FLOAT_ROW_LOOPS(BCAST_ROW_LOOP_NAME, double)}};
     if (target < BCAST_WIDE || size == 2 || size > 8) return NULL;
-    if (target == BCAST_WIDE || !is_float || function != 3) return loops[size / 4 + 2 * is_float][function];
+    if (target == BCAST_WIDE || !is_float || function != bcast_number_divide)
+        return loops[size / 4 + 2 * is_float][function];
     return size == sizeof(float) ? bcast_wider_divide_rows_float : bcast_wider_divide_rows_double;
 }
 #else

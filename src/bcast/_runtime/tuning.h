@@ -173,6 +173,9 @@ BCAST_NUMBER(APPLY_FEW_ROWS, 32)
 /* Blocks whose floating-point errors are read together. */
 BCAST_NUMBER(APPLY_SEEN_BLOCKS, 32)
 
+/* Rows that are worth a tile where an operand is transposed. */
+BCAST_NUMBER(APPLY_TRANSPOSED_ROWS, 4)
+
 /* Rows of a tile of transposed operands. */
 BCAST_NUMBER(APPLY_TILE_ROWS, 32)
 

@@ -48,6 +48,7 @@ cdef extern from "_runtime/tuning.h":
         APPLY_SHORT_ROW_ITEMS
         APPLY_FEW_ROWS
         APPLY_SEEN_BLOCKS
+        APPLY_TRANSPOSED_ROWS
         APPLY_TILE_ROWS
         APPLY_TILE_ROW_BYTES
         FEW_BOUNDS

@@ -253,7 +253,7 @@ BCAST_INLINE uint64_t bcast_errors(void)
         return 0;                                                                                                   \
     }
 
-/* The functions, in the order in `loops.pxi`, as F(T, kind, name, ...): a loop, or its name in a table. */
+/* The functions, in the order of their numbers, as F(T, kind, name, ...): a loop, or its name in a table. */
 #define BCAST_HALF_FUNCTIONS(F, T, kind, NOT_GREATER, NOT_LESS, quiet, SIGNAL)                                      \
     F(T, kind, add, BCAST_ARITHMETIC, add, 2, 0)                                                                    \
     F(T, kind, subtract, BCAST_ARITHMETIC, sub, 2, 0)                                                               \

@@ -1,0 +1,367 @@
+# cython: cdivision=True, boundscheck=False, wraparound=False
+"""The plan of the blocks on which a loop runs.
+
+In: a Call, whose axes are few. Out: a BlockPlan: what a block has of each axis, and how the loop gets each operand's
+items of one. A block's items are one row for the loop, or some rows.
+
+For example, (1000000, 3) + (3,) of float32 has short rows. A block has 512 of them, 1536 items, as one row: the first
+operand is read where it lies, and the second one from a buffer in which its three items are repeated, which is filled
+once for all blocks. (720, 1280, 3) + (720, 1280, 3) has one axis of 2,764,800 items, and needs no buffer: there are 43
+blocks of 64,320 items, so that there are shares for threads.
+"""
+
+from libc.stdlib cimport llabs
+
+from bcast._apply.operands cimport Operand, Step
+from bcast._apply.ufuncs cimport FROM_BYTES, NOT_FUSED, TO_CUT_BYTES, TO_HALVES
+from bcast._copy.plan cimport Plan
+from bcast._nest.core cimport swap_axes
+from bcast._runtime.tuning cimport (
+    APPLY_BLOCK_BYTES, APPLY_DIRECT_ITEMS, APPLY_FEW_ROWS, APPLY_LONG_ROW_ITEMS, APPLY_SHORT_ROW_ITEMS,
+    APPLY_TILE_ROW_BYTES, APPLY_TILE_ROWS, APPLY_TRANSPOSED_ROWS, APPLY_WHOLE_ITEMS,
+)
+
+cdef enum:
+    CACHE_SETS_BYTES = 1024     # rows of a buffer that lie a multiple of it apart share few places of a cache
+
+
+cdef bint is_small(const Call *call) noexcept:
+    """Whether there are few rows, each of which one call of the loop reads and writes where it lies."""
+    cdef int k
+    if call.nest.rank != 2 or call.nest.shape[0] > APPLY_FEW_ROWS or call.nest.shape[1] > APPLY_LONG_ROW_ITEMS:
+        return False
+    for k in range(call.nest.n):
+        if call.operands[k].cast != NULL or not call.operands[k].readable:
+            return False
+    return _is_adjacent(call)
+
+
+cdef bint _is_adjacent(const Call *call) noexcept:
+    """Whether each operand's items of a row lie side by side, or are one for all of it."""
+    cdef int last = call.nest.rank - 1, k
+    for k in range(call.nest.n):
+        if call.operands[k].strides[last] and call.operands[k].strides[last] != call.operands[k].size:
+            return False
+    return True
+
+
+cdef void pair_axes(Call *call) noexcept:
+    """Put the axis along which the first operand's neighbours lie next to the last one: a block has items of both.
+
+    Where the last axis is short, a block has several whole axes.
+    """
+    cdef int last = call.nest.rank - 1, nearest_axis = last, axis
+    cdef Py_ssize_t nearest = llabs(call.operands[0].strides[last]), stride
+    if 4 * call.nest.shape[last] < LINE:
+        return
+    for axis in range(last):
+        stride = llabs(call.operands[0].strides[axis])
+        if 0 < stride < nearest:
+            nearest, nearest_axis = stride, axis
+    for axis in range(nearest_axis, last - 1):
+        swap_axes(&call.nest, axis, axis + 1)
+
+
+cdef void find_fused(Call *call) noexcept:
+    """Find steps that one loop can do: from a conversion, arithmetic of float32, to a conversion."""
+    cdef int end = call.step_count      # of those after step i that can be one loop with it
+    cdef int i
+    cdef Step *step
+    for i in range(call.step_count - 1, -1, -1):
+        step = &call.steps[i]
+        step.fused_count = 0
+        if step.function == NOT_FUSED:
+            end = i
+        elif TO_CUT_BYTES <= step.function <= TO_HALVES:
+            end = i + 1
+        else:
+            step.fused_count = end - i
+        if step.function == FROM_BYTES:
+            end = i
+
+
+cdef void plan_blocks(const Call *call, BlockPlan *plan) noexcept:
+    """Choose the block that is computed at a time, and how the loop gets each operand's items of one."""
+    cdef int k
+    plan.call = call
+    _choose_layout(plan)
+    if plan.by_rows:
+        _cut_rows(plan, _most_items(plan))
+    else:
+        _cut_whole_axes(plan, _most_items(plan))
+    _count_blocks(plan)
+
+    plan.scratch_bytes = 0
+    for k in range(call.nest.n):
+        _choose_access(plan, k)
+    _lay_out_values(plan)
+
+
+# Whether a block is some rows, or one long row
+
+
+cdef inline void _choose_layout(BlockPlan *plan) noexcept:
+    """Choose whether the loop is called for each row, or once for a block; or a loop of our own for many rows."""
+    cdef const Call *call = plan.call
+    cdef int last = call.nest.rank - 1, axis
+    cdef Py_ssize_t rows = 1
+    for axis in range(last):
+        rows *= call.nest.shape[axis]
+
+    # A call for a row costs nothing beside a long row, and few calls cost nothing.
+    plan.by_rows = (call.nest.shape[last] >= APPLY_LONG_ROW_ITEMS or rows <= APPLY_FEW_ROWS) and (
+        not _has_slow_repetition(call)
+    )
+    plan.row_loop = NULL
+    if not plan.by_rows and call.row_loop != NULL and _suits_row_loop(call):
+        plan.row_loop, plan.by_rows = call.row_loop, True
+
+
+cdef inline bint _has_slow_repetition(const Call *call) noexcept:
+    """Whether an operand has one item for a row, which makes the loop slow: a buffer is to repeat it."""
+    cdef int last = call.nest.rank - 1, k
+    for k in range(call.nest.n):
+        if call.slow_with_stride_0 >> k & 1 and call.operands[k].strides[last] == 0:
+            return True
+    return False
+
+
+cdef inline bint _suits_row_loop(const Call *call) noexcept:
+    """Whether rows are many, not short, and as a loop of our own takes them: one operand at most is one item for each.
+    """
+    cdef int last = call.nest.rank - 1
+    if call.nest.shape[last] < APPLY_SHORT_ROW_ITEMS or call.nest.shape[last - 1] < APPLY_FEW_ROWS:
+        return False
+    return _is_adjacent(call) and (call.operands[0].strides[last] != 0 or call.operands[1].strides[last] != 0)
+
+
+# What a block has of each axis
+
+
+cdef inline Py_ssize_t _most_items(const BlockPlan *plan) noexcept:
+    """How many items a block may have: if some go through buffers, what a first-level cache holds of all operands."""
+    cdef const Call *call = plan.call
+    cdef int last = call.nest.rank - 1, output = call.nest.n - 1, k
+    cdef Py_ssize_t item_bytes = 0      # of all operands, and of what steps give
+    cdef bint is_buffered = call.step_count > 1, is_one_for_a_row
+
+    for k in range(call.nest.n):
+        is_buffered = is_buffered or _needs_buffer(plan, k)
+        is_one_for_a_row = call.step_count > 0 and plan.by_rows and call.operands[k].strides[last] == 0
+        if k == output or not is_one_for_a_row:
+            item_bytes += call.operands[k].loop_size
+    if call.step_count > 1 and call.steps[0].fused_count < call.step_count:
+        item_bytes += 2 * _widest_step(call)
+    return APPLY_BLOCK_BYTES // item_bytes if is_buffered else <Py_ssize_t> APPLY_DIRECT_ITEMS
+
+
+cdef inline bint _needs_buffer(const BlockPlan *plan, int k) noexcept:
+    """Whether an operand's items go through a buffer, as far as that can be said before there are blocks."""
+    cdef const Call *call = plan.call
+    cdef const Operand *operand = &call.operands[k]
+    cdef Py_ssize_t stride = operand.strides[call.nest.rank - 1]
+
+    if plan.by_rows and call.step_count and _is_transposed(call, k):
+        return True
+    if operand.cast != NULL or not operand.readable:
+        return not (plan.by_rows and stride == 0)
+    if call.side_by_side and stride != 0 and stride != operand.size:
+        return True
+    if plan.by_rows:
+        return False
+    return call.slow_with_stride_0 >> k & 1 and stride == 0 or not _is_even(call, k, 0, call.nest.shape[0])
+
+
+cdef inline bint _is_transposed(const Call *call, int k) noexcept:
+    """Whether an operand's neighbours in a column lie closer than those in a row: a tile of such rows is transposed.
+
+    Those in a row lie lines apart, or cannot be read where they lie. Only columns that overlap are longer than a line.
+    """
+    cdef int last = call.nest.rank - 1
+    cdef Py_ssize_t rows = call.nest.shape[last - 1]
+    cdef Py_ssize_t stride = llabs(call.nest.stride[k][last]), row_stride = llabs(call.nest.stride[k][last - 1])
+    if row_stride == 0 or row_stride >= stride:
+        return False
+    if stride >= LINE:
+        return rows >= APPLY_TRANSPOSED_ROWS
+    return call.side_by_side and rows < LINE
+
+
+cdef bint _is_even(const Call *call, int k, int axis, Py_ssize_t length) noexcept:
+    """Whether one stride leads from item to item along an axis, of which there is that length, and all axes within."""
+    cdef const Py_ssize_t *strides = call.nest.stride[k]
+    cdef int i
+    for i in range(axis, call.nest.rank - 1):
+        if (length if i == axis else call.nest.shape[i]) > 1 and (
+            strides[i] != call.nest.shape[i + 1] * strides[i + 1]
+        ):
+            return False
+    return True
+
+
+cdef inline void _cut_rows(BlockPlan *plan, Py_ssize_t items) noexcept:
+    """Take rows, or parts of them, from the last axis but one: of transposed operands, tiles of few and long rows."""
+    cdef const Call *call = plan.call
+    cdef int last = call.nest.rank - 1, axis, k
+    cdef Py_ssize_t row_length = call.nest.shape[last], rows = call.nest.shape[last - 1], part = row_length
+    cdef Py_ssize_t widest = 0      # bytes of an item of the transposed operands whose items lie lines apart
+    cdef bint has_transposed = False
+
+    for k in range(call.nest.n):
+        if _is_transposed(call, k):
+            has_transposed = True
+            if llabs(call.operands[k].strides[last]) >= LINE:
+                widest = max(widest, call.operands[k].loop_size)
+
+    if widest:
+        part = _even(row_length, APPLY_TILE_ROW_BYTES // widest)
+        if part * widest % CACHE_SETS_BYTES == 0:
+            part = _even(row_length, APPLY_LONG_ROW_ITEMS)
+        items = APPLY_TILE_ROWS * part
+    elif has_transposed:
+        part = _even(row_length, max(items // rows, <Py_ssize_t> APPLY_LONG_ROW_ITEMS))
+        items = part * rows
+    elif row_length > items:
+        part = _even(row_length, items)
+
+    plan.cut = last - 1
+    for axis in range(plan.cut):
+        plan.lengths[axis] = 1
+    plan.lengths[plan.cut] = _even(rows, max(<Py_ssize_t> 1, items // part))
+    plan.lengths[last] = part
+
+
+cdef inline void _cut_whole_axes(BlockPlan *plan, Py_ssize_t items) noexcept:
+    """Take as many of the innermost axes whole as fit a block, and a part of the next one."""
+    cdef const Call *call = plan.call
+    cdef int axis
+    cdef Py_ssize_t inner = 1, enough = APPLY_WHOLE_ITEMS
+
+    plan.cut = call.nest.rank - 1
+    while plan.cut and 2 * inner * call.nest.shape[plan.cut] <= items:
+        plan.lengths[plan.cut] = call.nest.shape[plan.cut]
+        inner *= call.nest.shape[plan.cut]
+        plan.cut -= 1
+
+    if _has_slow_repetition(call):
+        enough *= 4     # one item for a row is one axis of copies
+    if inner >= enough:
+        items = inner
+    for axis in range(plan.cut):
+        plan.lengths[axis] = 1
+    plan.lengths[plan.cut] = _even(call.nest.shape[plan.cut], max(<Py_ssize_t> 1, items // inner))
+
+
+cdef inline Py_ssize_t _even(Py_ssize_t length, Py_ssize_t limit) noexcept:
+    """The length of a part if a length is cut into as few parts of about the same length as `limit` allows, about."""
+    cdef Py_ssize_t parts = (length + limit - 1) // limit
+    cdef Py_ssize_t part = (length + parts - 1) // parts
+    return part if parts == 1 or part < LINE else aligned_size(part)       # so that they begin with a line
+
+
+cdef inline void _count_blocks(BlockPlan *plan) noexcept:
+    """Count the blocks along each axis, and all of them."""
+    cdef int axis
+    plan.blocks = 1
+    for axis in range(plan.call.nest.rank):
+        plan.parts[axis] = (plan.call.nest.shape[axis] + plan.lengths[axis] - 1) // plan.lengths[axis]
+        plan.blocks *= plan.parts[axis]
+
+
+# How the loop gets operands
+
+
+cdef void _choose_access(BlockPlan *plan, int k) noexcept:
+    """Choose whether the loop gets an operand's items where they lie, or in a buffer: converted, or repeated, there."""
+    cdef const Operand *operand = &plan.call.operands[k]
+    cdef Access *access = &plan.access[k]
+    cdef Py_ssize_t stride = operand.strides[plan.call.nest.rank - 1]
+    cdef bint has_several, repeats_slowly
+
+    find_items(plan, k, plan.lengths, &access.items)
+    has_several = access.items.count > 1
+    repeats_slowly = plan.call.slow_with_stride_0 >> k & 1
+    access.is_expanded = access.items.full_count > access.items.count and not plan.by_rows and (
+        has_several or repeats_slowly
+    )
+    access.stride = stride if has_several else 0
+    access.row_stride = operand.strides[plan.cut] if has_several else 0
+    access.is_direct = _is_read_in_place(plan, k)
+    if not access.is_direct:
+        _lay_out_buffers(plan, k)
+        access.stride = 0
+        if access.is_expanded or has_several and not (plan.by_rows and stride == 0):
+            access.stride = operand.loop_size
+
+
+cdef inline bint _is_read_in_place(const BlockPlan *plan, int k) noexcept:
+    """Whether the loop takes an operand's items, or gives them, where they lie."""
+    cdef const Call *call = plan.call
+    cdef const Operand *operand = &call.operands[k]
+    cdef const Access *access = &plan.access[k]
+    if operand.cast != NULL or not operand.readable or operand.strides[call.nest.rank - 1] % operand.size:
+        return False
+    if call.side_by_side and access.stride != operand.loop_size and access.stride != 0:
+        return False
+    if plan.by_rows:
+        return not _is_transposed(call, k)
+    return _is_even(call, k, plan.cut, plan.lengths[plan.cut]) and (
+        access.items.count > 1 or not access.is_expanded
+    )
+
+
+cdef inline void _lay_out_buffers(BlockPlan *plan, int k) noexcept:
+    """Give an operand buffers in the scratch: for its items as they are, converted, and repeated."""
+    cdef const Operand *operand = &plan.call.operands[k]
+    cdef Access *access = &plan.access[k]
+    access.buffer = access.loop_buffer = plan.scratch_bytes
+    plan.scratch_bytes += aligned_size(access.items.count * operand.size)
+    if operand.cast != NULL:
+        access.cast_buffer = access.loop_buffer = plan.scratch_bytes
+        plan.scratch_bytes += aligned_size(access.items.count * operand.loop_size)
+    if access.is_expanded:
+        access.full_buffer = access.loop_buffer = plan.scratch_bytes
+        access.copies = plan.scratch_bytes + aligned_size(access.items.full_count * operand.loop_size)
+        plan.scratch_bytes = access.copies + aligned_size(sizeof(Plan))
+
+
+cdef void find_items(const BlockPlan *plan, int k, const Py_ssize_t *lengths, Items *items) noexcept nogil:
+    """Describe an operand's items in a block of these lengths."""
+    cdef const Operand *operand = &plan.call.operands[k]
+    cdef int axis
+    items.size, items.rank, items.count, items.full_count = operand.size, 0, 1, 1
+    for axis in range(plan.call.nest.rank - 1, plan.cut - 1, -1):
+        items.full_count *= lengths[axis]
+        if operand.strides[axis] == 0 or lengths[axis] == 1:
+            continue
+        if items.rank == 0 and operand.strides[axis] == items.size:
+            items.size *= lengths[axis]
+        else:
+            items.lengths[items.rank] = lengths[axis]
+            items.strides[items.rank] = operand.strides[axis]
+            items.packed[items.rank] = items.count * operand.size
+            items.rank += 1
+        items.count *= lengths[axis]
+
+
+cdef inline void _lay_out_values(BlockPlan *plan) noexcept:
+    """Give what steps of a chain give, in turns, two buffers behind those of operands."""
+    cdef const Call *call = plan.call
+    cdef Py_ssize_t items = plan.access[call.nest.n - 1].items.full_count
+    cdef int k
+    if call.step_count == 0:
+        return
+    if plan.by_rows:
+        items = plan.lengths[call.nest.rank - 1]
+    for k in range(2):
+        plan.values[k] = plan.scratch_bytes
+        plan.scratch_bytes += aligned_size(items * _widest_step(call))
+
+
+cdef inline Py_ssize_t _widest_step(const Call *call) noexcept:
+    """The bytes of the widest item that a step of a chain gives."""
+    cdef Py_ssize_t widest = 0
+    cdef int i
+    for i in range(call.step_count):
+        widest = max(widest, call.steps[i].size)
+    return widest

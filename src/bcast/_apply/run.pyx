@@ -1,0 +1,617 @@
+# cython: cdivision=True, boundscheck=False, wraparound=False
+"""The loops, run on the blocks of a plan: on threads, block after block, step after step.
+
+In: a Call. Out: the result's items, and floating-point errors. Buffers stay in a first-level cache, and are the only
+memory there is beside the operands. Once blocks run, nothing allocates, raises or runs Python, but for loops that are
+not thread-safe.
+"""
+
+cimport numpy as cnp
+from libc.stdint cimport uint8_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from bcast._apply.operands cimport MAX_STEPS, Operand, Step
+from bcast._apply.plan cimport Access, BlockPlan, Items, aligned_size, find_items, is_small, plan_blocks
+from bcast._apply.ufuncs cimport CLIP_FUSED, FROM_BYTES, TO_BYTES, TO_CUT_BYTES, TO_HALVES
+from bcast._copy.plan cimport Plan, make_plan
+from bcast._copy.run cimport Matrix, copy_matrix_of, write_planned
+from bcast._nest.core cimport MAX_OPERANDS
+from bcast._runtime.arrays cimport MAX_AXES
+from bcast._runtime.core cimport LINE, count_threads, cut, run_shares, target_number
+from bcast._runtime.tuning cimport (
+    APPLY_SEEN_BLOCKS, APPLY_SHARE_BYTES, RELEASING_BYTES, THREAD_SHARES, WAKING_TIMES,
+)
+
+cdef extern from "numpy/ufuncobject.h":
+    void PyUFunc_clearfperr() nogil
+    int PyUFunc_getfperr() nogil
+
+cdef extern from "_apply/casts.h":
+    void swap_bytes "bcast_swap_bytes"(int target, Py_ssize_t n, int size, void *items) noexcept nogil
+
+cdef extern from "_apply/functions.h":
+    enum:
+        AT_LEAST "bcast_number_at_least"
+        AT_MOST "bcast_number_at_most"
+
+cdef extern from "_apply/fused.h":
+    enum:
+        INTO_FLOATS "bcast_into_floats"
+        INTO_HALVES "bcast_into_halves"
+        INTO_BYTES "bcast_into_bytes"
+        INTO_CUT_BYTES "bcast_into_cut_bytes"
+    ctypedef struct Fusion "bcast_fusion":
+        Py_ssize_t n
+        int bytes, into, steps
+        const uint8_t *functions
+        const float *const *operands
+        const Py_ssize_t *strides
+        const void *src
+        void *dst
+    void fuse "bcast_fuse"(int target, const Fusion *all) noexcept nogil
+    int has_errors "fetestexcept"(int errors) noexcept nogil
+    enum: ERRORS "(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID)"
+
+cnp.import_array()
+cnp.import_ufunc()
+
+cdef Py_ssize_t share_bytes = APPLY_SHARE_BYTES    # or what a test has set
+
+
+def set_limits(share=APPLY_SHARE_BYTES):
+    """Set the least number of bytes for a thread to write: for tests of small arrays."""
+    global share_bytes
+    if share < 1:
+        raise ValueError(f"`share` expected bytes, at least 1, got {share}")
+    share_bytes = share
+
+
+cdef struct Rows:       # of a block, as a loop gets them: of each operand
+    char *at[MAX_OPERANDS]                  # the first item
+    Py_ssize_t[MAX_OPERANDS] strides        # between items, in bytes
+    Py_ssize_t[MAX_OPERANDS] row_strides    # between rows, in bytes
+
+cdef struct Block:
+    char *data[MAX_OPERANDS]                # its first item of each operand
+    Py_ssize_t[MAX_AXES] lengths
+    bint is_cut                             # an axis ends in it
+    Py_ssize_t row_length                   # of rows, as the loop gets them
+    Rows rows
+
+cdef enum Look:         # at floating-point errors:
+    LATER               # at those of many blocks together
+    AT_FUSED            # after each fused loop, which is done again by single steps if there are some
+    AT_SINGLE           # after each step: none is fused, as the row before had errors
+
+cdef struct Worker:     # what runs a share of the blocks
+    const BlockPlan *plan
+    char *scratch
+    int *errors                             # of each step, and behind these of the operands that are noted
+    char *filled[MAX_OPERANDS]              # the first item of the whole block that a buffer has; NULL if it has none
+    Look look
+
+cdef struct Job:        # what the shares have in common
+    const BlockPlan *plan
+    char *scratch                           # of all threads
+    int *errors                             # of all shares
+    int shares
+    int threads
+
+
+# Threads
+
+
+cdef int run_call(Call *call) except -1:
+    """Compute the result of one ufunc; return the floating-point errors."""
+    cdef int errors = 0
+    if not call.thread_safe or not is_small(call):
+        run_noting(call, &errors)
+        return errors
+    if call.tells_errors:
+        PyUFunc_clearfperr()
+    _run_small(call)
+    return PyUFunc_getfperr() if call.tells_errors else 0
+
+
+cdef inline int _error_slots(const Call *call) noexcept nogil:
+    """How many numbers there are for errors: one for each step, and if some operands are noted, one for each operand.
+    """
+    return max(1, call.step_count) + (call.nest.n if call.noted else 0)
+
+
+cdef int run_noting(Call *call, int *errors) except *:
+    """Plan the blocks and run them; add the floating-point errors of steps and operands. A loop may raise."""
+    cdef BlockPlan plan
+    cdef Job job
+    cdef Py_ssize_t cost = _cost_in_bytes(call), errors_size
+    cdef int slots = _error_slots(call), i
+    cdef char *memory
+
+    plan_blocks(call, &plan)
+    job.plan = &plan
+    job.threads = count_threads(cost, share_bytes, WAKING_TIMES, plan.blocks) if call.thread_safe else 1
+    job.shares = 1
+    if job.threads > 1:
+        job.shares = <int> min(plan.blocks, <Py_ssize_t> (THREAD_SHARES * job.threads))
+
+    errors_size = aligned_size(job.shares * slots * sizeof(int))
+    memory = <char *> malloc(errors_size + job.threads * plan.scratch_bytes + LINE)
+    if memory == NULL:
+        raise MemoryError
+    job.errors = <int *> aligned_size(<Py_ssize_t> memory)
+    job.scratch = <char *> job.errors + errors_size
+    memset(job.errors, 0, errors_size)
+    try:
+        _plan_copies(&job)
+        _run_job(&job, call, job.threads > 1 or not call.thread_safe or cost >= RELEASING_BYTES)
+        for i in range(job.shares * slots):
+            errors[i % slots] |= job.errors[i]
+    finally:
+        free(memory)
+    return 0
+
+
+cdef inline Py_ssize_t _cost_in_bytes(const Call *call) noexcept:
+    """How long the call takes: as long as to write so many bytes."""
+    cdef Py_ssize_t widest = 0
+    cdef int k
+    for k in range(call.nest.n):
+        widest = max(widest, call.operands[k].loop_size)
+    return cnp.PyArray_SIZE(<cnp.ndarray> call.operands[call.nest.n - 1].array) * widest * call.cost
+
+
+cdef int _run_job(Job *job, const Call *call, bint releasing) except *:
+    """Run all shares, if need be without the GIL: references hold the arrays, so that nobody resizes them."""
+    cdef list held
+    cdef int k
+    if not releasing:
+        _run_share(job, 0, 0)
+        return 0
+    held = []
+    for k in range(call.nest.n):
+        if call.operands[k].array != NULL:
+            held.append(<object> call.operands[k].array)
+    with nogil:
+        run_shares(_run_share, job, job.shares, job.threads)
+    return 0
+
+
+cdef void _run_share(void *all_work, int share, int thread) noexcept nogil:
+    """Run one share of the blocks."""
+    cdef const Job *job = <const Job *> all_work
+    cdef const BlockPlan *plan = job.plan
+    cdef const Call *call = plan.call
+    cdef Worker worker
+    worker.plan = plan
+    worker.scratch = job.scratch + thread * plan.scratch_bytes
+    worker.errors = job.errors + share * _error_slots(call)
+    memset(worker.filled, 0, sizeof(worker.filled))
+    worker.look = LATER if _can_look_later(plan) else AT_FUSED
+
+    if call.tells_errors:
+        PyUFunc_clearfperr()
+    _run_blocks(&worker, cut(plan.blocks, share, job.shares), cut(plan.blocks, share + 1, job.shares))
+    if call.tells_errors and call.step_count <= 1:
+        worker.errors[0] |= PyUFunc_getfperr()
+
+
+cdef inline bint _can_look_later(const BlockPlan *plan) noexcept nogil:
+    """Whether all steps are fused, so that blocks with errors can be computed once more."""
+    cdef const Call *call = plan.call
+    if call.step_count <= 1 or call.noted:
+        return False
+    return call.steps[0].fused_count == call.step_count and plan.access[0].stride != 0
+
+
+# Blocks
+
+
+cdef void _run_small(const Call *call) noexcept:
+    """Run the loop on the rows of a small nest."""
+    cdef char *at[MAX_OPERANDS]
+    cdef Py_ssize_t[MAX_OPERANDS] strides
+    cdef Py_ssize_t items = call.nest.shape[1], row
+    cdef int k
+    for k in range(call.nest.n):
+        strides[k] = call.operands[k].strides[1]
+    for row in range(call.nest.shape[0]):
+        for k in range(call.nest.n):
+            at[k] = call.nest.data[k] + row * call.operands[k].strides[0]
+        if call.loop.function(call.loop.context, at, &items, strides, call.loop.auxdata):
+            return
+
+
+cdef void _run_blocks(Worker *worker, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Run the loop, or the steps of a chain, on the blocks from `begin` to `end`, or until it fails.
+
+    The errors of a loop alone are left in the CPU's flags. To look at these, a CPU waits for all that is under way: if
+    all steps are fused, it does so once for many blocks. If some are in error, these are computed once more, and from
+    then on each row has a look of its own.
+    """
+    cdef Block block
+    cdef Py_ssize_t number = begin
+    cdef Py_ssize_t seen = begin        # blocks before this one are done
+    while number < end:
+        _seek(worker.plan, number, &block)
+        _find_rows(worker, &block)
+        if _run_block(worker, &block):
+            return
+        _empty(worker, &block)
+        number += 1
+
+        if worker.look == LATER and (number == end or number - seen == APPLY_SEEN_BLOCKS):
+            if has_errors(ERRORS):
+                PyUFunc_clearfperr()
+                number, worker.look = seen, AT_FUSED
+            seen = number
+
+
+cdef inline void _seek(const BlockPlan *plan, Py_ssize_t number, Block *block) noexcept nogil:
+    """Find where a block begins, and its lengths; the last axis counts fastest."""
+    cdef const Call *call = plan.call
+    cdef int last = call.nest.rank - 1, output = call.nest.n - 1, axis, k
+    cdef Py_ssize_t items = plan.access[output].items.full_count, index
+    block.is_cut = False
+    for k in range(call.nest.n):
+        block.data[k] = call.nest.data[k]
+
+    for axis in range(last, -1, -1):
+        block.lengths[axis] = plan.lengths[axis]
+        if plan.parts[axis] == 1:
+            continue
+        index = number % plan.parts[axis] * plan.lengths[axis]
+        number //= plan.parts[axis]
+        if call.nest.shape[axis] - index < plan.lengths[axis]:
+            block.lengths[axis] = call.nest.shape[axis] - index
+            items = items // plan.lengths[axis] * block.lengths[axis]
+            block.is_cut = True
+        for k in range(call.nest.n):
+            block.data[k] += index * call.operands[k].strides[axis]
+    block.row_length = block.lengths[last] if plan.by_rows else items
+
+
+cdef inline void _find_rows(Worker *worker, Block *block) noexcept nogil:
+    """Find where the loop gets each operand's rows, and fill the buffers from which it gets them."""
+    cdef const BlockPlan *plan = worker.plan
+    cdef const Call *call = plan.call
+    cdef const Access *access
+    cdef int last = call.nest.rank - 1, output = call.nest.n - 1, k
+    for k in range(call.nest.n):
+        access = &plan.access[k]
+        block.rows.at[k] = block.data[k]
+        block.rows.strides[k], block.rows.row_strides[k] = access.stride, access.row_stride
+        if access.is_direct:
+            continue
+        # A neighbour that differs along an axis on which the operand repeats has the same items.
+        if k != output and (block.data[k] != worker.filled[k] or block.is_cut and plan.by_rows):
+            _fill(worker, k, block)
+        block.rows.at[k] = worker.scratch + access.loop_buffer
+        if access.row_stride:
+            block.rows.row_strides[k] = call.operands[k].loop_size
+            if call.operands[k].strides[last]:
+                block.rows.row_strides[k] *= block.lengths[last]
+
+
+cdef inline bint _run_block(Worker *worker, Block *block) noexcept nogil:
+    """Run what there is to be run on a block; tell whether it has failed."""
+    cdef const BlockPlan *plan = worker.plan
+    cdef const Call *call = plan.call
+    cdef Py_ssize_t rows = block.lengths[call.nest.rank - 2] if plan.by_rows else 1
+    if plan.row_loop != NULL:
+        plan.row_loop(rows, block.row_length, block.rows.at, block.rows.strides, block.rows.row_strides)
+        return False
+    if call.step_count == 1 and call.steps[0].cast != NULL and block.rows.strides[0]:
+        _run_cast(call, &block.rows, rows, block.row_length)
+        return False
+    if call.step_count:
+        return _run_chain(worker, &block.rows, rows, block.row_length)
+    return _run_loop(call, &block.rows, rows, block.row_length)
+
+
+cdef inline bint _run_loop(const Call *call, Rows *rows, Py_ssize_t count, Py_ssize_t items) noexcept nogil:
+    """Run the loop on each row; tell whether it has failed."""
+    cdef char *at[MAX_OPERANDS]
+    cdef int k
+    while count > 0:
+        for k in range(call.nest.n):
+            at[k] = rows.at[k]      # SciPy's loops move what they are given
+        if call.loop.function(call.loop.context, at, &items, rows.strides, call.loop.auxdata):
+            return True
+        _go_on(call, rows)
+        count -= 1
+    return False
+
+
+cdef inline void _run_cast(const Call *call, Rows *rows, Py_ssize_t count, Py_ssize_t items) noexcept nogil:
+    """Convert each row: this loop alone, so that short rows take no longer than that."""
+    while count > 0:
+        call.steps[0].cast(items, rows.at[0], rows.at[1])
+        rows.at[0] += rows.row_strides[0]
+        rows.at[1] += rows.row_strides[1]
+        count -= 1
+
+
+cdef inline void _go_on(const Call *call, Rows *rows) noexcept nogil:
+    """Go to the next row."""
+    cdef int k
+    for k in range(call.nest.n):
+        rows.at[k] += rows.row_strides[k]
+
+
+# Buffers
+
+
+cdef void _fill(Worker *worker, int k, const Block *block) noexcept nogil:
+    """Fill the buffers of an operand, and note the errors of its conversion if these are told on their own."""
+    cdef const Call *call = worker.plan.call
+    cdef bint is_noted = call.noted >> k & 1
+    if is_noted and has_errors(ERRORS):     # of the loop, in the blocks before
+        worker.errors[0] |= PyUFunc_getfperr()
+    _fill_buffers(worker, k, block)
+    if is_noted and has_errors(ERRORS):
+        worker.errors[max(1, call.step_count) + k] |= PyUFunc_getfperr()
+    worker.filled[k] = NULL if block.is_cut else block.data[k]
+
+
+cdef void _fill_buffers(Worker *worker, int k, const Block *block) noexcept nogil:
+    """Fill an operand's buffers with the items of a block: side by side, then converted, then repeated."""
+    cdef const Operand *operand = &worker.plan.call.operands[k]
+    cdef const Access *access = &worker.plan.access[k]
+    cdef const char *src = block.data[k]
+    cdef char *dst = worker.scratch + access.buffer
+    cdef Items items
+    find_items(worker.plan, k, block.lengths, &items)
+
+    if items.rank or not operand.readable or (operand.cast == NULL and not access.is_expanded):
+        _copy_items(&items, items.rank, items.strides, items.packed, <const uint8_t *> src, <uint8_t *> dst)
+        _swap_units(operand, items.count, dst)
+        src = dst
+    if operand.cast != NULL:
+        dst = worker.scratch + access.cast_buffer
+        operand.cast(items.count, src, dst)
+        src = dst
+    if access.is_expanded:
+        _repeat_items(worker, k, &items, src)
+
+
+cdef inline void _repeat_items(Worker *worker, int k, const Items *items, const char *src) noexcept nogil:
+    """Repeat an operand's items within a block, as planned."""
+    cdef const Access *access = &worker.plan.access[k]
+    cdef Py_ssize_t size = worker.plan.call.operands[k].loop_size
+    cdef Plan *copies = <Plan *> (worker.scratch + access.copies)
+    copies.src_end = <const uint8_t *> src + items.count * size
+    write_planned(
+        copies, 0, items.full_count * size, <const uint8_t *> src,
+        <uint8_t *> (worker.scratch + access.full_buffer), NULL,
+    )
+
+
+cdef inline void _empty(Worker *worker, const Block *block) noexcept nogil:
+    """Write the output's items of a block from its buffer, if it has one: converted, then to their places."""
+    cdef int output = worker.plan.call.nest.n - 1
+    cdef const Operand *operand = &worker.plan.call.operands[output]
+    cdef const Access *access = &worker.plan.access[output]
+    cdef Items items
+    cdef char *src = worker.scratch + access.buffer
+    if access.is_direct:
+        return
+    find_items(worker.plan, output, block.lengths, &items)
+    if operand.cast != NULL:
+        operand.cast(items.count, worker.scratch + access.cast_buffer, src)
+    _swap_units(operand, items.count, src)
+    _copy_items(
+        &items, items.rank, items.packed, items.strides, <const uint8_t *> src, <uint8_t *> block.data[output],
+    )
+
+
+cdef inline void _swap_units(const Operand *operand, Py_ssize_t count, char *items) noexcept nogil:
+    """Put the bytes of items in the other order, if they are not in the machine's, or are not to be."""
+    if operand.swapped:
+        swap_bytes(target_number, count * operand.size // operand.swapped, operand.swapped, items)
+
+
+cdef void _copy_items(
+    const Items *items, int rank, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides, const uint8_t *src,
+    uint8_t *dst,
+) noexcept nogil:
+    """Copy items along so many axes: those of one side lie side by side."""
+    cdef int inner, outer
+    cdef Py_ssize_t i
+    cdef Matrix matrix
+    if rank == 0:
+        memcpy(dst, src, items.size)
+        return
+    inner = 0 if dst_strides[0] == items.size else 1    # the axis along which the copy is contiguous
+    outer = 1 - inner
+    matrix.size = items.size
+    if rank == 1:
+        if inner == 0:
+            matrix.m, matrix.m_step, matrix.dst_step = 1, 0, 0
+            matrix.n, matrix.n_step = items.lengths[0], src_strides[0]
+        else:
+            matrix.m, matrix.m_step, matrix.dst_step = items.lengths[0], src_strides[0], dst_strides[0]
+            matrix.n, matrix.n_step = 1, items.size
+        copy_matrix_of[target_number](&matrix, src, dst)
+    elif rank == 2 and dst_strides[inner] == items.size:
+        matrix.m, matrix.m_step, matrix.dst_step = items.lengths[outer], src_strides[outer], dst_strides[outer]
+        matrix.n, matrix.n_step = items.lengths[inner], src_strides[inner]
+        copy_matrix_of[target_number](&matrix, src, dst)
+    else:
+        for i in range(items.lengths[rank - 1]):
+            _copy_items(
+                items, rank - 1, src_strides, dst_strides, src + i * src_strides[rank - 1],
+                dst + i * dst_strides[rank - 1],
+            )
+
+
+cdef int _plan_copies(const Job *job) except -1:
+    """Plan the copies that repeat items within a block, for each thread."""
+    cdef const BlockPlan *plan = job.plan
+    cdef const Call *call = plan.call
+    cdef const Access *access
+    cdef char *copies
+    cdef int thread, k
+    for k in range(call.nest.n - 1):
+        access = &plan.access[k]
+        if access.is_direct or not access.is_expanded:
+            continue
+        copies = job.scratch + access.copies
+        _plan_copies_of(plan, k, <Plan *> copies)
+        for thread in range(1, job.threads):
+            memcpy(copies + thread * plan.scratch_bytes, copies, sizeof(Plan))
+    return 0
+
+
+cdef int _plan_copies_of(const BlockPlan *plan, int k, Plan *copies) except -1:
+    """Plan the copies that repeat the items of one operand within a block."""
+    cdef const Operand *operand = &plan.call.operands[k]
+    cdef const Items *items = &plan.access[k].items
+    cdef list shape = [], source = []
+    cdef int axis
+    for axis in range(plan.cut, plan.call.nest.rank):
+        shape.append(plan.lengths[axis])
+        source.append(plan.lengths[axis] if operand.strides[axis] else 1)
+    make_plan(
+        copies, tuple(shape), tuple(source), operand.loop_size, NULL, items.count * operand.loop_size,
+        items.full_count * operand.loop_size,
+    )
+    return 0
+
+
+# Chains: what a step gives lies in one of two buffers, in turns, and is what the next one takes
+
+
+cdef struct Value:      # what a step takes, or gives
+    char *data
+    Py_ssize_t stride   # between items, in bytes; 0 if one stands for all
+
+
+cdef bint _run_chain(Worker *worker, Rows *rows, Py_ssize_t count, Py_ssize_t items) noexcept nogil:
+    """Run all steps on each row; tell whether one has failed."""
+    while count > 0:
+        if _run_steps(worker, rows, items):
+            return True
+        _go_on(worker.plan.call, rows)
+        count -= 1
+    return False
+
+
+cdef inline bint _run_steps(Worker *worker, const Rows *rows, Py_ssize_t items) noexcept nogil:
+    """Run all steps on one row; tell whether one has failed.
+
+    Which step an error belongs to is found by running single ones: a fused loop that was in error is done again.
+    """
+    cdef const Call *call = worker.plan.call
+    cdef Value value = Value(data=rows.at[0], stride=rows.strides[0]), given
+    cdef int i = 0, taken, turn = 0
+    cdef int single = call.step_count if worker.look == AT_SINGLE else 0    # steps before this one are not fused
+    cdef bint has_erred = False
+
+    while i < call.step_count:
+        taken = 1
+        if call.steps[i].fused_count > 1 and i >= single and value.stride:
+            taken = call.steps[i].fused_count
+        given = _destination(worker, rows, i + taken, turn)
+
+        if taken > 1:
+            _run_fused(call, i, taken, rows, items, value.data, given.data)
+            if worker.look != LATER and has_errors(ERRORS):
+                PyUFunc_clearfperr()
+                single = i + taken
+                continue
+        else:
+            if _run_step(call, i, rows, items, value, &given):
+                return True
+            if call.step_count > 1 and has_errors(ERRORS):
+                worker.errors[i] |= PyUFunc_getfperr()
+                has_erred = True
+        value = given
+        turn = 1 - turn
+        i += taken
+
+    if worker.look != LATER:
+        worker.look = AT_SINGLE if has_erred else AT_FUSED
+    return False
+
+
+cdef inline Value _destination(const Worker *worker, const Rows *rows, int done, int turn) noexcept nogil:
+    """Where the last one of the steps that are `done` then puts what it gives: the result, or one of two buffers."""
+    cdef const Call *call = worker.plan.call
+    cdef int output = call.nest.n - 1
+    if done == call.step_count:
+        return Value(data=rows.at[output], stride=rows.strides[output])
+    return Value(data=worker.scratch + worker.plan.values[turn], stride=call.steps[done - 1].size)
+
+
+cdef inline bint _run_step(
+    const Call *call, int i, const Rows *rows, Py_ssize_t items, Value value, Value *given,
+) noexcept nogil:
+    """Run one step on a row; tell whether it has failed. What converts one item for all gives one for all."""
+    cdef const Step *step = &call.steps[i]
+    cdef char *data[4]
+    cdef Py_ssize_t[4] strides
+    cdef int inputs = 1
+    if step.cast != NULL:
+        step.cast(items if value.stride else 1, value.data, given.data)
+        if value.stride == 0 and i + 1 < call.step_count:
+            given.stride = 0
+        return False
+
+    data[0], strides[0] = value.data, value.stride
+    if step.second:
+        data[1], strides[1] = rows.at[step.second], rows.strides[step.second]
+        inputs = 2
+    if step.third:
+        data[2], strides[2] = rows.at[step.third], rows.strides[step.third]
+        inputs = 3
+    data[inputs], strides[inputs] = given.data, given.stride
+    return step.loop.function(step.loop.context, data, &items, strides, step.loop.auxdata) != 0
+
+
+cdef void _run_fused(
+    const Call *call, int first, int count, const Rows *rows, Py_ssize_t items, const char *src, char *dst,
+) noexcept nogil:
+    """Run steps as one loop: the first one may convert bytes, the last one to float16 or to bytes.
+
+    The steps, and what they take and give, are seven things that change from call to call.
+    """
+    cdef Fusion fusion
+    cdef uint8_t[2 * MAX_STEPS] functions
+    cdef const float *operands[2 * MAX_STEPS]
+    cdef Py_ssize_t[2 * MAX_STEPS] strides
+    cdef const Step *step = &call.steps[first]
+    cdef const Step *end = step + count
+    cdef float none = 0     # in place of an operand
+    cdef int n = 0
+    fusion.n, fusion.src, fusion.dst = items, src, dst
+    fusion.functions, fusion.operands, fusion.strides = functions, operands, strides
+
+    fusion.bytes = step.function == FROM_BYTES
+    if fusion.bytes:
+        step += 1
+    fusion.into = _into((end - 1).function)
+    if fusion.into != INTO_FLOATS:
+        end -= 1
+    while step < end:
+        functions[n], operands[n], strides[n] = step.function, &none, 0
+        if step.second:
+            operands[n], strides[n] = <const float *> rows.at[step.second], rows.strides[step.second]
+        if step.function == CLIP_FUSED:
+            functions[n] = AT_LEAST
+            n += 1
+            functions[n] = AT_MOST
+            operands[n], strides[n] = <const float *> rows.at[step.third], rows.strides[step.third]
+        n += 1
+        step += 1
+    fusion.steps = n
+    fuse(target_number, &fusion)
+
+
+cdef inline int _into(uint8_t function) noexcept nogil:
+    """What a fused loop gives whose last step is this one."""
+    if function == TO_HALVES:
+        return INTO_HALVES
+    if function == TO_BYTES:
+        return INTO_BYTES
+    return INTO_CUT_BYTES if function == TO_CUT_BYTES else INTO_FLOATS

@@ -1,0 +1,663 @@
+# cython: cdivision=True, boundscheck=False, wraparound=False
+"""Ufuncs: the table of what is known of them, the loop of one for dtypes, and conversions between dtypes.
+
+In: a ufunc, the numbers of its operands' dtypes, a casting. Out: a UfuncLoop; without a loop, where a call is left to
+the ufunc. Each is asked for once, and kept.
+
+To have a loop of our own for a function, write it in `loops.h`, give its row below a flag in the column `own`, and let
+`_own_loop` return it for that flag.
+"""
+
+cimport cython
+cimport numpy as cnp
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport uint8_t
+from libc.string cimport memcmp, memcpy, memset
+
+from contextvars import copy_context
+
+import numpy as np
+
+from bcast._runtime.core cimport target_number
+from bcast._runtime.numpy_private cimport CONTEXT_SIZE, CallInfo, Loop, call_info, clip_ufunc, resolve_loop
+from bcast._runtime.tuning cimport SLOW_WEIGHT
+
+cdef extern from "numpy/arrayobject.h":
+    bint PyArray_CanCastTypeTo(cnp.PyArray_Descr *src, cnp.PyArray_Descr *dst, int casting)
+
+cdef extern from "numpy/ufuncobject.h":
+    ctypedef struct UFunc "PyUFuncObject":
+        int nin, nout, core_enabled
+    void PyUFunc_clearfperr() nogil
+    int PyUFunc_getfperr() nogil
+
+cdef extern from "_apply/functions.h":
+    enum:
+        ADD "bcast_number_add"
+        SUBTRACT "bcast_number_subtract"
+        MULTIPLY "bcast_number_multiply"
+        DIVIDE "bcast_number_divide"
+        MAXIMUM "bcast_number_maximum"
+        MINIMUM "bcast_number_minimum"
+        EQUAL "bcast_number_equal"
+        NOT_EQUAL "bcast_number_not_equal"
+        LESS "bcast_number_less"
+        LESS_EQUAL "bcast_number_less_equal"
+        GREATER "bcast_number_greater"
+        GREATER_EQUAL "bcast_number_greater_equal"
+        RINT "bcast_number_rint"
+
+cdef extern from "_apply/simd/half.h":      # which includes loops.h
+    Loop half_loop "BCAST_HALF_LOOP_FOR"(int target, bint is_bfloat, int function)
+    Loop hypot_loop "bcast_hypot_float_loop"(int target)
+    Loop int64_division_loop "bcast_divide_loop"(int target)
+    Loop select_loop "bcast_select_loop"(int target)
+    RowLoop row_loop_for "bcast_row_loop_for"(int target, bint is_float, int size, int function)
+
+cdef extern from "_apply/fused.h":
+    bint FUSES "BCAST_FUSES"
+    bint fuses_halves "BCAST_FUSES_HALVES"(int target)
+    bint fuses_more "BCAST_FUSES_MORE"(int target)
+    int has_errors "fetestexcept"(int errors) noexcept nogil
+    int raise_errors "feraiseexcept"(int errors) noexcept nogil
+    enum: FE_INVALID
+
+cdef extern from "_apply/casts.h":
+    Cast cast_of "bcast_cast_of"(int target, int src, int dst, int bfloat16, bint exact)
+
+cdef extern from "_apply/saturate.h":
+    Cast saturating_cast_of "bcast_saturating_cast_of"(int target, int src, int dst, int bfloat16)
+
+cnp.import_array()
+cnp.import_ufunc()
+
+
+# The table
+
+
+# Dtypes, by NumPy's characters for them.
+cdef str ANY = "*"
+cdef str BOOL = "?"
+cdef str BYTES = "bB"
+cdef str SIGNED = "bhilq"
+cdef str INTEGERS = "bBhHiIlLqQ"
+cdef str HALF = "e"
+cdef str FLOATS = "efdg"
+cdef str COMPLEX = "FDG"
+
+cdef enum:
+    # Operands, as bits:
+    FIRST = 1
+    BOTH = 3
+
+    # Loops of our own, as bits:
+    HALVES = 1          # of float16 and bfloat16, in simd/half.h
+    ROWS = 2            # of many short rows, in loops.h
+    FUSED = 4           # of several steps of float32, in fused.h
+    HYPOT = 8           # of float32, in loops.h
+    DIVISION = 16       # of int64, in loops.h, which has NumPy's loop divide by one divisor for all
+    REMAINDER = 32      # of int64, in loops.h
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Ufunc:
+    """A row of the table. Columns of dtypes have those of the first operand, as the loop takes it."""
+
+    cdef int operands
+    cdef bint thread_safe           # no loop for numbers raises or takes the GIL, but for those left to NumPy
+    cdef int cost                   # time of an item, in times of a sum's of that size
+    cdef str left_to_numpy          # dtypes for which the ufunc itself is called,
+    cdef str left_as_given          # and those of the one operand as it is given, not as the loop takes it
+    cdef str bits_by_strides        # dtypes for which bits depend on whether strides are negative, or longer than items
+    cdef str bits_by_repetition     # dtypes for which bits depend on whether the second operand's stride is 0
+    cdef str bits_by_direction      # dtypes for which the last bits may depend on whether the stride is negative
+    cdef str slow_with_stride_0     # dtypes for which NumPy's loop has vector code, but not for one item for all,
+    cdef int slow_operands          # of these operands
+    cdef str fast_side_by_side      # dtypes for which NumPy's loop has vector code for items side by side alone
+    cdef bint compares_bytes        # of bools
+    cdef int number                 # that loops of our own have for it, by functions.h
+    cdef int own                    # which loops of our own there are
+
+    def __init__(
+        self, *, int operands=2, bint thread_safe=True, int cost=1, str left_to_numpy="", str left_as_given="",
+        str bits_by_strides="", str bits_by_repetition="", str bits_by_direction="", str slow_with_stride_0="",
+        int slow_operands=BOTH, str fast_side_by_side="", bint compares_bytes=False, int number=NOT_FUSED, int own=0,
+    ):
+        self.operands, self.thread_safe, self.cost = operands, thread_safe, cost
+        self.left_to_numpy, self.left_as_given = left_to_numpy, left_as_given
+        self.bits_by_strides, self.bits_by_repetition = bits_by_strides, bits_by_repetition
+        self.bits_by_direction = bits_by_direction
+        self.slow_with_stride_0, self.slow_operands = slow_with_stride_0, slow_operands
+        self.fast_side_by_side, self.compares_bytes = fast_side_by_side, compares_bytes
+        self.number, self.own = number, own
+
+
+cdef dict TABLE = {
+    "add": Ufunc(number=ADD, own=HALVES | ROWS | FUSED, slow_with_stride_0=BOOL),
+    "subtract": Ufunc(number=SUBTRACT, own=HALVES | ROWS | FUSED),
+    "multiply": Ufunc(
+        number=MULTIPLY, own=HALVES | ROWS | FUSED, slow_with_stride_0=BOOL,
+        bits_by_strides=COMPLEX,    # vector code alone fuses products and sums, which shows in infinite parts
+    ),
+    "divide": Ufunc(number=DIVIDE, own=HALVES | ROWS | FUSED),
+    "maximum": Ufunc(number=MAXIMUM, own=HALVES | ROWS | FUSED, slow_with_stride_0=ANY),
+    "minimum": Ufunc(number=MINIMUM, own=HALVES | ROWS | FUSED, slow_with_stride_0=ANY),
+    # Which of two zeros is the result depends on where in a row an item is.
+    "fmax": Ufunc(left_to_numpy=FLOATS, slow_with_stride_0=ANY),
+    "fmin": Ufunc(left_to_numpy=FLOATS, slow_with_stride_0=ANY),
+    "clip": Ufunc(operands=3, number=CLIP_FUSED, own=FUSED),
+    "copysign": Ufunc(),
+    "heaviside": Ufunc(),
+
+    "equal": Ufunc(number=EQUAL, own=HALVES, compares_bytes=True),
+    "not_equal": Ufunc(number=NOT_EQUAL, own=HALVES, compares_bytes=True),
+    "less": Ufunc(number=LESS, own=HALVES, compares_bytes=True),
+    "less_equal": Ufunc(number=LESS_EQUAL, own=HALVES, compares_bytes=True),
+    "greater": Ufunc(number=GREATER, own=HALVES, compares_bytes=True),
+    "greater_equal": Ufunc(number=GREATER_EQUAL, own=HALVES, compares_bytes=True),
+    "logical_and": Ufunc(slow_with_stride_0=BOOL),
+    "logical_or": Ufunc(slow_with_stride_0=BOOL),
+    "logical_xor": Ufunc(compares_bytes=True),
+
+    "bitwise_and": Ufunc(slow_with_stride_0=BOOL),
+    "bitwise_or": Ufunc(slow_with_stride_0=BOOL),
+    "bitwise_xor": Ufunc(compares_bytes=True),
+    "left_shift": Ufunc(slow_with_stride_0=BYTES),
+    "right_shift": Ufunc(slow_with_stride_0=BYTES),
+
+    "floor_divide": Ufunc(cost=SLOW_WEIGHT, own=DIVISION, fast_side_by_side=INTEGERS),
+    "remainder": Ufunc(cost=SLOW_WEIGHT, own=REMAINDER),
+    "fmod": Ufunc(cost=SLOW_WEIGHT),
+    "gcd": Ufunc(cost=SLOW_WEIGHT),
+    "lcm": Ufunc(cost=SLOW_WEIGHT),
+    "hypot": Ufunc(cost=SLOW_WEIGHT, own=HYPOT),
+    "nextafter": Ufunc(cost=SLOW_WEIGHT),
+    "logaddexp": Ufunc(cost=SLOW_WEIGHT),
+    "logaddexp2": Ufunc(cost=SLOW_WEIGHT),
+    "arctan2": Ufunc(cost=SLOW_WEIGHT, bits_by_strides=ANY, bits_by_repetition=ANY),
+    # There are loops for one exponent, and vector code whose last bits differ. Integers raise if one is negative.
+    "power": Ufunc(
+        cost=SLOW_WEIGHT, left_to_numpy=SIGNED, bits_by_strides=ANY, bits_by_repetition=ANY,
+        slow_with_stride_0=ANY, slow_operands=FIRST,
+    ),
+    "float_power": Ufunc(cost=SLOW_WEIGHT, bits_by_strides=ANY, bits_by_repetition=ANY),
+
+    # Functions of one operand, for the steps of chains. Those of float16 are left to NumPy.
+    "rint": Ufunc(operands=1, number=RINT, own=FUSED, bits_by_direction=COMPLEX),
+    "negative": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "positive": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "absolute": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "fabs": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "sign": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "sqrt": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "square": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX, bits_by_strides=COMPLEX),
+    "reciprocal": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "floor": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "ceil": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "trunc": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "conjugate": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "logical_not": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "invert": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "isnan": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "isinf": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "isfinite": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "signbit": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
+    "exp": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=ANY),
+    "exp2": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=ANY),
+    "expm1": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=ANY),
+    "log": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=ANY),
+    "log2": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=ANY),
+    "log10": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=ANY),
+    "log1p": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=ANY),
+    "tanh": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=ANY),
+    "cbrt": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=ANY),
+}
+# That of all other ufuncs of two operands, of other packages among them: their loops run on the caller's thread.
+cdef Ufunc UNKNOWN = Ufunc(thread_safe=False, cost=SLOW_WEIGHT)
+CLIP_UFUNC = clip_ufunc(np)
+
+
+cdef Ufunc _row_of(ufunc):
+    """What is known of a ufunc. One of another package may have the name of one of NumPy's."""
+    cdef str name = ufunc.__name__
+    cdef bint is_numpys = ufunc is CLIP_UFUNC or getattr(np, name, None) is ufunc
+    return TABLE.get(name, UNKNOWN) if is_numpys else UNKNOWN
+
+
+cdef inline bint _names(str column, cnp.dtype dtype) except -1:
+    """Whether a column of dtypes has one."""
+    return column == ANY or (<object> dtype).char in column
+
+
+# The loop of a ufunc for the dtypes of its operands
+
+
+cdef enum:
+    LOOPS_KEPT = 1024       # at most half as many
+
+cdef struct Wanted:         # what a loop is asked for
+    int a
+    int b                   # NONE if there is but one operand
+    int third               # of the result, or of the third operand
+    int casting             # NumPy's number for the rule
+
+cdef PyObject *kept_loops[LOOPS_KEPT]      # a hash table; a loop that is in there stays
+cdef int kept_count = 0
+cdef object lock = object()
+cdef bytes CAPSULE = b"numpy_1.24_ufunc_call_info"
+cdef tuple CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+
+
+def probe(name=b"numpy_1.24_ufunc_call_info"):
+    """Forget all loops, for tests, and ask NumPy anew, in capsules of that name; tell whether it gives one."""
+    global CAPSULE, kept_count
+    with cython.critical_section(lock):
+        CAPSULE = name
+        memset(kept_loops, 0, sizeof(kept_loops))   # what it had stays: somebody may be using it
+        kept_count = 0
+    return find_loop(np.add, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, cnp.NPY_UNSAFE_CASTING) is not None
+
+
+cdef UfuncLoop find_loop(ufunc, int a, int b, int third, int casting):
+    """The loop of a ufunc for the dtypes of its operands, the one wanted for the result, and a casting; or None.
+
+    `clip` has a third operand, whose dtype is given in place of that for the result.
+    """
+    if a == OTHER or b == OTHER or third == OTHER:
+        return None
+    if not cnp.NPY_SAFE_CASTING <= casting <= cnp.NPY_UNSAFE_CASTING:
+        return None
+    cdef long long key = (((<long long> (a + 8) << 12 | (b + 8)) << 12 | (third + 8)) << 3) | casting
+    cdef size_t place = (<size_t> <PyObject *> ufunc >> 4) * 31 + <size_t> (key * 40503 >> 9)
+    cdef PyObject *kept
+    while True:
+        place &= LOOPS_KEPT - 1
+        kept = kept_loops[place]
+        if kept == NULL:
+            break
+        if (<UfuncLoop> kept).key == key and (<UfuncLoop> kept).ufunc is ufunc:
+            return <UfuncLoop> kept if (<UfuncLoop> kept).loop.function != NULL else None
+        place += 1
+
+    if kept_count > LOOPS_KEPT // 2:
+        return None
+    cdef UfuncLoop found = UfuncLoop.__new__(UfuncLoop)
+    found.ufunc, found.key = ufunc, key
+    _resolve(found, Wanted(a=a, b=b, third=third, casting=casting))
+    _keep(found, place)
+    return found if found.loop.function != NULL else None
+
+
+cdef int _keep(UfuncLoop found, size_t place) except -1:
+    """Keep a loop in the table, in the first free place from one on: another thread may have taken that."""
+    global kept_count
+    with cython.critical_section(lock):
+        while kept_loops[place & (LOOPS_KEPT - 1)] != NULL:
+            place += 1
+        Py_INCREF(found)    # it stays
+        kept_loops[place & (LOOPS_KEPT - 1)] = <PyObject *> found
+        kept_count += 1
+    return 0
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class UfuncLoop:
+    """The loop of a ufunc for dtypes, and what is known of it; or that there is none to be used."""
+
+
+cdef int _resolve(UfuncLoop found, Wanted wanted) except -1:
+    """Ask NumPy for a loop; none is found where the call is left to the ufunc."""
+    cdef Ufunc row = _row_of(found.ufunc)
+    cdef const CallInfo *numpys
+    cdef Loop own
+
+    if not _may_be_asked(found.ufunc, row, &wanted):
+        return 0
+    given = _given_dtypes(row, &wanted)
+    numpys = _ask_numpy(found, given, &wanted)
+    if numpys == NULL or not _are_ours(found.dtypes) or not _find_casts(found, given):
+        return 0
+    if _names(row.left_to_numpy, found.dtypes[0]):
+        return 0
+    own = _own_loop(row, found.dtypes, numpys)
+    if numpys.needs_gil and own == NULL:
+        return 0
+
+    _describe_loop(found, row, own)
+    _bind_loop(found, row, own, numpys)
+    found.tells_errors = not numpys.no_errors
+    found.clears_errors = found.noted and _clears_errors(found)
+    return 0
+
+
+cdef bint _may_be_asked(ufunc, Ufunc row, const Wanted *wanted) except -1:
+    """Whether a ufunc takes as many operands as are given, and gives one result for items alone."""
+    cdef const UFunc *fields = <const UFunc *> ufunc
+    cdef int operands = 3 if ufunc is CLIP_UFUNC else 1 if wanted.b == NONE else 2
+    if fields.nin != operands or fields.nout != 1 or fields.core_enabled:
+        return False
+    if operands == 1:
+        if row.operands != 1 or wanted.a == bfloat16:
+            return False
+        return not _names(row.left_as_given, cnp.PyArray_DescrFromType(wanted.a))
+    return operands == 2 or wanted.third != NONE
+
+
+cdef list _given_dtypes(Ufunc row, const Wanted *wanted):
+    """What NumPy is told of each operand: its dtype; for a Python scalar, its type."""
+    cdef int[3] numbers = [wanted.a, wanted.b, wanted.third]
+    cdef int operands = 1 if wanted.b == NONE else 3 if row.operands == 3 else 2
+    cdef int k
+    cdef list given = []
+    for k in range(operands):
+        if numbers[k] == AN_INT:
+            given.append(int)
+        elif numbers[k] == A_FLOAT:
+            given.append(float)
+        elif numbers[k] == A_COMPLEX:
+            given.append(complex)
+        else:
+            given.append(cnp.PyArray_DescrFromType(numbers[k]))
+    return given
+
+
+cdef const CallInfo *_ask_numpy(UfuncLoop found, list given, const Wanted *wanted) except? NULL:
+    """Have NumPy resolve the dtypes and give its loop; NULL if the ufunc raises, or NumPy has none."""
+    cdef dict options = {"casting": CASTINGS[wanted.casting]}
+    cdef list operands = list(given)
+    cdef const CallInfo *numpys
+    if wanted.third != NONE and len(given) == 2:
+        options["signature"] = (None, None, cnp.PyArray_DescrFromType(wanted.third))
+    operands.append(None)
+    try:
+        found.dtypes, found.capsule = resolve_loop(found.ufunc, tuple(operands), options)
+        numpys = call_info(found.capsule, CAPSULE)
+    except (TypeError, ValueError, AttributeError):     # which the ufunc will raise, or a new NumPy
+        return NULL
+    return numpys if numpys.loop != NULL and numpys.context != NULL else NULL
+
+
+cdef bint _are_ours(tuple dtypes) except -1:
+    """Whether all dtypes of a loop are those of numbers in the machine's order of bytes."""
+    for dtype in dtypes:
+        if eligible((<cnp.dtype> dtype).type_num) == OTHER or not dtype.isnative:
+            return False
+    return True
+
+
+cdef bint _find_casts(UfuncLoop found, list given) except -1:
+    """Find what converts operands to the dtypes of the loop; tell whether all can be converted without a loss."""
+    cdef cnp.dtype own, dtype
+    cdef int k
+    for k in range(len(given)):
+        if not isinstance(given[k], cnp.dtype):
+            continue
+        own, dtype = given[k], found.dtypes[k]
+        if not find_cast(own, dtype, &found.casts[k]) or not np.can_cast(own, dtype, "safe"):
+            return False
+        if found.casts[k] != NULL:
+            found.noted |= (cnp.NPY_FLOAT <= own.type_num <= cnp.NPY_CLONGDOUBLE) << k
+    return True
+
+
+cdef Loop _own_loop(Ufunc row, tuple dtypes, const CallInfo *numpys) except? NULL:
+    """The loop of our own that serves in place of NumPy's; NULL if there is none."""
+    cdef cnp.dtype dtype = dtypes[0]
+    cdef int number = dtype.type_num
+    cdef bint is_half = number == cnp.NPY_FLOAT16 or number == bfloat16
+
+    if row.own & HALVES and is_half and (<cnp.dtype> dtypes[1]).type_num == number:
+        return half_loop(target_number, number == bfloat16, row.number)
+    if row.own & HYPOT and number == cnp.NPY_FLOAT and _is_numpys_hypot(hypot_loop(target_number), numpys):
+        return hypot_loop(target_number)
+    if row.own & (DIVISION | REMAINDER) and dtype.kind == c"i" and dtype.itemsize == 8:
+        return int64_division_loop(target_number)
+    return NULL
+
+
+cdef int _describe_loop(UfuncLoop found, Ufunc row, Loop own) except -1:
+    """Note what is known of the loop for these dtypes."""
+    cdef cnp.dtype dtype = found.dtypes[0], second = found.dtypes[1]
+    cdef bint are_alike = dtype.type_num == second.type_num
+
+    found.thread_safe = row.thread_safe
+    found.cost = row.cost if own == NULL else max(row.cost, <int> (SLOW_WEIGHT // 2))
+    found.bits_by_strides = _names(row.bits_by_strides, dtype)
+    found.bits_by_repetition = _names(row.bits_by_repetition, dtype)
+    found.bits_by_direction = _names(row.bits_by_direction, dtype)
+    found.side_by_side = own != NULL or _names(row.fast_side_by_side, dtype)
+    if own == NULL and _names(row.slow_with_stride_0, dtype):
+        found.slow_with_stride_0 = row.slow_operands
+    found.compares_bytes = row.compares_bytes and dtype.type_num == cnp.NPY_BOOL
+
+    if row.own & ROWS and are_alike and (_names(INTEGERS, dtype) or _names(FLOATS, dtype)):
+        found.row_loop = row_loop_for(target_number, dtype.kind == c"f", <int> dtype.itemsize, row.number)
+    found.fused = NOT_FUSED
+    if row.own & FUSED and are_alike and dtype.type_num == cnp.NPY_FLOAT and _fuses(row.number):
+        found.fused = row.number
+    return 0
+
+
+cdef inline bint _fuses(int number) noexcept:
+    """Whether fused loops of this CPU have a function: they all have the first four."""
+    return FUSES if number <= DIVIDE else fuses_more(target_number)
+
+
+cdef void _bind_loop(UfuncLoop found, Ufunc row, Loop own, const CallInfo *numpys) noexcept:
+    """Note the loop, and what it is called with."""
+    memcpy(found.context, numpys.context, CONTEXT_SIZE * sizeof(void *))    # the rest is 0
+    found.numpys.function, found.numpys.auxdata = numpys.loop, numpys.auxdata
+    found.numpys.context = <void *> found.context
+    found.loop = found.numpys
+    if own != NULL:
+        found.loop.function = own
+        found.loop.auxdata = <void *> &found.numpys if row.own & DIVISION else NULL
+
+
+cdef bint _is_numpys_hypot(Loop own, const CallInfo *numpys) noexcept:
+    """Whether our loop for `hypot` of float32 gives NumPy's bits; some libraries round four of these otherwise."""
+    cdef float[8] p = [16762473, 12252589, 10751338, 9997532, 0.3, 1, 7e-39, 3]
+    cdef float[8] q = [4094.199951171875, 3500.369873046875, 3278.92333984375, 3161.887451171875, 0.7, -1.1, 2e-39, 0.1]
+    cdef float[2][8] results
+    cdef char *data[3]
+    cdef Py_ssize_t items = 8
+    cdef Py_ssize_t[3] strides = [sizeof(float), sizeof(float), sizeof(float)]
+    data[0], data[1], data[2] = <char *> p, <char *> q, <char *> results[0]
+    numpys.loop(numpys.context, data, &items, strides, numpys.auxdata)
+    data[2] = <char *> results[1]
+    own(numpys.context, data, &items, strides, numpys.auxdata)
+    PyUFunc_clearfperr()    # items below the least normal number
+    return memcmp(results[0], results[1], sizeof(results[0])) == 0
+
+
+cdef bint _clears_errors(UfuncLoop found) noexcept:
+    """Whether a loop clears the errors that there were before, as those do that compare NaN."""
+    cdef double[4][8] items     # each has room for a number of any dtype
+    cdef char *data[4]
+    cdef Py_ssize_t one = 1
+    cdef Py_ssize_t[4] strides
+    cdef bint cleared
+    cdef int k
+    memset(items, 0, sizeof(items))
+    for k in range(4):
+        data[k], strides[k] = <char *> items[k], sizeof(items[0])
+    PyUFunc_clearfperr()
+    raise_errors(FE_INVALID)
+    found.loop.function(found.loop.context, data, &one, strides, found.loop.auxdata)
+    cleared = not has_errors(FE_INVALID)
+    PyUFunc_clearfperr()
+    return cleared
+
+
+cdef BoundLoop where_loop(Py_ssize_t size) noexcept:
+    """The loop of `where`, which chooses items of a size, in bytes."""
+    cdef BoundLoop loop
+    loop.function, loop.context, loop.auxdata = select_loop(target_number), NULL, <void *> size
+    return loop
+
+
+# Conversions, with the bits and the floating-point errors of NumPy's
+#
+# What a conversion gives for numbers that the other dtype does not hold is nothing that C or NumPy says: it is compared
+# with what NumPy gives, once.
+
+
+bfloat16 = -9
+cdef dict compared = {}     # whether items are converted as by NumPy
+cdef enum: PROBES_IN_ROW = 70      # more than any vector has items, and some
+# On both sides of what the dtypes hold, and of halves.
+cdef list PROBES = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1.0009765625, 1e-3, -7e-5, 6e-8, 2.9e-8, 1e-40, -1e-300]
+for _size in (7, 8, 15, 16, 31, 32, 63, 64):
+    for _more in (-1.0, -0.75, 0.0, 0.75, 2.0):
+        PROBES += [2.0 ** _size + _more, -(2.0 ** _size) - _more]
+PROBES += [65504.0, 65519.0, 65520.0, -65536.5, 3.4e38, 1e39, -1e300, float("inf"), -float("inf"), float("nan")]
+
+
+cdef int learn(cnp.dtype dtype) except -1:
+    """Note the number of a dtype if it is the bfloat16 of ml_dtypes, unless that is known."""
+    global bfloat16
+    if bfloat16 < 0 and dtype.type_num >= OF_PACKAGES and dtype.itemsize == 2:
+        kind = (<object> dtype).type
+        if kind.__module__ == "ml_dtypes" and kind.__name__ == "bfloat16":
+            bfloat16 = dtype.type_num
+    return 0
+
+
+cdef bint are_same(cnp.dtype given, cnp.dtype dtype) noexcept:
+    """Whether items are of the same dtype, but for the order of their bytes."""
+    cdef int a = given.type_num, b = dtype.type_num
+    return a == b or cnp.PyArray_EquivTypenums(a, b)
+
+
+cdef bint find_cast(cnp.dtype given, cnp.dtype dtype, Cast *cast) except -1:
+    """Find the conversion from one dtype to another, NULL if they are the same; tell whether there is one.
+
+    It loses nothing, so that all convert alike.
+    """
+    if are_same(given, dtype):
+        cast[0] = NULL
+        return True
+    cast[0] = cast_of(target_number, given.type_num, dtype.type_num, bfloat16, True)
+    return cast[0] != NULL
+
+
+cdef Cast numpys_cast(cnp.dtype given, cnp.dtype dtype) except? NULL:
+    """What converts items as NumPy does; NULL if nothing here is sure to."""
+    cdef Cast cast
+    learn(given)
+    learn(dtype)
+    cast = cast_of(target_number, given.type_num, dtype.type_num, bfloat16, True)
+    if cast != NULL:
+        return cast
+    cast = cast_of(target_number, given.type_num, dtype.type_num, bfloat16, False)
+    pair = given.type_num, dtype.type_num
+    if cast != NULL and pair not in compared:
+        compared[pair] = _is_numpys(cast, given, dtype)
+    return cast if cast != NULL and compared[pair] else NULL
+
+
+cdef Cast saturating_cast(cnp.dtype given, cnp.dtype dtype) noexcept:
+    """What converts items as casting 'saturate' does; NULL if nothing here does."""
+    return saturating_cast_of(target_number, given.type_num, dtype.type_num, bfloat16)
+
+
+cdef Cast plain_bools_cast() noexcept:
+    """What converts bools to bools whose bytes are 0 or 1."""
+    return cast_of(target_number, cnp.NPY_BOOL, cnp.NPY_BOOL, bfloat16, True)
+
+
+cdef uint8_t fused_cast(int given, int number, bint saturating) noexcept:
+    """What fused loops call a conversion from one dtype to another, or NOT_FUSED."""
+    if given == cnp.NPY_UBYTE and number == cnp.NPY_FLOAT:
+        return FROM_BYTES if FUSES else NOT_FUSED
+    if given == cnp.NPY_FLOAT and number == cnp.NPY_FLOAT16:
+        return TO_HALVES if fuses_halves(target_number) else NOT_FUSED
+    if given == cnp.NPY_FLOAT and number == cnp.NPY_UBYTE and fuses_more(target_number):
+        return TO_CUT_BYTES if saturating else TO_BYTES
+    return NOT_FUSED
+
+
+cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1:
+    """Whether the casting 'saturate' rounds real numbers of one dtype, or cuts them, to integers of another."""
+    learn(given)
+    if not _is_whole_dtype(dtype) or cnp.PyTypeNum_ISUSERDEF(dtype.type_num) and dtype.itemsize > 1:
+        return False    # a package's own limits are found by trying all bytes
+    if _is_whole_dtype(given):
+        return not PyArray_CanCastTypeTo(
+            <cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, cnp.NPY_SAFE_CASTING
+        )
+    # Packages say that casts of their floats to their integers are safe.
+    return _holds_all_of(cnp.NPY_DOUBLE, given) if cnp.PyTypeNum_ISUSERDEF(given.type_num) else given.kind == c"f"
+
+
+cdef bint _is_whole_dtype(cnp.dtype dtype) except -1:
+    """Whether this is a dtype of integers, of NumPy or of another package."""
+    if cnp.PyTypeNum_ISUSERDEF(dtype.type_num):
+        return _holds_all_of(cnp.NPY_INT64, dtype)
+    return dtype.kind == c"i" or dtype.kind == c"u"
+
+
+cdef bint _holds_all_of(int number, cnp.dtype dtype) except -1:
+    """Whether a dtype of NumPy's has all numbers of another package's one."""
+    cdef cnp.dtype wide = cnp.PyArray_DescrFromType(number)
+    return PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> wide, cnp.NPY_SAFE_CASTING)
+
+
+cpdef bint may_fail(cnp.ndarray data, cnp.dtype dtype) except -1:
+    """Whether some item may be in error when it is converted: one is, or nothing here converts them."""
+    cdef Cast cast = numpys_cast(<cnp.dtype> cnp.PyArray_DESCR(data), dtype)
+    cdef cnp.ndarray items
+    cdef const char *src
+    cdef uint8_t[16 * 512] converted
+    cdef Py_ssize_t left = cnp.PyArray_SIZE(data)
+    if cast == NULL or cnp.PyArray_ISBYTESWAPPED(data):
+        return True
+
+    items = cnp.PyArray_GETCONTIGUOUS(data)
+    src = <const char *> cnp.PyArray_DATA(items)
+    PyUFunc_clearfperr()
+    while left > 0:
+        cast(min(left, <Py_ssize_t> 512), src, converted)
+        src += 512 * cnp.PyArray_ITEMSIZE(items)
+        left -= 512
+    return PyUFunc_getfperr() != 0
+
+
+cdef bint _is_numpys(Cast cast, cnp.dtype src, cnp.dtype dst) except -1:
+    """Compare a conversion with NumPy's: of all probes at once, then of each of them, with floating-point errors.
+
+    Each probe fills a row, too, which takes vector code: compilers need not give it the errors of single items.
+    """
+    cdef cnp.ndarray items, expected, given, rows
+    cdef list errors
+    cdef Py_ssize_t i, count, size = dst.itemsize
+    cdef bint same
+    items, expected, errors = copy_context().run(_by_numpy, src, dst)   # whose error state nobody else sees
+    rows = np.repeat(items, PROBES_IN_ROW)
+    given = np.zeros(max(len(items), PROBES_IN_ROW), dst)
+
+    cast(cnp.PyArray_SIZE(items), cnp.PyArray_DATA(items), cnp.PyArray_DATA(given))
+    same = memcmp(cnp.PyArray_DATA(given), cnp.PyArray_DATA(expected), cnp.PyArray_NBYTES(expected)) == 0
+    for i in range(cnp.PyArray_SIZE(items)):
+        for count in 1, PROBES_IN_ROW:
+            PyUFunc_clearfperr()
+            cast(count, <char *> cnp.PyArray_DATA(rows) + i * PROBES_IN_ROW * src.itemsize, cnp.PyArray_DATA(given))
+            same = same and PyUFunc_getfperr() == errors[i] and memcmp(
+                cnp.PyArray_DATA(given), <char *> cnp.PyArray_DATA(expected) + i * size, size,
+            ) == 0
+    return same
+
+
+def _by_numpy(src, dst):
+    """The probes as items of a dtype, what NumPy converts them to, and the errors that each of them gives rise to."""
+    errors = []
+    np.seterr(all="ignore")
+    items = np.array(PROBES).astype(src)
+    for i in range(len(items)):
+        PyUFunc_clearfperr()
+        items[i:i + 1].astype(dst)
+        errors.append(PyUFunc_getfperr())
+    return items, items.astype(dst), errors

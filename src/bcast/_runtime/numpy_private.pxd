@@ -1,0 +1,63 @@
+# NumPy's private parts that the element-wise core uses, all of them.
+#
+# NumPy promises none of these. Each was checked, by the suite, with the NumPy versions 2.0, 2.4 and 2.5:
+#
+#   part                                what it is used for                          where it is missing
+#   ufunc._resolve_dtypes_and_context   dtypes of a ufunc's loop for its operands'   the ufunc itself is called
+#   ufunc._get_strided_loop             the loop, in the capsule of the same call    the ufunc itself is called
+#   the capsule and its struct          where the loop and its context lie           another name: the ufunc is called
+#   numpy._core.umath.clip              the ufunc that `np.clip` calls               chains leave bounds to NumPy
+#   shape and strides set in place      new results whose axes are in another order  (fields of NumPy's C API since 1.0)
+#
+# The capsule's name says the version of its struct: `numpy_1.24_ufunc_call_info`. A NumPy that changes the struct
+# changes the name. `_runtime` uses one more part: the field `mem_handler` of an array, by which a result owns a block.
+
+cimport numpy as cnp
+from cpython.pycapsule cimport PyCapsule_GetPointer
+
+# A loop on one row: `data` has the first item of each operand, `dims` the number of items, `strides` are in bytes.
+# It returns -1 if it has raised.
+ctypedef int (*Loop)(
+    void *context, char *const *data, const Py_ssize_t *dims, const Py_ssize_t *strides, void *auxdata
+) noexcept nogil
+
+cdef enum:
+    CONTEXT_SIZE = 3    # pointers of a context that a loop reads; NumPy 2.4 leaves what follows uninitialised
+
+ctypedef struct CallInfo:   # the beginning of what is in a capsule
+    Loop loop
+    void **context          # the ufunc, its method, and where the descriptors are
+    void *auxdata
+    cnp.npy_bool needs_gil      # the loop takes the GIL, or needs it
+    cnp.npy_bool no_errors      # the loop has no floating-point errors to tell
+
+
+cdef inline tuple resolve_loop(function, tuple operands, dict options):
+    """The dtypes of a ufunc's loop for operands' dtypes, and the capsule that has the loop.
+
+    TypeError and ValueError are the ufunc's own, AttributeError says that this NumPy has no such methods.
+    """
+    dtypes, capsule = function._resolve_dtypes_and_context(operands, **options)
+    function._get_strided_loop(capsule)
+    return dtypes, capsule
+
+
+cdef inline const CallInfo *call_info(capsule, const char *name) except NULL:
+    """What is in a capsule, if it has that name; ValueError if it has another one."""
+    return <const CallInfo *> PyCapsule_GetPointer(capsule, name)
+
+
+cdef inline object clip_ufunc(numpy):
+    """The ufunc of a number and two bounds, which NumPy's function `clip` calls; None where NumPy has none."""
+    return getattr(numpy._core.umath, "clip", None)
+
+
+cdef inline void set_layout(
+    cnp.ndarray array, int rank, const Py_ssize_t *shape, const Py_ssize_t *strides,
+) noexcept:
+    """Give an array that nobody else has seen another shape and strides, in its own memory."""
+    cdef int axis
+    for axis in range(rank):
+        cnp.PyArray_DIMS(array)[axis] = shape[axis]
+        cnp.PyArray_STRIDES(array)[axis] = strides[axis]
+    cnp.PyArray_UpdateFlags(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)

@@ -30,9 +30,9 @@ FLOORS = (
 )
 
 IMPORT = re.compile(r"^ *(?:from (bcast[\w.]*) c?import (\(?.*)|c?import (bcast[\w.]*))", re.MULTILINE)
-INCLUDE = re.compile(r'^ *(?:cdef extern from|#include|include) "([\w./]+\.(?:h|pxi))"', re.MULTILINE)
+INCLUDE = re.compile(r'^ *(?:cdef extern from|#include) "([\w./]+\.h)"', re.MULTILINE)
 PLAIN_IMPORT = re.compile(r" *(?:from bcast\.[\w.]+ c?import [\w(].*|c?import bcast[\w.]*)")
-PARTS = (".cpp", ".h", ".pxi")  # files that are included by others
+PARTS = (".cpp", ".h")  # files that are included by others
 FOREIGN = re.compile(r"numpy/|Python\.h$|[a-z]\w*(/\w+)?\.h$")
 PICTURE = re.compile(r"(?<=```text\n)\| room .*?(?=```)", re.DOTALL)
 

@@ -44,5 +44,12 @@ def test_the_picture_is_drawn_from_the_code():
     assert f"```text\n{picture}```\n" in page, "run: python docs/house.py --write"
 
 
+def test_modules_are_not_made_of_parts():
+    """No tool can parse a part of a module alone, or see what it uses."""
+    assert not list(HOUSE.SOURCES.rglob("*.pxi"))
+    part = {"_copy/run.pyx": 'include "loops.pxi"\n'}
+    assert HOUSE.unread(part) == [("_copy/run.pyx", 'include "loops.pxi"')]
+
+
 def test_no_arrow_is_written_so_that_it_is_not_read():
     assert HOUSE.unread(HOUSE.read_sources(HOUSE.SOURCES)) == []

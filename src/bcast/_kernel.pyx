@@ -13,7 +13,7 @@ from libc.stdint cimport uint8_t
 import numpy as np
 
 from bcast._copy.counted cimport CountedPlan, plan_counted, write_counted
-from bcast._copy.plan cimport Plan, make_plan
+from bcast._copy.plan cimport Buffers, Plan, make_plan
 from bcast._copy.run cimport Write, is_large, threads_for, write_planned, write_shares, write_strided
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.counts cimport Counts
@@ -88,10 +88,7 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
     cdef int threads = threads_for(size)
     if contiguous_overlap(data, out):
         data = _plain(data).copy()
-    make_plan(
-        &plan, shape, source, cnp.PyArray_ITEMSIZE(out), <const uint8_t *> cnp.PyArray_DATA(data),
-        cnp.PyArray_NBYTES(data), size,
-    )
+    make_plan(&plan, shape, source, cnp.PyArray_ITEMSIZE(out), _buffers_of(data, out))
     return _write(write_planned, &plan, data, out, size, threads)
 
 
@@ -139,7 +136,8 @@ cdef int _replicate_block(cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, in
     cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
     cdef uint8_t[::1] whole
     cdef bint large = is_large(rest, others), mapped = large and is_mapped(out)
-    make_plan(&plan, (rest // size, size), (1, size), 1, begin, size, rest)
+    cdef Buffers buffers = Buffers(begin, size, begin + size, rest)
+    make_plan(&plan, (rest // size, size), (1, size), 1, buffers)
     if large:
         whole = _bytes(out)
     write_strided(data, begin, threads, releasing)
@@ -188,6 +186,16 @@ cdef inline int _write(
     else:
         write_shares(write, plan, src, dst, size, threads, 0, False)
     return 0
+
+
+cdef inline Buffers _buffers_of(cnp.ndarray data, cnp.ndarray out) noexcept:
+    """The bytes of two contiguous arrays."""
+    cdef Buffers buffers
+    buffers.src = <const uint8_t *> cnp.PyArray_DATA(data)
+    buffers.src_bytes = cnp.PyArray_NBYTES(data)
+    buffers.dst = <uint8_t *> cnp.PyArray_DATA(out)
+    buffers.dst_bytes = cnp.PyArray_NBYTES(out)
+    return buffers
 
 
 cdef cnp.ndarray _bytes(cnp.ndarray array):

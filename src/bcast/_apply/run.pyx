@@ -14,7 +14,7 @@ from libc.string cimport memcpy, memset
 from bcast._apply.operands cimport MAX_STEPS, Operand, Step
 from bcast._apply.plan cimport Access, BlockPlan, Items, aligned_size, find_items, is_small, plan_blocks
 from bcast._apply.ufuncs cimport CLIP_FUSED, FROM_BYTES, TO_BYTES, TO_CUT_BYTES, TO_HALVES
-from bcast._copy.plan cimport Plan, make_plan
+from bcast._copy.plan cimport Buffers, Plan, make_plan
 from bcast._copy.run cimport Matrix, copy_matrix_of, write_planned
 from bcast._nest.core cimport MAX_OPERANDS
 from bcast._runtime.arrays cimport MAX_AXES
@@ -468,14 +468,14 @@ cdef int _plan_copies_of(const BlockPlan *plan, int k, Plan *copies) except -1:
     cdef const Operand *operand = &plan.call.operands[k]
     cdef const Items *items = &plan.access[k].items
     cdef list shape = [], source = []
+    cdef Buffers repeated
     cdef int axis
     for axis in range(plan.cut, plan.call.nest.rank):
         shape.append(plan.lengths[axis])
         source.append(plan.lengths[axis] if operand.strides[axis] else 1)
-    make_plan(
-        copies, tuple(shape), tuple(source), operand.loop_size, NULL, items.count * operand.loop_size,
-        items.full_count * operand.loop_size,
-    )
+    repeated.src, repeated.dst = NULL, NULL     # found for each block
+    repeated.src_bytes, repeated.dst_bytes = items.count * operand.loop_size, items.full_count * operand.loop_size
+    make_plan(copies, tuple(shape), tuple(source), operand.loop_size, repeated)
     return 0
 
 

@@ -45,104 +45,162 @@ cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts of_items, int a
     return 0
 
 
+cdef struct Stretch:            # neighbouring items whose counts are at hand
+    const int64_t *counts
+    Py_ssize_t n                # number of the items
+    Py_ssize_t total            # sum of the counts: how many items the output has of them
+    Py_ssize_t item             # index of the first one in the data
+
+
 cdef void write_counted(
     const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *_scratch,
 ) noexcept nogil:
     """Write the bytes from `begin` to `end` of the output; never past the caches, which takes as long or longer."""
     cdef const CountedPlan *plan = <const CountedPlan *> all_plan
     cdef int64_t[CHUNK] room
-    cdef const CountList *list = &plan.counts.list
-    cdef const int64_t *counts
-    cdef Py_ssize_t c, n, first, item, unit, last, stop, skip, excess, size = plan.size
-    cdef bint partly
+    cdef Stretch stretch
+    cdef Py_ssize_t size = plan.size, written
+
     while begin < end:
-        unit = begin // size
-        last = unit // list.total * list.total      # where all counts begin once more; then, where a chunk ends
-        c = find_chunk(list, unit - last, 0)
-        item = unit // list.total * list.size + c * CHUNK
-        n = min(<Py_ssize_t> CHUNK, list.size - c * CHUNK)
-        skip = unit - last - list.starts[c]
-        last += list.starts[c + 1]
-        partly = begin % size or end // size <= unit        # only a part of one item is written
-        stop = unit + 1 if partly else min(last, end // size)
-        counts = read_chunk(list, c, room)
-        if partly or skip or stop < last:       # cut the first and the last counts
-            if counts != room:
-                memcpy(room, counts, n * sizeof(int64_t))
-            excess = last - stop
-            while n and room[n - 1] <= excess:
-                n -= 1
-                excess -= room[n]
-            if n:
-                room[n - 1] -= excess
-            first = 0
-            while first < n and room[first] <= skip:
-                skip -= room[first]
-                first += 1
-            if first < n:
-                room[first] -= skip
-            counts = room + first
-            n -= first
-            item += first
-        if partly:
-            stop = min(end, stop * size)
-            memcpy(dst + begin, src + item * size + begin % size, stop - begin)
+        if begin % size or end - begin < size:      # only a part of one item is written
+            _read_counts(plan, begin // size, begin // size + 1, room, &stretch)
+            written = min(size - begin % size, end - begin)
+            memcpy(dst + begin, src + stretch.item * size + begin % size, written)
         else:
-            stop *= size
-            _write_runs(plan, counts, n, (stop - begin) // size, src + item * size, dst + begin, dst + end)
-        begin = stop
+            _read_counts(plan, begin // size, end // size, room, &stretch)
+            written = stretch.total * size
+            _write_runs(plan, &stretch, src + stretch.item * size, dst + begin, dst + end)
+        begin += written
+
+
+cdef void _read_counts(
+    const CountedPlan *plan, Py_ssize_t first, Py_ssize_t stop, int64_t *room, Stretch *found,
+) noexcept nogil:
+    """Find the items that are at places `first` to `stop` of the output, as far as one chunk has them."""
+    cdef const CountList *list = &plan.counts.list
+    cdef Py_ssize_t turn = first // list.total      # all counts come again for each outer position
+    cdef Py_ssize_t turn_begin = turn * list.total
+    cdef Py_ssize_t c = find_chunk(list, first - turn_begin, 0)
+    cdef Py_ssize_t chunk_begin = turn_begin + list.starts[c], chunk_end = turn_begin + list.starts[c + 1]
+
+    stop = min(stop, chunk_end)
+    found.total = stop - first
+    found.item = turn * list.size + c * CHUNK
+    found.n = min(<Py_ssize_t> CHUNK, list.size - c * CHUNK)
+    found.counts = read_chunk(list, c, room)
+    if first > chunk_begin or stop < chunk_end or found.total == 1:     # of one, the item is asked for
+        _cut_counts(found, room, first - chunk_begin, chunk_end - stop)
+
+
+cdef void _cut_counts(Stretch *found, int64_t *room, Py_ssize_t skipped, Py_ssize_t excess) noexcept nogil:
+    """Leave out the first places of a chunk, and the last ones; items that have no others go, and counts of 0 there."""
+    cdef Py_ssize_t n = found.n, first = 0
+
+    if found.counts != room:
+        memcpy(room, found.counts, n * sizeof(int64_t))
+
+    while n and room[n - 1] <= excess:
+        n -= 1
+        excess -= room[n]
+    if n:
+        room[n - 1] -= excess
+
+    while first < n and room[first] <= skipped:
+        skipped -= room[first]
+        first += 1
+    if first < n:
+        room[first] -= skipped
+
+    found.counts = room + first
+    found.n = n - first
+    found.item += first
 
 
 cdef void _write_runs(
-    const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, Py_ssize_t total, const uint8_t *src, uint8_t *dst,
-    const uint8_t *dst_end,
+    const CountedPlan *plan, const Stretch *runs, const uint8_t *src, uint8_t *dst, const uint8_t *dst_end,
 ) noexcept nogil:
-    """Write n runs of `total` items together; bytes from there to `dst_end` may get anything."""
-    cdef Py_ssize_t size = plan.size, left = total * size, room = dst_end - dst - left, rest = 0, reach, likely, i
+    """Write each item as often as its count says; bytes from behind the runs to `dst_end` may get anything."""
+    cdef Py_ssize_t size = plan.size, n = runs.n, likely, i
     cdef int64_t any_bits = 0, common_bits = -1
-    cdef bint short = size <= COPY_WINDOW_BYTES
-    cdef uint8_t[CHUNK * COPY_WINDOW_BYTES + COPY_WINDOW_BYTES] near_src
-    cdef uint8_t[PAGE] near_dst
-    cdef Rows rows = Rows(n, 1, size)
+    cdef bint is_short = size <= COPY_WINDOW_BYTES, fits_registers
+
     for i in range(n):
-        any_bits |= counts[i]
-        common_bits &= counts[i]
-    if any_bits == common_bits and (any_bits <= 1 or not short):
+        any_bits |= runs.counts[i]
+        common_bits &= runs.counts[i]
+    if any_bits == common_bits and (any_bits <= 1 or not is_short):     # all counts are equal
         if any_bits:
             repeat_items(&plan.kernels, size, n, any_bits, src, dst)
         return
 
     # Few counts of most distributions are higher than twice their mean, and none is higher than all bits together.
-    likely = min(2 * total // n + (total < 3 * n), <Py_ssize_t> any_bits)
-    if short:
-        while rows.times * COPY_WINDOW_BYTES < min(likely * size, <Py_ssize_t> COUNTED_REACH_BYTES):
-            rows.times *= 2
-        reach = max(rows.times * COPY_WINDOW_BYTES, <Py_ssize_t> plan.kernels.vector)
-        if plan.src_end - src < (n - 1) * size + COPY_WINDOW_BYTES:     # the last items have no windows; a copy has
-            memcpy(near_src, src, n * size)
-            src = near_src
-    elif size <= COPY_ITEM_VECTORS * plan.kernels.vector and left < n * PAGE // 2:
-        rows.times = max(<Py_ssize_t> 1, min(likely, COUNTED_REACH_BYTES // size))
-        reach = rows.times * size
+    likely = min(2 * runs.total // n + (runs.total < 3 * n), <Py_ssize_t> any_bits)
+    fits_registers = size <= COPY_ITEM_VECTORS * plan.kernels.vector and runs.total * size < n * PAGE // 2
+    if is_short:
+        _write_short_items(plan, runs, likely * size, src, dst, dst_end)
+    elif fits_registers:
+        _write_long_items(plan, runs, likely, src, dst, dst_end)
     else:
-        _write_exactly(plan, counts, n, src, dst)
-        return
-    while rows.count and room + rest < reach:       # the last runs have no room behind them
-        rows.count -= 1
-        rest += counts[rows.count] * size
-    if short:
-        plan.kernels.repeat_counted(&rows, counts, src, dst)
-    else:
-        plan.kernels.repeat_rows(&rows, counts, src, dst)
+        _write_exactly(plan, runs.counts, n, src, dst)
+
+
+cdef void _write_short_items(
+    const CountedPlan *plan, const Stretch *runs, Py_ssize_t likely_bytes, const uint8_t *src, uint8_t *dst,
+    const uint8_t *dst_end,
+) noexcept nogil:
+    """Write items of a window at most by a kernel that writes `reach` bytes of each at least."""
+    cdef uint8_t[CHUNK * COPY_WINDOW_BYTES + COPY_WINDOW_BYTES] near_src
+    cdef uint8_t[PAGE] near_dst
+    cdef Py_ssize_t size = plan.size, nbytes = runs.total * size, reach, rest
+    cdef Rows rows = Rows(runs.n, 1, size)
+    cdef const int64_t *counts = runs.counts
+
+    while rows.times * COPY_WINDOW_BYTES < min(likely_bytes, <Py_ssize_t> COUNTED_REACH_BYTES):
+        rows.times *= 2
+    reach = max(rows.times * COPY_WINDOW_BYTES, <Py_ssize_t> plan.kernels.vector)
+    if plan.src_end - src < (runs.n - 1) * size + COPY_WINDOW_BYTES:    # the last items have no windows; a copy has
+        memcpy(near_src, src, runs.n * size)
+        src = near_src
+
+    rows.count = _count_with_room(runs, size, reach - (dst_end - dst - nbytes), &rest)
+    plan.kernels.repeat_counted(&rows, counts, src, dst)
+
     counts += rows.count
     src += rows.count * size
-    dst += left - rest
-    rows.count = n - rows.count
-    if short and 0 < rest <= PAGE - reach:
+    dst += nbytes - rest
+    rows.count = runs.n - rows.count
+    if 0 < rest <= PAGE - reach:
         plan.kernels.repeat_counted(&rows, counts, src, near_dst)
         memcpy(dst, near_dst, rest)
     else:
         _write_exactly(plan, counts, rows.count, src, dst)
+
+
+cdef void _write_long_items(
+    const CountedPlan *plan, const Stretch *runs, Py_ssize_t likely, const uint8_t *src, uint8_t *dst,
+    const uint8_t *dst_end,
+) noexcept nogil:
+    """Write items longer than a window from registers, each as often as is likely at least."""
+    cdef Py_ssize_t size = plan.size, nbytes = runs.total * size, rest
+    cdef Rows rows = Rows(runs.n, max(<Py_ssize_t> 1, min(likely, COUNTED_REACH_BYTES // size)), size)
+
+    rows.count = _count_with_room(runs, size, rows.times * size - (dst_end - dst - nbytes), &rest)
+    plan.kernels.repeat_rows(&rows, runs.counts, src, dst)
+    _write_exactly(plan, runs.counts + rows.count, runs.n - rows.count, src + rows.count * size, dst + nbytes - rest)
+
+
+cdef inline Py_ssize_t _count_with_room(
+    const Stretch *runs, Py_ssize_t size, Py_ssize_t missing, Py_ssize_t *rest,
+) noexcept nogil:
+    """How many runs may be written beyond their end, where the last `missing` bytes of all may not.
+
+    Find how many bytes the others have, which are the last.
+    """
+    cdef Py_ssize_t count = runs.n
+    rest[0] = 0
+    while count and rest[0] < missing:
+        count -= 1
+        rest[0] += runs.counts[count] * size
+    return count
 
 
 cdef void _write_exactly(

@@ -1,6 +1,8 @@
 # cython: cdivision=True
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from bcast._nest.core cimport Nest
+
 cdef extern from "_copy/simd/program.h":
     enum:
         COPY_SPAN_BYTES "BCAST_SPAN_BYTES"
@@ -28,34 +30,38 @@ cdef extern from "_copy/simd/program.h":
         void (*copy_to_many)(Py_ssize_t, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *) noexcept nogil
         void (*tile)(Py_ssize_t, Py_ssize_t, uint8_t *) noexcept nogil
 
-cdef struct Pair:
-    Py_ssize_t copied       # blocks of the data
-    Py_ssize_t repeated     # times that the output has each of them
-    Py_ssize_t src_bytes    # of a block
+cdef struct Buffers:        # contiguous ones, which do not overlap
+    const uint8_t *src      # the data
+    Py_ssize_t src_bytes
+    uint8_t *dst            # the output
     Py_ssize_t dst_bytes
 
-cdef enum:              # what writes the innermost blocks:
+cdef struct Pair:           # a copied axis, and a repeated one inside of it
+    Py_ssize_t copied       # number of blocks of the data
+    Py_ssize_t repeated     # how often the output has each block
+    Py_ssize_t src_bytes    # length of a block in the data
+    Py_ssize_t dst_bytes    # length of a block in the output, where it comes `repeated` times
+
+cdef enum:              # strategies: what writes the innermost blocks
     COPY                # no kernel: long items are copied one by one and replicated
-    ROWS                # runs of items are written from registers
-    FILL                # each block is an item, which fills vectors
+    ROWS                # `repeat_rows`: an item stays in registers
+    FILL                # `fill`: each block is an item, whose run has a vector or more
     DOUBLE              # no kernel: the first block is doubled
-    SHUFFLE             # the table shuffles a span of blocks at once
+    SHUFFLE             # `execute`: the table shuffles a span of blocks at once
 
 cdef struct Plan:
-    int last
-    Pair[33] pairs          # of 64 axes that alternate, and the run of items innermost
-    const uint8_t *src_end
-    int strategy
-    int shuffle_level       # the pair that the table describes, with all pairs inside; -1 if there is none
+    Pair[33] pairs          # outermost first: 64 axes alternate, and there is one of items
+    int last                # index of the innermost pair
+    const uint8_t *src_end  # end of the data, which no load passes
+    int strategy            # one of the enum above
+    int shuffle_level       # index of the pair that the table describes, with all pairs inside; -1 without a table
     Py_ssize_t read_back    # bytes of the longest block that is read back to be replicated
-    Py_ssize_t span_blocks  # blocks of the level that the table describes
-    Py_ssize_t span_times   # times that it describes each of them
-    Kernels kernels
-    ShuffleTable table
+    Py_ssize_t span_blocks  # number of blocks of that pair in a span of the table
+    Py_ssize_t span_times   # how often a span has each of them
+    Kernels kernels         # those of the target
+    ShuffleTable table      # only of strategy SHUFFLE
 
 cdef const Kernels *copy_kernels_of     # by the target's number
 
-cdef int make_plan(
-    Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *src, Py_ssize_t src_size,
-    Py_ssize_t dst_size,
-) except -1
+cdef int make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, Buffers buffers) except -1
+cdef void plan_nest(Plan *plan, Nest *nest, Py_ssize_t itemsize) noexcept

@@ -1,12 +1,24 @@
 # cython: cdivision=True
 """From an alignment to a plan: pairs of a copied and a repeated axis, and a shuffle table for the innermost pairs.
 
-In: the shape, the shape of the data at its rank, the size of an item, the sizes of both buffers. Out: a `Plan`, along
-which run.pyx writes. The kernels are compiled here, as their vectors decide what is planned.
+In: the shape, the shape of the data at its rank, the size of an item, both buffers. Out: a `Plan`, along which run.pyx
+writes. The kernels are compiled here, as their vectors decide what is planned.
+
+The axes become a nest of two operands, the data and the output, whose neighbours are merged as everywhere. Both are
+contiguous, so two axes are one if the data is copied along both, or repeated along both. What remains alternates:
+
+    (270, 1, 480, 1, 3) -> (270, 3, 480, 3, 3), of bytes
+
+        shape              270     3   480     3     3
+        stride of data    1440     0     3     0     1
+        stride of output 12960  4320     9     3     1
+
+The innermost axis, if it is copied, makes long items: here of 3 bytes. The others make pairs: (270, 3), (480, 3).
 """
 
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
+from bcast._nest.core cimport Nest, coalesce_axes, drop_unit_axes
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport L1, LINE, PAGE, target_number
 from bcast._runtime.tuning cimport COPY_BYTES_A_DESCRIBED_ONE, COPY_BYTES_A_VISIT, COPY_READ_BACK_BYTES
@@ -14,137 +26,192 @@ from bcast._runtime.tuning cimport COPY_BYTES_A_DESCRIBED_ONE, COPY_BYTES_A_VISI
 cdef extern from "_copy/simd/shuffle.h":
     const Kernels *bcast_copy_kernels_of
 
+cdef enum:      # the operands of a copy's nest
+    DATA
+    OUTPUT
+    COPY_OPERANDS
+
 copy_kernels_of = bcast_copy_kernels_of
 
 
-cdef int make_plan(
-    Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, const uint8_t *src, Py_ssize_t src_size,
-    Py_ssize_t dst_size,
-) except -1:
-    """Merge neighbouring axes that are both copied or both repeated, and describe the innermost pairs by a table."""
-    cdef Py_ssize_t length, item_run = itemsize
-    cdef Pair *pair = &plan.pairs[0]
-    cdef Py_ssize_t shortest = 0
-    cdef int i
+cdef int make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, Buffers buffers) except -1:
+    """Plan the copy of one buffer to another: the output has `shape`, and the data has that, or 1, along each axis."""
+    cdef Nest nest
+    cdef Buffers described
+
     if len(shape) > MAX_AXES or len(source) != len(shape):
         raise ValueError(f"`alignment` expected at most {MAX_AXES} axes, on either side, got {shape} and {source}")
-    pair.copied = pair.repeated = 1
-    plan.last = 0
-    for i in range(len(shape)):
-        length = shape[i]
-        shortest = min(shortest, length)
-        if <Py_ssize_t> source[i] == 1:     # also an axis of length 1 in the output, which changes nothing
-            pair.repeated *= length
-        else:
-            if pair.repeated != 1:
-                plan.last += 1
-                pair += 1
-                pair.copied = pair.repeated = 1
-            pair.copied *= length
-    if pair.repeated == 1:      # the innermost axes are copied: a run of items is one long item
-        item_run *= pair.copied
-        pair.copied = 1
-        if plan.last:
-            plan.last -= 1
-    plan.pairs[plan.last].src_bytes = plan.pairs[plan.last].dst_bytes = item_run
-    for i in range(plan.last, 0, -1):
-        pair = &plan.pairs[i]
-        plan.pairs[i - 1].src_bytes = pair.copied * pair.src_bytes
-        plan.pairs[i - 1].dst_bytes = pair.copied * pair.repeated * pair.dst_bytes
-    pair = &plan.pairs[0]
-    if (
-        shortest < 0 or pair.copied * pair.src_bytes != src_size
-        or pair.copied * pair.repeated * pair.dst_bytes != dst_size
-    ):      # arguments that run code of the user's when converted to integers can resize arrays
+    _lay_out(&nest, shape, source, itemsize, &described)
+
+    # Arguments that run code of the user's when converted to integers can resize arrays.
+    if described.src_bytes != buffers.src_bytes or described.dst_bytes != buffers.dst_bytes:
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
-    plan.src_end = src + src_size
+
+    plan_nest(plan, &nest, itemsize)
+    plan.src_end = buffers.src + buffers.src_bytes
+    return 0
+
+
+cdef int _lay_out(Nest *nest, tuple shape, tuple source, Py_ssize_t itemsize, Buffers *described) except -1:
+    """Describe contiguous data, and a contiguous output, along the axes of an alignment; note the bytes of both."""
+    cdef Py_ssize_t src_bytes = itemsize, dst_bytes = itemsize, length
+    cdef bint is_shape = True
+    cdef int axis
+
+    nest.n = COPY_OPERANDS
+    nest.rank = <int> len(shape)
+    for axis in range(nest.rank - 1, -1, -1):
+        length = shape[axis]
+        is_shape = is_shape and length >= 0
+        nest.shape[axis] = length
+        nest.stride[OUTPUT][axis] = dst_bytes
+        dst_bytes *= length
+        if <Py_ssize_t> source[axis] == 1:
+            nest.stride[DATA][axis] = 0
+        else:
+            nest.stride[DATA][axis] = src_bytes
+            src_bytes *= length
+
+    described.src_bytes = src_bytes
+    described.dst_bytes = dst_bytes if is_shape else -1     # which no buffer has
+    return 0
+
+
+cdef void plan_nest(Plan *plan, Nest *nest, Py_ssize_t itemsize) noexcept:
+    """Plan the copy of contiguous data along a nest: operand 0 is the data, operand 1 the output.
+
+    The plan still lacks `src_end`, the end of the data.
+    """
+    drop_unit_axes(nest)
+    coalesce_axes(nest)
+    _pair_axes(plan, nest, itemsize)
     plan.kernels = copy_kernels_of[target_number]
     _choose_strategy(plan)
-    return 0
+
+
+cdef void _pair_axes(Plan *plan, const Nest *nest, Py_ssize_t itemsize) noexcept:
+    """Make pairs of copied and repeated axes, which alternate, and find the bytes of their blocks."""
+    cdef Py_ssize_t item = itemsize
+    cdef int rank = nest.rank, axis
+    cdef Pair *pair = &plan.pairs[0]
+
+    if rank and nest.stride[DATA][rank - 1]:    # copied: a run of items is one long item
+        rank -= 1
+        item *= nest.shape[rank]
+
+    plan.last = 0
+    pair.copied = pair.repeated = 1
+    for axis in range(rank):
+        if nest.stride[DATA][axis] == 0:
+            pair.repeated = nest.shape[axis]
+            continue
+        if axis:        # which comes after a repeated one
+            plan.last += 1
+            pair += 1
+            pair.repeated = 1
+        pair.copied = nest.shape[axis]
+
+    pair.src_bytes = pair.dst_bytes = item
+    for axis in range(plan.last, 0, -1):
+        pair = &plan.pairs[axis]
+        plan.pairs[axis - 1].src_bytes = pair.copied * pair.src_bytes
+        plan.pairs[axis - 1].dst_bytes = pair.copied * pair.repeated * pair.dst_bytes
 
 
 cdef void _choose_strategy(Plan *plan) noexcept:
     """Choose how the innermost pairs are written: by the first row of README's table that fits."""
-    cdef const Pair *first = &plan.pairs[0]
-    cdef const Pair *last = &plan.pairs[plan.last]
-    cdef Py_ssize_t vector = plan.kernels.vector, size = last.dst_bytes, run = last.repeated * size
-    cdef Py_ssize_t once = min(first.repeated * first.dst_bytes, max(first.dst_bytes, <Py_ssize_t> COPY_SPAN_BYTES))
-    cdef Py_ssize_t written = first.copied * once       # bytes of output from which the rest is replicated
+    cdef const Pair *outer = &plan.pairs[0]
+    cdef const Pair *inner = &plan.pairs[plan.last]
+    cdef Py_ssize_t vector = plan.kernels.vector, item = inner.dst_bytes, run = inner.repeated * item
+    cdef Py_ssize_t written = _written_anew(outer)
+    cdef bint is_one_run = plan.last == 0 and inner.copied == 1
+
     plan.shuffle_level = -1
-    plan.read_back = COPY_READ_BACK_BYTES
     plan.span_blocks = 1
-    if size > COPY_ITEM_VECTORS * vector:
+    if item > COPY_ITEM_VECTORS * vector:
         plan.strategy = COPY
-    elif size > COPY_WINDOW_BYTES:
+    elif item > COPY_WINDOW_BYTES:
         plan.strategy = ROWS
-    elif run >= vector and vector % size == 0 and (
-        written < L1 // 2 or run >= COPY_GROUP_VECTORS * vector
-        or last.copied * run >= COPY_SPAN_BYTES and 4 * run >= (run + vector - 1) // vector * vector * 3
-    ):      # a table pays in long outputs, for short runs that are few or whose last stores overlap much
+    elif run >= vector and vector % item == 0 and _fills_beat_a_table(inner, vector, written):
         plan.strategy = FILL
-    elif written < 2 * LINE or plan.last == 0 and last.copied == 1:
+    elif written < 2 * LINE or is_one_run:
         plan.strategy = DOUBLE
     else:
         plan.strategy = SHUFFLE
-        _plan_spans(plan, written)
-    if run >= COPY_GROUP_VECTORS * vector and (plan.strategy == FILL or plan.strategy == ROWS and size % vector == 0):
-        plan.read_back = PAGE       # registers are as fast as reading more back
+        _plan_table(plan, written)
+
+    plan.read_back = COPY_READ_BACK_BYTES
+    if run >= COPY_GROUP_VECTORS * vector and (
+        plan.strategy == FILL or plan.strategy == ROWS and item % vector == 0
+    ):
+        plan.read_back = PAGE   # registers are as fast as reading more back
 
 
-cdef void _plan_spans(Plan *plan, Py_ssize_t written) noexcept:
-    """Describe the outermost pair whose blocks are short enough, or of which there would be few to visit."""
-    cdef const Pair *pair = &plan.pairs[0]
-    cdef Py_ssize_t vector = plan.kernels.vector
-    cdef Py_ssize_t pays = written // COPY_BYTES_A_DESCRIBED_ONE
-    cdef Py_ssize_t limit = max(<Py_ssize_t> LINE, min(pays, <Py_ssize_t> COPY_SPAN_BYTES))
+cdef inline Py_ssize_t _written_anew(const Pair *outer) noexcept:
+    """How many bytes of output are written from the data, before the rest is replicated from these."""
+    cdef Py_ssize_t run = outer.repeated * outer.dst_bytes
+    return outer.copied * min(run, max(outer.dst_bytes, <Py_ssize_t> COPY_SPAN_BYTES))
+
+
+cdef inline bint _fills_beat_a_table(const Pair *inner, Py_ssize_t vector, Py_ssize_t written) noexcept:
+    """Whether runs of a vector or more are written faster by filling each than by a shuffle table, which is made first.
+
+    A table pays in long outputs, for short runs that are few, or whose last stores overlap much.
+    """
+    cdef Py_ssize_t run = inner.repeated * inner.dst_bytes
+    cdef Py_ssize_t stored = (run + vector - 1) // vector * vector
+    cdef bint wastes_a_quarter = 4 * run < 3 * stored
+
+    if written < L1 // 2 or run >= COPY_GROUP_VECTORS * vector:
+        return True
+    return inner.copied * run >= COPY_SPAN_BYTES and not wastes_a_quarter
+
+
+cdef void _plan_table(Plan *plan, Py_ssize_t written) noexcept:
+    """Choose what a shuffle table describes, a span of blocks or of a run, and make it."""
+    cdef Py_ssize_t limit = _choose_level(plan, written), vector = plan.kernels.vector
+    cdef const Pair *pair = &plan.pairs[plan.shuffle_level]
     cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
-    cdef Py_ssize_t blocks = pair.copied        # that are visited if this pair is not described
-    plan.shuffle_level = 0
-    while pair.dst_bytes > limit // 2:      # which an item is not
-        if run <= min(<Py_ssize_t> COPY_SPAN_BYTES, COPY_BYTES_A_VISIT * blocks):
-            limit = run
-            break
-        plan.shuffle_level += 1
-        pair += 1
-        blocks *= pair.copied
-        run = pair.repeated * pair.dst_bytes
+
     if run > limit:     # a part of a run, written by one loop
-        plan.span_times = _span(pair.dst_bytes, pair.repeated, min(limit, COPY_GROUP_VECTORS * vector), vector)
+        plan.span_times = _best_count(pair.dst_bytes, pair.repeated, min(limit, COPY_GROUP_VECTORS * vector), vector)
     else:
-        plan.span_blocks = _span(run, pair.copied, limit, vector)
+        plan.span_blocks = _best_count(run, pair.copied, limit, vector)
         plan.span_times = pair.repeated
-    _compile(plan)
+
+    _make_table(plan)
     if plan.span_times < pair.repeated:
         plan.table.src_step = 0     # the next span takes the same data
 
 
-def explain(shape, source, Py_ssize_t itemsize=1):
-    """Return the strategy of contiguous data's copy along an alignment, as README.md names it, and the plan's pairs.
+cdef Py_ssize_t _choose_level(Plan *plan, Py_ssize_t written) noexcept:
+    """Let the table describe the outermost pair whose blocks are short enough, or of which there are few to visit.
 
-    `shape` is the output's, `source` has 1 in place of each axis that repeats, or is one of them.
+    Return how many bytes of output it may describe.
     """
-    cdef Plan plan
-    shape, source = tuple(shape), tuple(source)
-    size = dst_size = itemsize
-    fits = len(shape) == len(source) and itemsize > 0
-    for length, copied in zip(shape, source):
-        fits = fits and length > 0 and copied in (1, length)
-        size *= copied
-        dst_size *= length
-    if not fits:
-        raise ValueError(f"`source` expected lengths of {shape} or 1, got {source} and items of {itemsize} bytes")
-    make_plan(&plan, shape, source, itemsize, NULL, size, dst_size)
-    pairs = []
-    for i in range(plan.last + 1):
-        pairs.append(plan.pairs[i])
-    return {"strategy": ("copy", "repeat rows", "fill", "double", "shuffle")[plan.strategy], "pairs": pairs}
+    cdef const Pair *pair = &plan.pairs[0]
+    cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
+    cdef Py_ssize_t visits = pair.copied        # of blocks, if this pair is not described
+    cdef Py_ssize_t worth_describing = written // COPY_BYTES_A_DESCRIBED_ONE
+    cdef Py_ssize_t limit = max(<Py_ssize_t> LINE, min(worth_describing, <Py_ssize_t> COPY_SPAN_BYTES))
+
+    plan.shuffle_level = 0
+    while pair.dst_bytes > limit // 2:      # which an item is not
+        if run <= min(<Py_ssize_t> COPY_SPAN_BYTES, COPY_BYTES_A_VISIT * visits):
+            return run
+        plan.shuffle_level += 1
+        pair += 1
+        visits *= pair.copied
+        run = pair.repeated * pair.dst_bytes
+    return limit
 
 
-cdef Py_ssize_t _span(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int vector) noexcept:
-    """How many of `times` runs or blocks of `size` bytes make a span of few and nearly full vectors."""
+cdef Py_ssize_t _best_count(Py_ssize_t size, Py_ssize_t most, Py_ssize_t limit, Py_ssize_t vector) noexcept:
+    """How many runs or blocks of `size` bytes make a span of few and nearly full vectors, within `limit` bytes."""
     cdef Py_ssize_t n, vectors, cost, best = 1, least = 0
+
     limit = min(limit, 4 * COPY_GROUP_VECTORS * vector)     # in more passes, each is too sparse for the prefetcher
-    for n in range(1, max(1, min(times, limit // size)) + 1):
+    for n in range(1, max(1, min(most, limit // size)) + 1):
         vectors = (n * size + vector - 1) // vector
         cost = (10000 if vectors <= COPY_GROUP_VECTORS else 12000) * vectors // (n * size)
         if n == 1 or cost <= least:
@@ -153,89 +220,136 @@ cdef Py_ssize_t _span(Py_ssize_t size, Py_ssize_t times, Py_ssize_t limit, int v
     return best
 
 
-cdef Py_ssize_t _describe(const Plan *plan, int16_t *sources) noexcept:
-    """List which byte of the data each byte of a span copies; return their number."""
-    cdef Py_ssize_t size = plan.pairs[plan.last].dst_bytes
-    cdef const Pair *pair
-    cdef Py_ssize_t i, _j, b, copied, repeated, done
-    cdef int16_t shift
-    cdef int level
-    for b in range(size):
-        sources[b] = <int16_t> b
-    for level in range(plan.last, plan.shuffle_level - 1, -1):
-        pair = &plan.pairs[level]
-        copied = pair.copied if level > plan.shuffle_level else plan.span_blocks
-        repeated = pair.repeated if level > plan.shuffle_level else plan.span_times
-        done = 0
-        for i in range(copied):
-            shift = <int16_t> (i * pair.src_bytes)
-            for _j in range(repeated):
-                if done:
-                    for b in range(size):
-                        sources[done + b] = sources[b] + shift
-                done += size
-        size = done
-    return size
+def explain(shape, source, Py_ssize_t itemsize=1):
+    """Return the strategy of contiguous data's copy along an alignment, as README.md names it, and the plan's pairs.
+
+    `shape` is the output's, `source` has 1 in place of each axis that repeats, or is one of them.
+    """
+    cdef Plan plan
+    cdef Buffers buffers
+    shape, source = tuple(shape), tuple(source)
+    src_bytes = dst_bytes = itemsize
+    fits = len(shape) == len(source) and itemsize > 0
+    for length, copied in zip(shape, source):
+        fits = fits and length > 0 and copied in (1, length)
+        src_bytes *= copied
+        dst_bytes *= length
+    if not fits:
+        raise ValueError(f"`source` expected lengths of {shape} or 1, got {source} and items of {itemsize} bytes")
+
+    buffers.src, buffers.dst = NULL, NULL
+    buffers.src_bytes, buffers.dst_bytes = src_bytes, dst_bytes
+    make_plan(&plan, shape, source, itemsize, buffers)
+    pairs = []
+    for i in range(plan.last + 1):
+        pairs.append(plan.pairs[i])
+    return {"strategy": ("copy", "repeat rows", "fill", "double", "shuffle")[plan.strategy], "pairs": pairs}
 
 
-cdef void _compile(Plan *plan) noexcept:
+# The shuffle table
+
+
+cdef void _make_table(Plan *plan) noexcept:
     """Describe a span of output as vectors."""
     cdef int16_t[COPY_SPAN_BYTES + COPY_VECTOR_BYTES] sources      # for each byte, its position in the data
     cdef ShuffleTable *table = &plan.table
-    cdef Py_ssize_t size = _describe(plan, sources)
-    cdef Py_ssize_t b, last, before
+    cdef Py_ssize_t size = _list_sources(plan, sources), vector = plan.kernels.vector
+    cdef Py_ssize_t end, last = 0, before = 0, b
+
     for b in range(COPY_VECTOR_BYTES):
         sources[size + b] = sources[size - 1]
     table.src_step = plan.span_blocks * plan.pairs[plan.shuffle_level].src_bytes
     table.dst_step = size
     table.vectors = 0
     table.src_reach = 0
-    b = last = before = 0
-    while b < size:
-        before, last = last, b
-        b = _add_vector(&plan.kernels, table, sources, b)
-    if b > size and before <= size - plan.kernels.vector:  # move the last vector back to end with the span,
+
+    end = 0
+    while end < size:
+        before, last = last, end
+        end = _add_vector(plan, sources, end)
+    if end > size and before <= size - vector:      # move the last vector back to end with the span,
         table.vectors -= 1
-        b = _add_vector(&plan.kernels, table, sources, size - plan.kernels.vector)
-        if b < size:    # if the data allows that
+        end = _add_vector(plan, sources, size - vector)
+        if end < size:      # if the data allows that
             table.vectors -= 1
-            b = _add_vector(&plan.kernels, table, sources, last)
-    table.exact = b == size
-    table.dst_reach = table.dst_at[table.vectors - 1] + plan.kernels.vector
+            end = _add_vector(plan, sources, last)
+
+    table.exact = end == size
+    table.dst_reach = table.dst_at[table.vectors - 1] + vector
 
 
-cdef Py_ssize_t _add_vector(
-    const Kernels *kernels, ShuffleTable *table, const int16_t *sources, Py_ssize_t start,
-) noexcept:
+cdef Py_ssize_t _list_sources(const Plan *plan, int16_t *sources) noexcept:
+    """List which byte of the data each byte of a span copies; return their number."""
+    cdef Py_ssize_t size = plan.pairs[plan.last].dst_bytes, b
+    cdef Pair pair
+    cdef int level
+
+    for b in range(size):
+        sources[b] = <int16_t> b
+    for level in range(plan.last, plan.shuffle_level - 1, -1):
+        pair = plan.pairs[level]
+        if level == plan.shuffle_level:
+            pair.copied, pair.repeated = plan.span_blocks, plan.span_times
+        size = _list_blocks(&pair, size, sources)
+    return size
+
+
+cdef Py_ssize_t _list_blocks(const Pair *pair, Py_ssize_t size, int16_t *sources) noexcept:
+    """List the sources of a pair's blocks, of `size` bytes, from those of its first one; return their number."""
+    cdef Py_ssize_t done = 0, block, _again, b
+    cdef int16_t shift
+
+    for block in range(pair.copied):
+        shift = <int16_t> (block * pair.src_bytes)
+        for _again in range(pair.repeated):
+            if done:
+                for b in range(size):
+                    sources[done + b] = sources[b] + shift
+            done += size
+    return done
+
+
+cdef Py_ssize_t _add_vector(Plan *plan, const int16_t *sources, Py_ssize_t start) noexcept:
     """Describe the vector that begins at `start`; return where its right bytes end."""
-    table.dst_at[table.vectors] = <int32_t> start
-    if kernels.vector == 16:
-        return start + _add_vector_of(16, table, sources + start)
-    return start + _add_vector_of(32, table, sources + start)
+    plan.table.dst_at[plan.table.vectors] = <int32_t> start
+    if plan.kernels.vector == 16:
+        return start + _add_vector_of(16, &plan.table, sources + start)
+    return start + _add_vector_of(32, &plan.table, sources + start)
 
 
 cdef inline int _add_vector_of(int vector, ShuffleTable *table, const int16_t *sources) noexcept:
     """Describe a vector, whose width is a constant where this is inlined; return how many of its bytes are right."""
     cdef uint8_t *index = table.index + table.vectors * vector
-    cdef int16_t low = sources[0], high = sources[0], lower, higher
-    cdef int i, right = vector
+    cdef int16_t low = sources[0], high = sources[0], begin
+    cdef int right = vector, i
+
     for i in range(vector):
         low = min(low, sources[i])
         high = max(high, sources[i])
     if high - low >= COPY_WINDOW_BYTES:
-        low = high = sources[0]
-        right = 1
-        while True:
-            lower = min(low, sources[right])
-            higher = max(high, sources[right])
-            if higher - lower >= COPY_WINDOW_BYTES:
-                break
-            low = lower
-            high = higher
-            right += 1
+        right = _bytes_of_window(sources, &begin)
+        low = begin     # a copy, as what has an address is in no register
+
     table.src_at[table.vectors] = low
     table.src_reach = max(table.src_reach, low + COPY_WINDOW_BYTES)
     for i in range(vector):
         index[i] = (sources[i] - low) & (COPY_WINDOW_BYTES - 1)
     table.vectors += 1
     return right
+
+
+cdef inline int _bytes_of_window(const int16_t *sources, int16_t *begin) noexcept:
+    """How many of the first bytes are in one window of the data, which does not have all; find where that begins."""
+    cdef int16_t low = sources[0], high = sources[0], lower, higher
+    cdef int n = 1
+
+    while True:
+        lower = min(low, sources[n])
+        higher = max(high, sources[n])
+        if higher - lower >= COPY_WINDOW_BYTES:
+            break
+        low = lower
+        high = higher
+        n += 1
+    begin[0] = low
+    return n

@@ -418,33 +418,56 @@ cdef void _read_axes(StridedCopy *copy, cnp.ndarray src) noexcept:
 
 
 cdef void _cut_tiles(StridedCopy *copy) noexcept:
-    """Give each axis its step in the output, and tiles enough of it to make whole lines there and in the data."""
-    cdef StridedAxis *inner = &copy.axes[copy.rank - 1]
-    cdef StridedAxis *other = &copy.axes[0]
-    cdef StridedAxis *axis
-    cdef Py_ssize_t narrow = L1 // 4    # bytes of a tile at least, if the data or the output is narrow
-    cdef Py_ssize_t step = copy.size, tile = copy.size
-    cdef Py_ssize_t dst_side = 4 * LINE         # bytes of a tile that are neighbours in the output,
-    cdef Py_ssize_t src_side = min(dst_side, LINE * copy.size)      # and in the data: as many if items are long
+    """Choose the axes that a kernel takes, and how much of each axis a tile has."""
+    _choose_kernels_axes(copy)
+    _take_whole_lines(copy)
+    _widen_narrow_tiles(copy)
+
+
+cdef void _choose_kernels_axes(StridedCopy *copy) noexcept:
+    """Take the innermost axis of the output, and of the others the innermost of the data."""
+    cdef const StridedAxis *axes = &copy.axes[0]
     cdef int i
-    if copy.size >= 16 and inner.src_step & (PAGE - 1):
-        dst_side = L1 // 2      # lines of the data stay in a second-level cache, but for those whole pages apart
-        src_side = LINE
+
     copy.inner = copy.rank - 1
     copy.other = 0
+    for i in range(copy.inner - 1, -1, -1):
+        if llabs(axes[i].src_step) < llabs(axes[copy.other].src_step):
+            copy.other = i
+
+    if axes[copy.other].length * axes[copy.inner].length < COPY_TILE_ITEMS:
+        for i in range(copy.inner):
+            if axes[i].length > axes[copy.other].length:
+                copy.other = i
+
+
+cdef void _take_whole_lines(StridedCopy *copy) noexcept:
+    """Find each axis's step in the output, and have tiles of whole lines, there and in the data."""
+    cdef const StridedAxis *inner = &copy.axes[copy.inner]
+    cdef StridedAxis *axis
+    cdef Py_ssize_t step = copy.size, tile = copy.size      # bytes of what is within an axis: in the output, in a tile
+    cdef Py_ssize_t dst_side = 4 * LINE                             # bytes of a tile side by side in the output
+    cdef Py_ssize_t src_side = min(dst_side, LINE * copy.size)      # and in the data: as many if items are long
+    cdef bint are_whole_pages_apart = inner.src_step & (PAGE - 1) == 0
+    cdef int i
+
+    if copy.size >= 16 and not are_whole_pages_apart:   # lines of the data stay in a second-level cache
+        dst_side = L1 // 2
+        src_side = LINE
     for i in range(copy.rank - 1, -1, -1):
         axis = &copy.axes[i]
         axis.dst_step = step
         step *= axis.length
         axis.block = max(_part(axis, dst_side, tile), _part(axis, src_side, llabs(axis.src_step)))
         tile *= axis.block
-        if i < copy.inner and llabs(axis.src_step) < llabs(copy.axes[copy.other].src_step):
-            copy.other = i
-    if copy.axes[copy.other].length * inner.length < COPY_TILE_ITEMS:
-        for i in range(copy.inner):
-            if copy.axes[i].length > copy.axes[copy.other].length:
-                copy.other = i
-    other = &copy.axes[copy.other]
+
+
+cdef void _widen_narrow_tiles(StridedCopy *copy) noexcept:
+    """Where the data or the output is narrow, have tiles of as many bytes as a quarter of a first-level cache."""
+    cdef StridedAxis *inner = &copy.axes[copy.inner]
+    cdef StridedAxis *other = &copy.axes[copy.other]
+    cdef Py_ssize_t narrow = L1 // 4
+
     if llabs(inner.src_step) < llabs(other.src_step):      # a single row
         inner.block = max(inner.block, _part(inner, narrow, copy.size))
     elif inner.src_step == other.length * other.src_step:   # rows that are packed
@@ -459,34 +482,55 @@ cdef inline Py_ssize_t _part(const StridedAxis *axis, Py_ssize_t wanted, Py_ssiz
 
 
 cdef void _order_loops(StridedCopy *copy) noexcept:
-    """Order the loops as the data lies, forwards: over tiles, then along the axes of a tile that the kernel kernels."""
-    cdef StridedAxis *axes = &copy.axes[0]
+    """Order the loops as the data lies, forwards: over tiles, then along the axes of a tile that no kernel takes."""
     cdef int[MAX_AXES] order
-    cdef int i, j, k
-    for i in range(copy.rank):
-        if i != copy.inner and axes[i].src_step < 0:
-            copy.src += (axes[i].length - 1) * axes[i].src_step
-            copy.dst += (axes[i].length - 1) * axes[i].dst_step
-            axes[i].src_step = -axes[i].src_step
-            axes[i].dst_step = -axes[i].dst_step
-        j = i
-        while j and llabs(axes[order[j - 1]].src_step) < llabs(axes[i].src_step):
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = i
+    cdef StridedAxis *axis
+    cdef int k
+
+    _run_forwards(copy)
+    _sort_by_data(copy, order)
+
     copy.n_loops = 0
     for k in range(copy.rank):
-        i = order[k]
-        axes[i].part = axes[i].length
-        if axes[i].length >= 2 * axes[i].block:
-            copy.loops[copy.n_loops] = i
-            copy.n_loops += 1
+        axis = &copy.axes[order[k]]
+        axis.part = axis.length
+        if axis.length >= 2 * axis.block:
+            _add_loop(copy, order[k])
     copy.outer_loops = copy.n_loops
     for k in range(copy.rank):
-        i = order[k]
-        if i != copy.inner and i != copy.other and axes[i].block > 1:
-            copy.loops[copy.n_loops] = i
-            copy.n_loops += 1
+        if order[k] != copy.inner and order[k] != copy.other and copy.axes[order[k]].block > 1:
+            _add_loop(copy, order[k])
+
+
+cdef void _run_forwards(StridedCopy *copy) noexcept:
+    """Begin axes along which the data runs backwards at the other end; not the innermost of the output."""
+    cdef StridedAxis *axis
+    cdef int i
+    for i in range(copy.rank):
+        axis = &copy.axes[i]
+        if i == copy.inner or axis.src_step >= 0:
+            continue
+        copy.src += (axis.length - 1) * axis.src_step
+        copy.dst += (axis.length - 1) * axis.dst_step
+        axis.src_step = -axis.src_step
+        axis.dst_step = -axis.dst_step
+
+
+cdef void _sort_by_data(const StridedCopy *copy, int *order) noexcept:
+    """List the axes by the data's steps, the longest first; those of equal steps stay in their order."""
+    cdef int i, place
+    for i in range(copy.rank):
+        place = i
+        while place and llabs(copy.axes[order[place - 1]].src_step) < llabs(copy.axes[i].src_step):
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = i
+
+
+cdef inline void _add_loop(StridedCopy *copy, int axis) noexcept:
+    """Let the next loop run along an axis."""
+    copy.loops[copy.n_loops] = axis
+    copy.n_loops += 1
 
 
 cdef void _share_tiles(StridedCopy *copy, int threads) noexcept nogil:

@@ -16,6 +16,7 @@ contiguous, so two axes are one if the data is copied along both, or repeated al
 The innermost axis, if it is copied, makes long items: here of 3 bytes. The others make pairs: (270, 3), (480, 3).
 """
 
+cimport cython
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from bcast._nest.core cimport Nest, coalesce_axes, drop_unit_axes
@@ -52,6 +53,8 @@ cdef int make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, B
     return 0
 
 
+@cython.boundscheck(False)      # the ranks are compared first
+@cython.wraparound(False)
 cdef int _lay_out(Nest *nest, tuple shape, tuple source, Py_ssize_t itemsize, Buffers *described) except -1:
     """Describe contiguous data, and a contiguous output, along the axes of an alignment; note the bytes of both."""
     cdef Py_ssize_t src_bytes = itemsize, dst_bytes = itemsize, length

@@ -106,18 +106,15 @@ cdef _apply_loop(UfuncLoop found, a, b, const Rule *rule, out, int casting):
     if not align_operands(&call, a, b, rule) or not has_items(&call):
         return None
     _take_loop(&call, found)
-    if not describe(&call, 0, a, <cnp.dtype> found.dtypes[0], found.casts[0]):
-        return None
-    if not describe(&call, 1, b, <cnp.dtype> found.dtypes[1], found.casts[1]):
+    if not _describe_pair(&call, found, a, b):
         return None
     call.reshaped = is_reshaped(&call, 1) << 1 if rule.mode == PDPD else 0
     if found.compares_bytes:
         call.compared_bools = 3
         make_bools_plain(&call)
 
+    out = _result(&call, out, <cnp.dtype> found.dtypes[2], 2, casting)
     if out is None:
-        out = new_result(&call, <cnp.dtype> found.dtypes[2], 2)
-    elif not accept_out(&call, out, <cnp.dtype> found.dtypes[2], casting):
         return None
     if found.bits_by_strides and not has_sure_strides(&call, not found.bits_by_repetition):
         return None
@@ -135,6 +132,23 @@ cdef inline void _take_loop(Call *call, UfuncLoop found) noexcept:
     call.thread_safe, call.cost, call.tells_errors = found.thread_safe, found.cost, found.tells_errors
     call.side_by_side, call.slow_with_stride_0 = found.side_by_side, found.slow_with_stride_0
     call.noted = found.noted
+
+
+cdef inline bint _describe_pair(Call *call, UfuncLoop found, a, b) except -1:
+    """Describe both operands of a loop; tell whether it can get them."""
+    if not describe(call, 0, a, <cnp.dtype> found.dtypes[0], found.casts[0]):
+        return False
+    return describe(call, 1, b, <cnp.dtype> found.dtypes[1], found.casts[1])
+
+
+cdef inline _result(Call *call, out, cnp.dtype dtype, int n, int casting):
+    """The array for the result: a new one, with axes in the order of the first n operands', or the user's.
+
+    None if the result cannot be written to the user's array block by block.
+    """
+    if out is None:
+        return new_result(call, dtype, n)
+    return out if accept_out(call, out, dtype, casting) else None
 
 
 cdef int _run_telling_conversions(Call *call, UfuncLoop found) except -1:
@@ -176,9 +190,8 @@ cpdef choose(condition, x, y, out):
         return None
 
     _take_choice(&call, common.itemsize)
+    out = _result(&call, out, common, 3, cnp.NPY_NO_CASTING)
     if out is None:
-        out = new_result(&call, common, 3)
-    elif not accept_out(&call, out, common, cnp.NPY_NO_CASTING):
         return None
     if call.noted:
         _choose_telling_conversions(&call)
@@ -249,14 +262,10 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     """
     cdef Call call
     cdef Rule by = rule_of_mode(rule, axis)
-    call.number = number_of(data)
-    if not cnp.PyArray_CheckExact(data) or call.number == OTHER or len(steps) > MAX_OPERANDS - 2:
-        return None
     if casting == cnp.NPY_NO_CASTING:       # which forbids another order of bytes, too
         return None
     steps = _with_arrays(steps)
-    _begin_chain(&call, data, steps, &by)
-    if not describe(&call, 0, data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL):
+    if not _begin_chain(&call, data, steps, &by):
         return None
     if _keeps_order_of_bytes(&call, steps, dtype, out):
         return None
@@ -275,9 +284,13 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     return _run_chain(&call, out)
 
 
-cdef int _begin_chain(Call *call, data, tuple steps, const Rule *rule) except -1:
-    """Begin a chain, whose first operand is the data; the rank of the result follows from all operands."""
+cdef bint _begin_chain(Call *call, data, tuple steps, const Rule *rule) except -1:
+    """Begin a chain, whose first operand is the data, if it can be; the rank of the result follows from all operands.
+    """
     cdef int k
+    call.number = number_of(data)
+    if not cnp.PyArray_CheckExact(data) or call.number == OTHER or len(steps) > MAX_OPERANDS - 2:
+        return False
     call.nest.rank = rank_of(data)
     if rule.mode == BY_NUMPY:
         for step in steps:
@@ -291,7 +304,7 @@ cdef int _begin_chain(Call *call, data, tuple steps, const Rule *rule) except -1
     call.thread_safe, call.cost, call.tells_errors, call.side_by_side = True, 1, True, True
     call.slow_with_stride_0 = call.slow_unfused = call.compared_bools = call.noted = call.reshaped = 0
     call.in_place = False
-    return 0
+    return describe(call, 0, data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL)
 
 
 cdef bint _keeps_order_of_bytes(const Call *call, tuple steps, dtype, out) except -1:
@@ -318,9 +331,8 @@ cdef _run_chain(Call *call, out):
     cdef int k
     if call.compared_bools:
         make_bools_plain(call)
+    out = _result(call, out, given, 0, cnp.NPY_EQUIV_CASTING)
     if out is None:
-        out = new_result(call, given, 0)
-    elif not accept_out(call, out, given, cnp.NPY_EQUIV_CASTING):
         return None
 
     if call.in_place:
@@ -397,19 +409,24 @@ cdef bint _add_clip(Call *call, low, high, const Rule *rule) except -1:
 
 cdef bint _add_round(Call *call, decimals) except -1:
     """Add what NumPy's `round` does: it scales, rounds to whole numbers and scales back; tell whether that can be."""
-    cdef double factor = 1
     if type(decimals) is not int:
         return False
     if _is_whole(call.number) and call.number != cnp.NPY_BOOL:
         return decimals >= 0        # integers stay what they are
-    if call.number != cnp.NPY_FLOAT and call.number != cnp.NPY_DOUBLE and call.number != cnp.NPY_FLOAT16:
+    if call.number not in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE, cnp.NPY_FLOAT16):
         return False
     if not -MOST_DECIMALS <= decimals <= MOST_DECIMALS:
         return False
-    for _ in range(abs(decimals)):
-        factor *= 10
     if decimals == 0:
         return _add_ufunc(call, (np.rint,), &NUMPYS_RULE)
+    return _add_scaled_round(call, decimals)
+
+
+cdef bint _add_scaled_round(Call *call, int decimals) except -1:
+    """Add a product or quotient by a power of ten, a rounding to whole numbers, and the quotient or product back."""
+    cdef double factor = 1
+    for _ in range(decimals if decimals > 0 else -decimals):
+        factor *= 10
     before, after = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
     return (
         _add_ufunc(call, (before, factor), &NUMPYS_RULE)
@@ -558,16 +575,23 @@ cdef bint _are_sure_bounds(int number, low, high) except -1:
     Of floats it does where a bound is NaN; and where one is 0, which may have either sign, unless each bound is one for
     all items.
     """
-    cdef bint is_float = not _is_whole(number), are_single = True
-    cdef int kind, found = 0
-    for bound in (low, high):
-        kind = number_of(bound)
-        if kind == OTHER or kind == A_COMPLEX or (kind >= cnp.NPY_CFLOAT and kind <= cnp.NPY_CLONGDOUBLE):
-            return False
-        is_float = is_float or not (_is_whole(kind) or kind == AN_INT)
-    if not is_float:
+    cdef int a = number_of(low), b = number_of(high)
+    if not _has_order(a) or not _has_order(b):
+        return False
+    if _is_whole(number) and (_is_whole(a) or a == AN_INT) and (_is_whole(b) or b == AN_INT):
         return True
+    return _are_sure_floats(low, high)
 
+
+cdef inline bint _has_order(int number) noexcept:
+    """Whether numbers of a dtype, or what stands for it, can be bounds here: those that are not complex."""
+    return number != OTHER and number != A_COMPLEX and not cnp.NPY_CFLOAT <= number <= cnp.NPY_CLONGDOUBLE
+
+
+cdef bint _are_sure_floats(low, high) except -1:
+    """Whether bounds have no NaN; and no 0, unless each is one for all items."""
+    cdef bint are_single = True
+    cdef int found = 0
     for bound in (low, high):
         if cnp.PyArray_CheckExact(bound):
             if cnp.PyArray_SIZE(<cnp.ndarray> bound) > MANY_BOUNDS:
@@ -582,7 +606,7 @@ cdef int _look_at(bound) except -1:
     cdef cnp.ndarray array
     cdef int found
     if not cnp.PyArray_CheckExact(bound):
-        return HAS_NAN if bound != bound else 0 if bound else HAS_ZERO
+        return _look_at_scalar(bound)
     array = bound
     if cnp.PyArray_IS_C_CONTIGUOUS(array) and cnp.PyArray_ISBEHAVED_RO(array):     # in half a microsecond, not in five
         found = _look_at_array(array)
@@ -591,6 +615,13 @@ cdef int _look_at(bound) except -1:
     if cnp.PyArray_SIZE(array) > FEW_BOUNDS:
         return HAS_NAN
     return (HAS_NAN if np.any(bound != bound) else 0) | (0 if np.all(bound) else HAS_ZERO)
+
+
+cdef int _look_at_scalar(bound) except -1:
+    """Which of NaN and 0 a number is."""
+    if bound != bound:
+        return HAS_NAN
+    return 0 if bound else HAS_ZERO
 
 
 cdef int _look_at_array(cnp.ndarray array) noexcept:
@@ -760,23 +791,16 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
     It returns NotImplemented where the shapes do not fit, or have to be looked into with more care. Each argument is
     one of the user's.
     """
-    cdef Call call
     cdef Rule by = rule_of_mode(rule, axis)
     cdef PyObject *args[4]
     cdef size_t n = 2
-    if _is_subclass(a) or _is_subclass(b):
-        return NotImplemented
-    if by.mode == PDPD or not align_operands(&call, a, b, &by):     # where `b` may have to be reshaped
+    if not _fit_as_they_are(a, b, &by, out, where):
         return NotImplemented
     args[0], args[1] = <PyObject *> a, <PyObject *> b
     if out is not None:
-        if not _fits_result(&call, out, True):
-            return NotImplemented
         args[n] = <PyObject *> out
         n += 1
     if where is not None:
-        if not _fits_result(&call, where, False):
-            return NotImplemented
         args[n] = <PyObject *> where
         n += 1
 
@@ -787,6 +811,18 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
         if hasattr(error, "out_i"):     # as NumPy calls it where `out` has a dtype that casting forbids
             error.add_note("Give casting='unsafe', or an `out` of another dtype.")
         raise
+
+
+cdef inline bint _fit_as_they_are(a, b, const Rule *rule, out, where) noexcept:
+    """Whether operands fit under a rule, and `out` and `where` fit the result, with the shapes that they have."""
+    cdef Call call
+    if _is_subclass(a) or _is_subclass(b):
+        return False
+    if rule.mode == PDPD or not align_operands(&call, a, b, rule):      # where `b` may have to be reshaped
+        return False
+    if out is not None and not _fits_result(&call, out, True):
+        return False
+    return where is None or _fits_result(&call, where, False)
 
 
 cdef inline bint _is_subclass(operand) noexcept:

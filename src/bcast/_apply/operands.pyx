@@ -63,12 +63,8 @@ cdef bint map_operand(Call *call, int k, operand, const Rule *rule) noexcept:
 
     The first one makes the shape of the result, of a rank that is known; those of NumPy's rule stretch it.
     """
-    cdef Py_ssize_t *shape = call.nest.shape
-    cdef Py_ssize_t *strides = call.nest.stride[k]
     cdef int rank = rank_of(operand), start = call.nest.rank - rank, i
-    cdef Py_ssize_t length
-
-    call.operands[k].strides = strides
+    call.operands[k].strides = call.nest.stride[k]
     if start < 0 or rule.mode == BY_NONE and start:
         return False
     if rule.mode == PDPD:
@@ -78,18 +74,24 @@ cdef bint map_operand(Call *call, int k, operand, const Rule *rule) noexcept:
             return False
 
     for i in range(call.nest.rank):
-        strides[i] = 0
+        call.nest.stride[k][i] = 0
         if k == 0:
-            shape[i] = 1
+            call.nest.shape[i] = 1
     for i in range(rank):
-        length = cnp.PyArray_DIM(<cnp.ndarray> operand, i)
-        if length != 1:
-            strides[start + i] = cnp.PyArray_STRIDE(<cnp.ndarray> operand, i)
-            if shape[start + i] == 1 and rule.mode == BY_NUMPY:
-                shape[start + i] = length
-        if shape[start + i] != length and (length != 1 or rule.mode == BY_NONE):
+        if not _map_axis(call, k, start + i, <cnp.ndarray> operand, i, rule.mode):
             return False
     return True
+
+
+cdef inline bint _map_axis(Call *call, int k, int to, cnp.ndarray array, int axis, int mode) noexcept:
+    """Map an axis of an operand to one of the result; tell whether it fits there, by a mode."""
+    cdef Py_ssize_t length = cnp.PyArray_DIM(array, axis)
+    if length == 1:
+        return call.nest.shape[to] == 1 or mode != BY_NONE
+    call.nest.stride[k][to] = cnp.PyArray_STRIDE(array, axis)
+    if call.nest.shape[to] == 1 and mode == BY_NUMPY:
+        call.nest.shape[to] = length
+    return call.nest.shape[to] == length
 
 
 cdef inline int _rank_without_ones(operand, int rank) noexcept:
@@ -194,6 +196,7 @@ cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
     cdef int beyond = 0     # not 0 for an int that is no long long
     cdef long long whole = PyLong_AsLongLongAndOverflow(value, &beyond) if kind is int else 0
     cdef bint fits = False
+    cdef double most
     if beyond:
         return False
 
@@ -203,12 +206,9 @@ cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
         fits = kind is bool
     elif kind is complex:
         fits = dtype.type_num == cnp.NPY_CDOUBLE
-    elif dtype.type_num == cnp.NPY_FLOAT:
-        fits = _is_exact(whole) and _holds_float(value, FLT_MAX)
-    elif dtype.type_num == cnp.NPY_DOUBLE:
-        fits = _is_exact(whole) and _holds_float(value, DBL_MAX)
-    elif dtype.type_num == cnp.NPY_FLOAT16:
-        fits = _is_exact(whole) and _holds_float(value, HALF_MAX)
+    else:
+        most = _largest_float(dtype.type_num)
+        fits = most and _is_exact(whole) and _holds_float(value, most)
     if fits:
         PyArray_Pack(<cnp.PyArray_Descr *> dtype, item, value)
     return fits
@@ -220,6 +220,15 @@ cdef inline bint _holds_integer(cnp.dtype dtype, long long value) noexcept:
     cdef bint is_signed = dtype.kind == c"i"
     cdef int value_bits = 8 * <int> dtype.itemsize - is_signed
     return value >> min(63, value_bits) == (value >> 63 if is_signed else 0)
+
+
+cdef inline double _largest_float(int number) noexcept:
+    """The largest finite number of a dtype of floats; 0 if scalars of another one are left to NumPy."""
+    if number == cnp.NPY_DOUBLE:
+        return DBL_MAX
+    if number == cnp.NPY_FLOAT:
+        return FLT_MAX
+    return HALF_MAX if number == cnp.NPY_FLOAT16 else 0
 
 
 cdef inline bint _is_exact(long long value) noexcept:

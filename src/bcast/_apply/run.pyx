@@ -500,7 +500,8 @@ cdef bint _run_chain(Worker *worker, Rows *rows, Py_ssize_t count, Py_ssize_t it
 cdef inline bint _run_steps(Worker *worker, const Rows *rows, Py_ssize_t items) noexcept nogil:
     """Run all steps on one row; tell whether one has failed.
 
-    Which step an error belongs to is found by running single ones: a fused loop that was in error is done again.
+    Which step an error belongs to is found by running single ones: a fused loop that was in error is done again. The
+    turns of the two buffers, the steps that are left and the errors hang together, so that this is clearer whole.
     """
     cdef const Call *call = worker.plan.call
     cdef Value value = Value(data=rows.at[0], stride=rows.strides[0]), given
@@ -509,23 +510,20 @@ cdef inline bint _run_steps(Worker *worker, const Rows *rows, Py_ssize_t items) 
     cdef bint has_erred = False
 
     while i < call.step_count:
-        taken = 1
-        if call.steps[i].fused_count > 1 and i >= single and value.stride:
-            taken = call.steps[i].fused_count
-        given = _destination(worker, rows, i + taken, turn)
-
+        taken = call.steps[i].fused_count if i >= single and value.stride else 1
         if taken > 1:
-            _run_fused(call, i, taken, rows, items, value.data, given.data)
+            given = _destination(worker, rows, i + taken, turn)
+            _run_fused(call, i, rows, items, value.data, given.data)
             if worker.look != LATER and has_errors(ERRORS):
                 PyUFunc_clearfperr()
                 single = i + taken
                 continue
         else:
+            taken = 1
+            given = _destination(worker, rows, i + 1, turn)
             if _run_step(call, i, rows, items, value, &given):
                 return True
-            if call.step_count > 1 and has_errors(ERRORS):
-                worker.errors[i] |= PyUFunc_getfperr()
-                has_erred = True
+            has_erred = _note_errors(worker, i) or has_erred
         value = given
         turn = 1 - turn
         i += taken
@@ -533,6 +531,14 @@ cdef inline bint _run_steps(Worker *worker, const Rows *rows, Py_ssize_t items) 
     if worker.look != LATER:
         worker.look = AT_SINGLE if has_erred else AT_FUSED
     return False
+
+
+cdef inline bint _note_errors(Worker *worker, int i) noexcept nogil:
+    """Note the errors of one step of several, if it has some; tell whether it has."""
+    if worker.plan.call.step_count == 1 or not has_errors(ERRORS):
+        return False
+    worker.errors[i] |= PyUFunc_getfperr()
+    return True
 
 
 cdef inline Value _destination(const Worker *worker, const Rows *rows, int done, int turn) noexcept nogil:
@@ -570,18 +576,15 @@ cdef inline bint _run_step(
 
 
 cdef void _run_fused(
-    const Call *call, int first, int count, const Rows *rows, Py_ssize_t items, const char *src, char *dst,
+    const Call *call, int first, const Rows *rows, Py_ssize_t items, const char *src, char *dst,
 ) noexcept nogil:
-    """Run steps as one loop: the first one may convert bytes, the last one to float16 or to bytes.
-
-    The steps, and what they take and give, are seven things that change from call to call.
-    """
+    """Run the steps that are fused with one as one loop: it may convert bytes; the last one, to float16 or to bytes."""
     cdef Fusion fusion
     cdef uint8_t[2 * MAX_STEPS] functions
     cdef const float *operands[2 * MAX_STEPS]
     cdef Py_ssize_t[2 * MAX_STEPS] strides
     cdef const Step *step = &call.steps[first]
-    cdef const Step *end = step + count
+    cdef const Step *end = step + step.fused_count
     cdef float none = 0     # in place of an operand
     cdef int n = 0
     fusion.n, fusion.src, fusion.dst = items, src, dst

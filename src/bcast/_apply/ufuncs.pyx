@@ -265,29 +265,37 @@ cdef UfuncLoop find_loop(ufunc, int a, int b, int third, int casting):
 
     `clip` has a third operand, whose dtype is given in place of that for the result.
     """
-    if a == OTHER or b == OTHER or third == OTHER:
-        return None
-    if not cnp.NPY_SAFE_CASTING <= casting <= cnp.NPY_UNSAFE_CASTING:
-        return None
     cdef long long key = (((<long long> (a + 8) << 12 | (b + 8)) << 12 | (third + 8)) << 3) | casting
     cdef size_t place = (<size_t> <PyObject *> ufunc >> 4) * 31 + <size_t> (key * 40503 >> 9)
+    cdef UfuncLoop found
+    if a == OTHER or b == OTHER or third == OTHER:
+        return None
+    if casting < cnp.NPY_SAFE_CASTING or casting > cnp.NPY_UNSAFE_CASTING:
+        return None
+
+    found = _kept_loop(ufunc, key, &place)
+    if found is None:
+        if kept_count > LOOPS_KEPT // 2:
+            return None
+        found = UfuncLoop.__new__(UfuncLoop)
+        found.ufunc, found.key = ufunc, key
+        _resolve(found, Wanted(a=a, b=b, third=third, casting=casting))
+        _keep(found, place)
+    return found if found.loop.function != NULL else None
+
+
+cdef inline UfuncLoop _kept_loop(ufunc, long long key, size_t *place):
+    """The loop in the table that was asked for by this key, from a place on; None if there is none before a free place.
+    """
     cdef PyObject *kept
     while True:
-        place &= LOOPS_KEPT - 1
-        kept = kept_loops[place]
+        place[0] &= LOOPS_KEPT - 1
+        kept = kept_loops[place[0]]
         if kept == NULL:
-            break
+            return None
         if (<UfuncLoop> kept).key == key and (<UfuncLoop> kept).ufunc is ufunc:
-            return <UfuncLoop> kept if (<UfuncLoop> kept).loop.function != NULL else None
-        place += 1
-
-    if kept_count > LOOPS_KEPT // 2:
-        return None
-    cdef UfuncLoop found = UfuncLoop.__new__(UfuncLoop)
-    found.ufunc, found.key = ufunc, key
-    _resolve(found, Wanted(a=a, b=b, third=third, casting=casting))
-    _keep(found, place)
-    return found if found.loop.function != NULL else None
+            return <UfuncLoop> kept
+        place[0] += 1
 
 
 cdef int _keep(UfuncLoop found, size_t place) except -1:
@@ -421,7 +429,6 @@ cdef Loop _own_loop(Ufunc row, tuple dtypes, const CallInfo *numpys) except? NUL
 cdef int _describe_loop(UfuncLoop found, Ufunc row, Loop own) except -1:
     """Note what is known of the loop for these dtypes."""
     cdef cnp.dtype dtype = found.dtypes[0], second = found.dtypes[1]
-    cdef bint are_alike = dtype.type_num == second.type_num
 
     found.thread_safe = row.thread_safe
     found.cost = row.cost if own == NULL else max(row.cost, <int> (SLOW_WEIGHT // 2))
@@ -433,10 +440,17 @@ cdef int _describe_loop(UfuncLoop found, Ufunc row, Loop own) except -1:
         found.slow_with_stride_0 = row.slow_operands
     found.compares_bytes = row.compares_bytes and dtype.type_num == cnp.NPY_BOOL
 
-    if row.own & ROWS and are_alike and (_names(INTEGERS, dtype) or _names(FLOATS, dtype)):
-        found.row_loop = row_loop_for(target_number, dtype.kind == c"f", <int> dtype.itemsize, row.number)
     found.fused = NOT_FUSED
-    if row.own & FUSED and are_alike and dtype.type_num == cnp.NPY_FLOAT and _fuses(row.number):
+    if dtype.type_num == second.type_num:
+        _find_other_loops(found, row, dtype)
+    return 0
+
+
+cdef int _find_other_loops(UfuncLoop found, Ufunc row, cnp.dtype dtype) except -1:
+    """Find the loop of many short rows, and the number in fused loops, where both operands have a dtype."""
+    if row.own & ROWS and (_names(INTEGERS, dtype) or _names(FLOATS, dtype)):
+        found.row_loop = row_loop_for(target_number, dtype.kind == c"f", <int> dtype.itemsize, row.number)
+    if row.own & FUSED and dtype.type_num == cnp.NPY_FLOAT and _fuses(row.number):
         found.fused = row.number
     return 0
 

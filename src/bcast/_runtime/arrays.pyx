@@ -18,6 +18,7 @@ import sys
 import numpy as np
 
 from bcast._runtime.core cimport MAX_BYTES, block_handler, drop_unused, give_back_block, overlap, pays, take_block
+from bcast._runtime.numpy_private cimport let_own_memory
 
 cdef extern from "numpy/arrayobject.h":
     bint PyDataType_REFCHK(cnp.PyArray_Descr *dtype)
@@ -31,8 +32,6 @@ cdef extern from "numpy/arrayobject.h":
     # NumPy 2.0 does not declare these for Cython.
     object PyDataMem_GetHandler()
     PyObject *PyDataMem_DefaultHandler
-    ctypedef struct Fields "PyArrayObject_fields":
-        PyObject *mem_handler
 
 cdef extern from "numpy/ufuncobject.h":
     ctypedef struct UFunc "PyUFuncObject":
@@ -344,10 +343,7 @@ cdef cnp.ndarray new_array(cnp.dtype dtype, tuple shape, name):
     except BaseException:
         give_back_block(NULL, block, 0)
         raise
-    # From now on the array owns its block, as if NumPy had got it from the handler.
-    Py_INCREF(block_handler)
-    (<Fields *> array).mem_handler = <PyObject *> block_handler
-    cnp.PyArray_ENABLEFLAGS(array, cnp.NPY_ARRAY_OWNDATA)
+    let_own_memory(array, block_handler)
     PyTraceMalloc_Track(TRACED, <uintptr_t> block, nbytes)  # failing to trace memory is no error
     return array
 

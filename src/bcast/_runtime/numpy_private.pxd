@@ -1,4 +1,4 @@
-# NumPy's private parts that the element-wise core uses, all of them.
+# NumPy's private parts that this package uses, all of them.
 #
 # NumPy promises none of these. Each was checked, by the suite, with the NumPy versions 2.0, 2.4 and 2.5:
 #
@@ -8,12 +8,19 @@
 #   the capsule and its struct          where the loop and its context lie           another name: the ufunc is called
 #   numpy._core.umath.clip              the ufunc that `np.clip` calls               chains leave bounds to NumPy
 #   shape and strides set in place      new results whose axes are in another order  (fields of NumPy's C API since 1.0)
+#   the field `mem_handler`             results own blocks of ours                   (a field of arrays since 1.22)
 #
 # The capsule's name says the version of its struct: `numpy_1.24_ufunc_call_info`. A NumPy that changes the struct
-# changes the name. `_runtime` uses one more part: the field `mem_handler` of an array, by which a result owns a block.
+# changes the name. Parts in brackets have no way out: without them, nothing compiles.
 
 cimport numpy as cnp
+from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.ref cimport Py_INCREF
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct ArrayFields "PyArrayObject_fields":
+        PyObject *mem_handler
 
 # A loop on one row: `data` has the first item of each operand, `dims` the number of items, `strides` are in bytes.
 # It returns -1 if it has raised.
@@ -61,3 +68,10 @@ cdef inline void set_layout(
         cnp.PyArray_DIMS(array)[axis] = shape[axis]
         cnp.PyArray_STRIDES(array)[axis] = strides[axis]
     cnp.PyArray_UpdateFlags(array, cnp.NPY_ARRAY_C_CONTIGUOUS | cnp.NPY_ARRAY_F_CONTIGUOUS)
+
+
+cdef inline void let_own_memory(cnp.ndarray array, handler) noexcept:
+    """Let an array own its memory, as if NumPy had got it from a handler, a capsule; NumPy gives it back to that."""
+    Py_INCREF(handler)
+    (<ArrayFields *> array).mem_handler = <PyObject *> handler
+    cnp.PyArray_ENABLEFLAGS(array, cnp.NPY_ARRAY_OWNDATA)

@@ -306,23 +306,21 @@ cdef void _reduce_one_by_one(
     """Reduce a group whose rows are wide or apart."""
     cdef ItemRows rows = all_rows[0]
     cdef Items item = group[0]
+    cdef char *result = _first_result(plan, span, group)
     cdef Py_ssize_t _i
     cdef Sink dst
 
     item.items = 1
     for _i in range(group.items):
         item.rows = rows.count = item.counts[0]
-        dst.mode = WRITE
-        dst.sum = dst.error = _first_result(plan, span, &item)
+        dst = Sink(mode=WRITE, sum=result, error=result)
         if rows.count == 0:
-            _write_identity(plan, dst.sum)
-        elif (
-            not plan.are_dense or rows.count > SUM_CALL_ROWS
-            or reduce_rows(plan.reduction, &rows, dst)
-        ):
+            _write_identity(plan, result)
+        elif not plan.are_dense or rows.count > SUM_CALL_ROWS or reduce_rows(plan.reduction, &rows, dst):
             reduce_rows(plan.reduction, &rows, memory.block)
             _store_group(plan, span, &item, memory)
         rows.src += rows.count * rows.stride
+        result += plan.rows.dst_stride
         item.row += item.rows
         item.item += 1
         item.counts += 1

@@ -347,25 +347,27 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
         reduction.operation.has_errors and rows.width * terms.size <= PAGE
     )
     cdef Py_ssize_t at_once = 4 if share_lines and dst.mode != WRITE else SUM_CALL_ROWS
-    cdef Py_ssize_t advance = at_once // 4 * stride, done = 0
-    cdef Rows some = Rows(
-        src=rows.src,
-        turns=rows.count // at_once,
-        advance=advance,
-        rows=at_once,
-        stride=rows.count // at_once * advance,
-        half_stride=stride,
-        width=rows.width,
-    )
+    cdef Py_ssize_t advance = at_once // 4 * stride, done = 0, turns
     cdef bint are_dense = 256 <= stride == rows.width * terms.size
+    cdef Rows some
 
     if terms.ahead and are_dense and rows.count * stride <= 4 * PAGE:   # taken by turns, they are no stream to the CPU
         fetch(rows.src + terms.ahead, rows.count * stride)
-    if some.turns:
+    if rows.count >= at_once:
+        turns = rows.count // at_once
+        some = Rows(
+            src=rows.src,
+            turns=turns,
+            advance=advance,
+            rows=at_once,
+            stride=turns * advance,
+            half_stride=stride,
+            width=rows.width,
+        )
         if reduction.operation.kernels.reduce_rows(&some, &dst):
             return True
         dst.mode = ADD
-        done = some.turns * at_once
+        done = turns * at_once
     if done == rows.count:
         return False
 

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from benchmarks import arithmetic, copies, overheads, packages, processes, search, sums, threads
+from benchmarks import arithmetic, copies, overheads, packages, processes, search, sums, threads, tuning
 from benchmarks.harness import Cell
 
 __all__ = ["EVERYTHING", "FAMILIES", "OTHERS", "Family", "Other"]
@@ -65,6 +65,7 @@ OTHERS = {
     "busy": Other("calls beside busy processes", threads.measure_busy, "docs/design/threads.md"),
     "apply": Other("`python -m bcast apply` on large files", processes.measure_apply, "docs/command-line.md"),
     "dask": Other("dask arrays on two worker processes", processes.measure_dask, "docs/dask.md"),
+    "tuning": Other("each number of `_runtime/tuning.h`, halved and doubled", tuning.measure_tuning, "tuning.md"),
     "search": Other("a search for slow calls: random functions and layouts", search.measure_search, "search.md"),
 }
 EVERYTHING: dict[str, Family | Other] = {**FAMILIES, **OTHERS}

@@ -15,7 +15,7 @@ import pytest
 
 from bcast._benchmark import timing, workloads
 from bcast._benchmark.table import table
-from benchmarks import arithmetic, copies, harness, numba_loops, packages, sums
+from benchmarks import arithmetic, copies, harness, numba_loops, packages, sums, tuning
 from benchmarks.__main__ import main as run_benchmarks
 from benchmarks.cells import FAMILIES
 from benchmarks.copies import DTYPES, STATES, Broadcast, broadcast_cell, grid
@@ -24,7 +24,9 @@ from benchmarks.peers import LIMIT, PEERS, cpus, installed
 from benchmarks.search import drawn
 from benchmarks.sums import FLOATS, SUM_DTYPES, adjoint_cell, adjoints
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+ROOT = Path(__file__).parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+SUFFIXES = (".py", ".pyx", ".pxi", ".pxd", ".h", ".cpp")
 OPTIONS = Namespace(threads=1, seed=1)
 
 
@@ -429,3 +431,20 @@ def test_searched_calls_are_the_same_call_of_numpys():
 def test_a_searched_call_is_drawn_from_its_seed_and_number():
     titles = [[drawn(seed, number, 3000).title for number in range(20)] for seed in (1, 1, 2)]
     assert titles[0] == titles[1] != titles[2]
+
+
+def test_each_number_has_cells_that_move_with_it():
+    found = list(tuning.numbers((ROOT / tuning.HEADER).read_text(encoding="utf-8")))
+    assert len(found) == len({number.name for number in found}) > 30
+    assert all(number.families and FAMILIES.keys() >= {*number.families} for number in found)
+    assert {number.name: number.value for number in found}["COPY_SHARE_BYTES"] == 256 << 10
+
+
+def test_no_number_stands_elsewhere():
+    """Modules in Python and Cython read the file's numbers by their names."""
+    named = {number.name for number in tuning.numbers((ROOT / tuning.HEADER).read_text(encoding="utf-8"))}
+    listed = (ROOT / tuning.HEADER).with_suffix(".pxd").read_text(encoding="utf-8")
+    assert set(re.findall(r"^        (\w+)$", listed, re.MULTILINE)) == named
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src/bcast").rglob("*") if path.suffix in SUFFIXES]
+    for name in named:
+        assert sum(bool(re.search(rf"\b{name}\b", text)) for text in sources) > 2, f"{name} is read nowhere"

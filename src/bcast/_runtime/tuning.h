@@ -1,9 +1,9 @@
 /* The numbers that plans and pools compare sizes with, all of them: no other file has a threshold.
 
-   A number says what it counts, why it is what it is, and which cells of `python -m benchmarks` move with it. It has one
-   meaning: two thresholds that happen to be equal are two numbers. `python -m benchmarks.tuning` halves and doubles each
-   and shows what that changes. Sizes of the machine (a line, a page, a first-level cache) are in `cpu.h`, and those of
-   structs beside the structs: no measurement moves them. */
+   A number says what it counts, and why it is what it is; the head of its section names the families of cells that
+   move with it. It has one meaning: two thresholds that happen to be equal are two numbers.
+   `python -m benchmarks tuning` halves and doubles each, and shows what that changes. Sizes of the machine (a line, a
+   page, a first-level cache) are in `cpu.h`, and those of structs beside the structs: no measurement moves them. */
 
 #ifndef BCAST_TUNING_H
 #define BCAST_TUNING_H
@@ -11,7 +11,7 @@
 #ifndef BCAST_TUNABLE
 #define BCAST_NUMBER(name, value) enum { name = (value) };
 #else
-/* Builds of `benchmarks/tuning.py`: when a module is loaded, the environment may say another value. */
+/* Builds by `benchmarks/tuning.py`: when a module is loaded, the environment may say another value. */
 #include <stdlib.h>
 #define BCAST_NUMBER(name, value)                                                                                   \
     static long long name = (value);                                                                                \
@@ -23,7 +23,7 @@
     }
 #endif
 
-/* ---- Threads: how work is cut, who wakes whom (`benchmarks threads`) ---- */
+/* ---- Threads: how work is cut, who wakes whom. Cells: use, chain ---- */
 
 /* Shares for each thread. A thread that starts late, or is slow, takes fewer of them. */
 BCAST_NUMBER(THREAD_SHARES, 8)
@@ -49,7 +49,7 @@ BCAST_NUMBER(MAX_DOUBLINGS, 6)
 /* Milliseconds until threads are asked for again, after the system had none. */
 BCAST_NUMBER(RETRY_MILLISECONDS, 1000)
 
-/* ---- Memory: which results use blocks that are kept (`benchmarks copies`, fresh) ---- */
+/* ---- Memory: which results use blocks that are kept. Cells: use ---- */
 
 /* Bytes of a result that gets a block. Giving an array a handler costs little beside writing so much. */
 BCAST_NUMBER(BLOCK_MIN_BYTES, 512 << 10)
@@ -63,7 +63,7 @@ BCAST_NUMBER(UNADVISED_MAX_BYTES, 32 << 20)
 /* Bytes of a mapped file whose pages are given back once they are read or written; a smaller one is soon used again. */
 BCAST_NUMBER(MAP_MIN_BYTES, 128 << 20)
 
-/* ---- Copies (`benchmarks copies`) ---- */
+/* ---- Copies. Cells: grid, replaced, strided ---- */
 
 /* Bytes that a thread writes at least. Another one that would write less costs more than it saves. */
 BCAST_NUMBER(COPY_SHARE_BYTES, 256 << 10)
@@ -97,7 +97,7 @@ BCAST_NUMBER(CONVERTED_BLOCK_BYTES, 1 << 20)
 /* Times that each item is repeated up to which a copy into another dtype is computed as a chain. */
 BCAST_NUMBER(CONVERTED_FEW_TIMES, 3)
 
-/* ---- Reductions (`benchmarks sums`); shares and tiles follow from shapes alone, so that bits do ---- */
+/* ---- Reductions; shares and tiles follow from shapes alone, so that bits do. Cells: adjoint, products, statistics ---- */
 
 /* Bytes that a thread reads at least. */
 BCAST_NUMBER(SUM_SHARE_BYTES, 512 << 10)
@@ -144,7 +144,7 @@ BCAST_NUMBER(MEANS_ITEMS, 32 << 10)
 /* Bytes of these blocks: worth two threads. */
 BCAST_NUMBER(MEANS_BLOCK_BYTES, 4 << 20)
 
-/* ---- Functions and chains (`benchmarks arithmetic`) ---- */
+/* ---- Functions and chains. Cells: elementwise, chain ---- */
 
 /* Bytes that a thread writes at least. */
 BCAST_NUMBER(APPLY_SHARE_BYTES, 256 << 10)

@@ -26,7 +26,27 @@ cdef int _number(str rule) except -1
 cpdef str rule_argument(mode, axis)
 cpdef axis_argument(axis, str rule)
 
+@cython.final
+@cython.freelist(4)
+cdef class _Call:
+    cdef object function, axis, out, dtype, casting, where
+    cdef bint is_ufunc
+    cdef str rule
+
+
 cdef bint _override(tuple values) except -1
+cdef bint _expect_binary(function, b) except -1
+cdef bint _are_plain(a, b, _Call call)
+cdef bint _any_overrides(a, b, _Call call) except -1
+cdef _by_core(_Call call, a, b, int casting)
+cdef _passed_on(_Call call, a, b, int casting)
+cdef _by_function(_Call call, a, b)
+cdef _dispatched(_Call call, a, b)
+cdef dict _options(_Call call)
+cdef tuple _first_conversion(array, wanted, casting, int number)
+cdef tuple _align_operands(int i, function, list operands, tuple shape, str rule, axis)
+cdef _chain_target(out, tuple shape, last, casting, int number)
+cdef bint _takes(function, Py_ssize_t count, bint is_pair) except -1
 cdef _by_rule(function, a, b, mode, axis, out, dtype, casting, where)
 cdef _operand(str name, value, bint weak, other)
 cdef _aligned(operand, tuple shape, tuple source)

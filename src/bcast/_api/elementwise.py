@@ -166,59 +166,126 @@ def elementwise(
     return _by_rule(ufunc, a, b, mode, axis, out, dtype, casting, where)
 
 
+class _Call:
+    """How a function is called, beside its operands: arguments of `elementwise` that were read and checked."""
+
+    function: Any
+    is_ufunc: bool
+    rule: str
+    axis: Any  # of `a` at which `b` begins, in mode 'pdpd'
+    out: Any
+    dtype: Any
+    casting: Any  # as it was given
+    where: Any  # True, or a mask
+
+
 def _by_rule(
     function: Any, a: Any, b: Any, mode: Any, axis: Any, out: Any, dtype: Any, casting: Any, where: Any
-) -> Any:
-    """Do a call of `elementwise` with all that may be given."""
+) -> Any:  # what `elementwise` takes
+    """Do a call of `elementwise` with all that may be given: a core computes it, or else the function itself."""
+    call = _Call()
+    call.function = function
+    call.is_ufunc = _expect_binary(function, b)
+    call.rule = rule_argument(mode, axis)
+    call.dtype = None if dtype is None else dtype_argument(dtype)
+    call.casting = casting
+    number = casting_number(casting)
+    call.axis = axis_argument(axis, call.rule)
+    call.out = out
+    call.where = where
+
+    if not _are_plain(a, b, call) and _any_overrides(a, b, call):
+        return _dispatched(call, a, b)
+    if where is not True and not isinstance(where, ndarray):
+        call.where = as_array("where", where).astype(BOOL)  # None is False, as ufuncs have it
+    first = a if type(a) is ndarray else _operand("a", a, call.is_ufunc, b)
+    second = b if type(b) is ndarray else _operand("b", b, call.is_ufunc, a)
+
+    if call.is_ufunc:
+        result = _by_core(call, first, second, number)
+        if result is not NotImplemented:
+            return result
+        first, second = with_plain_bools((first, second))
+        result = _passed_on(call, first, second, number)
+        if result is not NotImplemented:
+            return result
+    return _by_function(call, first, second)
+
+
+def _expect_binary(function: Any, b: Any) -> bool:
+    """Refuse what is no function of two operands, and a call without the second; return whether it is a ufunc."""
     is_ufunc = isinstance(function, UFUNC)
     if not is_ufunc or not is_binary(function):
         check_function(function)
     if b is NO_VALUE:
         raise TypeError("`b` expected an array_like, got none")
-    rule = rule_argument(mode, axis)
-    wanted = None if dtype is None else dtype_argument(dtype)
-    number = casting_number(casting)
-    axis = axis_argument(axis, rule)
-    is_plain = type(a) is ndarray and type(b) is ndarray and where is True and (out is None or type(out) is ndarray)
-    if not is_plain and (_override((a, b, where)) or _override(out if type(out) is tuple else (out,))):
-        return _dispatched(function, a, b, rule, out, wanted, casting, where)
-    if where is not True and not isinstance(where, ndarray):
-        where = as_array("where", where).astype(BOOL)  # None is False, as ufuncs have it
+    return is_ufunc
+
+
+def _are_plain(a: Any, b: Any, call: _Call) -> bool:
+    """Return whether a call has nothing but arrays of the base class, as most have: none of them overrides NumPy."""
+    out = call.out
+    return type(a) is ndarray and type(b) is ndarray and call.where is True and (out is None or type(out) is ndarray)
+
+
+def _any_overrides(a: Any, b: Any, call: _Call) -> bool:
+    """Return whether an operand, the mask or an `out` is no array and overrides NumPy."""
+    outs = call.out if type(call.out) is tuple else (call.out,)
+    return _override((a, b, call.where)) or _override(outs)
+
+
+def _by_core(call: _Call, a: Any, b: Any, casting: int) -> Any:
+    """Have the core call the ufunc's loop; return NotImplemented if it leaves the call to the ufunc."""
+    if call.where is not True:
+        return NotImplemented
+    out = call.out
+    is_pair = type(out) is tuple and len(out) == 1
+    only = out[0] if is_pair else out
+    target = only if only is None or type(only) is ndarray else as_base(only)
+
+    result = apply(call.function, a, b, _number(call.rule), call.axis, target, call.dtype, casting)
+    if result is None:
+        return NotImplemented
+    return result if out is None else only
+
+
+def _passed_on(call: _Call, a: Any, b: Any, casting: int) -> Any:
+    """Call the ufunc itself if the shapes fit; return NotImplemented where the rules must look into the call."""
+    out = call.out
+    if call.dtype is not None or casting != NUMBER_OF_SAME_KIND or type(out) is tuple:
+        return NotImplemented
     target = out if out is None or type(out) is ndarray else as_base(out)
-    first = a if type(a) is ndarray else _operand("a", a, is_ufunc, b)
-    second = b if type(b) is ndarray else _operand("b", b, is_ufunc, a)
-    if is_ufunc:
-        order = _number(rule)
-        if where is True:
-            only = as_base(out[0]) if type(out) is tuple and len(out) == 1 else target
-            result = apply(function, first, second, order, axis, only, wanted, number)
-            if result is not None:
-                return result if out is None else out[0] if type(out) is tuple else out
-        first, second = with_plain_bools((first, second))
-        if wanted is None and number == NUMBER_OF_SAME_KIND and type(out) is not tuple and not _repeats(target):
-            result = pass_on(function, first, second, order, axis, target, None if where is True else as_base(where))
-            if result is not NotImplemented:
-                return result if out is None else out
-    shape = operand_shape(first)
-    given = operand_shape(second)
-    source, shape = step_shapes("b", "a", "a, b", given, shape, rule, axis)
-    second = _aligned(second, given, source)
-    operands = (first, second)  # unpacked, which checks that an error has an exception: NumPy's may have none
-    kwargs = _options(wanted, casting, where)
-    if where is not True:
-        right_aligned(operand_shape(where), shape, "where")
-    if out is not None:
-        if is_tensor(out):
-            return into_tensor(elementwise, out, function, first, second, mode=mode, axis=axis, **kwargs)
-        _check_out(out, shape)
-        kwargs["out"] = out
-    if is_ufunc:
-        return function(*operands, **kwargs)
+    if _repeats(target):
+        return NotImplemented
+
+    mask = None if call.where is True else as_base(call.where)
+    result = pass_on(call.function, a, b, _number(call.rule), call.axis, target, mask)
+    return result if out is None or result is NotImplemented else out
+
+
+def _by_function(call: _Call, a: Any, b: Any) -> Any:
+    """Check the shapes of a call by its rule, and have the function compute it."""
+    given = operand_shape(b)
+    source, shape = step_shapes("b", "a", "a, b", given, operand_shape(a), call.rule, call.axis)
+    operands = (a, _aligned(b, given, source))
+    kwargs = _options(call)
+    if call.where is not True:
+        right_aligned(operand_shape(call.where), shape, "where")
+    if call.out is not None:
+        if is_tensor(call.out):
+            own = {"mode": call.rule, "axis": call.axis}
+            return into_tensor(elementwise, call.out, call.function, *operands, **own, **kwargs)
+        _check_out(call.out, shape)
+        kwargs["out"] = call.out
+
+    # Unpacking checks that an error has an exception: NumPy's may have none.
+    if call.is_ufunc:
+        return call.function(*operands, **kwargs)
     try:
-        return function(*operands, **kwargs)
+        return call.function(*operands, **kwargs)
     except TypeError as error:
-        shapes = f"arrays of shapes {operand_shape(first)} and {operand_shape(second)}"
-        error.add_note(f"`ufunc` expected a function of two arrays, got {_name_of(function)}, and {shapes} for it")
+        shapes = f"arrays of shapes {operand_shape(operands[0])} and {operand_shape(operands[1])}"
+        error.add_note(f"`ufunc` expected a function of two arrays, got {_name_of(call.function)}, and {shapes} for it")
         raise
 
 
@@ -232,25 +299,25 @@ def _override(values: tuple[Any, ...]) -> bool:
     return False
 
 
-def _dispatched(function: Any, a: Any, b: Any, rule: str, out: Any, dtype: Any, casting: Any, where: Any) -> Any:
+def _dispatched(call: _Call, a: Any, b: Any) -> Any:
     """Call a function with what overrides NumPy: the class of that decides of everything."""
-    _expect_numpys(rule, [a, b])
-    _check_memory(out)
-    kwargs = _options(dtype, casting, where)
-    if out is not None:
-        kwargs["out"] = out
-    return function(*(a, b), **kwargs)
+    _expect_numpys(call.rule, [a, b])
+    _check_memory(call.out)
+    kwargs = _options(call)
+    if call.out is not None:
+        kwargs["out"] = call.out
+    return call.function(*(a, b), **kwargs)
 
 
-def _options(dtype: Any, casting: Any, where: Any) -> dict[str, Any]:
+def _options(call: _Call) -> dict[str, Any]:
     """Return the arguments that only some calls have: functions that are no ufuncs need not know them."""
     kwargs: dict[str, Any] = {}
-    if dtype is not None:
-        kwargs["dtype"] = dtype
-    if casting is not SAME_KIND:
-        kwargs["casting"] = casting
-    if where is not True:
-        kwargs["where"] = where
+    if call.dtype is not None:
+        kwargs["dtype"] = call.dtype
+    if call.casting is not SAME_KIND:
+        kwargs["casting"] = call.casting
+    if call.where is not True:
+        kwargs["where"] = call.where
     return kwargs
 
 
@@ -369,68 +436,104 @@ def chain(
     number = chain_casting(casting)
     axis = axis_argument(axis, rule)
     array = data if type(data) is ndarray else as_operand("data", data)
-    order = _number(rule)
-    result = run_steps(array, steps, order, axis, wanted, number, out)
+
+    result = run_steps(array, steps, _number(rule), axis, wanted, number, out)
     if result is not None:
         return result
     if is_handed_on(array) or overrides(out) or is_masked(out) or _steps_hand_on(steps):
         return _handed_on(array, steps, wanted, casting, rule, axis, out)
-    named: Any = SAME_KIND if number == SATURATE else casting
-    cut = number == SATURATE and wanted is not None and saturates(dtype_of(array), wanted)
-    if number == SATURATE and wanted is not None and not cut and not np.can_cast(array.dtype, wanted, named):
+
+    array, own = _first_conversion(array, wanted, casting, number)
+    plain, shape, last = _plain_steps(steps, shape_of(array), own, rule, axis)
+    if is_tensor(out):
+        return into_tensor(chain, out, array, *steps, dtype=own, casting=casting, mode=mode, axis=axis)
+    target = None if out is None else _chain_target(out, shape, last, casting, number)
+
+    allowed = SATURATE if number == SATURATE else UNSAFE  # all has been checked
+    result = run_steps(array, tuple(plain), 0, -1, own if wanted is not None else None, allowed, target)
+    if result is None:
+        result = _step_by_step(array, plain, None if wanted is None and plain else own, target, number)
+    return result if out is None else out
+
+
+def _first_conversion(array: Any, wanted: Any, casting: Any, number: int) -> tuple[Any, Any]:
+    """Return a chain's data and the dtype that it is converted to at first; refuse what `casting` forbids."""
+    if number != SATURATE:
+        return prepared(array, shape_of(array), None, wanted, casting)
+    if wanted is not None and saturates(dtype_of(array), wanted):
+        return array, wanted
+    if wanted is not None and not np.can_cast(array.dtype, wanted, SAME_KIND):
         raise TypeError(f"`dtype` expected a dtype that casting='saturate' allows for {array.dtype}, got {wanted}")
-    array, own = (array, wanted) if cut else prepared(array, shape_of(array), None, wanted, named)
-    shape = shape_of(array)
-    last: Any = own
+    return prepared(array, shape_of(array), None, wanted, SAME_KIND)
+
+
+def _plain_steps(steps: Any, shape: Shape, dtype: Any, rule: str, axis: Any) -> tuple[list[Any], Shape, Any]:
+    """Check the steps of a chain on data of a shape and dtype; return them, and the shape and dtype that they give.
+
+    Operands become arrays that broadcast by NumPy's rule.
+    """
     plain: list[Any] = []
     for i, step in enumerate(steps):
         function, operands = _step(f"steps[{i}]", step)
         kinds: list[Any] = []
-        for k, operand in enumerate(operands):
+        for operand in operands:
             kinds.append(dtype_of(operand) if type(operand) is ndarray else operand)
-            if is_round(function) or operand is None:  # no operand, and a bound that is left out
-                continue
+        shape = _align_operands(i, function, operands, shape, rule, axis)
+        plain.append((function, *operands) if operands else function)
+        dtype = _dtype_after(function, dtype, kinds)
+    return plain, shape, dtype
+
+
+def _align_operands(i: int, function: Any, operands: list[Any], shape: Shape, rule: str, axis: Any) -> Shape:
+    """Align the operands of step `i` with what the step before gave; return the shape that it gives itself."""
+    if is_round(function):  # its decimals are no operand
+        return shape
+    for k, operand in enumerate(operands):
+        if operand is not None:  # a bound that is left out
             given = operand_shape(operand)
             source, shape = step_shapes(f"steps[{i}]", "data", "data, steps", given, shape, rule, axis)
             operands[k] = _aligned(operand, given, source)
-        plain.append((function, *operands) if operands else function)
-        last = _dtype_after(function, last, kinds)
-    if is_tensor(out):
-        return into_tensor(chain, out, array, *steps, dtype=own, casting=casting, mode=mode, axis=axis)
-    target: Any = None
-    is_cut = False
-    if out is not None:
-        target = _writable(out, shape)
-        is_cut = number == SATURATE and saturates(last, target.dtype)
-        if not is_cut and not np.can_cast(last, target.dtype, named):
-            got = (
-                f"{brief(target.dtype)}{_casting_remedy(last, target.dtype)}"
-                if casting == SAME_KIND
-                else brief(target.dtype)
-            )
-            raise TypeError(f"`out` expected a dtype that casting={casting!r} allows for {brief(last)}, got {got}")
-    allowed = SATURATE if number == SATURATE else UNSAFE  # all has been checked
-    result = run_steps(array, tuple(plain), 0, -1, own if wanted is not None else None, allowed, target)
-    if result is None:
-        # NumPy's loops may differ in their last bits on items side by side: what is not converted stays where it is.
-        if (own is not None and is_of_package(own)) or (target is not None and is_of_package(target.dtype)):
-            array = with_plain_bytes(array)
-        result = array
-        if cut:
-            result = saturated(array, own)
-        elif not plain or wanted is not None:
-            result = array.astype(own, copy=bool(plain) or target is None)
-        for step in plain:
-            result = _stepped(step, result)
-        if target is None:
-            copies = np.may_share_memory(result, array)  # `round` of integers gives a view in NumPy 2.0
-            return np.array(result, order="C") if copies else np.asarray(result, order="C")
-        if is_cut:
-            result = saturated(result, target.dtype)
-        elif result.dtype.kind not in "biufc":
-            result = result.astype(target.dtype)  # which may fail
-        convert_into(target, np.asarray(result))
-    return result if out is None else out
+    return shape
+
+
+def _chain_target(out: Any, shape: Shape, last: Any, casting: Any, number: int) -> Any:
+    """Return the array of a chain's `out`, which must fit the result; raise if `casting` forbids the last conversion."""
+    target = _writable(out, shape)
+    rule = casting
+    if number == SATURATE:
+        if saturates(last, target.dtype):
+            return target
+        rule = SAME_KIND
+    if not np.can_cast(last, target.dtype, rule):
+        remedy = _casting_remedy(last, target.dtype) if casting == SAME_KIND else ""
+        got = f"{brief(target.dtype)}{remedy}"
+        raise TypeError(f"`out` expected a dtype that casting={casting!r} allows for {brief(last)}, got {got}")
+    return target
+
+
+def _step_by_step(array: Any, plain: list[Any], dtype: Any, target: Any, number: int) -> Any:
+    """Do a chain by one call of NumPy's for each step; `dtype` is what the data is converted to, None for its own.
+
+    NumPy's loops may differ in their last bits on items side by side: what is not converted stays where it is.
+    """
+    if (dtype is not None and is_of_package(dtype)) or (target is not None and is_of_package(target.dtype)):
+        array = with_plain_bytes(array)
+    result = array
+    if dtype is not None:
+        is_cut = number == SATURATE and saturates(array.dtype, dtype)
+        result = saturated(array, dtype) if is_cut else array.astype(dtype, copy=bool(plain) or target is None)
+    for step in plain:
+        result = _stepped(step, result)
+
+    if target is None:
+        copies = np.may_share_memory(result, array)  # `round` of integers gives a view in NumPy 2.0
+        return np.array(result, order="C") if copies else np.asarray(result, order="C")
+    if number == SATURATE and saturates(result.dtype, target.dtype):
+        result = saturated(result, target.dtype)
+    elif result.dtype.kind not in "biufc":
+        result = result.astype(target.dtype)  # which may fail
+    convert_into(target, np.asarray(result))
+    return target
 
 
 def chain_casting(casting: ChainCasting) -> int:
@@ -507,17 +610,19 @@ def _handed_on(data: Any, steps: Any, dtype: Any, casting: Any, rule: str, axis:
     else:
         shape = operand_shape(data)
         for i, (function, own) in enumerate(calls):
-            for k, operand in enumerate(own):
-                if is_round(function) or operand is None:  # no operand, and a bound that is left out
-                    continue
-                name, given = f"steps[{i}]", operand_shape(operand)
-                source, shape = step_shapes(name, "data", "data, steps", given, shape, rule, axis)
-                own[k] = _aligned(operand, given, source)
+            shape = _align_operands(i, function, own, shape, rule, axis)
         if out is not None:
             _check_out(out, shape)
-    result = data
-    if dtype is not None or not calls:
-        result = _converted(data, dtype, casting, not calls)
+
+    if not calls:
+        result = _converted(data, dtype, casting, True)
+        return result if out is None else _assigned(out, data, result, casting)
+    result = data if dtype is None else _converted(data, dtype, casting, False)
+    return _called(result, calls, casting, out)
+
+
+def _called(result: Any, calls: list[Any], casting: Any, out: Any) -> Any:
+    """Call the functions of a chain one after the other; the last one writes to `out`."""
     for i, (function, own) in enumerate(calls):
         options: dict[str, Any] = {}
         if i == len(calls) - 1 and out is not None:
@@ -525,12 +630,15 @@ def _handed_on(data: Any, steps: Any, dtype: Any, casting: Any, rule: str, axis:
             if casting is not SAME_KIND and not is_round(function):
                 options["casting"] = casting
         result = function(result, *own, **options)
-    if not calls and out is not None:
-        if is_masked(data):
-            as_array("data", data)  # which refuses it: its mask would be lost
-        np.copyto(out, result, casting=casting)
-        return out
     return result
+
+
+def _assigned(out: Any, data: Any, result: Any, casting: Any) -> Any:
+    """Copy what a chain without steps gives to its `out`."""
+    if is_masked(data):
+        as_array("data", data)  # which refuses it: its mask would be lost
+    np.copyto(out, result, casting=casting)
+    return out
 
 
 def _converted(data: Any, dtype: Any, casting: Any, copied: bool) -> Any:
@@ -581,25 +689,32 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     array([[1, 2, 3],
            [0, 0, 0]])
     """
-    is_plain = type(condition) is ndarray and type(x) is ndarray and type(y) is ndarray and out is None
-    if not is_plain and _override((condition, x, y, out)):
+    are_arrays = type(condition) is ndarray and type(x) is ndarray and type(y) is ndarray
+    if not (are_arrays and out is None) and _override((condition, x, y, out)):
         chosen = NUMPYS_WHERE(*(condition, x, y))
         return chosen if out is None else _copied(chosen, out)
     test = condition if type(condition) is ndarray else _operand("condition", condition, True, None)
     first = x if type(x) is ndarray else _operand("x", x, True, None)
     second = y if type(y) is ndarray else _operand("y", y, True, None)
+
     result = choose(test, first, second, None if out is None else as_base(out))
     if result is not None:
         return result if out is None else out
+    return _chosen_by_numpy(test, first, second, out)
+
+
+def _chosen_by_numpy(test: Any, x: Any, y: Any, out: Any) -> Any:
+    """Have NumPy choose items that the core leaves to it: objects, strings, dtypes that have none in common."""
     if is_tensor(out):
-        return into_tensor(where, out, test, first, second)
-    shape = merge((operand_shape(test), operand_shape(first), operand_shape(second)), "condition, x, y")
-    if not (_has_bools(first) and _has_bools(second)):  # which are copied as they are
-        first, second = with_plain_bools((first, second))
+        return into_tensor(where, out, test, x, y)
+    shape = merge((operand_shape(test), operand_shape(x), operand_shape(y)), "condition, x, y")
+    if not (_has_bools(x) and _has_bools(y)):  # which are copied as they are
+        x, y = with_plain_bools((x, y))
     if out is None:
-        return NUMPYS_WHERE(test, first, second)
+        return NUMPYS_WHERE(test, x, y)
+
     array = _writable(out, shape)
-    chosen = NUMPYS_WHERE(test, first, second)
+    chosen = NUMPYS_WHERE(test, x, y)
     if overrides(chosen) or overrides(out):
         return _copied(chosen, out)
     if not are_alike(dtype_of(np.asarray(chosen)), array.dtype):
@@ -683,35 +798,52 @@ def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
 
 def check_function(ufunc: object) -> None:
     """Refuse anything that is not a function of two arrays, as far as that can be known."""
-    method: Any = ufunc
-    owner: Any = getattr(ufunc, "__self__", None)
-    got = ""
     if type(ufunc) is FunctionType and ufunc.__module__ != STATISTICS:
         return  # the user's: what is refused below is of other types
-    if isinstance(ufunc, np.ufunc):
-        if not is_binary(ufunc):
-            got = f"{ufunc.__name__} of {ufunc.nin}, of signature {ufunc.signature}"
-            if ufunc.nin == 1:
-                remedy = f"; give chain(a, np.{ufunc.__name__})" if ufunc.nout == 1 else ""
-                got = f"{ufunc.__name__} of one{remedy}"
-    elif not callable(ufunc):
-        is_operand = isinstance(ufunc, ndarray) or hasattr(type(ufunc), "__array__") or type(ufunc) in (list, tuple)
-        got = f"{type(ufunc).__name__}; the function comes first" if is_operand else show(ufunc)
-    elif ufunc is np.clip:
-        got = "clip of three; give chain(a, (np.clip, low, high))"
-    elif ufunc == NUMPYS_WHERE:
-        got = "where of three; give bcast.where(condition, x, y)"
-    elif is_round(ufunc):
-        got = "round of one; give chain(a, (np.round, decimals))"
-    elif isinstance(owner, np.ufunc) and method.__name__ in METHODS:
-        name = owner.__name__
-        own = f"np.{name}" if getattr(np, name, None) is owner else name
-        got = f"the method {method.__name__} of {name}; give {own}"
-    elif ufunc in BUILTINS or _second_parameter(ufunc) in NO_OPERANDS:
-        name = _name_of(ufunc)
-        got = f"{name} of one{f'; give np.{PAIRWISE[name]}' if name in PAIRWISE else ''}"
+    got = _got_ufunc(ufunc) if isinstance(ufunc, np.ufunc) else _got_function(ufunc)
     if got:
         raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {got}")
+
+
+def _got_ufunc(ufunc: Any) -> str:
+    """Say what a ufunc is that has not two operands and one result, and what to call in its place; "" if it has."""
+    if is_binary(ufunc):
+        return ""
+    if ufunc.nin != 1:
+        return f"{ufunc.__name__} of {ufunc.nin}, of signature {ufunc.signature}"
+    remedy = f"; give chain(a, np.{ufunc.__name__})" if ufunc.nout == 1 else ""
+    return f"{ufunc.__name__} of one{remedy}"
+
+
+def _got_function(function: Any) -> str:
+    """Say the same of what is no ufunc."""
+    if not callable(function):
+        return f"{type(function).__name__}; the function comes first" if _is_operand(function) else show(function)
+    if function is np.clip:
+        return "clip of three; give chain(a, (np.clip, low, high))"
+    if function == NUMPYS_WHERE:
+        return "where of three; give bcast.where(condition, x, y)"
+    if is_round(function):
+        return "round of one; give chain(a, (np.round, decimals))"
+    if function in BUILTINS or _second_parameter(function) in NO_OPERANDS:
+        name = _name_of(function)
+        return f"{name} of one{f'; give np.{PAIRWISE[name]}' if name in PAIRWISE else ''}"
+    return _got_method(function)
+
+
+def _got_method(function: Any) -> str:
+    """Say the same of what may be a method of a ufunc."""
+    owner = getattr(function, "__self__", None)
+    if not isinstance(owner, np.ufunc) or function.__name__ not in METHODS:
+        return ""
+    name = owner.__name__
+    own = f"np.{name}" if getattr(np, name, None) is owner else name
+    return f"the method {function.__name__} of {name}; give {own}"
+
+
+def _is_operand(value: Any) -> bool:
+    """Return whether this is what `a` or `b` may be."""
+    return isinstance(value, ndarray) or hasattr(type(value), "__array__") or type(value) in (list, tuple)
 
 
 def _second_parameter(function: Any) -> str:
@@ -755,28 +887,37 @@ def _writable(out: Any, shape: Shape) -> Any:
 
 def _step(name: str, step: Any) -> tuple[Any, list[Any]]:
     """Return the function of a step, and what it takes beside the first operand: arrays, Python scalars, None."""
-    pair = isinstance(step, (tuple, list))
-    function = step[0] if pair and step else step
+    is_pair = isinstance(step, (tuple, list))
+    function = step[0] if is_pair and step else step
     operands: list[Any] = []
-    if pair:
+    if is_pair:
         for k in range(1, len(step)):
             operands.append(step[k])
-    count = len(operands)
-    if function is CLIP:
-        fits = count == 2
-    elif is_round(function):
-        fits = count == 1 if pair else True
-    else:
-        fits = _is_simple(function) and function.nin == count + 1 and pair == (count > 0)
-    if not fits:
+
+    if not _takes(function, len(operands), is_pair):
         expected = "a ufunc of one operand, a pair of a ufunc of two and the second operand, np.clip or np.round"
         raise TypeError(f"`{name}` expected {expected}, got {show(step)}{_step_remedy(step, function)}")
     for k, operand in enumerate(operands):
-        if is_round(function):
-            operands[k] = _decimals(name, operand)
-        elif type(operand) not in SCALARS and not (operand is None and function is CLIP):
-            operands[k] = as_operand(name, operand)
+        operands[k] = _step_operand(name, function, operand)
     return function, operands
+
+
+def _takes(function: Any, count: int, is_pair: bool) -> bool:
+    """Return whether a function is a step with so many operands beside the first, given in a pair or alone."""
+    if function is CLIP:
+        return count == 2
+    if is_round(function):
+        return count == 1 or not is_pair
+    return _is_simple(function) and function.nin == count + 1 and is_pair == (count > 0)
+
+
+def _step_operand(name: str, function: Any, operand: Any) -> Any:
+    """Return what a step takes beside the first operand: an array, a Python scalar, decimals, or None for no bound."""
+    if is_round(function):
+        return _decimals(name, operand)
+    if type(operand) in SCALARS or (operand is None and function is CLIP):
+        return operand
+    return as_operand(name, operand)
 
 
 def _decimals(name: str, value: Any) -> int:

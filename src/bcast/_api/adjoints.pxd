@@ -34,8 +34,7 @@ cpdef tuple factor_of(ndarray grad, times)
 
 
 @cython.locals(
-    array=ndarray, shape=tuple, axes=tuple, own=Dtype, to=Dtype, wanted=Dtype, written=Dtype, is_complex=bint,
-    of_parts=bint,
+    array=ndarray, shape=tuple, axes=tuple, own=Dtype, to=Dtype, wanted=Dtype, written=Dtype, of_parts=bint,
 )
 cpdef reduced(str name, a, axis, dtype, out, keepdims, ddof, initial=*)
 
@@ -67,6 +66,8 @@ cpdef tuple summed_axes(axis, tuple shape)
 
 
 cdef Dtype _dtype_of_result(str name, Dtype own, dtype, Dtype to)
+cdef bint _is_dtype_of(ndarray out, Dtype dtype) except -1
+cdef Dtype _dtype_of_terms(str name, Dtype own)
 cdef bint _is_fit(str name, Dtype own, Dtype wanted)
 cdef Dtype _dtype_beside(str name, Dtype own, Dtype to)
 cpdef Dtype real_dtype(Dtype dtype)

@@ -147,17 +147,8 @@ def factor_of(grad: NDArray[Any], times: ArrayLike) -> tuple[NDArray[Any], NDArr
     factor, like = as_array("times", times), grad
     own, other = grad.dtype, factor.dtype
     if own is not other or not own.isnative or own.kind not in "iufc":
-        for name, dtype in (("grad", own), ("times", other)):
-            if dtype.kind != "b" and not _adds(dtype):
-                raise TypeError(f"`{name}` expected a numeric dtype, got {brief(dtype)}")
-        scalar = type(times) in (int, float, complex)  # whose dtype follows that of `grad`
-        try:
-            _, wanted, dtype = np.multiply.resolve_dtypes((own, type(times) if scalar else other, None))
-        except TypeError as error:
-            raise TypeError(f"`times` expected a dtype that multiplies {own}, got {brief(other)}") from error
-        like = np.empty(0, dtype)
-        if scalar:
-            factor = np.asarray(times, wanted)
+        factor, like = _of_one_dtype(grad, times, factor)
+
     shape, lengths = shape_of(grad), shape_of(factor)
     start = len(shape) - len(lengths)
     fits = start >= 0
@@ -166,6 +157,21 @@ def factor_of(grad: NDArray[Any], times: ArrayLike) -> tuple[NDArray[Any], NDArr
     if not fits:
         raise ValueError(f"`times` expected a shape that broadcasts to {shape}, that of `grad`, got {lengths}")
     return factor, like
+
+
+def _of_one_dtype(grad: NDArray[Any], times: ArrayLike, factor: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return `factor`, the array of `times`, in the dtype in which it multiplies `grad`, and an array of products."""
+    own, other = grad.dtype, factor.dtype
+    for name, dtype in (("grad", own), ("times", other)):
+        if dtype.kind != "b" and not _adds(dtype):
+            raise TypeError(f"`{name}` expected a numeric dtype, got {brief(dtype)}")
+
+    is_scalar = type(times) in (int, float, complex)  # whose dtype follows that of `grad`
+    try:
+        _, wanted, dtype = np.multiply.resolve_dtypes((own, type(times) if is_scalar else other, None))
+    except TypeError as error:
+        raise TypeError(f"`times` expected a dtype that multiplies {own}, got {brief(other)}") from error
+    return np.asarray(times, wanted) if is_scalar else factor, np.empty(0, dtype)
 
 
 def unrepeat(
@@ -244,39 +250,45 @@ def unrepeat(
     return _sum(array, counts, whole, result)
 
 
-def reduced(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any, initial: Any = None) -> Any:
+def reduced(
+    name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any, initial: Any = None
+) -> Any:  # what NumPy's functions take
     """Return what NumPy's function of this name would; None for what that function is to do."""
     array = a if type(a) is ndarray else array_of("a", a)
     if array is None or not (out is None or type(out) is ndarray or type(out) is memmap):
         return None
     own = dtype_of(array)
-    to = None if out is None else dtype_of(out)
     keeps = keepdims if type(keepdims) is bool else flag_of(keepdims)
-    if not can_be_read_again(axis):
-        return None  # what is left to NumPy would find nothing in it
-    if keeps is None or not (has_kernels(array) or converted_terms(own) is not None):
+    if keeps is None or not can_be_read_again(axis):  # NumPy would find nothing left in an iterator
         return None
-    wanted = _dtype_of_result(name, own, dtype, to)
+    if not has_kernels(array) and converted_terms(own) is None:
+        return None
+
+    wanted = _dtype_of_result(name, own, dtype, None if out is None else dtype_of(out))
     shape = shape_of(array)
     if wanted is None or not shape:
         return None
     axes = summed_axes(axis, shape)
     if type(ddof) is not int and isinstance(ddof, np.generic):
         ddof = ddof.item()  # NumPy's scalars compute in their own dtype, which may be narrow
-    is_complex = own.kind == "c" or wanted.kind == "c"
-    of_parts = is_complex and name in SQUARES
-    if out is None and initial is None and not of_parts:
+
+    of_parts = (own.kind == "c" or wanted.kind == "c") and name in SQUARES
+    if out is None and initial is None and not of_parts:  # as in nearly all calls
         return _compute(name, array, shape, axes, keeps, ddof, wanted, None)
     if initial is not None or (of_parts and own.kind == "c"):
         result = _compute_wide(name, array, shape, axes, keeps, ddof, wanted, initial)
     else:
         written = real_dtype(wanted) if of_parts else wanted
-        if to is not None and (to is written or to.newbyteorder("=") == written):
-            return _compute(name, array, shape, axes, keeps, ddof, to, out)
+        if out is not None and _is_dtype_of(out, written):
+            return _compute(name, array, shape, axes, keeps, ddof, dtype_of(out), out)
         result = _compute(name, array, shape, axes, keeps, ddof, written, None)
-    if result is None:
-        return None
-    return rounded_into(out, result, wanted)
+    return None if result is None else rounded_into(out, result, wanted)
+
+
+def _is_dtype_of(out: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Return whether the items of `out` are of a dtype, in any order of bytes."""
+    own = dtype_of(out)
+    return own is dtype or own.newbyteorder("=") == dtype
 
 
 def rounded_into(out: Any, result: Any, dtype: Any) -> Any:
@@ -407,23 +419,25 @@ def _dtype_of_result(name: str, own: np.dtype[Any], dtype: Any, to: np.dtype[Any
     is_free = dtype is None and (to is None or to is own)
     if is_free and (own is FLOAT64 or own is FLOAT32 or (own is INT64 and name == "sum")):  # as in most small calls
         return own
-    kind = own.kind
     if name == "std" and to is not None and kind_of_sums(to) in ("b", "i"):  # NumPy writes variances before it refuses
         raise TypeError(f"`out` expected a dtype of floats, got {to}")
     if dtype is not None:
         wanted = dtype_argument(dtype)
         is_left = to is not None and kind_of_sums(to) in ("", "b") and to.num not in LONG_DOUBLES
         return wanted if not is_left and _is_fit(name, own, wanted) else None
-    if to is not None:
-        return _dtype_beside(name, own, to)
-    if kind in "biu":
-        if name != "sum":
-            return FLOAT64
-        if own.itemsize < 8:
-            return UINT64 if kind == "u" else INT64
-    elif kind == "V" and kind_of_sums(own) == "":
+    return _dtype_of_terms(name, own) if to is None else _dtype_beside(name, own, to)
+
+
+def _dtype_of_terms(name: str, own: np.dtype[Any]) -> np.dtype[Any] | None:
+    """Return the dtype of a sum or a statistic that follows from the terms' alone; None if NumPy is to find it."""
+    kind = own.kind
+    if kind in "biu" and name != "sum":
+        return FLOAT64
+    if kind in "biu" and own.itemsize < 8:
+        return UINT64 if kind == "u" else INT64
+    if kind == "V" and kind_of_sums(own) == "":
         return None
-    elif kind == "c" and name in SQUARES:
+    if kind == "c" and name in SQUARES:
         return real_dtype(own)
     return own if own.isnative else own.newbyteorder("=")
 
@@ -441,8 +455,10 @@ def _dtype_beside(name: str, own: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[
     """Return the dtype to which a sum or a statistic is rounded if only `out` has one, `to`: as a rule, that."""
     terms, target = kind_of_sums(own), kind_of_sums(to)
     of_integers = terms in ("b", "i")
-    if name != "sum" and (((of_integers or terms == "") and target == "i") or to.num in LONG_DOUBLES):
+    of_wholes = target == "i" and (of_integers or terms == "")
+    if name != "sum" and (of_wholes or to.num in LONG_DOUBLES):
         return COMPLEX128 if own.kind == "c" and name == "mean" else FLOAT64
+
     if target == "f" or target == "c" or (target == "i" and of_integers):
         return to if to.isnative else to.newbyteorder("=")
     if target != "i" or terms == "":

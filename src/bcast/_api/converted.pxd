@@ -33,6 +33,8 @@ cpdef tuple prepared(ndarray data, tuple shape, out, dtype, casting)
 cpdef convert_onto(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint fresh)
 cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype dtype)
 cpdef tuple without_dropped(ndarray data, Counts counts, int axis)
+cdef bint _convert_in_place(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint once) except -1
+cdef bint _convert_by_blocks(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint is_sure) except -1
 cdef _by_blocks(data, Alignment alignment, out, Dtype dtype, bint sure)
 cdef _convert_blocks(data, out, Dtype dtype)
 cpdef bint is_of_package(Dtype dtype)

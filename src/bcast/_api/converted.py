@@ -76,18 +76,7 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
     if is_masked(data):
         raise TypeError(f"`{name}` expected an array without a mask, got {type(data).__name__}; {UNMASKED}")
     if isinstance(data, (list, tuple)):
-        for item in data:
-            kind = type(item)
-            if kind in NUMBERS:  # the others are numbers, too, or lists
-                break
-            if kind is list or kind is ndarray:
-                continue
-            if is_masked(item):
-                got = f"a {type(data).__name__} with one"
-                raise TypeError(f"`{name}` expected arrays without masks, got {got}; {UNMASKED}")
-            if is_tensor(item) and not hasattr(item, "__array__"):  # NumPy would refer to it as an object
-                got = f"a {type(data).__name__} of {kind.__name__}"
-                raise TypeError(f"`{name}` expected items that NumPy converts, got {got}; stack them first")
+        _expect_items(name, data)
     elif type(data) not in NUMBERS and not isinstance(data, generic) and is_tensor(data):
         return _exported(f"`{name}` expected an array that NumPy can read", data, False)
     try:
@@ -97,6 +86,22 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
     if array.dtype.hasobject and array.ndim == 0 and overrides(data):  # NumPy refers to it as an object
         raise TypeError(f"`{name}` expected an array that NumPy can read, got {type(data).__name__}")
     return array
+
+
+def _expect_items(name: str, data: Any) -> None:
+    """Refuse masked arrays in a list, which would lose their masks, and tensors to which NumPy would only refer."""
+    for item in data:
+        kind = type(item)
+        if kind in NUMBERS:  # the others are numbers, too, or lists
+            return
+        if kind is list or kind is ndarray:
+            continue
+        if is_masked(item):
+            got = f"a {type(data).__name__} with one"
+            raise TypeError(f"`{name}` expected arrays without masks, got {got}; {UNMASKED}")
+        if is_tensor(item) and not hasattr(item, "__array__"):
+            got = f"a {type(data).__name__} of {kind.__name__}"
+            raise TypeError(f"`{name}` expected items that NumPy converts, got {got}; stack them first")
 
 
 def overrides(value: Any) -> bool:
@@ -233,25 +238,32 @@ def prepared(
         wanted = own
     if are_alike(own, wanted):
         return data, wanted
-    open_ended = of_package = False
-    if not are_numbers(own, wanted):
-        of_package = is_of_package(wanted)
-        if wanted.subdtype is not None:
-            raise TypeError(f"`dtype` expected a dtype without a shape of its own, got {brief(wanted)}")
-        open_ended = dtype is not None and 0 not in shape and follows_values(own, wanted)
-        if dtype is not None and not open_ended and _is_open(wanted):
-            wanted = np.empty(0, own).astype(wanted).dtype
+    if are_numbers(own, wanted):
+        if not can_cast(data, wanted, rule):
+            _refuse_cast(own, wanted, casting, dtype is None)
+        return data, wanted
+
+    if wanted.subdtype is not None:
+        raise TypeError(f"`dtype` expected a dtype without a shape of its own, got {brief(wanted)}")
+    follows = dtype is not None and 0 not in shape and follows_values(own, wanted)
+    if dtype is not None and not follows and _is_open(wanted):
+        wanted = np.empty(0, own).astype(wanted).dtype
     if not can_cast(data, wanted, rule):
-        got = f"{wanted}; give casting='unsafe'" if casting == SAME_KIND and are_numbers(own, wanted) else brief(wanted)
-        name = "out" if dtype is None else "dtype"
-        own_name = brief(own)
-        raise TypeError(f"`{name}` expected a dtype that casting={casting!r} allows for data of {own_name}, got {got}")
-    if of_package:
+        _refuse_cast(own, wanted, casting, dtype is None)
+    if is_of_package(wanted):
         data = with_plain_bytes(data)
-    if open_ended:
+    if follows:
         data = data.astype(wanted)
         wanted = data.dtype
     return data, wanted
+
+
+def _refuse_cast(own: np.dtype[Any], wanted: np.dtype[Any], casting: Casting, is_of_out: bool) -> None:
+    """Raise the error of a conversion that a rule of casting forbids."""
+    is_near = casting == SAME_KIND and are_numbers(own, wanted)
+    got = f"{wanted}; give casting='unsafe'" if is_near else brief(wanted)
+    name = "out" if is_of_out else "dtype"
+    raise TypeError(f"`{name}` expected a dtype that casting={casting!r} allows for data of {brief(own)}, got {got}")
 
 
 def is_of_package(dtype: np.dtype[Any]) -> bool:
@@ -273,34 +285,52 @@ def convert_onto(
         return replicate(data, alignment, out)
     size = size_of(data) * dtype.itemsize
     once = size_of(data) == size_of(out)
-    few = size <= 4 * block_size
+    is_small = size <= 4 * block_size
     # What is repeated once or twice may as well be converted so often, if it is worth a view.
     seldom = size >= block_size // 16 and size_of(out) // few_times <= size_of(data)
-    if few and not once and not seldom:  # all blocks at once take less time
+    if is_small and not once and not seldom:  # all blocks at once take less time
         return replicate(_converted(data, dtype), alignment, out)
-    if not few and data.dtype.kind == "c" and dtype.kind in "iuf":
+    if not is_small and data.dtype.kind == "c" and dtype.kind in "iuf":
         np.zeros(1, data.dtype).astype(dtype)  # for NumPy's warning, which each block would repeat
         data = data.real
-    sure = fresh or not may_warn(data, dtype)
+
+    is_sure = fresh or not may_warn(data, dtype)
+    if is_small and not is_sure and is_contiguous(data):
+        is_sure = not may_fail(data, dtype)  # which takes less time than another array
+    is_large = size > 32 * block_size
     mapped = is_mapped(out) or is_mapped(data)
-    large = size > 32 * block_size  # up to there, so do those that are not in C's order, or are tried before
-    if few and not sure and is_contiguous(data):
-        sure = not may_fail(data, dtype)  # which takes less time than another array
-    if sure and not mapped and (once or large or is_ordered(data)):
-        view, place = _aligned(data, alignment, out)
-        # What becomes shorter is transposed after it.
-        direct = not once or is_ordered(data) or dtype.itemsize >= data.itemsize
-        if direct and run_steps(view, (), 0, -1, dtype, UNSAFE, place) is not None:
-            return out
-        if once and is_contiguous(data) and is_contiguous(out):
-            convert_into(place, view)
-            return out
-    elif (large or (mapped and not few)) and are_numbers(data.dtype, dtype):
-        overlap = np.may_share_memory(data, out)
-        if is_contiguous(out) and not overlap:
-            _by_blocks(data, alignment, out, dtype, sure)
-            return out
-    return replicate(_converted(data, dtype), alignment, out)
+    # Up to large sizes, what is not in C's order takes less time all at once, and so does what is tried before.
+    if is_sure and not mapped and (once or is_large or is_ordered(data)):
+        is_done = _convert_in_place(data, alignment, out, dtype, once)
+    else:
+        in_blocks = is_large or (mapped and not is_small)
+        is_done = in_blocks and _convert_by_blocks(data, alignment, out, dtype, is_sure)
+    return out if is_done else replicate(_converted(data, dtype), alignment, out)
+
+
+def _convert_in_place(
+    data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtype: np.dtype[Any], once: bool
+) -> bool:
+    """Convert data that cannot fail straight into `out`, which has each item `once` or more often; or return False."""
+    view, place = _aligned(data, alignment, out)
+    # What becomes shorter is transposed after it.
+    is_direct = not once or is_ordered(data) or dtype.itemsize >= data.itemsize
+    if is_direct and run_steps(view, (), 0, -1, dtype, UNSAFE, place) is not None:
+        return True
+    if once and is_contiguous(data) and is_contiguous(out):
+        convert_into(place, view)
+        return True
+    return False
+
+
+def _convert_by_blocks(
+    data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtype: np.dtype[Any], is_sure: bool
+) -> bool:
+    """Convert numbers block by block into a contiguous `out` that does not overlap them; or return False."""
+    if not are_numbers(data.dtype, dtype) or not is_contiguous(out) or np.may_share_memory(data, out):
+        return False
+    _by_blocks(data, alignment, out, dtype, is_sure)
+    return True
 
 
 def _aligned(data: NDArray[Any], alignment: Alignment, out: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

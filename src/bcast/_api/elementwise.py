@@ -497,7 +497,7 @@ def _align_operands(i: int, function: Any, operands: list[Any], shape: Shape, ru
 
 
 def _chain_target(out: Any, shape: Shape, last: Any, casting: Any, number: int) -> Any:
-    """Return the array of a chain's `out`, which must fit the result; raise if `casting` forbids the last conversion."""
+    """Return the array of a chain's `out`, which must fit; refuse a last conversion that `casting` forbids."""
     target = _writable(out, shape)
     rule = casting
     if number == SATURATE:

@@ -37,8 +37,16 @@ cpdef Alignment split(tuple shape, tuple counts, bint tiled)
 cpdef list order(list counts)
 
 
-@cython.locals(counts=list, places=list, axes=tuple, items=tuple, given=tuple, at=Py_ssize_t, i=Py_ssize_t)
+@cython.locals(counts=list, at=Py_ssize_t)
 cpdef list counts_along(repeats, along, tuple shape, bint known)
+
+
+@cython.locals(counts=list, places=list, items=tuple, given=tuple, at=Py_ssize_t, i=Py_ssize_t)
+cdef list _counts_along_several(repeats, tuple axes, tuple shape, bint known)
+
+
+cdef tuple _counts_of_any(array, repeats)
+cdef _expect_counts(repeats, Py_ssize_t items, Py_ssize_t total, Py_ssize_t size, axis)
 
 
 @cython.locals(

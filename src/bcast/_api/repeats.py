@@ -308,15 +308,18 @@ def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[An
 
     If the numbers of items are not `known` from it, the counts say them, and one in a sequence is that of one item.
     """
-    counts: list[Any]
-    if type(along) is not tuple:
-        if along is None and len(shape) != 1:
-            raise ValueError(f"`grad` expected 1 axis, or `axis` to say along which it was repeated, got shape {shape}")
-        at = 0 if along is None else place_of(along, shape)
-        counts = [1] * len(shape)
-        counts[at] = repeats_argument(repeats, shape[at] if known else -1, along)
-        return counts
-    axes: Shape = along
+    if type(along) is tuple:
+        return _counts_along_several(repeats, along, shape, known)
+    if along is None and len(shape) != 1:
+        raise ValueError(f"`grad` expected 1 axis, or `axis` to say along which it was repeated, got shape {shape}")
+    at = 0 if along is None else place_of(along, shape)
+    counts: list[Any] = [1] * len(shape)
+    counts[at] = repeats_argument(repeats, shape[at] if known else -1, along)
+    return counts
+
+
+def _counts_along_several(repeats: Any, axes: Shape, shape: Shape, known: bool) -> list[Any]:
+    """Do the same for a tuple of axes: `repeats` is one integer for all, or has one entry for each of them."""
     items = tuple(repeats) if type(repeats) is tuple or type(repeats) is list else ()
     is_nested = not all_plain(items) and any(map(_is_sequence, items))
     given = items if is_nested else counts_argument("repeats", repeats, True)
@@ -325,7 +328,8 @@ def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[An
     if len(given) != len(axes):
         got = show(repeats)
         raise ValueError(f"`repeats` expected one integer for each of the axes {show(axes)}, or one for all, got {got}")
-    counts = [1] * len(shape)
+
+    counts: list[Any] = [1] * len(shape)
     places: list[int] = []
     for i in range(len(axes)):
         at = place_of(axes[i], shape)
@@ -352,25 +356,42 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
     plain: Any = None
     if counts is None:
         plain = (repeats,) if type(repeats) is int else plain_counts(repeats)
-        if plain is None:
-            array = as_array("repeats", repeats)
-            if array.dtype.kind == "f":
-                wide = array if array.itemsize > 8 else array.astype(np.float64)
-                if ((wide >= -(2.0**63)) & (wide < 2.0**63)).all():  # NaN fails this, too
-                    whole = wide.astype(np.int64)
-                    array = whole if (whole == wide).all() else array
-            if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or of a dtype that is none of NumPy's
-                plain = counts_argument("repeats", repeats, True)
-            else:
-                counts = counts_of_array(array)
-                if counts is None:
-                    plain = tuple(array.ravel().tolist())
+    if counts is None and plain is None:
+        array = _whole_numbers(as_array("repeats", repeats))
+        counts = counts_of_array(array)
+        if counts is None:
+            plain = _counts_of_any(array, repeats)
+
     items = len(plain) if counts is None else counts.size
     total = total_of(plain) if counts is None else counts.total
     if total < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
     if items == 1 and (size >= 0 or type(repeats) is int or not _is_sequence(repeats)):
         return total
+    _expect_counts(repeats, items, total, size, axis)
+    return counts_of_tuple(plain) if counts is None else counts
+
+
+def _whole_numbers(array: Any) -> Any:
+    """Return floats that are all integers of 64 bits as such; other arrays as they are."""
+    if array.dtype.kind != "f":
+        return array
+    wide = array if array.itemsize > 8 else array.astype(np.float64)
+    if not ((wide >= -(2.0**63)) & (wide < 2.0**63)).all():  # NaN fails this, too
+        return array
+    whole = wide.astype(np.int64)
+    return whole if (whole == wide).all() else array
+
+
+def _counts_of_any(array: Any, repeats: Any) -> Shape:
+    """Return the counts of an array that the core does not read, or raise what there is to be raised of `repeats`."""
+    if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or of a dtype that is none of NumPy's
+        return counts_argument("repeats", repeats, True)
+    return tuple(array.ravel().tolist())
+
+
+def _expect_counts(repeats: Any, items: int, total: int, size: int, axis: int | None) -> None:
+    """Refuse counts that are not as many as the items of an axis, or whose sum is too long for an array."""
     if items != size and size >= 0:
         along = "in all" if axis is None else f"along axis {axis}"
         each = "the only item" if size == 1 else f"each of the {size} items"
@@ -380,4 +401,3 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
         if size < 0:
             expected = "integers that add up to the length of an axis"
         raise ValueError(f"`repeats` expected {expected}, got {show(repeats)}")
-    return counts_of_tuple(plain) if counts is None else counts

@@ -251,24 +251,31 @@ def _numpys(
         others["axis"] = axis
     if type(ddof) is not int or ddof != 0:
         others["ddof"] = ddof
-    if type(a) in PLAIN and (out is None or type(out) in PLAIN):
-        precise = _precise_dtype(name, a.dtype, None if dtype is None else dtype_argument(dtype), out)
-        if precise is not None:
-            if dtype is not None:
-                others["dtype"] = precise
-            return rounded_into(out, NUMPYS[name](a, **others), dtype)
-    if type(a) in PLAIN and _has_casts_of_its_own(dtype, out):
+    if type(a) not in PLAIN or (out is not None and type(out) not in PLAIN):
+        if dtype is not None:
+            others["dtype"] = dtype
+        return _called(name, a, out, others)
+
+    precise = _precise_dtype(name, a.dtype, None if dtype is None else dtype_argument(dtype), out)
+    if precise is not None:
+        if dtype is not None:
+            others["dtype"] = precise
+        return rounded_into(out, NUMPYS[name](a, **others), dtype)
+    if _has_casts_of_its_own(dtype, out):
         a = with_plain_bytes(as_base(a))
     if dtype is not None:
         others["dtype"] = dtype
-    if out is None:
-        return NUMPYS[name](a, **others)
-    if name not in SQUARES or type(a) not in PLAIN or type(out) not in PLAIN:
-        return NUMPYS[name](a, out=out, **others)
+    if out is None or name not in SQUARES:
+        return _called(name, a, out, others)
     written = np.empty_like(out, subok=False)  # NumPy writes sums before it divides them, and may then refuse or fail
     NUMPYS[name](a, out=written, **others)
     np.copyto(out, written)
     return out
+
+
+def _called(name: str, a: Any, out: Any, others: dict[str, Any]) -> Any:
+    """Call NumPy's function, with `out` if there is one."""
+    return NUMPYS[name](a, **others) if out is None else NUMPYS[name](a, out=out, **others)
 
 
 def _has_casts_of_its_own(dtype: Any, out: Any) -> bool:
@@ -290,14 +297,24 @@ def _precise_dtype(name: str, own: np.dtype[Any], wanted: Any, out: Any) -> np.d
     to_real = own.kind == "c" and wanted is not None and wanted.kind != "c" and name in SQUARES
     if not to_real and own.num not in LONG_DOUBLES and not is_wide:
         return None
-    if not _is_number(own) or (wanted is not None and not (wanted.isnative and _is_float(wanted))):
+    if not _is_number(own) or not (wanted is None or _is_native_float(wanted)):
         return None
-    if out is not None and not (_is_float(out.dtype) or out.dtype.kind in "iu"):
+    if out is not None and not _is_real_or_complex(out.dtype):
         return None
     if name == "std" and out is not None and out.dtype.kind in "iu":
         raise TypeError(f"`out` expected a dtype of floats, got {brief(out.dtype)}")
     is_complex = (own if wanted is None else wanted).kind == "c"
     return np.dtype(np.clongdouble if is_complex else np.longdouble)
+
+
+def _is_native_float(dtype: np.dtype[Any]) -> bool:
+    """Return whether items of a dtype are floats or complex numbers, in the machine's order of bytes."""
+    return dtype.isnative and _is_float(dtype)
+
+
+def _is_real_or_complex(dtype: np.dtype[Any]) -> bool:
+    """Return whether items of a dtype are numbers, but no bools."""
+    return _is_float(dtype) or dtype.kind in "iu"
 
 
 def _is_number(dtype: np.dtype[Any]) -> bool:

@@ -95,7 +95,7 @@ def ask(started: subprocess.Popen[str], question: str) -> str:
     print(question, file=started.stdin, flush=True)
     answer = started.stdout.readline()
     if not answer:
-        sys.exit(f"the process of {started.args} has ended")
+        sys.exit("a process that times cells has ended")
     return answer.strip()
 
 

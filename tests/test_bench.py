@@ -26,7 +26,7 @@ from benchmarks.sums import FLOATS, SUM_DTYPES, adjoint_cell, adjoints
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "benchmarks"
-SUFFIXES = (".py", ".pyx", ".pxi", ".pxd", ".h", ".cpp")
+SUFFIXES = (".py", ".pyx", ".pxd", ".h", ".cpp")
 OPTIONS = Namespace(threads=1, seed=1)
 
 

@@ -26,6 +26,7 @@ cdef int _number(str rule) except -1
 cpdef str rule_argument(mode, axis)
 cpdef axis_argument(axis, str rule)
 
+
 @cython.final
 @cython.freelist(4)
 cdef class _Call:

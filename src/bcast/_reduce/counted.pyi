@@ -1,0 +1,1 @@
+# Nothing here is for Python: the .pxd says what other modules may use.

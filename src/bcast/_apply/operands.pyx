@@ -367,7 +367,7 @@ cdef bint _overlaps_itself(const Call *call, int k) noexcept:
 
 
 cdef void _simplify_axes(Nest *nest, const int *order) noexcept:
-    """Put the axes in an order, if there is one, and merge those that are one for all operands; keep two."""
+    """Put the axes in an order, if there is one, and merge neighbours that are one axis of each operand; keep two."""
     if order != NULL:
         put_in_order(nest, order)
     drop_unit_axes(nest)

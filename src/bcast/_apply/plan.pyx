@@ -37,7 +37,7 @@ cdef bint is_small(const Call *call) noexcept:
 
 
 cdef bint _is_adjacent(const Call *call) noexcept:
-    """Whether each operand's items of a row lie side by side, or are one for all of it."""
+    """Whether each operand's items of a row lie side by side, or are a single repeated item."""
     cdef int last = call.nest.rank - 1, k
     for k in range(call.nest.n):
         if call.operands[k].strides[last] and call.operands[k].strides[last] != call.operands[k].size:

@@ -81,7 +81,7 @@ cdef void write_shares(
     Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, int threads, Py_ssize_t read,
     bint mapped,
 ) noexcept nogil:
-    """Fill an output on so many threads."""
+    """Fill an output on `threads` threads."""
     cdef Work work = Work(write, plan, src, dst, size, NULL, 1, read, mapped)
     if size // (1 if threads == 1 else 2) >= streamed_bytes and bcast_pages_resident(dst, size):
         work.scratch = <uint8_t *> malloc(threads * COPY_SCRATCH_BYTES)     # without memory, nothing is streamed

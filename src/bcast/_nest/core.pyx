@@ -42,7 +42,7 @@ cdef void drop_unit_axes(Nest *nest) noexcept nogil:
 
 
 cdef void keep_rank(Nest *nest, int least) noexcept nogil:
-    """Put axes of length 1 outside of all others, until there are so many."""
+    """Put axes of length 1 outside of all others, until the nest has `rank` of them."""
     cdef int missing = least - nest.rank, axis, k
     if missing <= 0:
         return
@@ -148,7 +148,7 @@ cdef inline void _put_row_in_order(Py_ssize_t *row, int rank, const int *order) 
 
 
 cdef void coalesce_axes(Nest *nest) noexcept nogil:
-    """Make one axis of neighbours that are one for all operands."""
+    """Merge neighbours that are one axis of each operand."""
     cdef int last = 0, axis
     for axis in range(1, nest.rank):
         if are_one_axis(nest, last, axis):

@@ -211,9 +211,9 @@ BCAST_INLINE uint64_t bcast_errors(void)
 #define BCAST_ARITHMETIC(T, kind, how) bcast_##kind##_rounded_##T(ARITHMETIC_##T(how, a, b), &seen)
 /* b if a is no NaN, and the comparison says so; else a. ml_dtypes compares where a is a number, for which a NaN is not
    valid. */
-#define BCAST_NUMBER(T, x) (QUIET ? x : IN_##T(COMPARE_##T(ORD_Q, a, a), x))    /* 0 where a is none */
+#define BCAST_ORDERED(T, x) (QUIET ? x : IN_##T(COMPARE_##T(ORD_Q, a, a), x))    /* 0 where a is none */
 #define BCAST_EXTREME(T, kind, how) CHOOSE_##T(BOTH_##T(COMPARE_##T(ORD_Q, a, a), \
-    COMPARE_##T(how, BCAST_NUMBER(T, a), BCAST_NUMBER(T, b))), y, x)
+    COMPARE_##T(how, BCAST_ORDERED(T, a), BCAST_ORDERED(T, b))), y, x)
 #define BCAST_COMPARISON(T, kind, how) BOOLS_##T(COMPARE_##T(how, a, b))
 
 #define BCAST_HALF_STEP(T, kind, WHAT, how, p, q, to, bytes)                                                        \

@@ -42,7 +42,7 @@ cdef void drop_unit_axes(Nest *nest) noexcept nogil:
 
 
 cdef void keep_rank(Nest *nest, int least) noexcept nogil:
-    """Put axes of length 1 outside of all others, until the nest has `rank` of them."""
+    """Put axes of length 1 outside of all others, until the nest has `least` axes."""
     cdef int missing = least - nest.rank, axis, k
     if missing <= 0:
         return

@@ -1,12 +1,14 @@
+# cython: cdivision=True
 # A reduction in three structs: what is made of items (`Reduction`), along which axes (`Axes`), and in what order
 # (`ReductionPlan`). The face fills the first two, `plan_reduction` the third, and `run` follows it.
 
 from bcast._reduce.kernels cimport Kernels, Sink, Target
 from bcast._runtime.arrays cimport MAX_AXES
-from bcast._runtime.tuning cimport SUM_CALL_ROWS, SUM_ROW_ITEMS
 
-cdef enum:
-    PACKED_TERMS = SUM_CALL_ROWS * SUM_ROW_ITEMS    # terms that are packed at once, at most
+cdef extern from *:
+    "#define BCAST_PACKED_TERMS (SUM_CALL_ROWS * SUM_ROW_ITEMS)"
+    enum:
+        PACKED_TERMS "BCAST_PACKED_TERMS"   # terms that are packed at once, at most
 
 
 # ---- The axes ----

@@ -250,6 +250,29 @@ def unrepeat(
     return _sum(array, counts, whole, result)
 
 
+def statistic(
+    name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any, others: dict[str, Any], numpys: Any
+) -> Any:  # what NumPy's functions take
+    """Return a sum or a statistic, by the core, or else by `numpys`: NumPy's function with the same arguments.
+
+    This is compiled, so that no line of Python follows what writes to `out`: an interrupt would come between.
+    """
+    left, initial = _options(others, name == "sum") if others else (others, None)
+    result = None if left else reduced(name, a, axis, dtype, out, keepdims, ddof, initial)
+    return numpys(name, keepdims, others, a, axis, dtype, out, ddof) if result is None else result
+
+
+def _options(others: dict[str, Any], of_sums: bool = True) -> tuple[dict[str, Any], Any]:
+    """Return the options that are left to NumPy, without those that say the default, and the `initial` of sums."""
+    left, initial = {}, None
+    for name, value in others.items():
+        if name == "initial" and of_sums:
+            initial = None if value is NO_VALUE else value
+        elif value is not NO_VALUE and not (name == "where" and (value is True or value is np.True_)):
+            left[name] = value
+    return left, initial
+
+
 def reduced(
     name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any, initial: Any = None
 ) -> Any:  # what NumPy's functions take

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bcast._api.adjoints import LONG_DOUBLES, NO_VALUE, SQUARES, reduced, rounded_into
+from bcast._api.adjoints import LONG_DOUBLES, SQUARES, rounded_into, statistic
 from bcast._api.converted import as_base, is_handed_on, is_of_package
 from bcast._elementwise import with_plain_bytes
 from bcast._reduction import converted_terms, kind_of_sums
@@ -82,11 +82,7 @@ def sum(
     >>> bcast.sum(rows, axis=0) / 2**22  # NumPy's: 0.096
     array([0.1, 0.1], dtype=float32)
     """
-    left, initial = others, None
-    if others:
-        left, initial = _options(others)
-    result = None if left else reduced("sum", a, axis, dtype, out, keepdims, 0, initial)
-    return _numpys("sum", keepdims, others, a, axis, dtype, out) if result is None else result
+    return statistic("sum", a, axis, dtype, out, keepdims, 0, others, _numpys)
 
 
 def mean(
@@ -121,9 +117,7 @@ def mean(
     >>> bcast.mean(np.array([[1, 2], [3, 5]]), axis=0)
     array([2. , 3.5])
     """
-    left = _options(others, False)[0] if others else others
-    result = None if left else reduced("mean", a, axis, dtype, out, keepdims, 0)
-    return _numpys("mean", keepdims, others, a, axis, dtype, out) if result is None else result
+    return statistic("mean", a, axis, dtype, out, keepdims, 0, others, _numpys)
 
 
 def var(
@@ -221,20 +215,7 @@ def _var(
         ddof = correction
     if type(ddof) is not int and not hasattr(ddof, "__rsub__"):
         raise TypeError(f"`{'ddof' if correction is None else 'correction'}` expected a number, got {show(ddof)}")
-    left = _options(others, False)[0] if others else others
-    result = None if left else reduced(name, a, axis, dtype, out, keepdims, ddof)
-    return _numpys(name, keepdims, others, a, axis, dtype, out, ddof) if result is None else result
-
-
-def _options(others: dict[str, Any], of_sums: bool = True) -> tuple[dict[str, Any], Any]:
-    """Return the options that are left to NumPy, without those that say the default, and the `initial` of sums."""
-    left, initial = {}, None
-    for name, value in others.items():
-        if name == "initial" and of_sums:
-            initial = None if value is NO_VALUE else value
-        elif value is not NO_VALUE and not (name == "where" and (value is True or value is np.True_)):
-            left[name] = value
-    return left, initial
+    return statistic(name, a, axis, dtype, out, keepdims, ddof, others, _numpys)
 
 
 def _numpys(
@@ -268,9 +249,7 @@ def _numpys(
     if out is None or name not in SQUARES:
         return _called(name, a, out, others)
     written = np.empty_like(out, subok=False)  # NumPy writes sums before it divides them, and may then refuse or fail
-    NUMPYS[name](a, out=written, **others)
-    np.copyto(out, written)
-    return out
+    return rounded_into(out, NUMPYS[name](a, out=written, **others), None)
 
 
 def _called(name: str, a: Any, out: Any, others: dict[str, Any]) -> Any:

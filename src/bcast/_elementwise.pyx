@@ -475,7 +475,7 @@ cdef UfuncLoop _loop_of_step(const Call *call, tuple step):
     return found
 
 
-cdef void _append_loop(Call *call, UfuncLoop found, int operands) noexcept:
+cdef int _append_loop(Call *call, UfuncLoop found, int operands) except -1:
     """Append the step of a loop, whose operands but for the first one come next."""
     cdef Step *step = &call.steps[call.step_count]
     cdef int first = call.nest.n, slow = found.slow_with_stride_0
@@ -496,6 +496,7 @@ cdef void _append_loop(Call *call, UfuncLoop found, int operands) noexcept:
         call.slow_with_stride_0 |= slow
     else:
         call.slow_unfused |= slow
+    return 0
 
 
 cdef bint _add_operand(Call *call, UfuncLoop found, int i, value, const Rule *rule) except -1:

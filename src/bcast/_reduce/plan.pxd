@@ -5,8 +5,7 @@
 from bcast._reduce.kernels cimport Kernels, Sink, Target
 from bcast._runtime.arrays cimport MAX_AXES
 
-cdef extern from *:
-    "#define BCAST_PACKED_TERMS (SUM_CALL_ROWS * SUM_ROW_ITEMS)"
+cdef extern from "_runtime/tuning.h":
     enum:
         PACKED_TERMS "BCAST_PACKED_TERMS"   # terms that are packed at once, at most
 

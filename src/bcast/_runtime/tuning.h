@@ -120,6 +120,9 @@ BCAST_NUMBER(SUM_ROW_ITEMS, 512)
 /* Rows of one call of a kernel; as many additions to each accumulator pay for folding it. */
 BCAST_NUMBER(SUM_CALL_ROWS, 8)
 
+/* Terms that are packed at once, at most: the rows of one call. */
+#define BCAST_PACKED_TERMS (SUM_CALL_ROWS * SUM_ROW_ITEMS)
+
 /* Runs of one call of a kernel. Fewer take more time for calls than for terms, unless they are long. */
 BCAST_NUMBER(SUM_FEW_RUNS, 8)
 

@@ -393,9 +393,10 @@ cdef inline void _empty(Worker *worker, const Block *block) noexcept nogil:
     cdef const Operand *operand = &worker.plan.call.operands[output]
     cdef const Access *access = &worker.plan.access[output]
     cdef Items items
-    cdef char *src = worker.scratch + access.buffer
+    cdef char *src
     if access.is_direct:
         return
+    src = worker.scratch + access.buffer
     find_items(worker.plan, output, block.lengths, &items)
     if operand.cast != NULL:
         operand.cast(items.count, worker.scratch + access.cast_buffer, src)

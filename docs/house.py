@@ -36,7 +36,7 @@ PARTS = (".cpp", ".h")  # files that are included by others
 FOREIGN = re.compile(r"numpy/|Python\.h$|[a-z]\w*(/\w+)?\.h$")
 PICTURE = re.compile(r"(?<=```text\n)\| room .*?(?=```)", re.DOTALL)
 
-COLUMNS = (12, 45, 54)
+COLUMNS = (12, 44, 54)
 RULE = "+" + "+".join(["-" * (width + 2) for width in COLUMNS]) + "+"
 
 Graph = dict[str, set[str]]

@@ -593,7 +593,7 @@ HOLD = {
     "tile": (lambda value: bcast.tile(ROW, value), [2, [1, 2, 0], [1], [2, 3], True, np.uint8(1)]),
     "unrepeat": (lambda value: bcast.unrepeat(ROW, value), [1, [1, 2, 0], [1, 2], [3]]),
     "axes": (lambda value: bcast.repeat(MATRIX, 2, value), [0, [0, 1], [1], [-1, 0]]),
-    "summed_axes": (lambda value: bcast.sum(MATRIX, value), [0, [0, 1], [1], [-1, 0]]),
+    "reduced_axes": (lambda value: bcast.sum(MATRIX, value), [0, [0, 1], [1], [-1, 0]]),
     "means_of_wide": (lambda value: bcast.mean(MATRIX.astype("g"), value), [0, [0, 1], [1], [-1, 0]]),
     "shape": (lambda value: bcast.broadcast(ROW, value), [[3], [2, 3]]),
 }

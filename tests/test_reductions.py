@@ -161,6 +161,18 @@ def test_layouts(data):
             check(name, array, axes, **options)
 
 
+@pytest.mark.parametrize("axes", [(0, 31), (32,), (63, 0), (31, 33, 62), (1, 32, 63)], ids=str)
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("name", ["sum", "mean", "var", *NAMES])
+def test_axes_up_to_the_last_of_many(name, keepdims, axes):
+    shape = [1] * 64
+    for at, length in ((0, 2), (31, 3), (32, 2), (63, 5)):
+        shape[at] = length
+    data = np.random.default_rng(len(axes)).integers(-2, 3, shape).astype("f4")
+    right = getattr(np, name)(data, axis=axes, keepdims=keepdims)
+    np.testing.assert_allclose(getattr(bcast, name)(data, axis=axes, keepdims=keepdims), right, 1e-6, strict=True)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_into_out(name):
     rng = np.random.default_rng(0)

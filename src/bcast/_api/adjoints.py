@@ -1,27 +1,19 @@
 """The adjoints of `broadcast` and `repeat`: a gradient comes in, sums over what was replicated go out."""
 
-import operator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
-from numpy import memmap, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._api.converted import as_array, as_base, as_operand, into_tensor, is_handed_on, is_tensor
+from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._api.repeats import counts_along, integers_of, order, split
-from bcast._reduction import average_onto, converted_terms, has_kernels, kind_of_sums, sum_counted, sum_onto
-from bcast._rules.alignment import Alignment, align_shapes, aligned
-from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, place_of, shape_argument, show
+from bcast._reduction import sum_counted, sum_onto
+from bcast._rules.alignment import align_shapes
+from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, shape_argument, show
 from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike
-from bcast._runtime.arrays import dtype_of, reshaped, result_array, rounded_to, shape_of, size_of, type_of
-from bcast._runtime.core import MEANS_BLOCK_BYTES, MEANS_ITEMS
+from bcast._runtime.arrays import result_array, shape_of, size_of, type_of
 
-INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
-FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
-LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
-SQUARES = ("var", "std")
-READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are read
-NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
+FLOAT64, COMPLEX128 = np.dtype(np.float64), np.dtype(np.complex128)
 
 
 def unbroadcast(
@@ -250,306 +242,16 @@ def unrepeat(
     return _sum(array, counts, whole, result)
 
 
-def statistic(
-    name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any, others: dict[str, Any], numpys: Any
-) -> Any:  # what NumPy's functions take
-    """Return a sum or a statistic, by the core, or else by `numpys`: NumPy's function with the same arguments.
-
-    This is compiled, so that no line of Python follows what writes to `out`: an interrupt would come between.
-    """
-    left, initial = _options(others, name == "sum") if others else (others, None)
-    result = None if left else reduced(name, a, axis, dtype, out, keepdims, ddof, initial)
-    return numpys(name, keepdims, others, a, axis, dtype, out, ddof) if result is None else result
-
-
-def _options(others: dict[str, Any], of_sums: bool = True) -> tuple[dict[str, Any], Any]:
-    """Return the options that are left to NumPy, without those that say the default, and the `initial` of sums."""
-    left, initial = {}, None
-    for name, value in others.items():
-        if name == "initial" and of_sums:
-            initial = None if value is NO_VALUE else value
-        elif value is not NO_VALUE and not (name == "where" and (value is True or value is np.True_)):
-            left[name] = value
-    return left, initial
-
-
-def reduced(
-    name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any, initial: Any = None
-) -> Any:  # what NumPy's functions take
-    """Return what NumPy's function of this name would; None for what that function is to do."""
-    array = a if type(a) is ndarray else array_of("a", a)
-    if array is None or not (out is None or type(out) is ndarray or type(out) is memmap):
-        return None
-    own = dtype_of(array)
-    keeps = keepdims if type(keepdims) is bool else flag_of(keepdims)
-    if keeps is None or not can_be_read_again(axis):  # NumPy would find nothing left in an iterator
-        return None
-    if not has_kernels(array) and converted_terms(own) is None:
-        return None
-
-    wanted = _dtype_of_result(name, own, dtype, None if out is None else dtype_of(out))
-    shape = shape_of(array)
-    if wanted is None or not shape:
-        return None
-    axes = summed_axes(axis, shape)
-    if type(ddof) is not int and isinstance(ddof, np.generic):
-        ddof = ddof.item()  # NumPy's scalars compute in their own dtype, which may be narrow
-
-    of_parts = (own.kind == "c" or wanted.kind == "c") and name in SQUARES
-    if out is None and initial is None and not of_parts:  # as in nearly all calls
-        return _compute(name, array, shape, axes, keeps, ddof, wanted, None)
-    if initial is not None or (of_parts and own.kind == "c"):
-        result = _compute_wide(name, array, shape, axes, keeps, ddof, wanted, initial)
-    else:
-        written = real_dtype(wanted) if of_parts else wanted
-        if out is not None and _is_dtype_of(out, written):
-            return _compute(name, array, shape, axes, keeps, ddof, dtype_of(out), out)
-        result = _compute(name, array, shape, axes, keeps, ddof, written, None)
-    return None if result is None else rounded_into(out, result, wanted)
-
-
-def _is_dtype_of(out: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether the items of `out` are of a dtype, in any order of bytes."""
-    own = dtype_of(out)
-    return own is dtype or own.newbyteorder("=") == dtype
-
-
-def rounded_into(out: Any, result: Any, dtype: Any) -> Any:
-    """Round a result to `dtype`, if given; convert it into `out`, if given, or else return it."""
-    array = np.asarray(result)
-    if dtype is not None:
-        array = rounded_to(array, dtype_argument(dtype))
-    if out is None:
-        return array if array.ndim else array[()]
-    result_array(out, array, shape_of(array), "a", out.dtype)
-    np.copyto(out, rounded_to(array, out.dtype))  # what may fail or warn comes before anything is written
-    return out
-
-
-def array_of(name: str, a: Any) -> NDArray[Any] | None:
-    """Return the user's `a` as an array of the base class; None for what has, or may have, ways of its own."""
-    return None if is_handed_on(a) else as_base(as_operand(name, a))
-
-
-def can_be_read_again(axis: Any) -> bool:
-    """Return whether what the user gives for axes can be read more than once, unlike an iterator."""
-    return type(axis) is int or axis is None or type(axis) in READ_AGAIN or isinstance(axis, np.generic)
-
-
-def flag_of(value: Any) -> bool | None:
-    """Return the bool that a value stands for; None for what NumPy is to refuse."""
-    if isinstance(value, np.bool):
-        return bool(value)
-    try:
-        return value is not NO_VALUE and operator.index(value) != 0
-    except TypeError:
-        return None
-
-
-def _compute(
-    name: str, array: NDArray[Any], shape: Shape, axes: Shape, keeps: bool, ddof: Any, wanted: np.dtype[Any], out: Any
-) -> Any:
-    """Compute what the core sums, rounded to `wanted`, the dtype of `out` if that is given; or return None."""
-    source, left, count = lengths_after(shape, axes, keeps)
-    if count <= 1 or size_of(array) == 0 or not ddof < count:
-        return None
-    order = order_in_memory(array) if out is None and len(left) > 1 else None
-    if order is not None:  # the result has it, too, as NumPy's has
-        places = list(map(order.index, range(len(shape))))
-        turned = tuple(map(places.__getitem__, axes))
-        view = array.transpose(order)
-        result = _compute(name, view, shape_of(view), turned, True, ddof, wanted, None).transpose(places)
-        return result if keeps else result.squeeze(axes)
-    alignment = aligned(shape, source)
-    result = result_array(out, array, left, "a", wanted)
-    if name == "sum":
-        sum_onto(array, alignment, result)
-    elif name == "mean":
-        average_onto(array, alignment, result, count)
-    else:
-        _deviations(array, alignment, result, count, count - ddof, name == "std", out is None)
-    return result[()] if out is None and not left else result
-
-
-def _compute_wide(
-    name: str, array: NDArray[Any], shape: Shape, axes: Shape, keeps: bool, ddof: Any, wanted: np.dtype[Any],
-    initial: Any,
-) -> Any:  # fmt: skip
-    """Compute what is added up after the core's sums, in float64 for what is narrower; or return None."""
-    if name == "sum":
-        start = np.array(initial, wanted)  # as NumPy reads it
-        total = None if start.ndim else _compute(name, array, shape, axes, keeps, 0, wide_dtype(wanted), None)
-        return None if total is None else np.asarray(total) + start.astype(wide_dtype(wanted))
-    # The variance of complex numbers is that of their real parts and that of their imaginary parts.
-    total = _compute("var", array.real, shape, axes, keeps, ddof, FLOAT64, None)
-    if total is None:
-        return None
-    total = total + _compute("var", array.imag, shape, axes, keeps, ddof, FLOAT64, None)
-    return np.sqrt(total) if name == "std" else total
-
-
-def lengths_after(shape: Shape, axes: Shape, keeps: bool) -> tuple[Shape, Shape, int]:
-    """Return a shape with 1 for each axis that is reduced, that of the result, and how many terms each result has."""
-    source: list[int] = []
-    left: list[int] = []
-    count = 1
-    for at in range(len(shape)):
-        is_reduced = at in axes
-        source.append(1 if is_reduced else shape[at])
-        if is_reduced:
-            count *= shape[at]
-        if keeps or not is_reduced:
-            left.append(source[at])
-    return tuple(source), tuple(left), count
-
-
-def summed_axes(axis: Any, shape: Shape) -> Shape:
-    """Return the axes of `shape` that the user's `axis` means, counted from 0."""
-    if type(axis) is int:  # as in nearly all small calls
-        return (place_of(axis, shape),)
-    if axis is None:
-        return tuple(range(len(shape)))
-    axes: list[int] = []
-    given: Any = axes_argument(axis)
-    for each in (given,) if type(given) is int else given:
-        at = place_of(each, shape)
-        if at in axes:
-            raise ValueError(f"`axis` expected axes that differ, got {show(axis)}")
-        axes.append(at)
-    return tuple(axes)
-
-
-def order_in_memory(array: NDArray[Any]) -> list[int] | None:
-    """Return the axes of an array in the order of its memory, as NumPy's iterators find it, if that is another."""
-    strides: Any = array.strides
-    order: list[int] = []  # the innermost axis first
-    is_other = False
-    for at in range(len(strides) - 1, -1, -1):
-        place = i = len(order)
-        while i > 0 and not 0 < abs(strides[order[i - 1]]) <= abs(strides[at]):
-            i -= 1
-            place = i if strides[at] and strides[order[i]] else place
-        is_other |= place < len(order)
-        order.insert(place, at)
-    return order[::-1] if is_other else None
-
-
-def _dtype_of_result(name: str, own: np.dtype[Any], dtype: Any, to: np.dtype[Any] | None) -> np.dtype[Any] | None:
-    """Return the dtype to which a sum or a statistic is rounded; None if NumPy is to find it.
-
-    If `out` has another one, `to`, the result is then converted to that.
-    """
-    is_free = dtype is None and (to is None or to is own)
-    if is_free and (own is FLOAT64 or own is FLOAT32 or (own is INT64 and name == "sum")):  # as in most small calls
-        return own
-    if name == "std" and to is not None and kind_of_sums(to) in ("b", "i"):  # NumPy writes variances before it refuses
-        raise TypeError(f"`out` expected a dtype of floats, got {to}")
-    if dtype is not None:
-        wanted = dtype_argument(dtype)
-        is_left = to is not None and kind_of_sums(to) in ("", "b") and to.num not in LONG_DOUBLES
-        return wanted if not is_left and _is_fit(name, own, wanted) else None
-    return _dtype_of_terms(name, own) if to is None else _dtype_beside(name, own, to)
-
-
-def _dtype_of_terms(name: str, own: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return the dtype of a sum or a statistic that follows from the terms' alone; None if NumPy is to find it."""
-    kind = own.kind
-    if kind in "biu" and name != "sum":
-        return FLOAT64
-    if kind in "biu" and own.itemsize < 8:
-        return UINT64 if kind == "u" else INT64
-    if kind == "V" and kind_of_sums(own) == "":
-        return None
-    if kind == "c" and name in SQUARES:
-        return real_dtype(own)
-    return own if own.isnative else own.newbyteorder("=")
-
-
-def _is_fit(name: str, own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Return whether the core rounds sums or a statistic to the dtype that the user wants."""
-    to = kind_of_sums(wanted)
-    if to == "i":
-        return name == "sum" and kind_of_sums(own) in ("b", "i") and wanted.isnative
-    of_real_part = own.kind == "c" and to == "f" and name in SQUARES  # NumPy warns
-    return to in ("f", "c") and wanted.isnative and not of_real_part
-
-
-def _dtype_beside(name: str, own: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return the dtype to which a sum or a statistic is rounded if only `out` has one, `to`: as a rule, that."""
-    terms, target = kind_of_sums(own), kind_of_sums(to)
-    of_integers = terms in ("b", "i")
-    of_wholes = target == "i" and (of_integers or terms == "")
-    if name != "sum" and (of_wholes or to.num in LONG_DOUBLES):
-        return COMPLEX128 if own.kind == "c" and name == "mean" else FLOAT64
-
-    if target == "f" or target == "c" or (target == "i" and of_integers):
-        return to if to.isnative else to.newbyteorder("=")
-    if target != "i" or terms == "":
-        return None
-    if own.isbuiltin == 2:  # another package's
-        return FLOAT64
-    return np.result_type(real_dtype(own) if name in SQUARES else own, to)
-
-
-def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of the parts of complex numbers; another dtype unchanged."""
-    if dtype.kind != "c":
-        return dtype
-    return np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
-
-
-def _deviations(
-    array: NDArray[Any],
-    alignment: Alignment,
-    out: NDArray[Any],
-    count: float,
-    divisor: float,
-    root: bool,
-    is_fresh: bool,
-) -> None:
-    """Write variances or their roots: the means first, then the mean squares of what is left, both by the block."""
-    shape, source = alignment.shape, alignment.source
-    blocks = 1
-    if size_of(out) > MEANS_ITEMS:
-        blocks += max(array.nbytes, FLOAT64.itemsize * size_of(out)) // MEANS_BLOCK_BYTES
-    axis = 0
-    for at in range(len(shape)):  # the first one that is long enough, or the longest
-        if source[at] != 1 and source[axis] < blocks and source[at] > source[axis]:
-            axis = at
-    length = shape[axis]
-    step = -(-length // blocks)
-    whole = out
-    if (
-        step < length and not is_fresh
-    ):  # what overlaps is read to the end, and what fails halfway leaves `out` as it was
-        whole = result_array(None, array, shape_of(out), "a", out.dtype)
-    result = reshaped(whole, source)
-    for begin in range(0, length, step):
-        part = array, result
-        if step < length:
-            where = (slice(None),) * axis + (slice(begin, begin + step),)
-            part = array[where], result[where]
-        places = aligned(shape_of(part[0]), shape_of(part[1]))
-        means = result_array(None, array, places.source, "a", FLOAT64)
-        average_onto(part[0], places, means, count, None, False, array.itemsize > 2 or out.itemsize < 8)
-        average_onto(part[0], places, part[1], divisor, means, root)
-        del means  # before there are others
-    if whole is not out:
-        np.copyto(out, whole)
-
-
 def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[Any]) -> NDArray[Any]:
-    """Sum an array into a result of shape `whole`: the steps of `repeat` in reverse."""
-    steps = order(counts)
-    for i in range(len(steps) - 1, -1, -1):
-        at, lengths, dst = -steps[i][1], whole, result
-        if i > 0:  # of `at`, or of all axes of integers if it is -1; sums of sums are rounded once
-            left: list[int] = []
-            for axis in range(len(counts)):
-                summed = axis == at or (at < 0 and type(counts[axis]) is int)
-                left.append(whole[axis] if summed else array.shape[axis])
-            lengths = tuple(left)
+    """Sum an array into a result of shape `whole`: the passes of `repeat` in reverse."""
+    passes = order(counts)
+    for i in range(len(passes) - 1, -1, -1):
+        at = -passes[i][1]  # the axis that is summed; -1 for all axes of integers
+        lengths, dst = whole, result
+        if i > 0:  # sums of sums are rounded once
+            lengths = _lengths_between(shape_of(array), counts, whole, at)
             dst = result_array(None, array, lengths, "repeats", wide_dtype(result.dtype))
+
         if at >= 0:
             array = sum_counted(array, counts[at], at, dst)
         else:
@@ -558,32 +260,51 @@ def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[A
     return array
 
 
+def _lengths_between(shape: Shape, counts: list[Any], whole: Shape, at: int) -> Shape:
+    """Return a shape after a pass along axis `at`, or if that is -1 along all axes of integers: those get `whole`'s."""
+    lengths: list[int] = []
+    for axis in range(len(counts)):
+        is_summed = axis == at or (at < 0 and type(counts[axis]) is int)
+        lengths.append(whole[axis] if is_summed else shape[axis])
+    return tuple(lengths)
+
+
 def lengths_left(counts: list[Any], shape: Shape) -> Shape:
     """Return the shape of what was repeated, if the counts fit `shape`."""
     lengths: list[int] = []
     for at in range(len(shape)):
         count = counts[at]
         if type(count) is int:
-            if count == 0:
-                raise ValueError("`repeats` expected 1 or more times for all items, got 0")
-            if shape[at] % count:
-                whose = f"of the length {shape[at]} of `grad`'s axis {at}"
-                raise ValueError(f"`repeats` expected a divisor {whose}, got {show(count)}")
+            if count == 0 or shape[at] % count:
+                _refuse_integer(count, at, shape[at])
             lengths.append(shape[at] // count)
         else:
             if count.total != shape[at]:
-                whose = f"the length {shape[at]} of `grad`'s axis {at}"
-                divides = count.size == 1 and count.total and shape[at] % count.total == 0
-                remedy = f"; if each item had as many, give {count.total} and no sequence" if divides else ""
-                got = f"{count.total} in all{remedy}"
-                raise ValueError(f"`repeats` expected integers that add up to {whose}, got {got}")
+                _refuse_total(count, at, shape[at])
             lengths.append(count.size)
     return tuple(lengths)
 
 
+def _refuse_integer(count: int, at: int, length: int) -> NoReturn:
+    """Refuse one count for all items of an axis that does not divide its length."""
+    if count == 0:
+        raise ValueError("`repeats` expected 1 or more times for all items, got 0")
+    whose = f"of the length {length} of `grad`'s axis {at}"
+    raise ValueError(f"`repeats` expected a divisor {whose}, got {show(count)}")
+
+
+def _refuse_total(counts: Any, at: int, length: int) -> NoReturn:
+    """Refuse counts of the items of an axis that do not add up to its length."""
+    whose = f"the length {length} of `grad`'s axis {at}"
+    is_divisor = counts.size == 1 and counts.total and length % counts.total == 0
+    remedy = f"; if each item had as many, give {counts.total} and no sequence" if is_divisor else ""
+    got = f"{counts.total} in all{remedy}"
+    raise ValueError(f"`repeats` expected integers that add up to {whose}, got {got}")
+
+
 def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return a dtype for sums that are summed again."""
-    wide = np.dtype(np.complex128) if dtype.kind == "c" else FLOAT64
+    wide = COMPLEX128 if dtype.kind == "c" else FLOAT64
     return wide if dtype.kind in "cfV" and dtype.itemsize < wide.itemsize else dtype
 
 

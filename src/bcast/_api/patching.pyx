@@ -16,7 +16,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint32_t, uint64_t
 
-from bcast._api.adjoints cimport reduced
+from bcast._api.reductions cimport Reduction, is_everywhere, reduced, reduction
 from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose
 from bcast._reduction cimport has_kernels
@@ -699,41 +699,61 @@ def take_dstack(tup):
     return take_stack(tup, 2) if first.ndim == 2 else ARGUMENT
 
 
-def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):
-    first = None if initial is NO_VALUE else initial
-    return _take("sum", a, axis, dtype, out, keepdims, 0, where is NO_VALUE or where is True, first)
+def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):     # NumPy's own
+    cdef Reduction call = reduction("sum", a, axis, out, keepdims)
+    call.dtype = dtype
+    call.initial = None if initial is NO_VALUE else initial
+    return reduced_here(call) if is_everywhere(where) else KEYWORD
 
 
 def take_mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=NO_VALUE):
-    return _take("mean", a, axis, dtype, out, keepdims, 0, where is NO_VALUE or where is True)
+    cdef Reduction call = reduction("mean", a, axis, out, keepdims)
+    call.dtype = dtype
+    return reduced_here(call) if is_everywhere(where) else KEYWORD
 
 
-def take_var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE):
-    return _take("var", a, axis, dtype, out, keepdims, ddof, (where is NO_VALUE or where is True) and mean is NO_VALUE)
+def take_var(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE
+):  # NumPy's own
+    cdef Reduction call = reduction("var", a, axis, out, keepdims)
+    call.dtype = dtype
+    call.ddof = ddof
+    return reduced_here(call) if is_everywhere(where) and mean is NO_VALUE else KEYWORD
 
 
-def take_std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE):
-    return _take("std", a, axis, dtype, out, keepdims, ddof, (where is NO_VALUE or where is True) and mean is NO_VALUE)
+def take_std(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE
+):  # NumPy's own
+    cdef Reduction call = reduction("std", a, axis, out, keepdims)
+    call.dtype = dtype
+    call.ddof = ddof
+    return reduced_here(call) if is_everywhere(where) and mean is NO_VALUE else KEYWORD
 
 
-cdef _take(str name, a, axis, dtype, out, keepdims, ddof, bint of_all, initial=None):
-    cdef bint of_axes = axis is None or isinstance(axis, (int, integer)) or type(axis) is tuple and axis != ()
-    if not of_all:
-        return KEYWORD
-    a = as_base(a)
-    if not cnp.PyArray_CheckExact(a):
-        return why_no_array(a)
-    if not of_axes or isinstance(keepdims, np.bool):    # which NumPy refuses
+cdef reduced_here(Reduction call):
+    """Return what NumPy's sum or statistic would, or the reason why that function is to do it."""
+    call.a = as_base(call.a)
+    if not cnp.PyArray_CheckExact(call.a):
+        return why_no_array(call.a)
+    if not are_axes(call.axis) or isinstance(call.keepdims, np.bool):    # which NumPy refuses
         return ARGUMENT
-    if not has_terms(a, axis):
+    if not has_terms(call.a, call.axis):
         return SMALL
-    result = reduced(name, a, axis, dtype, out, keepdims, ddof, initial)
+
+    result = reduced(call)
     if result is not None:
         return result
-    if not has_kernels(a):
+    if not has_kernels(call.a):
         return DTYPE
     # What is left is data without a sum, or another dtype than the core's.
-    return SMALL if dtype is None and out is None and initial is None else KEYWORD
+    return SMALL if call.dtype is None and call.out is None and call.initial is None else KEYWORD
+
+
+cdef bint are_axes(axis):
+    """Whether NumPy's functions take this for axes, and there are any."""
+    if type(axis) is tuple:
+        return axis != ()
+    return axis is None or isinstance(axis, (int, integer))
 
 
 cdef bint has_terms(cnp.ndarray array, axis):

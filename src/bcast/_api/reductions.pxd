@@ -1,36 +1,154 @@
 # The C types of _api/reductions.py, which is plain Python without them.
 cimport cython
+from libc.stdint cimport uint64_t
 from numpy cimport dtype as Dtype, ndarray
 
-from bcast._api.adjoints cimport array_of, can_be_read_again, flag_of, lengths_after, order_in_memory, summed_axes
-from bcast._reduction cimport has_kernels, reduce_onto
-from bcast._rules.alignment cimport aligned
+from bcast._api.adjoints cimport wide_dtype
+from bcast._api.converted cimport as_base, as_operand, is_handed_on, is_of_package
+from bcast._elementwise cimport with_plain_bytes
+from bcast._reduction cimport average_onto, converted_terms, has_kernels, kind_of_sums, reduce_onto, sum_onto
+from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of
+from bcast._rules.alignment cimport Alignment, aligned
 from bcast._runtime.arrays cimport dtype_of, is_contiguous, reshaped, result_array, shape_of, size_of
 
-cdef Dtype BOOL
+cdef Dtype BOOL, INT64, UINT64, FLOAT32, FLOAT64, COMPLEX128
+cdef object NO_VALUE
 
 
-@cython.locals(array=ndarray, wanted=Dtype, found=ndarray)
-cdef _extreme(str name, int operation, a, axis, out, keepdims, initial, where)
+cdef class Reduction:
+    cdef readonly str name
+    cdef readonly object a, axis, dtype, out, keepdims, ddof, initial
+    cdef ndarray array
+    cdef bint keeps
+    cdef tuple axes, source, shape
+    cdef Py_ssize_t count
 
 
-@cython.locals(array=ndarray, dtype=Dtype, axes=tuple)
-cdef _truth(str name, int operation, a, axis, out, keepdims, where)
+@cython.locals(call=Reduction)
+cpdef Reduction reduction(str name, a, axis, out, keepdims)
 
 
-@cython.locals(size=Py_ssize_t, begin=Py_ssize_t, length=Py_ssize_t, end=Py_ssize_t)
-cdef _by_parts(ndarray array, int operation, Dtype dtype, bint keeps)
+cdef bint read_call(Reduction call) except -1
 
 
-cdef bint _is_everywhere(where)
+@cython.locals(
+    shape=tuple, source=list, left=list, at=Py_ssize_t, count=Py_ssize_t, one=uint64_t, bits=uint64_t, is_reduced=bint,
+)
+cdef bint read_axes(Reduction call) except -1
+
+
+cdef _array_of(a)
+cdef bint _can_be_read_again(axis) except -1
+cdef _flag_of(value)
+
+
+@cython.locals(axes=list, at=Py_ssize_t)
+cpdef tuple reduced_axes(axis, tuple shape)
+
+
+cpdef bint is_everywhere(where) except -1
+cpdef axis_for_numpy(Reduction call)
+cdef _order_of_result(Reduction call, out)
+cdef _order_in_memory(array)
+
+
+@cython.locals(other=Reduction)
+cdef Reduction _transposed(Reduction call, list order)
+
+
+cdef _transposed_back(Reduction call, list order, result)
+
+
+@cython.locals(other=Reduction)
+cdef Reduction _of(Reduction call, array)
+
+
+cdef _extreme(Reduction call, int operation, initial, where)
+
+
+@cython.locals(wanted=Dtype, found=ndarray)
+cdef _extreme_by_core(Reduction call, int operation)
+
+
+cdef _truth(Reduction call, int operation, where)
 
 
 @cython.locals(array=ndarray, dtype=Dtype)
-cdef _readable(a, axis, out)
+cdef _truth_by_core(Reduction call, int operation)
 
 
-@cython.locals(source=tuple, left=tuple, count=Py_ssize_t, result=ndarray)
-cdef _reduced(ndarray array, tuple axes, int operation, Dtype dtype, bint keeps, out)
+@cython.locals(array=ndarray, dtype=Dtype)
+cdef bint _is_compared(Reduction call) except -1
 
 
-cdef _numpys(str name, a, axis, out, keepdims, where, initial=*)
+@cython.locals(array=ndarray, result=ndarray)
+cdef _combined(Reduction call, int operation, Dtype dtype, out)
+
+
+@cython.locals(array=ndarray, size=Py_ssize_t, begin=Py_ssize_t, length=Py_ssize_t, end=Py_ssize_t)
+cdef _combined_by_parts(Reduction call, int operation, Dtype dtype)
+
+
+cdef _numpys(Reduction call, initial, where)
+
+
+@cython.locals(call=Reduction, has_more=bint)
+cpdef statistic(str name, a, axis, dtype, out, keepdims, ddof, dict others, numpys)
+
+
+cdef bint _read_options(Reduction call, dict others) except -1
+
+
+@cython.locals(own=Dtype, wanted=Dtype, written=Dtype, of_parts=bint)
+cpdef reduced(Reduction call)
+
+
+@cython.locals(start=ndarray, wide=Dtype)
+cdef _sum_from_initial(Reduction call, Dtype wanted)
+
+
+@cython.locals(real=Reduction, imaginary=Reduction)
+cdef _of_both_parts(Reduction call)
+
+
+cdef bint _is_dtype_of(ndarray out, Dtype dtype) except -1
+
+
+@cython.locals(array=ndarray)
+cpdef rounded_into(out, result, dtype)
+
+
+@cython.locals(array=ndarray, alignment=Alignment)
+cdef _computed(Reduction call, Dtype wanted, out)
+
+
+@cython.locals(
+    array=ndarray, blocks=Py_ssize_t, axis=Py_ssize_t, whole_length=Py_ssize_t, length=Py_ssize_t, begin=Py_ssize_t,
+    whole=ndarray,
+)
+cdef _write_squares(Reduction call, double divisor, ndarray out, bint is_fresh)
+
+
+@cython.locals(nbytes=Py_ssize_t, means_bytes=Py_ssize_t)
+cdef Py_ssize_t _blocks_for_means(ndarray array, ndarray out) except -1
+
+
+@cython.locals(at=Py_ssize_t, axis=Py_ssize_t)
+cdef Py_ssize_t _axis_of_blocks(tuple source, Py_ssize_t blocks) except -1
+
+
+@cython.locals(alignment=Alignment, means=ndarray, is_rough=bint)
+cdef _write_squares_of_block(Reduction call, double divisor, ndarray data, ndarray result)
+
+
+@cython.locals(to=Dtype)
+cdef Dtype _dtype_of_result(Reduction call, Dtype own)
+
+
+cdef bint _is_usual(str name, Dtype own)
+cdef Dtype _dtype_of_terms(str name, Dtype own)
+cdef bint _is_fit(str name, Dtype own, Dtype wanted)
+cdef Dtype _dtype_beside(str name, Dtype own, Dtype to)
+cdef Dtype _dtype_of_floats_beside(str name, Dtype own, Dtype to)
+cdef Dtype _native(Dtype dtype)
+cpdef Dtype real_dtype(Dtype dtype)

@@ -1,8 +1,13 @@
-"""`max`, `min`, `any` and `all`: NumPy's reductions whose operation may take a term twice.
+# cython: auto_pickle=False
+"""`max`, `min`, `any` and `all`; and what these and the statistics share: how a call of a reduction is read and done.
 
-In: NumPy's arguments. Out: NumPy's result. What the core has no kernels for is NumPy's to do.
+In: the arguments of NumPy's functions. Out: NumPy's results, but for the last bits of sums. What the core has no
+kernels for is NumPy's to do. `sum`, `mean`, `var` and `std` themselves are in `_api/statistics.py`.
+
+A call becomes a `Reduction`, in which `read_call` and `read_axes` then note what its arguments mean.
 """
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,27 +15,33 @@ import numpy as np
 from numpy import memmap, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._api.adjoints import (
-    NO_VALUE,
-    array_of,
-    can_be_read_again,
-    flag_of,
-    lengths_after,
-    order_in_memory,
-    summed_axes,
-)
-from bcast._api.converted import is_handed_on, is_of_package
+from bcast._api.adjoints import wide_dtype
+from bcast._api.converted import as_base, as_operand, is_handed_on, is_of_package
 from bcast._elementwise import with_plain_bytes
-from bcast._reduction import has_kernels, reduce_onto
+from bcast._reduction import average_onto, converted_terms, has_kernels, kind_of_sums, reduce_onto, sum_onto
 from bcast._rules.alignment import aligned
-from bcast._rules.arguments import Shape, axes_argument
+from bcast._rules.arguments import Shape, axes_argument, dtype_argument, place_of, show
 from bcast._rules.types import Axes, Out
-from bcast._runtime.arrays import dtype_of, is_contiguous, refuse_repeated, reshaped, result_array, shape_of, size_of
-from bcast._runtime.core import DECIDING_BYTES
+from bcast._runtime.arrays import (
+    dtype_of,
+    is_contiguous,
+    refuse_repeated,
+    reshaped,
+    result_array,
+    rounded_to,
+    shape_of,
+    size_of,
+)
+from bcast._runtime.core import DECIDING_BYTES, MEANS_BLOCK_BYTES, MEANS_ITEMS
 
 GREATEST, LEAST, SOME_NONZERO, SOME_ZERO = range(4)  # as `_reduce/simd/idempotent.h` numbers them
-BOOL = np.dtype(bool)
+BOOL, INT64, UINT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.uint64)
+FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
 MASKS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
+SQUARES = ("var", "std")
+READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are read
+NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
 # even if they are replaced
 NUMPYS: dict[str, Callable[..., Any]] = {"max": np.max, "min": np.min, "any": np.any, "all": np.all}
@@ -93,7 +104,7 @@ def max(
     >>> bcast.max(points[:, :2], axis=0, keepdims=True)
     array([[7., 5.]])
     """
-    return _extreme("max", GREATEST, a, axis, out, keepdims, initial, where)
+    return _extreme(reduction("max", a, axis, out, keepdims), GREATEST, initial, where)
 
 
 def min(
@@ -126,7 +137,7 @@ def min(
     >>> bcast.min(picture)
     np.uint8(1)
     """
-    return _extreme("min", LEAST, a, axis, out, keepdims, initial, where)
+    return _extreme(reduction("min", a, axis, out, keepdims), LEAST, initial, where)
 
 
 def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False, *, where: Any = NO_VALUE) -> Any:
@@ -158,7 +169,7 @@ def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
     >>> bcast.any(np.array([[0, 0], [0, 3]]), axis=1)
     array([False,  True])
     """
-    return _truth("any", SOME_NONZERO, a, axis, out, keepdims, where)
+    return _truth(reduction("any", a, axis, out, keepdims), SOME_NONZERO, where)
 
 
 def all(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False, *, where: Any = NO_VALUE) -> Any:
@@ -182,56 +193,273 @@ def all(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
     >>> bcast.all(picture == np.array([1, 8, 8], np.uint8), axis=-1)  # where the picture has a colour
     array([[False,  True]])
     """
-    return _truth("all", SOME_ZERO, a, axis, out, keepdims, where)
+    return _truth(reduction("all", a, axis, out, keepdims), SOME_ZERO, where)
 
 
-def _extreme(name: str, operation: int, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+# How a call is read.
+
+
+class Reduction:
+    """A call of one of NumPy's reductions: its arguments as they were given, then what they mean."""
+
+    name: str  # of NumPy's function
+    a: Any
+    axis: Any
+    dtype: Any  # None, unless it was given: of sums and statistics only
+    out: Any
+    keepdims: Any
+    ddof: Any  # of variances; 0 for all else
+    initial: Any  # of sums; None if there is none
+
+    # `read_call` sets these.
+    array: NDArray[Any]  # `a`
+    keeps: bool  # whether reduced axes stay in the result, with length 1
+
+    # `read_axes` sets these.
+    axes: Shape  # that are reduced, counted from 0
+    source: Shape  # lengths of the data's axes, but 1 for each that is reduced
+    shape: Shape  # of the result
+    count: int  # of the terms that make one item of the result
+
+
+def reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Reduction:
+    """Note the arguments that all of NumPy's reductions take."""
+    call = Reduction.__new__(Reduction)
+    call.name = name
+    call.a = a
+    call.axis = axis
+    call.out = out
+    call.keepdims = keepdims
+    call.ddof = 0
+    return call
+
+
+def read_call(call: Reduction) -> bool:
+    """Read the data and the flag; return whether the core may do the call, as far as classes show it."""
+    array = call.a if type(call.a) is ndarray else _array_of(call.a)
+    out = call.out
+    if array is None or not (out is None or type(out) is ndarray or type(out) is memmap):
+        return False
+    keeps = call.keepdims if type(call.keepdims) is bool else _flag_of(call.keepdims)
+    if keeps is None:
+        return False
+
+    if not _can_be_read_again(call.axis):  # NumPy would find nothing left in an iterator
+        call.axis = axes_argument(call.axis)
+    call.array = array
+    call.keeps = keeps
+    return True
+
+
+def read_axes(call: Reduction) -> bool:
+    """Find which axes are reduced, and what lengths that leaves; return whether any terms are combined at all."""
+    shape = shape_of(call.array)
+    if not shape:
+        return False
+    call.axes = reduced_axes(call.axis, shape)
+
+    count = 1
+    one = 1  # of 64 bits, where compiled
+    bits = 0  # one for each axis, set where it is reduced
+    for at in call.axes:
+        bits |= one << at
+        count *= shape[at]
+    call.count = count
+
+    source: list[int] = []
+    left: list[int] = []
+    for at in range(len(shape)):
+        is_reduced = bits >> at & 1
+        source.append(1 if is_reduced else shape[at])
+        if call.keeps or not is_reduced:
+            left.append(source[at])
+    call.source = tuple(source)
+    call.shape = tuple(left)
+    return count > 1 and size_of(call.array) > 0
+
+
+def _array_of(a: Any) -> NDArray[Any] | None:
+    """Return the user's `a` as an array of the base class; None for what has, or may have, ways of its own."""
+    return None if is_handed_on(a) else as_base(as_operand("a", a))
+
+
+def _can_be_read_again(axis: Any) -> bool:
+    """Return whether what the user gives for axes can be read more than once, unlike an iterator."""
+    return type(axis) is int or axis is None or type(axis) in READ_AGAIN or isinstance(axis, np.generic)
+
+
+def _flag_of(value: Any) -> bool | None:
+    """Return the bool that a value stands for; None for what NumPy is to refuse."""
+    if isinstance(value, np.bool):
+        return bool(value)
+    try:
+        return value is not NO_VALUE and operator.index(value) != 0
+    except TypeError:
+        return None
+
+
+def reduced_axes(axis: Any, shape: Shape) -> Shape:
+    """Return the axes of `shape` that the user's `axis` means, counted from 0."""
+    if type(axis) is int:  # as in nearly all small calls
+        return (place_of(axis, shape),)
+    if axis is None:
+        return tuple(range(len(shape)))
+    axes: list[int] = []
+    given: Any = axes_argument(axis)
+    for each in (given,) if type(given) is int else given:
+        at = place_of(each, shape)
+        if at in axes:
+            raise ValueError(f"`axis` expected axes that differ, got {show(axis)}")
+        axes.append(at)
+    return tuple(axes)
+
+
+def is_everywhere(where: Any) -> bool:
+    """Return whether a mask leaves nothing out, as far as that can be seen."""
+    return where is NO_VALUE or where is True or where is np.True_
+
+
+def axis_for_numpy(call: Reduction) -> Any:
+    """Return `axis` as NumPy's functions take it; for what has ways of its own, as it was given."""
+    axis = call.axis
+    if axis is None or type(axis) is int or type(axis) is tuple or is_handed_on(call.a):
+        return axis
+    return axes_argument(axis)
+
+
+# A new result has the order of axes that the data has in memory, as NumPy's results have.
+
+
+def _order_of_result(call: Reduction, out: Any) -> list[int] | None:
+    """Return the order in memory of the axes of a new result, and of its data; None for C's order, or an `out`'s."""
+    return _order_in_memory(call.array) if out is None and len(call.shape) > 1 else None
+
+
+def _order_in_memory(array: NDArray[Any]) -> list[int] | None:
+    """Return the axes of an array in the order of its memory, as NumPy's iterators find it, if that is another."""
+    strides: Any = array.strides
+    order: list[int] = []  # the innermost axis first
+    is_other = False
+    for at in range(len(strides) - 1, -1, -1):
+        place = i = len(order)
+        while i > 0 and not 0 < abs(strides[order[i - 1]]) <= abs(strides[at]):
+            i -= 1
+            place = i if strides[at] and strides[order[i]] else place
+        is_other |= place < len(order)
+        order.insert(place, at)
+    return order[::-1] if is_other else None
+
+
+def _transposed(call: Reduction, order: list[int]) -> Reduction:
+    """Return the same reduction of the data with its axes in another order; all of them stay in its result."""
+    other = _of(call, call.array.transpose(order))
+    other.source = tuple(map(call.source.__getitem__, order))
+    other.shape = other.source
+    return other
+
+
+def _transposed_back(call: Reduction, order: list[int], result: NDArray[Any]) -> NDArray[Any]:
+    """Return the result of a call, given that of the reduction that `_transposed` makes of it."""
+    places = list(map(order.index, range(len(order))))
+    result = result.transpose(places)
+    return result if call.keeps else result.squeeze(call.axes)
+
+
+def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
+    """Return the same reduction of another array of the same shape."""
+    other = reduction(call.name, call.a, call.axis, call.out, call.keepdims)
+    other.ddof = call.ddof
+    other.array = array
+    other.keeps = call.keeps
+    other.axes = call.axes
+    other.source = call.source
+    other.shape = call.shape
+    other.count = call.count
+    return other
+
+
+# What `max`, `min`, `any` and `all` do: their operations may take a term twice.
+
+
+def _extreme(call: Reduction, operation: int, initial: Any, where: Any) -> Any:
     """Do a call of `max` or `min`."""
-    array = _readable(a, axis, out) if initial is NO_VALUE and _is_everywhere(where) else None
-    keeps = flag_of(keepdims)
-    if array is None or keeps is None:
-        return _numpys(name, a, axis, out, keepdims, where, initial)
-    wanted = dtype_of(array)
-    if out is not None and dtype_of(out) != wanted:
-        return _numpys(name, a, axis, out, keepdims, where, initial)
+    found = None
+    if initial is NO_VALUE and is_everywhere(where) and _is_compared(call):
+        found = _extreme_by_core(call, operation)
+    return _numpys(call, initial, where) if found is None else found
 
-    found = _reduced(array, summed_axes(axis, shape_of(array)), operation, wanted, keeps, out)
-    if found is None:
-        return _numpys(name, a, axis, out, keepdims, where, initial)
-    if wanted.num == BOOL.num:  # what holds may be another byte than 1
+
+def _extreme_by_core(call: Reduction, operation: int) -> Any:
+    """Find extremes with the core; return None for what is NumPy's to do."""
+    wanted = dtype_of(call.array)
+    if call.out is not None and dtype_of(call.out) != wanted:
+        return None
+    if not read_axes(call):
+        return None
+
+    found = _combined(call, operation, wanted, call.out)
+    if wanted.num == BOOL.num:  # what is true may be another byte than 1
         np.not_equal(found.view(np.uint8), 0, out=found)
-    if out is not None:
-        return out
+    if call.out is not None:
+        return call.out
     return found if found.ndim else found[()]
 
 
-def _truth(name: str, operation: int, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
+def _truth(call: Reduction, operation: int, where: Any) -> Any:
     """Do a call of `any` or `all`."""
-    array = _readable(a, axis, out) if _is_everywhere(where) else None
-    keeps = flag_of(keepdims)
-    if array is None or keeps is None or (out is not None and dtype_of(out) is not BOOL):
-        return _numpys(name, a, axis, out, keepdims, where)
+    found = None
+    if is_everywhere(where) and _is_compared(call):
+        found = _truth_by_core(call, operation)
+    return _numpys(call, NO_VALUE, where) if found is None else found
 
-    dtype = MASKS[array.itemsize]
-    axes = summed_axes(axis, shape_of(array))
-    masks: NDArray[Any] | None
-    if len(axes) == array.ndim and array.nbytes >= 2 * DECIDING_BYTES and is_contiguous(array):
-        masks = _by_parts(array, operation, dtype, keeps)
+
+def _truth_by_core(call: Reduction, operation: int) -> Any:
+    """Find whether items are true with the core; return None for what is NumPy's to do."""
+    array, out = call.array, call.out
+    if out is not None and dtype_of(out) is not BOOL:
+        return None
+    if not read_axes(call):
+        return None
+
+    dtype = MASKS[array.itemsize]  # of the bits that the core combines, which are 0 or not
+    if len(call.axes) == array.ndim and array.nbytes >= 2 * DECIDING_BYTES and is_contiguous(array):
+        masks = _combined_by_parts(call, operation, dtype)
     else:
-        masks = _reduced(array, axes, operation, dtype, keeps, None)
-    if masks is None:
-        return _numpys(name, a, axis, out, keepdims, where)
+        masks = _combined(call, operation, dtype, None)
     if out is not None:
         result_array(out, array, shape_of(masks), "a", BOOL)  # which checks it
     compare = np.not_equal if operation == SOME_NONZERO else np.equal
     return compare(masks, 0, out=out)
 
 
-def _by_parts(array: NDArray[Any], operation: int, dtype: np.dtype[Any], keeps: bool) -> NDArray[Any]:
+def _is_compared(call: Reduction) -> bool:
+    """Read a call; return whether kernels compare its items with each other, or with 0."""
+    if not read_call(call):
+        return False
+    array = call.array
+    if not array.ndim or not has_kernels(array):
+        return False
+    dtype = dtype_of(array)
+    return dtype.isnative and dtype.kind != "c"
+
+
+def _combined(call: Reduction, operation: int, dtype: np.dtype[Any], out: Any) -> NDArray[Any]:
+    """Combine terms by an operation, into `out` or a new array of a dtype."""
+    order = _order_of_result(call, out)
+    if order is not None:
+        return _transposed_back(call, order, _combined(_transposed(call, order), operation, dtype, None))
+    array = call.array
+    result = result_array(out, array, call.shape, "a", dtype)
+    reduce_onto(array, aligned(shape_of(array), call.source), result, operation)
+    return result
+
+
+def _combined_by_parts(call: Reduction, operation: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Reduce all of a contiguous array by growing parts, until one decides: what is found early costs no pass."""
+    array = call.array
     size = size_of(array)
     items = reshaped(array, (size,))
-    masks = np.zeros((1,) * array.ndim if keeps else (), dtype)
+    masks = np.zeros(call.shape, dtype)
     begin, length = 0, DECIDING_BYTES // array.itemsize
     while begin < size and not masks.any():
         end = begin + length if size - begin >= 2 * length else size
@@ -240,66 +468,270 @@ def _by_parts(array: NDArray[Any], operation: int, dtype: np.dtype[Any], keeps: 
     return masks
 
 
-def _is_everywhere(where: Any) -> bool:
-    """Return whether a mask leaves nothing out, as far as that can be seen."""
-    return where is NO_VALUE or where is True or where is np.True_
-
-
-def _readable(a: Any, axis: Any, out: Any) -> NDArray[Any] | None:
-    """Return an array that kernels read, if results are for NumPy's arrays; None for what is NumPy's to do."""
-    if not (out is None or type(out) is ndarray or type(out) is memmap) or not can_be_read_again(axis):
-        return None
-    array = a if type(a) is ndarray else array_of("a", a)
-    if array is None or not array.ndim or not has_kernels(array):
-        return None
-    dtype = dtype_of(array)
-    return array if dtype.isnative and dtype.kind != "c" else None
-
-
-def _reduced(
-    array: NDArray[Any], axes: Shape, operation: int, dtype: np.dtype[Any], keeps: bool, out: Any
-) -> NDArray[Any] | None:
-    """Reduce axes of an array by an operation, into `out` or a new array of a dtype; None for what is NumPy's to do.
-
-    A new array has the order of axes that the data have in memory, as NumPy's results do.
-    """
-    shape = shape_of(array)
-    source, left, count = lengths_after(shape, axes, keeps)
-    if count <= 1 or size_of(array) == 0:
-        return None
-
-    order = order_in_memory(array) if out is None and len(left) > 1 else None
-    if order is not None:
-        places = list(map(order.index, range(len(shape))))
-        turned = tuple(map(places.__getitem__, axes))
-        result = _reduced(array.transpose(order), turned, operation, dtype, True, None)
-        result = np.asarray(result).transpose(places)
-        return result if keeps else result.squeeze(axes)
-
-    result = result_array(out, array, left, "a", dtype)
-    reduce_onto(array, aligned(shape, source), result, operation)
-    return result
-
-
-def _numpys(name: str, a: Any, axis: Any, out: Any, keepdims: Any, where: Any, initial: Any = NO_VALUE) -> Any:
+def _numpys(call: Reduction, initial: Any, where: Any) -> Any:
     """Call NumPy's function with the arguments that are no defaults: classes that override it need not know all."""
+    a, out = call.a, call.out
     if isinstance(out, ndarray):
         refuse_repeated(out, out)
-    if axis is not None and type(axis) is not int and type(axis) is not tuple and not is_handed_on(a):
-        rest = {"where": where} if initial is NO_VALUE else {"where": where, "initial": initial}
-        return OURS[name](a, axes_argument(axis), out, keepdims, **rest)  # an iterator has its items only once
-    if isinstance(out, ndarray) and is_of_package(dtype_of(out)):
-        a = with_plain_bytes(a)
+        if is_of_package(dtype_of(out)):
+            a = with_plain_bytes(a)
+
     options: dict[str, Any] = {}
+    axis = axis_for_numpy(call)
     for key, value in (("axis", axis), ("out", out)):
         if value is not None:
             options[key] = value
-    if keepdims is not False:
-        options["keepdims"] = keepdims
+    if call.keepdims is not False:
+        options["keepdims"] = call.keepdims
     for key, value in (("where", where), ("initial", initial)):
         if value is not NO_VALUE:
             options[key] = value
-    return NUMPYS[name](a, **options)
+    return NUMPYS[call.name](a, **options)
 
 
-OURS: dict[str, Callable[..., Any]] = {"max": max, "min": min, "any": any, "all": all}
+# What `sum`, `mean`, `var` and `std` do. This is compiled, so that no line of Python follows what writes to `out`: an
+# interrupt would come between.
+
+
+def statistic(
+    name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any, others: dict[str, Any], numpys: Any
+) -> Any:  # NumPy's arguments, one by one, become a `Reduction` here
+    """Return a sum or a statistic, by the core, or else by `numpys`: NumPy's function for the same call."""
+    call = reduction(name, a, axis, out, keepdims)
+    call.dtype = dtype
+    call.ddof = ddof
+    has_more = _read_options(call, others) if others else False
+    result = None if has_more else reduced(call)
+    return numpys(call, others) if result is None else result
+
+
+def _read_options(call: Reduction, others: dict[str, Any]) -> bool:
+    """Take the `initial` of a sum out of the other options; return whether there are more than say the default."""
+    has_more = False
+    for name, value in others.items():
+        if name == "initial" and call.name == "sum":
+            call.initial = None if value is NO_VALUE else value
+        elif value is not NO_VALUE and not (name == "where" and is_everywhere(value)):
+            has_more = True
+    return has_more
+
+
+def reduced(call: Reduction) -> Any:
+    """Return what NumPy's sum or statistic would; None for what that function is to do."""
+    if not read_call(call):
+        return None
+    own = dtype_of(call.array)
+    if not has_kernels(call.array) and converted_terms(own) is None:
+        return None
+    wanted = _dtype_of_result(call, own)
+    if wanted is None or not read_axes(call):
+        return None
+
+    of_parts = (own.kind == "c" or wanted.kind == "c") and call.name in SQUARES
+    if call.out is None and call.initial is None and not of_parts:  # as in nearly all calls
+        return _computed(call, wanted, None)
+
+    if call.initial is not None:
+        result = _sum_from_initial(call, wanted)
+    elif of_parts and own.kind == "c":
+        result = _of_both_parts(call)
+    else:
+        written = real_dtype(wanted) if of_parts else wanted
+        if call.out is not None and _is_dtype_of(call.out, written):
+            return _computed(call, dtype_of(call.out), call.out)
+        result = _computed(call, written, None)
+    return None if result is None else rounded_into(call.out, result, wanted)
+
+
+def _sum_from_initial(call: Reduction, wanted: np.dtype[Any]) -> Any:
+    """Return a sum with `initial` added last, in float64 for what is narrower; None for what NumPy is to do."""
+    start = np.array(call.initial, wanted)  # as NumPy reads it
+    if start.ndim:
+        return None
+    wide = wide_dtype(wanted)
+    total = _computed(call, wide, None)
+    return None if total is None else np.asarray(total) + start.astype(wide)
+
+
+def _of_both_parts(call: Reduction) -> Any:
+    """Return the variance or deviation of complex numbers: their variance is that of both parts, added up."""
+    real, imaginary = _of(call, call.array.real), _of(call, call.array.imag)
+    real.name = imaginary.name = "var"
+    total = _computed(real, FLOAT64, None)
+    if total is None:
+        return None
+    total = total + _computed(imaginary, FLOAT64, None)
+    return np.sqrt(total) if call.name == "std" else total
+
+
+def _is_dtype_of(out: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Return whether the items of `out` are of a dtype, in any order of bytes."""
+    own = dtype_of(out)
+    return own is dtype or own.newbyteorder("=") == dtype
+
+
+def rounded_into(out: Any, result: Any, dtype: Any) -> Any:
+    """Round a result to `dtype`, if given; convert it into `out`, if given, or else return it."""
+    array = np.asarray(result)
+    if dtype is not None:
+        array = rounded_to(array, dtype_argument(dtype))
+    if out is None:
+        return array if array.ndim else array[()]
+    result_array(out, array, shape_of(array), "a", out.dtype)
+    np.copyto(out, rounded_to(array, out.dtype))  # what may fail or warn comes before anything is written
+    return out
+
+
+def _computed(call: Reduction, wanted: np.dtype[Any], out: Any) -> Any:
+    """Return what the core computes, rounded to `wanted`, the dtype of `out` if that is given; None for no terms."""
+    ddof = call.ddof
+    if type(ddof) is not int and isinstance(ddof, np.generic):
+        ddof = ddof.item()  # NumPy's scalars compute in their own dtype, which may be narrow
+    if not ddof < call.count:
+        return None
+    order = _order_of_result(call, out)
+    if order is not None:
+        return _transposed_back(call, order, _computed(_transposed(call, order), wanted, None))
+
+    array = call.array
+    alignment = aligned(shape_of(array), call.source)
+    result = result_array(out, array, call.shape, "a", wanted)
+    if call.name == "sum":
+        sum_onto(array, alignment, result)
+    elif call.name == "mean":
+        average_onto(array, alignment, result, call.count)
+    else:
+        _write_squares(call, call.count - ddof, result, out is None)
+    return result[()] if out is None and not call.shape else result
+
+
+def _write_squares(call: Reduction, divisor: float, out: NDArray[Any], is_fresh: bool) -> None:
+    """Write variances or their roots, by blocks of the data that stay in a cache from the means to the squares.
+
+    `out` is `is_fresh` if nobody sees it should this fail.
+    """
+    array = call.array
+    blocks = _blocks_for_means(array, out)
+    axis = _axis_of_blocks(call.source, blocks)
+    whole_length = array.shape[axis]
+    length = -(-whole_length // blocks)
+    if length == whole_length:
+        _write_squares_of_block(call, divisor, array, reshaped(out, call.source))
+        return
+
+    whole = out
+    if not is_fresh:  # what overlaps `out` is read to the end, and what fails halfway leaves it as it was
+        whole = result_array(None, array, shape_of(out), "a", out.dtype)
+    result = reshaped(whole, call.source)
+    for begin in range(0, whole_length, length):
+        block = (slice(None),) * axis + (slice(begin, begin + length),)
+        _write_squares_of_block(call, divisor, array[block], result[block])
+    if whole is not out:
+        np.copyto(out, whole)
+
+
+def _blocks_for_means(array: NDArray[Any], out: NDArray[Any]) -> int:
+    """Return by how many blocks variances are computed: one, unless there are many means, or large data."""
+    if size_of(out) <= MEANS_ITEMS:
+        return 1
+    nbytes, means_bytes = array.nbytes, FLOAT64.itemsize * size_of(out)
+    return 1 + (nbytes if nbytes > means_bytes else means_bytes) // MEANS_BLOCK_BYTES
+
+
+def _axis_of_blocks(source: Shape, blocks: int) -> int:
+    """Return the axis along which the data is cut: the first kept one with as many items as blocks, or the longest."""
+    axis = 0
+    for at in range(len(source)):
+        if source[at] != 1 and source[axis] < blocks and source[at] > source[axis]:
+            axis = at
+    return axis
+
+
+def _write_squares_of_block(call: Reduction, divisor: float, data: NDArray[Any], result: NDArray[Any]) -> None:
+    """Write variances or their roots: the means first, then the mean squares of the deviations from them."""
+    alignment = aligned(shape_of(data), shape_of(result))
+    means = result_array(None, data, alignment.source, "a", FLOAT64)
+    is_rough = data.itemsize > 2 or result.itemsize < 8
+    average_onto(data, alignment, means, call.count, None, False, is_rough)
+    average_onto(data, alignment, result, divisor, means, call.name == "std")
+
+
+# The dtype of a sum or a statistic.
+
+
+def _dtype_of_result(call: Reduction, own: np.dtype[Any]) -> np.dtype[Any] | None:
+    """Return the dtype to which a sum or a statistic is rounded; None if NumPy is to find it.
+
+    If `out` has another dtype, the result is then converted to that.
+    """
+    name, dtype = call.name, call.dtype
+    to = None if call.out is None else dtype_of(call.out)
+    if dtype is None and (to is None or to is own) and _is_usual(name, own):
+        return own
+    if to is not None and name == "std" and kind_of_sums(to) in ("b", "i"):  # NumPy writes variances before it refuses
+        raise TypeError(f"`out` expected a dtype of floats, got {to}")
+
+    if dtype is not None:
+        wanted = dtype_argument(dtype)
+        is_left = to is not None and kind_of_sums(to) in ("", "b") and to.num not in LONG_DOUBLES
+        return wanted if not is_left and _is_fit(name, own, wanted) else None
+    return _dtype_of_terms(name, own) if to is None else _dtype_beside(name, own, to)
+
+
+def _is_usual(name: str, own: np.dtype[Any]) -> bool:
+    """Return whether a result has the dtype of the terms, as in most small calls."""
+    return own is FLOAT64 or own is FLOAT32 or (own is INT64 and name == "sum")
+
+
+def _dtype_of_terms(name: str, own: np.dtype[Any]) -> np.dtype[Any] | None:
+    """Return the dtype of a sum or a statistic that follows from the terms' alone; None if NumPy is to find it."""
+    kind = own.kind
+    if kind in "biu" and name != "sum":
+        return FLOAT64
+    if kind in "biu" and own.itemsize < 8:
+        return UINT64 if kind == "u" else INT64
+    if kind == "V" and kind_of_sums(own) == "":
+        return None
+    if kind == "c" and name in SQUARES:
+        return real_dtype(own)
+    return _native(own)
+
+
+def _is_fit(name: str, own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Return whether the core rounds sums or a statistic to the dtype that the user wants."""
+    to = kind_of_sums(wanted)
+    if to == "i":
+        return name == "sum" and kind_of_sums(own) in ("b", "i") and wanted.isnative
+    of_real_part = own.kind == "c" and to == "f" and name in SQUARES  # NumPy warns
+    return to in ("f", "c") and wanted.isnative and not of_real_part
+
+
+def _dtype_beside(name: str, own: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[Any] | None:
+    """Return the dtype to which a sum or a statistic is rounded if only `out` has one, `to`: as a rule, that."""
+    terms, target = kind_of_sums(own), kind_of_sums(to)
+    if name != "sum" and (to.num in LONG_DOUBLES or (target == "i" and terms in ("", "b", "i"))):
+        return COMPLEX128 if own.kind == "c" and name == "mean" else FLOAT64
+    if target in ("f", "c"):
+        return _native(to)
+    if target != "i" or terms == "":
+        return None
+    return _native(to) if terms in ("b", "i") else _dtype_of_floats_beside(name, own, to)
+
+
+def _dtype_of_floats_beside(name: str, own: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype to which floats are summed before they are converted to the integers of `out`."""
+    if own.isbuiltin == 2:  # another package's
+        return FLOAT64
+    return np.result_type(real_dtype(own) if name in SQUARES else own, to)
+
+
+def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a dtype in the machine's order of bytes."""
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the parts of complex numbers; another dtype unchanged."""
+    if dtype.kind != "c":
+        return dtype
+    return FLOAT32 if dtype.itemsize == 8 else FLOAT64

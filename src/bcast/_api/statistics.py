@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bcast._api.adjoints import LONG_DOUBLES, SQUARES, rounded_into, statistic
-from bcast._api.converted import as_base, is_handed_on, is_of_package
+from bcast._api.converted import as_base, is_of_package
+from bcast._api.reductions import LONG_DOUBLES, SQUARES, Reduction, axis_for_numpy, rounded_into, statistic
 from bcast._elementwise import with_plain_bytes
 from bcast._reduction import converted_terms, kind_of_sums
-from bcast._rules.arguments import axes_argument, brief, dtype_argument, show
+from bcast._rules.arguments import brief, dtype_argument, show
 from bcast._rules.types import Axes, DType, Out
 from bcast._runtime.arrays import refuse_repeated
 
@@ -166,7 +166,7 @@ def var(
     >>> bcast.var(np.array([[1.0, 2.0], [3.0, 5.0]]), axis=0, ddof=1)
     array([2. , 4.5])
     """
-    return _var("var", a, axis, dtype, out, ddof, keepdims, correction, others)
+    return statistic("var", a, axis, dtype, out, keepdims, _ddof(ddof, correction), others, _numpys)
 
 
 def std(
@@ -203,87 +203,101 @@ def std(
     >>> scaled.tolist()
     [[-1.0, -1.0], [1.0, 1.0]]
     """
-    return _var("std", a, axis, dtype, out, ddof, keepdims, correction, others)
+    return statistic("std", a, axis, dtype, out, keepdims, _ddof(ddof, correction), others, _numpys)
 
 
-def _var(
-    name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, correction: Any, others: Any
-) -> Any:
+def _ddof(ddof: Any, correction: Any) -> Any:
+    """Return the number that has two names, of which one may be given."""
     if correction is not None:
         if ddof:
             raise ValueError(f"`correction` expected None beside `ddof`, got {show(correction)}")
         ddof = correction
     if type(ddof) is not int and not hasattr(ddof, "__rsub__"):
         raise TypeError(f"`{'ddof' if correction is None else 'correction'}` expected a number, got {show(ddof)}")
-    return statistic(name, a, axis, dtype, out, keepdims, ddof, others, _numpys)
+    return ddof
 
 
-def _numpys(
-    name: str, keepdims: Any, others: dict[str, Any], a: Any, axis: Any, dtype: Any, out: Any, ddof: Any = 0
-) -> Any:
-    """Call NumPy's function with the arguments that are no defaults: classes that override it need not know all."""
-    if isinstance(out, np.ndarray):
-        refuse_repeated(out, out)
-    if axis is not None and type(axis) is not int and type(axis) is not tuple and not is_handed_on(a):
-        return _with_axes_read(name, keepdims, others, a, axis, dtype, out, ddof)
-    if keepdims is not False:
-        others["keepdims"] = bool(keepdims) if isinstance(keepdims, np.bool) else keepdims
+def _numpys(call: Reduction, options: dict[str, Any]) -> Any:
+    """Have NumPy's function do a call; `options` are those arguments that a `Reduction` does not have."""
+    if isinstance(call.out, np.ndarray):
+        refuse_repeated(call.out, call.out)
+    _add_given(call, options)
+    if type(call.a) in PLAIN and (call.out is None or type(call.out) in PLAIN):
+        return _of_plain_arrays(call, options)
+    if call.dtype is not None:
+        options["dtype"] = call.dtype
+    return _called(call, call.a, options)
+
+
+def _add_given(call: Reduction, options: dict[str, Any]) -> None:
+    """Add the arguments that are no defaults to the options: classes that override NumPy need not know all."""
+    axis = axis_for_numpy(call)
+    if call.keepdims is not False:
+        options["keepdims"] = bool(call.keepdims) if isinstance(call.keepdims, np.bool) else call.keepdims
     if axis is not None:
-        others["axis"] = axis
-    if type(ddof) is not int or ddof != 0:
-        others["ddof"] = ddof
-    if type(a) not in PLAIN or (out is not None and type(out) not in PLAIN):
-        if dtype is not None:
-            others["dtype"] = dtype
-        return _called(name, a, out, others)
+        options["axis"] = axis
+    if type(call.ddof) is not int or call.ddof != 0:
+        options["ddof"] = call.ddof
 
-    precise = _precise_dtype(name, a.dtype, None if dtype is None else dtype_argument(dtype), out)
-    if precise is not None:
-        if dtype is not None:
-            others["dtype"] = precise
-        return rounded_into(out, NUMPYS[name](a, **others), dtype)
-    if _has_casts_of_its_own(dtype, out):
-        a = with_plain_bytes(as_base(a))
+
+def _of_plain_arrays(call: Reduction, options: dict[str, Any]) -> Any:
+    """Have NumPy's function do a call whose arrays have no ways of their own; round its result once."""
+    dtype, out = call.dtype, call.out
+    wanted = None if dtype is None else dtype_argument(dtype)
+    precise = _precise_dtype(call.name, call.a.dtype, wanted, out)
     if dtype is not None:
-        others["dtype"] = dtype
-    if out is None or name not in SQUARES:
-        return _called(name, a, out, others)
-    written = np.empty_like(out, subok=False)  # NumPy writes sums before it divides them, and may then refuse or fail
-    return rounded_into(out, NUMPYS[name](a, out=written, **others), None)
+        options["dtype"] = dtype if precise is None else precise
+    if precise is not None:
+        return rounded_into(out, NUMPYS[call.name](call.a, **options), dtype)
+
+    a = with_plain_bytes(as_base(call.a)) if _has_casts_of_its_own(wanted, out) else call.a
+    if out is None or call.name not in SQUARES:
+        return _called(call, a, options)
+    # NumPy writes sums before it divides them, and may then refuse or fail.
+    written = np.empty_like(out, subok=False)
+    return rounded_into(out, NUMPYS[call.name](a, out=written, **options), None)
 
 
-def _called(name: str, a: Any, out: Any, others: dict[str, Any]) -> Any:
+def _called(call: Reduction, a: Any, options: dict[str, Any]) -> Any:
     """Call NumPy's function, with `out` if there is one."""
-    return NUMPYS[name](a, **others) if out is None else NUMPYS[name](a, out=out, **others)
+    function = NUMPYS[call.name]
+    return function(a, **options) if call.out is None else function(a, out=call.out, **options)
 
 
-def _has_casts_of_its_own(dtype: Any, out: Any) -> bool:
+def _has_casts_of_its_own(wanted: np.dtype[Any] | None, out: Any) -> bool:
     """Return whether another package's own casts are called."""
-    wanted = [] if dtype is None else [dtype_argument(dtype)]
-    wanted += [out.dtype] if isinstance(out, np.ndarray) else []
-    return any(map(is_of_package, wanted))
+    if wanted is not None and is_of_package(wanted):
+        return True
+    return isinstance(out, np.ndarray) and is_of_package(out.dtype)
 
 
-def _precise_dtype(name: str, own: np.dtype[Any], wanted: Any, out: Any) -> np.dtype[Any] | None:
+def _precise_dtype(name: str, own: np.dtype[Any], wanted: np.dtype[Any] | None, out: Any) -> np.dtype[Any] | None:
     """Return the long double in which NumPy computes what is then rounded, to `wanted` and into `out`.
 
     That is for what no kernel sums: long doubles, sums in long double, and variances of complex numbers in real dtypes.
     None means that NumPy's function takes `wanted` and `out` itself. Given both, it would sum in the narrower one.
     """
-    is_wide = wanted is not None and wanted.num in LONG_DOUBLES
-    if out is None and (wanted is None or is_wide):
-        return None
-    to_real = own.kind == "c" and wanted is not None and wanted.kind != "c" and name in SQUARES
-    if not to_real and own.num not in LONG_DOUBLES and not is_wide:
+    if not _is_rounded_after(name, own, wanted, out):
         return None
     if not _is_number(own) or not (wanted is None or _is_native_float(wanted)):
         return None
-    if out is not None and not _is_real_or_complex(out.dtype):
-        return None
-    if name == "std" and out is not None and out.dtype.kind in "iu":
-        raise TypeError(f"`out` expected a dtype of floats, got {brief(out.dtype)}")
+    if out is not None:
+        if not _is_real_or_complex(out.dtype):
+            return None
+        if name == "std" and out.dtype.kind in "iu":
+            raise TypeError(f"`out` expected a dtype of floats, got {brief(out.dtype)}")
     is_complex = (own if wanted is None else wanted).kind == "c"
     return np.dtype(np.clongdouble if is_complex else np.longdouble)
+
+
+def _is_rounded_after(name: str, own: np.dtype[Any], wanted: np.dtype[Any] | None, out: Any) -> bool:
+    """Return whether a result is computed in another dtype than it has, one of which is a long double or complex."""
+    if wanted is None:
+        return out is not None and own.num in LONG_DOUBLES
+    if wanted.num in LONG_DOUBLES:
+        return out is not None
+    is_to_real = own.kind == "c" and wanted.kind != "c" and name in SQUARES
+    return is_to_real or own.num in LONG_DOUBLES
 
 
 def _is_native_float(dtype: np.dtype[Any]) -> bool:
@@ -304,15 +318,3 @@ def _is_number(dtype: np.dtype[Any]) -> bool:
 def _is_float(dtype: np.dtype[Any]) -> bool:
     """Return whether items of a dtype are floats or complex numbers, of whichever package."""
     return dtype.kind in "fc" or kind_of_sums(dtype) == "f"
-
-
-def _with_axes_read(
-    name: str, keepdims: Any, others: dict[str, Any], a: Any, axis: Any, dtype: Any, out: Any, ddof: Any
-) -> Any:
-    """Call the function once more with `axis` as NumPy takes it: an iterator has its items only once."""
-    if name in SQUARES:
-        others["ddof"] = ddof
-    return OURS[name](a, axes_argument(axis), dtype, out, keepdims=keepdims, **others)
-
-
-OURS: dict[str, Callable[..., Any]] = {"sum": sum, "mean": mean, "var": var, "std": std}

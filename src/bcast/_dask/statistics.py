@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from bcast._api import statistics
-from bcast._api.adjoints import summed_axes, wide_dtype
+from bcast._api.adjoints import wide_dtype
+from bcast._api.reductions import reduced_axes
 from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask
 from bcast._dask.copies import chained, without_empty
 from bcast._dask.sums import round_to, summed
@@ -88,7 +89,7 @@ def std(
 
 def _reduced(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, ddof: float, split_every: Any) -> Array:
     array = as_dask("a", a, computes=True)
-    axes = summed_axes(axis, array.shape)
+    axes = reduced_axes(axis, array.shape)
     source = tuple(1 if at in axes else length for at, length in enumerate(array.shape))
     alignment = aligned(array.shape, source)
     to = getattr(statistics, name)(np.ones(2, array.dtype), dtype=dtype).dtype

@@ -6,7 +6,6 @@ buffers and a plan of the copy core's, for an alignment or for counts. This modu
 into shares of equal length, which threads write.
 """
 
-cimport cython
 cimport numpy as cnp
 from libc.stdint cimport uint8_t
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from bcast._copy.counted cimport CountedPlan, plan_counted, write_counted
 from bcast._copy.plan cimport Buffers, Plan, make_plan
-from bcast._copy.run cimport Write, is_large, threads_for, write_planned, write_shares, write_strided
+from bcast._copy.run cimport Output, Write, is_large, threads_for, write_planned, write_shares, write_strided
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.counts cimport Counts
 from bcast._runtime.arrays cimport new_array, shape_of
@@ -135,15 +134,24 @@ cdef int _replicate_block(cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, in
     cdef int others = threads_for(rest)
     cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
     cdef uint8_t[::1] whole
-    cdef bint large = is_large(rest, others), mapped = large and is_mapped(out)
+    cdef bint large = is_large(rest, others)
     cdef Buffers buffers = Buffers(begin, size, begin + size, rest)
+    cdef Output blocks = Output(
+        write=write_planned,
+        plan=&plan,
+        src=begin,
+        dst=begin + size,
+        size=rest,
+        is_mapped=large and is_mapped(out),
+        mapped_src_bytes=0,
+    )
     make_plan(&plan, (rest // size, size), (1, size), 1, buffers)
     if large:
         whole = _bytes(out)
     write_strided(data, begin, threads, releasing)
     if large:
-        return _write_views(write_planned, &plan, whole[:size], whole[size:], others, False, mapped)
-    write_shares(write_planned, &plan, begin, begin + size, rest, others, 0, False)
+        return _write_views(&blocks, whole[:size], whole[size:], others)
+    write_shares(&blocks, others)
     return 0
 
 
@@ -179,12 +187,19 @@ cdef inline int _write(
     """Fill a contiguous output of `size` bytes from contiguous data."""
     cdef const uint8_t *src = <const uint8_t *> cnp.PyArray_DATA(data)
     cdef uint8_t *dst = <uint8_t *> cnp.PyArray_DATA(out)
-    if is_large(size, threads):
-        _write_views(write, plan, _bytes(data), _bytes(out), threads, is_mapped(data), is_mapped(out))
-    elif threads == 1:
+    cdef bint large = is_large(size, threads)
+    cdef Output output
+    if threads == 1 and not large:
         write(plan, 0, size, src, dst, NULL)
-    else:
-        write_shares(write, plan, src, dst, size, threads, 0, False)
+        return 0
+
+    output = Output(
+        write=write, plan=plan, src=src, dst=dst, size=size, is_mapped=large and is_mapped(out), mapped_src_bytes=0,
+    )
+    if large:
+        output.mapped_src_bytes = cnp.PyArray_NBYTES(data) if is_mapped(data) else 0
+        return _write_views(&output, _bytes(data), _bytes(out), threads)
+    write_shares(&output, threads)
     return 0
 
 
@@ -206,14 +221,8 @@ cdef cnp.ndarray _bytes(cnp.ndarray array):
     return view
 
 
-@cython.boundscheck(False)      # index 0 of buffers that are not empty
-@cython.wraparound(False)
-cdef int _write_views(
-    Write write, const void *plan, const uint8_t[::1] data, uint8_t[::1] out, int threads, bint read_mapped,
-    bint mapped,
-) except -1:
-    """Fill a large output without the GIL."""
-    cdef Py_ssize_t read = data.shape[0] if read_mapped else 0
+cdef int _write_views(const Output *output, const uint8_t[::1] _data, uint8_t[::1] _out, int threads) except -1:
+    """Fill a large output without the GIL; the views of both arrays keep these from being resized."""
     with nogil:
-        write_shares(write, plan, &data[0], &out[0], out.shape[0], threads, read, mapped)
+        write_shares(output, threads)
     return 0

@@ -12,7 +12,7 @@ reduces.
 
 cimport cython
 cimport numpy as cnp
-from libc.stdlib cimport free, llabs, malloc
+from libc.stdlib cimport llabs
 from libc.string cimport strcmp, strrchr
 
 import warnings
@@ -38,9 +38,12 @@ from bcast._reduce.run cimport (
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.counts cimport Counts, counts_of_tuple
 from bcast._runtime.arrays cimport MAX_AXES, shape_of
-from bcast._runtime.core cimport PAGE, count_threads, cut, overlap, run_shares, target_number
+from bcast._runtime.core cimport (
+    LINE, PAGE, Job, count_threads, cut, free_scratch, new_job, overlap, run_without_gil, scratch_of,
+    take_scratch, target_number,
+)
 from bcast._runtime.tuning cimport (
-    SUM_NARROW_TERMS, SUM_PREFETCHED_BYTES, SUM_SHARES, SUM_SHARE_BYTES, THREAD_SHARES, WAKING_TIMES,
+    SUM_NARROW_TERMS, SUM_PREFETCHED_BYTES, SUM_SHARES, SUM_SHARE_BYTES, WAKING_TIMES,
 )
 
 cnp.import_array()
@@ -852,13 +855,8 @@ cdef struct Work:
     # What the shares of a reduction have in common.
     const ReductionPlan *plan       # NULL along counts
     const CountedPlan *counted
-    Py_ssize_t nbytes               # that are read, which decides how many threads are worth it
     Py_ssize_t units                # what is cut for threads: a plan's shares, or the rows and items of counts
-    Py_ssize_t shares               # for the threads; 0 if units can be cut anywhere
-    Py_ssize_t scratch_bytes        # for each thread
-    Py_ssize_t partial_bytes        # for accumulators of shares that are parts of a tile
-    char *scratch
-    char *partials                  # NULL without `partial_bytes`
+    Job job                         # finds accumulators of shares that are parts of a tile
 
 
 cdef int _reduce_along(
@@ -936,17 +934,21 @@ cdef int _run_planned(
     """Plan a reduction along an alignment, and run it."""
     cdef ReductionPlan plan
     cdef Work work
+    cdef int threads
     plan.first, plan.reduction = layout.first, reduction
     plan_reduction(&plan, &layout.axes, SUM_SHARES)
 
-    work.plan, work.counted = &plan, NULL
-    work.nbytes = nbytes
-    work.units = work.shares = plan.shares.count
-    work.scratch_bytes = plan.scratch
-    work.partial_bytes = 0
+    threads = _count_threads(nbytes, plan.shares.count)
+    work = Work(
+        plan=&plan, counted=NULL, units=plan.shares.count, job=new_job(_run_share, &work, threads, plan.shares.count),
+    )
+    if threads > 1:
+        work.job.shares = <int> plan.shares.count
+    work.job.scratch_bytes = plan.scratch
     if plan.shares.each > 1:
-        work.partial_bytes = work.units * 2 * plan.block.items * reduction.operation.accumulator_size
-    return _run(&work, data, other, out)
+        work.job.found_bytes = work.units * 2 * plan.block.items * reduction.operation.accumulator_size
+        work.job.fold = _combine_parts
+    return _run(&work, nbytes, data, other, out)
 
 
 cdef int _run_counted(
@@ -955,62 +957,52 @@ cdef int _run_counted(
 ) except -1:
     """Plan a reduction along counts, and run it."""
     cdef CountedPlan plan
+    cdef Py_ssize_t units
     cdef Work work
     plan.first, plan.reduction, plan.counts.list = layout.first, reduction, counts.list
     plan_counted(&plan, &layout.axes)
 
-    work.plan, work.counted = NULL, &plan
-    work.nbytes = nbytes
-    work.units = plan.positions * plan.length
-    work.shares = 0
-    work.scratch_bytes = plan.scratch
-    work.partial_bytes = 0
-    return _run(&work, data, None, out)
+    units = plan.positions * plan.length
+    work = Work(
+        plan=NULL, counted=&plan, units=units, job=new_job(_run_share, &work, _count_threads(nbytes, units), units),
+    )
+    work.job.scratch_bytes = plan.scratch
+    return _run(&work, nbytes, data, None, out)
 
 
-cdef int _run(Work *work, cnp.ndarray data, other, cnp.ndarray out) except -1:
-    """Run a plan, on several threads if it is worth it; combine the accumulators of shares in the end."""
-    cdef char[LOCAL_BYTES + 192] local      # a block of 8 KiB, rounded up
-    cdef char *memory = local
-    cdef int threads = count_threads(work.nbytes, share_bytes, WAKING_TIMES // 2, work.units)
-    cdef Py_ssize_t needed
-    cdef bint keeps_gil
+cdef inline int _count_threads(Py_ssize_t nbytes, Py_ssize_t units) noexcept:
+    """How many threads read some bytes, of which some units can be cut."""
+    return count_threads(nbytes, share_bytes, WAKING_TIMES // 2, units)
 
-    if threads == 1 or work.shares == 0:
-        work.shares = min(threads * THREAD_SHARES, work.units) if threads > 1 else 1
-    work.scratch_bytes = work.scratch_bytes + 127 & ~63     # no two threads write one line
-    needed = threads * work.scratch_bytes + work.partial_bytes
-    if needed > LOCAL_BYTES + 128:
-        memory = <char *> malloc(needed + 64)
-        if memory == NULL:
-            raise MemoryError
-    work.scratch = <char *> (<size_t> memory + 63 & ~63)    # accumulators cross no lines
-    work.partials = work.scratch + threads * work.scratch_bytes if work.partial_bytes else NULL
 
-    keeps_gil = work.nbytes < share_bytes and work.partials == NULL
-    if keeps_gil:
+cdef int _run(Work *work, Py_ssize_t nbytes, cnp.ndarray data, other, cnp.ndarray out) except -1:
+    """Run a job; one that reads little, which is one share, keeps the GIL."""
+    cdef char[LOCAL_BYTES + 2 * LINE] local
+    if not take_scratch(&work.job, local, sizeof(local)):
+        raise MemoryError
+    if nbytes < share_bytes and work.job.fold == NULL:
         _run_share(work, 0, 0)
     else:
-        _held = data, other, out    # so that no other thread can resize them
-        with nogil:
-            run_shares(_run_share, work, <int> work.shares, threads)
-            if work.partials != NULL:
-                combine_shares(work.plan, work.partials)
-    if memory != local:
-        free(memory)
+        run_without_gil(&work.job, (data, other, out))
+    free_scratch(&work.job)
     return 0
 
 
 cdef void _run_share(void *all_work, int share, int worker) noexcept nogil:
     """Run one share of the work."""
     cdef const Work *work = <const Work *> all_work
-    cdef int shares = <int> work.shares
-    cdef Py_ssize_t begin = cut(work.units, share, shares), end = cut(work.units, share + 1, shares)
-    cdef char *scratch = work.scratch + worker * work.scratch_bytes
+    cdef Py_ssize_t begin = cut(work.units, share, work.job.shares), end = cut(work.units, share + 1, work.job.shares)
+    cdef char *scratch = scratch_of(&work.job, worker)
     if work.plan != NULL:
-        reduce_shares(work.plan, begin, end, scratch, work.partials)
+        reduce_shares(work.plan, begin, end, scratch, work.job.found)
     else:
         reduce_counted_share(work.counted, begin, end, scratch)
+
+
+cdef void _combine_parts(void *all_work) noexcept nogil:
+    """Combine what the shares of each tile have found."""
+    cdef const Work *work = <const Work *> all_work
+    combine_shares(work.plan, work.job.found)
 
 
 # ---- What is left to NumPy ----

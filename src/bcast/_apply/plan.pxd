@@ -3,7 +3,6 @@ from bcast._apply.operands cimport Call
 from bcast._apply.ufuncs cimport RowLoop
 from bcast._nest.core cimport MAX_OPERANDS
 from bcast._runtime.arrays cimport MAX_AXES
-from bcast._runtime.core cimport LINE
 
 cdef struct Items:
     # An operand's items in a block, but for repetitions: a run of them that is one long item, and where further runs
@@ -46,8 +45,3 @@ cdef void pair_axes(Call *call) noexcept
 cdef void find_fused(Call *call) noexcept
 cdef void plan_blocks(const Call *call, BlockPlan *plan) noexcept
 cdef void find_items(const BlockPlan *plan, int k, const Py_ssize_t *lengths, Items *items) noexcept nogil
-
-
-cdef inline Py_ssize_t aligned_size(Py_ssize_t size) noexcept nogil:
-    """The least multiple of a cache line that is not less than a size."""
-    return (size + LINE - 1) & -LINE

@@ -16,6 +16,7 @@ from bcast._apply.operands cimport Operand, Step
 from bcast._apply.ufuncs cimport FROM_BYTES, NOT_FUSED, TO_CUT_BYTES, TO_HALVES
 from bcast._copy.plan cimport Plan
 from bcast._nest.core cimport swap_axes
+from bcast._runtime.core cimport LINE, whole_lines
 from bcast._runtime.tuning cimport (
     APPLY_BLOCK_BYTES, APPLY_DIRECT_ITEMS, APPLY_FEW_ROWS, APPLY_LONG_ROW_ITEMS, APPLY_SHORT_ROW_ITEMS,
     APPLY_TILE_ROW_BYTES, APPLY_TILE_ROWS, APPLY_TRANSPOSED_ROWS, APPLY_WHOLE_ITEMS,
@@ -256,7 +257,7 @@ cdef inline Py_ssize_t _even(Py_ssize_t length, Py_ssize_t limit) noexcept:
     """The length of a part if a length is cut into as few parts of about the same length as `limit` allows, about."""
     cdef Py_ssize_t parts = (length + limit - 1) // limit
     cdef Py_ssize_t part = (length + parts - 1) // parts
-    return part if parts == 1 or part < LINE else aligned_size(part)       # so that they begin with a line
+    return part if parts == 1 or part < LINE else whole_lines(part)       # so that they begin with a line
 
 
 cdef inline void _count_blocks(BlockPlan *plan) noexcept:
@@ -315,14 +316,14 @@ cdef inline void _lay_out_buffers(BlockPlan *plan, int k) noexcept:
     cdef const Operand *operand = &plan.call.operands[k]
     cdef Access *access = &plan.access[k]
     access.buffer = access.loop_buffer = plan.scratch_bytes
-    plan.scratch_bytes += aligned_size(access.items.count * operand.size)
+    plan.scratch_bytes += whole_lines(access.items.count * operand.size)
     if operand.cast != NULL:
         access.cast_buffer = access.loop_buffer = plan.scratch_bytes
-        plan.scratch_bytes += aligned_size(access.items.count * operand.loop_size)
+        plan.scratch_bytes += whole_lines(access.items.count * operand.loop_size)
     if access.is_expanded:
         access.full_buffer = access.loop_buffer = plan.scratch_bytes
-        access.copies = plan.scratch_bytes + aligned_size(access.items.full_count * operand.loop_size)
-        plan.scratch_bytes = access.copies + aligned_size(sizeof(Plan))
+        access.copies = plan.scratch_bytes + whole_lines(access.items.full_count * operand.loop_size)
+        plan.scratch_bytes = access.copies + whole_lines(sizeof(Plan))
 
 
 cdef void find_items(const BlockPlan *plan, int k, const Py_ssize_t *lengths, Items *items) noexcept nogil:
@@ -355,7 +356,7 @@ cdef inline void _lay_out_values(BlockPlan *plan) noexcept:
         items = plan.lengths[call.nest.rank - 1]
     for k in range(2):
         plan.values[k] = plan.scratch_bytes
-        plan.scratch_bytes += aligned_size(items * _widest_step(call))
+        plan.scratch_bytes += whole_lines(items * _widest_step(call))
 
 
 cdef inline Py_ssize_t _widest_step(const Call *call) noexcept:

@@ -8,20 +8,19 @@ not thread-safe.
 
 cimport numpy as cnp
 from libc.stdint cimport uint8_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from bcast._apply.operands cimport MAX_STEPS, Operand, Step
-from bcast._apply.plan cimport Access, BlockPlan, Items, aligned_size, find_items, is_small, plan_blocks
+from bcast._apply.plan cimport Access, BlockPlan, Items, find_items, is_small, plan_blocks
 from bcast._apply.ufuncs cimport CLIP_FUSED, FROM_BYTES, TO_BYTES, TO_CUT_BYTES, TO_HALVES
-from bcast._copy.plan cimport Buffers, Plan, make_plan
+from bcast._copy.plan cimport COPY_DATA, COPY_OPERANDS, COPY_OUTPUT, Plan, plan_nest
 from bcast._copy.run cimport Matrix, copy_matrix_of, write_planned
-from bcast._nest.core cimport MAX_OPERANDS
+from bcast._nest.core cimport MAX_OPERANDS, Nest
 from bcast._runtime.arrays cimport MAX_AXES
-from bcast._runtime.core cimport LINE, count_threads, cut, run_shares, target_number
-from bcast._runtime.tuning cimport (
-    APPLY_SEEN_BLOCKS, APPLY_SHARE_BYTES, RELEASING_BYTES, THREAD_SHARES, WAKING_TIMES,
+from bcast._runtime.core cimport (
+    Job, count_threads, cut, free_scratch, new_job, run_job, run_without_gil, scratch_of, take_scratch, target_number,
 )
+from bcast._runtime.tuning cimport APPLY_SEEN_BLOCKS, APPLY_SHARE_BYTES, RELEASING_BYTES, WAKING_TIMES
 
 cdef extern from "numpy/ufuncobject.h":
     void PyUFunc_clearfperr() nogil
@@ -91,12 +90,12 @@ cdef struct Worker:     # what runs a share of the blocks
     char *filled[MAX_OPERANDS]              # the first item of the whole block that a buffer has; NULL if it has none
     Look look
 
-cdef struct Job:        # what the shares have in common
+cdef struct Work:
+    # What the shares of a call have in common.
     const BlockPlan *plan
-    char *scratch                           # of all threads
-    int *errors                             # of all shares
-    int shares
-    int threads
+    Job job                                 # finds errors: of each share, those of each step and operand
+    int slots                               # for errors of a share
+    int *errors                             # what the caller is told: those of all shares, for each slot
 
 
 # Threads
@@ -123,32 +122,31 @@ cdef inline int _error_slots(const Call *call) noexcept nogil:
 cdef int run_noting(Call *call, int *errors) except *:
     """Plan the blocks and run them; add the floating-point errors of steps and operands. A loop may raise."""
     cdef BlockPlan plan
-    cdef Job job
-    cdef Py_ssize_t cost = _cost_in_bytes(call), errors_size
-    cdef int slots = _error_slots(call), i
-    cdef char *memory
+    cdef Work work
+    cdef Py_ssize_t cost = _cost_in_bytes(call)
+    cdef int threads = 1
 
     plan_blocks(call, &plan)
-    job.plan = &plan
-    job.threads = count_threads(cost, share_bytes, WAKING_TIMES, plan.blocks) if call.thread_safe else 1
-    job.shares = 1
-    if job.threads > 1:
-        job.shares = <int> min(plan.blocks, <Py_ssize_t> (THREAD_SHARES * job.threads))
-
-    errors_size = aligned_size(job.shares * slots * sizeof(int))
-    memory = <char *> malloc(errors_size + job.threads * plan.scratch_bytes + LINE)
-    if memory == NULL:
+    if call.thread_safe:
+        threads = count_threads(cost, share_bytes, WAKING_TIMES, plan.blocks)
+    work = Work(
+        plan=&plan, job=new_job(_run_share, &work, threads, plan.blocks), slots=_error_slots(call), errors=errors,
+    )
+    work.job.scratch_bytes = plan.scratch_bytes
+    work.job.found_bytes = work.job.shares * work.slots * sizeof(int)
+    work.job.fold = _fold_errors
+    if not take_scratch(&work.job, NULL, 0):
         raise MemoryError
-    job.errors = <int *> aligned_size(<Py_ssize_t> memory)
-    job.scratch = <char *> job.errors + errors_size
-    memset(job.errors, 0, errors_size)
+    memset(work.job.found, 0, work.job.found_bytes)
+    _plan_copies(&work)
+
     try:
-        _plan_copies(&job)
-        _run_job(&job, call, job.threads > 1 or not call.thread_safe or cost >= RELEASING_BYTES)
-        for i in range(job.shares * slots):
-            errors[i % slots] |= job.errors[i]
+        if threads > 1 or not call.thread_safe or cost >= RELEASING_BYTES:
+            run_without_gil(&work.job, _arrays_of(call))
+        else:
+            run_job(&work.job)
     finally:
-        free(memory)
+        free_scratch(&work.job)
     return 0
 
 
@@ -161,39 +159,44 @@ cdef inline Py_ssize_t _cost_in_bytes(const Call *call) noexcept:
     return cnp.PyArray_SIZE(<cnp.ndarray> call.operands[call.nest.n - 1].array) * widest * call.cost
 
 
-cdef int _run_job(Job *job, const Call *call, bint releasing) except *:
-    """Run all shares, if need be without the GIL: references hold the arrays, so that nobody resizes them."""
-    cdef list held
+cdef list _arrays_of(const Call *call):
+    """The arrays of a call."""
+    cdef list arrays = []
     cdef int k
-    if not releasing:
-        _run_share(job, 0, 0)
-        return 0
-    held = []
     for k in range(call.nest.n):
         if call.operands[k].array != NULL:
-            held.append(<object> call.operands[k].array)
-    with nogil:
-        run_shares(_run_share, job, job.shares, job.threads)
-    return 0
+            arrays.append(<object> call.operands[k].array)
+    return arrays
 
 
 cdef void _run_share(void *all_work, int share, int thread) noexcept nogil:
     """Run one share of the blocks."""
-    cdef const Job *job = <const Job *> all_work
-    cdef const BlockPlan *plan = job.plan
+    cdef const Work *work = <const Work *> all_work
+    cdef const BlockPlan *plan = work.plan
     cdef const Call *call = plan.call
+    cdef Py_ssize_t begin = cut(plan.blocks, share, work.job.shares), end = cut(plan.blocks, share + 1, work.job.shares)
     cdef Worker worker
     worker.plan = plan
-    worker.scratch = job.scratch + thread * plan.scratch_bytes
-    worker.errors = job.errors + share * _error_slots(call)
+    worker.scratch = scratch_of(&work.job, thread)
+    worker.errors = <int *> work.job.found + share * work.slots
     memset(worker.filled, 0, sizeof(worker.filled))
     worker.look = LATER if _can_look_later(plan) else AT_FUSED
 
     if call.tells_errors:
         PyUFunc_clearfperr()
-    _run_blocks(&worker, cut(plan.blocks, share, job.shares), cut(plan.blocks, share + 1, job.shares))
+    _run_blocks(&worker, begin, end)
     if call.tells_errors and call.step_count <= 1:
         worker.errors[0] |= PyUFunc_getfperr()
+
+
+cdef void _fold_errors(void *all_work) noexcept nogil:
+    """Collect the errors of all shares, slot by slot."""
+    cdef const Work *work = <const Work *> all_work
+    cdef const int *found = <const int *> work.job.found
+    cdef int share, slot
+    for share in range(work.job.shares):
+        for slot in range(work.slots):
+            work.errors[slot] |= found[share * work.slots + slot]
 
 
 cdef inline bint _can_look_later(const BlockPlan *plan) noexcept nogil:
@@ -446,38 +449,41 @@ cdef void _copy_items(
             )
 
 
-cdef int _plan_copies(const Job *job) except -1:
+cdef void _plan_copies(const Work *work) noexcept:
     """Plan the copies that repeat items within a block, for each thread."""
-    cdef const BlockPlan *plan = job.plan
+    cdef const BlockPlan *plan = work.plan
     cdef const Call *call = plan.call
     cdef const Access *access
-    cdef char *copies
+    cdef Plan *copies
     cdef int thread, k
     for k in range(call.nest.n - 1):
         access = &plan.access[k]
         if access.is_direct or not access.is_expanded:
             continue
-        copies = job.scratch + access.copies
-        _plan_copies_of(plan, k, <Plan *> copies)
-        for thread in range(1, job.threads):
-            memcpy(copies + thread * plan.scratch_bytes, copies, sizeof(Plan))
-    return 0
+        copies = <Plan *> (work.job.scratch + access.copies)
+        _plan_copies_of(plan, k, copies)
+        for thread in range(1, work.job.threads):
+            memcpy(scratch_of(&work.job, thread) + access.copies, copies, sizeof(Plan))
 
 
-cdef int _plan_copies_of(const BlockPlan *plan, int k, Plan *copies) except -1:
-    """Plan the copies that repeat the items of one operand within a block."""
+cdef void _plan_copies_of(const BlockPlan *plan, int k, Plan *copies) noexcept:
+    """Plan the copies that repeat the items of one operand, side by side, within a block."""
     cdef const Operand *operand = &plan.call.operands[k]
-    cdef const Items *items = &plan.access[k].items
-    cdef list shape = [], source = []
-    cdef Buffers repeated
-    cdef int axis
-    for axis in range(plan.cut, plan.call.nest.rank):
-        shape.append(plan.lengths[axis])
-        source.append(plan.lengths[axis] if operand.strides[axis] else 1)
-    repeated.src, repeated.dst = NULL, NULL     # found for each block
-    repeated.src_bytes, repeated.dst_bytes = items.count * operand.loop_size, items.full_count * operand.loop_size
-    make_plan(copies, tuple(shape), tuple(source), operand.loop_size, repeated)
-    return 0
+    cdef Py_ssize_t src_stride = operand.loop_size, dst_stride = operand.loop_size
+    cdef Nest nest
+    cdef int i, axis
+
+    nest.n = COPY_OPERANDS
+    nest.rank = plan.call.nest.rank - plan.cut
+    for i in range(nest.rank - 1, -1, -1):
+        axis = plan.cut + i
+        nest.shape[i] = plan.lengths[axis]
+        nest.stride[COPY_OUTPUT][i] = dst_stride
+        nest.stride[COPY_DATA][i] = src_stride if operand.strides[axis] else 0
+        dst_stride *= plan.lengths[axis]
+        if operand.strides[axis]:
+            src_stride *= plan.lengths[axis]
+    plan_nest(copies, &nest, operand.loop_size)
 
 
 # Chains: what a step gives lies in one of two buffers, in turns, and is what the next one takes

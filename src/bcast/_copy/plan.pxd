@@ -61,6 +61,11 @@ cdef struct Plan:
     Kernels kernels         # those of the target
     ShuffleTable table      # only of strategy SHUFFLE
 
+cdef enum:      # the operands of a copy's nest
+    COPY_DATA
+    COPY_OUTPUT
+    COPY_OPERANDS
+
 cdef const Kernels *copy_kernels_of     # by the target's number
 
 cdef int make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, Buffers buffers) except -1

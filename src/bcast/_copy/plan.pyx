@@ -27,11 +27,6 @@ from bcast._runtime.tuning cimport COPY_BYTES_A_DESCRIBED_ONE, COPY_BYTES_A_VISI
 cdef extern from "_copy/simd/shuffle.h":
     const Kernels *bcast_copy_kernels_of
 
-cdef enum:      # the operands of a copy's nest
-    DATA
-    OUTPUT
-    COPY_OPERANDS
-
 copy_kernels_of = bcast_copy_kernels_of
 
 
@@ -67,12 +62,12 @@ cdef int _lay_out(Nest *nest, tuple shape, tuple source, Py_ssize_t itemsize, Bu
         length = shape[axis]
         is_shape = is_shape and length >= 0
         nest.shape[axis] = length
-        nest.stride[OUTPUT][axis] = dst_bytes
+        nest.stride[COPY_OUTPUT][axis] = dst_bytes
         dst_bytes *= length
         if <Py_ssize_t> source[axis] == 1:
-            nest.stride[DATA][axis] = 0
+            nest.stride[COPY_DATA][axis] = 0
         else:
-            nest.stride[DATA][axis] = src_bytes
+            nest.stride[COPY_DATA][axis] = src_bytes
             src_bytes *= length
 
     described.src_bytes = src_bytes
@@ -81,7 +76,7 @@ cdef int _lay_out(Nest *nest, tuple shape, tuple source, Py_ssize_t itemsize, Bu
 
 
 cdef void plan_nest(Plan *plan, Nest *nest, Py_ssize_t itemsize) noexcept:
-    """Plan the copy of contiguous data along a nest: operand 0 is the data, operand 1 the output.
+    """Plan the copy of contiguous data to a contiguous output along a nest of these two operands.
 
     The plan still lacks `src_end`, the end of the data.
     """
@@ -98,14 +93,14 @@ cdef void _pair_axes(Plan *plan, const Nest *nest, Py_ssize_t itemsize) noexcept
     cdef int rank = nest.rank, axis
     cdef Pair *pair = &plan.pairs[0]
 
-    if rank and nest.stride[DATA][rank - 1]:    # copied: a run of items is one long item
+    if rank and nest.stride[COPY_DATA][rank - 1]:    # copied: a run of items is one long item
         rank -= 1
         item *= nest.shape[rank]
 
     plan.last = 0
     pair.copied = pair.repeated = 1
     for axis in range(rank):
-        if nest.stride[DATA][axis] == 0:
+        if nest.stride[COPY_DATA][axis] == 0:
             pair.repeated = nest.shape[axis]
             continue
         if axis:        # which comes after a repeated one

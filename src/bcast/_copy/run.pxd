@@ -28,11 +28,18 @@ cdef void write_planned(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, u
 cdef void repeat_items(
     const Kernels *kernels, Py_ssize_t size, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
 ) noexcept nogil
-cdef void write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) noexcept
-cdef void write_shares(
-    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, int threads, Py_ssize_t read,
-    bint mapped,
-) noexcept nogil
+cdef struct Output:
+    # An output, and how any part of it is written.
+    Write write
+    const void *plan                # what `write` is given
+    const uint8_t *src
+    uint8_t *dst
+    Py_ssize_t size                 # of the output, in bytes
+    bint is_mapped                  # whether the output is in a mapped file
+    Py_ssize_t mapped_src_bytes     # bytes of data in a mapped file; 0 if it is in none
+
+cdef int write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) except -1
+cdef void write_shares(const Output *output, int threads) noexcept nogil
 
 
 cdef inline int threads_for(Py_ssize_t size) noexcept nogil:

@@ -25,7 +25,7 @@ and the one along which they are nearest to each other in the data.
 cimport numpy as cnp
 from cpython.pyport cimport PY_SSIZE_T_MAX
 from libc.stdint cimport uint8_t, uintptr_t
-from libc.stdlib cimport free, llabs, malloc
+from libc.stdlib cimport llabs
 from libc.string cimport memcpy
 
 from bcast._copy.plan cimport (
@@ -34,7 +34,9 @@ from bcast._copy.plan cimport (
 )
 from bcast._nest.core cimport Nest, coalesce_axes
 from bcast._runtime.arrays cimport MAX_AXES
-from bcast._runtime.core cimport L1, LINE, PAGE, cut, forget_range, run_shares, target_number
+from bcast._runtime.core cimport (
+    L1, LINE, PAGE, Job, cut, forget_range, free_scratch, new_job, run_job, run_without_gil, scratch_of, take_scratch, target_number,
+)
 from bcast._runtime.tuning cimport (
     COPY_SHARE_BYTES, COPY_SHARE_MAX_BYTES, COPY_STREAMED_BYTES, COPY_TILE_ITEMS, THREAD_SHARES,
 )
@@ -54,16 +56,11 @@ copy_matrix_of = <CopyMatrix *> bcast_copy_matrix_of
 
 # Shares of an output
 
-cdef struct Work:       # what the shares of an output have in common
-    Write write
-    const void *plan
-    const uint8_t *src
-    uint8_t *dst
-    Py_ssize_t size
-    uint8_t *scratch    # COPY_SCRATCH_BYTES for each thread, where the output is streamed
-    int shares
-    Py_ssize_t read     # bytes of data in a mapped file, or 0; its pages and
-    bint mapped         # those of an output in such a file are forgotten share by share
+cdef struct Work:
+    # What the shares of an output have in common.
+    const Output *output
+    const Job *job
+    bint is_streamed    # past the caches, by way of a scratch
 
 
 def set_limits(share=COPY_SHARE_BYTES, streamed=COPY_STREAMED_BYTES):
@@ -77,43 +74,62 @@ def set_limits(share=COPY_SHARE_BYTES, streamed=COPY_STREAMED_BYTES):
 set_limits()
 
 
-cdef void write_shares(
-    Write write, const void *plan, const uint8_t *src, uint8_t *dst, Py_ssize_t size, int threads, Py_ssize_t read,
-    bint mapped,
-) noexcept nogil:
-    """Fill an output on `threads` threads."""
-    cdef Work work = Work(write, plan, src, dst, size, NULL, 1, read, mapped)
-    if size // (1 if threads == 1 else 2) >= streamed_bytes and bcast_pages_resident(dst, size):
-        work.scratch = <uint8_t *> malloc(threads * COPY_SCRATCH_BYTES)     # without memory, nothing is streamed
-    if threads > 1 or mapped or read:
-        work.shares = <int> max(
-            max(threads, min(size // share_bytes, <Py_ssize_t> THREAD_SHARES * threads)), size // COPY_SHARE_MAX_BYTES
-        )
-    run_shares(_write_share, &work, work.shares, threads)
-    free(work.scratch)
+cdef void write_shares(const Output *output, int threads) noexcept nogil:
+    """Fill an output on some threads."""
+    cdef Work work = Work(output=output, job=NULL, is_streamed=False)
+    cdef Job job = new_job(_write_share, &work, threads, output.size)
+    work.job = &job
+    job.shares = _count_shares(output, threads)
+    if output.size // (1 if threads == 1 else 2) >= streamed_bytes and bcast_pages_resident(output.dst, output.size):
+        job.scratch_bytes = COPY_SCRATCH_BYTES
+        work.is_streamed = take_scratch(&job, NULL, 0)
+    run_job(&job)
+    free_scratch(&job)
 
 
-cdef void _write_share(void *all_work, int i, int worker) noexcept nogil:
-    """Write one share. If outputs are streamed, every second share is not, up to as much as a cache can hold."""
+cdef inline int _count_shares(const Output *output, int threads) noexcept nogil:
+    """Into how many shares an output is cut: of one thread into one, but for mapped files, whose pages are forgotten.
+    """
+    cdef Py_ssize_t shares
+    if threads == 1 and not output.is_mapped and output.mapped_src_bytes == 0:
+        return 1
+    shares = max(threads, min(output.size // share_bytes, <Py_ssize_t> THREAD_SHARES * threads))
+    return <int> max(shares, output.size // COPY_SHARE_MAX_BYTES)
+
+
+cdef void _write_share(void *all_work, int share, int worker) noexcept nogil:
+    """Write one share; if its pages, or those of the data, are a mapped file's, forget them."""
     cdef const Work *work = <const Work *> all_work
-    cdef Py_ssize_t begin = _page_cut(work, i), end = _page_cut(work, i + 1)
+    cdef const Output *output = work.output
+    cdef Py_ssize_t begin = _page_cut(work, share), end = _page_cut(work, share + 1)
     cdef uint8_t *scratch = NULL
-    cdef bint kept = i % 2 == 1 and i // 2 * (end - begin) < streamed_bytes // 4 * 3
-    if work.scratch != NULL and not kept:   # some threads write to the cache while others wait for the memory
-        scratch = work.scratch + worker * COPY_SCRATCH_BYTES
-    work.write(work.plan, begin, end, work.src, work.dst, scratch)
+    if work.is_streamed and not _is_kept_in_cache(share, end - begin):
+        scratch = <uint8_t *> scratch_of(work.job, worker)
+
+    output.write(output.plan, begin, end, output.src, output.dst, scratch)
     if scratch != NULL:
         bcast_store_fence()
-    if work.mapped:
-        forget_range(work.dst + begin, end - begin)
-    if work.read:
-        forget_range(work.src, work.read)
+    if output.is_mapped:
+        forget_range(output.dst + begin, end - begin)
+    if output.mapped_src_bytes:
+        forget_range(output.src, output.mapped_src_bytes)
 
 
-cdef inline Py_ssize_t _page_cut(const Work *work, int i) noexcept nogil:
-    """Where share `i` begins: at a page boundary, so that no two threads touch the same page."""
-    cdef Py_ssize_t at = cut(work.size, i, work.shares)
-    return min(work.size, at + <Py_ssize_t> (-<uintptr_t> (work.dst + at) & (PAGE - 1))) if i else 0
+cdef inline bint _is_kept_in_cache(int share, Py_ssize_t size) noexcept nogil:
+    """Whether a share is not streamed: every second one, up to as much as a cache can hold.
+
+    Some threads write to the cache then, while others wait for the memory.
+    """
+    return share % 2 == 1 and share // 2 * size < streamed_bytes // 4 * 3
+
+
+cdef inline Py_ssize_t _page_cut(const Work *work, int share) noexcept nogil:
+    """Where a share begins: at a page boundary, so that no two threads touch the same page."""
+    cdef const Output *output = work.output
+    cdef Py_ssize_t at = cut(output.size, share, work.job.shares)
+    if share == 0:
+        return 0
+    return min(output.size, at + <Py_ssize_t> (-<uintptr_t> (output.dst + at) & (PAGE - 1)))
 
 
 # From a plan to bytes
@@ -367,25 +383,30 @@ cdef struct StridedCopy:
     int outer_loops             # loops over tiles
     int n_loops                 # all loops, with those within a tile
     int[2 * MAX_AXES] loops     # the axis along which each loop runs
-    int cut, shares             # the axis that is cut into so many shares
+    int cut                     # the axis that is cut into shares
+    int shares                  # how many there are
 
 
-cdef void write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) noexcept:
+cdef int write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) except -1:
     """Copy data that is not empty to `out`, which must not overlap it; an axis of stride 0 is copied once.
 
     If `releasing`, the GIL is released meanwhile. The caller keeps both arrays alive.
     """
     cdef StridedCopy copy
+    cdef Job job
     copy.src = <const uint8_t *> cnp.PyArray_DATA(src)
     copy.dst = dst
     _read_axes(&copy, src)
     _cut_tiles(&copy)
     _order_loops(&copy)
+
+    job = new_job(_write_tile_share, &copy, threads, _cut_longest_axis(&copy))
+    copy.shares = job.shares
     if releasing:
-        with nogil:
-            _share_tiles(&copy, threads)
+        run_without_gil(&job, src)
     else:
-        _share_tiles(&copy, threads)
+        run_job(&job)
+    return 0
 
 
 cdef void _read_axes(StridedCopy *copy, cnp.ndarray src) noexcept:
@@ -533,16 +554,16 @@ cdef inline void _add_loop(StridedCopy *copy, int axis) noexcept:
     copy.n_loops += 1
 
 
-cdef void _share_tiles(StridedCopy *copy, int threads) noexcept nogil:
-    """Copy on several threads, which share the axis with the most blocks."""
-    cdef Py_ssize_t most = 0
+cdef inline Py_ssize_t _cut_longest_axis(StridedCopy *copy) noexcept nogil:
+    """Choose the axis with the most blocks, between which it is cut into shares; return how many blocks it has."""
+    cdef Py_ssize_t most = 0, blocks
     cdef int i
     for i in range(copy.rank):
-        if copy.axes[i].length // copy.axes[i].block > most:
-            most = copy.axes[i].length // copy.axes[i].block
+        blocks = copy.axes[i].length // copy.axes[i].block
+        if blocks > most:
+            most = blocks
             copy.cut = i
-    copy.shares = <int> min(threads * THREAD_SHARES, most) if threads > 1 else 1
-    run_shares(_write_tile_share, copy, copy.shares, threads)
+    return most
 
 
 cdef void _write_tile_share(void *whole, int i, int _worker) noexcept nogil:

@@ -13,13 +13,11 @@ cdef struct Nest:
     Py_ssize_t[MAX_OPERANDS][NEST_AXES] stride  # in bytes; 0 repeats an input, or reduces into an output
     char *data[MAX_OPERANDS]                    # the first item of each operand
 
-cdef void drop_unit_axes(Nest *nest) noexcept nogil
 cdef void keep_rank(Nest *nest, int least) noexcept nogil
 cdef void flip_negative_axes(Nest *nest, int by) noexcept nogil
 cdef void sort_axes(Nest *nest, int by) noexcept nogil
 cdef bint find_numpys_order(const Nest *nest, int n, int *order) noexcept nogil
 cdef void put_in_order(Nest *nest, const int *order) noexcept nogil
-cdef void coalesce_axes(Nest *nest) noexcept nogil
 
 
 cdef inline bint are_one_axis(const Nest *nest, int outer, int inner) noexcept nogil:
@@ -45,3 +43,29 @@ cdef inline void swap_axes(Nest *nest, int a, int b) noexcept nogil:
     nest.shape[a], nest.shape[b] = nest.shape[b], nest.shape[a]
     for k in range(nest.n):
         nest.stride[k][a], nest.stride[k][b] = nest.stride[k][b], nest.stride[k][a]
+
+
+cdef inline void drop_unit_axes(Nest *nest) noexcept nogil:
+    """Leave out the axes of length 1."""
+    cdef int kept = 0, axis
+    for axis in range(nest.rank):
+        if nest.shape[axis] == 1:
+            continue
+        if kept != axis:
+            copy_axis(nest, kept, axis)
+        kept += 1
+    nest.rank = kept
+
+
+cdef inline void coalesce_axes(Nest *nest) noexcept nogil:
+    """Merge neighbours that are one axis of each operand."""
+    cdef int last = 0, axis
+    for axis in range(1, nest.rank):
+        if are_one_axis(nest, last, axis):
+            nest.shape[axis] *= nest.shape[last]
+        else:
+            last += 1
+        if last != axis:
+            copy_axis(nest, last, axis)
+    if nest.rank:
+        nest.rank = last + 1

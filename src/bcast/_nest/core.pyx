@@ -29,18 +29,6 @@ Nothing here allocates, raises or runs Python.
 from libc.stdlib cimport llabs
 
 
-cdef void drop_unit_axes(Nest *nest) noexcept nogil:
-    """Leave out the axes of length 1."""
-    cdef int kept = 0, axis
-    for axis in range(nest.rank):
-        if nest.shape[axis] == 1:
-            continue
-        if kept != axis:
-            copy_axis(nest, kept, axis)
-        kept += 1
-    nest.rank = kept
-
-
 cdef void keep_rank(Nest *nest, int least) noexcept nogil:
     """Put axes of length 1 outside of all others, until the nest has `least` axes."""
     cdef int missing = least - nest.rank, axis, k
@@ -145,20 +133,6 @@ cdef inline void _put_row_in_order(Py_ssize_t *row, int rank, const int *order) 
         given[axis] = row[axis]
     for axis in range(rank):
         row[axis] = given[order[axis]]
-
-
-cdef void coalesce_axes(Nest *nest) noexcept nogil:
-    """Merge neighbours that are one axis of each operand."""
-    cdef int last = 0, axis
-    for axis in range(1, nest.rank):
-        if are_one_axis(nest, last, axis):
-            nest.shape[axis] *= nest.shape[last]
-        else:
-            last += 1
-        if last != axis:
-            copy_axis(nest, last, axis)
-    if nest.rank:
-        nest.rank = last + 1
 
 
 def small_nest(shape, strides, steps, by=0):

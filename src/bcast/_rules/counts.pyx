@@ -13,8 +13,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from bcast._rules.arguments cimport MAX_SIZE
-from bcast._runtime.core cimport contiguous_overlap, count_threads, cut, run_shares
-from bcast._runtime.tuning cimport RELEASING_BYTES, THREAD_SHARES, WAKING_TIMES
+from bcast._runtime.core cimport Job, contiguous_overlap, count_threads, cut, new_job, run_job, run_without_gil
+from bcast._runtime.tuning cimport RELEASING_BYTES, WAKING_TIMES
 
 import numpy as np
 
@@ -137,21 +137,24 @@ cdef Counts _added_up(Counts whole):
     cdef Py_ssize_t chunks = _chunks(counts)
     cdef Py_ssize_t nbytes = counts.size * counts.itemsize
     cdef Py_ssize_t *sums = NULL
+    cdef bint is_large = counts.kept == NULL and nbytes >= RELEASING_BYTES
+    cdef int threads = 1
     cdef Work work
-    cdef int threads
+    cdef Job job
     if chunks <= 1:
         counts.total = _sum_of(counts, 0, room)
     else:
         sums = <Py_ssize_t *> _allocated(chunks)
         counts.starts = sums
-        work = Work(counts, sums, 1)
-        if counts.kept != NULL or nbytes < RELEASING_BYTES:
-            _sum_share(&work, 0, 0)
-        else:
+        if is_large:
             threads = count_threads(nbytes, RELEASING_BYTES, WAKING_TIMES // 2, chunks)
-            work.shares = threads * THREAD_SHARES
-            with nogil:
-                run_shares(_sum_share, &work, work.shares, threads)
+        work = Work(counts=counts, sums=sums, shares=1)
+        job = new_job(_sum_share, &work, threads, chunks)
+        work.shares = job.shares
+        if is_large:
+            run_without_gil(&job, whole.array)
+        else:
+            run_job(&job)
         counts.total = _make_starts(sums, chunks)
     if counts.total < 0:
         counts.total = _exact_total(counts)

@@ -1,6 +1,9 @@
 # cython: cdivision=True
 cimport numpy as cnp
 from libc.stdint cimport uintptr_t
+from libc.stdlib cimport free, malloc
+
+from bcast._runtime.tuning cimport THREAD_SHARES
 
 cdef extern from "_runtime/cpu.h":
     enum:
@@ -14,9 +17,75 @@ cdef extern from "_runtime/cpu.h":
 cdef int target_number      # of the target whose kernels all calls use
 
 ctypedef void (*Share)(void *work, int share, int worker) noexcept nogil
+ctypedef void (*Fold)(void *work) noexcept nogil
+
+cdef struct Job:
+    # Work that is cut into shares for threads, and the memory that they need. core.pyx says how a job goes.
+    void *work                  # what all shares know
+    Share share                 # runs one of them
+    Fold fold                   # combines what they have found; NULL if they leave nothing to combine
+    int shares                  # how many there are
+    int threads                 # that run them, at most; the caller is one
+    Py_ssize_t scratch_bytes    # of each thread; whole lines, so that no two threads write one
+    Py_ssize_t found_bytes      # of what all shares find together
+    char *scratch               # of the first thread, at the begin of a line; those of the others follow
+    char *found                 # behind them, likewise
+    char *allocated             # what is freed in the end; NULL if the caller's memory is enough
 
 cpdef int free_threads(bint waking=*) noexcept nogil
-cdef void run_shares(Share share, void *work, int shares, int threads) noexcept nogil
+cdef void run_job(const Job *job) noexcept nogil
+cdef int run_without_gil(const Job *job, arrays) except *
+
+
+cdef inline Py_ssize_t whole_lines(Py_ssize_t size) noexcept nogil:
+    """The bytes of the lines of a cache that have room for a size."""
+    return (size + LINE - 1) & -LINE
+
+
+cdef inline Job new_job(Share share, void *work, int threads, Py_ssize_t units) noexcept nogil:
+    """Begin a job whose work can be cut between some units: one share for one thread, several for each of more."""
+    return Job(
+        work=work,
+        share=share,
+        fold=NULL,
+        shares=1 if threads == 1 else <int> min(units, <Py_ssize_t> THREAD_SHARES * threads),
+        threads=threads,
+        scratch_bytes=0,
+        found_bytes=0,
+        scratch=NULL,
+        found=NULL,
+        allocated=NULL,
+    )
+
+
+cdef inline bint take_scratch(Job *job, char *own, Py_ssize_t own_bytes) noexcept nogil:
+    """Find the memory that a job says it needs: the caller's own, or else new; tell whether there is some.
+
+    Memory of the caller's frame is in a cache already.
+    """
+    cdef Py_ssize_t all_scratch, needed
+
+    job.scratch_bytes = whole_lines(job.scratch_bytes)
+    all_scratch = job.threads * job.scratch_bytes
+    needed = all_scratch + job.found_bytes + LINE - 1
+    if needed > own_bytes:
+        own = job.allocated = <char *> malloc(needed)
+        if own == NULL:
+            return False
+    job.scratch = <char *> whole_lines(<Py_ssize_t> own)
+    job.found = job.scratch + all_scratch
+    return True
+
+
+cdef inline char *scratch_of(const Job *job, int worker) noexcept nogil:
+    """The scratch of a thread, if the job has any."""
+    return job.scratch + worker * job.scratch_bytes
+
+
+cdef inline void free_scratch(Job *job) noexcept nogil:
+    """Free what was allocated for a job."""
+    if job.allocated != NULL:
+        free(job.allocated)
 
 
 cdef inline int count_threads(Py_ssize_t size, Py_ssize_t least, Py_ssize_t waking, Py_ssize_t most) noexcept nogil:

@@ -62,7 +62,12 @@ def use_target(name):
 use_target(os.environ.get("BCAST_TARGET") or TARGETS[0])
 
 
-# Threads: how many a call may use, which is the smallest of all limits; `run_shares` runs shares of work on them.
+# Threads: how many a call may use, which is the smallest of all limits, and jobs, which they run together.
+#
+# A job goes the same way in all cores. `count_threads` says how many threads pay for the size of the work, `new_job`
+# cuts it into shares, and `take_scratch` finds memory: it is all that can fail, and comes before anything is written.
+# `run_job` runs the shares on threads, each with a scratch of its own, and has their caller fold what they have found:
+# partial results, or errors. `run_without_gil` does so while other threads run Python. `free_scratch` comes last.
 #
 # `_runtime/pool.h` has the threads, and `_runtime/patience.h` decides whether they pay just now.
 
@@ -190,12 +195,21 @@ cpdef int free_threads(bint waking=True) noexcept nogil:
     return count if count == 1 or asks(waking) else 1
 
 
-cdef void run_shares(Share share, void *work, int shares, int threads) noexcept nogil:
-    """Run all `shares` of some work on up to `threads` threads, of which the caller is one."""
+cdef void run_job(const Job *job) noexcept nogil:
+    """Run all shares of a job, and fold what they have found."""
     if in_order:
-        _run_in_order(share, work, shares, threads)
+        _run_in_order(job.share, job.work, job.shares, job.threads)
     else:
-        run(share, work, shares, threads)
+        run(job.share, job.work, job.shares, job.threads)
+    if job.fold != NULL:
+        job.fold(job.work)
+
+
+cdef int run_without_gil(const Job *job, arrays) except *:
+    """The same while other threads run Python. The reference to some arrays keeps these from being resized."""
+    with nogil:
+        run_job(job)
+    return 0
 
 
 def get_pool_limit():
@@ -630,11 +644,13 @@ cdef void _run_in_order(Share share, void *work, int shares, int threads) noexce
 def recorded_shares(int shares, int threads):
     """Run shares that do nothing; return the number of each and of its thread, in the order in which they began."""
     cdef cnp.ndarray rows
+    cdef Job job
     if shares < 1 or threads < 1:
         raise ValueError(f"`shares`, `threads` expected 1 or more, got {shares}, {threads}")
     rows = np.zeros((shares + 1, 2), "l")
-    with nogil:
-        run_shares(_record, cnp.PyArray_DATA(rows), shares, threads)
+    job = new_job(_record, cnp.PyArray_DATA(rows), threads, shares)
+    job.shares = shares
+    run_without_gil(&job, rows)
     return list(map(tuple, rows[1:].tolist()))
 
 

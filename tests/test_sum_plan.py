@@ -12,7 +12,7 @@ def axes_of(shape, kept, size=8):
     """Return the axes of a contiguous array and of its sums, as the planner takes them."""
     axes, src_stride, dst_stride = [], size, size
     for length, is_kept in reversed(list(zip(shape, kept, strict=True))):
-        axes.append((length, src_stride, dst_stride if is_kept else 0, bool(is_kept)))
+        axes.append((length, src_stride, dst_stride if is_kept else 0))
         src_stride *= length
         dst_stride *= length if is_kept else 1
     return axes[::-1]
@@ -51,15 +51,15 @@ def test_what_is_chosen(case):
 
 
 def test_results_apart_are_not_written():
-    assert planned([(64, 8000, 8, True), (1000, 8, 0, False)])["call"]["writes"]
-    assert not planned([(64, 8000, 16, True), (1000, 8, 0, False)])["call"]["writes"]
+    assert planned([(64, 8000, 8), (1000, 8, 0)])["call"]["writes"]
+    assert not planned([(64, 8000, 16), (1000, 8, 0)])["call"]["writes"]
 
 
 @pytest.mark.parametrize(("groups", "length", "runs"), [(1, 64, False), (7, 64, False), (8, 64, True), (7, 600, True)])
 def test_few_short_runs_of_each_call_are_rows(groups, length, runs):
     """Of rows, one call of the kernel takes many: the summed axis outside."""
-    kept = [(groups, 1 << 14, 8, True)] if groups > 1 else []
-    got = planned([(1000, 1 << 20, 0, False), *kept, (length, 8, 0, False)])
+    kept = [(groups, 1 << 14, 8)] if groups > 1 else []
+    got = planned([(1000, 1 << 20, 0), *kept, (length, 8, 0)])
     assert got["call"]["runs"] == runs
     assert got["call"]["along"]["length"] == (length if runs else 1000)
     assert not got["call"]["along"]["kept"]
@@ -70,7 +70,7 @@ def test_few_short_runs_of_each_call_are_rows(groups, length, runs):
 )
 @pytest.mark.parametrize("packed", [False, True])
 def test_rows_of_pieces_apart_are_gathered(groups, inner, gathers, packed):
-    axes = [(128, 1 << 20, 0, False), (groups, 384, 8 * inner, True), (inner, 8, 8, True)]
+    axes = [(128, 1 << 20, 0), (groups, 384, 8 * inner), (inner, 8, 8)]
     got = planned(axes, packed=packed)
     assert got["call"]["gathers"] == gathers
     assert not got["call"]["writes"]
@@ -82,7 +82,7 @@ def test_rows_of_pieces_apart_are_gathered(groups, inner, gathers, packed):
 
 @pytest.mark.parametrize(("rows", "inner", "within"), [(100_000, 2, 256), (800, 3, 100), (64, 3, 8), (63, 3, 1)])
 def test_rows_apart_are_gathered_into_longer_ones(rows, inner, within):
-    got = planned([(rows, 384, 0, False), (inner, 8, 8, True)])
+    got = planned([(rows, 384, 0), (inner, 8, 8)])
     assert got["call"]["gathers"] == (within > 1)
     assert got["call"]["within"] == within
     assert got["block"]["items"] == within * inner
@@ -124,7 +124,7 @@ def test_no_term_is_left_out():
         assert got["scratch"] >= got["items"] * size
 
 
-@pytest.mark.parametrize("axes", [[(1, 8, 8, True)], [(0, 8, 8, True)], [(2**60, 8, 0, False)], [(2, 8, 8, True)] * 60])
+@pytest.mark.parametrize("axes", [[(1, 8, 8)], [(0, 8, 8)], [(2**60, 8, 0)], [(2, 8, 8)] * 60])
 def test_axes_that_nobody_has_are_refused(axes):
     with pytest.raises(ValueError, match="`axes` expected"):
         planned(axes)

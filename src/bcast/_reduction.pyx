@@ -29,8 +29,8 @@ from bcast._reduce.kernels cimport (
     Dtype, dtypes,
 )
 from bcast._reduce.plan cimport (
-    DEVIATIONS, ITEMS, OWN_KIND, PRODUCTS, REALS, SAME_BYTES, Axes, Axis, Cursor, Operation, Reduction, ReductionPlan,
-    Terms, plan_reduction,
+    DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, Operation, Reduction,
+    ReductionPlan, Terms, plan_reduction,
 )
 from bcast._reduce.run cimport (
     combine_shares, divide_sums, finish_sums, idempotent_kernels, reduce_shares, sum_again, targets,
@@ -414,17 +414,17 @@ cdef inline int _kind_of(int term, int result, bint rough) noexcept:
     return dtypes[term].kind if size == result_size else U64
 
 
-cdef void _choose_narrow(Reduction *reduction, const Axes *axes) noexcept:
+cdef void _choose_narrow(Reduction *reduction, const Nest *nest) noexcept:
     """Sum 8- and 16-bit integers in as many bits, if results have no more: rows as they lie, and runs of a vector."""
     cdef const Dtype *dtype = &dtypes[reduction.terms.dtype]
-    cdef const Axis *items = &axes.axis[axes.rank - 1]
+    cdef Py_ssize_t item_stride = nest.stride[DATA][nest.rank - 1]
     if reduction.terms.packed_as != OWN_KIND or reduction.terms.made_of != ITEMS:
         return
     if dtype.size > 2 or dtype.is_float or reduction.terms.dtype == BOOL:
         return
-    if dtypes[reduction.outcome.dtype].size > dtype.size or items.src_stride != dtype.size:
+    if dtypes[reduction.outcome.dtype].size > dtype.size or item_stride != dtype.size:
         return
-    if _are_short_runs(axes):
+    if _are_short_runs(nest):
         return      # they are packed, several of them at once
 
     _sum_as(reduction, U8 if dtype.size == 1 else U16)
@@ -435,16 +435,15 @@ cdef void _choose_narrow(Reduction *reduction, const Axes *axes) noexcept:
     )
 
 
-cdef inline bint _are_short_runs(const Axes *axes) noexcept:
+cdef inline bint _are_short_runs(const Nest *nest) noexcept:
     """Whether runs, in which two or four items may be interleaved, have fewer terms than a vector."""
-    cdef const Axis *items = &axes.axis[axes.rank - 1]
-    cdef const Axis *outer
-    if not items.kept:
-        return items.length < SUM_NARROW_TERMS
-    if axes.rank < 2 or items.length != 2 and items.length != 4:
+    cdef int inner = nest.rank - 1
+    cdef Py_ssize_t items = nest.shape[inner]
+    if nest.stride[RESULTS][inner] == 0:
+        return items < SUM_NARROW_TERMS
+    if nest.rank < 2 or items != 2 and items != 4:
         return False
-    outer = &axes.axis[axes.rank - 2]
-    return not outer.kept and items.length * outer.length < SUM_NARROW_TERMS
+    return nest.stride[RESULTS][inner - 1] == 0 and items * nest.shape[inner - 1] < SUM_NARROW_TERMS
 
 
 # ---- Products and deviations ----
@@ -497,16 +496,17 @@ cdef bint _choose_deviations(Reduction *reduction, cnp.ndarray data, cnp.ndarray
     return True
 
 
-cdef void _choose_multiplier(Reduction *reduction, const Axis *items) noexcept:
+cdef void _choose_multiplier(Reduction *reduction, const Nest *nest) noexcept:
     """Choose the kernels that read both operands where they lie, if they do so side by side."""
     cdef Terms *terms = &reduction.terms
     cdef const Dtype *dtype = &dtypes[terms.dtype]
     cdef bint is_its_kinds_own = dtype.kind != F64 or terms.dtype == FLOAT64        # which kernels read unconverted
-    if not dtype.is_float or items.src_stride != dtype.size or not is_its_kinds_own:
+    cdef int items = nest.rank - 1      # the innermost axis
+    if not dtype.is_float or nest.stride[DATA][items] != dtype.size or not is_its_kinds_own:
         return
     if terms.made_of == DEVIATIONS:
         terms.multiplier = &reduction.target.kernels[dtype.kind]
-    elif terms.dtype == terms.other_dtype and items.other_stride == dtype.size:
+    elif terms.dtype == terms.other_dtype and nest.stride[OTHER][items] == dtype.size:
         terms.multiplier = &reduction.target.kernels[dtype.kind]
         # Sums of few products are rounded far below the result, or compensated.
         terms.multiplier_adds = dtypes[reduction.outcome.dtype].size <= dtype.size
@@ -656,17 +656,11 @@ cdef bint _has_order_of(cnp.ndarray data, tuple source, cnp.ndarray out):
 # ---- Axes: arrays become a nest of few loops ----
 
 
-cdef enum:      # the operands of a reduction's nest
-    DATA
-    OTHER
-    RESULTS
-    OPERANDS
-
 cdef struct Layout:
     # Where items, and results, are.
-    Axes axes
-    Cursor first            # the first items of all arrays
+    Nest nest
     Py_ssize_t repeats      # how often each term comes, along reduced axes of stride 0, which are left out
+    Py_ssize_t item_stride  # along counts: from item to item of the results, in bytes
 
 
 cdef int _read_axes(Layout *layout, cnp.ndarray data, cnp.ndarray other, tuple source, cnp.ndarray out) except -1:
@@ -674,42 +668,38 @@ cdef int _read_axes(Layout *layout, cnp.ndarray data, cnp.ndarray other, tuple s
 
     Axes that run backwards are flipped; results are in C order. There is at least one axis.
     """
-    cdef Nest nest
-    cdef Py_ssize_t result_stride = _lay_out(&nest, data, other, source, cnp.PyArray_NBYTES(out))
+    cdef Nest *nest = &layout.nest
+    cdef Py_ssize_t result_stride = _lay_out(nest, data, other, source, cnp.PyArray_NBYTES(out))
 
-    _set_first_items(&nest, data, other, out)
-    layout.repeats = _leave_out_repeated(&nest)
-    flip_negative_axes(&nest, DATA)
-    sort_axes(&nest, DATA)
-    _add_parts(&nest, data, result_stride)
-    coalesce_axes(&nest)
-    _give_axes(&nest, layout)
+    _set_first_items(nest, data, other, out)
+    layout.repeats = _leave_out_repeated(nest)
+    flip_negative_axes(nest, DATA)
+    sort_axes(nest, DATA)
+    _add_parts(nest, data, result_stride)
+    coalesce_axes(nest)
     return 0
 
 
 cdef int _read_counted_axes(Layout *layout, cnp.ndarray data, int along, Counts counts, cnp.ndarray out) noexcept:
     """The same where axis `along` is reduced by counts. It is read as it runs, backwards too, whatever its length."""
-    cdef Nest nest
-    cdef Py_ssize_t item_stride = 0     # from item to item of the counts, in the result
+    cdef Nest *nest = &layout.nest
     cdef Py_ssize_t result_stride = _lay_out_counted(
-        &nest, data, along, counts.size, cnp.PyArray_NBYTES(out), &item_stride,
+        nest, data, along, counts.size, cnp.PyArray_NBYTES(out), &layout.item_stride,
     )
     cdef Py_ssize_t stride = cnp.PyArray_STRIDE(data, along)
     cdef int counted = 0
 
-    _set_first_items(&nest, data, None, out)
+    _set_first_items(nest, data, None, out)
     layout.repeats = 1
-    flip_negative_axes(&nest, DATA)
-    sort_axes(&nest, DATA)
-    _add_parts(&nest, data, result_stride)
-    coalesce_axes(&nest)
-    while nest.stride[RESULTS][counted]:
-        counted += 1
-    if stride < 0:      # it was flipped, with the others
+    flip_negative_axes(nest, DATA)
+    sort_axes(nest, DATA)
+    _add_parts(nest, data, result_stride)
+    coalesce_axes(nest)
+    if stride < 0:      # the counted axis was flipped, with the others
+        while nest.stride[RESULTS][counted]:
+            counted += 1
         nest.data[DATA] -= (nest.shape[counted] - 1) * stride
         nest.stride[DATA][counted] = stride
-    _give_axes(&nest, layout)
-    layout.axes.axis[counted].dst_stride = item_stride
     return 0
 
 
@@ -805,47 +795,31 @@ cdef inline void _add_inner_axis(Nest *nest, Py_ssize_t length, Py_ssize_t strid
     nest.rank += 1
 
 
-cdef inline void _give_axes(const Nest *nest, Layout *layout) noexcept:
-    """Write the nest as the axes that are planned for."""
-    cdef int i
-    layout.axes.rank = nest.rank
-    for i in range(nest.rank):
-        layout.axes.axis[i] = Axis(
-            length=nest.shape[i],
-            src_stride=nest.stride[DATA][i],
-            other_stride=nest.stride[OTHER][i],
-            dst_stride=nest.stride[RESULTS][i],
-            kept=nest.stride[RESULTS][i] != 0,
-        )
-    layout.first = Cursor(src=nest.data[DATA], other=nest.data[OTHER], dst=nest.data[RESULTS])
-
-
-cdef void _use_strides_of(cnp.ndarray out, Layout *layout) noexcept:
-    """Give axes that were read for a result in C order the strides of `out`, whose axes have the data's order.
+cdef void _use_strides_of(cnp.ndarray out, Nest *nest) noexcept:
+    """Give results that were laid out in C order the strides of `out`, whose axes have the data's order.
 
     The plan stays as it is, and so do the bits. The parts of complex numbers keep their stride.
     """
+    cdef Py_ssize_t *strides = &nest.stride[RESULTS][0]
     cdef Py_ssize_t[MAX_AXES + 1] in_c_order
     cdef Py_ssize_t c_stride = cnp.PyArray_ITEMSIZE(out), stride
-    cdef Axis *axis
     cdef int i, j
 
-    for j in range(layout.axes.rank):
-        in_c_order[j] = layout.axes.axis[j].dst_stride
+    for j in range(nest.rank):
+        in_c_order[j] = strides[j]
     for i in range(cnp.PyArray_NDIM(out) - 1, -1, -1):
         if cnp.PyArray_DIM(out, i) == 1:
             continue
         stride = cnp.PyArray_STRIDE(out, i)
-        for j in range(layout.axes.rank):
+        for j in range(nest.rank):
             if llabs(in_c_order[j]) == c_stride:
-                layout.axes.axis[j].dst_stride = stride if in_c_order[j] > 0 else -stride
+                strides[j] = stride if in_c_order[j] > 0 else -stride
         c_stride *= cnp.PyArray_DIM(out, i)
 
-    layout.first.dst = <char *> cnp.PyArray_DATA(out)
-    for j in range(layout.axes.rank):
-        axis = &layout.axes.axis[j]
+    nest.data[RESULTS] = <char *> cnp.PyArray_DATA(out)
+    for j in range(nest.rank):
         if in_c_order[j] < 0:
-            layout.first.dst -= (axis.length - 1) * axis.dst_stride
+            nest.data[RESULTS] -= (nest.shape[j] - 1) * strides[j]
 
 
 # ---- Plans, threads, memory ----
@@ -864,45 +838,45 @@ cdef int _reduce_along(
 ) except -1:
     """Read the axes of an alignment, plan a reduction and run it."""
     cdef Layout layout
+    cdef Nest *nest = &layout.nest
     cdef Py_ssize_t nbytes
     cdef bint as_counts
-    cdef Axis *rows
 
     _read_axes(&layout, data, other, alignment.source, out)
     nbytes = cnp.PyArray_NBYTES(data) // layout.repeats
     _suit_layout(reduction, &layout, nbytes)
     if other is not None:
-        _choose_multiplier(reduction, &layout.axes.axis[layout.axes.rank - 1])
-    as_counts = is_faster_along_counts(reduction, &layout.axes)
+        _choose_multiplier(reduction, nest)
+    as_counts = is_faster_along_counts(reduction, nest)
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):
-        _use_strides_of(out, &layout)
+        _use_strides_of(out, nest)
 
     if as_counts:       # all of them are the length of an axis
-        rows = &layout.axes.axis[1]
-        rows.dst_stride = layout.axes.axis[2].length * layout.axes.axis[2].dst_stride
+        layout.item_stride = nest.shape[2] * nest.stride[RESULTS][2]
         nbytes = max(nbytes, cnp.PyArray_NBYTES(out))
-        return _run_counted(reduction, &layout, counts_of_tuple((rows.length,)), nbytes, data, out)
-    _choose_narrow(reduction, &layout.axes)
-    return _run_planned(reduction, &layout, nbytes, data, other, out)
+        return _run_counted(reduction, &layout, counts_of_tuple((nest.shape[1],)), nbytes, data, out)
+    _choose_narrow(reduction, nest)
+    return _run_planned(reduction, nest, nbytes, data, other, out)
 
 
 cdef int _reduce_counted(Reduction *reduction, cnp.ndarray data, Counts counts, int along, cnp.ndarray out) except -1:
     """Read the axes of a reduction along counts, plan it and run it."""
     cdef Layout layout
     cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(data)
-    cdef const Axes *axes = &layout.axes
+    cdef const Py_ssize_t *strides = &layout.nest.stride[RESULTS][0]
+    cdef int rank
 
     _read_counted_axes(&layout, data, along, counts, out)
-    if axes.rank > 2 and axes.axis[axes.rank - 1].kept and axes.axis[axes.rank - 2].kept:
-        if _sum_in_order(data, counts, along, out):
-            return 0
+    rank = layout.nest.rank
+    if rank > 2 and strides[rank - 1] and strides[rank - 2] and _sum_in_order(data, counts, along, out):
+        return 0
     _suit_layout(reduction, &layout, nbytes)
     return _run_counted(reduction, &layout, counts, max(nbytes, cnp.PyArray_NBYTES(out)), data, out)
 
 
 cdef inline void _suit_layout(Reduction *reduction, const Layout *layout, Py_ssize_t nbytes) noexcept:
     """Note what follows from where the items are: whether they are packed or prefetched, and how often they come."""
-    if layout.axes.axis[layout.axes.rank - 1].src_stride != reduction.terms.size:
+    if layout.nest.stride[DATA][layout.nest.rank - 1] != reduction.terms.size:
         reduction.terms.packed = True
     if nbytes >= SUM_PREFETCHED_BYTES:
         reduction.terms.ahead = 2 * PAGE
@@ -928,15 +902,15 @@ cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
 
 
 cdef int _run_planned(
-    const Reduction *reduction, const Layout *layout, Py_ssize_t nbytes, cnp.ndarray data, cnp.ndarray other,
+    const Reduction *reduction, const Nest *nest, Py_ssize_t nbytes, cnp.ndarray data, cnp.ndarray other,
     cnp.ndarray out,
 ) except -1:
     """Plan a reduction along an alignment, and run it."""
     cdef ReductionPlan plan
     cdef Work work
     cdef int threads
-    plan.first, plan.reduction = layout.first, reduction
-    plan_reduction(&plan, &layout.axes, SUM_SHARES)
+    plan.reduction = reduction
+    plan_reduction(&plan, nest, SUM_SHARES)
 
     threads = _count_threads(nbytes, plan.shares.count)
     work = Work(
@@ -959,8 +933,8 @@ cdef int _run_counted(
     cdef CountedPlan plan
     cdef Py_ssize_t units
     cdef Work work
-    plan.first, plan.reduction, plan.counts.list = layout.first, reduction, counts.list
-    plan_counted(&plan, &layout.axes)
+    plan.reduction, plan.counts.list = reduction, counts.list
+    plan_counted(&plan, &layout.nest, layout.item_stride)
 
     units = plan.positions * plan.length
     work = Work(

@@ -1,5 +1,6 @@
 # Reductions along counts: each item has a run of rows, as long as its count says.
 
+from bcast._nest.core cimport Nest
 from bcast._reduce.plan cimport Axes, Axis, Cursor, Reduction
 from bcast._rules.counts cimport TiledCounts
 
@@ -17,7 +18,8 @@ cdef struct CountedPlan:
     Py_ssize_t group_terms          # of a group that are packed, at most; 0 if terms are not packed
     Py_ssize_t scratch      # bytes that a thread needs
 
-# The caller sets `first`, `reduction` and `counts.list` of the plan, which refers to these.
-cdef void plan_counted(CountedPlan *plan, const Axes *axes) noexcept nogil
+# The caller sets `reduction` and `counts.list` of the plan, which refers to these. The nest has the rows as the one axis
+# that is reduced; `item_stride` is from item to item of the results.
+cdef void plan_counted(CountedPlan *plan, const Nest *nest, Py_ssize_t item_stride) noexcept nogil
 cdef void reduce_counted_share(const CountedPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch) noexcept nogil
-cdef bint is_faster_along_counts(const Reduction *reduction, const Axes *axes) noexcept nogil
+cdef bint is_faster_along_counts(const Reduction *reduction, const Nest *nest) noexcept nogil

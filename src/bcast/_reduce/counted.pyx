@@ -14,9 +14,11 @@ from libc.math cimport isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
+from bcast._nest.core cimport Nest, flip_negative_axes
 from bcast._reduce.kernels cimport SET, WRITE, CountedRuns, Kernels, Results, Sink, dtypes
 from bcast._reduce.plan cimport (
-    ITEMS, PACKED_TERMS, Axis, Cursor, Operation, ReductionPlan, Terms, ceil_div, plan_reduction,
+    DATA, ITEMS, OPERANDS, OTHER, PACKED_TERMS, RESULTS, Axes, Axis, Cursor, Operation, Reduction, ReductionPlan, Terms,
+    ceil_div, plan_reduction, read_nest,
 )
 from bcast._reduce.run cimport ItemRows, pack_rows, reduce_rows, reduce_shares, seek
 from bcast._rules.counts cimport CHUNK, CountList, find_chunk, read_chunk, tile_counts
@@ -44,35 +46,35 @@ cdef struct Items:
     Py_ssize_t row          # the number of its first row
 
 
-cdef bint is_faster_along_counts(const Reduction *reduction, const Axes *axes) noexcept nogil:
+cdef bint is_faster_along_counts(const Reduction *reduction, const Nest *nest) noexcept nogil:
     """Whether a reduction over the middle of three axes is faster by the kernel of counts: few rows, side by side.
 
     The items that are interleaved are three, or as many as only that kernel can have.
     """
-    cdef const Axis *runs = &axes.axis[0]
-    cdef const Axis *rows = &axes.axis[1]
-    cdef const Axis *items = &axes.axis[2]
     cdef const Kernels *kernels = reduction.operation.kernels
-    if axes.rank != 3 or kernels.reduce_counted_runs == NULL:
+    cdef Py_ssize_t rows, items     # of each result, and of a row
+    if nest.rank != 3 or kernels.reduce_counted_runs == NULL:
         return False
+    if not nest.stride[RESULTS][0] or nest.stride[RESULTS][1] or not nest.stride[RESULTS][2]:
+        return False
+    rows, items = nest.shape[1], nest.shape[2]
     return (
-        runs.kept and not rows.kept and items.kept
-        and rows.length <= 2 * SUM_LONG_ITEMS
-        and (items.length == 3 or 4 < items.length < kernels.lanes)
+        rows <= 2 * SUM_LONG_ITEMS
+        and (items == 3 or 4 < items < kernels.lanes)
         and reduction.terms.made_of == ITEMS and reduction.outcome.repeats == 1
-        and rows.src_stride == items.length * items.src_stride
-        and runs.src_stride == rows.length * rows.src_stride
-        and runs.dst_stride == items.length * items.dst_stride
+        and nest.stride[DATA][1] == items * nest.stride[DATA][2]
+        and nest.stride[DATA][0] == rows * nest.stride[DATA][1]
+        and nest.stride[RESULTS][0] == items * nest.stride[RESULTS][2]
     )
 
 
 # ---- The plan ----
 
 
-cdef void plan_counted(CountedPlan *plan, const Axes *axes) noexcept nogil:
+cdef void plan_counted(CountedPlan *plan, const Nest *nest, Py_ssize_t item_stride) noexcept nogil:
     """Plan the reduction over the one axis that is not kept, along counts."""
     cdef const Reduction *reduction = plan.reduction
-    cdef Py_ssize_t copies = _take_axes(plan, axes)
+    cdef Py_ssize_t copies = _take_axes(plan, nest, item_stride)
     cdef Py_ssize_t items = copies * plan.counts.list.size, rows = copies * plan.counts.list.total
     cdef Py_ssize_t width = plan.inner.length
 
@@ -86,18 +88,21 @@ cdef void plan_counted(CountedPlan *plan, const Axes *axes) noexcept nogil:
     plan.scratch = _scratch_bytes(plan, rows * width)
 
 
-cdef Py_ssize_t _take_axes(CountedPlan *plan, const Axes *axes) noexcept nogil:
+cdef Py_ssize_t _take_axes(CountedPlan *plan, const Nest *nest, Py_ssize_t item_stride) noexcept nogil:
     """Find the rows and their items; return how often all counts come again side by side, along one outer axis.
 
     All other axes are loops.
     """
     cdef Py_ssize_t copies = 1
     cdef const Axis *axis
+    cdef Axes axes
     cdef int i
 
+    plan.first = read_nest(nest, &axes)
     for i in range(axes.rank):
         if not axes.axis[i].kept:
             plan.rows = axes.axis[i]
+    plan.rows.dst_stride = item_stride
     plan.inner = plan.rows
     plan.inner.length = 1
     plan.loops.rank = 0
@@ -378,32 +383,36 @@ cdef void _reduce_alone(
 ) noexcept nogil:
     """Reduce the first item as an ordinary reduction over its rows, in one share."""
     cdef Py_ssize_t count = left.counts[0]
+    cdef char *results = _first_result(plan, span, left)
     cdef ReductionPlan alone
-    cdef Axes axes
-
-    alone.reduction = plan.reduction
-    alone.first = Cursor(
-        src=_first_row(plan, span, left), other=NULL, dst=_first_result(plan, span, left),
-    )
+    cdef Nest nest
     if count == 0:
-        _write_identity(plan, alone.first.dst)
+        _write_identity(plan, results)
         return
 
-    axes.rank = 0
+    nest.n, nest.rank = OPERANDS, 0
+    nest.data[DATA], nest.data[OTHER] = <char *> _first_row(plan, span, left), NULL
+    nest.data[RESULTS] = results
     if count > 1 or plan.inner.length == 1:
-        axes.axis[0] = plan.rows
-        axes.axis[0].length = count
-        axes.axis[0].dst_stride = 0
-        if plan.rows.src_stride < 0:    # begin at the other end
-            alone.first.src += (count - 1) * plan.rows.src_stride
-            axes.axis[0].src_stride = -plan.rows.src_stride
-        axes.rank = 1
+        _append_axis(&nest, count, plan.rows.src_stride, 0)
+        flip_negative_axes(&nest, DATA)
     if plan.inner.length > 1:
-        axes.axis[axes.rank] = plan.inner
-        axes.rank += 1
+        _append_axis(&nest, plan.inner.length, plan.inner.src_stride, plan.inner.dst_stride)
 
-    plan_reduction(&alone, &axes, 1)
+    alone.reduction = plan.reduction
+    plan_reduction(&alone, &nest, 1)
     reduce_shares(&alone, 0, alone.shares.count, memory.alone, NULL)
+
+
+cdef inline void _append_axis(
+    Nest *nest, Py_ssize_t length, Py_ssize_t src_stride, Py_ssize_t dst_stride,
+) noexcept nogil:
+    """Put an axis inside of all others."""
+    nest.shape[nest.rank] = length
+    nest.stride[DATA][nest.rank] = src_stride
+    nest.stride[OTHER][nest.rank] = 0
+    nest.stride[RESULTS][nest.rank] = dst_stride
+    nest.rank += 1
 
 
 cdef void _write_identity(const CountedPlan *plan, char *dst) noexcept nogil:

@@ -1,7 +1,8 @@
 # cython: cdivision=True
-# A reduction in three structs: what is made of items (`Reduction`), along which axes (`Axes`), and in what order
+# A reduction in three structs: what is made of items (`Reduction`), along which axes (`Nest`), and in what order
 # (`ReductionPlan`). The face fills the first two, `plan_reduction` the third, and `run` follows it.
 
+from bcast._nest.core cimport Nest
 from bcast._reduce.kernels cimport Kernels, Sink, Target
 from bcast._runtime.arrays cimport MAX_AXES
 
@@ -12,7 +13,14 @@ cdef extern from "_runtime/tuning.h":
 
 # ---- The axes ----
 
+cdef enum:      # the operands of a reduction's nest
+    DATA                    # what is reduced
+    OTHER                   # the second operand; without one, NULL and strides of 0
+    RESULTS                 # of stride 0 along the axes that are reduced
+    OPERANDS
+
 cdef struct Axis:
+    # An axis of the nest, or a part of one, as it goes from loops to blocks and calls.
     Py_ssize_t length
     Py_ssize_t src_stride       # between items of what is reduced, in bytes
     Py_ssize_t other_stride     # between items of the second operand, in bytes; 0 without one
@@ -128,7 +136,7 @@ cdef struct Shares:
 cdef struct ReductionPlan:
     const Reduction *reduction
     Cursor first            # the first items of all arrays
-    const Axes *axes        # all of them: a result that is made again goes along the reduced ones
+    Axes axes               # all of them: a result that is made again goes along the reduced ones
     Py_ssize_t items        # of what is reduced
     Py_ssize_t depth        # terms of one result
     Axes loops              # around the kernel's calls
@@ -138,8 +146,23 @@ cdef struct ReductionPlan:
     Shares shares
     Py_ssize_t scratch      # bytes that a thread needs
 
-# The caller sets `first` and `reduction` of the plan, which refers to this and to the axes.
-cdef void plan_reduction(ReductionPlan *plan, const Axes *axes, Py_ssize_t shares) noexcept nogil
+# The caller sets `reduction` of the plan, which refers to this.
+cdef void plan_reduction(ReductionPlan *plan, const Nest *nest, Py_ssize_t shares) noexcept nogil
+
+
+cdef inline Cursor read_nest(const Nest *nest, Axes *axes) noexcept nogil:
+    """Read all axes of a nest; return the first items."""
+    cdef int i
+    axes.rank = nest.rank
+    for i in range(nest.rank):
+        axes.axis[i] = Axis(
+            length=nest.shape[i],
+            src_stride=nest.stride[DATA][i],
+            other_stride=nest.stride[OTHER][i],
+            dst_stride=nest.stride[RESULTS][i],
+            kept=nest.stride[RESULTS][i] != 0,
+        )
+    return Cursor(src=nest.data[DATA], other=nest.data[OTHER], dst=nest.data[RESULTS])
 
 
 cdef inline Py_ssize_t ceil_div(Py_ssize_t a, Py_ssize_t b) noexcept nogil:

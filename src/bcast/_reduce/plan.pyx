@@ -1,7 +1,7 @@
 # cython: cdivision=True
 """From the axes of a reduction to a plan of what kernels reduce, which `run` follows.
 
-In: axes longer than 1 in the order of memory, and what is made of the items. Out: a `ReductionPlan`: what one call of a
+In: a nest of axes longer than 1 in the order of memory, and what is made of the items. Out: a `ReductionPlan`: what one call of a
 kernel reduces, the loops around the calls, and how the work is cut. Sums, extremes and truths have the same plans. How
 long rows are, and how large cells, decides: a row has the items of the innermost axis, a cell the neighbouring results
 that one row belongs to.
@@ -34,10 +34,12 @@ cdef struct JoinedRow:
     Py_ssize_t depth        # terms that are combined in each accumulator: fewer with each reduced axis in the row
 
 
-cdef void plan_reduction(ReductionPlan *plan, const Axes *axes, Py_ssize_t shares) noexcept nogil:
+cdef void plan_reduction(ReductionPlan *plan, const Nest *nest, Py_ssize_t shares) noexcept nogil:
     """Plan a reduction in about as many shares as are asked for."""
+    cdef const Axes *axes = &plan.axes
     cdef int outside        # axes that the kernel's call and the block have not
 
+    plan.first = read_nest(nest, &plan.axes)
     _count_items(plan, axes)
     _begin(plan)
 
@@ -58,7 +60,6 @@ cdef void plan_reduction(ReductionPlan *plan, const Axes *axes, Py_ssize_t share
 cdef inline void _count_items(ReductionPlan *plan, const Axes *axes) noexcept nogil:
     """Count the items, and the terms of one result."""
     cdef int i
-    plan.axes = axes
     plan.items = plan.depth = 1
     for i in range(axes.rank):
         plan.items *= axes.axis[i].length
@@ -366,23 +367,24 @@ cdef inline Py_ssize_t _scratch_bytes(const ReductionPlan *plan) noexcept nogil:
 
 
 def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
-    """Plan a sum on paper. Axes are tuples of a length, two strides in bytes, and whether they are kept."""
-    cdef Axes given
+    """Plan a sum on paper. Axes are tuples of a length and the strides of items and results, in bytes."""
+    cdef Nest nest
     cdef Reduction reduction
     cdef ReductionPlan plan
 
+    memset(&nest, 0, sizeof(Nest))
     memset(&reduction, 0, sizeof(Reduction))
     memset(&plan, 0, sizeof(ReductionPlan))
-    given.rank = 0
+    nest.n = OPERANDS
     items = 1
-    for length, src_stride, dst_stride, kept in axes:
+    for length, src_stride, dst_stride in axes:
         items *= length
         if not 1 < length <= items < 2 ** 60:
             raise ValueError(f"`axes` expected axes longer than 1 and less than 2^60 items, got {axes!r}")
-        given.axis[given.rank] = Axis(
-            length=length, src_stride=src_stride, other_stride=0, dst_stride=dst_stride, kept=kept,
-        )
-        given.rank += 1
+        nest.shape[nest.rank] = length
+        nest.stride[DATA][nest.rank] = src_stride
+        nest.stride[RESULTS][nest.rank] = dst_stride
+        nest.rank += 1
 
     reduction.terms.made_of, reduction.terms.other_dtype = ITEMS, -1
     reduction.terms.size = reduction.operation.accumulator_size = size
@@ -390,7 +392,7 @@ def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
     reduction.outcome.are_terms = not packed
     reduction.outcome.repeats = 1
     plan.reduction = &reduction
-    plan_reduction(&plan, &given, max(<Py_ssize_t> 1, shares))
+    plan_reduction(&plan, &nest, max(<Py_ssize_t> 1, shares))
     block, loops = plan.block.axes, plan.loops
     return {
         "call": plan.call,

@@ -827,7 +827,7 @@ cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil:
     cdef double term
     cdef bint is_large
 
-    while special == special and seek(plan.axes, False, number, &cursor):
+    while special == special and seek(&plan.axes, False, number, &cursor):
         term = _term_at(&plan.reduction.terms, &cursor)
         if isfinite(term):
             is_large = fabs(term) >= least_large

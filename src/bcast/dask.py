@@ -323,7 +323,7 @@ def elementwise(
     check_function(ufunc)
     rule = rule_argument(mode, axis)
     axis = axis_argument(axis, rule)
-    aligned, _ = step_shapes("b", "a", "a, b", getattr(second, "shape", ()), getattr(first, "shape", ()), rule, axis)
+    aligned, _ = step_shapes("b", "a", getattr(second, "shape", ()), getattr(first, "shape", ()), rule, axis)
     return ufunc(first, _reshaped(second, aligned))
 
 
@@ -371,7 +371,7 @@ def chain(
                 continue
             name = f"steps[{i}]"
             operand = _operand(name, value)
-            aligned, shape = step_shapes(name, "data", "data, steps", getattr(operand, "shape", ()), shape, rule, axis)
+            aligned, shape = step_shapes(name, "data", getattr(operand, "shape", ()), shape, rule, axis)
             operands.append(_reshaped(operand, aligned))
             examples.append(np.empty(0, operand.dtype) if hasattr(operand, "chunks") else operand)
         if given:

@@ -31,6 +31,9 @@ cpdef bint converts(ndarray data, out, dtype, casting) except -1
 cpdef int casting_number(casting) except -1
 cpdef tuple prepared(ndarray data, tuple shape, out, dtype, casting)
 cpdef convert_onto(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint fresh)
+cdef bint _convert_small(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint fresh) except -1
+cdef bint _convert_large(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint fresh) except -1
+cdef tuple _prepared_others(ndarray data, tuple shape, wanted, bint is_given, casting)
 cpdef convert_counted(ndarray data, Counts counts, int axis, ndarray out, Dtype dtype)
 cpdef tuple without_dropped(ndarray data, Counts counts, int axis)
 cdef bint _convert_in_place(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint once) except -1

@@ -197,7 +197,10 @@ def _exported(expected: str, tensor: Any, written: bool) -> NDArray[Any]:
 def materialise(
     data: NDArray[Any], alignment: Alignment, shape: Shape, out: Any, name: str, dtype: Any, casting: Casting
 ) -> NDArray[Any]:
-    """Replicate `data` along `alignment` into `out`, or into a new array of `shape`, which the user calls `name`."""
+    """Replicate `data` along `alignment` into `out`, or into a new array of `shape`, which the user calls `name`.
+
+    The arguments come one by one: to put the user's three into an object would cost a small call more than 10 ns.
+    """
     if out is not None and type(out) is not ndarray:
         base = _view_of(out) if is_tensor(out) else as_base(out)
         if base is not out:
@@ -236,20 +239,29 @@ def prepared(
         wanted = dtype_of(out)
     else:
         wanted = own
+
     if are_alike(own, wanted):
         return data, wanted
-    if are_numbers(own, wanted):
-        if not can_cast(data, wanted, rule):
-            _refuse_cast(own, wanted, casting, dtype is None)
-        return data, wanted
-
-    if wanted.subdtype is not None:
-        raise TypeError(f"`dtype` expected a dtype without a shape of its own, got {brief(wanted)}")
-    follows = dtype is not None and 0 not in shape and follows_values(own, wanted)
-    if dtype is not None and not follows and _is_open(wanted):
-        wanted = np.empty(0, own).astype(wanted).dtype
+    if not are_numbers(own, wanted):
+        return _prepared_others(data, shape, wanted, dtype is not None, casting)
     if not can_cast(data, wanted, rule):
         _refuse_cast(own, wanted, casting, dtype is None)
+    return data, wanted
+
+
+def _prepared_others(
+    data: NDArray[Any], shape: Shape, wanted: np.dtype[Any], is_given: bool, casting: Casting
+) -> tuple[NDArray[Any], np.dtype[Any]]:
+    """Do the same for what are not numbers on both sides; the `wanted` dtype is that of `out` unless it `is_given`."""
+    own = dtype_of(data)
+    if wanted.subdtype is not None:
+        raise TypeError(f"`dtype` expected a dtype without a shape of its own, got {brief(wanted)}")
+    follows = is_given and 0 not in shape and follows_values(own, wanted)
+    if is_given and not follows and _is_open(wanted):
+        wanted = np.empty(0, own).astype(wanted).dtype
+    if not can_cast(data, wanted, casting_number(casting)):
+        _refuse_cast(own, wanted, casting, not is_given)
+
     if is_of_package(wanted):
         data = with_plain_bytes(data)
     if follows:
@@ -283,29 +295,49 @@ def convert_onto(
         return out
     if are_alike(dtype_of(data), dtype):
         return replicate(data, alignment, out)
-    size = size_of(data) * dtype.itemsize
+
+    if size_of(data) * dtype.itemsize <= 4 * block_size:
+        is_done = _convert_small(data, alignment, out, dtype, fresh)
+    else:
+        if data.dtype.kind == "c" and dtype.kind in "iuf":
+            np.zeros(1, data.dtype).astype(dtype)  # for NumPy's warning, which each block would repeat
+            data = data.real
+        is_done = _convert_large(data, alignment, out, dtype, fresh)
+    return out if is_done else replicate(_converted(data, dtype), alignment, out)
+
+
+def _convert_small(
+    data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
+) -> bool:
+    """Convert a few blocks straight into `out`; return False where it takes less time to convert them all at once."""
     once = size_of(data) == size_of(out)
-    is_small = size <= 4 * block_size
-    # What is repeated once or twice may as well be converted so often, if it is worth a view.
-    seldom = size >= block_size // 16 and size_of(out) // few_times <= size_of(data)
-    if is_small and not once and not seldom:  # all blocks at once take less time
-        return replicate(_converted(data, dtype), alignment, out)
-    if not is_small and data.dtype.kind == "c" and dtype.kind in "iuf":
-        np.zeros(1, data.dtype).astype(dtype)  # for NumPy's warning, which each block would repeat
-        data = data.real
+    if not once:
+        # What is repeated once or twice may as well be converted so often, if it is worth a view.
+        is_worth_it = size_of(data) * dtype.itemsize >= block_size // 16
+        if not is_worth_it or size_of(out) // few_times > size_of(data):
+            return False
 
     is_sure = fresh or not may_warn(data, dtype)
-    if is_small and not is_sure and is_contiguous(data):
+    if not is_sure and is_contiguous(data):
         is_sure = not may_fail(data, dtype)  # which takes less time than another array
-    is_large = size > 32 * block_size
+    if not is_sure or is_mapped(out) or is_mapped(data) or not (once or is_ordered(data)):
+        return False
+    return _convert_in_place(data, alignment, out, dtype, once)
+
+
+def _convert_large(
+    data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
+) -> bool:
+    """Convert many blocks straight into `out`; return False where it takes less time to convert them all at once."""
+    once = size_of(data) == size_of(out)
+    is_sure = fresh or not may_warn(data, dtype)
+    is_large = size_of(data) * dtype.itemsize > 32 * block_size
     mapped = is_mapped(out) or is_mapped(data)
+
     # Up to large sizes, what is not in C's order takes less time all at once, and so does what is tried before.
     if is_sure and not mapped and (once or is_large or is_ordered(data)):
-        is_done = _convert_in_place(data, alignment, out, dtype, once)
-    else:
-        in_blocks = is_large or (mapped and not is_small)
-        is_done = in_blocks and _convert_by_blocks(data, alignment, out, dtype, is_sure)
-    return out if is_done else replicate(_converted(data, dtype), alignment, out)
+        return _convert_in_place(data, alignment, out, dtype, once)
+    return (is_large or mapped) and _convert_by_blocks(data, alignment, out, dtype, is_sure)
 
 
 def _convert_in_place(

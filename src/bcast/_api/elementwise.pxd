@@ -21,17 +21,21 @@ cdef type UFUNC
 cdef object MAPPED, NUMPYS_WHERE, BOOL, NO_VALUE, CLIP, ROUND, AROUND
 cdef tuple SCALARS
 
-cpdef tuple step_shapes(str name, str owner, str both, tuple given, tuple shape, rule, axis)
+cpdef tuple step_shapes(str name, str owner, tuple given, tuple shape, rule, axis)
 cdef int _number(str rule) except -1
 cpdef str rule_argument(mode, axis)
 cpdef axis_argument(axis, str rule)
 
 
-@cython.final
-@cython.freelist(4)
 cdef class _Call:
-    cdef object function, axis, out, dtype, casting, where
+    cdef object function, mode, axis, out, dtype, casting, where
     cdef bint is_ufunc
+    cdef str rule
+
+
+cdef class _Chain:
+    cdef object steps, dtype, casting, axis, out
+    cdef int number
     cdef str rule
 
 
@@ -44,11 +48,17 @@ cdef _passed_on(_Call call, a, b, int casting)
 cdef _by_function(_Call call, a, b)
 cdef _dispatched(_Call call, a, b)
 cdef dict _options(_Call call)
-cdef tuple _first_conversion(array, wanted, casting, int number)
-cdef tuple _align_operands(int i, function, list operands, tuple shape, str rule, axis)
-cdef _chain_target(out, tuple shape, last, casting, int number)
+cdef _of_plain_arrays(array, _Chain call)
+cdef tuple _first_conversion(array, _Chain call)
+cdef tuple _plain_steps(_Chain call, tuple shape, dtype)
+cdef tuple _align_operands(int i, function, list operands, tuple shape, _Chain call)
+cdef _chain_target(_Chain call, tuple shape, last)
+cdef _handed_on(data, _Chain call)
+cdef _check_handed_on(data, list calls, _Chain call)
+cdef bint _is_of_package(dtype) except -1
 cdef bint _takes(function, Py_ssize_t count, bint is_pair) except -1
-cdef _by_rule(function, a, b, mode, axis, out, dtype, casting, where)
+cdef _by_rule(_Call call, a, b)
+cdef _of_ufunc(_Call call, a, b, int casting)
 cdef _operand(str name, value, bint weak, other)
 cdef _aligned(operand, tuple shape, tuple source)
 cpdef check_function(ufunc)

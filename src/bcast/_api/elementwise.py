@@ -1,3 +1,4 @@
+# cython: auto_pickle=False
 """`elementwise`, `chain` and `where`: functions and operands come in, broadcast under a rule; out goes their result.
 
 Ufuncs of numbers run by blocks (`_elementwise.pyx`). What that leaves is handed to the function itself: where the rule
@@ -163,53 +164,59 @@ def elementwise(
         result = compute(ufunc, a, b, out)
         if result is not NotImplemented:
             return result
-    return _by_rule(ufunc, a, b, mode, axis, out, dtype, casting, where)
+
+    call = _Call()
+    call.function = ufunc
+    call.mode = mode
+    call.axis = axis
+    call.out = out
+    call.dtype = dtype
+    call.casting = casting
+    call.where = where
+    return _by_rule(call, a, b)
 
 
 class _Call:
-    """How a function is called, beside its operands: arguments of `elementwise` that were read and checked."""
+    """How a function is called, beside its operands: what `elementwise` is given, then what that means."""
 
     function: Any
-    is_ufunc: bool
-    rule: str
+    mode: Any
     axis: Any  # of `a` at which `b` begins, in mode 'pdpd'
     out: Any
-    dtype: Any
-    casting: Any  # as it was given
+    dtype: Any  # or None
+    casting: Any
     where: Any  # True, or a mask
 
+    # `_by_rule` sets these.
+    is_ufunc: bool
+    rule: str  # the mode's name, or that of the mode that `axis` implies
 
-def _by_rule(
-    function: Any, a: Any, b: Any, mode: Any, axis: Any, out: Any, dtype: Any, casting: Any, where: Any
-) -> Any:  # what `elementwise` takes
-    """Do a call of `elementwise` with all that may be given: a core computes it, or else the function itself."""
-    call = _Call()
-    call.function = function
-    call.is_ufunc = _expect_binary(function, b)
-    call.rule = rule_argument(mode, axis)
-    call.dtype = None if dtype is None else dtype_argument(dtype)
-    call.casting = casting
-    number = casting_number(casting)
-    call.axis = axis_argument(axis, call.rule)
-    call.out = out
-    call.where = where
+
+def _by_rule(call: _Call, a: Any, b: Any) -> Any:
+    """Read and check a call, then have a core compute it, or else the function itself."""
+    call.is_ufunc = _expect_binary(call.function, b)
+    call.rule = rule_argument(call.mode, call.axis)
+    call.dtype = None if call.dtype is None else dtype_argument(call.dtype)
+    number = casting_number(call.casting)
+    call.axis = axis_argument(call.axis, call.rule)
 
     if not _are_plain(a, b, call) and _any_overrides(a, b, call):
         return _dispatched(call, a, b)
-    if where is not True and not isinstance(where, ndarray):
-        call.where = as_array("where", where).astype(BOOL)  # None is False, as ufuncs have it
+    if call.where is not True and not isinstance(call.where, ndarray):
+        call.where = as_array("where", call.where).astype(BOOL)  # None is False, as ufuncs have it
     first = a if type(a) is ndarray else _operand("a", a, call.is_ufunc, b)
     second = b if type(b) is ndarray else _operand("b", b, call.is_ufunc, a)
+    return _of_ufunc(call, first, second, number) if call.is_ufunc else _by_function(call, first, second)
 
-    if call.is_ufunc:
-        result = _by_core(call, first, second, number)
-        if result is not NotImplemented:
-            return result
-        first, second = with_plain_bools((first, second))
-        result = _passed_on(call, first, second, number)
-        if result is not NotImplemented:
-            return result
-    return _by_function(call, first, second)
+
+def _of_ufunc(call: _Call, a: Any, b: Any, casting: int) -> Any:
+    """Have the core call a ufunc's loop; or else the ufunc itself, if need be after the rules have looked at shapes."""
+    result = _by_core(call, a, b, casting)
+    if result is not NotImplemented:
+        return result
+    a, b = with_plain_bools((a, b))
+    result = _passed_on(call, a, b, casting)
+    return _by_function(call, a, b) if result is NotImplemented else result
 
 
 def _expect_binary(function: Any, b: Any) -> bool:
@@ -266,7 +273,7 @@ def _passed_on(call: _Call, a: Any, b: Any, casting: int) -> Any:
 def _by_function(call: _Call, a: Any, b: Any) -> Any:
     """Check the shapes of a call by its rule, and have the function compute it."""
     given = operand_shape(b)
-    source, shape = step_shapes("b", "a", "a, b", given, operand_shape(a), call.rule, call.axis)
+    source, shape = step_shapes("b", "a", given, operand_shape(a), call.rule, call.axis)
     operands = (a, _aligned(b, given, source))
     kwargs = _options(call)
     if call.where is not True:
@@ -440,26 +447,55 @@ def chain(
     result = run_steps(array, steps, _number(rule), axis, wanted, number, out)
     if result is not None:
         return result
+
+    call = _Chain()
+    call.steps = steps
+    call.dtype = wanted
+    call.casting = casting
+    call.number = number
+    call.rule = rule
+    call.axis = axis
+    call.out = out
     if is_handed_on(array) or overrides(out) or is_masked(out) or _steps_hand_on(steps):
-        return _handed_on(array, steps, wanted, casting, rule, axis, out)
+        return _handed_on(array, call)
+    return _of_plain_arrays(array, call)
 
-    array, own = _first_conversion(array, wanted, casting, number)
-    plain, shape, last = _plain_steps(steps, shape_of(array), own, rule, axis)
+
+class _Chain:
+    """What `chain` is given beside its data, read and checked but for the steps."""
+
+    steps: Any
+    dtype: Any  # that the data is converted to at first; None for its own
+    casting: Any
+    number: int  # NumPy's for `casting`, or `SATURATE`
+    rule: str
+    axis: Any  # at which operands begin, in mode 'pdpd'
+    out: Any
+
+
+def _of_plain_arrays(array: Any, call: _Chain) -> Any:
+    """Check the steps, align their operands, and try the core once more; the last way is a call for each step."""
+    array, own = _first_conversion(array, call)
+    plain, shape, last = _plain_steps(call, shape_of(array), own)
+    out = call.out
     if is_tensor(out):
-        return into_tensor(chain, out, array, *steps, dtype=own, casting=casting, mode=mode, axis=axis)
-    target = None if out is None else _chain_target(out, shape, last, casting, number)
+        rules = {"casting": call.casting, "mode": call.rule, "axis": call.axis}
+        return into_tensor(chain, out, array, *call.steps, dtype=own, **rules)
+    target = _chain_target(call, shape, last)
 
-    allowed = SATURATE if number == SATURATE else UNSAFE  # all has been checked
-    result = run_steps(array, tuple(plain), 0, -1, own if wanted is not None else None, allowed, target)
+    allowed = SATURATE if call.number == SATURATE else UNSAFE  # all has been checked
+    is_converted = call.dtype is not None
+    result = run_steps(array, tuple(plain), 0, -1, own if is_converted else None, allowed, target)
     if result is None:
-        result = _step_by_step(array, plain, None if wanted is None and plain else own, target, number)
+        result = _step_by_step(array, plain, own if is_converted or not plain else None, target, call.number)
     return result if out is None else out
 
 
-def _first_conversion(array: Any, wanted: Any, casting: Any, number: int) -> tuple[Any, Any]:
+def _first_conversion(array: Any, call: _Chain) -> tuple[Any, Any]:
     """Return a chain's data and the dtype that it is converted to at first; refuse what `casting` forbids."""
-    if number != SATURATE:
-        return prepared(array, shape_of(array), None, wanted, casting)
+    wanted = call.dtype
+    if call.number != SATURATE:
+        return prepared(array, shape_of(array), None, wanted, call.casting)
     if wanted is not None and saturates(dtype_of(array), wanted):
         return array, wanted
     if wanted is not None and not np.can_cast(array.dtype, wanted, SAME_KIND):
@@ -467,40 +503,43 @@ def _first_conversion(array: Any, wanted: Any, casting: Any, number: int) -> tup
     return prepared(array, shape_of(array), None, wanted, SAME_KIND)
 
 
-def _plain_steps(steps: Any, shape: Shape, dtype: Any, rule: str, axis: Any) -> tuple[list[Any], Shape, Any]:
+def _plain_steps(call: _Chain, shape: Shape, dtype: Any) -> tuple[list[Any], Shape, Any]:
     """Check the steps of a chain on data of a shape and dtype; return them, and the shape and dtype that they give.
 
     Operands become arrays that broadcast by NumPy's rule.
     """
     plain: list[Any] = []
-    for i, step in enumerate(steps):
+    for i, step in enumerate(call.steps):
         function, operands = _step(f"steps[{i}]", step)
         kinds: list[Any] = []
         for operand in operands:
             kinds.append(dtype_of(operand) if type(operand) is ndarray else operand)
-        shape = _align_operands(i, function, operands, shape, rule, axis)
+        shape = _align_operands(i, function, operands, shape, call)
         plain.append((function, *operands) if operands else function)
         dtype = _dtype_after(function, dtype, kinds)
     return plain, shape, dtype
 
 
-def _align_operands(i: int, function: Any, operands: list[Any], shape: Shape, rule: str, axis: Any) -> Shape:
+def _align_operands(i: int, function: Any, operands: list[Any], shape: Shape, call: _Chain) -> Shape:
     """Align the operands of step `i` with what the step before gave; return the shape that it gives itself."""
     if is_round(function):  # its decimals are no operand
         return shape
     for k, operand in enumerate(operands):
         if operand is not None:  # a bound that is left out
             given = operand_shape(operand)
-            source, shape = step_shapes(f"steps[{i}]", "data", "data, steps", given, shape, rule, axis)
+            source, shape = step_shapes(f"steps[{i}]", "data", given, shape, call.rule, call.axis)
             operands[k] = _aligned(operand, given, source)
     return shape
 
 
-def _chain_target(out: Any, shape: Shape, last: Any, casting: Any, number: int) -> Any:
-    """Return the array of a chain's `out`, which must fit; refuse a last conversion that `casting` forbids."""
-    target = _writable(out, shape)
+def _chain_target(call: _Chain, shape: Shape, last: Any) -> Any:
+    """Return the array of a chain's `out`, if there is one; refuse what does not fit or `casting` forbids."""
+    if call.out is None:
+        return None
+    target = _writable(call.out, shape)
+    casting = call.casting
     rule = casting
-    if number == SATURATE:
+    if call.number == SATURATE:
         if saturates(last, target.dtype):
             return target
         rule = SAME_KIND
@@ -516,7 +555,7 @@ def _step_by_step(array: Any, plain: list[Any], dtype: Any, target: Any, number:
 
     NumPy's loops may differ in their last bits on items side by side: what is not converted stays where it is.
     """
-    if (dtype is not None and is_of_package(dtype)) or (target is not None and is_of_package(target.dtype)):
+    if _is_of_package(dtype) or (target is not None and is_of_package(target.dtype)):
         array = with_plain_bytes(array)
     result = array
     if dtype is not None:
@@ -528,6 +567,16 @@ def _step_by_step(array: Any, plain: list[Any], dtype: Any, target: Any, number:
     if target is None:
         copies = np.may_share_memory(result, array)  # `round` of integers gives a view in NumPy 2.0
         return np.array(result, order="C") if copies else np.asarray(result, order="C")
+    return _convert_result(result, target, number)
+
+
+def _is_of_package(dtype: Any) -> bool:
+    """Return whether there is a dtype, of another package."""
+    return dtype is not None and is_of_package(dtype)
+
+
+def _convert_result(result: Any, target: Any, number: int) -> Any:
+    """Convert what the steps of a chain gave into its target."""
     if number == SATURATE and saturates(result.dtype, target.dtype):
         result = saturated(result, target.dtype)
     elif result.dtype.kind not in "biufc":
@@ -593,32 +642,41 @@ def _steps_hand_on(steps: Any) -> bool:
     return False
 
 
-def _handed_on(data: Any, steps: Any, dtype: Any, casting: Any, rule: str, axis: Any, out: Any) -> Any:
+def _handed_on(data: Any, call: _Chain) -> Any:
     """Do a chain by one call of NumPy's for each step, as the data, operands or `out` may have a say in the result."""
+    out, casting = call.out, call.casting
     if is_tensor(out) and not overrides(out):
-        return into_tensor(chain, out, data, *steps, dtype=dtype, casting=casting, mode=rule, axis=axis)
+        rules = {"casting": casting, "mode": call.rule, "axis": call.axis}
+        return into_tensor(chain, out, data, *call.steps, dtype=call.dtype, **rules)
     if casting == "saturate":
         raise ValueError("`casting` expected one of NumPy's for what is handed to NumPy, got 'saturate'")
-    calls: list[Any] = []
-    operands = [data, out]
-    for i, step in enumerate(steps):
-        calls.append(_step(f"steps[{i}]", step))
-        operands.extend(calls[i][1])
-    if _override(tuple(operands)):
-        _expect_numpys(rule, operands)
-        _check_memory(out)
-    else:
-        shape = operand_shape(data)
-        for i, (function, own) in enumerate(calls):
-            shape = _align_operands(i, function, own, shape, rule, axis)
-        if out is not None:
-            _check_out(out, shape)
 
+    calls: list[Any] = []
+    for i, step in enumerate(call.steps):
+        calls.append(_step(f"steps[{i}]", step))
+    _check_handed_on(data, calls, call)
     if not calls:
-        result = _converted(data, dtype, casting, True)
+        result = _converted(data, call.dtype, casting, True)
         return result if out is None else _assigned(out, data, result, casting)
-    result = data if dtype is None else _converted(data, dtype, casting, False)
+    result = data if call.dtype is None else _converted(data, call.dtype, casting, False)
     return _called(result, calls, casting, out)
+
+
+def _check_handed_on(data: Any, calls: list[Any], call: _Chain) -> None:
+    """Align the operands of steps, and check `out`; where one overrides NumPy, its class does so, by NumPy's rule."""
+    operands = [data, call.out]
+    for _, own in calls:
+        operands.extend(own)
+    if _override(tuple(operands)):
+        _expect_numpys(call.rule, operands)
+        _check_memory(call.out)
+        return
+
+    shape = operand_shape(data)
+    for i, (function, own) in enumerate(calls):
+        shape = _align_operands(i, function, own, shape, call)
+    if call.out is not None:
+        _check_out(call.out, shape)
 
 
 def _called(result: Any, calls: list[Any], casting: Any, out: Any) -> Any:
@@ -690,17 +748,18 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
            [0, 0, 0]])
     """
     are_arrays = type(condition) is ndarray and type(x) is ndarray and type(y) is ndarray
-    if not (are_arrays and out is None) and _override((condition, x, y, out)):
-        chosen = NUMPYS_WHERE(*(condition, x, y))
-        return chosen if out is None else _copied(chosen, out)
-    test = condition if type(condition) is ndarray else _operand("condition", condition, True, None)
-    first = x if type(x) is ndarray else _operand("x", x, True, None)
-    second = y if type(y) is ndarray else _operand("y", y, True, None)
+    if not are_arrays or out is not None:
+        if _override((condition, x, y, out)):
+            chosen = NUMPYS_WHERE(*(condition, x, y))
+            return chosen if out is None else _copied(chosen, out)
+        condition = _operand("condition", condition, True, None)
+        x = _operand("x", x, True, None)
+        y = _operand("y", y, True, None)
 
-    result = choose(test, first, second, None if out is None else as_base(out))
-    if result is not None:
-        return result if out is None else out
-    return _chosen_by_numpy(test, first, second, out)
+    result = choose(condition, x, y, None if out is None else as_base(out))
+    if result is None:
+        return _chosen_by_numpy(condition, x, y, out)
+    return result if out is None else out
 
 
 def _chosen_by_numpy(test: Any, x: Any, y: Any, out: Any) -> Any:
@@ -737,10 +796,11 @@ def _copied(chosen: Any, out: Any) -> Any:
     return out
 
 
-def step_shapes(
-    name: str, owner: str, both: str, given: Shape, shape: Shape, rule: Any, axis: Any
-) -> tuple[Shape, Shape]:
-    """Return the shape in which an operand broadcasts with the `owner` of `shape`, and that of the result."""
+def step_shapes(name: str, owner: str, given: Shape, shape: Shape, rule: Any, axis: Any) -> tuple[Shape, Shape]:
+    """Return the shape in which an operand broadcasts with the `owner` of `shape`, and that of the result.
+
+    The owner is `a` of `elementwise`, or `data` of `chain`.
+    """
     if rule == PDPD:
         return pdpd(given, shape, axis, owner).source, shape
     if shape == given:
@@ -750,7 +810,7 @@ def step_shapes(
     if rule == UNIDIRECTIONAL:
         right_aligned(given, shape, owner)
         return given, shape
-    return given, merge((shape, given), both)
+    return given, merge((shape, given), "a, b" if owner == "a" else "data, steps")
 
 
 def _number(rule: str) -> int:

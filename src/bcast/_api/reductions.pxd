@@ -99,8 +99,12 @@ cpdef statistic(str name, a, axis, dtype, out, keepdims, ddof, dict others, nump
 cdef bint _read_options(Reduction call, dict others) except -1
 
 
-@cython.locals(own=Dtype, wanted=Dtype, written=Dtype, of_parts=bint)
+@cython.locals(own=Dtype, wanted=Dtype, of_parts=bint)
 cpdef reduced(Reduction call)
+
+
+@cython.locals(written=Dtype)
+cdef _reduced_otherwise(Reduction call, Dtype own, Dtype wanted, bint of_parts)
 
 
 @cython.locals(start=ndarray, wide=Dtype)
@@ -145,6 +149,7 @@ cdef _write_squares_of_block(Reduction call, double divisor, ndarray data, ndarr
 cdef Dtype _dtype_of_result(Reduction call, Dtype own)
 
 
+cdef Dtype _given_dtype(str name, Dtype own, Dtype wanted, Dtype to)
 cdef bint _is_usual(str name, Dtype own)
 cdef Dtype _dtype_of_terms(str name, Dtype own)
 cdef bint _is_fit(str name, Dtype own, Dtype wanted)

@@ -530,7 +530,11 @@ def reduced(call: Reduction) -> Any:
     of_parts = (own.kind == "c" or wanted.kind == "c") and call.name in SQUARES
     if call.out is None and call.initial is None and not of_parts:  # as in nearly all calls
         return _computed(call, wanted, None)
+    return _reduced_otherwise(call, own, wanted, of_parts)
 
+
+def _reduced_otherwise(call: Reduction, own: np.dtype[Any], wanted: np.dtype[Any], of_parts: bool) -> Any:
+    """Do the same for an `out`, an `initial`, and the variances of complex numbers or to them, which are real."""
     if call.initial is not None:
         result = _sum_from_initial(call, wanted)
     elif of_parts and own.kind == "c":
@@ -670,12 +674,18 @@ def _dtype_of_result(call: Reduction, own: np.dtype[Any]) -> np.dtype[Any] | Non
         return own
     if to is not None and name == "std" and kind_of_sums(to) in ("b", "i"):  # NumPy writes variances before it refuses
         raise TypeError(f"`out` expected a dtype of floats, got {to}")
-
     if dtype is not None:
-        wanted = dtype_argument(dtype)
-        is_left = to is not None and kind_of_sums(to) in ("", "b") and to.num not in LONG_DOUBLES
-        return wanted if not is_left and _is_fit(name, own, wanted) else None
+        return _given_dtype(name, own, dtype_argument(dtype), to)
     return _dtype_of_terms(name, own) if to is None else _dtype_beside(name, own, to)
+
+
+def _given_dtype(
+    name: str, own: np.dtype[Any], wanted: np.dtype[Any], to: np.dtype[Any] | None
+) -> np.dtype[Any] | None:
+    """Return the dtype that the user wants, unless results of it, or what `out` makes of them, are NumPy's to find."""
+    if to is not None and kind_of_sums(to) in ("", "b") and to.num not in LONG_DOUBLES:
+        return None
+    return wanted if _is_fit(name, own, wanted) else None
 
 
 def _is_usual(name: str, own: np.dtype[Any]) -> bool:

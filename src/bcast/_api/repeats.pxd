@@ -18,22 +18,33 @@ cpdef bint _is_sequence(repeats)
 
 
 @cython.locals(lengths=list, i=Py_ssize_t)
-cdef _materialise(array, tuple shape, tuple counts, bint tiled, str name, out, dtype, casting)
+cdef tuple _lengths_after(tuple shape, tuple counts, str name)
 
 
 @cython.locals(shape=tuple, whole=tuple)
 cdef _decode(array, Counts counts, int axis, out, dtype, casting)
 
 
-@cython.locals(lengths=list, steps=list, times=tuple, i=Py_ssize_t, at=Py_ssize_t)
+cdef _decode_by_numpy(array, Counts counts, int axis, tuple whole, out, wanted)
+
+
+@cython.locals(passes=list, times=tuple, whole=tuple, i=Py_ssize_t, at=Py_ssize_t)
 cdef _repeat_axes(array, tuple shape, list counts, out, dtype, casting)
+
+
+@cython.locals(lengths=list, at=Py_ssize_t)
+cdef tuple _lengths_after_runs(tuple shape, list counts)
+
+
+@cython.locals(at=Py_ssize_t)
+cdef _without_any_dropped(array, list counts)
 
 
 @cython.locals(lengths=list, source=list, i=Py_ssize_t)
 cpdef Alignment split(tuple shape, tuple counts, bint tiled)
 
 
-@cython.locals(steps=list, at=Py_ssize_t)
+@cython.locals(passes=list, at=Py_ssize_t)
 cpdef list order(list counts)
 
 
@@ -41,16 +52,24 @@ cpdef list order(list counts)
 cpdef list counts_along(repeats, along, tuple shape, bint known)
 
 
-@cython.locals(counts=list, places=list, items=tuple, given=tuple, at=Py_ssize_t, i=Py_ssize_t)
+@cython.locals(counts=list, places=list, given=tuple, is_nested=bint, at=Py_ssize_t, i=Py_ssize_t)
 cdef list _counts_along_several(repeats, tuple axes, tuple shape, bint known)
+
+
+@cython.locals(items=tuple)
+cdef tuple _nested_counts(repeats)
 
 
 cdef tuple _counts_of_any(array, repeats)
 cdef _expect_counts(repeats, Py_ssize_t items, Py_ssize_t total, Py_ssize_t size, axis)
 
 
+@cython.locals(counts=Counts, items=Py_ssize_t, total=Py_ssize_t)
+cpdef repeats_argument(repeats, Py_ssize_t size, axis)
+
+
 @cython.locals(
-    counts=Counts, plain=tuple, items=Py_ssize_t, total=Py_ssize_t,
+    counts=Counts, plain=tuple,
     array=object,       # NumPy's declarations of arrays would call its C API
 )
-cpdef repeats_argument(repeats, Py_ssize_t size, axis)
+cdef _read_counts(repeats)

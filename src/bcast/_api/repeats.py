@@ -81,7 +81,8 @@ def tile(
         return materialise(array, aligned(shape, shape), shape, out, "reps", dtype, casting)
     if len(counts) < len(shape):
         counts = (1,) * (len(shape) - len(counts)) + counts
-    return _materialise(array, shape, counts, True, "reps", out, dtype, casting)
+    whole = _lengths_after(shape, counts, "reps")
+    return materialise(array, split(shape, counts, True), whole, out, "reps", dtype, casting)
 
 
 def repeat(
@@ -167,29 +168,29 @@ def repeat(
         array = array.reshape(shape)
     if type(along) is tuple:
         return _repeat_axes(array, shape, counts_along(repeats, along, shape, True), out, dtype, casting)
+
     at = -1 if along is None else place_of(along, shape)
     times: Any = repeats
     if type(times) is not int or times < 0:
         times = repeats_argument(times, size_of(array) if at < 0 else shape[at], along)
         if type(times) is not int:
             return _decode(array, times, at, out, dtype, casting)
-    if at >= 0:
+    if at < 0:
+        whole = shape_argument("repeats", (size_of(array) * times,))
+        counts = (1,) * len(shape) + (times,)
+        shape += (1,)  # along which each item is repeated
+    else:
         counts = (1,) * at + (times,) + (1,) * (len(shape) - at - 1)
-        return _materialise(array, shape, counts, False, "repeats", out, dtype, casting)
-    whole = shape_argument("repeats", (size_of(array) * times,))
-    alignment = split(shape + (1,), (1,) * len(shape) + (times,), False)
-    return materialise(array, alignment, whole, out, "repeats", dtype, casting)
+        whole = _lengths_after(shape, counts, "repeats")
+    return materialise(array, split(shape, counts, False), whole, out, "repeats", dtype, casting)
 
 
-def _materialise(
-    array: NDArray[Any], shape: Shape, counts: Shape, tiled: bool, name: str, out: Any, dtype: Any, casting: Casting
-) -> NDArray[Any]:
-    """Repeat the items of an array by one count along each axis of `shape`, or if `tiled`, the whole of it."""
+def _lengths_after(shape: Shape, counts: Shape, name: str) -> Shape:
+    """Return the shape of what has one count for each axis, which the user calls `name`."""
     lengths: list[int] = []
     for i in range(len(shape)):
         lengths.append(shape[i] * counts[i])
-    whole = shape_argument(name, tuple(lengths))
-    return materialise(array, split(shape, counts, tiled), whole, out, name, dtype, casting)
+    return shape_argument(name, tuple(lengths))
 
 
 def _decode(array: NDArray[Any], counts: Counts, axis: int, out: Any, dtype: Any, casting: Casting) -> NDArray[Any]:
@@ -198,16 +199,25 @@ def _decode(array: NDArray[Any], counts: Counts, axis: int, out: Any, dtype: Any
     if axis >= 0:
         shape = shape_of(array)
         whole = shape[:axis] + whole + shape[axis + 1 :]
+
     wanted = None
     if converts(array, out, dtype, casting):
         if has_references(array) or type_of(array) in (18, 19):  # values decide what may fail
             array, counts = without_dropped(array, counts, axis)
         array, wanted = prepared(array, whole, out, dtype, casting)
-    if not (has_references(array) or (wanted is not None and wanted.hasobject)):
-        result = result_array(out, array, whole, "repeats", wanted)
-        if wanted is None:
-            return repeat_counted(array, counts, axis, result)
-        return convert_counted(array, counts, axis, result, wanted)
+
+    if has_references(array) or (wanted is not None and wanted.hasobject):
+        return _decode_by_numpy(array, counts, axis, whole, out, wanted)
+    result = result_array(out, array, whole, "repeats", wanted)
+    if wanted is None:
+        return repeat_counted(array, counts, axis, result)
+    return convert_counted(array, counts, axis, result, wanted)
+
+
+def _decode_by_numpy(
+    array: NDArray[Any], counts: Counts, axis: int, whole: Shape, out: Any, wanted: Any
+) -> NDArray[Any]:
+    """Do the same for items with references, which only NumPy copies, to a result of shape `whole`."""
     if out is not None:
         result_array(out, array, whole, "repeats", wanted)  # what is refused is refused before the work
     if wanted is not None:
@@ -225,28 +235,45 @@ def _repeat_axes(
     """Repeat along each axis by an integer or by run lengths: axes of integers at once, the others one by one."""
     times = tuple(counts)
     if all_plain(times):
-        return _materialise(array, shape, times, False, "repeats", out, dtype, casting)
-    steps = order(counts)
+        whole = _lengths_after(shape, times, "repeats")
+        return materialise(array, split(shape, times, False), whole, out, "repeats", dtype, casting)
+
+    passes = order(counts)
     times = integers_of(counts)
-    lengths: list[int] = []
-    for at in range(len(counts)):
-        lengths.append(shape[at] * counts[at] if type(counts[at]) is int else counts[at].total)
-    whole = shape_argument("repeats", tuple(lengths))
+    whole = _lengths_after_runs(shape, counts)
     wanted = None
     if converts(array, out, dtype, casting):
-        for at in range(len(counts)):
-            if type(counts[at]) is not int and 0 not in whole:
-                array, counts[at] = without_dropped(array, counts[at], at)
+        if 0 not in whole:
+            array = _without_any_dropped(array, counts)
         array, wanted = prepared(array, whole, out, dtype, casting)
         casting = "unsafe"
     if out is not None:
         result_array(out, array, whole, "repeats", wanted)  # what is refused is refused before the work
-    for i in range(len(steps)):
-        at, dst = -steps[i][1], out if i == len(steps) - 1 else None
+
+    for i in range(len(passes)):
+        at, dst = -passes[i][1], out if i == len(passes) - 1 else None
         if at >= 0:
             array = _decode(array, counts[at], at, dst, wanted, casting)
         else:
-            array = _materialise(array, shape_of(array), times, False, "repeats", dst, wanted, casting)
+            shape = shape_of(array)
+            between = _lengths_after(shape, times, "repeats")
+            array = materialise(array, split(shape, times, False), between, dst, "repeats", wanted, casting)
+    return array
+
+
+def _lengths_after_runs(shape: Shape, counts: list[Any]) -> Shape:
+    """Return the shape of what has an integer or run lengths for each axis."""
+    lengths: list[int] = []
+    for at in range(len(counts)):
+        lengths.append(shape[at] * counts[at] if type(counts[at]) is int else counts[at].total)
+    return shape_argument("repeats", tuple(lengths))
+
+
+def _without_any_dropped(array: NDArray[Any], counts: list[Any]) -> NDArray[Any]:
+    """Leave out the items that run lengths repeat 0 times along any axis, both of the array and of these counts."""
+    for at in range(len(counts)):
+        if type(counts[at]) is not int:
+            array, counts[at] = without_dropped(array, counts[at], at)
     return array
 
 
@@ -278,25 +305,25 @@ def are_ones(counts: Shape) -> bool:
 
 
 def order(counts: list[Any]) -> list[tuple[float, int]]:
-    """Return the steps of a repetition: by how much the array grows, and minus the axis; 1 for all axes of integers.
+    """Return the passes of a repetition: by how much the array grows, and minus the axis; 1 for all axes of integers.
 
     What makes least of the array comes first, so that the arrays between are small. The adjoint takes them in reverse.
     """
     growth = 1.0
-    steps: list[Any] = []
+    passes: list[Any] = []
     for at in range(len(counts)):
         if type(counts[at]) is int:
             growth *= counts[at]
         else:
-            steps.append((counts[at].total / max(counts[at].size, 1), -at))
-    if growth != 1 or not steps:
-        steps.append((growth, 1))
-    steps.sort()
-    return steps
+            passes.append((counts[at].total / max(counts[at].size, 1), -at))
+    if growth != 1 or not passes:
+        passes.append((growth, 1))
+    passes.sort()
+    return passes
 
 
 def integers_of(counts: list[Any]) -> Shape:
-    """Return the counts with 1 for run lengths, whose axes have steps of their own."""
+    """Return the counts with 1 for run lengths, whose axes have passes of their own."""
     integers: list[int] = []
     for count in counts:
         integers.append(count if type(count) is int else 1)
@@ -320,11 +347,12 @@ def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[An
 
 def _counts_along_several(repeats: Any, axes: Shape, shape: Shape, known: bool) -> list[Any]:
     """Do the same for a tuple of axes: `repeats` is one integer for all, or has one entry for each of them."""
-    items = tuple(repeats) if type(repeats) is tuple or type(repeats) is list else ()
-    is_nested = not all_plain(items) and any(map(_is_sequence, items))
-    given = items if is_nested else counts_argument("repeats", repeats, True)
-    if len(given) == 1 and not is_nested:
-        given *= len(axes)
+    given = _nested_counts(repeats)
+    is_nested = given is not None
+    if given is None:
+        given = counts_argument("repeats", repeats, True)
+        if len(given) == 1:
+            given *= len(axes)
     if len(given) != len(axes):
         got = show(repeats)
         raise ValueError(f"`repeats` expected one integer for each of the axes {show(axes)}, or one for all, got {got}")
@@ -340,6 +368,14 @@ def _counts_along_several(repeats: Any, axes: Shape, shape: Shape, known: bool) 
     return counts
 
 
+def _nested_counts(repeats: Any) -> Any:
+    """Return the items of a sequence, if there are sequences among them; None for all else."""
+    if type(repeats) is not tuple and type(repeats) is not list:
+        return None
+    items = tuple(repeats)
+    return items if not all_plain(items) and any(map(_is_sequence, items)) else None
+
+
 def _is_sequence(repeats: Any) -> bool:
     """Return whether these are counts for one item each, and not one for all."""
     if isinstance(repeats, Iterable):
@@ -352,24 +388,32 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
 
     The one count is at most `MAX_SIZE`.
     """
-    counts = counts_of_array(repeats)
-    plain: Any = None
-    if counts is None:
-        plain = (repeats,) if type(repeats) is int else plain_counts(repeats)
-    if counts is None and plain is None:
-        array = _whole_numbers(as_array("repeats", repeats))
-        counts = counts_of_array(array)
-        if counts is None:
-            plain = _counts_of_any(array, repeats)
-
-    items = len(plain) if counts is None else counts.size
-    total = total_of(plain) if counts is None else counts.total
+    counts = None
+    plain: Any = _read_counts(repeats)
+    if type(plain) is tuple:
+        items, total = len(plain), total_of(plain)
+    else:
+        counts = plain
+        items, total = counts.size, counts.total
     if total < 0:
         raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
     if items == 1 and (size >= 0 or type(repeats) is int or not _is_sequence(repeats)):
         return total
     _expect_counts(repeats, items, total, size, axis)
     return counts_of_tuple(plain) if counts is None else counts
+
+
+def _read_counts(repeats: Any) -> Counts | Shape:
+    """Read the user's counts: those in an array of integers stay there, others become a tuple."""
+    counts = counts_of_array(repeats)
+    if counts is not None:
+        return counts
+    plain = (repeats,) if type(repeats) is int else plain_counts(repeats)
+    if plain is not None:
+        return plain
+    array = _whole_numbers(as_array("repeats", repeats))
+    counts = counts_of_array(array)
+    return _counts_of_any(array, repeats) if counts is None else counts
 
 
 def _whole_numbers(array: Any) -> Any:

@@ -121,6 +121,7 @@ POOLS = {
     "block_bytes piece size": ("-1", "0", "1", "7", "8", "2**62", "2**70", "None"),
     "share streamed shares threads": ("-1", "0", "1", "7", "1000", "2**70", "None"),
     "rule": RULES,
+    "role": ("rules.LIKE", "rules.GRAD", "rules.GRAD_OF_SCALAR", "rules.SHAPE"),
     "bool": ("True", "False", "None"),
 }
 POOL_OF = {name: pool for names, pool in POOLS.items() for name in names.split()}

@@ -24,7 +24,15 @@ from bcast._api.elementwise import axis_argument, check_function, is_clip, is_ro
 from bcast._api.elementwise import chain as chain_in_memory
 from bcast._api.elementwise import where as where_in_memory
 from bcast._api.repeats import counts_along
-from bcast._rules.alignment import Alignment, align, align_shapes, merge, right_aligned
+from bcast._rules.alignment import (
+    GRAD,
+    GRAD_OF_SCALAR,
+    Alignment,
+    align,
+    align_shapes,
+    merge,
+    right_aligned,
+)
 from bcast._rules.arguments import axes_argument, counts_argument, mode_of, shape_argument, show
 from bcast._rules.types import ChainCasting, DType, SizesLike
 from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
@@ -275,7 +283,8 @@ def unbroadcast(
     array = as_dask("grad", grad)
     shape = shape_argument("data_shape", in_memory("data_shape", data_shape))
     wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
-    alignment = align_shapes(shape, array.shape, axes_mapping, mode, axis, broadcast_axes, "grad", not shape, False)
+    role = GRAD if shape else GRAD_OF_SCALAR
+    alignment = align_shapes(shape, array.shape, axes_mapping, mode, axis, broadcast_axes, role)
     return _reshaped(summed(array, alignment, wanted, split_every), shape)
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._api.repeats import counts_along, integers_of, order, split
 from bcast._reduction import sum_counted, sum_onto
-from bcast._rules.alignment import align_shapes
+from bcast._rules.alignment import GRAD, GRAD_OF_SCALAR, align_shapes
 from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, shape_argument, show
 from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike
 from bcast._runtime.arrays import result_array, shape_of, size_of, type_of
@@ -130,7 +130,8 @@ def unbroadcast(
         factor, like = factor_of(array, times)
         owner = "the product"
     wanted = wanted_dtype(like, dtype)
-    alignment = align_shapes(shape, shape_of(array), axes_mapping, mode, axis, broadcast_axes, "grad", not shape, False)
+    role = GRAD if shape else GRAD_OF_SCALAR
+    alignment = align_shapes(shape, shape_of(array), axes_mapping, mode, axis, broadcast_axes, role)
     return sum_onto(array, alignment, result_array(out, like, shape, "data_shape", wanted, owner), factor)
 
 

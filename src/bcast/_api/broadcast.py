@@ -12,7 +12,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.converted import as_array, materialise
-from bcast._rules.alignment import Alignment, align, align_shapes, aligned, merge, right_aligned
+from bcast._rules.alignment import LIKE, Alignment, align, align_shapes, aligned, merge, right_aligned
 from bcast._rules.arguments import mode_of, shape_argument, show
 from bcast._rules.types import AxesLike, Casting, DType, Indexing, Mode, Out, ShapeLike, SizesLike
 from bcast._runtime.arrays import shape_of
@@ -204,7 +204,7 @@ def align_like(
 ) -> Alignment:
     """Align the shape of data with that of the user's `like`; tell users who seem to have given a shape."""
     try:
-        return align_shapes(data, shape, axes_mapping, mode, axis, axes, "like", True, True)
+        return align_shapes(data, shape, axes_mapping, mode, axis, axes, LIKE)
     except ValueError as error:
         if isinstance(like, (tuple, list)):
             text = str(error).partition("; ")[0]

@@ -14,7 +14,7 @@ from bcast._api.repeats import counts_along, split
 from bcast._cli.blocks import blocks, refit, units
 from bcast._cli.npy_files import NpyInput, NpyOutput
 from bcast._cli.streams import warn
-from bcast._rules.alignment import Alignment, align
+from bcast._rules.alignment import SHAPE, Alignment, align_shapes
 from bcast._rules.arguments import Shape, dtype_argument, shape_argument, show
 
 BLOCK_BYTES = 16 * 2**20  # of output: large beside the cost of a call, small beside a machine's memory
@@ -28,7 +28,8 @@ def write(source: str, target: str, options: Namespace, check: Check) -> tuple[S
     own = data.array.shape
     if options.command == "apply":
         rules = {name: getattr(options, name) for name in ("axes_mapping", "mode", "axis", "broadcast_axes")}
-        alignment = align(own, options.shape, name="shape", **rules)
+        shape = shape_argument("shape", options.shape)
+        alignment = align_shapes(own, shape, **rules, role=SHAPE)
         shape = alignment.shape
     elif options.command == "tile":
         counts = (1,) * (len(own) - len(options.reps)) + options.reps

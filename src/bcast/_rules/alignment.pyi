@@ -26,6 +26,14 @@ class Mode:
 
 MODES: tuple[Mode, ...]
 
+class Role:
+    def __init__(self, name: str, all_if_empty: bool, two_way: bool) -> None: ...
+
+SHAPE: Role
+LIKE: Role
+GRAD: Role
+GRAD_OF_SCALAR: Role
+
 def align(
     data: Shape,
     target_shape: Any,
@@ -33,17 +41,8 @@ def align(
     mode: Any = ...,
     axis: Any = ...,
     broadcast_axes: Any = ...,
-    name: str = ...,
 ) -> Alignment: ...
 def align_shapes(
-    data: Shape,
-    target: Shape,
-    axes_mapping: Any,
-    mode: Any,
-    axis: Any,
-    broadcast_axes: Any,
-    name: str,
-    all_if_empty: bool,
-    two_way: bool,
+    data: Shape, target: Shape, axes_mapping: Any, mode: Any, axis: Any, broadcast_axes: Any, role: Role
 ) -> Alignment: ...
 def rule_of(axis: Any) -> str: ...

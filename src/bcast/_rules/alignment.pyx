@@ -221,9 +221,25 @@ cpdef expect_default_axis(axis, str mode):
 
 # The modes: a rule each, from shapes and axes to an `Alignment`.
 
-# `name` is the user's for the target. `two_way` is whether the target may stretch, too: not if it is the output's
-# shape. `all_if_empty` is whether empty `broadcast_axes` mean all axes, as in nGraph's BroadcastLike.
-ctypedef Alignment (*Rule)(tuple data, tuple target, mapping, axis, axes, str name, bint all_if_empty, bint two_way)
+@cython.final
+@cython.auto_pickle(False)
+cdef class Role:
+    """What the target of a mode is to the user."""
+
+    def __cinit__(self, str name not None, bint all_if_empty, bint two_way):
+        self.name = name
+        self.all_if_empty = all_if_empty
+        self.two_way = two_way
+
+
+cdef Role TARGET_SHAPE = Role("target_shape", False, True)
+SHAPE = Role("shape", False, True)              # the command line's
+LIKE = Role("like", True, True)
+GRAD = Role("grad", False, False)
+GRAD_OF_SCALAR = Role("grad", True, False)      # all of its axes were added
+
+# A rule reads what its row in the table says of the user's axes, which are unchecked; both shapes are valid.
+ctypedef Alignment (*Rule)(tuple data, tuple target, mapping, axis, axes, Role role)
 
 Form = namedtuple("Form", "rule data target arguments")     # an example: shapes, and the arguments that the mode reads
 
@@ -250,29 +266,29 @@ cdef Mode row(str name, Rule rule, tuple forms):
     return mode
 
 
-cdef Alignment _numpy(tuple data, tuple target, mapping, axis, axes, str name, bint all_if_empty, bint two_way):
-    return right_aligned(data, target, name)
+cdef Alignment _numpy(tuple data, tuple target, mapping, axis, axes, Role role):
+    return right_aligned(data, target, role.name)
 
 
-cdef Alignment _explicit(tuple data, tuple target, mapping, axis, axes, str name, bint all_if_empty, bint two_way):
+cdef Alignment _explicit(tuple data, tuple target, mapping, axis, axes, Role role):
     if axes is None:
-        return _mapped(data, target, mapping, name)
+        return _mapped(data, target, mapping, role.name)
     if mapping is not None:
         raise ValueError(f"`axes_mapping` expected None beside `broadcast_axes`, got {show(mapping)}")
-    return _added(data, target, axes, name, all_if_empty)
+    return _added(data, target, axes, role)
 
 
-cdef Alignment _bidirectional(tuple data, tuple target, mapping, axis, axes, str name, bint all_if_empty, bint two_way):
-    return right_aligned(data, merge((data, target), name) if two_way else target, name)
+cdef Alignment _bidirectional(tuple data, tuple target, mapping, axis, axes, Role role):
+    return right_aligned(data, merge((data, target), role.name) if role.two_way else target, role.name)
 
 
-cdef Alignment _pdpd(tuple data, tuple target, mapping, axis, axes, str name, bint all_if_empty, bint two_way):
-    return pdpd(data, target, integer("axis", axis), name)
+cdef Alignment _pdpd(tuple data, tuple target, mapping, axis, axes, Role role):
+    return pdpd(data, target, integer("axis", axis), role.name)
 
 
-cdef Alignment _none(tuple data, tuple target, mapping, axis, axes, str name, bint all_if_empty, bint two_way):
+cdef Alignment _none(tuple data, tuple target, mapping, axis, axes, Role role):
     if data != target:
-        raise ValueError(f"`{name}` expected data's own shape {data} in mode 'none', got {show(target)}")
+        raise ValueError(f"`{role.name}` expected data's own shape {data} in mode 'none', got {show(target)}")
     return aligned(target, target)
 
 
@@ -297,36 +313,38 @@ MODES = ROWS
 cdef tuple NAMES = tuple(map(attrgetter("name"), ROWS))
 
 
-cpdef Alignment align(
-    tuple data, target_shape, axes_mapping=None, mode=None, axis=-1, broadcast_axes=None, str name="target_shape",
-):
+cpdef Alignment align(tuple data, target_shape, axes_mapping=None, mode=None, axis=-1, broadcast_axes=None):
     """Find the alignment of data of one valid shape under `mode`; `bcast.broadcast` describes the other arguments."""
-    return align_shapes(
-        data, shape_argument(name, target_shape), axes_mapping, mode, axis, broadcast_axes, name, False, True,
-    )
+    target = shape_argument("target_shape", target_shape)
+    return align_shapes(data, target, axes_mapping, mode, axis, broadcast_axes, TARGET_SHAPE)
 
 
-cpdef Alignment align_shapes(
-    tuple data, tuple target, axes_mapping, mode, axis, broadcast_axes, str name, bint all_if_empty, bint two_way,
-):
-    """Find the alignment of data of one valid shape to another; `Rule` has the last three arguments."""
+cpdef Alignment align_shapes(tuple data, tuple target, axes_mapping, mode, axis, broadcast_axes, Role role):
+    """Find the alignment of data of one valid shape to another, by the user's four arguments and the target's role."""
     cdef Mode found
+    cdef bint has_axes = axes_mapping is not None or broadcast_axes is not None
     if mode is None:    # it follows from what is given
-        if axes_mapping is not None or broadcast_axes is not None:
+        if has_axes:
             mode = "explicit"
         elif type(axis) is int and axis == -1:
-            return right_aligned(data, target, name)    # nothing is left to check
+            return right_aligned(data, target, role.name)    # nothing else needs a check
         else:
             mode = rule_of(axis)
     found = _find(mode)
     if (type(axis) is not int or axis != -1) and not found.reads_axis:
         expect_default_axis(axis, found.name)
-    if (axes_mapping is not None or broadcast_axes is not None) and not found.reads_axes:
-        argument = "axes_mapping" if axes_mapping is not None else "broadcast_axes"
-        got = show(axes_mapping if axes_mapping is not None else broadcast_axes)
-        remedy = "" if found.name == "none" else "; give mode='explicit'"
-        raise ValueError(f"`{argument}` expected None in mode {found.name!r}, got {got}{remedy}")
-    return found.rule(data, target, axes_mapping, axis, broadcast_axes, name, all_if_empty, two_way)
+    if has_axes and not found.reads_axes:
+        _refuse_axes(axes_mapping, broadcast_axes, found.name)
+    return found.rule(data, target, axes_mapping, axis, broadcast_axes, role)
+
+
+cdef _refuse_axes(axes_mapping, broadcast_axes, str mode):
+    """Refuse axes outside explicit mode."""
+    argument, given = "axes_mapping", axes_mapping
+    if axes_mapping is None:
+        argument, given = "broadcast_axes", broadcast_axes
+    remedy = "" if mode == "none" else "; give mode='explicit'"
+    raise ValueError(f"`{argument}` expected None in mode {mode!r}, got {show(given)}{remedy}")
 
 
 cpdef str rule_of(axis):
@@ -344,25 +362,17 @@ cdef Mode _find(mode):
 
 cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):
     """`axes_mapping[i]` is the output axis that data's axis i feeds: explicit mode of Broadcast-1 and -3."""
-    cdef Py_ssize_t axis, before = -1, i, length, wanted
+    cdef Py_ssize_t axis, i, length, wanted
     cdef list source = [1] * len(target)
     cdef tuple axes = None if axes_mapping is None else integers("axes_mapping", axes_mapping, False)
     if axes is None or (len(axes) != len(data) and (len(axes) != 1 or data)):
-        got = show(axes_mapping)
-        if axes is None:
-            got += " (nor is `broadcast_axes` given)"
-            got += remedy_of(data, target, name, "mapping") if data else "; give axes_mapping=[]"
-        expected = f"{counted(len(data), 'axis', 'axes')}, one for each axis of data of shape {data}"
-        raise ValueError(f"`axes_mapping` expected {expected}, got {got}")
+        _refuse_number_of_axes(data, target, axes_mapping, name)
     _check_axes("axes_mapping", axes, target)
     if axes and not data and target[axes[0]] != 1:
         # OpenVINO accepts one axis for a scalar if the output has length 1 there, and has a test for it.
         raise ValueError(f"`axes_mapping` expected for a scalar no axis, or one of length 1 in {target}, got {axes}")
-    for axis in axes:
-        if axis <= before:
-            expected = "strictly increasing axes (data is not transposed)"
-            raise ValueError(f"`axes_mapping` expected {expected}, got {show(axes_mapping)}")
-        before = axis
+    _expect_increasing(axes, axes_mapping)
+
     for i in range(len(data)):
         axis = axes[i]
         length, wanted = data[i], target[axis]
@@ -372,13 +382,34 @@ cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):
     return aligned(target, tuple(source))
 
 
-cdef Alignment _added(tuple data, tuple target, broadcast_axes, str name, bint all_if_empty):
+cdef _refuse_number_of_axes(tuple data, tuple target, axes_mapping, str name):
+    """Refuse a mapping that is missing, or has not one axis for each of the data's."""
+    got = show(axes_mapping)
+    if axes_mapping is None:
+        got += " (nor is `broadcast_axes` given)"
+        got += remedy_of(data, target, name, "mapping") if data else "; give axes_mapping=[]"
+    expected = f"{counted(len(data), 'axis', 'axes')}, one for each axis of data of shape {data}"
+    raise ValueError(f"`axes_mapping` expected {expected}, got {got}")
+
+
+cdef int _expect_increasing(tuple axes, axes_mapping) except -1:
+    """Refuse a mapping that would transpose the data."""
+    cdef Py_ssize_t before = -1, axis
+    for axis in axes:
+        if axis <= before:
+            expected = "strictly increasing axes (data is not transposed)"
+            raise ValueError(f"`axes_mapping` expected {expected}, got {show(axes_mapping)}")
+        before = axis
+    return 0
+
+
+cdef Alignment _added(tuple data, tuple target, broadcast_axes, Role role):
     """`broadcast_axes` is the set of output axes that the data lacks, and no axis stretches: nGraph's Broadcast."""
     cdef Py_ssize_t axis
     cdef list source = [], left = []
     cdef tuple axes = integers("broadcast_axes", broadcast_axes, True)
     _check_axes("broadcast_axes", axes, target)
-    if all_if_empty and not axes:
+    if role.all_if_empty and not axes:
         axes = tuple(range(len(target)))
     for axis in range(len(target)):
         if axis in axes:
@@ -387,7 +418,7 @@ cdef Alignment _added(tuple data, tuple target, broadcast_axes, str name, bint a
             source.append(target[axis])
             left.append(target[axis])
     if tuple(left) != data:
-        expected = f"axes of `{name}` {target} that leave data's shape {data}"
+        expected = f"axes of `{role.name}` {target} that leave data's shape {data}"
         got = f"{show(broadcast_axes)}, which leave {tuple(left)}"
         raise ValueError(f"`broadcast_axes` expected {expected}, got {got}")
     return aligned(target, tuple(source))

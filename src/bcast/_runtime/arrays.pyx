@@ -9,7 +9,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.math cimport INFINITY, nextafter, nextafterf
-from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport uint64_t, uintptr_t
 from libc.stdlib cimport llabs
 from libc.string cimport memcpy
 
@@ -201,50 +201,45 @@ def rounded_to(cnp.ndarray values not None, cnp.dtype dtype not None):
     if cnp.PyTypeNum_ISCOMPLEX(number):
         given = given.astype(np.longdouble if is_wide else np.float64)      # with NumPy's warning
     if is_wide:
-        given = _as_odd_doubles(np.array(given, np.longdouble, order="K"))
+        given = _rounded_to_odd(given, np.float64)
     if is_of_package:
-        given = _as_odd_floats(np.array(given, np.float64, order="K"))
+        given = _rounded_to_odd(given, np.float32)
     return given.astype(dtype)
 
 
-cdef _as_odd_doubles(cnp.ndarray exact):
-    """Round long doubles that lie side by side to odd float64."""
-    cdef cnp.ndarray odd = np.empty_like(exact, np.float64)     # in the same order
-    cdef const long double *values = <const long double *> cnp.PyArray_DATA(exact)
-    cdef Py_ssize_t i
-    for i in range(cnp.PyArray_SIZE(exact)):
-        (<double *> cnp.PyArray_DATA(odd))[i] = _odd_double(values[i])
+cdef _rounded_to_odd(values, dtype):
+    """Round floats to odd numbers of float64 or float32: the next rounding is then as if it were the first one."""
+    cdef cnp.ndarray wide = np.array(values, np.longdouble, order="K")      # exact, and side by side
+    cdef cnp.ndarray odd = np.empty_like(wide, dtype)   # in the same order
+    cdef const long double *exact = <const long double *> cnp.PyArray_DATA(wide)
+    if dtype is np.float64:
+        _write_odd(exact, <double *> cnp.PyArray_DATA(odd), cnp.PyArray_SIZE(odd))
+    else:
+        _write_odd(exact, <float *> cnp.PyArray_DATA(odd), cnp.PyArray_SIZE(odd))
     return odd
 
 
-cdef _as_odd_floats(cnp.ndarray exact):
-    """Round float64 that lie side by side to odd float32."""
-    cdef cnp.ndarray odd = np.empty_like(exact, np.float32)     # in the same order
-    cdef const double *values = <const double *> cnp.PyArray_DATA(exact)
+ctypedef fused Narrow:
+    double
+    float
+
+
+cdef void _write_odd(const long double *exact, Narrow *odd, Py_ssize_t n) noexcept nogil:
+    """Write numbers whose last bit is set where bits were lost: of the two neighbours of a value, that is one's."""
     cdef Py_ssize_t i
-    for i in range(cnp.PyArray_SIZE(exact)):
-        (<float *> cnp.PyArray_DATA(odd))[i] = _odd_float(values[i])
-    return odd
-
-
-cdef double _odd_double(long double value) noexcept nogil:
-    """The float64 whose last bit tells whether bits were lost: then the next rounding is that of the value."""
-    cdef double nearest = <double> value
-    cdef uint64_t bits
-    memcpy(&bits, &nearest, sizeof(nearest))
-    if value != value or nearest == value or bits & 1:
-        return nearest
-    return nextafter(nearest, INFINITY if value > nearest else -INFINITY)
-
-
-cdef float _odd_float(double value) noexcept nogil:
-    """The float32 whose last bit tells whether bits were lost: then the next rounding is that of the value."""
-    cdef float nearest = <float> value
-    cdef uint32_t bits
-    memcpy(&bits, &nearest, sizeof(nearest))
-    if value != value or nearest == value or bits & 1:
-        return nearest
-    return nextafterf(nearest, INFINITY if value > nearest else -INFINITY)
+    cdef uint64_t bits = 0
+    cdef Narrow nearest
+    cdef double side
+    for i in range(n):
+        nearest = <Narrow> exact[i]
+        memcpy(&bits, &nearest, sizeof(nearest))    # the last bit comes first
+        if exact[i] == exact[i] and nearest != exact[i] and not bits & 1:
+            side = INFINITY if exact[i] > nearest else -INFINITY
+            if Narrow is double:
+                nearest = nextafter(nearest, side)
+            else:
+                nearest = nextafterf(nearest, <float> side)
+        odd[i] = nearest
 
 
 cpdef bint is_binary(cnp.ufunc function) noexcept:
@@ -357,23 +352,33 @@ cdef cnp.ndarray _array_over(void *data, cnp.dtype dtype, int ndim, const cnp.np
 
 
 cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
+    """Refuse a user's `out` that does not fit a result of a dtype and shape, or that cannot be written to."""
+    cdef cnp.ndarray array
+    cdef cnp.dtype own
     if not isinstance(out, cnp.ndarray) or is_masked(out):
         remedy = "; give its .data" if isinstance(out, cnp.ndarray) else ""
         raise TypeError(f"`out` expected an ndarray without a mask, got {type(out).__name__}{remedy}")
-    cdef cnp.ndarray array = <cnp.ndarray> out
+    array = <cnp.ndarray> out
     # Types with a length of their own may compare equal beyond it; the kernel relies on the item size.
-    cdef cnp.dtype own = <cnp.dtype> cnp.PyArray_DESCR(array)      # a subclass's `dtype` may differ
+    own = <cnp.dtype> cnp.PyArray_DESCR(array)      # a subclass's `dtype` may differ
     if own is not dtype and (own != dtype or own.itemsize != dtype.itemsize):
         whose = "`dtype`" if owner is None else f"{owner}'s dtype"
         raise TypeError(f"`out` expected {whose} {dtype}, got {own}")
-    cdef int axis
-    cdef bint fits = cnp.PyArray_NDIM(array) == len(shape)
-    for axis in range(cnp.PyArray_NDIM(array) if fits else 0):
-        fits = fits and cnp.PyArray_DIM(array, axis) == shape[axis]
-    if not fits:
+    if not _has_shape(array, shape):
         raise ValueError(f"`out` expected shape {shape}, got {np.asarray(array).shape}")
     if not cnp.PyArray_ISWRITEABLE(array):
         raise ValueError("`out` expected a writeable array, got a read-only one")
     if not cnp.PyArray_IS_C_CONTIGUOUS(array):
         refuse_repeated(array, out)
     return 0
+
+
+cdef bint _has_shape(cnp.ndarray array, tuple shape) except -1:
+    """Whether an array has a shape, which a subclass's own `shape` may not tell."""
+    cdef int axis
+    if cnp.PyArray_NDIM(array) != len(shape):
+        return False
+    for axis in range(cnp.PyArray_NDIM(array)):
+        if cnp.PyArray_DIM(array, axis) != <Py_ssize_t> shape[axis]:
+            return False
+    return True

@@ -26,7 +26,7 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 MADE = Path(f"build/c{SUFFIX.rpartition('.')[0]}")  # sources in C and extensions, for each Python and platform
 # Some distributions' Python asks for -O2, under which GCC leaves the kernel's loops unvectorised; and for debugging
 # information, which takes as long to make as all the rest.
-OPTIMISE = [] if sys.platform == "win32" else ["-O3", "-g0", "-fno-math-errno"]
+OPTIMISE = ["-O3", "-g0", "-fno-math-errno"]
 # Loops of few instructions take up to a tenth longer by where they happen to lie, and so do small copies by where their
 # face does. Small calls take longer where all modules are aligned, and fill more pages; sums of short runs take a
 # quarter longer where loops are.
@@ -39,7 +39,6 @@ OWN_OPTIONS = {
     "_reduction.pyx": ["-O2"],
     "_api/converted.py": BRIEF,
     "_api/patching.pyx": BRIEF,
-    "_apply/run.pyx": EXACT,
     "_apply/ufuncs.pyx": EXACT,
     "_copy/counted.pyx": ALIGN,
     "_copy/plan.pyx": ALIGN,
@@ -69,7 +68,8 @@ PUBLIC = {
     "_runtime/core.pyx",
 }
 SOURCES = [
-    "_reduce/run.pyx",  # first, as it takes longest to compile
+    "_reduce/run.pyx",  # first, as these two take longest to compile
+    "_apply/ufuncs.pyx",
     "_copy/plan.pyx",
     "_copy/run.pyx",
     "_copy/counted.pyx",
@@ -79,7 +79,6 @@ SOURCES = [
     "_apply/operands.pyx",
     "_apply/plan.pyx",
     "_apply/run.pyx",
-    "_apply/ufuncs.pyx",
     "_api/adjoints.py",
     "_api/broadcast.py",
     "_api/converted.py",
@@ -99,7 +98,8 @@ SOURCES = [
 
 
 # Kernels in C++, which call nothing of its library: they are linked as C is.
-KERNELS = {"_reduce/run.pyx": ["_reduce/simd/idempotent.cpp"]}
+KERNELS = {"_apply/ufuncs.pyx": ["_apply/simd/kernels.cpp"], "_reduce/run.pyx": ["_reduce/simd/idempotent.cpp"]}
+DIALECT = "-std=gnu++17"  # not the default of all compilers that know it
 
 
 def extension(source: str, path: str, kernels: bool = False) -> Extension:
@@ -109,7 +109,7 @@ def extension(source: str, path: str, kernels: bool = False) -> Extension:
         language="c",
         include_dirs=[np.get_include(), str(PACKAGE)],
         define_macros=[(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")],
-        extra_compile_args=OPTIMISE + ([] if sys.platform == "win32" else OWN_OPTIONS.get(source, [])),
+        extra_compile_args=["/std:c++17"] if sys.platform == "win32" else OPTIMISE + OWN_OPTIONS.get(source, []),
     )
 
 
@@ -166,6 +166,12 @@ class BuildExtensions(build_ext):
             header.unlink()
         for each, _ in stale:
             self.note(each, Path(each.sources[0]))
+        compile_one = self.compiler._compile  # which MSVC's has no use for
+
+        def compile_in_dialect(path, source, suffix, first, last, options):
+            compile_one(path, source, suffix, first, last + [DIALECT] * (suffix == ".cpp"), options)
+
+        self.compiler._compile = compile_in_dialect
         super().build_extensions()
 
     def build_extension(self, ext):

@@ -137,6 +137,7 @@ def test_clang_warns_of_nothing(options, one_lane):
         done = subprocess.run([*command, f"-I{SOURCES}"], input=source, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     for path in sorted(SOURCES.rglob("*.cpp")):
-        command = [tool("clang"), *options, *one_lane, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{SOURCES}"]
+        strict = ["-std=gnu++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+        command = [tool("clang"), *options, *one_lane, *strict, f"-I{SOURCES}"]
         done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

@@ -12,7 +12,10 @@ from libc.string cimport memcpy, memset
 
 from bcast._apply.operands cimport MAX_STEPS, Operand, Step
 from bcast._apply.plan cimport Access, BlockPlan, Items, find_items, is_small, plan_blocks
-from bcast._apply.ufuncs cimport CLIP_FUSED, FROM_BYTES, TO_BYTES, TO_CUT_BYTES, TO_HALVES
+from bcast._apply.ufuncs cimport (
+    AT_LEAST, AT_MOST, CLIP_FUSED, FROM_BYTES, INTO_BYTES, INTO_FLOATS, INTO_HALVES, INTO_SATURATED_BYTES, TO_BYTES,
+    TO_CUT_BYTES, TO_HALVES, Fusion, fuse, swap_bytes,
+)
 from bcast._copy.plan cimport COPY_DATA, COPY_OPERANDS, COPY_OUTPUT, Plan, plan_nest
 from bcast._copy.run cimport Matrix, copy_matrix_of, write_planned
 from bcast._nest.core cimport MAX_OPERANDS, Nest
@@ -26,29 +29,7 @@ cdef extern from "numpy/ufuncobject.h":
     void PyUFunc_clearfperr() nogil
     int PyUFunc_getfperr() nogil
 
-cdef extern from "_apply/casts.h":
-    void swap_bytes "bcast_swap_bytes"(int target, Py_ssize_t n, int size, void *items) noexcept nogil
-
-cdef extern from "_apply/functions.h":
-    enum:
-        AT_LEAST "bcast_number_at_least"
-        AT_MOST "bcast_number_at_most"
-
-cdef extern from "_apply/fused.h":
-    enum:
-        INTO_FLOATS "bcast_into_floats"
-        INTO_HALVES "bcast_into_halves"
-        INTO_BYTES "bcast_into_bytes"
-        INTO_CUT_BYTES "bcast_into_cut_bytes"
-    ctypedef struct Fusion "bcast_fusion":
-        Py_ssize_t n
-        int bytes, into, steps
-        const uint8_t *functions
-        const float *const *operands
-        const Py_ssize_t *strides
-        const void *src
-        void *dst
-    void fuse "bcast_fuse"(int target, const Fusion *all) noexcept nogil
+cdef extern from "fenv.h":
     int has_errors "fetestexcept"(int errors) noexcept nogil
     enum: ERRORS "(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID)"
 
@@ -412,7 +393,7 @@ cdef inline void _empty(Worker *worker, const Block *block) noexcept nogil:
 cdef inline void _swap_units(const Operand *operand, Py_ssize_t count, char *items) noexcept nogil:
     """Put the bytes of items in the other order, if they are not in the machine's, or are not to be."""
     if operand.swapped:
-        swap_bytes(target_number, count * operand.size // operand.swapped, operand.swapped, items)
+        swap_bytes(count * operand.size // operand.swapped, operand.swapped, items)
 
 
 cdef void _copy_items(
@@ -615,7 +596,7 @@ cdef void _run_fused(
         n += 1
         step += 1
     fusion.steps = n
-    fuse(target_number, &fusion)
+    fuse(&fusion)
 
 
 cdef inline int _into(uint8_t function) noexcept nogil:
@@ -624,4 +605,4 @@ cdef inline int _into(uint8_t function) noexcept nogil:
         return INTO_HALVES
     if function == TO_BYTES:
         return INTO_BYTES
-    return INTO_CUT_BYTES if function == TO_CUT_BYTES else INTO_FLOATS
+    return INTO_SATURATED_BYTES if function == TO_CUT_BYTES else INTO_FLOATS

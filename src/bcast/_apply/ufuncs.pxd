@@ -9,7 +9,7 @@ cdef struct BoundLoop:      # a loop, and what it is called with
     void *context
     void *auxdata
 
-# A loop of our own for many short rows; `loops.h` says which layouts it takes.
+# A loop of our own for many short rows; `simd/kernels.h` says which layouts it takes.
 ctypedef void (*RowLoop)(
     Py_ssize_t rows, Py_ssize_t items, char *const *data, const Py_ssize_t *strides, const Py_ssize_t *row_strides
 ) noexcept nogil
@@ -17,8 +17,26 @@ ctypedef void (*RowLoop)(
 # A conversion of items that lie side by side.
 ctypedef void (*Cast)(Py_ssize_t items, const void *src, void *dst) noexcept nogil
 
+# What a fused loop computes; `simd/kernels.h` says what each field means.
+cdef extern from "_apply/simd/kernels.h":
+    enum:
+        AT_LEAST "bcast_number_at_least"
+        AT_MOST "bcast_number_at_most"
+        INTO_FLOATS "bcast_into_floats"
+        INTO_HALVES "bcast_into_halves"
+        INTO_BYTES "bcast_into_bytes"
+        INTO_SATURATED_BYTES "bcast_into_saturated_bytes"
+    ctypedef struct Fusion "bcast_fusion":
+        Py_ssize_t n
+        int bytes, into, steps
+        const uint8_t *functions
+        const float *const *operands
+        const Py_ssize_t *strides
+        const void *src
+        void *dst
+
 cdef enum:
-    # Steps of fused loops that are none of the functions in functions.h:
+    # Steps of fused loops that are none of the functions in kernels.h:
     CLIP_FUSED = 250        # two functions
     TO_CUT_BYTES = 251      # a conversion with which a fused loop may end: to saturated bytes,
     TO_BYTES = 252          # to bytes as C converts to them,
@@ -70,6 +88,8 @@ cdef Cast numpys_cast(cnp.dtype given, cnp.dtype dtype) except? NULL
 cdef Cast saturating_cast(cnp.dtype given, cnp.dtype dtype) noexcept
 cdef Cast plain_bools_cast() noexcept
 cdef uint8_t fused_cast(int given, int number, bint saturating) noexcept
+cdef void swap_bytes(Py_ssize_t n, int size, void *items) noexcept nogil
+cdef void fuse(const Fusion *fusion) noexcept nogil
 cpdef bint may_fail(cnp.ndarray data, cnp.dtype dtype) except -1
 cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1
 

@@ -4,8 +4,8 @@
 In: a ufunc, the numbers of its operands' dtypes, a casting. Out: a UfuncLoop; without a loop, where a call is left to
 the ufunc. Each is asked for once, and kept.
 
-To have a loop of our own for a function, write it in `loops.h`, give its row below a flag in the column `own`, and let
-`_own_loop` return it for that flag.
+To have a loop of our own for a function, write it in `simd/loops.inc.h`, and give its row below the flag OWN_LOOPS in
+the column `own`. `simd/kernels.h` says what kernels there are.
 """
 
 cimport cython
@@ -32,7 +32,12 @@ cdef extern from "numpy/ufuncobject.h":
     void PyUFunc_clearfperr() nogil
     int PyUFunc_getfperr() nogil
 
-cdef extern from "_apply/functions.h":
+cdef extern from "fenv.h":
+    int has_errors "fetestexcept"(int errors) noexcept nogil
+    int raise_errors "feraiseexcept"(int errors) noexcept nogil
+    enum: FE_INVALID
+
+cdef extern from "_apply/simd/kernels.h":
     enum:
         ADD "bcast_number_add"
         SUBTRACT "bcast_number_subtract"
@@ -48,26 +53,19 @@ cdef extern from "_apply/functions.h":
         GREATER_EQUAL "bcast_number_greater_equal"
         RINT "bcast_number_rint"
 
-cdef extern from "_apply/simd/half.h":      # which includes loops.h
-    Loop half_loop "BCAST_HALF_LOOP_FOR"(int target, bint is_bfloat, int function)
-    Loop hypot_loop "bcast_hypot_float_loop"(int target)
-    Loop int64_division_loop "bcast_divide_loop"(int target)
+    Loop named_loop "bcast_loop_of"(int target, const char *ufunc, char kind, int size)
+    Loop half_loop "bcast_half_loop"(int target, bint is_bfloat, int function)
     Loop select_loop "bcast_select_loop"(int target)
-    RowLoop row_loop_for "bcast_row_loop_for"(int target, bint is_float, int size, int function)
+    RowLoop row_loop_of "bcast_row_loop_of"(int target, bint is_float, int size, int function)
 
-cdef extern from "_apply/fused.h":
-    bint FUSES "BCAST_FUSES"
-    bint fuses_halves "BCAST_FUSES_HALVES"(int target)
-    bint fuses_more "BCAST_FUSES_MORE"(int target)
-    int has_errors "fetestexcept"(int errors) noexcept nogil
-    int raise_errors "feraiseexcept"(int errors) noexcept nogil
-    enum: FE_INVALID
-
-cdef extern from "_apply/casts.h":
     Cast cast_of "bcast_cast_of"(int target, int src, int dst, int bfloat16, bint exact)
-
-cdef extern from "_apply/saturate.h":
     Cast saturating_cast_of "bcast_saturating_cast_of"(int target, int src, int dst, int bfloat16)
+    void bcast_swap_bytes(int target, Py_ssize_t n, int size, void *items) noexcept nogil
+
+    bint fuses "bcast_fuses"(int target)
+    bint fuses_halves "bcast_fuses_halves"(int target)
+    bint fuses_more "bcast_fuses_more"(int target)
+    void bcast_fuse(int target, const Fusion *fusion) noexcept nogil
 
 cnp.import_array()
 cnp.import_ufunc()
@@ -92,12 +90,11 @@ cdef enum:
     BOTH = 3
 
     # Loops of our own, as bits:
-    HALVES = 1          # of float16 and bfloat16, in simd/half.h
-    ROWS = 2            # of many short rows, in loops.h
-    FUSED = 4           # of several steps of float32, in fused.h
-    HYPOT = 8           # of float32, in loops.h
-    DIVISION = 16       # of int64, in loops.h, which has NumPy's loop divide by one divisor for all
-    REMAINDER = 32      # of int64, in loops.h
+    HALVES = 1          # of float16 and bfloat16, in simd/halves.inc.h
+    ROWS = 2            # of many short rows, in simd/rows.inc.h
+    FUSED = 4           # of several steps of float32, in simd/fused.inc.h
+    OWN_LOOPS = 8       # of dtypes that simd/loops.inc.h names with the ufunc
+    COMPARED = 16       # the same, where it gives NumPy's bits: some libraries have others
 
 
 @cython.final
@@ -117,7 +114,7 @@ cdef class Ufunc:
     cdef int slow_operands          # of these operands
     cdef str fast_side_by_side      # dtypes for which NumPy's loop has vector code for items side by side alone
     cdef bint compares_bytes        # of bools
-    cdef int number                 # that loops of our own have for it, by functions.h
+    cdef int number                 # that loops of our own have for it, by simd/kernels.h
     cdef int own                    # which loops of our own there are
 
     def __init__(
@@ -167,12 +164,12 @@ cdef dict TABLE = {
     "left_shift": Ufunc(slow_with_stride_0=BYTES),
     "right_shift": Ufunc(slow_with_stride_0=BYTES),
 
-    "floor_divide": Ufunc(cost=SLOW_WEIGHT, own=DIVISION, fast_side_by_side=INTEGERS),
-    "remainder": Ufunc(cost=SLOW_WEIGHT, own=REMAINDER),
+    "floor_divide": Ufunc(cost=SLOW_WEIGHT, own=OWN_LOOPS, fast_side_by_side=INTEGERS),
+    "remainder": Ufunc(cost=SLOW_WEIGHT, own=OWN_LOOPS),
     "fmod": Ufunc(cost=SLOW_WEIGHT),
     "gcd": Ufunc(cost=SLOW_WEIGHT),
     "lcm": Ufunc(cost=SLOW_WEIGHT),
-    "hypot": Ufunc(cost=SLOW_WEIGHT, own=HYPOT),
+    "hypot": Ufunc(cost=SLOW_WEIGHT, own=OWN_LOOPS | COMPARED),
     "nextafter": Ufunc(cost=SLOW_WEIGHT),
     "logaddexp": Ufunc(cost=SLOW_WEIGHT),
     "logaddexp2": Ufunc(cost=SLOW_WEIGHT),
@@ -330,7 +327,7 @@ cdef int _resolve(UfuncLoop found, Wanted wanted) except -1:
         return 0
     if _names(row.left_to_numpy, found.dtypes[0]):
         return 0
-    own = _own_loop(row, found.dtypes, numpys)
+    own = _own_loop(found.ufunc, row, found.dtypes, numpys)
     if numpys.needs_gil and own == NULL:
         return 0
 
@@ -411,19 +408,24 @@ cdef bint _find_casts(UfuncLoop found, list given) except -1:
     return True
 
 
-cdef Loop _own_loop(Ufunc row, tuple dtypes, const CallInfo *numpys) except? NULL:
+cdef Loop _own_loop(ufunc, Ufunc row, tuple dtypes, const CallInfo *numpys) except? NULL:
     """The loop of our own that serves in place of NumPy's; NULL if there is none."""
+    cdef bytes name
+    cdef Loop own
     cdef cnp.dtype dtype = dtypes[0]
     cdef int number = dtype.type_num
     cdef bint is_half = number == cnp.NPY_FLOAT16 or number == bfloat16
 
     if row.own & HALVES and is_half and (<cnp.dtype> dtypes[1]).type_num == number:
         return half_loop(target_number, number == bfloat16, row.number)
-    if row.own & HYPOT and number == cnp.NPY_FLOAT and _is_numpys_hypot(hypot_loop(target_number), numpys):
-        return hypot_loop(target_number)
-    if row.own & (DIVISION | REMAINDER) and dtype.kind == c"i" and dtype.itemsize == 8:
-        return int64_division_loop(target_number)
-    return NULL
+    if not row.own & OWN_LOOPS:
+        return NULL
+
+    name = ufunc.__name__.encode()
+    own = named_loop(target_number, name, dtype.kind, <int> dtype.itemsize)
+    if own == NULL or row.own & COMPARED and not _is_numpys_hypot(own, numpys):
+        return NULL
+    return own
 
 
 cdef int _describe_loop(UfuncLoop found, Ufunc row, Loop own) except -1:
@@ -449,7 +451,7 @@ cdef int _describe_loop(UfuncLoop found, Ufunc row, Loop own) except -1:
 cdef int _find_other_loops(UfuncLoop found, Ufunc row, cnp.dtype dtype) except -1:
     """Find the loop of many short rows, and the number in fused loops, where both operands have a dtype."""
     if row.own & ROWS and (_names(INTEGERS, dtype) or _names(FLOATS, dtype)):
-        found.row_loop = row_loop_for(target_number, dtype.kind == c"f", <int> dtype.itemsize, row.number)
+        found.row_loop = row_loop_of(target_number, dtype.kind == c"f", <int> dtype.itemsize, row.number)
     if row.own & FUSED and dtype.type_num == cnp.NPY_FLOAT and _fuses(row.number):
         found.fused = row.number
     return 0
@@ -457,7 +459,7 @@ cdef int _find_other_loops(UfuncLoop found, Ufunc row, cnp.dtype dtype) except -
 
 cdef inline bint _fuses(int number) noexcept:
     """Whether fused loops of this CPU have a function: they all have the first four."""
-    return FUSES if number <= DIVIDE else fuses_more(target_number)
+    return fuses(target_number) if number <= DIVIDE else fuses_more(target_number)
 
 
 cdef void _bind_loop(UfuncLoop found, Ufunc row, Loop own, const CallInfo *numpys) noexcept:
@@ -468,7 +470,7 @@ cdef void _bind_loop(UfuncLoop found, Ufunc row, Loop own, const CallInfo *numpy
     found.loop = found.numpys
     if own != NULL:
         found.loop.function = own
-        found.loop.auxdata = <void *> &found.numpys if row.own & DIVISION else NULL
+        found.loop.auxdata = <void *> &found.numpys
 
 
 cdef bint _is_numpys_hypot(Loop own, const CallInfo *numpys) noexcept:
@@ -578,6 +580,11 @@ cdef Cast saturating_cast(cnp.dtype given, cnp.dtype dtype) noexcept:
     return saturating_cast_of(target_number, given.type_num, dtype.type_num, bfloat16)
 
 
+cdef void swap_bytes(Py_ssize_t n, int size, void *items) noexcept nogil:
+    """Reverse the bytes of n units of 2, 4 or 8 bytes."""
+    bcast_swap_bytes(target_number, n, size, items)
+
+
 cdef Cast plain_bools_cast() noexcept:
     """What converts bools to bools whose bytes are 0 or 1."""
     return cast_of(target_number, cnp.NPY_BOOL, cnp.NPY_BOOL, bfloat16, True)
@@ -586,12 +593,17 @@ cdef Cast plain_bools_cast() noexcept:
 cdef uint8_t fused_cast(int given, int number, bint saturating) noexcept:
     """What fused loops call a conversion from one dtype to another, or NOT_FUSED."""
     if given == cnp.NPY_UBYTE and number == cnp.NPY_FLOAT:
-        return FROM_BYTES if FUSES else NOT_FUSED
+        return FROM_BYTES if fuses(target_number) else NOT_FUSED
     if given == cnp.NPY_FLOAT and number == cnp.NPY_FLOAT16:
         return TO_HALVES if fuses_halves(target_number) else NOT_FUSED
     if given == cnp.NPY_FLOAT and number == cnp.NPY_UBYTE and fuses_more(target_number):
         return TO_CUT_BYTES if saturating else TO_BYTES
     return NOT_FUSED
+
+
+cdef void fuse(const Fusion *fusion) noexcept nogil:
+    """Compute several functions of float32, one after the other."""
+    bcast_fuse(target_number, fusion)
 
 
 cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1:

@@ -44,17 +44,6 @@ enum {
 #define BCAST_TARGET_NUMBER(name, ...) BCAST_TARGET_##name,
 enum { BCAST_TARGETS(BCAST_TARGET_NUMBER) BCAST_TARGET_COUNT };
 
-/* What is compiled for AVX2 and AVX-512, too: the first target of these, and how. */
-#if defined(__x86_64__) || defined(_M_X64)
-#define BCAST_WIDE BCAST_TARGET_avx2
-#define BCAST_ON_WIDE BCAST_TARGET("avx2")
-#define BCAST_ON_WIDER BCAST_TARGET("avx512f,avx512bw,avx512dq,avx512vl")
-#else
-#define BCAST_WIDE BCAST_TARGET_COUNT
-#define BCAST_ON_WIDE
-#define BCAST_ON_WIDER
-#endif
-
 #define BCAST_TARGET_NAME(name, ...) #name,
 static const char *const bcast_target_names[] = {BCAST_TARGETS(BCAST_TARGET_NAME)};
 

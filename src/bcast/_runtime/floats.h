@@ -1,4 +1,5 @@
-/* Floats and their bits. */
+/* Floats and their bits, one at a time: how floats of 16 bits are read, and how numbers are rounded to them.
+   `vectors.h` has the same for vectors. */
 
 #ifndef BCAST_FLOATS_H
 #define BCAST_FLOATS_H
@@ -12,7 +13,34 @@ BCAST_INLINE float bcast_f32_of(uint32_t bits) { float value; memcpy(&value, &bi
 BCAST_INLINE double bcast_f64_of(uint64_t bits) { double value; memcpy(&value, &bits, 8); return value; }
 BCAST_INLINE uint32_t bcast_f32_bits_of(float value) { uint32_t bits; memcpy(&bits, &value, 4); return bits; }
 BCAST_INLINE uint64_t bcast_f64_bits_of(double value) { uint64_t bits; memcpy(&bits, &value, 8); return bits; }
+
 BCAST_INLINE float bcast_bf16_of(uint16_t bits) { return bcast_f32_of((uint32_t) bits << 16); }
+
+/* A float32 rounded to bfloat16, ties to even; each NaN becomes that of its sign without a payload. */
+BCAST_INLINE uint16_t bcast_bf16_bits_of_f32(float value)
+{
+    const uint32_t bits = bcast_f32_bits_of(value);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    const uint32_t nan = (bits >> 16 & 0x8000) | 0x7fc0;
+
+    return (uint16_t) (value != value ? nan : rounded);
+}
+
+/* A float64 as a float32 that rounds to the float16 to which the float64 does: the last bit is 1 if it is inexact.
+
+   Sizes are compared as integers. Compared as floats, a NaN would raise the flag of what is invalid, even where the
+   source asks for infinities and NaN first: Clang computes both sides, as it takes flags to be read by nobody. */
+BCAST_INLINE float bcast_odd_f32_of(double x)
+{
+    const float rounded = (float) x;
+    const int64_t size = (int64_t) (bcast_f64_bits_of(x) & INT64_MAX);
+    const int64_t rounded_size = (int64_t) (bcast_f64_bits_of((double) rounded) & INT64_MAX);
+    const uint32_t bits = bcast_f32_bits_of(rounded);
+    const int is_finite = (bits & 0x7f800000) != 0x7f800000;
+    const int is_inexact = rounded_size != size;
+
+    return bcast_f32_of(is_finite && is_inexact ? (bits - (rounded_size > size)) | 1 : bits);
+}
 
 /* Every CPU for arm64 converts from float16 and to it, the compilers' `__fp16`, by one instruction. It rounds a float64
    once, and its floating-point errors are those of NumPy's loops, which do the same. MSVC has no such type. */
@@ -43,6 +71,54 @@ BCAST_INLINE float bcast_f16_of(uint16_t bits)
     const float size = bcast_f32_of((uint32_t) (bits & 0x7fff) << 13) * 0x1p112f;
     const uint32_t special = size >= 0x1p16f ? 0x7f800000 : 0;
     return bcast_f32_of(bcast_f32_bits_of(size) | special | (uint32_t) (bits & 0x8000) << 16);
+}
+
+/* A float16 as a float64: a NaN that signals is no error, as its bits are added to those of infinity. */
+BCAST_INLINE double bcast_quiet_f64_of_f16(uint16_t bits)
+{
+    const uint16_t payload = (bits & 0x7fff) > 0x7c00 ? bits & 0x3ff : 0;
+    const double number = bcast_f16_of((uint16_t) (bits - payload));
+
+    return bcast_f64_of(bcast_f64_bits_of(number) | (uint64_t) payload << 42);
+}
+
+/* What `rare` notes in bcast_f16_bits_of_f32. */
+#define BCAST_F16_OVERFLOW 0x80000000u      /* a finite number becomes infinite */
+#define BCAST_F16_UNDERFLOW 0x40000000u     /* one below the least normal number is rounded */
+
+/* A float32 rounded to float16, ties to even. `rare` notes what NumPy tells of it. There are no branches, so that
+   compilers make vectors of it. */
+BCAST_INLINE uint16_t bcast_f16_bits_of_f32(float value, uint32_t *rare)
+{
+    const uint32_t sign = bcast_f32_bits_of(value) >> 16 & 0x8000;
+    const uint32_t bits = bcast_f32_bits_of(value) & 0x7fffffff;
+    const uint32_t is_tiny = -(uint32_t) (bits < 0x38800000);
+    const uint32_t is_large = -(uint32_t) (bits >= 0x477ff000);
+    const uint32_t is_nan = -(uint32_t) (bits > 0x7f800000);
+    const uint32_t payload = bits >> 13 & 0x3ff;
+
+    const uint32_t tiny_bits = bits & is_tiny;
+    const float tiny = bcast_f32_of(tiny_bits) + 0.5f;      /* its last bit counts multiples of the least number */
+    const uint32_t tiny_back = bcast_f32_bits_of(tiny - 0.5f);
+
+    const uint32_t multiples = bcast_f32_bits_of(tiny) - 0x3f000000;
+    const uint32_t normal = (bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13;
+    const uint32_t finite = (multiples & is_tiny) | (normal & ~is_tiny);
+
+    *rare |= is_large & -(uint32_t) (bits < 0x7f800000) & BCAST_F16_OVERFLOW;
+    *rare |= -(uint32_t) (tiny_back != tiny_bits) & BCAST_F16_UNDERFLOW;
+    return (uint16_t) (sign | (finite & ~is_large) | (is_large & 0x7c00) | (is_nan & (payload | (payload == 0))));
+}
+
+/* What bcast_odd_f32_of gives, but a NaN that signals is no error: its highest bits are moved, none is converted. */
+BCAST_INLINE float bcast_quiet_odd_f32_of(double x)
+{
+    const uint64_t bits = bcast_f64_bits_of(x), size = bits & INT64_MAX;
+    const int is_nan = size > 0x7ff0000000000000;
+    const float number = bcast_odd_f32_of(bcast_f64_of(is_nan ? 0 : bits));
+    const uint32_t nan_bits = (uint32_t) (bits >> 32 & 0x80000000) | 0x7f800001 | (uint32_t) (bits >> 29 & 0x7fffff);
+
+    return bcast_f32_of(is_nan ? nan_bits : bcast_f32_bits_of(number));
 }
 #endif
 

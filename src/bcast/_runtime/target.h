@@ -19,6 +19,10 @@
 #define BCAST_APART static __attribute__((noinline))
 #endif
 
+/* What kernels and vectors of a target are compiled for. */
+#define BCAST_ON_AVX2 BCAST_TARGET("avx2,f16c")
+#define BCAST_ON_AVX512 BCAST_TARGET("avx512f,avx512bw,avx512dq,avx512vl")
+
 /* bcast_a_b, of macros' values */
 #define BCAST_JOINED(a, b) bcast_##a##_##b
 #define BCAST_JOIN(a, b) BCAST_JOINED(a, b)

@@ -97,9 +97,14 @@ SOURCES = [
 ]
 
 
-# Kernels in C++, which call nothing of its library: they are linked as C is.
-KERNELS = {"_apply/ufuncs.pyx": ["_apply/simd/kernels.cpp"], "_reduce/run.pyx": ["_reduce/simd/idempotent.cpp"]}
-DIALECT = "-std=gnu++17"  # not the default of all compilers that know it
+# Kernels in C++17, which call nothing of its library: they are linked as C is.
+KERNELS = {"_apply/ufuncs.pyx": ["_apply/simd/kernels.cpp"], "_reduce/run.pyx": ["_reduce/simd/kernels.cpp"]}
+
+
+def own_options(source: str) -> list[str]:
+    if sys.platform == "win32":
+        return ["/std:c++17"] if source in KERNELS else []
+    return OWN_OPTIONS.get(source, [])
 
 
 def extension(source: str, path: str, kernels: bool = False) -> Extension:
@@ -109,7 +114,7 @@ def extension(source: str, path: str, kernels: bool = False) -> Extension:
         language="c",
         include_dirs=[np.get_include(), str(PACKAGE)],
         define_macros=[(name, "NPY_2_0_API_VERSION") for name in ("NPY_NO_DEPRECATED_API", "NPY_TARGET_VERSION")],
-        extra_compile_args=["/std:c++17"] if sys.platform == "win32" else OPTIMISE + OWN_OPTIONS.get(source, []),
+        extra_compile_args=OPTIMISE + own_options(source),
     )
 
 
@@ -131,7 +136,7 @@ def read_for(source: str) -> set[Path]:
 
 def key_of(source: str) -> str:
     """Return what the compiled extension follows from. Times say nothing: environments of their own are always new."""
-    variables = ["CC", "CXX", "CFLAGS", "CPPFLAGS", "LDFLAGS", "LDSHARED", "ARCHFLAGS", "CL"]
+    variables = ["CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "LDSHARED", "ARCHFLAGS", "CL"]
     variables.append("MACOSX_DEPLOYMENT_TARGET")
     settings = [sys.version, SUFFIX, Cython.__version__, np.__version__]
     settings += [f"{get(name)}" for name in variables for get in (os.environ.get, sysconfig.get_config_var)]
@@ -166,12 +171,8 @@ class BuildExtensions(build_ext):
             header.unlink()
         for each, _ in stale:
             self.note(each, Path(each.sources[0]))
-        compile_one = self.compiler._compile  # which MSVC's has no use for
-
-        def compile_in_dialect(path, source, suffix, first, last, options):
-            compile_one(path, source, suffix, first, last + [DIALECT] * (suffix == ".cpp"), options)
-
-        self.compiler._compile = compile_in_dialect
+        if self.compiler.compiler_type == "unix":
+            self.compiler.compiler_so_cxx = [*self.compiler.compiler_so_cxx, "-std=c++17"]
         super().build_extensions()
 
     def build_extension(self, ext):

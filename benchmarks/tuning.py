@@ -66,8 +66,8 @@ def build(folder: Path) -> Path:
         shutil.copy2(ROOT / name, sources)
     shutil.copytree(ROOT / "src", sources / "src", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
     command = [sys.executable, "setup.py", "-q", "build", "--build-lib", str(folder / "lib")]
-    flags = f"{os.environ.get('CFLAGS', '')} -DBCAST_TUNABLE"
-    subprocess.run(command, cwd=sources, env={**os.environ, "CFLAGS": flags}, check=True)
+    flags = {name: f"{os.environ.get(name, '')} -DBCAST_TUNABLE" for name in ("CFLAGS", "CXXFLAGS")}
+    subprocess.run(command, cwd=sources, env=os.environ | flags, check=True)
     return folder / "lib"
 
 

@@ -1,7 +1,7 @@
 /* Checks each kernel of `_copy/simd/shuffle.h` and `_copy/simd/transpose.h` that the machine has against loops over
    bytes, and prints the names of those checked:
 
-       leaf_check ROUNDS
+       cc -std=c11 -O2 -Isrc/bcast tests/leaf_check.c -o leaf_check && ./leaf_check ROUNDS
 
    Tables are random, within the rules by which `_copy/plan.pyx` makes them. Buffers end, or begin, at pages that no one
    may touch; what must not be written is painted. */

@@ -1,13 +1,18 @@
-/* Checks the kernels of `_reduce/simd/kernels.h` for each target that the machine has against plain loops, and prints
-   the names of the targets:
+/* Checks the kernels of sums for each target that the machine has against plain loops, and prints the names of the
+   targets:
 
-       sum_check ROUNDS
+       cc -std=c++17 -O1 -c src/bcast/_reduce/simd/kernels.cpp
+       cc -std=c11 -Isrc/bcast tests/sum_check.c kernels.o -lm -o sum_check && ./sum_check ROUNDS
+
+   It is linked as C, so that the kernels need nothing of the C++ library.
 
    Terms end, or begin, at pages that no one may touch, as do sums; what must not be written is painted. Terms are small
    integers, of which sums in any order are exact. Then sums of any values must have the same bits from all targets. */
 
 #include "fenced.h"
+#include "_reduce/simd/dtypes.h"
 #include "_reduce/simd/kernels.h"
+#include "_runtime/cpu.h"
 
 enum { MOST = 1 << 12 };
 
@@ -134,7 +139,7 @@ static void compare_with_plain(
 {
     static char sums[ROOM], errors[ROOM];
     const int size = to.mode == BCAST_WRITE ? term_sizes[kind] : sum_size;
-    const bcast_sum_target *plain = bcast_sum_target_of[BCAST_TARGET_plain];
+    const bcast_sum_target *plain = bcast_sum_target_of(BCAST_TARGET_plain);
     const bcast_sink again = {to.mode, sums, errors};
     if (plain == target || to.mode == BCAST_ADD) return;
     if (rows) plain->kernels[kind].reduce_rows(rows, &again);
@@ -310,7 +315,7 @@ static void check_products(void)
         }
     target->kernels[kind].multiply(&products, to.sum);
     compare(&to, count * each);
-    bcast_sum_target_of[BCAST_TARGET_plain]->kernels[kind].multiply(&products, again);
+    bcast_sum_target_of(BCAST_TARGET_plain)->kernels[kind].multiply(&products, again);
     if (memcmp(again, to.sum, count * each * sum_size)) fail("other bits of products than the plain target's", width);
 }
 
@@ -370,7 +375,7 @@ int main(int argc, char **argv)
     for (int number = BCAST_TARGET_COUNT - 1; number >= 0; number--) {
         if (!bcast_has(number)) continue;
         name = bcast_target_names[number];
-        target = bcast_sum_target_of[number];
+        target = bcast_sum_target_of(number);
         for (kind = 0; kind < BCAST_KINDS; kind++) {
             sum_size = is_float() ? 8 : term_sizes[kind];
             for (exact = 0; exact < 2; exact++) {

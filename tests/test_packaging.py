@@ -133,7 +133,7 @@ def test_what_is_read_to_compile_is_known(build):
         assert (declared in files) == Path("src/bcast", declared).exists()
     assert "_copy/simd/program.h" in read["_kernel.pyx"]  # included by what declares a module that is cimported
     assert "_runtime/target.h" in read["_copy/run.pyx"]  # included by a header
-    assert "_reduce/simd/kind.inc.h" in read["_reduce/run.pyx"]  # by headers that headers include
+    assert "_reduce/simd/runs.inc.h" in read["_reduce/run.pyx"]  # by a header of its kernels in C++
     assert "_reduce/plan.pxd" in read["_reduction.pyx"]
     headers = {path.relative_to("src/bcast").as_posix() for path in Path("src/bcast").rglob("*.h")}
     assert headers <= set().union(*read.values())
@@ -144,7 +144,7 @@ def test_modules_are_few(build):
     assert len(build["SOURCES"]) == len(set(build["SOURCES"])) <= 26
 
 
-@pytest.mark.parametrize("name", ["CC", "CFLAGS", "LDFLAGS"])
+@pytest.mark.parametrize("name", ["CC", "CFLAGS", "CXXFLAGS", "LDFLAGS"])
 def test_other_flags_compile_again(build, monkeypatch, name):
     before = build["key_of"]("_rules/arguments.py")
     assert before == build["key_of"]("_rules/arguments.py")

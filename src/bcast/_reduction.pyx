@@ -33,7 +33,7 @@ from bcast._reduce.plan cimport (
     ReductionPlan, Terms, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    combine_shares, divide_sums, finish_sums, idempotent_kernels, reduce_shares, sum_again, targets,
+    combine_shares, divide_sums, finish_sums, idempotent_kernels, reduce_shares, sum_again, sum_target,
 )
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.counts cimport Counts, counts_of_tuple
@@ -353,7 +353,7 @@ cdef inline bint _is_sum_of_nothing(cnp.ndarray grad, cnp.ndarray out) except -1
 
 cdef inline void _begin(Reduction *reduction) noexcept:
     """Begin with items that kernels read as they lie."""
-    reduction.target = targets[target_number]
+    reduction.target = sum_target(target_number)
     reduction.terms.made_of = ITEMS
     reduction.terms.other_dtype = -1
     reduction.terms.ahead = 0

@@ -1,5 +1,5 @@
 # The kernels of `simd/` as Cython sees them. `simd/sum.h` is their contract, and says what each field means;
-# `simd/table.h` has the table of dtypes.
+# `simd/table.h` has the table of dtypes. `simd/kernels.h` gives tables of them, by way of `run`.
 
 from libc.stdint cimport int64_t
 

@@ -23,7 +23,7 @@ cdef void pack_rows(const Terms *terms, const ItemRows *rows, char *packed) noex
 cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) noexcept nogil
 
 # The kernels, and how sums end: what the face makes operations of.
-cdef const Target **targets     # by the target's number
+cdef const Target *sum_target(int target) noexcept nogil
 cdef const Kernels *idempotent_kernels(int target, int operation, int dtype) noexcept nogil
 cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil

@@ -21,18 +21,17 @@ from bcast._runtime.core cimport PAGE, cut
 from bcast._runtime.tuning cimport SUM_CALL_ROWS, SUM_LONG_ITEMS
 
 cdef extern from "_reduce/simd/kernels.h":
-    const Target **kernels_of_target "bcast_sum_target_of"
+    const Target *bcast_sum_target_of(int target) nogil
+    const Kernels *bcast_idempotent_kernels(int target, int operation, int dtype) nogil
+    void pack "bcast_pack"(int dtype, bint as_real, char *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) nogil
+
+cdef extern from "_reduce/simd/pieces.h":
     void fetch "bcast_fetch"(const char *src, Py_ssize_t nbytes) noexcept nogil
     void gather "bcast_gather"(
         char *dst, const char *src, Py_ssize_t stride, Py_ssize_t count, Py_ssize_t size) noexcept nogil
 
-cdef extern from "_reduce/simd/dtypes.h":
-    void pack "bcast_pack"(int dtype, bint as_real, char *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) nogil
-
-cdef extern from "_reduce/simd/idempotent.h":
-    const Kernels *bcast_idempotent_kernels(int target, int operation, int dtype) nogil
-
-targets = <const Target **> kernels_of_target
+cdef extern from "_runtime/floats.h":
+    void two_sum "bcast_two_sum"(double *sum, double *error, double term) noexcept nogil
 
 cdef struct Tile:
     # A tile of the result.
@@ -60,6 +59,11 @@ cdef struct TermRows:
     Axis along              # from row to row; its length is of no matter
     Py_ssize_t count        # of rows
     Py_ssize_t width        # terms of a row
+
+
+cdef const Target *sum_target(int target) noexcept nogil:
+    """The kernels that sum on a target."""
+    return bcast_sum_target_of(target)
 
 
 cdef const Kernels *idempotent_kernels(int target, int operation, int dtype) noexcept nogil:
@@ -831,7 +835,7 @@ cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil:
         term = _term_at(&plan.reduction.terms, &cursor)
         if isfinite(term):
             is_large = fabs(term) >= least_large
-            _two_sum(&sums[is_large], &errors[is_large], term * scale if is_large else term)
+            two_sum(&sums[is_large], &errors[is_large], term * scale if is_large else term)
         else:
             special += term
         cursor = first
@@ -852,14 +856,6 @@ cdef double _term_at(const Terms *terms, const Cursor *cursor) noexcept nogil:
         return item
     pack(terms.other_dtype, terms.packed_as == REALS, <char *> &other, cursor.other, 0, 1)
     return (item - other) ** 2 if terms.made_of == DEVIATIONS else item * other
-
-
-cdef inline void _two_sum(double *sum, double *error, double term) noexcept nogil:
-    """Add a term to a sum, and what that rounds off to its error term."""
-    cdef double total = sum[0] + term
-    cdef double part = total - sum[0]
-    error[0] += (sum[0] - (total - part)) + (term - part)
-    sum[0] = total
 
 
 cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:

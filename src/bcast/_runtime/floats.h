@@ -42,6 +42,42 @@ BCAST_INLINE float bcast_odd_f32_of(double x)
     return bcast_f32_of(is_finite && is_inexact ? (bits - (rounded_size > size)) | 1 : bits);
 }
 
+/* What rounding has cost, where `sum` is a + b rounded, of numbers or of vectors: two_sum (Knuth, TAOCP 2, 4.2.2). */
+#define BCAST_TWO_SUM_ERROR(a, b, sum) (((a) - ((sum) - ((sum) - (a)))) + ((b) - ((sum) - (a))))
+
+/* Add a term to a sum, and what that rounds off to its error term. */
+BCAST_INLINE void bcast_two_sum(double *sum, double *error, double term)
+{
+    const double total = *sum + term;
+    *error += BCAST_TWO_SUM_ERROR(*sum, term, total);
+    *sum = total;
+}
+
+/* The bits of a double rounded once to a float of 16 bits with infinities, of which `fraction` are its fraction; ties
+   to even. A NaN becomes that of its sign without a payload. */
+static inline uint16_t bcast_narrowed(double value, int fraction)
+{
+    const int bias = (1 << (14 - fraction)) - 1, shift = 52 - fraction;
+    const uint16_t infinity = (uint16_t) ((2 * bias + 1) << fraction);
+    uint64_t bits = bcast_f64_bits_of(value);
+    const uint16_t sign = (uint16_t) (bits >> 48 & 0x8000);
+    const int exponent = (int) (bits >> 52 & 0x7ff) - 1023;
+
+    bits &= (uint64_t) -1 >> 1;
+    if (value != value) return (uint16_t) (sign | infinity | 1 << (fraction - 1));
+    if (exponent > bias) return sign | infinity;
+
+    if (exponent < 1 - bias) {      /* subnormal: in multiples of the least, to which an addition rounds it */
+        const double least = bcast_f64_of((uint64_t) (1022 + bias + fraction) << 52);
+        return sign | (uint16_t) bcast_f64_bits_of(bcast_f64_of(bits) * least + 0x1p52);
+    }
+
+    bits = (bits + (((uint64_t) 1 << (shift - 1)) - 1) + (bits >> shift & 1)) >> shift;
+    return sign | (uint16_t) (bits - ((uint64_t) (1023 - bias) << fraction));
+}
+
+BCAST_INLINE uint16_t bcast_bf16_bits_of(double value) { return bcast_narrowed(value, 7); }
+
 /* Every CPU for arm64 converts from float16 and to it, the compilers' `__fp16`, by one instruction. It rounds a float64
    once, and its floating-point errors are those of NumPy's loops, which do the same. MSVC has no such type. */
 #if defined(__aarch64__) && defined(__GNUC__)
@@ -120,6 +156,7 @@ BCAST_INLINE float bcast_quiet_odd_f32_of(double x)
 
     return bcast_f32_of(is_nan ? nan_bits : bcast_f32_bits_of(number));
 }
+BCAST_INLINE uint16_t bcast_f16_bits_of(double value) { return bcast_narrowed(value, 10); }
 #endif
 
 #endif

@@ -8,7 +8,9 @@
 #define BCAST_INLINE static __forceinline
 #define BCAST_APART static __declspec(noinline)
 #define BCAST_ALIGNED
+#define BCAST_RESTRICT __restrict
 #else
+#define BCAST_RESTRICT __restrict__
 #define BCAST_ALIGNED __attribute__((aligned(64)))      /* functions whose loops take a tenth longer elsewhere */
 #ifdef __aarch64__      /* NEON is always there, and not every compiler knows it by a name */
 #define BCAST_TARGET(names)

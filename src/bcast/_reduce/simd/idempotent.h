@@ -8,20 +8,6 @@
 #ifndef BCAST_IDEMPOTENT_H
 #define BCAST_IDEMPOTENT_H
 
-#include "sum.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { BCAST_GREATEST, BCAST_LEAST, BCAST_SOME_NONZERO, BCAST_SOME_ZERO };
-
-/* The kernels for a target, by its number, an operation and a dtype of `dtypes.h`; without those for counts, for
-   products and for deviations. */
-const bcast_sum_kernels *bcast_idempotent_kernels(int target, int operation, int dtype);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -1,18 +1,11 @@
-/* The kernels of idempotent operations on one target, as `idempotent.h` has them. `idempotent.cpp` includes this file
-   for each target, in a namespace, and defines ON_TARGET: how functions are compiled for it.
-
-   Each kernel is a template over an operation:
-
-       Item, Key, Accumulator      what lies in memory; what the loops compare; what they write
-       of_item, of_accumulator     the key of either
-       to_accumulator              the accumulator of a key
-       both                        the key of two terms
+/* The kernels of idempotent operations, as `idempotent.h` has them: templates over an operation of `operations.h`.
+   `target.inc.h` includes this file for each target.
 
    All loops are plain. Where they have a constant number of lanes, or go along a row, compilers make vectors of
    them. */
 
 template <class T>
-BCAST_ALWAYS_INLINE T read(const char *at)
+BCAST_INLINE T read(const char *at)
 {
     T value;
     memcpy(&value, at, sizeof value);
@@ -20,32 +13,32 @@ BCAST_ALWAYS_INLINE T read(const char *at)
 }
 
 template <class T>
-BCAST_ALWAYS_INLINE void write(char *at, T value)
+BCAST_INLINE void write(char *at, T value)
 {
     memcpy(at, &value, sizeof value);
 }
 
 template <class Operation>
-BCAST_ALWAYS_INLINE typename Operation::Key item_at(const char *at)
+BCAST_INLINE typename Operation::Key item_at(const char *at)
 {
     return Operation::of_item(read<typename Operation::Item>(at));
 }
 
 template <class Operation>
-BCAST_ALWAYS_INLINE typename Operation::Key accumulator_at(const char *at)
+BCAST_INLINE typename Operation::Key accumulator_at(const char *at)
 {
     return Operation::of_accumulator(read<typename Operation::Accumulator>(at));
 }
 
 template <class Operation>
-BCAST_ALWAYS_INLINE void write_at(char *at, typename Operation::Key key)
+BCAST_INLINE void write_at(char *at, typename Operation::Key key)
 {
     write(at, Operation::to_accumulator(key));
 }
 
 /* Accumulator by accumulator: dst = both dst and src. */
 template <class Operation>
-ON_TARGET void add_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
+void add_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
 {
     constexpr ptrdiff_t size = sizeof(typename Operation::Item);
     char *to = dst->sum;
@@ -58,7 +51,7 @@ ON_TARGET void add_accumulators(const bcast_sink *dst, const bcast_sink *src, pt
 
 /* Join `length` rows of few accumulators, `n`, in each group; results lie one behind the other then. */
 template <class Operation>
-ON_TARGET void fold(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
+void fold(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
 {
     constexpr ptrdiff_t size = sizeof(typename Operation::Item);
     char *dst = all->sum;
@@ -75,7 +68,7 @@ ON_TARGET void fold(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, p
 
 /* Join the items of each column of `rows` rows, and what is in `dst` before if it `adds`. */
 template <class Operation, int rows>
-BCAST_ALWAYS_INLINE void join_columns(
+BCAST_INLINE void join_columns(
     int adds, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t stride, ptrdiff_t half_stride,
     ptrdiff_t width)
 {
@@ -91,10 +84,10 @@ BCAST_ALWAYS_INLINE void join_columns(
 }
 
 template <class Operation>
-ON_TARGET int join_rows(const bcast_term_rows *all, const bcast_sink *dst)
+int join_rows(const bcast_term_rows *all, const bcast_sink *dst)
 {
     const bcast_term_rows rows = *all;
-    int adds = dst->mode == bcast_sink::BCAST_ADD;
+    int adds = dst->mode == BCAST_ADD;
 
     for (ptrdiff_t turn = 0; turn < rows.turns; turn++) {
         const char *src = rows.src + turn * rows.advance;
@@ -120,7 +113,7 @@ ON_TARGET int join_rows(const bcast_term_rows *all, const bcast_sink *dst)
 
 /* Join each of `count` runs of few items, which lie one behind the other. */
 template <class Operation, int length>
-BCAST_ALWAYS_INLINE void join_dense_runs(char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t count)
+BCAST_INLINE void join_dense_runs(char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t count)
 {
     constexpr ptrdiff_t size = sizeof(typename Operation::Item);
 
@@ -135,7 +128,7 @@ BCAST_ALWAYS_INLINE void join_dense_runs(char *BCAST_RESTRICT dst, const char *B
 /* Join a run of at least `block` bytes to one key for each of four items. The last block is moved back to end with the
    run: it takes some items twice. */
 template <class Operation, int block>
-BCAST_ALWAYS_INLINE void join_blocks(typename Operation::Key *keys, const char *src, ptrdiff_t nbytes)
+BCAST_INLINE void join_blocks(typename Operation::Key *keys, const char *src, ptrdiff_t nbytes)
 {
     constexpr int size = sizeof(typename Operation::Item), lanes = block / size;
     typename Operation::Key all[lanes];
@@ -153,7 +146,7 @@ BCAST_ALWAYS_INLINE void join_blocks(typename Operation::Key *keys, const char *
 
 /* Join a run in which so many items take turns to one key for each of these. */
 template <class Operation, int turns>
-BCAST_ALWAYS_INLINE void join_short_run(typename Operation::Key *keys, const char *src, ptrdiff_t nbytes)
+BCAST_INLINE void join_short_run(typename Operation::Key *keys, const char *src, ptrdiff_t nbytes)
 {
     constexpr int size = sizeof(typename Operation::Item);
 
@@ -164,7 +157,7 @@ BCAST_ALWAYS_INLINE void join_short_run(typename Operation::Key *keys, const cha
 
 /* Join a run of any length. */
 template <class Operation>
-BCAST_ALWAYS_INLINE void join_run(typename Operation::Key *keys, const char *src, ptrdiff_t nbytes, ptrdiff_t turns)
+BCAST_INLINE void join_run(typename Operation::Key *keys, const char *src, ptrdiff_t nbytes, ptrdiff_t turns)
 {
     if (nbytes < 32) {
         if (turns == 1) join_short_run<Operation, 1>(keys, src, nbytes);
@@ -183,12 +176,12 @@ BCAST_ALWAYS_INLINE void join_run(typename Operation::Key *keys, const char *src
 }
 
 template <class Operation>
-ON_TARGET int join_runs(const bcast_term_runs *all, const bcast_sink *dst)
+int join_runs(const bcast_term_runs *all, const bcast_sink *dst)
 {
     constexpr ptrdiff_t size = sizeof(typename Operation::Item);
     const bcast_term_runs runs = *all;
     const ptrdiff_t nbytes = runs.length * size;
-    const bool adds = dst->mode == bcast_sink::BCAST_ADD;
+    const bool adds = dst->mode == BCAST_ADD;
     typename Operation::Key keys[4];
     char *to = dst->sum;
 
@@ -209,17 +202,22 @@ ON_TARGET int join_runs(const bcast_term_runs *all, const bcast_sink *dst)
 template <class Operation>
 constexpr bcast_sum_kernels kernels_of()
 {
-    return {
-        static_cast<int>(32 / sizeof(typename Operation::Item)), join_rows<Operation>, join_runs<Operation>, nullptr,
-        add_accumulators<Operation>, fold<Operation>, nullptr, nullptr,
-    };
+    bcast_sum_kernels kernels = {};
+    kernels.lanes = static_cast<int>(32 / sizeof(typename Operation::Item));
+    kernels.reduce_rows = join_rows<Operation>;
+    kernels.reduce_runs = join_runs<Operation>;
+    kernels.combine = add_accumulators<Operation>;
+    kernels.fold = fold<Operation>;
+    return kernels;
 }
 
-#define BCAST_KERNELS_OF(NAME, ...) kernels_of<typename Operations::template Of<BCAST_##NAME>>(),
+/* The kernels of an operation for each dtype; and the operations, as `idempotent.h` numbers them. */
 template <class Operations>
-constexpr bcast_sum_kernels table[] = {BCAST_DTYPES(BCAST_KERNELS_OF)};
-#undef BCAST_KERNELS_OF
+constexpr bcast_sum_kernels kernels_by_dtype[] = {BCAST_DTYPES(BCAST_IDEMPOTENT_KERNELS)};
 
-constexpr const bcast_sum_kernels *kernels[] = {
-    table<Extremes<true>>, table<Extremes<false>>, table<Truths<false>>, table<Truths<true>>,
+constexpr const bcast_sum_kernels *kernels_by_operation[] = {
+    kernels_by_dtype<Extremes<true>>,
+    kernels_by_dtype<Extremes<false>>,
+    kernels_by_dtype<Truths<false>>,
+    kernels_by_dtype<Truths<true>>,
 };

@@ -1,167 +1,199 @@
-/* The kernels of one KIND of narrow integers on one TARGET; `target.inc.h` includes this file for each kind. Sums wrap
-   in the terms' own width, in vectors of 32 bytes, so that a sum is a result already and nothing is packed. */
+/* Sums of narrow integers, which wrap in the terms' own width, in vectors of 32 bytes: a sum is a result already, and
+   nothing is packed. Results may be aligned to nothing. */
 
-#define OF(name) BCAST_JOIN(KIND, name)
-#define FN(name) BCAST_JOIN_3(name, KIND, TARGET)
-#define Term OF(term)
-#define SIZE ((ptrdiff_t) sizeof(Term))
-#define BLOCK ((ptrdiff_t) 32)      /* bytes of a vector */
-
-/* dst[i] += src[i] */
-ON_TARGET static void FN(add_accumulators)(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
+/* The term, or the sum, at `at`. */
+template <class Kind>
+BCAST_INLINE Term<Kind> narrow_at(const char *at)
 {
-    Term *sum = (Term *) dst->sum;
-    const Term *more = (const Term *) src->sum;
-    for (ptrdiff_t i = 0; i < n; i++) sum[i] = (Term) (sum[i] + more[i]);
+    Term<Kind> value;
+    memcpy(&value, at, sizeof value);
+    return value;
 }
 
-/* Add up `length` rows of few accumulators, `n`, in each group; sums lie one behind the other then. */
-ON_TARGET static void FN(fold)(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
+template <class Kind>
+BCAST_INLINE void set_narrow(char *at, Term<Kind> value)
 {
-    Term *dst = (Term *) all->sum;
-    const Term *src = dst, *end = dst + groups * length * n;
-    for (; src < end; src += length * n)
+    memcpy(at, &value, sizeof value);
+}
+
+template <class Kind>
+BCAST_INLINE Term<Kind> wrapped(Term<Kind> a, Term<Kind> b)
+{
+    return static_cast<Term<Kind>>(a + b);
+}
+
+/* Add `n` accumulators to as many others. */
+template <class Kind>
+void add_narrow_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
+{
+    auto *sum = reinterpret_cast<Term<Kind> *>(dst->sum);
+    const auto *more = reinterpret_cast<const Term<Kind> *>(src->sum);
+
+    for (ptrdiff_t i = 0; i < n; i++) sum[i] = wrapped<Kind>(sum[i], more[i]);
+}
+
+/* Add up each group's `length` rows of few accumulators, `n`, in place; sums lie one behind the other then. */
+template <class Kind>
+void fold_narrow(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
+{
+    auto *dst = reinterpret_cast<Term<Kind> *>(all->sum);
+    const Term<Kind> *src = dst, *end = dst + groups * length * n;
+
+    for (; src < end; src += length * n) {
         for (ptrdiff_t k = 0; k < n; k++) {
-            Term sum = src[k];
-            for (ptrdiff_t i = n + k; i < length * n; i += n) sum = (Term) (sum + src[i]);
+            Term<Kind> sum = src[k];
+            for (ptrdiff_t i = n + k; i < length * n; i += n) sum = wrapped<Kind>(sum, src[i]);
             *dst++ = sum;
         }
-}
-
-/* Sum rows column by column: those that are narrower than a vector. */
-ON_TARGET static void FN(sum_narrow_rows)(const bcast_term_rows *rows, const bcast_sink *dst)
-{
-    for (ptrdiff_t j = 0; j < rows->width; j++) {
-        char *to = dst->sum + j * SIZE;     /* a result may be aligned to nothing */
-        Term sum = 0;
-        if (dst->mode == BCAST_ADD) memcpy(&sum, to, sizeof sum);
-        for (ptrdiff_t t = 0; t < rows->turns; t++) {
-            const char *src = rows->src + t * rows->advance + j * SIZE;
-            for (ptrdiff_t i = 0; i < rows->rows; i++) {
-                const char *at = src + i % 4 * rows->stride + i / 4 * rows->half_stride;
-                sum = (Term) (sum + bcast_read(OF(dtype), 0, at));
-            }
-        }
-        memcpy(to, &sum, sizeof sum);
     }
 }
 
-/* The sum of each of `m` items, up to four, that take turns in a run. */
-ON_TARGET static void FN(sum_short_run)(const char *src, ptrdiff_t length, ptrdiff_t m, Term *sums)
+/* Sum rows column by column: those that are narrower than a vector. */
+template <class Kind>
+int sum_few_columns(const bcast_term_rows *rows, const bcast_sink *dst)
+{
+    for (ptrdiff_t j = 0; j < rows->width; j++) {
+        char *to = dst->sum + j * Kind::bytes;
+        Term<Kind> sum = dst->mode == BCAST_ADD ? narrow_at<Kind>(to) : 0;
+
+        for (ptrdiff_t turn = 0; turn < rows->turns; turn++) {
+            const char *src = rows->src + turn * rows->advance + j * Kind::bytes;
+            for (ptrdiff_t i = 0; i < rows->rows; i++)
+                sum = wrapped<Kind>(sum, narrow_at<Kind>(src + i % 4 * rows->stride + i / 4 * rows->half_stride));
+        }
+        set_narrow<Kind>(to, sum);
+    }
+    return 0;
+}
+
+/* The sum of each of `interleave` items, up to four, that take turns in a run. */
+template <class Kind>
+void sum_few_terms(const char *src, ptrdiff_t length, ptrdiff_t interleave, Term<Kind> *sums)
 {
     for (int k = 0; k < 4; k++) sums[k] = 0;
-    for (ptrdiff_t i = 0; i < length; i += m)
-        for (ptrdiff_t k = 0; k < m; k++) sums[k] = (Term) (sums[k] + bcast_read(OF(dtype), 0, src + (i + k) * SIZE));
+
+    for (ptrdiff_t i = 0; i < length; i += interleave)
+        for (ptrdiff_t k = 0; k < interleave; k++)
+            sums[k] = wrapped<Kind>(sums[k], narrow_at<Kind>(src + (i + k) * Kind::bytes));
 }
 
 #if BCAST_VECTORS
 
-#define Vector OF(vector)
-
-/* Add one vector of each of `n` rows to `sum`. */
-ON_TARGET BCAST_INLINE void FN(add_columns)(
-    const int n, Vector *sum, const char *src, ptrdiff_t stride, ptrdiff_t half_stride)
+/* Add a vector's columns of each of `n` rows to `sum`. */
+template <class Kind>
+BCAST_INLINE Terms<Kind> plus_columns(
+    const int n, Terms<Kind> sum, const char *src, ptrdiff_t stride, ptrdiff_t half_stride)
 {
-    for (int i = 0; i < n; i++) *sum += BCAST_AT(const Vector, src + i % 4 * stride + i / 4 * half_stride, 0);
+    for (int i = 0; i < n; i++) sum = sum + load<Terms<Kind>>(src + i % 4 * stride + i / 4 * half_stride);
+    return sum;
 }
 
 /* The sums of `n` rows in each turn. The last vector is moved back to end with the rows, and begun before the others
    change what it adds to. */
-SPECIALISED int FN(sum_n_rows)(const int n, const bcast_term_rows *all, const bcast_sink *sink)
+template <class Kind>
+SPECIALISED int sum_n_narrow_rows(const int n, const bcast_term_rows *all, const bcast_sink *sink)
 {
+    using Vector = Terms<Kind>;
     const bcast_term_rows rows = *all;
-    const ptrdiff_t last = rows.width * SIZE - BLOCK;
-    const Vector zero = {0};
+    const ptrdiff_t last = rows.width * Kind::bytes - Kind::vector_bytes;
     const char *src = rows.src;
     char *sums = sink->sum;
-    int adds = sink->mode == BCAST_ADD;
-    for (ptrdiff_t turn = 0; turn < rows.turns; turn++, src += rows.advance, adds = 1) {
-        Vector end = adds ? BCAST_AT(const Vector, sums + last, 0) : zero;
-        FN(add_columns)(n, &end, src + last, rows.stride, rows.half_stride);
-        for (ptrdiff_t at = 0; at < last; at += BLOCK) {
-            Vector sum = adds ? BCAST_AT(const Vector, sums + at, 0) : zero;
-            FN(add_columns)(n, &sum, src + at, rows.stride, rows.half_stride);
-            BCAST_AT(Vector, sums + at, 0) = sum;
+    bool adds = sink->mode == BCAST_ADD;
+
+    for (ptrdiff_t turn = 0; turn < rows.turns; turn++, src += rows.advance, adds = true) {
+        const Vector before = adds ? load<Vector>(sums + last) : Vector{};
+        const Vector end = plus_columns<Kind>(n, before, src + last, rows.stride, rows.half_stride);
+
+        for (ptrdiff_t at = 0; at < last; at += Kind::vector_bytes) {
+            const Vector sum = adds ? load<Vector>(sums + at) : Vector{};
+            store(sums + at, plus_columns<Kind>(n, sum, src + at, rows.stride, rows.half_stride));
         }
-        BCAST_AT(Vector, sums + last, 0) = end;
+        store(sums + last, end);
     }
     return 0;
 }
 
-#define CASE(n) case n: return FN(sum_n_rows)(n, rows, dst);
-ON_TARGET static int FN(sum_rows)(const bcast_term_rows *rows, const bcast_sink *dst)
+template <class Kind>
+int sum_narrow(const bcast_term_rows *rows, const bcast_sink *dst)
 {
-    if (rows->width * SIZE < BLOCK) {
-        FN(sum_narrow_rows)(rows, dst);
-        return 0;
+    if (rows->width < Kind::lanes) return sum_few_columns<Kind>(rows, dst);
+
+    switch (rows->rows) {
+    case 1: return sum_n_narrow_rows<Kind>(1, rows, dst);
+    case 2: return sum_n_narrow_rows<Kind>(2, rows, dst);
+    case 3: return sum_n_narrow_rows<Kind>(3, rows, dst);
+    case 4: return sum_n_narrow_rows<Kind>(4, rows, dst);
+    case 5: return sum_n_narrow_rows<Kind>(5, rows, dst);
+    case 6: return sum_n_narrow_rows<Kind>(6, rows, dst);
+    case 7: return sum_n_narrow_rows<Kind>(7, rows, dst);
+    case 8: return sum_n_narrow_rows<Kind>(8, rows, dst);
+    default: return 0;
     }
-    switch (rows->rows) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) }
-    return 0;
 }
-#undef CASE
 
 /* The vectors of a run, four at a time; of the last one, which is moved back to end with the run, only what no other
    has. Lanes of one item of those that take turns are added up by halves then. */
-ON_TARGET BCAST_INLINE void FN(sum_long_run)(const char *src, ptrdiff_t nbytes, ptrdiff_t m, Term *sums)
+template <class Kind>
+BCAST_INLINE void sum_many_terms(const char *src, ptrdiff_t nbytes, ptrdiff_t interleave, Term<Kind> *sums)
 {
-    static const uint8_t tail_masks[64] = {
-        [32] = 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    };
+    using Vector = Terms<Kind>;
+    constexpr ptrdiff_t vector_bytes = Kind::vector_bytes;
     const char *end = src + nbytes;
-    const ptrdiff_t rest = nbytes % BLOCK;
-    Vector all[4] = {{0}, {0}, {0}, {0}};
-    Term lanes[32 / sizeof(Term)];
-    for (; end - src >= 4 * BLOCK; src += 4 * BLOCK) {
+    const ptrdiff_t rest = nbytes % vector_bytes;
+    Vector all[4] = {};
+    Term<Kind> lanes[Kind::lanes];
+
+    for (; end - src >= 4 * vector_bytes; src += 4 * vector_bytes) {
         __builtin_prefetch(src + BCAST_PAGE / 2);
-        __builtin_prefetch(src + BCAST_PAGE / 2 + 64);
-        for (int i = 0; i < 4; i++) all[i] += BCAST_AT(const Vector, src, i);
+        __builtin_prefetch(src + BCAST_PAGE / 2 + BCAST_LINE);
+        for (int i = 0; i < 4; i++) all[i] = all[i] + load_at<Vector>(src, i);
     }
-    for (; end - src >= BLOCK; src += BLOCK) all[0] += BCAST_AT(const Vector, src, 0);
-    if (rest) all[1] += BCAST_AT(const Vector, end - BLOCK, 0) & BCAST_AT(const Vector, tail_masks + rest, 0);
-    all[0] += all[1] + (all[2] + all[3]);
-    memcpy(lanes, &all[0], sizeof lanes);
-    for (int width = (int) (16 / SIZE); width >= 4; width /= 2)
-        for (int i = 0; i < width; i++) lanes[i] = (Term) (lanes[i] + lanes[i + width]);
-    if (m <= 2) for (int i = 0; i < 2; i++) lanes[i] = (Term) (lanes[i] + lanes[i + 2]);
-    if (m == 1) lanes[0] = (Term) (lanes[0] + lanes[1]);
-    for (ptrdiff_t k = 0; k < m; k++) sums[k] = lanes[k];
+    for (; end - src >= vector_bytes; src += vector_bytes) all[0] = all[0] + load<Vector>(src);
+    if (rest) all[1] = all[1] + (load<Vector>(end - vector_bytes) & load<Vector>(tail_masks.bytes + rest));
+
+    store(lanes, all[0] + (all[1] + (all[2] + all[3])));
+    for (int width = Kind::lanes / 2; width >= 4; width /= 2)
+        for (int i = 0; i < width; i++) lanes[i] = wrapped<Kind>(lanes[i], lanes[i + width]);
+    if (interleave <= 2)
+        for (int i = 0; i < 2; i++) lanes[i] = wrapped<Kind>(lanes[i], lanes[i + 2]);
+    if (interleave == 1) lanes[0] = wrapped<Kind>(lanes[0], lanes[1]);
+    for (ptrdiff_t k = 0; k < interleave; k++) sums[k] = lanes[k];
 }
 
 #else
 
-ON_TARGET static int FN(sum_rows)(const bcast_term_rows *rows, const bcast_sink *dst)
+template <class Kind>
+int sum_narrow(const bcast_term_rows *rows, const bcast_sink *dst)
 {
-    FN(sum_narrow_rows)(rows, dst);
-    return 0;
+    return sum_few_columns<Kind>(rows, dst);
 }
 
-BCAST_INLINE void FN(sum_long_run)(const char *src, ptrdiff_t nbytes, ptrdiff_t m, Term *sums)
+template <class Kind>
+BCAST_INLINE void sum_many_terms(const char *src, ptrdiff_t nbytes, ptrdiff_t interleave, Term<Kind> *sums)
 {
-    FN(sum_short_run)(src, nbytes / SIZE, m, sums);
+    sum_few_terms<Kind>(src, nbytes / Kind::bytes, interleave, sums);
 }
 
 #endif
 
-ON_TARGET static int FN(sum_runs)(const bcast_term_runs *all, const bcast_sink *dst)
+template <class Kind>
+int sum_narrow_runs(const bcast_term_runs *all, const bcast_sink *dst)
 {
     const bcast_term_runs runs = *all;
-    const ptrdiff_t m = runs.interleave, nbytes = runs.length * SIZE;
-    const int adds = dst->mode == BCAST_ADD;
-    char *to = dst->sum;    /* a result may be aligned to nothing */
-    Term sums[4];
+    const ptrdiff_t interleave = runs.interleave, nbytes = runs.length * Kind::bytes;
+    const bool adds = dst->mode == BCAST_ADD;
+    char *to = dst->sum;
+    Term<Kind> sums[4];
+
     for (ptrdiff_t i = 0; i < runs.count; i++) {
-        if (nbytes >= BLOCK) FN(sum_long_run)(runs.src + i * runs.stride, nbytes, m, sums);
-        else FN(sum_short_run)(runs.src + i * runs.stride, runs.length, m, sums);
-        for (ptrdiff_t k = 0; k < m; k++, to += SIZE) {
-            Term sum = 0;
-            if (adds) memcpy(&sum, to, sizeof sum);
-            sum = (Term) (sum + sums[k]);
-            memcpy(to, &sum, sizeof sum);
+        const char *src = runs.src + i * runs.stride;
+        if (nbytes >= Kind::vector_bytes) sum_many_terms<Kind>(src, nbytes, interleave, sums);
+        else sum_few_terms<Kind>(src, runs.length, interleave, sums);
+
+        for (ptrdiff_t k = 0; k < interleave; k++, to += Kind::bytes) {
+            const Term<Kind> before = adds ? narrow_at<Kind>(to) : 0;
+            set_narrow<Kind>(to, wrapped<Kind>(before, sums[k]));
         }
     }
     return 0;
 }
-
-#undef KIND
-#undef BLOCK

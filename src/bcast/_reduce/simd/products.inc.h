@@ -1,109 +1,147 @@
 /* The kernel of products: adds up the products of few rows, or of few vectors of a run, as wide terms, then as
    accumulators. */
 
-ON_TARGET BCAST_INLINE Wide FN(product)(const char *a, const char *b)
+/* The products of the terms at `a` and `b`, rounded where they are not exact. */
+template <class Kind>
+BCAST_INLINE Wide<Kind> product(const char *a, const char *b)
 {
-    Wide product = FN(load)(a) * FN(load)(b);
-    if (COMPENSATED) ROUND(product);
-    return product;
+    const Wide<Kind> product = load_terms<Kind>(a) * load_terms<Kind>(b);
+
+    if constexpr (Kind::compensated) return rounded(product);
+    else return product;
 }
 
-/* Four or eight sums of `n` products, and of the accumulators at `dst`, if that `adds`. Compilers that know the stride
-   keep a pointer to each row, for which there are too few registers. */
-ON_TARGET BCAST_INLINE void FN(multiply_columns)(
-    const int n, const char *a, const char *b, ptrdiff_t stride, const int adds, const Acc *dst, const Acc *errors,
-    Accumulator *sums)
+/* The sums of `n` rows of products, for a vector's columns, and of the accumulators at `dst`, if that `adds`. Compilers
+   that know the stride keep a pointer to each row, for which there are too few registers. */
+template <class Kind>
+BCAST_INLINE void multiply_columns(
+    const int n, const char *a, const char *b, ptrdiff_t stride, const bool adds, const Sum<Kind> *dst,
+    const Sum<Kind> *errors, Accumulators<Kind> *sums)
 {
-    Wide wide = FN(product)(a, b);
+    Wide<Kind> wide = product<Kind>(a, b);
     __asm__("" : "+r"(stride));
     const char *a_half = a + 4 * stride, *b_half = b + 4 * stride;
+
     for (int i = 1; i < n; i++) {
         const ptrdiff_t at = i % 4 * stride;
-        wide += FN(product)((i < 4 ? a : a_half) + at, (i < 4 ? b : b_half) + at);
+        wide = wide + product<Kind>((i < 4 ? a : a_half) + at, (i < 4 ? b : b_half) + at);
     }
-    for (int i = 0; i < PARTS; i++) {
-        const AccVec part = FN(part)(&wide, i);
-        sums[i] = (Accumulator) {part, {0}};
+
+    for (int i = 0; i < Kind::parts; i++) {
+        const FourSums<Kind> terms = part(Kind(), wide, i);
+        sums[i].sum = terms;
+        sums[i].error = FourSums<Kind>{};
         if (adds) {
-            sums[i].sum = BCAST_AT(const AccVec, dst, i);
-            if (COMPENSATED) sums[i].error = BCAST_AT(const AccVec, errors, i);
-            FN(fast_two_sum)(&sums[i], &part);
+            sums[i].sum = load_at<FourSums<Kind>>(dst, i);
+            if constexpr (Kind::compensated) sums[i].error = load_at<FourSums<Kind>>(errors, i);
+            fast_two_sum(&sums[i], terms);
         }
     }
+}
+
+/* Put a vector's sums, and their error terms if there is a place for them. */
+template <class Kind>
+BCAST_INLINE void put_products(const bool has_errors, Sum<Kind> *dst, Sum<Kind> *errors, const Accumulators<Kind> *sums)
+{
+    for (int i = 0; i < Kind::parts; i++) store_at(dst, i, sums[i].sum);
+    if (Kind::compensated && has_errors) store(errors, sums[0].error);
 }
 
 /* `n` rows for each row of sums. The last vector is moved back to end with the rows, and begun before others change
    what it adds to. The same columns of rows to come are prefetched. */
-SPECIALISED void FN(multiply_n_rows)(
-    const int n, const bcast_term_products *rows, const int adds, Acc *dst, const int has_errors)
+template <class Kind>
+SPECIALISED void multiply_n_rows(
+    const int n, const bcast_term_products *rows, const bool adds, Sum<Kind> *dst, const bool has_errors)
 {
-    const ptrdiff_t stride = rows->stride, width = rows->width, last = (width - LANES) * SIZE, group = n * stride;
+    constexpr ptrdiff_t fetched = 4 * BCAST_LINE;       /* bytes of a row */
+    const ptrdiff_t stride = rows->stride, width = rows->width, group = n * stride;
+    const ptrdiff_t last_column = width - Kind::lanes, last = last_column * Kind::bytes;
     const ptrdiff_t ahead = group > 0 ? (rows->ahead + group - 1) / group * group : rows->ahead;
     const char *a = rows->a, *b = rows->b;
-    Accumulator sums[PARTS], end[PARTS];
+    Accumulators<Kind> sums[Kind::parts], end[Kind::parts];
+
     for (ptrdiff_t k = rows->count; k > 0; k--, a += rows->a_advance, b += rows->b_advance, dst += width) {
-        Acc *errors = dst + width;
-        FN(multiply_columns)(n, a + last, b + last, stride, adds, dst + width - LANES, errors + width - LANES, end);
-        for (ptrdiff_t part = 0, at = 0; part <= last; part += 256) {
+        Sum<Kind> *errors = dst + width;
+        multiply_columns(n, a + last, b + last, stride, adds, dst + last_column, errors + last_column, end);
+
+        for (ptrdiff_t piece = 0, at = 0; piece <= last; piece += fetched) {
             for (int i = 0; ahead && i < 4 * n; i++) {
-                __builtin_prefetch(a + part + i % 4 * 64 + i / 4 * stride + ahead);
-                __builtin_prefetch(b + part + i % 4 * 64 + i / 4 * stride + ahead);
+                __builtin_prefetch(a + piece + i % 4 * BCAST_LINE + i / 4 * stride + ahead);
+                __builtin_prefetch(b + piece + i % 4 * BCAST_LINE + i / 4 * stride + ahead);
             }
-            for (; at < part + 256 && at < last; at += VECTOR) {
-                const ptrdiff_t j = at / SIZE;
-                FN(multiply_columns)(n, a + at, b + at, stride, adds, dst + j, errors + j, sums);
-                for (int i = 0; i < PARTS; i++) BCAST_AT(AccVec, dst + j, i) = sums[i].sum;
-                if (COMPENSATED && has_errors) BCAST_AT(AccVec, errors + j, 0) = sums[0].error;
+            for (; at < piece + fetched && at < last; at += Kind::vector_bytes) {
+                const ptrdiff_t j = at / Kind::bytes;
+                multiply_columns(n, a + at, b + at, stride, adds, dst + j, errors + j, sums);
+                put_products(has_errors, dst + j, errors + j, sums);
             }
         }
-        for (int i = 0; i < PARTS; i++) BCAST_AT(AccVec, dst + width - LANES, i) = end[i].sum;
-        if (COMPENSATED && has_errors) BCAST_AT(AccVec, errors + width - LANES, 0) = end[0].error;
+        put_products(has_errors, dst + last_column, errors + last_column, end);
     }
+}
+
+/* The same where it is known whether rows of sums are added to. */
+template <class Kind>
+BCAST_INLINE void multiply_some_rows(
+    const int n, const bcast_term_products *rows, bool adds, Sum<Kind> *dst, bool has_errors)
+{
+    if (adds) multiply_n_rows<Kind>(n, rows, true, dst, true);
+    else multiply_n_rows<Kind>(n, rows, false, dst, has_errors);
 }
 
 /* Eight rows at a time take the fewest instructions; two come faster from memory. */
-#define CASE(n) case n: \
-    if (adds) FN(multiply_n_rows)(n, &rows, 1, dst, 1); \
-    else FN(multiply_n_rows)(n, &rows, 0, dst, all->rows > 1); \
-    break;
-ON_TARGET static void FN(multiply_rows)(const bcast_term_products *all, Acc *dst)
+template <class Kind>
+void multiply_rows(const bcast_term_products *all, Sum<Kind> *dst)
 {
     bcast_term_products rows = *all;
-    const ptrdiff_t most = IS_INTEGER ? 1 : rows.ahead || COMPENSATED ? 2 : 8;
-    int adds = 0;
-    if (rows.width < LANES) {
-        FN(multiply_narrow)(&rows, dst);
+    const ptrdiff_t most = Kind::is_integer ? 1 : rows.ahead || Kind::compensated ? 2 : 8;
+    const bool has_errors = all->rows > 1;
+    bool adds = false;
+
+    if (rows.width < Kind::lanes) {
+        multiply_narrow_rows<Kind>(&rows, dst);
         return;
     }
-    for (ptrdiff_t n; rows.rows > 0; rows.rows -= n, rows.a += n * rows.stride, rows.b += n * rows.stride, adds = 1) {
-        n = rows.rows < most ? rows.rows : most;
+
+    while (rows.rows > 0) {
+        ptrdiff_t n = rows.rows < most ? rows.rows : most;
         n = n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
-        switch (n) { CASE(1) CASE(2) CASE(4) CASE(8) }
+
+        switch (n) {
+        case 1: multiply_some_rows<Kind>(1, &rows, adds, dst, has_errors); break;
+        case 2: multiply_some_rows<Kind>(2, &rows, adds, dst, has_errors); break;
+        case 4: multiply_some_rows<Kind>(4, &rows, adds, dst, has_errors); break;
+        default: multiply_some_rows<Kind>(8, &rows, adds, dst, has_errors);
+        }
+        rows.rows -= n;
+        rows.a += n * rows.stride;
+        rows.b += n * rows.stride;
+        adds = true;
     }
 }
-#undef CASE
 
 /* The sums of a run, as many as it has lanes. */
-ON_TARGET static void FN(multiply_run)(const char *a, const char *b, ptrdiff_t length, ptrdiff_t ahead, Acc *dst)
+template <class Kind>
+void multiply_run(const char *a, const char *b, ptrdiff_t length, ptrdiff_t ahead, Sum<Kind> *dst)
 {
-    const int tree = COMPENSATED ? 2 : 8;
-    Accumulator sums[PARTS] = {{{0}, {0}}};
-    for (; length >= 8 * LANES; length -= 8 * LANES) {
-        for (int at = 0; ahead && at < 8 * VECTOR; at += 64) {
+    constexpr int tree = Kind::compensated ? 2 : 8;     /* vectors that are added as wide ones */
+    constexpr ptrdiff_t vector_bytes = Kind::vector_bytes;
+    Accumulators<Kind> sums[Kind::parts] = {};
+
+    for (; length >= 8 * Kind::lanes; length -= 8 * Kind::lanes) {
+        for (int at = 0; ahead && at < 8 * vector_bytes; at += BCAST_LINE) {
             __builtin_prefetch(a + ahead + at);
             __builtin_prefetch(b + ahead + at);
         }
-        for (int i = 0; i < 8; i += tree, a += tree * VECTOR, b += tree * VECTOR) {
-            Wide wide = FN(product)(a, b);
-            for (int j = 1; j < tree; j++) wide += FN(product)(a + j * VECTOR, b + j * VECTOR);
-            FN(add_parts)(1, sums, &wide);
+        for (int i = 0; i < 8; i += tree, a += tree * vector_bytes, b += tree * vector_bytes) {
+            Wide<Kind> wide = product<Kind>(a, b);
+            for (int j = 1; j < tree; j++) wide = wide + product<Kind>(a + j * vector_bytes, b + j * vector_bytes);
+            add_parts(true, sums, wide);
         }
     }
-    for (; length >= LANES; length -= LANES, a += VECTOR, b += VECTOR) {
-        const Wide wide = FN(product)(a, b);
-        FN(add_parts)(0, sums, &wide);
-    }
-    for (int i = 0; i < PARTS; i++) BCAST_AT(AccVec, dst, i) = sums[i].sum;
-    if (COMPENSATED) BCAST_AT(AccVec, dst + LANES, 0) = sums[0].error;
-    for (ptrdiff_t j = 0; j < length; j++) FN(add_product)(&dst[j], &dst[LANES + j], a + j * SIZE, b + j * SIZE);
+    for (; length >= Kind::lanes; length -= Kind::lanes, a += vector_bytes, b += vector_bytes)
+        add_parts(false, sums, product<Kind>(a, b));
+
+    put_products(true, dst, dst + Kind::lanes, sums);
+    for (ptrdiff_t j = 0; j < length; j++)
+        add_product<Kind>(&dst[j], &dst[Kind::lanes + j], a + j * Kind::bytes, b + j * Kind::bytes);
 }

@@ -1,98 +1,94 @@
 /* The kernel of runs: sums of each, up to four side by side. */
 
-/* Plain sums of as many vectors come first: where compensated, two, which leaves one rounding between a term and its
+/* Plain sums of so many vectors come first: where compensated, two, which leaves one rounding between a term and its
    error term. */
-enum { FN(tree) = COMPENSATED ? 2 : 4 * PARTS, FN(long_tree) = COMPENSATED ? 2 : 8 };
-#define TREE FN(tree)
+template <class Kind> constexpr int tree_of = Kind::compensated ? 2 : 4 * Kind::parts;
+template <class Kind> constexpr int tree_of_long = Kind::compensated ? 2 : 8;
 
 /* Up to four runs side by side, as the additions to one wait for each other; or turns of one. The vector in which a run
    ends, its tail, may have terms of the next run, which are masked. Tails that would pass the last run's end are copied
    to where they have room. */
-typedef struct {
+struct Quad {
     const char *src[4];
     const char *tail[4];
     ptrdiff_t vectors;      /* of each run, the tail among them */
     ptrdiff_t ahead;        /* bytes by which terms are fetched ahead: half a page takes a tenth of a microsecond */
-} FN(quad);
-
-/* Add the parts of a wide vector to one accumulator, which the first part begins where it `begins`. */
-ON_TARGET BCAST_INLINE void FN(join_parts)(const int fast, int begins, Accumulator *dst, const Wide *wide)
-{
-    for (int i = 0; i < PARTS; i++) {
-        const AccVec part = FN(part)(wide, i);
-        if (begins && i == 0) dst->sum = part;
-        else if (fast) FN(fast_two_sum)(dst, &part);
-        else FN(two_sum)(dst, &part);
-    }
-}
+};
 
 /* The lanes of the first `runs` runs: of trees that are `stride` bytes from each other, but for the last, which may be
    a part of one; return the number of vectors in these. */
-SPECIALISED ptrdiff_t FN(sum_trees)(
-    const int runs, const int tree, const int fetches, Accumulator *sums, const FN(quad) *quad, ptrdiff_t stride)
+template <class Kind>
+SPECIALISED ptrdiff_t sum_trees(
+    const int runs, const int tree, const bool fetches, Accumulators<Kind> *sums, const Quad *quad, ptrdiff_t stride)
 {
+    constexpr ptrdiff_t vector_bytes = Kind::vector_bytes;
     const ptrdiff_t vectors = quad->vectors, ahead = quad->ahead;
     ptrdiff_t v = 0, at = 0;
-    for (int k = 0; k < runs; k++) sums[k] = (Accumulator) {{0}, {0}};
+
+    for (int k = 0; k < runs; k++) sums[k] = Accumulators<Kind>{};
+
     for (; vectors - v > tree; v += tree, at += stride) {
         for (int k = 0; k < runs; k++) {
             const char *from = quad->src[k] + at;
-            for (ptrdiff_t line = 0; fetches && line < tree * VECTOR; line += 64)
+            for (ptrdiff_t line = 0; fetches && line < tree * vector_bytes; line += BCAST_LINE)
                 __builtin_prefetch(from + ahead + line);
-            Wide sum = COMPENSATED ? FN(sum_of_2)(from, VECTOR) : FN(sum_of_4)(from, VECTOR);
-            if (tree == 8) {
-                const Wide next = FN(sum_of_4)(from + 4 * VECTOR, VECTOR);
-                sum = FN(plus)(&sum, &next);
-            }
-            FN(join_parts)(1, v == 0, &sums[k], &sum);
+
+            Wide<Kind> sum;
+            if constexpr (Kind::compensated) sum = sum_of_2<Kind>(from, vector_bytes);
+            else sum = sum_of_4<Kind>(from, vector_bytes);
+            if (tree == 8) sum = plus<Kind>(sum, sum_of_4<Kind>(from + 4 * vector_bytes, vector_bytes));
+            join_parts(true, v == 0, &sums[k], sum);
         }
     }
     return v;
 }
 
 /* The lanes of the first `runs` runs; without a mask, their tails have no other terms. */
-SPECIALISED void FN(sum_lanes)(
-    const int runs, const int tree, const int fetches, Accumulator *dst, const FN(quad) *quad, const Term *mask)
+template <class Kind>
+SPECIALISED void sum_lanes(
+    const int runs, const int tree, const bool fetches, Accumulators<Kind> *dst, const Quad *quad,
+    const Term<Kind> *mask)
 {
-    Accumulator sums[4];    /* not in memory as what is pointed to */
-    const ptrdiff_t v = FN(sum_trees)(runs, tree, fetches, sums, quad, tree * VECTOR);
-    const int left = (int) (quad->vectors - v);     /* from 1 to tree */
+    constexpr ptrdiff_t vector_bytes = Kind::vector_bytes;
+    Accumulators<Kind> sums[4];     /* not in memory as what is pointed to */
+    const ptrdiff_t v = sum_trees(runs, tree, fetches, sums, quad, tree * vector_bytes);
+    const int left = static_cast<int>(quad->vectors - v);       /* from 1 to tree */
+
     BCAST_UNROLL
     for (int k = 0; k < runs; k++) {
-        const char *src = quad->src[k] + v * VECTOR, *tail = quad->tail[k];
-        Wide sum = mask ? FN(load_masked)(tail, mask) : FN(load)(tail);
-        if (left % 2 == 0) {
-            const Wide last = FN(load)(src + (left - 2) * VECTOR);
-            sum = FN(plus)(&sum, &last);
-        }
-        for (int i = 0; i + 2 < tree; i += 2) {
-            if (i + 2 < left) {
-                const Wide pair = FN(sum_of_2)(src + i * VECTOR, VECTOR);
-                sum = FN(plus)(&sum, &pair);
-            }
-        }
-        FN(join_parts)(0, v == 0, &sums[k], &sum);
+        const char *src = quad->src[k] + v * vector_bytes, *tail = quad->tail[k];
+        Wide<Kind> sum = mask ? load_masked<Kind>(tail, mask) : load_terms<Kind>(tail);
+
+        if (left % 2 == 0) sum = plus<Kind>(sum, load_terms<Kind>(src + (left - 2) * vector_bytes));
+        for (int i = 0; i + 2 < tree; i += 2)
+            if (i + 2 < left) sum = plus<Kind>(sum, sum_of_2<Kind>(src + i * vector_bytes, vector_bytes));
+
+        join_parts(false, v == 0, &sums[k], sum);
         dst[k] = sums[k];
     }
 }
 
 /* The lanes of long run number `k`, one stream: where compensated, its trees take four turns, as the additions to one
    accumulator wait for each other. */
-SPECIALISED void FN(sum_long_run)(Accumulator *dst, const FN(quad) *quad, int k, const Term *mask)
+template <class Kind>
+SPECIALISED void sum_long_run(Accumulators<Kind> *dst, const Quad *quad, int k, const Term<Kind> *mask)
 {
-    const ptrdiff_t turns = COMPENSATED ? (quad->vectors - 1) / (4 * TREE) : 0, stride = 4 * TREE * VECTOR;
+    constexpr int tree = tree_of<Kind>;
+    constexpr ptrdiff_t tree_size = tree * Kind::vector_bytes, stride = 4 * tree_size;
+    const ptrdiff_t turns = Kind::compensated ? (quad->vectors - 1) / (4 * tree) : 0;
     const char *src = quad->src[k], *end = src + turns * stride;
-    const FN(quad) turn = {
-        .src = {src, src + TREE * VECTOR, src + 2 * TREE * VECTOR, src + 3 * TREE * VECTOR},
-        .vectors = (turns + 1) * TREE, .ahead = BCAST_PAGE / 2
+    const Quad turn = {
+        {src, src + tree_size, src + 2 * tree_size, src + 3 * tree_size}, {}, (turns + 1) * tree, BCAST_PAGE / 2,
     };
-    const FN(quad) rest = {{end}, {quad->tail[k]}, quad->vectors - turns * 4 * TREE, BCAST_PAGE / 2};
-    Accumulator sum, turn_sums[4];
-    if (COMPENSATED) FN(sum_trees)(4, TREE, 1, turn_sums, &turn, stride);
-    FN(sum_lanes)(1, FN(long_tree), !COMPENSATED, &sum, &rest, mask);
-    for (int i = 0; COMPENSATED && i < 4; i++) {
-        FN(two_sum)(&sum, &turn_sums[i].sum);
-        sum.error += turn_sums[i].error;
+    const Quad rest = {{end}, {quad->tail[k]}, quad->vectors - turns * 4 * tree, BCAST_PAGE / 2};
+    Accumulators<Kind> sum, turn_sums[4];
+
+    if constexpr (Kind::compensated) sum_trees(4, tree, true, turn_sums, &turn, stride);
+    sum_lanes(1, tree_of_long<Kind>, !Kind::compensated, &sum, &rest, mask);
+
+    for (int i = 0; Kind::compensated && i < 4; i++) {
+        two_sum(&sum, turn_sums[i].sum);
+        sum.error = sum.error + turn_sums[i].error;
     }
     *dst = sum;
 }
@@ -104,104 +100,151 @@ SPECIALISED void FN(sum_long_run)(Accumulator *dst, const FN(quad) *quad, int k,
        b0 b1 b2 b3    even + odd ->                      lower + upper ->    a b c d      interleave 1
        c0 c1 c2 c3                    c01 d01 c23 d23
        d0 d1 d2 d3 */
-SPECIALISED void FN(transpose_reduce)(const int interleave, Accumulator *sums)
+template <class Kind>
+SPECIALISED void transpose_reduce(const int interleave, Accumulators<Kind> *sums)
 {
-    for (int i = 0; interleave == 1 && i < 4; i += 2) {
-        Accumulator *a = &sums[i], *b = &sums[i + 1];
-        const AccVec odd = BCAST_ODD(a->sum, b->sum);
-        a->sum = BCAST_EVEN(a->sum, b->sum);
-        if (COMPENSATED) a->error = BCAST_EVEN(a->error, b->error) + BCAST_ODD(a->error, b->error);
-        FN(two_sum)(a, &odd);
+    if (interleave == 1) {
+        for (int i = 0; i < 4; i += 2) {
+            Accumulators<Kind> *a = &sums[i], *b = &sums[i + 1];
+            const FourSums<Kind> more = odd(a->sum, b->sum);
+            a->sum = even(a->sum, b->sum);
+            if constexpr (Kind::compensated) a->error = even(a->error, b->error) + odd(a->error, b->error);
+            two_sum(a, more);
+        }
     }
-    for (int i = 0, j = 2 / interleave; interleave <= 2 && i < 4; i += 2 * j) {
-        Accumulator *a = &sums[i], *b = &sums[i + j];
-        const AccVec upper = BCAST_UPPER(a->sum, b->sum);
-        a->sum = BCAST_LOWER(a->sum, b->sum);
-        if (COMPENSATED) a->error = BCAST_LOWER(a->error, b->error) + BCAST_UPPER(a->error, b->error);
-        FN(two_sum)(a, &upper);
+    if (interleave <= 2) {
+        const int next = 2 / interleave;    /* vectors from one that is added to the other */
+        for (int i = 0; i < 4; i += 2 * next) {
+            Accumulators<Kind> *a = &sums[i], *b = &sums[i + next];
+            const FourSums<Kind> more = upper(a->sum, b->sum);
+            a->sum = lower(a->sum, b->sum);
+            if constexpr (Kind::compensated) a->error = lower(a->error, b->error) + upper(a->error, b->error);
+            two_sum(a, more);
+        }
     }
 }
 
 /* The runs from number `i` on, one by one: less than four, or with no room for tails. */
-ON_TARGET BCAST_APART int FN(sum_last_runs)(const bcast_term_runs *runs, const bcast_sink *dst, ptrdiff_t i)
+template <class Kind>
+BCAST_APART int sum_last_runs(const bcast_term_runs *runs, const bcast_sink *dst, ptrdiff_t i)
 {
-    const ptrdiff_t m = runs->interleave, vectors = (runs->length + LANES - 1) / LANES;
-    const ptrdiff_t whole = (vectors - 1) * VECTOR, tail = runs->length * SIZE - whole;     /* bytes */
-    AccVec special = {0};
+    constexpr int lanes = Kind::lanes;
+    const ptrdiff_t interleave = runs->interleave, vectors = (runs->length + lanes - 1) / lanes;
+    const ptrdiff_t whole = (vectors - 1) * Kind::vector_bytes, tail = runs->length * Kind::bytes - whole;  /* bytes */
+    FourSums<Kind> special = {};
+
     for (; i < runs->count; i++) {
         const char *src = runs->src + i * runs->stride;
-        Term room[LANES] = {0};
-        Accumulator sums[4] = {{{0}, {0}}};
-        const FN(quad) quad = {{src}, {(const char *) room}, vectors, 0};
+        Term<Kind> room[lanes] = {0};
+        Accumulators<Kind> sums[4] = {};
+        const Quad quad = {{src}, {reinterpret_cast<const char *>(room)}, vectors, 0};
         memcpy(room, src + whole, tail);
-        if (vectors < SUM_LONG_VECTORS) FN(sum_lanes)(1, TREE, 0, sums, &quad, NULL);
-        else FN(sum_long_run)(sums, &quad, 0, NULL);
-        if (m == 1) FN(transpose_reduce)(1, sums);
-        if (m == 2) FN(transpose_reduce)(2, sums);
-        FN(put_some)(dst, i * m, m, sums, &special);
+
+        if (vectors < SUM_LONG_VECTORS) sum_lanes<Kind>(1, tree_of<Kind>, false, sums, &quad, nullptr);
+        else sum_long_run<Kind>(sums, &quad, 0, nullptr);
+
+        if (interleave == 1) transpose_reduce(1, sums);
+        if (interleave == 2) transpose_reduce(2, sums);
+        put_some(dst, i * interleave, interleave, sums, &special);
     }
-    return FN(is_special)(&special);
+    return is_special<Kind>(special);
+}
+
+/* Bytes by which terms are fetched ahead where four runs take so many: whole quads. */
+BCAST_INLINE ptrdiff_t fetched_ahead(ptrdiff_t quad_stride)
+{
+    if (quad_stride >= 2 * BCAST_PAGE) return BCAST_PAGE / 2;
+    return (BCAST_PAGE / (quad_stride + 1) + 1) * quad_stride;
 }
 
 /* All runs, of `few` vectors if that is known when this is compiled, else 0. */
-SPECIALISED int FN(sum_quads)(
-    const int interleave, const int few, const int is_masked, const bcast_term_runs *all, const bcast_sink *sink)
+template <class Kind>
+SPECIALISED int sum_quads(
+    const int interleave, const int few, const bool is_masked, const bcast_term_runs *all, const bcast_sink *sink)
 {
+    constexpr int lanes = Kind::lanes;
+    constexpr ptrdiff_t vector_bytes = Kind::vector_bytes;
     const bcast_term_runs runs = *all;
     const bcast_sink dst = *sink;
-    const ptrdiff_t vectors = few ? few : (runs.length + LANES - 1) / LANES;
-    const ptrdiff_t past = (vectors * LANES - runs.length) * SIZE;      /* bytes by which tails pass the ends of runs */
-    const ptrdiff_t end = (runs.count - 4) * runs.stride - past;          /* where the last quad may be */
-    const ptrdiff_t quad_stride = 4 * runs.stride;
-    const ptrdiff_t ahead = few ? 0 : quad_stride >= 2 * BCAST_PAGE ? BCAST_PAGE / 2
-        : (BCAST_PAGE / (quad_stride + 1) + 1) * quad_stride;
+    const ptrdiff_t vectors = few ? few : (runs.length + lanes - 1) / lanes;
+    const ptrdiff_t past = (vectors * lanes - runs.length) * Kind::bytes;    /* bytes by which tails pass runs' ends */
+    const ptrdiff_t end = (runs.count - 4) * runs.stride - past;            /* where the last quad may be */
+    const ptrdiff_t ahead = few ? 0 : fetched_ahead(4 * runs.stride);
     ptrdiff_t i = 0;
-    AccVec special = {0};
-    Term mask[LANES];
+    FourSums<Kind> special = {};
+    Term<Kind> mask[lanes];
+
     memset(mask, 0xff, sizeof mask);
-    if (is_masked) memset((char *) mask + VECTOR - past, 0, past);
+    if (is_masked) memset(reinterpret_cast<char *>(mask) + vector_bytes - past, 0, past);
+
     for (; i + 4 <= runs.count && i * runs.stride <= end; i += 4) {
         const char *src = runs.src + i * runs.stride;
-        FN(quad) quad = {.vectors = vectors, .ahead = ahead};
-        Accumulator sums[4];
+        Quad quad = {{}, {}, vectors, ahead};
+        Accumulators<Kind> sums[4];
+
         for (int k = 0; k < 4; k++) {
             quad.src[k] = src + k * runs.stride;
-            quad.tail[k] = quad.src[k] + (vectors - 1) * VECTOR;
+            quad.tail[k] = quad.src[k] + (vectors - 1) * vector_bytes;
         }
-        for (ptrdiff_t at = 0; at < 4 * few * VECTOR; at += 64) __builtin_prefetch(src + BCAST_PAGE + at);
+        for (ptrdiff_t at = 0; at < 4 * few * vector_bytes; at += BCAST_LINE)
+            __builtin_prefetch(src + BCAST_PAGE + at);
+
         if (few || vectors < SUM_LONG_VECTORS) {
-            FN(sum_lanes)(4, TREE, !few, sums, &quad, is_masked ? mask : NULL);
+            sum_lanes(4, tree_of<Kind>, !few, sums, &quad, is_masked ? mask : nullptr);
         } else {
-            const FN(quad) same = quad;     /* so that the others need not be in memory */
-            Accumulator long_sums[4];
-            for (int k = 0; k < 4; k++) FN(sum_long_run)(&long_sums[k], &same, k, mask);
+            const Quad same = quad;     /* so that the others need not be in memory */
+            Accumulators<Kind> long_sums[4];
+            for (int k = 0; k < 4; k++) sum_long_run(&long_sums[k], &same, k, mask);
             for (int k = 0; k < 4; k++) sums[k] = long_sums[k];
         }
-        FN(transpose_reduce)(interleave, sums);
-        for (int j = 0; j < 4; j += 4 / interleave) FN(put_added)(&dst, (i + j) * interleave, &sums[j], &special);
+
+        transpose_reduce(interleave, sums);
+        for (int j = 0; j < 4; j += 4 / interleave) put_added(&dst, (i + j) * interleave, &sums[j], &special);
     }
-    return (i < runs.count ? FN(sum_last_runs)(all, sink, i) : 0) | FN(is_special)(&special);
+    return (i < runs.count ? sum_last_runs<Kind>(all, sink, i) : 0) | is_special<Kind>(special);
 }
 
-#define CASE(few) case few: return is_masked ? FN(sum_quads)(interleave, few, 1, runs, dst) \
-    : FN(sum_quads)(interleave, few, 0, runs, dst);
-SPECIALISED int FN(sum_shapes)(const int interleave, const bcast_term_runs *runs, const bcast_sink *dst)
+/* All runs, of `few` vectors. Where each fills these, or items are as many as lanes, there is no mask. */
+template <class Kind>
+BCAST_INLINE int sum_few_vectors(
+    const int interleave, const int few, bool is_masked, const bcast_term_runs *runs, const bcast_sink *dst)
 {
-    const int is_masked = interleave < LANES && runs->length % LANES > 0;
-    if (UNROLLED)
-        switch ((runs->length + LANES - 1) / LANES) { CASE(1) CASE(2) CASE(3) CASE(4) CASE(6) CASE(8) }
-    return FN(sum_quads)(interleave, 0, 1, runs, dst);
+    if (is_masked) return sum_quads<Kind>(interleave, few, true, runs, dst);
+    return sum_quads<Kind>(interleave, few, false, runs, dst);
 }
-#undef CASE
 
-ON_TARGET static int FN(sum_runs)(const bcast_term_runs *runs, const bcast_sink *dst)
+/* All runs: there is a loop for each of some numbers of vectors. */
+template <class Kind>
+SPECIALISED int sum_shapes(const int interleave, const bcast_term_runs *runs, const bcast_sink *dst)
 {
-    if (runs->interleave == 1 && runs->stride == runs->length * SIZE) {   /* of 4 terms: a whole vector is as fast */
-        if (runs->length == 2) return FN(sum_dense_runs)(2, runs, dst);
-        if (runs->length == 3) return FN(sum_dense_runs)(3, runs, dst);
-        if (runs->length == 4 && (COMPENSATED || PARTS > 1)) return FN(sum_dense_runs)(4, runs, dst);
+    constexpr int lanes = Kind::lanes;
+    const bool is_masked = interleave < lanes && runs->length % lanes > 0;
+
+    if constexpr (unrolled) {
+        switch ((runs->length + lanes - 1) / lanes) {
+        case 1: return sum_few_vectors<Kind>(interleave, 1, is_masked, runs, dst);
+        case 2: return sum_few_vectors<Kind>(interleave, 2, is_masked, runs, dst);
+        case 3: return sum_few_vectors<Kind>(interleave, 3, is_masked, runs, dst);
+        case 4: return sum_few_vectors<Kind>(interleave, 4, is_masked, runs, dst);
+        case 6: return sum_few_vectors<Kind>(interleave, 6, is_masked, runs, dst);
+        case 8: return sum_few_vectors<Kind>(interleave, 8, is_masked, runs, dst);
+        default: break;
+        }
     }
-    if (runs->interleave == 1) return FN(sum_shapes)(1, runs, dst);
-    if (runs->interleave == 2) return FN(sum_shapes)(2, runs, dst);
-    return FN(sum_shapes)(4, runs, dst);
+    return sum_quads<Kind>(interleave, 0, true, runs, dst);
+}
+
+template <class Kind>
+int sum_runs(const bcast_term_runs *runs, const bcast_sink *dst)
+{
+    const bool is_dense = runs->interleave == 1 && runs->stride == runs->length * Kind::bytes;
+
+    if (is_dense && runs->length == 2) return sum_dense_runs<Kind>(2, runs, dst);
+    if (is_dense && runs->length == 3) return sum_dense_runs<Kind>(3, runs, dst);
+    if constexpr (Kind::compensated || Kind::parts > 1)     /* elsewhere a whole vector is as fast */
+        if (is_dense && runs->length == 4) return sum_dense_runs<Kind>(4, runs, dst);
+
+    if (runs->interleave == 1) return sum_shapes<Kind>(1, runs, dst);
+    if (runs->interleave == 2) return sum_shapes<Kind>(2, runs, dst);
+    return sum_shapes<Kind>(4, runs, dst);
 }

@@ -30,7 +30,7 @@
 #error "-ffast-math reorders sums: it drops the error terms, and results would depend on the target"
 #endif
 
-/* The kinds of terms, one row each: a term's bits x; what few terms are summed in (wide), and what all are (the
+/* The kinds of terms, one row each: a term's bits; what few terms are summed in (wide), and what all are (the
    accumulator); how many terms a vector has; whether accumulators are compensated; whether terms are converted as they
    are loaded; and their dtype. */
 #define BCAST_SUM_KINDS(ROW)                                \
@@ -93,9 +93,12 @@ typedef struct {
     ptrdiff_t ahead;            /* bytes by which terms are prefetched, about; 0 if some cache holds them */
 } bcast_term_products;
 
+/* What becomes of sums: accumulators are set, or added to, or results are written. */
+typedef enum { BCAST_SET, BCAST_ADD, BCAST_WRITE } bcast_sink_mode;
+
 /* Where sums go, one after the other. */
 typedef struct {
-    enum { BCAST_SET, BCAST_ADD, BCAST_WRITE } mode;    /* set accumulators, add to them, or write results */
+    bcast_sink_mode mode;
     char *sum;                  /* accumulators; or results, as terms of the kind */
     char *error;                /* error terms of accumulators; with BCAST_WRITE the same as `sum` */
 } bcast_sink;

@@ -21,9 +21,9 @@
     ROW(UINT16, uint16_t, 0, u64, x, 0, NULL)                                               \
     ROW(UINT32, uint32_t, 0, u32, x, 0, NULL)                                               \
     ROW(UINT64, uint64_t, 0, u64, x, 0, NULL)                                               \
-    ROW(FLOAT16, uint16_t, 1, f16, bcast_f16_of(x), BCAST_ROUNDED_TO_F16(y), NULL)         \
-    ROW(BFLOAT16, uint16_t, 1, bf16, bcast_bf16_of(x), bcast_narrowed(y, 7), "bfloat16")    \
-    ROW(FLOAT32, uint32_t, 1, f32, bcast_f32_of(x), bcast_f32_bits_of((float) y), NULL)             \
+    ROW(FLOAT16, uint16_t, 1, f16, bcast_f16_of(x), bcast_f16_bits_of(y), NULL)            \
+    ROW(BFLOAT16, uint16_t, 1, bf16, bcast_bf16_of(x), bcast_bf16_bits_of(y), "bfloat16")   \
+    ROW(FLOAT32, uint32_t, 1, f32, bcast_f32_of(x), bcast_f32_bits_of((float) y), NULL)     \
     ROW(FLOAT64, uint64_t, 1, f64, bcast_f64_of(x), bcast_f64_bits_of(y), NULL)
 
 #define BCAST_DTYPE_NUMBER(NAME, ...) BCAST_##NAME,

@@ -1,20 +1,20 @@
-/* Idempotent operations: what each one compares, and their kernels for each target. */
+/* Idempotent operations, which may take a term twice: what each one compares, joins and writes, for each dtype.
 
-#include "idempotent.h"
+   An operation is a struct:
 
-#include <string.h>
+       Item, Key, Accumulator      what lies in memory; what the loops compare; what they write
+       of_item, of_accumulator     the key of either
+       to_accumulator              the accumulator of a key
+       both                        the key of two terms
+
+   To add one, write its struct, a class beside `Extremes` and `Truths` that says which struct each dtype has, and its
+   row in `idempotent.inc.h`. */
+
+#ifndef BCAST_OPERATIONS_H
+#define BCAST_OPERATIONS_H
 
 #include "table.h"
-#include "../../_runtime/cpu.h"
 #include "../../_runtime/target.h"
-
-#ifdef _MSC_VER
-#define BCAST_ALWAYS_INLINE static __forceinline
-#define BCAST_RESTRICT __restrict
-#else
-#define BCAST_ALWAYS_INLINE static inline __attribute__((always_inline))
-#define BCAST_RESTRICT __restrict__
-#endif
 
 namespace bcast {
 
@@ -25,10 +25,10 @@ struct Extreme {
     using Key = T;
     using Accumulator = T;
 
-    BCAST_ALWAYS_INLINE T of_item(T x) { return x; }
-    BCAST_ALWAYS_INLINE T of_accumulator(T x) { return x; }
-    BCAST_ALWAYS_INLINE T to_accumulator(T x) { return x; }
-    BCAST_ALWAYS_INLINE T both(T a, T b) { return (greatest ? a > b : a < b) ? a : b; }
+    BCAST_INLINE T of_item(T x) { return x; }
+    BCAST_INLINE T of_accumulator(T x) { return x; }
+    BCAST_INLINE T to_accumulator(T x) { return x; }
+    BCAST_INLINE T both(T a, T b) { return (greatest ? a > b : a < b) ? a : b; }
 };
 
 /* A float, by its bits, of which those of infinity are `infinity`. A key is an integer whose order is that of the
@@ -42,21 +42,21 @@ struct ExtremeOfFloats {
 
     static constexpr Bits all_but_sign = static_cast<Bits>(-1) >> 1;
 
-    BCAST_ALWAYS_INLINE Key of_item(Bits bits)
+    BCAST_INLINE Key of_item(Bits bits)
     {
         const Bits size = bits & all_but_sign;
         const bool is_below = (size <= infinity) & ((size != bits) == greatest);
         return static_cast<Key>(is_below ? ~size : size);
     }
-    BCAST_ALWAYS_INLINE Key of_accumulator(Bits bits) { return of_item(bits); }
-    BCAST_ALWAYS_INLINE Bits to_accumulator(Key key)
+    BCAST_INLINE Key of_accumulator(Bits bits) { return of_item(bits); }
+    BCAST_INLINE Bits to_accumulator(Key key)
     {
         const bool is_below = key < 0;
         const Bits size = static_cast<Bits>(is_below ? ~key : key);
         const bool is_negative = (size <= infinity) & (is_below == greatest);
         return static_cast<Bits>(is_negative ? size + all_but_sign + 1 : size);
     }
-    BCAST_ALWAYS_INLINE Key both(Key a, Key b) { return a > b ? a : b; }
+    BCAST_INLINE Key both(Key a, Key b) { return a > b ? a : b; }
 };
 
 /* Whether an item is zero, or is not. Floats are read as integers, without their sign where `mask` leaves that out. */
@@ -66,10 +66,10 @@ struct Truth {
     using Key = T;
     using Accumulator = T;
 
-    BCAST_ALWAYS_INLINE Key of_item(Item x) { return static_cast<Key>(((x & mask) == 0) == zero ? -1 : 0); }
-    BCAST_ALWAYS_INLINE Key of_accumulator(Accumulator x) { return x; }
-    BCAST_ALWAYS_INLINE Accumulator to_accumulator(Key x) { return x; }
-    BCAST_ALWAYS_INLINE Key both(Key a, Key b) { return a | b; }
+    BCAST_INLINE Key of_item(Item x) { return static_cast<Key>(((x & mask) == 0) == zero ? -1 : 0); }
+    BCAST_INLINE Key of_accumulator(Accumulator x) { return x; }
+    BCAST_INLINE Accumulator to_accumulator(Key x) { return x; }
+    BCAST_INLINE Key both(Key a, Key b) { return a | b; }
 };
 
 /* The types of items, by the numbers of dtypes. */
@@ -116,40 +116,6 @@ struct Truths {
     template <int dtype> using Of = Truth<typename BitsOf<dtype>::Type, BitsOf<dtype>::without_sign, zero>;
 };
 
-/* On x86, CPUs of before 2013 alone use these: small code, compiled in a sixth of the time. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC push_options
-#pragma GCC optimize("O1")
+}
+
 #endif
-namespace plain {
-#define ON_TARGET
-#include "idempotent.inc.h"
-#undef ON_TARGET
-}
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC pop_options
-#endif
-
-#if defined(__x86_64__) && !defined(_MSC_VER)
-namespace avx2 {
-#define ON_TARGET BCAST_TARGET("avx2,f16c,fma")
-#include "idempotent.inc.h"
-#undef ON_TARGET
-}
-#else
-namespace avx2 = plain;
-#endif
-
-/* Compilers make vectors of the plain loops where an architecture always has them. */
-namespace ssse3 = plain;
-namespace neon = plain;
-
-#define BCAST_KERNELS_OF_TARGET(name, kernels_name, ...) kernels_name::kernels,
-constexpr const bcast_sum_kernels *const *kernels_of_target[] = {BCAST_TARGETS(BCAST_KERNELS_OF_TARGET)};
-
-}
-
-extern "C" const bcast_sum_kernels *bcast_idempotent_kernels(int target, int operation, int dtype)
-{
-    return &bcast::kernels_of_target[target][operation][dtype];
-}

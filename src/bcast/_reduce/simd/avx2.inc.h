@@ -1,0 +1,78 @@
+/* The words of AVX2, with F16C and FMA. What compilers make of conversions of vectors has several times the
+   instructions. */
+
+/* Four floats as doubles. */
+BCAST_INLINE Vector<double, 4> doubles(Vector<float, 4> x)
+{
+    return (Vector<double, 4>) _mm256_cvtps_pd((__m128) x);
+}
+
+/* Four of eight floats as doubles: half number `i`. */
+BCAST_INLINE Vector<double, 4> doubles_of_half(Vector<float, 8> x, int i)
+{
+    return (Vector<double, 4>) _mm256_cvtps_pd(
+        i ? _mm256_extractf128_ps((__m256) x, 1) : _mm256_castps256_ps128((__m256) x));
+}
+
+/* Four doubles, rounded to floats. */
+BCAST_INLINE Vector<float, 4> floats(Vector<double, 4> x)
+{
+    return (Vector<float, 4>) _mm256_cvtpd_ps((__m256d) x);
+}
+
+/* float16, by its bits, as floats. */
+BCAST_INLINE Vector<float, 8> floats_of_halves(Vector<uint16_t, 8> x)
+{
+    return (Vector<float, 8>) _mm256_cvtph_ps((__m128i) x);
+}
+
+/* bfloat16, by its bits, as floats. */
+BCAST_INLINE Vector<float, 4> floats_of_bfloats(Vector<uint16_t, 4> x)
+{
+    const __m128i bits = _mm_cvtepu16_epi32(_mm_set_epi64x(0, (int64_t) x));
+    return (Vector<float, 4>) _mm_slli_epi32(bits, 16);
+}
+
+/* Four doubles rounded once, as the bits of float16: rounded to odd in float32 first, which avoids double rounding. */
+BCAST_INLINE Vector<uint16_t, 4> halves_of(Vector<double, 4> x)
+{
+    const auto bits = (Vector<uint64_t, 4>) x, low = bits & 0x1fffffff;
+    const __m128 odd = _mm256_cvtpd_ps((__m256d) ((bits | (low + 0x1fffffff)) & ~(uint64_t) 0x1fffffff));
+
+    return (Vector<uint16_t, 4>) _mm_cvtsi128_si64(_mm_cvtps_ph(odd, _MM_FROUND_TO_NEAREST_INT));
+}
+
+/* The same as the bits of bfloat16. To odd, here, is towards zero, and odd if that is inexact. */
+BCAST_INLINE Vector<uint16_t, 4> bfloats_of(Vector<double, 4> x)
+{
+    using Bits = Vector<uint32_t, 4>;
+    using LongBits = Vector<uint64_t, 4>;
+    const Vector<float, 4> nearest = __builtin_convertvector(x, Vector<float, 4>);
+    const Vector<double, 4> back = __builtin_convertvector(nearest, Vector<double, 4>), zero = {};
+    const LongBits is_away = (LongBits) (((back > x) & (x > zero)) | ((back < x) & (x < zero)));
+    const LongBits is_inexact = (LongBits) (back != x);
+    const Bits is_nan = (Bits) (nearest != nearest), sign = (Bits) nearest & 0x80000000;
+
+    Bits bits = (Bits) nearest + __builtin_convertvector(is_away, Bits);
+    bits |= __builtin_convertvector(is_inexact, Bits) & 1;
+    bits += 0x7fff + (bits >> 16 & 1);
+    bits = (is_nan & (sign | 0x7fc00000)) | (~is_nan & bits);
+    return __builtin_convertvector(bits >> 16, Vector<uint16_t, 4>);
+}
+
+/* Ones that compilers do not know for ones: they would drop the products with them. */
+template <class V>
+BCAST_INLINE V ones()
+{
+    V one = all_lanes<V>(1);
+    __asm__("" : "+x"(one));
+    return one;
+}
+
+/* A product that no instruction adds unrounded, as some do that multiply and add. */
+template <class V>
+BCAST_INLINE V rounded(V product)
+{
+    __asm__("" : "+x"(product));
+    return product;
+}

@@ -1,0 +1,147 @@
+/* The kernels of reductions: one unit, which is compiled once for each target, in a namespace of its own, and gives out
+   tables of plain functions (`kernels.h`).
+
+   `sum.h` is the contract of sums, `idempotent.h` that of other operations. Kernels are templates over a kind of terms
+   (`kinds.h`) or an operation (`operations.h`), made of the words of a target's vectors (`vectors.inc.h`).
+
+   Here is the list of targets. To add one, write its block: the compiler's options for it, how long its registers are,
+   and its words for conversions, which may be another target's. Its row in `_runtime/cpu.h` names it, and says which
+   CPUs have it. Nothing of the C++ library is linked, and no function raises. */
+
+#include "kernels.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "dtypes.h"
+#include "kinds.h"
+#include "operations.h"
+#include "packing.h"
+#include "../../_runtime/cpu.h"
+#include "../../_runtime/floats.h"
+#include "../../_runtime/target.h"
+#include "../../_runtime/tuning.h"
+
+#if BCAST_VECTORS && defined(__x86_64__)
+#include <immintrin.h>
+#elif BCAST_VECTORS && defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+/* How a part of this file is compiled: for a target's instructions; as small code; loops of four by four. */
+#define BCAST_PRAGMA(text) _Pragma(#text)
+#ifdef __clang__
+#define BEGIN_TARGET(names) BCAST_PRAGMA(clang attribute push(__attribute__((target(names))), apply_to = function))
+#define END_TARGET BCAST_PRAGMA(clang attribute pop)
+#define BEGIN_SMALL
+#define END_SMALL
+#define BCAST_UNROLL BCAST_PRAGMA(clang loop unroll(full))
+#elif defined(__GNUC__)
+#define BEGIN_TARGET(names) BCAST_PRAGMA(GCC push_options) BCAST_PRAGMA(GCC target(names))
+#define END_TARGET BCAST_PRAGMA(GCC pop_options)
+#define BEGIN_SMALL BCAST_PRAGMA(GCC push_options) BCAST_PRAGMA(GCC optimize("O1"))
+#define END_SMALL BCAST_PRAGMA(GCC pop_options)
+#define BCAST_UNROLL BCAST_PRAGMA(GCC unroll 4)
+#endif
+
+/* A row of each table, for the lists of dtypes and kinds. */
+#define BCAST_CASE_STORE(NAME, ...) case BCAST_##NAME: store_as<BCAST_##NAME, BCAST_UINT64>(results, sums, n); break;
+#define BCAST_IDEMPOTENT_KERNELS(NAME, ...) kernels_of<typename Operations::template Of<BCAST_##NAME>>(),
+#define BCAST_SET_KERNELS(kind, ...) target.kernels[BCAST_KIND_##kind] = kernels_of<kind>();
+#define BCAST_SET_NARROW_KERNELS(kind, ...) target.kernels[BCAST_KIND_##kind] = narrow_kernels_of<kind>();
+
+namespace bcast {
+namespace {
+
+/* ---- The targets ---- */
+
+#if BCAST_VECTORS && (defined(__x86_64__) || defined(__aarch64__))
+/* All but CPUs of before 2013 have a better one: this is small code, compiled in a sixth of the time. */
+BEGIN_SMALL
+namespace plain {
+#define SPECIALISED BCAST_APART
+constexpr int register_bytes = 16;
+constexpr bool unrolled = false;
+#include "vectors.inc.h"
+#include "plain.inc.h"
+#include "target.inc.h"
+#undef SPECIALISED
+}
+END_SMALL
+#elif BCAST_VECTORS
+namespace plain {
+#define SPECIALISED BCAST_INLINE
+constexpr int register_bytes = 16;
+constexpr bool unrolled = true;
+#include "vectors.inc.h"
+#include "plain.inc.h"
+#include "target.inc.h"
+#undef SPECIALISED
+}
+#else
+namespace plain {
+#include "plain.inc.h"
+#include "target.inc.h"
+}
+#endif
+
+#if BCAST_VECTORS && defined(__x86_64__)
+BEGIN_TARGET("avx2,f16c,fma")
+namespace avx2 {
+#define SPECIALISED BCAST_INLINE
+constexpr int register_bytes = 32;
+constexpr bool unrolled = true;
+#include "vectors.inc.h"
+#include "avx2.inc.h"
+#include "target.inc.h"
+#undef SPECIALISED
+}
+END_TARGET
+#else
+namespace avx2 = plain;
+#endif
+
+#if BCAST_VECTORS && defined(__aarch64__)
+namespace neon {        /* which is always there: the compiler needs no option */
+#define SPECIALISED BCAST_INLINE
+constexpr int register_bytes = 16;
+constexpr bool unrolled = true;
+#include "vectors.inc.h"
+#include "neon.inc.h"
+#include "target.inc.h"
+#undef SPECIALISED
+}
+#else
+namespace neon = plain;
+#endif
+
+/* No instruction of SSSE3 is of use here. */
+namespace ssse3 = plain;
+
+/* ---- Their tables ---- */
+
+#define BCAST_SUMS_OF(name, kernels, ...) &kernels::sums::target,
+#define BCAST_IDEMPOTENT_OF(name, kernels, ...) kernels::idempotent::kernels_by_operation,
+constexpr const bcast_sum_target *sum_targets[] = {BCAST_TARGETS(BCAST_SUMS_OF)};
+constexpr const bcast_sum_kernels *const *idempotent_targets[] = {BCAST_TARGETS(BCAST_IDEMPOTENT_OF)};
+
+}
+}
+
+extern "C" const bcast_sum_target *bcast_sum_target_of(int target)
+{
+    return bcast::sum_targets[target];
+}
+
+extern "C" const bcast_sum_kernels *bcast_idempotent_kernels(int target, int operation, int dtype)
+{
+    return &bcast::idempotent_targets[target][operation][dtype];
+}
+
+extern "C" BCAST_ALIGNED void bcast_pack(
+    int dtype, int as_real, char *dst, const char *src, ptrdiff_t stride, ptrdiff_t n)
+{
+    bcast::pack(dtype, as_real != 0, dst, src, stride, n);
+}

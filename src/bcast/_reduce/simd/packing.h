@@ -1,0 +1,43 @@
+/* Packing: terms that kernels cannot read where they lie are written one after the other, as they read them. */
+
+#ifndef BCAST_PACKING_H
+#define BCAST_PACKING_H
+
+#include "dtypes.h"
+
+namespace bcast {
+
+/* Items of a dtype as themselves, floats, or widened: integers to 64 bits; or as the values of float64. */
+template <int dtype, bool as_real>
+BCAST_INLINE void pack_at(const ptrdiff_t stride, char *dst, const char *src, ptrdiff_t n)
+{
+    const int packed = bcast_dtypes[dtype].is_float && !as_real ? dtype : BCAST_UINT64;
+
+    for (ptrdiff_t i = 0; i < n; i++)
+        bcast_write(packed, 0, dst + i * bcast_dtypes[packed].size, bcast_read(dtype, as_real, src + i * stride));
+}
+
+/* Compilers make vectors of adjacent items and of every second one, as the real parts of complex numbers are. */
+template <int dtype, bool as_real>
+BCAST_INLINE void pack_dtype(char *dst, const char *src, ptrdiff_t stride, ptrdiff_t n)
+{
+    const ptrdiff_t size = bcast_dtypes[dtype].size;
+
+    if (stride == size) pack_at<dtype, as_real>(size, dst, src, n);
+    else if (stride == 2 * size) pack_at<dtype, as_real>(2 * size, dst, src, n);
+    else pack_at<dtype, as_real>(stride, dst, src, n);
+}
+
+#define BCAST_CASE_PACK(NAME, ...)                                                          \
+    case BCAST_##NAME:                                                                      \
+        if (as_real) pack_dtype<BCAST_##NAME, true>(dst, src, stride, n);                   \
+        else pack_dtype<BCAST_##NAME, false>(dst, src, stride, n);                          \
+        break;
+BCAST_INLINE void pack(int dtype, bool as_real, char *dst, const char *src, ptrdiff_t stride, ptrdiff_t n)
+{
+    switch (dtype) { BCAST_DTYPES(BCAST_CASE_PACK) }
+}
+
+}
+
+#endif

@@ -1,0 +1,88 @@
+/* The words of targets that have no instructions of their own for them: compilers say them in what each CPU has. */
+
+#if BCAST_VECTORS
+
+/* Four floats as doubles. */
+BCAST_INLINE Vector<double, 4> doubles(Vector<float, 4> x)
+{
+    using Half = Vector<double, 2>;
+    const auto low = half_of<Vector<float, 2>>(x, 0), high = half_of<Vector<float, 2>>(x, 1);
+    return {__builtin_convertvector(low, Half), __builtin_convertvector(high, Half)};
+}
+
+/* Four of eight floats as doubles: half number `i`. */
+BCAST_INLINE Vector<double, 4> doubles_of_half(Vector<float, 8> x, int i)
+{
+    return doubles(half_of<Vector<float, 4>>(x, i));
+}
+
+/* Four doubles, rounded to floats. */
+BCAST_INLINE Vector<float, 4> floats(Vector<double, 4> x)
+{
+    return Vector<float, 4>{
+        static_cast<float>(x.low[0]), static_cast<float>(x.low[1]),
+        static_cast<float>(x.high[0]), static_cast<float>(x.high[1]),
+    };
+}
+
+/* float16, by its bits, as floats: as `bcast_f16_of`. */
+BCAST_INLINE Vector<float, 4> floats_of_halves(Vector<uint16_t, 4> x)
+{
+    using Bits = Vector<uint32_t, 4>;
+    using Floats = Vector<float, 4>;
+    const Bits bits = __builtin_convertvector(x, Bits);
+    const Floats size = (Floats) ((bits & 0x7fff) << 13) * 0x1p112f;
+    const Bits special = (Bits) (size >= 0x1p16f) & 0x7f800000;
+
+    return (Floats) ((Bits) size | special | (bits & 0x8000) << 16);
+}
+
+BCAST_INLINE Vector<float, 8> floats_of_halves(Vector<uint16_t, 8> x)
+{
+    using Half = Vector<uint16_t, 4>;
+    return {floats_of_halves(half_of<Half>(x, 0)), floats_of_halves(half_of<Half>(x, 1))};
+}
+
+/* bfloat16, by its bits, as floats. */
+BCAST_INLINE Vector<float, 4> floats_of_bfloats(Vector<uint16_t, 4> x)
+{
+    using Bits = Vector<uint32_t, 4>;
+    return (Vector<float, 4>) (__builtin_convertvector(x, Bits) << 16);
+}
+
+/* Four doubles rounded once, as the bits of float16. */
+BCAST_INLINE Vector<uint16_t, 4> halves_of(Vector<double, 4> x)
+{
+    return Vector<uint16_t, 4>{
+        bcast_f16_bits_of(x.low[0]), bcast_f16_bits_of(x.low[1]),
+        bcast_f16_bits_of(x.high[0]), bcast_f16_bits_of(x.high[1]),
+    };
+}
+
+/* The same as the bits of bfloat16. */
+BCAST_INLINE Vector<uint16_t, 4> bfloats_of(Vector<double, 4> x)
+{
+    return Vector<uint16_t, 4>{
+        bcast_bf16_bits_of(x.low[0]), bcast_bf16_bits_of(x.low[1]),
+        bcast_bf16_bits_of(x.high[0]), bcast_bf16_bits_of(x.high[1]),
+    };
+}
+
+/* Ones. */
+template <class V>
+BCAST_INLINE V ones()
+{
+    return all_lanes<V>(1);
+}
+
+#endif
+
+/* A product that no instruction adds unrounded, as some do that multiply and add. */
+template <class V>
+BCAST_INLINE V rounded(V product)
+{
+#if defined(__GNUC__) && !defined(__x86_64__)
+    __asm__("" : "+m"(product));
+#endif
+    return product;
+}

@@ -20,7 +20,7 @@ cdef struct Access:                     # how the loop gets an operand's items o
     bint is_direct                      # where they lie; if not, in a buffer
     bint is_expanded                    # items are repeated in the buffer
     Py_ssize_t stride                   # between items, as the loop gets them, in bytes
-    Py_ssize_t row_stride               # between rows where they lie, in bytes
+    Py_ssize_t row_stride               # between rows where they lie, in bytes; 0 if all rows have the same items
     # Where in a thread's scratch these begin, in bytes:
     Py_ssize_t buffer                   # items as they are
     Py_ssize_t cast_buffer              # items that are converted

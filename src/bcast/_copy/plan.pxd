@@ -56,8 +56,10 @@ cdef struct Plan:
     int strategy            # one of the enum above
     int shuffle_level       # index of the pair that the table describes, with all pairs inside; -1 without a table
     Py_ssize_t read_back    # bytes of the longest block that is read back to be replicated
-    Py_ssize_t span_blocks  # number of blocks of that pair in a span of the table
-    Py_ssize_t span_times   # how often a span has each of them
+    # With a table: blocks of the pair at `shuffle_level` in a span; and how often it has each of them, less often than
+    # `repeated` where the span is a part of one run.
+    Py_ssize_t span_blocks
+    Py_ssize_t span_times
     Kernels kernels         # those of the target
     ShuffleTable table      # only of strategy SHUFFLE
 

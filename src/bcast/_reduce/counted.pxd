@@ -18,8 +18,8 @@ cdef struct CountedPlan:
     Py_ssize_t group_terms          # of a group that are packed, at most; 0 if terms are not packed
     Py_ssize_t scratch      # bytes that a thread needs
 
-# The caller sets `reduction` and `counts.list` of the plan, which refers to these. The nest has the rows as the one axis
-# that is reduced; `item_stride` is from item to item of the results.
+# The caller sets `reduction` and `counts.list` of the plan, which refers to these. The one axis of the nest that is
+# reduced has the rows; `item_stride` is from item to item of the results.
 cdef void plan_counted(CountedPlan *plan, const Nest *nest, Py_ssize_t item_stride) noexcept nogil
 cdef void reduce_counted_share(const CountedPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch) noexcept nogil
 cdef bint is_faster_along_counts(const Reduction *reduction, const Nest *nest) noexcept nogil

@@ -57,7 +57,7 @@ cdef enum:
 cdef enum:
     # What terms are after they were packed.
     SAME_BYTES              # items as they are, side by side
-    OWN_KIND                # integers of 64 bits; floats as they are
+    OWN_KIND                # integers of 64 bits, or of 32 where sums have these; floats as they are
     REALS                   # float64
 
 cdef struct Terms:
@@ -81,7 +81,7 @@ cdef struct Operation:
     int accumulator_size            # in bytes
     bint has_errors                 # whether each accumulator has an error term beside it
     bint idempotent                 # whether a term may be combined twice, so that repeated ones are of no matter
-    int identity                    # what each byte of a result of no terms is
+    int identity                    # each byte of a result of no terms, along counts
     # Makes of `n` accumulators what is to be stored; whether some have to be made again, one by one. NULL if they are
     # that already.
     bint (*finish)(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
@@ -113,7 +113,7 @@ cdef struct KernelCall:
     bint writes             # whether the kernel writes the results; else accumulators are folded and stored
     bint gathers            # whether the pieces of a row lie apart, along axis 1 of the block, and are copied together
     Axis along              # from row to row; or along the terms of a run
-    Py_ssize_t within       # how many positions of `along` lie side by side in one row
+    Py_ssize_t within       # positions of `along` that one row has; 1 unless a part of a reduced axis is in the rows
 
 cdef struct Block:
     # The accumulators that one call of a kernel has.

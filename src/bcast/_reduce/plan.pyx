@@ -1,10 +1,10 @@
 # cython: cdivision=True
 """From the axes of a reduction to a plan of what kernels reduce, which `run` follows.
 
-In: a nest of axes longer than 1 in the order of memory, and what is made of the items. Out: a `ReductionPlan`: what one call of a
-kernel reduces, the loops around the calls, and how the work is cut. Sums, extremes and truths have the same plans. How
-long rows are, and how large cells, decides: a row has the items of the innermost axis, a cell the neighbouring results
-that one row belongs to.
+In: a nest of axes longer than 1 in the order of memory, and what is made of the items. Out: a `ReductionPlan`: what one
+call of a kernel reduces, the loops around the calls, and how the work is cut. Sums, extremes and truths have the same
+plans. How long rows are, and how large cells, decides: a row has the items of the innermost axis, a cell the
+neighbouring results that one row belongs to.
 
 * Rows are long, and reduced: an inner reduction. Each is a run, whose terms are combined inside vectors. The lanes are
   combined at its end. (64, 1000) -> (64, 1) has 64 runs of 1000.

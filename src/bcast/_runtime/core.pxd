@@ -27,7 +27,7 @@ cdef struct Job:
     int shares                  # how many there are
     int threads                 # that run them, at most; the caller is one
     Py_ssize_t scratch_bytes    # of each thread; whole lines, so that no two threads write one
-    Py_ssize_t found_bytes      # of what all shares find together
+    Py_ssize_t found_bytes      # of what all shares find together; 0 if they find nothing. It is not cleared
     char *scratch               # of the first thread, at the begin of a line; those of the others follow
     char *found                 # behind them, likewise
     char *allocated             # what is freed in the end; NULL if the caller's memory is enough

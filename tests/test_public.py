@@ -1,5 +1,6 @@
 """What users and their tools see from outside: names, version, signatures, examples, imports, type information."""
 
+import ast
 import doctest
 import importlib
 import importlib.metadata
@@ -31,6 +32,12 @@ def test_all_names_what_is_public():
     public = {name for name in dir(bcast) if not name.startswith("_")} - SUBMODULES
     assert public == set(bcast.__all__)
     assert len(public) == len(bcast.__all__)
+
+
+def test_type_checkers_import_the_same_names():
+    stub = ast.parse(files("bcast").joinpath("__init__.pyi").read_text("utf-8"))
+    lists = [node.value for node in stub.body if "__all__" in ast.unparse(node)]
+    assert sorted(name for each in lists for name in ast.literal_eval(each)) == sorted(bcast.__all__)
 
 
 def test_version_is_that_of_the_distribution():

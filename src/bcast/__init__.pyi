@@ -14,7 +14,7 @@ __version__: str
 __all__ = ["broadcast", "broadcast_arrays", "broadcast_like", "broadcast_shapes", "broadcast_to", "infer_shape"]
 __all__ += ["meshgrid", "repeat", "tile"]
 __all__ += ["chain", "elementwise", "where"]
-__all__ += ["mean", "std", "sum", "unbroadcast", "unrepeat", "var"]
+__all__ += ["all", "any", "max", "mean", "min", "std", "sum", "unbroadcast", "unrepeat", "var"]
 __all__ += ["is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
 __all__ += ["get_num_threads", "memory_info", "release_memory", "set_idle_limit", "set_num_threads"]
 

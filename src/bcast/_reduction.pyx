@@ -393,7 +393,7 @@ cdef bint _choose_sums(Reduction *reduction, cnp.ndarray grad, cnp.ndarray out, 
     reduction.terms.packed = kind == F64 and term != FLOAT64 or kind == U64 and size < 8
     reduction.terms.packed_as = REALS if kind == F64 else OWN_KIND
     reduction.terms.size = 8 if reduction.terms.packed else size
-    reduction.terms.dtype = FLOAT32 if kind == U32 else term    # packed, these integers keep their 32 bits
+    reduction.terms.dtype = FLOAT32 if kind == U32 else term    # integers of 32 bits, packed as they are
     reduction.outcome.dtype = result
     reduction.outcome.are_terms = term == result or not dtypes[term].is_float and has_size_of_result
     if reduction.terms.packed:

@@ -40,7 +40,7 @@ cdef struct Step:           # of a chain: a loop, or a conversion
     bint in_pieces          # what it takes has several axes; known where errors of conversions are noted
     Py_ssize_t item_count   # how many items it takes; known where errors of conversions are noted
     Py_ssize_t size         # of an item that it gives, in bytes
-    int fused_count         # steps, from this one on, that are one loop; 0 or 1 if there is none
+    int fused_count         # steps, from this one on, that may run as one loop; 0 or 1 if this runs alone
     uint8_t function        # the number that it has in fused loops, or NOT_FUSED
 
 cdef struct Call:           # a ufunc or a chain of steps, and its operands

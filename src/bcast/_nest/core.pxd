@@ -10,7 +10,7 @@ cdef struct Nest:
     int rank
     int n                                       # operands; the last one is written
     Py_ssize_t[NEST_AXES] shape
-    Py_ssize_t[MAX_OPERANDS][NEST_AXES] stride  # in bytes; 0 repeats an input, or reduces into an output
+    Py_ssize_t[MAX_OPERANDS][NEST_AXES] stride  # in bytes, of any sign; 0 repeats an input, or reduces into an output
     char *data[MAX_OPERANDS]                    # the first item of each operand
 
 cdef void keep_rank(Nest *nest, int least) noexcept nogil

@@ -20,14 +20,6 @@ ctypedef void (*Write)(
     const void *plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch
 ) noexcept nogil
 
-cdef Py_ssize_t share_bytes, streamed_bytes     # the numbers of the same name, or what a test has set
-
-cdef CopyMatrix *copy_matrix_of     # by the target's number
-
-cdef void write_planned(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
-cdef void repeat_items(
-    const Kernels *kernels, Py_ssize_t size, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
-) noexcept nogil
 cdef struct Output:
     # An output, and how any part of it is written.
     Write write
@@ -38,6 +30,14 @@ cdef struct Output:
     bint is_mapped                  # whether the output is in a mapped file
     Py_ssize_t mapped_src_bytes     # bytes of data in a mapped file; 0 if it is in none
 
+cdef Py_ssize_t share_bytes, streamed_bytes     # the numbers of the same name, or what a test has set
+
+cdef CopyMatrix *copy_matrix_of     # by the target's number
+
+cdef void write_planned(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
+cdef void repeat_items(
+    const Kernels *kernels, Py_ssize_t size, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
+) noexcept nogil
 cdef int write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) except -1
 cdef void write_shares(const Output *output, int threads) noexcept nogil
 

@@ -1,4 +1,4 @@
-/* All kernels of one target, in its namespace, and the tables of them. `kernels.cpp` includes this file for each target,
+/* All kernels of one target, in its namespace, and the tables of them. `kernels.cpp` includes it for each target,
    and before it what the target says of itself:
 
        register_bytes      how long its registers are

@@ -225,26 +225,33 @@ def meshgrid(
            [0, 1, 2]])
     """
     swapped = mode_of(indexing, ("xy", "ij"), "indexing") == "xy"
-    arrays = (as_dask("xi", each) for each in xi)
-    lines = [x[None] if x.ndim == 0 else x if x.ndim == 1 else without_empty(x).reshape(-1) for x in arrays]
+    lines = [_line(as_dask("xi", each)) for each in xi]
     rank = len(lines)
-    places = [1 - i if swapped and rank > 1 and i < 2 else i for i in range(rank)]
-    shape: list[int] = [1] * rank
-    own: list[tuple[int, ...]] = [(1,)] * rank
-    for line, place in zip(lines, places, strict=True):
-        [shape[place]], [own[place]] = line.shape, line.chunks
-    shape_argument("xi", tuple(shape))
-    if chunks is not None:
-        largest = max((line.dtype for line in lines), key=lambda dtype: dtype.itemsize, default=np.dtype(float))
-        own = list(given_chunks(chunks, tuple(shape), largest, own))
+    places = [1, 0, *range(2, rank)] if swapped and rank > 1 else list(range(rank))  # the axis of each line
+    along = [lines[axis] for axis in places]  # the line of each axis: a swap is its own inverse
+    shape = shape_argument("xi", tuple(line.shape[0] for line in along))
+    natural = [line.chunks[0] for line in along]
+    cut = natural if chunks is None else given_chunks(chunks, shape, _largest_dtype(lines), natural)
+
     grid = []
     for line, place in zip(lines, places, strict=True):
-        line = line.rechunk({0: own[place]})[(None,) * place + (slice(None),) + (None,) * (rank - place - 1)]
+        line = line.rechunk({0: cut[place]})[(None,) * place + (slice(None),) + (None,) * (rank - place - 1)]
         if not sparse:
-            alignment = Alignment(tuple(shape), line.shape)
-            line = broadcast_along(line, alignment, line.dtype, None, own, materialise)
+            line = broadcast_along(line, Alignment(shape, line.shape), line.dtype, None, cut, materialise)
         grid.append(line)
     return tuple(grid)
+
+
+def _line(array: Array) -> Array:
+    """Return coordinates as an array of one axis."""
+    if array.ndim == 0:
+        return array[None]
+    return array if array.ndim == 1 else without_empty(array).reshape(-1)
+
+
+def _largest_dtype(arrays: list[Array]) -> np.dtype[Any]:
+    """Return the dtype with the largest items, which chunks of bytes are cut for."""
+    return max((array.dtype for array in arrays), key=lambda dtype: dtype.itemsize, default=np.dtype(float))
 
 
 def unbroadcast(
@@ -332,7 +339,7 @@ def elementwise(
     check_function(ufunc)
     rule = rule_argument(mode, axis)
     axis = axis_argument(axis, rule)
-    aligned, _ = step_shapes("b", "a", getattr(second, "shape", ()), getattr(first, "shape", ()), rule, axis)
+    aligned, _ = step_shapes("b", "a", _shape_of(second), _shape_of(first), rule, axis)
     return ufunc(first, _reshaped(second, aligned))
 
 
@@ -364,30 +371,44 @@ def chain(
         own = converted_dtype(array, dtype, casting)
     rule = rule_argument(mode, axis)
     axis = axis_argument(axis, rule)
-    shape, alike = array.shape, list(steps)
-    operands: list[Any] = [without_empty(array)]
-    functions = []
+    reader = _StepReader(array, rule, axis)
     for i, step in enumerate(steps):
-        function, *given = step if isinstance(step, (tuple, list)) and len(step) else (step,)
-        functions.append((function, len(given)))
-        if len(given) > 1 and not is_clip(function):
-            continue  # which is refused below
-        examples = []
-        for value in given:
-            if is_round(function) or value is None:
-                operands.append(value)
-                examples.append(value)
-                continue
-            name = f"steps[{i}]"
-            operand = _operand(name, value)
-            aligned, shape = step_shapes(name, "data", getattr(operand, "shape", ()), shape, rule, axis)
-            operands.append(_reshaped(operand, aligned))
-            examples.append(np.empty(0, operand.dtype) if hasattr(operand, "chunks") else operand)
-        if given:
-            alike[i] = function, *examples
-    to = chain_in_memory(np.empty(0, array.dtype), *alike, dtype=own, casting=casting).dtype
+        reader.read(f"steps[{i}]", step)
+    to = chain_in_memory(np.empty(0, array.dtype), *reader.examples, dtype=own, casting=casting).dtype
     allowed: ChainCasting = "saturate" if casting == "saturate" else "unsafe"  # what has been checked
-    return chained(operands, len(shape), to, functions=functions, own=own, casting=allowed)
+    return chained(reader.operands, len(reader.shape), to, functions=reader.functions, own=own, casting=allowed)
+
+
+class _StepReader:
+    """The steps of a chain, read one after the other."""
+
+    def __init__(self, array: Array, rule: str, axis: int) -> None:
+        self.rule = rule
+        self.axis = axis  # at which operands begin, in mode 'pdpd'
+        self.shape: tuple[int, ...] = array.shape  # of what the steps so far give
+        self.functions: list[tuple[Any, int]] = []  # that tasks call, and how many operands each takes
+        self.operands: list[Any] = [without_empty(array)]  # of all functions, one behind the other, after the data
+        self.examples: list[Any] = []  # the same steps with empty operands, which tell dtypes and what is wrong
+
+    def read(self, name: str, step: Any) -> None:
+        """Read a step, which messages call by a name."""
+        function, *given = step if isinstance(step, (tuple, list)) and len(step) else (step,)
+        self.functions.append((function, len(given)))
+        is_wrong = len(given) > 1 and not is_clip(function)
+        if is_wrong or not given:
+            self.examples.append(step)  # by which a chain in memory refuses what is wrong
+            return
+        self.examples.append((function, *[self._read_operand(name, function, value) for value in given]))
+
+    def _read_operand(self, name: str, function: Any, value: Any) -> Any:
+        """Align what a function takes beside its first operand; return an example of it."""
+        if is_round(function) or value is None:
+            self.operands.append(value)
+            return value
+        operand = _operand(name, value)
+        aligned, self.shape = step_shapes(name, "data", _shape_of(operand), self.shape, self.rule, self.axis)
+        self.operands.append(_reshaped(operand, aligned))
+        return np.empty(0, operand.dtype) if hasattr(operand, "chunks") else operand
 
 
 def where(condition: AnyArray, x: AnyArray, y: AnyArray, /) -> Array:
@@ -406,7 +427,7 @@ def where(condition: AnyArray, x: AnyArray, y: AnyArray, /) -> Array:
     operands = [_operand(name, value) for name, value in named.items()]
     if not any(hasattr(each, "chunks") for each in operands):
         operands[0] = as_dask("condition", condition)
-    shape = merge([getattr(each, "shape", ()) for each in operands], "condition, x, y")
+    shape = merge([_shape_of(each) for each in operands], "condition, x, y")
     empty = [np.empty(0, each.dtype) if hasattr(each, "chunks") else each for each in operands]
     return chosen(operands, len(shape), where_in_memory(*empty).dtype)
 
@@ -419,6 +440,11 @@ def _plain(counts: list[Any]) -> list[Any]:
 def _operand(name: str, value: Any) -> Any:
     """Convert an operand to a dask array without empty chunks, unless it is a Python scalar, which functions know."""
     return value if type(value) in (bool, int, float, complex) else without_empty(as_dask(name, value, computes=True))
+
+
+def _shape_of(operand: Any) -> tuple[int, ...]:
+    """Return the shape of an operand, which for a Python scalar has no axes."""
+    return getattr(operand, "shape", ())
 
 
 def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:

@@ -185,28 +185,39 @@ def _total(*inputs: Array, steps: Sequence[Any] = ()) -> Array:
     return chain(inputs[0], *terms, *steps, dtype=np.float32 if own.itemsize == 2 else own, out=out)
 
 
+# The names and the number of the parameters are ONNX's.
 def _gemm(a: Array, b: Array, c: Array | None = None, *, alpha: float, beta: float, transA: int, transB: int) -> Array:
     """Multiply matrices: halves in single precision, and integers as integers."""
-    for name, factor in (("A", a), ("B", b)):
-        if factor.ndim != 2:
-            raise ValueError(f"`{name}` expected 2 axes, got {factor.ndim}: shape {factor.shape}")
     dtype = a.dtype
-    a, b = a.T if transA else a, b.T if transB else b
-    if a.shape[1] != b.shape[0]:
-        raise ValueError(f"`B` expected a shape that multiplies with {a.shape}, got {b.shape}")
-    shape = (a.shape[0], b.shape[1])
+    a, b = _factors(a, b, transA, transB)
     if c is not None:
-        infer_shape(c.shape, shape)  # refused even where beta is 0
-    if dtype.kind in "iu":
-        alpha, beta = [int(scale) if float(scale).is_integer() else scale for scale in (alpha, beta)]
-    elif dtype.itemsize == 2:
-        a, b = a.astype(np.float32), b.astype(np.float32)
+        infer_shape(c.shape, (a.shape[0], b.shape[1]))  # refused even where beta is 0
     product = np.matmul(a, b)
+
+    alpha, beta = _scale_of(dtype, alpha), _scale_of(dtype, beta)
     steps: list[Any] = [] if alpha == 1 else [(np.multiply, alpha)]
     if c is not None and beta != 0:  # otherwise it is not read, whatever it holds
         steps.append((np.add, c if beta == 1 else c * beta))
-    out = product if product.dtype == dtype else np.empty(shape, dtype)
+    out = product if product.dtype == dtype else np.empty(product.shape, dtype)
     return chain(product, *steps, casting="unsafe", mode="unidirectional", out=out)
+
+
+def _factors(a: Array, b: Array, transA: int, transB: int) -> tuple[Array, Array]:
+    """Return matrices to multiply: transposed as ONNX says, and halves in single precision."""
+    for name, factor in (("A", a), ("B", b)):
+        if factor.ndim != 2:
+            raise ValueError(f"`{name}` expected 2 axes, got {factor.ndim}: shape {factor.shape}")
+    a, b = a.T if transA else a, b.T if transB else b
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(f"`B` expected a shape that multiplies with {a.shape}, got {b.shape}")
+    if a.dtype.kind not in "iu" and a.dtype.itemsize == 2:
+        return a.astype(np.float32), b.astype(np.float32)
+    return a, b
+
+
+def _scale_of(dtype: np.dtype[Any], scale: float) -> float:
+    """Return a scale that leaves integers what they are, if it is one."""
+    return int(scale) if dtype.kind in "iu" and float(scale).is_integer() else scale
 
 
 def _prelu(x: Array, slope: Array) -> Array:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TextIO
+from typing import TextIO, TypeAlias
+
+Wait: TypeAlias = Callable[[list[TextIO], list[TextIO]], object]  # until a stream can be read, or written
 
 STREAM = "-"
 WRITE_BYTES = getattr(select, "PIPE_BUF", 512)  # which a pipe that can be written takes without a wait
@@ -40,27 +42,42 @@ def warn(text: str) -> None:
 
 
 @contextmanager
-def named(source: str, target: str, wait: Callable[[list[TextIO], list[TextIO]], object]) -> Iterator[tuple[str, str]]:
+def named(source: str, target: str, wait: Wait) -> Iterator[tuple[str, str]]:
     """Yield names of files, of which the second goes to stdout in the end if that is meant; `wait` before each wait."""
     if STREAM not in (source, target):
         yield source, target
         return
-    for role, name, stream in (("IN", source, sys.stdin), ("OUT", target, sys.stdout)):
-        if name == STREAM and (stream is None or stream.isatty()):
-            raise ValueError(f"`{role}` expected a file or a pipe, got {'a terminal' if stream else 'nothing'}")
+    _refuse_terminal("IN", source, sys.stdin)
+    _refuse_terminal("OUT", target, sys.stdout)
     with TemporaryDirectory(prefix="bcast-") as folder:
         stdin, stdout = Path(folder, "standard input"), Path(folder, "standard output")
         if source == STREAM:
-            with stdin.open("wb") as file:
-                while wait([sys.stdin], []) or (read := os.read(sys.stdin.fileno(), 2**20)):
-                    file.write(read)
+            _write_stdin_to(stdin, wait)
         yield str(stdin) if source == STREAM else source, str(stdout) if target == STREAM else target
         if target == STREAM:
-            with stdout.open("rb") as file, _to_stdout():
-                while read := file.read(WRITE_BYTES):
-                    wait([], [sys.stdout])
-                    sys.stdout.buffer.write(read)
-                    sys.stdout.flush()
+            _write_to_stdout(stdout, wait)
+
+
+def _refuse_terminal(role: str, name: str, stream: TextIO | None) -> None:
+    """Refuse a standard stream that is not redirected, or closed."""
+    if name == STREAM and (stream is None or stream.isatty()):
+        raise ValueError(f"`{role}` expected a file or a pipe, got {'a terminal' if stream else 'nothing'}")
+
+
+def _write_stdin_to(path: Path, wait: Wait) -> None:
+    """Write all of stdin to a file."""
+    with path.open("wb") as file:
+        while wait([sys.stdin], []) or (read := os.read(sys.stdin.fileno(), 2**20)):
+            file.write(read)
+
+
+def _write_to_stdout(path: Path, wait: Wait) -> None:
+    """Write a file to stdout."""
+    with path.open("rb") as file, _to_stdout():
+        while read := file.read(WRITE_BYTES):
+            wait([], [sys.stdout])
+            sys.stdout.buffer.write(read)
+            sys.stdout.flush()
 
 
 @contextmanager

@@ -28,18 +28,35 @@ def as_dask(name: str, data: Any, computes: bool = False) -> Array:
     If the caller `computes`, what overrides NumPy is refused, too, as tasks would lose units and labels; copies are
     plain arrays.
     """
-    if computes and overrides(getattr(data, "_meta", None) if isinstance(data, da.Array) else data):
-        got = f"chunks of {type(data._meta).__name__}" if isinstance(data, da.Array) else type(data).__name__
+    if computes:
+        _refuse_overriding(name, data)
+    array = data if isinstance(data, da.Array) else _from_other(name, data, computes)
+    _check_chunks(name, array)
+    # A block without axes may be a number of Python's, which takes no index.
+    return array if array.ndim else da.map_blocks(partial(block_of, name), array, dtype=array.dtype, meta=array._meta)
+
+
+def _refuse_overriding(name: str, data: Any) -> None:
+    """Refuse arrays, and dask arrays whose chunks are arrays, of a class that overrides NumPy's functions."""
+    is_dasks = isinstance(data, da.Array)
+    if overrides(getattr(data, "_meta", None) if is_dasks else data):
+        got = f"chunks of {type(data._meta).__name__}" if is_dasks else type(data).__name__
         raise TypeError(f"`{name}` expected arrays that do not override NumPy, got {got}; convert them first")
-    if computes and not isinstance(data, da.Array) and not _holds_collections(data):
+
+
+def _from_other(name: str, data: Any, computes: bool) -> Array:
+    """Convert what is no dask array to one: another collection of Dask's, a list that holds some, or an array_like."""
+    holds_collections = _holds_collections(data)
+    if computes and not holds_collections:
         data = as_operand(name, data)
-    if isinstance(data, da.Array):
-        array = data
-    elif is_dask_collection(data) or _holds_collections(data):
-        array = da.asarray(data)
-    else:
-        whole = as_array(name, data)
-        array = da.from_array(whole, chunks=-1 if whole.dtype.hasobject else "auto")  # Dask cannot tell objects' size
+    if holds_collections or is_dask_collection(data):
+        return da.asarray(data)
+    whole = as_array(name, data)
+    return da.from_array(whole, chunks=-1 if whole.dtype.hasobject else "auto")  # Dask cannot tell objects' size
+
+
+def _check_chunks(name: str, array: Array) -> None:
+    """Refuse chunks of other kinds than NumPy's arrays without masks, and chunks of unknown lengths."""
     meta = array._meta
     if is_masked(meta):
         raise TypeError(f"`{name}` expected chunks without masks, got chunks of {type(meta).__name__}; fill them first")
@@ -49,8 +66,6 @@ def as_dask(name: str, data: Any, computes: bool = False) -> Array:
     if any(math.isnan(length) for length in array.shape):
         got = f"shape {array.shape}; call its compute_chunk_sizes() first"
         raise ValueError(f"`{name}` expected chunks of known lengths, got {got}")
-    # A block without axes may be a number of Python's, which takes no index.
-    return array if array.ndim else da.map_blocks(partial(block_of, name), array, dtype=array.dtype, meta=meta)
 
 
 def converted_dtype(array: Array, dtype: DType, casting: Casting) -> np.dtype[Any]:

@@ -30,7 +30,8 @@ def sum(
     >>> bcast.dask.sum(da.ones((6, 4), chunks=3, dtype="uint8"), axis=0).compute()
     array([6, 6, 6, 6], dtype=uint64)
     """
-    return _reduced("sum", a, axis, dtype, keepdims, 0, split_every)
+    call = _Reduction(statistics.sum, a, axis, dtype, split_every)
+    return call.without_axes(call.sum(call.array, call.dtype), keepdims)
 
 
 def mean(
@@ -44,7 +45,8 @@ def mean(
     >>> bcast.dask.mean(range(10)).compute().item()
     4.5
     """
-    return _reduced("mean", a, axis, dtype, keepdims, 0, split_every)
+    call = _Reduction(statistics.mean, a, axis, dtype, split_every)
+    return call.without_axes(_rounded(call.mean(), call.dtype), keepdims)
 
 
 def var(
@@ -64,7 +66,8 @@ def var(
     >>> bcast.dask.var(range(10)).compute().item()
     8.25
     """
-    return _reduced("var", a, axis, dtype, keepdims, ddof, split_every)
+    call = _Reduction(statistics.var, a, axis, dtype, split_every)
+    return call.without_axes(_rounded(call.variance(ddof), call.dtype), keepdims)
 
 
 def std(
@@ -84,30 +87,46 @@ def std(
     >>> bcast.dask.std([0, 2, 4, 6]).compute().item()
     2.23606797749979
     """
-    return _reduced("std", a, axis, dtype, keepdims, ddof, split_every)
+    call = _Reduction(statistics.std, a, axis, dtype, split_every)
+    return call.without_axes(_rounded(np.sqrt(call.variance(ddof)), call.dtype), keepdims)
 
 
-def _reduced(name: str, a: Any, axis: Any, dtype: Any, keepdims: bool, ddof: float, split_every: Any) -> Array:
-    array = as_dask("a", a, computes=True)
-    axes = reduced_axes(axis, array.shape)
-    source = tuple(1 if at in axes else length for at, length in enumerate(array.shape))
-    alignment = aligned(array.shape, source)
-    to = getattr(statistics, name)(np.ones(2, array.dtype), dtype=dtype).dtype
-    if name == "sum":
-        result = summed(array, alignment, to, split_every)
-    else:
-        is_complex = array.dtype.kind == "c"
-        wide = np.dtype(complex) if is_complex else wide_dtype(to)
-        count = math.prod(array.shape[at] for at in axes)
-        result = summed(array, alignment, wide, split_every) / count
-        if name != "mean":
-            operands = [without_empty(array), result]
-            functions = [(np.subtract, 1), *([(np.absolute, 0)] if is_complex else []), (np.square, 0)]
-            real = np.dtype(float) if is_complex else wide
-            squares = chained(operands, array.ndim, real, functions=functions, own=wide)
-            result = summed(squares, alignment, squares.dtype, split_every) / max(count - ddof, 0)
-        result = _rounded(np.sqrt(result) if name == "std" else result, to)
-    return result if keepdims else result.squeeze(axes)
+class _Reduction:
+    """An array to reduce, the axes along which it is, and the dtypes of what is computed."""
+
+    def __init__(self, function: Any, a: Any, axis: Any, dtype: Any, split_every: SplitEvery) -> None:
+        """Read the arguments of a call; the `function` for arrays in memory tells the dtype of the result."""
+        self.array = as_dask("a", a, computes=True)
+        self.axes = reduced_axes(axis, self.array.shape)
+        source = tuple(1 if at in self.axes else length for at, length in enumerate(self.array.shape))
+        self.alignment = aligned(self.array.shape, source)  # of results whose axes of length 1 remain
+        self.terms = math.prod(self.array.shape[at] for at in self.axes)  # of each sum
+        self.split_every = split_every
+
+        self.dtype = function(np.ones(2, self.array.dtype), dtype=dtype).dtype  # of the result
+        self.is_complex = self.array.dtype.kind == "c"
+        self.wide = np.dtype(complex) if self.is_complex else wide_dtype(self.dtype)  # before the result is rounded
+
+    def sum(self, array: Array, dtype: np.dtype[Any]) -> Array:
+        """Sum this array, or one of its shape."""
+        return summed(array, self.alignment, dtype, self.split_every)
+
+    def mean(self) -> Array:
+        """Average the array, in a wide dtype."""
+        return self.sum(self.array, self.wide) / self.terms
+
+    def variance(self, ddof: float) -> Array:
+        """Compute the variance of the array, in a wide dtype: of complex numbers, by how far they are from the mean."""
+        distance = [(np.absolute, 0)] if self.is_complex else []
+        real = np.dtype(float) if self.is_complex else self.wide
+        operands = [without_empty(self.array), self.mean()]
+        functions = [(np.subtract, 1), *distance, (np.square, 0)]
+        squares = chained(operands, self.array.ndim, real, functions=functions, own=self.wide)
+        return self.sum(squares, squares.dtype) / max(self.terms - ddof, 0)
+
+    def without_axes(self, result: Array, keepdims: bool) -> Array:
+        """Drop the axes that have been reduced, unless they are to be kept."""
+        return result if keepdims else result.squeeze(self.axes)
 
 
 def _rounded(result: Array, to: np.dtype[Any]) -> Array:

@@ -18,7 +18,8 @@ from bcast._api.adjoints import unbroadcast, unrepeat, wide_dtype
 from bcast._api.broadcast import broadcast
 from bcast._dask.arrays import Array
 from bcast._dask.chunks import cuts
-from bcast._dask.copies import Values, gathered, items_of, mapped, without_empty
+from bcast._dask.copies import Output, gathered, mapped, without_empty
+from bcast._dask.segments import Piece, Range, segments_of
 from bcast._dask.tasks import block_of
 from bcast._rules.alignment import Alignment
 from bcast._runtime.arrays import rounded_to
@@ -93,8 +94,8 @@ def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) ->
     grad = without_empty(grad)
     axes = [axis for axis, count in enumerate(counts) if not isinstance(count, int) or count != 1]
     if not axes:
-        ones = Values([[1] * number for number in grad.numblocks])
-        return mapped(segment_block, grad, range(grad.ndim), grad.chunks, ones, dtype, to=dtype)
+        ones = [[1] * number for number in grad.numblocks]
+        return mapped(segment_block, grad, range(grad.ndim), Output(grad.chunks, ones, dtype))
     wide = wide_dtype(dtype)
     for axis in axes:
         grad = _summed_along(grad, axis, counts[axis], dtype if axis == axes[-1] else wide, wide)
@@ -111,38 +112,45 @@ def segment_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDA
 
 def _summed_along(grad: Array, axis: int, count: Any, dtype: np.dtype[Any], wide: np.dtype[Any]) -> Array:
     """Sum segments along one axis: in one step if none lies in two chunks; else in two, of which the first is wide."""
-    parts = cuts(grad.chunks[axis])
-    is_one = isinstance(count, int)
-    items = grad.shape[axis] // count if is_one else len(count)
-    if not grad.shape[axis]:
+    length = grad.shape[axis]
+    items = length // count if isinstance(count, int) else len(count)
+    if not length:
         shape = grad.shape[:axis] + (items,) + grad.shape[axis + 1 :]
         chunks = grad.chunks[:axis] + (-1,) + grad.chunks[axis + 1 :]
         return da.zeros(shape, chunks=chunks, dtype=dtype)
-    ends = count if is_one else np.append(0, np.cumsum(count))
-    cut = [items_of(begin, end, ends, (0, items)) for begin, end in parts]
-    ranges = [each for each, _ in cut]
-    lengths = [last - first for first, last in ranges]
-    own = [each for _, each in cut]
-    if sum(lengths) == items:
-        return _mapped(grad, axis, lengths, own, dtype)
-    sums = _mapped(grad, axis, lengths, own, wide)
-    steps = np.zeros(items + 1, np.int64)
+
+    segments = segments_of(count)
+    pieces = [segments.piece(begin, end, (0, items)) for begin, end in cuts(grad.chunks[axis])]
+    ranges = [piece.items for piece in pieces]
+    if sum(last - first for first, last in ranges) == items:
+        return _mapped(grad, axis, pieces, dtype)
+    return _joined(_mapped(grad, axis, pieces, wide), axis, ranges, items, dtype)
+
+
+def _joined(sums: Array, axis: int, ranges: Sequence[Range], items: int, dtype: np.dtype[Any]) -> Array:
+    """Add the partial sums of each item, which are neighbours; chunk i has sums of the items of ``ranges[i]``."""
+    changes = np.zeros(items + 1, np.int64)
     for first, last in ranges:
-        steps[first] += 1
-        steps[last] -= 1
-    times = np.cumsum(steps)[:items]  # in how many chunks each item has a part
-    ends = np.append(0, np.cumsum(times))
-    borders = [0]
+        changes[first] += 1
+        changes[last] -= 1
+    parts = np.cumsum(changes)[:items]  # how many chunks have a sum of each item
+    ends = np.append(0, np.cumsum(parts))  # those of item i are sums from ends[i] to ends[i + 1]
+
+    borders = [0]  # items between which the result is cut
     for _, last in ranges:
         if ends[last] > ends[borders[-1]]:
             borders.append(last)
     borders[-1] = items
-    sums = gathered(sums, axis, [[(int(ends[a]), int(ends[b]))] for a, b in pairwise(borders)])
-    return _mapped(sums, axis, np.diff(borders).tolist(), [times[a:b] for a, b in pairwise(borders)], dtype)
+
+    pairs = list(pairwise(borders))
+    sums = gathered(sums, axis, [[(int(ends[first]), int(ends[last]))] for first, last in pairs])
+    return _mapped(sums, axis, [Piece((first, last), parts[first:last]) for first, last in pairs], dtype)
 
 
-def _mapped(grad: Array, axis: int, lengths: Sequence[int], counts: Sequence[Any], dtype: np.dtype[Any]) -> Array:
-    """Sum segments of each chunk, of which `lengths` items remain along an axis."""
-    chunks = grad.chunks[:axis] + (tuple(lengths),) + grad.chunks[axis + 1 :]
-    values = [counts if at == axis else [1] * len(own) for at, own in enumerate(chunks)]
-    return mapped(segment_block, grad, range(grad.ndim), chunks, Values(values), dtype, to=dtype)
+def _mapped(grad: Array, axis: int, pieces: Sequence[Piece], dtype: np.dtype[Any]) -> Array:
+    """Sum the segments of each chunk along an axis: chunk i has those of the items of ``pieces[i]``."""
+    lengths = tuple(piece.items[1] - piece.items[0] for piece in pieces)
+    chunks = grad.chunks[:axis] + (lengths,) + grad.chunks[axis + 1 :]
+    values = [[1] * len(own) for own in chunks]
+    values[axis] = [piece.counts for piece in pieces]
+    return mapped(segment_block, grad, range(grad.ndim), Output(chunks, values, dtype))

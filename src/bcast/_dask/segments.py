@@ -1,0 +1,118 @@
+"""Segments of an axis: the repetitions of each item side by side, which `repeat` makes and `unrepeat` sums.
+
+In: one count for all items of an axis, or an array of counts. Out: which items make a chunk of repetitions.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bcast._dask.chunks import cuts
+
+Range: TypeAlias = tuple[int, int]  # of items along an axis: the first one, and the one behind the last
+
+
+class Piece(NamedTuple):
+    """What a chunk of repetitions is made of."""
+
+    items: Range
+    counts: Any  # how often each item is repeated in the chunk: one number for all, or an array of numbers
+
+
+class EqualSegments:
+    """Segments of the same length for all items."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.grain = count if count > 1 else 0  # chunks are cut between items; not at all if nothing is repeated
+
+    def chunks_from(self, bounds: Sequence[int]) -> tuple[int, ...]:
+        """Return the chunks of repetitions that chunks of items make, which begin and end at these `bounds`."""
+        return _lengths_between(np.multiply(bounds, self.count).tolist())
+
+    def cut_at_items(self, natural: tuple[int, ...], largest: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
+        """Return the chunks: those of the `largest` size end where an item does, by the grain."""
+        return largest
+
+    def piece(self, begin: int, end: int, bounds: Sequence[int]) -> Piece:  # noqa: ARG002 (other segments need them)
+        """Return which items are repeated to the places from `begin` to `end`, and how often each."""
+        if begin == end:
+            return Piece((0, 0), 1)
+        first, last = begin // self.count, -(-end // self.count)
+        before, behind = begin - first * self.count, last * self.count - end
+        if not before and not behind:
+            return Piece((first, last), self.count)
+        counts: NDArray[np.int64] = np.full(last - first, self.count, np.int64)
+        return Piece((first, last), _without_ends(counts, before, behind))
+
+
+class CountedSegments:
+    """Segments whose lengths are the items' own counts."""
+
+    def __init__(self, counts: Any) -> None:
+        self.ends = np.append(0, np.cumsum(counts))  # item i is repeated to the places from ends[i] to ends[i + 1]
+        self.grain = 1  # chunks are cut anywhere, and later moved to the end of an item
+
+    def chunks_from(self, bounds: Sequence[int]) -> tuple[int, ...]:
+        """Return the chunks of repetitions that chunks of items make, which begin and end at these `bounds`."""
+        return _lengths_between(self.ends[list(bounds)].tolist())
+
+    def cut_at_items(self, natural: tuple[int, ...], largest: tuple[int, ...]) -> tuple[int, ...]:
+        """Cut `natural` chunks to at most the `largest` length, where an item ends if a chunk has room for one."""
+        most = max(largest)
+        lengths = []
+        for begin, end in cuts(natural):
+            at = begin
+            while at < end:
+                stop = min(at + most, end)
+                item_end = int(self.ends[np.searchsorted(self.ends, stop, "right") - 1])
+                stop = item_end if item_end > at else stop
+                lengths.append(stop - at)
+                at = stop
+        return tuple(lengths) or (0,)
+
+    def piece(self, begin: int, end: int, bounds: Sequence[int]) -> Piece:
+        """Return which items are repeated to the places from `begin` to `end`, and how often each.
+
+        Items that are repeated 0 times go to the one side or the other of a cut such that it is one of the data's
+        `bounds`.
+        """
+        first = self._border(begin, bounds, 0)
+        last = len(self.ends) - 1 if end == self.ends[-1] else self._border(end, bounds, 1)
+        counts = np.diff(self.ends[first : last + 1])
+        return Piece((first, last), _without_ends(counts, begin - self.ends[first], self.ends[last] - end))
+
+    def _border(self, at: int, bounds: Sequence[int], behind: int) -> int:
+        """Return between which items a cut is, or if it is within one, which place is before it, or `behind` it."""
+        if at == 0:
+            return 0
+        lowest, highest = np.searchsorted(self.ends, at, "left"), np.searchsorted(self.ends, at, "right") - 1
+        if highest < lowest:
+            return int(highest) + behind
+        bound = bisect_left(bounds, lowest)
+        return int(bounds[bound] if bound < len(bounds) and bounds[bound] <= highest else lowest)
+
+
+Segments: TypeAlias = EqualSegments | CountedSegments
+
+
+def segments_of(count: Any) -> Segments:
+    """Return the segments of an axis, from one count for all items or from an array of counts."""
+    return EqualSegments(count) if isinstance(count, int) else CountedSegments(count)
+
+
+def _lengths_between(bounds: Sequence[int]) -> tuple[int, ...]:
+    """Return the lengths of chunks between bounds, without those of no items unless there is no other."""
+    return tuple(end - begin for begin, end in pairwise(bounds) if end > begin) or (0,)
+
+
+def _without_ends(counts: NDArray[Any], before: int, behind: int) -> NDArray[Any]:
+    """Take off from the first and the last count what lies outside of a chunk."""
+    if len(counts):
+        counts[0] -= before
+        counts[-1] -= behind
+    return counts

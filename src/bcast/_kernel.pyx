@@ -93,65 +93,103 @@ cdef int _replicate_contiguous(cnp.ndarray data, tuple shape, tuple source, cnp.
 
 cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.ndarray out) except -1:
     """Make the data contiguous and replicate it; if only the outermost axes repeat, make it contiguous within `out`."""
-    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data)
-    cdef int threads, outermost = 0, axis
-    cdef bint releasing, apart = not overlap(data, out)
+    cdef bint apart = not overlap(data, out)
     cdef cnp.ndarray whole
+    _expect_size(data, source)
+    if _repeats_already(data):
+        data = _once(_plain(data).reshape(source))
+        source = shape_of(data)
+
+    if apart and source == shape and cnp.PyArray_NBYTES(data) == cnp.PyArray_NBYTES(out):
+        _write_contiguously(data, <uint8_t *> cnp.PyArray_DATA(out))
+        forget(out)
+        return 0
+    if apart and _only_outermost_repeat(shape, source):
+        return _replicate_block(data, out)
+
+    whole = new_array(<cnp.dtype> cnp.PyArray_DESCR(data), source, "data")
+    _write_contiguously(data, <uint8_t *> cnp.PyArray_DATA(whole))
+    return _replicate_contiguous(whole, shape, source, out)
+
+
+cdef inline int _expect_size(cnp.ndarray data, tuple source) except -1:
+    """Refuse data that has become another size than the alignment says."""
+    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data)
     for length in source:
         size *= <Py_ssize_t> length
     if size != cnp.PyArray_NBYTES(data):
         raise ValueError("`data` expected an array that keeps its size during the call, got a resized one")
-    for axis in range(cnp.PyArray_NDIM(data)):
-        if cnp.PyArray_STRIDE(data, axis) == 0 and cnp.PyArray_DIM(data, axis) > 1:
-            data = _once(_plain(data).reshape(source))
-            source = shape_of(data)
-            size = cnp.PyArray_NBYTES(data)
-            break
-    threads = threads_for(size)
-    releasing = size // threads >= RELEASING_BYTES
-    if apart and source == shape and size == cnp.PyArray_NBYTES(out):
-        write_strided(data, <uint8_t *> cnp.PyArray_DATA(out), threads, releasing)
-        forget(out)
-        return 0
-    while outermost < len(source) and <Py_ssize_t> source[outermost] == 1:
-        outermost += 1
-    if apart and source[outermost:] == shape[outermost:]:      # one block, which outer axes repeat
-        _replicate_block(data, size, out, threads, releasing)
-    else:
-        whole = new_array(<cnp.dtype> cnp.PyArray_DESCR(data), source, "data")
-        write_strided(data, <uint8_t *> cnp.PyArray_DATA(whole), threads, releasing)
-        _replicate_contiguous(whole, shape, source, out)
     return 0
 
 
-cdef int _replicate_block(cnp.ndarray data, Py_ssize_t size, cnp.ndarray out, int threads, bint releasing) except -1:
-    """Write the data, `size` bytes, as the first of the equal blocks of `out`, and copy that block to the others.
+cdef inline bint _repeats_already(cnp.ndarray data) noexcept:
+    """Whether the data has an axis of stride 0."""
+    cdef int axis
+    for axis in range(cnp.PyArray_NDIM(data)):
+        if cnp.PyArray_STRIDE(data, axis) == 0 and cnp.PyArray_DIM(data, axis) > 1:
+            return True
+    return False
+
+
+cdef inline bint _only_outermost_repeat(tuple shape, tuple source) except -1:
+    """Whether no axis within one of the data's repeats it, so that the output is equal blocks."""
+    cdef Py_ssize_t outermost = 0
+    while outermost < len(source) and <Py_ssize_t> source[outermost] == 1:
+        outermost += 1
+    return source[outermost:] == shape[outermost:]
+
+
+cdef inline int _write_contiguously(cnp.ndarray data, uint8_t *dst) except -1:
+    """Write the items of strided data one behind the other, on as many threads as their bytes pay for."""
+    cdef Py_ssize_t size = cnp.PyArray_NBYTES(data)
+    cdef int threads = threads_for(size)
+    return write_strided(data, dst, threads, size // threads >= RELEASING_BYTES)
+
+
+cdef int _replicate_block(cnp.ndarray data, cnp.ndarray out) except -1:
+    """Write the data as the first of the equal blocks of `out`, and copy that block to the others.
 
     Everything that can fail comes before the first write.
     """
     cdef Plan plan
-    cdef Py_ssize_t rest = cnp.PyArray_NBYTES(out) - size
-    cdef int others = threads_for(rest)
-    cdef uint8_t *begin = <uint8_t *> cnp.PyArray_DATA(out)
+    cdef Py_ssize_t block_bytes = cnp.PyArray_NBYTES(data)
+    cdef Output others = _output_behind(block_bytes, out)
+    cdef int threads = threads_for(others.size)
+    cdef bint large = is_large(others.size, threads)
     cdef uint8_t[::1] whole
-    cdef bint large = is_large(rest, others)
-    cdef Buffers buffers = Buffers(begin, size, begin + size, rest)
-    cdef Output blocks = Output(
-        write=write_planned,
-        plan=&plan,
-        src=begin,
-        dst=begin + size,
-        size=rest,
-        is_mapped=large and is_mapped(out),
-        mapped_src_bytes=0,
-    )
-    make_plan(&plan, (rest // size, size), (1, size), 1, buffers)
+
+    others.plan = &plan
+    others.is_mapped = large and is_mapped(out)
+    _plan_blocks(&plan, &others, block_bytes)
     if large:
         whole = _bytes(out)
-    write_strided(data, begin, threads, releasing)
+    _write_contiguously(data, <uint8_t *> cnp.PyArray_DATA(out))
     if large:
-        return _write_views(&blocks, whole[:size], whole[size:], others)
-    write_shares(&blocks, others)
+        return _write_views(&others, whole[:block_bytes], whole[block_bytes:], threads)
+    write_shares(&others, threads)
+    return 0
+
+
+cdef inline Output _output_behind(Py_ssize_t block_bytes, cnp.ndarray out) noexcept:
+    """The blocks of `out` but the first one, which they are copied from."""
+    cdef uint8_t *block = <uint8_t *> cnp.PyArray_DATA(out)
+    return Output(
+        write=write_planned,
+        plan=NULL,
+        src=block,
+        dst=block + block_bytes,
+        size=cnp.PyArray_NBYTES(out) - block_bytes,
+        is_mapped=False,
+        mapped_src_bytes=0,
+    )
+
+
+cdef inline int _plan_blocks(Plan *plan, const Output *others, Py_ssize_t block_bytes) except -1:
+    """Plan copies of one block to all others."""
+    cdef Buffers buffers
+    buffers.src, buffers.src_bytes = others.src, block_bytes
+    buffers.dst, buffers.dst_bytes = others.dst, others.size
+    make_plan(plan, (others.size // block_bytes, block_bytes), (1, block_bytes), 1, buffers)
     return 0
 
 

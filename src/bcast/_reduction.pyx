@@ -39,7 +39,7 @@ from bcast._rules.alignment cimport Alignment
 from bcast._rules.counts cimport Counts, counts_of_tuple
 from bcast._runtime.arrays cimport MAX_AXES, shape_of
 from bcast._runtime.core cimport (
-    LINE, PAGE, Job, count_threads, cut, free_scratch, new_job, overlap, run_without_gil, scratch_of,
+    LINE, PAGE, Job, count_shares, count_threads, cut, free_scratch, new_job, overlap, run_without_gil, scratch_of,
     take_scratch, target_number,
 )
 from bcast._runtime.tuning cimport (
@@ -908,16 +908,15 @@ cdef int _run_planned(
     """Plan a reduction along an alignment, and run it."""
     cdef ReductionPlan plan
     cdef Work work
-    cdef int threads
+    cdef int threads, shares
     plan.reduction = reduction
     plan_reduction(&plan, nest, SUM_SHARES)
 
     threads = _count_threads(nbytes, plan.shares.count)
+    shares = 1 if threads == 1 else <int> plan.shares.count
     work = Work(
-        plan=&plan, counted=NULL, units=plan.shares.count, job=new_job(_run_share, &work, threads, plan.shares.count),
+        plan=&plan, counted=NULL, units=plan.shares.count, job=new_job(_run_share, &work, threads, shares),
     )
-    if threads > 1:
-        work.job.shares = <int> plan.shares.count
     work.job.scratch_bytes = plan.scratch
     if plan.shares.each > 1:
         work.job.found_bytes = work.units * 2 * plan.block.items * reduction.operation.accumulator_size
@@ -932,13 +931,18 @@ cdef int _run_counted(
     """Plan a reduction along counts, and run it."""
     cdef CountedPlan plan
     cdef Py_ssize_t units
+    cdef int threads
     cdef Work work
     plan.reduction, plan.counts.list = reduction, counts.list
     plan_counted(&plan, &layout.nest, layout.item_stride)
 
     units = plan.positions * plan.length
+    threads = _count_threads(nbytes, units)
     work = Work(
-        plan=NULL, counted=&plan, units=units, job=new_job(_run_share, &work, _count_threads(nbytes, units), units),
+        plan=NULL,
+        counted=&plan,
+        units=units,
+        job=new_job(_run_share, &work, threads, count_shares(threads, units)),
     )
     work.job.scratch_bytes = plan.scratch
     return _run(&work, nbytes, data, None, out)

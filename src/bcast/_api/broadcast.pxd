@@ -13,6 +13,9 @@ cpdef Alignment align_like(tuple data, tuple shape, like, axes_mapping, mode, ax
 
 @cython.locals(
     rank=Py_ssize_t, i=Py_ssize_t, axis=Py_ssize_t, arrays=list, lengths=list, array=object, shape=tuple, source=tuple,
-    alignment=Alignment,
 )
 cdef tuple _grid(tuple xi, bint copy, bint sparse, bint swapped)
+
+
+cdef Py_ssize_t _axis_of(Py_ssize_t i, bint swapped)
+cdef _broadcast_line(array, tuple source, tuple shape)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.converted import as_array, materialise
 from bcast._rules.alignment import LIKE, Alignment, align, align_shapes, aligned, merge, right_aligned
-from bcast._rules.arguments import mode_of, shape_argument, show
+from bcast._rules.arguments import Shape, mode_of, shape_argument, show
 from bcast._rules.types import AxesLike, Casting, DType, Indexing, Mode, Out, ShapeLike, SizesLike
 from bcast._runtime.arrays import shape_of
 
@@ -199,6 +199,7 @@ def broadcast_like(
     return materialise(array, alignment, alignment.shape, out, "like", dtype, casting)
 
 
+# The user's arguments, as many as there are: `broadcast_like` describes them.
 def align_like(
     data: tuple[int, ...], shape: tuple[int, ...], like: Any, axes_mapping: Any, mode: Any, axis: Any, axes: Any
 ) -> Alignment:
@@ -395,18 +396,26 @@ def _grid(xi: Sequence[ArrayLike], copy: bool, sparse: bool, swapped: bool) -> t
     for i in range(rank):
         array = as_array("xi", xi[i])
         arrays.append(array)
-        lengths[1 - i if swapped and i < 2 else i] = array.size
+        lengths[_axis_of(i, swapped)] = array.size
     shape = shape_argument("xi", (1,) * rank if sparse else tuple(lengths))
+
     for i in range(rank):
-        array, axis = arrays[i], 1 - i if swapped and i < 2 else i
+        axis = _axis_of(i, swapped)
         source = (1,) * axis + (lengths[axis],) + (1,) * (rank - axis - 1)
-        if copy:
-            flat = array if array.ndim == 1 else array.reshape(-1)
-            alignment = aligned(source if sparse else shape, source)
-            arrays[i] = materialise(flat, alignment, alignment.shape, None, "xi", None, "same_kind")
-        else:
-            arrays[i] = array.reshape(source)
+        array = arrays[i]
+        arrays[i] = _broadcast_line(array, source, source if sparse else shape) if copy else array.reshape(source)
     return tuple(arrays)
+
+
+def _axis_of(i: int, swapped: bool) -> int:
+    """Return the axis of a grid that the coordinates number `i` belong to."""
+    return 1 - i if swapped and i < 2 else i
+
+
+def _broadcast_line(array: NDArray[Any], source: Shape, shape: Shape) -> NDArray[Any]:
+    """Broadcast the items of an array, which has shape `source` in the grid, to a new array."""
+    flat = array if array.ndim == 1 else array.reshape(-1)
+    return materialise(flat, aligned(shape, source), shape, None, "xi", None, "same_kind")
 
 
 def tuple_of_one(shape: Any) -> Any:

@@ -27,24 +27,31 @@ cpdef str rule_argument(mode, axis)
 cpdef axis_argument(axis, str rule)
 
 
-cdef class _Call:
-    cdef object function, mode, axis, out, dtype, casting, where
-    cdef bint is_ufunc
-    cdef str rule
-
-
-cdef class _Chain:
-    cdef object steps, dtype, casting, axis, out
+cdef class _Options:
+    cdef object axis, dtype, casting, out
     cdef int number
     cdef str rule
+
+
+@cython.final
+cdef class _Call(_Options):
+    cdef object function, where
+    cdef bint is_ufunc
+
+
+@cython.final
+cdef class _Chain(_Options):
+    cdef object steps
+
+
 
 
 cdef bint _override(tuple values) except -1
 cdef bint _expect_binary(function, b) except -1
 cdef bint _are_plain(a, b, _Call call)
 cdef bint _any_overrides(a, b, _Call call) except -1
-cdef _by_core(_Call call, a, b, int casting)
-cdef _passed_on(_Call call, a, b, int casting)
+cdef _by_core(_Call call, a, b)
+cdef _passed_on(_Call call, a, b)
 cdef _by_function(_Call call, a, b)
 cdef _dispatched(_Call call, a, b)
 cdef dict _options(_Call call)
@@ -58,7 +65,7 @@ cdef _check_handed_on(data, list calls, _Chain call)
 cdef bint _is_of_package(dtype) except -1
 cdef bint _takes(function, Py_ssize_t count, bint is_pair) except -1
 cdef _by_rule(_Call call, a, b)
-cdef _of_ufunc(_Call call, a, b, int casting)
+cdef _of_ufunc(_Call call, a, b)
 cdef _operand(str name, value, bint weak, other)
 cdef _aligned(operand, tuple shape, tuple source)
 cpdef check_function(ufunc)

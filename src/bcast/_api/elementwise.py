@@ -167,55 +167,60 @@ def elementwise(
 
     call = _Call()
     call.function = ufunc
-    call.mode = mode
-    call.axis = axis
-    call.out = out
-    call.dtype = dtype
+    call.is_ufunc = _expect_binary(ufunc, b)
+    call.rule = rule_argument(mode, axis)
+    call.dtype = None if dtype is None else dtype_argument(dtype)
     call.casting = casting
+    call.number = casting_number(casting)
+    call.axis = axis_argument(axis, call.rule)
+    call.out = out
     call.where = where
     return _by_rule(call, a, b)
 
 
-class _Call:
-    """How a function is called, beside its operands: what `elementwise` is given, then what that means."""
+class _Options:
+    """What `elementwise` and `chain` are both given beside functions and operands, read and checked but for `out`."""
+
+    rule: str  # the mode's name, or that of the mode that `axis` implies
+    axis: Any  # at which operands begin, in mode 'pdpd'
+    dtype: Any  # None if none is given
+    casting: Any
+    number: int  # NumPy's for `casting`, or `SATURATE`
+    out: Any
+
+
+class _Call(_Options):
+    """How a function of two operands is called."""
 
     function: Any
-    mode: Any
-    axis: Any  # of `a` at which `b` begins, in mode 'pdpd'
-    out: Any
-    dtype: Any  # or None
-    casting: Any
+    is_ufunc: bool
     where: Any  # True, or a mask
 
-    # `_by_rule` sets these.
-    is_ufunc: bool
-    rule: str  # the mode's name, or that of the mode that `axis` implies
+
+class _Chain(_Options):
+    """How functions are called one after the other; its `dtype` is what the data is converted to at first."""
+
+    steps: Any  # as they are given
 
 
 def _by_rule(call: _Call, a: Any, b: Any) -> Any:
-    """Read and check a call, then have a core compute it, or else the function itself."""
-    call.is_ufunc = _expect_binary(call.function, b)
-    call.rule = rule_argument(call.mode, call.axis)
-    call.dtype = None if call.dtype is None else dtype_argument(call.dtype)
-    number = casting_number(call.casting)
-    call.axis = axis_argument(call.axis, call.rule)
-
+    """Have a core compute a call, or else the function itself."""
     if not _are_plain(a, b, call) and _any_overrides(a, b, call):
         return _dispatched(call, a, b)
     if call.where is not True and not isinstance(call.where, ndarray):
         call.where = as_array("where", call.where).astype(BOOL)  # None is False, as ufuncs have it
     first = a if type(a) is ndarray else _operand("a", a, call.is_ufunc, b)
     second = b if type(b) is ndarray else _operand("b", b, call.is_ufunc, a)
-    return _of_ufunc(call, first, second, number) if call.is_ufunc else _by_function(call, first, second)
+    return _of_ufunc(call, first, second) if call.is_ufunc else _by_function(call, first, second)
 
 
-def _of_ufunc(call: _Call, a: Any, b: Any, casting: int) -> Any:
+def _of_ufunc(call: _Call, a: Any, b: Any) -> Any:
     """Have the core call a ufunc's loop; or else the ufunc itself, if need be after the rules have looked at shapes."""
-    result = _by_core(call, a, b, casting)
+    result = _by_core(call, a, b)
     if result is not NotImplemented:
         return result
     a, b = with_plain_bools((a, b))
-    result = _passed_on(call, a, b, casting)
+    result = _passed_on(call, a, b)
     return _by_function(call, a, b) if result is NotImplemented else result
 
 
@@ -241,7 +246,7 @@ def _any_overrides(a: Any, b: Any, call: _Call) -> bool:
     return _override((a, b, call.where)) or _override(outs)
 
 
-def _by_core(call: _Call, a: Any, b: Any, casting: int) -> Any:
+def _by_core(call: _Call, a: Any, b: Any) -> Any:
     """Have the core call the ufunc's loop; return NotImplemented if it leaves the call to the ufunc."""
     if call.where is not True:
         return NotImplemented
@@ -250,16 +255,16 @@ def _by_core(call: _Call, a: Any, b: Any, casting: int) -> Any:
     only = out[0] if is_pair else out
     target = only if only is None or type(only) is ndarray else as_base(only)
 
-    result = apply(call.function, a, b, _number(call.rule), call.axis, target, call.dtype, casting)
+    result = apply(call.function, a, b, _number(call.rule), call.axis, target, call.dtype, call.number)
     if result is None:
         return NotImplemented
     return result if out is None else only
 
 
-def _passed_on(call: _Call, a: Any, b: Any, casting: int) -> Any:
+def _passed_on(call: _Call, a: Any, b: Any) -> Any:
     """Call the ufunc itself if the shapes fit; return NotImplemented where the rules must look into the call."""
     out = call.out
-    if call.dtype is not None or casting != NUMBER_OF_SAME_KIND or type(out) is tuple:
+    if call.dtype is not None or call.number != NUMBER_OF_SAME_KIND or type(out) is tuple:
         return NotImplemented
     target = out if out is None or type(out) is ndarray else as_base(out)
     if _repeats(target):
@@ -443,34 +448,21 @@ def chain(
     number = chain_casting(casting)
     axis = axis_argument(axis, rule)
     array = data if type(data) is ndarray else as_operand("data", data)
-
     result = run_steps(array, steps, _number(rule), axis, wanted, number, out)
     if result is not None:
         return result
 
-    call = _Chain()
-    call.steps = steps
+    call = _Chain()  # only now: an object takes a tenth of a small call's time
+    call.rule = rule
     call.dtype = wanted
     call.casting = casting
     call.number = number
-    call.rule = rule
     call.axis = axis
     call.out = out
+    call.steps = steps
     if is_handed_on(array) or overrides(out) or is_masked(out) or _steps_hand_on(steps):
         return _handed_on(array, call)
     return _of_plain_arrays(array, call)
-
-
-class _Chain:
-    """What `chain` is given beside its data, read and checked but for the steps."""
-
-    steps: Any
-    dtype: Any  # that the data is converted to at first; None for its own
-    casting: Any
-    number: int  # NumPy's for `casting`, or `SATURATE`
-    rule: str
-    axis: Any  # at which operands begin, in mode 'pdpd'
-    out: Any
 
 
 def _of_plain_arrays(array: Any, call: _Chain) -> Any:

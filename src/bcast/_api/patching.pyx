@@ -204,12 +204,25 @@ cdef class StandIn:
         return self.original == (other.original if type(other) is StandIn else other)
 
 
+cdef struct Given:
+    # The arguments of a call, as Python passes them to a function in C.
+    PyObject *const *arguments
+    size_t count            # of those by position, with a bit of Python's
+    PyObject *names         # of those that follow, a tuple; NULL if there are none
+
+
+cdef inline object call_with(object function, const Given *given):
+    return PyObject_Vectorcall(function, given.arguments, given.count, given.names)
+
+
 cdef object call(object callee, PyObject *const *arguments, size_t count, PyObject *names):
+    """Have a stand-in's place take a call, or the original do it."""
     cdef StandIn stand_in = <StandIn> callee
     cdef Place place
     cdef Reason reason
     if not stand_in.active:
         return PyObject_Vectorcall(stand_in.original, arguments, count, names)
+
     place = stand_in.place
     reason = place.why_not(arguments, PyVectorcall_NARGS(count))
     if reason is None:
@@ -222,34 +235,41 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
             return result
         reason = <Reason> result
 
-    read = None
     if place.refusal is not None and may_wrap(arguments, PyVectorcall_NARGS(count), names):
-        if place.reading is not None:
-            try:
-                read = PyObject_Vectorcall(place.reading, arguments, count, names)
-            except TypeError:   # arguments that the function does not have
-                read = None
-            except Exception:   # an iterator's own
-                place.passed[reason.number] += 1
-                raise
-        error = None
-        try:
-            if read is None:
-                error = PyObject_Vectorcall(place.refusal, arguments, count, names)
-            else:
-                error = place.refusal(*read)
-        except MemoryError:
-            raise
-        except Exception:   # arguments that NumPy refuses
-            error = None
-        if error is not None:
-            place.taken += 1
-            raise error
-
+        return pass_unless_it_wraps(stand_in, reason, Given(arguments, count, names))
     place.passed[reason.number] += 1
-    if read is not None:
-        return stand_in.original(*read)
     return PyObject_Vectorcall(stand_in.original, arguments, count, names)
+
+
+cdef object pass_unless_it_wraps(StandIn stand_in, Reason reason, Given given):
+    """Have the original do a call, or raise the error for a length that it would compute modulo 2**64."""
+    cdef Place place = stand_in.place
+    read = None
+    if place.reading is not None:
+        try:
+            read = call_with(place.reading, &given)
+        except TypeError:   # arguments that the function does not have
+            read = None
+        except Exception:   # an iterator's own
+            place.passed[reason.number] += 1
+            raise
+
+    error = error_of_length(place, read, &given)
+    if error is not None:
+        place.taken += 1
+        raise error
+    place.passed[reason.number] += 1
+    return call_with(stand_in.original, &given) if read is None else stand_in.original(*read)
+
+
+cdef object error_of_length(Place place, read, const Given *given):
+    """The error for a length that the original would compute modulo 2**64; None if it computes none."""
+    try:
+        return call_with(place.refusal, given) if read is None else place.refusal(*read)
+    except MemoryError:
+        raise
+    except Exception:   # arguments that NumPy refuses
+        return None
 
 
 cdef bint may_wrap(PyObject *const *arguments, Py_ssize_t count, PyObject *names) except -1:
@@ -268,23 +288,31 @@ cdef bint may_wrap(PyObject *const *arguments, Py_ssize_t count, PyObject *names
 
 cdef bint is_surely_small(counts) except -1:
     """Whether these are no counts, or integers from 0 to `SURELY_SMALL`: found in less time than a call takes."""
-    cdef cnp.ndarray array
     if counts is None or type(counts) is bool:
         return True
     if type(counts) is int:
         return is_small_integer(counts)
     if type(counts) is list or type(counts) is tuple:
-        for each in counts:
-            if type(each) is not int or not is_small_integer(each):
-                return False
-        return True
+        return are_small_integers(counts)
+    if cnp.PyArray_CheckExact(counts):
+        return has_small_items(counts)
     if isinstance(counts, float):
         return 0 <= <double> counts < SURELY_SMALL
-    if isinstance(counts, integer) and not isinstance(counts, np.timedelta64):  # which is no integer but for its class
-        return is_small_integer(int(counts))
-    if not cnp.PyArray_CheckExact(counts):
+    if isinstance(counts, np.timedelta64):      # which is no integer but for its class
         return False
-    array = counts
+    return isinstance(counts, integer) and is_small_integer(int(counts))
+
+
+cdef bint are_small_integers(counts) except -1:
+    """The same for the items of a list or tuple, if all are Python's integers."""
+    for each in counts:
+        if type(each) is not int or not is_small_integer(each):
+            return False
+    return True
+
+
+cdef bint has_small_items(cnp.ndarray array) except -1:
+    """The same for the items of an array, if they are integers that C can read where they lie."""
     if cnp.PyArray_TYPE(array) > cnp.NPY_ULONGLONG or not (
         cnp.PyArray_ISBEHAVED_RO(array) and cnp.PyArray_IS_C_CONTIGUOUS(array)
     ):
@@ -607,17 +635,23 @@ def take_tile(A, reps):
 
 
 cdef _tiled(A, reps):
-    kind = type(reps)
     if not is_plain(A):
         return why_not_plain(A)
-    if kind is not int and not ((kind is tuple or kind is list) and all_plain(tuple(reps))):
+    if not _are_plain_counts(reps):
         reps = _multipliers(reps, A)
         if reps is None:
             return ARGUMENT
-    if not is_contiguous(A) and (reps == 1 if kind is int else are_ones(tuple(reps))):
+    if not is_contiguous(A) and (reps == 1 if type(reps) is int else are_ones(tuple(reps))):
         # Nothing is repeated, and NumPy keeps the order of the axes in memory.
-        return A.copy("K") if kind is int or len(reps) <= A.ndim else ARGUMENT
+        return A.copy("K") if type(reps) is int or len(reps) <= A.ndim else ARGUMENT
     return tile(A, reps)
+
+
+cdef inline bint _are_plain_counts(reps):
+    """Whether this is one of Python's integers, or a tuple or list of them."""
+    if type(reps) is int:
+        return True
+    return (type(reps) is tuple or type(reps) is list) and all_plain(tuple(reps))
 
 
 def take_repeat(a, repeats, axis=None):
@@ -715,16 +749,17 @@ def take_mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=NO_VA
 def take_var(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE
 ):  # NumPy's own
-    cdef Reduction call = reduction("var", a, axis, out, keepdims)
-    call.dtype = dtype
-    call.ddof = ddof
-    return reduced_here(call) if is_everywhere(where) and mean is NO_VALUE else KEYWORD
+    return _take_spread(reduction("var", a, axis, out, keepdims), dtype, ddof, where, mean)
 
 
 def take_std(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE
 ):  # NumPy's own
-    cdef Reduction call = reduction("std", a, axis, out, keepdims)
+    return _take_spread(reduction("std", a, axis, out, keepdims), dtype, ddof, where, mean)
+
+
+cdef _take_spread(Reduction call, dtype, ddof, where, mean):
+    """Return a variance or standard deviation, or why it is left to NumPy."""
     call.dtype = dtype
     call.ddof = ddof
     return reduced_here(call) if is_everywhere(where) and mean is NO_VALUE else KEYWORD
@@ -844,12 +879,16 @@ def refusal_of_repeat(a, repeats, axis=None):
         return None
     array = np.asarray(a)
     items = array.size if axis is None else np.atleast_1d(array).shape[axis]
+    return _error_of(repeat, array, repeats, axis) if _wraps_around(items, counts) else None
+
+
+cdef bint _wraps_around(items, counts):
+    """Whether NumPy's `repeat` computes the length of repeated items modulo 2**64."""
     if counts.size == 1:
-        wraps = not -MAX_SIZE - 1 <= items * int(counts.flat[0]) <= MAX_SIZE
-    else:
-        is_long = counts.size == items and counts.min() >= 0 and counts.max() > MAX_SIZE // items
-        wraps = is_long and sum(counts.tolist()) > MAX_SIZE
-    return _error_of(repeat, array, repeats, axis) if wraps else None
+        return not -MAX_SIZE - 1 <= items * int(counts.flat[0]) <= MAX_SIZE
+    if counts.size != items or counts.min() < 0:    # which NumPy refuses
+        return False
+    return counts.max() > MAX_SIZE // items and sum(counts.tolist()) > MAX_SIZE
 
 
 def read_for_tile(A, reps):

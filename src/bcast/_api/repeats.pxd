@@ -17,6 +17,10 @@ cpdef tuple integers_of(list counts)
 cpdef bint _is_sequence(repeats)
 
 
+@cython.locals(shape=tuple, whole=tuple, counts=tuple)
+cdef _repeat_all(array, times, Py_ssize_t axis, out, dtype, casting)
+
+
 @cython.locals(lengths=list, i=Py_ssize_t)
 cdef tuple _lengths_after(tuple shape, tuple counts, str name)
 

@@ -161,11 +161,10 @@ def repeat(
     if dtype is not None:
         dtype = dtype_argument(dtype)  # which may run code of the user's: before counts are read
     array = as_array("a", a)
-    shape = shape_of(array)
     along: Any = axes_argument(axis)
-    if not shape and along is not None and along != ():
-        shape = (1,)  # as in NumPy, a scalar has an axis here
-        array = array.reshape(shape)
+    if along is not None and along != () and not shape_of(array):
+        array = array.reshape((1,))  # as in NumPy, a scalar has an axis here
+    shape = shape_of(array)
     if type(along) is tuple:
         return _repeat_axes(array, shape, counts_along(repeats, along, shape, True), out, dtype, casting)
 
@@ -175,12 +174,18 @@ def repeat(
         times = repeats_argument(times, size_of(array) if at < 0 else shape[at], along)
         if type(times) is not int:
             return _decode(array, times, at, out, dtype, casting)
-    if at < 0:
+    return _repeat_all(array, times, at, out, dtype, casting)
+
+
+def _repeat_all(array: NDArray[Any], times: int, axis: int, out: Any, dtype: Any, casting: Casting) -> NDArray[Any]:
+    """Repeat all items along an axis, or of the flattened array if it is -1, by the same count."""
+    shape = shape_of(array)
+    if axis < 0:
         whole = shape_argument("repeats", (size_of(array) * times,))
         counts = (1,) * len(shape) + (times,)
         shape += (1,)  # along which each item is repeated
     else:
-        counts = (1,) * at + (times,) + (1,) * (len(shape) - at - 1)
+        counts = (1,) * axis + (times,) + (1,) * (len(shape) - axis - 1)
         whole = _lengths_after(shape, counts, "repeats")
     return materialise(array, split(shape, counts, False), whole, out, "repeats", dtype, casting)
 

@@ -21,7 +21,7 @@ from bcast._copy.run cimport Matrix, copy_matrix_of, write_planned
 from bcast._nest.core cimport MAX_OPERANDS, Nest
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport (
-    Job, count_threads, cut, free_scratch, new_job, run_job, run_without_gil, scratch_of, take_scratch, target_number,
+    Job, count_shares, count_threads, cut, free_scratch, new_job, run_job, run_without_gil, scratch_of, take_scratch, target_number,
 )
 from bcast._runtime.tuning cimport APPLY_SEEN_BLOCKS, APPLY_SHARE_BYTES, RELEASING_BYTES, WAKING_TIMES
 
@@ -111,7 +111,10 @@ cdef int run_noting(Call *call, int *errors) except *:
     if call.thread_safe:
         threads = count_threads(cost, share_bytes, WAKING_TIMES, plan.blocks)
     work = Work(
-        plan=&plan, job=new_job(_run_share, &work, threads, plan.blocks), slots=_error_slots(call), errors=errors,
+        plan=&plan,
+        job=new_job(_run_share, &work, threads, count_shares(threads, plan.blocks)),
+        slots=_error_slots(call),
+        errors=errors,
     )
     work.job.scratch_bytes = plan.scratch_bytes
     work.job.found_bytes = work.job.shares * work.slots * sizeof(int)

@@ -35,7 +35,7 @@ from bcast._copy.plan cimport (
 from bcast._nest.core cimport Nest, coalesce_axes
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport (
-    L1, LINE, PAGE, Job, cut, forget_range, free_scratch, new_job, run_job, run_without_gil, scratch_of, take_scratch,
+    L1, LINE, PAGE, Job, count_shares, cut, forget_range, free_scratch, new_job, run_job, run_without_gil, scratch_of, take_scratch,
     target_number,
 )
 from bcast._runtime.tuning cimport (
@@ -78,9 +78,8 @@ set_limits()
 cdef void write_shares(const Output *output, int threads) noexcept nogil:
     """Fill an output on some threads."""
     cdef Work work = Work(output=output, job=NULL, is_streamed=False)
-    cdef Job job = new_job(_write_share, &work, threads, output.size)
+    cdef Job job = new_job(_write_share, &work, threads, _count_shares(output, threads))
     work.job = &job
-    job.shares = _count_shares(output, threads)
     if output.size // (1 if threads == 1 else 2) >= streamed_bytes and bcast_pages_resident(output.dst, output.size):
         job.scratch_bytes = COPY_SCRATCH_BYTES
         work.is_streamed = take_scratch(&job, NULL, 0)
@@ -401,8 +400,8 @@ cdef int write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasin
     _cut_tiles(&copy)
     _order_loops(&copy)
 
-    job = new_job(_write_tile_share, &copy, threads, _cut_longest_axis(&copy))
-    copy.shares = job.shares
+    copy.shares = count_shares(threads, _cut_longest_axis(&copy))
+    job = new_job(_write_tile_share, &copy, threads, copy.shares)
     if releasing:
         run_without_gil(&job, src)
     else:

@@ -141,10 +141,24 @@ def small_nest(shape, strides, steps, by=0):
     `strides` has a tuple for each operand, in bytes. First items are counted in bytes from where they were.
     """
     cdef Nest nest
-    cdef int[NEST_AXES] order
-    cdef int axis, k
+    cdef int k
     if not len(shape) <= MAX_AXES or not 1 <= len(strides) <= MAX_OPERANDS:
         raise ValueError(f"`shape` expected at most {MAX_AXES} axes of {MAX_OPERANDS} operands, got {shape}, {strides}")
+    _fill(&nest, shape, strides)
+    for step in steps:
+        _take_step(&nest, step, by)
+
+    found = []
+    begins = []
+    for k in range(nest.n):
+        found.append(_row_of(nest.stride[k], nest.rank))
+        begins.append(<Py_ssize_t> nest.data[k])
+    return _row_of(nest.shape, nest.rank), found, begins
+
+
+cdef int _fill(Nest *nest, shape, strides) except -1:
+    """Make a nest of operands whose first items are at address 0."""
+    cdef int axis, k
     nest.rank, nest.n = len(shape), len(strides)
     for axis in range(nest.rank):
         nest.shape[axis] = shape[axis]
@@ -152,31 +166,34 @@ def small_nest(shape, strides, steps, by=0):
         nest.data[k] = NULL
         for axis in range(nest.rank):
             nest.stride[k][axis] = strides[k][axis]
-    for step in steps:
-        if step == "drop":
-            drop_unit_axes(&nest)
-        elif step == "flip":
-            flip_negative_axes(&nest, by)
-        elif step == "sort":
-            sort_axes(&nest, by)
-        elif step == "numpy":
-            find_numpys_order(&nest, nest.n, order)
-            put_in_order(&nest, order)
-        elif step == "coalesce":
-            coalesce_axes(&nest)
-        elif step == "two":
-            keep_rank(&nest, 2)
-        else:
-            raise ValueError(f"`steps` expected names of steps, got {step!r}")
-    lengths = []
-    for axis in range(nest.rank):
-        lengths.append(nest.shape[axis])
-    found = []
-    begins = []
-    for k in range(nest.n):
-        own = []
-        for axis in range(nest.rank):
-            own.append(nest.stride[k][axis])
-        found.append(tuple(own))
-        begins.append(<Py_ssize_t> nest.data[k])
-    return tuple(lengths), found, begins
+    return 0
+
+
+cdef int _take_step(Nest *nest, str step, int by) except -1:
+    """Do what is to be done to a nest, by its name."""
+    cdef int[NEST_AXES] order
+    if step == "drop":
+        drop_unit_axes(nest)
+    elif step == "flip":
+        flip_negative_axes(nest, by)
+    elif step == "sort":
+        sort_axes(nest, by)
+    elif step == "numpy":
+        find_numpys_order(nest, nest.n, order)
+        put_in_order(nest, order)
+    elif step == "coalesce":
+        coalesce_axes(nest)
+    elif step == "two":
+        keep_rank(nest, 2)
+    else:
+        raise ValueError(f"`steps` expected names of steps, got {step!r}")
+    return 0
+
+
+cdef tuple _row_of(const Py_ssize_t *row, int rank):
+    """Lengths, or strides, as a tuple."""
+    cdef int axis
+    items = []
+    for axis in range(rank):
+        items.append(row[axis])
+    return tuple(items)

@@ -319,6 +319,7 @@ cpdef Alignment align(tuple data, target_shape, axes_mapping=None, mode=None, ax
     return align_shapes(data, target, axes_mapping, mode, axis, broadcast_axes, TARGET_SHAPE)
 
 
+# The user's arguments are passed one by one: each rule reads those that it has a meaning for.
 cpdef Alignment align_shapes(tuple data, tuple target, axes_mapping, mode, axis, broadcast_axes, Role role):
     """Find the alignment of data of one valid shape to another, by the user's four arguments and the target's role."""
     cdef Mode found

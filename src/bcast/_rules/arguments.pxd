@@ -14,6 +14,11 @@ cpdef check_rank(str name, tuple shape)
 cpdef integer(str name, value)
 cpdef tuple counts_argument(str name, value, bint floats)
 cdef _items(value)
+cdef _items_of_array(value)
+cdef tuple _integers_of_array(value)
+cdef tuple _integers_in(str name, value, tuple unfit)
+cdef bint _has_floats(value) except -1
+cdef str _shown_items(value, depth)
 cdef _count(item, bint floats)
 cpdef axes_argument(axis)
 

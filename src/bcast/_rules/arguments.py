@@ -91,18 +91,33 @@ def integers(name: str, value: Any, unordered: bool) -> Shape:
         if all_plain(items):
             return items
     if hasattr(value, "__array__"):  # the arrays of any library
-        array = np.asarray(value)
-        if array.ndim == 1 and array.dtype.kind in "iu" and not is_masked(value):
-            return tuple(array.tolist())
-    elif isinstance(value, Iterable) and not isinstance(value, UNFIT if unordered else UNFIT_AS_SEQUENCE):
-        integers: list[int] = []
-        try:
-            for item in value:
-                integers.append(integer(name, item))
-            return tuple(integers)
-        except (TypeError, NotImplementedError):  # memoryviews of several axes raise the latter
-            pass  # the message below shows the whole value
-    raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {show(value)}{_shape_remedy(name, value)}")
+        found = _integers_of_array(value)
+    else:
+        found = _integers_in(name, value, UNFIT if unordered else UNFIT_AS_SEQUENCE)
+    if found is None:
+        raise TypeError(f"`{name}` expected a 1-D sequence of integers, got {show(value)}{_shape_remedy(name, value)}")
+    return found
+
+
+def _integers_of_array(value: Any) -> Shape | None:
+    """Return the items of an array of integers with one axis and no mask; None for another one."""
+    array = np.asarray(value)
+    if array.ndim == 1 and array.dtype.kind in "iu" and not is_masked(value):
+        return tuple(array.tolist())
+    return None
+
+
+def _integers_in(name: str, value: Any, unfit: tuple[type, ...]) -> Shape | None:
+    """Return the items of an iterable of integers; None for another one, or one of the `unfit` classes."""
+    if not isinstance(value, Iterable) or isinstance(value, unfit):
+        return None
+    items: list[int] = []
+    try:
+        for item in value:
+            items.append(integer(name, item))
+    except (TypeError, NotImplementedError):  # memoryviews of several axes raise the latter
+        return None  # a message shows the whole value
+    return tuple(items)
 
 
 def _shape_remedy(name: str, value: Any) -> str:
@@ -155,16 +170,20 @@ def _counts_remedy(name: str, value: Any) -> str:
             return ""
     if isinstance(value, ndarray) and value.ndim > 1:  # integers may be counts of several axes
         return "; the array comes before the counts" if name == "reps" or value.dtype.kind not in "iu" else ""
-    given: Any = value
-    items: Any = (given,)
+    return "; round floats first" if _has_floats(value) else ""
+
+
+def _has_floats(value: Any) -> bool:
+    """Return whether a value is a float, or has floats as items."""
+    items: Any = (value,)
     if isinstance(value, (tuple, list)):
         items = value
-    elif isinstance(value, Iterable) and np.ndim(given):
-        items = np.asarray(given).ravel()
-    for item in items:
+    elif isinstance(value, Iterable) and np.ndim(value):  # type: ignore[arg-type]
+        items = np.asarray(value).ravel()
+    for item in items:  # noqa: SIM110 (compiled, a generator would be a class of its own)
         if isinstance(item, FLOATS):
-            return "; round floats first"
-    return ""
+            return True
+    return False
 
 
 def plain_counts(value: Any) -> Shape | None:
@@ -200,13 +219,17 @@ def _items(value: Any) -> Any:
     if isinstance(value, UNFIT_AS_SEQUENCE) or is_masked(value):
         raise TypeError
     if isinstance(value, ndarray):
-        array = np.asarray(value)  # attributes of subclasses may mislead
-        return array if array.ndim else (array[()],)
+        return _items_of_array(value)
     several = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
     if not several and hasattr(value, "__array__"):  # NumPy's scalars, and the arrays of any library
-        array = np.asarray(value)
-        return array if array.ndim else (array[()],)
+        return _items_of_array(value)
     return value if several else (value,)
+
+
+def _items_of_array(value: Any) -> Any:
+    """Return an array, or the item of one without axes in a tuple."""
+    array = np.asarray(value)  # attributes of subclasses may mislead
+    return array if array.ndim else (array[()],)
 
 
 def _count(item: Any, floats: bool) -> int:
@@ -280,17 +303,23 @@ def _shown(value: Any, depth: int) -> str:
     kind = type(value)
     if isinstance(value, ndarray):
         array = np.asarray(value)  # attributes of subclasses may mislead
-        if array.size > MOST_ITEMS:
-            return f"{kind.__name__} of shape {array.shape} and {array.dtype}"
-    elif isinstance(value, (dict, set, frozenset)) and len(value) > MOST_SHOWN:
+        is_long = array.size > MOST_ITEMS
+        return f"{kind.__name__} of shape {array.shape} and {array.dtype}" if is_long else repr(value)
+    if isinstance(value, (dict, set, frozenset)) and len(value) > MOST_SHOWN:
         return f"{kind.__name__} of {len(value)} items"
-    elif kind is str or kind is bytes or kind is bytearray:
+    if kind is str or kind is bytes or kind is bytearray:
         return repr(value[: MOST_SHOWN + 1])
-    elif kind is tuple or kind is list:
-        text = "" if depth else "..."
-        for item in value if depth else ():
-            text += f", {_shown(item, depth - 1)}" if text else _shown(item, depth - 1)
-            if len(text) > MOST_SHOWN:
-                return ("[" if kind is list else "(") + text
-        return f"[{text}]" if kind is list else f"({text},)" if len(value) == 1 else f"({text})"
+    if kind is tuple or kind is list:
+        return _shown_items(value, depth)
     return repr(value)
+
+
+def _shown_items(value: Any, depth: int) -> str:
+    """Return the beginning of the `repr` of a tuple or list; "..." stands for all items at depth 0."""
+    begin, end = ("[", "]") if type(value) is list else ("(", ",)" if len(value) == 1 else ")")
+    text = "" if depth else "..."
+    for item in value if depth else ():
+        text += f", {_shown(item, depth - 1)}" if text else _shown(item, depth - 1)
+        if len(text) > MOST_SHOWN:
+            return begin + text
+    return begin + text + end

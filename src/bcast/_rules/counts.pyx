@@ -13,7 +13,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from bcast._rules.arguments cimport MAX_SIZE
-from bcast._runtime.core cimport Job, contiguous_overlap, count_threads, cut, new_job, run_job, run_without_gil
+from bcast._runtime.core cimport Job, contiguous_overlap, count_shares, count_threads, cut, new_job, run_job, run_without_gil
 from bcast._runtime.tuning cimport RELEASING_BYTES, WAKING_TIMES
 
 import numpy as np
@@ -148,9 +148,8 @@ cdef Counts _added_up(Counts whole):
         counts.starts = sums
         if is_large:
             threads = count_threads(nbytes, RELEASING_BYTES, WAKING_TIMES // 2, chunks)
-        work = Work(counts=counts, sums=sums, shares=1)
-        job = new_job(_sum_share, &work, threads, chunks)
-        work.shares = job.shares
+        work = Work(counts=counts, sums=sums, shares=count_shares(threads, chunks))
+        job = new_job(_sum_share, &work, threads, work.shares)
         if is_large:
             run_without_gil(&job, whole.array)
         else:

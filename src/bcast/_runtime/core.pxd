@@ -42,13 +42,18 @@ cdef inline Py_ssize_t whole_lines(Py_ssize_t size) noexcept nogil:
     return (size + LINE - 1) & -LINE
 
 
-cdef inline Job new_job(Share share, void *work, int threads, Py_ssize_t units) noexcept nogil:
-    """Begin a job whose work can be cut between some units: one share for one thread, several for each of more."""
+cdef inline int count_shares(int threads, Py_ssize_t units) noexcept nogil:
+    """Into how many shares work is cut, at most one for each unit: one for one thread, several for each of more."""
+    return 1 if threads == 1 else <int> min(units, <Py_ssize_t> THREAD_SHARES * threads)
+
+
+cdef inline Job new_job(Share share, void *work, int threads, int shares) noexcept nogil:
+    """Begin a job of some shares on some threads."""
     return Job(
         work=work,
         share=share,
         fold=NULL,
-        shares=1 if threads == 1 else <int> min(units, <Py_ssize_t> THREAD_SHARES * threads),
+        shares=shares,
         threads=threads,
         scratch_bytes=0,
         found_bytes=0,

@@ -64,8 +64,8 @@ use_target(os.environ.get("BCAST_TARGET") or TARGETS[0])
 
 # Threads: how many a call may use, which is the smallest of all limits, and jobs, which they run together.
 #
-# A job goes the same way in all cores. `count_threads` says how many threads pay for the size of the work, `new_job`
-# cuts it into shares, and `take_scratch` finds memory: it is all that can fail, and comes before anything is written.
+# A job goes the same way in all cores. `count_threads` says how many threads pay for the size of the work,
+# `count_shares` into how many shares it is cut, and `take_scratch` finds memory: it is all that can fail, and comes before anything is written.
 # `run_job` runs the shares on threads, each with a scratch of its own, and has their caller fold what they have found:
 # partial results, or errors. `run_without_gil` does so while other threads run Python. `free_scratch` comes last.
 #
@@ -649,7 +649,6 @@ def recorded_shares(int shares, int threads):
         raise ValueError(f"`shares`, `threads` expected 1 or more, got {shares}, {threads}")
     rows = np.zeros((shares + 1, 2), "l")
     job = new_job(_record, cnp.PyArray_DATA(rows), threads, shares)
-    job.shares = shares
     run_without_gil(&job, rows)
     return list(map(tuple, rows[1:].tolist()))
 

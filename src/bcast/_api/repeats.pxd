@@ -17,8 +17,8 @@ cpdef tuple integers_of(list counts)
 cpdef bint _is_sequence(repeats)
 
 
-@cython.locals(shape=tuple, whole=tuple, counts=tuple)
-cdef _repeat_all(array, times, Py_ssize_t axis, out, dtype, casting)
+cdef bint _lacks_axis(tuple shape, along) except -1
+cdef _times_along(repeats, Py_ssize_t size, axis)
 
 
 @cython.locals(lengths=list, i=Py_ssize_t)

@@ -161,33 +161,36 @@ def repeat(
     if dtype is not None:
         dtype = dtype_argument(dtype)  # which may run code of the user's: before counts are read
     array = as_array("a", a)
-    along: Any = axes_argument(axis)
-    if along is not None and along != () and not shape_of(array):
-        array = array.reshape((1,))  # as in NumPy, a scalar has an axis here
     shape = shape_of(array)
+    along: Any = axes_argument(axis)
+    if _lacks_axis(shape, along):
+        shape = (1,)  # as in NumPy, a scalar has an axis here
+        array = array.reshape(shape)
     if type(along) is tuple:
         return _repeat_axes(array, shape, counts_along(repeats, along, shape, True), out, dtype, casting)
 
     at = -1 if along is None else place_of(along, shape)
-    times: Any = repeats
-    if type(times) is not int or times < 0:
-        times = repeats_argument(times, size_of(array) if at < 0 else shape[at], along)
-        if type(times) is not int:
-            return _decode(array, times, at, out, dtype, casting)
-    return _repeat_all(array, times, at, out, dtype, casting)
-
-
-def _repeat_all(array: NDArray[Any], times: int, axis: int, out: Any, dtype: Any, casting: Casting) -> NDArray[Any]:
-    """Repeat all items along an axis, or of the flattened array if it is -1, by the same count."""
-    shape = shape_of(array)
-    if axis < 0:
+    times: Any = _times_along(repeats, size_of(array) if at < 0 else shape[at], along)
+    if type(times) is not int:
+        return _decode(array, times, at, out, dtype, casting)
+    if at < 0:
         whole = shape_argument("repeats", (size_of(array) * times,))
         counts = (1,) * len(shape) + (times,)
         shape += (1,)  # along which each item is repeated
     else:
-        counts = (1,) * axis + (times,) + (1,) * (len(shape) - axis - 1)
+        counts = (1,) * at + (times,) + (1,) * (len(shape) - at - 1)
         whole = _lengths_after(shape, counts, "repeats")
     return materialise(array, split(shape, counts, False), whole, out, "repeats", dtype, casting)
+
+
+def _lacks_axis(shape: Shape, along: Any) -> bool:
+    """Return whether data without axes is to be repeated along one."""
+    return not shape and along is not None and along != ()
+
+
+def _times_along(repeats: Any, size: int, axis: Any) -> Any:
+    """Return one count for all items, or `Counts`; a plain integer, as there nearly always is, at once."""
+    return repeats if type(repeats) is int and repeats >= 0 else repeats_argument(repeats, size, axis)
 
 
 def _lengths_after(shape: Shape, counts: Shape, name: str) -> Shape:

@@ -98,7 +98,11 @@ SOURCES = [
 
 
 # Kernels in C++17, which call nothing of its library: they are linked as C is.
-KERNELS = {"_apply/ufuncs.pyx": ["_apply/simd/kernels.cpp"], "_reduce/run.pyx": ["_reduce/simd/kernels.cpp"]}
+KERNELS = {
+    "_apply/ufuncs.pyx": ["_apply/simd/kernels.cpp"],
+    "_copy/plan.pyx": ["_copy/simd/kernels.cpp"],
+    "_reduce/run.pyx": ["_reduce/simd/kernels.cpp"],
+}
 
 
 def own_options(source: str) -> list[str]:

@@ -1,14 +1,18 @@
-/* Checks each kernel of `_copy/simd/shuffle.h` and `_copy/simd/transpose.h` that the machine has against loops over
-   bytes, and prints the names of those checked:
+/* Checks each kernel of `_copy/simd/kernels.h` that the machine has against loops over bytes, and prints the names of
+   the targets checked:
 
-       cc -std=c11 -O2 -Isrc/bcast tests/leaf_check.c -o leaf_check && ./leaf_check ROUNDS
+       c++ -std=c++17 -O3 -c src/bcast/_copy/simd/kernels.cpp -o kernels.o
+       cc -std=c11 -O2 -Isrc/bcast tests/leaf_check.c kernels.o -o leaf_check && ./leaf_check ROUNDS
 
    Tables are random, within the rules by which `_copy/plan.pyx` makes them. Buffers end, or begin, at pages that no one
    may touch; what must not be written is painted. */
 
 #include "fenced.h"
-#include "_copy/simd/shuffle.h"
-#include "_copy/simd/transpose.h"
+
+#include <string.h>
+
+#include "_copy/simd/kernels.h"
+#include "_runtime/cpu.h"
 
 static uint8_t *src_room, *dst_room, expected[ROOM];
 static const bcast_copy_kernels *leaf;
@@ -195,7 +199,7 @@ static void check_copy_matrix(void)
         for (int i = 0; i < n; i++)
             memcpy(expected + (first - dst) + j * dst_step + i * size, src + j * m_step + i * n_step, size);
     const bcast_matrix matrix = {m, n, size, m_step, n_step, dst_step};
-    bcast_copy_matrix_of[target](&matrix, src, first);
+    leaf->copy_matrix(&matrix, src, first);
     compare(dst, reach, reach);
 }
 

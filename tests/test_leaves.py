@@ -131,18 +131,16 @@ def tool(*names):
     return None
 
 
-KERNELS = {"leaf_check": None, "sum_check": "_reduce/simd/kernels.cpp"}  # in C++, which the check links
+KERNELS = {"leaf_check": "_copy/simd/kernels.cpp", "sum_check": "_reduce/simd/kernels.cpp"}  # which the check links
 
 
 def compiled(name, tmp_path, compiler, *options):
     """Compile a check; link it as C, so that kernels in C++ need nothing of its library."""
     if not SOURCES.exists():
         pytest.skip("needs the sources of bcast")
-    program, kernels, objects = tmp_path / name, KERNELS[name], []
-    if kernels:
-        objects = [str(tmp_path / "kernels.o")]
-        subprocess.run([compiler, "-std=c++17", *options, "-c", str(SOURCES / kernels), "-o", *objects], check=True)
-    command = [compiler, "-std=c11", *options, f"-I{SOURCES}", str(HERE / f"{name}.c"), *objects]
+    program, kernels = tmp_path / name, str(tmp_path / "kernels.o")
+    subprocess.run([compiler, "-std=c++17", *options, "-c", str(SOURCES / KERNELS[name]), "-o", kernels], check=True)
+    command = [compiler, "-std=c11", *options, f"-I{SOURCES}", str(HERE / f"{name}.c"), kernels]
     subprocess.run([*command, "-o", str(program), "-lm"], check=True)
     return str(program)
 
@@ -155,6 +153,18 @@ def checked(*command):
 
 
 CC = "cc", "gcc", "clang"
+
+
+def test_kernels_of_copies_call_nothing_but_c(tmp_path):
+    """The unit is C++17, but it links nothing of that language's library, and no exceptions."""
+    if not SOURCES.exists():
+        pytest.skip("needs the sources of bcast")
+    unit = str(tmp_path / "kernels.o")
+    source = str(SOURCES / KERNELS["leaf_check"])
+    subprocess.run([tool(*CC), "-std=c++17", "-O1", "-fno-stack-protector", "-c", source, "-o", unit], check=True)
+    done = subprocess.run([tool("nm"), "-u", unit], capture_output=True, text=True, check=True)
+    names = {word.lstrip("_") for word in done.stdout.split() if len(word) > 1}
+    assert names <= {"memcpy", "memmove", "memset"}
 
 
 @needs_fences

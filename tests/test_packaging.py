@@ -131,7 +131,7 @@ def test_what_is_read_to_compile_is_known(build):
         declared = source.rpartition(".")[0] + ".pxd"
         assert source in files
         assert (declared in files) == Path("src/bcast", declared).exists()
-    assert "_copy/simd/program.h" in read["_kernel.pyx"]  # included by what declares a module that is cimported
+    assert "_copy/simd/kernels.h" in read["_kernel.pyx"]  # included by what declares a module that is cimported
     assert "_runtime/target.h" in read["_copy/run.pyx"]  # included by a header
     assert "_reduce/simd/runs.inc.h" in read["_reduce/run.pyx"]  # by a header of its kernels in C++
     assert "_reduce/plan.pxd" in read["_reduction.pyx"]

@@ -16,8 +16,8 @@ from bcast._apply.ufuncs cimport (
     AT_LEAST, AT_MOST, CLIP_FUSED, FROM_BYTES, INTO_BYTES, INTO_FLOATS, INTO_HALVES, INTO_SATURATED_BYTES, TO_BYTES,
     TO_CUT_BYTES, TO_HALVES, Fusion, fuse, swap_bytes,
 )
-from bcast._copy.plan cimport COPY_DATA, COPY_OPERANDS, COPY_OUTPUT, Plan, plan_nest
-from bcast._copy.run cimport Matrix, copy_matrix_of, write_planned
+from bcast._copy.plan cimport COPY_DATA, COPY_OPERANDS, COPY_OUTPUT, Matrix, Plan, copy_kernels_of, plan_nest
+from bcast._copy.run cimport write_planned
 from bcast._nest.core cimport MAX_OPERANDS, Nest
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport (
@@ -420,11 +420,11 @@ cdef void _copy_items(
         else:
             matrix.m, matrix.m_step, matrix.dst_step = items.lengths[0], src_strides[0], dst_strides[0]
             matrix.n, matrix.n_step = 1, items.size
-        copy_matrix_of[target_number](&matrix, src, dst)
+        copy_kernels_of[target_number].copy_matrix(&matrix, src, dst)
     elif rank == 2 and dst_strides[inner] == items.size:
         matrix.m, matrix.m_step, matrix.dst_step = items.lengths[outer], src_strides[outer], dst_strides[outer]
         matrix.n, matrix.n_step = items.lengths[inner], src_strides[inner]
-        copy_matrix_of[target_number](&matrix, src, dst)
+        copy_kernels_of[target_number].copy_matrix(&matrix, src, dst)
     else:
         for i in range(items.lengths[rank - 1]):
             _copy_items(

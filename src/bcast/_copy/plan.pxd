@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from bcast._nest.core cimport Nest
 
-cdef extern from "_copy/simd/program.h":
+cdef extern from "_copy/simd/kernels.h":
     enum:
         COPY_SPAN_BYTES "BCAST_SPAN_BYTES"
         COPY_VECTOR_BYTES "BCAST_VECTOR_BYTES"
@@ -21,6 +21,9 @@ cdef extern from "_copy/simd/program.h":
     ctypedef struct Rows "bcast_rows":
         Py_ssize_t count, times, size
 
+    ctypedef struct Matrix "bcast_matrix":
+        Py_ssize_t m, n, size, m_step, n_step, dst_step
+
     ctypedef struct Kernels "bcast_copy_kernels":
         int vector
         void (*execute)(const ShuffleTable *, int, Py_ssize_t, const uint8_t *, uint8_t *) noexcept nogil
@@ -29,6 +32,7 @@ cdef extern from "_copy/simd/program.h":
         void (*repeat_counted)(const Rows *, const int64_t *, const uint8_t *, uint8_t *) noexcept nogil
         void (*copy_to_many)(Py_ssize_t, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *) noexcept nogil
         void (*tile)(Py_ssize_t, Py_ssize_t, uint8_t *) noexcept nogil
+        void (*copy_matrix)(const Matrix *, const uint8_t *, uint8_t *) noexcept nogil
 
 cdef struct Buffers:        # contiguous ones, which do not overlap
     const uint8_t *src      # the data

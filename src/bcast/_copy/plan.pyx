@@ -2,7 +2,7 @@
 """From an alignment to a plan: pairs of a copied and a repeated axis, and a shuffle table for the innermost pairs.
 
 In: the shape, the shape of the data at its rank, the size of an item, both buffers. Out: a `Plan`, along which run.pyx
-writes. The kernels are compiled here, as their vectors decide what is planned.
+writes. The kernels are linked here, as their vectors decide what is planned.
 
 The axes become a nest of two operands, the data and the output, whose neighbours are merged as everywhere. Both are
 contiguous, so two axes are one if the data is copied along both, or repeated along both. What remains alternates:
@@ -24,7 +24,7 @@ from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport L1, LINE, PAGE, target_number
 from bcast._runtime.tuning cimport COPY_BYTES_A_DESCRIBED_ONE, COPY_BYTES_A_VISIT, COPY_READ_BACK_BYTES
 
-cdef extern from "_copy/simd/shuffle.h":
+cdef extern from "_copy/simd/kernels.h":
     const Kernels *bcast_copy_kernels_of
 
 copy_kernels_of = bcast_copy_kernels_of

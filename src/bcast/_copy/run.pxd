@@ -6,12 +6,6 @@ from bcast._copy.plan cimport Kernels
 from bcast._runtime.core cimport L1, LINE, count_threads
 from bcast._runtime.tuning cimport RELEASING_BYTES, WAKING_TIMES
 
-cdef extern from "_copy/simd/program.h":
-    ctypedef struct Matrix "bcast_matrix":
-        Py_ssize_t m, n, size, m_step, n_step, dst_step
-
-    ctypedef void (*CopyMatrix "bcast_copy_matrix")(const Matrix *, const uint8_t *, uint8_t *) noexcept nogil
-
 cdef enum:
     COPY_SCRATCH_BYTES = L1 + LINE  # a piece that is assembled in a cache, then streamed past it, and garbage after it
 
@@ -31,8 +25,6 @@ cdef struct Output:
     Py_ssize_t mapped_src_bytes     # bytes of data in a mapped file; 0 if it is in none
 
 cdef Py_ssize_t share_bytes, streamed_bytes     # the numbers of the same name, or what a test has set
-
-cdef CopyMatrix *copy_matrix_of     # by the target's number
 
 cdef void write_planned(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
 cdef void repeat_items(

@@ -18,7 +18,7 @@ written on copies that have room behind them.
 `write_strided` copies the items of strided data one after the other, in C order. A cache line of the output takes items
 from many lines of the data, and a line of the data goes to many lines of the output. So the work is cut into tiles of
 at least one line either way, which a cache holds while they are transposed. Tiles are taken in the order of the data.
-The kernels in `simd/transpose.h` transpose two axes of a tile: the one along which items are neighbours in the output,
+The kernel `copy_matrix` transposes two axes of a tile: the one along which items are neighbours in the output,
 and the one along which they are nearest to each other in the data.
 """
 
@@ -29,8 +29,8 @@ from libc.stdlib cimport llabs
 from libc.string cimport memcpy
 
 from bcast._copy.plan cimport (
-    COPY_ITEM_VECTORS, COPY_SPAN_BYTES, COPY_VECTOR_BYTES, COPY_WINDOW_BYTES, FILL, Kernels, Pair, Plan, Rows,
-    ShuffleTable,
+    COPY_ITEM_VECTORS, COPY_SPAN_BYTES, COPY_VECTOR_BYTES, COPY_WINDOW_BYTES, FILL, Kernels, Matrix, Pair, Plan, Rows,
+    ShuffleTable, copy_kernels_of,
 )
 from bcast._nest.core cimport Nest, coalesce_axes
 from bcast._runtime.arrays cimport MAX_AXES
@@ -42,17 +42,12 @@ from bcast._runtime.tuning cimport (
     COPY_SHARE_BYTES, COPY_SHARE_MAX_BYTES, COPY_STREAMED_BYTES, COPY_TILE_ITEMS, THREAD_SHARES,
 )
 
-cdef extern from "_copy/simd/transpose.h":
-    CopyMatrix *bcast_copy_matrix_of
-
 cdef extern from "_runtime/stream.h":
     void bcast_stream(uint8_t *dst, const uint8_t *src, size_t size) noexcept nogil
     void bcast_store_fence() noexcept nogil
     bint bcast_pages_resident(const uint8_t *dst, size_t size) noexcept nogil
 
 cnp.import_array()
-
-copy_matrix_of = <CopyMatrix *> bcast_copy_matrix_of
 
 
 # Shares of an output
@@ -590,7 +585,7 @@ cdef void _write_tiles(StridedCopy *copy, int level, const uint8_t *src, uint8_t
     cdef Matrix matrix
     if level == copy.n_loops:
         matrix = Matrix(other.part, inner.part, copy.size, other.src_step, inner.src_step, other.dst_step)
-        copy_matrix_of[target_number](&matrix, src, dst)
+        copy_kernels_of[target_number].copy_matrix(&matrix, src, dst)
         return
     axis = &copy.axes[copy.loops[level]]
     left = axis.length if level < copy.outer_loops else axis.part

@@ -30,15 +30,14 @@ enum {
 };
 
 /* The targets of the architecture, one row each, a better one after those that it beats: its name, whose kernels copy
-   and sum, the bytes of the vectors of copies, and whether this machine has it. All tables of kernels are made of these
-   rows. */
+   and sum, and whether this machine has it. All tables of kernels are made of these rows. */
 #if defined(__x86_64__) || defined(_M_X64)
-#define BCAST_TARGETS(ROW) ROW(plain, plain, 16, 1) ROW(ssse3, ssse3, 16, BCAST_HAS_SSSE3) \
-    ROW(avx2, avx2, 32, BCAST_HAS_AVX2) ROW(avx512, avx2, 32, BCAST_HAS_AVX512)
+#define BCAST_TARGETS(ROW) ROW(plain, plain, 1) ROW(ssse3, ssse3, BCAST_HAS_SSSE3) \
+    ROW(avx2, avx2, BCAST_HAS_AVX2) ROW(avx512, avx2, BCAST_HAS_AVX512)
 #elif defined(__aarch64__) || defined(_M_ARM64)
-#define BCAST_TARGETS(ROW) ROW(plain, plain, 16, 1) ROW(neon, neon, 16, 1)
+#define BCAST_TARGETS(ROW) ROW(plain, plain, 1) ROW(neon, neon, 1)
 #else
-#define BCAST_TARGETS(ROW) ROW(plain, plain, 16, 1)
+#define BCAST_TARGETS(ROW) ROW(plain, plain, 1)
 #endif
 
 #define BCAST_TARGET_NUMBER(name, ...) BCAST_TARGET_##name,
@@ -56,7 +55,7 @@ static inline int bcast_has_f16c_and_fma(void)
 }
 #endif
 
-#define BCAST_CASE_HAS(name, kernels, vector, has) case BCAST_TARGET_##name: return has;
+#define BCAST_CASE_HAS(name, kernels, has) case BCAST_TARGET_##name: return has;
 static inline int bcast_has(int target)
 {
     switch (target) { BCAST_TARGETS(BCAST_CASE_HAS) }

@@ -21,12 +21,24 @@
 #define BCAST_APART static __attribute__((noinline))
 #endif
 
-/* What kernels and vectors of a target are compiled for. */
-#define BCAST_ON_AVX2 BCAST_TARGET("avx2,f16c")
-#define BCAST_ON_AVX512 BCAST_TARGET("avx512f,avx512bw,avx512dq,avx512vl")
+/* What kernels and vectors of a target are compiled for: the instructions, and a function of these. */
+#define BCAST_SSSE3 "ssse3"
+#define BCAST_AVX2 "avx2,f16c"
+#define BCAST_AVX512 "avx512f,avx512bw,avx512dq,avx512vl"
+#define BCAST_ON_AVX2 BCAST_TARGET(BCAST_AVX2)
+#define BCAST_ON_AVX512 BCAST_TARGET(BCAST_AVX512)
 
-/* bcast_a_b, of macros' values */
-#define BCAST_JOINED(a, b) bcast_##a##_##b
-#define BCAST_JOIN(a, b) BCAST_JOINED(a, b)
+/* A part of a file that is compiled for some instructions. */
+#define BCAST_PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define BCAST_BEGIN_TARGET(names) BCAST_PRAGMA(clang attribute push(__attribute__((target(names))), apply_to = function))
+#define BCAST_END_TARGET BCAST_PRAGMA(clang attribute pop)
+#elif defined(__GNUC__)
+#define BCAST_BEGIN_TARGET(names) BCAST_PRAGMA(GCC push_options) BCAST_PRAGMA(GCC target(names))
+#define BCAST_END_TARGET BCAST_PRAGMA(GCC pop_options)
+#else       /* MSVC asks for no such thing */
+#define BCAST_BEGIN_TARGET(names)
+#define BCAST_END_TARGET
+#endif
 
 #endif

@@ -39,7 +39,7 @@ ON_TARGET BCAST_INLINE void write_tile(const Floats (&x)[count], const bcast_fus
     if constexpr (has_halves) {
         if (fusion.into == bcast_into_halves) {
             uint16_t *halves = static_cast<uint16_t *>(fusion.dst) + at;
-            for (int j = 0; j < count; j++) store_halves(halves + lanes * j, rounded_to_float16(x[j], seen));
+            for (int j = 0; j < count; j++) store(halves + lanes * j, rounded_to_float16(x[j], seen));
             return;
         }
     }

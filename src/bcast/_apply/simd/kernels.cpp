@@ -140,8 +140,9 @@ constexpr Kernels kernels = {
     has_choices,
 };
 }
-namespace ssse3 = plain;
-namespace neon = plain;
+
+/* No instruction of SSSE3 is of use here. */
+namespace ssse3 { using plain::kernels; }
 
 #endif
 

@@ -1,15 +1,5 @@
-/* Matrices copied on one TARGET, by transposition where items lie side by side in the data. `transpose.h` includes this
-   file for each, and defines
-
-       TARGET, ON_TARGET       its name, and how functions are compiled for it
-       Vector                  a vector, which has 16 bytes of one row or of two
-       LOAD, STORE             rows in memory: at a place, and `second` bytes on for a second lane
-       SMALLER                 what takes a matrix that has no square
-       COPY_CHANNELS           what takes one of a few channels, and tells if it is
-
-   and `low` and `high`, which interleave the lower and the upper halves of two vectors, item by item. */
-
-#define FN(name) BCAST_JOIN(name, TARGET)
+/* Matrices copied on one target: transposed where items lie side by side in the data. `kernels.cpp` includes this file in
+   the target's namespace, which says what takes a matrix of a few `Channels`. */
 
 /* A square of 16 bytes a side is transposed in registers: to interleave the upper half of the rows with the lower one,
    as often as halves can be halved, is to transpose. Of 4 items a side:
@@ -19,80 +9,103 @@
        c0 c1 c2 c3         b0 d0 b1 d1         a2 b2 c2 d2
        d0 d1 d2 d3         b2 d2 b3 d3         a3 b3 c3 d3
 
-   The last squares are laid back to end with the matrix. */
-ON_TARGET BCAST_INLINE void FN(transpose_squares)(
-    const int size, const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
+   A vector of two lanes has rows of two squares. */
+template <int size>
+BCAST_INLINE void transpose_square(const uint8_t *src, ptrdiff_t src_step, uint8_t *dst, ptrdiff_t dst_step)
 {
-    const int side = 16 / size;
-    const ptrdiff_t m = matrix->m, n = matrix->n, rows = (ptrdiff_t) sizeof(Vector) / size;
-    const ptrdiff_t n_step = matrix->n_step, dst_step = matrix->dst_step;
+    constexpr int side = 16 / size;
+    Bytes row[side], half[side];
+
+    for (int k = 0; k < side; k++) row[k] = load_lanes(src + k * src_step, side * src_step);
+
+    for (int times = 1; times < side; times *= 2) {
+        for (int k = 0; k < side / 2; k++) {
+            half[2 * k] = interleaved_low<size>(row[k], row[k + side / 2]);
+            half[2 * k + 1] = interleaved_high<size>(row[k], row[k + side / 2]);
+        }
+        for (int k = 0; k < side; k++) row[k] = half[k];
+    }
+
+    for (int k = 0; k < side; k++) store(dst + k * dst_step, row[k]);
+}
+
+/* Where the next square begins; the last one is laid back to end with the matrix. */
+BCAST_INLINE ptrdiff_t next_square(ptrdiff_t at, ptrdiff_t length, ptrdiff_t last)
+{
+    return at + length <= last ? at + length : last;
+}
+
+template <int size>
+BCAST_INLINE void transpose(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
+{
+    constexpr int side = 16 / size;
+    constexpr ptrdiff_t rows = vector_bytes / size;     /* of a vector's squares */
+    const ptrdiff_t m = matrix->m, n = matrix->n, n_step = matrix->n_step, dst_step = matrix->dst_step;
     /* Rows of the output that share few places of a cache are written one after the other. */
-    const int by_rows = (dst_step & (BCAST_PAGE / 2 - 1)) == 0 && n_step & (BCAST_PAGE / 2 - 1);
+    const bool by_rows = (dst_step & (BCAST_PAGE / 2 - 1)) == 0 && (n_step & (BCAST_PAGE / 2 - 1));
     const ptrdiff_t outer = by_rows ? side : rows, outer_last = by_rows ? m - side : n - rows;
     const ptrdiff_t inner = by_rows ? rows : side, inner_last = by_rows ? n - rows : m - side;
+
     if (m < side || n < rows) {
-        SMALLER(matrix, src, dst);
+        if constexpr (vector_bytes > BCAST_WINDOW_BYTES) narrower->copy_matrix(matrix, src, dst);
+        else copy_items(matrix, src, dst);
         return;
     }
-    for (ptrdiff_t p = 0;; p = p + outer <= outer_last ? p + outer : outer_last) {
-        for (ptrdiff_t q = 0;; q = q + inner <= inner_last ? q + inner : inner_last) {
+
+    for (ptrdiff_t p = 0;; p = next_square(p, outer, outer_last)) {
+        for (ptrdiff_t q = 0;; q = next_square(q, inner, inner_last)) {
             const ptrdiff_t i = by_rows ? q : p, j = by_rows ? p : q;
-            const uint8_t *from = src + i * n_step + j * size;
-            uint8_t *to = dst + j * dst_step + i * size;
-            Vector row[16], half[16];
-            for (int k = 0; k < side; k++) row[k] = LOAD(from + k * n_step, side * n_step);
-            for (int times = 1; times < side; times *= 2) {
-                for (int k = 0; k < side / 2; k++) {
-                    half[2 * k] = FN(low)(size, row[k], row[k + side / 2]);
-                    half[2 * k + 1] = FN(high)(size, row[k], row[k + side / 2]);
-                }
-                for (int k = 0; k < side; k++) row[k] = half[k];
-            }
-            for (int k = 0; k < side; k++) STORE(to + k * dst_step, row[k]);
+            transpose_square<size>(src + i * n_step + j * size, n_step, dst + j * dst_step + i * size, dst_step);
             if (q == inner_last) break;
         }
         if (p == outer_last) break;
     }
 }
 
-/* Rows at a step of few items: vectors of them are shuffled, as long as 16 bytes of the data have two items or more.
-   Tells whether it is that. */
-#define AT_STEP(step) case step: \
-    if (step * size > 16) return 0; \
-    for (ptrdiff_t j = 0; j < matrix->m; j++) \
-        bcast_copy_at_step(step, size, matrix->n, src + j * matrix->m_step, dst + j * matrix->dst_step); \
-    return 1;
-ON_TARGET BCAST_INLINE int FN(copy_rows_at_step)(
-    const int size, const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
+/* Rows at a step of few items, which compilers shuffle as vectors, as long as 16 bytes of the data have two items or
+   more. Tells whether they have. */
+template <int step, int size>
+BCAST_INLINE bool copy_rows_at(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
-    if (matrix->n * size < 2 * (ptrdiff_t) sizeof(Vector) || matrix->n_step % size) return 0;
-    switch (matrix->n_step / size) { AT_STEP(-1) AT_STEP(2) AT_STEP(3) AT_STEP(4) }
-    return 0;
+    if constexpr (step * size > 16) return false;
+    for (ptrdiff_t j = 0; j < matrix->m; j++)
+        copy_at_step<step, size>(matrix->n, src + j * matrix->m_step, dst + j * matrix->dst_step);
+    return true;
 }
-#undef AT_STEP
 
-#define CHANNELS_OR_SQUARES(size) case size: \
-    if (!COPY_CHANNELS(size, matrix, src, dst)) FN(transpose_squares)(size, matrix, src, dst); \
-    return;
-#define ROWS_AT_STEP(size) case size: if (FN(copy_rows_at_step)(size, matrix, src, dst)) return; break;
-ON_TARGET static void FN(copy_matrix)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
+/* Copy rows at a step of few items, if the matrix is that; tell whether it is. */
+template <int size>
+BCAST_INLINE bool copy_rows_at_step(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
-    if (matrix->m_step == matrix->size && matrix->m > 1)
-        switch (matrix->size) {
-            CHANNELS_OR_SQUARES(1) CHANNELS_OR_SQUARES(2) CHANNELS_OR_SQUARES(4) CHANNELS_OR_SQUARES(8)
-        }
-    else
-        switch (matrix->size) { ROWS_AT_STEP(1) ROWS_AT_STEP(2) ROWS_AT_STEP(4) ROWS_AT_STEP(8) }
-    bcast_strided_copy(matrix, src, dst);
-}
-#undef CHANNELS_OR_SQUARES
-#undef ROWS_AT_STEP
+    if (matrix->n * size < 2 * vector_bytes || matrix->n_step % size) return false;
 
-#undef FN
-#undef TARGET
-#undef ON_TARGET
-#undef Vector
-#undef LOAD
-#undef STORE
-#undef SMALLER
-#undef COPY_CHANNELS
+    switch (matrix->n_step / size) {
+    case -1: return copy_rows_at<-1, size>(matrix, src, dst);
+    case 2: return copy_rows_at<2, size>(matrix, src, dst);
+    case 3: return copy_rows_at<3, size>(matrix, src, dst);
+    case 4: return copy_rows_at<4, size>(matrix, src, dst);
+    default: return false;
+    }
+}
+
+/* Copy a matrix of items that are a part of a register. */
+template <int size>
+BCAST_INLINE void copy_matrix_of(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
+{
+    if (matrix->m_step == size && matrix->m > 1) {
+        if (!Channels::copy<size>(matrix, src, dst)) transpose<size>(matrix, src, dst);
+    } else if (!copy_rows_at_step<size>(matrix, src, dst)) {
+        copy_items(matrix, src, dst);
+    }
+}
+
+static void copy_matrix(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
+{
+    switch (matrix->size) {
+    case 1: return copy_matrix_of<1>(matrix, src, dst);
+    case 2: return copy_matrix_of<2>(matrix, src, dst);
+    case 4: return copy_matrix_of<4>(matrix, src, dst);
+    case 8: return copy_matrix_of<8>(matrix, src, dst);
+    default: copy_items(matrix, src, dst);
+    }
+}

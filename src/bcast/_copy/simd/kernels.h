@@ -19,10 +19,12 @@
      front to back.
    * Kernels that are given counts write behind the runs of items, and `fill` and `repeat_counted` load whole windows:
      callers see to it that there is room.
-   * No other kernel reads or writes a byte outside of what it is given. */
+   * No other kernel reads or writes a byte outside of what it is given.
 
-#ifndef BCAST_PROGRAM_H
-#define BCAST_PROGRAM_H
+   `kernels.cpp` has all kernels, for each target. */
+
+#ifndef BCAST_COPY_KERNELS_H
+#define BCAST_COPY_KERNELS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -50,6 +52,12 @@ typedef struct {
     ptrdiff_t count, times, size;
 } bcast_rows;
 
+/* m x n items of `size` bytes: item (j, i) goes from src + j * m_step + i * n_step to dst + j * dst_step + i * size. A
+   matrix is transposed where `m_step` is `size`. */
+typedef struct {
+    ptrdiff_t m, n, size, m_step, n_step, dst_step;
+} bcast_matrix;
+
 /* The kernels of a target. */
 typedef struct {
     int vector;             /* bytes */
@@ -65,14 +73,19 @@ typedef struct {
     void (*copy_to_many)(ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const uint8_t *src, uint8_t *dst);
     /* Repeat the finished first `block` bytes of an output, 4 vectors or more, over its `size`, twice that or more. */
     void (*tile)(ptrdiff_t block, ptrdiff_t size, uint8_t *dst);
+    /* Copy a matrix. */
+    void (*copy_matrix)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst);
 } bcast_copy_kernels;
 
-/* m x n items of `size` bytes: item (j, i) goes from src + j * m_step + i * n_step to dst + j * dst_step + i * size. A
-   matrix is transposed where `m_step` is `size`. */
-typedef struct {
-    ptrdiff_t m, n, size, m_step, n_step, dst_step;
-} bcast_matrix;
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-typedef void (*bcast_copy_matrix)(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst);
+/* By the target's number. */
+extern const bcast_copy_kernels bcast_copy_kernels_of[];
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,0 +1,161 @@
+/* Three channels of items of 1 or 2 bytes, in vectors of two lanes, for which compilers' code takes twice as long.
+   `kernels.cpp` includes this file in the target's namespace.
+
+   Packed, the channels take turns; unpacked, each has a row. Three lanes have as many items of each channel as a lane
+   has items. A lane has 16 items of 1 byte, or 8 of 2, but it is drawn with 4, which 3 does not divide either:
+
+       place         0   1   2   3
+
+       lane 0       r0  g0  b0  r1
+       lane 1       g1  b1  r2  g2
+       lane 2       b2  r3  g3  b3
+
+   As 3 does not divide the length of a lane, the three lanes have three different channels at each place. So all items of
+   a channel fit into one lane, each at the place that it has. Red is taken from lanes 0, 2, 1, 0, and green from lanes 1,
+   0, 2, 1. What is mixed so is out of order, which a shuffle within the lane mends:
+
+                    mixed               from place       in order
+       red          r0  r3  r2  r1      0  3  2  1       r0  r1  r2  r3
+       green        g1  g0  g3  g2      1  0  3  2       g0  g1  g2  g3
+       blue         b2  b1  b0  b3      2  1  0  3       b0  b1  b2  b3
+
+   Item i of channel c is number 3 * i + c of all, and so at that place modulo the length of a lane. From lane to lane, a
+   channel's places move on by three, but of places it only counts which remainder modulo 3 they have: a mask for each
+   remainder says where a lane has a channel (`remainder_of`).
+
+   To pack, the same is done backwards: each channel's row is put out of order, and mixed to each lane. Lanes take turns
+   then, as the channels did. A vector has two lanes: the second ones are those of the next three. */
+
+struct VectorNumbers { uint8_t of[3][sizeof(Bytes)]; };
+
+/* For each remainder modulo 3, 255 in all bytes of the places in a lane that have it. */
+template <int size>
+constexpr VectorNumbers masks_of_remainders()
+{
+    VectorNumbers masks = {};
+    for (int remainder = 0; remainder < 3; remainder++)
+        for (int byte = 0; byte < vector_bytes; byte++)
+            masks.of[remainder][byte] = byte % 16 / size % 3 == remainder ? 255 : 0;
+    return masks;
+}
+
+/* For each channel, the bytes of a mixed lane in the order of its items. */
+template <int size>
+constexpr VectorNumbers numbers_to_unpack()
+{
+    VectorNumbers numbers = {};
+    for (int channel = 0; channel < 3; channel++)
+        for (int byte = 0; byte < vector_bytes; byte++) {
+            const int item = byte % 16 / size, place = 3 * item + channel;
+            numbers.of[channel][byte] = static_cast<uint8_t>((place * size + byte % size) % 16);
+        }
+    return numbers;
+}
+
+/* The inverse: for each channel, the bytes of its items in the order of a mixed lane. */
+template <int size>
+constexpr VectorNumbers numbers_to_pack()
+{
+    constexpr VectorNumbers places = numbers_to_unpack<size>();
+    VectorNumbers numbers = {};
+    for (int channel = 0; channel < 3; channel++)
+        for (int byte = 0; byte < vector_bytes; byte++)
+            numbers.of[channel][byte / 16 * 16 + places.of[channel][byte]] = static_cast<uint8_t>(byte % 16);
+    return numbers;
+}
+
+/* Which remainder modulo 3 the places have at which a lane has a channel: those of channel 0 in lane 0 have 0, a channel
+   further is a place further, and a lane further is 16 / size places back. */
+template <int size>
+constexpr int remainder_of(int lane, int channel)
+{
+    constexpr int items_of_lane = 16 / size;
+    return (channel + (3 - items_of_lane % 3) * lane) % 3;
+}
+
+/* Three vectors, and those of the tables above. */
+struct Three {
+    Bytes vector[3];
+
+    BCAST_INLINE Three loaded(const VectorNumbers &numbers)
+    {
+        return {{load(numbers.of[0]), load(numbers.of[1]), load(numbers.of[2])}};
+    }
+};
+
+/* Items of the first, second or third vector, at the places of which remainders are given of the second and third. */
+BCAST_INLINE Bytes mixed(const Three &x, const Three &masks, int second, int third)
+{
+    const Bytes of_two = choose(masks.vector[second], x.vector[1], x.vector[0]);
+    return choose(masks.vector[third], x.vector[2], of_two);
+}
+
+/* Unpack items of each channel, as far as whole vectors go: n at most. Return how many. */
+template <int size>
+BCAST_INLINE ptrdiff_t unpack_three(ptrdiff_t n, const uint8_t *src, uint8_t *dst, ptrdiff_t channel_stride)
+{
+    static constexpr VectorNumbers mask_bytes = masks_of_remainders<size>(), order_bytes = numbers_to_unpack<size>();
+    constexpr int items = vector_bytes / size;
+    const Three masks = Three::loaded(mask_bytes), order = Three::loaded(order_bytes);
+    ptrdiff_t done = 0;
+
+    for (; done + items <= n; done += items, src += 3 * vector_bytes, dst += vector_bytes) {
+        Three lanes;
+        for (int lane = 0; lane < 3; lane++) lanes.vector[lane] = load_lanes(src + 16 * lane, 48);
+
+        for (int channel = 0; channel < 3; channel++) {
+            const int second = remainder_of<size>(1, channel), third = remainder_of<size>(2, channel);
+            const Bytes of_channel = mixed(lanes, masks, second, third);
+            store(dst + channel * channel_stride, pick_in_lanes(of_channel, order.vector[channel]));
+        }
+    }
+    return done;
+}
+
+/* Pack them likewise. */
+template <int size>
+BCAST_INLINE ptrdiff_t pack_three(ptrdiff_t n, const uint8_t *src, uint8_t *dst, ptrdiff_t channel_stride)
+{
+    static constexpr VectorNumbers mask_bytes = masks_of_remainders<size>(), order_bytes = numbers_to_pack<size>();
+    constexpr int items = vector_bytes / size;
+    const Three masks = Three::loaded(mask_bytes), order = Three::loaded(order_bytes);
+    ptrdiff_t done = 0;
+
+    for (; done + items <= n; done += items, src += vector_bytes, dst += 3 * vector_bytes) {
+        Three channels;
+        for (int channel = 0; channel < 3; channel++) {
+            const Bytes in_order = load(src + channel * channel_stride);
+            channels.vector[channel] = pick_in_lanes(in_order, order.vector[channel]);
+        }
+
+        for (int lane = 0; lane < 3; lane++) {
+            const int second = remainder_of<size>(lane, 1), third = remainder_of<size>(lane, 2);
+            store_lanes(dst + 16 * lane, 48, mixed(channels, masks, second, third));
+        }
+    }
+    return done;
+}
+
+/* A matrix of a few channels: three of short items by the above, all else, and what is left of these, by loops. */
+struct ThreeChannels {
+    template <int size>
+    BCAST_INLINE bool copy(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
+    {
+        bcast_matrix rest = *matrix;
+
+        if constexpr (size <= 2) {
+            if (matrix->n == 3 && matrix->dst_step == 3 * size) {
+                const ptrdiff_t done = pack_three<size>(matrix->m, src, dst, matrix->n_step);
+                rest.m -= done;
+                src += done * size;
+                dst += done * 3 * size;
+            } else if (matrix->m == 3 && matrix->n_step == 3 * size) {
+                const ptrdiff_t done = unpack_three<size>(matrix->n, src, dst, matrix->dst_step);
+                rest.n -= done;
+                src += done * 3 * size;
+                dst += done * size;
+            }
+        }
+        return ChannelLoops::copy<size>(&rest, src, dst);
+    }
+};

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from _commands import NOT_NPY, OLD, check_refused, fail_with, files, halfway, posix, python, save_header, succeed
+from _commands import NOT_NPY, OLD, check_refused, fail_with, files, halfway, python, save_header, succeed
 
 from bcast._cli import apply as cli_apply
 
@@ -22,13 +22,9 @@ pytestmark = pytest.mark.usefixtures("folder")
 # Every mode: the data's shape, the arguments, the output's shape, and the data's at its rank.
 MODES = {
     "numpy": ((3, 1, 5), "2,3,4,5", [], (2, 3, 4, 5), (1, 3, 1, 5)),
-    "numpy_long_row": ((2, 300), "3,2,300", [], (3, 2, 300), (1, 2, 300)),
-    "numpy_long_run": ((2, 1), " 2 , 300 ", [], (2, 300), (2, 1)),
     "numpy_scalar": ((), "1,7,5", [], (1, 7, 5), (1, 1, 1)),
     "numpy_scalar_to_scalar": ((), "", [], (), ()),
-    "numpy_many_axes": ((2, 1) * 6, "2," * 11 + "2", [], (2,) * 12, (2, 1) * 6),
     "explicit": ((4, 5), "2,4,5,3", ["--mode", "explicit", "--axes-mapping", "1,2"], (2, 4, 5, 3), (1, 4, 5, 1)),
-    "explicit_scalar": ((), "3,2", ["--mode=explicit", "--axes-mapping", ""], (3, 2), (1, 1)),
     "explicit_added": ((4, 6), "2,4,5,6", ["--mode=explicit", "--broadcast-axes=2,0"], (2, 4, 5, 6), (1, 4, 1, 6)),
     "bidirectional": ((5, 2, 3, 1), "1,3,6", ["--mode", "bidirectional"], (5, 2, 3, 6), (5, 2, 3, 1)),
     "pdpd": ((1, 3, 1), "2,3,4,5", ["--mode", "pdpd", "--axis", "0"], (2, 3, 4, 5), (1, 3, 1, 1)),
@@ -52,13 +48,8 @@ def test_modes_in_pieces(run, monkeypatch, shape, target, options, result, sourc
 PACKED = np.dtype([("a", "i1"), ("b", "<f8"), ("λ", "U3")])
 PADDED = np.dtype({"names": ["a", "b"], "formats": ["i1", "<f8"], "offsets": [2, 8], "itemsize": 18})
 ARRAYS = {
-    "bool": np.array([True, False, True]),
-    "float16": np.array([1, np.nan, -0.0], dtype=np.float16),
     "big_endian": np.array([1, 2, 3], dtype=">i4"),
-    "complex": np.array([1j, 2, np.inf]),
     "longdouble": np.array([1, 2, 3], dtype=np.longdouble),
-    "datetime": np.array(["2020-01-01", "NaT", "1950-06-30"], dtype="M8[D]"),
-    "unicode": np.array(["a", "βγ", ""]),
     "packed": np.array([(1, 2, "x"), (3, 4, "y"), (5, 6, "z")], dtype=PACKED),
     "padded": np.array([(1, 2), (3, 4), (5, 6)], dtype=PADDED),
     "item_beyond_a_piece": np.array(["a" * 50, "b", "c"]),
@@ -77,7 +68,7 @@ def test_files_of_every_dtype_are_those_of_numpy(run, monkeypatch, data):
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
-@pytest.mark.parametrize("dtype", ["f8", PACKED, "V0"])
+@pytest.mark.parametrize("dtype", ["f8", "V0"])
 def test_empty_outputs_and_items(run, dtype):
     for shape, target, result in ((0, 3), "2,0,3", (2, 0, 3)), ((1, 3), "0,3", (0, 3)), ((), "4,0", (4, 0)):
         save_header("in.npy", shape, dtype)
@@ -99,16 +90,15 @@ def test_header_is_numpys_own(run):
     assert Path("out.npy").read_bytes() == Path("expected.npy").read_bytes()
 
 
-# Damaged headers: an item's type, and what the shape is written as.
-DAMAGED = [("f8", "(-3,)"), *[(empty, "(-1,)") for empty in ("f8", "V0", "S0")], ("V0", "(2, -1, 3)")]
-DAMAGED += [("u1", f"({-(2**63)},)"), ("f8", "('3',)"), ("f8", "3"), ("f8", f"({'1, ' * 65})")]
-DAMAGED += [("f8", f"({length},)") for length in (2**61 + 1, 2**64 + 3)]  # whose bytes or which wrap to little
+# Damaged headers: an item's type, and what the shape is written as. NumPy itself refuses most others.
+DAMAGED = [("f8", "(-3,)"), ("V0", "(-1,)"), ("V0", "(2, -1, 3)"), ("u1", f"({-(2**63)},)")]
+DAMAGED += [("f8", f"({length},)") for length in (2**61 + 1, 2**64 + 3)]  # whose bytes, or which, wrap to little
 
 
 def test_damaged_shapes(folder):
     """In a process of its own: NumPy divides by zero where a length of -1 meets items of no bytes."""
-    names = [f"{i}.npy" for i in range(3 * len(DAMAGED))]
-    for name, ((dtype, text), version) in zip(names, itertools.product(DAMAGED, (1, 2, 3)), strict=True):
+    names = [f"{i}.npy" for i in range(2 * len(DAMAGED))]
+    for name, ((dtype, text), version) in zip(names, itertools.product(DAMAGED, (1, 3)), strict=True):
         save_header(name, (3,), dtype, version, edit=("(3,)", text))
     (folder / "out.npy").write_bytes(OLD)
     before = files()
@@ -129,10 +119,6 @@ NO_MEMORY = OSError(errno.ENOMEM, "Cannot allocate memory")
 FULL, DENIED = OSError(errno.ENOSPC, "No space left"), PermissionError(errno.EACCES, "Denied", "x", None, "y")
 FAILURES = {
     "disk_full": ("npy_files.os.posix_fallocate", FULL, "out.npy: No space"),
-    "cannot_map": ("npy_files.npy.open_memmap", NO_MEMORY, "in.npy: Cannot allocate"),
-    "no_memory": ("apply.convert_onto", MemoryError(), "out of memory"),
-    "no_memory_in_words": ("apply.convert_onto", MemoryError("Unable to\nallocate"), "Unable to allocate"),
-    "bug_in_numpy": ("apply.convert_onto", ValueError(), "ValueError()"),
     "no_room_for_blocks": ("npy_files.NpyOutput.block", NO_MEMORY, "out.npy: Cannot allocate"),
     "disk_does_not_take_it": ("npy_files.np.memmap.flush", OSError(errno.EIO, "Input/output error"), "out.npy: Input"),
     "no_right_to_rename": ("atomic.Path.replace", DENIED, "out.npy: Denied"),
@@ -200,24 +186,10 @@ def test_a_file_is_not_replaced_against_the_users_will(run, folder, monkeypatch)
     assert (folder / "out.npy").read_bytes() == OLD
 
 
-@posix
-@pytest.mark.usefixtures("bad_files")
-def test_pipes_are_not_read(run, folder):
-    os.mkfifo("pipe.npy")
-    check_refused(run, folder, ["apply", "pipe.npy", "out.npy", "--shape", "3"], "`IN` expected a regular .npy file")
-
-
-def test_a_quiet_run_prints_errors_alone(run):
-    np.save("in.npy", np.arange(3.0))
-    assert run("apply", "in.npy", "out.npy", "--shape", "9,3", "--quiet") == (0, "", "")
-    status, out, err = run("apply", "no.npy", "out.npy", "--shape", "3", "--quiet")
-    assert (status, out, err.count("\n")) == (2, "", 1)
-
-
 # Another dtype.
 
 
-@pytest.mark.parametrize(("own", "dtype"), [("u1", "f4"), (">i4", "<f8"), ("f8", "f4"), ("i2", "U3"), ("i4", "U")])
+@pytest.mark.parametrize(("own", "dtype"), [("u1", "f4"), (">i4", "<f8"), ("i4", "U")])
 def test_another_dtype(run, monkeypatch, own, dtype):
     data = np.arange(6).reshape(3, 1, 2).astype(own)
     np.save("in.npy", data)
@@ -234,21 +206,6 @@ def test_a_warning_is_told_once(run, monkeypatch):
     status, _, err = run("apply", "in.npy", "out.npy", "--shape", "3,100", "--dtype", "f4")
     assert (status, err) == (0, "bcast: warning: overflow encountered in cast\n")
     assert np.isinf(np.load("out.npy")).all()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--dtype", "number"], "`dtype` expected "),
-        (["--dtype=i4"], "`dtype` expected "),
-        (["--dtype", "f4", "--casting=safe"], "`dtype` expected "),
-        (["--dtype=O"], "`dtype` expected "),
-        (["--casting=any"], "argument --casting: invalid choice: 'any'"),
-    ],
-)
-@pytest.mark.usefixtures("bad_files")
-def test_dtypes_that_are_refused(run, folder, arguments, message):
-    check_refused(run, folder, ["apply", "in.npy", "out.npy", "--shape", "2,3", *arguments], message)
 
 
 def test_a_unit_that_the_data_would_decide_about_is_refused(run):

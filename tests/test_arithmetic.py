@@ -422,13 +422,13 @@ def test_errstate_in_six_ways(capfd):
     for way, (call, out) in itertools.product(("ignore", "warn", "raise", "call", "print", "log"), calls):
         handler = Log() if way == "log" else lambda *what: warnings.warn(str(what), stacklevel=2)
         with np.errstate(all=way, call=handler), computed(runtime.TARGETS[0], THREADS):
-            met.append(told(lambda call=call, out=out: call(out=out).shape, list))
+            met.append(told(lambda call=call, out=out: call(out=out).shape))
         met.append(capfd.readouterr())
         assert call.func is not bcast.elementwise or np.isinf(out).all()  # written, also where that is an exception
         if call.func in (bcast.elementwise, bcast.chain):
             half = len(met) // 2
             assert met[:half] == met[half:]
-            assert way != "warn" or len(met[0][1]) == (7 if call.func is bcast.chain else 1)
+            assert way != "warn" or met[0][1] == ["RuntimeWarning"]
             met.clear()
 
 

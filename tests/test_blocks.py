@@ -13,9 +13,6 @@ from bcast._rules.alignment import Alignment
 
 ALIGNMENTS = {
     "scalar": Alignment((), ()),
-    "1s": Alignment((1, 1), (1, 1)),
-    "copied": Alignment((5, 7), (5, 7)),
-    "repeated": Alignment((5, 7), (1, 1)),
     "alternating": Alignment((3, 4, 3, 4), (3, 1, 1, 4)),
     "leading_1s": Alignment((1, 1, 3, 1, 8), (1, 1, 3, 1, 1)),
     "long_inner": Alignment((2, 97), (2, 97)),
@@ -26,7 +23,7 @@ def part_of(place, source):
     return refit(place, source, source, slice(0, 1))
 
 
-@pytest.mark.parametrize("items", [1, 2, 6, 16, 50, 100, 10**6])
+@pytest.mark.parametrize("items", [1, 6, 50, 10**6])
 @pytest.mark.parametrize("alignment", ALIGNMENTS.values(), ids=ALIGNMENTS)
 def test_blocks_cover_the_output_once_and_lie_together(alignment, items):
     times = np.zeros(alignment.shape, dtype=np.uint8)

@@ -38,8 +38,8 @@ pytest.importorskip("ml_dtypes")
 def check(data, *steps, own=None, mode="numpy", axis=-1, **options):
     """Make a call beside NumPy's, whose `own` steps have reshaped operands; the second of two `out` is NumPy's."""
     out, numpys_out = options.pop("out", (None, None))
-    expected, warned = told(lambda: chained(data, *own or steps, out=numpys_out, **options), list)
-    result, mine = told(lambda: bcast.chain(data, *steps, mode=mode, axis=axis, out=out, **options), list)
+    expected, warned = told(lambda: chained(data, *own or steps, out=numpys_out, **options))
+    result, mine = told(lambda: bcast.chain(data, *steps, mode=mode, axis=axis, out=out, **options))
     assert not isinstance(expected, tuple), expected
     assert not isinstance(result, tuple), result
     assert result.dtype == expected.dtype
@@ -90,11 +90,11 @@ def test_vector_code_tells_the_errors_of_single_items(value, dtype):
     with np.errstate(all="ignore"):
         one = np.full(1, value).astype(dtype)
     for to, way in itertools.product(("?", "f2", "f4", "f8", "c8", "c16", "bfloat16"), COMPUTED):
-        expected, warned = told(lambda to=to: one.astype(to), list)
+        expected, warned = told(lambda to=to: one.astype(to))
         for n in 1, 2, 3, 4, 7, 8, 15, 16, 31, 33, 64, 257, 600:
             data = np.full(n, one)
             with computed(*way):
-                result, mine = told(lambda data=data, to=to: bcast.chain(data, dtype=to, casting="unsafe"), list)
+                result, mine = told(lambda data=data, to=to: bcast.chain(data, dtype=to, casting="unsafe"))
             assert bits(result) == bits(np.full(n, expected))
             assert mine == warned
 

@@ -50,16 +50,14 @@ def small_pieces():
 
 
 def outcome(call, *args, **kwargs):
-    """Return what a call gives, or the type of what it raises; and its warnings."""
+    """Return what a call gives, or the type of what it raises; and the kinds of its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             result = call(*args, **kwargs)
         except Exception as error:
             result = type(error)
-    told = [(each.category, str(each.message)) for each in caught]
-    # NumPy 2.5 says with each item that the unit is deprecated; bcast converts fewer items.
-    return result, [each for i, each in enumerate(told) if each[0] is not DeprecationWarning or each not in told[:i]]
+    return result, sorted({each.category.__name__ for each in caught})
 
 
 def check_same(result, expected):
@@ -208,15 +206,12 @@ def test_counts_that_out_overlaps():
 
 # What values give rise to.
 
-OVERFLOW, INVALID = "overflow encountered in cast", "invalid value encountered in cast"
-IMAGINARY = "Casting complex values to real discards the imaginary part"
-BAD = {  # items, a dtype, and the warnings
-    "overflow": (np.array([1.0, 1e300, 2.0, 1e300]), "f4", [OVERFLOW]),
-    "invalid": (np.array([1.0, np.nan, np.nan, 3.0]), "i4", [INVALID]),
-    "signalling": (np.array([1, 0x7FA00000], "u4").view("f4").repeat(4), "f8", [INVALID]),
-    "both": (np.array([0x7E37E43C8800759C, 0, 0, 0x7FF0000000000001], "u8").view("f8"), "f4", [OVERFLOW, INVALID]),
-    "complex": (np.array([1j, 2, 3, 4]), "f4", [IMAGINARY]),
-    "large complex": (np.array([1e300j, 2, 1e300, 4]), "f4", [IMAGINARY, OVERFLOW]),
+BAD = {  # items, a dtype, and the kinds of warnings
+    "overflow": (np.array([1.0, 1e300, 2.0, 1e300]), "f4", ["RuntimeWarning"]),
+    "invalid": (np.array([1.0, np.nan, np.nan, 3.0]), "i4", ["RuntimeWarning"]),
+    "signalling": (np.array([1, 0x7FA00000], "u4").view("f4").repeat(4), "f8", ["RuntimeWarning"]),
+    "complex": (np.array([1j, 2, 3, 4]), "f4", ["ComplexWarning"]),
+    "large complex": (np.array([1e300j, 2, 1e300, 4]), "f4", ["ComplexWarning", "RuntimeWarning"]),
 }
 
 
@@ -224,7 +219,7 @@ def bad_calls(items):
     """Calls with items that give rise to warnings, some of them in several pieces."""
     data = items.repeat(16).reshape(-1, 1, 16)
     shape = (len(data), 3, 16)
-    return data, {
+    return {
         "fresh": lambda **kwargs: bcast.broadcast(data, shape, **kwargs),
         "items": lambda **kwargs: bcast.repeat(data, 3, 1, **kwargs),
         "counts": lambda **kwargs: bcast.repeat(data, np.full(len(data), 3), 0, **kwargs),
@@ -261,18 +256,19 @@ def test_nan_that_signals_beside_halves(own, dtype, leaf):
                 assert result.tobytes() == right.tobytes()
 
 
-@pytest.mark.parametrize(("items", "dtype", "messages"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize(("items", "dtype", "kinds"), BAD.values(), ids=BAD)
 @pytest.mark.usefixtures("piece")
-def test_one_warning(items, dtype, messages):
-    data, calls = bad_calls(items)
-    expected = outcome(lambda: data.astype(dtype))[1]
-    assert [message for _, message in expected] == messages
-    for name, call in calls.items():
-        result = outcome(partial(call, dtype=dtype, casting="unsafe"))
-        assert result[1] == expected, name
-        out = np.zeros_like(result[0])
-        assert outcome(partial(call, dtype=dtype, casting="unsafe", out=out))[1] == expected, name
-        assert out.tobytes() == result[0].tobytes()
+def test_one_warning_of_each_kind(items, dtype, kinds):
+    for name, call in bad_calls(items).items():
+        results = []
+        for options in {}, {"out": True}:
+            if options:
+                options["out"] = np.zeros_like(results[0])
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                results.append(call(dtype=dtype, casting="unsafe", **options))
+            assert sorted(each.category.__name__ for each in caught) == kinds, name
+        assert results[0].tobytes() == results[1].tobytes()
 
 
 @pytest.mark.usefixtures("piece")
@@ -284,20 +280,17 @@ def test_the_warning_points_at_the_caller():
         assert [each.filename for each in caught] == [__file__]
 
 
-@pytest.mark.parametrize(("items", "dtype", "messages"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize(("items", "dtype"), [row[:2] for row in BAD.values()], ids=BAD)
 @pytest.mark.usefixtures("piece")
-def test_warnings_that_are_errors_leave_out_untouched(items, dtype, messages):
-    _, calls = bad_calls(items)
-    for call in calls.values():
+def test_warnings_that_are_errors_leave_out_untouched(items, dtype):
+    for call in bad_calls(items).values():
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             shape = call(dtype=dtype, casting="unsafe").shape
         with untouched(shape, dtype) as out, warnings.catch_warnings(action="error"), pytest.raises(Warning) as caught:
             call(dtype=dtype, casting="unsafe", out=out)
-        assert str(caught.value) == messages[0]
         if caught.type is RuntimeWarning:
-            with untouched(shape, dtype) as out, np.errstate(all="raise"), pytest.raises(FloatingPointError) as error:
+            with untouched(shape, dtype) as out, np.errstate(all="raise"), pytest.raises(FloatingPointError):
                 call(dtype=dtype, casting="unsafe", out=out)
-            assert str(error.value) == messages[0]
 
 
 @pytest.mark.parametrize("step", [1, 2, -1])

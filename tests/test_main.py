@@ -14,44 +14,42 @@ import bcast
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-BAD = ("empty", "text", "broken", "boundless", "deep", "truncated", "objects")  # in the fixture `bad_files`
-
-
-# Bad input: the arguments after `apply`, and the beginning of the line without `bcast: error: `.
-SHAPE, INTEGERS = "`shape` expected ", "argument --shape: invalid integers value: "
-MAPPING, AXES = "--mode explicit --axes-mapping", "--mode explicit --broadcast-axes"
+# Commands that are refused, and the beginning of the line about each, without `bcast: error: `. What argparse refuses,
+# and what no function of the library takes, has one row each.
+APPLY = "apply in.npy out.npy --shape"
 REFUSED = {
-    "no_file": ("none.npy out.npy --shape 3", "none.npy: No such file or directory"),
-    "newline_in_a_name": ("no\nne.npy out.npy --shape 3", "no ne.npy: "),
-    "no_name": (" out.npy --shape 3", NOT_REGULAR),
-    "folder_for_a_file": (". out.npy --shape 3", NOT_REGULAR),
-    "device": (f"{os.devnull} out.npy --shape 3", NOT_REGULAR),
-    **{name: (f"{name}.npy out.npy --shape 3", f"{NOT_NPY}{name}.npy: ") for name in BAD},
-    "npz": ("in.npz out.npy --shape 3", NOT_NPY),
-    "out_is_a_folder": ("in.npy . --shape 3", ".: Is a directory"),
-    "out_with_a_slash": ("in.npy out.npy/ --shape 3", "out.npy/: Is a directory"),
-    "new_out_with_a_slash": ("in.npy new.npy/ --shape 3", "new.npy/: Is a directory"),
-    "out_in_no_folder": ("in.npy none/out.npy --shape 3", "none/out.npy: No such file or directory"),
-    "out_in_a_file": ("in.npy in.npy/out.npy --shape 3", None),
-    "misfit": ("in.npy out.npy --shape 2,4", SHAPE),
-    "negative": ("in.npy out.npy --shape=-1,3", SHAPE),
-    "negative_axes": (f"in.npy out.npy --shape 3 {AXES}=-1,2", "`broadcast_axes` expected "),
-    "no_value": ("in.npy out.npy --shape --mode numpy", "argument --shape: expected one argument"),
-    **{text: (f"in.npy out.npy --shape {text}", INTEGERS) for text in ("2x3", "2.0,3", ",", "2,,3", "(2,3")},
-    "too_many_bytes": (f"in.npy out.npy --shape {2**60},3", SHAPE),
-    "too_many_bytes_of_an_empty_output": (f"in.npy out.npy --shape 0,{2**61},3", SHAPE),
-    "no_shape": ("in.npy out.npy", "the following arguments are required: --shape"),
-    "no_files": ("--shape 3", "the following arguments are required: IN, OUT"),
-    "mode": ("in.npy out.npy --shape 3 --mode edge", "argument --mode: invalid choice: 'edge'"),
-    "abbreviation": ("in.npy out.npy --sha 3", None),
-    "axes_out_of_range": (f"in.npy out.npy --shape 3 {MAPPING} 1", "`axes_mapping` expected "),
+    "no_file": ("apply none.npy out.npy --shape 3", "none.npy: No such file or directory"),
+    "newline_in_a_name": ("apply no\nne.npy out.npy --shape 3", "no ne.npy: "),
+    "no_name": ("apply  out.npy --shape 3", NOT_REGULAR),
+    "folder_for_a_file": ("apply . out.npy --shape 3", NOT_REGULAR),
+    "device": (f"apply {os.devnull} out.npy --shape 3", NOT_REGULAR),
+    **{
+        name: (f"apply {name}.npy out.npy --shape 3", f"{NOT_NPY}{name}.npy: ")
+        for name in ("text", "boundless", "deep", "truncated", "objects")
+    },
+    "out_is_a_folder": ("apply in.npy . --shape 3", ".: Is a directory"),
+    "out_with_a_slash": ("apply in.npy new.npy/ --shape 3", "new.npy/: Is a directory"),
+    "out_in_no_folder": ("apply in.npy none/out.npy --shape 3", "none/out.npy: No such file or directory"),
+    "out_in_a_file": ("apply in.npy in.npy/out.npy --shape 3", None),
+    "misfit": (f"{APPLY} 2,4", "`shape` expected "),
+    "too_many_bytes": (f"{APPLY} {2**60},3", "`shape` expected "),
+    "too_many_bytes_of_an_empty_output": (f"{APPLY} 0,{2**61},3", "`shape` expected "),
+    "no_integers": (f"{APPLY} 2x3", "argument --shape: invalid integers value: "),
+    "mode": (f"{APPLY} 3 --mode edge", "argument --mode: invalid choice: 'edge'"),
+    "conversion": (f"{APPLY} 2,3 --dtype=i4", "`dtype` expected "),
+    "objects_for_items": (f"{APPLY} 2,3 --dtype=O", "`dtype` expected "),
+    "reps_below_0": ("tile in.npy out.npy --reps 2,-1", "`reps` expected "),
+    "reps_beyond_any_size": (f"tile in.npy out.npy --reps {2**62}", "`reps` expected "),
+    "repeats_without_axes": ("repeat in.npy out.npy --repeats 2,3", "`repeats` expected "),
+    "repeats_for_more_axes": ("repeat in.npy out.npy --repeats 2,3 --axis 0", "`repeats` expected "),
+    "axis": ("repeat in.npy out.npy --repeats 2 --axis 1", "`axis` expected "),
 }
 
 
 @pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.usefixtures("bad_files")
-def test_bad_input_is_refused_by_one_line(run, folder, arguments, message):
-    check_refused(run, folder, ["apply", *arguments.split(" ")], message)
+def test_what_is_refused_is_refused_by_one_line(run, folder, arguments, message):
+    check_refused(run, folder, arguments.split(" "), message)
 
 
 # The other commands.
@@ -74,14 +72,12 @@ def test_without_a_command(run, tables):
 def test_bench(run, tables, monkeypatch):
     assert run("bench", "--seconds", "2.5") == (0, "a table\n", "")
     assert tables == [{"seconds": 2.5}]
-    for seconds in ("0.99", "-1e-3", "nan", "inf", "soon"):
+    for seconds in ("0.99", "nan"):
         status, out, err = run("bench", "--seconds", seconds)
         assert (status, out, err.startswith("bcast: error: argument --seconds: ")) == (2, "", True)
     monkeypatch.setitem(sys.modules, "bcast._benchmark.table", SimpleNamespace(table=fail_with(KeyboardInterrupt())))
     assert run("bench") == (130, "", "bcast: interrupted\n")
-    assert run("broadcast")[0] == 2
-    for arguments in (["--version"], ["--help"], ["apply", "--help"]):
-        assert run(*arguments)[::2] == (0, "")
+    assert run("apply", "--help")[::2] == (0, "")
 
 
 # As a process.
@@ -102,17 +98,16 @@ def test_the_command_line_works_as_a_process(folder):
     assert done.stderr.count("\n") == 1
 
 
-COMMANDS = {"apply": ["-u", "-m", "bcast", "apply", "in.npy", "out.npy", "--shape", "2,3"], "check": ["-m", "bcast"]}
+COMMAND = ["-u", "-m", "bcast", "apply", "in.npy", "out.npy", "--shape", "2,3"]
 
 
 @posix
-@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
-def test_closed_pipe(arguments):
+def test_closed_pipe():
     np.save("in.npy", np.arange(3.0))
     end, pipe = os.pipe()
     os.close(end)
     try:
-        assert status_and_stderr(*arguments, stdout=pipe) == (141, "")
+        assert status_and_stderr(*COMMAND, stdout=pipe) == (141, "")
     finally:
         os.close(pipe)
 
@@ -121,12 +116,11 @@ full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no fu
 
 
 @full
-@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
-def test_full_stdout(arguments):
+def test_full_stdout():
     np.save("in.npy", np.arange(3.0))
     message = f"bcast: error: standard output: {os.strerror(errno.ENOSPC)}\n"
     with Path("/dev/full").open("w") as device:
-        assert status_and_stderr(*arguments, stdout=device) == (2, message)
+        assert status_and_stderr(*COMMAND, stdout=device) == (2, message)
 
 
 @full

@@ -34,10 +34,7 @@ def peak(*arguments):
     return most
 
 
-SOAK = {*range(9), 18, 24, 26}
-NUMBERS = [
-    n if n in {0, 5} else pytest.param(n, marks=pytest.mark.soak if n in SOAK else pytest.mark.drill) for n in range(40)
-]
+NUMBERS = [n if n in {0, 5} else pytest.param(n, marks=pytest.mark.soak) for n in (*range(9), 18, 24, 26)]
 
 
 @pytest.mark.parametrize("number", NUMBERS)

@@ -956,12 +956,14 @@ cdef inline int _count_threads(Py_ssize_t nbytes, Py_ssize_t units) noexcept:
 cdef int _run(Work *work, Py_ssize_t nbytes, cnp.ndarray data, other, cnp.ndarray out) except -1:
     """Run a job; one that reads little, which is one share, keeps the GIL."""
     cdef char[LOCAL_BYTES + 2 * LINE] local
+    cdef bint releasing = nbytes >= share_bytes or work.job.fold != NULL
+    cdef tuple arrays = (data, other, out) if releasing else None   # may fail: before scratch is there to be freed
     if not take_scratch(&work.job, local, sizeof(local)):
         raise MemoryError
-    if nbytes < share_bytes and work.job.fold == NULL:
-        _run_share(work, 0, 0)
+    if releasing:
+        run_without_gil(&work.job, arrays)
     else:
-        run_without_gil(&work.job, (data, other, out))
+        _run_share(work, 0, 0)
     free_scratch(&work.job)
     return 0
 

@@ -205,8 +205,7 @@ def unrepeat(
     Notes
     -----
     Sums are those of `unbroadcast`, with the same bounds of error. Along several axes of float64, one after the other
-    is summed, and the bound holds for each of them. If another thread changes an array of counts during the call, the
-    result may be wrong.
+    is summed, and the bound holds for each of them. No other thread may change an array of counts during the call.
 
     Examples
     --------

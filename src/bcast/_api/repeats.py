@@ -123,8 +123,7 @@ def repeat(
     -----
     `numpy.repeat` truncates floats in `repeats`, unless they are in an array, and converts strings. Here, 2.0 counts as
     2 wherever it appears, while 2.7, NaN, infinity and strings are refused. Arrays of uint64, which NumPy refuses, are
-    accepted. If another thread changes an array of counts during the call, the result may have wrong items, but it has
-    the length that the counts had when they were summed.
+    accepted. No other thread may change an array of counts during the call.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Failing allocations and interrupts in the calls of `_calls.py`, and what each of them leaves behind.
+"""Failing allocations and interrupts in calls of the cores, and what each of them leaves behind.
 
-Run as a program, it imports bcast and forks a process for each row of the table. That process makes the call once for
-each of its allocations: first this one fails, then this one and all after it. The calls are warm: others came before,
-so caches are filled and memory is idle. Where they are to be cold, each fault gets a process of its own and comes in
-its first call. A process that dies or hangs is a finding like any other.
+Run as a program, with `fault_shim.c` preloaded, it forks a process for each row of `_calls.py` that is drilled. That
+process makes the call once for each of its allocations: first this one fails, then this one and all after it. The calls
+are warm: others came before, so caches are filled and memory is idle. Where they are to be cold, each fault gets a
+process of its own and comes in its first call. A process that dies or hangs is a finding like any other.
 """
 
 import ctypes
@@ -12,7 +12,6 @@ import functools
 import gc
 import json
 import os
-import re
 import select
 import signal
 import sys
@@ -25,7 +24,7 @@ from typing import NamedTuple
 
 import _planted
 import numpy as np
-from _calls import CALLS, Call, Row, Subclass, difference, image, is_plain
+from _calls import CALLS, Row, difference, image, is_plain
 
 import bcast
 from bcast import _reduction
@@ -35,14 +34,6 @@ from bcast._copy import run as copies
 MOST = 20_000  # no call allocates so often
 SETTLING = 3  # calls that fill caches
 FEW_TRIES, TRIES = 6, 300  # what grows each time leaks; what is cached does not
-# What comes of the two pointers that NumPy's ufuncs release without having set them, at the one allocation where they
-# look up a subclass's `__array_wrap__`: there is a reference less to whatever they point to, or the process dies.
-ENDS = {"died of SIGABRT", "died of SIGBUS", "died of SIGSEGV"}
-WILD = {"# references", *ENDS}
-REGISTERED = "has already been registered"  # NumPy's words after it found no memory while it noted a loop of a ufunc
-# CPython's words after it found no memory for the object of a frame through which an error passes. Of a compiled
-# function that returns without one, it says which it is.
-LOST = "error return without exception set"
 SIMPLE = (type(None), bool, int, float, str, type, types.FunctionType, types.ModuleType)
 
 
@@ -54,51 +45,8 @@ class Failure(NamedTuple):
 # The faults: each is armed right before a call and disarmed right after it, neither of which allocates.
 
 
-class Nothing:
-    clean = ()
-
-    def arm(self, n, on):
-        pass
-
-    def disarm(self):
-        return False
-
-    def counters(self):
-        return {}
-
-
-class PythonAllocations(Nothing):
-    """The n-th allocation of Python's allocators fails, by what CPython has for its own tests."""
-
-    clean = MemoryError
-
-    def __init__(self):
-        import _testcapi
-
-        self.start, self.stop = _testcapi.set_nomemory, _testcapi.remove_mem_hooks
-
-    def arm(self, n, on):
-        self.on = on
-        self.probes = (None,) * (n + 1)
-        self.start(n, 0 if on else n + 1)
-
-    def disarm(self):
-        """Return whether an allocation has failed: not if the one that fails is among those that are made here."""
-        if self.on:  # as it has for the same n alone
-            self.stop()
-            return True
-        try:
-            for _ in self.probes:
-                object()
-        except MemoryError:
-            return False
-        finally:
-            self.stop()
-        return True
-
-
-class Allocations(Nothing):
-    """The n-th allocation of the C library fails, or mapping, or start of a thread, by the preloaded `fault_shim.c`."""
+class Allocations:
+    """The n-th allocation of the C library fails, and with `on` all after it: Python's, mappings and threads, too."""
 
     clean = MemoryError
 
@@ -114,6 +62,7 @@ class Allocations(Nothing):
         self.armed.value = 1
 
     def disarm(self):
+        """Return whether the fault has come."""
         self.armed.value = 0
         return self.variables["failed"].value > 0
 
@@ -121,7 +70,7 @@ class Allocations(Nothing):
         return {name: self.variables[name].value for name in ("live", "mapped")}
 
 
-class Interrupts(Nothing):
+class Interrupts(Allocations):
     """Ctrl-C comes at the n-th line of all Python that the call runs, NumPy's and that of the arguments."""
 
     clean = KeyboardInterrupt
@@ -132,7 +81,7 @@ class Interrupts(Nothing):
 
         def trace(frame, event, _):
             nonlocal left
-            if event in ("call", "line") and frame.f_code.co_filename not in (__file__, "<attempt>"):
+            if event in ("call", "line") and frame.f_code.co_filename != __file__:
                 left -= 1
                 if left < 0 and not self.raised:
                     self.raised = True
@@ -146,8 +95,23 @@ class Interrupts(Nothing):
         return self.raised
 
 
-NOTHING = Nothing()
-FAULTS = {"python": PythonAllocations, "malloc": Allocations, "interrupts": Interrupts}
+FAULTS = {"allocations": Allocations, "interrupts": Interrupts}
+
+
+def attempt(function, call, fault=None, n=0, on=False):
+    """Make a call; return its result or its `Failure`, and whether the fault has come."""
+    # The frame has its object beforehand: where CPython finds no memory for one, it raises a SystemError, or dies. What
+    # it keeps of freed objects is emptied, so that new ones are allocated.
+    sys._getframe()
+    gc.collect()
+    if fault is not None:
+        fault.arm(n, on)
+    try:
+        result = function(*call.args, **call.kwargs)
+    except BaseException as error:
+        has_come = fault is not None and fault.disarm()
+        return Failure(type(error), str(error)), has_come
+    return result, fault is not None and fault.disarm()
 
 
 # One call, and what it must leave as it was
@@ -163,8 +127,6 @@ def parts(value):
         yield value.dtype
         if value.base is not None:
             yield value.base
-        if value.dtype == object:
-            yield from value.flat
 
 
 def memory_of(array):
@@ -189,8 +151,7 @@ class Before:
         self.memory = {id(array): array for array in arrays}
         self.images = {key: image(array) for key, array in self.memory.items()}
         self.state = call.state and call.state()
-        if any(isinstance(part, np.ufunc) or part is np.clip or part is np.round for part in given):
-            # These are kept, with their loops' dtypes.
+        if any(isinstance(part, np.ufunc) for part in given):  # these are kept, with their loops' dtypes
             given = [part for part in given if not isinstance(part, (np.ufunc, np.dtype))]
         self.parts = list({id(part): part for part in given if not is_simple(part)}.values())
         del given, arrays
@@ -230,114 +191,48 @@ class Before:
         return self.written()
 
 
-# The frame has its object beforehand: where CPython finds no memory for one, it raises a SystemError, or dies. What it
-# keeps of freed objects is emptied, so that new ones are allocated.
-ATTEMPT = """
-def attempt(function, given, fault, n, on):
-    sys._getframe()
-    gc.collect()
-    fault.arm(n, on)
-    try:
-        result = function({arguments})
-    except BaseException as error:
-        has_come = fault.disarm()
-        return Failure(type(error), str(error)), has_come
-    return result, fault.disarm()
-"""
+def judge(before, result, has_come, clean):
+    """Say what is wrong with a result, or with a failure where a clean one is of some kind."""
+    call = before.call
+    if isinstance(result, Failure):
+        is_refusal = isinstance(call.expected, type) and issubclass(result.kind, call.expected)
+        if not is_refusal and not (has_come and issubclass(result.kind, clean)):
+            yield f"{result.kind.__name__}: {result.message}"
+        yield from before.written()
+        if call.state and call.state() != before.state:
+            yield f"{call.state()} for {before.state} after a call that failed"
+    elif has_come and clean is KeyboardInterrupt:
+        yield "the interrupt was swallowed"
+    elif wrong := difference(result, call.expected):
+        yield wrong
+    else:
+        if isinstance(call.kwargs.get("out"), np.ndarray) and result is not call.kwargs["out"]:
+            yield "another array than `out`"
+        yield from before.written_beside(call.expected)
 
 
-@functools.cache
-def attempt_of(count, names):
-    """Make a function that calls another one with so many arguments, and with others by name."""
-    arguments = [f"given[{i}]" for i in range(count)]
-    arguments += [f"{name}=given[{count + i}]" for i, name in enumerate(names)]
-    globals_ = {"sys": sys, "gc": gc, "Failure": Failure}
-    exec(compile(ATTEMPT.format(arguments=", ".join(arguments)), "<attempt>", "exec"), globals_)
-    return globals_["attempt"]
+def undisturbed(function, make):
+    """Make a call as it is; return what is wrong with it."""
+    before = Before(make())
+    result, _ = attempt(function, before.call)
+    return list(judge(before, result, False, ()))
 
 
-def attempt(function, call, fault, n=0, on=False):
-    """Make a call; return its result or its `Failure`, and whether the fault has come.
-
-    From where the fault is armed to where it is disarmed, nothing but the call allocates or runs Python.
-    """
-    given = (*call.args, *call.kwargs.values())
-    return attempt_of(len(call.args), tuple(call.kwargs))(function, given, fault, n, on)
-
-
-class Subject:
-    """A function, and calls of it that are made again and again."""
-
-    def __init__(self, function, row, fault):
-        self.function = function
-        self.make = row.make
-        self.judged = row.judged
-        self.fault = fault
-        self.refusal = None
-        self.errors = np.geterr()
-        if row.threads > 1:
-            bcast.set_num_threads(row.threads)
-        if row.copies:
-            copies.set_limits(**row.copies)
-        if row.sums:
-            _reduction.set_limits(**row.sums)
-        if row.functions:
-            apply_run.set_limits(**row.functions)
-
-    def undisturbed(self):
-        """Make a call as it is; return what is wrong with it."""
-        call = self.make()
-        before = Before(call)
-        result, _ = attempt(self.function, call, NOTHING)
-        return list(self.judge(before, result, False))
-
-    def faulty(self, n, on):
-        """Make a call during which the n-th thing goes wrong; return what is wrong, and whether it came to that."""
-        call = self.make()
-        before = Before(call)
-        result, has_come = attempt(self.function, call, self.fault, n, on)
-        findings = list(self.judge(before, result, has_come))
-        del result
-        findings += before.references()
-        handlers = [np._core.multiarray.get_handler_name(*array) for array in ((), (np.empty(1 << 20, np.uint8),))]
-        if handlers != ["default_allocator"] * 2:
-            findings.append(f"NumPy's memory comes from {handlers}")
-        if np.geterr() != self.errors:
-            findings.append(f"NumPy's errors are treated as in {np.geterr()}")
-            np.seterr(**self.errors)
-        return findings, has_come
-
-    def judge(self, before, result, has_come):
-        """Say what is wrong with a result or a failure."""
-        expected = before.call.expected
-        if isinstance(result, Failure):
-            clean = issubclass(result.kind, self.fault.clean) or (self.judged and result.message == LOST)
-            if not (has_come and clean) and not self.is_refusal(result, expected):
-                yield f"{result.kind.__name__}: {result.message}"
-            yield from before.written()
-            if before.call.state and before.call.state() != before.state:
-                yield f"{before.call.state()} for {before.state} after a call that failed"
-        elif has_come and self.fault.clean is KeyboardInterrupt:
-            yield "the interrupt was swallowed"
-        elif self.judged:
-            wrong = difference(result, expected)
-            if wrong:
-                yield wrong
-            elif isinstance(before.call.kwargs.get("out"), np.ndarray):
-                if result is not before.call.kwargs["out"]:
-                    yield "another array than `out`"
-            elif type(result) is not type(expected):
-                yield f"{type(result).__name__} for {type(expected).__name__}"
-            yield from before.written_beside(expected)
-
-    def is_refusal(self, result, expected):
-        """Tell whether a call was to be refused, and was so by the same words each time, as far as they come."""
-        if not isinstance(expected, type) or not issubclass(result.kind, expected) or REGISTERED in result.message:
-            return False
-        before = self.refusal or result
-        self.refusal = max(before, result, key=lambda failure: len(failure.message))
-        begins = before.message.startswith(result.message) or result.message.startswith(before.message)
-        return result.kind is before.kind and begins
+def faulty(function, make, fault, n, on):
+    """Make a call during which the n-th thing goes wrong; return what is wrong, and whether it came to that."""
+    before = Before(make())
+    errors = np.geterr()
+    result, has_come = attempt(function, before.call, fault, n, on)
+    findings = list(judge(before, result, has_come, fault.clean))
+    del result
+    findings += before.references()
+    handlers = [np._core.multiarray.get_handler_name(*array) for array in ((), (np.empty(1 << 20, np.uint8),))]
+    if handlers != ["default_allocator"] * 2:
+        findings.append(f"NumPy's memory comes from {handlers}")
+    if np.geterr() != errors:
+        findings.append(f"NumPy's errors are treated as in {np.geterr()}")
+        np.seterr(**errors)
+    return findings, has_come
 
 
 # All faults of one row, each time in a process that reports by lines of JSON: where it is ("at", n, and on), what is
@@ -360,23 +255,19 @@ def measures(fault):
 
     def measured():
         gc.collect()
-        return {
-            "blocks": sys.getallocatedblocks(),
-            "references": sum(map(sys.getrefcount, shared)),
-            "idle": bcast.memory_info().idle,
-            **fault.counters(),
-        }
+        references = sum(map(sys.getrefcount, shared))
+        return {"references": references, "idle": bcast.memory_info().idle, **fault.counters()}
 
     return measured
 
 
-def strike(subject, n, on, report, measured):
+def strike(function, make, fault, n, on, report, measured):
     """Have one fault happen, again and again where something might leak; return whether it came to it."""
     report("at", n, on)
     for i in range(TRIES):
         before = measured()
-        findings, has_come = subject.faulty(n, on)
-        findings += [f"the next call: {finding}" for finding in subject.undisturbed()]
+        findings, has_come = faulty(function, make, fault, n, on)
+        findings += [f"the next call: {finding}" for finding in undisturbed(function, make)]
         if findings:
             report("bad", n, on, findings)
             return has_come
@@ -392,41 +283,40 @@ def strike(subject, n, on, report, measured):
 
 def strike_warm(function, row, fault, every, begin, report):
     """Have each thing from `begin` on go wrong in a call that others came before."""
-    subject = Subject(function, row, fault)
+    make = prepared(row)
     measured = measures(fault)
     report("at", *begin)
     for _ in range(SETTLING):
-        findings = subject.undisturbed()
+        findings = undisturbed(function, make)
         if findings:
             report("bad", *begin, [f"undisturbed: {finding}" for finding in findings])
             return
-        subject.faulty(MOST, False)
+        faulty(function, make, fault, MOST, False)
     n, on = begin
-    while strike(subject, n, on, report, measured) or on:
+    while strike(function, make, fault, n, on, report, measured) or on:
         if not on:
             report("point")
         n, on = following(n, on, fault, every)
-    if fault.clean is MemoryError:
-        bcast.set_idle_limit(0)
-        if bcast.memory_info().idle:
-            report("bad", n, False, [f"{bcast.memory_info().idle} bytes stay idle"])
+    bcast.set_idle_limit(0)
+    if bcast.memory_info().idle:
+        report("bad", n, False, [f"{bcast.memory_info().idle} bytes stay idle"])
+
+
+def strike_cold(function, row, fault, _, place, report):
+    """Have one thing go wrong in the first call of the process."""
+    make, (n, on) = prepared(row), place
+    report("at", n, on)
+    findings, has_come = faulty(function, make, fault, n, on)
+    findings += [f"the next call: {finding}" for finding in undisturbed(function, make)]
+    if findings:
+        report("bad", n, on, findings)
+    if has_come and not on:
+        report("point")
 
 
 def following(n, on, fault, every):
     """Return what goes wrong next: after an allocation alone, that one and all after it."""
     return (n, True) if not on and fault.clean is MemoryError else (n + every, False)
-
-
-def strike_cold(function, row, fault, n, on, report):
-    subject = Subject(function, row, fault)
-    report("at", n, on)
-    findings, has_come = subject.faulty(n, on)
-    for _ in range(2):
-        findings += [f"the next call: {finding}" for finding in subject.undisturbed()]
-    if findings:
-        report("bad", n, on, findings)
-    if has_come and not on:
-        report("point")
 
 
 def in_child(work, patience):
@@ -443,38 +333,35 @@ def in_child(work, patience):
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         messages.seek(0)
         text = messages.read().decode(errors="replace").strip()[:1000]
-    findings = []
+    place = next((words[1:] for words in reversed(said) if words[0] == "at"), [0, False])
     if hangs:
-        findings = ["hangs"]
-    elif code:
-        findings = [f"died of {signal.Signals(-code).name if code < 0 else f'exit {code}'}: {text}"]
-    elif text:
-        findings = [f"wrote: {text}"]
-    if findings:
-        said.append(["bad", None, None, findings])
+        said.append(["bad", *place, ["hangs"]])
+    elif code or text:
+        end = f"died of {signal.Signals(-code).name if code < 0 else f'exit {code}'}" if code else "wrote"
+        said.append(["bad", *place, [f"{end}: {text}"]])
     if hangs or code < 0:
         said.append(["died"])
-    place = [0, False]
-    for words in said:
-        if words[0] == "at":
-            place = words[1:]
-        elif words[0] == "bad" and words[1] is None:
-            words[1:3] = place
     return said
 
 
 def run(work, report):
+    place = [0, False]
     status = 1
 
+    def report_and_note(*words):
+        if words[0] == "at":
+            place[:] = words[1:]
+        report(*words)
+
     def unraisable(event):
-        report("bad", None, None, [f"swallowed: {event.exc_value!r} in {event.object!r:.80}"])
+        report("bad", *place, [f"swallowed: {event.exc_value!r} in {event.object!r:.80}"])
 
     sys.unraisablehook = unraisable
     try:
-        work(report)
+        work(report_and_note)
         status = 0
     except BaseException as error:
-        report("bad", None, None, ["".join(traceback.format_exception(error))])
+        report("bad", *place, ["".join(traceback.format_exception(error))])
     finally:
         os._exit(status)
 
@@ -494,67 +381,44 @@ def heard(reader, process, patience):
 # All rows
 
 
+def prepared(row):
+    """Set what a row says for this process; return how its calls are made."""
+    if row.threads > 1:
+        bcast.set_num_threads(row.threads)
+    for module, limits in ((copies, row.copies), (_reduction, row.sums), (apply_run, row.functions)):
+        if limits:
+            module.set_limits(**limits)
+    return row.make
+
+
 def drilled(function, row, fault, cold, every, first, patience):
     """Return what processes say of the faults in a row: of all, or of every so many from the `first` on."""
     said, place = [], (first, False)
     for _ in range(MOST):
-        if cold:
-            told = in_child(functools.partial(strike_cold, function, row, fault, *place), patience)
-        else:
-            told = in_child(functools.partial(strike_warm, function, row, fault, every, place), patience)
-        said += told
-        has_died = ["died"] in told
-        if not has_died and not (cold and (place[1] or ["point"] in told)):
+        strike = strike_cold if cold else strike_warm
+        heard_now = in_child(functools.partial(strike, function, row, fault, every, place), patience)
+        said += heard_now
+        has_died = ["died"] in heard_now
+        if not has_died and not (cold and (place[1] or ["point"] in heard_now)):
             break
         if has_died:  # another process goes on after that place
-            place = next((tuple(words[1:]) for words in reversed(told) if words[0] == "at"), place)
+            place = next((tuple(words[1:]) for words in reversed(heard_now) if words[0] == "at"), place)
             said += [] if place[1] else [["point"]]
         place = following(*place, fault, every)
     return said
 
 
-def not_numpys(said, row, fault, cold, patience):
-    """Return what was said without findings of sorts that NumPy has by itself, in the part of a call left to it."""
-    left = row.make().numpys
-    if left is None or all(words[0] != "bad" for words in said):
-        return said
-
-    def make():
-        call = row.make()
-        return Call(call.expected, *call.numpys[1], **call.numpys[2])
-
-    told = drilled(left[0], row._replace(make=make, judged=False), fault, cold, 1, 0, patience)
-    known = {sort for words in told for sort in sorts(words)}
-    if any(type(arg) is Subclass for arg in left[1]) and len({words[1] for words in said if sorts(words) & WILD}) == 1:
-        known |= WILD
-    if known & ENDS:  # of memory that NumPy has spoilt: where it is used next, luck decides
-        known |= ENDS
-    return [words for words in said if words[0] != "bad" or not sorts(words) <= known]
-
-
-def sorts(words):
-    """Return of which sorts findings are: their beginnings, whatever the numbers."""
-    findings = words[3] if words[0] == "bad" else []
-    beginnings = [re.split(":| to ", re.sub("[+-]?[0-9]+", "#", finding))[0] for finding in findings]
-    return {REGISTERED if REGISTERED in finding else begin for finding, begin in zip(findings, beginnings, strict=True)}
-
-
-def main(fault, cold, every, names, kinds, planted, patience):
-    """Drill rows of some functions, those named by `kinds`; return how many faults came in each, and what was wrong."""
+def main(fault, cold, every, rows, planted, patience):
+    """Drill rows, each a function's name and a kind of call; return how many faults came, and what was wrong."""
     fault = FAULTS[fault]()
-    points, bad = {}, []
-    for name in names:
-        function = getattr(_planted if planted else bcast, name)
-        points[name] = 0
-        for kind, row in (_planted.CALLS if planted else CALLS)[name].items():
-            if kinds not in kind:
-                continue
-            row = row if isinstance(row, Row) else Row(row)
-            first = zlib.crc32(f"{name}, {kind}".encode()) % every
-            said = drilled(function, row, fault, cold, every, first, patience)
-            said = not_numpys(said, row, fault, cold, patience)
-            points[name] += sum(words == ["point"] for words in said)
-            bad += [[name, kind, *words[1:]] for words in said if words[0] == "bad"]
+    points, bad = 0, []
+    for name, kind in rows:
+        function, calls = (getattr(_planted, name), _planted.CALLS) if planted else (getattr(bcast, name), CALLS)
+        row = calls[name][kind]
+        first = zlib.crc32(f"{name}, {kind}".encode()) % every
+        said = drilled(function, row if isinstance(row, Row) else Row(row), fault, cold, every, first, patience)
+        points += said.count(["point"])
+        bad += [[name, kind, *words[1:]] for words in said if words[0] == "bad"]
     return {"points": points, "bad": bad}
 
 

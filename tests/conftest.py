@@ -18,6 +18,10 @@ FOLDER = Path(__file__).parent
 pytest.register_assert_rewrite("_commands")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--passed", metavar="FILE", help="leave out tests in FILE, except fast ones; add those that pass")
+
+
 def pytest_configure(config):
     for marker in NUMPYS:
         config.addinivalue_line("markers", f"{marker}: of NumPy's own tests and pytest-run-parallel, if it is there")
@@ -126,6 +130,21 @@ def pytest_collection_modifyitems(items):
             seen.add((module, name))
             item.add_marker("fast")
     items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in SLOW_MODULES.split())
+
+    file = items[0].config.getoption("passed") if items else None
+    if file and Path(file).exists():
+        done = {*Path(file).read_text(encoding="utf-8").splitlines()}
+        items[:] = [item for item in items if item.nodeid not in done or "fast" in item.keywords]
+
+
+def pytest_sessionfinish(session):
+    """Note which tests have passed: in a run by several processes, only their parent knows of all."""
+    file = session.config.getoption("passed")
+    if file and not hasattr(session.config, "workerinput"):
+        reports = session.config.pluginmanager.get_plugin("terminalreporter").stats.get("passed", [])
+        passed = {report.nodeid for report in reports if report.when == "call"}
+        with Path(file).open("a", encoding="utf-8") as lines:
+            lines.writelines(f"{name}\n" for name in sorted(passed))
 
 
 @pytest.hookimpl(optionalhook=True)

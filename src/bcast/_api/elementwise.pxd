@@ -74,7 +74,6 @@ cdef _writable(out, tuple shape)
 cdef tuple _step(str name, step)
 cpdef int chain_casting(casting) except -1
 cdef str _casting_remedy(last, wanted)
-cpdef saturated(data, dtype)
 cpdef bint is_clip(function)
 cpdef bint is_round(function)
 cdef bint _is_simple(function)

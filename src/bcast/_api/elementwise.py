@@ -26,6 +26,8 @@ from bcast._api.converted import (
     overrides,
     prepared,
 )
+from bcast._api.saturated import saturated
+from bcast._api.unfit import name_of, unfit_function, unfit_ufunc
 from bcast._apply.ufuncs import saturates
 from bcast._elementwise import (
     apply,
@@ -65,14 +67,7 @@ SATURATE = len(CASTINGS)
 CHAIN_CASTINGS = CASTINGS + ("saturate",)
 NO_VALUE: Any = np._NoValue
 
-METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")  # of ufuncs, which are none for two operands of one shape
 STATISTICS = "bcast._api.statistics"  # which is not compiled
-BUILTINS = (max, min, sum)  # Python's, of the items of one sequence or of numbers
-NO_OPERANDS = ("axis", "axes", "decimals", "shape", "repeats", "reps", "shift", "dtype")  # as second arguments
-PAIRWISE = {
-    "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum", "sum": "add", "prod": "multiply",
-    "any": "logical_or", "all": "logical_and",
-}  # fmt: skip
 
 
 def elementwise(
@@ -297,7 +292,7 @@ def _by_function(call: _Call, a: Any, b: Any) -> Any:
         return call.function(*operands, **kwargs)
     except TypeError as error:
         shapes = f"arrays of shapes {operand_shape(operands[0])} and {operand_shape(operands[1])}"
-        error.add_note(f"`ufunc` expected a function of two arrays, got {_name_of(call.function)}, and {shapes} for it")
+        error.add_note(f"`ufunc` expected a function of two arrays, got {name_of(call.function)}, and {shapes} for it")
         raise
 
 
@@ -591,39 +586,6 @@ def _casting_remedy(last: Any, wanted: Any) -> str:
     return "; give casting='unsafe'"
 
 
-def saturated(data: Any, dtype: Any) -> Any:
-    """Return real numbers as integers of a dtype: rounded, ties to even, and cut to its range; NaN becomes 0."""
-    # Nothing warns: see `_dtype_after`.
-    return copy_context().run(_saturated_quietly, data, dtype)
-
-
-def _saturated_quietly(data: Any, dtype: Any) -> Any:
-    """Do the same, without floating-point errors from then on in this context."""
-    np.seterr(all="ignore")
-    least, most = _limits(dtype)
-    own = data.dtype
-    if np.can_cast(own, np.int64) or own.kind == "u":
-        whole = data if own.kind in "iu" else data.astype(np.int64)  # from another package's integers
-        low, high = _limits(whole.dtype)
-        return CLIP(whole, max(low, least), min(high, most)).astype(dtype)
-    numbers = np.asarray(np.rint(data if own.char == "g" else data.astype(np.float64)))
-    result = np.zeros(numbers.shape, dtype if dtype.kind in "iu" else np.int16)
-    above, below = numbers >= float(most), numbers < least
-    within = ~(above | below | np.isnan(numbers))
-    result[within] = numbers[within].astype(result.dtype)
-    result[above], result[below] = most, least
-    return result if result.dtype == dtype else result.astype(dtype)
-
-
-def _limits(dtype: Any) -> tuple[int, int]:
-    """Return the least and the most of the integers of a dtype; another package's have one byte."""
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return limits.min, limits.max
-    every = np.arange(256, dtype=np.uint8).view(dtype).astype(np.int64)
-    return int(every.min()), int(every.max())
-
-
 def _steps_hand_on(steps: Any) -> bool:
     """Return whether arithmetic leaves an operand of these steps to NumPy."""
     for step in steps:
@@ -852,68 +814,9 @@ def check_function(ufunc: object) -> None:
     """Refuse anything that is not a function of two arrays, as far as that can be known."""
     if type(ufunc) is FunctionType and ufunc.__module__ != STATISTICS:
         return  # the user's: what is refused below is of other types
-    got = _got_ufunc(ufunc) if isinstance(ufunc, np.ufunc) else _got_function(ufunc)
+    got = unfit_ufunc(ufunc) if isinstance(ufunc, np.ufunc) else unfit_function(ufunc)
     if got:
         raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {got}")
-
-
-def _got_ufunc(ufunc: Any) -> str:
-    """Say what a ufunc is that has not two operands and one result, and what to call in its place; "" if it has."""
-    if is_binary(ufunc):
-        return ""
-    if ufunc.nin != 1:
-        return f"{ufunc.__name__} of {ufunc.nin}, of signature {ufunc.signature}"
-    remedy = f"; give chain(a, np.{ufunc.__name__})" if ufunc.nout == 1 else ""
-    return f"{ufunc.__name__} of one{remedy}"
-
-
-def _got_function(function: Any) -> str:
-    """Say the same of what is no ufunc."""
-    if not callable(function):
-        return f"{type(function).__name__}; the function comes first" if _is_operand(function) else show(function)
-    if function is np.clip:
-        return "clip of three; give chain(a, (np.clip, low, high))"
-    if function == NUMPYS_WHERE:
-        return "where of three; give bcast.where(condition, x, y)"
-    if is_round(function):
-        return "round of one; give chain(a, (np.round, decimals))"
-    if function in BUILTINS or _second_parameter(function) in NO_OPERANDS:
-        name = _name_of(function)
-        return f"{name} of one{f'; give np.{PAIRWISE[name]}' if name in PAIRWISE else ''}"
-    return _got_method(function)
-
-
-def _got_method(function: Any) -> str:
-    """Say the same of what may be a method of a ufunc."""
-    owner = getattr(function, "__self__", None)
-    if not isinstance(owner, np.ufunc) or function.__name__ not in METHODS:
-        return ""
-    name = owner.__name__
-    own = f"np.{name}" if getattr(np, name, None) is owner else name
-    return f"the method {function.__name__} of {name}; give {own}"
-
-
-def _is_operand(value: Any) -> bool:
-    """Return whether this is what `a` or `b` may be."""
-    return isinstance(value, ndarray) or hasattr(type(value), "__array__") or type(value) in (list, tuple)
-
-
-def _second_parameter(function: Any) -> str:
-    """Return what a function of NumPy's, or of bcast, names the argument after the first; "" if that is not known.
-
-    Users may name theirs as they like.
-    """
-    module = getattr(function, "__module__", None)
-    if not isinstance(module, str) or module.partition(".")[0] not in ("numpy", "bcast"):
-        return ""
-    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
-    return "" if code is None or code.co_argcount < 2 else code.co_varnames[1]
-
-
-def _name_of(function: Any) -> str:
-    """Return the name of a function for a message, or what it looks like if it has none."""
-    name = getattr(function, "__name__", None)
-    return name if isinstance(name, str) else show(function)
 
 
 def _check_out(out: Any, shape: Shape) -> None:

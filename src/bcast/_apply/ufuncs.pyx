@@ -117,6 +117,7 @@ cdef class Ufunc:
     cdef int number                 # that loops of our own have for it, by simd/kernels.h
     cdef int own                    # which loops of our own there are
 
+    # One keyword for each column of the table, so that a row names only what is special about its ufunc.
     def __init__(
         self, *, int operands=2, bint thread_safe=True, int cost=1, str left_to_numpy="", str left_as_given="",
         str bits_by_strides="", str bits_by_repetition="", str bits_by_direction="", str slow_with_stride_0="",
@@ -591,7 +592,7 @@ cdef Cast plain_bools_cast() noexcept:
 
 
 cdef uint8_t fused_cast(int given, int number, bint saturating) noexcept:
-    """What fused loops call a conversion from one dtype to another, or NOT_FUSED."""
+    """What fused loops call a conversion from one dtype to another, or NOT_FUSED: a table, a line for each of them."""
     if given == cnp.NPY_UBYTE and number == cnp.NPY_FLOAT:
         return FROM_BYTES if fuses(target_number) else NOT_FUSED
     if given == cnp.NPY_FLOAT and number == cnp.NPY_FLOAT16:

@@ -1,0 +1,40 @@
+"""Real numbers become integers that cannot hold all of them, where no loop of the core does it."""
+
+from contextvars import copy_context
+from typing import Any
+
+import numpy as np
+
+
+def saturated(data: Any, dtype: Any) -> Any:
+    """Return real numbers as integers of a dtype: rounded, ties to even, and cut to its range; NaN becomes 0."""
+    # Nothing warns. A context of its own needs no way back to the caller's settings, which `errstate` does not find
+    # where memory fails.
+    return copy_context().run(_saturated_quietly, data, dtype)
+
+
+def _saturated_quietly(data: Any, dtype: Any) -> Any:
+    """Do the same, without floating-point errors from then on in this context."""
+    np.seterr(all="ignore")
+    least, most = _limits(dtype)
+    own = data.dtype
+    if np.can_cast(own, np.int64) or own.kind == "u":
+        whole = data if own.kind in "iu" else data.astype(np.int64)  # from another package's integers
+        low, high = _limits(whole.dtype)
+        return np.clip(whole, max(low, least), min(high, most)).astype(dtype)
+    numbers = np.asarray(np.rint(data if own.char == "g" else data.astype(np.float64)))
+    result = np.zeros(numbers.shape, dtype if dtype.kind in "iu" else np.int16)
+    above, below = numbers >= float(most), numbers < least
+    within = ~(above | below | np.isnan(numbers))
+    result[within] = numbers[within].astype(result.dtype)
+    result[above], result[below] = most, least
+    return result if result.dtype == dtype else result.astype(dtype)
+
+
+def _limits(dtype: Any) -> tuple[int, int]:
+    """Return the least and the most of the integers of a dtype; another package's have one byte."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return limits.min, limits.max
+    every = np.arange(256, dtype=np.uint8).view(dtype).astype(np.int64)
+    return int(every.min()), int(every.max())

@@ -1,0 +1,79 @@
+"""What no function of two operands is, and what to give in its place: the words of an error."""
+
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from bcast._rules.arguments import show
+from bcast._runtime.arrays import is_binary
+
+NUMPYS_WHERE = np.where  # even if it is replaced
+CLIP, ROUND, AROUND = np.clip, np.round, np.around
+
+METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")  # of ufuncs, which are none for two operands of one shape
+BUILTINS = (max, min, sum)  # Python's, of the items of one sequence or of numbers
+NO_OPERANDS = ("axis", "axes", "decimals", "shape", "repeats", "reps", "shift", "dtype")  # as second arguments
+PAIRWISE = {
+    "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum", "sum": "add", "prod": "multiply",
+    "any": "logical_or", "all": "logical_and",
+}  # fmt: skip
+
+
+def unfit_ufunc(ufunc: Any) -> str:
+    """Say what a ufunc is that has not two operands and one result, and what to call in its place; "" if it has."""
+    if is_binary(ufunc):
+        return ""
+    if ufunc.nin != 1:
+        return f"{ufunc.__name__} of {ufunc.nin}, of signature {ufunc.signature}"
+    remedy = f"; give chain(a, np.{ufunc.__name__})" if ufunc.nout == 1 else ""
+    return f"{ufunc.__name__} of one{remedy}"
+
+
+def unfit_function(function: Any) -> str:
+    """Say the same of what is no ufunc."""
+    if not callable(function):
+        return f"{type(function).__name__}; the function comes first" if _is_operand(function) else show(function)
+    if function is CLIP:
+        return "clip of three; give chain(a, (np.clip, low, high))"
+    if function == NUMPYS_WHERE:
+        return "where of three; give bcast.where(condition, x, y)"
+    if function is ROUND or function is AROUND:
+        return "round of one; give chain(a, (np.round, decimals))"
+    if function in BUILTINS or _second_parameter(function) in NO_OPERANDS:
+        name = name_of(function)
+        return f"{name} of one{f'; give np.{PAIRWISE[name]}' if name in PAIRWISE else ''}"
+    return _unfit_method(function)
+
+
+def _unfit_method(function: Any) -> str:
+    """Say the same of what may be a method of a ufunc."""
+    owner = getattr(function, "__self__", None)
+    if not isinstance(owner, np.ufunc) or function.__name__ not in METHODS:
+        return ""
+    name = owner.__name__
+    own = f"np.{name}" if getattr(np, name, None) is owner else name
+    return f"the method {function.__name__} of {name}; give {own}"
+
+
+def _is_operand(value: Any) -> bool:
+    """Return whether this is what `a` or `b` may be."""
+    return isinstance(value, ndarray) or hasattr(type(value), "__array__") or type(value) in (list, tuple)
+
+
+def _second_parameter(function: Any) -> str:
+    """Return what a function of NumPy's, or of bcast, names the argument after the first; "" if that is not known.
+
+    Users may name theirs as they like.
+    """
+    module = getattr(function, "__module__", None)
+    if not isinstance(module, str) or module.partition(".")[0] not in ("numpy", "bcast"):
+        return ""
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    return "" if code is None or code.co_argcount < 2 else code.co_varnames[1]
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a function for a message, or what it looks like if it has none."""
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else show(function)

@@ -204,7 +204,7 @@ def written(nbytes: int, threads: int, **_: Any) -> Call:
 
 
 def chain_cell(picture: Shape, layout: str, dtype: str, state: str, threads: int) -> Cell:
-    """Make the cell of so many pictures of a height and a width, which become a layout and a dtype."""
+    """Make the cell of a number of pictures of a height and a width, which become a layout and a dtype."""
     name, nbytes = f"{' x '.join(map(str, picture))}, {layout}", math.prod(picture) * 3 * (1 + itemsize(dtype))
     names = partial(chain_names, picture, layout, dtype, state, threads)
     judge = near_numpy(relative=0.02, absolute=0.01)  # peers round otherwise, and one has one deviation for all

@@ -30,7 +30,7 @@ class Other(NamedTuple):
 
 
 def replaced_cells(options: Namespace) -> Iterator[Cell]:
-    """Yield the functions that stand in the place of NumPy's, of all three cores."""
+    """Yield the functions that replace NumPy's, of all three cores."""
     yield from copies.replaced_cells(options)
     yield from sums.unrepeat_cells(options)
     yield from arithmetic.mode_cells(options)

@@ -33,13 +33,13 @@ UNITS = ((30, "GB"), (20, "MB"), (10, "KB"))
 
 
 def size_name(nbytes: int) -> str:
-    """Write a number of bytes in the largest unit of which there is at least one."""
+    """Write a number of bytes in the largest unit that goes into it."""
     shift, unit = next((shift, unit) for shift, unit in UNITS if nbytes >> shift)
     return f"{nbytes >> shift} {unit}"
 
 
 def items(shape: Shape, dtype: str) -> NDArray[Any]:
-    """Make data of which neighbouring items and rows differ, and none is 0."""
+    """Make data whose neighbouring items and rows differ; no item is 0."""
     return np.resize((np.arange(101) * 37 % 101 + 1).astype(dtype), shape)
 
 
@@ -303,7 +303,7 @@ TWO_PATTERNS = 1 << 28  # bytes beyond which two patterns must do
 
 
 def scaled_broadcasts(nbytes: int) -> Iterator[Broadcast]:
-    """Yield each pattern with an output of so many bytes of float32."""
+    """Yield each pattern with an output of float32 of about a number of bytes."""
     n, size = nbytes // itemsize("float32"), size_name(nbytes)
     yield Broadcast(f"row tile, {size}", "row tile", (1, 64), (n // 64, 64))
     yield Broadcast(f"scalar fill, {size}", "scalar fill", (1,), (n,))
@@ -339,7 +339,7 @@ def scaling_cells(options: Namespace) -> Iterator[Cell]:
 
 
 def used_broadcasts(megabytes: int) -> Iterator[Broadcast]:
-    """Yield results of so many MB of float32."""
+    """Yield results of float32 of a number of MB."""
     n = megabytes * 250_000
     yield Broadcast(f"row of 1000, {megabytes} MB", "row of 1000", (1000,), (n // 1000, 1000))
     yield Broadcast(f"column x 4, {megabytes} MB", "column x 4", (n // 4, 1), (n // 4, 4))
@@ -575,7 +575,7 @@ def meshgrid_cells(lengths: Shape, dtypes: str, threads: int) -> Iterator[Cell]:
 
 
 def broadcast_arrays_cells(a: Shape, b: Shape, dtypes: str, threads: int) -> Iterator[Cell]:
-    """Yield small calls of `broadcast_arrays`, of which NumPy makes views."""
+    """Yield small calls of `broadcast_arrays`; NumPy returns views."""
     name, output = f"broadcast_arrays {a} and {b}", (2, *np.broadcast_shapes(a, b))
     ways = {"bcast": "bcast.broadcast_arrays(a, b)", "numpy": "np.broadcast_arrays(a, b)"}
     yield from replaced(name, "broadcast_arrays", output, dtypes, threads, {"a": a, "b": b}, {}, ways)
@@ -652,7 +652,7 @@ def convert_cell(name: str, shape: Shape, output: Shape, own: str, dtype: str, t
 
 
 def replaced_cells(options: Namespace) -> Iterator[Cell]:
-    """Yield the functions that stand in the place of NumPy's."""
+    """Yield the functions that replace NumPy's."""
     threads = options.threads
     for tile in TILES:
         yield from tile_cells(*tile, threads)

@@ -21,7 +21,7 @@ from benchmarks.peers import Call, Names, Way, installed
 __all__ = ["measure_memory", "small_call_cells"]
 
 # Small calls: four floats become 4 x 4 of them, 64 bytes, so that writing them is the least of it; 64 floats are
-# summed. Beside the calls stands what NumPy takes for a copy of the result. The first row is what timing a call costs;
+# summed. The last column is NumPy's time for a copy of the result. The first row is what timing a call costs;
 # the steps are called from Python, which costs as much as the second row, `as_array` of an array.
 
 NAMES = {

@@ -28,7 +28,7 @@ MODULES = {"scikit-image": "skimage", "scikit-learn": "sklearn", "SciPy": "scipy
 
 
 class PackageCall(NamedTuple):
-    """A call of a package, and what stands in its place.
+    """A call of a package, and what replaces it.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class PackageCall(NamedTuple):
     line : str
         The line that is changed; the call itself, if empty.
     ours : str
-        What stands in its place.
+        What replaces it.
     names : str
         The functions of NumPy's that the patch replaces; none, if empty.
     place : str

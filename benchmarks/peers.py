@@ -148,7 +148,7 @@ def bound(threads: int) -> Iterator[None]:
 
 
 def fastest_fill(nbytes: int, threads: int) -> Call:
-    """Return the fastest way to write so many bytes of warm memory, found by a short trial."""
+    """Return the fastest way to write a number of bytes of warm memory, found by a short trial."""
     block, one = np.ones(nbytes, np.uint8), np.ones((), np.uint8)
 
     ways: list[Call] = [partial(block.fill, 1)]  # of zeros, writing past the caches may be twice as fast
@@ -159,7 +159,7 @@ def fastest_fill(nbytes: int, threads: int) -> Call:
 
 
 def fastest_read(nbytes: int, threads: int) -> Call:
-    """Return the fastest way to read so many bytes, found by a short trial."""
+    """Return the fastest way to read a number of bytes, found by a short trial."""
     words = np.ones(-(-nbytes // 8), np.uint64)
 
     ways: list[Call] = [partial(np.add.reduce, words)]
@@ -198,5 +198,5 @@ def in_pieces(work: Callable[[NDArray[Any]], Any], block: NDArray[Any], threads:
 
 @cache
 def pool_of(threads: int) -> ThreadPoolExecutor:
-    """Return a pool of so many threads, the same one each time."""
+    """Return the pool of a number of threads, the same one each time."""
     return ThreadPoolExecutor(threads)

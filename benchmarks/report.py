@@ -185,7 +185,7 @@ def uses(run: Run) -> Iterator[str]:
 
 
 def drop_ins(run: Run) -> Iterator[str]:
-    """Yield the table of the functions that stand for NumPy's; of `elementwise` what it adds to the bare ufunc."""
+    """Yield the table of the functions that replace NumPy's; of `elementwise` what it adds to the bare ufunc."""
     rows = []
     for cell in run.cells("replaced"):
         own = cell.times["bcast"]

@@ -132,7 +132,7 @@ def converted_into(data):
 
 
 def within(shape, steps, **kwargs):
-    """An array of `shape` that has so many times as much memory along each axis."""
+    """An array of `shape` at strides of some items along each axis of its memory."""
     whole = room(*[length * step for length, step in zip(shape, steps, strict=True)], **kwargs)
     return whole[tuple([slice(None, None, step) for step in steps])]
 
@@ -156,7 +156,7 @@ def large_then(call):
 
 
 def filled(*sizes):
-    """Have the store keep blocks of so many MiB, the oldest first, and nothing else; return all that it knows."""
+    """Have the store keep blocks of these sizes in MiB, the oldest first, and nothing else."""
     bcast.set_idle_limit(0)
     bcast.set_idle_limit(64 * MIB)
     arrays = [bcast.broadcast(np.uint8(1), (size * MIB,)) for size in sizes]
@@ -362,7 +362,7 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "past the caches, transposed": streamed(lambda: broadcast(numbers(50, 60).T, (3, 60, 50), room(3, 60, 50))),
         "by threads": threaded(lambda: broadcast(numbers(90), (300, 90))),
         "by threads, large": threaded(lambda: broadcast(numbers(256), (1024, 256))),
-        "by threads, into `out`, turned": threaded(lambda: broadcast(numbers(600, 300).T, (300, 600), room(300, 600))),
+        "by threads, transposed": threaded(lambda: broadcast(numbers(600, 300).T, (300, 600), room(300, 600))),
         "refused: a shape that does not fit": lambda: Call(ValueError, numbers(4), (3, 5)),
         "refused: a negative length": lambda: Call(ValueError, numbers(4), (-1, 4)),
         "refused: more than there is": lambda: Call(MemoryError, numbers(1), (1 << 48,)),

@@ -1,4 +1,4 @@
-"""The ways in which the kernel may write the same bytes: by any leaf of the machine, on threads, past the caches."""
+"""The ways in which copies may write the same bytes: by each target of the machine, on threads, past the caches."""
 
 import itertools
 import os
@@ -30,7 +30,7 @@ WAYS = list(itertools.product(runtime.TARGETS, REGIMES))
 
 @contextmanager
 def running(target, threads, limited, limits):
-    """Have calls use a target and so many threads, however many CPUs there are, and set limits by a function.
+    """Have calls use a target and a number of threads, however many CPUs there are, and set limits by a function.
 
     Afterwards all is as it was. Without `threads`, their number is left alone.
     """
@@ -57,7 +57,7 @@ SUMS = list(itertools.product(SUM_TARGETS, (1, THREADS)))
 
 
 def summed(leaf=SUM_TARGETS[0], threads=0, shared=None):
-    """Have sums made by one leaf, by that many threads if there is work for them.
+    """Have sums made by the kernels of one target, on a number of threads if there is work for them.
 
     Where `shared` is true, work of any size is shared out; by default it is where there are several threads.
     """
@@ -70,7 +70,7 @@ COMPUTED = list(itertools.product(runtime.TARGETS, (1, THREADS)))
 
 @contextmanager
 def computed(leaf=runtime.TARGETS[0], threads=1):
-    """Have functions computed with the loops of a target, by that many threads if there is more than one block."""
+    """Have functions computed by the loops of a target, on a number of threads if there is more than one block."""
     try:
         with running(leaf, threads, apply_run.set_limits, {"share": 1} if threads > 1 else {}):
             ufuncs.probe()
@@ -106,7 +106,7 @@ def overlaps(call):
 
 @contextmanager
 def in_order(order, threads):
-    """Have shares run on the calling thread, in an order, as if there were so many threads."""
+    """Have shares run on the calling thread, in an order, as if there were a number of threads."""
     number = bcast.get_num_threads()
     with pool_limited(threads):
         bcast.set_num_threads(threads)

@@ -200,7 +200,7 @@ def test_another_dtype(run, monkeypatch, own, dtype):
         np.testing.assert_array_equal(np.load("out.npy"), expected, strict=True)
 
 
-def test_a_warning_is_told_once(run, monkeypatch):
+def test_a_warning_is_printed_once(run, monkeypatch):
     monkeypatch.setattr(cli_apply, "BLOCK_BYTES", 8)
     np.save("in.npy", np.full(100, 1e300))
     status, _, err = run("apply", "in.npy", "out.npy", "--shape", "3,100", "--dtype", "f4")

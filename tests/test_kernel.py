@@ -36,8 +36,8 @@ def test_all_short_axes(rank, itemsize):
             np.testing.assert_array_equal(result, np.broadcast_to(data, shape), strict=True)
 
 
-# Where programs begin, where they end and runs are doubled, where blocks are written out of registers, where they are
-# no longer doubled, where streaming and long items take several pieces, and where blocks are written anew.
+# Where shuffle tables begin, where they end and runs are doubled, where blocks are written out of registers, where they
+# are no longer doubled, where streaming and long items take several pieces, and where blocks are written anew.
 SIZES = [n + d for n in (128, 2048, 4096, 16384, 32768, 131072) for d in (-17, -16, -1, 0, 1, 15, 16, 17)]
 
 

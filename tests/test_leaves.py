@@ -1,4 +1,4 @@
-"""The leaves: which one is chosen, that all write the same, and each on its own, in C, on emulated machines too."""
+"""The kernels of each target: which are chosen, that all write the same, and checks in C, on emulated machines too."""
 
 import mmap
 import os
@@ -18,12 +18,12 @@ from bcast._runtime import core as runtime
 
 LEAVES = runtime.TARGETS
 
-# From the data's shape to the output's, in items of so many bytes. What becomes of some depends on the leaf's vectors.
+# The data's shape, the output's, and the itemsize. What becomes of some depends on the length of the target's vectors.
 CASES = {
     "one item": ((1,), (1,), 16),
     "one long item": ((9, 400), (9, 400), 1),
-    "output too short for a program": ((5, 1), (5, 9), 1),
-    "output as short as a program may be": ((8, 1), (8, 16), 1),
+    "output too short for a shuffle table": ((5, 1), (5, 9), 1),
+    "output as short as that of a shuffle table may be": ((8, 1), (8, 16), 1),
     "spans of whole vectors": ((700, 1), (700, 2), 1),
     "spans of less than a group of vectors": ((700, 1), (700, 3), 1),
     "last vector laid back": ((300, 1), (300, 7), 1),
@@ -40,9 +40,9 @@ CASES = {
     "many nested axes": ((2, 1, 3, 1) * 3, (2, 2, 3, 3) * 3, 1),
     "nested axes in a long one": ((500, 1, 2, 1, 3, 1, 2), (500, 2, 2, 3, 3, 2, 2), 1),
     "nested axes, all repeated": ((1, 7, 1), (999, 7, 3), 2),
-    "program in blocks that are tiled": ((3, 1, 300, 1), (3, 4, 300, 3), 1),
-    "program in blocks that are written anew": ((2, 1, 50_000, 1), (2, 3, 50_000, 3), 1),
-    "program in blocks longer than a piece": ((3, 1, 20_000, 1), (3, 3, 20_000, 2), 1),
+    "shuffle table in blocks that are tiled": ((3, 1, 300, 1), (3, 4, 300, 3), 1),
+    "shuffle table in blocks that are written anew": ((2, 1, 50_000, 1), (2, 3, 50_000, 3), 1),
+    "shuffle table in blocks longer than a piece": ((3, 1, 20_000, 1), (3, 3, 20_000, 2), 1),
     "long rows in blocks longer than a piece": ((1, 2, 1, 5000), (2, 2, 10, 5000), 1),
     "run of a short item": ((90, 1), (90, 1000), 3),
     "few runs, each described whole": ((32, 1, 32, 1), (32, 2, 32, 2), 1),
@@ -146,7 +146,7 @@ def compiled(name, tmp_path, compiler, *options):
 
 
 def checked(*command):
-    """Run a check; return the names of the targets whose leaves it found right."""
+    """Run a check; return the names of the targets whose kernels it found right."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.split()

@@ -209,7 +209,7 @@ def test_a_process_keeps_no_more_than_the_limit(limit, most):
 
 
 def lent():
-    """How many MiB the system may take from this process whenever it likes; it counts some pages late."""
+    """How much memory the system may take from this process at any time, in MiB; it counts some pages late."""
     rollup = Path("/proc/self/smaps_rollup").read_text()
     return pytest.approx(int(rollup.partition("LazyFree:")[2].split()[0]) / 1024, abs=1)
 
@@ -387,7 +387,7 @@ def test_a_handler_of_the_users_own_is_respected(the_users_own_handler):
 
 
 @pytest.mark.parametrize("nbytes", [0, True, np.int32(5), sys.maxsize, 2**100], ids=repr)
-def test_the_idle_limit_is_set_and_told(nbytes):
+def test_the_idle_limit_is_set_and_returned(nbytes):
     assert bcast.set_idle_limit(nbytes) == 1024 * MIB
     assert bcast.set_idle_limit(1) == min(int(nbytes), sys.maxsize)
 
@@ -399,7 +399,7 @@ def test_what_is_no_limit(nbytes):
 
 
 @recycles
-def test_what_is_kept_is_told_and_handed_back():
+def test_idle_memory_is_reported_and_released():
     limit = bcast.memory_info().limit
     assert bcast.memory_info() == (0, 0, limit)
     arrays = [result(20 * MIB), result(20 * MIB), result(40 * MIB)]

@@ -16,7 +16,7 @@ from bcast._apply.ufuncs cimport (
     AT_LEAST, AT_MOST, CLIP_FUSED, FROM_BYTES, INTO_BYTES, INTO_FLOATS, INTO_HALVES, INTO_SATURATED_BYTES, TO_BYTES,
     TO_CUT_BYTES, TO_HALVES, Fusion, fuse, swap_bytes,
 )
-from bcast._copy.plan cimport COPY_DATA, COPY_OPERANDS, COPY_OUTPUT, Matrix, Plan, copy_kernels_of, plan_nest
+from bcast._copy.plan cimport COPY_OPERANDS, Extent, Matrix, Plan, add_axis, copy_kernels_of, plan_nest
 from bcast._copy.run cimport write_planned
 from bcast._nest.core cimport MAX_OPERANDS, Nest
 from bcast._runtime.arrays cimport MAX_AXES
@@ -453,7 +453,7 @@ cdef void _plan_copies(const Work *work) noexcept:
 cdef void _plan_copies_of(const BlockPlan *plan, int k, Plan *copies) noexcept:
     """Plan the copies that repeat the items of one operand, side by side, within a block."""
     cdef const Operand *operand = &plan.call.operands[k]
-    cdef Py_ssize_t src_stride = operand.loop_size, dst_stride = operand.loop_size
+    cdef Extent within = Extent(src_bytes=operand.loop_size, dst_bytes=operand.loop_size)
     cdef Nest nest
     cdef int i, axis
 
@@ -461,12 +461,7 @@ cdef void _plan_copies_of(const BlockPlan *plan, int k, Plan *copies) noexcept:
     nest.rank = plan.call.nest.rank - plan.cut
     for i in range(nest.rank - 1, -1, -1):
         axis = plan.cut + i
-        nest.shape[i] = plan.lengths[axis]
-        nest.stride[COPY_OUTPUT][i] = dst_stride
-        nest.stride[COPY_DATA][i] = src_stride if operand.strides[axis] else 0
-        dst_stride *= plan.lengths[axis]
-        if operand.strides[axis]:
-            src_stride *= plan.lengths[axis]
+        add_axis(&nest, i, plan.lengths[axis], operand.strides[axis] != 0, &within)
     plan_nest(copies, &nest, operand.loop_size)
 
 

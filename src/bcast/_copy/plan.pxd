@@ -72,7 +72,23 @@ cdef enum:      # the operands of a copy's nest
     COPY_OUTPUT
     COPY_OPERANDS
 
+cdef struct Extent:         # of what lies within an axis, in bytes
+    Py_ssize_t src_bytes
+    Py_ssize_t dst_bytes
+
 cdef const Kernels *copy_kernels_of     # by the target's number
 
 cdef int make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, Buffers buffers) except -1
 cdef void plan_nest(Plan *plan, Nest *nest, Py_ssize_t itemsize) noexcept
+
+
+cdef inline void add_axis(Nest *nest, int axis, Py_ssize_t length, bint is_copied, Extent *within) noexcept:
+    """Describe an axis of contiguous data and of a contiguous output, from the innermost axis out."""
+    nest.shape[axis] = length
+
+    nest.stride[COPY_OUTPUT][axis] = within.dst_bytes
+    within.dst_bytes *= length
+
+    nest.stride[COPY_DATA][axis] = within.src_bytes if is_copied else 0
+    if is_copied:
+        within.src_bytes *= length

@@ -33,7 +33,7 @@ copy_kernels_of = bcast_copy_kernels_of
 cdef int make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, Buffers buffers) except -1:
     """Plan the copy of one buffer to another: the output has `shape`, and the data has that, or 1, along each axis."""
     cdef Nest nest
-    cdef Buffers described
+    cdef Extent described
 
     if len(shape) > MAX_AXES or len(source) != len(shape):
         raise ValueError(f"`alignment` expected at most {MAX_AXES} axes, on either side, got {shape} and {source}")
@@ -50,9 +50,10 @@ cdef int make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, B
 
 @cython.boundscheck(False)      # the ranks are compared first
 @cython.wraparound(False)
-cdef int _lay_out(Nest *nest, tuple shape, tuple source, Py_ssize_t itemsize, Buffers *described) except -1:
+cdef int _lay_out(Nest *nest, tuple shape, tuple source, Py_ssize_t itemsize, Extent *described) except -1:
     """Describe contiguous data, and a contiguous output, along the axes of an alignment; note the bytes of both."""
-    cdef Py_ssize_t src_bytes = itemsize, dst_bytes = itemsize, length
+    cdef Extent within = Extent(src_bytes=itemsize, dst_bytes=itemsize)
+    cdef Py_ssize_t length
     cdef bint is_shape = True
     cdef int axis
 
@@ -61,17 +62,10 @@ cdef int _lay_out(Nest *nest, tuple shape, tuple source, Py_ssize_t itemsize, Bu
     for axis in range(nest.rank - 1, -1, -1):
         length = shape[axis]
         is_shape = is_shape and length >= 0
-        nest.shape[axis] = length
-        nest.stride[COPY_OUTPUT][axis] = dst_bytes
-        dst_bytes *= length
-        if <Py_ssize_t> source[axis] == 1:
-            nest.stride[COPY_DATA][axis] = 0
-        else:
-            nest.stride[COPY_DATA][axis] = src_bytes
-            src_bytes *= length
+        add_axis(nest, axis, length, <Py_ssize_t> source[axis] != 1, &within)
 
-    described.src_bytes = src_bytes
-    described.dst_bytes = dst_bytes if is_shape else -1     # which no buffer has
+    described.src_bytes = within.src_bytes
+    described.dst_bytes = within.dst_bytes if is_shape else -1      # which no buffer has
     return 0
 
 

@@ -176,28 +176,47 @@ cdef void write_part(
 cdef void write_blocks(
     const Plan *plan, int level, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
 ) noexcept nogil:
-    """Write `n` blocks of the pair at `level`, each `times` times."""
+    """Write `n` blocks of the pair at `level`, each `times` times: all at once, if a kernel does, or run by run.
+
+    A run is one block with its repetitions.
+    """
     cdef const Pair *pair = &plan.pairs[level]
-    cdef Py_ssize_t run = times * pair.dst_bytes, anew = times if pair.dst_bytes > plan.read_back else 1, _i, j
-    if level == plan.shuffle_level and times == pair.repeated == plan.span_times:
-        _write_spans(plan, n * run, src, dst, dst_end)
-    elif level == plan.last and plan.strategy == FILL and run >= plan.kernels.vector:
+    cdef Py_ssize_t run = times * pair.dst_bytes, _i
+    cdef bint is_innermost = level == plan.last             # a block is one item
+    cdef bint is_described = level == plan.shuffle_level    # the shuffle table makes a part of the output, or all of it
+
+    if is_described and times == pair.repeated == plan.span_times:
+        _write_spans(plan, n * run, src, dst, dst_end)      # a span has whole runs
+    elif is_innermost and plan.strategy == FILL and run >= plan.kernels.vector:
         _write_fills(plan, n, times, src, dst)
-    elif level == plan.last != plan.shuffle_level:
+    elif is_innermost and not is_described:
         repeat_items(&plan.kernels, pair.dst_bytes, n, times, src, dst)
     else:
         for _i in range(n):
-            if level == plan.shuffle_level:
-                _write_run(plan, run, src, dst, dst_end)
+            if is_described:
+                _write_described_run(plan, run, src, dst, dst_end)
             else:
-                for j in range(anew):
-                    write_blocks(
-                        plan, level + 1, pair[1].copied, pair[1].repeated, src, dst + j * pair.dst_bytes, dst_end
-                    )
-                if anew == 1:
-                    tile_block(&plan.kernels, dst, pair.dst_bytes, run)
+                _write_nested_run(plan, level, times, src, dst, dst_end)
             src += pair.src_bytes
             dst += run
+
+
+cdef void _write_nested_run(
+    const Plan *plan, int level, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
+) noexcept nogil:
+    """Write one block through the pairs inside of it, then replicate it.
+
+    A block too long to be read back from a near cache is written again from the data, which is shorter.
+    """
+    cdef const Pair *inside = &plan.pairs[level + 1]
+    cdef Py_ssize_t block = plan.pairs[level].dst_bytes, j
+
+    if block > plan.read_back:
+        for j in range(times):
+            write_blocks(plan, level + 1, inside.copied, inside.repeated, src, dst + j * block, dst_end)
+    else:
+        write_blocks(plan, level + 1, inside.copied, inside.repeated, src, dst, dst_end)
+        tile_block(&plan.kernels, dst, block, times * block)
 
 
 cdef void repeat_items(
@@ -308,7 +327,7 @@ cdef void _write_fills(
         plan.kernels.fill(&rows, near_src, dst + fast * times * size)
 
 
-cdef void _write_run(
+cdef void _write_described_run(
     const Plan *plan, Py_ssize_t size, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
 ) noexcept nogil:
     """Write one run, of which the shuffle table describes a part."""

@@ -31,7 +31,8 @@
 /* A part of a file that is compiled for some instructions. */
 #define BCAST_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
-#define BCAST_BEGIN_TARGET(names) BCAST_PRAGMA(clang attribute push(__attribute__((target(names))), apply_to = function))
+#define BCAST_BEGIN_TARGET(names) \
+    BCAST_PRAGMA(clang attribute push(__attribute__((target(names))), apply_to = function))
 #define BCAST_END_TARGET BCAST_PRAGMA(clang attribute pop)
 #elif defined(__GNUC__)
 #define BCAST_BEGIN_TARGET(names) BCAST_PRAGMA(GCC push_options) BCAST_PRAGMA(GCC target(names))

@@ -148,8 +148,12 @@ BCAST_INLINE void store_saturated_bytes(uint8_t *at, const Floats (&x)[count])
 /* ---- Registers of bytes: two lanes of 16 ---- */
 
 BCAST_INLINE __m128i load_lane(const uint8_t *at) { return _mm_loadu_si128(reinterpret_cast<const __m128i *>(at)); }
-BCAST_INLINE Bytes load(const uint8_t *at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(at)); }
-BCAST_INLINE void store(uint8_t *at, Bytes x) { _mm256_storeu_si256(reinterpret_cast<__m256i *>(at), x); }
+BCAST_INLINE Bytes load_register(const uint8_t *at)
+{
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(at));
+}
+
+BCAST_INLINE void store_register(uint8_t *at, Bytes x) { _mm256_storeu_si256(reinterpret_cast<__m256i *>(at), x); }
 
 /* A lane at `at`, and the second one `second` bytes further. */
 BCAST_INLINE Bytes load_lanes(const uint8_t *at, ptrdiff_t second)

@@ -119,14 +119,14 @@ BCAST_INLINE Floats values_of_bytes(const uint8_t *at)
 
 typedef uint8x16_t Bytes;
 
-BCAST_INLINE Bytes load(const uint8_t *at) { return vld1q_u8(at); }
-BCAST_INLINE void store(uint8_t *at, Bytes x) { vst1q_u8(at, x); }
+BCAST_INLINE Bytes load_register(const uint8_t *at) { return vld1q_u8(at); }
+BCAST_INLINE void store_register(uint8_t *at, Bytes x) { vst1q_u8(at, x); }
 
 /* A lane at `at`; a vector of two would have its second one `second` bytes further. */
-BCAST_INLINE Bytes load_lanes(const uint8_t *at, ptrdiff_t) { return load(at); }
+BCAST_INLINE Bytes load_lanes(const uint8_t *at, ptrdiff_t) { return load_register(at); }
 
 /* The bytes with some numbers, of the 16 at `window`. */
-BCAST_INLINE Bytes pick(const uint8_t *window, Bytes numbers) { return vqtbl1q_u8(load(window), numbers); }
+BCAST_INLINE Bytes pick(const uint8_t *window, Bytes numbers) { return vqtbl1q_u8(load_register(window), numbers); }
 
 /* Items of `size` bytes, of x and y by turns: those in the lower halves; and those in the upper ones. */
 template <int size>

@@ -35,8 +35,8 @@ BCAST_INLINE bool has_underflow(Rare) { return false; }
 struct Bytes { uint8_t of[16]; };
 
 /* Not by memcpy, with which compilers look bytes up in twice as many instructions. */
-BCAST_INLINE Bytes load(const uint8_t *at) { return *reinterpret_cast<const Bytes *>(at); }
-BCAST_INLINE void store(uint8_t *at, Bytes x) { *reinterpret_cast<Bytes *>(at) = x; }
+BCAST_INLINE Bytes load_register(const uint8_t *at) { return *reinterpret_cast<const Bytes *>(at); }
+BCAST_INLINE void store_register(uint8_t *at, Bytes x) { *reinterpret_cast<Bytes *>(at) = x; }
 
 /* The bytes with some numbers, of the 16 at `window`. */
 BCAST_INLINE Bytes pick(const uint8_t *window, Bytes numbers)

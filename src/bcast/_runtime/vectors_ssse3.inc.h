@@ -2,14 +2,17 @@
 
 typedef __m128i Bytes;
 
-BCAST_INLINE Bytes load(const uint8_t *at) { return _mm_loadu_si128(reinterpret_cast<const __m128i *>(at)); }
-BCAST_INLINE void store(uint8_t *at, Bytes x) { _mm_storeu_si128(reinterpret_cast<__m128i *>(at), x); }
+BCAST_INLINE Bytes load_register(const uint8_t *at) { return _mm_loadu_si128(reinterpret_cast<const __m128i *>(at)); }
+BCAST_INLINE void store_register(uint8_t *at, Bytes x) { _mm_storeu_si128(reinterpret_cast<__m128i *>(at), x); }
 
 /* A lane at `at`; a vector of two would have its second one `second` bytes further. */
-BCAST_INLINE Bytes load_lanes(const uint8_t *at, ptrdiff_t) { return load(at); }
+BCAST_INLINE Bytes load_lanes(const uint8_t *at, ptrdiff_t) { return load_register(at); }
 
 /* The bytes with some numbers, of the 16 at `window`. */
-BCAST_INLINE Bytes pick(const uint8_t *window, Bytes numbers) { return _mm_shuffle_epi8(load(window), numbers); }
+BCAST_INLINE Bytes pick(const uint8_t *window, Bytes numbers)
+{
+    return _mm_shuffle_epi8(load_register(window), numbers);
+}
 
 /* Items of `size` bytes, of x and y by turns: those in the lower halves of their lanes; and those in the upper ones. */
 template <int size>

@@ -54,6 +54,14 @@ template <> struct CutIn<float64, uint16_t> { using Type = double; };
 template <class To> struct Middle { using Type = int32_t; };
 template <> struct Middle<uint32_t> { using Type = int64_t; };
 
+/* A float as a number that is no NaN, and no less than the least one. */
+template <class Value>
+BCAST_INLINE Value cut_below(Value value, Value least)
+{
+    const Value number = value == value ? value : 0;
+    return number > least ? number : least;
+}
+
 /* Round floats to integers of up to 32 bits. */
 template <Kind from, Kind to>
 ON_TARGET void saturate_floats(ptrdiff_t n, const void *src, void *dst)
@@ -65,9 +73,7 @@ ON_TARGET void saturate_floats(ptrdiff_t n, const void *src, void *dst)
     const Value least = static_cast<Value>(Bounds<To>::least), most = static_cast<Value>(Bounds<To>::most);
 
     for (ptrdiff_t i = 0; i < n; i++) {
-        const Value value = static_cast<Value>(Number<from>::value(items[i]));
-        const Value number = value == value ? value : 0;
-        const Value above = number > least ? number : least;
+        const Value above = cut_below(static_cast<Value>(Number<from>::value(items[i])), least);
         const Value within = above < most ? above : most;
         integers[i] = static_cast<To>(static_cast<typename Middle<To>::Type>(rounded_to_even(within)));
     }
@@ -84,9 +90,7 @@ ON_TARGET void saturate_floats_to_long(ptrdiff_t n, const void *src, void *dst)
     const double least = static_cast<double>(Bounds<To>::least), past = static_cast<double>(Bounds<To>::most);
 
     for (ptrdiff_t i = 0; i < n; i++) {
-        const double value = static_cast<double>(Number<from>::value(items[i]));
-        const double number = value == value ? value : 0;
-        const double above = number > least ? number : least;
+        const double above = cut_below(static_cast<double>(Number<from>::value(items[i])), least);
         integers[i] = above >= past ? Bounds<To>::most : static_cast<To>(rint(above));
     }
     forget_invalid();

@@ -56,7 +56,7 @@ static void copy_items(const bcast_matrix *matrix, const uint8_t *src, uint8_t *
     }
 }
 
-/* `n` items at a step of a few items, forwards or backwards. It reads no further than to the last item: what lies behind
+/* `n` items at a step of a few items, forwards or backwards. It reads no further than to the last item: what is behind
    that may be nobody's. */
 template <int step, int size>
 BCAST_INLINE void copy_at_step(ptrdiff_t n, const uint8_t *BCAST_RESTRICT src, uint8_t *BCAST_RESTRICT dst)
@@ -82,7 +82,8 @@ BCAST_INLINE void copy_channels(
             memcpy(dst + i * to.item + j * to.channel, src + i * from.item + j * from.channel, size);
 }
 
-/* Channels that take turns in the data get rows of their own: r0 g0 b0 r1 g1 b1 ... -> r0 r1 ..., g0 g1 ..., b0 b1 ... */
+/* Channels that take turns in the data get rows of their own: r0 g0 b0 r1 g1 b1 ... -> r0 r1 ..., g0 g1 ..., b0 b1 ...
+   It returns true, as a step of `copy`. */
 template <int channels, int size>
 BCAST_INLINE bool unpack(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {

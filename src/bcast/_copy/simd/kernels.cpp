@@ -1,5 +1,5 @@
-/* The kernels of copies: one unit, which is compiled once for each target, in a namespace of its own, and gives out a table
-   of plain functions (`kernels.h`, which is their contract).
+/* The kernels of copies: one unit, which is compiled once for each target, in a namespace of its own, and gives out a
+   table of plain functions (`kernels.h`, which is their contract).
 
    Kernels are templates over the size of an item, and over how many vectors or columns there are: constants, with which
    loops unroll, and copies of an item are a move or two. They are made of the words of `_runtime/vectors.h`.

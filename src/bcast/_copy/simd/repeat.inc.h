@@ -19,12 +19,12 @@ template <int vectors>
 BCAST_INLINE void fill_short(const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
 {
     const ptrdiff_t size = rows->size, run = rows->times * size;
-    const Bytes numbers = load(fill_numbers.of[size]);
+    const Bytes numbers = load_register(fill_numbers.of[size]);
 
     for (ptrdiff_t n = rows->count; n > 0; n--, src += size, dst += run) {
         const Bytes items = pick(src, numbers);
-        for (int i = 0; i < vectors - 1; i++) store(dst + i * vector_bytes, items);
-        store(dst + run - vector_bytes, items);
+        for (int i = 0; i < vectors - 1; i++) store_register(dst + i * vector_bytes, items);
+        store_register(dst + run - vector_bytes, items);
     }
 }
 
@@ -32,18 +32,18 @@ BCAST_INLINE void fill_short(const bcast_rows *rows, const uint8_t *src, uint8_t
 BCAST_INLINE void fill_long(const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
 {
     const ptrdiff_t size = rows->size, run = rows->times * size;
-    const Bytes numbers = load(fill_numbers.of[size]);
+    const Bytes numbers = load_register(fill_numbers.of[size]);
 
     for (ptrdiff_t n = rows->count; n > 0; n--, src += size, dst += run) {
         const Bytes items = pick(src, numbers);
         ptrdiff_t i = bytes_to_whole_vectors(dst);
         if (i & (size - 1)) i = 0;
-        else store(dst, items);
+        else store_register(dst, items);
 
         for (; i <= run - 4 * vector_bytes; i += 4 * vector_bytes)
-            for (int k = 0; k < 4; k++) store(dst + i + k * vector_bytes, items);
-        for (; i < run - vector_bytes; i += vector_bytes) store(dst + i, items);
-        store(dst + run - vector_bytes, items);
+            for (int k = 0; k < 4; k++) store_register(dst + i + k * vector_bytes, items);
+        for (; i < run - vector_bytes; i += vector_bytes) store_register(dst + i, items);
+        store_register(dst + run - vector_bytes, items);
     }
 }
 
@@ -65,15 +65,15 @@ BCAST_INLINE void repeat_counted_by(
 {
     const ptrdiff_t n = items->count, size = items->size;
     const ptrdiff_t step = vector_bytes / size * size, stored = vectors * step;
-    const Bytes numbers = load(fill_numbers.of[size]);
+    const Bytes numbers = load_register(fill_numbers.of[size]);
 
     for (ptrdiff_t i = 0; i < n; i++, src += size) {
         const Bytes vector = pick(src, numbers);
         const ptrdiff_t run = counts[i] * size;
 
-        for (int j = 0; j < vectors; j++) store(dst + j * step, vector);
+        for (int j = 0; j < vectors; j++) store_register(dst + j * step, vector);
         if (run > stored)
-            for (ptrdiff_t at = stored; at < run; at += step) store(dst + at, vector);
+            for (ptrdiff_t at = stored; at < run; at += step) store_register(dst + at, vector);
         dst += run;
     }
 }
@@ -97,7 +97,7 @@ static void repeat_counted(const bcast_rows *items, const int64_t *counts, const
 template <int vectors>
 BCAST_INLINE void store_item(uint8_t *dst, const Bytes (&part)[vectors], ptrdiff_t last)
 {
-    for (int k = 0; k < vectors; k++) store(dst + (k < vectors - 1 ? k * vector_bytes : last), part[k]);
+    for (int k = 0; k < vectors; k++) store_register(dst + (k < vectors - 1 ? k * vector_bytes : last), part[k]);
 }
 
 /* Items of so many vectors, each to `times` places `step` bytes from each other, and more if there are counts; the
@@ -114,7 +114,7 @@ BCAST_INLINE void copy_rows(
         Bytes part[vectors];
         uint8_t *to = dst;
 
-        for (int k = 0; k < vectors; k++) part[k] = load(src + (k < vectors - 1 ? k * vector_bytes : last));
+        for (int k = 0; k < vectors; k++) part[k] = load_register(src + (k < vectors - 1 ? k * vector_bytes : last));
         for (ptrdiff_t j = 0; j < times; j++, to += step) store_item(to, part, last);
         for (ptrdiff_t j = times; j < count; j++, to += step) store_item(to, part, last);
         dst += counts ? count * step : next;
@@ -173,13 +173,16 @@ static void tile(ptrdiff_t block, ptrdiff_t size, uint8_t *dst)
     uint8_t *to = dst + block;
     const ptrdiff_t head = bytes_to_whole_vectors(to);
 
-    store(to, load(from));
+    store_register(to, load_register(from));
     to += head;
     from += head;
 
     for (; dst + size - to >= pass; to += pass) {
         for (ptrdiff_t i = 0; i < pass; i += group)
-            for (int k = 0; k < 4; k++) store(to + i + k * vector_bytes, load(from + i + k * vector_bytes));
+            for (int k = 0; k < 4; k++) {
+                const ptrdiff_t at = i + k * vector_bytes;
+                store_register(to + at, load_register(from + at));
+            }
         from -= block - pass;
         if (from < dst) from += block;
     }

@@ -14,13 +14,13 @@ BCAST_INLINE void execute_group(
     ptrdiff_t src_at[n], dst_at[n];
 
     for (int i = 0; i < n; i++) {
-        index[i] = load(table->index + (first + i) * vector_bytes);
+        index[i] = load_register(table->index + (first + i) * vector_bytes);
         src_at[i] = table->src_at[first + i];
         dst_at[i] = table->dst_at[first + i];
     }
 
     for (; times > 0; times--, src += src_step, dst += dst_step)
-        for (int i = 0; i < n; i++) store(dst + dst_at[i], pick(src + src_at[i], index[i]));
+        for (int i = 0; i < n; i++) store_register(dst + dst_at[i], pick(src + src_at[i], index[i]));
 }
 
 /* All vectors of a span, then all of the next one. */
@@ -29,8 +29,8 @@ BCAST_INLINE void execute_spans(
 {
     for (; times > 0; times--, src += table->src_step, dst += table->dst_step)
         for (int i = 0; i < vectors; i++) {
-            const Bytes index = load(table->index + i * vector_bytes);
-            store(dst + table->dst_at[i], pick(src + table->src_at[i], index));
+            const Bytes index = load_register(table->index + i * vector_bytes);
+            store_register(dst + table->dst_at[i], pick(src + table->src_at[i], index));
         }
 }
 

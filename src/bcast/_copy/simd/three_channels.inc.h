@@ -10,18 +10,18 @@
        lane 1       g1  b1  r2  g2
        lane 2       b2  r3  g3  b3
 
-   As 3 does not divide the length of a lane, the three lanes have three different channels at each place. So all items of
-   a channel fit into one lane, each at the place that it has. Red is taken from lanes 0, 2, 1, 0, and green from lanes 1,
-   0, 2, 1. What is mixed so is out of order, which a shuffle within the lane mends:
+   As 3 does not divide the length of a lane, the three lanes have three different channels at each place. So all items
+   of a channel fit into one lane, each at the place that it has. Red is taken from lanes 0, 2, 1, 0, and green from
+   lanes 1, 0, 2, 1. What is mixed so is out of order, which a shuffle within the lane mends:
 
                     mixed               from place       in order
        red          r0  r3  r2  r1      0  3  2  1       r0  r1  r2  r3
        green        g1  g0  g3  g2      1  0  3  2       g0  g1  g2  g3
        blue         b2  b1  b0  b3      2  1  0  3       b0  b1  b2  b3
 
-   Item i of channel c is number 3 * i + c of all, and so at that place modulo the length of a lane. From lane to lane, a
-   channel's places move on by three, but of places it only counts which remainder modulo 3 they have: a mask for each
-   remainder says where a lane has a channel (`remainder_of`).
+   Item i of channel c is number 3 * i + c of all, so that its place is this number modulo the length of a lane. Within
+   a lane, the places of a channel are three apart. So they have one remainder modulo 3, which `remainder_of` says, and
+   a mask for each of the three remainders serves all lanes and channels.
 
    To pack, the same is done backwards: each channel's row is put out of order, and mixed to each lane. Lanes take turns
    then, as the channels did. A vector has two lanes: the second ones are those of the next three. */
@@ -64,8 +64,8 @@ constexpr VectorNumbers numbers_to_pack()
     return numbers;
 }
 
-/* Which remainder modulo 3 the places have at which a lane has a channel: those of channel 0 in lane 0 have 0, a channel
-   further is a place further, and a lane further is 16 / size places back. */
+/* Which remainder modulo 3 the places have at which a lane has a channel: those of channel 0 in lane 0 have 0; of the
+   next channel, they are one further; and in the next lane, 16 / size back. */
 template <int size>
 constexpr int remainder_of(int lane, int channel)
 {
@@ -79,7 +79,7 @@ struct Three {
 
     BCAST_INLINE Three loaded(const VectorNumbers &numbers)
     {
-        return {{load(numbers.of[0]), load(numbers.of[1]), load(numbers.of[2])}};
+        return {{load_register(numbers.of[0]), load_register(numbers.of[1]), load_register(numbers.of[2])}};
     }
 };
 
@@ -106,7 +106,7 @@ BCAST_INLINE ptrdiff_t unpack_three(ptrdiff_t n, const uint8_t *src, uint8_t *ds
         for (int channel = 0; channel < 3; channel++) {
             const int second = remainder_of<size>(1, channel), third = remainder_of<size>(2, channel);
             const Bytes of_channel = mixed(lanes, masks, second, third);
-            store(dst + channel * channel_stride, pick_in_lanes(of_channel, order.vector[channel]));
+            store_register(dst + channel * channel_stride, pick_in_lanes(of_channel, order.vector[channel]));
         }
     }
     return done;
@@ -124,7 +124,7 @@ BCAST_INLINE ptrdiff_t pack_three(ptrdiff_t n, const uint8_t *src, uint8_t *dst,
     for (; done + items <= n; done += items, src += vector_bytes, dst += 3 * vector_bytes) {
         Three channels;
         for (int channel = 0; channel < 3; channel++) {
-            const Bytes in_order = load(src + channel * channel_stride);
+            const Bytes in_order = load_register(src + channel * channel_stride);
             channels.vector[channel] = pick_in_lanes(in_order, order.vector[channel]);
         }
 

@@ -1,5 +1,5 @@
-/* Matrices copied on one target: transposed where items lie side by side in the data. `kernels.cpp` includes this file in
-   the target's namespace, which says what takes a matrix of a few `Channels`. */
+/* Matrices copied on one target: transposed where items lie side by side in the data. `kernels.cpp` includes this file
+   in the target's namespace, which says what takes a matrix of a few `Channels`. */
 
 /* A square of 16 bytes a side is transposed in registers: to interleave the upper half of the rows with the lower one,
    as often as halves can be halved, is to transpose. Of 4 items a side:
@@ -26,7 +26,7 @@ BCAST_INLINE void transpose_square(const uint8_t *src, ptrdiff_t src_step, uint8
         for (int k = 0; k < side; k++) row[k] = half[k];
     }
 
-    for (int k = 0; k < side; k++) store(dst + k * dst_step, row[k]);
+    for (int k = 0; k < side; k++) store_register(dst + k * dst_step, row[k]);
 }
 
 /* Where the next square begins; the last one is laid back to end with the matrix. */

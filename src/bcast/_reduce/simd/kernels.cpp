@@ -2,11 +2,11 @@
    tables of plain functions (`kernels.h`).
 
    `sum.h` is the contract of sums, `idempotent.h` that of other operations. Kernels are templates over a kind of terms
-   (`kinds.h`) or an operation (`operations.h`), made of the words of a target's vectors (`vectors.inc.h`).
+   (`kinds.h`) or an operation (`operations.h`), made of the words of a target's vectors (`_runtime/vectors.h`).
 
-   Here is the list of targets. To add one, write its block: the compiler's options for it, how long its registers are,
-   and its words for conversions, which may be another target's. Its row in `_runtime/cpu.h` names it, and says which
-   CPUs have it. Nothing of the C++ library is linked, and no function raises. */
+   Here is the list of targets. To add one, write its block: the compiler's options for it, and its words for
+   conversions, which may be another target's. Its row in `_runtime/cpu.h` names it, and says which CPUs have it.
+   Nothing of the C++ library is linked, and no function raises. */
 
 #include "kernels.h"
 
@@ -23,24 +23,14 @@
 #include "../../_runtime/floats.h"
 #include "../../_runtime/target.h"
 #include "../../_runtime/tuning.h"
+#include "../../_runtime/vectors.h"
 
-#if BCAST_VECTORS && defined(__x86_64__)
-#include <immintrin.h>
-#elif BCAST_VECTORS && defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
-/* How a part of this file is compiled: for a target's instructions; as small code; loops of four by four. */
-#define BCAST_PRAGMA(text) _Pragma(#text)
+/* How a part of this file is compiled: as small code; loops of four by four. */
 #ifdef __clang__
-#define BEGIN_TARGET(names) BCAST_PRAGMA(clang attribute push(__attribute__((target(names))), apply_to = function))
-#define END_TARGET BCAST_PRAGMA(clang attribute pop)
 #define BEGIN_SMALL
 #define END_SMALL
 #define BCAST_UNROLL BCAST_PRAGMA(clang loop unroll(full))
 #elif defined(__GNUC__)
-#define BEGIN_TARGET(names) BCAST_PRAGMA(GCC push_options) BCAST_PRAGMA(GCC target(names))
-#define END_TARGET BCAST_PRAGMA(GCC pop_options)
 #define BEGIN_SMALL BCAST_PRAGMA(GCC push_options) BCAST_PRAGMA(GCC optimize("O1"))
 #define END_SMALL BCAST_PRAGMA(GCC pop_options)
 #define BCAST_UNROLL BCAST_PRAGMA(GCC unroll 4)
@@ -62,9 +52,7 @@ namespace {
 BEGIN_SMALL
 namespace plain {
 #define SPECIALISED BCAST_APART
-constexpr int register_bytes = 16;
 constexpr bool unrolled = false;
-#include "vectors.inc.h"
 #include "plain.inc.h"
 #include "target.inc.h"
 #undef SPECIALISED
@@ -73,9 +61,7 @@ END_SMALL
 #elif BCAST_VECTORS
 namespace plain {
 #define SPECIALISED BCAST_INLINE
-constexpr int register_bytes = 16;
 constexpr bool unrolled = true;
-#include "vectors.inc.h"
 #include "plain.inc.h"
 #include "target.inc.h"
 #undef SPECIALISED
@@ -88,37 +74,33 @@ namespace plain {
 #endif
 
 #if BCAST_VECTORS && defined(__x86_64__)
-BEGIN_TARGET("avx2,f16c,fma")
+BCAST_BEGIN_TARGET("avx2,f16c,fma")
 namespace avx2 {
 #define SPECIALISED BCAST_INLINE
-constexpr int register_bytes = 32;
 constexpr bool unrolled = true;
-#include "vectors.inc.h"
 #include "avx2.inc.h"
 #include "target.inc.h"
 #undef SPECIALISED
 }
-END_TARGET
+BCAST_END_TARGET
 #else
-namespace avx2 = plain;
+namespace avx2 { using namespace plain; }
 #endif
 
 #if BCAST_VECTORS && defined(__aarch64__)
 namespace neon {        /* which is always there: the compiler needs no option */
 #define SPECIALISED BCAST_INLINE
-constexpr int register_bytes = 16;
 constexpr bool unrolled = true;
-#include "vectors.inc.h"
 #include "neon.inc.h"
 #include "target.inc.h"
 #undef SPECIALISED
 }
 #else
-namespace neon = plain;
+namespace neon { using namespace plain; }
 #endif
 
 /* No instruction of SSSE3 is of use here. */
-namespace ssse3 = plain;
+namespace ssse3 { using namespace plain; }
 
 /* ---- Their tables ---- */
 

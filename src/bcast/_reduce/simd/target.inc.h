@@ -1,7 +1,6 @@
 /* All kernels of one target, in its namespace, and the tables of them. `kernels.cpp` includes it for each target,
    and before it what the target says of itself:
 
-       register_bytes      how long its registers are
        unrolled            whether runs of few vectors have loops of their own
        SPECIALISED         how functions are compiled of which there is one for each constant that they are given:
                            into what calls them; or once for all, where code should be small

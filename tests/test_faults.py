@@ -24,7 +24,10 @@ COPIES, SUMS, FUNCTIONS = ("broadcast", "repeat"), ("unbroadcast", "unrepeat", "
 FUNCTIONS += ("elementwise", "where")
 MEMORY = ("memory_info", "release_memory", "set_idle_limit", "set_num_threads")
 # Kinds of calls that NumPy makes by and large, or whose message it writes: it dies of some failing allocations.
-NUMPYS = re.compile("objects|strings|subclass|bounds and decimals|halves between bounds|long double|refused")
+NUMPYS = re.compile(
+    "objects|strings|subclass|bounds and decimals|halves between bounds|long double|refused"
+    "|products of complex|products that nothing"
+)
 DRILLED = [
     [name, kind] for name in (*COPIES, *SUMS, *FUNCTIONS, *MEMORY) for kind in CALLS[name] if not NUMPYS.search(kind)
 ]

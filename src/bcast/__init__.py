@@ -15,7 +15,7 @@ from bcast._api.broadcast import (
 )
 from bcast._api.elementwise import chain, elementwise, where
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
-from bcast._api.reductions import all, any, max, min
+from bcast._api.reductions import all, any, argmax, argmin, max, min, minmax, prod
 from bcast._api.repeats import repeat, tile
 from bcast._api.statistics import mean, std, sum, var
 from bcast._runtime.core import get_num_threads, memory_info, release_memory, set_idle_limit, set_num_threads
@@ -31,7 +31,7 @@ __all__ = ["broadcast", "broadcast_arrays", "broadcast_like", "broadcast_shapes"
 __all__ += ["meshgrid", "repeat", "tile"]
 __all__ += ["chain", "elementwise", "where"]
 __all__ += ["mean", "std", "sum", "unbroadcast", "unrepeat", "var"]
-__all__ += ["all", "any", "max", "min"]
+__all__ += ["all", "any", "argmax", "argmin", "max", "min", "minmax", "prod"]
 __all__ += ["is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
 __all__ += ["get_num_threads", "memory_info", "release_memory", "set_idle_limit", "set_num_threads"]
 

@@ -14,7 +14,22 @@ __version__: str
 __all__ = ["broadcast", "broadcast_arrays", "broadcast_like", "broadcast_shapes", "broadcast_to", "infer_shape"]
 __all__ += ["meshgrid", "repeat", "tile"]
 __all__ += ["chain", "elementwise", "where"]
-__all__ += ["all", "any", "max", "mean", "min", "std", "sum", "unbroadcast", "unrepeat", "var"]
+__all__ += [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "max",
+    "mean",
+    "min",
+    "minmax",
+    "prod",
+    "std",
+    "sum",
+    "unbroadcast",
+    "unrepeat",
+    "var",
+]
 __all__ += ["is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
 __all__ += ["get_num_threads", "memory_info", "release_memory", "set_idle_limit", "set_num_threads"]
 
@@ -379,6 +394,23 @@ def min(
     initial: Any = ...,
     where: Any = ...,
 ) -> _SumT: ...
+def minmax(
+    a: ArrayLike,
+    axis: _Axes = None,
+    out: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    keepdims: bool = False,
+) -> tuple[Any, Any]: ...
+def prod(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DType = None,
+    out: _SumT | None = None,
+    keepdims: bool = False,
+    initial: Any = ...,
+    where: Any = ...,
+) -> _SumT: ...
+def argmax(a: ArrayLike, axis: Any = None, out: _SumT | None = None, *, keepdims: Any = ...) -> _SumT: ...
+def argmin(a: ArrayLike, axis: Any = None, out: _SumT | None = None, *, keepdims: Any = ...) -> _SumT: ...
 def any(
     a: ArrayLike, axis: _Axes = None, out: _SumT | None = None, keepdims: bool = False, *, where: Any = ...
 ) -> _SumT: ...

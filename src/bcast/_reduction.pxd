@@ -11,4 +11,6 @@ cpdef bint has_kernels(ndarray array) noexcept
 cpdef str kind_of_sums(Dtype dtype)
 cpdef converted_terms(Dtype dtype)
 cpdef sum_counted(ndarray grad, Counts counts, int along, ndarray out)
+cpdef bint find_extremes_onto(ndarray data, Alignment alignment, ndarray low, ndarray high) except -1
+cpdef bint find_positions_onto(ndarray data, int axis, ndarray out, bint greatest) except -1
 cpdef bint reduce_onto(ndarray data, Alignment alignment, ndarray out, int operation) except -1

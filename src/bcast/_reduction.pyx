@@ -13,6 +13,7 @@ reduces.
 cimport cython
 cimport numpy as cnp
 from libc.stdlib cimport llabs
+from libc.stdint cimport int64_t
 from libc.string cimport strcmp, strrchr
 
 import warnings
@@ -25,15 +26,17 @@ from bcast._runtime.arrays import rounded_to
 from bcast._nest.core cimport Nest, coalesce_axes, copy_axis, flip_negative_axes, sort_axes
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
 from bcast._reduce.kernels cimport (
-    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT8, SOME_NONZERO, SOME_ZERO, U8, U16, U32, U64, UINT64, UINT8,
-    Dtype, dtypes,
+    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, PRODUCT, SOME_NONZERO,
+    SOME_ZERO, U8, U16, U32, U64, UINT64, UINT8,
+    Dtype, PositionKernels, dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, Operation, Reduction,
-    ReductionPlan, Terms, plan_reduction,
+    ReductionPlan, Terms, ceil_div, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    combine_shares, divide_sums, finish_sums, idempotent_kernels, reduce_shares, sum_again, sum_target,
+    combine_shares, divide_sums, finish_products, finish_sums, operation_kernels, position_kernels, reduce_shares,
+    sum_again, sum_target,
 )
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.counts cimport Counts, counts_of_tuple
@@ -43,7 +46,7 @@ from bcast._runtime.core cimport (
     take_scratch, target_number,
 )
 from bcast._runtime.tuning cimport (
-    SUM_NARROW_TERMS, SUM_PREFETCHED_BYTES, SUM_SHARES, SUM_SHARE_BYTES, WAKING_TIMES,
+    PAIR_SHARE_BYTES, SUM_NARROW_TERMS, SUM_PREFETCHED_BYTES, SUM_SHARES, SUM_SHARE_BYTES, WAKING_TIMES,
 )
 
 cnp.import_array()
@@ -165,21 +168,80 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
 
 
 cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, int operation) except -1:
-    """Reduce `data` along axes on which `alignment` repeats, into `out`, by an operation that may take a term twice.
+    """Reduce `data` along axes on which `alignment` repeats, into `out`, by an operation other than a sum.
 
     GREATEST and LEAST write items, NaN if there is one; SOME_NONZERO and SOME_ZERO write masks, unsigned integers as
-    long as items, which are 0 where no term is, or is zero. Arrays are as for `sum_onto`, and something is reduced.
-    Return whether kernels read `data`; otherwise nothing is done.
+    long as items, which are 0 where no term is, or is zero. PRODUCT writes products: integers that wrap in 64 bits, or
+    floats that are rounded to the dtype of `out`. Arrays are as for `sum_onto`, and something is reduced. Return
+    whether kernels read `data`; otherwise nothing is done.
     """
     cdef Reduction reduction
-    if not _choose_idempotent(&reduction, data, operation):
-        return False
-    if dtypes[reduction.outcome.dtype].size != cnp.PyArray_ITEMSIZE(out):
-        raise TypeError(f"`out` expected items of {dtypes[reduction.outcome.dtype].size} bytes, got {out.dtype}")
+    if operation == PRODUCT:
+        if not _choose_product(&reduction, data, out):
+            return False
+    else:
+        if not _choose_idempotent(&reduction, data, operation):
+            return False
+        if dtypes[reduction.outcome.dtype].size != cnp.PyArray_ITEMSIZE(out):
+            raise TypeError(f"`out` expected items of {dtypes[reduction.outcome.dtype].size} bytes, got {out.dtype}")
     _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
     if cnp.PyArray_SIZE(data) == 0:
         raise ValueError(RESIZED)
     _reduce_into(out, &reduction, data, None, alignment)
+    return True
+
+
+cpdef bint find_extremes_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray low, cnp.ndarray high) except -1:
+    """Write the least items along axes on which `alignment` repeats into `low`, and the greatest into `high`.
+
+    For each part of `data`, both are found while it is in a cache. Arrays are as for `reduce_onto`, C-contiguous and of
+    the machine's order of bytes; both results overlap nothing. Return whether kernels read `data`; otherwise nothing is
+    done.
+    """
+    cdef Reduction least, greatest
+    cdef Layout layout
+    cdef Py_ssize_t nbytes
+    if not _choose_idempotent(&least, data, LEAST) or not _choose_idempotent(&greatest, data, GREATEST):
+        return False
+    for out in (low, high):
+        if np.asarray(out).dtype != np.asarray(data).dtype or not cnp.PyArray_IS_C_CONTIGUOUS(out):
+            raise TypeError("`out` expected contiguous arrays of the dtype of the data")
+        _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
+    if cnp.PyArray_SIZE(data) == 0:
+        raise ValueError(RESIZED)
+
+    _read_axes(&layout, data, None, alignment.source, low)
+    nbytes = cnp.PyArray_NBYTES(data) // layout.repeats
+    _suit_layout(&least, &layout, nbytes)
+    _suit_layout(&greatest, &layout, nbytes)
+    return _run_pair(&least, &greatest, &layout.nest, nbytes, data, low, high) == 0
+
+
+cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint greatest) except -1:
+    """Find where the first of the greatest or least items along an axis is, and write its position into `out`.
+
+    `data`, of any layout, has items. `out` is C-contiguous, of int64 and of the shape of `data` without the axis, and
+    overlaps nothing. The first NaN comes before all numbers. Return whether kernels read `data`; otherwise nothing is
+    done.
+    """
+    cdef Search search
+    cdef int dtype = _dtype_of(data)
+    if dtype < 0 or cnp.PyArray_ISCOMPLEX(data):
+        return False
+    if not 0 <= axis < cnp.PyArray_NDIM(data) or cnp.PyArray_SIZE(data) == 0:
+        raise ValueError(RESIZED)
+    if cnp.PyArray_SIZE(out) != cnp.PyArray_SIZE(data) // cnp.PyArray_DIM(data, axis):
+        raise ValueError(RESIZED)
+    if cnp.PyArray_TYPE(out) != cnp.NPY_INT64 or not cnp.PyArray_IS_C_CONTIGUOUS(out):
+        raise TypeError(f"`out` expected contiguous int64, got {out.dtype}")
+
+    data = _in_native_order(data)
+    if not _plan_search(&search, data, axis, out):      # no axis has items side by side
+        data = np.ascontiguousarray(np.moveaxis(np.asarray(data), axis, -1))
+        _plan_search(&search, data, cnp.PyArray_NDIM(data) - 1, out)
+    search.kernels = position_kernels(target_number, dtype)
+    search.greatest = greatest
+    _run_search(&search, cnp.PyArray_NBYTES(data), data, out)
     return True
 
 
@@ -541,7 +603,7 @@ cdef bint _choose_idempotent(Reduction *reduction, cnp.ndarray data, int operati
     reduction.terms.size = dtypes[dtype].size
     reduction.outcome.are_terms = True
 
-    reduction.operation.kernels = idempotent_kernels(target_number, operation, dtype)
+    reduction.operation.kernels = operation_kernels(target_number, operation, dtype)
     reduction.operation.accumulator_size = dtypes[dtype].size
     reduction.operation.has_errors = False
     reduction.operation.idempotent = True
@@ -555,6 +617,192 @@ cdef bint _choose_idempotent(Reduction *reduction, cnp.ndarray data, int operati
 cdef int _masks_of(int size) noexcept:
     """The dtype of masks that are as long as items."""
     return UINT8 + (size > 1) + (size > 2) + (size > 4)
+
+
+# ---- Products of all items ----
+
+
+cdef bint _choose_product(Reduction *reduction, cnp.ndarray data, cnp.ndarray out) noexcept:
+    """Choose how items are read, multiplied and written; return whether there is a way.
+
+    Products are of 64 bits: integers if results are, or else float64.
+    """
+    cdef int dtype = _dtype_of(data), result = _dtype_of(out)
+    cdef bint are_real, is_own_factor
+    if dtype < 0 or result < 0 or cnp.PyArray_ISCOMPLEX(data) or cnp.PyArray_ISCOMPLEX(out):
+        return False
+    are_real = dtypes[result].is_float
+    if not are_real and (dtypes[dtype].is_float or dtypes[result].size != 8):
+        return False
+
+    _begin(reduction)
+    is_own_factor = dtype == FLOAT32 or dtype == FLOAT64 if are_real else dtypes[dtype].size == 8
+    reduction.terms.dtype, reduction.outcome.dtype = dtype, result
+    reduction.terms.packed = not is_own_factor
+    reduction.terms.packed_as = SAME_BYTES if is_own_factor else REALS if are_real else OWN_KIND
+    reduction.terms.size = dtypes[dtype].size if is_own_factor else 8
+    reduction.outcome.are_terms = is_own_factor and dtype == result and dtypes[result].size == 8
+    if not is_own_factor:
+        dtype = FLOAT64 if are_real else INT64
+
+    reduction.operation.kernels = operation_kernels(target_number, PRODUCT, dtype)
+    reduction.operation.accumulator_size = 8
+    reduction.operation.has_errors = False
+    reduction.operation.idempotent = False
+    reduction.operation.identity = 0
+    reduction.operation.finish = finish_products
+    reduction.operation.again = NULL
+    reduction.operation.scale = NULL
+    return True
+
+
+# ---- Positions of extremes ----
+
+
+cdef enum:
+    MAX_PARTS = 64          # of the axis along which one result is sought
+    SEARCHED_COLUMNS = 512  # that a piece has at least: as many as the kernel goes along together
+
+
+cdef enum:      # the operands of a search, and of `_has_order_of`
+    READ
+    WRITTEN
+
+
+cdef struct Search:
+    # Where extremes are along an axis of an array: a unit is a part of that axis for a piece of a row of results.
+    const PositionKernels *kernels
+    bint greatest
+    bint in_runs                # whether items lie side by side along the axis; else along a row of results
+    Nest nest                   # of the kept axes; its last one is along a row of results
+    Py_ssize_t length           # of the axis
+    Py_ssize_t stride           # along it, in bytes
+    Py_ssize_t results          # of all rows
+    Py_ssize_t piece            # results of a piece at most
+    Py_ssize_t pieces           # of a row
+    Py_ssize_t parts            # of the axis
+    Py_ssize_t units
+    Job job
+
+
+cdef bint _plan_search(Search *search, cnp.ndarray data, int axis, cnp.ndarray out) except -1:
+    """Describe the axes of a search; return whether items lie side by side along the axis, or along rows of results."""
+    cdef Nest *nest = &search.nest
+    cdef Py_ssize_t result_stride = cnp.PyArray_NBYTES(out), size = cnp.PyArray_ITEMSIZE(data), length
+    cdef int i
+
+    search.length, search.stride = cnp.PyArray_DIM(data, axis), cnp.PyArray_STRIDE(data, axis)
+    search.results = cnp.PyArray_SIZE(out)
+    nest.n = 2
+    nest.rank = 0
+    for i in range(cnp.PyArray_NDIM(data)):
+        length = cnp.PyArray_DIM(data, i)
+        if i == axis or length == 1:
+            continue
+        result_stride //= length
+        nest.shape[nest.rank] = length
+        nest.stride[READ][nest.rank] = cnp.PyArray_STRIDE(data, i)
+        nest.stride[WRITTEN][nest.rank] = result_stride
+        nest.rank += 1
+    coalesce_axes(nest)
+    if nest.rank == 0:
+        nest.rank = 1
+        nest.shape[0], nest.stride[READ][0], nest.stride[WRITTEN][0] = 1, size, sizeof(int64_t)
+    nest.data[READ] = <char *> cnp.PyArray_DATA(data)
+    nest.data[WRITTEN] = <char *> cnp.PyArray_DATA(out)
+
+    search.in_runs = search.stride == size or search.length == 1
+    return search.in_runs or nest.stride[READ][nest.rank - 1] == size
+
+
+cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.ndarray out) except -1:
+    """Cut a search into units, and run it."""
+    cdef char[LOCAL_BYTES + 2 * LINE] local
+    cdef Py_ssize_t width = search.nest.shape[search.nest.rank - 1], rows = search.results // width
+    cdef int threads = _count_threads(nbytes, SUM_SHARES)
+    cdef Py_ssize_t wanted = SUM_SHARES if threads > 1 else 1       # units
+    cdef Py_ssize_t least = 1 if search.in_runs else SEARCHED_COLUMNS
+
+    search.pieces = max(<Py_ssize_t> 1, min(ceil_div(wanted, rows), width // least))
+    search.piece = ceil_div(width, search.pieces)
+    search.pieces = ceil_div(width, search.piece)
+    search.parts = max(<Py_ssize_t> 1, min(wanted // (rows * search.pieces), search.length // SEARCHED_COLUMNS))
+    search.units = rows * search.pieces * search.parts
+
+    search.job = new_job(_run_searches, search, threads, count_shares(threads, search.units))
+    if search.parts > 1:
+        search.job.found_bytes = search.results * search.parts * <Py_ssize_t> sizeof(int64_t)
+        search.job.fold = _choose_positions
+    if not take_scratch(&search.job, local, sizeof(local)):
+        raise MemoryError
+    if threads == 1:
+        _run_searches(search, 0, 0)
+        if search.job.fold != NULL:
+            _choose_positions(search)
+    else:
+        run_without_gil(&search.job, (data, out))
+    free_scratch(&search.job)
+    return 0
+
+
+cdef void _run_searches(void *work, int share, int worker) noexcept nogil:
+    """Search in the units of one share."""
+    cdef const Search *search = <const Search *> work
+    cdef Py_ssize_t unit, end = cut(search.units, share + 1, search.job.shares)
+    for unit in range(cut(search.units, share, search.job.shares), end):
+        _search_unit(search, unit)
+
+
+cdef void _search_unit(const Search *search, Py_ssize_t unit) noexcept nogil:
+    """Find the positions of a piece of a row, in one part of the axis."""
+    cdef int inner = search.nest.rank - 1
+    cdef int part = <int> (unit % search.parts)
+    cdef Py_ssize_t width = search.nest.shape[inner], width_stride = search.nest.stride[READ][inner]
+    cdef Py_ssize_t piece = unit // search.parts % search.pieces
+    cdef Py_ssize_t row = unit // (search.parts * search.pieces)
+    cdef Py_ssize_t first = piece * search.piece, count = min(search.piece, width - first)
+    cdef Py_ssize_t begin = cut(search.length, part, <int> search.parts)
+    cdef Py_ssize_t length = cut(search.length, part + 1, <int> search.parts) - begin, i
+    cdef const char *src = _row_of_results(search, row) + first * width_stride + begin * search.stride
+    cdef int64_t *positions = <int64_t *> search.nest.data[WRITTEN]
+
+    if search.parts > 1:
+        positions = <int64_t *> search.job.found + part * search.results
+    positions += row * width + first
+    if search.in_runs:
+        search.kernels.in_runs(search.greatest, src, count, width_stride, length, positions)
+    else:
+        search.kernels.in_columns(search.greatest, src, count, search.stride, length, positions)
+    if begin > 0:
+        for i in range(count):
+            positions[i] += begin
+
+
+cdef const char *_row_of_results(const Search *search, Py_ssize_t row) noexcept nogil:
+    """Where the items of a row of results begin, by its number."""
+    cdef const char *src = search.nest.data[READ]
+    cdef int axis
+    for axis in range(search.nest.rank - 2, -1, -1):
+        src += row % search.nest.shape[axis] * search.nest.stride[READ][axis]
+        row //= search.nest.shape[axis]
+    return src
+
+
+cdef void _choose_positions(void *work) noexcept nogil:
+    """Choose, for each result, among what was found in the parts of the axis."""
+    cdef const Search *search = <const Search *> work
+    cdef int inner = search.nest.rank - 1
+    cdef Py_ssize_t width = search.nest.shape[inner], result, part
+    cdef const int64_t *found = <const int64_t *> search.job.found
+    cdef int64_t *positions = <int64_t *> search.nest.data[WRITTEN]
+    cdef int64_t[MAX_PARTS] candidates
+    cdef const char *src
+
+    for result in range(search.results):
+        for part in range(search.parts):
+            candidates[part] = found[part * search.results + result]
+        src = _row_of_results(search, result // width) + result % width * search.nest.stride[READ][inner]
+        positions[result] = search.kernels.best_of(search.greatest, src, search.stride, candidates, search.parts)
 
 
 # ---- Arrays: what kernels read, and where results can be written ----
@@ -615,11 +863,6 @@ cdef cnp.ndarray _results_like(cnp.ndarray out, cnp.ndarray data):
     """An array for results that cannot be written to `out` yet: real ones, if terms are."""
     like = np.asarray(out) if cnp.PyArray_ISCOMPLEX(data) else np.asarray(out).real
     return np.empty(like.shape, like.dtype.newbyteorder("="))
-
-
-cdef enum:      # the operands of `_has_order_of`
-    READ
-    WRITTEN
 
 
 @cython.boundscheck(False)      # source has data's rank
@@ -828,6 +1071,7 @@ cdef void _use_strides_of(cnp.ndarray out, Nest *nest) noexcept:
 cdef struct Work:
     # What the shares of a reduction have in common.
     const ReductionPlan *plan       # NULL along counts
+    const ReductionPlan *other      # another reduction of the same data; NULL without one
     const CountedPlan *counted
     Py_ssize_t units                # what is cut for threads: a plan's shares, or the rows and items of counts
     Job job                         # finds accumulators of shares that are parts of a tile
@@ -915,13 +1159,42 @@ cdef int _run_planned(
     threads = _count_threads(nbytes, plan.shares.count)
     shares = 1 if threads == 1 else <int> plan.shares.count
     work = Work(
-        plan=&plan, counted=NULL, units=plan.shares.count, job=new_job(_run_share, &work, threads, shares),
+        plan=&plan, other=NULL, counted=NULL, units=plan.shares.count,
+        job=new_job(_run_share, &work, threads, shares),
     )
     work.job.scratch_bytes = plan.scratch
     if plan.shares.each > 1:
         work.job.found_bytes = work.units * 2 * plan.block.items * reduction.operation.accumulator_size
         work.job.fold = _combine_parts
     return _run(&work, nbytes, data, other, out)
+
+
+cdef int _run_pair(
+    const Reduction *first, const Reduction *second, const Nest *nest, Py_ssize_t nbytes, cnp.ndarray data,
+    cnp.ndarray out, cnp.ndarray second_out,
+) except -1:
+    """Plan two reductions of the same data, of one form, and run both share by share: a cache holds a share."""
+    cdef ReductionPlan plan, other
+    cdef Work work
+    cdef int threads, shares
+    cdef Py_ssize_t size = first.operation.accumulator_size
+    plan.reduction = first
+    plan_reduction(&plan, nest, max(<Py_ssize_t> SUM_SHARES, nbytes // PAIR_SHARE_BYTES))
+    other = plan
+    other.reduction = second
+    other.first.dst += <char *> cnp.PyArray_DATA(second_out) - <char *> cnp.PyArray_DATA(out)
+
+    threads = _count_threads(nbytes, plan.shares.count)
+    shares = 1 if threads == 1 else <int> plan.shares.count
+    work = Work(
+        plan=&plan, other=&other, counted=NULL, units=plan.shares.count,
+        job=new_job(_run_share, &work, threads, shares),
+    )
+    work.job.scratch_bytes = plan.scratch
+    if plan.shares.each > 1:
+        work.job.found_bytes = 2 * work.units * 2 * plan.block.items * size
+        work.job.fold = _combine_parts
+    return _run(&work, nbytes, data, second_out, out)
 
 
 cdef int _run_counted(
@@ -940,6 +1213,7 @@ cdef int _run_counted(
     threads = _count_threads(nbytes, units)
     work = Work(
         plan=NULL,
+        other=NULL,
         counted=&plan,
         units=units,
         job=new_job(_run_share, &work, threads, count_shares(threads, units)),
@@ -972,17 +1246,29 @@ cdef void _run_share(void *all_work, int share, int worker) noexcept nogil:
     """Run one share of the work."""
     cdef const Work *work = <const Work *> all_work
     cdef Py_ssize_t begin = cut(work.units, share, work.job.shares), end = cut(work.units, share + 1, work.job.shares)
+    cdef Py_ssize_t number
     cdef char *scratch = scratch_of(&work.job, worker)
-    if work.plan != NULL:
+    if work.plan == NULL:
+        reduce_counted_share(work.counted, begin, end, scratch)
+    elif work.other == NULL:
         reduce_shares(work.plan, begin, end, scratch, work.job.found)
     else:
-        reduce_counted_share(work.counted, begin, end, scratch)
+        for number in range(begin, end):
+            reduce_shares(work.plan, number, number + 1, scratch, work.job.found)
+            reduce_shares(work.other, number, number + 1, scratch, _found_by_other(work))
+
+
+cdef char *_found_by_other(const Work *work) noexcept nogil:
+    """What the shares of the other reduction find, which lies behind what those of the first one do."""
+    return NULL if work.job.found == NULL else work.job.found + work.job.found_bytes // 2
 
 
 cdef void _combine_parts(void *all_work) noexcept nogil:
     """Combine what the shares of each tile have found."""
     cdef const Work *work = <const Work *> all_work
     combine_shares(work.plan, work.job.found)
+    if work.other != NULL:
+        combine_shares(work.other, _found_by_other(work))
 
 
 # ---- What is left to NumPy ----

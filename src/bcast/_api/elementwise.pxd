@@ -44,8 +44,6 @@ cdef class _Chain(_Options):
     cdef object steps
 
 
-
-
 cdef bint _override(tuple values) except -1
 cdef bint _expect_binary(function, b) except -1
 cdef bint _are_plain(a, b, _Call call)

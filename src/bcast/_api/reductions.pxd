@@ -6,7 +6,10 @@ from numpy cimport dtype as Dtype, ndarray
 from bcast._api.adjoints cimport wide_dtype
 from bcast._api.converted cimport as_base, as_operand, is_handed_on, is_of_package
 from bcast._elementwise cimport with_plain_bytes
-from bcast._reduction cimport average_onto, converted_terms, has_kernels, kind_of_sums, reduce_onto, sum_onto
+from bcast._reduction cimport (
+    average_onto, converted_terms, find_extremes_onto, find_positions_onto, has_kernels, kind_of_sums, reduce_onto,
+    sum_onto,
+)
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._runtime.arrays cimport dtype_of, is_contiguous, reshaped, result_array, shape_of, size_of
@@ -68,6 +71,28 @@ cdef _extreme(Reduction call, int operation, initial, where)
 
 @cython.locals(wanted=Dtype, found=ndarray)
 cdef _extreme_by_core(Reduction call, int operation)
+
+
+cdef _extremes(Reduction call, out)
+cdef _into_pair(out, found)
+
+
+@cython.locals(array=ndarray, dtype=Dtype)
+cdef _extremes_by_core(Reduction call)
+
+
+cdef _product(Reduction call, initial, where)
+
+
+@cython.locals(own=Dtype, wanted=Dtype, found=ndarray)
+cdef _product_by_core(Reduction call)
+
+
+cdef _position(Reduction call)
+
+
+@cython.locals(array=ndarray, result=ndarray)
+cdef _position_by_core(Reduction call)
 
 
 cdef _truth(Reduction call, int operation, where)

@@ -1,5 +1,7 @@
 # cython: auto_pickle=False
-"""`max`, `min`, `any` and `all`; and what these and the statistics share: how a call of a reduction is read and done.
+"""NumPy's reductions other than statistics: `max`, `min`, `minmax`, `prod`, `argmax`, `argmin`, `any` and `all`.
+
+What these and the statistics share is here, too: how a call of a reduction is read and done.
 
 In: the arguments of NumPy's functions. Out: NumPy's results, but for the last bits of sums. What the core has no
 kernels for is NumPy's to do. `sum`, `mean`, `var` and `std` themselves are in `_api/statistics.py`.
@@ -18,10 +20,19 @@ from numpy.typing import ArrayLike, NDArray
 from bcast._api.adjoints import wide_dtype
 from bcast._api.converted import as_base, as_operand, is_handed_on, is_of_package
 from bcast._elementwise import with_plain_bytes
-from bcast._reduction import average_onto, converted_terms, has_kernels, kind_of_sums, reduce_onto, sum_onto
+from bcast._reduction import (
+    average_onto,
+    converted_terms,
+    find_extremes_onto,
+    find_positions_onto,
+    has_kernels,
+    kind_of_sums,
+    reduce_onto,
+    sum_onto,
+)
 from bcast._rules.alignment import aligned
 from bcast._rules.arguments import Shape, axes_argument, dtype_argument, place_of, show
-from bcast._rules.types import Axes, Out
+from bcast._rules.types import Axes, DType, Out
 from bcast._runtime.arrays import (
     dtype_of,
     is_contiguous,
@@ -34,7 +45,7 @@ from bcast._runtime.arrays import (
 )
 from bcast._runtime.core import DECIDING_BYTES, MEANS_BLOCK_BYTES, MEANS_ITEMS
 
-GREATEST, LEAST, SOME_NONZERO, SOME_ZERO = range(4)  # as `_reduce/simd/idempotent.h` numbers them
+GREATEST, LEAST, SOME_NONZERO, SOME_ZERO, PRODUCT = range(5)  # as `_reduce/simd/combine.h` numbers them
 BOOL, INT64, UINT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.uint64)
 FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
 MASKS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
@@ -44,7 +55,15 @@ READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are 
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
 # even if they are replaced
-NUMPYS: dict[str, Callable[..., Any]] = {"max": np.max, "min": np.min, "any": np.any, "all": np.all}
+NUMPYS: dict[str, Callable[..., Any]] = {
+    "max": np.max,
+    "min": np.min,
+    "prod": np.prod,
+    "argmax": np.argmax,
+    "argmin": np.argmin,
+    "any": np.any,
+    "all": np.all,
+}
 
 
 def max(
@@ -140,6 +159,156 @@ def min(
     return _extreme(reduction("min", a, axis, out, keepdims), LEAST, initial, where)
 
 
+def minmax(
+    a: ArrayLike, axis: Axes = None, out: tuple[NDArray[Any], NDArray[Any]] | None = None, keepdims: bool = False
+) -> Any:
+    """Find the least and the greatest items of an array along axes, reading it once.
+
+    Parameters
+    ----------
+    a, axis, keepdims
+        As in `max`.
+    out : pair of ndarray, optional
+        The arrays to write the results into.
+
+    Returns
+    -------
+    pair of ndarray or scalar
+        What `min` and `max` return.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError, ValueError, TypeError
+        As in `max`; or if `out` is no pair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> points = np.array([[1.0, 5.0], [7.0, 3.0], [4.0, 4.0]])
+    >>> low, high = bcast.minmax(points, axis=0)  # the bounds of some points
+    >>> low, high
+    (array([1., 3.]), array([7., 5.]))
+    """
+    return _extremes(reduction("min", a, axis, None, keepdims), out)
+
+
+def prod(
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DType = None,
+    out: Out = None,
+    keepdims: bool = False,
+    initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
+) -> Any:
+    """Multiply the items of an array along axes: `numpy.prod`, faster along short axes.
+
+    Parameters
+    ----------
+    a, axis, out, keepdims
+        As in `max`.
+    dtype : data-type, optional
+        The dtype of the result. The default is that of `a`, or int64 or uint64 for bools and narrower integers. That
+        function does calls with another one.
+    initial, where
+        As `numpy.prod` takes them. That function does calls with either.
+
+    Returns
+    -------
+    ndarray or scalar
+        The products; a scalar if no axis is left; `out` if that is given.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError, ValueError, TypeError
+        As in `max`, but for empty axes, whose product is 1. Exceptions of `numpy.prod` pass through.
+
+    Notes
+    -----
+    Integers wrap. Floats are multiplied in float64, in another order than NumPy's, and rounded at last: narrower ones
+    overflow on their way in fewer cases. Overflow gives no warning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> bcast.prod(np.array([[1, 2, 3], [4, 5, 6]]), axis=1)
+    array([  6, 120])
+    """
+    call = reduction("prod", a, axis, out, keepdims)
+    call.dtype = dtype
+    return _product(call, initial, where)
+
+
+def argmax(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = NO_VALUE) -> Any:
+    """Find where the greatest items along an axis are: `numpy.argmax`, faster along short axes.
+
+    Parameters
+    ----------
+    a : array_like
+        Numbers, of any layout.
+    axis : int, optional
+        The axis to search along. The default is the whole array, in the order of C.
+    out : ndarray, optional
+        The array to write the result into, of its shape and of dtype intp.
+    keepdims : bool, optional
+        Whether the axis that was reduced is left in the result, with length 1.
+
+    Returns
+    -------
+    ndarray of intp or scalar
+        Of several greatest items, the position of the first one, or of the first NaN if there is one.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError, ValueError, TypeError
+        If `a` has no such axis; if there is no item to choose from; if `out` has another shape or dtype. Exceptions of
+        `numpy.argmax` pass through.
+
+    See Also
+    --------
+    argmin, max
+
+    Notes
+    -----
+    `numpy.argmax` itself does what no kernel reads, as in `max`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> scores = np.array([[0.1, 0.7, 0.2], [0.5, 0.1, 0.5]])
+    >>> bcast.argmax(scores, axis=1)
+    array([1, 0])
+    """
+    return _position(reduction("argmax", a, axis, out, keepdims))
+
+
+def argmin(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = NO_VALUE) -> Any:
+    """Find where the least items along an axis are: `numpy.argmin`, faster along short axes.
+
+    Parameters
+    ----------
+    a, axis, out, keepdims
+        As in `argmax`, and so are errors and notes.
+
+    Returns
+    -------
+    ndarray of intp or scalar
+        Of several least items, the position of the first one, or of the first NaN if there is one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> distances = np.array([[3.0, 1.0], [0.5, 2.0]])
+    >>> bcast.argmin(distances, axis=-1)  # the nearest of two
+    array([1, 0])
+    """
+    return _position(reduction("argmin", a, axis, out, keepdims))
+
+
 def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False, *, where: Any = NO_VALUE) -> Any:
     """Tell whether any item is true along axes: `numpy.any`, faster along short axes.
 
@@ -231,6 +400,7 @@ def reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Reductio
     call.out = out
     call.keepdims = keepdims
     call.ddof = 0
+    call.dtype = None
     return call
 
 
@@ -378,7 +548,7 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
     return other
 
 
-# What `max`, `min`, `any` and `all` do: their operations may take a term twice.
+# What `max`, `min`, `any`, `all` and `prod` do: one operation combines all terms.
 
 
 def _extreme(call: Reduction, operation: int, initial: Any, where: Any) -> Any:
@@ -392,17 +562,114 @@ def _extreme(call: Reduction, operation: int, initial: Any, where: Any) -> Any:
 def _extreme_by_core(call: Reduction, operation: int) -> Any:
     """Find extremes with the core; return None for what is NumPy's to do."""
     wanted = dtype_of(call.array)
+    if wanted.num == BOOL.num:
+        return _truth_by_core(call, SOME_NONZERO if operation == GREATEST else SOME_ZERO)
     if call.out is not None and dtype_of(call.out) != wanted:
         return None
     if not read_axes(call):
         return None
 
     found = _combined(call, operation, wanted, call.out)
-    if wanted.num == BOOL.num:  # what is true may be another byte than 1
-        np.not_equal(found.view(np.uint8), 0, out=found)
     if call.out is not None:
         return call.out
     return found if found.ndim else found[()]
+
+
+def _extremes(call: Reduction, out: Any) -> Any:
+    """Do a call of `minmax`."""
+    if out is not None and (type(out) is not tuple or len(out) != 2):
+        raise TypeError(f"`out` expected a pair of arrays, got {show(out)}")
+    found = None
+    if _is_compared(call) and dtype_of(call.array).num != BOOL.num and read_axes(call):
+        found = _extremes_by_core(call)
+    if found is None:
+        found = (min(call.a, call.axis, None, call.keepdims), max(call.a, call.axis, None, call.keepdims))
+    return found if out is None else _into_pair(out, found)
+
+
+def _into_pair(out: Any, found: Any) -> Any:
+    """Convert two results into the arrays of an `out`: what may fail or warn comes before anything is written."""
+    results = [np.asarray(each) for each in found]
+    for array, result in zip(out, results, strict=True):
+        result_array(array, result, shape_of(result), "a", result.dtype)
+    np.copyto(out[0], results[0])
+    np.copyto(out[1], results[1])
+    return out
+
+
+def _extremes_by_core(call: Reduction) -> Any:
+    """Find both extremes with the core."""
+    order = _order_of_result(call, None)
+    if order is not None:
+        low, high = _extremes_by_core(_transposed(call, order))
+        return _transposed_back(call, order, low), _transposed_back(call, order, high)
+
+    array = call.array
+    dtype = dtype_of(array)
+    low = result_array(None, array, call.shape, "a", dtype)
+    high = result_array(None, array, call.shape, "a", dtype)
+    find_extremes_onto(array, aligned(shape_of(array), call.source), low, high)
+    return (low, high) if call.shape else (low[()], high[()])
+
+
+def _product(call: Reduction, initial: Any, where: Any) -> Any:
+    """Do a call of `prod`."""
+    found = None
+    if initial is NO_VALUE and is_everywhere(where) and _is_compared(call):
+        found = _product_by_core(call)
+    return _numpys(call, initial, where) if found is None else found
+
+
+def _product_by_core(call: Reduction) -> Any:
+    """Multiply items with the core; return None for what is NumPy's to do."""
+    own = dtype_of(call.array)
+    wanted = _dtype_of_terms("sum", own)  # NumPy has one rule for both
+    if wanted is None or (call.dtype is not None and dtype_argument(call.dtype) != wanted):
+        return None
+    if call.out is not None and dtype_of(call.out) != wanted:
+        return None
+    if not read_axes(call):
+        return None
+
+    found = _combined(call, PRODUCT, wanted, call.out)
+    if call.out is not None:
+        return call.out
+    return found if found.ndim else found[()]
+
+
+def _position(call: Reduction) -> Any:
+    """Do a call of `argmax` or `argmin`."""
+    keepdims = call.keepdims
+    if keepdims is NO_VALUE:
+        call.keepdims = False
+    found = None
+    if (call.axis is None or type(call.axis) is int) and _is_compared(call) and size_of(call.array):
+        found = _position_by_core(call)
+    if found is None:
+        call.keepdims = False if keepdims is NO_VALUE else keepdims
+        return _numpys(call, NO_VALUE, NO_VALUE)
+    return found
+
+
+def _position_by_core(call: Reduction) -> Any:
+    """Find positions with the core; return None for what is NumPy's to do."""
+    read_axes(call)
+    array, out = call.array, call.out
+    if out is not None and (dtype_of(out) != INT64 or shape_of(out) != call.shape):
+        return None
+
+    result = result_array(out, array, call.shape, "a", INT64)
+    axis = 0 if call.axis is None else call.axes[0]
+    if call.axis is None and array.ndim > 1:
+        array = array.ravel()
+    if out is not None and not (is_contiguous(out) and not np.may_share_memory(out, array)):
+        result = np.empty(call.shape, INT64)
+    find_positions_onto(array, axis, result, call.name == "argmax")
+    if out is None:
+        return result if call.shape else result[()]
+    if result is not out:
+        np.copyto(out, result)
+    return out
 
 
 def _truth(call: Reduction, operation: int, where: Any) -> Any:
@@ -478,7 +745,7 @@ def _numpys(call: Reduction, initial: Any, where: Any) -> Any:
 
     options: dict[str, Any] = {}
     axis = axis_for_numpy(call)
-    for key, value in (("axis", axis), ("out", out)):
+    for key, value in (("axis", axis), ("dtype", call.dtype), ("out", out)):
         if value is not None:
             options[key] = value
     if call.keepdims is not False:

@@ -21,7 +21,8 @@ from bcast._copy.run cimport write_planned
 from bcast._nest.core cimport MAX_OPERANDS, Nest
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport (
-    Job, count_shares, count_threads, cut, free_scratch, new_job, run_job, run_without_gil, scratch_of, take_scratch, target_number,
+    Job, count_shares, count_threads, cut, free_scratch, new_job, run_job, run_without_gil, scratch_of,
+    take_scratch, target_number,
 )
 from bcast._runtime.tuning cimport APPLY_SEEN_BLOCKS, APPLY_SHARE_BYTES, RELEASING_BYTES, WAKING_TIMES
 

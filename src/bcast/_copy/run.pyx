@@ -35,7 +35,8 @@ from bcast._copy.plan cimport (
 from bcast._nest.core cimport Nest, coalesce_axes
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport (
-    L1, LINE, PAGE, Job, count_shares, cut, forget_range, free_scratch, new_job, run_job, run_without_gil, scratch_of, take_scratch,
+    L1, LINE, PAGE, Job, count_shares, cut, forget_range, free_scratch, new_job, run_job, run_without_gil,
+    scratch_of, take_scratch,
     target_number,
 )
 from bcast._runtime.tuning cimport (

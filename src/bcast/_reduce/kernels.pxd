@@ -71,7 +71,7 @@ cdef extern from "_reduce/simd/sum.h":
         void (*divide)(double *sums, double by, bint root, Py_ssize_t n) noexcept nogil
 
 cdef extern from "_reduce/simd/table.h":
-    enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", UINT8 "BCAST_UINT8", UINT64 "BCAST_UINT64"
+    enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", INT64 "BCAST_INT64", UINT8 "BCAST_UINT8", UINT64 "BCAST_UINT64"
     enum: DTYPE_COUNT "BCAST_DTYPE_COUNT"
     enum: FLOAT16 "BCAST_FLOAT16", FLOAT32 "BCAST_FLOAT32", FLOAT64 "BCAST_FLOAT64"
 
@@ -83,6 +83,19 @@ cdef extern from "_reduce/simd/table.h":
 
     const Dtype *dtypes "bcast_dtypes"
 
-cdef extern from "_reduce/simd/idempotent.h":
+cdef extern from "_reduce/simd/combine.h":
     enum: GREATEST "BCAST_GREATEST", LEAST "BCAST_LEAST"
     enum: SOME_NONZERO "BCAST_SOME_NONZERO", SOME_ZERO "BCAST_SOME_ZERO"
+    enum: PRODUCT "BCAST_PRODUCT"
+
+cdef extern from "_reduce/simd/positions.h":
+    ctypedef struct PositionKernels "bcast_position_kernels":
+        void (*in_runs)(
+            bint greatest, const char *src, Py_ssize_t count, Py_ssize_t stride, Py_ssize_t length,
+            int64_t *positions) noexcept nogil
+        void (*in_columns)(
+            bint greatest, const char *src, Py_ssize_t width, Py_ssize_t stride, Py_ssize_t length,
+            int64_t *positions) noexcept nogil
+        int64_t (*best_of)(
+            bint greatest, const char *src, Py_ssize_t stride, const int64_t *positions,
+            Py_ssize_t count) noexcept nogil

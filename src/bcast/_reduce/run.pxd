@@ -1,6 +1,6 @@
 # What follows a plan. `counted` uses the parts of it that combine and pack rows; the face the rest.
 
-from bcast._reduce.kernels cimport Kernels, Sink, Target
+from bcast._reduce.kernels cimport Kernels, PositionKernels, Sink, Target
 from bcast._reduce.plan cimport Axes, Cursor, Reduction, ReductionPlan, Terms
 
 cdef struct ItemRows:
@@ -22,9 +22,11 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
 cdef void pack_rows(const Terms *terms, const ItemRows *rows, char *packed) noexcept nogil
 cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) noexcept nogil
 
-# The kernels, and how sums end: what the face makes operations of.
+# The kernels, and how sums and products end: what the face makes operations of.
 cdef const Target *sum_target(int target) noexcept nogil
-cdef const Kernels *idempotent_kernels(int target, int operation, int dtype) noexcept nogil
+cdef const Kernels *operation_kernels(int target, int operation, int dtype) noexcept nogil
+cdef const PositionKernels *position_kernels(int target, int dtype) noexcept nogil
 cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil
+cdef bint finish_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil

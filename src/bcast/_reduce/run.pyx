@@ -10,7 +10,7 @@ read them as they lie (`_accumulate`). Then the block is folded and stored (`_fo
 accumulators before they are stored. How sums do so is at the end; no function before knows what an operation is.
 """
 
-from libc.math cimport fabs, fma, isfinite
+from libc.math cimport fabs, fma, isfinite, pow
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memmove, memset
 
@@ -22,7 +22,8 @@ from bcast._runtime.tuning cimport SUM_CALL_ROWS, SUM_LONG_ITEMS
 
 cdef extern from "_reduce/simd/kernels.h":
     const Target *bcast_sum_target_of(int target) nogil
-    const Kernels *bcast_idempotent_kernels(int target, int operation, int dtype) nogil
+    const Kernels *bcast_operation_kernels(int target, int operation, int dtype) nogil
+    const PositionKernels *bcast_position_kernels_of(int target, int dtype) nogil
     void pack "bcast_pack"(int dtype, bint as_real, char *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) nogil
 
 cdef extern from "_reduce/simd/pieces.h":
@@ -66,9 +67,14 @@ cdef const Target *sum_target(int target) noexcept nogil:
     return bcast_sum_target_of(target)
 
 
-cdef const Kernels *idempotent_kernels(int target, int operation, int dtype) noexcept nogil:
-    """The kernels of an operation that may take a term twice, for a target and a dtype of the table."""
-    return bcast_idempotent_kernels(target, operation, dtype)
+cdef const Kernels *operation_kernels(int target, int operation, int dtype) noexcept nogil:
+    """The kernels of an operation that is no sum, for a target and a dtype of the table."""
+    return bcast_operation_kernels(target, operation, dtype)
+
+
+cdef const PositionKernels *position_kernels(int target, int dtype) noexcept nogil:
+    """The kernels that find where an extreme is, for a target and a dtype of the table."""
+    return bcast_position_kernels_of(target, dtype)
 
 
 # ---- Shares and tiles ----
@@ -861,3 +867,33 @@ cdef double _term_at(const Terms *terms, const Cursor *cursor) noexcept nogil:
 cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
     """Divide sums, which makes them means or variances; and take the roots, if results are these."""
     reduction.target.divide(<double *> block.sum, reduction.outcome.divisor, reduction.outcome.root, n)
+
+
+# ---- How products end ----
+
+
+cdef bint finish_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """Raise products to the power of how often their terms come; none of them is made again."""
+    cdef double *floats = <double *> block.sum
+    cdef uint64_t *integers = <uint64_t *> block.sum
+    cdef Py_ssize_t i
+    if reduction.outcome.repeats == 1:
+        return False
+    if dtypes[reduction.outcome.dtype].is_float:
+        for i in range(n):
+            floats[i] = pow(floats[i], <double> reduction.outcome.repeats)
+    else:
+        for i in range(n):
+            integers[i] = _power(integers[i], reduction.outcome.repeats)
+    return False
+
+
+cdef inline uint64_t _power(uint64_t base, Py_ssize_t exponent) noexcept nogil:
+    """A power that wraps, as a product of as many factors does."""
+    cdef uint64_t power = 1
+    while exponent > 0:
+        if exponent & 1:
+            power *= base
+        base *= base
+        exponent >>= 1
+    return power

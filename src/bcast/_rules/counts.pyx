@@ -13,7 +13,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from bcast._rules.arguments cimport MAX_SIZE
-from bcast._runtime.core cimport Job, contiguous_overlap, count_shares, count_threads, cut, new_job, run_job, run_without_gil
+from bcast._runtime.core cimport (
+    Job, contiguous_overlap, count_shares, count_threads, cut, new_job, run_job, run_without_gil,
+)
 from bcast._runtime.tuning cimport RELEASING_BYTES, WAKING_TIMES
 
 import numpy as np

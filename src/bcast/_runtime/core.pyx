@@ -65,11 +65,11 @@ use_target(os.environ.get("BCAST_TARGET") or TARGETS[0])
 # Threads: how many a call may use, which is the smallest of all limits, and jobs, which they run together.
 #
 # A job goes the same way in all cores. `count_threads` says how many threads pay for the size of the work,
-# `count_shares` into how many shares it is cut, and `take_scratch` finds memory: it is all that can fail, and comes before anything is written.
-# `run_job` runs the shares on threads, each with a scratch of its own, and has their caller fold what they have found:
-# partial results, or errors. `run_without_gil` does so while other threads run Python. `free_scratch` comes last.
-#
-# `_runtime/pool.h` has the threads, and `_runtime/patience.h` decides whether they pay just now.
+# `count_shares` into how many shares it is cut, and `take_scratch` finds memory: it is all that can fail, and comes
+# before anything is written. `run_job` runs the shares on threads, each with a scratch of its own, and has their
+# caller fold what they have found: partial results, or errors. `run_without_gil` does so while other threads run
+# Python. `free_scratch` comes last.  `_runtime/pool.h` has the threads, and `_runtime/patience.h` decides whether
+# they pay just now.
 
 cdef extern from "_runtime/patience.h" nogil:
     """

@@ -141,6 +141,10 @@ BCAST_NUMBER(SUM_PREFETCHED_BYTES, 8 << 20)
 /* Bytes that `any` and `all` read before they read the others: they often decide. */
 BCAST_NUMBER(DECIDING_BYTES, 8192)
 
+/* Bytes of a share for which two reductions are computed: a second-level cache has them, once the first one has read
+   them. */
+BCAST_NUMBER(PAIR_SHARE_BYTES, 128 << 10)
+
 /* Means that `var` and `std` make of the whole data at once. For more, a second pass finds blocks in a cache. */
 BCAST_NUMBER(MEANS_ITEMS, 32 << 10)
 

@@ -36,6 +36,7 @@ cdef extern from "_runtime/tuning.h":
         SUM_NARROW_TERMS
         SUM_LONG_VECTORS
         SUM_PREFETCHED_BYTES
+        PAIR_SHARE_BYTES
         DECIDING_BYTES
         MEANS_ITEMS
         MEANS_BLOCK_BYTES

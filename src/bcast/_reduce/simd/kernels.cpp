@@ -1,8 +1,9 @@
 /* The kernels of reductions: one unit, which is compiled once for each target, in a namespace of its own, and gives out
    tables of plain functions (`kernels.h`).
 
-   `sum.h` is the contract of sums, `idempotent.h` that of other operations. Kernels are templates over a kind of terms
-   (`kinds.h`) or an operation (`operations.h`), made of the words of a target's vectors (`_runtime/vectors.h`).
+   `sum.h` is the contract of sums, `combine.h` that of other operations, `positions.h` that of argmax and argmin.
+   Kernels are templates over a kind of terms (`kinds.h`), an operation (`operations.inc.h`) or a dtype, made of the
+   words of a target's vectors (`_runtime/vectors.h`).
 
    Here is the list of targets. To add one, write its block: the compiler's options for it, and its words for
    conversions, which may be another target's. Its row in `_runtime/cpu.h` names it, and says which CPUs have it.
@@ -17,7 +18,6 @@
 
 #include "dtypes.h"
 #include "kinds.h"
-#include "operations.h"
 #include "packing.h"
 #include "../../_runtime/cpu.h"
 #include "../../_runtime/floats.h"
@@ -30,15 +30,23 @@
 #define BEGIN_SMALL
 #define END_SMALL
 #define BCAST_UNROLL BCAST_PRAGMA(clang loop unroll(full))
+#define BCAST_NOT_UNROLLED BCAST_PRAGMA(clang loop unroll(disable))
 #elif defined(__GNUC__)
 #define BEGIN_SMALL BCAST_PRAGMA(GCC push_options) BCAST_PRAGMA(GCC optimize("O1"))
 #define END_SMALL BCAST_PRAGMA(GCC pop_options)
 #define BCAST_UNROLL BCAST_PRAGMA(GCC unroll 4)
+#define BCAST_NOT_UNROLLED BCAST_PRAGMA(GCC unroll 1)
 #endif
 
 /* A row of each table, for the lists of dtypes and kinds. */
 #define BCAST_CASE_STORE(NAME, ...) case BCAST_##NAME: store_as<BCAST_##NAME, BCAST_UINT64>(results, sums, n); break;
-#define BCAST_IDEMPOTENT_KERNELS(NAME, ...) kernels_of<typename Operations::template Of<BCAST_##NAME>>(),
+#define BCAST_BITS_OF(NAME, Bits, is_float, ...)                                                                    \
+    template <> struct BitsOf<BCAST_##NAME> {                                                                       \
+        using Type = Bits;                                                                                          \
+        static constexpr Bits without_sign = static_cast<Bits>(static_cast<Bits>(-1) >> is_float);                  \
+    };
+#define BCAST_KERNELS_OF_OPERATION(NAME, ...) kernels_of<typename Operations::template Of<BCAST_##NAME>>(),
+#define BCAST_POSITION_KERNELS(NAME, ...) position_kernels_of<BCAST_##NAME>(),
 #define BCAST_SET_KERNELS(kind, ...) target.kernels[BCAST_KIND_##kind] = kernels_of<kind>();
 #define BCAST_SET_NARROW_KERNELS(kind, ...) target.kernels[BCAST_KIND_##kind] = narrow_kernels_of<kind>();
 
@@ -105,9 +113,11 @@ namespace ssse3 { using namespace plain; }
 /* ---- Their tables ---- */
 
 #define BCAST_SUMS_OF(name, kernels, ...) &kernels::sums::target,
-#define BCAST_IDEMPOTENT_OF(name, kernels, ...) kernels::idempotent::kernels_by_operation,
+#define BCAST_POSITIONS_OF(name, kernels, ...) kernels::combine::position_kernels,
+#define BCAST_OPERATIONS_OF(name, kernels, ...) kernels::combine::kernels_by_operation,
 constexpr const bcast_sum_target *sum_targets[] = {BCAST_TARGETS(BCAST_SUMS_OF)};
-constexpr const bcast_sum_kernels *const *idempotent_targets[] = {BCAST_TARGETS(BCAST_IDEMPOTENT_OF)};
+constexpr const bcast_sum_kernels *const *operation_targets[] = {BCAST_TARGETS(BCAST_OPERATIONS_OF)};
+constexpr const bcast_position_kernels *position_targets[] = {BCAST_TARGETS(BCAST_POSITIONS_OF)};
 
 }
 }
@@ -117,9 +127,14 @@ extern "C" const bcast_sum_target *bcast_sum_target_of(int target)
     return bcast::sum_targets[target];
 }
 
-extern "C" const bcast_sum_kernels *bcast_idempotent_kernels(int target, int operation, int dtype)
+extern "C" const bcast_sum_kernels *bcast_operation_kernels(int target, int operation, int dtype)
 {
-    return &bcast::idempotent_targets[target][operation][dtype];
+    return &bcast::operation_targets[target][operation][dtype];
+}
+
+extern "C" const bcast_position_kernels *bcast_position_kernels_of(int target, int dtype)
+{
+    return &bcast::position_targets[target][dtype];
 }
 
 extern "C" BCAST_ALIGNED void bcast_pack(

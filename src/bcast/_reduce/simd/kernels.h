@@ -3,7 +3,8 @@
 #ifndef BCAST_KERNELS_H
 #define BCAST_KERNELS_H
 
-#include "idempotent.h"
+#include "combine.h"
+#include "positions.h"
 #include "sum.h"
 
 /* GCC and Clang have vectors of any length; others get kernels of plain loops. These do not write results of float64:
@@ -21,9 +22,12 @@ extern "C" {
 /* The kernels that sum on a target, by its number. */
 const bcast_sum_target *bcast_sum_target_of(int target);
 
-/* The kernels of an idempotent operation on a target, for a dtype of `table.h`; without those for counts, for products
-   and for deviations. */
-const bcast_sum_kernels *bcast_idempotent_kernels(int target, int operation, int dtype);
+/* The kernels of an operation of `combine.h` on a target, for a dtype of `table.h`; without those for counts, for
+   products and for deviations. */
+const bcast_sum_kernels *bcast_operation_kernels(int target, int operation, int dtype);
+
+/* The kernels that find where an extreme is, on a target, for a dtype of `table.h`. */
+const bcast_position_kernels *bcast_position_kernels_of(int target, int dtype);
 
 /* Write the `n` terms at src, src + stride, ... one after the other, as the kernels read them; or as float64. */
 void bcast_pack(int dtype, int as_real, char *dst, const char *src, ptrdiff_t stride, ptrdiff_t n);

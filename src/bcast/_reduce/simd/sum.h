@@ -2,7 +2,7 @@
 
    A kernel combines terms of one kind by the instructions of one target. It is given rows, whose items of one column
    are combined, or runs, each of which is combined along itself, and a sink for what comes out. The words are those of
-   sums; the kernels of other operations (`idempotent.h`) do the same with theirs.
+   sums; the kernels of other operations (`combine.h`) do the same with theirs.
 
        rows    0 1 2 3 4 5 ...         runs    0 0 0 0   1 1 1 1   2 2 2 2 ...     interleave 1
                0 1 2 3 4 5 ...                 0 1 0 1   2 3 2 3   4 5 4 5 ...     interleave 2

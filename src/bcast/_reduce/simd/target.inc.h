@@ -65,8 +65,10 @@ constexpr bcast_sum_target target = target_of_sums();
 
 }
 
-namespace idempotent {
+namespace combine {
 
-#include "idempotent.inc.h"
+#include "operations.inc.h"
+#include "combine.inc.h"
+#include "positions.inc.h"
 
 }

@@ -1,0 +1,496 @@
+/* The kernels of the operations of `combine.h`: templates over an operation of `operations.h`. `target.inc.h` includes
+   this file for each target.
+
+   Idempotent operations go by vectors, which are as long on all targets. The last vector of a run is moved back to end
+   with the run: it has some items twice. Others, and compilers without vectors, have plain loops. */
+
+/* ---- Items and accumulators ---- */
+
+template <class T>
+BCAST_INLINE T read(const char *at)
+{
+    T value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+template <class T>
+BCAST_INLINE void write(char *at, T value)
+{
+    memcpy(at, &value, sizeof value);
+}
+
+template <class Operation> constexpr ptrdiff_t item_bytes = sizeof(typename Operation::Item);
+template <class Operation> constexpr ptrdiff_t accumulator_bytes = sizeof(typename Operation::Accumulator);
+
+template <class Operation>
+BCAST_INLINE typename Operation::Key item_at(const char *at)
+{
+    return Operation::of_item(read<typename Operation::Item>(at));
+}
+
+template <class Operation>
+BCAST_INLINE typename Operation::Key accumulator_at(const char *at)
+{
+    return Operation::of_accumulator(read<typename Operation::Accumulator>(at));
+}
+
+template <class Operation>
+BCAST_INLINE void write_at(char *at, typename Operation::Key key)
+{
+    write<typename Operation::Accumulator>(at, Operation::to_accumulator(key));
+}
+
+/* ---- Accumulators with each other ---- */
+
+/* Accumulator by accumulator: dst = both dst and src. */
+template <class Operation>
+void combine_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
+{
+    constexpr ptrdiff_t size = accumulator_bytes<Operation>;
+    char *to = dst->sum;
+    const char *from = src->sum;
+
+    for (ptrdiff_t at = 0; at < n * size; at += size)
+        write_at<Operation>(
+            to + at, Operation::both(accumulator_at<Operation>(to + at), accumulator_at<Operation>(from + at)));
+}
+
+/* Combine `length` rows of few accumulators, `n`, in each group; results lie one behind the other then. */
+template <class Operation>
+void fold(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
+{
+    constexpr ptrdiff_t size = accumulator_bytes<Operation>;
+    char *dst = all->sum;
+    const char *src = all->sum;
+
+    for (ptrdiff_t group = 0; group < groups; group++, src += length * n * size)
+        for (ptrdiff_t k = 0; k < n; k++, dst += size) {
+            auto key = accumulator_at<Operation>(src + k * size);
+            for (ptrdiff_t i = 1; i < length; i++)
+                key = Operation::both(key, accumulator_at<Operation>(src + (i * n + k) * size));
+            write_at<Operation>(dst, key);
+        }
+}
+
+#if BCAST_VECTORS
+
+/* ---- Vectors of keys ---- */
+
+/* Of 16 bytes, and of 32, which are two registers on some targets. */
+template <class Operation> using Short = Vector<typename Operation::Key, 16 / sizeof(typename Operation::Key)>;
+template <class Operation> using Long = Vector<typename Operation::Key, 32 / sizeof(typename Operation::Key)>;
+
+template <class Operation, class V>
+BCAST_INLINE V keys_at(const char *at)
+{
+    if constexpr (is_two<V>) {
+        using Half = decltype(V::low);
+        return {keys_at<Operation, Half>(at), keys_at<Operation, Half>(at + sizeof(Half))};
+    } else {
+        return Operation::of_item(load<V>(at));
+    }
+}
+
+template <class Operation, class V>
+BCAST_INLINE V accumulators_at(const char *at)
+{
+    if constexpr (is_two<V>) {
+        using Half = decltype(V::low);
+        return {accumulators_at<Operation, Half>(at), accumulators_at<Operation, Half>(at + sizeof(Half))};
+    } else {
+        return Operation::of_accumulator(load<V>(at));
+    }
+}
+
+template <class Operation, class V>
+BCAST_INLINE void write_keys(char *at, V keys)
+{
+    if constexpr (is_two<V>) {
+        write_keys<Operation>(at, keys.low);
+        write_keys<Operation>(at + sizeof keys.low, keys.high);
+    } else {
+        store(at, Operation::to_accumulator(keys));
+    }
+}
+
+template <class Operation, class V>
+BCAST_INLINE V both(V a, V b)
+{
+    if constexpr (is_two<V>) return {both<Operation>(a.low, b.low), both<Operation>(a.high, b.high)};
+    else return Operation::both(a, b);
+}
+
+#endif
+
+/* ---- Rows ---- */
+
+/* Where row number `i` of a turn begins. */
+BCAST_INLINE const char *row_at(const char *src, ptrdiff_t i, ptrdiff_t stride, ptrdiff_t half_stride)
+{
+    return src + i % 4 * stride + i / 4 * half_stride;
+}
+
+/* Combine the items of each column of `count` rows, and what is in `dst` before if it `adds`. */
+template <class Operation, int count>
+BCAST_INLINE void combine_columns(
+    int adds, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t stride, ptrdiff_t half_stride,
+    ptrdiff_t width)
+{
+    constexpr ptrdiff_t size = item_bytes<Operation>, sum_size = accumulator_bytes<Operation>;
+
+    for (ptrdiff_t column = 0; column < width; column++) {
+        const char *from = src + column * size;
+        char *to = dst + column * sum_size;
+        auto key = item_at<Operation>(from);
+        for (int i = 1; i < count; i++)
+            key = Operation::both(key, item_at<Operation>(row_at(from, i, stride, half_stride)));
+        if (adds) key = Operation::both(accumulator_at<Operation>(to), key);
+        write_at<Operation>(to, key);
+    }
+}
+
+#if BCAST_VECTORS
+
+/* The same of a vector of columns, which begins some bytes on. */
+template <class Operation, int count>
+BCAST_INLINE void combine_vector_of_columns(
+    int adds, char *dst, const char *src, ptrdiff_t stride, ptrdiff_t half_stride, ptrdiff_t at)
+{
+    using Keys = Long<Operation>;
+    auto keys = keys_at<Operation, Keys>(src + at);
+
+    for (int i = 1; i < count; i++)
+        keys = both<Operation>(keys, keys_at<Operation, Keys>(row_at(src, i, stride, half_stride) + at));
+    if (adds) keys = both<Operation>(accumulators_at<Operation, Keys>(dst + at), keys);
+    write_keys<Operation>(dst + at, keys);
+}
+
+/* The same of columns that fill a vector at least. The last vector has some columns again, whose accumulators are set
+   by then: they are combined with the same terms once more. */
+template <class Operation, int count>
+BCAST_INLINE void combine_vectors_of_columns(
+    int adds, char *dst, const char *src, ptrdiff_t stride, ptrdiff_t half_stride, ptrdiff_t width)
+{
+    constexpr ptrdiff_t step = sizeof(Long<Operation>);
+    const ptrdiff_t nbytes = width * item_bytes<Operation>;
+
+    for (ptrdiff_t at = 0; at + step <= nbytes; at += step)
+        combine_vector_of_columns<Operation, count>(adds, dst, src, stride, half_stride, at);
+    if (nbytes % step)
+        combine_vector_of_columns<Operation, count>(adds, dst, src, stride, half_stride, nbytes - step);
+}
+
+#endif
+
+/* Whether rows are as long as a vector, at least, of an operation that goes by vectors. */
+template <class Operation>
+BCAST_INLINE bool fills_vectors(ptrdiff_t width)
+{
+#if BCAST_VECTORS
+    return Operation::is_idempotent && width * item_bytes<Operation> >= 32;
+#else
+    return (void) width, false;
+#endif
+}
+
+template <class Operation, int count>
+BCAST_INLINE void combine_some_rows(int adds, char *dst, const char *src, const bcast_term_rows *rows)
+{
+#if BCAST_VECTORS
+    if constexpr (Operation::is_idempotent) {
+        combine_vectors_of_columns<Operation, count>(adds, dst, src, rows->stride, rows->half_stride, rows->width);
+        return;
+    }
+#endif
+    combine_columns<Operation, count>(adds, dst, src, rows->stride, rows->half_stride, rows->width);
+}
+
+template <class Operation>
+int combine_rows(const bcast_term_rows *all, const bcast_sink *dst)
+{
+    const bcast_term_rows rows = *all;
+    const bool are_narrow = Operation::is_idempotent && !fills_vectors<Operation>(rows.width);
+    int adds = dst->mode == BCAST_ADD;
+
+    for (ptrdiff_t turn = 0; turn < rows.turns; turn++) {
+        const char *src = rows.src + turn * rows.advance;
+        if (rows.rows == 8 && !are_narrow) {
+            combine_some_rows<Operation, 8>(adds, dst->sum, src, &rows);
+            adds = 1;
+            continue;
+        }
+        for (ptrdiff_t row = 0; row < rows.rows; row++, adds = 1) {
+            const char *from = row_at(src, row, rows.stride, rows.half_stride);
+            if (are_narrow) combine_columns<Operation, 1>(adds, dst->sum, from, 0, 0, rows.width);
+            else combine_some_rows<Operation, 1>(adds, dst->sum, from, &rows);
+        }
+    }
+    return 0;
+}
+
+/* ---- Runs, by plain loops ---- */
+
+/* Combine each of `count` runs of few items, which lie one behind the other. Compilers make vectors of it. */
+template <class Operation, int length>
+BCAST_INLINE void combine_dense_runs(char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t count)
+{
+    constexpr ptrdiff_t size = item_bytes<Operation>;
+
+    for (ptrdiff_t run = 0; run < count; run++) {
+        auto key = item_at<Operation>(src + run * length * size);
+        for (int i = 1; i < length; i++)
+            key = Operation::both(key, item_at<Operation>(src + (run * length + i) * size));
+        write_at<Operation>(dst + run * accumulator_bytes<Operation>, key);
+    }
+}
+
+/* Combine a run, in which some items are interleaved, to one key for each of these: four streams, or two of two items,
+   or one of four. */
+template <class Operation, int interleave>
+BCAST_INLINE void combine_run(typename Operation::Key *keys, const char *src, ptrdiff_t length)
+{
+    constexpr ptrdiff_t size = item_bytes<Operation>;
+    typename Operation::Key streams[4];
+    ptrdiff_t i = interleave;
+
+    for (int k = 0; k < interleave; k++) keys[k] = item_at<Operation>(src + k * size);
+    if (length - i >= 8) {
+        for (int k = 0; k < 4; k++) streams[k] = item_at<Operation>(src + (i + k) * size);
+        for (i += 4; i + 4 <= length; i += 4)
+            for (int k = 0; k < 4; k++)
+                streams[k] = Operation::both(streams[k], item_at<Operation>(src + (i + k) * size));
+        for (int k = 0; k < 4; k++) keys[k % interleave] = Operation::both(keys[k % interleave], streams[k]);
+    }
+    for (; i < length; i += interleave)
+        for (int k = 0; k < interleave; k++)
+            keys[k] = Operation::both(keys[k], item_at<Operation>(src + (i + k) * size));
+}
+
+template <class Operation, int interleave>
+BCAST_INLINE void combine_runs_one_by_one(const bcast_term_runs *runs, const bcast_sink *dst)
+{
+    constexpr ptrdiff_t size = accumulator_bytes<Operation>;
+    const bool adds = dst->mode == BCAST_ADD;
+    typename Operation::Key keys[interleave];
+
+    for (ptrdiff_t run = 0; run < runs->count; run++) {
+        char *to = dst->sum + run * interleave * size;
+        combine_run<Operation, interleave>(keys, runs->src + run * runs->stride, runs->length);
+        for (int k = 0; k < interleave; k++, to += size)
+            write_at<Operation>(to, adds ? Operation::both(accumulator_at<Operation>(to), keys[k]) : keys[k]);
+    }
+}
+
+#if BCAST_VECTORS
+
+/* ---- Runs, by vectors: several at a time, as many as a vector has groups of interleaved items ----
+
+   Each run becomes one vector of keys, and these vectors become one by pairs. Of four runs, a vector has four groups:
+
+       |a a a a| |b b b b| |c c c c| |d d d d|     ->      |a b a b| |c d c d|     ->      |a b c d|          */
+
+/* The keys of a run of 4 bytes to 32, some of them twice. */
+template <class Operation>
+BCAST_INLINE Short<Operation> keys_of_short_run(const char *src, ptrdiff_t nbytes)
+{
+    using Keys = Short<Operation>;
+    Vector<uint64_t, 2> bytes;
+
+    if (nbytes >= 16)
+        return Operation::both(keys_at<Operation, Keys>(src), keys_at<Operation, Keys>(src + nbytes - 16));
+    if (nbytes >= 8) {
+        bytes = Vector<uint64_t, 2>{read<uint64_t>(src), read<uint64_t>(src + nbytes - 8)};
+    } else {
+        const uint64_t first = read<uint32_t>(src), last = read<uint32_t>(src + nbytes - 4);
+        bytes = Vector<uint64_t, 2>{first | last << 32, first | last << 32};
+    }
+    return Operation::of_item(bits_as<Keys>(bytes));
+}
+
+/* The keys of a run of 32 bytes or more. */
+template <class Operation>
+BCAST_INLINE Short<Operation> keys_of_run(const char *src, ptrdiff_t nbytes)
+{
+    using Keys = Long<Operation>;
+    constexpr ptrdiff_t step = sizeof(Keys);
+    Keys keys = keys_at<Operation, Keys>(src);
+    ptrdiff_t at = step;
+
+    for (; at + step <= nbytes; at += step) keys = both<Operation>(keys, keys_at<Operation, Keys>(src + at));
+    if (at < nbytes) keys = both<Operation>(keys, keys_at<Operation, Keys>(src + nbytes - step));
+    return Operation::both(half_of<Short<Operation>>(keys, 0), half_of<Short<Operation>>(keys, 1));
+}
+
+/* Whether the keys of a truth decide on the result: if one of them is set, or of several results, all of them. */
+template <class Operation, bool is_one, class V>
+BCAST_INLINE bool are_decisive(V keys)
+{
+    const auto half = Operation::both(half_of<Short<Operation>>(keys, 0), half_of<Short<Operation>>(keys, 1));
+    const auto bits = bits_as<Vector<uint64_t, 2>>(half);
+    return is_one ? (bits[0] | bits[1]) != 0 : (bits[0] & bits[1]) == static_cast<uint64_t>(-1);
+}
+
+/* The keys of a long run: in four streams, because each step of one waits for the one before. A truth stops early;
+   `is_one` if no items are interleaved. */
+constexpr ptrdiff_t long_bytes = 256;
+
+template <class Operation, bool is_one>
+BCAST_APART Short<Operation> keys_of_long_run(const char *src, ptrdiff_t nbytes)
+{
+    using Keys = Long<Operation>;
+    constexpr ptrdiff_t step = sizeof(Keys);
+    Keys keys[4];
+    ptrdiff_t at = 4 * step;
+
+    for (int i = 0; i < 4; i++) keys[i] = keys_at<Operation, Keys>(src + i * step);
+    for (; at + 4 * step <= nbytes; at += 4 * step) {
+        BCAST_UNROLL
+        for (int i = 0; i < 4; i++)
+            keys[i] = both<Operation>(keys[i], keys_at<Operation, Keys>(src + at + i * step));
+        if (Operation::is_truth && at % 1024 == 0) {
+            keys[0] = both<Operation>(both<Operation>(keys[0], keys[1]), both<Operation>(keys[2], keys[3]));
+            if (are_decisive<Operation, is_one>(keys[0])) break;
+        }
+    }
+    const Keys all = both<Operation>(both<Operation>(keys[0], keys[1]), both<Operation>(keys[2], keys[3]));
+    const auto last = keys_of_run<Operation>(src + nbytes - 4 * step, 4 * step);
+    return Operation::both(
+        Operation::both(half_of<Short<Operation>>(all, 0), half_of<Short<Operation>>(all, 1)), last);
+}
+
+/* Items of some bytes from the low halves of a and b by turns, or from the high ones: a0 b0 a1 b1 ... */
+template <int bytes, bool high, class V>
+BCAST_INLINE V zipped(V a, V b)
+{
+    typedef uint8_t Bytes __attribute__((vector_size(16)));
+#ifdef __clang__
+#define BCAST_ZIPPED(...) __builtin_shufflevector((Bytes) a, (Bytes) b, __VA_ARGS__)
+#else
+#define BCAST_ZIPPED(...) __builtin_shuffle((Bytes) a, (Bytes) b, Bytes{__VA_ARGS__})
+#endif
+    constexpr int h = high ? 8 : 0, g = 16 + h;     /* where the half of a begins, and that of b */
+    if constexpr (bytes == 1)
+        return (V) BCAST_ZIPPED(
+            h, g, h + 1, g + 1, h + 2, g + 2, h + 3, g + 3, h + 4, g + 4, h + 5, g + 5, h + 6, g + 6, h + 7, g + 7);
+    else if constexpr (bytes == 2)
+        return (V) BCAST_ZIPPED(
+            h, h + 1, g, g + 1, h + 2, h + 3, g + 2, g + 3, h + 4, h + 5, g + 4, g + 5, h + 6, h + 7, g + 6, g + 7);
+    else if constexpr (bytes == 4)
+        return (V) BCAST_ZIPPED(
+            h, h + 1, h + 2, h + 3, g, g + 1, g + 2, g + 3, h + 4, h + 5, h + 6, h + 7, g + 4, g + 5, g + 6, g + 7);
+    else
+        return (V) BCAST_ZIPPED(
+            h, h + 1, h + 2, h + 3, h + 4, h + 5, h + 6, h + 7, g, g + 1, g + 2, g + 3, g + 4, g + 5, g + 6, g + 7);
+}
+
+/* Vectors become one: each of them has as many groups as there are vectors. */
+template <class Operation, int count>
+BCAST_INLINE Short<Operation> folded(const Short<Operation> *keys)
+{
+    if constexpr (count == 1) {
+        return keys[0];
+    } else {
+        Short<Operation> pairs[count / 2];
+        for (int i = 0; i < count / 2; i++) {
+            const auto a = keys[2 * i], b = keys[2 * i + 1];
+            pairs[i] = Operation::both(zipped<16 / count, false>(a, b), zipped<16 / count, true>(a, b));
+        }
+        return folded<Operation, count / 2>(pairs);
+    }
+}
+
+/* Combine runs, in which items of `group` bytes together are interleaved: as many at a time as a vector has groups. */
+template <class Operation, int group>
+BCAST_APART void combine_runs_by_vectors(const bcast_term_runs *all, const bcast_sink *sink)
+{
+    constexpr int at_once = 16 / group;
+    const bcast_term_runs runs = *all;
+    const ptrdiff_t nbytes = runs.length * item_bytes<Operation>;
+    const bool adds = sink->mode == BCAST_ADD;
+    Short<Operation> keys[at_once] = {};
+    char last[16] = {0};
+
+    for (ptrdiff_t first = 0; first < runs.count; first += at_once) {
+        const int count = runs.count - first < at_once ? static_cast<int>(runs.count - first) : at_once;
+        const char *src = runs.src + first * runs.stride;
+        char *dst = sink->sum + first * group, *const to = count < at_once ? last : dst;
+
+        BCAST_NOT_UNROLLED
+        for (int i = 0; i < count; i++, src += runs.stride)
+            keys[i] = nbytes < 32 ? keys_of_short_run<Operation>(src, nbytes)
+                : nbytes < long_bytes ? keys_of_run<Operation>(src, nbytes)
+                                      : keys_of_long_run<Operation, group == item_bytes<Operation>>(src, nbytes);
+
+        auto found = folded<Operation, at_once>(keys);
+        if (adds && count < at_once) memcpy(last, dst, count * group);
+        if (adds) found = Operation::both(accumulators_at<Operation, Short<Operation>>(to), found);
+        write_keys<Operation>(to, found);
+        if (count < at_once) memcpy(dst, last, count * group);
+    }
+}
+
+#endif
+
+/* ---- Runs of any kind ---- */
+
+template <class Operation, int interleave>
+BCAST_INLINE void combine_runs_with(const bcast_term_runs *runs, const bcast_sink *dst)
+{
+#if BCAST_VECTORS
+    constexpr int group = interleave * static_cast<int>(item_bytes<Operation>);
+    if constexpr (Operation::is_idempotent && group <= 16) {
+        if (runs->length * item_bytes<Operation> >= 4) {
+            combine_runs_by_vectors<Operation, group>(runs, dst);
+            return;
+        }
+    }
+#endif
+    combine_runs_one_by_one<Operation, interleave>(runs, dst);
+}
+
+template <class Operation>
+BCAST_APART int combine_runs(const bcast_term_runs *all, const bcast_sink *dst)
+{
+    const bcast_term_runs runs = *all;
+    const bool are_dense = runs.interleave == 1 && runs.stride == runs.length * item_bytes<Operation>;
+
+    if (are_dense && 2 <= runs.length && runs.length <= 4 && dst->mode != BCAST_ADD) {
+        if (runs.length == 2) combine_dense_runs<Operation, 2>(dst->sum, runs.src, runs.count);
+        else if (runs.length == 3) combine_dense_runs<Operation, 3>(dst->sum, runs.src, runs.count);
+        else combine_dense_runs<Operation, 4>(dst->sum, runs.src, runs.count);
+    } else if (runs.interleave == 1) {
+        combine_runs_with<Operation, 1>(&runs, dst);
+    } else if (runs.interleave == 2) {
+        combine_runs_with<Operation, 2>(&runs, dst);
+    } else {
+        combine_runs_with<Operation, 4>(&runs, dst);
+    }
+    return 0;
+}
+
+/* ---- Tables ---- */
+
+template <class Operation>
+constexpr bcast_sum_kernels kernels_of()
+{
+    bcast_sum_kernels kernels = {};
+    kernels.lanes = static_cast<int>(32 / item_bytes<Operation>);
+    kernels.reduce_rows = combine_rows<Operation>;
+    kernels.reduce_runs = combine_runs<Operation>;
+    kernels.combine = combine_accumulators<Operation>;
+    kernels.fold = fold<Operation>;
+    return kernels;
+}
+
+/* The kernels of an operation for each dtype; and the operations, as `combine.h` numbers them. */
+template <class Operations>
+constexpr bcast_sum_kernels kernels_by_dtype[] = {BCAST_DTYPES(BCAST_KERNELS_OF_OPERATION)};
+
+constexpr const bcast_sum_kernels *kernels_by_operation[] = {
+    kernels_by_dtype<Extremes<true>>,
+    kernels_by_dtype<Extremes<false>>,
+    kernels_by_dtype<Truths<false>>,
+    kernels_by_dtype<Truths<true>>,
+    kernels_by_dtype<Products>,
+};

@@ -1,0 +1,151 @@
+/* The operations of `combine.h`: what each one compares, combines and writes, for each dtype.
+
+   An operation is a struct:
+
+       Item, Key, Accumulator      what lies in memory; what is combined; what is written
+       is_idempotent               whether a term may be combined twice; then all three types have one size
+       is_truth                    whether a key decides on the result, of an idempotent operation
+       of_item, of_accumulator     the key of either
+       to_accumulator              the accumulator of a key
+       both                        the key of two terms
+
+   The functions take numbers, and of an idempotent operation also the compiler's vectors of them, whose comparisons are
+   masks. `target.inc.h` includes this file for each target, whose instructions these need. To add one, write its
+   struct, a class beside `Extremes` that says which struct each dtype has, and its row at the end of
+   `combine.inc.h`. */
+
+/* An integer. */
+template <class T, bool greatest>
+struct Extreme {
+    using Item = T;
+    using Key = T;
+    using Accumulator = T;
+    static constexpr bool is_idempotent = true;
+    static constexpr bool is_truth = false;
+
+    template <class V> BCAST_INLINE V of_item(V x) { return x; }
+    template <class V> BCAST_INLINE V of_accumulator(V x) { return x; }
+    template <class V> BCAST_INLINE V to_accumulator(V x) { return x; }
+    template <class V> BCAST_INLINE V both(V a, V b)
+    {
+        if constexpr (greatest) return a > b ? a : b;
+        else return a < b ? a : b;
+    }
+};
+
+/* A float of 32 or 64 bits. Of two NaNs, and of a zero and a negative one, the result is one of both. */
+template <class T, bool greatest>
+struct ExtremeOfFloats : Extreme<T, greatest> {
+    template <class V> BCAST_INLINE V both(V a, V b)
+    {
+        const V chosen = Extreme<T, greatest>::both(a, b);     /* b, if one is NaN */
+        return a == a ? chosen : a;
+    }
+};
+
+/* A float of 16 bits, by its bits, of which those of infinity are `infinity`. A key is an integer whose order is that
+   of the floats, the other way round for the least; NaN is the greatest key. */
+template <int16_t infinity, bool greatest>
+struct ExtremeOfHalves {
+    using Item = int16_t;
+    using Key = int16_t;
+    using Accumulator = int16_t;
+    static constexpr bool is_idempotent = true;
+    static constexpr bool is_truth = false;
+    static constexpr int16_t all_but_sign = 0x7fff;
+
+    template <class V> BCAST_INLINE V of_item(V bits)
+    {
+        const V size = bits & all_but_sign;
+        if constexpr (greatest) return ((size <= infinity) & (bits < 0)) ? ~size : size;
+        else return ((size <= infinity) & (bits >= 0)) ? ~size : size;
+    }
+    template <class V> BCAST_INLINE V of_accumulator(V bits) { return of_item(bits); }
+    template <class V> BCAST_INLINE V to_accumulator(V key)
+    {
+        const V size = key < 0 ? ~key : key, negative = ~(all_but_sign - size);     /* with its sign set */
+        if constexpr (greatest) return key < 0 ? negative : size;
+        else return ((size <= infinity) & (key >= 0)) ? negative : size;
+    }
+    template <class V> BCAST_INLINE V both(V a, V b) { return a > b ? a : b; }
+};
+
+/* Whether an item is zero, or is not. Floats are read as integers, without their sign where `mask` leaves that out. */
+template <class T, T mask, bool zero>
+struct Truth {
+    using Item = T;
+    using Key = T;
+    using Accumulator = T;
+    static constexpr bool is_idempotent = true;
+    static constexpr bool is_truth = true;
+
+    template <class V> BCAST_INLINE V of_item(V x)
+    {
+        const V no = V{}, yes = ~no;
+        if constexpr (zero) return (x & mask) == 0 ? yes : no;
+        else return (x & mask) == 0 ? no : yes;
+    }
+    template <class V> BCAST_INLINE V of_accumulator(V x) { return x; }
+    template <class V> BCAST_INLINE V to_accumulator(V x) { return x; }
+    template <class V> BCAST_INLINE V both(V a, V b) { return a | b; }
+};
+
+/* A product, in 64 bits. */
+template <class T, class Wide>
+struct Product {
+    using Item = T;
+    using Key = Wide;
+    using Accumulator = Wide;
+    static constexpr bool is_idempotent = false;
+
+    BCAST_INLINE Wide of_item(T x) { return static_cast<Wide>(x); }
+    BCAST_INLINE Wide of_accumulator(Wide x) { return x; }
+    BCAST_INLINE Wide to_accumulator(Wide x) { return x; }
+    BCAST_INLINE Wide both(Wide a, Wide b) { return a * b; }
+};
+
+/* The types of items, by the numbers of dtypes. */
+template <int dtype> struct ItemOf;
+template <> struct ItemOf<BCAST_BOOL> { using Type = uint8_t; };
+template <> struct ItemOf<BCAST_INT8> { using Type = int8_t; };
+template <> struct ItemOf<BCAST_INT16> { using Type = int16_t; };
+template <> struct ItemOf<BCAST_INT32> { using Type = int32_t; };
+template <> struct ItemOf<BCAST_INT64> { using Type = int64_t; };
+template <> struct ItemOf<BCAST_UINT8> { using Type = uint8_t; };
+template <> struct ItemOf<BCAST_UINT16> { using Type = uint16_t; };
+template <> struct ItemOf<BCAST_UINT32> { using Type = uint32_t; };
+template <> struct ItemOf<BCAST_UINT64> { using Type = uint64_t; };
+
+/* The operations for each dtype. */
+template <bool greatest, int dtype>
+struct ExtremeOf { using Type = Extreme<typename ItemOf<dtype>::Type, greatest>; };
+template <bool greatest>
+struct ExtremeOf<greatest, BCAST_FLOAT16> { using Type = ExtremeOfHalves<0x7c00, greatest>; };
+template <bool greatest>
+struct ExtremeOf<greatest, BCAST_BFLOAT16> { using Type = ExtremeOfHalves<0x7f80, greatest>; };
+template <bool greatest>
+struct ExtremeOf<greatest, BCAST_FLOAT32> { using Type = ExtremeOfFloats<float, greatest>; };
+template <bool greatest>
+struct ExtremeOf<greatest, BCAST_FLOAT64> { using Type = ExtremeOfFloats<double, greatest>; };
+
+template <bool greatest>
+struct Extremes {
+    template <int dtype> using Of = typename ExtremeOf<greatest, dtype>::Type;
+};
+
+template <int dtype> struct BitsOf;
+BCAST_DTYPES(BCAST_BITS_OF)
+
+template <bool zero>
+struct Truths {
+    template <int dtype> using Of = Truth<typename BitsOf<dtype>::Type, BitsOf<dtype>::without_sign, zero>;
+};
+
+/* Terms of other dtypes are packed before, as float64 or as 64 bits. */
+template <int dtype> struct ProductOf { using Type = Product<uint64_t, uint64_t>; };
+template <> struct ProductOf<BCAST_FLOAT32> { using Type = Product<float, double>; };
+template <> struct ProductOf<BCAST_FLOAT64> { using Type = Product<double, double>; };
+
+struct Products {
+    template <int dtype> using Of = typename ProductOf<dtype>::Type;
+};

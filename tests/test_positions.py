@@ -1,0 +1,300 @@
+"""`argmax`, `argmin`, `minmax` and `prod`: NumPy's values, dtypes and errors, for all dtypes and layouts."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from _ways import SUMS, summed
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from test_reductions import SHAPES, Subclass, dtype_of, plain, random_items, same
+
+import bcast
+
+DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", ">f4", ">i2", ">u8"]
+DTYPES += ["bfloat16", "g", "c8", "O"]
+SEARCHES = ("argmax", "argmin")
+LENGTHS = (*range(1, 40), 63, 64, 65, 95, 96, 97, 127, 128, 129, 255, 256, 257, 300, 511, 513, 4100)
+# With few columns, several rows are one; of bytes, at most 126 rows are counted together.
+TALL = [(5000, 3), (700, 1), (2049, 2), (40_000, 5), (9, 3), (127, 64), (128, 65), (300, 600), (20_000, 9)]
+
+
+def check_position(name, data, axis, **options):
+    right = getattr(np, name)(plain(data), axis, **options)
+    found = getattr(bcast, name)(data, axis, **options)
+    what = f"{name} of {data.dtype} {data.shape} {data.strides} along {axis}"
+    assert type(found) is type(right), what
+    assert found.dtype == right.dtype, what
+    assert np.array_equal(found, right), what
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", SEARCHES)
+def test_positions_of_all_dtypes(name, dtype):
+    rng = np.random.default_rng(1)
+    for (shape, _), way in zip(list(SHAPES.values()) * 2, (SUMS * 99), strict=False):
+        if 0 in shape:
+            continue
+        data = random_items(rng, dtype_of(dtype), shape)
+        with summed(*way):
+            for axis in (None, *range(len(shape))):
+                check_position(name, data, axis)
+                check_position(name, data, axis, keepdims=True)
+            if data.ndim:
+                check_position(name, data[::-1], 0)
+                check_position(name, data[..., ::2], -1)
+                check_position(name, np.zeros_like(data), 0)
+            check_position(name, data.T, None)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "f2", "f4", "f8", "bfloat16", "u8"])
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_first_of_equal_items(name, dtype):
+    """In runs and columns of any length, with one item or two that decide, at any place."""
+    dtype = dtype_of(dtype)
+    common, other = (0, 1) if name == "argmax" else (1, 0)
+    for length in LENGTHS:
+        for first in sorted({0, 1, length // 3, length - 2, length - 1} & set(range(length))):
+            for second in {first, length // 2, length - 1} - set(range(first)):
+                rows = np.full((19, length), common, dtype)
+                rows[5, first] = rows[5, second] = rows[18, second] = other
+                expected = [0] * 19
+                expected[5], expected[18] = first, second
+                found = getattr(bcast, name)(rows, 1).tolist()
+                assert found == expected, (length, first, second)
+                assert getattr(bcast, name)(rows.T.copy(), 0).tolist() == expected, (length, first, second)
+                assert getattr(bcast, name)(rows[5]) == first
+
+
+@pytest.mark.parametrize("shape", TALL, ids=str)
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8"])
+def test_few_columns(dtype, shape):
+    rng = np.random.default_rng(shape[0])
+    data = rng.integers(0, 9, shape).astype(dtype)
+    single = np.full(shape, 3, dtype)
+    for column in range(shape[1]):
+        single[rng.integers(shape[0]), column] = 7
+    for way in SUMS:
+        with summed(*way):
+            for each in data, single, single[::-1]:
+                check_position("argmax", each, 0)
+                check_position("argmin", each, 0)
+                check_position("argmax", each, None)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "bfloat16", "f4", "f8"])
+def test_nan_comes_first(dtype):
+    dtype = dtype_of(dtype)
+    bits = np.array([0x7FFF, 0xFFFF, 0x7FFF], "u2") if dtype.itemsize == 2 else None
+    nans = bits.view(dtype) if bits is not None else np.array([np.nan, -np.nan, np.nan], dtype)
+    for length in (2, 3, 4, 5, 8, 9, 17, 40, 100, 700):
+        for at in range(0, length, 1 + length // 9):
+            row = np.linspace(-5, 5, length).astype(dtype)
+            row[at] = nans[at % 3]
+            row[-1] = nans[1]
+            rows = np.stack([row, row[::-1], np.zeros(length, dtype)])
+            for name in SEARCHES:
+                found = getattr(bcast, name)(rows, 1).tolist()
+                assert found == [at, 0, 0], (name, length, at)
+                assert getattr(bcast, name)(rows.T.copy(), 0).tolist() == [at, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_both_zeros_are_equal(dtype):
+    for length in (2, 3, 5, 8, 33, 200):
+        for sign in (1, -1):
+            row = np.full(length, sign * 0.0, dtype)
+            row[1:] = -sign * 0.0
+            assert bcast.argmax(np.stack([row] * 9), 1).tolist() == [0] * 9
+            assert bcast.argmin(np.stack([row] * 9), 1).tolist() == [0] * 9
+
+
+@given(st.data())
+def test_positions_in_any_layout(data):
+    dtype = np.dtype(data.draw(st.sampled_from(["?", "i2", "u1", "f4", ">f8", "f2", "i8"])))
+    shape = data.draw(hnp.array_shapes(max_dims=4, max_side=20))
+    array = np.random.default_rng(data.draw(st.integers(0, 99))).integers(-2, 3, shape).astype(dtype)
+    array = array.transpose(data.draw(st.permutations(range(array.ndim))))
+    array = array[tuple(slice(None, None, data.draw(st.sampled_from((1, 1, -1, 2, -3)))) for _ in shape)]
+    if data.draw(st.booleans()):
+        array = np.broadcast_to(array, (data.draw(st.integers(1, 4)), *array.shape))
+    axis = data.draw(st.integers(-array.ndim, array.ndim - 1) | st.none())
+    with summed(*data.draw(st.sampled_from(SUMS))):
+        for name in SEARCHES:
+            check_position(name, array, axis)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_positions_into_out(name):
+    data = np.random.default_rng(0).normal(size=(20, 30)).astype("f4")
+    for axis in 0, 1, None:
+        right = np.asarray(getattr(np, name)(data, axis))
+        for out in np.zeros(right.shape, "i8"), np.zeros((*right.shape, 2), "i8")[..., 0]:
+            assert getattr(bcast, name)(data, axis, out=out) is out
+            assert np.array_equal(out, right)
+    integers = np.arange(900).reshape(30, 30) % 7
+    right = getattr(np, name)(integers, 1)
+    getattr(bcast, name)(integers, 1, out=integers[3])
+    assert np.array_equal(integers[3], right)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_positions_that_are_refused_or_numpys(name):
+    numpys, ours = getattr(np, name), getattr(bcast, name)
+    data = np.arange(12.0).reshape(3, 4)
+    for bad in (2, -3):
+        with pytest.raises(np.exceptions.AxisError):
+            ours(data, bad)
+    with pytest.raises(ValueError, match="empty"):
+        ours(np.zeros((0, 3)), 0)
+    with pytest.raises(ValueError, match="empty"):
+        ours([])
+    for out in np.zeros(4, "i8"), np.zeros(3, "f8"), np.zeros((1, 3), "i8"):
+        with pytest.raises((ValueError, TypeError)):
+            ours(data, 1, out=out)
+    assert ours(np.zeros((0, 3)), 1).shape == (0,)
+    assert ours(data.tolist()) == numpys(data.tolist())
+    assert ours(3) == numpys(3)
+    assert type(ours(data.view(Subclass), 1)) is type(numpys(data.view(Subclass), 1))
+    masked = np.ma.array(data, mask=data < 5)
+    assert np.array_equal(ours(masked, 1), numpys(masked, 1))
+    with pytest.raises(TypeError):
+        ours(data, (0, 1))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("shape", "axis"), SHAPES.values(), ids=SHAPES)
+def test_both_extremes(shape, axis, dtype):
+    if 0 in shape:
+        return
+    rng = np.random.default_rng(3)
+    for way in SUMS:
+        data = random_items(rng, dtype_of(dtype), shape)
+        with summed(*way), np.errstate(all="ignore"):
+            for options in {}, {"keepdims": True}:
+                low, high = bcast.minmax(data, axis, **options)
+                for found, name in (low, "min"), (high, "max"):
+                    right = getattr(np, name)(plain(data), axis, **options)
+                    assert type(found) is type(right)
+                    assert same(found, right)
+
+
+def test_both_extremes_of_large_arrays():
+    rng = np.random.default_rng(4)
+    for shape, axis in ((3_000_000,), None), ((1_000_000, 3), 0), ((1_000_000, 3), 1), ((700, 3000), 0):
+        data = rng.normal(size=shape).astype("f4")
+        low, high = bcast.minmax(data, axis)
+        assert np.array_equal(low, data.min(axis))
+        assert np.array_equal(high, data.max(axis))
+
+
+def test_both_extremes_into_a_pair():
+    data = np.arange(12.0).reshape(3, 4)
+    out = np.zeros(3), np.zeros((3, 2))[:, 0]
+    low, high = bcast.minmax(data, 1, out)
+    assert low is out[0]
+    assert high is out[1]
+    assert low.tolist() == [0, 4, 8]
+    assert high.tolist() == [3, 7, 11]
+    for bad in (np.zeros(3), (np.zeros(3),), (np.zeros(3), None)):
+        with pytest.raises((TypeError, ValueError)):
+            bcast.minmax(data, 1, bad)
+    with pytest.raises(ValueError, match=r"^`out` expected "):
+        bcast.minmax(data, 1, (out[0], np.zeros(4)))
+    assert low.tolist() == [0, 4, 8]
+    with pytest.raises(ValueError, match="no identity"):
+        bcast.minmax(np.zeros((0, 2)), 0)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i4"])
+@pytest.mark.parametrize(("shape", "axis"), SHAPES.values(), ids=SHAPES)
+def test_products_of_integers(shape, axis, dtype):
+    """They wrap as NumPy's."""
+    rng = np.random.default_rng(5)
+    for way in SUMS:
+        data = random_items(rng, dtype_of(dtype), shape)
+        with summed(*way):
+            for options in {}, {"keepdims": True}:
+                for each in data, data[::-1] if data.ndim else data:
+                    right = np.prod(plain(each), axis, **options)
+                    found = bcast.prod(each, axis, **options)
+                    assert type(found) is type(right)
+                    if isinstance(right, np.ndarray):
+                        assert found.dtype == right.dtype
+                    assert np.array_equal(found, right)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "bfloat16", ">f4"])
+@pytest.mark.parametrize(("shape", "axis"), SHAPES.values(), ids=SHAPES)
+def test_products_of_floats(shape, axis, dtype):
+    """Each of the factors rounds once, in float64."""
+    rng = np.random.default_rng(6)
+    dtype = dtype_of(dtype)
+    for way in SUMS:
+        data = np.exp2(rng.normal(size=shape) / 64).astype(dtype)
+        with summed(*way):
+            found = np.asarray(bcast.prod(data, axis))
+        logs = np.log(np.asarray(data, "f8"))
+        terms = 1 if not found.size else max(1, data.size // found.size)
+        right = np.exp(np.sum(logs, axis))
+        assert found.dtype == dtype.newbyteorder("=")
+        error = (terms + 8) * 2.0**-52 + {2: 2.0**-7, 4: 2.0**-23, 8: 0}[dtype.itemsize]
+        np.testing.assert_allclose(np.asarray(found, "f8"), right, rtol=3 * error * max(1, np.abs(logs).sum()) + error)
+
+
+def test_a_product_is_close_to_the_exact_one():
+    data = np.random.default_rng(7).uniform(0.5, 1.5, (50, 9))
+    for row, found in zip(data, bcast.prod(data, 1), strict=True):
+        exact = math.prod(map(Fraction, row.tolist()))
+        assert abs(Fraction(float(found)) - exact) <= 9 * Fraction(2) ** -53 * exact * Fraction(1001, 1000)
+
+
+def test_repeated_factors():
+    """An axis of stride 0 is read once."""
+    once = np.array([[2.0, 3.0, -1.5]])
+    data = np.broadcast_to(once, (5, 3))
+    assert np.array_equal(bcast.prod(data, 0), once[0] ** 5)
+    integers = np.broadcast_to(np.array([[3, -7, 1 << 40]]), (41, 3))
+    assert np.array_equal(bcast.prod(integers, 0), np.prod(integers.copy(), 0))
+    assert np.array_equal(bcast.prod(integers), np.prod(integers.copy()))
+    special = np.broadcast_to(np.array([np.nan, np.inf, -np.inf, 0.0]), (3, 4))
+    assert np.array_equal(bcast.prod(special, 0), [np.nan, np.inf, -np.inf, 0], equal_nan=True)
+
+
+def test_products_that_are_numpys():
+    for dtype in "O", "c16", "g":
+        data = np.arange(1, 13).reshape(3, 4).astype(dtype)
+        found, right = bcast.prod(data, 1), np.prod(data, 1)
+        assert found.dtype == right.dtype
+        assert np.array_equal(found, right)
+    with pytest.raises(TypeError):
+        bcast.prod(np.ones(3, "m8[s]"))
+
+
+def test_products_with_more_arguments():
+    data = np.arange(1.0, 13).reshape(3, 4)
+    assert bcast.prod(np.zeros((0, 3)), 0).tolist() == [1, 1, 1]
+    assert bcast.prod([]) == 1
+    for options in {"initial": 2}, {"where": data > 3}, {"dtype": "f4"}, {"dtype": "i8"}, {"keepdims": True}:
+        right = told(np.prod, data, 1, **options)
+        found = told(bcast.prod, data, 1, **options)
+        assert type(found) is type(right)
+        assert np.array_equal(found, right) if isinstance(right, np.ndarray) else found == right
+    out = np.zeros(3)
+    assert bcast.prod(data, 1, out=out) is out
+    assert np.array_equal(out, np.prod(data, 1))
+    wide = np.zeros(3, "c16")
+    assert bcast.prod(data, 1, out=wide) is wide
+    assert np.array_equal(wide, np.prod(data, 1))
+    overlapping = data.copy()
+    bcast.prod(overlapping, 1, out=overlapping[:, 0])
+    assert np.array_equal(overlapping[:, 0], np.prod(data, 1))
+
+
+def told(function, *args, **options):
+    try:
+        return function(*args, **options)
+    except Exception as error:
+        return str(error)

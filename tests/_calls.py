@@ -274,6 +274,11 @@ def reduced(function, array, axis=None, out=None, **kwargs):
     return Call(expected, array, axis, **kwargs, **({} if out is None else {"out": out}))
 
 
+def paired(array, axis):
+    """A call of `minmax`."""
+    return Call((np.min(array, axis), np.max(array, axis)), array, axis)
+
+
 def multiplied(grad, data_shape, times, axes, **kwargs):
     """A call of `unbroadcast` that sums products, with NumPy's result."""
     right = (np.asarray(grad) * np.asarray(times)).astype("c16" if np.iscomplexobj(times) else "f8").sum(axes)
@@ -630,6 +635,26 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
     "all": {
         "pixels": lambda: reduced(np.all, numbers(30, 40, 3, dtype="u1"), -1),
         "to a scalar": lambda: reduced(np.all, numbers(30, 40)),
+    },
+    "minmax": {
+        "bounds of points": lambda: paired(numbers(30, 3), 0),
+        "by threads": threaded(lambda: paired(numbers(300, 400, dtype="f8"), None)),
+        "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2),
+    },
+    "prod": {
+        "rows": lambda: reduced(np.prod, numbers(30, 4, dtype="i8"), 1),
+        "narrow integers, into `out`": lambda: reduced(np.prod, numbers(30, 4, dtype="u1"), 1, out=room(30, dtype="u8")),
+        "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2),
+    },
+    "argmax": {
+        "rows": lambda: reduced(np.argmax, numbers(30, 40), 1),
+        "columns, into `out`": lambda: reduced(np.argmax, numbers(30, 40, dtype="u1"), 0, out=room(40, dtype="i8")),
+        "at strides": lambda: reduced(np.argmax, numbers(30, 40, 2)[..., 0], 0),
+        "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2),
+    },
+    "argmin": {
+        "pixels": lambda: reduced(np.argmin, numbers(30, 40, 3, dtype="u1"), -1),
+        "of all, by threads": threaded(lambda: reduced(np.argmin, numbers(300, 400, dtype="f8"), None)),
     },
     "mean": {
         "rows": lambda: reduced(np.mean, numbers(30, 40), 1, keepdims=True),

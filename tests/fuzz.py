@@ -558,6 +558,49 @@ fuzz_max, fuzz_min = functools.partial(fuzz_joined, "max"), functools.partial(fu
 fuzz_any, fuzz_all = functools.partial(fuzz_joined, "any"), functools.partial(fuzz_joined, "all")
 
 
+def fuzz_position(name, rng):
+    dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in "biuf"])
+    shape = draw_shape(rng, dtype.itemsize)
+    axis = rng.choice((None, *range(len(shape))))
+    try:
+        own = getattr(np, name)(np.zeros(shape, dtype), axis)
+    except ValueError:  # of no items
+        return
+    operands = Operands(rng, dtype, shape, own.shape, small_numbers, own.dtype)
+    right = np.asarray(getattr(np, name)(operands.data, axis))
+    if operands.spoilt:
+        return
+    operands.check(lambda out: getattr(bcast, name)(operands.data, axis, out=out), right, np.array_equal, new=False)
+    assert type(getattr(bcast, name)(operands.data, axis)) is type(own)
+
+
+fuzz_argmax, fuzz_argmin = functools.partial(fuzz_position, "argmax"), functools.partial(fuzz_position, "argmin")
+
+
+def fuzz_minmax(rng):
+    dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in "biuf"])
+    shape = draw_shape(rng, dtype.itemsize)
+    axis = rng.choice((None, tuple(rng.sample(range(len(shape)), rng.randint(0, len(shape))))))
+    if 0 in shape:
+        return
+    data = np.asarray(rng.choices(range(9), k=math.prod(shape))).reshape(shape).astype(dtype)
+    low, high = bcast.minmax(data, axis)
+    assert np.array_equal(low, np.min(data, axis))
+    assert np.array_equal(high, np.max(data, axis))
+
+
+def fuzz_prod(rng):
+    dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in "biu"])
+    shape = draw_shape(rng, dtype.itemsize)
+    axis = rng.choice((None, tuple(rng.sample(range(len(shape)), rng.randint(0, len(shape))))))
+    own = np.prod(np.zeros(shape, dtype), axis)
+    operands = Operands(rng, dtype, shape, own.shape, small_numbers, own.dtype)
+    right = np.asarray(np.prod(operands.data, axis))
+    if operands.spoilt:
+        return
+    operands.check(lambda out: bcast.prod(operands.data, axis, out=out), right, np.array_equal, new=False)
+
+
 def fuzz_unrepeat(rng):
     sums = Sums(rng)
     shape = list(draw_shape(rng, sums.dtype.itemsize)) or [1]

@@ -107,7 +107,7 @@ def test_random_shapes_stay_within_the_fences(rooms, itemsize, count):
         check(rooms, random_way(rng), itemsize, *random_shapes(rng, itemsize))
 
 
-@pytest.mark.parametrize("name", ["max", "min", "any", "all"])
+@pytest.mark.parametrize("name", ["max", "min", "any", "all", "argmax", "argmin", "prod"])
 @pytest.mark.parametrize("dtype", ["?", "u1", "i2", "f2", "f4", "i8", "f8"])
 def test_reductions(rooms, dtype, name):
     """Of runs and rows of any length, whose last vectors are moved back."""
@@ -126,6 +126,8 @@ def test_reductions(rooms, dtype, name):
             array = out.view(right.dtype).reshape(right.shape)
             with summed(*SUMS[rng.integers(len(SUMS))]):
                 function(data, axis, out=array)
+                if name == "max":
+                    assert np.array_equal(bcast.minmax(data, axis)[1], right)
             np.testing.assert_array_equal(array, right)
             out[:] = PAINT
             assert (out_room == PAINT).all(), (shape, axis)

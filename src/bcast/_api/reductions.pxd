@@ -74,6 +74,9 @@ cdef _extreme_by_core(Reduction call, int operation)
 
 
 cdef _extremes(Reduction call, out)
+
+
+@cython.locals(low=ndarray, high=ndarray)
 cdef _into_pair(out, found)
 
 

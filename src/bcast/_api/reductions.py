@@ -589,11 +589,11 @@ def _extremes(call: Reduction, out: Any) -> Any:
 
 def _into_pair(out: Any, found: Any) -> Any:
     """Convert two results into the arrays of an `out`: what may fail or warn comes before anything is written."""
-    results = [np.asarray(each) for each in found]
-    for array, result in zip(out, results, strict=True):
-        result_array(array, result, shape_of(result), "a", result.dtype)
-    np.copyto(out[0], results[0])
-    np.copyto(out[1], results[1])
+    low, high = np.asarray(found[0]), np.asarray(found[1])
+    result_array(out[0], low, shape_of(low), "a", dtype_of(low))
+    result_array(out[1], high, shape_of(high), "a", dtype_of(high))
+    np.copyto(out[0], low)
+    np.copyto(out[1], high)
     return out
 
 

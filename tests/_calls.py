@@ -643,7 +643,7 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
     },
     "prod": {
         "rows": lambda: reduced(np.prod, numbers(30, 4, dtype="i8"), 1),
-        "narrow integers, into `out`": lambda: reduced(np.prod, numbers(30, 4, dtype="u1"), 1, out=room(30, dtype="u8")),
+        "bytes, into `out`": lambda: reduced(np.prod, numbers(30, 4, dtype="u1"), 1, out=room(30, dtype="u8")),
         "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2),
     },
     "argmax": {

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from benchmarks import arithmetic, copies, overheads, packages, processes, search, sums, threads, tuning
+from benchmarks import arithmetic, copies, overheads, packages, processes, search, sums, threads, tuning, vectors
 from benchmarks.harness import Cell
 
 __all__ = ["EVERYTHING", "FAMILIES", "OTHERS", "Family", "Other"]
@@ -47,6 +47,7 @@ FAMILIES = {
     "adjoint": Family("gradients summed by `unbroadcast`: speed and error", sums.adjoint_cells, "adjoint.md"),
     "products": Family("gradients with respect to scales: speed and error", sums.product_cells, "products.md"),
     "statistics": Family("sum, mean, var and std: speed and error", sums.statistic_cells, "docs/design/sums.md"),
+    "vectors": Family("products, norms and stacks of vectors of 2 to 4 items", vectors.vector_cells, "vectors.md"),
     "elementwise": Family(
         "functions of two operands, and `where`", arithmetic.elementwise_cells, "docs/design/elementwise.md"
     ),

@@ -26,6 +26,9 @@ EMPTY_STRINGS = np.zeros(3, "S0")
 BFLOAT16 = importlib.util.find_spec("ml_dtypes") is not None
 
 
+MATVEC = getattr(np, "matvec", lambda matrix, x: np.matmul(matrix, x[..., None])[..., 0])
+
+
 class Call:
     """The arguments of one call, and the expected result: a value, or the type of an exception.
 
@@ -277,6 +280,12 @@ def reduced(function, array, axis=None, out=None, **kwargs):
 def paired(array, axis):
     """A call of `minmax`."""
     return Call((np.min(array, axis), np.max(array, axis)), array, axis)
+
+
+def pairs(function, a, b, **kwargs):
+    """A call of a function of two arrays' vectors, with NumPy's result."""
+    options = {name: value for name, value in kwargs.items() if name != "out"}
+    return Call(function(a, b, **options), a, b, **kwargs)
 
 
 def multiplied(grad, data_shape, times, axes, **kwargs):
@@ -655,6 +664,43 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
     "argmin": {
         "pixels": lambda: reduced(np.argmin, numbers(30, 40, 3, dtype="u1"), -1),
         "of all, by threads": threaded(lambda: reduced(np.argmin, numbers(300, 400, dtype="f8"), None)),
+    },
+    "vecdot": {
+        "rows": lambda: pairs(np.vecdot, numbers(300, 3), numbers(300, 3)),
+        "bytes and floats, in columns": lambda: pairs(np.vecdot, numbers(300, 3, dtype="u1").T, numbers(3, 1), axis=0),
+        "by threads": threaded(lambda: pairs(np.vecdot, numbers(70_000, 3, dtype="f8"), numbers(3, dtype="f8"))),
+        "into `out`": lambda: pairs(np.vecdot, numbers(30, 4), numbers(4), out=room(30)),
+        "into `out` that overlaps": lambda: over(
+            np.ones((9, 3)), lambda x: Call(np.full(9, 3.0), x, numbers(3, dtype="f8") * 0 + 1, out=x[:, 0])
+        ),
+        "in another byte order": lambda: pairs(np.vecdot, numbers(30, 3, dtype=">f4"), numbers(3)),
+        "to a scalar": lambda: pairs(np.vecdot, numbers(3), numbers(3)),
+        "lists": lambda: Call(np.int64(11), [1, 2], (3, 4)),
+        "longer ones": lambda: pairs(np.vecdot, numbers(30, 9), numbers(9)),
+    },
+    "matvec": {
+        "one matrix": lambda: pairs(MATVEC, numbers(3, 3), numbers(300, 3)),
+        "many": lambda: pairs(MATVEC, numbers(30, 3, 3), numbers(30, 3)),
+        "by threads": threaded(lambda: pairs(MATVEC, numbers(4, 3, dtype="f8"), numbers(70_000, 3, dtype="f8"))),
+        "into `out`": lambda: pairs(MATVEC, numbers(2, 3), numbers(30, 3), out=room(30, 2)),
+    },
+    "cross": {
+        "rows": lambda: pairs(np.cross, numbers(300, 3), numbers(300, 3)[::-1]),
+        "one for all": lambda: pairs(np.cross, numbers(300, 3, dtype="i4"), numbers(3, dtype="i4")),
+        "columns": lambda: pairs(np.cross, numbers(3, 30), numbers(3, 1), axis=0),
+    },
+    "norm": {
+        "rows": lambda: Call(np.full(30, 5.0), np.tile([3.0, 4.0], (30, 1))),
+        "columns": lambda: Call(np.full((1, 30), 5, "f4"), np.full((25, 30), 1, "f4"), 0, keepdims=True),
+        "all": lambda: Call(np.float64(6.0), np.full((9, 4), 1)[:, ::-1], None),
+        "complex": lambda: Call(np.full(30, 5.0), np.full((30, 1), 3 + 4j)),
+        "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2),
+    },
+    "stack": {
+        "a last axis": lambda: Call(np.stack([numbers(30, 4)] * 3, -1), [numbers(30, 4)] * 3, -1),
+        "bytes": lambda: Call(np.stack([numbers(300, dtype="u1")] * 4, 1), (numbers(300, dtype="u1"),) * 4, axis=1),
+        "a first axis": lambda: Call(np.stack([numbers(3, 4)] * 3), [numbers(3, 4)] * 3),
+        "refused": lambda: Call(ValueError, [numbers(3), numbers(4)], -1),
     },
     "mean": {
         "rows": lambda: reduced(np.mean, numbers(30, 40), 1, keepdims=True),

@@ -601,6 +601,82 @@ def fuzz_prod(rng):
     operands.check(lambda out: bcast.prod(operands.data, axis, out=out), right, np.array_equal, new=False)
 
 
+def draw_vectors(rng, count=2):
+    """Draw arrays whose vectors of 2 to 5 items, along the last axis, broadcast; and the dtype and length of these."""
+    dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in "biuf"])
+    length = rng.choice((2, 3, 3, 3, 4, 5))
+    shape = draw_shape(rng, 4 * dtype.itemsize)[:60]
+    arrays = []
+    for _ in range(count):
+        own = tuple(1 if rng.random() < 0.2 else n for n in shape)[rng.choice((0, 0, 0, 1)) :]
+        place = draw_place(rng, dtype, (*own, length), repeating=True)
+        arrays.append(viewed(draw_room(rng, dtype, place.size, small_numbers), place))
+    return arrays, dtype, length
+
+
+def are_close(found, right):
+    """Whether dtypes and shapes are equal, and values as close as sums of few small numbers are."""
+    if (type(found), found.dtype, found.shape) != (type(right), right.dtype, right.shape):
+        return False
+    room = 16 * float(np.finfo(right.dtype).eps) if right.dtype.kind == "f" else 0
+    return np.allclose(found, right, rtol=room, atol=100 * room)
+
+
+def fuzz_vecdot(rng):
+    (a, b), _, _ = draw_vectors(rng)
+    right = np.vecdot(a, b)
+    assert are_close(bcast.vecdot(a, b), right)
+    if right.ndim and rng.random() < 0.5:
+        to = draw_place(rng, right.dtype, right.shape)
+        room = draw_room(rng, right.dtype, to.size, small_numbers)
+        before, kept = room.copy(), np.ones(room.size, bool)
+        out = viewed(room, to)
+        viewed(kept, to)[...] = False
+        assert bcast.vecdot(a, b, out=out) is out
+        assert are_close(out, right)
+        assert are_same(room[kept], before[kept]), "wrote elsewhere"
+
+
+def fuzz_matvec(rng):
+    (points,), dtype, length = draw_vectors(rng, 1)
+    shape = (rng.randint(1, 5), length)
+    place = draw_place(rng, dtype, shape if rng.random() < 0.7 else (*points.shape[:-1], *shape))
+    matrix = viewed(draw_room(rng, dtype, place.size, small_numbers), place)
+    right = np.matmul(matrix, points[..., None])[..., 0]
+    assert are_close(np.asarray(bcast.matvec(matrix, points)), right)
+
+
+def fuzz_cross(rng):
+    (a, b), dtype, length = draw_vectors(rng)
+    if max(a.ndim, b.ndim) > 32:  # of which NumPy's `cross` makes an iterator
+        return
+    if length != 3 or dtype.kind == "b" or dtype.char == "g":  # which has bytes that are no part of a number
+        return
+    assert are_same(bcast.cross(a, b), np.cross(a, b))
+
+
+def fuzz_norm(rng):
+    (x,), dtype, _ = draw_vectors(rng, 1)
+    axis = rng.randrange(x.ndim)
+    wide = x.astype("g")
+    right = np.sqrt((wide * wide).sum(axis)).astype(dtype.newbyteorder("=") if dtype.kind == "f" else "f8")
+    found = bcast.norm(x, axis)
+    assert found.dtype == right.dtype
+    assert np.allclose(found, right, rtol=4 * float(np.finfo(right.dtype).eps), atol=0)
+
+
+def fuzz_stack(rng):
+    dtype = rng.choice([dtype for dtype in COPIED if dtype is not PADDED])
+    shape = draw_shape(rng, 4 * max(1, dtype.itemsize))[:60]
+    arrays = []
+    for _ in range(rng.randint(1, 5)):
+        place = draw_place(rng, dtype, shape)
+        arrays.append(viewed(draw_room(rng, dtype, place.size, any_items), place))
+    axis = rng.choice((-1, -1, len(shape), 0))
+    right = np.stack([raw(each) for each in arrays], axis)
+    assert are_same(raw(bcast.stack(arrays, axis)), right)
+
+
 def fuzz_unrepeat(rng):
     sums = Sums(rng)
     shape = list(draw_shape(rng, sums.dtype.itemsize)) or [1]

@@ -585,6 +585,26 @@ def test_statistics_are_those_of_arrays_in_memory(name, dtype):
         assert_equal(result, right, rtol=2e-3 if dtype == "f2" else 1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
+def test_functions_of_vectors_are_those_of_arrays_in_memory(dtype):
+    rng = np.random.default_rng(0)
+    x, y, matrix = ((rng.random(shape) * 9).astype(dtype) for shape in ((5, 7, 3), (7, 3), (2, 3)))
+    for chunks in (2, 3, (5, 4, 1)):
+        points, others = da.from_array(x, chunks), da.from_array(y, 2)
+        assert_equal(bcast.dask.vecdot(points, others), bcast.vecdot(x, y))
+        assert_equal(bcast.dask.vecdot(points, x.T.copy().T[:1]), bcast.vecdot(x, x[:1]))
+        columns = bcast.dask.vecdot(points.T, others.T[..., None], axis=0)
+        assert_equal(columns, bcast.vecdot(x.T, y.T[..., None], axis=0))
+        assert_equal(bcast.dask.matvec(matrix, points), bcast.matvec(matrix, x))
+        assert_equal(bcast.dask.cross(points, others), bcast.cross(x, y))
+        assert_equal(bcast.dask.cross(points, others, axisc=0), bcast.cross(x, y, axisc=0))
+        for axis, keepdims in ((-1, False), ((0, 2), True), (1, True), (None, False)):
+            found = bcast.dask.norm(points, axis, keepdims=keepdims)
+            assert_equal(found, bcast.norm(x, axis, keepdims=keepdims), rtol=1e-6)
+    with pytest.raises(ValueError, match="core"):
+        bcast.dask.vecdot(points, others[:, :2])
+
+
 @pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn"])
 def test_sums_and_means_to_floats_of_other_packages_are_rounded_once(kind):
     """What is just above the middle of 1 and the next number, and not by way of float32."""

@@ -187,3 +187,31 @@ def test_long_runs_stay_within_the_fences(rooms, size):
             check(rooms, random_way(rng), size, (1, 1), (k, 1))
             check(rooms, random_way(rng), size, (3, 1), (3, k))
             check(rooms, random_way(rng), 1, (1, 7, 1, size), (k // 21 + 1, 7, 3, size))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "i8", "f2", "f4", "f8"])
+def test_short_vectors(rooms, dtype):
+    """Of every count up to some registers: dense, in columns, one for all."""
+    source, other, laid = rooms
+    for way in SUMS:
+        for length in (2, 3, 4):
+            for count in (*range(1, 19), 255, 256, 257):
+                items = [laid(room, count * length * np.dtype(dtype).itemsize).view(dtype) for room in (source, other)]
+                for each in items:
+                    each[...] = np.arange(each.size) % 7
+                a, b = (each.reshape(count, length) for each in items)
+                c, d = (each.reshape(length, count).T for each in items)
+                with summed(*way):
+                    for x, y in ((a, b), (c, d), (a, d), (a, b[:1]), (c[:1], d)):
+                        right = (x.astype("i8") * y.astype("i8")).sum(-1).astype(dtype)
+                        assert np.array_equal(bcast.vecdot(x, y), right)
+                        if length == 3 and dtype != "f2":
+                            assert np.array_equal(bcast.cross(x, y), np.cross(x, y))
+                    assert np.array_equal(bcast.matvec(b[:3], a), a @ b[:3].T)
+                    squares = (a.astype("f8") ** 2).sum(-1)
+                    assert np.allclose(bcast.norm(a).astype("f8") ** 2, squares, rtol=1e-2 if dtype == "f2" else 1e-6)
+                    columns = [items[0][k * count : (k + 1) * count] for k in range(length)]
+                    assert np.array_equal(bcast.stack(columns, -1), np.stack(columns, -1))
+                    out = items[1][:count]
+                    assert bcast.vecdot(a, a[0], out=out) is out
+                    assert np.array_equal(out, (a.astype("i8") * a[0].astype("i8")).sum(-1).astype(dtype))

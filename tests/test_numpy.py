@@ -79,6 +79,7 @@ def test_meshgrid_of_a_mask(copy):
 # In a process that puts our functions in the place of NumPy's own, which NumPy's other functions call, too.
 SHARED = ("broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid", "repeat", "tile", "where")
 SHARED += ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var")
+SHARED += ("cross", "stack", "vecdot", *(("matvec",) if hasattr(np, "matvec") else ()))
 
 
 @pytest.mark.parametrize(("function", "make"), OF_ARRAYS.values(), ids=OF_ARRAYS)

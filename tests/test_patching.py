@@ -134,6 +134,35 @@ def test_what_users_call_is_taken(data):
     assert taken("broadcast_arrays", array, array.copy()) == (array.size > 0 or array.ndim > 0)
 
 
+POINTS = np.arange(12.0).reshape(4, 3) + 1
+
+
+def test_functions_of_vectors():
+    """Last bits may differ from NumPy's."""
+    names = ["vecdot", "cross", "linalg.norm", *(["matvec"] if hasattr(np, "matvec") else [])]
+    calls = [
+        ("vecdot", (POINTS, POINTS[0]), {}), ("vecdot", (POINTS.T, POINTS.T), {"axis": 0}),
+        ("vecdot", (POINTS, POINTS), {"out": np.empty(4)}), ("cross", (POINTS, POINTS[::-1]), {"axis": -1}),
+        ("linalg.norm", (POINTS,), {}), ("linalg.norm", (POINTS, None, 1), {"keepdims": True}),
+        ("linalg.norm", (POINTS[0].astype("f2"),), {}), ("linalg.norm", (POINTS * 1j,), {"axis": 0}),
+    ]  # fmt: skip
+    calls += [("matvec", (POINTS[:3], POINTS), {})] if "matvec" in names else []
+    for name, args, kwargs in calls:
+        module, _, attribute = name.rpartition(".")
+        place = getattr(np, module) if module else np
+        right = getattr(place, attribute)(*args, **kwargs)
+        with bcast.patched_numpy(names):
+            assert bcast.is_patched(name)
+            before = bcast.patch_info()[name]
+            found = getattr(place, attribute)(*args, **kwargs)
+            assert bcast.patch_info()[name].taken == before.taken + 1
+        assert not bcast.is_patched(name)
+        assert getattr(place, attribute) is not bcast.norm
+        assert type(found) is type(right)
+        assert found.dtype == right.dtype
+        np.testing.assert_allclose(found, right, rtol=1e-3 if found.dtype == np.float16 else 1e-14)
+
+
 def test_what_gains_nothing_is_passed_on():
     """Sums that add nothing up, arrays that differ, objects; or a condition alone."""
     objects, ones = np.ones((3, 2), object), np.ones((3, 1))
@@ -144,6 +173,8 @@ def test_what_gains_nothing_is_passed_on():
         "sum": [((ones, 1), False), ((ones, -1), False), ((ones, 0), True), ((ones[:1],), False)],
         "mean": [((objects, 0), False), ((ones, 2), False), ((GRID, -2), True), ((GRID, (0, 1)), True)],
         "repeat": [((objects, 2, 0), False), ((GRID, 2, 0), True)],
+        "vecdot": [((ones, ones), False), ((POINTS, POINTS), True), ((POINTS, [1, 2, 3]), False)],
+        "cross": [((POINTS, POINTS[:1]), True), ((POINTS.astype("g"), POINTS), False)],
     }
     for name, rows in calls.items():
         original = getattr(np, name)
@@ -735,6 +766,9 @@ REASONS = [
     ("var", (GRID,), {"mean": 5.5}, "keyword"),
     ("var", (GRID,), {"keepdims": np.True_}, "argument"),
     ("std", ([1.0, 2.0],), {}, "no array"),
+    ("vecdot", (GRID, GRID.view(Sub)), {}, "subclass"),
+    ("vecdot", (POINTS, POINTS.astype("g")), {}, "dtype"),
+    ("cross", (POINTS[:, :2], POINTS), {}, "argument"),
 ]
 
 

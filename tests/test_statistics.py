@@ -1,5 +1,6 @@
 """`sum`, `mean`, `var` and `std`: NumPy's results but for their last bits, which are closer to the exact ones."""
 
+import itertools
 import math
 import tracemalloc
 import warnings
@@ -234,3 +235,38 @@ def test_variances_of_float16_in_float64():
         data = np.tile(np.array(terms, "f2")[None, :, None], (20, 1, 3))
         right = float(exact("var", data[0, :, 0]))
         assert (np.abs(bcast.var(data, axis=1, dtype="f8") - right) <= 4 * np.spacing(right)).all()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f2", "f4", "f8", ">f4", "c8", "g"])
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_masks(name, dtype):
+    """What is left out may be anything; masks that leave nothing warn as NumPy does."""
+    rng = np.random.default_rng(0)
+    for shape in ((60, 90, 3), (7, 3, 5)):
+        x = (rng.random(shape) * 100).astype(dtype)
+        masks = [rng.random(shape) > 0.5, rng.random((*shape[:2], 1)) > 0.5, rng.random(shape[1:]) > 0.3]
+        masks += [np.array([True, False, True]) if shape[2] == 3 else np.ones(5, bool)]
+        for mask, axis, keeps in itertools.product(masks, ((0, 1), 0, (0, 2), None), (False, True)):
+            if x.dtype.kind == "f":
+                x[~np.broadcast_to(mask, shape)] = np.nan
+            wide = x.astype("G" if dtype == "c8" else "g")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                right = getattr(np, name)(wide, axis, where=mask, keepdims=keeps)
+                own = getattr(np, name)(x, axis, where=mask, keepdims=keeps)
+                found = getattr(bcast, name)(x, axis, where=mask, keepdims=keeps)
+            assert type(found) is type(own)
+            assert found.dtype == own.dtype
+            if dtype in (">f4", "c8", "g"):  # which NumPy's function does
+                np.testing.assert_array_equal(found, own)
+                continue
+            room = 4 * float(np.finfo(own.dtype).eps) if own.dtype.kind == "f" else 0
+            with np.errstate(over="ignore"):
+                np.testing.assert_allclose(found, np.asarray(right).astype(own.dtype), rtol=room)
+    x = np.ones((5000, 3), dtype)
+    mask = np.ones((5000, 3), bool)
+    mask[:, 1] = False
+    if name == "mean":
+        with pytest.warns(RuntimeWarning, match="empty slice|invalid"):
+            found = bcast.mean(x, 0, where=mask)
+        assert np.isnan(found).tolist() == [False, True, False]

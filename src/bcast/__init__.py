@@ -18,6 +18,7 @@ from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_num
 from bcast._api.reductions import all, any, argmax, argmin, max, min, minmax, prod
 from bcast._api.repeats import repeat, tile
 from bcast._api.statistics import mean, std, sum, var
+from bcast._api.vectors import cross, matvec, norm, stack, vecdot
 from bcast._runtime.core import get_num_threads, memory_info, release_memory, set_idle_limit, set_num_threads
 
 with _suppress(ImportError):  # threadpoolctl is not there, or too old for pools that it does not know
@@ -32,6 +33,7 @@ __all__ += ["meshgrid", "repeat", "tile"]
 __all__ += ["chain", "elementwise", "where"]
 __all__ += ["mean", "std", "sum", "unbroadcast", "unrepeat", "var"]
 __all__ += ["all", "any", "argmax", "argmin", "max", "min", "minmax", "prod"]
+__all__ += ["cross", "matvec", "norm", "stack", "vecdot"]
 __all__ += ["is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
 __all__ += ["get_num_threads", "memory_info", "release_memory", "set_idle_limit", "set_num_threads"]
 

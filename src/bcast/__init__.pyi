@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Never, Protocol, SupportsIndex, overload
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ += [
     "unrepeat",
     "var",
 ]
+__all__ += ["cross", "matvec", "norm", "stack", "vecdot"]
 __all__ += ["is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
 __all__ += ["get_num_threads", "memory_info", "release_memory", "set_idle_limit", "set_num_threads"]
 
@@ -439,3 +440,31 @@ def std(
     correction: float | None = None,
     **others: Any,
 ) -> _SumT: ...
+@overload
+def vecdot(
+    x1: _Data[_ScalarT], x2: _Data[_ScalarT], /, out: None = None, *, axis: int = -1, **others: Any
+) -> NDArray[_ScalarT] | _ScalarT: ...
+@overload
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: _OutT | None = None, *, axis: int = -1, **others: Any) -> _OutT: ...
+@overload
+def matvec(x1: _Data[_ScalarT], x2: _Data[_ScalarT], /, out: None = None, **others: Any) -> NDArray[_ScalarT]: ...
+@overload
+def matvec(x1: ArrayLike, x2: ArrayLike, /, out: _OutT | None = None, **others: Any) -> _OutT: ...
+@overload
+def cross(
+    a: _Data[_ScalarT],
+    b: _Data[_ScalarT],
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> NDArray[_ScalarT]: ...
+@overload
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> NDArray[Any]: ...
+def norm(x: ArrayLike, axis: _Axes = -1, *, keepdims: bool = False) -> Any: ...
+@overload
+def stack(arrays: Sequence[_Data[_ScalarT]], axis: int = 0, out: None = None, **others: Any) -> NDArray[_ScalarT]: ...
+@overload
+def stack(arrays: Sequence[ArrayLike], axis: int = 0, out: _OutT | None = None, **others: Any) -> _OutT: ...

@@ -12,6 +12,7 @@ reduces.
 
 cimport cython
 cimport numpy as cnp
+from libc.math cimport INFINITY, fabs
 from libc.stdlib cimport llabs
 from libc.stdint cimport int64_t
 from libc.string cimport strcmp, strrchr
@@ -23,24 +24,28 @@ from numpy.exceptions import ComplexWarning
 
 from bcast._runtime.arrays import rounded_to
 
-from bcast._nest.core cimport Nest, coalesce_axes, copy_axis, flip_negative_axes, sort_axes
+from bcast._nest.core cimport (
+    Nest, coalesce_axes, copy_axis, drop_unit_axes, find_numpys_order, flip_negative_axes, keep_rank, sort_axes,
+    swap_axes,
+)
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
 from bcast._reduce.kernels cimport (
-    BOOL, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, PRODUCT, SOME_NONZERO,
-    SOME_ZERO, U8, U16, U32, U64, UINT64, UINT8,
-    Dtype, PositionKernels, dtypes,
+    BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, MATVEC, NORM,
+    PRODUCT, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MOST, SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8,
+    SOME_NONZERO, SOME_ZERO, STACK, U8, U16, U32, U64, UINT64, UINT8, Dtype, PositionKernels, Results, ShortCall,
+    ShortKernel, ShortVectors, dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, Operation, Reduction,
     ReductionPlan, Terms, ceil_div, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    combine_shares, divide_sums, finish_products, finish_sums, operation_kernels, position_kernels, reduce_shares,
-    sum_again, sum_target,
+    combine_shares, divide_sums, finish_products, finish_sums, operation_kernels, pack_items, position_kernels,
+    reduce_shares, short_kernel, sum_again, sum_target,
 )
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.counts cimport Counts, counts_of_tuple
-from bcast._runtime.arrays cimport MAX_AXES, shape_of
+from bcast._runtime.arrays cimport MAX_AXES, reshaped, result_array, shape_of
 from bcast._runtime.core cimport (
     LINE, PAGE, Job, count_shares, count_threads, cut, free_scratch, new_job, overlap, run_without_gil, scratch_of,
     take_scratch, target_number,
@@ -50,6 +55,7 @@ from bcast._runtime.tuning cimport (
 )
 
 cnp.import_array()
+cnp.import_umath()
 
 cdef Py_ssize_t share_bytes = SUM_SHARE_BYTES      # or what a test has set
 
@@ -85,6 +91,8 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarr
         grad = _converted(grad, out)
     else:
         _check_other(grad, times)
+        if _sum_short_products(grad, times, alignment.source, out):
+            return out
         if _has_size_of(grad, out) or not _choose_products(&reduction, grad, times, out):
             grad, times = _product(np.asarray(grad), np.asarray(times), np.asarray(out)), None
     grad = _as_real_as(out, grad)
@@ -1269,6 +1277,665 @@ cdef void _combine_parts(void *all_work) noexcept nogil:
     combine_shares(work.plan, work.job.found)
     if work.other != NULL:
         combine_shares(work.other, _found_by_other(work))
+
+
+# ---- Short vectors: of 2 to 4 items ----
+
+
+cpdef dot_vectors(a, b, out, int axis):
+    """The sums of products of vectors along an axis, as `numpy.vecdot` has them; None for what is NumPy's to do.
+
+    Arrays of the base class alone are taken, and no `out` or one of the result's dtype and shape.
+    """
+    cdef VectorCall call
+    if type(a) is not cnp.ndarray or type(b) is not cnp.ndarray:
+        return None
+    a, b = _in_native_order(a), _in_native_order(b)
+    if not _take_vectors(&call.a, a, axis) or not _take_vectors(&call.b, b, axis):
+        return None
+    if call.a.length != call.b.length:
+        return None
+    call.operation, call.rows = DOT, 1
+    return _of_vectors(&call, a, b, out, -1, VECDOT_OF_NUMPY)
+
+
+cpdef transform_vectors(matrices, vectors, out):
+    """The products of matrices and vectors, as `numpy.matvec` has them. For the rest, see `dot_vectors`."""
+    cdef VectorCall call
+    cdef cnp.ndarray matrix
+    cdef int last
+    if type(matrices) is not cnp.ndarray or type(vectors) is not cnp.ndarray:
+        return None
+    matrix, vectors = _in_native_order(matrices), _in_native_order(vectors)
+    last = cnp.PyArray_NDIM(matrix) - 1
+    if last < 1 or not _take_vectors(&call.a, vectors, -1) or not _take_vectors(&call.b, matrix, last):
+        return None
+    if call.a.length != call.b.length:
+        return None
+
+    call.operation, call.rows = DOT, 1
+    if _has_one_matrix(matrix) and SHORT_LEAST <= cnp.PyArray_DIM(matrix, last - 1) <= SHORT_MOST:
+        call.operation, call.rows = MATVEC, <int> cnp.PyArray_DIM(matrix, last - 1)
+        call.row_stride = cnp.PyArray_STRIDE(matrix, last - 1)
+        call.b.rank -= 1
+    elif not _add_axis_of_one(&call.a):     # rows of matrices are vectors by themselves
+        return None
+    return _of_vectors(&call, vectors, matrix, out, -1, MATVEC_OF_NUMPY)
+
+
+cpdef cross_vectors(a, b, int axis_of_a, int axis_of_b, int axis_of_result):
+    """The cross products of vectors of 3 items, as `numpy.cross` has them; None, too, if a product is in error."""
+    cdef VectorCall call
+    if type(a) is not cnp.ndarray or type(b) is not cnp.ndarray:
+        return None
+    a, b = _in_native_order(a), _in_native_order(b)
+    if not _take_vectors(&call.a, a, axis_of_a) or not _take_vectors(&call.b, b, axis_of_b):
+        return None
+    if call.a.length != 3 or call.b.length != 3:
+        return None
+    call.operation, call.rows = CROSS, 3
+    return _of_vectors(&call, a, b, None, axis_of_result, None)
+
+
+cpdef measure_vectors(cnp.ndarray data, int axis):
+    """The norms of vectors of 2 to 4 real numbers along an axis; None for all else."""
+    cdef VectorCall call
+    data = _in_native_order(data)
+    if not _take_vectors(&call.a, data, axis):
+        return None
+    call.b = call.a
+    call.operation, call.rows = NORM, 1
+    return _of_vectors(&call, data, data, None, -1, None)
+
+
+cpdef stack_vectors(arrays):
+    """`numpy.stack` of 2 to 4 contiguous arrays of one shape and dtype along a last axis; None for all else."""
+    cdef VectorCall call
+    cdef cnp.ndarray first, each, result
+    cdef int kind, i
+    arrays = tuple(arrays)
+    if not SHORT_LEAST <= len(arrays) <= SHORT_MOST:
+        return None
+    for array in arrays:
+        if type(array) is not cnp.ndarray or not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray> array):
+            return None
+
+    first = arrays[0]
+    kind = _kind_of_units(cnp.PyArray_ITEMSIZE(first))
+    if kind < 0 or cnp.PyArray_NDIM(first) == MAX_AXES or not 0 <= cnp.PyArray_TYPE(first) < cnp.NPY_OBJECT:
+        return None
+    for array in arrays:
+        each = array
+        if cnp.PyArray_DESCR(each) != cnp.PyArray_DESCR(first) or not cnp.PyArray_SAMESHAPE(each, first):
+            return None
+
+    result = result_array(None, first, shape_of(first) + (len(arrays),), "arrays")
+    for i in range(len(arrays)):
+        each = arrays[i]
+        if not cnp.PyArray_SAMESHAPE(each, first) or cnp.PyArray_SIZE(each) * len(arrays) != cnp.PyArray_SIZE(result):
+            raise ValueError(RESIZED)
+        call.columns[i] = <char *> cnp.PyArray_DATA(each)
+    call.operation, call.rows = STACK, <int> len(arrays)
+    call.kernel = short_kernel(target_number, STACK, kind, call.rows, call.rows)
+    call.size = <int> cnp.PyArray_ITEMSIZE(first)
+    call.nest.rank, call.nest.n = 1, OPERANDS
+    call.nest.shape[0] = cnp.PyArray_SIZE(first)
+    call.nest.stride[RESULTS][0] = call.rows * call.size
+    call.nest.data[RESULTS] = <char *> cnp.PyArray_DATA(result)
+    if cnp.PyArray_SIZE(first):
+        _run_vectors(&call, 2 * cnp.PyArray_NBYTES(result), (arrays, result))
+    return result
+
+
+VECDOT_OF_NUMPY = np.vecdot
+MATVEC_OF_NUMPY = getattr(np, "matvec", None)       # NumPy 2.0 and 2.1 have none
+
+cdef extern from "numpy/ufuncobject.h":
+    void PyUFunc_clearfperr() nogil
+    int PyUFunc_getfperr() nogil
+    enum: NPY_FPE_OVERFLOW
+    enum: NPY_FPE_UNDERFLOW
+    enum: NPY_FPE_INVALID
+
+cdef extern from "fenv.h" nogil:
+    int raise_errors "feraiseexcept"(int)
+    enum: FE_OVERFLOW
+
+cdef struct Vectors:
+    # Where the vectors of an array are.
+    char *first                 # item of the first one
+    Py_ssize_t items            # of the array
+    Py_ssize_t length           # items of a vector
+    Py_ssize_t stride           # between items of a vector, in bytes
+    int rank                    # axes along which vectors follow each other
+    Py_ssize_t[MAX_AXES] shape
+    Py_ssize_t[MAX_AXES] strides
+
+cdef struct VectorCall:
+    # What is computed of vectors, as all shares know it.
+    int operation
+    int rows                    # items of a result, or for a stack, of vectors
+    Vectors a
+    Vectors b                   # or the matrix, whose rows are vectors
+    Py_ssize_t row_stride       # between rows of the matrix, in bytes
+    ShortKernel kernel
+    int size                    # of the items that it reads and writes, in bytes
+    bint as_real                # whether other items are packed as float64
+    int[3] dtypes               # of items of each operand of the nest: rows of the table
+    bint[3] are_read            # whether kernels read, or write, these items as they are
+    Py_ssize_t result_stride    # between items of a result, in bytes
+    Nest nest                   # of vectors, and their results
+    Py_ssize_t chunk            # vectors of one call of the kernel
+    Py_ssize_t chunks           # along the innermost axis
+    Py_ssize_t units            # chunks along all axes
+    double[SHORT_MOST * SHORT_MOST] matrix      # its items as the kernel reads them
+    char *columns[SHORT_MOST]   # of a stack: where each array begins
+    Job job
+
+cdef enum:
+    CHUNK_VECTORS = 4096        # that a kernel is given at once, at most
+    PACKED_VECTORS = 256        # the same where they are packed, within the first-level cache
+    PACKED_BYTES = PACKED_VECTORS * SHORT_MOST * 8
+    SPREAD_BYTES = SHORT_LANES * SHORT_MOST * 8     # of one vector for all
+    FEW_VECTORS = 32            # a longer axis than the innermost one is worth its strides
+
+
+cdef bint _take_vectors(Vectors *vectors, cnp.ndarray array, int axis) noexcept:
+    """Read where an array has vectors of 2 to 4 items along an axis; tell whether it has."""
+    cdef int rank = cnp.PyArray_NDIM(array), i
+    if axis < 0:
+        axis += rank
+    if not 0 <= axis < rank:
+        return False
+    vectors.first = <char *> cnp.PyArray_DATA(array)
+    vectors.items = cnp.PyArray_SIZE(array)
+    vectors.length = cnp.PyArray_DIM(array, axis)
+    vectors.stride = cnp.PyArray_STRIDE(array, axis)
+    vectors.rank = 0
+    for i in range(rank):
+        if i != axis:
+            vectors.shape[vectors.rank] = cnp.PyArray_DIM(array, i)
+            vectors.strides[vectors.rank] = cnp.PyArray_STRIDE(array, i)
+            vectors.rank += 1
+    return SHORT_LEAST <= vectors.length <= SHORT_MOST
+
+
+cdef bint _has_one_matrix(cnp.ndarray array) noexcept:
+    """Whether an array has but one matrix, along its last two axes."""
+    cdef int i
+    for i in range(cnp.PyArray_NDIM(array) - 2):
+        if cnp.PyArray_DIM(array, i) != 1:
+            return False
+    return True
+
+
+cdef bint _add_axis_of_one(Vectors *vectors) noexcept:
+    """Add an innermost axis of length 1; tell whether there is room for it."""
+    if vectors.rank == MAX_AXES - 1:
+        return False
+    vectors.shape[vectors.rank], vectors.strides[vectors.rank] = 1, 0
+    vectors.rank += 1
+    return True
+
+
+cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_of_result, function):
+    """Compute what a call asks for; None if that is NumPy's to do. NumPy's `function` is to tell of errors."""
+    cdef cnp.ndarray result, written
+    cdef cnp.dtype dtype = _dtype_of_vectors(call.operation, a, b)
+    cdef tuple shape
+    cdef int errors = 0
+    if dtype is None or not _choose_vector_kernel(call, a, b, dtype):
+        return None
+    shape = _shape_of_vectors(call, &axis_of_result)
+    if shape is None:
+        return None
+
+    if out is None:
+        result = written = _new_result(call, a, shape, dtype)
+    else:
+        if type(out) is not cnp.ndarray:
+            return None
+        result = out
+        if cnp.PyArray_TYPE(result) != dtype.type_num or not _fits(result, shape):
+            return None
+        written = result
+        if not cnp.PyArray_ISNOTSWAPPED(result) or overlap(a, result) or overlap(b, result):
+            written = result_array(None, a, shape, "a", dtype)
+
+    if call.a.first != <char *> cnp.PyArray_DATA(a) or call.a.items != cnp.PyArray_SIZE(a):
+        raise ValueError(RESIZED)
+    if call.b.first != <char *> cnp.PyArray_DATA(b) or call.b.items != cnp.PyArray_SIZE(b):
+        raise ValueError(RESIZED)
+    if cnp.PyArray_SIZE(written):
+        _lay_out_vectors(call, written, axis_of_result)
+        if call.operation == MATVEC:
+            _pack_matrix(call)
+        errors = _run_vectors(
+            call, cnp.PyArray_NBYTES(a) + cnp.PyArray_NBYTES(b) + cnp.PyArray_NBYTES(written), (a, b, written),
+        )
+        if errors and call.operation == CROSS and _is_told(errors):
+            return None     # NumPy computes it once more, and says in which of its steps
+    if written is not result:
+        np.copyto(result, written)
+    if errors and function is not None:
+        _tell_errors(function, errors)
+    return result[()] if out is None and cnp.PyArray_NDIM(result) == 0 else result
+
+
+cdef bint _sum_short_products(cnp.ndarray grad, cnp.ndarray times, tuple source, cnp.ndarray out) except -1:
+    """Sum products along an innermost axis of 2 to 4 items into `out`; return whether that is done.
+
+    It is not for other axes and dtypes, and if a number overflows, perhaps only on its way: then `out` is written anew.
+    """
+    cdef VectorCall call
+    cdef Reduction reduction
+    cdef cnp.ndarray results
+    cdef int axis = _only_reduced_axis(grad, source), n = 0, i
+    cdef int missing = cnp.PyArray_NDIM(grad) - cnp.PyArray_NDIM(times)
+    if axis < 0 or cnp.PyArray_STRIDE(grad, axis) != cnp.PyArray_ITEMSIZE(grad):
+        return False
+    if not _choose_products(&reduction, grad, times, out) or not _can_write_in_place(out, grad, times):
+        return False
+    if not _take_vectors(&call.a, grad, axis):
+        return False
+    call.operation, call.rows = DOT, 1
+    if not _choose_vector_kernel(&call, grad, times, <cnp.dtype> cnp.PyArray_DESCR(out)):
+        return False
+
+    results = reshaped(out, source)
+    call.b = call.a     # of its length, and what follows
+    call.b.first = <char *> cnp.PyArray_DATA(times)
+    call.b.stride = _stride_of_other(times, axis - missing)
+    call.nest.n = OPERANDS
+    for i in range(cnp.PyArray_NDIM(grad)):
+        if i != axis:
+            call.nest.shape[n] = cnp.PyArray_DIM(grad, i)
+            call.nest.stride[DATA][n] = cnp.PyArray_STRIDE(grad, i)
+            call.nest.stride[OTHER][n] = _stride_of_other(times, i - missing)
+            n += 1
+    call.nest.rank = n
+    _lay_out_vectors(&call, results, axis)
+    return _run_vectors(&call, cnp.PyArray_NBYTES(grad) + cnp.PyArray_NBYTES(out), (grad, times, out)) == 0
+
+
+cdef int _only_reduced_axis(cnp.ndarray grad, tuple source) except -2:
+    """The one axis that is reduced, if it has 2 to 4 items, and no other axis is; or -1."""
+    cdef int found = -1, i
+    cdef Py_ssize_t length
+    if len(source) != cnp.PyArray_NDIM(grad):
+        return -1
+    for i in range(cnp.PyArray_NDIM(grad)):
+        length = cnp.PyArray_DIM(grad, i)
+        if <Py_ssize_t> source[i] == length:
+            continue
+        if found >= 0 or <Py_ssize_t> source[i] != 1 or not SHORT_LEAST <= length <= SHORT_MOST:
+            return -1
+        found = i
+    return found
+
+
+cdef inline Py_ssize_t _stride_of_other(cnp.ndarray times, int axis) noexcept:
+    """The stride of what broadcasts along one of its axes, counted from before its first one."""
+    return cnp.PyArray_STRIDE(times, axis) if axis >= 0 and cnp.PyArray_DIM(times, axis) != 1 else 0
+
+
+cdef inline bint _can_write_in_place(cnp.ndarray out, cnp.ndarray grad, cnp.ndarray times) noexcept:
+    """Whether kernels may write to `out` while they read the others, all of them in the machine's order of bytes."""
+    if not (cnp.PyArray_ISNOTSWAPPED(out) and cnp.PyArray_ISNOTSWAPPED(grad) and cnp.PyArray_ISNOTSWAPPED(times)):
+        return False
+    if cnp.PyArray_ISCOMPLEX(out):      # it has imaginary parts, too
+        return False
+    return cnp.PyArray_SIZE(out) > 0 and not overlap(grad, out) and not overlap(times, out)
+
+
+cdef cnp.dtype _dtype_of_vectors(int operation, cnp.ndarray a, cnp.ndarray b):
+    """The dtype of a result; None for what no kernel computes."""
+    cdef int a_number = cnp.PyArray_TYPE(a), b_number = cnp.PyArray_TYPE(b)
+    cdef cnp.dtype dtype
+    if _row_of_numpys(a) < 0 or _row_of_numpys(b) < 0:
+        return None
+    if operation == NORM:
+        is_float = cnp.PyTypeNum_ISFLOAT(a_number)
+        return cnp.PyArray_DescrFromType(a_number if is_float else cnp.NPY_DOUBLE)
+    if a_number == b_number:
+        dtype = cnp.PyArray_DescrFromType(a_number)
+    else:
+        dtype = np.promote_types(np.asarray(a).dtype, np.asarray(b).dtype)
+    return None if dtype.type_num == cnp.NPY_BOOL else dtype
+
+
+cdef inline int _row_of_numpys(cnp.ndarray array) noexcept:
+    """The row of real numbers of NumPy's own in the table of dtypes; -1 for all else."""
+    cdef int number = cnp.PyArray_TYPE(array)
+    return -1 if cnp.PyTypeNum_ISUSERDEF(number) or cnp.PyTypeNum_ISCOMPLEX(number) else _dtype_of(array)
+
+
+cdef bint _choose_vector_kernel(VectorCall *call, cnp.ndarray a, cnp.ndarray b, cnp.dtype dtype) noexcept:
+    """Choose the kernel, and note which items it reads as they are; return whether there is one."""
+    cdef int first = _dtype_of(a), second = _dtype_of(b), result = _row_of(dtype), kind, k
+    cdef bint is_float
+
+    call.as_real = bool(dtypes[result].is_float)
+    kind = SHORT_F64 if call.as_real else SHORT_U64
+    if first == second == result == FLOAT32:
+        kind = SHORT_F32
+        call.as_real = False
+    elif call.operation == CROSS and call.as_real and result != FLOAT64:
+        return False    # each product is rounded to the result's dtype
+
+    call.size = 4 if kind == SHORT_F32 else 8
+    call.dtypes[DATA], call.dtypes[OTHER], call.dtypes[RESULTS] = first, second, result
+    for k in range(OPERANDS):
+        is_float = dtypes[call.dtypes[k]].is_float
+        call.are_read[k] = kind == SHORT_F32 or dtypes[call.dtypes[k]].size == 8 and (kind == SHORT_F64) == is_float
+    call.kernel = short_kernel(target_number, call.operation, kind, <int> call.a.length, call.rows)
+    return call.kernel != NULL
+
+
+cdef tuple _shape_of_vectors(VectorCall *call, int *axis_of_result):
+    """Broadcast the vectors; return the shape of the result, or None for what NumPy refuses."""
+    cdef int rank = max(call.a.rank, call.b.rank), i, a_axis, b_axis
+    cdef Py_ssize_t a_length, b_length
+    cdef list shape = []
+    call.nest.rank, call.nest.n = rank, OPERANDS
+    for i in range(rank):
+        a_axis, b_axis = i - rank + call.a.rank, i - rank + call.b.rank
+        a_length = call.a.shape[a_axis] if a_axis >= 0 else 1
+        b_length = call.b.shape[b_axis] if b_axis >= 0 else 1
+        if a_length != b_length and a_length != 1 and b_length != 1:
+            return None
+        call.nest.shape[i] = b_length if a_length == 1 else a_length
+        call.nest.stride[DATA][i] = call.a.strides[a_axis] if a_length != 1 else 0
+        call.nest.stride[OTHER][i] = call.b.strides[b_axis] if b_length != 1 else 0
+        shape.append(call.nest.shape[i])
+
+    if call.rows == 1:
+        axis_of_result[0] = rank
+    else:
+        if rank == MAX_AXES:
+            return None
+        if axis_of_result[0] < 0:
+            axis_of_result[0] += rank + 1
+        if not 0 <= axis_of_result[0] <= rank:
+            return None
+        shape.insert(axis_of_result[0], call.rows)
+    return tuple(shape)
+
+
+cdef cnp.ndarray _new_result(VectorCall *call, cnp.ndarray a, tuple shape, cnp.dtype dtype):
+    """A new array for results, whose axes lie in the order of those of `a`, if these are as many."""
+    cdef Nest nest
+    cdef int[MAX_AXES] order
+    cdef list in_memory = [], axes = []
+    cdef int i
+    if call.rows > 1 or call.nest.rank < 2 or call.a.rank != call.nest.rank:
+        return result_array(None, a, shape, "a", dtype)
+    nest.rank, nest.n = call.nest.rank, 1
+    for i in range(nest.rank):
+        nest.shape[i], nest.stride[DATA][i] = call.nest.shape[i], call.nest.stride[DATA][i]
+        order[i] = i
+    if find_numpys_order(&nest, 1, order):
+        return result_array(None, a, shape, "a", dtype)
+
+    for i in range(nest.rank):
+        in_memory.append(shape[order[i]])
+        axes.append(i)
+    for i in range(nest.rank):
+        axes[order[i]] = i
+    return np.transpose(result_array(None, a, tuple(in_memory), "a", dtype), axes)
+
+
+cdef bint _fits(cnp.ndarray out, tuple shape) except -1:
+    """Whether a user's `out` has a shape, and memory of its own for each item, that may be written."""
+    cdef int i
+    if not cnp.PyArray_ISWRITEABLE(out) or shape_of(out) != shape:
+        return False
+    for i in range(cnp.PyArray_NDIM(out)):
+        if cnp.PyArray_STRIDE(out, i) == 0 and cnp.PyArray_DIM(out, i) > 1:
+            return False
+    return True
+
+
+cdef void _lay_out_vectors(VectorCall *call, cnp.ndarray written, int axis_of_result) noexcept:
+    """Complete the nest by the results' strides; make its axes few, a long one innermost.
+
+    Items of one result are along an axis of their own; if there is none, it comes after all others.
+    """
+    cdef Nest *nest = &call.nest
+    cdef int i, longest = 0
+    for i in range(nest.rank):
+        nest.stride[RESULTS][i] = cnp.PyArray_STRIDE(written, i + (i >= axis_of_result))
+    call.result_stride = cnp.PyArray_STRIDE(written, axis_of_result) if call.rows > 1 else 0
+    nest.data[DATA], nest.data[OTHER] = call.a.first, call.b.first
+    nest.data[RESULTS] = <char *> cnp.PyArray_DATA(written)
+
+    drop_unit_axes(nest)
+    sort_axes(nest, RESULTS)
+    coalesce_axes(nest)
+    keep_rank(nest, 1)
+    for i in range(nest.rank):
+        if nest.shape[i] > nest.shape[longest]:
+            longest = i
+    if nest.shape[nest.rank - 1] < FEW_VECTORS:
+        swap_axes(nest, longest, nest.rank - 1)
+
+
+cdef void _pack_matrix(VectorCall *call) noexcept:
+    """Copy the matrix to where the kernel reads it."""
+    cdef char *items = <char *> call.matrix
+    cdef int row
+    for row in range(call.rows):
+        pack_items(
+            call.dtypes[OTHER], call.as_real, items + row * call.b.length * call.size,
+            call.b.first + row * call.row_stride, call.b.stride, call.b.length,
+        )
+
+
+cdef int _run_vectors(VectorCall *call, Py_ssize_t nbytes, arrays) except -1:
+    """Run a call on threads; return the floating-point errors of all."""
+    cdef char[LOCAL_BYTES + 2 * LINE] local
+    cdef Nest *nest = &call.nest
+    cdef Py_ssize_t length = nest.shape[nest.rank - 1], units
+    cdef bint packs = call.operation != STACK and _packs(call)
+    cdef int errors = 0, threads, i
+
+    call.chunk = min(length, <Py_ssize_t> (PACKED_VECTORS if packs else CHUNK_VECTORS))
+    call.chunks = (length + call.chunk - 1) // call.chunk
+    units = call.chunks
+    for i in range(nest.rank - 1):
+        units *= nest.shape[i]
+
+    threads = _count_threads(nbytes, units)
+    call.job = new_job(_run_vector_share, call, threads, count_shares(threads, units))
+    call.job.scratch_bytes = LINE + 2 * SPREAD_BYTES + (3 * call.chunk * SHORT_MOST * 8 if packs else 0)
+    call.units = units
+    if not take_scratch(&call.job, local, sizeof(local)):
+        raise MemoryError
+    for i in range(call.job.threads):
+        (<int *> scratch_of(&call.job, i))[0] = 0
+    if nbytes < share_bytes:
+        _run_vector_share(call, 0, 0)
+    else:
+        run_without_gil(&call.job, arrays)
+    for i in range(call.job.threads):
+        errors |= (<int *> scratch_of(&call.job, i))[0]
+    free_scratch(&call.job)
+    return errors
+
+
+cdef bint _packs(const VectorCall *call) noexcept:
+    """Whether kernels cannot read or write some operand where it lies."""
+    cdef const Nest *nest = &call.nest
+    cdef int inner = nest.rank - 1
+    if _way_of(call, DATA, call.a.length, call.a.stride, nest.stride[DATA][inner]) == PACKED:
+        return True
+    if call.operation == DOT or call.operation == CROSS:
+        if _way_of(call, OTHER, call.b.length, call.b.stride, nest.stride[OTHER][inner]) == PACKED:
+            return True
+    return _way_of(call, RESULTS, call.rows, call.result_stride, nest.stride[RESULTS][inner]) == PACKED
+
+
+cdef enum:
+    # How kernels get at vectors.
+    DENSE
+    COLUMNS
+    ONE_FOR_ALL
+    PACKED
+
+
+cdef inline int _way_of(
+    const VectorCall *call, int operand, Py_ssize_t length, Py_ssize_t item_stride, Py_ssize_t stride,
+) noexcept nogil:
+    """How kernels get at an operand's vectors of some length, some bytes apart, whose items are some bytes apart."""
+    cdef bint is_only_one = call.nest.shape[call.nest.rank - 1] == 1
+    if is_only_one and call.are_read[operand] and (length == 1 or item_stride == call.size):
+        return DENSE
+    if stride == 0 and operand != RESULTS:
+        return ONE_FOR_ALL
+    if not call.are_read[operand]:
+        return PACKED
+    if length > 1 and item_stride == call.size and stride == length * call.size:
+        return DENSE
+    return COLUMNS if stride == call.size else PACKED
+
+
+cdef void _run_vector_share(void *all_work, int share, int worker) noexcept nogil:
+    """Run one share of a call."""
+    cdef const VectorCall *call = <const VectorCall *> all_work
+    cdef Py_ssize_t unit
+    cdef char *scratch = scratch_of(&call.job, worker)
+    PyUFunc_clearfperr()
+    for unit in range(cut(call.units, share, call.job.shares), cut(call.units, share + 1, call.job.shares)):
+        _run_vector_unit(call, unit, scratch + LINE)
+    (<int *> scratch)[0] |= PyUFunc_getfperr()
+
+
+cdef void _run_vector_unit(const VectorCall *call, Py_ssize_t unit, char *scratch) noexcept nogil:
+    """Have the kernel compute one chunk of vectors along the innermost axis."""
+    cdef const Nest *nest = &call.nest
+    cdef int inner = nest.rank - 1, i, k
+    cdef Py_ssize_t first = unit % call.chunks * call.chunk, outer = unit // call.chunks, position
+    cdef char *at[3]
+    cdef ShortCall todo
+    cdef char *packed = scratch + 2 * SPREAD_BYTES
+    cdef Py_ssize_t packed_bytes = call.chunk * SHORT_MOST * 8
+
+    for k in range(OPERANDS):
+        at[k] = nest.data[k] + first * nest.stride[k][inner]
+    for i in range(inner - 1, -1, -1):
+        position = outer % nest.shape[i]
+        outer //= nest.shape[i]
+        for k in range(OPERANDS):
+            at[k] += position * nest.stride[k][i]
+
+    todo.count = min(call.chunk, nest.shape[inner] - first)
+    if call.operation == STACK:
+        for i in range(call.rows):
+            todo.a.items[i] = call.columns[i] + first * call.size
+        todo.a.advance, todo.a.dense = call.size, False
+        todo.dst.items[0], todo.dst.advance, todo.dst.dense = at[RESULTS], nest.stride[RESULTS][inner], True
+        call.kernel(&todo)
+        return
+
+    todo.matrix = call.matrix
+    _place_vectors(call, &call.a, DATA, at[DATA], todo.count, scratch, packed, &todo.a)
+    if call.operation == DOT or call.operation == CROSS:
+        _place_vectors(
+            call, &call.b, OTHER, at[OTHER], todo.count, scratch + SPREAD_BYTES, packed + packed_bytes, &todo.b,
+        )
+    _compute_vectors(call, &todo, at[RESULTS], packed + 2 * packed_bytes)
+
+
+cdef void _place_vectors(
+    const VectorCall *call, const Vectors *vectors, int operand, char *at, Py_ssize_t n, char *spread, char *packed,
+    ShortVectors *placed,
+) noexcept nogil:
+    """Say where the kernel reads some vectors from one on; pack them, if it cannot read them where they lie."""
+    cdef Py_ssize_t stride = call.nest.stride[operand][call.nest.rank - 1]
+    cdef int way = _way_of(call, operand, vectors.length, vectors.stride, stride), dtype = call.dtypes[operand], i
+    cdef Py_ssize_t own_size = dtypes[dtype].size
+
+    placed.dense = way == DENSE
+    if way == DENSE:
+        placed.items[0], placed.advance = at, stride
+    elif way == COLUMNS:
+        placed.advance = stride
+        for i in range(vectors.length):
+            placed.items[i] = at + i * vectors.stride
+    elif way == ONE_FOR_ALL:
+        placed.advance = 0
+        for i in range(vectors.length):
+            placed.items[i] = spread + i * SHORT_LANES * call.size
+            pack_items(dtype, call.as_real, placed.items[i], at + i * vectors.stride, 0, SHORT_LANES)
+    elif vectors.stride == own_size and stride == vectors.length * own_size:
+        placed.items[0], placed.advance, placed.dense = packed, vectors.length * call.size, True
+        pack_items(dtype, call.as_real, packed, at, own_size, n * vectors.length)
+    else:
+        placed.advance = call.size
+        for i in range(vectors.length):
+            placed.items[i] = packed + i * call.chunk * call.size
+            pack_items(dtype, call.as_real, placed.items[i], at + i * vectors.stride, stride, n)
+
+
+cdef void _compute_vectors(const VectorCall *call, ShortCall *todo, char *at, char *packed) noexcept nogil:
+    """Compute results, and write them from one on, by way of `packed` if the kernel cannot write them where they go."""
+    cdef Py_ssize_t stride = call.nest.stride[RESULTS][call.nest.rank - 1]
+    cdef int way = _way_of(call, RESULTS, call.rows, call.result_stride, stride), i
+    cdef bint is_half = call.dtypes[RESULTS] == FLOAT16
+    cdef Results results
+
+    todo.dst.dense = way == DENSE
+    todo.dst.advance = stride if way != PACKED else call.size
+    for i in range(call.rows):
+        todo.dst.items[i] = at + i * call.result_stride if way != PACKED else packed + i * call.chunk * call.size
+    call.kernel(todo)
+    if way != PACKED:
+        return
+
+    for i in range(call.rows):
+        results = Results(
+            dtype=call.dtypes[RESULTS], sum_size=call.size, dst=at + i * call.result_stride, stride=stride,
+            sum_stride=call.size,
+        )
+        if is_half:
+            _note_overflow(<const double *> todo.dst.items[i], todo.count)
+        sum_target(target_number).store(&results, todo.dst.items[i], todo.count)
+
+
+cdef void _note_overflow(const double *sums, Py_ssize_t n) noexcept nogil:
+    """Set the CPU's flag if a number is too large for float16: conversions to that need not."""
+    cdef double largest = 65520
+    cdef Py_ssize_t i
+    for i in range(n):
+        if largest <= fabs(sums[i]) < INFINITY:
+            raise_errors(FE_OVERFLOW)
+            return
+
+
+cdef bint _is_told(int errors) except -1:
+    """Whether NumPy tells of some of these errors now."""
+    return errors & ~NPY_FPE_UNDERFLOW or np.geterr()["under"] != "ignore"
+
+
+cdef int _tell_errors(function, int errors) except -1:
+    """Have NumPy's function tell of errors as it is set to, by products that have the same ones."""
+    for flag, a, b in (
+        (NPY_FPE_OVERFLOW, 1e300, 1e300), (NPY_FPE_UNDERFLOW, 1e-300, 1e-300), (NPY_FPE_INVALID, INFINITY, 0.0),
+    ):
+        if errors & <int> flag:
+            function([[a]], [b])
+    return 0
+
+
+cdef int _kind_of_units(Py_ssize_t size) noexcept:
+    """The kind of items of a size that are only copied; -1 if there is none."""
+    if size == 8:
+        return SHORT_U64
+    if size == 4:
+        return SHORT_U32
+    if size == 2:
+        return SHORT_U16
+    return SHORT_U8 if size == 1 else -1
 
 
 # ---- What is left to NumPy ----

@@ -43,6 +43,7 @@ try:
     from bcast._dask.copies import broadcast_along, chained, chosen, repeated, tiled, without_empty
     from bcast._dask.statistics import mean, std, sum, var
     from bcast._dask.sums import segments_summed, summed
+    from bcast._dask.vectors import cross, matvec, norm, vecdot
 except ModuleNotFoundError as error:
     if error.name != "dask":
         raise
@@ -50,6 +51,7 @@ except ModuleNotFoundError as error:
 
 __all__ = ["broadcast", "broadcast_like", "broadcast_to", "meshgrid", "repeat", "tile"]
 __all__ += ["chain", "elementwise", "mean", "std", "sum", "unbroadcast", "unrepeat", "var", "where"]
+__all__ += ["cross", "matvec", "norm", "vecdot"]
 
 
 def broadcast(

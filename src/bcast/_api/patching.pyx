@@ -19,7 +19,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from bcast._api.reductions cimport Reduction, is_everywhere, reduced, reduction
 from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose
-from bcast._reduction cimport has_kernels
+from bcast._reduction cimport cross_vectors, dot_vectors, has_kernels, transform_vectors
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
 
@@ -36,6 +36,7 @@ from numpy import generic, iinfo, integer, ndarray
 from bcast._api.broadcast import broadcast, broadcast_arrays, meshgrid
 from bcast._api.converted import as_base as base_of
 from bcast._api.repeats import repeat, tile
+from bcast._api.vectors import norm
 from bcast._rules.arguments import FLOATS, INT64, show
 
 cdef extern from "Python.h":
@@ -110,6 +111,8 @@ cdef class StandIn
 cdef class Place:
     """A function's place in NumPy's namespace. To change an attribute allocates nothing."""
 
+    cdef object owner           # the module that has the function
+    cdef str attribute          # the function's name there
     cdef object take
     cdef Py_ssize_t least       # arguments by position of a call that is taken
     cdef bint of_several        # whether the first argument is a sequence of arrays
@@ -360,11 +363,12 @@ def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
     names, *more : str or iterable of str, optional
         The functions to replace: 'tile', 'repeat' and 'meshgrid'. Others have to be named: 'where'; 'stack' and
         'dstack', of one array several times; 'broadcast_arrays', whose results are then new arrays, where NumPy's are
-        views; 'sum', 'mean', 'var' and 'std', whose results then differ from NumPy's in their last bits.
+        views; 'sum', 'mean', 'var', 'std', 'vecdot', 'matvec' and 'linalg.norm', whose results then differ from NumPy's
+        in their last bits; 'cross'.
 
     Notes
     -----
-    The functions are replaced in NumPy's namespace. A module that has imported them by ``from numpy import tile``
+    The functions are replaced in NumPy's namespace, 'linalg.norm' in that of `numpy.linalg`. A module that has imported them by ``from numpy import tile``
     before the patch keeps what it has. ``python -m bcast run`` patches before a program starts.
 
     Patches nest. Each is to be taken back once, from any thread. What other libraries have put there before is called
@@ -498,7 +502,9 @@ def is_patched(name: str | None = None) -> bool:
     cdef Place place
     for each in _places if name is None else _names_argument(name, ()):
         place = _places[each]
-        if place.stand_in is not None and place.stand_in.active and getattr(np, each, None) is place.stand_in:
+        if place.stand_in is None or not place.stand_in.active:
+            continue
+        if getattr(place.owner, place.attribute, None) is place.stand_in:
             return True
     return False
 
@@ -554,15 +560,16 @@ cdef int _replace(tuple names) except -1:
     cdef Py_ssize_t i
     cdef Place place
     for name in names:
-        original = getattr(np, name)
+        place = _places[name]
+        original = getattr(place.owner, place.attribute)
         while type(original) is StandIn and not original.active:  # somebody had kept it, and put it back
             original = original.original
-        stand_ins.append(StandIn(original, _places[name]))
+        stand_ins.append(StandIn(original, place))
     for i in range(len(names)):
         place = _places[names[i]]
         if place.uses == 0:
             stand_ins[i], place.stand_in = place.stand_in, stand_ins[i]  # the old one is freed at the end
-            setattr(np, names[i], place.stand_in)
+            setattr(place.owner, place.attribute, place.stand_in)
         place.uses += 1
     return 0
 
@@ -575,8 +582,8 @@ cdef int _put_back(tuple names) except -1:
         place.uses -= 1
         if place.uses == 0 and place.stand_in is not None:
             place.stand_in.active = False  # somebody may still have it
-            if getattr(np, name) is place.stand_in:
-                setattr(np, name, place.stand_in.original)
+            if getattr(place.owner, place.attribute) is place.stand_in:
+                setattr(place.owner, place.attribute, place.stand_in.original)
     return 0
 
 
@@ -970,6 +977,47 @@ cdef _error_of(function, array, counts, axis=None):
         return error.with_traceback(None)
 
 
+def take_vecdot(x1, x2, /, out=None, *, axis=-1):
+    result = dot_vectors(x1, x2, out, axis) if is_small_axis(axis) else None
+    return why_not_vectors(x1, x2) if result is None else result
+
+
+def take_matvec(x1, x2, /, out=None):
+    result = transform_vectors(x1, x2, out)
+    return why_not_vectors(x1, x2) if result is None else result
+
+
+def take_cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    result = None
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    if is_small_axis(axisa) and is_small_axis(axisb) and is_small_axis(axisc):
+        result = cross_vectors(a, b, axisa, axisb, axisc)
+    return why_not_vectors(a, b) if result is None else result
+
+
+def take_norm(x, ord=None, axis=None, keepdims=False):
+    if ord is not None or type(keepdims) is not bool or not (axis is None or type(axis) is int):
+        return KEYWORD
+    if not has_kernels(x):
+        return DTYPE
+    return SMALL if size_of(x) == 0 else norm(as_base(x), axis, keepdims=keepdims)
+
+
+cdef inline bint is_small_axis(axis) except -1:
+    """Whether this is an integer that may be an axis."""
+    return type(axis) is int and -65 < axis < 65
+
+
+cdef Reason why_not_vectors(a, b):
+    """Why two arrays are left to NumPy, as far as each shows it."""
+    for each in (a, b):
+        reason = why_no_array(each)
+        if reason is not None:
+            return reason
+    return ARGUMENT if has_kernels(a) and has_kernels(b) else DTYPE
+
+
 _places = {
     "tile": Place(take_tile, reading=read_for_tile, refusal=refusal_of_tile),
     "repeat": Place(take_repeat, refusal=refusal_of_repeat),
@@ -977,6 +1025,23 @@ _places = {
     "broadcast_arrays": Place(take_broadcast_arrays), "where": Place(take_where, 3),
     "sum": Place(take_sum), "mean": Place(take_mean), "var": Place(take_var), "std": Place(take_std),
     "stack": Place(take_stack, 1, True), "dstack": Place(take_dstack, 1, True),
+    "vecdot": Place(take_vecdot, 2), "matvec": Place(take_matvec, 2), "cross": Place(take_cross, 2),
+    "linalg.norm": Place(take_norm, 1),
 }
+if not hasattr(np, "matvec"):       # as NumPy 2.0 and 2.1
+    del _places["matvec"]
+
+
+cdef int _find_owners() except -1:
+    """Note which module each function is in."""
+    cdef Place place
+    for name in _places:
+        place = _places[name]
+        module, _, place.attribute = name.rpartition(".")
+        place.owner = getattr(np, module) if module else np
+    return 0
+
+
+_find_owners()
 
 OTHER_NAMES = tuple([name for name in _places if name not in DEFAULT_NAMES])     # which have to be given

@@ -10,14 +10,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bcast._api.converted import as_base, is_of_package
-from bcast._api.reductions import LONG_DOUBLES, SQUARES, Reduction, axis_for_numpy, rounded_into, statistic
+from bcast._api.elementwise import where
+from bcast._api.reductions import (
+    LONG_DOUBLES,
+    SQUARES,
+    Reduction,
+    axis_for_numpy,
+    reduced_axes,
+    rounded_into,
+    statistic,
+)
 from bcast._elementwise import with_plain_bytes
-from bcast._reduction import converted_terms, kind_of_sums
+from bcast._reduction import converted_terms, has_kernels, kind_of_sums
 from bcast._rules.arguments import brief, dtype_argument, show
 from bcast._rules.types import Axes, DType, Out
 from bcast._runtime.arrays import refuse_repeated
 
+FLOAT64 = np.dtype(np.float64)
 PLAIN = (np.ndarray, np.memmap)
+MASKED_ITEMS = 4096  # below, NumPy's loops take less time
 
 # even if they are replaced
 NUMPYS: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "var": np.var, "std": np.std}
@@ -43,7 +54,8 @@ def sum(
     keepdims : bool, optional
         Whether the axes that were summed are left in the result, with length 1.
     **others
-        `where` and `initial`, as `numpy.sum` takes them. That function does calls with masks.
+        `where` and `initial`, as `numpy.sum` takes them. A mask of bools over an array of more than some thousand
+        numbers makes an array in which the others are 0; that function does all other calls with masks.
 
     Returns
     -------
@@ -82,6 +94,8 @@ def sum(
     >>> bcast.sum(rows, axis=0) / 2**22  # NumPy's: 0.096
     array([0.1, 0.1], dtype=float32)
     """
+    if "where" in others and dtype is None and out is None and _is_masked(a, keepdims, others):
+        return sum(where(others["where"], a, 0), axis, keepdims=keepdims)
     return statistic("sum", a, axis, dtype, out, keepdims, 0, others, _numpys)
 
 
@@ -97,7 +111,8 @@ def mean(
     dtype : data-type, optional
         The dtype of the result. The default is that of `a`, or float64 for integers and bools; beside `out`, its own.
     **others
-        `where`, as `numpy.mean` takes it. That function does calls with masks.
+        `where`, as `numpy.mean` takes it. Masks are as in `sum`; if one leaves no item of some result, that function
+        does the call, and warns.
 
     Returns
     -------
@@ -117,6 +132,10 @@ def mean(
     >>> bcast.mean(np.array([[1, 2], [3, 5]]), axis=0)
     array([2. , 3.5])
     """
+    if "where" in others and dtype is None and out is None and _is_masked(a, keepdims, others):
+        result = _mean_under_mask(a, axis, keepdims, others["where"])
+        if result is not None:
+            return result
     return statistic("mean", a, axis, dtype, out, keepdims, 0, others, _numpys)
 
 
@@ -204,6 +223,43 @@ def std(
     [[-1.0, -1.0], [1.0, 1.0]]
     """
     return statistic("std", a, axis, dtype, out, keepdims, _ddof(ddof, correction), others, _numpys)
+
+
+def _is_masked(a: Any, keepdims: Any, others: dict[str, Any]) -> bool:
+    """Return whether a mask says which of an array's items count, both of them plain, and the items are real numbers.
+
+    What is left out becomes 0 in an array of its own, which pays from some thousand items on.
+    """
+    mask = others["where"]
+    if type(a) is not np.ndarray or type(mask) is not np.ndarray or type(keepdims) is not bool or len(others) != 1:
+        return False
+    if mask.dtype != bool or a.dtype.kind not in "iuf" or not has_kernels(a) or a.size < MASKED_ITEMS:
+        return False
+    if not a.dtype.isnative or mask.ndim > a.ndim:
+        return False
+    lengths = zip(mask.shape[::-1], a.shape[::-1], strict=False)
+    return all(length in (1, whole) for length, whole in lengths)
+
+
+def _mean_under_mask(a: Any, axis: Any, keepdims: bool, mask: Any) -> Any:
+    """Average the items that a mask leaves; None if it leaves none of some result, of which NumPy warns."""
+    shape = a.shape
+    axes = reduced_axes(axis, shape)
+    mask = mask.reshape((1,) * (a.ndim - mask.ndim) + mask.shape)
+    counts = sum(mask, axes, keepdims=True)
+    for at in axes:
+        if mask.shape[at] == 1:
+            counts = counts * shape[at]
+    if not np.all(counts):
+        return None
+
+    total = sum(where(mask, a, 0), axes, FLOAT64, keepdims=True)
+    result = np.asarray(total / counts)
+    if a.dtype.kind == "f":
+        result = result.astype(a.dtype, copy=False)
+    if not keepdims:
+        result = result.reshape([length for at, length in enumerate(result.shape) if at not in axes])
+    return result if result.ndim else result[()]
 
 
 def _ddof(ddof: Any, correction: Any) -> Any:

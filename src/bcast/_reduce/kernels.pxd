@@ -73,7 +73,7 @@ cdef extern from "_reduce/simd/sum.h":
 cdef extern from "_reduce/simd/table.h":
     enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", INT64 "BCAST_INT64", UINT8 "BCAST_UINT8", UINT64 "BCAST_UINT64"
     enum: DTYPE_COUNT "BCAST_DTYPE_COUNT"
-    enum: FLOAT16 "BCAST_FLOAT16", FLOAT32 "BCAST_FLOAT32", FLOAT64 "BCAST_FLOAT64"
+    enum: FLOAT16 "BCAST_FLOAT16", BFLOAT16 "BCAST_BFLOAT16", FLOAT32 "BCAST_FLOAT32", FLOAT64 "BCAST_FLOAT64"
 
     ctypedef struct Dtype "bcast_dtype":
         int size
@@ -99,3 +99,31 @@ cdef extern from "_reduce/simd/positions.h":
         int64_t (*best_of)(
             bint greatest, const char *src, Py_ssize_t stride, const int64_t *positions,
             Py_ssize_t count) noexcept nogil
+
+cdef extern from "_reduce/simd/short_vectors.h":
+    enum:
+        SHORT_LANES "BCAST_SHORT_LANES"
+        SHORT_LEAST "BCAST_SHORT_LEAST"
+        SHORT_MOST "BCAST_SHORT_MOST"
+    enum: DOT "BCAST_DOT", CROSS "BCAST_CROSS", NORM "BCAST_NORM", MATVEC "BCAST_MATVEC", STACK "BCAST_STACK"
+    enum:
+        SHORT_F32 "BCAST_SHORT_F32"
+        SHORT_F64 "BCAST_SHORT_F64"
+        SHORT_U64 "BCAST_SHORT_U64"
+        SHORT_U32 "BCAST_SHORT_U32"
+        SHORT_U16 "BCAST_SHORT_U16"
+        SHORT_U8 "BCAST_SHORT_U8"
+
+    ctypedef struct ShortVectors "bcast_short_vectors":
+        char **items
+        Py_ssize_t advance
+        bint dense
+
+    ctypedef struct ShortCall "bcast_short_call":
+        ShortVectors a
+        ShortVectors b
+        const void *matrix
+        ShortVectors dst
+        Py_ssize_t count
+
+    ctypedef void (*ShortKernel "bcast_short_kernel")(const ShortCall *call) noexcept nogil

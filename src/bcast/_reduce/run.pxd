@@ -1,6 +1,6 @@
 # What follows a plan. `counted` uses the parts of it that combine and pack rows; the face the rest.
 
-from bcast._reduce.kernels cimport Kernels, PositionKernels, Sink, Target
+from bcast._reduce.kernels cimport Kernels, PositionKernels, ShortKernel, Sink, Target
 from bcast._reduce.plan cimport Axes, Cursor, Reduction, ReductionPlan, Terms
 
 cdef struct ItemRows:
@@ -26,6 +26,9 @@ cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) n
 cdef const Target *sum_target(int target) noexcept nogil
 cdef const Kernels *operation_kernels(int target, int operation, int dtype) noexcept nogil
 cdef const PositionKernels *position_kernels(int target, int dtype) noexcept nogil
+cdef ShortKernel short_kernel(int target, int operation, int kind, int length, int rows) noexcept nogil
+cdef void pack_items(
+    int dtype, bint as_real, char *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil
 cdef bint finish_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil

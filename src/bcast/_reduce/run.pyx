@@ -24,6 +24,7 @@ cdef extern from "_reduce/simd/kernels.h":
     const Target *bcast_sum_target_of(int target) nogil
     const Kernels *bcast_operation_kernels(int target, int operation, int dtype) nogil
     const PositionKernels *bcast_position_kernels_of(int target, int dtype) nogil
+    ShortKernel bcast_short_kernel_of(int target, int operation, int kind, int length, int rows) nogil
     void pack "bcast_pack"(int dtype, bint as_real, char *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) nogil
 
 cdef extern from "_reduce/simd/pieces.h":
@@ -75,6 +76,18 @@ cdef const Kernels *operation_kernels(int target, int operation, int dtype) noex
 cdef const PositionKernels *position_kernels(int target, int dtype) noexcept nogil:
     """The kernels that find where an extreme is, for a target and a dtype of the table."""
     return bcast_position_kernels_of(target, dtype)
+
+
+cdef ShortKernel short_kernel(int target, int operation, int kind, int length, int rows) noexcept nogil:
+    """The kernel of short vectors for an operation, a kind of items, and lengths of vectors and of results."""
+    return bcast_short_kernel_of(target, operation, kind, length, rows)
+
+
+cdef void pack_items(
+    int dtype, bint as_real, char *dst, const char *src, Py_ssize_t stride, Py_ssize_t n,
+) noexcept nogil:
+    """Write items one after the other, floats as they are and integers of 64 bits; or all as float64."""
+    pack(dtype, as_real, dst, src, stride, n)
 
 
 # ---- Shares and tiles ----

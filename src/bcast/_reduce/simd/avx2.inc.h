@@ -60,6 +60,12 @@ BCAST_INLINE Vector<uint16_t, 4> bfloats_of(Vector<double, 4> x)
     return __builtin_convertvector(bits >> 16, Vector<uint16_t, 4>);
 }
 
+/* Square roots. */
+BCAST_INLINE Vector<double, 4> roots(Vector<double, 4> x)
+{
+    return (Vector<double, 4>) _mm256_sqrt_pd((__m256d) x);
+}
+
 /* Ones that compilers do not know for ones: they would drop the products with them. */
 template <class V>
 BCAST_INLINE V ones()

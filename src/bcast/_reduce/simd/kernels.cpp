@@ -19,6 +19,7 @@
 #include "dtypes.h"
 #include "kinds.h"
 #include "packing.h"
+#include "short_vectors.h"
 #include "../../_runtime/cpu.h"
 #include "../../_runtime/floats.h"
 #include "../../_runtime/target.h"
@@ -38,6 +39,20 @@
 #define BCAST_NOT_UNROLLED BCAST_PRAGMA(GCC unroll 1)
 #endif
 
+/* A lambda that is inlined into the loops that call it; before a loop in which no item waits for another one's. */
+#ifdef __GNUC__
+#define BCAST_LAMBDA_INLINE __attribute__((always_inline))
+#else
+#define BCAST_LAMBDA_INLINE
+#endif
+#if defined(__clang__)
+#define BCAST_INDEPENDENT_ITEMS BCAST_PRAGMA(clang loop vectorize(assume_safety))
+#elif defined(__GNUC__)
+#define BCAST_INDEPENDENT_ITEMS BCAST_PRAGMA(GCC ivdep)
+#else
+#define BCAST_INDEPENDENT_ITEMS
+#endif
+
 /* A row of each table, for the lists of dtypes and kinds. */
 #define BCAST_CASE_STORE(NAME, ...) case BCAST_##NAME: store_as<BCAST_##NAME, BCAST_UINT64>(results, sums, n); break;
 #define BCAST_BITS_OF(NAME, Bits, is_float, ...)                                                                    \
@@ -52,6 +67,11 @@
 
 namespace bcast {
 namespace {
+
+/* The kernels of short vectors of one target: by operations, kinds, lengths of vectors, and of results. */
+struct KernelsOfLengths { bcast_short_kernel of[BCAST_SHORT_MOST + 1][BCAST_SHORT_MOST + 1]; };
+struct KernelsOfKinds { KernelsOfLengths of[BCAST_SHORT_KINDS]; };
+struct ShortKernels { KernelsOfKinds of[BCAST_SHORT_OPERATIONS]; };
 
 /* ---- The targets ---- */
 
@@ -118,6 +138,8 @@ namespace ssse3 { using namespace plain; }
 constexpr const bcast_sum_target *sum_targets[] = {BCAST_TARGETS(BCAST_SUMS_OF)};
 constexpr const bcast_sum_kernels *const *operation_targets[] = {BCAST_TARGETS(BCAST_OPERATIONS_OF)};
 constexpr const bcast_position_kernels *position_targets[] = {BCAST_TARGETS(BCAST_POSITIONS_OF)};
+#define BCAST_SHORT_OF(name, kernels, ...) &kernels::short_vectors::table,
+constexpr const ShortKernels *short_targets[] = {BCAST_TARGETS(BCAST_SHORT_OF)};
 
 }
 }
@@ -135,6 +157,11 @@ extern "C" const bcast_sum_kernels *bcast_operation_kernels(int target, int oper
 extern "C" const bcast_position_kernels *bcast_position_kernels_of(int target, int dtype)
 {
     return &bcast::position_targets[target][dtype];
+}
+
+extern "C" bcast_short_kernel bcast_short_kernel_of(int target, int operation, int kind, int length, int rows)
+{
+    return bcast::short_targets[target]->of[operation].of[kind].of[length][rows];
 }
 
 extern "C" BCAST_ALIGNED void bcast_pack(

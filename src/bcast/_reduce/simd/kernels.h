@@ -5,6 +5,7 @@
 
 #include "combine.h"
 #include "positions.h"
+#include "short_vectors.h"
 #include "sum.h"
 
 /* GCC and Clang have vectors of any length; others get kernels of plain loops. These do not write results of float64:
@@ -28,6 +29,10 @@ const bcast_sum_kernels *bcast_operation_kernels(int target, int operation, int 
 
 /* The kernels that find where an extreme is, on a target, for a dtype of `table.h`. */
 const bcast_position_kernels *bcast_position_kernels_of(int target, int dtype);
+
+/* The kernel of short vectors for an operation, a kind of items, a length of vectors and of results, 1 for numbers;
+   NULL if there is none. */
+bcast_short_kernel bcast_short_kernel_of(int target, int operation, int kind, int length, int rows);
 
 /* Write the `n` terms at src, src + stride, ... one after the other, as the kernels read them; or as float64. */
 void bcast_pack(int dtype, int as_real, char *dst, const char *src, ptrdiff_t stride, ptrdiff_t n);

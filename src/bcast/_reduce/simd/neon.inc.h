@@ -55,6 +55,12 @@ BCAST_INLINE Vector<uint16_t, 4> bfloats_of(Vector<double, 4> x)
     return (Vector<uint16_t, 4>) vshrn_n_u32((uint32x4_t) ((is_number & nearest) | (~is_number & nan)), 16);
 }
 
+/* Square roots. */
+BCAST_INLINE Vector<double, 4> roots(Vector<double, 4> x)
+{
+    return {(Vector<double, 2>) vsqrtq_f64((float64x2_t) x.low), (Vector<double, 2>) vsqrtq_f64((float64x2_t) x.high)};
+}
+
 /* Ones. */
 template <class V>
 BCAST_INLINE V ones()

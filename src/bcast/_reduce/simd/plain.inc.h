@@ -68,6 +68,16 @@ BCAST_INLINE Vector<uint16_t, 4> bfloats_of(Vector<double, 4> x)
     };
 }
 
+/* Square roots. */
+BCAST_INLINE Vector<double, 4> roots(Vector<double, 4> x)
+{
+    using Half = Vector<double, 2>;
+    return {
+        Half{__builtin_sqrt(x.low[0]), __builtin_sqrt(x.low[1])},
+        Half{__builtin_sqrt(x.high[0]), __builtin_sqrt(x.high[1])},
+    };
+}
+
 /* Ones. */
 template <class V>
 BCAST_INLINE V ones()

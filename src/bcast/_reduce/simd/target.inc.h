@@ -65,6 +65,12 @@ constexpr bcast_sum_target target = target_of_sums();
 
 }
 
+namespace short_vectors {
+
+#include "short_vectors.inc.h"
+
+}
+
 namespace combine {
 
 #include "operations.inc.h"

@@ -1,0 +1,367 @@
+"""`vecdot`, `matvec`, `cross`, `norm` and `stack`: NumPy's functions of vectors, faster for vectors of 2 to 4 items.
+
+In: NumPy's arguments. Out: NumPy's results, but for the last bits of sums. What the kernels of short vectors do not
+compute is NumPy's to do, by the functions of `NUMPYS`: longer vectors, complex numbers, objects, other arguments.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+from numpy.typing import ArrayLike
+
+from bcast._api.converted import as_base, as_operand, is_handed_on
+from bcast._api.reductions import reduced_axes
+from bcast._reduction import (
+    average_onto,
+    cross_vectors,
+    dot_vectors,
+    has_kernels,
+    measure_vectors,
+    stack_vectors,
+    transform_vectors,
+)
+from bcast._rules.alignment import aligned
+from bcast._rules.types import Axes, Out
+from bcast._runtime.arrays import result_array
+
+MAX_AXES = 64  # as many as an array may have
+FLOAT64 = np.dtype(np.float64)
+CONVERTED = (list, tuple)  # to arrays, as NumPy's functions convert them
+
+
+def _matvec_of_numpy(x1: Any, x2: Any, /, **options: Any) -> Any:
+    """Do what `numpy.matvec` does, for NumPy 2.0 and 2.1, which have none."""
+    return np.matmul(x1, np.asarray(x2)[..., None], **options)[..., 0]
+
+
+# even if they are replaced
+NUMPYS: dict[str, Callable[..., Any]] = {
+    "vecdot": np.vecdot,
+    "matvec": getattr(np, "matvec", _matvec_of_numpy),
+    "cross": np.cross,
+    "norm": np.linalg.norm,
+    "stack": np.stack,
+}
+
+
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, **others: Any) -> Any:
+    """Multiply vectors and add up the products: `numpy.vecdot`, faster for vectors of 2 to 4 items.
+
+    Parameters
+    ----------
+    x1, x2 : array_like
+        Arrays of vectors, of any layout. All axes but that of the vectors broadcast by NumPy's rule.
+    out : ndarray, optional
+        The array to write the result into. It may overlap `x1` and `x2`: the result is as if they had been copied
+        first.
+    axis : int, optional
+        The axis of both arrays along which the vectors are. The default is the last one.
+    **others
+        What else `numpy.vecdot` takes, such as `axes` and `dtype`. That function does calls with them.
+
+    Returns
+    -------
+    ndarray or scalar
+        The sums, of NumPy's dtype; a scalar if no axis is left; `out` if that is given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Exceptions of `numpy.vecdot`, if shapes do not fit or `out` does not.
+
+    See Also
+    --------
+    matvec, cross, norm
+    unbroadcast : With `times`, it adds up products along any axes.
+
+    Notes
+    -----
+    Sums of float16 and float32 are rounded once, from float64. Products of float64 are rounded, and their sums are
+    compensated, so that the error does not grow where they cancel. Sums of integers wrap as NumPy's do. Overflow and
+    invalid values are told as `numpy.vecdot` tells them; but no sum of float16 or float32 overflows on its way.
+
+    `numpy.vecdot` itself does what no kernel computes: vectors of other lengths; bools, complex numbers, long double
+    and objects; dtypes of other packages; an `out` of another dtype; subclasses of ndarray.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> picture = np.array([[[100, 150, 200], [0, 80, 40]]], np.uint8)
+    >>> bcast.vecdot(picture, [0.25, 0.5, 0.25])  # gray
+    array([[150.,  50.]])
+    """
+    if not others:
+        a = np.asarray(x1) if type(x1) in CONVERTED else x1
+        b = np.asarray(x2) if type(x2) in CONVERTED else x2
+        result = dot_vectors(a, b, out, axis) if type(axis) is int and -MAX_AXES <= axis < MAX_AXES else None
+        if result is not None:
+            return result
+    if axis != -1:
+        others["axis"] = axis
+    return NUMPYS["vecdot"](x1, x2, **others) if out is None else NUMPYS["vecdot"](x1, x2, out=out, **others)
+
+
+def matvec(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, **others: Any) -> Any:
+    """Multiply matrices and vectors: `numpy.matvec`, faster for matrices of 2 to 4 rows and columns.
+
+    Parameters
+    ----------
+    x1 : array_like
+        One matrix or many, along the last two axes.
+    x2 : array_like
+        Vectors, along the last axis. All other axes of both broadcast by NumPy's rule.
+    out : ndarray, optional
+        As in `vecdot`.
+    **others
+        What else `numpy.matvec` takes. That function does calls with them.
+
+    Returns
+    -------
+    ndarray
+        Vectors, along the last axis: ``bcast.matvec(matrix, points)`` is ``points @ matrix.T``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Exceptions of `numpy.matvec`.
+
+    Notes
+    -----
+    Values and errors are as in `vecdot`, and so is what is left to NumPy: here, also one matrix of other than 2 to 4
+    columns. Many matrices, and those of more rows, are multiplied row by row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> turn = np.array([[0.0, -1.0], [1.0, 0.0]])
+    >>> bcast.matvec(turn, np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[-2.,  1.],
+           [-4.,  3.]])
+    """
+    if not others:
+        a = np.asarray(x1) if type(x1) in CONVERTED else x1
+        b = np.asarray(x2) if type(x2) in CONVERTED else x2
+        result = transform_vectors(a, b, out)
+        if result is not None:
+            return result
+    return NUMPYS["matvec"](x1, x2, **others) if out is None else NUMPYS["matvec"](x1, x2, out=out, **others)
+
+
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    """Multiply vectors to vectors that are normal to both: `numpy.cross`, faster for vectors of 3 items.
+
+    Parameters
+    ----------
+    a, b : array_like
+        Arrays of vectors, of any layout. All axes but those of the vectors broadcast by NumPy's rule.
+    axisa, axisb, axisc : int, optional
+        The axes along which the vectors of `a`, of `b` and of the result are. The default is the last one.
+    axis : int, optional
+        One axis for all three.
+
+    Returns
+    -------
+    ndarray
+        The products, with NumPy's bits.
+
+    Raises
+    ------
+    ValueError, numpy.exceptions.AxisError
+        Exceptions of `numpy.cross`.
+
+    Notes
+    -----
+    `numpy.cross` itself does what no kernel computes: vectors of 2 items, float16, bools, complex numbers, subclasses
+    of ndarray; and calls with overflow or invalid values, of which it then warns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> edges = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    >>> bcast.cross(edges, [0.0, 0.0, 1.0])
+    array([[ 0., -1.,  0.],
+           [ 2.,  0.,  0.]])
+    """
+    one = np.asarray(a) if type(a) in CONVERTED else a
+    other = np.asarray(b) if type(b) in CONVERTED else b
+    result = None
+    own = axisa, axisb, axisc, axis
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    if _are_axes(axisa, axisb, axisc):
+        result = cross_vectors(one, other, axisa, axisb, axisc)
+    return NUMPYS["cross"](a, b, *own) if result is None else result
+
+
+def _are_axes(*axes: Any) -> bool:
+    """Return whether all of these are integers that may be axes."""
+    for axis in axes:  # noqa: SIM110 (a generator takes twice the time)
+        if type(axis) is not int or not -MAX_AXES <= axis < MAX_AXES:
+            return False
+    return True
+
+
+def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
+    """Measure vectors along axes by the 2-norm, the root of the sum of the squares of their items.
+
+    Parameters
+    ----------
+    x : array_like
+        Numbers, of any layout.
+    axis : int or tuple of int, optional
+        The axes along which the items of a vector are. The default is the last one; None means all.
+    keepdims : bool, optional
+        Whether these axes are left in the result, with length 1.
+
+    Returns
+    -------
+    ndarray or scalar
+        What ``numpy.linalg.norm(x, axis=axis, keepdims=keepdims)`` returns for one axis, but for last bits: real
+        numbers, of float64 if `x` has integers. Two axes are one long vector, and no matrix, whose norm is the same.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError, ValueError
+        If `axis` has axes that `x` does not have, or one twice. Exceptions of `numpy.linalg.norm` pass through.
+
+    See Also
+    --------
+    vecdot
+
+    Notes
+    -----
+    The data is read once. Squares are added up in float64, with compensation if they are of float64, and the root is
+    rounded once. Norms of float16 and float32 never overflow on their way, nor do those of 2 to 4 items of float64,
+    or lose digits if the squares are too small; along more items, the sum of the squares may. No warning is given.
+
+    `numpy.linalg.norm` itself does what no kernel reads: long double, objects; subclasses of ndarray; empty arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> points = np.array([[3.0, 4.0], [6e200, 8e200]])
+    >>> bcast.norm(points)
+    array([5.e+000, 1.e+201])
+    >>> points / bcast.norm(points, keepdims=True)
+    array([[0.6, 0.8],
+           [0.6, 0.8]])
+    """
+    array = x if type(x) is ndarray else None if is_handed_on(x) else as_base(as_operand("x", x))
+    if array is None:
+        return _norm_of_numpy(x, axis, keepdims)
+    if type(axis) is int and keepdims is False and -array.ndim <= axis < array.ndim:
+        result = measure_vectors(array, axis)
+        if result is not None:
+            return result
+    return _norm_along(array, axis, keepdims)
+
+
+def _norm_along(array: Any, axis: Any, keepdims: Any) -> Any:
+    """Return norms along any axes."""
+    shape = array.shape
+    axes = reduced_axes(axis, shape)
+    keeps = operator.index(keepdims) != 0
+    if len(axes) == 1 and 2 <= shape[axes[0]] <= 4:
+        result = measure_vectors(array, axes[0])
+        if result is not None:
+            return np.expand_dims(result, axes[0]) if keeps else result
+    if not has_kernels(array) or array.size == 0 or not axes:
+        return _norm_of_numpy(array, axes, keeps)
+
+    own = array.dtype.newbyteorder("=")
+    if own.kind == "c":
+        return _norm_of_parts(array, axes, keeps, own)
+    dtype = own if own.kind == "f" else FLOAT64
+    source = tuple([1 if at in axes else length for at, length in enumerate(shape)])
+    if source == shape:
+        result = np.abs(array, dtype=dtype) if dtype == own else np.abs(array.astype(dtype))
+    else:
+        result = result_array(None, array, source, "x", dtype)
+        average_onto(array, aligned(shape, source), result, 1.0, np.zeros((1,) * len(shape)), True)
+    return _without_axes(result, axes, keeps)
+
+
+def _norm_of_parts(array: Any, axes: tuple[int, ...], keeps: bool, own: Any) -> Any:
+    """Return norms of complex numbers: their parts are items along one more axis."""
+    parts = np.stack((array.real, array.imag), -1) if not array.flags.c_contiguous else None
+    if parts is None:
+        real = np.dtype(f"f{own.itemsize // 2}")
+        plain = array if array.dtype.isnative else array.astype(own)
+        parts = plain.view(real).reshape((*plain.shape, 2))
+    result = _norm_along(parts, (*axes, parts.ndim - 1), False)
+    return np.expand_dims(result, axes) if keeps else result
+
+
+def _without_axes(result: Any, axes: tuple[int, ...], keeps: bool) -> Any:
+    """Return a result without axes of length 1, or with them; a scalar if none is left."""
+    if keeps:
+        return result
+    result = result.reshape([length for at, length in enumerate(result.shape) if at not in axes])
+    return result if result.ndim else result[()]
+
+
+def _norm_of_numpy(x: Any, axis: Any, keepdims: Any) -> Any:
+    """Have NumPy measure vectors, along several axes as one."""
+    if axis is None or type(axis) is int or isinstance(axis, np.integer):
+        return NUMPYS["norm"](x, axis=axis, keepdims=keepdims)
+    axes = tuple(axis)
+    if len(axes) == 1:
+        return NUMPYS["norm"](x, axis=axes[0], keepdims=keepdims)
+    squares = np.abs(x)
+    return np.sqrt(np.sum(squares * squares, axis=axes, keepdims=keepdims))
+
+
+def stack(arrays: Sequence[ArrayLike], axis: int = 0, out: Out = None, **others: Any) -> Any:
+    """Join arrays along a new axis: `numpy.stack`, at the speed of memory for 2 to 4 arrays along a last axis.
+
+    Parameters
+    ----------
+    arrays : sequence of array_like
+        Arrays of one shape.
+    axis : int, optional
+        The axis of the result along which the arrays are numbered. The default is the first one.
+    out : ndarray, optional
+        The array to write the result into, as `numpy.stack` takes it.
+    **others
+        `dtype` and `casting`, as `numpy.stack` takes them.
+
+    Returns
+    -------
+    ndarray
+        The arrays, or `out`.
+
+    Raises
+    ------
+    ValueError, numpy.exceptions.AxisError, TypeError
+        Exceptions of `numpy.stack`.
+
+    Notes
+    -----
+    Contiguous arrays of one dtype of 1, 2, 4 or 8 bytes, along a last axis, are interleaved in one pass, on several
+    threads. `numpy.stack` itself does all other calls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast
+    >>> x, y = np.array([1.0, 2.0]), np.array([5.0, 6.0])
+    >>> bcast.stack((x, y), axis=-1)
+    array([[1., 5.],
+           [2., 6.]])
+    """
+    if out is None and not others and type(arrays) in CONVERTED and type(axis) is int and arrays:
+        first: Any = arrays[0]
+        if type(first) is ndarray and (axis == -1 or axis == first.ndim):
+            result = stack_vectors(arrays)
+            if result is not None:
+                return result
+    return NUMPYS["stack"](arrays, axis=axis, out=out, **others)

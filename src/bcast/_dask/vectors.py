@@ -1,0 +1,89 @@
+"""Products, norms and stacks of vectors in dask arrays: each vector lies within one chunk, or is made to."""
+
+from functools import partial
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from bcast._api import vectors
+from bcast._api.reductions import reduced_axes
+from bcast._dask.arrays import AnyArray, Array, as_dask
+from bcast._rules.types import Axes
+
+ONE = "(i),(i)->()"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def vecdot(x1: AnyArray, x2: AnyArray, /, *, axis: int = -1) -> Array:
+    """Multiply vectors and add up the products, as `bcast.vecdot` does. The axis of the vectors becomes one chunk.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.vecdot(da.ones((4, 3), chunks=2), [1, 2, 3]).compute()
+    array([6., 6., 6., 6.])
+    """
+    a, b = as_dask("x1", x1), as_dask("x2", x2)
+    return _applied(vectors.vecdot, ONE, [(axis,), (axis,), ()], a, b)
+
+
+def matvec(x1: AnyArray, x2: AnyArray, /) -> Array:
+    """Multiply matrices and vectors, as `bcast.matvec` does. The axes of both become one chunk.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.matvec([[0, 2], [1, 0]], da.ones((3, 2), chunks=2)).compute()
+    array([[2., 1.],
+           [2., 1.],
+           [2., 1.]])
+    """
+    return _applied(vectors.matvec, "(i,j),(j)->(i)", [(-2, -1), (-1,), (-1,)], as_dask("x1", x1), as_dask("x2", x2))
+
+
+def cross(
+    a: AnyArray, b: AnyArray, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
+    """Multiply vectors of 3 items to vectors, as `bcast.cross` does. The axis of the vectors becomes one chunk.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.cross(da.eye(3, chunks=2), [0, 0, 1]).compute()
+    array([[ 0., -1.,  0.],
+           [ 1.,  0.,  0.],
+           [ 0.,  0.,  0.]])
+    """
+    axes = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
+    return _applied(vectors.cross, "(i),(i)->(i)", [(at,) for at in axes], as_dask("a", a), as_dask("b", b))
+
+
+def norm(x: AnyArray, axis: Axes = -1, *, keepdims: bool = False) -> Array:
+    """Measure vectors along axes, as `bcast.norm` does. These axes become one chunk each.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.norm(da.ones((2, 4), chunks=2), keepdims=True).compute()
+    array([[2.],
+           [2.]])
+    """
+    array = as_dask("x", x)
+    axes = reduced_axes(axis, array.shape)
+    signature = f"({','.join(LETTERS[: len(axes)])})->()"
+    result = _applied(partial(vectors.norm, axis=tuple(range(-len(axes), 0))), signature, [axes, ()], array)
+    return np.expand_dims(result, axes) if keepdims else result
+
+
+def _applied(function: Any, signature: str, axes: list[tuple[int, ...]], *arrays: Array) -> Array:
+    """Apply a function whose vectors are along the last axes to chunks that have all of these."""
+    examples = []
+    for array, own in zip(arrays, axes, strict=False):
+        examples.append(np.ones([array.shape[at] for at in own], array.dtype))
+    dtype = np.asarray(function(*examples)).dtype
+    return da.apply_gufunc(function, signature, *arrays, axes=axes, allow_rechunk=True, output_dtypes=dtype)

@@ -1,0 +1,452 @@
+/* The kernels of short vectors: `short_vectors.h` is their contract. As many vectors as a register has lanes are read as
+   columns, by shuffles where they are dense; the rest one by one. */
+
+#if BCAST_VECTORS
+template <class Item> using Lanes = Vector<Item, BCAST_SHORT_LANES>;
+#else
+template <class Item> using Lanes = Item;
+#endif
+
+template <class Item> constexpr bool is_float = false;
+template <> constexpr bool is_float<float> = true;
+template <> constexpr bool is_float<double> = true;
+
+/* ---- One item, as lanes are dealt with ---- */
+
+BCAST_INLINE double widened_lanes(float x) { return x; }
+BCAST_INLINE double widened_lanes(double x) { return x; }
+BCAST_INLINE uint64_t widened_lanes(uint64_t x) { return x; }
+
+BCAST_INLINE float narrowed_lanes(float, double x) { return static_cast<float>(x); }
+BCAST_INLINE double narrowed_lanes(double, double x) { return x; }
+BCAST_INLINE uint64_t narrowed_lanes(uint64_t, uint64_t x) { return x; }
+
+BCAST_INLINE double root_of_lanes(double x) { return __builtin_sqrt(x); }
+
+/* All bits, or none if x is infinite or no number; told without a comparison of floats, which may be an error. */
+BCAST_INLINE uint64_t finite_mask(double x)
+{
+    return (bcast_f64_bits_of(x) >> 52 & 0x7ff) == 0x7ff ? 0 : ~static_cast<uint64_t>(0);
+}
+
+BCAST_INLINE double masked(double x, uint64_t mask) { return bcast_f64_of(bcast_f64_bits_of(x) & mask); }
+
+/* One item in each lane. */
+template <class V, class Item>
+BCAST_INLINE V spread(Item x)
+{
+#if BCAST_VECTORS
+    if constexpr (is_two<V>) return {spread<decltype(V::low)>(x), spread<decltype(V::low)>(x)};
+    else if constexpr (sizeof(V) > sizeof x) return x - V{};       /* which keeps the sign of a zero */
+    else
+#endif
+    return x;
+}
+
+template <class Item>
+BCAST_INLINE Item load_item(const char *at)
+{
+    Item item;
+    memcpy(&item, at, sizeof item);
+    return item;
+}
+
+/* Read a vector's items, or write them. */
+template <class Item>
+BCAST_INLINE void load_dense(const int n, const char *src, Item *items)
+{
+    memcpy(items, src, n * sizeof *items);
+}
+
+template <class Item>
+BCAST_INLINE void store_dense(const int n, char *dst, const Item *items)
+{
+    memcpy(dst, items, n * sizeof *items);
+}
+
+#if BCAST_VECTORS
+
+/* ---- Lanes ---- */
+
+BCAST_INLINE Lanes<double> widened_lanes(Lanes<float> x) { return doubles(x); }
+BCAST_INLINE Lanes<double> widened_lanes(Lanes<double> x) { return x; }
+BCAST_INLINE Lanes<uint64_t> widened_lanes(Lanes<uint64_t> x) { return x; }
+
+BCAST_INLINE Lanes<float> narrowed_lanes(Lanes<float>, Lanes<double> x) { return floats(x); }
+BCAST_INLINE Lanes<double> narrowed_lanes(Lanes<double>, Lanes<double> x) { return x; }
+BCAST_INLINE Lanes<uint64_t> narrowed_lanes(Lanes<uint64_t>, Lanes<uint64_t> x) { return x; }
+
+BCAST_INLINE Lanes<double> root_of_lanes(Lanes<double> x) { return roots(x); }
+
+template <class V>
+BCAST_INLINE auto finite_mask_of(V x)
+{
+    if constexpr (is_two<V>) {
+        using Half = decltype(finite_mask_of(x.low));
+        return Two<Half>{finite_mask_of(x.low), finite_mask_of(x.high)};
+    } else {
+        using Bits = decltype(x < x);
+        constexpr long long infinity = 0x7ff0000000000000;
+        return (Bits) ((((Bits) x) & infinity) != infinity);
+    }
+}
+
+template <class V, class Mask>
+BCAST_INLINE V masked_lanes(V x, Mask mask)
+{
+    if constexpr (is_two<V>) return {masked_lanes(x.low, mask.low), masked_lanes(x.high, mask.high)};
+    else return (V) ((Mask) x & mask);
+}
+
+BCAST_INLINE auto finite_mask(Lanes<double> x) { return finite_mask_of(x); }
+template <class Mask> BCAST_INLINE Lanes<double> masked(Lanes<double> x, Mask mask) { return masked_lanes(x, mask); }
+
+/* Four dense vectors as columns; `dense.inc.h` has a picture of three items. */
+template <class V>
+BCAST_INLINE void load_columns(const int n, const char *src, V *items)
+{
+    const V a = load_at<V>(src, 0), b = load_at<V>(src, 1), c = load_at<V>(src, n - 1);
+
+    if (n == 2) {
+        items[0] = shuffled<0, 2, 4, 6>(a, b);
+        items[1] = shuffled<1, 3, 5, 7>(a, b);
+    } else if (n == 3) {
+        const V first = shuffled<0, 5, 2, 3>(shuffled<0, 1, 6, 3>(a, b), c);
+        const V second = shuffled<0, 1, 6, 3>(shuffled<0, 5, 2, 3>(b, a), c);
+        const V third = shuffled<0, 1, 6, 3>(shuffled<0, 5, 2, 3>(c, b), a);
+        items[0] = shuffled<0, 3, 2, 1>(first, first);
+        items[1] = shuffled<1, 0, 3, 2>(second, second);
+        items[2] = shuffled<2, 1, 0, 3>(third, third);
+    } else {
+        const V d = load_at<V>(src, 2);     /* the third: c is the fourth */
+        const V ab = even(a, b), dc = even(d, c), ab_odd = odd(a, b), dc_odd = odd(d, c);
+        items[0] = lower(ab, dc);
+        items[1] = lower(ab_odd, dc_odd);
+        items[2] = upper(ab, dc);
+        items[3] = upper(ab_odd, dc_odd);
+    }
+}
+
+/* The reverse. */
+template <class V>
+BCAST_INLINE void store_columns(const int n, char *dst, const V *items)
+{
+    if (n == 2) {
+        store_at(dst, 0, shuffled<0, 4, 1, 5>(items[0], items[1]));
+        store_at(dst, 1, shuffled<2, 6, 3, 7>(items[0], items[1]));
+    } else if (n == 3) {
+        const V first = shuffled<0, 3, 2, 1>(items[0], items[0]);
+        const V second = shuffled<1, 0, 3, 2>(items[1], items[1]);
+        const V third = shuffled<2, 1, 0, 3>(items[2], items[2]);
+        store_at(dst, 0, shuffled<0, 1, 6, 3>(shuffled<0, 5, 2, 3>(first, second), third));
+        store_at(dst, 1, shuffled<0, 1, 6, 3>(shuffled<0, 5, 2, 3>(second, third), first));
+        store_at(dst, 2, shuffled<0, 1, 6, 3>(shuffled<0, 5, 2, 3>(third, first), second));
+    } else {
+        const V ab = lower(items[0], items[2]), ab_odd = lower(items[1], items[3]);
+        const V dc = upper(items[0], items[2]), dc_odd = upper(items[1], items[3]);
+        store_at(dst, 0, even(ab, ab_odd));
+        store_at(dst, 1, odd(ab, ab_odd));
+        store_at(dst, 2, even(dc, dc_odd));
+        store_at(dst, 3, odd(dc, dc_odd));
+    }
+}
+
+#endif
+
+/* ---- Vectors number `i` and those after it, as many as V has lanes ---- */
+
+template <class Item>
+constexpr ptrdiff_t short_lanes = sizeof(Lanes<Item>) / sizeof(Item);
+
+template <class V, class Item>
+constexpr bool is_item = sizeof(V) == sizeof(Item);
+
+template <class V, class Item>
+BCAST_INLINE void load_vectors(const int n, const bcast_short_vectors &src, ptrdiff_t i, V *items)
+{
+    const ptrdiff_t at = i * src.advance;
+
+    if (src.dense) {
+#if BCAST_VECTORS
+        if constexpr (!is_item<V, Item>) load_columns(n, src.items[0] + at, items);
+        else
+#endif
+        load_dense<Item>(n, src.items[0] + at, items);
+        return;
+    }
+    for (int k = 0; k < n; k++) {
+#if BCAST_VECTORS
+        if constexpr (!is_item<V, Item>) items[k] = load<V>(src.items[k] + at);
+        else
+#endif
+        items[k] = load_item<Item>(src.items[k] + at);
+    }
+}
+
+template <class V, class Item>
+BCAST_INLINE void store_vectors(const int n, const bcast_short_vectors &dst, ptrdiff_t i, const V *items)
+{
+    const ptrdiff_t at = i * dst.advance;
+
+    if (n > 1 && dst.dense) {
+#if BCAST_VECTORS
+        if constexpr (!is_item<V, Item>) store_columns(n, dst.items[0] + at, items);
+        else
+#endif
+        store_dense<Item>(n, dst.items[0] + at, items);
+        return;
+    }
+    for (int k = 0; k < n; k++) {
+#if BCAST_VECTORS
+        if constexpr (!is_item<V, Item>) store(dst.items[k] + at, items[k]);
+        else
+#endif
+        memcpy(dst.items[k] + at, &items[k], sizeof(Item));
+    }
+}
+
+/* Take a step for as many vectors at a time as a register has lanes, then for each of the last ones. */
+#define BCAST_SHORT_LOOP(Item, n, step)                                                         \
+    ptrdiff_t i = 0;                                                                            \
+    for (; i + short_lanes<Item> <= n; i += short_lanes<Item>) step(Lanes<Item>(), i);          \
+    if constexpr (short_lanes<Item> > 1)                                                        \
+        for (; i < n; i++) step(Item(), i);
+
+/* ---- Arithmetic ---- */
+
+/* The sum of products, given in the wide type. An error term that is no number is none: the sum is infinite. */
+template <class Item, class Wide>
+BCAST_INLINE Wide sum_of_products(const int n, const Wide *products)
+{
+    Wide sum = products[0] + products[1];
+    for (int k = 2; k < n; k++) sum = sum + products[k];
+
+    if constexpr (sizeof(Item) == 8 && is_float<Item>) {
+        if (n > 2) {
+            const auto finite = finite_mask(sum);
+            Wide before = masked(products[0], finite), error = {};
+            for (int k = 1; k < n; k++) {
+                const Wide term = masked(products[k], finite), after = before + term;
+                error = error + BCAST_TWO_SUM_ERROR(before, term, after);
+                before = after;
+            }
+            sum = sum + error;
+        }
+    }
+    return sum;
+}
+
+template <class Item, class V>
+BCAST_INLINE V product_of(V a, V b)
+{
+    if constexpr (is_float<Item>) return rounded(a * b);
+    else return a * b;
+}
+
+template <class Item, class V>
+BCAST_INLINE auto dot(const int n, const V *a, const V *b)
+{
+    using Wide = decltype(widened_lanes(a[0]));
+    Wide products[BCAST_SHORT_MOST];
+
+    for (int k = 0; k < n; k++) products[k] = product_of<Item>(widened_lanes(a[k]), widened_lanes(b[k]));
+    return sum_of_products<Item>(n, products);
+}
+
+template <class Item, int n>
+void dot_vectors(const bcast_short_call *all)
+{
+    const bcast_short_call call = *all;
+    const auto step = [&](auto like, ptrdiff_t i) BCAST_LAMBDA_INLINE {
+        using V = decltype(like);
+        V a[n], b[n];
+        load_vectors<V, Item>(n, call.a, i, a);
+        load_vectors<V, Item>(n, call.b, i, b);
+        const V sum = narrowed_lanes(like, dot<Item>(n, a, b));
+        store_vectors<V, Item>(1, call.dst, i, &sum);
+    };
+    BCAST_SHORT_LOOP(Item, call.count, step)
+}
+
+template <class Item>
+void cross_vectors(const bcast_short_call *all)
+{
+    const bcast_short_call call = *all;
+    const auto step = [&](auto like, ptrdiff_t i) BCAST_LAMBDA_INLINE {
+        using V = decltype(like);
+        V a[3], b[3];
+        load_vectors<V, Item>(3, call.a, i, a);
+        load_vectors<V, Item>(3, call.b, i, b);
+        const V results[3] = {
+            product_of<Item>(a[1], b[2]) - product_of<Item>(a[2], b[1]),
+            product_of<Item>(a[2], b[0]) - product_of<Item>(a[0], b[2]),
+            product_of<Item>(a[0], b[1]) - product_of<Item>(a[1], b[0]),
+        };
+        store_vectors<V, Item>(3, call.dst, i, results);
+    };
+    BCAST_SHORT_LOOP(Item, call.count, step)
+}
+
+/* The product of a matrix of `rows` rows and each vector. */
+template <class Item, int n, int rows>
+void transform_vectors(const bcast_short_call *all)
+{
+    const bcast_short_call call = *all;
+    const Item *matrix = static_cast<const Item *>(call.matrix);
+    using WideItem = decltype(widened_lanes(Item()));
+    using WideLanes = decltype(widened_lanes(Lanes<Item>()));
+    WideLanes factors[rows * n];
+    WideItem items[rows * n];
+
+    for (int k = 0; k < rows * n; k++) {
+        items[k] = widened_lanes(load_item<Item>(reinterpret_cast<const char *>(matrix + k)));
+        factors[k] = spread<WideLanes>(items[k]);
+    }
+
+    const auto step = [&](auto like, ptrdiff_t i) BCAST_LAMBDA_INLINE {
+        using V = decltype(like);
+        using Wide = decltype(widened_lanes(like));
+        V a[n], results[rows];
+        Wide products[n];
+        load_vectors<V, Item>(n, call.a, i, a);
+        for (int row = 0; row < rows; row++) {
+            for (int k = 0; k < n; k++) {
+                if constexpr (is_item<V, Item>) products[k] = product_of<Item>(widened_lanes(a[k]), items[row * n + k]);
+                else products[k] = product_of<Item>(widened_lanes(a[k]), factors[row * n + k]);
+            }
+            results[row] = narrowed_lanes(like, sum_of_products<Item>(n, products));
+        }
+        store_vectors<V, Item>(rows, call.dst, i, results);
+    };
+    BCAST_SHORT_LOOP(Item, call.count, step)
+}
+
+/* ---- Norms ---- */
+
+/* Whether a sum of squares is too large, or too small, to be sure of. Those of float32 never are. */
+BCAST_INLINE bool is_unsure(double sum) { return !(sum > 0x1p-900 && sum < 0x1p1000); }
+
+/* The norm of a vector of float64, given the sum of squares, which may have overflowed or lost digits. */
+template <class Item>
+Item scaled_norm(const int n, const Item *items, double sum)
+{
+    double most = 0, scaled = 0;
+
+    for (int k = 0; k < n; k++) most = __builtin_fabs(items[k]) > most ? __builtin_fabs(items[k]) : most;
+    if (!is_unsure(sum) || sum != sum || most == 0 || !finite_mask(most)) return __builtin_sqrt(sum);
+
+    const double by = most > 1 ? 0x1p-600 : 0x1p600;
+    for (int k = 0; k < n; k++) scaled += items[k] * by * (items[k] * by);
+    return __builtin_sqrt(scaled) / by;
+}
+
+#if BCAST_VECTORS
+template <class V>
+BCAST_INLINE bool are_unsure(V sum)
+{
+    if constexpr (is_two<V>) {
+        return are_unsure(sum.low) || are_unsure(sum.high);
+    } else {
+        const auto sure = (sum > 0x1p-900) & (sum < 0x1p1000);
+        long long all = -1;
+        for (unsigned k = 0; k < sizeof sum / 8; k++) all &= sure[k];
+        return !all;
+    }
+}
+BCAST_INLINE bool is_unsure(Lanes<double> sum) { return are_unsure(sum); }
+#endif
+
+template <class Item, int n>
+void measure_vectors(const bcast_short_call *all)
+{
+    const bcast_short_call call = *all;
+    const auto step = [&](auto like, ptrdiff_t i) BCAST_LAMBDA_INLINE {
+        using V = decltype(like);
+        V a[n];
+        load_vectors<V, Item>(n, call.a, i, a);
+        const auto sum = dot<Item>(n, a, a);
+        V root = narrowed_lanes(like, root_of_lanes(sum));
+        if constexpr (sizeof(Item) == 8) {
+            if (is_unsure(sum)) {
+                Item items[n], roots[short_lanes<Item>];
+                const ptrdiff_t count = is_item<V, Item> ? 1 : short_lanes<Item>;
+                for (ptrdiff_t j = 0; j < count; j++) {
+                    load_vectors<Item, Item>(n, call.a, i + j, items);
+                    roots[j] = scaled_norm<Item>(n, items, dot<Item>(n, items, items));
+                }
+                memcpy(&root, roots, sizeof root);
+            }
+        }
+        store_vectors<V, Item>(1, call.dst, i, &root);
+    };
+    BCAST_SHORT_LOOP(Item, call.count, step)
+}
+
+/* ---- Stacks ---- */
+
+template <class Item, int n>
+void stack_vectors(const bcast_short_call *all)
+{
+    const bcast_short_call call = *all;
+
+    if constexpr (sizeof(Item) < 4) {
+        const Item *src[n];
+        Item *dst = reinterpret_cast<Item *>(call.dst.items[0]);
+        for (int k = 0; k < n; k++) src[k] = reinterpret_cast<const Item *>(call.a.items[k]);
+        BCAST_INDEPENDENT_ITEMS
+        for (ptrdiff_t i = 0; i < call.count; i++)
+            for (int k = 0; k < n; k++) dst[i * n + k] = src[k][i];
+    } else {
+        const auto step = [&](auto like, ptrdiff_t i) BCAST_LAMBDA_INLINE {
+            using V = decltype(like);
+            V a[n];
+            load_vectors<V, Item>(n, call.a, i, a);
+            store_vectors<V, Item>(n, call.dst, i, a);
+        };
+        BCAST_SHORT_LOOP(Item, call.count, step)
+    }
+}
+
+/* ---- The table of them ---- */
+
+template <class Item, int n>
+constexpr void set_kernels(ShortKernels *kernels, int kind)
+{
+    kernels->of[BCAST_DOT].of[kind].of[n][1] = dot_vectors<Item, n>;
+    kernels->of[BCAST_MATVEC].of[kind].of[n][2] = transform_vectors<Item, n, 2>;
+    kernels->of[BCAST_MATVEC].of[kind].of[n][3] = transform_vectors<Item, n, 3>;
+    kernels->of[BCAST_MATVEC].of[kind].of[n][4] = transform_vectors<Item, n, 4>;
+    if constexpr (is_float<Item>) kernels->of[BCAST_NORM].of[kind].of[n][1] = measure_vectors<Item, n>;
+}
+
+template <class Item>
+constexpr void set_all_kernels(ShortKernels *kernels, int kind)
+{
+    set_kernels<Item, 2>(kernels, kind);
+    set_kernels<Item, 3>(kernels, kind);
+    set_kernels<Item, 4>(kernels, kind);
+    kernels->of[BCAST_CROSS].of[kind].of[3][3] = cross_vectors<Item>;
+}
+
+template <class Item>
+constexpr void set_stacks(ShortKernels *kernels, int kind)
+{
+    kernels->of[BCAST_STACK].of[kind].of[2][2] = stack_vectors<Item, 2>;
+    kernels->of[BCAST_STACK].of[kind].of[3][3] = stack_vectors<Item, 3>;
+    kernels->of[BCAST_STACK].of[kind].of[4][4] = stack_vectors<Item, 4>;
+}
+
+constexpr ShortKernels make_short_kernels()
+{
+    ShortKernels kernels = {};
+    set_all_kernels<float>(&kernels, BCAST_SHORT_F32);
+    set_all_kernels<double>(&kernels, BCAST_SHORT_F64);
+    set_all_kernels<uint64_t>(&kernels, BCAST_SHORT_U64);
+    set_stacks<uint64_t>(&kernels, BCAST_SHORT_U64);
+    set_stacks<uint32_t>(&kernels, BCAST_SHORT_U32);
+    set_stacks<uint16_t>(&kernels, BCAST_SHORT_U16);
+    set_stacks<uint8_t>(&kernels, BCAST_SHORT_U8);
+    return kernels;
+}
+
+constexpr ShortKernels table = make_short_kernels();

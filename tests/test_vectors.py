@@ -207,6 +207,9 @@ def test_stack(dtype, count):
 
 def test_stacks_that_are_numpys():
     a = np.arange(6.0).reshape(2, 3)
+    swapped = a.astype(">f8")
+    assert bcast.stack((swapped, swapped), -1).dtype == np.float64
+    assert np.array_equal(bcast.stack((swapped, swapped), -1), np.stack((a, a), -1))
     assert np.array_equal(bcast.stack([a, a], axis=1), np.stack([a, a], axis=1))
     assert np.array_equal(bcast.stack([a, a], -1, dtype="f4"), np.stack([a, a], -1, dtype="f4"))
     assert np.array_equal(bcast.stack([a, [[1, 2, 3], [4, 5, 6]]], -1)[..., 0], a)

@@ -1362,6 +1362,8 @@ cpdef stack_vectors(arrays):
 
     first = arrays[0]
     kind = _kind_of_units(cnp.PyArray_ITEMSIZE(first))
+    if not cnp.PyArray_ISNOTSWAPPED(first):     # NumPy's result has the machine's order of bytes
+        return None
     if kind < 0 or cnp.PyArray_NDIM(first) == MAX_AXES or not 0 <= cnp.PyArray_TYPE(first) < cnp.NPY_OBJECT:
         return None
     for array in arrays:

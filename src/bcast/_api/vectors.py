@@ -29,7 +29,7 @@ from bcast._runtime.arrays import result_array
 
 MAX_AXES = 64  # as many as an array may have
 FLOAT64 = np.dtype(np.float64)
-CONVERTED = (list, tuple)  # to arrays, as NumPy's functions convert them
+CONVERTED: tuple[Any, ...] = (list, tuple)  # to arrays, as NumPy's functions convert them
 
 
 def _matvec_of_numpy(x1: Any, x2: Any, /, **options: Any) -> Any:

@@ -16,7 +16,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint32_t, uint64_t
 
-from bcast._api.reductions cimport Reduction, is_everywhere, reduced, reduction
+from bcast._api.reductions cimport Reduction, found_by_core, is_everywhere, reduced, reduction
 from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose
 from bcast._reduction cimport cross_vectors, dot_vectors, has_kernels, transform_vectors
@@ -363,8 +363,8 @@ def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
     names, *more : str or iterable of str, optional
         The functions to replace: 'tile', 'repeat' and 'meshgrid'. Others have to be named: 'where'; 'stack' and
         'dstack', of one array several times; 'broadcast_arrays', whose results are then new arrays, where NumPy's are
-        views; 'sum', 'mean', 'var', 'std', 'vecdot', 'matvec' and 'linalg.norm', whose results then differ from NumPy's
-        in their last bits; 'cross'.
+        views; 'max', 'min', 'argmax', 'argmin', 'any', 'all', 'cross'; 'prod', of integers alone; 'sum', 'mean', 'var',
+        'std', 'vecdot', 'matvec' and 'linalg.norm', whose results then differ from NumPy's in their last bits.
 
     Notes
     -----
@@ -774,13 +774,9 @@ cdef _take_spread(Reduction call, dtype, ddof, where, mean):
 
 cdef reduced_here(Reduction call):
     """Return what NumPy's sum or statistic would, or the reason why that function is to do it."""
-    call.a = as_base(call.a)
-    if not cnp.PyArray_CheckExact(call.a):
-        return why_no_array(call.a)
-    if not are_axes(call.axis) or isinstance(call.keepdims, np.bool):    # which NumPy refuses
-        return ARGUMENT
-    if not has_terms(call.a, call.axis):
-        return SMALL
+    cdef Reason reason = why_not_reduced(call)
+    if reason is not None:
+        return reason
 
     result = reduced(call)
     if result is not None:
@@ -789,6 +785,80 @@ cdef reduced_here(Reduction call):
         return DTYPE
     # What is left is data without a sum, or another dtype than the core's.
     return SMALL if call.dtype is None and call.out is None and call.initial is None else KEYWORD
+
+
+def take_max(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):     # NumPy's own
+    return found_here(reduction("max", a, axis, out, keepdims), initial, where)
+
+
+def take_min(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):     # NumPy's own
+    return found_here(reduction("min", a, axis, out, keepdims), initial, where)
+
+
+def take_any(a, axis=None, out=None, keepdims=False, *, where=NO_VALUE):
+    return found_here(reduction("any", a, axis, out, keepdims), NO_VALUE, where)
+
+
+def take_all(a, axis=None, out=None, keepdims=False, *, where=NO_VALUE):
+    return found_here(reduction("all", a, axis, out, keepdims), NO_VALUE, where)
+
+
+def take_prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):    # NumPy's own
+    cdef Reduction call = reduction("prod", a, axis, out, keepdims)
+    call.dtype = dtype
+    array = as_base(a)
+    if cnp.PyArray_CheckExact(array) and cnp.PyArray_TYPE(<cnp.ndarray> array) > cnp.NPY_ULONGLONG:
+        return DTYPE    # floats, whose products would differ in their last bits
+    return found_here(call, initial, where)
+
+
+def take_argmax(a, axis=None, out=None, *, keepdims=False):
+    return _take_position(reduction("argmax", a, axis, out, keepdims))
+
+
+def take_argmin(a, axis=None, out=None, *, keepdims=False):
+    return _take_position(reduction("argmin", a, axis, out, keepdims))
+
+
+cdef _take_position(Reduction call):
+    """Return positions, or why they are left to NumPy."""
+    array = call.a      # which may be in a mapped file
+    if call.axis is not None and type(call.axis) is not int:
+        return ARGUMENT
+    result = found_here(call, NO_VALUE, NO_VALUE)
+    return result if call.out is not None else _of_class(result, array)
+
+
+cdef found_here(Reduction call, initial, where):
+    """Return what NumPy's function would find among the items, or the reason why that function is to do it."""
+    cdef Reason reason
+    if initial is not NO_VALUE or not is_everywhere(where):
+        return KEYWORD
+    reason = why_not_reduced(call)
+    if reason is not None:
+        return reason
+
+    result = found_by_core(call)
+    if result is not None:
+        return result
+    if not is_compared(call.a):
+        return DTYPE
+    return SMALL if call.dtype is None and call.out is None else KEYWORD
+
+
+cdef bint is_compared(array) except -1:
+    """Whether the core compares and multiplies the items of an array: numbers other than complex, as they are read."""
+    return has_kernels(array) and array.dtype.isnative and array.dtype.kind != "c"
+
+
+cdef Reason why_not_reduced(Reduction call):
+    """None if the data and axes of a call let the core be asked; the data becomes an array of the base class."""
+    call.a = as_base(call.a)
+    if not cnp.PyArray_CheckExact(call.a):
+        return why_no_array(call.a)
+    if not are_axes(call.axis) or isinstance(call.keepdims, np.bool):    # which NumPy refuses
+        return ARGUMENT
+    return None if has_terms(call.a, call.axis) else SMALL
 
 
 cdef bint are_axes(axis):
@@ -1024,6 +1094,8 @@ _places = {
     "meshgrid": Place(take_meshgrid),
     "broadcast_arrays": Place(take_broadcast_arrays), "where": Place(take_where, 3),
     "sum": Place(take_sum), "mean": Place(take_mean), "var": Place(take_var), "std": Place(take_std),
+    "max": Place(take_max), "min": Place(take_min), "any": Place(take_any), "all": Place(take_all),
+    "argmax": Place(take_argmax), "argmin": Place(take_argmin), "prod": Place(take_prod),
     "stack": Place(take_stack, 1, True), "dstack": Place(take_dstack, 1, True),
     "vecdot": Place(take_vecdot, 2), "matvec": Place(take_matvec, 2), "cross": Place(take_cross, 2),
     "linalg.norm": Place(take_norm, 1),

@@ -66,6 +66,7 @@ cdef _transposed_back(Reduction call, list order, result)
 cdef Reduction _of(Reduction call, array)
 
 
+cpdef found_by_core(Reduction call)
 cdef _extreme(Reduction call, int operation, initial, where)
 
 

@@ -551,6 +551,21 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
 # What `max`, `min`, `any`, `all` and `prod` do: one operation combines all terms.
 
 
+def found_by_core(call: Reduction) -> Any:
+    """Return the result of a call of a function of `NUMPYS` without more options; None for what that is to do."""
+    if not _is_compared(call):
+        return None
+    name = call.name
+    if name == "max" or name == "min":
+        return _extreme_by_core(call, GREATEST if name == "max" else LEAST)
+    if name == "any" or name == "all":
+        return _truth_by_core(call, SOME_NONZERO if name == "any" else SOME_ZERO)
+    if name == "prod":
+        return _product_by_core(call)
+    is_place = call.axis is None or type(call.axis) is int
+    return _position_by_core(call) if is_place and size_of(call.array) else None
+
+
 def _extreme(call: Reduction, operation: int, initial: Any, where: Any) -> Any:
     """Do a call of `max` or `min`."""
     found = None

@@ -369,8 +369,13 @@ PATCHED = {
     "where it holds": lambda x: np.where(x, 1, 2), "stack": lambda x: np.stack([x, x]),
     "dstack": lambda x: np.dstack([x] * 3), "sum": lambda x: np.sum(x, axis=0), "mean": lambda x: np.mean(x, axis=0),
     "var": lambda x: np.var(x, axis=0), "std": lambda x: np.std(x, axis=0), "counts": lambda x: np.repeat(ROW, x),
-    "reps": lambda x: np.tile(ROW, x),
+    "reps": lambda x: np.tile(ROW, x), "max": lambda x: np.max(x, axis=0), "min": lambda x: np.min(x, axis=0),
+    "any": lambda x: np.any(x, axis=0), "all": lambda x: np.all(x, axis=0), "prod": lambda x: np.prod(x, axis=0),
+    "argmax": lambda x: np.argmax(x, axis=0), "argmin": lambda x: np.argmin(x, axis=0),
 }  # fmt: skip
+
+TAKEN = ["tile", "repeat", "meshgrid", "broadcast_arrays", "where", "stack", "dstack"]
+TAKEN += ["max", "min", "any", "all", "prod", "argmax", "argmin"]
 
 
 @QUIET
@@ -381,7 +386,7 @@ def test_patched_functions_dispatch_as_numpys(make, call):
         pytest.skip("NumPy's own dstack of matrices writes beyond its memory")
     for array in GRID, ROW.astype(int):
         expected = outcome(lambda: call(make(array)))
-        with bcast.patched_numpy("tile", "repeat", "meshgrid", "broadcast_arrays", "where", "stack", "dstack"):
+        with bcast.patched_numpy(TAKEN):
             assert outcome(lambda: call(make(array))) == expected
 
 

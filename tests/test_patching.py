@@ -163,6 +163,48 @@ def test_functions_of_vectors():
         np.testing.assert_allclose(found, right, rtol=1e-3 if found.dtype == np.float16 else 1e-14)
 
 
+@pytest.mark.parametrize("name", ["max", "min", "any", "all", "argmax", "argmin", "prod"])
+def test_reductions_give_what_numpy_gives(name):
+    """NumPy's bits of numbers, its classes, orders and errors; products of floats are passed on."""
+    rng, original = np.random.default_rng(3), getattr(np, name)
+    integers = rng.integers(0, 4, (5, 4, 3))
+    terms = [integers.astype(dtype) for dtype in ("?", "i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8")]
+    terms += [np.where(integers > 2, np.nan, integers), terms[3].transpose(2, 0, 1), terms[7][::2, ::-1]]
+    terms += [mapped(terms[1]), mapped(terms[8])]
+    passed = [integers.astype(">i4"), integers + 1j, integers.view(Sub), integers.tolist(), integers.astype(object)]
+    is_place = name.startswith("arg")
+    axes = [0, 1, -1, None] if is_place else [0, 1, -1, None, (0, 1), (-1, 0), (0, 1, 2)]
+    with bcast.patched_numpy(name):
+        for data, axis, keepdims in itertools.product([*terms, *passed], axes, (False, True)):
+            before = bcast.patch_info()[name].taken
+            result = getattr(np, name)(data, axis, keepdims=keepdims)
+            is_taken = any(data is each for each in terms) and not (name == "prod" and data.dtype.kind == "f")
+            assert bcast.patch_info()[name].taken - before == is_taken
+            expected = original(data, axis, keepdims=keepdims)
+            assert type(result) is type(expected)
+            np.testing.assert_array_equal(result, expected)
+            assert np.asarray(result).dtype == np.asarray(expected).dtype
+            if isinstance(expected, np.ndarray):
+                assert result.flags.c_contiguous == expected.flags.c_contiguous
+                assert result.flags.f_contiguous == expected.flags.f_contiguous
+
+        for data in terms[4], terms[0]:
+            out = np.zeros((5, 3), original(data, 1).dtype)
+            assert getattr(np, name)(data, 1, out=out) is out
+            np.testing.assert_array_equal(out, original(data, 1))
+        for arguments in ((integers, 3), (integers, (0, 0)), (integers[:0],), (integers, 0, np.empty(7)), ()):
+            with contextlib.suppress(Exception):
+                expected = original(*arguments)
+                np.testing.assert_array_equal(getattr(np, name)(*arguments), expected)
+                continue
+            with pytest.raises(Exception) as expected:
+                original(*arguments)
+            with pytest.raises(type(expected.value)) as found:
+                getattr(np, name)(*arguments)
+            assert str(found.value) == str(expected.value)
+    assert getattr(np, name) is original
+
+
 def test_what_gains_nothing_is_passed_on():
     """Sums that add nothing up, arrays that differ, objects; or a condition alone."""
     objects, ones = np.ones((3, 2), object), np.ones((3, 1))
@@ -766,6 +808,19 @@ REASONS = [
     ("var", (GRID,), {"mean": 5.5}, "keyword"),
     ("var", (GRID,), {"keepdims": np.True_}, "argument"),
     ("std", ([1.0, 2.0],), {}, "no array"),
+    ("max", (GRID, 0), {"initial": 3}, "keyword"),
+    ("min", (GRID, 0), {"where": GRID > 3, "initial": 3}, "keyword"),
+    ("max", (GRID.view(Sub), 0), {}, "subclass"),
+    ("max", (GRID + 1j, 0), {}, "dtype"),
+    ("max", (GRID.astype(">f4"), 0), {}, "dtype"),
+    ("max", (GRID[:1], 0), {}, "small"),
+    ("min", (GRID[:0], 0), {}, "small"),
+    ("max", (GRID, 0), {"out": np.empty(4, "f4")}, "keyword"),
+    ("any", (GRID, 0), {"where": GRID > 3}, "keyword"),
+    ("all", ([True, False],), {}, "no array"),
+    ("argmax", (GRID, np.int64(0)), {}, "argument"),
+    ("prod", (GRID, 0), {}, "dtype"),
+    ("prod", (ROW,), {"dtype": "f8"}, "keyword"),
     ("vecdot", (GRID, GRID.view(Sub)), {}, "subclass"),
     ("vecdot", (POINTS, POINTS.astype("g")), {}, "dtype"),
     ("cross", (POINTS[:, :2], POINTS), {}, "argument"),

@@ -1,7 +1,8 @@
 """What each number of `_runtime/tuning.h` is worth: its cells are timed with the number halved and doubled.
 
 A build in which the environment sets the numbers is made first. Three of its processes, which differ in one number
-alone, then make the calls of each cell by turns.
+alone, then make the calls of some cells by turns. Among many cells some differ by chance: those that differ most are
+timed once more, and what these new rounds show is what counts.
 """
 
 import json
@@ -28,6 +29,9 @@ from benchmarks.peers import call_of
 ROOT = Path(__file__).resolve().parents[1]
 HEADER = Path("src/bcast/_runtime/tuning.h")
 SHOWN = 0.03  # of the time: a smaller effect is noise
+CELLS = 40  # that are timed for a number: as many of each kind as there are among all
+FIRST_ROUNDS = 2  # which choose the cells that are timed once more
+CHOSEN = 2  # of the fastest, and of the slowest, for each factor
 FACTORS = {"halved": 0.5, "as it is": 1.0, "doubled": 2.0}
 
 
@@ -100,19 +104,34 @@ def ask(started: subprocess.Popen[str], question: str) -> str:
 
 
 def effects(library: Path, number: Number, options: Namespace) -> Iterator[Effect]:
-    """Time all cells of a number with each factor, by turns; yield what the factors do."""
+    """Time some cells of a number with each factor, then those again that differ most; yield what these show."""
     with ExitStack() as stack:
         workers = {
             name: stack.enter_context(process(library, number, factor, options)) for name, factor in FACTORS.items()
         }
-        labels = {name: json.loads(ask(worker, "labels")) for name, worker in workers.items()}
-        for index, label in enumerate(labels["as it is"]):
-            best = dict.fromkeys(workers, float("inf"))
-            for _ in range(options.rounds):
-                for name, worker in workers.items():
-                    best[name] = min(best[name], float(ask(worker, str(index))))
-            for name in ("halved", "doubled"):
-                yield Effect(best[name] / best["as it is"], name, label)
+        labels = json.loads(ask(workers["as it is"], "labels"))
+        assert all(json.loads(ask(worker, "labels")) == labels for worker in workers.values())
+        first = {index: ratios(workers, index, FIRST_ROUNDS) for index in sample(len(labels))}
+        for factor in ("halved", "doubled"):
+            order = sorted(first, key=lambda index: first[index][factor])
+            for index in {*order[:CHOSEN], *order[-CHOSEN:]}:
+                yield Effect(ratios(workers, index, options.rounds)[factor], factor, labels[index])
+
+
+def sample(count: int) -> range:
+    """Return the numbers of some cells out of `count`, spread evenly."""
+    return range(0, count, -(-count // CELLS))
+
+
+def ratios(workers: dict[str, subprocess.Popen[str]], index: int, rounds: int) -> dict[str, float]:
+    """Time a cell with each factor, by turns; return the fastest rounds, divided by that of the number as it is."""
+    best = dict.fromkeys(workers, float("inf"))
+    order = list(workers)
+    for _ in range(rounds):
+        for name in order:
+            best[name] = min(best[name], float(ask(workers[name], str(index))))
+        order.reverse()  # who comes after an idle moment waits for the CPU to wake
+    return {name: taken / best["as it is"] for name, taken in best.items()}
 
 
 def measure_tuning(options: Namespace) -> None:

@@ -30,10 +30,10 @@ from bcast._nest.core cimport (
 )
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
 from bcast._reduce.kernels cimport (
-    BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, MATVEC, NORM,
+    ALL, ANY, BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, MATVEC, NORM,
     PRODUCT, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MOST, SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8,
-    SOME_NONZERO, SOME_ZERO, STACK, U8, U16, U32, U64, UINT64, UINT8, Dtype, PositionKernels, Results, ShortCall,
-    ShortKernel, ShortVectors, dtypes,
+    STACK, U8, U16, U32, U64, UINT64, UINT8, Dtype, PositionKernels, Results, ShortCall, ShortKernel, ShortVectors,
+    dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, Operation, Reduction,
@@ -178,10 +178,9 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
 cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, int operation) except -1:
     """Reduce `data` along axes on which `alignment` repeats, into `out`, by an operation other than a sum.
 
-    GREATEST and LEAST write items, NaN if there is one; SOME_NONZERO and SOME_ZERO write masks, unsigned integers as
-    long as items, which are 0 where no term is, or is zero. PRODUCT writes products: integers that wrap in 64 bits, or
-    floats that are rounded to the dtype of `out`. Arrays are as for `sum_onto`, and something is reduced. Return
-    whether kernels read `data`; otherwise nothing is done.
+    GREATEST and LEAST write items, NaN if there is one; ANY and ALL write bools. PRODUCT writes products: integers that
+    wrap in 64 bits, or floats that are rounded to the dtype of `out`. Arrays are as for `sum_onto`, and something is
+    reduced. Return whether kernels read `data`; otherwise nothing is done.
     """
     cdef Reduction reduction
     if operation == PRODUCT:
@@ -594,22 +593,20 @@ cdef cnp.ndarray _product(grad, times, out):
 
 
 cdef bint _choose_idempotent(Reduction *reduction, cnp.ndarray data, int operation) noexcept:
-    """Choose how items are read, combined and written; return whether there is a way.
-
-    Results are items, or masks that are as long.
-    """
+    """Choose how items are read, combined and written: as items, or as bools; return whether there is a way."""
     cdef int dtype = _dtype_of(data)
+    cdef bint is_truth = operation == ANY or operation == ALL
     if dtype < 0 or cnp.PyArray_ISCOMPLEX(data):
         return False
 
     _begin(reduction)
     reduction.terms.dtype = reduction.outcome.dtype = dtype
-    if operation == SOME_NONZERO or operation == SOME_ZERO:
-        reduction.outcome.dtype = _masks_of(dtypes[dtype].size)
+    if is_truth:
+        reduction.outcome.dtype = BOOL
     reduction.terms.packed = False
     reduction.terms.packed_as = SAME_BYTES
     reduction.terms.size = dtypes[dtype].size
-    reduction.outcome.are_terms = True
+    reduction.outcome.are_terms = not is_truth or dtypes[dtype].size == 1
 
     reduction.operation.kernels = operation_kernels(target_number, operation, dtype)
     reduction.operation.accumulator_size = dtypes[dtype].size
@@ -620,11 +617,6 @@ cdef bint _choose_idempotent(Reduction *reduction, cnp.ndarray data, int operati
     reduction.operation.again = NULL
     reduction.operation.scale = NULL
     return True
-
-
-cdef int _masks_of(int size) noexcept:
-    """The dtype of masks that are as long as items."""
-    return UINT8 + (size > 1) + (size > 2) + (size > 4)
 
 
 # ---- Products of all items ----
@@ -688,7 +680,7 @@ cdef struct Search:
     Py_ssize_t results          # of all rows
     Py_ssize_t piece            # results of a piece at most
     Py_ssize_t pieces           # of a row
-    Py_ssize_t parts            # of the axis
+    Py_ssize_t parts            # of the axis along which is sought: 1 unless threads would have too few pieces
     Py_ssize_t units
     Job job
 
@@ -734,7 +726,8 @@ cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.nd
     search.pieces = max(<Py_ssize_t> 1, min(ceil_div(wanted, rows), width // least))
     search.piece = ceil_div(width, search.pieces)
     search.pieces = ceil_div(width, search.piece)
-    search.parts = max(<Py_ssize_t> 1, min(wanted // (rows * search.pieces), search.length // SEARCHED_COLUMNS))
+    search.parts = min(wanted // (rows * search.pieces), search.length // SEARCHED_COLUMNS)
+    search.parts = max(<Py_ssize_t> 1, min(search.parts, <Py_ssize_t> MAX_PARTS))
     search.units = rows * search.pieces * search.parts
 
     search.job = new_job(_run_searches, search, threads, count_shares(threads, search.units))
@@ -743,10 +736,8 @@ cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.nd
         search.job.fold = _choose_positions
     if not take_scratch(&search.job, local, sizeof(local)):
         raise MemoryError
-    if threads == 1:
+    if threads == 1:        # which is one share, of whole axes
         _run_searches(search, 0, 0)
-        if search.job.fold != NULL:
-            _choose_positions(search)
     else:
         run_without_gil(&search.job, (data, out))
     free_scratch(&search.job)
@@ -1268,7 +1259,7 @@ cdef void _run_share(void *all_work, int share, int worker) noexcept nogil:
 
 cdef char *_found_by_other(const Work *work) noexcept nogil:
     """What the shares of the other reduction find, which lies behind what those of the first one do."""
-    return NULL if work.job.found == NULL else work.job.found + work.job.found_bytes // 2
+    return work.job.found + work.job.found_bytes // 2
 
 
 cdef void _combine_parts(void *all_work) noexcept nogil:

@@ -102,7 +102,7 @@ cdef _position_by_core(Reduction call)
 cdef _truth(Reduction call, int operation, where)
 
 
-@cython.locals(array=ndarray, dtype=Dtype)
+@cython.locals(array=ndarray, found=ndarray)
 cdef _truth_by_core(Reduction call, int operation)
 
 
@@ -114,8 +114,10 @@ cdef bint _is_compared(Reduction call) except -1
 cdef _combined(Reduction call, int operation, Dtype dtype, out)
 
 
-@cython.locals(array=ndarray, size=Py_ssize_t, begin=Py_ssize_t, length=Py_ssize_t, end=Py_ssize_t)
-cdef _combined_by_parts(Reduction call, int operation, Dtype dtype)
+@cython.locals(
+    array=ndarray, size=Py_ssize_t, found=ndarray, decisive=bint, begin=Py_ssize_t, length=Py_ssize_t, end=Py_ssize_t,
+)
+cdef _combined_by_parts(Reduction call, int operation)
 
 
 cdef _numpys(Reduction call, initial, where)

@@ -45,10 +45,9 @@ from bcast._runtime.arrays import (
 )
 from bcast._runtime.core import DECIDING_BYTES, MEANS_BLOCK_BYTES, MEANS_ITEMS
 
-GREATEST, LEAST, SOME_NONZERO, SOME_ZERO, PRODUCT = range(5)  # as `_reduce/simd/combine.h` numbers them
+GREATEST, LEAST, ANY, ALL, PRODUCT = range(5)  # as `_reduce/simd/combine.h` numbers them
 BOOL, INT64, UINT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.uint64)
 FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
-MASKS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
 SQUARES = ("var", "std")
 READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are read
@@ -338,7 +337,7 @@ def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
     >>> bcast.any(np.array([[0, 0], [0, 3]]), axis=1)
     array([False,  True])
     """
-    return _truth(reduction("any", a, axis, out, keepdims), SOME_NONZERO, where)
+    return _truth(reduction("any", a, axis, out, keepdims), ANY, where)
 
 
 def all(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False, *, where: Any = NO_VALUE) -> Any:
@@ -362,7 +361,7 @@ def all(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
     >>> bcast.all(picture == np.array([1, 8, 8], np.uint8), axis=-1)  # where the picture has a colour
     array([[False,  True]])
     """
-    return _truth(reduction("all", a, axis, out, keepdims), SOME_ZERO, where)
+    return _truth(reduction("all", a, axis, out, keepdims), ALL, where)
 
 
 # How a call is read.
@@ -578,7 +577,7 @@ def _extreme_by_core(call: Reduction, operation: int) -> Any:
     """Find extremes with the core; return None for what is NumPy's to do."""
     wanted = dtype_of(call.array)
     if wanted.num == BOOL.num:
-        return _truth_by_core(call, SOME_NONZERO if operation == GREATEST else SOME_ZERO)
+        return _truth_by_core(call, ANY if operation == GREATEST else ALL)
     if call.out is not None and dtype_of(call.out) != wanted:
         return None
     if not read_axes(call):
@@ -703,15 +702,15 @@ def _truth_by_core(call: Reduction, operation: int) -> Any:
     if not read_axes(call):
         return None
 
-    dtype = MASKS[array.itemsize]  # of the bits that the core combines, which are 0 or not
     if len(call.axes) == array.ndim and array.nbytes >= 2 * DECIDING_BYTES and is_contiguous(array):
-        masks = _combined_by_parts(call, operation, dtype)
+        found = _combined_by_parts(call, operation)
+        if out is not None:
+            result_array(out, array, call.shape, "a", BOOL)[...] = found
     else:
-        masks = _combined(call, operation, dtype, None)
+        found = _combined(call, operation, BOOL, out)
     if out is not None:
-        result_array(out, array, shape_of(masks), "a", BOOL)  # which checks it
-    compare = np.not_equal if operation == SOME_NONZERO else np.equal
-    return compare(masks, 0, out=out)
+        return out
+    return found if found.ndim else found[()]
 
 
 def _is_compared(call: Reduction) -> bool:
@@ -732,22 +731,26 @@ def _combined(call: Reduction, operation: int, dtype: np.dtype[Any], out: Any) -
         return _transposed_back(call, order, _combined(_transposed(call, order), operation, dtype, None))
     array = call.array
     result = result_array(out, array, call.shape, "a", dtype)
-    reduce_onto(array, aligned(shape_of(array), call.source), result, operation)
+    if not reduce_onto(array, aligned(shape_of(array), call.source), result, operation):
+        raise TypeError(f"`a` expected items that the operation is for, got {dtype_of(array)}")
     return result
 
 
-def _combined_by_parts(call: Reduction, operation: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _combined_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
     """Reduce all of a contiguous array by growing parts, until one decides: what is found early costs no pass."""
     array = call.array
     size = size_of(array)
     items = reshaped(array, (size,))
-    masks = np.zeros(call.shape, dtype)
+    found = np.empty(call.shape, BOOL)
+    decisive = operation == ANY
     begin, length = 0, DECIDING_BYTES // array.itemsize
-    while begin < size and not masks.any():
+    while begin < size:
         end = begin + length if size - begin >= 2 * length else size
-        reduce_onto(items[begin:end], aligned((end - begin,), (1,)), reshaped(masks, (1,)), operation)
+        reduce_onto(items[begin:end], aligned((end - begin,), (1,)), reshaped(found, (1,)), operation)
+        if found.item() == decisive:
+            break
         begin, length = end, 16 * length
-    return masks
+    return found
 
 
 def _numpys(call: Reduction, initial: Any, where: Any) -> Any:

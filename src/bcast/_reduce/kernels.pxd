@@ -85,7 +85,7 @@ cdef extern from "_reduce/simd/table.h":
 
 cdef extern from "_reduce/simd/combine.h":
     enum: GREATEST "BCAST_GREATEST", LEAST "BCAST_LEAST"
-    enum: SOME_NONZERO "BCAST_SOME_NONZERO", SOME_ZERO "BCAST_SOME_ZERO"
+    enum: ANY "BCAST_ANY", ALL "BCAST_ALL"
     enum: PRODUCT "BCAST_PRODUCT"
 
 cdef extern from "_reduce/simd/positions.h":

@@ -76,7 +76,7 @@ cdef struct Reduction
 cdef struct ReductionPlan
 
 cdef struct Operation:
-    # What is made of terms: a sum, or an extreme, or a truth. Plans and loops know no more of an operation than this.
+    # What is made of terms: a sum, an extreme, a truth or a product. Plans and loops know no more than this.
     const Kernels *kernels          # they combine terms in accumulators, and accumulators with each other
     int accumulator_size            # in bytes
     bint has_errors                 # whether each accumulator has an error term beside it

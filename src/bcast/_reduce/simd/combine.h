@@ -1,14 +1,14 @@
-/* The operations that combine terms otherwise than by adding them: the greatest and the least item, whether some item
-   is zero, or is not, and the product.
+/* The operations that combine terms otherwise than by adding them: the greatest and the least item, whether any item is
+   true, or all are, and the product.
 
    Their kernels do to rows and runs what `sum.h` says, but for what that has of rounding and of error terms; in its
-   words, a sum is what an operation makes of terms. The accumulator of an extreme is an item, that of a truth a mask as
-   long as an item, which is 0 or has all bits set: both are results already. That of a product has 64 bits: a float64,
-   or an integer that wraps. An extreme is NaN if an item is. */
+   words, a sum is what an operation makes of terms. The accumulator of an extreme is an item, and a result already; that
+   of a truth is 0 or 1, as long as an item. That of a product has 64 bits: a float64, or an integer that wraps. An
+   extreme is NaN if an item is. */
 
 #ifndef BCAST_COMBINE_H
 #define BCAST_COMBINE_H
 
-enum { BCAST_GREATEST, BCAST_LEAST, BCAST_SOME_NONZERO, BCAST_SOME_ZERO, BCAST_PRODUCT };
+enum { BCAST_GREATEST, BCAST_LEAST, BCAST_ANY, BCAST_ALL, BCAST_PRODUCT };
 
 #endif

@@ -1,4 +1,4 @@
-/* The kernels of the operations of `combine.h`: templates over an operation of `operations.h`. `target.inc.h` includes
+/* The kernels of the operations of `combine.h`: templates over an operation of `operations.inc.h`. `target.inc.h` includes
    this file for each target.
 
    Idempotent operations go by vectors, which are as long on all targets. The last vector of a run is moved back to end

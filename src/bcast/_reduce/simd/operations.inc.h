@@ -70,7 +70,9 @@ struct ExtremeOfHalves {
     template <class V> BCAST_INLINE V both(V a, V b) { return a > b ? a : b; }
 };
 
-/* Whether an item is zero, or is not. Floats are read as integers, without their sign where `mask` leaves that out. */
+/* Whether no item is zero, or whether one is not: 1 or 0, in an accumulator as long as an item. A key has all bits set if
+   an item has been found that decides on it. Floats are read as integers, without their sign where `mask` leaves that
+   out. */
 template <class T, T mask, bool zero>
 struct Truth {
     using Item = T;
@@ -85,8 +87,17 @@ struct Truth {
         if constexpr (zero) return (x & mask) == 0 ? yes : no;
         else return (x & mask) == 0 ? no : yes;
     }
-    template <class V> BCAST_INLINE V of_accumulator(V x) { return x; }
-    template <class V> BCAST_INLINE V to_accumulator(V x) { return x; }
+    template <class V> BCAST_INLINE V of_accumulator(V x)
+    {
+        if constexpr (zero) return x - static_cast<T>(1);
+        else return V{} - x;
+    }
+    template <class V> BCAST_INLINE V to_accumulator(V key)
+    {
+        const V is_set = key & static_cast<T>(1);
+        if constexpr (zero) return is_set ^ static_cast<T>(1);
+        else return is_set;
+    }
     template <class V> BCAST_INLINE V both(V a, V b) { return a | b; }
 };
 

@@ -38,7 +38,8 @@ BCAST_ALIGNED void store_results(const bcast_results *results, const void *all, 
         if (is_byte) store_as<BCAST_UINT8, BCAST_UINT16>(results, sums, n);
         else store_as<BCAST_UINT16, BCAST_UINT16>(results, sums, n);
     } else if (results->sum_size == 4) {
-        store_as<BCAST_UINT32, BCAST_UINT32>(results, sums, n);
+        if (is_byte) store_as<BCAST_UINT8, BCAST_UINT32>(results, sums, n);
+        else store_as<BCAST_UINT32, BCAST_UINT32>(results, sums, n);
     } else {
         switch (results->dtype) { BCAST_DTYPES(BCAST_CASE_STORE) }
     }

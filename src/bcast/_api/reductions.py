@@ -558,7 +558,7 @@ def found_by_core(call: Reduction) -> Any:
     if name == "max" or name == "min":
         return _extreme_by_core(call, GREATEST if name == "max" else LEAST)
     if name == "any" or name == "all":
-        return _truth_by_core(call, SOME_NONZERO if name == "any" else SOME_ZERO)
+        return _truth_by_core(call, ANY if name == "any" else ALL)
     if name == "prod":
         return _product_by_core(call)
     is_place = call.axis is None or type(call.axis) is int

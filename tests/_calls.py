@@ -277,6 +277,11 @@ def reduced(function, array, axis=None, out=None, **kwargs):
     return Call(expected, array, axis, **kwargs, **({} if out is None else {"out": out}))
 
 
+def mean_and_deviation(array, axis=None):
+    """A call of `mean_std`."""
+    return Call((np.mean(array, axis), np.std(array, axis)), array, axis)
+
+
 def paired(array, axis):
     """A call of `minmax`."""
     return Call((np.min(array, axis), np.max(array, axis)), array, axis)
@@ -648,6 +653,10 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
     "minmax": {
         "bounds of points": lambda: paired(numbers(30, 3), 0),
         "by threads": threaded(lambda: paired(numbers(300, 400, dtype="f8"), None)),
+        "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2),
+    },
+    "mean_std": {
+        "channels": lambda: mean_and_deviation(numbers(30, 3, dtype="f8"), 0),
         "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2),
     },
     "prod": {

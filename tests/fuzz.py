@@ -589,6 +589,19 @@ def fuzz_minmax(rng):
     assert np.array_equal(high, np.max(data, axis))
 
 
+def fuzz_mean_std(rng):
+    dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in "iuf"])
+    shape = draw_shape(rng, dtype.itemsize)
+    axis = rng.choice((None, tuple(rng.sample(range(len(shape)), rng.randint(0, len(shape))))))
+    if 0 in shape:
+        return
+    data = np.asarray(rng.choices(range(9), k=math.prod(shape))).reshape(shape).astype(dtype)
+    mean, deviation = bcast.mean_std(data, axis)
+    eps = 4 * np.finfo(mean.dtype).eps
+    np.testing.assert_allclose(mean, np.mean(data.astype("f8"), axis), eps)
+    np.testing.assert_allclose(deviation, np.std(data.astype("f8"), axis), eps, eps)
+
+
 def fuzz_prod(rng):
     dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in "biu"])
     shape = draw_shape(rng, dtype.itemsize)

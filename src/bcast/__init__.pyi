@@ -21,6 +21,7 @@ __all__ += [
     "argmin",
     "max",
     "mean",
+    "mean_std",
     "min",
     "minmax",
     "prod",
@@ -468,3 +469,11 @@ def norm(x: ArrayLike, axis: _Axes = -1, *, keepdims: bool = False) -> Any: ...
 def stack(arrays: Sequence[_Data[_ScalarT]], axis: int = 0, out: None = None, **others: Any) -> NDArray[_ScalarT]: ...
 @overload
 def stack(arrays: Sequence[ArrayLike], axis: int = 0, out: _OutT | None = None, **others: Any) -> _OutT: ...
+def mean_std(
+    a: ArrayLike,
+    axis: _Axes = None,
+    *,
+    ddof: float = 0,
+    keepdims: bool = False,
+    out: tuple[NDArray[Any], NDArray[Any]] | None = None,
+) -> tuple[Any, Any]: ...

@@ -185,7 +185,7 @@ def var(
     >>> bcast.var(np.array([[1.0, 2.0], [3.0, 5.0]]), axis=0, ddof=1)
     array([2. , 4.5])
     """
-    return statistic("var", a, axis, dtype, out, keepdims, _ddof(ddof, correction), others, _numpys)
+    return statistic("var", a, axis, dtype, out, keepdims, given_ddof(ddof, correction), others, _numpys)
 
 
 def std(
@@ -222,7 +222,7 @@ def std(
     >>> scaled.tolist()
     [[-1.0, -1.0], [1.0, 1.0]]
     """
-    return statistic("std", a, axis, dtype, out, keepdims, _ddof(ddof, correction), others, _numpys)
+    return statistic("std", a, axis, dtype, out, keepdims, given_ddof(ddof, correction), others, _numpys)
 
 
 def _is_masked(a: Any, keepdims: Any, others: dict[str, Any]) -> bool:
@@ -262,7 +262,7 @@ def _mean_under_mask(a: Any, axis: Any, keepdims: bool, mask: Any) -> Any:
     return result if result.ndim else result[()]
 
 
-def _ddof(ddof: Any, correction: Any) -> Any:
+def given_ddof(ddof: Any, correction: Any) -> Any:
     """Return the number that has two names, of which one may be given."""
     if correction is not None:
         if ddof:

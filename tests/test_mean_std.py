@@ -1,0 +1,125 @@
+"""`mean_std`: exact within a few units, however the data is cut into blocks."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from test_statistics import DTYPES, SHAPES, difference, exact
+
+import bcast
+from bcast._api import pairs, statistics
+
+
+@pytest.fixture(params=[1 << 20, 3000, 100])
+def block_bytes(request, monkeypatch):
+    monkeypatch.setattr(pairs, "PAIR_BYTES", request.param)
+
+
+@pytest.mark.usefixtures("block_bytes")
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f2", "f4", "f8"])
+@pytest.mark.parametrize(("shape", "axis"), SHAPES.values(), ids=SHAPES)
+def test_errors_are_within_their_bounds(shape, axis, dtype):
+    rng = np.random.default_rng(0)
+    data = (rng.random(shape) * 100 + 20).astype(dtype)
+    for view in data, data[::-1]:
+        for options in {}, {"ddof": 1}, {"keepdims": True}:
+            mean, std = bcast.mean_std(view, axis, **options)
+            right = np.std(view.astype("g"), axis=axis, **options)
+            options.pop("ddof", None)
+            for result, exact_one in (mean, np.mean(view.astype("g"), axis=axis, **options)), (std, right):
+                assert result.dtype == np.mean(data[:1], axis=axis).dtype
+                assert np.shape(result) == np.shape(exact_one)
+                units = np.abs(result - exact_one) / np.spacing(result)
+                assert units.max() <= (4 if result.itemsize > 4 else 1)
+
+
+@pytest.mark.usefixtures("block_bytes")
+@pytest.mark.parametrize(
+    ("shift", "dtype"), [(0, "f8"), (3, "f8"), (1e6, "f8"), (2**14, "f4"), (1e9, "f8"), (-500, "f2")]
+)
+def test_exact_fractions(shift, dtype):
+    for seed, n in enumerate((2, 40, 1000, 9000)):
+        for slope in 0, 1:  # where means of blocks differ as much as items do
+            noise = np.random.default_rng(seed).normal(size=n) + slope * np.linspace(-2, 2, n)
+            data = (noise + shift).astype(dtype)
+            pair = bcast.mean_std(data)
+            room = 4 * float(np.spacing(np.abs(data).mean(dtype="f8").astype(dtype)))
+            assert difference(pair[0], exact("mean", data), "mean") <= room
+            of_mean = float(np.spacing(np.float64(shift))) ** 2 / float(pair[1])
+            assert difference(pair[1], exact("std", data), "std") <= 4 * float(np.spacing(pair[1])) + of_mean
+
+
+def test_what_is_cut_has_the_deviations_of_std(monkeypatch):
+    data = np.random.default_rng(0).random((300, 200, 3)).astype("f4")
+    whole = [bcast.mean_std(data, axis) for axis in (0, 1, 2, (0, 1), None)]
+    monkeypatch.setattr(pairs, "PAIR_BYTES", 4000)
+    monkeypatch.setattr(statistics, "std", None)
+    for axis, pair in zip(((0, 1), None), whole[3:], strict=True):
+        for found, right in zip(bcast.mean_std(data, axis), pair, strict=True):
+            assert np.allclose(found, right, 1e-7)
+
+
+@pytest.mark.usefixtures("block_bytes")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_layouts_and_dtypes(dtype):
+    data = (np.random.default_rng(0).random((20, 30, 6)) * 100).astype(dtype)
+    for view in data, data.T, data[..., ::2], data[:, ::-1], np.broadcast_to(data[:, :1], data.shape), data[:0]:
+        for axis in 0, 1, (0, 2), None, -1:
+            if not view.size:
+                continue
+            for ours, name in zip(bcast.mean_std(view, axis), ("mean", "std"), strict=True):
+                right = getattr(bcast, name)(view, axis)
+                assert type(ours) is type(right)
+                assert ours.dtype == right.dtype
+                assert np.allclose(ours, right, 1e-3 if ours.itemsize == 2 else 1e-6)
+
+
+@pytest.mark.usefixtures("block_bytes")
+def test_infinities_and_overflow():
+    for first in np.inf, np.nan, 1e300, -1e308:
+        data = np.ones((700, 3))
+        data[0] = first
+        with np.errstate(all="ignore"):
+            for ours, name in zip(bcast.mean_std(data, 0), ("mean", "std"), strict=True):
+                assert np.allclose(ours, getattr(bcast, name)(data, 0), equal_nan=True)
+
+
+@pytest.mark.usefixtures("block_bytes")
+def test_bits_do_not_depend_on_threads():
+    data = np.random.default_rng(0).random((40_000, 3)).astype("f4")
+    before = bcast.get_num_threads()
+    found = []
+    for threads in 1, 2, 5:
+        bcast.set_num_threads(threads)
+        found.append([part.tobytes() for part in bcast.mean_std(data, 0)])
+    bcast.set_num_threads(before)
+    assert found[0] == found[1] == found[2]
+
+
+def test_into_a_pair():
+    data = np.arange(12.0).reshape(3, 4)
+    out = np.zeros(3), np.zeros((3, 2), "f4")[:, 0]
+    pair = bcast.mean_std(data, 1, out=out)
+    assert pair is out
+    assert out[0].tolist() == [1.5, 5.5, 9.5]
+    assert np.allclose(out[1], math.sqrt(1.25))
+    for bad in (np.zeros(3), (np.zeros(3),), (np.zeros(3), None), (out[0], np.zeros(4)), (out[0], np.zeros(3, "i8"))):
+        out[0][:] = 7
+        with pytest.raises((TypeError, ValueError)):
+            bcast.mean_std(data, 1, out=bad)
+        assert out[0].tolist() == [7, 7, 7]
+
+
+def test_other_calls():
+    data = [[1, 2], [3, 5]]
+    assert np.array_equal(bcast.mean_std(data, iter([0])), (np.mean(data, 0), np.std(data, 0)))
+    masked = np.ma.masked_array(data, [[0, 1], [0, 0]])
+    assert bcast.mean_std(masked)[0] == masked.mean()
+    with pytest.raises(np.exceptions.AxisError):
+        bcast.mean_std(np.zeros((2, 2)), 2)
+    with pytest.raises(TypeError, match=r"^`ddof` expected a number"):
+        bcast.mean_std(np.zeros((2, 2)), ddof="1")
+    with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+        bcast.mean_std(np.zeros((1, 2)), 0, ddof=1)
+    assert float(bcast.mean_std(np.array([0.1, 0.3]))[1]) == pytest.approx(float(Fraction(1, 10)))

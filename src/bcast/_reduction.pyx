@@ -627,25 +627,19 @@ cdef bint _choose_product(Reduction *reduction, cnp.ndarray data, cnp.ndarray ou
 
     Products are of 64 bits: integers if results are, or else float64.
     """
-    cdef int dtype = _dtype_of(data), result = _dtype_of(out)
-    cdef bint are_real, is_own_factor
+    cdef int dtype = _dtype_of(data), result = _dtype_of(out), factor
     if dtype < 0 or result < 0 or cnp.PyArray_ISCOMPLEX(data) or cnp.PyArray_ISCOMPLEX(out):
         return False
-    are_real = dtypes[result].is_float
-    if not are_real and (dtypes[dtype].is_float or dtypes[result].size != 8):
+    if not dtypes[result].is_float and (dtypes[dtype].is_float or dtypes[result].size != 8):
         return False
 
+    factor = _factors_of(dtype, dtypes[result].is_float)
     _begin(reduction)
-    is_own_factor = dtype == FLOAT32 or dtype == FLOAT64 if are_real else dtypes[dtype].size == 8
-    reduction.terms.dtype, reduction.outcome.dtype = dtype, result
-    reduction.terms.packed = not is_own_factor
-    reduction.terms.packed_as = SAME_BYTES if is_own_factor else REALS if are_real else OWN_KIND
-    reduction.terms.size = dtypes[dtype].size if is_own_factor else 8
-    reduction.outcome.are_terms = is_own_factor and dtype == result and dtypes[result].size == 8
-    if not is_own_factor:
-        dtype = FLOAT64 if are_real else INT64
+    _read_factors(&reduction.terms, dtype, factor)
+    reduction.outcome.dtype = result
+    reduction.outcome.are_terms = factor == dtype == result and dtypes[result].size == 8
 
-    reduction.operation.kernels = operation_kernels(target_number, PRODUCT, dtype)
+    reduction.operation.kernels = operation_kernels(target_number, PRODUCT, factor)
     reduction.operation.accumulator_size = 8
     reduction.operation.has_errors = False
     reduction.operation.idempotent = False
@@ -654,6 +648,23 @@ cdef bint _choose_product(Reduction *reduction, cnp.ndarray data, cnp.ndarray ou
     reduction.operation.again = NULL
     reduction.operation.scale = NULL
     return True
+
+
+cdef inline int _factors_of(int dtype, bint are_real) noexcept:
+    """The dtype of the factors that kernels multiply: that of the items, or what these are packed as."""
+    if are_real:
+        return dtype if dtype == FLOAT32 else FLOAT64
+    return dtype if dtypes[dtype].size == 8 else INT64
+
+
+cdef inline void _read_factors(Terms *terms, int dtype, int factor) noexcept:
+    """Read items as factors of some dtype."""
+    terms.dtype = dtype
+    terms.size = dtypes[factor].size
+    terms.packed = factor != dtype
+    terms.packed_as = SAME_BYTES
+    if terms.packed:
+        terms.packed_as = REALS if factor == FLOAT64 else OWN_KIND
 
 
 # ---- Positions of extremes ----
@@ -1471,6 +1482,18 @@ cdef bint _add_axis_of_one(Vectors *vectors) noexcept:
     return True
 
 
+cdef inline bint _must_not_write(cnp.ndarray out, cnp.ndarray a, cnp.ndarray b) except -1:
+    """Whether results cannot be written to `out` while vectors are read."""
+    return not cnp.PyArray_ISNOTSWAPPED(out) or overlap(a, out) or overlap(b, out)
+
+
+cdef inline int _check_vectors(const Vectors *vectors, cnp.ndarray array) except -1:
+    """Compare an array with what was read of it: code of the user's may have run since."""
+    if vectors.first != <char *> cnp.PyArray_DATA(array) or vectors.items != cnp.PyArray_SIZE(array):
+        raise ValueError(RESIZED)
+    return 0
+
+
 cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_of_result, function):
     """Compute what a call asks for; None if that is NumPy's to do. NumPy's `function` is to tell of errors."""
     cdef cnp.ndarray result, written
@@ -1485,20 +1508,14 @@ cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_o
 
     if out is None:
         result = written = _new_result(call, a, shape, dtype)
-    else:
-        if type(out) is not cnp.ndarray:
-            return None
+    elif type(out) is cnp.ndarray and cnp.PyArray_TYPE(<cnp.ndarray> out) == dtype.type_num and _fits(out, shape):
         result = out
-        if cnp.PyArray_TYPE(result) != dtype.type_num or not _fits(result, shape):
-            return None
-        written = result
-        if not cnp.PyArray_ISNOTSWAPPED(result) or overlap(a, result) or overlap(b, result):
-            written = result_array(None, a, shape, "a", dtype)
+        written = result_array(None, a, shape, "a", dtype) if _must_not_write(result, a, b) else result
+    else:
+        return None
 
-    if call.a.first != <char *> cnp.PyArray_DATA(a) or call.a.items != cnp.PyArray_SIZE(a):
-        raise ValueError(RESIZED)
-    if call.b.first != <char *> cnp.PyArray_DATA(b) or call.b.items != cnp.PyArray_SIZE(b):
-        raise ValueError(RESIZED)
+    _check_vectors(&call.a, a)
+    _check_vectors(&call.b, b)
     if cnp.PyArray_SIZE(written):
         _lay_out_vectors(call, written, axis_of_result)
         if call.operation == MATVEC:

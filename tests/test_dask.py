@@ -605,6 +605,101 @@ def test_functions_of_vectors_are_those_of_arrays_in_memory(dtype):
         bcast.dask.vecdot(points, others[:, :2])
 
 
+REDUCTIONS = ("max", "min", "any", "all", "prod", "argmax", "argmin", "minmax")
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("dtype", ["?", "u1", "i4", "i8", "f2", "f4", "f8", ">i4", "c8", "M8[s]"])
+def test_reductions_are_numpys_for_all_chunks(name, dtype):
+    """With ties across chunks, and NaN; products of floats have the dtype, and errors of their last bits."""
+    if dtype == "M8[s]" and name in ("any", "all", "prod"):
+        pytest.skip("dates have no truth in all versions, and no product")
+    integers = np.random.default_rng(0).integers(0, 4, (5, 4, 6))
+    data = integers.astype(dtype)
+    if dtype in ("f2", "f4", "f8") and name != "prod":
+        data[integers > 2] = np.nan
+    pairs = [("min", 0), ("max", 1)] if name == "minmax" else [(name, None)]
+    several = [] if name.startswith("arg") else [(0, 2), (2, 1), (0, 1, 2)]
+    for axis, (chunks, keepdims) in itertools.product(
+        (None, 0, -1, *several), ((3, False), ((2, 4, -1), True), (-1, False), ((1, 2, 3), True))
+    ):
+        given = getattr(bcast.dask, name)(da.from_array(data, chunks), axis, keepdims=keepdims, split_every=3)
+        for numpys, place in pairs:
+            result = given if place is None else given[place]
+            with np.errstate(all="ignore"):
+                right = np.asarray(getattr(np, numpys)(data, axis, keepdims=keepdims))
+            values = np.asarray(result.compute(scheduler="sync"))
+            assert result.dtype == values.dtype == right.dtype
+            assert result.shape == right.shape
+            if name == "prod" and right.dtype.kind in "fc":
+                np.testing.assert_allclose(values, right, rtol=1e-5)
+            else:
+                np.testing.assert_array_equal(values, right)
+
+
+def test_the_first_position_of_equal_items_does_not_depend_on_chunks():
+    """Chunks of several columns have items of later rows before those of earlier rows in the next chunk."""
+    for at in itertools.product(range(3), (0, 2, 5)):
+        data = np.zeros((4, 6))
+        data[at] = data[3, 0] = 1
+        for chunks in ((2, 2), (4, 3), ((1, 3), (5, 1))):
+            lazy = da.from_array(data, chunks)
+            assert bcast.dask.argmax(lazy).compute(scheduler="sync") == data.argmax()
+            assert bcast.dask.argmin(-lazy, split_every=2).compute(scheduler="sync") == data.argmax()
+            assert_equal(bcast.dask.argmax(lazy, 1), data.argmax(1))
+            assert_equal(bcast.dask.argmax(lazy, 0), data.argmax(0))
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_of_nothing_and_of_one_item(name):
+    """What NumPy has no result for is refused while the graph is built."""
+    for shape, chunks in (((0, 3), 2), ((3, 0), 2), ((0, 0), 1), ((1, 3), 1), ((), ()), ((4,), ((2, 0, 2),))):
+        data = np.arange(math.prod(shape), dtype="i2").reshape(shape)
+        lazy = da.from_array(data, chunks) if shape else da.from_array(data)
+        for axis in (None, *range(len(shape))):
+            call = getattr(bcast, name)
+            try:
+                right = call(data, axis)
+            except ValueError as error:
+                with pytest.raises(ValueError, match=str(error)[:20]):
+                    getattr(bcast.dask, name)(lazy, axis)
+                continue
+            result = getattr(bcast.dask, name)(lazy, axis)
+            for found, expected in zip(result, right, strict=True) if name == "minmax" else ((result, right),):
+                values = found.compute(scheduler="sync")
+                assert values.shape == np.shape(expected)
+                assert values.dtype == np.asarray(expected).dtype
+                np.testing.assert_array_equal(values, expected)
+
+
+def test_reductions_of_dtypes_of_other_packages():
+    dtype = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    terms = np.random.default_rng(0).integers(0, 9, (7, 6)).astype(dtype)
+    lazy = da.from_array(terms, (3, 2))
+    for axis in None, 0, 1:
+        for name in "max", "min", "any", "all", "argmax", "argmin":
+            values = getattr(bcast.dask, name)(lazy, axis).compute(scheduler="sync")
+            assert np.asarray(values).tolist() == getattr(np, name)(terms, axis).tolist()
+
+
+def test_reductions_take_a_task_for_each_chunk():
+    lazy = da.ones((40, 40), chunks=10)
+    for name in "max", "any", "prod":
+        check(name, np.ones((40, 40)), 0, chunks=10)
+    low, high = bcast.dask.minmax(lazy, 0)
+    assert len(set(low.__dask_graph__()) ^ set(high.__dask_graph__())) == 16  # all but those that take the fields
+
+
+def test_refusals_of_reductions():
+    data = da.ones((2, 3))
+    calls = [("max", 2), ("max", (0, 0)), ("min", "x"), ("any", -3), ("argmax", (0, 1)), ("argmin", 2), ("minmax", 5)]
+    for name, axis in calls:
+        with pytest.raises(Exception) as expected:
+            getattr(bcast, name)(np.ones((2, 3)), axis)
+        with pytest.raises(type(expected.value)):
+            getattr(bcast.dask, name)(data, axis)
+
+
 @pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn"])
 def test_sums_and_means_to_floats_of_other_packages_are_rounded_once(kind):
     """What is just above the middle of 1 and the next number, and not by way of float32."""

@@ -14,6 +14,7 @@ In a worker, each task uses one thread, and at most a twentieth of the worker's 
 BCAST_NUM_THREADS and BCAST_IDLE_BYTES say otherwise.
 """
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ try:
     from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask, converted_dtype, in_memory
     from bcast._dask.chunks import given_chunks
     from bcast._dask.copies import broadcast_along, chained, chosen, repeated, tiled, without_empty
+    from bcast._dask.reductions import all, any, argmax, argmin, max, min, minmax, prod
     from bcast._dask.statistics import mean, std, sum, var
     from bcast._dask.sums import segments_summed, summed
     from bcast._dask.vectors import cross, matvec, norm, vecdot
@@ -52,6 +54,7 @@ except ModuleNotFoundError as error:
 __all__ = ["broadcast", "broadcast_like", "broadcast_to", "meshgrid", "repeat", "tile"]
 __all__ += ["chain", "elementwise", "mean", "std", "sum", "unbroadcast", "unrepeat", "var", "where"]
 __all__ += ["cross", "matvec", "norm", "vecdot"]
+__all__ += ["all", "any", "argmax", "argmin", "max", "min", "minmax", "prod"]
 
 
 def broadcast(
@@ -253,7 +256,7 @@ def _line(array: Array) -> Array:
 
 def _largest_dtype(arrays: list[Array]) -> np.dtype[Any]:
     """Return the dtype with the largest items, which chunks of bytes are cut for."""
-    return max((array.dtype for array in arrays), key=lambda dtype: dtype.itemsize, default=np.dtype(float))
+    return builtins.max((array.dtype for array in arrays), key=lambda dtype: dtype.itemsize, default=np.dtype(float))
 
 
 def unbroadcast(
@@ -427,7 +430,7 @@ def where(condition: AnyArray, x: AnyArray, y: AnyArray, /) -> Array:
     """
     named = {"condition": condition, "x": x, "y": y}
     operands = [_operand(name, value) for name, value in named.items()]
-    if not any(hasattr(each, "chunks") for each in operands):
+    if not builtins.any(hasattr(each, "chunks") for each in operands):
         operands[0] = as_dask("condition", condition)
     shape = merge([_shape_of(each) for each in operands], "condition, x, y")
     empty = [np.empty(0, each.dtype) if hasattr(each, "chunks") else each for each in operands]

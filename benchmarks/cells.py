@@ -7,7 +7,19 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from benchmarks import arithmetic, copies, overheads, packages, processes, search, sums, threads, tuning, vectors
+from benchmarks import (
+    arithmetic,
+    copies,
+    overheads,
+    packages,
+    processes,
+    reductions,
+    search,
+    sums,
+    threads,
+    tuning,
+    vectors,
+)
 from benchmarks.harness import Cell
 
 __all__ = ["EVERYTHING", "FAMILIES", "OTHERS", "Family", "Other"]
@@ -48,6 +60,9 @@ FAMILIES = {
     "products": Family("gradients with respect to scales: speed and error", sums.product_cells, "products.md"),
     "statistics": Family("sum, mean, var and std: speed and error", sums.statistic_cells, "docs/design/sums.md"),
     "vectors": Family("products, norms and stacks of vectors of 2 to 4 items", vectors.vector_cells, "vectors.md"),
+    "reductions": Family(
+        "extremes, positions, truths and products along axes", reductions.reduction_cells, "reductions.md"
+    ),
     "elementwise": Family(
         "functions of two operands, and `where`", arithmetic.elementwise_cells, "docs/design/elementwise.md"
     ),

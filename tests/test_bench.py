@@ -67,6 +67,7 @@ def small_others():
         for dtype in ("uint8", "float16", "float32", "float64"):
             yield sums.statistic_cell(name, (40, 3), 1, dtype, 1)
             yield sums.statistic_cell(name, (4, 5, 3), (0, 1), dtype, 1)
+    yield from (cell for cell in FAMILIES["reductions"].cells(OPTIONS) if cell.nbytes < 300)
     for dtype in FLOATS:
         yield sums.product_cell("rows", (6, 5, 4), (6, 5, 1), dtype, 1)
         yield sums.product_cell("all", (6, 5, 4), (), dtype, 1)

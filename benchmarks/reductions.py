@@ -1,0 +1,104 @@
+"""The cells of the reductions whose values are NumPy's: extremes, positions, truths, products of integers.
+
+Products of floats are compared with NumPy's in float64, all else bit by bit.
+"""
+
+import math
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bcast._rules.arguments import Shape
+from benchmarks.harness import Cell, Check, Judge, equals, near_numpy
+from benchmarks.peers import Call, Names, Way
+
+__all__ = ["reduction_cells"]
+
+DTYPES = ("bool", "uint8", "float32", "float64", "int64")
+FUNCTIONS = ("max", "min", "minmax", "argmax", "argmin", "any", "all", "prod")
+DATA: list[tuple[str, Shape, int | tuple[int, ...]]] = [  # name, shape, axis
+    ("points", (1_000_000, 3), 1),
+    ("points", (1_000_000, 3), 0),
+    ("table", (300_000, 8), 1),
+    ("table", (100_000, 32), 1),
+    ("picture", (1080, 1920, 3), 2),
+    ("picture", (1080, 1920, 3), (0, 1)),
+    ("blocks", (256, 4, 256, 4), (1, 3)),
+    ("channels first", (8, 3, 224, 224), 1),
+    ("channels first", (8, 3, 224, 224), (0, 2, 3)),
+    ("square", (1000, 1000), 0),
+    ("square", (1000, 1000), 1),
+    ("long", (8, 400_000), 1),
+    ("tiny", (10, 3), 1),
+]
+
+
+def equal_values(_names: Names, numpys: Call) -> Check:
+    """Judge results by NumPy's: each item must be equal; torch's truths and JAX's products have dtypes of their own."""
+    return equals(numpys(), any_dtype=True)
+
+
+def pairs_of_jax(x: NDArray[Any], axis: int | tuple[int, ...], **_: Any) -> Call:
+    """Make a jitted call that finds both extremes."""
+    jax = import_module("jax")
+    data = jax.numpy.asarray(x)
+    jitted = jax.jit(lambda data: (data.min(axis), data.max(axis)))
+    return lambda: jax.block_until_ready(jitted(data))
+
+
+def reduction_ways(name: str, dtype: str, axis: int | tuple[int, ...]) -> dict[str, Way]:
+    """Return the call of each competitor."""
+    if name == "minmax":
+        return {
+            "bcast": "bcast.minmax(x, axis)",
+            "numpy": "(x.min(axis), x.max(axis))",
+            "torch": "(torch.amin(x, axis), torch.amax(x, axis))",
+            "jax": pairs_of_jax,
+        }
+    ways: dict[str, Way] = {
+        "bcast": f"bcast.{name}(x, axis)",
+        "numpy": f"np.{name}(x, axis)",
+        "jax": f"jax.numpy.{name}(x, axis)",
+    }
+    torchs = {"max": "amax", "min": "amin"}.get(name, name)
+    is_of_one = name in ("argmax", "argmin", "prod")
+    if not (is_of_one and isinstance(axis, tuple)) and not (name.startswith("arg") and dtype == "bool"):
+        ways["torch"] = f"torch.{torchs}(x, axis)"
+    return ways
+
+
+def reduction_names(name: str, shape: Shape, dtype: str, axis: int | tuple[int, ...]) -> Names:
+    """Make random numbers; bools that decide nothing early; factors whose products are neither 0 nor infinite."""
+    rng = np.random.default_rng(0)
+    if dtype == "bool":
+        x = np.full(shape, name != "any")
+    elif name == "prod" and dtype.startswith("float"):
+        x = (1 + (rng.random(shape) - 0.5) / 1000).astype(dtype)
+    elif name == "any":
+        x = np.zeros(shape, dtype)
+    else:
+        x = (rng.random(shape) * 99 + 1).astype(dtype)
+    return {"x": x, "axis": axis}
+
+
+def reduction_cells(options: Namespace) -> Iterator[Cell]:
+    """Yield each function along the axes of each array, of each dtype."""
+    for name in FUNCTIONS:
+        for what, shape, axis in DATA:
+            if isinstance(axis, tuple) and name.startswith("arg"):
+                continue
+            for dtype in DTYPES:
+                title = f"{name} of {what}, {' x '.join(map(str, shape))}, axis={axis}"
+                room = 1e-3 if dtype == "float32" else 1e-10
+                judge: Judge = near_numpy(room, room) if name == "prod" and "float" in dtype else equal_values
+                nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+                yield Cell(
+                    "reductions", title, name, dtype, "fresh", options.threads, nbytes,
+                    partial(reduction_names, name, shape, dtype, axis), reduction_ways(name, dtype, axis),
+                    judge,
+                )  # fmt: skip

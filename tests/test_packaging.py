@@ -132,7 +132,7 @@ def test_what_is_read_to_compile_is_known(build):
         assert source in files
         assert (declared in files) == Path("src/bcast", declared).exists()
     assert "_copy/simd/kernels.h" in read["_kernel.pyx"]  # included by what declares a module that is cimported
-    assert "_runtime/target.h" in read["_copy/run.pyx"]  # included by a header
+    assert "_runtime/target.h" in read["_copy/plan.pyx"]  # included by a header
     assert "_reduce/simd/runs.inc.h" in read["_reduce/run.pyx"]  # by a header of its kernels in C++
     assert "_reduce/plan.pxd" in read["_reduction.pyx"]
     headers = {path.relative_to("src/bcast").as_posix() for path in Path("src/bcast").rglob("*.h")}
@@ -153,7 +153,7 @@ def test_other_flags_compile_again(build, monkeypatch, name):
 
 
 def test_other_sources_compile_again(build, monkeypatch):
-    names = "_copy/run.pyx", "_rules/arguments.py"
+    names = "_copy/plan.pyx", "_rules/arguments.py"
     before = [build["key_of"](name) for name in names]
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"\n" * (path.name == "target.h"))

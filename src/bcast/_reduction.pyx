@@ -239,8 +239,8 @@ cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint
         raise ValueError(RESIZED)
     if cnp.PyArray_SIZE(out) != cnp.PyArray_SIZE(data) // cnp.PyArray_DIM(data, axis):
         raise ValueError(RESIZED)
-    if cnp.PyArray_TYPE(out) != cnp.NPY_INT64 or not cnp.PyArray_IS_C_CONTIGUOUS(out):
-        raise TypeError(f"`out` expected contiguous int64, got {out.dtype}")
+    if cnp.PyArray_TYPE(out) != cnp.NPY_INT64 or not cnp.PyArray_ISCARRAY(out):
+        raise TypeError(f"`out` expected contiguous and aligned int64, got {out.dtype}")
 
     data = _in_native_order(data)
     if not _plan_search(&search, data, axis, out):      # no axis has items side by side
@@ -731,6 +731,7 @@ cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.nd
     cdef char[LOCAL_BYTES + 2 * LINE] local
     cdef Py_ssize_t width = search.nest.shape[search.nest.rank - 1], rows = search.results // width
     cdef int threads = _count_threads(nbytes, SUM_SHARES)
+    cdef tuple arrays = None
     cdef Py_ssize_t wanted = SUM_SHARES if threads > 1 else 1       # units
     cdef Py_ssize_t least = 1 if search.in_runs else SEARCHED_COLUMNS
 
@@ -745,12 +746,14 @@ cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.nd
     if search.parts > 1:
         search.job.found_bytes = search.results * search.parts * <Py_ssize_t> sizeof(int64_t)
         search.job.fold = _choose_positions
+    if threads > 1:
+        arrays = (data, out)        # may fail: before scratch is there to be freed
     if not take_scratch(&search.job, local, sizeof(local)):
         raise MemoryError
     if threads == 1:        # which is one share, of whole axes
         _run_searches(search, 0, 0)
     else:
-        run_without_gil(&search.job, (data, out))
+        run_without_gil(&search.job, arrays)
     free_scratch(&search.job)
     return 0
 

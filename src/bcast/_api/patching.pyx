@@ -368,9 +368,8 @@ def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
 
     Notes
     -----
-    The functions are replaced in NumPy's namespace, 'linalg.norm' in that of `numpy.linalg`. A module that has imported
-    them by ``from numpy import tile`` before the patch keeps what it has. ``python -m bcast run`` patches before a
-    program starts.
+    The functions are replaced in NumPy's namespace, 'linalg.norm' in that of `numpy.linalg`. A module keeps what it has
+    imported by its own name before the patch. ``python -m bcast run`` patches before a program starts.
 
     Patches nest. Each is to be taken back once, from any thread. What other libraries have put there before is called
     for what is passed on; what they put there since stays.

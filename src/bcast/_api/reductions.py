@@ -676,7 +676,7 @@ def _position_by_core(call: Reduction) -> Any:
     axis = 0 if call.axis is None else call.axes[0]
     if call.axis is None and array.ndim > 1:
         array = array.ravel()
-    if out is not None and not (is_contiguous(out) and not np.may_share_memory(out, array)):
+    if out is not None and not (is_contiguous(out) and out.flags.aligned and not np.may_share_memory(out, array)):
         result = np.empty(call.shape, INT64)
     find_positions_onto(array, axis, result, call.name == "argmax")
     if out is None:

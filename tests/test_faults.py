@@ -26,11 +26,14 @@ MEMORY = ("memory_info", "release_memory", "set_idle_limit", "set_num_threads")
 # Kinds of calls that NumPy makes by and large, or whose message it writes: it dies of some failing allocations.
 NUMPYS = re.compile(
     "objects|strings|subclass|bounds and decimals|halves between bounds|long double|refused"
-    "|products of complex|products that nothing|longer ones"
+    "|products of complex|products that nothing|longer ones|NumPy's own"
 )
+# A copy that NumPy makes at last, into `out`, keeps references if it finds no memory.
+NUMPYS_COPY = ["vecdot", "into `out` that overlaps"]
 DRILLED = [
     [name, kind] for name in (*COPIES, *SUMS, *FUNCTIONS, *MEMORY) for kind in CALLS[name] if not NUMPYS.search(kind)
 ]
+DRILLED.remove(NUMPYS_COPY)
 
 
 @pytest.fixture(scope="module")

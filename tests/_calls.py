@@ -632,9 +632,7 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "rows": lambda: reduced(np.max, numbers(30, 40), 1),
         "bytes": lambda: reduced(np.max, numbers(30, 40, dtype="u1"), 0),
         "into `out`": lambda: reduced(np.max, numbers(30, 40), (0,), out=room(40)),
-        "NumPy's own, to another dtype": lambda: reduced(
-            np.max, numbers(30, 40), 0, out=room(40, dtype="f8")
-        ),
+        "NumPy's own, to another dtype": lambda: reduced(np.max, numbers(30, 40), 0, out=room(40, dtype="f8")),
         "transposed": lambda: reduced(np.max, numbers(30, 40).T, 1, keepdims=True),
         "another byte order": lambda: reduced(np.max, numbers(30, 40, dtype=">f4"), 1),
         "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2, out=room(4)),

@@ -535,11 +535,21 @@ fuzz_sum, fuzz_mean = functools.partial(fuzz_reduction, "sum"), functools.partia
 fuzz_var, fuzz_std = functools.partial(fuzz_reduction, "var"), functools.partial(fuzz_reduction, "std")
 
 
+def draw_reduced(rng, kinds):
+    """Draw the dtype, of some kinds, and the shape of an array, and axes along which it is reduced."""
+    dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in kinds])
+    shape = draw_shape(rng, dtype.itemsize)
+    return dtype, shape, rng.choice((None, tuple(rng.sample(range(len(shape)), rng.randint(0, len(shape))))))
+
+
+def whole_numbers(rng, dtype, shape):
+    """An array of numbers from 0 to 8."""
+    return np.asarray(rng.choices(range(9), k=math.prod(shape))).reshape(shape).astype(dtype)
+
+
 def fuzz_joined(name, rng):
     """Draw a reduction whose operation may take a term twice: its values are NumPy's."""
-    dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in "biuf"])
-    shape = draw_shape(rng, dtype.itemsize)
-    axis = rng.choice((None, tuple(rng.sample(range(len(shape)), rng.randint(0, len(shape))))))
+    dtype, shape, axis = draw_reduced(rng, "biuf")
     options = {"axis": axis, "keepdims": rng.random() < 0.5}
     try:
         own = getattr(np, name)(np.zeros(shape, dtype), **options)
@@ -578,24 +588,20 @@ fuzz_argmax, fuzz_argmin = functools.partial(fuzz_position, "argmax"), functools
 
 
 def fuzz_minmax(rng):
-    dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in "biuf"])
-    shape = draw_shape(rng, dtype.itemsize)
-    axis = rng.choice((None, tuple(rng.sample(range(len(shape)), rng.randint(0, len(shape))))))
+    dtype, shape, axis = draw_reduced(rng, "biuf")
     if 0 in shape:
         return
-    data = np.asarray(rng.choices(range(9), k=math.prod(shape))).reshape(shape).astype(dtype)
+    data = whole_numbers(rng, dtype, shape)
     low, high = bcast.minmax(data, axis)
     assert np.array_equal(low, np.min(data, axis))
     assert np.array_equal(high, np.max(data, axis))
 
 
 def fuzz_mean_std(rng):
-    dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in "iuf"])
-    shape = draw_shape(rng, dtype.itemsize)
-    axis = rng.choice((None, tuple(rng.sample(range(len(shape)), rng.randint(0, len(shape))))))
+    dtype, shape, axis = draw_reduced(rng, "iuf")
     if 0 in shape:
         return
-    data = np.asarray(rng.choices(range(9), k=math.prod(shape))).reshape(shape).astype(dtype)
+    data = whole_numbers(rng, dtype, shape)
     mean, deviation = bcast.mean_std(data, axis)
     eps = 4 * max(np.finfo(mean.dtype).eps, np.finfo("f8").eps)  # NumPy's are of float64
     np.testing.assert_allclose(mean, np.mean(data.astype("f8"), axis), eps)
@@ -603,9 +609,7 @@ def fuzz_mean_std(rng):
 
 
 def fuzz_prod(rng):
-    dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in "biu"])
-    shape = draw_shape(rng, dtype.itemsize)
-    axis = rng.choice((None, tuple(rng.sample(range(len(shape)), rng.randint(0, len(shape))))))
+    dtype, shape, axis = draw_reduced(rng, "biu")
     own = np.prod(np.zeros(shape, dtype), axis)
     operands = Operands(rng, dtype, shape, own.shape, small_numbers, own.dtype)
     right = np.asarray(np.prod(operands.data, axis))

@@ -32,8 +32,8 @@ from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_sha
 from bcast._reduce.kernels cimport (
     ALL, ANY, BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, MATVEC, NORM,
     PRODUCT, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MOST, SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8,
-    STACK, U8, U16, U32, U64, UINT64, UINT8, Dtype, PositionKernels, Results, ShortCall, ShortKernel, ShortVectors,
-    dtypes,
+    STACK, U8, U16, U32, U64, UINT64, UINT8, Dtype, Kernels, PositionKernels, Results, ShortCall, ShortKernel,
+    ShortVectors, dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, Operation, Reduction,
@@ -221,7 +221,8 @@ cpdef bint find_extremes_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray
     nbytes = cnp.PyArray_NBYTES(data) // layout.repeats
     _suit_layout(&least, &layout, nbytes)
     _suit_layout(&greatest, &layout, nbytes)
-    return _run_pair(&least, &greatest, &layout.nest, nbytes, data, low, high) == 0
+    _run_pair(&least, &greatest, &layout.nest, nbytes, data, low, high)
+    return True
 
 
 cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint greatest) except -1:
@@ -436,13 +437,22 @@ cdef inline void _begin(Reduction *reduction) noexcept:
 cdef inline void _sum_as(Reduction *reduction, int kind) noexcept:
     """Let the operation be a sum of terms of a kind."""
     cdef Operation *operation = &reduction.operation
-    operation.kernels = &reduction.target.kernels[kind]
-    operation.accumulator_size = 1 if kind == U8 else 2 if kind == U16 else 4 if kind == U32 else 8
+    cdef int size = 1 if kind == U8 else 2 if kind == U16 else 4 if kind == U32 else 8
+    _operate(operation, &reduction.target.kernels[kind], size)
     operation.has_errors = kind == F64
-    operation.idempotent = False
-    operation.identity = 0
     operation.finish = finish_sums
     operation.again = sum_again
+
+
+cdef inline void _operate(Operation *operation, const Kernels *kernels, int accumulator_size) noexcept:
+    """Let the operation be that of some kernels: one that does not take a term twice, and leaves accumulators alone."""
+    operation.kernels = kernels
+    operation.accumulator_size = accumulator_size
+    operation.has_errors = False
+    operation.idempotent = False
+    operation.identity = 0
+    operation.finish = NULL
+    operation.again = NULL
     operation.scale = NULL
 
 
@@ -608,14 +618,8 @@ cdef bint _choose_idempotent(Reduction *reduction, cnp.ndarray data, int operati
     reduction.terms.size = dtypes[dtype].size
     reduction.outcome.are_terms = not is_truth or dtypes[dtype].size == 1
 
-    reduction.operation.kernels = operation_kernels(target_number, operation, dtype)
-    reduction.operation.accumulator_size = dtypes[dtype].size
-    reduction.operation.has_errors = False
+    _operate(&reduction.operation, operation_kernels(target_number, operation, dtype), dtypes[dtype].size)
     reduction.operation.idempotent = True
-    reduction.operation.identity = 0
-    reduction.operation.finish = NULL
-    reduction.operation.again = NULL
-    reduction.operation.scale = NULL
     return True
 
 
@@ -639,14 +643,8 @@ cdef bint _choose_product(Reduction *reduction, cnp.ndarray data, cnp.ndarray ou
     reduction.outcome.dtype = result
     reduction.outcome.are_terms = factor == dtype == result and dtypes[result].size == 8
 
-    reduction.operation.kernels = operation_kernels(target_number, PRODUCT, factor)
-    reduction.operation.accumulator_size = 8
-    reduction.operation.has_errors = False
-    reduction.operation.idempotent = False
-    reduction.operation.identity = 0
+    _operate(&reduction.operation, operation_kernels(target_number, PRODUCT, factor), 8)
     reduction.operation.finish = finish_products
-    reduction.operation.again = NULL
-    reduction.operation.scale = NULL
     return True
 
 
@@ -1164,22 +1162,9 @@ cdef int _run_planned(
 ) except -1:
     """Plan a reduction along an alignment, and run it."""
     cdef ReductionPlan plan
-    cdef Work work
-    cdef int threads, shares
     plan.reduction = reduction
     plan_reduction(&plan, nest, SUM_SHARES)
-
-    threads = _count_threads(nbytes, plan.shares.count)
-    shares = 1 if threads == 1 else <int> plan.shares.count
-    work = Work(
-        plan=&plan, other=NULL, counted=NULL, units=plan.shares.count,
-        job=new_job(_run_share, &work, threads, shares),
-    )
-    work.job.scratch_bytes = plan.scratch
-    if plan.shares.each > 1:
-        work.job.found_bytes = work.units * 2 * plan.block.items * reduction.operation.accumulator_size
-        work.job.fold = _combine_parts
-    return _run(&work, nbytes, data, other, out)
+    return _run_plans(&plan, NULL, nbytes, data, other, out)
 
 
 cdef int _run_pair(
@@ -1188,26 +1173,32 @@ cdef int _run_pair(
 ) except -1:
     """Plan two reductions of the same data, of one form, and run both share by share: a cache holds a share."""
     cdef ReductionPlan plan, other
-    cdef Work work
-    cdef int threads, shares
-    cdef Py_ssize_t size = first.operation.accumulator_size
     plan.reduction = first
     plan_reduction(&plan, nest, max(<Py_ssize_t> SUM_SHARES, nbytes // PAIR_SHARE_BYTES))
     other = plan
     other.reduction = second
     other.first.dst += <char *> cnp.PyArray_DATA(second_out) - <char *> cnp.PyArray_DATA(out)
+    return _run_plans(&plan, &other, nbytes, data, second_out, out)
 
-    threads = _count_threads(nbytes, plan.shares.count)
-    shares = 1 if threads == 1 else <int> plan.shares.count
+
+cdef inline int _run_plans(
+    const ReductionPlan *plan, const ReductionPlan *other, Py_ssize_t nbytes, cnp.ndarray data, cnp.ndarray held,
+    cnp.ndarray out,
+) except -1:
+    """Run a plan, perhaps with another one of its form; `held` is an array that is used, too, or None."""
+    cdef Work work
+    cdef int threads = _count_threads(nbytes, plan.shares.count)
+    cdef int shares = 1 if threads == 1 else <int> plan.shares.count
     work = Work(
-        plan=&plan, other=&other, counted=NULL, units=plan.shares.count,
-        job=new_job(_run_share, &work, threads, shares),
+        plan=plan, other=other, counted=NULL, units=plan.shares.count, job=new_job(_run_share, &work, threads, shares),
     )
     work.job.scratch_bytes = plan.scratch
     if plan.shares.each > 1:
-        work.job.found_bytes = 2 * work.units * 2 * plan.block.items * size
+        work.job.found_bytes = work.units * 2 * plan.block.items * plan.reduction.operation.accumulator_size
+        if other != NULL:
+            work.job.found_bytes *= 2
         work.job.fold = _combine_parts
-    return _run(&work, nbytes, data, second_out, out)
+    return _run(&work, nbytes, data, held, out)
 
 
 cdef int _run_counted(

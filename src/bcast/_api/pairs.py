@@ -70,7 +70,8 @@ def mean_std(
     if not is_handed_on(a):
         a = as_base(as_operand("a", a))
         axis = axis if axis is None else axes_argument(axis)
-    found = _by_blocks(a, axis, ddof, keepdims) if _is_cut(a) and type(keepdims) is bool else None  # type: ignore[arg-type]
+    data: Any = a
+    found = _by_blocks(data, axis, ddof, keepdims) if _is_cut(data) and type(keepdims) is bool else None
     if found is None:
         found = (
             statistics.mean(a, axis, keepdims=keepdims),
@@ -124,9 +125,9 @@ def _by_blocks(array: NDArray[Any], axis: Any, ddof: Any, keepdims: bool) -> Any
         part = 0
         for at in axes:
             part = part * len(cuts[at]) + block[at][0]
-        place = (part, *[slice(None) if at in axes else cut for at, (_, cut) in enumerate(block)])
+        place: Any = (part, *[slice(None) if at in axes else cut for at, (_, cut) in enumerate(block)])
         items = array[tuple([cut for _, cut in block])]
-        _find_statistics(items, wanted, counts[part], means[place], squares[place])  # type: ignore[index]
+        _find_statistics(items, wanted, counts[part], means[place], squares[place])
 
     average, variance = _combined(counts, means, squares, count, count - ddof, wanted)
     if variance is None:

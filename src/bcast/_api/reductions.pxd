@@ -66,14 +66,16 @@ cdef _transposed_back(Reduction call, list order, result)
 cdef Reduction _of(Reduction call, array)
 
 
+cdef _found(Reduction call, initial, where)
 cpdef found_by_core(Reduction call)
-cdef _extreme(Reduction call, int operation, initial, where)
 
 
-@cython.locals(wanted=Dtype, found=ndarray)
+@cython.locals(wanted=Dtype)
 cdef _extreme_by_core(Reduction call, int operation)
 
 
+cdef _combined_as(Reduction call, int operation, Dtype wanted)
+cdef _out_or_new(Reduction call, ndarray found)
 cdef _extremes(Reduction call, out)
 
 
@@ -85,21 +87,12 @@ cdef _into_pair(out, found)
 cdef _extremes_by_core(Reduction call)
 
 
-cdef _product(Reduction call, initial, where)
-
-
-@cython.locals(own=Dtype, wanted=Dtype, found=ndarray)
+@cython.locals(own=Dtype, wanted=Dtype)
 cdef _product_by_core(Reduction call)
-
-
-cdef _position(Reduction call)
 
 
 @cython.locals(array=ndarray, result=ndarray)
 cdef _position_by_core(Reduction call)
-
-
-cdef _truth(Reduction call, int operation, where)
 
 
 @cython.locals(array=ndarray, found=ndarray)

@@ -122,7 +122,7 @@ def max(
     >>> bcast.max(points[:, :2], axis=0, keepdims=True)
     array([[7., 5.]])
     """
-    return _extreme(reduction("max", a, axis, out, keepdims), GREATEST, initial, where)
+    return _found(reduction("max", a, axis, out, keepdims), initial, where)
 
 
 def min(
@@ -155,7 +155,7 @@ def min(
     >>> bcast.min(picture)
     np.uint8(1)
     """
-    return _extreme(reduction("min", a, axis, out, keepdims), LEAST, initial, where)
+    return _found(reduction("min", a, axis, out, keepdims), initial, where)
 
 
 def minmax(
@@ -237,7 +237,7 @@ def prod(
     """
     call = reduction("prod", a, axis, out, keepdims)
     call.dtype = dtype
-    return _product(call, initial, where)
+    return _found(call, initial, where)
 
 
 def argmax(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = NO_VALUE) -> Any:
@@ -281,7 +281,8 @@ def argmax(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = N
     >>> bcast.argmax(scores, axis=1)
     array([1, 0])
     """
-    return _position(reduction("argmax", a, axis, out, keepdims))
+    keeps = False if keepdims is NO_VALUE else keepdims
+    return _found(reduction("argmax", a, axis, out, keeps), NO_VALUE, NO_VALUE)
 
 
 def argmin(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = NO_VALUE) -> Any:
@@ -305,7 +306,8 @@ def argmin(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = N
     >>> bcast.argmin(distances, axis=-1)  # the nearest of two
     array([1, 0])
     """
-    return _position(reduction("argmin", a, axis, out, keepdims))
+    keeps = False if keepdims is NO_VALUE else keepdims
+    return _found(reduction("argmin", a, axis, out, keeps), NO_VALUE, NO_VALUE)
 
 
 def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False, *, where: Any = NO_VALUE) -> Any:
@@ -337,7 +339,7 @@ def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
     >>> bcast.any(np.array([[0, 0], [0, 3]]), axis=1)
     array([False,  True])
     """
-    return _truth(reduction("any", a, axis, out, keepdims), ANY, where)
+    return _found(reduction("any", a, axis, out, keepdims), NO_VALUE, where)
 
 
 def all(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False, *, where: Any = NO_VALUE) -> Any:
@@ -361,7 +363,7 @@ def all(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
     >>> bcast.all(picture == np.array([1, 8, 8], np.uint8), axis=-1)  # where the picture has a colour
     array([[False,  True]])
     """
-    return _truth(reduction("all", a, axis, out, keepdims), ALL, where)
+    return _found(reduction("all", a, axis, out, keepdims), NO_VALUE, where)
 
 
 # How a call is read.
@@ -547,30 +549,30 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
     return other
 
 
-# What `max`, `min`, `any`, `all` and `prod` do: one operation combines all terms.
+# What functions other than statistics do: one operation combines all terms, or their positions are compared.
+
+
+def _found(call: Reduction, initial: Any, where: Any) -> Any:
+    """Do a call of a function of `NUMPYS`."""
+    found = None
+    if initial is NO_VALUE and is_everywhere(where):
+        found = found_by_core(call)
+    return _numpys(call, initial, where) if found is None else found
 
 
 def found_by_core(call: Reduction) -> Any:
     """Return the result of a call of a function of `NUMPYS` without more options; None for what that is to do."""
+    name = call.name
+    if name == "argmax" or name == "argmin":
+        is_place = call.axis is None or type(call.axis) is int
+        return _position_by_core(call) if is_place and _is_compared(call) and size_of(call.array) else None
     if not _is_compared(call):
         return None
-    name = call.name
     if name == "max" or name == "min":
         return _extreme_by_core(call, GREATEST if name == "max" else LEAST)
     if name == "any" or name == "all":
         return _truth_by_core(call, ANY if name == "any" else ALL)
-    if name == "prod":
-        return _product_by_core(call)
-    is_place = call.axis is None or type(call.axis) is int
-    return _position_by_core(call) if is_place and size_of(call.array) else None
-
-
-def _extreme(call: Reduction, operation: int, initial: Any, where: Any) -> Any:
-    """Do a call of `max` or `min`."""
-    found = None
-    if initial is NO_VALUE and is_everywhere(where) and _is_compared(call):
-        found = _extreme_by_core(call, operation)
-    return _numpys(call, initial, where) if found is None else found
+    return _product_by_core(call)
 
 
 def _extreme_by_core(call: Reduction, operation: int) -> Any:
@@ -578,12 +580,20 @@ def _extreme_by_core(call: Reduction, operation: int) -> Any:
     wanted = dtype_of(call.array)
     if wanted.num == BOOL.num:
         return _truth_by_core(call, ANY if operation == GREATEST else ALL)
+    return _combined_as(call, operation, wanted)
+
+
+def _combined_as(call: Reduction, operation: int, wanted: np.dtype[Any]) -> Any:
+    """Combine terms by an operation whose results have a dtype; return None for what is NumPy's to do."""
     if call.out is not None and dtype_of(call.out) != wanted:
         return None
     if not read_axes(call):
         return None
+    return _out_or_new(call, _combined(call, operation, wanted, call.out))
 
-    found = _combined(call, operation, wanted, call.out)
+
+def _out_or_new(call: Reduction, found: NDArray[Any]) -> Any:
+    """Return `out`, which has what was found; or without one, a new array, or a scalar if it has no axes."""
     if call.out is not None:
         return call.out
     return found if found.ndim else found[()]
@@ -626,43 +636,13 @@ def _extremes_by_core(call: Reduction) -> Any:
     return (low, high) if call.shape else (low[()], high[()])
 
 
-def _product(call: Reduction, initial: Any, where: Any) -> Any:
-    """Do a call of `prod`."""
-    found = None
-    if initial is NO_VALUE and is_everywhere(where) and _is_compared(call):
-        found = _product_by_core(call)
-    return _numpys(call, initial, where) if found is None else found
-
-
 def _product_by_core(call: Reduction) -> Any:
     """Multiply items with the core; return None for what is NumPy's to do."""
     own = dtype_of(call.array)
     wanted = _dtype_of_terms("sum", own)  # NumPy has one rule for both
     if wanted is None or (call.dtype is not None and dtype_argument(call.dtype) != wanted):
         return None
-    if call.out is not None and dtype_of(call.out) != wanted:
-        return None
-    if not read_axes(call):
-        return None
-
-    found = _combined(call, PRODUCT, wanted, call.out)
-    if call.out is not None:
-        return call.out
-    return found if found.ndim else found[()]
-
-
-def _position(call: Reduction) -> Any:
-    """Do a call of `argmax` or `argmin`."""
-    keepdims = call.keepdims
-    if keepdims is NO_VALUE:
-        call.keepdims = False
-    found = None
-    if (call.axis is None or type(call.axis) is int) and _is_compared(call) and size_of(call.array):
-        found = _position_by_core(call)
-    if found is None:
-        call.keepdims = False if keepdims is NO_VALUE else keepdims
-        return _numpys(call, NO_VALUE, NO_VALUE)
-    return found
+    return _combined_as(call, PRODUCT, wanted)
 
 
 def _position_by_core(call: Reduction) -> Any:
@@ -686,14 +666,6 @@ def _position_by_core(call: Reduction) -> Any:
     return out
 
 
-def _truth(call: Reduction, operation: int, where: Any) -> Any:
-    """Do a call of `any` or `all`."""
-    found = None
-    if is_everywhere(where) and _is_compared(call):
-        found = _truth_by_core(call, operation)
-    return _numpys(call, NO_VALUE, where) if found is None else found
-
-
 def _truth_by_core(call: Reduction, operation: int) -> Any:
     """Find whether items are true with the core; return None for what is NumPy's to do."""
     array, out = call.array, call.out
@@ -708,9 +680,7 @@ def _truth_by_core(call: Reduction, operation: int) -> Any:
             result_array(out, array, call.shape, "a", BOOL)[...] = found
     else:
         found = _combined(call, operation, BOOL, out)
-    if out is not None:
-        return out
-    return found if found.ndim else found[()]
+    return _out_or_new(call, found)
 
 
 def _is_compared(call: Reduction) -> bool:

@@ -1,10 +1,10 @@
 /* The operations that combine terms otherwise than by adding them: the greatest and the least item, whether any item is
    true, or all are, and the product.
 
-   Their kernels do to rows and runs what `sum.h` says, but for what that has of rounding and of error terms; in its
-   words, a sum is what an operation makes of terms. The accumulator of an extreme is an item, and a result already; that
-   of a truth is 0 or 1, as long as an item. That of a product has 64 bits: a float64, or an integer that wraps. An
-   extreme is NaN if an item is. */
+   Their kernels do to rows and runs what `sum.h` says, but for rounding and error terms: where it says sum, read what
+   the operation makes of terms. The accumulator of an extreme is an item, and a result already; that of a truth is 0 or
+   1, as long as an item. That of a product has 64 bits: a float64, or an integer that wraps. An extreme is NaN if an
+   item is. */
 
 #ifndef BCAST_COMBINE_H
 #define BCAST_COMBINE_H

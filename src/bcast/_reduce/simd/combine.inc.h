@@ -1,5 +1,5 @@
-/* The kernels of the operations of `combine.h`: templates over an operation of `operations.inc.h`. `target.inc.h` includes
-   this file for each target.
+/* The kernels of the operations of `combine.h`: templates over an operation of `operations.inc.h`. `target.inc.h`
+   includes this file for each target.
 
    Idempotent operations go by vectors, which are as long on all targets. The last vector of a run is moved back to end
    with the run: it has some items twice. Others, and compilers without vectors, have plain loops. */
@@ -183,22 +183,14 @@ BCAST_INLINE void combine_vectors_of_columns(
 
 #endif
 
-/* Whether rows are as long as a vector, at least, of an operation that goes by vectors. */
-template <class Operation>
-BCAST_INLINE bool fills_vectors(ptrdiff_t width)
-{
-#if BCAST_VECTORS
-    return Operation::is_idempotent && width * item_bytes<Operation> >= 32;
-#else
-    return (void) width, false;
-#endif
-}
+/* Whether an operation on rows goes by vectors, which some compilers do not have. */
+template <class Operation> constexpr bool goes_by_vectors = BCAST_VECTORS && Operation::is_idempotent;
 
 template <class Operation, int count>
 BCAST_INLINE void combine_some_rows(int adds, char *dst, const char *src, const bcast_term_rows *rows)
 {
 #if BCAST_VECTORS
-    if constexpr (Operation::is_idempotent) {
+    if constexpr (goes_by_vectors<Operation>) {
         combine_vectors_of_columns<Operation, count>(adds, dst, src, rows->stride, rows->half_stride, rows->width);
         return;
     }
@@ -210,7 +202,8 @@ template <class Operation>
 int combine_rows(const bcast_term_rows *all, const bcast_sink *dst)
 {
     const bcast_term_rows rows = *all;
-    const bool are_narrow = Operation::is_idempotent && !fills_vectors<Operation>(rows.width);
+    const bool fill_vectors = goes_by_vectors<Operation> && rows.width * item_bytes<Operation> >= 32;
+    const bool are_narrow = Operation::is_idempotent && !fill_vectors;
     int adds = dst->mode == BCAST_ADD;
 
     for (ptrdiff_t turn = 0; turn < rows.turns; turn++) {

@@ -14,15 +14,19 @@
    struct, a class beside `Extremes` that says which struct each dtype has, and its row at the end of
    `combine.inc.h`. */
 
-/* An integer. */
-template <class T, bool greatest>
-struct Extreme {
+/* What idempotent operations on a type have in common. */
+template <class T, bool truth>
+struct Idempotent {
     using Item = T;
     using Key = T;
     using Accumulator = T;
     static constexpr bool is_idempotent = true;
-    static constexpr bool is_truth = false;
+    static constexpr bool is_truth = truth;
+};
 
+/* An integer. */
+template <class T, bool greatest>
+struct Extreme : Idempotent<T, false> {
     template <class V> BCAST_INLINE V of_item(V x) { return x; }
     template <class V> BCAST_INLINE V of_accumulator(V x) { return x; }
     template <class V> BCAST_INLINE V to_accumulator(V x) { return x; }
@@ -46,12 +50,7 @@ struct ExtremeOfFloats : Extreme<T, greatest> {
 /* A float of 16 bits, by its bits, of which those of infinity are `infinity`. A key is an integer whose order is that
    of the floats, the other way round for the least; NaN is the greatest key. */
 template <int16_t infinity, bool greatest>
-struct ExtremeOfHalves {
-    using Item = int16_t;
-    using Key = int16_t;
-    using Accumulator = int16_t;
-    static constexpr bool is_idempotent = true;
-    static constexpr bool is_truth = false;
+struct ExtremeOfHalves : Idempotent<int16_t, false> {
     static constexpr int16_t all_but_sign = 0x7fff;
 
     template <class V> BCAST_INLINE V of_item(V bits)
@@ -70,17 +69,11 @@ struct ExtremeOfHalves {
     template <class V> BCAST_INLINE V both(V a, V b) { return a > b ? a : b; }
 };
 
-/* Whether no item is zero, or whether one is not: 1 or 0, in an accumulator as long as an item. A key has all bits set if
-   an item has been found that decides on it. Floats are read as integers, without their sign where `mask` leaves that
-   out. */
+/* Whether no item is zero, or whether one is not: 1 or 0, in an accumulator as long as an item. A key has all bits set
+   if an item has been found that decides on it. Floats are read as integers, without their sign where `mask` leaves
+   that out. */
 template <class T, T mask, bool zero>
-struct Truth {
-    using Item = T;
-    using Key = T;
-    using Accumulator = T;
-    static constexpr bool is_idempotent = true;
-    static constexpr bool is_truth = true;
-
+struct Truth : Idempotent<T, true> {
     template <class V> BCAST_INLINE V of_item(V x)
     {
         const V no = V{}, yes = ~no;

@@ -1,7 +1,7 @@
 /* The kernels of `positions.h`. `target.inc.h` includes this file for each target.
 
    Items become keys: integers as long as items, whose order is that of items, so that the greatest key is sought
-   alone. Beside keys go positions, as integers of the same length: those of a part of few items, which do not overflow.
+   alone. Each lane also keeps the position of its key, in an integer as long as the key: parts are so short that it fits.
    All loops are plain, of which compilers make vectors, but for those of short runs. */
 
 /* An integer. */
@@ -12,7 +12,6 @@ struct Sought {
     static constexpr bool greatest_is_known = false;
 
     template <class V> BCAST_INLINE V key_of(V x, T mask) { return x ^ mask; }
-    BCAST_INLINE Key greatest_key(T) { return 0; }
 };
 
 /* A bool, of which any byte but 0 is true. */
@@ -43,7 +42,6 @@ struct SoughtFloat {
         const V value = bits < 0 ? less : size, turned = value ^ mask;
         return size > infinity ? nan : turned;
     }
-    BCAST_INLINE Key greatest_key(Bits) { return all_but_sign; }
 };
 
 template <int dtype> struct SoughtOf { using Type = Sought<typename ItemOf<dtype>::Type>; };

@@ -1,5 +1,5 @@
-/* The kernels of short vectors: `short_vectors.h` is their contract. As many vectors as a register has lanes are read as
-   columns, by shuffles where they are dense; the rest one by one. */
+/* The kernels of short vectors: `short_vectors.h` is their contract. As many vectors as a register has lanes are read
+   as columns, by shuffles where they are dense; the rest one by one. */
 
 #if BCAST_VECTORS
 template <class Item> using Lanes = Vector<Item, BCAST_SHORT_LANES>;

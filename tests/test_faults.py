@@ -28,12 +28,9 @@ NUMPYS = re.compile(
     "objects|strings|subclass|bounds and decimals|halves between bounds|long double|refused"
     "|products of complex|products that nothing|longer ones|NumPy's own"
 )
-# A copy that NumPy makes at last, into `out`, keeps references if it finds no memory.
-NUMPYS_COPY = ["vecdot", "into `out` that overlaps"]
 DRILLED = [
     [name, kind] for name in (*COPIES, *SUMS, *FUNCTIONS, *MEMORY) for kind in CALLS[name] if not NUMPYS.search(kind)
 ]
-DRILLED.remove(NUMPYS_COPY)
 
 
 @pytest.fixture(scope="module")

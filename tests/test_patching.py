@@ -912,7 +912,8 @@ def test_tests_of_others_pass_under_the_patch(package, modules, functions):
         pytest.skip(f"{package} is not installed")
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore"]
     targets = [f"{package}.{module}" for module in modules.split(" ")]
-    environment = os.environ | {"EINOPS_TEST_BACKENDS": "numpy", "OPENBLAS_NUM_THREADS": "1"}
+    ours = {"EINOPS_TEST_BACKENDS": "numpy", "OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | ours | {"PYTEST_ADDOPTS": ""}  # options meant for our tests are none of theirs
     done = python("-m", "bcast", "run", "--counts", "-m", "pytest", *options, "--pyargs", *targets, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     for function in functions.split(" "):

@@ -390,12 +390,16 @@ void stack_vectors(const bcast_short_call *all)
     const bcast_short_call call = *all;
 
     if constexpr (sizeof(Item) < 4) {
-        const Item *src[n];
-        Item *dst = reinterpret_cast<Item *>(call.dst.items[0]);
-        for (int k = 0; k < n; k++) src[k] = reinterpret_cast<const Item *>(call.a.items[k]);
+        const char *src[n];
+        char *dst = call.dst.items[0];
+        for (int k = 0; k < n; k++) src[k] = call.a.items[k];
         BCAST_INDEPENDENT_ITEMS
-        for (ptrdiff_t i = 0; i < call.count; i++)
-            for (int k = 0; k < n; k++) dst[i * n + k] = src[k][i];
+        for (ptrdiff_t i = 0; i < call.count; i++) {
+            for (int k = 0; k < n; k++) {
+                const Item item = load_item<Item>(src[k] + i * sizeof(Item));
+                memcpy(dst + (i * n + k) * sizeof(Item), &item, sizeof item);
+            }
+        }
     } else {
         const auto step = [&](auto like, ptrdiff_t i) BCAST_LAMBDA_INLINE {
             using V = decltype(like);

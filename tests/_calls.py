@@ -277,6 +277,17 @@ def reduced(function, array, axis=None, out=None, **kwargs):
     return Call(expected, array, axis, **kwargs, **({} if out is None else {"out": out}))
 
 
+def without_nan(function, array, axis=None, out=None, **kwargs):
+    """A call of a function that leaves NaN out, of an array that has some."""
+    array = array.copy()  # other calls have the same
+    if array.dtype.kind == "f":
+        array[..., ::3] = np.nan
+        array[..., 0] = 1
+    right = function(array.astype("f8"), axis, **kwargs)
+    expected = np.asarray(right).astype(function(array[:1, :1]).dtype)[()]
+    return Call(expected, array, axis, **kwargs, **({} if out is None else {"out": out}))
+
+
 def mean_and_deviation(array, axis=None):
     """A call of `mean_std`."""
     return Call((np.mean(array, axis), np.std(array, axis)), array, axis)
@@ -654,6 +665,31 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "bounds of points": lambda: paired(numbers(30, 3), 0),
         "by threads": threaded(lambda: paired(numbers(300, 400, dtype="f8"), None)),
         "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2),
+    },
+    "nansum": {
+        "rows": lambda: without_nan(np.nansum, numbers(30, 40), 1),
+        "columns, into `out`": lambda: without_nan(np.nansum, numbers(30, 40), 0, out=room(40)),
+        "integers": lambda: without_nan(np.nansum, numbers(30, 40, dtype="u1"), 0),
+        "by threads": threaded(lambda: without_nan(np.nansum, numbers(300, 400, dtype="f8"), 1)),
+        "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2, out=room(4)),
+    },
+    "nanmean": {
+        "rows": lambda: without_nan(np.nanmean, numbers(30, 5, dtype="f8"), 1, keepdims=True),
+    },
+    "nanvar": {
+        "rows": lambda: without_nan(np.nanvar, numbers(30, 5, dtype="f8"), 1),
+        "into `out`": lambda: without_nan(np.nanvar, numbers(30, 5, dtype="f8"), 1, out=room(30, dtype="f8")),
+    },
+    "nanstd": {
+        "of all": lambda: without_nan(np.nanstd, numbers(30, 5, dtype="f8")),
+    },
+    "nanmax": {
+        "rows": lambda: without_nan(np.nanmax, numbers(30, 40), 1),
+        "transposed, into `out`": lambda: without_nan(np.nanmax, numbers(40, 30).T, 1, out=room(30)),
+        "refused": lambda: Call(ValueError, numbers(3, 4), axis=(0, 0)),
+    },
+    "nanmin": {
+        "halves": lambda: without_nan(np.nanmin, numbers(30, 40, dtype="f2"), 1),
     },
     "mean_std": {
         "channels": lambda: mean_and_deviation(numbers(30, 3, dtype="f8"), 0),

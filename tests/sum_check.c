@@ -324,16 +324,18 @@ static void check_deviations(void)
 {
     const int size = term_sizes[kind], n = any(1, 70), stride = any(0, 1);
     const char *src = laid(term_room, n * size);
+    const int made = any(BCAST_SQUARE, BCAST_NUMBERS_COUNT);
     const bcast_sink to = sink_of(BCAST_SET, n);
     double means[70];
     if (!is_float()) return;
     memset(to.error, 0, kind == BCAST_KIND_f64 ? n * sum_size : 0);
     for (int i = 0; i < n; i++) means[i] = any(-50, 50) / 7.0;
     for (int i = 0; i < n; i++) {
-        const double rest = term_at(src + i * size) - means[i * stride];
-        expected[i] = rest * rest;
+        const double term = term_at(src + i * size), rest = term - means[i * stride];
+        expected[i] = made == BCAST_NUMBERS_COUNT ? 1 : made == BCAST_NUMBER ? rest : rest * rest;
+        if (made != BCAST_SQUARE && term != term) expected[i] = 0;
     }
-    target->kernels[kind].deviate(src, means, stride, (double *) to.sum, n);
+    target->kernels[kind].deviate(made, src, means, stride, (double *) to.sum, n);
     compare(&to, n);
     if (memcmp(to.sum, expected, n * sizeof expected[0])) fail("other bits of deviations", n);
 }

@@ -80,6 +80,7 @@ def test_meshgrid_of_a_mask(copy):
 SHARED = ("broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid", "repeat", "tile", "where")
 SHARED += ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var")
 SHARED += ("cross", "stack", "vecdot", *(("matvec",) if hasattr(np, "matvec") else ()))
+SHARED += ("nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar")
 
 
 @pytest.mark.parametrize(("function", "make"), OF_ARRAYS.values(), ids=OF_ARRAYS)

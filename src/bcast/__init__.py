@@ -14,6 +14,7 @@ from bcast._api.broadcast import (
     meshgrid,
 )
 from bcast._api.elementwise import chain, elementwise, where
+from bcast._api.nans import nanmax, nanmean, nanmin, nanstd, nansum, nanvar
 from bcast._api.pairs import mean_std
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
 from bcast._api.reductions import all, any, argmax, argmin, max, min, minmax, prod
@@ -34,6 +35,7 @@ __all__ += ["meshgrid", "repeat", "tile"]
 __all__ += ["chain", "elementwise", "where"]
 __all__ += ["mean", "mean_std", "std", "sum", "unbroadcast", "unrepeat", "var"]
 __all__ += ["all", "any", "argmax", "argmin", "max", "min", "minmax", "prod"]
+__all__ += ["nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]
 __all__ += ["cross", "matvec", "norm", "stack", "vecdot"]
 __all__ += ["is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
 __all__ += ["get_num_threads", "memory_info", "release_memory", "set_idle_limit", "set_num_threads"]

@@ -24,6 +24,12 @@ __all__ += [
     "mean_std",
     "min",
     "minmax",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanstd",
+    "nansum",
+    "nanvar",
     "prod",
     "std",
     "sum",
@@ -469,6 +475,61 @@ def norm(x: ArrayLike, axis: _Axes = -1, *, keepdims: bool = False) -> Any: ...
 def stack(arrays: Sequence[_Data[_ScalarT]], axis: int = 0, out: None = None, **others: Any) -> NDArray[_ScalarT]: ...
 @overload
 def stack(arrays: Sequence[ArrayLike], axis: int = 0, out: _OutT | None = None, **others: Any) -> _OutT: ...
+def nanmax(
+    a: ArrayLike,
+    axis: _Axes = None,
+    out: _SumT | None = None,
+    keepdims: bool = False,
+    initial: Any = ...,
+    where: Any = ...,
+) -> _SumT: ...
+def nanmean(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DType = None,
+    out: _SumT | None = None,
+    keepdims: bool = False,
+    **others: Any,
+) -> _SumT: ...
+def nanmin(
+    a: ArrayLike,
+    axis: _Axes = None,
+    out: _SumT | None = None,
+    keepdims: bool = False,
+    initial: Any = ...,
+    where: Any = ...,
+) -> _SumT: ...
+def nanstd(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DType = None,
+    out: _SumT | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+    **others: Any,
+) -> _SumT: ...
+def nanvar(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DType = None,
+    out: _SumT | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+    **others: Any,
+) -> _SumT: ...
+def nansum(
+    a: ArrayLike,
+    axis: _Axes = None,
+    dtype: DType = None,
+    out: _SumT | None = None,
+    keepdims: bool = False,
+    initial: Any = ...,
+    where: Any = ...,
+) -> _SumT: ...
 def mean_std(
     a: ArrayLike,
     axis: _Axes = None,

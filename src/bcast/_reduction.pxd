@@ -7,6 +7,9 @@ cpdef sum_onto(ndarray grad, Alignment alignment, ndarray out, ndarray times=*)
 cpdef average_onto(
     ndarray data, Alignment alignment, ndarray out, double divisor, ndarray means=*, bint root=*, bint rough=*,
 )
+cpdef bint sum_numbers_onto(
+    ndarray data, Alignment alignment, ndarray out, ndarray means, int deviation,
+) except -1
 cpdef bint has_kernels(ndarray array) noexcept
 cpdef str kind_of_sums(Dtype dtype)
 cpdef converted_terms(Dtype dtype)

@@ -31,9 +31,9 @@ from bcast._nest.core cimport (
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
 from bcast._reduce.kernels cimport (
     ALL, ANY, BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, MATVEC, NORM,
-    PRODUCT, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MOST, SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8,
-    STACK, U8, U16, U32, U64, UINT64, UINT8, Dtype, Kernels, PositionKernels, Results, ShortCall, ShortKernel,
-    ShortVectors, dtypes,
+    NUMBERS_COUNT, NUMBERS_SQUARE, PRODUCT, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MOST, SHORT_U16,
+    SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, U8, U16, U32, U64, UINT64, UINT8, Dtype, Kernels, PositionKernels,
+    Results, ShortCall, ShortKernel, ShortVectors, dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, Operation, Reduction,
@@ -146,6 +146,30 @@ cpdef average_onto(
     return out
 
 
+cpdef bint sum_numbers_onto(
+    cnp.ndarray data, Alignment alignment, cnp.ndarray out, cnp.ndarray means, int deviation,
+) except -1:
+    """Sum what is made of the differences of `data` from `means`, into `out`; NaN adds nothing.
+
+    NUMBER sums the differences, NUMBERS_SQUARE their squares, NUMBERS_COUNT counts them. `data` are floats, the rest is
+    as for `average_onto`. Return whether kernels read `data`; otherwise nothing is done.
+    """
+    cdef Reduction reduction
+    if cnp.PyArray_TYPE(means) != cnp.NPY_DOUBLE:
+        raise TypeError(f"`means` expected float64, got {means.dtype}")
+    if not NUMBERS_SQUARE <= deviation <= NUMBERS_COUNT:
+        raise ValueError(f"`deviation` expected one of numbers, got {deviation}")
+    _check_other(data, means)
+    if _has_size_of(data, out) or not _choose_deviations(&reduction, data, means, out):
+        return False
+    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
+    if cnp.PyArray_SIZE(data) == 0:
+        raise ValueError(RESIZED)
+    reduction.terms.deviation = deviation
+    _reduce_into(out, &reduction, data, means, alignment)
+    return True
+
+
 cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
     """Sum as many rows of `grad` for each item of `out` as its count says, into `out`, and return `out`.
 
@@ -178,9 +202,10 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
 cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, int operation) except -1:
     """Reduce `data` along axes on which `alignment` repeats, into `out`, by an operation other than a sum.
 
-    GREATEST and LEAST write items, NaN if there is one; ANY and ALL write bools. PRODUCT writes products: integers that
-    wrap in 64 bits, or floats that are rounded to the dtype of `out`. Arrays are as for `sum_onto`, and something is
-    reduced. Return whether kernels read `data`; otherwise nothing is done.
+    GREATEST and LEAST write items, NaN if there is one; GREATEST_NUMBER and LEAST_NUMBER, NaN if there is no other
+    item. ANY and ALL write bools. PRODUCT writes products: integers that wrap in 64 bits, or floats that are rounded to
+    the dtype of `out`. Arrays are as for `sum_onto`, and something is reduced. Return whether kernels read `data`;
+    otherwise nothing is done.
     """
     cdef Reduction reduction
     if operation == PRODUCT:
@@ -568,10 +593,11 @@ cdef inline bint _wrap_like_products(int term, int factor, int result) noexcept:
 
 
 cdef bint _choose_deviations(Reduction *reduction, cnp.ndarray data, cnp.ndarray means, cnp.ndarray out) noexcept:
-    """The same for the squares of what items differ from their means."""
+    """The same for the squares of what items differ from their means, unless another deviation is noted then."""
     if not _choose_products(reduction, data, means, out):
         return False
     reduction.terms.made_of = DEVIATIONS
+    reduction.terms.deviation = SQUARE
     return True
 
 

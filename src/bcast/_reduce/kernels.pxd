@@ -5,6 +5,8 @@ from libc.stdint cimport int64_t
 
 cdef extern from "_reduce/simd/sum.h":
     enum: U8 "BCAST_KIND_u8", U16 "BCAST_KIND_u16", U32 "BCAST_KIND_u32", U64 "BCAST_KIND_u64", F64 "BCAST_KIND_f64"
+    enum: SQUARE "BCAST_SQUARE", NUMBERS_SQUARE "BCAST_NUMBERS_SQUARE"
+    enum: NUMBER "BCAST_NUMBER", NUMBERS_COUNT "BCAST_NUMBERS_COUNT"
     enum: SET "BCAST_SET", ADD "BCAST_ADD", WRITE "BCAST_WRITE"
 
     ctypedef struct Rows "bcast_term_rows":
@@ -55,7 +57,8 @@ cdef extern from "_reduce/simd/sum.h":
         void (*fold)(const Sink *all, Py_ssize_t groups, Py_ssize_t length, Py_ssize_t n) noexcept nogil
         void (*multiply)(const Products *products, void *sums) noexcept nogil
         void (*deviate)(
-            const char *src, const double *means, Py_ssize_t stride, double *dst, Py_ssize_t n) noexcept nogil
+            int made, const char *src, const double *means, Py_ssize_t stride, double *dst,
+            Py_ssize_t n) noexcept nogil
 
     ctypedef struct Results "bcast_results":
         int dtype
@@ -87,6 +90,7 @@ cdef extern from "_reduce/simd/combine.h":
     enum: GREATEST "BCAST_GREATEST", LEAST "BCAST_LEAST"
     enum: ANY "BCAST_ANY", ALL "BCAST_ALL"
     enum: PRODUCT "BCAST_PRODUCT"
+    enum: GREATEST_NUMBER "BCAST_GREATEST_NUMBER", LEAST_NUMBER "BCAST_LEAST_NUMBER"
 
 cdef extern from "_reduce/simd/positions.h":
     ctypedef struct PositionKernels "bcast_position_kernels":

@@ -52,7 +52,7 @@ cdef enum:
     # What a term is made of.
     ITEMS                   # an item alone
     PRODUCTS                # an item times one of the second operand
-    DEVIATIONS              # the square of what an item differs from a mean, which is the second operand's item
+    DEVIATIONS              # what an item differs from a mean, which is the second operand's item; as a rule its square
 
 cdef enum:
     # What terms are after they were packed.
@@ -63,6 +63,7 @@ cdef enum:
 cdef struct Terms:
     # How items become terms, as the kernels read them.
     int made_of             # ITEMS, PRODUCTS or DEVIATIONS
+    int deviation           # what is made of these: SQUARE, NUMBERS_SQUARE, NUMBER or NUMBERS_COUNT
     int dtype               # of an item, or of its part if it is complex: its row in the table of dtypes
     int other_dtype         # of the second operand's items; -1 without one
     bint packed             # whether kernels cannot read items where they lie, so that terms are packed before

@@ -14,8 +14,10 @@ from libc.math cimport fabs, fma, isfinite, pow
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memmove, memset
 
-from bcast._reduce.kernels cimport ADD, FLOAT64, SET, WRITE, Products, Results, Rows, Runs, dtypes
-from bcast._reduce.plan cimport DEVIATIONS, ITEMS, PACKED_TERMS, REALS, SAME_BYTES, Axis, Operation, move
+from bcast._reduce.kernels cimport (
+    ADD, FLOAT64, NUMBER, NUMBERS_COUNT, SET, SQUARE, WRITE, Products, Results, Rows, Runs, dtypes,
+)
+from bcast._reduce.plan cimport DEVIATIONS, ITEMS, PACKED_TERMS, PRODUCTS, REALS, SAME_BYTES, Axis, Operation, move
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport PAGE, cut
 from bcast._runtime.tuning cimport SUM_CALL_ROWS, SUM_LONG_ITEMS
@@ -637,7 +639,7 @@ cdef void _pack_terms(
 cdef void _pack_deviations(
     const Reduction *reduction, const Products *rows, Py_ssize_t item_stride, Py_ssize_t means_stride, char *packed,
 ) noexcept nogil:
-    """Pack the squares of what items differ from their means: one for each item, or one for each run."""
+    """Pack what is made of items' differences from their means: one for each item, or one for each run."""
     cdef const Terms *terms = &reduction.terms
     cdef const char *src = rows.a
     cdef const double *means = <const double *> rows.b
@@ -655,10 +657,10 @@ cdef void _pack_deviations(
 
     for _row in range(count):
         if terms.multiplier != NULL:
-            terms.multiplier.deviate(src, means, means_stride, dst, width)
+            terms.multiplier.deviate(terms.deviation, src, means, means_stride, dst, width)
         else:
             pack(terms.dtype, terms.packed_as == REALS, <char *> dst, src, item_stride, width)
-            reduction.operation.kernels.deviate(<char *> dst, means, means_stride, dst, width)
+            reduction.operation.kernels.deviate(terms.deviation, <char *> dst, means, means_stride, dst, width)
         src += rows.a_advance
         means += advance
         dst += width
@@ -874,7 +876,15 @@ cdef double _term_at(const Terms *terms, const Cursor *cursor) noexcept nogil:
     if terms.made_of == ITEMS:
         return item
     pack(terms.other_dtype, terms.packed_as == REALS, <char *> &other, cursor.other, 0, 1)
-    return (item - other) ** 2 if terms.made_of == DEVIATIONS else item * other
+    if terms.made_of == PRODUCTS:
+        return item * other
+    if terms.deviation == SQUARE:
+        return (item - other) ** 2
+    if item != item:
+        return 0
+    if terms.deviation == NUMBERS_COUNT:
+        return 1
+    return item - other if terms.deviation == NUMBER else (item - other) ** 2
 
 
 cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:

@@ -4,11 +4,13 @@
    Their kernels do to rows and runs what `sum.h` says, but for rounding and error terms: where it says sum, read what
    the operation makes of terms. The accumulator of an extreme is an item, and a result already; that of a truth is 0 or
    1, as long as an item. That of a product has 64 bits: a float64, or an integer that wraps. An extreme is NaN if an
-   item is. */
+   item is; one of numbers, if all items are. */
 
 #ifndef BCAST_COMBINE_H
 #define BCAST_COMBINE_H
 
-enum { BCAST_GREATEST, BCAST_LEAST, BCAST_ANY, BCAST_ALL, BCAST_PRODUCT };
+enum {
+    BCAST_GREATEST, BCAST_LEAST, BCAST_ANY, BCAST_ALL, BCAST_PRODUCT, BCAST_GREATEST_NUMBER, BCAST_LEAST_NUMBER
+};
 
 #endif

@@ -486,4 +486,6 @@ constexpr const bcast_sum_kernels *kernels_by_operation[] = {
     kernels_by_dtype<Truths<false>>,
     kernels_by_dtype<Truths<true>>,
     kernels_by_dtype<Products>,
+    kernels_by_dtype<ExtremesOfNumbers<true>>,
+    kernels_by_dtype<ExtremesOfNumbers<false>>,
 };

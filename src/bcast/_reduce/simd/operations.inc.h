@@ -47,6 +47,16 @@ struct ExtremeOfFloats : Extreme<T, greatest> {
     }
 };
 
+/* The same of those that are numbers: of a number and a NaN, the result is the number. */
+template <class T, bool greatest>
+struct ExtremeOfNumbers : Extreme<T, greatest> {
+    template <class V> BCAST_INLINE V both(V a, V b)
+    {
+        const V chosen = Extreme<T, greatest>::both(a, b);     /* b, if one is NaN */
+        return b == b ? chosen : a;
+    }
+};
+
 /* A float of 16 bits, by its bits, of which those of infinity are `infinity`. A key is an integer whose order is that
    of the floats, the other way round for the least; NaN is the greatest key. */
 template <int16_t infinity, bool greatest>
@@ -67,6 +77,19 @@ struct ExtremeOfHalves : Idempotent<int16_t, false> {
         else return ((size <= infinity) & (key >= 0)) ? negative : size;
     }
     template <class V> BCAST_INLINE V both(V a, V b) { return a > b ? a : b; }
+};
+
+/* The same of those that are numbers: NaN is the least key. */
+template <int16_t infinity, bool greatest>
+struct ExtremeOfHalfNumbers : ExtremeOfHalves<infinity, greatest> {
+    static constexpr int16_t no_number = -0x8000;
+
+    template <class V> BCAST_INLINE V of_item(V bits)
+    {
+        const V key = ExtremeOfHalves<infinity, greatest>::of_item(bits), none = key - key + no_number;
+        return key > infinity ? none : key;
+    }
+    template <class V> BCAST_INLINE V of_accumulator(V bits) { return of_item(bits); }
 };
 
 /* Whether no item is zero, or whether one is not: 1 or 0, in an accumulator as long as an item. A key has all bits set
@@ -135,6 +158,22 @@ struct ExtremeOf<greatest, BCAST_FLOAT64> { using Type = ExtremeOfFloats<double,
 template <bool greatest>
 struct Extremes {
     template <int dtype> using Of = typename ExtremeOf<greatest, dtype>::Type;
+};
+
+template <bool greatest, int dtype>
+struct ExtremeOfNumbersOf { using Type = typename ExtremeOf<greatest, dtype>::Type; };
+template <bool greatest>
+struct ExtremeOfNumbersOf<greatest, BCAST_FLOAT16> { using Type = ExtremeOfHalfNumbers<0x7c00, greatest>; };
+template <bool greatest>
+struct ExtremeOfNumbersOf<greatest, BCAST_BFLOAT16> { using Type = ExtremeOfHalfNumbers<0x7f80, greatest>; };
+template <bool greatest>
+struct ExtremeOfNumbersOf<greatest, BCAST_FLOAT32> { using Type = ExtremeOfNumbers<float, greatest>; };
+template <bool greatest>
+struct ExtremeOfNumbersOf<greatest, BCAST_FLOAT64> { using Type = ExtremeOfNumbers<double, greatest>; };
+
+template <bool greatest>
+struct ExtremesOfNumbers {
+    template <int dtype> using Of = typename ExtremeOfNumbersOf<greatest, dtype>::Type;
 };
 
 template <int dtype> struct BitsOf;

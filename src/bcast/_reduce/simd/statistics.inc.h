@@ -18,8 +18,26 @@ void multiply(const bcast_term_products *all, void *sums)
     multiply_rows<Kind>(all, dst);
 }
 
-/* Squares of what terms differ from their means: one mean each, if `stride` is 1, or if it is 0, one of all. */
-template <class Kind>
+/* What is made of a term's difference from its mean, as `bcast_deviation` says. */
+template <int made, class V>
+BCAST_INLINE V deviation(V term, V mean)
+{
+#if BCAST_VECTORS
+    if constexpr (is_two<V>)
+        return V{deviation<made>(term.low, mean.low), deviation<made>(term.high, mean.high)};
+    else
+#endif
+    {
+        const V rest = term - mean;
+        if constexpr (made == BCAST_SQUARE) return rest * rest;
+        else if constexpr (made == BCAST_NUMBER) return term == term ? rest : V{};
+        else if constexpr (made == BCAST_NUMBERS_SQUARE) return term == term ? rest * rest : V{};
+        else return term == term ? V{} + 1.0 : V{};
+    }
+}
+
+/* The same of many terms: one mean each, if `stride` is 1, or if it is 0, one of all. */
+template <class Kind, int made>
 BCAST_INLINE void deviate_by(const int stride, const char *src, const double *means, double *dst, ptrdiff_t n)
 {
 #if BCAST_VECTORS
@@ -29,8 +47,7 @@ BCAST_INLINE void deviate_by(const int stride, const char *src, const double *me
         const Wide<Kind> wide = load_terms<Kind>(src);
         for (int i = 0; i < Kind::parts; i++) {
             const Four mean = stride ? load_at<Four>(means, i) : all_lanes<Four>(*means);
-            const Four rest = part(Kind(), wide, i) - mean;
-            store_at(dst, i, rest * rest);
+            store_at(dst, i, deviation<made, Four>(part(Kind(), wide, i), mean));
         }
         src += Kind::vector_bytes;
         means += stride * Kind::lanes;
@@ -39,16 +56,25 @@ BCAST_INLINE void deviate_by(const int stride, const char *src, const double *me
 #endif
 
     for (ptrdiff_t i = 0; i < n; i++) {
-        const double rest = static_cast<double>(term_at<Kind>(src + i * Kind::bytes)) - means[i * stride];
-        dst[i] = rest * rest;
+        const double term = static_cast<double>(term_at<Kind>(src + i * Kind::bytes));
+        dst[i] = deviation<made>(term, means[i * stride]);
     }
 }
 
+template <class Kind, int made>
+BCAST_APART void deviate_as(const char *src, const double *means, ptrdiff_t stride, double *dst, ptrdiff_t n)
+{
+    if (stride) deviate_by<Kind, made>(1, src, means, dst, n);
+    else deviate_by<Kind, made>(0, src, means, dst, n);
+}
+
 template <class Kind>
-void deviate(const char *src, const double *means, ptrdiff_t stride, double *dst, ptrdiff_t n)
+void deviate(int made, const char *src, const double *means, ptrdiff_t stride, double *dst, ptrdiff_t n)
 {
     if constexpr (!Kind::is_integer) {
-        if (stride) deviate_by<Kind>(1, src, means, dst, n);
-        else deviate_by<Kind>(0, src, means, dst, n);
+        if (made == BCAST_SQUARE) deviate_as<Kind, BCAST_SQUARE>(src, means, stride, dst, n);
+        else if (made == BCAST_NUMBERS_SQUARE) deviate_as<Kind, BCAST_NUMBERS_SQUARE>(src, means, stride, dst, n);
+        else if (made == BCAST_NUMBER) deviate_as<Kind, BCAST_NUMBER>(src, means, stride, dst, n);
+        else deviate_as<Kind, BCAST_NUMBERS_COUNT>(src, means, stride, dst, n);
     }
 }

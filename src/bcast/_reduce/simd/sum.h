@@ -103,6 +103,14 @@ typedef struct {
     char *error;                /* error terms of accumulators; with BCAST_WRITE the same as `sum` */
 } bcast_sink;
 
+/* What is made of a float's difference from its mean. NaN gives 0, but as a square of all. */
+typedef enum {
+    BCAST_SQUARE,               /* its square */
+    BCAST_NUMBERS_SQUARE,
+    BCAST_NUMBER,               /* the difference itself */
+    BCAST_NUMBERS_COUNT         /* 1 */
+} bcast_deviation;
+
 /* The kernels of a kind, or of another operation. They return 0; or, with BCAST_WRITE, whether results must be made by
    accumulators instead: where a compensated one is infinite or no number, or rows are narrower than a vector. Those for
    counts, products and deviations are NULL where an operation has none. */
@@ -117,8 +125,8 @@ typedef struct {
     void (*fold)(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n);
     /* Multiply two arrays' terms; products are of the accumulators' type, and may be put in the place of `a`. */
     void (*multiply)(const bcast_term_products *products, void *sums);
-    /* Squares of what floats differ from their means: one each, if `stride` is 1, or if it is 0, one of all. */
-    void (*deviate)(const char *src, const double *means, ptrdiff_t stride, double *dst, ptrdiff_t n);
+    /* Terms of what floats differ from their means: one each, if `stride` is 1, or if it is 0, one of all. */
+    void (*deviate)(int made, const char *src, const double *means, ptrdiff_t stride, double *dst, ptrdiff_t n);
 } bcast_sum_kernels;
 
 /* Results of some dtype, at any stride from each other, and so their accumulators. */

@@ -326,7 +326,8 @@ def _reduced(
 def _of_few(name: str, a: NDArray[Any], axis: Any, keepdims: bool, options: dict[str, Any]) -> Any:
     """Return the result of few items; None if it takes more than one step, or a warning."""
     if name in FIRST:
-        found = FIRST[name].reduce(a, axis, None, None, keepdims)
+        reduce: Any = FIRST[name].reduce
+        found = reduce(a, axis, None, None, keepdims)
         return None if _has_nan(found) else found
     if name in SQUARES:
         return None

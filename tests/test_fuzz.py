@@ -26,7 +26,7 @@ def test_some_cases_of_the_fuzz_hold(seed, count):
 
 
 def test_every_public_function_is_called():
-    assert {name for number in range(600) for name in fuzz.run_case(0, number)} == set(bcast.__all__)
+    assert {name for number in range(900) for name in fuzz.run_case(0, number)} == set(bcast.__all__)
 
 
 def test_a_case_is_drawn_from_its_seed_and_number_alone(monkeypatch):

@@ -1404,6 +1404,8 @@ cpdef stack_vectors(arrays):
     call.size = <int> cnp.PyArray_ITEMSIZE(first)
     call.nest.rank, call.nest.n = 1, OPERANDS
     call.nest.shape[0] = cnp.PyArray_SIZE(first)
+    for i in (DATA, OTHER):     # the arrays are read as columns
+        call.nest.data[i], call.nest.stride[i][0] = call.columns[0], 0
     call.nest.stride[RESULTS][0] = call.rows * call.size
     call.nest.data[RESULTS] = <char *> cnp.PyArray_DATA(result)
     if cnp.PyArray_SIZE(first):

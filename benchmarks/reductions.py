@@ -21,6 +21,8 @@ __all__ = ["reduction_cells"]
 
 DTYPES = ("bool", "uint8", "float32", "float64", "int64")
 FUNCTIONS = ("max", "min", "minmax", "argmax", "argmin", "any", "all", "prod")
+WITHOUT_NAN = ("nansum", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin")
+NAN_SHARES = (0, 0.05)
 DATA: list[tuple[str, Shape, int | tuple[int, ...]]] = [  # name, shape, axis
     ("points", (1_000_000, 3), 1),
     ("points", (1_000_000, 3), 0),
@@ -86,6 +88,36 @@ def reduction_names(name: str, shape: Shape, dtype: str, axis: int | tuple[int, 
     return {"x": x, "axis": axis}
 
 
+def nan_names(name: str, shape: Shape, dtype: str, axis: int | tuple[int, ...], share: float) -> Names:
+    """Make random numbers, of which a share is NaN."""
+    names = reduction_names(name, shape, dtype, axis)
+    names["x"][np.random.default_rng(1).random(shape) < share] = np.nan
+    return names
+
+
+def nan_cells(options: Namespace) -> Iterator[Cell]:
+    """Yield each function that leaves NaN out, of data with and without."""
+    for name in WITHOUT_NAN:
+        for what, shape, axis in DATA:
+            for dtype in "float32", "float64":
+                for share in NAN_SHARES:
+                    title = f"{name} of {what}, {' x '.join(map(str, shape))}, axis={axis}, {share:.0%} NaN"
+                    room = 1e-3 if dtype == "float32" else 1e-10
+                    judge: Judge = equal_values if name in ("nanmax", "nanmin") else near_numpy(room, room)
+                    ways: dict[str, Way] = {
+                        "bcast": f"bcast.{name}(x, axis)",
+                        "numpy": f"np.{name}(x, axis)",
+                        "jax": f"jax.numpy.{name}(x, axis)",
+                    }
+                    if not isinstance(axis, tuple):
+                        ways["bottleneck"] = f"bottleneck.{name}(x, axis)"
+                    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+                    yield Cell(
+                        "reductions", title, name, dtype, "fresh", options.threads, nbytes,
+                        partial(nan_names, name, shape, dtype, axis, share), ways, judge,
+                    )  # fmt: skip
+
+
 def reduction_cells(options: Namespace) -> Iterator[Cell]:
     """Yield each function along the axes of each array, of each dtype."""
     for name in FUNCTIONS:
@@ -102,3 +134,4 @@ def reduction_cells(options: Namespace) -> Iterator[Cell]:
                     partial(reduction_names, name, shape, dtype, axis), reduction_ways(name, dtype, axis),
                     judge,
                 )  # fmt: skip
+    yield from nan_cells(options)

@@ -6,6 +6,7 @@ import math
 import operator
 import pickle
 import sys
+import warnings
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -635,6 +636,42 @@ def test_reductions_are_numpys_for_all_chunks(name, dtype):
                 np.testing.assert_allclose(values, right, rtol=1e-5)
             else:
                 np.testing.assert_array_equal(values, right)
+
+
+@pytest.mark.filterwarnings("ignore:.*")
+@pytest.mark.parametrize("name", ["nansum", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin"])
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f2", "f4", "f8", ">f4", "g", "c16"])
+def test_what_is_no_nan_is_reduced_as_numpy_does(name, dtype):
+    """With chunks of NaN alone, and results of NaN alone; without a warning where NumPy warns."""
+    data = np.random.default_rng(0).integers(0, 9, (5, 4, 6)).astype(dtype)
+    if data.dtype.kind in "fc":
+        data[data.real > 6] = np.nan
+        data[:2, :2], data[1], data[:, 3, 5] = np.nan, np.nan, np.nan
+    ours, numpys = getattr(bcast.dask, name), getattr(np, name)
+    exact = data if data.dtype.kind in "iuc" else data.astype("g")
+    for axis, (chunks, keepdims) in itertools.product(
+        (None, 0, -1, (0, 2), (2, 1), (0, 1, 2), ()), ((3, False), ((2, 2, -1), True), (-1, False), ((1, 2, 3), True))
+    ):
+        result = ours(da.from_array(data, chunks), axis, keepdims=keepdims, split_every=3)
+        right = np.asarray(numpys(exact, axis, keepdims=keepdims))
+        own = np.asarray(numpys(data, axis, keepdims=keepdims)).dtype
+        with warnings.catch_warnings(action="error"):
+            values = np.asarray(result.compute(scheduler="sync"))
+        assert result.dtype == values.dtype == own
+        assert result.shape == right.shape
+        eps = 0 if name in ("nanmax", "nanmin", "nansum") else 4 * np.finfo(own).eps
+        np.testing.assert_allclose(values, right.astype(own), eps, eps)
+
+
+def test_degrees_of_freedom_without_nan():
+    data = np.array([[1, np.nan, 3, 5], [np.nan, np.nan, np.nan, 2], [1, 2, np.nan, np.nan]])
+    for chunks, ddof in itertools.product((1, 2, -1), (0, 1, 2, 1.5)):
+        with warnings.catch_warnings(action="ignore"):
+            right = np.nanvar(data, 1, ddof=ddof)
+        found = bcast.dask.nanvar(da.from_array(data, chunks), 1, ddof=ddof).compute(scheduler="sync")
+        np.testing.assert_allclose(found, right, 1e-15)
+        found = bcast.dask.nanstd(da.from_array(data, chunks), 1, ddof=ddof).compute(scheduler="sync")
+        np.testing.assert_allclose(found, np.sqrt(right), 1e-15)
 
 
 def test_the_first_position_of_equal_items_does_not_depend_on_chunks():

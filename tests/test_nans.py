@@ -231,6 +231,16 @@ def test_bfloat16():
             assert told == numpys_told
 
 
+@pytest.mark.parametrize("name", EXTREMES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_nan_has_numpys_bits(name, dtype):
+    data = np.full((40, 9), np.nan, dtype)
+    data[::2] = 1
+    for axis in 0, 1:
+        right, found = called(getattr(np, name), data, axis)[0], called(getattr(bcast, name), data, axis)[0]
+        assert found.tobytes() == right.tobytes()
+
+
 floats = hnp.arrays(
     st.sampled_from(DTYPES),
     hnp.array_shapes(min_dims=1, max_dims=4, max_side=6),

@@ -6,6 +6,7 @@ from bcast._rules.counts cimport Counts
 cpdef sum_onto(ndarray grad, Alignment alignment, ndarray out, ndarray times=*)
 cpdef average_onto(
     ndarray data, Alignment alignment, ndarray out, double divisor, ndarray means=*, bint root=*, bint rough=*,
+    bint once=*,
 )
 cpdef bint sum_numbers_onto(
     ndarray data, Alignment alignment, ndarray out, ndarray means, int deviation,

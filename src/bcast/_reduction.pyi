@@ -17,6 +17,7 @@ def average_onto(
     means: NDArray[Any] | None = None,
     root: bool = False,
     rough: bool = False,
+    once: bool = False,
 ) -> NDArray[Any]: ...
 def sum_numbers_onto(
     data: NDArray[Any], alignment: Alignment, out: NDArray[Any], means: NDArray[Any], deviation: int

@@ -40,7 +40,7 @@ from bcast._reduce.plan cimport (
     ReductionPlan, Terms, ceil_div, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    combine_shares, divide_sums, finish_products, finish_sums, operation_kernels, pack_items, position_kernels,
+    combine_shares, divide_sums, finish_products, finish_sums, finish_sums_once, operation_kernels, pack_items, position_kernels,
     reduce_shares, short_kernel, sum_again, sum_target,
 )
 from bcast._rules.alignment cimport Alignment
@@ -109,19 +109,20 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarr
 
 cpdef average_onto(
     cnp.ndarray data, Alignment alignment, cnp.ndarray out, double divisor, cnp.ndarray means=None, bint root=False,
-    bint rough=False,
+    bint rough=False, bint once=False,
 ):
     """Sum `data`, or the squares of its differences from `means`, and divide the sums; write them or their roots.
 
     As `sum_onto`, where something is summed, kernels read `data` (`has_kernels`) and results are floats or complex.
-    `means` are of float64 and broadcast to `data`. Sums of narrow floats may be `rough`: as for narrow results.
+    `means` are of float64 and broadcast to `data`. Sums of narrow floats may be `rough`: as for narrow results. Those
+    that overflow on their way, or have a NaN, are made `once`, if so wanted: the former may then be NaN.
     """
     cdef Reduction reduction
     cdef bint is_chosen = False
     if means is not None and cnp.PyArray_TYPE(means) != cnp.NPY_DOUBLE:
         raise TypeError(f"`means` expected float64, got {means.dtype}")
     if _is_rounded_from_float64(out):
-        return _round_into(out, average_onto(data, alignment, _float64_like(out), divisor, means, root))
+        return _round_into(out, average_onto(data, alignment, _float64_like(out), divisor, means, root, rough, once))
 
     data = _converted(data, out)
     if means is not None:
@@ -138,6 +139,8 @@ cpdef average_onto(
     if not dtypes[reduction.outcome.dtype].is_float:
         raise ValueError(f"`out` expected floats, got {out.dtype}")
 
+    if once:
+        reduction.operation.finish = finish_sums_once
     reduction.operation.scale = divide_sums
     reduction.outcome.divisor = divisor
     reduction.outcome.root = root

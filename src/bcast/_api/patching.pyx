@@ -16,7 +16,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint32_t, uint64_t
 
-from bcast._api.reductions cimport Reduction, found_by_core, is_everywhere, reduced, reduction
+from bcast._api.reductions cimport Reduction, found_by_core, is_everywhere, reduced, reduction, without_nan
 from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose
 from bcast._reduction cimport cross_vectors, dot_vectors, has_kernels, transform_vectors
@@ -61,6 +61,7 @@ cnp.import_array()
 cdef object NO_VALUE = np._NoValue
 cdef object MAX_SIZE = sys.maxsize
 cdef tuple CONVERTED = (int, float, str, bytes, generic, list, tuple, range)  # to counts, whatever is lost
+cdef dict NO_OPTIONS = {}
 cdef object FILE_ARRAY = np.memmap      # arrays like others, but for the class of some results
 
 DEFAULT_NAMES = ("tile", "repeat", "meshgrid")
@@ -363,8 +364,9 @@ def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
     names, *more : str or iterable of str, optional
         The functions to replace: 'tile', 'repeat' and 'meshgrid'. Others have to be named: 'where'; 'stack' and
         'dstack', of one array several times; 'broadcast_arrays', whose results are then new arrays, where NumPy's are
-        views; 'max', 'min', 'argmax', 'argmin', 'any', 'all', 'cross'; 'prod', of integers alone; 'sum', 'mean', 'var',
-        'std', 'vecdot', 'matvec' and 'linalg.norm', whose results then differ from NumPy's in their last bits.
+        views; 'max', 'min', 'nanmax', 'nanmin', 'argmax', 'argmin', 'any', 'all', 'cross'; 'prod', of integers alone;
+        'sum', 'mean', 'var', 'std', 'nansum', 'nanmean', 'nanvar', 'nanstd', 'vecdot', 'matvec' and 'linalg.norm',
+        whose results then differ from NumPy's in their last bits.
 
     Notes
     -----
@@ -846,6 +848,56 @@ cdef found_here(Reduction call, initial, where):
     return SMALL if call.dtype is None and call.out is None else KEYWORD
 
 
+def take_nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):  # NumPy's own
+    return _without_nan_here("sum", a, axis, dtype, out, keepdims, 0, initial is NO_VALUE and is_everywhere(where))
+
+
+def take_nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=NO_VALUE):
+    return _without_nan_here("mean", a, axis, dtype, out, keepdims, 0, is_everywhere(where))
+
+
+def take_nanvar(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE
+):  # NumPy's own
+    is_usual = is_everywhere(where) and mean is NO_VALUE
+    return _without_nan_here("var", a, axis, dtype, out, keepdims, ddof, is_usual)
+
+
+def take_nanstd(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE
+):  # NumPy's own
+    is_usual = is_everywhere(where) and mean is NO_VALUE
+    return _without_nan_here("std", a, axis, dtype, out, keepdims, ddof, is_usual)
+
+
+def take_nanmax(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):  # NumPy's own
+    return _without_nan_here("max", a, axis, None, out, keepdims, 0, initial is NO_VALUE and is_everywhere(where))
+
+
+def take_nanmin(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):  # NumPy's own
+    return _without_nan_here("min", a, axis, None, out, keepdims, 0, initial is NO_VALUE and is_everywhere(where))
+
+
+cdef _without_nan_here(str name, a, axis, dtype, out, keepdims, ddof, bint is_usual):
+    """Return what NumPy's function would of what is no NaN, or the reason why that function is to do it."""
+    cdef Reduction call
+    cdef Reason reason
+    if not is_usual:
+        return KEYWORD
+    call = reduction(name, a, axis, out, keepdims)
+    reason = why_not_reduced(call)
+    if reason is not None:
+        return reason
+    return without_nan(name, call.a, axis, dtype, out, keepdims, ddof, NO_OPTIONS, _why_with_nan, 1)
+
+
+def _why_with_nan(Reduction call, options):
+    """Why a call is left to NumPy that the core does not do."""
+    if not is_compared(call.a):
+        return DTYPE
+    return SMALL if call.dtype is None and call.out is None else KEYWORD
+
+
 cdef bint is_compared(array) except -1:
     """Whether the core compares and multiplies the items of an array: numbers other than complex, as they are read."""
     return has_kernels(array) and array.dtype.isnative and array.dtype.kind != "c"
@@ -1096,6 +1148,8 @@ _places = {
     "sum": Place(take_sum), "mean": Place(take_mean), "var": Place(take_var), "std": Place(take_std),
     "max": Place(take_max), "min": Place(take_min), "any": Place(take_any), "all": Place(take_all),
     "argmax": Place(take_argmax), "argmin": Place(take_argmin), "prod": Place(take_prod),
+    "nansum": Place(take_nansum), "nanmean": Place(take_nanmean), "nanvar": Place(take_nanvar),
+    "nanstd": Place(take_nanstd), "nanmax": Place(take_nanmax), "nanmin": Place(take_nanmin),
     "stack": Place(take_stack, 1, True), "dstack": Place(take_dstack, 1, True),
     "vecdot": Place(take_vecdot, 2), "matvec": Place(take_matvec, 2), "cross": Place(take_cross, 2),
     "linalg.norm": Place(take_norm, 1),

@@ -8,21 +8,21 @@ from bcast._api.converted cimport as_base, as_operand, is_handed_on, is_of_packa
 from bcast._elementwise cimport with_plain_bytes
 from bcast._reduction cimport (
     average_onto, converted_terms, find_extremes_onto, find_positions_onto, has_kernels, kind_of_sums, reduce_onto,
-    sum_onto,
+    sum_numbers_onto, sum_onto,
 )
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._runtime.arrays cimport dtype_of, is_contiguous, reshaped, result_array, shape_of, size_of
 
 cdef Dtype BOOL, INT64, UINT64, FLOAT32, FLOAT64, COMPLEX128
-cdef object NO_VALUE
+cdef object NO_VALUE, ZERO
 
 
 cdef class Reduction:
     cdef readonly str name
     cdef readonly object a, axis, dtype, out, keepdims, ddof, initial
     cdef ndarray array
-    cdef bint keeps
+    cdef bint keeps, skips_nan, lacks_terms
     cdef tuple axes, source, shape
     cdef Py_ssize_t count
 
@@ -146,7 +146,7 @@ cdef bint _is_dtype_of(ndarray out, Dtype dtype) except -1
 cpdef rounded_into(out, result, dtype)
 
 
-@cython.locals(array=ndarray, alignment=Alignment)
+@cython.locals(array=ndarray, alignment=Alignment, other=Reduction)
 cdef _computed(Reduction call, Dtype wanted, out)
 
 
@@ -167,6 +167,41 @@ cdef Py_ssize_t _axis_of_blocks(tuple source, Py_ssize_t blocks) except -1
 
 @cython.locals(alignment=Alignment, means=ndarray, is_rough=bint)
 cdef _write_squares_of_block(Reduction call, double divisor, ndarray data, ndarray result)
+
+
+@cython.locals(call=Reduction)
+cpdef without_nan(str name, a, axis, dtype, out, keepdims, ddof, dict others, numpys, int level=*)
+
+
+cdef bint _are_defaults(dict options) except -1
+cdef str _warning_of(str name)
+
+
+@cython.locals(own=Dtype, wanted=Dtype, is_extreme=bint)
+cdef _found_without_nan(Reduction call)
+
+
+@cython.locals(found=ndarray)
+cdef _extreme_of_numbers(Reduction call, Dtype dtype)
+
+
+@cython.locals(size=Py_ssize_t, items=ndarray)
+cdef bint _has_nan(ndarray found) except -1
+
+
+@cython.locals(array=ndarray, counts=ndarray)
+cdef _write_without_nan(Reduction call, Alignment alignment, ndarray out)
+
+
+@cython.locals(alignment=Alignment, counts=ndarray, squares=ndarray)
+cdef _write_squares_without_nan(Reduction call, ddof, ndarray data, ndarray out)
+
+
+cdef ndarray _counts_of_numbers(ndarray data, Alignment alignment)
+
+
+@cython.locals(means=ndarray)
+cdef ndarray _means_of_numbers(ndarray data, Alignment alignment, ndarray counts)
 
 
 @cython.locals(to=Dtype)

@@ -10,6 +10,7 @@ A call becomes a `Reduction`, in which `read_call` and `read_axes` then note wha
 """
 
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -28,9 +29,10 @@ from bcast._reduction import (
     has_kernels,
     kind_of_sums,
     reduce_onto,
+    sum_numbers_onto,
     sum_onto,
 )
-from bcast._rules.alignment import aligned
+from bcast._rules.alignment import Alignment, aligned
 from bcast._rules.arguments import Shape, axes_argument, dtype_argument, place_of, show
 from bcast._rules.types import Axes, DType, Out
 from bcast._runtime.arrays import (
@@ -45,9 +47,12 @@ from bcast._runtime.arrays import (
 )
 from bcast._runtime.core import DECIDING_BYTES, MEANS_BLOCK_BYTES, MEANS_ITEMS
 
-GREATEST, LEAST, ANY, ALL, PRODUCT = range(5)  # as `_reduce/simd/combine.h` numbers them
+# as `_reduce/simd/combine.h` numbers operations, and `_reduce/simd/sum.h` what is made of numbers
+GREATEST, LEAST, ANY, ALL, PRODUCT, GREATEST_NUMBER, LEAST_NUMBER = range(7)
+NUMBERS_SQUARE, NUMBER, NUMBERS_COUNT = range(1, 4)
 BOOL, INT64, UINT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.uint64)
 FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
+ZERO = np.zeros((), np.float64)
 LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
 SQUARES = ("var", "std")
 READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are read
@@ -380,6 +385,7 @@ class Reduction:
     keepdims: Any
     ddof: Any  # of variances; 0 for all else
     initial: Any  # of sums; None if there is none
+    skips_nan: bool  # whether NaN is left out of sums and statistics
 
     # `read_call` sets these.
     array: NDArray[Any]  # `a`
@@ -390,6 +396,9 @@ class Reduction:
     source: Shape  # lengths of the data's axes, but 1 for each that is reduced
     shape: Shape  # of the result
     count: int  # of the terms that make one item of the result
+
+    # What skips NaN sets this.
+    lacks_terms: bool  # whether some result has none left, or no degree of freedom
 
 
 def reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Reduction:
@@ -402,6 +411,8 @@ def reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Reductio
     call.keepdims = keepdims
     call.ddof = 0
     call.dtype = None
+    call.skips_nan = False
+    call.lacks_terms = False
     return call
 
 
@@ -540,6 +551,7 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
     """Return the same reduction of another array of the same shape."""
     other = reduction(call.name, call.a, call.axis, call.out, call.keepdims)
     other.ddof = call.ddof
+    other.skips_nan = call.skips_nan
     other.array = array
     other.keeps = call.keeps
     other.axes = call.axes
@@ -850,12 +862,17 @@ def _computed(call: Reduction, wanted: np.dtype[Any], out: Any) -> Any:
         return None
     order = _order_of_result(call, out)
     if order is not None:
-        return _transposed_back(call, order, _computed(_transposed(call, order), wanted, None))
+        other = _transposed(call, order)
+        found = _computed(other, wanted, None)
+        call.lacks_terms = other.lacks_terms
+        return _transposed_back(call, order, found)
 
     array = call.array
     alignment = aligned(shape_of(array), call.source)
     result = result_array(out, array, call.shape, "a", wanted)
-    if call.name == "sum":
+    if call.skips_nan and call.name not in SQUARES:
+        _write_without_nan(call, alignment, result)
+    elif call.name == "sum":
         sum_onto(array, alignment, result)
     elif call.name == "mean":
         average_onto(array, alignment, result, call.count)
@@ -911,8 +928,143 @@ def _write_squares_of_block(call: Reduction, divisor: float, data: NDArray[Any],
     alignment = aligned(shape_of(data), shape_of(result))
     means = result_array(None, data, alignment.source, "a", FLOAT64)
     is_rough = data.itemsize > 2 or result.itemsize < 8
-    average_onto(data, alignment, means, call.count, None, False, is_rough)
-    average_onto(data, alignment, result, divisor, means, call.name == "std")
+    average_onto(data, alignment, means, call.count, None, False, is_rough, call.skips_nan)
+    if call.skips_nan and _has_nan(means):
+        _write_squares_without_nan(call, call.count - divisor, data, result)
+    else:
+        average_onto(data, alignment, result, divisor, means, call.name == "std")
+
+
+# What functions do that leave NaN out. A sum is NaN if a term is: it is computed as if none was, and again if that
+# gives NaN, without them. So data without NaN is read no oftener than by `sum`.
+
+
+def without_nan(
+    name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any, others: dict[str, Any], numpys: Any,
+    level: int = 2,
+) -> Any:  # fmt: skip
+    """Return an extreme, a sum or a statistic of what is no NaN, by the core, or else by `numpys`; warn as NumPy does.
+
+    Warnings are told of the caller in Python at a `level`: 2 is the caller's own one. At level 0 there are none.
+    """
+    call = reduction(name, a, axis, out, keepdims)
+    call.dtype = dtype
+    call.ddof = ddof
+    found = None
+    if not others or _are_defaults(others):
+        found = _found_without_nan(call)
+    if found is None:
+        return numpys(call, others)
+
+    if call.lacks_terms and level > 0:
+        warnings.warn(_warning_of(name), RuntimeWarning, stacklevel=level)
+    return found if out is None or found is out else rounded_into(out, found, None)
+
+
+def _are_defaults(options: dict[str, Any]) -> bool:
+    """Return whether options of NumPy's functions say no more than the default."""
+    for name, value in options.items():
+        if value is not NO_VALUE and not (name == "where" and is_everywhere(value)):
+            return False
+    return True
+
+
+def _warning_of(name: str) -> str:
+    """Return what NumPy says of results of too few terms."""
+    if name == "max" or name == "min":
+        return "All-NaN slice encountered"
+    return "Mean of empty slice" if name == "mean" else "Degrees of freedom <= 0 for slice."
+
+
+def _found_without_nan(call: Reduction) -> Any:
+    """Return what the core finds, or `out` if it is written already; None for what is NumPy's to do."""
+    if not read_call(call):
+        return None
+    is_extreme = call.name == "max" or call.name == "min"
+    own = dtype_of(call.array)
+    if own.kind in "biu":
+        return found_by_core(call) if is_extreme else reduced(call)
+    if own.kind == "c" or not own.isnative or not has_kernels(call.array):
+        return None
+
+    wanted = own if call.dtype is None else dtype_argument(call.dtype)
+    if wanted is not own and not (kind_of_sums(wanted) == "f" and wanted.isnative):
+        return None
+    if call.out is not None and dtype_of(call.out) != wanted:
+        return None
+    if not read_axes(call):
+        return None
+
+    call.skips_nan = True
+    return _extreme_of_numbers(call, own) if is_extreme else _computed(call, wanted, None)
+
+
+def _extreme_of_numbers(call: Reduction, dtype: np.dtype[Any]) -> Any:
+    """Find extremes of the items that are no NaN."""
+    found = _combined(call, GREATEST_NUMBER if call.name == "max" else LEAST_NUMBER, dtype, None)
+    if _has_nan(found):
+        call.lacks_terms = True
+        np.copyto(found, np.array(np.nan, dtype), where=found != found)  # kernels for halves do not keep its bits
+    return found if found.ndim else found[()]
+
+
+def _has_nan(found: NDArray[Any]) -> bool:
+    """Return whether something that was found is NaN."""
+    size = size_of(found)
+    if size > 1:
+        items = reshaped(found, (size,)) if is_contiguous(found) else found.ravel("K")
+        found = np.empty(1, dtype_of(found))
+        reduce_onto(items, aligned((size,), (1,)), found, GREATEST)
+    item = found.item()
+    return bool(item != item)
+
+
+def _write_without_nan(call: Reduction, alignment: Alignment, out: NDArray[Any]) -> None:
+    """Write sums or means of the items that are no NaN."""
+    array = call.array
+    average_onto(array, alignment, out, 1 if call.name == "sum" else call.count, None, False, False, True)
+    if not _has_nan(out):
+        return
+    if call.name == "sum":
+        sum_numbers_onto(array, alignment, out, ZERO, NUMBER)
+        return
+    counts = _counts_of_numbers(array, alignment)
+    call.lacks_terms = not counts.all()
+    means = _means_of_numbers(array, alignment, counts)
+    np.copyto(reshaped(out, call.source), rounded_to(means, dtype_of(out)))
+
+
+def _write_squares_without_nan(call: Reduction, ddof: float, data: NDArray[Any], out: NDArray[Any]) -> None:
+    """Write variances, or their roots, of the items that are no NaN."""
+    alignment = aligned(shape_of(data), shape_of(out))
+    counts = _counts_of_numbers(data, alignment)
+    squares = result_array(None, data, alignment.source, "a", FLOAT64)
+    sum_numbers_onto(data, alignment, squares, _means_of_numbers(data, alignment, counts), NUMBERS_SQUARE)
+    counts -= ddof
+    lacks = counts <= 0
+    if lacks.any():
+        call.lacks_terms = True
+        counts[lacks] = np.nan
+    with np.errstate(all="ignore"):
+        np.divide(squares, counts, out=squares)
+        if call.name == "std":
+            np.sqrt(squares, out=squares)
+    np.copyto(out, rounded_to(squares, dtype_of(out)))
+
+
+def _counts_of_numbers(data: NDArray[Any], alignment: Alignment) -> NDArray[Any]:
+    """Count the items that are no NaN, in float64."""
+    counts = result_array(None, data, alignment.source, "a", FLOAT64)
+    sum_numbers_onto(data, alignment, counts, ZERO, NUMBERS_COUNT)
+    return counts
+
+
+def _means_of_numbers(data: NDArray[Any], alignment: Alignment, counts: NDArray[Any]) -> NDArray[Any]:
+    """Average the items that are no NaN, in float64."""
+    means = result_array(None, data, alignment.source, "a", FLOAT64)
+    sum_numbers_onto(data, alignment, means, ZERO, NUMBER)
+    with np.errstate(all="ignore"):
+        return np.divide(means, counts, out=means)
 
 
 # The dtype of a sum or a statistic.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bcast._api import reductions
 from bcast._api.adjoints import wide_dtype
-from bcast._api.reductions import reduced_axes
+from bcast._api.reductions import reduced_axes, without_nan
 from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask
 from bcast._dask.chunks import cuts
 from bcast._dask.copies import Output, mapped, without_empty
@@ -48,6 +48,32 @@ def min(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: 
     1
     """
     return _Call(reductions.min, a, axis, split_every).combined(keepdims)
+
+
+def nanmax(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
+    """Find the greatest items that are no NaN along axes, as `bcast.nanmax` does, but for its warnings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast.dask
+    >>> bcast.dask.nanmax([[1.0, np.nan], [3.0, 4.0]], axis=1).compute()
+    array([1., 4.])
+    """
+    return _Call(greatest_number, a, axis, split_every).combined(keepdims)
+
+
+def nanmin(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
+    """Find the least items that are no NaN along axes, as `bcast.nanmin` does, but for its warnings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast.dask
+    >>> bcast.dask.nanmin([[1.0, np.nan], [3.0, 4.0]], axis=0).compute()
+    array([1., 4.])
+    """
+    return _Call(least_number, a, axis, split_every).combined(keepdims)
 
 
 def any(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
@@ -235,6 +261,22 @@ def combined_block(
         return block
     found = np.asarray(function(block_of("a", block), tuple(axis), keepdims=True, **options))
     return found if to is None or found.dtype == to else round_to(found, to)
+
+
+def greatest_number(a: NDArray[Any], axis: Any = None, keepdims: bool = False) -> Any:
+    """Find the greatest items that are no NaN: those of a block may all be, which is nothing to warn of."""
+    return without_nan("max", a, axis, None, None, keepdims, 0, {}, _numpys_numbers, 0)
+
+
+def least_number(a: NDArray[Any], axis: Any = None, keepdims: bool = False) -> Any:
+    """Find the least items that are no NaN, without warnings."""
+    return without_nan("min", a, axis, None, None, keepdims, 0, {}, _numpys_numbers, 0)
+
+
+def _numpys_numbers(call: reductions.Reduction, options: dict[str, Any]) -> Any:  # noqa: ARG001 (others have some)
+    """Have NumPy find extremes of what the core has no kernels for."""
+    find = np.fmax if call.name == "max" else np.fmin
+    return find.reduce(call.a, call.axis, keepdims=call.keepdims)
 
 
 def pairs_of_block(block: Any, axis: Sequence[int], computing_meta: bool = False, **_: Any) -> Any:

@@ -5,13 +5,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bcast._api import statistics
 from bcast._api.adjoints import wide_dtype
+from bcast._api.elementwise import where
 from bcast._api.reductions import reduced_axes
 from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask
 from bcast._dask.copies import chained, without_empty
 from bcast._dask.sums import round_to, summed
+from bcast._dask.tasks import block_of
 from bcast._rules.alignment import aligned
 from bcast._rules.types import Axes, DType
 
@@ -91,6 +94,82 @@ def std(
     return call.without_axes(_rounded(np.sqrt(call.variance(ddof)), call.dtype), keepdims)
 
 
+def nansum(
+    a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
+) -> Array:
+    """Sum the items of an array that are no NaN along axes, as `bcast.nansum` does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast.dask
+    >>> bcast.dask.nansum([[1.0, np.nan], [3.0, 4.0]], axis=1).compute()
+    array([1., 7.])
+    """
+    call = _Reduction(statistics.sum, a, axis, dtype, split_every)
+    return call.without_axes(call.sum(_numbers(call.array), call.dtype), keepdims)
+
+
+def nanmean(
+    a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
+) -> Array:
+    """Average the items of an array that are no NaN along axes, as `bcast.nanmean` does, but for its warnings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast.dask
+    >>> bcast.dask.nanmean([[1.0, np.nan], [3.0, 4.0]], axis=0).compute()
+    array([2., 4.])
+    """
+    call = _Reduction(statistics.mean, a, axis, dtype, split_every)
+    return call.without_axes(_rounded(call.mean_of_numbers(), call.dtype), keepdims)
+
+
+def nanvar(
+    a: AnyArray,
+    axis: Axes = None,
+    dtype: DType = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    split_every: SplitEvery = None,
+) -> Array:
+    """Compute variances of the items that are no NaN along axes, as `bcast.nanvar` does, but for its warnings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast.dask
+    >>> bcast.dask.nanvar([[1.0, np.nan, 3.0], [3.0, 4.0, 5.0]], axis=1, ddof=1).compute()
+    array([2., 1.])
+    """
+    call = _Reduction(statistics.var, a, axis, dtype, split_every)
+    return call.without_axes(_rounded(call.variance_of_numbers(ddof), call.dtype), keepdims)
+
+
+def nanstd(
+    a: AnyArray,
+    axis: Axes = None,
+    dtype: DType = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    split_every: SplitEvery = None,
+) -> Array:
+    """Compute standard deviations of the items that are no NaN along axes: the roots of what `nanvar` computes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bcast.dask
+    >>> bcast.dask.nanstd([1.0, np.nan, 3.0]).compute().item()
+    1.0
+    """
+    call = _Reduction(statistics.std, a, axis, dtype, split_every)
+    return call.without_axes(_rounded(np.sqrt(call.variance_of_numbers(ddof)), call.dtype), keepdims)
+
+
 class _Reduction:
     """An array to reduce, the axes along which it is, and the dtypes of what is computed."""
 
@@ -124,9 +203,61 @@ class _Reduction:
         squares = chained(operands, self.array.ndim, real, functions=functions, own=self.wide)
         return self.sum(squares, squares.dtype) / max(self.terms - ddof, 0)
 
+    def mean_of_numbers(self) -> Array:
+        """Average the items that are no NaN, in a wide dtype."""
+        return _divided(self.sum(_numbers(self.array), self.wide), self._counts())
+
+    def variance_of_numbers(self, ddof: float) -> Array:
+        """Compute the variance of the items that are no NaN, in a wide dtype."""
+        distance = [(np.absolute, 0)] if self.is_complex else []
+        real = np.dtype(float) if self.is_complex else self.wide
+        functions = [(np.subtract, 1), *distance, (np.square, 0)]
+        operands = [without_empty(self.array), self.mean_of_numbers()]
+        squares = chained(operands, self.array.ndim, real, functions=functions, own=self.wide)
+        return _divided(self.sum(_numbers(squares), squares.dtype), self._counts() - ddof)
+
+    def _counts(self) -> Array:
+        """Count the items that are no NaN."""
+        array = self.array
+        return self.sum(array.map_blocks(are_numbers_of_block, dtype=bool, meta=_meta(array, bool)), np.dtype(int))
+
     def without_axes(self, result: Array, keepdims: bool) -> Array:
         """Drop the axes that have been reduced, unless they are to be kept."""
         return result if keepdims else result.squeeze(self.axes)
+
+
+def _numbers(array: Array) -> Array:
+    """Put 0 in the place of NaN."""
+    if array.dtype.kind in "biu":
+        return array
+    return array.map_blocks(numbers_of_block, dtype=array.dtype, meta=_meta(array, array.dtype))
+
+
+def _divided(sums: Array, counts: Array) -> Array:
+    """Divide sums by counts; by those of nothing, the result is NaN."""
+    return sums.map_blocks(quotients_of_blocks, counts, dtype=sums.dtype, meta=_meta(sums, sums.dtype))
+
+
+def _meta(array: Array, dtype: Any) -> NDArray[Any]:
+    return np.zeros((0,) * array.ndim, dtype)
+
+
+def are_numbers_of_block(block: Any) -> NDArray[Any]:
+    """Return where a block has items that are no NaN."""
+    data = block_of("a", block)
+    return np.asarray(data == data)
+
+
+def numbers_of_block(block: Any) -> NDArray[Any]:
+    """Return a block with 0 in the place of NaN."""
+    data = block_of("a", block)
+    return where(data == data, data, np.zeros((), data.dtype))
+
+
+def quotients_of_blocks(sums: Any, counts: Any) -> Any:
+    """Divide sums by counts; by those of nothing, the result is NaN, without a warning."""
+    with np.errstate(all="ignore"):
+        return np.divide(sums, np.where(counts > 0, counts, np.nan), dtype=sums.dtype, casting="same_kind")
 
 
 def _rounded(result: Array, to: np.dtype[Any]) -> Array:

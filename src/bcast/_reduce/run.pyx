@@ -802,6 +802,12 @@ cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t 
     return reduction.target.add_errors(<double *> block.sum, <const double *> block.error, n)
 
 
+cdef bint finish_sums_once(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """The same, but make none again: sums that overflow on their way are infinite, or NaN."""
+    finish_sums(reduction, block, n)
+    return False
+
+
 cdef void _multiply(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
     """Multiply sums by how often their terms come. What rounds a compensated one is kept in its error term."""
     cdef double *sums = <double *> block.sum

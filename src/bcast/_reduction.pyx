@@ -40,8 +40,8 @@ from bcast._reduce.plan cimport (
     ReductionPlan, Terms, ceil_div, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    combine_shares, divide_sums, finish_products, finish_sums, finish_sums_once, operation_kernels, pack_items, position_kernels,
-    reduce_shares, short_kernel, sum_again, sum_target,
+    combine_shares, divide_sums, finish_products, finish_sums, finish_sums_once, operation_kernels, pack_items,
+    position_kernels, reduce_shares, short_kernel, sum_again, sum_target,
 )
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.counts cimport Counts, counts_of_tuple

@@ -1064,7 +1064,8 @@ def _means_of_numbers(data: NDArray[Any], alignment: Alignment, counts: NDArray[
     means = result_array(None, data, alignment.source, "a", FLOAT64)
     sum_numbers_onto(data, alignment, means, ZERO, NUMBER)
     with np.errstate(all="ignore"):
-        return np.divide(means, counts, out=means)
+        np.divide(means, counts, out=means)
+    return means
 
 
 # The dtype of a sum or a statistic.

@@ -251,7 +251,7 @@ def are_numbers_of_block(block: Any) -> NDArray[Any]:
 def numbers_of_block(block: Any) -> NDArray[Any]:
     """Return a block with 0 in the place of NaN."""
     data = block_of("a", block)
-    return where(data == data, data, np.zeros((), data.dtype))
+    return np.asarray(where(data == data, data, np.zeros((), data.dtype)))
 
 
 def quotients_of_blocks(sums: Any, counts: Any) -> Any:

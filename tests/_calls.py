@@ -240,6 +240,17 @@ def linked(data, *steps, **kwargs):
         return Call(chained(data, *steps, **given), data, *steps, **kwargs)
 
 
+def reduced_by_steps(data, *steps, **kwargs):
+    """A chain that has reductions: pairs of a function that is no ufunc, and its axis."""
+    expected = data
+    for step in steps:
+        function, *operands = step if isinstance(step, tuple) else (step,)
+        expected = function(expected, *operands)
+    if "out" in kwargs:
+        expected = np.array(expected, kwargs["out"].dtype)
+    return Call(expected, data, *steps, **kwargs)
+
+
 def laid(function, a, b, axis):
     reshaped = b.reshape(b.shape + (1,) * (a.ndim - axis - b.ndim))
     return Call(function(a, reshaped), function, a, b, mode="pdpd", axis=axis)
@@ -498,11 +509,30 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         ),
         "halves between bounds": lambda: linked(numbers(300, 3, dtype="f2"), (np.clip, 0, numbers(3)), (np.round, -1)),
         "objects": lambda: linked(objects(3, 4), (np.add, objects(4)), np.negative),
+        "reduced: distances": lambda: reduced_by_steps(
+            numbers(30, 1, 3), (np.subtract, numbers(40, 3)), np.square, (np.sum, -1), np.sqrt
+        ),
+        "reduced: the nearest": lambda: reduced_by_steps(
+            numbers(30, 1, 3), (np.subtract, numbers(40, 3)), np.square, (np.sum, -1), (np.argmin, -1)
+        ),
+        "reduced: the greatest of all, into `out`": lambda: reduced_by_steps(
+            numbers(30, 1, 3), (np.subtract, numbers(40, 3)), (np.max, None), out=room(dtype="f8")
+        ),
+        "refused: a reduction without its axis": lambda: Call(TypeError, numbers(3), np.sum),
+        "reduced along an axis that is not there": lambda: Call(np.exceptions.AxisError, numbers(3), (np.sum, 1)),
         "strings": lambda: linked(np.array(["a", "b"]), (np.add, "c")),
         "refused: shapes that do not fit": lambda: Call(ValueError, numbers(3), np.sqrt, (np.add, numbers(4))),
         "refused: no such loop": lambda: Call(TypeError, numbers(3), np.sqrt, (np.bitwise_and, 1)),
         "refused: a conversion": lambda: Call(TypeError, numbers(3), dtype="i4"),
         "refused: `out` of another dtype": lambda: Call(TypeError, numbers(3), np.sqrt, out=room(3, dtype="i4")),
+    },
+    "chain_memory": {
+        "a step": lambda: Call(
+            bcast._api.stages.ChainMemory(numbers(3, 4).nbytes, bcast.get_num_threads() << 20),
+            numbers(3, 4),
+            (np.add, numbers(4)),
+        ),
+        "refused: a reduction without its axis": lambda: Call(TypeError, numbers(3), np.sum),
     },
     "infer_shape": {
         "numpy": lambda: Call((300, 400), (400,), (300, 400)),

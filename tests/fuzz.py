@@ -34,7 +34,7 @@ from _reference import reference, two_way
 from _ways import COMPUTED, SUMS, WAYS, computed, in_order, summed, written
 
 import bcast
-from bcast._api import converted
+from bcast._api import converted, stages
 
 LONGEST = 120  # seconds that a case may take; longer ones hang
 
@@ -740,6 +740,31 @@ def fuzz_unrepeat(rng):
     if rng.random() < 0.03:
         repeats, expected = [*lengths, 1], None
     operands.check(lambda out: bcast.unrepeat(grad, repeats, axis, **sums.options, out=out), expected, sums.are_same)
+
+
+def fuzz_chain_memory(rng):
+    """Draw a chain with a reduction, of numbers so small that NumPy's results are exact, and blocks of any size."""
+    dtype, shape, axis = draw_reduced(rng, "biuf")
+    other = tuple(rng.choice((1, length)) for length in shape)
+    data, operand = (whole_numbers(rng, dtype, each) for each in (shape, other))
+    name = rng.choice(("sum", "max", "min", "any", "all", "argmax", "argmin"))
+    if name.startswith("arg"):
+        axis = rng.choice((None, *range(len(shape))))
+    steps = (np.maximum, operand), (getattr(np, name), axis)
+    is_empty = name not in ("sum", "any", "all") and 0 in shape
+    if is_empty and (axis is None or any(shape[at] == 0 for at in (axis if isinstance(axis, tuple) else (axis,)))):
+        return
+    with warnings.catch_warnings(action="ignore"):
+        expected = np.asarray(getattr(np, name)(np.maximum(data, operand), axis=axis))
+    stages.set_limits(rng.choice((1, 100, 5000, 1 << 20)) if data.size < 500 else 1 << 20)
+    try:
+        result = np.asarray(bcast.chain(data, *steps))
+        memory = bcast.chain_memory(data, *steps)
+    finally:
+        stages.set_limits()
+    assert memory.result == expected.nbytes
+    assert result.dtype == expected.dtype
+    assert np.array_equal(result, expected)
 
 
 def fuzz_set_idle_limit(rng):

@@ -484,7 +484,8 @@ REMEDIES = {
     "mask_of_rows": (partial(bcast.elementwise, np.add, GRID, 1, where=np.ones(3, bool)), "where", None),
     "no_axis": (partial(bcast.elementwise, np.add, GRID, np.ones((2, 4))), "a, b", None),
     "no_ufunc": (partial(bcast.chain, ROW, np.linalg.norm), STEP, None),
-    "reduction": (partial(bcast.chain, ROW, np.mean), STEP, "give bcast.mean what the chain returns"),
+    "reduction": (partial(bcast.chain, ROW, np.mean), STEP, "give (np.mean, axis)"),
+    "statistic": (partial(bcast.chain, ROW, np.std), STEP, "give bcast.std what the chain returns"),
     "dtype_as_step": (partial(bcast.chain, ROW, np.float32), STEP, "give dtype=np.float32"),
     "empty_step": (partial(bcast.chain, ROW, ()), STEP, None),
 }

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, Never, Protocol, SupportsIndex, overload
 
 import numpy as np
@@ -6,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypeVar
 
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
+from bcast._api.stages import ChainMemory
 from bcast._rules.types import ChainCasting, DType, SizesLike
 from bcast._runtime.core import get_num_threads, memory_info, release_memory, set_idle_limit, set_num_threads
 from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
@@ -13,7 +15,7 @@ from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexin
 __version__: str
 __all__ = ["broadcast", "broadcast_arrays", "broadcast_like", "broadcast_shapes", "broadcast_to", "infer_shape"]
 __all__ += ["meshgrid", "repeat", "tile"]
-__all__ += ["chain", "elementwise", "where"]
+__all__ += ["chain", "chain_memory", "elementwise", "where"]
 __all__ += [
     "all",
     "any",
@@ -74,6 +76,7 @@ class _Function(Protocol):
     def __code__(self) -> Any: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
+_Reduction = Callable[..., Any]
 _Bound = ArrayLike | None
 _Step = (
     np.ufunc
@@ -81,6 +84,8 @@ _Step = (
     | tuple[np.ufunc, ArrayLike]
     | tuple[_Function, SupportsIndex]
     | tuple[_Function, _Bound, _Bound]
+    | tuple[_Reduction, AxesLike | SupportsIndex | None]
+    | partial[Any]
 )
 _Scalar = complex | str | bytes | np.generic  # operands without axes, of which ufuncs make a scalar
 _OutT = TypeVar("_OutT", bound=_Memory, default=NDArray[Any])
@@ -190,6 +195,14 @@ def chain(
     axis: int = -1,
     out: _OutT | None = None,
 ) -> _OutT: ...
+def chain_memory(
+    data: ArrayLike,
+    *steps: _Step,
+    dtype: DType = None,
+    casting: ChainCasting = "same_kind",
+    mode: ElementwiseMode | None = None,
+    axis: int = -1,
+) -> ChainMemory: ...
 @overload
 def elementwise(
     ufunc: Callable[..., _ResultT],

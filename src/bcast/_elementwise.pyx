@@ -683,6 +683,12 @@ cdef inline bint _is_whole(int number) noexcept:
 # these conversions are told "in cast", those of others in the function.
 
 
+cpdef int tell(bytes name, int kinds) except -1:
+    """Tell floating-point errors of a function, as the user's settings say. The kinds are NumPy's numbers."""
+    PyUFunc_GiveFloatingpointErrors(name, kinds)
+    return 0
+
+
 cdef void _note_counts(Call *call, int before) noexcept:
     """Note how many items the steps from one on take: conversions, and the step that asks for them."""
     cdef Py_ssize_t items = 1

@@ -24,6 +24,7 @@ from bcast._api.broadcast import align_like, tuple_of_one
 from bcast._api.elementwise import axis_argument, check_function, is_clip, is_round, rule_argument, step_shapes
 from bcast._api.elementwise import chain as chain_in_memory
 from bcast._api.elementwise import where as where_in_memory
+from bcast._api.folds import is_fold
 from bcast._api.repeats import counts_along
 from bcast._rules.alignment import (
     GRAD,
@@ -398,6 +399,8 @@ class _StepReader:
 
     def read(self, name: str, step: Any) -> None:
         """Read a step, which messages call by a name."""
+        if is_fold(step):
+            raise TypeError(f"`{name}` expected an element-wise step, got {show(step)}; reduce what the chain returns")
         function, *given = step if isinstance(step, (tuple, list)) and len(step) else (step,)
         self.functions.append((function, len(given)))
         is_wrong = len(given) > 1 and not is_clip(function)

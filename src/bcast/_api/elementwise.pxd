@@ -4,13 +4,13 @@ from numpy cimport ndarray
 
 from bcast._rules.arguments cimport dtype_argument, integer, mode_of
 from bcast._rules.alignment cimport Alignment, expect_default_axis, merge, pdpd, right_aligned, rule_of
-from bcast._runtime.arrays cimport are_alike, convert_into, dtype_of, is_binary, reshaped, shape_of
+from bcast._runtime.arrays cimport are_alike, convert_into, dtype_of, is_binary, reshaped, result_array, shape_of
 from bcast._api.converted cimport (
     as_array, as_base, as_operand, casting_number, is_handed_on, is_tensor, overrides, prepared,
 )
 from bcast._apply.ufuncs cimport saturates
 from bcast._elementwise cimport (
-    apply, choose, compute, operand_shape, pass_on, run_steps, with_plain_bools, with_plain_bytes,
+    apply, choose, compute, operand_shape, pass_on, run_steps, tell, with_plain_bools, with_plain_bytes,
 )
 
 cdef tuple MODES
@@ -44,6 +44,16 @@ cdef class _Chain(_Options):
     cdef object steps
 
 
+@cython.final
+cdef class _Stepper:
+    cdef _Chain call
+
+
+@cython.final
+cdef class _Runner:
+    cdef int number
+
+
 cdef bint _override(tuple values) except -1
 cdef bint _expect_binary(function, b) except -1
 cdef bint _are_plain(a, b, _Call call)
@@ -55,7 +65,11 @@ cdef _dispatched(_Call call, a, b)
 cdef dict _options(_Call call)
 cdef _of_plain_arrays(array, _Chain call)
 cdef tuple _first_conversion(array, _Chain call)
-cdef tuple _plain_steps(_Chain call, tuple shape, dtype)
+cdef tuple _plain_steps(_Chain call, tuple steps, int first, tuple shape, dtype)
+cdef bint _has_other_functions(steps) except -1
+cdef _reduced(array, _Chain call)
+cdef bint _shares_memory(target, array, stages) except -1
+cdef _reduced_by_classes(data, _Chain call)
 cdef tuple _align_operands(int i, function, list operands, tuple shape, _Chain call)
 cdef _chain_target(_Chain call, tuple shape, last)
 cdef _handed_on(data, _Chain call)

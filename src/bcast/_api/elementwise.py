@@ -36,6 +36,7 @@ from bcast._elementwise import (
     operand_shape,
     pass_on,
     run_steps,
+    tell,
     with_plain_bools,
     with_plain_bytes,
 )
@@ -50,6 +51,7 @@ from bcast._runtime.arrays import (
     is_masked,
     refuse_repeated,
     reshaped,
+    result_array,
     shape_of,
 )
 
@@ -366,14 +368,22 @@ def chain(
 ) -> Any:
     """Convert `data`, then apply one function after the other, in one pass: arithmetic without temporaries.
 
+    A reduction may be among them: no array of the broadcast's size is made.
+
     Parameters
     ----------
     data : array_like
         The first operand, of any layout. A transposed array is read where it lies: HWC becomes CHW in the same pass.
-    *steps : numpy.ufunc or pair of a numpy.ufunc and an array_like
+    *steps : numpy.ufunc, pair of a numpy.ufunc and an array_like, or pair of a reduction and its axis
         What is done, in this order: a ufunc of one operand, or a pair of a ufunc of two and its second operand. The
         first operand is what the step before gave. ``(np.clip, low, high)`` is a step, too, where one bound may be
         None; so are `numpy.round` and ``(np.round, decimals)``.
+
+        ``(np.sum, axis)`` reduces, along an axis, a tuple of axes, or for None all. So do `mean`, `prod`, `max`, `min`,
+        `any`, `all`, `argmax` and `argmin`, of NumPy or of bcast, and the method `reduce` of ufuncs such as `numpy.add`
+        and `numpy.maximum`. Other steps may follow, reductions too. Where these need the axis that was reduced, give
+        ``functools.partial(np.sum, axis=axis, keepdims=True)``, which takes `dtype`, too: Python's own way to write a
+        call of NumPy's that lacks its array, with the names that NumPy has for its arguments.
     dtype : dtype_like, optional
         What `data` is converted to at first. The default is its own dtype.
     casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe', 'saturate'}
@@ -390,9 +400,9 @@ def chain(
 
     Returns
     -------
-    ndarray
-        A new C-contiguous array; or `out`, if that is given. Of subclasses, and other objects that override NumPy, what
-        the ufuncs return.
+    ndarray or scalar
+        A new C-contiguous array; or `out`, if that is given. A scalar if a reduction leaves no axes. Of subclasses, and
+        other objects that override NumPy, what the functions return.
 
     Raises
     ------
@@ -400,14 +410,24 @@ def chain(
         As in `elementwise`, before anything is written; `TypeError`, too, if a step is neither a ufunc nor such a pair,
         or if `casting` forbids a conversion.
 
+    See Also
+    --------
+    chain_memory : How much memory a chain takes.
+
     Notes
     -----
     Results and warnings are, bit for bit, those of `data`, or ``data.astype(dtype)``, and one call of NumPy's for each
     step. Numbers are computed for a few thousand items at a time, which stay in the fastest cache from step to step, on
     several threads. Arithmetic of float32 is one loop for all steps, from bytes and to bytes, bounds and `numpy.round`
-    without decimals included. The steps of other
-    chains are calls of `elementwise`. If `numpy.errstate`, or a filter of warnings, makes a floating-point error an
-    exception, `out` has been written.
+    without decimals included. The steps of other chains are calls of `elementwise`. If `numpy.errstate`, or a filter of
+    warnings, makes a floating-point error an exception, `out` has been written.
+
+    Chains that have reductions run block by block, and need no more memory than the result and some blocks. Reductions
+    give what bcast's functions give: NumPy's bits, but for sums, means and products, which are more exact, whatever the
+    number of threads. Squares of differences are summed as such: what is close together stays exact, unlike in
+    ``a @ a + b @ b - 2 * a @ b``. Objects and strings are reduced along whole axes, and what overrides NumPy has its
+    functions called one after the other on whole arrays. If such a chain is interrupted, a part of `out` may have been
+    written.
 
     Examples
     --------
@@ -437,6 +457,25 @@ def chain(
            [230, 255, 255]], dtype=uint8)
     >>> bcast.chain(np.array([0.125, 2.5, -1]), (np.clip, 0, None), (np.round, 2))
     array([0.12, 2.5 , 0.  ])
+
+    Distances of points, and which centre is the nearest one, without an array of all differences.
+
+    >>> points = np.array([[0.0, 0.0], [3.0, 4.0], [8.0, 6.0]])
+    >>> centres = np.array([[0.0, 1.0], [6.0, 8.0]])
+    >>> squares = (np.subtract, centres), np.square, (np.sum, -1)
+    >>> bcast.chain(points[:, np.newaxis], *squares, np.sqrt)
+    array([[ 1.        , 10.        ],
+           [ 4.24264069,  5.        ],
+           [ 9.43398113,  2.82842712]])
+    >>> bcast.chain(points[:, np.newaxis], *squares, (np.argmin, -1))
+    array([0, 0, 1])
+
+    The part of the whole that each row has: the sum keeps its axis.
+
+    >>> from functools import partial
+    >>> bcast.chain(centres, partial(np.sum, axis=-1, keepdims=True), np.reciprocal, (np.multiply, centres))
+    array([[0.        , 1.        ],
+           [0.42857143, 0.57142857]])
     """
     rule = rule_argument(mode, axis)
     wanted = None if dtype is None else dtype_argument(dtype)
@@ -455,15 +494,83 @@ def chain(
     call.axis = axis
     call.out = out
     call.steps = steps
+    if _has_other_functions(steps):
+        from bcast._api.folds import is_fold  # which needs this module
+
+        for step in steps:
+            if is_fold(step):
+                return _reduced(array, call)
     if is_handed_on(array) or overrides(out) or is_masked(out) or _steps_hand_on(steps):
         return _handed_on(array, call)
     return _of_plain_arrays(array, call)
 
 
+def chain_memory(
+    data: ArrayLike,
+    *steps: Any,
+    dtype: DType = None,
+    casting: ChainCasting = "same_kind",
+    mode: ElementwiseMode | None = None,
+    axis: int = -1,
+) -> Any:
+    """Tell how much memory a chain takes at most, before it is run.
+
+    Parameters
+    ----------
+    data, *steps, dtype, casting, mode, axis
+        As in `chain`. The items of arrays are of no matter.
+
+    Returns
+    -------
+    ChainMemory
+        A named tuple of two numbers of bytes: `result` is what the result takes, unless `out` is given; `blocks`, what
+        all that is made on the way takes at most, on all threads.
+
+    Raises
+    ------
+    ValueError, TypeError, numpy.exceptions.AxisError
+        As in `chain`; `TypeError`, too, for what overrides NumPy, whose memory is not known.
+
+    Notes
+    -----
+    An `out` of another dtype than the last step gives, or that overlaps an operand, needs a `result` besides. So does a
+    chain without reductions whose steps are not computed by blocks: each of its steps makes an array of its own.
+
+    Examples
+    --------
+    Differences of 100,000 points and as many others would be 240 GB.
+
+    >>> import numpy as np
+    >>> import bcast
+    >>> a = b = np.zeros((100_000, 3))
+    >>> memory = bcast.chain_memory(a[:, np.newaxis], (np.subtract, b), np.square, (np.sum, -1), (np.argmin, -1))
+    >>> memory.result
+    800000
+    >>> memory.blocks < 64 << 20
+    True
+    """
+    call = _Chain()
+    call.rule = rule_argument(mode, axis)
+    call.dtype = None if dtype is None else dtype_argument(dtype)
+    call.casting = casting
+    call.number = chain_casting(casting)
+    call.axis = axis_argument(axis, call.rule)
+    call.out = None
+    call.steps = steps
+    array = as_operand("data", data)
+    if is_handed_on(array) or _steps_hand_on(steps):
+        raise TypeError(f"`data` expected arrays of the base class, got {type(array).__name__} and such operands")
+
+    from bcast._api.stages import memory_of, plan_stages
+
+    array, own = _first_conversion(array, call)
+    return memory_of(plan_stages(array, own, steps, _Stepper(call)))
+
+
 def _of_plain_arrays(array: Any, call: _Chain) -> Any:
     """Check the steps, align their operands, and try the core once more; the last way is a call for each step."""
     array, own = _first_conversion(array, call)
-    plain, shape, last = _plain_steps(call, shape_of(array), own)
+    plain, shape, last = _plain_steps(call, call.steps, 0, shape_of(array), own)
     out = call.out
     if is_tensor(out):
         rules = {"casting": call.casting, "mode": call.rule, "axis": call.axis}
@@ -490,13 +597,13 @@ def _first_conversion(array: Any, call: _Chain) -> tuple[Any, Any]:
     return prepared(array, shape_of(array), None, wanted, SAME_KIND)
 
 
-def _plain_steps(call: _Chain, shape: Shape, dtype: Any) -> tuple[list[Any], Shape, Any]:
-    """Check the steps of a chain on data of a shape and dtype; return them, and the shape and dtype that they give.
+def _plain_steps(call: _Chain, steps: Any, first: int, shape: Shape, dtype: Any) -> tuple[list[Any], Shape, Any]:
+    """Check steps of a chain on data of a shape and dtype; return them, and the shape and dtype that they give.
 
-    Operands become arrays that broadcast by NumPy's rule.
+    Operands become arrays that broadcast by NumPy's rule. `first` is the number of the first step among all.
     """
     plain: list[Any] = []
-    for i, step in enumerate(call.steps):
+    for i, step in enumerate(steps, first):
         function, operands = _step(f"steps[{i}]", step)
         kinds: list[Any] = []
         for operand in operands:
@@ -555,6 +662,111 @@ def _step_by_step(array: Any, plain: list[Any], dtype: Any, target: Any, number:
         copies = np.may_share_memory(result, array)  # `round` of integers gives a view in NumPy 2.0
         return np.array(result, order="C") if copies else np.asarray(result, order="C")
     return _convert_result(result, target, number)
+
+
+# Chains that have reductions.
+
+
+def _has_other_functions(steps: Any) -> bool:
+    """Return whether a step is neither a ufunc nor NumPy's `clip` or `round`, with operands or without."""
+    for step in steps:
+        function = step[0] if (type(step) is tuple or type(step) is list) and step else step
+        if not isinstance(function, UFUNC) and function is not CLIP and not is_round(function):
+            return True
+    return False
+
+
+def _reduced(array: Any, call: _Chain) -> Any:
+    """Do a chain that has reductions, block by block; whole, if a class has a say in what comes of it."""
+    from bcast._api.reducing import reduce_blocks
+    from bcast._api.stages import plan_stages
+
+    if is_handed_on(array) or overrides(call.out) or is_masked(call.out) or _steps_hand_on(call.steps):
+        return _reduced_by_classes(array, call)
+    out = call.out
+    if is_tensor(out):
+        rules = {"casting": call.casting, "mode": call.rule, "axis": call.axis, "dtype": call.dtype}
+        return into_tensor(chain, out, array, *call.steps, **rules)
+
+    array, own = _first_conversion(array, call)
+    stages = plan_stages(array, own, call.steps, _Stepper(call))
+    shape, last = stages[-1].shape, stages[-1].dtype
+    target = _chain_target(call, shape, last)
+    is_apart = target is None or _shares_memory(target, array, stages)
+    result = result_array(None, array, shape, "data", last) if is_apart else target
+    errors = reduce_blocks(array, None if call.dtype is None else own, stages, _Runner(call.number), result)
+
+    if target is not None and is_apart:
+        _convert_result(result, target, call.number)
+    for name, kinds in errors:
+        tell(name.encode(), kinds)
+    if out is not None:
+        return out
+    return result if shape else result[()]
+
+
+class _Stepper:
+    """Checks and aligns single steps of a chain."""
+
+    call: _Chain
+
+    def __init__(self, call: _Chain) -> None:
+        self.call = call
+
+    def __call__(self, step: Any, i: int, shape: Shape, dtype: Any) -> tuple[list[Any], Shape, Any]:
+        return _plain_steps(self.call, (step,), i, shape, dtype)
+
+
+class _Runner:
+    """Runs checked steps on arrays: by the core, or else by one call for each step."""
+
+    number: int  # of the casting
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self, array: Any, steps: list[Any], dtype: Any, out: Any) -> Any:
+        allowed = SATURATE if self.number == SATURATE else UNSAFE  # all has been checked
+        result = run_steps(array, tuple(steps), 0, -1, dtype, allowed, out)
+        if result is None:
+            result = _step_by_step(
+                array, steps, array.dtype if dtype is None and not steps else dtype, out, self.number
+            )
+        return result
+
+
+def _shares_memory(target: Any, array: Any, stages: Any) -> bool:
+    """Return whether the array of `out` may overlap what a chain reads."""
+    if np.may_share_memory(target, array):
+        return True
+    for stage in stages:
+        for step in stage.steps:
+            if type(step) is tuple:
+                for operand in step[1:]:
+                    if type(operand) is ndarray and np.may_share_memory(target, operand):
+                        return True
+    return False
+
+
+def _reduced_by_classes(data: Any, call: _Chain) -> Any:
+    """Do a chain that has reductions by one call of NumPy's for each step: classes decide what comes of them."""
+    from bcast._api.folds import fold_of
+
+    if call.number == SATURATE:
+        raise ValueError("`casting` expected one of NumPy's for what is handed to NumPy, got 'saturate'")
+    result = data if call.dtype is None else _converted(data, call.dtype, call.casting, False)
+    for i, step in enumerate(call.steps):
+        fold = fold_of(f"steps[{i}]", step)
+        if fold is not None:
+            result = fold.by_its_class(result)
+            continue
+        function, operands = _step(f"steps[{i}]", step)
+        if _override((result, *operands)):
+            _expect_numpys(call.rule, [result, *operands])
+        else:
+            _align_operands(i, function, operands, operand_shape(result), call)
+        result = function(result, *operands)
+    return result if call.out is None else _assigned(call.out, result, result, call.casting)
 
 
 def _is_of_package(dtype: Any) -> bool:
@@ -938,7 +1150,7 @@ def _step_remedy(step: Any, function: Any) -> str:
         return "; give np.round or (np.round, decimals)"
     if isinstance(function, type) and issubclass(function, generic):
         return f"; give dtype=np.{function.__name__}"
-    if getattr(function, "__name__", None) in ("sum", "mean", "var", "std"):
+    if getattr(function, "__name__", None) in ("var", "std"):
         return f"; give bcast.{function.__name__} what the chain returns"
     if function is CLIP:
         return "; give (np.clip, low, high), with None for a bound that there is not"

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from bcast._api.converted import as_base, is_of_package
 from bcast._api.elementwise import where
+from bcast._api.folds import REDUCTIONS
 from bcast._api.reductions import (
     LONG_DOUBLES,
     SQUARES,
@@ -374,3 +375,6 @@ def _is_number(dtype: np.dtype[Any]) -> bool:
 def _is_float(dtype: np.dtype[Any]) -> bool:
     """Return whether items of a dtype are floats or complex numbers, of whichever package."""
     return dtype.kind in "fc" or kind_of_sums(dtype) == "f"
+
+
+REDUCTIONS.update(sum=sum, mean=mean)  # which are steps of chains

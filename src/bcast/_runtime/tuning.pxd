@@ -40,6 +40,8 @@ cdef extern from "_runtime/tuning.h":
         DECIDING_BYTES
         MEANS_ITEMS
         MEANS_BLOCK_BYTES
+        CHAIN_BLOCK_BYTES
+        CHAIN_BLOCK_ROWS
         APPLY_SHARE_BYTES
         SLOW_WEIGHT
         APPLY_BLOCK_BYTES

@@ -1,0 +1,302 @@
+"""Reductions as steps of chains: which functions are some, how a step is read, and how results of parts become one.
+
+In: a step of the user's. Out: a `Fold`, which reduces an array, or the parts of one after the other. bcast's reductions
+do what NumPy's functions of the same names are given for.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bcast._api import reductions
+from bcast._api.adjoints import wide_dtype
+from bcast._api.reductions import reduced_axes
+from bcast._rules.arguments import Shape, show
+from bcast._runtime.arrays import rounded_to
+
+REDUCTIONS: dict[str, Callable[..., Any]] = {  # `statistics.py`, which uses chains, enters `sum` and `mean`
+    "prod": reductions.prod,
+    "max": reductions.max,
+    "min": reductions.min,
+    "any": reductions.any,
+    "all": reductions.all,
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin,
+}
+OTHER_NAMES = {"amax": "max", "amin": "min"}
+NUMPYS = {name: getattr(np, name) for name in ("sum", "mean", *REDUCTIONS, *OTHER_NAMES)}  # even if they are replaced
+UFUNCS = {
+    np.add: "sum",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.logical_or: "any",
+    np.logical_and: "all",
+}
+OTHER_UFUNCS = (np.fmax, np.fmin, np.bitwise_and, np.bitwise_or, np.bitwise_xor)  # the order of terms is of no matter
+JOINED = {"prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and}
+POSITIONS = ("argmax", "argmin")
+WITH_DTYPE = ("sum", "mean", "prod")
+KINDS_OF_PARTS = "?biufcmM"  # of dtypes whose reductions can be made of those of parts
+
+
+class Fold:
+    """A reduction along some axes: a step that makes one item of many."""
+
+    name: str  # of bcast's function; that of the ufunc if there is none
+    given: Callable[..., Any]  # the user's function
+    function: Callable[..., Any]  # what does it
+    joined: np.ufunc | None  # makes the result of two parts; None for sums, means and positions
+    axis: Any  # as the user gives it
+    keeps: bool  # whether reduced axes stay, with length 1
+    dtype: Any  # that the user gives; None without one
+
+    # What `settle` finds:
+    axes: Shape  # that are reduced, counted from 0
+    count: int  # of the items that make one
+    shape: Shape  # of the result
+    result: np.dtype[Any]
+
+    def settle(self, shape: Shape, dtype: np.dtype[Any]) -> None:
+        """Find what the fold gives for arrays of a shape and a dtype; raise what its function would."""
+        self.axes = reduced_axes(self.axis, shape)
+        lengths: list[int] = []
+        self.count = 1
+        for at, length in enumerate(shape):
+            if at in self.axes:
+                self.count *= length
+            if at not in self.axes or self.keeps:
+                lengths.append(1 if at in self.axes else length)
+        self.shape = tuple(lengths)
+
+        example = np.zeros((1,) * len(shape), dtype)
+        with np.errstate(all="ignore"):
+            found = self.function(example, axis=self.axis, keepdims=True, **self._options())
+        self.result = found.dtype
+
+    def of(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Reduce a whole array."""
+        found = self.function(array, axis=self.axis, keepdims=self.keeps, **self._options())
+        return found if isinstance(found, np.ndarray) else np.array(found, self.result)  # objects are any scalars
+
+    def onto(self, array: NDArray[Any], out: NDArray[Any]) -> None:
+        """Reduce a whole array into `out`, of the result's dtype."""
+        self.function(array, axis=self.axis, out=out, keepdims=self.keeps, **self._options())
+
+    def by_its_class(self, data: Any) -> Any:
+        """Reduce what has ways of its own, by the user's function."""
+        keeps = {"keepdims": True} if self.keeps else {}
+        return self.given(data, axis=self.axis, **keeps, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        """Return the arguments of the function that only some calls have."""
+        return {} if self.dtype is None else {"dtype": self.dtype}
+
+    def takes_parts(self, dtype: np.dtype[Any]) -> bool:
+        """Return whether an array of a dtype can be reduced part by part."""
+        return dtype.char in KINDS_OF_PARTS or dtype.kind in KINDS_OF_PARTS or dtype.name == "bfloat16"
+
+    def parts(self, shape: Shape) -> Any:
+        """Return what takes one part of an array of a shape after the other, and where on each axis it begins."""
+        if self.name in POSITIONS:
+            return _Positions(self, shape)
+        return _Sums(self) if self.joined is None else _Joined(self)
+
+
+class _Joined:
+    """Results of parts, of which a ufunc makes one."""
+
+    def __init__(self, fold: Fold) -> None:
+        self.fold = fold
+        self.found: Any = None
+
+    def take(self, part: NDArray[Any], starts: Shape) -> None:  # noqa: ARG002 (where parts begin counts for positions)
+        found = self.fold.of(part)
+        assert self.fold.joined is not None
+        self.found = found if self.found is None else self.fold.joined(self.found, found)
+
+    def result(self) -> Any:
+        return self.found
+
+
+class _Sums:
+    """Sums of parts in more precision than the result has: of each, what was added and what that has rounded off."""
+
+    def __init__(self, fold: Fold) -> None:
+        self.fold = fold
+        self.wide = wide_dtype(fold.result)
+        self.high: Any = None
+        self.low: Any = None
+
+    def take(self, part: NDArray[Any], starts: Shape) -> None:  # noqa: ARG002
+        fold = self.fold
+        found = np.asarray(REDUCTIONS["sum"](part, fold.axis, self.wide, keepdims=fold.keeps))
+        if self.high is None:
+            self.high = found
+            self.low = np.zeros_like(found) if found.dtype.kind in "fc" else None
+        elif self.low is None:
+            self.high = self.high + found
+        else:
+            with np.errstate(all="ignore"):
+                self._add(found)
+
+    def _add(self, found: NDArray[Any]) -> None:
+        """Add a sum, and what is rounded off: by Knuth's two_sum. Infinite sums have nothing rounded off."""
+        before = self.high
+        self.high = before + found
+        added = self.high - before
+        rounded_off = (before - (self.high - added)) + (found - added)
+        self.low = self.low + np.where(np.isfinite(rounded_off), rounded_off, 0)
+
+    def result(self) -> Any:
+        total = self.high
+        with np.errstate(all="ignore"):
+            if self.low is not None:
+                total = total + self.low
+            if self.fold.name == "mean":
+                total = _divided(total, self.fold.count)
+            return rounded_to(np.asarray(total), self.fold.result)
+
+
+def _divided(total: Any, count: int) -> Any:
+    """Divide sums by a count, both parts of complex ones alike."""
+    if total.dtype.kind != "c":
+        return np.true_divide(total, count)
+    quotient = np.empty_like(total)
+    quotient.real, quotient.imag = total.real / count, total.imag / count
+    return quotient
+
+
+class _Positions:
+    """Positions of the extremes of parts, and the extremes: a NaN comes before all numbers, and the first of equals."""
+
+    def __init__(self, fold: Fold, shape: Shape) -> None:
+        self.fold = fold
+        self.shape = shape  # of the whole
+        self.better = np.greater if fold.name == "argmax" else np.less
+        self.position: Any = None
+        self.extreme: Any = None
+
+    def take(self, part: NDArray[Any], starts: Shape) -> None:
+        fold = self.fold
+        if fold.axis is None:
+            at = int(fold.function(part))
+            extreme = part.reshape(-1)[at : at + 1].copy()  # the next part is written over this one
+            index = zip(starts, np.unravel_index(at, part.shape), strict=True)
+            position = np.array([np.ravel_multi_index([start + place for start, place in index], self.shape)])
+        else:
+            axis = fold.axes[0]
+            within = np.asarray(fold.function(part, axis=axis, keepdims=True))
+            extreme = np.take_along_axis(part, within, axis)
+            position = within + starts[axis]
+        if self.position is None:
+            self.position, self.extreme = position, extreme
+            return
+        with np.errstate(all="ignore"):
+            wins = self._wins(position, extreme)
+        self.position = np.where(wins, position, self.position)
+        self.extreme = np.where(wins, extreme, self.extreme)
+
+    def _wins(self, position: NDArray[Any], extreme: NDArray[Any]) -> NDArray[np.bool]:
+        """Return whether an extreme comes before the one of the parts before."""
+        is_nan, was_nan = extreme != extreme, self.extreme != self.extreme
+        is_better = self.better(extreme, self.extreme) | (is_nan & ~was_nan)
+        is_equal = (extreme == self.extreme) | (is_nan & was_nan)
+        wins: NDArray[np.bool] = (is_better & ~was_nan) | (is_equal & (position < self.position))
+        return wins
+
+    def result(self) -> Any:
+        shape = [1 if at in self.fold.axes else length for at, length in enumerate(self.shape)]
+        if self.fold.axis is None:
+            return self.position.reshape(self.fold.keeps * tuple(shape))
+        axis = self.fold.axes[0]
+        found: Shape = self.position.shape
+        return self.position.reshape(found if self.fold.keeps else found[:axis] + found[axis + 1 :])
+
+
+# How a step is read.
+
+
+def fold_of(name: str, step: Any) -> Fold | None:
+    """Return the fold that a step of the user's is; None for one that is no reduction, and is left to others."""
+    given = _function_of(step)
+    found = _known(given)
+    if found is None:
+        return None
+    if isinstance(step, partial):
+        options = dict(step.keywords)
+        if step.args or not options.keys() <= {"axis", "keepdims", "dtype"}:
+            raise TypeError(f"`{name}` expected axis, keepdims or dtype by name in a partial, got {show(step)}")
+    elif isinstance(step, (tuple, list)) and len(step) == 2:
+        options = {"axis": step[1]}
+    else:
+        raise TypeError(f"`{name}` expected a pair of a reduction and its axis, got {show(step)}{_remedy(step, given)}")
+
+    fold = Fold()
+    fold.given = given
+    fold.name, fold.function, fold.joined = found
+    own_axis = 0 if isinstance(getattr(given, "__self__", None), np.ufunc) else None  # the default
+    fold.axis = options.get("axis", own_axis)
+    fold.keeps = bool(options.get("keepdims", False))
+    fold.dtype = options.get("dtype")
+    if fold.dtype is not None:
+        if fold.name not in WITH_DTYPE:
+            raise TypeError(f"`{name}` expected no dtype for {_spelt(given)}, got {show(fold.dtype)}")
+        fold.dtype = np.dtype(fold.dtype)
+    if fold.name in POSITIONS and isinstance(fold.axis, (tuple, list)):
+        raise TypeError(f"`{name}` expected one axis or None for {_spelt(given)}, got {show(fold.axis)}")
+    return fold
+
+
+def is_fold(step: Any) -> bool:
+    """Return whether a step has a reduction for its function, however it is given."""
+    return _known(_function_of(step)) is not None
+
+
+def _function_of(step: Any) -> Any:
+    """Return the function that a step has."""
+    if isinstance(step, partial):
+        return step.func
+    return step[0] if isinstance(step, (tuple, list)) and step else step
+
+
+def _known(function: Any) -> tuple[str, Callable[..., Any], np.ufunc | None] | None:
+    """Return bcast's name for a reduction, what does it, and what joins parts; None for what is none."""
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str) or not callable(function):
+        return None
+    if name == "reduce":
+        ufunc = getattr(function, "__self__", None)
+        return _of_ufunc(ufunc) if isinstance(ufunc, np.ufunc) else None
+    own = OTHER_NAMES.get(name, name)
+    if own not in REDUCTIONS or not (function is NUMPYS[name] or function in (REDUCTIONS[own], getattr(np, name))):
+        return None
+    return own, REDUCTIONS[own], JOINED.get(own)
+
+
+def _of_ufunc(ufunc: np.ufunc) -> tuple[str, Callable[..., Any], np.ufunc | None] | None:
+    """Return the same for the method `reduce` of a ufunc."""
+    if ufunc in UFUNCS:
+        name = UFUNCS[ufunc]
+        return name, REDUCTIONS[name], JOINED.get(name)
+    return (ufunc.__name__, ufunc.reduce, ufunc) if ufunc in OTHER_UFUNCS else None
+
+
+def _spelt(function: Any) -> str:
+    """Return how a reduction is written."""
+    ufunc = getattr(function, "__self__", None)
+    if isinstance(ufunc, np.ufunc):
+        return f"np.{ufunc.__name__}.reduce"
+    module = "bcast" if str(getattr(function, "__module__", "")).startswith("bcast") else "np"
+    return f"{module}.{function.__name__}"
+
+
+def _remedy(step: Any, function: Any) -> str:
+    """Say how the reduction of a step is given."""
+    name = _spelt(function)
+    if isinstance(step, (tuple, list)) and len(step) > 2:
+        return f"; give ({name}, axis), or functools.partial({name}, axis=axis, keepdims=True)"
+    return f"; give ({name}, axis), with None for all axes"

@@ -1,0 +1,171 @@
+"""Chains that have reductions, block by block: no array of the broadcast's size is made.
+
+In: data and steps, as the front end has read them. Out: the result, and the floating-point errors of each step, which
+the front end tells. Each stage of a block is computed into scratch, and reduced there.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bcast._api.stages import Region, Stage, cut_reduced, cut_result
+from bcast._rules.arguments import Shape
+
+KINDS = {"divide by zero": 1, "overflow": 2, "underflow": 4, "invalid value": 8}  # NumPy's numbers for errors
+REDUCING, INTO_OUT = 1, 2  # what comes after the steps of a stage
+Errors = list[tuple[str, int]]
+
+
+class Noted:
+    """What NumPy logs of floating-point errors, by the places in a chain where they come from."""
+
+    def __init__(self) -> None:
+        self.place: tuple[int, int, int] = (0, 0, 0)  # of what is being done: its stage, kind and step
+        self.errors: dict[tuple[int, int, int], dict[str, int]] = {}
+        self.has_new = False
+
+    def write(self, text: str) -> None:
+        """Note a line of NumPy's log: `Warning: overflow encountered in multiply`."""
+        kind, _, name = text.strip().removeprefix("Warning: ").partition(" encountered in ")
+        found = self.errors.setdefault(self.place, {})
+        found[name] = found.get(name, 0) | KINDS[kind]
+        self.has_new = True
+
+    def forget(self) -> None:
+        """Forget what was noted at this place."""
+        self.errors.pop(self.place, None)
+        self.has_new = False
+
+    def in_order(self) -> Errors:
+        """Return the names of functions and their errors, in the order of the steps."""
+        return [(name, kinds) for place in sorted(self.errors) for name, kinds in self.errors[place].items()]
+
+
+class Run:
+    """The computation of a chain's result, block by block."""
+
+    def __init__(self, array: NDArray[Any], dtype: Any, stages: list[Stage], run_steps: Callable[..., Any]) -> None:
+        self.array = array
+        self.dtype = dtype  # that the data is converted to at first; None for its own
+        self.stages = stages
+        self.run_steps = run_steps  # runs element-wise steps on an array
+        self.noted = Noted()
+        self.in_error: set[int] = set()  # stages whose steps are done one by one, as some had errors
+        self.scratch: dict[int, NDArray[Any]] = {}  # what the steps of each stage give
+        self.sources: dict[int, tuple[Any, Any]] = {}  # what a stage took last, and of which region
+
+    def write(self, out: NDArray[Any]) -> None:
+        """Compute all blocks of the result, into `out`."""
+        last = len(self.stages) - 1
+        stage = self.stages[last]
+        for region in cut_result(self.stages):
+            block = out[stage.index(out.shape, region)]
+            if not stage.steps and self._is_written_at_once(last - 1, region, block):
+                continue
+            self._steps(last, self._source(last, region), region, block)
+
+    def _is_written_at_once(self, k: int, region: Region, block: NDArray[Any]) -> bool:
+        """Have a reduction write a block of the result itself, if it can; return whether it has."""
+        fold = self.stages[k].fold
+        if fold is None or fold.result != block.dtype or len(list(cut_reduced(self.stages, k, region))) != 1:
+            return False
+        value = self._value(k, region)
+        self.noted.place = (k, REDUCING, 0)
+        fold.onto(value, block)
+        return True
+
+    def _value(self, k: int, region: Region) -> NDArray[Any]:
+        """Return what the steps of stage number `k` give in a region."""
+        stage = self.stages[k]
+        source: NDArray[Any] = self._source(k, region)
+        if not stage.steps and (k or self.dtype is None):
+            return source
+        shape = stage.lengths(region)
+        return self._steps(k, source, region, self._scratch_of(k, shape))
+
+    def _source(self, k: int, region: Region) -> NDArray[Any]:
+        """Return what the first step of a stage takes in a region: data, or what the stage before gives."""
+        stage = self.stages[k]
+        if k == 0:
+            data: NDArray[Any] = self.array[stage.index(self.array.shape, region)]
+            return data
+        before = self.stages[k - 1]
+        own = {label: part for label, part in region.items() if label in before.labels}
+        if k not in self.sources or self.sources[k][0] != own:
+            self.sources[k] = own, self._folded(k - 1, own)
+        found: NDArray[Any] = self.sources[k][1]
+        return found
+
+    def _folded(self, k: int, region: Region) -> NDArray[Any]:
+        """Return what the reduction of a stage gives in a region."""
+        fold = self.stages[k].fold
+        assert fold is not None
+        regions = list(cut_reduced(self.stages, k, region))
+        if len(regions) == 1:
+            value = self._value(k, region)
+            self.noted.place = (k, REDUCING, 0)
+            return fold.of(value)
+
+        stage = self.stages[k]
+        parts = fold.parts(stage.lengths(region))
+        for each in regions:
+            value = self._value(k, each)
+            self.noted.place = (k, REDUCING, 0)
+            parts.take(value, tuple(0 if label not in each else each[label].start for label in stage.labels))
+        return np.asarray(parts.result())
+
+    def _scratch_of(self, k: int, shape: Shape) -> NDArray[Any]:
+        """Return an array of a shape for what the steps of a stage give."""
+        size = int(np.prod(shape))
+        if k not in self.scratch or self.scratch[k].size < size:
+            self.scratch[k] = np.empty(size, self.stages[k].dtype)
+        return self.scratch[k][:size].reshape(shape)
+
+    def _steps(self, k: int, source: NDArray[Any], region: Region, out: NDArray[Any]) -> NDArray[Any]:
+        """Run the steps of a stage in a region: all at once, or if some have errors, one by one."""
+        stage = self.stages[k]
+        steps = [_within(step, stage, region) for step in stage.steps]
+        dtype = self.dtype if k == 0 else None
+        if k not in self.in_error:
+            self.noted.place = (k, 0, -1)
+            self.noted.has_new = False
+            self.run_steps(source, steps, dtype, out)
+            if not self.noted.has_new:
+                return out
+            self.noted.forget()
+            self.in_error.add(k)
+        return self._single_steps(k, source, steps, out)
+
+    def _single_steps(self, k: int, source: NDArray[Any], steps: list[Any], out: NDArray[Any]) -> NDArray[Any]:
+        """Run steps one by one, and note which of them has errors."""
+        result = source
+        if k == 0 and self.dtype is not None:
+            self.noted.place = (k, 0, -1)
+            result = self.run_steps(result, [], self.dtype, None)
+        for i, step in enumerate(steps):
+            self.noted.place = (k, 0, i)
+            result = self.run_steps(result, [step], None, None)
+        self.noted.place = (k, INTO_OUT, 0)
+        self.run_steps(result, [], None, out)
+        return out
+
+
+def _within(step: Any, stage: Stage, region: Region) -> Any:
+    """Return a step with the items of its operands that a region has."""
+    if not isinstance(step, tuple) or not region:
+        return step
+    function, *operands = step
+    for i, operand in enumerate(operands):
+        if isinstance(operand, np.ndarray) and operand.ndim:
+            operands[i] = operand[stage.index(operand.shape, region)]
+    return (function, *operands)
+
+
+def reduce_blocks(array: NDArray[Any], dtype: Any, stages: list[Stage], run_steps: Any, out: NDArray[Any]) -> Errors:
+    """Compute a chain into `out`, which overlaps nothing; return the floating-point errors of its steps."""
+    run = Run(array, dtype, stages, run_steps)
+    with np.errstate(all="log", call=run.noted):
+        run.write(out)
+    return run.noted.in_order()

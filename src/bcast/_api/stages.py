@@ -1,0 +1,231 @@
+"""The plan of a chain that has reductions: its stages, what each axis is in all of them, and the blocks.
+
+A stage is some element-wise steps up to a reduction, or up to the end. Axes have labels, which they keep from stage to
+stage, so that a part of the result says which part of each operand it needs:
+
+    chain(a[:, None], (np.subtract, b), np.square, (np.sum, -1), np.sqrt)      a of shape (500, 3), b of (700, 3)
+
+    stage   steps               shape           labels      then
+    0       subtract, square    (500, 700, 3)   0, 1, 2     sum along label 2
+    1       sqrt                (500, 700)      0, 1
+
+A block is a part of the result that needs at most some bytes in each stage. Where that is not enough, the parts that a
+reduction makes one of are cut, too: along its own axes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, product
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bcast._api.folds import Fold, fold_of
+from bcast._rules.arguments import Shape
+from bcast._runtime.arrays import dtype_of
+from bcast._runtime.core import CHAIN_BLOCK_BYTES, CHAIN_BLOCK_ROWS, get_num_threads
+
+Region: TypeAlias = dict[int, slice]  # of the axes that are cut, by their labels: which part of each
+Labels: TypeAlias = tuple[int, ...]
+
+THREAD_BYTES = 1 << 20  # of a thread's own buffers, at most
+PARTS_AT_ONCE = 8  # arrays of results of parts
+WIDEST = 16  # bytes of an item in more precision
+
+block_bytes = CHAIN_BLOCK_BYTES  # or what a test has set
+
+
+def set_limits(block: int = CHAIN_BLOCK_BYTES) -> None:
+    """Set how many bytes of a stage a block has: for tests of small arrays."""
+    global block_bytes
+    if block < 1:
+        raise ValueError(f"`block` expected bytes, at least 1, got {block}")
+    block_bytes = block
+
+
+class Stage:
+    """Some steps of a chain, and the reduction that follows them."""
+
+    first: int  # number of the first step among those of the chain
+    steps: list[Any]  # ufuncs, or tuples of one and its operands, which broadcast by NumPy's rule
+    source: np.dtype[Any]  # of what the first step takes
+    shape: Shape  # of what the last step gives
+    dtype: np.dtype[Any]  # of that
+    labels: Labels  # of its axes
+    item_bytes: int  # of the widest item that is made on the way; 0 if the stage makes nothing
+    fold: Fold | None
+
+    def __init__(self, first: int, shape: Shape, dtype: np.dtype[Any], labels: Labels) -> None:
+        self.first = first
+        self.steps = []
+        self.source = self.dtype = dtype
+        self.shape = shape
+        self.labels = labels
+        self.item_bytes = 0
+        self.fold = None
+
+    def kept(self) -> Labels:
+        """Return the labels of the axes that the reduction leaves."""
+        return self._labels(False)
+
+    def reduced(self) -> Labels:
+        """Return the labels of the axes that it reduces."""
+        return self._labels(True)
+
+    def _labels(self, are_reduced: bool) -> Labels:
+        axes = self.fold.axes if self.fold is not None else ()
+        return tuple(label for at, label in enumerate(self.labels) if (at in axes) == are_reduced)
+
+    def lengths(self, region: Region) -> Shape:
+        """Return the shape that the stage has in a region."""
+        pairs = zip(self.labels, self.shape, strict=True)
+        return tuple(part_length(region.get(label), length) for label, length in pairs)
+
+    def index(self, shape: Shape, region: Region) -> tuple[Any, ...]:
+        """Return what an operand of a shape is indexed with, to get its items of a region."""
+        labels = self.labels[len(self.labels) - len(shape) :]
+        parts = [region.get(label) for label in labels]
+        cuts = [slice(None) if part is None or length == 1 else part for part, length in zip(parts, shape, strict=True)]
+        return (*cuts, ...)
+
+
+def part_length(part: slice | None, length: int) -> int:
+    """Return how long a part of an axis is; axes of length 1 have no parts."""
+    return length if part is None or length == 1 else int(part.stop - part.start)
+
+
+# What comes of the steps.
+
+
+def plan_stages(
+    array: NDArray[Any], own: np.dtype[Any], steps: Sequence[Any], plain_step: Callable[..., Any]
+) -> list[Stage]:
+    """Check the steps of a chain on an array that is converted to a dtype; return its stages.
+
+    `plain_step` checks and aligns element-wise steps. The last stage has no reduction, and maybe no steps.
+    """
+    fresh = count(array.ndim)
+    stage = Stage(0, array.shape, own, tuple(range(array.ndim)))
+    stage.item_bytes = 0 if own == dtype_of(array) else own.itemsize
+    stages = [stage]
+    for i, step in enumerate(steps):
+        fold = fold_of(f"steps[{i}]", step)
+        if fold is None:
+            _add_step(stage, plain_step(step, i, stage.shape, stage.dtype), fresh)
+            continue
+        fold.settle(stage.shape, stage.dtype)
+        stage.fold = fold
+        labels = _labels_after(stage, fold, fresh)
+        stage = Stage(i + 1, fold.shape, fold.result, labels)
+        stage.item_bytes = fold.result.itemsize
+        stages.append(stage)
+    return stages
+
+
+def _add_step(stage: Stage, given: tuple[list[Any], Shape, np.dtype[Any]], fresh: Iterator[int]) -> None:
+    """Add an element-wise step, and the shape and dtype that it gives; axes that an operand adds are fresh ones."""
+    steps, shape, dtype = given
+    more = len(shape) - len(stage.shape)
+    stage.labels = tuple(next(fresh) for _ in range(more)) + stage.labels
+    stage.steps.extend(steps)
+    stage.item_bytes = max(stage.item_bytes, stage.dtype.itemsize, dtype.itemsize)
+    stage.shape, stage.dtype = shape, dtype
+
+
+def _labels_after(stage: Stage, fold: Fold, fresh: Iterator[int]) -> Labels:
+    """Return the labels of a reduction's result: an axis of length 1 that stays is none of those before."""
+    if not fold.keeps:
+        return stage.kept()
+    return tuple(next(fresh) if at in fold.axes else label for at, label in enumerate(stage.labels))
+
+
+# Blocks.
+
+
+def cut_result(stages: list[Stage]) -> Iterator[Region]:
+    """Yield the blocks of a chain's result, as regions."""
+    last = stages[-1]
+    lengths = dict(zip(last.labels, last.shape, strict=True))
+    parts = dict(lengths)
+    for label in last.labels:
+        _shorten(label, parts, stages[:-1], CHAIN_BLOCK_ROWS)
+    yield from _regions(last.labels, lengths, parts)
+
+
+def cut_reduced(stages: list[Stage], k: int, region: Region) -> Iterator[Region]:
+    """Yield the parts of a region that the reduction of stage number `k` makes one of, in the order of their items."""
+    stage = stages[k]
+    labels = stage.reduced()
+    lengths = dict(zip(stage.labels, stage.lengths(region), strict=True))
+    parts = dict(lengths)
+    if stage.fold is not None and stage.fold.takes_parts(stage.dtype):
+        for label in labels:
+            _shorten(label, parts, stages[: k + 1], 0)
+    for each in _regions(labels, lengths, parts):
+        yield region | each
+
+
+def _shorten(label: int, parts: dict[int, int], stages: list[Stage], rows: int) -> None:
+    """Shorten the part of an axis until each stage that has the axis fits a block, but not rows that are short.
+
+    `rows` says how many rows may make a block; 0, that rows may have any length.
+    """
+    for stage in stages:
+        if label not in stage.labels or not stage.item_bytes:
+            continue
+        needed, within = stage.item_bytes, stage.item_bytes
+        is_inner = False
+        for each, length in zip(stage.labels, stage.shape, strict=True):
+            part = min(length, parts.get(each, length))
+            needed *= part
+            within *= part if is_inner else 1
+            is_inner = is_inner or each == label
+        if needed <= block_bytes or parts[label] <= 1:
+            continue
+        fitting = max(1, parts[label] * block_bytes // needed)
+        least = -(-block_bytes // (rows * within)) if rows and within else 1
+        parts[label] = min(parts[label], max(fitting, least))
+
+
+def _regions(labels: Labels, lengths: dict[int, int], parts: dict[int, int]) -> Iterator[Region]:
+    """Yield the regions of which axes have such parts, evenly cut, in the order of items; none for axes left whole."""
+    cuts: list[list[tuple[int, slice]]] = []
+    for label in labels:
+        length = lengths[label]
+        if parts[label] >= length:
+            continue
+        number = -(-length // parts[label])
+        part = -(-length // number)
+        cuts.append([(label, slice(at, min(at + part, length))) for at in range(0, length, part)])
+    for each in product(*cuts):
+        yield dict(each)
+
+
+# Memory.
+
+
+class ChainMemory(NamedTuple):
+    """The result of `chain_memory`, in bytes."""
+
+    result: int
+    blocks: int
+
+
+def memory_of(stages: list[Stage]) -> ChainMemory:
+    """Return how much memory a chain takes at most."""
+    last = stages[-1]
+    region = next(cut_result(stages))
+    blocks = THREAD_BYTES * get_num_threads()
+    for k, stage in enumerate(stages[:-1]):
+        largest = max((_size(stage.lengths(each)) for each in cut_reduced(stages, k, region)), default=0)
+        # What steps give, and if they are done one by one, what they take and give.
+        blocks += 3 * largest * stage.item_bytes
+        # What reductions give of a part, and of all parts so far.
+        blocks += PARTS_AT_ONCE * _size(stages[k + 1].lengths(region)) * WIDEST
+    return ChainMemory(_size(last.shape) * last.dtype.itemsize, blocks)
+
+
+def _size(shape: Shape) -> int:
+    """Return how many items an array of a shape has."""
+    return prod(shape)

@@ -1,0 +1,464 @@
+"""Chains that have reductions: NumPy's values, dtypes, warnings and errors, in the memory of a few blocks.
+
+The oracle is NumPy's own functions, one after the other, on whole arrays. Numbers are small and whole where sums are
+compared bit by bit: NumPy's are exact then, too.
+"""
+
+import functools
+import itertools
+import math
+import subprocess
+import sys
+import tracemalloc
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from _arithmetic import bits
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bcast
+from bcast._api import stages
+
+FOLDS = ["sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin"]
+EXACT = ["max", "min", "any", "all", "argmax", "argmin"]
+REDUCES = [np.add, np.multiply, np.maximum, np.minimum, np.logical_or, np.logical_and, np.fmax, np.bitwise_xor]
+BLOCKS = [1, 40, 1000, 1 << 20]
+
+
+@contextmanager
+def blocks_of(block):
+    """Have blocks of so many bytes."""
+    stages.set_limits(block)
+    try:
+        yield
+    finally:
+        stages.set_limits()
+
+
+def is_reduction(step):
+    return isinstance(step, tuple) and not isinstance(step[0], np.ufunc) and step[0] is not np.clip
+
+
+def numpys(data, *steps, dtype=None):
+    """What NumPy gives, step by step."""
+    result = data if dtype is None else data.astype(dtype)
+    for step in steps:
+        if is_reduction(step):
+            result = step[0](result, axis=step[1])
+        else:
+            result = step[0](result, *step[1:]) if isinstance(step, tuple) else step(result)
+    return result
+
+
+def check(data, *steps, own=None, blocks=BLOCKS, **options):
+    """Compare a chain with NumPy's steps, or with NumPy's `own`: bits, dtypes, shapes and types."""
+    with np.errstate(all="ignore"):
+        expected = numpys(data, *own or steps, dtype=options.get("dtype"))
+        for block in blocks:
+            with blocks_of(block):
+                result = bcast.chain(data, *steps, **options)
+                assert type(result) is type(expected)
+                assert result.dtype == expected.dtype
+                assert result.shape == expected.shape
+                assert bits(np.asarray(result)) == bits(np.asarray(expected))
+                out = np.full(expected.shape, 7, expected.dtype)
+                assert bcast.chain(data, *steps, out=out, **options) is out
+                assert bits(out) == bits(np.asarray(expected))
+
+
+def whole(rng, *shape, dtype="f8"):
+    return rng.integers(-4, 5, shape).astype(dtype)
+
+
+# Values.
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "g", ">f4"])
+@pytest.mark.parametrize("name", FOLDS)
+def test_each_reduction_of_each_dtype_along_each_axis(name, dtype):
+    rng = np.random.default_rng(3)
+    a, b = whole(rng, 5, 1, 3, dtype=dtype), whole(rng, 4, 3, dtype=dtype)
+    step = np.logical_xor if dtype == "?" else np.subtract
+    axes = [0, -1, None] if name.startswith("arg") else [0, 1, -1, None, (0, 2), (1, 0), ()]
+    if name in ("mean", "prod") and dtype == "f2":
+        axes = [0, -1]  # of others, NumPy's is rounded twice, or overflows on the way
+    if np.dtype(dtype).kind == "c" and name in ("mean", "prod"):
+        axes = [()]  # NumPy divides by a complex number, and signs of zeros follow from the order of factors
+    for axis in axes:
+        check(a, (step, b), (getattr(np, name), axis), blocks=[1, 40])
+        whole_block = {"own": [(step, b), (getattr(np, name), axis)], "blocks": [1 << 20]}
+        check(a, (step, b), (getattr(bcast, name), axis), **whole_block)
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize("name", ["mean", "prod"])
+def test_means_and_products_of_complex_numbers(name, dtype):
+    rng = np.random.default_rng(3)
+    a, b = whole(rng, 5, 1, 3, dtype=dtype), whole(rng, 4, 3, dtype=dtype) * np.array(1j, dtype)
+    for axis in [0, 1, -1, None, (0, 2)]:
+        expected = numpys(a, (np.subtract, b), (getattr(np, name), axis))
+        for block in BLOCKS:
+            with blocks_of(block):
+                result = bcast.chain(a, (np.subtract, b), (getattr(np, name), axis))
+            assert result.dtype == expected.dtype
+            np.testing.assert_allclose(result, expected, rtol=1e-6 if dtype == "c8" else 1e-14)
+
+
+@pytest.mark.parametrize("ufunc", REDUCES, ids=lambda ufunc: ufunc.__name__)
+def test_methods_of_ufuncs(ufunc):
+    rng = np.random.default_rng(4)
+    a, b = whole(rng, 5, 1, 3, dtype="i4"), whole(rng, 4, 3, dtype="i4")
+    for axis in (0, (0, 1), None, -1):
+        check(a, (np.add, b), (ufunc.reduce, axis))
+
+
+def test_steps_and_reductions_may_follow():
+    rng = np.random.default_rng(5)
+    a, b, c = whole(rng, 6, 3), whole(rng, 7, 3), whole(rng, 4, 6)
+    squares = (np.subtract, b), np.square, (np.sum, -1)
+    for rest in (
+        [np.sqrt],
+        [(np.argmin, -1)],
+        [(np.min, 0), np.sqrt, (np.add, c[:, 0, None])],
+        [(np.max, -1), (np.add, c), (np.mean, 0), (np.less, 5)],
+        [(np.less, 9), (np.any, 1), (np.multiply, c), (np.argmax, None)],
+        [np.negative, (np.max, None)],
+    ):
+        check(a[:, None], *squares, *rest)
+    check(a, (np.sum, 0))
+    check(a, (np.max, -1), dtype="f4")
+    check(a, (np.max, -1), np.square, (np.sum, 0))
+
+
+def test_axes_that_are_kept_stretch_again():
+    """Softmax's parts: without the greatest item, and divided by the sum of exponentials."""
+    rng = np.random.default_rng(6)
+    x, y = whole(rng, 4, 6), whole(rng, 3, 1, 6)
+    greatest = functools.partial(np.max, axis=-1, keepdims=True)
+    summed = functools.partial(np.add.reduce, axis=(0, 1), keepdims=True, dtype="f4")
+    check(
+        x,
+        greatest,
+        (np.subtract, x),
+        np.square,
+        (np.sum, 0),
+        own=[lambda x: x.max(-1, keepdims=True), *[(np.subtract, x), np.square, (np.sum, 0)]],
+    )
+    check(
+        x,
+        (np.add, y),
+        summed,
+        (np.subtract, y),
+        functools.partial(np.min),
+        own=[
+            (np.add, y),
+            lambda x: np.add.reduce(x, (0, 1), "f4", keepdims=True),
+            (np.subtract, y),
+            lambda x: np.min(x),
+        ],
+    )
+    first = functools.partial(np.argmax, axis=0, keepdims=True)
+    check(x, (np.add, y), first, (np.add, y), own=[(np.add, y), lambda x: np.argmax(x, 0, keepdims=True), (np.add, y)])
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "M8[s]", "m8[D]"])
+def test_nan_and_nat_wherever_blocks_are_cut(name, dtype):
+    rng = np.random.default_rng(7)
+    x = rng.permutation(np.arange(80)).reshape(8, 10).astype("i8").astype(dtype)
+    if np.dtype(dtype).kind in "mM":
+        shift = (np.add, np.timedelta64(1, "s" if dtype[0] == "M" else "D"))
+        if name in ("any", "all"):
+            return
+    else:
+        shift = (np.add, 1)
+    for places in ([], [(3, 4)], [(3, 4), (6, 4), (3, 9)], [(7, 9)]):
+        y = x.copy()
+        for place in places:
+            y[place] = np.nan if y.dtype.kind == "f" else "NaT"
+        for axis in (0, 1, None):
+            check(y, shift, (getattr(np, name), axis))
+
+
+def test_ties_and_zeros_give_the_first_position():
+    x = np.zeros((6, 10))
+    x[2:, 5] = -0.0
+    x[4:, 7] = 1
+    for axis in (0, 1, None):
+        check(x, np.abs, (np.argmax, axis))
+        check(x, np.abs, (np.argmin, axis))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_sums_are_as_exact_as_bcasts(dtype):
+    """Also where a reduced axis is cut, and terms cancel."""
+    rng = np.random.default_rng(8)
+    a, b = rng.standard_normal((2, 400)).astype(dtype), rng.standard_normal((2, 1)).astype(dtype)
+    a[:, ::2] *= 1e6
+    terms = np.multiply(a, b)
+    for axis, exact in ((1, [math.fsum(row) for row in terms]), (None, math.fsum(terms.ravel()))):
+        room = 4 * np.finfo(dtype).eps * np.abs(terms.astype("f8")).sum(axis) * 2.0 ** (-20 if dtype == "f4" else 0)
+        room = room + np.finfo(dtype).eps * np.abs(exact)
+        for block in BLOCKS:
+            with blocks_of(block):
+                assert np.all(np.abs(bcast.chain(a, (np.multiply, b), (np.sum, axis)) - exact) <= room)
+                mean = bcast.chain(a, (np.multiply, b), (np.mean, axis))
+                assert np.all(np.abs(mean * (terms.size // np.size(exact)) - exact) <= 2 * room)
+
+
+def test_bits_do_not_depend_on_threads():
+    rng = np.random.default_rng(9)
+    a, b = rng.standard_normal((300, 3)), rng.standard_normal((5000, 3))
+    before = bcast.get_num_threads()
+    results = []
+    for threads in (1, 2, 5):
+        bcast.set_num_threads(threads)
+        results.append(
+            [bcast.chain(a[:, None], (np.subtract, b), np.square, (np.sum, axis)) for axis in (-1, 1, (0, 1), None)]
+        )
+    bcast.set_num_threads(before)
+    for other in results[1:]:
+        assert [bits(np.asarray(x)) for x in other] == [bits(np.asarray(x)) for x in results[0]]
+
+
+def test_close_points_do_not_cancel():
+    points = 1e8 + np.arange(6.0).reshape(3, 2)
+    result = bcast.chain(points[:, None], (np.subtract, points), np.square, (np.sum, -1))
+    assert result.tolist() == [[0, 8, 32], [8, 0, 8], [32, 8, 0]]
+
+
+@st.composite
+def calls(draw):
+    """A chain of small whole numbers with one or two reductions."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    shape = tuple(draw(st.lists(st.integers(0, 7), min_size=1, max_size=4)))
+    dtype = draw(st.sampled_from(["u1", "i2", "f4", "f8", "f2", ">i4", "?"]))
+    data = whole(rng, *shape, dtype=dtype)
+    if draw(st.booleans()) and data.ndim > 1:
+        data = data.transpose(rng.permutation(data.ndim))[::-1]
+    steps = []
+    result = data
+    for _ in range(draw(st.integers(1, 2))):
+        for _ in range(draw(st.integers(0, 2))):
+            length = result.ndim + draw(st.integers(-2, 1))
+            given = [draw(st.integers(1, 4)) for _ in range(max(0, length))]
+            for i in range(1, min(len(given), result.ndim) + 1):
+                if result.shape[-i] != 1:
+                    given[-i] = draw(st.sampled_from([1, result.shape[-i]]))
+            operand = whole(rng, *given, dtype=draw(st.sampled_from(["i1", "f4", "f8"])))
+            step = (draw(st.sampled_from([np.add, np.multiply, np.maximum, np.less])), operand)
+            steps.append(step)
+            result = numpys(result, step)
+        if result.size == 0 and result.ndim == 0:
+            break
+        name = draw(st.sampled_from(FOLDS))
+        count = draw(st.integers(0, result.ndim))
+        axes = [int(axis) for axis in rng.permutation(result.ndim)[:count]]
+        axis = draw(st.sampled_from([None, tuple(axes), *axes[:1]]))
+        if name.startswith("arg"):
+            axis = axes[0] if axes else None
+        step = (getattr(np, name), axis)
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                result = np.asarray(numpys(result, step))
+        except ValueError:  # of no items
+            return data, [*steps, step], None
+        steps.append(step)
+        if name in ("mean", "prod"):
+            break
+    return data, steps, result
+
+
+@settings(max_examples=300, deadline=None)
+@given(calls(), st.sampled_from([1, 8, 64, 512, 1 << 20]))
+def test_random_chains(call, block):
+    data, steps, expected = call
+    with blocks_of(block), warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+        if expected is None:
+            with pytest.raises(ValueError):
+                bcast.chain(data, *steps)
+            return
+        result = np.asarray(bcast.chain(data, *steps))
+    assert result.dtype == expected.dtype
+    assert result.shape == expected.shape
+    if expected.dtype == np.float16 or steps[-1][0] is np.mean:
+        np.testing.assert_allclose(result, expected, rtol=2 * float(np.finfo(expected.dtype).eps))
+    else:
+        assert np.array_equal(result, expected, equal_nan=True)
+
+
+# What arrays are given.
+
+
+def test_modes_layouts_and_out():
+    rng = np.random.default_rng(11)
+    pictures, mean = rng.integers(0, 99, (2, 30, 20, 3), "u1"), np.array([1, 2, 3], "f4")
+    first = pictures.transpose(0, 3, 1, 2)
+    steps = (np.subtract, mean), np.square
+    result = bcast.chain(first, *steps, (np.mean, (2, 3)), dtype="f4", mode="pdpd", axis=1)
+    exact = np.square(first.astype("f8") - mean[:, None, None]).mean((2, 3))
+    assert np.array_equal(result, exact.astype("f4"))
+    out = np.zeros((3, 2), ">f8")[::-1].T
+    assert bcast.chain(first, *steps, (np.max, (2, 3)), dtype="f4", axis=1, out=out) is out
+    assert np.array_equal(out, np.square(first.astype("f4") - mean[:, None, None]).max((2, 3)))
+    cut = np.zeros((2, 3), "u1")
+    bcast.chain(first, *steps, (np.sum, (2, 3)), dtype="f4", axis=1, out=cut, casting="saturate")
+    assert np.all(cut == 255)
+    for options in ({"mode": "none"}, {"mode": "unidirectional"}):
+        with pytest.raises(ValueError, match=r"steps\[1\]|data"):
+            bcast.chain(first, (np.max, -1), (np.add, np.ones((2, 2, 3, 30))), **options)
+
+
+def test_out_that_overlaps_is_as_if_operands_had_been_copied():
+    items = np.arange(12.0)
+    expected = np.subtract(items[:9].reshape(3, 3), items[3:6]).max(-1)
+    for block in BLOCKS:
+        with blocks_of(block):
+            x = items.copy()
+            bcast.chain(x[:9].reshape(3, 3), (np.subtract, x[3:6]), (np.max, -1), out=x[2:5])
+            assert np.array_equal(x[2:5], expected)
+
+
+def test_subclasses_and_objects():
+    masked = np.ma.array(np.arange(6.0).reshape(2, 3), mask=[[0, 0, 1], [0, 0, 0]])
+    result = bcast.chain(masked, (np.add, 1), (np.sum, -1))
+    assert result.tolist() == [3, 15]
+    objects = np.array([[1, 2], [3, 2**70]], object)
+    for block in BLOCKS:
+        with blocks_of(block):
+            assert bcast.chain(objects, (np.add, 1), (np.sum, 0)).tolist() == [6, 2**70 + 4]
+            assert bcast.chain(objects, (np.max, None)) == 2**70
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (np.sum, r"`steps\[1\]` expected a pair of a reduction and its axis, got .*; give \(np.sum, axis\)"),
+        (bcast.max, r"give \(bcast.max, axis\)"),
+        (np.add.reduce, r"give \(np.add.reduce, axis\)"),
+        ((np.sum,), r"give \(np.sum, axis\)"),
+        ((np.sum, 0, True), r"functools.partial\(np.sum, axis=axis, keepdims=True\)"),
+        (functools.partial(np.sum, 0), "by name in a partial"),
+        (functools.partial(np.sum, axis=0, where=True), "expected axis, keepdims or dtype by name"),
+        (functools.partial(np.max, axis=0, dtype="f8"), "expected no dtype for np.max"),
+        ((np.argmax, (0, 1)), "expected one axis or None for np.argmax"),
+        ((np.sum, "x"), "`axis` expected"),
+        ((np.sum, (0, 0)), "`axis` expected axes that differ"),
+        ((np.var, 0), "give bcast.var what the chain returns"),
+        ((max, 0), r"`steps\[1\]` expected a ufunc"),
+        ((np.median, 0), r"`steps\[1\]` expected a ufunc"),
+    ],
+    ids=itertools.count(),
+)
+def test_what_is_no_step_is_refused(step, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        bcast.chain(np.ones((2, 3)), np.sqrt, step)
+
+
+def test_axes_that_are_not_there_and_no_items():
+    out = np.full(3, 5.0)
+    with pytest.raises(np.exceptions.AxisError):
+        bcast.chain(np.ones((2, 3)), (np.max, 0), (np.max, 1), out=out)
+    with pytest.raises(ValueError, match="zero-size"):
+        bcast.chain(np.ones((0, 3)), np.sqrt, (np.max, 0), out=out)
+    with pytest.raises(ValueError, match="`out` expected shape"):
+        bcast.chain(np.ones((2, 3)), (np.max, -1), out=out)
+    with pytest.raises(TypeError, match="`out` expected a dtype"):
+        bcast.chain(np.ones((2, 3)), (np.max, 0), out=out.astype("i4"))
+    assert out.tolist() == [5, 5, 5]
+
+
+def told(call):
+    """What a call warns of, in this order."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call()
+    return [str(each.message) for each in found]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_errors_are_told_once_by_the_steps_name(block):
+    x = np.ones((8, 10))
+    x[6, 7] = 0
+    y = np.zeros(10)
+    y[7] = 1e300
+    steps = (np.divide, x), (np.add, y), np.square, (np.max, -1), (np.subtract, np.inf), (np.multiply, 0)
+    with blocks_of(block), np.errstate(all="warn", under="ignore"):
+        assert told(lambda: bcast.chain(x, *steps)) == told(lambda: numpys(x, *steps))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            bcast.chain(x, *steps)
+        assert {each.filename for each in found} == {__file__}
+    with blocks_of(block), np.errstate(all="raise"), pytest.raises(FloatingPointError, match="encountered in divide"):
+        bcast.chain(np.ones(3), (np.divide, np.zeros((2, 3))), (np.any, -1))
+    calls = []
+    with blocks_of(block), np.errstate(all="call", call=lambda *given: calls.append(given)):
+        bcast.chain(np.ones((5, 3)), (np.divide, np.zeros(3)), (np.any, -1))
+    assert calls == [("divide by zero", 1)]
+
+
+# Memory.
+
+
+@pytest.mark.parametrize("axis", [-1, (0, 1), None])
+def test_no_array_of_the_broadcast_is_made(axis):
+    """The broadcast would have 96 MB; results have 8 at most, which are `out`."""
+    a, b = np.ones((1000, 3)), np.ones((4000, 3))
+    steps = (np.subtract, b), np.square, (np.sum, axis)
+    memory = bcast.chain_memory(a[:, None], *steps)
+    out = np.empty(numpys(a[:1, None], *steps).shape if axis != -1 else (1000, 4000))
+    bcast.chain(a[:, None], *steps, out=out)
+    tracemalloc.start()
+    bcast.chain(a[:, None], *steps, out=out)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert memory.result == out.nbytes
+    assert peak < memory.blocks < 16 << 20
+
+
+def test_what_the_core_leaves_runs_by_blocks_too():
+    x = np.ones((4000, 700), "g")
+    tracemalloc.start()
+    result = bcast.chain(x, (np.add, x[:1]), np.square, (np.max, None))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert result == 4
+    assert peak < bcast.chain_memory(x, (np.add, x[:1]), np.square, (np.max, None)).blocks < 16 << 20 < x.nbytes
+
+
+POINTS = """
+import resource, sys
+import numpy as np, bcast
+n = int(sys.argv[1])
+a, b = np.random.default_rng(1).random((2, n, 3))
+bcast.chain(a[:9, None], (np.subtract, b[:9]), np.square, (np.sum, -1), (np.argmin, -1))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+nearest = bcast.chain(a[:, None], (np.subtract, b), np.square, (np.sum, -1), (np.argmin, -1))
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts KiB")
+@pytest.mark.parametrize("n", [2000, pytest.param(6000, marks=pytest.mark.slow)])
+def test_the_peak_of_a_process(n):
+    """The nearest of as many points: differences would take 96 MB, or 864."""
+    result = subprocess.run([sys.executable, "-c", POINTS, str(n)], capture_output=True, text=True, check=True)
+    assert int(result.stdout) < 64
+
+
+def test_memory_is_told():
+    a = np.zeros((1000, 3))
+    small = bcast.chain_memory(a, np.sqrt)
+    assert small.result == a.nbytes
+    memory = bcast.chain_memory(a[:, None], (np.subtract, a), (np.sum, -1), dtype="f4", casting="same_kind")
+    assert memory.result == 8 * 1000 * 1000
+    with pytest.raises(TypeError, match="base class"):
+        bcast.chain_memory(np.ma.array(a), (np.sum, -1))
+    with pytest.raises(TypeError, match="expected a pair of a reduction"):
+        bcast.chain_memory(a, np.sum)

@@ -95,7 +95,7 @@ def nanmean(
 
     Notes
     -----
-    As in `nansum`.
+    As in `nansum`, but data with a NaN is read three times.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def nanvar(
 
     Notes
     -----
-    As in `nansum`. Data with a NaN is read three times more.
+    As in `nansum`, but data with a NaN is read four times, and any other twice.
 
     Examples
     --------

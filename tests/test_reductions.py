@@ -123,6 +123,16 @@ def test_one_item_decides(name, dtype):
             assert getattr(bcast, name)(rows).item() == right[1].item(), (length, place)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_of_less_than_a_vector(name, dtype):
+    rng = np.random.default_rng(0)
+    for width, count in itertools.product(range(1, 34), (2, 3, 9, 40)):
+        data = random_items(rng, dtype_of(dtype), (5, count, width))
+        check(name, data, 1)
+        check(name, data[:, ::-1], 1)
+
+
 @pytest.mark.parametrize("dtype", ["f2", "bfloat16", "f4", "f8"])
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_every_pair_of_floats(name, dtype):

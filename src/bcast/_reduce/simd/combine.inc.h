@@ -198,26 +198,122 @@ BCAST_INLINE void combine_some_rows(int adds, char *dst, const char *src, const 
     combine_columns<Operation, count>(adds, dst, src, rows->stride, rows->half_stride, rows->width);
 }
 
+#if BCAST_VECTORS
+
+/* ---- Rows of less than a vector: keys stay in registers from row to row ---- */
+
+/* The keys of a row of up to 31 bytes, or of its accumulators: as a rule, some of them twice. */
+template <class Operation>
+struct NarrowRow {
+    Short<Operation> first, last;       /* of 16 bytes or more; shorter rows have `first` alone */
+};
+
+/* A row of less than 16 bytes: a word that begins with it in the low bits of one lane, one that ends with it in the
+   other. Words overlap, unless the row has just two of them. */
+template <class Word>
+BCAST_INLINE Vector<uint64_t, 2> words_at(const char *src, ptrdiff_t nbytes)
+{
+    return Vector<uint64_t, 2>{read<Word>(src), read<Word>(src + nbytes - sizeof(Word))};
+}
+
+BCAST_INLINE Vector<uint64_t, 2> both_ends(const char *src, ptrdiff_t nbytes)
+{
+    if (nbytes >= 8) return words_at<uint64_t>(src, nbytes);
+    if (nbytes >= 4) return words_at<uint32_t>(src, nbytes);
+    if (nbytes >= 2) return words_at<uint16_t>(src, nbytes);
+    return words_at<uint8_t>(src, nbytes);
+}
+
+template <class Word>
+BCAST_INLINE void write_words(char *dst, Vector<uint64_t, 2> words, ptrdiff_t nbytes)
+{
+    write<Word>(dst, static_cast<Word>(words[0]));
+    write<Word>(dst + nbytes - sizeof(Word), static_cast<Word>(words[1]));
+}
+
+template <class Operation>
+BCAST_INLINE NarrowRow<Operation> narrow_row_at(const char *src, ptrdiff_t nbytes)
+{
+    using Keys = Short<Operation>;
+    if (nbytes >= 16) return {keys_at<Operation, Keys>(src), keys_at<Operation, Keys>(src + nbytes - 16)};
+    const Keys keys = Operation::of_item(bits_as<Keys>(both_ends(src, nbytes)));
+    return {keys, keys};
+}
+
+template <class Operation>
+BCAST_INLINE NarrowRow<Operation> narrow_accumulators_at(const char *src, ptrdiff_t nbytes)
+{
+    using Keys = Short<Operation>;
+    if (nbytes >= 16)
+        return {accumulators_at<Operation, Keys>(src), accumulators_at<Operation, Keys>(src + nbytes - 16)};
+    const Keys keys = Operation::of_accumulator(bits_as<Keys>(both_ends(src, nbytes)));
+    return {keys, keys};
+}
+
+template <class Operation>
+BCAST_INLINE void write_narrow_row(char *dst, NarrowRow<Operation> row, ptrdiff_t nbytes)
+{
+    if (nbytes >= 16) {
+        write_keys<Operation>(dst, row.first);
+        write_keys<Operation>(dst + nbytes - 16, row.last);
+        return;
+    }
+    const auto ends = bits_as<Vector<uint64_t, 2>>(Operation::to_accumulator(row.first));
+    if (nbytes >= 8) write_words<uint64_t>(dst, ends, nbytes);
+    else if (nbytes >= 4) write_words<uint32_t>(dst, ends, nbytes);
+    else if (nbytes >= 2) write_words<uint16_t>(dst, ends, nbytes);
+    else write_words<uint8_t>(dst, ends, nbytes);
+}
+
+template <class Operation>
+BCAST_INLINE NarrowRow<Operation> both_rows(NarrowRow<Operation> a, NarrowRow<Operation> b)
+{
+    return {Operation::both(a.first, b.first), Operation::both(a.last, b.last)};
+}
+
+template <class Operation>
+BCAST_INLINE void combine_narrow_rows(const bcast_term_rows *rows, const bcast_sink *dst)
+{
+    const ptrdiff_t nbytes = rows->width * item_bytes<Operation>;
+    auto keys = narrow_row_at<Operation>(rows->src, nbytes);
+
+    for (ptrdiff_t turn = 0; turn < rows->turns; turn++) {
+        const char *src = rows->src + turn * rows->advance;
+        for (ptrdiff_t row = 0; row < rows->rows; row++) {
+            const char *from = row_at(src, row, rows->stride, rows->half_stride);
+            keys = both_rows<Operation>(keys, narrow_row_at<Operation>(from, nbytes));
+        }
+    }
+    if (dst->mode == BCAST_ADD)
+        keys = both_rows<Operation>(narrow_accumulators_at<Operation>(dst->sum, nbytes), keys);
+    write_narrow_row<Operation>(dst->sum, keys, nbytes);
+}
+
+#endif
+
 template <class Operation>
 int combine_rows(const bcast_term_rows *all, const bcast_sink *dst)
 {
     const bcast_term_rows rows = *all;
-    const bool fill_vectors = goes_by_vectors<Operation> && rows.width * item_bytes<Operation> >= 32;
-    const bool are_narrow = Operation::is_idempotent && !fill_vectors;
     int adds = dst->mode == BCAST_ADD;
 
+#if BCAST_VECTORS
+    if constexpr (goes_by_vectors<Operation>) {
+        if (rows.width * item_bytes<Operation> < 32) {
+            combine_narrow_rows<Operation>(&rows, dst);
+            return 0;
+        }
+    }
+#endif
     for (ptrdiff_t turn = 0; turn < rows.turns; turn++) {
         const char *src = rows.src + turn * rows.advance;
-        if (rows.rows == 8 && !are_narrow) {
+        if (rows.rows == 8) {
             combine_some_rows<Operation, 8>(adds, dst->sum, src, &rows);
             adds = 1;
             continue;
         }
-        for (ptrdiff_t row = 0; row < rows.rows; row++, adds = 1) {
-            const char *from = row_at(src, row, rows.stride, rows.half_stride);
-            if (are_narrow) combine_columns<Operation, 1>(adds, dst->sum, from, 0, 0, rows.width);
-            else combine_some_rows<Operation, 1>(adds, dst->sum, from, &rows);
-        }
+        for (ptrdiff_t row = 0; row < rows.rows; row++, adds = 1)
+            combine_some_rows<Operation, 1>(adds, dst->sum, row_at(src, row, rows.stride, rows.half_stride), &rows);
     }
     return 0;
 }
@@ -293,7 +389,7 @@ BCAST_INLINE Short<Operation> keys_of_short_run(const char *src, ptrdiff_t nbyte
     if (nbytes >= 16)
         return Operation::both(keys_at<Operation, Keys>(src), keys_at<Operation, Keys>(src + nbytes - 16));
     if (nbytes >= 8) {
-        bytes = Vector<uint64_t, 2>{read<uint64_t>(src), read<uint64_t>(src + nbytes - 8)};
+        bytes = words_at<uint64_t>(src, nbytes);
     } else {
         const uint64_t first = read<uint32_t>(src), last = read<uint32_t>(src + nbytes - 4);
         bytes = Vector<uint64_t, 2>{first | last << 32, first | last << 32};

@@ -68,6 +68,7 @@ GRAY = "gray = rng.integers(0, 256, (1080, 1920), np.uint8)"
 TABLE = "from {} import *; table = rng.random((200_000, 8))"
 FRAME = "import pandas; frame = pandas.DataFrame(rng.random((200_000, 8))); values = frame.to_numpy()"
 CUBE = "import xarray; cube = xarray.DataArray(rng.random({}, np.float32), dims=('time', 'y', 'x'))"
+TRIANGLES = "import trimesh; triangles = trimesh.creation.icosphere(6).triangles.view(np.ndarray)"
 BIASES = "import autograd, autograd.numpy as anp; x, b = rng.random({0}, np.float32), rng.random({0}[1], np.float32)"
 GRADIENT = "autograd.grad(lambda b: anp.sum((x * b) ** 2))(b)"
 CALLS = (
@@ -296,11 +297,67 @@ CALLS = (
     PackageCall(
         "trimesh",
         "centres of 81 920 triangles",
-        "import trimesh; triangles = trimesh.creation.icosphere(6).triangles.view(np.ndarray)",
+        TRIANGLES,
         "triangles.mean(axis=1)",
         "",
         "bcast.mean(triangles, 1)",
         tolerance=1e-13,
+    ),
+    PackageCall(
+        "trimesh",
+        "cross products of the edges of 81 920 triangles",
+        TRIANGLES,
+        "trimesh.triangles.cross(triangles)",
+        "np.cross(vectors[:, 0], vectors[:, 1])",
+        "bcast.cross(vectors[:, 0], vectors[:, 1])",
+        "cross",
+        place="trimesh.triangles.cross",
+        tolerance=1e-15,
+    ),
+    PackageCall(
+        "trimesh",
+        "boxes around 81 920 triangles",
+        TRIANGLES,
+        "np.column_stack((triangles.min(axis=1), triangles.max(axis=1)))",
+        "",
+        "np.concatenate(bcast.minmax(triangles, 1), axis=1)",
+    ),
+    PackageCall(
+        "trimesh",
+        "bounds of 1 000 000 points",
+        "import trimesh; points = rng.random((1_000_000, 3)); cloud = trimesh.PointCloud(points)",
+        "cloud.bounds",
+        "",
+        "np.array(bcast.minmax(points, 0))",
+    ),
+    PackageCall(
+        "SciPy",
+        "200 000 points turned",
+        "from scipy.spatial.transform import Rotation; points = rng.random((200_000, 3));"
+        "rotation = Rotation.from_rotvec([0.1, 0.2, 0.3])",
+        "rotation.apply(points)",
+        "",
+        "bcast.matvec(rotation.as_matrix(), points)",
+        tolerance=1e-14,
+    ),
+    PackageCall(
+        "albucore",
+        "mean and deviation of each channel, 1080 x 1920 x 3, uint8",
+        "import albucore; picture = rng.integers(0, 256, (1080, 1920, 3), np.uint8)",
+        "np.stack(albucore.mean_std(picture, 'per_channel', eps=0))",
+        "",
+        "np.stack(bcast.mean_std(picture, (0, 1)))",
+        tolerance=1e-6,
+    ),
+    PackageCall(
+        "xarray",
+        "means weighted by latitude, 120 x 180 x 360, float32",
+        CUBE.format("(120, 180, 360)") + "; weights = xarray.DataArray(np.cos(np.linspace(-1.5, 1.5, 180)), dims='y');"
+        "values = cube.to_numpy(); latitudes = weights.to_numpy()[:, None]",
+        "cube.weighted(weights).mean(('y', 'x')).to_numpy()",
+        "",
+        "bcast.unbroadcast(values, (120, 1, 1), times=latitudes)[:, 0, 0] / (latitudes.sum() * 360)",
+        tolerance=1e-6,
     ),
 )
 

@@ -106,10 +106,9 @@ CASES = cases(*MODES, ("explicit", COPIED, "broadcast_axes"))
 def test_every_mode_has_its_tests_and_is_told_of():
     assert [mode for mode, _, _ in MODES] == [mode for mode, _ in FORMS.values()]
     assert list(get_args(Mode)) == NAMES
-    pages = {name: (HERE / name).read_text("utf-8") for name in ("README.md", "docs/modes.md", "docs/command-line.md")}
+    pages = {name: (HERE / name).read_text("utf-8") for name in ("docs/modes.md", "docs/command-line.md")}
     for mode in NAMES:
         assert f"\n        ``{mode!r}``\n" in bcast.broadcast.__doc__
-        assert f'| `"{mode}"`' in pages["README.md"]
         assert f'| `"{mode}"`' in pages["docs/modes.md"]
         assert f"\n## {mode}\n" in pages["docs/modes.md"]
         assert f"`{mode}`" in pages["docs/command-line.md"]

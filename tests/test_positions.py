@@ -1,5 +1,6 @@
 """`argmax`, `argmin`, `minmax` and `prod`: NumPy's values, dtypes and errors, for all dtypes and layouts."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -141,6 +142,25 @@ def test_positions_into_out(name):
 
 
 @pytest.mark.parametrize("name", SEARCHES)
+def test_positions_into_integers_of_every_name(name):
+    """int64 has two names in C. What cannot be cast to is refused as NumPy does; so is memory that items share."""
+    data = np.random.default_rng(0).normal(size=(20, 30)).astype("f4")
+    right = getattr(np, name)(data, 1)
+    for letter in "bBhHiIlLqQ?fdD":
+        out = np.zeros(20, letter)
+        expected = told(getattr(np, name), data, 1, out=np.zeros(20, letter))
+        if isinstance(expected, str):
+            assert told(getattr(bcast, name), data, 1, out=out) == expected
+        else:
+            assert getattr(bcast, name)(data, 1, out=out) is out
+            assert np.array_equal(out, right.astype(letter))
+    for dtype in "l", "q", ">i8", "i4":
+        shared = np.lib.stride_tricks.as_strided(np.zeros(1, dtype), (20,), (0,))
+        with pytest.raises(ValueError, match=r"^`out` expected items with memory of their own"):
+            getattr(bcast, name)(data, 1, out=shared)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
 def test_positions_that_are_refused_or_numpys(name):
     numpys, ours = getattr(np, name), getattr(bcast, name)
     data = np.arange(12.0).reshape(3, 4)
@@ -198,14 +218,41 @@ def test_both_extremes_into_a_pair():
     assert high is out[1]
     assert low.tolist() == [0, 4, 8]
     assert high.tolist() == [3, 7, 11]
-    for bad in (np.zeros(3), (np.zeros(3),), (np.zeros(3), None)):
-        with pytest.raises((TypeError, ValueError)):
-            bcast.minmax(data, 1, bad)
     with pytest.raises(ValueError, match=r"^`out` expected "):
         bcast.minmax(data, 1, (out[0], np.zeros(4)))
     assert low.tolist() == [0, 4, 8]
     with pytest.raises(ValueError, match="no identity"):
         bcast.minmax(np.zeros((0, 2)), 0)
+
+
+@pytest.mark.parametrize("name", ["minmax", "mean_std"])
+def test_which_pairs_are_an_out(name):
+    """Both functions of pairs have one rule: None stands for a new array, and results are cast under "same_kind"."""
+    function = getattr(bcast, name)
+    for data in np.arange(12, dtype="f4").reshape(3, 4), np.ma.array(np.arange(12.0).reshape(3, 4)):
+        right = tuple(map(np.asarray, function(data, 1)))
+        for to in "f2", "f4", "f8", ">f8", "g", "c16", "O":
+            for first, second in ((0, 1), (0, None), (None, 1), (None, None)):
+                out = tuple(None if each is None else np.zeros((3, 2), to)[:, each] for each in (first, second))
+                pair = function(data, 1, out=out)
+                assert type(pair) is tuple
+                for found, target, expected in zip(pair, out, right, strict=True):
+                    assert target is None or found is target
+                    np.testing.assert_allclose(np.asarray(found).astype("c16"), expected, 1e-3)
+        together = np.zeros((3, 2))
+        function(data, 1, out=(together[:, 0], together[:, 1]))  # interleaved, but apart
+        assert np.allclose(together.T, right)
+
+        out = np.full(3, 7.0)
+        for bad in (
+            out, (out,), (out, 5), (out, "x"), (out, [0.0] * 3), [out, out.copy()], (out, out), (out, out[::-1]),
+            (out, np.zeros(4)), (out, np.zeros((1, 3))), (out, np.zeros(3, "i8")), (out, np.zeros(3, "?")),
+            (np.zeros(4), out), (np.zeros(3, "i8"), out), (out, np.broadcast_to(np.zeros(1), 3)),
+            (out, np.ma.zeros(3)),
+        ):  # fmt: skip
+            with pytest.raises((TypeError, ValueError), match=r"^`out` expected "):
+                function(data, 1, out=bad)
+            assert out.tolist() == [7, 7, 7]
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i4"])
@@ -249,6 +296,72 @@ def test_a_product_is_close_to_the_exact_one():
     for row, found in zip(data, bcast.prod(data, 1), strict=True):
         exact = math.prod(map(Fraction, row.tolist()))
         assert abs(Fraction(float(found)) - exact) <= 9 * Fraction(2) ** -53 * exact * Fraction(1001, 1000)
+
+
+def scaled_product(factors):
+    """The exact product, rounded; of infinities and zeros, what their signs say."""
+    if any(map(math.isnan, factors)) or (np.isinf(factors).any() and 0 in factors):
+        return math.nan
+    sign = math.prod(math.copysign(1, each) for each in factors)
+    if np.isinf(factors).any() or 0 in factors:
+        return sign * (0.0 if 0 in factors else math.inf)
+    try:
+        return float(math.prod(map(Fraction, factors)))
+    except OverflowError:
+        return sign * math.inf
+
+
+@pytest.mark.parametrize("dtype", ["f2", "bfloat16", "f4", "f8"])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((16,), 0), ((9, 3), 1), ((9, 4), 1), ((5, 77), 1), ((40, 3), 0), ((90, 12), 0), ((9, 6, 2), 1)]
+)
+def test_products_that_come_back(shape, axis, dtype):
+    """A product that was infinite or 0 on the way alone is neither; infinities, zeros and NaN are as they are."""
+    rng = np.random.default_rng(8)
+    dtype = dtype_of(dtype)
+    for way, special in itertools.product(SUMS, ([1.0], [0.0, -0.0], [np.inf, -np.inf], [0.0, -np.inf, np.nan])):
+        size = {2: 14 if dtype.char == "e" else 100, 4: 100, 8: 900}[
+            dtype.itemsize
+        ]  # no product is subnormal on the way
+        data = (rng.uniform(0.9, 1.1, shape) * rng.choice([-1, 1], shape) * 2.0**size).astype(dtype)
+        line = np.moveaxis(data, axis, -1)
+        half = line.shape[-1] // 2
+        small = line[..., half:] if rng.random() < 0.5 else line[..., 1::2]
+        small[...] = 1 / small.astype("f8")
+        line[rng.random(line.shape) < 0.1 / line.shape[-1]] = rng.choice(special)
+        with summed(*way):
+            found = np.asarray(bcast.prod(data, axis)).astype("f8")
+            into = np.zeros(found.shape, dtype.newbyteorder("="))
+            assert bcast.prod(data, axis, out=into) is into
+        exact = np.apply_along_axis(lambda row: scaled_product(row.tolist()), axis, data.astype("f8"))
+        np.testing.assert_array_equal(into.astype("f8"), found)
+        with np.errstate(over="ignore", under="ignore"):
+            rounded = np.asarray(exact).astype(dtype).astype("f8")
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(rounded))
+        ordinary = np.isfinite(rounded) & (rounded != 0)
+        np.testing.assert_array_equal(found[~ordinary], rounded[~ordinary])
+        assert np.array_equal(np.signbit(found[ordinary]), np.signbit(rounded[ordinary]))
+        np.testing.assert_allclose(found[ordinary], rounded[ordinary], {2: 0.02, 4: 1e-6, 8: 1e-12}[dtype.itemsize])
+
+
+def test_subnormal_factors_and_powers_that_come_back():
+    least = 5e-324
+    assert bcast.prod(np.array([least, 3.0, 2.0**1000, 2.0**74])) == 3
+    assert bcast.prod(np.array([least] * 3 + [2.0**1000] * 3 + [2.0**222])) == 1
+    assert bcast.prod(np.broadcast_to(np.array([[3e-200], [1e200]]), (2, 50))) == pytest.approx(3.0**50, rel=1e-12)
+    assert bcast.prod(np.broadcast_to(np.array([[-3e-200], [1e200]]), (2, 51))) == pytest.approx(-(3.0**51), rel=1e-12)
+    assert bcast.prod(np.full(3000, 0.5)) == 0
+    assert bcast.prod(np.full(3001, -2.0)) == -np.inf
+
+
+@pytest.mark.parametrize("letter", "?bBhHiIlLqQefd")
+def test_products_have_the_dtype_that_is_named(letter):
+    data = np.arange(1, 13).reshape(3, 4).astype(letter)
+    for dtype in None, *"bBhHiIlLqQefdg":
+        right = np.prod(data, 1, dtype=dtype)
+        found = bcast.prod(data, 1, dtype=dtype)
+        assert found.dtype.char == right.dtype.char
+        assert np.array_equal(found, right)
 
 
 def test_repeated_factors():

@@ -209,6 +209,24 @@ def test_bools_of_any_byte_into_out(name, to):
 
 
 @pytest.mark.parametrize("name", ["any", "all"])
+@pytest.mark.parametrize("dtype", ["?", "u1", "f8", "g", "c16", "m8[s]", "M8[s]", "U3", "S2", "O", "T"])
+def test_truths_into_objects(name, dtype):
+    """NumPy's reductions write past a buffer there: ours are made beside, of all dtypes."""
+    for shape in (4, 32), (300, 3):
+        data = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+        for axis, keepdims in itertools.product((0, 1, None, (0, 1)), (False, True)):
+            right = np.asarray(getattr(np, name)(data, axis, keepdims=keepdims))
+            for to in "O", "T":
+                out = np.full(right.shape, "x", to)
+                assert getattr(bcast, name)(data, axis, out, keepdims) is out
+                assert out.tolist() == right.astype(to).tolist()
+            wrong = np.full((5, 5, 5), "x", "O")
+            with pytest.raises(ValueError, match=r"^`out` expected shape"):
+                getattr(bcast, name)(data, axis, wrong, keepdims)
+            assert (wrong == "x").all()
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
 def test_what_is_found_at_any_place(name):
     """Large arrays are looked at by parts, until one decides."""
     for dtype in "?", "f4", "i8":

@@ -167,6 +167,37 @@ def test_norms_along_several_axes():
     assert np.allclose(bcast.norm(z, (0, 2)), np.sqrt((np.abs(z.astype("c16")) ** 2).sum((0, 2))), rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", ">i4", "i8", "f2", "f4", ">f8", "g", "c8", ">c16", "G"])
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (2, 1, 3), (2, 3, 4), (0, 3), (2, 0, 3, 1)], ids=str)
+def test_norms_along_no_axes_and_any(dtype, shape):
+    """Squares of integers do not wrap, along none of the axes either."""
+    data = np.random.default_rng(0).integers(-100, 100, shape).astype(dtype)
+    exact = np.asarray(data).astype("G")
+    for count in range(data.ndim + 1):
+        for axes in itertools.combinations(range(data.ndim), count):
+            for keepdims in False, True:
+                found = bcast.norm(data, axes, keepdims=keepdims)
+                right = np.sqrt(np.sum((exact * exact.conj()).real, axes, keepdims=keepdims))
+                assert isinstance(found, np.ndarray if right.ndim else np.generic)
+                np.testing.assert_allclose(found.astype("g"), right, 2e-3 if dtype == "f2" else 2e-7, strict=True)
+    everything = bcast.norm(data, None)
+    assert everything.dtype == np.linalg.norm(data[..., None] * 0, axis=-1).dtype
+    assert everything == bcast.norm(data, tuple(range(data.ndim)))
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_norms_of_matrices_and_subclasses():
+    for data in np.matrix([[3, 4], [6, 8]], np.int8), np.array([[3, 4], [6, 8]]).view(Subclass):
+        for axis in None, 0, 1, (0,), (0, 1), (1, 0):
+            for keepdims in False, True:
+                found, right = (each(data, axis=axis, keepdims=keepdims) for each in (bcast.norm, np.linalg.norm))
+                assert type(found) is type(right)
+                assert np.array_equal(found, right)
+        assert np.array_equal(bcast.norm(data * 30, ()), np.abs(np.asarray(data, float) * 30) % 256)
+    cube = np.full((2, 3, 4), 100, np.uint8).view(Subclass)
+    assert bcast.norm(cube, (0, 1, 2)) == math.sqrt(24 * 100**2)
+
+
 @pytest.mark.parametrize("length", LENGTHS)
 def test_norms_neither_overflow_nor_vanish(length):
     """Where squares alone would; zeros, infinities and NaN are what they are."""
@@ -334,6 +365,76 @@ def test_warnings_are_numpys(dtype):
                 with pytest.warns(RuntimeWarning, match="invalid"):
                     bcast.vecdot(mixed, ones)
             assert np.isinf(bcast.vecdot(infinite, ones)).all()  # which is no error
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f8"])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_what_is_no_number_or_infinite(length, dtype):
+    """Sums are those of exact products and real numbers; an error is told only if these have it."""
+    rng = np.random.default_rng(length)
+    largest = float(np.finfo(dtype).max)
+    items = np.array([0, largest / 4, -largest / 4, largest, -largest, np.inf, -np.inf, np.nan]).astype(dtype)
+    units = np.array([0, 1, -1, 4, -4, np.inf, -np.inf, np.nan]).astype(dtype)  # products cancel, or neither is lost
+    for kinds, others in itertools.product((5, 7, 8), (items, units)):
+        for count in 1, 3, 4, 9, 300:
+            vectors, matrix = rng.choice(items[:kinds], (count, length)), rng.choice(others[:kinds], (3, length))
+            right = np.array([[exact_dot(x, y, dtype) for y in matrix] for x in vectors]).astype("f8")
+            for name, call in (
+                ("matvec", lambda matrix=matrix, vectors=vectors: bcast.matvec(matrix, vectors)),
+                (
+                    "matvec",
+                    lambda matrix=matrix, vectors=vectors: bcast.matvec(np.stack([matrix] * len(vectors)), vectors),
+                ),
+                ("vecdot", lambda matrix=matrix, vectors=vectors: bcast.vecdot(vectors[:, None], matrix)),
+            ):
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    found = call()
+                np.testing.assert_array_equal(found.astype("f8"), right)
+                words = {str(each.message).split()[0] for each in told}
+                assert all(name in str(each.message) for each in told)
+                has_nan = np.isnan(vectors).any(1)[:, None] | np.isnan(matrix).any(1)
+                has_infinity = np.isinf(vectors).any(1)[:, None] | np.isinf(matrix).any(1)
+                if (np.isnan(right) & ~has_nan).any():
+                    assert "invalid" in words
+                elif not (has_nan & has_infinity).any():  # there, either is right
+                    assert "invalid" not in words
+                assert ("overflow" in words) == (np.isinf(right) & ~has_infinity).any()
+
+
+def exact_dot(a, b, dtype):
+    """The sum of products, exact and then rounded."""
+    pairs = [(float(x), float(y)) for x, y in zip(a, b, strict=True)]
+    if not np.isfinite(pairs).all():
+        with np.errstate(all="ignore"):
+            return sum(np.float64(x) * y for x, y in pairs if not np.isfinite((x, y)).all())
+    exact = sum(Fraction(x) * Fraction(y) for x, y in pairs)
+    limits = np.finfo(dtype)
+    infinite = Fraction(float(limits.max)) + Fraction(2) ** (limits.maxexp - limits.nmant - 2)
+    if abs(exact) >= infinite:
+        return math.inf if exact > 0 else -math.inf
+    return np.float64(float(exact)).astype(limits.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("name", ["vecdot", "matvec"])
+def test_an_error_leaves_out_as_it_was(name, dtype):
+    """An error that is raised, by NumPy or by a filter of warnings, comes before anything is written."""
+    for count in 3, 4000:
+        vectors = np.full((count, 3), np.finfo(dtype).max)
+        out = np.full((count, 3) if name == "matvec" else count, 7, dtype)
+        arguments = (np.ones((3, 3), dtype), vectors) if name == "matvec" else (vectors, vectors)
+        with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow"):
+            getattr(bcast, name)(*arguments, out=out)
+        assert (out == 7).all()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(RuntimeWarning, match="overflow"):
+                getattr(bcast, name)(*arguments, out=out)
+        assert (out == 7).all()
+        with np.errstate(over="ignore"):
+            assert getattr(bcast, name)(*arguments, out=out) is out
+        assert np.isinf(out).all()
 
 
 def test_warnings_of_products_are_numpys():

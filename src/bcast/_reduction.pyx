@@ -12,10 +12,10 @@ reduces.
 
 cimport cython
 cimport numpy as cnp
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, isfinite, isnan
 from libc.stdlib cimport llabs
-from libc.stdint cimport int64_t
-from libc.string cimport strcmp, strrchr
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, strcmp, strrchr
 
 import warnings
 
@@ -31,16 +31,17 @@ from bcast._nest.core cimport (
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
 from bcast._reduce.kernels cimport (
     ALL, ANY, BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, MATVEC, NORM,
-    NUMBERS_COUNT, NUMBERS_SQUARE, PRODUCT, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MOST, SHORT_U16,
-    SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, U8, U16, U32, U64, UINT64, UINT8, Dtype, Kernels, PositionKernels,
-    Results, ShortCall, ShortKernel, ShortVectors, dtypes,
+    NUMBERS_COUNT, NUMBERS_SQUARE, PRODUCT, SCALED_PRODUCT, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MOST,
+    SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, U8, U16, U32, U64, UINT64, UINT8, Dtype, Kernels,
+    PositionKernels, Results, ShortCall, ShortKernel, ShortVectors, dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, Operation, Reduction,
     ReductionPlan, Terms, ceil_div, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    combine_shares, divide_sums, finish_products, finish_sums, finish_sums_once, operation_kernels, pack_items,
+    combine_shares, divide_sums, finish_products, finish_scaled_products, finish_sums, finish_sums_once,
+    operation_kernels, pack_items,
     position_kernels, reduce_shares, short_kernel, sum_again, sum_target,
 )
 from bcast._rules.alignment cimport Alignment
@@ -207,13 +208,17 @@ cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, i
 
     GREATEST and LEAST write items, NaN if there is one; GREATEST_NUMBER and LEAST_NUMBER, NaN if there is no other
     item. ANY and ALL write bools. PRODUCT writes products: integers that wrap in 64 bits, or floats that are rounded to
-    the dtype of `out`. Arrays are as for `sum_onto`, and something is reduced. Return whether kernels read `data`;
-    otherwise nothing is done.
+    the dtype of `out`; SCALED_PRODUCT, those of floats, none of which overflows on its way. Arrays are as for
+    `sum_onto`, and something is reduced. Return whether kernels read `data`; otherwise nothing is done.
     """
     cdef Reduction reduction
-    if operation == PRODUCT:
+    if operation == PRODUCT or operation == SCALED_PRODUCT:
         if not _choose_product(&reduction, data, out):
             return False
+        if operation == SCALED_PRODUCT:
+            if not dtypes[reduction.outcome.dtype].is_float:
+                return False
+            _scale_factors(&reduction)
     else:
         if not _choose_idempotent(&reduction, data, operation):
             return False
@@ -268,7 +273,7 @@ cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint
         raise ValueError(RESIZED)
     if cnp.PyArray_SIZE(out) != cnp.PyArray_SIZE(data) // cnp.PyArray_DIM(data, axis):
         raise ValueError(RESIZED)
-    if cnp.PyArray_TYPE(out) != cnp.NPY_INT64 or not cnp.PyArray_ISCARRAY(out):
+    if _dtype_of(out) != INT64 or not cnp.PyArray_ISCARRAY(out):     # int64 has two names in C
         raise TypeError(f"`out` expected contiguous and aligned int64, got {out.dtype}")
 
     data = _in_native_order(data)
@@ -675,6 +680,45 @@ cdef bint _choose_product(Reduction *reduction, cnp.ndarray data, cnp.ndarray ou
     _operate(&reduction.operation, operation_kernels(target_number, PRODUCT, factor), 8)
     reduction.operation.finish = finish_products
     return True
+
+
+cdef void _scale_factors(Reduction *reduction) noexcept:
+    """Multiply factors of float64 as numbers between 1 and 2 and exponents apart."""
+    _read_factors(&reduction.terms, reduction.terms.dtype, FLOAT64)
+    reduction.outcome.are_terms = False
+    _operate(&reduction.operation, operation_kernels(target_number, SCALED_PRODUCT, FLOAT64), 8)
+    reduction.operation.has_errors = True
+    reduction.operation.finish = finish_scaled_products
+
+
+ctypedef fused Bits:
+    uint16_t
+    uint32_t
+    uint64_t
+
+
+cdef bint _has_exponent(const Bits *bits, Py_ssize_t n, Bits infinity) noexcept nogil:
+    """Whether some floats, given by their bits, are 0 or have the exponent of infinity."""
+    cdef Bits found = 0
+    cdef Py_ssize_t i
+    for i in range(n):
+        found |= (bits[i] & infinity) == infinity
+        found |= <Bits> (bits[i] << 1) == 0
+    return found != 0
+
+
+cpdef bint has_extremes(cnp.ndarray products) except -1:
+    """Whether a contiguous array of floats that kernels write has a 0, an infinity or a NaN."""
+    cdef int dtype = _dtype_of(products)
+    cdef const char *bits = cnp.PyArray_BYTES(products)
+    cdef Py_ssize_t n = cnp.PyArray_SIZE(products)
+    if dtype < 0 or not dtypes[dtype].is_float or not cnp.PyArray_ISCARRAY_RO(products):
+        raise TypeError(f"`products` expected contiguous floats, got {products.dtype}")
+    if dtype == FLOAT64:
+        return _has_exponent(<const uint64_t *> bits, n, <uint64_t> 0x7ff0000000000000)
+    if dtype == FLOAT32:
+        return _has_exponent(<const uint32_t *> bits, n, <uint32_t> 0x7f800000)
+    return _has_exponent(<const uint16_t *> bits, n, <uint16_t> (0x7c00 if dtype == FLOAT16 else 0x7f80))
 
 
 cdef inline int _factors_of(int dtype, bint are_real) noexcept:
@@ -1426,6 +1470,9 @@ cdef extern from "numpy/ufuncobject.h":
     enum: NPY_FPE_UNDERFLOW
     enum: NPY_FPE_INVALID
 
+cdef extern from "_runtime/floats.h":
+    void two_sum "bcast_two_sum"(double *sum, double *error, double term) noexcept nogil
+
 cdef extern from "fenv.h" nogil:
     int raise_errors "feraiseexcept"(int)
     enum: FE_OVERFLOW
@@ -1534,8 +1581,9 @@ cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_o
     if out is None:
         result = written = _new_result(call, a, shape, dtype)
     elif type(out) is cnp.ndarray and cnp.PyArray_TYPE(<cnp.ndarray> out) == dtype.type_num and _fits(out, shape):
-        result = out
-        written = result_array(None, a, shape, "a", dtype) if _must_not_write(result, a, b) else result
+        result = written = out
+        if call.as_real or call.size == 4 or _must_not_write(result, a, b):     # sums of floats may be in error
+            written = result_array(None, a, shape, "a", dtype)
     else:
         return None
 
@@ -1550,10 +1598,10 @@ cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_o
         )
         if errors and call.operation == CROSS and _is_told(errors):
             return None     # NumPy computes it once more, and says in which of its steps
-    if written is not result:
-        np.copyto(result, written)
     if errors and function is not None:
         _tell_errors(function, errors)
+    if written is not result:
+        np.copyto(result, written)
     return result[()] if out is None and cnp.PyArray_NDIM(result) == 0 else result
 
 
@@ -1839,14 +1887,16 @@ cdef void _run_vector_share(void *all_work, int share, int worker) noexcept nogi
     cdef const VectorCall *call = <const VectorCall *> all_work
     cdef Py_ssize_t unit
     cdef char *scratch = scratch_of(&call.job, worker)
+    cdef int errors = 0
     PyUFunc_clearfperr()
     for unit in range(cut(call.units, share, call.job.shares), cut(call.units, share + 1, call.job.shares)):
-        _run_vector_unit(call, unit, scratch + LINE)
-    (<int *> scratch)[0] |= PyUFunc_getfperr()
+        errors |= _run_vector_unit(call, unit, scratch + LINE)
+    (<int *> scratch)[0] |= errors | PyUFunc_getfperr()
 
 
-cdef void _run_vector_unit(const VectorCall *call, Py_ssize_t unit, char *scratch) noexcept nogil:
-    """Have the kernel compute one chunk of vectors along the innermost axis."""
+cdef int _run_vector_unit(const VectorCall *call, Py_ssize_t unit, char *scratch) noexcept nogil:
+    """Have the kernel compute one chunk of vectors along the innermost axis; return errors that the CPU has not noted.
+    """
     cdef const Nest *nest = &call.nest
     cdef int inner = nest.rank - 1, i, k
     cdef Py_ssize_t first = unit % call.chunks * call.chunk, outer = unit // call.chunks, position
@@ -1870,7 +1920,7 @@ cdef void _run_vector_unit(const VectorCall *call, Py_ssize_t unit, char *scratc
         todo.a.advance, todo.a.dense = call.size, False
         todo.dst.items[0], todo.dst.advance, todo.dst.dense = at[RESULTS], nest.stride[RESULTS][inner], True
         call.kernel(&todo)
-        return
+        return 0
 
     todo.matrix = call.matrix
     _place_vectors(call, &call.a, DATA, at[DATA], todo.count, scratch, packed, &todo.a)
@@ -1878,7 +1928,7 @@ cdef void _run_vector_unit(const VectorCall *call, Py_ssize_t unit, char *scratc
         _place_vectors(
             call, &call.b, OTHER, at[OTHER], todo.count, scratch + SPREAD_BYTES, packed + packed_bytes, &todo.b,
         )
-    _compute_vectors(call, &todo, at[RESULTS], packed + 2 * packed_bytes)
+    return _compute_vectors(call, &todo, at[RESULTS], packed + 2 * packed_bytes)
 
 
 cdef void _place_vectors(
@@ -1912,11 +1962,16 @@ cdef void _place_vectors(
             pack_items(dtype, call.as_real, placed.items[i], at + i * vectors.stride, stride, n)
 
 
-cdef void _compute_vectors(const VectorCall *call, ShortCall *todo, char *at, char *packed) noexcept nogil:
-    """Compute results, and write them from one on, by way of `packed` if the kernel cannot write them where they go."""
+cdef int _compute_vectors(const VectorCall *call, ShortCall *todo, char *at, char *packed) noexcept nogil:
+    """Compute results, and write them from one on, by way of `packed` if the kernel cannot write them where they go.
+
+    Return errors that the CPU has not noted.
+    """
     cdef Py_ssize_t stride = call.nest.stride[RESULTS][call.nest.rank - 1]
     cdef int way = _way_of(call, RESULTS, call.rows, call.result_stride, stride), i
     cdef bint is_half = call.dtypes[RESULTS] == FLOAT16
+    cdef bint sums_real = call.as_real and (call.operation == DOT or call.operation == MATVEC)
+    cdef int errors = 0
     cdef Results results
 
     todo.dst.dense = way == DENSE
@@ -1924,8 +1979,12 @@ cdef void _compute_vectors(const VectorCall *call, ShortCall *todo, char *at, ch
     for i in range(call.rows):
         todo.dst.items[i] = at + i * call.result_stride if way != PACKED else packed + i * call.chunk * call.size
     call.kernel(todo)
+    if sums_real:
+        errors = PyUFunc_getfperr()
+        if errors & (NPY_FPE_OVERFLOW | NPY_FPE_INVALID):
+            errors = errors & NPY_FPE_UNDERFLOW | _sum_products_again(call, todo)
     if way != PACKED:
-        return
+        return errors
 
     for i in range(call.rows):
         results = Results(
@@ -1935,14 +1994,78 @@ cdef void _compute_vectors(const VectorCall *call, ShortCall *todo, char *at, ch
         if is_half:
             _note_overflow(<const double *> todo.dst.items[i], todo.count)
         sum_target(target_number).store(&results, todo.dst.items[i], todo.count)
+    return errors | PyUFunc_getfperr()      # before the next chunk asks what its sums have told
+
+
+cdef int _sum_products_again(const VectorCall *call, const ShortCall *todo) noexcept nogil:
+    """Make those sums of float64 again that are infinite or no numbers; return the errors of all that still are."""
+    cdef double[SHORT_MOST] items, factors
+    cdef int length = <int> call.a.length, errors = 0, row
+    cdef double *sum
+    cdef Py_ssize_t i
+    for i in range(todo.count):
+        for row in range(call.rows):
+            sum = <double *> _item_of(&todo.dst, i, row)
+            if isfinite(sum[0]):
+                continue
+            _read_vector(&todo.a, i, length, items)
+            if call.operation == MATVEC:
+                memcpy(factors, call.matrix + row * length, length * sizeof(double))
+            else:
+                _read_vector(&todo.b, i, length, factors)
+            errors |= _sum_products_of(items, factors, length, sum)
+    PyUFunc_clearfperr()
+    return errors
+
+
+cdef inline char *_item_of(const ShortVectors *vectors, Py_ssize_t number, int item) noexcept nogil:
+    """Where an item of a vector of float64 is."""
+    if vectors.dense:
+        return vectors.items[0] + number * vectors.advance + item * <Py_ssize_t> sizeof(double)
+    return vectors.items[item] + number * vectors.advance
+
+
+cdef inline void _read_vector(const ShortVectors *vectors, Py_ssize_t number, int length, double *items) noexcept nogil:
+    """Copy the items of a vector of float64."""
+    cdef int k
+    for k in range(length):
+        items[k] = (<const double *> _item_of(vectors, number, k))[0]
+
+
+cdef int _sum_products_of(const double *a, const double *b, int n, double *sum) noexcept nogil:
+    """Sum products none of which overflows on the way; return the error that NumPy would tell of the sum.
+
+    Beside products of infinite or no numbers, others are of no matter. A NaN that is a factor stays.
+    """
+    cdef double scale = 2.0 ** -520     # four products of scaled numbers do not overflow
+    cdef double special = 0, total = 0, error = 0
+    cdef bint is_special = False, has_nan = False
+    cdef int k
+    for k in range(n):
+        if isfinite(a[k]) and isfinite(b[k]):
+            two_sum(&total, &error, a[k] * scale * (b[k] * scale))
+            continue
+        special += a[k] * b[k]
+        is_special = True
+        has_nan = has_nan or isnan(a[k]) or isnan(b[k])
+
+    if has_nan:
+        return 0
+    sum[0] = special if is_special else (total + error) / scale / scale
+    if isnan(sum[0]):
+        return NPY_FPE_INVALID
+    return 0 if is_special or isfinite(sum[0]) else NPY_FPE_OVERFLOW
 
 
 cdef void _note_overflow(const double *sums, Py_ssize_t n) noexcept nogil:
-    """Set the CPU's flag if a number is too large for float16: conversions to that need not."""
+    """Set the CPU's flag if a number is too large for float16: conversions to that need not.
+
+    Comparisons with NaN would set a flag, too.
+    """
     cdef double largest = 65520
     cdef Py_ssize_t i
     for i in range(n):
-        if largest <= fabs(sums[i]) < INFINITY:
+        if isfinite(sums[i]) and fabs(sums[i]) >= largest:
             raise_errors(FE_OVERFLOW)
             return
 

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._api import statistics
 from bcast._api.converted import as_base, as_operand, is_handed_on
-from bcast._api.reductions import reduced_axes
+from bcast._api.reductions import check_pair, into_pair, reduced_axes
 from bcast._api.statistics import FLOAT64, PLAIN, given_ddof
 from bcast._reduction import average_onto, has_kernels
 from bcast._rules.alignment import aligned
-from bcast._rules.arguments import axes_argument, brief, show
+from bcast._rules.arguments import axes_argument
 from bcast._rules.types import Axes
-from bcast._runtime.arrays import result_array, rounded_to
+from bcast._runtime.arrays import rounded_to
 
 PAIR_BYTES = 2 << 20  # of a block of `mean_std`: on all threads together, it stays in the caches of cores
 
@@ -38,7 +38,7 @@ def mean_std(
     a, axis, ddof, keepdims
         As in `std`, and so are errors.
     out : pair of ndarray, optional
-        The arrays to write the results into.
+        As in `minmax`.
 
     Returns
     -------
@@ -64,8 +64,7 @@ def mean_std(
     >>> bcast.mean_std(picture, axis=(0, 1))
     (array([ 2., 15., 50.]), array([2., 5., 0.]))
     """
-    if out is not None and not (type(out) is tuple and [isinstance(each, np.ndarray) for each in out] == [True] * 2):
-        raise TypeError(f"`out` expected a pair of arrays, got {show(out)}")
+    check_pair(out)
     ddof = given_ddof(ddof, None)
     if not is_handed_on(a):
         a = as_base(as_operand("a", a))
@@ -77,21 +76,7 @@ def mean_std(
             statistics.mean(a, axis, keepdims=keepdims),
             statistics.std(a, axis, ddof=ddof, keepdims=keepdims),
         )
-    return found if out is None else _into_pair(out, found)
-
-
-def _into_pair(out: Any, found: Any) -> Any:
-    """Convert two results into the arrays of an `out`: what may fail or warn comes before anything is written."""
-    results = []
-    for target, result in zip(out, found, strict=True):
-        array = np.asarray(result)
-        if not np.can_cast(array.dtype, target.dtype, "same_kind"):
-            raise TypeError(f"`out` expected a dtype of floats, got {brief(target.dtype)}")
-        result_array(target, array, array.shape, "a", target.dtype)
-        results.append(rounded_to(array, target.dtype))
-    for target, array in zip(out, results, strict=True):
-        np.copyto(target, array)
-    return out
+    return into_pair(out, found)
 
 
 # Blocks that stay in a cache: of each, the means and the sums of the squares of what items differ from these. Blocks

@@ -7,12 +7,14 @@ from bcast._api.adjoints cimport wide_dtype
 from bcast._api.converted cimport as_base, as_operand, is_handed_on, is_of_package
 from bcast._elementwise cimport with_plain_bytes
 from bcast._reduction cimport (
-    average_onto, converted_terms, find_extremes_onto, find_positions_onto, has_kernels, kind_of_sums, reduce_onto,
-    sum_numbers_onto, sum_onto,
+    average_onto, converted_terms, find_extremes_onto, find_positions_onto, has_extremes, has_kernels, kind_of_sums,
+    reduce_onto, sum_numbers_onto, sum_onto,
 )
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of
 from bcast._rules.alignment cimport Alignment, aligned
-from bcast._runtime.arrays cimport dtype_of, is_contiguous, reshaped, result_array, shape_of, size_of
+from bcast._runtime.arrays cimport (
+    dtype_of, has_references, is_contiguous, reshaped, result_array, shape_of, size_of,
+)
 
 cdef Dtype BOOL, INT64, UINT64, FLOAT32, FLOAT64, COMPLEX128
 cdef object NO_VALUE, ZERO
@@ -79,16 +81,27 @@ cdef _out_or_new(Reduction call, ndarray found)
 cdef _extremes(Reduction call, out)
 
 
-@cython.locals(low=ndarray, high=ndarray)
-cdef _into_pair(out, found)
+cpdef check_pair(out)
+cpdef into_pair(out, found)
+
+
+@cython.locals(array=ndarray, to=Dtype)
+cdef _rounded_for(target, result)
 
 
 @cython.locals(array=ndarray, dtype=Dtype)
 cdef _extremes_by_core(Reduction call)
 
 
-@cython.locals(own=Dtype, wanted=Dtype)
+@cython.locals(own=Dtype, wanted=Dtype, given=Dtype)
 cdef _product_by_core(Reduction call)
+
+
+@cython.locals(found=ndarray)
+cdef _product_of_floats(Reduction call, Dtype wanted)
+
+
+cdef _are_right_products(Reduction call, ndarray products)
 
 
 @cython.locals(array=ndarray, result=ndarray)
@@ -114,6 +127,10 @@ cdef _combined_by_parts(Reduction call, int operation)
 
 
 cdef _numpys(Reduction call, initial, where)
+
+
+@cython.locals(beside=Reduction, found=ndarray)
+cdef _truth_into_references(Reduction call, where)
 
 
 @cython.locals(call=Reduction, has_more=bint)

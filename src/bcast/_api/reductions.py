@@ -26,6 +26,7 @@ from bcast._reduction import (
     converted_terms,
     find_extremes_onto,
     find_positions_onto,
+    has_extremes,
     has_kernels,
     kind_of_sums,
     reduce_onto,
@@ -33,10 +34,11 @@ from bcast._reduction import (
     sum_onto,
 )
 from bcast._rules.alignment import Alignment, aligned
-from bcast._rules.arguments import Shape, axes_argument, dtype_argument, place_of, show
+from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, place_of, show
 from bcast._rules.types import Axes, DType, Out
 from bcast._runtime.arrays import (
     dtype_of,
+    has_references,
     is_contiguous,
     refuse_repeated,
     reshaped,
@@ -48,7 +50,7 @@ from bcast._runtime.arrays import (
 from bcast._runtime.core import DECIDING_BYTES, MEANS_BLOCK_BYTES, MEANS_ITEMS
 
 # as `_reduce/simd/combine.h` numbers operations, and `_reduce/simd/sum.h` what is made of numbers
-GREATEST, LEAST, ANY, ALL, PRODUCT, GREATEST_NUMBER, LEAST_NUMBER = range(7)
+GREATEST, LEAST, ANY, ALL, PRODUCT, GREATEST_NUMBER, LEAST_NUMBER, SCALED_PRODUCT = range(8)
 NUMBERS_SQUARE, NUMBER, NUMBERS_COUNT = range(1, 4)
 BOOL, INT64, UINT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.uint64)
 FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
@@ -111,7 +113,8 @@ def max(
 
     Notes
     -----
-    If there is a NaN among the items, the result is NaN. Which one of 0.0 and -0.0 is the result is not said.
+    If there is a NaN among the items, the result is NaN; of several ones, with the sign and payload of any. Which one
+    of 0.0 and -0.0 is the result is not said.
 
     `numpy.max` itself does what no kernel reads: complex numbers, long double, objects, dates and strings; another byte
     order; an `out` of another dtype; empty arrays and axes of length 1; subclasses of ndarray, other than
@@ -173,7 +176,8 @@ def minmax(
     a, axis, keepdims
         As in `max`.
     out : pair of ndarray, optional
-        The arrays to write the results into.
+        The arrays to write the results into, with memory apart, and of dtypes to which results can be cast under
+        ``"same_kind"``. None in place of one stands for a new array.
 
     Returns
     -------
@@ -183,7 +187,7 @@ def minmax(
     Raises
     ------
     numpy.exceptions.AxisError, ValueError, TypeError
-        As in `max`; or if `out` is no pair.
+        As in `max`; or if `out` is no such pair.
 
     Examples
     --------
@@ -230,8 +234,10 @@ def prod(
 
     Notes
     -----
-    Integers wrap. Floats are multiplied in float64, in another order than NumPy's, and rounded at last: narrower ones
-    overflow on their way in fewer cases. Overflow gives no warning.
+    Integers wrap. Floats are multiplied in float64, in another order than NumPy's, and rounded at last. A product that
+    is infinite, NaN or 0 is made again with exponents apart: it is so only if it has to be, and not because it was on
+    the way. One that is less than the least normal number on its way loses digits, as NumPy's do in their order.
+    Overflow gives no warning.
 
     Examples
     --------
@@ -613,24 +619,56 @@ def _out_or_new(call: Reduction, found: NDArray[Any]) -> Any:
 
 def _extremes(call: Reduction, out: Any) -> Any:
     """Do a call of `minmax`."""
-    if out is not None and (type(out) is not tuple or len(out) != 2):
-        raise TypeError(f"`out` expected a pair of arrays, got {show(out)}")
+    check_pair(out)
     found = None
     if _is_compared(call) and dtype_of(call.array).num != BOOL.num and read_axes(call):
         found = _extremes_by_core(call)
     if found is None:
         found = (min(call.a, call.axis, None, call.keepdims), max(call.a, call.axis, None, call.keepdims))
-    return found if out is None else _into_pair(out, found)
+    return into_pair(out, found)
 
 
-def _into_pair(out: Any, found: Any) -> Any:
-    """Convert two results into the arrays of an `out`: what may fail or warn comes before anything is written."""
-    low, high = np.asarray(found[0]), np.asarray(found[1])
-    result_array(out[0], low, shape_of(low), "a", dtype_of(low))
-    result_array(out[1], high, shape_of(high), "a", dtype_of(high))
-    np.copyto(out[0], low)
-    np.copyto(out[1], high)
-    return out
+def check_pair(out: Any) -> None:
+    """Refuse an `out` for two results that is no pair of arrays, either of which may be None, with memory apart."""
+    if out is None:
+        return
+    if type(out) is not tuple or len(out) != 2:
+        raise TypeError(f"`out` expected a pair of arrays, got {show(out)}")
+    first, second = out
+    for each in out:
+        if each is not None and not isinstance(each, ndarray):
+            raise TypeError(f"`out` expected a pair of arrays, or None in place of one, got {show(out)}")
+    if first is not None and second is not None and np.shares_memory(first, second):
+        raise ValueError("`out` expected two arrays with memory apart, got two that share some")
+
+
+def into_pair(out: Any, found: Any) -> Any:
+    """Convert two results into the arrays of an `out`; return it, or what was found where it has no array.
+
+    What may fail or warn comes before anything is written.
+    """
+    if out is None:
+        return found
+    first, second = out
+    low, high = _rounded_for(first, found[0]), _rounded_for(second, found[1])
+    if first is not None:
+        np.copyto(first, low)
+    if second is not None:
+        np.copyto(second, high)
+    if first is not None and second is not None:
+        return out
+    return (found[0] if first is None else first), (found[1] if second is None else second)
+
+
+def _rounded_for(target: Any, result: Any) -> Any:
+    """Return a result as an array of the dtype of `target`, which it fits, or as it is if that is None."""
+    if target is None:
+        return result
+    array, to = np.asarray(result), dtype_of(target)
+    if not np.can_cast(array.dtype, to, "same_kind"):
+        raise TypeError(f"`out` expected dtypes to which {brief(array.dtype)} can be cast, got {brief(to)}")
+    result_array(target, array, shape_of(array), "a", to)
+    return rounded_to(array, to)
 
 
 def _extremes_by_core(call: Reduction) -> Any:
@@ -652,9 +690,49 @@ def _product_by_core(call: Reduction) -> Any:
     """Multiply items with the core; return None for what is NumPy's to do."""
     own = dtype_of(call.array)
     wanted = _dtype_of_terms("sum", own)  # NumPy has one rule for both
-    if wanted is None or (call.dtype is not None and dtype_argument(call.dtype) != wanted):
+    if wanted is not None and call.dtype is not None:
+        given = dtype_argument(call.dtype)  # of several names for one dtype, the result has the user's
+        wanted = given if given == wanted else None
+    if wanted is None:
         return None
-    return _combined_as(call, PRODUCT, wanted)
+    return _product_of_floats(call, wanted) if wanted.kind not in "iu" else _combined_as(call, PRODUCT, wanted)
+
+
+def _product_of_floats(call: Reduction, wanted: np.dtype[Any]) -> Any:
+    """Multiply floats with the core: those products twice that are 0, infinite or NaN, perhaps on their way only.
+
+    This comes before `out` is written, which may overlap the data.
+    """
+    out = call.out
+    if (out is not None and dtype_of(out) != wanted) or not read_axes(call):
+        return None
+    found = _combined(call, PRODUCT, wanted, None)
+    if has_extremes(found if is_contiguous(found) else found.ravel("K")):
+        is_right = _are_right_products(call, found)
+        if not is_right.all():
+            np.copyto(found, _combined(call, SCALED_PRODUCT, wanted, None), where=~is_right)
+    if out is None:
+        return found if found.ndim else found[()]
+    result_array(out, found, shape_of(found), "a", wanted)
+    np.copyto(out, found)
+    return out
+
+
+def _are_right_products(call: Reduction, products: NDArray[Any]) -> Any:
+    """Return which products of floats are not 0, infinite or NaN, or have to be, as far as their factors show it soon.
+
+    One that is made again takes several times as long.
+    """
+    low, high = _extremes_by_core(call)
+    with np.errstate(all="ignore"):
+        is_infinite, is_zero = np.isinf(products), products == 0
+        has_infinity = np.isinf(low) | np.isinf(high)
+        is_right = (np.isfinite(products) & ~is_zero) | np.isnan(low)
+        is_right |= is_infinite & (has_infinity | (low >= 1))  # what grows does so in any order
+        is_right |= is_zero & (low >= -1) & (high <= 1)
+    if not is_right.all():
+        is_right |= is_zero & ~_combined(call, ALL, BOOL, None) & ~has_infinity
+    return is_right
 
 
 def _position_by_core(call: Reduction) -> Any:
@@ -743,6 +821,9 @@ def _numpys(call: Reduction, initial: Any, where: Any) -> Any:
         if is_of_package(dtype_of(out)):
             a = with_plain_bytes(a)
 
+        if call.name in ("any", "all") and has_references(out):
+            return _truth_into_references(call, where)
+
     options: dict[str, Any] = {}
     axis = axis_for_numpy(call)
     for key, value in (("axis", axis), ("dtype", call.dtype), ("out", out)):
@@ -754,6 +835,15 @@ def _numpys(call: Reduction, initial: Any, where: Any) -> Any:
         if value is not NO_VALUE:
             options[key] = value
     return NUMPYS[call.name](a, **options)
+
+
+def _truth_into_references(call: Reduction, where: Any) -> Any:
+    """Have NumPy find truths beside an `out` of objects or strings: given that, it writes past a buffer of its own."""
+    beside = reduction(call.name, call.a, call.axis, None, call.keepdims)
+    found = np.asarray(_numpys(beside, NO_VALUE, where))
+    result_array(call.out, found, shape_of(found), "a", dtype_of(call.out))
+    np.copyto(call.out, found.astype(dtype_of(call.out)))
+    return call.out
 
 
 # What `sum`, `mean`, `var` and `std` do. This is compiled, so that no line of Python follows what writes to `out`: an

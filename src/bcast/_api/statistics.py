@@ -75,9 +75,10 @@ def sum(
 
     Notes
     -----
-    Results differ from NumPy's in their last bits. Overflow and infinities of both signs give no warning. The bound of
-    the error does not depend on how a call is written: on the layout and byte order of `a` and of `out`, nor on the
-    spelling of the other arguments. `initial` is added to the sum, which takes half a unit more.
+    Results differ from NumPy's in their last bits. Overflow and infinities of both signs give no warning, under masks
+    neither, but where `numpy.sum` does the call. The bound of the error does not depend on how a call is written: on
+    the layout and byte order of `a` and of `out`, nor on the spelling of the other arguments. `initial` is added to the
+    sum, which takes half a unit more.
 
     `numpy.sum` itself does what no kernel sums: long double, whose sums in a narrower dtype are rounded last; objects;
     dates; floating-point numbers in integers; empty arrays and axes of length 1; subclasses of ndarray, other than
@@ -124,7 +125,8 @@ def mean(
     -----
     A sum in more precision than the result has is divided, then rounded once. No sum of float16 or float32 overflows on
     the way. Of terms of one sign, the error is at most 1 unit in the last place for float16 and float32, and 4 for
-    float64. What `sum` leaves to NumPy, `mean` does, too.
+    float64. As in `sum`, overflow and infinities of both signs give no warning, but where `numpy.mean` does the call.
+    What `sum` leaves to NumPy, `mean` does, too.
 
     Examples
     --------

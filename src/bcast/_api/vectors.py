@@ -12,7 +12,7 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike
 
-from bcast._api.converted import as_base, as_operand, is_handed_on
+from bcast._api.converted import as_base, as_operand, is_handed_on, overrides
 from bcast._api.reductions import reduced_axes
 from bcast._reduction import (
     average_onto,
@@ -274,7 +274,7 @@ def _norm_along(array: Any, axis: Any, keepdims: Any) -> Any:
         result = measure_vectors(array, axes[0])
         if result is not None:
             return np.expand_dims(result, axes[0]) if keeps else result
-    if not has_kernels(array) or array.size == 0 or not axes:
+    if not has_kernels(array) or array.size == 0:
         return _norm_of_numpy(array, axes, keeps)
 
     own = array.dtype.newbyteorder("=")
@@ -283,7 +283,7 @@ def _norm_along(array: Any, axis: Any, keepdims: Any) -> Any:
     dtype = own if own.kind == "f" else FLOAT64
     source = tuple([1 if at in axes else length for at, length in enumerate(shape)])
     if source == shape:
-        result = np.abs(array, dtype=dtype) if dtype == own else np.abs(array.astype(dtype))
+        result = np.abs(array.astype(dtype, copy=False))
     else:
         result = result_array(None, array, source, "x", dtype)
         average_onto(array, aligned(shape, source), result, 1.0, np.zeros((1,) * len(shape)), True)
@@ -292,32 +292,33 @@ def _norm_along(array: Any, axis: Any, keepdims: Any) -> Any:
 
 def _norm_of_parts(array: Any, axes: tuple[int, ...], keeps: bool, own: Any) -> Any:
     """Return norms of complex numbers: their parts are items along one more axis."""
-    parts = np.stack((array.real, array.imag), -1) if not array.flags.c_contiguous else None
-    if parts is None:
+    if array.flags.c_contiguous and array.ndim:
         real = np.dtype(f"f{own.itemsize // 2}")
         plain = array if array.dtype.isnative else array.astype(own)
         parts = plain.view(real).reshape((*plain.shape, 2))
+    else:
+        parts = np.stack((array.real, array.imag), -1)
     result = _norm_along(parts, (*axes, parts.ndim - 1), False)
-    return np.expand_dims(result, axes) if keeps else result
+    return np.expand_dims(result, axes) if keeps and axes else result
 
 
 def _without_axes(result: Any, axes: tuple[int, ...], keeps: bool) -> Any:
     """Return a result without axes of length 1, or with them; a scalar if none is left."""
-    if keeps:
-        return result
-    result = result.reshape([length for at, length in enumerate(result.shape) if at not in axes])
+    if not keeps:
+        result = result.reshape([length for at, length in enumerate(result.shape) if at not in axes])
     return result if result.ndim else result[()]
 
 
 def _norm_of_numpy(x: Any, axis: Any, keepdims: Any) -> Any:
-    """Have NumPy measure vectors, along several axes as one."""
+    """Have NumPy measure vectors, along several axes as one; two of them are those of a matrix."""
     if axis is None or type(axis) is int or isinstance(axis, np.integer):
         return NUMPYS["norm"](x, axis=axis, keepdims=keepdims)
     axes = tuple(axis)
-    if len(axes) == 1:
-        return NUMPYS["norm"](x, axis=axes[0], keepdims=keepdims)
-    squares = np.abs(x)
-    return np.sqrt(np.sum(squares * squares, axis=axes, keepdims=keepdims))
+    if len(axes) == 1 or len(axes) == 2:
+        return NUMPYS["norm"](x, axis=axes, keepdims=keepdims)
+    items = x if overrides(x) else np.asarray(x)  # `numpy.linalg.norm` takes subclasses for arrays, too
+    size = np.abs(items * 1.0)  # integers become float64: their squares would wrap
+    return np.sqrt(np.sum(size * size, axis=axes, keepdims=keepdims))
 
 
 def stack(arrays: Sequence[ArrayLike], axis: int = 0, out: Out = None, **others: Any) -> Any:

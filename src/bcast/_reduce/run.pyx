@@ -10,7 +10,7 @@ read them as they lie (`_accumulate`). Then the block is folded and stored (`_fo
 accumulators before they are stored. How sums do so is at the end; no function before knows what an operation is.
 """
 
-from libc.math cimport fabs, fma, isfinite, pow
+from libc.math cimport fabs, fma, isfinite, ldexp, pow
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memmove, memset
 
@@ -926,3 +926,41 @@ cdef inline uint64_t _power(uint64_t base, Py_ssize_t exponent) noexcept nogil:
         base *= base
         exponent >>= 1
     return power
+
+
+cdef bint finish_scaled_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """The same of products whose exponents are where sums have error terms: both become one float64."""
+    cdef double *products = <double *> block.sum
+    cdef const double *exponents = <const double *> block.error
+    cdef Py_ssize_t i
+    for i in range(n):
+        products[i] = _scaled_power(products[i], exponents[i], reduction.outcome.repeats)
+    return False
+
+
+cdef double _scaled_power(double base, double exponent, Py_ssize_t repeats) noexcept nogil:
+    """(base * 2 ** exponent) ** repeats, for a base from 1 to 2; an infinite exponent makes it infinite or 0."""
+    cdef double power = 1, powers_exponent = 0
+    while True:
+        if repeats & 1:
+            power *= base
+            powers_exponent += exponent
+            _normalize(&power, &powers_exponent)
+        repeats >>= 1
+        if repeats == 0:
+            break
+        base *= base
+        exponent *= 2
+        _normalize(&base, &exponent)
+
+    if powers_exponent != powers_exponent:      # a NaN, or 0 times infinity
+        return powers_exponent
+    powers_exponent = min(<double> 4000, max(<double> -4000, powers_exponent))      # far beyond those of float64
+    return ldexp(power, <int> powers_exponent)
+
+
+cdef inline void _normalize(double *number, double *exponent) noexcept nogil:
+    """Let a number less than 4 be from 1 to 2, with its exponent apart."""
+    if fabs(number[0]) >= 2:
+        number[0] *= 0.5
+        exponent[0] += 1

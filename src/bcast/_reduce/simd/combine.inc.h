@@ -572,16 +572,6 @@ constexpr bcast_sum_kernels kernels_of()
     return kernels;
 }
 
-/* The kernels of an operation for each dtype; and the operations, as `combine.h` numbers them. */
+/* The kernels of an operation for each dtype; `target.inc.h` has the list of operations. */
 template <class Operations>
 constexpr bcast_sum_kernels kernels_by_dtype[] = {BCAST_DTYPES(BCAST_KERNELS_OF_OPERATION)};
-
-constexpr const bcast_sum_kernels *kernels_by_operation[] = {
-    kernels_by_dtype<Extremes<true>>,
-    kernels_by_dtype<Extremes<false>>,
-    kernels_by_dtype<Truths<false>>,
-    kernels_by_dtype<Truths<true>>,
-    kernels_by_dtype<Products>,
-    kernels_by_dtype<ExtremesOfNumbers<true>>,
-    kernels_by_dtype<ExtremesOfNumbers<false>>,
-};

@@ -12,7 +12,7 @@
    The functions take numbers, and of an idempotent operation also the compiler's vectors of them, whose comparisons are
    masks. `target.inc.h` includes this file for each target, whose instructions these need. To add one, write its
    struct, a class beside `Extremes` that says which struct each dtype has, and its row at the end of
-   `combine.inc.h`. */
+   `target.inc.h`. */
 
 /* What idempotent operations on a type have in common. */
 template <class T, bool truth>

@@ -75,6 +75,18 @@ namespace combine {
 
 #include "operations.inc.h"
 #include "combine.inc.h"
+#include "scaled.inc.h"
 #include "positions.inc.h"
+
+constexpr const bcast_sum_kernels *kernels_by_operation[] = {
+    kernels_by_dtype<Extremes<true>>,
+    kernels_by_dtype<Extremes<false>>,
+    kernels_by_dtype<Truths<false>>,
+    kernels_by_dtype<Truths<true>>,
+    kernels_by_dtype<Products>,
+    kernels_by_dtype<ExtremesOfNumbers<true>>,
+    kernels_by_dtype<ExtremesOfNumbers<false>>,
+    scaled_kernels_by_dtype,
+};
 
 }

@@ -341,15 +341,6 @@ CALLS = (
         tolerance=1e-14,
     ),
     PackageCall(
-        "albucore",
-        "mean and deviation of each channel, 1080 x 1920 x 3, uint8",
-        "import albucore; picture = rng.integers(0, 256, (1080, 1920, 3), np.uint8)",
-        "np.stack(albucore.mean_std(picture, 'per_channel', eps=0))",
-        "",
-        "np.stack(bcast.mean_std(picture, (0, 1)))",
-        tolerance=1e-6,
-    ),
-    PackageCall(
         "xarray",
         "means weighted by latitude, 120 x 180 x 360, float32",
         CUBE.format("(120, 180, 360)") + "; weights = xarray.DataArray(np.cos(np.linspace(-1.5, 1.5, 180)), dims='y');"

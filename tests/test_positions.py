@@ -127,6 +127,27 @@ def test_positions_in_any_layout(data):
             check_position(name, array, axis)
 
 
+@pytest.mark.parametrize("dtype", ["?", "u1", "i1", "u2", "f2", "i4", "f4", "i8", "u8", "f8"])
+def test_positions_in_long_runs(dtype):
+    """The first of several extremes, and the first NaN, on both sides of each block; at steps, too."""
+    rng = np.random.default_rng(9)
+    size = np.dtype(dtype).itemsize
+    for nbytes in 600, 2047 * size, 3000 * size, 6144, 8192, 8193 * size, 131_064, 131_072, 140_000:
+        length = nbytes // size
+        places = {0, 1, length - 1, length - 2, length // 2, *(at // size for at in (127, 128, 2048, 4096, 16_384))}
+        for place in sorted(at for at in places if at < length):
+            for special in ("extreme", "nan") if dtype[0] == "f" else ("extreme",):
+                row = np.zeros(length, dtype) if dtype == "?" else rng.integers(10, 90, length).astype(dtype)
+                for name, value in ("argmax", 99), ("argmin", 1):
+                    one = np.ones(length, bool) if dtype == "?" and name == "argmin" else row.copy()
+                    one[place] = np.nan if special == "nan" else name == "argmax" if dtype == "?" else value
+                    one[min(place + length // 3, length - 1)] = one[place]
+                    wide = np.zeros(2 * length, dtype)
+                    wide[::2] = one
+                    for data in one, wide[::2], one[::-1].copy()[::-1], np.stack([one, one]).T[:, 1]:
+                        assert getattr(bcast, name)(data) == place, (name, length, place, special)
+
+
 @pytest.mark.parametrize("name", SEARCHES)
 def test_positions_into_out(name):
     data = np.random.default_rng(0).normal(size=(20, 30)).astype("f4")

@@ -18,6 +18,7 @@ cpdef sum_counted(ndarray grad, Counts counts, int along, ndarray out)
 cpdef bint find_extremes_onto(ndarray data, Alignment alignment, ndarray low, ndarray high) except -1
 cpdef bint find_positions_onto(ndarray data, int axis, ndarray out, bint greatest) except -1
 cpdef bint reduce_onto(ndarray data, Alignment alignment, ndarray out, int operation) except -1
+cpdef bint is_searched(ndarray data, int axis) noexcept
 cpdef bint has_extremes(ndarray products) except -1
 cpdef dot_vectors(a, b, out, int axis)
 cpdef transform_vectors(matrices, vectors, out)

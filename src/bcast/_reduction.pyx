@@ -261,7 +261,7 @@ cpdef bint find_extremes_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray
 cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint greatest) except -1:
     """Find where the first of the greatest or least items along an axis is, and write its position into `out`.
 
-    `data`, of any layout, has items. `out` is C-contiguous, of int64 and of the shape of `data` without the axis, and
+    `data` has items that `is_searched`. `out` is C-contiguous, of int64, of the shape of `data` without the axis, and
     overlaps nothing. The first NaN comes before all numbers. Return whether kernels read `data`; otherwise nothing is
     done.
     """
@@ -277,9 +277,9 @@ cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint
         raise TypeError(f"`out` expected contiguous and aligned int64, got {out.dtype}")
 
     data = _in_native_order(data)
-    if not _plan_search(&search, data, axis, out):      # no axis has items side by side
-        data = np.ascontiguousarray(np.moveaxis(np.asarray(data), axis, -1))
-        _plan_search(&search, data, cnp.PyArray_NDIM(data) - 1, out)
+    if not is_searched(data, axis):
+        raise TypeError("`data` expected items side by side along the axis, or across it")
+    _plan_search(&search, data, axis, out)
     search.kernels = position_kernels(target_number, dtype)
     search.greatest = greatest
     _run_search(&search, cnp.PyArray_NBYTES(data), data, out)
@@ -767,8 +767,22 @@ cdef struct Search:
     Job job
 
 
-cdef bint _plan_search(Search *search, cnp.ndarray data, int axis, cnp.ndarray out) except -1:
-    """Describe the axes of a search; return whether items lie side by side along the axis, or along rows of results."""
+cpdef bint is_searched(cnp.ndarray data, int axis) noexcept:
+    """Whether kernels search for extremes along an axis where items lie; others are made contiguous before.
+
+    Items are side by side along the axis, or along the innermost one of the others. Few may lie anywhere.
+    """
+    cdef int i
+    if cnp.PyArray_DIM(data, axis) == 1 or cnp.PyArray_STRIDE(data, axis) == cnp.PyArray_ITEMSIZE(data):
+        return True
+    for i in range(cnp.PyArray_NDIM(data) - 1, -1, -1):
+        if i != axis and cnp.PyArray_DIM(data, i) != 1:
+            return cnp.PyArray_STRIDE(data, i) == cnp.PyArray_ITEMSIZE(data)
+    return cnp.PyArray_SIZE(data) <= SEARCHED_COLUMNS // 2
+
+
+cdef void _plan_search(Search *search, cnp.ndarray data, int axis, cnp.ndarray out) noexcept:
+    """Describe the axes of a search."""
     cdef Nest *nest = &search.nest
     cdef Py_ssize_t result_stride = cnp.PyArray_NBYTES(out), size = cnp.PyArray_ITEMSIZE(data), length
     cdef int i
@@ -794,7 +808,6 @@ cdef bint _plan_search(Search *search, cnp.ndarray data, int axis, cnp.ndarray o
     nest.data[WRITTEN] = <char *> cnp.PyArray_DATA(out)
 
     search.in_runs = search.stride == size or search.length == 1
-    return search.in_runs or nest.stride[READ][nest.rank - 1] == size
 
 
 cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.ndarray out) except -1:

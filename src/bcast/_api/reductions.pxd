@@ -6,9 +6,10 @@ from numpy cimport dtype as Dtype, ndarray
 from bcast._api.adjoints cimport wide_dtype
 from bcast._api.converted cimport as_base, as_operand, is_handed_on, is_of_package
 from bcast._elementwise cimport with_plain_bytes
+from bcast._kernel cimport replicate
 from bcast._reduction cimport (
-    average_onto, converted_terms, find_extremes_onto, find_positions_onto, has_extremes, has_kernels, kind_of_sums,
-    reduce_onto, sum_numbers_onto, sum_onto,
+    average_onto, converted_terms, find_extremes_onto, find_positions_onto, has_extremes, has_kernels, is_searched,
+    kind_of_sums, reduce_onto, sum_numbers_onto, sum_onto,
 )
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of
 from bcast._rules.alignment cimport Alignment, aligned
@@ -106,6 +107,10 @@ cdef _are_right_products(Reduction call, ndarray products)
 
 @cython.locals(array=ndarray, result=ndarray)
 cdef _position_by_core(Reduction call)
+
+
+@cython.locals(shape=tuple, copy=ndarray)
+cdef _contiguous(ndarray array)
 
 
 @cython.locals(array=ndarray, found=ndarray)

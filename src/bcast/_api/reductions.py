@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from bcast._api.adjoints import wide_dtype
 from bcast._api.converted import as_base, as_operand, is_handed_on, is_of_package
 from bcast._elementwise import with_plain_bytes
+from bcast._kernel import replicate
 from bcast._reduction import (
     average_onto,
     converted_terms,
@@ -28,6 +29,7 @@ from bcast._reduction import (
     find_positions_onto,
     has_extremes,
     has_kernels,
+    is_searched,
     kind_of_sums,
     reduce_onto,
     sum_numbers_onto,
@@ -745,7 +747,9 @@ def _position_by_core(call: Reduction) -> Any:
     result = result_array(out, array, call.shape, "a", INT64)
     axis = 0 if call.axis is None else call.axes[0]
     if call.axis is None and array.ndim > 1:
-        array = array.ravel()
+        array = reshaped(array if is_contiguous(array) else _contiguous(array), (size_of(array),))
+    elif not is_searched(array, axis):
+        array = _contiguous(array)
     if out is not None and not (is_contiguous(out) and out.flags.aligned and not np.may_share_memory(out, array)):
         result = np.empty(call.shape, INT64)
     find_positions_onto(array, axis, result, call.name == "argmax")
@@ -754,6 +758,14 @@ def _position_by_core(call: Reduction) -> Any:
     if result is not out:
         np.copyto(out, result)
     return out
+
+
+def _contiguous(array: NDArray[Any]) -> Any:
+    """Return a C-contiguous copy, made in a fraction of NumPy's time where items have a stride."""
+    shape = shape_of(array)
+    copy = result_array(None, array, shape, "a", dtype_of(array))
+    replicate(array, aligned(shape, shape), copy)
+    return copy
 
 
 def _truth_by_core(call: Reduction, operation: int) -> Any:

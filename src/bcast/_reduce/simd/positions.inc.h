@@ -9,6 +9,7 @@ template <class T>
 struct Sought {
     using Item = T;
     using Key = T;
+    using Value = T;        /* as which items are compared with one that is sought; void if that goes by keys */
     static constexpr bool greatest_is_known = false;
 
     template <class V> BCAST_INLINE V key_of(V x, T mask) { return x ^ mask; }
@@ -18,6 +19,7 @@ struct Sought {
 struct SoughtBool {
     using Item = uint8_t;
     using Key = uint8_t;
+    using Value = void;
     static constexpr bool greatest_is_known = true;
 
     BCAST_INLINE Key greatest_key(uint8_t mask) { return mask ? mask : 1; }
@@ -29,10 +31,11 @@ struct SoughtBool {
 };
 
 /* A float, by its bits. Both zeros are equal, and NaN is the greatest, whatever is sought. */
-template <class Bits, Bits infinity>
+template <class Bits, Bits infinity, class Float>
 struct SoughtFloat {
     using Item = Bits;      /* signed, so that keys are */
     using Key = Bits;
+    using Value = Float;
     static constexpr bool greatest_is_known = false;
     static constexpr Bits all_but_sign = static_cast<Bits>(~(static_cast<Bits>(1) << (8 * sizeof(Bits) - 1)));
 
@@ -46,12 +49,14 @@ struct SoughtFloat {
 
 template <int dtype> struct SoughtOf { using Type = Sought<typename ItemOf<dtype>::Type>; };
 template <> struct SoughtOf<BCAST_BOOL> { using Type = SoughtBool; };
-template <> struct SoughtOf<BCAST_FLOAT16> { using Type = SoughtFloat<int16_t, 0x7c00>; };
-template <> struct SoughtOf<BCAST_BFLOAT16> { using Type = SoughtFloat<int16_t, 0x7f80>; };
-template <> struct SoughtOf<BCAST_FLOAT32> { using Type = SoughtFloat<int32_t, 0x7f800000>; };
-template <> struct SoughtOf<BCAST_FLOAT64> { using Type = SoughtFloat<int64_t, 0x7ff0000000000000>; };
+template <> struct SoughtOf<BCAST_FLOAT16> { using Type = SoughtFloat<int16_t, 0x7c00, void>; };
+template <> struct SoughtOf<BCAST_BFLOAT16> { using Type = SoughtFloat<int16_t, 0x7f80, void>; };
+template <> struct SoughtOf<BCAST_FLOAT32> { using Type = SoughtFloat<int32_t, 0x7f800000, float>; };
+template <> struct SoughtOf<BCAST_FLOAT64> { using Type = SoughtFloat<int64_t, 0x7ff0000000000000, double>; };
 
 template <class Items> using KeyOf = typename Items::Key;
+template <class Value> constexpr bool goes_by_keys = false;
+template <> constexpr bool goes_by_keys<void> = true;
 
 template <class Items>
 BCAST_INLINE KeyOf<Items> key_at(const char *at, KeyOf<Items> mask)
@@ -70,7 +75,8 @@ BCAST_INLINE KeyOf<Items> mask_of(int greatest)
 
 constexpr ptrdiff_t runs_at_once = 256;
 constexpr ptrdiff_t short_bytes = 512;      /* of a run that is read once; positions must fit its keys, too */
-constexpr ptrdiff_t block_bytes = 1024;     /* of a long run, that are searched once more in the end */
+constexpr ptrdiff_t block_bytes = 4096;     /* of a long run, that are searched once more in the end */
+constexpr ptrdiff_t large_block_bytes = 4 * block_bytes;    /* of one that is much longer */
 
 /* Runs of few items, with nothing between them. */
 template <class Items, int length>
@@ -237,9 +243,38 @@ BCAST_INLINE ptrdiff_t first_with_key(const char *src, ptrdiff_t length, KeyOf<I
     return at;
 }
 
-/* The greatest key of at least 64 bytes of items, which are as many as `max` or `min` finds the extreme of. */
+/* The first item of some that is equal to one of them. If that is NaN, any NaN is; otherwise there must be none. */
+template <class Value>
+BCAST_INLINE ptrdiff_t first_equal(const char *src, ptrdiff_t length, Value wanted)
+{
+    constexpr ptrdiff_t size = sizeof(Value);
+    ptrdiff_t at = 0;
+#if BCAST_VECTORS
+    using Values = Vector<Value, 16 / size>;
+    constexpr ptrdiff_t step = 128 / size;
+    const Values all = Values{} + wanted;
+
+    for (; at + step <= length; at += step) {
+        auto found = load_at<Values>(src + at * size, 0) != load_at<Values>(src + at * size, 0);
+        BCAST_UNROLL
+        for (int i = 0; i < 8; i++) {
+            const Values values = load_at<Values>(src + at * size, i);
+            found |= (values == all) | (values != values);
+        }
+        const auto bits = bits_as<Vector<uint64_t, 2>>(found);
+        if ((bits[0] | bits[1]) != 0) break;
+    }
+#endif
+    for (; at < length; at++) {
+        const Value value = read<Value>(src + at * size);
+        if (value == wanted || value != value) break;
+    }
+    return at;
+}
+
+/* The greatest or least item of at least 64 bytes of them, which is one of several equal ones. */
 template <class Items, class Operation>
-BCAST_INLINE KeyOf<Items> greatest_key(const char *src, ptrdiff_t length, KeyOf<Items> mask)
+BCAST_INLINE typename Items::Item extreme_of(const char *src, ptrdiff_t length)
 {
     bcast_term_runs run = {};
     bcast_sink sink = {};
@@ -251,7 +286,7 @@ BCAST_INLINE KeyOf<Items> greatest_key(const char *src, ptrdiff_t length, KeyOf<
     run.interleave = 1;
     sink.sum = reinterpret_cast<char *>(&extreme);
     combine_runs<Operation>(&run, &sink);
-    return key_at<Items>(sink.sum, mask);
+    return read<typename Items::Item>(sink.sum);
 }
 
 /* The position in a run of any length: of the first block that has the greatest item, and in it. */
@@ -259,8 +294,10 @@ template <class Items, class Operation>
 BCAST_APART ptrdiff_t find_in_run(const char *src, ptrdiff_t length, KeyOf<Items> mask)
 {
     using Key = KeyOf<Items>;
-    constexpr ptrdiff_t size = sizeof(Key), block = block_bytes / size;
+    constexpr ptrdiff_t size = sizeof(Key);
+    const ptrdiff_t block = (length * size < 8 * large_block_bytes ? block_bytes : large_block_bytes) / size;
     ptrdiff_t best = 0, best_length = 0;
+    typename Items::Item extreme = {};
     Key greatest = 0;
 
     if constexpr (Items::greatest_is_known) {
@@ -269,14 +306,20 @@ BCAST_APART ptrdiff_t find_in_run(const char *src, ptrdiff_t length, KeyOf<Items
     }
     for (ptrdiff_t at = 0, n; at < length; at += n) {
         n = length - at < 2 * block ? length - at : block;
-        const Key key = greatest_key<Items, Operation>(src + at * size, n, mask);
+        const auto item = extreme_of<Items, Operation>(src + at * size, n);
+        const Key key = Items::key_of(item, mask);
         if (best_length == 0 || key > greatest) {
+            extreme = item;
             greatest = key;
             best = at;
             best_length = n;
         }
     }
-    return best + first_with_key<Items>(src + best * size, best_length, greatest, mask);
+    if constexpr (goes_by_keys<typename Items::Value>)
+        return best + first_with_key<Items>(src + best * size, best_length, greatest, mask);
+    else
+        return best + first_equal(src + best * size, best_length, read<typename Items::Value>(
+            reinterpret_cast<const char *>(&extreme)));
 }
 
 template <int dtype>

@@ -22,7 +22,6 @@ struct SoughtBool {
     using Value = void;
     static constexpr bool greatest_is_known = true;
 
-    BCAST_INLINE Key greatest_key(uint8_t mask) { return mask ? mask : 1; }
     template <class V> BCAST_INLINE V key_of(V x, uint8_t mask)
     {
         const V no = V{}, yes = no + static_cast<uint8_t>(1);
@@ -75,8 +74,8 @@ BCAST_INLINE KeyOf<Items> mask_of(int greatest)
 
 constexpr ptrdiff_t runs_at_once = 256;
 constexpr ptrdiff_t short_bytes = 512;      /* of a run that is read once; positions must fit its keys, too */
-constexpr ptrdiff_t block_bytes = 4096;     /* of a long run, that are searched once more in the end */
-constexpr ptrdiff_t large_block_bytes = 4 * block_bytes;    /* of one that is much longer */
+constexpr ptrdiff_t block_bytes = 2048;     /* of a long run, that are searched once more in the end */
+constexpr ptrdiff_t large_block_bytes = 8 * block_bytes;    /* of one that is much longer */
 
 /* Runs of few items, with nothing between them. */
 template <class Items, int length>
@@ -243,6 +242,25 @@ BCAST_INLINE ptrdiff_t first_with_key(const char *src, ptrdiff_t length, KeyOf<I
     return at;
 }
 
+#if BCAST_VECTORS
+template <class Value> using ShortValues = Vector<Value, 16 / sizeof(Value)>;
+
+template <class V>
+BCAST_INLINE bool is_any_set(V lanes)
+{
+    const auto bits = bits_as<Vector<uint64_t, 2>>(lanes);
+    return (bits[0] | bits[1]) != 0;
+}
+
+/* In each lane, whether an item is equal to one, or NaN. */
+template <class Value>
+BCAST_INLINE auto are_equal(const char *src, int i, ShortValues<Value> wanted)
+{
+    const auto values = load_at<ShortValues<Value>>(src, i);
+    return (values == wanted) | (values != values);
+}
+#endif
+
 /* The first item of some that is equal to one of them. If that is NaN, any NaN is; otherwise there must be none. */
 template <class Value>
 BCAST_INLINE ptrdiff_t first_equal(const char *src, ptrdiff_t length, Value wanted)
@@ -250,20 +268,16 @@ BCAST_INLINE ptrdiff_t first_equal(const char *src, ptrdiff_t length, Value want
     constexpr ptrdiff_t size = sizeof(Value);
     ptrdiff_t at = 0;
 #if BCAST_VECTORS
-    using Values = Vector<Value, 16 / size>;
-    constexpr ptrdiff_t step = 128 / size;
-    const Values all = Values{} + wanted;
+    constexpr ptrdiff_t lanes = 16 / size, step = 8 * lanes;
+    const ShortValues<Value> all = ShortValues<Value>{} + wanted;
 
     for (; at + step <= length; at += step) {
-        auto found = load_at<Values>(src + at * size, 0) != load_at<Values>(src + at * size, 0);
+        auto found = are_equal<Value>(src + at * size, 0, all);
         BCAST_UNROLL
-        for (int i = 0; i < 8; i++) {
-            const Values values = load_at<Values>(src + at * size, i);
-            found |= (values == all) | (values != values);
-        }
-        const auto bits = bits_as<Vector<uint64_t, 2>>(found);
-        if ((bits[0] | bits[1]) != 0) break;
+        for (int i = 1; i < 8; i++) found |= are_equal<Value>(src + at * size, i, all);
+        if (is_any_set(found)) break;
     }
+    while (at + lanes <= length && !is_any_set(are_equal<Value>(src + at * size, 0, all))) at += lanes;
 #endif
     for (; at < length; at++) {
         const Value value = read<Value>(src + at * size);
@@ -272,13 +286,46 @@ BCAST_INLINE ptrdiff_t first_equal(const char *src, ptrdiff_t length, Value want
     return at;
 }
 
+/* The first bool of some that is true, or false; or if there is none, their number. */
+BCAST_INLINE ptrdiff_t first_truth(const char *src, ptrdiff_t length, bool wanted)
+{
+    ptrdiff_t at = 0;
+#if BCAST_VECTORS
+    using Bytes = ShortValues<uint8_t>;
+    const auto are_wanted = [wanted](const char *from) BCAST_LAMBDA_INLINE {
+        const Bytes bytes = load<Bytes>(from);
+        return wanted ? bits_as<Bytes>(bytes != 0) : bits_as<Bytes>(bytes == 0);
+    };
+
+    for (; at + 128 <= length; at += 128) {
+        Bytes found = are_wanted(src + at);
+        BCAST_UNROLL
+        for (int i = 1; i < 8; i++) found |= are_wanted(src + at + 16 * i);
+        if (is_any_set(found)) break;
+    }
+    while (at + 16 <= length && !is_any_set(are_wanted(src + at))) at += 16;
+#endif
+    while (at < length && (src[at] != 0) != wanted) at++;
+    return at;
+}
+
 /* The greatest or least item of at least 64 bytes of them, which is one of several equal ones. */
 template <class Items, class Operation>
 BCAST_INLINE typename Items::Item extreme_of(const char *src, ptrdiff_t length)
 {
+    typename Operation::Accumulator extreme;
+#if BCAST_VECTORS
+    const ptrdiff_t nbytes = length * item_bytes<Operation>;
+    if (nbytes >= long_bytes) {
+        const auto keys = keys_of_long_run<Operation, true>(src, nbytes);
+        auto key = keys[0];
+        for (int i = 1; i < 16 / item_bytes<Operation>; i++) key = Operation::both(key, keys[i]);
+        extreme = Operation::to_accumulator(key);
+        return read<typename Items::Item>(reinterpret_cast<const char *>(&extreme));
+    }
+#endif
     bcast_term_runs run = {};
     bcast_sink sink = {};
-    typename Operation::Accumulator extreme;
 
     run.src = src;
     run.count = 1;
@@ -301,11 +348,11 @@ BCAST_APART ptrdiff_t find_in_run(const char *src, ptrdiff_t length, KeyOf<Items
     Key greatest = 0;
 
     if constexpr (Items::greatest_is_known) {
-        best = first_with_key<Items>(src, length, Items::greatest_key(mask), mask);
+        best = first_truth(src, length, mask == 0);
         return best < length ? best : 0;
     }
     for (ptrdiff_t at = 0, n; at < length; at += n) {
-        n = length - at < 2 * block ? length - at : block;
+        n = length - at < block + block / 2 ? length - at : block;
         const auto item = extreme_of<Items, Operation>(src + at * size, n);
         const Key key = Items::key_of(item, mask);
         if (best_length == 0 || key > greatest) {

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from benchmarks import (
     arithmetic,
+    chains,
     copies,
     overheads,
     packages,
@@ -67,6 +68,9 @@ FAMILIES = {
         "functions of two operands, and `where`", arithmetic.elementwise_cells, "docs/design/elementwise.md"
     ),
     "chain": Family("pictures made ready for a network", arithmetic.chain_cells, "docs/design/elementwise.md"),
+    "chain reductions": Family(
+        "chains that end in a reduction, and lines of NumPy's", chains.chain_reduction_cells, "chains.md"
+    ),
     "small": Family("each step of a small call, and each mode", overheads.small_call_cells, "docs/design/calls.md"),
     "packages": Family(
         "calls of other packages: before, patched, one line changed", packages.package_cells, "field.md"

@@ -76,6 +76,7 @@ PEERS = {
     "numba": Peer(("numba",), set_up_numba),
     "numexpr": Peer(("numexpr",), lambda threads: import_module("numexpr").set_num_threads(threads)),
     "bottleneck": Peer(("bottleneck",)),  # has one thread
+    "scipy": Peer(("scipy", "scipy.spatial.distance")),  # has one thread
     "pyarrow": Peer(("pyarrow", "pyarrow.compute")),
     LIMIT: Peer(()),
 }

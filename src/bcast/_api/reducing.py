@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bcast._api.fused import Fusion, NotFusedError, fusion_of
+from bcast._api.layouts import Order, in_own_order, laid, order_of
 from bcast._api.stages import Region, Stage, cut_reduced, cut_result
 from bcast._rules.arguments import Shape
 
@@ -55,21 +57,50 @@ class Run:
         self.in_error: set[int] = set()  # stages whose steps are done one by one, as some had errors
         self.scratch: dict[int, NDArray[Any]] = {}  # what the steps of each stage give
         self.sources: dict[int, tuple[Any, Any]] = {}  # what a stage took last, and of which region
+        self.orders: dict[int, Order | None] = {}  # in which the items of a stage lie
+        self.operands: dict[Any, tuple[Any, Any]] = {}  # those in such an order that were used last, and where they lay
+        self.fusions = self._fusions()
+
+    def _fusions(self) -> dict[int, Fusion]:
+        """Return the stages that one loop does."""
+        found: dict[int, Fusion] = {}
+        for k, stage in enumerate(self.stages):
+            fusion = fusion_of(stage)
+            if fusion is not None and (k or self.dtype is None):
+                found[k] = fusion
+        return found
 
     def write(self, out: NDArray[Any]) -> None:
-        """Compute all blocks of the result, into `out`."""
+        """Compute the result, into `out`: region by region, and if loops do whole stages, in larger ones."""
+        for region in cut_result(self.stages, {}, self.fusions):
+            if self.fusions:
+                try:
+                    self._write_block(region, out)
+                    continue
+                except NotFusedError:  # from now on, steps are run
+                    self.fusions.clear()
+            for part in cut_result(self.stages, region, ()):
+                self._write_block(part, out)
+
+    def _write_block(self, region: Region, out: NDArray[Any]) -> None:
+        """Compute a region of the result."""
         last = len(self.stages) - 1
         stage = self.stages[last]
-        for region in cut_result(self.stages):
-            block = out[stage.index(out.shape, region)]
-            if not stage.steps and self._is_written_at_once(last - 1, region, block):
-                continue
+        block = out[stage.index(out.shape, region)]
+        if stage.steps or not self._is_written_at_once(last - 1, region, block):
             self._steps(last, self._source(last, region), region, block)
 
     def _is_written_at_once(self, k: int, region: Region, block: NDArray[Any]) -> bool:
         """Have a reduction write a block of the result itself, if it can; return whether it has."""
         fold = self.stages[k].fold
-        if fold is None or fold.result != block.dtype or len(list(cut_reduced(self.stages, k, region))) != 1:
+        if fold is None or fold.result != block.dtype:
+            return False
+        if k in self.fusions:
+            found = self.fusions[k].fold(self._source(k, region), region, block)
+            if found is not block:
+                block[...] = found
+            return True
+        if len(list(cut_reduced(self.stages, k, region))) != 1:
             return False
         value = self._value(k, region)
         self.noted.place = (k, REDUCING, 0)
@@ -83,7 +114,13 @@ class Run:
         if not stage.steps and (k or self.dtype is None):
             return source
         shape = stage.lengths(region)
-        return self._steps(k, source, region, self._scratch_of(k, shape))
+        if k not in self.orders:  # the first block is as large as any
+            self.orders[k] = order_of(stage, shape, source.shape)
+        order = self.orders[k]
+        if order is None:
+            return self._steps(k, source, region, self._scratch_of(k, shape))
+        scratch = self._scratch_of(k, tuple(shape[at] for at in order))
+        return in_own_order(self._steps(k, laid(source, order), region, scratch), order)
 
     def _source(self, k: int, region: Region) -> NDArray[Any]:
         """Return what the first step of a stage takes in a region: data, or what the stage before gives."""
@@ -102,6 +139,8 @@ class Run:
         """Return what the reduction of a stage gives in a region."""
         fold = self.stages[k].fold
         assert fold is not None
+        if k in self.fusions:
+            return self.fusions[k].fold(self._source(k, region), region, None)
         regions = list(cut_reduced(self.stages, k, region))
         if len(regions) == 1:
             value = self._value(k, region)
@@ -126,7 +165,8 @@ class Run:
     def _steps(self, k: int, source: NDArray[Any], region: Region, out: NDArray[Any]) -> NDArray[Any]:
         """Run the steps of a stage in a region: all at once, or if some have errors, one by one."""
         stage = self.stages[k]
-        steps = [_within(step, stage, region) for step in stage.steps]
+        order = self.orders.get(k)
+        steps = [self._within(step, stage, region, order) for step in stage.steps]
         dtype = self.dtype if k == 0 else None
         if k not in self.in_error:
             self.noted.place = (k, 0, -1)
@@ -137,6 +177,25 @@ class Run:
             self.noted.forget()
             self.in_error.add(k)
         return self._single_steps(k, source, steps, out)
+
+    def _within(self, step: Any, stage: Stage, region: Region, order: Order | None) -> Any:
+        """Return a step with the items of its operands that a region has."""
+        if not isinstance(step, tuple):
+            return step
+        function, *operands = step
+        for i, operand in enumerate(operands):
+            if isinstance(operand, np.ndarray) and operand.ndim:
+                part = operand[stage.index(operand.shape, region)]
+                operands[i] = part if order is None else self._laid(operand, part, order)
+        return (function, *operands)
+
+    def _laid(self, operand: NDArray[Any], part: NDArray[Any], order: Order) -> NDArray[Any]:
+        """Return a part of an operand in an order; what the block before had is not copied again."""
+        key, place = (id(operand), order), (part.__array_interface__["data"], part.shape)
+        if key not in self.operands or self.operands[key][0] != place:
+            self.operands[key] = place, laid(part, order)
+        found: NDArray[Any] = self.operands[key][1]
+        return found
 
     def _single_steps(self, k: int, source: NDArray[Any], steps: list[Any], out: NDArray[Any]) -> NDArray[Any]:
         """Run steps one by one, and note which of them has errors."""
@@ -150,17 +209,6 @@ class Run:
         self.noted.place = (k, INTO_OUT, 0)
         self.run_steps(result, [], None, out)
         return out
-
-
-def _within(step: Any, stage: Stage, region: Region) -> Any:
-    """Return a step with the items of its operands that a region has."""
-    if not isinstance(step, tuple) or not region:
-        return step
-    function, *operands = step
-    for i, operand in enumerate(operands):
-        if isinstance(operand, np.ndarray) and operand.ndim:
-            operands[i] = operand[stage.index(operand.shape, region)]
-    return (function, *operands)
 
 
 def reduce_blocks(array: NDArray[Any], dtype: Any, stages: list[Stage], run_steps: Any, out: NDArray[Any]) -> Errors:

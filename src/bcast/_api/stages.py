@@ -13,7 +13,7 @@ A block is a part of the result that needs at most some bytes in each stage. Whe
 reduction makes one of are cut, too: along its own axes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import count, product
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
@@ -143,27 +143,37 @@ def _labels_after(stage: Stage, fold: Fold, fresh: Iterator[int]) -> Labels:
 # Blocks.
 
 
-def cut_result(stages: list[Stage]) -> Iterator[Region]:
-    """Yield the blocks of a chain's result, as regions."""
+def cut_result(stages: list[Stage], within: Region, fused: Container[int]) -> Iterator[Region]:
+    """Yield the blocks of a region of a chain's result, as regions; of the stages that are `fused`, nothing is kept."""
     last = stages[-1]
-    lengths = dict(zip(last.labels, last.shape, strict=True))
-    parts = dict(lengths)
+    bounds = _bounds(last, within)
+    parts = {label: bound.stop - bound.start for label, bound in bounds.items()}
+    made = [stage for k, stage in enumerate(stages) if k not in fused and (stage is not last or stage.steps)]
     for label in last.labels:
-        _shorten(label, parts, stages[:-1], CHAIN_BLOCK_ROWS)
-    yield from _regions(last.labels, lengths, parts)
+        _shorten(label, parts, made, CHAIN_BLOCK_ROWS)
+    for each in _regions(last.labels, bounds, parts):
+        yield within | each
 
 
 def cut_reduced(stages: list[Stage], k: int, region: Region) -> Iterator[Region]:
     """Yield the parts of a region that the reduction of stage number `k` makes one of, in the order of their items."""
     stage = stages[k]
-    labels = stage.reduced()
-    lengths = dict(zip(stage.labels, stage.lengths(region), strict=True))
-    parts = dict(lengths)
+    bounds = _bounds(stage, region)
+    parts = {label: bound.stop - bound.start for label, bound in bounds.items()}
     if stage.fold is not None and stage.fold.takes_parts(stage.dtype):
-        for label in labels:
+        for label in stage.reduced():
             _shorten(label, parts, stages[: k + 1], 0)
-    for each in _regions(labels, lengths, parts):
+    for each in _regions(stage.reduced(), bounds, parts):
         yield region | each
+
+
+def _bounds(stage: Stage, region: Region) -> Region:
+    """Return where the axes of a stage begin and end in a region."""
+    bounds: Region = {}
+    for label, length in zip(stage.labels, stage.shape, strict=True):
+        part = region.get(label)
+        bounds[label] = slice(0, length) if part is None or length == 1 else part
+    return bounds
 
 
 def _shorten(label: int, parts: dict[int, int], stages: list[Stage], rows: int) -> None:
@@ -188,16 +198,18 @@ def _shorten(label: int, parts: dict[int, int], stages: list[Stage], rows: int) 
         parts[label] = min(parts[label], max(fitting, least))
 
 
-def _regions(labels: Labels, lengths: dict[int, int], parts: dict[int, int]) -> Iterator[Region]:
+def _regions(labels: Labels, bounds: Region, parts: dict[int, int]) -> Iterator[Region]:
     """Yield the regions of which axes have such parts, evenly cut, in the order of items; none for axes left whole."""
     cuts: list[list[tuple[int, slice]]] = []
     for label in labels:
-        length = lengths[label]
+        bound = bounds[label]
+        length = bound.stop - bound.start
         if parts[label] >= length:
             continue
         number = -(-length // parts[label])
         part = -(-length // number)
-        cuts.append([(label, slice(at, min(at + part, length))) for at in range(0, length, part)])
+        begins = range(bound.start, bound.stop, part)
+        cuts.append([(label, slice(at, min(at + part, bound.stop))) for at in begins])
     for each in product(*cuts):
         yield dict(each)
 
@@ -215,13 +227,14 @@ class ChainMemory(NamedTuple):
 def memory_of(stages: list[Stage]) -> ChainMemory:
     """Return how much memory a chain takes at most."""
     last = stages[-1]
-    region = next(cut_result(stages))
+    region = next(cut_result(stages, {}, ()))
     blocks = THREAD_BYTES * get_num_threads()
     for k, stage in enumerate(stages[:-1]):
         largest = max((_size(stage.lengths(each)) for each in cut_reduced(stages, k, region)), default=0)
         # What steps give, and if they are done one by one, what they take and give.
         blocks += 3 * largest * stage.item_bytes
-        # What reductions give of a part, and of all parts so far.
+        # What a stage gives that one loop does, and a copy of it; what reductions give of a part, and of all so far.
+        blocks += 2 * block_bytes
         blocks += PARTS_AT_ONCE * _size(stages[k + 1].lengths(region)) * WIDEST
     return ChainMemory(_size(last.shape) * last.dtype.itemsize, blocks)
 

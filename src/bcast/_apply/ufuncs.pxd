@@ -35,6 +35,29 @@ cdef extern from "_apply/simd/kernels.h":
         const void *src
         void *dst
 
+cdef extern from "_apply/simd/kernels.h":
+    enum:
+        FOLDED_ADD "bcast_number_add"
+        FOLDED_SUBTRACT "bcast_number_subtract"
+        FOLDED_MULTIPLY "bcast_number_multiply"
+        FOLDED_DIVIDE "bcast_number_divide"
+        FOLDED_SQUARE "bcast_number_square"
+        FOLDED_ABSOLUTE "bcast_number_absolute"
+        FOLD_SUM "bcast_fold_sum"
+        FOLD_GREATEST "bcast_fold_greatest"
+        FOLD_LEAST "bcast_fold_least"
+    ctypedef struct Folding "bcast_folding":
+        int size
+        Py_ssize_t n, depth
+        int steps
+        const uint8_t *functions
+        const char *const *operands
+        const Py_ssize_t *strides
+        const Py_ssize_t *depth_strides
+        int fold
+        double divisor
+        void *dst
+
 cdef enum:
     # Steps of fused loops that are none of the functions in kernels.h:
     CLIP_FUSED = 250        # two functions
@@ -90,6 +113,7 @@ cdef Cast plain_bools_cast() noexcept
 cdef uint8_t fused_cast(int given, int number, bint saturating) noexcept
 cdef void swap_bytes(Py_ssize_t n, int size, void *items) noexcept nogil
 cdef void fuse(const Fusion *fusion) noexcept nogil
+cdef void fold_row(const Folding *folding) noexcept nogil
 cpdef bint may_fail(cnp.ndarray data, cnp.dtype dtype) except -1
 cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1
 

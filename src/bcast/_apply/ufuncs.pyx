@@ -66,6 +66,7 @@ cdef extern from "_apply/simd/kernels.h":
     bint fuses_halves "bcast_fuses_halves"(int target)
     bint fuses_more "bcast_fuses_more"(int target)
     void bcast_fuse(int target, const Fusion *fusion) noexcept nogil
+    void bcast_fold(int target, const Folding *folding) noexcept nogil
 
 cnp.import_array()
 cnp.import_ufunc()
@@ -605,6 +606,11 @@ cdef uint8_t fused_cast(int given, int number, bint saturating) noexcept:
 cdef void fuse(const Fusion *fusion) noexcept nogil:
     """Compute several functions of float32, one after the other."""
     bcast_fuse(target_number, fusion)
+
+
+cdef void fold_row(const Folding *folding) noexcept nogil:
+    """Make a row of results, each of some terms: functions one after the other, then a sum or an extreme."""
+    bcast_fold(target_number, folding)
 
 
 cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1:

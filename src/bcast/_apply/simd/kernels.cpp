@@ -56,6 +56,7 @@ struct Kernels {
     void (*fuse)(const bcast_fusion &fusion);   /* null if there is none */
     bool fuses_halves;
     bool fuses_more;
+    void (*fold)(const bcast_folding &folding);
 };
 
 /* Whether a conversion gives the same everywhere: no kind of number is lost, nor what bfloat16 does not hold. */
@@ -82,6 +83,7 @@ namespace neon {
 #include "halves.inc.h"
 #include "fused.inc.h"
 #include "fused_items.inc.h"
+#include "folded.inc.h"
 #undef ON_TARGET
 
 void fuse(const bcast_fusion &fusion)
@@ -97,7 +99,7 @@ constexpr RowLoops row_loops = {
 
 constexpr Kernels kernels = {
     &casts, &saturating_casts, swap_bytes, named_loops<Hypot>, select, &float16_loops, &bfloat16_loops, &row_loops,
-    fuse, has_halves, has_choices,
+    fuse, has_halves, has_choices, fold,
 };
 }
 
@@ -105,7 +107,7 @@ constexpr Kernels kernels = {
 namespace plain {
 constexpr Kernels kernels = {
     &neon::casts, &neon::saturating_casts, neon::swap_bytes, neon::named_loops<neon::Hypot>, neon::select, nullptr,
-    nullptr, nullptr, neon::fuse, neon::has_halves, neon::has_choices,
+    nullptr, nullptr, neon::fuse, neon::has_halves, neon::has_choices, neon::fold,
 };
 }
 
@@ -119,6 +121,7 @@ namespace plain {
 #include "saturate.inc.h"
 #include "tables.inc.h"
 #include "loops.inc.h"
+#include "folded.inc.h"
 #ifdef __GNUC__
 #include "arithmetic.inc.h"
 #include "no_choices.inc.h"
@@ -137,7 +140,7 @@ constexpr void (*fuse)(const bcast_fusion &fusion) = nullptr;
 
 constexpr Kernels kernels = {
     &casts, &saturating_casts, swap_bytes, named_loops<Hypot>, select, nullptr, nullptr, nullptr, fuse, has_halves,
-    has_choices,
+    has_choices, fold,
 };
 }
 
@@ -157,6 +160,7 @@ namespace avx2 {
 #include "loops.inc.h"
 #include "arithmetic.inc.h"
 #include "halves.inc.h"
+#include "folded.inc.h"
 #ifdef __GNUC__
 #include "rows.inc.h"
 #include "choices.inc.h"
@@ -182,7 +186,7 @@ constexpr bool fuses = false;
 
 constexpr Kernels kernels = {
     &casts, &saturating_casts, swap_bytes, named_loops<Hypot>, select, &float16_loops, &bfloat16_loops, row_loops, fuse,
-    fuses, fuses,
+    fuses, fuses, fold,
 };
 }
 #endif
@@ -199,6 +203,7 @@ namespace avx512 {
 #include "choices.inc.h"
 #include "halves.inc.h"
 #include "fused.inc.h"
+#include "folded.inc.h"
 #undef ON_TARGET
 
 /* Loads of whole lines that cross these are slower than those of halves. */
@@ -232,7 +237,7 @@ constexpr RowLoops row_loops = {
 
 constexpr Kernels kernels = {
     &avx2::casts, &avx2::saturating_casts, avx2::swap_bytes, named_loops<HypotByEstimate>, select, &float16_loops,
-    &bfloat16_loops, &row_loops, fuse, has_halves, has_choices,
+    &bfloat16_loops, &row_loops, fuse, has_halves, has_choices, fold,
 };
 }
 #endif
@@ -299,3 +304,4 @@ extern "C" int bcast_fuses(int target) { return kernels_of_target[target]->fuse 
 extern "C" int bcast_fuses_halves(int target) { return kernels_of_target[target]->fuses_halves; }
 extern "C" int bcast_fuses_more(int target) { return kernels_of_target[target]->fuses_more; }
 extern "C" void bcast_fuse(int target, const bcast_fusion *fusion) { kernels_of_target[target]->fuse(*fusion); }
+extern "C" void bcast_fold(int target, const bcast_folding *folding) { kernels_of_target[target]->fold(*folding); }

@@ -19,7 +19,8 @@ extern "C" {
 enum {
     bcast_number_add, bcast_number_subtract, bcast_number_multiply, bcast_number_divide, bcast_number_maximum,
     bcast_number_minimum, bcast_number_equal, bcast_number_not_equal, bcast_number_less, bcast_number_less_equal,
-    bcast_number_greater, bcast_number_greater_equal, bcast_number_rint, bcast_number_at_least, bcast_number_at_most
+    bcast_number_greater, bcast_number_greater_equal, bcast_number_rint, bcast_number_at_least, bcast_number_at_most,
+    bcast_number_square, bcast_number_absolute      /* of loops that fold alone */
 };
 
 /* A conversion of n items. */
@@ -56,6 +57,23 @@ typedef struct {
     void *dst;
 } bcast_fusion;
 
+/* A row of results, each of which is made of some terms, and a term of some functions, one after the other. */
+enum { bcast_fold_sum, bcast_fold_greatest, bcast_fold_least };
+typedef struct {
+    int size;                       /* of all items, in bytes: 4 for float32, or 8 for float64 */
+    ptrdiff_t n;                    /* results */
+    ptrdiff_t depth;                /* terms of each, at least one */
+    int steps;                      /* functions */
+    const uint8_t *functions;       /* by their numbers */
+    /* What the first function takes, then the second operand of each; one that there is not is never read. */
+    const char *const *operands;
+    const ptrdiff_t *strides;       /* from result to result: the size of an item, or 0 where there is one for all */
+    const ptrdiff_t *depth_strides; /* from term to term, in bytes */
+    int fold;
+    double divisor;                 /* of sums */
+    void *dst;                      /* overlaps no operand */
+} bcast_folding;
+
 /* What converts numbers of one dtype to another, by NumPy's numbers for these, as C and NumPy do; NULL where nothing
    here does. `bfloat16` is the number of ml_dtypes' dtype. Where a kind of number is lost, or what they hold, NumPy may
    have it otherwise: only what converts as everywhere is `exact`. A bool holds if its byte is not 0, and becomes 0 or
@@ -89,6 +107,9 @@ int bcast_fuses(int target);
 int bcast_fuses_halves(int target);
 int bcast_fuses_more(int target);
 void bcast_fuse(int target, const bcast_fusion *fusion);
+
+/* Make a row of results. Some of what it computes on the way may have errors that NumPy would not tell. */
+void bcast_fold(int target, const bcast_folding *folding);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,81 @@
+"""The order in which the items of a stage lie in a block: so that loops are long, and reductions add row to row.
+
+In ``(np.subtract, b), np.square, (np.sum, -1)`` on points of shape (500, 1, 3), with `b` of shape (700, 3), rows of three
+items end after three, and each has another operand. With the coordinates outermost, (3, 500, 700), each row is 700 items
+of `b` with one number, and a sum is that of three long rows. `b` is copied into that order once, the points of a block
+for each block: both are small beside what comes of them.
+"""
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bcast._api.stages import Stage
+from bcast._rules.arguments import Shape
+
+Order: TypeAlias = tuple[int, ...]  # the axes of a stage, the outermost first
+
+SHORT_ITEMS = 32  # fewer side by side are a short row
+TIMES_SMALLER = 4  # what is so much smaller than a block is copied in no time beside it
+
+
+def order_of(stage: Stage, shape: Shape, source: Shape) -> Order | None:
+    """Return the order of a stage's axes in blocks of a shape; None for their own. `source` is what the first step takes.
+
+    Reduced axes that are short and innermost come first, unless an operand that is large has them.
+    """
+    rank = len(shape)
+    fold = stage.fold
+    if fold is None or not stage.steps or (fold.axis is None and fold.name.startswith("arg")):
+        return None
+    first = rank
+    while first and first - 1 in fold.axes:
+        first -= 1
+    if first in (0, rank) or prod(shape[first:]) >= SHORT_ITEMS or prod(shape[:first]) < SHORT_ITEMS:
+        return None
+    for given in (source, *_shapes_of_operands(stage)):
+        if _is_large(given, shape, first):
+            return None
+    return (*range(first, rank), *_with_longest_last(shape, first))
+
+
+def _shapes_of_operands(stage: Stage) -> Iterator[Shape]:
+    """Yield the shapes of the operands of a stage's steps."""
+    for step in stage.steps:
+        for operand in step[1:] if isinstance(step, tuple) else ():
+            if isinstance(operand, np.ndarray):
+                yield operand.shape
+
+
+def _is_large(given: Shape, shape: Shape, first: int) -> bool:
+    """Return whether an operand that has some of the axes from the first one on is not much smaller than a block."""
+    lengths = (1,) * (len(shape) - len(given)) + given
+    if prod(lengths[first:]) == 1:
+        return False
+    repeated = prod(length for length, own in zip(shape[:first], lengths[:first], strict=True) if own == 1)
+    return repeated < TIMES_SMALLER
+
+
+def _with_longest_last(shape: Shape, rank: int) -> Order:
+    """Return the order of the first axes: their own, or if the last one is short, with the longest one last."""
+    axes = list(range(rank))
+    longest = max(axes, key=lambda at: (shape[at], at))
+    if shape[rank - 1] < SHORT_ITEMS <= shape[longest]:
+        axes.append(axes.pop(longest))
+    return tuple(axes)
+
+
+def laid(array: NDArray[Any], order: Order) -> NDArray[Any]:
+    """Return an operand with its axes in an order; its items lie in that order, unless it is repeated along the first.
+    """
+    rank = len(order)
+    whole = array.reshape((1,) * (rank - array.ndim) + array.shape)
+    return np.ascontiguousarray(whole.transpose(order))
+
+
+def in_own_order(value: NDArray[Any], order: Order) -> NDArray[Any]:
+    """Return what lies in an order as a view with the axes of the stage."""
+    return value.transpose(np.argsort(order))

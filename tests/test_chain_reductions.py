@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 
 import bcast
 from bcast._api import stages
+from bcast._elementwise import fold_rows
+from bcast._runtime import core
 
 FOLDS = ["sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin"]
 EXACT = ["max", "min", "any", "all", "argmax", "argmin"]
@@ -462,3 +464,97 @@ def test_memory_is_told():
         bcast.chain_memory(np.ma.array(a), (np.sum, -1))
     with pytest.raises(TypeError, match="expected a pair of a reduction"):
         bcast.chain_memory(a, np.sum)
+
+
+# Stages that one loop does.
+
+
+@pytest.fixture(params=core.TARGETS)
+def target(request):
+    before = core.use_target(request.param)
+    yield request.param
+    core.use_target(before)
+
+
+def folded(name, terms):
+    """What a reduction makes of terms along the last axis; sums are exact ones that are rounded."""
+    if name in ("max", "min"):
+        return getattr(np, name)(terms, -1)
+    sums = np.array([math.fsum(row) for row in terms.reshape(-1, terms.shape[-1])]).reshape(terms.shape[:-1])
+    return (sums / (terms.shape[-1] if name == "mean" else 1)).astype(terms.dtype)
+
+
+@pytest.mark.usefixtures("target")
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min"])
+def test_lengths_around_tiles_and_vectors(name, dtype):
+    rng = np.random.default_rng(20)
+    for n, depth in zip((32, 33, 35, 47, 48, 49, 67, 300), itertools.cycle((2, 3, 9)), strict=False):
+        a, b = rng.standard_normal((3, 1, depth)).astype(dtype), rng.standard_normal((n, depth)).astype(dtype)
+        terms = np.abs(np.square(np.multiply(np.subtract(a, b), 3)) / (b + 7))
+        steps = (np.subtract, b), (np.multiply, 3), np.square, (np.divide, b + b.dtype.type(7)), np.abs
+        result = bcast.chain(a, *steps, (getattr(np, name), -1))
+        assert result.dtype == dtype
+        if name in ("max", "min"):
+            assert bits(result) == bits(folded(name, terms))
+        else:
+            units = 2 if name == "mean" else 1  # the oracle rounds twice, too
+            np.testing.assert_allclose(result, folded(name, terms), rtol=units * float(np.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_longest_axis_is_in_the_rows(dtype):
+    """Of many points and few centres: results are transposed back."""
+    rng = np.random.default_rng(21)
+    a, b = whole(rng, 70, 3, dtype=dtype), whole(rng, 5, 3, dtype=dtype)
+    for rest in ([], [np.sqrt], [(np.argmin, -1)], [(np.add, b[:, 0])]):
+        check(a[:, None], (np.subtract, b), np.square, (np.sum, -1), *rest, blocks=[1000, 1 << 20])
+        check(a[::-1, None], (np.subtract, b[:, ::-1]), np.square, (np.max, -1), *rest, blocks=[1 << 20])
+    keeping = functools.partial(np.max, axis=-1, keepdims=True)
+    check(a[:, None], (np.subtract, b), keeping, np.sqrt, own=[
+        (np.subtract, b), lambda x: x.max(-1, keepdims=True), np.sqrt
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308, 1e-308])
+def test_items_beyond_all_numbers(name, value):
+    """What the loop finds to be in error is computed, and told, step by step."""
+    a, b = np.ones((10, 3)), np.ones((40, 3))
+    a[4, 1], b[7, 2] = value, value
+    steps = (np.subtract, b), (np.multiply, 1.5), np.square, (getattr(np, name), -1), np.sqrt
+    with np.errstate(all="warn"):
+        found = told(lambda: bcast.chain(a[:, None], *steps))
+        expected = told(lambda: numpys(a[:, None], *steps))
+    assert [text for text in found if "reduce" not in text] == [text for text in expected if "reduce" not in text]
+    check(a[:, None], *steps, blocks=[1000, 1 << 20])
+
+
+def test_terms_that_cancel():
+    """Sums of float64 keep what rounding costs."""
+    a = np.array([[1e16, 1.0, -1e16, 1.0]]).repeat(40, 0)
+    result = bcast.chain(a[:, None], (np.multiply, np.ones((40, 4))), (np.sum, -1))
+    assert (result == 2).all()
+
+
+def test_what_does_not_fit_a_loop_of_rows_is_refused():
+    a, out = np.ones((3, 4, 5)), np.ones((4, 5))
+    assert fold_rows([a], b"", "sum", out)
+    assert (out == 3).all()
+    for operands, functions, name, results in (
+        ([], b"", "sum", out),
+        ([a, a], b"", "sum", out),
+        ([a] * 10, bytes(9), "sum", out),
+        ([a], b"", "prod", out),
+        ([a], b"", "sum", out.T),
+        ([a], b"", "sum", out.astype("i8")),
+        ([a], b"", "sum", out.astype("f4")),
+        ([a[0]], b"", "sum", out),
+        ([a[:, :, ::-1]], b"", "sum", out),
+        ([a[:, :, :3]], b"", "sum", out),
+        ([a[:0]], b"", "sum", out),
+        ([a, a[:2]], b"\0", "sum", out),
+        ([a], b"", "sum", np.array(1.0)),
+    ):
+        with pytest.raises(ValueError, match="expected"):
+            fold_rows(operands, functions, name, results)

@@ -22,8 +22,9 @@ from bcast._apply.plan cimport find_fused, pair_axes
 from bcast._apply.run cimport run_call, run_noting
 from bcast._apply.ufuncs cimport (
     A_COMPLEX, AN_INT, CLIP_UFUNC, FOLD_GREATEST, FOLD_LEAST, FOLD_SUM, FOLDED_ABSOLUTE, FOLDED_ADD, FOLDED_DIVIDE,
-    FOLDED_MULTIPLY, FOLDED_SQUARE, FOLDED_SUBTRACT, NONE, NOT_FUSED, OTHER, Cast, Folding, UfuncLoop, are_same, eligible,
-    find_cast, find_loop, fold_row, TO_HALVES, fused_cast, learn, number_of, numpys_cast, saturates, saturating_cast, where_loop,
+    FOLDED_MULTIPLY, FOLDED_SQUARE, FOLDED_SUBTRACT, NONE, NOT_FUSED, OTHER, TO_HALVES, Cast, Folding, UfuncLoop,
+    are_same, eligible, find_cast, find_loop, fold_row, fused_cast, learn, number_of, numpys_cast, saturates,
+    saturating_cast, where_loop,
 )
 from bcast._nest.core cimport MAX_OPERANDS, Nest
 from bcast._rules.alignment cimport merge

@@ -1,10 +1,11 @@
 """Stages of chains that one loop does: arithmetic of float32 or float64, whose terms are folded in registers.
 
-In ``(np.subtract, b), np.square, (np.sum, -1)``, the coordinates of a row of points are read, and sums are written: what
-steps give is nowhere in memory. Such a loop may have floating-point errors that NumPy would not tell, and does not know
-of which step they are: then `NotFusedError` says that the steps are to be run one by one.
+In ``(np.subtract, b), np.square, (np.sum, -1)``, the coordinates of a row of points are read, and sums are written:
+what steps give is nowhere in memory. Such a loop may have floating-point errors that NumPy would not tell, and does not
+know of which step they are: then `NotFusedError` says that the steps are to be run one by one.
 """
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -29,19 +30,26 @@ class Fusion:
     functions: bytes  # numbers of the steps
     operands: list[NDArray[Any] | None]  # the second one of each step; None for functions of one
     copies: dict[int, tuple[Any, NDArray[Any]]]  # of operands as the loop reads them, and where these lay
+    orders: dict[tuple[Shape, Shape], Order | None]  # in which regions of these shapes lie
+    scratch: NDArray[Any]  # for results
 
     def __init__(self, stage: Stage, functions: bytes, operands: list[NDArray[Any] | None]) -> None:
         self.stage = stage
         self.functions = functions
         self.operands = operands
         self.copies = {}
+        self.orders = {}
+        self.scratch = np.empty(0, stage.dtype)
 
     def fold(self, source: NDArray[Any], region: Region, out: NDArray[Any] | None) -> NDArray[Any]:
         """Return what the stage's reduction gives in a region: `out`, if it can be written there."""
         stage, fold = self.stage, self.stage.fold
         assert fold is not None
         shape = stage.lengths(region)
-        order = order_of(stage, shape, source.shape)
+        shapes = shape, source.shape
+        if shapes not in self.orders:
+            self.orders[shapes] = order_of(stage, *shapes)
+        order = self.orders[shapes]
         if order is None or order[0] != fold.axes[0]:
             raise NotFusedError
         operands: list[NDArray[Any] | None] = [laid(source, order)]
@@ -55,10 +63,17 @@ class Fusion:
         if is_in_place and out is not None and out.flags.c_contiguous and out.flags.aligned:
             results = out
         else:
-            results = np.empty(tuple(shape[at] for at in kept), stage.dtype)
+            results = self._scratch_of(tuple(shape[at] for at in kept))
         if not fold_rows(operands, self.functions, fold.name, results):
             raise NotFusedError
         return results if results is out else self._as_numpy_has_it(results, kept)
+
+    def _scratch_of(self, shape: Shape) -> NDArray[Any]:
+        """Return an array of a shape for results, which those of the next region replace."""
+        size = prod(shape)
+        if self.scratch.size < size:
+            self.scratch = np.empty(size, self.stage.dtype)
+        return self.scratch[:size].reshape(shape)
 
     def _laid(self, i: int, operand: NDArray[Any], region: Region, order: Order) -> NDArray[Any]:
         """Return an operand's items of a region, as the loop reads them; the same as before are not copied again."""

@@ -1,9 +1,9 @@
 """The order in which the items of a stage lie in a block: so that loops are long, and reductions add row to row.
 
-In ``(np.subtract, b), np.square, (np.sum, -1)`` on points of shape (500, 1, 3), with `b` of shape (700, 3), rows of three
-items end after three, and each has another operand. With the coordinates outermost, (3, 500, 700), each row is 700 items
-of `b` with one number, and a sum is that of three long rows. `b` is copied into that order once, the points of a block
-for each block: both are small beside what comes of them.
+In ``(np.subtract, b), np.square, (np.sum, -1)`` on points of shape (500, 1, 3), with `b` of shape (700, 3), rows end
+after three items, and each has another operand. With the coordinates outermost, (3, 500, 700), each row is 700 items of
+`b` with one number, and a sum is that of three long rows. `b` is copied into that order once, the points of a block for
+each block: both are small beside what comes of them.
 """
 
 from collections.abc import Iterator
@@ -23,9 +23,10 @@ TIMES_SMALLER = 4  # what is so much smaller than a block is copied in no time b
 
 
 def order_of(stage: Stage, shape: Shape, source: Shape) -> Order | None:
-    """Return the order of a stage's axes in blocks of a shape; None for their own. `source` is what the first step takes.
+    """Return the order of a stage's axes in blocks of a shape; None for their own.
 
-    Reduced axes that are short and innermost come first, unless an operand that is large has them.
+    `source` is the shape of what the first step takes. Reduced axes that are short and innermost come first, unless an
+    operand that is large has them.
     """
     rank = len(shape)
     fold = stage.fold
@@ -69,8 +70,7 @@ def _with_longest_last(shape: Shape, rank: int) -> Order:
 
 
 def laid(array: NDArray[Any], order: Order) -> NDArray[Any]:
-    """Return an operand with its axes in an order; its items lie in that order, unless it is repeated along the first.
-    """
+    """Return an operand with as many axes as an order, which are and lie in that order."""
     rank = len(order)
     whole = array.reshape((1,) * (rank - array.ndim) + array.shape)
     return np.ascontiguousarray(whole.transpose(order))

@@ -12,7 +12,9 @@ import bcast
 GIVING_ARRAYS = [
     name
     for name in bcast.__all__
-    if not name.startswith(("get", "set", "infer", "is", "broadcast_s", "memory", "patch", "release", "unpatch"))
+    if not name.startswith(
+        ("get", "set", "infer", "is", "broadcast_s", "chain_memory", "memory", "patch", "release", "unpatch")
+    )
 ]
 
 

@@ -19,6 +19,7 @@ from bcast._rules.arguments import Shape
 Order: TypeAlias = tuple[int, ...]  # the axes of a stage, the outermost first
 
 SHORT_ITEMS = 32  # fewer side by side are a short row
+REDUCED_ITEMS = 256  # more in each of the rows that are added up would be many rows
 TIMES_SMALLER = 4  # what is so much smaller than a block is copied in no time beside it
 
 
@@ -35,7 +36,7 @@ def order_of(stage: Stage, shape: Shape, source: Shape) -> Order | None:
     first = rank
     while first and first - 1 in fold.axes:
         first -= 1
-    if first in (0, rank) or prod(shape[first:]) >= SHORT_ITEMS or prod(shape[:first]) < SHORT_ITEMS:
+    if first in (0, rank) or prod(shape[first:]) > REDUCED_ITEMS or prod(shape[:first]) < SHORT_ITEMS:
         return None
     for given in (source, *_shapes_of_operands(stage)):
         if _is_large(given, shape, first):

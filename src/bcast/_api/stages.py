@@ -230,12 +230,12 @@ def memory_of(stages: list[Stage]) -> ChainMemory:
     region = next(cut_result(stages, {}, ()))
     blocks = THREAD_BYTES * get_num_threads()
     for k, stage in enumerate(stages[:-1]):
-        largest = max((_size(stage.lengths(each)) for each in cut_reduced(stages, k, region)), default=0)
+        sizes = [_size(stage.lengths(each)) for each in cut_reduced(stages, k, region)]
         # What steps give, and if they are done one by one, what they take and give.
-        blocks += 3 * largest * stage.item_bytes
+        blocks += 3 * max(sizes) * stage.item_bytes
         # What a stage gives that one loop does, and a copy of it; what reductions give of a part, and of all so far.
         blocks += 2 * block_bytes
-        blocks += PARTS_AT_ONCE * _size(stages[k + 1].lengths(region)) * WIDEST
+        blocks += (PARTS_AT_ONCE if len(sizes) > 1 else 1) * _size(stages[k + 1].lengths(region)) * WIDEST
     return ChainMemory(_size(last.shape) * last.dtype.itemsize, blocks)
 
 

@@ -151,12 +151,12 @@ BCAST_NUMBER(MEANS_ITEMS, 32 << 10)
 /* Bytes of these blocks: worth two threads. */
 BCAST_NUMBER(MEANS_BLOCK_BYTES, 4 << 20)
 
-/* Bytes of what steps of a chain give to a reduction at once: two second-level caches have them, and a call costs little
-   beside them. */
-BCAST_NUMBER(CHAIN_BLOCK_BYTES, 1 << 20)
+/* Bytes of what steps of a chain give to a reduction at once: a third-level cache has them, and what a block costs in
+   Python is little beside them. */
+BCAST_NUMBER(CHAIN_BLOCK_BYTES, 4 << 20)
 
 /* Rows of such a block, at most, if results lie within rows. */
-BCAST_NUMBER(CHAIN_BLOCK_ROWS, 256)
+BCAST_NUMBER(CHAIN_BLOCK_ROWS, 1024)
 
 /* ---- Functions and chains. Cells: elementwise, chain ---- */
 

@@ -25,7 +25,16 @@ import threadpoolctl
 
 import bcast
 
-OF_THE_PROCESS = ("set_", "get_", "memory_", "release_", "is_", "patch", "unpatch")  # what other calls change
+OF_THE_PROCESS = (
+    "set_",
+    "get_",
+    "chain_memory",
+    "memory_",
+    "release_",
+    "is_",
+    "patch",
+    "unpatch",
+)  # what other calls change
 NAMES = [name for name in sorted(bcast.__all__) if not name.startswith(OF_THE_PROCESS)]
 COMPUTING_NANS = ("sum", "mean", "var", "std", "unbroadcast", "unrepeat")
 

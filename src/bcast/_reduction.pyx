@@ -773,6 +773,8 @@ cpdef bint is_searched(cnp.ndarray data, int axis) noexcept:
     Items are side by side along the axis, or along the innermost one of the others. Few may lie anywhere.
     """
     cdef int i
+    if not 0 <= axis < cnp.PyArray_NDIM(data):
+        return False
     if cnp.PyArray_DIM(data, axis) == 1 or cnp.PyArray_STRIDE(data, axis) == cnp.PyArray_ITEMSIZE(data):
         return True
     for i in range(cnp.PyArray_NDIM(data) - 1, -1, -1):

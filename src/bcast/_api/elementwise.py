@@ -67,6 +67,7 @@ NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 UNSAFE = CASTINGS.index("unsafe")
 SATURATE = len(CASTINGS)
 CHAIN_CASTINGS = CASTINGS + ("saturate",)
+MADE_BESIDE_BYTES = 4 << 20  # of a reduced result, which is copied to `out` in the end
 NO_VALUE: Any = np._NoValue
 
 STATISTICS = "bcast._api.statistics"  # which is not compiled
@@ -426,8 +427,8 @@ def chain(
     give what bcast's functions give: NumPy's bits, but for sums, means and products, which are more exact, whatever the
     number of threads. Squares of differences are summed as such: what is close together stays exact, unlike in
     ``a @ a + b @ b - 2 * a @ b``. Objects and strings are reduced along whole axes, and what overrides NumPy has its
-    functions called one after the other on whole arrays. If such a chain is interrupted, a part of `out` may have been
-    written.
+    functions called one after the other on whole arrays. If such a chain is interrupted, a part of an `out` of more
+    than 4 MB may have been written.
 
     Examples
     --------
@@ -692,7 +693,8 @@ def _reduced(array: Any, call: _Chain) -> Any:
     stages = plan_stages(array, own, call.steps, _Stepper(call))
     shape, last = stages[-1].shape, stages[-1].dtype
     target = _chain_target(call, shape, last)
-    is_apart = target is None or _shares_memory(target, array, stages)
+    # What is small is made beside `out`, so that a call that is interrupted leaves it as it was.
+    is_apart = target is None or target.nbytes <= MADE_BESIDE_BYTES or _shares_memory(target, array, stages)
     result = result_array(None, array, shape, "data", last) if is_apart else target
     errors = reduce_blocks(array, None if call.dtype is None else own, stages, _Runner(call.number), result)
 

@@ -5,6 +5,7 @@ do what NumPy's functions of the same names are given for.
 """
 
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -73,9 +74,13 @@ class Fold:
         self.shape = tuple(lengths)
 
         example = np.zeros((1,) * len(shape), dtype)
-        with np.errstate(all="ignore"):
-            found = self.function(example, axis=self.axis, keepdims=True, **self._options())
-        self.result = found.dtype
+        self.result = copy_context().run(self._quietly, example).dtype
+
+    def _quietly(self, example: NDArray[Any]) -> NDArray[Any]:
+        """Reduce an array, without floating-point errors from then on in this context."""
+        np.seterr(all="ignore")
+        found: NDArray[Any] = self.function(example, axis=self.axis, keepdims=True, **self._options())
+        return found
 
     def of(self, array: NDArray[Any]) -> NDArray[Any]:
         """Reduce a whole array."""

@@ -5,6 +5,7 @@ the front end tells. Each stage of a block is computed into scratch, and reduced
 """
 
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -214,6 +215,13 @@ class Run:
 def reduce_blocks(array: NDArray[Any], dtype: Any, stages: list[Stage], run_steps: Any, out: NDArray[Any]) -> Errors:
     """Compute a chain into `out`, which overlaps nothing; return the floating-point errors of its steps."""
     run = Run(array, dtype, stages, run_steps)
-    with np.errstate(all="log", call=run.noted):
-        run.write(out)
+    # A context of its own needs no way back to the caller's settings, which `errstate` does not find where memory fails.
+    copy_context().run(_write_noting_errors, run, out)
     return run.noted.in_order()
+
+
+def _write_noting_errors(run: Run, out: NDArray[Any]) -> None:
+    """Compute a chain into `out`, with all floating-point errors noted from then on in this context."""
+    np.seterr(all="log")
+    np.seterrcall(run.noted)
+    run.write(out)

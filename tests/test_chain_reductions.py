@@ -365,6 +365,31 @@ def test_what_is_no_step_is_refused(step, words):
         bcast.chain(np.ones((2, 3)), np.sqrt, step)
 
 
+def test_steps_after_objects_became_one_item():
+    items = np.array([1, 2, 3, 1], object)
+    out = np.empty((), object)
+    assert bcast.chain(items, (np.max, None), np.negative) == -3
+    assert bcast.chain(items, (np.sum, 0), (np.multiply, 2), out=out) is out
+    assert out == 14
+    assert bcast.chain(np.array(["a", "b"], object), (np.sum, None), (np.add, "c")) == "abc"
+
+
+def test_truths_of_objects_by_ufuncs_are_items():
+    items = np.array([[0, 2], [3, 1]], object)
+    for reduce in np.logical_or.reduce, np.logical_and.reduce:
+        assert bcast.chain(items, (reduce, 0)).tolist() == reduce(items, 0).tolist()
+        assert bcast.chain(items, (reduce, None)) == reduce(items, None)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_numbers_have_the_axes_that_numpy_gives_them(axis):
+    for function in np.sum, np.max, np.any, np.argmin:
+        found = bcast.chain(np.array(3.0, np.float32), (function, axis))
+        assert found == function(np.float32(3), axis=axis)
+        assert found.dtype == function(np.float32(3), axis=axis).dtype
+    assert bcast.chain(np.ones(3), (np.sum, 0), (np.max, axis)) == 3
+
+
 def test_axes_that_are_not_there_and_no_items():
     out = np.full(3, 5.0)
     with pytest.raises(np.exceptions.AxisError):

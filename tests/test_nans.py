@@ -255,3 +255,12 @@ def test_any_array(data, array, name):
     found, ours_told = called(getattr(bcast, name), array, axis)
     assert agree(name, found, right, array.dtype)
     assert ours_told == told
+
+
+@pytest.mark.parametrize("name", ["nanvar", "nanstd"])
+def test_what_overflows_warns_of_nothing_with_nan_or_without(name):
+    rows = np.array([[3e38, -3e38, np.nan], [6e37, -3e38, 1]], np.float32)
+    with np.errstate(all="raise"):
+        for data in rows, rows[:, :2], rows[:1]:
+            assert getattr(bcast, name)(data, axis=1).dtype == np.float32
+        assert bcast.nanvar(rows[:1], axis=1) == np.inf

@@ -778,6 +778,10 @@ def _is_of_package(dtype: Any) -> bool:
 
 def _convert_result(result: Any, target: Any, number: int) -> Any:
     """Convert what the steps of a chain gave into its target."""
+    if not isinstance(result, (ndarray, generic)):  # an item, as ufuncs give of 0-d objects
+        item = result
+        result = np.empty((), object)
+        result[()] = item
     if number == SATURATE and saturates(result.dtype, target.dtype):
         result = saturated(result, target.dtype)
     elif result.dtype.kind not in "biufc":

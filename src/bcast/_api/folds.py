@@ -63,7 +63,10 @@ class Fold:
 
     def settle(self, shape: Shape, dtype: np.dtype[Any]) -> None:
         """Find what the fold gives for arrays of a shape and a dtype; raise what its function would."""
-        self.axes = reduced_axes(self.axis, shape)
+        if dtype.hasobject and isinstance(getattr(self.given, "__self__", None), np.ufunc):
+            self.function = self.given  # which gives an item, where `any` and `all` give a bool
+        is_scalar = shape == () and self.axis in (0, -1) and not isinstance(self.axis, tuple)  # NumPy takes these axes
+        self.axes = () if is_scalar else reduced_axes(self.axis, shape)
         lengths: list[int] = []
         self.count = 1
         for at, length in enumerate(shape):

@@ -215,7 +215,7 @@ class Run:
 def reduce_blocks(array: NDArray[Any], dtype: Any, stages: list[Stage], run_steps: Any, out: NDArray[Any]) -> Errors:
     """Compute a chain into `out`, which overlaps nothing; return the floating-point errors of its steps."""
     run = Run(array, dtype, stages, run_steps)
-    # A context of its own needs no way back to the caller's settings, which `errstate` does not find where memory fails.
+    # A context of its own needs no way back to the caller's settings: `errstate` does not find it where memory fails.
     copy_context().run(_write_noting_errors, run, out)
     return run.noted.in_order()
 

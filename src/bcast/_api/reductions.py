@@ -1133,7 +1133,9 @@ def _write_without_nan(call: Reduction, alignment: Alignment, out: NDArray[Any])
     counts = _counts_of_numbers(array, alignment)
     call.lacks_terms = not counts.all()
     means = _means_of_numbers(array, alignment, counts)
-    np.copyto(reshaped(out, call.source), rounded_to(means, dtype_of(out)))
+    with np.errstate(all="ignore"):
+        rounded = rounded_to(means, dtype_of(out))
+    np.copyto(reshaped(out, call.source), rounded)
 
 
 def _write_squares_without_nan(call: Reduction, ddof: float, data: NDArray[Any], out: NDArray[Any]) -> None:
@@ -1151,7 +1153,8 @@ def _write_squares_without_nan(call: Reduction, ddof: float, data: NDArray[Any],
         np.divide(squares, counts, out=squares)
         if call.name == "std":
             np.sqrt(squares, out=squares)
-    np.copyto(out, rounded_to(squares, dtype_of(out)))
+        rounded = rounded_to(squares, dtype_of(out))
+    np.copyto(out, rounded)
 
 
 def _counts_of_numbers(data: NDArray[Any], alignment: Alignment) -> NDArray[Any]:

@@ -195,12 +195,8 @@ class _Reduction:
         return self.sum(self.array, self.wide) / self.terms
 
     def variance(self, ddof: float) -> Array:
-        """Compute the variance of the array, in a wide dtype: of complex numbers, by how far they are from the mean."""
-        distance = [(np.absolute, 0)] if self.is_complex else []
-        real = np.dtype(float) if self.is_complex else self.wide
-        operands = [without_empty(self.array), self.mean()]
-        functions = [(np.subtract, 1), *distance, (np.square, 0)]
-        squares = chained(operands, self.array.ndim, real, functions=functions, own=self.wide)
+        """Compute the variance of the array, in a wide dtype."""
+        squares = self._squares(self.mean())
         return self.sum(squares, squares.dtype) / max(self.terms - ddof, 0)
 
     def mean_of_numbers(self) -> Array:
@@ -209,12 +205,16 @@ class _Reduction:
 
     def variance_of_numbers(self, ddof: float) -> Array:
         """Compute the variance of the items that are no NaN, in a wide dtype."""
+        squares = self._squares(self.mean_of_numbers())
+        return _divided(self.sum(_numbers(squares), squares.dtype), self._counts() - ddof)
+
+    def _squares(self, mean: Array) -> Array:
+        """Square what items differ from a mean, in a wide dtype; of complex numbers, how far they are from it."""
         distance = [(np.absolute, 0)] if self.is_complex else []
         real = np.dtype(float) if self.is_complex else self.wide
+        operands = [without_empty(self.array), mean]
         functions = [(np.subtract, 1), *distance, (np.square, 0)]
-        operands = [without_empty(self.array), self.mean_of_numbers()]
-        squares = chained(operands, self.array.ndim, real, functions=functions, own=self.wide)
-        return _divided(self.sum(_numbers(squares), squares.dtype), self._counts() - ddof)
+        return chained(operands, self.array.ndim, real, functions=functions, own=self.wide)
 
     def _counts(self) -> Array:
         """Count the items that are no NaN."""
@@ -264,5 +264,5 @@ def _rounded(result: Array, to: np.dtype[Any]) -> Array:
     """Round the items of an array; those of other packages' dtypes once."""
     if to.isbuiltin != 2:
         return result.astype(to)
-    meta = np.zeros((0,) * result.ndim, to)
-    return result.map_blocks(partial(round_to, dtype=to), dtype=to, meta=meta, token=f"bcast-round-{to.name}")
+    token = f"bcast-round-{to.name}"
+    return result.map_blocks(partial(round_to, dtype=to), dtype=to, meta=_meta(result, to), token=token)

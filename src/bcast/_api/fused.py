@@ -5,13 +5,12 @@ what steps give is nowhere in memory. Such a loop may have floating-point errors
 know of which step they are: then `NotFusedError` says that the steps are to be run one by one.
 """
 
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._api.layouts import Order, in_own_order, laid, order_of
+from bcast._api.layouts import Copies, Order, Scratch, in_own_order, laid, order_of
 from bcast._api.stages import Region, Stage
 from bcast._elementwise import MOST_FOLDED_STEPS, fold_rows, folded_function, folds
 from bcast._rules.arguments import Shape
@@ -29,17 +28,17 @@ class Fusion:
     stage: Stage
     functions: bytes  # numbers of the steps
     operands: list[NDArray[Any] | None]  # the second one of each step; None for functions of one
-    copies: dict[int, tuple[Any, NDArray[Any]]]  # of operands as the loop reads them, and where these lay
+    copies: Copies  # of operands as the loop reads them
     orders: dict[tuple[Shape, Shape], Order | None]  # in which regions of these shapes lie
-    scratch: NDArray[Any]  # for results
+    scratch: Scratch  # for results
 
     def __init__(self, stage: Stage, functions: bytes, operands: list[NDArray[Any] | None]) -> None:
         self.stage = stage
         self.functions = functions
         self.operands = operands
-        self.copies = {}
+        self.copies = Copies()
         self.orders = {}
-        self.scratch = np.empty(0, stage.dtype)
+        self.scratch = Scratch(stage.dtype)
 
     def fold(self, source: NDArray[Any], region: Region, out: NDArray[Any] | None) -> NDArray[Any]:
         """Return what the stage's reduction gives in a region: `out`, if it can be written there."""
@@ -54,7 +53,8 @@ class Fusion:
             raise NotFusedError
         operands: list[NDArray[Any] | None] = [laid(source, order)]
         for i, operand in enumerate(self.operands):
-            operands.append(None if operand is None else self._laid(i, operand, region, order))
+            part = None if operand is None else operand[stage.index(operand.shape, region)]
+            operands.append(None if part is None else self.copies.laid(i, part, order))
         if not all(each is None or each.flags.aligned for each in operands):
             raise NotFusedError
 
@@ -63,25 +63,10 @@ class Fusion:
         if is_in_place and out is not None and out.flags.c_contiguous and out.flags.aligned:
             results = out
         else:
-            results = self._scratch_of(tuple(shape[at] for at in kept))
+            results = self.scratch.shaped(tuple(shape[at] for at in kept))
         if not fold_rows(operands, self.functions, fold.name, results):
             raise NotFusedError
         return results if results is out else self._as_numpy_has_it(results, kept)
-
-    def _scratch_of(self, shape: Shape) -> NDArray[Any]:
-        """Return an array of a shape for results, which those of the next region replace."""
-        size = prod(shape)
-        if self.scratch.size < size:
-            self.scratch = np.empty(size, self.stage.dtype)
-        return self.scratch[:size].reshape(shape)
-
-    def _laid(self, i: int, operand: NDArray[Any], region: Region, order: Order) -> NDArray[Any]:
-        """Return an operand's items of a region, as the loop reads them; the same as before are not copied again."""
-        part = operand[self.stage.index(operand.shape, region)]
-        place = part.__array_interface__["data"], part.shape, order
-        if i not in self.copies or self.copies[i][0] != place:
-            self.copies[i] = place, laid(part, order)
-        return self.copies[i][1]
 
     def _as_numpy_has_it(self, results: NDArray[Any], kept: Order) -> NDArray[Any]:
         """Return results with axes in the order of the stage's, and the one that was reduced, if it stays."""

@@ -77,6 +77,34 @@ def laid(array: NDArray[Any], order: Order) -> NDArray[Any]:
     return np.ascontiguousarray(whole.transpose(order))
 
 
+class Copies:
+    """Parts of operands, as they were laid last: what the block before had is not copied again."""
+
+    def __init__(self) -> None:
+        self.last: dict[Any, tuple[Any, NDArray[Any]]] = {}  # by a key: where a part lay, and its copy
+
+    def laid(self, key: Any, part: NDArray[Any], order: Order) -> NDArray[Any]:
+        """Return a part of the operand that has a key, in an order."""
+        place = part.__array_interface__["data"], part.shape, order
+        if key not in self.last or self.last[key][0] != place:
+            self.last[key] = place, laid(part, order)
+        return self.last[key][1]
+
+
+class Scratch:
+    """Memory for an array that each block makes anew."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.items = np.empty(0, dtype)
+
+    def shaped(self, shape: Shape) -> NDArray[Any]:
+        """Return an array of a shape, in place of the one before."""
+        size = prod(shape)
+        if self.items.size < size:
+            self.items = np.empty(size, self.items.dtype)
+        return self.items[:size].reshape(shape)
+
+
 def in_own_order(value: NDArray[Any], order: Order) -> NDArray[Any]:
     """Return what lies in an order as a view with the axes of the stage."""
     return value.transpose(np.argsort(order))

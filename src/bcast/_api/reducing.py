@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bcast._api.fused import Fusion, NotFusedError, fusion_of
-from bcast._api.layouts import Order, in_own_order, laid, order_of
+from bcast._api.layouts import Copies, Order, Scratch, in_own_order, laid, order_of
 from bcast._api.stages import Region, Stage, cut_reduced, cut_result
 from bcast._rules.arguments import Shape
 
@@ -56,10 +56,10 @@ class Run:
         self.run_steps = run_steps  # runs element-wise steps on an array
         self.noted = Noted()
         self.in_error: set[int] = set()  # stages whose steps are done one by one, as some had errors
-        self.scratch: dict[int, NDArray[Any]] = {}  # what the steps of each stage give
+        self.scratch: dict[int, Scratch] = {}  # for what the steps of each stage give
         self.sources: dict[int, tuple[Any, Any]] = {}  # what a stage took last, and of which region
         self.orders: dict[int, Order | None] = {}  # in which the items of a stage lie
-        self.operands: dict[Any, tuple[Any, Any]] = {}  # those in such an order that were used last, and where they lay
+        self.copies = Copies()  # of operands in such an order
         self.fusions = self._fusions()
 
     def _fusions(self) -> dict[int, Fusion]:
@@ -158,10 +158,9 @@ class Run:
 
     def _scratch_of(self, k: int, shape: Shape) -> NDArray[Any]:
         """Return an array of a shape for what the steps of a stage give."""
-        size = int(np.prod(shape))
-        if k not in self.scratch or self.scratch[k].size < size:
-            self.scratch[k] = np.empty(size, self.stages[k].dtype)
-        return self.scratch[k][:size].reshape(shape)
+        if k not in self.scratch:
+            self.scratch[k] = Scratch(self.stages[k].dtype)
+        return self.scratch[k].shaped(shape)
 
     def _steps(self, k: int, source: NDArray[Any], region: Region, out: NDArray[Any]) -> NDArray[Any]:
         """Run the steps of a stage in a region: all at once, or if some have errors, one by one."""
@@ -187,16 +186,8 @@ class Run:
         for i, operand in enumerate(operands):
             if isinstance(operand, np.ndarray) and operand.ndim:
                 part = operand[stage.index(operand.shape, region)]
-                operands[i] = part if order is None else self._laid(operand, part, order)
+                operands[i] = part if order is None else self.copies.laid((id(operand), order), part, order)
         return (function, *operands)
-
-    def _laid(self, operand: NDArray[Any], part: NDArray[Any], order: Order) -> NDArray[Any]:
-        """Return a part of an operand in an order; what the block before had is not copied again."""
-        key, place = (id(operand), order), (part.__array_interface__["data"], part.shape)
-        if key not in self.operands or self.operands[key][0] != place:
-            self.operands[key] = place, laid(part, order)
-        found: NDArray[Any] = self.operands[key][1]
-        return found
 
     def _single_steps(self, k: int, source: NDArray[Any], steps: list[Any], out: NDArray[Any]) -> NDArray[Any]:
         """Run steps one by one, and note which of them has errors."""

@@ -54,6 +54,7 @@ from bcast._runtime.arrays import (
     result_array,
     shape_of,
 )
+from bcast._runtime.core import CHAIN_BLOCK_BYTES
 
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
 UFUNC = np.ufunc
@@ -67,7 +68,6 @@ NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 UNSAFE = CASTINGS.index("unsafe")
 SATURATE = len(CASTINGS)
 CHAIN_CASTINGS = CASTINGS + ("saturate",)
-MADE_BESIDE_BYTES = 4 << 20  # of a reduced result, which is copied to `out` in the end
 NO_VALUE: Any = np._NoValue
 
 STATISTICS = "bcast._api.statistics"  # which is not compiled
@@ -693,8 +693,8 @@ def _reduced(array: Any, call: _Chain) -> Any:
     stages = plan_stages(array, own, call.steps, _Stepper(call))
     shape, last = stages[-1].shape, stages[-1].dtype
     target = _chain_target(call, shape, last)
-    # What is small is made beside `out`, so that a call that is interrupted leaves it as it was.
-    is_apart = target is None or target.nbytes <= MADE_BESIDE_BYTES or _shares_memory(target, array, stages)
+    # What a block has room for is made beside `out`, so that a call that is interrupted leaves it as it was.
+    is_apart = target is None or target.nbytes <= CHAIN_BLOCK_BYTES or _shares_memory(target, array, stages)
     result = result_array(None, array, shape, "data", last) if is_apart else target
     errors = reduce_blocks(array, None if call.dtype is None else own, stages, _Runner(call.number), result)
 

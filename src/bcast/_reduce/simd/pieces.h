@@ -28,17 +28,20 @@ BCAST_INLINE void bcast_gather_of(
 }
 
 #define BCAST_CASE_GATHER(size) case size: bcast_gather_of(size, dst, src, stride, count); break;
+
 /* The same of items: compilers make vectors of every second one. */
 #define BCAST_CASE_GATHER_ITEMS(size)                                                   \
     case size:                                                                          \
         if (stride == 2 * size) bcast_gather_of(size, dst, src, 2 * size, count);       \
         else bcast_gather_of(size, dst, src, stride, count);                            \
         break;
+
 static inline void bcast_gather(char *dst, const char *src, ptrdiff_t stride, ptrdiff_t count, ptrdiff_t size)
 {
     switch (size) {     /* a call of memcpy for few bytes takes longer than to copy them */
     BCAST_CASE_GATHER_ITEMS(1) BCAST_CASE_GATHER_ITEMS(2) BCAST_CASE_GATHER_ITEMS(4) BCAST_CASE_GATHER_ITEMS(8)
-    BCAST_CASE_GATHER(12) BCAST_CASE_GATHER(16) BCAST_CASE_GATHER(24) BCAST_CASE_GATHER(32) BCAST_CASE_GATHER(48) BCAST_CASE_GATHER(64)
+    BCAST_CASE_GATHER(12) BCAST_CASE_GATHER(16) BCAST_CASE_GATHER(24)
+    BCAST_CASE_GATHER(32) BCAST_CASE_GATHER(48) BCAST_CASE_GATHER(64)
     default: bcast_gather_of(size, dst, src, stride, count);
     }
 }

@@ -1,8 +1,8 @@
 /* The kernels of `positions.h`. `target.inc.h` includes this file for each target.
 
    Items become keys: integers as long as items, whose order is that of items, so that the greatest key is sought
-   alone. Each lane also keeps the position of its key, in an integer as long as the key: parts are so short that it fits.
-   All loops are plain, of which compilers make vectors, but for those of short runs. */
+   alone. Each lane also keeps the position of its key, in an integer as long as the key: parts are so short that it
+   fits. All loops are plain, of which compilers make vectors, but for those of short runs. */
 
 /* An integer. */
 template <class T>
